@@ -1,0 +1,1 @@
+//! Whole-object caches: LRU, LFU, Greedy-Dual-Size and its kin.

@@ -1,0 +1,1 @@
+//! Request-distribution policies: pure code, no clocks, no I/O.

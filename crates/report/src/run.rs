@@ -1,0 +1,118 @@
+//! The result of one run, in the stable shape that `--json` prints: SI units, `null` where a value does not apply.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+/// Summary of a distribution; the unit is in the name of the field that holds it.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Summary {
+    /// Arithmetic mean.
+    pub mean: f64,
+    /// Median.
+    pub p50: f64,
+    /// 90th percentile.
+    pub p90: f64,
+    /// 99th percentile.
+    pub p99: f64,
+    /// 99.9th percentile.
+    pub p999: f64,
+    /// Largest value.
+    pub max: f64,
+}
+
+/// Share of time a resource was busy, averaged over back-ends; 0 to 1.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Utilization {
+    /// CPUs.
+    pub cpu: f64,
+    /// Disks; `None` where the model has none.
+    pub disk: Option<f64>,
+}
+
+/// What one back-end did during a run.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct PerBackend {
+    /// Requests completed.
+    pub requests: u64,
+    /// Disk reads per request; `None` where the model has no cache.
+    pub miss_ratio: Option<f64>,
+    /// Share of time with a load below 40 % of `t_low`.
+    pub idle_ratio: f64,
+    /// Share of time the CPU was busy.
+    pub cpu: f64,
+    /// Share of time the disks were busy.
+    pub disk: Option<f64>,
+    /// Time average of the load (requests assigned and not completed).
+    pub mean_load: f64,
+}
+
+/// Where the requests came from.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct TraceInfo {
+    /// The file as named by the user, `-` for standard input, or the name of a synthetic workload.
+    pub path: String,
+    /// SHA-256 of the input bytes as read (before decompression), in hex; `None` for synthetic workloads.
+    pub sha256: Option<String>,
+    /// Lines or records that could not be used.
+    pub lines_rejected: u64,
+}
+
+/// Load of every back-end over time: `load[backend][bucket]` is the mean load in that time bucket.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct LoadSeries {
+    /// Width of one bucket in seconds of simulated (or real) time.
+    pub bucket_s: f64,
+    /// Mean load per back-end and bucket.
+    pub load: Vec<Vec<f64>>,
+}
+
+/// The result of one run: one policy on one number of back-ends.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Run {
+    /// Policy name as in the registry (or `wrr_gms`).
+    pub policy: String,
+    /// Back-end model, e.g. `lard`.
+    pub model: String,
+    /// Number of back-ends.
+    pub backends: usize,
+    /// Seed of every random choice in the run.
+    pub seed: u64,
+    /// Parameters of policy and model, by `policy.key` or `model.key`.
+    pub params: BTreeMap<String, serde_json::Value>,
+    /// Requests taken from the trace (warm-up excluded).
+    pub requests: u64,
+    /// Requests that were answered.
+    pub completed: u64,
+    /// Requests refused, or lost with a failed back-end.
+    pub rejected: u64,
+    /// Simulated seconds from the first arrival measured to the last completion.
+    pub simulated_s: f64,
+    /// Completed requests per simulated second.
+    pub throughput_rps: f64,
+    /// Disk reads per request; `None` where the model has no cache.
+    pub miss_ratio: Option<f64>,
+    /// Requests that waited for a disk read already under way, per request.
+    pub joined_ratio: Option<f64>,
+    /// Share of time with a load below 40 % of `t_low`, averaged over back-ends.
+    pub idle_ratio: f64,
+    /// Time from assignment to completion plus time waiting at the front-end, in seconds.
+    pub response_time_s: Option<Summary>,
+    /// Response time over the time alone on an idle back-end with the document cached.
+    pub slowdown: Option<Summary>,
+    /// Busy shares.
+    pub utilization: Utilization,
+    /// One entry per back-end, in index order.
+    pub per_backend: Vec<PerBackend>,
+    /// Counters of the policy itself, e.g. `reassignments`, `replicas_mean`.
+    pub policy_stats: BTreeMap<String, f64>,
+    /// Wall-clock seconds the run took; `None` under `--no-timing`, so that equal runs print equal bytes.
+    pub wall_s: Option<f64>,
+    /// Requests per wall-clock second; `None` like `wall_s`.
+    pub requests_per_wall_s: Option<f64>,
+    /// The input.
+    pub trace: TraceInfo,
+    /// Load over time; kept out of `--json` (the report and its CSV hold it).
+    #[serde(skip)]
+    pub load_series: LoadSeries,
+}

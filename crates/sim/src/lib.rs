@@ -1,0 +1,1 @@
+//! Trace-driven simulation of a cluster under a policy.

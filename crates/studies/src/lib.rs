@@ -1,0 +1,1 @@
+//! The papers' simulation studies: scenario, published claim, measured value.

@@ -1,0 +1,30 @@
+//! The one shape every reader produces and the simulator consumes.
+
+/// What kind of work a request asks for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Kind {
+    /// A stored document: its cost follows from its size.
+    #[default]
+    Static,
+    /// Computed on demand: never cached, its cost is a service time.
+    Dynamic,
+}
+
+/// One counted request of a trace.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Record {
+    /// Time of the request in nanoseconds since the trace's own origin (Unix epoch for logs).
+    pub time_ns: u64,
+    /// Bytes of the response body that were sent; 0 for HEAD, 304 and a logged `-`.
+    pub size_bytes: u64,
+    /// Service time in nanoseconds where the trace gives one, else 0.
+    pub service_ns: u64,
+    /// Dense number of the target, in order of first appearance; index into [`crate::TargetTable`].
+    pub target: u32,
+    /// Dense number of the client, in order of first appearance; 0 where the format names none.
+    pub client: u32,
+    /// Class of content (World Cup type, CSV column `class`), else 0.
+    pub class: u16,
+    /// Static or dynamic.
+    pub kind: Kind,
+}
