@@ -106,7 +106,7 @@ pub struct Run {
     pub per_backend: Vec<PerBackend>,
     /// Counters of the policy itself, e.g. `reassignments`, `replicas_mean`.
     pub policy_stats: BTreeMap<String, f64>,
-    /// Wall-clock seconds the run took; `None` under `--no-timing`, so that equal runs print equal bytes.
+    /// Wall-clock seconds the run took; `None` unless asked for (`--timing`), so that equal runs print equal bytes.
     pub wall_s: Option<f64>,
     /// Requests per wall-clock second; `None` like `wall_s`.
     pub requests_per_wall_s: Option<f64>,
