@@ -1,0 +1,49 @@
+//! Greedy-Dual-Size-Frequency with cost 1.
+//!
+//! L. Cherkasova, Improving WWW Proxies Performance with Greedy-Dual-Size-Frequency Caching
+//! Policy, HP Labs report HPL-98-69R1, 1998: like Greedy-Dual-Size with
+//! H(p) = L + uses(p) · cost / size(p).
+//!
+//! The details follow libCacheSim, with whose counts of misses it agrees exactly:
+//! - the cost is 10^6, so that H is in units of 1/MB (this matters to rounding only);
+//! - `uses` is 1 when an object comes and rises by 1 with each hit; eviction forgets it;
+//! - L is the H of the object evicted last;
+//! - of several objects with the least H the one whose last use is longest ago goes;
+//! - an object that would fit into the empty cache evicts until it fits and then enters; a larger
+//!   one evicts nothing;
+//! - only the objects' own sizes count (libCacheSim with `consider_obj_metadata` false).
+//!
+//! An object of size 0 counts as one of size 1 in the formula.
+
+use crate::ranked::{Rank, RankedCache};
+use crate::registry::CacheSpec;
+
+/// Greedy-Dual-Size-Frequency with cost 1.
+pub type GreedyDualSizeFrequency = RankedCache<UsesPerSize>;
+
+/// H = L + 10^6 · uses / size, size in bytes.
+pub struct UsesPerSize;
+
+impl Rank for UsesPerSize {
+    const INFLATES: bool = true;
+    // Below 2^36 the unit in the last place is at most 2^-17, so the credit of an object of 1 GB
+    // used once (10^-3) is known to within 1 %.
+    const REBASE_AT: f64 = 68_719_476_736.0;
+
+    #[inline]
+    fn value(inflation: f64, uses: u64, size_bytes: u64) -> f64 {
+        inflation + uses as f64 * 1.0e6 / size_bytes as f64
+    }
+}
+
+/// How the registry knows it.
+pub static SPEC: CacheSpec = CacheSpec {
+    name: "gdsf",
+    aliases: &["greedy_dual_size_frequency"],
+    summary: "Greedy-Dual-Size-Frequency: prefers small and often used objects, ages by inflation",
+    citation: "L. Cherkasova, Improving WWW Proxies Performance with Greedy-Dual-Size-Frequency \
+               Caching Policy, HP Labs HPL-98-69R1, 1998",
+    build: |capacity_bytes, object_limit_bytes| {
+        Box::new(GreedyDualSizeFrequency::new(capacity_bytes, object_limit_bytes))
+    },
+};

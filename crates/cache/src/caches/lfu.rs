@@ -1,0 +1,33 @@
+//! Least frequently used: the object with the fewest uses goes first; of several, the one whose
+//! last use is longest ago. Uses are counted while an object is present and forgotten with it
+//! ("in-cache LFU").
+
+use crate::ranked::{Rank, RankedCache};
+use crate::registry::CacheSpec;
+
+/// LFU.
+pub type Lfu = RankedCache<Uses>;
+
+/// The value is the number of uses.
+pub struct Uses;
+
+impl Rank for Uses {
+    const INFLATES: bool = false;
+    const REBASE_AT: f64 = f64::INFINITY;
+
+    #[inline]
+    fn value(_inflation: f64, uses: u64, _size_bytes: u64) -> f64 {
+        // Exact up to 2^53 uses.
+        uses as f64
+    }
+}
+
+/// How the registry knows it.
+pub static SPEC: CacheSpec = CacheSpec {
+    name: "lfu",
+    aliases: &["least_frequently_used"],
+    summary: "evicts the object used least often since it came",
+    citation: "L. Breslau et al., Web Caching and Zipf-like Distributions: Evidence and \
+               Implications, INFOCOM 1999, section V (in-cache LFU)",
+    build: |capacity_bytes, object_limit_bytes| Box::new(Lfu::new(capacity_bytes, object_limit_bytes)),
+};

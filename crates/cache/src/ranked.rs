@@ -1,0 +1,302 @@
+//! Caches whose order of eviction is a value per object, with a lazy heap: LFU and the
+//! Greedy-Dual family.
+
+use std::marker::PhantomData;
+
+use crate::cache::Cache;
+use crate::heap::{Entry, Heap, Key};
+use crate::index::{HasId, Index, NIL, hash};
+
+/// How a [`RankedCache`] values its objects. The object with the smallest value is the victim; of
+/// several, the one whose last use is longest ago.
+pub trait Rank: Send {
+    /// Whether the value of an evicted object becomes the cache's inflation value L, which the
+    /// later values are built upon; else L stays 0.
+    const INFLATES: bool;
+
+    /// The power of two at which L is taken down again, see [`RankedCache`].
+    const REBASE_AT: f64;
+
+    /// The value of an object of `size_bytes` (at least 1) on its `uses`-th use (from 1) when the
+    /// inflation value is `inflation`. It must not fall as `inflation` or `uses` rise, and must be
+    /// at least `inflation`.
+    fn value(inflation: f64, uses: u64, size_bytes: u64) -> f64;
+}
+
+#[derive(Clone, Copy)]
+struct Node {
+    id: u64,
+    size_bytes: u64,
+    key: Key,
+    /// Uses since it came; 0 marks a dead node, whose object is gone but whose heap entry is not.
+    uses: u64,
+}
+
+impl HasId for Node {
+    #[inline]
+    fn id(&self) -> u64 {
+        self.id
+    }
+}
+
+/// A cache that evicts the object of the smallest value, as given by a [`Rank`].
+///
+/// # The heap is lazy, and exact
+/// A hit writes the object's new key (value, time of use) into its node and leaves the heap alone.
+/// Thus an entry of the heap may be out of date, but since keys only rise — the inflation value
+/// never falls, nor does the number of uses, and the time of use always rises — no entry's key is
+/// ever above its object's. When a victim is wanted, an entry at the top that is out of date gets
+/// its object's key and sinks to its place, until the top is up to date. Then its object's key
+/// equals the least key of the heap, which is not above any other object's: it is the minimum.
+/// As every key has its own time of use, the minimum is unique, so the order of eviction does not
+/// depend on the layout of the heap, and equals that of a heap kept in order at every hit.
+///
+/// An object that is removed, or comes with a new size (its value may fall), leaves its node
+/// behind dead. Dead nodes are freed when they reach the top or, once they outnumber the living,
+/// all at once.
+///
+/// # Precision
+/// The inflation value L grows without bound and values are L plus a credit, so in time the credit
+/// would drown in rounding. As soon as L reaches [`Rank::REBASE_AT`], the largest multiple of that
+/// power of two not above L is taken from L and from every key. All keys are at least L and, below
+/// 2^52 times the power, multiples of a unit that divides it; so each difference is a smaller
+/// multiple of the same unit and exact: the order, with its ties, stays the same.
+pub struct RankedCache<R> {
+    capacity_bytes: u64,
+    /// The largest object admitted.
+    limit_bytes: u64,
+    used_bytes: u64,
+    inflation: f64,
+    /// Counts uses and insertions.
+    clock: u64,
+    index: Index,
+    nodes: Vec<Node>,
+    free: Vec<u32>,
+    heap: Heap,
+    rank: PhantomData<R>,
+}
+
+impl<R: Rank> RankedCache<R> {
+    /// An empty cache of `capacity_bytes` that admits no object larger than `object_limit_bytes`.
+    #[must_use]
+    pub fn new(capacity_bytes: u64, object_limit_bytes: Option<u64>) -> Self {
+        Self {
+            capacity_bytes,
+            limit_bytes: object_limit_bytes.map_or(capacity_bytes, |l| l.min(capacity_bytes)),
+            used_bytes: 0,
+            inflation: 0.0,
+            clock: 0,
+            index: Index::new(),
+            nodes: Vec::new(),
+            free: Vec::new(),
+            heap: Heap::new(),
+            rank: PhantomData,
+        }
+    }
+
+    /// The key of a use at this moment.
+    #[inline]
+    fn key(&self, uses: u64, size_bytes: u64) -> Key {
+        let value = R::value(self.inflation, uses, size_bytes.max(1));
+        Key::new(value, self.clock)
+    }
+
+    #[inline]
+    fn touch(&mut self, slot: u32) {
+        self.clock += 1;
+        let Node { uses, size_bytes, .. } = self.nodes[slot as usize];
+        let key = self.key(uses + 1, size_bytes);
+        let node = &mut self.nodes[slot as usize];
+        node.uses = uses + 1;
+        node.key = key;
+    }
+
+    /// Brings the victim's entry, up to date, to the top of the heap.
+    fn settle(&mut self) -> Option<u32> {
+        while let Some(top) = self.heap.top() {
+            let node = &self.nodes[top.slot as usize];
+            if node.uses == 0 {
+                self.heap.pop();
+                self.free.push(top.slot);
+            } else if node.key != top.key {
+                self.heap.replace_top(Entry {
+                    key: node.key,
+                    slot: top.slot,
+                });
+            } else {
+                return Some(top.slot);
+            }
+        }
+        None
+    }
+
+    /// Evicts the victim; the cache must not be empty.
+    fn evict(&mut self) -> Option<u64> {
+        let slot = self.settle()?;
+        self.heap.pop();
+        self.index.take(&self.nodes, slot);
+        self.free.push(slot);
+        let node = self.nodes[slot as usize];
+        self.used_bytes -= node.size_bytes;
+        if R::INFLATES {
+            self.inflation = node.key.value();
+            if self.inflation >= R::REBASE_AT {
+                self.rebase();
+            }
+        }
+        Some(node.id)
+    }
+
+    /// Takes L down; see "Precision" above.
+    #[cold]
+    fn rebase(&mut self) {
+        let offset = (self.inflation / R::REBASE_AT).floor() * R::REBASE_AT;
+        self.inflation -= offset;
+        // Entries may be older than L by far. An out-of-date key only has to stay below its
+        // object's key, so the present keys serve.
+        for node in &mut self.nodes {
+            node.key = node.key.lowered(offset);
+        }
+        self.rebuild_heap();
+    }
+
+    /// Makes the heap anew from the living nodes and frees the dead ones.
+    #[cold]
+    fn rebuild_heap(&mut self) {
+        let (nodes, free) = (&self.nodes, &mut self.free);
+        self.heap.rebuild(|entry| {
+            let node = &nodes[entry.slot as usize];
+            if node.uses == 0 {
+                free.push(entry.slot);
+            }
+            (node.uses != 0).then_some(node.key)
+        });
+    }
+
+    /// Takes an object out of the index and leaves its node dead. Returns its uses.
+    fn bury(&mut self, slot: u32) -> u64 {
+        self.index.take(&self.nodes, slot);
+        let node = &mut self.nodes[slot as usize];
+        let uses = std::mem::take(&mut node.uses);
+        self.used_bytes -= node.size_bytes;
+        if self.heap.len() > 2 * self.index.len() + 64 {
+            self.rebuild_heap();
+        }
+        uses
+    }
+
+    /// Puts in an object that is absent, on its `uses`-th use.
+    fn admit(&mut self, (id, hash): (u64, u64), size_bytes: u64, uses: u64, evicted: &mut Vec<u64>) -> bool {
+        if size_bytes > self.limit_bytes {
+            return false;
+        }
+        while self.used_bytes > self.capacity_bytes - size_bytes {
+            evicted.extend(self.evict());
+        }
+        self.clock += 1;
+        let key = self.key(uses, size_bytes);
+        let node = Node {
+            id,
+            size_bytes,
+            key,
+            uses,
+        };
+        let slot = if let Some(slot) = self.free.pop() {
+            self.nodes[slot as usize] = node;
+            slot
+        } else if self.nodes.len() < NIL as usize {
+            self.nodes.push(node);
+            (self.nodes.len() - 1) as u32
+        } else {
+            return false;
+        };
+        self.used_bytes += size_bytes;
+        self.heap.push(Entry { key, slot });
+        self.index.add(&self.nodes, slot, hash);
+        true
+    }
+}
+
+impl<R: Rank> Cache for RankedCache<R> {
+    fn capacity_bytes(&self) -> u64 {
+        self.capacity_bytes
+    }
+
+    fn used_bytes(&self) -> u64 {
+        self.used_bytes
+    }
+
+    fn len(&self) -> usize {
+        self.index.len()
+    }
+
+    #[inline]
+    fn contains(&self, id: u64) -> bool {
+        self.index.find(&self.nodes, id, hash(id)).is_some()
+    }
+
+    #[inline]
+    fn access(&mut self, id: u64) -> bool {
+        let found = self.index.find(&self.nodes, id, hash(id));
+        if let Some(slot) = found {
+            self.touch(slot);
+        }
+        found.is_some()
+    }
+
+    fn insert(&mut self, id: u64, size_bytes: u64, evicted: &mut Vec<u64>) -> bool {
+        let hash = hash(id);
+        if let Some(slot) = self.index.find(&self.nodes, id, hash) {
+            if self.nodes[slot as usize].size_bytes == size_bytes {
+                return true;
+            }
+            let uses = self.bury(slot);
+            let admitted = self.admit((id, hash), size_bytes, uses, evicted);
+            if !admitted {
+                evicted.push(id);
+            }
+            return admitted;
+        }
+        self.admit((id, hash), size_bytes, 1, evicted)
+    }
+
+    #[inline]
+    fn request(&mut self, id: u64, size_bytes: u64, evicted: &mut Vec<u64>) -> bool {
+        let hash = hash(id);
+        let found = self.index.find(&self.nodes, id, hash);
+        match found {
+            Some(slot) => self.touch(slot),
+            None => {
+                self.admit((id, hash), size_bytes, 1, evicted);
+            }
+        }
+        found.is_some()
+    }
+
+    fn remove(&mut self, id: u64) -> bool {
+        let found = self.index.find(&self.nodes, id, hash(id));
+        if let Some(slot) = found {
+            self.bury(slot);
+        }
+        found.is_some()
+    }
+
+    fn victim(&mut self) -> Option<u64> {
+        self.settle().map(|slot| self.nodes[slot as usize].id)
+    }
+
+    fn victim_value(&mut self) -> Option<f64> {
+        self.settle()
+            .map(|slot| self.nodes[slot as usize].key.value() - self.inflation)
+    }
+
+    fn clear(&mut self) {
+        self.used_bytes = 0;
+        self.inflation = 0.0;
+        self.clock = 0;
+        self.index.clear();
+        self.nodes.clear();
+        self.free.clear();
+        self.heap.clear();
+    }
+}

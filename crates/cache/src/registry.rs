@@ -1,0 +1,85 @@
+//! The caches by name.
+
+use crate::cache::Cache;
+use crate::caches::{fifo, gds, gdsf, lfu, lru};
+
+/// What there is to know about a kind of cache without building one.
+pub struct CacheSpec {
+    /// The name, in lower case with underscores.
+    pub name: &'static str,
+    /// Other names it answers to.
+    pub aliases: &'static [&'static str],
+    /// One line that says what it evicts.
+    pub summary: &'static str,
+    /// Where it is described.
+    pub citation: &'static str,
+    /// Builds an empty one from its capacity in bytes and the largest size in bytes of an object
+    /// it admits (`None`: whatever fits).
+    pub build: fn(u64, Option<u64>) -> Box<dyn Cache>,
+}
+
+impl std::fmt::Debug for CacheSpec {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("CacheSpec")
+            .field("name", &self.name)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Every kind of cache, by name.
+pub static REGISTRY: &[&CacheSpec] = &[&fifo::SPEC, &gds::SPEC, &gdsf::SPEC, &lfu::SPEC, &lru::SPEC];
+
+/// There is no cache of this name.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "there is no cache called \"{name}\"; did you mean \"{nearest}\"? There are: {}",
+    names()
+)]
+pub struct UnknownCache {
+    /// The name that was asked for.
+    pub name: String,
+    /// The known name nearest to it.
+    pub nearest: &'static str,
+}
+
+fn names() -> String {
+    let names: Vec<_> = REGISTRY.iter().map(|spec| spec.name).collect();
+    names.join(", ")
+}
+
+/// The kind of cache called `name`, by its name or an alias; case, `-` and `_` make no difference.
+///
+/// # Errors
+/// [`UnknownCache`] with the nearest name if there is none.
+pub fn find(name: &str) -> Result<&'static CacheSpec, UnknownCache> {
+    let plain = name.to_ascii_lowercase().replace(['-', ' '], "_");
+    let mut nearest = (f64::NEG_INFINITY, REGISTRY[0].name);
+    for spec in REGISTRY {
+        for &known in std::iter::once(&spec.name).chain(spec.aliases) {
+            if known == plain || known.replace('_', "") == plain.replace('_', "") {
+                return Ok(spec);
+            }
+            let likeness = strsim::jaro_winkler(known, &plain);
+            if likeness > nearest.0 {
+                nearest = (likeness, spec.name);
+            }
+        }
+    }
+    Err(UnknownCache {
+        name: name.to_owned(),
+        nearest: nearest.1,
+    })
+}
+
+/// An empty cache of the kind called `name`, of `capacity_bytes`, that admits no object larger
+/// than `object_limit_bytes`.
+///
+/// # Errors
+/// [`UnknownCache`] with the nearest name if there is no such kind.
+pub fn build(
+    name: &str,
+    capacity_bytes: u64,
+    object_limit_bytes: Option<u64>,
+) -> Result<Box<dyn Cache>, UnknownCache> {
+    find(name).map(|spec| (spec.build)(capacity_bytes, object_limit_bytes))
+}
