@@ -32,11 +32,13 @@ pub trait Cache: Send {
     /// present. A miss changes nothing: fetch the object, then [`Cache::insert`] it.
     fn access(&mut self, id: u64) -> bool;
 
-    /// Puts an object of `size_bytes` into the cache and appends to `evicted` the objects that had
-    /// to go, in the order in which they went.
+    /// Puts an object of `size_bytes` into the cache and appends to `evicted` the objects that were
+    /// present before and had to go, in the order in which they went.
     ///
     /// Returns whether the object is present afterwards. It is not admitted if it is larger than
-    /// the capacity or than the cache's object limit; then nothing is evicted for it.
+    /// the capacity or than the cache's object limit; then nothing is evicted for it. A cache may
+    /// also, while it makes room, find the new object to be of less value than the next victim, and
+    /// stop (only Greedy-Dual-Size-Frequency does).
     ///
     /// Of an object already present with this size nothing changes: its uses are recorded by
     /// [`Cache::access`] alone. With another size, the object has a new version: the old version

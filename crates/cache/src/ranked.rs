@@ -14,6 +14,12 @@ pub trait Rank: Send {
     /// later values are built upon; else L stays 0.
     const INFLATES: bool;
 
+    /// Whether a new object competes with those present: it gets its value before room is made, and
+    /// if that is below the victim's before there is room, the new object is not admitted and its
+    /// value becomes L. Else room is made whatever it takes, and the new object's value built upon
+    /// the L that came of it.
+    const NEWCOMER_COMPETES: bool;
+
     /// The power of two at which L is taken down again, see [`RankedCache`].
     const REBASE_AT: f64;
 
@@ -57,9 +63,9 @@ impl HasId for Node {
 ///
 /// # Precision
 /// The inflation value L grows without bound and values are L plus a credit, so in time the credit
-/// would drown in rounding. As soon as L reaches [`Rank::REBASE_AT`], the largest multiple of that
-/// power of two not above L is taken from L and from every key. All keys are at least L and, below
-/// 2^52 times the power, multiples of a unit that divides it; so each difference is a smaller
+/// would drown in rounding. Once L has reached [`Rank::REBASE_AT`], the largest multiple of that
+/// power of two not above L is taken from L and from every key. All values are at least L and,
+/// below 2^52 times the power, multiples of a unit that divides it; so each difference is a smaller
 /// multiple of the same unit and exact: the order, with its ties, stays the same.
 pub struct RankedCache<R> {
     capacity_bytes: u64,
@@ -130,21 +136,33 @@ impl<R: Rank> RankedCache<R> {
         None
     }
 
-    /// Evicts the victim; the cache must not be empty.
-    fn evict(&mut self) -> Option<u64> {
-        let slot = self.settle()?;
-        self.heap.pop();
-        self.index.take(&self.nodes, slot);
-        self.free.push(slot);
-        let node = self.nodes[slot as usize];
-        self.used_bytes -= node.size_bytes;
-        if R::INFLATES {
-            self.inflation = node.key.value();
-            if self.inflation >= R::REBASE_AT {
-                self.rebase();
+    /// Makes room for `size_bytes`, at most the capacity. Returns false as soon as an object with
+    /// the key `newcomer` would be the victim.
+    fn make_room(&mut self, size_bytes: u64, newcomer: Option<Key>, evicted: &mut Vec<u64>) -> bool {
+        while self.used_bytes > self.capacity_bytes - size_bytes {
+            let Some(slot) = self.settle() else { break };
+            let node = self.nodes[slot as usize];
+            if let Some(key) = newcomer
+                && key < node.key
+            {
+                self.inflate(key);
+                return false;
             }
+            self.heap.pop();
+            self.index.take(&self.nodes, slot);
+            self.free.push(slot);
+            self.used_bytes -= node.size_bytes;
+            self.inflate(node.key);
+            evicted.push(node.id);
         }
-        Some(node.id)
+        true
+    }
+
+    #[inline]
+    fn inflate(&mut self, evicted: Key) {
+        if R::INFLATES {
+            self.inflation = evicted.value();
+        }
     }
 
     /// Takes L down; see "Precision" above.
@@ -190,11 +208,20 @@ impl<R: Rank> RankedCache<R> {
         if size_bytes > self.limit_bytes {
             return false;
         }
-        while self.used_bytes > self.capacity_bytes - size_bytes {
-            evicted.extend(self.evict());
+        if self.inflation >= R::REBASE_AT {
+            self.rebase();
         }
         self.clock += 1;
-        let key = self.key(uses, size_bytes);
+        let key = if R::NEWCOMER_COMPETES {
+            let key = self.key(uses, size_bytes);
+            if !self.make_room(size_bytes, Some(key), evicted) {
+                return false;
+            }
+            key
+        } else {
+            self.make_room(size_bytes, None, evicted);
+            self.key(uses, size_bytes)
+        };
         let node = Node {
             id,
             size_bytes,

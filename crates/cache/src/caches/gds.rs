@@ -27,6 +27,7 @@ pub struct InverseSize;
 
 impl Rank for InverseSize {
     const INFLATES: bool = true;
+    const NEWCOMER_COMPETES: bool = false;
     // L rises by at most 1 per eviction. Below 2^16 the unit in the last place is at most 2^-37,
     // so the credit of an object of 1 GB (2^-30) is still known to within 1 %.
     const REBASE_AT: f64 = 65_536.0;

@@ -4,13 +4,16 @@
 //! Policy, HP Labs report HPL-98-69R1, 1998: like Greedy-Dual-Size with
 //! H(p) = L + uses(p) · cost / size(p).
 //!
-//! The details follow libCacheSim, with whose counts of misses it agrees exactly:
-//! - the cost is 10^6, so that H is in units of 1/MB (this matters to rounding only);
+//! The details follow libCacheSim (0.3.5 of its Python package), with whose counts of misses it
+//! agrees exactly:
+//! - the cost is 10^6 (this matters to rounding only);
 //! - `uses` is 1 when an object comes and rises by 1 with each hit; eviction forgets it;
 //! - L is the H of the object evicted last;
 //! - of several objects with the least H the one whose last use is longest ago goes;
-//! - an object that would fit into the empty cache evicts until it fits and then enters; a larger
-//!   one evicts nothing;
+//! - a new object gets its H first and then competes for its place: objects are evicted by rising H
+//!   until there is room, and if it comes to the new object itself, it is the one not admitted (the
+//!   objects evicted before it are gone nevertheless, and L is its H);
+//! - an object larger than the cache changes nothing;
 //! - only the objects' own sizes count (libCacheSim with `consider_obj_metadata` false).
 //!
 //! An object of size 0 counts as one of size 1 in the formula.
@@ -26,6 +29,7 @@ pub struct UsesPerSize;
 
 impl Rank for UsesPerSize {
     const INFLATES: bool = true;
+    const NEWCOMER_COMPETES: bool = true;
     // Below 2^36 the unit in the last place is at most 2^-17, so the credit of an object of 1 GB
     // used once (10^-3) is known to within 1 %.
     const REBASE_AT: f64 = 68_719_476_736.0;

@@ -13,6 +13,7 @@ pub struct Uses;
 
 impl Rank for Uses {
     const INFLATES: bool = false;
+    const NEWCOMER_COMPETES: bool = false;
     const REBASE_AT: f64 = f64::INFINITY;
 
     #[inline]
