@@ -1,0 +1,67 @@
+# Every target works from a fresh clone. `make` alone lists them.
+
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+MAKEFLAGS += --no-builtin-rules
+.DELETE_ON_ERROR:
+.DEFAULT_GOAL := help
+
+CARGO ?= cargo
+# The lock file is part of the source: a build that would change it fails.
+CARGO_FLAGS ?= --locked
+# The trace that `make demo` simulates.
+SAMPLE ?= $(firstword $(sort $(wildcard samples/*.gz)))
+POLICIES ?= wrr,lb,lard,lard_r
+BACKENDS ?= 8
+OUT ?= out
+
+PLIMSOLL := $(CARGO) run $(CARGO_FLAGS) --quiet --release --package plimsoll-cli --bin plimsoll --
+# The crates that must do without an operating system.
+CORE := --package plimsoll-policy --package plimsoll-cache --package plimsoll-sim
+
+.PHONY: help
+help: ## List the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+.PHONY: setup
+setup: ## Install what a bare Debian 12 with Rust lacks, for all but `bench`; safe to run twice
+	@scripts/setup.sh build lint
+
+.PHONY: setup-build setup-lint setup-bench
+setup-build setup-lint setup-bench: setup-%:
+	@scripts/setup.sh $*
+
+.PHONY: build
+build: setup-build ## Build the plimsoll command, optimized
+	$(CARGO) build $(CARGO_FLAGS) --release --package plimsoll-cli
+
+.PHONY: demo
+demo: build ## Simulate the bundled sample trace under four policies and write an HTML report
+	@test -n '$(SAMPLE)' || { echo 'make demo: no trace in samples/; name one with SAMPLE=FILE' >&2; exit 1; }
+	$(PLIMSOLL) simulate '$(SAMPLE)' --policy '$(POLICIES)' --backends '$(BACKENDS)' --out '$(OUT)/demo'
+	@test -f '$(OUT)/demo/report.html' || { echo 'make demo: $(OUT)/demo/report.html was not written' >&2; exit 1; }
+	@echo
+	@echo 'Report: $(abspath $(OUT))/demo/report.html'
+
+.PHONY: test
+test: setup-build ## Run all tests, and the LARD study in its quick form
+	$(CARGO) test $(CARGO_FLAGS) --workspace
+	$(PLIMSOLL) reproduce lard --quick --out '$(OUT)/reproduce-lard'
+
+.PHONY: lint
+lint: setup-lint ## Check format, lints, documentation, dependencies and the repository's own rules
+	$(CARGO) fmt --all --check
+	$(CARGO) clippy $(CARGO_FLAGS) --workspace --all-targets -- -D warnings
+	RUSTDOCFLAGS=-Dwarnings $(CARGO) doc $(CARGO_FLAGS) --workspace --no-deps
+	$(CARGO) deny check --hide-inclusion-graph licenses bans sources
+	$(CARGO) xtask tidy
+	@scripts/check-wasm.sh $(CORE)
+
+.PHONY: bench
+bench: setup-bench ## Measure speed beside other tools; ROUNDS=n repeats each measurement n times
+	benches/run.sh
+
+.PHONY: clean
+clean: ## Remove everything that the other targets made in this directory
+	$(CARGO) clean
+	rm -rf '$(OUT)' benches/target benches/.venv

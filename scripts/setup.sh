@@ -1,0 +1,99 @@
+#!/usr/bin/env bash
+# Installs what is missing on a bare Debian 12 with Rust (rustup, cargo); does nothing, quickly, when all is there.
+#
+# Usage: scripts/setup.sh PURPOSE...      PURPOSE: build, lint or bench
+#
+# Debian packages need root. Without it the script names the command that root would have to run, and exits 1.
+set -euo pipefail
+
+readonly CARGO_DENY_VERSION=0.20.2
+packages=()
+
+say() { echo "setup: $*" >&2; }
+
+die() {
+  say "$@"
+  exit 1
+}
+
+need_package() {
+  local package=$1
+  shift
+  "$@" >/dev/null 2>&1 || packages+=("$package")
+}
+
+install_packages() {
+  ((${#packages[@]})) || return 0
+  if ((EUID != 0)); then
+    say "missing Debian packages: ${packages[*]}. Run this as root, then repeat:"
+    die "  apt-get update && apt-get install --yes --no-install-recommends ${packages[*]}"
+  fi
+  command -v apt-get >/dev/null || die "missing: ${packages[*]} (Debian names). Install them with your system's tools."
+  say "installing ${packages[*]}"
+  export DEBIAN_FRONTEND=noninteractive
+  # The lists of a bare image are empty or old.
+  apt-get update --quiet=2
+  apt-get install --yes --no-install-recommends "${packages[@]}"
+}
+
+# Compiles and links one C program, because a compiler without libc's headers passes `cc --version`.
+c_compiler_works() {
+  local directory
+  directory=$(mktemp -d)
+  printf '#include <stdlib.h>\nint main(void) { return EXIT_SUCCESS; }\n' >"$directory/probe.c"
+  local status=0
+  cc -o "$directory/probe" "$directory/probe.c" || status=$?
+  rm -r "$directory"
+  return "$status"
+}
+
+need_rustup_component() {
+  local component=$1
+  shift
+  "$@" >/dev/null 2>&1 && return
+  command -v rustup >/dev/null || die "$component is missing, and there is no rustup to install it with."
+  say "installing the $component component"
+  rustup component add "$component"
+}
+
+need_cargo() {
+  command -v cargo >/dev/null || die "cargo is missing. Install Rust with rustup first."
+  cargo --version >/dev/null || die "cargo does not run. Install a Rust toolchain: rustup toolchain install stable"
+}
+
+setup_build() {
+  need_cargo
+  # Compressors (zstd, xz) are C and compiled from their crates; everything links with cc.
+  need_package build-essential c_compiler_works
+  need_package ca-certificates test -s /etc/ssl/certs/ca-certificates.crt
+}
+
+setup_lint() {
+  setup_build
+  install_packages
+  packages=()
+  need_rustup_component rustfmt cargo fmt --version
+  need_rustup_component clippy cargo clippy --version
+  if [[ $(cargo deny --version 2>/dev/null) != "cargo-deny $CARGO_DENY_VERSION" ]]; then
+    say "building cargo-deny $CARGO_DENY_VERSION; this takes some minutes, once"
+    cargo install cargo-deny --quiet --locked --force --version "$CARGO_DENY_VERSION"
+  fi
+  if command -v rustup >/dev/null && ! rustup target list --installed | grep -q '^wasm32-unknown-unknown$'; then
+    say "installing the wasm32-unknown-unknown target"
+    rustup target add wasm32-unknown-unknown || say "could not; make lint will skip the WebAssembly check"
+  fi
+}
+
+setup_bench() {
+  setup_build
+  need_package python3-venv python3 -c 'import venv, ensurepip'
+}
+
+(($#)) || die "give a purpose: build, lint or bench"
+for purpose in "$@"; do
+  case $purpose in
+    build | lint | bench) "setup_$purpose" ;;
+    *) die "unknown purpose '$purpose': give build, lint or bench" ;;
+  esac
+done
+install_packages
