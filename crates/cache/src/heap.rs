@@ -1,22 +1,18 @@
 //! A heap with four children per entry, over (value, time) keys.
 
-/// Children per entry: four keys side by side cost little more to compare than two, at half the
-/// depth.
-const ARITY: usize = 4;
-
 /// Orders objects: the smaller value first, of equal values the earlier time.
 ///
-/// The value is a non-negative `f64` kept as its bits, which then order like the numbers, so a
-/// comparison is one of integers.
+/// The value is a non-negative `f64` kept as its bits, which then order like the numbers, so that
+/// a comparison is one of integers.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(crate) struct Key {
     value_bits: u64,
-    time: u64,
+    pub(crate) time: u32,
 }
 
 impl Key {
     #[inline]
-    pub(crate) fn new(value: f64, time: u64) -> Self {
+    pub(crate) fn new(value: f64, time: u32) -> Self {
         debug_assert!(value >= 0.0);
         Self {
             value_bits: value.to_bits(),
@@ -35,97 +31,177 @@ impl Key {
     }
 }
 
-/// An object in the heap, under the key it had when it was put there.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Entry {
-    pub(crate) key: Key,
-    pub(crate) slot: u32,
+/// An object in the heap, under the key it had when it was put there: value, time and slot from
+/// the high to the low bits of one number, for the sake of comparison.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(crate) struct Entry(u128);
+
+impl Entry {
+    #[inline]
+    pub(crate) fn new(key: Key, slot: u32) -> Self {
+        Self(u128::from(key.value_bits) << 64 | u128::from(key.time) << 32 | u128::from(slot))
+    }
+
+    #[inline]
+    pub(crate) fn key(self) -> Key {
+        Key {
+            value_bits: (self.0 >> 64) as u64,
+            time: (self.0 >> 32) as u32,
+        }
+    }
+
+    #[inline]
+    pub(crate) fn slot(self) -> u32 {
+        self.0 as u32
+    }
 }
 
+/// Children per entry. Four entries fill a cache line.
+const ARITY: usize = 4;
+
+/// What pads the last line; it is no less than any entry.
+const NOTHING: Entry = Entry(u128::MAX);
+
+/// The children of one entry, side by side in one cache line.
+#[derive(Clone, Copy)]
+#[repr(align(64))]
+struct Siblings([Entry; ARITY]);
+
 /// A min-heap. It does not know where a given slot is: see `RankedCache` for why it need not.
+///
+/// The root is on its own; the children of the root are group 0, and those of the `i`-th entry of
+/// group `g` are group `4 g + i + 1`.
 pub(crate) struct Heap {
-    entries: Vec<Entry>,
+    root: Entry,
+    groups: Vec<Siblings>,
+    /// How many entries there are, the root included.
+    len: usize,
 }
 
 impl Heap {
     pub(crate) fn new() -> Self {
-        Self { entries: Vec::new() }
+        Self {
+            root: NOTHING,
+            groups: Vec::new(),
+            len: 0,
+        }
     }
 
     pub(crate) fn len(&self) -> usize {
-        self.entries.len()
+        self.len
     }
 
     pub(crate) fn clear(&mut self) {
-        self.entries.clear();
+        *self = Self::new();
     }
 
     #[inline]
     pub(crate) fn top(&self) -> Option<Entry> {
-        self.entries.first().copied()
+        (self.len > 0).then_some(self.root)
     }
 
     pub(crate) fn push(&mut self, entry: Entry) {
-        let mut at = self.entries.len();
-        self.entries.push(entry);
-        while at > 0 {
-            let parent = (at - 1) / ARITY;
-            if self.entries[parent].key <= entry.key {
-                break;
-            }
-            self.entries[at] = self.entries[parent];
-            at = parent;
+        self.len += 1;
+        if self.len == 1 {
+            self.root = entry;
+            return;
         }
-        self.entries[at] = entry;
+        // The position below the root: groups in order, four to each.
+        let mut at = self.len - 2;
+        if at / ARITY == self.groups.len() {
+            self.groups.push(Siblings([NOTHING; ARITY]));
+        }
+        loop {
+            let group = at / ARITY;
+            if group == 0 {
+                if self.root <= entry {
+                    self.groups[0].0[at % ARITY] = entry;
+                } else {
+                    self.groups[0].0[at % ARITY] = self.root;
+                    self.root = entry;
+                }
+                return;
+            }
+            let above = group - 1;
+            let parent = self.groups[above / ARITY].0[above % ARITY];
+            if parent <= entry {
+                self.groups[group].0[at % ARITY] = entry;
+                return;
+            }
+            self.groups[group].0[at % ARITY] = parent;
+            at = above;
+        }
     }
 
     /// Takes the least entry away.
     pub(crate) fn pop(&mut self) {
-        if let Some(last) = self.entries.pop()
-            && !self.entries.is_empty()
-        {
-            self.sink(0, last);
+        if self.len <= 1 {
+            self.clear();
+            return;
         }
+        let at = self.len - 2;
+        let last = std::mem::replace(&mut self.groups[at / ARITY].0[at % ARITY], NOTHING);
+        if at.is_multiple_of(ARITY) {
+            self.groups.pop();
+        }
+        self.len -= 1;
+        self.replace_top(last);
     }
 
     /// Puts `entry` in the place of the least one.
     pub(crate) fn replace_top(&mut self, entry: Entry) {
-        self.sink(0, entry);
+        let Some(first) = self.groups.first() else {
+            self.root = entry;
+            return;
+        };
+        let (which, least) = first.least();
+        if entry <= least {
+            self.root = entry;
+        } else {
+            self.root = least;
+            self.sink(which, entry);
+        }
     }
 
     /// Gives every entry the key `key_of` it, drops those that have none, and restores the order.
-    pub(crate) fn rebuild(&mut self, mut key_of: impl FnMut(&Entry) -> Option<Key>) {
-        self.entries.retain_mut(|entry| {
-            let key = key_of(entry);
-            entry.key = key.unwrap_or(entry.key);
-            key.is_some()
-        });
-        for at in (0..self.entries.len().div_ceil(ARITY)).rev() {
-            self.sink(at, self.entries[at]);
+    pub(crate) fn rebuild(&mut self, mut key_of: impl FnMut(Entry) -> Option<Key>) {
+        let mut entries = Vec::with_capacity(self.len);
+        let below = self.groups.iter().flat_map(|group| group.0);
+        for entry in std::iter::once(self.root).chain(below).take(self.len) {
+            if let Some(key) = key_of(entry) {
+                entries.push(Entry::new(key, entry.slot()));
+            }
+        }
+        // A sorted sequence is a heap.
+        entries.sort_unstable();
+        self.clear();
+        for entry in entries {
+            self.push(entry);
         }
     }
 
-    /// Puts `entry` at `at` or, while a child there is smaller, below.
+    /// Puts `entry` at the position `at` below the root or, while a child there is smaller,
+    /// further down.
     fn sink(&mut self, mut at: usize, entry: Entry) {
-        let len = self.entries.len();
-        loop {
-            let first = at * ARITY + 1;
-            if first >= len {
+        while let Some(children) = self.groups.get(at + 1) {
+            let (which, least) = children.least();
+            if entry <= least {
                 break;
             }
-            let children = &self.entries[first..len.min(first + ARITY)];
-            let mut least = 0;
-            for child in 1..children.len() {
-                if children[child].key < children[least].key {
-                    least = child;
-                }
-            }
-            if entry.key <= children[least].key {
-                break;
-            }
-            self.entries[at] = children[least];
-            at = first + least;
+            self.groups[at / ARITY].0[at % ARITY] = least;
+            at = (at + 1) * ARITY + which;
         }
-        self.entries[at] = entry;
+        self.groups[at / ARITY].0[at % ARITY] = entry;
+    }
+}
+
+impl Siblings {
+    /// The least of the four and its place.
+    #[inline]
+    fn least(&self) -> (usize, Entry) {
+        let [a, b, c, d] = self.0;
+        let left = if b < a { (1, b) } else { (0, a) };
+        let right = if d < c { (3, d) } else { (2, c) };
+        if right.1 < left.1 { right } else { left }
     }
 }

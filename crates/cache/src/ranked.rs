@@ -26,7 +26,7 @@ pub trait Rank: Send {
     /// The value of an object of `size_bytes` (at least 1) on its `uses`-th use (from 1) when the
     /// inflation value is `inflation`. It must not fall as `inflation` or `uses` rise, and must be
     /// at least `inflation`.
-    fn value(inflation: f64, uses: u64, size_bytes: u64) -> f64;
+    fn value(inflation: f64, uses: u32, size_bytes: u64) -> f64;
 }
 
 #[derive(Clone, Copy)]
@@ -34,8 +34,9 @@ struct Node {
     id: u64,
     size_bytes: u64,
     key: Key,
-    /// Uses since it came; 0 marks a dead node, whose object is gone but whose heap entry is not.
-    uses: u64,
+    /// Uses since it came, at most `u32::MAX`; 0 marks a dead node, whose object is gone but whose
+    /// heap entry is not.
+    uses: u32,
 }
 
 impl HasId for Node {
@@ -73,8 +74,8 @@ pub struct RankedCache<R> {
     limit_bytes: u64,
     used_bytes: u64,
     inflation: f64,
-    /// Counts uses and insertions.
-    clock: u64,
+    /// Counts uses and insertions; renumbered before it overflows.
+    clock: u32,
     index: Index,
     nodes: Vec<Node>,
     free: Vec<u32>,
@@ -102,7 +103,7 @@ impl<R: Rank> RankedCache<R> {
 
     /// The key of a use at this moment.
     #[inline]
-    fn key(&self, uses: u64, size_bytes: u64) -> Key {
+    fn key(&self, uses: u32, size_bytes: u64) -> Key {
         let value = R::value(self.inflation, uses, size_bytes.max(1));
         Key::new(value, self.clock)
     }
@@ -117,20 +118,42 @@ impl<R: Rank> RankedCache<R> {
         node.key = key;
     }
 
+    #[inline]
+    fn tick(&mut self) {
+        if self.clock == u32::MAX {
+            self.renumber();
+        }
+        self.clock += 1;
+    }
+
+    /// Numbers the times of use anew from 1, in the same order.
+    #[cold]
+    fn renumber(&mut self) {
+        let mut by_time = Vec::with_capacity(self.nodes.len());
+        for (slot, node) in (0..).zip(&self.nodes) {
+            by_time.push((node.key.time, slot));
+        }
+        by_time.sort_unstable();
+        self.clock = 0;
+        for (_, slot) in by_time {
+            self.clock += 1;
+            self.nodes[slot as usize].key.time = self.clock;
+        }
+        self.rebuild_heap();
+    }
+
     /// Brings the victim's entry, up to date, to the top of the heap.
     fn settle(&mut self) -> Option<u32> {
         while let Some(top) = self.heap.top() {
-            let node = &self.nodes[top.slot as usize];
+            let slot = top.slot();
+            let node = &self.nodes[slot as usize];
             if node.uses == 0 {
                 self.heap.pop();
-                self.free.push(top.slot);
-            } else if node.key != top.key {
-                self.heap.replace_top(Entry {
-                    key: node.key,
-                    slot: top.slot,
-                });
+                self.free.push(slot);
+            } else if node.key != top.key() {
+                self.heap.replace_top(Entry::new(node.key, slot));
             } else {
-                return Some(top.slot);
+                return Some(slot);
             }
         }
         None
@@ -178,21 +201,21 @@ impl<R: Rank> RankedCache<R> {
         self.rebuild_heap();
     }
 
-    /// Makes the heap anew from the living nodes and frees the dead ones.
+    /// Makes the heap anew from the present keys of the living nodes and frees the dead ones.
     #[cold]
     fn rebuild_heap(&mut self) {
         let (nodes, free) = (&self.nodes, &mut self.free);
         self.heap.rebuild(|entry| {
-            let node = &nodes[entry.slot as usize];
+            let node = &nodes[entry.slot() as usize];
             if node.uses == 0 {
-                free.push(entry.slot);
+                free.push(entry.slot());
             }
             (node.uses != 0).then_some(node.key)
         });
     }
 
     /// Takes an object out of the index and leaves its node dead. Returns its uses.
-    fn bury(&mut self, slot: u32) -> u64 {
+    fn bury(&mut self, slot: u32) -> u32 {
         self.index.take(&self.nodes, slot);
         let node = &mut self.nodes[slot as usize];
         let uses = std::mem::take(&mut node.uses);
@@ -204,14 +227,14 @@ impl<R: Rank> RankedCache<R> {
     }
 
     /// Puts in an object that is absent, on its `uses`-th use.
-    fn admit(&mut self, (id, hash): (u64, u64), size_bytes: u64, uses: u64, evicted: &mut Vec<u64>) -> bool {
+    fn admit(&mut self, (id, hash): (u64, u64), size_bytes: u64, uses: u32, evicted: &mut Vec<u64>) -> bool {
         if size_bytes > self.limit_bytes {
             return false;
         }
         if self.inflation >= R::REBASE_AT {
             self.rebase();
         }
-        self.clock += 1;
+        self.tick();
         let key = if R::NEWCOMER_COMPETES {
             let key = self.key(uses, size_bytes);
             if !self.make_room(size_bytes, Some(key), evicted) {
@@ -238,7 +261,7 @@ impl<R: Rank> RankedCache<R> {
             return false;
         };
         self.used_bytes += size_bytes;
-        self.heap.push(Entry { key, slot });
+        self.heap.push(Entry::new(key, slot));
         self.index.add(&self.nodes, slot, hash);
         true
     }

@@ -33,7 +33,7 @@ impl Rank for InverseSize {
     const REBASE_AT: f64 = 65_536.0;
 
     #[inline]
-    fn value(inflation: f64, _uses: u64, size_bytes: u64) -> f64 {
+    fn value(inflation: f64, _uses: u32, size_bytes: u64) -> f64 {
         inflation + 1.0 / size_bytes as f64
     }
 }

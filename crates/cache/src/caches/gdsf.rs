@@ -35,8 +35,8 @@ impl Rank for UsesPerSize {
     const REBASE_AT: f64 = 68_719_476_736.0;
 
     #[inline]
-    fn value(inflation: f64, uses: u64, size_bytes: u64) -> f64 {
-        inflation + uses as f64 * 1.0e6 / size_bytes as f64
+    fn value(inflation: f64, uses: u32, size_bytes: u64) -> f64 {
+        inflation + f64::from(uses) * 1.0e6 / size_bytes as f64
     }
 }
 

@@ -17,9 +17,8 @@ impl Rank for Uses {
     const REBASE_AT: f64 = f64::INFINITY;
 
     #[inline]
-    fn value(_inflation: f64, uses: u64, _size_bytes: u64) -> f64 {
-        // Exact up to 2^53 uses.
-        uses as f64
+    fn value(_inflation: f64, uses: u32, _size_bytes: u64) -> f64 {
+        f64::from(uses)
     }
 }
 
