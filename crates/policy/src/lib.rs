@@ -1,1 +1,26 @@
-//! Request-distribution policies: pure code, no clocks, no I/O.
+//! Request-distribution policies: pure code that is told of requests, completions, membership and time, and answers
+//! which back-end.
+//!
+//! Nothing here reads a clock, does I/O, spawns a thread or draws unseeded randomness: the simulator, the live
+//! front-end and the replay of a decision log drive the very same objects.
+
+mod cluster;
+mod front_end;
+mod lru_map;
+pub mod params;
+pub mod policies;
+mod policy;
+mod request;
+mod rng;
+mod thresholds;
+mod time;
+
+pub use cluster::{BackendId, Change, Cluster, ClusterView, Health, RelativeLoad, Weight};
+pub use front_end::{AdmissionLimit, FrontEnd};
+pub use lru_map::LruMap;
+pub use policies::{BuildContext, BuildError, PolicySpec, REGISTRY, build, find};
+pub use policy::{Candidates, Completion, Decision, LoadReport, Policy, PollAnswer, assign_or_reject};
+pub use request::{Kind, Outcome, Request, TargetId};
+pub use rng::{Rng, mix};
+pub use thresholds::Thresholds;
+pub use time::{Nanos, Time};

@@ -1,0 +1,189 @@
+//! The front-end's part of a decision that is no policy's: the admission limit and the count of outstanding requests.
+//!
+//! Simulator and live front-end share this code, so that both admit, count and report alike.
+
+use crate::cluster::{BackendId, Change, Cluster, ClusterView, Health, Weight};
+use crate::policy::{Completion, Decision, Policy, PollAnswer};
+use crate::request::Request;
+use crate::thresholds::Thresholds;
+use crate::time::Time;
+
+/// How many requests the front-end lets into the cluster at once.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AdmissionLimit {
+    /// As many as come.
+    Unlimited,
+    /// This many.
+    Fixed(u64),
+    /// LARD's S for the back-ends that are up (section 2.4).
+    Lard(Thresholds),
+}
+
+impl AdmissionLimit {
+    /// The limit for the cluster as it is now.
+    #[must_use]
+    pub fn requests(self, view: &ClusterView) -> u64 {
+        match self {
+            Self::Unlimited => u64::MAX,
+            Self::Fixed(limit) => limit,
+            Self::Lard(thresholds) => thresholds.admission_limit(view),
+        }
+    }
+}
+
+/// A policy, the cluster it sees, and the admission limit.
+pub struct FrontEnd {
+    policy: Box<dyn Policy>,
+    cluster: Cluster,
+    admission: AdmissionLimit,
+    limit: u64,
+}
+
+impl FrontEnd {
+    /// A front-end that asks `policy` about requests to `cluster`.
+    #[must_use]
+    pub fn new(policy: Box<dyn Policy>, cluster: Cluster, admission: AdmissionLimit) -> Self {
+        let limit = admission.requests(&cluster);
+        Self {
+            policy,
+            cluster,
+            admission,
+            limit,
+        }
+    }
+
+    /// The cluster as it is.
+    #[must_use]
+    pub fn view(&self) -> &ClusterView {
+        &self.cluster
+    }
+
+    /// The policy.
+    #[must_use]
+    pub fn policy(&self) -> &dyn Policy {
+        &*self.policy
+    }
+
+    /// The admission limit S now.
+    #[must_use]
+    pub fn admission_limit(&self) -> u64 {
+        self.limit
+    }
+
+    /// Whether the admission limit leaves room for one more request.
+    #[must_use]
+    #[inline]
+    pub fn has_room(&self) -> bool {
+        self.cluster.total_load() < self.limit
+    }
+
+    /// Decides about `request`. `Assign` has been counted already when this returns; `Wait` means that the admission
+    /// limit is reached and the request is to be offered again after a completion.
+    pub fn offer(&mut self, request: &Request, now: Time) -> Decision {
+        if !self.has_room() {
+            return Decision::Wait;
+        }
+        let decision = self.policy.choose(request, &self.cluster, now);
+        self.settle(request, decision, now)
+    }
+
+    /// Decides about a polled `request` from the answers that came.
+    pub fn answer_poll(&mut self, request: &Request, answers: &[PollAnswer], now: Time) -> Decision {
+        let decision = self.policy.on_poll(request, answers, &self.cluster, now);
+        self.settle(request, decision, now)
+    }
+
+    fn settle(&mut self, request: &Request, decision: Decision, now: Time) -> Decision {
+        if let Decision::Assign(b) = decision {
+            debug_assert!(
+                self.cluster.is_eligible(b),
+                "a policy chose a back-end that takes no new requests"
+            );
+            self.cluster.assign(b);
+            self.policy.on_assign(request, b, &self.cluster, now);
+        }
+        decision
+    }
+
+    /// Reports the end of a request, exactly once for each assignment.
+    pub fn complete(&mut self, completion: &Completion, now: Time) {
+        self.cluster.complete(completion.backend);
+        self.policy.on_complete(completion, &self.cluster, now);
+    }
+
+    /// Sets the health of a back-end and tells the policy.
+    pub fn set_health(&mut self, b: BackendId, health: Health, now: Time) {
+        self.cluster.set_health(b, health);
+        self.changed(b, Change::Health(health), now);
+    }
+
+    /// Sets the weight of a back-end and tells the policy.
+    pub fn set_weight(&mut self, b: BackendId, weight: Weight, now: Time) {
+        self.cluster.set_weight(b, weight);
+        self.changed(b, Change::Weight(weight), now);
+    }
+
+    /// Adds a back-end and tells the policy.
+    pub fn join(&mut self, weight: Weight, key: u64, now: Time) -> BackendId {
+        let b = self.cluster.join(weight, key);
+        self.changed(b, Change::Joined, now);
+        b
+    }
+
+    /// Passes on a tick.
+    pub fn tick(&mut self, now: Time) {
+        self.policy.on_tick(&self.cluster, now);
+    }
+
+    fn changed(&mut self, b: BackendId, change: Change, now: Time) {
+        self.limit = self.admission.requests(&self.cluster);
+        self.policy.on_membership(b, change, &self.cluster, now);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::policies::round_robin::RoundRobin;
+    use crate::request::{Outcome, TargetId};
+    use crate::time::Nanos;
+
+    fn done(backend: BackendId) -> Completion {
+        Completion {
+            target: TargetId(1),
+            backend,
+            outcome: Outcome::Completed,
+            size_bytes: None,
+            response_time: Nanos::ZERO,
+        }
+    }
+
+    #[test]
+    fn the_limit_makes_requests_wait_until_one_completes() {
+        let mut fe = FrontEnd::new(
+            Box::<RoundRobin>::default(),
+            Cluster::new(2),
+            AdmissionLimit::Fixed(2),
+        );
+        let request = Request::of(0, TargetId(1));
+        assert_eq!(fe.offer(&request, Time::ZERO), Decision::Assign(BackendId(0)));
+        assert_eq!(fe.offer(&request, Time::ZERO), Decision::Assign(BackendId(1)));
+        assert_eq!(fe.offer(&request, Time::ZERO), Decision::Wait);
+        fe.complete(&done(BackendId(1)), Time::ZERO);
+        assert_eq!(fe.offer(&request, Time::ZERO), Decision::Assign(BackendId(0)));
+    }
+
+    #[test]
+    fn lards_limit_follows_the_number_of_live_backends() {
+        let lard = AdmissionLimit::Lard(Thresholds {
+            t_low: 25,
+            t_high: 65,
+        });
+        let mut fe = FrontEnd::new(Box::<RoundRobin>::default(), Cluster::new(8), lard);
+        assert_eq!(fe.admission_limit(), 7 * 65 + 25 - 1);
+        fe.set_health(BackendId(3), Health::Down, Time::ZERO);
+        assert_eq!(fe.admission_limit(), 6 * 65 + 25 - 1);
+        fe.join(Weight::ONE, 99, Time::ZERO);
+        assert_eq!(fe.admission_limit(), 7 * 65 + 25 - 1);
+    }
+}

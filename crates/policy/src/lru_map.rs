@@ -1,0 +1,229 @@
+//! A map from targets to per-target state with a set capacity: the least recently used target is forgotten.
+//!
+//! LARD section 2.6: assignments of targets that were not requested lately may be dropped, as those targets have most
+//! likely left the back-ends' caches anyway.
+
+use foldhash::fast::FixedState;
+use hashbrown::HashTable;
+use hashbrown::hash_table::Entry;
+use std::hash::BuildHasher as _;
+
+use crate::request::TargetId;
+
+const NONE: u32 = u32::MAX;
+
+/// Slots are linked from the most to the least recently used; free slots are chained through `next`.
+struct Slot<V> {
+    target: TargetId,
+    prev: u32,
+    next: u32,
+    value: Option<V>,
+}
+
+/// See the module's documentation.
+pub struct LruMap<V> {
+    index: HashTable<u32>,
+    slots: Vec<Slot<V>>,
+    newest: u32,
+    oldest: u32,
+    free: u32,
+    capacity: usize,
+    hasher: FixedState,
+}
+
+impl<V> LruMap<V> {
+    /// A map of at most `capacity` targets (at least 1, at most 2^32 − 2).
+    #[must_use]
+    pub fn new(capacity: usize) -> Self {
+        Self {
+            index: HashTable::new(),
+            slots: Vec::new(),
+            newest: NONE,
+            oldest: NONE,
+            free: NONE,
+            capacity: capacity.clamp(1, NONE as usize - 1),
+            hasher: FixedState::with_seed(0x506C_696D_736F_6C6C),
+        }
+    }
+
+    /// Number of targets held.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.index.len()
+    }
+
+    /// Whether no target is held.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.index.is_empty()
+    }
+
+    /// The state of `target`, without counting as a use.
+    #[must_use]
+    pub fn peek(&self, target: TargetId) -> Option<&V> {
+        let slots = &self.slots;
+        let at = self.index.find(self.hasher.hash_one(target.0), |&i| {
+            slots[i as usize].target == target
+        })?;
+        slots[*at as usize].value.as_ref()
+    }
+
+    /// The state of `target`, now the most recently used; made by `new` when there was none. The second value is the
+    /// state that had to be forgotten to make room.
+    pub fn get_or_insert_with(&mut self, target: TargetId, new: impl FnOnce() -> V) -> (&mut V, Option<V>) {
+        let hash = self.hasher.hash_one(target.0);
+        let slots = &self.slots;
+        if let Some(&at) = self.index.find(hash, |&i| slots[i as usize].target == target) {
+            self.touch(at);
+            return (self.value_at(at), None);
+        }
+        let forgotten = if self.index.len() >= self.capacity {
+            self.pop_oldest()
+        } else {
+            None
+        };
+        let at = self.take_slot(target, new());
+        self.link_newest(at);
+        let (slots, hasher) = (&self.slots, &self.hasher);
+        let rehash = |&i: &u32| hasher.hash_one(slots[i as usize].target.0);
+        if let Entry::Vacant(vacant) = self
+            .index
+            .entry(hash, |&i| slots[i as usize].target == target, rehash)
+        {
+            vacant.insert(at);
+        }
+        (self.value_at(at), forgotten)
+    }
+
+    /// Keeps the targets for which `keep` answers true; `keep` may change the state. Runs over the slots in an order
+    /// that does not depend on hashes.
+    pub fn retain(&mut self, mut keep: impl FnMut(TargetId, &mut V) -> bool) {
+        for at in 0..self.slots.len() as u32 {
+            let slot = &mut self.slots[at as usize];
+            let target = slot.target;
+            if slot.value.as_mut().is_some_and(|value| !keep(target, value)) {
+                self.remove_slot(at);
+            }
+        }
+    }
+
+    fn value_at(&mut self, at: u32) -> &mut V {
+        self.slots[at as usize]
+            .value
+            .as_mut()
+            .expect("an indexed slot is occupied")
+    }
+
+    fn touch(&mut self, at: u32) {
+        if self.newest != at {
+            self.unlink(at);
+            self.link_newest(at);
+        }
+    }
+
+    fn pop_oldest(&mut self) -> Option<V> {
+        (self.oldest != NONE)
+            .then(|| self.remove_slot(self.oldest))
+            .flatten()
+    }
+
+    fn remove_slot(&mut self, at: u32) -> Option<V> {
+        let target = self.slots[at as usize].target;
+        if let Ok(entry) = self
+            .index
+            .find_entry(self.hasher.hash_one(target.0), |&i| i == at)
+        {
+            entry.remove();
+        }
+        self.unlink(at);
+        self.slots[at as usize].next = self.free;
+        self.free = at;
+        self.slots[at as usize].value.take()
+    }
+
+    fn take_slot(&mut self, target: TargetId, value: V) -> u32 {
+        let slot = Slot {
+            target,
+            prev: NONE,
+            next: NONE,
+            value: Some(value),
+        };
+        if self.free == NONE {
+            self.slots.push(slot);
+            return (self.slots.len() - 1) as u32;
+        }
+        let at = self.free;
+        self.free = self.slots[at as usize].next;
+        self.slots[at as usize] = slot;
+        at
+    }
+
+    fn unlink(&mut self, at: u32) {
+        let Slot { prev, next, .. } = self.slots[at as usize];
+        match prev {
+            NONE => self.newest = next,
+            p => self.slots[p as usize].next = next,
+        }
+        match next {
+            NONE => self.oldest = prev,
+            n => self.slots[n as usize].prev = prev,
+        }
+    }
+
+    fn link_newest(&mut self, at: u32) {
+        let slot = &mut self.slots[at as usize];
+        (slot.prev, slot.next) = (NONE, self.newest);
+        match self.newest {
+            NONE => self.oldest = at,
+            n => self.slots[n as usize].prev = at,
+        }
+        self.newest = at;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn forgets_the_least_recently_used() {
+        let mut map = LruMap::new(2);
+        assert_eq!(*map.get_or_insert_with(TargetId(1), || 'a').0, 'a');
+        map.get_or_insert_with(TargetId(2), || 'b');
+        map.get_or_insert_with(TargetId(1), || 'x'); // a use, not an insertion
+        assert_eq!(map.get_or_insert_with(TargetId(3), || 'c').1, Some('b'));
+        assert_eq!(map.peek(TargetId(1)), Some(&'a'));
+        assert_eq!(map.peek(TargetId(2)), None);
+    }
+
+    proptest! {
+        /// Against the obvious model: a vector ordered by use.
+        #[test]
+        fn behaves_like_a_vector_ordered_by_use(
+            capacity in 1usize..6,
+            steps in prop::collection::vec((0u64..10, 0u8..8), 0..200),
+        ) {
+            let mut map = LruMap::new(capacity);
+            let mut model: Vec<(u64, u64)> = Vec::new();
+            for (n, (key, action)) in steps.into_iter().enumerate() {
+                if action == 0 {
+                    map.retain(|t, _| t.0 % 2 != key % 2);
+                    model.retain(|(k, _)| k % 2 != key % 2);
+                    continue;
+                }
+                let (value, forgotten) = map.get_or_insert_with(TargetId(key), || n as u64);
+                let value = *value;
+                let old = model.iter().position(|(k, _)| *k == key).map(|i| model.remove(i));
+                let expected = if old.is_none() && model.len() == capacity { Some(model.remove(0).1) } else { None };
+                model.push(old.unwrap_or((key, n as u64)));
+                prop_assert_eq!(forgotten, expected);
+                prop_assert_eq!(value, model.last().unwrap().1);
+                prop_assert_eq!(map.len(), model.len());
+            }
+            for (key, value) in model {
+                prop_assert_eq!(map.peek(TargetId(key)), Some(&value));
+            }
+        }
+    }
+}

@@ -1,0 +1,105 @@
+//! Power of two choices: of two different back-ends drawn at random, the less loaded one.
+//!
+//! Citation: Mitzenmacher, "The power of two choices in randomized load balancing", IEEE TPDS 2001.
+//!
+//! ```text
+//! a, b <- two different back-ends drawn at random
+//! n <- the one with less load / weight; a on ties
+//! send r to n
+//! ```
+
+use super::{BuildContext, Built, PolicySpec, no_params};
+use crate::cluster::{BackendId, ClusterView};
+use crate::params::{ParamError, Settings};
+use crate::policy::{Decision, Policy};
+use crate::request::Request;
+use crate::rng::Rng;
+use crate::time::Time;
+
+/// Stream of the run's seed that this policy draws from.
+const STREAM: u64 = 0x7032_6300;
+
+/// See the module's documentation.
+pub struct PowerOfTwo {
+    rng: Rng,
+    /// The back-ends that take requests, for the view of `generation`.
+    eligible: Vec<BackendId>,
+    generation: Option<u64>,
+}
+
+impl PowerOfTwo {
+    /// Draws from the stream that `seed` gives.
+    #[must_use]
+    pub fn new(seed: u64) -> Self {
+        Self {
+            rng: Rng::new(seed, STREAM),
+            eligible: Vec::new(),
+            generation: None,
+        }
+    }
+}
+
+impl Policy for PowerOfTwo {
+    fn choose(&mut self, _: &Request, view: &ClusterView, _: Time) -> Decision {
+        if self.generation != Some(view.generation()) {
+            self.eligible.clear();
+            self.eligible.extend(view.eligible_ids());
+            self.generation = Some(view.generation());
+        }
+        let n = self.eligible.len() as u64;
+        match self.eligible[..] {
+            [] => Decision::Reject,
+            [only] => Decision::Assign(only),
+            _ => {
+                let first = self.rng.below(n);
+                let other = (first + 1 + self.rng.below(n - 1)) % n;
+                let (a, b) = (self.eligible[first as usize], self.eligible[other as usize]);
+                Decision::Assign(if view.relative_load(b) < view.relative_load(a) {
+                    b
+                } else {
+                    a
+                })
+            }
+        }
+    }
+}
+
+fn build(context: &BuildContext, settings: &Settings) -> Result<Built, ParamError> {
+    no_params(settings)?;
+    Ok((Box::new(PowerOfTwo::new(context.seed)), Vec::new()))
+}
+
+/// Registry entry.
+pub static SPEC: PolicySpec = PolicySpec {
+    name: "power_of_two",
+    aliases: &["p2c", "random_two"],
+    summary: "the less loaded of two back-ends drawn at random",
+    source: "Mitzenmacher, IEEE TPDS 2001",
+    weighted: true,
+    params: &[],
+    build,
+};
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cluster::Cluster;
+    use crate::request::TargetId;
+
+    #[test]
+    fn never_the_most_loaded_and_the_rest_evenly() {
+        let mut cluster = Cluster::new(3);
+        cluster.assign(BackendId(1));
+        let mut policy = PowerOfTwo::new(5);
+        let mut seen = [0u32; 3];
+        for _ in 0..30_000 {
+            match policy.choose(&Request::of(0, TargetId(0)), &cluster, Time::ZERO) {
+                Decision::Assign(b) => seen[b.index()] += 1,
+                other => panic!("{other:?}"),
+            }
+        }
+        // Two different back-ends always include one without load; by symmetry each has half (±5 standard errors).
+        assert_eq!(seen[1], 0);
+        assert!(seen[0].abs_diff(15_000) < 433, "{seen:?}");
+    }
+}

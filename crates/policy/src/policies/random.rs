@@ -1,0 +1,80 @@
+//! Random: each request goes to a back-end drawn at random, in proportion to weight.
+//!
+//! Citation: Eager, Lazowska, Zahorjan, "Adaptive load sharing in homogeneous distributed systems", IEEE TSE 1986
+//! (its random policy).
+//!
+//! ```text
+//! n <- back-end drawn with probability weight[n] / sum of weights
+//! send r to n
+//! ```
+
+use super::{BuildContext, Built, PolicySpec, no_params};
+use crate::cluster::{BackendId, ClusterView};
+use crate::params::{ParamError, Settings};
+use crate::policy::{Decision, Policy, assign_or_reject};
+use crate::request::Request;
+use crate::rng::Rng;
+use crate::time::Time;
+
+/// Stream of the run's seed that this policy draws from.
+const STREAM: u64 = 0x7261_6E64;
+
+/// See the module's documentation.
+pub struct Random {
+    rng: Rng,
+    /// Back-ends that take requests with the running sum of their weights, for the view of `generation`.
+    cumulative: Vec<(u64, BackendId)>,
+    generation: Option<u64>,
+}
+
+impl Random {
+    /// Draws from the stream that `seed` gives.
+    #[must_use]
+    pub fn new(seed: u64) -> Self {
+        Self {
+            rng: Rng::new(seed, STREAM),
+            cumulative: Vec::new(),
+            generation: None,
+        }
+    }
+
+    fn refresh(&mut self, view: &ClusterView) {
+        self.cumulative.clear();
+        let mut sum = 0;
+        for b in view.eligible_ids() {
+            sum += u64::from(view.weight(b).steps());
+            self.cumulative.push((sum, b));
+        }
+        self.generation = Some(view.generation());
+    }
+}
+
+impl Policy for Random {
+    fn choose(&mut self, _: &Request, view: &ClusterView, _: Time) -> Decision {
+        if self.generation != Some(view.generation()) {
+            self.refresh(view);
+        }
+        let Some(&(total, _)) = self.cumulative.last() else {
+            return Decision::Reject;
+        };
+        let point = self.rng.below(total);
+        let at = self.cumulative.partition_point(|&(sum, _)| sum <= point);
+        assign_or_reject(self.cumulative.get(at).map(|&(_, b)| b))
+    }
+}
+
+fn build(context: &BuildContext, settings: &Settings) -> Result<Built, ParamError> {
+    no_params(settings)?;
+    Ok((Box::new(Random::new(context.seed)), Vec::new()))
+}
+
+/// Registry entry.
+pub static SPEC: PolicySpec = PolicySpec {
+    name: "random",
+    aliases: &["rand"],
+    summary: "a back-end drawn at random, in proportion to weight",
+    source: "Eager, Lazowska, Zahorjan 1986",
+    weighted: true,
+    params: &[],
+    build,
+};

@@ -1,0 +1,97 @@
+//! URI hash (the LARD paper's LB): the target's hash alone decides, so each back-end sees its own part of the targets.
+//!
+//! Citation: Pai et al., ASPLOS 1998, section 2.3 (LB); the hash is rendezvous hashing: Thaler, Ravishankar, "Using
+//! name-based mappings to increase hit rates", IEEE/ACM ToN 1998, with weights after Schindelhauer, Schomaker,
+//! "Weighted distributed hash tables", SPAA 2005. A back-end that fails loses only its own targets to the others.
+//!
+//! ```text
+//! for each back-end b: h[b] <- hash(r.target, b)
+//! equal weights:  n <- back-end with the largest h
+//! else:           n <- back-end with the largest weight[b] / -ln(h[b] / 2^64)
+//! send r to n
+//! ```
+
+use super::{BuildContext, Built, PolicySpec, no_params};
+use crate::cluster::{BackendId, ClusterView};
+use crate::params::{ParamError, Settings};
+use crate::policy::{Decision, Policy, assign_or_reject};
+use crate::request::{Request, TargetId};
+use crate::rng::mix;
+use crate::time::Time;
+
+/// See the module's documentation.
+#[derive(Default)]
+pub struct UriHash;
+
+/// The rendezvous winner for `target` among the back-ends that take requests.
+fn winner(target: TargetId, view: &ClusterView) -> Option<BackendId> {
+    let hash = |b: BackendId| mix(target.0 ^ view.key(b));
+    if view.is_uniform() {
+        return view
+            .eligible_ids()
+            .max_by_key(|&b| (hash(b), std::cmp::Reverse(b)));
+    }
+    let score = |b: BackendId| {
+        let unit = (hash(b) as f64 + 0.5) / 18_446_744_073_709_551_616.0;
+        view.weight(b).as_f64() / -unit.ln()
+    };
+    view.eligible_ids()
+        .max_by(|&a, &b| score(a).total_cmp(&score(b)).then(b.cmp(&a)))
+}
+
+impl Policy for UriHash {
+    fn choose(&mut self, request: &Request, view: &ClusterView, _: Time) -> Decision {
+        assign_or_reject(winner(request.target, view))
+    }
+}
+
+fn build(_: &BuildContext, settings: &Settings) -> Result<Built, ParamError> {
+    no_params(settings)?;
+    Ok((Box::new(UriHash), Vec::new()))
+}
+
+/// Registry entry.
+pub static SPEC: PolicySpec = PolicySpec {
+    name: "uri_hash",
+    aliases: &["lb", "rendezvous", "hrw"],
+    summary: "the target's hash decides (LARD's LB), by rendezvous hashing",
+    source: "Pai et al., ASPLOS 1998, section 2.3; Thaler, Ravishankar 1998",
+    weighted: true,
+    params: &[],
+    build,
+};
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cluster::{Cluster, Health, Weight};
+
+    fn owners(cluster: &Cluster) -> Vec<BackendId> {
+        (0..4000u64)
+            .map(|t| winner(TargetId::from_key(&t.to_le_bytes()), cluster).unwrap())
+            .collect()
+    }
+
+    #[test]
+    fn a_failure_moves_only_the_targets_of_the_failed() {
+        let mut cluster = Cluster::new(4);
+        let before = owners(&cluster);
+        cluster.set_health(BackendId(2), Health::Down);
+        for (old, new) in before.iter().zip(owners(&cluster)) {
+            assert!(if *old == BackendId(2) {
+                new != *old
+            } else {
+                new == *old
+            });
+        }
+    }
+
+    #[test]
+    fn targets_spread_by_weight() {
+        let mut cluster = Cluster::new(2);
+        cluster.set_weight(BackendId(1), Weight::new(3.0).unwrap());
+        let on_one = owners(&cluster).iter().filter(|b| b.0 == 1).count();
+        // Binomial(4000, 3/4): standard error 27.
+        assert!(on_one.abs_diff(3000) < 137, "{on_one}");
+    }
+}

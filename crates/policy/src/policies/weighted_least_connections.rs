@@ -1,0 +1,60 @@
+//! Weighted least connections: the fewest requests in progress per unit of weight.
+//!
+//! Citation: Zhang, "Linux Virtual Server for scalable network services", Ottawa Linux Symposium 2000 (`wlc`).
+//!
+//! ```text
+//! n <- back-end with the least load / weight, lowest index on ties
+//! send r to n
+//! ```
+
+use super::{BuildContext, Built, PolicySpec, no_params};
+use crate::cluster::ClusterView;
+use crate::params::{ParamError, Settings};
+use crate::policy::{Decision, Policy, assign_or_reject};
+use crate::request::Request;
+use crate::time::Time;
+
+/// See the module's documentation.
+#[derive(Default)]
+pub struct WeightedLeastConnections;
+
+impl Policy for WeightedLeastConnections {
+    #[inline]
+    fn choose(&mut self, _: &Request, view: &ClusterView, _: Time) -> Decision {
+        assign_or_reject(view.least_loaded())
+    }
+}
+
+fn build(_: &BuildContext, settings: &Settings) -> Result<Built, ParamError> {
+    no_params(settings)?;
+    Ok((Box::new(WeightedLeastConnections), Vec::new()))
+}
+
+/// Registry entry.
+pub static SPEC: PolicySpec = PolicySpec {
+    name: "weighted_least_connections",
+    aliases: &["wlc"],
+    summary: "the fewest requests in progress per unit of weight",
+    source: "Linux Virtual Server (wlc)",
+    weighted: true,
+    params: &[],
+    build,
+};
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cluster::{BackendId, Cluster, Weight};
+    use crate::request::TargetId;
+
+    #[test]
+    fn three_requests_on_weight_four_are_less_than_one_on_weight_one() {
+        let mut cluster = Cluster::new(2);
+        cluster.set_weight(BackendId(1), Weight::new(4.0).unwrap());
+        for b in [0, 1, 1, 1] {
+            cluster.assign(BackendId(b));
+        }
+        let decision = WeightedLeastConnections.choose(&Request::of(0, TargetId(0)), &cluster, Time::ZERO);
+        assert_eq!(decision, Decision::Assign(BackendId(1)));
+    }
+}

@@ -1,0 +1,141 @@
+//! The trait that every policy implements, and what it answers.
+
+use smallvec::SmallVec;
+
+use crate::cluster::{BackendId, Change, ClusterView};
+use crate::request::{Outcome, Request, TargetId};
+use crate::time::{Nanos, Time};
+
+/// The back-ends that a policy wants to ask for their load.
+pub type Candidates = SmallVec<[BackendId; 8]>;
+
+/// What a policy decides for a request.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Decision {
+    /// This back-end answers.
+    Assign(BackendId),
+    /// Ask these back-ends for their load and come back through [`Policy::on_poll`].
+    Poll(Candidates),
+    /// The admission limit is reached: the front-end queues the request.
+    Wait,
+    /// No back-end can take the request.
+    Reject,
+}
+
+/// A back-end's answer to a poll.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PollAnswer {
+    /// Who answered.
+    pub backend: BackendId,
+    /// Its queue length, the request in service included.
+    pub load: u32,
+}
+
+/// A request that ended, with what the front-end knows of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Completion {
+    /// What was asked for.
+    pub target: TargetId,
+    /// Who had it.
+    pub backend: BackendId,
+    /// How it ended.
+    pub outcome: Outcome,
+    /// Bytes of the response body, where known.
+    pub size_bytes: Option<u64>,
+    /// Time since the assignment.
+    pub response_time: Nanos,
+}
+
+/// Load information that a back-end sent by itself (broadcast, host metrics).
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct LoadReport {
+    /// Who reports.
+    pub backend: BackendId,
+    /// Its queue length at the time of sending.
+    pub load: u32,
+}
+
+/// A request-distribution policy: told of requests, completions, membership and time, it answers which back-end.
+///
+/// A policy reads no clock, does no I/O and takes its randomness from the seed it was built with; equal calls in
+/// equal order give equal answers. That is what lets the simulator, the live front-end and the replay of a decision
+/// log drive the very same object.
+///
+/// Contract of the runtime: after `Assign(b)` it counts the request in the view, then calls `on_assign`; each
+/// assignment ends in exactly one `on_complete`, after the view has been changed; membership changes arrive after
+/// the view shows them; `now` never goes back.
+pub trait Policy: Send {
+    /// Which back-end answers `request`. Never a back-end that takes no new requests.
+    fn choose(&mut self, request: &Request, view: &ClusterView, now: Time) -> Decision;
+
+    /// `request` was assigned to `backend`.
+    fn on_assign(&mut self, request: &Request, backend: BackendId, view: &ClusterView, now: Time) {
+        let _ = (request, backend, view, now);
+    }
+
+    /// A request ended.
+    fn on_complete(&mut self, completion: &Completion, view: &ClusterView, now: Time) {
+        let _ = (completion, view, now);
+    }
+
+    /// The answers to a poll that [`Policy::choose`] asked for. By default the least load wins, lowest index on ties,
+    /// and without any answer the least loaded back-end of the front-end's own count.
+    fn on_poll(
+        &mut self,
+        request: &Request,
+        answers: &[PollAnswer],
+        view: &ClusterView,
+        now: Time,
+    ) -> Decision {
+        let _ = (request, now);
+        answers
+            .iter()
+            .filter(|a| view.is_eligible(a.backend))
+            .min_by_key(|a| (a.load, a.backend))
+            .map(|a| a.backend)
+            .or_else(|| view.least_loaded())
+            .map_or(Decision::Reject, Decision::Assign)
+    }
+
+    /// A back-end reported its load.
+    fn on_report(&mut self, report: &LoadReport, view: &ClusterView, now: Time) {
+        let _ = (report, view, now);
+    }
+
+    /// Membership, health or weight of `backend` changed.
+    fn on_membership(&mut self, backend: BackendId, change: Change, view: &ClusterView, now: Time) {
+        let _ = (backend, change, view, now);
+    }
+
+    /// Called every [`Policy::tick_interval`].
+    fn on_tick(&mut self, view: &ClusterView, now: Time) {
+        let _ = (view, now);
+    }
+
+    /// How often [`Policy::on_tick`] wants to be called; `None` for never.
+    fn tick_interval(&self) -> Option<Nanos> {
+        None
+    }
+
+    /// The back-ends that serve `target` now, where the policy keeps such an assignment.
+    fn server_set(&self, target: TargetId) -> Candidates {
+        let _ = target;
+        Candidates::new()
+    }
+
+    /// Targets of which the policy keeps state; never above its configured capacity.
+    fn tracked_targets(&self) -> usize {
+        0
+    }
+
+    /// The policy's own counters, by stable name.
+    fn stats(&self) -> Vec<(&'static str, f64)> {
+        Vec::new()
+    }
+}
+
+/// `Assign` for `Some`, `Reject` for `None`: how most policies end.
+#[must_use]
+pub fn assign_or_reject(backend: Option<BackendId>) -> Decision {
+    backend.map_or(Decision::Reject, Decision::Assign)
+}
