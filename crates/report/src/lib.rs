@@ -1,5 +1,23 @@
 //! Metrics, tables, JSON, plots and self-contained HTML reports.
 
+mod claim;
+mod escape;
+pub mod format;
+mod json;
+mod plot;
+mod report;
 mod run;
+mod runs_report;
+mod runs_table;
+mod table;
+mod text_plot;
 
+pub use claim::{Claim, Measured, Verdict, claims_conclusion, claims_table};
+pub use json::json_line;
+pub use plot::{Kind, Plot, Series, Unit};
+pub use report::{Report, Section};
 pub use run::{LoadSeries, PerBackend, Run, Summary, TraceInfo, Utilization};
+pub use runs_report::{RunsContext, runs_report};
+pub use runs_table::{runs_table, summary_table};
+pub use table::{Align, Cell, Row, Table, Tone};
+pub use text_plot::{bar_chart, sparkline};

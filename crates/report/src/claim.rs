@@ -1,0 +1,231 @@
+//! Published claims beside what was measured, for the studies.
+
+use crate::{
+    format::{NOT_APPLICABLE, number},
+    table::{Align, Cell, Table, Tone},
+};
+
+/// Whether a published claim is confirmed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Verdict {
+    /// Confirmed.
+    Holds,
+    /// Confirmed in part, e.g. in its direction and not in its size.
+    Partly,
+    /// Not confirmed.
+    Fails,
+}
+
+impl Verdict {
+    /// The verdict as a word.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Holds => "holds",
+            Self::Partly => "partly",
+            Self::Fails => "fails",
+        }
+    }
+
+    fn tone(self) -> Tone {
+        match self {
+            Self::Holds => Tone::Good,
+            Self::Partly => Tone::Warning,
+            Self::Fails => Tone::Bad,
+        }
+    }
+}
+
+/// One measurement for a claim.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Measured {
+    /// The workload's name.
+    pub workload: String,
+    /// The seed of the workload and the run.
+    pub seed: u64,
+    /// The value in the claim's unit.
+    pub value: f64,
+}
+
+/// A claim of a paper, and how it came out here.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Claim {
+    /// Short name, unique in its study, e.g. `7a`.
+    pub id: String,
+    /// Figure, table or section of the paper.
+    pub figure: String,
+    /// What the paper claims.
+    pub statement: String,
+    /// The paper's figure in `unit`; `None` where it gives no number.
+    pub paper: Option<f64>,
+    /// The paper's figure in its own words, e.g. `2 to 4 times`; may be empty where `paper` says it all.
+    pub paper_text: String,
+    /// Unit of the values; may be empty.
+    pub unit: String,
+    /// What was measured here.
+    pub measured: Vec<Measured>,
+    /// Whether it holds.
+    pub verdict: Verdict,
+    /// How the verdict is decided, in words.
+    pub rule: String,
+    /// Why it does not hold, or what else a reader must know; may be empty.
+    pub explanation: String,
+}
+
+impl Claim {
+    /// Median of the values; `None` without any.
+    pub fn median(&self) -> Option<f64> {
+        median(&self.values())
+    }
+
+    /// Smallest value; `None` without any.
+    pub fn min(&self) -> Option<f64> {
+        smallest(&self.values())
+    }
+
+    /// Largest value; `None` without any.
+    pub fn max(&self) -> Option<f64> {
+        largest(&self.values())
+    }
+
+    fn values(&self) -> Vec<f64> {
+        self.measured
+            .iter()
+            .map(|measured| measured.value)
+            .filter(|value| value.is_finite())
+            .collect()
+    }
+
+    /// The paper's figure as text.
+    fn paper_cell(&self) -> String {
+        if !self.paper_text.is_empty() {
+            return self.paper_text.clone();
+        }
+        self.paper.map_or_else(
+            || NOT_APPLICABLE.to_owned(),
+            |value| self.with_unit(&number(value)),
+        )
+    }
+
+    fn ours_cell(&self) -> String {
+        self.median().map_or_else(
+            || NOT_APPLICABLE.to_owned(),
+            |median| self.with_unit(&number(median)),
+        )
+    }
+
+    /// From the smallest to the largest value; `-` for fewer than two values.
+    fn spread_cell(&self) -> String {
+        match (self.min(), self.max()) {
+            (Some(min), Some(max)) if self.values().len() > 1 => format!("{} … {}", number(min), number(max)),
+            _ => NOT_APPLICABLE.to_owned(),
+        }
+    }
+
+    fn with_unit(&self, value: &str) -> String {
+        if self.unit.is_empty() {
+            value.to_owned()
+        } else {
+            format!("{value} {}", self.unit)
+        }
+    }
+
+    /// The rule and the explanation as sentences.
+    fn detail(&self) -> String {
+        let rule = if self.rule.is_empty() {
+            String::new()
+        } else {
+            format!("Rule: {}", sentence(&self.rule))
+        };
+        [rule.as_str(), self.explanation.as_str()]
+            .into_iter()
+            .filter(|text| !text.is_empty())
+            .collect::<Vec<_>>()
+            .join(" ")
+    }
+}
+
+/// The claims as a table: the paper's figure, ours as the median with its spread and the number of measurements,
+/// whether the claim holds, and under each row how that was decided and why.
+pub fn claims_table(claims: &[Claim]) -> Table {
+    let mut table = Table::new([
+        ("id", Align::Left),
+        ("where", Align::Left),
+        ("claim", Align::Left),
+        ("paper", Align::Right),
+        ("ours", Align::Right),
+        ("min … max", Align::Right),
+        ("n", Align::Right),
+        ("verdict", Align::Left),
+    ]);
+    for claim in claims {
+        table.row_with_detail(
+            [
+                Cell::from(claim.id.as_str()),
+                Cell::from(claim.figure.as_str()),
+                Cell::from(claim.statement.as_str()),
+                Cell::from(claim.paper_cell()),
+                Cell::from(claim.ours_cell()),
+                Cell::from(claim.spread_cell()),
+                Cell::from(claim.values().len().to_string()),
+                Cell::toned(claim.verdict.word(), claim.verdict.tone()),
+            ],
+            claim.detail(),
+        );
+    }
+    table
+}
+
+/// How many claims hold, hold in part and fail, in words.
+pub fn claims_conclusion(claims: &[Claim]) -> String {
+    let number_of = |verdict| claims.iter().filter(|claim| claim.verdict == verdict).count();
+    format!(
+        "Of {} published claims, {} hold, {} hold in part and {} fail.",
+        claims.len(),
+        number_of(Verdict::Holds),
+        number_of(Verdict::Partly),
+        number_of(Verdict::Fails)
+    )
+}
+
+fn sentence(text: &str) -> String {
+    if text.ends_with(['.', '!', '?']) {
+        text.to_owned()
+    } else {
+        format!("{text}.")
+    }
+}
+
+/// Median: the middle value, or the mean of the two in the middle; `None` for no values.
+pub(crate) fn median(values: &[f64]) -> Option<f64> {
+    let mut sorted = values.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    let middle = sorted.len() / 2;
+    match sorted.len() {
+        0 => None,
+        length if length % 2 == 1 => Some(sorted[middle]),
+        _ => Some(f64::midpoint(sorted[middle - 1], sorted[middle])),
+    }
+}
+
+/// The smallest value; `None` for no values.
+pub(crate) fn smallest(values: &[f64]) -> Option<f64> {
+    values.iter().copied().reduce(f64::min)
+}
+
+/// The largest value; `None` for no values.
+pub(crate) fn largest(values: &[f64]) -> Option<f64> {
+    values.iter().copied().reduce(f64::max)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn medians() {
+        assert_eq!(median(&[]), None);
+        assert_eq!(median(&[3.0]), Some(3.0));
+        assert_eq!(median(&[9.0, 1.0, 3.0]), Some(3.0));
+        assert_eq!(median(&[4.0, 1.0, 2.0, 9.0]), Some(3.0));
+    }
+}

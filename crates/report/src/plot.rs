@@ -1,0 +1,197 @@
+//! Plots: one description, drawn by plotly.js where JavaScript runs and as a static SVG everywhere else.
+
+mod interactive;
+mod svg;
+mod ticks;
+
+pub(crate) use interactive::figure;
+pub(crate) use svg::svg;
+
+/// Colours of the series, in order: Okabe and Ito's palette for colour-blind readers, without black and yellow, which
+/// vanish on a dark or a white page, and with grey in their place. Symbols and dashes tell series apart as well.
+pub(crate) const PALETTE: [(u8, u8, u8); 7] = [
+    (0, 114, 178),
+    (213, 94, 0),
+    (0, 158, 115),
+    (204, 121, 167),
+    (230, 159, 0),
+    (86, 180, 233),
+    (136, 136, 136),
+];
+
+/// How a series is drawn.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// Points joined by straight lines.
+    Line,
+    /// One bar per point; bars of several series at one x stand side by side.
+    Bars,
+    /// A value holds from its x to the next one.
+    Step,
+    /// Points alone.
+    Points,
+    /// A line, with the room between the minimum and the maximum of `errors` shaded.
+    Band,
+}
+
+/// What the numbers of the y axis are, for its tick labels.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Unit {
+    /// A number as it is.
+    #[default]
+    Plain,
+    /// Per cent: 50 stands for one half.
+    Percent,
+    /// Seconds; small values are labelled in ms or µs.
+    Seconds,
+}
+
+/// One series of a plot.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Series {
+    /// Name in the legend.
+    pub name: String,
+    /// Points in order of x; those that cannot be drawn (not finite, or not above zero on a logarithmic axis) are
+    /// left out.
+    pub points: Vec<(f64, f64)>,
+    /// How to draw them.
+    pub kind: Kind,
+    /// Minimum and maximum at each point, in units of y; as long as `points`.
+    pub errors: Option<Vec<(f64, f64)>>,
+}
+
+impl Series {
+    /// A series without error bars.
+    pub fn new(name: impl Into<String>, kind: Kind, points: Vec<(f64, f64)>) -> Self {
+        Self {
+            name: name.into(),
+            points,
+            kind,
+            errors: None,
+        }
+    }
+
+    /// The same series with a minimum and a maximum at each point.
+    #[must_use]
+    pub fn with_errors(mut self, errors: Vec<(f64, f64)>) -> Self {
+        self.errors = Some(errors);
+        self
+    }
+}
+
+/// A plot.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Plot {
+    /// What is shown, above the plot.
+    pub title: String,
+    /// Quantity and unit along x.
+    pub x_label: String,
+    /// Quantity and unit along y.
+    pub y_label: String,
+    /// Logarithmic x axis.
+    pub x_log: bool,
+    /// Logarithmic y axis.
+    pub y_log: bool,
+    /// What the tick labels of y mean.
+    pub y_unit: Unit,
+    /// Names for x = 0, 1, 2 …; empty for a numeric x axis.
+    pub categories: Vec<String>,
+    /// The series; their order gives the colours, so keep it the same in related plots. Empty series take a colour
+    /// and are not drawn.
+    pub series: Vec<Series>,
+    /// A remark below the plot; may be empty.
+    pub note: String,
+}
+
+impl Plot {
+    /// A plot without series on linear axes.
+    pub fn new(title: impl Into<String>, x_label: impl Into<String>, y_label: impl Into<String>) -> Self {
+        Self {
+            title: title.into(),
+            x_label: x_label.into(),
+            y_label: y_label.into(),
+            ..Self::default()
+        }
+    }
+
+    /// The same plot with one more series.
+    #[must_use]
+    pub fn with(mut self, series: Series) -> Self {
+        self.series.push(series);
+        self
+    }
+
+    /// The plot as a static SVG element, with the text in the colour of the surrounding page.
+    pub fn to_svg(&self) -> String {
+        svg(self)
+    }
+
+    /// Whether a point has a place on the axes.
+    fn can_draw(&self, (x, y): (f64, f64)) -> bool {
+        x.is_finite() && y.is_finite() && (!self.x_log || x > 0.0) && (!self.y_log || y > 0.0)
+    }
+
+    /// The points of a series that have a place on the axes, each with its minimum and maximum (its own y twice where
+    /// there is none).
+    fn drawable<'a>(&'a self, series: &'a Series) -> impl Iterator<Item = (f64, f64, f64, f64)> + 'a {
+        series
+            .points
+            .iter()
+            .enumerate()
+            .filter(|&(_, &point)| self.can_draw(point))
+            .map(move |(index, &(x, y))| {
+                let (low, high) = series
+                    .errors
+                    .as_ref()
+                    .and_then(|errors| errors.get(index))
+                    .copied()
+                    .filter(|&(low, high)| self.can_draw((x, low)) && self.can_draw((x, high)))
+                    .unwrap_or((y, y));
+                (x, y, low.min(y), high.max(y))
+            })
+    }
+
+    /// Named places on the x axis: the categories, or the values themselves where they are a few whole numbers.
+    fn named_x(&self) -> Option<Vec<(f64, String)>> {
+        if !self.categories.is_empty() {
+            return Some(
+                self.categories
+                    .iter()
+                    .enumerate()
+                    .map(|(x, name)| (x as f64, name.clone()))
+                    .collect(),
+            );
+        }
+        let mut values: Vec<f64> = self
+            .series
+            .iter()
+            .flat_map(|series| self.drawable(series).map(|(x, ..)| x))
+            .collect();
+        values.sort_by(f64::total_cmp);
+        values.dedup();
+        let few_whole = !values.is_empty() && values.len() <= 12 && values.iter().all(|x| x.fract() == 0.0);
+        few_whole.then(|| {
+            values
+                .into_iter()
+                .map(|x| (x, crate::format::number(x)))
+                .collect()
+        })
+    }
+
+    /// Whether bars are drawn, which stand on zero and need room left and right.
+    fn has_bars(&self) -> bool {
+        self.series.iter().any(|series| series.kind == Kind::Bars)
+    }
+
+    /// Smallest and largest x and y over everything drawn; `None` when nothing is.
+    fn extent(&self) -> Option<((f64, f64), (f64, f64))> {
+        let mut extent: Option<((f64, f64), (f64, f64))> = None;
+        for series in &self.series {
+            for (x, _, low, high) in self.drawable(series) {
+                let ((x_min, x_max), (y_min, y_max)) = extent.unwrap_or(((x, x), (low, high)));
+                extent = Some(((x_min.min(x), x_max.max(x)), (y_min.min(low), y_max.max(high))));
+            }
+        }
+        extent
+    }
+}

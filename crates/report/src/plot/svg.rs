@@ -1,0 +1,289 @@
+//! Plots as static SVG, for readers without JavaScript and for print.
+
+use plotters::{
+    chart::ChartContext,
+    coord::{Shift, types::RangedCoordf64},
+    element::PathElement,
+    prelude::*,
+    style::text_anchor::{HPos, Pos, VPos},
+};
+
+use crate::plot::{Kind, PALETTE, Plot, Series, ticks::Axis};
+
+const WIDTH: u32 = 860;
+const HEIGHT: u32 = 380;
+const LEGEND_WIDTH: u32 = 190;
+const FONT: &str = "sans-serif";
+
+type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
+type Chart<'a, 'b> = ChartContext<'b, SVGBackend<'a>, Cartesian2d<RangedCoordf64, RangedCoordf64>>;
+type Drawn = Result<(), Box<dyn std::error::Error>>;
+
+/// The plot as an SVG element. Everything that is black in the drawing takes the text colour of the page.
+pub(crate) fn svg(plot: &Plot) -> String {
+    let mut out = String::new();
+    // Writing to a string cannot fail; a plot that plotters cannot lay out is left out rather than the whole report.
+    if draw(plot, &mut out).is_err() {
+        return String::new();
+    }
+    out.replace("\"#000000\"", "\"currentColor\"")
+        .replacen("<svg ", "<svg role=\"img\" ", 1)
+}
+
+fn draw(plot: &Plot, out: &mut String) -> Drawn {
+    let root = SVGBackend::with_string(out, (WIDTH, HEIGHT)).into_drawing_area();
+    let Some(((x_min, x_max), (y_min, y_max))) = plot.extent() else {
+        root.draw_text(
+            "No data.",
+            &text_style(14).pos(Pos::new(HPos::Center, VPos::Center)),
+            (430, 190),
+        )?;
+        return Ok(root.present()?);
+    };
+    let margin = if plot.has_bars() {
+        0.5 / (plot.categories.len().max(2) - 1) as f64
+    } else {
+        0.04
+    };
+    let x = match plot.named_x() {
+        Some(names) => Axis::named(&names, margin, plot.x_log),
+        None => Axis::around(x_min, x_max, plot.x_log, crate::plot::Unit::Plain),
+    };
+    // From zero, like the interactive plot, unless the axis has none.
+    let y = Axis::around(
+        if plot.y_log { y_min } else { y_min.min(0.0) },
+        y_max,
+        plot.y_log,
+        plot.y_unit,
+    );
+    let shown: Vec<(usize, &Series)> = plot
+        .series
+        .iter()
+        .enumerate()
+        .filter(|(_, series)| plot.drawable(series).next().is_some())
+        .collect();
+    if shown.len() > 1 {
+        let (body, side) = root.split_horizontally(WIDTH - LEGEND_WIDTH);
+        draw_chart(plot, &body, &x, &y, &shown)?;
+        draw_legend(&side, &shown)?;
+    } else {
+        draw_chart(plot, &root, &x, &y, &shown)?;
+    }
+    Ok(root.present()?)
+}
+
+fn text_style(size: i32) -> TextStyle<'static> {
+    (FONT, size).into_text_style(&(WIDTH, HEIGHT)).color(&BLACK)
+}
+
+fn draw_chart(plot: &Plot, area: &Area<'_>, x: &Axis, y: &Axis, shown: &[(usize, &Series)]) -> Drawn {
+    let keys = |axis: &Axis| axis.ticks.iter().map(|tick| tick.0).collect::<Vec<f64>>();
+    let mut chart = ChartBuilder::on(area)
+        .margin(12)
+        .x_label_area_size(46)
+        .y_label_area_size(78)
+        .build_cartesian_2d(x.range.0..x.range.1, y.range.0..y.range.1)?;
+    // The mesh proposes its own places, so ours are drawn below by hand: no labels and no lines from it.
+    chart
+        .configure_mesh()
+        .disable_mesh()
+        .x_labels(0)
+        .y_labels(0)
+        .axis_style(BLACK.mix(0.5))
+        .x_desc(plot.x_label.as_str())
+        .y_desc(plot.y_label.as_str())
+        .axis_desc_style(text_style(14))
+        .draw()?;
+    let plane = chart.plotting_area();
+    for place in keys(y) {
+        plane.draw(&PathElement::new(
+            vec![(x.range.0, place), (x.range.1, place)],
+            BLACK.mix(0.15),
+        ))?;
+    }
+    draw_tick_labels(area, &chart, x, y)?;
+    for &(index, series) in shown {
+        draw_series(plot, &mut chart, x, y, (index, series), shown)?;
+    }
+    Ok(())
+}
+
+fn draw_tick_labels(area: &Area<'_>, chart: &Chart<'_, '_>, x: &Axis, y: &Axis) -> Drawn {
+    let plane = chart.plotting_area();
+    let (left, top) = area.get_base_pixel();
+    for (place, label) in &y.ticks {
+        let (pixel_x, pixel_y) = plane.map_coordinate(&(x.range.0, *place));
+        let style = text_style(12).pos(Pos::new(HPos::Right, VPos::Center));
+        area.draw_text(label, &style, (pixel_x - left - 6, pixel_y - top))?;
+    }
+    // Long names get every second, third … tick only.
+    let widest = x
+        .ticks
+        .iter()
+        .map(|(_, label)| label.chars().count())
+        .max()
+        .unwrap_or(0) as i32
+        * 7
+        + 12;
+    let (from, _) = plane.map_coordinate(&(x.range.0, y.range.0));
+    let (to, _) = plane.map_coordinate(&(x.range.1, y.range.0));
+    let room = (to - from) / x.ticks.len().max(1) as i32;
+    let every = if x.ticks.len() > 1 {
+        (widest / room.max(1) + 1) as usize
+    } else {
+        1
+    };
+    for (place, label) in x.ticks.iter().step_by(every) {
+        let (pixel_x, pixel_y) = plane.map_coordinate(&(*place, y.range.0));
+        let style = text_style(12).pos(Pos::new(HPos::Center, VPos::Top));
+        area.draw_text(label, &style, (pixel_x - left, pixel_y - top + 7))?;
+        area.draw(&PathElement::new(
+            vec![
+                (pixel_x - left, pixel_y - top),
+                (pixel_x - left, pixel_y - top + 4),
+            ],
+            BLACK.mix(0.5),
+        ))?;
+    }
+    Ok(())
+}
+
+fn color(index: usize) -> RGBColor {
+    let (red, green, blue) = PALETTE[index % PALETTE.len()];
+    RGBColor(red, green, blue)
+}
+
+fn draw_series(
+    plot: &Plot,
+    chart: &mut Chart<'_, '_>,
+    x: &Axis,
+    y: &Axis,
+    (index, series): (usize, &Series),
+    shown: &[(usize, &Series)],
+) -> Drawn {
+    let points: Vec<(f64, f64, f64, f64)> = plot
+        .drawable(series)
+        .map(|(at, value, low, high)| (x.place(at), y.place(value), y.place(low), y.place(high)))
+        .collect();
+    let color = color(index);
+    let plane = chart.plotting_area();
+    let mut offset = 0.0;
+    match series.kind {
+        Kind::Bars => {
+            let bars: Vec<usize> = shown
+                .iter()
+                .filter(|(_, other)| other.kind == Kind::Bars)
+                .map(|&(other, _)| other)
+                .collect();
+            let width = 0.8 / bars.len().max(1) as f64;
+            let rank = bars.iter().position(|&other| other == index).unwrap_or(0);
+            let left = -0.4 + width * rank as f64;
+            offset = left + width / 2.0;
+            for &(at, value, ..) in &points {
+                let corners = [(at + left, y.range.0.max(0.0)), (at + left + width * 0.94, value)];
+                plane.draw(&Rectangle::new(corners, color.filled()))?;
+            }
+        }
+        Kind::Points => {}
+        Kind::Line => draw_path(
+            chart,
+            points.iter().map(|point| (point.0, point.1)).collect(),
+            color,
+            2,
+        )?,
+        Kind::Step => draw_path(chart, stairs(&points), color, 1)?,
+        Kind::Band => {
+            let upper = points.iter().map(|point| (point.0, point.3));
+            let lower = points.iter().rev().map(|point| (point.0, point.2));
+            chart.plotting_area().draw(&Polygon::new(
+                upper.chain(lower).collect::<Vec<_>>(),
+                color.mix(0.22),
+            ))?;
+            draw_path(
+                chart,
+                points.iter().map(|point| (point.0, point.1)).collect(),
+                color,
+                2,
+            )?;
+        }
+    }
+    if series.kind == Kind::Points || (series.kind == Kind::Line && points.len() <= 40) {
+        for &(at, value, ..) in &points {
+            draw_marker(chart.plotting_area(), (at, value), index, color)?;
+        }
+    }
+    if series.errors.is_some() && series.kind != Kind::Band {
+        for &(at, _, low, high) in &points {
+            let ends = vec![(at + offset, low), (at + offset, high)];
+            chart
+                .plotting_area()
+                .draw(&PathElement::new(ends, BLACK.mix(0.8).stroke_width(1)))?;
+        }
+    }
+    Ok(())
+}
+
+/// Corners of a line that keeps each value until the next x.
+fn stairs(points: &[(f64, f64, f64, f64)]) -> Vec<(f64, f64)> {
+    let mut corners: Vec<(f64, f64)> = Vec::with_capacity(points.len() * 2);
+    for &(at, value, ..) in points {
+        if let Some(&(_, before)) = corners.last() {
+            corners.push((at, before));
+        }
+        corners.push((at, value));
+    }
+    corners
+}
+
+fn draw_path(chart: &Chart<'_, '_>, path: Vec<(f64, f64)>, color: RGBColor, width: u32) -> Drawn {
+    Ok(chart
+        .plotting_area()
+        .draw(&PathElement::new(path, color.stroke_width(width)))?)
+}
+
+fn draw_marker<'a, C: plotters::coord::CoordTranslate>(
+    area: &DrawingArea<SVGBackend<'a>, C>,
+    at: C::From,
+    index: usize,
+    color: RGBColor,
+) -> Drawn
+where
+    C::From: Clone,
+{
+    match index % 3 {
+        0 => area.draw(&Circle::new(at, 4, color.filled()))?,
+        1 => area.draw(&TriangleMarker::new(at, 6, color.filled()))?,
+        _ => area.draw(&Cross::new(at, 4, color.stroke_width(2)))?,
+    }
+    Ok(())
+}
+
+fn draw_legend(area: &Area<'_>, shown: &[(usize, &Series)]) -> Drawn {
+    for (line, &(index, series)) in shown.iter().enumerate() {
+        let middle = 24 + 20 * line as i32;
+        if series.kind == Kind::Bars || series.kind == Kind::Band {
+            area.draw(&Rectangle::new(
+                [(4, middle - 5), (22, middle + 5)],
+                color(index).filled(),
+            ))?;
+        } else {
+            if series.kind != Kind::Points {
+                area.draw(&PathElement::new(
+                    vec![(2, middle), (24, middle)],
+                    color(index).stroke_width(2),
+                ))?;
+            }
+            draw_marker(area, (13, middle), index, color(index))?;
+        }
+        let style = text_style(13).pos(Pos::new(HPos::Left, VPos::Center));
+        area.draw_text(&shortened(&series.name, 24), &style, (31, middle))?;
+    }
+    Ok(())
+}
+
+fn shortened(name: &str, most: usize) -> String {
+    if name.chars().count() <= most {
+        return name.to_owned();
+    }
+    name.chars().take(most - 1).chain(['…']).collect()
+}

@@ -1,0 +1,125 @@
+//! The report of `plimsoll simulate --out`: one or more runs compared.
+
+mod conclusion;
+mod groups;
+mod loads;
+mod plots;
+mod tables;
+
+use std::collections::BTreeMap;
+
+use crate::{
+    format::count,
+    report::{Report, Section},
+    run::Run,
+    runs_table::summary_with,
+};
+
+/// What the reader should know about the runs beside their results.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct RunsContext {
+    /// Name of the trace or of the synthetic workload.
+    pub trace: String,
+    /// The command line that repeats the runs.
+    pub command: String,
+    /// Name and version of the program.
+    pub version: String,
+    /// What was assumed when the trace was read, e.g. how stamps in whole seconds were spread.
+    pub load_notes: Vec<String>,
+    /// What may make the results misleading, e.g. rejected lines.
+    pub warnings: Vec<String>,
+    /// Names to show for policies, by [`Run::policy`], e.g. `LARD/R` for `lard_r`; others are shown as they are.
+    pub labels: BTreeMap<String, String>,
+}
+
+impl RunsContext {
+    /// The name to show for a policy.
+    fn label(&self, policy: &str) -> String {
+        self.labels
+            .get(policy)
+            .cloned()
+            .unwrap_or_else(|| policy.to_owned())
+    }
+}
+
+/// A report that compares runs: conclusion, summary table, plots against the number of back-ends, delays, load over
+/// time, then the details. The first run's policy is what the others are compared with.
+pub fn runs_report(title: &str, context: &RunsContext, runs: &[Run]) -> Report {
+    let name = |policy: &str| context.label(policy);
+    let mut report = header(title, context, runs);
+    for sentence in conclusion::conclusion(runs, name) {
+        report = report.conclusion(sentence);
+    }
+    if runs.is_empty() {
+        return report.section(Section::new("Summary").paragraph("There was no run to report."));
+    }
+    report
+        .section(Section::new("Summary").table(summary_with(runs, name)))
+        .section(plots::overview(runs, name))
+        .section(plots::delays(runs, name).table(tables::delays(runs, name)))
+        .section(loads::section(runs, name))
+        .section(tables::backends(runs, name))
+        .section(tables::counters(runs, name))
+        .section(tables::parameters(runs, name))
+}
+
+fn header(title: &str, context: &RunsContext, runs: &[Run]) -> Report {
+    let mut report = Report::new(title, format!("Trace {}", context.trace));
+    let distinct = |texts: Vec<String>| {
+        let mut seen: Vec<String> = Vec::new();
+        for text in texts {
+            if !seen.contains(&text) {
+                seen.push(text);
+            }
+        }
+        seen.join(", ")
+    };
+    let all = |pick: &dyn Fn(&Run) -> String| distinct(runs.iter().map(pick).collect());
+    let facts = [
+        ("Policies", all(&|run| context.label(&run.policy))),
+        ("Back-ends", all(&|run| run.backends.to_string())),
+        ("Back-end model", all(&|run| run.model.clone())),
+        ("Requests per run", all(&|run| count(run.requests))),
+    ];
+    for (label, value) in facts {
+        if !value.is_empty() {
+            report = report.fact(label, value);
+        }
+    }
+    for run in runs.iter().filter(|run| run.rejected > 0) {
+        let (policy, rejected) = (context.label(&run.policy), count(run.rejected));
+        report = report.warning(format!(
+            "{policy} on {} back-ends rejected or lost {rejected} of {} requests.",
+            run.backends,
+            count(run.requests)
+        ));
+    }
+    for note in &context.load_notes {
+        report = report.fact("Input", note);
+    }
+    for warning in &context.warnings {
+        report = report.warning(warning);
+    }
+    let footers = [
+        ("Command", context.command.clone()),
+        ("Version", context.version.clone()),
+        ("Seed", all(&|run| run.seed.to_string())),
+        ("Input", all(&|run| run.trace.path.clone())),
+        (
+            "SHA-256",
+            all(&|run| {
+                run.trace
+                    .sha256
+                    .clone()
+                    .unwrap_or_else(|| "none (synthetic workload)".to_owned())
+            }),
+        ),
+        ("Lines rejected", all(&|run| count(run.trace.lines_rejected))),
+    ];
+    for (label, value) in footers {
+        if !value.is_empty() {
+            report = report.footer(label, value);
+        }
+    }
+    report
+}

@@ -1,0 +1,92 @@
+//! Runs by policy and number of back-ends; several seeds of one combination become a median with a spread.
+
+use crate::{
+    claim::{largest, median, smallest},
+    plot::{Kind, Series},
+    run::Run,
+};
+
+/// The policies in order of their first run.
+pub(super) fn policies(runs: &[Run]) -> Vec<&str> {
+    let mut policies: Vec<&str> = Vec::new();
+    for run in runs {
+        if !policies.contains(&run.policy.as_str()) {
+            policies.push(&run.policy);
+        }
+    }
+    policies
+}
+
+/// The numbers of back-ends, rising.
+pub(super) fn backend_counts(runs: &[Run]) -> Vec<usize> {
+    let mut counts: Vec<usize> = runs.iter().map(|run| run.backends).collect();
+    counts.sort_unstable();
+    counts.dedup();
+    counts
+}
+
+/// The values of one policy on one number of back-ends, one per seed.
+fn values(runs: &[Run], policy: &str, backends: usize, value: &dyn Fn(&Run) -> Option<f64>) -> Vec<f64> {
+    runs.iter()
+        .filter(|run| run.policy == policy && run.backends == backends)
+        .filter_map(value)
+        .collect()
+}
+
+/// Median over seeds; `None` where nothing was measured.
+pub(super) fn typical(
+    runs: &[Run],
+    policy: &str,
+    backends: usize,
+    value: &dyn Fn(&Run) -> Option<f64>,
+) -> Option<f64> {
+    median(&values(runs, policy, backends, value))
+}
+
+/// Adds a point at `x`, with minimum and maximum over the values.
+fn push(series: &mut Series, x: f64, values: &[f64]) {
+    if let (Some(middle), Some(low), Some(high)) = (median(values), smallest(values), largest(values)) {
+        series.points.push((x, middle));
+        series.errors.get_or_insert_default().push((low, high));
+    }
+}
+
+/// Error bars that show nothing are dropped.
+fn finished(mut series: Series) -> Series {
+    let spread = |errors: &Vec<(f64, f64)>| errors.iter().any(|(low, high)| low < high);
+    series.errors = series.errors.filter(spread);
+    series
+}
+
+/// One line per policy against the number of back-ends.
+pub(super) fn by_backends(
+    runs: &[Run],
+    name: impl Fn(&str) -> String,
+    value: &dyn Fn(&Run) -> Option<f64>,
+) -> Vec<Series> {
+    policies(runs)
+        .into_iter()
+        .map(|policy| {
+            let mut series = Series::new(name(policy), Kind::Line, Vec::new());
+            for backends in backend_counts(runs) {
+                push(
+                    &mut series,
+                    backends as f64,
+                    &values(runs, policy, backends, value),
+                );
+            }
+            finished(series)
+        })
+        .collect()
+}
+
+/// One bar per policy, for runs on one number of back-ends.
+pub(super) fn by_policy(runs: &[Run], value: &dyn Fn(&Run) -> Option<f64>) -> Vec<Series> {
+    let mut series = Series::new("", Kind::Bars, Vec::new());
+    for backends in backend_counts(runs) {
+        for (index, policy) in policies(runs).into_iter().enumerate() {
+            push(&mut series, index as f64, &values(runs, policy, backends, value));
+        }
+    }
+    vec![finished(series)]
+}

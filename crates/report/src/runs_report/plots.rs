@@ -1,0 +1,125 @@
+//! Plots of throughput, cache misses, idleness and delays.
+
+use crate::{
+    plot::{Kind, Plot, Series, Unit},
+    report::Section,
+    run::{Run, Summary},
+    runs_report::groups::{backend_counts, by_backends, by_policy, policies, typical},
+};
+
+/// A point of a distribution, by name.
+type Percentile = (&'static str, fn(&Summary) -> f64);
+
+/// The points of a delay distribution that a [`Summary`] holds.
+pub(super) const PERCENTILES: [Percentile; 6] = [
+    ("mean", |summary| summary.mean),
+    ("p50", |summary| summary.p50),
+    ("p90", |summary| summary.p90),
+    ("p99", |summary| summary.p99),
+    ("p99.9", |summary| summary.p999),
+    ("max", |summary| summary.max),
+];
+
+/// A title, what the y axis counts, its unit, and the value of a run.
+type Measure = (&'static str, &'static str, Unit, fn(&Run) -> Option<f64>);
+
+const MEASURES: &[Measure] = &[
+    ("Throughput", "requests per second", Unit::Plain, |run| {
+        Some(run.throughput_rps)
+    }),
+    ("Miss ratio", "disk reads per request", Unit::Percent, |run| {
+        run.miss_ratio.map(percent)
+    }),
+    (
+        "Idle ratio",
+        "time with load < 40 % of t_low",
+        Unit::Percent,
+        |run| Some(percent(run.idle_ratio)),
+    ),
+    ("CPU busy", "share of time", Unit::Percent, |run| {
+        Some(percent(run.utilization.cpu))
+    }),
+    ("Disk busy", "share of time", Unit::Percent, |run| {
+        run.utilization.disk.map(percent)
+    }),
+];
+
+/// Throughput, miss ratio, idle ratio and busy shares against the number of back-ends, or one bar per policy where
+/// there is only one number.
+pub(super) fn overview(runs: &[Run], name: impl Fn(&str) -> String) -> Section {
+    let mut section = Section::new("Throughput, caches and balance").two_columns();
+    for (title, y_label, y_unit, value) in MEASURES {
+        if runs.iter().any(|run| value(run).is_some()) {
+            let mut plot = compared(runs, &name, title, &value);
+            (*y_label).clone_into(&mut plot.y_label);
+            plot.y_unit = *y_unit;
+            section = section.plot(plot);
+        }
+    }
+    section
+}
+
+fn percent(share: f64) -> f64 {
+    share * 100.0
+}
+
+/// A plot of one value for all policies.
+fn compared(
+    runs: &[Run],
+    name: impl Fn(&str) -> String,
+    title: &str,
+    value: &dyn Fn(&Run) -> Option<f64>,
+) -> Plot {
+    let counts = backend_counts(runs);
+    if let [only] = counts[..] {
+        let mut plot = Plot::new(format!("{title} on {only} back-ends"), "policy", "");
+        plot.categories = policies(runs).into_iter().map(name).collect();
+        plot.series = by_policy(runs, value);
+        return plot;
+    }
+    let mut plot = Plot::new(title, "back-ends", "");
+    plot.series = by_backends(runs, name, value);
+    plot
+}
+
+/// Delay by percentile on the largest number of back-ends, and median and 99th percentile against their number.
+pub(super) fn delays(runs: &[Run], name: impl Fn(&str) -> String) -> Section {
+    let section = Section::new("Delay").two_columns();
+    let counts = backend_counts(runs);
+    let Some(&most) = counts
+        .last()
+        .filter(|_| runs.iter().any(|run| run.response_time_s.is_some()))
+    else {
+        return section;
+    };
+    let mut profile = Plot::new(
+        format!("Response time by percentile on {most} back-ends"),
+        "percentile",
+        "response time",
+    );
+    profile.categories = PERCENTILES.iter().map(|(label, _)| (*label).to_owned()).collect();
+    profile.y_unit = Unit::Seconds;
+    profile.y_log = true;
+    for policy in policies(runs) {
+        let points = PERCENTILES.iter().enumerate().filter_map(|(index, (_, pick))| {
+            let value = typical(runs, policy, most, &|run| run.response_time_s.as_ref().map(pick))?;
+            Some((index as f64, value))
+        });
+        profile
+            .series
+            .push(Series::new(name(policy), Kind::Line, points.collect()));
+    }
+    let mut section = section.plot(profile);
+    let chosen = PERCENTILES
+        .iter()
+        .filter(|(label, _)| counts.len() > 1 && ["p50", "p90", "p99"].contains(label));
+    for (label, pick) in chosen {
+        let value = |run: &Run| run.response_time_s.as_ref().map(pick);
+        let mut plot = compared(runs, &name, &format!("Response time, {label}"), &value);
+        "response time".clone_into(&mut plot.y_label);
+        plot.y_unit = Unit::Seconds;
+        plot.y_log = true;
+        section = section.plot(plot);
+    }
+    section
+}

@@ -1,0 +1,154 @@
+//! The report's tables of details.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::{
+    format::{NOT_APPLICABLE, count, duration, number, or_dash, percent_number},
+    report::Section,
+    run::{Run, Summary},
+    runs_report::plots::PERCENTILES,
+    table::{Align, Table},
+};
+
+/// Response time and slowdown of every run.
+pub(super) fn delays(runs: &[Run], name: impl Fn(&str) -> String) -> Table {
+    let mut columns = vec![
+        ("policy".to_owned(), Align::Left),
+        ("back-ends".to_owned(), Align::Right),
+    ];
+    columns.extend(
+        PERCENTILES
+            .iter()
+            .map(|(label, _)| ((*label).to_owned(), Align::Right)),
+    );
+    columns.extend(["slowdown mean", "slowdown p99"].map(|label| (label.to_owned(), Align::Right)));
+    let mut table = Table::new(columns);
+    for run in runs {
+        let mut cells = vec![name(&run.policy), count(run.backends as u64)];
+        let delay = |pick: &fn(&Summary) -> f64| or_dash(run.response_time_s.as_ref().map(pick), duration);
+        cells.extend(PERCENTILES.iter().map(|(_, pick)| delay(pick)));
+        cells.push(or_dash(run.slowdown.map(|summary| summary.mean), number));
+        cells.push(or_dash(run.slowdown.map(|summary| summary.p99), number));
+        table.row(cells);
+    }
+    table
+}
+
+/// What each back-end did, one folded table per run.
+pub(super) fn backends(runs: &[Run], name: impl Fn(&str) -> String) -> Section {
+    let mut section = Section::new("Back-ends");
+    for run in runs.iter().filter(|run| !run.per_backend.is_empty()) {
+        let mut table = Table::new([
+            ("back-end", Align::Right),
+            ("requests", Align::Right),
+            ("miss %", Align::Right),
+            ("idle %", Align::Right),
+            ("CPU %", Align::Right),
+            ("disk %", Align::Right),
+            ("mean load", Align::Right),
+        ]);
+        for (index, backend) in run.per_backend.iter().enumerate() {
+            table.row([
+                index.to_string(),
+                count(backend.requests),
+                or_dash(backend.miss_ratio, percent_number),
+                percent_number(backend.idle_ratio),
+                percent_number(backend.cpu),
+                or_dash(backend.disk, percent_number),
+                number(backend.mean_load),
+            ]);
+        }
+        let line = format!(
+            "{} on {} back-ends: {}",
+            name(&run.policy),
+            run.backends,
+            spread(run)
+        );
+        section = section.folded_table(line, table);
+    }
+    section
+}
+
+/// How evenly the requests were spread, in words.
+fn spread(run: &Run) -> String {
+    let requests = || run.per_backend.iter().map(|backend| backend.requests);
+    let (least, most) = (requests().min().unwrap_or(0), requests().max().unwrap_or(0));
+    format!("{} to {} requests each", count(least), count(most))
+}
+
+/// The policies' own counters, one row per run.
+pub(super) fn counters(runs: &[Run], name: impl Fn(&str) -> String) -> Section {
+    let section = Section::new("Policy counters");
+    let names: BTreeSet<&str> = runs
+        .iter()
+        .flat_map(|run| run.policy_stats.keys().map(String::as_str))
+        .collect();
+    if names.is_empty() {
+        return section;
+    }
+    let mut columns = vec![("policy", Align::Left), ("back-ends", Align::Right)];
+    columns.extend(names.iter().map(|name| (*name, Align::Right)));
+    let mut table = Table::new(columns);
+    for run in runs.iter().filter(|run| !run.policy_stats.is_empty()) {
+        let mut cells = vec![name(&run.policy), count(run.backends as u64)];
+        cells.extend(
+            names
+                .iter()
+                .map(|name| or_dash(run.policy_stats.get(*name).copied(), number)),
+        );
+        table.row(cells);
+    }
+    section.table(table)
+}
+
+/// Every parameter with its values, and the runs that had them where not all runs did.
+pub(super) fn parameters(runs: &[Run], name: impl Fn(&str) -> String) -> Section {
+    let section = Section::new("Parameters");
+    let mut users: BTreeMap<(&str, String), Vec<&Run>> = BTreeMap::new();
+    for run in runs {
+        for (key, value) in &run.params {
+            users.entry((key, value_text(value))).or_default().push(run);
+        }
+    }
+    if users.is_empty() {
+        return section;
+    }
+    let mut table = Table::new([
+        ("parameter", Align::Left),
+        ("value", Align::Right),
+        ("runs", Align::Left),
+    ]);
+    for ((key, value), users) in users {
+        table.row([key.to_owned(), value, users_text(&users, runs, &name)]);
+    }
+    section.table(table)
+}
+
+/// Which runs, as short as is exact: all, all of some policies, or each by its number of back-ends.
+fn users_text(users: &[&Run], runs: &[Run], name: impl Fn(&str) -> String) -> String {
+    if users.len() == runs.len() {
+        return "all".to_owned();
+    }
+    let mut texts: Vec<String> = Vec::new();
+    for user in users {
+        let same = |run: &&Run| run.policy == user.policy;
+        let whole_policy = users.iter().copied().filter(same).count() == runs.iter().filter(same).count();
+        let text = if whole_policy {
+            name(&user.policy)
+        } else {
+            format!("{} on {} back-ends", name(&user.policy), user.backends)
+        };
+        if !texts.contains(&text) {
+            texts.push(text);
+        }
+    }
+    texts.join(", ")
+}
+
+fn value_text(value: &serde_json::Value) -> String {
+    match value {
+        serde_json::Value::Null => NOT_APPLICABLE.to_owned(),
+        serde_json::Value::String(text) => text.clone(),
+        other => other.to_string(),
+    }
+}

@@ -1,0 +1,71 @@
+//! The table of runs that `plimsoll simulate` prints.
+
+use crate::{
+    format::{NOT_APPLICABLE, count, duration, number, or_dash, percent_number},
+    run::{Run, Summary},
+    table::{Align, Table},
+};
+
+/// The runs as text for a terminal; see [`summary_table`].
+pub fn runs_table(runs: &[Run]) -> String {
+    summary_table(runs).to_text()
+}
+
+/// The runs as a table: throughput, miss, joined and idle ratio, delays, busy shares, and the throughput over that of
+/// the first run's policy on the same number of back-ends.
+pub fn summary_table(runs: &[Run]) -> Table {
+    summary_with(runs, str::to_owned)
+}
+
+/// The same with other names for the policies.
+pub(crate) fn summary_with(runs: &[Run], name: impl Fn(&str) -> String) -> Table {
+    let first_policy = runs
+        .first()
+        .map_or_else(|| "first".to_owned(), |run| name(&run.policy));
+    let mut table = Table::new([
+        ("policy".to_owned(), Align::Left),
+        ("back-ends".to_owned(), Align::Right),
+        ("req/s".to_owned(), Align::Right),
+        ("miss %".to_owned(), Align::Right),
+        ("joined %".to_owned(), Align::Right),
+        ("idle %".to_owned(), Align::Right),
+        ("mean delay".to_owned(), Align::Right),
+        ("p50".to_owned(), Align::Right),
+        ("p99".to_owned(), Align::Right),
+        ("CPU %".to_owned(), Align::Right),
+        ("disk %".to_owned(), Align::Right),
+        (format!("× {first_policy}"), Align::Right),
+    ]);
+    for run in runs {
+        let delay = |pick: fn(&Summary) -> f64| or_dash(run.response_time_s.as_ref().map(pick), duration);
+        table.row([
+            name(&run.policy),
+            count(run.backends as u64),
+            number(run.throughput_rps),
+            or_dash(run.miss_ratio, percent_number),
+            or_dash(run.joined_ratio, percent_number),
+            percent_number(run.idle_ratio),
+            delay(|summary| summary.mean),
+            delay(|summary| summary.p50),
+            delay(|summary| summary.p99),
+            percent_number(run.utilization.cpu),
+            or_dash(run.utilization.disk, percent_number),
+            speedup(run, runs).map_or_else(|| NOT_APPLICABLE.to_owned(), |ratio| format!("{ratio:.2}")),
+        ]);
+    }
+    table
+}
+
+/// Throughput of a run over that of the first run's policy with the same back-ends and the same seed.
+fn speedup(run: &Run, runs: &[Run]) -> Option<f64> {
+    let first = runs.first()?;
+    let peers = || {
+        runs.iter()
+            .filter(|other| other.policy == first.policy && other.backends == run.backends)
+    };
+    let base = peers()
+        .find(|other| other.seed == run.seed)
+        .or_else(|| peers().next())?;
+    let ratio = run.throughput_rps / base.throughput_rps;
+    ratio.is_finite().then_some(ratio)
+}

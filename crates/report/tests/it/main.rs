@@ -1,0 +1,4 @@
+//! Integration tests of the report crate.
+
+mod sample;
+mod sample_claims;
