@@ -5,8 +5,11 @@ use std::hash::BuildHasher;
 use foldhash::fast::FixedState;
 use hashbrown::HashTable;
 
-/// No slot; ends lists. A slab therefore holds at most `u32::MAX` nodes.
+/// No slot; ends lists.
 pub(crate) const NIL: u32 = u32::MAX;
+
+/// The most nodes of a slab, so that slots, and times of use numbered anew, fit 32 bits.
+pub(crate) const MAX_NODES: usize = 1 << 31;
 
 /// A slab's node, as far as the index has to know it.
 pub(crate) trait HasId {

@@ -1,7 +1,7 @@
 //! Caches whose order of eviction is a queue: LRU and FIFO.
 
 use crate::cache::Cache;
-use crate::index::{HasId, Index, NIL, hash};
+use crate::index::{HasId, Index, MAX_NODES, NIL, hash};
 
 #[derive(Clone, Copy)]
 struct Node {
@@ -122,7 +122,7 @@ impl<const MOVE_ON_HIT: bool> QueueCache<MOVE_ON_HIT> {
             self.free = self.nodes[slot as usize].older;
             self.nodes[slot as usize] = node;
             slot
-        } else if self.nodes.len() < NIL as usize {
+        } else if self.nodes.len() < MAX_NODES {
             self.nodes.push(node);
             (self.nodes.len() - 1) as u32
         } else {

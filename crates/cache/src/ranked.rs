@@ -5,7 +5,7 @@ use std::marker::PhantomData;
 
 use crate::cache::Cache;
 use crate::heap::{Entry, Heap, Key};
-use crate::index::{HasId, Index, NIL, hash};
+use crate::index::{HasId, Index, MAX_NODES, hash};
 
 /// How a [`RankedCache`] values its objects. The object with the smallest value is the victim; of
 /// several, the one whose last use is longest ago.
@@ -110,12 +110,11 @@ impl<R: Rank> RankedCache<R> {
 
     #[inline]
     fn touch(&mut self, slot: u32) {
-        self.clock += 1;
-        let Node { uses, size_bytes, .. } = self.nodes[slot as usize];
-        let key = self.key(uses + 1, size_bytes);
+        self.tick();
         let node = &mut self.nodes[slot as usize];
-        node.uses = uses + 1;
-        node.key = key;
+        node.uses = node.uses.saturating_add(1);
+        let value = R::value(self.inflation, node.uses, node.size_bytes.max(1));
+        node.key = Key::new(value, self.clock);
     }
 
     #[inline]
@@ -254,7 +253,7 @@ impl<R: Rank> RankedCache<R> {
         let slot = if let Some(slot) = self.free.pop() {
             self.nodes[slot as usize] = node;
             slot
-        } else if self.nodes.len() < NIL as usize {
+        } else if self.nodes.len() < MAX_NODES {
             self.nodes.push(node);
             (self.nodes.len() - 1) as u32
         } else {
@@ -350,3 +349,6 @@ impl<R: Rank> Cache for RankedCache<R> {
         self.heap.clear();
     }
 }
+
+#[cfg(test)]
+mod tests;

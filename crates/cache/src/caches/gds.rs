@@ -48,3 +48,31 @@ pub static SPEC: CacheSpec = CacheSpec {
         Box::new(GreedyDualSize::new(capacity_bytes, object_limit_bytes))
     },
 };
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cache::Cache;
+
+    #[test]
+    fn a_run_worked_by_hand() {
+        let mut gds = GreedyDualSize::new(10, None);
+        let mut evicted = Vec::new();
+        gds.request(1, 4, &mut evicted); // H(1) = 1/4
+        gds.request(2, 2, &mut evicted); // H(2) = 1/2
+        gds.request(3, 4, &mut evicted); // H(3) = 1/4
+        assert_eq!(gds.victim(), Some(1), "of equals the least recently used");
+        gds.request(1, 4, &mut evicted); // L is 0 still: H(1) = 1/4, but later
+        assert_eq!(gds.victim(), Some(3));
+        assert_eq!(gds.victim_value(), Some(0.25));
+        gds.request(4, 1, &mut evicted); // 3 goes, L = 1/4, H(4) = 5/4
+        assert_eq!(evicted, [3]);
+        assert_eq!(gds.victim_value(), Some(0.0), "1 has no credit left");
+        gds.request(1, 4, &mut evicted); // H(1) = 1/2 again, as H(2)
+        assert_eq!(gds.victim(), Some(2));
+        gds.request(5, 8, &mut evicted); // 2 and 1 go, L = 1/2, H(5) = 5/8
+        assert_eq!(evicted, [3, 2, 1]);
+        assert_eq!(gds.victim(), Some(5), "large, so worth least");
+        assert_eq!(gds.victim_value(), Some(0.125));
+    }
+}

@@ -51,3 +51,52 @@ pub static SPEC: CacheSpec = CacheSpec {
         Box::new(GreedyDualSizeFrequency::new(capacity_bytes, object_limit_bytes))
     },
 };
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cache::Cache;
+
+    #[test]
+    fn a_run_worked_by_hand() {
+        let mut gdsf = GreedyDualSizeFrequency::new(10, None);
+        let mut evicted = Vec::new();
+        gdsf.request(1, 4, &mut evicted); // H(1) = 250,000
+        gdsf.request(2, 5, &mut evicted); // H(2) = 200,000
+        gdsf.request(2, 5, &mut evicted); // H(2) = 400,000
+        assert_eq!(gdsf.victim(), Some(1));
+        // H(3) = 125,000 is below the victim's, so nothing goes but 3 itself.
+        assert!(!gdsf.insert(3, 8, &mut evicted));
+        assert!(evicted.is_empty());
+        assert_eq!(
+            gdsf.victim_value(),
+            Some(125_000.0),
+            "L is the H of the object turned away"
+        );
+        // H(4) = 125,000 + 333,333: 1 goes for it, and that is enough.
+        assert!(gdsf.insert(4, 3, &mut evicted));
+        assert_eq!(evicted, [1]);
+        assert_eq!(gdsf.victim(), Some(2));
+        assert_eq!(gdsf.victim_value(), Some(150_000.0));
+    }
+
+    #[test]
+    fn a_newcomer_may_evict_and_yet_be_turned_away() {
+        let mut gdsf = GreedyDualSizeFrequency::new(10, None);
+        let mut evicted = Vec::new();
+        gdsf.request(1, 10, &mut evicted); // H(1) = 100,000
+        gdsf.request(2, 5, &mut evicted); // H(2) = 200,000; 1 goes, L = 100,000
+        gdsf.request(3, 5, &mut evicted); // H(3) = 300,000
+        gdsf.request(3, 5, &mut evicted); // H(3) = 500,000
+        // H(4) = 211,111: 2 is worth less and goes, but 3, which would have to go too, is worth more.
+        assert!(!gdsf.insert(4, 9, &mut evicted));
+        assert_eq!(evicted, [1, 2]);
+        assert_eq!((gdsf.len(), gdsf.used_bytes(), gdsf.victim()), (1, 5, Some(3)));
+        let l = 1e5 + 1e6 / 9.0;
+        assert_eq!(
+            gdsf.victim_value(),
+            Some(5e5 - l),
+            "L is the H of the object turned away"
+        );
+    }
+}

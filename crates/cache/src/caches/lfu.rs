@@ -31,3 +31,28 @@ pub static SPEC: CacheSpec = CacheSpec {
                Implications, INFOCOM 1999, section V (in-cache LFU)",
     build: |capacity_bytes, object_limit_bytes| Box::new(Lfu::new(capacity_bytes, object_limit_bytes)),
 };
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cache::Cache;
+
+    #[test]
+    fn the_least_used_goes_first_and_of_equals_the_least_recent() {
+        let mut lfu = Lfu::new(3, None);
+        let mut evicted = Vec::new();
+        for id in [1, 2, 3, 1, 3, 2, 1] {
+            lfu.request(id, 1, &mut evicted);
+        }
+        // 1 has three uses, 3 and 2 two each, 3 the earlier.
+        assert_eq!(lfu.victim(), Some(3));
+        assert_eq!(lfu.victim_value(), Some(2.0));
+        lfu.request(4, 1, &mut evicted);
+        // 4 has a single use.
+        lfu.request(5, 1, &mut evicted);
+        assert_eq!(evicted, [3, 4]);
+        // Uses before an eviction are forgotten.
+        assert!(!lfu.request(3, 1, &mut evicted));
+        assert_eq!(lfu.victim_value(), Some(1.0));
+    }
+}

@@ -15,3 +15,41 @@ pub static SPEC: CacheSpec = CacheSpec {
                Servers, ASPLOS 1998, section 3.1 (with an object limit of 500 KB)",
     build: |capacity_bytes, object_limit_bytes| Box::new(Lru::new(capacity_bytes, object_limit_bytes)),
 };
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cache::Cache;
+
+    #[test]
+    fn the_least_recently_used_goes_first() {
+        let mut lru = Lru::new(30, None);
+        let mut evicted = Vec::new();
+        for id in [1, 2, 3] {
+            assert!(!lru.access(id));
+            assert!(lru.insert(id, 10, &mut evicted));
+        }
+        assert!(lru.access(1));
+        assert_eq!(lru.victim(), Some(2));
+        // Used last at the second of four events.
+        assert_eq!(lru.victim_value(), Some(-2.0));
+        assert!(lru.insert(4, 11, &mut evicted));
+        assert_eq!(evicted, [2, 3]);
+        assert!(lru.contains(1) && lru.contains(4));
+        assert_eq!(lru.used_bytes(), 21);
+    }
+
+    #[test]
+    fn a_new_version_is_the_most_recent() {
+        let mut lru = Lru::new(30, None);
+        let mut evicted = Vec::new();
+        for id in [1, 2, 3] {
+            lru.insert(id, 10, &mut evicted);
+        }
+        assert!(lru.insert(1, 10, &mut evicted), "the same version");
+        assert_eq!(lru.victim(), Some(1));
+        assert!(lru.insert(1, 15, &mut evicted));
+        assert_eq!(evicted, [2]);
+        assert_eq!(lru.victim(), Some(3));
+    }
+}

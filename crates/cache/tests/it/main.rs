@@ -1,0 +1,7 @@
+//! The caches as their users see them.
+
+mod golden;
+mod model;
+mod precision;
+mod properties;
+mod registry;
