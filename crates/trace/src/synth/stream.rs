@@ -1,0 +1,280 @@
+//! The requests themselves: every target's own sequence of places in the trace, merged in order
+//! with memory for the targets and one slot of the trace, not for the requests.
+
+use super::arrivals::Clock;
+use super::random::{Purpose, first_of, stream};
+use super::workload::Workload;
+use crate::{Kind, Record};
+use rand_pcg::Pcg64;
+
+/// Requests per slot of the calendar: few enough that a slot's places sort within the first-level
+/// cache, many enough that the slots take little memory.
+const REQUESTS_PER_SLOT: u64 = 256;
+
+/// No more slots than this (4 MiB): longer traces get fuller slots.
+const MOST_SLOTS: u64 = 1 << 20;
+
+/// End of a slot's list of targets.
+const NONE: u32 = u32::MAX;
+
+/// Part of the trace (places from 0 to 1) in which a target is requested. A window that runs over
+/// the end of the trace goes on at its start, so that windows cover all parts alike.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Window {
+    /// Start of the window.
+    pub(super) start: f64,
+    /// Its end, or 1 if it runs over.
+    pub(super) end: f64,
+    /// End of the part that ran over, else 0.
+    pub(super) early_end: f64,
+    /// How many of the target's requests fall in the part that ran over.
+    pub(super) early: u64,
+}
+
+impl Window {
+    /// The whole trace.
+    pub(super) const WHOLE: Self = Self {
+        start: 0.0,
+        end: 1.0,
+        early_end: 0.0,
+        early: 0,
+    };
+
+    /// A window of a given start and length for a target with `count` requests. `dither`, uniform
+    /// over (0, 1], decides how the fraction of a request at the division is rounded.
+    pub(super) fn new(start: f64, length: f64, count: u64, dither: f64) -> Self {
+        if length >= 1.0 {
+            return Self::WHOLE;
+        }
+        let over = start + length - 1.0;
+        if over <= 0.0 {
+            return Self {
+                start,
+                end: start + length,
+                ..Self::WHOLE
+            };
+        }
+        let early = (count as f64 * over / length + dither).floor() as u64;
+        Self {
+            start,
+            end: 1.0,
+            early_end: over,
+            early: early.min(count),
+        }
+    }
+}
+
+/// Where a target stands in its own sequence.
+#[derive(Debug, Clone, Copy)]
+struct Progress {
+    place: f64,
+    end: f64,
+    /// Requests to come in this part, the one at `place` not counted.
+    remaining: u64,
+    /// Requests to come in the later part of a window that ran over.
+    later: u64,
+    later_start: f64,
+}
+
+/// The requests of a [`Workload`] in order of time; made by [`Workload::records`].
+#[derive(Debug, Clone)]
+pub struct Records<'a> {
+    workload: &'a Workload,
+    places: Pcg64,
+    clock: Clock<'a>,
+    progress: Vec<Progress>,
+    /// First target whose next request falls in each slot.
+    first: Vec<u32>,
+    /// Next target of the same slot.
+    next: Vec<u32>,
+    slot: usize,
+    /// This slot's requests, sorted: place within the slot in the high half, target in the low.
+    due: Vec<u64>,
+    taken: usize,
+    left: u64,
+}
+
+impl<'a> Records<'a> {
+    pub(super) fn new(workload: &'a Workload) -> Self {
+        let slots = (workload.len() / REQUESTS_PER_SLOT).clamp(1, MOST_SLOTS) as usize;
+        let mut records = Self {
+            workload,
+            places: stream(workload.seed, Purpose::Places),
+            clock: Clock::new(&workload.arrivals, stream(workload.seed, Purpose::Times)),
+            progress: Vec::with_capacity(workload.windows.len()),
+            first: vec![NONE; slots],
+            next: vec![NONE; workload.windows.len()],
+            slot: 0,
+            due: Vec::new(),
+            taken: 0,
+            left: workload.len(),
+        };
+        for (target, (window, &count)) in workload.windows.iter().zip(&workload.counts).enumerate()
+        {
+            let later = count - window.early;
+            let (place, end, remaining) = (0.0, window.early_end, window.early);
+            let later_start = window.start;
+            let mut own = Progress {
+                place,
+                end,
+                remaining,
+                later,
+                later_start,
+            };
+            if own.remaining == 0 {
+                own = Progress {
+                    place: later_start,
+                    end: window.end,
+                    remaining: later,
+                    later: 0,
+                    later_start,
+                };
+            }
+            if own.advance(&mut records.places) {
+                records.enqueue(target as u32, own.place);
+            }
+            records.progress.push(own);
+        }
+        records
+    }
+
+    fn slot_of(&self, place: f64) -> (usize, u64) {
+        let slots = self.first.len();
+        let scaled = place * slots as f64;
+        let slot = (scaled as usize).min(slots - 1);
+        let within = ((scaled - slot as f64) * 4_294_967_296.0) as u64;
+        (slot, within.min(u64::from(u32::MAX)))
+    }
+
+    fn enqueue(&mut self, target: u32, place: f64) {
+        let (slot, _) = self.slot_of(place);
+        self.next[target as usize] = self.first[slot];
+        self.first[slot] = target;
+    }
+
+    /// Lays out the requests of the current slot and moves on to the next.
+    fn lay_out_slot(&mut self) {
+        self.due.clear();
+        self.taken = 0;
+        let mut target = self.first[self.slot];
+        while target != NONE {
+            let following = self.next[target as usize];
+            let mut own = self.progress[target as usize];
+            loop {
+                let (slot, within) = self.slot_of(own.place);
+                if slot > self.slot {
+                    self.next[target as usize] = self.first[slot];
+                    self.first[slot] = target;
+                    break;
+                }
+                self.due.push((within << 32) | u64::from(target));
+                if !own.advance(&mut self.places) {
+                    break;
+                }
+            }
+            self.progress[target as usize] = own;
+            target = following;
+        }
+        self.due.sort_unstable();
+        self.slot += 1;
+    }
+}
+
+impl Progress {
+    /// Moves to the next request's place: the smallest of the remaining uniform places between
+    /// here and the end. False when there is none.
+    fn advance(&mut self, rng: &mut Pcg64) -> bool {
+        if self.remaining == 0 {
+            if self.later == 0 {
+                return false;
+            }
+            (self.place, self.end) = (self.later_start, 1.0);
+            (self.remaining, self.later) = (self.later, 0);
+        }
+        self.place += (self.end - self.place) * first_of(self.remaining, rng);
+        self.remaining -= 1;
+        true
+    }
+}
+
+impl Iterator for Records<'_> {
+    type Item = Record;
+
+    fn next(&mut self) -> Option<Record> {
+        while self.taken == self.due.len() {
+            if self.slot == self.first.len() {
+                return None;
+            }
+            self.lay_out_slot();
+        }
+        // The low half of the word is the target's number.
+        let target = self.due[self.taken] as u32;
+        self.taken += 1;
+        self.left -= 1;
+        Some(Record {
+            time_ns: self.clock.next_ns(),
+            size_bytes: self.workload.document_size_bytes(target),
+            service_ns: 0,
+            target,
+            client: 0,
+            class: 0,
+            kind: Kind::Static,
+        })
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        let left = usize::try_from(self.left).unwrap_or(usize::MAX);
+        (left, Some(left))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_window_over_the_end_divides_its_requests() {
+        let window = Window::new(0.9, 0.4, 100, 0.5);
+        assert!((window.early_end - 0.3).abs() < 1e-12);
+        assert_eq!((window.start, window.end, window.early), (0.9, 1.0, 75));
+        // One request: it falls over the end when the dither says so, three times in four.
+        assert_eq!(Window::new(0.9, 0.4, 1, 0.2).early, 0);
+        assert_eq!(Window::new(0.9, 0.4, 1, 0.3).early, 1);
+        assert_eq!(
+            Window::new(0.1, 0.4, 9, 0.9),
+            Window {
+                start: 0.1,
+                end: 0.5,
+                ..Window::WHOLE
+            }
+        );
+        assert_eq!(Window::new(0.7, 1.0, 9, 0.9), Window::WHOLE);
+    }
+
+    #[test]
+    fn places_of_a_target_are_uniform_order_statistics() {
+        let mut rng = stream(4, Purpose::Places);
+        let count = 20_000_u64;
+        let whole = Progress {
+            place: 0.25,
+            end: 0.75,
+            remaining: count,
+            later: 0,
+            later_start: 0.0,
+        };
+        let mut own = whole;
+        let mut places = Vec::new();
+        while own.advance(&mut rng) {
+            places.push(own.place);
+        }
+        assert_eq!(places.len() as u64, count);
+        assert!(places.is_sorted());
+        // Kolmogorov–Smirnov against the uniform law; 1.95/√n is the 0.1 % point.
+        let worst = places
+            .iter()
+            .enumerate()
+            .map(|(at, place)| ((place - 0.25) / 0.5 - at as f64 / count as f64).abs())
+            .fold(0.0, f64::max);
+        assert!(worst < 1.95 / (count as f64).sqrt(), "{worst}");
+    }
+}
