@@ -1,0 +1,231 @@
+//! CSV with a header (RFC 4180).
+
+use csv_core::ReadRecordResult;
+
+use crate::error::TraceError;
+use crate::formats::{BATCH, Decoder};
+use crate::ingest::{Entry, Ingest, parse_size};
+use crate::record::Kind;
+use crate::source::{MAX_LINE_BYTES, Source};
+use crate::tally::Reason;
+use crate::time::parse_seconds;
+
+/// Most columns a file may have.
+const MAX_COLUMNS: usize = 256;
+
+/// The columns of the canonical CSV and of Parquet, the required ones first.
+pub(crate) const COLUMNS: [&str; 7] = [
+    "time_s",
+    "target",
+    "size_bytes",
+    "kind",
+    "class",
+    "service_s",
+    "client",
+];
+
+/// How many of [`COLUMNS`] must be there.
+pub(crate) const REQUIRED: usize = 3;
+
+/// Whether the line is a header with the required columns.
+pub(crate) fn is_header(line: &[u8]) -> bool {
+    let line = line.strip_prefix(b"\xef\xbb\xbf").unwrap_or(line);
+    COLUMNS[..REQUIRED].iter().all(|name| {
+        line.split(|&b| b == b',').any(|field| {
+            let field = field.trim_ascii();
+            let bare = field
+                .strip_prefix(b"\"")
+                .and_then(|f| f.strip_suffix(b"\""))
+                .unwrap_or(field);
+            bare == name.as_bytes()
+        })
+    })
+}
+
+/// Where each of [`COLUMNS`] stands among `names`; an error when a required one is missing or any
+/// stands twice. Other columns are allowed and ignored.
+pub(crate) fn find_columns<'a>(
+    path: &str,
+    names: impl Iterator<Item = &'a [u8]>,
+) -> Result<[Option<usize>; 7], TraceError> {
+    let mut places = [None; 7];
+    for (place, name) in names.enumerate() {
+        let known = COLUMNS
+            .iter()
+            .position(|column| column.as_bytes() == name.trim_ascii());
+        if let Some(column) = known
+            && places[column].replace(place).is_some()
+        {
+            return Err(TraceError::Header {
+                path: path.to_owned(),
+                reason: format!("column {} stands in it twice", COLUMNS[column]),
+            });
+        }
+    }
+    match places[..REQUIRED].iter().position(Option::is_none) {
+        None => Ok(places),
+        Some(missing) => Err(TraceError::Header {
+            path: path.to_owned(),
+            reason: format!("column {} is missing", COLUMNS[missing]),
+        }),
+    }
+}
+
+/// Decoder of the canonical CSV.
+pub(crate) struct CsvDecoder {
+    source: Source,
+    parser: csv_core::Reader,
+    fields: Vec<u8>,
+    ends: Vec<usize>,
+    columns: Option<[Option<usize>; 7]>,
+}
+
+/// What reading one record came to.
+enum Read {
+    Record { fields: usize },
+    TooLong,
+    End,
+}
+
+impl CsvDecoder {
+    pub(crate) fn new(source: Source) -> Self {
+        Self {
+            source,
+            parser: csv_core::Reader::new(),
+            fields: vec![0; MAX_LINE_BYTES],
+            ends: vec![0; MAX_COLUMNS],
+            columns: None,
+        }
+    }
+
+    fn read_record(&mut self) -> Result<Read, TraceError> {
+        let (mut written, mut fields) = (0, 0);
+        loop {
+            let chunk = self.source.chunk()?;
+            let (result, consumed, output, ends) = self.parser.read_record(
+                chunk,
+                &mut self.fields[written..],
+                &mut self.ends[fields..],
+            );
+            self.source.consume(consumed);
+            written += output;
+            fields += ends;
+            match result {
+                ReadRecordResult::InputEmpty => {}
+                ReadRecordResult::Record => return Ok(Read::Record { fields }),
+                ReadRecordResult::End => return Ok(Read::End),
+                ReadRecordResult::OutputFull | ReadRecordResult::OutputEndsFull => {
+                    // Most likely a quote that is never closed: go on at the next line.
+                    let line = self.parser.line();
+                    self.source.skip_line()?;
+                    self.parser.reset();
+                    self.parser.set_line(line + 1);
+                    return Ok(Read::TooLong);
+                }
+            }
+        }
+    }
+
+    fn read_header(&mut self) -> Result<[Option<usize>; 7], TraceError> {
+        if self.source.peek(3)?.starts_with(b"\xef\xbb\xbf") {
+            self.source.consume(3);
+        }
+        let count = match self.read_record()? {
+            Read::Record { fields } => fields,
+            Read::TooLong | Read::End => 0,
+        };
+        let names = (0..count).map(|i| field(&self.fields, &self.ends, i));
+        find_columns(self.source.path(), names)
+    }
+}
+
+fn field<'a>(fields: &'a [u8], ends: &[usize], index: usize) -> &'a [u8] {
+    let start = if index == 0 { 0 } else { ends[index - 1] };
+    &fields[start..ends[index]]
+}
+
+impl Decoder for CsvDecoder {
+    fn step(&mut self, out: &mut Ingest) -> Result<bool, TraceError> {
+        let columns = match self.columns {
+            Some(columns) => columns,
+            None => {
+                let columns = self.read_header()?;
+                *self.columns.insert(columns)
+            }
+        };
+        for _ in 0..BATCH {
+            if out.is_full() {
+                break;
+            }
+            let line = self.parser.line();
+            let count = match self.read_record()? {
+                Read::End => return Ok(false),
+                Read::TooLong => {
+                    out.count_line();
+                    out.reject(line, Reason::TooLong { limit_bytes: MAX_LINE_BYTES });
+                    continue;
+                }
+                Read::Record { fields } => fields,
+            };
+            out.count_line();
+            let get = |column: usize| {
+                columns[column]
+                    .filter(|&place| place < count)
+                    .map(|place| field(&self.fields, &self.ends, place))
+            };
+            match parse_row(get) {
+                Err(reason) => out.reject(line, reason),
+                Ok(entry) => {
+                    let target = out.plain_target(entry.target);
+                    out.accept(line, &Entry { target: &target, ..entry })?;
+                }
+            }
+        }
+        Ok(true)
+    }
+
+    fn source(&mut self) -> Option<&mut Source> {
+        Some(&mut self.source)
+    }
+}
+
+/// Makes a request of the fields of a row, by their place in [`COLUMNS`].
+fn parse_row<'a>(get: impl Fn(usize) -> Option<&'a [u8]>) -> Result<Entry<'a>, Reason> {
+    let required = |column: usize| {
+        get(column)
+            .filter(|field| !field.is_empty())
+            .ok_or(Reason::Missing { column: COLUMNS[column] })
+    };
+    let optional = |column: usize| get(column).unwrap_or_default().trim_ascii();
+    Ok(Entry {
+        time_ns: parse_seconds(required(0)?.trim_ascii())?,
+        target: required(1)?,
+        size_bytes: parse_size(required(2)?.trim_ascii())?,
+        whole: true,
+        kind: parse_kind(optional(3))?,
+        class: parse_class(optional(4))?,
+        service_ns: match optional(5) {
+            b"" => 0,
+            text => parse_seconds(text).map_err(|_| Reason::Text("service_s is not a number of seconds"))?,
+        },
+        client: get(6),
+    })
+}
+
+pub(crate) fn parse_kind(text: &[u8]) -> Result<Kind, Reason> {
+    match text {
+        b"" | b"static" => Ok(Kind::Static),
+        b"dynamic" => Ok(Kind::Dynamic),
+        _ => Err(Reason::Text("kind is neither static nor dynamic")),
+    }
+}
+
+fn parse_class(text: &[u8]) -> Result<u16, Reason> {
+    if text.is_empty() {
+        return Ok(0);
+    }
+    parse_size(text)
+        .ok()
+        .and_then(|class| u16::try_from(class).ok())
+        .ok_or(Reason::Text("class is not a number from 0 to 65535"))
+}

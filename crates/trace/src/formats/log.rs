@@ -1,0 +1,203 @@
+//! Common and combined access log.
+
+use crate::error::TraceError;
+use crate::formats::{BATCH, Decoder};
+use crate::ingest::{Entry, Ingest, parse_size};
+use crate::options::Include;
+use crate::record::Kind;
+use crate::source::{Framed, MAX_LINE_BYTES, Source};
+use crate::tally::Reason;
+use crate::time::{NS_PER_S, STAMP_BYTES, StampReader};
+use crate::url;
+
+/// The parts of a log line that matter.
+#[derive(Debug)]
+pub(crate) struct LogLine<'a> {
+    client: &'a [u8],
+    stamp: &'a [u8; STAMP_BYTES],
+    request: &'a [u8],
+    status: u16,
+    size_bytes: u64,
+    /// Whether fields follow the size, as in the combined log.
+    pub(crate) has_more: bool,
+}
+
+/// Takes a line apart; what follows the size (referer, user agent) is not looked at.
+#[inline]
+pub(crate) fn split(line: &[u8]) -> Result<LogLine<'_>, Reason> {
+    let space = memchr::memchr(b' ', line).ok_or(Reason::Text("line is not an access log line"))?;
+    let bracket = space
+        + memchr::memchr(b'[', &line[space..])
+            .ok_or(Reason::Text("line has no time stamp in brackets"))?;
+    let after = &line[bracket + 1..];
+    let (stamp, after) = after
+        .split_first_chunk::<STAMP_BYTES>()
+        .ok_or(Reason::Text("line ends within the time stamp"))?;
+    let quoted = after
+        .strip_prefix(b"] \"")
+        .ok_or(Reason::Text("time stamp is not followed by a request in quotes"))?;
+    let (request, tail) = split_request(quoted)?;
+    // `split_request` has made sure of the space and three digits.
+    let status = tail[1..4]
+        .iter()
+        .fold(0, |status, digit| status * 10 + u16::from(digit - b'0'));
+    let size = &tail[5..];
+    let size_end = memchr::memchr(b' ', size).unwrap_or(size.len());
+    let size_bytes = match &size[..size_end] {
+        b"-" => 0,
+        digits => parse_size(digits)?,
+    };
+    Ok(LogLine {
+        client: &line[..space],
+        stamp,
+        request,
+        status,
+        size_bytes,
+        has_more: size_end < size.len(),
+    })
+}
+
+/// Finds the quote that closes the request: one that is not escaped and that a status follows, for
+/// old servers wrote quotes within requests as they came.
+#[inline]
+fn split_request(quoted: &[u8]) -> Result<(&[u8], &[u8]), Reason> {
+    for end in memchr::memchr_iter(b'"', quoted) {
+        let escapes = quoted[..end].iter().rev().take_while(|&&b| b == b'\\').count();
+        let tail = &quoted[end + 1..];
+        if escapes % 2 == 0 && is_status(tail) {
+            return Ok((&quoted[..end], tail));
+        }
+    }
+    Err(Reason::Text("request is not followed by a status and a size"))
+}
+
+#[inline]
+fn is_status(tail: &[u8]) -> bool {
+    tail.len() > 5
+        && tail[0] == b' '
+        && tail[4] == b' '
+        && tail[1..4].iter().all(u8::is_ascii_digit)
+}
+
+/// Method and target of a request line, with or without protocol (HTTP/0.9 has none).
+#[inline]
+fn split_request_line(request: &[u8]) -> Result<(&[u8], &[u8]), Reason> {
+    let space = memchr::memchr(b' ', request).ok_or(Reason::Text("request has no target"))?;
+    let (method, rest) = (&request[..space], &request[space..]);
+    if method.is_empty() || !method.iter().all(|b| b.is_ascii_uppercase() || matches!(b, b'-' | b'_')) {
+        return Err(Reason::Text("request does not start with a method"));
+    }
+    let target = match memchr::memrchr(b' ', rest) {
+        Some(at) if rest[at + 1..].starts_with(b"HTTP/") => &rest[..at],
+        _ => rest,
+    };
+    let target = target.trim_ascii();
+    if target.is_empty() {
+        return Err(Reason::Text("request has no target"));
+    }
+    Ok((method, target))
+}
+
+/// Decoder of both log formats, which differ only in what is ignored.
+pub(crate) struct LogDecoder {
+    source: Source,
+    stamps: StampReader,
+    line: u64,
+}
+
+impl LogDecoder {
+    pub(crate) fn new(source: Source) -> Self {
+        Self {
+            source,
+            stamps: StampReader::default(),
+            line: 0,
+        }
+    }
+}
+
+impl Decoder for LogDecoder {
+    fn step(&mut self, out: &mut Ingest) -> Result<bool, TraceError> {
+        for _ in 0..BATCH {
+            if out.is_full() {
+                break;
+            }
+            self.line += 1;
+            match self.source.next_line()? {
+                Framed::End => return Ok(false),
+                Framed::TooLong => {
+                    out.count_line();
+                    out.reject(self.line, Reason::TooLong { limit_bytes: MAX_LINE_BYTES });
+                }
+                Framed::Line(line) if line.trim_ascii_start().is_empty() => {}
+                Framed::Line(line) => {
+                    out.count_line();
+                    decode(&mut self.stamps, self.line, line, out)?;
+                }
+            }
+        }
+        Ok(true)
+    }
+
+    fn source(&mut self) -> Option<&mut Source> {
+        Some(&mut self.source)
+    }
+}
+
+#[inline]
+fn decode(
+    stamps: &mut StampReader,
+    number: u64,
+    line: &[u8],
+    out: &mut Ingest,
+) -> Result<(), TraceError> {
+    let parts = split(line).and_then(|parts| Ok((stamps.parse(parts.stamp)?, parts)));
+    let (time_s, parts) = match parts {
+        Ok(found) => found,
+        Err(reason) => {
+            out.reject(number, reason);
+            return Ok(());
+        }
+    };
+    let counted_status = matches!(parts.status, 200 | 206 | 304);
+    if !counted_status && out.include == Include::Counted {
+        out.tally.not_counted_status(parts.status);
+        return Ok(());
+    }
+    let (method, logged) = match split_request_line(parts.request) {
+        Ok(found) => found,
+        // What the back-end refused need not be a request at all (port scans, TLS on a plain port).
+        Err(_) if !counted_status => {
+            out.tally.not_counted_target();
+            return Ok(());
+        }
+        Err(reason) => {
+            out.reject(number, reason);
+            return Ok(());
+        }
+    };
+    if out.include == Include::Counted && !matches!(method, b"GET" | b"HEAD") {
+        out.tally.not_counted_method(method);
+        return Ok(());
+    }
+    let Some(target) = url::target(logged, out.strip_query) else {
+        if counted_status && out.include == Include::Counted {
+            out.reject(number, Reason::Text("target is neither a path nor a URL"));
+        } else {
+            out.tally.not_counted_target();
+        }
+        return Ok(());
+    };
+    let head = method == b"HEAD";
+    let bodiless = head || parts.status == 304;
+    let entry = Entry {
+        time_ns: time_s * NS_PER_S,
+        target: &target,
+        client: Some(parts.client),
+        size_bytes: if bodiless { 0 } else { parts.size_bytes },
+        whole: parts.status == 200 && !head,
+        service_ns: 0,
+        class: 0,
+        kind: Kind::Static,
+    };
+    out.accept(number, &entry)
+}

@@ -1,0 +1,92 @@
+//! What to read and how.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+use crate::format::Format;
+
+/// Where a trace comes from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Input {
+    /// A file, plain or compressed with gzip, zstd or xz.
+    File(PathBuf),
+    /// Standard input, plain or compressed likewise.
+    Stdin,
+}
+
+impl Input {
+    /// The input a command-line argument names: `-` is standard input, all else a file.
+    pub fn from_arg(arg: impl AsRef<Path>) -> Self {
+        let path = arg.as_ref();
+        if path.as_os_str() == "-" {
+            Self::Stdin
+        } else {
+            Self::File(path.to_owned())
+        }
+    }
+
+    pub(crate) fn path(&self) -> Option<&Path> {
+        match self {
+            Self::File(path) => Some(path),
+            Self::Stdin => None,
+        }
+    }
+}
+
+impl fmt::Display for Input {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::File(path) => path.display().fmt(f),
+            Self::Stdin => f.write_str("-"),
+        }
+    }
+}
+
+/// Which logged requests become records.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Include {
+    /// Those a back-end answers with a document: GET or HEAD with status 200, 206 or 304.
+    #[default]
+    Counted,
+    /// Everything whose target can be used, whatever its method and status.
+    All,
+}
+
+/// How to read a trace.
+#[derive(Debug, Clone)]
+pub struct ReadOptions {
+    /// Format of every input; `None` tells it from the content.
+    pub format: Option<Format>,
+    /// Seed of the spreading of whole-second stamps within their second.
+    pub seed: u64,
+    /// Share of lines, from 0 to 1, that may be unusable before reading is an error.
+    pub max_bad_ratio: f64,
+    /// Which logged requests become records.
+    pub include: Include,
+    /// Stop after so many records; `None` reads to the end.
+    pub limit: Option<u64>,
+    /// Leave the query (`?` and what follows) out of the target.
+    pub strip_query: bool,
+    /// How far back in trace time a line may be stamped and still be sorted in, in seconds.
+    pub reorder_window_s: u64,
+    /// How many records may wait to be sorted.
+    pub reorder_records: usize,
+    /// Bytes of encoded records kept in memory before a temporary file takes over.
+    pub spool_memory_bytes: usize,
+}
+
+impl Default for ReadOptions {
+    fn default() -> Self {
+        Self {
+            format: None,
+            seed: 1,
+            max_bad_ratio: 0.05,
+            include: Include::Counted,
+            limit: None,
+            strip_query: false,
+            reorder_window_s: 600,
+            reorder_records: 1_000_000,
+            spool_memory_bytes: 256 << 20,
+        }
+    }
+}

@@ -1,0 +1,225 @@
+//! One stream of records out of any inputs.
+
+use std::collections::VecDeque;
+
+use crate::error::TraceError;
+use crate::format::{Format, PREFIX_BYTES};
+use crate::formats::Decoder;
+use crate::formats::csv::CsvDecoder;
+use crate::formats::log::LogDecoder;
+use crate::formats::oracle::OracleDecoder;
+use crate::formats::parquet::ParquetDecoder;
+use crate::formats::time_id_size::TimeIdSizeDecoder;
+use crate::formats::worldcup::WorldCupDecoder;
+use crate::ingest::Ingest;
+use crate::options::{Input, ReadOptions};
+use crate::record::Record;
+use crate::source::{InputDigest, Source};
+use crate::tally::LoadReport;
+use crate::targets::TargetTable;
+
+/// Reads inputs one after the other and yields their counted requests in order of time.
+///
+/// Memory holds the distinct targets and clients, the records that wait to be sorted and buffers of
+/// fixed size. Stamps are those of the input; [`crate::Trace::open`] spreads whole seconds. An
+/// error ends the stream; the last item is an error when too many lines were unusable.
+pub struct Reader {
+    inputs: VecDeque<Input>,
+    format: Option<Format>,
+    digest: InputDigest,
+    current: Option<Box<dyn Decoder>>,
+    ingest: Ingest,
+    /// Whether the digest covers the inputs to their end.
+    digest_whole: bool,
+    /// Whether nothing more is read.
+    done: bool,
+    /// Whether the verdict over the whole was given, or an error was.
+    judged: bool,
+}
+
+impl Reader {
+    /// A reader of `inputs`, in that order; nothing is opened before the first record is asked for.
+    pub fn new(inputs: &[Input], options: &ReadOptions) -> Self {
+        Self {
+            inputs: inputs.iter().cloned().collect(),
+            format: options.format,
+            digest: InputDigest::default(),
+            current: None,
+            ingest: Ingest::new(options),
+            digest_whole: true,
+            done: false,
+            judged: false,
+        }
+    }
+
+    /// What was read so far; complete once the stream has ended.
+    pub fn report(&self) -> &LoadReport {
+        &self.ingest.tally.report
+    }
+
+    /// The targets seen so far.
+    pub fn targets(&self) -> &TargetTable {
+        &self.ingest.targets
+    }
+
+    /// Whether every record so far was stamped with a whole second.
+    pub fn whole_seconds(&self) -> bool {
+        self.ingest.whole_seconds()
+    }
+
+    /// The targets and the report, when the stream has ended.
+    pub fn into_parts(self) -> (TargetTable, LoadReport) {
+        (self.ingest.targets, self.ingest.tally.report)
+    }
+
+    /// Reads on until a record is ready or everything is read.
+    fn advance(&mut self) -> Result<(), TraceError> {
+        while !self.ingest.has_ready() && !self.done {
+            if self.ingest.is_full() {
+                self.finish_current()?;
+                self.skip_rest()?;
+                self.finish()?;
+            } else if let Some(decoder) = &mut self.current {
+                let more = decoder.step(&mut self.ingest)?;
+                self.ingest.tally.judge_early()?;
+                if !more {
+                    self.finish_current()?;
+                }
+            } else if let Some(input) = self.inputs.pop_front() {
+                self.current = self.open(&input)?;
+            } else {
+                self.finish()?;
+            }
+        }
+        Ok(())
+    }
+
+    fn open(&mut self, input: &Input) -> Result<Option<Box<dyn Decoder>>, TraceError> {
+        let mut source = Source::open(input, &self.digest)?;
+        self.ingest.tally.start(source.path());
+        let path = source.path().to_owned();
+        let first = source.peek(PREFIX_BYTES)?;
+        if first.is_empty() {
+            source.drain()?;
+            return Ok(None);
+        }
+        let format = match self.format {
+            Some(format) => format,
+            None => Format::detect(first, input.path()).ok_or(TraceError::Undetected {
+                path: path.clone(),
+            })?,
+        };
+        let report = &mut self.ingest.tally.report;
+        report.format = Some(merge(report.format, format, &path)?);
+        Ok(Some(match format {
+            Format::CommonLog | Format::CombinedLog => Box::new(LogDecoder::new(source)),
+            Format::WorldCup98 => Box::new(WorldCupDecoder::new(source)),
+            Format::OracleGeneral => Box::new(OracleDecoder::new(source)),
+            Format::TimeIdSize => Box::new(TimeIdSizeDecoder::new(source)),
+            Format::Csv => Box::new(CsvDecoder::new(source)),
+            Format::Parquet => Box::new(ParquetDecoder::new(source, input)?),
+        }))
+    }
+
+    /// Reads what the digest still lacks of the current input. Standard input may never end, so it
+    /// is left alone when the limit on records stopped the reading.
+    fn finish_current(&mut self) -> Result<(), TraceError> {
+        let Some(mut decoder) = self.current.take() else {
+            return Ok(());
+        };
+        match decoder.source() {
+            Some(source) if source.path() == "-" && self.ingest.is_full() => {
+                self.digest_whole = false;
+            }
+            Some(source) => source.drain()?,
+            None => {}
+        }
+        Ok(())
+    }
+
+    /// Hashes the inputs that the limit on records left unread.
+    fn skip_rest(&mut self) -> Result<(), TraceError> {
+        for input in std::mem::take(&mut self.inputs) {
+            if input == Input::Stdin {
+                self.digest_whole = false;
+            } else {
+                Source::open(&input, &self.digest)?.drain()?;
+            }
+            self.ingest.tally.start(&input.to_string());
+        }
+        Ok(())
+    }
+
+    fn finish(&mut self) -> Result<(), TraceError> {
+        self.done = true;
+        self.ingest.finish();
+        let whole_seconds = self.ingest.whole_seconds();
+        let report = &mut self.ingest.tally.report;
+        report.sha256 = self.digest_whole.then(|| self.digest.hex());
+        report.times_spread = whole_seconds && report.records > 0;
+        report.stamp_assumption = stamp_assumption(report).to_owned();
+        Ok(())
+    }
+}
+
+/// Common and combined logs may be read together; everything else only with its like.
+fn merge(before: Option<Format>, found: Format, path: &str) -> Result<Format, TraceError> {
+    use Format::{CombinedLog, CommonLog};
+    match (before, found) {
+        (None, _) => Ok(found),
+        (Some(CommonLog | CombinedLog), CommonLog | CombinedLog) => {
+            Ok(if before == Some(found) { found } else { CombinedLog })
+        }
+        (Some(before), _) if before == found => Ok(found),
+        (Some(before), _) => Err(TraceError::Mixed {
+            path: path.to_owned(),
+            found: found.name(),
+            expected: before.name(),
+        }),
+    }
+}
+
+fn stamp_assumption(report: &LoadReport) -> &'static str {
+    match report.format {
+        Some(Format::CommonLog | Format::CombinedLog) if report.out_of_order > 0 => {
+            "arrival: the log is out of order, as that of Apache is, which stamps the arrival of a \
+             request and writes its line on completion"
+        }
+        Some(Format::CommonLog | Format::CombinedLog) => {
+            "arrival, as Apache stamps; the log is in order, as that of nginx is, which stamps \
+             completion: if nginx wrote it, requests arrived earlier by their response times"
+        }
+        Some(Format::WorldCup98) => {
+            "completion, as the World Cup logs are stamped: requests arrived earlier by their \
+             response times, which the log does not tell; completions are taken for arrivals"
+        }
+        Some(
+            Format::OracleGeneral | Format::TimeIdSize | Format::Csv | Format::Parquet,
+        ) => "arrival, as the format defines",
+        None => "arrival",
+    }
+}
+
+impl Iterator for Reader {
+    type Item = Result<Record, TraceError>;
+
+    #[inline]
+    fn next(&mut self) -> Option<Self::Item> {
+        if let Some(record) = self.ingest.pop() {
+            return Some(Ok(record));
+        }
+        if let Err(error) = self.advance() {
+            self.done = true;
+            self.judged = true;
+            self.current = None;
+            return Some(Err(error));
+        }
+        if let Some(record) = self.ingest.pop() {
+            return Some(Ok(record));
+        }
+        if std::mem::replace(&mut self.judged, true) {
+            return None;
+        }
+        self.ingest.tally.judge().err().map(Err)
+    }
+}

@@ -1,0 +1,394 @@
+//! Records kept for reading again: encoded in memory, and beyond a limit in a temporary file.
+
+use std::fs::File;
+use std::io::{self, Write as _};
+use std::os::unix::fs::FileExt as _;
+use std::sync::Arc;
+
+use crate::error::TraceError;
+use crate::record::{Kind, Record};
+use crate::time::NS_PER_S;
+
+/// Bytes of a chunk, the unit of reading back.
+const CHUNK_BYTES: usize = 256 * 1024;
+
+/// More than any encoded record takes: a byte of flags and six numbers of at most ten bytes.
+const RECORD_BYTES: usize = 61;
+
+const DYNAMIC: u8 = 1;
+const HAS_CLASS: u8 = 2;
+const HAS_CLIENT: u8 = 4;
+const HAS_SERVICE: u8 = 8;
+const SAME_TIME: u8 = 16;
+const WHOLE_SECONDS: u8 = 32;
+
+/// Which of the optional fields occur at all.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Fields {
+    pub(crate) kind: bool,
+    pub(crate) class: bool,
+    pub(crate) service: bool,
+    pub(crate) client: bool,
+}
+
+#[derive(Debug)]
+enum Store {
+    Memory(Vec<Arc<[u8]>>),
+    /// Unlinked already: it goes when the last reader does.
+    File(File),
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Chunk {
+    offset: u64,
+    bytes: usize,
+    /// Time of the record before the chunk's first.
+    base_ns: u64,
+}
+
+/// Records that can be read many times, by several threads at once.
+#[derive(Debug)]
+pub(crate) struct Spool {
+    store: Store,
+    chunks: Vec<Chunk>,
+    records: u64,
+    fields: Fields,
+}
+
+impl Spool {
+    pub(crate) fn len(&self) -> u64 {
+        self.records
+    }
+
+    pub(crate) fn fields(&self) -> Fields {
+        self.fields
+    }
+
+    pub(crate) fn chunks(&self) -> usize {
+        self.chunks.len()
+    }
+
+    pub(crate) fn is_on_disk(&self) -> bool {
+        matches!(self.store, Store::File(_))
+    }
+
+    fn load(&self, index: usize) -> io::Result<Arc<[u8]>> {
+        match &self.store {
+            Store::Memory(chunks) => Ok(Arc::clone(&chunks[index])),
+            Store::File(file) => {
+                let chunk = self.chunks[index];
+                let mut bytes = vec![0; chunk.bytes];
+                file.read_exact_at(&mut bytes, chunk.offset)?;
+                Ok(bytes.into())
+            }
+        }
+    }
+
+    /// All records of one chunk.
+    pub(crate) fn chunk_records(&self, index: usize) -> Result<Vec<Record>, TraceError> {
+        let bytes = self.load(index).map_err(|source| TraceError::Spool { source })?;
+        let mut decoder = Decoder {
+            bytes,
+            at: 0,
+            last_ns: self.chunks[index].base_ns,
+        };
+        let mut records = Vec::new();
+        while decoder.at < decoder.bytes.len() {
+            records.push(decoder.record().ok_or_else(damaged)?);
+        }
+        Ok(records)
+    }
+}
+
+fn damaged() -> TraceError {
+    TraceError::Spool {
+        source: io::Error::new(io::ErrorKind::InvalidData, "its content has changed"),
+    }
+}
+
+/// Takes records in order of time.
+#[derive(Debug)]
+pub(crate) struct SpoolWriter {
+    spool: Spool,
+    chunk: Vec<u8>,
+    base_ns: u64,
+    last_ns: u64,
+    written: u64,
+    memory_bytes: usize,
+}
+
+impl SpoolWriter {
+    /// Keeps up to `memory_bytes` bytes in memory.
+    pub(crate) fn new(memory_bytes: usize) -> Self {
+        Self {
+            spool: Spool {
+                store: Store::Memory(Vec::new()),
+                chunks: Vec::new(),
+                records: 0,
+                fields: Fields::default(),
+            },
+            chunk: Vec::with_capacity(CHUNK_BYTES),
+            base_ns: 0,
+            last_ns: 0,
+            written: 0,
+            memory_bytes,
+        }
+    }
+
+    /// Adds a record that is not earlier than the one before it.
+    #[inline]
+    pub(crate) fn push(&mut self, record: &Record) -> Result<(), TraceError> {
+        if self.chunk.len() + RECORD_BYTES > CHUNK_BYTES {
+            self.flush()?;
+        }
+        let delta_ns = record.time_ns - self.last_ns;
+        self.last_ns = record.time_ns;
+        let mut flags = 0;
+        if record.kind == Kind::Dynamic {
+            flags |= DYNAMIC;
+        }
+        if record.class != 0 {
+            flags |= HAS_CLASS;
+        }
+        if record.client != 0 {
+            flags |= HAS_CLIENT;
+        }
+        if record.service_ns != 0 {
+            flags |= HAS_SERVICE;
+        }
+        let step = if delta_ns == 0 {
+            flags |= SAME_TIME;
+            None
+        } else if delta_ns.is_multiple_of(NS_PER_S) {
+            flags |= WHOLE_SECONDS;
+            Some(delta_ns / NS_PER_S)
+        } else {
+            Some(delta_ns)
+        };
+        self.chunk.push(flags);
+        if let Some(step) = step {
+            put(&mut self.chunk, step);
+        }
+        put(&mut self.chunk, u64::from(record.target));
+        put(&mut self.chunk, record.size_bytes);
+        if flags & HAS_CLASS != 0 {
+            put(&mut self.chunk, u64::from(record.class));
+        }
+        if flags & HAS_CLIENT != 0 {
+            put(&mut self.chunk, u64::from(record.client));
+        }
+        if flags & HAS_SERVICE != 0 {
+            put(&mut self.chunk, record.service_ns);
+        }
+        let fields = &mut self.spool.fields;
+        fields.kind |= flags & DYNAMIC != 0;
+        fields.class |= flags & HAS_CLASS != 0;
+        fields.client |= flags & HAS_CLIENT != 0;
+        fields.service |= flags & HAS_SERVICE != 0;
+        self.spool.records += 1;
+        Ok(())
+    }
+
+    fn flush(&mut self) -> Result<(), TraceError> {
+        if self.chunk.is_empty() {
+            return Ok(());
+        }
+        let bytes = self.chunk.len();
+        let too_much = self.written + bytes as u64 > self.memory_bytes as u64;
+        self.store(too_much)
+            .map_err(|source| TraceError::Spool { source })?;
+        self.spool.chunks.push(Chunk {
+            offset: self.written,
+            bytes,
+            base_ns: self.base_ns,
+        });
+        self.written += bytes as u64;
+        self.base_ns = self.last_ns;
+        self.chunk.clear();
+        Ok(())
+    }
+
+    fn store(&mut self, too_much: bool) -> io::Result<()> {
+        if let Store::Memory(chunks) = &mut self.spool.store {
+            if !too_much {
+                chunks.push(Arc::from(self.chunk.as_slice()));
+                return Ok(());
+            }
+            let mut file = tempfile::tempfile()?;
+            for chunk in chunks {
+                file.write_all(chunk)?;
+            }
+            self.spool.store = Store::File(file);
+        }
+        if let Store::File(file) = &mut self.spool.store {
+            file.write_all(&self.chunk)?;
+        }
+        Ok(())
+    }
+
+    pub(crate) fn finish(mut self) -> Result<Spool, TraceError> {
+        self.flush()?;
+        Ok(self.spool)
+    }
+}
+
+/// Appends a number, seven bits to a byte, the lowest first; the top bit says that more follow.
+#[inline]
+fn put(bytes: &mut Vec<u8>, mut number: u64) {
+    while number >= 0x80 {
+        bytes.push(number as u8 | 0x80);
+        number >>= 7;
+    }
+    bytes.push(number as u8);
+}
+
+#[derive(Debug)]
+struct Decoder {
+    bytes: Arc<[u8]>,
+    at: usize,
+    last_ns: u64,
+}
+
+impl Decoder {
+    #[inline]
+    fn number(&mut self) -> Option<u64> {
+        let mut number = 0;
+        let mut shift = 0;
+        loop {
+            let byte = *self.bytes.get(self.at)?;
+            self.at += 1;
+            number |= u64::from(byte & 0x7f).checked_shl(shift)?;
+            if byte & 0x80 == 0 {
+                return Some(number);
+            }
+            shift += 7;
+        }
+    }
+
+    #[inline]
+    fn record(&mut self) -> Option<Record> {
+        let flags = *self.bytes.get(self.at)?;
+        self.at += 1;
+        let delta_ns = match flags & (SAME_TIME | WHOLE_SECONDS) {
+            SAME_TIME => 0,
+            WHOLE_SECONDS => self.number()?.checked_mul(NS_PER_S)?,
+            _ => self.number()?,
+        };
+        self.last_ns = self.last_ns.checked_add(delta_ns)?;
+        let target = u32::try_from(self.number()?).ok()?;
+        let size_bytes = self.number()?;
+        let mut optional = |flag| if flags & flag == 0 { Some(0) } else { self.number() };
+        let class = u16::try_from(optional(HAS_CLASS)?).ok()?;
+        let client = u32::try_from(optional(HAS_CLIENT)?).ok()?;
+        let service_ns = optional(HAS_SERVICE)?;
+        Some(Record {
+            time_ns: self.last_ns,
+            size_bytes,
+            service_ns,
+            target,
+            client,
+            class,
+            kind: if flags & DYNAMIC == 0 {
+                Kind::Static
+            } else {
+                Kind::Dynamic
+            },
+        })
+    }
+}
+
+/// Reads a spool from its start.
+#[derive(Debug)]
+pub(crate) struct Cursor {
+    spool: Arc<Spool>,
+    next_chunk: usize,
+    decoder: Decoder,
+}
+
+impl Cursor {
+    pub(crate) fn new(spool: Arc<Spool>) -> Self {
+        Self {
+            spool,
+            next_chunk: 0,
+            decoder: Decoder {
+                bytes: Arc::from([]),
+                at: 0,
+                last_ns: 0,
+            },
+        }
+    }
+
+    #[inline]
+    pub(crate) fn next(&mut self) -> Result<Option<Record>, TraceError> {
+        if self.decoder.at == self.decoder.bytes.len() {
+            if self.next_chunk == self.spool.chunks.len() {
+                return Ok(None);
+            }
+            self.decoder.bytes = self
+                .spool
+                .load(self.next_chunk)
+                .map_err(|source| TraceError::Spool { source })?;
+            self.decoder.at = 0;
+            self.next_chunk += 1;
+        }
+        self.decoder.record().ok_or_else(damaged).map(Some)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn records(count: u64) -> Vec<Record> {
+        (0..count)
+            .map(|i| Record {
+                time_ns: i / 3 * (NS_PER_S / 2),
+                size_bytes: i.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (i % 64),
+                service_ns: if i % 5 == 0 { u64::MAX - i } else { 0 },
+                target: (i % 7) as u32 * 600_000_000,
+                client: (i % 3) as u32,
+                class: (i % 2) as u16 * u16::MAX,
+                kind: if i % 4 == 0 { Kind::Dynamic } else { Kind::Static },
+            })
+            .collect()
+    }
+
+    fn read(spool: Spool) -> Vec<Record> {
+        let mut cursor = Cursor::new(Arc::new(spool));
+        std::iter::from_fn(|| cursor.next().unwrap()).collect()
+    }
+
+    fn spool(records: &[Record], memory_bytes: usize) -> Spool {
+        let mut writer = SpoolWriter::new(memory_bytes);
+        for record in records {
+            writer.push(record).unwrap();
+        }
+        writer.finish().unwrap()
+    }
+
+    #[test]
+    fn records_come_back_from_memory_and_from_disk() {
+        let records = records(100_000);
+        for memory_bytes in [0, CHUNK_BYTES * 2, 1 << 30] {
+            let spool = spool(&records, memory_bytes);
+            assert_eq!(spool.is_on_disk(), memory_bytes < 1 << 30);
+            assert_eq!(spool.len(), 100_000);
+            assert!(spool.chunks() > 4);
+            let chunked: Vec<_> = (0..spool.chunks())
+                .flat_map(|chunk| spool.chunk_records(chunk).unwrap())
+                .collect();
+            assert!(chunked == records);
+            assert!(read(spool) == records);
+        }
+        assert!(read(spool(&[], 0)).is_empty());
+    }
+
+    #[test]
+    fn fields_tell_what_occurs() {
+        let mut plain = records(1);
+        plain[0] = Record { service_ns: 0, kind: Kind::Static, ..plain[0] };
+        assert_eq!(spool(&plain, 0).fields(), Fields::default());
+        let all = Fields { kind: true, class: true, service: true, client: true };
+        assert_eq!(spool(&records(20), 0).fields(), all);
+    }
+}

@@ -1,0 +1,273 @@
+//! What was read, what was refused and why.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use serde::Serialize;
+
+use crate::check::WorldCupCheck;
+use crate::error::TraceError;
+use crate::format::Format;
+use crate::options::ReadOptions;
+
+/// How many rejections are reported with their line and reason.
+const EXAMPLES: usize = 10;
+
+/// Rejections are judged early once so many lines were read ...
+const EARLY_LINES: u64 = 1000;
+
+/// How many unusual methods are counted by name.
+const NAMED_METHODS: usize = 32;
+
+/// Why a line cannot be used.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) enum Reason {
+    /// A fixed sentence.
+    Text(&'static str),
+    /// A line or record longer than the limit.
+    TooLong { limit_bytes: usize },
+    /// A binary record that ends early.
+    CutShort { bytes: usize, of_bytes: usize },
+    /// A line without a value in a column.
+    Missing { column: &'static str },
+    /// A stamp older than the reorder window or the records that may wait allow.
+    Backwards { by_ns: u64, window_s: u64 },
+}
+
+impl fmt::Display for Reason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Text(text) => f.write_str(text),
+            Self::TooLong { limit_bytes } => {
+                write!(f, "line or record is longer than {limit_bytes} bytes")
+            }
+            Self::CutShort { bytes, of_bytes } => {
+                write!(f, "record is cut short after {bytes} of {of_bytes} bytes")
+            }
+            Self::Missing { column } => write!(f, "column {column} has no value"),
+            Self::Backwards { by_ns, window_s } => write!(
+                f,
+                "time goes backwards by {} s, more than can be sorted within the window of {window_s} s",
+                *by_ns as f64 / 1e9
+            ),
+        }
+    }
+}
+
+/// One rejected line.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Rejection {
+    /// Input as the user named it.
+    pub path: String,
+    /// Number of the line, record or row in its file, counted from 1.
+    pub line: u64,
+    /// Why it cannot be used.
+    pub reason: String,
+}
+
+impl fmt::Display for Rejection {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} line {}: {}", self.path, self.line, self.reason)
+    }
+}
+
+/// What reading a trace brought to light.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+pub struct LoadReport {
+    /// Inputs as the user named them (`-` for standard input), or the name of a synthetic workload.
+    pub paths: Vec<String>,
+    /// Format of the inputs; `None` for a synthetic workload.
+    pub format: Option<Format>,
+    /// SHA-256 of the raw bytes of all inputs, end to end, before decompression, in hexadecimal;
+    /// `None` for a synthetic workload and for standard input that was not read to its end.
+    pub sha256: Option<String>,
+    /// Lines, binary records or rows read, empty lines and headers left out.
+    pub lines: u64,
+    /// Of these, how many could not be used.
+    pub lines_rejected: u64,
+    /// The first ten rejections.
+    pub rejections: Vec<Rejection>,
+    /// Well-formed requests that are no records, by reason, such as `status 404` or `method POST`.
+    pub not_counted: BTreeMap<String, u64>,
+    /// Records handed on.
+    pub records: u64,
+    /// Distinct clients; 0 where the format names none.
+    pub clients: u64,
+    /// Records stamped earlier than the record before them; they were sorted in.
+    pub out_of_order: u64,
+    /// Whether every stamp was a whole second and the records were spread within their second.
+    pub times_spread: bool,
+    /// Whether stamps were taken for arrivals or completions, and why.
+    pub stamp_assumption: String,
+    /// Totals of all records of a World Cup log, counted or not.
+    pub world_cup: Option<WorldCupCheck>,
+}
+
+/// Counts what a reader meets and decides when there is too much of the bad.
+#[derive(Debug)]
+pub(crate) struct Tally {
+    pub(crate) report: LoadReport,
+    path: String,
+    statuses: Vec<u64>,
+    methods: Vec<(Vec<u8>, u64)>,
+    other_methods: u64,
+    no_target: u64,
+    max_bad_ratio: f64,
+}
+
+impl Tally {
+    pub(crate) fn new(options: &ReadOptions) -> Self {
+        Self {
+            report: LoadReport::default(),
+            path: String::new(),
+            statuses: vec![0; 1000],
+            methods: Vec::new(),
+            other_methods: 0,
+            no_target: 0,
+            max_bad_ratio: options.max_bad_ratio,
+        }
+    }
+
+    /// Names the input whose lines follow.
+    pub(crate) fn start(&mut self, path: &str) {
+        path.clone_into(&mut self.path);
+        self.report.paths.push(path.to_owned());
+    }
+
+    pub(crate) fn path(&self) -> &str {
+        &self.path
+    }
+
+    #[cold]
+    pub(crate) fn reject(&mut self, line: u64, reason: Reason) {
+        self.report.lines_rejected += 1;
+        if self.report.rejections.len() < EXAMPLES {
+            self.report.rejections.push(Rejection {
+                path: self.path.clone(),
+                line,
+                reason: reason.to_string(),
+            });
+        }
+    }
+
+    pub(crate) fn not_counted_status(&mut self, status: u16) {
+        let last = self.statuses.len() - 1;
+        self.statuses[usize::from(status).min(last)] += 1;
+    }
+
+    pub(crate) fn not_counted_method(&mut self, method: &[u8]) {
+        if let Some(known) = self.methods.iter_mut().find(|(name, _)| name == method) {
+            known.1 += 1;
+        } else if self.methods.len() < NAMED_METHODS && method.len() <= 16 {
+            self.methods.push((method.to_owned(), 1));
+        } else {
+            self.other_methods += 1;
+        }
+    }
+
+    pub(crate) fn not_counted_target(&mut self) {
+        self.no_target += 1;
+    }
+
+    /// Fails when most of the first lines are bad: the format is wrong, no use reading on.
+    pub(crate) fn judge_early(&self) -> Result<(), TraceError> {
+        let LoadReport {
+            lines,
+            lines_rejected,
+            ..
+        } = self.report;
+        if lines >= EARLY_LINES
+            && lines_rejected > lines / 2
+            && lines_rejected as f64 > self.max_bad_ratio * lines as f64
+        {
+            return Err(self.too_many());
+        }
+        Ok(())
+    }
+
+    /// Fails when too many lines were bad, or none was usable.
+    pub(crate) fn judge(&mut self) -> Result<(), TraceError> {
+        self.list_not_counted();
+        let report = &self.report;
+        if report.records == 0 {
+            let reason = if report.lines == 0 {
+                "it is empty".to_owned()
+            } else if report.lines_rejected > 0 {
+                format!(
+                    "{} of {} lines were rejected: {}",
+                    report.lines_rejected,
+                    report.lines,
+                    self.examples()
+                )
+            } else {
+                let reasons: Vec<_> = report
+                    .not_counted
+                    .iter()
+                    .map(|(reason, count)| format!("{reason} ({count})"))
+                    .collect();
+                format!(
+                    "none of its {} requests counts: {}; --include all takes them nonetheless",
+                    report.lines,
+                    reasons.join(", ")
+                )
+            };
+            return Err(TraceError::NoUsableLine {
+                path: report.paths.join(", "),
+                reason,
+            });
+        }
+        if report.lines_rejected as f64 > self.max_bad_ratio * report.lines as f64 {
+            return Err(self.too_many());
+        }
+        Ok(())
+    }
+
+    fn list_not_counted(&mut self) {
+        let mut list = BTreeMap::new();
+        for (status, &count) in self.statuses.iter().enumerate() {
+            if count > 0 {
+                let name = match status {
+                    0 => "status (other)".to_owned(),
+                    _ => format!("status {status}"),
+                };
+                list.insert(name, count);
+            }
+        }
+        for (method, count) in &self.methods {
+            list.insert(format!("method {}", method.escape_ascii()), *count);
+        }
+        for (reason, count) in [
+            ("method (other)", self.other_methods),
+            ("no usable target", self.no_target),
+        ] {
+            if count > 0 {
+                list.insert(reason.to_owned(), count);
+            }
+        }
+        self.report.not_counted = list;
+    }
+
+    fn too_many(&self) -> TraceError {
+        TraceError::TooManyRejected {
+            path: self.report.paths.join(", "),
+            rejected: self.report.lines_rejected,
+            lines: self.report.lines,
+            allowed: self.max_bad_ratio,
+            examples: self.examples(),
+        }
+    }
+
+    fn examples(&self) -> String {
+        let mut shown: Vec<_> = self
+            .report
+            .rejections
+            .iter()
+            .take(3)
+            .map(ToString::to_string)
+            .collect();
+        if self.report.lines_rejected > shown.len() as u64 {
+            shown.push("...".to_owned());
+        }
+        shown.join("; ")
+    }
+}
