@@ -7,7 +7,7 @@
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(crate) struct Key {
     value_bits: u64,
-    pub(crate) time: u32,
+    time: u32,
 }
 
 impl Key {
@@ -23,11 +23,6 @@ impl Key {
     #[inline]
     pub(crate) fn value(self) -> f64 {
         f64::from_bits(self.value_bits)
-    }
-
-    /// The key with `offset` taken from its value, but not below 0.
-    pub(crate) fn lowered(self, offset: f64) -> Self {
-        Self::new((self.value() - offset).max(0.0), self.time)
     }
 }
 

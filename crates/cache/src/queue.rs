@@ -3,7 +3,9 @@
 use crate::cache::Cache;
 use crate::index::{HasId, Index, MAX_NODES, NIL, hash};
 
+/// Aligned so that none lies across two cache lines.
 #[derive(Clone, Copy)]
+#[repr(align(32))]
 struct Node {
     id: u64,
     size_bytes: u64,

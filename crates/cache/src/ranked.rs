@@ -29,11 +29,15 @@ pub trait Rank: Send {
     fn value(inflation: f64, uses: u32, size_bytes: u64) -> f64;
 }
 
+/// Aligned so that none lies across two cache lines.
 #[derive(Clone, Copy)]
+#[repr(align(32))]
 struct Node {
     id: u64,
     size_bytes: u64,
-    key: Key,
+    value: f64,
+    /// The clock at the last use.
+    time: u32,
     /// Uses since it came, at most `u32::MAX`; 0 marks a dead node, whose object is gone but whose
     /// heap entry is not.
     uses: u32,
@@ -43,6 +47,13 @@ impl HasId for Node {
     #[inline]
     fn id(&self) -> u64 {
         self.id
+    }
+}
+
+impl Node {
+    #[inline]
+    fn key(&self) -> Key {
+        Key::new(self.value, self.time)
     }
 }
 
@@ -113,8 +124,8 @@ impl<R: Rank> RankedCache<R> {
         self.tick();
         let node = &mut self.nodes[slot as usize];
         node.uses = node.uses.saturating_add(1);
-        let value = R::value(self.inflation, node.uses, node.size_bytes.max(1));
-        node.key = Key::new(value, self.clock);
+        node.value = R::value(self.inflation, node.uses, node.size_bytes.max(1));
+        node.time = self.clock;
     }
 
     #[inline]
@@ -130,13 +141,13 @@ impl<R: Rank> RankedCache<R> {
     fn renumber(&mut self) {
         let mut by_time = Vec::with_capacity(self.nodes.len());
         for (slot, node) in (0..).zip(&self.nodes) {
-            by_time.push((node.key.time, slot));
+            by_time.push((node.time, slot));
         }
         by_time.sort_unstable();
         self.clock = 0;
         for (_, slot) in by_time {
             self.clock += 1;
-            self.nodes[slot as usize].key.time = self.clock;
+            self.nodes[slot as usize].time = self.clock;
         }
         self.rebuild_heap();
     }
@@ -149,8 +160,8 @@ impl<R: Rank> RankedCache<R> {
             if node.uses == 0 {
                 self.heap.pop();
                 self.free.push(slot);
-            } else if node.key != top.key() {
-                self.heap.replace_top(Entry::new(node.key, slot));
+            } else if node.key() != top.key() {
+                self.heap.replace_top(Entry::new(node.key(), slot));
             } else {
                 return Some(slot);
             }
@@ -165,25 +176,25 @@ impl<R: Rank> RankedCache<R> {
             let Some(slot) = self.settle() else { break };
             let node = self.nodes[slot as usize];
             if let Some(key) = newcomer
-                && key < node.key
+                && key < node.key()
             {
-                self.inflate(key);
+                self.inflate(key.value());
                 return false;
             }
             self.heap.pop();
             self.index.take(&self.nodes, slot);
             self.free.push(slot);
             self.used_bytes -= node.size_bytes;
-            self.inflate(node.key);
+            self.inflate(node.value);
             evicted.push(node.id);
         }
         true
     }
 
     #[inline]
-    fn inflate(&mut self, evicted: Key) {
+    fn inflate(&mut self, value: f64) {
         if R::INFLATES {
-            self.inflation = evicted.value();
+            self.inflation = value;
         }
     }
 
@@ -195,7 +206,8 @@ impl<R: Rank> RankedCache<R> {
         // Entries may be older than L by far. An out-of-date key only has to stay below its
         // object's key, so the present keys serve.
         for node in &mut self.nodes {
-            node.key = node.key.lowered(offset);
+            // Dead and free nodes may be below, and do not matter.
+            node.value = (node.value - offset).max(0.0);
         }
         self.rebuild_heap();
     }
@@ -209,7 +221,7 @@ impl<R: Rank> RankedCache<R> {
             if node.uses == 0 {
                 free.push(entry.slot());
             }
-            (node.uses != 0).then_some(node.key)
+            (node.uses != 0).then_some(node.key())
         });
     }
 
@@ -247,7 +259,8 @@ impl<R: Rank> RankedCache<R> {
         let node = Node {
             id,
             size_bytes,
-            key,
+            value: key.value(),
+            time: self.clock,
             uses,
         };
         let slot = if let Some(slot) = self.free.pop() {
@@ -336,7 +349,7 @@ impl<R: Rank> Cache for RankedCache<R> {
 
     fn victim_value(&mut self) -> Option<f64> {
         self.settle()
-            .map(|slot| self.nodes[slot as usize].key.value() - self.inflation)
+            .map(|slot| self.nodes[slot as usize].value - self.inflation)
     }
 
     fn clear(&mut self) {
