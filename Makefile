@@ -51,6 +51,7 @@ test: setup-build ## Run all tests, and the LARD study in its quick form
 .PHONY: lint
 lint: setup-lint ## Check format, lints, documentation, dependencies and the repository's own rules
 	$(CARGO) fmt --all --check
+	@for manifest in benches/*/Cargo.toml; do $(CARGO) fmt --all --check --manifest-path "$$manifest"; done
 	$(CARGO) clippy $(CARGO_FLAGS) --workspace --all-targets -- -D warnings
 	RUSTDOCFLAGS=-Dwarnings $(CARGO) doc $(CARGO_FLAGS) --workspace --no-deps
 	$(CARGO) deny check --hide-inclusion-graph licenses bans sources
