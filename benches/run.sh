@@ -32,7 +32,7 @@ example plimsoll-sim lard_speed "(b) The LARD study: Rice workload, LARD/R, 8 ba
 
 if [[ -x benches/cache/run.sh ]]; then
   heading "(c) Caches alone, beside libCacheSim"
-  benches/cache/run.sh
+  BENCH_ROUNDS=$ROUNDS benches/cache/run.sh
 fi
 
 if [[ -d crates/policy/benches ]]; then
