@@ -8,9 +8,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Result, bail};
 use clap::Parser;
-use plimsoll_cache::{
-    Cache, Fifo, GreedyDualSize, GreedyDualSizeFrequency, Lfu, Lru, find,
-};
+use plimsoll_cache::{Cache, Fifo, GreedyDualSize, GreedyDualSizeFrequency, Lfu, Lru, find};
 use rustix::time::{ClockId, clock_gettime};
 
 /// The cache crate on an oracleGeneral trace.

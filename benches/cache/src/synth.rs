@@ -51,12 +51,16 @@ pub fn write(path: &Path, shape: &Shape) -> Result<()> {
         next[at] = seen[rank as usize];
         seen[rank as usize] = at as i64;
     }
-    let requests = ranks.iter().zip(next).enumerate().map(|(at, (&rank, next))| Request {
-        time_s: (at / 1000) as u32,
-        id: scatter(u64::from(rank)),
-        size_bytes: size_bytes[rank as usize],
-        next,
-    });
+    let requests = ranks
+        .iter()
+        .zip(next)
+        .enumerate()
+        .map(|(at, (&rank, next))| Request {
+            time_s: (at / 1000) as u32,
+            id: scatter(u64::from(rank)),
+            size_bytes: size_bytes[rank as usize],
+            next,
+        });
     trace::write(path, requests)
 }
 

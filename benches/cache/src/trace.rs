@@ -17,8 +17,8 @@ pub fn for_each(path: &Path, mut visit: impl FnMut(u64, u32)) -> Result<()> {
     let mut file = File::open(path).with_context(|| format!("cannot open {}", path.display()))?;
     let mut chunk = vec![0; CHUNK_BYTES];
     loop {
-        let filled = fill(&mut file, &mut chunk)
-            .with_context(|| format!("cannot read {}", path.display()))?;
+        let filled =
+            fill(&mut file, &mut chunk).with_context(|| format!("cannot read {}", path.display()))?;
         let (records, rest) = chunk[..filled].as_chunks::<RECORD_BYTES>();
         if !rest.is_empty() {
             bail!(
