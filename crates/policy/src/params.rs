@@ -33,7 +33,7 @@ impl fmt::Display for ParamKind {
 }
 
 /// One parameter as declared.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy)]
 pub struct ParamSpec {
     /// Configuration key, e.g. `t_low`.
     pub name: &'static str,

@@ -1,1 +1,21 @@
 //! Trace-driven simulation of a cluster under a policy.
+//!
+//! One loop ([`run`]) drives a front-end with the policy that would also balance live traffic; a [`Model`] says how
+//! back-ends serve. Pure and single-threaded: no clock, no I/O, no unseeded randomness, so equal seeds give equal
+//! bytes, and a caller may run many simulations side by side.
+
+mod engine;
+mod event_queue;
+mod jobs;
+mod measure;
+mod model;
+pub mod models;
+mod outcome;
+mod workload;
+
+pub use engine::{Config, Decided, Fault, FaultAction, Observer, RunError, run};
+pub use event_queue::EventQueue;
+pub use measure::{Distribution, LoadMeters, LoadSeries};
+pub use model::{Context, JobId, Model, ModelEvent, Usage};
+pub use outcome::{BackendOutcome, Outcome};
+pub use workload::{Arrivals, SimRequest, Targets};

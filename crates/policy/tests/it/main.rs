@@ -1,3 +1,4 @@
 //! Integration tests of the policies.
+#![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 
 mod registry;

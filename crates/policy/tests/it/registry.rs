@@ -2,7 +2,7 @@
 
 use plimsoll_policy::{
     AdmissionLimit, BackendId, BuildContext, Cluster, Completion, Decision, FrontEnd, Health, Kind, Nanos,
-    Outcome, Policy, REGISTRY, Request, TargetId, Thresholds, Time, Weight, build,
+    Outcome, REGISTRY, Request, TargetId, Thresholds, Time, Weight, build,
 };
 use proptest::prelude::*;
 
@@ -39,6 +39,15 @@ fn completion(target: TargetId, backend: BackendId) -> Completion {
         outcome: Outcome::Completed,
         size_bytes: None,
         response_time,
+    }
+}
+
+/// The loads add up to what is in progress, and every counter is a number.
+fn check_books(name: &str, fe: &FrontEnd, in_progress: u64) {
+    let counted: u64 = fe.view().ids().map(|b| u64::from(fe.view().load(b))).sum();
+    assert_eq!(counted, in_progress, "{name} loses count");
+    for (counter, value) in fe.policy().stats() {
+        assert!(value.is_finite() && value >= 0.0, "{name}: {counter} = {value}");
     }
 }
 
@@ -110,11 +119,7 @@ fn play(name: &str, seed: u64, backends: usize, steps: &[Step]) -> Vec<Decision>
             Step::Weight(b, w) => fe.set_weight(known(b), Weight::new(f64::from(w) / 2.0).unwrap(), now),
             Step::Advance(ms) => now += Nanos::from_millis(ms.into()),
         }
-        let counted: u64 = fe.view().ids().map(|b| u64::from(fe.view().load(b))).sum();
-        assert_eq!(counted, in_progress.len() as u64, "{name} loses count");
-        for (name, value) in fe.policy().stats() {
-            assert!(value.is_finite() && value >= 0.0, "{name} = {value}");
-        }
+        check_books(name, &fe, in_progress.len() as u64);
     }
     decisions
 }

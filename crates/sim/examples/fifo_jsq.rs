@@ -1,0 +1,70 @@
+//! 16 FIFO back-ends under join-shortest-queue at 90 % load: `fifo_jsq REQUESTS SEED` prints one JSON line with the
+//! mean response time and the requests simulated per second of CPU time.
+
+use std::convert::Infallible;
+
+use plimsoll_policy::{AdmissionLimit, BuildContext, Cluster, FrontEnd, Kind, Nanos, TargetId, Time, build};
+use plimsoll_sim::models::fifo::{Fifo, FifoParams};
+use plimsoll_sim::{Arrivals, Config, SimRequest, Targets, run};
+
+mod common;
+
+const BACKENDS: usize = 16;
+const LOAD: f64 = 0.9;
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let mut args = std::env::args().skip(1);
+    let requests: usize = args.next().as_deref().unwrap_or("10000000").parse()?;
+    let seed: u64 = args.next().as_deref().unwrap_or("1").parse()?;
+
+    let request = SimRequest {
+        time: Time::ZERO,
+        target: 0,
+        size_bytes: 0,
+        service: Nanos::ZERO,
+        client: 0,
+        class: 0,
+        kind: Kind::Static,
+    };
+    let targets = Targets::new(vec![TargetId(0)], vec![0], &[1]);
+    let config = Config {
+        seed,
+        arrivals: Arrivals::Poisson {
+            rate_rps: LOAD * BACKENDS as f64,
+        },
+        warmup: 0,
+        idle_below: 1.0,
+        max_waiting: usize::MAX,
+        faults: &[],
+        targets: &targets,
+    };
+    let policy = build(
+        "least_connections",
+        &BuildContext {
+            seed,
+            ..BuildContext::default()
+        },
+        &[],
+    )?;
+    let front_end = FrontEnd::new(policy, Cluster::new(BACKENDS), AdmissionLimit::Unlimited);
+    let model = Fifo::new(
+        FifoParams {
+            service_s: Nanos::from_secs(1),
+        },
+        BACKENDS,
+        seed,
+    );
+
+    let before_s = common::cpu_s()?;
+    let source = (0..requests).map(|_| Ok::<_, Infallible>(request));
+    let Ok(outcome) = run(&config, front_end, model, source, &mut ()) else {
+        return Err("stopped".into());
+    };
+    let cpu_s = common::cpu_s()? - before_s;
+    println!(
+        r#"{{"tool":"plimsoll","requests":{requests},"mean_response_s":{:.6},"cpu_s":{cpu_s:.4},"requests_per_cpu_s":{:.0}}}"#,
+        outcome.response_ns.mean().unwrap_or(f64::NAN) / 1e9,
+        requests as f64 / cpu_s
+    );
+    Ok(())
+}

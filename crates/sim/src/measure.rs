@@ -1,0 +1,251 @@
+//! What a run is measured by: time-weighted load, idle time, delay distributions and the load over time.
+
+use hdrhistogram::Histogram;
+use plimsoll_policy::{Nanos, Time};
+
+/// Values are kept to three significant digits, up to this; 115 days in nanoseconds.
+const HIGHEST: u64 = 10_000_000_000_000_000;
+
+/// A distribution of non-negative integers, to three significant digits, with an exact mean and maximum.
+#[derive(Debug, Clone)]
+pub struct Distribution {
+    histogram: Histogram<u64>,
+    sum: f64,
+    max: u64,
+}
+
+impl Default for Distribution {
+    fn default() -> Self {
+        let histogram = Histogram::new_with_bounds(1, HIGHEST, 3).expect("the bounds are valid");
+        Self {
+            histogram,
+            sum: 0.0,
+            max: 0,
+        }
+    }
+}
+
+impl Distribution {
+    /// Counts `value`.
+    #[inline]
+    pub fn record(&mut self, value: u64) {
+        self.histogram.saturating_record(value);
+        self.sum += value as f64;
+        self.max = self.max.max(value);
+    }
+
+    /// Values counted.
+    #[must_use]
+    pub fn count(&self) -> u64 {
+        self.histogram.len()
+    }
+
+    /// Exact mean; `None` without values.
+    #[must_use]
+    pub fn mean(&self) -> Option<f64> {
+        (self.count() > 0).then(|| self.sum / self.count() as f64)
+    }
+
+    /// Exact maximum; `None` without values.
+    #[must_use]
+    pub fn max(&self) -> Option<u64> {
+        (self.count() > 0).then_some(self.max)
+    }
+
+    /// The value below or at which a share `q` of the values lies; `None` without values.
+    #[must_use]
+    pub fn quantile(&self, q: f64) -> Option<u64> {
+        (self.count() > 0).then(|| self.histogram.value_at_quantile(q).min(self.max))
+    }
+
+    /// Forgets every value.
+    pub fn reset(&mut self) {
+        self.histogram.reset();
+        (self.sum, self.max) = (0.0, 0);
+    }
+}
+
+/// The load of one back-end, weighted by time.
+#[derive(Debug, Clone, Copy, Default)]
+struct LoadMeter {
+    since: Time,
+    load: u32,
+    /// Request-nanoseconds.
+    area: u128,
+    idle: Nanos,
+}
+
+impl LoadMeter {
+    #[inline]
+    fn advance(&mut self, now: Time, idle_below: f64) {
+        let span = now.since(self.since);
+        self.since = now;
+        self.area += u128::from(self.load) * u128::from(span.as_nanos());
+        if f64::from(self.load) < idle_below {
+            self.idle += span;
+        }
+    }
+}
+
+/// Loads of all back-ends over the measured time, and as a series of at most [`LoadMeters::BUCKETS`] buckets.
+#[derive(Debug, Clone)]
+pub struct LoadMeters {
+    meters: Vec<LoadMeter>,
+    idle_below: f64,
+    started: Time,
+    bucket: Nanos,
+    bucket_ends: Time,
+    /// Request-nanoseconds per bucket, by back-end.
+    series: Vec<Vec<u128>>,
+    area_at_bucket_start: Vec<u128>,
+}
+
+impl LoadMeters {
+    /// Buckets at most; when they are full, neighbours are merged and the width doubles.
+    pub const BUCKETS: usize = 480;
+    /// Width of the buckets at the start.
+    const FIRST_BUCKET: Nanos = Nanos::from_millis(10);
+
+    /// Meters for `backends` back-ends; one counts as idle while its load is below `idle_below`.
+    #[must_use]
+    pub fn new(backends: usize, idle_below: f64) -> Self {
+        Self {
+            meters: vec![LoadMeter::default(); backends],
+            idle_below,
+            started: Time::ZERO,
+            bucket: Self::FIRST_BUCKET,
+            bucket_ends: Time::ZERO + Self::FIRST_BUCKET,
+            series: vec![Vec::new(); backends],
+            area_at_bucket_start: vec![0; backends],
+        }
+    }
+
+    /// The load of back-end `index` is `load` from `now` on.
+    #[inline]
+    pub fn set(&mut self, index: usize, load: u32, now: Time) {
+        self.pass(now);
+        let meter = &mut self.meters[index];
+        meter.advance(now, self.idle_below);
+        meter.load = load;
+    }
+
+    /// Closes the buckets that end by `now`.
+    #[inline]
+    fn pass(&mut self, now: Time) {
+        while now >= self.bucket_ends {
+            self.close_bucket();
+        }
+    }
+
+    fn close_bucket(&mut self) {
+        for (index, meter) in self.meters.iter_mut().enumerate() {
+            meter.advance(self.bucket_ends, self.idle_below);
+            self.series[index].push(meter.area - self.area_at_bucket_start[index]);
+            self.area_at_bucket_start[index] = meter.area;
+        }
+        if self.series.first().is_some_and(|s| s.len() == Self::BUCKETS) {
+            for series in &mut self.series {
+                *series = series.chunks(2).map(|pair| pair.iter().sum()).collect();
+            }
+            self.bucket = self.bucket + self.bucket;
+        }
+        self.bucket_ends += self.bucket;
+    }
+
+    /// Forgets what was measured before `now`.
+    pub fn restart(&mut self, now: Time) {
+        let loads: Vec<u32> = self.meters.iter().map(|m| m.load).collect();
+        *self = Self::new(loads.len(), self.idle_below);
+        self.started = now;
+        self.bucket_ends = now + self.bucket;
+        for (meter, load) in self.meters.iter_mut().zip(loads) {
+            (meter.since, meter.load) = (now, load);
+        }
+    }
+
+    /// Closes the books at `now`: mean load and idle share per back-end, and the series.
+    #[must_use]
+    pub fn finish(mut self, now: Time) -> (Vec<(f64, f64)>, LoadSeries) {
+        self.pass(now);
+        let span = now.since(self.started).as_nanos().max(1) as f64;
+        let mut totals = Vec::with_capacity(self.meters.len());
+        for meter in &mut self.meters {
+            meter.advance(now, self.idle_below);
+            totals.push((meter.area as f64 / span, meter.idle.as_nanos() as f64 / span));
+        }
+        let width = self.bucket.as_nanos() as f64;
+        let load = self
+            .series
+            .iter()
+            .map(|s| s.iter().map(|&area| area as f64 / width).collect())
+            .collect();
+        (
+            totals,
+            LoadSeries {
+                bucket_s: self.bucket.as_secs_f64(),
+                load,
+            },
+        )
+    }
+}
+
+/// Mean load per back-end and time bucket.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct LoadSeries {
+    /// Width of a bucket in simulated seconds.
+    pub bucket_s: f64,
+    /// By back-end, then bucket.
+    pub load: Vec<Vec<f64>>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at_ms(ms: u64) -> Time {
+        Time::ZERO + Nanos::from_millis(ms)
+    }
+
+    #[test]
+    fn load_is_weighted_by_time() {
+        let mut meters = LoadMeters::new(1, 2.0);
+        meters.set(0, 4, at_ms(10));
+        meters.set(0, 1, at_ms(30));
+        let (totals, _) = meters.finish(at_ms(40));
+        // 10 ms at 0, 20 ms at 4, 10 ms at 1: mean 90/40; below 2 for 20 of 40 ms.
+        assert_eq!(totals, [(2.25, 0.5)]);
+    }
+
+    #[test]
+    fn buckets_merge_and_keep_the_area() {
+        let mut meters = LoadMeters::new(1, 1.0);
+        meters.set(0, 3, Time::ZERO);
+        for ms in (0..20_000).step_by(7) {
+            meters.pass(at_ms(ms));
+        }
+        let (_, series) = meters.finish(at_ms(20_000));
+        assert!(series.load[0].len() <= LoadMeters::BUCKETS);
+        assert!(series.load[0].iter().all(|&l| (l - 3.0).abs() < 1e-9));
+        assert!((series.bucket_s * series.load[0].len() as f64 - 20.0).abs() <= series.bucket_s);
+    }
+
+    #[test]
+    fn restart_forgets_but_keeps_the_load() {
+        let mut meters = LoadMeters::new(1, 1.0);
+        meters.set(0, 5, Time::ZERO);
+        meters.restart(at_ms(100));
+        meters.set(0, 0, at_ms(150));
+        assert_eq!(meters.finish(at_ms(200)).0, [(2.5, 0.5)]);
+    }
+
+    #[test]
+    fn quantiles_are_right_to_three_digits() {
+        let mut d = Distribution::default();
+        assert_eq!(d.quantile(0.5), None);
+        (1..=100_000).for_each(|v| d.record(v));
+        let p99 = d.quantile(0.99).unwrap() as f64;
+        assert!((p99 / 99_000.0 - 1.0).abs() < 0.001, "{p99}");
+        assert_eq!(d.mean(), Some(50_000.5));
+        assert_eq!(d.max(), Some(100_000));
+    }
+}

@@ -1,0 +1,73 @@
+//! What a back-end model is to the engine.
+
+use plimsoll_policy::{BackendId, Nanos, Time};
+
+use crate::event_queue::EventQueue;
+use crate::workload::SimRequest;
+
+/// Number of a request in progress, for as long as it is in progress.
+pub type JobId = u32;
+
+/// Something that a model scheduled for itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ModelEvent {
+    /// Where.
+    pub backend: u16,
+    /// What: the model's own code.
+    pub kind: u8,
+    /// Which unit of the back-end, e.g. a disk.
+    pub unit: u8,
+    /// How often the back-end had failed when this was scheduled; events of an earlier life are void.
+    pub epoch: u32,
+}
+
+/// What a model may do when it is called.
+pub struct Context<'a> {
+    /// The simulated time.
+    pub now: Time,
+    /// Future events.
+    pub queue: &'a mut EventQueue<ModelEvent>,
+    /// Requests that have been answered, to be filled by the model.
+    pub done: &'a mut Vec<JobId>,
+}
+
+/// What a back-end has used since the start of the measurement.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Usage {
+    /// Disk reads begun.
+    pub reads: u64,
+    /// Requests that joined a read under way.
+    pub joined: u64,
+    /// CPU time.
+    pub cpu: Nanos,
+    /// Disk time, summed over the disks.
+    pub disk: Nanos,
+}
+
+/// How back-ends serve requests. One object models all of them.
+pub trait Model {
+    /// `job` was assigned to `backend`. Returns the time that the request would take alone on an idle back-end with
+    /// the document cached.
+    fn start(
+        &mut self,
+        backend: BackendId,
+        job: JobId,
+        request: &SimRequest,
+        context: &mut Context<'_>,
+    ) -> Nanos;
+
+    /// A scheduled event is due.
+    fn handle(&mut self, event: ModelEvent, context: &mut Context<'_>);
+
+    /// `backend` failed: its requests are lost and its memory is empty.
+    fn fail(&mut self, backend: BackendId);
+
+    /// What `backend` has used.
+    fn usage(&self, backend: BackendId) -> Usage;
+
+    /// Disks per back-end; 0 where the model has no disks and no cache.
+    fn disks(&self) -> u32;
+
+    /// Starts the count of [`Model::usage`] again.
+    fn restart_usage(&mut self);
+}

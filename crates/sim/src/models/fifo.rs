@@ -1,0 +1,124 @@
+//! Back-ends that serve one request after the other: the model on which the simulator is checked against theory.
+//!
+//! The service time is the trace's where it gives one, else exponential with mean `service_s`.
+
+use std::collections::VecDeque;
+
+use plimsoll_policy::{BackendId, Nanos, Rng};
+
+use crate::model::{Context, JobId, Model, ModelEvent, Usage};
+use crate::workload::SimRequest;
+
+plimsoll_policy::params! {
+    /// Parameters of the FIFO model.
+    pub struct FifoParams {
+        /// Mean of the exponential service time, where the trace gives none.
+        service_s: Nanos = Nanos::from_millis(10), 0.000000001..=1000000.0, "s";
+    }
+}
+
+/// Stream of the run's seed from which service times are drawn.
+const STREAM: u64 = 0x6669_666F;
+
+#[derive(Default)]
+struct Node {
+    queue: VecDeque<(JobId, Nanos)>,
+    serving: Option<JobId>,
+    busy: Nanos,
+    epoch: u32,
+}
+
+/// See the module's documentation.
+pub struct Fifo {
+    params: FifoParams,
+    rng: Rng,
+    nodes: Vec<Node>,
+}
+
+impl Fifo {
+    /// `backends` idle back-ends.
+    #[must_use]
+    pub fn new(params: FifoParams, backends: usize, seed: u64) -> Self {
+        Self {
+            params,
+            rng: Rng::new(seed, STREAM),
+            nodes: (0..backends).map(|_| Node::default()).collect(),
+        }
+    }
+}
+
+impl Node {
+    #[inline]
+    fn serve(&mut self, backend: u16, job: JobId, service: Nanos, context: &mut Context<'_>) {
+        self.serving = Some(job);
+        self.busy += service;
+        let event = ModelEvent {
+            backend,
+            kind: 0,
+            unit: 0,
+            epoch: self.epoch,
+        };
+        context.queue.push(context.now + service, event);
+    }
+}
+
+impl Model for Fifo {
+    #[inline]
+    fn start(
+        &mut self,
+        backend: BackendId,
+        job: JobId,
+        request: &SimRequest,
+        context: &mut Context<'_>,
+    ) -> Nanos {
+        let service = if request.service == Nanos::ZERO {
+            let mean_ns = self.params.service_s.as_nanos() as f64;
+            Nanos::new((self.rng.exponential() * mean_ns).round() as u64)
+        } else {
+            request.service
+        };
+        let node = &mut self.nodes[backend.index()];
+        if node.serving.is_none() {
+            node.serve(backend.0, job, service, context);
+        } else {
+            node.queue.push_back((job, service));
+        }
+        service
+    }
+
+    #[inline]
+    fn handle(&mut self, event: ModelEvent, context: &mut Context<'_>) {
+        let node = &mut self.nodes[usize::from(event.backend)];
+        if event.epoch != node.epoch {
+            return;
+        }
+        context.done.extend(node.serving.take());
+        if let Some((job, service)) = node.queue.pop_front() {
+            node.serve(event.backend, job, service, context);
+        }
+    }
+
+    fn fail(&mut self, backend: BackendId) {
+        let node = &mut self.nodes[backend.index()];
+        *node = Node {
+            busy: node.busy,
+            epoch: node.epoch + 1,
+            ..Node::default()
+        };
+    }
+
+    fn usage(&self, backend: BackendId) -> Usage {
+        Usage {
+            cpu: self.nodes[backend.index()].busy,
+            ..Usage::default()
+        }
+    }
+
+    fn disks(&self) -> u32 {
+        0
+    }
+
+    fn restart_usage(&mut self) {
+        self.nodes.iter_mut().for_each(|n| n.busy = Nanos::ZERO);
+    }
+}

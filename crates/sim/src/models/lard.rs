@@ -1,0 +1,473 @@
+//! The back-end of the LARD study: a CPU and disks with a queue each, and a memory cache of whole files.
+//!
+//! Source: Pai et al., ASPLOS 1998, section 3.1. A request takes connection establishment, disk reads if needed,
+//! transmission and teardown. Readings of what the paper leaves open:
+//! - The CPU serves tasks first come first served and a task keeps it until it waits for the disk: a hit is one visit
+//!   (establishment, transmission, teardown), a miss one for establishment and one per block, the last with teardown.
+//! - A file is read in blocks of 44 KB, not interleaved with another file on the same disk: 28 ms before the first
+//!   block, 14 ms before each further one that is started, plus the transfer. The transmission of a block queues for
+//!   the CPU when the block has been read, and overlaps the reading of the next.
+//! - A request for a file under read joins that read: it gets the blocks read so far at once, the others as they come.
+//! - A file enters the cache when it has been read to its end. CPU and transfer costs are linear in bytes.
+//! - Requests without a body (HEAD, 304) take establishment and teardown only; dynamic ones their service time, and
+//!   they touch neither cache nor disk.
+
+use std::collections::VecDeque;
+
+use foldhash::fast::FixedState;
+use hashbrown::HashMap;
+use plimsoll_cache::{Cache, CacheSpec};
+use plimsoll_policy::{BackendId, Kind, Nanos};
+
+use super::global_memory::GlobalMemory;
+use crate::model::{Context, JobId, Model, ModelEvent, Usage};
+use crate::workload::{SimRequest, Targets};
+
+plimsoll_policy::params! {
+    /// Parameters of the LARD model; defaults from section 3.1.
+    pub struct LardModelParams {
+        /// CPU time to establish a connection.
+        connect_us: f64 = 145.0, 0.0..=1e9, "µs";
+        /// CPU time to tear a connection down.
+        teardown_us: f64 = 145.0, 0.0..=1e9, "µs";
+        /// CPU time to transmit 512 bytes.
+        transmit_per_512_bytes_us: f64 = 40.0, 0.0..=1e9, "µs";
+        /// Disk latency before the first block of a file: two seeks and rotation.
+        disk_latency_us: f64 = 28000.0, 0.0..=1e9, "µs";
+        /// Disk time to transfer 4,096 bytes.
+        disk_transfer_per_4096_bytes_us: f64 = 410.0, 0.0..=1e9, "µs";
+        /// Disk latency before each further block: seek and rotation.
+        disk_seek_us: f64 = 14000.0, 0.0..=1e9, "µs";
+        /// Bytes between two seeks: the unit in which files are read and sent.
+        block_bytes: u64 = 45_056, 512..=1000000000000, "bytes";
+        /// Disks per back-end; files are dealt to them in turn by falling request frequency.
+        disks: u32 = 1, 1..=64, "disks";
+        /// Speed of the CPU as a multiple of the paper's 300 MHz Pentium II.
+        cpu_speed: f64 = 1.0, 0.001..=100000.0, "";
+        /// In `lard_gms`: CPU time of the receiving back-end to copy 512 bytes from another one's memory.
+        remote_copy_per_512_bytes_us: f64 = 40.0, 0.0..=1e9, "µs";
+    }
+}
+
+/// Costs in integer nanoseconds, derived once.
+#[derive(Debug, Clone, Copy)]
+struct Costs {
+    connect: Nanos,
+    teardown: Nanos,
+    transmit_512: u64,
+    remote_copy_512: u64,
+    disk_latency: Nanos,
+    disk_seek: Nanos,
+    disk_transfer_4096: u64,
+}
+
+/// `per_unit` ns for every `unit` bytes, linear, rounded down.
+#[inline]
+fn linear(bytes: u64, unit: u64, per_unit: u64) -> Nanos {
+    Nanos::new(
+        (bytes / unit)
+            .saturating_mul(per_unit)
+            .saturating_add(bytes % unit * per_unit / unit),
+    )
+}
+
+impl Costs {
+    fn new(p: &LardModelParams) -> Self {
+        let cpu = |us: f64| (us * 1000.0 / p.cpu_speed).round() as u64;
+        let disk = |us: f64| (us * 1000.0).round() as u64;
+        Self {
+            connect: Nanos::new(cpu(p.connect_us)),
+            teardown: Nanos::new(cpu(p.teardown_us)),
+            transmit_512: cpu(p.transmit_per_512_bytes_us),
+            remote_copy_512: cpu(p.remote_copy_per_512_bytes_us),
+            disk_latency: Nanos::new(disk(p.disk_latency_us)),
+            disk_seek: Nanos::new(disk(p.disk_seek_us)),
+            disk_transfer_4096: disk(p.disk_transfer_per_4096_bytes_us),
+        }
+    }
+
+    #[inline]
+    fn transmit(&self, bytes: u64) -> Nanos {
+        linear(bytes, 512, self.transmit_512)
+    }
+}
+
+/// What the CPU does for a request until it waits or ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Step {
+    /// Establish the connection and look the file up.
+    Connect,
+    /// Send `bytes`; tear down if these are the last.
+    Send { last: bool },
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Task {
+    job: JobId,
+    target: u32,
+    step: Step,
+    /// Not from the cache: computed.
+    dynamic: bool,
+    bytes: u64,
+    /// CPU time on top: computing a dynamic response, copying from another back-end's memory.
+    extra: Nanos,
+}
+
+#[derive(Debug, Default)]
+struct Read {
+    target: u32,
+    size_bytes: u64,
+    read_bytes: u64,
+    /// Who waits, and how many bytes it still has to get.
+    waiters: Vec<(JobId, u64)>,
+}
+
+impl Read {
+    fn next_block_bytes(&self, block_bytes: u64) -> u64 {
+        (self.size_bytes - self.read_bytes).min(block_bytes)
+    }
+}
+
+#[derive(Debug, Default)]
+struct Disk {
+    queue: VecDeque<u32>,
+    reading: Option<u32>,
+}
+
+#[derive(Default)]
+struct Node {
+    cpu_queue: VecDeque<Task>,
+    cpu: Option<Task>,
+    disks: Vec<Disk>,
+    reads: Vec<Read>,
+    free_reads: Vec<u32>,
+    /// Reads under way by target. Looked up only, never iterated.
+    reading: HashMap<u32, u32, FixedState>,
+    epoch: u32,
+    usage: Usage,
+}
+
+const CPU: u8 = 0;
+const DISK: u8 = 1;
+
+/// See the module's documentation.
+pub struct Lard<'t> {
+    params: LardModelParams,
+    costs: Costs,
+    targets: &'t Targets,
+    nodes: Vec<Node>,
+    caches: Vec<Box<dyn Cache>>,
+    global_memory: Option<GlobalMemory>,
+    evicted: Vec<u64>,
+}
+
+/// The memory cache of each back-end.
+#[derive(Debug, Clone, Copy)]
+pub struct CacheConfig {
+    /// Replacement policy.
+    pub spec: &'static CacheSpec,
+    /// Capacity in bytes.
+    pub capacity_bytes: u64,
+    /// Files above this size in bytes are never cached.
+    pub object_limit_bytes: Option<u64>,
+}
+
+impl<'t> Lard<'t> {
+    /// `backends` idle back-ends with empty caches; `global_memory` joins their memories (`lard_gms`).
+    #[must_use]
+    pub fn new(
+        params: LardModelParams,
+        backends: usize,
+        cache: CacheConfig,
+        targets: &'t Targets,
+        global_memory: bool,
+    ) -> Self {
+        let node = || Node {
+            disks: (0..params.disks).map(|_| Disk::default()).collect(),
+            ..Node::default()
+        };
+        Self {
+            params,
+            costs: Costs::new(&params),
+            targets,
+            nodes: (0..backends).map(|_| node()).collect(),
+            caches: (0..backends)
+                .map(|_| (cache.spec.build)(cache.capacity_bytes, cache.object_limit_bytes))
+                .collect(),
+            global_memory: global_memory.then(|| GlobalMemory::new(targets.len())),
+            evicted: Vec::new(),
+        }
+    }
+
+    /// The CPU of `b` takes up `task`.
+    #[inline]
+    fn run(&mut self, b: u16, mut task: Task, context: &mut Context<'_>) {
+        let connects = task.step == Step::Connect;
+        if connects && (task.bytes == 0 || task.dynamic || self.is_hit(b, task.target)) {
+            task.step = Step::Send { last: true };
+        }
+        let costs = &self.costs;
+        let mut span = if connects { costs.connect } else { Nanos::ZERO };
+        if let Step::Send { last } = task.step {
+            span += task.extra + costs.transmit(task.bytes);
+            if last {
+                span += costs.teardown;
+            }
+        }
+        let node = &mut self.nodes[usize::from(b)];
+        node.usage.cpu += span;
+        node.cpu = Some(task);
+        context.queue.push(
+            context.now + span,
+            ModelEvent {
+                backend: b,
+                kind: CPU,
+                unit: 0,
+                epoch: node.epoch,
+            },
+        );
+    }
+
+    #[inline]
+    fn is_hit(&mut self, b: u16, target: u32) -> bool {
+        let hit = self.caches[usize::from(b)].access(u64::from(target));
+        if let Some(global) = &mut self.global_memory {
+            global.touch(target, hit.then_some(b));
+        }
+        hit
+    }
+
+    fn cpu_done(&mut self, b: u16, context: &mut Context<'_>) {
+        let Some(task) = self.nodes[usize::from(b)].cpu.take() else {
+            return;
+        };
+        match task.step {
+            Step::Send { last: true } => context.done.push(task.job),
+            Step::Send { last: false } => {}
+            Step::Connect => {
+                if let Some(more) = self.missed(b, task, context) {
+                    // The request does not have to wait, so it keeps the CPU.
+                    self.run(b, more, context);
+                    return;
+                }
+            }
+        }
+        if let Some(next) = self.nodes[usize::from(b)].cpu_queue.pop_front() {
+            self.run(b, next, context);
+        }
+    }
+
+    /// The file was not in memory when the request was taken up. Returns what the CPU can do at once, if anything.
+    fn missed(&mut self, b: u16, task: Task, context: &mut Context<'_>) -> Option<Task> {
+        let node = &mut self.nodes[usize::from(b)];
+        if let Some(&slot) = node.reading.get(&task.target) {
+            node.usage.joined += 1;
+            let read = &mut node.reads[slot as usize];
+            let ready = read.read_bytes.min(task.bytes);
+            if ready < task.bytes {
+                read.waiters.push((task.job, task.bytes - ready));
+            }
+            return (ready > 0).then_some(Task {
+                step: Step::Send {
+                    last: ready == task.bytes,
+                },
+                bytes: ready,
+                ..task
+            });
+        }
+        // A read that ended while the connection was being established has brought the file in.
+        if self.is_hit(b, task.target) {
+            return Some(Task {
+                step: Step::Send { last: true },
+                ..task
+            });
+        }
+        if let Some(global) = &mut self.global_memory
+            && global.fetch(&mut self.caches, b, task.target)
+        {
+            let size_bytes = self.targets.size_bytes[task.target as usize];
+            let extra = linear(size_bytes, 512, self.costs.remote_copy_512);
+            self.store(b, task.target);
+            return Some(Task {
+                step: Step::Send { last: true },
+                extra,
+                ..task
+            });
+        }
+        self.begin_read(b, task, context);
+        None
+    }
+
+    fn begin_read(&mut self, b: u16, task: Task, context: &mut Context<'_>) {
+        let size_bytes = self.targets.size_bytes[task.target as usize].max(task.bytes);
+        let unit = self.targets.rank[task.target as usize] % self.params.disks;
+        let node = &mut self.nodes[usize::from(b)];
+        node.usage.reads += 1;
+        let slot = node.free_reads.pop().unwrap_or_else(|| {
+            node.reads.push(Read::default());
+            (node.reads.len() - 1) as u32
+        });
+        let read = &mut node.reads[slot as usize];
+        (read.target, read.size_bytes, read.read_bytes) = (task.target, size_bytes, 0);
+        read.waiters.push((task.job, task.bytes));
+        node.reading.insert(task.target, slot);
+        let disk = &mut node.disks[unit as usize];
+        if disk.reading.is_none() {
+            disk.reading = Some(slot);
+            self.read_block(b, unit as u8, context);
+        } else {
+            disk.queue.push_back(slot);
+        }
+    }
+
+    /// Starts the next block of the file that the disk is reading.
+    fn read_block(&mut self, b: u16, unit: u8, context: &mut Context<'_>) {
+        let node = &self.nodes[usize::from(b)];
+        let Some(slot) = node.disks[usize::from(unit)].reading else {
+            return;
+        };
+        let read = &node.reads[slot as usize];
+        let seek = if read.read_bytes == 0 {
+            self.costs.disk_latency
+        } else {
+            self.costs.disk_seek
+        };
+        let span = seek
+            + linear(
+                read.next_block_bytes(self.params.block_bytes),
+                4096,
+                self.costs.disk_transfer_4096,
+            );
+        let node = &mut self.nodes[usize::from(b)];
+        node.usage.disk += span;
+        context.queue.push(
+            context.now + span,
+            ModelEvent {
+                backend: b,
+                kind: DISK,
+                unit,
+                epoch: node.epoch,
+            },
+        );
+    }
+
+    fn disk_done(&mut self, b: u16, unit: u8, context: &mut Context<'_>) {
+        let node = &mut self.nodes[usize::from(b)];
+        let Some(slot) = node.disks[usize::from(unit)].reading else {
+            return;
+        };
+        let read = &mut node.reads[slot as usize];
+        let block = read.next_block_bytes(self.params.block_bytes);
+        read.read_bytes += block;
+        let (target, complete) = (read.target, read.read_bytes == read.size_bytes);
+        let cpu_queue = &mut node.cpu_queue;
+        read.waiters.retain_mut(|(job, remaining)| {
+            let bytes = block.min(*remaining);
+            *remaining -= bytes;
+            let step = Step::Send {
+                last: *remaining == 0,
+            };
+            cpu_queue.push_back(Task {
+                job: *job,
+                target,
+                step,
+                dynamic: false,
+                bytes,
+                extra: Nanos::ZERO,
+            });
+            *remaining > 0
+        });
+        if complete {
+            node.reading.remove(&target);
+            node.free_reads.push(slot);
+            node.disks[usize::from(unit)].reading = node.disks[usize::from(unit)].queue.pop_front();
+            self.store(b, target);
+        }
+        self.read_block(b, unit, context);
+        let node = &mut self.nodes[usize::from(b)];
+        if node.cpu.is_none()
+            && let Some(task) = node.cpu_queue.pop_front()
+        {
+            self.run(b, task, context);
+        }
+    }
+
+    /// The whole file is in memory now.
+    fn store(&mut self, b: u16, target: u32) {
+        let size_bytes = self.targets.size_bytes[target as usize];
+        let stored = self.caches[usize::from(b)].insert(u64::from(target), size_bytes, &mut self.evicted);
+        if let Some(global) = &mut self.global_memory {
+            if stored {
+                global.stored(b, target);
+            }
+            global.evicted(&mut self.caches, b, &self.evicted, self.targets);
+        }
+        self.evicted.clear();
+    }
+}
+
+impl Model for Lard<'_> {
+    fn start(
+        &mut self,
+        backend: BackendId,
+        job: JobId,
+        request: &SimRequest,
+        context: &mut Context<'_>,
+    ) -> Nanos {
+        let task = Task {
+            job,
+            target: request.target,
+            step: Step::Connect,
+            dynamic: request.kind == Kind::Dynamic,
+            bytes: request.size_bytes,
+            extra: request.service,
+        };
+        let costs = &self.costs;
+        let alone = costs.connect + request.service + costs.transmit(request.size_bytes) + costs.teardown;
+        let node = &mut self.nodes[backend.index()];
+        if node.cpu.is_none() {
+            self.run(backend.0, task, context);
+        } else {
+            node.cpu_queue.push_back(task);
+        }
+        alone
+    }
+
+    #[inline]
+    fn handle(&mut self, event: ModelEvent, context: &mut Context<'_>) {
+        if event.epoch != self.nodes[usize::from(event.backend)].epoch {
+            return;
+        }
+        match event.kind {
+            CPU => self.cpu_done(event.backend, context),
+            _ => self.disk_done(event.backend, event.unit, context),
+        }
+    }
+
+    fn fail(&mut self, backend: BackendId) {
+        let node = &mut self.nodes[backend.index()];
+        *node = Node {
+            disks: (0..self.params.disks).map(|_| Disk::default()).collect(),
+            epoch: node.epoch + 1,
+            usage: node.usage,
+            ..Node::default()
+        };
+        let cache = &mut self.caches[backend.index()];
+        if let Some(global) = &mut self.global_memory {
+            global.failed(&mut **cache, backend.0);
+        }
+        cache.clear();
+    }
+
+    fn usage(&self, backend: BackendId) -> Usage {
+        self.nodes[backend.index()].usage
+    }
+
+    fn disks(&self) -> u32 {
+        self.params.disks
+    }
+
+    fn restart_usage(&mut self) {
+        self.nodes.iter_mut().for_each(|n| n.usage = Usage::default());
+    }
+}

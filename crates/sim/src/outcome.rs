@@ -1,0 +1,111 @@
+//! What a run has measured.
+
+use plimsoll_policy::Nanos;
+
+use crate::engine::SLOWDOWN_SCALE;
+use crate::measure::{Distribution, LoadSeries};
+use crate::model::Usage;
+
+/// One back-end's part.
+#[derive(Debug, Clone, PartialEq)]
+pub struct BackendOutcome {
+    /// Requests answered.
+    pub requests: u64,
+    /// Reads, joins and busy times.
+    pub usage: Usage,
+    /// Time average of the load.
+    pub mean_load: f64,
+    /// Share of time below the idle load.
+    pub idle_ratio: f64,
+}
+
+/// What a run has measured, warm-up excluded.
+#[derive(Debug, Clone)]
+pub struct Outcome {
+    /// Requests of the input after the warm-up.
+    pub requests: u64,
+    /// Answered.
+    pub completed: u64,
+    /// Refused: no back-end, or no room in the front-end's queue.
+    pub rejected: u64,
+    /// Lost with a back-end that failed.
+    pub lost: u64,
+    /// From the start of the measurement to the last answer.
+    pub simulated: Nanos,
+    /// From arrival at the front-end to the last byte, in nanoseconds.
+    pub response_ns: Distribution,
+    /// Response time over the time alone, in thousandths.
+    pub slowdown_permille: Distribution,
+    /// By back-end.
+    pub backends: Vec<BackendOutcome>,
+    /// Disks per back-end; 0 where the model has no disks and no cache.
+    pub disks: u32,
+    /// Load over time.
+    pub load_series: LoadSeries,
+    /// The policy's own counters.
+    pub policy_stats: Vec<(&'static str, f64)>,
+}
+
+impl Outcome {
+    /// Answers per simulated second; 0 when no time has passed.
+    #[must_use]
+    pub fn throughput_rps(&self) -> f64 {
+        let span_s = self.simulated.as_secs_f64();
+        if span_s > 0.0 {
+            self.completed as f64 / span_s
+        } else {
+            0.0
+        }
+    }
+
+    /// Disk reads per answered request; `None` without disks or answers.
+    #[must_use]
+    pub fn miss_ratio(&self) -> Option<f64> {
+        self.per_request(|usage| usage.reads)
+    }
+
+    /// Requests that joined a read under way, per answered request; `None` without disks or answers.
+    #[must_use]
+    pub fn joined_ratio(&self) -> Option<f64> {
+        self.per_request(|usage| usage.joined)
+    }
+
+    fn per_request(&self, count: impl Fn(&Usage) -> u64) -> Option<f64> {
+        let total: u64 = self.backends.iter().map(|b| count(&b.usage)).sum();
+        (self.disks > 0 && self.completed > 0).then(|| total as f64 / self.completed as f64)
+    }
+
+    /// Mean share of time below the idle load.
+    #[must_use]
+    pub fn idle_ratio(&self) -> f64 {
+        self.mean(|b| b.idle_ratio)
+    }
+
+    /// Mean busy share of the CPUs.
+    #[must_use]
+    pub fn cpu_utilization(&self) -> f64 {
+        self.mean(|b| self.busy(b.usage.cpu, 1))
+    }
+
+    /// Mean busy share of the disks; `None` without disks.
+    #[must_use]
+    pub fn disk_utilization(&self) -> Option<f64> {
+        (self.disks > 0).then(|| self.mean(|b| self.busy(b.usage.disk, self.disks)))
+    }
+
+    /// The busy share of `units` units that were busy for `time` in total.
+    #[must_use]
+    pub fn busy(&self, time: Nanos, units: u32) -> f64 {
+        time.as_secs_f64() / self.simulated.as_secs_f64().max(1e-9) / f64::from(units.max(1))
+    }
+
+    /// Mean slowdown, if anything was answered.
+    #[must_use]
+    pub fn mean_slowdown(&self) -> Option<f64> {
+        self.slowdown_permille.mean().map(|s| s / SLOWDOWN_SCALE)
+    }
+
+    fn mean(&self, value: impl Fn(&BackendOutcome) -> f64) -> f64 {
+        self.backends.iter().map(value).sum::<f64>() / self.backends.len().max(1) as f64
+    }
+}

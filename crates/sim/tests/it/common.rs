@@ -1,0 +1,133 @@
+//! What the tests share.
+
+use std::convert::Infallible;
+
+use plimsoll_cache::find as find_cache;
+use plimsoll_policy::{AdmissionLimit, BuildContext, Cluster, FrontEnd, Kind, Nanos, TargetId, Time, build};
+use plimsoll_sim::models::fifo::{Fifo, FifoParams};
+use plimsoll_sim::models::lard::{CacheConfig, Lard, LardModelParams};
+use plimsoll_sim::{Arrivals, Config, Decided, Fault, Observer, Outcome, SimRequest, Targets, run};
+
+/// A request for `target` of `size_bytes` at `at_ms`.
+pub(crate) fn request(target: u32, size_bytes: u64, at_ms: u64) -> SimRequest {
+    SimRequest {
+        time: Time::ZERO + Nanos::from_millis(at_ms),
+        target,
+        size_bytes,
+        service: Nanos::ZERO,
+        client: 0,
+        class: 0,
+        kind: Kind::Static,
+    }
+}
+
+/// Targets with these document sizes.
+pub(crate) fn targets(sizes: &[u64]) -> Targets {
+    let ids = (0..sizes.len() as u64)
+        .map(|t| TargetId::from_key(&t.to_le_bytes()))
+        .collect();
+    Targets::new(ids, sizes.to_vec(), &[])
+}
+
+/// Keeps every decision.
+#[derive(Default)]
+pub(crate) struct Decisions(pub(crate) Vec<Decided>);
+
+impl Observer for Decisions {
+    fn decided(&mut self, decided: Decided) {
+        self.0.push(decided);
+    }
+}
+
+/// A run to be varied.
+pub(crate) struct Setup<'a> {
+    pub(crate) policy: &'a str,
+    pub(crate) backends: usize,
+    pub(crate) seed: u64,
+    pub(crate) arrivals: Arrivals,
+    pub(crate) limit: AdmissionLimit,
+    pub(crate) faults: Vec<Fault>,
+    pub(crate) cache_bytes: u64,
+    pub(crate) global_memory: bool,
+    pub(crate) warmup: u64,
+    pub(crate) params: LardModelParams,
+}
+
+impl Default for Setup<'_> {
+    fn default() -> Self {
+        Self {
+            policy: "least_connections",
+            backends: 1,
+            seed: 1,
+            arrivals: Arrivals::Trace { speed: 1.0 },
+            limit: AdmissionLimit::Unlimited,
+            faults: Vec::new(),
+            cache_bytes: 1 << 20,
+            global_memory: false,
+            warmup: 0,
+            params: LardModelParams::default(),
+        }
+    }
+}
+
+impl Setup<'_> {
+    fn front_end(&self) -> FrontEnd {
+        let context = BuildContext {
+            seed: self.seed,
+            cache_bytes: self.cache_bytes,
+            ..BuildContext::default()
+        };
+        FrontEnd::new(
+            build(self.policy, &context, &[]).unwrap(),
+            Cluster::new(self.backends),
+            self.limit,
+        )
+    }
+
+    fn config<'c>(&'c self, targets: &'c Targets) -> Config<'c> {
+        Config {
+            seed: self.seed,
+            arrivals: self.arrivals,
+            warmup: self.warmup,
+            idle_below: 10.0,
+            max_waiting: 1_000_000,
+            faults: &self.faults,
+            targets,
+        }
+    }
+
+    /// Runs on LARD back-ends with LRU caches.
+    pub(crate) fn lard(&self, targets: &Targets, requests: &[SimRequest]) -> (Outcome, Vec<Decided>) {
+        let cache = CacheConfig {
+            spec: find_cache("lru").unwrap(),
+            capacity_bytes: self.cache_bytes,
+            object_limit_bytes: None,
+        };
+        let model = Lard::new(self.params, self.backends, cache, targets, self.global_memory);
+        let mut decisions = Decisions::default();
+        let source = requests.iter().map(|r| Ok::<_, Infallible>(*r));
+        let outcome = run(
+            &self.config(targets),
+            self.front_end(),
+            model,
+            source,
+            &mut decisions,
+        )
+        .unwrap();
+        (outcome, decisions.0)
+    }
+
+    /// Runs `requests` equal requests on FIFO back-ends with exponential service of mean 1 s.
+    pub(crate) fn fifo(&self, requests: usize) -> Outcome {
+        let targets = targets(&[0]);
+        let model = Fifo::new(
+            FifoParams {
+                service_s: Nanos::from_secs(1),
+            },
+            self.backends,
+            self.seed,
+        );
+        let source = (0..requests).map(|_| Ok::<_, Infallible>(request(0, 0, 0)));
+        run(&self.config(&targets), self.front_end(), model, source, &mut ()).unwrap()
+    }
+}

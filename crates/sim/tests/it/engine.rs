@@ -1,0 +1,207 @@
+//! The engine: order, admission, faults, determinism.
+
+use plimsoll_policy::{AdmissionLimit, BackendId, Health, Nanos, REGISTRY, Time};
+use plimsoll_sim::{Arrivals, Fault, FaultAction, SimRequest};
+use proptest::prelude::*;
+
+use crate::common::{Setup, request, targets};
+
+fn at_ms(ms: u64) -> Time {
+    Time::ZERO + Nanos::from_millis(ms)
+}
+
+fn health(ms: u64, backend: u16, health: Health) -> Fault {
+    Fault {
+        at: at_ms(ms),
+        backend: BackendId(backend),
+        action: FaultAction::Health(health),
+    }
+}
+
+/// `count` requests, one every `every_ms`, over 50 targets of 10 KB.
+fn steady(count: u64, every_ms: u64) -> Vec<SimRequest> {
+    (0..count)
+        .map(|n| request((n * 7 % 50) as u32, 10_240, n * every_ms))
+        .collect()
+}
+
+#[test]
+fn requests_are_numbered_in_arrival_order_and_each_is_decided_once() {
+    let setup = Setup {
+        policy: "lard",
+        backends: 3,
+        ..Setup::default()
+    };
+    let (outcome, decisions) = setup.lard(&targets(&[10_240; 50]), &steady(200, 1));
+    assert_eq!(outcome.completed, 200);
+    let numbers: Vec<u64> = decisions.iter().map(|d| d.request).collect();
+    assert_eq!(numbers, (0..200).collect::<Vec<_>>());
+    assert!(decisions.windows(2).all(|w| w[0].time <= w[1].time));
+    assert_eq!(decisions[5].time, at_ms(5));
+}
+
+#[test]
+fn the_admission_limit_holds_requests_at_the_front_end() {
+    let setup = Setup {
+        limit: AdmissionLimit::Fixed(1),
+        ..Setup::default()
+    };
+    let requests = [request(0, 0, 0), request(0, 0, 0), request(0, 0, 0)];
+    let (outcome, decisions) = setup.lard(&targets(&[100]), &requests);
+    // 290 µs each, one after the other; waiting counts as response time.
+    let times: Vec<u64> = decisions.iter().map(|d| d.time.as_nanos() / 1000).collect();
+    assert_eq!(times, [0, 290, 580]);
+    assert_eq!(outcome.response_ns.max(), Some(870_000));
+    assert_eq!(outcome.backends[0].mean_load, 1.0);
+}
+
+#[test]
+fn a_failed_backend_loses_its_requests_and_gets_no_more() {
+    let faults = vec![health(50, 0, Health::Down)];
+    let setup = Setup {
+        policy: "round_robin",
+        backends: 2,
+        faults,
+        ..Setup::default()
+    };
+    let (outcome, decisions) = setup.lard(&targets(&[10_240; 50]), &steady(400, 1));
+    assert!(outcome.lost > 0, "misses were in progress at 50 ms");
+    assert_eq!(outcome.completed + outcome.lost, 400);
+    assert_eq!(outcome.rejected, 0);
+    assert!(
+        decisions
+            .iter()
+            .filter(|d| d.time >= at_ms(50))
+            .all(|d| d.backend == BackendId(1))
+    );
+}
+
+#[test]
+fn a_backend_comes_back_with_an_empty_memory() {
+    let faults = vec![health(500, 0, Health::Down), health(600, 0, Health::Up)];
+    let setup = Setup {
+        faults,
+        ..Setup::default()
+    };
+    let requests = [
+        request(0, 10_240, 0),
+        request(0, 10_240, 400),
+        request(0, 10_240, 700),
+    ];
+    let (outcome, _) = setup.lard(&targets(&[10_240]), &requests);
+    assert_eq!(outcome.backends[0].usage.reads, 2);
+    assert_eq!(outcome.completed, 3);
+}
+
+#[test]
+fn without_any_backend_saturated_arrivals_wait_for_one() {
+    let faults = vec![health(0, 0, Health::Down), health(5_000, 0, Health::Up)];
+    let limit = AdmissionLimit::Lard(plimsoll_policy::Thresholds::default());
+    let setup = Setup {
+        faults,
+        limit,
+        arrivals: Arrivals::Closed,
+        ..Setup::default()
+    };
+    let (outcome, decisions) = setup.lard(&targets(&[10_240; 50]), &steady(50, 0));
+    assert_eq!(outcome.completed + outcome.lost, 50);
+    assert!(
+        decisions
+            .iter()
+            .filter(|d| d.time > Time::ZERO)
+            .all(|d| d.time >= at_ms(5_000))
+    );
+}
+
+#[test]
+fn without_any_backend_ever_everything_is_rejected() {
+    let faults = vec![health(0, 0, Health::Down)];
+    let limit = AdmissionLimit::Lard(plimsoll_policy::Thresholds::default());
+    let setup = Setup {
+        faults,
+        limit,
+        ..Setup::default()
+    };
+    let (outcome, _) = setup.lard(&targets(&[10_240; 50]), &steady(50, 10));
+    assert_eq!((outcome.requests, outcome.rejected + outcome.lost), (50, 50));
+    assert_eq!(outcome.throughput_rps(), 0.0);
+}
+
+#[test]
+fn draining_finishes_what_was_begun() {
+    let faults = vec![health(5, 0, Health::Draining)];
+    let setup = Setup {
+        policy: "round_robin",
+        backends: 2,
+        faults,
+        ..Setup::default()
+    };
+    let (outcome, _) = setup.lard(&targets(&[10_240; 50]), &steady(100, 1));
+    assert_eq!((outcome.completed, outcome.lost), (100, 0));
+}
+
+#[test]
+fn the_warm_up_is_not_measured() {
+    let setup = Setup {
+        warmup: 50,
+        ..Setup::default()
+    };
+    let (outcome, _) = setup.lard(&targets(&[10_240; 50]), &steady(150, 100));
+    assert_eq!((outcome.requests, outcome.completed), (100, 100));
+    assert_eq!(
+        outcome.miss_ratio(),
+        Some(0.0),
+        "every target was read during the warm-up"
+    );
+    assert!((outcome.simulated.as_secs_f64() - 10.0).abs() < 0.1);
+}
+
+#[test]
+fn speed_compresses_time() {
+    let setup = Setup {
+        arrivals: Arrivals::Trace { speed: 4.0 },
+        ..Setup::default()
+    };
+    let (_, decisions) = setup.lard(&targets(&[10_240; 50]), &steady(10, 100));
+    assert_eq!(decisions[9].time, at_ms(225));
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(24))]
+
+    /// Whatever the faults: every request is answered, lost or rejected, exactly once; equal runs are equal.
+    #[test]
+    fn every_request_ends_exactly_once(
+        seed in any::<u64>(),
+        backends in 1usize..5,
+        sizes in prop::collection::vec(1u64..300_000, 50),
+        faults in prop::collection::vec((0u64..3_000, 0u16..5, 0u8..3), 0..8),
+        closed in any::<bool>(),
+        global_memory in any::<bool>(),
+    ) {
+        let mut faults: Vec<Fault> = faults
+            .into_iter()
+            .map(|(ms, b, h)| {
+                health(ms, b % backends as u16, [Health::Up, Health::Down, Health::Draining][usize::from(h)])
+            })
+            .collect();
+        faults.sort_by_key(|f| f.at);
+        let requests: Vec<_> = (0..600u64)
+            .map(|n| request((n * n % 50) as u32, sizes[(n * n % 50) as usize] / (1 + n % 2), n * 5))
+            .collect();
+        let arrivals = if closed { Arrivals::Closed } else { Arrivals::Trace { speed: 1.0 } };
+        let limit = AdmissionLimit::Lard(plimsoll_policy::Thresholds { t_low: 3, t_high: 6 });
+        for spec in REGISTRY {
+            let setup = Setup {
+                policy: spec.name, backends, seed, arrivals, limit, global_memory, faults: faults.clone(),
+                cache_bytes: 500_000, ..Setup::default()
+            };
+            let (outcome, decisions) = setup.lard(&targets(&sizes), &requests);
+            prop_assert_eq!(outcome.requests, 600);
+            prop_assert_eq!(outcome.completed + outcome.lost + outcome.rejected, 600, "{}", spec.name);
+            let (again, same) = setup.lard(&targets(&sizes), &requests);
+            prop_assert_eq!(decisions, same);
+            prop_assert_eq!(outcome.simulated, again.simulated);
+        }
+    }
+}

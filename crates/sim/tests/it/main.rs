@@ -1,0 +1,7 @@
+//! Integration tests of the simulator.
+#![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
+
+mod common;
+mod engine;
+mod lard_model;
+mod theory;
