@@ -6,7 +6,9 @@ use std::io;
 #[derive(Debug, thiserror::Error)]
 pub enum TraceError {
     /// The input does not exist or may not be opened.
-    #[error("cannot open the trace {path}: {source}; give the path of an existing file, or `-` for standard input")]
+    #[error(
+        "cannot open the trace {path}: {source}; give the path of an existing file, or `-` for standard input"
+    )]
     Open {
         /// Input as the user named it.
         path: String,
@@ -30,13 +32,18 @@ pub enum TraceError {
         nearest: Option<&'static str>,
     },
     /// The content resembles no known format.
-    #[error("the format of the trace {path} cannot be told from its content; name it with --format, one of {}", crate::Format::names())]
+    #[error(
+        "the format of the trace {path} cannot be told from its content; name it with --format, one of {}",
+        crate::Format::names()
+    )]
     Undetected {
         /// Input as the user named it.
         path: String,
     },
     /// Several inputs of unlike formats.
-    #[error("the trace {path} is in format {found}, but the inputs before it are in format {expected}; read inputs of one format together, or convert them first")]
+    #[error(
+        "the trace {path} is in format {found}, but the inputs before it are in format {expected}; read inputs of one format together, or convert them first"
+    )]
     Mixed {
         /// Input as the user named it.
         path: String,
@@ -46,7 +53,9 @@ pub enum TraceError {
         expected: &'static str,
     },
     /// A header line or a schema without the columns that are needed.
-    #[error("the trace {path} has no usable header: {reason}; the columns are time_s,target,size_bytes and, if wanted, kind,class,service_s,client, in any order")]
+    #[error(
+        "the trace {path} has no usable header: {reason}; the columns are time_s,target,size_bytes and, if wanted, kind,class,service_s,client, in any order"
+    )]
     Header {
         /// Input as the user named it.
         path: String,
@@ -54,7 +63,9 @@ pub enum TraceError {
         reason: String,
     },
     /// More rejected lines than allowed.
-    #[error("{rejected} of {lines} lines of the trace {path} cannot be used, more than the allowed share of {allowed}: {examples}; name the right format with --format, or allow more with --max-bad-ratio")]
+    #[error(
+        "{rejected} of {lines} lines of the trace {path} cannot be used, more than the allowed share of {allowed}: {examples}; name the right format with --format, or allow more with --max-bad-ratio"
+    )]
     TooManyRejected {
         /// Inputs as the user named them.
         path: String,
@@ -76,7 +87,9 @@ pub enum TraceError {
         reason: String,
     },
     /// More distinct targets or clients than 32 bits can number.
-    #[error("the trace {path} names more than 4,294,967,294 distinct {what}; split it, or read fewer requests with --limit")]
+    #[error(
+        "the trace {path} names more than 4,294,967,294 distinct {what}; split it, or read fewer requests with --limit"
+    )]
     TooManyNames {
         /// Input as the user named it.
         path: String,
@@ -84,7 +97,9 @@ pub enum TraceError {
         what: &'static str,
     },
     /// The spool of records could not be written or read back.
-    #[error("the temporary file that holds the trace failed: {source}; is the temporary directory (TMPDIR) full?")]
+    #[error(
+        "the temporary file that holds the trace failed: {source}; is the temporary directory (TMPDIR) full?"
+    )]
     Spool {
         /// What the operating system said.
         source: io::Error,

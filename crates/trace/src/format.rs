@@ -93,9 +93,7 @@ fn detect_text(first: &[u8]) -> Option<Format> {
         return Some(Format::Csv);
     }
     let logs: Vec<_> = lines().filter_map(|line| log::split(line).ok()).collect();
-    let triples = lines()
-        .filter(|line| time_id_size::split(line).is_ok())
-        .count();
+    let triples = lines().filter(|line| time_id_size::split(line).is_ok()).count();
     if logs.is_empty() && triples == 0 {
         return None;
     }

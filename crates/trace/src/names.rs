@@ -42,9 +42,7 @@ impl Interner {
         if let Some(&id) = table.find(hash, |&id| name_at(bytes, ends, id) == name) {
             return Some(id);
         }
-        let id = u32::try_from(ends.len())
-            .ok()
-            .filter(|&id| id < u32::MAX)?;
+        let id = u32::try_from(ends.len()).ok().filter(|&id| id < u32::MAX)?;
         bytes.extend_from_slice(name);
         ends.push(bytes.len());
         table.insert_unique(hash, id, |&id| hasher.hash_one(name_at(bytes, ends, id)));
@@ -80,7 +78,10 @@ mod tests {
             .collect();
         assert_eq!(ids, [0, 1, 2, 0, 1]);
         assert_eq!(names.len(), 3);
-        assert_eq!((names.name(0), names.name(1), names.name(2)), (&b"/b"[..], &b""[..], &b"/a"[..]));
+        assert_eq!(
+            (names.name(0), names.name(1), names.name(2)),
+            (&b"/b"[..], &b""[..], &b"/a"[..])
+        );
     }
 
     #[test]

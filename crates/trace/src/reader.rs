@@ -105,9 +105,9 @@ impl Reader {
         }
         let format = match self.format {
             Some(format) => format,
-            None => Format::detect(first, input.path()).ok_or(TraceError::Undetected {
-                path: path.clone(),
-            })?,
+            None => {
+                Format::detect(first, input.path()).ok_or(TraceError::Undetected { path: path.clone() })?
+            }
         };
         let report = &mut self.ingest.tally.report;
         report.format = Some(merge(report.format, format, &path)?);
@@ -193,9 +193,9 @@ fn stamp_assumption(report: &LoadReport) -> &'static str {
             "completion, as the World Cup logs are stamped: requests arrived earlier by their \
              response times, which the log does not tell; completions are taken for arrivals"
         }
-        Some(
-            Format::OracleGeneral | Format::TimeIdSize | Format::Csv | Format::Parquet,
-        ) => "arrival, as the format defines",
+        Some(Format::OracleGeneral | Format::TimeIdSize | Format::Csv | Format::Parquet) => {
+            "arrival, as the format defines"
+        }
         None => "arrival",
     }
 }

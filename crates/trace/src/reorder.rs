@@ -56,8 +56,7 @@ impl Reorder {
     /// Whether a record of that time can still be sorted in.
     #[inline]
     pub(crate) fn admits(&self, time_ns: u64) -> Result<(), Reason> {
-        if time_ns >= self.newest_ns
-            || (time_ns / self.width_ns >= self.first && time_ns >= self.released_ns)
+        if time_ns >= self.newest_ns || (time_ns / self.width_ns >= self.first && time_ns >= self.released_ns)
         {
             Ok(())
         } else {

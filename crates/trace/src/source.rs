@@ -101,10 +101,7 @@ impl Source {
             Input::File(file) => {
                 let file = File::open(file).map_err(open_error)?;
                 if file.metadata().map_err(open_error)?.is_dir() {
-                    return Err(TraceError::read(
-                        &path,
-                        "it is a directory; name the files in it",
-                    ));
+                    return Err(TraceError::read(&path, "it is a directory; name the files in it"));
                 }
                 Box::new(file)
             }
@@ -180,9 +177,9 @@ impl Source {
     fn read_error(&self, error: &io::Error) -> TraceError {
         let reason = match (self.packing, error.kind()) {
             ("", _) => error.to_string(),
-            (packing, io::ErrorKind::UnexpectedEof) => format!(
-                "its {packing} data end before the stream is complete; fetch or write the file again"
-            ),
+            (packing, io::ErrorKind::UnexpectedEof) => {
+                format!("its {packing} data end before the stream is complete; fetch or write the file again")
+            }
             (packing, _) => format!(
                 "its {packing} data are damaged ({error}); check it with the {packing} tool, or fetch it again"
             ),
@@ -315,10 +312,8 @@ fn unpack(magic: Vec<u8>, raw: Raw) -> io::Result<(&'static str, Box<dyn Read + 
             Box::new(decoder)
         }
         "xz" => {
-            let stream = liblzma::stream::Stream::new_stream_decoder(
-                XZ_MEMORY_BYTES,
-                liblzma::stream::CONCATENATED,
-            )?;
+            let stream =
+                liblzma::stream::Stream::new_stream_decoder(XZ_MEMORY_BYTES, liblzma::stream::CONCATENATED)?;
             Box::new(liblzma::bufread::XzDecoder::new_stream(
                 BufReader::with_capacity(BUFFER_BYTES, whole),
                 stream,

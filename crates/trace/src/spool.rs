@@ -68,7 +68,8 @@ impl Spool {
         self.chunks.len()
     }
 
-    pub(crate) fn is_on_disk(&self) -> bool {
+    #[cfg(test)]
+    fn is_on_disk(&self) -> bool {
         matches!(self.store, Store::File(_))
     }
 
@@ -386,9 +387,18 @@ mod tests {
     #[test]
     fn fields_tell_what_occurs() {
         let mut plain = records(1);
-        plain[0] = Record { service_ns: 0, kind: Kind::Static, ..plain[0] };
+        plain[0] = Record {
+            service_ns: 0,
+            kind: Kind::Static,
+            ..plain[0]
+        };
         assert_eq!(spool(&plain, 0).fields(), Fields::default());
-        let all = Fields { kind: true, class: true, service: true, client: true };
+        let all = Fields {
+            kind: true,
+            class: true,
+            service: true,
+            client: true,
+        };
         assert_eq!(spool(&records(20), 0).fields(), all);
     }
 }

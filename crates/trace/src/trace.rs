@@ -240,7 +240,10 @@ mod tests {
         let error = Trace::from_records(table(1), [record(5, 0), record(4, 0)]).unwrap_err();
         assert!(error.to_string().contains("record 1 "), "{error}");
         let error = Trace::from_records(table(1), [record(5, 1)]).unwrap_err();
-        assert!(error.to_string().contains("target 1 is not among the 1"), "{error}");
+        assert!(
+            error.to_string().contains("target 1 is not among the 1"),
+            "{error}"
+        );
         assert!(Trace::from_records(table(0), []).unwrap().is_empty());
     }
 

@@ -102,11 +102,9 @@ impl CsvDecoder {
         let (mut written, mut fields) = (0, 0);
         loop {
             let chunk = self.source.chunk()?;
-            let (result, consumed, output, ends) = self.parser.read_record(
-                chunk,
-                &mut self.fields[written..],
-                &mut self.ends[fields..],
-            );
+            let (result, consumed, output, ends) =
+                self.parser
+                    .read_record(chunk, &mut self.fields[written..], &mut self.ends[fields..]);
             self.source.consume(consumed);
             written += output;
             fields += ends;
@@ -162,7 +160,12 @@ impl Decoder for CsvDecoder {
                 Read::End => return Ok(false),
                 Read::TooLong => {
                     out.count_line();
-                    out.reject(line, Reason::TooLong { limit_bytes: MAX_LINE_BYTES });
+                    out.reject(
+                        line,
+                        Reason::TooLong {
+                            limit_bytes: MAX_LINE_BYTES,
+                        },
+                    );
                     continue;
                 }
                 Read::Record { fields } => fields,
@@ -177,7 +180,13 @@ impl Decoder for CsvDecoder {
                 Err(reason) => out.reject(line, reason),
                 Ok(entry) => {
                     let target = out.plain_target(entry.target);
-                    out.accept(line, &Entry { target: &target, ..entry })?;
+                    out.accept(
+                        line,
+                        &Entry {
+                            target: &target,
+                            ..entry
+                        },
+                    )?;
                 }
             }
         }
@@ -194,7 +203,9 @@ fn parse_row<'a>(get: impl Fn(usize) -> Option<&'a [u8]>) -> Result<Entry<'a>, R
     let required = |column: usize| {
         get(column)
             .filter(|field| !field.is_empty())
-            .ok_or(Reason::Missing { column: COLUMNS[column] })
+            .ok_or(Reason::Missing {
+                column: COLUMNS[column],
+            })
     };
     let optional = |column: usize| get(column).unwrap_or_default().trim_ascii();
     Ok(Entry {

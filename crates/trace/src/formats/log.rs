@@ -27,8 +27,7 @@ pub(crate) struct LogLine<'a> {
 pub(crate) fn split(line: &[u8]) -> Result<LogLine<'_>, Reason> {
     let space = memchr::memchr(b' ', line).ok_or(Reason::Text("line is not an access log line"))?;
     let bracket = space
-        + memchr::memchr(b'[', &line[space..])
-            .ok_or(Reason::Text("line has no time stamp in brackets"))?;
+        + memchr::memchr(b'[', &line[space..]).ok_or(Reason::Text("line has no time stamp in brackets"))?;
     let after = &line[bracket + 1..];
     let (stamp, after) = after
         .split_first_chunk::<STAMP_BYTES>()
@@ -73,10 +72,7 @@ fn split_request(quoted: &[u8]) -> Result<(&[u8], &[u8]), Reason> {
 
 #[inline]
 fn is_status(tail: &[u8]) -> bool {
-    tail.len() > 5
-        && tail[0] == b' '
-        && tail[4] == b' '
-        && tail[1..4].iter().all(u8::is_ascii_digit)
+    tail.len() > 5 && tail[0] == b' ' && tail[4] == b' ' && tail[1..4].iter().all(u8::is_ascii_digit)
 }
 
 /// Method and target of a request line, with or without protocol (HTTP/0.9 has none).
@@ -84,7 +80,11 @@ fn is_status(tail: &[u8]) -> bool {
 fn split_request_line(request: &[u8]) -> Result<(&[u8], &[u8]), Reason> {
     let space = memchr::memchr(b' ', request).ok_or(Reason::Text("request has no target"))?;
     let (method, rest) = (&request[..space], &request[space..]);
-    if method.is_empty() || !method.iter().all(|b| b.is_ascii_uppercase() || matches!(b, b'-' | b'_')) {
+    if method.is_empty()
+        || !method
+            .iter()
+            .all(|b| b.is_ascii_uppercase() || matches!(b, b'-' | b'_'))
+    {
         return Err(Reason::Text("request does not start with a method"));
     }
     let target = match memchr::memrchr(b' ', rest) {
@@ -126,7 +126,12 @@ impl Decoder for LogDecoder {
                 Framed::End => return Ok(false),
                 Framed::TooLong => {
                     out.count_line();
-                    out.reject(self.line, Reason::TooLong { limit_bytes: MAX_LINE_BYTES });
+                    out.reject(
+                        self.line,
+                        Reason::TooLong {
+                            limit_bytes: MAX_LINE_BYTES,
+                        },
+                    );
                 }
                 Framed::Line(line) if line.trim_ascii_start().is_empty() => {}
                 Framed::Line(line) => {
@@ -144,12 +149,7 @@ impl Decoder for LogDecoder {
 }
 
 #[inline]
-fn decode(
-    stamps: &mut StampReader,
-    number: u64,
-    line: &[u8],
-    out: &mut Ingest,
-) -> Result<(), TraceError> {
+fn decode(stamps: &mut StampReader, number: u64, line: &[u8], out: &mut Ingest) -> Result<(), TraceError> {
     let parts = split(line).and_then(|parts| Ok((stamps.parse(parts.stamp)?, parts)));
     let (time_s, parts) = match parts {
         Ok(found) => found,

@@ -200,8 +200,7 @@ fn parse_row<'a>(
             Some(column) => parse_kind(column.text(row, kind)?.unwrap_or_default())?,
             None => crate::Kind::Static,
         },
-        class: u16::try_from(class)
-            .map_err(|_| Reason::Text("class is not a number from 0 to 65535"))?,
+        class: u16::try_from(class).map_err(|_| Reason::Text("class is not a number from 0 to 65535"))?,
         service_ns: get(5).map_or(Ok(None), |c| c.nanoseconds(row))?.unwrap_or(0),
         client: match get(6) {
             Some(column) => Some(column.text(row, client)?.unwrap_or_default()),

@@ -72,9 +72,7 @@ fn unit(descriptor: &ColumnDescriptor) -> Unit {
     match descriptor.converted_type() {
         ConvertedType::TIMESTAMP_MILLIS => Unit::PerSecond(1_000),
         ConvertedType::TIMESTAMP_MICROS => Unit::PerSecond(1_000_000),
-        ConvertedType::DECIMAL => {
-            Unit::Decimal(u32::try_from(descriptor.type_scale()).unwrap_or(0))
-        }
+        ConvertedType::DECIMAL => Unit::Decimal(u32::try_from(descriptor.type_scale()).unwrap_or(0)),
         _ => Unit::PerSecond(1),
     }
 }
@@ -117,12 +115,8 @@ impl Column {
             (ColumnReader::Int32ColumnReader(r), Values::I32(v)) => fill(r, rows, levels_wanted, v),
             (ColumnReader::Int64ColumnReader(r), Values::I64(v)) => fill(r, rows, levels_wanted, v),
             (ColumnReader::FloatColumnReader(r), Values::F32(v)) => fill(r, rows, levels_wanted, v),
-            (ColumnReader::DoubleColumnReader(r), Values::F64(v)) => {
-                fill(r, rows, levels_wanted, v)
-            }
-            (ColumnReader::ByteArrayColumnReader(r), Values::Bytes(v)) => {
-                fill(r, rows, levels_wanted, v)
-            }
+            (ColumnReader::DoubleColumnReader(r), Values::F64(v)) => fill(r, rows, levels_wanted, v),
+            (ColumnReader::ByteArrayColumnReader(r), Values::Bytes(v)) => fill(r, rows, levels_wanted, v),
             (ColumnReader::FixedLenByteArrayColumnReader(r), Values::Fixed(v)) => {
                 fill(r, rows, levels_wanted, v)
             }
@@ -168,7 +162,9 @@ impl Column {
                 Some(number) => u64::try_from(number)
                     .map(|number| Some(decimal(number, digits)))
                     .map_err(|_| Reason::Text("target or client is a negative number")),
-                None => Err(Reason::Text("target or client is neither text nor a whole number")),
+                None => Err(Reason::Text(
+                    "target or client is neither text nor a whole number",
+                )),
             },
         }
     }
@@ -187,17 +183,15 @@ impl Column {
             return Ok(None);
         };
         let number = match &self.values {
-            Values::F64(values) => values.get(at).and_then(|&v| {
-                (v.fract() == 0.0 && v.abs() <= MAX_SIZE_BYTES as f64).then_some(v as i64)
-            }),
+            Values::F64(values) => values
+                .get(at)
+                .and_then(|&v| (v.fract() == 0.0 && v.abs() <= MAX_SIZE_BYTES as f64).then_some(v as i64)),
             _ => self.whole(at),
         };
         match number.map(u64::try_from) {
             None => Err(Reason::Text("size_bytes or class is not a whole number")),
             Some(Err(_)) => Err(Reason::Text("size is negative")),
-            Some(Ok(number)) if number > MAX_SIZE_BYTES => {
-                Err(Reason::Text("size is beyond 2^53 bytes"))
-            }
+            Some(Ok(number)) if number > MAX_SIZE_BYTES => Err(Reason::Text("size is beyond 2^53 bytes")),
             Some(Ok(number)) => Ok(Some(number)),
         }
     }

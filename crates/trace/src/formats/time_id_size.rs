@@ -15,9 +15,7 @@ fn is_separator(byte: u8) -> bool {
 /// Time in nanoseconds, name and size in bytes of a line.
 pub(crate) fn split(line: &[u8]) -> Result<(u64, &[u8], u64), Reason> {
     const SHAPE: Reason = Reason::Text("line is not of the form `time id size`");
-    let mut fields = line
-        .split(|&b| is_separator(b))
-        .filter(|field| !field.is_empty());
+    let mut fields = line.split(|&b| is_separator(b)).filter(|field| !field.is_empty());
     let mut next = || fields.next().ok_or(SHAPE);
     let (time, id, size) = (next()?, next()?, next()?);
     if fields.next().is_some() {
@@ -49,7 +47,12 @@ impl Decoder for TimeIdSizeDecoder {
                 Framed::End => return Ok(false),
                 Framed::TooLong => {
                     out.count_line();
-                    out.reject(self.line, Reason::TooLong { limit_bytes: MAX_LINE_BYTES });
+                    out.reject(
+                        self.line,
+                        Reason::TooLong {
+                            limit_bytes: MAX_LINE_BYTES,
+                        },
+                    );
                     continue;
                 }
                 Framed::Line(line) => line,

@@ -27,8 +27,8 @@ const METHODS: [&[u8]; 9] = [
 
 /// Status code of each index; 0 stands for a code without an index of its own.
 const STATUSES: [u16; 38] = [
-    100, 101, 200, 201, 202, 203, 204, 205, 206, 300, 301, 302, 303, 304, 305, 400, 401, 402, 403,
-    404, 405, 406, 407, 408, 409, 410, 411, 412, 413, 414, 415, 500, 501, 502, 503, 504, 505, 0,
+    100, 101, 200, 201, 202, 203, 204, 205, 206, 300, 301, 302, 303, 304, 305, 400, 401, 402, 403, 404, 405,
+    406, 407, 408, 409, 410, 411, 412, 413, 414, 415, 500, 501, 502, 503, 504, 505, 0,
 ];
 
 /// One record with its fields in host order.
@@ -130,11 +130,7 @@ fn decode(number: u64, raw: &Raw, out: &mut Ingest) -> Result<(), TraceError> {
         out.reject(number, Reason::Text("method or status is not a World Cup code"));
         return Ok(());
     };
-    out.tally
-        .report
-        .world_cup
-        .get_or_insert_default()
-        .add(raw);
+    out.tally.report.world_cup.get_or_insert_default().add(raw);
     if out.include == Include::Counted {
         if !matches!(status, 200 | 206 | 304) {
             out.tally.not_counted_status(status);

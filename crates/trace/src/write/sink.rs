@@ -1,0 +1,99 @@
+//! An output file, compressed as its name says.
+
+use std::fs::File;
+use std::io::{self, BufWriter, Write};
+use std::path::Path;
+
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use liblzma::write::XzEncoder;
+
+use crate::error::TraceError;
+
+/// Preset of xz: beyond it time grows faster than the files shrink.
+const XZ_PRESET: u32 = 6;
+
+const BUFFER_BYTES: usize = 256 * 1024;
+
+type Plain = BufWriter<Box<dyn Write + Send>>;
+
+enum Packed {
+    Plain(Plain),
+    Gzip(GzEncoder<Plain>),
+    Zstd(zstd::Encoder<'static, Plain>),
+    Xz(XzEncoder<Plain>),
+}
+
+/// Where a writer puts its bytes.
+pub(crate) struct Sink {
+    path: String,
+    packed: Packed,
+}
+
+impl Sink {
+    pub(crate) fn create(output: &Path) -> Result<Self, TraceError> {
+        let path = output.display().to_string();
+        let file: Box<dyn Write + Send> = if path == "-" {
+            Box::new(io::stdout())
+        } else {
+            Box::new(File::create(output).map_err(|e| TraceError::write(&path, e.to_string()))?)
+        };
+        let plain = BufWriter::with_capacity(BUFFER_BYTES, file);
+        let ending = output.extension().and_then(|e| e.to_str()).unwrap_or("");
+        let packed = match ending.to_ascii_lowercase().as_str() {
+            "gz" => Packed::Gzip(GzEncoder::new(plain, Compression::default())),
+            "zst" => Packed::Zstd(
+                zstd::Encoder::new(plain, zstd::DEFAULT_COMPRESSION_LEVEL)
+                    .map_err(|e| TraceError::write(&path, e.to_string()))?,
+            ),
+            "xz" => Packed::Xz(XzEncoder::new(plain, XZ_PRESET)),
+            _ => Packed::Plain(plain),
+        };
+        Ok(Self { path, packed })
+    }
+
+    /// Output as the user named it.
+    pub(crate) fn path(&self) -> &str {
+        &self.path
+    }
+
+    /// Writes all of `bytes`.
+    pub(crate) fn put(&mut self, bytes: &[u8]) -> Result<(), TraceError> {
+        self.write_all(bytes)
+            .map_err(|e| TraceError::write(&self.path, e.to_string()))
+    }
+
+    /// An error that names this output.
+    pub(crate) fn error(&self, reason: impl Into<String>) -> TraceError {
+        TraceError::write(&self.path, reason)
+    }
+
+    /// Completes the compressed stream and the file.
+    pub(crate) fn finish(self) -> Result<(), TraceError> {
+        let plain = match self.packed {
+            Packed::Plain(plain) => Ok(plain),
+            Packed::Gzip(encoder) => encoder.finish(),
+            Packed::Zstd(encoder) => encoder.finish(),
+            Packed::Xz(encoder) => encoder.finish(),
+        };
+        plain
+            .and_then(|mut plain| plain.flush())
+            .map_err(|e| TraceError::write(&self.path, e.to_string()))
+    }
+}
+
+impl Write for Sink {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match &mut self.packed {
+            Packed::Plain(writer) => writer.write(bytes),
+            Packed::Gzip(writer) => writer.write(bytes),
+            Packed::Zstd(writer) => writer.write(bytes),
+            Packed::Xz(writer) => writer.write(bytes),
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        // Flushing a compressor in mid-stream would only make the output larger.
+        Ok(())
+    }
+}
