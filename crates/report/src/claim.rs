@@ -178,12 +178,17 @@ pub fn claims_table(claims: &[Claim]) -> Table {
 /// How many claims hold, hold in part and fail, in words.
 pub fn claims_conclusion(claims: &[Claim]) -> String {
     let number_of = |verdict| claims.iter().filter(|claim| claim.verdict == verdict).count();
-    format!(
-        "Of {} published claims, {} hold, {} hold in part and {} fail.",
-        claims.len(),
+    let plural = |number: usize| if number == 1 { "s" } else { "" };
+    let (hold, partly, fail) = (
         number_of(Verdict::Holds),
         number_of(Verdict::Partly),
-        number_of(Verdict::Fails)
+        number_of(Verdict::Fails),
+    );
+    format!(
+        "Published claims: {hold} hold{}, {partly} hold{} in part, {fail} fail{}.",
+        plural(hold),
+        plural(partly),
+        plural(fail)
     )
 }
 

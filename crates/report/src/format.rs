@@ -56,9 +56,10 @@ pub fn duration(time_s: f64) -> String {
     let size = time_s.abs();
     let (scale, unit) = match size {
         0.0 => (1.0, "s"),
-        _ if size < 1e-6 => (1e9, "ns"),
-        _ if size < 1e-3 => (1e6, "µs"),
-        _ if size < 1.0 => (1e3, "ms"),
+        // The limits lie where three digits round up to the next unit: 999.5 ms is 1 s.
+        _ if size < 0.9995e-6 => (1e9, "ns"),
+        _ if size < 0.9995e-3 => (1e6, "µs"),
+        _ if size < 0.9995 => (1e3, "ms"),
         _ if size < 120.0 => (1.0, "s"),
         _ if size < 7200.0 => (1.0 / 60.0, "min"),
         _ => (1.0 / 3600.0, "h"),
@@ -149,6 +150,7 @@ mod tests {
         assert_eq!(duration(0.000_35), "350 µs");
         assert_eq!(duration(0.0284), "28.4 ms");
         assert_eq!(duration(1.2), "1.2 s");
+        assert_eq!(duration(0.999_6), "1 s");
         assert_eq!(duration(210.0), "3.5 min");
         assert_eq!(duration(7560.0), "2.1 h");
         assert_eq!(duration(0.0), "0 s");

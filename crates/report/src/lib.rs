@@ -1,6 +1,7 @@
 //! Metrics, tables, JSON, plots and self-contained HTML reports.
 
 mod claim;
+mod data;
 mod escape;
 pub mod format;
 mod json;
@@ -13,6 +14,7 @@ mod table;
 mod text_plot;
 
 pub use claim::{Claim, Measured, Verdict, claims_conclusion, claims_table};
+pub use data::{DataError, write_load_csv, write_load_parquet, write_runs_csv, write_runs_parquet};
 pub use json::json_line;
 pub use plot::{Kind, Plot, Series, Unit};
 pub use report::{Report, Section};

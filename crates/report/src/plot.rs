@@ -19,6 +19,10 @@ pub(crate) const PALETTE: [(u8, u8, u8); 7] = [
     (136, 136, 136),
 ];
 
+/// Larger values, and on a logarithmic axis values below its reciprocal, are not drawn: they leave no room for
+/// arithmetic.
+const LARGEST: f64 = 1e300;
+
 /// How a series is drawn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
@@ -51,7 +55,7 @@ pub enum Unit {
 pub struct Series {
     /// Name in the legend.
     pub name: String,
-    /// Points in order of x; those that cannot be drawn (not finite, or not above zero on a logarithmic axis) are
+    /// Points in order of x; those that cannot be drawn (not finite, beyond 1e300, or not above zero on a logarithmic axis) are
     /// left out.
     pub points: Vec<(f64, f64)>,
     /// How to draw them.
@@ -128,7 +132,8 @@ impl Plot {
 
     /// Whether a point has a place on the axes.
     fn can_draw(&self, (x, y): (f64, f64)) -> bool {
-        x.is_finite() && y.is_finite() && (!self.x_log || x > 0.0) && (!self.y_log || y > 0.0)
+        let fits = |value: f64, log: bool| value.abs() <= LARGEST && (!log || value >= 1.0 / LARGEST);
+        fits(x, self.x_log) && fits(y, self.y_log)
     }
 
     /// The points of a series that have a place on the axes, each with its minimum and maximum (its own y twice where

@@ -34,7 +34,17 @@ pub(crate) fn summary_with(runs: &[Run], name: impl Fn(&str) -> String) -> Table
         ("p99".to_owned(), Align::Right),
         ("CPU %".to_owned(), Align::Right),
         ("disk %".to_owned(), Align::Right),
-        (format!("× {first_policy}"), Align::Right),
+        (
+            format!(
+                "× {}",
+                if first_policy.chars().count() <= 8 {
+                    &first_policy
+                } else {
+                    "first"
+                }
+            ),
+            Align::Right,
+        ),
     ]);
     for run in runs {
         let delay = |pick: fn(&Summary) -> f64| or_dash(run.response_time_s.as_ref().map(pick), duration);

@@ -160,9 +160,17 @@ impl Table {
         }
         out.push_str(&table.trim_fmt());
         out.push('\n');
-        for row in self.rows.iter().filter(|row| row.detail.is_some()) {
-            let detail = row.detail.as_deref().unwrap_or_default();
-            out.push_str(&format!("\n{}: {}\n", text_of(row, 0), escape::terminal(detail)));
+        for row in &self.rows {
+            if let Some(detail) = &row.detail {
+                let text = format!("{}: {}", text_of(row, 0), escape::terminal(detail));
+                let options =
+                    textwrap::Options::new(width.map_or(usize::MAX, usize::from)).subsequent_indent("    ");
+                out.push('\n');
+                out.push_str(&textwrap::fill(&text, options));
+            }
+        }
+        if self.rows.iter().any(|row| row.detail.is_some()) {
+            out.push('\n');
         }
         out
     }

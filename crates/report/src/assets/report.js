@@ -30,13 +30,14 @@
       paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)",
       font: { color: color.text, family: "system-ui, sans-serif", size: 13 },
       hoverlabel: { bgcolor: color.page, bordercolor: color.soft, font: { color: color.text }, namelength: -1 },
-      margin: { l: 70, r: 16, t: 12, b: 48 },
+      modebar: { orientation: "v", bgcolor: "rgba(0,0,0,0)", color: color.soft, activecolor: color.text },
+      margin: { l: 70, r: 28, t: 12, b: 48 },
     });
   }
 
   const options = {
-    responsive: true, displaylogo: false, showLink: false, showSendToCloud: false,
-    modeBarButtonsToRemove: ["select2d", "lasso2d", "autoScale2d"],
+    responsive: true, displayModeBar: matchMedia("(hover: hover)").matches ? "hover" : false, displaylogo: false, showLink: false, showSendToCloud: false,
+    modeBarButtons: [["toImage", "resetScale2d"]],
   };
 
   async function draw(number) {

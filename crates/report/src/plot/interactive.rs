@@ -5,7 +5,10 @@ use serde_json::{Value, json};
 
 use crate::{
     escape::plotly_text,
-    plot::{Kind, PALETTE, Plot, Series, Unit},
+    plot::{
+        Kind, PALETTE, Plot, Series, Unit,
+        ticks::{decades, label},
+    },
 };
 
 const SYMBOLS: [&str; 6] = ["circle", "triangle-up", "square", "diamond", "cross", "x"];
@@ -29,6 +32,8 @@ pub(crate) fn figure(plot: &Plot) -> Value {
             "yaxis": y_axis(plot),
             "barmode": "group",
             "showlegend": shown > 1,
+            // Above the plot, unless that would take several lines.
+            "legend": if shown > 6 { json!({ "tracegroupgap": 0, "font": { "size": 11 } }) } else { json!({ "orientation": "h", "x": 0, "y": 1.02, "yanchor": "bottom" }) },
             "hovermode": if plot.has_bars() { "closest" } else { "x unified" },
         },
     })
@@ -99,8 +104,9 @@ fn rounded((x, y, low, high): (f64, f64, f64, f64), x_log: bool) -> (f64, f64, f
 }
 
 fn x_axis(plot: &Plot) -> Value {
-    let mut axis = json!({ "title": { "text": plotly_text(&plot.x_label) }, "type": axis_type(plot.x_log) });
+    let mut axis = json!({ "title": { "text": plotly_text(&plot.x_label), "standoff": 10 }, "type": axis_type(plot.x_log) });
     if let Some(names) = plot.named_x() {
+        axis["tickangle"] = json!(0);
         axis["tickvals"] = names.iter().map(|(x, _)| *x).collect();
         axis["ticktext"] = names.iter().map(|(_, name)| plotly_text(name)).collect();
     }
@@ -108,12 +114,14 @@ fn x_axis(plot: &Plot) -> Value {
 }
 
 fn y_axis(plot: &Plot) -> Value {
-    let mut axis = json!({ "title": { "text": plotly_text(&plot.y_label) }, "type": axis_type(plot.y_log) });
-    if !plot.y_log {
-        axis["rangemode"] = json!("tozero");
+    let mut axis = json!({ "title": { "text": plotly_text(&plot.y_label), "standoff": 12 }, "type": axis_type(plot.y_log) });
+    if let (true, Some((_, (low, high)))) = (plot.y_log, plot.extent()) {
+        // plotly.js would label 2 and 5 of every decade without unit.
+        let ticks = decades(low, high);
+        axis["ticktext"] = ticks.iter().map(|&value| label(value, plot.y_unit)).collect();
+        axis["tickvals"] = ticks.into();
     } else {
-        // 1, 2 and 5 of every decade.
-        axis["dtick"] = json!("D2");
+        axis["rangemode"] = json!("tozero");
     }
     match plot.y_unit {
         Unit::Plain => axis["hoverformat"] = json!(",.4~r"),

@@ -10,9 +10,9 @@ use plotters::{
 
 use crate::plot::{Kind, PALETTE, Plot, Series, ticks::Axis};
 
-const WIDTH: u32 = 860;
-const HEIGHT: u32 = 380;
-const LEGEND_WIDTH: u32 = 190;
+const WIDTH: u32 = 700;
+const HEIGHT: u32 = 330;
+const LEGEND_WIDTH: u32 = 150;
 const FONT: &str = "sans-serif";
 
 type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
@@ -47,7 +47,7 @@ fn draw(plot: &Plot, out: &mut String) -> Drawn {
     };
     let x = match plot.named_x() {
         Some(names) => Axis::named(&names, margin, plot.x_log),
-        None => Axis::around(x_min, x_max, plot.x_log, crate::plot::Unit::Plain),
+        None => Axis::exactly(x_min, x_max, plot.x_log, crate::plot::Unit::Plain),
     };
     // From zero, like the interactive plot, unless the axis has none.
     let y = Axis::around(
@@ -82,7 +82,7 @@ fn draw_chart(plot: &Plot, area: &Area<'_>, x: &Axis, y: &Axis, shown: &[(usize,
         .margin(12)
         .x_label_area_size(46)
         .y_label_area_size(78)
-        .build_cartesian_2d(x.range.0..x.range.1, y.range.0..y.range.1)?;
+        .build_cartesian_2d(0.0..1.0, 0.0..1.0)?;
     // The mesh proposes its own places, so ours are drawn below by hand: no labels and no lines from it.
     chart
         .configure_mesh()
@@ -92,12 +92,12 @@ fn draw_chart(plot: &Plot, area: &Area<'_>, x: &Axis, y: &Axis, shown: &[(usize,
         .axis_style(BLACK.mix(0.5))
         .x_desc(plot.x_label.as_str())
         .y_desc(plot.y_label.as_str())
-        .axis_desc_style(text_style(14))
+        .axis_desc_style(text_style(15))
         .draw()?;
     let plane = chart.plotting_area();
     for place in keys(y) {
         plane.draw(&PathElement::new(
-            vec![(x.range.0, place), (x.range.1, place)],
+            vec![(0.0, place), (1.0, place)],
             BLACK.mix(0.15),
         ))?;
     }
@@ -112,8 +112,8 @@ fn draw_tick_labels(area: &Area<'_>, chart: &Chart<'_, '_>, x: &Axis, y: &Axis) 
     let plane = chart.plotting_area();
     let (left, top) = area.get_base_pixel();
     for (place, label) in &y.ticks {
-        let (pixel_x, pixel_y) = plane.map_coordinate(&(x.range.0, *place));
-        let style = text_style(12).pos(Pos::new(HPos::Right, VPos::Center));
+        let (pixel_x, pixel_y) = plane.map_coordinate(&(0.0, *place));
+        let style = text_style(14).pos(Pos::new(HPos::Right, VPos::Center));
         area.draw_text(label, &style, (pixel_x - left - 6, pixel_y - top))?;
     }
     // Long names get every second, third … tick only.
@@ -125,8 +125,8 @@ fn draw_tick_labels(area: &Area<'_>, chart: &Chart<'_, '_>, x: &Axis, y: &Axis) 
         .unwrap_or(0) as i32
         * 7
         + 12;
-    let (from, _) = plane.map_coordinate(&(x.range.0, y.range.0));
-    let (to, _) = plane.map_coordinate(&(x.range.1, y.range.0));
+    let (from, _) = plane.map_coordinate(&(0.0, 0.0));
+    let (to, _) = plane.map_coordinate(&(1.0, 0.0));
     let room = (to - from) / x.ticks.len().max(1) as i32;
     let every = if x.ticks.len() > 1 {
         (widest / room.max(1) + 1) as usize
@@ -134,8 +134,8 @@ fn draw_tick_labels(area: &Area<'_>, chart: &Chart<'_, '_>, x: &Axis, y: &Axis) 
         1
     };
     for (place, label) in x.ticks.iter().step_by(every) {
-        let (pixel_x, pixel_y) = plane.map_coordinate(&(*place, y.range.0));
-        let style = text_style(12).pos(Pos::new(HPos::Center, VPos::Top));
+        let (pixel_x, pixel_y) = plane.map_coordinate(&(*place, 0.0));
+        let style = text_style(14).pos(Pos::new(HPos::Center, VPos::Top));
         area.draw_text(label, &style, (pixel_x - left, pixel_y - top + 7))?;
         area.draw(&PathElement::new(
             vec![
@@ -175,12 +175,17 @@ fn draw_series(
                 .filter(|(_, other)| other.kind == Kind::Bars)
                 .map(|&(other, _)| other)
                 .collect();
-            let width = 0.8 / bars.len().max(1) as f64;
+            // Bars one unit apart touch neither each other nor, on an odd axis, the ends of the plot.
+            let slot = x.one().min(1.0 / points.len().max(1) as f64);
+            let width = 0.8 * slot / bars.len().max(1) as f64;
             let rank = bars.iter().position(|&other| other == index).unwrap_or(0);
-            let left = -0.4 + width * rank as f64;
+            let left = -0.4 * slot + width * rank as f64;
             offset = left + width / 2.0;
             for &(at, value, ..) in &points {
-                let corners = [(at + left, y.range.0.max(0.0)), (at + left + width * 0.94, value)];
+                let corners = [
+                    (at + left, if plot.y_log { 0.0 } else { y.place(0.0) }),
+                    (at + left + width * 0.94, value),
+                ];
                 plane.draw(&Rectangle::new(corners, color.filled()))?;
             }
         }
@@ -259,8 +264,9 @@ where
 }
 
 fn draw_legend(area: &Area<'_>, shown: &[(usize, &Series)]) -> Drawn {
+    let spacing = (HEIGHT as i32 - 30) / shown.len().max(15) as i32;
     for (line, &(index, series)) in shown.iter().enumerate() {
-        let middle = 24 + 20 * line as i32;
+        let middle = 24 + spacing * line as i32;
         if series.kind == Kind::Bars || series.kind == Kind::Band {
             area.draw(&Rectangle::new(
                 [(4, middle - 5), (22, middle + 5)],
@@ -275,8 +281,8 @@ fn draw_legend(area: &Area<'_>, shown: &[(usize, &Series)]) -> Drawn {
             }
             draw_marker(area, (13, middle), index, color(index))?;
         }
-        let style = text_style(13).pos(Pos::new(HPos::Left, VPos::Center));
-        area.draw_text(&shortened(&series.name, 24), &style, (31, middle))?;
+        let style = text_style(14).pos(Pos::new(HPos::Left, VPos::Center));
+        area.draw_text(&shortened(&series.name, 18), &style, (31, middle))?;
     }
     Ok(())
 }

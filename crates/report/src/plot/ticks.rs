@@ -2,59 +2,89 @@
 
 use crate::{format, plot::Unit};
 
-/// One axis: the range drawn and the labelled places, both in drawing coordinates (the decimal logarithm of the value
-/// on a logarithmic axis).
+/// One axis of the drawing, on which the shown range is mapped to 0 to 1.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Axis {
-    pub(crate) range: (f64, f64),
+    /// Places between 0 and 1, with their labels.
     pub(crate) ticks: Vec<(f64, String)>,
+    /// The shown range, in decimal logarithms on a logarithmic axis.
+    range: (f64, f64),
     log: bool,
 }
 
 impl Axis {
-    /// An axis that shows at least `min..=max`, with round ends.
-    pub(crate) fn around(min: f64, max: f64, log: bool, unit: Unit) -> Self {
-        let ticks = if log { decades(min, max) } else { steps(min, max) };
-        let place = |value: f64| if log { value.log10() } else { value };
-        let range = match (ticks.first(), ticks.last()) {
-            (Some(&first), Some(&last)) => (place(first), place(last)),
-            _ => (place(min), place(max)),
-        };
-        let ticks = ticks
-            .into_iter()
-            .map(|value| (place(value), label(value, unit)))
-            .collect();
-        Self { range, ticks, log }
+    /// An axis that shows exactly `min..=max`.
+    pub(crate) fn exactly(min: f64, max: f64, log: bool, unit: Unit) -> Self {
+        if min < max {
+            Self::labelled(min, max, values(min, max, log), log, unit)
+        } else {
+            Self::around(min, max, log, unit)
+        }
     }
 
-    /// An axis with these names at these values.
+    /// An axis that shows at least `min..=max`, with round ends.
+    pub(crate) fn around(min: f64, max: f64, log: bool, unit: Unit) -> Self {
+        let values = values(min, max, log);
+        let first = values.first().copied().unwrap_or(min);
+        let last = values.last().copied().unwrap_or(max);
+        Self::labelled(first, last, values, log, unit)
+    }
+
+    /// An axis with these names at these values, and more room at both ends: this share of the range.
     pub(crate) fn named(names: &[(f64, String)], margin: f64, log: bool) -> Self {
-        let place = |value: f64| if log { value.log10() } else { value };
-        let ticks: Vec<_> = names
-            .iter()
-            .map(|(value, name)| (place(*value), name.clone()))
-            .collect();
-        let first = ticks.first().map_or(0.0, |tick| tick.0);
-        let last = ticks.last().map_or(1.0, |tick| tick.0);
+        let first = names.first().map_or(0.0, |name| scaled(name.0, log));
+        let last = names.last().map_or(0.0, |name| scaled(name.0, log));
         let room = if last > first {
             (last - first) * margin
         } else {
             0.5
         };
-        Self {
+        let mut axis = Self {
+            ticks: Vec::new(),
             range: (first - room, last + room),
-            ticks,
             log,
-        }
+        };
+        axis.ticks = names
+            .iter()
+            .map(|(value, name)| (axis.place(*value), name.clone()))
+            .collect();
+        axis
     }
 
-    /// Where a value stands.
+    fn labelled(first: f64, last: f64, values: Vec<f64>, log: bool, unit: Unit) -> Self {
+        let mut axis = Self {
+            ticks: Vec::new(),
+            range: (scaled(first, log), scaled(last, log)),
+            log,
+        };
+        let shown = values.into_iter().filter(|value| (first..=last).contains(value));
+        axis.ticks = shown
+            .map(|value| (axis.place(value), label(value, unit)))
+            .collect();
+        axis
+    }
+
+    /// Where a value stands; values far outside the range come to stand just outside.
     pub(crate) fn place(&self, value: f64) -> f64 {
-        if self.log { value.log10() } else { value }
+        let (first, last) = self.range;
+        ((scaled(value, self.log) - first) / (last - first)).clamp(-0.1, 1.1)
+    }
+
+    /// How far two values stand apart that differ by one on a linear axis.
+    pub(crate) fn one(&self) -> f64 {
+        1.0 / (self.range.1 - self.range.0)
     }
 }
 
-fn label(value: f64, unit: Unit) -> String {
+fn scaled(value: f64, log: bool) -> f64 {
+    if log { value.log10() } else { value }
+}
+
+fn values(min: f64, max: f64, log: bool) -> Vec<f64> {
+    if log { decades(min, max) } else { steps(min, max) }
+}
+
+pub(crate) fn label(value: f64, unit: Unit) -> String {
     match unit {
         Unit::Plain => format::number(value),
         Unit::Percent => format!("{} %", format::number(value)),
@@ -64,7 +94,14 @@ fn label(value: f64, unit: Unit) -> String {
 
 /// Multiples of 1, 2 or 5 times a power of ten around `min..=max`, four to eight of them.
 fn steps(min: f64, max: f64) -> Vec<f64> {
-    let span = if max > min { max - min } else { max.abs().max(1.0) };
+    // A span that is nothing beside the values would need more digits than a double has.
+    let size = min.abs().max(max.abs());
+    let span = if max > min {
+        (max - min).max(size * 1e-9)
+    } else {
+        size
+    };
+    let span = if span > 1e-200 { span } else { 1.0 };
     let rough = span / 5.0;
     let power = 10f64.powf(rough.log10().floor());
     let step = [1.0, 2.0, 5.0, 10.0]
@@ -75,11 +112,7 @@ fn steps(min: f64, max: f64) -> Vec<f64> {
     let first = (min / step).floor() as i64;
     // At least one step, and no step lost to rounding when the maximum is a multiple.
     let last = ((max / step - 1e-9).ceil() as i64).max(first + 1);
-    // Through an integer division of powers of ten, 3 × 0.1 is 0.3 and not 0.30000000000000004.
-    (first..=last)
-        .map(|index| (index as f64 * step / power).round() * power)
-        .map(tidy)
-        .collect()
+    (first..=last).map(|index| tidy(index as f64 * step)).collect()
 }
 
 /// Rounds away the last bits, so that labels show no rounding error.
@@ -88,7 +121,7 @@ fn tidy(value: f64) -> f64 {
 }
 
 /// 1, 2 and 5 times powers of ten around `min..=max`, or the powers alone when there are more than three of them.
-fn decades(min: f64, max: f64) -> Vec<f64> {
+pub(crate) fn decades(min: f64, max: f64) -> Vec<f64> {
     let first = min.log10().floor() as i32;
     let last = max.log10().ceil() as i32;
     let factors: &[f64] = if last - first > 3 {
@@ -132,11 +165,14 @@ mod tests {
     #[test]
     fn labels_have_units() {
         let axis = Axis::around(0.000_5, 0.9, true, Unit::Seconds);
-        assert_eq!(axis.label_at(-3.0), "1 ms");
-        assert_eq!(axis.label_at(-2.5), "");
+        assert_eq!(axis.ticks.first(), Some(&(0.0, "100 µs".to_owned())));
+        let axis = Axis::around(0.0, 50.0, false, Unit::Percent);
+        assert_eq!(axis.ticks[2], (0.4, "20 %".to_owned()));
+        let axis = Axis::exactly(0.5, 44.0, false, Unit::Plain);
+        assert_eq!((axis.place(0.5), axis.place(44.0)), (0.0, 1.0));
         assert_eq!(
-            Axis::around(0.0, 50.0, false, Unit::Percent).label_at(20.0),
-            "20 %"
+            axis.ticks.iter().map(|tick| tick.1.as_str()).collect::<Vec<_>>(),
+            ["10", "20", "30", "40"]
         );
     }
 }

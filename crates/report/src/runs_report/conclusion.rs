@@ -3,7 +3,7 @@
 use crate::{
     format::{duration, number, percent},
     run::Run,
-    runs_report::groups::{backend_counts, policies, typical},
+    runs_report::groups::{backend_counts, on_backends, policies, typical},
 };
 
 /// Closer than this, two throughputs or delays are called equal.
@@ -29,9 +29,10 @@ pub(super) fn conclusion(runs: &[Run], name: impl Fn(&str) -> String) -> Vec<Str
     let mut out = Vec::new();
     if let [first, others @ ..] = &scores[..] {
         if others.is_empty() {
+            let place = on_backends(most);
             let rate = number(first.throughput_rps);
             out.push(format!(
-                "{} served {rate} requests/s on {most} back-ends.",
+                "{} served {rate} requests/s {place}.",
                 name(first.policy)
             ));
         } else {
@@ -79,6 +80,7 @@ fn comparison(
     backends: usize,
     name: impl Fn(&str) -> String,
 ) -> String {
+    let place = on_backends(backends);
     let rival = best(others);
     let (winner, loser) = if rival.throughput_rps > first.throughput_rps {
         (rival, first)
@@ -92,13 +94,13 @@ fn comparison(
         .fold(first.throughput_rps, f64::min);
     if winner.throughput_rps < slowest * TELLING {
         return format!(
-            "All policies served the same throughput on {backends} back-ends within 2 %, {} requests/s.",
+            "All policies served the same throughput {place} within 2 %, {} requests/s.",
             number(winner.throughput_rps)
         );
     }
     if !ratio.is_finite() {
         return format!(
-            "{} served {} requests/s on {backends} back-ends.",
+            "{} served {} requests/s {place}.",
             name(winner.policy),
             number(winner.throughput_rps)
         );
@@ -106,14 +108,14 @@ fn comparison(
     let (winner_name, loser_name) = (name(winner.policy), name(loser.policy));
     if ratio < TELLING {
         return format!(
-            "{winner_name} and {loser_name} served the most on {backends} back-ends, {} requests/s, within 2 % of each \
+            "{winner_name} and {loser_name} served the most {place}, {} requests/s, within 2 % of each \
              other.",
             number(winner.throughput_rps)
         );
     }
     let reason = reason(winner, loser).map_or_else(String::new, |reason| format!(", because {reason}"));
     format!(
-        "{winner_name} served {} times as many requests/s as {loser_name} on {backends} back-ends{reason}.",
+        "{winner_name} served {} times as many requests/s as {loser_name} {place}{reason}.",
         times(ratio)
     )
 }
@@ -145,9 +147,10 @@ fn tail(scores: &[Score<'_>], backends: usize, name: impl Fn(&str) -> String) ->
         .collect();
     delays.sort_by(|left, right| left.0.total_cmp(&right.0));
     let (&(low, quick), &(high, slow)) = (delays.first()?, delays.last()?);
+    let place = on_backends(backends);
     (high > low * TELLING).then(|| {
         format!(
-            "The slowest hundredth of requests took {} or more with {} and {} or more with {} on {backends} back-ends.",
+            "The slowest hundredth of requests took {} or more with {} and {} or more with {} {place}.",
             duration(low),
             name(quick),
             duration(high),

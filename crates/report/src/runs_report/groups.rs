@@ -6,6 +6,11 @@ use crate::{
     run::Run,
 };
 
+/// `on 8 back-ends`.
+pub(super) fn on_backends(backends: usize) -> String {
+    format!("on {backends} back-end{}", if backends == 1 { "" } else { "s" })
+}
+
 /// The policies in order of their first run.
 pub(super) fn policies(runs: &[Run]) -> Vec<&str> {
     let mut policies: Vec<&str> = Vec::new();

@@ -4,6 +4,7 @@ use crate::{
     plot::{Kind, Plot, Series},
     report::Section,
     run::Run,
+    runs_report::groups::on_backends,
 };
 
 /// More lines than this cannot be told apart: mean and range instead.
@@ -20,7 +21,7 @@ pub(super) fn section(runs: &[Run], name: impl Fn(&str) -> String) -> Section {
         .iter()
         .filter(|run| run.load_series.load.iter().any(|load| !load.is_empty()))
     {
-        let mut title = format!("{} on {} back-ends", name(&run.policy), run.backends);
+        let mut title = format!("{} {}", name(&run.policy), on_backends(run.backends));
         if several_seeds {
             title.push_str(&format!(", seed {}", run.seed));
         }

@@ -4,7 +4,7 @@ use crate::{
     plot::{Kind, Plot, Series, Unit},
     report::Section,
     run::{Run, Summary},
-    runs_report::groups::{backend_counts, by_backends, by_policy, policies, typical},
+    runs_report::groups::{backend_counts, by_backends, by_policy, on_backends, policies, typical},
 };
 
 /// A point of a distribution, by name.
@@ -20,6 +20,9 @@ pub(super) const PERCENTILES: [Percentile; 6] = [
     ("max", |summary| summary.max),
 ];
 
+/// The percentiles alone, which rise from left to right.
+const PROFILE: &[Percentile] = PERCENTILES.split_at(1).1;
+
 /// A title, what the y axis counts, its unit, and the value of a run.
 type Measure = (&'static str, &'static str, Unit, fn(&Run) -> Option<f64>);
 
@@ -30,12 +33,9 @@ const MEASURES: &[Measure] = &[
     ("Miss ratio", "disk reads per request", Unit::Percent, |run| {
         run.miss_ratio.map(percent)
     }),
-    (
-        "Idle ratio",
-        "time with load < 40 % of t_low",
-        Unit::Percent,
-        |run| Some(percent(run.idle_ratio)),
-    ),
+    ("Idle ratio", "share of time", Unit::Percent, |run| {
+        Some(percent(run.idle_ratio))
+    }),
     ("CPU busy", "share of time", Unit::Percent, |run| {
         Some(percent(run.utilization.cpu))
     }),
@@ -53,6 +53,10 @@ pub(super) fn overview(runs: &[Run], name: impl Fn(&str) -> String) -> Section {
             let mut plot = compared(runs, &name, title, &value);
             (*y_label).clone_into(&mut plot.y_label);
             plot.y_unit = *y_unit;
+            if *title == "Idle ratio" {
+                plot.note =
+                    "Share of time with a load below 40 % of t_low, averaged over back-ends.".to_owned();
+            }
             section = section.plot(plot);
         }
     }
@@ -72,12 +76,14 @@ fn compared(
 ) -> Plot {
     let counts = backend_counts(runs);
     if let [only] = counts[..] {
-        let mut plot = Plot::new(format!("{title} on {only} back-ends"), "policy", "");
+        let mut plot = Plot::new(format!("{title} {}", on_backends(only)), "policy", "");
         plot.categories = policies(runs).into_iter().map(name).collect();
         plot.series = by_policy(runs, value);
         return plot;
     }
     let mut plot = Plot::new(title, "back-ends", "");
+    // 1, 2, 4, 8 … back-ends would crowd at the left.
+    plot.x_log = matches!((counts.first(), counts.last()), (Some(least), Some(most)) if *most >= 6 * least);
     plot.series = by_backends(runs, name, value);
     plot
 }
@@ -93,15 +99,15 @@ pub(super) fn delays(runs: &[Run], name: impl Fn(&str) -> String) -> Section {
         return section;
     };
     let mut profile = Plot::new(
-        format!("Response time by percentile on {most} back-ends"),
+        format!("Response time by percentile {}", on_backends(most)),
         "percentile",
         "response time",
     );
-    profile.categories = PERCENTILES.iter().map(|(label, _)| (*label).to_owned()).collect();
+    profile.categories = PROFILE.iter().map(|(label, _)| (*label).to_owned()).collect();
     profile.y_unit = Unit::Seconds;
     profile.y_log = true;
     for policy in policies(runs) {
-        let points = PERCENTILES.iter().enumerate().filter_map(|(index, (_, pick))| {
+        let points = PROFILE.iter().enumerate().filter_map(|(index, (_, pick))| {
             let value = typical(runs, policy, most, &|run| run.response_time_s.as_ref().map(pick))?;
             Some((index as f64, value))
         });

@@ -6,7 +6,7 @@ use crate::{
     format::{NOT_APPLICABLE, count, duration, number, or_dash, percent_number},
     report::Section,
     run::{Run, Summary},
-    runs_report::plots::PERCENTILES,
+    runs_report::{groups::on_backends, plots::PERCENTILES},
     table::{Align, Table},
 };
 
@@ -59,9 +59,9 @@ pub(super) fn backends(runs: &[Run], name: impl Fn(&str) -> String) -> Section {
             ]);
         }
         let line = format!(
-            "{} on {} back-ends: {}",
+            "{} {}: {}",
             name(&run.policy),
-            run.backends,
+            on_backends(run.backends),
             spread(run)
         );
         section = section.folded_table(line, table);
@@ -136,7 +136,7 @@ fn users_text(users: &[&Run], runs: &[Run], name: impl Fn(&str) -> String) -> St
         let text = if whole_policy {
             name(&user.policy)
         } else {
-            format!("{} on {} back-ends", name(&user.policy), user.backends)
+            format!("{} {}", name(&user.policy), on_backends(user.backends))
         };
         if !texts.contains(&text) {
             texts.push(text);

@@ -1,4 +1,8 @@
 //! Integration tests of the report crate.
 
+mod data;
+mod golden;
+mod page;
 mod sample;
 mod sample_claims;
+mod text;

@@ -14,7 +14,7 @@ const POLICIES: [(&str, f64, f64, f64); 4] = [
 ];
 
 /// Values in `0..1` that look random and are the same everywhere.
-pub fn wobble(index: usize) -> f64 {
+pub(crate) fn wobble(index: usize) -> f64 {
     let mixed = (index as u32).wrapping_add(1).wrapping_mul(2_654_435_769);
     f64::from((mixed ^ (mixed >> 15)).wrapping_mul(2_246_822_519) >> 8) / f64::from(1 << 24)
 }
@@ -31,10 +31,10 @@ fn summary(mean: f64, tail: f64) -> Summary {
 }
 
 /// One run of a policy, by its index.
-pub fn run(policy: usize, backends: usize, seed: u64) -> Run {
+pub(crate) fn run(policy: usize, backends: usize, seed: u64) -> Run {
     let (name, miss_alone, falling, idle_ratio) = POLICIES[policy];
     let nodes = backends as f64;
-    let jitter = 1.0 + 0.04 * (wobble(seed as usize * 31 + policy * 7 + backends) - 0.5);
+    let jitter = 1.0 + 0.04 * (wobble((seed % 1000) as usize * 31 + policy * 7 + backends) - 0.5);
     let miss_ratio = miss_alone * nodes.powf(-falling) * jitter;
     // About 0.9 ms of CPU per request, 29 ms of disk per miss; the slower one limits.
     let throughput_rps = nodes * (1.0 - idle_ratio) / (0.000_9_f64).max(miss_ratio * 0.029);
@@ -112,14 +112,14 @@ fn load_series(backends: usize, unrest: f64) -> LoadSeries {
 }
 
 /// Four policies on these numbers of back-ends.
-pub fn runs(backends: &[usize]) -> Vec<Run> {
+pub(crate) fn runs(backends: &[usize]) -> Vec<Run> {
     (0..POLICIES.len())
         .flat_map(|policy| backends.iter().map(move |&count| run(policy, count, 1)))
         .collect()
 }
 
 /// What the simulator would say about them.
-pub fn context() -> RunsContext {
+pub(crate) fn context() -> RunsContext {
     let labels = [
         ("weighted_round_robin", "WRR"),
         ("uri_hash", "LB"),

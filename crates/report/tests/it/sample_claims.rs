@@ -3,7 +3,7 @@
 use plimsoll_report::{Claim, Measured, Verdict};
 
 /// One claim of each verdict.
-pub fn claims() -> Vec<Claim> {
+pub(crate) fn claims() -> Vec<Claim> {
     let measured = |values: &[f64]| {
         values
             .iter()

@@ -1,0 +1,111 @@
+//! Results as files for further analysis: CSV (RFC 4180) and Parquet, with the same columns in both.
+
+mod columns;
+mod parquet_file;
+
+use std::{
+    fs::File,
+    io::{self, BufWriter, Write},
+    path::{Path, PathBuf},
+};
+
+use crate::{
+    data::columns::{Column, LoadRow, RUNS, Value, load_columns, load_rows},
+    run::Run,
+};
+
+/// Why a file of results could not be written.
+#[derive(Debug, thiserror::Error)]
+#[error("{}: the results could not be written: {source}", path.display())]
+pub struct DataError {
+    path: PathBuf,
+    source: Cause,
+}
+
+/// The library that gave up.
+#[derive(Debug, thiserror::Error)]
+enum Cause {
+    #[error(transparent)]
+    Io(#[from] io::Error),
+    #[error(transparent)]
+    Csv(#[from] csv::Error),
+    #[error(transparent)]
+    Parquet(#[from] parquet::errors::ParquetError),
+}
+
+/// Writes one row per run. Summaries are spread over columns such as `response_time_p99_s`; `params`, `policy_stats`
+/// and `per_backend` are columns of JSON; what does not apply is empty.
+///
+/// # Errors
+/// When the file cannot be created or written.
+pub fn write_runs_csv(path: impl AsRef<Path>, runs: &[Run]) -> Result<(), DataError> {
+    let path = path.as_ref();
+    csv_file(path, RUNS, runs.iter()).map_err(|source| failure(path, source))
+}
+
+/// Writes what [`write_runs_csv`] writes, as Parquet; what does not apply is null.
+///
+/// # Errors
+/// When the file cannot be created or written.
+pub fn write_runs_parquet(path: impl AsRef<Path>, runs: &[Run]) -> Result<(), DataError> {
+    let path = path.as_ref();
+    let write = || {
+        let mut file = parquet_file::Writer::create(path, "runs", RUNS)?;
+        file.row_group(RUNS, runs)?;
+        file.finish()
+    };
+    write().map_err(|source| failure(path, source))
+}
+
+/// Writes the load over time, one row per policy, number of back-ends, seed, back-end and time bucket: `policy`,
+/// `backends`, `seed`, `backend` (from 0), `time_s` (start of the bucket) and `load` (mean in the bucket).
+///
+/// # Errors
+/// When the file cannot be created or written.
+pub fn write_load_csv(path: impl AsRef<Path>, runs: &[Run]) -> Result<(), DataError> {
+    let path = path.as_ref();
+    csv_file(path, &load_columns(), runs.iter().flat_map(load_rows)).map_err(|source| failure(path, source))
+}
+
+/// Writes what [`write_load_csv`] writes, as Parquet, with one row group per run.
+///
+/// # Errors
+/// When the file cannot be created or written.
+pub fn write_load_parquet(path: impl AsRef<Path>, runs: &[Run]) -> Result<(), DataError> {
+    let path = path.as_ref();
+    let write = || {
+        let mut file = parquet_file::Writer::create(path, "load", &load_columns())?;
+        for run in runs {
+            let rows: Vec<LoadRow<'_>> = load_rows(run).collect();
+            file.row_group(&load_columns(), &rows)?;
+        }
+        file.finish()
+    };
+    write().map_err(|source| failure(path, source))
+}
+
+fn failure(path: &Path, source: Cause) -> DataError {
+    DataError {
+        path: path.to_owned(),
+        source,
+    }
+}
+
+fn csv_file<R: std::borrow::Borrow<T>, T>(
+    path: &Path,
+    columns: &[Column<T>],
+    rows: impl Iterator<Item = R>,
+) -> Result<(), Cause> {
+    let mut writer = csv::Writer::from_writer(BufWriter::new(File::create(path)?));
+    writer.write_record(columns.iter().map(|column| column.name))?;
+    for row in rows {
+        writer.write_record(columns.iter().map(|column| match (column.value)(row.borrow()) {
+            Value::Null => String::new(),
+            Value::Text(text) => text,
+            Value::Count(count) => count.to_string(),
+            Value::Number(number) => number.to_string(),
+        }))?;
+    }
+    let mut file = writer.into_inner().map_err(csv::IntoInnerError::into_error)?;
+    Ok(file.flush()?)
+}

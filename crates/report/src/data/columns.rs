@@ -1,0 +1,152 @@
+//! The columns of the result files, each declared once for CSV and Parquet.
+
+use crate::{
+    json::json_text,
+    run::{Run, Summary},
+};
+
+/// The type of a column.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Type {
+    /// UTF-8 text.
+    Text,
+    /// A count: an unsigned integer of 64 bits.
+    Count,
+    /// A number: IEEE 754 double.
+    Number,
+}
+
+/// A value in a column.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Value {
+    Null,
+    Text(String),
+    Count(u64),
+    Number(f64),
+}
+
+/// A column: its name, its type, and its value in a row. `Null` is allowed in every column.
+pub(super) struct Column<T> {
+    pub(super) name: &'static str,
+    pub(super) kind: Type,
+    pub(super) value: fn(&T) -> Value,
+}
+
+const fn text<T>(name: &'static str, value: fn(&T) -> Value) -> Column<T> {
+    Column {
+        name,
+        kind: Type::Text,
+        value,
+    }
+}
+
+const fn count<T>(name: &'static str, value: fn(&T) -> Value) -> Column<T> {
+    Column {
+        name,
+        kind: Type::Count,
+        value,
+    }
+}
+
+const fn number<T>(name: &'static str, value: fn(&T) -> Value) -> Column<T> {
+    Column {
+        name,
+        kind: Type::Number,
+        value,
+    }
+}
+
+/// Like JSON, which knows no other numbers: what is not finite is null.
+fn finite(value: impl Into<Option<f64>>) -> Value {
+    value
+        .into()
+        .filter(|value| value.is_finite())
+        .map_or(Value::Null, Value::Number)
+}
+
+fn delay(run: &Run, pick: fn(&Summary) -> f64) -> Value {
+    finite(run.response_time_s.as_ref().map(pick))
+}
+
+fn slowdown(run: &Run, pick: fn(&Summary) -> f64) -> Value {
+    finite(run.slowdown.as_ref().map(pick))
+}
+
+/// One row per run.
+pub(super) const RUNS: &[Column<Run>] = &[
+    text("policy", |run| Value::Text(run.policy.clone())),
+    text("model", |run| Value::Text(run.model.clone())),
+    count("backends", |run| Value::Count(run.backends as u64)),
+    count("seed", |run| Value::Count(run.seed)),
+    count("requests", |run| Value::Count(run.requests)),
+    count("completed", |run| Value::Count(run.completed)),
+    count("rejected", |run| Value::Count(run.rejected)),
+    number("simulated_s", |run| finite(run.simulated_s)),
+    number("throughput_rps", |run| finite(run.throughput_rps)),
+    number("miss_ratio", |run| finite(run.miss_ratio)),
+    number("joined_ratio", |run| finite(run.joined_ratio)),
+    number("idle_ratio", |run| finite(run.idle_ratio)),
+    number("response_time_mean_s", |run| delay(run, |summary| summary.mean)),
+    number("response_time_p50_s", |run| delay(run, |summary| summary.p50)),
+    number("response_time_p90_s", |run| delay(run, |summary| summary.p90)),
+    number("response_time_p99_s", |run| delay(run, |summary| summary.p99)),
+    number("response_time_p999_s", |run| delay(run, |summary| summary.p999)),
+    number("response_time_max_s", |run| delay(run, |summary| summary.max)),
+    number("slowdown_mean", |run| slowdown(run, |summary| summary.mean)),
+    number("slowdown_p50", |run| slowdown(run, |summary| summary.p50)),
+    number("slowdown_p90", |run| slowdown(run, |summary| summary.p90)),
+    number("slowdown_p99", |run| slowdown(run, |summary| summary.p99)),
+    number("slowdown_p999", |run| slowdown(run, |summary| summary.p999)),
+    number("slowdown_max", |run| slowdown(run, |summary| summary.max)),
+    number("utilization_cpu", |run| finite(run.utilization.cpu)),
+    number("utilization_disk", |run| finite(run.utilization.disk)),
+    number("wall_s", |run| finite(run.wall_s)),
+    number("requests_per_wall_s", |run| finite(run.requests_per_wall_s)),
+    text("trace_path", |run| Value::Text(run.trace.path.clone())),
+    text("trace_sha256", |run| {
+        run.trace.sha256.clone().map_or(Value::Null, Value::Text)
+    }),
+    count("trace_lines_rejected", |run| {
+        Value::Count(run.trace.lines_rejected)
+    }),
+    text("params", |run| Value::Text(json_text(&run.params))),
+    text("policy_stats", |run| Value::Text(json_text(&run.policy_stats))),
+    text("per_backend", |run| Value::Text(json_text(&run.per_backend))),
+];
+
+/// The load of one back-end in one time bucket of one run.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct LoadRow<'a> {
+    run: &'a Run,
+    backend: usize,
+    time_s: f64,
+    load: f64,
+}
+
+/// One row per back-end and time bucket.
+pub(super) fn load_columns<'a>() -> [Column<LoadRow<'a>>; 6] {
+    [
+        text("policy", |row| Value::Text(row.run.policy.clone())),
+        count("backends", |row| Value::Count(row.run.backends as u64)),
+        count("seed", |row| Value::Count(row.run.seed)),
+        count("backend", |row| Value::Count(row.backend as u64)),
+        number("time_s", |row| finite(row.time_s)),
+        number("load", |row| finite(row.load)),
+    ]
+}
+
+/// The load of a run in long form: by back-end, then by time.
+pub(super) fn load_rows(run: &Run) -> impl Iterator<Item = LoadRow<'_>> {
+    run.load_series
+        .load
+        .iter()
+        .enumerate()
+        .flat_map(move |(backend, loads)| {
+            loads.iter().enumerate().map(move |(bucket, &load)| LoadRow {
+                run,
+                backend,
+                time_s: bucket as f64 * run.load_series.bucket_s,
+                load,
+            })
+        })
+}

@@ -1,0 +1,266 @@
+//! The HTML report.
+
+use std::io::Read;
+
+use base64::{Engine, engine::general_purpose::STANDARD};
+use plimsoll_report::{Kind, Plot, Report, Run, RunsContext, Section, Series, Unit, runs_report};
+use proptest::prelude::*;
+
+use crate::{
+    golden::assert_golden,
+    sample::{context, run, runs},
+};
+
+const EVIL: &str = "</script><script>alert(1)</script><img src=x onerror=alert(2)>&\"'\u{2028}";
+
+/// The page without the embedded library, which is the same in every report.
+fn without_library(html: &str) -> String {
+    let marker = "id=\"plot-library\">";
+    let Some((before, rest)) = html.split_once(marker) else {
+        return html.to_owned();
+    };
+    let (_, after) = rest.split_once("</script>").expect("the page has this part");
+    format!("{before}{marker}…</script>{after}")
+}
+
+/// What stands between the markers of a script block.
+fn block<'a>(html: &'a str, id: &str) -> &'a str {
+    let (_, rest) = html
+        .split_once(&format!("id=\"{id}\">"))
+        .expect("the page has this part");
+    rest.split_once("</script>").expect("the page has this part").0
+}
+
+fn conclusion(runs: &[Run]) -> String {
+    let html = runs_report("Test", &context(), runs).to_html();
+    let (_, rest) = html
+        .split_once("<div class=\"conclusion\">\n<p>")
+        .expect("the page has this part");
+    rest.split_once("</p>")
+        .expect("the page has this part")
+        .0
+        .to_owned()
+}
+
+#[test]
+fn report_is_as_agreed() {
+    let mut runs = runs(&[2, 4]);
+    for run in &mut runs {
+        run.load_series.load.iter_mut().for_each(|load| load.truncate(4));
+    }
+    let html = runs_report("Two sizes", &context(), &runs).to_html();
+    assert_golden("report.html", &without_library(&html));
+    assert_eq!(html, runs_report("Two sizes", &context(), &runs).to_html());
+}
+
+#[test]
+fn the_library_is_whole_and_unmodified() {
+    let html = runs_report("Test", &context(), &runs(&[2])).to_html();
+    let packed = STANDARD.decode(block(&html, "plot-library")).unwrap();
+    let mut library = String::new();
+    flate2::read::GzDecoder::new(&packed[..])
+        .read_to_string(&mut library)
+        .unwrap();
+    assert!(library.starts_with("/**\n* plotly.js v"));
+    assert!(library.contains("window.Plotly = Plotly"));
+    assert!(library.len() > 4_000_000, "{}", library.len());
+}
+
+#[test]
+fn nothing_is_fetched() {
+    let html = without_library(&runs_report("Test", &context(), &runs(&[1, 2])).to_html());
+    assert!(html.contains("default-src 'none'"), "no content security policy");
+    for fetching in [" src=", "url(", "@import", "fetch(", "XMLHttpRequest", "import("] {
+        assert!(!html.contains(fetching), "{fetching}");
+    }
+    // The only links are the empty icon and the name of SVG's vocabulary, which is no address to fetch.
+    assert_eq!(
+        html.matches(" href=").count(),
+        html.matches(" href=\"data:,\"").count()
+    );
+    assert_eq!(
+        html.matches("://").count(),
+        html.matches("\"http://www.w3.org/2000/svg\"").count()
+    );
+}
+
+#[test]
+fn every_plot_has_a_static_drawing() {
+    let html = without_library(&runs_report("Test", &context(), &runs(&[1, 2, 20])).to_html());
+    let figures: Vec<serde_json::Value> = serde_json::from_str(block(&html, "plot-data")).unwrap();
+    // Five ratios, four of delay, one load plot for each of twelve runs.
+    assert_eq!(figures.len(), 5 + 4 + 12);
+    assert_eq!(html.matches("<svg ").count(), figures.len());
+    assert_eq!(html.matches("<figure>").count(), figures.len());
+    assert!(html.contains("<noscript>"));
+    // More than sixteen back-ends are summed up: two edges of the band, and the mean.
+    assert_eq!(figures[5 + 4 + 2]["data"].as_array().unwrap().len(), 3);
+    assert_eq!(figures[5 + 4 + 1]["data"].as_array().unwrap().len(), 2);
+}
+
+#[test]
+fn names_from_outside_are_only_text() {
+    let mut runs = vec![run(0, 2, 1), run(1, 2, 1)];
+    let params = std::collections::BTreeMap::from([(EVIL.to_owned(), serde_json::json!(EVIL))]);
+    for run in &mut runs {
+        run.model = EVIL.to_owned();
+        run.policy_stats.insert(EVIL.to_owned(), 1.0);
+        run.params.clone_from(&params);
+        run.trace.path = EVIL.to_owned();
+        run.trace.sha256 = Some(EVIL.to_owned());
+    }
+    runs[0].policy = EVIL.to_owned();
+    let context = RunsContext {
+        trace: EVIL.to_owned(),
+        command: EVIL.to_owned(),
+        version: EVIL.to_owned(),
+        load_notes: vec![EVIL.to_owned()],
+        warnings: vec![EVIL.to_owned()],
+        labels: [(runs[1].policy.clone(), EVIL.to_owned())].into(),
+    };
+    let section = Section::new(EVIL).paragraph(EVIL);
+    let evil = runs_report(EVIL, &context, &runs)
+        .section(section)
+        .fact(EVIL, EVIL)
+        .to_html();
+    // As many tags as with harmless names.
+    let harmless = evil_free(&evil);
+    assert_eq!(evil.matches("<script").count(), 3);
+    assert_eq!(evil.matches("</script").count(), 3);
+    assert!(!evil.contains("<img"), "{harmless}");
+    assert!(!evil.contains("alert(1)</"), "{harmless}");
+    // In the figures plotly.js would read tags in labels; there they are escaped once more.
+    let figures: serde_json::Value = serde_json::from_str(block(&evil, "plot-data")).unwrap();
+    let text = figures.to_string();
+    assert!(!text.contains('<') && text.contains("&lt;img"), "{text}");
+}
+
+fn evil_free(html: &str) -> String {
+    without_library(html).chars().take(4000).collect()
+}
+
+#[test]
+fn the_conclusion_says_why() {
+    let mut runs = vec![run(0, 8, 1), run(3, 8, 1)];
+    (runs[0].throughput_rps, runs[0].miss_ratio, runs[0].idle_ratio) = (1000.0, Some(0.48), 0.01);
+    (runs[1].throughput_rps, runs[1].miss_ratio, runs[1].idle_ratio) = (3900.0, Some(0.031), 0.02);
+    assert_eq!(
+        conclusion(&runs),
+        "LARD/R served 3.9 times as many requests/s as WRR on 8 back-ends, because its miss ratio was 3.1 % against \
+         48.0 %."
+    );
+    // The first policy may be the best; a higher miss ratio is no reason.
+    runs.reverse();
+    assert!(
+        conclusion(&runs)
+            .starts_with("LARD/R served 3.9 times as many requests/s as WRR on 8 back-ends, because")
+    );
+    runs[0].miss_ratio = Some(0.6);
+    assert_eq!(
+        conclusion(&runs),
+        "LARD/R served 3.9 times as many requests/s as WRR on 8 back-ends."
+    );
+    runs[0].idle_ratio = 0.0;
+    runs[1].idle_ratio = 0.3;
+    assert!(
+        conclusion(&runs).ends_with("because its back-ends were idle 0.0 % of the time against 30.0 %."),
+        "{}",
+        conclusion(&runs)
+    );
+    runs[1].throughput_rps = 3880.0;
+    assert!(
+        conclusion(&runs)
+            .starts_with("All policies served the same throughput on 8 back-ends within 2 %, 3,900")
+    );
+    assert!(conclusion(&[run(2, 1, 1)]).ends_with("requests/s on 1 back-end."));
+}
+
+#[test]
+fn several_seeds_become_a_median_with_a_spread() {
+    let runs: Vec<Run> = (1..=3)
+        .flat_map(|seed| [run(0, 2, seed), run(0, 4, seed)])
+        .collect();
+    let html = runs_report("Test", &context(), &runs).to_html();
+    let figures: Vec<serde_json::Value> = serde_json::from_str(block(&html, "plot-data")).unwrap();
+    let throughput = &figures[0]["data"][0];
+    assert_eq!(throughput["x"], serde_json::json!([2.0, 4.0]));
+    assert!(
+        throughput["error_y"]["array"][0].as_f64().unwrap() > 0.0,
+        "{throughput}"
+    );
+}
+
+#[test]
+fn no_runs_give_a_page_without_plots() {
+    let html = runs_report("Nothing", &RunsContext::default(), &[]).to_html();
+    assert!(html.contains("There was no run to report.") && !html.contains("plot-library"));
+    assert!(html.len() < 20_000);
+}
+
+#[test]
+fn a_static_drawing_is_as_agreed() {
+    let mut plot = Plot::new("Median delay", "back-ends", "delay");
+    plot.y_unit = Unit::Seconds;
+    plot.y_log = true;
+    let line = Series::new(
+        "a <b> & c",
+        Kind::Line,
+        vec![(1.0, 0.02), (2.0, 0.3), (4.0, f64::NAN), (8.0, 0.0)],
+    );
+    plot = plot.with(line.with_errors(vec![(0.01, 0.04), (0.3, 0.3), (0.0, 0.0), (0.0, 0.0)]));
+    plot = plot.with(Series::new(
+        "steps",
+        Kind::Step,
+        vec![(1.0, 0.05), (2.0, 0.1), (8.0, 0.2)],
+    ));
+    assert_golden("plot.svg", &plot.to_svg());
+    assert!(Plot::new("", "", "").to_svg().contains("No data."));
+}
+
+fn any_plot() -> impl Strategy<Value = Plot> {
+    let kinds = prop_oneof![
+        Just(Kind::Line),
+        Just(Kind::Bars),
+        Just(Kind::Step),
+        Just(Kind::Points),
+        Just(Kind::Band)
+    ];
+    let point = (any::<f64>(), any::<f64>());
+    let points = prop::collection::vec((point.clone(), point), 0..6);
+    let series = (kinds, points, any::<bool>(), ".*").prop_map(|(kind, points, with_errors, name)| {
+        let (points, errors): (Vec<_>, Vec<_>) = points.into_iter().unzip();
+        let series = Series::new(name, kind, points);
+        if with_errors {
+            series.with_errors(errors)
+        } else {
+            series
+        }
+    });
+    let units = prop_oneof![Just(Unit::Plain), Just(Unit::Percent), Just(Unit::Seconds)];
+    let categories = prop::collection::vec(".*", 0..3);
+    (
+        prop::collection::vec(series, 0..4),
+        any::<(bool, bool)>(),
+        units,
+        categories,
+    )
+        .prop_map(|(series, (x_log, y_log), y_unit, categories)| Plot {
+            series,
+            x_log,
+            y_log,
+            y_unit,
+            categories,
+            ..Plot::default()
+        })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(256) })]
+    #[test]
+    fn any_plot_can_be_drawn(plot in any_plot()) {
+        let html = Report::new("", "").section(Section::new("").plot(plot)).to_html();
+        prop_assert_eq!(html.matches("</svg>").count(), 1);
+        let figures: Result<serde_json::Value, _> = serde_json::from_str(block(&html, "plot-data"));
+        prop_assert!(figures.is_ok());
+    }
+}
