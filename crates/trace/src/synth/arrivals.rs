@@ -77,7 +77,7 @@ impl<'a> Clock<'a> {
         match self.arrivals {
             Arrivals::Poisson { gap_ns } => {
                 let gap = exponential(&mut self.rng) * gap_ns;
-                self.now_ns = self.now_ns.saturating_add(gap.round() as u64);
+                self.now_ns = self.now_ns.saturating_add((gap + 0.5) as u64);
             }
             Arrivals::PerMinute {
                 requests,

@@ -268,8 +268,9 @@ fn slopes(
         Ok((middle, tail))
     } else {
         Err(format!(
-            "sizes above the median would have to be multiplied by {middle:.2} up to the ninth \
-             decile and by {tail:.2} beyond it to give the mean sizes of files and requests"
+            "with this popularity no sizes above the median give both files of {:.0} bytes in all \
+             and a mean request of {} bytes; a different exponent or size_sigma may",
+            figures.total_bytes, figures.request_mean_bytes
         ))
     }
 }

@@ -36,7 +36,7 @@ pub(super) const RICE_GENERATORS: &[Generator] = &[
     },
     Generator {
         name: "double_pareto",
-        help: "two powers of the rank, heavier size tail, shorter windows from rank 200 on",
+        help: "two powers of the rank, heavier size tail, windows of a fifth from rank 200 on",
         values: &[
             ("exponent", 0.9),
             ("shift", 3.514),
@@ -44,8 +44,8 @@ pub(super) const RICE_GENERATORS: &[Generator] = &[
             ("tail_exponent", 1.3),
             ("size_sigma", 1.3),
             ("size_tail_exponent", 1.1),
-            ("window_min", 0.15),
-            ("window_max", 0.15),
+            ("window_min", 0.2),
+            ("window_max", 0.2),
             ("window_from_rank", 200.0),
         ],
     },
@@ -81,7 +81,7 @@ pub(super) const IBM_GENERATORS: &[Generator] = &[
     },
     Generator {
         name: "double_pareto",
-        help: "two powers of the rank, heavier size tail, shorter windows from rank 200 on",
+        help: "two powers of the rank, heavier size tail, windows of a quarter from rank 200 on",
         values: &[
             ("exponent", 0.9),
             ("shift", 0.92),

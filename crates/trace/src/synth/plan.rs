@@ -27,8 +27,16 @@ pub(super) fn build(
     let numbers = permutation(targets + hot, &mut stream(seed, Purpose::Numbering));
     let (base, hot_numbers) = numbers.split_at(targets as usize);
 
+    // Sizes are fitted at the published length even when fewer requests are asked for: a shorter
+    // run then has the same documents, and the guarantee of one request each cannot distort them.
+    let weights = popularity(&parameters).weights(targets);
+    let fitted_requests = spec
+        .parameter("requests")
+        .map_or(base_requests, |declared| {
+            base_requests.max(declared.default as u64)
+        });
+    let by_rank = apportion_at_least_one(&weights, fitted_requests);
     let mut counts = vec![0_u64; numbers.len()];
-    let by_rank = apportion_at_least_one(&popularity(&parameters).weights(targets), base_requests);
     let mut sizes = vec![0.0; numbers.len()];
     let drawn = draw_sizes(&parameters, &by_rank, seed)?;
     for ((&number, &count), size) in base.iter().zip(&by_rank).zip(drawn) {
@@ -39,6 +47,14 @@ pub(super) fn build(
     order.truncate(base.len());
     let corrections = fit_sizes(&parameters, &mut sizes, &counts, &order)?;
 
+    if fitted_requests > base_requests {
+        for (&number, count) in base
+            .iter()
+            .zip(apportion_at_least_one(&weights, base_requests))
+        {
+            counts[number as usize] = count;
+        }
+    }
     for (&number, &count) in hot_numbers.iter().zip(&hot_counts) {
         counts[number as usize] = count;
         sizes[number as usize] = parameters.get("hot_size_bytes");

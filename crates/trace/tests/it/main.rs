@@ -1,0 +1,3 @@
+//! Integration tests of the trace crate: one binary.
+
+mod synth;
