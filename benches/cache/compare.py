@@ -17,6 +17,8 @@ import statistics
 import subprocess
 import sys
 
+# What the ratio should reach at least.
+GOAL = 2.0
 CAPACITY_BYTES = 1_000_000_000
 # Cache and the peer's number of buckets, as a power of two.
 CASES = (("lru", 24), ("lru", 19), ("gdsf", 24))
@@ -41,7 +43,7 @@ def main():
 
     print(f"Cache of {CAPACITY_BYTES / 1e9:g} GB, {rounds} rounds, medians; million requests per CPU-second")
     print(f"{'cache':<6}{'buckets':>8}{'requests':>12}{'misses':>11}{'equal':>7}"
-          f"{'Plimsoll':>10}{'libCacheSim':>13}{'ratio':>7}")
+          f"{'Plimsoll':>10}{'libCacheSim':>13}{'ratio':>7}  goal {GOAL:g}")
     all_equal = True
     for (kind, hashpower), (own, theirs) in runs.items():
         counts = {run[:2] for run in own + theirs}
@@ -49,7 +51,8 @@ def main():
         all_equal &= equal
         mine, peers = (statistics.median(run[2] for run in side) / 1e6 for side in (own, theirs))
         print(f"{kind:<6}{f'2^{hashpower}':>8}{own[0][0]:>12,}{own[0][1]:>11,}{'yes' if equal else 'NO':>7}"
-              f"{mine:>10.2f}{peers:>13.2f}{mine / peers:>7.1f}")
+              f"{mine:>10.2f}{peers:>13.2f}{mine / peers:>7.1f}"
+              f"  {'met' if mine >= GOAL * peers else 'MISSED'}")
         if not equal:
             print(f"       (requests, misses) seen: {sorted(counts)}")
     if not all_equal:
