@@ -27,6 +27,17 @@ fn main() -> io::Result<()> {
         "one_count.html",
         &runs_report(title, &sample::context(), &sample::runs(&[8])),
     )?;
+    let mut names = sample::context();
+    names.labels.clear();
+    let long: Vec<_> = (0..8).map(|policy| sample::run(policy % 4, 8, 1)).collect();
+    let long: Vec<_> = (1..)
+        .zip(long)
+        .map(|(number, mut run)| {
+            run.policy.push_str(&format!("_{number}"));
+            run
+        })
+        .collect();
+    save("long_names.html", &runs_report(title, &names, &long))?;
     save("study.html", &study())
 }
 

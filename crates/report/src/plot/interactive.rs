@@ -106,7 +106,9 @@ fn rounded((x, y, low, high): (f64, f64, f64, f64), x_log: bool) -> (f64, f64, f
 fn x_axis(plot: &Plot) -> Value {
     let mut axis = json!({ "title": { "text": plotly_text(&plot.x_label), "standoff": 10 }, "type": axis_type(plot.x_log) });
     if let Some(names) = plot.named_x() {
-        axis["tickangle"] = json!(0);
+        if plot.categories.is_empty() {
+            axis["tickangle"] = json!(0);
+        }
         axis["tickvals"] = names.iter().map(|(x, _)| *x).collect();
         axis["ticktext"] = names.iter().map(|(_, name)| plotly_text(name)).collect();
     }

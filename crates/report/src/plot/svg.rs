@@ -13,6 +13,13 @@ use crate::plot::{Kind, PALETTE, Plot, Series, ticks::Axis};
 const WIDTH: u32 = 700;
 const HEIGHT: u32 = 330;
 const LEGEND_WIDTH: u32 = 150;
+/// Room left of the plot for labels and title of the y axis.
+const Y_LABELS: u32 = 78;
+const MARGIN: u32 = 12;
+/// Height of a line of labels.
+const LINE: u32 = 16;
+/// Width that an average character of a label needs.
+const CHARACTER: usize = 7;
 const FONT: &str = "sans-serif";
 
 type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
@@ -77,11 +84,12 @@ fn text_style(size: i32) -> TextStyle<'static> {
 }
 
 fn draw_chart(plot: &Plot, area: &Area<'_>, x: &Axis, y: &Axis, shown: &[(usize, &Series)]) -> Drawn {
-    let keys = |axis: &Axis| axis.ticks.iter().map(|tick| tick.0).collect::<Vec<f64>>();
+    let width = area.dim_in_pixel().0.saturating_sub(Y_LABELS + 2 * MARGIN);
+    let labels = XLabels::fit(x, width as usize, !plot.categories.is_empty());
     let mut chart = ChartBuilder::on(area)
-        .margin(12)
-        .x_label_area_size(46)
-        .y_label_area_size(78)
+        .margin(MARGIN)
+        .x_label_area_size(30 + LINE * labels.lines as u32)
+        .y_label_area_size(Y_LABELS)
         .build_cartesian_2d(0.0..1.0, 0.0..1.0)?;
     // The mesh proposes its own places, so ours are drawn below by hand: no labels and no lines from it.
     chart
@@ -95,53 +103,76 @@ fn draw_chart(plot: &Plot, area: &Area<'_>, x: &Axis, y: &Axis, shown: &[(usize,
         .axis_desc_style(text_style(15))
         .draw()?;
     let plane = chart.plotting_area();
-    for place in keys(y) {
+    for &(place, _) in &y.ticks {
         plane.draw(&PathElement::new(
             vec![(0.0, place), (1.0, place)],
             BLACK.mix(0.15),
         ))?;
     }
-    draw_tick_labels(area, &chart, x, y)?;
+    draw_y_labels(area, &chart, y)?;
+    draw_x_labels(area, &chart, x, &labels)?;
     for &(index, series) in shown {
         draw_series(plot, &mut chart, x, y, (index, series), shown)?;
     }
     Ok(())
 }
 
-fn draw_tick_labels(area: &Area<'_>, chart: &Chart<'_, '_>, x: &Axis, y: &Axis) -> Drawn {
-    let plane = chart.plotting_area();
+fn draw_y_labels(area: &Area<'_>, chart: &Chart<'_, '_>, y: &Axis) -> Drawn {
     let (left, top) = area.get_base_pixel();
     for (place, label) in &y.ticks {
-        let (pixel_x, pixel_y) = plane.map_coordinate(&(0.0, *place));
+        let (pixel_x, pixel_y) = chart.plotting_area().map_coordinate(&(0.0, *place));
         let style = text_style(14).pos(Pos::new(HPos::Right, VPos::Center));
         area.draw_text(label, &style, (pixel_x - left - 6, pixel_y - top))?;
     }
-    // Long names get every second, third … tick only.
-    let widest = x
-        .ticks
-        .iter()
-        .map(|(_, label)| label.chars().count())
-        .max()
-        .unwrap_or(0) as i32
-        * 7
-        + 12;
-    let (from, _) = plane.map_coordinate(&(0.0, 0.0));
-    let (to, _) = plane.map_coordinate(&(1.0, 0.0));
-    let room = (to - from) / x.ticks.len().max(1) as i32;
-    let every = if x.ticks.len() > 1 {
-        (widest / room.max(1) + 1) as usize
-    } else {
-        1
-    };
-    for (place, label) in x.ticks.iter().step_by(every) {
-        let (pixel_x, pixel_y) = plane.map_coordinate(&(*place, 0.0));
+    Ok(())
+}
+
+/// How the labels of the x axis find room.
+struct XLabels {
+    /// Every how many ticks one is labelled; 1 for categories, which all need their name.
+    every: usize,
+    /// Lines that the labels are spread over, in turn.
+    lines: usize,
+    /// Characters of a label that are shown.
+    most: usize,
+}
+
+impl XLabels {
+    fn fit(x: &Axis, width: usize, categories: bool) -> Self {
+        let widest = x
+            .ticks
+            .iter()
+            .map(|(_, label)| label.chars().count())
+            .max()
+            .unwrap_or(0);
+        let room = (width / x.ticks.len().max(1)).max(1);
+        let needed = (widest * CHARACTER + 12).div_ceil(room);
+        if categories {
+            let lines = needed.clamp(1, 3);
+            return Self {
+                every: 1,
+                lines,
+                most: (room * lines / CHARACTER).max(4),
+            };
+        }
+        Self {
+            every: needed.max(1),
+            lines: 1,
+            most: usize::MAX,
+        }
+    }
+}
+
+fn draw_x_labels(area: &Area<'_>, chart: &Chart<'_, '_>, x: &Axis, labels: &XLabels) -> Drawn {
+    let (left, top) = area.get_base_pixel();
+    for (index, (place, label)) in x.ticks.iter().step_by(labels.every).enumerate() {
+        let (pixel_x, pixel_y) = chart.plotting_area().map_coordinate(&(*place, 0.0));
+        let (at, axis) = (pixel_x - left, pixel_y - top);
         let style = text_style(14).pos(Pos::new(HPos::Center, VPos::Top));
-        area.draw_text(label, &style, (pixel_x - left, pixel_y - top + 7))?;
+        let line = (index % labels.lines) as i32 * LINE as i32;
+        area.draw_text(&shortened(label, labels.most), &style, (at, axis + 7 + line))?;
         area.draw(&PathElement::new(
-            vec![
-                (pixel_x - left, pixel_y - top),
-                (pixel_x - left, pixel_y - top + 4),
-            ],
+            vec![(at, axis), (at, axis + 4)],
             BLACK.mix(0.5),
         ))?;
     }

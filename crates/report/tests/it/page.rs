@@ -123,20 +123,15 @@ fn names_from_outside_are_only_text() {
         .section(section)
         .fact(EVIL, EVIL)
         .to_html();
-    // As many tags as with harmless names.
-    let harmless = evil_free(&evil);
+    // Only the three blocks of every report.
     assert_eq!(evil.matches("<script").count(), 3);
     assert_eq!(evil.matches("</script").count(), 3);
-    assert!(!evil.contains("<img"), "{harmless}");
-    assert!(!evil.contains("alert(1)</"), "{harmless}");
+    assert!(!evil.contains("<img"), "{}", without_library(&evil));
+    assert!(!evil.contains("alert(1)</"), "{}", without_library(&evil));
     // In the figures plotly.js would read tags in labels; there they are escaped once more.
     let figures: serde_json::Value = serde_json::from_str(block(&evil, "plot-data")).unwrap();
     let text = figures.to_string();
     assert!(!text.contains('<') && text.contains("&lt;img"), "{text}");
-}
-
-fn evil_free(html: &str) -> String {
-    without_library(html).chars().take(4000).collect()
 }
 
 #[test]
@@ -226,7 +221,7 @@ fn any_plot() -> impl Strategy<Value = Plot> {
         Just(Kind::Band)
     ];
     let point = (any::<f64>(), any::<f64>());
-    let points = prop::collection::vec((point.clone(), point), 0..6);
+    let points = prop::collection::vec((point, point), 0..6);
     let series = (kinds, points, any::<bool>(), ".*").prop_map(|(kind, points, with_errors, name)| {
         let (points, errors): (Vec<_>, Vec<_>) = points.into_iter().unzip();
         let series = Series::new(name, kind, points);
