@@ -63,20 +63,14 @@ mod tests {
 
     #[test]
     fn equal_counts_take_the_lower_index_first() {
-        assert_eq!(
-            coverage_bytes(&[5, 5, 5], &[1, 10, 100], &[0.3, 0.6]),
-            [1, 11]
-        );
+        assert_eq!(coverage_bytes(&[5, 5, 5], &[1, 10, 100], &[0.3, 0.6]), [1, 11]);
     }
 
     #[test]
     fn edges_are_defined() {
         assert_eq!(coverage_bytes(&[], &[], &[0.5]), [0]);
         assert_eq!(coverage_bytes(&[0, 0], &[4, 4], &[0.5]), [0]);
-        assert_eq!(
-            coverage_bytes(&[1, 1], &[4, 4], &[0.0, 2.0, -1.0]),
-            [0, 8, 0]
-        );
+        assert_eq!(coverage_bytes(&[1, 1], &[4, 4], &[0.0, 2.0, -1.0]), [0, 8, 0]);
         assert_eq!(coverage_bytes(&[2, 1], &[4], &[1.0]), [4]);
     }
 }

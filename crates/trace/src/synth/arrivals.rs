@@ -79,10 +79,7 @@ impl<'a> Clock<'a> {
                 let gap = exponential(&mut self.rng) * gap_ns;
                 self.now_ns = self.now_ns.saturating_add((gap + 0.5) as u64);
             }
-            Arrivals::PerMinute {
-                requests,
-                minute_ns,
-            } => {
+            Arrivals::PerMinute { requests, minute_ns } => {
                 while self.remaining == 0 && self.minute + 1 < requests.len() {
                     self.minute += 1;
                     self.remaining = requests[self.minute];
@@ -108,10 +105,7 @@ mod tests {
         let arrivals = Arrivals::Poisson { gap_ns: 1e6 };
         let mut clock = Clock::new(&arrivals, stream(1, Purpose::Times));
         let times: Vec<u64> = (0..100_001).map(|_| clock.next_ns()).collect();
-        let gaps: Vec<f64> = times
-            .windows(2)
-            .map(|pair| (pair[1] - pair[0]) as f64)
-            .collect();
+        let gaps: Vec<f64> = times.windows(2).map(|pair| (pair[1] - pair[0]) as f64).collect();
         let mean = gaps.iter().sum::<f64>() / 1e5;
         let variance = gaps.iter().map(|gap| (gap - mean).powi(2)).sum::<f64>() / 1e5;
         assert!((mean / 1e6 - 1.0).abs() < 0.015, "{mean}");

@@ -35,13 +35,9 @@ pub(super) fn fit_files(ascending: &mut [f64], figures: &DayFigures) -> Result<f
     let median = ascending[middle];
     let scale = figures.file_median_bytes / median;
     let below: f64 = ascending[..=middle].iter().map(|size| size * scale).sum();
-    let excess: f64 = ascending[middle + 1..last]
-        .iter()
-        .map(|size| size - median)
-        .sum();
+    let excess: f64 = ascending[middle + 1..last].iter().map(|size| size - median).sum();
     let above = last.saturating_sub(middle + 1) as f64;
-    let left =
-        figures.total_bytes - below - figures.file_max_bytes - above * figures.file_median_bytes;
+    let left = figures.total_bytes - below - figures.file_max_bytes - above * figures.file_median_bytes;
     let slope = left / excess;
     if slope.is_nan() || slope <= 0.0 || slope.is_infinite() {
         return Err(format!(
@@ -65,12 +61,7 @@ pub(super) fn fit_files(ascending: &mut [f64], figures: &DayFigures) -> Result<f
 /// First the files up to the published median request are given to ranks that have half of all
 /// requests together, then the larger files to the others so that the mean request is met: both
 /// by a Gaussian copula whose correlation is found by bisection.
-pub(super) fn pair(
-    ascending: &[f64],
-    counts: &[u64],
-    figures: &DayFigures,
-    rng: &mut Pcg64,
-) -> Vec<f64> {
+pub(super) fn pair(ascending: &[f64], counts: &[u64], figures: &DayFigures, rng: &mut Pcg64) -> Vec<f64> {
     let small = ascending.partition_point(|&size| size <= figures.request_median_bytes);
     let requests = counts.iter().sum::<u64>() as f64;
     let classes = Copula::draw(counts.len(), rng);
@@ -89,10 +80,7 @@ pub(super) fn pair(
     for (&rank, &size) in order.iter().zip(ascending) {
         sizes[rank] = size;
     }
-    let transferred: f64 = order
-        .iter()
-        .map(|&rank| sizes[rank] * counts[rank] as f64)
-        .sum();
+    let transferred: f64 = order.iter().map(|&rank| sizes[rank] * counts[rank] as f64).sum();
     let wanted = figures.request_mean_bytes * requests - transferred;
     large.sort_unstable();
     let within = Copula::draw(large.len(), rng);
@@ -142,11 +130,7 @@ struct Knots {
 /// requests; the largest file has the published size. Returns the slopes of the four pieces
 /// relative to a mere change of scale (near 1 where the drawn sizes already fitted), or the reason
 /// why no such transformation exists.
-pub(super) fn fit_day(
-    sizes: &mut [f64],
-    counts: &[u64],
-    figures: &DayFigures,
-) -> Result<Vec<f64>, String> {
+pub(super) fn fit_day(sizes: &mut [f64], counts: &[u64], figures: &DayFigures) -> Result<Vec<f64>, String> {
     let mut order: Vec<usize> = (0..sizes.len()).collect();
     order.sort_by(|&a, &b| sizes[a].total_cmp(&sizes[b]));
     let knots = Knots {
@@ -230,10 +214,7 @@ fn slopes(
     figures: &DayFigures,
 ) -> Result<(f64, f64), String> {
     let requests: u64 = counts.iter().sum();
-    let mut rest = [
-        figures.total_bytes,
-        figures.request_mean_bytes * requests as f64,
-    ];
+    let mut rest = [figures.total_bytes, figures.request_mean_bytes * requests as f64];
     let (mut near_sum, mut far_sum) = ([0.0; 2], [0.0; 2]);
     let low = figures.request_median_bytes / knots.request_median;
     let rise = (figures.file_median_bytes - figures.request_median_bytes)

@@ -29,6 +29,8 @@ mod sizes;
 mod spec;
 mod specs;
 mod stream;
+#[cfg(test)]
+mod tests;
 mod workload;
 
 pub use spec::{Bound, Generator, Parameter, ParameterKind, PublishedFigure, WorkloadSpec};
@@ -109,11 +111,7 @@ pub fn spec(name: &str) -> Result<&'static WorkloadSpec, SynthError> {
         .ok_or_else(|| SynthError::UnknownWorkload {
             given: name.to_owned(),
             hint: did_you_mean(name, SPECS.iter().map(|spec| spec.name)),
-            known: SPECS
-                .iter()
-                .map(|spec| spec.name)
-                .collect::<Vec<_>>()
-                .join(", "),
+            known: SPECS.iter().map(|spec| spec.name).collect::<Vec<_>>().join(", "),
         })
 }
 
@@ -134,7 +132,5 @@ fn did_you_mean<'a>(given: &str, known: impl Iterator<Item = &'a str>) -> String
         .map(|word| (strsim::jaro_winkler(given, word), word))
         .filter(|(similarity, _)| *similarity > 0.7)
         .max_by(|a, b| a.0.total_cmp(&b.0))
-        .map_or_else(String::new, |(_, word)| {
-            format!(" (did you mean {word:?}?)")
-        })
+        .map_or_else(String::new, |(_, word)| format!(" (did you mean {word:?}?)"))
 }

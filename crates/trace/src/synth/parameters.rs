@@ -26,11 +26,7 @@ const COVERED: usize = SHARED + 5;
 /// Extent and time.
 const fn trace_parameters(d: &Defaults) -> [Parameter; 6] {
     [
-        Parameter::choice(
-            "generator",
-            d.generators,
-            "which of the calibrated generators",
-        ),
+        Parameter::choice("generator", d.generators, "which of the calibrated generators"),
         Parameter::count("targets", "", d.targets, (2.0, 1e7), "distinct targets"),
         Parameter::count(
             "requests",
@@ -262,13 +258,7 @@ const WORLDCUP_SHARED: [Parameter; SHARED] = shared(&Defaults {
 });
 
 const HOT_ONLY: [Parameter; 3] = [
-    Parameter::count(
-        "hot_targets",
-        "",
-        4.0,
-        (1.0, 10_000.0),
-        "number of hot targets",
-    ),
+    Parameter::count("hot_targets", "", 4.0, (1.0, 10_000.0), "number of hot targets"),
     Parameter::count(
         "hot_size_bytes",
         "B",
@@ -311,8 +301,7 @@ const WORLDCUP_ONLY: [Parameter; 3] = [
     ),
 ];
 /// Parameters of the workload `worldcup`.
-pub(super) const WORLDCUP_PARAMETERS: [Parameter; SHARED + 3] =
-    join(&WORLDCUP_SHARED, &WORLDCUP_ONLY);
+pub(super) const WORLDCUP_PARAMETERS: [Parameter; SHARED + 3] = join(&WORLDCUP_SHARED, &WORLDCUP_ONLY);
 
 /// One list of parameters after the other.
 const fn join<const A: usize, const B: usize, const ALL: usize>(

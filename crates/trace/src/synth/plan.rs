@@ -30,11 +30,9 @@ pub(super) fn build(
     // Sizes are fitted at the published length even when fewer requests are asked for: a shorter
     // run then has the same documents, and the guarantee of one request each cannot distort them.
     let weights = popularity(&parameters).weights(targets);
-    let fitted_requests = spec
-        .parameter("requests")
-        .map_or(base_requests, |declared| {
-            base_requests.max(declared.default as u64)
-        });
+    let fitted_requests = spec.parameter("requests").map_or(base_requests, |declared| {
+        base_requests.max(declared.default as u64)
+    });
     let by_rank = apportion_at_least_one(&weights, fitted_requests);
     let mut counts = vec![0_u64; numbers.len()];
     let mut sizes = vec![0.0; numbers.len()];
@@ -48,10 +46,7 @@ pub(super) fn build(
     let corrections = fit_sizes(&parameters, &mut sizes, &counts, &order)?;
 
     if fitted_requests > base_requests {
-        for (&number, count) in base
-            .iter()
-            .zip(apportion_at_least_one(&weights, base_requests))
-        {
+        for (&number, count) in base.iter().zip(apportion_at_least_one(&weights, base_requests)) {
             counts[number as usize] = count;
         }
     }
@@ -156,11 +151,7 @@ fn day_figures(parameters: &Parameters) -> Option<DayFigures> {
 }
 
 /// Sizes in bytes by rank, not yet fitted.
-fn draw_sizes(
-    parameters: &Parameters,
-    counts_by_rank: &[u64],
-    seed: u64,
-) -> Result<Vec<f64>, SynthError> {
+fn draw_sizes(parameters: &Parameters, counts_by_rank: &[u64], seed: u64) -> Result<Vec<f64>, SynthError> {
     let figures = day_figures(parameters);
     // Where the largest size is published, no other file may reach it once they are fitted.
     let below_largest = if figures.is_some() { 0.7 } else { 1.0 };
@@ -175,14 +166,8 @@ fn draw_sizes(
     let mut ascending = law.draw(count, total, &mut stream(seed, Purpose::Sizes));
     let mut pairing = stream(seed, Purpose::Pairing);
     if let Some(figures) = figures {
-        day::fit_files(&mut ascending, &figures)
-            .map_err(|reason| parameters.contradiction(reason))?;
-        return Ok(day::pair(
-            &ascending,
-            counts_by_rank,
-            &figures,
-            &mut pairing,
-        ));
+        day::fit_files(&mut ascending, &figures).map_err(|reason| parameters.contradiction(reason))?;
+        return Ok(day::pair(&ascending, counts_by_rank, &figures, &mut pairing));
     }
     let (correlation, flat_share) = (parameters.get("correlation"), parameters.get("flat_share"));
     Ok(Copula::draw(count, &mut pairing).pair(&ascending, correlation, flat_share))
@@ -196,8 +181,7 @@ fn fit_sizes(
     order: &[usize],
 ) -> Result<Vec<f64>, SynthError> {
     if let Some(figures) = day_figures(parameters) {
-        return day::fit_day(sizes, counts, &figures)
-            .map_err(|reason| parameters.contradiction(reason));
+        return day::fit_day(sizes, counts, &figures).map_err(|reason| parameters.contradiction(reason));
     }
     let published = [
         (0.97, parameters.get("cover97_mib")),

@@ -27,9 +27,7 @@ pub(super) struct Popularity {
 impl Popularity {
     /// Weights of ranks 1 to `targets`; they never rise.
     pub(super) fn weights(&self, targets: u32) -> Vec<f64> {
-        (1..=targets)
-            .map(|rank| self.weight(f64::from(rank)))
-            .collect()
+        (1..=targets).map(|rank| self.weight(f64::from(rank))).collect()
     }
 
     fn weight(&self, rank: f64) -> f64 {

@@ -192,10 +192,7 @@ mod tests {
     fn drawn_sizes_have_the_total_and_the_cap() {
         let sizes = LAW.draw(20_000, 20_000.0 * 38_000.0, &mut stream(1, Purpose::Sizes));
         let total: f64 = sizes.iter().sum();
-        assert!(
-            (total / (20_000.0 * 38_000.0) - 1.0).abs() < 1e-9,
-            "{total}"
-        );
+        assert!((total / (20_000.0 * 38_000.0) - 1.0).abs() < 1e-9, "{total}");
         assert!(sizes.is_sorted());
         assert!(sizes[19_999] <= 2e6);
         // The Pareto tail: far from the cap, doubling the size divides the number by 2^1.3.
@@ -216,8 +213,7 @@ mod tests {
             assert_eq!(sorted, ascending, "every size is given once");
             paired[..100].iter().sum::<f64>() / 100.0
         };
-        let (independent, weak, strong) =
-            (top_mean(0.0, 0.0), top_mean(0.4, 0.0), top_mean(0.9, 0.0));
+        let (independent, weak, strong) = (top_mean(0.0, 0.0), top_mean(0.4, 0.0), top_mean(0.9, 0.0));
         assert!((independent - 5_000.0).abs() < 900.0, "{independent}");
         assert!(weak < independent - 1_000.0 && strong < weak - 1_000.0);
         assert!(
@@ -250,10 +246,7 @@ mod tests {
         let mut sizes = [100.0, 100.0, 100.0];
         let point = |share, bytes| CoveragePoint { share, bytes };
         let points = [point(0.5, 400.0), point(0.98, 600.0), point(1.0, 1_000.0)];
-        assert_eq!(
-            fit_coverage(&mut sizes, &counts, &order, &points),
-            [4.0, 3.0]
-        );
+        assert_eq!(fit_coverage(&mut sizes, &counts, &order, &points), [4.0, 3.0]);
         assert_eq!(sizes, [400.0, 300.0, 300.0]);
     }
 }

@@ -122,10 +122,7 @@ impl Parameter {
     fn parse(&self, workload: &'static str, text: &str) -> Result<f64, SynthError> {
         let text = text.trim();
         let value = match self.kind {
-            ParameterKind::Choice(words) => words
-                .iter()
-                .position(|word| *word == text)
-                .map(|at| at as f64),
+            ParameterKind::Choice(words) => words.iter().position(|word| *word == text).map(|at| at as f64),
             ParameterKind::Number | ParameterKind::Count => text.parse::<f64>().ok(),
         };
         let whole = |value: f64| self.kind != ParameterKind::Count || value.fract() == 0.0;
@@ -138,9 +135,7 @@ impl Parameter {
                 given: text.to_owned(),
                 accepted: self.accepted(),
                 hint: match self.kind {
-                    ParameterKind::Choice(words) => {
-                        super::did_you_mean(text, words.iter().copied())
-                    }
+                    ParameterKind::Choice(words) => super::did_you_mean(text, words.iter().copied()),
                     _ => String::new(),
                 },
             })
@@ -206,50 +201,34 @@ impl WorkloadSpec {
     /// The declaration of a parameter.
     #[must_use]
     pub fn parameter(&self, name: &str) -> Option<&'static Parameter> {
-        self.parameters
-            .iter()
-            .find(|parameter| parameter.name == name)
+        self.parameters.iter().find(|parameter| parameter.name == name)
     }
 
     /// Checks `overrides` and completes them with the generator's values and the defaults. Where
     /// one key is given twice, the later value counts.
-    pub(super) fn resolve(
-        &'static self,
-        overrides: &[(&str, &str)],
-    ) -> Result<Parameters, SynthError> {
+    pub(super) fn resolve(&'static self, overrides: &[(&str, &str)]) -> Result<Parameters, SynthError> {
         let mut given = Vec::with_capacity(overrides.len());
         for (key, text) in overrides {
-            let parameter = self
-                .parameter(key)
-                .ok_or_else(|| SynthError::UnknownParameter {
-                    workload: self.name,
-                    given: (*key).to_owned(),
-                    hint: super::did_you_mean(key, self.parameters.iter().map(|known| known.name)),
-                    known: self
-                        .parameters
-                        .iter()
-                        .map(|p| p.name)
-                        .collect::<Vec<_>>()
-                        .join(", "),
-                })?;
+            let parameter = self.parameter(key).ok_or_else(|| SynthError::UnknownParameter {
+                workload: self.name,
+                given: (*key).to_owned(),
+                hint: super::did_you_mean(key, self.parameters.iter().map(|known| known.name)),
+                known: self
+                    .parameters
+                    .iter()
+                    .map(|p| p.name)
+                    .collect::<Vec<_>>()
+                    .join(", "),
+            })?;
             given.push((parameter.name, parameter.parse(self.name, text)?));
         }
-        let last_of = |name: &str| {
-            given
-                .iter()
-                .rev()
-                .find(|(key, _)| *key == name)
-                .map(|g| g.1)
-        };
+        let last_of = |name: &str| given.iter().rev().find(|(key, _)| *key == name).map(|g| g.1);
         let generator = &self.generators[last_of("generator").unwrap_or(0.0) as usize];
         let values = self
             .parameters
             .iter()
             .map(|parameter| {
-                let preset = generator
-                    .values
-                    .iter()
-                    .find(|(key, _)| *key == parameter.name);
+                let preset = generator.values.iter().find(|(key, _)| *key == parameter.name);
                 let value = last_of(parameter.name)
                     .or(preset.map(|(_, value)| *value))
                     .unwrap_or(parameter.default);

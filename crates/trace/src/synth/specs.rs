@@ -69,12 +69,7 @@ const fn equal(
     }
 }
 
-const fn at_most(
-    name: &'static str,
-    value: f64,
-    unit: &'static str,
-    help: &'static str,
-) -> PublishedFigure {
+const fn at_most(name: &'static str, value: f64, unit: &'static str, help: &'static str) -> PublishedFigure {
     PublishedFigure {
         name,
         value,
@@ -106,27 +101,13 @@ const fn lard_figures(targets: f64, mib: [f64; 4], top_share: f64) -> [Published
     ]
 }
 
-const RICE_FIGURES: [PublishedFigure; 6] =
-    lard_figures(37_703.0, [560.0, 705.0, 927.0, 1_418.0], 0.02);
-const IBM_FIGURES: [PublishedFigure; 6] =
-    lard_figures(38_527.0, [51.0, 80.0, 182.0, 1_029.0], 0.05);
+const RICE_FIGURES: [PublishedFigure; 6] = lard_figures(37_703.0, [560.0, 705.0, 927.0, 1_418.0], 0.02);
+const IBM_FIGURES: [PublishedFigure; 6] = lard_figures(38_527.0, [51.0, 80.0, 182.0, 1_029.0], 0.05);
 const WORLDCUP_FIGURES: &[PublishedFigure] = &[
     equal("targets", 17_332.0, "", 0.0, "distinct files"),
     equal("total_mib", 194.7, "MiB", 0.001, "bytes of all files"),
-    equal(
-        "file_mean_bytes",
-        11_786.0,
-        "B",
-        0.001,
-        "mean size of a file",
-    ),
-    equal(
-        "file_median_bytes",
-        3_714.0,
-        "B",
-        0.005,
-        "median size of a file",
-    ),
+    equal("file_mean_bytes", 11_786.0, "B", 0.001, "mean size of a file"),
+    equal("file_median_bytes", 3_714.0, "B", 0.005, "median size of a file"),
     equal("file_max_mib", 3.1, "MiB", 0.01, "size of the largest file"),
     equal(
         "requests",

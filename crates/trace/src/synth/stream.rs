@@ -109,8 +109,7 @@ impl<'a> Records<'a> {
             taken: 0,
             left: workload.len(),
         };
-        for (target, (window, &count)) in workload.windows.iter().zip(&workload.counts).enumerate()
-        {
+        for (target, (window, &count)) in workload.windows.iter().zip(&workload.counts).enumerate() {
             let later = count - window.early;
             let (place, end, remaining) = (0.0, window.early_end, window.early);
             let later_start = window.start;

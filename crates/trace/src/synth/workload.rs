@@ -124,10 +124,7 @@ impl Workload {
     ///
     /// # Errors
     /// When the profile is empty or holds no request at all.
-    pub fn with_requests_per_minute(
-        mut self,
-        requests_per_minute: &[u64],
-    ) -> Result<Self, SynthError> {
+    pub fn with_requests_per_minute(mut self, requests_per_minute: &[u64]) -> Result<Self, SynthError> {
         if requests_per_minute.iter().all(|&requests| requests == 0) {
             return Err(SynthError::EmptyProfile {
                 minutes: requests_per_minute.len(),
@@ -190,11 +187,7 @@ pub(super) fn per_minute(profile: &[u64], requests: u64, minute_s: f64) -> Arriv
 
 /// The smallest value at which half of the weight is reached.
 fn median(values: &[u64], weights: &[u64]) -> f64 {
-    let mut pairs: Vec<(u64, u64)> = values
-        .iter()
-        .copied()
-        .zip(weights.iter().copied())
-        .collect();
+    let mut pairs: Vec<(u64, u64)> = values.iter().copied().zip(weights.iter().copied()).collect();
     pairs.sort_unstable();
     let total: u64 = weights.iter().sum();
     let mut seen = 0;

@@ -2,7 +2,7 @@
 
 use plimsoll_trace::Record;
 use plimsoll_trace::coverage::coverage_bytes;
-use plimsoll_trace::synth::{Bound, ParameterKind, SPECS, Workload, build, spec};
+use plimsoll_trace::synth::{Bound, SPECS, Workload, build, spec};
 
 const SEEDS: [u64; 3] = [0, 42, u64::MAX];
 
@@ -88,10 +88,7 @@ fn the_stream_holds_what_the_workload_says() {
         for record in workload.records() {
             assert!(record.time_ns >= last_ns, "times never go back");
             last_ns = record.time_ns;
-            assert_eq!(
-                record.size_bytes,
-                workload.document_size_bytes(record.target)
-            );
+            assert_eq!(record.size_bytes, workload.document_size_bytes(record.target));
             counts[record.target as usize] += 1;
             total += 1;
         }
@@ -118,11 +115,7 @@ fn requests_and_rate_can_be_set() {
         ("total_mib", "200"),
         ("rate", "500"),
     ];
-    let covers = [
-        ("cover97_mib", "0"),
-        ("cover98_mib", "0"),
-        ("cover99_mib", "0"),
-    ];
+    let covers = [("cover97_mib", "0"), ("cover98_mib", "0"), ("cover99_mib", "0")];
     let workload = build("rice", &[&given[..], &covers[..]].concat(), 3).unwrap();
     assert_eq!((workload.len(), workload.target_count()), (400_000, 5_000));
     assert!((workload.measured("total_mib").unwrap() - 200.0).abs() < 0.01);
@@ -189,10 +182,7 @@ fn fingerprint(workload: &Workload, records: usize) -> u64 {
 #[test]
 fn same_seed_same_bytes_on_every_platform() {
     let of = |name: &str, generator: &str| {
-        fingerprint(
-            &build(name, &[("generator", generator)], 1).unwrap(),
-            20_000,
-        )
+        fingerprint(&build(name, &[("generator", generator)], 1).unwrap(), 20_000)
     };
     assert_eq!(of("rice", "windowed"), 0x3c49_3724_1c4f_a9c3);
     assert_eq!(of("ibm", "stretched"), 0x7b1c_12fb_c1c7_d93f);
@@ -328,10 +318,7 @@ fn world_cup_follows_a_profile_minute_by_minute() {
     let total: u64 = profile.iter().sum();
     for (ours, real) in requests_per_minute(&given).iter().zip(&profile) {
         let exact = *real as f64 * 2e6 / total as f64;
-        assert!(
-            (*ours as f64 - exact).abs() <= 1.0,
-            "{ours} instead of {exact}"
-        );
+        assert!((*ours as f64 - exact).abs() <= 1.0, "{ours} instead of {exact}");
     }
     // The built-in curve is smooth, but no hour is far from the real one.
     let built_in = per_hour(&requests_per_minute(&built_in));
@@ -353,142 +340,7 @@ fn world_cup_follows_a_profile_minute_by_minute() {
 fn profiles_without_a_request_are_refused() {
     let workload = build("worldcup", &[("requests", "20000")], 1).unwrap();
     for profile in [&[][..], &[0, 0, 0]] {
-        let error = workload
-            .clone()
-            .with_requests_per_minute(profile)
-            .unwrap_err();
+        let error = workload.clone().with_requests_per_minute(profile).unwrap_err();
         assert!(error.to_string().contains("holds no request"), "{error}");
     }
-}
-
-#[test]
-fn mistakes_are_explained() {
-    let error = |name: &str, given: &[(&str, &str)]| build(name, given, 1).unwrap_err().to_string();
-    let has = |text: String, parts: &[&str]| {
-        for part in parts {
-            assert!(text.contains(part), "{text:?} lacks {part:?}");
-        }
-        assert!(!text.contains('\n'), "one paragraph: {text}");
-    };
-    has(
-        error("rise", &[]),
-        &["\"rise\"", "did you mean \"rice\"?", "worldcup"],
-    );
-    has(error("", &[]), &["no synthetic workload"]);
-    has(
-        error("rice", &[("request", "5")]),
-        &["\"request\"", "did you mean \"requests\"?"],
-    );
-    has(
-        error("rice", &[("hot_share", "0.5")]),
-        &["no parameter \"hot_share\""],
-    );
-    has(
-        error("rice", &[("targets", "many")]),
-        &["targets = \"many\"", "a whole number from 2"],
-    );
-    has(
-        error("rice", &[("targets", "10.5")]),
-        &["a whole number from 2"],
-    );
-    has(error("rice", &[("shift", "NaN")]), &["a number from 0"]);
-    has(error("rice", &[("window_min", "0")]), &["0.001 to 1"]);
-    has(
-        error("rice", &[("generator", "window")]),
-        &["did you mean \"windowed\"?", "one of windowed"],
-    );
-    has(
-        error("rice", &[("requests", "100")]),
-        &["every target is requested at least once"],
-    );
-    has(
-        error("rice", &[("window_min", "0.9")]),
-        &["window_min is greater"],
-    );
-    has(error("rice", &[("cover97_mib", "800")]), &["must rise"]);
-    has(
-        error("rice", &[("size_max_mib", "0.01")]),
-        &["half of size_max_mib"],
-    );
-    has(error("rice", &[("rate", "1e-9")]), &["300 years"]);
-    has(
-        error("worldcup", &[("file_median_bytes", "30000")]),
-        &["workload worldcup:"],
-    );
-}
-
-#[test]
-fn declarations_are_complete_and_consistent() {
-    for spec in SPECS {
-        let generator = spec.parameter("generator").unwrap();
-        let names: Vec<&str> = spec
-            .generators
-            .iter()
-            .map(|generator| generator.name)
-            .collect();
-        assert!(matches!(generator.kind, ParameterKind::Choice(words) if words == names));
-        let defaults: Vec<(&str, String)> = spec
-            .parameters
-            .iter()
-            .map(|parameter| (parameter.name, parameter.written(parameter.default)))
-            .collect();
-        for parameter in spec.parameters {
-            assert!(!parameter.help.is_empty() && !parameter.accepted().is_empty());
-            let same = spec
-                .parameters
-                .iter()
-                .filter(|p| p.name == parameter.name)
-                .count();
-            assert_eq!(same, 1, "{} is declared twice", parameter.name);
-        }
-        // Every default is accepted as the user would write it, and changes nothing.
-        let given: Vec<(&str, &str)> = defaults
-            .iter()
-            .map(|(name, value)| (*name, value.as_str()))
-            .collect();
-        let (explicit, implicit) = (
-            build(spec.name, &given, 1).unwrap(),
-            build(spec.name, &[], 1).unwrap(),
-        );
-        assert_eq!(explicit.parameters(), implicit.parameters());
-        for generator in spec.generators {
-            for (key, value) in generator.values {
-                let parameter = spec
-                    .parameter(key)
-                    .expect("a generator sets known parameters");
-                assert!((parameter.min..=parameter.max).contains(value), "{key}");
-            }
-        }
-    }
-}
-
-#[test]
-fn extremes_of_the_ranges_do_not_panic() {
-    for spec in SPECS {
-        for parameter in spec.parameters {
-            if matches!(parameter.name, "targets" | "requests" | "hot_targets") {
-                continue;
-            }
-            for value in [parameter.min, parameter.max] {
-                let text = parameter.written(value);
-                let small = [("requests", "50000"), (parameter.name, text.as_str())];
-                match build(spec.name, &small, 1) {
-                    Ok(workload) => {
-                        let records = workload.records().count() as u64;
-                        assert_eq!(records, workload.len(), "{} {}", spec.name, parameter.name);
-                    }
-                    Err(error) => assert!(error.to_string().contains(spec.name), "{error}"),
-                }
-            }
-        }
-    }
-    let tiny = [("targets", "2"), ("requests", "2"), ("total_mib", "0.1")];
-    let covers = [
-        ("cover97_mib", "0"),
-        ("cover98_mib", "0"),
-        ("cover99_mib", "0"),
-    ];
-    let workload = build("rice", &[&tiny[..], &covers[..]].concat(), 1).unwrap();
-    assert_eq!(workload.records().count(), 2);
-    assert!(build("worldcup", &[("targets", "2"), ("requests", "9")], 1).is_err());
 }
