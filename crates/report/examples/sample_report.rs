@@ -2,7 +2,9 @@
 
 use std::{fs, io, path::PathBuf};
 
-use plimsoll_report::{Kind, Plot, Report, Section, Series, claims_conclusion, claims_table, runs_report};
+use plimsoll_report::{
+    Kind, Plot, Report, Section, Series, claims_conclusion, claims_table, measurements_table, runs_report,
+};
 
 #[path = "../tests/it/sample.rs"]
 mod sample;
@@ -72,7 +74,11 @@ fn study() -> Report {
     Report::new("LARD: published claims beside ours", "Pai et al., ASPLOS 1998")
         .fact("Workloads", "rice-like, ibm-like, chess")
         .conclusion(claims_conclusion(&claims))
-        .section(Section::new("Claims").table(claims_table(&claims)))
+        .section(
+            Section::new("Claims")
+                .table(claims_table(&claims))
+                .folded_table("Measurements by workload", measurements_table(&claims)),
+        )
         .section(
             Section::new("Plots")
                 .two_columns()

@@ -175,6 +175,38 @@ pub fn claims_table(claims: &[Claim]) -> Table {
     table
 }
 
+/// What was measured for each claim on each workload, in the order measured: median and spread over the seeds.
+pub fn measurements_table(claims: &[Claim]) -> Table {
+    let mut table = Table::new([
+        ("id", Align::Left),
+        ("workload", Align::Left),
+        ("median", Align::Right),
+        ("min … max", Align::Right),
+        ("n", Align::Right),
+    ]);
+    for claim in claims {
+        let mut workloads: Vec<&str> = Vec::new();
+        for measured in &claim.measured {
+            if !workloads.contains(&measured.workload.as_str()) {
+                workloads.push(&measured.workload);
+            }
+        }
+        for workload in workloads {
+            let mut part = claim.clone();
+            part.measured.retain(|measured| measured.workload == workload);
+            let count = part.values().len().to_string();
+            table.row([
+                part.id.as_str(),
+                workload,
+                &part.ours_cell(),
+                &part.spread_cell(),
+                &count,
+            ]);
+        }
+    }
+    table
+}
+
 /// How many claims hold, hold in part and fail, in words.
 pub fn claims_conclusion(claims: &[Claim]) -> String {
     let number_of = |verdict| claims.iter().filter(|claim| claim.verdict == verdict).count();

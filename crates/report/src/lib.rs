@@ -13,7 +13,7 @@ mod runs_table;
 mod table;
 mod text_plot;
 
-pub use claim::{Claim, Measured, Verdict, claims_conclusion, claims_table};
+pub use claim::{Claim, Measured, Verdict, claims_conclusion, claims_table, measurements_table};
 pub use data::{DataError, write_load_csv, write_load_parquet, write_runs_csv, write_runs_parquet};
 pub use json::json_line;
 pub use plot::{Kind, Plot, Series, Unit};

@@ -1,6 +1,6 @@
 //! What goes to a terminal or to another program.
 
-use plimsoll_report::{Run, claims_conclusion, claims_table, json_line, runs_table};
+use plimsoll_report::{Run, claims_conclusion, claims_table, json_line, measurements_table, runs_table};
 
 use crate::{
     golden::assert_golden,
@@ -130,6 +130,26 @@ fn claims_are_as_agreed() {
     );
     assert_golden("claims.txt", &text);
     assert_golden("claims.html", &claims_table(&claims).to_html());
+}
+
+#[test]
+fn measurements_are_grouped_by_workload() {
+    let mut claims = claims();
+    claims.truncate(2);
+    claims[0]
+        .measured
+        .iter_mut()
+        .for_each(|measured| measured.workload.truncate(4));
+    assert_eq!(
+        measurements_table(&claims).to_text(),
+        concat!(
+            "id  workload  median  min … max  n\n",
+            "──────────────────────────────────\n",
+            "7a  rice       3.9 ×  3.6 … 4.4  5\n",
+            "7b  rice-0      72 %          -  1\n",
+            "7b  rice-1     140 %          -  1\n"
+        )
+    );
 }
 
 #[test]
