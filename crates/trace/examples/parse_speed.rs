@@ -26,7 +26,6 @@ fn main() -> ExitCode {
     }
 }
 
-#[expect(clippy::disallowed_methods, reason = "measuring time is its purpose")]
 fn measure(inputs: &[Input]) -> Result<(), TraceError> {
     let options = ReadOptions::default();
     let start = Instant::now();

@@ -102,7 +102,6 @@ impl fmt::Display for WorldCupCheck {
             self.bytes as f64 / self.requests as f64
         };
         let servers = self.used_servers().count();
-        writeln!(f)?;
         writeln!(f, "    Total Requests: {}", self.requests)?;
         writeln!(f, "       Total Bytes: {}", self.bytes)?;
         writeln!(f, "Mean Transfer Size: {mean:.6}")?;

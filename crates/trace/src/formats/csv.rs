@@ -98,6 +98,24 @@ impl CsvDecoder {
         }
     }
 
+    /// Skips line ends, which the parser would skip too, to know the line the next record starts on.
+    fn next_line(&mut self) -> Result<u64, TraceError> {
+        loop {
+            let chunk = self.source.chunk()?;
+            let (length, ends) = chunk
+                .iter()
+                .take_while(|b| matches!(b, b'\r' | b'\n'))
+                .fold((0, 0), |(length, ends), &b| {
+                    (length + 1, ends + u64::from(b == b'\n'))
+                });
+            if length == 0 {
+                return Ok(self.parser.line());
+            }
+            self.source.consume(length);
+            self.parser.set_line(self.parser.line() + ends);
+        }
+    }
+
     fn read_record(&mut self) -> Result<Read, TraceError> {
         let (mut written, mut fields) = (0, 0);
         loop {
@@ -155,7 +173,7 @@ impl Decoder for CsvDecoder {
             if out.is_full() {
                 break;
             }
-            let line = self.parser.line();
+            let line = self.next_line()?;
             let count = match self.read_record()? {
                 Read::End => return Ok(false),
                 Read::TooLong => {

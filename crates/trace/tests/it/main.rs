@@ -1,3 +1,17 @@
-//! Integration tests of the trace crate: one binary.
+//! Integration tests of the trace crate.
 
+#[cfg(test)]
+mod bad_input;
+#[cfg(test)]
+mod formats;
+#[cfg(test)]
+mod fuzz;
+#[cfg(test)]
+mod helpers;
+#[cfg(test)]
+mod logs;
+#[cfg(test)]
+mod real_traces;
+#[cfg(test)]
+mod round_trips;
 mod synth;
