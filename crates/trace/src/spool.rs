@@ -144,19 +144,11 @@ impl SpoolWriter {
         }
         let delta_ns = record.time_ns - self.last_ns;
         self.last_ns = record.time_ns;
-        let mut flags = 0;
-        if record.kind == Kind::Dynamic {
-            flags |= DYNAMIC;
-        }
-        if record.class != 0 {
-            flags |= HAS_CLASS;
-        }
-        if record.client != 0 {
-            flags |= HAS_CLIENT;
-        }
-        if record.service_ns != 0 {
-            flags |= HAS_SERVICE;
-        }
+        let flag = |flag: u8, set: bool| if set { flag } else { 0 };
+        let mut flags = flag(DYNAMIC, record.kind == Kind::Dynamic)
+            | flag(HAS_CLASS, record.class != 0)
+            | flag(HAS_CLIENT, record.client != 0)
+            | flag(HAS_SERVICE, record.service_ns != 0);
         let step = if delta_ns == 0 {
             flags |= SAME_TIME;
             None

@@ -11,6 +11,8 @@ mod helpers;
 #[cfg(test)]
 mod logs;
 #[cfg(test)]
+mod parquet_types;
+#[cfg(test)]
 mod real_traces;
 #[cfg(test)]
 mod round_trips;
