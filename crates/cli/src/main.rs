@@ -1,3 +1,59 @@
 //! The `plimsoll` command.
+//!
+//! Results go to standard output, progress and messages to standard error. Exit codes: 0 success, 1 failure, 2 wrong
+//! usage.
 
-fn main() {}
+mod commands;
+mod error;
+mod input;
+mod output;
+mod values;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+use crate::error::CliError;
+
+/// Load distribution for clusters: simulate a policy on your own access log, then run the same code live.
+#[derive(Parser)]
+#[command(name = "plimsoll", version, max_term_width = 110, propagate_version = true)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Run an access log through policies on a simulated cluster
+    Simulate(Box<commands::simulate::Args>),
+    /// Look at, convert and make traces
+    Trace(commands::trace::Args),
+    /// Reproduce a paper's simulation study, figure by figure
+    Reproduce(commands::reproduce::Args),
+    /// List the policies with their parameters
+    Policies(commands::lists::Args),
+    /// List the back-end models with their parameters
+    Models(commands::lists::Args),
+}
+
+fn main() -> ExitCode {
+    // clap prints help and usage errors itself and exits with 0 or 2.
+    let cli = Cli::parse();
+    let result = match cli.command {
+        Command::Simulate(args) => commands::simulate::run(&args),
+        Command::Trace(args) => commands::trace::run(args),
+        Command::Reproduce(args) => commands::reproduce::run(&args),
+        Command::Policies(args) => commands::lists::policies(&args),
+        Command::Models(args) => commands::lists::models(&args),
+    };
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        // Whoever read our output has had enough (`plimsoll … | head`).
+        Err(CliError::ClosedPipe) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("plimsoll: {error}");
+            error.exit_code()
+        }
+    }
+}

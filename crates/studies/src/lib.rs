@@ -1,1 +1,7 @@
-//! The papers' simulation studies: scenario, published claim, measured value.
+//! The papers' simulation studies, and the runs they and `plimsoll simulate` are made of.
+
+pub mod matrix;
+pub mod scenario;
+mod workload;
+
+pub use workload::{Workload, WorkloadError};

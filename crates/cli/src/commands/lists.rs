@@ -1,0 +1,133 @@
+//! `plimsoll policies` and `plimsoll models`: what there is and what can be set, from the registries.
+
+use plimsoll_policy::REGISTRY;
+use plimsoll_policy::params::ParamSpec;
+use plimsoll_report::{Align, Table};
+use plimsoll_sim::models::MODELS;
+
+use crate::error::CliError;
+use crate::output;
+
+/// Arguments of the lists.
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// Print Markdown, as in the documentation
+    #[arg(long)]
+    markdown: bool,
+
+    /// Print one JSON object per line
+    #[arg(long, conflicts_with = "markdown")]
+    json: bool,
+}
+
+/// One entry of a registry.
+struct Entry {
+    name: &'static str,
+    aliases: &'static [&'static str],
+    summary: &'static str,
+    source: &'static str,
+    params: &'static [ParamSpec],
+}
+
+pub(crate) fn policies(args: &Args) -> Result<(), CliError> {
+    let entries: Vec<Entry> = REGISTRY
+        .iter()
+        .map(|s| Entry {
+            name: s.name,
+            aliases: s.aliases,
+            summary: s.summary,
+            source: s.source,
+            params: s.params,
+        })
+        .collect();
+    show("Policy", &entries, args)
+}
+
+pub(crate) fn models(args: &Args) -> Result<(), CliError> {
+    let entries: Vec<Entry> = MODELS
+        .iter()
+        .map(|s| Entry {
+            name: s.name,
+            aliases: &[],
+            summary: s.summary,
+            source: s.source,
+            params: s.params,
+        })
+        .collect();
+    show("Model", &entries, args)
+}
+
+fn show(kind: &str, entries: &[Entry], args: &Args) -> Result<(), CliError> {
+    if args.json {
+        return entries
+            .iter()
+            .try_for_each(|e| output::print(&json(e).to_string()));
+    }
+    if args.markdown {
+        return output::print(&markdown(kind, entries));
+    }
+    let mut list = Table::new([
+        (kind, Align::Left),
+        ("Also", Align::Left),
+        ("What it does", Align::Left),
+    ]);
+    let mut params = Table::new([
+        ("Parameter", Align::Left),
+        ("Default", Align::Right),
+        ("Unit", Align::Left),
+        ("Meaning", Align::Left),
+    ]);
+    for e in entries {
+        list.row([e.name, &e.aliases.join(", "), e.summary]);
+        for p in e.params {
+            params.row([
+                &format!("{}.{}", e.name, p.name),
+                &(p.default)(),
+                p.unit,
+                p.help.trim(),
+            ]);
+        }
+    }
+    output::print(&format!("{}\n{}", list.to_text(), params.to_text()))
+}
+
+fn json(e: &Entry) -> serde_json::Value {
+    let params: Vec<serde_json::Value> = e
+        .params
+        .iter()
+        .map(|p| {
+            serde_json::json!({
+                "name": p.name, "default": (p.default)(), "unit": p.unit,
+                "accepts": p.kind.to_string(), "help": p.help.trim(),
+            })
+        })
+        .collect();
+    serde_json::json!({
+        "name": e.name, "aliases": e.aliases, "summary": e.summary, "source": e.source, "params": params,
+    })
+}
+
+fn markdown(kind: &str, entries: &[Entry]) -> String {
+    let mut out = format!("| {kind} | Also known as | What it does | Source |\n| --- | --- | --- | --- |\n");
+    for e in entries {
+        let aliases: Vec<String> = e.aliases.iter().map(|a| format!("`{a}`")).collect();
+        out += &format!(
+            "| `{}` | {} | {} | {} |\n",
+            e.name,
+            aliases.join(", "),
+            e.summary,
+            e.source
+        );
+    }
+    out += "\n| Parameter | Default | Unit | Accepts | Meaning |\n| --- | --- | --- | --- | --- |\n";
+    for e in entries {
+        for p in e.params {
+            let (default, help) = ((p.default)(), p.help.trim());
+            out += &format!(
+                "| `{}.{}` | {default} | {} | {} | {help} |\n",
+                e.name, p.name, p.unit, p.kind
+            );
+        }
+    }
+    out
+}

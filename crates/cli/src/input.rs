@@ -1,0 +1,138 @@
+//! Where requests come from: files, standard input, or a synthetic workload.
+
+use plimsoll_report::format;
+use plimsoll_studies::Workload;
+use plimsoll_trace::{Format, Include, Input, LoadReport, ReadOptions, Trace, load};
+
+use crate::error::CliError;
+use crate::values;
+
+/// How to read traces; shared by every command that does.
+#[derive(clap::Args, Debug, Clone)]
+pub(crate) struct ReadArgs {
+    /// Format of the traces; told from their content unless given
+    #[arg(long, value_name = "FORMAT")]
+    pub(crate) format: Option<Format>,
+
+    /// Share of lines that may be unusable before reading is an error
+    #[arg(long, value_name = "SHARE", default_value = "0.05", value_parser = values::share)]
+    pub(crate) max_bad_ratio: f64,
+
+    /// Count every request, not only GET and HEAD answered with 200, 206 or 304
+    #[arg(long)]
+    pub(crate) include_all: bool,
+
+    /// Leave the query string out of the target
+    #[arg(long)]
+    pub(crate) strip_query: bool,
+
+    /// Use only the first N requests
+    #[arg(long, value_name = "N")]
+    pub(crate) limit: Option<u64>,
+}
+
+impl ReadArgs {
+    pub(crate) fn options(&self, seed: u64) -> ReadOptions {
+        ReadOptions {
+            format: self.format,
+            seed,
+            max_bad_ratio: self.max_bad_ratio,
+            include: if self.include_all {
+                Include::All
+            } else {
+                Include::Counted
+            },
+            limit: self.limit,
+            strip_query: self.strip_query,
+            ..ReadOptions::default()
+        }
+    }
+}
+
+/// What starts the name of a synthetic workload where a trace is expected.
+const SYNTH: &str = "synth:";
+
+/// Reads one or several traces, or makes the synthetic workload `synth:NAME,key=value,…`.
+pub(crate) fn workload(traces: &[String], read: &ReadArgs, seed: u64) -> Result<Workload, CliError> {
+    if let [only] = traces
+        && let Some(rest) = only.strip_prefix(SYNTH)
+    {
+        return synthetic(rest, read, seed);
+    }
+    if traces.iter().any(|t| t.starts_with(SYNTH)) {
+        return Err(CliError::Usage(
+            "a synthetic workload cannot be joined with other traces; give it alone".into(),
+        ));
+    }
+    Ok(Workload::from_trace(read_trace(traces, read, seed)?))
+}
+
+/// Reads one or several traces as one.
+pub(crate) fn read_trace(traces: &[String], read: &ReadArgs, seed: u64) -> Result<Trace, CliError> {
+    let inputs: Vec<Input> = traces.iter().map(Input::from_arg).collect();
+    Ok(load(&inputs, &read.options(seed))?)
+}
+
+fn synthetic(rest: &str, read: &ReadArgs, seed: u64) -> Result<Workload, CliError> {
+    let mut parts = rest.split(',');
+    let name = parts.next().unwrap_or_default();
+    let mut settings = Vec::new();
+    for part in parts {
+        settings.push(values::setting(part).map_err(CliError::Usage)?);
+    }
+    let limit = read.limit.map(|n| n.to_string());
+    let mut overrides: Vec<(&str, &str)> = settings.iter().map(|(k, v)| (k.as_str(), v.as_str())).collect();
+    if let Some(limit) = &limit {
+        overrides.push(("requests", limit));
+    }
+    let mut workload = Workload::synthesize(name, &overrides, seed)?;
+    workload.info.path = format!("{SYNTH}{rest}");
+    Ok(workload)
+}
+
+/// What a reader of results must know of how the trace was read, in sentences.
+pub(crate) fn notes(report: &LoadReport) -> Vec<String> {
+    let mut notes = Vec::new();
+    if let Some(format) = report.format {
+        notes.push(format!(
+            "Read as {}: {} lines, {} requests counted.",
+            format.name(),
+            format::count(report.lines),
+            format::count(report.records)
+        ));
+    }
+    if report.times_spread {
+        notes.push(
+            "All times are whole seconds; requests were spread within their second with the seed.".into(),
+        );
+    }
+    if report.out_of_order > 0 {
+        notes.push(format!(
+            "{} requests were out of order and have been sorted in.",
+            format::count(report.out_of_order)
+        ));
+    }
+    if !report.not_counted.is_empty() {
+        let parts: Vec<String> = report
+            .not_counted
+            .iter()
+            .map(|(why, n)| format!("{why}: {}", format::count(*n)))
+            .collect();
+        notes.push(format!("Not counted: {}.", parts.join(", ")));
+    }
+    notes
+}
+
+/// What was wrong with the trace, in sentences.
+pub(crate) fn warnings(report: &LoadReport) -> Vec<String> {
+    let mut warnings = Vec::new();
+    if report.lines_rejected > 0 {
+        warnings.push(format!(
+            "{} of {} lines could not be used.",
+            format::count(report.lines_rejected),
+            format::count(report.lines)
+        ));
+        warnings.extend(report.rejections.iter().map(ToString::to_string));
+    }
+    warnings
+}

@@ -1,0 +1,163 @@
+//! Output shared by the commands: progress, files, decisions.
+
+use std::fs::{self, File};
+use std::io::{self, BufWriter, IsTerminal as _, Write as _, stdout};
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use plimsoll_sim::Decided;
+use plimsoll_studies::Workload;
+use plimsoll_studies::matrix::{DecisionSink, Progress};
+
+use crate::error::CliError;
+
+/// One progress bar over all runs, on a terminal only.
+pub(crate) struct Bar(ProgressBar);
+
+impl Bar {
+    pub(crate) fn new(requests: u64) -> Self {
+        let target = if std::io::stderr().is_terminal() {
+            ProgressDrawTarget::stderr()
+        } else {
+            ProgressDrawTarget::hidden()
+        };
+        let bar = ProgressBar::with_draw_target(Some(requests), target);
+        let template = "{bar:40} {percent:>3} % of {human_len} requests, {per_sec:.0}, {eta} left";
+        if let Ok(style) = ProgressStyle::with_template(template) {
+            bar.set_style(style);
+        }
+        Self(bar)
+    }
+
+    pub(crate) fn finish(&self) {
+        self.0.finish_and_clear();
+    }
+}
+
+impl Progress for Bar {
+    fn advance(&self, requests: u64) {
+        self.0.inc(requests);
+    }
+}
+
+/// Prints a text, ending in one line feed.
+pub(crate) fn print(text: &str) -> Result<(), CliError> {
+    let mut out = stdout().lock();
+    out.write_all(text.as_bytes())?;
+    if !text.ends_with('\n') {
+        out.write_all(b"\n")?;
+    }
+    out.flush()?;
+    Ok(())
+}
+
+/// Makes a directory with its parents.
+pub(crate) fn make_dir(dir: &Path) -> Result<(), CliError> {
+    fs::create_dir_all(dir)
+        .map_err(|e| CliError::Failed(format!("cannot make the directory {}: {e}", dir.display())))
+}
+
+/// Writes a whole file.
+pub(crate) fn write(path: &Path, text: &str) -> Result<(), CliError> {
+    fs::write(path, text).map_err(|e| CliError::writing(path, &e))
+}
+
+/// The command line as it can be repeated.
+pub(crate) fn command_line() -> String {
+    let mut words = vec!["plimsoll".to_owned()];
+    words.extend(std::env::args().skip(1).map(|arg| {
+        let plain = |c: char| c.is_ascii_alphanumeric() || "-_./=,:@%+".contains(c);
+        if !arg.is_empty() && arg.chars().all(plain) {
+            arg
+        } else {
+            format!("'{}'", arg.replace('\'', r"'\''"))
+        }
+    }));
+    words.join(" ")
+}
+
+/// A file that takes the decisions of one run, and what went wrong with it.
+struct DecisionFile {
+    path: PathBuf,
+    file: BufWriter<File>,
+    failure: Option<io::Error>,
+}
+
+/// Files that take the decisions of runs: CSV `request,time_s,target,backend`.
+pub(crate) struct DecisionFiles(Vec<Mutex<DecisionFile>>);
+
+impl DecisionFiles {
+    /// One file per run: `path` itself for a single run, else with the run's label before the extension.
+    pub(crate) fn create(path: &Path, labels: &[String]) -> Result<Self, CliError> {
+        let name = |label: &String| {
+            if labels.len() == 1 {
+                return path.to_owned();
+            }
+            let stem = path.file_stem().unwrap_or_default().to_string_lossy();
+            let extension = path
+                .extension()
+                .map(|e| format!(".{}", e.to_string_lossy()))
+                .unwrap_or_default();
+            path.with_file_name(format!("{stem}-{label}{extension}"))
+        };
+        let open = |label| {
+            let path = name(label);
+            let mut file = File::create(&path)
+                .map(BufWriter::new)
+                .map_err(|e| CliError::writing(&path, &e))?;
+            let failure = file.write_all(b"request,time_s,target,backend\n").err();
+            Ok::<_, CliError>(Mutex::new(DecisionFile { path, file, failure }))
+        };
+        Ok(Self(labels.iter().map(open).collect::<Result<_, _>>()?))
+    }
+
+    /// What takes the decisions of run `index`.
+    pub(crate) fn sink<'a>(&'a self, index: usize, workload: &'a Workload) -> Option<DecisionSink<'a>> {
+        let file = self.0.get(index)?;
+        Some(Box::new(move |d: Decided| {
+            let mut out = lock(file);
+            if out.failure.is_none() {
+                let target = String::from_utf8_lossy(workload.trace.targets.name(d.target));
+                let line = writeln!(
+                    out.file,
+                    "{},{},{},{}",
+                    d.request,
+                    d.time,
+                    quoted(&target),
+                    d.backend.0
+                );
+                out.failure = line.err();
+            }
+        }))
+    }
+
+    /// Writes out what is buffered.
+    ///
+    /// # Errors
+    /// The first failure of any of the files.
+    pub(crate) fn finish(&self) -> Result<(), CliError> {
+        for file in &self.0 {
+            let mut out = lock(file);
+            let failure = out.failure.take().or_else(|| out.file.flush().err());
+            if let Some(error) = failure {
+                return Err(CliError::writing(&out.path, &error));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A poisoned lock means that another thread panicked; what it guards is still good to report.
+fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+}
+
+/// A CSV field (RFC 4180): quoted where it must be.
+fn quoted(field: &str) -> String {
+    if field.contains([',', '"', '\n', '\r']) {
+        format!("\"{}\"", field.replace('"', "\"\""))
+    } else {
+        field.to_owned()
+    }
+}

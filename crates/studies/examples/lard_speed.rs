@@ -1,0 +1,39 @@
+//! Speed of the LARD study: `lard_speed [POLICY] [BACKENDS] [MULTIPLE]` simulates the Rice workload, MULTIPLE times as
+//! long as the paper's, and prints one JSON line with requests per second of CPU time and the peak memory of the run.
+
+use plimsoll_studies::Workload;
+use plimsoll_studies::scenario::{Scenario, Strategy, execute};
+
+mod common;
+
+/// Peak resident memory of this process in MiB.
+fn peak_mib() -> Option<f64> {
+    let status = std::fs::read_to_string("/proc/self/status").ok()?;
+    let line = status.lines().find(|line| line.starts_with("VmHWM:"))?;
+    let kib: f64 = line.split_whitespace().nth(1)?.parse().ok()?;
+    Some(kib / 1024.0)
+}
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let mut args = std::env::args().skip(1);
+    let policy = args.next().unwrap_or_else(|| "lard_r".to_owned());
+    let backends: usize = args.next().as_deref().unwrap_or("8").parse()?;
+    let multiple: u64 = args.next().as_deref().unwrap_or("1").parse()?;
+
+    let requests = (2_300_000 * multiple).to_string();
+    let workload = Workload::synthesize("rice", &[("requests", &requests)], 1)?;
+    let scenario = Scenario::lard(Strategy::find(&policy)?, backends, 1);
+    let before_s = common::cpu_s()?;
+    let run = execute(&scenario, &workload, &mut ())?;
+    let cpu_s = common::cpu_s()? - before_s;
+    println!(
+        r#"{{"policy":"{}","backends":{backends},"requests":{},"throughput_rps":{:.1},"miss_ratio":{:.4},"cpu_s":{cpu_s:.3},"requests_per_cpu_s":{:.0},"peak_mib":{:.1}}}"#,
+        run.policy,
+        run.requests,
+        run.throughput_rps,
+        run.miss_ratio.unwrap_or(f64::NAN),
+        run.requests as f64 / cpu_s,
+        peak_mib().unwrap_or(f64::NAN),
+    );
+    Ok(())
+}

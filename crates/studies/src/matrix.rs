@@ -1,0 +1,93 @@
+//! Many runs side by side.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use plimsoll_report::Run;
+use plimsoll_sim::{Decided, Observer};
+use rayon::prelude::*;
+
+use crate::scenario::{Scenario, ScenarioError, execute};
+use crate::workload::Workload;
+
+/// Told from several threads how many more requests have been simulated.
+pub trait Progress: Sync {
+    /// `requests` more are done.
+    fn advance(&self, requests: u64);
+}
+
+/// Nobody watches.
+impl Progress for () {
+    fn advance(&self, _: u64) {}
+}
+
+/// Passes progress on, and stops when another run has failed.
+struct Watch<'a> {
+    progress: &'a dyn Progress,
+    failed: &'a AtomicBool,
+    reported: u64,
+    decisions: Option<&'a mut dyn FnMut(Decided)>,
+}
+
+impl Observer for Watch<'_> {
+    fn decided(&mut self, decided: Decided) {
+        if let Some(decisions) = &mut self.decisions {
+            decisions(decided);
+        }
+    }
+
+    fn progress(&mut self, arrived: u64) -> bool {
+        self.progress.advance(arrived - self.reported);
+        self.reported = arrived;
+        !self.failed.load(Ordering::Relaxed)
+    }
+}
+
+/// What takes the decisions of one run.
+pub type DecisionSink<'a> = Box<dyn FnMut(Decided) + Send + 'a>;
+
+/// Runs every scenario on the workload, as many at once as there are CPUs; results in the order of the scenarios.
+/// `sink` makes, for each scenario by number, what takes its decisions.
+///
+/// # Errors
+/// The first failure in the order of the scenarios; the other runs are stopped.
+pub fn run_all<'a>(
+    scenarios: &[Scenario],
+    workload: &Workload,
+    progress: &dyn Progress,
+    sink: impl Fn(usize) -> Option<DecisionSink<'a>> + Sync,
+) -> Result<Vec<Run>, ScenarioError> {
+    let failed = AtomicBool::new(false);
+    let results: Vec<Result<Run, ScenarioError>> = scenarios
+        .par_iter()
+        .enumerate()
+        .with_max_len(1)
+        .map(|(index, scenario)| {
+            let mut decisions = sink(index);
+            let decisions = decisions
+                .as_mut()
+                .map(|sink| &mut **sink as &mut dyn FnMut(Decided));
+            let mut watch = Watch {
+                progress,
+                failed: &failed,
+                reported: 0,
+                decisions,
+            };
+            let result = execute(scenario, workload, &mut watch);
+            match &result {
+                Ok(run) => progress.advance((run.requests + scenario.warmup).saturating_sub(watch.reported)),
+                Err(_) => failed.store(true, Ordering::Relaxed),
+            }
+            result
+        })
+        .collect();
+    let mut runs = Vec::with_capacity(results.len());
+    let mut stopped = None;
+    for result in results {
+        match result {
+            Ok(run) => runs.push(run),
+            Err(ScenarioError::Stopped) => stopped = Some(ScenarioError::Stopped),
+            Err(error) => return Err(error),
+        }
+    }
+    stopped.map_or(Ok(runs), Err)
+}

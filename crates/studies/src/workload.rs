@@ -1,0 +1,104 @@
+//! A workload ready to be simulated: a trace that was read or synthesized, with what the simulator needs of its targets.
+
+use plimsoll_policy::{Kind, Nanos, TargetId, Time};
+use plimsoll_report::TraceInfo;
+use plimsoll_sim::{SimRequest, Targets};
+use plimsoll_trace::synth::{self, SynthError};
+use plimsoll_trace::{Record, TargetTable, Trace, TraceError};
+
+/// See the module's documentation.
+#[derive(Debug)]
+pub struct Workload {
+    /// Short name: the file, or the synthetic workload with its generator.
+    pub name: String,
+    /// Where it came from, for results.
+    pub info: TraceInfo,
+    /// Targets as the simulator knows them.
+    pub targets: Targets,
+    /// The requests.
+    pub trace: Trace,
+}
+
+/// A workload that could not be made.
+#[derive(Debug, thiserror::Error)]
+pub enum WorkloadError {
+    /// Its parameters are wrong.
+    #[error(transparent)]
+    Synth(#[from] SynthError),
+    /// Its records could not be kept.
+    #[error(transparent)]
+    Trace(#[from] TraceError),
+}
+
+impl Workload {
+    /// The workload of a trace that was read.
+    #[must_use]
+    pub fn from_trace(trace: Trace) -> Self {
+        let name = trace.report.paths.join(" ");
+        let info = TraceInfo {
+            path: name.clone(),
+            sha256: trace.report.sha256.clone(),
+            lines_rejected: trace.report.lines_rejected,
+        };
+        Self::new(name, info, trace)
+    }
+
+    /// A synthetic workload with these parameters.
+    ///
+    /// # Errors
+    /// On an unknown name or parameter, or when the records cannot be kept.
+    pub fn synthesize(name: &str, overrides: &[(&str, &str)], seed: u64) -> Result<Self, WorkloadError> {
+        let made = synth::build(name, overrides, seed)?;
+        let mut table = TargetTable::new();
+        for target in 0..made.target_count() {
+            if table.intern(made.target_name(target).as_bytes()).is_some() {
+                table.set_document_size(target, made.document_size_bytes(target));
+            }
+        }
+        let trace = Trace::from_records(table, made.records())?;
+        let info = TraceInfo {
+            path: name.to_owned(),
+            sha256: None,
+            lines_rejected: 0,
+        };
+        Ok(Self::new(format!("{name}/{}", made.generator()), info, trace))
+    }
+
+    fn new(name: String, info: TraceInfo, trace: Trace) -> Self {
+        let table = &trace.targets;
+        let ids = 0..table.len() as u32;
+        let requests: Vec<u64> = ids.clone().map(|t| table.requests(t)).collect();
+        let sizes = ids.clone().map(|t| table.document_size_bytes(t)).collect();
+        let names = ids.map(|t| TargetId::from_key(table.name(t))).collect();
+        Self {
+            name,
+            info,
+            targets: Targets::new(names, sizes, &requests),
+            trace,
+        }
+    }
+
+    /// The requests from the first on; may be called any number of times, from several threads.
+    ///
+    /// # Errors
+    /// When the kept records cannot be read.
+    pub fn requests(&self) -> Result<impl Iterator<Item = Result<SimRequest, TraceError>>, TraceError> {
+        Ok(self.trace.open()?.map(|record| record.map(convert)))
+    }
+}
+
+#[inline]
+fn convert(record: Record) -> SimRequest {
+    SimRequest {
+        time: Time::from_nanos(record.time_ns),
+        target: record.target,
+        size_bytes: record.size_bytes,
+        service: Nanos::new(record.service_ns),
+        client: record.client,
+        class: record.class,
+        kind: match record.kind {
+            plimsoll_trace::Kind::Static => Kind::Static,
+            plimsoll_trace::Kind::Dynamic => Kind::Dynamic,
+        },
+    }
+}
