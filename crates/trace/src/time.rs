@@ -5,8 +5,8 @@ use crate::tally::Reason;
 /// Nanoseconds in a second.
 pub(crate) const NS_PER_S: u64 = 1_000_000_000;
 
-/// Largest whole second that fits 64 bits of nanoseconds (the year 2554).
-const MAX_S: u64 = u64::MAX / NS_PER_S - 1;
+/// Largest whole second of a time: with any fraction it fits 64 bits of nanoseconds (the year 2554).
+pub(crate) const MAX_S: u64 = u64::MAX / NS_PER_S - 1;
 
 /// Nanoseconds of a decimal number of seconds, such as `1349482464` or `12.25`.
 ///
@@ -107,8 +107,12 @@ impl StampReader {
         let minute = two(stamp, 15).filter(|&m| m < 60).ok_or(BAD)?;
         // 60 is a leap second.
         let second = two(stamp, 18).filter(|&s| s <= 60).ok_or(BAD)?;
-        u64::try_from(self.midnight_s + hour * 3600 + minute * 60 + second)
-            .map_err(|_| Reason::Text("time stamp is before 1970"))
+        let time_s = u64::try_from(self.midnight_s + hour * 3600 + minute * 60 + second)
+            .map_err(|_| Reason::Text("time stamp is before 1970"))?;
+        if time_s > MAX_S {
+            return Err(Reason::Text("time is beyond the year 2554"));
+        }
+        Ok(time_s)
     }
 }
 
@@ -175,6 +179,7 @@ mod tests {
             "01/Apr/2015 00:00:00 +0000",
             "01/Apr/2015:00:00:00 *0000",
             "01/Jan/1970:00:00:00 +0100",
+            "01/Jul/9995:00:00:00 +0000",
         ] {
             assert_eq!(stamp(text), None, "{text}");
         }

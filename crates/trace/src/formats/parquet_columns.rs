@@ -8,7 +8,7 @@ use parquet::schema::types::ColumnDescriptor;
 
 use crate::ingest::{MAX_SIZE_BYTES, decimal};
 use crate::tally::Reason;
-use crate::time::{NS_PER_S, seconds_to_ns};
+use crate::time::{MAX_S, NS_PER_S, seconds_to_ns};
 
 /// Values of a batch, those that are not null, end to end.
 enum Values {
@@ -221,6 +221,7 @@ impl Column {
             Unit::Decimal(scale) => Some(10i128.checked_pow(scale - 9).map_or(0, |unit| value / unit)),
         };
         ns.and_then(|ns| u64::try_from(ns).ok())
+            .filter(|ns| ns / NS_PER_S <= MAX_S)
             .ok_or(Reason::Text("time is beyond the year 2554"))
     }
 }
