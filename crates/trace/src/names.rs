@@ -11,7 +11,8 @@ use hashbrown::HashTable;
 /// input gives equal numbers on every run.
 #[derive(Debug, Clone)]
 pub(crate) struct Interner {
-    table: HashTable<u32>,
+    /// Half of each name's hash, and its number: so neither growing nor a miss looks at the names.
+    table: HashTable<(u32, u32)>,
     hasher: FixedState,
     bytes: Vec<u8>,
     /// End of each name in `bytes`; a name starts where the one before it ends.
@@ -38,14 +39,17 @@ impl Interner {
             bytes,
             ends,
         } = self;
-        let hash = hasher.hash_one(name);
-        if let Some(&id) = table.find(hash, |&id| name_at(bytes, ends, id) == name) {
+        let half = hasher.hash_one(name) as u32;
+        let same = |&(other, id): &(u32, u32)| other == half && name_at(bytes, ends, id) == name;
+        if let Some(&(_, id)) = table.find(widen(half), same) {
             return Some(id);
         }
-        let id = u32::try_from(ends.len()).ok().filter(|&id| id < u32::MAX)?;
+        let id = u32::try_from(ends.len())
+            .ok()
+            .filter(|&id| id < u32::MAX)?;
         bytes.extend_from_slice(name);
         ends.push(bytes.len());
-        table.insert_unique(hash, id, |&id| hasher.hash_one(name_at(bytes, ends, id)));
+        table.insert_unique(widen(half), (half, id), |&(half, _)| widen(half));
         Some(id)
     }
 
@@ -56,6 +60,13 @@ impl Interner {
     pub(crate) fn name(&self, id: u32) -> &[u8] {
         name_at(&self.bytes, &self.ends, id)
     }
+}
+
+/// Spreads half a hash over 64 bits: the table takes its tags from the top and its places from the
+/// bottom. The factor is 2^64 divided by the golden ratio, as in Fibonacci hashing.
+#[inline]
+fn widen(half: u32) -> u64 {
+    u64::from(half).wrapping_mul(0x9e37_79b9_7f4a_7c15)
 }
 
 #[inline]
