@@ -94,7 +94,9 @@ impl ParquetDecoder {
 fn damaged(path: &str, reason: &str) -> TraceError {
     TraceError::read(
         path,
-        format!("its content cannot be read as Parquet ({reason}); write it again, with codec zstd, snappy or none"),
+        format!(
+            "its content cannot be read as Parquet ({reason}); write it again, with codec zstd, snappy or none"
+        ),
     )
 }
 

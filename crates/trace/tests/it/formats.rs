@@ -1,6 +1,6 @@
 //! The other formats, compression, and several inputs.
 
-use plimsoll_trace::{Format, Input, Kind, ReadOptions, load};
+use plimsoll_trace::{Format, Input, Kind, ReadOptions, Reader, load};
 
 use crate::helpers::{Scratch, gzip, listed, load_bytes, load_path, load_text, stamped, xz, zstd};
 
@@ -277,4 +277,42 @@ fn a_spool_on_disk_gives_the_same_records() {
         ..ReadOptions::default()
     };
     assert!(spread(&load_bytes(text.as_bytes(), &other_seed).unwrap()) != spread(&on_disk));
+}
+
+#[test]
+fn lines_of_any_length_cost_no_memory() {
+    let mut text = "1 a 10\n".repeat(30);
+    text.push_str(&"x".repeat(1 << 20));
+    text.push_str("\n2 b 20\n");
+    text.push_str(&"y".repeat(1 << 20));
+    let options = ReadOptions {
+        max_bad_ratio: 0.1,
+        ..ReadOptions::default()
+    };
+    let trace = load_bytes(text.as_bytes(), &options).unwrap();
+    assert_eq!((trace.len(), trace.report.lines_rejected), (31, 2));
+    let rejected: Vec<u64> = trace.report.rejections.iter().map(|r| r.line).collect();
+    assert_eq!(rejected, [31, 33]);
+}
+
+#[test]
+fn a_byte_order_mark_is_no_part_of_the_header() {
+    let trace = load_text("\u{feff}time_s,target,size_bytes\n1,/a,10\n").unwrap();
+    assert_eq!(trace.report.format, Some(Format::Csv));
+    assert_eq!(trace.len(), 1);
+}
+
+#[test]
+fn a_reader_streams_and_ends_with_its_verdict() {
+    let scratch = Scratch::new();
+    let path = scratch.file("s", b"2 a 10\nbad\n1 b 20\n");
+    let mut reader = Reader::new(&[Input::File(path)], &ReadOptions::default());
+    let first = reader.next().unwrap().unwrap();
+    assert_eq!((first.time_ns, first.target), (S, 1));
+    assert_eq!(reader.next().unwrap().unwrap().time_ns, 2 * S);
+    let error = reader.next().unwrap().unwrap_err().to_string();
+    assert!(error.contains("1 of 3 lines"), "{error}");
+    assert!(reader.next().is_none());
+    assert!(reader.whole_seconds());
+    assert_eq!(reader.targets().name(0), b"a");
 }
