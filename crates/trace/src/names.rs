@@ -44,9 +44,7 @@ impl Interner {
         if let Some(&(_, id)) = table.find(widen(half), same) {
             return Some(id);
         }
-        let id = u32::try_from(ends.len())
-            .ok()
-            .filter(|&id| id < u32::MAX)?;
+        let id = u32::try_from(ends.len()).ok().filter(|&id| id < u32::MAX)?;
         bytes.extend_from_slice(name);
         ends.push(bytes.len());
         table.insert_unique(widen(half), (half, id), |&(half, _)| widen(half));

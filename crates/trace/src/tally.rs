@@ -268,6 +268,10 @@ impl Tally {
         if self.report.lines_rejected > shown.len() as u64 {
             shown.push("...".to_owned());
         }
+        let backwards = |r: &Rejection| r.reason.starts_with("time goes backwards");
+        if self.report.paths.len() > 1 && self.report.rejections.iter().any(backwards) {
+            shown.push("inputs are read in the order given, so name the oldest first".to_owned());
+        }
         shown.join("; ")
     }
 }

@@ -133,3 +133,18 @@ fn damaged_compression() {
         &["gzip"],
     );
 }
+
+#[test]
+fn inputs_in_the_wrong_order() {
+    let scratch = Scratch::new();
+    let newer = scratch.file("log", b"100000 a 10\n");
+    let older = scratch.file("log.1", b"1000 a 10\n2000 b 10\n");
+    let inputs = [newer, older].map(Input::File);
+    says(
+        &message(load(&inputs, &ReadOptions::default())),
+        &[
+            "log.1 line 1: time goes backwards by 99000 s",
+            "name the oldest first",
+        ],
+    );
+}
