@@ -1,5 +1,6 @@
 //! The papers' simulation studies, and the runs they and `plimsoll simulate` are made of.
 
+pub mod lard;
 pub mod matrix;
 pub mod scenario;
 mod workload;

@@ -1,11 +1,99 @@
-//! `plimsoll reproduce`.
+//! `plimsoll reproduce`: a paper's simulation study, figure by figure.
+
+use std::path::PathBuf;
+
+use plimsoll_report::{Claim, claims_conclusion, claims_table, write_runs_csv, write_runs_parquet};
+use plimsoll_studies::lard::{self, Effort, FIGURES, StudyError};
 
 use crate::error::CliError;
+use crate::output;
 
 /// Arguments of `reproduce`.
 #[derive(clap::Args)]
-pub(crate) struct Args {}
+pub(crate) struct Args {
+    /// The study
+    #[arg(value_enum)]
+    study: Study,
 
-pub(crate) fn run(_: &Args) -> Result<(), CliError> {
-    Ok(())
+    /// Only this figure of the paper
+    #[arg(long, value_name = "N")]
+    figure: Option<u32>,
+
+    /// One seed and few cluster sizes: under two minutes on two cores
+    #[arg(long)]
+    quick: bool,
+
+    /// Write an HTML report and the data of all runs into this directory
+    #[arg(short, long, value_name = "DIR")]
+    out: Option<PathBuf>,
+
+    /// Print one JSON object per claim instead of the table
+    #[arg(long)]
+    json: bool,
+}
+
+/// The studies there are.
+#[derive(Debug, Clone, Copy, clap::ValueEnum)]
+enum Study {
+    /// Locality-aware request distribution: Pai et al., ASPLOS 1998
+    Lard,
+}
+
+pub(crate) fn run(args: &Args) -> Result<(), CliError> {
+    let Study::Lard = args.study;
+    if let Some(figure) = args.figure.filter(|f| !FIGURES.contains(f)) {
+        return Err(CliError::Usage(format!(
+            "figure {figure} of the LARD paper is not a simulation result; there are figures {} to {}",
+            FIGURES.start(),
+            FIGURES.end()
+        )));
+    }
+    let effort = if args.quick { Effort::Quick } else { Effort::Full };
+    if let Some(dir) = &args.out {
+        output::make_dir(dir)?;
+    }
+    let bar = output::Bar::new(lard::requests(effort, args.figure));
+    let study = lard::reproduce(effort, args.figure, &bar).map_err(|error| match error {
+        StudyError::Workload(error) => CliError::from(error),
+        StudyError::Scenario(error) => CliError::from(error),
+    });
+    bar.finish();
+    let study = study?;
+    if let Some(dir) = &args.out {
+        let report = study.report.footer("Command", output::command_line());
+        let report = report.footer("Version", format!("plimsoll {}", env!("CARGO_PKG_VERSION")));
+        output::write(&dir.join("report.html"), &report.to_html())?;
+        let failed = |e: plimsoll_report::DataError| CliError::Failed(e.to_string());
+        write_runs_csv(dir.join("runs.csv"), &study.runs).map_err(failed)?;
+        write_runs_parquet(dir.join("runs.parquet"), &study.runs).map_err(failed)?;
+    }
+    if args.json {
+        return study
+            .claims
+            .iter()
+            .try_for_each(|claim| output::print(&json(claim).to_string()));
+    }
+    let mut text = format!(
+        "{}\n{}\n",
+        claims_table(&study.claims).to_text(),
+        claims_conclusion(&study.claims)
+    );
+    if let Some(dir) = &args.out {
+        text += &format!("Report: {}\n", dir.join("report.html").display());
+    }
+    output::print(&text)
+}
+
+fn json(claim: &Claim) -> serde_json::Value {
+    let measured: Vec<serde_json::Value> = claim
+        .measured
+        .iter()
+        .map(|m| serde_json::json!({"workload": m.workload, "seed": m.seed, "value": m.value}))
+        .collect();
+    serde_json::json!({
+        "id": claim.id, "figure": claim.figure, "statement": claim.statement, "paper": claim.paper,
+        "paper_text": claim.paper_text, "unit": claim.unit, "median": claim.median(), "min": claim.min(),
+        "max": claim.max(), "verdict": claim.verdict.word(), "rule": claim.rule,
+        "explanation": claim.explanation, "measured": measured,
+    })
 }

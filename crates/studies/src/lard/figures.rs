@@ -1,0 +1,323 @@
+//! The figures as plots, and the report around them.
+
+use plimsoll_report::{
+    Align, Claim, Kind, Plot, Report, Section, Series, Table, claims_conclusion, claims_table,
+    measurements_table,
+};
+
+use super::label;
+use super::plan::{ALL, Effort, Family, HOT_SHARES, HOT_SIZES, Instance, Variant};
+use super::results::{LARD, LARD_R, Results, View, WRR};
+
+/// The paper's name of a strategy.
+fn name(strategy: &str) -> &str {
+    match strategy {
+        "weighted_round_robin" => "WRR",
+        "uri_hash" => "LB",
+        "lb_gc" => "LB/GC",
+        "lard" => "LARD",
+        "lard_r" => "LARD/R",
+        "wrr_gms" => "WRR/GMS",
+        other => other,
+    }
+}
+
+fn is(family: Family) -> impl Fn(Family) -> bool {
+    move |f| f == family
+}
+
+/// The report: verdicts first, then the figures in the paper's order.
+pub(super) fn report(effort: Effort, figure: Option<u32>, claims: &[Claim], results: &Results) -> Report {
+    let mut report = Report::new(
+        "LARD, reproduced",
+        "Pai et al., “Locality-aware request distribution in cluster-based network servers”, ASPLOS 1998, sections 3 and 4",
+    )
+    .fact("Effort", if effort == Effort::Full { "full" } else { "quick" })
+    .conclusion(claims_conclusion(claims));
+    report = report.section(
+        Section::new("Claims")
+            .paragraph(
+                "Each claim is measured on several workloads that meet the published statistics of the trace equally \
+                 well but differ where nothing is published. Ours is the median with the smallest and the largest value.",
+            )
+            .table(claims_table(claims))
+            .folded_table("Every measurement", measurements_table(claims)),
+    );
+    let wants = |n: u32| figure.is_none_or(|f| f == n);
+    for (n, family) in [(5, Family::Rice), (6, Family::Ibm)] {
+        if wants(n) {
+            report = report.section(workloads(n, family, results));
+        }
+    }
+    for section in main_figures(results)
+        .into_iter()
+        .filter(|(n, _)| wants(*n))
+        .map(|(_, s)| s)
+    {
+        report = report.section(section);
+    }
+    if figure.is_none() {
+        report = report.section(hot_targets(results));
+    }
+    report
+}
+
+fn workloads(number: u32, family: Family, results: &Results) -> Section {
+    let trace = if family == Family::Ibm { "IBM" } else { "Rice" };
+    let mut section = Section::new(format!("Figure {number}: {trace} trace")).two_columns();
+    let left = |t: &'static str| (t, Align::Left);
+    let right = |t: &'static str| (t, Align::Right);
+    let mut table = Table::new([
+        left("Workload"),
+        right("Targets"),
+        right("MiB"),
+        right("97 %, MiB"),
+        right("98 %, MiB"),
+        right("99 %, MiB"),
+        right("Top target"),
+    ]);
+    let paper: [&str; 7] = if family == Family::Ibm {
+        ["published", "38527", "1029", "51", "80", "182", "5 %"]
+    } else {
+        ["published", "37703", "1418", "560", "705", "927", "2 %"]
+    };
+    table.row(paper);
+    let instances = results.instances(is(family));
+    for instance in &instances {
+        let Some(p) = results.profile(instance) else {
+            continue;
+        };
+        let whole = |x: f64| format!("{x:.0}");
+        table.row([
+            label(instance),
+            whole(p.targets),
+            whole(p.total_mib),
+            whole(p.cover_mib[0]),
+            whole(p.cover_mib[1]),
+            whole(p.cover_mib[2]),
+            format!("{:.2} %", 100.0 * p.top_share),
+        ]);
+    }
+    for instance in instances.iter().filter(|i| i.seed == 1) {
+        let Some(p) = results.profile(instance) else {
+            continue;
+        };
+        let title = format!("{trace}, generator {}", instance.generator);
+        let mut plot = Plot::new(title, "targets by falling request frequency", "cumulative share");
+        plot = plot.with(Series::new("requests", Kind::Line, p.requests_curve.clone()));
+        plot = plot.with(Series::new("bytes", Kind::Line, p.bytes_curve.clone()));
+        section = section.plot(plot);
+    }
+    section.table(table)
+}
+
+/// Median over the workloads with the spread, for each cluster size.
+fn curve(
+    title: &str,
+    instances: &[Instance],
+    results: &Results,
+    strategy: &str,
+    variant: Variant,
+    value: impl Fn(&View<'_>, usize) -> Option<f64>,
+) -> Series {
+    let sizes = instances
+        .first()
+        .map(|i| results.on(*i).sizes(strategy, variant))
+        .unwrap_or_default();
+    let (mut points, mut spread) = (Vec::new(), Vec::new());
+    for backends in sizes {
+        let mut values: Vec<f64> = instances
+            .iter()
+            .filter_map(|i| value(&results.on(*i), backends))
+            .collect();
+        values.sort_by(f64::total_cmp);
+        if let (Some(first), Some(last)) = (values.first(), values.last()) {
+            points.push((backends as f64, values[values.len() / 2]));
+            spread.push((*first, *last));
+        }
+    }
+    Series::new(title, Kind::Line, points).with_errors(spread)
+}
+
+fn by_strategy(
+    title: &str,
+    y_label: &str,
+    instances: &[Instance],
+    results: &Results,
+    value: fn(&View<'_>, &str, usize) -> Option<f64>,
+) -> Plot {
+    let mut plot = Plot::new(title, "back-ends", y_label);
+    for strategy in ALL {
+        let of = |v: &View<'_>, n| value(v, strategy, n);
+        plot = plot.with(curve(
+            name(strategy),
+            instances,
+            results,
+            strategy,
+            Variant::Base,
+            of,
+        ));
+    }
+    plot.note = "Median over the workloads; bars from the smallest to the largest.".into();
+    plot
+}
+
+fn by_variant(
+    title: &str,
+    strategy: &str,
+    variants: [(&str, Variant); 4],
+    instances: &[Instance],
+    results: &Results,
+) -> Plot {
+    let mut plot = Plot::new(title, "back-ends", "requests/s");
+    for (label, variant) in variants {
+        let of = |v: &View<'_>, n| v.rps_of(strategy, n, variant);
+        plot = plot.with(curve(label, instances, results, strategy, variant, of));
+    }
+    plot
+}
+
+fn main_figures(results: &Results) -> Vec<(u32, Section)> {
+    let rice = results.instances(is(Family::Rice));
+    let ibm = results.instances(is(Family::Ibm));
+    // Figures 11 to 14 compare within workloads that were run at every speed.
+    let varied: Vec<Instance> = rice
+        .iter()
+        .copied()
+        .filter(|i| {
+            let v = results.on(*i);
+            !v.sizes(WRR, Variant::Cpu(4)).is_empty() || !v.sizes(WRR, Variant::Disks(4)).is_empty()
+        })
+        .collect();
+    let cpus = [
+        ("1x", Variant::Base),
+        ("2x", Variant::Cpu(2)),
+        ("3x", Variant::Cpu(3)),
+        ("4x", Variant::Cpu(4)),
+    ];
+    let disks = [
+        ("1 disk", Variant::Base),
+        ("2 disks", Variant::Disks(2)),
+        ("3 disks", Variant::Disks(3)),
+        ("4 disks", Variant::Disks(4)),
+    ];
+    let rps = |v: &View<'_>, s: &str, n| v.rps(s, n);
+    let miss = |v: &View<'_>, s: &str, n| v.miss_percent(s, n);
+    let idle = |v: &View<'_>, s: &str, n| v.idle_percent(s, n);
+    let delay = |v: &View<'_>, s: &str, n| v.delay_s(s, n);
+    let plot = |heading: &str, plot: Plot| Section::new(heading).plot(plot);
+    let throughput = "requests/s";
+    vec![
+        (
+            7,
+            plot(
+                "Figure 7",
+                by_strategy("Throughput, Rice", throughput, &rice, results, rps),
+            ),
+        ),
+        (
+            8,
+            plot(
+                "Figure 8",
+                by_strategy(
+                    "Cache miss ratio, Rice",
+                    "disk reads per request, %",
+                    &rice,
+                    results,
+                    miss,
+                ),
+            ),
+        ),
+        (
+            9,
+            plot(
+                "Figure 9",
+                by_strategy(
+                    "Idle time, Rice",
+                    "time below 40 % of t_low, %",
+                    &rice,
+                    results,
+                    idle,
+                ),
+            ),
+        ),
+        (
+            10,
+            plot(
+                "Figure 10",
+                by_strategy("Throughput, IBM", throughput, &ibm, results, rps),
+            ),
+        ),
+        (
+            11,
+            plot(
+                "Figure 11",
+                by_variant("WRR and CPU speed, Rice", WRR, cpus, &varied, results),
+            ),
+        ),
+        (
+            12,
+            Section::new("Figure 12")
+                .two_columns()
+                .plot(by_variant(
+                    "LARD/R and CPU speed, Rice",
+                    LARD_R,
+                    cpus,
+                    &varied,
+                    results,
+                ))
+                .plot(by_variant(
+                    "LARD and CPU speed, Rice",
+                    LARD,
+                    cpus,
+                    &varied,
+                    results,
+                )),
+        ),
+        (
+            13,
+            plot(
+                "Figure 13",
+                by_variant("WRR and disks, Rice", WRR, disks, &varied, results),
+            ),
+        ),
+        (
+            14,
+            plot(
+                "Figure 14",
+                by_variant("LARD/R and disks, Rice", LARD_R, disks, &varied, results),
+            ),
+        ),
+        (
+            0,
+            plot(
+                "Section 4.4: delay",
+                by_strategy("Mean delay, Rice", "s", &rice, results, delay),
+            ),
+        ),
+    ]
+}
+
+fn hot_targets(results: &Results) -> Section {
+    let mut plot = Plot::new(
+        "LARD/R against LARD with hot targets, eight back-ends",
+        "share of the requests for hot targets, %",
+        "throughput gain of LARD/R, %",
+    );
+    for size in HOT_SIZES {
+        let mut points = Vec::new();
+        for share in HOT_SHARES {
+            let family = Family::Hot {
+                size_bytes: size,
+                share_percent: share,
+            };
+            for instance in results.instances(is(family)) {
+                if let Some(ratio) = results.on(instance).ratio(LARD_R, LARD, 8) {
+                    points.push((f64::from(share), 100.0 * (ratio - 1.0)));
+                }
+            }
+        }
+        plot = plot.with(Series::new(format!("{} KB", size / 1024), Kind::Line, points));
+    }
+    Section::new("Section 4.2: hot targets").plot(plot)
+}

@@ -1,0 +1,301 @@
+//! Which runs the study is made of.
+
+use plimsoll_cache::caches;
+
+use crate::scenario::{Scenario, Strategy};
+use crate::workload::{Workload, WorkloadError};
+
+/// The figures of the paper that are simulated.
+pub const FIGURES: std::ops::RangeInclusive<u32> = 5..=14;
+
+/// How much to run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Effort {
+    /// One seed and few cluster sizes: under two minutes on two cores.
+    Quick,
+    /// All cluster sizes and several seeds.
+    Full,
+}
+
+/// A family of workloads.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Family {
+    Rice,
+    Ibm,
+    Chess,
+    /// Rice with hot targets of this many bytes taking this share of the requests, in per cent.
+    Hot {
+        size_bytes: u32,
+        share_percent: u32,
+    },
+}
+
+/// One workload: a family, one of its generators, and a seed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Instance {
+    pub(super) family: Family,
+    pub(super) generator: &'static str,
+    pub(super) seed: u64,
+}
+
+/// What differs from the base setting.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Variant {
+    Base,
+    /// CPU this many times as fast, with the paper's larger cache (section 4.3).
+    Cpu(u32),
+    /// This many disks.
+    Disks(u32),
+    /// Ten times the cache.
+    TenfoldCache,
+    /// LRU caches that never hold files above 500 KB (section 3.1).
+    Lru,
+}
+
+/// A run to be made.
+pub(super) struct Planned {
+    pub(super) variant: Variant,
+    pub(super) scenario: Scenario,
+}
+
+pub(super) const GENERATORS: [&str; 4] = ["windowed", "irm", "stretched", "double_pareto"];
+
+/// Strategies of figures 7 to 10, in the paper's order.
+pub(super) const ALL: [&str; 6] = [
+    "weighted_round_robin",
+    "uri_hash",
+    "lb_gc",
+    "lard",
+    "lard_r",
+    "wrr_gms",
+];
+const WRR_LARDS: [&str; 3] = ["weighted_round_robin", "lard", "lard_r"];
+const WRR_LARD_R: [&str; 2] = ["weighted_round_robin", "lard_r"];
+const LARDS: [&str; 2] = ["lard", "lard_r"];
+
+/// Sizes in bytes and shares in per cent of the hot targets.
+pub(super) const HOT_SIZES: [u32; 4] = [4_096, 10_240, 40_960, 102_400];
+pub(super) const HOT_SHARES: [u32; 6] = [5, 10, 20, 40, 60, 75];
+
+impl Instance {
+    /// Name of the workload, with its generator.
+    pub(super) fn name(&self) -> String {
+        match self.family {
+            Family::Rice => format!("rice/{}", self.generator),
+            Family::Ibm => format!("ibm/{}", self.generator),
+            Family::Chess => "chess".to_owned(),
+            Family::Hot {
+                size_bytes,
+                share_percent,
+            } => {
+                format!(
+                    "rice/{} + hot {share_percent} % of {} KB",
+                    self.generator,
+                    size_bytes / 1024
+                )
+            }
+        }
+    }
+
+    /// Requests it is expected to have; exact but for the hot targets.
+    pub(super) fn expected_requests(&self) -> u64 {
+        match self.family {
+            Family::Rice | Family::Chess => 2_300_000,
+            Family::Ibm => 3_000_000,
+            Family::Hot { share_percent, .. } => 2_300_000 * 100 / (100 - u64::from(share_percent)),
+        }
+    }
+
+    pub(super) fn workload(&self) -> Result<Workload, WorkloadError> {
+        match self.family {
+            Family::Rice => Workload::synthesize("rice", &[("generator", self.generator)], self.seed),
+            Family::Ibm => Workload::synthesize("ibm", &[("generator", self.generator)], self.seed),
+            Family::Chess => Workload::synthesize("chess", &[], self.seed),
+            Family::Hot {
+                size_bytes,
+                share_percent,
+            } => {
+                let size = size_bytes.to_string();
+                let share = (f64::from(share_percent) / 100.0).to_string();
+                let settings = [
+                    ("generator", self.generator),
+                    ("hot_size_bytes", &size),
+                    ("hot_share", &share),
+                ];
+                Workload::synthesize("hot", &settings, self.seed)
+            }
+        }
+    }
+}
+
+/// The workloads, for the whole study or for one figure.
+pub(super) fn instances(effort: Effort, figure: Option<u32>) -> Vec<Instance> {
+    let wants = |figures: &[u32]| figure.is_none_or(|f| figures.contains(&f));
+    let seeds: &[u64] = if effort == Effort::Full { &[1, 2, 3] } else { &[1] };
+    let mut out = Vec::new();
+    if wants(&[5, 7, 8, 9, 11, 12, 13, 14]) {
+        for &seed in seeds {
+            out.extend(GENERATORS.map(|generator| Instance {
+                family: Family::Rice,
+                generator,
+                seed,
+            }));
+        }
+    }
+    if wants(&[6, 10]) {
+        for &seed in &seeds[..seeds.len().min(2)] {
+            out.extend(GENERATORS.map(|generator| Instance {
+                family: Family::Ibm,
+                generator,
+                seed,
+            }));
+        }
+    }
+    if figure.is_none() {
+        for &seed in seeds {
+            out.push(Instance {
+                family: Family::Chess,
+                generator: "irm",
+                seed,
+            });
+        }
+        out.extend(hot(effort));
+    }
+    out
+}
+
+fn hot(effort: Effort) -> Vec<Instance> {
+    let mut out = Vec::new();
+    for size_bytes in HOT_SIZES {
+        for share_percent in HOT_SHARES {
+            if effort == Effort::Quick && ![5, 20, 60].contains(&share_percent) {
+                continue;
+            }
+            let family = Family::Hot {
+                size_bytes,
+                share_percent,
+            };
+            out.push(Instance {
+                family,
+                generator: "windowed",
+                seed: 1,
+            });
+        }
+    }
+    out
+}
+
+/// The runs on one workload, for the whole study or for one figure.
+pub(super) fn scenarios(instance: &Instance, effort: Effort, figure: Option<u32>) -> Vec<Planned> {
+    let wants = |figures: &[u32]| figure.is_none_or(|f| figures.contains(&f));
+    let full = effort == Effort::Full;
+    let mut plan = Plan {
+        instance,
+        out: Vec::new(),
+    };
+    match instance.family {
+        Family::Rice => {
+            if wants(&[7, 8, 9]) {
+                let sizes: &[usize] = if full {
+                    &[1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 14, 16]
+                } else {
+                    &[1, 2, 4, 8, 10, 16]
+                };
+                plan.add(&ALL, sizes, Variant::Base);
+                plan.add(&["weighted_round_robin"], &[8], Variant::TenfoldCache);
+            } else if wants(&[11, 12, 13, 14]) {
+                plan.add(&WRR_LARDS, &[8, 16], Variant::Base);
+            }
+            if figure.is_none() {
+                plan.add(&WRR_LARD_R, &[8], Variant::Lru);
+            }
+            // One seed, and in a quick run two generators, are enough for what is a comparison within the workload.
+            if instance.seed == 1 && (full || ["windowed", "irm"].contains(&instance.generator)) {
+                let sizes: &[usize] = if full {
+                    &[1, 2, 4, 6, 8, 10, 12, 16]
+                } else {
+                    &[8, 16]
+                };
+                if wants(&[11, 12]) {
+                    (2..=4).for_each(|speed| plan.add(&WRR_LARDS, sizes, Variant::Cpu(speed)));
+                }
+                if wants(&[13, 14]) {
+                    (2..=4).for_each(|disks| plan.add(&WRR_LARD_R, sizes, Variant::Disks(disks)));
+                }
+            }
+        }
+        Family::Ibm => {
+            let sizes: &[usize] = if full {
+                &[1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 14, 16]
+            } else {
+                &[1, 2, 4, 8, 16]
+            };
+            if wants(&[10]) {
+                plan.add(&ALL, sizes, Variant::Base);
+            }
+        }
+        Family::Chess => plan.add(&WRR_LARDS, &[2, 4, 8, 16], Variant::Base),
+        Family::Hot { .. } => plan.add(&LARDS, &[8], Variant::Base),
+    }
+    plan.out
+}
+
+struct Plan<'a> {
+    instance: &'a Instance,
+    out: Vec<Planned>,
+}
+
+impl Plan<'_> {
+    fn add(&mut self, strategies: &[&str], sizes: &[usize], variant: Variant) {
+        for &backends in sizes {
+            for strategy in strategies.iter().filter_map(|name| Strategy::find(name).ok()) {
+                let mut scenario = Scenario::lard(strategy, backends, self.instance.seed);
+                match variant {
+                    Variant::Base => {}
+                    Variant::Cpu(speed) => {
+                        scenario.settings.push(("cpu_speed".into(), speed.to_string()));
+                        // Section 4.3: 1.5, 2 and 3 times the memory at 2, 3 and 4 times the speed.
+                        scenario.cache_bytes =
+                            scenario.cache_bytes * [2, 2, 3, 4, 6][speed.min(4) as usize] / 2;
+                    }
+                    Variant::Disks(disks) => scenario.settings.push(("disks".into(), disks.to_string())),
+                    Variant::TenfoldCache => scenario.cache_bytes *= 10,
+                    Variant::Lru => {
+                        scenario.cache = &caches::lru::SPEC;
+                        scenario.cache_object_limit_bytes = Some(500 * 1024);
+                    }
+                }
+                self.out.push(Planned { variant, scenario });
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_cache_grows_with_the_cpu_as_in_section_4_3() {
+        let rice = Instance {
+            family: Family::Rice,
+            generator: "windowed",
+            seed: 1,
+        };
+        for (speed, mib) in [(2, 48), (3, 64), (4, 96)] {
+            let plan = scenarios(&rice, Effort::Quick, Some(11));
+            let found = plan.iter().find(|p| p.variant == Variant::Cpu(speed)).unwrap();
+            assert_eq!(found.scenario.cache_bytes, mib << 20);
+        }
+    }
+
+    #[test]
+    fn every_figure_has_runs_or_workloads() {
+        for figure in FIGURES {
+            assert!(
+                !instances(Effort::Quick, Some(figure)).is_empty(),
+                "figure {figure}"
+            );
+        }
+    }
+}

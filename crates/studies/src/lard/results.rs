@@ -1,0 +1,225 @@
+//! The runs of the study, to be asked by claims and figures.
+
+use std::collections::BTreeMap;
+
+use plimsoll_report::{LoadSeries, Run};
+use plimsoll_trace::coverage::coverage_bytes;
+
+use super::StudyError;
+use super::plan::{Family, Instance, Variant};
+use crate::workload::Workload;
+
+/// What identifies a run.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+struct Key {
+    instance: Instance,
+    variant: Variant,
+    strategy: String,
+    backends: usize,
+}
+
+/// What a workload itself is like: the curves of figures 5 and 6.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Profile {
+    /// Distinct targets.
+    pub(super) targets: f64,
+    /// Bytes of all targets in MiB.
+    pub(super) total_mib: f64,
+    /// MiB that cover 97, 98 and 99 % of the requests.
+    pub(super) cover_mib: [f64; 3],
+    /// Share of the most frequent target.
+    pub(super) top_share: f64,
+    /// Cumulative share of requests by share of targets, in falling frequency.
+    pub(super) requests_curve: Vec<(f64, f64)>,
+    /// Cumulative share of bytes, likewise.
+    pub(super) bytes_curve: Vec<(f64, f64)>,
+}
+
+/// See the module's documentation.
+#[derive(Default)]
+pub(super) struct Results {
+    runs: BTreeMap<Key, Run>,
+    profiles: BTreeMap<Instance, Profile>,
+}
+
+impl Results {
+    pub(super) fn add(&mut self, instance: &Instance, variant: Variant, mut run: Run) {
+        // Hundreds of runs: their load over time is not shown, so it is not kept.
+        run.load_series = LoadSeries::default();
+        run.trace.path = instance.name();
+        let key = Key {
+            instance: *instance,
+            variant,
+            strategy: run.policy.clone(),
+            backends: run.backends,
+        };
+        self.runs.insert(key, run);
+    }
+
+    pub(super) fn add_workload(
+        &mut self,
+        instance: &Instance,
+        workload: &Workload,
+    ) -> Result<(), StudyError> {
+        let table = &workload.trace.targets;
+        let ids = 0..table.len() as u32;
+        let mut pairs: Vec<(u64, u64)> = ids
+            .map(|t| (table.requests(t), table.document_size_bytes(t)))
+            .collect();
+        pairs.sort_by_key(|&(requests, _)| std::cmp::Reverse(requests));
+        let (counts, sizes): (Vec<u64>, Vec<u64>) = pairs.iter().copied().unzip();
+        let requests = counts.iter().sum::<u64>() as f64;
+        let bytes = sizes.iter().sum::<u64>() as f64;
+        const MIB: f64 = 1_048_576.0;
+        let covered = coverage_bytes(&counts, &sizes, &[0.97, 0.98, 0.99]);
+        let cover = |i: usize| covered.get(i).map_or(0.0, |&b| b as f64 / MIB);
+        let curve = |values: &[u64], total: f64| {
+            let step = (values.len() / 200).max(1);
+            let mut sum = 0;
+            let mut points = vec![(0.0, 0.0)];
+            for (at, value) in values.iter().enumerate() {
+                sum += value;
+                if (at + 1) % step == 0 || at + 1 == values.len() {
+                    points.push(((at + 1) as f64, sum as f64 / total));
+                }
+            }
+            points
+        };
+        let profile = Profile {
+            targets: counts.len() as f64,
+            total_mib: bytes / MIB,
+            cover_mib: [cover(0), cover(1), cover(2)],
+            top_share: counts.first().map_or(0.0, |&c| c as f64 / requests),
+            requests_curve: curve(&counts, requests),
+            bytes_curve: curve(&sizes, bytes),
+        };
+        self.profiles.insert(*instance, profile);
+        Ok(())
+    }
+
+    /// The workloads of a kind, in order.
+    pub(super) fn instances(&self, of: impl Fn(Family) -> bool) -> Vec<Instance> {
+        self.profiles.keys().copied().filter(|i| of(i.family)).collect()
+    }
+
+    pub(super) fn profile(&self, instance: &Instance) -> Option<&Profile> {
+        self.profiles.get(instance)
+    }
+
+    pub(super) fn on(&self, instance: Instance) -> View<'_> {
+        View {
+            results: self,
+            instance,
+        }
+    }
+
+    pub(super) fn into_runs(self) -> Vec<Run> {
+        self.runs.into_values().collect()
+    }
+}
+
+/// The runs on one workload.
+#[derive(Clone, Copy)]
+pub(super) struct View<'a> {
+    results: &'a Results,
+    pub(super) instance: Instance,
+}
+
+/// The paper's abbreviations.
+pub(super) const WRR: &str = "weighted_round_robin";
+pub(super) const LB: &str = "uri_hash";
+pub(super) const LB_GC: &str = "lb_gc";
+pub(super) const LARD: &str = "lard";
+pub(super) const LARD_R: &str = "lard_r";
+pub(super) const GMS: &str = "wrr_gms";
+
+impl<'a> View<'a> {
+    pub(super) fn profile(&self) -> Option<&'a Profile> {
+        self.results.profile(&self.instance)
+    }
+
+    /// The view of the workload of another family made by the same generator with the same seed.
+    pub(super) fn sibling(&self, family: Family) -> View<'a> {
+        View {
+            instance: Instance {
+                family,
+                ..self.instance
+            },
+            ..*self
+        }
+    }
+
+    pub(super) fn run(&self, strategy: &str, backends: usize, variant: Variant) -> Option<&'a Run> {
+        let key = Key {
+            instance: self.instance,
+            variant,
+            strategy: strategy.to_owned(),
+            backends,
+        };
+        self.results.runs.get(&key)
+    }
+
+    /// Cluster sizes for which the base setting was run.
+    pub(super) fn sizes(&self, strategy: &str, variant: Variant) -> Vec<usize> {
+        let of = |k: &&Key| k.instance == self.instance && k.variant == variant && k.strategy == strategy;
+        self.results.runs.keys().filter(of).map(|k| k.backends).collect()
+    }
+
+    pub(super) fn rps(&self, strategy: &str, backends: usize) -> Option<f64> {
+        self.rps_of(strategy, backends, Variant::Base)
+    }
+
+    pub(super) fn rps_of(&self, strategy: &str, backends: usize, variant: Variant) -> Option<f64> {
+        self.run(strategy, backends, variant).map(|r| r.throughput_rps)
+    }
+
+    /// Disk reads per request, in per cent.
+    pub(super) fn miss_percent(&self, strategy: &str, backends: usize) -> Option<f64> {
+        self.run(strategy, backends, Variant::Base)?
+            .miss_ratio
+            .map(|m| 100.0 * m)
+    }
+
+    /// Idle ratio in per cent.
+    pub(super) fn idle_percent(&self, strategy: &str, backends: usize) -> Option<f64> {
+        self.run(strategy, backends, Variant::Base)
+            .map(|r| 100.0 * r.idle_ratio)
+    }
+
+    /// Mean delay in seconds.
+    pub(super) fn delay_s(&self, strategy: &str, backends: usize) -> Option<f64> {
+        self.run(strategy, backends, Variant::Base)?
+            .response_time_s
+            .map(|s| s.mean)
+    }
+
+    /// Throughput of `a` over that of `b`.
+    pub(super) fn ratio(&self, a: &str, b: &str, backends: usize) -> Option<f64> {
+        Some(self.rps(a, backends)? / self.rps(b, backends)?)
+    }
+
+    /// Values of `f` over the cluster sizes from `least` on.
+    pub(super) fn over(&self, least: usize, f: impl Fn(usize) -> Option<f64>) -> Vec<f64> {
+        self.sizes(WRR, Variant::Base)
+            .into_iter()
+            .filter(|&n| n >= least)
+            .filter_map(f)
+            .collect()
+    }
+}
+
+/// Smallest; `None` of nothing.
+pub(super) fn min(values: Vec<f64>) -> Option<f64> {
+    values.into_iter().min_by(f64::total_cmp)
+}
+
+/// Largest; `None` of nothing.
+pub(super) fn max(values: Vec<f64>) -> Option<f64> {
+    values.into_iter().max_by(f64::total_cmp)
+}
+
+/// Arithmetic mean; `None` of nothing.
+pub(super) fn mean(values: Vec<f64>) -> Option<f64> {
+    let count = values.len() as f64;
+    (count > 0.0).then(|| values.into_iter().sum::<f64>() / count)
+}

@@ -1,0 +1,117 @@
+//! How a claim is judged, declared with the claim and shown with the verdict.
+
+use plimsoll_report::{Claim, Measured, Verdict};
+
+use super::plan::Family;
+use super::results::{Results, View};
+
+/// When a measured value agrees with the paper.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Rule {
+    /// Within this share of the paper's figure.
+    Within(f64),
+    /// At least.
+    AtLeast(f64),
+    /// At most.
+    AtMost(f64),
+    /// From the first to the second.
+    Between(f64, f64),
+}
+
+impl Rule {
+    fn agrees(self, value: f64, paper: Option<f64>) -> bool {
+        match self {
+            Self::Within(share) => paper.is_some_and(|p| (value - p).abs() <= share * p.abs()),
+            Self::AtLeast(least) => value >= least,
+            Self::AtMost(most) => value <= most,
+            Self::Between(least, most) => (least..=most).contains(&value),
+        }
+    }
+
+    fn words(self) -> String {
+        match self {
+            Self::Within(share) => format!("within {:.0} % of the paper's figure", 100.0 * share),
+            Self::AtLeast(least) => format!("at least {least}"),
+            Self::AtMost(most) => format!("at most {most}"),
+            Self::Between(least, most) => format!("from {least} to {most}"),
+        }
+    }
+}
+
+/// A claim of the paper, and how it is measured on one workload.
+pub(super) struct Spec {
+    pub(super) id: &'static str,
+    pub(super) figure: &'static str,
+    pub(super) statement: &'static str,
+    pub(super) paper: Option<f64>,
+    pub(super) paper_text: &'static str,
+    pub(super) unit: &'static str,
+    pub(super) rule: Rule,
+    pub(super) family: fn(Family) -> bool,
+    pub(super) value: fn(&View<'_>) -> Option<f64>,
+    /// Shown when the claim does not hold on every workload.
+    pub(super) explanation: &'static str,
+}
+
+/// Measures the claim on every workload of its family; `None` when none of its runs was made.
+pub(super) fn evaluate(spec: &Spec, results: &Results) -> Option<Claim> {
+    let measured: Vec<Measured> = results
+        .instances(spec.family)
+        .into_iter()
+        .filter_map(|instance| {
+            let value = (spec.value)(&results.on(instance))?;
+            Some(Measured {
+                workload: instance.name(),
+                seed: instance.seed,
+                value,
+            })
+        })
+        .collect();
+    let agreeing = measured
+        .iter()
+        .filter(|m| spec.rule.agrees(m.value, spec.paper))
+        .count();
+    let verdict = match agreeing {
+        _ if measured.is_empty() => return None,
+        n if n == measured.len() => Verdict::Holds,
+        0 => Verdict::Fails,
+        _ => Verdict::Partly,
+    };
+    let mut rule = format!(
+        "{}; holds when all workloads agree, partly when some do",
+        spec.rule.words()
+    );
+    if verdict == Verdict::Partly {
+        rule = format!("{rule} ({agreeing} of {} do)", measured.len());
+    }
+    Some(Claim {
+        id: spec.id.to_owned(),
+        figure: spec.figure.to_owned(),
+        statement: spec.statement.to_owned(),
+        paper: spec.paper,
+        paper_text: spec.paper_text.to_owned(),
+        unit: spec.unit.to_owned(),
+        measured,
+        verdict,
+        rule,
+        explanation: if verdict == Verdict::Holds {
+            String::new()
+        } else {
+            spec.explanation.to_owned()
+        },
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rules_by_hand() {
+        assert!(Rule::Within(0.2).agrees(3.2, Some(3.9)));
+        assert!(!Rule::Within(0.1).agrees(3.2, Some(3.9)));
+        assert!(!Rule::Within(0.1).agrees(3.2, None));
+        assert!(Rule::AtMost(2.0).agrees(2.0, None) && !Rule::AtMost(2.0).agrees(2.1, None));
+        assert!(Rule::Between(1.0, 2.0).agrees(1.0, None) && !Rule::Between(1.0, 2.0).agrees(f64::NAN, None));
+    }
+}
