@@ -112,6 +112,9 @@ pub enum TraceError {
         /// What is wrong with it.
         reason: String,
     },
+    /// Standard output was closed by its reader, as `head` does when it has enough.
+    #[error("standard output was closed before the whole trace was written")]
+    ClosedPipe,
     /// The output cannot be written.
     #[error("cannot write the trace {path}: {reason}")]
     Write {

@@ -57,6 +57,12 @@ impl Format {
         }
     }
 
+    /// Whether [`crate::convert`] can write it: an access log or a World Cup 98 log says more than a
+    /// trace knows.
+    pub const fn is_writable(self) -> bool {
+        !matches!(self, Self::CommonLog | Self::CombinedLog | Self::WorldCup98)
+    }
+
     /// All names, separated by commas.
     pub(crate) fn names() -> String {
         Self::ALL.map(Self::name).join(", ")

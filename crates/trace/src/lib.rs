@@ -35,4 +35,4 @@ pub use stats_parts::{Arrivals, SizeBin, ZipfFit};
 pub use tally::{LoadReport, Rejection};
 pub use targets::TargetTable;
 pub use trace::{Trace, TraceIter, load};
-pub use write::{convert, format_of_output};
+pub use write::{convert, format_of_output, write_requests};

@@ -39,6 +39,8 @@ pub struct TraceStats {
     pub request_mean_bytes: f64,
     /// Median of the bytes sent per request.
     pub request_median_bytes: f64,
+    /// Most bytes sent for one request.
+    pub request_max_bytes: u64,
     /// Mean size of the distinct documents in bytes.
     pub document_mean_bytes: f64,
     /// Median size of the distinct documents in bytes.
@@ -80,7 +82,7 @@ impl TraceStats {
     /// # Errors
     /// A temporary file that cannot be read back.
     pub fn of(trace: &Trace) -> Result<Self, TraceError> {
-        let mut sent_bytes = 0u64;
+        let (mut sent_bytes, mut largest_bytes) = (0u64, 0);
         let mut classes = SizeClasses::default();
         let mut arrivals = None;
         let (mut first_ns, mut last_ns) = (0, 0);
@@ -93,6 +95,7 @@ impl TraceStats {
             bins.add(record.time_ns);
             last_ns = record.time_ns;
             sent_bytes = sent_bytes.saturating_add(record.size_bytes);
+            largest_bytes = largest_bytes.max(record.size_bytes);
             classes.add(record.size_bytes);
         }
         let requests = trace.len();
@@ -107,6 +110,7 @@ impl TraceStats {
             documents_bytes: documents.sum_bytes,
             request_mean_bytes: mean(sent_bytes, requests),
             request_median_bytes: median_request_bytes(trace, &request_sizes)?,
+            request_max_bytes: largest_bytes,
             document_mean_bytes: mean(documents.sum_bytes, documents.sorted_bytes.len() as u64),
             document_median_bytes: median(&documents.sorted_bytes),
             document_max_bytes: documents.sorted_bytes.last().copied().unwrap_or(0),

@@ -4,16 +4,18 @@ use std::io::Write as _;
 
 use csv_core::WriteResult;
 
-use super::{Sink, put_seconds};
+use super::{Requests, Sink, put_seconds};
 use crate::error::TraceError;
-use crate::record::Kind;
-use crate::trace::Trace;
+use crate::record::{Kind, Record};
 
 /// Lines gathered before they are written.
 const FLUSH_BYTES: usize = 64 * 1024;
 
-pub(super) fn write(trace: &Trace, sink: &mut Sink) -> Result<(), TraceError> {
-    let fields = trace.spool().fields();
+pub(super) fn write<I>(requests: Requests<'_, I>, sink: &mut Sink) -> Result<(), TraceError>
+where
+    I: Iterator<Item = Result<Record, TraceError>>,
+{
+    let fields = requests.fields;
     let mut lines = b"time_s,target,size_bytes".to_vec();
     for (present, name) in [
         (fields.kind, ",kind"),
@@ -26,11 +28,11 @@ pub(super) fn write(trace: &Trace, sink: &mut Sink) -> Result<(), TraceError> {
         }
     }
     lines.push(b'\n');
-    for record in trace.open_as_stamped() {
+    for record in requests.records {
         let record = record?;
         put_seconds(&mut lines, record.time_ns);
         lines.push(b',');
-        put_field(&mut lines, trace.targets.name(record.target));
+        put_field(&mut lines, requests.targets.name(record.target));
         // Writing to a vector cannot fail.
         let _ = write!(lines, ",{}", record.size_bytes);
         if fields.kind {

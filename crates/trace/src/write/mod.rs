@@ -10,6 +10,8 @@ use std::path::Path;
 
 use crate::error::TraceError;
 use crate::format::Format;
+use crate::record::Record;
+use crate::spool::Fields;
 use crate::targets::TargetTable;
 use crate::trace::Trace;
 
@@ -26,23 +28,92 @@ pub(crate) use sink::Sink;
 /// An output that cannot be written, a format without a writer (the access logs and World Cup 98,
 /// whose records say more than a trace knows), or a value the format cannot hold.
 pub fn convert(trace: &Trace, format: Format, output: &Path) -> Result<(), TraceError> {
-    let write = match format {
-        Format::Csv => csv::write,
-        Format::Parquet => parquet::write,
-        Format::OracleGeneral => oracle::write,
-        Format::TimeIdSize => time_id_size::write,
-        Format::CommonLog | Format::CombinedLog | Format::WorldCup98 => {
-            return Err(TraceError::write(
-                &output.display().to_string(),
-                format!(
-                    "the format {format} can be read but not written; write csv, parquet, oracle-general or time-id-size"
-                ),
-            ));
+    into_sink(format, output, |sink| {
+        if format == Format::OracleGeneral {
+            return oracle::write(trace, sink);
         }
-    };
+        let requests = Requests {
+            targets: &trace.targets,
+            fields: trace.spool().fields(),
+            records: trace.open_as_stamped(),
+        };
+        put(requests, format, sink)
+    })
+}
+
+/// Writes time, target and size of `records` to `output` as [`convert`] does, as they come and
+/// without keeping them; only oracleGeneral, which tells of each request when its target comes
+/// next, keeps them as a [`Trace`] does.
+///
+/// # Errors
+/// As of [`convert`], and for oracleGeneral as of [`Trace::from_records`].
+///
+/// # Panics
+/// When the target of a record is not a number of `targets`.
+pub fn write_requests(
+    targets: &TargetTable,
+    records: impl Iterator<Item = Record>,
+    format: Format,
+    output: &Path,
+) -> Result<(), TraceError> {
+    into_sink(format, output, |sink| {
+        if format == Format::OracleGeneral {
+            return oracle::write(&Trace::from_records(targets.clone(), records)?, sink);
+        }
+        let requests = Requests {
+            targets,
+            fields: Fields::default(),
+            records: records.map(Ok),
+        };
+        put(requests, format, sink)
+    })
+}
+
+/// What a writer that needs to see each record only once is given.
+struct Requests<'a, I> {
+    targets: &'a TargetTable,
+    /// The optional fields to write.
+    fields: Fields,
+    records: I,
+}
+
+fn put<I>(requests: Requests<'_, I>, format: Format, sink: &mut Sink) -> Result<(), TraceError>
+where
+    I: Iterator<Item = Result<Record, TraceError>>,
+{
+    match format {
+        Format::Csv => csv::write(requests, sink),
+        Format::Parquet => parquet::write(requests, sink),
+        Format::TimeIdSize => time_id_size::write(requests, sink),
+        Format::OracleGeneral | Format::CommonLog | Format::CombinedLog | Format::WorldCup98 => {
+            Err(not_writable(format, sink.path()))
+        }
+    }
+}
+
+/// Opens the output, has it written and completes it.
+fn into_sink(
+    format: Format,
+    output: &Path,
+    write: impl FnOnce(&mut Sink) -> Result<(), TraceError>,
+) -> Result<(), TraceError> {
+    if !format.is_writable() {
+        return Err(not_writable(format, &output.display().to_string()));
+    }
     let mut sink = Sink::create(output)?;
-    write(trace, &mut sink)?;
-    sink.finish()
+    match write(&mut sink) {
+        Ok(()) => sink.finish(),
+        Err(error) => Err(sink.explain(error)),
+    }
+}
+
+fn not_writable(format: Format, output: &str) -> TraceError {
+    TraceError::write(
+        output,
+        format!(
+            "the format {format} can be read but not written; write csv, parquet, oracle-general or time-id-size"
+        ),
+    )
 }
 
 /// The format that the name of an output asks for, leaving endings of compression aside.

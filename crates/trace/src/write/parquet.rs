@@ -10,12 +10,11 @@ use parquet::file::properties::WriterProperties;
 use parquet::file::writer::SerializedFileWriter;
 use parquet::schema::types::{Type, TypePtr};
 
-use super::Sink;
+use super::{Requests, Sink};
 use crate::error::TraceError;
 use crate::record::{Kind, Record};
 use crate::spool::Fields;
 use crate::targets::TargetTable;
-use crate::trace::Trace;
 
 /// Rows of a row group: what is held in memory at a time.
 const GROUP_ROWS: usize = 128 * 1024;
@@ -26,13 +25,19 @@ const TIME_BYTES: usize = 9;
 /// Times are decimals with nine digits behind the point, so that they are exact seconds.
 const TIME_DIGITS: i32 = 20;
 
-pub(super) fn write(trace: &Trace, sink: &mut Sink) -> Result<(), TraceError> {
-    let fields = trace.spool().fields();
+pub(super) fn write<I>(requests: Requests<'_, I>, sink: &mut Sink) -> Result<(), TraceError>
+where
+    I: Iterator<Item = Result<Record, TraceError>>,
+{
+    let Requests {
+        targets,
+        fields,
+        mut records,
+    } = requests;
     let path = sink.path().to_owned();
     let failed = |e: ParquetError| TraceError::write(&path, e.to_string());
     let mut writer = open(fields, sink).map_err(failed)?;
     let mut rows = Vec::with_capacity(GROUP_ROWS);
-    let mut records = trace.open_as_stamped();
     loop {
         rows.clear();
         for record in records.by_ref().take(GROUP_ROWS) {
@@ -41,7 +46,7 @@ pub(super) fn write(trace: &Trace, sink: &mut Sink) -> Result<(), TraceError> {
         if rows.is_empty() {
             return writer.close().map(|_| ()).map_err(failed);
         }
-        write_group(&mut writer, &rows, fields, &trace.targets).map_err(failed)?;
+        write_group(&mut writer, &rows, fields, targets).map_err(failed)?;
     }
 }
 

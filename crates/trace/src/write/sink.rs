@@ -28,6 +28,8 @@ enum Packed {
 pub(crate) struct Sink {
     path: String,
     packed: Packed,
+    /// Whether the reader of standard output is gone; the errors of compressors hide the reason.
+    closed: bool,
 }
 
 impl Sink {
@@ -49,7 +51,11 @@ impl Sink {
             "xz" => Packed::Xz(XzEncoder::new(plain, XZ_PRESET)),
             _ => Packed::Plain(plain),
         };
-        Ok(Self { path, packed })
+        Ok(Self {
+            path,
+            packed,
+            closed: false,
+        })
     }
 
     /// Output as the user named it.
@@ -68,6 +74,15 @@ impl Sink {
         TraceError::write(&self.path, reason)
     }
 
+    /// The error of a write that failed, told apart when the reader of standard output is gone.
+    pub(crate) fn explain(&self, error: TraceError) -> TraceError {
+        if self.closed {
+            TraceError::ClosedPipe
+        } else {
+            error
+        }
+    }
+
     /// Completes the compressed stream and the file.
     pub(crate) fn finish(self) -> Result<(), TraceError> {
         let plain = match self.packed {
@@ -78,18 +93,25 @@ impl Sink {
         };
         plain
             .and_then(|mut plain| plain.flush())
-            .map_err(|e| TraceError::write(&self.path, e.to_string()))
+            .map_err(|e| match e.kind() {
+                io::ErrorKind::BrokenPipe if self.path == "-" => TraceError::ClosedPipe,
+                _ => TraceError::write(&self.path, e.to_string()),
+            })
     }
 }
 
 impl Write for Sink {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        match &mut self.packed {
+        let written = match &mut self.packed {
             Packed::Plain(writer) => writer.write(bytes),
             Packed::Gzip(writer) => writer.write(bytes),
             Packed::Zstd(writer) => writer.write(bytes),
             Packed::Xz(writer) => writer.write(bytes),
+        };
+        if let Err(error) = &written {
+            self.closed |= error.kind() == io::ErrorKind::BrokenPipe && self.path == "-";
         }
+        written
     }
 
     fn flush(&mut self) -> io::Result<()> {

@@ -2,29 +2,32 @@
 
 use std::io::Write as _;
 
-use super::{Sink, all_targets, put_seconds};
+use super::{Requests, Sink, all_targets, put_seconds};
 use crate::error::TraceError;
-use crate::trace::Trace;
+use crate::record::Record;
 
 /// Lines gathered before they are written.
 const FLUSH_BYTES: usize = 64 * 1024;
 
 /// Writes names where every name is free of separators, else the targets' dense numbers.
-pub(super) fn write(trace: &Trace, sink: &mut Sink) -> Result<(), TraceError> {
-    let names = all_targets(&trace.targets, |name| {
+pub(super) fn write<I>(requests: Requests<'_, I>, sink: &mut Sink) -> Result<(), TraceError>
+where
+    I: Iterator<Item = Result<Record, TraceError>>,
+{
+    let names = all_targets(requests.targets, |name| {
         !name.is_empty()
             && !name
                 .iter()
                 .any(|b| matches!(b, b' ' | b'\t' | b',' | b'\n' | b'\r'))
     });
     let mut lines = Vec::new();
-    for record in trace.open_as_stamped() {
+    for record in requests.records {
         let record = record?;
         put_seconds(&mut lines, record.time_ns);
         lines.push(b' ');
         // Writing to a vector cannot fail.
         let _ = if names {
-            lines.write_all(trace.targets.name(record.target))
+            lines.write_all(requests.targets.name(record.target))
         } else {
             write!(lines, "{}", record.target)
         };
