@@ -1,16 +1,43 @@
 //! The trait that every policy implements, and what it answers.
 
-use smallvec::SmallVec;
-
 use crate::cluster::{BackendId, Change, ClusterView};
 use crate::request::{Outcome, Request, TargetId};
 use crate::time::{Nanos, Time};
 
-/// The back-ends that a policy wants to ask for their load.
-pub type Candidates = SmallVec<[BackendId; 8]>;
+/// The back-ends that a policy wants to ask for their load: at most [`Candidates::MOST`], so that a decision needs no
+/// heap.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Candidates {
+    ids: [BackendId; Self::MOST],
+    len: u8,
+}
+
+impl Candidates {
+    /// How many can be asked at once.
+    pub const MOST: usize = 8;
+
+    /// Takes the first [`Candidates::MOST`] of `ids`.
+    pub fn new(ids: impl IntoIterator<Item = BackendId>) -> Self {
+        let mut out = Self {
+            ids: [BackendId(0); Self::MOST],
+            len: 0,
+        };
+        for (slot, id) in out.ids.iter_mut().zip(ids) {
+            *slot = id;
+            out.len += 1;
+        }
+        out
+    }
+
+    /// Who is to be asked.
+    #[must_use]
+    pub fn as_slice(&self) -> &[BackendId] {
+        &self.ids[..usize::from(self.len)]
+    }
+}
 
 /// What a policy decides for a request.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Decision {
     /// This back-end answers.
     Assign(BackendId),
@@ -118,9 +145,9 @@ pub trait Policy: Send {
     }
 
     /// The back-ends that serve `target` now, where the policy keeps such an assignment.
-    fn server_set(&self, target: TargetId) -> Candidates {
+    fn server_set(&self, target: TargetId) -> Vec<BackendId> {
         let _ = target;
-        Candidates::new()
+        Vec::new()
     }
 
     /// Targets of which the policy keeps state; never above its configured capacity.

@@ -9,9 +9,9 @@ use plimsoll_policy::{
 
 use crate::event_queue::EventQueue;
 use crate::jobs::{Job, Jobs};
-use crate::measure::{Distribution, LoadMeters};
 use crate::model::{Context, JobId, Model, ModelEvent};
-use crate::outcome::{BackendOutcome, Outcome};
+use crate::outcome::Outcome;
+use crate::tally::Tally;
 use crate::workload::{Arrivals, SimRequest, Targets};
 
 /// What is done to a back-end during a run.
@@ -100,6 +100,20 @@ enum Next {
     Tick,
 }
 
+/// The request that arrives next, with its time and its turn among events of equal time.
+struct Upcoming {
+    time: Time,
+    turn: u64,
+    request: SimRequest,
+}
+
+/// A request that has arrived.
+struct Arrived {
+    time: Time,
+    number: u64,
+    request: SimRequest,
+}
+
 struct Engine<'a, M, S> {
     config: &'a Config<'a>,
     front_end: FrontEnd,
@@ -108,9 +122,8 @@ struct Engine<'a, M, S> {
     rng: Rng,
     queue: EventQueue<ModelEvent>,
     jobs: Jobs,
-    waiting: VecDeque<(Time, u64, SimRequest)>,
-    /// The request that arrives next, with its time and its turn among events of equal time.
-    upcoming: Option<(Time, u64, SimRequest)>,
+    waiting: VecDeque<Arrived>,
+    upcoming: Option<Upcoming>,
     origin: Option<Time>,
     next_tick: Option<Time>,
     faults_done: usize,
@@ -120,20 +133,11 @@ struct Engine<'a, M, S> {
     tally: Tally,
 }
 
-/// What is counted from the start of the measurement.
-struct Tally {
-    measuring: bool,
-    first: u64,
-    started: Time,
-    ended: Time,
-    completed: u64,
-    rejected: u64,
-    lost: u64,
-    per_backend: Vec<u64>,
-    response: Distribution,
-    slowdown: Distribution,
-    loads: LoadMeters,
-}
+/// Stream of the run's seed from which arrivals are drawn.
+const STREAM: u64 = 0x6172_7276;
+
+/// Completions between two reports of progress.
+const PROGRESS_EVERY: u64 = 65_536;
 
 /// Runs `source` through the front-end on back-ends that behave like `model`.
 ///
@@ -146,14 +150,14 @@ pub fn run<M: Model, E>(
     source: impl Iterator<Item = Result<SimRequest, E>>,
     observer: &mut dyn Observer,
 ) -> Result<Outcome, RunError<E>> {
-    let backends = front_end.view().len();
+    let tally = Tally::new(front_end.view().len(), config.warmup, config.idle_below);
     let next_tick = front_end.policy().tick_interval().map(|every| Time::ZERO + every);
     let mut engine = Engine {
         config,
         front_end,
         model,
         source,
-        rng: Rng::new(config.seed, 0x6172_7276),
+        rng: Rng::new(config.seed, STREAM),
         queue: EventQueue::default(),
         jobs: Jobs::default(),
         waiting: VecDeque::new(),
@@ -164,26 +168,11 @@ pub fn run<M: Model, E>(
         now: Time::ZERO,
         arrived: 0,
         done: Vec::new(),
-        tally: Tally {
-            measuring: config.warmup == 0,
-            first: 0,
-            started: Time::ZERO,
-            ended: Time::ZERO,
-            completed: 0,
-            rejected: 0,
-            lost: 0,
-            per_backend: vec![0; backends],
-            response: Distribution::default(),
-            slowdown: Distribution::default(),
-            loads: LoadMeters::new(backends, config.idle_below),
-        },
+        tally,
     };
     engine.run(observer)?;
-    Ok(engine.finish())
+    engine.finish()
 }
-
-/// Slowdown is kept in thousandths.
-pub(crate) const SLOWDOWN_SCALE: f64 = 1000.0;
 
 impl<M: Model, E, S: Iterator<Item = Result<SimRequest, E>>> Engine<'_, M, S> {
     fn run(&mut self, observer: &mut dyn Observer) -> Result<(), RunError<E>> {
@@ -200,15 +189,21 @@ impl<M: Model, E, S: Iterator<Item = Result<SimRequest, E>>> Engine<'_, M, S> {
                     };
                     self.model.handle(event, &mut context);
                     self.complete();
+                    self.admit(observer)?;
                 }
-                Next::Arrival => self.arrive()?,
-                Next::Fault(fault) => self.fault(fault),
-                Next::Tick => self.front_end.tick(self.now),
+                Next::Arrival => self.arrive(observer)?,
+                Next::Fault(fault) => {
+                    self.fault(fault);
+                    self.admit(observer)?;
+                }
+                Next::Tick => {
+                    self.front_end.tick(self.now);
+                    self.admit(observer)?;
+                }
             }
-            self.admit(observer)?;
-            if self.tally.completed >= reported + 65_536 {
-                reported = self.tally.completed;
-                if !observer.progress(self.arrived) {
+            if self.arrived >= reported + PROGRESS_EVERY {
+                reported = self.arrived;
+                if !observer.progress(reported) {
                     return Err(RunError::Stopped);
                 }
             }
@@ -216,36 +211,36 @@ impl<M: Model, E, S: Iterator<Item = Result<SimRequest, E>>> Engine<'_, M, S> {
         Ok(())
     }
 
-    /// Takes the next event off and moves the clock to it; `None` when all requests have ended.
+    /// Takes the next event off and moves the clock to it; `None` when nothing can happen any more.
     #[inline]
     fn next(&mut self) -> Option<Next> {
         let model = self.queue.peek();
-        let arrival = match (self.config.arrivals, &self.upcoming) {
-            (Arrivals::Closed, _) | (_, None) => None,
-            (_, Some((time, turn, _))) => Some((*time, *turn)),
+        let arrival = match &self.upcoming {
+            Some(upcoming) if self.config.arrivals != Arrivals::Closed => {
+                Some((upcoming.time, upcoming.turn))
+            }
+            _ => None,
         };
-        if model.is_none() && arrival.is_none() && self.jobs.is_empty() && !self.blocked() {
-            return None;
+        let at = match (model, arrival) {
+            (Some(m), Some(a)) => Some(m.min(a)),
+            (m, a) => m.or(a),
+        };
+        if self.faults_done < self.config.faults.len() || self.next_tick.is_some() {
+            // Without other events, a fault matters only to requests that it may set free.
+            let idle = at.is_none() && self.waiting.is_empty() && self.upcoming.is_none();
+            if !idle && let Some(timed) = self.next_timed(at.map_or(Time::MAX, |(time, _)| time)) {
+                return Some(timed);
+            }
         }
-        let at = [model, arrival].into_iter().flatten().min();
-        if let Some(timed) = self.next_timed(at.map_or(Time::MAX, |(time, _)| time)) {
-            return Some(timed);
-        }
-        let (time, turn) = at?;
-        self.now = time;
-        if arrival == Some((time, turn)) {
+        let at = at?;
+        self.now = at.0;
+        if Some(at) == arrival {
             return Some(Next::Arrival);
         }
         self.queue.pop().map(|(_, event)| Next::Model(event))
     }
 
-    /// Whether requests are left that only a fault (a back-end coming up) can set free.
-    fn blocked(&self) -> bool {
-        !self.waiting.is_empty() || self.upcoming.is_some()
-    }
-
     /// Faults and ticks, which are rare, come before other events of the same time.
-    #[inline]
     fn next_timed(&mut self, before: Time) -> Option<Next> {
         let fault = self
             .config
@@ -270,59 +265,78 @@ impl<M: Model, E, S: Iterator<Item = Result<SimRequest, E>>> Engine<'_, M, S> {
     }
 
     /// Gets the next request from the source and says when it arrives.
+    #[inline]
     fn fetch(&mut self) -> Result<(), RunError<E>> {
         let Some(request) = self.source.next().transpose().map_err(RunError::Source)? else {
             self.upcoming = None;
             return Ok(());
         };
+        // Adding a half and truncating rounds; a call to `round` is not inlined.
         let time = match self.config.arrivals {
             Arrivals::Closed => self.now,
             Arrivals::Poisson { rate_rps } => {
-                let gap_ns = self.rng.exponential() / rate_rps * 1e9;
-                self.now + Nanos::new(gap_ns.round() as u64)
+                self.now + Nanos::new((self.rng.exponential() / rate_rps * 1e9 + 0.5) as u64)
             }
             Arrivals::Trace { speed } => {
                 let origin = *self.origin.get_or_insert(request.time);
                 let offset_ns = request.time.since(origin).as_nanos() as f64 / speed;
-                (Time::ZERO + Nanos::new(offset_ns.round() as u64)).max(self.now)
+                (Time::ZERO + Nanos::new((offset_ns + 0.5) as u64)).max(self.now)
             }
         };
-        self.upcoming = Some((time, self.queue.ticket(), request));
+        self.upcoming = Some(Upcoming {
+            time,
+            turn: self.queue.ticket(),
+            request,
+        });
         Ok(())
     }
 
-    /// An open arrival: it queues at the front-end, or is refused when that queue is full.
-    fn arrive(&mut self) -> Result<(), RunError<E>> {
-        if let Some((time, _, request)) = self.upcoming.take() {
-            let number = self.arrived;
-            self.arrived += 1;
+    /// Takes the upcoming request as arrived, and fetches the one after it.
+    #[inline]
+    fn take_upcoming(&mut self) -> Result<Option<Arrived>, RunError<E>> {
+        let Some(Upcoming { request, .. }) = self.upcoming.take() else {
+            return Ok(None);
+        };
+        let number = self.arrived;
+        self.arrived += 1;
+        self.fetch()?;
+        Ok(Some(Arrived {
+            time: self.now,
+            number,
+            request,
+        }))
+    }
+
+    /// An open arrival: it is dispatched, queues at the front-end, or is refused when that queue is full.
+    #[inline]
+    fn arrive(&mut self, observer: &mut dyn Observer) -> Result<(), RunError<E>> {
+        let Some(arrived) = self.take_upcoming()? else {
+            return Ok(());
+        };
+        let at_once =
+            self.waiting.is_empty() && self.front_end.has_room() && self.dispatch(&arrived, observer);
+        if !at_once {
             if self.waiting.len() < self.config.max_waiting {
-                self.waiting.push_back((time, number, request));
+                self.waiting.push_back(arrived);
             } else {
                 self.tally.rejected += 1;
             }
         }
-        self.fetch()
+        Ok(())
     }
 
     /// Lets in as many requests as the admission limit has room for.
+    #[inline]
     fn admit(&mut self, observer: &mut dyn Observer) -> Result<(), RunError<E>> {
         while self.front_end.has_room() {
-            if let Some((arrived, number, request)) = self.waiting.pop_front() {
-                if !self.dispatch(arrived, number, request, observer) {
-                    break;
-                }
-            } else if self.config.arrivals == Arrivals::Closed
-                && let Some((_, _, request)) = self.upcoming.take()
-            {
-                let number = self.arrived;
-                self.arrived += 1;
-                let decided = self.dispatch(self.now, number, request, observer);
-                self.fetch()?;
-                if !decided {
-                    break;
-                }
-            } else {
+            let next = match self.waiting.pop_front() {
+                Some(waiting) => Some(waiting),
+                None if self.config.arrivals == Arrivals::Closed => self.take_upcoming()?,
+                None => None,
+            };
+            let Some(next) = next else { break };
+            if !self.dispatch(&next, observer) {
+                self.waiting.push_front(next);
                 break;
             }
         }
@@ -330,16 +344,11 @@ impl<M: Model, E, S: Iterator<Item = Result<SimRequest, E>>> Engine<'_, M, S> {
     }
 
     /// Asks the policy and starts the request; `false` when the policy wants it to wait for the next event.
-    fn dispatch(
-        &mut self,
-        arrived: Time,
-        number: u64,
-        request: SimRequest,
-        observer: &mut dyn Observer,
-    ) -> bool {
+    fn dispatch(&mut self, arrived: &Arrived, observer: &mut dyn Observer) -> bool {
+        let request = &arrived.request;
         let target = self.config.targets.id[request.target as usize];
         let asked = Request {
-            number,
+            number: arrived.number,
             target,
             size_bytes: Some(self.config.targets.size_bytes[request.target as usize]),
             kind: request.kind,
@@ -354,44 +363,41 @@ impl<M: Model, E, S: Iterator<Item = Result<SimRequest, E>>> Engine<'_, M, S> {
                 backend,
                 load: view.load(backend),
             };
-            let answers: Vec<PollAnswer> = candidates.iter().map(answer).collect();
+            let answers: Vec<PollAnswer> = candidates.as_slice().iter().map(answer).collect();
             decision = self.front_end.answer_poll(&asked, &answers, self.now);
         }
         let b = match decision {
             Decision::Assign(b) => b,
-            Decision::Wait => {
-                self.waiting.push_front((arrived, number, request));
-                return false;
-            }
+            Decision::Wait => return false,
             Decision::Reject | Decision::Poll(_) => {
                 self.tally.rejected += 1;
                 return true;
             }
         };
+        let (time, number) = (self.now, arrived.number);
         observer.decided(Decided {
             request: number,
-            time: self.now,
+            time,
             target: request.target,
             backend: b,
         });
         self.tally
             .loads
             .set(b.index(), self.front_end.view().load(b), self.now);
-        let job = Job {
+        let id = self.jobs.insert(Job {
             target,
             backend: b,
-            arrived,
+            arrived: arrived.time,
             assigned: self.now,
             alone: Nanos::ZERO,
             size_bytes: request.size_bytes,
-        };
-        let id = self.jobs.insert(job);
+        });
         let mut context = Context {
             now: self.now,
             queue: &mut self.queue,
             done: &mut self.done,
         };
-        self.jobs.get_mut(id).alone = self.model.start(b, id, &request, &mut context);
+        self.jobs.get_mut(id).alone = self.model.start(b, id, request, &mut context);
         true
     }
 
@@ -401,19 +407,14 @@ impl<M: Model, E, S: Iterator<Item = Result<SimRequest, E>>> Engine<'_, M, S> {
         while let Some(id) = self.done.pop() {
             let job = self.jobs.remove(id);
             self.end(&job, Ending::Completed);
-            let response = self.now.since(job.arrived);
-            self.tally.completed += 1;
-            self.tally.ended = self.now;
-            self.tally.per_backend[job.backend.index()] += 1;
-            self.tally.response.record(response.as_nanos());
-            let slowdown = response.as_nanos() as f64 / job.alone.as_nanos().max(1) as f64;
-            self.tally.slowdown.record((slowdown * SLOWDOWN_SCALE) as u64);
-            if !self.tally.measuring && self.tally.completed >= self.config.warmup {
-                self.start_measuring();
+            if self.tally.answered(&job, self.now) {
+                self.tally.restart(self.now);
+                self.model.restart_usage();
             }
         }
     }
 
+    #[inline]
     fn end(&mut self, job: &Job, outcome: Ending) {
         let completion = Completion {
             target: job.target,
@@ -428,19 +429,6 @@ impl<M: Model, E, S: Iterator<Item = Result<SimRequest, E>>> Engine<'_, M, S> {
             self.front_end.view().load(job.backend),
             self.now,
         );
-    }
-
-    fn start_measuring(&mut self) {
-        let tally = &mut self.tally;
-        tally.measuring = true;
-        tally.first = tally.completed + tally.rejected + tally.lost;
-        (tally.completed, tally.rejected, tally.lost) = (0, 0, 0);
-        (tally.started, tally.ended) = (self.now, self.now);
-        tally.per_backend.fill(0);
-        tally.response.reset();
-        tally.slowdown.reset();
-        tally.loads.restart(self.now);
-        self.model.restart_usage();
     }
 
     fn fault(&mut self, fault: Fault) {
@@ -460,37 +448,16 @@ impl<M: Model, E, S: Iterator<Item = Result<SimRequest, E>>> Engine<'_, M, S> {
         }
     }
 
-    fn finish(mut self) -> Outcome {
+    fn finish(mut self) -> Result<Outcome, RunError<E>> {
         // What still waits when no back-end will come up any more has not been answered.
-        self.tally.rejected += self.waiting.len() as u64;
         let mut unserved = u64::from(self.upcoming.is_some());
-        unserved += self.source.by_ref().count() as u64;
-        self.tally.rejected += unserved;
-        let tally = self.tally;
-        let span = tally.ended.since(tally.started);
-        let (loads, load_series) = tally.loads.finish(tally.ended);
-        let ids = self.front_end.view().ids();
-        let backends = ids
-            .zip(loads)
-            .map(|(b, (mean_load, idle_ratio))| BackendOutcome {
-                requests: tally.per_backend[b.index()],
-                usage: self.model.usage(b),
-                mean_load,
-                idle_ratio,
-            })
-            .collect();
-        Outcome {
-            requests: self.arrived + unserved - tally.first,
-            completed: tally.completed,
-            rejected: tally.rejected,
-            lost: tally.lost,
-            simulated: span,
-            response_ns: tally.response,
-            slowdown_permille: tally.slowdown,
-            backends,
-            disks: self.model.disks(),
-            load_series,
-            policy_stats: self.front_end.policy().stats(),
+        for request in self.source.by_ref() {
+            request.map_err(RunError::Source)?;
+            unserved += 1;
         }
+        self.tally.rejected += self.waiting.len() as u64 + unserved;
+        Ok(self
+            .tally
+            .finish(self.arrived + unserved, &self.front_end, &self.model))
     }
 }

@@ -54,8 +54,4 @@ impl Jobs {
             .collect();
         ids.into_iter().map(|id| self.remove(id)).collect()
     }
-
-    pub(crate) fn is_empty(&self) -> bool {
-        self.free.len() == self.slots.len()
-    }
 }

@@ -11,6 +11,7 @@ mod measure;
 mod model;
 pub mod models;
 mod outcome;
+mod tally;
 mod workload;
 
 pub use engine::{Config, Decided, Fault, FaultAction, Observer, RunError, run};

@@ -77,11 +77,11 @@ struct LoadMeter {
 
 impl LoadMeter {
     #[inline]
-    fn advance(&mut self, now: Time, idle_below: f64) {
+    fn advance(&mut self, now: Time, idle_below: u32) {
         let span = now.since(self.since);
         self.since = now;
         self.area += u128::from(self.load) * u128::from(span.as_nanos());
-        if f64::from(self.load) < idle_below {
+        if self.load < idle_below {
             self.idle += span;
         }
     }
@@ -91,7 +91,8 @@ impl LoadMeter {
 #[derive(Debug, Clone)]
 pub struct LoadMeters {
     meters: Vec<LoadMeter>,
-    idle_below: f64,
+    /// Loads are whole, so below 9.5 is below 10.
+    idle_below: u32,
     started: Time,
     bucket: Nanos,
     bucket_ends: Time,
@@ -111,7 +112,7 @@ impl LoadMeters {
     pub fn new(backends: usize, idle_below: f64) -> Self {
         Self {
             meters: vec![LoadMeter::default(); backends],
-            idle_below,
+            idle_below: idle_below.ceil() as u32,
             started: Time::ZERO,
             bucket: Self::FIRST_BUCKET,
             bucket_ends: Time::ZERO + Self::FIRST_BUCKET,
@@ -155,7 +156,7 @@ impl LoadMeters {
     /// Forgets what was measured before `now`.
     pub fn restart(&mut self, now: Time) {
         let loads: Vec<u32> = self.meters.iter().map(|m| m.load).collect();
-        *self = Self::new(loads.len(), self.idle_below);
+        *self = Self::new(loads.len(), f64::from(self.idle_below));
         self.started = now;
         self.bucket_ends = now + self.bucket;
         for (meter, load) in self.meters.iter_mut().zip(loads) {

@@ -2,9 +2,11 @@
 
 use plimsoll_policy::Nanos;
 
-use crate::engine::SLOWDOWN_SCALE;
 use crate::measure::{Distribution, LoadSeries};
 use crate::model::Usage;
+
+/// Slowdown is kept in thousandths.
+pub(crate) const SLOWDOWN_SCALE: f64 = 1000.0;
 
 /// One back-end's part.
 #[derive(Debug, Clone, PartialEq)]

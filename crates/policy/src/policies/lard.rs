@@ -20,7 +20,7 @@ use super::{BuildContext, Built, PolicySpec, with_params};
 use crate::cluster::{BackendId, Change, ClusterView, Health, RelativeLoad};
 use crate::lru_map::LruMap;
 use crate::params::{ParamError, Params as _, Settings};
-use crate::policy::{Candidates, Decision, Policy};
+use crate::policy::{Decision, Policy};
 use crate::request::{Request, TargetId};
 use crate::thresholds::Thresholds;
 use crate::time::Time;
@@ -134,7 +134,7 @@ impl Policy for Lard {
         }
     }
 
-    fn server_set(&self, target: TargetId) -> Candidates {
+    fn server_set(&self, target: TargetId) -> Vec<BackendId> {
         self.server.peek(target).copied().flatten().into_iter().collect()
     }
 

@@ -29,7 +29,7 @@ use super::{BuildContext, Built, PolicySpec, with_params};
 use crate::cluster::{BackendId, Change, ClusterView, Health};
 use crate::lru_map::LruMap;
 use crate::params::{ParamError, Params as _, Settings};
-use crate::policy::{Candidates, Decision, Policy, assign_or_reject};
+use crate::policy::{Decision, Policy, assign_or_reject};
 use crate::request::{Request, TargetId};
 use crate::thresholds::Thresholds;
 use crate::time::{Nanos, Time};
@@ -173,10 +173,10 @@ impl Policy for LardR {
         }
     }
 
-    fn server_set(&self, target: TargetId) -> Candidates {
+    fn server_set(&self, target: TargetId) -> Vec<BackendId> {
         self.server_set
             .peek(target)
-            .map(|set| set.members.iter().copied().collect())
+            .map(|set| set.members.to_vec())
             .unwrap_or_default()
     }
 

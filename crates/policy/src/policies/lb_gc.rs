@@ -24,7 +24,7 @@ use plimsoll_cache::Cache;
 use super::{BuildContext, Built, PolicySpec, with_params};
 use crate::cluster::{BackendId, Change, ClusterView, Health};
 use crate::params::{ParamError, Params as _, Settings};
-use crate::policy::{Candidates, Decision, Policy, assign_or_reject};
+use crate::policy::{Decision, Policy, assign_or_reject};
 use crate::request::{Request, TargetId};
 use crate::time::Time;
 
@@ -166,7 +166,7 @@ impl Policy for LbGc {
         }
     }
 
-    fn server_set(&self, target: TargetId) -> Candidates {
+    fn server_set(&self, target: TargetId) -> Vec<BackendId> {
         self.cached.get(&target.0).map(|c| c.on).into_iter().collect()
     }
 

@@ -73,7 +73,8 @@ impl Model for Fifo {
     ) -> Nanos {
         let service = if request.service == Nanos::ZERO {
             let mean_ns = self.params.service_s.as_nanos() as f64;
-            Nanos::new((self.rng.exponential() * mean_ns).round() as u64)
+            // Adding a half and truncating rounds; a call to `round` is not inlined.
+            Nanos::new((self.rng.exponential() * mean_ns + 0.5) as u64)
         } else {
             request.service
         };

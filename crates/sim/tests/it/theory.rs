@@ -82,7 +82,7 @@ fn jsq_of_two(load: f64) -> f64 {
             for j in 0..MOST {
                 let mass = p[at(i, j)];
                 // Uniformised at the largest total rate; an arrival beyond the truncation is dropped.
-                let (to_i, to_j) = (i < j || i == j, i > j);
+                let (to_i, to_j) = (i <= j, i > j);
                 let next = if to_i {
                     at((i + 1).min(MOST - 1), j)
                 } else {
