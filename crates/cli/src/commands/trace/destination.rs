@@ -1,0 +1,166 @@
+//! Where converted and synthetic traces go, checked before any work is done.
+
+use std::fs::{self, Metadata};
+use std::io::{IsTerminal as _, stdin, stdout};
+use std::os::fd::AsFd as _;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+
+use plimsoll_trace::{Format, TraceError, format_of_output};
+
+use crate::error::CliError;
+
+/// Where to write and how; shared by `convert` and `synth`.
+#[derive(clap::Args, Debug)]
+pub(super) struct DestinationArgs {
+    /// Format to write: csv, parquet, oracle-general or time-id-size; by default told from the ending of the name
+    #[arg(long, value_name = "FORMAT")]
+    to_format: Option<Format>,
+
+    /// Overwrite the file if it exists
+    #[arg(long)]
+    force: bool,
+}
+
+/// An output that may be written.
+#[derive(Debug)]
+pub(super) struct Destination {
+    pub(super) path: PathBuf,
+    pub(super) format: Format,
+}
+
+impl DestinationArgs {
+    /// Checks that the format can be written and that no file is lost that the user wants to keep. `fallback` is the
+    /// format where neither the option nor the name tells one.
+    pub(super) fn resolve(
+        &self,
+        to: &Path,
+        inputs: &[String],
+        fallback: Option<Format>,
+    ) -> Result<Destination, CliError> {
+        let destination = Destination {
+            path: to.to_owned(),
+            format: self.format(to, fallback)?,
+        };
+        if destination.is_stdout() {
+            if is_binary(destination.format) && stdout().is_terminal() {
+                return Err(CliError::Usage(format!(
+                    "the format {} is binary and would garble the terminal; write to a file or a pipe",
+                    destination.format
+                )));
+            }
+            return Ok(destination);
+        }
+        // A device or a pipe is not overwritten by writing to it.
+        if let Some(existing) = fs::metadata(to).ok().filter(Metadata::is_file) {
+            if let Some(input) = inputs.iter().find(|input| is_same(input, &existing)) {
+                return Err(CliError::Usage(format!(
+                    "the output {} is the same file as the input {input}, which would be lost; write to another file",
+                    to.display()
+                )));
+            }
+            if !self.force {
+                return Err(CliError::Usage(format!(
+                    "the output {} exists already; give --force to overwrite it, or another name",
+                    to.display()
+                )));
+            }
+        }
+        Ok(destination)
+    }
+
+    fn format(&self, to: &Path, fallback: Option<Format>) -> Result<Format, CliError> {
+        let format = self.to_format.or_else(|| format_of_output(to)).or(fallback);
+        let format = format.ok_or_else(|| {
+            CliError::Usage(if to.as_os_str() == "-" {
+                "standard output has no name that tells the format; give --to-format, e.g. --to-format csv".into()
+            } else {
+                format!(
+                    "the name of the output {} does not tell the format; let it end in .csv, .parquet, .oracleGeneral or \
+                     .tr (for time-id-size), followed by .gz, .zst or .xz to compress, or give --to-format",
+                    to.display()
+                )
+            })
+        })?;
+        if format.is_writable() {
+            return Ok(format);
+        }
+        Err(CliError::Usage(format!(
+            "the format {format} can be read but not written, for a trace keeps less than such a log tells; write csv, \
+             parquet, oracle-general or time-id-size"
+        )))
+    }
+}
+
+impl Destination {
+    pub(super) fn is_stdout(&self) -> bool {
+        self.path.as_os_str() == "-"
+    }
+
+    /// How messages name it.
+    pub(super) fn name(&self) -> String {
+        if self.is_stdout() {
+            "standard output".to_owned()
+        } else {
+            self.path.display().to_string()
+        }
+    }
+
+    /// What the format has no place for, as a sentence; empty when it keeps everything.
+    pub(super) fn loss(&self) -> &'static str {
+        match self.format {
+            Format::OracleGeneral => {
+                " oracle-general keeps whole seconds, targets as numbers and sizes; the rest is left out."
+            }
+            Format::TimeIdSize => " time-id-size keeps times, targets and sizes; the rest is left out.",
+            _ => "",
+        }
+    }
+
+    /// Makes sure that the file can be written, which is asked before anything in it is lost.
+    pub(super) fn begin(&self) -> Result<(), CliError> {
+        if self.is_stdout() || fs::metadata(&self.path).is_ok_and(|found| !found.is_file()) {
+            return Ok(());
+        }
+        let opened = fs::OpenOptions::new()
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .open(&self.path);
+        opened
+            .map(|_| ())
+            .map_err(|error| CliError::writing(&self.path, &error))
+    }
+
+    /// The error of a write that failed after [`Destination::begin`]. A file that was begun is removed: cut off, it would pass for a whole one.
+    pub(super) fn failed(&self, error: TraceError) -> CliError {
+        if matches!(error, TraceError::ClosedPipe) {
+            return CliError::ClosedPipe;
+        }
+        if fs::metadata(&self.path).is_ok_and(|found| found.is_file()) && !self.is_stdout() {
+            // The first error is the one to tell.
+            let _ = fs::remove_file(&self.path);
+        }
+        error.into()
+    }
+}
+
+fn is_binary(format: Format) -> bool {
+    matches!(
+        format,
+        Format::Parquet | Format::OracleGeneral | Format::WorldCup98
+    )
+}
+
+/// Whether an input, or standard input for `-`, is this very file, under whatever name.
+fn is_same(input: &str, file: &Metadata) -> bool {
+    let found = if input == "-" {
+        stdin()
+            .as_fd()
+            .try_clone_to_owned()
+            .and_then(|handle| fs::File::from(handle).metadata())
+    } else {
+        fs::metadata(input)
+    };
+    found.is_ok_and(|found| (found.dev(), found.ino()) == (file.dev(), file.ino()))
+}

@@ -1,0 +1,91 @@
+//! `plimsoll trace stats`: what a trace is like.
+
+use std::path::PathBuf;
+
+use plimsoll_studies::Workload;
+use plimsoll_trace::TraceStats;
+
+use super::stats_check::{Comparison, Published};
+use super::{stats_report, stats_text};
+use crate::error::CliError;
+use crate::input::{self, ReadArgs};
+use crate::output;
+
+/// Arguments of `trace stats`.
+#[derive(clap::Args, Debug)]
+#[command(after_help = "\
+Examples:
+  plimsoll trace stats access.log.gz
+  plimsoll trace stats access.log.1 access.log --out report
+  plimsoll trace stats wc_day66_1.gz --check wc_day66_1.check
+  plimsoll trace stats synth:rice,generator=irm --json")]
+pub(crate) struct Args {
+    /// Traces, read as one; `-` for standard input; `synth:NAME[,key=value…]` for a synthetic workload
+    #[arg(value_name = "TRACE", required = true)]
+    traces: Vec<String>,
+
+    /// Seed of a synthetic workload
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+
+    #[command(flatten)]
+    read: ReadArgs,
+
+    /// Compare the totals of a World Cup 98 log with its published .check file; exit with 1 when they differ
+    #[arg(long, value_name = "FILE", conflicts_with = "limit")]
+    check: Option<PathBuf>,
+
+    /// Write an HTML report and the data as CSV into this directory
+    #[arg(short, long, value_name = "DIR")]
+    out: Option<PathBuf>,
+
+    /// Print one JSON object instead of text
+    #[arg(long)]
+    json: bool,
+}
+
+pub(crate) fn run(args: &Args) -> Result<(), CliError> {
+    // Read first: a misspelt name should not cost the time that a long trace takes.
+    let published = args.check.as_deref().map(Published::read).transpose()?;
+    let workload = input::workload(&args.traces, &args.read, args.seed)?;
+    let comparison = published
+        .map(|published| published.compare(&workload.trace.report))
+        .transpose()?;
+    let stats = TraceStats::of(&workload.trace)?;
+    if let Some(dir) = &args.out {
+        stats_report::write(dir, &workload, &stats)?;
+    }
+    if args.json {
+        output::print(&json(&workload, &stats, comparison.as_ref()).to_string())?;
+    } else {
+        let mut text = stats_text::text(&workload, &stats, super::text_width());
+        if let Some(comparison) = &comparison {
+            text += &format!("\n{comparison}");
+        }
+        if let Some(dir) = &args.out {
+            text += &format!("\nReport: {}\n", dir.join("report.html").display());
+        }
+        output::print(&text)?;
+    }
+    comparison.map_or(Ok(()), |comparison| comparison.verdict())
+}
+
+/// The statistics as one object: where they come from, then the keys of [`TraceStats`], then the World Cup totals.
+fn json(workload: &Workload, stats: &TraceStats, comparison: Option<&Comparison>) -> serde_json::Value {
+    let report = &workload.trace.report;
+    let mut object = serde_json::json!({
+        "trace": workload.info,
+        "format": report.format,
+        "out_of_order": report.out_of_order,
+        "times_spread": report.times_spread,
+        "stamp_assumption": report.stamp_assumption,
+        "world_cup_check": report.world_cup,
+        "check": comparison,
+    });
+    if let (Some(object), Ok(serde_json::Value::Object(stats))) =
+        (object.as_object_mut(), serde_json::to_value(stats))
+    {
+        object.extend(stats);
+    }
+    object
+}
