@@ -51,6 +51,14 @@ impl DestinationArgs {
             }
             return Ok(destination);
         }
+        let parent = to.parent().filter(|parent| !parent.as_os_str().is_empty());
+        if let Some(missing) = parent.filter(|parent| !parent.is_dir()) {
+            return Err(CliError::Failed(format!(
+                "cannot write {}: there is no directory {}; make it first",
+                to.display(),
+                missing.display()
+            )));
+        }
         // A device or a pipe is not overwritten by writing to it.
         if let Some(existing) = fs::metadata(to).ok().filter(Metadata::is_file) {
             if let Some(input) = inputs.iter().find(|input| is_same(input, &existing)) {

@@ -32,7 +32,7 @@ Examples:
   plimsoll trace synth worldcup --arrivals-per-minute worldcup98_day60_per_minute.csv --to day60.csv.zst")]
 pub(crate) struct Args {
     /// Workload to make (see --list)
-    #[arg(value_name = "NAME", required_unless_present = "list")]
+    #[arg(value_name = "NAME")]
     name: Option<String>,
 
     /// List the workloads with what is published of them and their parameters; with NAME, that one only
@@ -64,12 +64,17 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args) -> Result<(), CliError> {
-    let name = args.name.as_deref();
     if args.list {
-        return output::print(&synth_list::text(name, super::text_width())?);
+        return output::print(&synth_list::text(args.name.as_deref(), super::text_width())?);
     }
-    // clap demands a name where --list is not given.
-    let workload = build(args, name.unwrap_or_default())?;
+    let Some(name) = args.name.as_deref() else {
+        let names: Vec<&str> = synth::SPECS.iter().map(|spec| spec.name).collect();
+        return Err(CliError::Usage(format!(
+            "name the workload to make, one of {}; `plimsoll trace synth --list` tells of them",
+            names.join(", ")
+        )));
+    };
+    let workload = build(args, name)?;
     // Of the endings only those of compression are left out of account: `rice.gz` is CSV too.
     let destination = args.destination.resolve(&args.to, &[], Some(Format::Csv))?;
     let targets = target_table(&workload)?;

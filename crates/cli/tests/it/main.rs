@@ -1,0 +1,4 @@
+//! Integration tests of the command.
+#![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
+
+mod trace;
