@@ -6,6 +6,7 @@
 
 use std::ops::Deref;
 
+use crate::min_blocks::MinBlocks;
 use crate::rng::mix;
 
 /// Index of a back-end in its cluster; stable for as long as the back-end is configured.
@@ -116,8 +117,8 @@ pub enum Change {
 #[derive(Debug, Clone)]
 pub struct ClusterView {
     load: Vec<u32>,
-    /// Relative load, or `RelativeLoad::INELIGIBLE`: one array to scan for both questions.
-    relative: Vec<u32>,
+    /// Relative load, or `RelativeLoad::INELIGIBLE`.
+    relative: MinBlocks,
     weight: Vec<Weight>,
     health: Vec<Health>,
     key: Vec<u64>,
@@ -174,7 +175,7 @@ impl ClusterView {
     pub fn is_eligible(&self, b: BackendId) -> bool {
         self.relative
             .get(b.index())
-            .is_some_and(|&r| r != RelativeLoad::INELIGIBLE)
+            .is_some_and(|r| r != RelativeLoad::INELIGIBLE)
     }
 
     /// Requests assigned to `b` and not completed (LARD's active connections).
@@ -192,7 +193,7 @@ impl ClusterView {
     /// Load per unit of weight; above every real load when `b` takes no new requests.
     #[must_use]
     pub fn relative_load(&self, b: BackendId) -> RelativeLoad {
-        RelativeLoad(self.relative[b.index()])
+        RelativeLoad(self.relative.get(b.index()).unwrap_or(RelativeLoad::INELIGIBLE))
     }
 
     /// Weight of `b`.
@@ -221,25 +222,27 @@ impl ClusterView {
 
     /// The back-end with the least relative load, lowest index on ties; `None` when none takes new requests.
     #[must_use]
+    #[inline]
     pub fn least_loaded(&self) -> Option<BackendId> {
-        let least = self.least_relative();
-        if least == RelativeLoad::INELIGIBLE {
-            return None;
-        }
-        self.relative.iter().position(|&r| r == least).map(BackendId::new)
+        self.least_loaded_from(0)
+    }
+
+    /// The same, but ties go to the first one at or after index `from`, then from index 0 on.
+    #[must_use]
+    #[inline]
+    pub fn least_loaded_from(&self, from: usize) -> Option<BackendId> {
+        let least = self.relative.least();
+        let any = least != RelativeLoad::INELIGIBLE;
+        any.then(|| self.relative.first_from(from, least))
+            .flatten()
+            .map(BackendId::new)
     }
 
     /// Whether some back-end that takes new requests has less than this relative load.
     #[must_use]
+    #[inline]
     pub fn any_below(&self, threshold: RelativeLoad) -> bool {
-        self.least_relative() < threshold.0
-    }
-
-    /// The least relative load. Two passes (minimum, then position) beat one pass with an index: both vectorise.
-    fn least_relative(&self) -> u32 {
-        self.relative
-            .iter()
-            .fold(RelativeLoad::INELIGIBLE, |least, &r| least.min(r))
+        self.relative.least() < threshold.0
     }
 }
 
@@ -263,7 +266,7 @@ impl Cluster {
     pub fn new(backends: usize) -> Self {
         let mut cluster = Self(ClusterView {
             load: Vec::new(),
-            relative: Vec::new(),
+            relative: MinBlocks::new(&[]),
             weight: Vec::new(),
             health: Vec::new(),
             key: Vec::new(),
@@ -290,7 +293,6 @@ impl Cluster {
         );
         let b = BackendId::new(self.0.load.len());
         self.0.load.push(0);
-        self.0.relative.push(0);
         self.0.weight.push(weight);
         self.0.health.push(Health::Up);
         self.0.key.push(key);
@@ -335,8 +337,10 @@ impl Cluster {
 
     #[inline]
     fn update_relative(&mut self, i: usize) {
-        if self.0.relative[i] != RelativeLoad::INELIGIBLE {
-            self.0.relative[i] = RelativeLoad::of(self.0.load[i], self.0.weight[i]);
+        if self.0.relative.get(i) != Some(RelativeLoad::INELIGIBLE) {
+            self.0
+                .relative
+                .set(i, RelativeLoad::of(self.0.load[i], self.0.weight[i]));
         }
     }
 
@@ -345,19 +349,16 @@ impl Cluster {
         let v = &mut self.0;
         (v.eligible, v.eligible_weight, v.uniform) = (0, 0, true);
         let mut first = None;
-        for i in 0..v.load.len() {
-            let takes = v.health[i] == Health::Up && v.weight[i] != Weight::ZERO;
-            v.relative[i] = if takes {
-                RelativeLoad::of(v.load[i], v.weight[i])
-            } else {
-                RelativeLoad::INELIGIBLE
-            };
-            if takes {
+        let mut relative = vec![RelativeLoad::INELIGIBLE; v.load.len()];
+        for (i, relative) in relative.iter_mut().enumerate() {
+            if v.health[i] == Health::Up && v.weight[i] != Weight::ZERO {
+                *relative = RelativeLoad::of(v.load[i], v.weight[i]);
                 v.eligible += 1;
                 v.eligible_weight += u64::from(v.weight[i].0);
                 v.uniform &= *first.get_or_insert(v.weight[i]) == v.weight[i];
             }
         }
+        v.relative = MinBlocks::new(&relative);
         v.generation += 1;
     }
 }

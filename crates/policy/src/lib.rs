@@ -7,6 +7,7 @@
 mod cluster;
 mod front_end;
 mod lru_map;
+mod min_blocks;
 pub mod params;
 pub mod policies;
 mod policy;

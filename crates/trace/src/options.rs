@@ -86,7 +86,7 @@ impl Default for ReadOptions {
             strip_query: false,
             reorder_window_s: 600,
             reorder_records: 1_000_000,
-            spool_memory_bytes: 256 << 20,
+            spool_memory_bytes: 32 << 20,
         }
     }
 }

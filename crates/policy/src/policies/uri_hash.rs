@@ -21,33 +21,51 @@ use crate::time::Time;
 
 /// See the module's documentation.
 #[derive(Default)]
-pub struct UriHash;
+pub struct UriHash {
+    /// The back-ends that take requests with their keys, for the view of `generation`.
+    eligible: Vec<(u64, BackendId)>,
+    generation: Option<u64>,
+}
 
-/// The rendezvous winner for `target` among the back-ends that take requests.
-fn winner(target: TargetId, view: &ClusterView) -> Option<BackendId> {
-    let hash = |b: BackendId| mix(target.0 ^ view.key(b));
-    if view.is_uniform() {
-        return view
-            .eligible_ids()
-            .max_by_key(|&b| (hash(b), std::cmp::Reverse(b)));
+impl UriHash {
+    /// The rendezvous winner for `target`, lowest index on ties.
+    fn winner(&mut self, target: TargetId, view: &ClusterView) -> Option<BackendId> {
+        if self.generation != Some(view.generation()) {
+            self.eligible.clear();
+            self.eligible
+                .extend(view.eligible_ids().map(|b| (view.key(b), b)));
+            self.generation = Some(view.generation());
+        }
+        if view.is_uniform() {
+            let mut best: Option<(u64, BackendId)> = None;
+            for &(key, b) in &self.eligible {
+                let hash = mix(target.0 ^ key);
+                if best.is_none_or(|(most, _)| hash > most) {
+                    best = Some((hash, b));
+                }
+            }
+            return best.map(|(_, b)| b);
+        }
+        let score = |(key, b): (u64, BackendId)| {
+            let unit = (mix(target.0 ^ key) as f64 + 0.5) / 18_446_744_073_709_551_616.0;
+            view.weight(b).as_f64() / -unit.ln()
+        };
+        let scored = self.eligible.iter().map(|&entry| (score(entry), entry.1));
+        scored
+            .max_by(|x, y| x.0.total_cmp(&y.0).then(y.1.cmp(&x.1)))
+            .map(|(_, b)| b)
     }
-    let score = |b: BackendId| {
-        let unit = (hash(b) as f64 + 0.5) / 18_446_744_073_709_551_616.0;
-        view.weight(b).as_f64() / -unit.ln()
-    };
-    view.eligible_ids()
-        .max_by(|&a, &b| score(a).total_cmp(&score(b)).then(b.cmp(&a)))
 }
 
 impl Policy for UriHash {
     fn choose(&mut self, request: &Request, view: &ClusterView, _: Time) -> Decision {
-        assign_or_reject(winner(request.target, view))
+        assign_or_reject(self.winner(request.target, view))
     }
 }
 
 fn build(_: &BuildContext, settings: &Settings) -> Result<Built, ParamError> {
     no_params(settings)?;
-    Ok((Box::new(UriHash), Vec::new()))
+    Ok((Box::<UriHash>::default(), Vec::new()))
 }
 
 /// Registry entry.
@@ -67,8 +85,13 @@ mod tests {
     use crate::cluster::{Cluster, Health, Weight};
 
     fn owners(cluster: &Cluster) -> Vec<BackendId> {
+        let mut policy = UriHash::default();
         (0..4000u64)
-            .map(|t| winner(TargetId::from_key(&t.to_le_bytes()), cluster).unwrap())
+            .map(|t| {
+                policy
+                    .winner(TargetId::from_key(&t.to_le_bytes()), cluster)
+                    .unwrap()
+            })
             .collect()
     }
 

@@ -9,7 +9,7 @@
 //! ```
 
 use super::{BuildContext, Built, PolicySpec, no_params};
-use crate::cluster::{BackendId, ClusterView};
+use crate::cluster::ClusterView;
 use crate::params::{ParamError, Settings};
 use crate::policy::{Decision, Policy, assign_or_reject};
 use crate::request::Request;
@@ -23,16 +23,7 @@ pub struct WeightedRoundRobin {
 
 impl Policy for WeightedRoundRobin {
     fn choose(&mut self, _: &Request, view: &ClusterView, _: Time) -> Decision {
-        let first = self.next.min(view.len());
-        // Strictly less keeps the first of equals in cyclic order.
-        let mut best: Option<BackendId> = None;
-        for index in (first..view.len()).chain(0..first) {
-            let b = BackendId::new(index);
-            if best.is_none_or(|m| view.relative_load(b) < view.relative_load(m)) {
-                best = Some(b);
-            }
-        }
-        let best = best.filter(|&b| view.is_eligible(b));
+        let best = view.least_loaded_from(if self.next < view.len() { self.next } else { 0 });
         if let Some(b) = best {
             self.next = b.index() + 1;
         }
@@ -59,7 +50,7 @@ pub static SPEC: PolicySpec = PolicySpec {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cluster::Cluster;
+    use crate::cluster::{BackendId, Cluster};
     use crate::request::TargetId;
 
     #[test]

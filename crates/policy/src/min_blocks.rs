@@ -1,0 +1,100 @@
+//! The least of the back-ends' loads and its first holder, kept in blocks that the CPU scans at once.
+
+/// Numbers per block: one or two vector registers' worth, so that a block's least needs no branch.
+const BLOCK: usize = 16;
+
+/// The least of an array of numbers that change one at a time. Unused places hold `u32::MAX`.
+///
+/// A change recomputes the least of its block; a question looks at the least of every block. Up to 16 back-ends that
+/// is one block; at 256 it is 16. A tournament tree asks less of large clusters, but its unpredictable branches made
+/// the common small ones slower.
+#[derive(Debug, Clone)]
+pub(crate) struct MinBlocks {
+    blocks: Vec<[u32; BLOCK]>,
+    least: Vec<u32>,
+}
+
+fn least_of(values: &[u32]) -> u32 {
+    values.iter().fold(u32::MAX, |least, &v| least.min(v))
+}
+
+impl MinBlocks {
+    /// Blocks over these values.
+    pub(crate) fn new(values: &[u32]) -> Self {
+        let mut blocks = vec![[u32::MAX; BLOCK]; values.len().div_ceil(BLOCK)];
+        for (block, values) in blocks.iter_mut().zip(values.chunks(BLOCK)) {
+            block[..values.len()].copy_from_slice(values);
+        }
+        let least = blocks.iter().map(|block| least_of(block)).collect();
+        Self { blocks, least }
+    }
+
+    /// Number `k`, `None` beyond the last block.
+    #[inline]
+    pub(crate) fn get(&self, k: usize) -> Option<u32> {
+        self.blocks.get(k / BLOCK).map(|block| block[k % BLOCK])
+    }
+
+    /// Sets number `k`.
+    #[inline]
+    pub(crate) fn set(&mut self, k: usize, value: u32) {
+        let block = &mut self.blocks[k / BLOCK];
+        block[k % BLOCK] = value;
+        self.least[k / BLOCK] = least_of(block);
+    }
+
+    /// The least number; `u32::MAX` of none.
+    #[inline]
+    pub(crate) fn least(&self) -> u32 {
+        least_of(&self.least)
+    }
+
+    /// The first place at or after `from` that holds `least`; without one, the first place that does.
+    #[inline]
+    pub(crate) fn first_from(&self, from: usize, least: u32) -> Option<usize> {
+        let start = (from / BLOCK).min(self.blocks.len());
+        let holds = |v: &u32| *v == least;
+        if let Some(block) = self.blocks.get(start)
+            && let Some(at) = block[from % BLOCK..].iter().position(holds)
+        {
+            return Some(from + at);
+        }
+        let later = (start + 1).min(self.least.len())..self.least.len();
+        let index = later
+            .chain(0..(start + 1).min(self.least.len()))
+            .find(|&i| self.least[i] == least)?;
+        self.blocks[index]
+            .iter()
+            .position(holds)
+            .map(|at| index * BLOCK + at)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        /// Against a scan.
+        #[test]
+        fn finds_what_a_scan_finds(
+            mut values in prop::collection::vec(0u32..5, 1..40),
+            changes in prop::collection::vec((0usize..40, 0u32..5), 0..60),
+            from in 0usize..40,
+        ) {
+            let mut blocks = MinBlocks::new(&values);
+            for (k, value) in changes {
+                let k = k % values.len();
+                values[k] = value;
+                blocks.set(k, value);
+                let least = values.iter().copied().min().unwrap();
+                prop_assert_eq!(blocks.least(), least);
+                let from = from % values.len();
+                let holds = |k: &usize| values[*k] == least;
+                let expected = (from..values.len()).chain(0..from).find(holds).unwrap();
+                prop_assert_eq!(blocks.first_from(from, least), Some(expected));
+            }
+        }
+    }
+}

@@ -1,0 +1,91 @@
+//! Nanoseconds per decision of every policy: `decision_speed [DECISIONS]` prints one JSON line per policy, number of
+//! back-ends and popularity of the 1,000,000 targets. A decision is the whole of what a front-end does for a request:
+//! admission, choice, counting, and the completion of an older request.
+
+use std::collections::VecDeque;
+
+use plimsoll_policy::{
+    AdmissionLimit, BuildContext, Cluster, Completion, Decision, FrontEnd, Nanos, Outcome, REGISTRY, Request,
+    Rng, TargetId, Time, build, mix,
+};
+
+mod common;
+
+const TARGETS: u64 = 1_000_000;
+/// Requests in progress per back-end, about what LARD's S allows.
+const LOAD: usize = 50;
+
+/// Targets drawn evenly, or by Zipf's law with exponent 0.9 (inverse of its continuous form).
+fn targets(zipf: bool, count: usize) -> Vec<TargetId> {
+    let mut rng = Rng::new(1, 1);
+    let exponent = 1.0 - 0.9;
+    let top = (TARGETS as f64).powf(exponent) - 1.0;
+    let mut draw = || {
+        if !zipf {
+            return rng.below(TARGETS);
+        }
+        let rank = (rng.unit() * top + 1.0).powf(1.0 / exponent) - 1.0;
+        (rank as u64).min(TARGETS - 1)
+    };
+    (0..count).map(|_| TargetId(mix(draw() + 1))).collect()
+}
+
+/// One request in, the oldest one out.
+fn step(front_end: &mut FrontEnd, in_progress: &mut VecDeque<Completion>, request: &Request, now: Time) {
+    if let Decision::Assign(backend) = front_end.offer(request, now) {
+        in_progress.push_back(Completion {
+            target: request.target,
+            backend,
+            outcome: Outcome::Completed,
+            size_bytes: request.size_bytes,
+            response_time: Nanos::from_millis(10),
+        });
+    }
+    if in_progress.len() > LOAD * front_end.view().len()
+        && let Some(oldest) = in_progress.pop_front()
+    {
+        front_end.complete(&oldest, now);
+    }
+}
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let decisions: usize = std::env::args().nth(1).as_deref().unwrap_or("2000000").parse()?;
+    for zipf in [true, false] {
+        let stream = targets(zipf, decisions);
+        for backends in [16, 256] {
+            for spec in REGISTRY {
+                let policy = build(spec.name, &BuildContext::default(), &[])?;
+                let mut front_end = FrontEnd::new(policy, Cluster::new(backends), AdmissionLimit::Unlimited);
+                let mut in_progress = VecDeque::new();
+                // Every target is known before the clock starts, so that its state is as large as it gets.
+                for number in 0..TARGETS {
+                    let request = Request {
+                        size_bytes: Some(10_000),
+                        ..Request::of(number, TargetId(mix(number + 1)))
+                    };
+                    step(&mut front_end, &mut in_progress, &request, Time::ZERO);
+                }
+                let before_s = common::cpu_s()?;
+                for (number, &target) in stream.iter().enumerate() {
+                    let request = Request {
+                        size_bytes: Some(10_000),
+                        ..Request::of(number as u64, target)
+                    };
+                    step(
+                        &mut front_end,
+                        &mut in_progress,
+                        &request,
+                        Time::from_nanos(number as u64 * 100_000),
+                    );
+                }
+                let ns = (common::cpu_s()? - before_s) * 1e9 / decisions as f64;
+                let popularity = if zipf { "zipf 0.9" } else { "uniform" };
+                println!(
+                    r#"{{"policy":"{}","backends":{backends},"targets":{TARGETS},"popularity":"{popularity}","ns_per_decision":{ns:.1}}}"#,
+                    spec.name
+                );
+            }
+        }
+    }
+    Ok(())
+}
