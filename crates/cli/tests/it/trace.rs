@@ -167,7 +167,7 @@ fn the_report_holds_the_data_of_its_plots() {
         "Cumulative requests and sizes",
         "Memory to cover requests",
         "Popularity",
-        "Arrivals",
+        "Requests per minute",
     ] {
         assert!(html.contains(&format!(">{title}</figcaption>")), "{title}");
     }

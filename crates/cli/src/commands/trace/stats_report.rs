@@ -114,7 +114,8 @@ fn report(workload: &Workload, stats: &TraceStats, targets: &[Ranked]) -> Report
         .section(Section::new("Sizes").plot(sizes(stats)))
         .section(Section::new("Arrivals").plot(arrivals(&stats.arrivals)))
         .section(top_targets(workload, targets, stats))
-        .section(errors(stats));
+        .section(errors(stats))
+        .section(world_cup(workload));
     let sha256 = workload.info.sha256.as_deref();
     report
         .footer("Command", output::command_line())
@@ -137,13 +138,14 @@ fn conclusion(stats: &TraceStats) -> Vec<String> {
     if let Some(most) = stats.coverage.last() {
         sentences.push(format!(
             "The most popular documents, {} of memory, serve {} of the requests. Where the caches of all back-ends \
-             together hold that, policies that keep each document on few back-ends can do almost without the disk.",
+             together hold that, policies that keep each document on few back-ends read hardly any of it from disk twice.",
             bytes(most.bytes as f64),
             percent(most.share)
         ));
     }
     sentences.push(format!(
-        "One target alone gets {} of the requests: no back-end can be spared it unless the target is served by several.",
+        "The most popular target gets {} of the requests: that much one back-end must bear alone as long as no other \
+         serves the target too.",
         percent(stats.top_share)
     ));
     sentences
@@ -247,7 +249,7 @@ fn classes(stats: &TraceStats) -> Vec<(SizeBin, u64, u64)> {
 }
 
 fn sizes(stats: &TraceStats) -> Plot {
-    let mut plot = Plot::new("Sizes", "size", "share");
+    let mut plot = Plot::new("Sizes by powers of two", "size", "share");
     plot.y_unit = Unit::Percent;
     let classes = classes(stats);
     plot.categories = classes.iter().map(|(bin, ..)| class_name(bin)).collect();
@@ -276,7 +278,11 @@ fn arrivals(arrivals: &Arrivals) -> Plot {
         ("minutes", 60.0)
     };
     let since = date(arrivals.start_s as f64).unwrap_or_else(|| "the start of the trace".to_owned());
-    let mut plot = Plot::new("Arrivals", format!("{unit} since {since}"), "requests per minute");
+    let mut plot = Plot::new(
+        "Requests per minute",
+        format!("{unit} since {since}"),
+        "requests per minute",
+    );
     if arrivals.bin_s > 60 {
         plot.note = format!(
             "Each step is the mean over {} minutes.",
@@ -347,4 +353,17 @@ fn errors(stats: &TraceStats) -> Section {
         section = section.table(table);
     }
     section
+}
+
+/// The totals of a World Cup log, which its archive publishes too.
+fn world_cup(workload: &Workload) -> Section {
+    let section = Section::new("Totals as in the .check files of the World Cup logs");
+    let Some(totals) = &workload.trace.report.world_cup else {
+        return section;
+    };
+    let mut table = Table::new([("Total", Align::Left), ("Value", Align::Right)]);
+    for (name, value) in totals.to_string().lines().filter_map(|line| line.split_once(':')) {
+        table.row([name.trim(), value.trim()]);
+    }
+    section.table(table)
 }

@@ -22,14 +22,14 @@ const MOST_MINUTES: u64 = 10_000_000;
 /// Arguments of `trace synth`.
 #[derive(clap::Args, Debug)]
 #[command(after_help = "\
-The workload is made as it is written: memory is that of its targets, whatever the number of requests. One seed gives
-the same bytes on every machine.
+The workload is made as it is written: memory is that of its targets, whatever the number of requests \
+(oracle-general keeps them in a temporary file). One seed gives the same bytes on every machine.
 
 Examples:
   plimsoll trace synth --list
   plimsoll trace synth rice --to rice.parquet
   plimsoll trace synth ibm --set generator=irm --requests 100000 --seed 7 | head
-  plimsoll trace synth worldcup --arrivals-per-minute worldcup98_day60_per_minute.csv --to day60.csv.zst")]
+  plimsoll trace synth worldcup --arrivals-per-minute day60.csv --to day60.parquet")]
 pub(crate) struct Args {
     /// Workload to make (see --list)
     #[arg(value_name = "NAME")]
