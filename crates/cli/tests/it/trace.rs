@@ -294,3 +294,17 @@ fn bad_traces_are_refused_with_reasons() {
         fails(&["stats", &cut], 1, &["cut.log.gz", "gzip", "end before"]);
     }
 }
+
+#[test]
+fn names_of_any_length_keep_within_the_width() {
+    let scratch = Scratch::new();
+    let name = "/x".repeat(500);
+    let path = scratch.file(
+        "trace.csv",
+        format!("time_s,target,size_bytes\n0,{name},1\n1,{name},1\n"),
+    );
+    let text = stdout(&["stats", &path]);
+    let facts = text.split("Requests ").nth(1).unwrap();
+    assert!(facts.contains("/x/x/x") && facts.contains('…'), "{text}");
+    assert!(facts.lines().all(|line| line.chars().count() <= 100), "{text}");
+}

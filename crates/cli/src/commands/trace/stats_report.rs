@@ -362,7 +362,10 @@ fn world_cup(workload: &Workload) -> Section {
         return section;
     };
     let mut table = Table::new([("Total", Align::Left), ("Value", Align::Right)]);
-    for (name, value) in totals.to_string().lines().filter_map(|line| line.split_once(':')) {
+    // Behind the line `Check:` the first lines are repeated.
+    let text = totals.to_string();
+    let lines = text.lines().take_while(|line| *line != "Check:");
+    for (name, value) in lines.filter_map(|line| line.split_once(':')) {
         table.row([name.trim(), value.trim()]);
     }
     section.table(table)

@@ -15,7 +15,7 @@ pub(super) fn text(workload: &Workload, stats: &TraceStats, width: usize) -> Str
     let drawing = width.min(DRAWING_WIDTH);
     let mut out = format!("{}\n", workload.name);
     for note in notes(workload) {
-        out += &wrapped(&note, width);
+        out += &wrapped(&note, width, 2);
     }
     out += "\n";
     out += &facts(stats, width);
@@ -84,8 +84,13 @@ fn facts(stats: &TraceStats, width: usize) -> String {
     fact_list(stats)
         .iter()
         .map(|(name, value)| {
-            let value = cut(&printable(value), width.saturating_sub(indent).max(30));
-            format!("{name:<indent$}{value}\n")
+            // The name of a target may be of any length.
+            let words: Vec<String> = cut(&printable(value), 2 * width)
+                .split(' ')
+                .map(|word| cut(word, width - indent))
+                .collect();
+            let value = words.join(" ");
+            wrapped(&format!("{name:<indent$}{value}"), width, indent)
         })
         .collect()
 }
@@ -253,7 +258,7 @@ fn arrivals(arrivals: &Arrivals, drawing: usize, width: usize) -> String {
     let line = format!("mean {}, most {} at {when}{idle}", number(mean), number(*peak));
     format!(
         "Arrivals per minute{bins}\n{}{}\n",
-        wrapped(&line, width),
+        wrapped(&line, width, 2),
         sparkline(&rates, drawing)
     )
 }
@@ -281,15 +286,15 @@ fn cut(text: &str, characters: usize) -> String {
     short
 }
 
-/// A sentence broken into lines of at most `width` characters where its words allow.
-fn wrapped(text: &str, width: usize) -> String {
+/// A sentence broken into lines of at most `width` characters where its words allow, all but the first indented.
+fn wrapped(text: &str, width: usize, indent: usize) -> String {
     let mut out = String::new();
     let mut column = 0;
     for word in text.split(' ') {
         let length = word.chars().count();
-        if column > 0 && column + 1 + length > width {
-            out.push_str("\n  ");
-            column = 2;
+        if column > indent && column + 1 + length > width {
+            out = out.trim_end().to_owned() + "\n" + &" ".repeat(indent);
+            column = indent;
         } else if column > 0 {
             out.push(' ');
             column += 1;
@@ -336,8 +341,8 @@ mod tests {
 
     #[test]
     fn lines_keep_within_the_width() {
-        assert_eq!(wrapped("a bc def", 5), "a bc\n  def\n");
-        assert_eq!(wrapped("unbreakable", 5), "unbreakable\n");
+        assert_eq!(wrapped("a bc def", 5, 2), "a bc\n  def\n");
+        assert_eq!(wrapped("unbreakable", 5, 2), "unbreakable\n");
         assert_eq!(cut("abcdef", 4), "abc…");
         assert_eq!(cut("abcd", 4), "abcd");
         assert_eq!(printable("a\u{1b}[2Jb"), "a\\u{1b}[2Jb");
