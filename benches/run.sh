@@ -1,57 +1,79 @@
 #!/usr/bin/env bash
 # Measures Plimsoll's speed, beside other tools where there are some. Called by `make bench`.
 #
-# ROUNDS=n in the environment repeats the comparisons with other tools n times (5 unless set). Figures are per
-# CPU-second; still, let nothing else run on the machine. Wrong results fail the run, missed goals are only shown.
+# ROUNDS=n in the environment repeats every measurement n times (5 unless set, at least 2); medians are shown. Figures
+# are per CPU-second; still, let nothing else run on the machine, because caches and memory are shared. Wrong results
+# fail the run, missed goals are only shown.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 export ROUNDS=${ROUNDS:-5}
 
 heading() { printf '\n== %s\n\n' "$*"; }
 
-has_example() { [[ -f crates/${1#plimsoll-}/examples/$2.rs ]]; }
-
-# Builds a package's example and says nothing unless that fails; never beside a measurement.
-build_example() { cargo build --locked --quiet --release --package "$1" --example "$2"; }
-
-run_example() {
-  local package=$1 name=$2
-  shift 2
-  cargo run --locked --quiet --release --package "$package" --example "$name" -- "$@"
+machine() {
+  local model
+  model=$(sed -n 's/^model name[[:space:]]*: //p' /proc/cpuinfo | head -n 1)
+  echo "$(nproc) cores, ${model:-unknown processor}; load average $(cut -d ' ' -f 1-3 /proc/loadavg); $ROUNDS rounds"
 }
 
-heading "(a) Join-shortest-queue in Plimsoll, SimPy, nexosim and simcore"
+# Builds the named examples and prints a line "NAME PROGRAM" for each.
+build_examples() {
+  cargo build --locked --quiet --release --message-format json-render-diagnostics \
+    --package plimsoll-sim --package plimsoll-studies --package plimsoll-trace \
+    "${@/#/--example=}" |
+    python3 -c '
+import json, sys
+for message in map(json.loads, sys.stdin):
+    if message["reason"] == "compiler-artifact" and message["target"]["kind"] == ["example"]:
+        print(message["target"]["name"], message["executable"])
+'
+}
+
+program() {
+  local name path
+  while read -r name path; do
+    [[ $name == "$1" ]] && echo "$path" && return
+  done <<<"$programs"
+  echo "run.sh: $1 was not built" >&2
+  return 1
+}
+
+# Everything is built first: a build beside a measurement would disturb it.
+programs=$(build_examples fifo_jsq lard_speed decision_speed parse_speed)
+fifo_jsq=$(program fifo_jsq)
+lard_speed=$(program lard_speed)
+decision_speed=$(program decision_speed)
+parse_speed=$(program parse_speed)
 cargo build --locked --quiet --release --manifest-path benches/peers/Cargo.toml --target-dir benches/target
-if has_example plimsoll-sim fifo_jsq; then
-  build_example plimsoll-sim fifo_jsq
-fi
+cargo build --locked --quiet --release --manifest-path benches/cache/Cargo.toml --target-dir benches/target
 [[ -x benches/.venv/bin/python ]] || python3 -m venv benches/.venv
 benches/.venv/bin/python -m pip install --quiet --disable-pip-version-check --requirement benches/fifo_jsq/requirements.txt
-benches/.venv/bin/python benches/fifo_jsq/compare.py
 
-if has_example plimsoll-sim lard_speed; then
-  heading "(b) The LARD study: Rice workload, LARD/R, 8 back-ends, Greedy-Dual-Size"
-  build_example plimsoll-sim lard_speed
-  run_example plimsoll-sim lard_speed
-fi
+logs=$(mktemp -d)
+trap 'rm -r "$logs"' EXIT
 
-if [[ -x benches/cache/run.sh ]]; then
-  heading "(c) Caches alone, beside libCacheSim"
-  BENCH_ROUNDS=$ROUNDS benches/cache/run.sh
-fi
+machine
 
-if [[ -d crates/policy/benches ]]; then
-  heading "(d) Nanoseconds per decision of each policy"
-  cargo bench --locked --quiet --package plimsoll-policy
-fi
+heading "(a) Join-shortest-queue in Plimsoll, SimPy, nexosim and simcore"
+benches/.venv/bin/python benches/fifo_jsq/compare.py "$fifo_jsq"
 
-if has_example plimsoll-trace parse_speed; then
-  heading "(e) Log parsing"
-  build_example plimsoll-trace parse_speed
-  # The bundled trace, and two larger logs where they lie beside the repository.
-  for log in samples/*.gz ../shared/traces/{nasa_1995_excerpt,apache_combined_2015}.log.gz; do
-    [[ -f $log ]] || continue
-    echo "${log##*/}"
-    run_example plimsoll-trace parse_speed "$log"
-  done
-fi
+heading "(b) The LARD study: Rice workload, LARD/R, 8 back-ends, Greedy-Dual-Size"
+python3 benches/alone.py study "$lard_speed"
+
+heading "(c) Caches alone, beside libCacheSim"
+CARGO_TARGET_DIR=benches/target BENCH_VENV=benches/.venv BENCH_ROUNDS=$ROUNDS benches/cache/run.sh
+
+heading "(d) Nanoseconds per decision of each policy, 1,000,000 targets"
+python3 benches/alone.py decisions "$decision_speed"
+
+heading "(e) Log parsing"
+# The bundled trace, which is always there, and a real log where it lies beside the repository.
+for log in samples/departmental.log.gz ../shared/traces/nasa_1995_excerpt.log.gz; do
+  [[ -f $log ]] || continue
+  name=${log##*/}
+  python3 benches/lengthen_log.py "$log" 2000000 >"$logs/${name%.gz}"
+done
+python3 benches/alone.py parsing "$parse_speed" "$logs"/*.log
+
+echo
+machine

@@ -1,6 +1,7 @@
 """Runs the join-shortest-queue programs in turn and compares speed and mean response time; see README.md.
 
-Usage: compare.py          in the root of the repository, after benches/run.sh has built the programs
+Usage: compare.py PLIMSOLL     in the root of the repository, after benches/run.sh has built the programs;
+                               PLIMSOLL is the built example fifo_jsq
 ROUNDS in the environment says how often each program runs (5 unless set, at least 2).
 Exit status: 0 unless a program fails or two mean response times differ by more than chance allows.
 """
@@ -16,8 +17,6 @@ from dataclasses import dataclass, field
 
 PEERS = "benches/target/release/"
 SIMPY = ["benches/.venv/bin/python", "benches/fifo_jsq/simpy_fifo.py"]
-OWN_SOURCE = "crates/sim/examples/fifo_jsq.rs"
-OWN = "cargo run --quiet --release --package plimsoll-sim --example fifo_jsq --".split()
 
 # Two-sided 99.9 % quantiles of Student's distribution; between two entries the one with fewer degrees of freedom.
 STUDENT = {
@@ -59,20 +58,17 @@ class Tool:
         return statistics.median(self.rates)
 
 
-def tools():
+def tools(own):
     """The programs, Plimsoll's first."""
-    peers = [
-        Tool("simcore", [PEERS + "simcore-fifo", "usual"], 2_000_000, 1.5),
-        Tool("nexosim", [PEERS + "nexosim-fifo", "usual"], 2_000_000, 5),
-        Tool("simpy", [*SIMPY, "usual"], 500_000, 60),
-        Tool("simcore-lean", [PEERS + "simcore-fifo", "lean"], 2_000_000),
-        Tool("nexosim-lean", [PEERS + "nexosim-fifo", "lean"], 2_000_000),
-        Tool("simpy-lean", [*SIMPY, "lean"], 500_000),
+    return [
+        Tool("plimsoll", [own], 5_000_000),
+        Tool("simcore usual", [PEERS + "simcore-fifo", "usual"], 2_000_000, 1.5),
+        Tool("nexosim usual", [PEERS + "nexosim-fifo", "usual"], 2_000_000, 5),
+        Tool("simpy usual", [*SIMPY, "usual"], 500_000, 60),
+        Tool("simcore lean", [PEERS + "simcore-fifo", "lean"], 2_000_000),
+        Tool("nexosim lean", [PEERS + "nexosim-fifo", "lean"], 2_000_000),
+        Tool("simpy lean", [*SIMPY, "lean"], 500_000),
     ]
-    if not os.path.exists(OWN_SOURCE):
-        print(f"compare: {OWN_SOURCE} is not there; comparing the other tools alone", file=sys.stderr)
-        return peers
-    return [Tool("plimsoll", OWN, 5_000_000), *peers]
 
 
 def student(freedom):
@@ -90,14 +86,14 @@ def standard_errors_s(measured):
 
 def print_table(measured, errors_s, quantile):
     """Prints a line per tool."""
-    own = next((t for t in measured if t.name == "plimsoll"), None)
+    own = measured[0]
     print(f"{'tool':<13} {'requests':>10} {'mean response, s':>18} {'requests/CPU-s':>15} {'min .. max':>25}", end="")
     print(f" {'Plimsoll/tool':>14}  goal")
     for tool in measured:
         mean = f"{tool.mean_s():.4f} ± {quantile * errors_s[tool.name]:.4f}"
         spread = f"{min(tool.rates):,.0f} .. {max(tool.rates):,.0f}"
         line = f"{tool.name:<13} {tool.requests:>10,} {mean:>18} {tool.rate():>15,.0f} {spread:>25}"
-        if own and tool is not own:
+        if tool is not own:
             ratio = own.rate() / tool.rate()
             line += f" {ratio:>14.2f}"
             if tool.goal:
@@ -110,7 +106,9 @@ def main():
     rounds = os.environ.get("ROUNDS", "5")
     if not rounds.isdecimal() or int(rounds) < 2:
         sys.exit(f"compare: ROUNDS is '{rounds}'; give a whole number of at least 2")
-    measured = tools()
+    if len(sys.argv) != 2:
+        sys.exit(__doc__)
+    measured = tools(sys.argv[1])
     for number in range(int(rounds)):
         for index, tool in enumerate(measured):
             tool.run(1000 * (number + 1) + index)

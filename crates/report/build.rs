@@ -31,9 +31,6 @@ fn main() -> Result<(), Box<dyn Error>> {
     let mut packer = GzBuilder::new().write(Vec::new(), Compression::best());
     packer.write_all(library.as_bytes())?;
     let out_dir = PathBuf::from(env::var("OUT_DIR")?);
-    fs::write(
-        out_dir.join("plotly.min.js.gz.base64"),
-        STANDARD.encode(packer.finish()?),
-    )?;
+    fs::write(out_dir.join("plotly.min.js.gz.base64"), STANDARD.encode(packer.finish()?))?;
     Ok(())
 }

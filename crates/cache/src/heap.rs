@@ -14,10 +14,7 @@ impl Key {
     #[inline]
     pub(crate) fn new(value: f64, time: u32) -> Self {
         debug_assert!(value >= 0.0);
-        Self {
-            value_bits: value.to_bits(),
-            time,
-        }
+        Self { value_bits: value.to_bits(), time }
     }
 
     #[inline]
@@ -39,10 +36,7 @@ impl Entry {
 
     #[inline]
     pub(crate) fn key(self) -> Key {
-        Key {
-            value_bits: (self.0 >> 64) as u64,
-            time: (self.0 >> 32) as u32,
-        }
+        Key { value_bits: (self.0 >> 64) as u64, time: (self.0 >> 32) as u32 }
     }
 
     #[inline]
@@ -75,11 +69,7 @@ pub(crate) struct Heap {
 
 impl Heap {
     pub(crate) fn new() -> Self {
-        Self {
-            root: NOTHING,
-            groups: Vec::new(),
-            len: 0,
-        }
+        Self { root: NOTHING, groups: Vec::new(), len: 0 }
     }
 
     pub(crate) fn len(&self) -> usize {

@@ -34,9 +34,7 @@ pub(crate) fn hash(id: u64) -> u64 {
 
 impl Index {
     pub(crate) fn new() -> Self {
-        Self {
-            table: HashTable::new(),
-        }
+        Self { table: HashTable::new() }
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -50,16 +48,13 @@ impl Index {
     /// The slot of `id`, whose hash is `hash`.
     #[inline]
     pub(crate) fn find<N: HasId>(&self, nodes: &[N], id: u64, hash: u64) -> Option<u32> {
-        self.table
-            .find(hash, |&slot| nodes[slot as usize].id() == id)
-            .copied()
+        self.table.find(hash, |&slot| nodes[slot as usize].id() == id).copied()
     }
 
     /// Adds `slot`, whose node is in place and whose object is not yet in the index.
     #[inline]
     pub(crate) fn add<N: HasId>(&mut self, nodes: &[N], slot: u32, hash_of_id: u64) {
-        self.table
-            .insert_unique(hash_of_id, slot, |&slot| hash(nodes[slot as usize].id()));
+        self.table.insert_unique(hash_of_id, slot, |&slot| hash(nodes[slot as usize].id()));
     }
 
     /// Takes `slot` out. Its node must still be in place.

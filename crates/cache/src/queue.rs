@@ -112,13 +112,7 @@ impl<const MOVE_ON_HIT: bool> QueueCache<MOVE_ON_HIT> {
             evicted.push(self.drop_slot(self.oldest));
         }
         self.clock += 1;
-        let node = Node {
-            id,
-            size_bytes,
-            stamp: self.clock,
-            older: NIL,
-            newer: NIL,
-        };
+        let node = Node { id, size_bytes, stamp: self.clock, older: NIL, newer: NIL };
         let slot = self.free;
         let slot = if slot != NIL {
             self.free = self.nodes[slot as usize].older;

@@ -256,13 +256,7 @@ impl<R: Rank> RankedCache<R> {
             self.make_room(size_bytes, None, evicted);
             self.key(uses, size_bytes)
         };
-        let node = Node {
-            id,
-            size_bytes,
-            value: key.value(),
-            time: self.clock,
-            uses,
-        };
+        let node = Node { id, size_bytes, value: key.value(), time: self.clock, uses };
         let slot = if let Some(slot) = self.free.pop() {
             self.nodes[slot as usize] = node;
             slot
@@ -348,8 +342,7 @@ impl<R: Rank> Cache for RankedCache<R> {
     }
 
     fn victim_value(&mut self) -> Option<f64> {
-        self.settle()
-            .map(|slot| self.nodes[slot as usize].value - self.inflation)
+        self.settle().map(|slot| self.nodes[slot as usize].value - self.inflation)
     }
 
     fn clear(&mut self) {

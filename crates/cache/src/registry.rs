@@ -20,9 +20,7 @@ pub struct CacheSpec {
 
 impl std::fmt::Debug for CacheSpec {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("CacheSpec")
-            .field("name", &self.name)
-            .finish_non_exhaustive()
+        f.debug_struct("CacheSpec").field("name", &self.name).finish_non_exhaustive()
     }
 }
 
@@ -31,10 +29,7 @@ pub static REGISTRY: &[&CacheSpec] = &[&fifo::SPEC, &gds::SPEC, &gdsf::SPEC, &lf
 
 /// There is no cache of this name.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error(
-    "there is no cache called \"{name}\"; did you mean \"{nearest}\"? There are: {}",
-    names()
-)]
+#[error("there is no cache called \"{name}\"; did you mean \"{nearest}\"? There are: {}", names())]
 pub struct UnknownCache {
     /// The name that was asked for.
     pub name: String,
@@ -65,10 +60,7 @@ pub fn find(name: &str) -> Result<&'static CacheSpec, UnknownCache> {
             }
         }
     }
-    Err(UnknownCache {
-        name: name.to_owned(),
-        nearest: nearest.1,
-    })
+    Err(UnknownCache { name: name.to_owned(), nearest: nearest.1 })
 }
 
 /// An empty cache of the kind called `name`, of `capacity_bytes`, that admits no object larger

@@ -57,6 +57,9 @@ impl From<io::Error> for CliError {
 
 impl From<TraceError> for CliError {
     fn from(error: TraceError) -> Self {
+        if matches!(error, TraceError::ClosedPipe) {
+            return Self::ClosedPipe;
+        }
         Self::Failed(error.to_string())
     }
 }

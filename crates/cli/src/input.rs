@@ -37,11 +37,7 @@ impl ReadArgs {
             format: self.format,
             seed,
             max_bad_ratio: self.max_bad_ratio,
-            include: if self.include_all {
-                Include::All
-            } else {
-                Include::Counted
-            },
+            include: if self.include_all { Include::All } else { Include::Counted },
             limit: self.limit,
             strip_query: self.strip_query,
             ..ReadOptions::default()
@@ -80,12 +76,8 @@ fn synthetic(rest: &str, read: &ReadArgs, seed: u64) -> Result<Workload, CliErro
     for part in parts {
         settings.push(values::setting(part).map_err(CliError::Usage)?);
     }
-    let limit = read.limit.map(|n| n.to_string());
-    let mut overrides: Vec<(&str, &str)> = settings.iter().map(|(k, v)| (k.as_str(), v.as_str())).collect();
-    if let Some(limit) = &limit {
-        overrides.push(("requests", limit));
-    }
-    let mut workload = Workload::synthesize(name, &overrides, seed)?;
+    let overrides: Vec<(&str, &str)> = settings.iter().map(|(k, v)| (k.as_str(), v.as_str())).collect();
+    let mut workload = Workload::synthesize_first(name, &overrides, seed, read.limit)?;
     workload.info.path = format!("{SYNTH}{rest}");
     Ok(workload)
 }
@@ -113,11 +105,8 @@ pub(crate) fn notes(report: &LoadReport) -> Vec<String> {
         ));
     }
     if !report.not_counted.is_empty() {
-        let parts: Vec<String> = report
-            .not_counted
-            .iter()
-            .map(|(why, n)| format!("{why}: {}", format::count(*n)))
-            .collect();
+        let parts: Vec<String> =
+            report.not_counted.iter().map(|(why, n)| format!("{why}: {}", format::count(*n))).collect();
         notes.push(format!("Not counted: {}.", parts.join(", ")));
     }
     notes

@@ -95,17 +95,13 @@ impl DecisionFiles {
                 return path.to_owned();
             }
             let stem = path.file_stem().unwrap_or_default().to_string_lossy();
-            let extension = path
-                .extension()
-                .map(|e| format!(".{}", e.to_string_lossy()))
-                .unwrap_or_default();
+            let extension = path.extension().map(|e| format!(".{}", e.to_string_lossy())).unwrap_or_default();
             path.with_file_name(format!("{stem}-{label}{extension}"))
         };
         let open = |label| {
             let path = name(label);
-            let mut file = File::create(&path)
-                .map(BufWriter::new)
-                .map_err(|e| CliError::writing(&path, &e))?;
+            let mut file =
+                File::create(&path).map(BufWriter::new).map_err(|e| CliError::writing(&path, &e))?;
             let failure = file.write_all(b"request,time_s,target,backend\n").err();
             Ok::<_, CliError>(Mutex::new(DecisionFile { path, file, failure }))
         };
@@ -119,14 +115,7 @@ impl DecisionFiles {
             let mut out = lock(file);
             if out.failure.is_none() {
                 let target = String::from_utf8_lossy(workload.trace.targets.name(d.target));
-                let line = writeln!(
-                    out.file,
-                    "{},{},{},{}",
-                    d.request,
-                    d.time,
-                    quoted(&target),
-                    d.backend.0
-                );
+                let line = writeln!(out.file, "{},{},{},{}", d.request, d.time, quoted(&target), d.backend.0);
                 out.failure = line.err();
             }
         }))

@@ -7,9 +7,7 @@ use plimsoll_studies::scenario::Admission;
 /// A size such as `32MiB`, `500kB` or `65536`.
 pub(crate) fn size(text: &str) -> Result<u64, String> {
     let wrong = || format!("expected a size such as 32MiB, 500kB or 65536, not `{text}`");
-    let digits = text
-        .find(|c: char| !c.is_ascii_digit() && c != '.')
-        .unwrap_or(text.len());
+    let digits = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
     let number: f64 = text[..digits].parse().map_err(|_| wrong())?;
     let unit = match text[digits..].trim().to_ascii_lowercase().as_str() {
         "" | "b" => 1.0,
@@ -25,9 +23,7 @@ pub(crate) fn size(text: &str) -> Result<u64, String> {
     };
     let bytes = number * unit;
     if bytes > 2f64.powi(53) {
-        return Err(format!(
-            "`{text}` is beyond 8 PiB, the largest size there is here"
-        ));
+        return Err(format!("`{text}` is beyond 8 PiB, the largest size there is here"));
     }
     Ok(bytes.round() as u64)
 }
@@ -35,36 +31,27 @@ pub(crate) fn size(text: &str) -> Result<u64, String> {
 /// A number of back-ends.
 pub(crate) fn backends(text: &str) -> Result<usize, String> {
     let wrong = || format!("expected a number of back-ends from 1 to 65534, not `{text}`");
-    text.parse()
-        .ok()
-        .filter(|n| (1..65_535).contains(n))
-        .ok_or_else(wrong)
+    text.parse().ok().filter(|n| (1..65_535).contains(n)).ok_or_else(wrong)
 }
 
 /// `key=value`.
 pub(crate) fn setting(text: &str) -> Result<(String, String), String> {
     match text.split_once('=') {
         Some((key, value)) if !key.trim().is_empty() => Ok((key.trim().to_owned(), value.trim().to_owned())),
-        _ => Err(format!("expected key=value, e.g. lard_r.t_low=25, not `{text}`")),
+        _ => Err(format!("expected KEY=VALUE, not `{text}`")),
     }
 }
 
 /// A positive, finite number.
 pub(crate) fn positive(text: &str) -> Result<f64, String> {
     let wrong = || format!("expected a number above 0, not `{text}`");
-    text.parse()
-        .ok()
-        .filter(|x: &f64| x.is_finite() && *x > 0.0)
-        .ok_or_else(wrong)
+    text.parse().ok().filter(|x: &f64| x.is_finite() && *x > 0.0).ok_or_else(wrong)
 }
 
 /// A share from 0 to 1.
 pub(crate) fn share(text: &str) -> Result<f64, String> {
     let wrong = || format!("expected a share from 0 to 1, not `{text}`");
-    text.parse()
-        .ok()
-        .filter(|x| (0.0..=1.0).contains(x))
-        .ok_or_else(wrong)
+    text.parse().ok().filter(|x| (0.0..=1.0).contains(x)).ok_or_else(wrong)
 }
 
 /// `closed`, `trace` or `poisson:RATE`; `trace` gets its speed elsewhere.
@@ -75,9 +62,7 @@ pub(crate) fn arrivals(text: &str) -> Result<Arrivals, String> {
         Some(("poisson", rate)) => positive(rate)
             .map(|rate_rps| Arrivals::Poisson { rate_rps })
             .map_err(|e| format!("arrivals per second: {e}")),
-        _ => Err(format!(
-            "expected closed, trace or poisson:RATE (requests/s), not `{text}`"
-        )),
+        _ => Err(format!("expected closed, trace or poisson:RATE (requests/s), not `{text}`")),
     }
 }
 
@@ -103,12 +88,7 @@ pub(crate) fn fault(text: &str) -> Result<Fault, String> {
     };
     let (what, rest) = text.split_once(':').ok_or_else(wrong)?;
     let (backend, at) = rest.split_once('@').ok_or_else(wrong)?;
-    let at = at
-        .trim_end_matches('s')
-        .parse()
-        .ok()
-        .and_then(Nanos::from_secs_f64)
-        .ok_or_else(wrong)?;
+    let at = at.trim_end_matches('s').parse().ok().and_then(Nanos::from_secs_f64).ok_or_else(wrong)?;
     let action = match what.split_once('=') {
         Some(("weight", w)) => FaultAction::Weight(w.parse().ok().and_then(Weight::new).ok_or_else(wrong)?),
         None if what == "down" => FaultAction::Health(Health::Down),
@@ -116,11 +96,7 @@ pub(crate) fn fault(text: &str) -> Result<Fault, String> {
         None if what == "drain" => FaultAction::Health(Health::Draining),
         _ => return Err(wrong()),
     };
-    Ok(Fault {
-        at: Time::ZERO + at,
-        backend: BackendId(backend.parse().map_err(|_| wrong())?),
-        action,
-    })
+    Ok(Fault { at: Time::ZERO + at, backend: BackendId(backend.parse().map_err(|_| wrong())?), action })
 }
 
 #[cfg(test)]
@@ -143,18 +119,8 @@ mod tests {
     fn faults() {
         let f = fault("down:2@10.5").unwrap();
         assert_eq!((f.backend, f.at.as_nanos()), (BackendId(2), 10_500_000_000));
-        assert_eq!(
-            fault("weight=0.5:1@3s").unwrap().action,
-            FaultAction::Weight(Weight::new(0.5).unwrap())
-        );
-        for bad in [
-            "down:2",
-            "2@10",
-            "sideways:1@2",
-            "down:x@1",
-            "down:1@-1",
-            "weight=-1:1@1",
-        ] {
+        assert_eq!(fault("weight=0.5:1@3s").unwrap().action, FaultAction::Weight(Weight::new(0.5).unwrap()));
+        for bad in ["down:2", "2@10", "sideways:1@2", "down:x@1", "down:1@-1", "weight=-1:1@1"] {
             assert!(fault(bad).is_err(), "{bad}");
         }
     }

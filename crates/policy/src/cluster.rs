@@ -8,6 +8,7 @@ use std::ops::Deref;
 
 use crate::min_blocks::MinBlocks;
 use crate::rng::mix;
+use crate::weight::{RelativeLoad, Weight};
 
 /// Index of a back-end in its cluster; stable for as long as the back-end is configured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -27,67 +28,6 @@ impl BackendId {
     #[must_use]
     pub const fn index(self) -> usize {
         self.0 as usize
-    }
-}
-
-/// Relative capacity of a back-end in steps of 1/256; 1 is the norm, 2 takes twice the load, 0 takes no new requests.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Weight(u32);
-
-impl Weight {
-    /// The norm.
-    pub const ONE: Self = Self(256);
-    /// No new requests.
-    pub const ZERO: Self = Self(0);
-
-    /// The weight nearest to `w`; `None` unless `0 <= w <= 65,536`.
-    #[must_use]
-    pub fn new(w: f64) -> Option<Self> {
-        (0.0..=65_536.0)
-            .contains(&w)
-            .then(|| Self((w * 256.0).round() as u32))
-    }
-
-    /// The weight as a number.
-    #[must_use]
-    pub fn as_f64(self) -> f64 {
-        f64::from(self.0) / 256.0
-    }
-
-    /// The weight in steps of 1/256.
-    #[must_use]
-    pub const fn steps(self) -> u32 {
-        self.0
-    }
-}
-
-/// Load per unit of weight, in steps of 1/256 of a request; what "more loaded" means for every policy with weights.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub struct RelativeLoad(u32);
-
-impl RelativeLoad {
-    /// Of a back-end that takes no new requests: above every real load.
-    const INELIGIBLE: u32 = u32::MAX;
-
-    /// The relative load of `requests` on a back-end of weight 1: how thresholds such as `t_low` are expressed.
-    #[must_use]
-    pub const fn threshold(requests: u32) -> Self {
-        let steps = (requests as u64) << 8;
-        Self(if steps < Self::INELIGIBLE as u64 {
-            steps as u32
-        } else {
-            Self::INELIGIBLE - 1
-        })
-    }
-
-    fn of(load: u32, weight: Weight) -> u32 {
-        if weight == Weight::ONE {
-            return load.saturating_mul(256).min(Self::INELIGIBLE - 1);
-        }
-        let steps = (u64::from(load) << 16) / u64::from(weight.0.max(1));
-        u32::try_from(steps)
-            .unwrap_or(Self::INELIGIBLE)
-            .min(Self::INELIGIBLE - 1)
     }
 }
 
@@ -173,9 +113,7 @@ impl ClusterView {
     /// Whether `b` takes new requests: it is up and its weight is not zero.
     #[must_use]
     pub fn is_eligible(&self, b: BackendId) -> bool {
-        self.relative
-            .get(b.index())
-            .is_some_and(|r| r != RelativeLoad::INELIGIBLE)
+        self.relative.get(b.index()).is_some_and(|r| r != RelativeLoad::INELIGIBLE)
     }
 
     /// Requests assigned to `b` and not completed (LARD's active connections).
@@ -233,9 +171,7 @@ impl ClusterView {
     pub fn least_loaded_from(&self, from: usize) -> Option<BackendId> {
         let least = self.relative.least();
         let any = least != RelativeLoad::INELIGIBLE;
-        any.then(|| self.relative.first_from(from, least))
-            .flatten()
-            .map(BackendId::new)
+        any.then(|| self.relative.first_from(from, least)).flatten().map(BackendId::new)
     }
 
     /// Whether some back-end that takes new requests has less than this relative load.
@@ -287,10 +223,7 @@ impl Cluster {
     /// # Panics
     /// When there are 65,535 back-ends already.
     pub fn join(&mut self, weight: Weight, key: u64) -> BackendId {
-        assert!(
-            self.0.load.len() < usize::from(u16::MAX),
-            "a cluster holds at most 65,535 back-ends"
-        );
+        assert!(self.0.load.len() < usize::from(u16::MAX), "a cluster holds at most 65,535 back-ends");
         let b = BackendId::new(self.0.load.len());
         self.0.load.push(0);
         self.0.weight.push(weight);
@@ -328,9 +261,7 @@ impl Cluster {
     #[inline]
     pub fn complete(&mut self, b: BackendId) {
         let i = b.index();
-        self.0.load[i] = self.0.load[i]
-            .checked_sub(1)
-            .expect("a request completes exactly once");
+        self.0.load[i] = self.0.load[i].checked_sub(1).expect("a request completes exactly once");
         self.0.total_load -= 1;
         self.update_relative(i);
     }
@@ -338,9 +269,7 @@ impl Cluster {
     #[inline]
     fn update_relative(&mut self, i: usize) {
         if self.0.relative.get(i) != Some(RelativeLoad::INELIGIBLE) {
-            self.0
-                .relative
-                .set(i, RelativeLoad::of(self.0.load[i], self.0.weight[i]));
+            self.0.relative.set(i, RelativeLoad::of(self.0.load[i], self.0.weight[i]));
         }
     }
 
@@ -354,7 +283,7 @@ impl Cluster {
             if v.health[i] == Health::Up && v.weight[i] != Weight::ZERO {
                 *relative = RelativeLoad::of(v.load[i], v.weight[i]);
                 v.eligible += 1;
-                v.eligible_weight += u64::from(v.weight[i].0);
+                v.eligible_weight += u64::from(v.weight[i].steps());
                 v.uniform &= *first.get_or_insert(v.weight[i]) == v.weight[i];
             }
         }

@@ -2,11 +2,12 @@
 //!
 //! Simulator and live front-end share this code, so that both admit, count and report alike.
 
-use crate::cluster::{BackendId, Change, Cluster, ClusterView, Health, Weight};
+use crate::cluster::{BackendId, Change, Cluster, ClusterView, Health};
 use crate::policy::{Completion, Decision, Policy, PollAnswer};
 use crate::request::Request;
 use crate::thresholds::Thresholds;
 use crate::time::Time;
+use crate::weight::Weight;
 
 /// How many requests the front-end lets into the cluster at once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -44,12 +45,7 @@ impl FrontEnd {
     #[must_use]
     pub fn new(policy: Box<dyn Policy>, cluster: Cluster, admission: AdmissionLimit) -> Self {
         let limit = admission.requests(&cluster);
-        Self {
-            policy,
-            cluster,
-            admission,
-            limit,
-        }
+        Self { policy, cluster, admission, limit }
     }
 
     /// The cluster as it is.
@@ -160,11 +156,7 @@ mod tests {
 
     #[test]
     fn the_limit_makes_requests_wait_until_one_completes() {
-        let mut fe = FrontEnd::new(
-            Box::<RoundRobin>::default(),
-            Cluster::new(2),
-            AdmissionLimit::Fixed(2),
-        );
+        let mut fe = FrontEnd::new(Box::<RoundRobin>::default(), Cluster::new(2), AdmissionLimit::Fixed(2));
         let request = Request::of(0, TargetId(1));
         assert_eq!(fe.offer(&request, Time::ZERO), Decision::Assign(BackendId(0)));
         assert_eq!(fe.offer(&request, Time::ZERO), Decision::Assign(BackendId(1)));
@@ -175,10 +167,7 @@ mod tests {
 
     #[test]
     fn lards_limit_follows_the_number_of_live_backends() {
-        let lard = AdmissionLimit::Lard(Thresholds {
-            t_low: 25,
-            t_high: 65,
-        });
+        let lard = AdmissionLimit::Lard(Thresholds { t_low: 25, t_high: 65 });
         let mut fe = FrontEnd::new(Box::<RoundRobin>::default(), Cluster::new(8), lard);
         assert_eq!(fe.admission_limit(), 7 * 65 + 25 - 1);
         fe.set_health(BackendId(3), Health::Down, Time::ZERO);

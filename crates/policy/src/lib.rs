@@ -15,13 +15,15 @@ mod request;
 mod rng;
 mod thresholds;
 mod time;
+mod weight;
 
-pub use cluster::{BackendId, Change, Cluster, ClusterView, Health, RelativeLoad, Weight};
+pub use cluster::{BackendId, Change, Cluster, ClusterView, Health};
 pub use front_end::{AdmissionLimit, FrontEnd};
 pub use lru_map::LruMap;
-pub use policies::{BuildContext, BuildError, PolicySpec, REGISTRY, build, find};
+pub use policies::{BuildContext, BuildError, Built, PolicySpec, REGISTRY, build, find};
 pub use policy::{Candidates, Completion, Decision, LoadReport, Policy, PollAnswer, assign_or_reject};
 pub use request::{Kind, Outcome, Request, TargetId};
 pub use rng::{Rng, mix};
 pub use thresholds::Thresholds;
 pub use time::{Nanos, Time};
+pub use weight::{RelativeLoad, Weight};

@@ -71,9 +71,7 @@ impl<V> LruMap<V> {
     #[must_use]
     pub fn peek(&self, target: TargetId) -> Option<&V> {
         let slots = &self.slots;
-        let at = self.index.find(self.hasher.hash_one(target.0), |&i| {
-            slots[i as usize].target == target
-        })?;
+        let at = self.index.find(self.hasher.hash_one(target.0), |&i| slots[i as usize].target == target)?;
         slots[*at as usize].value.as_ref()
     }
 
@@ -86,18 +84,12 @@ impl<V> LruMap<V> {
             self.touch(at);
             return (self.value_at(at), None);
         }
-        let forgotten = if self.index.len() >= self.capacity {
-            self.pop_oldest()
-        } else {
-            None
-        };
+        let forgotten = if self.index.len() >= self.capacity { self.pop_oldest() } else { None };
         let at = self.take_slot(target, new());
         self.link_newest(at);
         let (slots, hasher) = (&self.slots, &self.hasher);
         let rehash = |&i: &u32| hasher.hash_one(slots[i as usize].target.0);
-        if let Entry::Vacant(vacant) = self
-            .index
-            .entry(hash, |&i| slots[i as usize].target == target, rehash)
+        if let Entry::Vacant(vacant) = self.index.entry(hash, |&i| slots[i as usize].target == target, rehash)
         {
             vacant.insert(at);
         }
@@ -117,20 +109,13 @@ impl<V> LruMap<V> {
     }
 
     fn value_at(&mut self, at: u32) -> &mut V {
-        self.slots[at as usize]
-            .value
-            .as_mut()
-            .expect("an indexed slot is occupied")
+        self.slots[at as usize].value.as_mut().expect("an indexed slot is occupied")
     }
 
     fn touch(&mut self, at: u32) {
         // A wrapped counter can only make the distance look shorter once in 2^32 moves, and the order coarser then.
         let ahead_at_most = self.moves.wrapping_sub(self.slots[at as usize].moved) as usize;
-        let near = if self.index.len() < 16 {
-            1
-        } else {
-            self.index.len() / 4
-        };
+        let near = if self.index.len() < 16 { 1 } else { self.index.len() / 4 };
         if ahead_at_most >= near {
             self.unlink(at);
             self.link_newest(at);
@@ -138,17 +123,12 @@ impl<V> LruMap<V> {
     }
 
     fn pop_oldest(&mut self) -> Option<V> {
-        (self.oldest != NONE)
-            .then(|| self.remove_slot(self.oldest))
-            .flatten()
+        (self.oldest != NONE).then(|| self.remove_slot(self.oldest)).flatten()
     }
 
     fn remove_slot(&mut self, at: u32) -> Option<V> {
         let target = self.slots[at as usize].target;
-        if let Ok(entry) = self
-            .index
-            .find_entry(self.hasher.hash_one(target.0), |&i| i == at)
-        {
+        if let Ok(entry) = self.index.find_entry(self.hasher.hash_one(target.0), |&i| i == at) {
             entry.remove();
         }
         self.unlink(at);
@@ -158,13 +138,7 @@ impl<V> LruMap<V> {
     }
 
     fn take_slot(&mut self, target: TargetId, value: V) -> u32 {
-        let slot = Slot {
-            target,
-            prev: NONE,
-            next: NONE,
-            moved: 0,
-            value: Some(value),
-        };
+        let slot = Slot { target, prev: NONE, next: NONE, moved: 0, value: Some(value) };
         if self.free == NONE {
             self.slots.push(slot);
             return (self.slots.len() - 1) as u32;

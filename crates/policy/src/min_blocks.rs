@@ -60,13 +60,8 @@ impl MinBlocks {
             return Some(from + at);
         }
         let later = (start + 1).min(self.least.len())..self.least.len();
-        let index = later
-            .chain(0..(start + 1).min(self.least.len()))
-            .find(|&i| self.least[i] == least)?;
-        self.blocks[index]
-            .iter()
-            .position(holds)
-            .map(|at| index * BLOCK + at)
+        let index = later.chain(0..(start + 1).min(self.least.len())).find(|&i| self.least[i] == least)?;
+        self.blocks[index].iter().position(holds).map(|at| index * BLOCK + at)
     }
 }
 

@@ -290,21 +290,9 @@ mod tests {
     #[test]
     fn errors_say_what_would_be_right() {
         let message = |key: &str, value: &str| set(key, value).unwrap_err().to_string();
-        assert_eq!(
-            message("cuont", "1"),
-            "no parameter `cuont`; did you mean `count`?"
-        );
-        assert_eq!(
-            message("zzz", "1"),
-            "no parameter `zzz`; there are count, k_s, factor"
-        );
-        assert_eq!(
-            message("count", "0"),
-            "`count = 0`: expected a whole number from 1 to 100 (requests)"
-        );
-        assert_eq!(
-            message("factor", "NaN"),
-            "`factor = NaN`: expected a number from 1 to 10"
-        );
+        assert_eq!(message("cuont", "1"), "no parameter `cuont`; did you mean `count`?");
+        assert_eq!(message("zzz", "1"), "no parameter `zzz`; there are count, k_s, factor");
+        assert_eq!(message("count", "0"), "`count = 0`: expected a whole number from 1 to 100 (requests)");
+        assert_eq!(message("factor", "NaN"), "`factor = NaN`: expected a number from 1 to 10");
     }
 }

@@ -18,10 +18,7 @@ impl Candidates {
 
     /// Takes the first [`Candidates::MOST`] of `ids`.
     pub fn new(ids: impl IntoIterator<Item = BackendId>) -> Self {
-        let mut out = Self {
-            ids: [BackendId(0); Self::MOST],
-            len: 0,
-        };
+        let mut out = Self { ids: [BackendId(0); Self::MOST], len: 0 };
         for (slot, id) in out.ids.iter_mut().zip(ids) {
             *slot = id;
             out.len += 1;

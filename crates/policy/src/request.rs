@@ -46,14 +46,7 @@ impl Request {
     /// A static request for `target` of unknown size from client 0.
     #[must_use]
     pub const fn of(number: u64, target: TargetId) -> Self {
-        Self {
-            number,
-            target,
-            size_bytes: None,
-            kind: Kind::Static,
-            client: 0,
-            class: 0,
-        }
+        Self { number, target, size_bytes: None, kind: Kind::Static, client: 0, class: 0 }
     }
 }
 

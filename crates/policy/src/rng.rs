@@ -11,9 +11,7 @@ impl Rng {
     /// The generator of stream `stream` under `seed`: different streams of one seed are independent for our purposes.
     #[must_use]
     pub fn new(seed: u64, stream: u64) -> Self {
-        Self(Pcg64Mcg::seed_from_u64(mix(
-            seed ^ mix(stream.wrapping_add(0x9E37_79B9_7F4A_7C15))
-        )))
+        Self(Pcg64Mcg::seed_from_u64(mix(seed ^ mix(stream.wrapping_add(0x9E37_79B9_7F4A_7C15)))))
     }
 
     /// 64 random bits.
@@ -75,10 +73,7 @@ mod tests {
         for _ in 0..70_000 {
             seen[rng.below(7) as usize] += 1;
         }
-        let chi2: f64 = seen
-            .iter()
-            .map(|&n| (f64::from(n) - 10_000.0).powi(2) / 10_000.0)
-            .sum();
+        let chi2: f64 = seen.iter().map(|&n| (f64::from(n) - 10_000.0).powi(2) / 10_000.0).sum();
         assert!(chi2 < 22.5, "chi-squared {chi2}");
     }
 

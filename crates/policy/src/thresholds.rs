@@ -14,10 +14,7 @@ pub struct Thresholds {
 impl Default for Thresholds {
     /// The paper's 25 and 65, found good for all its workloads.
     fn default() -> Self {
-        Self {
-            t_low: 25,
-            t_high: 65,
-        }
+        Self { t_low: 25, t_high: 65 }
     }
 }
 
@@ -46,7 +43,8 @@ impl Thresholds {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cluster::{BackendId, Cluster, Weight};
+    use crate::cluster::{BackendId, Cluster};
+    use crate::weight::Weight;
 
     #[test]
     fn s_by_hand() {

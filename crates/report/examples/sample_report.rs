@@ -21,14 +21,8 @@ fn main() -> io::Result<()> {
         println!("{}", path.display());
         Ok::<(), io::Error>(())
     };
-    save(
-        "many.html",
-        &runs_report(title, &sample::context(), &sample::runs(&[1, 2, 4, 8, 16, 32])),
-    )?;
-    save(
-        "one_count.html",
-        &runs_report(title, &sample::context(), &sample::runs(&[8])),
-    )?;
+    save("many.html", &runs_report(title, &sample::context(), &sample::runs(&[1, 2, 4, 8, 16, 32])))?;
+    save("one_count.html", &runs_report(title, &sample::context(), &sample::runs(&[8])))?;
     let mut names = sample::context();
     names.labels.clear();
     let long: Vec<_> = (0..8).map(|policy| sample::run(policy % 4, 8, 1)).collect();
@@ -46,11 +40,7 @@ fn main() -> io::Result<()> {
 fn study() -> Report {
     let claims = sample_claims::claims();
     let points = |values: &[f64]| values.iter().enumerate().map(|(x, &y)| (x as f64, y)).collect();
-    let mut bars = Plot::new(
-        "LARD/R over WRR by workload",
-        "workload",
-        "times as many requests",
-    );
+    let mut bars = Plot::new("LARD/R over WRR by workload", "workload", "times as many requests");
     bars.categories = ["rice", "ibm", "chess"].map(str::to_owned).to_vec();
     bars = bars.with(Series::new("paper", Kind::Bars, points(&[3.9, 3.4, 1.0])));
     let ours = Series::new("ours", Kind::Bars, points(&[3.8, 3.1, 1.02]));
@@ -61,16 +51,8 @@ fn study() -> Report {
     let mut sizes = Plot::new("Popularity of targets", "rank", "requests");
     (sizes.x_log, sizes.y_log) = (true, true);
     let zipf = |rank: usize| (rank as f64, 1e5 / (rank as f64 + 10.4).powf(1.175));
-    sizes = sizes.with(Series::new(
-        "trace",
-        Kind::Points,
-        (0..16).map(|power| zipf(1 << power)).collect(),
-    ));
-    sizes = sizes.with(Series::new(
-        "fit",
-        Kind::Line,
-        (0..16).map(|power| zipf(1 << power)).collect(),
-    ));
+    sizes = sizes.with(Series::new("trace", Kind::Points, (0..16).map(|power| zipf(1 << power)).collect()));
+    sizes = sizes.with(Series::new("fit", Kind::Line, (0..16).map(|power| zipf(1 << power)).collect()));
     Report::new("LARD: published claims beside ours", "Pai et al., ASPLOS 1998")
         .fact("Workloads", "rice-like, ibm-like, chess")
         .conclusion(claims_conclusion(&claims))
@@ -79,12 +61,6 @@ fn study() -> Report {
                 .table(claims_table(&claims))
                 .folded_table("Measurements by workload", measurements_table(&claims)),
         )
-        .section(
-            Section::new("Plots")
-                .two_columns()
-                .plot(bars)
-                .plot(steps)
-                .plot(sizes),
-        )
+        .section(Section::new("Plots").two_columns().plot(bars).plot(steps).plot(sizes))
         .footer("Seed", "1")
 }

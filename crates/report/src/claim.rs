@@ -88,11 +88,7 @@ impl Claim {
     }
 
     fn values(&self) -> Vec<f64> {
-        self.measured
-            .iter()
-            .map(|measured| measured.value)
-            .filter(|value| value.is_finite())
-            .collect()
+        self.measured.iter().map(|measured| measured.value).filter(|value| value.is_finite()).collect()
     }
 
     /// The paper's figure as text.
@@ -100,17 +96,11 @@ impl Claim {
         if !self.paper_text.is_empty() {
             return self.paper_text.clone();
         }
-        self.paper.map_or_else(
-            || NOT_APPLICABLE.to_owned(),
-            |value| self.with_unit(&number(value)),
-        )
+        self.paper.map_or_else(|| NOT_APPLICABLE.to_owned(), |value| self.with_unit(&number(value)))
     }
 
     fn ours_cell(&self) -> String {
-        self.median().map_or_else(
-            || NOT_APPLICABLE.to_owned(),
-            |median| self.with_unit(&number(median)),
-        )
+        self.median().map_or_else(|| NOT_APPLICABLE.to_owned(), |median| self.with_unit(&number(median)))
     }
 
     /// From the smallest to the largest value; `-` for fewer than two values.
@@ -122,20 +112,13 @@ impl Claim {
     }
 
     fn with_unit(&self, value: &str) -> String {
-        if self.unit.is_empty() {
-            value.to_owned()
-        } else {
-            format!("{value} {}", self.unit)
-        }
+        if self.unit.is_empty() { value.to_owned() } else { format!("{value} {}", self.unit) }
     }
 
     /// The rule and the explanation as sentences.
     fn detail(&self) -> String {
-        let rule = if self.rule.is_empty() {
-            String::new()
-        } else {
-            format!("Rule: {}", sentence(&self.rule))
-        };
+        let rule =
+            if self.rule.is_empty() { String::new() } else { format!("Rule: {}", sentence(&self.rule)) };
         [rule.as_str(), self.explanation.as_str()]
             .into_iter()
             .filter(|text| !text.is_empty())
@@ -195,13 +178,7 @@ pub fn measurements_table(claims: &[Claim]) -> Table {
             let mut part = claim.clone();
             part.measured.retain(|measured| measured.workload == workload);
             let count = part.values().len().to_string();
-            table.row([
-                part.id.as_str(),
-                workload,
-                &part.ours_cell(),
-                &part.spread_cell(),
-                &count,
-            ]);
+            table.row([part.id.as_str(), workload, &part.ours_cell(), &part.spread_cell(), &count]);
         }
     }
     table
@@ -211,11 +188,8 @@ pub fn measurements_table(claims: &[Claim]) -> Table {
 pub fn claims_conclusion(claims: &[Claim]) -> String {
     let number_of = |verdict| claims.iter().filter(|claim| claim.verdict == verdict).count();
     let plural = |number: usize| if number == 1 { "s" } else { "" };
-    let (hold, partly, fail) = (
-        number_of(Verdict::Holds),
-        number_of(Verdict::Partly),
-        number_of(Verdict::Fails),
-    );
+    let (hold, partly, fail) =
+        (number_of(Verdict::Holds), number_of(Verdict::Partly), number_of(Verdict::Fails));
     format!(
         "Published claims: {hold} hold{}, {partly} hold{} in part, {fail} fail{}.",
         plural(hold),
@@ -225,11 +199,7 @@ pub fn claims_conclusion(claims: &[Claim]) -> String {
 }
 
 fn sentence(text: &str) -> String {
-    if text.ends_with(['.', '!', '?']) {
-        text.to_owned()
-    } else {
-        format!("{text}.")
-    }
+    if text.ends_with(['.', '!', '?']) { text.to_owned() } else { format!("{text}.") }
 }
 
 /// Median: the middle value, or the mean of the two in the middle; `None` for no values.

@@ -85,10 +85,7 @@ pub fn write_load_parquet(path: impl AsRef<Path>, runs: &[Run]) -> Result<(), Da
 }
 
 fn failure(path: &Path, source: Cause) -> DataError {
-    DataError {
-        path: path.to_owned(),
-        source,
-    }
+    DataError { path: path.to_owned(), source }
 }
 
 fn csv_file<R: std::borrow::Borrow<T>, T>(

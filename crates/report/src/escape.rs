@@ -36,9 +36,7 @@ pub(crate) fn script_json(json: &str) -> String {
 
 /// Text for plotly.js, which reads a few HTML tags and entities in labels: nothing is taken as markup.
 pub(crate) fn plotly_text(text: &str) -> String {
-    text.replace('&', "&amp;")
-        .replace('<', "&lt;")
-        .replace('>', "&gt;")
+    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
 }
 
 /// Text for a terminal: control characters become visible escapes, so that a target name cannot steer the terminal.
@@ -60,10 +58,7 @@ mod tests {
 
     #[test]
     fn html_has_no_markup_left() {
-        assert_eq!(
-            html("</script><b a='\"'>&"),
-            "&lt;/script&gt;&lt;b a=&#39;&quot;&#39;&gt;&amp;"
-        );
+        assert_eq!(html("</script><b a='\"'>&"), "&lt;/script&gt;&lt;b a=&#39;&quot;&#39;&gt;&amp;");
         assert_eq!(html("a\u{0}b\u{1b}[2J"), "a\u{fffd}b\u{fffd}[2J");
     }
 
@@ -72,10 +67,7 @@ mod tests {
         let value = serde_json::json!({ "name": "</script><!-- & \u{2028}" });
         let escaped = script_json(&value.to_string());
         assert!(!escaped.contains(['<', '>', '&', '\u{2028}']));
-        assert_eq!(
-            serde_json::from_str::<serde_json::Value>(&escaped).unwrap(),
-            value
-        );
+        assert_eq!(serde_json::from_str::<serde_json::Value>(&escaped).unwrap(), value);
     }
 
     #[test]

@@ -38,11 +38,7 @@ pub fn percent_number(share: f64) -> String {
     if !percent.is_finite() {
         return NOT_APPLICABLE.to_owned();
     }
-    let decimals = if percent == 0.0 || percent.abs() >= 0.95 {
-        1
-    } else {
-        2
-    };
+    let decimals = if percent == 0.0 || percent.abs() >= 0.95 { 1 } else { 2 };
     format!("{percent:.decimals$}")
 }
 
@@ -87,11 +83,7 @@ pub fn or_dash(value: Option<f64>, format: impl Fn(f64) -> String) -> String {
 }
 
 fn with_unit(number: String, unit: &str) -> String {
-    if number == NOT_APPLICABLE {
-        number
-    } else {
-        format!("{number} {unit}")
-    }
+    if number == NOT_APPLICABLE { number } else { format!("{number} {unit}") }
 }
 
 /// Decimals that leave three significant digits of a value below 1000.
@@ -101,11 +93,7 @@ fn decimals_for(size: f64) -> usize {
 }
 
 fn trim_zeros(digits: &str) -> &str {
-    if digits.contains('.') {
-        digits.trim_end_matches('0').trim_end_matches('.')
-    } else {
-        digits
-    }
+    if digits.contains('.') { digits.trim_end_matches('0').trim_end_matches('.') } else { digits }
 }
 
 #[cfg(test)]

@@ -67,12 +67,7 @@ pub struct Series {
 impl Series {
     /// A series without error bars.
     pub fn new(name: impl Into<String>, kind: Kind, points: Vec<(f64, f64)>) -> Self {
-        Self {
-            name: name.into(),
-            points,
-            kind,
-            errors: None,
-        }
+        Self { name: name.into(), points, kind, errors: None }
     }
 
     /// The same series with a minimum and a maximum at each point.
@@ -110,12 +105,7 @@ pub struct Plot {
 impl Plot {
     /// A plot without series on linear axes.
     pub fn new(title: impl Into<String>, x_label: impl Into<String>, y_label: impl Into<String>) -> Self {
-        Self {
-            title: title.into(),
-            x_label: x_label.into(),
-            y_label: y_label.into(),
-            ..Self::default()
-        }
+        Self { title: title.into(), x_label: x_label.into(), y_label: y_label.into(), ..Self::default() }
     }
 
     /// The same plot with one more series.
@@ -139,12 +129,8 @@ impl Plot {
     /// The points of a series that have a place on the axes, each with its minimum and maximum (its own y twice where
     /// there is none).
     fn drawable<'a>(&'a self, series: &'a Series) -> impl Iterator<Item = (f64, f64, f64, f64)> + 'a {
-        series
-            .points
-            .iter()
-            .enumerate()
-            .filter(|&(_, &point)| self.can_draw(point))
-            .map(move |(index, &(x, y))| {
+        series.points.iter().enumerate().filter(|&(_, &point)| self.can_draw(point)).map(
+            move |(index, &(x, y))| {
                 let (low, high) = series
                     .errors
                     .as_ref()
@@ -153,34 +139,23 @@ impl Plot {
                     .filter(|&(low, high)| self.can_draw((x, low)) && self.can_draw((x, high)))
                     .unwrap_or((y, y));
                 (x, y, low.min(y), high.max(y))
-            })
+            },
+        )
     }
 
     /// Named places on the x axis: the categories, or the values themselves where they are a few whole numbers.
     fn named_x(&self) -> Option<Vec<(f64, String)>> {
         if !self.categories.is_empty() {
             return Some(
-                self.categories
-                    .iter()
-                    .enumerate()
-                    .map(|(x, name)| (x as f64, name.clone()))
-                    .collect(),
+                self.categories.iter().enumerate().map(|(x, name)| (x as f64, name.clone())).collect(),
             );
         }
-        let mut values: Vec<f64> = self
-            .series
-            .iter()
-            .flat_map(|series| self.drawable(series).map(|(x, ..)| x))
-            .collect();
+        let mut values: Vec<f64> =
+            self.series.iter().flat_map(|series| self.drawable(series).map(|(x, ..)| x)).collect();
         values.sort_by(f64::total_cmp);
         values.dedup();
         let few_whole = !values.is_empty() && values.len() <= 12 && values.iter().all(|x| x.fract() == 0.0);
-        few_whole.then(|| {
-            values
-                .into_iter()
-                .map(|x| (x, crate::format::number(x)))
-                .collect()
-        })
+        few_whole.then(|| values.into_iter().map(|x| (x, crate::format::number(x))).collect())
     }
 
     /// Whether bars are drawn, which stand on zero and need room left and right.

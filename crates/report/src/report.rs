@@ -36,11 +36,7 @@ pub struct Section {
 impl Section {
     /// An empty section.
     pub fn new(heading: impl Into<String>) -> Self {
-        Self {
-            heading: heading.into(),
-            items: Vec::new(),
-            two_columns: false,
-        }
+        Self { heading: heading.into(), items: Vec::new(), two_columns: false }
     }
 
     /// The same section with its plots two abreast where the page is wide enough.
@@ -106,11 +102,7 @@ pub struct Report {
 impl Report {
     /// A report without content.
     pub fn new(title: impl Into<String>, subtitle: impl Into<String>) -> Self {
-        Self {
-            title: title.into(),
-            subtitle: subtitle.into(),
-            ..Self::default()
-        }
+        Self { title: title.into(), subtitle: subtitle.into(), ..Self::default() }
     }
 
     /// The same report with a line in its header, e.g. what was run.
@@ -196,11 +188,8 @@ impl Report {
         definitions(&self.facts, out);
         out.push_str("</header>\n");
         for warning in &self.warnings {
-            let _ = writeln!(
-                out,
-                "<p class=\"notice\" role=\"note\"><b>Note:</b> {}</p>",
-                escape::html(warning)
-            );
+            let _ =
+                writeln!(out, "<p class=\"notice\" role=\"note\"><b>Note:</b> {}</p>", escape::html(warning));
         }
         if !self.conclusion.is_empty() {
             out.push_str("<div class=\"conclusion\">\n");
@@ -221,23 +210,14 @@ fn definitions(pairs: &[(String, String)], out: &mut String) {
     }
     out.push_str("<dl>\n");
     for (name, value) in pairs {
-        let _ = writeln!(
-            out,
-            "<dt>{}</dt><dd>{}</dd>",
-            escape::html(name),
-            escape::html(value)
-        );
+        let _ = writeln!(out, "<dt>{}</dt><dd>{}</dd>", escape::html(name), escape::html(value));
     }
     out.push_str("</dl>\n");
 }
 
 fn section_html(section: &Section, figures: &mut Vec<serde_json::Value>, out: &mut String) {
     let class = if section.two_columns { " class=\"two\"" } else { "" };
-    let _ = writeln!(
-        out,
-        "<section{class}>\n<h2>{}</h2>",
-        escape::html(&section.heading)
-    );
+    let _ = writeln!(out, "<section{class}>\n<h2>{}</h2>", escape::html(&section.heading));
     for item in &section.items {
         match item {
             Item::Paragraph(text) => {
@@ -246,11 +226,7 @@ fn section_html(section: &Section, figures: &mut Vec<serde_json::Value>, out: &m
             Item::Table(table) => out.push_str(&table.to_html()),
             Item::Folded(line, table) => {
                 let line = escape::html(line);
-                let _ = writeln!(
-                    out,
-                    "<details><summary>{line}</summary>\n{}</details>",
-                    table.to_html()
-                );
+                let _ = writeln!(out, "<details><summary>{line}</summary>\n{}</details>", table.to_html());
             }
             Item::Plot(plot) => plot_html(plot, figures, out),
         }

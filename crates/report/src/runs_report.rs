@@ -35,10 +35,7 @@ pub struct RunsContext {
 impl RunsContext {
     /// The name to show for a policy.
     fn label(&self, policy: &str) -> String {
-        self.labels
-            .get(policy)
-            .cloned()
-            .unwrap_or_else(|| policy.to_owned())
+        self.labels.get(policy).cloned().unwrap_or_else(|| policy.to_owned())
     }
 }
 
@@ -107,12 +104,7 @@ fn header(title: &str, context: &RunsContext, runs: &[Run]) -> Report {
         ("Input", all(&|run| run.trace.path.clone())),
         (
             "SHA-256",
-            all(&|run| {
-                run.trace
-                    .sha256
-                    .clone()
-                    .unwrap_or_else(|| "none (synthetic workload)".to_owned())
-            }),
+            all(&|run| run.trace.sha256.clone().unwrap_or_else(|| "none (synthetic workload)".to_owned())),
         ),
         ("Lines rejected", all(&|run| count(run.trace.lines_rejected))),
     ];

@@ -19,9 +19,7 @@ pub fn summary_table(runs: &[Run]) -> Table {
 
 /// The same with other names for the policies.
 pub(crate) fn summary_with(runs: &[Run], name: impl Fn(&str) -> String) -> Table {
-    let first_policy = runs
-        .first()
-        .map_or_else(|| "first".to_owned(), |run| name(&run.policy));
+    let first_policy = runs.first().map_or_else(|| "first".to_owned(), |run| name(&run.policy));
     let mut table = Table::new([
         ("policy".to_owned(), Align::Left),
         ("back-ends".to_owned(), Align::Right),
@@ -35,14 +33,7 @@ pub(crate) fn summary_with(runs: &[Run], name: impl Fn(&str) -> String) -> Table
         ("CPU %".to_owned(), Align::Right),
         ("disk %".to_owned(), Align::Right),
         (
-            format!(
-                "× {}",
-                if first_policy.chars().count() <= 8 {
-                    &first_policy
-                } else {
-                    "first"
-                }
-            ),
+            format!("× {}", if first_policy.chars().count() <= 8 { &first_policy } else { "first" }),
             Align::Right,
         ),
     ]);
@@ -69,13 +60,8 @@ pub(crate) fn summary_with(runs: &[Run], name: impl Fn(&str) -> String) -> Table
 /// Throughput of a run over that of the first run's policy with the same back-ends and the same seed.
 fn speedup(run: &Run, runs: &[Run]) -> Option<f64> {
     let first = runs.first()?;
-    let peers = || {
-        runs.iter()
-            .filter(|other| other.policy == first.policy && other.backends == run.backends)
-    };
-    let base = peers()
-        .find(|other| other.seed == run.seed)
-        .or_else(|| peers().next())?;
+    let peers = || runs.iter().filter(|other| other.policy == first.policy && other.backends == run.backends);
+    let base = peers().find(|other| other.seed == run.seed).or_else(|| peers().next())?;
     let ratio = run.throughput_rps / base.throughput_rps;
     ratio.is_finite().then_some(ratio)
 }

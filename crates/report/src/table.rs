@@ -38,10 +38,7 @@ pub struct Cell {
 impl Cell {
     /// A cell with a meaning.
     pub fn toned(text: impl Into<String>, tone: Tone) -> Self {
-        Self {
-            text: text.into(),
-            tone,
-        }
+        Self { text: text.into(), tone }
     }
 }
 
@@ -82,15 +79,8 @@ pub struct Table {
 impl Table {
     /// An empty table with these columns.
     pub fn new<T: Into<String>>(columns: impl IntoIterator<Item = (T, Align)>) -> Self {
-        let (header, align) = columns
-            .into_iter()
-            .map(|(title, align)| (title.into(), align))
-            .unzip();
-        Self {
-            header,
-            align,
-            ..Self::default()
-        }
+        let (header, align) = columns.into_iter().map(|(title, align)| (title.into(), align)).unzip();
+        Self { header, align, ..Self::default() }
     }
 
     /// The same table with a caption.
@@ -102,10 +92,7 @@ impl Table {
 
     /// Adds a row.
     pub fn row<C: Into<Cell>>(&mut self, cells: impl IntoIterator<Item = C>) -> &mut Self {
-        self.rows.push(Row {
-            cells: cells.into_iter().map(Into::into).collect(),
-            detail: None,
-        });
+        self.rows.push(Row { cells: cells.into_iter().map(Into::into).collect(), detail: None });
         self
     }
 
@@ -139,9 +126,7 @@ impl Table {
         table.set_style(TableComponent::HeaderLines, '─');
         table.set_style(TableComponent::MiddleHeaderIntersections, '─');
         if let Some(width) = width {
-            table
-                .set_content_arrangement(ContentArrangement::Dynamic)
-                .set_width(width);
+            table.set_content_arrangement(ContentArrangement::Dynamic).set_width(width);
         }
         table.set_header(self.header.iter().map(|title| escape::terminal(title)));
         for row in &self.rows {
@@ -191,21 +176,11 @@ impl Table {
         }
         out.push_str("</tr></thead>\n<tbody>\n");
         for row in &self.rows {
-            out.push_str(if row.detail.is_some() {
-                "<tr class=\"detailed\">"
-            } else {
-                "<tr>"
-            });
+            out.push_str(if row.detail.is_some() { "<tr class=\"detailed\">" } else { "<tr>" });
             for column in 0..self.header.len() {
-                let (text, tone) = row
-                    .cells
-                    .get(column)
-                    .map_or(("", Tone::Neutral), |cell| (cell.text.as_str(), cell.tone));
-                out.push_str(&format!(
-                    "<td{}>{}</td>",
-                    self.class(column, tone),
-                    escape::html(text)
-                ));
+                let (text, tone) =
+                    row.cells.get(column).map_or(("", Tone::Neutral), |cell| (cell.text.as_str(), cell.tone));
+                out.push_str(&format!("<td{}>{}</td>", self.class(column, tone), escape::html(text)));
             }
             out.push_str("</tr>\n");
             if let Some(detail) = &row.detail {
@@ -231,19 +206,12 @@ impl Table {
             Tone::Warning => classes.push("warning"),
             Tone::Bad => classes.push("bad"),
         }
-        if classes.is_empty() {
-            String::new()
-        } else {
-            format!(" class=\"{}\"", classes.join(" "))
-        }
+        if classes.is_empty() { String::new() } else { format!(" class=\"{}\"", classes.join(" ")) }
     }
 }
 
 fn text_of(row: &Row, column: usize) -> String {
-    row.cells
-        .get(column)
-        .map(|cell| escape::terminal(&cell.text))
-        .unwrap_or_default()
+    row.cells.get(column).map(|cell| escape::terminal(&cell.text)).unwrap_or_default()
 }
 
 #[cfg(test)]
@@ -254,10 +222,7 @@ mod tests {
         let mut table =
             Table::new([("policy", Align::Left), ("req/s", Align::Right)]).captioned("Two policies");
         table.row(["wrr", "970"]);
-        table.row_with_detail(
-            [Cell::from("lard_r"), Cell::toned("3,847", Tone::Good)],
-            "Best of two.",
-        );
+        table.row_with_detail([Cell::from("lard_r"), Cell::toned("3,847", Tone::Good)], "Best of two.");
         table
     }
 
@@ -284,10 +249,7 @@ mod tests {
         table.row_with_detail([Cell::toned("</td><script>", Tone::Bad)], "a & b");
         let html = table.to_html();
         assert!(html.contains("&lt;b&gt;") && html.contains("a &amp; b"), "{html}");
-        assert!(
-            html.contains("<td class=\"number bad\">&lt;/td&gt;&lt;script&gt;</td>"),
-            "{html}"
-        );
+        assert!(html.contains("<td class=\"number bad\">&lt;/td&gt;&lt;script&gt;</td>"), "{html}");
     }
 
     #[test]

@@ -28,21 +28,11 @@ pub fn sparkline(values: &[f64], width: usize) -> String {
 /// Horizontal bars, one line per pair of label and value, at most `width` characters wide (never narrower than the
 /// labels and values need); the longest bar is the largest value. Every line ends with a line feed.
 pub fn bar_chart(rows: &[(String, f64)], width: usize) -> String {
-    let labels: Vec<String> = rows
-        .iter()
-        .map(|(label, _)| escape::terminal(&label.replace('\n', " ")))
-        .collect();
+    let labels: Vec<String> =
+        rows.iter().map(|(label, _)| escape::terminal(&label.replace('\n', " "))).collect();
     let values: Vec<String> = rows.iter().map(|&(_, value)| format::number(value)).collect();
-    let label_width = labels
-        .iter()
-        .map(|label| label.chars().count())
-        .max()
-        .unwrap_or(0);
-    let value_width = values
-        .iter()
-        .map(|value| value.chars().count())
-        .max()
-        .unwrap_or(0);
+    let label_width = labels.iter().map(|label| label.chars().count()).max().unwrap_or(0);
+    let value_width = values.iter().map(|value| value.chars().count()).max().unwrap_or(0);
     // Two gaps of two characters.
     let bar_width = width.saturating_sub(label_width + value_width + 4).max(1);
     let largest = rows.iter().map(|&(_, value)| usable(value)).fold(0.0, f64::max);
@@ -103,11 +93,7 @@ mod tests {
 
     #[test]
     fn bars_keep_within_the_width() {
-        let rows = [
-            ("a".to_owned(), 10.0),
-            ("long label".to_owned(), 5.0),
-            ("zero".to_owned(), 0.0),
-        ];
+        let rows = [("a".to_owned(), 10.0), ("long label".to_owned(), 5.0), ("zero".to_owned(), 0.0)];
         assert_eq!(
             bar_chart(&rows, 36),
             concat!(

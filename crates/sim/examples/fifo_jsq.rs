@@ -29,31 +29,16 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let targets = Targets::new(vec![TargetId(0)], vec![0], &[1]);
     let config = Config {
         seed,
-        arrivals: Arrivals::Poisson {
-            rate_rps: LOAD * BACKENDS as f64,
-        },
+        arrivals: Arrivals::Poisson { rate_rps: LOAD * BACKENDS as f64 },
         warmup: 0,
         idle_below: 1.0,
         max_waiting: usize::MAX,
         faults: &[],
         targets: &targets,
     };
-    let policy = build(
-        "least_connections",
-        &BuildContext {
-            seed,
-            ..BuildContext::default()
-        },
-        &[],
-    )?;
+    let policy = build("least_connections", &BuildContext { seed, ..BuildContext::default() }, &[])?;
     let front_end = FrontEnd::new(policy, Cluster::new(BACKENDS), AdmissionLimit::Unlimited);
-    let model = Fifo::new(
-        FifoParams {
-            service_s: Nanos::from_secs(1),
-        },
-        BACKENDS,
-        seed,
-    );
+    let model = Fifo::new(FifoParams { service_s: Nanos::from_secs(1) }, BACKENDS, seed);
 
     let before_s = common::cpu_s()?;
     let source = (0..requests).map(|_| Ok::<_, Infallible>(request));

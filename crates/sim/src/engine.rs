@@ -4,93 +4,16 @@ use std::collections::VecDeque;
 
 use plimsoll_policy::{
     BackendId, Completion, Decision, FrontEnd, Health, Nanos, Outcome as Ending, PollAnswer, Request, Rng,
-    Time, Weight,
+    Time,
 };
 
+use crate::config::{Config, Decided, Fault, FaultAction, Observer, RunError};
 use crate::event_queue::EventQueue;
 use crate::jobs::{Job, Jobs};
 use crate::model::{Context, JobId, Model, ModelEvent};
 use crate::outcome::Outcome;
 use crate::tally::Tally;
-use crate::workload::{Arrivals, SimRequest, Targets};
-
-/// What is done to a back-end during a run.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum FaultAction {
-    /// Down (its requests are lost), up (with an empty memory), or draining.
-    Health(Health),
-    /// A new weight.
-    Weight(Weight),
-}
-
-/// Something done to a back-end at a time.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Fault {
-    /// Simulated time.
-    pub at: Time,
-    /// To whom.
-    pub backend: BackendId,
-    /// What.
-    pub action: FaultAction,
-}
-
-/// Everything about a run but policy, model and requests.
-#[derive(Debug, Clone)]
-pub struct Config<'a> {
-    /// Seed of arrivals; policy and model have their own streams of it.
-    pub seed: u64,
-    /// How requests arrive.
-    pub arrivals: Arrivals,
-    /// Completions before the measurement starts.
-    pub warmup: u64,
-    /// A back-end counts as idle below this load (LARD section 3.3: 40 % of `t_low`).
-    pub idle_below: f64,
-    /// Requests that wait at the front-end at most; more are rejected.
-    pub max_waiting: usize,
-    /// In order of time.
-    pub faults: &'a [Fault],
-    /// The targets that requests name by number.
-    pub targets: &'a Targets,
-}
-
-/// A decision as it is made.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Decided {
-    /// Number of the request, from 0 in arrival order.
-    pub request: u64,
-    /// When.
-    pub time: Time,
-    /// Number of the target.
-    pub target: u32,
-    /// Who answers.
-    pub backend: BackendId,
-}
-
-/// Who wants to know what happens during a run.
-pub trait Observer {
-    /// A request was assigned.
-    fn decided(&mut self, decided: Decided) {
-        let _ = decided;
-    }
-
-    /// Called about every 65,536 completions with their number so far; `false` stops the run.
-    fn progress(&mut self, completed: u64) -> bool {
-        let _ = completed;
-        true
-    }
-}
-
-/// Wants to know nothing.
-impl Observer for () {}
-
-/// A run that did not come to its end.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum RunError<E> {
-    /// The source of requests failed.
-    Source(E),
-    /// The observer stopped it.
-    Stopped,
-}
+use crate::workload::{Arrivals, SimRequest};
 
 /// Who is next.
 enum Next {
@@ -182,11 +105,7 @@ impl<M: Model, E, S: Iterator<Item = Result<SimRequest, E>>> Engine<'_, M, S> {
         while let Some(next) = self.next() {
             match next {
                 Next::Model(event) => {
-                    let mut context = Context {
-                        now: self.now,
-                        queue: &mut self.queue,
-                        done: &mut self.done,
-                    };
+                    let mut context = Context { now: self.now, queue: &mut self.queue, done: &mut self.done };
                     self.model.handle(event, &mut context);
                     self.complete();
                     self.admit(observer)?;
@@ -242,11 +161,7 @@ impl<M: Model, E, S: Iterator<Item = Result<SimRequest, E>>> Engine<'_, M, S> {
 
     /// Faults and ticks, which are rare, come before other events of the same time.
     fn next_timed(&mut self, before: Time) -> Option<Next> {
-        let fault = self
-            .config
-            .faults
-            .get(self.faults_done)
-            .filter(|f| f.at <= before);
+        let fault = self.config.faults.get(self.faults_done).filter(|f| f.at <= before);
         // Ticks alone do not keep a run going.
         let tick = self.next_tick.filter(|&t| t <= before && before != Time::MAX);
         match (fault, tick) {
@@ -283,11 +198,7 @@ impl<M: Model, E, S: Iterator<Item = Result<SimRequest, E>>> Engine<'_, M, S> {
                 (Time::ZERO + Nanos::new((offset_ns + 0.5) as u64)).max(self.now)
             }
         };
-        self.upcoming = Some(Upcoming {
-            time,
-            turn: self.queue.ticket(),
-            request,
-        });
+        self.upcoming = Some(Upcoming { time, turn: self.queue.ticket(), request });
         Ok(())
     }
 
@@ -300,11 +211,7 @@ impl<M: Model, E, S: Iterator<Item = Result<SimRequest, E>>> Engine<'_, M, S> {
         let number = self.arrived;
         self.arrived += 1;
         self.fetch()?;
-        Ok(Some(Arrived {
-            time: self.now,
-            number,
-            request,
-        }))
+        Ok(Some(Arrived { time: self.now, number, request }))
     }
 
     /// An open arrival: it is dispatched, queues at the front-end, or is refused when that queue is full.
@@ -359,10 +266,7 @@ impl<M: Model, E, S: Iterator<Item = Result<SimRequest, E>>> Engine<'_, M, S> {
         if let Decision::Poll(candidates) = decision {
             // Asking takes no simulated time here: the answers are the loads of this instant.
             let view = self.front_end.view();
-            let answer = |&backend: &BackendId| PollAnswer {
-                backend,
-                load: view.load(backend),
-            };
+            let answer = |&backend: &BackendId| PollAnswer { backend, load: view.load(backend) };
             let answers: Vec<PollAnswer> = candidates.as_slice().iter().map(answer).collect();
             decision = self.front_end.answer_poll(&asked, &answers, self.now);
         }
@@ -375,15 +279,8 @@ impl<M: Model, E, S: Iterator<Item = Result<SimRequest, E>>> Engine<'_, M, S> {
             }
         };
         let (time, number) = (self.now, arrived.number);
-        observer.decided(Decided {
-            request: number,
-            time,
-            target: request.target,
-            backend: b,
-        });
-        self.tally
-            .loads
-            .set(b.index(), self.front_end.view().load(b), self.now);
+        observer.decided(Decided { request: number, time, target: request.target, backend: b });
+        self.tally.loads.set(b.index(), self.front_end.view().load(b), self.now);
         let id = self.jobs.insert(Job {
             target,
             backend: b,
@@ -392,11 +289,7 @@ impl<M: Model, E, S: Iterator<Item = Result<SimRequest, E>>> Engine<'_, M, S> {
             alone: Nanos::ZERO,
             size_bytes: request.size_bytes,
         });
-        let mut context = Context {
-            now: self.now,
-            queue: &mut self.queue,
-            done: &mut self.done,
-        };
+        let mut context = Context { now: self.now, queue: &mut self.queue, done: &mut self.done };
         self.jobs.get_mut(id).alone = self.model.start(b, id, request, &mut context);
         true
     }
@@ -424,11 +317,7 @@ impl<M: Model, E, S: Iterator<Item = Result<SimRequest, E>>> Engine<'_, M, S> {
             response_time: self.now.since(job.assigned),
         };
         self.front_end.complete(&completion, self.now);
-        self.tally.loads.set(
-            job.backend.index(),
-            self.front_end.view().load(job.backend),
-            self.now,
-        );
+        self.tally.loads.set(job.backend.index(), self.front_end.view().load(job.backend), self.now);
     }
 
     fn fault(&mut self, fault: Fault) {
@@ -456,8 +345,6 @@ impl<M: Model, E, S: Iterator<Item = Result<SimRequest, E>>> Engine<'_, M, S> {
             unserved += 1;
         }
         self.tally.rejected += self.waiting.len() as u64 + unserved;
-        Ok(self
-            .tally
-            .finish(self.arrived + unserved, &self.front_end, &self.model))
+        Ok(self.tally.finish(self.arrived + unserved, &self.front_end, &self.model))
     }
 }

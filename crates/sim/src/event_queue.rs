@@ -28,10 +28,7 @@ pub struct EventQueue<E> {
 
 impl<E: Copy> Default for EventQueue<E> {
     fn default() -> Self {
-        Self {
-            heap: Vec::new(),
-            next_sequence: 0,
-        }
+        Self { heap: Vec::new(), next_sequence: 0 }
     }
 }
 
@@ -39,11 +36,7 @@ impl<E: Copy> EventQueue<E> {
     /// Schedules `event` at `time`.
     #[inline]
     pub fn push(&mut self, time: Time, event: E) {
-        let entry = Entry {
-            time: time.as_nanos(),
-            sequence: self.ticket(),
-            event,
-        };
+        let entry = Entry { time: time.as_nanos(), sequence: self.ticket(), event };
         self.heap.push(entry);
         let mut at = self.heap.len() - 1;
         while at > 0 {

@@ -36,9 +36,7 @@ impl Jobs {
 
     #[inline]
     pub(crate) fn get_mut(&mut self, id: JobId) -> &mut Job {
-        self.slots[id as usize]
-            .as_mut()
-            .expect("the request is in progress")
+        self.slots[id as usize].as_mut().expect("the request is in progress")
     }
 
     #[inline]

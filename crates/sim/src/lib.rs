@@ -4,6 +4,7 @@
 //! back-ends serve. Pure and single-threaded: no clock, no I/O, no unseeded randomness, so equal seeds give equal
 //! bytes, and a caller may run many simulations side by side.
 
+mod config;
 mod engine;
 mod event_queue;
 mod jobs;
@@ -14,7 +15,8 @@ mod outcome;
 mod tally;
 mod workload;
 
-pub use engine::{Config, Decided, Fault, FaultAction, Observer, RunError, run};
+pub use config::{Config, Decided, Fault, FaultAction, Observer, RunError};
+pub use engine::run;
 pub use event_queue::EventQueue;
 pub use measure::{Distribution, LoadMeters, LoadSeries};
 pub use model::{Context, JobId, Model, ModelEvent, Usage};

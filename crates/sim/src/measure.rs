@@ -17,11 +17,7 @@ pub struct Distribution {
 impl Default for Distribution {
     fn default() -> Self {
         let histogram = Histogram::new_with_bounds(1, HIGHEST, 3).expect("the bounds are valid");
-        Self {
-            histogram,
-            sum: 0.0,
-            max: 0,
-        }
+        Self { histogram, sum: 0.0, max: 0 }
     }
 }
 
@@ -175,18 +171,8 @@ impl LoadMeters {
             totals.push((meter.area as f64 / span, meter.idle.as_nanos() as f64 / span));
         }
         let width = self.bucket.as_nanos() as f64;
-        let load = self
-            .series
-            .iter()
-            .map(|s| s.iter().map(|&area| area as f64 / width).collect())
-            .collect();
-        (
-            totals,
-            LoadSeries {
-                bucket_s: self.bucket.as_secs_f64(),
-                load,
-            },
-        )
+        let load = self.series.iter().map(|s| s.iter().map(|&area| area as f64 / width).collect()).collect();
+        (totals, LoadSeries { bucket_s: self.bucket.as_secs_f64(), load })
     }
 }
 

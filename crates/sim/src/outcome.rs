@@ -53,11 +53,7 @@ impl Outcome {
     #[must_use]
     pub fn throughput_rps(&self) -> f64 {
         let span_s = self.simulated.as_secs_f64();
-        if span_s > 0.0 {
-            self.completed as f64 / span_s
-        } else {
-            0.0
-        }
+        if span_s > 0.0 { self.completed as f64 / span_s } else { 0.0 }
     }
 
     /// Disk reads per answered request; `None` without disks or answers.

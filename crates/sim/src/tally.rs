@@ -52,8 +52,7 @@ impl Tally {
         let response_ns = now.since(job.arrived).as_nanos();
         self.response.record(response_ns);
         let alone_ns = job.alone.as_nanos().max(1);
-        self.slowdown
-            .record((response_ns as f64 * SLOWDOWN_SCALE / alone_ns as f64) as u64);
+        self.slowdown.record((response_ns as f64 * SLOWDOWN_SCALE / alone_ns as f64) as u64);
         !self.measuring && self.completed >= self.warmup
     }
 

@@ -37,12 +37,7 @@ impl Targets {
     #[must_use]
     pub fn new(id: Vec<TargetId>, size_bytes: Vec<u64>, requests: &[u64]) -> Self {
         let mut order: Vec<u32> = (0..id.len() as u32).collect();
-        order.sort_by_key(|&t| {
-            (
-                std::cmp::Reverse(requests.get(t as usize).copied().unwrap_or(0)),
-                t,
-            )
-        });
+        order.sort_by_key(|&t| (std::cmp::Reverse(requests.get(t as usize).copied().unwrap_or(0)), t));
         let mut rank = vec![0; id.len()];
         for (place, &target) in order.iter().enumerate() {
             rank[target as usize] = place as u32;

@@ -67,10 +67,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
                 }
                 let before_s = common::cpu_s()?;
                 for (number, &target) in stream.iter().enumerate() {
-                    let request = Request {
-                        size_bytes: Some(10_000),
-                        ..Request::of(number as u64, target)
-                    };
+                    let request = Request { size_bytes: Some(10_000), ..Request::of(number as u64, target) };
                     step(
                         &mut front_end,
                         &mut in_progress,

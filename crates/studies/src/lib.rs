@@ -2,7 +2,9 @@
 
 pub mod lard;
 pub mod matrix;
+mod run_result;
 pub mod scenario;
+mod settings;
 mod workload;
 
 pub use workload::{Workload, WorkloadError};

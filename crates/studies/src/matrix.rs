@@ -6,7 +6,7 @@ use plimsoll_report::Run;
 use plimsoll_sim::{Decided, Observer};
 use rayon::prelude::*;
 
-use crate::scenario::{Scenario, ScenarioError, execute};
+use crate::scenario::{Scenario, ScenarioError, check, execute};
 use crate::workload::Workload;
 
 /// Told from several threads how many more requests have been simulated.
@@ -56,6 +56,7 @@ pub fn run_all<'a>(
     progress: &dyn Progress,
     sink: impl Fn(usize) -> Option<DecisionSink<'a>> + Sync,
 ) -> Result<Vec<Run>, ScenarioError> {
+    check(scenarios)?;
     let failed = AtomicBool::new(false);
     let results: Vec<Result<Run, ScenarioError>> = scenarios
         .par_iter()
@@ -63,15 +64,8 @@ pub fn run_all<'a>(
         .with_max_len(1)
         .map(|(index, scenario)| {
             let mut decisions = sink(index);
-            let decisions = decisions
-                .as_mut()
-                .map(|sink| &mut **sink as &mut dyn FnMut(Decided));
-            let mut watch = Watch {
-                progress,
-                failed: &failed,
-                reported: 0,
-                decisions,
-            };
+            let decisions = decisions.as_mut().map(|sink| &mut **sink as &mut dyn FnMut(Decided));
+            let mut watch = Watch { progress, failed: &failed, reported: 0, decisions };
             let result = execute(scenario, workload, &mut watch);
             match &result {
                 Ok(run) => progress.advance((run.requests + scenario.warmup).saturating_sub(watch.reported)),

@@ -48,6 +48,19 @@ impl Workload {
     /// # Errors
     /// On an unknown name or parameter, or when the records cannot be kept.
     pub fn synthesize(name: &str, overrides: &[(&str, &str)], seed: u64) -> Result<Self, WorkloadError> {
+        Self::synthesize_first(name, overrides, seed, None)
+    }
+
+    /// The first `limit` requests of a synthetic workload; all of them with `None`.
+    ///
+    /// # Errors
+    /// Like [`Workload::synthesize`].
+    pub fn synthesize_first(
+        name: &str,
+        overrides: &[(&str, &str)],
+        seed: u64,
+        limit: Option<u64>,
+    ) -> Result<Self, WorkloadError> {
         let made = synth::build(name, overrides, seed)?;
         let mut table = TargetTable::new();
         for target in 0..made.target_count() {
@@ -55,12 +68,9 @@ impl Workload {
                 table.set_document_size(target, made.document_size_bytes(target));
             }
         }
-        let trace = Trace::from_records(table, made.records())?;
-        let info = TraceInfo {
-            path: name.to_owned(),
-            sha256: None,
-            lines_rejected: 0,
-        };
+        let limit = limit.and_then(|n| usize::try_from(n).ok()).unwrap_or(usize::MAX);
+        let trace = Trace::from_records(table, made.records().take(limit))?;
+        let info = TraceInfo { path: name.to_owned(), sha256: None, lines_rejected: 0 };
         Ok(Self::new(format!("{name}/{}", made.generator()), info, trace))
     }
 
@@ -70,12 +80,7 @@ impl Workload {
         let requests: Vec<u64> = ids.clone().map(|t| table.requests(t)).collect();
         let sizes = ids.clone().map(|t| table.document_size_bytes(t)).collect();
         let names = ids.map(|t| TargetId::from_key(table.name(t))).collect();
-        Self {
-            name,
-            info,
-            targets: Targets::new(names, sizes, &requests),
-            trace,
-        }
+        Self { name, info, targets: Targets::new(names, sizes, &requests), trace }
     }
 
     /// The requests from the first on; may be called any number of times, from several threads.

@@ -11,18 +11,10 @@ const SEEDS: [u64; 3] = [1, 2, 3];
 
 fn main() -> Result<(), SynthError> {
     let given: Vec<String> = std::env::args().skip(1).collect();
-    let (pairs, names): (Vec<_>, Vec<_>) = given
-        .iter()
-        .map(String::as_str)
-        .partition(|word| word.contains('='));
-    let overrides: Vec<(&str, &str)> = pairs
-        .into_iter()
-        .filter_map(|pair| pair.split_once('='))
-        .collect();
-    for spec in SPECS
-        .iter()
-        .filter(|spec| names.is_empty() || names.contains(&spec.name))
-    {
+    let (pairs, names): (Vec<_>, Vec<_>) =
+        given.iter().map(String::as_str).partition(|word| word.contains('='));
+    let overrides: Vec<(&str, &str)> = pairs.into_iter().filter_map(|pair| pair.split_once('=')).collect();
+    for spec in SPECS.iter().filter(|spec| names.is_empty() || names.contains(&spec.name)) {
         print_spec(spec, &overrides)?;
     }
     Ok(())
@@ -56,17 +48,10 @@ fn print_row(workload: &Workload) {
     let measured: Vec<String> = workload
         .published()
         .iter()
-        .map(|figure| {
-            workload
-                .measured(figure.name)
-                .map_or_else(|| "-".to_owned(), written)
-        })
+        .map(|figure| workload.measured(figure.name).map_or_else(|| "-".to_owned(), written))
         .collect();
-    let factors: Vec<String> = workload
-        .size_corrections()
-        .iter()
-        .map(|factor| format!("{factor:.2}"))
-        .collect();
+    let factors: Vec<String> =
+        workload.size_corrections().iter().map(|factor| format!("{factor:.2}")).collect();
     println!(
         "| {} | {} | {} | {} |",
         workload.generator(),

@@ -96,11 +96,7 @@ impl WorldCupCheck {
 
 impl fmt::Display for WorldCupCheck {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mean = if self.requests == 0 {
-            0.0
-        } else {
-            self.bytes as f64 / self.requests as f64
-        };
+        let mean = if self.requests == 0 { 0.0 } else { self.bytes as f64 / self.requests as f64 };
         let servers = self.used_servers().count();
         writeln!(f, "    Total Requests: {}", self.requests)?;
         writeln!(f, "       Total Bytes: {}", self.bytes)?;

@@ -16,10 +16,7 @@ pub fn coverage_bytes(counts: &[u64], sizes: &[u64], shares: &[f64]) -> Vec<u64>
         .iter()
         .map(|&share| {
             let covering = covering_targets(counts, &order, share);
-            order[..covering]
-                .iter()
-                .map(|&target| sizes.get(target).copied().unwrap_or(0))
-                .sum()
+            order[..covering].iter().map(|&target| sizes.get(target).copied().unwrap_or(0)).sum()
         })
         .collect()
 }

@@ -131,16 +131,10 @@ fn suggestion(nearest: Option<&'static str>) -> String {
 
 impl TraceError {
     pub(crate) fn read(path: &str, reason: impl Into<String>) -> Self {
-        Self::Read {
-            path: path.to_owned(),
-            reason: reason.into(),
-        }
+        Self::Read { path: path.to_owned(), reason: reason.into() }
     }
 
     pub(crate) fn write(path: &str, reason: impl Into<String>) -> Self {
-        Self::Write {
-            path: path.to_owned(),
-            reason: reason.into(),
-        }
+        Self::Write { path: path.to_owned(), reason: reason.into() }
     }
 }

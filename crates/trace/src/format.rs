@@ -146,11 +146,8 @@ impl FromStr for Format {
     type Err = TraceError;
 
     fn from_str(name: &str) -> Result<Self, TraceError> {
-        let plain: String = name
-            .chars()
-            .filter(char::is_ascii_alphanumeric)
-            .map(|c| c.to_ascii_lowercase())
-            .collect();
+        let plain: String =
+            name.chars().filter(char::is_ascii_alphanumeric).map(|c| c.to_ascii_lowercase()).collect();
         let alias = match plain.as_str() {
             "common" | "commonlog" | "clf" => Some(Self::CommonLog),
             "combined" | "combinedlog" | "apache" | "nginx" => Some(Self::CombinedLog),

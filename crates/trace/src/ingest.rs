@@ -107,10 +107,7 @@ impl Ingest {
 
     #[cold]
     fn too_many(&self, what: &'static str) -> TraceError {
-        TraceError::TooManyNames {
-            path: self.tally.path().to_owned(),
-            what,
-        }
+        TraceError::TooManyNames { path: self.tally.path().to_owned(), what }
     }
 
     /// Target of a textual trace other than a log: as it stands, but for the query.

@@ -33,12 +33,7 @@ impl Default for Interner {
 impl Interner {
     /// Number of `name`, new if it was not seen before; `None` when 32 bits are used up.
     pub(crate) fn intern(&mut self, name: &[u8]) -> Option<u32> {
-        let Self {
-            table,
-            hasher,
-            bytes,
-            ends,
-        } = self;
+        let Self { table, hasher, bytes, ends } = self;
         let half = hasher.hash_one(name) as u32;
         let same = |&(other, id): &(u32, u32)| other == half && name_at(bytes, ends, id) == name;
         if let Some(&(_, id)) = table.find(widen(half), same) {
@@ -81,16 +76,11 @@ mod tests {
     #[test]
     fn numbers_follow_first_appearance() {
         let mut names = Interner::default();
-        let ids: Vec<_> = [&b"/b"[..], b"", b"/a", b"/b", b""]
-            .iter()
-            .map(|n| names.intern(n).unwrap())
-            .collect();
+        let ids: Vec<_> =
+            [&b"/b"[..], b"", b"/a", b"/b", b""].iter().map(|n| names.intern(n).unwrap()).collect();
         assert_eq!(ids, [0, 1, 2, 0, 1]);
         assert_eq!(names.len(), 3);
-        assert_eq!(
-            (names.name(0), names.name(1), names.name(2)),
-            (&b"/b"[..], &b""[..], &b"/a"[..])
-        );
+        assert_eq!((names.name(0), names.name(1), names.name(2)), (&b"/b"[..], &b""[..], &b"/a"[..]));
     }
 
     #[test]

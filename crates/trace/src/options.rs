@@ -18,11 +18,7 @@ impl Input {
     /// The input a command-line argument names: `-` is standard input, all else a file.
     pub fn from_arg(arg: impl AsRef<Path>) -> Self {
         let path = arg.as_ref();
-        if path.as_os_str() == "-" {
-            Self::Stdin
-        } else {
-            Self::File(path.to_owned())
-        }
+        if path.as_os_str() == "-" { Self::Stdin } else { Self::File(path.to_owned()) }
     }
 
     pub(crate) fn path(&self) -> Option<&Path> {

@@ -171,11 +171,9 @@ fn merge(before: Option<Format>, found: Format, path: &str) -> Result<Format, Tr
             Ok(if before == Some(found) { found } else { CombinedLog })
         }
         (Some(before), _) if before == found => Ok(found),
-        (Some(before), _) => Err(TraceError::Mixed {
-            path: path.to_owned(),
-            found: found.name(),
-            expected: before.name(),
-        }),
+        (Some(before), _) => {
+            Err(TraceError::Mixed { path: path.to_owned(), found: found.name(), expected: before.name() })
+        }
     }
 }
 

@@ -60,10 +60,7 @@ impl Reorder {
         {
             Ok(())
         } else {
-            Err(Reason::Backwards {
-                by_ns: self.newest_ns - time_ns,
-                window_s: self.window_s,
-            })
+            Err(Reason::Backwards { by_ns: self.newest_ns - time_ns, window_s: self.window_s })
         }
     }
 
@@ -193,10 +190,7 @@ mod tests {
         let s = NS_PER_S;
         let (out, refused) = run(10, 100, &[5 * s, 3 * s, 5 * s, 3 * s + 1, 3 * s]);
         assert_eq!(refused, 0);
-        assert_eq!(
-            out,
-            [(3 * s, 1), (3 * s, 4), (3 * s + 1, 3), (5 * s, 0), (5 * s, 2)]
-        );
+        assert_eq!(out, [(3 * s, 1), (3 * s, 4), (3 * s + 1, 3), (5 * s, 0), (5 * s, 2)]);
     }
 
     #[test]

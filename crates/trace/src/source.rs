@@ -28,20 +28,12 @@ pub(crate) struct InputDigest(Arc<Mutex<Sha256>>);
 
 impl InputDigest {
     fn update(&self, bytes: &[u8]) {
-        self.0
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .update(bytes);
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).update(bytes);
     }
 
     /// The digest of everything read so far, in hexadecimal.
     pub(crate) fn hex(&self) -> String {
-        let digest = self
-            .0
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .clone()
-            .finalize();
+        let digest = self.0.lock().unwrap_or_else(PoisonError::into_inner).clone().finalize();
         digest.iter().fold(String::new(), |mut hex, byte| {
             // Writing to a string cannot fail.
             let _ = write!(hex, "{byte:02x}");
@@ -92,10 +84,7 @@ impl Source {
     /// Opens `input` and finds out from its first bytes how it is compressed.
     pub(crate) fn open(input: &Input, digest: &InputDigest) -> Result<Self, TraceError> {
         let path = input.to_string();
-        let open_error = |source| TraceError::Open {
-            path: path.clone(),
-            source,
-        };
+        let open_error = |source| TraceError::Open { path: path.clone(), source };
         let reader: Box<dyn Read + Send> = match input {
             Input::Stdin => Box::new(io::stdin()),
             Input::File(file) => {
@@ -114,15 +103,9 @@ impl Source {
         reader: Box<dyn Read + Send>,
         digest: &InputDigest,
     ) -> Result<Self, TraceError> {
-        let mut raw = Raw {
-            reader: Arc::new(Mutex::new(reader)),
-            digest: digest.clone(),
-        };
+        let mut raw = Raw { reader: Arc::new(Mutex::new(reader)), digest: digest.clone() };
         let mut magic = Vec::with_capacity(6);
-        (&mut raw)
-            .take(6)
-            .read_to_end(&mut magic)
-            .map_err(|e| TraceError::read(&path, e.to_string()))?;
+        (&mut raw).take(6).read_to_end(&mut magic).map_err(|e| TraceError::read(&path, e.to_string()))?;
         let (packing, reader) = unpack(magic, raw.clone())
             .map_err(|e| TraceError::read(&path, format!("it cannot be decompressed: {e}")))?;
         Ok(Self {
@@ -226,11 +209,7 @@ impl Source {
             if !self.fill()? {
                 let start = self.start;
                 self.start = self.end;
-                return Ok(if searched == 0 {
-                    Framed::End
-                } else {
-                    frame(&self.buffer[start..self.end])
-                });
+                return Ok(if searched == 0 { Framed::End } else { frame(&self.buffer[start..self.end]) });
             }
         }
     }
@@ -275,8 +254,7 @@ impl Source {
             if length == 0 {
                 return file.flush().map_err(|source| TraceError::Spool { source });
             }
-            file.write_all(chunk)
-                .map_err(|source| TraceError::Spool { source })?;
+            file.write_all(chunk).map_err(|source| TraceError::Spool { source })?;
             self.consume(length);
         }
     }
@@ -284,11 +262,7 @@ impl Source {
 
 fn frame(line: &[u8]) -> Framed<'_> {
     let line = line.strip_suffix(b"\r").unwrap_or(line);
-    if line.len() > MAX_LINE_BYTES {
-        Framed::TooLong
-    } else {
-        Framed::Line(line)
-    }
+    if line.len() > MAX_LINE_BYTES { Framed::TooLong } else { Framed::Line(line) }
 }
 
 /// Puts the decompressor that `magic` asks for in front of the input, whose first bytes those were.
@@ -302,10 +276,9 @@ fn unpack(magic: Vec<u8>, raw: Raw) -> io::Result<(&'static str, Box<dyn Read + 
     };
     let whole = io::Cursor::new(magic).chain(raw);
     let reader: Box<dyn Read + Send> = match kind {
-        "gzip" => Box::new(flate2::bufread::MultiGzDecoder::new(BufReader::with_capacity(
-            BUFFER_BYTES,
-            whole,
-        ))),
+        "gzip" => {
+            Box::new(flate2::bufread::MultiGzDecoder::new(BufReader::with_capacity(BUFFER_BYTES, whole)))
+        }
         "zstd" => {
             let mut decoder = zstd::stream::read::Decoder::new(whole)?;
             decoder.window_log_max(ZSTD_WINDOW_LOG)?;

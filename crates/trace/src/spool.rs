@@ -88,11 +88,7 @@ impl Spool {
     /// All records of one chunk.
     pub(crate) fn chunk_records(&self, index: usize) -> Result<Vec<Record>, TraceError> {
         let bytes = self.load(index).map_err(|source| TraceError::Spool { source })?;
-        let mut decoder = Decoder {
-            bytes,
-            at: 0,
-            last_ns: self.chunks[index].base_ns,
-        };
+        let mut decoder = Decoder { bytes, at: 0, last_ns: self.chunks[index].base_ns };
         let mut records = Vec::new();
         while decoder.at < decoder.bytes.len() {
             records.push(decoder.record().ok_or_else(damaged)?);
@@ -102,9 +98,7 @@ impl Spool {
 }
 
 fn damaged() -> TraceError {
-    TraceError::Spool {
-        source: io::Error::new(io::ErrorKind::InvalidData, "its content has changed"),
-    }
+    TraceError::Spool { source: io::Error::new(io::ErrorKind::InvalidData, "its content has changed") }
 }
 
 /// Takes records in order of time.
@@ -188,13 +182,8 @@ impl SpoolWriter {
         }
         let bytes = self.chunk.len();
         let too_much = self.written + bytes as u64 > self.memory_bytes as u64;
-        self.store(too_much)
-            .map_err(|source| TraceError::Spool { source })?;
-        self.spool.chunks.push(Chunk {
-            offset: self.written,
-            bytes,
-            base_ns: self.base_ns,
-        });
+        self.store(too_much).map_err(|source| TraceError::Spool { source })?;
+        self.spool.chunks.push(Chunk { offset: self.written, bytes, base_ns: self.base_ns });
         self.written += bytes as u64;
         self.base_ns = self.last_ns;
         self.chunk.clear();
@@ -281,11 +270,7 @@ impl Decoder {
             target,
             client,
             class,
-            kind: if flags & DYNAMIC == 0 {
-                Kind::Static
-            } else {
-                Kind::Dynamic
-            },
+            kind: if flags & DYNAMIC == 0 { Kind::Static } else { Kind::Dynamic },
         })
     }
 }
@@ -300,15 +285,7 @@ pub(crate) struct Cursor {
 
 impl Cursor {
     pub(crate) fn new(spool: Arc<Spool>) -> Self {
-        Self {
-            spool,
-            next_chunk: 0,
-            decoder: Decoder {
-                bytes: Arc::from([]),
-                at: 0,
-                last_ns: 0,
-            },
-        }
+        Self { spool, next_chunk: 0, decoder: Decoder { bytes: Arc::from([]), at: 0, last_ns: 0 } }
     }
 
     #[inline]
@@ -317,10 +294,8 @@ impl Cursor {
             if self.next_chunk == self.spool.chunks.len() {
                 return Ok(None);
             }
-            self.decoder.bytes = self
-                .spool
-                .load(self.next_chunk)
-                .map_err(|source| TraceError::Spool { source })?;
+            self.decoder.bytes =
+                self.spool.load(self.next_chunk).map_err(|source| TraceError::Spool { source })?;
             self.decoder.at = 0;
             self.next_chunk += 1;
         }
@@ -367,9 +342,8 @@ mod tests {
             assert_eq!(spool.is_on_disk(), memory_bytes < 1 << 30);
             assert_eq!(spool.len(), 100_000);
             assert!(spool.chunks() > 4);
-            let chunked: Vec<_> = (0..spool.chunks())
-                .flat_map(|chunk| spool.chunk_records(chunk).unwrap())
-                .collect();
+            let chunked: Vec<_> =
+                (0..spool.chunks()).flat_map(|chunk| spool.chunk_records(chunk).unwrap()).collect();
             assert!(chunked == records);
             assert!(read(spool) == records);
         }
@@ -379,18 +353,9 @@ mod tests {
     #[test]
     fn fields_tell_what_occurs() {
         let mut plain = records(1);
-        plain[0] = Record {
-            service_ns: 0,
-            kind: Kind::Static,
-            ..plain[0]
-        };
+        plain[0] = Record { service_ns: 0, kind: Kind::Static, ..plain[0] };
         assert_eq!(spool(&plain, 0).fields(), Fields::default());
-        let all = Fields {
-            kind: true,
-            class: true,
-            service: true,
-            client: true,
-        };
+        let all = Fields { kind: true, class: true, service: true, client: true };
         assert_eq!(spool(&records(20), 0).fields(), all);
     }
 }

@@ -163,9 +163,8 @@ impl Documents {
         Self {
             sum_bytes: sizes.iter().fold(0, |sum, &size| sum.saturating_add(size)),
             classes,
-            top_target: top.map_or_else(String::new, |id| {
-                String::from_utf8_lossy(targets.name(id)).into_owned()
-            }),
+            top_target: top
+                .map_or_else(String::new, |id| String::from_utf8_lossy(targets.name(id)).into_owned()),
             top_requests: counts.first().copied().unwrap_or(0),
             coverage,
             zipf: ZipfFit::of(&counts),
@@ -175,11 +174,7 @@ impl Documents {
 }
 
 fn mean(sum: u64, count: u64) -> f64 {
-    if count == 0 {
-        0.0
-    } else {
-        sum as f64 / count as f64
-    }
+    if count == 0 { 0.0 } else { sum as f64 / count as f64 }
 }
 
 fn median(sorted: &[u64]) -> f64 {

@@ -25,11 +25,7 @@ pub struct Arrivals {
 
 impl Arrivals {
     pub(crate) fn new(first_ns: u64) -> Self {
-        Self {
-            start_s: first_ns / NS_PER_S / BIN_S * BIN_S,
-            bin_s: BIN_S,
-            requests: Vec::new(),
-        }
+        Self { start_s: first_ns / NS_PER_S / BIN_S * BIN_S, bin_s: BIN_S, requests: Vec::new() }
     }
 
     pub(crate) fn add(&mut self, time_ns: u64) {
@@ -99,11 +95,7 @@ pub(crate) fn median_request_bytes(trace: &Trace, bins: &[SizeBin]) -> Result<f6
         return Ok(0.0);
     }
     let low = size_at(trace, bins, (requests - 1) / 2)?;
-    let high = if requests.is_multiple_of(2) {
-        size_at(trace, bins, requests / 2)?
-    } else {
-        low
-    };
+    let high = if requests.is_multiple_of(2) { size_at(trace, bins, requests / 2)? } else { low };
     Ok((low as f64 + high as f64) / 2.0)
 }
 
@@ -164,12 +156,8 @@ impl ZipfFit {
         }
         let logs: Vec<f64> = (1..=ranks).map(|rank| libm::log(rank as f64)).collect();
         let requests: u64 = counts[..ranks].iter().sum();
-        let found = logs
-            .iter()
-            .zip(counts)
-            .map(|(log, &count)| log * count as f64)
-            .sum::<f64>()
-            / requests as f64;
+        let found =
+            logs.iter().zip(counts).map(|(log, &count)| log * count as f64).sum::<f64>() / requests as f64;
         let expected = |exponent: f64| {
             let (mut weights, mut weighted) = (0.0, 0.0);
             for log in &logs {
@@ -189,10 +177,7 @@ impl ZipfFit {
                 high = middle;
             }
         }
-        Some(Self {
-            exponent: (low + high) / 2.0,
-            ranks: ranks as u64,
-        })
+        Some(Self { exponent: (low + high) / 2.0, ranks: ranks as u64 })
     }
 }
 
@@ -227,20 +212,8 @@ mod tests {
         }
         let bins = classes.bins();
         let counted: Vec<_> = bins.iter().filter(|b| b.count > 0).copied().collect();
-        let bin = |from_bytes, below_bytes, count| SizeBin {
-            from_bytes,
-            below_bytes,
-            count,
-        };
-        assert_eq!(
-            counted,
-            [
-                bin(1, 2, 1),
-                bin(4, 8, 2),
-                bin(8, 16, 1),
-                bin(1 << 63, u64::MAX, 1)
-            ]
-        );
+        let bin = |from_bytes, below_bytes, count| SizeBin { from_bytes, below_bytes, count };
+        assert_eq!(counted, [bin(1, 2, 1), bin(4, 8, 2), bin(8, 16, 1), bin(1 << 63, u64::MAX, 1)]);
         classes.add(0);
         assert_eq!(classes.bins()[0], bin(0, 1, 1));
     }
@@ -278,11 +251,7 @@ mod tests {
             } else {
                 (sorted[half - 1] as f64 + sorted[half] as f64) / 2.0
             };
-            assert_eq!(
-                median_request_bytes(&trace, &classes.bins()).unwrap(),
-                expected,
-                "{sizes:?}"
-            );
+            assert_eq!(median_request_bytes(&trace, &classes.bins()).unwrap(), expected, "{sizes:?}");
         }
     }
 

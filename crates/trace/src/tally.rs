@@ -171,11 +171,7 @@ impl Tally {
 
     /// Fails when most of the first lines are bad: the format is wrong, no use reading on.
     pub(crate) fn judge_early(&self) -> Result<(), TraceError> {
-        let LoadReport {
-            lines,
-            lines_rejected,
-            ..
-        } = self.report;
+        let LoadReport { lines, lines_rejected, .. } = self.report;
         if lines >= EARLY_LINES
             && lines_rejected > lines / 2
             && lines_rejected as f64 > self.max_bad_ratio * lines as f64
@@ -200,21 +196,15 @@ impl Tally {
                     self.examples()
                 )
             } else {
-                let reasons: Vec<_> = report
-                    .not_counted
-                    .iter()
-                    .map(|(reason, count)| format!("{reason} ({count})"))
-                    .collect();
+                let reasons: Vec<_> =
+                    report.not_counted.iter().map(|(reason, count)| format!("{reason} ({count})")).collect();
                 format!(
-                    "none of its {} requests counts: {}; --include all takes them nonetheless",
+                    "none of its {} requests counts: {}; --include-all takes them nonetheless",
                     report.lines,
                     reasons.join(", ")
                 )
             };
-            return Err(TraceError::NoUsableLine {
-                path: report.paths.join(", "),
-                reason,
-            });
+            return Err(TraceError::NoUsableLine { path: report.paths.join(", "), reason });
         }
         if report.lines_rejected as f64 > self.max_bad_ratio * report.lines as f64 {
             return Err(self.too_many());
@@ -236,10 +226,8 @@ impl Tally {
         for (method, count) in &self.methods {
             list.insert(format!("method {}", method.escape_ascii()), *count);
         }
-        for (reason, count) in [
-            ("method (other)", self.other_methods),
-            ("no usable target", self.no_target),
-        ] {
+        for (reason, count) in [("method (other)", self.other_methods), ("no usable target", self.no_target)]
+        {
             if count > 0 {
                 list.insert(reason.to_owned(), count);
             }
@@ -258,13 +246,7 @@ impl Tally {
     }
 
     fn examples(&self) -> String {
-        let mut shown: Vec<_> = self
-            .report
-            .rejections
-            .iter()
-            .take(3)
-            .map(ToString::to_string)
-            .collect();
+        let mut shown: Vec<_> = self.report.rejections.iter().take(3).map(ToString::to_string).collect();
         if self.report.lines_rejected > shown.len() as u64 {
             shown.push("...".to_owned());
         }

@@ -44,11 +44,7 @@ impl TargetTable {
     pub fn intern(&mut self, name: &[u8]) -> Option<u32> {
         let id = self.names.intern(name)?;
         if id as usize == self.facts.len() {
-            self.facts.push(Facts {
-                requests: 0,
-                whole_bytes: NONE,
-                any_bytes: 0,
-            });
+            self.facts.push(Facts { requests: 0, whole_bytes: NONE, any_bytes: 0 });
         }
         Some(id)
     }
@@ -63,11 +59,8 @@ impl TargetTable {
         facts.requests += 1;
         facts.any_bytes = facts.any_bytes.max(size_bytes);
         if whole {
-            facts.whole_bytes = if facts.whole_bytes == NONE {
-                size_bytes
-            } else {
-                facts.whole_bytes.max(size_bytes)
-            };
+            facts.whole_bytes =
+                if facts.whole_bytes == NONE { size_bytes } else { facts.whole_bytes.max(size_bytes) };
         }
     }
 
@@ -94,11 +87,7 @@ impl TargetTable {
     /// When `id` is not a number of this table.
     pub fn document_size_bytes(&self, id: u32) -> u64 {
         let facts = &self.facts[id as usize];
-        if facts.whole_bytes == NONE {
-            facts.any_bytes
-        } else {
-            facts.whole_bytes
-        }
+        if facts.whole_bytes == NONE { facts.any_bytes } else { facts.whole_bytes }
     }
 
     /// How many counted requests asked for the target.

@@ -37,12 +37,7 @@ pub fn load(inputs: &[Input], options: &ReadOptions) -> Result<Trace, TraceError
         spool.push(&record?)?;
     }
     let (targets, report) = reader.into_parts();
-    Ok(Trace {
-        targets,
-        report,
-        spool: Arc::new(spool.finish()?),
-        seed: options.seed,
-    })
+    Ok(Trace { targets, report, spool: Arc::new(spool.finish()?), seed: options.seed })
 }
 
 impl Trace {
@@ -89,12 +84,7 @@ impl Trace {
             stamp_assumption: "arrival".to_owned(),
             ..LoadReport::default()
         };
-        Ok(Self {
-            targets,
-            report,
-            spool: Arc::new(spool),
-            seed: options.seed,
-        })
+        Ok(Self { targets, report, spool: Arc::new(spool), seed: options.seed })
     }
 
     /// Number of records.
@@ -126,10 +116,7 @@ impl Trace {
 
     /// Starts at the first record, with the stamps of the input.
     pub fn open_as_stamped(&self) -> TraceIter {
-        TraceIter {
-            mode: Mode::Stamped(Cursor::new(Arc::clone(&self.spool))),
-            left: self.len(),
-        }
+        TraceIter { mode: Mode::Stamped(Cursor::new(Arc::clone(&self.spool))), left: self.len() }
     }
 
     pub(crate) fn spool(&self) -> &Spool {
@@ -240,10 +227,7 @@ mod tests {
         let error = Trace::from_records(table(1), [record(5, 0), record(4, 0)]).unwrap_err();
         assert!(error.to_string().contains("record 1 "), "{error}");
         let error = Trace::from_records(table(1), [record(5, 1)]).unwrap_err();
-        assert!(
-            error.to_string().contains("target 1 is not among the 1"),
-            "{error}"
-        );
+        assert!(error.to_string().contains("target 1 is not among the 1"), "{error}");
         assert!(Trace::from_records(table(0), []).unwrap().is_empty());
     }
 

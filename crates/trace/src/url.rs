@@ -28,22 +28,14 @@ pub(crate) fn target(logged: &[u8], strip_query: bool) -> Option<Cow<'_, [u8]>> 
 fn strip_authority(url: &[u8]) -> Option<&[u8]> {
     let scheme_end = memchr::memchr(b':', url)?;
     let scheme_ok = scheme_end > 0
-        && url[..scheme_end]
-            .iter()
-            .all(|b| b.is_ascii_alphanumeric() || matches!(b, b'+' | b'-' | b'.'));
+        && url[..scheme_end].iter().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'+' | b'-' | b'.'));
     let rest = url[scheme_end + 1..].strip_prefix(b"//")?;
-    let host_end = rest
-        .iter()
-        .position(|b| matches!(b, b'/' | b'?' | b'#'))
-        .unwrap_or(rest.len());
+    let host_end = rest.iter().position(|b| matches!(b, b'/' | b'?' | b'#')).unwrap_or(rest.len());
     scheme_ok.then(|| &rest[host_end..])
 }
 
 fn trimmed(target: &[u8], strip_query: bool) -> Cow<'_, [u8]> {
-    let end = target
-        .iter()
-        .position(|&b| b == b'#' || (strip_query && b == b'?'))
-        .unwrap_or(target.len());
+    let end = target.iter().position(|&b| b == b'#' || (strip_query && b == b'?')).unwrap_or(target.len());
     let target = &target[..end];
     // A URL such as http://host?query has an empty path, which is the same as "/".
     let rootless = target.first() != Some(&b'/');

@@ -9,16 +9,9 @@ const FILE: &str = "CHANGELOG.md";
 /// Checks the change log.
 pub(super) fn check(tree: &Tree) -> Vec<Violation> {
     let Some(text) = tree.text(FILE) else {
-        return vec![Violation::new(
-            FILE,
-            1,
-            RULE,
-            "missing; start one with a section `## Unreleased`",
-        )];
+        return vec![Violation::new(FILE, 1, RULE, "missing; start one with a section `## Unreleased`")];
     };
-    let has_section = text
-        .lines()
-        .any(|line| matches!(line.trim_end(), "## Unreleased" | "## [Unreleased]"));
+    let has_section = text.lines().any(|line| matches!(line.trim_end(), "## Unreleased" | "## [Unreleased]"));
     match has_section {
         true => Vec::new(),
         false => vec![Violation::new(FILE, 1, RULE, "add a section `## Unreleased`")],

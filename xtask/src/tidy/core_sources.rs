@@ -7,14 +7,8 @@ use super::words::line_of;
 
 const RULE: &str = "core-sources";
 const CORE: &[&str] = &["crates/policy/src/", "crates/cache/src/", "crates/sim/src/"];
-const FORBIDDEN: &[&str] = &[
-    "std::time::Instant",
-    "std::time::SystemTime",
-    "std::fs",
-    "std::net",
-    "std::thread",
-    "getrandom",
-];
+const FORBIDDEN: &[&str] =
+    &["std::time::Instant", "std::time::SystemTime", "std::fs", "std::net", "std::thread", "getrandom"];
 
 /// Checks all sources of the core, unit tests included.
 pub(super) fn check(tree: &Tree) -> Vec<Violation> {
@@ -42,18 +36,13 @@ fn without_comments(text: &str) -> String {
     for line in text.split_inclusive('\n') {
         let end = line.find("//").unwrap_or(line.len());
         code.push_str(&line[..end]);
-        code.extend(
-            line[end..]
-                .bytes()
-                .map(|byte| if byte == b'\n' { '\n' } else { ' ' }),
-        );
+        code.extend(line[end..].bytes().map(|byte| if byte == b'\n' { '\n' } else { ' ' }));
     }
     code
 }
 
 fn starts_with_path(name: &str, forbidden: &str) -> bool {
-    name.strip_prefix(forbidden)
-        .is_some_and(|rest| rest.is_empty() || rest.starts_with("::"))
+    name.strip_prefix(forbidden).is_some_and(|rest| rest.is_empty() || rest.starts_with("::"))
 }
 
 /// Every `a::b::c` in the code with its offset, those in the braces of a `use` with what stands before the braces.
@@ -107,11 +96,7 @@ mod tests {
     fn every_forbidden_name_is_found() {
         for name in FORBIDDEN {
             assert_eq!(lines(&format!("\nuse {name};\n")), [2], "{name}");
-            assert_eq!(
-                lines(&format!("\nfn f() {{ let x = {name}::y(); }}")),
-                [2],
-                "{name}"
-            );
+            assert_eq!(lines(&format!("\nfn f() {{ let x = {name}::y(); }}")), [2], "{name}");
         }
     }
 
@@ -127,13 +112,7 @@ mod tests {
 
     #[test]
     fn the_like_of_it_is_allowed() {
-        assert_eq!(
-            lines("use std::time::Duration; // not std::fs\n/// std::net\nuse std::fsx;"),
-            NONE
-        );
-        assert_eq!(
-            check(&Tree::of(&[("crates/cli/src/main.rs", "use std::fs;")])),
-            []
-        );
+        assert_eq!(lines("use std::time::Duration; // not std::fs\n/// std::net\nuse std::fsx;"), NONE);
+        assert_eq!(check(&Tree::of(&[("crates/cli/src/main.rs", "use std::fs;")])), []);
     }
 }

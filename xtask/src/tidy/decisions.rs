@@ -11,23 +11,13 @@ const INDEX: &str = "docs/decisions/README.md";
 pub(super) fn check(tree: &Tree) -> Vec<Violation> {
     let mut violations = Vec::new();
     let Some(index) = tree.text(INDEX) else {
-        return vec![Violation::new(
-            INDEX,
-            1,
-            RULE,
-            "missing; list every decision record with a link",
-        )];
+        return vec![Violation::new(INDEX, 1, RULE, "missing; list every decision record with a link")];
     };
     let mut expected = 1;
-    for (name, _) in tree
-        .files_in(DIRECTORY, ".md")
-        .filter(|(name, _)| *name != "README.md")
-    {
+    for (name, _) in tree.files_in(DIRECTORY, ".md").filter(|(name, _)| *name != "README.md") {
         let path = format!("{DIRECTORY}/{name}");
-        let number: Option<u32> = name
-            .split_once('-')
-            .filter(|(digits, _)| digits.len() == 4)
-            .and_then(|(d, _)| d.parse().ok());
+        let number: Option<u32> =
+            name.split_once('-').filter(|(digits, _)| digits.len() == 4).and_then(|(d, _)| d.parse().ok());
         match number {
             Some(number) if number == expected => expected += 1,
             Some(number) => {
@@ -35,12 +25,7 @@ pub(super) fn check(tree: &Tree) -> Vec<Violation> {
                 violations.push(Violation::new(&path, 1, RULE, remedy));
                 expected = number + 1;
             }
-            None => violations.push(Violation::new(
-                &path,
-                1,
-                RULE,
-                "call it NNNN-subject.md, with a number",
-            )),
+            None => violations.push(Violation::new(&path, 1, RULE, "call it NNNN-subject.md, with a number")),
         }
         if !index.contains(&format!("]({name})")) {
             violations.push(Violation::new(INDEX, 1, RULE, format!("add a link to {name}")));
@@ -62,22 +47,13 @@ mod tests {
 
     #[test]
     fn consecutive_and_listed_passes() {
-        assert_eq!(
-            count("[1](0001-a.md) [2](0002-b.md)", &["0001-a.md", "0002-b.md"]),
-            0
-        );
+        assert_eq!(count("[1](0001-a.md) [2](0002-b.md)", &["0001-a.md", "0002-b.md"]), 0);
     }
 
     #[test]
     fn gaps_doubles_and_bad_names_are_reported() {
-        assert_eq!(
-            count("[1](0001-a.md) [3](0003-b.md)", &["0001-a.md", "0003-b.md"]),
-            1
-        );
-        assert_eq!(
-            count("[1](0001-a.md) [1](0001-b.md)", &["0001-a.md", "0001-b.md"]),
-            1
-        );
+        assert_eq!(count("[1](0001-a.md) [3](0003-b.md)", &["0001-a.md", "0003-b.md"]), 1);
+        assert_eq!(count("[1](0001-a.md) [1](0001-b.md)", &["0001-a.md", "0001-b.md"]), 1);
         assert_eq!(count("[2](0002-a.md)", &["0002-a.md"]), 1);
         assert_eq!(count("[x](plots.md) [y](01-a.md)", &["plots.md", "01-a.md"]), 2);
     }

@@ -46,10 +46,7 @@ pub(super) fn check(graph: &Graph, arrows: &[(&str, &[&str])], forbidden: &[(&st
             continue;
         };
         let line = line_with(&member.manifest_text, &chain[1]);
-        let remedy = format!(
-            "links {unwanted} ({}); the core does without it",
-            chain.join(" -> ")
-        );
+        let remedy = format!("links {unwanted} ({}); the core does without it", chain.join(" -> "));
         violations.push(Violation::new(&member.manifest, line, RULE, remedy));
     }
     violations
@@ -61,16 +58,9 @@ fn check_arrows(name: &str, member: &Member, allowed: &[&str]) -> Vec<Violation>
         if allowed == ANY || allowed.contains(&to) {
             return None;
         }
-        let remedy = format!(
-            "`{name}` may not depend on `{to}`; move the code, or change the design and {}",
-            file!()
-        );
-        Some(Violation::new(
-            &member.manifest,
-            line_with(&member.manifest_text, dependency),
-            RULE,
-            remedy,
-        ))
+        let remedy =
+            format!("`{name}` may not depend on `{to}`; move the code, or change the design and {}", file!());
+        Some(Violation::new(&member.manifest, line_with(&member.manifest_text, dependency), RULE, remedy))
     });
     wrong.collect()
 }
@@ -92,11 +82,7 @@ mod tests {
             if package.starts_with(PREFIX) {
                 let manifest_text = format!("[dependencies]\n{}\n", dependencies.join("\n"));
                 let manifest = format!("{package}/Cargo.toml");
-                let member = Member {
-                    manifest,
-                    manifest_text,
-                    dependencies: names(dependencies),
-                };
+                let member = Member { manifest, manifest_text, dependencies: names(dependencies) };
                 graph.members.insert(package.to_owned(), member);
             }
         }
@@ -121,10 +107,7 @@ mod tests {
         let graph = graph(&[("plimsoll-a", &[]), ("plimsoll-b", &["libc", "plimsoll-a"])]);
         let violations = check(&graph, TABLE, &[]);
         assert_eq!(violations.len(), 1);
-        assert_eq!(
-            (violations[0].file.as_str(), violations[0].line),
-            ("plimsoll-b/Cargo.toml", 3)
-        );
+        assert_eq!((violations[0].file.as_str(), violations[0].line), ("plimsoll-b/Cargo.toml", 3));
     }
 
     #[test]
@@ -141,11 +124,7 @@ mod tests {
         ]);
         let violations = check(&graph, TABLE, &[("a", "tokio"), ("b", "mio")]);
         assert_eq!(violations.len(), 1);
-        assert!(
-            violations[0]
-                .remedy
-                .contains("plimsoll-a -> plimsoll-b -> hyper -> tokio")
-        );
+        assert!(violations[0].remedy.contains("plimsoll-a -> plimsoll-b -> hyper -> tokio"));
         assert_eq!(violations[0].line, 3);
     }
 }

@@ -15,9 +15,7 @@ pub(super) fn check(tree: &Tree, long_files: &[(&str, &str)]) -> Vec<Violation> 
     let mut violations = Vec::new();
     for (path, text) in tree.texts().filter(|(path, _)| path.ends_with(".rs")) {
         let lines = text.lines().count();
-        let listed = long_files
-            .iter()
-            .any(|&(file, reason)| file == path && !reason.is_empty());
+        let listed = long_files.iter().any(|&(file, reason)| file == path && !reason.is_empty());
         let remedy = if lines > MOST_LINES {
             format!("{lines} lines, at most {MOST_LINES} are allowed; split it by subject")
         } else if lines > USUAL_LINES && !listed {
@@ -33,10 +31,7 @@ pub(super) fn check(tree: &Tree, long_files: &[(&str, &str)]) -> Vec<Violation> 
     for &(path, _) in long_files {
         let lines = tree.text(path).map_or(0, |text| text.lines().count());
         if lines <= USUAL_LINES {
-            let remedy = format!(
-                "{lines} lines need no exception; remove it from the list in {}",
-                file!()
-            );
+            let remedy = format!("{lines} lines need no exception; remove it from the list in {}", file!());
             violations.push(Violation::new(path, 1, RULE, remedy));
         }
     }
@@ -48,11 +43,7 @@ mod tests {
     use super::*;
 
     fn lengths(lines: usize, long_files: &[(&str, &str)]) -> usize {
-        check(
-            &Tree::of(&[("a.rs", &"x\n".repeat(lines)), ("b.md", &"x\n".repeat(900))]),
-            long_files,
-        )
-        .len()
+        check(&Tree::of(&[("a.rs", &"x\n".repeat(lines)), ("b.md", &"x\n".repeat(900))]), long_files).len()
     }
 
     #[test]

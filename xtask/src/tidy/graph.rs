@@ -32,34 +32,18 @@ impl Graph {
             .manifest_path(root.join("Cargo.toml"))
             .exec()
             .map_err(|e| format!("cargo metadata failed: {e}"))?;
-        let resolve = metadata
-            .resolve
-            .as_ref()
-            .ok_or("cargo metadata gave no dependency graph")?;
+        let resolve = metadata.resolve.as_ref().ok_or("cargo metadata gave no dependency graph")?;
         let mut graph = Self::default();
         for node in &resolve.nodes {
             let linked = node.deps.iter().filter(|dependency| {
-                dependency
-                    .dep_kinds
-                    .iter()
-                    .any(|kind| kind.kind == DependencyKind::Normal)
+                dependency.dep_kinds.iter().any(|kind| kind.kind == DependencyKind::Normal)
             });
             let names: Vec<String> = linked.map(|d| metadata[&d.pkg].name.to_string()).collect();
-            graph
-                .links
-                .entry(metadata[&node.id].name.to_string())
-                .or_default()
-                .extend(names);
+            graph.links.entry(metadata[&node.id].name.to_string()).or_default().extend(names);
         }
         for package in metadata.workspace_packages() {
-            let manifest = package
-                .manifest_path
-                .strip_prefix(root)
-                .unwrap_or(&package.manifest_path);
-            let named = package
-                .dependencies
-                .iter()
-                .filter(|d| d.kind != DependencyKind::Development);
+            let manifest = package.manifest_path.strip_prefix(root).unwrap_or(&package.manifest_path);
+            let named = package.dependencies.iter().filter(|d| d.kind != DependencyKind::Development);
             let member = Member {
                 manifest: manifest.to_string(),
                 manifest_text: std::fs::read_to_string(&package.manifest_path)

@@ -14,21 +14,14 @@ const RULE: &str = "links";
 pub(super) fn check(tree: &Tree) -> Vec<Violation> {
     let mut violations = Vec::new();
     let documents: BTreeMap<&str, &str> = tree.texts().filter(|(path, _)| path.ends_with(".md")).collect();
-    let anchors: BTreeMap<&str, BTreeSet<String>> = documents
-        .iter()
-        .map(|(&path, text)| (path, anchors(text)))
-        .collect();
+    let anchors: BTreeMap<&str, BTreeSet<String>> =
+        documents.iter().map(|(&path, text)| (path, anchors(text))).collect();
     for (&path, text) in &documents {
         for (offset, link) in links(text) {
             let Err(remedy) = follow(tree, &anchors, path, &link) else {
                 continue;
             };
-            violations.push(Violation::new(
-                path,
-                line_of(text, offset),
-                RULE,
-                format!("`{link}`: {remedy}"),
-            ));
+            violations.push(Violation::new(path, line_of(text, offset), RULE, format!("`{link}`: {remedy}")));
         }
     }
     violations
@@ -40,15 +33,13 @@ fn parser(text: &str) -> Parser<'_> {
 
 /// The links that do not name a scheme, with the offsets at which they stand.
 fn links(text: &str) -> Vec<(usize, String)> {
-    let links = parser(text)
-        .into_offset_iter()
-        .filter_map(|(event, range)| match event {
-            Event::Start(Tag::Link { dest_url, .. } | Tag::Image { dest_url, .. }) => {
-                let external = dest_url.starts_with("//") || has_scheme(&dest_url);
-                (!external).then(|| (range.start, dest_url.into_string()))
-            }
-            _ => None,
-        });
+    let links = parser(text).into_offset_iter().filter_map(|(event, range)| match event {
+        Event::Start(Tag::Link { dest_url, .. } | Tag::Image { dest_url, .. }) => {
+            let external = dest_url.starts_with("//") || has_scheme(&dest_url);
+            (!external).then(|| (range.start, dest_url.into_string()))
+        }
+        _ => None,
+    });
     links.collect()
 }
 
@@ -56,9 +47,7 @@ fn links(text: &str) -> Vec<(usize, String)> {
 fn has_scheme(link: &str) -> bool {
     link.split_once(':').is_some_and(|(scheme, _)| {
         scheme.starts_with(|c: char| c.is_ascii_alphabetic())
-            && scheme
-                .chars()
-                .all(|c| c.is_ascii_alphanumeric() || "+-.".contains(c))
+            && scheme.chars().all(|c| c.is_ascii_alphanumeric() || "+-.".contains(c))
     })
 }
 
@@ -77,16 +66,11 @@ fn anchors(text: &str) -> BTreeSet<String> {
             Event::End(TagEnd::Heading(_)) => {
                 let slug = slug(&heading.take().unwrap_or_default());
                 let numbered = (1..).map(|n| format!("{slug}-{n}"));
-                let free = std::iter::once(slug.clone())
-                    .chain(numbered)
-                    .find(|s| !anchors.contains(s));
+                let free = std::iter::once(slug.clone()).chain(numbered).find(|s| !anchors.contains(s));
                 anchors.extend(free);
             }
             Event::Html(html) | Event::InlineHtml(html) => {
-                let ids = html
-                    .split("id=\"")
-                    .skip(1)
-                    .filter_map(|rest| rest.split_once('"'));
+                let ids = html.split("id=\"").skip(1).filter_map(|rest| rest.split_once('"'));
                 anchors.extend(ids.map(|(id, _)| id.to_owned()));
             }
             _ => {}
@@ -96,13 +80,8 @@ fn anchors(text: &str) -> BTreeSet<String> {
 }
 
 fn slug(title: &str) -> String {
-    let kept = title
-        .trim()
-        .chars()
-        .filter(|&c| c.is_alphanumeric() || matches!(c, ' ' | '-' | '_'));
-    kept.flat_map(char::to_lowercase)
-        .map(|c| if c == ' ' { '-' } else { c })
-        .collect()
+    let kept = title.trim().chars().filter(|&c| c.is_alphanumeric() || matches!(c, ' ' | '-' | '_'));
+    kept.flat_map(char::to_lowercase).map(|c| if c == ' ' { '-' } else { c }).collect()
 }
 
 /// Follows a link that stands in the document at `path`.
@@ -162,10 +141,7 @@ mod tests {
 
     #[test]
     fn links_that_lead_somewhere_pass() {
-        assert_eq!(
-            lines("[x](b.md) [y](../src/lib.rs) [z](../src) [r](/docs/b.md) [s](..)"),
-            NONE
-        );
+        assert_eq!(lines("[x](b.md) [y](../src/lib.rs) [z](../src) [r](/docs/b.md) [s](..)"), NONE);
         assert_eq!(
             lines("[x](https://example.org/y) [m](mailto:a@b.c) `[x](none.md)`\n\n    [x](none.md)\n"),
             NONE

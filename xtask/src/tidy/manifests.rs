@@ -23,36 +23,23 @@ pub(super) fn check(tree: &Tree) -> Vec<Violation> {
             continue;
         };
         let mut report = |remedy: String| violations.push(Violation::new(path, 1, RULE, remedy));
-        if !sets(
-            text,
-            "[package]",
-            &["description = \"", "description.workspace = true"],
-        ) {
+        if !sets(text, "[package]", &["description = \"", "description.workspace = true"]) {
             report("add a `description` of one line".to_owned());
         }
         if !sets(text, "[lints]", &["workspace = true"]) {
             report("add `[lints]` with `workspace = true`".to_owned());
         }
         let name = directory.rsplit('/').next().unwrap_or(directory);
-        let names = [
-            format!("`{name}`"),
-            format!("`{directory}`"),
-            format!("`plimsoll-{name}`"),
-        ];
+        let names = [format!("`{name}`"), format!("`{directory}`"), format!("`plimsoll-{name}`")];
         if architecture.is_some_and(|text| !names.iter().any(|n| text.contains(n))) {
-            report(format!(
-                "describe the crate in {ARCHITECTURE}, as `{name}` in backquotes"
-            ));
+            report(format!("describe the crate in {ARCHITECTURE}, as `{name}` in backquotes"));
         }
     }
     violations
 }
 
 fn is_crate(directory: &str) -> bool {
-    directory == "xtask"
-        || directory
-            .strip_prefix("crates/")
-            .is_some_and(|name| !name.contains('/'))
+    directory == "xtask" || directory.strip_prefix("crates/").is_some_and(|name| !name.contains('/'))
 }
 
 /// Whether the section holds a line that starts with one of `lines`.
@@ -70,10 +57,7 @@ mod tests {
 
     fn remedies(manifest: &str, architecture: &str) -> Vec<String> {
         let tree = Tree::of(&[("crates/a/Cargo.toml", manifest), (ARCHITECTURE, architecture)]);
-        check(&tree)
-            .into_iter()
-            .map(|violation| violation.remedy)
-            .collect()
+        check(&tree).into_iter().map(|violation| violation.remedy).collect()
     }
 
     #[test]
@@ -84,18 +68,9 @@ mod tests {
 
     #[test]
     fn each_missing_part_is_reported() {
-        assert_eq!(
-            remedies(&GOOD.replace("description", "# description"), "`a`").len(),
-            1
-        );
-        assert_eq!(
-            remedies(&GOOD.replace("[lints]\n", "[lints.rust]\n"), "`a`").len(),
-            1
-        );
-        assert_eq!(
-            remedies(&GOOD.replace("[lints]\n", "[lints]\n[x]\n"), "`a`").len(),
-            1
-        );
+        assert_eq!(remedies(&GOOD.replace("description", "# description"), "`a`").len(), 1);
+        assert_eq!(remedies(&GOOD.replace("[lints]\n", "[lints.rust]\n"), "`a`").len(), 1);
+        assert_eq!(remedies(&GOOD.replace("[lints]\n", "[lints]\n[x]\n"), "`a`").len(), 1);
         assert_eq!(remedies(GOOD, "`ab`, a").len(), 1);
         assert_eq!(check(&Tree::of(&[("crates/a/Cargo.toml", GOOD)])).len(), 1);
     }
@@ -103,11 +78,7 @@ mod tests {
     #[test]
     fn other_manifests_are_left_alone() {
         assert_eq!(
-            check(&Tree::of(&[
-                ("benches/x/Cargo.toml", ""),
-                ("Cargo.toml", ""),
-                (ARCHITECTURE, "")
-            ])),
+            check(&Tree::of(&[("benches/x/Cargo.toml", ""), ("Cargo.toml", ""), (ARCHITECTURE, "")])),
             []
         );
     }

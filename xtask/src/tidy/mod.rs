@@ -34,12 +34,7 @@ pub(crate) struct Violation {
 
 impl Violation {
     fn new(file: &str, line: usize, rule: &'static str, remedy: impl Into<String>) -> Self {
-        Self {
-            file: file.to_owned(),
-            line,
-            rule,
-            remedy: remedy.into(),
-        }
+        Self { file: file.to_owned(), line, rule, remedy: remedy.into() }
     }
 }
 

@@ -32,10 +32,7 @@ const FAMILIES: &[Family] = &[
 
 /// Checks all families.
 pub(super) fn check(tree: &Tree) -> Vec<Violation> {
-    FAMILIES
-        .iter()
-        .flat_map(|family| check_family(tree, family))
-        .collect()
+    FAMILIES.iter().flat_map(|family| check_family(tree, family)).collect()
 }
 
 fn check_family(tree: &Tree, family: &Family) -> Vec<Violation> {
@@ -57,10 +54,7 @@ fn check_family(tree: &Tree, family: &Family) -> Vec<Violation> {
         }
         let path = format!("{}/{name}", family.directory);
         let mut report = |remedy: String| violations.push(Violation::new(&path, 1, RULE, remedy));
-        if registry
-            .as_ref()
-            .is_some_and(|entries| !has_word(entries, &format!("{stem}::SPEC")))
-        {
+        if registry.as_ref().is_some_and(|entries| !has_word(entries, &format!("{stem}::SPEC"))) {
             report(format!("not registered; add `&{stem}::SPEC` to REGISTRY"));
         }
         if document.is_some_and(|text| !has_entry(text, stem)) {
@@ -78,31 +72,23 @@ fn check_family(tree: &Tree, family: &Family) -> Vec<Violation> {
 
 /// The text between the brackets of the crate's `REGISTRY`.
 fn registry_entries(tree: &Tree, sources: &str) -> Option<String> {
-    tree.texts()
-        .filter(|(path, _)| path.starts_with(sources) && path.ends_with(".rs"))
-        .find_map(|(_, text)| {
-            let declaration = ["static REGISTRY", "const REGISTRY"]
-                .iter()
-                .find_map(|d| text.find(d))?;
+    tree.texts().filter(|(path, _)| path.starts_with(sources) && path.ends_with(".rs")).find_map(
+        |(_, text)| {
+            let declaration = ["static REGISTRY", "const REGISTRY"].iter().find_map(|d| text.find(d))?;
             let rest = text[declaration..].split_once('=')?.1;
             Some(rest.split_once("];")?.0.to_owned())
-        })
+        },
+    )
 }
 
 fn has_entry(document: &str, stem: &str) -> bool {
     let name = format!("`{stem}`");
-    document
-        .lines()
-        .any(|line| line.starts_with(['#', '|']) && line.contains(&name))
+    document.lines().any(|line| line.starts_with(['#', '|']) && line.contains(&name))
 }
 
 /// What the documentation at the head of a file lacks.
 fn header_remedies(text: &str, explained: bool) -> Vec<&'static str> {
-    let header: Vec<&str> = text
-        .lines()
-        .map_while(|line| line.strip_prefix("//!"))
-        .map(str::trim)
-        .collect();
+    let header: Vec<&str> = text.lines().map_while(|line| line.strip_prefix("//!")).map(str::trim).collect();
     let mut remedies = Vec::new();
     if header.is_empty() {
         remedies.push("open the file with `//!` documentation");
@@ -146,10 +132,7 @@ mod tests {
         "//! Name.\n//!\n//! Citation: A, \"B\",\n//! C 1998.\n//!\n//! ```text\n//! n <- 1\n//! ```\n";
     const REGISTRY: &str = "pub static REGISTRY: &[&Spec] = &[\n    &lard::SPEC,\n    &rr::SPEC,\n];\n";
     const CACHES: [(&str, &str); 2] = [
-        (
-            "crates/cache/src/registry.rs",
-            "const REGISTRY: &[&S] = &[&lru::SPEC];",
-        ),
+        ("crates/cache/src/registry.rs", "const REGISTRY: &[&S] = &[&lru::SPEC];"),
         ("docs/caches.md", "# `lru`"),
     ];
 
@@ -170,10 +153,7 @@ mod tests {
 
     #[test]
     fn an_unregistered_file_is_reported() {
-        for registry in [
-            REGISTRY.replace("lard", "lard_r"),
-            "fn f() { lard::SPEC }".to_owned(),
-        ] {
+        for registry in [REGISTRY.replace("lard", "lard_r"), "fn f() { lard::SPEC }".to_owned()] {
             assert_eq!(policies(HEADER, &registry, "## `lard`\n").len(), 1, "{registry}");
         }
     }
@@ -182,10 +162,7 @@ mod tests {
     fn a_missing_entry_in_the_documentation_is_reported() {
         for document in ["", "## `lard_r`\n", "see `lard`\n"] {
             let violations = policies(HEADER, REGISTRY, document);
-            assert!(
-                violations.len() == 1 && violations[0].remedy.starts_with("undocumented"),
-                "{document}"
-            );
+            assert!(violations.len() == 1 && violations[0].remedy.starts_with("undocumented"), "{document}");
         }
     }
 
@@ -200,11 +177,7 @@ mod tests {
             ("use x;\n//! Name.\n", 3),
         ];
         for (header, expected) in cases {
-            assert_eq!(
-                policies(header, REGISTRY, "## `lard`\n").len(),
-                expected,
-                "{header}"
-            );
+            assert_eq!(policies(header, REGISTRY, "## `lard`\n").len(), expected, "{header}");
         }
     }
 
@@ -220,10 +193,7 @@ mod tests {
     }
 
     fn policies_and(files: &[(&str, &str)]) -> Vec<Violation> {
-        let policies = [
-            ("crates/policy/src/policies/mod.rs", REGISTRY),
-            ("docs/policies.md", ""),
-        ];
+        let policies = [("crates/policy/src/policies/mod.rs", REGISTRY), ("docs/policies.md", "")];
         check(&Tree::of(&[files, &policies, &CACHES].concat()))
     }
 

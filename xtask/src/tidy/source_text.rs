@@ -6,12 +6,8 @@ use super::words::{has_word, is_test_file, lines_before_tests};
 
 const RULE: &str = "source-text";
 // In pieces, so that this file does not break its own rule.
-const MACHINE_PATHS: &[&str] = &[
-    concat!("/wo", "rk/"),
-    concat!("/ro", "ot/"),
-    concat!("/ho", "me/"),
-    concat!("/tm", "p/"),
-];
+const MACHINE_PATHS: &[&str] =
+    &[concat!("/wo", "rk/"), concat!("/ro", "ot/"), concat!("/ho", "me/"), concat!("/tm", "p/")];
 const UNFINISHED: &[&str] = &[concat!("TO", "DO"), concat!("FIX", "ME"), concat!("XX", "X")];
 const IGNORED: &str = concat!("#[ign", "ore");
 const ENDINGS: &[&str] = &[".rs", ".toml", ".md", ".sh", ".py", "Makefile", ".ci/run"];
@@ -19,10 +15,7 @@ const ENDINGS: &[&str] = &[".rs", ".toml", ".md", ".sh", ".py", "Makefile", ".ci
 /// Checks all sources and documents.
 pub(super) fn check(tree: &Tree) -> Vec<Violation> {
     let mut violations = Vec::new();
-    for (path, text) in tree
-        .texts()
-        .filter(|(path, _)| ENDINGS.iter().any(|e| path.ends_with(e)))
-    {
+    for (path, text) in tree.texts().filter(|(path, _)| ENDINGS.iter().any(|e| path.ends_with(e))) {
         for (index, line) in text.lines().enumerate() {
             let mut report = |remedy: String| violations.push(Violation::new(path, index + 1, RULE, remedy));
             for word in UNFINISHED.iter().filter(|word| has_word(line, word)) {
@@ -35,11 +28,7 @@ pub(super) fn check(tree: &Tree) -> Vec<Violation> {
         if !is_test_file(path) {
             let lines: Vec<(usize, &str)> = match path.ends_with(".rs") {
                 true => lines_before_tests(text).collect(),
-                false => text
-                    .lines()
-                    .enumerate()
-                    .map(|(index, line)| (index + 1, line))
-                    .collect(),
+                false => text.lines().enumerate().map(|(index, line)| (index + 1, line)).collect(),
             };
             for (number, line) in lines {
                 for machine_path in MACHINE_PATHS.iter().filter(|p| has_absolute(line, p)) {
@@ -77,10 +66,7 @@ mod tests {
             assert_eq!(count("a.rs", &format!("x // {word}: later\n")), 1);
             assert_eq!(count("a.rs", &format!("x_{word}\n")), 0);
         }
-        assert_eq!(
-            count("a.rs", &format!("#[cfg(test)]\nmod tests {{\n{IGNORED}]\n}}\n")),
-            1
-        );
+        assert_eq!(count("a.rs", &format!("#[cfg(test)]\nmod tests {{\n{IGNORED}]\n}}\n")), 1);
     }
 
     #[test]
@@ -91,18 +77,12 @@ mod tests {
             assert_eq!(count("docs/a.md", &format!("write to {path}x")), 1, "{path}");
             assert_eq!(count("crates/a/tests/it/main.rs", &line), 0, "{path}");
             assert_eq!(
-                count(
-                    "crates/a/src/lib.rs",
-                    &format!("#[cfg(test)]\nmod tests {{\n{line}}}\n")
-                ),
+                count("crates/a/src/lib.rs", &format!("#[cfg(test)]\nmod tests {{\n{line}}}\n")),
                 0,
                 "{path}"
             );
             assert_eq!(
-                count(
-                    "crates/a/src/lib.rs",
-                    &format!("{line}#[cfg(test)]\nmod tests {{\n}}\n")
-                ),
+                count("crates/a/src/lib.rs", &format!("{line}#[cfg(test)]\nmod tests {{\n}}\n")),
                 1,
                 "{path}"
             );

@@ -26,18 +26,14 @@ impl Tree {
         for entry in fs::read_dir(directory).map_err(failed)? {
             let entry = entry.map_err(failed)?;
             let Ok(name) = entry.file_name().into_string() else {
-                return Err(format!(
-                    "{}: a file name is not UTF-8; rename it",
-                    directory.display()
-                ));
+                return Err(format!("{}: a file name is not UTF-8; rename it", directory.display()));
             };
             let kind = entry.file_type().map_err(failed)?;
             if kind.is_dir() && !SKIPPED.contains(&name.as_str()) {
                 self.read_directory(&entry.path(), &format!("{prefix}{name}/"))?;
             } else if kind.is_file() {
                 let bytes = fs::read(entry.path()).map_err(failed)?;
-                self.files
-                    .insert(format!("{prefix}{name}"), String::from_utf8(bytes).ok());
+                self.files.insert(format!("{prefix}{name}"), String::from_utf8(bytes).ok());
             }
         }
         Ok(())
@@ -46,10 +42,7 @@ impl Tree {
     /// A tree of the given paths and texts.
     #[cfg(test)]
     pub(super) fn of(files: &[(&str, &str)]) -> Self {
-        let files = files
-            .iter()
-            .map(|&(path, text)| (path.to_owned(), Some(text.to_owned())))
-            .collect();
+        let files = files.iter().map(|&(path, text)| (path.to_owned(), Some(text.to_owned()))).collect();
         Self { files }
     }
 
@@ -61,19 +54,13 @@ impl Tree {
     /// Whether there is such a file or directory; the root is the empty path.
     pub(super) fn exists(&self, path: &str) -> bool {
         let path = path.trim_end_matches('/');
-        let directory = if path.is_empty() {
-            String::new()
-        } else {
-            format!("{path}/")
-        };
+        let directory = if path.is_empty() { String::new() } else { format!("{path}/") };
         self.files.contains_key(path) || self.files.keys().any(|p| p.starts_with(&directory))
     }
 
     /// Path and text of all text files, by path.
     pub(super) fn texts(&self) -> impl Iterator<Item = (&str, &str)> {
-        self.files
-            .iter()
-            .filter_map(|(path, text)| Some((path.as_str(), text.as_deref()?)))
+        self.files.iter().filter_map(|(path, text)| Some((path.as_str(), text.as_deref()?)))
     }
 
     /// Name and text of the text files directly in `directory` whose names end in `suffix`.
@@ -97,11 +84,7 @@ mod tests {
     fn reads_this_repository_without_what_is_generated() {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
         let tree = Tree::read(root).unwrap();
-        assert!(
-            tree.text("xtask/src/tidy/tree.rs")
-                .unwrap()
-                .contains("fn read_directory")
-        );
+        assert!(tree.text("xtask/src/tidy/tree.rs").unwrap().contains("fn read_directory"));
         assert!(tree.exists("xtask/src") && tree.exists("xtask/src/") && tree.exists(""));
         assert!(!tree.exists("target") && !tree.exists(".git") && !tree.exists("xtask/sr"));
     }

@@ -68,11 +68,7 @@ mod tests {
         // H(3) = 125,000 is below the victim's, so nothing goes but 3 itself.
         assert!(!gdsf.insert(3, 8, &mut evicted));
         assert!(evicted.is_empty());
-        assert_eq!(
-            gdsf.victim_value(),
-            Some(125_000.0),
-            "L is the H of the object turned away"
-        );
+        assert_eq!(gdsf.victim_value(), Some(125_000.0), "L is the H of the object turned away");
         // H(4) = 125,000 + 333,333: 1 goes for it, and that is enough.
         assert!(gdsf.insert(4, 3, &mut evicted));
         assert_eq!(evicted, [1]);
@@ -93,10 +89,6 @@ mod tests {
         assert_eq!(evicted, [1, 2]);
         assert_eq!((gdsf.len(), gdsf.used_bytes(), gdsf.victim()), (1, 5, Some(3)));
         let l = 1e5 + 1e6 / 9.0;
-        assert_eq!(
-            gdsf.victim_value(),
-            Some(5e5 - l),
-            "L is the H of the object turned away"
-        );
+        assert_eq!(gdsf.victim_value(), Some(5e5 - l), "L is the H of the object turned away");
     }
 }

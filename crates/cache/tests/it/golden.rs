@@ -48,11 +48,7 @@ fn requests(seed: u64, mixed_sizes: bool) -> impl Iterator<Item = (u64, u64)> {
         let b = mix(seed * 1_000_000 + 2 * at + 1) % OBJECTS;
         let id = mix(a * b / OBJECTS);
         let scale = 1 << (id % 14);
-        let size_bytes = if mixed_sizes {
-            scale + (id >> 8) % scale
-        } else {
-            1000 * (1 + id % 2)
-        };
+        let size_bytes = if mixed_sizes { scale + (id >> 8) % scale } else { 1000 * (1 + id % 2) };
         (id, size_bytes)
     })
 }

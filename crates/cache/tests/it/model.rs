@@ -105,11 +105,7 @@ impl Model {
     }
 
     fn insert(&mut self, id: u64, size_bytes: u64, evicted: &mut Vec<u64>) -> bool {
-        if self
-            .objects
-            .get(&id)
-            .is_some_and(|object| object.size_bytes == size_bytes)
-        {
+        if self.objects.get(&id).is_some_and(|object| object.size_bytes == size_bytes) {
             return true;
         }
         let old = self.take(id);
@@ -123,17 +119,10 @@ impl Model {
 
     fn admit(&mut self, id: u64, size_bytes: u64, uses: u32, evicted: &mut Vec<u64>) -> bool {
         self.clock += 1;
-        let mut object = Object {
-            size_bytes,
-            uses,
-            value: self.value(uses, size_bytes),
-            time: self.clock,
-        };
+        let mut object = Object { size_bytes, uses, value: self.value(uses, size_bytes), time: self.clock };
         while self.used_bytes() + size_bytes > self.capacity_bytes {
-            let (value_bits, _, victim) = *self
-                .order
-                .first()
-                .expect("more is used than there is room, so something is present");
+            let (value_bits, _, victim) =
+                *self.order.first().expect("more is used than there is room, so something is present");
             let value = f64::from_bits(value_bits);
             if self.name == "gdsf" && object.value < value {
                 self.inflation = object.value;
@@ -223,9 +212,7 @@ proptest! {
 fn a_long_run_equals_the_model() {
     let mut state = 1_u64;
     let mut draw = |below: u64| {
-        state = state
-            .wrapping_mul(6_364_136_223_846_793_005)
-            .wrapping_add(1_442_695_040_888_963_407);
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (state >> 33) % below
     };
     let mut ops = Vec::new();

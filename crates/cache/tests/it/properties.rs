@@ -34,10 +34,7 @@ fn apply(cache: &mut dyn Cache, present: &mut BTreeMap<u64, u64>, op: &Op) -> Ve
         }
     }
     for id in &evicted {
-        assert!(
-            present.remove(id).is_some(),
-            "{id} was evicted, but was not present"
-        );
+        assert!(present.remove(id).is_some(), "{id} was evicted, but was not present");
     }
     evicted
 }

@@ -46,31 +46,19 @@ pub(crate) fn policies(args: &Args) -> Result<(), CliError> {
 pub(crate) fn models(args: &Args) -> Result<(), CliError> {
     let entries: Vec<Entry> = MODELS
         .iter()
-        .map(|s| Entry {
-            name: s.name,
-            aliases: &[],
-            summary: s.summary,
-            source: s.source,
-            params: s.params,
-        })
+        .map(|s| Entry { name: s.name, aliases: &[], summary: s.summary, source: s.source, params: s.params })
         .collect();
     show("Model", &entries, args)
 }
 
 fn show(kind: &str, entries: &[Entry], args: &Args) -> Result<(), CliError> {
     if args.json {
-        return entries
-            .iter()
-            .try_for_each(|e| output::print(&json(e).to_string()));
+        return entries.iter().try_for_each(|e| output::print(&json(e).to_string()));
     }
     if args.markdown {
         return output::print(&markdown(kind, entries));
     }
-    let mut list = Table::new([
-        (kind, Align::Left),
-        ("Also", Align::Left),
-        ("What it does", Align::Left),
-    ]);
+    let mut list = Table::new([(kind, Align::Left), ("Also", Align::Left), ("What it does", Align::Left)]);
     let mut params = Table::new([
         ("Parameter", Align::Left),
         ("Default", Align::Right),
@@ -80,12 +68,7 @@ fn show(kind: &str, entries: &[Entry], args: &Args) -> Result<(), CliError> {
     for e in entries {
         list.row([e.name, &e.aliases.join(", "), e.summary]);
         for p in e.params {
-            params.row([
-                &format!("{}.{}", e.name, p.name),
-                &(p.default)(),
-                p.unit,
-                p.help.trim(),
-            ]);
+            params.row([&format!("{}.{}", e.name, p.name), &(p.default)(), p.unit, p.help.trim()]);
         }
     }
     output::print(&format!("{}\n{}", list.to_text(), params.to_text()))
@@ -111,22 +94,13 @@ fn markdown(kind: &str, entries: &[Entry]) -> String {
     let mut out = format!("| {kind} | Also known as | What it does | Source |\n| --- | --- | --- | --- |\n");
     for e in entries {
         let aliases: Vec<String> = e.aliases.iter().map(|a| format!("`{a}`")).collect();
-        out += &format!(
-            "| `{}` | {} | {} | {} |\n",
-            e.name,
-            aliases.join(", "),
-            e.summary,
-            e.source
-        );
+        out += &format!("| `{}` | {} | {} | {} |\n", e.name, aliases.join(", "), e.summary, e.source);
     }
     out += "\n| Parameter | Default | Unit | Accepts | Meaning |\n| --- | --- | --- | --- | --- |\n";
     for e in entries {
         for p in e.params {
             let (default, help) = ((p.default)(), p.help.trim());
-            out += &format!(
-                "| `{}.{}` | {default} | {} | {} | {help} |\n",
-                e.name, p.name, p.unit, p.kind
-            );
+            out += &format!("| `{}.{}` | {default} | {} | {} | {help} |\n", e.name, p.name, p.unit, p.kind);
         }
     }
     out

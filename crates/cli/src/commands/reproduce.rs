@@ -68,16 +68,10 @@ pub(crate) fn run(args: &Args) -> Result<(), CliError> {
         write_runs_parquet(dir.join("runs.parquet"), &study.runs).map_err(failed)?;
     }
     if args.json {
-        return study
-            .claims
-            .iter()
-            .try_for_each(|claim| output::print(&json(claim).to_string()));
+        return study.claims.iter().try_for_each(|claim| output::print(&json(claim).to_string()));
     }
-    let mut text = format!(
-        "{}\n{}\n",
-        claims_table(&study.claims).to_text(),
-        claims_conclusion(&study.claims)
-    );
+    let mut text =
+        format!("{}\n{}\n", claims_table(&study.claims).to_text(), claims_conclusion(&study.claims));
     if let Some(dir) = &args.out {
         text += &format!("Report: {}\n", dir.join("report.html").display());
     }

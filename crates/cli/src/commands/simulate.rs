@@ -11,7 +11,7 @@ use plimsoll_report::{
 use plimsoll_sim::{Arrivals, Fault};
 use plimsoll_studies::Workload;
 use plimsoll_studies::matrix::run_all;
-use plimsoll_studies::scenario::{Admission, Scenario, Strategy, check_settings, find_model};
+use plimsoll_studies::scenario::{Admission, Scenario, Strategy, check, find_model};
 
 use crate::error::CliError;
 use crate::input::{self, ReadArgs};
@@ -107,6 +107,9 @@ pub(crate) struct Args {
 
 pub(crate) fn run(args: &Args) -> Result<(), CliError> {
     let scenarios = scenarios(args)?;
+    if let Some(dir) = &args.out {
+        output::make_dir(dir)?;
+    }
     let workload = input::workload(&args.traces, &args.read, args.seed)?;
     for warning in input::warnings(&workload.trace.report) {
         eprintln!("plimsoll: warning: {warning}");
@@ -167,31 +170,22 @@ fn scenarios(args: &Args) -> Result<Vec<Scenario>, CliError> {
             });
         }
     }
-    check_settings(&scenarios)?;
+    check(&scenarios)?;
     Ok(scenarios)
 }
 
 fn execute(args: &Args, scenarios: &[Scenario], workload: &Workload) -> Result<Vec<Run>, CliError> {
-    let labels: Vec<String> = scenarios
-        .iter()
-        .map(|s| format!("{}-{}", s.strategy.name, s.backends))
-        .collect();
-    let decisions = args
-        .decisions
-        .as_ref()
-        .map(|path| output::DecisionFiles::create(path, &labels))
-        .transpose()?;
+    let labels: Vec<String> =
+        scenarios.iter().map(|s| format!("{}-{}", s.strategy.name, s.backends)).collect();
+    let decisions =
+        args.decisions.as_ref().map(|path| output::DecisionFiles::create(path, &labels)).transpose()?;
     let bar = output::Bar::new(workload.trace.len() * scenarios.len() as u64);
     let pool = rayon::ThreadPoolBuilder::new()
         .num_threads(args.jobs.unwrap_or(0))
         .build()
         .map_err(|e| CliError::Failed(format!("cannot start the threads: {e}")))?;
     let started = Instant::now();
-    let runs = pool.install(|| {
-        run_all(scenarios, workload, &bar, |i| {
-            decisions.as_ref()?.sink(i, workload)
-        })
-    });
+    let runs = pool.install(|| run_all(scenarios, workload, &bar, |i| decisions.as_ref()?.sink(i, workload)));
     bar.finish();
     let mut runs = runs?;
     if let Some(files) = decisions {
@@ -224,7 +218,6 @@ pub(crate) fn labels() -> BTreeMap<String, String> {
 }
 
 fn write_report(dir: &Path, workload: &Workload, runs: &[Run]) -> Result<(), CliError> {
-    output::make_dir(dir)?;
     let context = RunsContext {
         trace: workload.name.clone(),
         command: output::command_line(),

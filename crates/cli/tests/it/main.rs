@@ -1,4 +1,6 @@
 //! Integration tests of the command.
 #![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 
+mod common;
+mod simulate;
 mod trace;

@@ -10,6 +10,8 @@ use std::process::{Command, Output, Stdio};
 
 use serde_json::Value;
 
+use crate::common::shared as real_trace;
+
 fn plimsoll(args: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_plimsoll"));
     command.arg("trace").args(args).stdin(Stdio::null());
@@ -33,21 +35,6 @@ fn stderr(output: &Output) -> String {
 
 fn stats(trace: &str) -> Value {
     serde_json::from_str(&stdout(&["stats", trace, "--json"])).unwrap()
-}
-
-/// Path of a real trace, or `None` outside continuous integration when the traces are not there.
-fn real_trace(name: &str) -> Option<String> {
-    let path = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/traces")).join(name);
-    if path.exists() {
-        return Some(path.to_str().unwrap().to_owned());
-    }
-    assert!(
-        std::env::var_os("CI").is_none(),
-        "the trace {} is missing; put the real traces beside the checkout, in ../shared/traces",
-        path.display()
-    );
-    eprintln!("skipped: {} is missing", path.display());
-    None
 }
 
 struct Scratch(tempfile::TempDir);
@@ -78,17 +65,11 @@ fn fails(args: &[&str], code: i32, says: &[&str]) {
     assert_eq!(output.status.code(), Some(code), "{args:?}: {message}");
     assert_eq!(output.stdout, b"", "{args:?}");
     for text in says {
-        assert!(
-            message.contains(text),
-            "{args:?} does not say {text:?}: {message}"
-        );
+        assert!(message.contains(text), "{args:?} does not say {text:?}: {message}");
     }
     // clap adds a usage line and a pointer to --help to its own errors.
     let own = message.strip_prefix("plimsoll: ");
-    assert!(
-        own.is_none_or(|text| text.trim_end().lines().count() == 1),
-        "{message}"
-    );
+    assert!(own.is_none_or(|text| text.trim_end().lines().count() == 1), "{message}");
     assert!(!message.contains("panicked"), "{message}");
 }
 
@@ -135,21 +116,11 @@ fn rejected_lines_are_shown_with_reasons() {
     }
     let path = scratch.file("access.log", log);
     let text = stdout(&["stats", &path]);
-    assert!(
-        text.contains("Errors: 1 of 51 lines (2.0 %) could not be used:\n"),
-        "{text}"
-    );
+    assert!(text.contains("Errors: 1 of 51 lines (2.0 %) could not be used:\n"), "{text}");
     assert!(text.contains("access.log line 9: "), "{text}");
     let found = stats(&path);
-    assert_eq!(
-        (&found["lines_rejected"], &found["rejections"][0]["line"]),
-        (&1.into(), &9.into())
-    );
-    fails(
-        &["stats", &path, "--max-bad-ratio", "0.01"],
-        1,
-        &["1 of 51 lines", "line 9"],
-    );
+    assert_eq!((&found["lines_rejected"], &found["rejections"][0]["line"]), (&1.into(), &9.into()));
+    fails(&["stats", &path, "--max-bad-ratio", "0.01"], 1, &["1 of 51 lines", "line 9"]);
 }
 
 #[test]
@@ -163,34 +134,19 @@ fn the_report_holds_the_data_of_its_plots() {
     assert!(text.contains(&format!("Report: {dir}/report.html")), "{text}");
     let read = |name: &str| fs::read_to_string(Path::new(&dir).join(name)).unwrap();
     let html = read("report.html");
-    for title in [
-        "Cumulative requests and sizes",
-        "Memory to cover requests",
-        "Popularity",
-        "Requests per minute",
-    ] {
+    for title in
+        ["Cumulative requests and sizes", "Memory to cover requests", "Popularity", "Requests per minute"]
+    {
         assert!(html.contains(&format!(">{title}</figcaption>")), "{title}");
     }
-    assert!(
-        !html.contains("src=\"http"),
-        "the report must not need the network"
-    );
+    assert!(!html.contains("src=\"http"), "the report must not need the network");
     let targets = read("targets.csv");
     assert_eq!(targets.lines().count(), 411);
-    assert!(
-        targets.lines().nth(1).unwrap().starts_with("1,3208,99,"),
-        "{targets}"
-    );
-    assert!(
-        targets.lines().last().unwrap().ends_with(",1000,1626894"),
-        "{targets}"
-    );
+    assert!(targets.lines().nth(1).unwrap().starts_with("1,3208,99,"), "{targets}");
+    assert!(targets.lines().last().unwrap().ends_with(",1000,1626894"), "{targets}");
     let sum = |name: &str, column: usize| -> u64 {
         let table = read(name);
-        let cells = table
-            .lines()
-            .skip(1)
-            .map(|line| line.split(',').nth(column).unwrap());
+        let cells = table.lines().skip(1).map(|line| line.split(',').nth(column).unwrap());
         cells.map(|cell| cell.parse::<u64>().unwrap()).sum()
     };
     assert_eq!(sum("sizes.csv", 2), 1_000);
@@ -200,27 +156,21 @@ fn the_report_holds_the_data_of_its_plots() {
 
 #[test]
 fn world_cup_totals_are_checked() {
-    let (Some(log), Some(check)) = (
-        real_trace("worldcup98_test_log.gz"),
-        real_trace("worldcup98_test_log.check"),
-    ) else {
+    let (Some(log), Some(check)) =
+        (real_trace("worldcup98_test_log.gz"), real_trace("worldcup98_test_log.check"))
+    else {
         return;
     };
     let published = fs::read_to_string(&check).unwrap();
     let text = stdout(&["stats", &log, "--check", &check]);
     assert!(text.contains(published.trim_end()), "{text}");
-    assert!(
-        text.contains(&format!("Check: equal to {check}, all 21 lines.")),
-        "{text}"
-    );
+    assert!(text.contains(&format!("Check: equal to {check}, all 21 lines.")), "{text}");
     // The same file with Windows line ends says the same.
     let scratch = Scratch::new();
     let windows = scratch.file("windows.check", published.replace('\n', "\r\n"));
     stdout(&["stats", &log, "--check", &windows]);
 
-    let altered = published
-        .replace("Max Size: 60349", "Max Size: 60350")
-        .replace("Server 96: 247\n", "");
+    let altered = published.replace("Max Size: 60349", "Max Size: 60350").replace("Server 96: 247\n", "");
     let altered = scratch.file("altered.check", altered);
     let output = run(&["stats", &log, "--check", &altered]);
     assert_eq!(output.status.code(), Some(1));
@@ -237,56 +187,28 @@ fn world_cup_totals_are_checked() {
     let json: Value = serde_json::from_slice(&json.stdout).unwrap();
     assert_eq!(json["check"]["equal"], false);
     assert_eq!(json["check"]["differences"][0]["line"], 9);
-    assert_eq!(
-        json["world_cup_check"].as_str().unwrap().trim_end(),
-        published.trim_end()
-    );
+    assert_eq!(json["world_cup_check"].as_str().unwrap().trim_end(), published.trim_end());
 }
 
 #[test]
 fn check_wants_a_world_cup_log_read_whole() {
-    let (Some(log), Some(check)) = (
-        real_trace("nasa_1995_excerpt.log.gz"),
-        real_trace("worldcup98_test_log.check"),
-    ) else {
+    let (Some(log), Some(check)) =
+        (real_trace("nasa_1995_excerpt.log.gz"), real_trace("worldcup98_test_log.check"))
+    else {
         return;
     };
-    fails(
-        &["stats", &log, "--check", &check],
-        2,
-        &["World Cup 98 log", "common-log"],
-    );
-    fails(
-        &["stats", &log, "--check", &check, "--limit", "5"],
-        2,
-        &["--limit"],
-    );
-    fails(
-        &["stats", &log, "--check", "missing.check"],
-        1,
-        &["missing.check"],
-    );
+    fails(&["stats", &log, "--check", &check], 2, &["World Cup 98 log", "common-log"]);
+    fails(&["stats", &log, "--check", &check, "--limit", "5"], 2, &["--limit"]);
+    fails(&["stats", &log, "--check", "missing.check"], 1, &["missing.check"]);
 }
 
 #[test]
 fn bad_traces_are_refused_with_reasons() {
     let scratch = Scratch::new();
-    fails(
-        &["stats", &scratch.name("missing.log")],
-        1,
-        &["missing.log", "existing file"],
-    );
+    fails(&["stats", &scratch.name("missing.log")], 1, &["missing.log", "existing file"]);
     fails(&["stats", &scratch.file("empty", "")], 1, &["it is empty"]);
-    fails(
-        &["stats", &scratch.file("text", "hello\nworld\n")],
-        1,
-        &["--format"],
-    );
-    fails(
-        &["stats", "x", "--format", "comon-log"],
-        2,
-        &["did you mean `common-log`?"],
-    );
+    fails(&["stats", &scratch.file("text", "hello\nworld\n")], 1, &["--format"]);
+    fails(&["stats", "x", "--format", "comon-log"], 2, &["did you mean `common-log`?"]);
     fails(&["stats", "synth:rize"], 2, &["did you mean \"rice\"?"]);
     if let Some(path) = real_trace("nasa_1995_excerpt.log.gz") {
         let whole = fs::read(path).unwrap();
@@ -299,10 +221,7 @@ fn bad_traces_are_refused_with_reasons() {
 fn names_of_any_length_keep_within_the_width() {
     let scratch = Scratch::new();
     let name = "/x".repeat(500);
-    let path = scratch.file(
-        "trace.csv",
-        format!("time_s,target,size_bytes\n0,{name},1\n1,{name},1\n"),
-    );
+    let path = scratch.file("trace.csv", format!("time_s,target,size_bytes\n0,{name},1\n1,{name},1\n"));
     let text = stdout(&["stats", &path]);
     let facts = text.split("Requests ").nth(1).unwrap();
     assert!(facts.contains("/x/x/x") && facts.contains('…'), "{text}");

@@ -42,20 +42,14 @@ impl BoundedLoadHash {
     /// With these parameters.
     #[must_use]
     pub fn new(params: BoundedLoadHashParams) -> Self {
-        Self {
-            params,
-            ring: Vec::new(),
-            generation: None,
-            overflows: 0,
-        }
+        Self { params, ring: Vec::new(), generation: None, overflows: 0 }
     }
 
     fn refresh(&mut self, view: &ClusterView) {
         self.ring.clear();
         for b in view.eligible_ids() {
             let points = (u64::from(self.params.points) * u64::from(view.weight(b).steps()) / 256).max(1);
-            self.ring
-                .extend((0..points).map(|p| (mix(view.key(b) ^ mix(p + 1)), b)));
+            self.ring.extend((0..points).map(|p| (mix(view.key(b) ^ mix(p + 1)), b)));
         }
         self.ring.sort_unstable();
         self.generation = Some(view.generation());
@@ -72,9 +66,7 @@ impl Policy for BoundedLoadHash {
         if self.generation != Some(view.generation()) {
             self.refresh(view);
         }
-        let start = self
-            .ring
-            .partition_point(|&(point, _)| point < mix(request.target.0));
+        let start = self.ring.partition_point(|&(point, _)| point < mix(request.target.0));
         let mut last = None;
         for step in 0..self.ring.len() {
             let (_, b) = self.ring[(start + step) % self.ring.len()];
@@ -99,9 +91,7 @@ impl Policy for BoundedLoadHash {
 }
 
 fn build(_: &BuildContext, settings: &Settings) -> Result<Built, ParamError> {
-    with_params(settings, |params: &BoundedLoadHashParams| {
-        Ok(BoundedLoadHash::new(*params))
-    })
+    with_params(settings, |params: &BoundedLoadHashParams| Ok(BoundedLoadHash::new(*params)))
 }
 
 /// Registry entry.

@@ -17,13 +17,14 @@
 //! targets: they are assigned as if for the first time (section 2.6), as are targets that fell out of the LRU map.
 
 use super::{BuildContext, Built, PolicySpec, with_params};
-use crate::cluster::{BackendId, Change, ClusterView, Health, RelativeLoad};
+use crate::cluster::{BackendId, Change, ClusterView, Health};
 use crate::lru_map::LruMap;
 use crate::params::{ParamError, Params as _, Settings};
 use crate::policy::{Decision, Policy};
 use crate::request::{Request, TargetId};
 use crate::thresholds::Thresholds;
 use crate::time::Time;
+use crate::weight::RelativeLoad;
 
 crate::params! {
     /// Parameters of basic LARD; defaults from section 2.4.
@@ -88,10 +89,7 @@ impl Lard {
     /// Unless `t_low < t_high`.
     pub fn new(params: &LardParams) -> Result<Self, ParamError> {
         Ok(Self {
-            imbalance: Imbalance::new(Thresholds {
-                t_low: params.t_low,
-                t_high: params.t_high,
-            })?,
+            imbalance: Imbalance::new(Thresholds { t_low: params.t_low, t_high: params.t_high })?,
             server: LruMap::new(params.max_targets as usize),
             assignments: 0,
             reassignments: 0,
@@ -189,30 +187,17 @@ mod tests {
     /// One row: target A is on back-end `on`; with these loads, the next request goes to `expected`.
     fn row(loads: &[u32], on: u16, expected: u16) {
         let mut cluster = Cluster::new(loads.len());
-        let mut lard = Lard::new(&LardParams {
-            t_low: 2,
-            t_high: 5,
-            ..LardParams::default()
-        })
-        .unwrap();
+        let mut lard = Lard::new(&LardParams { t_low: 2, t_high: 5, ..LardParams::default() }).unwrap();
         let mut choose = |c: &Cluster| lard.choose(&Request::of(0, A), c, Time::ZERO);
         let mut first = vec![1; loads.len()];
         first[usize::from(on)] = 0;
         set_load(&mut cluster, &first);
         assert_eq!(choose(&cluster), Decision::Assign(BackendId(on)));
         set_load(&mut cluster, loads);
-        assert_eq!(
-            choose(&cluster),
-            Decision::Assign(BackendId(expected)),
-            "{loads:?}"
-        );
+        assert_eq!(choose(&cluster), Decision::Assign(BackendId(expected)), "{loads:?}");
         // The move, if any, is remembered: without an imbalance the target stays there.
         set_load(&mut cluster, &vec![3; loads.len()]);
-        assert_eq!(
-            choose(&cluster),
-            Decision::Assign(BackendId(expected)),
-            "after {loads:?}"
-        );
+        assert_eq!(choose(&cluster), Decision::Assign(BackendId(expected)), "after {loads:?}");
     }
 
     /// Worked by hand from figure 2 with `T_low` = 2, `T_high` = 5.
@@ -243,21 +228,12 @@ mod tests {
     #[test]
     fn weights_scale_the_thresholds() {
         let mut cluster = Cluster::new(2);
-        cluster.set_weight(BackendId(0), crate::cluster::Weight::new(2.0).unwrap());
-        let mut lard = Lard::new(&LardParams {
-            t_low: 2,
-            t_high: 5,
-            ..LardParams::default()
-        })
-        .unwrap();
+        cluster.set_weight(BackendId(0), crate::weight::Weight::new(2.0).unwrap());
+        let mut lard = Lard::new(&LardParams { t_low: 2, t_high: 5, ..LardParams::default() }).unwrap();
         let mut choose = |c: &Cluster| lard.choose(&Request::of(0, A), c, Time::ZERO);
         assert_eq!(choose(&cluster), Decision::Assign(BackendId(0)));
         set_load(&mut cluster, &[10, 0]);
-        assert_eq!(
-            choose(&cluster),
-            Decision::Assign(BackendId(0)),
-            "10 on weight 2 is 5, not above T_high"
-        );
+        assert_eq!(choose(&cluster), Decision::Assign(BackendId(0)), "10 on weight 2 is 5, not above T_high");
         set_load(&mut cluster, &[11, 0]);
         assert_eq!(choose(&cluster), Decision::Assign(BackendId(1)));
     }
@@ -267,18 +243,12 @@ mod tests {
         let mut cluster = Cluster::new(2);
         let mut lard = Lard::new(&LardParams::default()).unwrap();
         let b = BackendId(0);
-        assert_eq!(
-            lard.choose(&Request::of(0, A), &cluster, Time::ZERO),
-            Decision::Assign(b)
-        );
+        assert_eq!(lard.choose(&Request::of(0, A), &cluster, Time::ZERO), Decision::Assign(b));
         cluster.set_health(b, Health::Down);
         lard.on_membership(b, Change::Health(Health::Down), &cluster, Time::ZERO);
         cluster.set_health(b, Health::Up);
         cluster.assign(b);
-        assert_eq!(
-            lard.choose(&Request::of(1, A), &cluster, Time::ZERO),
-            Decision::Assign(BackendId(1))
-        );
+        assert_eq!(lard.choose(&Request::of(1, A), &cluster, Time::ZERO), Decision::Assign(BackendId(1)));
     }
 
     #[test]
@@ -287,26 +257,13 @@ mod tests {
         let mut lard = Lard::new(&LardParams::default()).unwrap();
         lard.choose(&Request::of(0, A), &cluster, Time::ZERO);
         cluster.set_health(BackendId(0), Health::Draining);
-        assert_eq!(
-            lard.choose(&Request::of(1, A), &cluster, Time::ZERO),
-            Decision::Assign(BackendId(1))
-        );
+        assert_eq!(lard.choose(&Request::of(1, A), &cluster, Time::ZERO), Decision::Assign(BackendId(1)));
         assert_eq!(lard.server_set(A)[..], [BackendId(1)]);
     }
 
     #[test]
     fn t_high_must_be_above_t_low() {
-        let error = Lard::new(&LardParams {
-            t_low: 65,
-            t_high: 65,
-            ..LardParams::default()
-        })
-        .err()
-        .unwrap();
-        assert!(
-            error
-                .to_string()
-                .contains("`t_high = 65` must be above `t_low = 65`")
-        );
+        let error = Lard::new(&LardParams { t_low: 65, t_high: 65, ..LardParams::default() }).err().unwrap();
+        assert!(error.to_string().contains("`t_high = 65` must be above `t_low = 65`"));
     }
 }

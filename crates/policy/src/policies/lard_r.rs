@@ -79,10 +79,7 @@ impl LardR {
     /// Unless `t_low < t_high`.
     pub fn new(params: &LardRParams) -> Result<Self, ParamError> {
         Ok(Self {
-            imbalance: Imbalance::new(Thresholds {
-                t_low: params.t_low,
-                t_high: params.t_high,
-            })?,
+            imbalance: Imbalance::new(Thresholds { t_low: params.t_low, t_high: params.t_high })?,
             k: params.k_s,
             server_set: LruMap::new(params.max_targets as usize),
             counters: Counters::default(),
@@ -139,9 +136,7 @@ impl Policy for LardR {
         if view.eligible() == 0 {
             return Decision::Reject;
         }
-        let (set, forgotten) = self
-            .server_set
-            .get_or_insert_with(request.target, ServerSet::default);
+        let (set, forgotten) = self.server_set.get_or_insert_with(request.target, ServerSet::default);
         if let Some(forgotten) = forgotten {
             self.counters.forgotten += 1;
             self.counters.members -= forgotten.members.len() as u64;
@@ -174,10 +169,7 @@ impl Policy for LardR {
     }
 
     fn server_set(&self, target: TargetId) -> Vec<BackendId> {
-        self.server_set
-            .peek(target)
-            .map(|set| set.members.to_vec())
-            .unwrap_or_default()
+        self.server_set.peek(target).map(|set| set.members.to_vec()).unwrap_or_default()
     }
 
     fn tracked_targets(&self) -> usize {
@@ -189,14 +181,7 @@ impl Policy for LardR {
         let targets = self.server_set.len() as f64;
         vec![
             ("targets", targets),
-            (
-                "replicas_mean",
-                if targets > 0.0 {
-                    c.members as f64 / targets
-                } else {
-                    0.0
-                },
-            ),
+            ("replicas_mean", if targets > 0.0 { c.members as f64 / targets } else { 0.0 }),
             ("assignments", c.assignments as f64),
             ("additions", c.additions as f64),
             ("removals", c.removals as f64),
@@ -235,15 +220,8 @@ mod tests {
 
     impl Bench {
         fn new(backends: usize) -> Self {
-            let params = LardRParams {
-                t_low: 2,
-                t_high: 5,
-                ..LardRParams::default()
-            };
-            Self {
-                cluster: Cluster::new(backends),
-                policy: LardR::new(&params).unwrap(),
-            }
+            let params = LardRParams { t_low: 2, t_high: 5, ..LardRParams::default() };
+            Self { cluster: Cluster::new(backends), policy: LardR::new(&params).unwrap() }
         }
 
         /// With these loads at this second, the request goes to `expected` and leaves the server set `set`.
@@ -259,11 +237,7 @@ mod tests {
             }
             let now = Time::ZERO + Nanos::from_secs(at_s);
             let decision = self.policy.choose(&Request::of(0, A), &self.cluster, now);
-            assert_eq!(
-                decision,
-                Decision::Assign(BackendId(expected)),
-                "at {at_s} s, {loads:?}"
-            );
+            assert_eq!(decision, Decision::Assign(BackendId(expected)), "at {at_s} s, {loads:?}");
             let got: Vec<u16> = self.policy.server_set(A).iter().map(|b| b.0).collect();
             assert_eq!(got, set, "at {at_s} s, {loads:?}");
         }
@@ -306,16 +280,8 @@ mod tests {
 
     #[test]
     fn k_zero_never_keeps_two_for_long() {
-        let params = LardRParams {
-            t_low: 2,
-            t_high: 5,
-            k_s: Nanos::ZERO,
-            ..LardRParams::default()
-        };
-        let mut b = Bench {
-            cluster: Cluster::new(2),
-            policy: LardR::new(&params).unwrap(),
-        };
+        let params = LardRParams { t_low: 2, t_high: 5, k_s: Nanos::ZERO, ..LardRParams::default() };
+        let mut b = Bench { cluster: Cluster::new(2), policy: LardR::new(&params).unwrap() };
         b.step(0, &[0, 0], 0, &[0]);
         b.step(0, &[6, 1], 1, &[0, 1]); // same instant: 0 is not > K = 0
         b.step(1, &[3, 2], 1, &[1]);
@@ -328,13 +294,11 @@ mod tests {
         b.step(1, &[6, 1, 1], 1, &[0, 1]);
         b.cluster.set_health(BackendId(1), Health::Down);
         let change = Change::Health(Health::Down);
-        b.policy
-            .on_membership(BackendId(1), change, &b.cluster, Time::ZERO);
+        b.policy.on_membership(BackendId(1), change, &b.cluster, Time::ZERO);
         b.step(2, &[3, 1, 3], 0, &[0]);
         assert_eq!(b.policy.stats()[1], ("replicas_mean", 1.0));
         b.cluster.set_health(BackendId(0), Health::Down);
-        b.policy
-            .on_membership(BackendId(0), change, &b.cluster, Time::ZERO);
+        b.policy.on_membership(BackendId(0), change, &b.cluster, Time::ZERO);
         assert_eq!(b.policy.tracked_targets(), 0);
         b.step(3, &[0, 0, 3], 2, &[2]);
     }

@@ -84,18 +84,14 @@ impl LbGc {
     fn place(&mut self, size_bytes: u64, view: &ClusterView) -> Option<BackendId> {
         let room =
             |b: &BackendId| self.caches[b.index()].capacity_bytes() - self.caches[b.index()].used_bytes();
-        let roomiest = view
-            .eligible_ids()
-            .max_by_key(|b| (room(b), std::cmp::Reverse(*b)))?;
+        let roomiest = view.eligible_ids().max_by_key(|b| (room(b), std::cmp::Reverse(*b)))?;
         if room(&roomiest) >= size_bytes {
             return Some(roomiest);
         }
         let mut oldest = None;
         for b in view.eligible_ids() {
             let victim = self.caches[b.index()].victim();
-            let last = victim
-                .and_then(|v| self.cached.get(&v))
-                .map_or(0, |c| c.last_request);
+            let last = victim.and_then(|v| self.cached.get(&v)).map_or(0, |c| c.last_request);
             if oldest.is_none_or(|(least, _)| last < least) {
                 oldest = Some((last, b));
             }
@@ -115,13 +111,7 @@ impl LbGc {
             self.cached.remove(&victim);
         }
         if cache.insert(target, size_bytes, &mut self.evicted) {
-            self.cached.insert(
-                target,
-                Cached {
-                    on,
-                    last_request: self.requests,
-                },
-            );
+            self.cached.insert(target, Cached { on, last_request: self.requests });
         }
         for gone in self.evicted.drain(..) {
             self.cached.remove(&gone);
@@ -175,10 +165,7 @@ impl Policy for LbGc {
     }
 
     fn stats(&self) -> Vec<(&'static str, f64)> {
-        vec![
-            ("targets", self.cached.len() as f64),
-            ("modelled_hits", self.hits as f64),
-        ]
+        vec![("targets", self.cached.len() as f64), ("modelled_hits", self.hits as f64)]
     }
 }
 
@@ -204,19 +191,12 @@ mod tests {
 
     fn policy() -> LbGc {
         let cache = plimsoll_cache::find("lru").unwrap();
-        let context = BuildContext {
-            cache,
-            cache_bytes: 100,
-            ..BuildContext::default()
-        };
+        let context = BuildContext { cache, cache_bytes: 100, ..BuildContext::default() };
         LbGc::new(&LbGcParams::default(), &context)
     }
 
     fn choose(policy: &mut LbGc, cluster: &Cluster, target: u64, size_bytes: u64) -> u16 {
-        let request = Request {
-            size_bytes: Some(size_bytes),
-            ..Request::of(0, TargetId(target))
-        };
+        let request = Request { size_bytes: Some(size_bytes), ..Request::of(0, TargetId(target)) };
         match policy.choose(&request, cluster, Time::ZERO) {
             Decision::Assign(b) => b.0,
             other => panic!("{other:?}"),

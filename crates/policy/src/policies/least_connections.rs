@@ -49,8 +49,9 @@ pub static SPEC: PolicySpec = PolicySpec {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cluster::{BackendId, Cluster, Weight};
+    use crate::cluster::{BackendId, Cluster};
     use crate::request::TargetId;
+    use crate::weight::Weight;
 
     #[test]
     fn counts_requests_and_ignores_weights() {

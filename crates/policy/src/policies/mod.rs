@@ -103,10 +103,7 @@ pub enum BuildError {
 impl fmt::Display for BuildError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::UnknownPolicy {
-                name,
-                nearest: Some(near),
-            } => {
+            Self::UnknownPolicy { name, nearest: Some(near) } => {
                 write!(f, "no policy `{name}`; did you mean `{near}`?")
             }
             Self::UnknownPolicy { name, nearest: None } => {
@@ -126,19 +123,13 @@ impl std::error::Error for BuildError {}
 /// When there is none; the error names the nearest.
 pub fn find(name: &str) -> Result<&'static PolicySpec, BuildError> {
     let wanted = name.to_lowercase().replace(['-', '/', ' '], "_");
-    REGISTRY
-        .iter()
-        .copied()
-        .find(|s| s.name == wanted || s.aliases.contains(&wanted.as_str()))
-        .ok_or_else(|| {
-            let known = REGISTRY
-                .iter()
-                .flat_map(|s| std::iter::once(s.name).chain(s.aliases.iter().copied()));
-            BuildError::UnknownPolicy {
-                name: name.to_owned(),
-                nearest: nearest(&wanted, known),
-            }
-        })
+    REGISTRY.iter().copied().find(|s| s.name == wanted || s.aliases.contains(&wanted.as_str())).ok_or_else(
+        || {
+            let known =
+                REGISTRY.iter().flat_map(|s| std::iter::once(s.name).chain(s.aliases.iter().copied()));
+            BuildError::UnknownPolicy { name: name.to_owned(), nearest: nearest(&wanted, known) }
+        },
+    )
 }
 
 /// Builds the policy of this name or alias.
@@ -149,18 +140,13 @@ pub fn build(name: &str, context: &BuildContext, settings: &Settings) -> Result<
     let spec = find(name)?;
     match (spec.build)(context, settings) {
         Ok((policy, _)) => Ok(policy),
-        Err(error) => Err(BuildError::Param {
-            policy: spec.name,
-            error,
-        }),
+        Err(error) => Err(BuildError::Param { policy: spec.name, error }),
     }
 }
 
 /// For policies without parameters.
 fn no_params(settings: &Settings) -> Result<(), ParamError> {
-    settings
-        .first()
-        .map_or(Ok(()), |(key, _)| Err(crate::params::unknown(key, &[])))
+    settings.first().map_or(Ok(()), |(key, _)| Err(crate::params::unknown(key, &[])))
 }
 
 /// Reads parameters, builds with them and remembers their values.
@@ -178,10 +164,8 @@ mod tests {
 
     #[test]
     fn names_and_aliases_are_unique() {
-        let mut all: Vec<&str> = REGISTRY
-            .iter()
-            .flat_map(|s| std::iter::once(s.name).chain(s.aliases.iter().copied()))
-            .collect();
+        let mut all: Vec<&str> =
+            REGISTRY.iter().flat_map(|s| std::iter::once(s.name).chain(s.aliases.iter().copied())).collect();
         all.sort_unstable();
         let count = all.len();
         all.dedup();
@@ -195,23 +179,13 @@ mod tests {
         assert_eq!(find("least-connections").unwrap().name, "least_connections");
         let error = find("lrad").err().unwrap().to_string();
         assert_eq!(error, "no policy `lrad`; did you mean `lard`?");
-        assert!(
-            find("banana")
-                .err()
-                .unwrap()
-                .to_string()
-                .contains("there are random, round_robin")
-        );
+        assert!(find("banana").err().unwrap().to_string().contains("there are random, round_robin"));
     }
 
     #[test]
     fn every_default_is_accepted() {
         for spec in REGISTRY {
-            let settings: Vec<_> = spec
-                .params
-                .iter()
-                .map(|p| (p.name.to_owned(), (p.default)()))
-                .collect();
+            let settings: Vec<_> = spec.params.iter().map(|p| (p.name.to_owned(), (p.default)())).collect();
             let built = (spec.build)(&BuildContext::default(), &settings);
             assert!(built.is_ok(), "{}: {:?}", spec.name, built.err());
         }

@@ -31,11 +31,7 @@ impl PowerOfTwo {
     /// Draws from the stream that `seed` gives.
     #[must_use]
     pub fn new(seed: u64) -> Self {
-        Self {
-            rng: Rng::new(seed, STREAM),
-            eligible: Vec::new(),
-            generation: None,
-        }
+        Self { rng: Rng::new(seed, STREAM), eligible: Vec::new(), generation: None }
     }
 }
 
@@ -54,11 +50,7 @@ impl Policy for PowerOfTwo {
                 let first = self.rng.below(n);
                 let other = (first + 1 + self.rng.below(n - 1)) % n;
                 let (a, b) = (self.eligible[first as usize], self.eligible[other as usize]);
-                Decision::Assign(if view.relative_load(b) < view.relative_load(a) {
-                    b
-                } else {
-                    a
-                })
+                Decision::Assign(if view.relative_load(b) < view.relative_load(a) { b } else { a })
             }
         }
     }

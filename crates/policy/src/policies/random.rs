@@ -31,11 +31,7 @@ impl Random {
     /// Draws from the stream that `seed` gives.
     #[must_use]
     pub fn new(seed: u64) -> Self {
-        Self {
-            rng: Rng::new(seed, STREAM),
-            cumulative: Vec::new(),
-            generation: None,
-        }
+        Self { rng: Rng::new(seed, STREAM), cumulative: Vec::new(), generation: None }
     }
 
     fn refresh(&mut self, view: &ClusterView) {

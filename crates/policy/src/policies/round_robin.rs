@@ -27,9 +27,7 @@ pub struct RoundRobin {
 impl RoundRobin {
     fn in_turn(&mut self, view: &ClusterView) -> Option<BackendId> {
         let n = view.len();
-        let b = (0..n)
-            .map(|step| BackendId::new((self.next + step) % n))
-            .find(|&b| view.is_eligible(b))?;
+        let b = (0..n).map(|step| BackendId::new((self.next + step) % n)).find(|&b| view.is_eligible(b))?;
         self.next = b.index() + 1;
         Some(b)
     }
@@ -50,11 +48,7 @@ impl RoundRobin {
 
 impl Policy for RoundRobin {
     fn choose(&mut self, _: &Request, view: &ClusterView, _: Time) -> Decision {
-        assign_or_reject(if view.is_uniform() {
-            self.in_turn(view)
-        } else {
-            self.smoothly(view)
-        })
+        assign_or_reject(if view.is_uniform() { self.in_turn(view) } else { self.smoothly(view) })
     }
 }
 
@@ -77,18 +71,17 @@ pub static SPEC: PolicySpec = PolicySpec {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cluster::{Cluster, Health, Weight};
+    use crate::cluster::{Cluster, Health};
     use crate::request::TargetId;
+    use crate::weight::Weight;
 
     fn turns(cluster: &Cluster, count: usize) -> Vec<u16> {
         let mut policy = RoundRobin::default();
         (0..count)
-            .map(
-                |_| match policy.choose(&Request::of(0, TargetId(0)), cluster, Time::ZERO) {
-                    Decision::Assign(b) => b.0,
-                    other => panic!("{other:?}"),
-                },
-            )
+            .map(|_| match policy.choose(&Request::of(0, TargetId(0)), cluster, Time::ZERO) {
+                Decision::Assign(b) => b.0,
+                other => panic!("{other:?}"),
+            })
             .collect()
     }
 

@@ -32,8 +32,7 @@ impl UriHash {
     fn winner(&mut self, target: TargetId, view: &ClusterView) -> Option<BackendId> {
         if self.generation != Some(view.generation()) {
             self.eligible.clear();
-            self.eligible
-                .extend(view.eligible_ids().map(|b| (view.key(b), b)));
+            self.eligible.extend(view.eligible_ids().map(|b| (view.key(b), b)));
             self.generation = Some(view.generation());
         }
         if view.is_uniform() {
@@ -51,9 +50,7 @@ impl UriHash {
             view.weight(b).as_f64() / -unit.ln()
         };
         let scored = self.eligible.iter().map(|&entry| (score(entry), entry.1));
-        scored
-            .max_by(|x, y| x.0.total_cmp(&y.0).then(y.1.cmp(&x.1)))
-            .map(|(_, b)| b)
+        scored.max_by(|x, y| x.0.total_cmp(&y.0).then(y.1.cmp(&x.1))).map(|(_, b)| b)
     }
 }
 
@@ -82,17 +79,12 @@ pub static SPEC: PolicySpec = PolicySpec {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cluster::{Cluster, Health, Weight};
+    use crate::cluster::{Cluster, Health};
+    use crate::weight::Weight;
 
     fn owners(cluster: &Cluster) -> Vec<BackendId> {
         let mut policy = UriHash::default();
-        (0..4000u64)
-            .map(|t| {
-                policy
-                    .winner(TargetId::from_key(&t.to_le_bytes()), cluster)
-                    .unwrap()
-            })
-            .collect()
+        (0..4000u64).map(|t| policy.winner(TargetId::from_key(&t.to_le_bytes()), cluster).unwrap()).collect()
     }
 
     #[test]
@@ -101,11 +93,7 @@ mod tests {
         let before = owners(&cluster);
         cluster.set_health(BackendId(2), Health::Down);
         for (old, new) in before.iter().zip(owners(&cluster)) {
-            assert!(if *old == BackendId(2) {
-                new != *old
-            } else {
-                new == *old
-            });
+            assert!(if *old == BackendId(2) { new != *old } else { new == *old });
         }
     }
 

@@ -44,8 +44,9 @@ pub static SPEC: PolicySpec = PolicySpec {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cluster::{BackendId, Cluster, Weight};
+    use crate::cluster::{BackendId, Cluster};
     use crate::request::TargetId;
+    use crate::weight::Weight;
 
     #[test]
     fn three_requests_on_weight_four_are_less_than_one_on_weight_one() {

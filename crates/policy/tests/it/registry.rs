@@ -9,11 +9,7 @@ use proptest::prelude::*;
 /// One thing that happens to a front-end.
 #[derive(Debug, Clone)]
 enum Step {
-    Request {
-        target: u64,
-        size_bytes: Option<u64>,
-        dynamic: bool,
-    },
+    Request { target: u64, size_bytes: Option<u64>, dynamic: bool },
     CompleteOldest,
     Health(u16, u8),
     Weight(u16, u8),
@@ -33,13 +29,7 @@ fn step() -> impl Strategy<Value = Step> {
 
 fn completion(target: TargetId, backend: BackendId) -> Completion {
     let response_time = Nanos::from_millis(1);
-    Completion {
-        target,
-        backend,
-        outcome: Outcome::Completed,
-        size_bytes: None,
-        response_time,
-    }
+    Completion { target, backend, outcome: Outcome::Completed, size_bytes: None, response_time }
 }
 
 /// The loads add up to what is in progress, and every counter is a number.
@@ -53,11 +43,7 @@ fn check_books(name: &str, fe: &FrontEnd, in_progress: u64) {
 
 /// Plays the steps and checks the contract as it goes; returns every decision.
 fn play(name: &str, seed: u64, backends: usize, steps: &[Step]) -> Vec<Decision> {
-    let context = BuildContext {
-        seed,
-        cache_bytes: 1 << 20,
-        ..BuildContext::default()
-    };
+    let context = BuildContext { seed, cache_bytes: 1 << 20, ..BuildContext::default() };
     let policy = build(name, &context, &[]).unwrap();
     let mut fe = FrontEnd::new(
         policy,
@@ -70,35 +56,20 @@ fn play(name: &str, seed: u64, backends: usize, steps: &[Step]) -> Vec<Decision>
     for (number, step) in steps.iter().enumerate() {
         let known = |b: u16| BackendId(b % backends as u16);
         match *step {
-            Step::Request {
-                target,
-                size_bytes,
-                dynamic,
-            } => {
+            Step::Request { target, size_bytes, dynamic } => {
                 let kind = if dynamic { Kind::Dynamic } else { Kind::Static };
                 let id = TargetId::from_key(&target.to_le_bytes());
-                let request = Request {
-                    size_bytes,
-                    kind,
-                    ..Request::of(number as u64, id)
-                };
+                let request = Request { size_bytes, kind, ..Request::of(number as u64, id) };
                 let had_room = fe.has_room();
                 let decision = fe.offer(&request, now);
                 match decision {
                     Decision::Assign(b) => {
-                        assert!(
-                            fe.view().is_eligible(b),
-                            "{name} chose {b:?}, which takes no requests"
-                        );
+                        assert!(fe.view().is_eligible(b), "{name} chose {b:?}, which takes no requests");
                         in_progress.push_back((id, b));
                     }
                     Decision::Wait => assert!(!had_room, "{name} waits below the admission limit"),
                     Decision::Reject => {
-                        assert_eq!(
-                            fe.view().eligible(),
-                            0,
-                            "{name} rejects although a back-end is up"
-                        );
+                        assert_eq!(fe.view().eligible(), 0, "{name} rejects although a back-end is up");
                     }
                     Decision::Poll(_) => panic!("no policy here polls"),
                 }
@@ -110,11 +81,7 @@ fn play(name: &str, seed: u64, backends: usize, steps: &[Step]) -> Vec<Decision>
                 }
             }
             Step::Health(b, h) => {
-                fe.set_health(
-                    known(b),
-                    [Health::Up, Health::Draining, Health::Down][usize::from(h)],
-                    now,
-                );
+                fe.set_health(known(b), [Health::Up, Health::Draining, Health::Down][usize::from(h)], now);
             }
             Step::Weight(b, w) => fe.set_weight(known(b), Weight::new(f64::from(w) / 2.0).unwrap(), now),
             Step::Advance(ms) => now += Nanos::from_millis(ms.into()),
@@ -150,10 +117,7 @@ fn spread(name: &str, cluster: Cluster, requests: u64) -> Vec<u64> {
     let mut in_progress = std::collections::VecDeque::new();
     for number in 0..requests {
         let target = TargetId::from_key(&(number % 5000).to_le_bytes());
-        let request = Request {
-            size_bytes: Some(100_000),
-            ..Request::of(number, target)
-        };
+        let request = Request { size_bytes: Some(100_000), ..Request::of(number, target) };
         if let Decision::Assign(b) = fe.offer(&request, Time::from_nanos(number * 1000)) {
             got[b.index()] += 1;
             in_progress.push_back((target, b));
@@ -188,20 +152,14 @@ fn no_policy_starves_a_backend() {
 
 #[test]
 fn state_stays_within_its_capacity() {
-    for spec in REGISTRY
-        .iter()
-        .filter(|s| s.params.iter().any(|p| p.name == "max_targets"))
-    {
+    for spec in REGISTRY.iter().filter(|s| s.params.iter().any(|p| p.name == "max_targets")) {
         let settings = [("max_targets".to_owned(), "100".to_owned())];
         let mut policy = build(spec.name, &BuildContext::default(), &settings).unwrap();
         let cluster = Cluster::new(3);
         for number in 0..10_000 {
             let target = TargetId::from_key(&number.to_string().into_bytes());
             policy.choose(
-                &Request {
-                    size_bytes: Some(10),
-                    ..Request::of(number, target)
-                },
+                &Request { size_bytes: Some(10), ..Request::of(number, target) },
                 &cluster,
                 Time::ZERO,
             );
@@ -214,20 +172,12 @@ fn state_stays_within_its_capacity() {
 
 #[test]
 fn content_blind_policies_keep_no_targets() {
-    for spec in REGISTRY
-        .iter()
-        .filter(|s| s.params.iter().all(|p| p.name != "max_targets"))
-    {
+    for spec in REGISTRY.iter().filter(|s| s.params.iter().all(|p| p.name != "max_targets")) {
         let mut policy = build(spec.name, &BuildContext::default(), &[]).unwrap();
         let cluster = Cluster::new(3);
         for number in 0..1000 {
             policy.choose(&Request::of(number, TargetId(number)), &cluster, Time::ZERO);
         }
-        assert_eq!(
-            policy.tracked_targets(),
-            0,
-            "{} keeps targets without a bound",
-            spec.name
-        );
+        assert_eq!(policy.tracked_targets(), 0, "{} keeps targets without a bound", spec.name);
     }
 }

@@ -33,35 +33,20 @@ pub(super) struct Column<T> {
 }
 
 const fn text<T>(name: &'static str, value: fn(&T) -> Value) -> Column<T> {
-    Column {
-        name,
-        kind: Type::Text,
-        value,
-    }
+    Column { name, kind: Type::Text, value }
 }
 
 const fn count<T>(name: &'static str, value: fn(&T) -> Value) -> Column<T> {
-    Column {
-        name,
-        kind: Type::Count,
-        value,
-    }
+    Column { name, kind: Type::Count, value }
 }
 
 const fn number<T>(name: &'static str, value: fn(&T) -> Value) -> Column<T> {
-    Column {
-        name,
-        kind: Type::Number,
-        value,
-    }
+    Column { name, kind: Type::Number, value }
 }
 
 /// Like JSON, which knows no other numbers: what is not finite is null.
 fn finite(value: impl Into<Option<f64>>) -> Value {
-    value
-        .into()
-        .filter(|value| value.is_finite())
-        .map_or(Value::Null, Value::Number)
+    value.into().filter(|value| value.is_finite()).map_or(Value::Null, Value::Number)
 }
 
 fn delay(run: &Run, pick: fn(&Summary) -> f64) -> Value {
@@ -103,12 +88,8 @@ pub(super) const RUNS: &[Column<Run>] = &[
     number("wall_s", |run| finite(run.wall_s)),
     number("requests_per_wall_s", |run| finite(run.requests_per_wall_s)),
     text("trace_path", |run| Value::Text(run.trace.path.clone())),
-    text("trace_sha256", |run| {
-        run.trace.sha256.clone().map_or(Value::Null, Value::Text)
-    }),
-    count("trace_lines_rejected", |run| {
-        Value::Count(run.trace.lines_rejected)
-    }),
+    text("trace_sha256", |run| run.trace.sha256.clone().map_or(Value::Null, Value::Text)),
+    count("trace_lines_rejected", |run| Value::Count(run.trace.lines_rejected)),
     text("params", |run| Value::Text(json_text(&run.params))),
     text("policy_stats", |run| Value::Text(json_text(&run.policy_stats))),
     text("per_backend", |run| Value::Text(json_text(&run.per_backend))),
@@ -137,16 +118,12 @@ pub(super) fn load_columns<'a>() -> [Column<LoadRow<'a>>; 6] {
 
 /// The load of a run in long form: by back-end, then by time.
 pub(super) fn load_rows(run: &Run) -> impl Iterator<Item = LoadRow<'_>> {
-    run.load_series
-        .load
-        .iter()
-        .enumerate()
-        .flat_map(move |(backend, loads)| {
-            loads.iter().enumerate().map(move |(bucket, &load)| LoadRow {
-                run,
-                backend,
-                time_s: bucket as f64 * run.load_series.bucket_s,
-                load,
-            })
+    run.load_series.load.iter().enumerate().flat_map(move |(backend, loads)| {
+        loads.iter().enumerate().map(move |(bucket, &load)| LoadRow {
+            run,
+            backend,
+            time_s: bucket as f64 * run.load_series.bucket_s,
+            load,
         })
+    })
 }

@@ -31,15 +31,10 @@ impl Writer {
     ) -> std::result::Result<Self, Cause> {
         let fields = columns.iter().map(field).collect::<Result<Vec<_>>>()?;
         let schema = Schema::group_type_builder(name).with_fields(fields).build()?;
-        let properties = WriterProperties::builder()
-            .set_compression(Compression::ZSTD(ZstdLevel::default()))
-            .build();
+        let properties =
+            WriterProperties::builder().set_compression(Compression::ZSTD(ZstdLevel::default())).build();
         let file = BufWriter::new(File::create(path)?);
-        Ok(Self(SerializedFileWriter::new(
-            file,
-            Arc::new(schema),
-            Arc::new(properties),
-        )?))
+        Ok(Self(SerializedFileWriter::new(file, Arc::new(schema), Arc::new(properties))?))
     }
 
     /// Appends rows as one row group; no rows, no group.
@@ -53,9 +48,8 @@ impl Writer {
         }
         let mut group = self.0.next_row_group()?;
         for column in columns {
-            let writer = group
-                .next_column()?
-                .ok_or_else(|| ParquetError::General("too few columns".to_owned()))?;
+            let writer =
+                group.next_column()?.ok_or_else(|| ParquetError::General("too few columns".to_owned()))?;
             write_column(writer, column, rows)?;
         }
         group.close()?;
@@ -65,10 +59,7 @@ impl Writer {
     /// Writes the footer.
     pub(super) fn finish(self) -> std::result::Result<(), Cause> {
         // Flushes the buffer too, and gives its errors.
-        self.0
-            .into_inner()?
-            .into_inner()
-            .map_err(std::io::IntoInnerError::into_error)?;
+        self.0.into_inner()?.into_inner().map_err(std::io::IntoInnerError::into_error)?;
         Ok(())
     }
 }
@@ -106,10 +97,7 @@ fn write_column<T>(mut writer: SerializedColumnWriter<'_>, column: &Column<T>, r
         ColumnWriter::Int64ColumnWriter(typed) => typed.write_batch(&counts, Some(&present), None)?,
         ColumnWriter::DoubleColumnWriter(typed) => typed.write_batch(&numbers, Some(&present), None)?,
         _ => {
-            return Err(ParquetError::General(format!(
-                "column {} has an unexpected type",
-                column.name
-            )));
+            return Err(ParquetError::General(format!("column {} has an unexpected type", column.name)));
         }
     };
     writer.close()

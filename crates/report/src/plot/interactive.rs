@@ -20,11 +20,7 @@ pub(crate) fn figure(plot: &Plot) -> Value {
     for (index, series) in plot.series.iter().enumerate() {
         traces(plot, series, index, &mut data);
     }
-    let shown = plot
-        .series
-        .iter()
-        .filter(|series| plot.drawable(series).next().is_some())
-        .count();
+    let shown = plot.series.iter().filter(|series| plot.drawable(series).next().is_some()).count();
     json!({
         "data": data,
         "layout": {
@@ -40,10 +36,7 @@ pub(crate) fn figure(plot: &Plot) -> Value {
 }
 
 fn traces(plot: &Plot, series: &Series, index: usize, data: &mut Vec<Value>) {
-    let points: Vec<_> = plot
-        .drawable(series)
-        .map(|point| rounded(point, plot.x_log))
-        .collect();
+    let points: Vec<_> = plot.drawable(series).map(|point| rounded(point, plot.x_log)).collect();
     if points.is_empty() {
         return;
     }
@@ -95,12 +88,7 @@ fn traces(plot: &Plot, series: &Series, index: usize, data: &mut Vec<Value>) {
 /// Six significant digits: more than a screen can show, and a fraction of the bytes.
 fn rounded((x, y, low, high): (f64, f64, f64, f64), x_log: bool) -> (f64, f64, f64, f64) {
     let round = |value: f64| format!("{value:.5e}").parse().unwrap_or(value);
-    (
-        if x_log { x } else { round(x) },
-        round(y),
-        round(low),
-        round(high),
-    )
+    (if x_log { x } else { round(x) }, round(y), round(low), round(high))
 }
 
 fn x_axis(plot: &Plot) -> Value {

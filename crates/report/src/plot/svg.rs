@@ -33,42 +33,24 @@ pub(crate) fn svg(plot: &Plot) -> String {
     if draw(plot, &mut out).is_err() {
         return String::new();
     }
-    out.replace("\"#000000\"", "\"currentColor\"")
-        .replacen("<svg ", "<svg role=\"img\" ", 1)
+    out.replace("\"#000000\"", "\"currentColor\"").replacen("<svg ", "<svg role=\"img\" ", 1)
 }
 
 fn draw(plot: &Plot, out: &mut String) -> Drawn {
     let root = SVGBackend::with_string(out, (WIDTH, HEIGHT)).into_drawing_area();
     let Some(((x_min, x_max), (y_min, y_max))) = plot.extent() else {
-        root.draw_text(
-            "No data.",
-            &text_style(14).pos(Pos::new(HPos::Center, VPos::Center)),
-            (430, 190),
-        )?;
+        root.draw_text("No data.", &text_style(14).pos(Pos::new(HPos::Center, VPos::Center)), (430, 190))?;
         return Ok(root.present()?);
     };
-    let margin = if plot.has_bars() {
-        0.5 / (plot.categories.len().max(2) - 1) as f64
-    } else {
-        0.04
-    };
+    let margin = if plot.has_bars() { 0.5 / (plot.categories.len().max(2) - 1) as f64 } else { 0.04 };
     let x = match plot.named_x() {
         Some(names) => Axis::named(&names, margin, plot.x_log),
         None => Axis::exactly(x_min, x_max, plot.x_log, crate::plot::Unit::Plain),
     };
     // From zero, like the interactive plot, unless the axis has none.
-    let y = Axis::around(
-        if plot.y_log { y_min } else { y_min.min(0.0) },
-        y_max,
-        plot.y_log,
-        plot.y_unit,
-    );
-    let shown: Vec<(usize, &Series)> = plot
-        .series
-        .iter()
-        .enumerate()
-        .filter(|(_, series)| plot.drawable(series).next().is_some())
-        .collect();
+    let y = Axis::around(if plot.y_log { y_min } else { y_min.min(0.0) }, y_max, plot.y_log, plot.y_unit);
+    let shown: Vec<(usize, &Series)> =
+        plot.series.iter().enumerate().filter(|(_, series)| plot.drawable(series).next().is_some()).collect();
     if shown.len() > 1 {
         let (body, side) = root.split_horizontally(WIDTH - LEGEND_WIDTH);
         draw_chart(plot, &body, &x, &y, &shown)?;
@@ -104,10 +86,7 @@ fn draw_chart(plot: &Plot, area: &Area<'_>, x: &Axis, y: &Axis, shown: &[(usize,
         .draw()?;
     let plane = chart.plotting_area();
     for &(place, _) in &y.ticks {
-        plane.draw(&PathElement::new(
-            vec![(0.0, place), (1.0, place)],
-            BLACK.mix(0.15),
-        ))?;
+        plane.draw(&PathElement::new(vec![(0.0, place), (1.0, place)], BLACK.mix(0.15)))?;
     }
     draw_y_labels(area, &chart, y)?;
     draw_x_labels(area, &chart, x, &labels)?;
@@ -139,27 +118,14 @@ struct XLabels {
 
 impl XLabels {
     fn fit(x: &Axis, width: usize, categories: bool) -> Self {
-        let widest = x
-            .ticks
-            .iter()
-            .map(|(_, label)| label.chars().count())
-            .max()
-            .unwrap_or(0);
+        let widest = x.ticks.iter().map(|(_, label)| label.chars().count()).max().unwrap_or(0);
         let room = (width / x.ticks.len().max(1)).max(1);
         let needed = (widest * CHARACTER + 12).div_ceil(room);
         if categories {
             let lines = needed.clamp(1, 3);
-            return Self {
-                every: 1,
-                lines,
-                most: (room * lines / CHARACTER).max(4),
-            };
+            return Self { every: 1, lines, most: (room * lines / CHARACTER).max(4) };
         }
-        Self {
-            every: needed.max(1),
-            lines: 1,
-            most: usize::MAX,
-        }
+        Self { every: needed.max(1), lines: 1, most: usize::MAX }
     }
 }
 
@@ -171,10 +137,7 @@ fn draw_x_labels(area: &Area<'_>, chart: &Chart<'_, '_>, x: &Axis, labels: &XLab
         let style = text_style(14).pos(Pos::new(HPos::Center, VPos::Top));
         let line = (index % labels.lines) as i32 * LINE as i32;
         area.draw_text(&shortened(label, labels.most), &style, (at, axis + 7 + line))?;
-        area.draw(&PathElement::new(
-            vec![(at, axis), (at, axis + 4)],
-            BLACK.mix(0.5),
-        ))?;
+        area.draw(&PathElement::new(vec![(at, axis), (at, axis + 4)], BLACK.mix(0.5)))?;
     }
     Ok(())
 }
@@ -201,11 +164,8 @@ fn draw_series(
     let mut offset = 0.0;
     match series.kind {
         Kind::Bars => {
-            let bars: Vec<usize> = shown
-                .iter()
-                .filter(|(_, other)| other.kind == Kind::Bars)
-                .map(|&(other, _)| other)
-                .collect();
+            let bars: Vec<usize> =
+                shown.iter().filter(|(_, other)| other.kind == Kind::Bars).map(|&(other, _)| other).collect();
             // Bars one unit apart touch neither each other nor, on an odd axis, the ends of the plot.
             let slot = x.one().min(1.0 / points.len().max(1) as f64);
             let width = 0.8 * slot / bars.len().max(1) as f64;
@@ -221,26 +181,15 @@ fn draw_series(
             }
         }
         Kind::Points => {}
-        Kind::Line => draw_path(
-            chart,
-            points.iter().map(|point| (point.0, point.1)).collect(),
-            color,
-            2,
-        )?,
+        Kind::Line => draw_path(chart, points.iter().map(|point| (point.0, point.1)).collect(), color, 2)?,
         Kind::Step => draw_path(chart, stairs(&points), color, 1)?,
         Kind::Band => {
             let upper = points.iter().map(|point| (point.0, point.3));
             let lower = points.iter().rev().map(|point| (point.0, point.2));
-            chart.plotting_area().draw(&Polygon::new(
-                upper.chain(lower).collect::<Vec<_>>(),
-                color.mix(0.22),
-            ))?;
-            draw_path(
-                chart,
-                points.iter().map(|point| (point.0, point.1)).collect(),
-                color,
-                2,
-            )?;
+            chart
+                .plotting_area()
+                .draw(&Polygon::new(upper.chain(lower).collect::<Vec<_>>(), color.mix(0.22)))?;
+            draw_path(chart, points.iter().map(|point| (point.0, point.1)).collect(), color, 2)?;
         }
     }
     if series.kind == Kind::Points || (series.kind == Kind::Line && points.len() <= 40) {
@@ -251,9 +200,7 @@ fn draw_series(
     if series.errors.is_some() && series.kind != Kind::Band {
         for &(at, _, low, high) in &points {
             let ends = vec![(at + offset, low), (at + offset, high)];
-            chart
-                .plotting_area()
-                .draw(&PathElement::new(ends, BLACK.mix(0.8).stroke_width(1)))?;
+            chart.plotting_area().draw(&PathElement::new(ends, BLACK.mix(0.8).stroke_width(1)))?;
         }
     }
     Ok(())
@@ -272,9 +219,7 @@ fn stairs(points: &[(f64, f64, f64, f64)]) -> Vec<(f64, f64)> {
 }
 
 fn draw_path(chart: &Chart<'_, '_>, path: Vec<(f64, f64)>, color: RGBColor, width: u32) -> Drawn {
-    Ok(chart
-        .plotting_area()
-        .draw(&PathElement::new(path, color.stroke_width(width)))?)
+    Ok(chart.plotting_area().draw(&PathElement::new(path, color.stroke_width(width)))?)
 }
 
 fn draw_marker<'a, C: plotters::coord::CoordTranslate>(
@@ -299,16 +244,10 @@ fn draw_legend(area: &Area<'_>, shown: &[(usize, &Series)]) -> Drawn {
     for (line, &(index, series)) in shown.iter().enumerate() {
         let middle = 24 + spacing * line as i32;
         if series.kind == Kind::Bars || series.kind == Kind::Band {
-            area.draw(&Rectangle::new(
-                [(4, middle - 5), (22, middle + 5)],
-                color(index).filled(),
-            ))?;
+            area.draw(&Rectangle::new([(4, middle - 5), (22, middle + 5)], color(index).filled()))?;
         } else {
             if series.kind != Kind::Points {
-                area.draw(&PathElement::new(
-                    vec![(2, middle), (24, middle)],
-                    color(index).stroke_width(2),
-                ))?;
+                area.draw(&PathElement::new(vec![(2, middle), (24, middle)], color(index).stroke_width(2)))?;
             }
             draw_marker(area, (13, middle), index, color(index))?;
         }

@@ -34,33 +34,16 @@ impl Axis {
     pub(crate) fn named(names: &[(f64, String)], margin: f64, log: bool) -> Self {
         let first = names.first().map_or(0.0, |name| scaled(name.0, log));
         let last = names.last().map_or(0.0, |name| scaled(name.0, log));
-        let room = if last > first {
-            (last - first) * margin
-        } else {
-            0.5
-        };
-        let mut axis = Self {
-            ticks: Vec::new(),
-            range: (first - room, last + room),
-            log,
-        };
-        axis.ticks = names
-            .iter()
-            .map(|(value, name)| (axis.place(*value), name.clone()))
-            .collect();
+        let room = if last > first { (last - first) * margin } else { 0.5 };
+        let mut axis = Self { ticks: Vec::new(), range: (first - room, last + room), log };
+        axis.ticks = names.iter().map(|(value, name)| (axis.place(*value), name.clone())).collect();
         axis
     }
 
     fn labelled(first: f64, last: f64, values: Vec<f64>, log: bool, unit: Unit) -> Self {
-        let mut axis = Self {
-            ticks: Vec::new(),
-            range: (scaled(first, log), scaled(last, log)),
-            log,
-        };
+        let mut axis = Self { ticks: Vec::new(), range: (scaled(first, log), scaled(last, log)), log };
         let shown = values.into_iter().filter(|value| (first..=last).contains(value));
-        axis.ticks = shown
-            .map(|value| (axis.place(value), label(value, unit)))
-            .collect();
+        axis.ticks = shown.map(|value| (axis.place(value), label(value, unit))).collect();
         axis
     }
 
@@ -96,18 +79,11 @@ pub(crate) fn label(value: f64, unit: Unit) -> String {
 fn steps(min: f64, max: f64) -> Vec<f64> {
     // A span that is nothing beside the values would need more digits than a double has.
     let size = min.abs().max(max.abs());
-    let span = if max > min {
-        (max - min).max(size * 1e-9)
-    } else {
-        size
-    };
+    let span = if max > min { (max - min).max(size * 1e-9) } else { size };
     let span = if span > 1e-200 { span } else { 1.0 };
     let rough = span / 5.0;
     let power = 10f64.powf(rough.log10().floor());
-    let step = [1.0, 2.0, 5.0, 10.0]
-        .into_iter()
-        .map(|factor| factor * power)
-        .find(|&step| step >= rough);
+    let step = [1.0, 2.0, 5.0, 10.0].into_iter().map(|factor| factor * power).find(|&step| step >= rough);
     let step = step.unwrap_or(10.0 * power);
     let first = (min / step).floor() as i64;
     // At least one step, and no step lost to rounding when the maximum is a multiple.
@@ -124,21 +100,13 @@ fn tidy(value: f64) -> f64 {
 pub(crate) fn decades(min: f64, max: f64) -> Vec<f64> {
     let first = min.log10().floor() as i32;
     let last = max.log10().ceil() as i32;
-    let factors: &[f64] = if last - first > 3 {
-        &[1.0]
-    } else {
-        &[1.0, 2.0, 5.0]
-    };
+    let factors: &[f64] = if last - first > 3 { &[1.0] } else { &[1.0, 2.0, 5.0] };
     let all: Vec<f64> = (first..=last)
         .flat_map(|power| factors.iter().map(move |factor| tidy(factor * 10f64.powi(power))))
         .collect();
     let from = all.iter().rposition(|&value| value <= min).unwrap_or(0);
-    let to = all
-        .iter()
-        .position(|&value| value >= max)
-        .unwrap_or(all.len() - 1)
-        .max(from + 1)
-        .min(all.len() - 1);
+    let to =
+        all.iter().position(|&value| value >= max).unwrap_or(all.len() - 1).max(from + 1).min(all.len() - 1);
     all[from..=to].to_vec()
 }
 

@@ -31,10 +31,7 @@ pub(super) fn conclusion(runs: &[Run], name: impl Fn(&str) -> String) -> Vec<Str
         if others.is_empty() {
             let place = on_backends(most);
             let rate = number(first.throughput_rps);
-            out.push(format!(
-                "{} served {rate} requests/s {place}.",
-                name(first.policy)
-            ));
+            out.push(format!("{} served {rate} requests/s {place}.", name(first.policy)));
         } else {
             out.push(comparison(first, others, most, &name));
             out.extend(tail(&scores, most, &name));
@@ -63,13 +60,7 @@ fn scores(runs: &[Run], backends: usize) -> Vec<Score<'_>> {
 fn best<'a, 'b>(scores: &'b [Score<'a>]) -> &'b Score<'a> {
     scores
         .iter()
-        .reduce(|best, score| {
-            if score.throughput_rps > best.throughput_rps {
-                score
-            } else {
-                best
-            }
-        })
+        .reduce(|best, score| if score.throughput_rps > best.throughput_rps { score } else { best })
         .expect("called with at least one score")
 }
 
@@ -82,16 +73,10 @@ fn comparison(
 ) -> String {
     let place = on_backends(backends);
     let rival = best(others);
-    let (winner, loser) = if rival.throughput_rps > first.throughput_rps {
-        (rival, first)
-    } else {
-        (first, rival)
-    };
+    let (winner, loser) =
+        if rival.throughput_rps > first.throughput_rps { (rival, first) } else { (first, rival) };
     let ratio = winner.throughput_rps / loser.throughput_rps;
-    let slowest = others
-        .iter()
-        .map(|score| score.throughput_rps)
-        .fold(first.throughput_rps, f64::min);
+    let slowest = others.iter().map(|score| score.throughput_rps).fold(first.throughput_rps, f64::min);
     if winner.throughput_rps < slowest * TELLING {
         return format!(
             "All policies served the same throughput {place} within 2 %, {} requests/s.",
@@ -114,10 +99,7 @@ fn comparison(
         );
     }
     let reason = reason(winner, loser).map_or_else(String::new, |reason| format!(", because {reason}"));
-    format!(
-        "{winner_name} served {} times as many requests/s as {loser_name} {place}{reason}.",
-        times(ratio)
-    )
+    format!("{winner_name} served {} times as many requests/s as {loser_name} {place}{reason}.", times(ratio))
 }
 
 /// The measured difference that goes with a higher throughput: fewer disk reads, or less idling.
@@ -130,21 +112,15 @@ fn reason(winner: &Score<'_>, loser: &Score<'_>) -> Option<String> {
         .map(|(ours, theirs)| format!("its miss ratio was {} against {}", percent(ours), percent(theirs)));
     let idling = || {
         let (ours, theirs) = lower(winner.idle_ratio, loser.idle_ratio)?;
-        Some(format!(
-            "its back-ends were idle {} of the time against {}",
-            percent(ours),
-            percent(theirs)
-        ))
+        Some(format!("its back-ends were idle {} of the time against {}", percent(ours), percent(theirs)))
     };
     misses.or_else(idling)
 }
 
 /// The best and the worst 99th percentile, where they differ.
 fn tail(scores: &[Score<'_>], backends: usize, name: impl Fn(&str) -> String) -> Option<String> {
-    let mut delays: Vec<(f64, &str)> = scores
-        .iter()
-        .filter_map(|score| Some((score.p99_s?, score.policy)))
-        .collect();
+    let mut delays: Vec<(f64, &str)> =
+        scores.iter().filter_map(|score| Some((score.p99_s?, score.policy))).collect();
     delays.sort_by(|left, right| left.0.total_cmp(&right.0));
     let (&(low, quick), &(high, slow)) = (delays.first()?, delays.last()?);
     let place = on_backends(backends);
@@ -162,9 +138,7 @@ fn tail(scores: &[Score<'_>], backends: usize, name: impl Fn(&str) -> String) ->
 /// How a policy's throughput grew from the fewest back-ends to the most.
 fn scaling(runs: &[Run], policy: &str, counts: &[usize], name: impl Fn(&str) -> String) -> Option<String> {
     let of = |backends| typical(runs, policy, backends, &|run| Some(run.throughput_rps));
-    let mut measured = counts
-        .iter()
-        .filter_map(|&backends| Some((backends, of(backends)?)));
+    let mut measured = counts.iter().filter_map(|&backends| Some((backends, of(backends)?)));
     let (few, low) = measured.next()?;
     let (many, high) = measured.next_back()?;
     let growth = high / low;

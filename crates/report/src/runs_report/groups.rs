@@ -32,10 +32,7 @@ pub(super) fn backend_counts(runs: &[Run]) -> Vec<usize> {
 
 /// The values of one policy on one number of back-ends, one per seed.
 fn values(runs: &[Run], policy: &str, backends: usize, value: &dyn Fn(&Run) -> Option<f64>) -> Vec<f64> {
-    runs.iter()
-        .filter(|run| run.policy == policy && run.backends == backends)
-        .filter_map(value)
-        .collect()
+    runs.iter().filter(|run| run.policy == policy && run.backends == backends).filter_map(value).collect()
 }
 
 /// Median over seeds; `None` where nothing was measured.
@@ -74,11 +71,7 @@ pub(super) fn by_backends(
         .map(|policy| {
             let mut series = Series::new(name(policy), Kind::Line, Vec::new());
             for backends in backend_counts(runs) {
-                push(
-                    &mut series,
-                    backends as f64,
-                    &values(runs, policy, backends, value),
-                );
+                push(&mut series, backends as f64, &values(runs, policy, backends, value));
             }
             finished(series)
         })

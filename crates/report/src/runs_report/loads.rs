@@ -17,10 +17,7 @@ const MOST_POINTS: usize = 240;
 pub(super) fn section(runs: &[Run], name: impl Fn(&str) -> String) -> Section {
     let mut section = Section::new("Load over time").two_columns();
     let several_seeds = runs.windows(2).any(|pair| pair[0].seed != pair[1].seed);
-    for run in runs
-        .iter()
-        .filter(|run| run.load_series.load.iter().any(|load| !load.is_empty()))
-    {
+    for run in runs.iter().filter(|run| run.load_series.load.iter().any(|load| !load.is_empty())) {
         let mut title = format!("{} {}", name(&run.policy), on_backends(run.backends));
         if several_seeds {
             title.push_str(&format!(", seed {}", run.seed));
@@ -47,13 +44,8 @@ fn plot(run: &Run, title: String) -> Plot {
     let mut plot = Plot::new(title, "time (s)", "load (requests)");
     if lines.len() <= MOST_LINES {
         for (backend, line) in lines.iter().enumerate() {
-            let points = line
-                .iter()
-                .enumerate()
-                .map(|(index, &load)| (at(index), load))
-                .collect();
-            plot.series
-                .push(Series::new(format!("back-end {backend}"), Kind::Line, points));
+            let points = line.iter().enumerate().map(|(index, &load)| (at(index), load)).collect();
+            plot.series.push(Series::new(format!("back-end {backend}"), Kind::Line, points));
         }
         return plot;
     }
@@ -63,15 +55,12 @@ fn plot(run: &Run, title: String) -> Plot {
         let loads: Vec<f64> = lines.iter().filter_map(|line| line.get(index)).copied().collect();
         points.push((at(index), loads.iter().sum::<f64>() / loads.len() as f64));
         errors.push(
-            loads
-                .iter()
-                .fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), &load| {
-                    (low.min(load), high.max(load))
-                }),
+            loads.iter().fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), &load| {
+                (low.min(load), high.max(load))
+            }),
         );
     }
-    plot.series
-        .push(Series::new("mean", Kind::Band, points).with_errors(errors));
+    plot.series.push(Series::new("mean", Kind::Band, points).with_errors(errors));
     plot.note = format!(
         "Mean over {} back-ends; the shaded range is from the least to the most loaded.",
         lines.len()
@@ -80,9 +69,7 @@ fn plot(run: &Run, title: String) -> Plot {
 }
 
 fn averaged(load: &[f64], merged: usize) -> Vec<f64> {
-    load.chunks(merged)
-        .map(|part| part.iter().sum::<f64>() / part.len() as f64)
-        .collect()
+    load.chunks(merged).map(|part| part.iter().sum::<f64>() / part.len() as f64).collect()
 }
 
 #[cfg(test)]

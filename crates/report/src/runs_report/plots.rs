@@ -27,21 +27,11 @@ const PROFILE: &[Percentile] = PERCENTILES.split_at(1).1;
 type Measure = (&'static str, &'static str, Unit, fn(&Run) -> Option<f64>);
 
 const MEASURES: &[Measure] = &[
-    ("Throughput", "requests per second", Unit::Plain, |run| {
-        Some(run.throughput_rps)
-    }),
-    ("Miss ratio", "disk reads per request", Unit::Percent, |run| {
-        run.miss_ratio.map(percent)
-    }),
-    ("Idle ratio", "share of time", Unit::Percent, |run| {
-        Some(percent(run.idle_ratio))
-    }),
-    ("CPU busy", "share of time", Unit::Percent, |run| {
-        Some(percent(run.utilization.cpu))
-    }),
-    ("Disk busy", "share of time", Unit::Percent, |run| {
-        run.utilization.disk.map(percent)
-    }),
+    ("Throughput", "requests per second", Unit::Plain, |run| Some(run.throughput_rps)),
+    ("Miss ratio", "disk reads per request", Unit::Percent, |run| run.miss_ratio.map(percent)),
+    ("Idle ratio", "share of time", Unit::Percent, |run| Some(percent(run.idle_ratio))),
+    ("CPU busy", "share of time", Unit::Percent, |run| Some(percent(run.utilization.cpu))),
+    ("Disk busy", "share of time", Unit::Percent, |run| run.utilization.disk.map(percent)),
 ];
 
 /// Throughput, miss ratio, idle ratio and busy shares against the number of back-ends, or one bar per policy where
@@ -92,10 +82,7 @@ fn compared(
 pub(super) fn delays(runs: &[Run], name: impl Fn(&str) -> String) -> Section {
     let section = Section::new("Delay").two_columns();
     let counts = backend_counts(runs);
-    let Some(&most) = counts
-        .last()
-        .filter(|_| runs.iter().any(|run| run.response_time_s.is_some()))
-    else {
+    let Some(&most) = counts.last().filter(|_| runs.iter().any(|run| run.response_time_s.is_some())) else {
         return section;
     };
     let mut profile = Plot::new(
@@ -111,14 +98,11 @@ pub(super) fn delays(runs: &[Run], name: impl Fn(&str) -> String) -> Section {
             let value = typical(runs, policy, most, &|run| run.response_time_s.as_ref().map(pick))?;
             Some((index as f64, value))
         });
-        profile
-            .series
-            .push(Series::new(name(policy), Kind::Line, points.collect()));
+        profile.series.push(Series::new(name(policy), Kind::Line, points.collect()));
     }
     let mut section = section.plot(profile);
-    let chosen = PERCENTILES
-        .iter()
-        .filter(|(label, _)| counts.len() > 1 && ["p50", "p90", "p99"].contains(label));
+    let chosen =
+        PERCENTILES.iter().filter(|(label, _)| counts.len() > 1 && ["p50", "p90", "p99"].contains(label));
     for (label, pick) in chosen {
         let value = |run: &Run| run.response_time_s.as_ref().map(pick);
         let mut plot = compared(runs, &name, &format!("Response time, {label}"), &value);

@@ -12,15 +12,8 @@ use crate::{
 
 /// Response time and slowdown of every run.
 pub(super) fn delays(runs: &[Run], name: impl Fn(&str) -> String) -> Table {
-    let mut columns = vec![
-        ("policy".to_owned(), Align::Left),
-        ("back-ends".to_owned(), Align::Right),
-    ];
-    columns.extend(
-        PERCENTILES
-            .iter()
-            .map(|(label, _)| ((*label).to_owned(), Align::Right)),
-    );
+    let mut columns = vec![("policy".to_owned(), Align::Left), ("back-ends".to_owned(), Align::Right)];
+    columns.extend(PERCENTILES.iter().map(|(label, _)| ((*label).to_owned(), Align::Right)));
     columns.extend(["slowdown mean", "slowdown p99"].map(|label| (label.to_owned(), Align::Right)));
     let mut table = Table::new(columns);
     for run in runs {
@@ -58,12 +51,7 @@ pub(super) fn backends(runs: &[Run], name: impl Fn(&str) -> String) -> Section {
                 number(backend.mean_load),
             ]);
         }
-        let line = format!(
-            "{} {}: {}",
-            name(&run.policy),
-            on_backends(run.backends),
-            spread(run)
-        );
+        let line = format!("{} {}: {}", name(&run.policy), on_backends(run.backends), spread(run));
         section = section.folded_table(line, table);
     }
     section
@@ -79,10 +67,8 @@ fn spread(run: &Run) -> String {
 /// The policies' own counters, one row per run.
 pub(super) fn counters(runs: &[Run], name: impl Fn(&str) -> String) -> Section {
     let section = Section::new("Policy counters");
-    let names: BTreeSet<&str> = runs
-        .iter()
-        .flat_map(|run| run.policy_stats.keys().map(String::as_str))
-        .collect();
+    let names: BTreeSet<&str> =
+        runs.iter().flat_map(|run| run.policy_stats.keys().map(String::as_str)).collect();
     if names.is_empty() {
         return section;
     }
@@ -91,11 +77,7 @@ pub(super) fn counters(runs: &[Run], name: impl Fn(&str) -> String) -> Section {
     let mut table = Table::new(columns);
     for run in runs.iter().filter(|run| !run.policy_stats.is_empty()) {
         let mut cells = vec![name(&run.policy), count(run.backends as u64)];
-        cells.extend(
-            names
-                .iter()
-                .map(|name| or_dash(run.policy_stats.get(*name).copied(), number)),
-        );
+        cells.extend(names.iter().map(|name| or_dash(run.policy_stats.get(*name).copied(), number)));
         table.row(cells);
     }
     section.table(table)
@@ -113,11 +95,7 @@ pub(super) fn parameters(runs: &[Run], name: impl Fn(&str) -> String) -> Section
     if users.is_empty() {
         return section;
     }
-    let mut table = Table::new([
-        ("parameter", Align::Left),
-        ("value", Align::Right),
-        ("runs", Align::Left),
-    ]);
+    let mut table = Table::new([("parameter", Align::Left), ("value", Align::Right), ("runs", Align::Left)]);
     for ((key, value), users) in users {
         table.row([key.to_owned(), value, users_text(&users, runs, &name)]);
     }

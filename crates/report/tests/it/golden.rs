@@ -9,10 +9,7 @@ pub(crate) fn assert_golden(name: &str, actual: &str) {
         return;
     }
     let expected = fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
-    let first_difference = expected
-        .lines()
-        .zip(actual.lines())
-        .position(|(left, right)| left != right);
+    let first_difference = expected.lines().zip(actual.lines()).position(|(left, right)| left != right);
     assert!(
         expected == actual,
         "{name} differs (first different line: {first_difference:?}); UPDATE_GOLDEN=1 accepts this:\n{actual}"

@@ -25,21 +25,14 @@ fn without_library(html: &str) -> String {
 
 /// What stands between the markers of a script block.
 fn block<'a>(html: &'a str, id: &str) -> &'a str {
-    let (_, rest) = html
-        .split_once(&format!("id=\"{id}\">"))
-        .expect("the page has this part");
+    let (_, rest) = html.split_once(&format!("id=\"{id}\">")).expect("the page has this part");
     rest.split_once("</script>").expect("the page has this part").0
 }
 
 fn conclusion(runs: &[Run]) -> String {
     let html = runs_report("Test", &context(), runs).to_html();
-    let (_, rest) = html
-        .split_once("<div class=\"conclusion\">\n<p>")
-        .expect("the page has this part");
-    rest.split_once("</p>")
-        .expect("the page has this part")
-        .0
-        .to_owned()
+    let (_, rest) = html.split_once("<div class=\"conclusion\">\n<p>").expect("the page has this part");
+    rest.split_once("</p>").expect("the page has this part").0.to_owned()
 }
 
 #[test]
@@ -58,9 +51,7 @@ fn the_library_is_whole_and_unmodified() {
     let html = runs_report("Test", &context(), &runs(&[2])).to_html();
     let packed = STANDARD.decode(block(&html, "plot-library")).unwrap();
     let mut library = String::new();
-    flate2::read::GzDecoder::new(&packed[..])
-        .read_to_string(&mut library)
-        .unwrap();
+    flate2::read::GzDecoder::new(&packed[..]).read_to_string(&mut library).unwrap();
     assert!(library.starts_with("/**\n* plotly.js v"));
     assert!(library.contains("window.Plotly = Plotly"));
     assert!(library.len() > 4_000_000, "{}", library.len());
@@ -74,14 +65,8 @@ fn nothing_is_fetched() {
         assert!(!html.contains(fetching), "{fetching}");
     }
     // The only links are the empty icon and the name of SVG's vocabulary, which is no address to fetch.
-    assert_eq!(
-        html.matches(" href=").count(),
-        html.matches(" href=\"data:,\"").count()
-    );
-    assert_eq!(
-        html.matches("://").count(),
-        html.matches("\"http://www.w3.org/2000/svg\"").count()
-    );
+    assert_eq!(html.matches(" href=").count(), html.matches(" href=\"data:,\"").count());
+    assert_eq!(html.matches("://").count(), html.matches("\"http://www.w3.org/2000/svg\"").count());
 }
 
 #[test]
@@ -119,10 +104,7 @@ fn names_from_outside_are_only_text() {
         labels: [(runs[1].policy.clone(), EVIL.to_owned())].into(),
     };
     let section = Section::new(EVIL).paragraph(EVIL);
-    let evil = runs_report(EVIL, &context, &runs)
-        .section(section)
-        .fact(EVIL, EVIL)
-        .to_html();
+    let evil = runs_report(EVIL, &context, &runs).section(section).fact(EVIL, EVIL).to_html();
     // Only the three blocks of every report.
     assert_eq!(evil.matches("<script").count(), 3);
     assert_eq!(evil.matches("</script").count(), 3);
@@ -151,10 +133,7 @@ fn the_conclusion_says_why() {
             .starts_with("LARD/R served 3.9 times as many requests/s as WRR on 8 back-ends, because")
     );
     runs[0].miss_ratio = Some(0.6);
-    assert_eq!(
-        conclusion(&runs),
-        "LARD/R served 3.9 times as many requests/s as WRR on 8 back-ends."
-    );
+    assert_eq!(conclusion(&runs), "LARD/R served 3.9 times as many requests/s as WRR on 8 back-ends.");
     runs[0].idle_ratio = 0.0;
     runs[1].idle_ratio = 0.3;
     assert!(
@@ -172,17 +151,12 @@ fn the_conclusion_says_why() {
 
 #[test]
 fn several_seeds_become_a_median_with_a_spread() {
-    let runs: Vec<Run> = (1..=3)
-        .flat_map(|seed| [run(0, 2, seed), run(0, 4, seed)])
-        .collect();
+    let runs: Vec<Run> = (1..=3).flat_map(|seed| [run(0, 2, seed), run(0, 4, seed)]).collect();
     let html = runs_report("Test", &context(), &runs).to_html();
     let figures: Vec<serde_json::Value> = serde_json::from_str(block(&html, "plot-data")).unwrap();
     let throughput = &figures[0]["data"][0];
     assert_eq!(throughput["x"], serde_json::json!([2.0, 4.0]));
-    assert!(
-        throughput["error_y"]["array"][0].as_f64().unwrap() > 0.0,
-        "{throughput}"
-    );
+    assert!(throughput["error_y"]["array"][0].as_f64().unwrap() > 0.0, "{throughput}");
 }
 
 #[test]
@@ -197,17 +171,10 @@ fn a_static_drawing_is_as_agreed() {
     let mut plot = Plot::new("Median delay", "back-ends", "delay");
     plot.y_unit = Unit::Seconds;
     plot.y_log = true;
-    let line = Series::new(
-        "a <b> & c",
-        Kind::Line,
-        vec![(1.0, 0.02), (2.0, 0.3), (4.0, f64::NAN), (8.0, 0.0)],
-    );
+    let line =
+        Series::new("a <b> & c", Kind::Line, vec![(1.0, 0.02), (2.0, 0.3), (4.0, f64::NAN), (8.0, 0.0)]);
     plot = plot.with(line.with_errors(vec![(0.01, 0.04), (0.3, 0.3), (0.0, 0.0), (0.0, 0.0)]));
-    plot = plot.with(Series::new(
-        "steps",
-        Kind::Step,
-        vec![(1.0, 0.05), (2.0, 0.1), (8.0, 0.2)],
-    ));
+    plot = plot.with(Series::new("steps", Kind::Step, vec![(1.0, 0.05), (2.0, 0.1), (8.0, 0.2)]));
     assert_golden("plot.svg", &plot.to_svg());
     assert!(Plot::new("", "", "").to_svg().contains("No data."));
 }
@@ -225,28 +192,20 @@ fn any_plot() -> impl Strategy<Value = Plot> {
     let series = (kinds, points, any::<bool>(), ".*").prop_map(|(kind, points, with_errors, name)| {
         let (points, errors): (Vec<_>, Vec<_>) = points.into_iter().unzip();
         let series = Series::new(name, kind, points);
-        if with_errors {
-            series.with_errors(errors)
-        } else {
-            series
-        }
+        if with_errors { series.with_errors(errors) } else { series }
     });
     let units = prop_oneof![Just(Unit::Plain), Just(Unit::Percent), Just(Unit::Seconds)];
     let categories = prop::collection::vec(".*", 0..3);
-    (
-        prop::collection::vec(series, 0..4),
-        any::<(bool, bool)>(),
-        units,
-        categories,
-    )
-        .prop_map(|(series, (x_log, y_log), y_unit, categories)| Plot {
+    (prop::collection::vec(series, 0..4), any::<(bool, bool)>(), units, categories).prop_map(
+        |(series, (x_log, y_log), y_unit, categories)| Plot {
             series,
             x_log,
             y_log,
             y_unit,
             categories,
             ..Plot::default()
-        })
+        },
+    )
 }
 
 proptest! {

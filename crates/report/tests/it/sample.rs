@@ -105,27 +105,18 @@ fn load_series(backends: usize, unrest: f64) -> LoadSeries {
         };
         (0..500).map(step).collect()
     };
-    LoadSeries {
-        bucket_s: 0.5,
-        load: (0..backends).map(load).collect(),
-    }
+    LoadSeries { bucket_s: 0.5, load: (0..backends).map(load).collect() }
 }
 
 /// Four policies on these numbers of back-ends.
 pub(crate) fn runs(backends: &[usize]) -> Vec<Run> {
-    (0..POLICIES.len())
-        .flat_map(|policy| backends.iter().map(move |&count| run(policy, count, 1)))
-        .collect()
+    (0..POLICIES.len()).flat_map(|policy| backends.iter().map(move |&count| run(policy, count, 1))).collect()
 }
 
 /// What the simulator would say about them.
 pub(crate) fn context() -> RunsContext {
-    let labels = [
-        ("weighted_round_robin", "WRR"),
-        ("uri_hash", "LB"),
-        ("lard", "LARD"),
-        ("lard_r", "LARD/R"),
-    ];
+    let labels =
+        [("weighted_round_robin", "WRR"), ("uri_hash", "LB"), ("lard", "LARD"), ("lard_r", "LARD/R")];
     RunsContext {
         trace: "rice_like.csv.gz".to_owned(),
         command: "plimsoll simulate rice_like.csv.gz --policy wrr,lb,lard,lard_r --backends 1,2,4,8,16"
@@ -135,8 +126,6 @@ pub(crate) fn context() -> RunsContext {
             "Time stamps in whole seconds were spread within their second with the seed.".to_owned(),
         ],
         warnings: vec!["12 lines of the trace could not be used (0.002 %).".to_owned()],
-        labels: labels
-            .map(|(policy, label)| (policy.to_owned(), label.to_owned()))
-            .into(),
+        labels: labels.map(|(policy, label)| (policy.to_owned(), label.to_owned())).into(),
     }
 }

@@ -17,12 +17,7 @@ fn bare_run() -> Run {
     bare.per_backend.truncate(1);
     bare.per_backend[0].miss_ratio = None;
     bare.per_backend[0].disk = None;
-    (
-        bare.miss_ratio,
-        bare.joined_ratio,
-        bare.response_time_s,
-        bare.slowdown,
-    ) = (None, None, None, None);
+    (bare.miss_ratio, bare.joined_ratio, bare.response_time_s, bare.slowdown) = (None, None, None, None);
     bare.utilization.disk = None;
     bare.trace.sha256 = None;
     bare.trace.path = "a\"b\n</script>".to_owned();
@@ -42,11 +37,7 @@ fn runs_table_is_as_agreed() {
 fn runs_are_compared_with_the_first_policy_on_as_many_backends() {
     let runs = [run(3, 8, 1), run(0, 8, 1), run(0, 4, 1)];
     let text = runs_table(&runs);
-    let last: Vec<&str> = text
-        .lines()
-        .skip(2)
-        .map(|line| line.split_whitespace().last().unwrap())
-        .collect();
+    let last: Vec<&str> = text.lines().skip(2).map(|line| line.split_whitespace().last().unwrap()).collect();
     assert!(text.lines().next().unwrap().ends_with("× lard_r"), "{text}");
     let expected = format!("{:.2}", runs[1].throughput_rps / runs[0].throughput_rps);
     assert_eq!(last, ["1.00", expected.as_str(), "-"]);
@@ -56,10 +47,7 @@ fn runs_are_compared_with_the_first_policy_on_as_many_backends() {
 fn json_line_is_as_agreed() {
     let mut timed = run(3, 2, 1);
     (timed.wall_s, timed.requests_per_wall_s) = (Some(0.25), Some(2e6));
-    assert_golden(
-        "runs.jsonl",
-        &format!("{}\n{}\n", json_line(&timed), json_line(&bare_run())),
-    );
+    assert_golden("runs.jsonl", &format!("{}\n{}\n", json_line(&timed), json_line(&bare_run())));
 }
 
 #[test]
@@ -96,18 +84,11 @@ fn json_line_has_the_documented_keys_in_order() {
     // Behind the first of each key stands the next one: the keys of inner objects come later than their owner's.
     let mut rest = line.as_str();
     for key in keys {
-        let at = rest
-            .find(&format!("\"{key}\":"))
-            .unwrap_or_else(|| panic!("{key} is missing or out of order"));
+        let at =
+            rest.find(&format!("\"{key}\":")).unwrap_or_else(|| panic!("{key} is missing or out of order"));
         rest = &rest[at + key.len()..];
     }
-    for key in [
-        "miss_ratio",
-        "response_time_s",
-        "slowdown",
-        "wall_s",
-        "throughput_rps",
-    ] {
+    for key in ["miss_ratio", "response_time_s", "slowdown", "wall_s", "throughput_rps"] {
         assert!(object[key].is_null(), "{key}");
     }
 }
@@ -123,11 +104,7 @@ fn json_line_reads_back() {
 #[test]
 fn claims_are_as_agreed() {
     let claims = claims();
-    let text = format!(
-        "{}\n{}\n",
-        claims_conclusion(&claims),
-        claims_table(&claims).to_text_within(100)
-    );
+    let text = format!("{}\n{}\n", claims_conclusion(&claims), claims_table(&claims).to_text_within(100));
     assert_golden("claims.txt", &text);
     assert_golden("claims.html", &claims_table(&claims).to_html());
 }
@@ -136,10 +113,7 @@ fn claims_are_as_agreed() {
 fn measurements_are_grouped_by_workload() {
     let mut claims = claims();
     claims.truncate(2);
-    claims[0]
-        .measured
-        .iter_mut()
-        .for_each(|measured| measured.workload.truncate(4));
+    claims[0].measured.iter_mut().for_each(|measured| measured.workload.truncate(4));
     assert_eq!(
         measurements_table(&claims).to_text(),
         concat!(
@@ -156,10 +130,7 @@ fn measurements_are_grouped_by_workload() {
 fn claims_have_a_median_and_a_spread() {
     let mut claims = claims();
     let claim = &mut claims[0];
-    assert_eq!(
-        (claim.min(), claim.median(), claim.max()),
-        (Some(3.6), Some(3.9), Some(4.4))
-    );
+    assert_eq!((claim.min(), claim.median(), claim.max()), (Some(3.6), Some(3.9), Some(4.4)));
     claim.measured[0].value = f64::NAN;
     assert_eq!(claim.median(), Some(4.0));
     claim.measured.clear();

@@ -39,11 +39,7 @@ impl Fifo {
     /// `backends` idle back-ends.
     #[must_use]
     pub fn new(params: FifoParams, backends: usize, seed: u64) -> Self {
-        Self {
-            params,
-            rng: Rng::new(seed, STREAM),
-            nodes: (0..backends).map(|_| Node::default()).collect(),
-        }
+        Self { params, rng: Rng::new(seed, STREAM), nodes: (0..backends).map(|_| Node::default()).collect() }
     }
 }
 
@@ -52,12 +48,7 @@ impl Node {
     fn serve(&mut self, backend: u16, job: JobId, service: Nanos, context: &mut Context<'_>) {
         self.serving = Some(job);
         self.busy += service;
-        let event = ModelEvent {
-            backend,
-            kind: 0,
-            unit: 0,
-            epoch: self.epoch,
-        };
+        let event = ModelEvent { backend, kind: 0, unit: 0, epoch: self.epoch };
         context.queue.push(context.now + service, event);
     }
 }
@@ -101,18 +92,11 @@ impl Model for Fifo {
 
     fn fail(&mut self, backend: BackendId) {
         let node = &mut self.nodes[backend.index()];
-        *node = Node {
-            busy: node.busy,
-            epoch: node.epoch + 1,
-            ..Node::default()
-        };
+        *node = Node { busy: node.busy, epoch: node.epoch + 1, ..Node::default() };
     }
 
     fn usage(&self, backend: BackendId) -> Usage {
-        Usage {
-            cpu: self.nodes[backend.index()].busy,
-            ..Usage::default()
-        }
+        Usage { cpu: self.nodes[backend.index()].busy, ..Usage::default() }
     }
 
     fn disks(&self) -> u32 {

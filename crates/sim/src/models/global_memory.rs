@@ -69,10 +69,7 @@ impl GlobalMemory {
         self.down.retain(|d| *d != b);
         let copies = &mut self.copies[target as usize];
         copies.retain(|c| c.on != b);
-        copies.push(Copy {
-            on: b,
-            forwarded: false,
-        });
+        copies.push(Copy { on: b, forwarded: false });
     }
 
     /// These files left the memory of `b`: last copies are forwarded.
@@ -127,9 +124,7 @@ mod tests {
 
     fn world() -> (GlobalMemory, Vec<Box<dyn Cache>>, Targets) {
         let targets = Targets::new((0..4).map(TargetId).collect(), vec![60; 4], &[]);
-        let caches = (0..2)
-            .map(|_| plimsoll_cache::build("lru", 100, None).unwrap())
-            .collect();
+        let caches = (0..2).map(|_| plimsoll_cache::build("lru", 100, None).unwrap()).collect();
         (GlobalMemory::new(4), caches, targets)
     }
 

@@ -20,77 +20,10 @@ use plimsoll_cache::{Cache, CacheSpec};
 use plimsoll_policy::{BackendId, Kind, Nanos};
 
 use super::global_memory::GlobalMemory;
+pub use super::lard_costs::LardModelParams;
+use super::lard_costs::{Costs, linear};
 use crate::model::{Context, JobId, Model, ModelEvent, Usage};
 use crate::workload::{SimRequest, Targets};
-
-plimsoll_policy::params! {
-    /// Parameters of the LARD model; defaults from section 3.1.
-    pub struct LardModelParams {
-        /// CPU time to establish a connection.
-        connect_us: f64 = 145.0, 0.0..=1e9, "µs";
-        /// CPU time to tear a connection down.
-        teardown_us: f64 = 145.0, 0.0..=1e9, "µs";
-        /// CPU time to transmit 512 bytes.
-        transmit_per_512_bytes_us: f64 = 40.0, 0.0..=1e9, "µs";
-        /// Disk latency before the first block of a file: two seeks and rotation.
-        disk_latency_us: f64 = 28000.0, 0.0..=1e9, "µs";
-        /// Disk time to transfer 4,096 bytes.
-        disk_transfer_per_4096_bytes_us: f64 = 410.0, 0.0..=1e9, "µs";
-        /// Disk latency before each further block: seek and rotation.
-        disk_seek_us: f64 = 14000.0, 0.0..=1e9, "µs";
-        /// Bytes between two seeks: the unit in which files are read and sent.
-        block_bytes: u64 = 45_056, 512..=1000000000000, "bytes";
-        /// Disks per back-end; files are dealt to them in turn by falling request frequency.
-        disks: u32 = 1, 1..=64, "disks";
-        /// Speed of the CPU as a multiple of the paper's 300 MHz Pentium II.
-        cpu_speed: f64 = 1.0, 0.001..=100000.0, "";
-        /// In `lard_gms`: CPU time of the receiving back-end to copy 512 bytes from another one's memory.
-        remote_copy_per_512_bytes_us: f64 = 40.0, 0.0..=1e9, "µs";
-    }
-}
-
-/// Costs in integer nanoseconds, derived once.
-#[derive(Debug, Clone, Copy)]
-struct Costs {
-    connect: Nanos,
-    teardown: Nanos,
-    transmit_512: u64,
-    remote_copy_512: u64,
-    disk_latency: Nanos,
-    disk_seek: Nanos,
-    disk_transfer_4096: u64,
-}
-
-/// `per_unit` ns for every `unit` bytes, linear, rounded down.
-#[inline]
-fn linear(bytes: u64, unit: u64, per_unit: u64) -> Nanos {
-    Nanos::new(
-        (bytes / unit)
-            .saturating_mul(per_unit)
-            .saturating_add(bytes % unit * per_unit / unit),
-    )
-}
-
-impl Costs {
-    fn new(p: &LardModelParams) -> Self {
-        let cpu = |us: f64| (us * 1000.0 / p.cpu_speed).round() as u64;
-        let disk = |us: f64| (us * 1000.0).round() as u64;
-        Self {
-            connect: Nanos::new(cpu(p.connect_us)),
-            teardown: Nanos::new(cpu(p.teardown_us)),
-            transmit_512: cpu(p.transmit_per_512_bytes_us),
-            remote_copy_512: cpu(p.remote_copy_per_512_bytes_us),
-            disk_latency: Nanos::new(disk(p.disk_latency_us)),
-            disk_seek: Nanos::new(disk(p.disk_seek_us)),
-            disk_transfer_4096: disk(p.disk_transfer_per_4096_bytes_us),
-        }
-    }
-
-    #[inline]
-    fn transmit(&self, bytes: u64) -> Nanos {
-        linear(bytes, 512, self.transmit_512)
-    }
-}
 
 /// What the CPU does for a request until it waits or ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -182,10 +115,7 @@ impl<'t> Lard<'t> {
         targets: &'t Targets,
         global_memory: bool,
     ) -> Self {
-        let node = || Node {
-            disks: (0..params.disks).map(|_| Disk::default()).collect(),
-            ..Node::default()
-        };
+        let node = || Node { disks: (0..params.disks).map(|_| Disk::default()).collect(), ..Node::default() };
         Self {
             params,
             costs: Costs::new(&params),
@@ -217,15 +147,9 @@ impl<'t> Lard<'t> {
         let node = &mut self.nodes[usize::from(b)];
         node.usage.cpu += span;
         node.cpu = Some(task);
-        context.queue.push(
-            context.now + span,
-            ModelEvent {
-                backend: b,
-                kind: CPU,
-                unit: 0,
-                epoch: node.epoch,
-            },
-        );
+        context
+            .queue
+            .push(context.now + span, ModelEvent { backend: b, kind: CPU, unit: 0, epoch: node.epoch });
     }
 
     #[inline]
@@ -268,19 +192,14 @@ impl<'t> Lard<'t> {
                 read.waiters.push((task.job, task.bytes - ready));
             }
             return (ready > 0).then_some(Task {
-                step: Step::Send {
-                    last: ready == task.bytes,
-                },
+                step: Step::Send { last: ready == task.bytes },
                 bytes: ready,
                 ..task
             });
         }
         // A read that ended while the connection was being established has brought the file in.
         if self.is_hit(b, task.target) {
-            return Some(Task {
-                step: Step::Send { last: true },
-                ..task
-            });
+            return Some(Task { step: Step::Send { last: true }, ..task });
         }
         if let Some(global) = &mut self.global_memory
             && global.fetch(&mut self.caches, b, task.target)
@@ -288,11 +207,7 @@ impl<'t> Lard<'t> {
             let size_bytes = self.targets.size_bytes[task.target as usize];
             let extra = linear(size_bytes, 512, self.costs.remote_copy_512);
             self.store(b, task.target);
-            return Some(Task {
-                step: Step::Send { last: true },
-                extra,
-                ..task
-            });
+            return Some(Task { step: Step::Send { last: true }, extra, ..task });
         }
         self.begin_read(b, task, context);
         None
@@ -327,28 +242,14 @@ impl<'t> Lard<'t> {
             return;
         };
         let read = &node.reads[slot as usize];
-        let seek = if read.read_bytes == 0 {
-            self.costs.disk_latency
-        } else {
-            self.costs.disk_seek
-        };
+        let seek = if read.read_bytes == 0 { self.costs.disk_latency } else { self.costs.disk_seek };
         let span = seek
-            + linear(
-                read.next_block_bytes(self.params.block_bytes),
-                4096,
-                self.costs.disk_transfer_4096,
-            );
+            + linear(read.next_block_bytes(self.params.block_bytes), 4096, self.costs.disk_transfer_4096);
         let node = &mut self.nodes[usize::from(b)];
         node.usage.disk += span;
-        context.queue.push(
-            context.now + span,
-            ModelEvent {
-                backend: b,
-                kind: DISK,
-                unit,
-                epoch: node.epoch,
-            },
-        );
+        context
+            .queue
+            .push(context.now + span, ModelEvent { backend: b, kind: DISK, unit, epoch: node.epoch });
     }
 
     fn disk_done(&mut self, b: u16, unit: u8, context: &mut Context<'_>) {
@@ -364,17 +265,8 @@ impl<'t> Lard<'t> {
         read.waiters.retain_mut(|(job, remaining)| {
             let bytes = block.min(*remaining);
             *remaining -= bytes;
-            let step = Step::Send {
-                last: *remaining == 0,
-            };
-            cpu_queue.push_back(Task {
-                job: *job,
-                target,
-                step,
-                dynamic: false,
-                bytes,
-                extra: Nanos::ZERO,
-            });
+            let step = Step::Send { last: *remaining == 0 };
+            cpu_queue.push_back(Task { job: *job, target, step, dynamic: false, bytes, extra: Nanos::ZERO });
             *remaining > 0
         });
         if complete {

@@ -5,6 +5,7 @@ use plimsoll_policy::params::{ParamSpec, Params as _};
 pub mod fifo;
 mod global_memory;
 pub mod lard;
+mod lard_costs;
 
 /// One model as registered.
 #[derive(Debug)]

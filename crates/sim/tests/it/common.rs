@@ -23,9 +23,7 @@ pub(crate) fn request(target: u32, size_bytes: u64, at_ms: u64) -> SimRequest {
 
 /// Targets with these document sizes.
 pub(crate) fn targets(sizes: &[u64]) -> Targets {
-    let ids = (0..sizes.len() as u64)
-        .map(|t| TargetId::from_key(&t.to_le_bytes()))
-        .collect();
+    let ids = (0..sizes.len() as u64).map(|t| TargetId::from_key(&t.to_le_bytes())).collect();
     Targets::new(ids, sizes.to_vec(), &[])
 }
 
@@ -72,16 +70,9 @@ impl Default for Setup<'_> {
 
 impl Setup<'_> {
     fn front_end(&self) -> FrontEnd {
-        let context = BuildContext {
-            seed: self.seed,
-            cache_bytes: self.cache_bytes,
-            ..BuildContext::default()
-        };
-        FrontEnd::new(
-            build(self.policy, &context, &[]).unwrap(),
-            Cluster::new(self.backends),
-            self.limit,
-        )
+        let context =
+            BuildContext { seed: self.seed, cache_bytes: self.cache_bytes, ..BuildContext::default() };
+        FrontEnd::new(build(self.policy, &context, &[]).unwrap(), Cluster::new(self.backends), self.limit)
     }
 
     fn config<'c>(&'c self, targets: &'c Targets) -> Config<'c> {
@@ -106,27 +97,14 @@ impl Setup<'_> {
         let model = Lard::new(self.params, self.backends, cache, targets, self.global_memory);
         let mut decisions = Decisions::default();
         let source = requests.iter().map(|r| Ok::<_, Infallible>(*r));
-        let outcome = run(
-            &self.config(targets),
-            self.front_end(),
-            model,
-            source,
-            &mut decisions,
-        )
-        .unwrap();
+        let outcome = run(&self.config(targets), self.front_end(), model, source, &mut decisions).unwrap();
         (outcome, decisions.0)
     }
 
     /// Runs `requests` equal requests on FIFO back-ends with exponential service of mean 1 s.
     pub(crate) fn fifo(&self, requests: usize) -> Outcome {
         let targets = targets(&[0]);
-        let model = Fifo::new(
-            FifoParams {
-                service_s: Nanos::from_secs(1),
-            },
-            self.backends,
-            self.seed,
-        );
+        let model = Fifo::new(FifoParams { service_s: Nanos::from_secs(1) }, self.backends, self.seed);
         let source = (0..requests).map(|_| Ok::<_, Infallible>(request(0, 0, 0)));
         run(&self.config(&targets), self.front_end(), model, source, &mut ()).unwrap()
     }

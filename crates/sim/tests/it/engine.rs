@@ -11,27 +11,17 @@ fn at_ms(ms: u64) -> Time {
 }
 
 fn health(ms: u64, backend: u16, health: Health) -> Fault {
-    Fault {
-        at: at_ms(ms),
-        backend: BackendId(backend),
-        action: FaultAction::Health(health),
-    }
+    Fault { at: at_ms(ms), backend: BackendId(backend), action: FaultAction::Health(health) }
 }
 
 /// `count` requests, one every `every_ms`, over 50 targets of 10 KB.
 fn steady(count: u64, every_ms: u64) -> Vec<SimRequest> {
-    (0..count)
-        .map(|n| request((n * 7 % 50) as u32, 10_240, n * every_ms))
-        .collect()
+    (0..count).map(|n| request((n * 7 % 50) as u32, 10_240, n * every_ms)).collect()
 }
 
 #[test]
 fn requests_are_numbered_in_arrival_order_and_each_is_decided_once() {
-    let setup = Setup {
-        policy: "lard",
-        backends: 3,
-        ..Setup::default()
-    };
+    let setup = Setup { policy: "lard", backends: 3, ..Setup::default() };
     let (outcome, decisions) = setup.lard(&targets(&[10_240; 50]), &steady(200, 1));
     assert_eq!(outcome.completed, 200);
     let numbers: Vec<u64> = decisions.iter().map(|d| d.request).collect();
@@ -42,10 +32,7 @@ fn requests_are_numbered_in_arrival_order_and_each_is_decided_once() {
 
 #[test]
 fn the_admission_limit_holds_requests_at_the_front_end() {
-    let setup = Setup {
-        limit: AdmissionLimit::Fixed(1),
-        ..Setup::default()
-    };
+    let setup = Setup { limit: AdmissionLimit::Fixed(1), ..Setup::default() };
     let requests = [request(0, 0, 0), request(0, 0, 0), request(0, 0, 0)];
     let (outcome, decisions) = setup.lard(&targets(&[100]), &requests);
     // 290 µs each, one after the other; waiting counts as response time.
@@ -58,36 +45,19 @@ fn the_admission_limit_holds_requests_at_the_front_end() {
 #[test]
 fn a_failed_backend_loses_its_requests_and_gets_no_more() {
     let faults = vec![health(50, 0, Health::Down)];
-    let setup = Setup {
-        policy: "round_robin",
-        backends: 2,
-        faults,
-        ..Setup::default()
-    };
+    let setup = Setup { policy: "round_robin", backends: 2, faults, ..Setup::default() };
     let (outcome, decisions) = setup.lard(&targets(&[10_240; 50]), &steady(400, 1));
     assert!(outcome.lost > 0, "misses were in progress at 50 ms");
     assert_eq!(outcome.completed + outcome.lost, 400);
     assert_eq!(outcome.rejected, 0);
-    assert!(
-        decisions
-            .iter()
-            .filter(|d| d.time >= at_ms(50))
-            .all(|d| d.backend == BackendId(1))
-    );
+    assert!(decisions.iter().filter(|d| d.time >= at_ms(50)).all(|d| d.backend == BackendId(1)));
 }
 
 #[test]
 fn a_backend_comes_back_with_an_empty_memory() {
     let faults = vec![health(500, 0, Health::Down), health(600, 0, Health::Up)];
-    let setup = Setup {
-        faults,
-        ..Setup::default()
-    };
-    let requests = [
-        request(0, 10_240, 0),
-        request(0, 10_240, 400),
-        request(0, 10_240, 700),
-    ];
+    let setup = Setup { faults, ..Setup::default() };
+    let requests = [request(0, 10_240, 0), request(0, 10_240, 400), request(0, 10_240, 700)];
     let (outcome, _) = setup.lard(&targets(&[10_240]), &requests);
     assert_eq!(outcome.backends[0].usage.reads, 2);
     assert_eq!(outcome.completed, 3);
@@ -97,31 +67,17 @@ fn a_backend_comes_back_with_an_empty_memory() {
 fn without_any_backend_saturated_arrivals_wait_for_one() {
     let faults = vec![health(0, 0, Health::Down), health(5_000, 0, Health::Up)];
     let limit = AdmissionLimit::Lard(plimsoll_policy::Thresholds::default());
-    let setup = Setup {
-        faults,
-        limit,
-        arrivals: Arrivals::Closed,
-        ..Setup::default()
-    };
+    let setup = Setup { faults, limit, arrivals: Arrivals::Closed, ..Setup::default() };
     let (outcome, decisions) = setup.lard(&targets(&[10_240; 50]), &steady(50, 0));
     assert_eq!(outcome.completed + outcome.lost, 50);
-    assert!(
-        decisions
-            .iter()
-            .filter(|d| d.time > Time::ZERO)
-            .all(|d| d.time >= at_ms(5_000))
-    );
+    assert!(decisions.iter().filter(|d| d.time > Time::ZERO).all(|d| d.time >= at_ms(5_000)));
 }
 
 #[test]
 fn without_any_backend_ever_everything_is_rejected() {
     let faults = vec![health(0, 0, Health::Down)];
     let limit = AdmissionLimit::Lard(plimsoll_policy::Thresholds::default());
-    let setup = Setup {
-        faults,
-        limit,
-        ..Setup::default()
-    };
+    let setup = Setup { faults, limit, ..Setup::default() };
     let (outcome, _) = setup.lard(&targets(&[10_240; 50]), &steady(50, 10));
     assert_eq!((outcome.requests, outcome.rejected + outcome.lost), (50, 50));
     assert_eq!(outcome.throughput_rps(), 0.0);
@@ -130,38 +86,23 @@ fn without_any_backend_ever_everything_is_rejected() {
 #[test]
 fn draining_finishes_what_was_begun() {
     let faults = vec![health(5, 0, Health::Draining)];
-    let setup = Setup {
-        policy: "round_robin",
-        backends: 2,
-        faults,
-        ..Setup::default()
-    };
+    let setup = Setup { policy: "round_robin", backends: 2, faults, ..Setup::default() };
     let (outcome, _) = setup.lard(&targets(&[10_240; 50]), &steady(100, 1));
     assert_eq!((outcome.completed, outcome.lost), (100, 0));
 }
 
 #[test]
 fn the_warm_up_is_not_measured() {
-    let setup = Setup {
-        warmup: 50,
-        ..Setup::default()
-    };
+    let setup = Setup { warmup: 50, ..Setup::default() };
     let (outcome, _) = setup.lard(&targets(&[10_240; 50]), &steady(150, 100));
     assert_eq!((outcome.requests, outcome.completed), (100, 100));
-    assert_eq!(
-        outcome.miss_ratio(),
-        Some(0.0),
-        "every target was read during the warm-up"
-    );
+    assert_eq!(outcome.miss_ratio(), Some(0.0), "every target was read during the warm-up");
     assert!((outcome.simulated.as_secs_f64() - 10.0).abs() < 0.1);
 }
 
 #[test]
 fn speed_compresses_time() {
-    let setup = Setup {
-        arrivals: Arrivals::Trace { speed: 4.0 },
-        ..Setup::default()
-    };
+    let setup = Setup { arrivals: Arrivals::Trace { speed: 4.0 }, ..Setup::default() };
     let (_, decisions) = setup.lard(&targets(&[10_240; 50]), &steady(10, 100));
     assert_eq!(decisions[9].time, at_ms(225));
 }

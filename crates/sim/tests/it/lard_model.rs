@@ -10,16 +10,10 @@ const KB: u64 = 1024;
 
 /// Response times in ns of `requests` (target, bytes, ms) to one back-end, from their mean and count.
 fn total_ns(sizes: &[u64], requests: &[(u32, u64, u64)], setup: &Setup<'_>) -> (f64, plimsoll_sim::Outcome) {
-    let requests: Vec<_> = requests
-        .iter()
-        .map(|&(t, bytes, ms)| request(t, bytes, ms))
-        .collect();
+    let requests: Vec<_> = requests.iter().map(|&(t, bytes, ms)| request(t, bytes, ms)).collect();
     let (outcome, _) = setup.lard(&targets(sizes), &requests);
     assert_eq!(outcome.completed, requests.len() as u64);
-    (
-        outcome.response_ns.mean().unwrap() * requests.len() as f64,
-        outcome,
-    )
+    (outcome.response_ns.mean().unwrap() * requests.len() as f64, outcome)
 }
 
 /// 28 ms and 410 µs per 4 KB.
@@ -45,10 +39,7 @@ fn a_cached_8_kb_document_takes_930_us() {
     assert_eq!(hit, 930 * US);
     let miss = hit + first_block(8 * KB);
     assert_eq!(total, (hit + miss) as f64);
-    assert_eq!(
-        (outcome.miss_ratio(), outcome.joined_ratio()),
-        (Some(0.5), Some(0.0))
-    );
+    assert_eq!((outcome.miss_ratio(), outcome.joined_ratio()), (Some(0.5), Some(0.0)));
 }
 
 #[test]
@@ -66,21 +57,15 @@ fn a_large_file_is_sent_block_by_block_while_the_next_is_read() {
 fn one_read_serves_every_waiter_and_a_late_one_gets_what_is_there() {
     let size = 88 * KB; // two blocks
     // The second request comes while the first block is being read, the third while the second is.
-    let (total, outcome) = total_ns(
-        &[size],
-        &[(0, size, 0), (0, size, 10), (0, size, 40)],
-        &Setup::default(),
-    );
+    let (total, outcome) =
+        total_ns(&[size], &[(0, size, 0), (0, size, 10), (0, size, 40)], &Setup::default());
     assert_eq!(outcome.backends[0].usage.reads, 1);
     assert_eq!(outcome.backends[0].usage.joined, 2);
     let end_of_read = 145 * US + first_block(44 * KB) + further_block(44 * KB);
     let last = send(44 * KB) + 145 * US;
     // At the end of the read all three queue for the CPU with their last block, in order of joining.
     let finish = [end_of_read + last, end_of_read + 2 * last, end_of_read + 3 * last];
-    assert_eq!(
-        total,
-        (finish[0] + finish[1] - 10_000 * US + finish[2] - 40_000 * US) as f64
-    );
+    assert_eq!(total, (finish[0] + finish[1] - 10_000 * US + finish[2] - 40_000 * US) as f64);
 }
 
 #[test]
@@ -95,13 +80,7 @@ fn the_disk_reads_one_file_after_the_other() {
 #[test]
 fn a_second_disk_works_in_parallel() {
     let size = 50 * KB;
-    let setup = Setup {
-        params: LardModelParams {
-            disks: 2,
-            ..Default::default()
-        },
-        ..Default::default()
-    };
+    let setup = Setup { params: LardModelParams { disks: 2, ..Default::default() }, ..Default::default() };
     let (_, outcome) = total_ns(&[size, size], &[(0, size, 0), (1, size, 0)], &setup);
     let read = first_block(44 * KB) + further_block(6 * KB);
     // The second read starts 145 µs after the first, when its connection has been established, and ends while the CPU
@@ -113,13 +92,8 @@ fn a_second_disk_works_in_parallel() {
 
 #[test]
 fn a_faster_cpu_divides_cpu_time_only() {
-    let setup = Setup {
-        params: LardModelParams {
-            cpu_speed: 2.0,
-            ..Default::default()
-        },
-        ..Default::default()
-    };
+    let setup =
+        Setup { params: LardModelParams { cpu_speed: 2.0, ..Default::default() }, ..Default::default() };
     let (total, _) = total_ns(&[8 * KB], &[(0, 8 * KB, 0)], &setup);
     assert_eq!(total, (930 * US / 2 + first_block(8 * KB)) as f64);
 }
@@ -142,12 +116,7 @@ fn a_file_above_the_capacity_is_read_every_time() {
 fn global_memory_spares_the_disk() {
     // Round robin sends the same file to both back-ends in turn.
     let run = |global_memory| {
-        let setup = Setup {
-            policy: "round_robin",
-            backends: 2,
-            global_memory,
-            ..Default::default()
-        };
+        let setup = Setup { policy: "round_robin", backends: 2, global_memory, ..Default::default() };
         total_ns(&[8 * KB], &[(0, 8 * KB, 0), (0, 8 * KB, 1000)], &setup)
     };
     let (_, separate) = run(false);

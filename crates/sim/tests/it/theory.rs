@@ -18,17 +18,9 @@ fn interval(values: &[f64]) -> (f64, f64) {
 fn response_times(policy: &str, backends: usize, load: f64, requests: usize) -> Vec<f64> {
     (0..16)
         .map(|seed| {
-            let arrivals = Arrivals::Poisson {
-                rate_rps: load * backends as f64,
-            };
-            let setup = Setup {
-                policy,
-                backends,
-                seed,
-                arrivals,
-                warmup: requests as u64 / 5,
-                ..Setup::default()
-            };
+            let arrivals = Arrivals::Poisson { rate_rps: load * backends as f64 };
+            let setup =
+                Setup { policy, backends, seed, arrivals, warmup: requests as u64 / 5, ..Setup::default() };
             setup.fifo(requests).response_ns.mean().unwrap() / 1e9
         })
         .collect()
@@ -36,36 +28,22 @@ fn response_times(policy: &str, backends: usize, load: f64, requests: usize) -> 
 
 fn check(name: &str, values: &[f64], theory: f64) {
     let (mean, half) = interval(values);
-    assert!(
-        (mean - theory).abs() < half,
-        "{name}: {mean} ± {half}, theory {theory}"
-    );
-    assert!(
-        half < 0.05 * theory,
-        "{name}: interval ± {half} too wide to show anything"
-    );
+    assert!((mean - theory).abs() < half, "{name}: {mean} ± {half}, theory {theory}");
+    assert!(half < 0.05 * theory, "{name}: interval ± {half} too wide to show anything");
 }
 
 /// M/M/1: T = 1 / (1 − ρ).
 #[test]
 fn one_fifo_backend_is_m_m_1() {
     for (load, requests) in [(0.3, 100_000), (0.7, 200_000), (0.9, 800_000)] {
-        check(
-            "M/M/1",
-            &response_times("round_robin", 1, load, requests),
-            1.0 / (1.0 - load),
-        );
+        check("M/M/1", &response_times("round_robin", 1, load, requests), 1.0 / (1.0 - load));
     }
 }
 
 /// Random splitting of a Poisson stream gives independent M/M/1 queues.
 #[test]
 fn random_splitting_is_many_m_m_1() {
-    check(
-        "random",
-        &response_times("random", 8, 0.8, 200_000),
-        1.0 / (1.0 - 0.8),
-    );
+    check("random", &response_times("random", 8, 0.8, 200_000), 1.0 / (1.0 - 0.8));
 }
 
 /// Mean response time of join-shortest-queue on two servers: stationary distribution of the chain of both queue
@@ -83,11 +61,7 @@ fn jsq_of_two(load: f64) -> f64 {
                 let mass = p[at(i, j)];
                 // Uniformised at the largest total rate; an arrival beyond the truncation is dropped.
                 let (to_i, to_j) = (i <= j, i > j);
-                let next = if to_i {
-                    at((i + 1).min(MOST - 1), j)
-                } else {
-                    at(i, (j + 1).min(MOST - 1))
-                };
+                let next = if to_i { at((i + 1).min(MOST - 1), j) } else { at(i, (j + 1).min(MOST - 1)) };
                 debug_assert!(to_i != to_j);
                 q[next] += mass * lambda / rate;
                 q[at(i.saturating_sub(1), j)] += mass / rate;
@@ -100,20 +74,14 @@ fn jsq_of_two(load: f64) -> f64 {
             break;
         }
     }
-    let mean_load: f64 = (0..MOST * MOST)
-        .map(|s| p[s] * (s / MOST + s % MOST) as f64)
-        .sum();
+    let mean_load: f64 = (0..MOST * MOST).map(|s| p[s] * (s / MOST + s % MOST) as f64).sum();
     mean_load / lambda
 }
 
 #[test]
 fn least_connections_on_two_is_join_shortest_queue() {
     for load in [0.5, 0.8] {
-        check(
-            "JSQ(2)",
-            &response_times("least_connections", 2, load, 200_000),
-            jsq_of_two(load),
-        );
+        check("JSQ(2)", &response_times("least_connections", 2, load, 200_000), jsq_of_two(load));
     }
 }
 
@@ -129,10 +97,7 @@ fn power_of_two_meets_the_supermarket_model() {
     let values = response_times("power_of_two", 1000, 0.9, 300_000);
     let (mean, half) = interval(&values);
     let theory = supermarket(0.9);
-    assert!(
-        (mean - theory).abs() < half + 0.01 * theory,
-        "{mean} ± {half}, theory {theory}"
-    );
+    assert!((mean - theory).abs() < half + 0.01 * theory, "{mean} ± {half}, theory {theory}");
 }
 
 /// Little's law in the saturated cluster: throughput × mean time = S.
@@ -148,20 +113,11 @@ fn littles_law_holds_when_saturated() {
         })
         .collect();
     let limit = AdmissionLimit::Fixed(100);
-    let setup = Setup {
-        policy: "lard",
-        backends: 4,
-        arrivals: Arrivals::Closed,
-        limit,
-        ..Setup::default()
-    };
+    let setup = Setup { policy: "lard", backends: 4, arrivals: Arrivals::Closed, limit, ..Setup::default() };
     let (outcome, _) = setup.lard(&targets(&sizes), &requests);
     let product = outcome.throughput_rps() * outcome.response_ns.mean().unwrap() / 1e9;
     // Only the drain at the end is short of S.
     assert!((product / 100.0 - 1.0).abs() < 0.01, "{product}");
     let mean_load: f64 = outcome.backends.iter().map(|b| b.mean_load).sum();
-    assert!(
-        (mean_load / product - 1.0).abs() < 1e-6,
-        "{mean_load} against {product}"
-    );
+    assert!((mean_load / product - 1.0).abs() < 1e-6, "{mean_load} against {product}");
 }

@@ -49,11 +49,7 @@ pub(super) fn report(effort: Effort, figure: Option<u32>, claims: &[Claim], resu
             report = report.section(workloads(n, family, results));
         }
     }
-    for section in main_figures(results)
-        .into_iter()
-        .filter(|(n, _)| wants(*n))
-        .map(|(_, s)| s)
-    {
+    for section in main_figures(results).into_iter().filter(|(n, _)| wants(*n)).map(|(_, s)| s) {
         report = report.section(section);
     }
     if figure.is_none() {
@@ -120,16 +116,11 @@ fn curve(
     variant: Variant,
     value: impl Fn(&View<'_>, usize) -> Option<f64>,
 ) -> Series {
-    let sizes = instances
-        .first()
-        .map(|i| results.on(*i).sizes(strategy, variant))
-        .unwrap_or_default();
+    let sizes = instances.first().map(|i| results.on(*i).sizes(strategy, variant)).unwrap_or_default();
     let (mut points, mut spread) = (Vec::new(), Vec::new());
     for backends in sizes {
-        let mut values: Vec<f64> = instances
-            .iter()
-            .filter_map(|i| value(&results.on(*i), backends))
-            .collect();
+        let mut values: Vec<f64> =
+            instances.iter().filter_map(|i| value(&results.on(*i), backends)).collect();
         values.sort_by(f64::total_cmp);
         if let (Some(first), Some(last)) = (values.first(), values.last()) {
             points.push((backends as f64, values[values.len() / 2]));
@@ -149,14 +140,7 @@ fn by_strategy(
     let mut plot = Plot::new(title, "back-ends", y_label);
     for strategy in ALL {
         let of = |v: &View<'_>, n| value(v, strategy, n);
-        plot = plot.with(curve(
-            name(strategy),
-            instances,
-            results,
-            strategy,
-            Variant::Base,
-            of,
-        ));
+        plot = plot.with(curve(name(strategy), instances, results, strategy, Variant::Base, of));
     }
     plot.note = "Median over the workloads; bars from the smallest to the largest.".into();
     plot
@@ -177,124 +161,63 @@ fn by_variant(
     plot
 }
 
+/// Figures 7 to 14 by number, and the delays of section 4.4 as number 0.
 fn main_figures(results: &Results) -> Vec<(u32, Section)> {
+    let mut sections = by_strategies(results);
+    sections.extend(by_speeds(results));
+    let rice = results.instances(is(Family::Rice));
+    let delay = by_strategy("Mean delay, Rice", "s", &rice, results, |v, s, n| v.delay_s(s, n));
+    sections.push((0, Section::new("Section 4.4: delay").plot(delay)));
+    sections
+}
+
+/// Figures 7 to 10: the strategies side by side.
+fn by_strategies(results: &Results) -> Vec<(u32, Section)> {
     let rice = results.instances(is(Family::Rice));
     let ibm = results.instances(is(Family::Ibm));
-    // Figures 11 to 14 compare within workloads that were run at every speed.
-    let varied: Vec<Instance> = rice
-        .iter()
-        .copied()
+    let misses = "disk reads per request, %";
+    let idle = "time below 40 % of t_low, %";
+    let plots = [
+        by_strategy("Throughput, Rice", "requests/s", &rice, results, |v, s, n| v.rps(s, n)),
+        by_strategy("Cache miss ratio, Rice", misses, &rice, results, |v, s, n| v.miss_percent(s, n)),
+        by_strategy("Idle time, Rice", idle, &rice, results, |v, s, n| v.idle_percent(s, n)),
+        by_strategy("Throughput, IBM", "requests/s", &ibm, results, |v, s, n| v.rps(s, n)),
+    ];
+    let section = |(number, plot)| (number, Section::new(format!("Figure {number}")).plot(plot));
+    (7..).zip(plots).map(section).collect()
+}
+
+/// Figures 11 to 14: one strategy at several speeds or numbers of disks.
+fn by_speeds(results: &Results) -> Vec<(u32, Section)> {
+    // Only workloads that were run at every speed can be compared.
+    let varied: Vec<Instance> = results
+        .instances(is(Family::Rice))
+        .into_iter()
         .filter(|i| {
             let v = results.on(*i);
-            !v.sizes(WRR, Variant::Cpu(4)).is_empty() || !v.sizes(WRR, Variant::Disks(4)).is_empty()
+            [Variant::Cpu(4), Variant::Disks(4)].iter().any(|&variant| !v.sizes(WRR, variant).is_empty())
         })
         .collect();
-    let cpus = [
-        ("1x", Variant::Base),
-        ("2x", Variant::Cpu(2)),
-        ("3x", Variant::Cpu(3)),
-        ("4x", Variant::Cpu(4)),
-    ];
+    let cpus =
+        [("1x", Variant::Base), ("2x", Variant::Cpu(2)), ("3x", Variant::Cpu(3)), ("4x", Variant::Cpu(4))];
     let disks = [
         ("1 disk", Variant::Base),
         ("2 disks", Variant::Disks(2)),
         ("3 disks", Variant::Disks(3)),
         ("4 disks", Variant::Disks(4)),
     ];
-    let rps = |v: &View<'_>, s: &str, n| v.rps(s, n);
-    let miss = |v: &View<'_>, s: &str, n| v.miss_percent(s, n);
-    let idle = |v: &View<'_>, s: &str, n| v.idle_percent(s, n);
-    let delay = |v: &View<'_>, s: &str, n| v.delay_s(s, n);
-    let plot = |heading: &str, plot: Plot| Section::new(heading).plot(plot);
-    let throughput = "requests/s";
+    let plot = |title, strategy, variants| by_variant(title, strategy, variants, &varied, results);
     vec![
-        (
-            7,
-            plot(
-                "Figure 7",
-                by_strategy("Throughput, Rice", throughput, &rice, results, rps),
-            ),
-        ),
-        (
-            8,
-            plot(
-                "Figure 8",
-                by_strategy(
-                    "Cache miss ratio, Rice",
-                    "disk reads per request, %",
-                    &rice,
-                    results,
-                    miss,
-                ),
-            ),
-        ),
-        (
-            9,
-            plot(
-                "Figure 9",
-                by_strategy(
-                    "Idle time, Rice",
-                    "time below 40 % of t_low, %",
-                    &rice,
-                    results,
-                    idle,
-                ),
-            ),
-        ),
-        (
-            10,
-            plot(
-                "Figure 10",
-                by_strategy("Throughput, IBM", throughput, &ibm, results, rps),
-            ),
-        ),
-        (
-            11,
-            plot(
-                "Figure 11",
-                by_variant("WRR and CPU speed, Rice", WRR, cpus, &varied, results),
-            ),
-        ),
+        (11, Section::new("Figure 11").plot(plot("WRR and CPU speed, Rice", WRR, cpus))),
         (
             12,
             Section::new("Figure 12")
                 .two_columns()
-                .plot(by_variant(
-                    "LARD/R and CPU speed, Rice",
-                    LARD_R,
-                    cpus,
-                    &varied,
-                    results,
-                ))
-                .plot(by_variant(
-                    "LARD and CPU speed, Rice",
-                    LARD,
-                    cpus,
-                    &varied,
-                    results,
-                )),
+                .plot(plot("LARD/R and CPU speed, Rice", LARD_R, cpus))
+                .plot(plot("LARD and CPU speed, Rice", LARD, cpus)),
         ),
-        (
-            13,
-            plot(
-                "Figure 13",
-                by_variant("WRR and disks, Rice", WRR, disks, &varied, results),
-            ),
-        ),
-        (
-            14,
-            plot(
-                "Figure 14",
-                by_variant("LARD/R and disks, Rice", LARD_R, disks, &varied, results),
-            ),
-        ),
-        (
-            0,
-            plot(
-                "Section 4.4: delay",
-                by_strategy("Mean delay, Rice", "s", &rice, results, delay),
-            ),
-        ),
+        (13, Section::new("Figure 13").plot(plot("WRR and disks, Rice", WRR, disks))),
+        (14, Section::new("Figure 14").plot(plot("LARD/R and disks, Rice", LARD_R, disks))),
     ]
 }
 
@@ -307,10 +230,7 @@ fn hot_targets(results: &Results) -> Section {
     for size in HOT_SIZES {
         let mut points = Vec::new();
         for share in HOT_SHARES {
-            let family = Family::Hot {
-                size_bytes: size,
-                share_percent: share,
-            };
+            let family = Family::Hot { size_bytes: size, share_percent: share };
             for instance in results.instances(is(family)) {
                 if let Some(ratio) = results.on(instance).ratio(LARD_R, LARD, 8) {
                     points.push((f64::from(share), 100.0 * (ratio - 1.0)));

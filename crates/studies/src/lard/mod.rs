@@ -73,11 +73,7 @@ pub fn reproduce(effort: Effort, figure: Option<u32>, progress: &dyn Progress) -
         found.retain(|claim| claim.figure == name);
     }
     let report = figures::report(effort, figure, &found, &results);
-    Ok(Study {
-        claims: found,
-        runs: results.into_runs(),
-        report,
-    })
+    Ok(Study { claims: found, runs: results.into_runs(), report })
 }
 
 /// A workload instance in the words of the report.

@@ -44,6 +44,8 @@ pub(super) enum Variant {
     Base,
     /// CPU this many times as fast, with the paper's larger cache (section 4.3).
     Cpu(u32),
+    /// CPU this many times as fast, and nothing else.
+    CpuAlone(u32),
     /// This many disks.
     Disks(u32),
     /// Ten times the cache.
@@ -61,14 +63,7 @@ pub(super) struct Planned {
 pub(super) const GENERATORS: [&str; 4] = ["windowed", "irm", "stretched", "double_pareto"];
 
 /// Strategies of figures 7 to 10, in the paper's order.
-pub(super) const ALL: [&str; 6] = [
-    "weighted_round_robin",
-    "uri_hash",
-    "lb_gc",
-    "lard",
-    "lard_r",
-    "wrr_gms",
-];
+pub(super) const ALL: [&str; 6] = ["weighted_round_robin", "uri_hash", "lb_gc", "lard", "lard_r", "wrr_gms"];
 const WRR_LARDS: [&str; 3] = ["weighted_round_robin", "lard", "lard_r"];
 const WRR_LARD_R: [&str; 2] = ["weighted_round_robin", "lard_r"];
 const LARDS: [&str; 2] = ["lard", "lard_r"];
@@ -84,15 +79,8 @@ impl Instance {
             Family::Rice => format!("rice/{}", self.generator),
             Family::Ibm => format!("ibm/{}", self.generator),
             Family::Chess => "chess".to_owned(),
-            Family::Hot {
-                size_bytes,
-                share_percent,
-            } => {
-                format!(
-                    "rice/{} + hot {share_percent} % of {} KB",
-                    self.generator,
-                    size_bytes / 1024
-                )
+            Family::Hot { size_bytes, share_percent } => {
+                format!("rice/{} + hot {share_percent} % of {} KB", self.generator, size_bytes / 1024)
             }
         }
     }
@@ -111,17 +99,11 @@ impl Instance {
             Family::Rice => Workload::synthesize("rice", &[("generator", self.generator)], self.seed),
             Family::Ibm => Workload::synthesize("ibm", &[("generator", self.generator)], self.seed),
             Family::Chess => Workload::synthesize("chess", &[], self.seed),
-            Family::Hot {
-                size_bytes,
-                share_percent,
-            } => {
+            Family::Hot { size_bytes, share_percent } => {
                 let size = size_bytes.to_string();
                 let share = (f64::from(share_percent) / 100.0).to_string();
-                let settings = [
-                    ("generator", self.generator),
-                    ("hot_size_bytes", &size),
-                    ("hot_share", &share),
-                ];
+                let settings =
+                    [("generator", self.generator), ("hot_size_bytes", &size), ("hot_share", &share)];
                 Workload::synthesize("hot", &settings, self.seed)
             }
         }
@@ -135,29 +117,17 @@ pub(super) fn instances(effort: Effort, figure: Option<u32>) -> Vec<Instance> {
     let mut out = Vec::new();
     if wants(&[5, 7, 8, 9, 11, 12, 13, 14]) {
         for &seed in seeds {
-            out.extend(GENERATORS.map(|generator| Instance {
-                family: Family::Rice,
-                generator,
-                seed,
-            }));
+            out.extend(GENERATORS.map(|generator| Instance { family: Family::Rice, generator, seed }));
         }
     }
     if wants(&[6, 10]) {
         for &seed in &seeds[..seeds.len().min(2)] {
-            out.extend(GENERATORS.map(|generator| Instance {
-                family: Family::Ibm,
-                generator,
-                seed,
-            }));
+            out.extend(GENERATORS.map(|generator| Instance { family: Family::Ibm, generator, seed }));
         }
     }
     if figure.is_none() {
         for &seed in seeds {
-            out.push(Instance {
-                family: Family::Chess,
-                generator: "irm",
-                seed,
-            });
+            out.push(Instance { family: Family::Chess, generator: "irm", seed });
         }
         out.extend(hot(effort));
     }
@@ -171,15 +141,8 @@ fn hot(effort: Effort) -> Vec<Instance> {
             if effort == Effort::Quick && ![5, 20, 60].contains(&share_percent) {
                 continue;
             }
-            let family = Family::Hot {
-                size_bytes,
-                share_percent,
-            };
-            out.push(Instance {
-                family,
-                generator: "windowed",
-                seed: 1,
-            });
+            let family = Family::Hot { size_bytes, share_percent };
+            out.push(Instance { family, generator: "windowed", seed: 1 });
         }
     }
     out
@@ -189,18 +152,12 @@ fn hot(effort: Effort) -> Vec<Instance> {
 pub(super) fn scenarios(instance: &Instance, effort: Effort, figure: Option<u32>) -> Vec<Planned> {
     let wants = |figures: &[u32]| figure.is_none_or(|f| figures.contains(&f));
     let full = effort == Effort::Full;
-    let mut plan = Plan {
-        instance,
-        out: Vec::new(),
-    };
+    let mut plan = Plan { instance, out: Vec::new() };
     match instance.family {
         Family::Rice => {
             if wants(&[7, 8, 9]) {
-                let sizes: &[usize] = if full {
-                    &[1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 14, 16]
-                } else {
-                    &[1, 2, 4, 8, 10, 16]
-                };
+                let sizes: &[usize] =
+                    if full { &[1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 14, 16] } else { &[1, 2, 4, 8, 10, 16] };
                 plan.add(&ALL, sizes, Variant::Base);
                 plan.add(&["weighted_round_robin"], &[8], Variant::TenfoldCache);
             } else if wants(&[11, 12, 13, 14]) {
@@ -211,12 +168,9 @@ pub(super) fn scenarios(instance: &Instance, effort: Effort, figure: Option<u32>
             }
             // One seed, and in a quick run two generators, are enough for what is a comparison within the workload.
             if instance.seed == 1 && (full || ["windowed", "irm"].contains(&instance.generator)) {
-                let sizes: &[usize] = if full {
-                    &[1, 2, 4, 6, 8, 10, 12, 16]
-                } else {
-                    &[8, 16]
-                };
+                let sizes: &[usize] = if full { &[1, 2, 4, 6, 8, 10, 12, 16] } else { &[8, 16] };
                 if wants(&[11, 12]) {
+                    plan.add(&["weighted_round_robin"], &[8], Variant::CpuAlone(4));
                     (2..=4).for_each(|speed| plan.add(&WRR_LARDS, sizes, Variant::Cpu(speed)));
                 }
                 if wants(&[13, 14]) {
@@ -225,11 +179,8 @@ pub(super) fn scenarios(instance: &Instance, effort: Effort, figure: Option<u32>
             }
         }
         Family::Ibm => {
-            let sizes: &[usize] = if full {
-                &[1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 14, 16]
-            } else {
-                &[1, 2, 4, 8, 16]
-            };
+            let sizes: &[usize] =
+                if full { &[1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 14, 16] } else { &[1, 2, 4, 8, 16] };
             if wants(&[10]) {
                 plan.add(&ALL, sizes, Variant::Base);
             }
@@ -258,7 +209,12 @@ impl Plan<'_> {
                         scenario.cache_bytes =
                             scenario.cache_bytes * [2, 2, 3, 4, 6][speed.min(4) as usize] / 2;
                     }
-                    Variant::Disks(disks) => scenario.settings.push(("disks".into(), disks.to_string())),
+                    Variant::CpuAlone(speed) => {
+                        scenario.settings.push(("cpu_speed".into(), speed.to_string()));
+                    }
+                    Variant::Disks(disks) => {
+                        scenario.settings.push(("disks".into(), disks.to_string()));
+                    }
                     Variant::TenfoldCache => scenario.cache_bytes *= 10,
                     Variant::Lru => {
                         scenario.cache = &caches::lru::SPEC;
@@ -277,11 +233,7 @@ mod tests {
 
     #[test]
     fn the_cache_grows_with_the_cpu_as_in_section_4_3() {
-        let rice = Instance {
-            family: Family::Rice,
-            generator: "windowed",
-            seed: 1,
-        };
+        let rice = Instance { family: Family::Rice, generator: "windowed", seed: 1 };
         for (speed, mib) in [(2, 48), (3, 64), (4, 96)] {
             let plan = scenarios(&rice, Effort::Quick, Some(11));
             let found = plan.iter().find(|p| p.variant == Variant::Cpu(speed)).unwrap();
@@ -292,10 +244,7 @@ mod tests {
     #[test]
     fn every_figure_has_runs_or_workloads() {
         for figure in FIGURES {
-            assert!(
-                !instances(Effort::Quick, Some(figure)).is_empty(),
-                "figure {figure}"
-            );
+            assert!(!instances(Effort::Quick, Some(figure)).is_empty(), "figure {figure}");
         }
     }
 }

@@ -47,12 +47,7 @@ impl Results {
         // Hundreds of runs: their load over time is not shown, so it is not kept.
         run.load_series = LoadSeries::default();
         run.trace.path = instance.name();
-        let key = Key {
-            instance: *instance,
-            variant,
-            strategy: run.policy.clone(),
-            backends: run.backends,
-        };
+        let key = Key { instance: *instance, variant, strategy: run.policy.clone(), backends: run.backends };
         self.runs.insert(key, run);
     }
 
@@ -63,9 +58,8 @@ impl Results {
     ) -> Result<(), StudyError> {
         let table = &workload.trace.targets;
         let ids = 0..table.len() as u32;
-        let mut pairs: Vec<(u64, u64)> = ids
-            .map(|t| (table.requests(t), table.document_size_bytes(t)))
-            .collect();
+        let mut pairs: Vec<(u64, u64)> =
+            ids.map(|t| (table.requests(t), table.document_size_bytes(t))).collect();
         pairs.sort_by_key(|&(requests, _)| std::cmp::Reverse(requests));
         let (counts, sizes): (Vec<u64>, Vec<u64>) = pairs.iter().copied().unzip();
         let requests = counts.iter().sum::<u64>() as f64;
@@ -107,10 +101,7 @@ impl Results {
     }
 
     pub(super) fn on(&self, instance: Instance) -> View<'_> {
-        View {
-            results: self,
-            instance,
-        }
+        View { results: self, instance }
     }
 
     pub(super) fn into_runs(self) -> Vec<Run> {
@@ -140,22 +131,11 @@ impl<'a> View<'a> {
 
     /// The view of the workload of another family made by the same generator with the same seed.
     pub(super) fn sibling(&self, family: Family) -> View<'a> {
-        View {
-            instance: Instance {
-                family,
-                ..self.instance
-            },
-            ..*self
-        }
+        View { instance: Instance { family, ..self.instance }, ..*self }
     }
 
     pub(super) fn run(&self, strategy: &str, backends: usize, variant: Variant) -> Option<&'a Run> {
-        let key = Key {
-            instance: self.instance,
-            variant,
-            strategy: strategy.to_owned(),
-            backends,
-        };
+        let key = Key { instance: self.instance, variant, strategy: strategy.to_owned(), backends };
         self.results.runs.get(&key)
     }
 
@@ -175,22 +155,17 @@ impl<'a> View<'a> {
 
     /// Disk reads per request, in per cent.
     pub(super) fn miss_percent(&self, strategy: &str, backends: usize) -> Option<f64> {
-        self.run(strategy, backends, Variant::Base)?
-            .miss_ratio
-            .map(|m| 100.0 * m)
+        self.run(strategy, backends, Variant::Base)?.miss_ratio.map(|m| 100.0 * m)
     }
 
     /// Idle ratio in per cent.
     pub(super) fn idle_percent(&self, strategy: &str, backends: usize) -> Option<f64> {
-        self.run(strategy, backends, Variant::Base)
-            .map(|r| 100.0 * r.idle_ratio)
+        self.run(strategy, backends, Variant::Base).map(|r| 100.0 * r.idle_ratio)
     }
 
     /// Mean delay in seconds.
     pub(super) fn delay_s(&self, strategy: &str, backends: usize) -> Option<f64> {
-        self.run(strategy, backends, Variant::Base)?
-            .response_time_s
-            .map(|s| s.mean)
+        self.run(strategy, backends, Variant::Base)?.response_time_s.map(|s| s.mean)
     }
 
     /// Throughput of `a` over that of `b`.
@@ -200,11 +175,7 @@ impl<'a> View<'a> {
 
     /// Values of `f` over the cluster sizes from `least` on.
     pub(super) fn over(&self, least: usize, f: impl Fn(usize) -> Option<f64>) -> Vec<f64> {
-        self.sizes(WRR, Variant::Base)
-            .into_iter()
-            .filter(|&n| n >= least)
-            .filter_map(f)
-            .collect()
+        self.sizes(WRR, Variant::Base).into_iter().filter(|&n| n >= least).filter_map(f).collect()
     }
 }
 

@@ -60,27 +60,17 @@ pub(super) fn evaluate(spec: &Spec, results: &Results) -> Option<Claim> {
         .into_iter()
         .filter_map(|instance| {
             let value = (spec.value)(&results.on(instance))?;
-            Some(Measured {
-                workload: instance.name(),
-                seed: instance.seed,
-                value,
-            })
+            Some(Measured { workload: instance.name(), seed: instance.seed, value })
         })
         .collect();
-    let agreeing = measured
-        .iter()
-        .filter(|m| spec.rule.agrees(m.value, spec.paper))
-        .count();
+    let agreeing = measured.iter().filter(|m| spec.rule.agrees(m.value, spec.paper)).count();
     let verdict = match agreeing {
         _ if measured.is_empty() => return None,
         n if n == measured.len() => Verdict::Holds,
         0 => Verdict::Fails,
         _ => Verdict::Partly,
     };
-    let mut rule = format!(
-        "{}; holds when all workloads agree, partly when some do",
-        spec.rule.words()
-    );
+    let mut rule = format!("{}; holds when all workloads agree, partly when some do", spec.rule.words());
     if verdict == Verdict::Partly {
         rule = format!("{rule} ({agreeing} of {} do)", measured.len());
     }
@@ -94,11 +84,7 @@ pub(super) fn evaluate(spec: &Spec, results: &Results) -> Option<Claim> {
         measured,
         verdict,
         rule,
-        explanation: if verdict == Verdict::Holds {
-            String::new()
-        } else {
-            spec.explanation.to_owned()
-        },
+        explanation: if verdict == Verdict::Holds { String::new() } else { spec.explanation.to_owned() },
     })
 }
 

@@ -14,15 +14,8 @@ use crate::time::parse_seconds;
 const MAX_COLUMNS: usize = 256;
 
 /// The columns of the canonical CSV and of Parquet, the required ones first.
-pub(crate) const COLUMNS: [&str; 7] = [
-    "time_s",
-    "target",
-    "size_bytes",
-    "kind",
-    "class",
-    "service_s",
-    "client",
-];
+pub(crate) const COLUMNS: [&str; 7] =
+    ["time_s", "target", "size_bytes", "kind", "class", "service_s", "client"];
 
 /// How many of [`COLUMNS`] must be there.
 pub(crate) const REQUIRED: usize = 3;
@@ -33,10 +26,7 @@ pub(crate) fn is_header(line: &[u8]) -> bool {
     COLUMNS[..REQUIRED].iter().all(|name| {
         line.split(|&b| b == b',').any(|field| {
             let field = field.trim_ascii();
-            let bare = field
-                .strip_prefix(b"\"")
-                .and_then(|f| f.strip_suffix(b"\""))
-                .unwrap_or(field);
+            let bare = field.strip_prefix(b"\"").and_then(|f| f.strip_suffix(b"\"")).unwrap_or(field);
             bare == name.as_bytes()
         })
     })
@@ -50,9 +40,7 @@ pub(crate) fn find_columns<'a>(
 ) -> Result<[Option<usize>; 7], TraceError> {
     let mut places = [None; 7];
     for (place, name) in names.enumerate() {
-        let known = COLUMNS
-            .iter()
-            .position(|column| column.as_bytes() == name.trim_ascii());
+        let known = COLUMNS.iter().position(|column| column.as_bytes() == name.trim_ascii());
         if let Some(column) = known
             && places[column].replace(place).is_some()
         {
@@ -105,9 +93,7 @@ impl CsvDecoder {
             let (length, ends) = chunk
                 .iter()
                 .take_while(|b| matches!(b, b'\r' | b'\n'))
-                .fold((0, 0), |(length, ends), &b| {
-                    (length + 1, ends + u64::from(b == b'\n'))
-                });
+                .fold((0, 0), |(length, ends), &b| (length + 1, ends + u64::from(b == b'\n')));
             if length == 0 {
                 return Ok(self.parser.line());
             }
@@ -121,8 +107,7 @@ impl CsvDecoder {
         loop {
             let chunk = self.source.chunk()?;
             let (result, consumed, output, ends) =
-                self.parser
-                    .read_record(chunk, &mut self.fields[written..], &mut self.ends[fields..]);
+                self.parser.read_record(chunk, &mut self.fields[written..], &mut self.ends[fields..]);
             self.source.consume(consumed);
             written += output;
             fields += ends;
@@ -178,12 +163,7 @@ impl Decoder for CsvDecoder {
                 Read::End => return Ok(false),
                 Read::TooLong => {
                     out.count_line();
-                    out.reject(
-                        line,
-                        Reason::TooLong {
-                            limit_bytes: MAX_LINE_BYTES,
-                        },
-                    );
+                    out.reject(line, Reason::TooLong { limit_bytes: MAX_LINE_BYTES });
                     continue;
                 }
                 Read::Record { fields } => fields,
@@ -198,13 +178,7 @@ impl Decoder for CsvDecoder {
                 Err(reason) => out.reject(line, reason),
                 Ok(entry) => {
                     let target = out.plain_target(entry.target);
-                    out.accept(
-                        line,
-                        &Entry {
-                            target: &target,
-                            ..entry
-                        },
-                    )?;
+                    out.accept(line, &Entry { target: &target, ..entry })?;
                 }
             }
         }
@@ -219,11 +193,7 @@ impl Decoder for CsvDecoder {
 /// Makes a request of the fields of a row, by their place in [`COLUMNS`].
 fn parse_row<'a>(get: impl Fn(usize) -> Option<&'a [u8]>) -> Result<Entry<'a>, Reason> {
     let required = |column: usize| {
-        get(column)
-            .filter(|field| !field.is_empty())
-            .ok_or(Reason::Missing {
-                column: COLUMNS[column],
-            })
+        get(column).filter(|field| !field.is_empty()).ok_or(Reason::Missing { column: COLUMNS[column] })
     };
     let optional = |column: usize| get(column).unwrap_or_default().trim_ascii();
     Ok(Entry {

@@ -29,17 +29,14 @@ pub(crate) fn split(line: &[u8]) -> Result<LogLine<'_>, Reason> {
     let bracket = space
         + memchr::memchr(b'[', &line[space..]).ok_or(Reason::Text("line has no time stamp in brackets"))?;
     let after = &line[bracket + 1..];
-    let (stamp, after) = after
-        .split_first_chunk::<STAMP_BYTES>()
-        .ok_or(Reason::Text("line ends within the time stamp"))?;
+    let (stamp, after) =
+        after.split_first_chunk::<STAMP_BYTES>().ok_or(Reason::Text("line ends within the time stamp"))?;
     let quoted = after
         .strip_prefix(b"] \"")
         .ok_or(Reason::Text("time stamp is not followed by a request in quotes"))?;
     let (request, tail) = split_request(quoted)?;
     // `split_request` has made sure of the space and three digits.
-    let status = tail[1..4]
-        .iter()
-        .fold(0, |status, digit| status * 10 + u16::from(digit - b'0'));
+    let status = tail[1..4].iter().fold(0, |status, digit| status * 10 + u16::from(digit - b'0'));
     let size = &tail[5..];
     let size_end = memchr::memchr(b' ', size).unwrap_or(size.len());
     let size_bytes = match &size[..size_end] {
@@ -80,11 +77,7 @@ fn is_status(tail: &[u8]) -> bool {
 fn split_request_line(request: &[u8]) -> Result<(&[u8], &[u8]), Reason> {
     let space = memchr::memchr(b' ', request).ok_or(Reason::Text("request has no target"))?;
     let (method, rest) = (&request[..space], &request[space..]);
-    if method.is_empty()
-        || !method
-            .iter()
-            .all(|b| b.is_ascii_uppercase() || matches!(b, b'-' | b'_'))
-    {
+    if method.is_empty() || !method.iter().all(|b| b.is_ascii_uppercase() || matches!(b, b'-' | b'_')) {
         return Err(Reason::Text("request does not start with a method"));
     }
     let target = match memchr::memrchr(b' ', rest) {
@@ -107,11 +100,7 @@ pub(crate) struct LogDecoder {
 
 impl LogDecoder {
     pub(crate) fn new(source: Source) -> Self {
-        Self {
-            source,
-            stamps: StampReader::default(),
-            line: 0,
-        }
+        Self { source, stamps: StampReader::default(), line: 0 }
     }
 }
 
@@ -126,12 +115,7 @@ impl Decoder for LogDecoder {
                 Framed::End => return Ok(false),
                 Framed::TooLong => {
                     out.count_line();
-                    out.reject(
-                        self.line,
-                        Reason::TooLong {
-                            limit_bytes: MAX_LINE_BYTES,
-                        },
-                    );
+                    out.reject(self.line, Reason::TooLong { limit_bytes: MAX_LINE_BYTES });
                 }
                 Framed::Line(line) if line.trim_ascii_start().is_empty() => {}
                 Framed::Line(line) => {

@@ -81,13 +81,7 @@ impl Decoder for OracleDecoder {
         }
         if !rest.is_empty() {
             out.count_line();
-            out.reject(
-                self.record + 1,
-                Reason::CutShort {
-                    bytes: rest.len(),
-                    of_bytes: RECORD_BYTES,
-                },
-            );
+            out.reject(self.record + 1, Reason::CutShort { bytes: rest.len(), of_bytes: RECORD_BYTES });
         }
         Ok(more)
     }

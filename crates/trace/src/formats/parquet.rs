@@ -40,10 +40,7 @@ impl ParquetDecoder {
         let file = match input.path() {
             Some(name) if !source.is_compressed() => {
                 source.drain()?;
-                File::open(name).map_err(|source| TraceError::Open {
-                    path: path.clone(),
-                    source,
-                })?
+                File::open(name).map_err(|source| TraceError::Open { path: path.clone(), source })?
             }
             _ => {
                 let mut file = tempfile::tempfile().map_err(|source| TraceError::Spool { source })?;
@@ -52,11 +49,7 @@ impl ParquetDecoder {
                 file
             }
         };
-        Ok(Self {
-            path,
-            file: Some(file),
-            opened: None,
-        })
+        Ok(Self { path, file: Some(file), opened: None })
     }
 
     fn open(&self, file: File) -> Result<Opened, TraceError> {
@@ -66,18 +59,9 @@ impl ParquetDecoder {
         let names = schema.columns().iter().map(|c| c.name().as_bytes());
         let places = find_columns(&self.path, names)?;
         if let Some(reason) = places.iter().flatten().find_map(|&p| unfit(&schema.column(p))) {
-            return Err(TraceError::Header {
-                path: self.path.clone(),
-                reason,
-            });
+            return Err(TraceError::Header { path: self.path.clone(), reason });
         }
-        Ok(Opened {
-            reader,
-            places,
-            group: 0,
-            columns: None,
-            row: 0,
-        })
+        Ok(Opened { reader, places, group: 0, columns: None, row: 0 })
     }
 
     fn step_unguarded(&mut self, out: &mut Ingest) -> Result<bool, TraceError> {
@@ -126,9 +110,7 @@ impl Opened {
         for column in columns.iter_mut().flatten() {
             let count = column.read(BATCH).map_err(damaged)?;
             if *rows.get_or_insert(count) != count {
-                return Err(damaged(ParquetError::General(
-                    "its columns differ in length".to_owned(),
-                )));
+                return Err(damaged(ParquetError::General("its columns differ in length".to_owned())));
             }
         }
         let rows = rows.unwrap_or(0);
@@ -161,13 +143,7 @@ fn accept_row(
         }
         Ok(entry) => {
             let target = out.plain_target(entry.target);
-            out.accept(
-                number,
-                &Entry {
-                    target: &target,
-                    ..entry
-                },
-            )
+            out.accept(number, &Entry { target: &target, ..entry })
         }
     }
 }
@@ -178,19 +154,12 @@ fn parse_row<'a>(
     [target, client, kind]: [&'a mut [u8; 20]; 3],
 ) -> Result<Entry<'a>, Reason> {
     const _: () = assert!(REQUIRED == 3);
-    let missing = |column: usize| Reason::Missing {
-        column: COLUMNS[column],
-    };
+    let missing = |column: usize| Reason::Missing { column: COLUMNS[column] };
     let get = |column: usize| columns[column].as_ref();
     let required = |column: usize| get(column).ok_or(missing(column));
-    let target = required(1)?
-        .text(row, target)?
-        .filter(|t| !t.is_empty())
-        .ok_or(missing(1))?;
+    let target = required(1)?.text(row, target)?.filter(|t| !t.is_empty()).ok_or(missing(1))?;
     if target.len() > MAX_LINE_BYTES {
-        return Err(Reason::TooLong {
-            limit_bytes: MAX_LINE_BYTES,
-        });
+        return Err(Reason::TooLong { limit_bytes: MAX_LINE_BYTES });
     }
     let class = get(4).map_or(Ok(None), |c| c.number(row))?.unwrap_or(0);
     Ok(Entry {

@@ -101,14 +101,7 @@ impl Column {
 
     /// Reads up to `rows` rows; returns how many there were.
     pub(crate) fn read(&mut self, rows: usize) -> ParquetResult<usize> {
-        let Self {
-            reader,
-            nullable,
-            values,
-            levels,
-            places,
-            ..
-        } = self;
+        let Self { reader, nullable, values, levels, places, .. } = self;
         levels.clear();
         let levels_wanted = nullable.then_some(&mut *levels);
         let count = match (reader, values) {
@@ -140,10 +133,7 @@ impl Column {
     }
 
     fn place(&self, row: usize) -> Option<usize> {
-        self.places
-            .get(row)
-            .filter(|&&place| place != u32::MAX)
-            .map(|&place| place as usize)
+        self.places.get(row).filter(|&&place| place != u32::MAX).map(|&place| place as usize)
     }
 
     /// Bytes of a text, or the decimal digits of a number; `None` for null.
@@ -162,9 +152,7 @@ impl Column {
                 Some(number) => u64::try_from(number)
                     .map(|number| Some(decimal(number, digits)))
                     .map_err(|_| Reason::Text("target or client is a negative number")),
-                None => Err(Reason::Text(
-                    "target or client is neither text nor a whole number",
-                )),
+                None => Err(Reason::Text("target or client is neither text nor a whole number")),
             },
         }
     }

@@ -47,12 +47,7 @@ impl Decoder for TimeIdSizeDecoder {
                 Framed::End => return Ok(false),
                 Framed::TooLong => {
                     out.count_line();
-                    out.reject(
-                        self.line,
-                        Reason::TooLong {
-                            limit_bytes: MAX_LINE_BYTES,
-                        },
-                    );
+                    out.reject(self.line, Reason::TooLong { limit_bytes: MAX_LINE_BYTES });
                     continue;
                 }
                 Framed::Line(line) => line,

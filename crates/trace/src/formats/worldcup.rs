@@ -21,9 +21,8 @@ const TYPE_DYNAMIC: u8 = 6;
 /// Largest type number (`OTHER_TYPES`).
 const MAX_TYPE: u8 = 12;
 
-const METHODS: [&[u8]; 9] = [
-    b"GET", b"HEAD", b"POST", b"PUT", b"DELETE", b"TRACE", b"OPTIONS", b"CONNECT", b"(other)",
-];
+const METHODS: [&[u8]; 9] =
+    [b"GET", b"HEAD", b"POST", b"PUT", b"DELETE", b"TRACE", b"OPTIONS", b"CONNECT", b"(other)"];
 
 /// Status code of each index; 0 stands for a code without an index of its own.
 const STATUSES: [u16; 38] = [
@@ -109,13 +108,7 @@ impl Decoder for WorldCupDecoder {
         }
         if !rest.is_empty() {
             out.count_line();
-            out.reject(
-                self.record + 1,
-                Reason::CutShort {
-                    bytes: rest.len(),
-                    of_bytes: RECORD_BYTES,
-                },
-            );
+            out.reject(self.record + 1, Reason::CutShort { bytes: rest.len(), of_bytes: RECORD_BYTES });
         }
         Ok(more)
     }
@@ -152,11 +145,7 @@ fn decode(number: u64, raw: &Raw, out: &mut Ingest) -> Result<(), TraceError> {
         whole: status == 200 && known.is_some(),
         service_ns: 0,
         class: u16::from(raw.kind),
-        kind: if raw.kind == TYPE_DYNAMIC {
-            Kind::Dynamic
-        } else {
-            Kind::Static
-        },
+        kind: if raw.kind == TYPE_DYNAMIC { Kind::Dynamic } else { Kind::Static },
     };
     out.accept(number, &entry)
 }

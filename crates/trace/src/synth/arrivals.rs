@@ -62,14 +62,7 @@ impl<'a> Clock<'a> {
             Arrivals::Poisson { .. } => 0,
             Arrivals::PerMinute { requests, .. } => requests.first().copied().unwrap_or(0),
         };
-        Self {
-            arrivals,
-            rng,
-            now_ns: 0,
-            minute: 0,
-            remaining,
-            place: 0.0,
-        }
+        Self { arrivals, rng, now_ns: 0, minute: 0, remaining, place: 0.0 }
     }
 
     /// Time of the next request in nanoseconds; never before the last.
@@ -115,10 +108,7 @@ mod tests {
     #[test]
     fn minutes_hold_exactly_their_requests() {
         let requests = vec![3, 0, 0, 1_000, 1, 0];
-        let arrivals = Arrivals::PerMinute {
-            requests: requests.clone(),
-            minute_ns: 60e9,
-        };
+        let arrivals = Arrivals::PerMinute { requests: requests.clone(), minute_ns: 60e9 };
         let mut clock = Clock::new(&arrivals, stream(2, Purpose::Times));
         let mut seen = vec![0; requests.len()];
         let mut inside = 0.0;
@@ -133,9 +123,6 @@ mod tests {
             }
         }
         assert_eq!(seen, requests);
-        assert!(
-            (inside / 1_000.0 - 0.5).abs() < 0.04,
-            "uniform within the minute: {inside}"
-        );
+        assert!((inside / 1_000.0 - 0.5).abs() < 0.04, "uniform within the minute: {inside}");
     }
 }

@@ -67,11 +67,7 @@ pub(super) fn pair(ascending: &[f64], counts: &[u64], figures: &DayFigures, rng:
     let classes = Copula::draw(counts.len(), rng);
     let share = |correlation: f64| {
         let order = classes.order(correlation, 0.0);
-        order[..small]
-            .iter()
-            .map(|&rank| counts[rank] as f64)
-            .sum::<f64>()
-            / requests
+        order[..small].iter().map(|&rank| counts[rank] as f64).sum::<f64>() / requests
     };
     let correlation = bisect(|correlation| share(correlation) < 0.5);
     let mut order = classes.order(correlation, 0.0);
@@ -86,11 +82,7 @@ pub(super) fn pair(ascending: &[f64], counts: &[u64], figures: &DayFigures, rng:
     let within = Copula::draw(large.len(), rng);
     let bytes = |correlation: f64| -> f64 {
         let paired = within.pair(&ascending[small..], correlation, 0.0);
-        large
-            .iter()
-            .zip(paired)
-            .map(|(&rank, size)| size * counts[rank] as f64)
-            .sum()
+        large.iter().zip(paired).map(|(&rank, size)| size * counts[rank] as f64).sum()
     };
     let correlation = bisect(|correlation| bytes(correlation) > wanted);
     let paired = within.pair(&ascending[small..], correlation, 0.0);
@@ -164,23 +156,16 @@ pub(super) fn fit_day(sizes: &mut [f64], counts: &[u64], figures: &DayFigures) -
     }
     let largest = order[order.len() - 1];
     sizes[largest] = figures.file_max_bytes;
-    let second = order
-        .get(order.len().wrapping_sub(2))
-        .map_or(0.0, |&target| sizes[target]);
+    let second = order.get(order.len().wrapping_sub(2)).map_or(0.0, |&target| sizes[target]);
     if second > figures.file_max_bytes {
-        return Err(format!(
-            "the second largest file would have {second:.0} bytes, more than the largest"
-        ));
+        return Err(format!("the second largest file would have {second:.0} bytes, more than the largest"));
     }
     // Each is rounded by itself: a carry would move the two medians.
     for target in order {
         round_with_carry(sizes, &[target]);
     }
     let scale = figures.file_median_bytes / knots.file_median;
-    Ok([low, rise, middle, tail]
-        .iter()
-        .map(|slope| slope / scale)
-        .collect())
+    Ok([low, rise, middle, tail].iter().map(|slope| slope / scale).collect())
 }
 
 /// The target at which half of the requests, by rising size, is reached.
@@ -198,10 +183,7 @@ fn weighted_median(order: &[usize], counts: &[u64]) -> usize {
 
 /// Drawn bytes above the median of the files: up to the ninth decile, and beyond it.
 fn excess(size: f64, knots: &Knots) -> (f64, f64) {
-    (
-        size.min(knots.file_p90) - knots.file_median,
-        (size - knots.file_p90).max(0.0),
-    )
+    (size.min(knots.file_p90) - knots.file_median, (size - knots.file_p90).max(0.0))
 }
 
 /// Slopes between median and ninth decile, and beyond, that give the published bytes of all files
@@ -227,11 +209,7 @@ fn slopes(
         } else if size <= knots.request_median {
             (size * low, 0.0, 0.0)
         } else if size <= knots.file_median {
-            (
-                figures.request_median_bytes + (size - knots.request_median) * rise,
-                0.0,
-                0.0,
-            )
+            (figures.request_median_bytes + (size - knots.request_median) * rise, 0.0, 0.0)
         } else {
             let (near, far) = excess(size, knots);
             (figures.file_median_bytes, near, far)

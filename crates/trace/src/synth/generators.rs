@@ -99,19 +99,12 @@ pub(super) const IBM_GENERATORS: &[Generator] = &[
 ];
 
 /// Generators of the chess match.
-pub(super) const CHESS_GENERATORS: &[Generator] = &[Generator {
-    name: "irm",
-    help: "Zipf-Mandelbrot, every target lives throughout",
-    values: &[],
-}];
+pub(super) const CHESS_GENERATORS: &[Generator] =
+    &[Generator { name: "irm", help: "Zipf-Mandelbrot, every target lives throughout", values: &[] }];
 
 /// Generators of the World Cup day.
 pub(super) const WORLDCUP_GENERATORS: &[Generator] = &[
-    Generator {
-        name: "irm",
-        help: "Zipf, every file lives throughout the day",
-        values: &[],
-    },
+    Generator { name: "irm", help: "Zipf, every file lives throughout the day", values: &[] },
     Generator {
         name: "windowed",
         help: "as irm, but all files beyond rank 500 live in half of the day",

@@ -105,14 +105,11 @@ pub enum SynthError {
 /// # Errors
 /// When there is no workload of that name; the error suggests the nearest.
 pub fn spec(name: &str) -> Result<&'static WorkloadSpec, SynthError> {
-    SPECS
-        .iter()
-        .find(|spec| spec.name == name)
-        .ok_or_else(|| SynthError::UnknownWorkload {
-            given: name.to_owned(),
-            hint: did_you_mean(name, SPECS.iter().map(|spec| spec.name)),
-            known: SPECS.iter().map(|spec| spec.name).collect::<Vec<_>>().join(", "),
-        })
+    SPECS.iter().find(|spec| spec.name == name).ok_or_else(|| SynthError::UnknownWorkload {
+        given: name.to_owned(),
+        hint: did_you_mean(name, SPECS.iter().map(|spec| spec.name)),
+        known: SPECS.iter().map(|spec| spec.name).collect::<Vec<_>>().join(", "),
+    })
 }
 
 /// Builds the workload `name` with some parameters set, as `(key, value)`. One name, one set of

@@ -28,13 +28,7 @@ const fn trace_parameters(d: &Defaults) -> [Parameter; 6] {
     [
         Parameter::choice("generator", d.generators, "which of the calibrated generators"),
         Parameter::count("targets", "", d.targets, (2.0, 1e7), "distinct targets"),
-        Parameter::count(
-            "requests",
-            "",
-            d.requests,
-            (2.0, 1e11),
-            "requests, at least one per target",
-        ),
+        Parameter::count("requests", "", d.requests, (2.0, 1e11), "requests, at least one per target"),
         Parameter::number(
             "rate",
             "1/s",
@@ -49,13 +43,7 @@ const fn trace_parameters(d: &Defaults) -> [Parameter; 6] {
             (0.001, 1e6),
             "length of a minute of the profile: below 60 the day runs faster",
         ),
-        Parameter::number(
-            "total_mib",
-            "MiB",
-            d.total_mib,
-            (0.001, 1e7),
-            "bytes of all targets",
-        ),
+        Parameter::number("total_mib", "MiB", d.total_mib, (0.001, 1e7), "bytes of all targets"),
     ]
 }
 
@@ -69,27 +57,9 @@ const fn popularity_parameters(d: &Defaults) -> [Parameter; 6] {
             (0.0, 5.0),
             "popularity falls with this power of the rank",
         ),
-        Parameter::number(
-            "shift",
-            "",
-            d.zipf.1,
-            (0.0, 1e6),
-            "added to the rank; flattens the top",
-        ),
-        Parameter::number(
-            "break_rank",
-            "",
-            0.0,
-            (0.0, 1e7),
-            "rank from which tail_exponent holds; 0: none",
-        ),
-        Parameter::number(
-            "tail_exponent",
-            "",
-            0.0,
-            (0.0, 5.0),
-            "power of the rank beyond break_rank",
-        ),
+        Parameter::number("shift", "", d.zipf.1, (0.0, 1e6), "added to the rank; flattens the top"),
+        Parameter::number("break_rank", "", 0.0, (0.0, 1e7), "rank from which tail_exponent holds; 0: none"),
+        Parameter::number("tail_exponent", "", 0.0, (0.0, 5.0), "power of the rank beyond break_rank"),
         Parameter::number(
             "stretch_rank",
             "",
@@ -97,13 +67,7 @@ const fn popularity_parameters(d: &Defaults) -> [Parameter; 6] {
             (0.0, 1e7),
             "rank at which the exponential factor is 1/e; 0: no such factor",
         ),
-        Parameter::number(
-            "stretch",
-            "",
-            0.0,
-            (0.0, 2.0),
-            "power of the rank within the exponential factor",
-        ),
+        Parameter::number("stretch", "", 0.0, (0.0, 2.0), "power of the rank within the exponential factor"),
     ]
 }
 
@@ -131,13 +95,7 @@ const fn shape_parameters(d: &Defaults) -> [Parameter; 7] {
             (0.5, 5.0),
             "exponent of the Pareto tail of sizes",
         ),
-        Parameter::number(
-            "size_max_mib",
-            "MiB",
-            d.sizes.3,
-            (0.001, 1e6),
-            "largest size drawn",
-        ),
+        Parameter::number("size_max_mib", "MiB", d.sizes.3, (0.001, 1e6), "largest size drawn"),
         Parameter::number(
             "window_min",
             "",
@@ -152,13 +110,7 @@ const fn shape_parameters(d: &Defaults) -> [Parameter; 7] {
             (0.001, 1.0),
             "longest life; between the two lengths are log-uniform",
         ),
-        Parameter::count(
-            "window_from_rank",
-            "",
-            501.0,
-            (1.0, 1e7),
-            "first rank that lives in a window only",
-        ),
+        Parameter::count("window_from_rank", "", 501.0, (1.0, 1e7), "first rank that lives in a window only"),
     ]
 }
 
@@ -259,13 +211,7 @@ const WORLDCUP_SHARED: [Parameter; SHARED] = shared(&Defaults {
 
 const HOT_ONLY: [Parameter; 3] = [
     Parameter::count("hot_targets", "", 4.0, (1.0, 10_000.0), "number of hot targets"),
-    Parameter::count(
-        "hot_size_bytes",
-        "B",
-        32_768.0,
-        (1.0, 1e9),
-        "size of each hot target",
-    ),
+    Parameter::count("hot_size_bytes", "B", 32_768.0, (1.0, 1e9), "size of each hot target"),
     Parameter::number(
         "hot_share",
         "",
@@ -278,27 +224,9 @@ const HOT_ONLY: [Parameter; 3] = [
 pub(super) const HOT_PARAMETERS: [Parameter; COVERED + 3] = join(&RICE_PARAMETERS, &HOT_ONLY);
 
 const WORLDCUP_ONLY: [Parameter; 3] = [
-    Parameter::number(
-        "file_median_bytes",
-        "B",
-        3_714.0,
-        (64.0, 1e9),
-        "median size of a file",
-    ),
-    Parameter::number(
-        "request_mean_bytes",
-        "B",
-        5_124.85,
-        (64.0, 1e9),
-        "mean size of a request",
-    ),
-    Parameter::number(
-        "request_median_bytes",
-        "B",
-        963.0,
-        (64.0, 1e9),
-        "median size of a request",
-    ),
+    Parameter::number("file_median_bytes", "B", 3_714.0, (64.0, 1e9), "median size of a file"),
+    Parameter::number("request_mean_bytes", "B", 5_124.85, (64.0, 1e9), "mean size of a request"),
+    Parameter::number("request_median_bytes", "B", 963.0, (64.0, 1e9), "median size of a request"),
 ];
 /// Parameters of the workload `worldcup`.
 pub(super) const WORLDCUP_PARAMETERS: [Parameter; SHARED + 3] = join(&WORLDCUP_SHARED, &WORLDCUP_ONLY);

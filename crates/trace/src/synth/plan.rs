@@ -30,9 +30,9 @@ pub(super) fn build(
     // Sizes are fitted at the published length even when fewer requests are asked for: a shorter
     // run then has the same documents, and the guarantee of one request each cannot distort them.
     let weights = popularity(&parameters).weights(targets);
-    let fitted_requests = spec.parameter("requests").map_or(base_requests, |declared| {
-        base_requests.max(declared.default as u64)
-    });
+    let fitted_requests = spec
+        .parameter("requests")
+        .map_or(base_requests, |declared| base_requests.max(declared.default as u64));
     let by_rank = apportion_at_least_one(&weights, fitted_requests);
     let mut counts = vec![0_u64; numbers.len()];
     let mut sizes = vec![0.0; numbers.len()];
@@ -132,10 +132,7 @@ fn hot_counts(parameters: &Parameters, base_requests: u64) -> (u32, Vec<u64>) {
     let share = parameters.get("hot_share");
     let added = (base_requests as f64 * share / (1.0 - share)).round() as u64;
     let equal = vec![1.0; targets as usize];
-    (
-        targets as u32,
-        apportion_at_least_one(&equal, added.max(equal.len() as u64)),
-    )
+    (targets as u32, apportion_at_least_one(&equal, added.max(equal.len() as u64)))
 }
 
 /// The size statistics of a day, for the workload that declares them.
@@ -192,10 +189,7 @@ fn fit_sizes(
     let points: Vec<CoveragePoint> = published
         .iter()
         .filter(|(_, mib)| *mib > 0.0)
-        .map(|&(share, mib)| CoveragePoint {
-            share,
-            bytes: mib * MIB,
-        })
+        .map(|&(share, mib)| CoveragePoint { share, bytes: mib * MIB })
         .collect();
     if !points.is_sorted_by(|a, b| a.bytes < b.bytes) {
         return Err(parameters.contradiction(

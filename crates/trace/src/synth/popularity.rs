@@ -75,10 +75,7 @@ pub(super) fn apportion_at_least_one(weights: &[f64], requests: u64) -> Vec<u64>
 /// Divides `total` in proportion to `weights` by largest remainder, ties to the lower index.
 pub(super) fn apportion(weights: &[f64], total: u64) -> Vec<u64> {
     let sum: f64 = weights.iter().sum();
-    let exact: Vec<f64> = weights
-        .iter()
-        .map(|weight| weight * (total as f64 / sum))
-        .collect();
+    let exact: Vec<f64> = weights.iter().map(|weight| weight * (total as f64 / sum)).collect();
     let mut counts: Vec<u64> = exact.iter().map(|share| share.floor() as u64).collect();
     let given: u64 = counts.iter().sum();
     let mut order: Vec<usize> = (0..weights.len()).collect();
@@ -107,25 +104,12 @@ mod tests {
     fn families_follow_their_formulas() {
         let close = |a: f64, b: f64| assert!((a / b - 1.0).abs() < 1e-12, "{a} {b}");
         close(ZIPF.weights(10)[9], 0.1);
-        let shifted = Popularity {
-            shift: 3.0,
-            exponent: 2.0,
-            ..ZIPF
-        };
+        let shifted = Popularity { shift: 3.0, exponent: 2.0, ..ZIPF };
         close(shifted.weights(2)[1], 1.0 / 25.0);
-        let bent = Popularity {
-            break_rank: 10.0,
-            tail_exponent: 2.0,
-            ..ZIPF
-        };
+        let bent = Popularity { break_rank: 10.0, tail_exponent: 2.0, ..ZIPF };
         close(bent.weights(10)[9], 0.1);
         close(bent.weights(20)[19], 0.1 / 4.0);
-        let stretched = Popularity {
-            exponent: 0.0,
-            stretch_rank: 4.0,
-            stretch: 0.5,
-            ..ZIPF
-        };
+        let stretched = Popularity { exponent: 0.0, stretch_rank: 4.0, stretch: 0.5, ..ZIPF };
         close(stretched.weights(16)[15], (-2.0_f64).exp());
     }
 
@@ -144,10 +128,7 @@ mod tests {
             let counts = apportion_at_least_one(&weights, requests);
             assert_eq!(counts.iter().sum::<u64>(), requests);
             assert!(counts.iter().all(|&count| count >= 1));
-            assert!(
-                counts.is_sorted_by(|a, b| a >= b),
-                "popularity must fall with rank"
-            );
+            assert!(counts.is_sorted_by(|a, b| a >= b), "popularity must fall with rank");
         }
     }
 }

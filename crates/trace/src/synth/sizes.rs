@@ -25,10 +25,8 @@ pub(super) struct SizeLaw {
 impl SizeLaw {
     /// Draws relative sizes (the median of the body is 1, no cap yet), smallest first.
     pub(super) fn draw_relative(&self, count: usize, rng: &mut Pcg64) -> Vec<f64> {
-        let mut sizes: Vec<f64> = normals(count, rng)
-            .iter()
-            .map(|normal| libm::exp(self.sigma * normal))
-            .collect();
+        let mut sizes: Vec<f64> =
+            normals(count, rng).iter().map(|normal| libm::exp(self.sigma * normal)).collect();
         sizes.sort_unstable_by(f64::total_cmp);
         let tail = ((count as f64 * self.tail_share) as usize).min(count);
         if tail == 0 {
@@ -47,12 +45,8 @@ impl SizeLaw {
     /// smallest first.
     pub(super) fn draw(&self, count: usize, total_bytes: f64, rng: &mut Pcg64) -> Vec<f64> {
         let relative = self.draw_relative(count, rng);
-        let sum_at = |scale: f64| -> f64 {
-            relative
-                .iter()
-                .map(|size| (size * scale).min(self.max_bytes))
-                .sum()
-        };
+        let sum_at =
+            |scale: f64| -> f64 { relative.iter().map(|size| (size * scale).min(self.max_bytes)).sum() };
         let (mut low, mut high) = (0.0, self.max_bytes / relative[0]);
         for _ in 0..80 {
             let middle = 0.5 * (low + high);
@@ -62,10 +56,7 @@ impl SizeLaw {
                 high = middle;
             }
         }
-        relative
-            .iter()
-            .map(|size| (size * high).min(self.max_bytes))
-            .collect()
+        relative.iter().map(|size| (size * high).min(self.max_bytes)).collect()
     }
 }
 
@@ -86,10 +77,7 @@ impl Copula {
     pub(super) fn draw(count: usize, rng: &mut Pcg64) -> Self {
         let mut scores = normals(count, rng);
         scores.sort_unstable_by(f64::total_cmp);
-        Self {
-            scores,
-            noise: normals(count, rng),
-        }
+        Self { scores, noise: normals(count, rng) }
     }
 
     /// The ranks (from 0) in the order of the sizes they get, smallest first. The ranks of the
@@ -143,11 +131,7 @@ pub(super) fn fit_coverage(
     let mut factors = Vec::with_capacity(points.len());
     let (mut from, mut bytes_before) = (0, 0.0);
     for point in points {
-        let to = if point.share >= 1.0 {
-            order.len()
-        } else {
-            covering_targets(counts, order, point.share)
-        };
+        let to = if point.share >= 1.0 { order.len() } else { covering_targets(counts, order, point.share) };
         let band = &order[from..to.max(from)];
         if band.is_empty() {
             continue;
@@ -181,12 +165,7 @@ mod tests {
     use super::*;
     use crate::coverage::{by_falling_count, coverage_bytes};
 
-    const LAW: SizeLaw = SizeLaw {
-        sigma: 1.5,
-        tail_share: 0.07,
-        tail_exponent: 1.3,
-        max_bytes: 2e6,
-    };
+    const LAW: SizeLaw = SizeLaw { sigma: 1.5, tail_share: 0.07, tail_exponent: 1.3, max_bytes: 2e6 };
 
     #[test]
     fn drawn_sizes_have_the_total_and_the_cap() {
@@ -216,10 +195,7 @@ mod tests {
         let (independent, weak, strong) = (top_mean(0.0, 0.0), top_mean(0.4, 0.0), top_mean(0.9, 0.0));
         assert!((independent - 5_000.0).abs() < 900.0, "{independent}");
         assert!(weak < independent - 1_000.0 && strong < weak - 1_000.0);
-        assert!(
-            top_mean(0.9, 0.5) > strong + 1_000.0,
-            "flat ranks lose the correlation"
-        );
+        assert!(top_mean(0.9, 0.5) > strong + 1_000.0, "flat ranks lose the correlation");
     }
 
     #[test]
@@ -234,10 +210,7 @@ mod tests {
         let factors = fit_coverage(&mut sizes, &counts, &order, &points);
         assert_eq!(factors.len(), 3);
         let whole: Vec<u64> = sizes.iter().map(|&size| size as u64).collect();
-        assert_eq!(
-            coverage_bytes(&counts, &whole, &[0.9, 0.97, 1.0]),
-            [11_000_000, 19_000_000, 30_000_000]
-        );
+        assert_eq!(coverage_bytes(&counts, &whole, &[0.9, 0.97, 1.0]), [11_000_000, 19_000_000, 30_000_000]);
     }
 
     #[test]

@@ -42,15 +42,7 @@ impl Parameter {
         help: &'static str,
     ) -> Self {
         let kind = ParameterKind::Number;
-        Self {
-            name,
-            unit,
-            kind,
-            default,
-            min: range.0,
-            max: range.1,
-            help,
-        }
+        Self { name, unit, kind, default, min: range.0, max: range.1, help }
     }
 
     /// Declares a parameter with whole values.
@@ -62,15 +54,7 @@ impl Parameter {
         help: &'static str,
     ) -> Self {
         let kind = ParameterKind::Count;
-        Self {
-            name,
-            unit,
-            kind,
-            default,
-            min: range.0,
-            max: range.1,
-            help,
-        }
+        Self { name, unit, kind, default, min: range.0, max: range.1, help }
     }
 
     /// Declares a choice; the first word is the default.
@@ -80,24 +64,16 @@ impl Parameter {
         help: &'static str,
     ) -> Self {
         let (kind, max) = (ParameterKind::Choice(words), words.len() as f64 - 1.0);
-        Self {
-            name,
-            unit: "",
-            kind,
-            default: 0.0,
-            min: 0.0,
-            max,
-            help,
-        }
+        Self { name, unit: "", kind, default: 0.0, min: 0.0, max, help }
     }
 
     /// A value as the user would write it: the word of a choice, else the number.
     #[must_use]
     pub fn written(&self, value: f64) -> String {
         match self.kind {
-            ParameterKind::Choice(words) => words
-                .get(value as usize)
-                .map_or_else(String::new, ToString::to_string),
+            ParameterKind::Choice(words) => {
+                words.get(value as usize).map_or_else(String::new, ToString::to_string)
+            }
             ParameterKind::Number | ParameterKind::Count => value.to_string(),
         }
     }
@@ -105,11 +81,7 @@ impl Parameter {
     /// The values that are accepted, in words.
     #[must_use]
     pub fn accepted(&self) -> String {
-        let unit = if self.unit.is_empty() {
-            String::new()
-        } else {
-            format!(" {}", self.unit)
-        };
+        let unit = if self.unit.is_empty() { String::new() } else { format!(" {}", self.unit) };
         match self.kind {
             ParameterKind::Choice(words) => format!("one of {}", words.join(", ")),
             ParameterKind::Number => format!("a number from {} to {}{unit}", self.min, self.max),
@@ -213,12 +185,7 @@ impl WorkloadSpec {
                 workload: self.name,
                 given: (*key).to_owned(),
                 hint: super::did_you_mean(key, self.parameters.iter().map(|known| known.name)),
-                known: self
-                    .parameters
-                    .iter()
-                    .map(|p| p.name)
-                    .collect::<Vec<_>>()
-                    .join(", "),
+                known: self.parameters.iter().map(|p| p.name).collect::<Vec<_>>().join(", "),
             })?;
             given.push((parameter.name, parameter.parse(self.name, text)?));
         }
@@ -229,16 +196,12 @@ impl WorkloadSpec {
             .iter()
             .map(|parameter| {
                 let preset = generator.values.iter().find(|(key, _)| *key == parameter.name);
-                let value = last_of(parameter.name)
-                    .or(preset.map(|(_, value)| *value))
-                    .unwrap_or(parameter.default);
+                let value =
+                    last_of(parameter.name).or(preset.map(|(_, value)| *value)).unwrap_or(parameter.default);
                 (*parameter, value)
             })
             .collect();
-        Ok(Parameters {
-            workload: self.name,
-            values,
-        })
+        Ok(Parameters { workload: self.name, values })
     }
 }
 
@@ -253,10 +216,7 @@ impl Parameters {
     /// The value of a parameter; one that this workload does not declare counts as 0, which each
     /// use takes to mean "not wanted".
     pub(super) fn get(&self, name: &str) -> f64 {
-        self.values
-            .iter()
-            .find(|(parameter, _)| parameter.name == name)
-            .map_or(0.0, |found| found.1)
+        self.values.iter().find(|(parameter, _)| parameter.name == name).map_or(0.0, |found| found.1)
     }
 
     /// Every parameter with its value.
@@ -266,9 +226,6 @@ impl Parameters {
 
     /// The error that these values do not go together.
     pub(super) fn contradiction(&self, reason: String) -> SynthError {
-        SynthError::Contradiction {
-            workload: self.workload,
-            reason,
-        }
+        SynthError::Contradiction { workload: self.workload, reason }
     }
 }

@@ -59,25 +59,11 @@ const fn equal(
     tolerance: f64,
     help: &'static str,
 ) -> PublishedFigure {
-    PublishedFigure {
-        name,
-        value,
-        unit,
-        bound: Bound::Equal,
-        tolerance,
-        help,
-    }
+    PublishedFigure { name, value, unit, bound: Bound::Equal, tolerance, help }
 }
 
 const fn at_most(name: &'static str, value: f64, unit: &'static str, help: &'static str) -> PublishedFigure {
-    PublishedFigure {
-        name,
-        value,
-        unit,
-        bound: Bound::AtMost,
-        tolerance: 0.0,
-        help,
-    }
+    PublishedFigure { name, value, unit, bound: Bound::AtMost, tolerance: 0.0, help }
 }
 
 const COVER97: &str = "memory that holds the targets of 97 % of the requests";
@@ -91,13 +77,7 @@ const fn lard_figures(targets: f64, mib: [f64; 4], top_share: f64) -> [Published
         equal("cover97_mib", mib[0], "MiB", 0.03, COVER97),
         equal("cover98_mib", mib[1], "MiB", 0.03, COVER98),
         equal("cover99_mib", mib[2], "MiB", 0.03, COVER99),
-        equal(
-            "top_share",
-            top_share,
-            "",
-            0.05,
-            "share of the requests for the most popular target",
-        ),
+        equal("top_share", top_share, "", 0.05, "share of the requests for the most popular target"),
     ]
 }
 
@@ -109,25 +89,7 @@ const WORLDCUP_FIGURES: &[PublishedFigure] = &[
     equal("file_mean_bytes", 11_786.0, "B", 0.001, "mean size of a file"),
     equal("file_median_bytes", 3_714.0, "B", 0.005, "median size of a file"),
     equal("file_max_mib", 3.1, "MiB", 0.01, "size of the largest file"),
-    equal(
-        "requests",
-        38_834_515.0,
-        "",
-        0.0,
-        "successful requests of the day",
-    ),
-    equal(
-        "request_mean_bytes",
-        5_124.85,
-        "B",
-        0.005,
-        "mean size of a request",
-    ),
-    equal(
-        "request_median_bytes",
-        963.0,
-        "B",
-        0.005,
-        "median size of a request",
-    ),
+    equal("requests", 38_834_515.0, "", 0.0, "successful requests of the day"),
+    equal("request_mean_bytes", 5_124.85, "B", 0.005, "mean size of a request"),
+    equal("request_median_bytes", 963.0, "B", 0.005, "median size of a request"),
 ];

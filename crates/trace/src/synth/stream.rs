@@ -33,12 +33,7 @@ pub(super) struct Window {
 
 impl Window {
     /// The whole trace.
-    pub(super) const WHOLE: Self = Self {
-        start: 0.0,
-        end: 1.0,
-        early_end: 0.0,
-        early: 0,
-    };
+    pub(super) const WHOLE: Self = Self { start: 0.0, end: 1.0, early_end: 0.0, early: 0 };
 
     /// A window of a given start and length for a target with `count` requests. `dither`, uniform
     /// over (0, 1], decides how the fraction of a request at the division is rounded.
@@ -48,19 +43,10 @@ impl Window {
         }
         let over = start + length - 1.0;
         if over <= 0.0 {
-            return Self {
-                start,
-                end: start + length,
-                ..Self::WHOLE
-            };
+            return Self { start, end: start + length, ..Self::WHOLE };
         }
         let early = (count as f64 * over / length + dither).floor() as u64;
-        Self {
-            start,
-            end: 1.0,
-            early_end: over,
-            early: early.min(count),
-        }
+        Self { start, end: 1.0, early_end: over, early: early.min(count) }
     }
 }
 
@@ -113,21 +99,10 @@ impl<'a> Records<'a> {
             let later = count - window.early;
             let (place, end, remaining) = (0.0, window.early_end, window.early);
             let later_start = window.start;
-            let mut own = Progress {
-                place,
-                end,
-                remaining,
-                later,
-                later_start,
-            };
+            let mut own = Progress { place, end, remaining, later, later_start };
             if own.remaining == 0 {
-                own = Progress {
-                    place: later_start,
-                    end: window.end,
-                    remaining: later,
-                    later: 0,
-                    later_start,
-                };
+                own =
+                    Progress { place: later_start, end: window.end, remaining: later, later: 0, later_start };
             }
             if own.advance(&mut records.places) {
                 records.enqueue(target as u32, own.place);
@@ -239,14 +214,7 @@ mod tests {
         // One request: it falls over the end when the dither says so, three times in four.
         assert_eq!(Window::new(0.9, 0.4, 1, 0.2).early, 0);
         assert_eq!(Window::new(0.9, 0.4, 1, 0.3).early, 1);
-        assert_eq!(
-            Window::new(0.1, 0.4, 9, 0.9),
-            Window {
-                start: 0.1,
-                end: 0.5,
-                ..Window::WHOLE
-            }
-        );
+        assert_eq!(Window::new(0.1, 0.4, 9, 0.9), Window { start: 0.1, end: 0.5, ..Window::WHOLE });
         assert_eq!(Window::new(0.7, 1.0, 9, 0.9), Window::WHOLE);
     }
 
@@ -254,13 +222,7 @@ mod tests {
     fn places_of_a_target_are_uniform_order_statistics() {
         let mut rng = stream(4, Purpose::Places);
         let count = 20_000_u64;
-        let whole = Progress {
-            place: 0.25,
-            end: 0.75,
-            remaining: count,
-            later: 0,
-            later_start: 0.0,
-        };
+        let whole = Progress { place: 0.25, end: 0.75, remaining: count, later: 0, later_start: 0.0 };
         let mut own = whole;
         let mut places = Vec::new();
         while own.advance(&mut rng) {

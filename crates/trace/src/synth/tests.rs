@@ -11,48 +11,21 @@ fn mistakes_are_explained() {
         }
         assert!(!text.contains('\n'), "one paragraph: {text}");
     };
-    has(
-        error("rise", &[]),
-        &["\"rise\"", "did you mean \"rice\"?", "worldcup"],
-    );
+    has(error("rise", &[]), &["\"rise\"", "did you mean \"rice\"?", "worldcup"]);
     has(error("", &[]), &["no synthetic workload"]);
-    has(
-        error("rice", &[("request", "5")]),
-        &["\"request\"", "did you mean \"requests\"?"],
-    );
-    has(
-        error("rice", &[("hot_share", "0.5")]),
-        &["no parameter \"hot_share\""],
-    );
-    has(
-        error("rice", &[("targets", "many")]),
-        &["targets = \"many\"", "a whole number from 2"],
-    );
+    has(error("rice", &[("request", "5")]), &["\"request\"", "did you mean \"requests\"?"]);
+    has(error("rice", &[("hot_share", "0.5")]), &["no parameter \"hot_share\""]);
+    has(error("rice", &[("targets", "many")]), &["targets = \"many\"", "a whole number from 2"]);
     has(error("rice", &[("targets", "10.5")]), &["a whole number from 2"]);
     has(error("rice", &[("shift", "NaN")]), &["a number from 0"]);
     has(error("rice", &[("window_min", "0")]), &["0.001 to 1"]);
-    has(
-        error("rice", &[("generator", "window")]),
-        &["did you mean \"windowed\"?", "one of windowed"],
-    );
-    has(
-        error("rice", &[("requests", "100")]),
-        &["every target is requested at least once"],
-    );
-    has(
-        error("rice", &[("window_min", "0.9")]),
-        &["window_min is greater"],
-    );
+    has(error("rice", &[("generator", "window")]), &["did you mean \"windowed\"?", "one of windowed"]);
+    has(error("rice", &[("requests", "100")]), &["every target is requested at least once"]);
+    has(error("rice", &[("window_min", "0.9")]), &["window_min is greater"]);
     has(error("rice", &[("cover97_mib", "800")]), &["must rise"]);
-    has(
-        error("rice", &[("size_max_mib", "0.01")]),
-        &["half of size_max_mib"],
-    );
+    has(error("rice", &[("size_max_mib", "0.01")]), &["half of size_max_mib"]);
     has(error("rice", &[("rate", "1e-9")]), &["300 years"]);
-    has(
-        error("worldcup", &[("file_median_bytes", "30000")]),
-        &["workload worldcup:"],
-    );
+    has(error("worldcup", &[("file_median_bytes", "30000")]), &["workload worldcup:"]);
 }
 
 #[test]
@@ -68,22 +41,12 @@ fn declarations_are_complete_and_consistent() {
             .collect();
         for parameter in spec.parameters {
             assert!(!parameter.help.is_empty() && !parameter.accepted().is_empty());
-            let same = spec
-                .parameters
-                .iter()
-                .filter(|p| p.name == parameter.name)
-                .count();
+            let same = spec.parameters.iter().filter(|p| p.name == parameter.name).count();
             assert_eq!(same, 1, "{} is declared twice", parameter.name);
         }
         // Every default is accepted as the user would write it, and changes nothing.
-        let given: Vec<(&str, &str)> = defaults
-            .iter()
-            .map(|(name, value)| (*name, value.as_str()))
-            .collect();
-        let (explicit, implicit) = (
-            build(spec.name, &given, 1).unwrap(),
-            build(spec.name, &[], 1).unwrap(),
-        );
+        let given: Vec<(&str, &str)> = defaults.iter().map(|(name, value)| (*name, value.as_str())).collect();
+        let (explicit, implicit) = (build(spec.name, &given, 1).unwrap(), build(spec.name, &[], 1).unwrap());
         assert_eq!(explicit.parameters(), implicit.parameters());
         for generator in spec.generators {
             for (key, value) in generator.values {
@@ -149,11 +112,7 @@ fn documentation_lists_every_parameter_as_declared() {
     for spec in SPECS {
         assert!(text.contains(&format!("`{}`", spec.name)));
         for generator in spec.generators {
-            assert!(
-                text.contains(&format!("`{}`", generator.name)),
-                "{}",
-                generator.name
-            );
+            assert!(text.contains(&format!("`{}`", generator.name)), "{}", generator.name);
         }
     }
 }

@@ -42,11 +42,7 @@ impl Workload {
     #[must_use]
     pub fn target_name(&self, target: u32) -> String {
         let digits = self.counts.len().saturating_sub(1).to_string().len().max(5);
-        let kind = if self.hot.binary_search(&target).is_ok() {
-            "hot-"
-        } else {
-            ""
-        };
+        let kind = if self.hot.binary_search(&target).is_ok() { "hot-" } else { "" };
         format!("/{}/{kind}{target:0digits$}.html", self.spec.name)
     }
 
@@ -126,15 +122,9 @@ impl Workload {
     /// When the profile is empty or holds no request at all.
     pub fn with_requests_per_minute(mut self, requests_per_minute: &[u64]) -> Result<Self, SynthError> {
         if requests_per_minute.iter().all(|&requests| requests == 0) {
-            return Err(SynthError::EmptyProfile {
-                minutes: requests_per_minute.len(),
-            });
+            return Err(SynthError::EmptyProfile { minutes: requests_per_minute.len() });
         }
-        self.arrivals = per_minute(
-            requests_per_minute,
-            self.requests,
-            self.parameters.get("minute_s"),
-        );
+        self.arrivals = per_minute(requests_per_minute, self.requests, self.parameters.get("minute_s"));
         Ok(self)
     }
 
@@ -151,13 +141,8 @@ impl Workload {
         let total: u64 = sizes.iter().sum();
         let cover = |share| coverage_bytes(&counts, &sizes, &[share])[0] as f64 / MIB;
         let largest = |values: &[u64]| values.iter().copied().max().unwrap_or(0) as f64;
-        let transferred = || -> f64 {
-            counts
-                .iter()
-                .zip(&sizes)
-                .map(|(&count, &size)| count as f64 * size as f64)
-                .sum()
-        };
+        let transferred =
+            || -> f64 { counts.iter().zip(&sizes).map(|(&count, &size)| count as f64 * size as f64).sum() };
         Some(match name {
             "targets" => counts.len() as f64,
             "requests" => requests as f64,
@@ -179,10 +164,7 @@ impl Workload {
 /// Divides `requests` over the minutes of a profile.
 pub(super) fn per_minute(profile: &[u64], requests: u64, minute_s: f64) -> Arrivals {
     let weights: Vec<f64> = profile.iter().map(|&weight| weight as f64).collect();
-    Arrivals::PerMinute {
-        requests: apportion(&weights, requests),
-        minute_ns: minute_s * 1e9,
-    }
+    Arrivals::PerMinute { requests: apportion(&weights, requests), minute_ns: minute_s * 1e9 }
 }
 
 /// The smallest value at which half of the weight is reached.

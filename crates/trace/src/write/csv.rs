@@ -88,12 +88,9 @@ mod tests {
 
     #[test]
     fn fields_are_quoted_where_needed() {
-        for (field, text) in [
-            ("/a", "/a"),
-            ("/a,b", "\"/a,b\""),
-            ("/\"a\"", "\"/\"\"a\"\"\""),
-            ("/a\nb", "\"/a\nb\""),
-        ] {
+        for (field, text) in
+            [("/a", "/a"), ("/a,b", "\"/a,b\""), ("/\"a\"", "\"/\"\"a\"\"\""), ("/a\nb", "\"/a\nb\"")]
+        {
             let mut lines = Vec::new();
             put_field(&mut lines, field.as_bytes());
             assert_eq!(String::from_utf8(lines).unwrap(), text);

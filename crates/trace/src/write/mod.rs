@@ -60,11 +60,7 @@ pub fn write_requests(
         if format == Format::OracleGeneral {
             return oracle::write(&Trace::from_records(targets.clone(), records)?, sink);
         }
-        let requests = Requests {
-            targets,
-            fields: Fields::default(),
-            records: records.map(Ok),
-        };
+        let requests = Requests { targets, fields: Fields::default(), records: records.map(Ok) };
         put(requests, format, sink)
     })
 }
@@ -122,10 +118,7 @@ fn not_writable(format: Format, output: &str) -> TraceError {
 /// (or `.txt`).
 pub fn format_of_output(output: &Path) -> Option<Format> {
     let name = output.file_name()?.to_str()?.to_ascii_lowercase();
-    let bare = [".gz", ".zst", ".xz"]
-        .iter()
-        .find_map(|ending| name.strip_suffix(ending))
-        .unwrap_or(&name);
+    let bare = [".gz", ".zst", ".xz"].iter().find_map(|ending| name.strip_suffix(ending)).unwrap_or(&name);
     match bare.rsplit_once('.')?.1 {
         "csv" => Some(Format::Csv),
         "parquet" => Some(Format::Parquet),

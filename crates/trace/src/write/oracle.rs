@@ -81,11 +81,7 @@ impl NextAccesses {
             }
         }
         let file = writer.into_inner().map_err(|e| failed(e.into_error()))?;
-        Ok(Self {
-            file,
-            left: trace.len(),
-            block: Vec::new(),
-        })
+        Ok(Self { file, left: trace.len(), block: Vec::new() })
     }
 
     fn pop(&mut self) -> Result<i64, TraceError> {
@@ -98,9 +94,7 @@ impl NextAccesses {
                 .map_err(|source| TraceError::Spool { source })?;
         }
         let Some((_, last)) = self.block.split_last_chunk::<8>() else {
-            return Err(TraceError::Spool {
-                source: io::Error::from(io::ErrorKind::UnexpectedEof),
-            });
+            return Err(TraceError::Spool { source: io::Error::from(io::ErrorKind::UnexpectedEof) });
         };
         let next = i64::from_le_bytes(*last);
         self.block.truncate(self.block.len() - 8);

@@ -29,11 +29,7 @@ pub(super) fn write<I>(requests: Requests<'_, I>, sink: &mut Sink) -> Result<(),
 where
     I: Iterator<Item = Result<Record, TraceError>>,
 {
-    let Requests {
-        targets,
-        fields,
-        mut records,
-    } = requests;
+    let Requests { targets, fields, mut records } = requests;
     let path = sink.path().to_owned();
     let failed = |e: ParquetError| TraceError::write(&path, e.to_string());
     let mut writer = open(fields, sink).map_err(failed)?;
@@ -51,9 +47,8 @@ where
 }
 
 fn open(fields: Fields, sink: &mut Sink) -> ParquetResult<SerializedFileWriter<&mut Sink>> {
-    let properties = WriterProperties::builder()
-        .set_compression(Compression::ZSTD(ZstdLevel::default()))
-        .build();
+    let properties =
+        WriterProperties::builder().set_compression(Compression::ZSTD(ZstdLevel::default())).build();
     SerializedFileWriter::new(sink, schema(fields)?, Arc::new(properties))
 }
 
@@ -70,13 +65,7 @@ fn schema(fields: Fields) -> ParquetResult<TypePtr> {
     };
     let time = |name: &str| {
         let logical = Some(LogicalType::decimal(9, TIME_DIGITS));
-        column(
-            name,
-            Physical::FIXED_LEN_BYTE_ARRAY,
-            logical,
-            TIME_BYTES,
-            TIME_DIGITS,
-        )
+        column(name, Physical::FIXED_LEN_BYTE_ARRAY, logical, TIME_BYTES, TIME_DIGITS)
     };
     let text = |name: &str| column(name, Physical::BYTE_ARRAY, Some(LogicalType::String), 0, -1);
     let number = |name: &str| column(name, Physical::INT64, None, 0, -1);
@@ -93,10 +82,7 @@ fn schema(fields: Fields) -> ParquetResult<TypePtr> {
     if fields.client {
         columns.push(number("client")?);
     }
-    Type::group_type_builder("trace")
-        .with_fields(columns)
-        .build()
-        .map(Arc::new)
+    Type::group_type_builder("trace").with_fields(columns).build().map(Arc::new)
 }
 
 fn write_group(
@@ -134,10 +120,8 @@ fn write_column(
     match column {
         ColumnWriter::FixedLenByteArrayColumnWriter(column) => {
             let service = name == "service_s";
-            let times: Vec<_> = rows
-                .iter()
-                .map(|r| decimal(if service { r.service_ns } else { r.time_ns }))
-                .collect();
+            let times: Vec<_> =
+                rows.iter().map(|r| decimal(if service { r.service_ns } else { r.time_ns })).collect();
             column.write_batch(&times, None, None)?;
         }
         ColumnWriter::ByteArrayColumnWriter(column) => {

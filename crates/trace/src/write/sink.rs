@@ -51,11 +51,7 @@ impl Sink {
             "xz" => Packed::Xz(XzEncoder::new(plain, XZ_PRESET)),
             _ => Packed::Plain(plain),
         };
-        Ok(Self {
-            path,
-            packed,
-            closed: false,
-        })
+        Ok(Self { path, packed, closed: false })
     }
 
     /// Output as the user named it.
@@ -65,8 +61,7 @@ impl Sink {
 
     /// Writes all of `bytes`.
     pub(crate) fn put(&mut self, bytes: &[u8]) -> Result<(), TraceError> {
-        self.write_all(bytes)
-            .map_err(|e| TraceError::write(&self.path, e.to_string()))
+        self.write_all(bytes).map_err(|e| TraceError::write(&self.path, e.to_string()))
     }
 
     /// An error that names this output.
@@ -76,11 +71,7 @@ impl Sink {
 
     /// The error of a write that failed, told apart when the reader of standard output is gone.
     pub(crate) fn explain(&self, error: TraceError) -> TraceError {
-        if self.closed {
-            TraceError::ClosedPipe
-        } else {
-            error
-        }
+        if self.closed { TraceError::ClosedPipe } else { error }
     }
 
     /// Completes the compressed stream and the file.
@@ -91,12 +82,10 @@ impl Sink {
             Packed::Zstd(encoder) => encoder.finish(),
             Packed::Xz(encoder) => encoder.finish(),
         };
-        plain
-            .and_then(|mut plain| plain.flush())
-            .map_err(|e| match e.kind() {
-                io::ErrorKind::BrokenPipe if self.path == "-" => TraceError::ClosedPipe,
-                _ => TraceError::write(&self.path, e.to_string()),
-            })
+        plain.and_then(|mut plain| plain.flush()).map_err(|e| match e.kind() {
+            io::ErrorKind::BrokenPipe if self.path == "-" => TraceError::ClosedPipe,
+            _ => TraceError::write(&self.path, e.to_string()),
+        })
     }
 }
 

@@ -15,10 +15,7 @@ where
     I: Iterator<Item = Result<Record, TraceError>>,
 {
     let names = all_targets(requests.targets, |name| {
-        !name.is_empty()
-            && !name
-                .iter()
-                .any(|b| matches!(b, b' ' | b'\t' | b',' | b'\n' | b'\r'))
+        !name.is_empty() && !name.iter().any(|b| matches!(b, b' ' | b'\t' | b',' | b'\n' | b'\r'))
     });
     let mut lines = Vec::new();
     for record in requests.records {

@@ -24,10 +24,8 @@ fn missing_files_and_directories() {
     let scratch = Scratch::new();
     let text = message(load_path(&scratch.path("none.log"), &ReadOptions::default()));
     says(&text, &["none.log", "cannot open", "existing file"]);
-    let text = message(load_path(
-        scratch.path("x").parent().unwrap_or(Path::new("/")),
-        &ReadOptions::default(),
-    ));
+    let text =
+        message(load_path(scratch.path("x").parent().unwrap_or(Path::new("/")), &ReadOptions::default()));
     says(&text, &["directory"]);
 }
 
@@ -36,14 +34,8 @@ fn nothing_usable() {
     says(&message(load_text("")), &["no usable line", "empty"]);
     says(&message(load(&[], &ReadOptions::default())), &["no usable line"]);
     let only_404 = "h - - [01/Jul/1995:00:00:01 +0000] \"GET / HTTP/1.0\" 404 1\n".repeat(3);
-    says(
-        &message(load_text(&only_404)),
-        &["no usable line", "status 404 (3)", "--include all"],
-    );
-    says(
-        &message(load_text("time_s,target,size_bytes\n")),
-        &["no usable line", "empty"],
-    );
+    says(&message(load_text(&only_404)), &["no usable line", "status 404 (3)", "--include all"]);
+    says(&message(load_text("time_s,target,size_bytes\n")), &["no usable line", "empty"]);
 }
 
 #[test]
@@ -51,19 +43,13 @@ fn unknown_content_and_wrong_formats() {
     let text = message(load_text("hello\nworld\n"));
     says(&text, &["cannot be told", "--format", "combined-log"]);
     for format in Format::ALL {
-        let options = ReadOptions {
-            format: Some(format),
-            ..ReadOptions::default()
-        };
+        let options = ReadOptions { format: Some(format), ..ReadOptions::default() };
         let text = message(load_bytes(b"hello\nworld, this is no trace\n", &options));
         says(&text, &["trace"]);
     }
     let text = message(load_bytes(
         b"time_s,size_bytes\n1,2\n",
-        &ReadOptions {
-            format: Some(Format::Csv),
-            ..ReadOptions::default()
-        },
+        &ReadOptions { format: Some(Format::Csv), ..ReadOptions::default() },
     ));
     says(&text, &["column target is missing", "time_s,target,size_bytes"]);
     says(
@@ -76,16 +62,7 @@ fn unknown_content_and_wrong_formats() {
 fn too_many_bad_lines() {
     let good = "1 a 10\n".repeat(90);
     let text = message(load_text(&format!("{good}{}", "bad line\n".repeat(10))));
-    says(
-        &text,
-        &[
-            "10 of 100 lines",
-            "0.05",
-            "line 91",
-            "time id size",
-            "--max-bad-ratio",
-        ],
-    );
+    says(&text, &["10 of 100 lines", "0.05", "line 91", "time id size", "--max-bad-ratio"]);
     assert!(load_text(&format!("{good}{}", "bad line\n".repeat(4))).is_ok());
 }
 
@@ -109,29 +86,18 @@ fn formats_do_not_mix() {
 
 #[test]
 fn damaged_compression() {
-    let text: String = (0..20_000)
-        .map(|i| format!("{i} {} {}\n", i * 7919 % 1000, i % 977))
-        .collect();
+    let text: String = (0..20_000).map(|i| format!("{i} {} {}\n", i * 7919 % 1000, i % 977)).collect();
     for (pack, name) in [(gzip as fn(&[u8]) -> Vec<u8>, "gzip"), (zstd, "zstd"), (xz, "xz")] {
         let whole = pack(text.as_bytes());
         let cut = &whole[..whole.len() / 2];
-        says(
-            &message(load_bytes(cut, &ReadOptions::default())),
-            &[name, "trace"],
-        );
+        says(&message(load_bytes(cut, &ReadOptions::default())), &[name, "trace"]);
         let mut flipped = whole.clone();
         let middle = flipped.len() / 2;
         flipped[middle] ^= 0x55;
         flipped[middle + 1] ^= 0xff;
-        says(
-            &message(load_bytes(&flipped, &ReadOptions::default())),
-            &["trace"],
-        );
+        says(&message(load_bytes(&flipped, &ReadOptions::default())), &["trace"]);
     }
-    says(
-        &message(load_bytes(&[0x1f, 0x8b], &ReadOptions::default())),
-        &["gzip"],
-    );
+    says(&message(load_bytes(&[0x1f, 0x8b], &ReadOptions::default())), &["gzip"]);
 }
 
 #[test]
@@ -142,9 +108,6 @@ fn inputs_in_the_wrong_order() {
     let inputs = [newer, older].map(Input::File);
     says(
         &message(load(&inputs, &ReadOptions::default())),
-        &[
-            "log.1 line 1: time goes backwards by 99000 s",
-            "name the oldest first",
-        ],
+        &["log.1 line 1: time goes backwards by 99000 s", "name the oldest first"],
     );
 }

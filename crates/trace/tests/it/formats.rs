@@ -27,27 +27,14 @@ fn csv_takes_any_order_of_columns_and_quotes() {
         ]
     );
     let records = stamped(&trace);
-    let rest: Vec<_> = records
-        .iter()
-        .map(|r| (r.client, r.kind, r.class, r.service_ns))
-        .collect();
-    assert_eq!(
-        rest,
-        [
-            (0, Kind::Static, 7, 0),
-            (1, Kind::Dynamic, 0, S / 4),
-            (0, Kind::Static, 65535, 0)
-        ]
-    );
+    let rest: Vec<_> = records.iter().map(|r| (r.client, r.kind, r.class, r.service_ns)).collect();
+    assert_eq!(rest, [(0, Kind::Static, 7, 0), (1, Kind::Dynamic, 0, S / 4), (0, Kind::Static, 65535, 0)]);
     assert_eq!((trace.report.lines, trace.report.clients), (3, 2));
 }
 
 #[test]
 fn csv_rows_are_refused_with_line_and_reason() {
-    let options = ReadOptions {
-        max_bad_ratio: 1.0,
-        ..ReadOptions::default()
-    };
+    let options = ReadOptions { max_bad_ratio: 1.0, ..ReadOptions::default() };
     let text = "time_s,target,size_bytes,kind,class,service_s\r\n\
                 -1,/a,1\r\n\
                 nan,/a,1\r\n\
@@ -60,12 +47,7 @@ fn csv_rows_are_refused_with_line_and_reason() {
                 1,/a,1\r\n";
     let trace = load_bytes(text.as_bytes(), &options).unwrap();
     assert_eq!(trace.len(), 1);
-    let reasons: Vec<_> = trace
-        .report
-        .rejections
-        .iter()
-        .map(|r| (r.line, r.reason.as_str()))
-        .collect();
+    let reasons: Vec<_> = trace.report.rejections.iter().map(|r| (r.line, r.reason.as_str())).collect();
     assert_eq!(
         reasons,
         [
@@ -118,11 +100,7 @@ fn oracle(records: &[(u32, u64, u32, i64)]) -> Vec<u8> {
 
 #[test]
 fn oracle_general_is_little_endian_and_packed() {
-    let records = [
-        (5, u64::MAX, 7, 2),
-        (5, 1 << 40, 9, -1),
-        (6, u64::MAX, u32::MAX, -1),
-    ];
+    let records = [(5, u64::MAX, 7, 2), (5, 1 << 40, 9, -1), (6, u64::MAX, u32::MAX, -1)];
     let trace = load_bytes(&oracle(&records), &ReadOptions::default()).unwrap();
     assert_eq!(trace.report.format, Some(Format::OracleGeneral));
     assert_eq!(
@@ -224,58 +202,33 @@ fn several_inputs_are_one_trace() {
     let empty = scratch.file("2", b"");
     let second = scratch.file("3", b"3 a 10\n4 x\n");
     let inputs = [&first, &empty, &second].map(|path| Input::File(path.clone()));
-    let options = ReadOptions {
-        max_bad_ratio: 0.5,
-        ..ReadOptions::default()
-    };
+    let options = ReadOptions { max_bad_ratio: 0.5, ..ReadOptions::default() };
     let trace = load(&inputs, &options).unwrap();
     assert_eq!((trace.len(), trace.targets.len()), (3, 2));
     assert_eq!(trace.report.paths.len(), 3);
     // The number of the line in its own file.
     let rejection = &trace.report.rejections[0];
-    assert_eq!(
-        (rejection.line, rejection.path.as_str()),
-        (2, second.to_str().unwrap())
-    );
-    let whole = scratch.file(
-        "whole",
-        &[std::fs::read(&first).unwrap(), std::fs::read(&second).unwrap()].concat(),
-    );
-    let digest = load_path(
-        &whole,
-        &ReadOptions {
-            format: Some(Format::TimeIdSize),
-            ..options
-        },
-    );
+    assert_eq!((rejection.line, rejection.path.as_str()), (2, second.to_str().unwrap()));
+    let whole =
+        scratch.file("whole", &[std::fs::read(&first).unwrap(), std::fs::read(&second).unwrap()].concat());
+    let digest = load_path(&whole, &ReadOptions { format: Some(Format::TimeIdSize), ..options });
     // The same bytes end to end; as gzip with trailing rubbish they cannot be read themselves.
     assert!(digest.is_err());
-    let limited = ReadOptions {
-        limit: Some(1),
-        ..ReadOptions::default()
-    };
+    let limited = ReadOptions { limit: Some(1), ..ReadOptions::default() };
     let limited = load(&inputs, &limited).unwrap();
     assert_eq!(limited.report.sha256, trace.report.sha256);
 }
 
 #[test]
 fn a_spool_on_disk_gives_the_same_records() {
-    let text: String = (0..200_000)
-        .map(|i| format!("{} {} {}\n", i / 7, i % 1000, i))
-        .collect();
+    let text: String = (0..200_000).map(|i| format!("{} {} {}\n", i / 7, i % 1000, i)).collect();
     let in_memory = load_text(&text).unwrap();
-    let options = ReadOptions {
-        spool_memory_bytes: 0,
-        ..ReadOptions::default()
-    };
+    let options = ReadOptions { spool_memory_bytes: 0, ..ReadOptions::default() };
     let on_disk = load_bytes(text.as_bytes(), &options).unwrap();
     assert!(stamped(&in_memory) == stamped(&on_disk));
     let spread = |t: &plimsoll_trace::Trace| -> Vec<_> { t.open().unwrap().map(Result::unwrap).collect() };
     assert!(spread(&in_memory) == spread(&on_disk));
-    let other_seed = ReadOptions {
-        seed: 2,
-        ..ReadOptions::default()
-    };
+    let other_seed = ReadOptions { seed: 2, ..ReadOptions::default() };
     assert!(spread(&load_bytes(text.as_bytes(), &other_seed).unwrap()) != spread(&on_disk));
 }
 
@@ -285,10 +238,7 @@ fn lines_of_any_length_cost_no_memory() {
     text.push_str(&"x".repeat(1 << 20));
     text.push_str("\n2 b 20\n");
     text.push_str(&"y".repeat(1 << 20));
-    let options = ReadOptions {
-        max_bad_ratio: 0.1,
-        ..ReadOptions::default()
-    };
+    let options = ReadOptions { max_bad_ratio: 0.1, ..ReadOptions::default() };
     let trace = load_bytes(text.as_bytes(), &options).unwrap();
     assert_eq!((trace.len(), trace.report.lines_rejected), (31, 2));
     let rejected: Vec<u64> = trace.report.rejections.iter().map(|r| r.line).collect();

@@ -17,12 +17,7 @@ fn samples() -> &'static [Vec<u8>] {
         let scratch = Scratch::new();
         let mut csv = "time_s,target,size_bytes,kind,class,service_s,client\n".to_owned();
         for i in 0..200 {
-            csv.push_str(&format!(
-                "{}.5,\"/t{}\",{i},dynamic,3,0.25,c{}\n",
-                i / 3,
-                i * i % 17,
-                i % 5
-            ));
+            csv.push_str(&format!("{}.5,\"/t{}\",{i},dynamic,3,0.25,c{}\n", i / 3, i * i % 17, i % 5));
         }
         let trace = load_path(&scratch.file("s", csv.as_bytes()), &ReadOptions::default()).unwrap();
         let mut samples = vec![csv.into_bytes(), LOG.repeat(50).into_bytes()];
@@ -39,10 +34,8 @@ fn samples() -> &'static [Vec<u8>] {
             world_cup.extend_from_slice(&[0, 0x42, 1, 0x60]);
         }
         samples.push(world_cup);
-        let packed: Vec<_> = samples
-            .iter()
-            .flat_map(|sample| [gzip(sample), zstd(sample), xz(sample)])
-            .collect();
+        let packed: Vec<_> =
+            samples.iter().flat_map(|sample| [gzip(sample), zstd(sample), xz(sample)]).collect();
         samples.extend(packed);
         samples
     })
@@ -52,12 +45,8 @@ fn samples() -> &'static [Vec<u8>] {
 fn read_every_way(bytes: &[u8]) {
     let formats = Format::ALL.map(Some);
     for format in formats.into_iter().chain([None]) {
-        let options = ReadOptions {
-            format,
-            max_bad_ratio: 1.0,
-            include: Include::All,
-            ..ReadOptions::default()
-        };
+        let options =
+            ReadOptions { format, max_bad_ratio: 1.0, include: Include::All, ..ReadOptions::default() };
         match load_bytes(bytes, &options) {
             Ok(trace) => {
                 let records = trace.open().unwrap().map(Result::unwrap);
@@ -126,11 +115,8 @@ fn parquet_with_any_byte_damaged() {
         for mask in [0x01, 0x80, 0xff] {
             let mut damaged = parquet.clone();
             damaged[place] ^= mask;
-            let options = ReadOptions {
-                format: Some(Format::Parquet),
-                max_bad_ratio: 1.0,
-                ..ReadOptions::default()
-            };
+            let options =
+                ReadOptions { format: Some(Format::Parquet), max_bad_ratio: 1.0, ..ReadOptions::default() };
             if let Err(error) = load_bytes(&damaged, &options) {
                 assert!(!error.to_string().contains('\n'), "{error}");
             }

@@ -10,11 +10,7 @@ fn line(second: u64, request: &str, rest: &str) -> String {
 }
 
 fn lines(requests: &[(&str, &str)]) -> String {
-    requests
-        .iter()
-        .zip(0..)
-        .map(|((request, rest), second)| line(second, request, rest))
-        .collect()
+    requests.iter().zip(0..).map(|((request, rest), second)| line(second, request, rest)).collect()
 }
 
 #[test]
@@ -47,24 +43,13 @@ fn other_methods_and_statuses_do_not_count() {
         ("POST /b HTTP/1.0", "500 4"),
     ]);
     let trace = load_text(&text).unwrap();
-    assert_eq!(
-        (trace.len(), trace.report.lines, trace.report.lines_rejected),
-        (1, 7, 0)
-    );
+    assert_eq!((trace.len(), trace.report.lines, trace.report.lines_rejected), (1, 7, 0));
     let counts: Vec<_> = trace.report.not_counted.into_iter().collect();
-    let expected = [
-        ("method POST", 1),
-        ("status 400", 1),
-        ("status 404", 2),
-        ("status 408", 1),
-        ("status 500", 1),
-    ];
+    let expected =
+        [("method POST", 1), ("status 400", 1), ("status 404", 2), ("status 408", 1), ("status 500", 1)];
     assert_eq!(counts, expected.map(|(reason, count)| (reason.to_owned(), count)));
 
-    let options = ReadOptions {
-        include: Include::All,
-        ..ReadOptions::default()
-    };
+    let options = ReadOptions { include: Include::All, ..ReadOptions::default() };
     let trace = load_bytes(text.as_bytes(), &options).unwrap();
     assert_eq!(trace.len(), 5);
     assert_eq!(trace.report.not_counted["no usable target"], 2);
@@ -85,14 +70,7 @@ fn unusual_request_lines_are_understood() {
     let names: Vec<String> = listed(&trace).into_iter().map(|r| r.1).collect();
     assert_eq!(
         names,
-        [
-            "/a.mpg",
-            "/a\\\"b\\\".html",
-            "/say\"hello\".html",
-            "/my file.html",
-            "/~user?q",
-            "/back\\\\"
-        ]
+        ["/a.mpg", "/a\\\"b\\\".html", "/say\"hello\".html", "/my file.html", "/~user?q", "/back\\\\"]
     );
 }
 
@@ -100,10 +78,7 @@ fn unusual_request_lines_are_understood() {
 fn queries_can_be_left_out() {
     let text = lines(&[("GET /a?1 HTTP/1.0", "200 1"), ("GET /a?2 HTTP/1.0", "200 1")]);
     assert_eq!(load_text(&text).unwrap().targets.len(), 2);
-    let options = ReadOptions {
-        strip_query: true,
-        ..ReadOptions::default()
-    };
+    let options = ReadOptions { strip_query: true, ..ReadOptions::default() };
     let trace = load_bytes(text.as_bytes(), &options).unwrap();
     assert_eq!((trace.targets.len(), trace.targets.name(0)), (1, &b"/a"[..]));
 }
@@ -125,18 +100,10 @@ fn broken_lines_are_counted_and_shown() {
         "h - - [01/Jul/1995:00:00:01\n".to_owned(),
     ];
     text.push_str(&broken.concat());
-    let options = ReadOptions {
-        max_bad_ratio: 0.2,
-        ..ReadOptions::default()
-    };
+    let options = ReadOptions { max_bad_ratio: 0.2, ..ReadOptions::default() };
     let trace = load_bytes(text.as_bytes(), &options).unwrap();
     assert_eq!((trace.len(), trace.report.lines_rejected), (59, 11));
-    let reasons: Vec<_> = trace
-        .report
-        .rejections
-        .iter()
-        .map(|r| (r.line, r.reason.as_str()))
-        .collect();
+    let reasons: Vec<_> = trace.report.rejections.iter().map(|r| (r.line, r.reason.as_str())).collect();
     assert_eq!(
         reasons,
         [
@@ -163,10 +130,7 @@ fn times_that_go_back_are_sorted_within_the_window() {
         "h - - [01/Jul/1995:00:09:59 +0000] \"GET /d HTTP/1.0\" 200 1\n",
     ]
     .concat();
-    let options = ReadOptions {
-        max_bad_ratio: 0.3,
-        ..ReadOptions::default()
-    };
+    let options = ReadOptions { max_bad_ratio: 0.3, ..ReadOptions::default() };
     let trace = load_bytes(text.as_bytes(), &options).unwrap();
     let names: Vec<String> = listed(&trace).into_iter().map(|r| r.1).collect();
     assert_eq!(names, ["/b", "/c", "/a"]);
@@ -178,11 +142,7 @@ fn times_that_go_back_are_sorted_within_the_window() {
     );
     // A refused line leaves no trace in the table.
     assert_eq!(trace.targets.len(), 3);
-    let narrow = ReadOptions {
-        reorder_window_s: 60,
-        max_bad_ratio: 0.9,
-        ..ReadOptions::default()
-    };
+    let narrow = ReadOptions { reorder_window_s: 60, max_bad_ratio: 0.9, ..ReadOptions::default() };
     assert_eq!(load_bytes(text.as_bytes(), &narrow).unwrap().len(), 1);
 }
 
@@ -192,10 +152,7 @@ fn clients_and_zones_are_told_apart() {
                 b x \"y [z\" [01/Jul/1995:00:00:01 +0000] \"GET / HTTP/1.0\" 200 1\n\
                 a - john doe [01/Jul/1995:00:00:02 +0000] \"GET / HTTP/1.0\" 200 1 \"-\" \"M\n";
     // The second line's user name holds a bracket, which no well-formed name does.
-    let options = ReadOptions {
-        max_bad_ratio: 0.4,
-        ..ReadOptions::default()
-    };
+    let options = ReadOptions { max_bad_ratio: 0.4, ..ReadOptions::default() };
     let trace = load_bytes(text.as_bytes(), &options).unwrap();
     assert_eq!(trace.report.format, Some(Format::CombinedLog));
     let times: Vec<u64> = listed(&trace).iter().map(|r| r.0 / 1_000_000_000).collect();
@@ -211,10 +168,7 @@ fn the_limit_counts_records() {
         ("GET /c HTTP/1.0", "200 1"),
         ("GET /d HTTP/1.0", "200 1"),
     ]);
-    let options = ReadOptions {
-        limit: Some(2),
-        ..ReadOptions::default()
-    };
+    let options = ReadOptions { limit: Some(2), ..ReadOptions::default() };
     let trace = load_bytes(text.as_bytes(), &options).unwrap();
     let whole = load_text(&text).unwrap();
     assert_eq!((trace.len(), trace.targets.len()), (2, 2));

@@ -58,10 +58,7 @@ fn file(schema: &str, groups: &[Group]) -> Vec<u8> {
 }
 
 fn load(bytes: &[u8]) -> Result<Trace, TraceError> {
-    let options = ReadOptions {
-        max_bad_ratio: 1.0,
-        ..ReadOptions::default()
-    };
+    let options = ReadOptions { max_bad_ratio: 1.0, ..ReadOptions::default() };
     load_bytes(bytes, &options)
 }
 
@@ -86,10 +83,7 @@ fn doubles_numbers_and_nulls() {
                 Values::F64(vec![start, start + 0.5, start + 1.0, start + 2.0, f64::NAN]),
                 Some(vec![1, 1, 0, 1, 1, 1]),
             ),
-            (
-                Values::Text(vec!["dynamic", "static"]),
-                Some(vec![1, 1, 0, 0, 0, 0]),
-            ),
+            (Values::Text(vec!["dynamic", "static"]), Some(vec![1, 1, 0, 0, 0, 0])),
             (Values::Bool(vec![true]), Some(vec![0, 0, 0, 0, 0, 1])),
             (Values::F64(vec![0.25]), Some(vec![0, 1, 0, 0, 0, 0])),
             (Values::I32(vec![65_535]), Some(vec![1, 0, 0, 0, 0, 0])),
@@ -108,12 +102,7 @@ fn doubles_numbers_and_nulls() {
             (start + 100_500_000_000, "8".to_owned(), 2),
         ]
     );
-    let reasons: Vec<_> = trace
-        .report
-        .rejections
-        .iter()
-        .map(|r| (r.line, r.reason.as_str()))
-        .collect();
+    let reasons: Vec<_> = trace.report.rejections.iter().map(|r| (r.line, r.reason.as_str())).collect();
     assert_eq!(
         reasons[..4],
         [
@@ -129,25 +118,14 @@ fn doubles_numbers_and_nulls() {
     assert_eq!((records[0].class, records[1].class), (65_535, 0));
     assert_eq!((records[0].service_ns, records[1].service_ns), (0, 250_000_000));
     // The empty client is one of its own.
-    assert_eq!(
-        (records[0].client, records[1].client, records[2].client),
-        (0, 1, 0)
-    );
+    assert_eq!((records[0].client, records[1].client, records[2].client), (0, 1, 0));
 }
 
 #[test]
 fn times_of_every_type_are_exact() {
     for (kind, values, expected) in [
-        (
-            "int64 time_s",
-            Values::I64(vec![1, 2]),
-            [1_000_000_000, 2_000_000_000],
-        ),
-        (
-            "int32 time_s",
-            Values::I32(vec![1, 2]),
-            [1_000_000_000, 2_000_000_000],
-        ),
+        ("int64 time_s", Values::I64(vec![1, 2]), [1_000_000_000, 2_000_000_000]),
+        ("int32 time_s", Values::I32(vec![1, 2]), [1_000_000_000, 2_000_000_000]),
         (
             "int64 time_s (TIMESTAMP(MILLIS,true))",
             Values::I64(vec![1001, 1002]),
@@ -163,11 +141,7 @@ fn times_of_every_type_are_exact() {
             Values::I64(vec![1_000_000_001, 1_000_000_002]),
             [1_000_000_001, 1_000_000_002],
         ),
-        (
-            "int64 time_s (DECIMAL(18,3))",
-            Values::I64(vec![1500, 2500]),
-            [1_500_000_000, 2_500_000_000],
-        ),
+        ("int64 time_s (DECIMAL(18,3))", Values::I64(vec![1500, 2500]), [1_500_000_000, 2_500_000_000]),
         (
             "int64 time_s (DECIMAL(18,12))",
             Values::I64(vec![1_000_000_001_999, 2_000_000_000_000]),
@@ -177,11 +151,8 @@ fn times_of_every_type_are_exact() {
         let schema = format!(
             "message t {{ required {kind}; required binary target (UTF8); required int64 size_bytes; }}"
         );
-        let group = vec![
-            (values, None),
-            (Values::Text(vec!["/a", "/b"]), None),
-            (Values::I64(vec![1, 2]), None),
-        ];
+        let group =
+            vec![(values, None), (Values::Text(vec!["/a", "/b"]), None), (Values::I64(vec![1, 2]), None)];
         // Compressed once more: Parquet must then pass through a temporary file.
         let trace = load(&gzip(&file(&schema, &[group]))).unwrap();
         let times: Vec<u64> = stamped(&trace).iter().map(|r| r.time_ns).collect();
@@ -195,17 +166,10 @@ fn columns_that_cannot_serve_are_refused() {
         format!("message t {{ {time}; required binary target (UTF8); required int64 size_bytes; }}")
     };
     let group = || {
-        vec![
-            (Values::Bool(vec![true]), None),
-            (Values::Text(vec!["/a"]), None),
-            (Values::I64(vec![1]), None),
-        ]
+        vec![(Values::Bool(vec![true]), None), (Values::Text(vec!["/a"]), None), (Values::I64(vec![1]), None)]
     };
     let error = load(&file(&columns("required boolean time_s"), &[group()])).unwrap_err();
-    assert!(
-        error.to_string().contains("column time_s is of type BOOLEAN"),
-        "{error}"
-    );
+    assert!(error.to_string().contains("column time_s is of type BOOLEAN"), "{error}");
     let error = load(&file(&columns("required boolean time"), &[group()])).unwrap_err();
     assert!(error.to_string().contains("column time_s is missing"), "{error}");
 }

@@ -39,11 +39,8 @@ fn check(expected: &Expected) {
     assert_eq!(report.rejections, []);
     assert_eq!(report.out_of_order, expected.out_of_order);
     assert!(report.times_spread);
-    let not_counted: Vec<_> = report
-        .not_counted
-        .iter()
-        .map(|(reason, count)| (reason.as_str(), *count))
-        .collect();
+    let not_counted: Vec<_> =
+        report.not_counted.iter().map(|(reason, count)| (reason.as_str(), *count)).collect();
     assert_eq!(not_counted, expected.not_counted);
     let stats = TraceStats::of(&trace).unwrap();
     assert_eq!(stats.requests, expected.requests);
@@ -175,10 +172,9 @@ fn world_cup() {
 
 #[test]
 fn world_cup_totals_equal_the_published_ones() {
-    let (Some(log), Some(check)) = (
-        real_trace("worldcup98_test_log.gz"),
-        real_trace("worldcup98_test_log.check"),
-    ) else {
+    let (Some(log), Some(check)) =
+        (real_trace("worldcup98_test_log.gz"), real_trace("worldcup98_test_log.check"))
+    else {
         return;
     };
     let trace = load_path(&log, &ReadOptions::default()).unwrap();
@@ -206,10 +202,7 @@ fn everything_can_be_included() {
     let Some(log) = real_trace("apache_combined_2015.log.gz") else {
         return;
     };
-    let options = ReadOptions {
-        include: Include::All,
-        ..ReadOptions::default()
-    };
+    let options = ReadOptions { include: Include::All, ..ReadOptions::default() };
     let trace = load_path(&log, &options).unwrap();
     assert_eq!((trace.len(), trace.targets.len()), (10_000, 1498));
 }

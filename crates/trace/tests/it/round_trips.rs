@@ -91,10 +91,7 @@ fn numbers_stay_numbers_and_next_accesses_are_right() {
             )
         })
         .collect();
-    assert_eq!(
-        records,
-        [(1, 900, 10, 2), (2, 7, 20, -1), (3, 900, 10, 3), (4, 900, 11, -1)]
-    );
+    assert_eq!(records, [(1, 900, 10, 2), (2, 7, 20, -1), (3, 900, 10, 3), (4, 900, 11, -1)]);
     let output = scratch.path("o.tr");
     convert(&trace, Format::TimeIdSize, &output).unwrap();
     assert_eq!(std::fs::read(&output).unwrap(), std::fs::read(&source).unwrap());
@@ -107,10 +104,7 @@ fn csv_is_canonical() {
     let trace = load_path(&source, &ReadOptions::default()).unwrap();
     let output = scratch.path("o.csv");
     convert(&trace, Format::Csv, &output).unwrap();
-    assert_eq!(
-        std::fs::read_to_string(&output).unwrap(),
-        "time_s,target,size_bytes\n1.5,/a,10\n2,/b,20\n"
-    );
+    assert_eq!(std::fs::read_to_string(&output).unwrap(), "time_s,target,size_bytes\n1.5,/a,10\n2,/b,20\n");
 }
 
 #[test]
@@ -119,10 +113,7 @@ fn what_does_not_fit_is_refused() {
     let scratch = Scratch::new();
     let error = |format: Format, path: &Path| convert(&trace, format, path).unwrap_err().to_string();
     let text = error(Format::OracleGeneral, &scratch.path("o.bin"));
-    assert!(
-        text.contains("o.bin") && text.contains("9007199254740992 bytes"),
-        "{text}"
-    );
+    assert!(text.contains("o.bin") && text.contains("9007199254740992 bytes"), "{text}");
     let text = error(Format::CommonLog, &scratch.path("o.log"));
     assert!(text.contains("cannot") || text.contains("not written"), "{text}");
     let text = error(Format::Csv, &scratch.path("no/such/dir/o.csv"));
@@ -137,9 +128,6 @@ fn writing_twice_gives_the_same_bytes() {
         let (first, second) = (scratch.path(name), scratch.path(&format!("second-{name}")));
         convert(&trace, format_of_output(&first).unwrap(), &first).unwrap();
         convert(&trace, format_of_output(&second).unwrap(), &second).unwrap();
-        assert!(
-            std::fs::read(first).unwrap() == std::fs::read(second).unwrap(),
-            "{name}"
-        );
+        assert!(std::fs::read(first).unwrap() == std::fs::read(second).unwrap(), "{name}");
     }
 }

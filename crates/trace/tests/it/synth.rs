@@ -23,19 +23,13 @@ fn every_generator(mut check: impl FnMut(&Workload, &str)) {
 fn every_generator_meets_every_published_figure() {
     every_generator(|workload, label| {
         for figure in workload.published() {
-            let ours = workload
-                .measured(figure.name)
-                .expect("every figure can be measured");
+            let ours = workload.measured(figure.name).expect("every figure can be measured");
             let deviation = ours / figure.value - 1.0;
             let met = match figure.bound {
                 Bound::Equal => deviation.abs() <= figure.tolerance,
                 Bound::AtMost => deviation <= figure.tolerance,
             };
-            assert!(
-                met,
-                "{label}: {} is {ours}, published {}",
-                figure.name, figure.value
-            );
+            assert!(met, "{label}: {} is {ours}, published {}", figure.name, figure.value);
         }
     });
 }
@@ -64,23 +58,16 @@ fn the_last_fit_changes_the_drawn_sizes_little() {
     every_generator(|workload, label| {
         assert!(!workload.size_corrections().is_empty());
         for factor in workload.size_corrections() {
-            assert!(
-                (0.75..1.3).contains(factor),
-                "{label}: {:?}",
-                workload.size_corrections()
-            );
+            assert!((0.75..1.3).contains(factor), "{label}: {:?}", workload.size_corrections());
         }
     });
 }
 
 #[test]
 fn the_stream_holds_what_the_workload_says() {
-    for (name, generator) in [
-        ("rice", "windowed"),
-        ("rice", "stretched"),
-        ("ibm", "irm"),
-        ("hot", "double_pareto"),
-    ] {
+    for (name, generator) in
+        [("rice", "windowed"), ("rice", "stretched"), ("ibm", "irm"), ("hot", "double_pareto")]
+    {
         let workload = build(name, &[("generator", generator)], 5).unwrap();
         let mut counts = vec![0_u64; workload.target_count() as usize];
         let mut last_ns = 0;
@@ -98,9 +85,8 @@ fn the_stream_holds_what_the_workload_says() {
             assert_eq!(count, workload.requests(target), "{name}: target {target}");
         }
         if name != "hot" {
-            let sizes: Vec<u64> = (0..workload.target_count())
-                .map(|t| workload.document_size_bytes(t))
-                .collect();
+            let sizes: Vec<u64> =
+                (0..workload.target_count()).map(|t| workload.document_size_bytes(t)).collect();
             let streamed = coverage_bytes(&counts, &sizes, &[0.97])[0] as f64 / 1_048_576.0;
             assert_eq!(Some(streamed), workload.measured("cover97_mib"));
         }
@@ -109,12 +95,7 @@ fn the_stream_holds_what_the_workload_says() {
 
 #[test]
 fn requests_and_rate_can_be_set() {
-    let given = [
-        ("requests", "400000"),
-        ("targets", "5000"),
-        ("total_mib", "200"),
-        ("rate", "500"),
-    ];
+    let given = [("requests", "400000"), ("targets", "5000"), ("total_mib", "200"), ("rate", "500")];
     let covers = [("cover97_mib", "0"), ("cover98_mib", "0"), ("cover99_mib", "0")];
     let workload = build("rice", &[&given[..], &covers[..]].concat(), 3).unwrap();
     assert_eq!((workload.len(), workload.target_count()), (400_000, 5_000));
@@ -129,19 +110,11 @@ fn requests_and_rate_can_be_set() {
 #[test]
 fn fewer_requests_keep_the_documents() {
     for name in ["rice", "worldcup"] {
-        let (full, short) = (
-            build(name, &[], 4).unwrap(),
-            build(name, &[("requests", "100000")], 4).unwrap(),
-        );
-        assert_eq!(
-            (short.len(), short.target_count()),
-            (100_000, full.target_count())
-        );
+        let (full, short) =
+            (build(name, &[], 4).unwrap(), build(name, &[("requests", "100000")], 4).unwrap());
+        assert_eq!((short.len(), short.target_count()), (100_000, full.target_count()));
         for target in 0..full.target_count() {
-            assert_eq!(
-                full.document_size_bytes(target),
-                short.document_size_bytes(target)
-            );
+            assert_eq!(full.document_size_bytes(target), short.document_size_bytes(target));
         }
     }
 }
@@ -228,30 +201,16 @@ fn target_numbers_say_nothing_of_popularity_or_size() {
     let half = workload.target_count() / 2;
     let share = (0..half).map(|t| workload.requests(t)).sum::<u64>() as f64 / workload.len() as f64;
     assert!((0.4..0.6).contains(&share), "{share}");
-    let top = (0..workload.target_count())
-        .max_by_key(|&t| workload.requests(t))
-        .unwrap();
+    let top = (0..workload.target_count()).max_by_key(|&t| workload.requests(t)).unwrap();
     let other = build("rice", &[], 9).unwrap();
-    assert_ne!(
-        workload.requests(top),
-        other.requests(top),
-        "another seed, another numbering"
-    );
+    assert_ne!(workload.requests(top), other.requests(top), "another seed, another numbering");
     assert_eq!(workload.target_name(17), "/rice/00017.html");
 }
 
 #[test]
 fn hot_targets_have_their_share_and_size() {
-    for (share, targets, size) in [
-        ("0.05", "1", "5000"),
-        ("0.3", "4", "32768"),
-        ("0.75", "10", "100000"),
-    ] {
-        let given = [
-            ("hot_share", share),
-            ("hot_targets", targets),
-            ("hot_size_bytes", size),
-        ];
+    for (share, targets, size) in [("0.05", "1", "5000"), ("0.3", "4", "32768"), ("0.75", "10", "100000")] {
+        let given = [("hot_share", share), ("hot_targets", targets), ("hot_size_bytes", size)];
         let workload = build("hot", &given, 6).unwrap();
         let hot: Vec<u32> = (0..workload.target_count())
             .filter(|&target| workload.target_name(target).contains("hot-"))
@@ -260,20 +219,14 @@ fn hot_targets_have_their_share_and_size() {
         let requests: u64 = hot.iter().map(|&target| workload.requests(target)).sum();
         let wanted: f64 = share.parse().unwrap();
         assert!((requests as f64 / workload.len() as f64 - wanted).abs() < 1e-6);
-        assert!(
-            hot.iter()
-                .all(|&t| workload.document_size_bytes(t).to_string() == size)
-        );
+        assert!(hot.iter().all(|&t| workload.document_size_bytes(t).to_string() == size));
         assert_eq!(workload.len() - requests, 2_300_000);
     }
 }
 
 /// Requests per minute of a real day.
 fn day_profile() -> Option<Vec<u64>> {
-    let path = concat!(
-        env!("CARGO_MANIFEST_DIR"),
-        "/../../../shared/traces/worldcup98_day60_per_minute.csv"
-    );
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/traces/worldcup98_day60_per_minute.csv");
     let text = match std::fs::read_to_string(path) {
         Ok(text) => text,
         Err(error) if std::env::var_os("CI").is_none() => {
@@ -283,20 +236,12 @@ fn day_profile() -> Option<Vec<u64>> {
         Err(error) => panic!("{path}, the profile of the real day, cannot be read: {error}"),
     };
     let field = |line: &str| -> Option<u64> { line.split(',').nth(1)?.parse().ok() };
-    Some(
-        text.lines()
-            .skip(1)
-            .map(|line| field(line).expect("the second column holds requests"))
-            .collect(),
-    )
+    Some(text.lines().skip(1).map(|line| field(line).expect("the second column holds requests")).collect())
 }
 
 fn per_hour(minutes: &[u64]) -> Vec<f64> {
     let total = minutes.iter().sum::<u64>() as f64;
-    minutes
-        .chunks(60)
-        .map(|hour| hour.iter().sum::<u64>() as f64 / total)
-        .collect()
+    minutes.chunks(60).map(|hour| hour.iter().sum::<u64>() as f64 / total).collect()
 }
 
 fn requests_per_minute(workload: &Workload) -> Vec<u64> {
@@ -323,16 +268,9 @@ fn world_cup_follows_a_profile_minute_by_minute() {
     // The built-in curve is smooth, but no hour is far from the real one.
     let built_in = per_hour(&requests_per_minute(&built_in));
     for (hour, (ours, real)) in built_in.iter().zip(per_hour(&profile)).enumerate() {
-        assert!(
-            (ours / real - 1.0).abs() < 0.4,
-            "hour {hour}: {ours} instead of {real}"
-        );
+        assert!((ours / real - 1.0).abs() < 0.4, "hour {hour}: {ours} instead of {real}");
     }
-    let distance: f64 = built_in
-        .iter()
-        .zip(per_hour(&profile))
-        .map(|(ours, real)| (ours - real).abs())
-        .sum();
+    let distance: f64 = built_in.iter().zip(per_hour(&profile)).map(|(ours, real)| (ours - real).abs()).sum();
     assert!(distance / 2.0 < 0.08, "{distance}");
 }
 

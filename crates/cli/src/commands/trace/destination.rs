@@ -38,10 +38,7 @@ impl DestinationArgs {
         inputs: &[String],
         fallback: Option<Format>,
     ) -> Result<Destination, CliError> {
-        let destination = Destination {
-            path: to.to_owned(),
-            format: self.format(to, fallback)?,
-        };
+        let destination = Destination { path: to.to_owned(), format: self.format(to, fallback)? };
         if destination.is_stdout() {
             if is_binary(destination.format) && stdout().is_terminal() {
                 return Err(CliError::Usage(format!(
@@ -107,11 +104,7 @@ impl Destination {
 
     /// How messages name it.
     pub(super) fn name(&self) -> String {
-        if self.is_stdout() {
-            "standard output".to_owned()
-        } else {
-            self.path.display().to_string()
-        }
+        if self.is_stdout() { "standard output".to_owned() } else { self.path.display().to_string() }
     }
 
     /// What the format has no place for, as a sentence; empty when it keeps everything.
@@ -130,14 +123,8 @@ impl Destination {
         if self.is_stdout() || fs::metadata(&self.path).is_ok_and(|found| !found.is_file()) {
             return Ok(());
         }
-        let opened = fs::OpenOptions::new()
-            .write(true)
-            .create(true)
-            .truncate(false)
-            .open(&self.path);
-        opened
-            .map(|_| ())
-            .map_err(|error| CliError::writing(&self.path, &error))
+        let opened = fs::OpenOptions::new().write(true).create(true).truncate(false).open(&self.path);
+        opened.map(|_| ()).map_err(|error| CliError::writing(&self.path, &error))
     }
 
     /// The error of a write that failed after [`Destination::begin`]. A file that was begun is removed: cut off, it would pass for a whole one.
@@ -154,19 +141,13 @@ impl Destination {
 }
 
 fn is_binary(format: Format) -> bool {
-    matches!(
-        format,
-        Format::Parquet | Format::OracleGeneral | Format::WorldCup98
-    )
+    matches!(format, Format::Parquet | Format::OracleGeneral | Format::WorldCup98)
 }
 
 /// Whether an input, or standard input for `-`, is this very file, under whatever name.
 fn is_same(input: &str, file: &Metadata) -> bool {
     let found = if input == "-" {
-        stdin()
-            .as_fd()
-            .try_clone_to_owned()
-            .and_then(|handle| fs::File::from(handle).metadata())
+        stdin().as_fd().try_clone_to_owned().and_then(|handle| fs::File::from(handle).metadata())
     } else {
         fs::metadata(input)
     };

@@ -52,11 +52,7 @@ pub(super) fn places(len: usize, wanted: usize, log: bool) -> Vec<usize> {
     let mut places: Vec<usize> = (0..wanted)
         .map(|step| {
             let share = step as f64 / (wanted - 1) as f64;
-            let place = if log {
-                (len as f64).powf(share) - 1.0
-            } else {
-                share * last as f64
-            };
+            let place = if log { (len as f64).powf(share) - 1.0 } else { share * last as f64 };
             (place.round() as usize).min(last)
         })
         .collect();

@@ -25,10 +25,7 @@ impl Published {
                 "cannot read the check file {name}: {error}; give the .check file that is published with the log"
             ))
         })?;
-        Ok(Self {
-            path: name,
-            lines: lines(&String::from_utf8_lossy(&text)),
-        })
+        Ok(Self { path: name, lines: lines(&String::from_utf8_lossy(&text)) })
     }
 
     /// Compares line by line with the totals of the log that was read.
@@ -37,9 +34,7 @@ impl Published {
     /// When what was read is not a World Cup log.
     pub(super) fn compare(self, report: &LoadReport) -> Result<Comparison, CliError> {
         let Some(totals) = &report.world_cup else {
-            let format = report
-                .format
-                .map_or("a synthetic workload", |format| format.name());
+            let format = report.format.map_or("a synthetic workload", |format| format.name());
             return Err(CliError::Usage(format!(
                 "--check {} goes with a World Cup 98 log, whose totals are published in such files, but the trace is \
                  {format}; leave out --check, or name the format with --format worldcup98",
@@ -56,21 +51,13 @@ impl Published {
                 found: found.get(at).cloned(),
             })
             .collect::<Vec<_>>();
-        Ok(Comparison {
-            equal: differences.is_empty(),
-            file: self.path,
-            lines: all,
-            differences,
-        })
+        Ok(Comparison { equal: differences.is_empty(), file: self.path, lines: all, differences })
     }
 }
 
 /// Lines without the blanks at their ends, which editors and mail change.
 fn lines(text: &str) -> Vec<String> {
-    text.trim_end()
-        .lines()
-        .map(|line| line.trim_end().to_owned())
-        .collect()
+    text.trim_end().lines().map(|line| line.trim_end().to_owned()).collect()
 }
 
 /// A line that is not as published.
@@ -121,9 +108,7 @@ impl fmt::Display for Comparison {
         )?;
         for difference in &self.differences {
             for (sign, side) in [("-", &difference.published), ("+", &difference.found)] {
-                let text = side
-                    .as_deref()
-                    .map_or_else(|| "(no such line)".to_owned(), printable);
+                let text = side.as_deref().map_or_else(|| "(no such line)".to_owned(), printable);
                 writeln!(f, "  line {:>3} {sign} {text}", difference.line)?;
             }
         }
@@ -141,9 +126,5 @@ fn printable(line: &str) -> String {
 }
 
 fn shown(c: char) -> Vec<char> {
-    if c.is_control() {
-        c.escape_default().collect()
-    } else {
-        vec![c]
-    }
+    if c.is_control() { c.escape_default().collect() } else { vec![c] }
 }

@@ -27,14 +27,7 @@ pub(super) fn write(dir: &Path, workload: &Workload, stats: &TraceStats) -> Resu
     output::write(&dir.join("report.html"), &html)?;
     write_csv(
         &dir.join("targets.csv"),
-        [
-            "rank",
-            "target",
-            "requests",
-            "size_bytes",
-            "cumulative_requests",
-            "cumulative_bytes",
-        ],
+        ["rank", "target", "requests", "size_bytes", "cumulative_requests", "cumulative_bytes"],
         (1u64..).zip(&targets).map(|(rank, t)| {
             let name = workload.trace.targets.name(t.id).to_owned();
             let numbers = [t.requests, t.size_bytes, t.requests_so_far, t.bytes_so_far];
@@ -99,10 +92,7 @@ fn report(workload: &Workload, stats: &TraceStats, targets: &[Ranked]) -> Report
     }
     let report = report
         .section(
-            Section::new("In numbers")
-                .table(facts)
-                .table(sizes_table(stats))
-                .table(coverage_table(stats)),
+            Section::new("In numbers").table(facts).table(sizes_table(stats)).table(coverage_table(stats)),
         )
         .section(
             Section::new("Popularity and memory")
@@ -121,10 +111,7 @@ fn report(workload: &Workload, stats: &TraceStats, targets: &[Ranked]) -> Report
         .footer("Command", output::command_line())
         .footer("Version", format!("plimsoll {}", env!("CARGO_PKG_VERSION")))
         .footer("Input", &workload.info.path)
-        .footer(
-            "SHA-256",
-            sha256.unwrap_or("none (not a file that was read whole)"),
-        )
+        .footer("SHA-256", sha256.unwrap_or("none (not a file that was read whole)"))
 }
 
 /// What the numbers mean for a cluster, in words.
@@ -153,11 +140,8 @@ fn conclusion(stats: &TraceStats) -> Vec<String> {
 
 /// As figures 5 and 6 of the LARD paper.
 fn cumulative(stats: &TraceStats, targets: &[Ranked]) -> Plot {
-    let mut plot = Plot::new(
-        "Cumulative requests and sizes",
-        "targets by falling number of requests",
-        "share of all",
-    );
+    let mut plot =
+        Plot::new("Cumulative requests and sizes", "targets by falling number of requests", "share of all");
     plot.y_unit = Unit::Percent;
     // Evenly apart, and closer together where the curve bends.
     let mut at = places(targets.len(), POINTS / 2, false);
@@ -175,8 +159,7 @@ fn cumulative(stats: &TraceStats, targets: &[Ranked]) -> Plot {
     };
     let requests = curve(|t| t.requests_so_far, stats.requests);
     let sizes = curve(|t| t.bytes_so_far, stats.documents_bytes);
-    plot.with(Series::new("requests", Kind::Line, requests))
-        .with(Series::new("sizes", Kind::Line, sizes))
+    plot.with(Series::new("requests", Kind::Line, requests)).with(Series::new("sizes", Kind::Line, sizes))
 }
 
 fn memory(stats: &TraceStats, targets: &[Ranked]) -> Plot {
@@ -189,10 +172,8 @@ fn memory(stats: &TraceStats, targets: &[Ranked]) -> Plot {
     plot.x_log = true;
     "What an ideal cache of this size would serve, if it held the most popular documents from the start."
         .clone_into(&mut plot.note);
-    let points = places(targets.len(), POINTS, true)
-        .into_iter()
-        .filter(|&i| targets[i].bytes_so_far > 0)
-        .map(|i| {
+    let points =
+        places(targets.len(), POINTS, true).into_iter().filter(|&i| targets[i].bytes_so_far > 0).map(|i| {
             let t = &targets[i];
             let share = t.requests_so_far as f64 / stats.requests.max(1) as f64;
             (t.bytes_so_far as f64 / MIB, 100.0 * share)
@@ -213,9 +194,7 @@ fn popularity(stats: &TraceStats, targets: &[Ranked]) -> Plot {
     // As many requests over the ranks of the fit as there are.
     let weight = |rank: u64| (rank as f64).powf(-fit.exponent);
     let weights: f64 = (1..=fit.ranks).map(weight).sum();
-    let requests = targets
-        .get(fit.ranks as usize - 1)
-        .map_or(0.0, |last| last.requests_so_far as f64);
+    let requests = targets.get(fit.ranks as usize - 1).map_or(0.0, |last| last.requests_so_far as f64);
     let line = [1, fit.ranks].map(|rank| (rank as f64, requests * weight(rank) / weights));
     plot.note = format!(
         "Zipf: requests fall as rank^-{:.3}, fitted over the {} targets with at least ten requests.",
@@ -227,10 +206,8 @@ fn popularity(stats: &TraceStats, targets: &[Ranked]) -> Plot {
 
 /// Classes of sizes with the number of requests and of documents in each.
 fn classes(stats: &TraceStats) -> Vec<(SizeBin, u64, u64)> {
-    let mut all: Vec<SizeBin> = without_gap(&stats.request_sizes)
-        .chain(without_gap(&stats.document_sizes))
-        .copied()
-        .collect();
+    let mut all: Vec<SizeBin> =
+        without_gap(&stats.request_sizes).chain(without_gap(&stats.document_sizes)).copied().collect();
     all.sort_by_key(|bin| bin.from_bytes);
     all.dedup_by_key(|bin| bin.from_bytes);
     let of = |bins: &[SizeBin], from| {
@@ -238,13 +215,7 @@ fn classes(stats: &TraceStats) -> Vec<(SizeBin, u64, u64)> {
         found.map_or(0, |bin| bin.count)
     };
     all.into_iter()
-        .map(|bin| {
-            (
-                bin,
-                of(&stats.request_sizes, bin.from_bytes),
-                of(&stats.document_sizes, bin.from_bytes),
-            )
-        })
+        .map(|bin| (bin, of(&stats.request_sizes, bin.from_bytes), of(&stats.document_sizes, bin.from_bytes)))
         .collect()
 }
 
@@ -255,16 +226,17 @@ fn sizes(stats: &TraceStats) -> Plot {
     plot.categories = classes.iter().map(|(bin, ..)| class_name(bin)).collect();
     let bars = |value: fn(&(SizeBin, u64, u64)) -> u64, all: u64| {
         let shares = classes.iter().enumerate();
-        shares
-            .map(|(at, class)| (at as f64, 100.0 * value(class) as f64 / all.max(1) as f64))
-            .collect()
+        shares.map(|(at, class)| (at as f64, 100.0 * value(class) as f64 / all.max(1) as f64)).collect()
     };
     let requests = bars(|class| class.1, stats.requests);
     let documents = bars(|class| class.2, stats.targets);
     "A request's size is what was sent: nothing for HEAD and for 304 (not modified)."
         .clone_into(&mut plot.note);
-    plot.with(Series::new("requests", Kind::Bars, requests))
-        .with(Series::new("documents", Kind::Bars, documents))
+    plot.with(Series::new("requests", Kind::Bars, requests)).with(Series::new(
+        "documents",
+        Kind::Bars,
+        documents,
+    ))
 }
 
 fn arrivals(arrivals: &Arrivals) -> Plot {
@@ -278,16 +250,9 @@ fn arrivals(arrivals: &Arrivals) -> Plot {
         ("minutes", 60.0)
     };
     let since = date(arrivals.start_s as f64).unwrap_or_else(|| "the start of the trace".to_owned());
-    let mut plot = Plot::new(
-        "Requests per minute",
-        format!("{unit} since {since}"),
-        "requests per minute",
-    );
+    let mut plot = Plot::new("Requests per minute", format!("{unit} since {since}"), "requests per minute");
     if arrivals.bin_s > 60 {
-        plot.note = format!(
-            "Each step is the mean over {} minutes.",
-            count(arrivals.bin_s / 60)
-        );
+        plot.note = format!("Each step is the mean over {} minutes.", count(arrivals.bin_s / 60));
     }
     let mut points: Vec<(f64, f64)> = rates
         .iter()
@@ -331,11 +296,7 @@ fn errors(stats: &TraceStats) -> Section {
             ("Why it cannot be used", Align::Left),
         ]);
         for rejection in &stats.rejections {
-            table.row([
-                rejection.path.clone(),
-                count(rejection.line),
-                rejection.reason.clone(),
-            ]);
+            table.row([rejection.path.clone(), count(rejection.line), rejection.reason.clone()]);
         }
         section = section
             .paragraph(format!(

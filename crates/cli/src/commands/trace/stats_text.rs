@@ -27,13 +27,11 @@ pub(super) fn text(workload: &Workload, stats: &TraceStats, width: usize) -> Str
     if let Some(check) = &workload.trace.report.world_cup {
         out += &format!("\nTotals as in the .check files of the World Cup logs\n{check}");
     }
-    for (title, bins) in [
-        ("Sizes of requests", &stats.request_sizes),
-        ("Sizes of documents", &stats.document_sizes),
-    ] {
-        let rows: Vec<(String, f64)> = without_gap(bins)
-            .map(|bin| (class_name(bin), bin.count as f64))
-            .collect();
+    for (title, bins) in
+        [("Sizes of requests", &stats.request_sizes), ("Sizes of documents", &stats.document_sizes)]
+    {
+        let rows: Vec<(String, f64)> =
+            without_gap(bins).map(|bin| (class_name(bin), bin.count as f64)).collect();
         out += &format!("\n{title}\n{}", bar_chart(&rows, drawing));
     }
     out += &format!("\n{}", arrivals(&stats.arrivals, drawing, width));
@@ -47,10 +45,7 @@ pub(super) fn notes(workload: &Workload) -> Vec<String> {
         return vec!["A synthetic workload.".to_owned()];
     }
     // Statistics take the stamps as they are; only a simulation spreads them.
-    let as_stamped = LoadReport {
-        times_spread: false,
-        ..report.clone()
-    };
+    let as_stamped = LoadReport { times_spread: false, ..report.clone() };
     let mut notes = input::notes(&as_stamped);
     if report.times_spread {
         notes.push("All times are whole seconds; a simulation spreads requests within their second.".into());
@@ -61,20 +56,14 @@ pub(super) fn notes(workload: &Workload) -> Vec<String> {
 
 /// The names and values of the statistics that are single numbers.
 pub(super) fn fact_list(stats: &TraceStats) -> Vec<(&'static str, String)> {
-    let mut facts = vec![
-        ("Requests", count(stats.requests)),
-        ("Targets", count(stats.targets)),
-    ];
+    let mut facts = vec![("Requests", count(stats.requests)), ("Targets", count(stats.targets))];
     if stats.clients > 0 {
         facts.push(("Clients", count(stats.clients)));
     }
     facts.push(("Time", span(stats)));
     facts.push(("Bytes sent", exact_bytes(stats.sent_bytes)));
     facts.push(("All documents", exact_bytes(stats.documents_bytes)));
-    facts.push((
-        "Top target",
-        format!("{} of requests: {}", percent(stats.top_share), stats.top_target),
-    ));
+    facts.push(("Top target", format!("{} of requests: {}", percent(stats.top_share), stats.top_target)));
     facts.push(("Zipf exponent", zipf(stats)));
     facts
 }
@@ -85,10 +74,8 @@ fn facts(stats: &TraceStats, width: usize) -> String {
         .iter()
         .map(|(name, value)| {
             // The name of a target may be of any length.
-            let words: Vec<String> = cut(&printable(value), 2 * width)
-                .split(' ')
-                .map(|word| cut(word, width - indent))
-                .collect();
+            let words: Vec<String> =
+                cut(&printable(value), 2 * width).split(' ').map(|word| cut(word, width - indent)).collect();
             let value = words.join(" ");
             wrapped(&format!("{name:<indent$}{value}"), width, indent)
         })
@@ -145,18 +132,8 @@ pub(super) fn sizes_table(stats: &TraceStats) -> Table {
         ("Largest", Align::Right),
     ]);
     for (name, mean, median, largest) in [
-        (
-            "of a request",
-            stats.request_mean_bytes,
-            stats.request_median_bytes,
-            stats.request_max_bytes,
-        ),
-        (
-            "of a document",
-            stats.document_mean_bytes,
-            stats.document_median_bytes,
-            stats.document_max_bytes,
-        ),
+        ("of a request", stats.request_mean_bytes, stats.request_median_bytes, stats.request_max_bytes),
+        ("of a document", stats.document_mean_bytes, stats.document_median_bytes, stats.document_max_bytes),
     ] {
         table.row([name.to_owned(), bytes(mean), bytes(median), bytes(largest as f64)]);
     }
@@ -171,11 +148,7 @@ pub(super) fn coverage_table(stats: &TraceStats) -> Table {
     ]);
     for coverage in &stats.coverage {
         let share = coverage.bytes as f64 / stats.documents_bytes as f64;
-        table.row([
-            percent(coverage.share),
-            bytes(coverage.bytes as f64),
-            percent(share),
-        ]);
+        table.row([percent(coverage.share), bytes(coverage.bytes as f64), percent(share)]);
     }
     table
 }
@@ -234,10 +207,7 @@ pub(super) fn per_minute(arrivals: &Arrivals) -> Vec<f64> {
 fn arrivals(arrivals: &Arrivals, drawing: usize, width: usize) -> String {
     let rates = per_minute(arrivals);
     let mean = rates.iter().sum::<f64>() / rates.len().max(1) as f64;
-    let busiest = rates
-        .iter()
-        .enumerate()
-        .max_by(|a, b| a.1.total_cmp(b.1).then(b.0.cmp(&a.0)));
+    let busiest = rates.iter().enumerate().max_by(|a, b| a.1.total_cmp(b.1).then(b.0.cmp(&a.0)));
     let Some((at, peak)) = busiest else {
         return String::new();
     };
@@ -256,23 +226,13 @@ fn arrivals(arrivals: &Arrivals, drawing: usize, width: usize) -> String {
         String::new()
     };
     let line = format!("mean {}, most {} at {when}{idle}", number(mean), number(*peak));
-    format!(
-        "Arrivals per minute{bins}\n{}{}\n",
-        wrapped(&line, width, 2),
-        sparkline(&rates, drawing)
-    )
+    format!("Arrivals per minute{bins}\n{}{}\n", wrapped(&line, width, 2), sparkline(&rates, drawing))
 }
 
 /// Text from a trace as it may be shown on a terminal: control characters are made visible.
 fn printable(text: &str) -> String {
     text.chars()
-        .flat_map(|c| {
-            if c.is_control() {
-                c.escape_default().collect::<Vec<_>>()
-            } else {
-                vec![c]
-            }
-        })
+        .flat_map(|c| if c.is_control() { c.escape_default().collect::<Vec<_>>() } else { vec![c] })
         .collect()
 }
 
@@ -312,13 +272,7 @@ mod tests {
 
     #[test]
     fn classes_have_short_names() {
-        let name = |from_bytes, below_bytes| {
-            class_name(&SizeBin {
-                from_bytes,
-                below_bytes,
-                count: 1,
-            })
-        };
+        let name = |from_bytes, below_bytes| class_name(&SizeBin { from_bytes, below_bytes, count: 1 });
         assert_eq!(name(0, 1), "0 B");
         assert_eq!(name(1, 2), "1 B");
         assert_eq!(name(2, 4), "2 – 4 B");
@@ -328,11 +282,8 @@ mod tests {
 
     #[test]
     fn empty_classes_after_zero_are_left_out() {
-        let bin = |from_bytes: u64, count| SizeBin {
-            from_bytes,
-            below_bytes: (2 * from_bytes).max(1),
-            count,
-        };
+        let bin =
+            |from_bytes: u64, count| SizeBin { from_bytes, below_bytes: (2 * from_bytes).max(1), count };
         let bins = [bin(0, 5), bin(1, 0), bin(2, 0), bin(4, 1), bin(8, 0), bin(16, 1)];
         let shown: Vec<u64> = without_gap(&bins).map(|bin| bin.from_bytes).collect();
         assert_eq!(shown, [0, 4, 8, 16]);

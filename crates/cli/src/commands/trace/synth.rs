@@ -101,11 +101,8 @@ pub(crate) fn run(args: &Args) -> Result<(), CliError> {
 
 fn build(args: &Args, name: &str) -> Result<Workload, CliError> {
     let requests = args.requests.map(|n| n.to_string());
-    let mut overrides: Vec<(&str, &str)> = args
-        .settings
-        .iter()
-        .map(|(key, value)| (key.as_str(), value.as_str()))
-        .collect();
+    let mut overrides: Vec<(&str, &str)> =
+        args.settings.iter().map(|(key, value)| (key.as_str(), value.as_str())).collect();
     if let Some(requests) = &requests {
         overrides.push(("requests", requests));
     }
@@ -124,9 +121,7 @@ fn target_table(workload: &Workload) -> Result<TargetTable, CliError> {
     for target in 0..workload.target_count() {
         let name = workload.target_name(target);
         if table.intern(name.as_bytes()) != Some(target) {
-            return Err(CliError::Failed(format!(
-                "two targets of the workload are both called {name}"
-            )));
+            return Err(CliError::Failed(format!("two targets of the workload are both called {name}")));
         }
         table.set_document_size(target, workload.document_size_bytes(target));
     }
@@ -143,14 +138,9 @@ fn read_profile(path: &Path) -> Result<Vec<u64>, CliError> {
         ))
     };
     let broken = |error: csv::Error| {
-        CliError::Failed(format!(
-            "cannot read the arrivals per minute from {name}: {error}"
-        ))
+        CliError::Failed(format!("cannot read the arrivals per minute from {name}: {error}"))
     };
-    let mut reader = csv::ReaderBuilder::new()
-        .trim(csv::Trim::All)
-        .from_path(path)
-        .map_err(broken)?;
+    let mut reader = csv::ReaderBuilder::new().trim(csv::Trim::All).from_path(path).map_err(broken)?;
     let header = reader.headers().map_err(broken)?.clone();
     let column = |wanted: &str| header.iter().position(|found| found == wanted);
     let (Some(minute_at), Some(requests_at)) = (column("minute"), column("requests")) else {
@@ -163,19 +153,12 @@ fn read_profile(path: &Path) -> Result<Vec<u64>, CliError> {
         let line = row.position().map_or(0, csv::Position::line);
         let field = |at: usize, what: &str| {
             let text = row.get(at).unwrap_or_default();
-            text.parse::<u64>()
-                .map_err(|_| wrong(line, &format!("{what} {text:?} is not a whole number")))
+            text.parse::<u64>().map_err(|_| wrong(line, &format!("{what} {text:?} is not a whole number")))
         };
-        let (minute, requests) = (
-            field(minute_at, "minute")?,
-            field(requests_at, "number of requests")?,
-        );
+        let (minute, requests) = (field(minute_at, "minute")?, field(requests_at, "number of requests")?);
         let place = minute.checked_sub(*first.get_or_insert(minute));
         let Some(place) = place.filter(|&place| place >= profile.len() as u64) else {
-            return Err(wrong(
-                line,
-                &format!("minute {minute} does not come after the one before"),
-            ));
+            return Err(wrong(line, &format!("minute {minute} does not come after the one before")));
         };
         if place >= MOST_MINUTES {
             return Err(wrong(
@@ -218,17 +201,10 @@ fn summary(workload: &Workload, to: &str, format: Format) -> String {
 fn compared(figure: &PublishedFigure, value: f64) -> [Cell; 6] {
     let deviation = value / figure.value - 1.0;
     let (met, difference) = match figure.bound {
-        Bound::Equal => (
-            deviation.abs() <= figure.tolerance,
-            format!("{:+.2} %", 100.0 * deviation),
-        ),
+        Bound::Equal => (deviation.abs() <= figure.tolerance, format!("{:+.2} %", 100.0 * deviation)),
         Bound::AtMost => (deviation <= figure.tolerance, String::new()),
     };
-    let met = if met {
-        Cell::toned("yes", Tone::Good)
-    } else {
-        Cell::toned("no", Tone::Bad)
-    };
+    let met = if met { Cell::toned("yes", Tone::Good) } else { Cell::toned("no", Tone::Bad) };
     [
         figure.name.into(),
         synth_list::published(figure).into(),
@@ -241,9 +217,5 @@ fn compared(figure: &PublishedFigure, value: f64) -> [Cell; 6] {
 
 /// A number with its unit, if it has one.
 pub(super) fn with_unit(number: String, unit: &str) -> String {
-    if unit.is_empty() {
-        number
-    } else {
-        format!("{number} {unit}")
-    }
+    if unit.is_empty() { number } else { format!("{number} {unit}") }
 }

@@ -14,22 +14,14 @@ pub(super) fn text(only: Option<&str>, width: usize) -> Result<String, CliError>
         None => SPECS.iter().collect(),
     };
     let width = u16::try_from(width).unwrap_or(u16::MAX);
-    let tables = [
-        workloads(&specs),
-        generators(&specs),
-        figures(&specs),
-        parameters(&specs),
-        defaults(&specs),
-    ];
+    let tables =
+        [workloads(&specs), generators(&specs), figures(&specs), parameters(&specs), defaults(&specs)];
     Ok(tables.map(|table| table.to_text_within(width)).join("\n"))
 }
 
 fn workloads(specs: &[&WorkloadSpec]) -> Table {
-    let mut table = Table::new([
-        ("Workload", Align::Left),
-        ("What it stands for", Align::Left),
-        ("Source", Align::Left),
-    ]);
+    let mut table =
+        Table::new([("Workload", Align::Left), ("What it stands for", Align::Left), ("Source", Align::Left)]);
     for spec in specs {
         table.row([spec.name, spec.help, spec.source]);
     }
@@ -78,12 +70,9 @@ fn figures(specs: &[&WorkloadSpec]) -> Table {
 }
 
 fn parameters(specs: &[&WorkloadSpec]) -> Table {
-    let mut table = Table::new([
-        ("Parameter", Align::Left),
-        ("Range", Align::Left),
-        ("Meaning", Align::Left),
-    ])
-    .captioned("Parameters (--set KEY=VALUE)");
+    let mut table =
+        Table::new([("Parameter", Align::Left), ("Range", Align::Left), ("Meaning", Align::Left)])
+            .captioned("Parameters (--set KEY=VALUE)");
     for parameter in all_parameters(specs) {
         table.row([parameter.name, &range(parameter), parameter.help]);
     }
@@ -99,8 +88,7 @@ fn defaults(specs: &[&WorkloadSpec]) -> Table {
     for parameter in all_parameters(specs) {
         let mut row = vec![parameter.name.to_owned()];
         row.extend(specs.iter().map(|spec| {
-            spec.parameter(parameter.name)
-                .map_or_else(|| "-".to_owned(), |own| own.written(own.default))
+            spec.parameter(parameter.name).map_or_else(|| "-".to_owned(), |own| own.written(own.default))
         }));
         table.row(row);
     }
@@ -122,20 +110,13 @@ fn range(parameter: &Parameter) -> String {
     match parameter.kind {
         // The table of generators names them by workload.
         ParameterKind::Choice(_) => "a generator".to_owned(),
-        _ => with_unit(
-            format!("{} to {}", short(parameter.min), short(parameter.max)),
-            parameter.unit,
-        ),
+        _ => with_unit(format!("{} to {}", short(parameter.min), short(parameter.max)), parameter.unit),
     }
 }
 
 /// A bound of a range: large powers of ten as such.
 fn short(value: f64) -> String {
-    if value.abs() >= 1e6 {
-        format!("{value:e}")
-    } else {
-        value.to_string()
-    }
+    if value.abs() >= 1e6 { format!("{value:e}") } else { value.to_string() }
 }
 
 /// A published figure as the source gives it.

@@ -37,18 +37,10 @@ fn conversion_loses_no_file() {
     let link = scratch.name("link.csv");
     fs::hard_link(&input, &link).unwrap();
     for to in [&input, &link] {
-        fails(
-            &["convert", &input, "--to", to, "--force"],
-            2,
-            &["same file as the input"],
-        );
+        fails(&["convert", &input, "--to", to, "--force"], 2, &["same file as the input"]);
     }
     let existing = scratch.file("existing.csv", "precious");
-    fails(
-        &["convert", &input, "--to", &existing],
-        2,
-        &["exists already", "--force"],
-    );
+    fails(&["convert", &input, "--to", &existing], 2, &["exists already", "--force"]);
     assert_eq!(fs::read_to_string(&existing).unwrap(), "precious");
     assert_eq!(fs::read_to_string(&input).unwrap(), content);
     let output = run(&["convert", &input, "--to", &existing, "--force"]);
@@ -62,11 +54,7 @@ fn a_failed_conversion_leaves_no_file() {
     // Times beyond 32 bits have no place in oracleGeneral.
     let input = scratch.file("in.csv", "time_s,target,size_bytes\n5000000000,/a,1\n");
     let to = scratch.name("out.oracleGeneral");
-    fails(
-        &["convert", &input, "--to", &to],
-        1,
-        &["32 bits", "write csv or parquet instead"],
-    );
+    fails(&["convert", &input, "--to", &to], 1, &["32 bits", "write csv or parquet instead"]);
     assert!(!Path::new(&to).exists());
 }
 
@@ -75,25 +63,13 @@ fn conversion_refuses_what_it_cannot_do() {
     let scratch = Scratch::new();
     let input = scratch.file("in.csv", "time_s,target,size_bytes\n0,/a,1\n");
     let out = |name: &str| scratch.name(name);
-    fails(
-        &["convert", &input, "--to", &out("x.log")],
-        2,
-        &["does not tell the format", "--to-format"],
-    );
+    fails(&["convert", &input, "--to", &out("x.log")], 2, &["does not tell the format", "--to-format"]);
     fails(&["convert", &input, "--to", "-"], 2, &["--to-format"]);
     let args = ["convert", &input, "--to", &out("x"), "--to-format", "combined"];
     fails(&args, 2, &["combined-log", "not written"]);
     let args = ["convert", &input, "--to", &out("x"), "--to-format", "parket"];
     fails(&args, 2, &["did you mean `parquet`?"]);
-    fails(
-        &["convert", &input, "--to", &out("no/x.csv")],
-        1,
-        &["no directory"],
-    );
-    fails(
-        &["convert", &out("missing.log"), "--to", &out("x.csv")],
-        1,
-        &["missing.log", "cannot open"],
-    );
+    fails(&["convert", &input, "--to", &out("no/x.csv")], 1, &["no directory"]);
+    fails(&["convert", &out("missing.log"), "--to", &out("x.csv")], 1, &["missing.log", "cannot open"]);
     assert!(!scratch.path("x.csv").exists());
 }

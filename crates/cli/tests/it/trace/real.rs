@@ -125,11 +125,7 @@ fn stats_of_real_traces() {
         ] {
             // Read back from JSON, the last bit may differ.
             let found = found[key].as_f64().unwrap();
-            assert!(
-                (found - value).abs() <= 1e-12 * value,
-                "{key} of {}: {found}",
-                expected.file
-            );
+            assert!((found - value).abs() <= 1e-12 * value, "{key} of {}: {found}", expected.file);
         }
         assert_eq!(found["top_target"], expected.top.0);
         let coverage: Vec<_> = found["coverage"]
@@ -141,11 +137,7 @@ fn stats_of_real_traces() {
         assert_eq!(coverage, expected.coverage_bytes, "{}", expected.file);
         for bins in ["request_sizes", "document_sizes"] {
             let sum: u64 = counts(&found[bins], |bin| &bin["count"]).sum();
-            let all = if bins == "request_sizes" {
-                "requests"
-            } else {
-                "targets"
-            };
+            let all = if bins == "request_sizes" { "requests" } else { "targets" };
             assert_eq!(found[all], sum, "{bins} of {}", expected.file);
         }
         let arrivals: u64 = counts(&found["arrivals"]["requests"], |bin| bin).sum();

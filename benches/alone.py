@@ -1,0 +1,122 @@
+"""Runs one of Plimsoll's own measuring programs ROUNDS times and prints medians beside the goals.
+
+Usage: alone.py study PROGRAM             the LARD study, in its usual length and ten times as long
+       alone.py decisions PROGRAM         time per decision of each policy
+       alone.py parsing PROGRAM LOG...    reading access logs
+ROUNDS in the environment says how often (5 unless set, at least 2).
+Exit status: 0 unless a program fails; a missed goal is only shown.
+"""
+
+import json
+import os
+import statistics
+import subprocess
+import sys
+
+STUDY_GOAL_RPS = 3e6
+STUDY_MULTIPLES = (1, 10)
+# Ten times the requests may take at most so much more memory: what is kept for each target and back-end, but for no
+# request, still fills up in a longer run.
+STUDY_GOAL_MEMORY = 1.5
+DECISION_GOAL_NS = 150
+DECISION_GOAL_POLICY = "lard"
+DECISION_GOAL_POPULARITY = "zipf 0.9"
+PARSING_GOAL_LPS = 1.5e6
+PARSING_GOAL_STEP = "read"
+
+
+def rounds():
+    """How often each program runs."""
+    text = os.environ.get("ROUNDS", "5")
+    if not text.isdecimal() or int(text) < 2:
+        sys.exit(f"alone: ROUNDS is '{text}'; give a whole number of at least 2")
+    return int(text)
+
+
+def run(command):
+    """The program's JSON lines."""
+    process = subprocess.run(command, stdout=subprocess.PIPE, text=True)
+    if process.returncode != 0:
+        sys.exit(f"alone: status {process.returncode} from {' '.join(command)}")
+    return [json.loads(line) for line in process.stdout.splitlines()]
+
+
+def repeated(command):
+    """For each line of the program's output, that line of every round."""
+    return list(zip(*(run(command) for _ in range(rounds())), strict=True))
+
+
+def values(lines, key):
+    """One figure of every round."""
+    return [line[key] for line in lines]
+
+
+def median(lines, key):
+    """The median of a figure over the rounds."""
+    return statistics.median(values(lines, key))
+
+
+def spread(lines, key, scale=1.0, digits=2):
+    """Least and greatest figure of the rounds."""
+    figures = values(lines, key)
+    return f"{min(figures) / scale:.{digits}f} .. {max(figures) / scale:.{digits}f}"
+
+
+def verdict(goal, met):
+    """The goal and whether it is met."""
+    return f"{goal}: {'met' if met else 'NOT MET'}"
+
+
+def study(program):
+    """Requests per CPU-second and memory of the study's simulation."""
+    print(f"{'requests':>12}{'million requests/CPU-s':>24}{'min .. max':>15}{'peak MiB':>10}  goal")
+    peaks_mib = []
+    for multiple in STUDY_MULTIPLES:
+        (lines,) = repeated([program, "lard_r", "8", str(multiple)])
+        rate = median(lines, "requests_per_cpu_s")
+        peaks_mib.append(median(lines, "peak_mib"))
+        print(
+            f"{lines[0]['requests']:>12,}{rate / 1e6:>24.2f}{spread(lines, 'requests_per_cpu_s', 1e6):>15}"
+            f"{peaks_mib[-1]:>10.1f}  {verdict(f'{STUDY_GOAL_RPS / 1e6:g} million', rate >= STUDY_GOAL_RPS)}"
+        )
+    growth = peaks_mib[-1] / peaks_mib[0]
+    goal = verdict(f"at most {STUDY_GOAL_MEMORY:g}", growth <= STUDY_GOAL_MEMORY)
+    print(f"Peak memory, {STUDY_MULTIPLES[-1]} times the requests to the usual number: {growth:.2f}  {goal}")
+
+
+def decisions(program):
+    """Nanoseconds per decision, a row per policy."""
+    columns = {}
+    for lines in repeated([program]):
+        columns.setdefault((lines[0]["popularity"], lines[0]["backends"]), {})[lines[0]["policy"]] = lines
+    print(f"{'policy':<28}" + "".join(f"{f'{popularity}, {count}':>15}" for popularity, count in columns))
+    for policy in next(iter(columns.values())):
+        cells = (f"{median(column[policy], 'ns_per_decision'):>15.0f}" for column in columns.values())
+        print(f"{policy:<28}" + "".join(cells))
+    for (popularity, count), column in columns.items():
+        if popularity == DECISION_GOAL_POPULARITY:
+            lines = column[DECISION_GOAL_POLICY]
+            ns = median(lines, "ns_per_decision")
+            goal = verdict(f"under {DECISION_GOAL_NS} ns", ns < DECISION_GOAL_NS)
+            rounds_ns = spread(lines, "ns_per_decision", digits=0)
+            print(f"{DECISION_GOAL_POLICY}, {popularity}, {count} back-ends: {ns:.0f} ns ({rounds_ns})  {goal}")
+
+
+def parsing(program, *logs):
+    """Lines per CPU-second."""
+    print(f"{'log':<24}{'step':<11}{'lines':>10}{'million lines/CPU-s':>21}{'min .. max':>16}  goal")
+    for log in logs:
+        for lines in repeated([program, log]):
+            first, rate = lines[0], median(lines, "lines_per_cpu_s")
+            goal = verdict(f"{PARSING_GOAL_LPS / 1e6:g} million", rate >= PARSING_GOAL_LPS)
+            print(
+                f"{os.path.basename(log):<24}{first['step']:<11}{first['lines']:>10,}{rate / 1e6:>21.2f}"
+                f"{spread(lines, 'lines_per_cpu_s', 1e6):>16}  {goal if first['step'] == PARSING_GOAL_STEP else ''}".rstrip()
+            )
+
+
+if __name__ == "__main__":
+    WHAT = {"study": study, "decisions": decisions, "parsing": parsing}
+    if len(sys.argv) < 3 or sys.argv[1] not in WHAT:
+        sys.exit(__doc__)
+    WHAT[sys.argv[1]](*sys.argv[2:])

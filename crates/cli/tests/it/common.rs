@@ -1,0 +1,44 @@
+//! What the tests of all commands share.
+
+use std::io::Write as _;
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+
+/// Runs the command to its end.
+pub(crate) fn plimsoll(args: &[&str]) -> Output {
+    plimsoll_with_input(args, b"")
+}
+
+/// Runs the command with this standard input.
+pub(crate) fn plimsoll_with_input(args: &[&str], input: &[u8]) -> Output {
+    let mut child = Command::new(env!("CARGO_BIN_EXE_plimsoll"))
+        .args(args)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    // A command that does not read its input closes the pipe.
+    let _ = child.stdin.take().unwrap().write_all(input);
+    child.wait_with_output().unwrap()
+}
+
+/// Output as text.
+pub(crate) fn text(bytes: &[u8]) -> String {
+    String::from_utf8(bytes.to_vec()).unwrap()
+}
+
+/// Path of a real trace, or `None` outside continuous integration when the traces are not there.
+pub(crate) fn shared(name: &str) -> Option<String> {
+    let path = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/traces")).join(name);
+    if path.exists() {
+        return Some(path.to_str().unwrap().to_owned());
+    }
+    assert!(
+        std::env::var_os("CI").is_none(),
+        "the trace {} is missing; put the real traces beside the checkout, in ../shared/traces",
+        path.display()
+    );
+    eprintln!("skipped: {} is missing", path.display());
+    None
+}

@@ -1,0 +1,83 @@
+//! What decides a run beside policy, model and requests, and who watches it.
+
+use plimsoll_policy::{BackendId, Health, Time, Weight};
+
+use crate::workload::{Arrivals, Targets};
+
+/// What is done to a back-end during a run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FaultAction {
+    /// Down (its requests are lost), up (with an empty memory), or draining.
+    Health(Health),
+    /// A new weight.
+    Weight(Weight),
+}
+
+/// Something done to a back-end at a time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Fault {
+    /// Simulated time.
+    pub at: Time,
+    /// To whom.
+    pub backend: BackendId,
+    /// What.
+    pub action: FaultAction,
+}
+
+/// Everything about a run but policy, model and requests.
+#[derive(Debug, Clone)]
+pub struct Config<'a> {
+    /// Seed of arrivals; policy and model have their own streams of it.
+    pub seed: u64,
+    /// How requests arrive.
+    pub arrivals: Arrivals,
+    /// Completions before the measurement starts.
+    pub warmup: u64,
+    /// A back-end counts as idle below this load (LARD section 3.3: 40 % of `t_low`).
+    pub idle_below: f64,
+    /// Requests that wait at the front-end at most; more are rejected.
+    pub max_waiting: usize,
+    /// In order of time.
+    pub faults: &'a [Fault],
+    /// The targets that requests name by number.
+    pub targets: &'a Targets,
+}
+
+/// A decision as it is made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Decided {
+    /// Number of the request, from 0 in arrival order.
+    pub request: u64,
+    /// When.
+    pub time: Time,
+    /// Number of the target.
+    pub target: u32,
+    /// Who answers.
+    pub backend: BackendId,
+}
+
+/// Who wants to know what happens during a run.
+pub trait Observer {
+    /// A request was assigned.
+    fn decided(&mut self, decided: Decided) {
+        let _ = decided;
+    }
+
+    /// Called about every 65,536 completions with their number so far; `false` stops the run.
+    fn progress(&mut self, completed: u64) -> bool {
+        let _ = completed;
+        true
+    }
+}
+
+/// Wants to know nothing.
+impl Observer for () {}
+
+/// A run that did not come to its end.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum RunError<E> {
+    /// The source of requests failed.
+    Source(E),
+    /// The observer stopped it.
+    Stopped,
+}

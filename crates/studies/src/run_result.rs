@@ -1,0 +1,104 @@
+//! From what the simulator measured to a run as results show it.
+
+use std::collections::BTreeMap;
+
+use plimsoll_report::{LoadSeries, PerBackend, Run, Summary, TraceInfo, Utilization};
+use plimsoll_sim::models::ModelSpec;
+use plimsoll_sim::{Arrivals, Distribution, Outcome};
+
+use crate::scenario::{Admission, Scenario};
+
+pub(crate) type Json = BTreeMap<String, serde_json::Value>;
+
+/// A number as a number, everything else as text.
+fn json(value: &str) -> serde_json::Value {
+    if let Ok(whole) = value.parse::<u64>() {
+        return whole.into();
+    }
+    value.parse::<f64>().map_or_else(|_| value.into(), Into::into)
+}
+
+pub(crate) fn params_json(owner: &str, values: &[(&'static str, String)]) -> Json {
+    values.iter().map(|(key, value)| (format!("{owner}.{key}"), json(value))).collect()
+}
+
+pub(crate) fn common_params(s: &Scenario, model: &ModelSpec) -> Json {
+    let arrivals = match s.arrivals {
+        Arrivals::Closed => "closed".to_owned(),
+        Arrivals::Trace { speed } => format!("trace, speed {speed}"),
+        Arrivals::Poisson { rate_rps } => format!("poisson:{rate_rps}"),
+    };
+    let admission = match s.admission {
+        Admission::Lard => "lard".into(),
+        Admission::Fixed(n) => n.into(),
+        Admission::Unlimited => "none".into(),
+    };
+    let mut out = Json::from([
+        ("arrivals".to_owned(), arrivals.into()),
+        ("admission".to_owned(), admission),
+        ("warmup".to_owned(), s.warmup.into()),
+    ]);
+    if model.name != "fifo" {
+        out.insert("cache".to_owned(), s.cache.name.into());
+        out.insert("cache_bytes".to_owned(), s.cache_bytes.into());
+        if let Some(limit) = s.cache_object_limit_bytes {
+            out.insert("cache_object_limit_bytes".to_owned(), limit.into());
+        }
+    }
+    out
+}
+
+fn summary(distribution: &Distribution, scale: f64) -> Option<Summary> {
+    let at = |q| distribution.quantile(q).map(|v| v as f64 / scale);
+    Some(Summary {
+        mean: distribution.mean()? / scale,
+        p50: at(0.5)?,
+        p90: at(0.9)?,
+        p99: at(0.99)?,
+        p999: at(0.999)?,
+        max: distribution.max()? as f64 / scale,
+    })
+}
+
+pub(crate) fn to_run(s: &Scenario, model: &str, params: Json, outcome: &Outcome, trace: TraceInfo) -> Run {
+    let per_backend = outcome
+        .backends
+        .iter()
+        .map(|b| PerBackend {
+            requests: b.requests,
+            miss_ratio: (outcome.disks > 0 && b.requests > 0)
+                .then(|| b.usage.reads as f64 / b.requests as f64),
+            idle_ratio: b.idle_ratio,
+            cpu: outcome.busy(b.usage.cpu, 1),
+            disk: (outcome.disks > 0).then(|| outcome.busy(b.usage.disk, outcome.disks)),
+            mean_load: b.mean_load,
+        })
+        .collect();
+    Run {
+        policy: s.strategy.name.to_owned(),
+        model: model.to_owned(),
+        backends: s.backends,
+        seed: s.seed,
+        params,
+        requests: outcome.requests,
+        completed: outcome.completed,
+        rejected: outcome.rejected + outcome.lost,
+        simulated_s: outcome.simulated.as_secs_f64(),
+        throughput_rps: outcome.throughput_rps(),
+        miss_ratio: outcome.miss_ratio(),
+        joined_ratio: outcome.joined_ratio(),
+        idle_ratio: outcome.idle_ratio(),
+        response_time_s: summary(&outcome.response_ns, 1e9),
+        slowdown: summary(&outcome.slowdown_permille, 1e3),
+        utilization: Utilization { cpu: outcome.cpu_utilization(), disk: outcome.disk_utilization() },
+        per_backend,
+        policy_stats: outcome.policy_stats.iter().map(|(k, v)| ((*k).to_owned(), *v)).collect(),
+        wall_s: None,
+        requests_per_wall_s: None,
+        trace,
+        load_series: LoadSeries {
+            bucket_s: outcome.load_series.bucket_s,
+            load: outcome.load_series.load.clone(),
+        },
+    }
+}
