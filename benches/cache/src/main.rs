@@ -35,11 +35,7 @@ enum Command {
 fn main() -> Result<()> {
     match Command::parse() {
         Command::Synth { path, shape } => synth::write(&path, &shape),
-        Command::Run {
-            cache,
-            capacity_bytes,
-            path,
-        } => run(&cache, capacity_bytes, &path),
+        Command::Run { cache, capacity_bytes, path } => run(&cache, capacity_bytes, &path),
     }
 }
 

@@ -39,28 +39,21 @@ pub fn write(path: &Path, shape: &Shape) -> Result<()> {
     let mut rng = Pcg64Mcg::seed_from_u64(shape.seed);
     let zipf = Zipf::new(f64::from(shape.objects), shape.exponent).context("--exponent")?;
     let size = LogNormal::new(shape.median_bytes.ln(), shape.sigma).context("--sigma")?;
-    let size_bytes: Vec<u32> = (0..shape.objects)
-        .map(|_| size.sample(&mut rng).clamp(1.0, 1e9) as u32)
-        .collect();
-    let ranks: Vec<u32> = (0..shape.requests)
-        .map(|_| zipf.sample(&mut rng) as u32 - 1)
-        .collect();
+    let size_bytes: Vec<u32> =
+        (0..shape.objects).map(|_| size.sample(&mut rng).clamp(1.0, 1e9) as u32).collect();
+    let ranks: Vec<u32> = (0..shape.requests).map(|_| zipf.sample(&mut rng) as u32 - 1).collect();
     let mut next = vec![-1; ranks.len()];
     let mut seen = vec![-1; size_bytes.len()];
     for (at, &rank) in ranks.iter().enumerate().rev() {
         next[at] = seen[rank as usize];
         seen[rank as usize] = at as i64;
     }
-    let requests = ranks
-        .iter()
-        .zip(next)
-        .enumerate()
-        .map(|(at, (&rank, next))| Request {
-            time_s: (at / 1000) as u32,
-            id: scatter(u64::from(rank)),
-            size_bytes: size_bytes[rank as usize],
-            next,
-        });
+    let requests = ranks.iter().zip(next).enumerate().map(|(at, (&rank, next))| Request {
+        time_s: (at / 1000) as u32,
+        id: scatter(u64::from(rank)),
+        size_bytes: size_bytes[rank as usize],
+        next,
+    });
     trace::write(path, requests)
 }
 

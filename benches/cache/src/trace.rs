@@ -21,10 +21,7 @@ pub fn for_each(path: &Path, mut visit: impl FnMut(u64, u32)) -> Result<()> {
             fill(&mut file, &mut chunk).with_context(|| format!("cannot read {}", path.display()))?;
         let (records, rest) = chunk[..filled].as_chunks::<RECORD_BYTES>();
         if !rest.is_empty() {
-            bail!(
-                "{} is not a whole number of {RECORD_BYTES}-byte records",
-                path.display()
-            );
+            bail!("{} is not a whole number of {RECORD_BYTES}-byte records", path.display());
         }
         for record in records {
             let (id, size_bytes) = fields(record);
@@ -41,10 +38,7 @@ pub fn for_each(path: &Path, mut visit: impl FnMut(u64, u32)) -> Result<()> {
 #[inline]
 fn fields(record: &[u8; RECORD_BYTES]) -> (u64, u32) {
     let [_, _, _, _, a, b, c, d, e, f, g, h, i, j, k, l, ..] = *record;
-    (
-        u64::from_le_bytes([a, b, c, d, e, f, g, h]),
-        u32::from_le_bytes([i, j, k, l]),
-    )
+    (u64::from_le_bytes([a, b, c, d, e, f, g, h]), u32::from_le_bytes([i, j, k, l]))
 }
 
 /// Reads until `chunk` is full or the file ends.

@@ -60,10 +60,7 @@ pub fn main(tool: &str, usual: Form, lean: Form) -> ExitCode {
     let outcome = run(requests, seed);
     let cpu_s = start.elapsed().as_secs_f64();
     match outcome {
-        Ok(Outcome {
-            completed,
-            response_sum_s,
-        }) if completed == requests => {
+        Ok(Outcome { completed, response_sum_s }) if completed == requests => {
             let mean_response_s = response_sum_s / requests as f64;
             let rate = requests as f64 / cpu_s;
             println!(

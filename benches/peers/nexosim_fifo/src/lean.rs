@@ -101,8 +101,5 @@ pub fn run(requests: u64, seed: u64) -> Result<Outcome, String> {
         .map_err(|e| e.to_string())?;
     simulation.run().map_err(|e| e.to_string())?;
     let (completed, response_sum_s) = done.try_read().ok_or("the run ended before the last request")?;
-    Ok(Outcome {
-        completed,
-        response_sum_s,
-    })
+    Ok(Outcome { completed, response_sum_s })
 }

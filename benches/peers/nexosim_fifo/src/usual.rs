@@ -132,9 +132,7 @@ pub fn run(requests: u64, seed: u64) -> Result<Outcome, String> {
             queue: VecDeque::new(),
             random: Pcg64::new(u128::from(seed), index as u128),
         };
-        backend
-            .to_front_end
-            .connect(FrontEnd::respond, &front_end_mailbox);
+        backend.to_front_end.connect(FrontEnd::respond, &front_end_mailbox);
         bench = bench.add_model(backend, mailbox, &format!("backend {index}"));
     }
     let mut simulation = bench
@@ -143,8 +141,5 @@ pub fn run(requests: u64, seed: u64) -> Result<Outcome, String> {
         .map_err(|e| e.to_string())?;
     simulation.run().map_err(|e| e.to_string())?;
     let (completed, response_sum_s) = done.try_read().ok_or("the run ended before the last request")?;
-    Ok(Outcome {
-        completed,
-        response_sum_s,
-    })
+    Ok(Outcome { completed, response_sum_s })
 }

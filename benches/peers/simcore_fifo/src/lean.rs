@@ -84,10 +84,7 @@ pub fn run(requests: u64, seed: u64) -> Result<Outcome, String> {
     let cluster = Rc::new(RefCell::new(Cluster {
         queues: Default::default(),
         to_arrive: requests,
-        outcome: Outcome {
-            completed: 0,
-            response_sum_s: 0.0,
-        },
+        outcome: Outcome { completed: 0, response_sum_s: 0.0 },
         interarrival: Exp::new(ARRIVAL_RATE_RPS).map_err(|e| e.to_string())?,
         service: Exp::new(SERVICE_RATE_RPS).map_err(|e| e.to_string())?,
         context: simulation.create_context("cluster"),

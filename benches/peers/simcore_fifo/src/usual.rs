@@ -49,8 +49,7 @@ impl FrontEnd {
     fn on_arrival(&mut self, now_s: f64) {
         let backend = shortest(self.loads.iter().copied());
         self.loads[backend] += 1;
-        self.context
-            .emit_now(Request { arrived_s: now_s }, self.backends[backend]);
+        self.context.emit_now(Request { arrived_s: now_s }, self.backends[backend]);
         self.schedule_arrival();
     }
 
@@ -100,8 +99,7 @@ impl Backend {
     fn on_service_end(&mut self) {
         if let Some(arrived_s) = self.queue.pop_front() {
             let backend = self.index;
-            self.context
-                .emit_now(Response { arrived_s, backend }, self.front_end);
+            self.context.emit_now(Response { arrived_s, backend }, self.front_end);
         }
         if !self.queue.is_empty() {
             self.start_service();
@@ -146,10 +144,7 @@ pub fn run(requests: u64, seed: u64) -> Result<Outcome, String> {
         backends,
         loads: [0; BACKENDS],
         to_arrive: requests,
-        outcome: Outcome {
-            completed: 0,
-            response_sum_s: 0.0,
-        },
+        outcome: Outcome { completed: 0, response_sum_s: 0.0 },
         interarrival: Exp::new(ARRIVAL_RATE_RPS).map_err(|e| e.to_string())?,
         context,
     }));
