@@ -52,6 +52,11 @@ pub(crate) fn print(text: &str) -> Result<(), CliError> {
     Ok(())
 }
 
+/// Columns for tables: those of the terminal, within reason, or 120 without one.
+pub(crate) fn width() -> u16 {
+    terminal_size::terminal_size().map_or(120, |(width, _)| width.0.clamp(80, 160))
+}
+
 /// Makes a directory with its parents.
 pub(crate) fn make_dir(dir: &Path) -> Result<(), CliError> {
     fs::create_dir_all(dir)

@@ -65,7 +65,7 @@ pub struct Claim {
     pub measured: Vec<Measured>,
     /// Whether it holds.
     pub verdict: Verdict,
-    /// How the verdict is decided, in words.
+    /// When a measurement agrees with the paper, in a few words, e.g. `within 20 %`.
     pub rule: String,
     /// Why it does not hold, or what else a reader must know; may be empty.
     pub explanation: String,
@@ -114,21 +114,10 @@ impl Claim {
     fn with_unit(&self, value: &str) -> String {
         if self.unit.is_empty() { value.to_owned() } else { format!("{value} {}", self.unit) }
     }
-
-    /// The rule and the explanation as sentences.
-    fn detail(&self) -> String {
-        let rule =
-            if self.rule.is_empty() { String::new() } else { format!("Rule: {}", sentence(&self.rule)) };
-        [rule.as_str(), self.explanation.as_str()]
-            .into_iter()
-            .filter(|text| !text.is_empty())
-            .collect::<Vec<_>>()
-            .join(" ")
-    }
 }
 
-/// The claims as a table: the paper's figure, ours as the median with its spread and the number of measurements,
-/// whether the claim holds, and under each row how that was decided and why.
+/// The claims as a table: the paper's figure, ours as the median with its spread and the number of measurements, when
+/// a measurement agrees, whether the claim holds, and under a row what there is to explain.
 pub fn claims_table(claims: &[Claim]) -> Table {
     let mut table = Table::new([
         ("id", Align::Left),
@@ -138,6 +127,7 @@ pub fn claims_table(claims: &[Claim]) -> Table {
         ("ours", Align::Right),
         ("min … max", Align::Right),
         ("n", Align::Right),
+        ("agrees when", Align::Left),
         ("verdict", Align::Left),
     ]);
     for claim in claims {
@@ -150,9 +140,10 @@ pub fn claims_table(claims: &[Claim]) -> Table {
                 Cell::from(claim.ours_cell()),
                 Cell::from(claim.spread_cell()),
                 Cell::from(claim.values().len().to_string()),
+                Cell::from(claim.rule.as_str()),
                 Cell::toned(claim.verdict.word(), claim.verdict.tone()),
             ],
-            claim.detail(),
+            claim.explanation.clone(),
         );
     }
     table
@@ -196,10 +187,6 @@ pub fn claims_conclusion(claims: &[Claim]) -> String {
         plural(partly),
         plural(fail)
     )
-}
-
-fn sentence(text: &str) -> String {
-    if text.ends_with(['.', '!', '?']) { text.to_owned() } else { format!("{text}.") }
 }
 
 /// Median: the middle value, or the mean of the two in the middle; `None` for no values.

@@ -70,8 +70,11 @@ pub(crate) fn run(args: &Args) -> Result<(), CliError> {
     if args.json {
         return study.claims.iter().try_for_each(|claim| output::print(&json(claim).to_string()));
     }
-    let mut text =
-        format!("{}\n{}\n", claims_table(&study.claims).to_text(), claims_conclusion(&study.claims));
+    let mut text = format!(
+        "{}\n{}\n",
+        claims_table(&study.claims).to_text_within(output::width()),
+        claims_conclusion(&study.claims)
+    );
     if let Some(dir) = &args.out {
         text += &format!("Report: {}\n", dir.join("report.html").display());
     }

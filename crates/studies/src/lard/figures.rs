@@ -38,7 +38,8 @@ pub(super) fn report(effort: Effort, figure: Option<u32>, claims: &[Claim], resu
         Section::new("Claims")
             .paragraph(
                 "Each claim is measured on several workloads that meet the published statistics of the trace equally \
-                 well but differ where nothing is published. Ours is the median with the smallest and the largest value.",
+                 well but differ where nothing is published. Ours is the median with the smallest and the largest value. A claim holds when the measurement \
+                 on every workload agrees, partly when some do.",
             )
             .table(claims_table(claims))
             .folded_table("Every measurement", measurements_table(claims)),

@@ -30,10 +30,10 @@ impl Rule {
 
     fn words(self) -> String {
         match self {
-            Self::Within(share) => format!("within {:.0} % of the paper's figure", 100.0 * share),
-            Self::AtLeast(least) => format!("at least {least}"),
-            Self::AtMost(most) => format!("at most {most}"),
-            Self::Between(least, most) => format!("from {least} to {most}"),
+            Self::Within(share) => format!("within {:.0} %", 100.0 * share),
+            Self::AtLeast(least) => format!("≥ {least}"),
+            Self::AtMost(most) => format!("≤ {most}"),
+            Self::Between(least, most) => format!("{least} … {most}"),
         }
     }
 }
@@ -70,9 +70,9 @@ pub(super) fn evaluate(spec: &Spec, results: &Results) -> Option<Claim> {
         0 => Verdict::Fails,
         _ => Verdict::Partly,
     };
-    let mut rule = format!("{}; holds when all workloads agree, partly when some do", spec.rule.words());
+    let mut rule = spec.rule.words();
     if verdict == Verdict::Partly {
-        rule = format!("{rule} ({agreeing} of {} do)", measured.len());
+        rule = format!("{rule} ({agreeing} of {})", measured.len());
     }
     Some(Claim {
         id: spec.id.to_owned(),
