@@ -7,11 +7,12 @@ mod commands;
 mod error;
 mod input;
 mod output;
+mod scenario_file;
 mod values;
 
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory as _, Parser, Subcommand};
 
 use crate::error::CliError;
 
@@ -38,8 +39,12 @@ enum Command {
 }
 
 fn main() -> ExitCode {
+    let args = match scenario_file::expand(std::env::args_os().collect(), &Cli::command()) {
+        Ok(args) => args,
+        Err(error) => return fail(&error),
+    };
     // clap prints help and usage errors itself and exits with 0 or 2.
-    let cli = Cli::parse();
+    let cli = Cli::parse_from(args);
     let result = match cli.command {
         Command::Simulate(args) => commands::simulate::run(&args),
         Command::Trace(args) => commands::trace::run(args),
@@ -51,9 +56,11 @@ fn main() -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         // Whoever read our output has had enough (`plimsoll … | head`).
         Err(CliError::ClosedPipe) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("plimsoll: {error}");
-            error.exit_code()
-        }
+        Err(error) => fail(&error),
     }
+}
+
+fn fail(error: &CliError) -> ExitCode {
+    eprintln!("plimsoll: {error}");
+    error.exit_code()
 }

@@ -29,6 +29,10 @@ pub(crate) struct Args {
     #[arg(value_name = "TRACE", required = true)]
     traces: Vec<String>,
 
+    /// Take options and traces from this TOML file; what is on the command line wins
+    #[arg(long, value_name = "FILE")]
+    scenario: Option<PathBuf>,
+
     /// Policies to compare, by name or alias (see `plimsoll policies`); `wrr_gms` is WRR with global memory
     #[arg(short, long, value_delimiter = ',', default_value = "wrr,lard,lard_r")]
     policy: Vec<String>,
@@ -106,6 +110,10 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args) -> Result<(), CliError> {
+    if args.scenario.is_some() {
+        // The first one has been replaced by what its file says.
+        return Err(CliError::Usage("--scenario may be given once".into()));
+    }
     let scenarios = scenarios(args)?;
     if let Some(dir) = &args.out {
         output::make_dir(dir)?;

@@ -270,3 +270,32 @@ fn a_workload_figure_is_reproduced_within_its_tolerance() {
         assert_eq!(claim["measured"].as_array().unwrap().len(), 4);
     }
 }
+
+#[test]
+fn a_scenario_file_is_the_command_line_in_a_file() {
+    let dir = tempfile::tempdir().unwrap();
+    fs::write(dir.path().join("t.csv"), "time_s,target,size_bytes\n1,/a,1000\n2,/b,2000\n3,/a,1000\n")
+        .unwrap();
+    let file = dir.path().join("s.toml");
+    let path = file.to_str().unwrap();
+    let scenario = "traces = [\"t.csv\"]\npolicy = [\"lard\", \"wrr\"]\nbackends = 2\ncache = \"1MiB\"\njson = true\n\
+                    [set]\n\"lard.t_low\" = 7\n";
+    fs::write(&file, scenario).unwrap();
+    let runs = json_lines(&["simulate", "--scenario", path]);
+    let direct = dir.path().join("t.csv");
+    let same = ["-p", "lard,wrr", "-b", "2", "--cache", "1MiB", "--json", "--set", "lard.t_low=7"];
+    assert_eq!(runs, json_lines(&[&["simulate", direct.to_str().unwrap()][..], &same[..]].concat()));
+    assert_eq!(runs[0]["params"]["lard.t_low"], 7);
+    // The command line wins.
+    let one = json_lines(&["simulate", &format!("--scenario={path}"), "-p", "lard", "--backends", "3"]);
+    assert_eq!((one.len(), &one[0]["backends"]), (1, &serde_json::json!(3)));
+
+    let write = |text: &str| fs::write(&file, text).unwrap();
+    write("traces = \"t.csv\"\npolcy = \"lard\"\n");
+    fails(&["simulate", "--scenario", path], 2, &["s.toml line 2", "did you mean `policy`?"]);
+    write("traces = \"t.csv\"\nbackends = {}\n");
+    fails(&["simulate", "--scenario", path], 2, &["s.toml line 2", "expected"]);
+    write("traces = [\n");
+    fails(&["simulate", "--scenario", path], 2, &["s.toml", "not valid TOML"]);
+    fails(&["simulate", "--scenario", "/no/such.toml"], 1, &["/no/such.toml"]);
+}
