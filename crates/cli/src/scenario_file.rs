@@ -153,7 +153,7 @@ impl Scenario<'_> {
             DeValue::Boolean(b) => Ok(vec![b.to_string()]),
             DeValue::Array(items) => {
                 let mut all = Vec::new();
-                for item in items.iter() {
+                for item in items {
                     all.extend(self.scalars(item.get_ref(), item.span().start)?);
                 }
                 Ok(all)
