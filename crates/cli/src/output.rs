@@ -103,6 +103,9 @@ impl DecisionFiles {
             let extension = path.extension().map(|e| format!(".{}", e.to_string_lossy())).unwrap_or_default();
             path.with_file_name(format!("{stem}-{label}{extension}"))
         };
+        if let Some(dir) = path.parent().filter(|dir| !dir.as_os_str().is_empty()) {
+            make_dir(dir)?;
+        }
         let open = |label| {
             let path = name(label);
             let mut file =

@@ -86,7 +86,7 @@ pub struct Run {
     pub completed: u64,
     /// Requests refused, or lost with a failed back-end.
     pub rejected: u64,
-    /// Simulated seconds from the first arrival measured to the last completion.
+    /// Simulated seconds from the start of the run (the end of the warm-up, if there is one) to the last completion.
     pub simulated_s: f64,
     /// Completed requests per simulated second.
     pub throughput_rps: f64,

@@ -9,8 +9,8 @@
 //!   the CPU when the block has been read, and overlaps the reading of the next.
 //! - A request for a file under read joins that read: it gets the blocks read so far at once, the others as they come.
 //! - A file enters the cache when it has been read to its end. CPU and transfer costs are linear in bytes.
-//! - Requests without a body (HEAD, 304) take establishment and teardown only; dynamic ones their service time, and
-//!   they touch neither cache nor disk.
+//! - Requests without a body (HEAD, 304) take establishment and teardown only. A service time in the trace is CPU time
+//!   on top of establishment. Dynamic requests touch neither cache nor disk.
 
 use std::collections::VecDeque;
 
@@ -42,7 +42,7 @@ struct Task {
     /// Not from the cache: computed.
     dynamic: bool,
     bytes: u64,
-    /// CPU time on top: computing a dynamic response, copying from another back-end's memory.
+    /// CPU time on top of the next step: a service time of the trace, or a copy from another back-end's memory.
     extra: Nanos,
 }
 
@@ -137,7 +137,7 @@ impl<'t> Lard<'t> {
             task.step = Step::Send { last: true };
         }
         let costs = &self.costs;
-        let mut span = if connects { costs.connect } else { Nanos::ZERO };
+        let mut span = if connects { costs.connect + std::mem::take(&mut task.extra) } else { Nanos::ZERO };
         if let Step::Send { last } = task.step {
             span += task.extra + costs.transmit(task.bytes);
             if last {

@@ -106,6 +106,16 @@ fn a_request_without_body_needs_neither_disk_nor_cache() {
 }
 
 #[test]
+fn a_service_time_is_cpu_time_whether_the_file_is_cached_or_not() {
+    let service = Nanos::from_millis(3);
+    let requests: Vec<_> =
+        [0, 1000].map(|ms| plimsoll_sim::SimRequest { service, ..request(0, 8 * KB, ms) }).into();
+    let (outcome, _) = Setup::default().lard(&targets(&[8 * KB]), &requests);
+    let total = outcome.response_ns.mean().unwrap() * 2.0;
+    assert_eq!(total, (2 * (930 * US + 3_000 * US) + first_block(8 * KB)) as f64);
+}
+
+#[test]
 fn a_file_above_the_capacity_is_read_every_time() {
     let size = 2048 * KB;
     let (_, outcome) = total_ns(&[size], &[(0, size, 0), (0, size, 100_000)], &Setup::default());
