@@ -213,8 +213,9 @@ impl Cluster {
             generation: 0,
         });
         for index in 0..backends {
-            cluster.join(Weight::ONE, mix(index as u64 + 1));
+            cluster.push(Weight::ONE, mix(index as u64 + 1));
         }
+        cluster.refresh();
         cluster
     }
 
@@ -223,13 +224,18 @@ impl Cluster {
     /// # Panics
     /// When there are 65,535 back-ends already.
     pub fn join(&mut self, weight: Weight, key: u64) -> BackendId {
+        let b = self.push(weight, key);
+        self.refresh();
+        b
+    }
+
+    fn push(&mut self, weight: Weight, key: u64) -> BackendId {
         assert!(self.0.load.len() < usize::from(u16::MAX), "a cluster holds at most 65,535 back-ends");
         let b = BackendId::new(self.0.load.len());
         self.0.load.push(0);
         self.0.weight.push(weight);
         self.0.health.push(Health::Up);
         self.0.key.push(key);
-        self.refresh();
         b
     }
 

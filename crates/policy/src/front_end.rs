@@ -25,6 +25,8 @@ impl AdmissionLimit {
     #[must_use]
     pub fn requests(self, view: &ClusterView) -> u64 {
         match self {
+            // Without a back-end requests wait for one to come up.
+            _ if view.eligible() == 0 => 0,
             Self::Unlimited => u64::MAX,
             Self::Fixed(limit) => limit,
             Self::Lard(thresholds) => thresholds.admission_limit(view),

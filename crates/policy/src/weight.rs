@@ -10,10 +10,11 @@ impl Weight {
     /// No new requests.
     pub const ZERO: Self = Self(0);
 
-    /// The weight nearest to `w`; `None` unless `0 <= w <= 65,536`.
+    /// The weight nearest to `w`, and the least there is for what is small but not 0; `None` unless
+    /// `0 <= w <= 65,536`.
     #[must_use]
     pub fn new(w: f64) -> Option<Self> {
-        (0.0..=65_536.0).contains(&w).then(|| Self((w * 256.0).round() as u32))
+        (0.0..=65_536.0).contains(&w).then(|| Self(((w * 256.0).round() as u32).max(u32::from(w > 0.0))))
     }
 
     /// The weight as a number.

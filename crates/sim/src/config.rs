@@ -63,9 +63,9 @@ pub trait Observer {
         let _ = decided;
     }
 
-    /// Called about every 65,536 completions with their number so far; `false` stops the run.
-    fn progress(&mut self, completed: u64) -> bool {
-        let _ = completed;
+    /// Called about every 65,536 requests with the number that has arrived so far; `false` stops the run.
+    fn progress(&mut self, arrived: u64) -> bool {
+        let _ = arrived;
         true
     }
 }
@@ -80,4 +80,11 @@ pub enum RunError<E> {
     Source(E),
     /// The observer stopped it.
     Stopped,
+    /// Simulated time went beyond 584 years, the most that nanoseconds in 64 bits can count.
+    TimeOverflow,
+    /// The input ended before, or with, the warm-up: nothing was measured.
+    OnlyWarmUp {
+        /// Answers that the warm-up was to take.
+        warmup: u64,
+    },
 }

@@ -101,8 +101,16 @@ impl<M: Model, E, S: Iterator<Item = Result<SimRequest, E>>> Engine<'_, M, S> {
     fn run(&mut self, observer: &mut dyn Observer) -> Result<(), RunError<E>> {
         let mut reported = 0;
         self.fetch()?;
+        // What is down from the start must not get the first requests.
+        while let Some(fault) = self.config.faults.get(self.faults_done).filter(|f| f.at == Time::ZERO) {
+            self.faults_done += 1;
+            self.fault(*fault);
+        }
         self.admit(observer)?;
         while let Some(next) = self.next() {
+            if self.now == Time::MAX {
+                return Err(RunError::TimeOverflow);
+            }
             match next {
                 Next::Model(event) => {
                     let mut context = Context { now: self.now, queue: &mut self.queue, done: &mut self.done };
@@ -119,6 +127,10 @@ impl<M: Model, E, S: Iterator<Item = Result<SimRequest, E>>> Engine<'_, M, S> {
                     self.front_end.tick(self.now);
                     self.admit(observer)?;
                 }
+            }
+            // A disk may still be reading for nobody.
+            if self.upcoming.is_none() && self.waiting.is_empty() && self.jobs.is_empty() {
+                break;
             }
             if self.arrived >= reported + PROGRESS_EVERY {
                 reported = self.arrived;
@@ -280,7 +292,7 @@ impl<M: Model, E, S: Iterator<Item = Result<SimRequest, E>>> Engine<'_, M, S> {
         };
         let (time, number) = (self.now, arrived.number);
         observer.decided(Decided { request: number, time, target: request.target, backend: b });
-        self.tally.loads.set(b.index(), self.front_end.view().load(b), self.now);
+        self.tally.load_changed(b, self.front_end.view().load(b), self.now);
         let id = self.jobs.insert(Job {
             target,
             backend: b,
@@ -302,7 +314,7 @@ impl<M: Model, E, S: Iterator<Item = Result<SimRequest, E>>> Engine<'_, M, S> {
             self.end(&job, Ending::Completed);
             if self.tally.answered(&job, self.now) {
                 self.tally.restart(self.now);
-                self.model.restart_usage();
+                self.model.restart_usage(self.now);
             }
         }
     }
@@ -317,7 +329,7 @@ impl<M: Model, E, S: Iterator<Item = Result<SimRequest, E>>> Engine<'_, M, S> {
             response_time: self.now.since(job.assigned),
         };
         self.front_end.complete(&completion, self.now);
-        self.tally.loads.set(job.backend.index(), self.front_end.view().load(job.backend), self.now);
+        self.tally.load_changed(job.backend, self.front_end.view().load(job.backend), self.now);
     }
 
     fn fault(&mut self, fault: Fault) {
@@ -326,7 +338,7 @@ impl<M: Model, E, S: Iterator<Item = Result<SimRequest, E>>> Engine<'_, M, S> {
             FaultAction::Weight(weight) => self.front_end.set_weight(b, weight, self.now),
             FaultAction::Health(health) => {
                 if health == Health::Down {
-                    self.model.fail(b);
+                    self.model.fail(b, self.now);
                     for job in self.jobs.take_of(b) {
                         self.end(&job, Ending::Failed);
                         self.tally.lost += 1;
@@ -338,6 +350,9 @@ impl<M: Model, E, S: Iterator<Item = Result<SimRequest, E>>> Engine<'_, M, S> {
     }
 
     fn finish(mut self) -> Result<Outcome, RunError<E>> {
+        if self.config.warmup > 0 && self.tally.measured().is_none_or(|measured| measured == 0) {
+            return Err(RunError::OnlyWarmUp { warmup: self.config.warmup });
+        }
         // What still waits when no back-end will come up any more has not been answered.
         let mut unserved = u64::from(self.upcoming.is_some());
         for request in self.source.by_ref() {

@@ -52,4 +52,9 @@ impl Jobs {
             .collect();
         ids.into_iter().map(|id| self.remove(id)).collect()
     }
+
+    #[inline]
+    pub(crate) fn is_empty(&self) -> bool {
+        self.free.len() == self.slots.len()
+    }
 }

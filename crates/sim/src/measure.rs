@@ -90,6 +90,7 @@ pub struct LoadMeters {
     /// Loads are whole, so below 9.5 is below 10.
     idle_below: u32,
     started: Time,
+    most_buckets: usize,
     bucket: Nanos,
     bucket_ends: Time,
     /// Request-nanoseconds per bucket, by back-end.
@@ -100,6 +101,8 @@ pub struct LoadMeters {
 impl LoadMeters {
     /// Buckets at most; when they are full, neighbours are merged and the width doubles.
     pub const BUCKETS: usize = 480;
+    /// Buckets times back-ends at most: large clusters get a coarser series.
+    const CELLS: usize = 1_000_000;
     /// Width of the buckets at the start.
     const FIRST_BUCKET: Nanos = Nanos::from_millis(10);
 
@@ -110,6 +113,7 @@ impl LoadMeters {
             meters: vec![LoadMeter::default(); backends],
             idle_below: idle_below.ceil() as u32,
             started: Time::ZERO,
+            most_buckets: (Self::CELLS / backends.max(1)).clamp(2, Self::BUCKETS) & !1,
             bucket: Self::FIRST_BUCKET,
             bucket_ends: Time::ZERO + Self::FIRST_BUCKET,
             series: vec![Vec::new(); backends],
@@ -140,7 +144,7 @@ impl LoadMeters {
             self.series[index].push(meter.area - self.area_at_bucket_start[index]);
             self.area_at_bucket_start[index] = meter.area;
         }
-        if self.series.first().is_some_and(|s| s.len() == Self::BUCKETS) {
+        if self.series.first().is_some_and(|s| s.len() >= self.most_buckets) {
             for series in &mut self.series {
                 *series = series.chunks(2).map(|pair| pair.iter().sum()).collect();
             }

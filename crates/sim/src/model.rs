@@ -21,6 +21,38 @@ pub struct ModelEvent {
     pub epoch: u32,
 }
 
+/// The time a unit (a CPU, a disk) was busy. Work is booked when it begins; what has not been done yet at a given time
+/// does not count.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Busy {
+    booked: Nanos,
+    ends: Time,
+}
+
+impl Busy {
+    /// Work begins at `now` and takes `span`.
+    #[inline]
+    pub(crate) fn begin(&mut self, now: Time, span: Nanos) {
+        self.booked += span;
+        self.ends = now + span;
+    }
+
+    /// Time busy up to `now`.
+    pub(crate) fn until(&self, now: Time) -> Nanos {
+        self.booked - self.ends.since(now)
+    }
+
+    /// The work under way is given up at `now`.
+    pub(crate) fn stop(&mut self, now: Time) {
+        *self = Self { booked: self.until(now), ends: now };
+    }
+
+    /// Counts from `now` on only; what is under way goes on.
+    pub(crate) fn restart(&mut self, now: Time) {
+        self.booked = self.ends.since(now);
+    }
+}
+
 /// What a model may do when it is called.
 pub struct Context<'a> {
     /// The simulated time.
@@ -59,15 +91,15 @@ pub trait Model {
     /// A scheduled event is due.
     fn handle(&mut self, event: ModelEvent, context: &mut Context<'_>);
 
-    /// `backend` failed: its requests are lost and its memory is empty.
-    fn fail(&mut self, backend: BackendId);
+    /// `backend` failed at `now`: its requests are lost and its memory is empty.
+    fn fail(&mut self, backend: BackendId, now: Time);
 
-    /// What `backend` has used.
-    fn usage(&self, backend: BackendId) -> Usage;
+    /// What `backend` has used up to `now`: of what is still being done, the part that is done.
+    fn usage(&self, backend: BackendId, now: Time) -> Usage;
 
     /// Disks per back-end; 0 where the model has no disks and no cache.
     fn disks(&self) -> u32;
 
-    /// Starts the count of [`Model::usage`] again.
-    fn restart_usage(&mut self);
+    /// Starts the count of [`Model::usage`] again at `now`.
+    fn restart_usage(&mut self, now: Time);
 }

@@ -1,6 +1,6 @@
 //! What is counted from the start of the measurement.
 
-use plimsoll_policy::{FrontEnd, Time};
+use plimsoll_policy::{BackendId, FrontEnd, Time};
 
 use crate::jobs::Job;
 use crate::measure::{Distribution, LoadMeters};
@@ -22,7 +22,7 @@ pub(crate) struct Tally {
     per_backend: Vec<u64>,
     response: Distribution,
     slowdown: Distribution,
-    pub(crate) loads: LoadMeters,
+    loads: LoadMeters,
 }
 
 impl Tally {
@@ -47,7 +47,6 @@ impl Tally {
     #[inline]
     pub(crate) fn answered(&mut self, job: &Job, now: Time) -> bool {
         self.completed += 1;
-        self.ended = now;
         self.per_backend[job.backend.index()] += 1;
         let response_ns = now.since(job.arrived).as_nanos();
         self.response.record(response_ns);
@@ -68,8 +67,25 @@ impl Tally {
         self.loads.restart(now);
     }
 
+    /// The load of a back-end has changed, because a request was assigned to it or has ended.
+    #[inline]
+    pub(crate) fn load_changed(&mut self, backend: BackendId, load: u32, now: Time) {
+        self.ended = now;
+        self.loads.set(backend.index(), load, now);
+    }
+
+    /// Requests measured so far, or `None` when the warm-up has not ended.
+    pub(crate) fn measured(&self) -> Option<u64> {
+        self.measuring.then_some(self.completed)
+    }
+
     /// Closes the books: `requests` of the input have ended one way or another.
     pub(crate) fn finish(self, requests: u64, front_end: &FrontEnd, model: &impl Model) -> Outcome {
+        debug_assert_eq!(
+            requests,
+            self.before + self.completed + self.rejected + self.lost,
+            "a request is missing"
+        );
         let (loads, load_series) = self.loads.finish(self.ended);
         let backends = front_end
             .view()
@@ -77,7 +93,7 @@ impl Tally {
             .zip(loads)
             .map(|(b, (mean_load, idle_ratio))| BackendOutcome {
                 requests: self.per_backend[b.index()],
-                usage: model.usage(b),
+                usage: model.usage(b, self.ended),
                 mean_load,
                 idle_ratio,
             })

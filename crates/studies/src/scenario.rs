@@ -3,8 +3,7 @@
 use plimsoll_cache::CacheSpec;
 use plimsoll_policy::params::{ParamError, Params as _, nearest};
 use plimsoll_policy::{
-    AdmissionLimit, BuildContext, BuildError, Built, Cluster, FrontEnd, PolicySpec, REGISTRY, Thresholds,
-    find,
+    AdmissionLimit, BuildContext, BuildError, Built, Cluster, FrontEnd, PolicySpec, Thresholds, find,
 };
 use plimsoll_report::Run;
 use plimsoll_sim::models::fifo::{Fifo, FifoParams};
@@ -36,17 +35,28 @@ impl std::fmt::Debug for Strategy {
     }
 }
 
+/// WRR on back-ends with a global memory.
+const GMS: &str = "wrr_gms";
+
 impl Strategy {
     /// The strategy of this name or alias.
     ///
     /// # Errors
     /// When there is none.
     pub fn find(name: &str) -> Result<Self, BuildError> {
-        if matches!(name.to_lowercase().replace(['/', '-'], "_").as_str(), "wrr_gms") {
+        if name.to_lowercase().replace(['/', '-'], "_") == GMS {
             let policy = find("weighted_round_robin")?;
-            return Ok(Self { name: "wrr_gms", policy, global_memory: true });
+            return Ok(Self { name: GMS, policy, global_memory: true });
         }
-        find(name).map(|policy| Self { name: policy.name, policy, global_memory: false })
+        find(name).map(|policy| Self { name: policy.name, policy, global_memory: false }).map_err(|error| {
+            match error {
+                BuildError::UnknownPolicy { name, nearest: None } => {
+                    let nearest = nearest(&name, [GMS]);
+                    BuildError::UnknownPolicy { name, nearest: nearest.map(|_| GMS) }
+                }
+                error => error,
+            }
+        })
     }
 }
 
@@ -153,7 +163,7 @@ pub enum ScenarioError {
     #[error("{0}")]
     Setting(String),
     /// No back-ends, or too many.
-    #[error("a cluster has 1 to 65,535 back-ends, not {0}")]
+    #[error("a cluster has 1 to 65,534 back-ends, not {0}")]
     Backends(usize),
     /// A fault names a back-end that is not there.
     #[error("a fault names back-end {backend}, but there are only {backends} (numbered from 0)")]
@@ -163,6 +173,17 @@ pub enum ScenarioError {
         /// How many there are.
         backends: usize,
     },
+    /// Global memory asked for on a model that has no memory.
+    #[error("`wrr_gms` needs back-ends with a memory cache: the model `lard`, not `{0}`")]
+    NoMemory(&'static str),
+    /// Simulated time ran over.
+    #[error(
+        "simulated time went beyond 584 years: give a higher arrival rate or `--speed`, or shorter service times"
+    )]
+    TimeOverflow,
+    /// Nothing was measured.
+    #[error("the trace ended within the warm-up of {0} requests, so there is nothing to report; give fewer")]
+    OnlyWarmUp(u64),
     /// The trace could not be read.
     #[error(transparent)]
     Trace(#[from] TraceError),
@@ -187,6 +208,9 @@ pub fn check(scenarios: &[Scenario]) -> Result<(), ScenarioError> {
     check_settings(scenarios)?;
     for scenario in scenarios {
         check_backends(scenario)?;
+        if scenario.strategy.global_memory && scenario.effective_model().name != LARD_GMS.name {
+            return Err(ScenarioError::NoMemory(scenario.model.name));
+        }
         build_policy(scenario)?;
         model_params(scenario)?;
     }
@@ -324,10 +348,7 @@ fn run_model(
     result.map_err(|error| match error {
         RunError::Source(error) => error.into(),
         RunError::Stopped => ScenarioError::Stopped,
+        RunError::TimeOverflow => ScenarioError::TimeOverflow,
+        RunError::OnlyWarmUp { warmup } => ScenarioError::OnlyWarmUp(warmup),
     })
-}
-
-/// Every strategy's name: the registry, and WRR/GMS.
-pub fn strategy_names() -> impl Iterator<Item = &'static str> {
-    REGISTRY.iter().map(|spec| spec.name).chain(std::iter::once("wrr_gms"))
 }

@@ -29,6 +29,9 @@ crate::params! {
     }
 }
 
+/// Points on the ring at most, but for one per back-end.
+const MOST_POINTS: u64 = 1 << 20;
+
 /// See the module's documentation.
 pub struct BoundedLoadHash {
     params: BoundedLoadHashParams,
@@ -47,8 +50,12 @@ impl BoundedLoadHash {
 
     fn refresh(&mut self, view: &ClusterView) {
         self.ring.clear();
+        // However large weights and parameters are, the ring stays within bounds; shares stay proportional.
+        let wanted = u64::from(self.params.points) * view.eligible_weight_steps() / 256;
+        let shrink = wanted.div_ceil(MOST_POINTS).max(1);
         for b in view.eligible_ids() {
-            let points = (u64::from(self.params.points) * u64::from(view.weight(b).steps()) / 256).max(1);
+            let points = u64::from(self.params.points) * u64::from(view.weight(b).steps()) / 256 / shrink;
+            let points = points.max(1);
             self.ring.extend((0..points).map(|p| (mix(view.key(b) ^ mix(p + 1)), b)));
         }
         self.ring.sort_unstable();

@@ -15,7 +15,7 @@
 //!
 //! The models change when a request is dispatched, not when the file has been loaded; otherwise requests that arrive
 //! during a load would scatter. Models and back-ends use the same replacement policy and capacity. A target too large
-//! to be cached goes to the least loaded back-end. The state is bounded by what the caches hold.
+//! to be cached, or computed on demand, goes to the least loaded back-end. The state is bounded by what the caches hold.
 
 use foldhash::fast::FixedState;
 use hashbrown::HashMap;
@@ -25,7 +25,7 @@ use super::{BuildContext, Built, PolicySpec, with_params};
 use crate::cluster::{BackendId, Change, ClusterView, Health};
 use crate::params::{ParamError, Params as _, Settings};
 use crate::policy::{Decision, Policy, assign_or_reject};
-use crate::request::{Request, TargetId};
+use crate::request::{Kind, Request, TargetId};
 use crate::time::Time;
 
 crate::params! {
@@ -125,6 +125,10 @@ impl Policy for LbGc {
             (self.context.cache_bytes, self.context.cache_object_limit_bytes);
         let empty = || (self.context.cache.build)(capacity_bytes, object_limit_bytes);
         self.caches.resize_with(view.len(), empty);
+        // Computed responses are never cached.
+        if request.kind == Kind::Dynamic {
+            return assign_or_reject(view.least_loaded());
+        }
         self.requests += 1;
         let target = request.target.0;
         if let Some(b) = self.hit(target, view) {

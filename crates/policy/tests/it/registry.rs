@@ -169,15 +169,3 @@ fn state_stays_within_its_capacity() {
         assert!(policy.tracked_targets() >= 100, "{}", spec.name);
     }
 }
-
-#[test]
-fn content_blind_policies_keep_no_targets() {
-    for spec in REGISTRY.iter().filter(|s| s.params.iter().all(|p| p.name != "max_targets")) {
-        let mut policy = build(spec.name, &BuildContext::default(), &[]).unwrap();
-        let cluster = Cluster::new(3);
-        for number in 0..1000 {
-            policy.choose(&Request::of(number, TargetId(number)), &cluster, Time::ZERO);
-        }
-        assert_eq!(policy.tracked_targets(), 0, "{} keeps targets without a bound", spec.name);
-    }
-}

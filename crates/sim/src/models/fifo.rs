@@ -4,9 +4,9 @@
 
 use std::collections::VecDeque;
 
-use plimsoll_policy::{BackendId, Nanos, Rng};
+use plimsoll_policy::{BackendId, Nanos, Rng, Time};
 
-use crate::model::{Context, JobId, Model, ModelEvent, Usage};
+use crate::model::{Busy, Context, JobId, Model, ModelEvent, Usage};
 use crate::workload::SimRequest;
 
 plimsoll_policy::params! {
@@ -24,7 +24,7 @@ const STREAM: u64 = 0x6669_666F;
 struct Node {
     queue: VecDeque<(JobId, Nanos)>,
     serving: Option<JobId>,
-    busy: Nanos,
+    busy: Busy,
     epoch: u32,
 }
 
@@ -47,7 +47,7 @@ impl Node {
     #[inline]
     fn serve(&mut self, backend: u16, job: JobId, service: Nanos, context: &mut Context<'_>) {
         self.serving = Some(job);
-        self.busy += service;
+        self.busy.begin(context.now, service);
         let event = ModelEvent { backend, kind: 0, unit: 0, epoch: self.epoch };
         context.queue.push(context.now + service, event);
     }
@@ -90,20 +90,21 @@ impl Model for Fifo {
         }
     }
 
-    fn fail(&mut self, backend: BackendId) {
+    fn fail(&mut self, backend: BackendId, now: Time) {
         let node = &mut self.nodes[backend.index()];
+        node.busy.stop(now);
         *node = Node { busy: node.busy, epoch: node.epoch + 1, ..Node::default() };
     }
 
-    fn usage(&self, backend: BackendId) -> Usage {
-        Usage { cpu: self.nodes[backend.index()].busy, ..Usage::default() }
+    fn usage(&self, backend: BackendId, now: Time) -> Usage {
+        Usage { cpu: self.nodes[backend.index()].busy.until(now), ..Usage::default() }
     }
 
     fn disks(&self) -> u32 {
         0
     }
 
-    fn restart_usage(&mut self) {
-        self.nodes.iter_mut().for_each(|n| n.busy = Nanos::ZERO);
+    fn restart_usage(&mut self, now: Time) {
+        self.nodes.iter_mut().for_each(|n| n.busy.restart(now));
     }
 }

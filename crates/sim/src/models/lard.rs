@@ -17,12 +17,12 @@ use std::collections::VecDeque;
 use foldhash::fast::FixedState;
 use hashbrown::HashMap;
 use plimsoll_cache::{Cache, CacheSpec};
-use plimsoll_policy::{BackendId, Kind, Nanos};
+use plimsoll_policy::{BackendId, Kind, Nanos, Time};
 
 use super::global_memory::GlobalMemory;
 pub use super::lard_costs::LardModelParams;
 use super::lard_costs::{Costs, linear};
-use crate::model::{Context, JobId, Model, ModelEvent, Usage};
+use crate::model::{Busy, Context, JobId, Model, ModelEvent, Usage};
 use crate::workload::{SimRequest, Targets};
 
 /// What the CPU does for a request until it waits or ends.
@@ -51,20 +51,17 @@ struct Read {
     target: u32,
     size_bytes: u64,
     read_bytes: u64,
-    /// Who waits, and how many bytes it still has to get.
+    /// Bytes of the block under way.
+    block_bytes: u64,
+    /// Who waits, and how many bytes it still has to get: never more than are still to be read.
     waiters: Vec<(JobId, u64)>,
-}
-
-impl Read {
-    fn next_block_bytes(&self, block_bytes: u64) -> u64 {
-        (self.size_bytes - self.read_bytes).min(block_bytes)
-    }
 }
 
 #[derive(Debug, Default)]
 struct Disk {
     queue: VecDeque<u32>,
     reading: Option<u32>,
+    busy: Busy,
 }
 
 #[derive(Default)]
@@ -77,7 +74,9 @@ struct Node {
     /// Reads under way by target. Looked up only, never iterated.
     reading: HashMap<u32, u32, FixedState>,
     epoch: u32,
-    usage: Usage,
+    cpu_busy: Busy,
+    read_count: u64,
+    joined_count: u64,
 }
 
 const CPU: u8 = 0;
@@ -145,7 +144,7 @@ impl<'t> Lard<'t> {
             }
         }
         let node = &mut self.nodes[usize::from(b)];
-        node.usage.cpu += span;
+        node.cpu_busy.begin(context.now, span);
         node.cpu = Some(task);
         context
             .queue
@@ -185,8 +184,10 @@ impl<'t> Lard<'t> {
     fn missed(&mut self, b: u16, task: Task, context: &mut Context<'_>) -> Option<Task> {
         let node = &mut self.nodes[usize::from(b)];
         if let Some(&slot) = node.reading.get(&task.target) {
-            node.usage.joined += 1;
+            node.joined_count += 1;
             let read = &mut node.reads[slot as usize];
+            // A log may ask for more than the size that it gives the document elsewhere.
+            read.size_bytes = read.size_bytes.max(task.bytes);
             let ready = read.read_bytes.min(task.bytes);
             if ready < task.bytes {
                 read.waiters.push((task.job, task.bytes - ready));
@@ -217,7 +218,7 @@ impl<'t> Lard<'t> {
         let size_bytes = self.targets.size_bytes[task.target as usize].max(task.bytes);
         let unit = self.targets.rank[task.target as usize] % self.params.disks;
         let node = &mut self.nodes[usize::from(b)];
-        node.usage.reads += 1;
+        node.read_count += 1;
         let slot = node.free_reads.pop().unwrap_or_else(|| {
             node.reads.push(Read::default());
             (node.reads.len() - 1) as u32
@@ -237,16 +238,14 @@ impl<'t> Lard<'t> {
 
     /// Starts the next block of the file that the disk is reading.
     fn read_block(&mut self, b: u16, unit: u8, context: &mut Context<'_>) {
-        let node = &self.nodes[usize::from(b)];
-        let Some(slot) = node.disks[usize::from(unit)].reading else {
-            return;
-        };
-        let read = &node.reads[slot as usize];
-        let seek = if read.read_bytes == 0 { self.costs.disk_latency } else { self.costs.disk_seek };
-        let span = seek
-            + linear(read.next_block_bytes(self.params.block_bytes), 4096, self.costs.disk_transfer_4096);
         let node = &mut self.nodes[usize::from(b)];
-        node.usage.disk += span;
+        let disk = &mut node.disks[usize::from(unit)];
+        let Some(slot) = disk.reading else { return };
+        let read = &mut node.reads[slot as usize];
+        let seek = if read.read_bytes == 0 { self.costs.disk_latency } else { self.costs.disk_seek };
+        read.block_bytes = (read.size_bytes - read.read_bytes).min(self.params.block_bytes);
+        let span = seek + linear(read.block_bytes, 4096, self.costs.disk_transfer_4096);
+        disk.busy.begin(context.now, span);
         context
             .queue
             .push(context.now + span, ModelEvent { backend: b, kind: DISK, unit, epoch: node.epoch });
@@ -258,7 +257,7 @@ impl<'t> Lard<'t> {
             return;
         };
         let read = &mut node.reads[slot as usize];
-        let block = read.next_block_bytes(self.params.block_bytes);
+        let block = read.block_bytes;
         read.read_bytes += block;
         let (target, complete) = (read.target, read.read_bytes == read.size_bytes);
         let cpu_queue = &mut node.cpu_queue;
@@ -270,6 +269,7 @@ impl<'t> Lard<'t> {
             *remaining > 0
         });
         if complete {
+            debug_assert!(read.waiters.is_empty(), "a file read to its end leaves nobody waiting");
             node.reading.remove(&target);
             node.free_reads.push(slot);
             node.disks[usize::from(unit)].reading = node.disks[usize::from(unit)].queue.pop_front();
@@ -336,12 +336,20 @@ impl Model for Lard<'_> {
         }
     }
 
-    fn fail(&mut self, backend: BackendId) {
+    fn fail(&mut self, backend: BackendId, now: Time) {
         let node = &mut self.nodes[backend.index()];
+        node.cpu_busy.stop(now);
+        let stopped = |disk: &Disk| {
+            let mut busy = disk.busy;
+            busy.stop(now);
+            Disk { busy, ..Disk::default() }
+        };
         *node = Node {
-            disks: (0..self.params.disks).map(|_| Disk::default()).collect(),
+            disks: node.disks.iter().map(stopped).collect(),
             epoch: node.epoch + 1,
-            usage: node.usage,
+            cpu_busy: node.cpu_busy,
+            read_count: node.read_count,
+            joined_count: node.joined_count,
             ..Node::default()
         };
         let cache = &mut self.caches[backend.index()];
@@ -351,15 +359,21 @@ impl Model for Lard<'_> {
         cache.clear();
     }
 
-    fn usage(&self, backend: BackendId) -> Usage {
-        self.nodes[backend.index()].usage
+    fn usage(&self, backend: BackendId, now: Time) -> Usage {
+        let node = &self.nodes[backend.index()];
+        let disk = node.disks.iter().fold(Nanos::ZERO, |sum, disk| sum + disk.busy.until(now));
+        Usage { reads: node.read_count, joined: node.joined_count, cpu: node.cpu_busy.until(now), disk }
     }
 
     fn disks(&self) -> u32 {
         self.params.disks
     }
 
-    fn restart_usage(&mut self) {
-        self.nodes.iter_mut().for_each(|n| n.usage = Usage::default());
+    fn restart_usage(&mut self, now: Time) {
+        for node in &mut self.nodes {
+            node.cpu_busy.restart(now);
+            node.disks.iter_mut().for_each(|disk| disk.busy.restart(now));
+            (node.read_count, node.joined_count) = (0, 0);
+        }
     }
 }

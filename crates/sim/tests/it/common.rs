@@ -6,7 +6,7 @@ use plimsoll_cache::find as find_cache;
 use plimsoll_policy::{AdmissionLimit, BuildContext, Cluster, FrontEnd, Kind, Nanos, TargetId, Time, build};
 use plimsoll_sim::models::fifo::{Fifo, FifoParams};
 use plimsoll_sim::models::lard::{CacheConfig, Lard, LardModelParams};
-use plimsoll_sim::{Arrivals, Config, Decided, Fault, Observer, Outcome, SimRequest, Targets, run};
+use plimsoll_sim::{Arrivals, Config, Decided, Fault, Observer, Outcome, RunError, SimRequest, Targets, run};
 
 /// A request for `target` of `size_bytes` at `at_ms`.
 pub(crate) fn request(target: u32, size_bytes: u64, at_ms: u64) -> SimRequest {
@@ -89,6 +89,15 @@ impl Setup<'_> {
 
     /// Runs on LARD back-ends with LRU caches.
     pub(crate) fn lard(&self, targets: &Targets, requests: &[SimRequest]) -> (Outcome, Vec<Decided>) {
+        self.try_lard(targets, requests).unwrap()
+    }
+
+    /// The same, for runs that may fail.
+    pub(crate) fn try_lard(
+        &self,
+        targets: &Targets,
+        requests: &[SimRequest],
+    ) -> Result<(Outcome, Vec<Decided>), RunError<Infallible>> {
         let cache = CacheConfig {
             spec: find_cache("lru").unwrap(),
             capacity_bytes: self.cache_bytes,
@@ -97,8 +106,8 @@ impl Setup<'_> {
         let model = Lard::new(self.params, self.backends, cache, targets, self.global_memory);
         let mut decisions = Decisions::default();
         let source = requests.iter().map(|r| Ok::<_, Infallible>(*r));
-        let outcome = run(&self.config(targets), self.front_end(), model, source, &mut decisions).unwrap();
-        (outcome, decisions.0)
+        let outcome = run(&self.config(targets), self.front_end(), model, source, &mut decisions)?;
+        Ok((outcome, decisions.0))
     }
 
     /// Runs `requests` equal requests on FIFO back-ends with exponential service of mean 1 s.

@@ -1,7 +1,7 @@
 //! The engine: order, admission, faults, determinism.
 
 use plimsoll_policy::{AdmissionLimit, BackendId, Health, Nanos, REGISTRY, Time};
-use plimsoll_sim::{Arrivals, Fault, FaultAction, SimRequest};
+use plimsoll_sim::{Arrivals, Fault, FaultAction, RunError, SimRequest};
 use proptest::prelude::*;
 
 use crate::common::{Setup, request, targets};
@@ -69,8 +69,8 @@ fn without_any_backend_saturated_arrivals_wait_for_one() {
     let limit = AdmissionLimit::Lard(plimsoll_policy::Thresholds::default());
     let setup = Setup { faults, limit, arrivals: Arrivals::Closed, ..Setup::default() };
     let (outcome, decisions) = setup.lard(&targets(&[10_240; 50]), &steady(50, 0));
-    assert_eq!(outcome.completed + outcome.lost, 50);
-    assert!(decisions.iter().filter(|d| d.time > Time::ZERO).all(|d| d.time >= at_ms(5_000)));
+    assert_eq!((outcome.completed, outcome.lost), (50, 0));
+    assert!(decisions.iter().all(|d| d.time >= at_ms(5_000)));
 }
 
 #[test]
@@ -79,7 +79,7 @@ fn without_any_backend_ever_everything_is_rejected() {
     let limit = AdmissionLimit::Lard(plimsoll_policy::Thresholds::default());
     let setup = Setup { faults, limit, ..Setup::default() };
     let (outcome, _) = setup.lard(&targets(&[10_240; 50]), &steady(50, 10));
-    assert_eq!((outcome.requests, outcome.rejected + outcome.lost), (50, 50));
+    assert_eq!((outcome.requests, outcome.rejected), (50, 50));
     assert_eq!(outcome.throughput_rps(), 0.0);
 }
 
@@ -107,10 +107,58 @@ fn speed_compresses_time() {
     assert_eq!(decisions[9].time, at_ms(225));
 }
 
+#[test]
+fn a_weight_at_time_zero_counts_from_the_first_request() {
+    let action = FaultAction::Weight(plimsoll_policy::Weight::ZERO);
+    let faults = vec![Fault { at: Time::ZERO, backend: BackendId(0), action }];
+    let setup = Setup { policy: "round_robin", backends: 2, faults, ..Setup::default() };
+    let (_, decisions) = setup.lard(&targets(&[10_240; 50]), &steady(20, 0));
+    assert!(decisions.iter().all(|d| d.backend == BackendId(1)));
+}
+
+#[test]
+fn saturated_arrivals_wait_out_a_cluster_without_backends_whatever_the_limit() {
+    let faults = vec![health(100, 0, Health::Down), health(1_000, 0, Health::Up)];
+    for limit in [AdmissionLimit::Fixed(5), AdmissionLimit::Lard(plimsoll_policy::Thresholds::default())] {
+        let setup = Setup { faults: faults.clone(), limit, arrivals: Arrivals::Closed, ..Setup::default() };
+        let (outcome, _) = setup.lard(&targets(&[10_240; 50]), &steady(500, 0));
+        assert_eq!(outcome.rejected, 0);
+        assert!(outcome.lost <= 24 && outcome.completed == 500 - outcome.lost);
+    }
+}
+
+#[test]
+fn work_cut_off_by_a_failure_counts_as_far_as_it_was_done() {
+    // One read of 28 ms and more, cut off after 10 ms.
+    let setup = Setup { faults: vec![health(10, 0, Health::Down)], ..Setup::default() };
+    let (outcome, _) = setup.lard(&targets(&[10_240]), &[request(0, 10_240, 0)]);
+    assert_eq!((outcome.completed, outcome.lost), (0, 1));
+    assert_eq!(outcome.simulated, Nanos::from_millis(10));
+    assert_eq!(outcome.backends[0].usage.disk, Nanos::from_micros(10_000 - 145));
+    assert_eq!(outcome.backends[0].mean_load, 1.0);
+}
+
+#[test]
+fn time_beyond_the_clock_is_an_error() {
+    let arrivals = Arrivals::Trace { speed: 1e-12 };
+    let setup = Setup { arrivals, ..Setup::default() };
+    assert_eq!(setup.try_lard(&targets(&[100; 50]), &steady(100, 1000)).err(), Some(RunError::TimeOverflow));
+}
+
+#[test]
+fn a_warm_up_that_takes_everything_is_an_error() {
+    for warmup in [20, 1000] {
+        let setup = Setup { warmup, ..Setup::default() };
+        let result = setup.try_lard(&targets(&[10_240; 50]), &steady(20, 10));
+        assert_eq!(result.err(), Some(RunError::OnlyWarmUp { warmup }));
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
 
-    /// Whatever the faults: every request is answered, lost or rejected, exactly once; equal runs are equal.
+    /// Whatever the faults and the sizes, also above that of the document: every request is answered, lost or rejected
+    /// exactly once; no unit is busy for more than the time there is; equal runs are equal.
     #[test]
     fn every_request_ends_exactly_once(
         seed in any::<u64>(),
@@ -128,7 +176,7 @@ proptest! {
             .collect();
         faults.sort_by_key(|f| f.at);
         let requests: Vec<_> = (0..600u64)
-            .map(|n| request((n * n % 50) as u32, sizes[(n * n % 50) as usize] / (1 + n % 2), n * 5))
+            .map(|n| request((n * n % 50) as u32, sizes[(n * n % 50) as usize] * (n % 4) / 2, n * 5))
             .collect();
         let arrivals = if closed { Arrivals::Closed } else { Arrivals::Trace { speed: 1.0 } };
         let limit = AdmissionLimit::Lard(plimsoll_policy::Thresholds { t_low: 3, t_high: 6 });
@@ -140,6 +188,12 @@ proptest! {
             let (outcome, decisions) = setup.lard(&targets(&sizes), &requests);
             prop_assert_eq!(outcome.requests, 600);
             prop_assert_eq!(outcome.completed + outcome.lost + outcome.rejected, 600, "{}", spec.name);
+            for b in &outcome.backends {
+                let disk = outcome.busy(b.usage.disk, outcome.disks);
+                for share in [b.idle_ratio, outcome.busy(b.usage.cpu, 1), disk] {
+                    prop_assert!((0.0..=1.0 + 1e-9).contains(&share), "{} share {share}", spec.name);
+                }
+            }
             let (again, same) = setup.lard(&targets(&sizes), &requests);
             prop_assert_eq!(decisions, same);
             prop_assert_eq!(outcome.simulated, again.simulated);

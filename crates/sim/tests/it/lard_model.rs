@@ -69,6 +69,14 @@ fn one_read_serves_every_waiter_and_a_late_one_gets_what_is_there() {
 }
 
 #[test]
+fn a_request_for_more_than_the_document_joins_and_gets_all() {
+    // A log that gives /a 300 bytes in one line and 900 in another.
+    let (_, outcome) = total_ns(&[300, 300], &[(0, 300, 0), (0, 900, 1), (1, 300, 2)], &Setup::default());
+    assert_eq!(outcome.backends[0].usage.reads, 2);
+    assert!(outcome.response_ns.max().unwrap() < 100_000 * US, "nobody waits for another file's read");
+}
+
+#[test]
 fn the_disk_reads_one_file_after_the_other() {
     let size = 50 * KB;
     let (_, outcome) = total_ns(&[size, size], &[(0, size, 0), (1, size, 0)], &Setup::default());
