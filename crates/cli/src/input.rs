@@ -27,7 +27,7 @@ pub(crate) struct ReadArgs {
     pub(crate) strip_query: bool,
 
     /// Use only the first N requests
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) limit: Option<u64>,
 }
 

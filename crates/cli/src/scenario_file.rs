@@ -9,6 +9,7 @@ use std::fs;
 use std::path::Path;
 
 use clap::Command;
+use clap::parser::ValueSource;
 use plimsoll_policy::params::nearest;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
@@ -28,11 +29,17 @@ pub(crate) fn expand(args: Vec<OsString>, cli: &Command) -> Result<Vec<OsString>
     let table = DeTable::parse(&text).map_err(|e| {
         CliError::Usage(format!("{}: not valid TOML: {}", path.display(), e.to_string().trim_end()))
     })?;
-    let simulate = cli.find_subcommand("simulate");
-    let known: Vec<&str> =
-        simulate.into_iter().flat_map(Command::get_arguments).filter_map(|arg| arg.get_long()).collect();
+    let Some(simulate) = cli.find_subcommand("simulate") else { return Ok(args) };
+    let options: Vec<(&str, &str)> =
+        simulate.get_arguments().filter_map(|arg| Some((arg.get_long()?, arg.get_id().as_str()))).collect();
+    // What is wrong with the rest is said when all is parsed together.
+    let rest_alone = simulate.clone().ignore_errors(true).no_binary_name(true).try_get_matches_from(&rest);
+    let given = |id: &str| {
+        let matches = rest_alone.as_ref().ok();
+        matches.and_then(|m| m.value_source(id)) == Some(ValueSource::CommandLine)
+    };
+    let scenario = Scenario { path, text: &text, options, given: &given };
     let mut out = args[..=at].to_vec();
-    let scenario = Scenario { path, text: &text, known, rest: &rest };
     for (key, value) in table.get_ref() {
         scenario.add(key, value, &mut out)?;
     }
@@ -62,9 +69,10 @@ fn take_option(args: &[OsString], name: &str) -> Option<(OsString, Vec<OsString>
 struct Scenario<'a> {
     path: &'a Path,
     text: &'a str,
-    known: Vec<&'a str>,
-    /// What else is on the command line.
-    rest: &'a [OsString],
+    /// Long name and identity of every option.
+    options: Vec<(&'a str, &'a str)>,
+    /// Whether the argument of this identity is on the command line.
+    given: &'a dyn Fn(&str) -> bool,
 }
 
 impl Scenario<'_> {
@@ -82,32 +90,24 @@ impl Scenario<'_> {
         let name = key.get_ref().as_ref();
         let at = key.span().start;
         match (name, value.get_ref()) {
+            // What is on the command line replaces what is in the file.
+            ("traces", _) if (self.given)("traces") => {}
             ("traces", value) => {
-                // Traces on the command line replace those of the file.
-                if self.has_trace() {
-                    return Ok(());
-                }
                 for trace in self.scalars(value, at)? {
                     out.push(self.trace(&trace));
                 }
             }
-            ("set", DeValue::Table(table)) => {
-                for (key, value) in table {
-                    for value in self.scalars(value.get_ref(), key.span().start)? {
-                        out.extend(["--set".into(), format!("{}={value}", key.get_ref()).into()]);
-                    }
-                }
-            }
-            ("set", _) => return Err(self.wrong(at, "`set` is a table, e.g. [set] with \"lard.t_low\" = 25")),
-            (name, _) if !self.known.contains(&name) || name == "scenario" => {
-                let known = self.known.iter().copied().chain(["traces"]);
+            ("set", DeValue::Table(table)) => self.settings("", table, out)?,
+            ("set", _) => return Err(self.wrong(at, "`set` is a table, e.g. [set] with lard.t_low = 25")),
+            (name, _) if name == "scenario" || self.options.iter().all(|(long, _)| *long != name) => {
+                let known = self.options.iter().map(|(long, _)| *long).chain(["traces"]);
                 let hint = nearest(name, known).map_or_else(
                     || "the keys are the long options of `plimsoll simulate --help`".to_owned(),
                     |near| format!("did you mean `{near}`?"),
                 );
                 return Err(self.wrong(at, &format!("no option `{name}`; {hint}")));
             }
-            (name, _) if self.is_given(name) => {}
+            (name, _) if self.options.iter().any(|(long, id)| *long == name && (self.given)(id)) => {}
             (name, DeValue::Boolean(true)) => out.push(format!("--{name}").into()),
             (_, DeValue::Boolean(false)) => {}
             (name, value) => {
@@ -119,22 +119,21 @@ impl Scenario<'_> {
         Ok(())
     }
 
-    /// Whether the option is on the command line, by its long or short name.
-    fn is_given(&self, name: &str) -> bool {
-        let (long, prefix) = (format!("--{name}"), format!("--{name}="));
-        let short = match name {
-            "policy" | "backends" | "model" | "out" => format!("-{}", &name[..1]),
-            _ => String::from("\0"),
-        };
-        self.rest.iter().any(|arg| {
-            let arg = arg.to_string_lossy();
-            arg == long || arg.starts_with(&prefix) || (arg.starts_with(&short) && !arg.starts_with("--"))
-        })
-    }
-
-    /// Whether the rest of the command line starts with a trace: the only arguments that are not options or values.
-    fn has_trace(&self) -> bool {
-        self.rest.first().is_some_and(|arg| arg == "-" || !arg.to_string_lossy().starts_with('-'))
+    /// The table `set`: `"lard.t_low" = 25` and `lard.t_low = 25`, which TOML reads as a table in the table, are the same.
+    fn settings(&self, owner: &str, table: &DeTable<'_>, out: &mut Vec<OsString>) -> Result<(), CliError> {
+        for (key, value) in table {
+            match value.get_ref() {
+                DeValue::Table(inner) if owner.is_empty() => {
+                    self.settings(&format!("{}.", key.get_ref()), inner, out)?;
+                }
+                value => {
+                    for value in self.scalars(value, key.span().start)? {
+                        out.extend(["--set".into(), format!("{owner}{}={value}", key.get_ref()).into()]);
+                    }
+                }
+            }
+        }
+        Ok(())
     }
 
     /// Relative to the file, unless it is no path.

@@ -12,7 +12,7 @@ pub fn runs_table(runs: &[Run]) -> String {
 }
 
 /// The runs as a table: throughput, miss, joined and idle ratio, delays, busy shares, and the throughput over that of
-/// the first run's policy on the same number of back-ends.
+/// the first run's policy on the same number of back-ends; and the requests not answered, when there are any.
 pub fn summary_table(runs: &[Run]) -> Table {
     summary_with(runs, str::to_owned)
 }
@@ -20,26 +20,21 @@ pub fn summary_table(runs: &[Run]) -> Table {
 /// The same with other names for the policies.
 pub(crate) fn summary_with(runs: &[Run], name: impl Fn(&str) -> String) -> Table {
     let first_policy = runs.first().map_or_else(|| "first".to_owned(), |run| name(&run.policy));
-    let mut table = Table::new([
-        ("policy".to_owned(), Align::Left),
-        ("back-ends".to_owned(), Align::Right),
-        ("req/s".to_owned(), Align::Right),
-        ("miss %".to_owned(), Align::Right),
-        ("joined %".to_owned(), Align::Right),
-        ("idle %".to_owned(), Align::Right),
-        ("mean delay".to_owned(), Align::Right),
-        ("p50".to_owned(), Align::Right),
-        ("p99".to_owned(), Align::Right),
-        ("CPU %".to_owned(), Align::Right),
-        ("disk %".to_owned(), Align::Right),
-        (
-            format!("× {}", if first_policy.chars().count() <= 8 { &first_policy } else { "first" }),
-            Align::Right,
-        ),
-    ]);
+    let ratio = format!("× {}", if first_policy.chars().count() <= 8 { &first_policy } else { "first" });
+    let mut header: Vec<(&str, Align)> = vec![("policy", Align::Left)];
+    let columns =
+        ["back-ends", "req/s", "miss %", "joined %", "idle %", "mean delay", "p50", "p99", "CPU %", "disk %"];
+    header.extend(columns.map(|column| (column, Align::Right)));
+    header.push((&ratio, Align::Right));
+    // Figures of the answered requests mislead when many were not; where all were, the column would say nothing.
+    let failures = runs.iter().any(|run| run.rejected > 0);
+    if failures {
+        header.push(("not answered", Align::Right));
+    }
+    let mut table = Table::new(header);
     for run in runs {
         let delay = |pick: fn(&Summary) -> f64| or_dash(run.response_time_s.as_ref().map(pick), duration);
-        table.row([
+        let mut cells = vec![
             name(&run.policy),
             count(run.backends as u64),
             number(run.throughput_rps),
@@ -52,7 +47,11 @@ pub(crate) fn summary_with(runs: &[Run], name: impl Fn(&str) -> String) -> Table
             percent_number(run.utilization.cpu),
             or_dash(run.utilization.disk, percent_number),
             speedup(run, runs).map_or_else(|| NOT_APPLICABLE.to_owned(), |ratio| format!("{ratio:.2}")),
-        ]);
+        ];
+        if failures {
+            cells.push(count(run.rejected));
+        }
+        table.row(cells);
     }
     table
 }

@@ -110,6 +110,11 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args) -> Result<(), CliError> {
+    if args.decisions.as_deref() == Some(Path::new("-")) {
+        return Err(CliError::Usage(
+            "--decisions takes the name of a file; standard output holds the results".into(),
+        ));
+    }
     if args.scenario.is_some() {
         // The first one has been replaced by what its file says.
         return Err(CliError::Usage("--scenario may be given once".into()));
@@ -122,19 +127,28 @@ pub(crate) fn run(args: &Args) -> Result<(), CliError> {
     for warning in input::warnings(&workload.trace.report) {
         eprintln!("plimsoll: warning: {warning}");
     }
-    let runs = execute(args, &scenarios, &workload)?;
+    let labels: Vec<String> =
+        scenarios.iter().map(|s| format!("{}-{}", s.strategy.name, s.backends)).collect();
+    let create = |path: &PathBuf| output::DecisionFiles::create(path, &labels);
+    let decisions = args.decisions.as_ref().map(create).transpose()?;
+    let runs = execute(args, &scenarios, &workload, decisions.as_ref())?;
     if let Some(dir) = &args.out {
         write_report(dir, &workload, &runs)?;
     }
+    print(args, &workload, &runs)?;
+    // Results first: a decision file that could not be written does not take them away.
+    decisions.map_or(Ok(()), |files| files.finish())
+}
+
+fn print(args: &Args, workload: &Workload, runs: &[Run]) -> Result<(), CliError> {
     if args.json {
         return runs.iter().try_for_each(|run| output::print(&json_line(run)));
     }
-    let notes = input::notes(&workload.trace.report);
-    let mut text = notes.join("\n");
+    let mut text = input::notes(&workload.trace.report).join("\n");
     if !text.is_empty() {
         text += "\n\n";
     }
-    text += &runs_table(&runs);
+    text += &runs_table(runs);
     if let Some(dir) = &args.out {
         text += &format!("\nReport: {}\n", dir.join("report.html").display());
     }
@@ -159,10 +173,14 @@ fn scenarios(args: &Args) -> Result<Vec<Scenario>, CliError> {
             strategies.push(strategy);
         }
     }
-    let mut counts = args.backends.clone();
-    counts.dedup();
+    let mut counts: Vec<usize> = Vec::new();
+    for &backends in &args.backends {
+        if !counts.contains(&backends) {
+            counts.push(backends);
+        }
+    }
     let mut scenarios = Vec::new();
-    for &backends in &counts {
+    for backends in counts {
         for &strategy in &strategies {
             scenarios.push(Scenario {
                 settings: args.settings.clone(),
@@ -182,23 +200,21 @@ fn scenarios(args: &Args) -> Result<Vec<Scenario>, CliError> {
     Ok(scenarios)
 }
 
-fn execute(args: &Args, scenarios: &[Scenario], workload: &Workload) -> Result<Vec<Run>, CliError> {
-    let labels: Vec<String> =
-        scenarios.iter().map(|s| format!("{}-{}", s.strategy.name, s.backends)).collect();
-    let decisions =
-        args.decisions.as_ref().map(|path| output::DecisionFiles::create(path, &labels)).transpose()?;
+fn execute(
+    args: &Args,
+    scenarios: &[Scenario],
+    workload: &Workload,
+    decisions: Option<&output::DecisionFiles>,
+) -> Result<Vec<Run>, CliError> {
     let bar = output::Bar::new(workload.trace.len() * scenarios.len() as u64);
     let pool = rayon::ThreadPoolBuilder::new()
-        .num_threads(args.jobs.unwrap_or(0))
+        .num_threads(args.jobs.map_or(0, |jobs| jobs.clamp(1, scenarios.len())))
         .build()
         .map_err(|e| CliError::Failed(format!("cannot start the threads: {e}")))?;
     let started = Instant::now();
-    let runs = pool.install(|| run_all(scenarios, workload, &bar, |i| decisions.as_ref()?.sink(i, workload)));
+    let runs = pool.install(|| run_all(scenarios, workload, &bar, |i| decisions?.sink(i, workload)));
     bar.finish();
     let mut runs = runs?;
-    if let Some(files) = decisions {
-        files.finish()?;
-    }
     if args.timing {
         let wall_s = started.elapsed().as_secs_f64();
         let all: u64 = runs.iter().map(|r| r.requests).sum();

@@ -185,6 +185,12 @@ fn a_failed_backend_costs_what_it_had() {
     assert_eq!(count(whole, "rejected"), 0);
     assert!(count(failing, "rejected") > 0);
     assert_eq!(count(failing, "completed") + count(failing, "rejected"), 20_000);
+    let table = |more: &[&str]| {
+        let args = ["simulate", "synth:chess", "--limit", "20000", "-p", "lard", "-b", "4"];
+        text(&plimsoll(&[&args[..], more].concat()).stdout)
+    };
+    assert!(table(&["--fault", "down:2@1"]).contains("not answered"));
+    assert!(!table(&[]).contains("not answered"));
 }
 
 #[test]
@@ -208,6 +214,16 @@ fn bad_input_is_refused_with_a_remedy() {
     fails(&["simulate", ok, "-p", "wrr", "--set", "lard.disks=x"], 2, &["disks"]);
     fails(&["simulate", ok, "--arrivals", "poisson:-1"], 2, &["poisson"]);
     fails(&["simulate", ok, "--speed", "2"], 2, &["--arrivals trace"]);
+    fails(&["simulate", ok, "--limit", "0"], 2, &["limit"]);
+    fails(&["simulate", ok, "-p", "wrr_gmss"], 2, &["did you mean `wrr_gms`?"]);
+    fails(&["simulate", ok, "-p", "wrr_gms", "-m", "fifo"], 2, &["`wrr_gms` needs", "`lard`"]);
+    fails(
+        &["simulate", "synth:chess", "--limit", "100", "--warmup", "100"],
+        2,
+        &["within the warm-up of 100"],
+    );
+    fails(&["simulate", "synth:chess", "--limit", "9", "--arrivals", "poisson:1e-300"], 2, &["584 years"]);
+    fails(&["simulate", ok, "--decisions", "-"], 2, &["--decisions"]);
     fails(&["simulate", ok, "--fault", "down:9@1"], 2, &["back-end 9", "8"]);
     fails(&["simulate", ok, "--format", "excel"], 2, &["excel"]);
     fails(&["simulate", "synth:chess,colour=1"], 2, &["colour"]);
@@ -290,7 +306,17 @@ fn a_scenario_file_is_the_command_line_in_a_file() {
     let one = json_lines(&["simulate", &format!("--scenario={path}"), "-p", "lard", "--backends", "3"]);
     assert_eq!((one.len(), &one[0]["backends"]), (1, &serde_json::json!(3)));
 
+    let other = dir.path().join("u.csv");
+    fs::write(&other, "time_s,target,size_bytes\n1,/a,1000\n").unwrap();
+    let traces = json_lines(&["simulate", "--scenario", path, "-p", "lard", other.to_str().unwrap()]);
+    assert_eq!(traces[0]["requests"], 1, "a trace on the command line replaces those of the file");
     let write = |text: &str| fs::write(&file, text).unwrap();
+    write("traces = \"t.csv\"\npolicy = \"lard\"\njson = true\n[set]\nlard.t_low = 9\nlard.disks = 3\n");
+    let nested = &json_lines(&["simulate", "--scenario", path])[0]["params"];
+    assert_eq!(
+        (&nested["lard.t_low"], &nested["lard.disks"]),
+        (&serde_json::json!(9), &serde_json::json!(3))
+    );
     write("traces = \"t.csv\"\npolcy = \"lard\"\n");
     fails(&["simulate", "--scenario", path], 2, &["s.toml line 2", "did you mean `policy`?"]);
     write("traces = \"t.csv\"\nbackends = {}\n");

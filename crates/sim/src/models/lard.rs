@@ -79,6 +79,9 @@ struct Node {
     joined_count: u64,
 }
 
+/// Blocks of one file, about: reached at 46 GB with blocks of 44 KB.
+const MOST_BLOCKS: u64 = 1 << 20;
+
 const CPU: u8 = 0;
 const DISK: u8 = 1;
 
@@ -243,7 +246,9 @@ impl<'t> Lard<'t> {
         let Some(slot) = disk.reading else { return };
         let read = &mut node.reads[slot as usize];
         let seek = if read.read_bytes == 0 { self.costs.disk_latency } else { self.costs.disk_seek };
-        read.block_bytes = (read.size_bytes - read.read_bytes).min(self.params.block_bytes);
+        // Enormous files get larger blocks, so that no single one keeps a run busy for ever.
+        let block_bytes = self.params.block_bytes.max(read.size_bytes / MOST_BLOCKS);
+        read.block_bytes = (read.size_bytes - read.read_bytes).min(block_bytes);
         let span = seek + linear(read.block_bytes, 4096, self.costs.disk_transfer_4096);
         disk.busy.begin(context.now, span);
         context

@@ -1,0 +1,181 @@
+//! The claims about CPU and disk speed, delay and replacement: figures 11 to 14, sections 3.1 and 4.4.
+
+use super::plan::{Variant, ibm, rice};
+use super::results::{LARD, LARD_R, View, WRR, farthest, max};
+use super::rule::Place::{Figure, Section};
+use super::rule::{Rule, Spec};
+use super::explain::{EXPLAIN_CPU, EXPLAIN_CPU_LARD_R, EXPLAIN_DELAY, EXPLAIN_DELAY_RICE, EXPLAIN_DISKS, EXPLAIN_DISKS_LARD, EXPLAIN_LRU};
+
+/// Throughput at a variant over that of the base setting.
+fn gain(v: &View<'_>, strategy: &str, backends: usize, variant: Variant) -> Option<f64> {
+    Some(v.rps_of(strategy, backends, variant)? / v.rps(strategy, backends)?)
+}
+
+pub(super) const SPECS: &[Spec] = &[
+    Spec {
+        id: "11a",
+        place: Figure(11),
+        statement: "WRR cannot benefit from added CPU (eight back-ends, four times the CPU, three times the cache)",
+        paper: Some(1.0),
+        paper_text: "no gain",
+        unit: "×",
+        rule: Rule::Between(0.9, 1.3),
+        family: rice,
+        value: |v| gain(v, WRR, 8, Variant::Cpu(4)),
+        explanation: EXPLAIN_CPU,
+    },
+    Spec {
+        id: "11b",
+        place: Figure(11),
+        statement: "WRR is bound by the disk: four times the CPU alone gain it nothing (eight back-ends)",
+        paper: Some(1.0),
+        paper_text: "no gain",
+        unit: "×",
+        rule: Rule::Within(0.05),
+        family: rice,
+        value: |v| gain(v, WRR, 8, Variant::CpuAlone(4)),
+        explanation: "",
+    },
+    Spec {
+        id: "12a",
+        place: Figure(12),
+        statement: "LARD/R capitalises on added CPU (sixteen back-ends, four times the CPU)",
+        paper: None,
+        paper_text: "gains",
+        unit: "×",
+        rule: Rule::AtLeast(1.5),
+        family: rice,
+        value: |v| gain(v, LARD_R, 16, Variant::Cpu(4)),
+        explanation: "",
+    },
+    Spec {
+        id: "12b",
+        place: Figure(12),
+        statement: "the advantage of LARD/R over LARD grows with CPU speed (sixteen back-ends, 4x against 1x)",
+        paper: None,
+        paper_text: "grows",
+        unit: "pp",
+        rule: Rule::AtLeast(0.0),
+        family: rice,
+        value: |v| {
+            let fast = v.rps_of(LARD_R, 16, Variant::Cpu(4))? / v.rps_of(LARD, 16, Variant::Cpu(4))?;
+            Some(100.0 * (fast - v.ratio(LARD_R, LARD, 16)?))
+        },
+        explanation: EXPLAIN_CPU_LARD_R,
+    },
+    Spec {
+        id: "13a",
+        place: Figure(13),
+        statement: "WRR greatly benefits from multiple disks (sixteen back-ends, four disks)",
+        paper: None,
+        paper_text: "greatly",
+        unit: "×",
+        rule: Rule::AtLeast(2.0),
+        family: rice,
+        value: |v| gain(v, WRR, 16, Variant::Disks(4)),
+        explanation: "",
+    },
+    Spec {
+        id: "13b",
+        place: Figure(13),
+        statement: "with four disks and sixteen back-ends WRR comes within 15 % of LARD/R",
+        paper: Some(85.0),
+        paper_text: "85 % or more",
+        unit: "%",
+        rule: Rule::AtLeast(85.0),
+        family: rice,
+        value: |v| {
+            Some(100.0 * v.rps_of(WRR, 16, Variant::Disks(4))? / v.rps_of(LARD_R, 16, Variant::Disks(4))?)
+        },
+        explanation: EXPLAIN_DISKS,
+    },
+    Spec {
+        id: "14a",
+        place: Figure(14),
+        statement: "a second disk gives LARD/R a mild gain (eight or sixteen, the one that departs most)",
+        paper: None,
+        paper_text: "mild",
+        unit: "×",
+        rule: Rule::Between(1.0, 1.25),
+        family: rice,
+        value: |v| farthest(1.125, [8, 16].iter().filter_map(|&n| gain(v, LARD_R, n, Variant::Disks(2))).collect()),
+        explanation: EXPLAIN_DISKS_LARD,
+    },
+    Spec {
+        id: "14b",
+        place: Figure(14),
+        statement: "further disks gain LARD/R nothing (four against two, sixteen back-ends)",
+        paper: Some(1.0),
+        paper_text: "no gain",
+        unit: "×",
+        rule: Rule::Within(0.05),
+        family: rice,
+        value: |v| Some(v.rps_of(LARD_R, 16, Variant::Disks(4))? / v.rps_of(LARD_R, 16, Variant::Disks(2))?),
+        explanation: EXPLAIN_DISKS_LARD,
+    },
+    Spec {
+        id: "d1-8",
+        place: Section("4.4", None),
+        statement: "on the Rice trace the mean delay of LARD/R is below 25 % of WRR's (eight back-ends)",
+        paper: Some(25.0),
+        paper_text: "below 25 %",
+        unit: "%",
+        rule: Rule::AtMost(25.0),
+        family: rice,
+        value: |v| Some(100.0 * v.delay_s(LARD_R, 8)? / v.delay_s(WRR, 8)?),
+        explanation: EXPLAIN_DELAY_RICE,
+    },
+    Spec {
+        id: "d1-16",
+        place: Section("4.4", None),
+        statement: "on the Rice trace the mean delay of LARD/R is below 25 % of WRR's (sixteen back-ends)",
+        paper: Some(25.0),
+        paper_text: "below 25 %",
+        unit: "%",
+        rule: Rule::AtMost(25.0),
+        family: rice,
+        value: |v| Some(100.0 * v.delay_s(LARD_R, 16)? / v.delay_s(WRR, 16)?),
+        explanation: EXPLAIN_DELAY_RICE,
+    },
+    Spec {
+        id: "d2",
+        place: Section("4.4", None),
+        statement: "on the IBM trace the mean delay of LARD/R is one half of WRR's (eight back-ends)",
+        paper: Some(50.0),
+        paper_text: "one half",
+        unit: "%",
+        rule: Rule::Within(0.2),
+        family: ibm,
+        value: |v| Some(100.0 * v.delay_s(LARD_R, 8)? / v.delay_s(WRR, 8)?),
+        explanation: EXPLAIN_DELAY,
+    },
+    Spec {
+        id: "l1",
+        place: Section("3.1", None),
+        statement: "with LRU caches throughput is up to 30 % lower than with Greedy-Dual-Size (eight back-ends)",
+        paper: Some(30.0),
+        paper_text: "up to 30 % lower",
+        unit: "%",
+        rule: Rule::Between(0.0, 30.0),
+        family: rice,
+        value: |v| {
+            max([WRR, LARD_R]
+                .iter()
+                .filter_map(|s| Some(100.0 * (1.0 - gain(v, s, 8, Variant::Lru)?)))
+                .collect())
+        },
+        explanation: EXPLAIN_LRU,
+    },
+    Spec {
+        id: "l2",
+        place: Section("3.1", None),
+        statement: "with LRU caches LARD/R over WRR stays much as it is with Greedy-Dual-Size (eight back-ends)",
+        paper: Some(1.0),
+        paper_text: "largely unaffected",
+        unit: "×",
+        rule: Rule::Within(0.3),
+        family: rice,
+        value: |v| Some(gain(v, LARD_R, 8, Variant::Lru)? / gain(v, WRR, 8, Variant::Lru)?),
+        explanation: EXPLAIN_LRU,
+    },
+];

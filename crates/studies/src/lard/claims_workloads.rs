@@ -1,0 +1,161 @@
+//! The claims about the IBM and chess traces and about hot targets: figure 10 and section 4.2.
+
+use super::plan::{Family, ibm};
+use super::results::{GMS, LARD, LARD_R, View, WRR, farthest, max, min};
+use super::rule::Place::{Figure, Section};
+use super::rule::{Rule, Spec};
+use super::explain::{EXPLAIN_CHESS, EXPLAIN_HOT, EXPLAIN_IBM, EXPLAIN_IBM_FEW, EXPLAIN_IBM_GMS, EXPLAIN_IBM_MATCH, EXPLAIN_IBM_RATIO};
+
+fn chess(family: Family) -> bool {
+    family == Family::Chess
+}
+
+fn hot(family: Family) -> bool {
+    matches!(family, Family::Hot { .. })
+}
+
+/// Hot targets above 20 KB that take 10 to 60 % of the requests.
+fn hot_and_large(family: Family) -> bool {
+    matches!(family, Family::Hot { size_bytes, share_percent }
+        if size_bytes > 20 * 1024 && (10..=60).contains(&share_percent))
+}
+
+/// Gain of LARD/R over LARD in per cent, on eight back-ends.
+fn replication_gain(v: &View<'_>) -> Option<f64> {
+    Some(100.0 * (v.ratio(LARD_R, LARD, 8)? - 1.0))
+}
+
+pub(super) const SPECS: &[Spec] = &[
+    Spec {
+        id: "10a-4",
+        place: Figure(10),
+        statement: "on the IBM trace LARD/R has slightly more than twice the throughput of WRR (four back-ends)",
+        paper: Some(2.1),
+        paper_text: "slightly more than 2 times",
+        unit: "×",
+        rule: Rule::Within(0.2),
+        family: ibm,
+        value: |v| v.ratio(LARD_R, WRR, 4),
+        explanation: EXPLAIN_IBM_RATIO,
+    },
+    Spec {
+        id: "10a-16",
+        place: Figure(10),
+        statement: "on the IBM trace LARD/R has slightly more than twice the throughput of WRR (sixteen back-ends)",
+        paper: Some(2.1),
+        paper_text: "slightly more than 2 times",
+        unit: "×",
+        rule: Rule::Within(0.2),
+        family: ibm,
+        value: |v| v.ratio(LARD_R, WRR, 16),
+        explanation: EXPLAIN_IBM_RATIO,
+    },
+    Spec {
+        id: "10b",
+        place: Figure(10),
+        statement: "WRR/GMS comes within 15 % of LARD/R on sixteen back-ends",
+        paper: Some(85.0),
+        paper_text: "85 % or more",
+        unit: "%",
+        rule: Rule::AtLeast(85.0),
+        family: ibm,
+        value: |v| Some(100.0 * v.ratio(GMS, LARD_R, 16)?),
+        explanation: EXPLAIN_IBM_GMS,
+    },
+    Spec {
+        id: "10c",
+        place: Figure(10),
+        statement: "LARD/R speeds up superlinearly up to four back-ends (least over two to four)",
+        paper: None,
+        paper_text: "superlinear",
+        unit: "×",
+        rule: Rule::AtLeast(1.0),
+        family: ibm,
+        value: |v| min(v.sized(LARD_R, 2..=4, |n| v.efficiency(LARD_R, 1, n))),
+        explanation: EXPLAIN_IBM_FEW,
+    },
+    Spec {
+        id: "10d",
+        place: Figure(10),
+        statement: "and not beyond four (against four, largest)",
+        paper: None,
+        paper_text: "not superlinear",
+        unit: "×",
+        rule: Rule::AtMost(1.05),
+        family: ibm,
+        value: |v| max(v.sized(LARD_R, 5..=16, |n| v.efficiency(LARD_R, 4, n))),
+        explanation: EXPLAIN_IBM,
+    },
+    Spec {
+        id: "10e",
+        place: Figure(10),
+        statement: "LARD/R matches LARD on the IBM trace (the size farthest from 1, two or more)",
+        paper: Some(1.0),
+        paper_text: "matches",
+        unit: "×",
+        rule: Rule::Within(0.05),
+        family: ibm,
+        value: |v| farthest(1.0, v.over(2, |n| v.ratio(LARD_R, LARD, n))),
+        explanation: EXPLAIN_IBM_MATCH,
+    },
+    Spec {
+        id: "10f",
+        place: Figure(10),
+        statement: "throughput is much larger than on the Rice trace (LARD/R, eight back-ends)",
+        paper: None,
+        paper_text: "much larger",
+        unit: "×",
+        rule: Rule::AtLeast(1.3),
+        family: ibm,
+        value: |v| Some(v.rps(LARD_R, 8)? / v.sibling(Family::Rice).rps(LARD_R, 8)?),
+        explanation: "",
+    },
+    Spec {
+        id: "h1",
+        place: Section("4.2", None),
+        statement: "with hot targets (5 to 75 % of the requests) LARD/R exceeds LARD by 0 to 15 %",
+        paper: None,
+        paper_text: "0 to 15 %",
+        unit: "%",
+        rule: Rule::Between(0.0, 15.0),
+        family: hot,
+        value: replication_gain,
+        explanation: EXPLAIN_HOT,
+    },
+    Spec {
+        id: "h2",
+        place: Section("4.2", None),
+        statement: "the gain is most significant for hot targets above 20 KB with 10 to 60 % of the requests",
+        paper: None,
+        paper_text: "most significant",
+        unit: "%",
+        rule: Rule::AtLeast(2.0),
+        family: hot_and_large,
+        value: replication_gain,
+        explanation: EXPLAIN_HOT,
+    },
+    Spec {
+        id: "c1",
+        place: Section("4.2", None),
+        statement: "on the chess trace LARD closely matches WRR (the size farthest from 1)",
+        paper: Some(1.0),
+        paper_text: "matches",
+        unit: "×",
+        rule: Rule::Within(0.07),
+        family: chess,
+        value: |v| farthest(1.0, v.over(2, |n| v.ratio(LARD, WRR, n))),
+        explanation: EXPLAIN_CHESS,
+    },
+    Spec {
+        id: "c2",
+        place: Section("4.2", None),
+        statement: "on the chess trace LARD/R closely matches WRR (the size farthest from 1)",
+        paper: Some(1.0),
+        paper_text: "matches",
+        unit: "×",
+        rule: Rule::Within(0.07),
+        family: chess,
+        value: |v| farthest(1.0, v.over(2, |n| v.ratio(LARD_R, WRR, n))),
+        explanation: EXPLAIN_CHESS,
+    },
+];
