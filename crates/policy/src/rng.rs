@@ -39,9 +39,10 @@ impl Rng {
         (self.next_u64() >> 11) as f64 * (1.0 / (1u64 << 53) as f64)
     }
 
-    /// Exponentially distributed with mean 1, by inversion.
+    /// Exponentially distributed with mean 1, by inversion. The logarithm is `libm`'s own code: the system's may differ
+    /// in the last digit from one machine to the next.
     pub fn exponential(&mut self) -> f64 {
-        -(1.0 - self.unit()).ln()
+        -libm::log(1.0 - self.unit())
     }
 }
 

@@ -47,7 +47,7 @@ impl UriHash {
         }
         let score = |(key, b): (u64, BackendId)| {
             let unit = (mix(target.0 ^ key) as f64 + 0.5) / 18_446_744_073_709_551_616.0;
-            view.weight(b).as_f64() / -unit.ln()
+            view.weight(b).as_f64() / -libm::log(unit)
         };
         let scored = self.eligible.iter().map(|&entry| (score(entry), entry.1));
         scored.max_by(|x, y| x.0.total_cmp(&y.0).then(y.1.cmp(&x.1))).map(|(_, b)| b)
