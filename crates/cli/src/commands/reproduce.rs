@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use plimsoll_report::{Claim, claims_conclusion, claims_table, write_runs_csv, write_runs_parquet};
+use plimsoll_report::{Claim, Verdict, claims_conclusion, claims_table, write_runs_csv, write_runs_parquet};
 use plimsoll_studies::lard::{self, Effort, FIGURES, StudyError};
 
 use crate::error::CliError;
@@ -27,7 +27,7 @@ pub(crate) struct Args {
     #[arg(short, long, value_name = "DIR")]
     out: Option<PathBuf>,
 
-    /// Print one JSON object per claim instead of the table
+    /// Print one JSON object per claim and calibrated statistic instead of the table
     #[arg(long)]
     json: bool,
 }
@@ -68,27 +68,42 @@ pub(crate) fn run(args: &Args) -> Result<(), CliError> {
         write_runs_parquet(dir.join("runs.parquet"), &study.runs).map_err(failed)?;
     }
     if args.json {
-        return study.claims.iter().try_for_each(|claim| output::print(&json(claim).to_string()));
+        let calibration = study.calibration.iter().map(|claim| json("calibration", claim));
+        let claims = study.claims.iter().map(|claim| json("claim", claim));
+        return calibration.chain(claims).try_for_each(|object| output::print(&object.to_string()));
     }
-    let mut text = format!(
-        "{}\n{}\n",
-        claims_table(&study.claims).to_text_within(output::width()),
-        claims_conclusion(&study.claims)
-    );
+    let mut text = in_words(&study.calibration, &study.claims);
     if let Some(dir) = &args.out {
         text += &format!("Report: {}\n", dir.join("report.html").display());
     }
     output::print(&text)
 }
 
-fn json(claim: &Claim) -> serde_json::Value {
+/// The claims as a table with the conclusion. The calibration is one sentence, and a table where that is not enough.
+fn in_words(calibration: &[Claim], claims: &[Claim]) -> String {
+    let mut text = String::new();
+    if !calibration.is_empty() {
+        if claims.is_empty() || calibration.iter().any(|claim| claim.verdict != Verdict::Holds) {
+            text += &format!("{}\n", claims_table(calibration).to_text_within(output::width()));
+        }
+        text += &format!("{}\n", lard::calibration_conclusion(calibration));
+    }
+    if !claims.is_empty() {
+        let gap = if text.is_empty() { "" } else { "\n" };
+        let table = claims_table(claims).to_text_within(output::width());
+        text += &format!("{gap}{table}\n{}\n", claims_conclusion(claims));
+    }
+    text
+}
+
+fn json(kind: &str, claim: &Claim) -> serde_json::Value {
     let measured: Vec<serde_json::Value> = claim
         .measured
         .iter()
         .map(|m| serde_json::json!({"workload": m.workload, "seed": m.seed, "value": m.value}))
         .collect();
     serde_json::json!({
-        "id": claim.id, "figure": claim.figure, "statement": claim.statement, "paper": claim.paper,
+        "kind": kind, "id": claim.id, "figure": claim.figure, "statement": claim.statement, "paper": claim.paper,
         "paper_text": claim.paper_text, "unit": claim.unit, "median": claim.median(), "min": claim.min(),
         "max": claim.max(), "verdict": claim.verdict.word(), "rule": claim.rule,
         "explanation": claim.explanation, "measured": measured,

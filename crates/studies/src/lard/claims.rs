@@ -1,10 +1,13 @@
 //! The claims about the Rice trace at the base speeds: figures 7 to 9.
 
+use super::explain::{
+    EXPLAIN_COMPULSORY, EXPLAIN_GMS, EXPLAIN_IDLE, EXPLAIN_LB, EXPLAIN_LINEAR, EXPLAIN_LOCALITY,
+    EXPLAIN_REPLICATION, EXPLAIN_TENFOLD,
+};
 use super::plan::{Variant, rice};
 use super::results::{GMS, LARD, LARD_R, LB, LB_GC, WRR, farthest, max, min};
 use super::rule::Place::{Figure, Section};
 use super::rule::{Rule, Spec};
-use super::explain::{EXPLAIN_COMPULSORY, EXPLAIN_GMS, EXPLAIN_IDLE, EXPLAIN_LB, EXPLAIN_LINEAR, EXPLAIN_LOCALITY, EXPLAIN_REPLICATION, EXPLAIN_TENFOLD};
 
 pub(super) const SPECS: &[Spec] = &[
     Spec {

@@ -1,10 +1,13 @@
 //! The claims about CPU and disk speed, delay and replacement: figures 11 to 14, sections 3.1 and 4.4.
 
+use super::explain::{
+    EXPLAIN_CPU, EXPLAIN_CPU_LARD_R, EXPLAIN_DELAY, EXPLAIN_DELAY_RICE, EXPLAIN_DISKS, EXPLAIN_DISKS_LARD,
+    EXPLAIN_LRU,
+};
 use super::plan::{Variant, ibm, rice};
 use super::results::{LARD, LARD_R, View, WRR, farthest, max};
 use super::rule::Place::{Figure, Section};
 use super::rule::{Rule, Spec};
-use super::explain::{EXPLAIN_CPU, EXPLAIN_CPU_LARD_R, EXPLAIN_DELAY, EXPLAIN_DELAY_RICE, EXPLAIN_DISKS, EXPLAIN_DISKS_LARD, EXPLAIN_LRU};
 
 /// Throughput at a variant over that of the base setting.
 fn gain(v: &View<'_>, strategy: &str, backends: usize, variant: Variant) -> Option<f64> {
@@ -98,7 +101,9 @@ pub(super) const SPECS: &[Spec] = &[
         unit: "×",
         rule: Rule::Between(1.0, 1.25),
         family: rice,
-        value: |v| farthest(1.125, [8, 16].iter().filter_map(|&n| gain(v, LARD_R, n, Variant::Disks(2))).collect()),
+        value: |v| {
+            farthest(1.125, [8, 16].iter().filter_map(|&n| gain(v, LARD_R, n, Variant::Disks(2))).collect())
+        },
         explanation: EXPLAIN_DISKS_LARD,
     },
     Spec {

@@ -1,10 +1,13 @@
 //! The claims about the IBM and chess traces and about hot targets: figure 10 and section 4.2.
 
+use super::explain::{
+    EXPLAIN_CHESS, EXPLAIN_HOT, EXPLAIN_IBM, EXPLAIN_IBM_FEW, EXPLAIN_IBM_GMS, EXPLAIN_IBM_MATCH,
+    EXPLAIN_IBM_RATIO,
+};
 use super::plan::{Family, ibm};
 use super::results::{GMS, LARD, LARD_R, View, WRR, farthest, max, min};
 use super::rule::Place::{Figure, Section};
 use super::rule::{Rule, Spec};
-use super::explain::{EXPLAIN_CHESS, EXPLAIN_HOT, EXPLAIN_IBM, EXPLAIN_IBM_FEW, EXPLAIN_IBM_GMS, EXPLAIN_IBM_MATCH, EXPLAIN_IBM_RATIO};
 
 fn chess(family: Family) -> bool {
     family == Family::Chess

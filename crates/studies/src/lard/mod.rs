@@ -4,25 +4,33 @@
 //! The traces were never published, and their published statistics do not pin a workload. Each claim is therefore
 //! measured on several equally well calibrated generators and seeds, and reported with the spread.
 
+mod calibration;
 mod claims;
-mod claims_other;
+mod claims_speeds;
+mod claims_workloads;
+mod explain;
 mod figures;
 mod plan;
 mod results;
 mod rule;
 
 use plimsoll_report::{Claim, Report, Run};
+use rayon::prelude::*;
 
 use crate::matrix::{Progress, run_all};
 use crate::scenario::ScenarioError;
 use crate::workload::WorkloadError;
 
+pub use calibration::calibration_conclusion;
 pub use plan::{Effort, FIGURES};
-use plan::{Instance, instances, scenarios};
-use results::Results;
+use plan::{Instance, Variant, instances, scenarios};
+use results::{Profile, Results};
+use rule::evaluate;
 
 /// What the study found.
 pub struct Study {
+    /// The published statistics that the workloads are made to meet, and what they are.
+    pub calibration: Vec<Claim>,
     /// Every claim with what was measured.
     pub claims: Vec<Claim>,
     /// Every run.
@@ -56,24 +64,27 @@ pub fn requests(effort: Effort, figure: Option<u32>) -> u64 {
 /// # Errors
 /// When a workload cannot be made or a run fails.
 pub fn reproduce(effort: Effort, figure: Option<u32>, progress: &dyn Progress) -> Result<Study, StudyError> {
-    let mut results = Results::default();
-    for instance in instances(effort, figure) {
+    let on_instance = |instance: &Instance| -> Result<(Profile, Vec<(Variant, Run)>), StudyError> {
         let workload = instance.workload()?;
-        let planned = scenarios(&instance, effort, figure);
+        let planned = scenarios(instance, effort, figure);
         let scenarios: Vec<_> = planned.iter().map(|p| p.scenario.clone()).collect();
         let runs = run_all(&scenarios, &workload, progress, |_| None)?;
-        results.add_workload(&instance, &workload)?;
-        for (planned, run) in planned.into_iter().zip(runs) {
-            results.add(&instance, planned.variant, run);
-        }
+        let variants = planned.into_iter().map(|p| p.variant);
+        Ok((Profile::of(&workload), variants.zip(runs).collect()))
+    };
+    let instances = instances(effort, figure);
+    // One task per workload, so that no CPU waits for the last run of another's workload.
+    let done: Vec<_> = instances.par_iter().with_max_len(1).map(on_instance).collect();
+    let mut results = Results::default();
+    for (instance, done) in instances.iter().zip(done) {
+        let (profile, runs) = done?;
+        results.add(instance, profile, runs);
     }
-    let mut found = claims::evaluate(&results);
-    if let Some(figure) = figure {
-        let name = format!("figure {figure}");
-        found.retain(|claim| claim.figure == name);
-    }
-    let report = figures::report(effort, figure, &found, &results);
-    Ok(Study { claims: found, runs: results.into_runs(), report })
+    let calibration = evaluate(&[calibration::SPECS], figure, &results);
+    let specs = [claims::SPECS, claims_workloads::SPECS, claims_speeds::SPECS];
+    let claims = evaluate(&specs, figure, &results);
+    let report = figures::report(effort, figure, &calibration, &claims, &results);
+    Ok(Study { calibration, claims, runs: results.into_runs(), report })
 }
 
 /// A workload instance in the words of the report.

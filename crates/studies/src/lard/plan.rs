@@ -30,6 +30,14 @@ pub(super) enum Family {
     },
 }
 
+pub(super) fn rice(family: Family) -> bool {
+    family == Family::Rice
+}
+
+pub(super) fn ibm(family: Family) -> bool {
+    family == Family::Ibm
+}
+
 /// One workload: a family, one of its generators, and a seed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Instance {
@@ -115,9 +123,14 @@ pub(super) fn instances(effort: Effort, figure: Option<u32>) -> Vec<Instance> {
     let wants = |figures: &[u32]| figure.is_none_or(|f| figures.contains(&f));
     let seeds: &[u64] = if effort == Effort::Full { &[1, 2, 3] } else { &[1] };
     let mut out = Vec::new();
-    if wants(&[5, 7, 8, 9, 11, 12, 13, 14]) {
+    if figure != Some(6) {
+        // Beside the IBM trace, Rice is asked for its throughput only, with the seeds that IBM has.
+        let seeds = if figure == Some(10) { &seeds[..seeds.len().min(2)] } else { seeds };
         for &seed in seeds {
             out.extend(GENERATORS.map(|generator| Instance { family: Family::Rice, generator, seed }));
+        }
+        if matches!(figure, Some(11..=14)) {
+            out.retain(|instance| varies(instance, effort));
         }
     }
     if wants(&[6, 10]) {
@@ -138,7 +151,8 @@ fn hot(effort: Effort) -> Vec<Instance> {
     let mut out = Vec::new();
     for size_bytes in HOT_SIZES {
         for share_percent in HOT_SHARES {
-            if effort == Effort::Quick && ![5, 20, 60].contains(&share_percent) {
+            let few = size_bytes > 4_096 && [5, 20, 60].contains(&share_percent);
+            if effort == Effort::Quick && !few {
                 continue;
             }
             let family = Family::Hot { size_bytes, share_percent };
@@ -148,41 +162,20 @@ fn hot(effort: Effort) -> Vec<Instance> {
     out
 }
 
+/// Whether CPU speed and disks are varied. One seed, and in a quick run two generators, are enough for what is a
+/// comparison within the workload.
+fn varies(instance: &Instance, effort: Effort) -> bool {
+    instance.seed == 1 && (effort == Effort::Full || ["windowed", "irm"].contains(&instance.generator))
+}
+
 /// The runs on one workload, for the whole study or for one figure.
 pub(super) fn scenarios(instance: &Instance, effort: Effort, figure: Option<u32>) -> Vec<Planned> {
-    let wants = |figures: &[u32]| figure.is_none_or(|f| figures.contains(&f));
-    let full = effort == Effort::Full;
-    let mut plan = Plan { instance, out: Vec::new() };
+    let mut plan = Plan { instance, effort, figure, out: Vec::new() };
     match instance.family {
-        Family::Rice => {
-            if wants(&[7, 8, 9]) {
-                let sizes: &[usize] =
-                    if full { &[1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 14, 16] } else { &[1, 2, 4, 8, 10, 16] };
-                plan.add(&ALL, sizes, Variant::Base);
-                plan.add(&["weighted_round_robin"], &[8], Variant::TenfoldCache);
-            } else if wants(&[11, 12, 13, 14]) {
-                plan.add(&WRR_LARDS, &[8, 16], Variant::Base);
-            }
-            if figure.is_none() {
-                plan.add(&WRR_LARD_R, &[8], Variant::Lru);
-            }
-            // One seed, and in a quick run two generators, are enough for what is a comparison within the workload.
-            if instance.seed == 1 && (full || ["windowed", "irm"].contains(&instance.generator)) {
-                let sizes: &[usize] = if full { &[1, 2, 4, 6, 8, 10, 12, 16] } else { &[8, 16] };
-                if wants(&[11, 12]) {
-                    plan.add(&["weighted_round_robin"], &[8], Variant::CpuAlone(4));
-                    (2..=4).for_each(|speed| plan.add(&WRR_LARDS, sizes, Variant::Cpu(speed)));
-                }
-                if wants(&[13, 14]) {
-                    (2..=4).for_each(|disks| plan.add(&WRR_LARD_R, sizes, Variant::Disks(disks)));
-                }
-            }
-        }
+        Family::Rice => plan.rice(),
         Family::Ibm => {
-            let sizes: &[usize] =
-                if full { &[1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 14, 16] } else { &[1, 2, 4, 8, 16] };
-            if wants(&[10]) {
-                plan.add(&ALL, sizes, Variant::Base);
+            if plan.wants(&[10]) {
+                plan.strategies();
             }
         }
         Family::Chess => plan.add(&WRR_LARDS, &[2, 4, 8, 16], Variant::Base),
@@ -193,10 +186,69 @@ pub(super) fn scenarios(instance: &Instance, effort: Effort, figure: Option<u32>
 
 struct Plan<'a> {
     instance: &'a Instance,
+    effort: Effort,
+    figure: Option<u32>,
     out: Vec<Planned>,
 }
 
 impl Plan<'_> {
+    fn wants(&self, figures: &[u32]) -> bool {
+        self.figure.is_none_or(|f| figures.contains(&f))
+    }
+
+    fn rice(&mut self) {
+        if self.wants(&[7, 8, 9]) {
+            self.strategies();
+            if self.effort == Effort::Quick {
+                // The paper divides the speedup of LARD/R at ten.
+                self.add(&["lard_r"], &[10], Variant::Base);
+            }
+        }
+        if self.wants(&[7]) {
+            self.add(&["weighted_round_robin"], &[8], Variant::TenfoldCache);
+        }
+        match self.figure {
+            None => self.add(&WRR_LARD_R, &[8], Variant::Lru),
+            Some(10) => self.add(&["lard_r"], &[8], Variant::Base),
+            Some(_) => {}
+        }
+        if varies(self.instance, self.effort) {
+            self.speeds();
+        }
+    }
+
+    /// All strategies on clusters of all sizes.
+    fn strategies(&mut self) {
+        if self.effort == Effort::Full {
+            self.add(&ALL, &[1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 14, 16], Variant::Base);
+        } else {
+            // On one back-end all strategies are the same; claims ask for these two.
+            self.add(&["uri_hash", "lard_r"], &[1], Variant::Base);
+            self.add(&ALL, &[2, 4, 8, 16], Variant::Base);
+        }
+    }
+
+    /// CPU speeds and numbers of disks: figures 11 to 14.
+    fn speeds(&mut self) {
+        let full = self.effort == Effort::Full;
+        let sizes: &[usize] = if full { &[1, 2, 4, 6, 8, 10, 12, 16] } else { &[8, 16] };
+        if matches!(self.figure, Some(11..=14)) {
+            self.add(&WRR_LARDS, sizes, Variant::Base);
+        }
+        // A quick run of the whole study makes the runs that claims ask for; the figure alone has all its curves.
+        let all = full || self.figure.is_some();
+        if self.wants(&[11, 12]) {
+            self.add(&["weighted_round_robin"], &[8], Variant::CpuAlone(4));
+            for speed in if all { 2..=4 } else { 4..=4 } {
+                self.add(&WRR_LARDS, sizes, Variant::Cpu(speed));
+            }
+        }
+        if self.wants(&[13, 14]) {
+            let disks: &[u32] = if all { &[2, 3, 4] } else { &[2, 4] };
+            disks.iter().for_each(|&disks| self.add(&WRR_LARD_R, sizes, Variant::Disks(disks)));
+        }
+    }
+
     fn add(&mut self, strategies: &[&str], sizes: &[usize], variant: Variant) {
         for &backends in sizes {
             for strategy in strategies.iter().filter_map(|name| Strategy::find(name).ok()) {

@@ -1,11 +1,11 @@
 //! The runs of the study, to be asked by claims and figures.
 
 use std::collections::BTreeMap;
+use std::ops::RangeInclusive;
 
 use plimsoll_report::{LoadSeries, Run};
 use plimsoll_trace::coverage::coverage_bytes;
 
-use super::StudyError;
 use super::plan::{Family, Instance, Variant};
 use crate::workload::Workload;
 
@@ -35,27 +35,8 @@ pub(super) struct Profile {
     pub(super) bytes_curve: Vec<(f64, f64)>,
 }
 
-/// See the module's documentation.
-#[derive(Default)]
-pub(super) struct Results {
-    runs: BTreeMap<Key, Run>,
-    profiles: BTreeMap<Instance, Profile>,
-}
-
-impl Results {
-    pub(super) fn add(&mut self, instance: &Instance, variant: Variant, mut run: Run) {
-        // Hundreds of runs: their load over time is not shown, so it is not kept.
-        run.load_series = LoadSeries::default();
-        run.trace.path = instance.name();
-        let key = Key { instance: *instance, variant, strategy: run.policy.clone(), backends: run.backends };
-        self.runs.insert(key, run);
-    }
-
-    pub(super) fn add_workload(
-        &mut self,
-        instance: &Instance,
-        workload: &Workload,
-    ) -> Result<(), StudyError> {
+impl Profile {
+    pub(super) fn of(workload: &Workload) -> Self {
         let table = &workload.trace.targets;
         let ids = 0..table.len() as u32;
         let mut pairs: Vec<(u64, u64)> =
@@ -79,16 +60,35 @@ impl Results {
             }
             points
         };
-        let profile = Profile {
+        Self {
             targets: counts.len() as f64,
             total_mib: bytes / MIB,
             cover_mib: [cover(0), cover(1), cover(2)],
             top_share: counts.first().map_or(0.0, |&c| c as f64 / requests),
             requests_curve: curve(&counts, requests),
             bytes_curve: curve(&sizes, bytes),
-        };
+        }
+    }
+}
+
+/// See the module's documentation.
+#[derive(Default)]
+pub(super) struct Results {
+    runs: BTreeMap<Key, Run>,
+    profiles: BTreeMap<Instance, Profile>,
+}
+
+impl Results {
+    pub(super) fn add(&mut self, instance: &Instance, profile: Profile, runs: Vec<(Variant, Run)>) {
         self.profiles.insert(*instance, profile);
-        Ok(())
+        for (variant, mut run) in runs {
+            // Hundreds of runs: their load over time is not shown, so it is not kept.
+            run.load_series = LoadSeries::default();
+            run.trace.path = instance.name();
+            let key =
+                Key { instance: *instance, variant, strategy: run.policy.clone(), backends: run.backends };
+            self.runs.insert(key, run);
+        }
     }
 
     /// The workloads of a kind, in order.
@@ -173,9 +173,24 @@ impl<'a> View<'a> {
         Some(self.rps(a, backends)? / self.rps(b, backends)?)
     }
 
+    /// Throughput per back-end on `b` over that on `a` back-ends: above 1 where the speedup is superlinear.
+    pub(super) fn efficiency(&self, strategy: &str, a: usize, b: usize) -> Option<f64> {
+        Some(self.rps(strategy, b)? / self.rps(strategy, a)? * a as f64 / b as f64)
+    }
+
+    /// Values of `f` over the cluster sizes in `range` on which the strategy was run.
+    pub(super) fn sized(
+        &self,
+        strategy: &str,
+        range: RangeInclusive<usize>,
+        f: impl Fn(usize) -> Option<f64>,
+    ) -> Vec<f64> {
+        self.sizes(strategy, Variant::Base).into_iter().filter(|n| range.contains(n)).filter_map(f).collect()
+    }
+
     /// Values of `f` over the cluster sizes from `least` on.
     pub(super) fn over(&self, least: usize, f: impl Fn(usize) -> Option<f64>) -> Vec<f64> {
-        self.sizes(WRR, Variant::Base).into_iter().filter(|&n| n >= least).filter_map(f).collect()
+        self.sized(WRR, least..=usize::MAX, f)
     }
 }
 
@@ -189,8 +204,7 @@ pub(super) fn max(values: Vec<f64>) -> Option<f64> {
     values.into_iter().max_by(f64::total_cmp)
 }
 
-/// Arithmetic mean; `None` of nothing.
-pub(super) fn mean(values: Vec<f64>) -> Option<f64> {
-    let count = values.len() as f64;
-    (count > 0.0).then(|| values.into_iter().sum::<f64>() / count)
+/// The value farthest from `centre`: judges a claim about all cluster sizes by the one that departs most.
+pub(super) fn farthest(centre: f64, values: Vec<f64>) -> Option<f64> {
+    values.into_iter().max_by(|a, b| (a - centre).abs().total_cmp(&(b - centre).abs()))
 }

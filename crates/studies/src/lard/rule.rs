@@ -38,10 +38,35 @@ impl Rule {
     }
 }
 
+/// Where the paper claims something.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Place {
+    Figure(u32),
+    /// A section, with the figure whose discussion the claim belongs to.
+    Section(&'static str, Option<u32>),
+}
+
+impl Place {
+    fn words(self) -> String {
+        match self {
+            Self::Figure(number) => format!("figure {number}"),
+            Self::Section(number, _) => format!("section {number}"),
+        }
+    }
+
+    /// The figure that is to be asked for to see the claim.
+    fn figure(self) -> Option<u32> {
+        match self {
+            Self::Figure(number) => Some(number),
+            Self::Section(_, figure) => figure,
+        }
+    }
+}
+
 /// A claim of the paper, and how it is measured on one workload.
 pub(super) struct Spec {
     pub(super) id: &'static str,
-    pub(super) figure: &'static str,
+    pub(super) place: Place,
     pub(super) statement: &'static str,
     pub(super) paper: Option<f64>,
     pub(super) paper_text: &'static str,
@@ -53,8 +78,14 @@ pub(super) struct Spec {
     pub(super) explanation: &'static str,
 }
 
+/// Measures the claims that belong to the figure, or all, in their order.
+pub(super) fn evaluate(specs: &[&[Spec]], figure: Option<u32>, results: &Results) -> Vec<Claim> {
+    let wanted = |spec: &&Spec| figure.is_none() || spec.place.figure() == figure;
+    specs.iter().copied().flatten().filter(wanted).filter_map(|spec| measure(spec, results)).collect()
+}
+
 /// Measures the claim on every workload of its family; `None` when none of its runs was made.
-pub(super) fn evaluate(spec: &Spec, results: &Results) -> Option<Claim> {
+fn measure(spec: &Spec, results: &Results) -> Option<Claim> {
     let measured: Vec<Measured> = results
         .instances(spec.family)
         .into_iter()
@@ -76,7 +107,7 @@ pub(super) fn evaluate(spec: &Spec, results: &Results) -> Option<Claim> {
     }
     Some(Claim {
         id: spec.id.to_owned(),
-        figure: spec.figure.to_owned(),
+        figure: spec.place.words(),
         statement: spec.statement.to_owned(),
         paper: spec.paper,
         paper_text: spec.paper_text.to_owned(),
