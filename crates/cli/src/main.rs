@@ -16,7 +16,7 @@ use clap::{CommandFactory as _, Parser, Subcommand};
 
 use crate::error::CliError;
 
-/// Load distribution for clusters: simulate a policy on your own access log, then run the same code live.
+/// Load distribution for clusters: simulate request-distribution policies on your own access log.
 #[derive(Parser)]
 #[command(name = "plimsoll", version, max_term_width = 110, propagate_version = true)]
 struct Cli {

@@ -5,7 +5,7 @@ use std::io::{self, BufWriter, IsTerminal as _, Write as _, stdout};
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
 use plimsoll_sim::Decided;
 use plimsoll_studies::Workload;
 use plimsoll_studies::matrix::{DecisionSink, Progress};
@@ -23,9 +23,12 @@ impl Bar {
             ProgressDrawTarget::hidden()
         };
         let bar = ProgressBar::with_draw_target(Some(requests), target);
-        let template = "{bar:40} {percent:>3} % of {human_len} requests, {per_sec:.0}, {eta} left";
+        let template = "{bar:40} {percent:>3} % of {human_len} requests, {speed}, {eta} left";
         if let Ok(style) = ProgressStyle::with_template(template) {
-            bar.set_style(style);
+            bar.set_style(style.with_key("speed", |state: &ProgressState, out: &mut dyn std::fmt::Write| {
+                // The bar is a convenience: a failure to format it is nobody's loss.
+                let _ = write!(out, "{:.1} million/s", state.per_sec() / 1e6);
+            }));
         }
         Self(bar)
     }
