@@ -37,7 +37,7 @@ pub(super) const SPECS: &[Spec] = &[
     Spec {
         id: "7c",
         place: Figure(7),
-        statement: "WRR has the lowest throughput of all strategies (the next lowest against it, two back-ends or more)",
+        statement: "WRR has the lowest throughput of all strategies (the next lowest against it, two or more)",
         paper: None,
         paper_text: "lowest",
         unit: "×",

@@ -27,6 +27,9 @@ use plan::{Instance, Variant, instances, scenarios};
 use results::{Profile, Results};
 use rule::evaluate;
 
+/// In the paper's order.
+const CLAIMS: [&[rule::Spec]; 3] = [claims::SPECS, claims_workloads::SPECS, claims_speeds::SPECS];
+
 /// What the study found.
 pub struct Study {
     /// The published statistics that the workloads are made to meet, and what they are.
@@ -81,8 +84,7 @@ pub fn reproduce(effort: Effort, figure: Option<u32>, progress: &dyn Progress) -
         results.add(instance, profile, runs);
     }
     let calibration = evaluate(&[calibration::SPECS], figure, &results);
-    let specs = [claims::SPECS, claims_workloads::SPECS, claims_speeds::SPECS];
-    let claims = evaluate(&specs, figure, &results);
+    let claims = evaluate(&CLAIMS, figure, &results);
     let report = figures::report(effort, figure, &calibration, &claims, &results);
     Ok(Study { calibration, claims, runs: results.into_runs(), report })
 }
@@ -90,4 +92,30 @@ pub fn reproduce(effort: Effort, figure: Option<u32>, progress: &dyn Progress) -
 /// A workload instance in the words of the report.
 fn label(instance: &Instance) -> String {
     format!("{}, seed {}", instance.name(), instance.seed)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    fn ids(figure: Option<u32>) -> Vec<&'static str> {
+        rule::wanted(&CLAIMS, figure).map(|spec| spec.id).collect()
+    }
+
+    #[test]
+    fn a_figure_has_its_claims_and_no_others() {
+        assert_eq!(ids(Some(9)), ["9a", "9b", "9c", "9d"]);
+        assert!(ids(Some(7)).contains(&"7k"));
+        assert!(ids(Some(10)).contains(&"10f"));
+        assert!(ids(Some(5)).is_empty() && ids(Some(6)).is_empty());
+        assert!((7..=14).all(|figure| !ids(Some(figure)).is_empty()));
+    }
+
+    #[test]
+    fn ids_are_unique() {
+        let all = ids(None);
+        assert_eq!(all.iter().collect::<BTreeSet<_>>().len(), all.len());
+    }
 }

@@ -294,6 +294,16 @@ mod tests {
     }
 
     #[test]
+    fn figure_10_has_the_run_on_rice_that_it_is_compared_with() {
+        let rice = Instance { family: Family::Rice, generator: "windowed", seed: 1 };
+        assert!(instances(Effort::Quick, Some(10)).contains(&rice));
+        let plan = scenarios(&rice, Effort::Quick, Some(10));
+        let found: Vec<_> =
+            plan.iter().map(|p| (p.variant, p.scenario.strategy.name, p.scenario.backends)).collect();
+        assert_eq!(found, [(Variant::Base, "lard_r", 8)]);
+    }
+
+    #[test]
     fn every_figure_has_runs_or_workloads() {
         for figure in FIGURES {
             assert!(!instances(Effort::Quick, Some(figure)).is_empty(), "figure {figure}");

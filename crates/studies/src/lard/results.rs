@@ -208,3 +208,14 @@ pub(super) fn max(values: Vec<f64>) -> Option<f64> {
 pub(super) fn farthest(centre: f64, values: Vec<f64>) -> Option<f64> {
     values.into_iter().max_by(|a, b| (a - centre).abs().total_cmp(&(b - centre).abs()))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_value_that_departs_most() {
+        assert_eq!(farthest(1.0, vec![1.1, 0.8, 1.15]), Some(0.8));
+        assert_eq!(farthest(1.0, vec![]), None);
+    }
+}

@@ -78,10 +78,15 @@ pub(super) struct Spec {
     pub(super) explanation: &'static str,
 }
 
+/// The claims that belong to the figure, or all, in their order.
+pub(super) fn wanted<'a>(specs: &'a [&[Spec]], figure: Option<u32>) -> impl Iterator<Item = &'a Spec> {
+    let wanted = move |spec: &&Spec| figure.is_none() || spec.place.figure() == figure;
+    specs.iter().copied().flatten().filter(wanted)
+}
+
 /// Measures the claims that belong to the figure, or all, in their order.
 pub(super) fn evaluate(specs: &[&[Spec]], figure: Option<u32>, results: &Results) -> Vec<Claim> {
-    let wanted = |spec: &&Spec| figure.is_none() || spec.place.figure() == figure;
-    specs.iter().copied().flatten().filter(wanted).filter_map(|spec| measure(spec, results)).collect()
+    wanted(specs, figure).filter_map(|spec| measure(spec, results)).collect()
 }
 
 /// Measures the claim on every workload of its family; `None` when none of its runs was made.
