@@ -34,7 +34,7 @@ fn nothing_usable() {
     says(&message(load_text("")), &["no usable line", "empty"]);
     says(&message(load(&[], &ReadOptions::default())), &["no usable line"]);
     let only_404 = "h - - [01/Jul/1995:00:00:01 +0000] \"GET / HTTP/1.0\" 404 1\n".repeat(3);
-    says(&message(load_text(&only_404)), &["no usable line", "status 404 (3)", "--include all"]);
+    says(&message(load_text(&only_404)), &["no usable line", "status 404 (3)", "--include-all"]);
     says(&message(load_text("time_s,target,size_bytes\n")), &["no usable line", "empty"]);
 }
 
