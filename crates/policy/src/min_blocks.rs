@@ -5,7 +5,7 @@ const BLOCK: usize = 16;
 
 /// The least of an array of numbers that change one at a time. Unused places hold `u32::MAX`.
 ///
-/// A change recomputes the least of its block; a question looks at the least of every block. Up to 16 back-ends that
+/// A change may recompute the least of its block; a question looks at the least of every block. Up to 16 back-ends that
 /// is one block; at 256 it is 16. A tournament tree asks less of large clusters, but its unpredictable branches made
 /// the common small ones slower.
 #[derive(Debug, Clone)]
@@ -39,8 +39,14 @@ impl MinBlocks {
     #[inline]
     pub(crate) fn set(&mut self, k: usize, value: u32) {
         let block = &mut self.blocks[k / BLOCK];
-        block[k % BLOCK] = value;
-        self.least[k / BLOCK] = least_of(block);
+        let old = std::mem::replace(&mut block[k % BLOCK], value);
+        let least = &mut self.least[k / BLOCK];
+        // Only when the least itself rises must the block be looked through.
+        if value <= *least {
+            *least = value;
+        } else if old == *least {
+            *least = least_of(block);
+        }
     }
 
     /// The least number; `u32::MAX` of none.
