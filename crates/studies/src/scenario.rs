@@ -60,6 +60,20 @@ impl Strategy {
     }
 }
 
+/// The LARD paper's name of a strategy; its own where the paper has none.
+#[must_use]
+pub fn paper_name(strategy: &str) -> &str {
+    match strategy {
+        "weighted_round_robin" => "WRR",
+        "uri_hash" => "LB",
+        "lb_gc" => "LB/GC",
+        "lard" => "LARD",
+        "lard_r" => "LARD/R",
+        "wrr_gms" => "WRR/GMS",
+        other => other,
+    }
+}
+
 /// The model of this name.
 ///
 /// # Errors

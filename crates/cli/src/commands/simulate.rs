@@ -1,6 +1,5 @@
 //! `plimsoll simulate`: a trace through policies on a simulated cluster.
 
-use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
@@ -11,7 +10,7 @@ use plimsoll_report::{
 use plimsoll_sim::{Arrivals, Fault};
 use plimsoll_studies::Workload;
 use plimsoll_studies::matrix::run_all;
-use plimsoll_studies::scenario::{Admission, Scenario, Strategy, check, find_model};
+use plimsoll_studies::scenario::{Admission, Scenario, Strategy, check, find_model, paper_name};
 
 use crate::error::CliError;
 use crate::input::{self, ReadArgs};
@@ -227,20 +226,6 @@ fn execute(
     Ok(runs)
 }
 
-/// Names as the paper writes them.
-pub(crate) fn labels() -> BTreeMap<String, String> {
-    [
-        ("weighted_round_robin", "WRR"),
-        ("uri_hash", "LB"),
-        ("lb_gc", "LB/GC"),
-        ("lard", "LARD"),
-        ("lard_r", "LARD/R"),
-        ("wrr_gms", "WRR/GMS"),
-    ]
-    .map(|(name, label)| (name.to_owned(), label.to_owned()))
-    .into()
-}
-
 fn write_report(dir: &Path, workload: &Workload, runs: &[Run]) -> Result<(), CliError> {
     let context = RunsContext {
         trace: workload.name.clone(),
@@ -248,7 +233,7 @@ fn write_report(dir: &Path, workload: &Workload, runs: &[Run]) -> Result<(), Cli
         version: format!("plimsoll {}", env!("CARGO_PKG_VERSION")),
         load_notes: input::notes(&workload.trace.report),
         warnings: input::warnings(&workload.trace.report),
-        labels: labels(),
+        labels: runs.iter().map(|run| (run.policy.clone(), paper_name(&run.policy).to_owned())).collect(),
     };
     let report = runs_report("Which policy serves this trace best?", &context, runs);
     output::write(&dir.join("report.html"), &report.to_html())?;

@@ -9,19 +9,7 @@ use super::calibration::calibration_conclusion;
 use super::label;
 use super::plan::{ALL, Effort, Family, HOT_SHARES, HOT_SIZES, Instance, Variant};
 use super::results::{LARD, LARD_R, Results, View, WRR};
-
-/// The paper's name of a strategy.
-fn name(strategy: &str) -> &str {
-    match strategy {
-        "weighted_round_robin" => "WRR",
-        "uri_hash" => "LB",
-        "lb_gc" => "LB/GC",
-        "lard" => "LARD",
-        "lard_r" => "LARD/R",
-        "wrr_gms" => "WRR/GMS",
-        other => other,
-    }
-}
+use crate::scenario::paper_name;
 
 fn is(family: Family) -> impl Fn(Family) -> bool {
     move |f| f == family
@@ -170,7 +158,7 @@ fn by_strategy(
     let mut plot = Plot::new(title, "back-ends", y_label);
     for strategy in ALL {
         let of = |v: &View<'_>, n| value(v, strategy, n);
-        plot = plot.with(curve(name(strategy), instances, results, strategy, Variant::Base, of));
+        plot = plot.with(curve(paper_name(strategy), instances, results, strategy, Variant::Base, of));
     }
     plot.note = "Median over the workloads; bars from the smallest to the largest.".into();
     plot
