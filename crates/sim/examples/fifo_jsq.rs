@@ -7,7 +7,8 @@ use plimsoll_policy::{AdmissionLimit, BuildContext, Cluster, FrontEnd, Kind, Nan
 use plimsoll_sim::models::fifo::{Fifo, FifoParams};
 use plimsoll_sim::{Arrivals, Config, SimRequest, Targets, run};
 
-mod common;
+#[path = "../../../benches/common/cpu_time.rs"]
+mod cpu_time;
 
 const BACKENDS: usize = 16;
 const LOAD: f64 = 0.9;
@@ -40,12 +41,12 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let front_end = FrontEnd::new(policy, Cluster::new(BACKENDS), AdmissionLimit::Unlimited);
     let model = Fifo::new(FifoParams { service_s: Nanos::from_secs(1) }, BACKENDS, seed);
 
-    let before_s = common::cpu_s()?;
+    let before_s = cpu_time::cpu_s()?;
     let source = (0..requests).map(|_| Ok::<_, Infallible>(request));
     let Ok(outcome) = run(&config, front_end, model, source, &mut ()) else {
         return Err("stopped".into());
     };
-    let cpu_s = common::cpu_s()? - before_s;
+    let cpu_s = cpu_time::cpu_s()? - before_s;
     println!(
         r#"{{"tool":"plimsoll","requests":{requests},"mean_response_s":{:.6},"cpu_s":{cpu_s:.4},"requests_per_cpu_s":{:.0}}}"#,
         outcome.response_ns.mean().unwrap_or(f64::NAN) / 1e9,

@@ -9,7 +9,8 @@ use plimsoll_policy::{
     Rng, TargetId, Time, build, mix,
 };
 
-mod common;
+#[path = "../../../benches/common/cpu_time.rs"]
+mod cpu_time;
 
 const TARGETS: u64 = 1_000_000;
 /// Requests in progress per back-end, about what LARD's S allows.
@@ -65,7 +66,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
                     };
                     step(&mut front_end, &mut in_progress, &request, Time::ZERO);
                 }
-                let before_s = common::cpu_s()?;
+                let before_s = cpu_time::cpu_s()?;
                 for (number, &target) in stream.iter().enumerate() {
                     let request = Request { size_bytes: Some(10_000), ..Request::of(number as u64, target) };
                     step(
@@ -75,7 +76,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
                         Time::from_nanos(number as u64 * 100_000),
                     );
                 }
-                let ns = (common::cpu_s()? - before_s) * 1e9 / decisions as f64;
+                let ns = (cpu_time::cpu_s()? - before_s) * 1e9 / decisions as f64;
                 let popularity = if zipf { "zipf 0.9" } else { "uniform" };
                 println!(
                     r#"{{"policy":"{}","backends":{backends},"targets":{TARGETS},"popularity":"{popularity}","ns_per_decision":{ns:.1}}}"#,

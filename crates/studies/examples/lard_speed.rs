@@ -4,7 +4,8 @@
 use plimsoll_studies::Workload;
 use plimsoll_studies::scenario::{Scenario, Strategy, execute};
 
-mod common;
+#[path = "../../../benches/common/cpu_time.rs"]
+mod cpu_time;
 
 /// Peak resident memory of this process in MiB.
 fn peak_mib() -> Option<f64> {
@@ -23,9 +24,9 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let requests = (2_300_000 * multiple).to_string();
     let workload = Workload::synthesize("rice", &[("requests", &requests)], 1)?;
     let scenario = Scenario::lard(Strategy::find(&policy)?, backends, 1);
-    let before_s = common::cpu_s()?;
+    let before_s = cpu_time::cpu_s()?;
     let run = execute(&scenario, &workload, &mut ())?;
-    let cpu_s = common::cpu_s()? - before_s;
+    let cpu_s = cpu_time::cpu_s()? - before_s;
     println!(
         r#"{{"policy":"{}","backends":{backends},"requests":{},"throughput_rps":{:.1},"miss_ratio":{:.4},"cpu_s":{cpu_s:.3},"requests_per_cpu_s":{:.0},"peak_mib":{:.1}}}"#,
         run.policy,

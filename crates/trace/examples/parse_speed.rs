@@ -7,6 +7,10 @@ use std::process::ExitCode;
 
 use plimsoll_trace::{Input, ReadOptions, Reader, load};
 
+// Reading a trace starts no other thread, so the main thread's account is the whole.
+#[path = "../../../benches/common/cpu_time.rs"]
+mod cpu_time;
+
 fn main() -> ExitCode {
     let inputs: Vec<Input> =
         std::env::args_os().skip(1).map(|path| Input::File(PathBuf::from(path))).collect();
@@ -25,26 +29,26 @@ fn main() -> ExitCode {
 
 fn measure(inputs: &[Input]) -> Result<(), Box<dyn Error>> {
     let options = ReadOptions::default();
-    let before_s = cpu_s()?;
+    let before_s = cpu_time::cpu_s()?;
     let mut reader = Reader::new(inputs, &options);
     let mut records = 0;
     for record in reader.by_ref() {
         record?;
         records += 1;
     }
-    print("read", reader.report().lines, records, cpu_s()? - before_s);
+    print("read", reader.report().lines, records, cpu_time::cpu_s()? - before_s);
 
-    let before_s = cpu_s()?;
+    let before_s = cpu_time::cpu_s()?;
     let trace = load(inputs, &options)?;
-    print("load", trace.report.lines, trace.len(), cpu_s()? - before_s);
+    print("load", trace.report.lines, trace.len(), cpu_time::cpu_s()? - before_s);
 
-    let before_s = cpu_s()?;
+    let before_s = cpu_time::cpu_s()?;
     let mut read_back = 0;
     for record in trace.open()? {
         record?;
         read_back += 1;
     }
-    print("read back", read_back, read_back, cpu_s()? - before_s);
+    print("read back", read_back, read_back, cpu_time::cpu_s()? - before_s);
     Ok(())
 }
 
@@ -53,12 +57,4 @@ fn print(step: &str, lines: u64, records: u64, cpu_s: f64) {
         r#"{{"step":"{step}","lines":{lines},"records":{records},"cpu_s":{cpu_s:.4},"lines_per_cpu_s":{:.0}}}"#,
         lines as f64 / cpu_s
     );
-}
-
-/// Seconds of CPU time, user and system, that this process's main thread has used, from the scheduler's own account.
-/// Reading a trace starts no other thread.
-fn cpu_s() -> Result<f64, Box<dyn Error>> {
-    let text = std::fs::read_to_string("/proc/self/schedstat")?;
-    let ns: u64 = text.split_whitespace().next().ok_or("schedstat is empty")?.parse()?;
-    Ok(ns as f64 / 1e9)
 }

@@ -1,4 +1,4 @@
-//! Shared by the benchmarks.
+//! The clock of the benchmarks, shared by the examples that they run.
 
 use std::error::Error;
 
