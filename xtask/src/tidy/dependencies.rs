@@ -18,6 +18,11 @@ pub(super) const ARROWS: &[(&str, &[&str])] = &[
     ("sim", &["policy", "cache"]),
     ("report", &[]),
     ("studies", &["policy", "cache", "trace", "sim", "report"]),
+    ("config", &["policy", "cache"]),
+    ("decisions", &["policy", "cache"]),
+    ("balancer", &["policy", "cache", "config", "decisions"]),
+    ("agent", &["cache", "trace"]),
+    ("testbed", &["policy", "cache", "trace", "config", "balancer", "agent"]),
     ("cli", ANY),
 ];
 

@@ -81,6 +81,12 @@ pub struct PolicySpec {
     pub build: fn(&BuildContext, &Settings) -> Result<Built, ParamError>,
 }
 
+impl fmt::Debug for PolicySpec {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("PolicySpec").field("name", &self.name).finish_non_exhaustive()
+    }
+}
+
 /// A policy that cannot be built.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum BuildError {
