@@ -109,6 +109,20 @@ impl FrontEnd {
         self.policy.on_complete(completion, &self.cluster, now);
     }
 
+    /// Reports the end of a request that an earlier policy assigned: it no longer counts in the cluster, and the policy,
+    /// which never heard of it, is not told.
+    pub fn complete_foreign(&mut self, b: BackendId) {
+        self.cluster.complete(b);
+    }
+
+    /// From now on asks `policy`, under `admission`. The cluster stays with its loads; requests under way end through
+    /// [`FrontEnd::complete_foreign`].
+    pub fn replace_policy(&mut self, policy: Box<dyn Policy>, admission: AdmissionLimit) {
+        self.policy = policy;
+        self.admission = admission;
+        self.limit = admission.requests(&self.cluster);
+    }
+
     /// Sets the health of a back-end and tells the policy.
     pub fn set_health(&mut self, b: BackendId, health: Health, now: Time) {
         self.cluster.set_health(b, health);
@@ -176,5 +190,53 @@ mod tests {
         assert_eq!(fe.admission_limit(), 6 * 65 + 25 - 1);
         fe.join(Weight::ONE, 99, Time::ZERO);
         assert_eq!(fe.admission_limit(), 7 * 65 + 25 - 1);
+    }
+
+    /// Fails on a request that it did not assign.
+    #[derive(Default)]
+    struct OwnOnly(u32);
+
+    impl Policy for OwnOnly {
+        fn choose(&mut self, _: &Request, view: &ClusterView, _: Time) -> Decision {
+            crate::policy::assign_or_reject(view.least_loaded())
+        }
+
+        fn on_assign(&mut self, _: &Request, _: BackendId, _: &ClusterView, _: Time) {
+            self.0 += 1;
+        }
+
+        fn on_complete(&mut self, _: &Completion, _: &ClusterView, _: Time) {
+            self.0 = self.0.checked_sub(1).unwrap();
+        }
+
+        fn stats(&self) -> Vec<(&'static str, f64)> {
+            vec![("outstanding", f64::from(self.0))]
+        }
+    }
+
+    #[test]
+    fn a_new_policy_inherits_the_loads_but_not_the_requests() {
+        let mut fe = FrontEnd::new(Box::<RoundRobin>::default(), Cluster::new(2), AdmissionLimit::Fixed(2));
+        let request = Request::of(0, TargetId(1));
+        assert_eq!(fe.offer(&request, Time::ZERO), Decision::Assign(BackendId(0)));
+        fe.replace_policy(Box::<OwnOnly>::default(), AdmissionLimit::Fixed(3));
+        assert_eq!((fe.admission_limit(), fe.view().total_load()), (3, 1));
+        // The least loaded one: back-end 0 still has the first request.
+        assert_eq!(fe.offer(&request, Time::ZERO), Decision::Assign(BackendId(1)));
+        fe.complete_foreign(BackendId(0));
+        assert_eq!(fe.view().load(BackendId(0)), 0);
+        assert_eq!(fe.policy().stats(), [("outstanding", 1.0)]);
+        fe.complete(&done(BackendId(1)), Time::ZERO);
+        assert_eq!(fe.view().total_load(), 0);
+        assert_eq!(fe.policy().stats(), [("outstanding", 0.0)]);
+    }
+
+    #[test]
+    fn a_front_end_starts_with_the_loads_of_its_cluster() {
+        let mut cluster = Cluster::new(2);
+        cluster.assign(BackendId(0));
+        let mut fe = FrontEnd::new(Box::<OwnOnly>::default(), cluster, AdmissionLimit::Fixed(2));
+        assert_eq!(fe.offer(&Request::of(0, TargetId(1)), Time::ZERO), Decision::Assign(BackendId(1)));
+        assert_eq!(fe.offer(&Request::of(1, TargetId(1)), Time::ZERO), Decision::Wait);
     }
 }
