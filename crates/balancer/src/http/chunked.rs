@@ -1,0 +1,300 @@
+//! The chunked transfer coding (RFC 9112, section 7.1), decoded strictly and in place.
+
+use super::fields::{Field, classify, push, trim};
+
+/// Bytes of the line before a chunk, extensions included.
+const MOST_LINE_BYTES: usize = 256;
+/// Bytes of all chunk extensions of one message: they are dropped, so nobody needs many.
+const MOST_EXTENSION_BYTES: usize = 16 << 10;
+
+/// Why a chunked body is refused.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct BadChunk(pub(crate) &'static str);
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum State {
+    /// In the line that gives a chunk's size.
+    Size,
+    /// This many bytes of the chunk are to come.
+    Data(u64),
+    /// The line end after a chunk; holds how many of its two bytes have been seen.
+    DataEnd(u8),
+    /// In the trailer section.
+    Trailers,
+    Done,
+}
+
+/// What [`Decoder::decode`] made of some bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Decoded {
+    /// Bytes used up.
+    pub(crate) consumed: usize,
+    /// Bytes of content, now at the front.
+    pub(crate) content: usize,
+    /// Whether the body is complete.
+    pub(crate) done: bool,
+}
+
+/// Decodes one body that arrives piece by piece.
+#[derive(Debug)]
+pub(crate) struct Decoder {
+    state: State,
+    line: Vec<u8>,
+    extension_bytes: usize,
+    most_trailer_bytes: usize,
+    most_fields: usize,
+}
+
+impl Decoder {
+    /// A decoder that takes trailers of at most this size and number.
+    pub(crate) fn new(most_trailer_bytes: usize, most_fields: usize) -> Self {
+        Self { state: State::Size, line: Vec::new(), extension_bytes: 0, most_trailer_bytes, most_fields }
+    }
+
+    /// Decodes what is in `bytes`: the content moves to the front. Stops after the body's last byte.
+    pub(crate) fn decode(&mut self, bytes: &mut [u8]) -> Result<Decoded, BadChunk> {
+        let (mut at, mut content) = (0, 0);
+        while at < bytes.len() && self.state != State::Done {
+            match self.state {
+                State::Data(left) => {
+                    let n = (bytes.len() - at).min(usize::try_from(left).unwrap_or(usize::MAX));
+                    if at != content {
+                        bytes.copy_within(at..at + n, content);
+                    }
+                    at += n;
+                    content += n;
+                    let left = left - n as u64;
+                    self.state = if left == 0 { State::DataEnd(0) } else { State::Data(left) };
+                }
+                State::DataEnd(seen) => {
+                    if bytes[at] != b"\r\n"[usize::from(seen)] {
+                        return Err(BadChunk("a chunk is longer than its size says"));
+                    }
+                    at += 1;
+                    self.state = if seen == 0 { State::DataEnd(1) } else { State::Size };
+                }
+                State::Size => at += self.line_byte(bytes[at], MOST_LINE_BYTES, Self::size_line)?,
+                State::Trailers => at += self.line_byte(bytes[at], self.most_trailer_bytes, Self::trailer_line)?,
+                State::Done => {}
+            }
+        }
+        Ok(Decoded { consumed: at, content, done: self.state == State::Done })
+    }
+
+    /// The trailer fields of a complete body that may be passed on, as field lines.
+    ///
+    /// # Errors
+    /// When the trailer section is no list of fields, or holds a field that must not be in one.
+    pub(crate) fn trailers(&self) -> Result<Vec<u8>, BadChunk> {
+        let mut out = Vec::new();
+        if self.line.len() <= 2 {
+            return Ok(out);
+        }
+        let mut fields = vec![httparse::EMPTY_HEADER; self.most_fields];
+        let parsed = match httparse::parse_headers(&self.line, &mut fields) {
+            Ok(httparse::Status::Complete((used, parsed))) if used == self.line.len() => parsed,
+            _ => return Err(BadChunk("the trailer section is not a list of fields")),
+        };
+        for field in parsed {
+            match classify(field.name) {
+                // They would change what has been decided from the head (RFC 9110, section 6.5.1).
+                Field::ContentLength | Field::TransferEncoding | Field::Host => {
+                    return Err(BadChunk("a trailer field that changes framing or routing"));
+                }
+                Field::Other => push(&mut out, field.name.as_bytes(), field.value),
+                // Neither forwarding nor connection fields mean anything in a trailer section.
+                _ => {}
+            }
+        }
+        Ok(out)
+    }
+
+    /// Takes one byte of a line; calls `end` with a line once it is complete. Returns 1.
+    fn line_byte(
+        &mut self,
+        byte: u8,
+        most: usize,
+        end: fn(&mut Self) -> Result<(), BadChunk>,
+    ) -> Result<usize, BadChunk> {
+        let after_return = self.line.last() == Some(&b'\r');
+        match byte {
+            b'\n' if !after_return => return Err(BadChunk("a line feed without a carriage return")),
+            b'\n' => {}
+            _ if after_return => return Err(BadChunk("a carriage return without a line feed")),
+            b'\r' | b'\t' | b' '..=b'~' | 0x80.. => {}
+            _ => return Err(BadChunk("a control character")),
+        }
+        if self.line.len() >= most {
+            return Err(BadChunk("a chunk header or trailer section that is too long"));
+        }
+        self.line.push(byte);
+        if byte == b'\n' {
+            end(self)?;
+        }
+        Ok(1)
+    }
+
+    fn size_line(&mut self) -> Result<(), BadChunk> {
+        let line = &self.line[..self.line.len() - 2];
+        let digits = line.iter().take_while(|b| b.is_ascii_hexdigit()).count();
+        if digits == 0 || digits > 16 {
+            return Err(BadChunk("a chunk size that is not 1 to 16 hexadecimal digits"));
+        }
+        let size = line[..digits].iter().fold(0u64, |n, &b| n << 4 | u64::from(hex_digit(b)));
+        let extensions = &line[digits..];
+        if !extensions.is_empty() && !extensions_are_valid(extensions) {
+            return Err(BadChunk("a chunk extension that is not one"));
+        }
+        self.extension_bytes += extensions.len();
+        if self.extension_bytes > MOST_EXTENSION_BYTES {
+            return Err(BadChunk("too many chunk extensions"));
+        }
+        self.line.clear();
+        self.state = if size == 0 { State::Trailers } else { State::Data(size) };
+        Ok(())
+    }
+
+    fn trailer_line(&mut self) -> Result<(), BadChunk> {
+        // The section ends with an empty line: either its first, or one right after another.
+        if self.line == b"\r\n" || self.line.ends_with(b"\r\n\r\n") {
+            self.state = State::Done;
+        }
+        Ok(())
+    }
+}
+
+fn hex_digit(b: u8) -> u8 {
+    match b {
+        b'0'..=b'9' => b - b'0',
+        _ => (b | 0x20) - b'a' + 10,
+    }
+}
+
+/// `*( BWS ";" BWS name [ BWS "=" BWS ( token / quoted-string ) ] )`, RFC 9112, section 7.1.1.
+fn extensions_are_valid(bytes: &[u8]) -> bool {
+    let mut rest = bytes;
+    while !rest.is_empty() {
+        let Some(after) = trim_start(rest).strip_prefix(b";") else {
+            return false;
+        };
+        let after = trim_start(after);
+        let name = token_len(after);
+        if name == 0 {
+            return false;
+        }
+        rest = &after[name..];
+        if let Some(value) = trim_start(rest).strip_prefix(b"=") {
+            let value = trim_start(value);
+            let len = if value.first() == Some(&b'"') { quoted_len(value) } else { token_len(value) };
+            if len == 0 {
+                return false;
+            }
+            rest = &value[len..];
+        }
+    }
+    // White space at the very end belongs to no extension.
+    trim(bytes).len() == trim_start(bytes).len()
+}
+
+fn trim_start(bytes: &[u8]) -> &[u8] {
+    let n = bytes.iter().take_while(|b| matches!(b, b' ' | b'\t')).count();
+    &bytes[n..]
+}
+
+fn token_len(bytes: &[u8]) -> usize {
+    bytes.iter().take_while(|b| b.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(b)).count()
+}
+
+/// Length of the quoted string at the front, 0 when it does not end.
+fn quoted_len(bytes: &[u8]) -> usize {
+    let mut at = 1;
+    while at < bytes.len() {
+        match bytes[at] {
+            b'"' => return at + 1,
+            b'\\' => at += 2,
+            _ => at += 1,
+        }
+    }
+    0
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// Decodes `wire` in pieces cut at `cuts`; content, trailers and what was left over.
+    fn decode(wire: &[u8], cuts: &[usize]) -> Result<(Vec<u8>, Vec<u8>, usize), BadChunk> {
+        let mut decoder = Decoder::new(1024, 16);
+        let mut content = Vec::new();
+        let mut used = 0;
+        let ends = cuts.iter().map(|&c| c.min(wire.len())).chain([wire.len()]);
+        for end in ends {
+            if end < used {
+                continue;
+            }
+            let mut piece = wire[used..end].to_vec();
+            let step = decoder.decode(&mut piece)?;
+            content.extend_from_slice(&piece[..step.content]);
+            used += step.consumed;
+            if step.done {
+                return Ok((content, decoder.trailers()?, wire.len() - used));
+            }
+        }
+        Err(BadChunk("unfinished"))
+    }
+
+    #[test]
+    fn good_bodies() {
+        let body = |wire: &str| decode(wire.as_bytes(), &[]).unwrap();
+        assert_eq!(body("0\r\n\r\n").0, b"");
+        assert_eq!(body("5\r\nhello\r\n0\r\n\r\nGET /"), (b"hello".to_vec(), vec![], 5));
+        assert_eq!(body("3\r\nabc\r\nA\r\n0123456789\r\n0000\r\n\r\n").0, b"abc0123456789");
+        assert_eq!(body("3;a;b=c ; d=\"x;\\\" y\"\r\nabc\r\n0;z\r\n\r\n").0, b"abc");
+        assert_eq!(body("0\r\nX-Sum: 1\r\nDate: now\r\n\r\n").1, b"X-Sum: 1\r\n");
+    }
+
+    #[test]
+    fn bad_bodies() {
+        let long_line = format!("1;a={}\r\nx\r\n0\r\n\r\n", "b".repeat(300));
+        let many_extensions = format!("{}0\r\n\r\n", format!("1;a={}\r\nx\r\n", "b".repeat(200)).repeat(100));
+        let long_trailers = format!("0\r\nX: {}\r\n\r\n", "y".repeat(2000));
+        for bad in [
+            "5\nhello\r\n0\r\n\r\n", "5\r\nhelloX\r\n0\r\n\r\n", "5\r\nhello\n0\r\n\r\n", "\r\n\r\n", "g\r\n", "-5\r\n",
+            "+5\r\nhello\r\n0\r\n\r\n", "0x5\r\nhello\r\n0\r\n\r\n", " 5\r\nhello\r\n0\r\n\r\n", "5 \r\nhello\r\n0\r\n\r\n",
+            "11111111111111111\r\n", "5;\r\nhello\r\n0\r\n\r\n", "5;a=\r\nhello\r\n0\r\n\r\n", "5;a=\"b\r\nhello\r\n0\r\n\r\n",
+            "5\rhello\r\n", "5;a\0\r\nhello\r\n0\r\n\r\n", "0\r\nContent-Length: 5\r\n\r\n", "0\r\nTransfer-Encoding: x\r\n\r\n",
+            "0\r\nX : y\r\n\r\n", "0\r\n X: y\r\n\r\n", "0\r\nX\r\n\r\n", "0\r\nX: a\nY: b\r\n\r\n", "0\r\nHost: a\r\n\r\n",
+            &long_line, &many_extensions, &long_trailers,
+        ] {
+            assert!(decode(bad.as_bytes(), &[]).is_err(), "{bad:?}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn pieces_make_no_difference(
+            chunks in proptest::collection::vec(proptest::collection::vec(any::<u8>(), 1..40), 0..8),
+            mut cuts in proptest::collection::vec(0usize..400, 0..12),
+        ) {
+            let mut wire = Vec::new();
+            for chunk in &chunks {
+                wire.extend_from_slice(format!("{:x}\r\n", chunk.len()).as_bytes());
+                wire.extend_from_slice(chunk);
+                wire.extend_from_slice(b"\r\n");
+            }
+            wire.extend_from_slice(b"0\r\nX-A: b\r\n\r\n");
+            cuts.sort_unstable();
+            let (content, trailers, left) = decode(&wire, &cuts).unwrap();
+            prop_assert_eq!(content, chunks.concat());
+            prop_assert_eq!(trailers, b"X-A: b\r\n".to_vec());
+            prop_assert_eq!(left, 0);
+        }
+
+        #[test]
+        fn anything_ends_in_a_body_or_an_error(wire in proptest::collection::vec(any::<u8>(), 0..200)) {
+            let _ = decode(&wire, &[]);
+        }
+    }
+}

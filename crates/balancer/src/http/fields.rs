@@ -1,0 +1,167 @@
+//! Fields that matter to an intermediary.
+
+/// What a field means to the front-end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Field {
+    /// Nothing: it is passed on as it is.
+    Other,
+    Host,
+    ContentLength,
+    TransferEncoding,
+    Connection,
+    /// Belongs to one connection whatever `Connection` says (RFC 9110, section 7.6.1).
+    HopByHop,
+    Expect,
+    Via,
+    MaxForwards,
+    ForwardedFor,
+    ForwardedProto,
+    ForwardedHost,
+    Cookie,
+    Referer,
+    UserAgent,
+    Date,
+}
+
+/// The meaning of the field called `name`, in any case.
+pub(crate) fn classify(name: &str) -> Field {
+    let is = |known: &str| name.eq_ignore_ascii_case(known);
+    match name.len() {
+        2 if is("te") => Field::HopByHop,
+        3 if is("via") => Field::Via,
+        4 if is("host") => Field::Host,
+        4 if is("date") => Field::Date,
+        6 if is("cookie") => Field::Cookie,
+        6 if is("expect") => Field::Expect,
+        7 if is("upgrade") => Field::HopByHop,
+        7 if is("referer") => Field::Referer,
+        10 if is("connection") => Field::Connection,
+        10 if is("keep-alive") => Field::HopByHop,
+        10 if is("user-agent") => Field::UserAgent,
+        12 if is("max-forwards") => Field::MaxForwards,
+        14 if is("content-length") => Field::ContentLength,
+        15 if is("x-forwarded-for") => Field::ForwardedFor,
+        16 if is("proxy-connection") => Field::HopByHop,
+        16 if is("x-forwarded-host") => Field::ForwardedHost,
+        17 if is("transfer-encoding") => Field::TransferEncoding,
+        17 if is("x-forwarded-proto") => Field::ForwardedProto,
+        _ => Field::Other,
+    }
+}
+
+/// `Content-Length` as RFC 9110, section 8.6, writes it: digits only. A list, a sign or white space inside is not a
+/// length, even where the list repeats one number.
+pub(crate) fn content_length(value: &[u8]) -> Option<u64> {
+    if value.is_empty() || value.len() > 18 {
+        return None;
+    }
+    value.iter().try_fold(0u64, |n, &b| b.is_ascii_digit().then(|| n * 10 + u64::from(b - b'0')))
+}
+
+/// What the `Connection` fields of a message say.
+#[derive(Debug, Default)]
+pub(crate) struct ConnectionOptions<'a> {
+    pub(crate) close: bool,
+    pub(crate) keep_alive: bool,
+    /// Names of fields that are for this connection only.
+    nominated: Vec<&'a [u8]>,
+}
+
+impl<'a> ConnectionOptions<'a> {
+    /// Adds the value of one `Connection` field.
+    pub(crate) fn add(&mut self, value: &'a [u8]) {
+        for option in list(value) {
+            if option.eq_ignore_ascii_case(b"close") {
+                self.close = true;
+            } else if option.eq_ignore_ascii_case(b"keep-alive") {
+                self.keep_alive = true;
+            } else {
+                self.nominated.push(option);
+            }
+        }
+    }
+
+    /// Whether a field of this name is not to be passed on.
+    pub(crate) fn nominates(&self, name: &str) -> bool {
+        self.nominated.iter().any(|n| n.eq_ignore_ascii_case(name.as_bytes()))
+    }
+}
+
+/// The members of a comma-separated list, without white space around them and without empty ones.
+pub(crate) fn list(value: &[u8]) -> impl Iterator<Item = &[u8]> {
+    value.split(|&b| b == b',').map(trim).filter(|member| !member.is_empty())
+}
+
+/// Without the white space of RFC 9110, section 5.6.3, at both ends.
+pub(crate) fn trim(mut value: &[u8]) -> &[u8] {
+    while let [b' ' | b'\t', rest @ ..] = value {
+        value = rest;
+    }
+    while let [rest @ .., b' ' | b'\t'] = value {
+        value = rest;
+    }
+    value
+}
+
+/// Appends one field line.
+pub(crate) fn push(out: &mut Vec<u8>, name: &[u8], value: &[u8]) {
+    out.extend_from_slice(name);
+    out.extend_from_slice(b": ");
+    out.extend_from_slice(value);
+    out.extend_from_slice(b"\r\n");
+}
+
+/// Appends a number in decimal.
+pub(crate) fn push_number(out: &mut Vec<u8>, mut number: u64) {
+    let mut digits = [0; 20];
+    let mut at = digits.len();
+    loop {
+        at -= 1;
+        digits[at] = b'0' + (number % 10) as u8;
+        number /= 10;
+        if number == 0 {
+            break;
+        }
+    }
+    out.extend_from_slice(&digits[at..]);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lengths_are_digits_and_nothing_else() {
+        assert_eq!(content_length(b"0"), Some(0));
+        assert_eq!(content_length(b"0012"), Some(12));
+        for bad in ["", "+5", "-5", "5, 5", "5,5", "5 ", "0x5", "5.0", "99999999999999999999", "\u{b2}"] {
+            assert_eq!(content_length(bad.as_bytes()), None, "{bad}");
+        }
+    }
+
+    #[test]
+    fn connection_options_nominate_fields() {
+        let mut options = ConnectionOptions::default();
+        options.add(b"keep-alive, X-One ,,\tx-two");
+        options.add(b"CLOSE");
+        assert!(options.close && options.keep_alive);
+        assert!(options.nominates("x-one") && options.nominates("X-Two"));
+        assert!(!options.nominates("x-three"));
+    }
+
+    #[test]
+    fn numbers_in_decimal() {
+        for n in [0, 7, 10, 65_535, u64::MAX] {
+            let mut out = Vec::new();
+            push_number(&mut out, n);
+            assert_eq!(out, n.to_string().into_bytes());
+        }
+    }
+
+    #[test]
+    fn names_are_known_in_any_case() {
+        assert_eq!(classify("Content-LENGTH"), Field::ContentLength);
+        assert_eq!(classify("TE"), Field::HopByHop);
+        assert_eq!(classify("X-Forwarded-Foo"), Field::Other);
+    }
+}

@@ -1,0 +1,103 @@
+//! From a request to the target that a policy sees.
+
+use std::borrow::Cow;
+
+use plimsoll_config::TargetKey;
+use plimsoll_policy::TargetId;
+
+use super::fields::{Field, classify, trim};
+
+/// The target of a request. `path_query` starts with `/` (or is `*`); `host` is the host it is for.
+///
+/// Percent-encoding is normalised (RFC 3986, section 6.2.2) as the readers of access logs do it, so that a request
+/// and its log line are the same target.
+pub(crate) fn target(
+    key: &TargetKey,
+    path_query: &[u8],
+    host: &[u8],
+    fields: &[httparse::Header<'_>],
+) -> TargetId {
+    let or_path = |value: Option<&[u8]>| match value {
+        Some(value) => TargetId::from_key(value),
+        None => TargetId::from_key(&normal(path_query)),
+    };
+    match key {
+        TargetKey::PathQuery => or_path(None),
+        TargetKey::Path => {
+            let end = memchr::memchr(b'?', path_query).unwrap_or(path_query.len());
+            TargetId::from_key(&normal(&path_query[..end]))
+        }
+        TargetKey::HostPath => {
+            let mut key = host.to_ascii_lowercase();
+            key.extend_from_slice(&normal(path_query));
+            TargetId::from_key(&key)
+        }
+        TargetKey::Header(name) => {
+            or_path(fields.iter().find(|f| f.name.eq_ignore_ascii_case(name)).map(|f| f.value))
+        }
+        TargetKey::Cookie(name) => or_path(cookie(name.as_bytes(), fields)),
+    }
+}
+
+fn cookie<'a>(name: &[u8], fields: &[httparse::Header<'a>]) -> Option<&'a [u8]> {
+    let pairs = fields.iter().filter(|f| classify(f.name) == Field::Cookie).flat_map(|f| f.value.split(|&b| b == b';'));
+    pairs.map(trim).find_map(|pair| pair.strip_prefix(name)?.strip_prefix(b"="))
+}
+
+/// Upper-case digits in percent-encoding, unreserved characters decoded.
+fn normal(path: &[u8]) -> Cow<'_, [u8]> {
+    let Some(first) = memchr::memchr(b'%', path) else {
+        return Cow::Borrowed(path);
+    };
+    let digit = |at: usize| path.get(at).and_then(|&b| char::from(b).to_digit(16)).map(|d| d as u8);
+    let mut out = path[..first].to_vec();
+    let mut at = first;
+    while at < path.len() {
+        match (path[at], digit(at + 1), digit(at + 2)) {
+            (b'%', Some(high), Some(low)) => {
+                let byte = high * 16 + low;
+                if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
+                    out.push(byte);
+                } else {
+                    out.push(b'%');
+                    out.extend(path[at + 1..at + 3].iter().map(u8::to_ascii_uppercase));
+                }
+                at += 3;
+            }
+            (byte, ..) => {
+                out.push(byte);
+                at += 1;
+            }
+        }
+    }
+    Cow::Owned(out)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_target_however_it_is_encoded() {
+        let id = |path: &str| target(&TargetKey::PathQuery, path.as_bytes(), b"", &[]);
+        assert_eq!(id("/%7euser/%2fa"), id("/~user/%2Fa"));
+        assert_eq!(id("/a"), TargetId::from_key(b"/a"));
+        assert_ne!(id("/a?b"), id("/a"));
+        assert_eq!(id("/100%"), TargetId::from_key(b"/100%"));
+        assert_eq!(id("/%4"), TargetId::from_key(b"/%4"));
+    }
+
+    #[test]
+    fn keys_from_elsewhere() {
+        let fields = [
+            httparse::Header { name: "Cookie", value: b"a=1; session=xyz; b=2" },
+            httparse::Header { name: "X-Tenant", value: b"blue" },
+        ];
+        let id = |key: TargetKey| target(&key, b"/p?q", b"Host", &fields);
+        assert_eq!(id(TargetKey::Cookie("session".into())), TargetId::from_key(b"xyz"));
+        assert_eq!(id(TargetKey::Cookie("none".into())), TargetId::from_key(b"/p?q"));
+        assert_eq!(id(TargetKey::Header("x-tenant".into())), TargetId::from_key(b"blue"));
+        assert_eq!(id(TargetKey::Path), TargetId::from_key(b"/p"));
+        assert_eq!(id(TargetKey::HostPath), TargetId::from_key(b"host/p?q"));
+    }
+}

@@ -1,0 +1,55 @@
+//! HTTP/1.1 messages as bytes: strict parsing, framing, and the heads that the front-end passes on. No input or
+//! output here.
+//!
+//! The rule throughout: what RFC 9110 and RFC 9112 call invalid or ambiguous is refused, never repaired, because a
+//! back-end may repair it in another way.
+
+pub(crate) mod chunked;
+pub(crate) mod fields;
+pub(crate) mod head_end;
+pub(crate) mod host;
+pub(crate) mod key;
+pub(crate) mod request;
+pub(crate) mod response;
+pub(crate) mod target_form;
+
+/// How the end of a message's body is found (RFC 9112, section 6.3).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Framing {
+    /// No body.
+    None,
+    /// This many bytes; more than 0.
+    Length(u64),
+    /// Chunked transfer coding.
+    Chunked,
+    /// Until the connection closes; responses only.
+    UntilClose,
+}
+
+/// HTTP/1.0 or HTTP/1.1.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Version {
+    /// HTTP/1.0.
+    Http10,
+    /// HTTP/1.1.
+    Http11,
+}
+
+/// A request that the front-end answers itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Refusal {
+    /// Status code of the answer.
+    pub(crate) status: u16,
+    /// What is wrong, for the body of the answer and the log.
+    pub(crate) why: &'static str,
+}
+
+impl Refusal {
+    pub(crate) const fn bad_request(why: &'static str) -> Self {
+        Self { status: 400, why }
+    }
+
+    pub(crate) const fn of(status: u16, why: &'static str) -> Self {
+        Self { status, why }
+    }
+}

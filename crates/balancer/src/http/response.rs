@@ -1,0 +1,247 @@
+//! A back-end's response head: checked, and rewritten for the client in one pass.
+
+use std::mem::MaybeUninit;
+
+use super::fields::{ConnectionOptions, Field, classify, content_length, push, push_number};
+use super::request::MOST_FIELDS;
+use super::{Framing, Version};
+
+/// Why a response is not passed on; the client gets 502.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct BadResponse(pub(crate) &'static str);
+
+/// What rewriting needs to know besides the bytes.
+pub(crate) struct Context<'a> {
+    /// Fields allowed.
+    pub(crate) fields: usize,
+    /// Whether the request was HEAD.
+    pub(crate) to_head: bool,
+    /// The client's version.
+    pub(crate) client: Version,
+    /// Whether the client's connection is to be kept, as far as the request and the front-end say.
+    pub(crate) keep_client: bool,
+    /// `Date` to add where the back-end sent none.
+    pub(crate) date: &'a [u8],
+}
+
+/// What the front-end keeps of a response head.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct ResponseHead {
+    /// Status code.
+    pub(crate) status: u16,
+    /// How the back-end frames the body.
+    pub(crate) framing: Framing,
+    /// Whether the body goes to the client chunked.
+    pub(crate) chunked_out: bool,
+    /// Whether the connection to the back-end may be used again.
+    pub(crate) keep_backend: bool,
+    /// Whether the client's connection is kept: what was wanted, unless only closing can end the body.
+    pub(crate) keep_client: bool,
+}
+
+/// Reads a complete head and appends what the client gets to `out`.
+pub(crate) fn rewrite(
+    bytes: &[u8],
+    context: &Context<'_>,
+    out: &mut Vec<u8>,
+) -> Result<ResponseHead, BadResponse> {
+    let mut room = [const { MaybeUninit::<httparse::Header<'_>>::uninit() }; MOST_FIELDS];
+    let mut response = httparse::Response::new(&mut []);
+    let room = &mut room[..context.fields.min(MOST_FIELDS)];
+    let config = httparse::ParserConfig::default();
+    match config.parse_response_with_uninit_headers(&mut response, bytes, room) {
+        Ok(httparse::Status::Complete(n)) if n == bytes.len() => {}
+        Ok(_) => return Err(BadResponse("the head does not end where it should")),
+        Err(httparse::Error::TooManyHeaders) => return Err(BadResponse("too many fields")),
+        Err(_) => return Err(BadResponse("a malformed head")),
+    }
+    let status = response.code.unwrap_or_default();
+    if !(100..600).contains(&status) || status == 101 {
+        return Err(BadResponse("a status code that was not asked for"));
+    }
+    let facts = Facts::gather(response.headers)?;
+    let version = if response.version == Some(1) { Version::Http11 } else { Version::Http10 };
+    let framing = facts.framing(status, context.to_head, version)?;
+    let (chunked_out, keep_client) = match (framing, context.client) {
+        (Framing::Chunked | Framing::UntilClose, Version::Http11) => (true, context.keep_client),
+        (Framing::Chunked | Framing::UntilClose, Version::Http10) => (false, false),
+        _ => (false, context.keep_client),
+    };
+    let head = ResponseHead {
+        status,
+        framing,
+        chunked_out,
+        keep_backend: !facts.options.close
+            && framing != Framing::UntilClose
+            && (version == Version::Http11 || facts.options.keep_alive),
+        keep_client,
+    };
+    write_line(status, response.reason.unwrap_or_default(), out);
+    write_fields(response.headers, &facts, out);
+    write_own(&head, &facts, context, out);
+    out.extend_from_slice(b"\r\n");
+    Ok(head)
+}
+
+#[derive(Default)]
+struct Facts<'a> {
+    content_length: Option<u64>,
+    chunked: bool,
+    options: ConnectionOptions<'a>,
+    date: bool,
+}
+
+impl<'a> Facts<'a> {
+    fn gather(fields: &[httparse::Header<'a>]) -> Result<Self, BadResponse> {
+        let mut facts = Self::default();
+        for field in fields {
+            match classify(field.name) {
+                Field::ContentLength => {
+                    let length = content_length(field.value).ok_or(BadResponse("a Content-Length that is no number"))?;
+                    if facts.content_length.replace(length).is_some() {
+                        return Err(BadResponse("more than one Content-Length field"));
+                    }
+                }
+                Field::TransferEncoding => {
+                    if facts.chunked || !field.value.eq_ignore_ascii_case(b"chunked") {
+                        return Err(BadResponse("a Transfer-Encoding other than chunked alone"));
+                    }
+                    facts.chunked = true;
+                }
+                Field::Connection => facts.options.add(field.value),
+                Field::Date => facts.date = true,
+                _ => {}
+            }
+        }
+        Ok(facts)
+    }
+
+    fn framing(&self, status: u16, to_head: bool, version: Version) -> Result<Framing, BadResponse> {
+        if self.chunked && self.content_length.is_some() {
+            return Err(BadResponse("both Content-Length and Transfer-Encoding"));
+        }
+        if self.chunked && version == Version::Http10 {
+            return Err(BadResponse("a transfer coding in HTTP/1.0"));
+        }
+        Ok(match self.content_length {
+            _ if to_head || status < 200 || status == 204 || status == 304 => Framing::None,
+            _ if self.chunked => Framing::Chunked,
+            Some(0) => Framing::None,
+            Some(length) => Framing::Length(length),
+            None => Framing::UntilClose,
+        })
+    }
+}
+
+fn write_line(status: u16, reason: &str, out: &mut Vec<u8>) {
+    out.extend_from_slice(b"HTTP/1.1 ");
+    push_number(out, u64::from(status));
+    out.push(b' ');
+    out.extend_from_slice(reason.as_bytes());
+    out.extend_from_slice(b"\r\n");
+}
+
+fn write_fields(fields: &[httparse::Header<'_>], facts: &Facts<'_>, out: &mut Vec<u8>) {
+    for field in fields {
+        let own = matches!(
+            classify(field.name),
+            Field::ContentLength | Field::TransferEncoding | Field::Connection | Field::HopByHop
+        );
+        if !own && !facts.options.nominates(field.name) {
+            push(out, field.name.as_bytes(), field.value);
+        }
+    }
+}
+
+fn write_own(head: &ResponseHead, facts: &Facts<'_>, context: &Context<'_>, out: &mut Vec<u8>) {
+    let informational = head.status < 200;
+    if let Some(length) = facts.content_length.filter(|_| !informational && head.status != 204) {
+        // Also where it only describes a body that is not sent (RFC 9110, section 8.6).
+        out.extend_from_slice(b"Content-Length: ");
+        push_number(out, length);
+        out.extend_from_slice(b"\r\n");
+    } else if head.chunked_out {
+        out.extend_from_slice(b"Transfer-Encoding: chunked\r\n");
+    }
+    if informational {
+        return;
+    }
+    if !facts.date {
+        // RFC 9110, section 6.6.1.
+        push(out, b"Date", context.date);
+    }
+    match (head.keep_client, context.client) {
+        (false, _) => out.extend_from_slice(b"Connection: close\r\n"),
+        (true, Version::Http10) => out.extend_from_slice(b"Connection: keep-alive\r\n"),
+        (true, Version::Http11) => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn context() -> Context<'static> {
+        Context { fields: 100, to_head: false, client: Version::Http11, keep_client: true, date: b"now" }
+    }
+
+    fn run(head: &str, context: &Context<'_>) -> Result<(ResponseHead, String), BadResponse> {
+        let mut out = Vec::new();
+        let head = rewrite(head.as_bytes(), context, &mut out)?;
+        Ok((head, String::from_utf8(out).unwrap()))
+    }
+
+    #[test]
+    fn framing_by_status_method_and_fields() {
+        let framing = |head: &str, to_head| run(head, &Context { to_head, ..context() }).unwrap().0.framing;
+        let ok = "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n";
+        assert_eq!(framing(ok, false), Framing::Length(5));
+        assert_eq!(framing(ok, true), Framing::None);
+        assert_eq!(framing("HTTP/1.1 304 Not Modified\r\nContent-Length: 5\r\n\r\n", false), Framing::None);
+        assert_eq!(framing("HTTP/1.1 204 No Content\r\n\r\n", false), Framing::None);
+        assert_eq!(framing("HTTP/1.1 200 OK\r\nTransfer-Encoding: Chunked\r\n\r\n", false), Framing::Chunked);
+        assert_eq!(framing("HTTP/1.1 200 OK\r\n\r\n", false), Framing::UntilClose);
+        assert_eq!(framing("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n", false), Framing::None);
+    }
+
+    #[test]
+    fn what_the_client_gets() {
+        let (head, out) = run(
+            "HTTP/1.1 200 OK\r\nServer: s\r\nKeep-Alive: 5\r\nConnection: x-hop\r\nX-Hop: 1\r\nContent-Length: 5\r\n\r\n",
+            &context(),
+        )
+        .unwrap();
+        assert_eq!(out, "HTTP/1.1 200 OK\r\nServer: s\r\nContent-Length: 5\r\nDate: now\r\n\r\n");
+        assert!(head.keep_backend && head.keep_client);
+        let (head, out) = run("HTTP/1.0 200 \r\nDate: d\r\n\r\n", &context()).unwrap();
+        assert_eq!(out, "HTTP/1.1 200 \r\nDate: d\r\nTransfer-Encoding: chunked\r\n\r\n");
+        assert!(!head.keep_backend && head.chunked_out);
+        let old = Context { client: Version::Http10, ..context() };
+        let (head, out) = run("HTTP/1.1 200 OK\r\nDate: d\r\nTransfer-Encoding: chunked\r\n\r\n", &old).unwrap();
+        assert_eq!(out, "HTTP/1.1 200 OK\r\nDate: d\r\nConnection: close\r\n\r\n");
+        assert!(!head.keep_client && !head.chunked_out);
+        let (_, out) = run("HTTP/1.1 100 Continue\r\n\r\n", &context()).unwrap();
+        assert_eq!(out, "HTTP/1.1 100 Continue\r\n\r\n");
+        let (_, out) = run("HTTP/1.1 304 N\r\nDate: d\r\nContent-Length: 9\r\n\r\n", &context()).unwrap();
+        assert_eq!(out, "HTTP/1.1 304 N\r\nDate: d\r\nContent-Length: 9\r\n\r\n");
+    }
+
+    #[test]
+    fn what_is_not_passed_on() {
+        for bad in [
+            "HTTP/1.1 200 OK\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n",
+            "HTTP/1.1 200 OK\r\nContent-Length: 5\r\nContent-Length: 5\r\n\r\n",
+            "HTTP/1.1 200 OK\r\nContent-Length: +5\r\n\r\n",
+            "HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip, chunked\r\n\r\n",
+            "HTTP/1.0 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n",
+            "HTTP/1.1 101 Switching\r\n\r\n",
+            "HTTP/1.1 099 X\r\n\r\n",
+            "HTTP/1.1 200 OK\r\nA : b\r\n\r\n",
+            "HTTP/1.1 200 OK\r\nA: b\r\n c\r\n\r\n",
+            "HTTP/2 200 OK\r\n\r\n",
+            "hello\r\n\r\n",
+        ] {
+            assert!(run(bad, &context()).is_err(), "{bad:?}");
+        }
+    }
+}
