@@ -91,6 +91,30 @@ impl FrontEnd {
         self.settle(request, decision, now)
     }
 
+    /// Asks the policy about `request`, or about the `answers` to its poll, but carries out `taken`: how a replay keeps a
+    /// policy on the path that a decision log tells. Returns what the policy decided. The admission limit does not
+    /// apply.
+    ///
+    /// # Panics
+    /// When `taken` names a back-end that the cluster does not have.
+    pub fn follow(
+        &mut self,
+        request: &Request,
+        answers: Option<&[PollAnswer]>,
+        taken: Decision,
+        now: Time,
+    ) -> Decision {
+        let decision = match answers {
+            None => self.policy.choose(request, &self.cluster, now),
+            Some(answers) => self.policy.on_poll(request, answers, &self.cluster, now),
+        };
+        if let Decision::Assign(b) = taken {
+            self.cluster.assign(b);
+            self.policy.on_assign(request, b, &self.cluster, now);
+        }
+        decision
+    }
+
     fn settle(&mut self, request: &Request, decision: Decision, now: Time) -> Decision {
         if let Decision::Assign(b) = decision {
             debug_assert!(
@@ -238,5 +262,17 @@ mod tests {
         let mut fe = FrontEnd::new(Box::<OwnOnly>::default(), cluster, AdmissionLimit::Fixed(2));
         assert_eq!(fe.offer(&Request::of(0, TargetId(1)), Time::ZERO), Decision::Assign(BackendId(1)));
         assert_eq!(fe.offer(&Request::of(1, TargetId(1)), Time::ZERO), Decision::Wait);
+    }
+
+    #[test]
+    fn following_counts_what_was_taken_and_tells_what_the_policy_wanted() {
+        let mut fe = FrontEnd::new(Box::<OwnOnly>::default(), Cluster::new(2), AdmissionLimit::Unlimited);
+        let (request, taken) = (Request::of(0, TargetId(1)), Decision::Assign(BackendId(1)));
+        assert_eq!(fe.follow(&request, None, taken, Time::ZERO), Decision::Assign(BackendId(0)));
+        assert_eq!((fe.view().load(BackendId(0)), fe.view().load(BackendId(1))), (0, 1));
+        let answers = [PollAnswer { backend: BackendId(1), load: 0 }];
+        assert_eq!(fe.follow(&request, Some(&answers), Decision::Wait, Time::ZERO), taken);
+        assert_eq!(fe.view().total_load(), 1);
+        assert_eq!(fe.policy().stats(), [("outstanding", 1.0)]);
     }
 }
