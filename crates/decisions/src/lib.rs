@@ -1,1 +1,32 @@
-//! decisions
+//! The decision log: every input of a live policy with the decision that it took, its replay, and policies that run
+//! beside the live one.
+//!
+//! A [`Recorder`] turns inputs into bytes under the lock that guards the policy; a [`LogWriter`] takes its chunks to
+//! bounded files; a [`LogReader`] reads them back; [`replay`] proves that a fresh policy decides the same, and
+//! [`compare`] tells what others would have done. A [`Counterfactual`] does the latter while the system runs.
+
+mod bytes;
+mod cache_model;
+mod code;
+mod compare;
+mod counterfactual;
+mod decoder;
+mod event;
+mod files;
+mod frame;
+mod reader;
+mod recorder;
+mod replay;
+mod score;
+mod writer;
+
+pub use cache_model::CacheModel;
+pub use compare::{CompareOptions, Comparison, Other, compare};
+pub use counterfactual::Counterfactual;
+pub use event::{BackendEntry, Event, HeaderError, RunHeader, What};
+pub use frame::Position;
+pub use reader::{Item, LogReader, Missing, ReadError};
+pub use recorder::Recorder;
+pub use replay::{Assigned, Difference, Proof, ReplayError, RunProof, replay};
+pub use score::{Score, Scorer};
+pub use writer::{LogConfig, LogWriter, WhenFull};

@@ -1,0 +1,267 @@
+//! What other policies would have done with the requests of a log.
+
+use foldhash::fast::FixedState;
+use hashbrown::HashMap;
+use plimsoll_cache::CacheSpec;
+use plimsoll_policy::{
+    BackendId, BuildContext, Completion, Decision, Health, Nanos, Outcome, Request, TargetId, Time, build,
+};
+
+use crate::counterfactual::Counterfactual;
+use crate::event::{Event, RunHeader, What};
+use crate::reader::{Item, LogReader};
+use crate::replay::{Assigned, ReplayError, inconsistent, known};
+use crate::score::{Score, Scorer};
+
+/// What a log is compared with.
+#[derive(Debug, Clone)]
+pub struct CompareOptions {
+    /// Other policies: name and settings.
+    pub policies: Vec<(String, Vec<(String, String)>)>,
+    /// Replacement policy of the modelled caches.
+    pub cache: &'static CacheSpec,
+    /// Memory of one modelled cache in bytes.
+    pub cache_bytes: u64,
+}
+
+/// The live policy of a run and the others.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Comparison {
+    /// The run, with its back-ends as they were at its start, or where the log goes on after a gap.
+    pub header: RunHeader,
+    /// Whether the log has the run from its start.
+    pub whole: bool,
+    /// What the logged assignments come to.
+    pub live: Score,
+    /// What those of the other policies come to, in the order of [`CompareOptions::policies`].
+    pub others: Vec<Other>,
+}
+
+/// What another policy would have done.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Other {
+    /// Its name.
+    pub policy: String,
+    /// Its settings.
+    pub settings: Vec<(String, String)>,
+    /// What its assignments come to.
+    pub score: Score,
+    /// Requests that would have gone to another back-end than they went.
+    pub moved: u64,
+    /// Requests for which it found no back-end.
+    pub refused: u64,
+}
+
+/// Plays a log to other policies. Each assignment of the policy number `i` is given to `sink` with `i`.
+///
+/// # Errors
+/// When the log cannot be read, or contradicts itself, or a policy cannot be built.
+pub fn compare(
+    reader: &mut LogReader,
+    options: &CompareOptions,
+    sink: &mut dyn FnMut(usize, Assigned),
+) -> Result<Vec<Comparison>, ReplayError> {
+    let mut done = Vec::new();
+    let mut segment: Option<Segment> = None;
+    while let Some(item) = reader.next_item()? {
+        let (header, whole) = match item {
+            Item::Event(Event { what: What::Run(header), .. }) => (Some(*header), true),
+            Item::Resumed { run, .. } => (run.map(|run| *run), false),
+            Item::Event(event) => {
+                let Some(segment) = &mut segment else {
+                    return Err(inconsistent(reader, "an event comes before the first run".into()));
+                };
+                segment.event(&event, sink).map_err(|what| inconsistent(reader, what))?;
+                continue;
+            }
+            Item::Dropped { .. } | Item::Truncated | Item::Full | Item::Ended => continue,
+        };
+        let next = header.map(|header| Segment::start(header, whole, options, reader)).transpose()?;
+        done.extend(std::mem::replace(&mut segment, next).map(Segment::finish));
+    }
+    done.extend(segment.map(Segment::finish));
+    Ok(done)
+}
+
+/// A run, or the rest of one after something was lost.
+struct Segment {
+    header: RunHeader,
+    whole: bool,
+    backends: usize,
+    live: Scorer,
+    /// Where each request under way went. Looked up by key only, never iterated.
+    under_way: HashMap<u64, (TargetId, BackendId), FixedState>,
+    others: Vec<Beside>,
+}
+
+struct Beside {
+    policy: String,
+    settings: Vec<(String, String)>,
+    shadow: Counterfactual,
+    under_way: HashMap<u64, Option<BackendId>, FixedState>,
+    moved: u64,
+    refused: u64,
+    clock: Clock,
+}
+
+/// Who ticks for a policy.
+enum Clock {
+    /// The log: the live policy ticks as often.
+    Live,
+    /// Its own interval, and its next tick.
+    Own(Nanos, Option<Time>),
+}
+
+impl Segment {
+    fn start(
+        header: RunHeader,
+        whole: bool,
+        options: &CompareOptions,
+        reader: &LogReader,
+    ) -> Result<Self, ReplayError> {
+        let failed = |error| ReplayError::Header { position: reader.place(), error };
+        let live_interval = header.build_policy().map_err(failed)?.tick_interval();
+        let context = BuildContext {
+            seed: header.seed,
+            cache: options.cache,
+            cache_bytes: options.cache_bytes,
+            cache_object_limit_bytes: None,
+        };
+        let cluster = header.cluster();
+        let mut others = Vec::new();
+        for (policy, settings) in &options.policies {
+            let built = build(policy, &context, settings).map_err(|error| failed(error.into()))?;
+            let clock = match built.tick_interval() {
+                Some(interval) if live_interval != Some(interval) => Clock::Own(interval, None),
+                _ => Clock::Live,
+            };
+            others.push(Beside {
+                policy: policy.clone(),
+                settings: settings.clone(),
+                shadow: Counterfactual::new(built, cluster.clone(), options.cache, options.cache_bytes),
+                under_way: HashMap::with_hasher(FixedState::with_seed(1)),
+                moved: 0,
+                refused: 0,
+                clock,
+            });
+        }
+        let backends = cluster.len();
+        let live = Scorer::new(backends, options.cache, options.cache_bytes);
+        let under_way = HashMap::with_hasher(FixedState::with_seed(1));
+        Ok(Self { header, whole, backends, live, under_way, others })
+    }
+
+    fn finish(self) -> Comparison {
+        let finish = |beside: Beside| Other {
+            policy: beside.policy,
+            settings: beside.settings,
+            score: beside.shadow.score(),
+            moved: beside.moved,
+            refused: beside.refused,
+        };
+        let others = self.others.into_iter().map(finish).collect();
+        Comparison { header: self.header, whole: self.whole, live: self.live.score(), others }
+    }
+
+    fn event(&mut self, event: &Event, sink: &mut dyn FnMut(usize, Assigned)) -> Result<(), String> {
+        let now = event.now;
+        for other in &mut self.others {
+            other.clock_is(now);
+        }
+        match &event.what {
+            What::Offered { request, decision: Decision::Assign(b) }
+            | What::Polled { request, decision: Decision::Assign(b), .. } => {
+                known(*b, self.backends)?;
+                self.assigned(request, *b, now, sink);
+            }
+            // Nothing was assigned: there is nothing that another policy could have assigned instead.
+            What::Offered { .. } | What::Polled { .. } | What::Run(_) => {}
+            What::Completed { number, completion } => {
+                known(completion.backend, self.backends)?;
+                self.completed(*number, completion, now);
+            }
+            What::CompletedForeign { backend } => self.each(|shadow| shadow.completed_foreign(*backend)),
+            What::Health { backend, health } => {
+                known(*backend, self.backends)?;
+                if *health == Health::Down {
+                    self.live.down(*backend);
+                }
+                self.each(|shadow| shadow.health(*backend, *health, now));
+            }
+            What::Weight { backend, weight } => self.each(|shadow| shadow.weight(*backend, *weight, now)),
+            What::Joined { weight, key, .. } => {
+                self.backends = (self.backends + 1).min(usize::from(u16::MAX));
+                self.live.joined(self.backends, now);
+                self.each(|shadow| shadow.joined(*weight, *key, now));
+            }
+            What::Ticked => {
+                for other in self.others.iter_mut().filter(|other| matches!(other.clock, Clock::Live)) {
+                    other.shadow.ticked(now);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn assigned(
+        &mut self,
+        request: &Request,
+        live: BackendId,
+        now: Time,
+        sink: &mut dyn FnMut(usize, Assigned),
+    ) {
+        if let Some((target, backend)) = self.under_way.insert(request.number, (request.target, live)) {
+            // The log lost the end of an earlier request of this number.
+            self.ended(request.number, &lost(target, backend), now);
+        }
+        self.live.assigned(live, request, now);
+        for (i, other) in self.others.iter_mut().enumerate() {
+            let own = other.shadow.offered(request, now);
+            other.under_way.insert(request.number, own);
+            other.moved += u64::from(own.is_some_and(|own| own != live));
+            other.refused += u64::from(own.is_none());
+            if let Some(backend) = own {
+                sink(i, Assigned { request: request.number, now, target: request.target, backend });
+            }
+        }
+    }
+
+    fn completed(&mut self, number: u64, completion: &Completion, now: Time) {
+        if self.under_way.remove(&number).is_some() {
+            self.ended(number, completion, now);
+        } else {
+            // It was under way when the log went on after a gap: part of the loads at the start.
+            self.each(|shadow| shadow.completed_foreign(completion.backend));
+        }
+    }
+
+    fn ended(&mut self, number: u64, completion: &Completion, now: Time) {
+        self.live.completed(completion, now);
+        for other in &mut self.others {
+            let own = other.under_way.remove(&number).flatten();
+            other.shadow.completed(own, completion, now);
+        }
+    }
+
+    fn each(&mut self, mut tell: impl FnMut(&mut Counterfactual)) {
+        for other in &mut self.others {
+            tell(&mut other.shadow);
+        }
+    }
+}
+
+impl Beside {
+    /// Ticks, when the policy's own interval has passed. After a long pause it ticks once.
+    fn clock_is(&mut self, now: Time) {
+        let Clock::Own(interval, next) = &mut self.clock else { return };
+        if next.is_some_and(|due| now >= due) {
+            self.shadow.ticked(now);
+            *next = None;
+        }
+        next.get_or_insert(now + *interval);
+    }
+}
+
+fn lost(target: TargetId, backend: BackendId) -> Completion {
+    Completion { target, backend, outcome: Outcome::Failed, size_bytes: None, response_time: Nanos::ZERO }
+}

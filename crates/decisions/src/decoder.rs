@@ -1,0 +1,196 @@
+//! Turns the bytes of one chunk back into events.
+
+use plimsoll_policy::{
+    BackendId, Candidates, Completion, Decision, Kind, Nanos, Outcome, PollAnswer, Request, TargetId, Time,
+};
+
+use crate::bytes::{Cursor, Malformed, unzigzag};
+use crate::code::{self, Recent};
+use crate::event::{Event, RunHeader, What};
+
+/// What a chunk says before its first event.
+pub(crate) struct ChunkStart {
+    /// Its number in the recorder's sequence, from 0.
+    pub(crate) sequence: u64,
+    /// The time of the event before.
+    pub(crate) now: Time,
+    /// The run as it was at the start of the chunk; `None` before the first run.
+    pub(crate) run: Option<RunHeader>,
+}
+
+/// Decodes chunk after chunk.
+pub(crate) struct Decoder {
+    bytes: Vec<u8>,
+    at: usize,
+    now: Time,
+    next_number: u64,
+    last_client: u64,
+    recent: Recent,
+}
+
+impl Decoder {
+    pub(crate) fn new() -> Self {
+        Self {
+            bytes: Vec::new(),
+            at: 0,
+            now: Time::ZERO,
+            next_number: 0,
+            last_client: 0,
+            recent: Recent::new(),
+        }
+    }
+
+    /// Where the next event starts in its chunk.
+    pub(crate) fn at(&self) -> usize {
+        self.at
+    }
+
+    /// Begins with a chunk.
+    pub(crate) fn begin(&mut self, bytes: Vec<u8>) -> Result<ChunkStart, Malformed> {
+        self.at = bytes.len();
+        let mut cursor = Cursor::new(&bytes, 0);
+        let sequence = cursor.varint()?;
+        self.now = Time::from_nanos(cursor.varint()?);
+        self.next_number = cursor.varint()?;
+        let run = match cursor.byte()? {
+            0 => None,
+            1 => Some(code::read_header(&mut cursor)?),
+            _ => return Err(Malformed("it does not start like a chunk")),
+        };
+        self.at = cursor.at();
+        self.bytes = bytes;
+        self.last_client = 0;
+        self.recent.begin_chunk(sequence);
+        Ok(ChunkStart { sequence, now: self.now, run })
+    }
+
+    /// The next event of the chunk; `None` at its end.
+    pub(crate) fn event(&mut self) -> Result<Option<Event>, Malformed> {
+        if self.at >= self.bytes.len() {
+            return Ok(None);
+        }
+        let bytes = std::mem::take(&mut self.bytes);
+        let mut cursor = Cursor::new(&bytes, self.at);
+        let event = self.read(&mut cursor);
+        self.at = cursor.at();
+        self.bytes = bytes;
+        event.map(Some)
+    }
+
+    fn read(&mut self, cursor: &mut Cursor<'_>) -> Result<Event, Malformed> {
+        let tag = cursor.byte()?;
+        self.now = Time::from_nanos(unzigzag(self.now.as_nanos(), cursor.varint()?));
+        let what = if tag & code::OFFER != 0 {
+            self.offer(tag, cursor)?
+        } else if tag & code::DONE != 0 {
+            self.completed(tag, cursor)?
+        } else {
+            rare(tag, cursor)?
+        };
+        Ok(Event { now: self.now, what })
+    }
+
+    fn offer(&mut self, tag: u8, cursor: &mut Cursor<'_>) -> Result<What, Malformed> {
+        let mut number = self.next_number;
+        if tag & code::OFFER_NUMBER != 0 {
+            number = unzigzag(number, cursor.varint()?);
+        }
+        let mut request = Request::of(number, TargetId(cursor.word()?));
+        request.client = if tag & code::OFFER_CLIENT == 0 { self.last_client } else { cursor.word()? };
+        if tag & code::OFFER_MORE != 0 {
+            read_more(&mut request, cursor)?;
+        }
+        let decision = match tag >> code::OFFER_DECISION_SHIFT & 3 {
+            0 => Decision::Assign(BackendId(cursor.small()?)),
+            1 => Decision::Poll(read_candidates(cursor)?),
+            2 => Decision::Wait,
+            _ => Decision::Reject,
+        };
+        if let Decision::Assign(b) = decision {
+            self.recent.assigned(number, request.target, b, self.now);
+        }
+        self.last_client = request.client;
+        if number >= self.next_number {
+            self.next_number = number.wrapping_add(1);
+        }
+        if tag & code::OFFER_POLLED == 0 {
+            return Ok(What::Offered { request, decision });
+        }
+        let mut answers = Vec::new();
+        for _ in 0..cursor.varint()? {
+            answers.push(PollAnswer { backend: BackendId(cursor.small()?), load: cursor.small()? });
+        }
+        Ok(What::Polled { request, answers, decision })
+    }
+
+    fn completed(&mut self, tag: u8, cursor: &mut Cursor<'_>) -> Result<What, Malformed> {
+        let number = unzigzag(self.next_number, cursor.varint()?);
+        let unknown = Malformed("a request ends that the chunk does not know");
+        let (target, backend) = if tag & code::DONE_WHAT == 0 {
+            let place = self.recent.find(number).ok_or(unknown)?;
+            (place.target, place.backend)
+        } else {
+            (TargetId(cursor.word()?), BackendId(cursor.small()?))
+        };
+        let response_ns = if tag & code::DONE_TIME == 0 {
+            let place = self.recent.find(number).ok_or(unknown)?;
+            self.now.as_nanos().wrapping_sub(place.at.as_nanos())
+        } else {
+            cursor.varint()?
+        };
+        let size_bytes = if tag & code::DONE_SIZE == 0 { None } else { Some(cursor.varint()?) };
+        let outcome = if tag & code::DONE_FAILED == 0 { Outcome::Completed } else { Outcome::Failed };
+        let response_time = Nanos::new(response_ns);
+        Ok(What::Completed {
+            number,
+            completion: Completion { target, backend, outcome, size_bytes, response_time },
+        })
+    }
+}
+
+fn rare(tag: u8, cursor: &mut Cursor<'_>) -> Result<What, Malformed> {
+    Ok(match tag {
+        code::RUN => What::Run(Box::new(code::read_header(cursor)?)),
+        code::FOREIGN => What::CompletedForeign { backend: BackendId(cursor.small()?) },
+        code::HEALTH => {
+            What::Health { backend: BackendId(cursor.small()?), health: code::read_health(cursor)? }
+        }
+        code::WEIGHT => {
+            What::Weight { backend: BackendId(cursor.small()?), weight: code::read_weight(cursor)? }
+        }
+        code::JOINED => What::Joined {
+            backend: BackendId(cursor.small()?),
+            name: cursor.text()?,
+            key: cursor.word()?,
+            weight: code::read_weight(cursor)?,
+        },
+        code::TICKED => What::Ticked,
+        _ => return Err(Malformed("an event is of no known kind")),
+    })
+}
+
+fn read_more(request: &mut Request, cursor: &mut Cursor<'_>) -> Result<(), Malformed> {
+    let flags = cursor.byte()?;
+    if flags & code::MORE_SIZE != 0 {
+        request.size_bytes = Some(cursor.varint()?);
+    }
+    if flags & code::MORE_DYNAMIC != 0 {
+        request.kind = Kind::Dynamic;
+    }
+    if flags & code::MORE_CLASS != 0 {
+        request.class = cursor.small()?;
+    }
+    Ok(())
+}
+
+fn read_candidates(cursor: &mut Cursor<'_>) -> Result<Candidates, Malformed> {
+    let count = usize::from(cursor.byte()?);
+    if count > Candidates::MOST {
+        return Err(Malformed("more back-ends are polled than can be"));
+    }
+    let mut ids = [BackendId(0); Candidates::MOST];
+    for id in &mut ids[..count] {
+        *id = BackendId(cursor.small()?);
+    }
+    Ok(Candidates::new(ids[..count].iter().copied()))
+}

@@ -1,0 +1,321 @@
+//! Replays a log through fresh policies and proves that each decision comes out as it was logged.
+
+use foldhash::fast::FixedState;
+use hashbrown::HashMap;
+use plimsoll_policy::{
+    AdmissionLimit, BackendId, Completion, Decision, FrontEnd, Health, PollAnswer, Request, TargetId, Time,
+    Weight,
+};
+
+use crate::event::{Event, HeaderError, RunHeader, What};
+use crate::frame::Position;
+use crate::reader::{Item, LogReader, Missing, ReadError};
+
+/// A log that cannot be replayed.
+#[derive(Debug, thiserror::Error)]
+pub enum ReplayError {
+    /// It cannot be read.
+    #[error(transparent)]
+    Read(#[from] ReadError),
+    /// The policy of a run cannot be built.
+    #[error("{position}: the run cannot be replayed: {error}")]
+    Header {
+        /// Where the run starts.
+        position: Position,
+        /// Why.
+        error: HeaderError,
+    },
+    /// It tells what cannot have happened.
+    #[error("{position}: {what}")]
+    Inconsistent {
+        /// Where.
+        position: Position,
+        /// What.
+        what: String,
+    },
+}
+
+/// An assignment, for lists of decisions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Assigned {
+    /// [`Request::number`].
+    pub request: u64,
+    /// When.
+    pub now: Time,
+    /// What was asked for.
+    pub target: TargetId,
+    /// Who answers.
+    pub backend: BackendId,
+}
+
+/// What the replay of one run found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RunProof {
+    /// The run, with its back-ends as they were at its start, or where the log goes on.
+    pub header: RunHeader,
+    /// Its events.
+    pub events: u64,
+    /// Decisions of the policy, all compared.
+    pub decisions: u64,
+    /// Those that came out as logged.
+    pub identical: u64,
+    /// Whether the log has the run from its start; otherwise a fresh policy had to stand in for one whose state nobody
+    /// knows, and equal decisions prove nothing.
+    pub whole: bool,
+}
+
+/// A decision that came out differently.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Difference {
+    /// Number of the event in the log, from 0.
+    pub event: u64,
+    /// Where it stands.
+    pub position: Position,
+    /// When it happened.
+    pub now: Time,
+    /// The request.
+    pub request: Request,
+    /// What the log says.
+    pub logged: Decision,
+    /// What came out now.
+    pub replayed: Decision,
+    /// The back-ends that the replayed policy has serve the target, after the decision.
+    pub server_set: Vec<BackendId>,
+    /// The load of each back-end before the decision, in requests.
+    pub loads: Vec<u32>,
+}
+
+/// What a replay found.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Proof {
+    /// Run by run; a run that the log loses and finds again counts twice.
+    pub runs: Vec<RunProof>,
+    /// Events in all.
+    pub events: u64,
+    /// The first decision that differs.
+    pub first_difference: Option<Difference>,
+    /// Where something is missing, and what.
+    pub missing: Vec<(Position, Missing)>,
+    /// Chunks that the writer says it dropped.
+    pub dropped_chunks: u64,
+    /// Where files end in the middle of a record. What comes before is whole.
+    pub truncated: Vec<Position>,
+    /// Whether the log stopped because its files were full.
+    pub full: bool,
+    /// Whether its last writer closed it.
+    pub ended: bool,
+}
+
+impl Proof {
+    /// Whether the log is whole from its start and each of its decisions came out as logged.
+    #[must_use]
+    pub fn is_proved(&self) -> bool {
+        let same = |run: &RunProof| run.whole && run.identical == run.decisions;
+        !self.runs.is_empty()
+            && self.runs.iter().all(same)
+            && self.missing.is_empty()
+            && self.dropped_chunks == 0
+    }
+
+    /// Decisions compared, and how many of them are identical.
+    #[must_use]
+    pub fn decisions(&self) -> (u64, u64) {
+        self.runs.iter().fold((0, 0), |(all, same), run| (all + run.decisions, same + run.identical))
+    }
+}
+
+/// Replays a log to its end. Each assignment that the policy makes now is given to `sink`.
+///
+/// # Errors
+/// When the log cannot be read, names what there is not, or contradicts itself.
+pub fn replay(reader: &mut LogReader, sink: &mut dyn FnMut(Assigned)) -> Result<Proof, ReplayError> {
+    let mut proof = Proof::default();
+    let mut run: Option<Run> = None;
+    while let Some(item) = reader.next_item()? {
+        proof.ended = matches!(item, Item::Ended);
+        match item {
+            Item::Event(event) => {
+                let number = proof.events;
+                proof.events += 1;
+                if let What::Run(header) = event.what {
+                    finish(&mut proof, run.replace(Run::start(*header, true, reader)?));
+                    continue;
+                }
+                let Some(run) = &mut run else {
+                    return Err(inconsistent(reader, "an event comes before the first run".into()));
+                };
+                let found = run.event(&event, sink).map_err(|what| inconsistent(reader, what))?;
+                if let Some(difference) = found.filter(|_| proof.first_difference.is_none()) {
+                    let position = reader.place();
+                    proof.first_difference = Some(Difference { event: number, position, ..*difference });
+                }
+            }
+            Item::Resumed { missing, run: header, now: _ } => {
+                proof.missing.push((reader.place(), missing));
+                let next = header.map(|header| Run::start(*header, false, reader)).transpose()?;
+                finish(&mut proof, std::mem::replace(&mut run, next));
+            }
+            Item::Dropped { chunks } => proof.dropped_chunks = proof.dropped_chunks.saturating_add(chunks),
+            Item::Truncated => proof.truncated.push(reader.place()),
+            Item::Full => proof.full = true,
+            Item::Ended => {}
+        }
+    }
+    finish(&mut proof, run);
+    Ok(proof)
+}
+
+fn finish(proof: &mut Proof, run: Option<Run>) {
+    proof.runs.extend(run.map(|run| run.proof));
+}
+
+pub(crate) fn inconsistent(reader: &LogReader, what: String) -> ReplayError {
+    ReplayError::Inconsistent { position: reader.place(), what }
+}
+
+/// A back-end that there is, or what is wrong.
+pub(crate) fn known(b: BackendId, backends: usize) -> Result<(), String> {
+    if b.index() < backends {
+        return Ok(());
+    }
+    Err(format!("the log is damaged: it names back-end {} of {backends}", b.0))
+}
+
+struct Run {
+    front_end: FrontEnd,
+    /// How often each request number is under way. Looked up by key only, never iterated.
+    under_way: HashMap<u64, u32, FixedState>,
+    proof: RunProof,
+}
+
+impl Run {
+    fn start(header: RunHeader, whole: bool, reader: &LogReader) -> Result<Self, ReplayError> {
+        let policy =
+            header.build_policy().map_err(|error| ReplayError::Header { position: reader.place(), error })?;
+        Ok(Self {
+            front_end: FrontEnd::new(policy, header.cluster(), AdmissionLimit::Unlimited),
+            under_way: HashMap::with_hasher(FixedState::with_seed(1)),
+            proof: RunProof { header, events: 0, decisions: 0, identical: 0, whole },
+        })
+    }
+
+    fn event(
+        &mut self,
+        event: &Event,
+        sink: &mut dyn FnMut(Assigned),
+    ) -> Result<Option<Box<Difference>>, String> {
+        self.proof.events += 1;
+        let now = event.now;
+        match &event.what {
+            What::Run(_) => {}
+            What::Offered { request, decision } => return self.decide(request, None, *decision, now, sink),
+            What::Polled { request, answers, decision } => {
+                return self.decide(request, Some(answers), *decision, now, sink);
+            }
+            What::Completed { number, completion } => self.completed(*number, completion, now)?,
+            What::CompletedForeign { backend } => {
+                self.loaded(*backend)?;
+                self.front_end.complete_foreign(*backend);
+            }
+            What::Health { backend, health } => self.health(*backend, *health, now)?,
+            What::Weight { backend, weight } => self.weight(*backend, *weight, now)?,
+            What::Joined { backend, key, weight, .. } => {
+                let backends = self.front_end.view().len();
+                if backend.index() != backends || backends >= usize::from(u16::MAX) {
+                    return Err(format!(
+                        "the log is damaged: back-end {} joins a cluster of {backends}",
+                        backend.0
+                    ));
+                }
+                self.front_end.join(*weight, *key, now);
+            }
+            What::Ticked => self.front_end.tick(now),
+        }
+        Ok(None)
+    }
+
+    fn decide(
+        &mut self,
+        request: &Request,
+        answers: Option<&[PollAnswer]>,
+        logged: Decision,
+        now: Time,
+        sink: &mut dyn FnMut(Assigned),
+    ) -> Result<Option<Box<Difference>>, String> {
+        let backends = self.front_end.view().len();
+        if let Decision::Assign(b) = logged {
+            known(b, backends)?;
+        }
+        for answer in answers.unwrap_or_default() {
+            known(answer.backend, backends)?;
+        }
+        if logged == Decision::Wait {
+            // The admission limit answered; the policy was not asked.
+            return Ok(None);
+        }
+        let replayed = self.front_end.follow(request, answers, logged, now);
+        if let Decision::Assign(_) = logged {
+            *self.under_way.entry(request.number).or_default() += 1;
+        }
+        if let Decision::Assign(backend) = replayed {
+            sink(Assigned { request: request.number, now, target: request.target, backend });
+        }
+        self.proof.decisions += 1;
+        if replayed == logged {
+            self.proof.identical += 1;
+            return Ok(None);
+        }
+        let view = self.front_end.view();
+        let before = |b| view.load(b) - u32::from(logged == Decision::Assign(b));
+        Ok(Some(Box::new(Difference {
+            event: 0,
+            position: Position { file: std::path::PathBuf::new(), offset: 0 },
+            now,
+            request: *request,
+            logged,
+            replayed,
+            server_set: self.front_end.policy().server_set(request.target),
+            loads: view.ids().map(before).collect(),
+        })))
+    }
+
+    fn completed(&mut self, number: u64, completion: &Completion, now: Time) -> Result<(), String> {
+        self.loaded(completion.backend)?;
+        match self.under_way.get_mut(&number) {
+            Some(1) => {
+                self.under_way.remove(&number);
+            }
+            Some(times) => *times -= 1,
+            // The policy that heard of its assignment was lost with the start of the run.
+            None if !self.proof.whole => {
+                self.front_end.complete_foreign(completion.backend);
+                return Ok(());
+            }
+            None => {
+                return Err(format!("the log is damaged: request {number} ends, but was never assigned"));
+            }
+        }
+        self.front_end.complete(completion, now);
+        Ok(())
+    }
+
+    fn health(&mut self, b: BackendId, health: Health, now: Time) -> Result<(), String> {
+        known(b, self.front_end.view().len())?;
+        self.front_end.set_health(b, health, now);
+        Ok(())
+    }
+
+    fn weight(&mut self, b: BackendId, weight: Weight, now: Time) -> Result<(), String> {
+        known(b, self.front_end.view().len())?;
+        self.front_end.set_weight(b, weight, now);
+        Ok(())
+    }
+
+    fn loaded(&self, b: BackendId) -> Result<(), String> {
+        known(b, self.front_end.view().len())?;
+        if self.front_end.view().load(b) > 0 {
+            return Ok(());
+        }
+        Err(format!("the log is damaged: a request ends at back-end {}, which has none", b.0))
+    }
+}

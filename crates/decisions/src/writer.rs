@@ -1,0 +1,205 @@
+//! Writes chunks to bounded, rotating files in a thread of its own.
+
+use std::io;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+
+use crate::files::Files;
+
+/// Where a log goes and how large it becomes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LogConfig {
+    /// Directory of its files; made when it is not there.
+    pub directory: PathBuf,
+    /// Bytes of one file, at least [`LogConfig::LEAST_FILE_BYTES`]. A file holds at least one chunk, and a few bytes
+    /// more when its log ends in it.
+    pub file_bytes: u64,
+    /// Files in the directory at most, at least 1; files of earlier logs count.
+    pub files: usize,
+    /// What happens when they are full.
+    pub when_full: WhenFull,
+}
+
+impl LogConfig {
+    /// The smallest file that makes sense.
+    pub const LEAST_FILE_BYTES: u64 = 4096;
+}
+
+/// What happens when the files are full.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum WhenFull {
+    /// The oldest file goes.
+    Rotate,
+    /// Nothing more is written.
+    Stop,
+}
+
+/// What the thread is sent.
+enum Message {
+    /// A chunk, and how many before it were dropped.
+    Chunk(Vec<u8>, u64),
+    /// Everything up to here is to be on the disk before this is answered.
+    Flush(SyncSender<()>),
+}
+
+/// What thread and owner share.
+#[derive(Default)]
+struct Shared {
+    dropped: AtomicU64,
+    errors: AtomicU64,
+    stopped: AtomicBool,
+    last_error: Mutex<Option<String>>,
+}
+
+/// The files of a decision log. Handing over a chunk never waits for the disk.
+pub struct LogWriter {
+    messages: Option<SyncSender<Message>>,
+    /// Buffers that were written and can be used again.
+    emptied: Mutex<Receiver<Vec<u8>>>,
+    shared: Arc<Shared>,
+    /// Dropped since the last chunk that went into the queue.
+    dropped_lately: Arc<AtomicU64>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl LogWriter {
+    /// Chunks that may wait for the disk; further ones are dropped.
+    pub const CHUNKS_IN_FLIGHT: usize = 64;
+
+    /// Opens a log: finds the next number in the directory, makes room, and starts the thread that writes.
+    ///
+    /// # Errors
+    /// When the configuration makes no sense, or directory or first file cannot be made.
+    pub fn open(config: &LogConfig) -> io::Result<Self> {
+        let mut files = Files::open(config)?;
+        let shared = Arc::new(Shared::default());
+        shared.stopped.store(files.is_full(), Ordering::Relaxed);
+        let dropped_lately = Arc::new(AtomicU64::new(0));
+        let (messages, inbox) = sync_channel(Self::CHUNKS_IN_FLIGHT);
+        let (give_back, emptied) = sync_channel(Self::CHUNKS_IN_FLIGHT);
+        let (theirs, lately) = (Arc::clone(&shared), Arc::clone(&dropped_lately));
+        let thread = std::thread::Builder::new().name("decision-log".into()).spawn(move || {
+            work(&mut files, &inbox, &give_back, &theirs);
+            let dropped = lately.swap(0, Ordering::AcqRel);
+            note(files.close(dropped), &theirs);
+        })?;
+        Ok(Self {
+            messages: Some(messages),
+            emptied: Mutex::new(emptied),
+            shared,
+            dropped_lately,
+            thread: Some(thread),
+        })
+    }
+
+    /// Hands over a chunk and never waits: when [`LogWriter::CHUNKS_IN_FLIGHT`] wait for the disk already, the chunk is
+    /// dropped, and the log will say so. Returns a buffer that can be used again, where there is one.
+    pub fn push(&self, chunk: Vec<u8>) -> Option<Vec<u8>> {
+        if chunk.is_empty() || self.stopped() {
+            return Some(chunk);
+        }
+        let Some(messages) = &self.messages else { return Some(chunk) };
+        let dropped = self.dropped_lately.swap(0, Ordering::AcqRel);
+        match messages.try_send(Message::Chunk(chunk, dropped)) {
+            Ok(()) => self.emptied.try_lock().ok()?.try_recv().ok(),
+            Err(TrySendError::Full(message) | TrySendError::Disconnected(message)) => {
+                self.dropped_lately.fetch_add(dropped + 1, Ordering::AcqRel);
+                self.shared.dropped.fetch_add(1, Ordering::Relaxed);
+                match message {
+                    Message::Chunk(chunk, _) => Some(chunk),
+                    Message::Flush(_) => None,
+                }
+            }
+        }
+    }
+
+    /// Waits until everything handed over is on the disk, or has failed to get there.
+    pub fn flush(&self) {
+        let (done, wait) = sync_channel(1);
+        if let Some(messages) = &self.messages
+            && messages.send(Message::Flush(done)).is_ok()
+        {
+            // The thread answers or is gone; either way there is nothing more to wait for.
+            let _ = wait.recv();
+        }
+    }
+
+    /// Writes what was handed over and the end of the log, and waits for that. Dropping does the same.
+    pub fn close(self) {
+        drop(self);
+    }
+
+    /// Chunks that were lost since the log was opened, because the disk was too slow or failed.
+    #[must_use]
+    pub fn dropped_chunks(&self) -> u64 {
+        self.shared.dropped.load(Ordering::Relaxed)
+    }
+
+    /// Failures of the disk since the log was opened.
+    #[must_use]
+    pub fn errors(&self) -> u64 {
+        self.shared.errors.load(Ordering::Relaxed)
+    }
+
+    /// The latest failure of the disk.
+    #[must_use]
+    pub fn last_error(&self) -> Option<String> {
+        self.shared.last_error.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Whether the files are full and nothing more is written ([`WhenFull::Stop`]).
+    #[must_use]
+    pub fn stopped(&self) -> bool {
+        self.shared.stopped.load(Ordering::Relaxed)
+    }
+}
+
+impl Drop for LogWriter {
+    fn drop(&mut self) {
+        self.messages = None;
+        if let Some(thread) = self.thread.take() {
+            // A panic of the thread has been printed; the log then lacks its end, and its reader says so.
+            let _ = thread.join();
+        }
+    }
+}
+
+fn work(files: &mut Files, inbox: &Receiver<Message>, give_back: &SyncSender<Vec<u8>>, shared: &Shared) {
+    let mut lost = 0;
+    while let Ok(message) = inbox.recv() {
+        match message {
+            Message::Chunk(chunk, dropped) => {
+                lost += dropped;
+                match files.write(&chunk, lost) {
+                    Ok(()) => lost = 0,
+                    Err(error) => {
+                        lost += 1;
+                        shared.dropped.fetch_add(1, Ordering::Relaxed);
+                        note(Err(error), shared);
+                    }
+                }
+                shared.stopped.store(files.is_full(), Ordering::Relaxed);
+                // Without a taker the buffer is freed.
+                let _ = give_back.try_send(chunk);
+            }
+            Message::Flush(done) => {
+                note(files.sync(), shared);
+                // Whoever asked may have gone.
+                let _ = done.send(());
+            }
+        }
+    }
+    files.add_lost(lost);
+}
+
+/// Counts a failure; the first one goes to the log of the process, for a full disk fails with every chunk.
+fn note(result: io::Result<()>, shared: &Shared) {
+    let Err(error) = result else { return };
+    if shared.errors.fetch_add(1, Ordering::Relaxed) == 0 {
+        tracing::error!(%error, "the decision log cannot be written; further failures are only counted");
+    }
+    *shared.last_error.lock().unwrap_or_else(PoisonError::into_inner) = Some(error.to_string());
+}
