@@ -75,7 +75,7 @@ impl Files {
         if self.current.as_ref().is_none_or(|c| begun(c) && !fits(c)) {
             self.advance()?;
         }
-        let Some(current) = &mut self.current else { return Ok(()) };
+        let Some(current) = self.current.as_mut().filter(|_| !self.full) else { return Ok(()) };
         let start_bytes = current.bytes;
         let mut result = if lost == 0 { Ok(()) } else { current.put(FrameKind::Gap, &lost.to_le_bytes()) };
         result = result.and_then(|()| current.put(FrameKind::Chunk, chunk));

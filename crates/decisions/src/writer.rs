@@ -203,3 +203,51 @@ fn note(result: io::Result<()>, shared: &Shared) {
     }
     *shared.last_error.lock().unwrap_or_else(PoisonError::into_inner) = Some(error.to_string());
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A writer whose thread never comes to its queue.
+    fn stuck() -> (LogWriter, Receiver<Message>) {
+        let (messages, inbox) = sync_channel(LogWriter::CHUNKS_IN_FLIGHT);
+        let (_, emptied) = sync_channel(1);
+        let writer = LogWriter {
+            messages: Some(messages),
+            emptied: Mutex::new(emptied),
+            shared: Arc::default(),
+            dropped_lately: Arc::default(),
+            thread: None,
+        };
+        (writer, inbox)
+    }
+
+    #[test]
+    fn a_slow_disk_loses_chunks_and_the_next_one_says_how_many() {
+        let (writer, inbox) = stuck();
+        for _ in 0..LogWriter::CHUNKS_IN_FLIGHT {
+            assert_eq!(writer.push(vec![1]), None);
+        }
+        assert_eq!(writer.push(vec![2]), Some(vec![2]));
+        assert_eq!(writer.push(vec![3]), Some(vec![3]));
+        assert_eq!(writer.dropped_chunks(), 2);
+        let dropped = |message| match message {
+            Message::Chunk(chunk, dropped) => (chunk, dropped),
+            Message::Flush(_) => (Vec::new(), 0),
+        };
+        assert_eq!(dropped(inbox.recv().unwrap()), (vec![1], 0));
+        writer.push(vec![4]);
+        let waiting: Vec<_> = inbox.try_iter().map(dropped).collect();
+        assert_eq!(waiting.len(), LogWriter::CHUNKS_IN_FLIGHT);
+        assert_eq!(waiting.last(), Some(&(vec![4], 2)));
+    }
+
+    #[test]
+    fn a_thread_that_is_gone_loses_chunks_and_nothing_else() {
+        let (writer, inbox) = stuck();
+        drop(inbox);
+        assert_eq!(writer.push(vec![1]), Some(vec![1]));
+        assert_eq!(writer.dropped_chunks(), 1);
+        writer.flush();
+    }
+}

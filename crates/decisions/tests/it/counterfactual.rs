@@ -1,0 +1,129 @@
+//! What other policies would have done.
+
+use plimsoll_decisions::{CompareOptions, Comparison, Counterfactual, LogReader, compare};
+use plimsoll_policy::{
+    BackendId, Candidates, Cluster, ClusterView, Completion, Decision, Health, Nanos, Outcome, Policy,
+    REGISTRY, Request, TargetId, Time,
+};
+
+use crate::live::{Live, header, write};
+
+fn options(policies: &[&str]) -> CompareOptions {
+    CompareOptions {
+        policies: policies.iter().map(|name| ((*name).to_owned(), Vec::new())).collect(),
+        cache: &plimsoll_cache::caches::lru::SPEC,
+        cache_bytes: 10_000,
+    }
+}
+
+fn compared(path: &std::path::Path, policies: &[&str]) -> Vec<Comparison> {
+    compare(&mut LogReader::open(path).unwrap(), &options(policies), &mut |_, _| {}).unwrap()
+}
+
+#[test]
+fn the_same_policy_would_have_done_the_same() {
+    for spec in REGISTRY {
+        let directory = tempfile::tempdir().unwrap();
+        let mut live = Live::new(header(spec.name), 21);
+        live.steps(5000);
+        write(directory.path(), [live.recorder.take()]);
+        let comparisons = compared(directory.path(), &[spec.name, "round_robin"]);
+        assert_eq!(comparisons.len(), 1);
+        let Comparison { live, others, .. } = &comparisons[0];
+        assert_eq!((others[0].moved, others[0].refused), (0, 0), "{}", spec.name);
+        assert_eq!(&others[0].score, live, "{}", spec.name);
+        assert!(live.requests > 2000 && live.misses > 0 && live.hits > 0 && live.joined > 0);
+        assert_eq!(live.per_backend.iter().sum::<u64>(), live.requests);
+        assert!(live.hits + live.misses + live.joined < live.requests, "dynamic requests count as cached");
+    }
+}
+
+#[test]
+fn a_policy_for_locality_misses_less_than_round_robin() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut live = Live::new(header("round_robin"), 22);
+    live.steps(20_000);
+    write(directory.path(), [live.recorder.take()]);
+    let comparison = compared(directory.path(), &["uri_hash"]).remove(0);
+    let other = &comparison.others[0];
+    assert!(other.score.miss_ratio.unwrap() < comparison.live.miss_ratio.unwrap());
+    let share = other.moved as f64 / comparison.live.requests as f64;
+    assert!((0.5..1.0).contains(&share), "{share}");
+}
+
+#[test]
+fn a_shadow_scores_what_the_comparison_of_its_log_tells() {
+    let directory = tempfile::tempdir().unwrap();
+    let header = header("least_connections");
+    let mut live = Live::new(header.clone(), 23);
+    let built = plimsoll_policy::build("lard", &header.context().unwrap(), &[]).unwrap();
+    let spec = &plimsoll_cache::caches::lru::SPEC;
+    live.shadow = Some(Counterfactual::new(built, header.cluster(), spec, 10_000));
+    live.steps(5000);
+    write(directory.path(), [live.recorder.take()]);
+    let comparison = compared(directory.path(), &["lard"]).remove(0);
+    let shadow = live.shadow.unwrap();
+    assert_eq!(comparison.others[0].score, shadow.score());
+    assert!(comparison.others[0].moved > 0);
+    // It has as many under way as the live one: none leaks.
+    assert_eq!(shadow.view().total_load() + comparison.others[0].refused, live.front_end.view().total_load());
+}
+
+#[test]
+fn each_run_is_compared_on_its_own() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut live = Live::new(header("lard"), 24);
+    live.steps(1000);
+    live.reload("random");
+    live.steps(1000);
+    write(directory.path(), [live.recorder.take()]);
+    let comparisons = compared(directory.path(), &["random", "lard"]);
+    assert_eq!(comparisons.len(), 2);
+    assert_eq!((comparisons[0].others[1].moved, comparisons[1].others[0].moved), (0, 0));
+    assert!(comparisons[0].others[0].moved > 0 && comparisons[1].others[1].moved > 0);
+}
+
+#[test]
+fn unknown_policies_are_refused() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut live = Live::new(header("lard"), 24);
+    live.steps(10);
+    write(directory.path(), [live.recorder.take()]);
+    let mut reader = LogReader::open(directory.path()).unwrap();
+    let error = compare(&mut reader, &options(&["lrad"]), &mut |_, _| {}).err().unwrap().to_string();
+    assert!(error.contains("did you mean `lard`"), "{error}");
+}
+
+/// Asks back-ends 1 and 2.
+struct Asks;
+
+impl Policy for Asks {
+    fn choose(&mut self, _: &Request, _: &ClusterView, _: Time) -> Decision {
+        Decision::Poll(Candidates::new([BackendId(1), BackendId(2)]))
+    }
+}
+
+#[test]
+fn polls_are_answered_from_its_own_loads() {
+    let spec = &plimsoll_cache::caches::lru::SPEC;
+    let mut shadow = Counterfactual::new(Box::new(Asks), Cluster::new(3), spec, 100);
+    let offer = |shadow: &mut Counterfactual, n| shadow.offered(&Request::of(n, TargetId(1)), Time::ZERO);
+    assert_eq!(offer(&mut shadow, 0), Some(BackendId(1)));
+    assert_eq!(offer(&mut shadow, 1), Some(BackendId(2)));
+    // The live system had it at back-end 0; here it ends at 2, which then has less than 1.
+    let live = Completion {
+        target: TargetId(1),
+        backend: BackendId(0),
+        outcome: Outcome::Completed,
+        size_bytes: Some(10),
+        response_time: Nanos::ZERO,
+    };
+    shadow.completed(Some(BackendId(2)), &live, Time::ZERO);
+    assert_eq!(offer(&mut shadow, 2), Some(BackendId(2)));
+    for b in 0..3 {
+        shadow.health(BackendId(b), Health::Down, Time::ZERO);
+    }
+    assert_eq!(offer(&mut shadow, 3), None);
+    shadow.completed(None, &live, Time::ZERO);
+    assert_eq!(shadow.score().per_backend, [0, 1, 2]);
+}

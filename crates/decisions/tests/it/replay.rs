@@ -1,0 +1,128 @@
+//! A replay proves what is so, and shows what is not.
+
+use plimsoll_decisions::{LogReader, Missing, replay};
+use plimsoll_policy::{BackendId, Decision, REGISTRY};
+
+use crate::live::{Live, header, prove, write};
+
+#[test]
+fn every_policy_decides_the_same_again() {
+    for spec in REGISTRY {
+        let directory = tempfile::tempdir().unwrap();
+        let mut live = Live::new(header(spec.name), 11);
+        let mut chunks = Vec::new();
+        for _ in 0..20 {
+            live.steps(500);
+            chunks.push(live.recorder.take());
+        }
+        write(directory.path(), chunks);
+        let mut assigned = 0;
+        let mut reader = LogReader::open(directory.path()).unwrap();
+        let proof = replay(&mut reader, &mut |_| assigned += 1).unwrap();
+        assert!(proof.is_proved(), "{}: {:?}", spec.name, proof.first_difference);
+        let (decisions, identical) = proof.decisions();
+        assert!(identical > 4000 && assigned > 4000, "{}: {identical}", spec.name);
+        assert_eq!((decisions, proof.events), (identical, 10_001));
+        assert!(proof.ended && proof.truncated.is_empty());
+        assert_eq!(proof.runs[0].header, header(spec.name));
+    }
+}
+
+#[test]
+fn another_seed_or_setting_is_another_policy() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut live = Live::new(header("random"), 11);
+    live.header.seed = 8;
+    // The log claims a seed that the policy did not have.
+    live.recorder = plimsoll_decisions::Recorder::new();
+    live.recorder.run_started(&live.header, live.now);
+    live.steps(500);
+    write(directory.path(), [live.recorder.take()]);
+    let proof = prove(directory.path());
+    assert!(!proof.is_proved());
+    assert!(proof.first_difference.is_some());
+}
+
+#[test]
+fn a_changed_decision_is_shown_exactly() {
+    for spec in REGISTRY {
+        let directory = tempfile::tempdir().unwrap();
+        let mut live = Live::new(header(spec.name), 3);
+        // Neither membership nor ticks, so that it is known how many events there are.
+        let mut events = 1;
+        for _ in 0..300 {
+            let request = live.request();
+            let decision = live.front_end.offer(&request, live.now);
+            live.taken(&request, decision);
+            live.complete();
+            events += 2;
+        }
+        let request = live.request();
+        let loads: Vec<u32> = live.front_end.view().ids().map(|b| live.front_end.view().load(b)).collect();
+        // What the policy would have chosen is known from a policy that follows the other path.
+        let taken = Decision::Assign(BackendId(2));
+        let wanted = live.front_end.follow(&request, None, taken, live.now);
+        live.taken(&request, taken);
+        live.steps(300);
+        write(directory.path(), [live.recorder.take()]);
+        let proof = prove(directory.path());
+        let (decisions, identical) = proof.decisions();
+        if wanted == taken {
+            assert!(proof.is_proved(), "{}", spec.name);
+            continue;
+        }
+        assert!(!proof.is_proved(), "{}", spec.name);
+        assert_eq!(decisions - identical, 1, "{}: the rest follows the log", spec.name);
+        let difference = proof.first_difference.unwrap();
+        assert_eq!(difference.event, events, "{}", spec.name);
+        assert_eq!((difference.request, difference.logged), (request, taken), "{}", spec.name);
+        assert_eq!((difference.replayed, difference.loads), (wanted, loads), "{}", spec.name);
+        assert!(
+            difference.position.offset > 32 && difference.position.file.ends_with("decisions-00000001.plog")
+        );
+    }
+}
+
+#[test]
+fn a_reload_starts_a_run_on_the_same_loads() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut live = Live::new(header("lard"), 5);
+    let mut chunks = Vec::new();
+    for policy in ["lard_r", "least_connections", "power_of_two", "lb_gc"] {
+        live.steps(700);
+        live.reload(policy);
+        live.steps(300);
+        chunks.push(live.recorder.take());
+    }
+    write(directory.path(), chunks);
+    let proof = prove(directory.path());
+    assert!(proof.is_proved(), "{:?}", proof.first_difference);
+    assert_eq!(proof.runs.len(), 5);
+    assert!(proof.runs[2].header.backends.iter().any(|b| b.load > 0), "no load was handed on");
+}
+
+#[test]
+fn a_lost_chunk_ends_the_proof_but_not_the_comparison() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut live = Live::new(header("least_connections"), 5);
+    live.steps(1000);
+    let first = live.recorder.take();
+    live.steps(1000);
+    drop(live.recorder.take());
+    drop({
+        live.steps(10);
+        live.recorder.take()
+    });
+    live.steps(1000);
+    write(directory.path(), [first, live.recorder.take()]);
+    let proof = prove(directory.path());
+    assert!(!proof.is_proved());
+    assert_eq!(proof.missing.len(), 1);
+    assert_eq!(proof.missing[0].1, Missing::Chunks(2));
+    assert_eq!(proof.runs.len(), 2);
+    assert!(proof.runs[0].whole && !proof.runs[1].whole);
+    // Least connections decides by the loads alone, and these the log brings along.
+    let (decisions, identical) = proof.decisions();
+    assert_eq!(decisions, identical);
+    assert!(proof.runs[1].decisions > 300);
+}

@@ -1,0 +1,195 @@
+//! What is recorded is what is read.
+
+use plimsoll_decisions::{BackendEntry, Event, Item, LogReader, Recorder, RunHeader, What};
+use plimsoll_policy::{
+    BackendId, Candidates, Completion, Decision, Health, Kind, Nanos, Outcome, PollAnswer, Request, TargetId,
+    Time, Weight,
+};
+use proptest::prelude::*;
+
+use crate::live::write;
+
+/// Numbers of all magnitudes.
+fn any_number() -> impl Strategy<Value = u64> {
+    (any::<u64>(), 0u32..64).prop_map(|(n, shift)| n >> shift)
+}
+
+fn any_request() -> impl Strategy<Value = Request> {
+    // Few numbers and targets, so that ends meet assignments.
+    let number = prop_oneof![8 => 0u64..20, 1 => any_number()];
+    let size_bytes = prop::option::of(any_number());
+    (number, 0u64..3, size_bytes, any::<bool>(), 0u64..3, prop_oneof![Just(0), any::<u16>()]).prop_map(
+        |(number, target, size_bytes, dynamic, client, class)| Request {
+            number,
+            target: TargetId(target),
+            size_bytes,
+            kind: if dynamic { Kind::Dynamic } else { Kind::Static },
+            client,
+            class,
+        },
+    )
+}
+
+fn any_backend() -> impl Strategy<Value = BackendId> {
+    prop_oneof![4 => 0u16..3, 1 => any::<u16>()].prop_map(BackendId)
+}
+
+fn any_decision() -> impl Strategy<Value = Decision> {
+    prop_oneof![
+        6 => any_backend().prop_map(Decision::Assign),
+        1 => prop::collection::vec(any_backend(), 0..=8).prop_map(|ids| Decision::Poll(Candidates::new(ids))),
+        1 => Just(Decision::Wait),
+        1 => Just(Decision::Reject),
+    ]
+}
+
+fn any_health() -> impl Strategy<Value = Health> {
+    prop_oneof![Just(Health::Up), Just(Health::Draining), Just(Health::Down)]
+}
+
+fn any_weight() -> impl Strategy<Value = Weight> {
+    (0u32..=1 << 24).prop_map(|steps| Weight::new(f64::from(steps) / 256.0).unwrap())
+}
+
+fn any_header() -> impl Strategy<Value = RunHeader> {
+    let backend = (".{0,8}", any::<u64>(), any_weight(), any_health(), 0u32..1000)
+        .prop_map(|(name, key, weight, health, load)| BackendEntry { name, key, weight, health, load });
+    let texts = prop::collection::vec((".{0,5}", ".{0,5}"), 0..3);
+    (".{0,9}", texts, any_number(), ".{0,4}", any_number(), prop::collection::vec(backend, 0..5)).prop_map(
+        |(policy, settings, seed, cache, cache_bytes, backends)| RunHeader {
+            policy,
+            settings,
+            seed,
+            cache,
+            cache_bytes,
+            backends,
+            started_unix_ns: seed,
+        },
+    )
+}
+
+fn any_what() -> impl Strategy<Value = What> {
+    let answer = (any_backend(), any::<u32>()).prop_map(|(backend, load)| PollAnswer { backend, load });
+    let completed =
+        (any_request(), any_backend(), any::<bool>(), prop::option::of(any_number()), any_number());
+    prop_oneof![
+        1 => any_header().prop_map(|header| What::Run(Box::new(header))),
+        8 => (any_request(), any_decision())
+            .prop_map(|(request, decision)| What::Offered { request, decision }),
+        2 => (any_request(), prop::collection::vec(answer, 0..12), any_decision())
+            .prop_map(|(request, answers, decision)| What::Polled { request, answers, decision }),
+        8 => completed.prop_map(|(request, backend, failed, size_bytes, ns)| What::Completed {
+            number: request.number,
+            completion: Completion {
+                target: request.target,
+                backend,
+                outcome: if failed { Outcome::Failed } else { Outcome::Completed },
+                size_bytes,
+                response_time: Nanos::new(ns),
+            },
+        }),
+        1 => any_backend().prop_map(|backend| What::CompletedForeign { backend }),
+        1 => (any_backend(), any_health()).prop_map(|(backend, health)| What::Health { backend, health }),
+        1 => (any_backend(), any_weight()).prop_map(|(backend, weight)| What::Weight { backend, weight }),
+        1 => (any_backend(), ".{0,9}", any::<u64>(), any_weight())
+            .prop_map(|(backend, name, key, weight)| What::Joined { backend, name, key, weight }),
+        1 => Just(What::Ticked),
+    ]
+}
+
+fn record(recorder: &mut Recorder, event: &Event) {
+    let now = event.now;
+    match &event.what {
+        What::Run(header) => recorder.run_started(header, now),
+        What::Offered { request, decision } => recorder.offered(request, *decision, now),
+        What::Polled { request, answers, decision } => recorder.polled(request, answers, *decision, now),
+        What::Completed { number, completion } => recorder.completed(*number, completion, now),
+        What::CompletedForeign { backend } => recorder.completed_foreign(*backend, now),
+        What::Health { backend, health } => recorder.health(*backend, *health, now),
+        What::Weight { backend, weight } => recorder.weight(*backend, *weight, now),
+        What::Joined { backend, name, key, weight } => recorder.joined(*backend, name, *key, *weight, now),
+        What::Ticked => recorder.ticked(now),
+    }
+}
+
+/// Makes an end agree with an earlier assignment, as it does in a live system.
+fn settle(events: &mut [Event]) {
+    for i in 1..events.len() {
+        let (before, rest) = events.split_at_mut(i);
+        let What::Completed { number, completion } = &mut rest[0].what else { continue };
+        // Some stay as they are.
+        if completion.response_time.as_nanos() % 4 == 0 {
+            continue;
+        }
+        for earlier in before.iter().rev() {
+            if let What::Offered { request, decision: Decision::Assign(b) } = &earlier.what
+                && request.number == *number
+            {
+                (completion.target, completion.backend) = (request.target, *b);
+                completion.response_time = rest[0].now.since(earlier.now);
+                break;
+            }
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(150))]
+
+    #[test]
+    fn every_sequence_of_events_comes_back(
+        steps in prop::collection::vec((any_number(), any_what(), 0u8..10), 0..120),
+    ) {
+        let directory = tempfile::tempdir().unwrap();
+        let mut recorder = Recorder::new();
+        let mut chunks = Vec::new();
+        let mut now = Time::ZERO;
+        let mut events = Vec::new();
+        for (pause, what, _) in &steps {
+            // Times that go back are recorded as well as others.
+            now = if pause % 16 == 1 { Time::from_nanos(*pause) } else { now + Nanos::new(*pause) };
+            events.push(Event { now, what: what.clone() });
+        }
+        settle(&mut events);
+        for (event, (_, _, cut)) in events.iter().zip(&steps) {
+            record(&mut recorder, event);
+            if *cut == 0 {
+                chunks.push(recorder.take());
+            }
+        }
+        chunks.push(recorder.take());
+        write(directory.path(), chunks);
+        let mut read = Vec::new();
+        for item in LogReader::open(directory.path()).unwrap() {
+            match item.unwrap() {
+                Item::Event(event) => read.push(event),
+                other => prop_assert_eq!(other, Item::Ended),
+            }
+        }
+        prop_assert_eq!(read, events);
+    }
+}
+
+#[test]
+fn a_request_takes_few_bytes() {
+    let mut recorder = Recorder::new();
+    let mut now = Time::ZERO;
+    let mut pairs = 0;
+    while recorder.buffered_bytes() < Recorder::CHUNK_BYTES {
+        let request = Request::of(pairs, TargetId(plimsoll_policy::mix(pairs)));
+        now += Nanos::from_micros(100);
+        recorder.offered(&request, Decision::Assign(BackendId(3)), now);
+        let completion = Completion {
+            target: request.target,
+            backend: BackendId(3),
+            outcome: Outcome::Completed,
+            size_bytes: Some(20_000),
+            response_time: Nanos::from_micros(150),
+        };
+        now += Nanos::from_micros(150);
+        recorder.completed(pairs, &completion, now);
+        pairs += 1;
+    }
+    let bytes = recorder.take().len() as u64;
+    assert!(bytes <= 24 * pairs, "{bytes} bytes for {pairs} requests");
+}
