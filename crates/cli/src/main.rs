@@ -32,6 +32,8 @@ enum Command {
     Trace(commands::trace::Args),
     /// Reproduce a paper's simulation study, figure by figure
     Reproduce(commands::reproduce::Args),
+    /// Check a configuration of the live system and show what it amounts to
+    Check(commands::check::Args),
     /// List the policies with their parameters
     Policies(commands::lists::Args),
     /// List the back-end models with their parameters
@@ -49,6 +51,7 @@ fn main() -> ExitCode {
         Command::Simulate(args) => commands::simulate::run(&args),
         Command::Trace(args) => commands::trace::run(args),
         Command::Reproduce(args) => commands::reproduce::run(&args),
+        Command::Check(args) => commands::check::run(&args),
         Command::Policies(args) => commands::lists::policies(&args),
         Command::Models(args) => commands::lists::models(&args),
     };

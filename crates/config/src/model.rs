@@ -56,7 +56,7 @@ pub type BackendName = Arc<str>;
 /// One back-end.
 #[derive(Debug, Clone, PartialEq)]
 pub struct BackendConfig {
-    /// Unique; letters, digits, `-`, `_` and `.`.
+    /// Unique; letters, digits, `-`, `_` and `.`, or the address as written when the file gives no name.
     pub name: BackendName,
     /// Address literal or host name, without brackets.
     pub host: String,
@@ -262,12 +262,20 @@ impl IpNet {
 }
 
 /// The admin API.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct Admin {
     /// Where it listens.
     pub address: SocketAddr,
     /// Bearer token that every request must carry; always there when `address` is not loopback.
     pub token: Option<String>,
+}
+
+/// Without the token.
+impl std::fmt::Debug for Admin {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let token = self.token.as_ref().map(|_| "(hidden)");
+        f.debug_struct("Admin").field("address", &self.address).field("token", &token).finish()
+    }
 }
 
 /// The access log.

@@ -1,5 +1,6 @@
 //! The commands, one file each.
 
+pub(crate) mod check;
 pub(crate) mod lists;
 pub(crate) mod reproduce;
 pub(crate) mod simulate;

@@ -1,6 +1,7 @@
 //! Integration tests of the command.
 #![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 
+mod check;
 mod common;
 mod simulate;
 mod trace;

@@ -1,0 +1,152 @@
+//! `plimsoll check`: whether a configuration of the live system is good, and what it amounts to.
+
+use std::fmt::Write as _;
+use std::path::PathBuf;
+
+use plimsoll_config::{AccessLogFormat, Config, HealthProbe, PolicyConfig};
+use plimsoll_policy::{AdmissionLimit, BackendId, Cluster};
+use plimsoll_report::{Align, Table};
+
+use crate::error::CliError;
+use crate::output;
+
+/// Arguments of `check`.
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// Configuration file to check
+    #[arg(short, long, value_name = "FILE", required_unless_present = "schema")]
+    config: Option<PathBuf>,
+
+    /// Print the configuration with all defaults as one JSON object; a token is not shown
+    #[arg(long)]
+    json: bool,
+
+    /// Print the JSON schema of configuration files
+    #[arg(long, conflicts_with_all = ["config", "json"])]
+    schema: bool,
+}
+
+pub(crate) fn run(args: &Args) -> Result<(), CliError> {
+    let Some(path) = args.config.as_ref().filter(|_| !args.schema) else {
+        return output::print(&Config::json_schema());
+    };
+    let config = Config::load(path).map_err(|errors| {
+        let rendered = errors.render();
+        let (count, s) = (errors.errors().len(), if errors.errors().len() == 1 { "" } else { "s" });
+        CliError::Failed(format!("{} is not good: {count} error{s}\n{}", path.display(), rendered.trim_end()))
+    })?;
+    if args.json {
+        return output::print(&config.to_json().to_string());
+    }
+    output::print(&summary(&config, &path.display().to_string()))
+}
+
+fn summary(config: &Config, path: &str) -> String {
+    let mut out = format!("{path} is good.\n\n");
+    let listeners: Vec<String> = config.listeners.iter().map(|l| l.address.to_string()).collect();
+    let workers = config.workers;
+    let mut line = |what: &str, text: &str| {
+        // Writing to a String cannot fail.
+        let _ = writeln!(out, "{what:<16}{text}");
+    };
+    line("listeners", &listeners.join(", "));
+    line("workers", &workers.to_string());
+    line("policy", &policy(&config.policy));
+    if let Some(shadow) = &config.shadow {
+        line("shadow policy", &policy(&shadow.policy));
+    }
+    line("target", &config.target.key.to_string());
+    line("admission", &admission(config));
+    line("health checks", &health(config));
+    line("admin API", &admin(config));
+    line("access log", &access_log(config));
+    line("decision log", &decision_log(config));
+    out.push('\n');
+    out += &backends(config);
+    out
+}
+
+/// The policy with every parameter.
+fn policy(policy: &PolicyConfig) -> String {
+    let params: Vec<String> =
+        policy.parameters().iter().map(|(key, value)| format!("{key} = {value}")).collect();
+    let mut out = policy.spec.name.to_owned();
+    if !params.is_empty() {
+        out += &format!(": {}", params.join(", "));
+    }
+    out
+}
+
+/// The limit that results when all back-ends are up.
+fn admission(config: &Config) -> String {
+    let mut cluster = Cluster::new(config.backends.len());
+    for (index, backend) in config.backends.iter().enumerate() {
+        cluster.set_weight(BackendId(u16::try_from(index).unwrap_or(u16::MAX)), backend.weight);
+    }
+    let limit = config.admission_limit();
+    let a = &config.admission;
+    let bound = match limit {
+        AdmissionLimit::Unlimited => return "no limit".to_owned(),
+        AdmissionLimit::Fixed(n) => format!("at most {n} requests"),
+        AdmissionLimit::Lard(t) => format!(
+            "at most {} requests while all back-ends are up (t_low = {}, t_high = {})",
+            limit.requests(&cluster),
+            t.t_low,
+            t.t_high
+        ),
+    };
+    format!("{bound}; {} may wait for {} s", a.queue, a.queue_timeout.as_secs_f64())
+}
+
+fn health(config: &Config) -> String {
+    let h = &config.health;
+    let what = match &h.probe {
+        HealthProbe::None => return "none; back-ends are taken to be up".to_owned(),
+        HealthProbe::Tcp => "TCP connection".to_owned(),
+        HealthProbe::Http { path, status_min, status_max, .. } => {
+            format!("GET {path}, good with status {status_min} to {status_max}")
+        }
+    };
+    format!(
+        "{what}; every {} s, up after {} good, down after {} bad",
+        h.interval.as_secs_f64(),
+        h.rise,
+        h.fall
+    )
+}
+
+fn admin(config: &Config) -> String {
+    match &config.admin {
+        None => "off".to_owned(),
+        Some(admin) if admin.token.is_some() => format!("{}, with a token", admin.address),
+        Some(admin) => format!("{}, without a token", admin.address),
+    }
+}
+
+fn access_log(config: &Config) -> String {
+    let Some(log) = &config.access_log else { return "none".to_owned() };
+    let file = log.file.as_ref().map_or_else(|| "standard output".to_owned(), |f| f.display().to_string());
+    match log.format {
+        AccessLogFormat::Combined => format!("{file}, combined format"),
+        AccessLogFormat::Json => format!("{file}, JSON lines"),
+    }
+}
+
+fn decision_log(config: &Config) -> String {
+    let Some(log) = &config.decision_log else { return "none".to_owned() };
+    let (directory, files, bytes) = (log.directory.display(), log.files, log.file_bytes);
+    format!("{directory}, at most {files} files of {bytes} bytes")
+}
+
+fn backends(config: &Config) -> String {
+    let mut table = Table::new([
+        ("Back-end", Align::Left),
+        ("Address", Align::Left),
+        ("Weight", Align::Right),
+        ("Connections", Align::Right),
+    ]);
+    for b in &config.backends {
+        table.row([&*b.name, &b.address(), &b.weight.as_f64().to_string(), &b.max_connections.to_string()]);
+    }
+    table.to_text()
+}

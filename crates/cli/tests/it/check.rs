@@ -1,0 +1,80 @@
+//! `plimsoll check`, run as a user runs it.
+
+use std::fs;
+
+use crate::common::{plimsoll, text};
+
+const EXAMPLE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/plimsoll.toml");
+
+#[test]
+fn a_good_file_is_summed_up() {
+    let output = plimsoll(&["check", "--config", EXAMPLE]);
+    assert_eq!((output.status.code(), text(&output.stderr).as_str()), (Some(0), ""));
+    let out = text(&output.stdout);
+    for part in [
+        "plimsoll.toml is good.",
+        "127.0.0.1:8080",
+        "lard_r: t_low = 25, t_high = 65, k_s = 20, max_targets = 1000000",
+        "shadow policy   weighted_round_robin",
+        // (3 - 1) * 65 + 25 - 1 with weights 1 and 2.
+        "at most 154 requests while all back-ends are up (t_low = 25, t_high = 65); 1024 may wait for 0.25 s",
+        "127.0.0.1:9090, without a token",
+        "access.log, JSON lines",
+        "decisions, at most 16 files of 67108864 bytes",
+        "127.0.0.1:8082",
+    ] {
+        assert!(out.contains(part), "no `{part}` in:\n{out}");
+    }
+}
+
+#[test]
+fn the_effective_configuration_as_json() {
+    let output = plimsoll(&["check", "--config", EXAMPLE, "--json"]);
+    let json: serde_json::Value = serde_json::from_str(&text(&output.stdout)).unwrap();
+    assert_eq!(json["policy"]["name"], "lard_r");
+    assert_eq!(json["policy"]["max_targets"], 1_000_000);
+    assert_eq!(json["backend"][1]["weight"], 2.0);
+    assert_eq!(json["timeouts"]["head"], "10s");
+    assert_eq!(json["limits"]["body"], "100MiB");
+}
+
+#[test]
+fn the_schema_is_that_of_the_documentation() {
+    let output = plimsoll(&["check", "--schema"]);
+    assert!(output.status.success());
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/plimsoll.schema.json");
+    assert_eq!(text(&output.stdout), fs::read_to_string(path).unwrap());
+}
+
+#[test]
+fn a_bad_file_is_refused_with_every_error() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("bad.toml");
+    fs::write(
+        &path,
+        "[[listener]]\naddress = \"8080\"\n[[backend]]\naddress = \"h:1\"\n[policy]\nname = \"lrad\"\n",
+    )
+    .unwrap();
+    let output = plimsoll(&["check", "--config", path.to_str().unwrap()]);
+    let message = text(&output.stderr);
+    assert_eq!((output.status.code(), output.stdout.len()), (Some(1), 0), "{message}");
+    for part in [
+        "bad.toml is not good: 2 errors",
+        "bad.toml:2:11: listener[0].address: ",
+        "write the address too, e.g. \"0.0.0.0:8080\"",
+        "  2 | address = \"8080\"",
+        "bad.toml:6:8: policy.name: there is no policy \"lrad\"; did you mean \"lard\"?",
+    ] {
+        assert!(message.contains(part), "no `{part}` in:\n{message}");
+    }
+}
+
+#[test]
+fn exit_codes() {
+    let output = plimsoll(&["check", "--config", "there/is/none.toml"]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(text(&output.stderr).contains("there/is/none.toml: cannot be read"), "{}", text(&output.stderr));
+    for usage in [&["check"][..], &["check", "--schema", "--config", "a"], &["check", "--config"]] {
+        assert_eq!(plimsoll(usage).status.code(), Some(2), "{usage:?}");
+    }
+}

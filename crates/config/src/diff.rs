@@ -1,0 +1,193 @@
+//! What changes from one configuration to the next.
+
+use std::fmt;
+use std::net::SocketAddr;
+
+use crate::effective::{Entries, Value};
+use crate::model::{BackendConfig, BackendName, Config};
+use crate::sections::section;
+
+/// A key with its values before and after.
+#[derive(Debug, Clone, PartialEq)]
+pub struct KeyChange {
+    /// Name of the table as in the file; empty for the keys that stand before the first table.
+    pub section: &'static str,
+    /// The key.
+    pub key: &'static str,
+    /// Value before; `None` when there was none.
+    pub old: Option<Value>,
+    /// Value after; `None` when there is none.
+    pub new: Option<Value>,
+}
+
+impl KeyChange {
+    /// Whether only a restart applies it: the running system keeps the old value.
+    #[must_use]
+    pub fn needs_restart(&self) -> bool {
+        section(self.section).and_then(|s| s.key(self.key)).is_some_and(|k| k.restart)
+    }
+}
+
+impl fmt::Display for KeyChange {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if !self.section.is_empty() {
+            write!(f, "{}: ", self.section)?;
+        }
+        write!(f, "{} ", self.key)?;
+        match (&self.old, &self.new) {
+            (Some(Value::Secret), Some(Value::Secret)) => f.write_str("changed"),
+            (old, new) => {
+                let shown =
+                    |v: &Option<Value>| v.as_ref().map_or_else(|| "(none)".to_owned(), Value::to_string);
+                write!(f, "{} -> {}", shown(old), shown(new))
+            }
+        }
+    }
+}
+
+/// A back-end that both configurations have.
+#[derive(Debug, Clone, PartialEq)]
+pub struct BackendChange {
+    /// Its name.
+    pub name: BackendName,
+    /// As it was.
+    pub old: BackendConfig,
+    /// As it is to be.
+    pub new: BackendConfig,
+}
+
+impl BackendChange {
+    /// Whether the address changed: to connections and caches, it is another back-end.
+    #[must_use]
+    pub fn moved(&self) -> bool {
+        (&self.old.host, self.old.port) != (&self.new.host, self.new.port)
+    }
+}
+
+impl fmt::Display for BackendChange {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let pairs = self.old.entries().into_iter().zip(self.new.entries());
+        let changed: Vec<String> = pairs
+            .filter(|(old, new)| old != new)
+            .map(|((key, old), (_, new))| format!("{key} {old} -> {new}"))
+            .collect();
+        write!(f, "backend {}: {}", self.name, changed.join(", "))
+    }
+}
+
+/// What changes from one configuration to another. Displayed, it is one line for each change.
+///
+/// What counts is what a configuration amounts to: a default written out, another order of back-ends or listeners, and
+/// another name for the same policy are no changes.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Changes {
+    /// Addresses to listen on from now on.
+    pub listeners_added: Vec<SocketAddr>,
+    /// Addresses to listen on no more.
+    pub listeners_removed: Vec<SocketAddr>,
+    /// New back-ends, by name.
+    pub backends_added: Vec<BackendConfig>,
+    /// Back-ends that go, by name.
+    pub backends_removed: Vec<BackendConfig>,
+    /// Back-ends that stay under their name and change.
+    pub backends_changed: Vec<BackendChange>,
+    /// All else, key by key.
+    pub keys: Vec<KeyChange>,
+}
+
+impl Changes {
+    /// Whether nothing changes.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// Whether a key of the table `name` (as in the file, without brackets; not `listener` and `backend`) changes.
+    #[must_use]
+    pub fn section_changed(&self, name: &str) -> bool {
+        self.keys.iter().any(|k| k.section == name)
+    }
+
+    /// The changes that a running system cannot apply: number of workers, mechanism, and where the admin API listens.
+    #[must_use]
+    pub fn needs_restart(&self) -> Vec<&KeyChange> {
+        self.keys.iter().filter(|k| k.needs_restart()).collect()
+    }
+}
+
+impl fmt::Display for Changes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut lines: Vec<String> = Vec::new();
+        lines.extend(self.listeners_added.iter().map(|a| format!("listener {a}: added")));
+        lines.extend(self.listeners_removed.iter().map(|a| format!("listener {a}: removed")));
+        lines.extend(
+            self.backends_added.iter().map(|b| format!("backend {}: added, {}", b.name, b.address())),
+        );
+        lines.extend(self.backends_removed.iter().map(|b| format!("backend {}: removed", b.name)));
+        lines.extend(self.backends_changed.iter().map(BackendChange::to_string));
+        lines.extend(self.keys.iter().map(|key| {
+            let note = if key.needs_restart() { " (after a restart)" } else { "" };
+            format!("{key}{note}")
+        }));
+        f.write_str(&lines.join("\n"))
+    }
+}
+
+impl Config {
+    /// What changes from `old` to `new`.
+    #[must_use]
+    pub fn diff(old: &Self, new: &Self) -> Changes {
+        let listeners_but = |of: &Self, but: &Self| -> Vec<SocketAddr> {
+            of.listeners.iter().filter(|l| !but.listeners.contains(l)).map(|l| l.address).collect()
+        };
+        let named = |of: &'_ Self| -> std::collections::BTreeMap<BackendName, BackendConfig> {
+            of.backends.iter().map(|b| (b.name.clone(), b.clone())).collect()
+        };
+        let (old_backends, new_backends) = (named(old), named(new));
+        let changed = new.backends.iter().filter_map(|b| {
+            let before = old_backends.get(&b.name).filter(|before| *before != b)?;
+            Some(BackendChange { name: b.name.clone(), old: before.clone(), new: b.clone() })
+        });
+        let mut keys = Vec::new();
+        for ((section, before), (_, after)) in old.sections().into_iter().zip(new.sections()) {
+            compare(section, &before, &after, &mut keys);
+        }
+        let token = |c: &Self| c.admin.as_ref().and_then(|a| a.token.clone());
+        if let (Some(before), Some(after)) = (token(old), token(new))
+            && before != after
+        {
+            let secret = Some(Value::Secret);
+            keys.push(KeyChange { section: "admin", key: "token", old: secret.clone(), new: secret });
+        }
+        Changes {
+            listeners_added: listeners_but(new, old),
+            listeners_removed: listeners_but(old, new),
+            backends_added: new
+                .backends
+                .iter()
+                .filter(|b| !old_backends.contains_key(&b.name))
+                .cloned()
+                .collect(),
+            backends_removed: old
+                .backends
+                .iter()
+                .filter(|b| !new_backends.contains_key(&b.name))
+                .cloned()
+                .collect(),
+            backends_changed: changed.collect(),
+            keys,
+        }
+    }
+}
+
+/// Adds the keys in which the two differ: those that stay and those that go in the old order, then the new ones.
+fn compare(section: &'static str, old: &Entries, new: &Entries, out: &mut Vec<KeyChange>) {
+    let value = |of: &Entries, key: &str| of.iter().find(|(k, _)| *k == key).map(|(_, v)| v.clone());
+    let added = new.iter().filter(|(key, _)| value(old, key).is_none());
+    for &(key, _) in old.iter().chain(added) {
+        let (old, new) = (value(old, key), value(new, key));
+        if old != new {
+            out.push(KeyChange { section, key, old, new });
+        }
+    }
+}

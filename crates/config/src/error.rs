@@ -1,0 +1,129 @@
+//! What is wrong with a configuration: all of it at once, each with place, reason and remedy.
+
+use std::fmt;
+
+/// A place in the configuration file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Place {
+    /// Line, from 1.
+    pub line: usize,
+    /// Column in characters, from 1.
+    pub column: usize,
+}
+
+/// One thing that is wrong.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ConfigError {
+    /// The file as the user named it.
+    pub file: String,
+    /// Where; `None` when the file as a whole is meant, for example because it cannot be read.
+    pub place: Option<Place>,
+    /// Dotted key, list entries counted from 0, e.g. `backend[1].address`; empty when there is none.
+    pub key: String,
+    /// What is wrong.
+    pub what: String,
+    /// What would be right.
+    pub remedy: String,
+    /// The line and the marks below it.
+    pub(crate) snippet: Option<Snippet>,
+}
+
+/// A line of the file with the part of it that is meant.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Snippet {
+    line: String,
+    /// Characters before the marks.
+    before: usize,
+    /// Marks, at least 1.
+    marks: usize,
+}
+
+impl Snippet {
+    /// Characters shown of a line.
+    const WIDTH: usize = 100;
+
+    /// Of the line `line`, with `marks` characters from character `before` on.
+    pub(crate) fn new(line: &str, before: usize, marks: usize) -> Self {
+        // A mark far to the right moves the window, so that it is seen.
+        let skip = (before + 20).saturating_sub(Self::WIDTH);
+        let plain = |c: char| if c.is_control() { ' ' } else { c };
+        let line: String = line.chars().skip(skip).take(Self::WIDTH).map(plain).collect();
+        let before = before - skip;
+        let room = line.chars().count().saturating_sub(before);
+        Self { line, before, marks: marks.min(room).max(1) }
+    }
+}
+
+impl fmt::Display for ConfigError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.file)?;
+        if let Some(Place { line, column }) = self.place {
+            write!(f, ":{line}:{column}")?;
+        }
+        if !self.key.is_empty() {
+            write!(f, ": {}", self.key)?;
+        }
+        write!(f, ": {}; {}", self.what, self.remedy)
+    }
+}
+
+impl std::error::Error for ConfigError {}
+
+/// Everything that is wrong with a configuration, in the order of the file; never empty.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ConfigErrors(Vec<ConfigError>);
+
+impl ConfigErrors {
+    /// Errors kept: a file that is no configuration at all should not fill the screen.
+    const MOST: usize = 50;
+
+    pub(crate) fn new(mut errors: Vec<ConfigError>) -> Self {
+        errors.sort_by_key(|e| e.place);
+        errors.dedup();
+        errors.truncate(Self::MOST);
+        Self(errors)
+    }
+
+    /// A single error about the file as a whole.
+    pub(crate) fn file(file: &str, what: String, remedy: &str) -> Self {
+        let (file, remedy) = (file.to_owned(), remedy.to_owned());
+        Self(vec![ConfigError { file, place: None, key: String::new(), what, remedy, snippet: None }])
+    }
+
+    /// The errors.
+    #[must_use]
+    pub fn errors(&self) -> &[ConfigError] {
+        &self.0
+    }
+
+    /// The errors with the lines they are about, for a terminal. Lines that may hold a secret are left out.
+    #[must_use]
+    pub fn render(&self) -> String {
+        let mut out = String::new();
+        for error in &self.0 {
+            out += &format!("{error}\n");
+            if let (Some(Snippet { line, before, marks }), Some(place)) = (&error.snippet, error.place) {
+                let number = place.line.to_string();
+                let margin = " ".repeat(number.len());
+                out += &format!("  {number} | {line}\n");
+                out += &format!("  {margin} | {}{}\n", " ".repeat(*before), "^".repeat(*marks));
+            }
+        }
+        out
+    }
+}
+
+impl fmt::Display for ConfigErrors {
+    /// One line for each error.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (i, error) in self.0.iter().enumerate() {
+            if i > 0 {
+                f.write_str("\n")?;
+            }
+            error.fmt(f)?;
+        }
+        Ok(())
+    }
+}
+
+impl std::error::Error for ConfigErrors {}

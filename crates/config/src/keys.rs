@@ -1,0 +1,139 @@
+//! Every key of the configuration file, declared once: type, range, default and meaning. What reads the file, the JSON
+//! schema and the reference in the documentation all come from here.
+
+use plimsoll_policy::REGISTRY;
+
+/// What a key accepts.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Kind {
+    /// A whole number in this range, both ends included.
+    Integer { min: u64, max: u64 },
+    /// A number in this range, both ends included.
+    Number { min: f64, max: f64 },
+    /// `true` or `false`.
+    Flag,
+    /// Bytes: a text such as `"32MiB"` or a whole number, in this range.
+    Size { min: u64, max: u64 },
+    /// A size in this range, or `"none"`.
+    SizeOrNone { min: u64, max: u64 },
+    /// A text such as `"250ms"`, above 0 and at most a day.
+    Duration,
+    /// The same, and 0.
+    DurationOrZero,
+    /// One of these words.
+    Choice(&'static [&'static str]),
+    /// One of these words, or a whole number in this range.
+    ChoiceOrInteger { words: &'static [&'static str], min: u64, max: u64 },
+    /// The name of a policy.
+    Policy,
+    /// The name of a cache.
+    Cache,
+    /// A text of this form; what reads it checks the rest.
+    Text(&'static str),
+    /// A list of texts of this form.
+    Texts(&'static str),
+}
+
+/// What holds when a key is absent.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Default {
+    /// It has to be there.
+    Required,
+    /// This, as a user would write it but without quotes.
+    Is(&'static str),
+    /// Something that these words describe.
+    Words(&'static str),
+}
+
+/// One key.
+#[derive(Debug)]
+pub(crate) struct KeySpec {
+    pub(crate) name: &'static str,
+    pub(crate) kind: Kind,
+    pub(crate) default: Default,
+    pub(crate) help: &'static str,
+    /// Whether a change is applied by a restart only.
+    pub(crate) restart: bool,
+}
+
+/// One table of the file, or one kind of table in a list.
+#[derive(Debug)]
+pub(crate) struct SectionSpec {
+    /// Its name; empty for the keys that stand before the first table.
+    pub(crate) name: &'static str,
+    /// Whether it is a list: `[[name]]`.
+    pub(crate) many: bool,
+    /// The key that names a policy, whose parameters are then keys too.
+    pub(crate) policy_key: Option<&'static str>,
+    pub(crate) help: &'static str,
+    pub(crate) keys: &'static [KeySpec],
+}
+
+impl SectionSpec {
+    /// The key of this name.
+    pub(crate) fn key(&self, name: &str) -> Option<&'static KeySpec> {
+        self.keys.iter().find(|k| k.name == name)
+    }
+
+    /// The header as it stands in the file.
+    pub(crate) fn header(&self) -> String {
+        match (self.name, self.many) {
+            ("", _) => "the top of the file".to_owned(),
+            (name, true) => format!("[[{name}]]"),
+            (name, false) => format!("[{name}]"),
+        }
+    }
+}
+
+impl Kind {
+    /// What is accepted, for messages and documentation.
+    pub(crate) fn accepts(&self) -> String {
+        let quoted = |words: &[&str]| {
+            let all: Vec<String> = words.iter().map(|w| format!("\"{w}\"")).collect();
+            all.join(", ")
+        };
+        let sizes = |min: u64, max: u64| {
+            let (min, max) = (crate::value::show_size(min), crate::value::show_size(max));
+            format!("a size from {min} to {max}")
+        };
+        match *self {
+            Self::Integer { min, max } => format!("a whole number from {min} to {max}"),
+            Self::Number { min, max } => format!("a number from {min} to {max}"),
+            Self::Flag => "true or false".to_owned(),
+            Self::Size { min, max } => sizes(min, max),
+            Self::SizeOrNone { min, max } => format!("{} or \"none\"", sizes(min, max)),
+            Self::Duration => "a duration above 0 and at most 24h".to_owned(),
+            Self::DurationOrZero => "a duration from 0s to 24h".to_owned(),
+            Self::Choice([one]) => format!("\"{one}\""),
+            Self::Choice(words) => format!("one of {}", quoted(words)),
+            Self::ChoiceOrInteger { words, min, max } => {
+                format!("{} or a whole number from {min} to {max}", quoted(words))
+            }
+            Self::Policy => "the name of a policy".to_owned(),
+            Self::Cache => "the name of a cache".to_owned(),
+            Self::Text(form) => form.to_owned(),
+            Self::Texts(form) => format!("a list, each {form}"),
+        }
+    }
+
+    /// The literal in TOML for what a user would write without quotes.
+    pub(crate) fn literal(&self, text: &str) -> String {
+        let bare = match self {
+            Self::Integer { .. } | Self::Number { .. } | Self::Flag | Self::Texts(_) => true,
+            Self::ChoiceOrInteger { words, .. } => !words.contains(&text),
+            _ => false,
+        };
+        if bare { text.to_owned() } else { format!("\"{text}\"") }
+    }
+}
+
+/// Names and aliases of all policies.
+pub(crate) fn policy_names() -> Vec<&'static str> {
+    REGISTRY.iter().flat_map(|s| std::iter::once(s.name).chain(s.aliases.iter().copied())).collect()
+}
+
+/// Names and aliases of all caches.
+pub(crate) fn cache_names() -> Vec<&'static str> {
+    let all = plimsoll_cache::REGISTRY.iter();
+    all.flat_map(|s| std::iter::once(s.name).chain(s.aliases.iter().copied())).collect()
+}

@@ -1,0 +1,100 @@
+//! Addresses as users write them.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+
+use crate::model::IpNet;
+use crate::read::peers::is_mapped;
+use crate::reader::{Wrong, escaped, quoted};
+
+/// An IP address and port to listen on.
+pub(super) fn socket(text: &str) -> Result<SocketAddr, Wrong> {
+    text.parse().map_err(|_| {
+        let what = format!("{} is no IP address and port", quoted(text));
+        let plain = escaped(text);
+        let remedy = match text.parse::<IpAddr>() {
+            Ok(IpAddr::V4(ip)) => format!("write the port too, e.g. \"{ip}:8080\""),
+            Ok(IpAddr::V6(ip)) => format!("write the port too, e.g. \"[{ip}]:8080\""),
+            Err(_) if text.strip_prefix(':').unwrap_or(text).parse::<u16>().is_ok() => {
+                format!("write the address too, e.g. \"0.0.0.0:{}\"", plain.trim_start_matches(':'))
+            }
+            Err(_) => "write e.g. \"0.0.0.0:8080\" for all addresses or \"127.0.0.1:8080\"".to_owned(),
+        };
+        (what, remedy)
+    })
+}
+
+/// Host, without brackets and in lower case, and port of a back-end.
+pub(super) fn host_port(text: &str) -> Result<(String, u16), Wrong> {
+    let example = "e.g. \"10.0.0.1:80\", \"app.internal:80\" or \"[fd00::1]:80\"";
+    let wrong = |why: &str| (format!("{} {why}", quoted(text)), format!("write HOST:PORT, {example}"));
+    if text.contains("://") {
+        return Err(wrong("is a URL"));
+    }
+    if text.parse::<Ipv6Addr>().is_ok() {
+        return Err((format!("{} has no port", quoted(text)), format!("write \"[{}]:80\"", escaped(text))));
+    }
+    let Some((host, port)) = text.rsplit_once(':') else { return Err(wrong("has no port")) };
+    let Some(port) = port.parse().ok().filter(|port| *port > 0) else {
+        return Err(wrong("has no port from 1 to 65535"));
+    };
+    let host = if let Some(inner) = host.strip_prefix('[').and_then(|h| h.strip_suffix(']')) {
+        inner.parse::<Ipv6Addr>().map_err(|_| wrong("has no IPv6 address in its brackets"))?.to_string()
+    } else if host.contains(':') {
+        return Err(wrong("has an IPv6 address without brackets"));
+    } else {
+        host_name(host).ok_or_else(|| wrong("has no good host"))?
+    };
+    Ok((host, port))
+}
+
+/// An IPv4 address or a host name (RFC 1123, section 2.1, and underscores), in lower case.
+pub(super) fn host_name(text: &str) -> Option<String> {
+    let text = text.strip_suffix('.').unwrap_or(text);
+    let label = |l: &str| {
+        let good = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
+        !l.is_empty() && l.len() <= 63 && l.chars().all(good) && !l.starts_with('-') && !l.ends_with('-')
+    };
+    let numeric = text.rsplit('.').next().is_some_and(|l| l.chars().all(|c| c.is_ascii_digit()));
+    if text.len() > 253 || !text.split('.').all(label) || (numeric && text.parse::<Ipv4Addr>().is_err()) {
+        return None;
+    }
+    Some(text.to_ascii_lowercase())
+}
+
+/// An address or a block of them.
+pub(super) fn block(text: &str) -> Result<IpNet, Wrong> {
+    let wrong = |why: String| (why, "write e.g. \"10.0.0.0/8\", \"fd00::/8\" or \"::1\"".to_owned());
+    let (ip, prefix) = text.split_once('/').map_or((text, None), |(ip, prefix)| (ip, Some(prefix)));
+    let address: IpAddr = ip.parse().map_err(|_| wrong(format!("{} is no IP address", quoted(ip))))?;
+    if is_mapped(address) {
+        let plain = address.to_canonical();
+        return Err((
+            format!("{} is an IPv4 address", quoted(text)),
+            format!("write \"{plain}\", or its block"),
+        ));
+    }
+    let bits: u8 = if address.is_ipv4() { 32 } else { 128 };
+    let Some(prefix) = prefix.map_or(Some(bits), |p| p.parse().ok().filter(|p| *p <= bits)) else {
+        return Err(wrong(format!("{} has no prefix from 0 to {bits}", quoted(text))));
+    };
+    let first = first_of(address, prefix);
+    if first != address {
+        let remedy = format!("write \"{first}/{prefix}\" for the block or \"{address}\" for the one address");
+        return Err((format!("{} has bits set beyond its prefix", quoted(text)), remedy));
+    }
+    Ok(IpNet { address, prefix_bits: prefix })
+}
+
+/// The first address of a block.
+fn first_of(address: IpAddr, prefix: u8) -> IpAddr {
+    match address {
+        IpAddr::V4(ip) => {
+            let mask = u32::MAX.checked_shl(32 - u32::from(prefix)).unwrap_or(0);
+            Ipv4Addr::from_bits(ip.to_bits() & mask).into()
+        }
+        IpAddr::V6(ip) => {
+            let mask = u128::MAX.checked_shl(128 - u32::from(prefix)).unwrap_or(0);
+            Ipv6Addr::from_bits(ip.to_bits() & mask).into()
+        }
+    }
+}

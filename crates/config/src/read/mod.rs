@@ -1,0 +1,242 @@
+//! From the text of a file to a checked configuration.
+
+mod address;
+mod logs;
+mod parts;
+mod peers;
+mod policy;
+mod syntax;
+
+use std::io::Read as _;
+use std::ops::Range;
+use std::path::Path;
+
+use toml::de::{DeTable, DeValue};
+
+use crate::error::ConfigErrors;
+use crate::keys::SectionSpec;
+use crate::model::{AccessLog, Admin, Config, DecisionLogConfig, ListenerConfig, Mechanism};
+use crate::read::peers::Listening;
+use crate::reader::{Reader, Section, escaped, unknown_remedy};
+use crate::sections::{SECTIONS, section};
+
+/// Bytes of a configuration file at most.
+const FILE_BYTES_MAX: u64 = 4 << 20;
+
+impl Config {
+    /// Reads and checks the file at `path`.
+    ///
+    /// # Errors
+    /// Everything that is wrong with it: that it cannot be read, its syntax, or its keys and values.
+    pub fn load(path: &Path) -> Result<Self, ConfigErrors> {
+        let name = path.display().to_string();
+        let mut bytes = Vec::new();
+        let read = std::fs::File::open(path).and_then(|f| f.take(FILE_BYTES_MAX + 1).read_to_end(&mut bytes));
+        if let Err(error) = read {
+            let remedy = "name a TOML file that this user may read";
+            return Err(ConfigErrors::file(&name, format!("cannot be read: {error}"), remedy));
+        }
+        if bytes.len() as u64 > FILE_BYTES_MAX {
+            let remedy = "name a configuration file";
+            return Err(ConfigErrors::file(&name, "is larger than 4 MiB".to_owned(), remedy));
+        }
+        match String::from_utf8(bytes) {
+            Ok(text) => Self::parse(&text, &name),
+            Err(error) => {
+                let bytes = error.as_bytes();
+                let valid = error.utf8_error().valid_up_to();
+                let text = String::from_utf8_lossy(bytes);
+                let mut reader = Reader::new(&text, &name);
+                let wrong = ("is not UTF-8".to_owned(), "save the file as UTF-8".to_owned());
+                reader.wrong("", valid..valid + 1, wrong);
+                Err(ConfigErrors::new(reader.errors))
+            }
+        }
+    }
+
+    /// Checks the text of a configuration. Errors call it `file_name`; paths in it are relative to the directory of
+    /// `file_name`, and a `token_file` is read.
+    ///
+    /// # Errors
+    /// Everything that is wrong with it: its syntax, or its keys and values.
+    pub fn parse(text: &str, file_name: &str) -> Result<Self, ConfigErrors> {
+        let mut reader = Reader::new(text, file_name);
+        let (root, syntax) = DeTable::parse_recoverable(text);
+        if !syntax.is_empty() {
+            // What a recovering parser makes of the rest would be guesses.
+            syntax::report(&mut reader, text, &syntax);
+            return Err(ConfigErrors::new(reader.errors));
+        }
+        let config = read(&mut reader, root.get_ref());
+        match config {
+            Some(config) if reader.errors.is_empty() => Ok(config),
+            _ => Err(ConfigErrors::new(reader.errors)),
+        }
+    }
+}
+
+fn read<'a>(reader: &mut Reader<'a>, root: &'a DeTable<'a>) -> Option<Config> {
+    let top = Section { spec: section("")?, path: String::new(), table: Some(root), span: 0..0 };
+    unknown_at_the_top(reader, &top);
+    let workers = match top.found("workers") {
+        Some(found) => reader.integer_of(&found).unwrap_or(1),
+        None => std::thread::available_parallelism().map_or(1, |n| n.get() as u64),
+    };
+    reader.choice(&top, "mechanism");
+    let listeners = {
+        let all = list(reader, root, "listener")?;
+        peers::listeners(reader, &all)
+    };
+    let backends = {
+        let all = list(reader, root, "backend")?;
+        peers::backends(reader, &all)
+    };
+    let policy = part(reader, root, "policy", policy::read)?;
+    let shadow = one(reader, root, "shadow")?;
+    let shadow = shadow.table.and_then(|_| policy::shadow(reader, &shadow));
+    let target = part(reader, root, "target", parts::target)?;
+    let admission = part(reader, root, "admission", parts::admission)?;
+    let health = part(reader, root, "health", parts::health)?;
+    let timeouts = part(reader, root, "timeouts", parts::timeouts)?;
+    let limits = part(reader, root, "limits", parts::limits)?;
+    let forwarded = part(reader, root, "forwarded", peers::forwarded)?;
+    let admin_section = one(reader, root, "admin")?;
+    let admin = peers::admin(reader, &admin_section);
+    let access_section = one(reader, root, "access_log")?;
+    let access_log = access_section.table.and_then(|_| logs::access(reader, &access_section));
+    let decision_section = one(reader, root, "decision_log")?;
+    let decision_log = decision_section.table.and_then(|_| logs::decisions(reader, &decision_section));
+    separate_admin(reader, &admin_section, admin.as_ref(), &listeners);
+    separate_logs(reader, &decision_section, decision_log.as_ref(), access_log.as_ref());
+    Some(Config {
+        listeners: listeners.iter().map(|l| ListenerConfig { address: l.address }).collect(),
+        backends,
+        policy: policy?,
+        shadow,
+        mechanism: Mechanism::Proxy,
+        target,
+        admission,
+        health,
+        timeouts,
+        limits,
+        forwarded,
+        admin,
+        access_log,
+        decision_log,
+        workers: usize::try_from(workers).unwrap_or(1),
+    })
+}
+
+/// What `read` makes of the table `name`.
+fn part<'a, T>(
+    reader: &mut Reader<'a>,
+    root: &'a DeTable<'a>,
+    name: &'static str,
+    read: impl FnOnce(&mut Reader<'a>, &Section<'a>) -> T,
+) -> Option<T> {
+    let section = one(reader, root, name)?;
+    Some(read(reader, &section))
+}
+
+/// The table `name`, or an empty one when it is absent or of the wrong type.
+fn one<'a>(reader: &mut Reader<'a>, root: &'a DeTable<'a>, name: &'static str) -> Option<Section<'a>> {
+    let spec = section(name)?;
+    let mut out = Section { spec, path: name.to_owned(), table: None, span: 0..0 };
+    if let Some(value) = root.get(name) {
+        match value.get_ref() {
+            DeValue::Table(table) => {
+                out.table = Some(table);
+                out.span = value.span();
+                if spec.policy_key.is_none() {
+                    reader.unknown_keys(&out, |_| false);
+                }
+            }
+            _ => not_a_table(reader, spec, value.span()),
+        }
+    }
+    Some(out)
+}
+
+/// The tables of the list `name`.
+fn list<'a>(reader: &mut Reader<'a>, root: &'a DeTable<'a>, name: &'static str) -> Option<Vec<Section<'a>>> {
+    let spec = section(name)?;
+    let Some(value) = root.get(name) else {
+        let remedy = "add at least one, with an address".to_owned();
+        reader.wrong(name, 0..0, (format!("there is no [[{name}]]"), remedy));
+        return Some(Vec::new());
+    };
+    let Some(items) = value.get_ref().as_array() else {
+        not_a_table(reader, spec, value.span());
+        return Some(Vec::new());
+    };
+    if items.is_empty() {
+        let remedy = "add at least one, with an address".to_owned();
+        reader.wrong(name, value.span(), (format!("there is no [[{name}]]"), remedy));
+    }
+    let mut sections = Vec::new();
+    for (index, item) in items.iter().enumerate() {
+        let DeValue::Table(table) = item.get_ref() else {
+            not_a_table(reader, spec, item.span());
+            continue;
+        };
+        let out = Section { spec, path: format!("{name}[{index}]"), table: Some(table), span: item.span() };
+        reader.unknown_keys(&out, |_| false);
+        sections.push(out);
+    }
+    Some(sections)
+}
+
+fn not_a_table(reader: &mut Reader<'_>, spec: &SectionSpec, span: Range<usize>) {
+    let what = if spec.many { "is no list of tables" } else { "is no single table" };
+    let remedy = format!("write {} above its keys", spec.header());
+    reader.wrong(spec.name, span, (what.to_owned(), remedy));
+}
+
+fn unknown_at_the_top(reader: &mut Reader<'_>, top: &Section<'_>) {
+    let Some(table) = top.table else { return };
+    let known: Vec<&str> =
+        top.spec.keys.iter().map(|k| k.name).chain(SECTIONS.iter().skip(1).map(|s| s.name)).collect();
+    for (key, value) in table {
+        let name = key.get_ref().as_ref();
+        if known.contains(&name) {
+            continue;
+        }
+        let what = match value.get_ref() {
+            DeValue::Table(_) | DeValue::Array(_) => "there is no such table",
+            _ => "there is no such key",
+        };
+        let remedy = unknown_remedy(name, &known, &top.spec.header());
+        reader.wrong(&escaped(name), key.span(), (what.to_owned(), remedy));
+    }
+}
+
+/// The admin API and a listener cannot share a port.
+fn separate_admin(
+    reader: &mut Reader<'_>,
+    section: &Section<'_>,
+    admin: Option<&Admin>,
+    listeners: &[Listening],
+) {
+    let Some(admin) = admin else { return };
+    let Some(other) = listeners.iter().find(|l| peers::collide(l.address, admin.address)) else { return };
+    let what = format!("{} collides with {} on {}", admin.address, other.path, other.address);
+    let remedy = "choose another port, or write `enabled = false` in [admin]".to_owned();
+    // Where the admin API has its default address, there is only the listener to point at.
+    let span = section.found("address").map_or_else(|| other.span.clone(), |found| found.span);
+    reader.wrong(&section.key("address"), span, (what, remedy));
+}
+
+/// The decision log owns its directory: what it deletes must not be the access log.
+fn separate_logs(
+    reader: &mut Reader<'_>,
+    section: &Section<'_>,
+    decisions: Option<&DecisionLogConfig>,
+    access: Option<&AccessLog>,
+) {
+    let (Some(decisions), Some(file)) = (decisions, access.and_then(|a| a.file.as_ref())) else { return };
+    if logs::plain(file).starts_with(logs::plain(&decisions.directory)) {
+        let what = format!("holds the access log {}", file.display());
+        let remedy = "choose a directory of its own for the decision log".to_owned();
+        reader.wrong(&section.key("directory"), section.span_of("directory"), (what, remedy));
+    }
+}

@@ -1,0 +1,372 @@
+//! Typed look-up of declared keys in a parsed file; what is wrong is collected, and reading goes on with the default.
+
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use plimsoll_policy::params::nearest;
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+
+use crate::error::{ConfigError, Place, Snippet};
+use crate::keys::{Default, KeySpec, Kind, SectionSpec};
+use crate::value;
+
+/// Why a value cannot be used, and what would be right.
+pub(crate) type Wrong = (String, String);
+
+/// The file and what is wrong with it so far.
+pub(crate) struct Reader<'a> {
+    text: &'a str,
+    file: &'a str,
+    pub(crate) errors: Vec<ConfigError>,
+}
+
+/// A table of the file with its declaration; without a table, all defaults.
+pub(crate) struct Section<'a> {
+    pub(crate) spec: &'static SectionSpec,
+    /// Dotted, with the position in a list: `backend[1]`.
+    pub(crate) path: String,
+    pub(crate) table: Option<&'a DeTable<'a>>,
+    pub(crate) span: Range<usize>,
+}
+
+/// A key that is in the file.
+pub(crate) struct Found<'a> {
+    pub(crate) key: String,
+    pub(crate) spec: Option<&'static KeySpec>,
+    pub(crate) value: &'a DeValue<'a>,
+    pub(crate) span: Range<usize>,
+}
+
+impl<'a> Section<'a> {
+    /// The dotted key of `name`.
+    pub(crate) fn key(&self, name: &str) -> String {
+        if self.path.is_empty() { name.to_owned() } else { format!("{}.{name}", self.path) }
+    }
+
+    /// The key if it is in the file.
+    pub(crate) fn found(&self, name: &str) -> Option<Found<'a>> {
+        let value = self.table?.get(name)?;
+        Some(Found {
+            key: self.key(name),
+            spec: self.spec.key(name),
+            value: value.get_ref(),
+            span: value.span(),
+        })
+    }
+
+    /// Where an error about the key `name` points: its value, or the table that lacks it.
+    pub(crate) fn span_of(&self, name: &str) -> Range<usize> {
+        self.found(name).map_or_else(|| self.span.clone(), |found| found.span)
+    }
+
+    fn default_of(&self, name: &str) -> &'static str {
+        match self.spec.key(name).map(|k| k.default) {
+            Some(Default::Is(text)) => text,
+            _ => "",
+        }
+    }
+}
+
+impl<'a> Reader<'a> {
+    pub(crate) fn new(text: &'a str, file: &'a str) -> Self {
+        Self { text, file, errors: Vec::new() }
+    }
+
+    /// The directory to which paths in the file are relative.
+    pub(crate) fn resolve(&self, path: &str) -> PathBuf {
+        Path::new(self.file).parent().unwrap_or(Path::new("")).join(path)
+    }
+
+    /// Records what is wrong at a place.
+    pub(crate) fn wrong(&mut self, key: &str, span: Range<usize>, (what, remedy): Wrong) {
+        let start = self.text.floor_char_boundary(span.start.min(self.text.len()));
+        let end = self.text.floor_char_boundary(span.end.clamp(start, self.text.len()));
+        let line_start = self.text[..start].rfind('\n').map_or(0, |at| at + 1);
+        let line_end = self.text[start..].find('\n').map_or(self.text.len(), |at| start + at);
+        let line = self.text[line_start..line_end].trim_end_matches('\r');
+        let before = self.text[line_start..start].chars().count();
+        let place = Place { line: self.text[..line_start].matches('\n').count() + 1, column: before + 1 };
+        let marks = self.text[start..end.min(line_end).max(start)].chars().count();
+        let secret = line.contains("token");
+        self.errors.push(ConfigError {
+            file: self.file.to_owned(),
+            place: Some(place),
+            key: key.to_owned(),
+            what,
+            remedy,
+            snippet: (!secret).then(|| Snippet::new(line, before, marks)),
+        });
+    }
+
+    /// Records what is wrong with a value.
+    pub(crate) fn wrong_value(&mut self, found: &Found<'_>, wrong: Wrong) {
+        self.wrong(&found.key, found.span.clone(), wrong);
+    }
+
+    /// Reports the keys that are not declared, except those for which `also` holds.
+    pub(crate) fn unknown_keys(&mut self, section: &Section<'a>, also: impl Fn(&str) -> bool) {
+        let Some(table) = section.table else { return };
+        for key in table.keys() {
+            let name = key.get_ref().as_ref();
+            if section.spec.key(name).is_none() && !also(name) {
+                let known: Vec<_> = section.spec.keys.iter().map(|k| k.name).collect();
+                let remedy = unknown_remedy(name, &known, &section.spec.header());
+                let dotted = section.key(&escaped(name));
+                self.wrong(&dotted, key.span(), ("there is no such key".to_owned(), remedy));
+            }
+        }
+    }
+
+    /// A text read by `parse`; the default when the key is absent, `None` when it has none or something is wrong.
+    pub(crate) fn text<T>(
+        &mut self,
+        section: &Section<'a>,
+        name: &str,
+        parse: impl Fn(&str) -> Result<T, Wrong>,
+    ) -> Option<T> {
+        let Some(found) = section.found(name) else {
+            if let Some(KeySpec { default: Default::Required, kind, .. }) = section.spec.key(name) {
+                let wrong = ("missing".to_owned(), format!("write `{name} = …` with {}", kind.accepts()));
+                self.wrong(&section.key(name), section.span.clone(), wrong);
+            }
+            let default = section.default_of(name);
+            return if default.is_empty() { None } else { parse(default).ok() };
+        };
+        let DeValue::String(text) = found.value else {
+            self.wrong_type(&found);
+            return None;
+        };
+        parse(text).map_err(|wrong| self.wrong_value(&found, wrong)).ok()
+    }
+
+    /// One of the declared words.
+    pub(crate) fn choice(&mut self, section: &Section<'a>, name: &str) -> &'static str {
+        let words = match section.spec.key(name).map(|k| k.kind) {
+            Some(Kind::Choice(words)) => words,
+            _ => &[],
+        };
+        let parse =
+            |text: &str| words.iter().copied().find(|w| *w == text).ok_or_else(|| not_one_of(text, words));
+        self.text(section, name, parse).unwrap_or_else(|| section.default_of(name))
+    }
+
+    /// A whole number in the declared range.
+    pub(crate) fn integer(&mut self, section: &Section<'a>, name: &str) -> u64 {
+        let default = section.default_of(name).parse().unwrap_or(0);
+        let Some(found) = section.found(name) else { return default };
+        self.integer_of(&found).unwrap_or(default)
+    }
+
+    /// The whole number of a value that is one.
+    pub(crate) fn integer_of(&mut self, found: &Found<'_>) -> Option<u64> {
+        let (min, max) = match found.spec.map(|k| k.kind) {
+            Some(Kind::Integer { min, max } | Kind::ChoiceOrInteger { min, max, .. }) => (min, max),
+            _ => (0, u64::MAX),
+        };
+        let DeValue::Integer(n) = found.value else {
+            self.wrong_type(found);
+            return None;
+        };
+        let value = u64::from_str_radix(n.as_str(), n.radix()).ok().filter(|v| (min..=max).contains(v));
+        if value.is_none() {
+            self.out_of_range(found);
+        }
+        value
+    }
+
+    /// A number in the declared range.
+    pub(crate) fn number(&mut self, section: &Section<'a>, name: &str) -> f64 {
+        let default = section.default_of(name).parse().unwrap_or(0.0);
+        let Some(found) = section.found(name) else { return default };
+        let Some(number) = as_number(found.value) else {
+            self.wrong_type(&found);
+            return default;
+        };
+        match found.spec.map(|k| k.kind) {
+            Some(Kind::Number { min, max }) if (min..=max).contains(&number) => number,
+            _ => {
+                self.out_of_range(&found);
+                default
+            }
+        }
+    }
+
+    /// `true` or `false`.
+    pub(crate) fn flag(&mut self, section: &Section<'a>, name: &str) -> bool {
+        let default = section.default_of(name) == "true";
+        let Some(found) = section.found(name) else { return default };
+        found.value.as_bool().unwrap_or_else(|| {
+            self.wrong_type(&found);
+            default
+        })
+    }
+
+    /// Bytes in the declared range; `None` for the word `none` where that is allowed.
+    pub(crate) fn size(&mut self, section: &Section<'a>, name: &str) -> Option<u64> {
+        let default = value::size(section.default_of(name)).ok();
+        let Some(found) = section.found(name) else { return default };
+        let (min, max, none) = match found.spec.map(|k| k.kind) {
+            Some(Kind::Size { min, max }) => (min, max, false),
+            Some(Kind::SizeOrNone { min, max }) => (min, max, true),
+            _ => (0, u64::MAX, false),
+        };
+        let bytes = match found.value {
+            DeValue::String(text) if none && text == "none" => return None,
+            DeValue::String(text) => value::size(text).ok(),
+            DeValue::Integer(n) => u64::from_str_radix(n.as_str(), n.radix()).ok(),
+            _ => {
+                self.wrong_type(&found);
+                return default;
+            }
+        };
+        match bytes {
+            Some(bytes) if (min..=max).contains(&bytes) => Some(bytes),
+            Some(_) => {
+                self.out_of_range(&found);
+                default
+            }
+            None => {
+                let what = format!("{} is no size", show(found.value));
+                let remedy = "write bytes or a text with unit, e.g. \"32MiB\" or \"500kB\"".to_owned();
+                self.wrong_value(&found, (what, remedy));
+                default
+            }
+        }
+    }
+
+    /// A duration in the declared range.
+    pub(crate) fn duration(&mut self, section: &Section<'a>, name: &str) -> Duration {
+        let zero = matches!(section.spec.key(name).map(|k| k.kind), Some(Kind::DurationOrZero));
+        let parse = |text: &str| duration(text, zero);
+        let default = || value::duration(section.default_of(name)).unwrap_or(Duration::from_secs(1));
+        self.text(section, name, parse).unwrap_or_else(default)
+    }
+
+    /// A value of another type than declared.
+    pub(crate) fn wrong_type(&mut self, found: &Found<'_>) {
+        let kind = found.spec.map(|k| k.kind);
+        let number = matches!(found.value, DeValue::Integer(_) | DeValue::Float(_));
+        let remedy = match kind {
+            Some(Kind::Duration | Kind::DurationOrZero) if number => {
+                format!("write it with its unit, e.g. \"{}s\" or \"{0}ms\"", bare(found.value))
+            }
+            Some(kind) => format!("write {}{}", quotes(kind), kind.accepts()),
+            None => "write a number".to_owned(),
+        };
+        self.wrong_value(found, (format!("is {}", type_name(found.value)), remedy));
+    }
+
+    fn out_of_range(&mut self, found: &Found<'_>) {
+        let accepts = found.spec.map_or_else(String::new, |k| k.kind.accepts());
+        self.wrong_value(
+            found,
+            (format!("{} is out of range", show(found.value)), format!("write {accepts}")),
+        );
+    }
+}
+
+/// A hint that a text has to stand in quotes.
+fn quotes(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Text(_) | Kind::Policy | Kind::Cache => "as text in double quotes ",
+        _ => "",
+    }
+}
+
+fn duration(text: &str, zero: bool) -> Result<Duration, Wrong> {
+    let Some(d) = value::duration(text) else {
+        let remedy = "write a number with unit (ms, s, m, h), e.g. \"250ms\", \"10s\" or \"5m\"";
+        return Err((format!("{} is no duration", quoted(text)), remedy.to_owned()));
+    };
+    let kind = if zero { Kind::DurationOrZero } else { Kind::Duration };
+    if (d.is_zero() && !zero) || d > Duration::from_secs(86_400) {
+        return Err((format!("{} is out of range", quoted(text)), format!("write {}", kind.accepts())));
+    }
+    Ok(d)
+}
+
+/// The error for a word that is none of these.
+pub(crate) fn not_one_of(text: &str, words: &[&str]) -> Wrong {
+    let remedy = match (nearest(text, words.iter().copied()), words) {
+        (Some(near), _) => format!("did you mean \"{near}\"?"),
+        (None, [one]) => format!("write \"{one}\""),
+        (None, words) => format!("write one of {}", words.join(", ")),
+    };
+    (format!("{} is not known here", quoted(text)), remedy)
+}
+
+/// What to write for a key that is not known in the place called `header`.
+pub(crate) fn unknown_remedy(name: &str, known: &[&str], header: &str) -> String {
+    if let Some(near) = nearest(name, known.iter().copied()) {
+        return format!("did you mean `{near}`?");
+    }
+    let elsewhere = crate::sections::SECTIONS.iter().find(|s| s.key(name).is_some() && s.header() != header);
+    if let Some(section) = elsewhere {
+        return format!("it belongs to {}", section.header());
+    }
+    format!("the keys of {header} are {}", known.join(", "))
+}
+
+/// A number, whole or not.
+pub(crate) fn as_number(value: &DeValue<'_>) -> Option<f64> {
+    match value {
+        DeValue::Integer(n) => i64::from_str_radix(n.as_str(), n.radix()).ok().map(|n| n as f64),
+        DeValue::Float(x) => x.as_str().parse().ok(),
+        _ => None,
+    }
+}
+
+fn type_name(value: &DeValue<'_>) -> &'static str {
+    match value {
+        DeValue::String(_) => "a text",
+        DeValue::Integer(_) => "a whole number",
+        DeValue::Float(_) => "a number",
+        DeValue::Boolean(_) => "true or false",
+        DeValue::Datetime(_) => "a date or time",
+        DeValue::Array(_) => "a list",
+        DeValue::Table(_) => "a table",
+    }
+}
+
+fn bare(value: &DeValue<'_>) -> String {
+    match value {
+        DeValue::Integer(n) => n.to_string(),
+        DeValue::Float(x) => x.as_str().to_owned(),
+        _ => String::new(),
+    }
+}
+
+/// A value as it can be shown in a message.
+fn show(value: &DeValue<'_>) -> String {
+    match value {
+        DeValue::String(text) => quoted(text),
+        DeValue::Integer(_) | DeValue::Float(_) => bare(value),
+        other => type_name(other).to_owned(),
+    }
+}
+
+/// A text without control characters and of bounded length.
+pub(crate) fn escaped(text: &str) -> String {
+    let mut out = String::new();
+    for c in text.chars().take(60) {
+        if c == '\'' || c == '"' { out.push(c) } else { out.extend(c.escape_debug()) }
+    }
+    if text.chars().nth(60).is_some() {
+        out.push('…');
+    }
+    out
+}
+
+/// The same in quotes.
+pub(crate) fn quoted(text: &str) -> String {
+    format!("\"{}\"", escaped(text))
+}
+
+/// The value and its place in a list.
+pub(crate) fn items<'a>(
+    found: &Found<'a>,
+) -> Option<impl Iterator<Item = (usize, &'a Spanned<DeValue<'a>>)>> {
+    found.value.as_array().map(|items| items.iter().enumerate())
+}

@@ -1,0 +1,199 @@
+//! What the user is told: file, line, key, what is wrong and what would be right. The texts stand in
+//! `tests/golden/errors.txt`; `UPDATE_GOLDEN=1 cargo test -p plimsoll-config` writes them anew.
+
+use std::path::PathBuf;
+
+use crate::documents::golden;
+use crate::{LEAST, wrong};
+
+/// The key that each error has to name, and a file with that error; `LEAST` stands before those that start with a
+/// table.
+const BAD: &[(&str, &str)] = &[
+    // Syntax.
+    ("policy.name", "[policy]\nname = lard\n"),
+    ("timeouts.head", "[timeouts]\nhead = 10s\n"),
+    ("policy.seed", "[policy]\nseed =\n"),
+    ("policy", "[policy\nseed = 1\n"),
+    ("policy.seed", "[policy]\nseed = 1\nseed = 2\n"),
+    ("policy", "[policy]\nseed = 1\n[policy]\n"),
+    ("backend[1].address", "[[backend]]\naddress = \"10.0.0.2:80\n"),
+    ("lard", "lard\n"),
+    // What has to be there.
+    ("listener", "[[backend]]\naddress = \"10.0.0.1:80\"\n#"),
+    ("backend", "[[listener]]\naddress = \"127.0.0.1:0\"\n#"),
+    ("backend", "backend = []\n[[listener]]\naddress = \"127.0.0.1:0\"\n#"),
+    ("backend[1].address", "[[backend]]\nname = \"b\"\n"),
+    ("shadow.policy", "[shadow]\nseed = 3\n"),
+    // Keys and tables that are not known.
+    ("workrs", "workrs = 2\n"),
+    ("healht", "[healht]\nrise = 2\n"),
+    ("queue", "queue = 5\n"),
+    ("timeouts.first_bite", "[timeouts]\nfirst_bite = \"1s\"\n"),
+    ("limits.zebra", "[limits]\nzebra = 1\n"),
+    ("backend[1].wieght", "[[backend]]\naddress = \"h:1\"\nwieght = 2\n"),
+    ("admission.path", "[admission]\npath = \"/\"\n"),
+    ("policy.t_lwo", "[policy]\nname = \"lard\"\nt_lwo = 25\n"),
+    ("policy.t_low", "[policy]\nname = \"random\"\nt_low = 25\n"),
+    ("shadow.name", "[shadow]\npolicy = \"lard\"\nname = \"a\"\n"),
+    // Types.
+    ("workers", "workers = \"2\"\n"),
+    ("timeouts.idle", "[timeouts]\nidle = 60\n"),
+    ("limits.head", "[limits]\nhead = true\n"),
+    ("policy.name", "[policy]\nname = 7\n"),
+    ("policy.t_low", "[policy]\nname = \"lard\"\nt_low = \"25\"\n"),
+    ("admin.enabled", "[admin]\nenabled = \"no\"\n"),
+    ("policy", "[[policy]]\nname = \"lard\"\n"),
+    ("listener", "[listener]\naddress = \"127.0.0.1:0\"\n[[backend]]\naddress = \"10.0.0.1:80\"\n#"),
+    ("forwarded.trusted", "[forwarded]\ntrusted = \"10.0.0.0/8\"\n"),
+    ("forwarded.trusted[1]", "[forwarded]\ntrusted = [\"::1\", 5]\n"),
+    ("target", "target = \"path\"\n"),
+    // Ranges.
+    ("workers", "workers = 0\n"),
+    ("backend[1].weight", "[[backend]]\naddress = \"h:1\"\nweight = -1\n"),
+    ("backend[1].weight", "[[backend]]\naddress = \"h:1\"\nweight = nan\n"),
+    ("backend[1].max_connections", "[[backend]]\naddress = \"h:1\"\nmax_connections = 0\n"),
+    ("timeouts.idle", "[timeouts]\nidle = \"25h\"\n"),
+    ("timeouts.connect", "[timeouts]\nconnect = \"0s\"\n"),
+    ("timeouts.connect", "[timeouts]\nconnect = \"1 parsec\"\n"),
+    ("limits.head", "[limits]\nhead = \"2MiB\"\n"),
+    ("limits.body", "[limits]\nbody = \"lots\"\n"),
+    ("limits.fields", "[limits]\nfields = 257\n"),
+    ("health.jitter", "[health]\njitter = 1.5\n"),
+    ("policy.t_low", "[policy]\nname = \"lard\"\nt_low = 0\n"),
+    ("policy.k_s", "[policy]\nname = \"lard_r\"\nk_s = -1.0\n"),
+    ("policy.seed", "[policy]\nseed = -1\n"),
+    ("decision_log.files", "[decision_log]\nfiles = 0\n"),
+    ("admission.limit", "[admission]\nlimit = 0\n"),
+    // Names and addresses.
+    ("policy.name", "[policy]\nname = \"lrad\"\n"),
+    ("policy.name", "[policy]\nname = \"banana\"\n"),
+    ("policy.cache_policy", "[policy]\ncache_policy = \"lro\"\n"),
+    ("mechanism", "mechanism = \"handoff\"\n"),
+    ("health.probe", "[health]\nprobe = \"htp\"\n"),
+    ("target.key", "[target]\nkey = \"url\"\n"),
+    ("target.key", "[target]\nkey = \"header:\"\n"),
+    ("admission.limit", "[admission]\nlimit = \"12\"\n"),
+    ("listener[1].address", "[[listener]]\naddress = \"8080\"\n"),
+    ("listener[1].address", "[[listener]]\naddress = \"::1\"\n"),
+    ("listener[1].address", "[[listener]]\naddress = \"localhost:80\"\n"),
+    ("backend[1].address", "[[backend]]\naddress = \"10.0.0.2\"\n"),
+    ("backend[1].address", "[[backend]]\naddress = \"http://10.0.0.2/\"\n"),
+    ("backend[1].address", "[[backend]]\naddress = \"10.0.0.256:80\"\n"),
+    ("backend[1].address", "[[backend]]\naddress = \"fd00::1\"\n"),
+    ("backend[1].address", "[[backend]]\naddress = \"h:0\"\n"),
+    ("backend[1].name", "[[backend]]\naddress = \"h:1\"\nname = \"a b\"\n"),
+    ("forwarded.trusted[0]", "[forwarded]\ntrusted = [\"10.0.0.1/8\"]\n"),
+    ("forwarded.trusted[0]", "[forwarded]\ntrusted = [\"10.0.0.0/33\"]\n"),
+    ("forwarded.trusted[0]", "[forwarded]\ntrusted = [\"::ffff:10.0.0.0/104\"]\n"),
+    ("health.status", "[health]\nstatus = \"399-200\"\n"),
+    ("health.path", "[health]\npath = \"health\"\n"),
+    ("health.host", "[health]\nhost = \"a b\"\n"),
+    ("access_log.file", "[access_log]\nfile = \"\"\n"),
+    ("admin.token", "[admin]\ntoken = \"secret\"\n"),
+    ("admin.token", "[admin]\ntoken = \"0123456789 abcdef\"\n"),
+    // What does not go together.
+    (
+        "listener[2].address",
+        "[[listener]]\naddress = \"0.0.0.0:81\"\n[[listener]]\naddress = \"127.0.0.1:81\"\n",
+    ),
+    ("backend[1].address", "[[backend]]\nname = \"b\"\naddress = \"10.0.0.1:80\"\n"),
+    (
+        "backend[2].name",
+        "[[backend]]\nname = \"b\"\naddress = \"h:1\"\n[[backend]]\nname = \"b\"\naddress = \"h:2\"\n",
+    ),
+    ("policy.t_high", "[policy]\nname = \"lard\"\nt_low = 70\nt_high = 60\n"),
+    ("policy.t_low", "[policy]\nname = \"lard\"\nt_low = 70\n"),
+    ("health.fast_interval", "[health]\nfast_interval = \"2s\"\n"),
+    ("health.path", "[health]\nprobe = \"tcp\"\npath = \"/\"\n"),
+    ("admin.address", "[admin]\naddress = \"0.0.0.0:9090\"\n"),
+    ("admin.address", "[[listener]]\naddress = \"0.0.0.0:9090\"\n[admin]\naddress = \"127.0.0.1:9090\"\n"),
+    ("admin.address", "[[listener]]\naddress = \"0.0.0.0:9090\"\n"),
+    ("admin.token_file", "[admin]\ntoken = \"0123456789abcdef\"\ntoken_file = \"none\"\n"),
+    ("decision_log.directory", "[access_log]\nfile = \"d/./a.log\"\n[decision_log]\ndirectory = \"d\"\n"),
+];
+
+fn whole(text: &str) -> String {
+    // What opens with a table follows the least configuration, a bare key stands before it.
+    match text {
+        text if text.ends_with('#') => text.to_owned(),
+        text if text.starts_with('[') => format!("{LEAST}{text}"),
+        text => format!("{text}{LEAST}"),
+    }
+}
+
+#[test]
+fn every_error_names_line_key_and_remedy() {
+    let mut out = String::new();
+    for (key, text) in BAD {
+        let errors = wrong(&whole(text));
+        out += &format!("{}\n{}\n", text.trim_end_matches(['#', '\n']), errors.render());
+        assert!(errors.errors().iter().any(|e| e.key == *key), "no error about {key}: {errors}");
+        for error in errors.errors() {
+            let place = error.place.unwrap();
+            let start = format!("plimsoll.toml:{}:{}: {}", place.line, place.column, error.key);
+            assert!(error.to_string().starts_with(&start), "{error}");
+            assert!(!error.what.is_empty() && !error.remedy.is_empty(), "{error}");
+        }
+        assert!(!errors.render().contains("secret"), "a token is shown: {errors}");
+    }
+    golden(PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/golden/errors.txt")), &out);
+}
+
+#[test]
+fn the_line_is_that_of_the_value() {
+    let mut checked = 0;
+    for (key, text) in BAD.iter().filter(|(key, _)| key.contains('.')) {
+        let text = whole(text);
+        let name = key.rsplit('.').next().unwrap().split('[').next().unwrap();
+        let Some(expected) =
+            text.lines().collect::<Vec<_>>().iter().rposition(|l| l.starts_with(&format!("{name} =")))
+        else {
+            continue;
+        };
+        let error = wrong(&text);
+        let found = error.errors().iter().find(|e| e.key == *key);
+        let error = found.unwrap_or_else(|| panic!("no error about {key}: {error}"));
+        if error.what == "missing" {
+            continue;
+        }
+        checked += 1;
+        assert_eq!(error.place.unwrap().line, expected + 1, "{error}\n{text}");
+    }
+    assert!(checked > 50, "{checked}");
+}
+
+#[test]
+fn all_errors_are_reported_at_once_in_the_order_of_the_file() {
+    let text = "workers = 0\n[[listener]]\naddress = \"x\"\n[[backend]]\naddress = \"h\"\nweight = -1\n\
+                [policy]\nname = \"lard\"\nt_low = 0\nt_hgih = 5\n[health]\nrise = 0\nfall = \"1\"\n";
+    let errors = wrong(text);
+    let keys: Vec<&str> = errors.errors().iter().map(|e| e.key.as_str()).collect();
+    assert_eq!(
+        keys,
+        [
+            "workers",
+            "listener[0].address",
+            "backend[0].address",
+            "backend[0].weight",
+            "policy.t_low",
+            "policy.t_hgih",
+            "health.rise",
+            "health.fall"
+        ]
+    );
+    assert_eq!(errors.to_string().lines().count(), 8);
+}
+
+#[test]
+fn a_file_that_is_something_else_does_not_fill_the_screen() {
+    let noise: String = (0..10_000).map(|n| format!("server {n} {{ listen 80; }}\n")).collect();
+    assert!((1..=50).contains(&wrong(&noise).errors().len()));
+    let keys: String = (0..10_000).map(|n| format!("key{n} = {n}\n")).collect();
+    assert_eq!(wrong(&keys).errors().len(), 50);
+}
+
+#[test]
+fn deep_nesting_is_an_error() {
+    wrong(&format!("a = {}", "[".repeat(100_000)));
+    wrong(&format!("{} = 1", vec!["a"; 100_000].join(".")));
+}

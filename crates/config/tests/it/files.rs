@@ -1,0 +1,72 @@
+//! Files on disk: the configuration itself and the token.
+
+use std::fs;
+use std::path::Path;
+
+use plimsoll_config::Config;
+
+use crate::LEAST;
+
+fn load(dir: &Path, text: &[u8]) -> Result<Config, String> {
+    let path = dir.join("plimsoll.toml");
+    fs::write(&path, text).unwrap();
+    let shown = format!("{}/", dir.display());
+    Config::load(&path).map_err(|e| e.to_string().replace(&shown, ""))
+}
+
+#[test]
+fn a_file_that_cannot_be_read() {
+    let dir = tempfile::tempdir().unwrap();
+    let missing = dir.path().join("missing.toml");
+    let error = Config::load(&missing).unwrap_err().to_string();
+    assert!(error.contains("missing.toml: cannot be read: No such file"), "{error}");
+    assert!(Config::load(dir.path()).unwrap_err().to_string().contains("cannot be read"));
+}
+
+#[test]
+fn a_file_that_is_no_text() {
+    let dir = tempfile::tempdir().unwrap();
+    let error = load(dir.path(), b"workers = 1\n# caf\xe9\n").unwrap_err();
+    assert_eq!(error, "plimsoll.toml:2:6: is not UTF-8; save the file as UTF-8");
+    let error = load(dir.path(), &vec![b'\n'; (4 << 20) + 1]).unwrap_err();
+    assert!(error.contains("larger than 4 MiB"), "{error}");
+    let error = load(dir.path(), &[0xff; 100]).unwrap_err();
+    assert!(error.starts_with("plimsoll.toml:1:1: is not UTF-8"), "{error}");
+}
+
+#[test]
+fn a_token_from_a_file() {
+    let dir = tempfile::tempdir().unwrap();
+    let text = format!("{LEAST}[admin]\naddress = \"0.0.0.0:9090\"\ntoken_file = \"admin.token\"\n");
+    let with = |token: &[u8]| {
+        fs::write(dir.path().join("admin.token"), token).unwrap();
+        load(dir.path(), text.as_bytes())
+    };
+    let token = with(b"0123456789abcdef\n").unwrap().admin.unwrap().token;
+    assert_eq!(token.as_deref(), Some("0123456789abcdef"));
+    let error = with(b"short-secret\n").unwrap_err();
+    assert!(
+        error.starts_with("plimsoll.toml:7:14: admin.token_file: the file admin.token: token has 12"),
+        "{error}"
+    );
+    assert!(!error.contains("short-secret"));
+    for bad in [&b""[..], b"0123456789 abcdef", &[0xff; 20], &[b'x'; 5000]] {
+        assert!(with(bad).is_err());
+    }
+    fs::remove_file(dir.path().join("admin.token")).unwrap();
+    let error = load(dir.path(), text.as_bytes()).unwrap_err();
+    assert!(error.contains("admin.token_file: the file admin.token cannot be read"), "{error}");
+    fs::create_dir(dir.path().join("admin.token")).unwrap();
+    assert!(load(dir.path(), text.as_bytes()).unwrap_err().contains("is no regular file"));
+}
+
+#[test]
+fn an_access_log_that_is_a_directory() {
+    let dir = tempfile::tempdir().unwrap();
+    fs::create_dir(dir.path().join("log")).unwrap();
+    let error = load(dir.path(), format!("{LEAST}[access_log]\nfile = \"log\"\n").as_bytes()).unwrap_err();
+    assert!(error.contains("access_log.file: is a directory"), "{error}");
+    let error =
+        load(dir.path(), format!("{LEAST}[decision_log]\ndirectory = \"plimsoll.toml\"\n").as_bytes());
+    assert!(error.unwrap_err().contains("decision_log.directory: is a file"));
+}
