@@ -1,0 +1,156 @@
+//! The body of a response: bytes from memory, or a stream that is read as the client takes it.
+
+use std::collections::VecDeque;
+use std::io;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+
+use bytes::Bytes;
+use hyper::body::{Body, Frame, SizeHint};
+use tokio::sync::mpsc;
+
+use super::object::{Object, ReadError, Reader};
+use super::range::Piece;
+use super::stats::Counters;
+use super::store::Store;
+
+/// Bytes read at a time when no disk is emulated.
+const CHUNK_BYTES: u64 = 256 * 1024;
+
+/// See the module's documentation. Its length is known, and a stream that ends before it is an error, upon which the
+/// connection is cut so that the client notices.
+#[derive(Debug)]
+pub(crate) struct OriginBody {
+    parts: Parts,
+    remaining_bytes: u64,
+    counters: Arc<Counters>,
+}
+
+#[derive(Debug)]
+enum Parts {
+    Memory(VecDeque<Bytes>),
+    Stream(mpsc::Receiver<Result<Bytes, ReadError>>),
+}
+
+impl OriginBody {
+    /// These pieces of a document that is in memory.
+    pub(crate) fn memory(whole: &Bytes, pieces: Vec<Piece>, counters: &Arc<Counters>) -> Self {
+        let size = whole.len();
+        let cut = |piece| match piece {
+            Piece::Given(bytes) => bytes,
+            // Within the document, as its length was known when the range was chosen; clamped all the same.
+            Piece::Part(range) => {
+                let end = usize::try_from(range.end).map_or(size, |end| end.min(size));
+                whole.slice(usize::try_from(range.start).map_or(end, |start| start.min(end))..end)
+            }
+        };
+        Self::given(pieces.into_iter().map(cut).collect(), counters)
+    }
+
+    /// These bytes.
+    pub(crate) fn given(parts: VecDeque<Bytes>, counters: &Arc<Counters>) -> Self {
+        let remaining_bytes = parts.iter().map(|bytes| bytes.len() as u64).sum();
+        Self { parts: Parts::Memory(parts), remaining_bytes, counters: Arc::clone(counters) }
+    }
+
+    /// These pieces of an object, read while they are sent. No more than three chunks of it are in memory.
+    pub(crate) async fn stream(
+        store: &Arc<Store>,
+        object: &Arc<Object>,
+        pieces: Vec<Piece>,
+        counters: &Arc<Counters>,
+    ) -> Result<Self, ReadError> {
+        let to_open = Arc::clone(object);
+        let reader = blocking(move || to_open.open()).await?;
+        let remaining_bytes = pieces.iter().map(Piece::length_bytes).sum();
+        let (sender, receiver) = mpsc::channel(1);
+        tokio::spawn(produce(Arc::clone(store), Arc::new(reader), pieces, sender));
+        Ok(Self { parts: Parts::Stream(receiver), remaining_bytes, counters: Arc::clone(counters) })
+    }
+}
+
+/// Reads the pieces one after another until they end or nobody wants them any more.
+async fn produce(
+    store: Arc<Store>,
+    reader: Arc<Reader>,
+    pieces: Vec<Piece>,
+    sender: mpsc::Sender<Result<Bytes, ReadError>>,
+) {
+    let chunk_bytes = store.disk_block_bytes().unwrap_or(CHUNK_BYTES);
+    let mut first = true;
+    for piece in pieces {
+        let range = match piece {
+            Piece::Given(bytes) => {
+                if sender.send(Ok(bytes)).await.is_err() {
+                    return;
+                }
+                continue;
+            }
+            Piece::Part(range) => range,
+        };
+        let mut offset_bytes = range.start;
+        while offset_bytes < range.end {
+            let length_bytes = chunk_bytes.min(range.end - offset_bytes);
+            // Not before there is room: a client that does not read does not keep the disk busy.
+            let Ok(place) = sender.reserve().await else { return };
+            store.wait_for_block(first, length_bytes).await;
+            first = false;
+            let chunk = if reader.blocks() {
+                let reader = Arc::clone(&reader);
+                blocking(move || reader.read(offset_bytes, length_bytes)).await
+            } else {
+                reader.read(offset_bytes, length_bytes)
+            };
+            let failed = chunk.is_err();
+            place.send(chunk);
+            if failed {
+                return;
+            }
+            offset_bytes += length_bytes;
+        }
+    }
+}
+
+async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, ReadError> + Send + 'static,
+) -> Result<T, ReadError> {
+    tokio::task::spawn_blocking(work).await.unwrap_or_else(|error| Err(io::Error::other(error).into()))
+}
+
+impl Body for OriginBody {
+    type Data = Bytes;
+    type Error = ReadError;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, ReadError>>> {
+        let next = match &mut self.parts {
+            Parts::Memory(parts) => parts.pop_front().map(Ok),
+            Parts::Stream(receiver) => ready!(receiver.poll_recv(cx)),
+        };
+        Poll::Ready(match next {
+            Some(Ok(bytes)) => {
+                let length = bytes.len() as u64;
+                self.remaining_bytes = self.remaining_bytes.saturating_sub(length);
+                self.counters.body_bytes.add(length);
+                Some(Ok(Frame::data(bytes)))
+            }
+            Some(Err(error)) => {
+                tracing::warn!(%error, "a response was cut off");
+                Some(Err(error))
+            }
+            None if self.remaining_bytes > 0 => Some(Err(ReadError::Changed)),
+            None => None,
+        })
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.remaining_bytes == 0
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        SizeHint::with_exact(self.remaining_bytes)
+    }
+}

@@ -1,0 +1,89 @@
+//! What an origin is made of, and what can be wrong with it.
+
+use std::io;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use plimsoll_cache::UnknownCache;
+
+use super::emulate::{CpuModel, DiskModel};
+use super::source::Source;
+use super::synthetic::SyntheticError;
+
+/// Everything that decides what an origin does.
+#[derive(Debug, Clone)]
+pub struct OriginConfig {
+    /// What it serves.
+    pub source: Source,
+    /// Replacement policy of the memory cache, a name of `plimsoll_cache::REGISTRY`; `gds` by default.
+    pub cache_policy: String,
+    /// Size of the memory cache in bytes; 64 MiB by default, 0 for none.
+    pub cache_bytes: u64,
+    /// Files above this size in bytes are never cached but streamed; by default those that the cache cannot hold.
+    pub cache_object_limit_bytes: Option<u64>,
+    /// The disk to emulate; none by default, which reads as fast as the machine does.
+    pub disk: Option<DiskModel>,
+    /// The CPU to emulate; none by default.
+    pub cpu: Option<CpuModel>,
+    /// Value of the header `X-Backend`; the header is left out by default.
+    pub name: Option<String>,
+    /// Most connections at once; further ones wait to be accepted. 4,096 by default.
+    pub max_connections: usize,
+    /// Time for a client to send the head of its next request, idle time included; 60 s by default.
+    pub head_timeout: Duration,
+    /// Longest time for which a client may take no byte of a response; 30 s by default.
+    pub write_timeout: Duration,
+    /// Time that running requests get when the origin stops; 10 s by default.
+    pub drain_timeout: Duration,
+}
+
+impl OriginConfig {
+    /// The defaults for this source.
+    #[must_use]
+    pub fn new(source: Source) -> Self {
+        Self {
+            source,
+            cache_policy: "gds".to_owned(),
+            cache_bytes: 64 << 20,
+            cache_object_limit_bytes: None,
+            disk: None,
+            cpu: None,
+            name: None,
+            max_connections: 4096,
+            head_timeout: Duration::from_secs(60),
+            write_timeout: Duration::from_secs(30),
+            drain_timeout: Duration::from_secs(10),
+        }
+    }
+}
+
+/// Why there is no origin.
+#[derive(Debug, thiserror::Error)]
+pub enum OriginError {
+    /// The directory to serve is not there, is no directory, or may not be read.
+    #[error("cannot serve the files below {}: {error}; give a directory that can be read", path.display())]
+    Root {
+        /// The directory as it was given.
+        path: PathBuf,
+        /// What the system says.
+        error: io::Error,
+    },
+    /// The address cannot be listened on.
+    #[error("cannot listen on {address}: {error}; give an address of this machine and a port that is free")]
+    Listen {
+        /// The address as it was given.
+        address: SocketAddr,
+        /// What the system says.
+        error: io::Error,
+    },
+    /// There is no cache of that name.
+    #[error(transparent)]
+    Cache(#[from] UnknownCache),
+    /// The name cannot stand in a header.
+    #[error("the name {0:?} cannot stand in the header X-Backend; give printable ASCII characters")]
+    Name(String),
+    /// The generated contents are not declared right.
+    #[error(transparent)]
+    Synthetic(#[from] SyntheticError),
+}

@@ -1,0 +1,187 @@
+//! One thing that is served: what is known of it, and how its bytes are read.
+
+use std::fs::File;
+use std::hash::BuildHasher as _;
+use std::io;
+use std::os::unix::fs::FileExt as _;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use bytes::Bytes;
+use foldhash::fast::FixedState;
+use http::HeaderValue;
+
+use super::synthetic;
+
+/// What tells one version of an object from another one, and objects whose numbers collide from one another.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) struct Version {
+    check: u64,
+    size_bytes: u64,
+    modified_ns: i128,
+}
+
+/// An object as it was when last looked at.
+#[derive(Debug)]
+pub(crate) struct Object {
+    /// Number in the cache.
+    pub(crate) id: u64,
+    pub(crate) version: Version,
+    pub(crate) size_bytes: u64,
+    /// Entity tag without its quotes. Always strong.
+    pub(crate) tag: String,
+    /// When it was last modified, in whole seconds since 1970; `None` for times that HTTP cannot express.
+    pub(crate) modified_s: Option<u64>,
+    pub(crate) content_type: HeaderValue,
+    place: Place,
+}
+
+#[derive(Debug)]
+enum Place {
+    File(PathBuf),
+    Generated { number: u64 },
+}
+
+/// Why the bytes of an object could not be had.
+#[derive(Debug, Clone, thiserror::Error)]
+pub(crate) enum ReadError {
+    /// The file is another one than when it was looked at.
+    #[error("the file changed while it was being read")]
+    Changed,
+    /// The system failed.
+    #[error("{0}")]
+    Io(Arc<io::Error>),
+}
+
+impl From<io::Error> for ReadError {
+    fn from(error: io::Error) -> Self {
+        match error.kind() {
+            io::ErrorKind::NotFound | io::ErrorKind::UnexpectedEof => Self::Changed,
+            _ => Self::Io(Arc::new(error)),
+        }
+    }
+}
+
+/// Last second that has a four-digit year, as HTTP dates do: the end of 9999.
+const LAST_HTTP_SECOND: u64 = 253_402_300_799;
+
+/// When generated contents were last modified: 1 October 1998, so that all origins agree.
+const GENERATED_MODIFIED_S: u64 = 907_200_000;
+
+/// Two independent numbers for a name, equal on every machine.
+pub(crate) fn numbers_of(name: &[u8]) -> (u64, u64) {
+    let id = FixedState::with_seed(0x6f72_6967_696e).hash_one(name);
+    (id, FixedState::with_seed(0x0063_6865_636b).hash_one(name))
+}
+
+impl Object {
+    /// The file at `path`, without symbolic links, as `metadata` describes it.
+    pub(crate) fn file(path: PathBuf, metadata: &std::fs::Metadata) -> Self {
+        use std::os::unix::ffi::OsStrExt as _;
+        let (id, check) = numbers_of(path.as_os_str().as_bytes());
+        let modified_ns = modified_ns(metadata);
+        let size_bytes = metadata.len();
+        let modified_s = u64::try_from(modified_ns.div_euclid(1_000_000_000)).ok();
+        Self {
+            id,
+            version: Version { check, size_bytes, modified_ns },
+            size_bytes,
+            tag: format!("{size_bytes:x}-{modified_ns:x}"),
+            modified_s: modified_s.filter(|&s| s <= LAST_HTTP_SECOND),
+            content_type: content_type(&path),
+            place: Place::File(path),
+        }
+    }
+
+    /// The generated document `number` of `size_bytes`, asked for by `path`.
+    pub(crate) fn generated(path: &str, number: u64, size_bytes: u64) -> Self {
+        Self {
+            id: number,
+            version: Version { check: number, size_bytes, modified_ns: 0 },
+            size_bytes,
+            tag: format!("{number:x}-{size_bytes:x}"),
+            modified_s: Some(GENERATED_MODIFIED_S),
+            content_type: content_type(Path::new(path)),
+            place: Place::Generated { number },
+        }
+    }
+
+    /// Opens the object for reading; blocks.
+    pub(crate) fn open(self: &Arc<Self>) -> Result<Reader, ReadError> {
+        let file = match &self.place {
+            Place::File(path) => Some(File::open(path)?),
+            Place::Generated { .. } => None,
+        };
+        let reader = Reader { object: Arc::clone(self), file };
+        reader.check()?;
+        Ok(reader)
+    }
+
+    /// Reads all of it; blocks.
+    pub(crate) fn read_whole(self: &Arc<Self>) -> Result<Bytes, ReadError> {
+        self.open()?.read(0, self.size_bytes)
+    }
+}
+
+/// An object opened for reading.
+#[derive(Debug)]
+pub(crate) struct Reader {
+    object: Arc<Object>,
+    /// `None` for generated contents.
+    file: Option<File>,
+}
+
+impl Reader {
+    /// Whether reading takes the file system, which may block.
+    pub(crate) fn blocks(&self) -> bool {
+        self.file.is_some()
+    }
+
+    /// Reads `length_bytes` from `offset_bytes` on; blocks. The caller keeps within the object and to what memory has
+    /// room for.
+    pub(crate) fn read(&self, offset_bytes: u64, length_bytes: u64) -> Result<Bytes, ReadError> {
+        let length = usize::try_from(length_bytes)
+            .map_err(|_| io::Error::new(io::ErrorKind::OutOfMemory, "the file does not fit into memory"))?;
+        let mut buffer = vec![0; length];
+        match (&self.file, &self.object.place) {
+            (Some(file), _) => file.read_exact_at(&mut buffer, offset_bytes)?,
+            (None, &Place::Generated { number }) => synthetic::fill(number, offset_bytes, &mut buffer),
+            (None, Place::File(_)) => return Err(ReadError::Changed),
+        }
+        // What was written during the read may be half in the buffer.
+        self.check()?;
+        Ok(Bytes::from(buffer))
+    }
+
+    /// Checks that the file is the one that was looked at.
+    fn check(&self) -> Result<(), ReadError> {
+        let Some(file) = &self.file else { return Ok(()) };
+        let metadata = file.metadata()?;
+        let version = &self.object.version;
+        let same = metadata.is_file()
+            && metadata.len() == version.size_bytes
+            && modified_ns(&metadata) == version.modified_ns;
+        if same { Ok(()) } else { Err(ReadError::Changed) }
+    }
+}
+
+fn modified_ns(metadata: &std::fs::Metadata) -> i128 {
+    let modified = metadata.modified().unwrap_or(UNIX_EPOCH);
+    // A duration's nanoseconds are far below the limit of i128.
+    let signed = |d: std::time::Duration| i128::try_from(d.as_nanos()).unwrap_or(i128::MAX);
+    match modified.duration_since(UNIX_EPOCH) {
+        Ok(after) => signed(after),
+        Err(before) => -signed(before.duration()),
+    }
+}
+
+fn content_type(path: &Path) -> HeaderValue {
+    let guess = mime_guess::from_path(path).first_raw().unwrap_or("application/octet-stream");
+    HeaderValue::from_static(guess)
+}
+
+/// Now, in whole seconds since 1970.
+pub(crate) fn now_s() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_secs())
+}

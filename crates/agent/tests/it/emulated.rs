@@ -1,0 +1,92 @@
+//! The emulated disk and CPU as requests see them.
+
+use std::time::{Duration, Instant};
+
+use plimsoll_agent::origin::synthetic::Synthetic;
+use plimsoll_agent::origin::{CpuModel, DiskModel, OriginConfig, Source};
+
+use crate::client::{Client, Running};
+
+fn config() -> OriginConfig {
+    let mut config = OriginConfig::new(Source::synthetic(Synthetic::fixed(8192)));
+    config.disk = Some(DiskModel::lard98());
+    config
+}
+
+#[tokio::test]
+async fn requests_for_one_document_share_one_read() {
+    let origin = Running::start(config()).await;
+    let clients: Vec<_> = (0..20)
+        .map(|_| {
+            let address = origin.address();
+            tokio::spawn(async move {
+                let answer = Client::connect(address).await.ask("GET", "/one", &[]).await;
+                assert_eq!(answer.body.len(), 8192);
+                answer.header("x-cache").to_owned()
+            })
+        })
+        .collect();
+    let mut outcomes = Vec::new();
+    for client in clients {
+        outcomes.push(client.await.unwrap());
+    }
+    let count = |outcome| outcomes.iter().filter(|o| *o == outcome).count();
+    assert_eq!((count("miss"), count("miss") + count("joined") + count("hit")), (1, 20));
+    assert!(count("joined") > 0, "{outcomes:?}");
+    let stats = origin.handle.stats();
+    assert_eq!((stats.reads, stats.misses, stats.joined as usize), (1, 1, count("joined")));
+    assert_eq!(origin.get("/one").await.header("x-cache"), "hit");
+}
+
+#[tokio::test]
+async fn the_disk_reads_one_after_another() {
+    let origin = Running::start(config()).await;
+    let began = Instant::now();
+    let clients: Vec<_> = (0..10)
+        .map(|n| {
+            let address = origin.address();
+            tokio::spawn(
+                async move { Client::connect(address).await.ask("GET", &format!("/{n}"), &[]).await },
+            )
+        })
+        .collect();
+    for client in clients {
+        assert_eq!(client.await.unwrap().header("x-cache"), "miss");
+    }
+    // Ten reads of 28.82 ms, on a machine however slow.
+    assert!(began.elapsed() >= Duration::from_millis(288), "{:?}", began.elapsed());
+}
+
+#[tokio::test]
+async fn streamed_blocks_and_the_cpu_take_their_time() {
+    let mut config = config();
+    config.cache_bytes = 0;
+    config.cpu = Some(CpuModel::lard98());
+    let origin = Running::start(config).await;
+    let mut client = Client::connect(origin.address()).await;
+    let began = Instant::now();
+    let answer = client.ask("GET", "/size/90113", &[]).await;
+    assert_eq!((answer.header("x-cache"), answer.body.len()), ("bypass", 90_113));
+    // Three blocks: 28 + 2 · 14 ms of seeks and 9 ms of transfers; and 7 ms of CPU.
+    assert!(began.elapsed() >= Duration::from_millis(72), "{:?}", began.elapsed());
+    let began = Instant::now();
+    for _ in 0..20 {
+        assert_eq!(client.ask("HEAD", "/x", &[]).await.status, 200);
+        assert_eq!(client.ask("PUT", "/x", &[]).await.status, 405);
+    }
+    // Forty times 290 µs.
+    assert!(began.elapsed() >= Duration::from_micros(11_600), "{:?}", began.elapsed());
+}
+
+#[tokio::test]
+async fn with_a_cpu_misses_and_hits_are_counted_once() {
+    let mut config = config();
+    config.disk = None;
+    config.cpu = Some(CpuModel::lard98());
+    let origin = Running::start(config).await;
+    for expected in ["miss", "hit", "hit"] {
+        assert_eq!(origin.get("/a").await.header("x-cache"), expected);
+    }
+    let stats = origin.handle.stats();
+    assert_eq!((stats.requests, stats.misses, stats.hits, stats.joined), (3, 1, 2, 0));
+}
