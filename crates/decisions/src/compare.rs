@@ -18,19 +18,25 @@ use crate::score::{Score, Scorer};
 pub struct CompareOptions {
     /// Other policies: name and settings.
     pub policies: Vec<(String, Vec<(String, String)>)>,
-    /// Replacement policy of the modelled caches.
-    pub cache: &'static CacheSpec,
-    /// Memory of one modelled cache in bytes.
-    pub cache_bytes: u64,
+    /// Replacement policy of the modelled caches; `None` for what the log says.
+    pub cache: Option<&'static CacheSpec>,
+    /// Memory of one modelled cache in bytes; `None` for what the log says.
+    pub cache_bytes: Option<u64>,
 }
 
 /// The live policy of a run and the others.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone)]
 pub struct Comparison {
     /// The run, with its back-ends as they were at its start, or where the log goes on after a gap.
     pub header: RunHeader,
     /// Whether the log has the run from its start.
     pub whole: bool,
+    /// Names of the back-ends, with those that joined later.
+    pub names: Vec<String>,
+    /// Replacement policy of the modelled caches.
+    pub cache: &'static CacheSpec,
+    /// Memory of one modelled cache in bytes.
+    pub cache_bytes: u64,
     /// What the logged assignments come to.
     pub live: Score,
     /// What those of the other policies come to, in the order of [`CompareOptions::policies`].
@@ -87,6 +93,9 @@ pub fn compare(
 struct Segment {
     header: RunHeader,
     whole: bool,
+    names: Vec<String>,
+    cache: &'static CacheSpec,
+    cache_bytes: u64,
     backends: usize,
     live: Scorer,
     /// Where each request under way went. Looked up by key only, never iterated.
@@ -120,13 +129,14 @@ impl Segment {
         reader: &LogReader,
     ) -> Result<Self, ReplayError> {
         let failed = |error| ReplayError::Header { position: reader.place(), error };
-        let live_interval = header.build_policy().map_err(failed)?.tick_interval();
-        let context = BuildContext {
-            seed: header.seed,
-            cache: options.cache,
-            cache_bytes: options.cache_bytes,
-            cache_object_limit_bytes: None,
+        // The log may come from a program with other policies; what they did is in it.
+        let live_interval = header.build_policy().ok().and_then(|policy| policy.tick_interval());
+        let cache = match options.cache {
+            Some(cache) => cache,
+            None => plimsoll_cache::find(&header.cache).map_err(|error| failed(error.into()))?,
         };
+        let cache_bytes = options.cache_bytes.unwrap_or(header.cache_bytes);
+        let context = BuildContext { seed: header.seed, cache, cache_bytes, cache_object_limit_bytes: None };
         let cluster = header.cluster();
         let mut others = Vec::new();
         for (policy, settings) in &options.policies {
@@ -138,7 +148,7 @@ impl Segment {
             others.push(Beside {
                 policy: policy.clone(),
                 settings: settings.clone(),
-                shadow: Counterfactual::new(built, cluster.clone(), options.cache, options.cache_bytes),
+                shadow: Counterfactual::new(built, cluster.clone(), cache, cache_bytes),
                 under_way: HashMap::with_hasher(FixedState::with_seed(1)),
                 moved: 0,
                 refused: 0,
@@ -146,9 +156,10 @@ impl Segment {
             });
         }
         let backends = cluster.len();
-        let live = Scorer::new(backends, options.cache, options.cache_bytes);
+        let live = Scorer::new(backends, cache, cache_bytes);
+        let names = header.backends.iter().map(|b| b.name.clone()).collect();
         let under_way = HashMap::with_hasher(FixedState::with_seed(1));
-        Ok(Self { header, whole, backends, live, under_way, others })
+        Ok(Self { header, whole, names, cache, cache_bytes, backends, live, under_way, others })
     }
 
     fn finish(self) -> Comparison {
@@ -160,7 +171,15 @@ impl Segment {
             refused: beside.refused,
         };
         let others = self.others.into_iter().map(finish).collect();
-        Comparison { header: self.header, whole: self.whole, live: self.live.score(), others }
+        Comparison {
+            header: self.header,
+            whole: self.whole,
+            names: self.names,
+            cache: self.cache,
+            cache_bytes: self.cache_bytes,
+            live: self.live.score(),
+            others,
+        }
     }
 
     fn event(&mut self, event: &Event, sink: &mut dyn FnMut(usize, Assigned)) -> Result<(), String> {
@@ -189,8 +208,12 @@ impl Segment {
                 self.each(|shadow| shadow.health(*backend, *health, now));
             }
             What::Weight { backend, weight } => self.each(|shadow| shadow.weight(*backend, *weight, now)),
-            What::Joined { weight, key, .. } => {
-                self.backends = (self.backends + 1).min(usize::from(u16::MAX));
+            What::Joined { weight, key, name, .. } => {
+                if self.backends >= usize::from(u16::MAX) {
+                    return Err("the log is damaged: more than 65,535 back-ends join".into());
+                }
+                self.backends += 1;
+                self.names.push(name.clone());
                 self.live.joined(self.backends, now);
                 self.each(|shadow| shadow.joined(*weight, *key, now));
             }

@@ -83,6 +83,8 @@ pub struct Difference {
     pub server_set: Vec<BackendId>,
     /// The load of each back-end before the decision, in requests.
     pub loads: Vec<u32>,
+    /// The names of the back-ends.
+    pub names: Vec<String>,
 }
 
 /// What a replay found.
@@ -107,6 +109,12 @@ pub struct Proof {
 }
 
 impl Proof {
+    /// Whether some decision came out differently in a run that the log has from its start.
+    #[must_use]
+    pub fn is_refuted(&self) -> bool {
+        self.runs.iter().any(|run| run.whole && run.identical != run.decisions)
+    }
+
     /// Whether the log is whole from its start and each of its decisions came out as logged.
     #[must_use]
     pub fn is_proved(&self) -> bool {
@@ -183,6 +191,7 @@ pub(crate) fn known(b: BackendId, backends: usize) -> Result<(), String> {
 
 struct Run {
     front_end: FrontEnd,
+    names: Vec<String>,
     /// How often each request number is under way. Looked up by key only, never iterated.
     under_way: HashMap<u64, u32, FixedState>,
     proof: RunProof,
@@ -194,6 +203,7 @@ impl Run {
             header.build_policy().map_err(|error| ReplayError::Header { position: reader.place(), error })?;
         Ok(Self {
             front_end: FrontEnd::new(policy, header.cluster(), AdmissionLimit::Unlimited),
+            names: header.backends.iter().map(|b| b.name.clone()).collect(),
             under_way: HashMap::with_hasher(FixedState::with_seed(1)),
             proof: RunProof { header, events: 0, decisions: 0, identical: 0, whole },
         })
@@ -219,7 +229,7 @@ impl Run {
             }
             What::Health { backend, health } => self.health(*backend, *health, now)?,
             What::Weight { backend, weight } => self.weight(*backend, *weight, now)?,
-            What::Joined { backend, key, weight, .. } => {
+            What::Joined { backend, name, key, weight } => {
                 let backends = self.front_end.view().len();
                 if backend.index() != backends || backends >= usize::from(u16::MAX) {
                     return Err(format!(
@@ -228,6 +238,7 @@ impl Run {
                     ));
                 }
                 self.front_end.join(*weight, *key, now);
+                self.names.push(name.clone());
             }
             What::Ticked => self.front_end.tick(now),
         }
@@ -276,6 +287,7 @@ impl Run {
             replayed,
             server_set: self.front_end.policy().server_set(request.target),
             loads: view.ids().map(before).collect(),
+            names: self.names.clone(),
         })))
     }
 

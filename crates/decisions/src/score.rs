@@ -28,6 +28,15 @@ pub struct Score {
     pub load_imbalance: Option<f64>,
 }
 
+impl Score {
+    /// Requests that would have joined a fetch under way, per request for a stored document; `None` without any.
+    #[must_use]
+    pub fn joined_ratio(&self) -> Option<f64> {
+        let all = self.hits + self.misses + self.joined;
+        (all > 0).then(|| self.joined as f64 / all as f64)
+    }
+}
+
 /// Counts assignments as they are made and end.
 pub struct Scorer {
     cache: CacheModel,

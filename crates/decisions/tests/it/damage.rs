@@ -121,8 +121,8 @@ proptest! {
         prop_assert!(decisions < 10_000);
         let options = CompareOptions {
             policies: vec![(policy.name.to_owned(), Vec::new()), ("lard".to_owned(), Vec::new())],
-            cache: &plimsoll_cache::caches::gds::SPEC,
-            cache_bytes: 5000,
+            cache: Some(&plimsoll_cache::caches::gds::SPEC),
+            cache_bytes: Some(5000),
         };
         let _ = compare(&mut LogReader::open(directory.path()).unwrap(), &options, &mut |_, _| {});
     }

@@ -181,10 +181,13 @@ pub(crate) fn config(directory: &Path) -> LogConfig {
 /// Writes these chunks as a log.
 pub(crate) fn write(directory: &Path, chunks: impl IntoIterator<Item = Vec<u8>>) {
     let writer = LogWriter::open(&config(directory)).unwrap();
-    for chunk in chunks {
+    for (i, chunk) in chunks.into_iter().enumerate() {
         writer.push(chunk);
-        writer.flush();
+        if (i + 1) % (LogWriter::CHUNKS_IN_FLIGHT / 2) == 0 {
+            writer.flush();
+        }
     }
+    writer.flush();
     assert_eq!((writer.dropped_chunks(), writer.errors()), (0, 0));
     writer.close();
 }
