@@ -46,7 +46,10 @@ impl Snippet {
     pub(crate) fn new(line: &str, before: usize, marks: usize) -> Self {
         // A mark far to the right moves the window, so that it is seen.
         let skip = (before + 20).saturating_sub(Self::WIDTH);
-        let plain = |c: char| if c.is_control() { ' ' } else { c };
+        // Neither control characters nor those that turn the direction of text reach the terminal.
+        let moves =
+            |c: char| c.is_control() || matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+        let plain = |c: char| if moves(c) { ' ' } else { c };
         let line: String = line.chars().skip(skip).take(Self::WIDTH).map(plain).collect();
         let before = before - skip;
         let room = line.chars().count().saturating_sub(before);

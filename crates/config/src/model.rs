@@ -73,7 +73,7 @@ pub struct BackendConfig {
 pub struct PolicyConfig {
     /// The policy.
     pub spec: &'static PolicySpec,
-    /// Its parameters as written, in order.
+    /// Its parameters that the file sets, as texts, ordered by name.
     pub settings: Vec<(String, String)>,
     /// Seed of its randomness.
     pub seed: u64,

@@ -12,6 +12,9 @@ use crate::error::{ConfigError, Place, Snippet};
 use crate::keys::{Default, KeySpec, Kind, SectionSpec};
 use crate::value;
 
+/// Errors recorded; more are not worth the time.
+const ERRORS_MAX: usize = 200;
+
 /// Why a value cannot be used, and what would be right.
 pub(crate) type Wrong = (String, String);
 
@@ -19,6 +22,8 @@ pub(crate) type Wrong = (String, String);
 pub(crate) struct Reader<'a> {
     text: &'a str,
     file: &'a str,
+    /// Where each line starts.
+    lines: Vec<usize>,
     pub(crate) errors: Vec<ConfigError>,
 }
 
@@ -71,7 +76,8 @@ impl<'a> Section<'a> {
 
 impl<'a> Reader<'a> {
     pub(crate) fn new(text: &'a str, file: &'a str) -> Self {
-        Self { text, file, errors: Vec::new() }
+        let lines = std::iter::once(0).chain(text.match_indices('\n').map(|(at, _)| at + 1)).collect();
+        Self { text, file, lines, errors: Vec::new() }
     }
 
     /// The directory to which paths in the file are relative.
@@ -81,22 +87,24 @@ impl<'a> Reader<'a> {
 
     /// Records what is wrong at a place.
     pub(crate) fn wrong(&mut self, key: &str, span: Range<usize>, (what, remedy): Wrong) {
+        if self.errors.len() >= ERRORS_MAX {
+            return;
+        }
         let start = self.text.floor_char_boundary(span.start.min(self.text.len()));
         let end = self.text.floor_char_boundary(span.end.clamp(start, self.text.len()));
-        let line_start = self.text[..start].rfind('\n').map_or(0, |at| at + 1);
+        let number = self.lines.partition_point(|&line| line <= start);
+        let line_start = self.lines.get(number - 1).copied().unwrap_or(0);
         let line_end = self.text[start..].find('\n').map_or(self.text.len(), |at| start + at);
         let line = self.text[line_start..line_end].trim_end_matches('\r');
         let before = self.text[line_start..start].chars().count();
-        let place = Place { line: self.text[..line_start].matches('\n').count() + 1, column: before + 1 };
         let marks = self.text[start..end.min(line_end).max(start)].chars().count();
-        let secret = line.contains("token");
         self.errors.push(ConfigError {
             file: self.file.to_owned(),
-            place: Some(place),
+            place: Some(Place { line: number, column: before + 1 }),
             key: key.to_owned(),
             what,
             remedy,
-            snippet: (!secret).then(|| Snippet::new(line, before, marks)),
+            snippet: (!may_be_secret(key, line)).then(|| Snippet::new(line, before, marks)),
         });
     }
 
@@ -265,6 +273,11 @@ impl<'a> Reader<'a> {
             (format!("{} is out of range", show(found.value)), format!("write {accepts}")),
         );
     }
+}
+
+/// Whether a line may hold a token, also under a mistyped key, so that no message repeats it.
+pub(crate) fn may_be_secret(key: &str, line: &str) -> bool {
+    key.starts_with("admin") || line.contains("token")
 }
 
 /// A hint that a text has to stand in quotes.

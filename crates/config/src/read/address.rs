@@ -34,7 +34,8 @@ pub(super) fn host_port(text: &str) -> Result<(String, u16), Wrong> {
         return Err((format!("{} has no port", quoted(text)), format!("write \"[{}]:80\"", escaped(text))));
     }
     let Some((host, port)) = text.rsplit_once(':') else { return Err(wrong("has no port")) };
-    let Some(port) = port.parse().ok().filter(|port| *port > 0) else {
+    let digits = port.chars().all(|c| c.is_ascii_digit());
+    let Some(port) = port.parse().ok().filter(|port| digits && *port > 0) else {
         return Err(wrong("has no port from 1 to 65535"));
     };
     let host = if let Some(inner) = host.strip_prefix('[').and_then(|h| h.strip_suffix(']')) {

@@ -1,14 +1,17 @@
 //! Errors of TOML's syntax, with the key they are nearest to and a remedy.
 
-use crate::reader::{Reader, escaped};
+use crate::reader::{Reader, escaped, may_be_secret};
+
+/// Errors reported; what follows is mostly a consequence.
+const ERRORS_MAX: usize = 50;
 
 /// Reports what the parser found.
 pub(super) fn report(reader: &mut Reader<'_>, text: &str, errors: &[toml::de::Error]) {
-    for error in errors {
+    for error in errors.iter().take(ERRORS_MAX) {
         let span = error.span().unwrap_or(0..0);
         let message: String = error.message().lines().collect::<Vec<_>>().join(", ");
         let key = key_near(text, span.start);
-        let remedy = remedy(text, span.start, &message);
+        let remedy = remedy(text, span.start, &key, &message);
         reader.wrong(&key, span, (format!("not valid TOML: {}", escaped(&message)), remedy));
     }
 }
@@ -28,7 +31,8 @@ fn key_near(text: &str, at: usize) -> String {
         return escaped(header);
     }
     let key = line.split_once('=').map_or(line, |(key, _)| key);
-    let key = key.split('#').next().unwrap_or("").trim();
+    // What follows a space or quote is a value, perhaps a secret, whose `=` is missing.
+    let key = key.split('#').next().unwrap_or("").trim().split([' ', '\t', '"', '\'']).next().unwrap_or("");
     let header = before.lines().rev().find_map(|l| Some((header_of(l)?, l.trim_start().starts_with("[["))));
     let section = match header {
         None => String::new(),
@@ -48,7 +52,7 @@ fn header_of(line: &str) -> Option<&str> {
     (!inside.is_empty() && !inside.contains(['=', '"', ','])).then_some(inside)
 }
 
-fn remedy(text: &str, at: usize, message: &str) -> String {
+fn remedy(text: &str, at: usize, key: &str, message: &str) -> String {
     let (line, _) = line_at(text, at);
     let value = line.split_once('=').map(|(_, value)| value.trim());
     if message.contains("duplicate") {
@@ -60,6 +64,7 @@ fn remedy(text: &str, at: usize, message: &str) -> String {
         }
         None => "write one `key = value` a line".to_owned(),
         Some("") => "write a value after the `=`".to_owned(),
+        Some(_) if may_be_secret(key, line) => "text stands in double quotes".to_owned(),
         Some(value) if value.starts_with(|c: char| c.is_alphanumeric() || "/.-_*:".contains(c)) => {
             let word = value.split([' ', '#']).next().unwrap_or(value);
             format!("text stands in double quotes, e.g. \"{}\"", escaped(word.trim_matches('"')))

@@ -91,6 +91,11 @@ const BAD: &[(&str, &str)] = &[
     ("access_log.file", "[access_log]\nfile = \"\"\n"),
     ("admin.token", "[admin]\ntoken = \"secret\"\n"),
     ("admin.token", "[admin]\ntoken = \"0123456789 abcdef\"\n"),
+    ("admin.toekn", "[admin]\ntoekn = \"my-secret-my-secret\"\n"),
+    ("admin.token", "[admin]\ntoken = my-secret\n"),
+    ("admin.toekn", "[admin]\ntoekn = my-secret\n"),
+    ("backend[1].address", "[[backend]]\naddress = \"h:+80\"\n"),
+    ("admin.token", "[admin]\ntoken \"my-secret\"\n"),
     // What does not go together.
     (
         "listener[2].address",
@@ -190,6 +195,8 @@ fn a_file_that_is_something_else_does_not_fill_the_screen() {
     assert!((1..=50).contains(&wrong(&noise).errors().len()));
     let keys: String = (0..10_000).map(|n| format!("key{n} = {n}\n")).collect();
     assert_eq!(wrong(&keys).errors().len(), 50);
+    let line = format!("backend = [{}]\n", "{ address = \"h\" }, ".repeat(20_000));
+    assert_eq!(wrong(&line).errors().len(), 50);
 }
 
 #[test]
