@@ -1,0 +1,170 @@
+//! A back-end as all workers share it.
+
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use plimsoll_config::BackendName;
+use plimsoll_policy::{BackendId, Health};
+use tokio::sync::Semaphore;
+
+use crate::metrics::BackendCounts;
+
+/// A back-end: address, connection limit, health.
+#[derive(Debug)]
+pub(crate) struct Backend {
+    pub(crate) id: BackendId,
+    pub(crate) name: BackendName,
+    pub(crate) address: SocketAddr,
+    /// `Host` of health checks.
+    pub(crate) authority: String,
+    /// Connections that may still be opened to it.
+    pub(crate) permits: Arc<Semaphore>,
+    /// The limit on connections.
+    pub(crate) max_connections: u32,
+    /// Requests that wait for a connection because the limit is reached.
+    pub(crate) waiting: AtomicU32,
+    /// How often it went down.
+    times_down: AtomicU32,
+    /// No longer configured: its connections are not kept.
+    retired: AtomicBool,
+    tracker: Mutex<Tracker>,
+    /// What happened, by worker; the last one is for everyone else.
+    pub(crate) counts: Box<[BackendCounts]>,
+}
+
+/// Counts good and bad signs of a back-end, and what an operator wants of it.
+#[derive(Debug)]
+struct Tracker {
+    up: bool,
+    good: u32,
+    bad: u32,
+    drained: bool,
+}
+
+impl Tracker {
+    fn health(&self) -> Health {
+        match (self.up, self.drained) {
+            (false, _) => Health::Down,
+            (true, true) => Health::Draining,
+            (true, false) => Health::Up,
+        }
+    }
+}
+
+impl Backend {
+    /// A back-end that is taken to be up until a check says otherwise.
+    pub(crate) fn new(
+        id: BackendId,
+        name: BackendName,
+        address: SocketAddr,
+        authority: String,
+        max_connections: u32,
+        workers: usize,
+    ) -> Self {
+        Self {
+            id,
+            name,
+            address,
+            authority,
+            permits: Arc::new(Semaphore::new(max_connections as usize)),
+            max_connections,
+            waiting: AtomicU32::new(0),
+            times_down: AtomicU32::new(0),
+            retired: AtomicBool::new(false),
+            tracker: Mutex::new(Tracker { up: true, good: 0, bad: 0, drained: false }),
+            counts: (0..=workers).map(|_| BackendCounts::default()).collect(),
+        }
+    }
+
+    /// Changes whenever the back-end goes down.
+    pub(crate) fn times_down(&self) -> u32 {
+        self.times_down.load(Ordering::Relaxed)
+    }
+
+    /// Whether it is configured no longer.
+    pub(crate) fn is_retired(&self) -> bool {
+        self.retired.load(Ordering::Relaxed)
+    }
+
+    /// It is configured no longer.
+    pub(crate) fn retire(&self) {
+        self.retired.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether it takes requests.
+    pub(crate) fn health(&self) -> Health {
+        self.tracker().health()
+    }
+
+    /// Whether an operator drained it.
+    pub(crate) fn is_drained(&self) -> bool {
+        self.tracker().drained
+    }
+
+    /// Counts a good sign; the new health when it changed.
+    pub(crate) fn good_sign(&self, rise: u32) -> Option<Health> {
+        let mut tracker = self.tracker();
+        tracker.bad = 0;
+        tracker.good = tracker.good.saturating_add(1);
+        if tracker.up || tracker.good < rise {
+            return None;
+        }
+        tracker.up = true;
+        Some(tracker.health())
+    }
+
+    /// Counts a bad sign; the new health when it changed.
+    pub(crate) fn bad_sign(&self, fall: u32) -> Option<Health> {
+        let mut tracker = self.tracker();
+        tracker.good = 0;
+        tracker.bad = tracker.bad.saturating_add(1);
+        if !tracker.up || tracker.bad < fall {
+            return None;
+        }
+        tracker.up = false;
+        self.times_down.fetch_add(1, Ordering::Relaxed);
+        Some(tracker.health())
+    }
+
+    /// Starts or ends draining; the new health.
+    pub(crate) fn set_drained(&self, drained: bool) -> Health {
+        let mut tracker = self.tracker();
+        tracker.drained = drained;
+        tracker.health()
+    }
+
+    fn tracker(&self) -> MutexGuard<'_, Tracker> {
+        self.tracker.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn backend() -> Backend {
+        Backend::new(BackendId(0), "b".into(), SocketAddr::from(([127, 0, 0, 1], 1)), "b".into(), 4, 1)
+    }
+
+    #[test]
+    fn rise_and_fall() {
+        let b = backend();
+        assert_eq!(b.bad_sign(2), None);
+        assert_eq!(b.good_sign(2), None);
+        assert_eq!(b.bad_sign(2), None);
+        assert_eq!(b.bad_sign(2), Some(Health::Down));
+        assert_eq!((b.bad_sign(2), b.times_down()), (None, 1));
+        assert_eq!(b.good_sign(2), None);
+        assert_eq!(b.good_sign(2), Some(Health::Up));
+    }
+
+    #[test]
+    fn a_drained_backend_comes_back_drained() {
+        let b = backend();
+        assert_eq!(b.set_drained(true), Health::Draining);
+        assert_eq!(b.bad_sign(1), Some(Health::Down));
+        assert_eq!(b.good_sign(1), Some(Health::Draining));
+        assert_eq!(b.set_drained(false), Health::Up);
+    }
+}

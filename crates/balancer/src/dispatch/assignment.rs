@@ -1,0 +1,54 @@
+//! A request that a back-end has: ends exactly once, whatever happens.
+
+use std::sync::Arc;
+
+use plimsoll_policy::{BackendId, Outcome};
+
+use super::{Dispatch, Made, Reason};
+
+/// How a request ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Ended {
+    /// Answered, or lost.
+    pub(crate) outcome: Outcome,
+    /// Bytes of the whole representation, where the response told: not of an answer without a body or with part of one.
+    pub(crate) size_bytes: Option<u64>,
+}
+
+/// A request assigned to a back-end. [`Assignment::complete`] reports its end; one that is dropped, because its client
+/// or its back-end has gone, is reported as failed.
+pub(crate) struct Assignment {
+    dispatch: Arc<Dispatch>,
+    made: Made,
+    ended: bool,
+}
+
+impl Assignment {
+    pub(super) fn new(dispatch: &Arc<Dispatch>, made: Made) -> Self {
+        Self { dispatch: Arc::clone(dispatch), made, ended: false }
+    }
+
+    /// Who has the request.
+    pub(crate) fn backend(&self) -> BackendId {
+        self.made.backend
+    }
+
+    /// Why this back-end.
+    pub(crate) fn reason(&self) -> Reason {
+        self.made.reason
+    }
+
+    /// The request was answered; `size_bytes` as in [`Ended`].
+    pub(crate) fn complete(mut self, size_bytes: Option<u64>) {
+        self.ended = true;
+        self.dispatch.end(&self.made, Ended { outcome: Outcome::Completed, size_bytes });
+    }
+}
+
+impl Drop for Assignment {
+    fn drop(&mut self) {
+        if !self.ended {
+            self.dispatch.end(&self.made, Ended { outcome: Outcome::Failed, size_bytes: None });
+        }
+    }
+}

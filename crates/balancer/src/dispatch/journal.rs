@@ -1,0 +1,230 @@
+//! What is told of each input besides the policy itself: the decision log and the shadow policy.
+
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use plimsoll_config::{Config, DecisionLogConfig, ShadowConfig, WhenFull};
+use plimsoll_decisions::{BackendEntry, Counterfactual, LogConfig, LogWriter, Recorder, RunHeader, Score, Scorer};
+use plimsoll_policy::{
+    BackendId, ClusterView, Completion, Decision, Health, PollAnswer, Request, Time, Weight,
+};
+
+use super::build::context;
+use super::{BuildFailed, Made, Member};
+
+/// How the live policy and the shadow policy fare on the same requests.
+pub(crate) struct ShadowScore {
+    /// The shadow policy's name.
+    pub(crate) policy: &'static str,
+    /// What the live policy did, under the same model of the caches.
+    pub(crate) live: Score,
+    /// What the shadow policy would have done.
+    pub(crate) shadow: Score,
+}
+
+struct Shadow {
+    policy: &'static str,
+    counterfactual: Counterfactual,
+    live: Scorer,
+}
+
+struct Log {
+    recorder: Recorder,
+    writer: LogWriter,
+}
+
+/// Decision log and shadow policy, where they are configured.
+#[derive(Default)]
+pub(super) struct Journal {
+    log: Option<Log>,
+    shadow: Option<Shadow>,
+}
+
+impl Journal {
+    /// Opens or closes the log as `config` says; `old` is what it was configured to be. The shadow policy begins with
+    /// the next run.
+    pub(super) fn configure(&mut self, config: &Config, old: Option<&Config>) -> Result<(), BuildFailed> {
+        if old.is_some_and(|old| old.decision_log == config.decision_log) {
+            return Ok(());
+        }
+        let fresh = match &config.decision_log {
+            None => None,
+            Some(log) => {
+                let failed =
+                    |error| BuildFailed::DecisionLog { directory: log.directory.display().to_string(), error };
+                Some(Log { recorder: Recorder::new(), writer: LogWriter::open(&log_config(log)).map_err(failed)? })
+            }
+        };
+        self.flush();
+        self.log = fresh;
+        Ok(())
+    }
+
+    /// A policy that has seen nothing begins, on this cluster.
+    pub(super) fn start_run(
+        &mut self,
+        config: &Config,
+        view: &ClusterView,
+        members: &[Member],
+        now: Time,
+    ) -> Result<(), BuildFailed> {
+        let header = header(config, view, members);
+        if let Some(log) = &mut self.log {
+            log.recorder.run_started(&header, now);
+        }
+        self.shadow = match &config.shadow {
+            None => None,
+            Some(ShadowConfig { policy }) => {
+                let (built, _) = (policy.spec.build)(&context(policy), &policy.settings)
+                    .map_err(|error| BuildFailed::Policy { policy: policy.spec.name, error })?;
+                let cluster = header.cluster();
+                let live = Scorer::new(cluster.len(), policy.cache, policy.cache_bytes);
+                let counterfactual = Counterfactual::new(built, cluster, policy.cache, policy.cache_bytes);
+                Some(Shadow { policy: policy.spec.name, counterfactual, live })
+            }
+        };
+        Ok(())
+    }
+
+    #[inline]
+    pub(super) fn offered(&mut self, request: &Request, decision: Decision, now: Time) {
+        self.record(|r| r.offered(request, decision, now));
+    }
+
+    pub(super) fn polled(&mut self, request: &Request, answers: &[PollAnswer], decision: Decision, now: Time) {
+        self.record(|r| r.polled(request, answers, decision, now));
+    }
+
+    /// The live policy chose `backend`; returns the shadow policy's choice.
+    #[inline]
+    pub(super) fn shadow_offered(
+        &mut self,
+        request: &Request,
+        backend: BackendId,
+        now: Time,
+    ) -> Option<BackendId> {
+        let shadow = self.shadow.as_mut()?;
+        shadow.live.assigned(backend, request, now);
+        shadow.counterfactual.offered(request, now)
+    }
+
+    #[inline]
+    pub(super) fn completed(&mut self, made: &Made, completion: &Completion, now: Time) {
+        self.record(|r| r.completed(made.number, completion, now));
+        if let Some(shadow) = &mut self.shadow {
+            shadow.live.completed(completion, now);
+            shadow.counterfactual.completed(made.shadow, completion, now);
+        }
+    }
+
+    pub(super) fn completed_foreign(&mut self, backend: BackendId, now: Time) {
+        self.record(|r| r.completed_foreign(backend, now));
+        if let Some(shadow) = &mut self.shadow {
+            shadow.counterfactual.completed_foreign(backend);
+        }
+    }
+
+    pub(super) fn health(&mut self, b: BackendId, health: Health, now: Time) {
+        self.record(|r| r.health(b, health, now));
+        if let Some(shadow) = &mut self.shadow {
+            shadow.counterfactual.health(b, health, now);
+            if health == Health::Down {
+                shadow.live.down(b);
+            }
+        }
+    }
+
+    pub(super) fn weight(&mut self, b: BackendId, weight: Weight, now: Time) {
+        self.record(|r| r.weight(b, weight, now));
+        if let Some(shadow) = &mut self.shadow {
+            shadow.counterfactual.weight(b, weight, now);
+        }
+    }
+
+    pub(super) fn joined(&mut self, b: BackendId, name: &str, key: u64, weight: Weight, now: Time) {
+        self.record(|r| r.joined(b, name, key, weight, now));
+        if let Some(shadow) = &mut self.shadow {
+            shadow.counterfactual.joined(weight, key, now);
+            shadow.live.joined(b.index() + 1, now);
+        }
+    }
+
+    pub(super) fn ticked(&mut self, now: Time) {
+        self.record(|r| r.ticked(now));
+        if let Some(shadow) = &mut self.shadow {
+            shadow.counterfactual.ticked(now);
+        }
+    }
+
+    /// Hands what was recorded to the writer.
+    pub(super) fn flush(&mut self) {
+        if let Some(log) = &mut self.log {
+            log.hand_over();
+        }
+    }
+
+    /// The writer, so that it can be closed with the lock released.
+    pub(super) fn take_writer(&mut self) -> Option<LogWriter> {
+        self.log.take().map(|log| log.writer)
+    }
+
+    pub(super) fn shadow_score(&self) -> Option<ShadowScore> {
+        let shadow = self.shadow.as_ref()?;
+        let (live, other) = (shadow.live.score(), shadow.counterfactual.score());
+        Some(ShadowScore { policy: shadow.policy, live, shadow: other })
+    }
+
+    /// Chunks dropped and errors of writing.
+    pub(super) fn trouble(&self) -> Option<(u64, u64)> {
+        self.log.as_ref().map(|log| (log.writer.dropped_chunks(), log.writer.errors()))
+    }
+
+    #[inline]
+    fn record(&mut self, write: impl FnOnce(&mut Recorder)) {
+        if let Some(log) = &mut self.log {
+            write(&mut log.recorder);
+            if log.recorder.buffered_bytes() >= Recorder::CHUNK_BYTES {
+                log.hand_over();
+            }
+        }
+    }
+}
+
+impl Log {
+    fn hand_over(&mut self) {
+        if let Some(emptied) = self.writer.push(self.recorder.take()) {
+            self.recorder.recycle(emptied);
+        }
+    }
+}
+
+fn log_config(log: &DecisionLogConfig) -> LogConfig {
+    LogConfig {
+        directory: log.directory.clone(),
+        file_bytes: log.file_bytes,
+        files: log.files,
+        when_full: match log.when_full {
+            WhenFull::Rotate => plimsoll_decisions::WhenFull::Rotate,
+            WhenFull::Stop => plimsoll_decisions::WhenFull::Stop,
+        },
+    }
+}
+
+fn header(config: &Config, view: &ClusterView, members: &[Member]) -> RunHeader {
+    let entry = |m: &Member| BackendEntry {
+        name: m.name.to_string(),
+        key: m.key,
+        weight: view.weight(m.id),
+        health: view.health(m.id),
+        load: view.load(m.id),
+    };
+    let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    RunHeader {
+        policy: config.policy.spec.name.to_owned(),
+        settings: config.policy.settings.clone(),
+        seed: config.policy.seed,
+        cache: config.policy.cache.name.to_owned(),
+        cache_bytes: config.policy.cache_bytes,
+        backends: members.iter().map(entry).collect(),
+        started_unix_ns: u64::try_from(since_epoch.as_nanos()).unwrap_or(u64::MAX),
+    }
+}

@@ -1,0 +1,102 @@
+//! Counters. Each worker counts in memory of its own; who wants to see them adds up.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+/// Upper ends of the buckets of response times, in microseconds.
+pub(crate) const BUCKETS_US: [u64; 14] =
+    [500, 1_000, 2_500, 5_000, 10_000, 25_000, 50_000, 100_000, 250_000, 500_000, 1_000_000, 2_500_000, 5_000_000, 10_000_000];
+
+/// A number that only grows.
+#[derive(Debug, Default)]
+pub(crate) struct Counter(AtomicU64);
+
+impl Counter {
+    pub(crate) fn add(&self, n: u64) {
+        self.0.fetch_add(n, Ordering::Relaxed);
+    }
+
+    pub(crate) fn get(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+/// A histogram of times.
+#[derive(Debug, Default)]
+pub(crate) struct Histogram {
+    /// Times up to each end of [`BUCKETS_US`], not cumulated, and beyond the last.
+    pub(crate) buckets: [Counter; BUCKETS_US.len() + 1],
+    /// Sum of all times in microseconds.
+    pub(crate) sum_us: Counter,
+}
+
+impl Histogram {
+    pub(crate) fn add(&self, time: Duration) {
+        let us = u64::try_from(time.as_micros()).unwrap_or(u64::MAX);
+        let bucket = BUCKETS_US.iter().position(|&end| us <= end).unwrap_or(BUCKETS_US.len());
+        self.buckets[bucket].add(1);
+        self.sum_us.add(us);
+    }
+}
+
+/// What one worker did with one back-end.
+#[derive(Debug, Default)]
+#[repr(align(128))]
+pub(crate) struct BackendCounts {
+    /// Answers by the hundreds of their status, 1xx to 5xx.
+    pub(crate) answers: [Counter; 5],
+    /// Requests that ended without an answer of the back-end.
+    pub(crate) failed: Counter,
+    /// Content passed on to clients, in bytes.
+    pub(crate) content_bytes: Counter,
+    /// From the choice of the back-end to its response's head.
+    pub(crate) first_byte: Histogram,
+    /// From the request's head to the response's end.
+    pub(crate) response_time: Histogram,
+    /// Connections opened.
+    pub(crate) connections: Counter,
+    /// Connections that could not be opened.
+    pub(crate) connect_failures: Counter,
+    /// Health checks that failed.
+    pub(crate) checks_failed: Counter,
+}
+
+/// What one worker did for clients.
+#[derive(Debug, Default)]
+#[repr(align(128))]
+pub(crate) struct WorkerCounts {
+    /// Connections accepted.
+    pub(crate) accepted: Counter,
+    /// Connections that have ended.
+    pub(crate) closed: Counter,
+    /// Requests by the hundreds of the status that the client got, 1xx to 5xx.
+    pub(crate) requests: [Counter; 5],
+    /// Requests that more than one back-end was tried for.
+    pub(crate) retried: Counter,
+    /// Requests that waited under the admission limit.
+    pub(crate) waited: Counter,
+    /// Lines of the access log that were lost because its disk did not keep up.
+    pub(crate) lines_lost: Counter,
+}
+
+/// The index of a status in counters by hundreds.
+pub(crate) fn hundreds(status: u16) -> usize {
+    usize::from((status / 100).clamp(1, 5) - 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_fall_into_their_buckets() {
+        let h = Histogram::default();
+        for ms in [0, 1, 2, 20_000] {
+            h.add(Duration::from_millis(ms));
+        }
+        let counts: Vec<u64> = h.buckets.iter().map(Counter::get).collect();
+        assert_eq!(counts, [1, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1]);
+        assert_eq!(h.sum_us.get(), 20_003_000);
+        assert_eq!((hundreds(100), hundreds(499), hundreds(599), hundreds(0)), (0, 3, 4, 0));
+    }
+}

@@ -1,0 +1,6 @@
+//! Sockets, buffers and deadlines of one worker.
+
+pub(crate) mod buffer;
+pub(crate) mod deadline;
+pub(crate) mod listen;
+pub(crate) mod write;

@@ -1,0 +1,61 @@
+//! What is kept of each request: counters, and a line of the access log.
+
+use std::time::Instant;
+
+use crate::backend::Backend;
+use crate::dispatch::Reason;
+use crate::http::request::RequestHead;
+
+/// When the steps of a request happened.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Times {
+    /// The head was there.
+    pub(crate) received: Instant,
+    /// The back-end that answered was chosen.
+    pub(crate) assigned: Option<Instant>,
+    /// The response's head was there.
+    pub(crate) first_byte: Option<Instant>,
+}
+
+/// One request, at its end.
+#[derive(Debug)]
+pub(crate) struct Record<'a> {
+    /// The client's address.
+    pub(crate) peer: &'a str,
+    /// The request; `None` when its head could not be understood.
+    pub(crate) head: Option<&'a RequestHead>,
+    /// The rewritten head, into which `head` points.
+    pub(crate) head_bytes: &'a [u8],
+    /// Status of the answer; 499 when the client did not wait for it.
+    pub(crate) status: u16,
+    /// Bytes of content that the client got.
+    pub(crate) content_bytes: u64,
+    /// The back-end that was tried last.
+    pub(crate) backend: Option<&'a Backend>,
+    /// Why it was chosen.
+    pub(crate) reason: Option<Reason>,
+    /// Back-ends that were tried.
+    pub(crate) attempts: u32,
+    /// Whether it waited for room under the admission limit.
+    pub(crate) waited: bool,
+    /// When it happened.
+    pub(crate) times: Times,
+}
+
+impl<'a> Record<'a> {
+    /// A request whose head could not be used.
+    pub(crate) fn refused(peer: &'a str, status: u16, times: Times) -> Self {
+        Self {
+            peer,
+            head: None,
+            head_bytes: &[],
+            status,
+            content_bytes: 0,
+            backend: None,
+            reason: None,
+            attempts: 0,
+            waited: false,
+            times,
+        }
+    }
+}

@@ -1,0 +1,146 @@
+//! Connections of one worker to the back-ends, kept for the next request.
+
+use std::cell::RefCell;
+use std::io;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::task::{Context, Poll, Waker};
+use std::time::Duration;
+
+use socket2::SockRef;
+use tokio::net::TcpStream;
+use tokio::sync::OwnedSemaphorePermit;
+
+use crate::backend::Backend;
+use crate::net::deadline::Deadlines;
+
+/// A connection to a back-end.
+#[derive(Debug)]
+pub(crate) struct BackendConnection {
+    pub(crate) stream: TcpStream,
+    pub(crate) backend: Arc<Backend>,
+    /// Whether it has served a request before.
+    pub(crate) reused: bool,
+    _permit: OwnedSemaphorePermit,
+}
+
+/// Why there is no connection.
+#[derive(Debug)]
+pub(crate) enum NoConnection {
+    /// The back-end's limit on connections is reached, and stayed so.
+    Limit,
+    /// It could not be opened.
+    Failed(io::Error),
+}
+
+struct Idle {
+    connection: BackendConnection,
+    since_ms: u64,
+}
+
+/// Idle connections by back-end, the one used last on top.
+pub(crate) struct Pool {
+    idle: RefCell<Vec<Vec<Idle>>>,
+    deadlines: Rc<Deadlines>,
+}
+
+impl Pool {
+    pub(crate) fn new(deadlines: Rc<Deadlines>) -> Self {
+        Self { idle: RefCell::default(), deadlines }
+    }
+
+    /// An idle connection to `backend` that is still open, if there is one. With `surely`, for requests that must not be
+    /// sent twice, the system is asked whether the back-end has closed it this very moment.
+    pub(crate) fn take(&self, backend: &Arc<Backend>, surely: bool) -> Option<BackendConnection> {
+        let mut idle = self.idle.borrow_mut();
+        let stack = idle.get_mut(backend.id.index())?;
+        while let Some(Idle { mut connection, .. }) = stack.pop() {
+            if Arc::ptr_eq(&connection.backend, backend) && is_open(&connection.stream, surely) {
+                connection.reused = true;
+                return Some(connection);
+            }
+        }
+        None
+    }
+
+    /// Keeps a connection whose last response was read to its end, unless someone waits for its place.
+    pub(crate) fn put(&self, connection: BackendConnection) {
+        let backend = &connection.backend;
+        if backend.is_retired() || backend.waiting.load(Ordering::Relaxed) > 0 {
+            return;
+        }
+        let index = backend.id.index();
+        let mut idle = self.idle.borrow_mut();
+        if idle.len() <= index {
+            idle.resize_with(index + 1, Vec::new);
+        }
+        idle[index].push(Idle { connection, since_ms: self.deadlines.now_ms() });
+    }
+
+    /// Closes what has been idle for too long, leads to a back-end that is gone, or is in another worker's way.
+    pub(crate) fn sweep(&self, backend_idle: Duration) {
+        let most_ms = u64::try_from(backend_idle.as_millis()).unwrap_or(u64::MAX);
+        let now_ms = self.deadlines.now_ms();
+        for stack in self.idle.borrow_mut().iter_mut() {
+            let mut wanted = stack.last().map_or(0, |i| i.connection.backend.waiting.load(Ordering::Relaxed));
+            stack.retain(|idle| {
+                let given_up = wanted > 0;
+                wanted = wanted.saturating_sub(1);
+                // A connection that the back-end closed is closed here too, not only when it would be used.
+                !given_up
+                    && is_open(&idle.connection.stream, false)
+                    && !idle.connection.backend.is_retired()
+                    && now_ms.saturating_sub(idle.since_ms) < most_ms
+            });
+        }
+    }
+
+    /// Number of idle connections.
+    pub(crate) fn len(&self) -> usize {
+        self.idle.borrow().iter().map(Vec::len).sum()
+    }
+}
+
+/// Whether an idle connection can be written to. Anything to read on it is the end, an error, or bytes that nobody
+/// asked for.
+fn is_open(stream: &TcpStream, surely: bool) -> bool {
+    let mut cx = Context::from_waker(Waker::noop());
+    let quiet = match stream.poll_read_ready(&mut cx) {
+        Poll::Pending => true,
+        // Perhaps only because the last read filled its buffer: the system knows.
+        Poll::Ready(_) => nothing_to_read(stream),
+    };
+    quiet && (!surely || nothing_to_read(stream))
+}
+
+fn nothing_to_read(stream: &TcpStream) -> bool {
+    let mut byte = [std::mem::MaybeUninit::uninit()];
+    let looked = SockRef::from(stream).peek(&mut byte);
+    looked.is_err_and(|e| e.kind() == io::ErrorKind::WouldBlock)
+}
+
+/// Opens a connection to `backend`, within its limit. Waits this long for its place, and as long for the back-end.
+pub(crate) async fn connect(backend: &Arc<Backend>, wait: Duration) -> Result<BackendConnection, NoConnection> {
+    let permit = match Arc::clone(&backend.permits).try_acquire_owned() {
+        Ok(permit) => permit,
+        Err(_) => wait_for_permit(backend, wait).await?,
+    };
+    let open = tokio::time::timeout(wait, TcpStream::connect(backend.address));
+    let stream = open.await.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()));
+    let stream = stream.and_then(|s| s.set_nodelay(true).map(|()| s)).map_err(NoConnection::Failed)?;
+    Ok(BackendConnection { stream, backend: Arc::clone(backend), reused: false, _permit: permit })
+}
+
+async fn wait_for_permit(backend: &Arc<Backend>, wait: Duration) -> Result<OwnedSemaphorePermit, NoConnection> {
+    struct Waits<'a>(&'a Backend);
+    impl Drop for Waits<'_> {
+        fn drop(&mut self) {
+            self.0.waiting.fetch_sub(1, Ordering::Relaxed);
+        }
+    }
+    backend.waiting.fetch_add(1, Ordering::Relaxed);
+    let _waits = Waits(backend);
+    let permit = tokio::time::timeout(wait, Arc::clone(&backend.permits).acquire_owned());
+    permit.await.ok().and_then(Result::ok).ok_or(NoConnection::Limit)
+}

@@ -1,0 +1,372 @@
+//! One connection of a client, request by request.
+
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use plimsoll_config::Config;
+use socket2::SockRef;
+use tokio::net::TcpStream;
+
+use super::pass::{Answered, Exchange, Failure};
+use super::read_head::{NoHead, read_head};
+use super::respond;
+use crate::backend::Backend;
+use crate::dispatch::{Assignment, Offer};
+use crate::http::request::{self, RequestHead};
+use crate::http::{Framing, Refusal};
+use crate::net::buffer::Buffer;
+use crate::net::deadline::Deadline;
+use crate::net::write::poll_write_all;
+use crate::observe::{Record, Times};
+use crate::pool::{self, BackendConnection, NoConnection};
+use crate::worker::{Accepted, Scratch, Worker};
+
+/// A small body that has arrived with its head goes to the back-end in one piece with it.
+const JOINED_BODY_BYTES: u64 = 4096;
+/// What is read and thrown away from a client that is told to go, so that it gets to read the answer, and how long.
+const LINGER_BYTES: usize = 256 << 10;
+const LINGER: Duration = Duration::from_secs(1);
+
+/// What becomes of the client's connection after a request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Then {
+    Keep,
+    /// Closed in good order, the rest of what the client sends thrown away.
+    Close,
+    /// Already over.
+    Over,
+    /// Cut, so that nobody takes what came for a whole response.
+    Cut,
+}
+
+/// What the client gets when no back-end answered, and whether the failure is the front-end's fault.
+enum Outcome {
+    Answered(Answered, Arc<Backend>),
+    Refused(Refusal, Option<u32>),
+    Cut { status: u16, content_bytes: u64 },
+}
+
+pub(crate) struct Client {
+    worker: Rc<Worker>,
+    stream: TcpStream,
+    accepted: Accepted,
+    deadline: Deadline,
+    config: Arc<Config>,
+    requests: u64,
+}
+
+/// Serves a connection until it ends.
+pub(crate) async fn serve(worker: Rc<Worker>, stream: TcpStream, accepted: Accepted) {
+    let deadline = worker.deadlines.add();
+    let config = worker.config();
+    let mut client = Client { worker, stream, accepted, deadline, config, requests: 0 };
+    client.run().await;
+}
+
+impl Client {
+    async fn run(&mut self) {
+        let mut scratch: Option<Scratch> = None;
+        loop {
+            if scratch.as_ref().is_none_or(|s| s.input.is_empty()) {
+                // An idle connection holds no buffer.
+                scratch = None;
+                if !self.readable().await {
+                    return;
+                }
+            }
+            let mut lent = scratch.take().unwrap_or_else(|| self.worker.scratch());
+            match self.request(&mut lent).await {
+                Then::Keep => scratch = Some(lent),
+                Then::Close => return self.close(lent).await,
+                Then::Over => return,
+                Then::Cut => return self.cut(),
+            }
+        }
+    }
+
+    /// Waits for a request to begin; false when the connection ends instead.
+    async fn readable(&mut self) -> bool {
+        let idle = match self.requests {
+            0 => self.config.timeouts.head,
+            _ => self.config.timeouts.idle,
+        };
+        self.deadline.set(idle);
+        let stream = &self.stream;
+        matches!(self.deadline.guard(|cx| stream.poll_read_ready(cx)).await, Ok(Ok(())))
+    }
+
+    async fn request(&mut self, scratch: &mut Scratch) -> Then {
+        self.worker.refresh(&mut self.config);
+        self.deadline.set(self.config.timeouts.head);
+        let most_bytes = self.config.limits.head_bytes;
+        let length = match read_head(&mut self.stream, &mut scratch.input, most_bytes, &self.deadline).await {
+            Ok(length) => length,
+            Err(NoHead::Gone) => return Then::Over,
+            Err(NoHead::Refused(refusal)) => return self.refuse_head(refusal, scratch).await,
+        };
+        let received = Instant::now();
+        self.requests += 1;
+        let context = request::Context {
+            key: &self.config.target.key,
+            fields: self.config.limits.fields,
+            peer: self.accepted.peer_text.as_bytes(),
+            trusted: self.accepted.trusted,
+        };
+        let head = match request::rewrite(&scratch.input.data()[..length], &context, &mut scratch.head) {
+            Ok(head) => head,
+            Err(refusal) => return self.refuse_head(refusal, scratch).await,
+        };
+        scratch.input.consume(length);
+        if let (Framing::Length(length), Some(most)) = (head.framing, self.config.limits.body_bytes)
+            && length > most
+        {
+            return self
+                .refuse_head(Refusal::of(413, "the request's body is larger than allowed"), scratch)
+                .await;
+        }
+        self.answer(&head, scratch, received).await
+    }
+
+    /// A request that has been understood: finds it a back-end, and another one while that fails and may be repeated.
+    async fn answer(&mut self, head: &RequestHead, scratch: &mut Scratch, received: Instant) -> Then {
+        let framing = join_body(head, scratch);
+        let keep = head.keep_alive
+            && !self.accepted.closing.load(Ordering::Relaxed)
+            && self.requests < self.config.limits.requests_per_connection;
+        let mut times = Times { received, assigned: None, first_byte: None };
+        let mut tried = Tried::default();
+        let outcome = self.try_backends(head, framing, keep, scratch, &mut times, &mut tried).await;
+        let mut record = Record {
+            peer: &self.accepted.peer_text,
+            head: Some(head),
+            head_bytes: &scratch.head,
+            status: 0,
+            content_bytes: 0,
+            backend: tried.backend.as_deref(),
+            reason: tried.reason,
+            attempts: tried.attempts,
+            waited: tried.waited,
+            times,
+        };
+        match outcome {
+            Outcome::Answered(answered, _) => {
+                record.status = answered.head.status;
+                record.content_bytes = answered.content_bytes;
+                record.times.first_byte = Some(answered.first_byte_at);
+                self.worker.observe(&record);
+                if answered.keep_client { Then::Keep } else { Then::Close }
+            }
+            Outcome::Refused(refusal, retry_after_s) => {
+                record.status = refusal.status;
+                self.worker.observe(&record);
+                // A body that was not read would be taken for the next request.
+                let keep = keep && framing == Framing::None;
+                self.write_refusal(refusal, retry_after_s, head.is_head, keep, &mut scratch.out).await
+            }
+            Outcome::Cut { status, content_bytes } => {
+                record.status = status;
+                record.content_bytes = content_bytes;
+                self.worker.observe(&record);
+                Then::Cut
+            }
+        }
+    }
+
+    async fn try_backends(
+        &mut self,
+        head: &RequestHead,
+        framing: Framing,
+        keep: bool,
+        scratch: &mut Scratch,
+        times: &mut Times,
+        tried: &mut Tried,
+    ) -> Outcome {
+        const UNAVAILABLE: Refusal = Refusal::of(503, "no back-end can take the request now");
+        let retry_after_s = Some(self.config.admission.retry_after_s);
+        // A body cannot be read a second time.
+        let repeatable = head.is_safe && head.framing == Framing::None;
+        loop {
+            let Some(assignment) = self.assign(head, tried).await else {
+                return Outcome::Refused(UNAVAILABLE, retry_after_s);
+            };
+            times.assigned = Some(Instant::now());
+            tried.attempts += 1;
+            tried.reason = Some(assignment.reason());
+            let more = tried.attempts <= self.config.limits.retries;
+            let Some(backend) = self.worker.backend(assignment.backend()) else {
+                return Outcome::Refused(UNAVAILABLE, retry_after_s);
+            };
+            tried.backend = Some(Arc::clone(&backend));
+            let mut connection = match self.connect(&backend, !repeatable).await {
+                Ok(connection) => connection,
+                Err(why) => {
+                    drop(assignment);
+                    if let NoConnection::Failed(error) = why {
+                        self.worker.connect_failed(&backend, &error, tried.failed == Some(backend.id));
+                        tried.failed = Some(backend.id);
+                    }
+                    if more {
+                        continue;
+                    }
+                    return Outcome::Refused(UNAVAILABLE, retry_after_s);
+                }
+            };
+            match self.pass(head, framing, keep, scratch, &mut connection, repeatable && more).await {
+                Ok(answered) => {
+                    let whole = head.is_get && answered.head.status == 200;
+                    assignment.complete(whole.then_some(answered.content_bytes));
+                    if answered.keep_backend {
+                        self.worker.pool.put(connection);
+                    }
+                    return Outcome::Answered(answered, backend);
+                }
+                Err(Failure::Lost | Failure::BackendDown) if repeatable && more => {}
+                Err(failure) => return failed(failure),
+            }
+        }
+    }
+
+    /// A back-end for the request, after a wait where the admission limit asks for one.
+    async fn assign(&self, head: &RequestHead, tried: &mut Tried) -> Option<Assignment> {
+        match self.worker.shared.dispatch.offer(head.target, self.accepted.client) {
+            Offer::Assigned(assignment) => Some(assignment),
+            Offer::Refused => None,
+            Offer::Waits(mut ticket) => {
+                tried.waited = true;
+                // Not the deadline of the connection: that one may be late by more than this wait is long.
+                let wait = std::future::poll_fn(|cx| ticket.poll(cx));
+                tokio::time::timeout(self.config.admission.queue_timeout, wait).await.ok().flatten()
+            }
+        }
+    }
+
+    async fn connect(&self, backend: &Arc<Backend>, surely: bool) -> Result<BackendConnection, NoConnection> {
+        match self.worker.pool.take(backend, surely) {
+            Some(connection) => Ok(connection),
+            None => pool::connect(backend, self.config.timeouts.connect).await,
+        }
+    }
+
+    async fn pass(
+        &mut self,
+        head: &RequestHead,
+        framing: Framing,
+        keep: bool,
+        scratch: &mut Scratch,
+        to: &mut BackendConnection,
+        repeatable: bool,
+    ) -> Result<Answered, Failure> {
+        let date = self.worker.date();
+        let mut response = self.worker.responses.take();
+        let mut exchange = Exchange {
+            client: &mut self.stream,
+            input: &mut scratch.input,
+            deadline: &self.deadline,
+            config: &self.config,
+            head,
+            head_bytes: &scratch.head,
+            framing,
+            out: &mut scratch.out,
+            response: &mut response,
+            date: &date,
+            keep,
+            repeatable,
+        };
+        exchange.pass(to).await
+    }
+
+    /// A head that cannot be used: what follows it cannot either.
+    async fn refuse_head(&mut self, refusal: Refusal, scratch: &mut Scratch) -> Then {
+        let times = Times { received: Instant::now(), assigned: None, first_byte: None };
+        self.worker.observe(&Record::refused(&self.accepted.peer_text, refusal.status, times));
+        self.write_refusal(refusal, None, false, false, &mut scratch.out).await
+    }
+
+    async fn write_refusal(
+        &mut self,
+        refusal: Refusal,
+        retry_after_s: Option<u32>,
+        to_head: bool,
+        keep: bool,
+        out: &mut Vec<u8>,
+    ) -> Then {
+        respond::answer(refusal, keep, retry_after_s, to_head, &self.worker.date(), out);
+        self.deadline.set(self.config.timeouts.body);
+        let stream = &mut self.stream;
+        let mut written = 0;
+        let write = self.deadline.guard(|cx| poll_write_all(cx, stream, &[&out[..]], &mut written)).await;
+        match write {
+            Ok(Ok(())) if keep => Then::Keep,
+            Ok(Ok(())) => Then::Close,
+            _ => Then::Over,
+        }
+    }
+
+    /// Ends our side and reads on for a while: closing with unread bytes would reset the connection and take the answer
+    /// with it (RFC 9112, section 9.6).
+    async fn close(&mut self, mut scratch: Scratch) {
+        if SockRef::from(&self.stream).shutdown(std::net::Shutdown::Write).is_err() {
+            return;
+        }
+        self.deadline.set(LINGER);
+        let mut left = LINGER_BYTES;
+        let input: &mut Buffer = &mut scratch.input;
+        input.consume(input.len());
+        let stream = &mut self.stream;
+        while let Ok(Ok(n @ 1..)) = self.deadline.guard(|cx| input.poll_fill(cx, stream)).await {
+            input.consume(n);
+            left = left.saturating_sub(n);
+            if left == 0 {
+                return;
+            }
+        }
+    }
+
+    /// Has the system reset the connection when it is dropped.
+    fn cut(&self) {
+        // If this fails the connection is gone already.
+        drop(SockRef::from(&self.stream).set_linger(Some(Duration::ZERO)));
+    }
+}
+
+/// What has been tried for a request.
+#[derive(Default)]
+struct Tried {
+    attempts: u32,
+    waited: bool,
+    failed: Option<plimsoll_policy::BackendId>,
+    backend: Option<Arc<Backend>>,
+    reason: Option<crate::dispatch::Reason>,
+}
+
+/// Puts a small body that is there behind the head; the framing of what is left to read.
+fn join_body(head: &RequestHead, scratch: &mut Scratch) -> Framing {
+    match head.framing {
+        Framing::Length(length) if length <= JOINED_BODY_BYTES && length as usize <= scratch.input.len() => {
+            scratch.head.extend_from_slice(&scratch.input.data()[..length as usize]);
+            scratch.input.consume(length as usize);
+            Framing::None
+        }
+        framing => framing,
+    }
+}
+
+/// What the client gets after a failure that is not repeated elsewhere.
+fn failed(failure: Failure) -> Outcome {
+    let refused = |status, why| Outcome::Refused(Refusal::of(status, why), None);
+    match failure {
+        Failure::Lost => refused(502, "the back-end closed the connection without an answer"),
+        Failure::BackendDown => refused(502, "the back-end failed"),
+        Failure::TimedOut => refused(504, "the back-end took too long"),
+        Failure::BadResponse(why) => {
+            tracing::warn!(why, "a response was not passed on");
+            refused(502, "the back-end's answer cannot be passed on")
+        }
+        Failure::BadRequest(refusal) => Outcome::Refused(refusal, None),
+        // 499 as nginx logs it: nobody is there to be answered.
+        Failure::ClientGone => Outcome::Cut { status: 499, content_bytes: 0 },
+        Failure::Broken { status, content_bytes } => Outcome::Cut { status, content_bytes },
+    }
+}

@@ -1,0 +1,266 @@
+//! One request to one back-end and the response back.
+
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Instant;
+
+use plimsoll_config::Config;
+use tokio::net::TcpStream;
+use tokio::net::tcp::{ReadHalf, WriteHalf};
+
+use super::relay::{Relay, RelayFailed};
+use super::upload::{Upload, UploadFailed};
+use crate::http::head_end::{HeadEnd, HeadScan};
+use crate::http::request::RequestHead;
+use crate::http::response::{self, ResponseHead};
+use crate::http::{Framing, Refusal, Version};
+use crate::net::buffer::Buffer;
+use crate::net::deadline::{Deadline, Fired};
+use crate::net::write::poll_write_all;
+use crate::pool::BackendConnection;
+
+/// Interim responses that are passed on for one request.
+const MOST_INTERIM: u32 = 32;
+
+/// What passing needs of the client's side.
+pub(crate) struct Exchange<'a> {
+    pub(crate) client: &'a mut TcpStream,
+    pub(crate) input: &'a mut Buffer,
+    pub(crate) deadline: &'a Deadline,
+    pub(crate) config: &'a Arc<Config>,
+    pub(crate) head: &'a RequestHead,
+    /// The rewritten request head.
+    pub(crate) head_bytes: &'a [u8],
+    /// Framing of what of the body is not in `head_bytes`.
+    pub(crate) framing: Framing,
+    /// For the response's head.
+    pub(crate) out: &'a mut Vec<u8>,
+    pub(crate) response: &'a mut Buffer,
+    pub(crate) date: &'a [u8],
+    /// Whether the front-end wants to keep the client's connection.
+    pub(crate) keep: bool,
+    /// Whether the request may be sent again elsewhere as long as no byte of a response has come.
+    pub(crate) repeatable: bool,
+}
+
+/// A response that the client has got to its end.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Answered {
+    pub(crate) head: ResponseHead,
+    /// Bytes of content that the client got.
+    pub(crate) content_bytes: u64,
+    /// When the response's head was there.
+    pub(crate) first_byte_at: Instant,
+    /// Whether the client's connection stays usable.
+    pub(crate) keep_client: bool,
+    /// Whether the back-end's does.
+    pub(crate) keep_backend: bool,
+}
+
+/// What went wrong.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Failure {
+    /// The back-end closed its connection before a response.
+    Lost,
+    /// The back-end was found to be down while it was waited for.
+    BackendDown,
+    /// The back-end took too long.
+    TimedOut,
+    /// The response cannot be passed on.
+    BadResponse(&'static str),
+    /// The request cannot.
+    BadRequest(Refusal),
+    /// The client is gone.
+    ClientGone,
+    /// The client has got part of a response, and no more will come.
+    Broken {
+        /// Its status code.
+        status: u16,
+        /// Bytes of content that the client got.
+        content_bytes: u64,
+    },
+}
+
+impl Exchange<'_> {
+    /// Sends the request, and the response back.
+    pub(crate) async fn pass(&mut self, to: &mut BackendConnection) -> Result<Answered, Failure> {
+        let (from_client, mut to_client) = self.client.split();
+        let (mut from_backend, to_backend) = to.stream.split();
+        let limits = &self.config.limits;
+        let mut upload = Upload::new(
+            (from_client, to_backend),
+            self.head_bytes,
+            self.input,
+            self.framing,
+            (limits.head_bytes, limits.fields),
+            limits.body_bytes,
+        );
+        let waiting = Waiting {
+            deadline: self.deadline,
+            config: self.config,
+            head: self.head,
+            date: self.date,
+            keep: self.keep,
+        };
+        if self.repeatable {
+            self.deadline.watch(&to.backend);
+        }
+        let head = waiting.response(
+            &mut upload,
+            &mut from_backend,
+            &mut to_client,
+            self.response,
+            self.out,
+        );
+        let head = head.await;
+        self.deadline.unwatch();
+        let head = head?;
+        let first_byte_at = Instant::now();
+        let mut relay = Relay::new(head, self.head.version, self.response, self.out, limits)
+            .map_err(|bad| Failure::BadResponse(bad.0))?;
+        let done = relay.run(&mut upload, &mut from_backend, &mut to_client, self.deadline, self.config).await;
+        let content_bytes = relay.content_bytes();
+        match done {
+            Ok(()) => Ok(Answered {
+                head,
+                content_bytes,
+                first_byte_at,
+                keep_client: head.keep_client && upload.is_done(),
+                keep_backend: head.keep_backend && upload.is_done() && relay.ended_cleanly(),
+            }),
+            Err(RelayFailed::ClientGone) => Err(Failure::ClientGone),
+            Err(RelayFailed::Broken) => Err(Failure::Broken { status: head.status, content_bytes }),
+        }
+    }
+}
+
+/// Waiting for the response's head.
+struct Waiting<'a> {
+    deadline: &'a Deadline,
+    config: &'a Config,
+    head: &'a RequestHead,
+    date: &'a [u8],
+    keep: bool,
+}
+
+impl Waiting<'_> {
+    /// Sends the request and reads until the head of the final response is there, and rewritten in `out`. Interim
+    /// responses go to the client at once.
+    async fn response(
+        &self,
+        upload: &mut Upload<'_>,
+        from: &mut ReadHalf<'_>,
+        client: &mut WriteHalf<'_>,
+        response: &mut Buffer,
+        out: &mut Vec<u8>,
+    ) -> Result<ResponseHead, Failure> {
+        for _ in 0..=MOST_INTERIM {
+            let length = self.head_end(upload, from, response).await?;
+            out.clear();
+            let context = response::Context {
+                fields: self.config.limits.fields,
+                to_head: self.head.is_head,
+                client: self.head.version,
+                keep_client: self.keep && upload.is_done(),
+                date: self.date,
+            };
+            let head = response::rewrite(&response.data()[..length], &context, out)
+                .map_err(|bad| Failure::BadResponse(bad.0))?;
+            response.consume(length);
+            if head.status >= 200 {
+                return Ok(head);
+            }
+            if self.head.version == Version::Http11 {
+                let mut written = 0;
+                let write = self.deadline.guard(|cx| poll_write_all(cx, client, &[&out[..]], &mut written)).await;
+                if !matches!(write, Ok(Ok(()))) {
+                    return Err(Failure::ClientGone);
+                }
+            }
+        }
+        Err(Failure::BadResponse("too many interim responses"))
+    }
+
+    /// Reads until `response` starts with a whole head; its length.
+    async fn head_end(
+        &self,
+        upload: &mut Upload<'_>,
+        from: &mut ReadHalf<'_>,
+        response: &mut Buffer,
+    ) -> Result<usize, Failure> {
+        let mut scan = HeadScan::default();
+        let mut steps = None;
+        let mut client_watched = true;
+        loop {
+            match scan.scan(response.data()) {
+                HeadEnd::At(length) if length <= self.config.limits.head_bytes => return Ok(length),
+                HeadEnd::BareLineFeed => return Err(Failure::BadResponse("a line feed without a carriage return")),
+                HeadEnd::Open if response.len() < self.config.limits.head_bytes => {}
+                _ => return Err(Failure::BadResponse("a head that is too long")),
+            }
+            let read = self
+                .deadline
+                .guard(|cx| {
+                    if let Poll::Ready(Err(failure)) = self.poll_upload(cx, upload, &mut steps) {
+                        return Poll::Ready(Err(failure));
+                    }
+                    if upload.is_done() && client_watched && poll_client_gone(cx, upload, &mut client_watched) {
+                        return Poll::Ready(Err(Failure::ClientGone));
+                    }
+                    response.poll_fill(cx, from).map_err(|_| Failure::Lost)
+                })
+                .await;
+            match read {
+                Ok(Ok(0)) if response.is_empty() => return Err(Failure::Lost),
+                Ok(Ok(0)) => return Err(Failure::BadResponse("a head that was cut off")),
+                Ok(Ok(_)) => {}
+                Ok(Err(Failure::Lost)) if !response.is_empty() => {
+                    return Err(Failure::BadResponse("a head that was cut off"));
+                }
+                Ok(Err(failure)) => return Err(failure),
+                Err(Fired::BackendDown) if response.is_empty() => return Err(Failure::BackendDown),
+                Err(_) if upload.waits_for_client => {
+                    return Err(Failure::BadRequest(Refusal::of(408, "the request body took too long")));
+                }
+                Err(_) => return Err(Failure::TimedOut),
+            }
+        }
+    }
+
+    /// Moves the request on and, when it moved, the deadline.
+    fn poll_upload(
+        &self,
+        cx: &mut Context<'_>,
+        upload: &mut Upload<'_>,
+        steps: &mut Option<u64>,
+    ) -> Poll<Result<(), Failure>> {
+        let result = if upload.is_done() { Poll::Ready(Ok(())) } else { upload.poll(cx) };
+        if *steps != Some(upload.steps) {
+            *steps = Some(upload.steps);
+            let timeouts = &self.config.timeouts;
+            self.deadline.set(if upload.is_done() { timeouts.first_byte } else { timeouts.body });
+        }
+        match result {
+            Poll::Ready(Err(UploadFailed::ClientGone)) => Poll::Ready(Err(Failure::ClientGone)),
+            Poll::Ready(Err(UploadFailed::Refused(refusal))) => Poll::Ready(Err(Failure::BadRequest(refusal))),
+            // It may have answered without waiting for the body; the answer is read, or its absence found out.
+            Poll::Ready(Err(UploadFailed::Backend)) | Poll::Pending => Poll::Pending,
+            Poll::Ready(Ok(())) => Poll::Ready(Ok(())),
+        }
+    }
+}
+
+/// Whether the client's connection was reset. A client that only ended its side still waits for the answer; one that has
+/// sent more is looked at no further.
+fn poll_client_gone(cx: &mut Context<'_>, upload: &mut Upload<'_>, watched: &mut bool) -> bool {
+    let mut byte = [0];
+    let mut byte = tokio::io::ReadBuf::new(&mut byte);
+    match upload.client().poll_peek(cx, &mut byte) {
+        Poll::Pending => false,
+        Poll::Ready(Ok(_)) => {
+            *watched = false;
+            false
+        }
+        Poll::Ready(Err(_)) => true,
+    }
+}

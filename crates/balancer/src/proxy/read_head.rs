@@ -1,0 +1,73 @@
+//! Reading a request's head.
+
+use tokio::net::TcpStream;
+
+use crate::http::Refusal;
+use crate::http::head_end::{HeadEnd, HeadScan};
+use crate::net::buffer::Buffer;
+use crate::net::deadline::{Deadline, Fired};
+
+/// Empty lines that are skipped before a request line (RFC 9112, section 2.2, asks for at least one).
+const MOST_EMPTY_LINES: usize = 4;
+
+/// Why there is no head.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum NoHead {
+    /// The client has closed, or stopped in the middle of it, or was waited for too long between requests.
+    Gone,
+    /// The client gets this answer.
+    Refused(Refusal),
+}
+
+/// Reads until `input` starts with a whole head; its length in bytes. The deadline is set already.
+pub(crate) async fn read_head(
+    stream: &mut TcpStream,
+    input: &mut Buffer,
+    most_bytes: usize,
+    deadline: &Deadline,
+) -> Result<usize, NoHead> {
+    let mut scan = HeadScan::default();
+    let mut empty_lines = 0;
+    loop {
+        while input.data().starts_with(b"\r\n") && empty_lines < MOST_EMPTY_LINES {
+            input.consume(2);
+            empty_lines += 1;
+        }
+        // A lone carriage return may become an empty line.
+        if input.data() != b"\r" {
+            match scan.scan(input.data()) {
+                HeadEnd::At(length) if length > most_bytes => return Err(NoHead::Refused(too_long(input.data()))),
+                HeadEnd::At(length) => return Ok(length),
+                HeadEnd::BareLineFeed => {
+                    return Err(NoHead::Refused(Refusal::bad_request("a line feed without a carriage return")));
+                }
+                HeadEnd::Open if input.len() >= most_bytes => {
+                    return Err(NoHead::Refused(too_long(input.data())));
+                }
+                HeadEnd::Open => {}
+            }
+        }
+        if fill(stream, input, deadline).await? == 0 {
+            return Err(NoHead::Gone);
+        }
+    }
+}
+
+async fn fill(stream: &mut TcpStream, input: &mut Buffer, deadline: &Deadline) -> Result<usize, NoHead> {
+    match deadline.guard(|cx| input.poll_fill(cx, stream)).await {
+        Ok(Ok(n)) => Ok(n),
+        Ok(Err(_)) => Err(NoHead::Gone),
+        Err(Fired::TimedOut) if !input.is_empty() => {
+            Err(NoHead::Refused(Refusal::of(408, "the request head took too long")))
+        }
+        Err(_) => Err(NoHead::Gone),
+    }
+}
+
+/// 414 when not even the request line fits, else 431.
+fn too_long(bytes: &[u8]) -> Refusal {
+    match memchr::memchr(b'\n', bytes) {
+        None => Refusal::of(414, "the request line is too long"),
+        Some(_) => Refusal::of(431, "the request head is too long"),
+    }
+}

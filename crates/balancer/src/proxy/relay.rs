@@ -1,0 +1,259 @@
+//! From the back-end to the client: the rewritten head and the body, framed for the client.
+
+use std::io;
+use std::task::{Context, Poll};
+
+use plimsoll_config::{Config, Limits};
+use tokio::net::tcp::{ReadHalf, WriteHalf};
+
+use super::upload::{Upload, UploadFailed, chunk_line};
+use crate::http::chunked::{BadChunk, Decoder};
+use crate::http::response::{BadResponse, ResponseHead};
+use crate::http::{Framing, Version};
+use crate::net::buffer::Buffer;
+use crate::net::deadline::Deadline;
+use crate::net::write::poll_write_all;
+
+/// A body up to this size goes out in one piece with its head: copying it costs less than a second piece.
+const COPIED_BYTES: usize = 2048;
+
+/// Why the client did not get the whole response.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum RelayFailed {
+    /// The client does not take it.
+    ClientGone,
+    /// The back-end's body was cut off, too long or badly framed, or took too long.
+    Broken,
+}
+
+enum Body {
+    /// Bytes still to come.
+    Length(u64),
+    Chunked(Decoder),
+    UntilClose,
+    /// All has been read.
+    Read,
+}
+
+/// One response on its way to a client.
+pub(crate) struct Relay<'a> {
+    body: Body,
+    /// Whether the body goes out chunked.
+    chunked_out: bool,
+    response: &'a mut Buffer,
+    /// What goes out before the content in `response`: the head, or the line before a chunk.
+    out: &'a mut Vec<u8>,
+    /// Content at the front of `response`.
+    content: usize,
+    /// How many bytes of `response` it takes up.
+    consumed: usize,
+    /// What goes out after the content.
+    tail: Vec<u8>,
+    content_bytes: u64,
+    clean: bool,
+    trailers_out: bool,
+}
+
+impl<'a> Relay<'a> {
+    /// For the response whose rewritten head is in `out`; `response` holds what of the body has been read already.
+    /// A response that is seen to be badly framed before anything has gone out is not begun.
+    pub(crate) fn new(
+        head: ResponseHead,
+        client: Version,
+        response: &'a mut Buffer,
+        out: &'a mut Vec<u8>,
+        limits: &Limits,
+    ) -> Result<Self, BadResponse> {
+        let body = match head.framing {
+            Framing::Length(length) => Body::Length(length),
+            Framing::Chunked => Body::Chunked(Decoder::new(limits.head_bytes, limits.fields)),
+            Framing::UntilClose => Body::UntilClose,
+            Framing::None => Body::Read,
+        };
+        let mut relay = Self {
+            body,
+            chunked_out: head.chunked_out,
+            response,
+            out,
+            content: 0,
+            consumed: 0,
+            tail: Vec::new(),
+            content_bytes: 0,
+            clean: true,
+            trailers_out: client == Version::Http11,
+        };
+        if matches!(relay.body, Body::Read) {
+            // What follows a response without a body was not asked for; the client need not know.
+            relay.clean = relay.response.is_empty();
+        } else {
+            relay.take().map_err(|bad| BadResponse(bad.0))?;
+        }
+        Ok(relay)
+    }
+
+    /// Content passed on so far, in bytes.
+    pub(crate) fn content_bytes(&self) -> u64 {
+        self.content_bytes
+    }
+
+    /// Whether nothing was left over on the back-end's connection.
+    pub(crate) fn ended_cleanly(&self) -> bool {
+        self.clean && matches!(self.body, Body::Read)
+    }
+
+    /// Writes and reads until the response is out. What is left of the request goes on at the same time.
+    pub(crate) async fn run(
+        &mut self,
+        upload: &mut Upload<'_>,
+        from: &mut ReadHalf<'_>,
+        client: &mut WriteHalf<'_>,
+        deadline: &Deadline,
+        config: &Config,
+    ) -> Result<(), RelayFailed> {
+        deadline.set(config.timeouts.body);
+        let mut upload_open = !upload.is_done();
+        let mut go_on = |cx: &mut Context<'_>| poll_rest(cx, upload, &mut upload_open);
+        loop {
+            self.join_small();
+            let mut written = 0;
+            let pieces: [&[u8]; 3] = [self.out, &self.response.data()[..self.content], &self.tail];
+            let write = deadline.guard(|cx| {
+                if go_on(cx) {
+                    return Poll::Ready(Err(io::ErrorKind::ConnectionAborted.into()));
+                }
+                let before = written;
+                let result = poll_write_all(cx, client, &pieces, &mut written);
+                if written != before {
+                    deadline.set(config.timeouts.body);
+                }
+                result
+            });
+            if !matches!(write.await, Ok(Ok(()))) {
+                return Err(RelayFailed::ClientGone);
+            }
+            self.wrote();
+            if matches!(self.body, Body::Read) {
+                return Ok(());
+            }
+            while self.content == 0 && self.tail.is_empty() {
+                let read = deadline.guard(|cx| {
+                    if go_on(cx) {
+                        return Poll::Ready(Err(io::ErrorKind::ConnectionAborted.into()));
+                    }
+                    self.response.poll_fill(cx, from)
+                });
+                match read.await {
+                    Ok(Ok(0)) => self.end_of_stream()?,
+                    Ok(Ok(_)) => self.take().map_err(|_| RelayFailed::Broken)?,
+                    Ok(Err(_)) | Err(_) => return Err(RelayFailed::Broken),
+                }
+                deadline.set(config.timeouts.body);
+                if matches!(self.body, Body::Read) {
+                    break;
+                }
+            }
+        }
+    }
+
+    /// Takes what has been read for content, as far as it is. More than belongs to the body is an error, found before
+    /// the last piece goes out: the client sees a response that was cut.
+    fn take(&mut self) -> Result<(), BadChunk> {
+        let there = self.response.len();
+        match &mut self.body {
+            Body::Length(left) => {
+                if there as u64 > *left {
+                    return Err(BadChunk("a body longer than its Content-Length"));
+                }
+                *left -= there as u64;
+                (self.content, self.consumed) = (there, there);
+                if *left == 0 {
+                    self.body = Body::Read;
+                }
+            }
+            Body::UntilClose => (self.content, self.consumed) = (there, there),
+            Body::Chunked(decoder) => {
+                let step = decoder.decode(self.response.data_mut())?;
+                (self.content, self.consumed) = (step.content, step.consumed);
+                if step.done {
+                    if step.consumed < there {
+                        return Err(BadChunk("bytes after the last chunk"));
+                    }
+                    let trailers = decoder.trailers()?;
+                    self.body = Body::Read;
+                    self.frame(Some(&trailers));
+                    return Ok(());
+                }
+                if step.content == 0 {
+                    self.response.consume(step.consumed);
+                    (self.content, self.consumed) = (0, 0);
+                }
+            }
+            Body::Read => {}
+        }
+        self.frame(None);
+        Ok(())
+    }
+
+    fn end_of_stream(&mut self) -> Result<(), RelayFailed> {
+        if !matches!(self.body, Body::UntilClose) {
+            return Err(RelayFailed::Broken);
+        }
+        self.body = Body::Read;
+        self.clean = false;
+        self.frame(Some(&[]));
+        Ok(())
+    }
+
+    /// Puts the chunk's frame around the content, and the end of the body behind it when `trailers` are given.
+    fn frame(&mut self, trailers: Option<&[u8]>) {
+        if !self.chunked_out {
+            return;
+        }
+        if self.content > 0 {
+            chunk_line(self.content, self.out);
+            self.tail.extend_from_slice(b"\r\n");
+        }
+        if let Some(trailers) = trailers {
+            self.tail.extend_from_slice(b"0\r\n");
+            if self.trailers_out {
+                self.tail.extend_from_slice(trailers);
+            }
+            self.tail.extend_from_slice(b"\r\n");
+        }
+    }
+
+    /// Makes one piece of what is small.
+    fn join_small(&mut self) {
+        if self.content + self.tail.len() > 0 && self.content + self.tail.len() <= COPIED_BYTES {
+            self.out.extend_from_slice(&self.response.data()[..self.content]);
+            self.out.extend_from_slice(&self.tail);
+            self.response.consume(self.consumed);
+            self.content_bytes += self.content as u64;
+            (self.content, self.consumed) = (0, 0);
+            self.tail.clear();
+        }
+    }
+
+    fn wrote(&mut self) {
+        self.response.consume(self.consumed);
+        self.content_bytes += self.content as u64;
+        (self.content, self.consumed) = (0, 0);
+        self.out.clear();
+        self.tail.clear();
+    }
+}
+
+/// Moves the rest of the request on; whether the client's side of it failed so that the exchange has to end. That a
+/// back-end takes no more of a request that it has answered is no failure.
+fn poll_rest(cx: &mut Context<'_>, upload: &mut Upload<'_>, open: &mut bool) -> bool {
+    if !*open {
+        return false;
+    }
+    match upload.poll(cx) {
+        Poll::Pending => false,
+        Poll::Ready(result) => {
+            *open = false;
+            matches!(result, Err(UploadFailed::ClientGone))
+        }
+    }
+}

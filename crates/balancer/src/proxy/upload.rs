@@ -1,0 +1,240 @@
+//! From the client to the back-end: the rewritten head, then the body as it arrives.
+
+use std::io;
+use std::task::{Context, Poll, ready};
+
+use tokio::net::tcp::{ReadHalf, WriteHalf};
+
+use crate::http::chunked::Decoder;
+use crate::http::{Framing, Refusal};
+use crate::net::buffer::Buffer;
+use crate::net::write::poll_write_all;
+
+/// Why a request was not sent to its end.
+#[derive(Debug)]
+pub(crate) enum UploadFailed {
+    /// The client's connection ended in the middle of the body.
+    ClientGone,
+    /// The body is not what a body has to be.
+    Refused(Refusal),
+    /// The back-end takes no more.
+    Backend,
+}
+
+#[derive(Debug)]
+enum Body {
+    /// Bytes of content still to come from the client.
+    Length(u64),
+    Chunked(Decoder),
+    /// All has been read.
+    Read,
+}
+
+/// What is being written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Writing {
+    Head,
+    /// Content at the front of the input, and how many bytes of the input it takes up.
+    Content {
+        content: usize,
+        consumed: usize,
+    },
+    /// What ends a chunked body.
+    End,
+    Nothing,
+    Done,
+}
+
+/// One request on its way to a back-end.
+pub(crate) struct Upload<'a> {
+    from: ReadHalf<'a>,
+    to: WriteHalf<'a>,
+    head: &'a [u8],
+    input: &'a mut Buffer,
+    body: Body,
+    chunked: bool,
+    writing: Writing,
+    written: usize,
+    /// The line before a chunk, or what ends the body.
+    frame: Vec<u8>,
+    /// Content that may still come before it is too much.
+    allowed_bytes: u64,
+    /// Grows with each step: a body time-out runs from the last one.
+    pub(crate) steps: u64,
+    /// Whether the client is waited for, and not the back-end.
+    pub(crate) waits_for_client: bool,
+}
+
+impl<'a> Upload<'a> {
+    /// Nothing is sent until the first poll. `input` holds what of the body has been read already.
+    pub(crate) fn new(
+        (from, to): (ReadHalf<'a>, WriteHalf<'a>),
+        head: &'a [u8],
+        input: &'a mut Buffer,
+        framing: Framing,
+        trailers: (usize, usize),
+        most_bytes: Option<u64>,
+    ) -> Self {
+        let body = match framing {
+            Framing::Length(length) => Body::Length(length),
+            Framing::Chunked => Body::Chunked(Decoder::new(trailers.0, trailers.1)),
+            Framing::None | Framing::UntilClose => Body::Read,
+        };
+        Self {
+            from,
+            to,
+            head,
+            input,
+            body,
+            chunked: framing == Framing::Chunked,
+            writing: Writing::Head,
+            written: 0,
+            frame: Vec::new(),
+            allowed_bytes: most_bytes.unwrap_or(u64::MAX),
+            steps: 0,
+            waits_for_client: false,
+        }
+    }
+
+    /// Whether the whole request has been sent.
+    pub(crate) fn is_done(&self) -> bool {
+        self.writing == Writing::Done
+    }
+
+    /// The client's half that reads, to look whether the client is still there.
+    pub(crate) fn client(&mut self) -> &mut ReadHalf<'a> {
+        &mut self.from
+    }
+
+    /// Goes on as far as both sides allow; ready when done.
+    pub(crate) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), UploadFailed>> {
+        loop {
+            match self.writing {
+                Writing::Done => return Poll::Ready(Ok(())),
+                Writing::Nothing => {
+                    ready!(self.poll_next(cx))?;
+                    self.waits_for_client = false;
+                }
+                Writing::Head | Writing::Content { .. } | Writing::End => {
+                    ready!(self.poll_write(cx)).map_err(|_| UploadFailed::Backend)?;
+                    self.wrote();
+                }
+            }
+            self.steps += 1;
+        }
+    }
+
+    fn poll_write(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let data = self.input.data();
+        let pieces: &[&[u8]] = match self.writing {
+            Writing::Head => &[self.head],
+            Writing::Content { content, .. } if self.chunked => &[&self.frame, &data[..content], b"\r\n"],
+            Writing::Content { content, .. } => &[&data[..content]],
+            _ => &[&self.frame],
+        };
+        let before = self.written;
+        let result = poll_write_all(cx, &mut self.to, pieces, &mut self.written);
+        self.steps += u64::from(self.written != before);
+        result
+    }
+
+    /// A piece is out: what is next.
+    fn wrote(&mut self) {
+        self.written = 0;
+        if let Writing::Content { consumed, .. } = self.writing {
+            self.input.consume(consumed);
+        }
+        self.writing = match (self.writing, &self.body) {
+            (Writing::End, _) => Writing::Done,
+            (_, Body::Read) if self.chunked => Writing::End,
+            (_, Body::Read) => Writing::Done,
+            _ => Writing::Nothing,
+        };
+    }
+
+    /// Finds the next piece of the body, in what has been read or by reading more.
+    fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), UploadFailed>> {
+        if self.input.is_empty() {
+            self.waits_for_client = true;
+            let n = ready!(self.input.poll_fill(cx, &mut self.from)).map_err(|_| UploadFailed::ClientGone)?;
+            if n == 0 {
+                return Poll::Ready(Err(UploadFailed::ClientGone));
+            }
+        }
+        Poll::Ready(self.next_piece().map_err(UploadFailed::Refused))
+    }
+
+    fn next_piece(&mut self) -> Result<(), Refusal> {
+        let (content, consumed) = match &mut self.body {
+            Body::Length(left) => {
+                let n = self.input.len().min(usize::try_from(*left).unwrap_or(usize::MAX));
+                *left -= n as u64;
+                if *left == 0 {
+                    self.body = Body::Read;
+                }
+                (n, n)
+            }
+            Body::Chunked(decoder) => {
+                let step = decoder.decode(self.input.data_mut()).map_err(|bad| Refusal::bad_request(bad.0))?;
+                self.frame.clear();
+                if step.content > 0 {
+                    chunk_line(step.content, &mut self.frame);
+                }
+                if step.done {
+                    let trailers = decoder.trailers().map_err(|bad| Refusal::bad_request(bad.0))?;
+                    self.body = Body::Read;
+                    return self.last_piece(step.content, step.consumed, &trailers);
+                }
+                (step.content, step.consumed)
+            }
+            Body::Read => (0, 0),
+        };
+        self.count(content)?;
+        if content == 0 {
+            self.input.consume(consumed);
+        } else {
+            self.writing = Writing::Content { content, consumed };
+        }
+        Ok(())
+    }
+
+    /// The last content of a chunked body goes out with the end in one piece: the end is part of what follows it.
+    fn last_piece(&mut self, content: usize, consumed: usize, trailers: &[u8]) -> Result<(), Refusal> {
+        self.count(content)?;
+        let mut end = std::mem::take(&mut self.frame);
+        end.extend_from_slice(&self.input.data()[..content]);
+        if content > 0 {
+            end.extend_from_slice(b"\r\n");
+        }
+        end.extend_from_slice(b"0\r\n");
+        end.extend_from_slice(trailers);
+        end.extend_from_slice(b"\r\n");
+        self.frame = end;
+        self.input.consume(consumed);
+        self.writing = Writing::End;
+        Ok(())
+    }
+
+    fn count(&mut self, content: usize) -> Result<(), Refusal> {
+        let left = self.allowed_bytes.checked_sub(content as u64);
+        self.allowed_bytes = left.ok_or(Refusal::of(413, "the request's body is larger than allowed"))?;
+        Ok(())
+    }
+}
+
+/// The line before a chunk of this size.
+pub(crate) fn chunk_line(size_bytes: usize, out: &mut Vec<u8>) {
+    let mut digits = [0; 16];
+    let mut at = digits.len();
+    let mut rest = size_bytes;
+    loop {
+        at -= 1;
+        digits[at] = b"0123456789abcdef"[rest & 15];
+        rest >>= 4;
+        if rest == 0 {
+            break;
+        }
+    }
+    out.extend_from_slice(&digits[at..]);
+    out.extend_from_slice(b"\r\n");
+}

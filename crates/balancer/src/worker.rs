@@ -1,0 +1,306 @@
+//! A worker: one thread that accepts connections and serves them, sharing little with the others.
+
+use std::cell::{Cell, RefCell};
+use std::net::SocketAddr;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use arc_swap::ArcSwap;
+use plimsoll_config::{AccessLogFormat, Config};
+use plimsoll_policy::{BackendId, Health, TargetId};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::Semaphore;
+
+use crate::access_log::{self, AccessLogSender, BUFFER_BYTES};
+use crate::backend::Backend;
+use crate::clock;
+use crate::dispatch::Dispatch;
+use crate::http::request::peer_text;
+use crate::metrics::{BackendCounts, WorkerCounts, hundreds};
+use crate::net::buffer::{Buffer, BufferPool};
+use crate::net::deadline::{Deadlines, SWEEP};
+use crate::observe::Record;
+use crate::pool::Pool;
+use crate::proxy::client;
+
+/// Bytes read at once from a back-end.
+const RESPONSE_BYTES: usize = 64 << 10;
+/// Least bytes read at once from a client.
+const INPUT_BYTES: usize = 16 << 10;
+/// Scratch space kept for later.
+const MOST_SCRATCH: usize = 256;
+/// How long the system is left alone when it has no room for another connection.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
+
+/// What all workers share.
+pub(crate) struct Shared {
+    pub(crate) dispatch: Arc<Dispatch>,
+    /// The back-ends by the index of their id.
+    pub(crate) backends: ArcSwap<Vec<Arc<Backend>>>,
+    pub(crate) config: ArcSwap<Config>,
+    pub(crate) access_log: AccessLogSender,
+    /// By worker.
+    pub(crate) counts: Box<[WorkerCounts]>,
+    /// Places for connections of clients.
+    pub(crate) places: Arc<Semaphore>,
+    /// Tells whoever waits that a back-end has just gone down, so that it is looked at again soon.
+    pub(crate) suspected: tokio::sync::Notify,
+}
+
+impl Shared {
+    /// Takes a sign of a back-end's health: counts it, and tells dispatch when that changes its state.
+    pub(crate) fn sign(&self, backend: &Arc<Backend>, good: bool) {
+        let health = &self.config.load().health;
+        let changed = if good { backend.good_sign(health.rise) } else { backend.bad_sign(health.fall) };
+        if let Some(health) = changed
+            && !backend.is_retired()
+        {
+            match health {
+                Health::Down => tracing::warn!(backend = &*backend.name, "back-end is down"),
+                Health::Up => tracing::info!(backend = &*backend.name, "back-end is up"),
+                Health::Draining => tracing::info!(backend = &*backend.name, "back-end is up, and drained"),
+            }
+            self.dispatch.set_health(backend.id, health);
+            self.suspected.notify_waiters();
+        }
+    }
+}
+
+/// Where a connection came in and from whom.
+pub(crate) struct Accepted {
+    pub(crate) peer_text: Box<str>,
+    /// Whether the peer's forwarding fields are believed.
+    pub(crate) trusted: bool,
+    /// Identity of the client for policies.
+    pub(crate) client: u64,
+    /// Set when its listener closes: the next response is the last.
+    pub(crate) closing: Arc<AtomicBool>,
+}
+
+/// What a connection needs while a request is under way.
+pub(crate) struct Scratch {
+    /// Bytes from the client.
+    pub(crate) input: Buffer,
+    /// The rewritten request head.
+    pub(crate) head: Vec<u8>,
+    /// The rewritten response head.
+    pub(crate) out: Vec<u8>,
+    lender: Rc<RefCell<Vec<(Vec<u8>, Vec<u8>)>>>,
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        let mut lender = self.lender.borrow_mut();
+        // A head that was unusually large is not kept.
+        if lender.len() < MOST_SCRATCH && self.head.capacity() + self.out.capacity() <= INPUT_BYTES {
+            lender.push((std::mem::take(&mut self.head), std::mem::take(&mut self.out)));
+        }
+    }
+}
+
+/// One worker, as its tasks see it.
+pub(crate) struct Worker {
+    pub(crate) shared: Arc<Shared>,
+    index: usize,
+    pub(crate) deadlines: Rc<Deadlines>,
+    pub(crate) pool: Pool,
+    pub(crate) responses: Rc<BufferPool>,
+    inputs: RefCell<Rc<BufferPool>>,
+    heads: Rc<RefCell<Vec<(Vec<u8>, Vec<u8>)>>>,
+    dates: RefCell<clock::Dates>,
+    lines: RefCell<Vec<u8>>,
+    /// Connections being served.
+    open: Cell<usize>,
+}
+
+impl Worker {
+    pub(crate) fn new(shared: Arc<Shared>, index: usize) -> Rc<Self> {
+        let deadlines = Deadlines::new();
+        let head_bytes = shared.config.load().limits.head_bytes;
+        Rc::new(Self {
+            shared,
+            index,
+            pool: Pool::new(Rc::clone(&deadlines)),
+            deadlines,
+            responses: BufferPool::new(RESPONSE_BYTES.max(head_bytes)),
+            inputs: RefCell::new(BufferPool::new(INPUT_BYTES.max(head_bytes))),
+            heads: Rc::default(),
+            dates: RefCell::new(clock::Dates::now()),
+            lines: RefCell::default(),
+            open: Cell::new(0),
+        })
+    }
+
+    pub(crate) fn config(&self) -> Arc<Config> {
+        self.shared.config.load_full()
+    }
+
+    /// Takes over a configuration that has changed.
+    pub(crate) fn refresh(&self, config: &mut Arc<Config>) {
+        let now = self.shared.config.load();
+        if !Arc::ptr_eq(&now, config) {
+            *config = Arc::clone(&now);
+        }
+    }
+
+    pub(crate) fn backend(&self, b: BackendId) -> Option<Arc<Backend>> {
+        self.shared.backends.load().get(b.index()).cloned()
+    }
+
+    pub(crate) fn scratch(&self) -> Scratch {
+        let (head, out) = self.heads.borrow_mut().pop().unwrap_or_default();
+        Scratch { input: self.inputs.borrow().take(), head, out, lender: Rc::clone(&self.heads) }
+    }
+
+    /// The time as HTTP writes it.
+    pub(crate) fn date(&self) -> [u8; 29] {
+        self.dates.borrow().http
+    }
+
+    /// Connections being served.
+    pub(crate) fn open(&self) -> usize {
+        self.open.get()
+    }
+
+    /// A connection to `backend` could not be opened. With `again`, for one request the second time: it is taken for
+    /// down, so that the policy chooses another.
+    pub(crate) fn connect_failed(&self, backend: &Arc<Backend>, error: &std::io::Error, again: bool) {
+        self.backend_counts(backend).connect_failures.add(1);
+        tracing::debug!(backend = &*backend.name, %error, "cannot connect");
+        let signs = if again { self.shared.config.load().health.fall } else { 1 };
+        for _ in 0..signs {
+            self.shared.sign(backend, false);
+        }
+    }
+
+    /// Keeps what there is to keep of a request.
+    pub(crate) fn observe(&self, record: &Record<'_>) {
+        let counts = &self.shared.counts[self.index];
+        counts.requests[hundreds(record.status)].add(1);
+        counts.retried.add(u64::from(record.attempts > 1));
+        counts.waited.add(u64::from(record.waited));
+        if let Some(backend) = record.backend {
+            let counts = self.backend_counts(backend);
+            counts.content_bytes.add(record.content_bytes);
+            match (record.times.assigned, record.times.first_byte) {
+                (Some(assigned), Some(first_byte)) => {
+                    counts.answers[hundreds(record.status)].add(1);
+                    counts.first_byte.add(first_byte.saturating_duration_since(assigned));
+                    counts.response_time.add(record.times.received.elapsed());
+                }
+                _ => counts.failed.add(1),
+            }
+        }
+        let config = self.shared.config.load();
+        if let Some(log) = &config.access_log {
+            let mut lines = self.lines.borrow_mut();
+            let dates = self.dates.borrow();
+            let time = if log.format == AccessLogFormat::Combined { &dates.common_log } else { &dates.rfc3339 };
+            access_log::line(log.format, record, config.policy.spec.name, time, &mut lines);
+            if lines.len() >= BUFFER_BYTES {
+                self.hand_over(&mut lines);
+            }
+        }
+    }
+
+    fn backend_counts<'a>(&self, backend: &'a Backend) -> &'a BackendCounts {
+        &backend.counts[self.index.min(backend.counts.len() - 1)]
+    }
+
+    fn hand_over(&self, lines: &mut Vec<u8>) {
+        let full = std::mem::replace(lines, Vec::with_capacity(BUFFER_BYTES + 1024));
+        let count = memchr::memchr_iter(b'\n', &full).count() as u64;
+        if !self.shared.access_log.push(full) {
+            self.shared.counts[self.index].lines_lost.add(count);
+        }
+    }
+
+    /// Does what is due from time to time, until the worker ends.
+    pub(crate) async fn housekeeping(self: Rc<Self>) {
+        let mut interval = tokio::time::interval(SWEEP);
+        interval.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+        let mut sweeps = 0u32;
+        loop {
+            interval.tick().await;
+            self.deadlines.sweep();
+            let config = self.shared.config.load_full();
+            self.pool.sweep(config.timeouts.backend_idle);
+            let fresh = clock::Dates::if_changed(&self.dates.borrow());
+            if let Some(dates) = fresh {
+                *self.dates.borrow_mut() = dates;
+            }
+            sweeps = sweeps.wrapping_add(1);
+            if sweeps.is_multiple_of(10) {
+                self.flush();
+            }
+            let wanted = INPUT_BYTES.max(config.limits.head_bytes);
+            if self.inputs.borrow().size_bytes() != wanted {
+                *self.inputs.borrow_mut() = BufferPool::new(wanted);
+            }
+        }
+    }
+
+    /// Hands the lines of the access log over.
+    pub(crate) fn flush(&self) {
+        let mut lines = self.lines.borrow_mut();
+        if !lines.is_empty() {
+            self.hand_over(&mut lines);
+        }
+    }
+
+    /// Accepts connections until `closing` is set and the task is woken by being dropped.
+    pub(crate) async fn accept(self: Rc<Self>, listener: TcpListener, closing: Arc<AtomicBool>) {
+        loop {
+            let Ok(place) = Arc::clone(&self.shared.places).acquire_owned().await else { return };
+            match listener.accept().await {
+                Ok((stream, peer)) => {
+                    let worker = Rc::clone(&self);
+                    let accepted = self.accepted(peer, &closing);
+                    tokio::task::spawn_local(async move {
+                        let _place = place;
+                        worker.serve(stream, accepted).await;
+                    });
+                }
+                Err(error) => {
+                    // Mostly that the process has too many files open: waiting lets others finish.
+                    tracing::warn!(%error, "cannot accept a connection");
+                    tokio::time::sleep(ACCEPT_PAUSE).await;
+                }
+            }
+        }
+    }
+
+    fn accepted(&self, peer: SocketAddr, closing: &Arc<AtomicBool>) -> Accepted {
+        let text = peer_text(peer.ip());
+        Accepted {
+            trusted: self.shared.config.load().forwarded.trusted.iter().any(|net| net.contains(peer.ip())),
+            client: TargetId::from_key(text.as_bytes()).0,
+            peer_text: text.into_boxed_str(),
+            closing: Arc::clone(closing),
+        }
+    }
+
+    async fn serve(self: Rc<Self>, stream: TcpStream, accepted: Accepted) {
+        struct Open<'a>(&'a Worker);
+        impl Drop for Open<'_> {
+            fn drop(&mut self) {
+                self.0.open.set(self.0.open.get() - 1);
+                self.0.shared.counts[self.0.index].closed.add(1);
+            }
+        }
+        if stream.set_nodelay(true).is_err() {
+            return;
+        }
+        self.open.set(self.open.get() + 1);
+        self.shared.counts[self.index].accepted.add(1);
+        let _open = Open(&self);
+        client::serve(Rc::clone(&self), stream, accepted).await;
+    }
+}
+
+/// Sets `closing`: connections of the listener end with their next response.
+pub(crate) fn close(closing: &AtomicBool) {
+    closing.store(true, Ordering::Relaxed);
+}
