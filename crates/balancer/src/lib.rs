@@ -2,13 +2,20 @@
 //! admin API.
 
 mod access_log;
+mod admin;
 mod backend;
 mod clock;
+mod control;
 mod dispatch;
+mod health;
 mod http;
 mod metrics;
 mod net;
 mod observe;
 mod pool;
 mod proxy;
+mod server;
+mod thread;
 mod worker;
+
+pub use server::{Balancer, StartError};

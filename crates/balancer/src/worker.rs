@@ -4,14 +4,15 @@ use std::cell::{Cell, RefCell};
 use std::net::SocketAddr;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
+use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use plimsoll_config::{AccessLogFormat, Config};
 use plimsoll_policy::{BackendId, Health, TargetId};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::Semaphore;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::access_log::{self, AccessLogSender, BUFFER_BYTES};
 use crate::backend::Backend;
@@ -250,26 +251,54 @@ impl Worker {
         }
     }
 
-    /// Accepts connections until `closing` is set and the task is woken by being dropped.
-    pub(crate) async fn accept(self: Rc<Self>, listener: TcpListener, closing: Arc<AtomicBool>) {
+    /// Accepts connections until `stop` is told. Connections that the system has completed by then are served, too.
+    pub(crate) async fn accept(
+        self: Rc<Self>,
+        listener: TcpListener,
+        closing: Arc<AtomicBool>,
+        stop: Rc<tokio::sync::Notify>,
+    ) {
         loop {
-            let Ok(place) = Arc::clone(&self.shared.places).acquire_owned().await else { return };
-            match listener.accept().await {
-                Ok((stream, peer)) => {
-                    let worker = Rc::clone(&self);
-                    let accepted = self.accepted(peer, &closing);
-                    tokio::task::spawn_local(async move {
-                        let _place = place;
-                        worker.serve(stream, accepted).await;
-                    });
-                }
-                Err(error) => {
+            let next = async {
+                let place = Arc::clone(&self.shared.places).acquire_owned().await;
+                (listener.accept().await, place)
+            };
+            let (accepted, place) = tokio::select! {
+                biased;
+                () = stop.notified() => break,
+                next = next => next,
+            };
+            match (accepted, place) {
+                (Ok((stream, peer)), Ok(place)) => self.spawn(stream, peer, place, &closing),
+                (Err(error), _) => {
                     // Mostly that the process has too many files open: waiting lets others finish.
                     tracing::warn!(%error, "cannot accept a connection");
                     tokio::time::sleep(ACCEPT_PAUSE).await;
                 }
+                (_, Err(_)) => return,
             }
         }
+        let mut cx = Context::from_waker(Waker::noop());
+        while let Poll::Ready(Ok((stream, peer))) = listener.poll_accept(&mut cx)
+            && let Ok(place) = Arc::clone(&self.shared.places).try_acquire_owned()
+        {
+            self.spawn(stream, peer, place, &closing);
+        }
+    }
+
+    fn spawn(
+        self: &Rc<Self>,
+        stream: TcpStream,
+        peer: SocketAddr,
+        place: OwnedSemaphorePermit,
+        closing: &Arc<AtomicBool>,
+    ) {
+        let worker = Rc::clone(self);
+        let accepted = self.accepted(peer, closing);
+        tokio::task::spawn_local(async move {
+            let _place = place;
+            worker.serve(stream, accepted).await;
+        });
     }
 
     fn accepted(&self, peer: SocketAddr, closing: &Arc<AtomicBool>) -> Accepted {
@@ -298,9 +327,4 @@ impl Worker {
         let _open = Open(&self);
         client::serve(Rc::clone(&self), stream, accepted).await;
     }
-}
-
-/// Sets `closing`: connections of the listener end with their next response.
-pub(crate) fn close(closing: &AtomicBool) {
-    closing.store(true, Ordering::Relaxed);
 }

@@ -1,7 +1,8 @@
 //! From the configuration to a policy and an admission limit.
 
-use plimsoll_config::{AccessLogFormat, AdmissionLimitConfig, Config, PolicyConfig};
-use plimsoll_policy::{AdmissionLimit, BuildContext, Policy, Thresholds};
+use plimsoll_config::{AccessLogFormat, Config, PolicyConfig};
+use plimsoll_policy::Policy;
+use plimsoll_policy::params::ParamError;
 
 /// What keeps a dispatch from being built.
 #[derive(Debug, thiserror::Error)]
@@ -12,7 +13,7 @@ pub(crate) enum BuildFailed {
         /// The policy.
         policy: &'static str,
         /// What is wrong.
-        error: plimsoll_policy::params::ParamError,
+        error: ParamError,
     },
     /// The decision log cannot be opened.
     #[error("cannot open the decision log in {directory}: {error}")]
@@ -24,39 +25,11 @@ pub(crate) enum BuildFailed {
     },
 }
 
-/// A policy that has seen nothing, and the admission limit that goes with it.
-pub(crate) struct BuiltPolicy {
-    pub(crate) policy: Box<dyn Policy>,
-    pub(crate) admission: AdmissionLimit,
-}
-
-impl BuiltPolicy {
-    /// Builds what `config` says.
-    pub(crate) fn from_config(config: &PolicyConfig, limit: AdmissionLimitConfig) -> Result<Self, BuildFailed> {
-        let context = context(config);
-        let (policy, values) = (config.spec.build)(&context, &config.settings)
-            .map_err(|error| BuildFailed::Policy { policy: config.spec.name, error })?;
-        let value = |name: &str| values.iter().find(|(n, _)| *n == name).and_then(|(_, v)| v.parse().ok());
-        let paper = Thresholds::default();
-        let admission = match limit {
-            AdmissionLimitConfig::Lard => AdmissionLimit::Lard(Thresholds {
-                t_low: value("t_low").unwrap_or(paper.t_low),
-                t_high: value("t_high").unwrap_or(paper.t_high),
-            }),
-            AdmissionLimitConfig::Fixed(limit) => AdmissionLimit::Fixed(limit),
-            AdmissionLimitConfig::Unlimited => AdmissionLimit::Unlimited,
-        };
-        Ok(Self { policy, admission })
-    }
-}
-
-/// What the policy may know when it is built.
-pub(super) fn context(config: &PolicyConfig) -> BuildContext {
-    BuildContext {
-        seed: config.seed,
-        cache_bytes: config.cache_bytes,
-        cache: config.cache,
-        cache_object_limit_bytes: None,
+/// A policy that has seen nothing.
+pub(super) fn policy(config: &PolicyConfig) -> Result<Box<dyn Policy>, BuildFailed> {
+    match config.build() {
+        Ok((policy, _)) => Ok(policy),
+        Err(error) => Err(BuildFailed::Policy { policy: config.spec.name, error }),
     }
 }
 

@@ -8,8 +8,7 @@ use plimsoll_policy::{
     BackendId, ClusterView, Completion, Decision, Health, PollAnswer, Request, Time, Weight,
 };
 
-use super::build::context;
-use super::{BuildFailed, Made, Member};
+use super::{BuildFailed, Made, Member, build};
 
 /// How the live policy and the shadow policy fare on the same requests.
 pub(crate) struct ShadowScore {
@@ -74,8 +73,7 @@ impl Journal {
         self.shadow = match &config.shadow {
             None => None,
             Some(ShadowConfig { policy }) => {
-                let (built, _) = (policy.spec.build)(&context(policy), &policy.settings)
-                    .map_err(|error| BuildFailed::Policy { policy: policy.spec.name, error })?;
+                let built = build::policy(policy)?;
                 let cluster = header.cluster();
                 let live = Scorer::new(cluster.len(), policy.cache, policy.cache_bytes);
                 let counterfactual = Counterfactual::new(built, cluster, policy.cache, policy.cache_bytes);

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use plimsoll_config::{BackendConfig, BackendName, Config};
 use plimsoll_policy::{BackendId, Cluster, Health, LruMap, TargetId, Weight};
 
-use super::build::wants_reasons;
-use super::{BuildFailed, BuiltPolicy, Dispatch};
+use super::build::{policy, wants_reasons};
+use super::{BuildFailed, Dispatch};
 
 /// A back-end as dispatch knows it.
 #[derive(Debug, Clone, PartialEq)]
@@ -82,7 +82,7 @@ impl Dispatch {
     /// # Errors
     /// When something cannot be built; nothing has changed then.
     pub(crate) fn reconfigure(self: &Arc<Self>, old: &Config, new: &Config) -> Result<(), BuildFailed> {
-        let built = BuiltPolicy::from_config(&new.policy, new.admission.limit)?;
+        let policy = policy(&new.policy)?;
         let mut state = self.lock();
         let now = self.now(&mut state);
         let new_policy = old.policy != new.policy || old.admission.limit != new.admission.limit;
@@ -92,7 +92,7 @@ impl Dispatch {
         }
         if new_policy || new_journal {
             // With another log the policy begins anew as well: a replay starts with one that has seen nothing.
-            state.front_end.replace_policy(built.policy, built.admission);
+            state.front_end.replace_policy(policy, new.admission_limit());
             state.epoch += 1;
             state.start_run(new)?;
         }

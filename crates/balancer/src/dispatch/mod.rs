@@ -17,7 +17,7 @@ use plimsoll_policy::{
 };
 
 pub(crate) use assignment::{Assignment, Ended};
-pub(crate) use build::{BuildFailed, BuiltPolicy};
+pub(crate) use build::BuildFailed;
 pub(crate) use journal::ShadowScore;
 pub(crate) use membership::Member;
 pub(crate) use waiting::Ticket;
@@ -99,10 +99,10 @@ impl Dispatch {
     /// # Errors
     /// When the policy cannot be built or the decision log cannot be opened.
     pub(crate) fn new(config: &Config) -> Result<Arc<Self>, BuildFailed> {
-        let built = BuiltPolicy::from_config(&config.policy, config.admission.limit)?;
+        let policy = build::policy(&config.policy)?;
         let mut cluster = Cluster::new(0);
         let members: Vec<Member> = config.backends.iter().map(|b| Member::join(&mut cluster, b)).collect();
-        let front_end = FrontEnd::new(built.policy, cluster, built.admission);
+        let front_end = FrontEnd::new(policy, cluster, config.admission_limit());
         let mut state = State {
             front_end,
             epoch: 0,

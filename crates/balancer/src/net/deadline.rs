@@ -32,6 +32,8 @@ struct Entry {
     waker: Option<Waker>,
     watched: Option<(Arc<Backend>, u32)>,
     fired: Option<Fired>,
+    /// Between two requests.
+    idle: bool,
 }
 
 /// All deadlines of one worker.
@@ -71,9 +73,9 @@ impl Deadlines {
         }
     }
 
-    /// Wakes everyone, because the front-end stops.
-    pub(crate) fn stop(&self) {
-        for (_, entry) in self.entries.borrow_mut().iter_mut() {
+    /// Wakes every connection that waits for a request, because the front-end stops.
+    pub(crate) fn stop_idle(&self) {
+        for (_, entry) in self.entries.borrow_mut().iter_mut().filter(|(_, e)| e.idle) {
             entry.fire(Fired::Stopped);
         }
     }
@@ -108,6 +110,11 @@ impl Deadline {
         if entry.fired == Some(Fired::TimedOut) {
             entry.fired = None;
         }
+    }
+
+    /// Says whether the connection waits for a request.
+    pub(crate) fn set_idle(&self, idle: bool) {
+        self.all.entries.borrow_mut()[self.key].idle = idle;
     }
 
     /// Fires as well when `backend` goes down.

@@ -93,8 +93,11 @@ impl Client {
             _ => self.config.timeouts.idle,
         };
         self.deadline.set(idle);
+        self.deadline.set_idle(true);
         let stream = &self.stream;
-        matches!(self.deadline.guard(|cx| stream.poll_read_ready(cx)).await, Ok(Ok(())))
+        let ready = self.deadline.guard(|cx| stream.poll_read_ready(cx)).await;
+        self.deadline.set_idle(false);
+        matches!(ready, Ok(Ok(())))
     }
 
     async fn request(&mut self, scratch: &mut Scratch) -> Then {

@@ -1,0 +1,137 @@
+//! The thread that watches back-ends, ticks the policy, and serves the admin API.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::net::{SocketAddr, TcpListener};
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use plimsoll_policy::Health;
+use tokio::sync::{Notify, watch};
+use tokio::task::AbortHandle;
+
+use crate::backend::Backend;
+use crate::health;
+use crate::worker::Shared;
+
+/// How often the decision log is handed over and back-ends that have left are looked at.
+const HOUSEKEEPING: Duration = Duration::from_millis(500);
+
+/// A running control thread.
+pub(crate) struct Control {
+    /// Where the admin API listens.
+    pub(crate) admin: Option<SocketAddr>,
+    changed: Arc<Notify>,
+    stop: watch::Sender<bool>,
+    thread: JoinHandle<()>,
+}
+
+impl Control {
+    /// Starts the thread.
+    ///
+    /// # Errors
+    /// When the system has no thread or no event queue to give.
+    pub(crate) fn start(shared: Arc<Shared>, admin: Option<TcpListener>) -> io::Result<Self> {
+        let address = admin.as_ref().map(TcpListener::local_addr).transpose()?;
+        let changed = Arc::new(Notify::new());
+        let (stop, stopped) = watch::channel(false);
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+        let notified = Arc::clone(&changed);
+        let thread = std::thread::Builder::new()
+            .name("control".into())
+            .spawn(move || runtime.block_on(work(shared, admin, notified, stopped)))?;
+        Ok(Self { admin: address, changed, stop, thread })
+    }
+
+    /// Watches the back-ends that there are now.
+    pub(crate) fn rewatch(&self) {
+        self.changed.notify_one();
+    }
+
+    /// Ends the thread and waits for it.
+    pub(crate) fn stop(self) {
+        drop(self.stop.send(true));
+        if self.thread.join().is_err() {
+            tracing::error!("the control thread ended by a panic");
+        }
+    }
+}
+
+async fn work(
+    shared: Arc<Shared>,
+    admin: Option<TcpListener>,
+    changed: Arc<Notify>,
+    mut stopped: watch::Receiver<bool>,
+) {
+    let mut watching = Watching::default();
+    watching.update(&shared);
+    let ticking = tokio::spawn(tick(Arc::clone(&shared)));
+    let serving = admin.map(|socket| tokio::spawn(crate::admin::serve(Arc::clone(&shared), socket)));
+    let mut housekeeping = tokio::time::interval(HOUSEKEEPING);
+    loop {
+        tokio::select! {
+            _ = stopped.changed() => break,
+            () = changed.notified() => watching.update(&shared),
+            _ = housekeeping.tick() => {
+                shared.dispatch.flush_log();
+                forget_retired(&shared);
+            }
+        }
+    }
+    ticking.abort();
+    if let Some(serving) = serving {
+        serving.abort();
+    }
+}
+
+/// The tasks that check back-ends.
+#[derive(Default)]
+struct Watching {
+    tasks: BTreeMap<usize, (Arc<Backend>, AbortHandle)>,
+}
+
+impl Watching {
+    /// Ends the checks of what has left or changed, and starts those that are missing.
+    fn update(&mut self, shared: &Arc<Shared>) {
+        let backends = shared.backends.load_full();
+        self.tasks.retain(|&index, (backend, task)| {
+            let same = backends.get(index).is_some_and(|now| Arc::ptr_eq(now, backend)) && !backend.is_retired();
+            if !same {
+                task.abort();
+            }
+            same
+        });
+        for (index, backend) in backends.iter().enumerate().filter(|(_, b)| !b.is_retired()) {
+            self.tasks.entry(index).or_insert_with(|| {
+                let task = tokio::spawn(health::watch(Arc::clone(shared), Arc::clone(backend)));
+                (Arc::clone(backend), task.abort_handle())
+            });
+        }
+    }
+}
+
+/// Calls the policy's tick as often as the policy of the day wants it.
+async fn tick(shared: Arc<Shared>) {
+    loop {
+        match shared.dispatch.tick_interval() {
+            Some(interval) => {
+                tokio::time::sleep(Duration::from_nanos(interval.as_nanos().max(1_000_000))).await;
+                shared.dispatch.tick();
+            }
+            None => tokio::time::sleep(HOUSEKEEPING).await,
+        }
+    }
+}
+
+/// A back-end that is configured no longer and has finished what it had is down: policies forget it.
+fn forget_retired(shared: &Shared) {
+    for backend in shared.backends.load().iter().filter(|b| b.is_retired()) {
+        let idle = shared.dispatch.inspect(|i| {
+            i.view.load(backend.id) == 0 && i.view.health(backend.id) == Health::Draining
+        });
+        if idle {
+            shared.dispatch.set_health(backend.id, Health::Down);
+        }
+    }
+}

@@ -1,0 +1,90 @@
+//! Active health checks.
+
+use std::io;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use plimsoll_config::{HealthConfig, HealthProbe};
+use plimsoll_policy::{Health, Rng};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+
+use crate::backend::Backend;
+use crate::worker::Shared;
+
+/// Bytes of an answer in which its status has to be.
+const MOST_ANSWER_BYTES: usize = 16 << 10;
+
+/// Checks a back-end until the task is aborted.
+pub(crate) async fn watch(shared: Arc<Shared>, backend: Arc<Backend>) {
+    let mut rng = Rng::new(seed(&backend), 0);
+    let mut agrees = true;
+    // The first checks of many back-ends do not all happen at once.
+    let first = shared.config.load().health.interval.mul_f64(rng.unit());
+    tokio::time::sleep(first).await;
+    loop {
+        let config = shared.config.load_full();
+        let up = backend.health() != Health::Down;
+        let probe = match &config.health.probe {
+            // Nothing is asked of a back-end that is up; one that refused connections has to come back somehow.
+            HealthProbe::None if up => None,
+            HealthProbe::None => Some(&HealthProbe::Tcp),
+            probe => Some(probe),
+        };
+        if let Some(probe) = probe {
+            let good = tokio::time::timeout(config.health.timeout, check(probe, &backend)).await;
+            let good = matches!(good, Ok(Ok(true)));
+            if !good {
+                backend.counts[backend.counts.len() - 1].checks_failed.add(1);
+            }
+            shared.sign(&backend, good);
+            agrees = good == (backend.health() != Health::Down);
+        }
+        let wait = pause(&config.health, agrees, &mut rng);
+        // A failed connection of a request is a reason to look at once.
+        tokio::select! {
+            () = tokio::time::sleep(wait) => {}
+            () = shared.suspected.notified() => {
+                tokio::time::sleep(config.health.fast_interval.min(wait)).await;
+            }
+        }
+    }
+}
+
+fn pause(config: &HealthConfig, agrees: bool, rng: &mut Rng) -> Duration {
+    let base = if agrees { config.interval } else { config.fast_interval };
+    let jitter = f64::from(config.jitter_permille) / 1000.0;
+    base.mul_f64((1.0 + jitter * (2.0 * rng.unit() - 1.0)).max(0.0))
+}
+
+/// Differs from back-end to back-end and from start to start: front-ends must not check in step.
+fn seed(backend: &Backend) -> u64 {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    u64::from(now.subsec_nanos()) << 16 | u64::from(backend.id.0)
+}
+
+async fn check(probe: &HealthProbe, backend: &Backend) -> io::Result<bool> {
+    let mut stream = TcpStream::connect(backend.address).await?;
+    let HealthProbe::Http { path, host, status_min, status_max } = probe else {
+        return Ok(true);
+    };
+    let host = host.as_deref().unwrap_or(&backend.authority);
+    let request =
+        format!("GET {path} HTTP/1.1\r\nHost: {host}\r\nUser-Agent: plimsoll-health\r\nConnection: close\r\n\r\n");
+    stream.write_all(request.as_bytes()).await?;
+    let mut answer = Vec::new();
+    loop {
+        let mut piece = [0; 2048];
+        let n = stream.read(&mut piece).await?;
+        answer.extend_from_slice(&piece[..n]);
+        let mut fields = [httparse::EMPTY_HEADER; 128];
+        let mut head = httparse::Response::new(&mut fields);
+        match head.parse(&answer) {
+            Ok(_) if head.code.is_some() => {
+                return Ok(head.code.is_some_and(|code| (*status_min..=*status_max).contains(&code)));
+            }
+            Ok(_) if n > 0 && answer.len() < MOST_ANSWER_BYTES => {}
+            _ => return Ok(false),
+        }
+    }
+}

@@ -1,0 +1,293 @@
+//! The front-end as a whole: starts workers, takes over configurations, ends in good order.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::net::{SocketAddr, TcpListener, ToSocketAddrs};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use arc_swap::ArcSwap;
+use plimsoll_config::{BackendConfig, Config};
+use plimsoll_policy::{BackendId, Health};
+use tokio::sync::Semaphore;
+
+use crate::access_log;
+use crate::backend::Backend;
+use crate::control::Control;
+use crate::dispatch::{BuildFailed, Dispatch};
+use crate::metrics::WorkerCounts;
+use crate::net::listen::listen;
+use crate::thread::WorkerThread;
+use crate::worker::Shared;
+
+/// Why a front-end does not start, or does not take over a configuration.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// An address cannot be listened at.
+    #[error("cannot listen at {address}: {error}")]
+    Listen {
+        /// The address.
+        address: SocketAddr,
+        /// Why not.
+        error: io::Error,
+    },
+    /// A back-end's name leads to no address.
+    #[error("back-end `{name}`: cannot find the address of {host}: {error}")]
+    Resolve {
+        /// The back-end.
+        name: String,
+        /// The host.
+        host: String,
+        /// Why not.
+        error: io::Error,
+    },
+    /// The access log cannot be opened.
+    #[error("cannot open the access log {0}")]
+    AccessLog(io::Error),
+    /// Policy or decision log cannot be used.
+    #[error("{0}")]
+    Dispatch(String),
+    /// There would have been more back-ends than a cluster can tell apart since the start.
+    #[error("more than 65,000 back-ends have come and gone since the start; restart to begin anew")]
+    TooManyBackends,
+    /// The system has no thread to give.
+    #[error("cannot start a thread: {0}")]
+    Thread(io::Error),
+}
+
+impl From<BuildFailed> for StartError {
+    fn from(error: BuildFailed) -> Self {
+        Self::Dispatch(error.to_string())
+    }
+}
+
+/// A running front-end. Dropping it without [`Balancer::stop`] leaves its threads running.
+pub struct Balancer {
+    shared: Arc<Shared>,
+    workers: Vec<WorkerThread>,
+    control: Control,
+    access_log: JoinHandle<()>,
+    /// Configured address to real one: they differ where the system chose the port.
+    listeners: Mutex<BTreeMap<SocketAddr, SocketAddr>>,
+}
+
+impl Balancer {
+    /// Starts a front-end: it serves clients when this returns.
+    ///
+    /// # Errors
+    /// When an address, a name, a file or a thread cannot be had; nothing runs then.
+    pub fn start(config: Config) -> Result<Self, StartError> {
+        let addresses = resolve_all(&config)?;
+        let sockets = bind_all(config.listeners.iter().map(|l| l.address), config.workers)?;
+        let admin = config.admin.as_ref().map(|admin| bind(admin.address, false)).transpose()?;
+        let dispatch = Dispatch::new(&config)?;
+        let (sender, log_thread) =
+            access_log::start(config.access_log.as_ref()).map_err(StartError::AccessLog)?;
+        let backends: Vec<_> = config.backends.iter().zip(addresses).enumerate().collect();
+        let backends = backends.into_iter().map(|(i, (b, a))| backend(BackendId::new(i), b, a, config.workers));
+        let acceptors = config.workers * config.listeners.len();
+        let shared = Arc::new(Shared {
+            dispatch,
+            backends: ArcSwap::from_pointee(backends.map(Arc::new).collect()),
+            access_log: sender,
+            counts: (0..config.workers).map(|_| WorkerCounts::default()).collect(),
+            // Each task that accepts holds one place while it waits.
+            places: Arc::new(Semaphore::new(config.limits.connections + acceptors)),
+            suspected: tokio::sync::Notify::new(),
+            config: ArcSwap::from_pointee(config),
+        });
+        let control = Control::start(Arc::clone(&shared), admin).map_err(StartError::Thread)?;
+        let start = |index| WorkerThread::start(Arc::clone(&shared), index).map_err(StartError::Thread);
+        let workers = (0..shared.counts.len()).map(start).collect::<Result<Vec<_>, _>>()?;
+        let balancer =
+            Self { shared, workers, control, access_log: log_thread, listeners: Mutex::default() };
+        balancer.listen(sockets);
+        Ok(balancer)
+    }
+
+    /// The addresses at which clients are served, in the order of the configuration.
+    #[must_use]
+    pub fn addresses(&self) -> Vec<SocketAddr> {
+        let listeners = self.listeners.lock().unwrap_or_else(PoisonError::into_inner);
+        let config = self.shared.config.load();
+        config.listeners.iter().filter_map(|l| listeners.get(&l.address).copied()).collect()
+    }
+
+    /// The address of the admin API.
+    #[must_use]
+    pub fn admin_address(&self) -> Option<SocketAddr> {
+        self.control.admin
+    }
+
+    /// Requests assigned to back-ends and not completed.
+    #[must_use]
+    pub fn load(&self) -> u64 {
+        self.shared.dispatch.inspect(|i| i.view.total_load())
+    }
+
+    /// Takes over another configuration: changes only what differs, and loses no request. Workers and admin address stay
+    /// as they are until a restart.
+    ///
+    /// # Errors
+    /// When something in it cannot be had; the running configuration stays in force then.
+    pub fn reload(&self, new: Config) -> Result<(), StartError> {
+        let mut listeners = self.listeners.lock().unwrap_or_else(PoisonError::into_inner);
+        let old = self.shared.config.load_full();
+        // First everything that can fail.
+        let addresses = resolve_all(&new)?;
+        let wanted: Vec<SocketAddr> = new.listeners.iter().map(|l| l.address).collect();
+        let fresh = wanted.iter().copied().filter(|a| !listeners.contains_key(a));
+        let sockets = bind_all(fresh, self.workers.len())?;
+        access_log::probe(new.access_log.as_ref()).map_err(StartError::AccessLog)?;
+        if self.shared.dispatch.members() + new.backends.len() > 65_000 {
+            return Err(StartError::TooManyBackends);
+        }
+        self.shared.dispatch.reconfigure(&old, &new)?;
+        // From here on nothing fails.
+        self.change_places(&old, &new);
+        self.change_backends(&old, &new, &addresses);
+        // Opened anew even when unchanged: that is how a log that was rotated away is let go.
+        self.shared.access_log.reopen(new.access_log.clone());
+        self.shared.config.store(Arc::new(new));
+        drop(listeners.extract_if(.., |configured, _| !wanted.contains(configured)).inspect(|(configured, _)| {
+            self.workers.iter().for_each(|w| w.unlisten(*configured));
+        }).count());
+        drop(listeners);
+        self.listen(sockets);
+        self.control.rewatch();
+        Ok(())
+    }
+
+    /// Stops: accepts nothing more, finishes what is under way within the configured time, closes the logs.
+    pub fn stop(self) {
+        let drain = self.shared.config.load().timeouts.drain;
+        self.stop_within(drain);
+    }
+
+    /// The same, with another bound on the time.
+    pub fn stop_within(self, drain: Duration) {
+        for worker in &self.workers {
+            worker.stop(drain);
+        }
+        for worker in self.workers {
+            worker.join();
+        }
+        self.control.stop();
+        self.shared.dispatch.close_log();
+        self.shared.access_log.flush();
+        // The thread ends when the last sender is gone, which may be later, with a task that still holds it.
+        drop(self.access_log);
+    }
+
+    fn listen(&self, sockets: Vec<Bound>) {
+        let mut listeners = self.listeners.lock().unwrap_or_else(PoisonError::into_inner);
+        for bound in sockets {
+            listeners.insert(bound.configured, bound.real);
+            for (worker, socket) in self.workers.iter().zip(bound.sockets) {
+                worker.listen(bound.configured, socket);
+            }
+        }
+    }
+
+    fn change_places(&self, old: &Config, new: &Config) {
+        let places = |c: &Config| c.limits.connections + self.workers.len() * c.listeners.len();
+        let (old, new) = (places(old), places(new));
+        self.shared.places.add_permits(new.saturating_sub(old));
+        let mut fewer = old.saturating_sub(new);
+        while fewer > 0 {
+            // Those that are taken now are given back some time; then they are not there any more.
+            let forgotten = self.shared.places.forget_permits(fewer);
+            if forgotten == 0 {
+                break;
+            }
+            fewer -= forgotten;
+        }
+    }
+
+    fn change_backends(&self, old: &Config, new: &Config, addresses: &[SocketAddr]) {
+        let shared = &self.shared;
+        let mut backends: Vec<Arc<Backend>> = shared.backends.load().to_vec();
+        let find = |backends: &[Arc<Backend>], name: &str| {
+            backends.iter().find(|b| *b.name == *name).map(|b| b.id)
+        };
+        let mut joined = Vec::new();
+        for (config, &address) in new.backends.iter().zip(addresses) {
+            let id = find(&backends, &config.name);
+            let id_or_next = id.unwrap_or(BackendId::new(backends.len()));
+            let fresh = || Arc::new(backend(id_or_next, config, address, self.workers.len()));
+            match id.map(|id| &mut backends[id.index()]) {
+                None => {
+                    backends.push(fresh());
+                    joined.push(config);
+                }
+                Some(known) if known.is_retired() => {
+                    *known = fresh();
+                    joined.push(config);
+                }
+                Some(known) if known.address != address || known.max_connections != config.max_connections => {
+                    known.retire();
+                    *known = fresh();
+                    joined.push(config);
+                }
+                Some(known) => {
+                    let before = old.backends.iter().find(|b| b.name == config.name).map(|b| b.weight);
+                    if before != Some(config.weight) {
+                        shared.dispatch.set_weight(known.id, config.weight);
+                    }
+                }
+            }
+        }
+        // The table of back-ends comes first: dispatch must not choose what is not in it.
+        shared.backends.store(Arc::new(backends.clone()));
+        for config in joined {
+            shared.dispatch.join(&config.name, config.weight);
+        }
+        for gone in backends.iter().filter(|b| !new.backends.iter().any(|c| c.name == b.name)) {
+            if !gone.is_retired() {
+                gone.retire();
+                shared.dispatch.set_health(gone.id, Health::Draining);
+            }
+        }
+    }
+}
+
+/// Sockets of one listener, one for each worker.
+struct Bound {
+    configured: SocketAddr,
+    real: SocketAddr,
+    sockets: Vec<TcpListener>,
+}
+
+fn bind_all(
+    addresses: impl Iterator<Item = SocketAddr>,
+    workers: usize,
+) -> Result<Vec<Bound>, StartError> {
+    let bind_one = |configured: SocketAddr| {
+        let first = bind(configured, true)?;
+        let real = first.local_addr().map_err(|error| StartError::Listen { address: configured, error })?;
+        let more = (1..workers).map(|_| bind(real, true));
+        let sockets = std::iter::once(Ok(first)).chain(more).collect::<Result<_, _>>()?;
+        Ok(Bound { configured, real, sockets })
+    };
+    addresses.map(bind_one).collect()
+}
+
+fn bind(address: SocketAddr, shared: bool) -> Result<TcpListener, StartError> {
+    listen(address, shared).map_err(|error| StartError::Listen { address, error })
+}
+
+fn backend(id: BackendId, config: &BackendConfig, address: SocketAddr, workers: usize) -> Backend {
+    let authority = config.address();
+    Backend::new(id, Arc::clone(&config.name), address, authority, config.max_connections, workers)
+}
+
+fn resolve_all(config: &Config) -> Result<Vec<SocketAddr>, StartError> {
+    let resolve = |b: &BackendConfig| {
+        let failed = |error| StartError::Resolve { name: b.name.to_string(), host: b.host.clone(), error };
+        let mut found = (b.host.as_str(), b.port).to_socket_addrs().map_err(failed)?;
+        found.next().ok_or_else(|| failed(io::Error::new(io::ErrorKind::NotFound, "the name has no address")))
+    };
+    config.backends.iter().map(resolve).collect()
+}
+

@@ -1,0 +1,132 @@
+//! The thread of a worker, and what it is told.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::net::{SocketAddr, TcpListener};
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use tokio::sync::{Notify, mpsc};
+use tokio::task::LocalSet;
+use tokio::time::Instant;
+
+use crate::worker::{Shared, Worker};
+
+/// A connection that stays idle this long while the front-end stops is closed; before, its next request would still be
+/// answered.
+const IDLE_GRACE: Duration = Duration::from_secs(2);
+
+enum Command {
+    Listen(SocketAddr, TcpListener),
+    Unlisten(SocketAddr),
+    Stop(Duration),
+}
+
+/// A running worker.
+pub(crate) struct WorkerThread {
+    commands: mpsc::UnboundedSender<Command>,
+    thread: JoinHandle<()>,
+}
+
+impl WorkerThread {
+    /// Starts worker `index`.
+    ///
+    /// # Errors
+    /// When the system has no thread or no event queue to give.
+    pub(crate) fn start(shared: Arc<Shared>, index: usize) -> io::Result<Self> {
+        let (commands, inbox) = mpsc::unbounded_channel();
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+        let thread = std::thread::Builder::new().name(format!("worker-{index}")).spawn(move || {
+            LocalSet::new().block_on(&runtime, work(Worker::new(shared, index), inbox));
+        })?;
+        Ok(Self { commands, thread })
+    }
+
+    /// Accepts connections from this socket, which is known by its address.
+    pub(crate) fn listen(&self, address: SocketAddr, socket: TcpListener) {
+        self.tell(Command::Listen(address, socket));
+    }
+
+    /// Accepts no more connections there; those that are open end with their next response.
+    pub(crate) fn unlisten(&self, address: SocketAddr) {
+        self.tell(Command::Unlisten(address));
+    }
+
+    /// Accepts nothing more, finishes what is under way, and ends after `drain` at the latest.
+    pub(crate) fn stop(&self, drain: Duration) {
+        self.tell(Command::Stop(drain));
+    }
+
+    /// Waits for the end of a worker that was stopped.
+    pub(crate) fn join(self) {
+        drop(self.commands);
+        if self.thread.join().is_err() {
+            tracing::error!("a worker ended by a panic");
+        }
+    }
+
+    fn tell(&self, command: Command) {
+        // A worker that is gone has panicked; joining it tells.
+        drop(self.commands.send(command));
+    }
+}
+
+struct Listening {
+    closing: Arc<AtomicBool>,
+    stop: Rc<Notify>,
+}
+
+impl Listening {
+    fn end(&self) {
+        self.closing.store(true, Ordering::Relaxed);
+        self.stop.notify_one();
+    }
+}
+
+async fn work(worker: Rc<Worker>, mut inbox: mpsc::UnboundedReceiver<Command>) {
+    let housekeeping = tokio::task::spawn_local(Rc::clone(&worker).housekeeping());
+    let mut listening: BTreeMap<SocketAddr, Listening> = BTreeMap::new();
+    let mut drain = Duration::ZERO;
+    while let Some(command) = inbox.recv().await {
+        match command {
+            Command::Listen(address, socket) => match tokio::net::TcpListener::from_std(socket) {
+                Ok(socket) => {
+                    let (closing, stop) = (Arc::new(AtomicBool::new(false)), Rc::new(Notify::new()));
+                    let accept = Rc::clone(&worker).accept(socket, Arc::clone(&closing), Rc::clone(&stop));
+                    tokio::task::spawn_local(accept);
+                    listening.insert(address, Listening { closing, stop });
+                }
+                Err(error) => tracing::error!(%address, %error, "cannot listen"),
+            },
+            Command::Unlisten(address) => {
+                if let Some(listening) = listening.remove(&address) {
+                    listening.end();
+                }
+            }
+            Command::Stop(wait) => {
+                drain = wait;
+                break;
+            }
+        }
+    }
+    listening.values().for_each(Listening::end);
+    let end = Instant::now() + drain;
+    let idle_end = Instant::now() + drain.min(IDLE_GRACE);
+    // Lets the tasks that accept see the end of it before connections are counted.
+    tokio::task::yield_now().await;
+    loop {
+        let now = Instant::now();
+        if worker.open() == 0 || now >= end {
+            break;
+        }
+        if now >= idle_end {
+            worker.deadlines.stop_idle();
+        }
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    worker.flush();
+    housekeeping.abort();
+}
