@@ -34,6 +34,8 @@ enum Command {
     Reproduce(commands::reproduce::Args),
     /// Check a configuration of the live system and show what it amounts to
     Check(commands::check::Args),
+    /// Prove that a decision log comes out the same, or ask other policies about its requests
+    Replay(Box<commands::replay::Args>),
     /// List the policies with their parameters
     Policies(commands::lists::Args),
     /// List the back-end models with their parameters
@@ -52,6 +54,7 @@ fn main() -> ExitCode {
         Command::Trace(args) => commands::trace::run(args),
         Command::Reproduce(args) => commands::reproduce::run(&args),
         Command::Check(args) => commands::check::run(&args),
+        Command::Replay(args) => commands::replay::run(&args),
         Command::Policies(args) => commands::lists::policies(&args),
         Command::Models(args) => commands::lists::models(&args),
     };

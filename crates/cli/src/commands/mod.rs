@@ -2,6 +2,7 @@
 
 pub(crate) mod check;
 pub(crate) mod lists;
+pub(crate) mod replay;
 pub(crate) mod reproduce;
 pub(crate) mod simulate;
 pub(crate) mod trace;

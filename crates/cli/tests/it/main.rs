@@ -3,5 +3,6 @@
 
 mod check;
 mod common;
+mod replay;
 mod simulate;
 mod trace;

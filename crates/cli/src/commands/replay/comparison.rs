@@ -1,0 +1,93 @@
+//! What other policies would have done, as text and as JSON.
+
+use plimsoll_decisions::{Comparison, Other, Score};
+use plimsoll_report::format::{bytes, count, number, or_dash, percent_number};
+use plimsoll_report::{Align, Table};
+use serde_json::{Value, json};
+
+use super::proof::{describe, settings, started};
+use crate::output;
+
+pub(super) fn text(run: usize, c: &Comparison) -> String {
+    let start = if c.whole { "" } else { "; its start is missing, so the caches start empty in between" };
+    let mut text = format!(
+        "Run {}: live {}{start}\nPredicted misses: {} of {} per back-end, empty at the start\n\n",
+        run + 1,
+        describe(&c.header),
+        c.cache.name,
+        bytes(c.cache_bytes as f64),
+    );
+    text += &summary(c).to_text_within(output::width());
+    text += "\nRequests by back-end\n\n";
+    text += &by_backend(c).to_text_within(output::width());
+    text
+}
+
+fn summary(c: &Comparison) -> Table {
+    let columns =
+        ["requests", "moved %", "refused", "miss %", "joined %", "requests, peak/mean", "load, peak/mean"];
+    let mut table = Table::new(
+        std::iter::once(("policy", Align::Left)).chain(columns.map(|column| (column, Align::Right))),
+    );
+    let mut row = |name: &str, score: &Score, moved: Option<u64>, refused: u64| {
+        let of = |part: u64, all: u64| (all > 0).then(|| part as f64 / all as f64);
+        table.row([
+            name.to_owned(),
+            count(score.requests),
+            or_dash(moved.and_then(|moved| of(moved, c.live.requests)), percent_number),
+            count(refused),
+            or_dash(score.miss_ratio, percent_number),
+            or_dash(score.joined_ratio(), percent_number),
+            or_dash(score.imbalance, number),
+            or_dash(score.load_imbalance, number),
+        ]);
+    };
+    row(&format!("{} (live)", c.header.policy), &c.live, None, 0);
+    for other in &c.others {
+        row(&other.policy, &other.score, Some(other.moved), other.refused);
+    }
+    table
+}
+
+fn by_backend(c: &Comparison) -> Table {
+    let names = std::iter::once(format!("{} (live)", c.header.policy));
+    let names = names.chain(c.others.iter().map(|other| other.policy.clone()));
+    let mut table = Table::new(
+        std::iter::once(("back-end".to_owned(), Align::Left)).chain(names.map(|name| (name, Align::Right))),
+    );
+    for (i, name) in c.names.iter().enumerate() {
+        let scores = std::iter::once(&c.live).chain(c.others.iter().map(|other| &other.score));
+        let counts = scores.map(|score| count(score.per_backend.get(i).copied().unwrap_or(0)));
+        table.row(std::iter::once(name.clone()).chain(counts));
+    }
+    table
+}
+
+/// One line for the live policy and one for each other.
+pub(super) fn json(run: usize, c: &Comparison) -> Vec<String> {
+    let live = object(run, c, &c.live, None);
+    let others = c.others.iter().map(|other| object(run, c, &other.score, Some(other)));
+    std::iter::once(live).chain(others).map(|value| value.to_string()).collect()
+}
+
+fn object(run: usize, c: &Comparison, score: &Score, other: Option<&Other>) -> Value {
+    let share = |moved: u64| (c.live.requests > 0).then(|| moved as f64 / c.live.requests as f64);
+    let per_backend: Vec<Value> = c
+        .names
+        .iter()
+        .enumerate()
+        .map(|(i, name)| {
+            json!({"name": name, "requests": score.per_backend.get(i), "mean_load": score.mean_load.get(i)})
+        })
+        .collect();
+    json!({
+        "run": run + 1, "policy": other.map_or(&c.header.policy, |o| &o.policy), "live": other.is_none(),
+        "settings": settings(other.map_or(&c.header.settings, |o| &o.settings)), "seed": c.header.seed,
+        "started": started(&c.header), "whole": c.whole, "cache": c.cache.name, "cache_bytes": c.cache_bytes,
+        "requests": score.requests, "moved": other.map(|o| o.moved),
+        "moved_ratio": other.and_then(|o| share(o.moved)), "refused": other.map(|o| o.refused),
+        "hits": score.hits, "misses": score.misses, "joined": score.joined, "miss_ratio": score.miss_ratio,
+        "joined_ratio": score.joined_ratio(), "imbalance": score.imbalance,
+        "load_imbalance": score.load_imbalance, "per_backend": per_backend,
+    })
+}
