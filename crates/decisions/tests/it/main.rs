@@ -7,4 +7,3 @@ mod files;
 mod live;
 mod replay;
 mod round_trip;
-mod speed;
