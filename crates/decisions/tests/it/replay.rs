@@ -1,6 +1,6 @@
 //! A replay proves what is so, and shows what is not.
 
-use plimsoll_decisions::{LogReader, Missing, replay};
+use plimsoll_decisions::{Item, LogReader, Missing, replay};
 use plimsoll_policy::{BackendId, Decision, REGISTRY};
 
 use crate::live::{Live, header, prove, write};
@@ -125,4 +125,29 @@ fn a_lost_chunk_ends_the_proof_but_not_the_comparison() {
     let (decisions, identical) = proof.decisions();
     assert_eq!(decisions, identical);
     assert!(proof.runs[1].decisions > 300);
+}
+
+#[test]
+fn a_chunk_brings_the_cluster_along() {
+    for seed in 0..10 {
+        let directory = tempfile::tempdir().unwrap();
+        let mut live = Live::new(header("lard"), seed);
+        live.steps(2000);
+        drop(live.recorder.take());
+        let now = live.now;
+        let view = live.front_end.view().clone();
+        live.steps(10);
+        write(directory.path(), [live.recorder.take()]);
+        let first = LogReader::open(directory.path()).unwrap().next_item().unwrap();
+        let Some(Item::Resumed { missing: Missing::Start, run: Some(run), now: then }) = first else {
+            panic!("{first:?}");
+        };
+        assert_eq!((run.backends.len(), then), (view.len(), now));
+        for (b, entry) in view.ids().zip(&run.backends) {
+            assert_eq!((entry.load, entry.weight), (view.load(b), view.weight(b)), "{}", entry.name);
+            assert_eq!((entry.health, entry.key), (view.health(b), view.key(b)), "{}", entry.name);
+        }
+        let again = run.cluster();
+        assert_eq!((again.eligible(), again.total_load()), (view.eligible(), view.total_load()));
+    }
 }
