@@ -32,8 +32,12 @@ enum Command {
     Trace(commands::trace::Args),
     /// Reproduce a paper's simulation study, figure by figure
     Reproduce(commands::reproduce::Args),
+    /// Balance live HTTP traffic over back-ends
+    Balance(commands::balance::Args),
     /// Check a configuration of the live system and show what it amounts to
     Check(commands::check::Args),
+    /// Serve files or generated contents, with a memory cache and an emulated disk
+    Origin(Box<commands::origin::Args>),
     /// Prove that a decision log comes out the same, or ask other policies about its requests
     Replay(Box<commands::replay::Args>),
     /// List the policies with their parameters
@@ -53,7 +57,9 @@ fn main() -> ExitCode {
         Command::Simulate(args) => commands::simulate::run(&args),
         Command::Trace(args) => commands::trace::run(args),
         Command::Reproduce(args) => commands::reproduce::run(&args),
+        Command::Balance(args) => commands::balance::run(&args),
         Command::Check(args) => commands::check::run(&args),
+        Command::Origin(args) => commands::origin::run(&args),
         Command::Replay(args) => commands::replay::run(&args),
         Command::Policies(args) => commands::lists::policies(&args),
         Command::Models(args) => commands::lists::models(&args),

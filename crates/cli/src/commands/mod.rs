@@ -1,7 +1,9 @@
 //! The commands, one file each.
 
+pub(crate) mod balance;
 pub(crate) mod check;
 pub(crate) mod lists;
+pub(crate) mod origin;
 pub(crate) mod replay;
 pub(crate) mod reproduce;
 pub(crate) mod simulate;
