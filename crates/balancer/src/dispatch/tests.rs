@@ -1,1 +1,166 @@
+use std::task::{Context, Poll, Waker};
 
+use plimsoll_decisions::{Item, LogReader};
+use plimsoll_policy::{Health, Weight};
+
+use super::*;
+
+fn config(policy: &str, more: &str) -> Config {
+    let text = format!(
+        "[[listener]]\naddress = \"127.0.0.1:0\"\n[[backend]]\nname = \"a\"\naddress = \"127.0.0.1:1\"\n\
+         [[backend]]\nname = \"b\"\naddress = \"127.0.0.1:2\"\n[policy]\nname = \"{policy}\"\n{more}"
+    );
+    Config::parse(&text, "test.toml").unwrap()
+}
+
+fn dispatch(policy: &str, more: &str) -> Arc<Dispatch> {
+    Dispatch::new(&config(policy, more)).unwrap()
+}
+
+fn assigned(offer: Offer) -> Assignment {
+    match offer {
+        Offer::Assigned(assignment) => assignment,
+        Offer::Waits(_) => panic!("has to wait"),
+        Offer::Refused => panic!("is refused"),
+    }
+}
+
+fn waits(offer: Offer) -> Ticket {
+    match offer {
+        Offer::Waits(ticket) => ticket,
+        _ => panic!("does not wait"),
+    }
+}
+
+fn poll(ticket: &mut Ticket) -> Poll<Option<Assignment>> {
+    ticket.poll(&mut Context::from_waker(Waker::noop()))
+}
+
+fn load(d: &Dispatch) -> u64 {
+    d.inspect(|i| i.view.total_load())
+}
+
+const T: TargetId = TargetId(7);
+
+#[test]
+fn every_assignment_ends_once_however_it_ends() {
+    let d = dispatch("round_robin", "");
+    let first = assigned(d.offer(T, 0));
+    let second = assigned(d.offer(T, 0));
+    assert_eq!((first.backend(), second.backend(), load(&d)), (BackendId(0), BackendId(1), 2));
+    first.complete(Some(100));
+    assert_eq!(load(&d), 1);
+    drop(second);
+    assert_eq!(load(&d), 0);
+    assert_eq!(d.inspect(|i| i.known_size_bytes(T)), Some(100));
+}
+
+#[test]
+fn who_waits_is_served_in_order_when_there_is_room() {
+    let d = dispatch("round_robin", "[admission]\nlimit = 1\nqueue = 2\n");
+    let running = assigned(d.offer(T, 0));
+    let mut one = waits(d.offer(T, 0));
+    let mut two = waits(d.offer(T, 0));
+    assert!(matches!(d.offer(T, 0), Offer::Refused), "the queue holds two");
+    assert!(poll(&mut one).is_pending() && poll(&mut two).is_pending());
+    running.complete(None);
+    let Poll::Ready(Some(served)) = poll(&mut one) else { panic!("the first is served") };
+    assert!(poll(&mut two).is_pending());
+    // A newcomer does not overtake.
+    let mut three = waits(d.offer(T, 0));
+    served.complete(None);
+    let Poll::Ready(Some(served)) = poll(&mut two) else { panic!("the second is served") };
+    drop(served);
+    assert!(matches!(poll(&mut three), Poll::Ready(Some(_))));
+}
+
+#[test]
+fn who_leaves_the_queue_takes_nothing_along() {
+    let d = dispatch("round_robin", "[admission]\nlimit = 1\n");
+    let running = assigned(d.offer(T, 0));
+    let gone = waits(d.offer(T, 0));
+    let served_unseen = waits(d.offer(T, 0));
+    let mut last = waits(d.offer(T, 0));
+    drop(gone);
+    running.complete(None);
+    // It was served, but nobody looks: the room goes to the next.
+    drop(served_unseen);
+    let Poll::Ready(Some(assignment)) = poll(&mut last) else { panic!("the last is served") };
+    drop(assignment);
+    assert_eq!((load(&d), d.inspect(|i| i.waiting)), (0, 0));
+}
+
+#[test]
+fn without_backends_requests_wait_for_one() {
+    let d = dispatch("lard_r", "");
+    d.set_health(BackendId(0), Health::Down);
+    d.set_health(BackendId(1), Health::Down);
+    let mut ticket = waits(d.offer(T, 0));
+    assert!(poll(&mut ticket).is_pending());
+    d.set_health(BackendId(1), Health::Up);
+    let Poll::Ready(Some(assignment)) = poll(&mut ticket) else { panic!("it is served") };
+    assert_eq!(assignment.backend(), BackendId(1));
+}
+
+#[test]
+fn another_policy_leaves_loads_right() {
+    let old = config("lard_r", "");
+    let d = Dispatch::new(&old).unwrap();
+    let before: Vec<Assignment> = (0..10).map(|_| assigned(d.offer(T, 0))).collect();
+    d.reconfigure(&old, &config("least_connections", "[admission]\nlimit = 12\n")).unwrap();
+    let after: Vec<Assignment> = (0..2).map(|_| assigned(d.offer(T, 0))).collect();
+    assert_eq!(load(&d), 12);
+    let mut ticket = waits(d.offer(T, 0));
+    drop(before);
+    assert!(matches!(poll(&mut ticket), Poll::Ready(Some(_))));
+    drop(after);
+    assert_eq!(load(&d), 0);
+}
+
+#[test]
+fn backends_join_leave_and_come_back() {
+    let d = dispatch("round_robin", "");
+    let c = d.join(&"c".into(), Weight::ONE);
+    assert_eq!(c, BackendId(2));
+    d.set_health(c, Health::Draining);
+    let chosen: Vec<u16> = (0..4).map(|_| assigned(d.offer(T, 0)).backend().0).collect();
+    assert!(!chosen.contains(&2), "{chosen:?}");
+    assert_eq!(d.join(&"c".into(), Weight::ONE), c, "the same name is the same back-end");
+    let chosen: Vec<u16> = (0..3).map(|_| assigned(d.offer(T, 0)).backend().0).collect();
+    assert!(chosen.contains(&2), "{chosen:?}");
+}
+
+#[test]
+fn reasons_are_given_when_someone_reads_them() {
+    let d = dispatch("lard_r", "[access_log]\nfile = \"-\"\nformat = \"json\"\n");
+    assert_eq!(assigned(d.offer(T, 0)).reason(), Reason::New);
+    assert_eq!(assigned(d.offer(T, 0)).reason(), Reason::Locality);
+    let d = dispatch("random", "[access_log]\nfile = \"-\"\nformat = \"json\"\n");
+    assert_eq!(assigned(d.offer(T, 0)).reason(), Reason::Load);
+}
+
+#[test]
+fn the_log_holds_every_input_in_order() {
+    let directory = tempfile::tempdir().unwrap();
+    let more = format!(
+        "[decision_log]\ndirectory = {:?}\n[shadow]\npolicy = \"round_robin\"\n",
+        directory.path().to_str().unwrap()
+    );
+    let d = dispatch("lard_r", &more);
+    let kept = assigned(d.offer(T, 0));
+    d.set_health(BackendId(0), Health::Down);
+    assigned(d.offer(TargetId(8), 0)).complete(Some(5));
+    drop(kept);
+    d.set_weight(BackendId(1), Weight::new(2.0).unwrap());
+    d.tick();
+    let shadow = d.inspect(|i| i.shadow().map(|s| (s.live.requests, s.shadow.requests))).unwrap();
+    assert_eq!(shadow, (2, 2));
+    d.close_log();
+    let mut reader = LogReader::open(directory.path()).unwrap();
+    let mut events = 0;
+    while let Some(item) = reader.next_item().unwrap() {
+        events += usize::from(matches!(item, Item::Event(_)));
+    }
+    // The run, two offers, two ends, health, weight, tick.
+    assert_eq!(events, 8);
+}
