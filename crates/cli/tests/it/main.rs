@@ -3,6 +3,7 @@
 
 mod check;
 mod common;
+mod origin;
 mod replay;
 mod simulate;
 mod trace;
