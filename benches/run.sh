@@ -44,6 +44,7 @@ fifo_jsq=$(program fifo_jsq)
 lard_speed=$(program lard_speed)
 decision_speed=$(program decision_speed)
 parse_speed=$(program parse_speed)
+cargo build --locked --quiet --release --package plimsoll-cli
 cargo build --locked --quiet --release --manifest-path benches/peers/Cargo.toml --target-dir benches/target
 cargo build --locked --quiet --release --manifest-path benches/cache/Cargo.toml --target-dir benches/target
 [[ -x benches/.venv/bin/python ]] || python3 -m venv benches/.venv
@@ -74,6 +75,9 @@ for log in samples/departmental.log.gz ../shared/traces/nasa_1995_excerpt.log.gz
   python3 benches/lengthen_log.py "$log" 2000000 >"$logs/${name%.gz}"
 done
 python3 benches/alone.py parsing "$parse_speed" "$logs"/*.log
+
+heading "(f) The live front-end beside HAProxy and nginx"
+python3 benches/proxy/bench.py "${CARGO_TARGET_DIR:-target}/release/plimsoll"
 
 echo
 machine

@@ -33,7 +33,8 @@ install_packages() {
   export DEBIAN_FRONTEND=noninteractive
   # The lists of a bare image are empty or old.
   apt-get update --quiet=2
-  apt-get install --yes --no-install-recommends "${packages[@]}"
+  # A server that is installed for a test or a benchmark is not to be started as a service.
+  RUNLEVEL=1 apt-get install --yes --no-install-recommends "${packages[@]}"
 }
 
 # Compiles and links one C program, because a compiler without libc's headers passes `cc --version`.
@@ -66,6 +67,9 @@ setup_build() {
   # Compressors (zstd, xz) are C and compiled from their crates; everything links with cc.
   need_package build-essential c_compiler_works
   need_package ca-certificates test -s /etc/ssl/certs/ca-certificates.crt
+  # Real peers of the live front-end's tests.
+  need_package nginx-light command -v nginx
+  need_package curl command -v curl
 }
 
 setup_lint() {
@@ -87,6 +91,9 @@ setup_lint() {
 setup_bench() {
   setup_build
   need_package python3-venv python3 -c 'import venv, ensurepip'
+  need_package haproxy command -v haproxy
+  need_package wrk command -v wrk
+  need_package linux-perf command -v perf
 }
 
 (($#)) || die "give a purpose: build, lint or bench"

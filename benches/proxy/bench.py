@@ -1,0 +1,281 @@
+"""CPU time, system calls and memory of Plimsoll's front-end beside HAProxy and nginx.
+
+Usage: bench.py PLIMSOLL        PLIMSOLL: the optimized program
+
+The proxies run on CPU 0, the load generator (wrk) and four back-ends (nginx) on CPU 1. What is measured is the CPU time
+of a proxy's process, user and system, per request, from /proc/PID/task/*/schedstat. The proxies take turns within each
+round; ratios are formed within a round, and medians over the rounds are shown. Wrong answers fail the run, missed goals
+are only shown.
+
+ROUNDS (5) and SECONDS (2) in the environment set the number of rounds and the time of one measurement.
+"""
+
+import contextlib
+import os
+import pathlib
+import re
+import resource
+import socket
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+
+ROUNDS = int(os.environ.get("ROUNDS", "5"))
+SECONDS = int(os.environ.get("SECONDS", "2"))
+SIZES = {"100 B": 100, "8 KB": 8192, "100 KB": 102_400}
+CONNECTIONS = (32, 256)
+GOALS = {"100 B": 1.2, "8 KB": 1.2, "100 KB": 1.25}
+LARD_GOAL = 1.05
+SYSCALL_GOAL = 4.4
+IDLE_GOAL_BYTES = 8192
+IDLE_CONNECTIONS = 5000
+GROWTH_REQUESTS = 1_000_000
+BACKENDS = [9611, 9612, 9613, 9614]
+PORTS = {"HAProxy": 9621, "nginx": 9622, "round_robin": 9623, "lard_r": 9624}
+
+NGINX_BACKENDS = """
+worker_processes 1; pid {d}/backends.pid; error_log {d}/backends.log; daemon off; {user}
+events {{ worker_connections 4096; }}
+http {{ access_log off; keepalive_requests 100000000; sendfile on; tcp_nopush on; {temp}
+  server {{ {listen} root {d}/root; }} }}
+"""
+NGINX_PROXY = """
+worker_processes 1; pid {d}/proxy.pid; error_log {d}/proxy.log; daemon off; {user}
+events {{ worker_connections 8192; }}
+http {{ access_log off; keepalive_requests 100000000; {temp}
+  upstream b {{ keepalive 512; keepalive_requests 100000000; {servers} }}
+  server {{ listen 127.0.0.1:{port} backlog=4096;
+    location / {{ proxy_pass http://b; proxy_http_version 1.1; proxy_set_header Connection ""; }} }} }}
+"""
+HAPROXY = """
+global
+  nbthread 1
+  maxconn 8192
+defaults
+  mode http
+  timeout client 60s
+  timeout server 60s
+  timeout connect 5s
+  http-reuse always
+frontend f
+  bind 127.0.0.1:{port} backlog 4096
+  default_backend b
+backend b
+  balance roundrobin
+  option httpchk GET /100
+  {servers}
+"""
+PLIMSOLL = """
+workers = 1
+{backends}
+[[listener]]
+address = "127.0.0.1:{port}"
+[policy]
+name = "{policy}"
+[health]
+path = "/100"
+[admission]
+limit = 4096
+[admin]
+address = "127.0.0.1:{admin}"
+[access_log]
+file = "{d}/{policy}.access.log"
+format = "json"
+[decision_log]
+directory = "{d}/{policy}.decisions"
+file_size = "16MiB"
+files = 2
+"""
+
+
+class Proxy:
+    """A running proxy."""
+
+    def __init__(self, name, command, port):
+        self.name, self.port = name, port
+        self.process = subprocess.Popen(
+            ["taskset", "-c", "0", *command], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
+        )
+        self.pids = []
+
+    def wait_until_ready(self):
+        for _ in range(100):
+            with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", self.port), 1):
+                break
+            if self.process.poll() is not None:
+                sys.exit(f"{self.name} ended: {self.process.stderr.read().decode()}")
+            time.sleep(0.05)
+        # nginx serves in a child.
+        children = pathlib.Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children").read_text().split()
+        self.pids = [self.process.pid, *map(int, children)]
+
+    def cpu_us(self):
+        total = 0
+        for pid in self.pids:
+            for stat in pathlib.Path(f"/proc/{pid}/task").glob("*/schedstat"):
+                total += int(stat.read_text().split()[0])
+        return total / 1000
+
+    def resident_bytes(self):
+        pages = sum(int(pathlib.Path(f"/proc/{pid}/statm").read_text().split()[1]) for pid in self.pids)
+        return pages * resource.getpagesize()
+
+    def url(self, size_bytes):
+        return f"http://127.0.0.1:{self.port}/{size_bytes}"
+
+    def stop(self):
+        self.process.terminate()
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self.process.wait(10)
+            return
+        self.process.kill()
+        self.process.wait()
+
+
+def load(url, connections, seconds):
+    """Runs wrk; the number of requests. Any error ends the program."""
+    command = ["taskset", "-c", "1", "wrk", "-t1", f"-c{connections}", f"-d{seconds}", url]
+    out = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    if "Non-2xx" in out or "Socket errors" in out:
+        sys.exit(f"{url}: wrong answers\n{out}")
+    return int(re.search(r"(\d+) requests in", out).group(1))
+
+
+def cpu_per_request_us(proxy, size_bytes, connections):
+    before = proxy.cpu_us()
+    requests = load(proxy.url(size_bytes), connections, SECONDS)
+    return (proxy.cpu_us() - before) / requests
+
+
+def mark(value, goal):
+    return f"goal {goal:g}: {'met' if value <= goal else 'MISSED'}"
+
+
+def measure_cpu(proxies):
+    print(f"{'':24}" + "".join(f"{p.name:>14}" for p in proxies) + "    round_robin / HAProxy     lard_r / round_robin")
+    for label, size_bytes in SIZES.items():
+        for connections in CONNECTIONS:
+            rounds = []
+            for number in range(ROUNDS):
+                turn = proxies[number % len(proxies) :] + proxies[: number % len(proxies)]
+                rounds.append({p.name: cpu_per_request_us(p, size_bytes, connections) for p in turn})
+            medians = [statistics.median(r[p.name] for r in rounds) for p in proxies]
+            ours = statistics.median(r["round_robin"] / r["HAProxy"] for r in rounds)
+            lard = statistics.median(r["lard_r"] / r["round_robin"] for r in rounds)
+            print(
+                f"{label:>8}, {connections:3} conns    "
+                + "".join(f"{m:11.2f} us" for m in medians)
+                + f"    {ours:5.2f} ({mark(ours, GOALS[label])})    {lard:5.2f} ({mark(lard, LARD_GOAL)})",
+                flush=True,
+            )
+
+
+def measure_syscalls(proxies):
+    print("\nSystem calls per request, 100 B, 32 connections")
+    for proxy in proxies:
+        # perf counts from before the first request until after the last.
+        pids = ",".join(map(str, proxy.pids))
+        command = ["perf", "stat", "-x,", "-e", "raw_syscalls:sys_enter", "-p", pids, "--", "sleep", "3"]
+        counting = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+        time.sleep(0.5)
+        requests = load(proxy.url(100), 32, 2)
+        counted = counting.communicate()[1]
+        count = re.search(r"^(\d+),", counted, re.M)
+        if not count:
+            print(f"  {proxy.name:12} perf cannot count here: {counted.strip()}")
+            continue
+        per = int(count.group(1)) / requests
+        ours = proxy.name in ("round_robin", "lard_r")
+        print(f"  {proxy.name:12} {per:6.2f}" + (f"   {mark(per, SYSCALL_GOAL)}" if ours else ""))
+
+
+def measure_idle(proxy):
+    sockets = []
+    before = proxy.resident_bytes()
+    request = b"GET /100 HTTP/1.1\r\nHost: bench\r\n\r\n"
+    for _ in range(IDLE_CONNECTIONS):
+        s = socket.create_connection(("127.0.0.1", proxy.port), 5)
+        s.sendall(request)
+        s.recv(4096)
+        sockets.append(s)
+    after = proxy.resident_bytes()
+    for s in sockets:
+        s.close()
+    return (after - before) / IDLE_CONNECTIONS
+
+
+def measure_memory(proxies):
+    print(f"\nResident memory per idle connection ({IDLE_CONNECTIONS} connections, one request each)")
+    for proxy in proxies:
+        per = measure_idle(proxy)
+        ours = proxy.name in ("round_robin", "lard_r")
+        print(f"  {proxy.name:12} {per:7.0f} B" + (f"   {mark(per, IDLE_GOAL_BYTES)}" if ours else ""))
+    print(f"\nResident memory before and after {GROWTH_REQUESTS:,} requests (100 B, 32 connections)")
+    for proxy in proxies:
+        load(proxy.url(100), 32, 1)
+        before, done = proxy.resident_bytes(), 0
+        while done < GROWTH_REQUESTS:
+            done += load(proxy.url(100), 32, 5)
+        after = proxy.resident_bytes()
+        print(f"  {proxy.name:12} {before / 2**20:7.1f} MiB   {after / 2**20:7.1f} MiB   after {done:,} requests")
+
+
+def start(plimsoll, d):
+    user = "user root;" if os.geteuid() == 0 else ""
+    temp = " ".join(f"{k}_temp_path {d}/{k};" for k in ("client_body", "proxy", "fastcgi", "uwsgi", "scgi"))
+    root = d / "root"
+    root.mkdir()
+    for size_bytes in SIZES.values():
+        (root / str(size_bytes)).write_bytes(b"x" * size_bytes)
+    listen = " ".join(f"listen 127.0.0.1:{p} backlog=4096;" for p in BACKENDS)
+    (d / "backends.conf").write_text(NGINX_BACKENDS.format(d=d, user=user, temp=temp, listen=listen))
+    backends = subprocess.Popen(
+        ["taskset", "-c", "1", "nginx", "-e", f"{d}/backends.log", "-c", f"{d}/backends.conf"], stderr=subprocess.DEVNULL
+    )
+    servers = " ".join(f"server 127.0.0.1:{p};" for p in BACKENDS)
+    (d / "proxy.conf").write_text(NGINX_PROXY.format(d=d, user=user, temp=temp, servers=servers, port=PORTS["nginx"]))
+    servers = "\n  ".join(f"server s{p} 127.0.0.1:{p} check" for p in BACKENDS)
+    (d / "haproxy.cfg").write_text(HAPROXY.format(servers=servers, port=PORTS["HAProxy"]))
+    tables = "\n".join(f'[[backend]]\naddress = "127.0.0.1:{p}"' for p in BACKENDS)
+    for policy in ("round_robin", "lard_r"):
+        text = PLIMSOLL.format(
+            backends=tables, port=PORTS[policy], policy=policy, d=d, admin=PORTS[policy] + 10
+        )
+        (d / f"{policy}.toml").write_text(text)
+    time.sleep(0.3)
+    commands = {
+        "HAProxy": ["haproxy", "-db", "-f", f"{d}/haproxy.cfg"],
+        "nginx": ["nginx", "-e", f"{d}/proxy.log", "-c", f"{d}/proxy.conf"],
+        "round_robin": [plimsoll, "balance", "--no-watch", "--config", f"{d}/round_robin.toml"],
+        "lard_r": [plimsoll, "balance", "--no-watch", "--config", f"{d}/lard_r.toml"],
+    }
+    proxies = [Proxy(name, command, PORTS[name]) for name, command in commands.items()]
+    return backends, proxies
+
+
+def main():
+    if len(sys.argv) != 2:
+        sys.exit(__doc__)
+    most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+    with tempfile.TemporaryDirectory() as directory:
+        backends, proxies = start(sys.argv[1], pathlib.Path(directory))
+        try:
+            for proxy in proxies:
+                proxy.wait_until_ready()
+            print("CPU time of the proxy per request (JSON access log, decision log, health checks and admin API on in")
+            print("round_robin and lard_r; no log in HAProxy and nginx)\n")
+            measure_cpu(proxies)
+            measure_syscalls(proxies)
+            measure_memory(proxies)
+        finally:
+            for proxy in proxies:
+                proxy.stop()
+            backends.terminate()
+            backends.wait()
+
+
+if __name__ == "__main__":
+    main()
