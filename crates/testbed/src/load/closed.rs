@@ -1,0 +1,112 @@
+//! Closed loop: every connection sends its next request when the response to the last is complete.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use tokio::task::JoinSet;
+use tokio::time::Instant;
+
+use super::Observer;
+use super::connection::{Client, after};
+use super::meter::Meter;
+use super::request::Req;
+use super::summary::Summary;
+
+/// A closed loop. Ends after `requests` or `seconds`, whichever comes first, and lets requests under way end within
+/// `timeout`.
+pub struct ClosedLoop<F> {
+    /// Whom to ask.
+    pub target: SocketAddr,
+    /// Connections, and so requests under way at most; 16 by default.
+    pub connections: usize,
+    /// Requests to send at most; without bound by default.
+    pub requests: u64,
+    /// Time from the start to the end in seconds, warm-up included; 10 by default.
+    pub seconds: f64,
+    /// Time at the start that is not measured, in seconds; 0 by default.
+    pub warmup_s: f64,
+    /// Whether a connection is kept for the next request; it is by default.
+    pub keep_alive: bool,
+    /// Longest time for one request, from its sending to its end; 30 s by default.
+    pub timeout: Duration,
+    /// The request of each number, from 0.
+    pub request: F,
+    /// Counts that can be read while the load runs.
+    pub meter: Meter,
+    /// Is told of every request.
+    pub observer: Option<Observer>,
+}
+
+impl<F: Fn(u64) -> Req> ClosedLoop<F> {
+    /// The defaults for this target.
+    pub fn new(target: SocketAddr, request: F) -> Self {
+        Self {
+            target,
+            connections: 16,
+            requests: u64::MAX,
+            seconds: 10.0,
+            warmup_s: 0.0,
+            keep_alive: true,
+            timeout: Duration::from_secs(30),
+            request,
+            meter: Meter::default(),
+            observer: None,
+        }
+    }
+}
+
+/// Runs a closed loop to its end. Must be called within a tokio runtime. Dropping the future ends all connections.
+pub async fn closed_loop<F>(load: ClosedLoop<F>) -> Summary
+where
+    F: Fn(u64) -> Req + Send + Sync + 'static,
+{
+    let load = Arc::new(load);
+    let next = Arc::new(AtomicU64::new(0));
+    let start = Instant::now();
+    let (warmup, end) = (seconds(load.warmup_s), seconds(load.seconds));
+    let mut clients = JoinSet::new();
+    for _ in 0..load.connections {
+        clients.spawn(client(Arc::clone(&load), Arc::clone(&next), start, warmup..end));
+    }
+    while clients.join_next().await.is_some() {}
+    // Before the end when the requests ran out.
+    load.meter.finish(start.elapsed().min(end).saturating_sub(warmup))
+}
+
+async fn client<F: Fn(u64) -> Req>(
+    load: Arc<ClosedLoop<F>>,
+    next: Arc<AtomicU64>,
+    start: Instant,
+    window: std::ops::Range<Duration>,
+) {
+    let mut client = Client::new(load.target, load.keep_alive);
+    while start.elapsed() < window.end {
+        let number = next.fetch_add(1, Ordering::Relaxed);
+        if number >= load.requests {
+            return;
+        }
+        let request = (load.request)(number);
+        let sent = Instant::now();
+        let mut outcome = client.exchange(&request, after(sent, load.timeout)).await;
+        outcome.due = sent - start;
+        outcome.latency = sent.elapsed();
+        load.meter.record(start.elapsed(), &window, &outcome);
+        if let Some(observer) = &load.observer {
+            observer(number, &outcome);
+        }
+        if outcome.failure.is_some() {
+            // Who refuses at once would otherwise be asked as fast as the CPU can.
+            tokio::time::sleep(PAUSE_AFTER_FAILURE).await;
+        }
+    }
+}
+
+/// What a client waits after a failure.
+const PAUSE_AFTER_FAILURE: Duration = Duration::from_millis(10);
+
+/// A time that is no number of seconds from 0 on is none.
+pub(super) fn seconds(seconds: f64) -> Duration {
+    Duration::try_from_secs_f64(seconds).unwrap_or(Duration::ZERO)
+}

@@ -1,0 +1,6 @@
+//! Tests over real sockets on loopback.
+
+#![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
+
+mod failures;
+mod load;
