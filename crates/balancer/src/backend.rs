@@ -29,8 +29,9 @@ pub(crate) struct Backend {
     /// No longer configured: its connections are not kept.
     retired: AtomicBool,
     tracker: Mutex<Tracker>,
-    /// What happened, by worker; the last one is for everyone else.
-    pub(crate) counts: Box<[BackendCounts]>,
+    /// What happened, by worker; the last one is for everyone else. Shared with the back-ends of this name that a reload
+    /// put another in the place of, so that no count falls.
+    pub(crate) counts: Arc<[BackendCounts]>,
 }
 
 /// Counts good and bad signs of a back-end, and what an operator wants of it.
@@ -75,6 +76,11 @@ impl Backend {
             tracker: Mutex::new(Tracker { up: true, good: 0, bad: 0, drained: false }),
             counts: (0..=workers).map(|_| BackendCounts::default()).collect(),
         }
+    }
+
+    /// Goes on with the counts of the back-end in whose place this one comes.
+    pub(crate) fn succeeding(self, earlier: &Self) -> Self {
+        Self { counts: Arc::clone(&earlier.counts), ..self }
     }
 
     /// Changes whenever the back-end goes down.

@@ -51,7 +51,8 @@ impl Control {
 
     /// Ends the thread and waits for it.
     pub(crate) fn stop(self) {
-        drop(self.stop.send(true));
+        // A thread that is gone has panicked; joining it tells.
+        let _ = self.stop.send(true);
         if self.thread.join().is_err() {
             tracing::error!("the control thread ended by a panic");
         }

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::io;
 use std::net::{SocketAddr, TcpListener, ToSocketAddrs};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -95,6 +96,7 @@ impl Balancer {
             // Each task that accepts holds one place while it waits.
             places: Arc::new(Semaphore::new(config.limits.connections + acceptors)),
             suspected: tokio::sync::Notify::new(),
+            stopping: AtomicBool::new(false),
             config: ArcSwap::from_pointee(config),
         });
         let control = Control::start(Arc::clone(&shared), admin).map_err(StartError::Thread)?;
@@ -167,6 +169,7 @@ impl Balancer {
 
     /// The same, with another bound on the time.
     pub fn stop_within(self, drain: Duration) {
+        self.shared.stopping.store(true, Ordering::Relaxed);
         for worker in &self.workers {
             worker.stop(drain);
         }
@@ -215,19 +218,19 @@ impl Balancer {
         for (config, &address) in new.backends.iter().zip(addresses) {
             let id = find(&backends, &config.name);
             let id_or_next = id.unwrap_or(BackendId::new(backends.len()));
-            let fresh = || Arc::new(backend(id_or_next, config, address, self.workers.len()));
+            let new_one = |id, config, address| backend(id, config, address, self.workers.len());
             match id.map(|id| &mut backends[id.index()]) {
                 None => {
-                    backends.push(fresh());
+                    backends.push(Arc::new(new_one(id_or_next, config, address)));
                     joined.push(config);
                 }
-                Some(known) if known.is_retired() => {
-                    *known = fresh();
-                    joined.push(config);
-                }
-                Some(known) if known.address != address || known.max_connections != config.max_connections => {
+                Some(known)
+                    if known.is_retired()
+                        || known.address != address
+                        || known.max_connections != config.max_connections =>
+                {
                     known.retire();
-                    *known = fresh();
+                    *known = Arc::new(new_one(id_or_next, config, address).succeeding(known));
                     joined.push(config);
                 }
                 Some(known) => {

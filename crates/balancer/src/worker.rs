@@ -6,7 +6,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::task::{Context, Poll, Waker};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use arc_swap::ArcSwap;
 use plimsoll_config::{AccessLogFormat, Config};
@@ -14,7 +14,7 @@ use plimsoll_policy::{BackendId, Health, TargetId};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-use crate::access_log::{self, AccessLogSender, BUFFER_BYTES};
+use crate::access_log::{self, AccessLogSender, BUFFER_BYTES, Moment};
 use crate::backend::Backend;
 use crate::clock;
 use crate::dispatch::Dispatch;
@@ -48,6 +48,8 @@ pub(crate) struct Shared {
     pub(crate) places: Arc<Semaphore>,
     /// Tells whoever waits that a back-end has just gone down, so that it is looked at again soon.
     pub(crate) suspected: tokio::sync::Notify,
+    /// Set when the front-end begins to stop.
+    pub(crate) stopping: AtomicBool,
 }
 
 impl Shared {
@@ -63,8 +65,20 @@ impl Shared {
                 Health::Up => tracing::info!(backend = &*backend.name, "back-end is up"),
                 Health::Draining => tracing::info!(backend = &*backend.name, "back-end is up, and drained"),
             }
-            self.dispatch.set_health(backend.id, health);
+            self.tell_health(backend);
             self.suspected.notify_waiters();
+        }
+    }
+
+    /// Tells dispatch how a back-end is. Whoever comes last with two changes at once tells the later one.
+    pub(crate) fn tell_health(&self, backend: &Backend) {
+        // Each further round is for a change that happened meanwhile.
+        for _ in 0..16 {
+            let health = backend.health();
+            self.dispatch.set_health(backend.id, health);
+            if backend.health() == health {
+                break;
+            }
         }
     }
 }
@@ -80,6 +94,9 @@ pub(crate) struct Accepted {
     pub(crate) closing: Arc<AtomicBool>,
 }
 
+/// Buffers of request and response heads, kept for the next request.
+type Heads = Rc<RefCell<Vec<(Vec<u8>, Vec<u8>)>>>;
+
 /// What a connection needs while a request is under way.
 pub(crate) struct Scratch {
     /// Bytes from the client.
@@ -88,7 +105,7 @@ pub(crate) struct Scratch {
     pub(crate) head: Vec<u8>,
     /// The rewritten response head.
     pub(crate) out: Vec<u8>,
-    lender: Rc<RefCell<Vec<(Vec<u8>, Vec<u8>)>>>,
+    lender: Heads,
 }
 
 impl Drop for Scratch {
@@ -109,7 +126,7 @@ pub(crate) struct Worker {
     pub(crate) pool: Pool,
     pub(crate) responses: Rc<BufferPool>,
     inputs: RefCell<Rc<BufferPool>>,
-    heads: Rc<RefCell<Vec<(Vec<u8>, Vec<u8>)>>>,
+    heads: Heads,
     dates: RefCell<clock::Dates>,
     lines: RefCell<Vec<u8>>,
     /// Connections being served.
@@ -165,6 +182,11 @@ impl Worker {
         self.open.get()
     }
 
+    /// A connection to `backend` was opened.
+    pub(crate) fn connected(&self, backend: &Backend) {
+        self.backend_counts(backend).connections.add(1);
+    }
+
     /// A connection to `backend` could not be opened. With `again`, for one request the second time: it is taken for
     /// down, so that the policy chooses another.
     pub(crate) fn connect_failed(&self, backend: &Arc<Backend>, error: &std::io::Error, again: bool) {
@@ -178,6 +200,7 @@ impl Worker {
 
     /// Keeps what there is to keep of a request.
     pub(crate) fn observe(&self, record: &Record<'_>) {
+        let ended = Instant::now();
         let counts = &self.shared.counts[self.index];
         counts.requests[hundreds(record.status)].add(1);
         counts.retried.add(u64::from(record.attempts > 1));
@@ -189,7 +212,7 @@ impl Worker {
                 (Some(assigned), Some(first_byte)) => {
                     counts.answers[hundreds(record.status)].add(1);
                     counts.first_byte.add(first_byte.saturating_duration_since(assigned));
-                    counts.response_time.add(record.times.received.elapsed());
+                    counts.response_time.add(ended.saturating_duration_since(record.times.received));
                 }
                 _ => counts.failed.add(1),
             }
@@ -199,7 +222,8 @@ impl Worker {
             let mut lines = self.lines.borrow_mut();
             let dates = self.dates.borrow();
             let time = if log.format == AccessLogFormat::Combined { &dates.common_log } else { &dates.rfc3339 };
-            access_log::line(log.format, record, config.policy.spec.name, time, &mut lines);
+            let moment = Moment { time, at: ended };
+            access_log::line(log.format, record, config.policy.spec.name, moment, &mut lines);
             if lines.len() >= BUFFER_BYTES {
                 self.hand_over(&mut lines);
             }

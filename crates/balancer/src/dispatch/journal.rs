@@ -1,5 +1,6 @@
 //! What is told of each input besides the policy itself: the decision log and the shadow policy.
 
+use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use plimsoll_config::{Config, DecisionLogConfig, ShadowConfig, WhenFull};
@@ -28,7 +29,21 @@ struct Shadow {
 
 struct Log {
     recorder: Recorder,
-    writer: LogWriter,
+    /// Shared with whoever waits for the disk, which nobody does under the lock.
+    writer: Arc<LogWriter>,
+}
+
+/// How the decision log fares.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct LogState {
+    /// Chunks that were lost since the start, by logs that have been closed as well.
+    pub(crate) dropped_chunks: u64,
+    /// Failures of the disk since the start.
+    pub(crate) errors: u64,
+    /// The latest failure of the disk.
+    pub(crate) last_error: Option<String>,
+    /// Whether the files are full and nothing more is written.
+    pub(crate) stopped: bool,
 }
 
 /// Decision log and shadow policy, where they are configured.
@@ -36,6 +51,8 @@ struct Log {
 pub(super) struct Journal {
     log: Option<Log>,
     shadow: Option<Shadow>,
+    /// Dropped chunks and errors of the logs before this one.
+    past: (u64, u64),
 }
 
 impl Journal {
@@ -50,10 +67,17 @@ impl Journal {
             Some(log) => {
                 let failed =
                     |error| BuildFailed::DecisionLog { directory: log.directory.display().to_string(), error };
-                Some(Log { recorder: Recorder::new(), writer: LogWriter::open(&log_config(log)).map_err(failed)? })
+                let writer = LogWriter::open(&log_config(log)).map_err(failed)?;
+                Some(Log { recorder: Recorder::new(), writer: Arc::new(writer) })
             }
         };
         self.flush();
+        if let Some(log) = self.log.take() {
+            // What it has yet to write may fail, too.
+            log.writer.flush();
+            self.past.0 += log.writer.dropped_chunks();
+            self.past.1 += log.writer.errors();
+        }
         self.log = fresh;
         Ok(())
     }
@@ -161,8 +185,13 @@ impl Journal {
     }
 
     /// The writer, so that it can be closed with the lock released.
-    pub(super) fn take_writer(&mut self) -> Option<LogWriter> {
+    pub(super) fn take_writer(&mut self) -> Option<Arc<LogWriter>> {
         self.log.take().map(|log| log.writer)
+    }
+
+    /// The writer, so that it can be waited for with the lock released.
+    pub(super) fn writer(&self) -> Option<Arc<LogWriter>> {
+        self.log.as_ref().map(|log| Arc::clone(&log.writer))
     }
 
     pub(super) fn shadow_score(&self) -> Option<ShadowScore> {
@@ -171,9 +200,18 @@ impl Journal {
         Some(ShadowScore { policy: shadow.policy, live, shadow: other })
     }
 
-    /// Chunks dropped and errors of writing.
-    pub(super) fn trouble(&self) -> Option<(u64, u64)> {
-        self.log.as_ref().map(|log| (log.writer.dropped_chunks(), log.writer.errors()))
+    /// How the log fares.
+    pub(super) fn log_state(&self) -> LogState {
+        let past = LogState { dropped_chunks: self.past.0, errors: self.past.1, ..LogState::default() };
+        match &self.log {
+            None => past,
+            Some(log) => LogState {
+                dropped_chunks: past.dropped_chunks + log.writer.dropped_chunks(),
+                errors: past.errors + log.writer.errors(),
+                last_error: log.writer.last_error(),
+                stopped: log.writer.stopped(),
+            },
+        }
     }
 
     #[inline]

@@ -18,7 +18,7 @@ use plimsoll_policy::{
 
 pub(crate) use assignment::{Assignment, Ended};
 pub(crate) use build::BuildFailed;
-pub(crate) use journal::ShadowScore;
+pub(crate) use journal::{LogState, ShadowScore};
 pub(crate) use membership::Member;
 pub(crate) use waiting::Ticket;
 
@@ -195,8 +195,20 @@ impl Dispatch {
             state.journal.take_writer()
         };
         if let Some(writer) = writer {
-            writer.close();
+            // Whoever still waits for the disk keeps the writer; its last owner closes it.
+            writer.flush();
         }
+    }
+
+    /// Hands over what the decision log has gathered and waits until it is on the disk, not under the lock; false when
+    /// there is no log.
+    pub(crate) fn sync_log(&self) -> bool {
+        let writer = {
+            let mut state = self.lock();
+            state.journal.flush();
+            state.journal.writer()
+        };
+        writer.inspect(|writer| writer.flush()).is_some()
     }
 
     /// Looks at the cluster, the policy and the counters.
@@ -272,9 +284,9 @@ impl Inspection<'_> {
         self.journal.shadow_score()
     }
 
-    /// Chunks of the decision log that could not be written, and errors of writing.
-    pub(crate) fn log_trouble(&self) -> Option<(u64, u64)> {
-        self.journal.trouble()
+    /// How the decision log fares.
+    pub(crate) fn log_state(&self) -> LogState {
+        self.journal.log_state()
     }
 }
 

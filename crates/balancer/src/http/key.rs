@@ -39,6 +39,19 @@ pub(crate) fn target(
     }
 }
 
+/// The target that a request has whose key is `text`: what someone who asks about a target writes. For paths that is the
+/// path with its query, for `host_path` the host before it, for fields and cookies the value.
+pub(crate) fn of_text(key: &TargetKey, text: &[u8]) -> TargetId {
+    match key {
+        TargetKey::PathQuery | TargetKey::Path => target(key, text, b"", &[]),
+        TargetKey::HostPath => {
+            let slash = memchr::memchr(b'/', text).unwrap_or(text.len());
+            target(key, &text[slash..], &text[..slash], &[])
+        }
+        TargetKey::Header(_) | TargetKey::Cookie(_) => TargetId::from_key(text),
+    }
+}
+
 fn cookie<'a>(name: &[u8], fields: &[httparse::Header<'a>]) -> Option<&'a [u8]> {
     let pairs = fields.iter().filter(|f| classify(f.name) == Field::Cookie).flat_map(|f| f.value.split(|&b| b == b';'));
     pairs.map(trim).find_map(|pair| pair.strip_prefix(name)?.strip_prefix(b"="))
@@ -85,6 +98,19 @@ mod tests {
         assert_ne!(id("/a?b"), id("/a"));
         assert_eq!(id("/100%"), TargetId::from_key(b"/100%"));
         assert_eq!(id("/%4"), TargetId::from_key(b"/%4"));
+    }
+
+    #[test]
+    fn a_target_by_its_text() {
+        let by_request = |key: &TargetKey| target(key, b"/%7ea?b", b"Host:81", &[]);
+        for (key, text) in [
+            (TargetKey::PathQuery, "/~a?b"),
+            (TargetKey::Path, "/%7Ea?c"),
+            (TargetKey::HostPath, "HOST:81/~a?b"),
+        ] {
+            assert_eq!(of_text(&key, text.as_bytes()), by_request(&key), "{key}");
+        }
+        assert_eq!(of_text(&TargetKey::Cookie("c".into()), b"xyz"), TargetId::from_key(b"xyz"));
     }
 
     #[test]

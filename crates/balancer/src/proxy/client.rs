@@ -15,7 +15,7 @@ use super::respond;
 use crate::backend::Backend;
 use crate::dispatch::{Assignment, Offer};
 use crate::http::request::{self, RequestHead};
-use crate::http::{Framing, Refusal};
+use crate::http::{Framing, Refusal, Version};
 use crate::net::buffer::Buffer;
 use crate::net::deadline::Deadline;
 use crate::net::write::poll_write_all;
@@ -164,8 +164,8 @@ impl Client {
             Outcome::Refused(refusal, retry_after_s) => {
                 record.status = refusal.status;
                 self.worker.observe(&record);
-                // A body that was not read would be taken for the next request.
-                let keep = keep && framing == Framing::None;
+                // A body that was not read would be taken for the next request. HTTP/1.0 closes unless told otherwise.
+                let keep = keep && framing == Framing::None && head.version == Version::Http11;
                 self.write_refusal(refusal, retry_after_s, head.is_head, keep, &mut scratch.out).await
             }
             Outcome::Cut { status, content_bytes } => {
@@ -248,7 +248,10 @@ impl Client {
     async fn connect(&self, backend: &Arc<Backend>, surely: bool) -> Result<BackendConnection, NoConnection> {
         match self.worker.pool.take(backend, surely) {
             Some(connection) => Ok(connection),
-            None => pool::connect(backend, self.config.timeouts.connect).await,
+            None => {
+                let opened = pool::connect(backend, self.config.timeouts.connect).await;
+                opened.inspect(|_| self.worker.connected(backend))
+            }
         }
     }
 

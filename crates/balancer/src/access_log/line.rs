@@ -1,0 +1,182 @@
+//! One request as one line. No allocation but for the buffer that lines are gathered in.
+
+use std::time::{Duration, Instant};
+
+use plimsoll_config::AccessLogFormat;
+
+use crate::http::Version;
+use crate::http::fields::push_number;
+use crate::http::request::Span;
+use crate::observe::Record;
+
+/// The end of a request.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Moment<'a> {
+    /// In the format's own notation.
+    pub(crate) time: &'a str,
+    /// For differences.
+    pub(crate) at: Instant,
+}
+
+/// Appends the line of a request that ended at this moment.
+pub(crate) fn line(
+    format: AccessLogFormat,
+    record: &Record<'_>,
+    policy: &str,
+    end: Moment<'_>,
+    out: &mut Vec<u8>,
+) {
+    match format {
+        AccessLogFormat::Combined => combined(record, end, out),
+        AccessLogFormat::Json => json(record, policy, end, out),
+    }
+}
+
+/// Method, target and version; `None` for a request that was not understood.
+fn request_line<'a>(record: &Record<'a>) -> Option<(&'a [u8], &'a [u8], &'static str)> {
+    let head = record.head?;
+    let line = head.line.of(record.head_bytes);
+    let (method, target) = line.split_at(memchr::memchr(b' ', line).unwrap_or(line.len()));
+    let version = if head.version == Version::Http11 { "HTTP/1.1" } else { "HTTP/1.0" };
+    Some((method, target.get(1..).unwrap_or_default(), version))
+}
+
+/// The value of a field that is there and not empty.
+fn value<'a>(record: &Record<'a>, span: Option<Span>) -> Option<&'a [u8]> {
+    span.filter(|&span| span != Span::default())
+        .map(|span| span.of(record.head_bytes))
+        .filter(|v| !v.is_empty())
+}
+
+fn combined(record: &Record<'_>, end: Moment<'_>, out: &mut Vec<u8>) {
+    out.extend_from_slice(record.peer.as_bytes());
+    out.extend_from_slice(b" - - [");
+    out.extend_from_slice(end.time.as_bytes());
+    out.extend_from_slice(b"] \"");
+    match request_line(record) {
+        None => out.push(b'-'),
+        Some((method, target, version)) => {
+            quoted(method, out);
+            out.push(b' ');
+            quoted(target, out);
+            out.push(b' ');
+            out.extend_from_slice(version.as_bytes());
+        }
+    }
+    out.extend_from_slice(b"\" ");
+    push_number(out, u64::from(record.status));
+    out.push(b' ');
+    push_number(out, record.content_bytes);
+    for span in [record.head.map(|h| h.referer), record.head.map(|h| h.user_agent)] {
+        out.extend_from_slice(b" \"");
+        quoted(value(record, span).unwrap_or(b"-"), out);
+        out.push(b'"');
+    }
+    out.push(b'\n');
+}
+
+const HEX: &[u8; 16] = b"0123456789abcdef";
+
+/// What stands between quotes as Apache writes it: quote and backslash behind a backslash, what is not printable ASCII as
+/// `\xhh`.
+fn quoted(bytes: &[u8], out: &mut Vec<u8>) {
+    for_plain_runs(
+        bytes,
+        |b| matches!(b, b' '..=b'~') && b != b'"' && b != b'\\',
+        out,
+        |b, out| match b {
+            b'"' | b'\\' => out.extend_from_slice(&[b'\\', b]),
+            _ => out.extend_from_slice(&[b'\\', b'x', HEX[usize::from(b >> 4)], HEX[usize::from(b & 15)]]),
+        },
+    );
+}
+
+/// Copies runs of plain bytes at once, and has `escape` write the others.
+fn for_plain_runs(
+    mut bytes: &[u8],
+    is_plain: impl Fn(u8) -> bool,
+    out: &mut Vec<u8>,
+    escape: impl Fn(u8, &mut Vec<u8>),
+) {
+    while let Some(at) = bytes.iter().position(|&b| !is_plain(b)) {
+        out.extend_from_slice(&bytes[..at]);
+        escape(bytes[at], out);
+        bytes = &bytes[at + 1..];
+    }
+    out.extend_from_slice(bytes);
+}
+
+fn json(record: &Record<'_>, policy: &str, end: Moment<'_>, out: &mut Vec<u8>) {
+    let line = request_line(record);
+    let text = |out: &mut Vec<u8>, key: &str, value: Option<&[u8]>| {
+        out.extend_from_slice(key.as_bytes());
+        match value {
+            Some(value) => string(value, out),
+            None => out.extend_from_slice(b"null"),
+        }
+    };
+    let number = |out: &mut Vec<u8>, key: &str, value: u64| {
+        out.extend_from_slice(key.as_bytes());
+        push_number(out, value);
+    };
+    text(out, "{\"time\":", Some(end.time.as_bytes()));
+    text(out, ",\"client\":", Some(record.peer.as_bytes()));
+    text(out, ",\"method\":", line.map(|(method, ..)| method));
+    text(out, ",\"target\":", line.map(|(_, target, _)| target));
+    text(out, ",\"version\":", line.map(|(.., version)| version.as_bytes()));
+    number(out, ",\"status\":", u64::from(record.status));
+    number(out, ",\"bytes\":", record.content_bytes);
+    text(out, ",\"policy\":", Some(policy.as_bytes()));
+    text(out, ",\"backend\":", record.backend.map(|b| b.name.as_bytes()));
+    text(out, ",\"reason\":", record.reason.map(|r| r.name().as_bytes()));
+    number(out, ",\"attempts\":", u64::from(record.attempts));
+    out.extend_from_slice(if record.waited { b",\"waited\":true" } else { b",\"waited\":false" });
+    let times = &record.times;
+    let between = |from: Option<Instant>, to: Option<Instant>| {
+        from.zip(to).map(|(from, to)| to.saturating_duration_since(from))
+    };
+    seconds(out, ",\"assign_s\":", between(Some(times.received), times.assigned));
+    seconds(out, ",\"first_byte_s\":", between(times.assigned, times.first_byte));
+    seconds(out, ",\"transfer_s\":", between(times.first_byte, Some(end.at)));
+    seconds(out, ",\"total_s\":", between(Some(times.received), Some(end.at)));
+    text(out, ",\"referer\":", value(record, record.head.map(|h| h.referer)));
+    text(out, ",\"user_agent\":", value(record, record.head.map(|h| h.user_agent)));
+    out.extend_from_slice(b"}\n");
+}
+
+/// A time in seconds with six decimals.
+fn seconds(out: &mut Vec<u8>, key: &str, time: Option<Duration>) {
+    out.extend_from_slice(key.as_bytes());
+    let Some(time) = time else { return out.extend_from_slice(b"null") };
+    push_number(out, time.as_secs());
+    let mut decimals = *b".000000";
+    let mut us = time.subsec_micros();
+    for place in decimals[1..].iter_mut().rev() {
+        *place = b'0' + (us % 10) as u8;
+        us /= 10;
+    }
+    out.extend_from_slice(&decimals);
+}
+
+/// A JSON string (RFC 8259, section 7). What is not UTF-8 becomes U+FFFD.
+fn string(bytes: &[u8], out: &mut Vec<u8>) {
+    out.push(b'"');
+    for chunk in bytes.utf8_chunks() {
+        let is_plain = |b: u8| b >= b' ' && b != b'"' && b != b'\\' && b != 0x7f;
+        for_plain_runs(chunk.valid().as_bytes(), is_plain, out, |b, out| match b {
+            b'"' | b'\\' => out.extend_from_slice(&[b'\\', b]),
+            b'\t' => out.extend_from_slice(b"\\t"),
+            _ => {
+                out.extend_from_slice(b"\\u00");
+                out.extend_from_slice(&[HEX[usize::from(b >> 4)], HEX[usize::from(b & 15)]]);
+            }
+        });
+        if !chunk.invalid().is_empty() {
+            out.extend_from_slice("\u{fffd}".as_bytes());
+        }
+    }
+    out.push(b'"');
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,136 @@
+use std::time::{Duration, Instant};
+
+use plimsoll_config::{AccessLogFormat, TargetKey};
+use plimsoll_policy::BackendId;
+use proptest::prelude::*;
+use serde_json::Value;
+
+use super::*;
+use crate::backend::Backend;
+use crate::dispatch::Reason;
+use crate::http::request::{Context, RequestHead, rewrite};
+use crate::observe::Times;
+
+fn head(fields: &[u8]) -> (RequestHead, Vec<u8>) {
+    let mut bytes = b"GET /a?b=1 HTTP/1.1\r\nHost: h\r\n".to_vec();
+    bytes.extend_from_slice(fields);
+    bytes.extend_from_slice(b"\r\n");
+    let mut out = Vec::new();
+    let context = Context { key: &TargetKey::PathQuery, fields: 100, peer: b"192.0.2.1", trusted: false };
+    let head = rewrite(&bytes, &context, &mut out).unwrap();
+    (head, out)
+}
+
+fn backend() -> Backend {
+    Backend::new(BackendId(0), "b-1".into(), ([127, 0, 0, 1], 1).into(), "b".into(), 4, 1)
+}
+
+/// A request that took 1 + 20 + 300 ms.
+fn write(format: AccessLogFormat, fields: &[u8]) -> Vec<u8> {
+    let (head, head_bytes) = head(fields);
+    let backend = backend();
+    let received = Instant::now();
+    let times = Times {
+        received,
+        assigned: Some(received + Duration::from_millis(1)),
+        first_byte: Some(received + Duration::from_millis(21)),
+    };
+    let record = Record {
+        head: Some(&head),
+        head_bytes: &head_bytes,
+        content_bytes: 1234,
+        backend: Some(&backend),
+        reason: Some(Reason::Locality),
+        attempts: 1,
+        ..Record::refused("192.0.2.1", 200, times)
+    };
+    let mut out = Vec::new();
+    let end = Moment { time: "TIME", at: received + Duration::from_millis(321) };
+    line(format, &record, "lard_r", end, &mut out);
+    out
+}
+
+fn parsed(fields: &[u8]) -> Value {
+    serde_json::from_slice(&write(AccessLogFormat::Json, fields)).unwrap()
+}
+
+#[test]
+fn combined_with_escapes() {
+    let text = write(
+        AccessLogFormat::Combined,
+        b"User-Agent: a \"q\" \\ \t\xff\xc3\xa4 z\r\nReferer: http://r/\r\n",
+    );
+    let expected =
+        r#"192.0.2.1 - - [TIME] "GET /a?b=1 HTTP/1.1" 200 1234 "http://r/" "a \"q\" \\ \x09\xff\xc3\xa4 z""#;
+    assert_eq!(String::from_utf8(text).unwrap(), format!("{expected}\n"));
+}
+
+#[test]
+fn json_with_every_key() {
+    let text = String::from_utf8(write(AccessLogFormat::Json, b"User-Agent: u\r\n")).unwrap();
+    let expected = concat!(
+        r#"{"time":"TIME","client":"192.0.2.1","method":"GET","target":"/a?b=1","version":"HTTP/1.1","#,
+        r#""status":200,"bytes":1234,"policy":"lard_r","backend":"b-1","reason":"locality","attempts":1,"#,
+        r#""waited":false,"assign_s":0.001000,"first_byte_s":0.020000,"transfer_s":0.300000,"#,
+        r#""total_s":0.321000,"referer":null,"user_agent":"u"}"#,
+        "\n"
+    );
+    assert_eq!(text, expected);
+}
+
+#[test]
+fn json_escapes() {
+    let agent = |bytes: &[u8]| {
+        let value = parsed(&[b"User-Agent: ", bytes, b"\r\n"].concat());
+        value["user_agent"].as_str().unwrap().to_owned()
+    };
+    assert_eq!(agent(br#"a "q" \ z"#), r#"a "q" \ z"#);
+    assert_eq!(agent(b"a\tb"), "a\tb");
+    assert_eq!(agent("\u{e4}\u{20ac}".as_bytes()), "\u{e4}\u{20ac}");
+    assert_eq!(agent(b"a\xff\xfeb\xc3"), "a\u{fffd}\u{fffd}b\u{fffd}");
+}
+
+#[test]
+fn a_request_that_was_not_understood() {
+    let received = Instant::now();
+    let record = Record::refused("::1", 400, Times { received, assigned: None, first_byte: None });
+    let of = |format| {
+        let mut out = Vec::new();
+        line(format, &record, "lard", Moment { time: "T", at: received }, &mut out);
+        out
+    };
+    assert_eq!(of(AccessLogFormat::Combined), b"::1 - - [T] \"-\" 400 0 \"-\" \"-\"\n");
+    let value: Value = serde_json::from_slice(&of(AccessLogFormat::Json)).unwrap();
+    assert_eq!(
+        (&value["method"], &value["backend"], &value["assign_s"]),
+        (&Value::Null, &Value::Null, &Value::Null)
+    );
+    assert_eq!(value["total_s"], 0.0);
+}
+
+#[test]
+fn decimals() {
+    let text = |time| {
+        let mut out = Vec::new();
+        seconds(&mut out, "", Some(time));
+        String::from_utf8(out).unwrap()
+    };
+    assert_eq!(text(Duration::from_micros(1)), "0.000001");
+    assert_eq!(text(Duration::new(12, 345_678_901)), "12.345678");
+}
+
+proptest! {
+    #[test]
+    fn any_bytes_make_one_line(bytes in proptest::collection::vec(any::<u8>(), 0..64)) {
+        let mut out = Vec::new();
+        string(&bytes, &mut out);
+        let back: String = serde_json::from_slice(&out).unwrap();
+        prop_assert_eq!(back, String::from_utf8_lossy(&bytes).into_owned());
+        prop_assert!(out.iter().all(|&b| b >= b' ' && b != 0x7f));
+        out.clear();
+        quoted(&bytes, &mut out);
+        prop_assert!(out.iter().all(|b| (b' '..=b'~').contains(b)));
+        let escaped = |at: usize| out[..at].iter().rev().take_while(|&&b| b == b'\\').count() % 2 == 1;
+        prop_assert!((0..out.len()).filter(|&at| out[at] == b'"').all(escaped));
+    }
+}

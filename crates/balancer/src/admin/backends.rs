@@ -1,0 +1,156 @@
+//! `/backends`: what there is, drain and weight.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use http::StatusCode;
+use plimsoll_policy::Weight;
+use serde::{Deserialize, Serialize};
+
+use super::reply::{Refused, Reply, json};
+use super::snapshot::{BackendState, Snapshot, health_name};
+use crate::backend::Backend;
+use crate::worker::Shared;
+
+/// A back-end as JSON.
+#[derive(Serialize)]
+struct Shown<'a> {
+    name: &'a str,
+    address: String,
+    health: &'static str,
+    drained: bool,
+    takes_requests: bool,
+    configured: bool,
+    weight: f64,
+    load: u32,
+    max_connections: u32,
+    connections: u64,
+    waiting_for_connection: u32,
+    answers: BTreeMap<&'static str, u64>,
+    failed: u64,
+    checks_failed: u64,
+    mean_response_time_s: Option<f64>,
+}
+
+/// Names of the hundreds of a status.
+pub(super) const CODES: [&str; 5] = ["1xx", "2xx", "3xx", "4xx", "5xx"];
+
+impl<'a> Shown<'a> {
+    fn of(state: &'a BackendState) -> Self {
+        let backend = &state.backend;
+        let (buckets, sum_s) = state.histogram(|c| &c.response_time);
+        let answered: u64 = buckets.iter().sum();
+        Self {
+            name: &backend.name,
+            address: backend.address.to_string(),
+            health: health_name(state.health),
+            drained: backend.is_drained(),
+            takes_requests: state.eligible,
+            configured: !backend.is_retired(),
+            weight: state.weight.as_f64(),
+            load: state.load,
+            max_connections: backend.max_connections,
+            connections: state.connections(),
+            waiting_for_connection: backend.waiting.load(std::sync::atomic::Ordering::Relaxed),
+            answers: CODES
+                .into_iter()
+                .enumerate()
+                .map(|(i, code)| (code, state.sum(|c| &c.answers[i])))
+                .collect(),
+            failed: state.sum(|c| &c.failed),
+            checks_failed: state.sum(|c| &c.checks_failed),
+            mean_response_time_s: (answered > 0).then(|| sum_s / answered as f64),
+        }
+    }
+}
+
+/// All back-ends.
+pub(super) fn list(shared: &Shared) -> Reply {
+    let snapshot = Snapshot::take(shared);
+    let shown: Vec<Shown<'_>> = snapshot.backends.iter().filter(|b| b.is_there()).map(Shown::of).collect();
+    json(StatusCode::OK, &shown)
+}
+
+/// The back-end that a path names.
+pub(super) fn one(shared: &Shared, name: &str) -> Result<Reply, Refused> {
+    let backend = find(shared, name)?;
+    let snapshot = Snapshot::take(shared);
+    let state = snapshot.backends.iter().find(|state| state.backend.id == backend.id);
+    state.map(|state| json(StatusCode::OK, &Shown::of(state))).ok_or_else(|| unknown(shared, name))
+}
+
+/// Starts or ends draining.
+pub(super) fn set_drained(shared: &Shared, name: &str, drained: bool) -> Result<Reply, Refused> {
+    let backend = find(shared, name)?;
+    backend.set_drained(drained);
+    shared.tell_health(&backend);
+    let what = if drained { "drained" } else { "no longer drained" };
+    tracing::info!(backend = &*backend.name, "back-end is {what}, by the admin API");
+    one(shared, name)
+}
+
+/// Sets the weight.
+pub(super) fn set_weight(shared: &Shared, name: &str, body: &[u8]) -> Result<Reply, Refused> {
+    let backend = find(shared, name)?;
+    let weight = parse_weight(body)?;
+    shared.dispatch.set_weight(backend.id, weight);
+    tracing::info!(backend = &*backend.name, weight = weight.as_f64(), "weight is set, by the admin API");
+    one(shared, name)
+}
+
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum GivenWeight {
+    Plain(f64),
+    Named(NamedWeight),
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct NamedWeight {
+    weight: f64,
+}
+
+fn parse_weight(body: &[u8]) -> Result<Weight, Refused> {
+    let refused = |error: &str| {
+        let remedy = "send a number from 0 to 65536, or {\"weight\": 0.5}; 0 takes nothing new";
+        Refused::new(StatusCode::BAD_REQUEST, error, remedy)
+    };
+    let Ok(given) = serde_json::from_slice(body) else { return Err(refused("the body is not a weight")) };
+    let (GivenWeight::Plain(weight) | GivenWeight::Named(NamedWeight { weight })) = given;
+    Weight::new(weight).ok_or_else(|| refused("the weight is out of range"))
+}
+
+/// The configured back-end of this name, which dispatch knows as well.
+fn find(shared: &Shared, name: &str) -> Result<Arc<Backend>, Refused> {
+    let decoded = super::why::percent_decoded(name.as_bytes());
+    let is_it = |b: &&Arc<Backend>| b.name.as_bytes() == decoded && !b.is_retired();
+    let found = shared.backends.load().iter().find(is_it).cloned();
+    let known = shared.dispatch.members();
+    found.filter(|b| b.id.index() < known).ok_or_else(|| unknown(shared, name))
+}
+
+fn unknown(shared: &Shared, name: &str) -> Refused {
+    let backends = shared.backends.load();
+    let names: Vec<&str> = backends.iter().filter(|b| !b.is_retired()).map(|b| &*b.name).take(20).collect();
+    let remedy = format!("GET /backends lists them; among them are {}", names.join(", "));
+    Refused::new(StatusCode::NOT_FOUND, format!("no back-end is called `{name}`"), remedy)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn weights() {
+        let steps = |body: &str| parse_weight(body.as_bytes()).map(Weight::steps).ok();
+        assert_eq!(steps("{\"weight\": 0.5}"), Some(128));
+        assert_eq!(steps(" 2 "), Some(512));
+        assert_eq!(steps("0"), Some(0));
+        for bad in
+            ["", "-1", "1e9", "\"1\"", "{}", "{\"weight\":1,\"x\":2}", "{\"weight\":null}", "NaN", "1 2"]
+        {
+            assert_eq!(steps(bad), None, "{bad}");
+        }
+    }
+}

@@ -1,0 +1,104 @@
+//! `/decisions`: the state of the decision log.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use http::StatusCode;
+use plimsoll_config::WhenFull;
+use serde::Serialize;
+
+use super::reply::{Refused, Reply, json};
+use crate::worker::Shared;
+
+/// Files that are listed; a directory holds as many as the configuration says.
+const MOST_FILES: usize = 10_000;
+
+#[derive(Serialize)]
+struct Shown {
+    enabled: bool,
+    directory: Option<String>,
+    file_bytes_max: Option<u64>,
+    files_max: Option<usize>,
+    when_full: Option<&'static str>,
+    stopped: bool,
+    bytes: u64,
+    files: Vec<LogFile>,
+    dropped_chunks: u64,
+    errors: u64,
+    last_error: Option<String>,
+}
+
+#[derive(Serialize, PartialEq, Eq, PartialOrd, Ord)]
+struct LogFile {
+    name: String,
+    bytes: u64,
+}
+
+/// The state of the log.
+pub(super) async fn state(shared: Arc<Shared>) -> Result<Reply, Refused> {
+    // The directory may be on a slow disk; health checks share this thread.
+    off_thread(move || json(StatusCode::OK, &look(&shared))).await
+}
+
+/// Writes what has been gathered, and tells the state afterwards.
+pub(super) async fn flush(shared: Arc<Shared>) -> Result<Reply, Refused> {
+    let written =
+        off_thread(move || shared.dispatch.sync_log().then(|| json(StatusCode::OK, &look(&shared))));
+    written.await?.ok_or_else(|| {
+        let remedy = "configure [decision_log] with its directory, and reload";
+        Refused::new(StatusCode::CONFLICT, "there is no decision log", remedy)
+    })
+}
+
+async fn off_thread<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T, Refused> {
+    tokio::task::spawn_blocking(work).await.map_err(|error| {
+        Refused::new(
+            StatusCode::INTERNAL_SERVER_ERROR,
+            error.to_string(),
+            "look at the messages of the front-end",
+        )
+    })
+}
+
+fn look(shared: &Shared) -> Shown {
+    let config = shared.config.load_full();
+    let log = config.decision_log.as_ref();
+    let state = shared.dispatch.inspect(|i| i.log_state());
+    let (files, error) = match log.map(|log| files(&log.directory)) {
+        None => (Vec::new(), None),
+        Some(Ok(files)) => (files, None),
+        Some(Err(error)) => (Vec::new(), Some(error.to_string())),
+    };
+    Shown {
+        enabled: log.is_some(),
+        directory: log.map(|log| log.directory.display().to_string()),
+        file_bytes_max: log.map(|log| log.file_bytes),
+        files_max: log.map(|log| log.files),
+        when_full: log.map(|log| match log.when_full {
+            WhenFull::Rotate => "rotate",
+            WhenFull::Stop => "stop",
+        }),
+        stopped: state.stopped,
+        bytes: files.iter().map(|file| file.bytes).sum(),
+        files,
+        dropped_chunks: state.dropped_chunks,
+        errors: state.errors,
+        last_error: state.last_error.or(error),
+    }
+}
+
+fn files(directory: &Path) -> std::io::Result<Vec<LogFile>> {
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir(directory)?.take(MOST_FILES) {
+        let entry = entry?;
+        let name = entry.file_name().to_string_lossy().into_owned();
+        if name.starts_with("decisions-") && name.ends_with(".plog") {
+            // One that was rotated away meanwhile is not there any more.
+            if let Ok(data) = entry.metadata() {
+                found.push(LogFile { name, bytes: data.len() });
+            }
+        }
+    }
+    found.sort();
+    Ok(found)
+}

@@ -1,0 +1,313 @@
+//! `/metrics`: everything that is counted, in the text format of OpenMetrics 1.0.
+
+use std::fmt::Error;
+
+use plimsoll_policy::Health;
+use prometheus_client::collector::Collector;
+use prometheus_client::encoding::{DescriptorEncoder, EncodeLabelSet, NoLabelSet};
+use prometheus_client::encoding::{EncodeCounterValue, EncodeGaugeValue};
+use prometheus_client::metrics::MetricType;
+use prometheus_client::registry::{Registry, Unit};
+
+use super::backends::CODES;
+use super::process::Process;
+use super::snapshot::{BackendState, Snapshot, health_name};
+use crate::metrics::{BUCKETS_US, BackendCounts, Counter, WorkerCounts};
+use crate::worker::Shared;
+
+/// The media type.
+pub(super) const MEDIA_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+
+/// All metrics, as they are now.
+pub(super) fn encode(shared: &Shared) -> String {
+    let mut registry = Registry::default();
+    registry.register_collector(Box::new(Sample::take(shared)));
+    let mut out = String::with_capacity(16 << 10);
+    if prometheus_client::encoding::text::encode(&mut out, &registry).is_err() {
+        // Writing to a string does not fail.
+        tracing::error!("cannot encode the metrics");
+    }
+    out
+}
+
+/// The counters of all workers, added up.
+#[derive(Debug)]
+struct Totals {
+    requests: [u64; 5],
+    retried: u64,
+    accepted: u64,
+    open: u64,
+    lines_lost: u64,
+}
+
+struct Sample {
+    snapshot: Snapshot,
+    totals: Totals,
+    connections_limit: usize,
+    policy: &'static str,
+    process: Process,
+}
+
+impl std::fmt::Debug for Sample {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Sample").field("totals", &self.totals).finish_non_exhaustive()
+    }
+}
+
+impl Sample {
+    fn take(shared: &Shared) -> Self {
+        let sum = |of: fn(&WorkerCounts) -> &Counter| shared.counts.iter().map(|c| of(c).get()).sum::<u64>();
+        // What has ended first: no connection ends before it was counted as accepted.
+        let closed = sum(|c| &c.closed);
+        let accepted = sum(|c| &c.accepted);
+        let config = shared.config.load();
+        Self {
+            snapshot: Snapshot::take(shared),
+            totals: Totals {
+                requests: std::array::from_fn(|i| shared.counts.iter().map(|c| c.requests[i].get()).sum()),
+                retried: sum(|c| &c.retried),
+                accepted,
+                open: accepted.saturating_sub(closed),
+                lines_lost: sum(|c| &c.lines_lost) + shared.access_log.lost(),
+            },
+            connections_limit: config.limits.connections,
+            policy: config.policy.spec.name,
+            process: Process::now(),
+        }
+    }
+
+    fn clients(&self, out: &mut Out<'_>) -> Result<(), Error> {
+        let totals = &self.totals;
+        out.counters("plimsoll_requests", "Requests by the class of the status that the client got", || {
+            CODES.into_iter().zip(totals.requests).map(|(code, n)| ([("code", code)], n))
+        })?;
+        out.counter(
+            "plimsoll_requests_retried",
+            "Requests that more than one back-end was tried for",
+            totals.retried,
+        )?;
+        let counts = self.snapshot.counts;
+        out.counter("plimsoll_requests_waited", "Requests that had to wait for room", counts.waited)?;
+        out.counter(
+            "plimsoll_requests_refused",
+            "Requests refused because the queue was full or no back-end took them",
+            counts.refused,
+        )?;
+        out.gauge("plimsoll_requests_waiting", "Requests that wait for room", self.snapshot.waiting as u64)?;
+        out.counter("plimsoll_connections_accepted", "Connections of clients accepted", totals.accepted)?;
+        out.gauge("plimsoll_connections_open", "Connections of clients open", totals.open)?;
+        out.gauge(
+            "plimsoll_connections_limit",
+            "Connections of clients that may be open",
+            self.connections_limit as u64,
+        )?;
+        out.counter(
+            "plimsoll_access_log_lines_lost",
+            "Lines of the access log that could not be written",
+            totals.lines_lost,
+        )
+    }
+
+    fn dispatch(&self, out: &mut Out<'_>) -> Result<(), Error> {
+        let state = &self.snapshot;
+        out.counter("plimsoll_decisions", "Requests that the policy assigned", state.counts.assigned)?;
+        out.gauge("plimsoll_load", "Requests assigned and not completed", state.total_load)?;
+        if let Some(limit) = state.admission_limit {
+            out.gauge("plimsoll_admission_limit", "Requests let into the cluster at once", limit)?;
+        }
+        out.gauges("plimsoll_policy_info", "The policy", || [([("policy", self.policy)], 1)])?;
+        out.gauges("plimsoll_policy_stat", "What the policy counts, by its own names", || {
+            state.stats.iter().map(|&(stat, value)| ([("policy", self.policy), ("stat", stat)], value))
+        })?;
+        out.gauge(
+            "plimsoll_policy_tracked_targets",
+            "Targets of which the policy keeps state",
+            state.tracked_targets as u64,
+        )?;
+        out.counter(
+            "plimsoll_decision_log_dropped_chunks",
+            "Chunks of the decision log that could not be written",
+            state.log.dropped_chunks,
+        )?;
+        out.counter("plimsoll_decision_log_errors", "Failures to write the decision log", state.log.errors)?;
+        self.shadow(out)
+    }
+
+    fn shadow(&self, out: &mut Out<'_>) -> Result<(), Error> {
+        let Some(score) = &self.snapshot.shadow else { return Ok(()) };
+        let rows = [(self.policy, "live", &score.live), (score.policy, "shadow", &score.shadow)];
+        let labels = |policy, role| [("policy", policy), ("role", role)];
+        out.gauges("plimsoll_shadow_requests", "Requests scored since the shadow policy began", || {
+            rows.map(|(policy, role, score)| (labels(policy, role), score.requests))
+        })?;
+        let mut ratio = |name, help, of: fn(&plimsoll_decisions::Score) -> Option<f64>| {
+            out.gauges(name, help, || {
+                rows.into_iter()
+                    .filter_map(|(policy, role, score)| of(score).map(|value| (labels(policy, role), value)))
+            })
+        };
+        ratio("plimsoll_shadow_miss_ratio", "Misses per request in the modelled caches", |s| s.miss_ratio)?;
+        ratio("plimsoll_shadow_imbalance", "Requests of the busiest back-end over the mean of all", |s| {
+            s.imbalance
+        })?;
+        ratio("plimsoll_shadow_load_imbalance", "Largest mean load over the mean of all", |s| {
+            s.load_imbalance
+        })
+    }
+
+    fn backends(&self, out: &mut Out<'_>) -> Result<(), Error> {
+        const STATES: [Health; 3] = [Health::Up, Health::Draining, Health::Down];
+        let all = || self.snapshot.backends.iter();
+        let there = || all().filter(|b| b.is_there());
+        out.gauges("plimsoll_backend_load", "Requests assigned and not completed", || {
+            there().map(|b| (named(b), u64::from(b.load)))
+        })?;
+        out.gauges(
+            "plimsoll_backend_state",
+            "1 for the state that the back-end is in, 0 for the others",
+            || {
+                there().flat_map(|b| {
+                    STATES.map(|state| {
+                        let labels = [("backend", &*b.backend.name), ("state", health_name(state))];
+                        (labels, u64::from(b.health == state))
+                    })
+                })
+            },
+        )?;
+        out.gauges("plimsoll_backend_weight", "Weight", || there().map(|b| (named(b), b.weight.as_f64())))?;
+        out.gauges("plimsoll_backend_connections_open", "Connections open to the back-end", || {
+            there().map(|b| (named(b), b.connections()))
+        })?;
+        out.gauges("plimsoll_backend_connections_limit", "Connections that may be open to it", || {
+            there().map(|b| (named(b), u64::from(b.backend.max_connections)))
+        })?;
+        out.counters(
+            "plimsoll_backend_responses",
+            "Responses passed on, by the class of their status",
+            || {
+                all().flat_map(|b| {
+                    let code = |i: usize| [("backend", &*b.backend.name), ("code", CODES[i])];
+                    (0..CODES.len()).map(move |i| (code(i), b.sum(|c| &c.answers[i])))
+                })
+            },
+        )?;
+        self.backend_counters(out)?;
+        out.histograms("plimsoll_backend_response_time", "From request head to response end", || {
+            all().map(|b| (b, b.histogram(|c| &c.response_time)))
+        })?;
+        out.histograms(
+            "plimsoll_backend_first_byte",
+            "From the choice of the back-end to its response head",
+            || all().map(|b| (b, b.histogram(|c| &c.first_byte))),
+        )
+    }
+
+    fn backend_counters(&self, out: &mut Out<'_>) -> Result<(), Error> {
+        let mut sums = |name, help, of: fn(&BackendCounts) -> &Counter| {
+            out.counters(name, help, || self.snapshot.backends.iter().map(|b| (named(b), b.sum(of))))
+        };
+        sums("plimsoll_backend_failures", "Requests that ended without a whole answer of it", |c| &c.failed)?;
+        sums("plimsoll_backend_content_bytes", "Content passed on to clients", |c| &c.content_bytes)?;
+        sums("plimsoll_backend_connections_opened", "Connections opened to it", |c| &c.connections)?;
+        sums("plimsoll_backend_connections_failed", "Connections that could not be opened", |c| {
+            &c.connect_failures
+        })?;
+        sums("plimsoll_backend_health_checks_failed", "Health checks that failed", |c| &c.checks_failed)
+    }
+
+    fn process(&self, out: &mut Out<'_>) -> Result<(), Error> {
+        out.gauges("plimsoll_build_info", "The version", || [([("version", env!("CARGO_PKG_VERSION"))], 1)])?;
+        let process = &self.process;
+        if let Some(bytes) = process.resident_bytes {
+            out.gauge("process_resident_memory_bytes", "Memory in RAM", bytes)?;
+        }
+        if let Some(cpu_s) = process.cpu_s {
+            out.counter("process_cpu_seconds", "CPU time, user and system", cpu_s)?;
+        }
+        if let Some(open) = process.open_files {
+            out.gauge("process_open_fds", "Files and sockets open", open)?;
+        }
+        if let Some(time_s) = process.start_time_s {
+            out.gauge("process_start_time_seconds", "When the process started, since 1970", time_s)?;
+        }
+        Ok(())
+    }
+}
+
+impl Collector for Sample {
+    fn encode(&self, encoder: DescriptorEncoder<'_>) -> Result<(), Error> {
+        let mut out = Out(encoder);
+        self.clients(&mut out)?;
+        self.dispatch(&mut out)?;
+        self.backends(&mut out)?;
+        self.process(&mut out)
+    }
+}
+
+fn named(b: &BackendState) -> [(&'static str, &str); 1] {
+    [("backend", &b.backend.name)]
+}
+
+/// Writes metrics, each with its samples right behind its description.
+struct Out<'a>(DescriptorEncoder<'a>);
+
+impl Out<'_> {
+    fn counter(
+        &mut self,
+        name: &str,
+        help: &str,
+        value: impl EncodeCounterValue + Copy,
+    ) -> Result<(), Error> {
+        let mut metric = self.0.encode_descriptor(name, help, None, MetricType::Counter)?;
+        metric.encode_counter::<NoLabelSet, _, f64>(&value, None)
+    }
+
+    fn gauge(&mut self, name: &str, help: &str, value: impl EncodeGaugeValue + Copy) -> Result<(), Error> {
+        self.0.encode_descriptor(name, help, None, MetricType::Gauge)?.encode_gauge(&value)
+    }
+
+    fn counters<L: EncodeLabelSet, I: IntoIterator<Item = (L, u64)>>(
+        &mut self,
+        name: &str,
+        help: &str,
+        samples: impl FnOnce() -> I,
+    ) -> Result<(), Error> {
+        let mut metric = self.0.encode_descriptor(name, help, None, MetricType::Counter)?;
+        for (labels, value) in samples() {
+            metric.encode_family(&labels)?.encode_counter::<NoLabelSet, _, f64>(&value, None)?;
+        }
+        Ok(())
+    }
+
+    fn gauges<L: EncodeLabelSet, V: EncodeGaugeValue, I: IntoIterator<Item = (L, V)>>(
+        &mut self,
+        name: &str,
+        help: &str,
+        samples: impl FnOnce() -> I,
+    ) -> Result<(), Error> {
+        let mut metric = self.0.encode_descriptor(name, help, None, MetricType::Gauge)?;
+        for (labels, value) in samples() {
+            metric.encode_family(&labels)?.encode_gauge(&value)?;
+        }
+        Ok(())
+    }
+
+    fn histograms<'s, I: IntoIterator<Item = (&'s BackendState, (Vec<u64>, f64))>>(
+        &mut self,
+        name: &str,
+        help: &str,
+        samples: impl FnOnce() -> I,
+    ) -> Result<(), Error> {
+        let unit = Unit::Seconds;
+        let mut metric = self.0.encode_descriptor(name, help, Some(&unit), MetricType::Histogram)?;
+        for (backend, (counts, sum_s)) in samples() {
+            let ends_s = BUCKETS_US.iter().map(|&us| us as f64 / 1e6).chain([f64::MAX]);
+            let buckets: Vec<(f64, u64)> = ends_s.zip(counts).collect();
+            let count = buckets.iter().map(|(_, n)| n).sum();
+            metric
+                .encode_family(&named(backend))?
+                .encode_histogram::<NoLabelSet>(sum_s, count, &buckets, None)?;
+        }
+        Ok(())
+    }
+}

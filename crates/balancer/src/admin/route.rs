@@ -1,0 +1,184 @@
+//! From a request to what answers it.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use http::request::Parts;
+use http::{Method, Request, StatusCode};
+use http_body_util::{BodyExt, Limited};
+use hyper::body::Incoming;
+
+use super::reply::{Refused, Reply, of, text};
+use super::{BODY_BYTES, RESPONSE_TIME, backends, decisions, guard, metrics, policy, why};
+use crate::worker::Shared;
+
+const PATHS: &str = "\
+Plimsoll admin API
+
+GET  /metrics                  metrics in the OpenMetrics text format
+GET  /healthz                  200 while the process serves
+GET  /readyz                   200 while at least one back-end takes requests
+GET  /backends                 every back-end: health, weight, load, answers
+GET  /backends/NAME            one of them
+PUT  /backends/NAME/weight     {\"weight\": 0.5}
+POST /backends/NAME/drain      takes nothing new, finishes what it has
+POST /backends/NAME/undrain    takes requests again
+GET  /policy                   the policy, its parameters and its state in numbers
+GET  /why?target=/path         what the policy holds about a target
+GET  /decisions                the state of the decision log
+POST /decisions/flush          writes what the decision log has gathered
+";
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Route<'a> {
+    Index,
+    Metrics,
+    Healthz,
+    Readyz,
+    Backends,
+    Backend(&'a str),
+    Weight(&'a str),
+    Drain(&'a str, bool),
+    Policy,
+    Why,
+    Decisions,
+    Flush,
+}
+
+impl<'a> Route<'a> {
+    fn of(path: &'a str) -> Option<Self> {
+        Some(match path {
+            "/" => Self::Index,
+            "/metrics" => Self::Metrics,
+            "/healthz" => Self::Healthz,
+            "/readyz" => Self::Readyz,
+            "/backends" => Self::Backends,
+            "/policy" => Self::Policy,
+            "/why" => Self::Why,
+            "/decisions" => Self::Decisions,
+            "/decisions/flush" => Self::Flush,
+            _ => {
+                let rest = path.strip_prefix("/backends/")?;
+                match rest.split_once('/') {
+                    None => Self::Backend(rest),
+                    Some((name, "weight")) => Self::Weight(name),
+                    Some((name, "drain")) => Self::Drain(name, true),
+                    Some((name, "undrain")) => Self::Drain(name, false),
+                    Some(_) => return None,
+                }
+            }
+        })
+    }
+
+    fn allow(self) -> &'static str {
+        match self {
+            Self::Weight(_) => "PUT",
+            Self::Drain(..) | Self::Flush => "POST",
+            _ => "GET, HEAD",
+        }
+    }
+
+    /// Whether it is for anyone: it tells nothing but yes or no.
+    fn is_open(self) -> bool {
+        matches!(self, Self::Healthz | Self::Readyz)
+    }
+}
+
+/// Answers a request that came in at `local`, within [`RESPONSE_TIME`].
+pub(super) async fn answer(shared: &Arc<Shared>, local: SocketAddr, request: Request<Incoming>) -> Reply {
+    match tokio::time::timeout(RESPONSE_TIME, respond(shared, local, request)).await {
+        Ok(Ok(reply)) => reply,
+        Ok(Err(refused)) => refused.reply(),
+        Err(_) => Refused::new(
+            StatusCode::REQUEST_TIMEOUT,
+            "the request took too long",
+            "send its body at once; if there was none, the disk of the decision log does not keep up",
+        )
+        .reply(),
+    }
+}
+
+async fn respond(
+    shared: &Arc<Shared>,
+    local: SocketAddr,
+    request: Request<Incoming>,
+) -> Result<Reply, Refused> {
+    let (parts, body) = request.into_parts();
+    let route = Route::of(parts.uri.path());
+    if !route.is_some_and(Route::is_open) {
+        let config = shared.config.load_full();
+        guard::check(config.admin.as_ref(), local, &parts)?;
+    }
+    let Some(route) = route else {
+        return Err(Refused::new(StatusCode::NOT_FOUND, "there is no such path", "GET / lists the paths"));
+    };
+    let allow = route.allow();
+    if !allow.split(", ").any(|method| parts.method.as_str() == method) {
+        return Err(Refused::method(allow));
+    }
+    match route {
+        Route::Weight(name) => backends::set_weight(shared, name, &read(body).await?),
+        Route::Drain(name, drained) => backends::set_drained(shared, name, drained),
+        Route::Flush => decisions::flush(Arc::clone(shared)).await,
+        Route::Decisions => decisions::state(Arc::clone(shared)).await,
+        route => look(shared, route, &parts),
+    }
+}
+
+/// What is answered at once and changes nothing.
+fn look(shared: &Shared, route: Route<'_>, parts: &Parts) -> Result<Reply, Refused> {
+    debug_assert!(matches!(parts.method, Method::GET | Method::HEAD));
+    match route {
+        Route::Index => Ok(text(StatusCode::OK, PATHS)),
+        Route::Metrics => Ok(of(StatusCode::OK, metrics::MEDIA_TYPE, metrics::encode(shared))),
+        Route::Healthz => Ok(text(StatusCode::OK, "ok\n")),
+        Route::Readyz => Ok(ready(shared)),
+        Route::Backends => Ok(backends::list(shared)),
+        Route::Backend(name) => backends::one(shared, name),
+        Route::Policy => Ok(policy::state(shared)),
+        Route::Why => why::answer(shared, parts.uri.query()),
+        // Answered before.
+        Route::Weight(_) | Route::Drain(..) | Route::Decisions | Route::Flush => Err(Refused::method("GET")),
+    }
+}
+
+fn ready(shared: &Shared) -> Reply {
+    let not = |why: &str| text(StatusCode::SERVICE_UNAVAILABLE, format!("not ready: {why}\n"));
+    if shared.stopping.load(Ordering::Relaxed) {
+        return not("the front-end is stopping");
+    }
+    let eligible = shared.dispatch.inspect(|i| i.view.eligible());
+    if eligible == 0 { not("no back-end takes requests") } else { text(StatusCode::OK, "ready\n") }
+}
+
+async fn read(body: Incoming) -> Result<bytes::Bytes, Refused> {
+    let whole = Limited::new(body, BODY_BYTES).collect().await;
+    whole.map(http_body_util::Collected::to_bytes).map_err(|_| {
+        Refused::new(
+            StatusCode::PAYLOAD_TOO_LARGE,
+            "the body is too large, or was cut off",
+            format!("send at most {BODY_BYTES} bytes"),
+        )
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths() {
+        assert_eq!(Route::of("/backends/a%20b/weight"), Some(Route::Weight("a%20b")));
+        assert_eq!(Route::of("/backends/127.0.0.1:80"), Some(Route::Backend("127.0.0.1:80")));
+        assert_eq!(Route::of("/backends/a/undrain"), Some(Route::Drain("a", false)));
+        for unknown in ["", "/metrics/", "/backends/a/weight/", "/backends/a/b", "*"] {
+            assert_eq!(Route::of(unknown), None, "{unknown}");
+        }
+        for line in PATHS.lines().skip(2) {
+            let words: Vec<&str> = line.split_whitespace().collect();
+            let path = words[1].split('?').next().unwrap();
+            assert!(Route::of(path).unwrap().allow().contains(words[0]), "{line}");
+        }
+    }
+}

@@ -1,0 +1,122 @@
+//! The state of the front-end at one moment, taken under the lock of dispatch and looked at without it.
+
+use std::sync::Arc;
+
+use plimsoll_policy::{BackendId, Health, TargetId, Weight};
+
+use crate::backend::Backend;
+use crate::dispatch::{DispatchCounts, Inspection, LogState, ShadowScore};
+use crate::metrics::{BackendCounts, Counter, Histogram};
+use crate::worker::Shared;
+
+/// One back-end.
+pub(super) struct BackendState {
+    pub(super) backend: Arc<Backend>,
+    /// Requests assigned to it and not completed.
+    pub(super) load: u32,
+    pub(super) weight: Weight,
+    pub(super) health: Health,
+    /// Whether it takes new requests.
+    pub(super) eligible: bool,
+}
+
+/// The cluster, the policy and the counters of dispatch.
+pub(super) struct Snapshot {
+    pub(super) backends: Vec<BackendState>,
+    pub(super) total_load: u64,
+    /// `None` without a limit.
+    pub(super) admission_limit: Option<u64>,
+    pub(super) waiting: usize,
+    pub(super) counts: DispatchCounts,
+    pub(super) stats: Vec<(&'static str, f64)>,
+    pub(super) tracked_targets: usize,
+    pub(super) shadow: Option<ShadowScore>,
+    pub(super) log: LogState,
+}
+
+/// What is known of one target.
+pub(super) struct TargetState {
+    pub(super) server_set: Vec<BackendId>,
+    pub(super) known_size_bytes: Option<u64>,
+}
+
+impl Snapshot {
+    pub(super) fn take(shared: &Shared) -> Self {
+        Self::with(shared, |_| ()).0
+    }
+
+    /// The same, with what is known of a target at that moment.
+    pub(super) fn with_target(shared: &Shared, target: TargetId) -> (Self, TargetState) {
+        Self::with(shared, |i| TargetState {
+            server_set: i.policy.server_set(target),
+            known_size_bytes: i.known_size_bytes(target),
+        })
+    }
+
+    fn with<T>(shared: &Shared, look: impl FnOnce(&Inspection<'_>) -> T) -> (Self, T) {
+        let backends = shared.backends.load_full();
+        shared.dispatch.inspect(|i| {
+            let state = |backend: &Arc<Backend>| {
+                let id = backend.id;
+                // During a reload a back-end is in the table a moment before it joins.
+                i.members.get(id.index()).map(|_| BackendState {
+                    backend: Arc::clone(backend),
+                    load: i.view.load(id),
+                    weight: i.view.weight(id),
+                    health: i.view.health(id),
+                    eligible: i.view.is_eligible(id),
+                })
+            };
+            let snapshot = Self {
+                backends: backends.iter().filter_map(state).collect(),
+                total_load: i.view.total_load(),
+                admission_limit: (i.admission_limit < u64::MAX).then_some(i.admission_limit),
+                waiting: i.waiting,
+                counts: i.counts,
+                stats: i.policy.stats(),
+                tracked_targets: i.policy.tracked_targets(),
+                shadow: i.shadow(),
+                log: i.log_state(),
+            };
+            (snapshot, look(i))
+        })
+    }
+}
+
+impl BackendState {
+    /// Whether there is something to tell: it is configured, or still finishes requests.
+    pub(super) fn is_there(&self) -> bool {
+        !self.backend.is_retired() || self.load > 0
+    }
+
+    /// A counter over all workers.
+    pub(super) fn sum(&self, of: impl Fn(&BackendCounts) -> &Counter) -> u64 {
+        self.backend.counts.iter().map(|counts| of(counts).get()).sum()
+    }
+
+    /// A histogram over all workers: counts by bucket, not cumulated, and the sum of the times in seconds.
+    pub(super) fn histogram(&self, of: impl Fn(&BackendCounts) -> &Histogram) -> (Vec<u64>, f64) {
+        let mut buckets = vec![0; crate::metrics::BUCKETS_US.len() + 1];
+        let mut sum_us = 0;
+        for histogram in self.backend.counts.iter().map(of) {
+            buckets.iter_mut().zip(&histogram.buckets).for_each(|(sum, counter)| *sum += counter.get());
+            sum_us += histogram.sum_us.get();
+        }
+        (buckets, sum_us as f64 / 1e6)
+    }
+
+    /// Connections that are open to it.
+    pub(super) fn connections(&self) -> u64 {
+        (self.backend.max_connections as usize).saturating_sub(self.backend.permits.available_permits())
+            as u64
+    }
+}
+
+/// The word for a state.
+pub(super) fn health_name(health: Health) -> &'static str {
+    match health {
+        Health::Up => "up",
+        Health::Draining => "draining",
+        Health::Down => "down",
+    }
+}

@@ -1,0 +1,211 @@
+//! `/why`: what the policy holds about one target, in numbers and in words.
+
+use std::borrow::Cow;
+
+use http::StatusCode;
+use plimsoll_config::{Config, TargetKey};
+use plimsoll_policy::{BackendId, Health};
+use serde::Serialize;
+
+use super::reply::{Refused, Reply, json};
+use super::snapshot::{BackendState, Snapshot, TargetState, health_name};
+use crate::http::key;
+use crate::worker::Shared;
+
+#[derive(Serialize)]
+struct Shown<'a> {
+    target: Cow<'a, str>,
+    target_id: String,
+    target_key: String,
+    policy: &'static str,
+    keeps_assignments: bool,
+    known_size_bytes: Option<u64>,
+    server_set: Vec<&'a str>,
+    load: u64,
+    admission_limit: Option<u64>,
+    waiting: usize,
+    backends: Vec<ShownBackend<'a>>,
+    explanation: String,
+}
+
+#[derive(Serialize)]
+struct ShownBackend<'a> {
+    name: &'a str,
+    in_server_set: bool,
+    takes_requests: bool,
+    health: &'static str,
+    weight: f64,
+    load: u32,
+}
+
+/// Answers the query of a request to `/why`.
+pub(super) fn answer(shared: &Shared, query: Option<&str>) -> Result<Reply, Refused> {
+    let config = shared.config.load_full();
+    let target = target(&config.target.key, query)?;
+    let id = key::of_text(&config.target.key, &target);
+    let (snapshot, of_target) = Snapshot::with_target(shared, id);
+    let in_set = |b: &BackendState| of_target.server_set.contains(&b.backend.id);
+    let there = snapshot.backends.iter().filter(|b| b.is_there() || in_set(b));
+    let backends = there.map(|b| ShownBackend {
+        name: &b.backend.name,
+        in_server_set: in_set(b),
+        takes_requests: b.eligible,
+        health: health_name(b.health),
+        weight: b.weight.as_f64(),
+        load: b.load,
+    });
+    let named = |id: &BackendId| snapshot.backends.get(id.index()).map(|b| &*b.backend.name);
+    let shown = Shown {
+        target: String::from_utf8_lossy(&target),
+        target_id: format!("{:016x}", id.0),
+        target_key: config.target.key.to_string(),
+        policy: config.policy.spec.name,
+        keeps_assignments: keeps_assignments(&snapshot, &of_target),
+        known_size_bytes: of_target.known_size_bytes,
+        server_set: of_target.server_set.iter().filter_map(named).collect(),
+        load: snapshot.total_load,
+        admission_limit: snapshot.admission_limit,
+        waiting: snapshot.waiting,
+        backends: backends.collect(),
+        explanation: explain(&config, &snapshot, &of_target),
+    };
+    Ok(json(StatusCode::OK, &shown))
+}
+
+/// As far as it shows from outside: a policy that has kept nothing yet may do so with the next request.
+fn keeps_assignments(snapshot: &Snapshot, target: &TargetState) -> bool {
+    snapshot.tracked_targets > 0 || !target.server_set.is_empty()
+}
+
+fn explain(config: &Config, snapshot: &Snapshot, target: &TargetState) -> String {
+    let policy = config.policy.spec.name;
+    let set: Vec<&BackendState> =
+        target.server_set.iter().filter_map(|id| snapshot.backends.get(id.index())).collect();
+    let mut out = if !set.is_empty() {
+        let members: Vec<String> =
+            set.iter().map(|b| format!("{} ({})", b.backend.name, state_in_words(b))).collect();
+        format!(
+            "`{policy}` has assigned this target to {}. It prefers them for the next request; its rules may still move \
+             or add to the assignment when their load is high or they take no requests.",
+            members.join(", ")
+        )
+    } else if keeps_assignments(snapshot, target) {
+        format!(
+            "`{policy}` keeps assignments of {} targets, but none of this one: no request for it has come, or it was \
+             forgotten since. The next request for it decides.",
+            snapshot.tracked_targets
+        )
+    } else if snapshot.counts.assigned == 0 {
+        format!("No request has been assigned yet, and `{policy}` holds nothing about this target.")
+    } else {
+        format!(
+            "`{policy}` holds no assignment of targets. This is the state of the cluster, not a prediction of where a \
+             request would go."
+        )
+    };
+    out.push(' ');
+    out.push_str(&now(snapshot));
+    out
+}
+
+/// What a request would meet now, whatever its target.
+fn now(snapshot: &Snapshot) -> String {
+    let relative = |b: &BackendState| f64::from(b.load) / b.weight.as_f64();
+    let eligible = snapshot.backends.iter().filter(|b| b.eligible);
+    let Some(least) = eligible.min_by(|a, b| relative(a).total_cmp(&relative(b))) else {
+        return "No back-end takes requests now: a request waits, or is refused with 503.".to_owned();
+    };
+    match snapshot.admission_limit {
+        Some(limit) if snapshot.total_load >= limit => format!(
+            "The admission limit of {limit} requests is reached: a request waits first, behind {} others.",
+            snapshot.waiting
+        ),
+        _ => format!(
+            "Least loaded for its weight now: {} with {} of {} requests under way.",
+            least.backend.name, least.load, snapshot.total_load
+        ),
+    }
+}
+
+fn state_in_words(b: &BackendState) -> String {
+    let state = match b.health {
+        Health::Up if b.eligible => "",
+        Health::Up => ", of weight 0",
+        Health::Draining => ", draining",
+        Health::Down => ", down",
+    };
+    format!("load {}{state}", b.load)
+}
+
+/// What `target=` gives: the rest of the query, so that a target with `&` in it can be written as it is. Where targets
+/// are paths it stands for itself when it looks like one; otherwise its percent-encoding is undone once.
+fn target<'a>(key: &TargetKey, query: Option<&'a str>) -> Result<Cow<'a, [u8]>, Refused> {
+    let example = match key {
+        TargetKey::Path => "/path",
+        TargetKey::PathQuery => "/path?query",
+        TargetKey::HostPath => "host/path?query",
+        TargetKey::Header(_) | TargetKey::Cookie(_) => "VALUE",
+    };
+    let refused = |error: String| {
+        let remedy = format!("ask GET /why?target={example}; targets are told apart by `{key}` here");
+        Err(Refused::new(StatusCode::BAD_REQUEST, error, remedy))
+    };
+    let Some(given) = query.and_then(|q| q.strip_prefix("target=")).filter(|given| !given.is_empty()) else {
+        return refused("the query does not say which target".to_owned());
+    };
+    let bytes = given.as_bytes();
+    let is_path = |bytes: &[u8]| match key {
+        TargetKey::Path | TargetKey::PathQuery => bytes.first() == Some(&b'/'),
+        TargetKey::HostPath => memchr::memchr(b'/', bytes).is_some_and(|slash| slash > 0),
+        TargetKey::Header(_) | TargetKey::Cookie(_) => false,
+    };
+    if is_path(bytes) {
+        return Ok(Cow::Borrowed(bytes));
+    }
+    let decoded = percent_decoded(bytes);
+    match key {
+        TargetKey::Header(_) | TargetKey::Cookie(_) => Ok(Cow::Owned(decoded)),
+        _ if is_path(&decoded) => Ok(Cow::Owned(decoded)),
+        _ => refused(format!("`{given}` is not a target")),
+    }
+}
+
+/// Undoes percent-encoding; what is not encoded properly stays as it is.
+pub(super) fn percent_decoded(bytes: &[u8]) -> Vec<u8> {
+    let digit = |b: Option<&u8>| b.and_then(|&b| char::from(b).to_digit(16)).map(|d| d as u8);
+    let mut out = Vec::with_capacity(bytes.len());
+    let mut at = 0;
+    while let Some(&byte) = bytes.get(at) {
+        match (byte, digit(bytes.get(at + 1)), digit(bytes.get(at + 2))) {
+            (b'%', Some(high), Some(low)) => {
+                out.push(high * 16 + low);
+                at += 3;
+            }
+            _ => {
+                out.push(byte);
+                at += 1;
+            }
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_target_is_the_rest_of_the_query() {
+        let of = |key: &TargetKey, query: &str| target(key, Some(query)).map(|t| t.to_vec()).ok();
+        let paths = TargetKey::PathQuery;
+        assert_eq!(of(&paths, "target=/a%20b?c=d&e=f").unwrap(), b"/a%20b?c=d&e=f");
+        assert_eq!(of(&paths, "target=%2Fa%2520b%3Fc").unwrap(), b"/a%20b?c");
+        assert_eq!(of(&TargetKey::HostPath, "target=h:8/a").unwrap(), b"h:8/a");
+        assert_eq!(of(&TargetKey::HostPath, "target=h%2Fa").unwrap(), b"h/a");
+        assert_eq!(of(&TargetKey::Cookie("c".into()), "target=a%20b%zz%4").unwrap(), b"a b%zz%4");
+        for bad in ["", "target=", "target=a", "x=/a", "target=%61"] {
+            assert_eq!(of(&paths, bad), None, "{bad}");
+        }
+        assert!(target(&paths, None).is_err());
+    }
+}
