@@ -10,6 +10,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
 use crate::backend::Backend;
+use crate::metrics::Counter;
 use crate::worker::Shared;
 
 /// Bytes of an answer in which its status has to be.
@@ -32,8 +33,16 @@ pub(crate) async fn watch(shared: Arc<Shared>, backend: Arc<Backend>) {
             probe => Some(probe),
         };
         if let Some(probe) = probe {
-            let good = tokio::time::timeout(config.health.timeout, check(probe, &backend)).await;
-            let good = matches!(good, Ok(Ok(true)));
+            let answers = answers(&backend);
+            let good = match tokio::time::timeout(config.health.timeout, check(probe, &backend)).await {
+                Ok(result) => matches!(result, Ok(true)),
+                // One that is busy, so that the check stands in a queue, is not one that hangs: it answers others.
+                Err(_) if answers != self::answers(&backend) => {
+                    tokio::time::sleep(pause(&config.health, true, &mut rng)).await;
+                    continue;
+                }
+                Err(_) => false,
+            };
             if !good {
                 backend.counts[backend.counts.len() - 1].checks_failed.add(1);
             }
@@ -49,6 +58,11 @@ pub(crate) async fn watch(shared: Arc<Shared>, backend: Arc<Backend>) {
             }
         }
     }
+}
+
+/// Requests of clients that it has answered so far.
+fn answers(backend: &Backend) -> u64 {
+    backend.counts.iter().flat_map(|counts| &counts.answers).map(Counter::get).sum()
 }
 
 fn pause(config: &HealthConfig, agrees: bool, rng: &mut Rng) -> Duration {
@@ -69,8 +83,9 @@ async fn check(probe: &HealthProbe, backend: &Backend) -> io::Result<bool> {
         return Ok(true);
     };
     let host = host.as_deref().unwrap_or(&backend.authority);
-    let request =
-        format!("GET {path} HTTP/1.1\r\nHost: {host}\r\nUser-Agent: plimsoll-health\r\nConnection: close\r\n\r\n");
+    let request = format!(
+        "GET {path} HTTP/1.1\r\nHost: {host}\r\nUser-Agent: plimsoll-health\r\nConnection: close\r\n\r\n"
+    );
     stream.write_all(request.as_bytes()).await?;
     let mut answer = Vec::new();
     loop {

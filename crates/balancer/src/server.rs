@@ -86,7 +86,8 @@ impl Balancer {
         let (sender, log_thread) =
             access_log::start(config.access_log.as_ref()).map_err(StartError::AccessLog)?;
         let backends: Vec<_> = config.backends.iter().zip(addresses).enumerate().collect();
-        let backends = backends.into_iter().map(|(i, (b, a))| backend(BackendId::new(i), b, a, config.workers));
+        let backends =
+            backends.into_iter().map(|(i, (b, a))| backend(BackendId::new(i), b, a, config.workers));
         let acceptors = config.workers * config.listeners.len();
         let shared = Arc::new(Shared {
             dispatch,
@@ -102,8 +103,7 @@ impl Balancer {
         let control = Control::start(Arc::clone(&shared), admin).map_err(StartError::Thread)?;
         let start = |index| WorkerThread::start(Arc::clone(&shared), index).map_err(StartError::Thread);
         let workers = (0..shared.counts.len()).map(start).collect::<Result<Vec<_>, _>>()?;
-        let balancer =
-            Self { shared, workers, control, access_log: log_thread, listeners: Mutex::default() };
+        let balancer = Self { shared, workers, control, access_log: log_thread, listeners: Mutex::default() };
         balancer.listen(sockets);
         Ok(balancer)
     }
@@ -152,9 +152,14 @@ impl Balancer {
         // Opened anew even when unchanged: that is how a log that was rotated away is let go.
         self.shared.access_log.reopen(new.access_log.clone());
         self.shared.config.store(Arc::new(new));
-        drop(listeners.extract_if(.., |configured, _| !wanted.contains(configured)).inspect(|(configured, _)| {
-            self.workers.iter().for_each(|w| w.unlisten(*configured));
-        }).count());
+        drop(
+            listeners
+                .extract_if(.., |configured, _| !wanted.contains(configured))
+                .inspect(|(configured, _)| {
+                    self.workers.iter().for_each(|w| w.unlisten(*configured));
+                })
+                .count(),
+        );
         drop(listeners);
         self.listen(sockets);
         self.control.rewatch();
@@ -211,9 +216,8 @@ impl Balancer {
     fn change_backends(&self, old: &Config, new: &Config, addresses: &[SocketAddr]) {
         let shared = &self.shared;
         let mut backends: Vec<Arc<Backend>> = shared.backends.load().to_vec();
-        let find = |backends: &[Arc<Backend>], name: &str| {
-            backends.iter().find(|b| *b.name == *name).map(|b| b.id)
-        };
+        let find =
+            |backends: &[Arc<Backend>], name: &str| backends.iter().find(|b| *b.name == *name).map(|b| b.id);
         let mut joined = Vec::new();
         for (config, &address) in new.backends.iter().zip(addresses) {
             let id = find(&backends, &config.name);
@@ -262,10 +266,7 @@ struct Bound {
     sockets: Vec<TcpListener>,
 }
 
-fn bind_all(
-    addresses: impl Iterator<Item = SocketAddr>,
-    workers: usize,
-) -> Result<Vec<Bound>, StartError> {
+fn bind_all(addresses: impl Iterator<Item = SocketAddr>, workers: usize) -> Result<Vec<Bound>, StartError> {
     let bind_one = |configured: SocketAddr| {
         let first = bind(configured, true)?;
         let real = first.local_addr().map_err(|error| StartError::Listen { address: configured, error })?;
@@ -293,4 +294,3 @@ fn resolve_all(config: &Config) -> Result<Vec<SocketAddr>, StartError> {
     };
     config.backends.iter().map(resolve).collect()
 }
-

@@ -4,6 +4,7 @@ use std::fmt;
 use std::io;
 use std::process::ExitCode;
 
+use plimsoll_config::ConfigErrors;
 use plimsoll_policy::BuildError;
 use plimsoll_studies::WorkloadError;
 use plimsoll_studies::scenario::ScenarioError;
@@ -28,6 +29,13 @@ impl CliError {
             Self::Failed(_) => ExitCode::from(1),
             Self::ClosedPipe => ExitCode::SUCCESS,
         }
+    }
+
+    /// A configuration with these mistakes.
+    pub(crate) fn config(path: &std::path::Path, errors: &ConfigErrors) -> Self {
+        let (count, s) = (errors.errors().len(), if errors.errors().len() == 1 { "" } else { "s" });
+        let rendered = errors.render();
+        Self::Failed(format!("{} is not good: {count} error{s}\n{}", path.display(), rendered.trim_end()))
     }
 
     /// A file that cannot be written.

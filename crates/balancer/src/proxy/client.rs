@@ -202,7 +202,7 @@ impl Client {
                 return Outcome::Refused(UNAVAILABLE, retry_after_s);
             };
             tried.backend = Some(Arc::clone(&backend));
-            let mut connection = match self.connect(&backend, !repeatable).await {
+            let mut connection = match self.connect(&backend, !repeatable || tried.attempts > 1).await {
                 Ok(connection) => connection,
                 Err(why) => {
                     drop(assignment);
@@ -225,7 +225,10 @@ impl Client {
                     }
                     return Outcome::Answered(answered, backend);
                 }
-                Err(Failure::Lost | Failure::BackendDown) if repeatable && more => {}
+                // Should it be chosen again and refuse a connection, it is taken for down.
+                Err(Failure::Lost | Failure::BackendDown) if repeatable && more => {
+                    tried.failed = Some(backend.id);
+                }
                 Err(failure) => return failed(failure),
             }
         }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use notify::{RecursiveMode, Watcher};
 use plimsoll_balancer::Balancer;
-use plimsoll_config::{Config, ConfigErrors};
+use plimsoll_config::Config;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::mpsc;
 
@@ -62,12 +62,7 @@ pub(crate) fn run(args: &Args) -> Result<(), CliError> {
 }
 
 fn load(path: &Path) -> Result<Config, CliError> {
-    Config::load(path).map_err(|errors| CliError::Failed(not_good(path, &errors)))
-}
-
-fn not_good(path: &Path, errors: &ConfigErrors) -> String {
-    let (count, s) = (errors.errors().len(), if errors.errors().len() == 1 { "" } else { "s" });
-    format!("{} is not good: {count} error{s}\n{}", path.display(), errors.render().trim_end())
+    Config::load(path).map_err(|errors| CliError::config(path, &errors))
 }
 
 struct Signals {
@@ -78,7 +73,8 @@ struct Signals {
 
 impl Signals {
     fn new() -> Result<Self, CliError> {
-        let get = |kind| signal(kind).map_err(|e| CliError::Failed(format!("cannot listen for signals: {e}")));
+        let get =
+            |kind| signal(kind).map_err(|e| CliError::Failed(format!("cannot listen for signals: {e}")));
         Ok(Self {
             hangup: get(SignalKind::hangup())?,
             terminate: get(SignalKind::terminate())?,
@@ -119,10 +115,10 @@ async fn supervise(
 
 /// Takes over what the file says now. Whatever is wrong with it, the running configuration stays in force.
 fn reload(args: &Args, balancer: &Balancer, running: &mut Config, asked: bool) {
-    let new = match Config::load(&args.config) {
+    let new = match load(&args.config) {
         Ok(new) => new,
-        Err(errors) => {
-            eprintln!("plimsoll: {}", not_good(&args.config, &errors));
+        Err(error) => {
+            eprintln!("plimsoll: {error}");
             eprintln!("plimsoll: the running configuration stays in force");
             return;
         }

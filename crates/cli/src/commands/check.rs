@@ -30,11 +30,7 @@ pub(crate) fn run(args: &Args) -> Result<(), CliError> {
     let Some(path) = args.config.as_ref().filter(|_| !args.schema) else {
         return output::print(&Config::json_schema());
     };
-    let config = Config::load(path).map_err(|errors| {
-        let rendered = errors.render();
-        let (count, s) = (errors.errors().len(), if errors.errors().len() == 1 { "" } else { "s" });
-        CliError::Failed(format!("{} is not good: {count} error{s}\n{}", path.display(), rendered.trim_end()))
-    })?;
+    let config = Config::load(path).map_err(|errors| CliError::config(path, &errors))?;
     if args.json {
         return output::print(&config.to_json().to_string());
     }

@@ -3,6 +3,7 @@
 
 mod check;
 mod common;
+mod live;
 mod origin;
 mod replay;
 mod simulate;

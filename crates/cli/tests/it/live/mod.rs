@@ -1,0 +1,9 @@
+//! The live system as processes: back-ends that are killed or hang, reloads, overload, real peers. All traffic is on
+//! loopback, and bounded in time and count.
+
+mod faults;
+mod overload;
+mod peers;
+mod posts;
+mod processes;
+mod reload;

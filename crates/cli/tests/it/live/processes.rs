@@ -1,0 +1,176 @@
+//! Processes of `plimsoll`, their addresses, and what they say.
+
+use std::io::{BufRead as _, BufReader};
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use tempfile::TempDir;
+
+/// A running `plimsoll`; killed when it is dropped.
+pub(super) struct Process {
+    child: Child,
+    lines: Arc<Mutex<Vec<(Instant, String)>>>,
+}
+
+impl Process {
+    pub(super) fn start(args: &[&str]) -> Self {
+        let mut child = Command::new(env!("CARGO_BIN_EXE_plimsoll"))
+            .args(args)
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let lines: Arc<Mutex<Vec<_>>> = Arc::default();
+        let (stderr, heard) = (BufReader::new(child.stderr.take().unwrap()), Arc::clone(&lines));
+        std::thread::spawn(move || {
+            for line in stderr.lines().map_while(Result::ok) {
+                heard.lock().unwrap().push((Instant::now(), line));
+            }
+        });
+        Self { child, lines }
+    }
+
+    pub(super) fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Sends a signal such as `-TERM` to this process alone.
+    pub(super) fn signal(&self, signal: &str) {
+        let status = Command::new("kill").args([signal, &self.pid().to_string()]).status().unwrap();
+        assert!(status.success());
+    }
+
+    /// Waits for a line that holds `what`, from the `skip`-th such line on; when it came and what it says.
+    pub(super) fn wait_for(&self, what: &str, skip: usize) -> (Instant, String) {
+        let until = Instant::now() + Duration::from_secs(20);
+        while Instant::now() < until {
+            if let Some(found) = self.lines.lock().unwrap().iter().filter(|(_, l)| l.contains(what)).nth(skip)
+            {
+                return found.clone();
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        panic!("nothing said of `{what}`: {:#?}", self.lines.lock().unwrap());
+    }
+
+    /// The address behind `what` in the first line that holds it.
+    pub(super) fn address(&self, what: &str) -> SocketAddr {
+        let (_, line) = self.wait_for(what, 0);
+        let at = line.find(what).unwrap() + what.len();
+        line[at..].trim().parse().unwrap()
+    }
+
+    /// Everything that was said.
+    pub(super) fn said(&self) -> String {
+        self.lines.lock().unwrap().iter().map(|(_, l)| format!("{l}\n")).collect()
+    }
+
+    /// Waits for the end; the exit code.
+    pub(super) fn wait(&mut self) -> Option<i32> {
+        let until = Instant::now() + Duration::from_secs(60);
+        while Instant::now() < until {
+            if let Some(status) = self.child.try_wait().unwrap() {
+                return status.code();
+            }
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        panic!("still running: {}", self.said());
+    }
+
+    pub(super) fn kill(&mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        // It may have ended already.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// An origin that can be killed and started again at the same address.
+pub(super) struct Origin {
+    args: Vec<String>,
+    pub(super) process: Process,
+    pub(super) address: SocketAddr,
+}
+
+impl Origin {
+    pub(super) fn start(name: &str, more: &[&str]) -> Self {
+        let mut args: Vec<String> =
+            ["origin", "--synthetic", "fixed:1KB", "--name", name, "--listen"].map(str::to_owned).to_vec();
+        args.push("127.0.0.1:0".to_owned());
+        args.extend(more.iter().map(|&arg| arg.to_owned()));
+        let process = Process::start(&args.iter().map(String::as_str).collect::<Vec<_>>());
+        let address = process.address("listening on http://");
+        args[6] = address.to_string();
+        Self { args, process, address }
+    }
+
+    pub(super) fn restart(&mut self) {
+        self.process = Process::start(&self.args.iter().map(String::as_str).collect::<Vec<_>>());
+        self.process.address("listening on http://");
+    }
+}
+
+/// A front-end process with its configuration file.
+pub(super) struct FrontEnd {
+    pub(super) process: Process,
+    pub(super) address: SocketAddr,
+    pub(super) admin: SocketAddr,
+    pub(super) file: PathBuf,
+    pub(super) directory: TempDir,
+}
+
+impl FrontEnd {
+    /// Starts a front-end for these back-ends; `more` is put behind listener and admin address.
+    pub(super) fn start(backends: &[SocketAddr], more: &str) -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        let file = directory.path().join("plimsoll.toml");
+        std::fs::write(&file, config(backends, more)).unwrap();
+        let process = Process::start(&["balance", "--no-watch", "--config", file.to_str().unwrap()]);
+        let address = process.address("listening on http://");
+        let admin = process.address("admin API on http://");
+        Self { process, address, admin, file, directory }
+    }
+
+    pub(super) fn path(&self, name: &str) -> PathBuf {
+        self.directory.path().join(name)
+    }
+
+    /// Stops in good order.
+    pub(super) fn stop(&mut self) {
+        self.process.signal("-TERM");
+        assert_eq!(self.process.wait(), Some(0), "{}", self.process.said());
+    }
+}
+
+/// A configuration with these back-ends, named `b0`, `b1` and so on.
+pub(super) fn config(backends: &[SocketAddr], more: &str) -> String {
+    let mut text = String::from(
+        "workers = 2\n[[listener]]\naddress = \"127.0.0.1:0\"\n[admin]\naddress = \"127.0.0.1:0\"\n",
+    );
+    for (index, address) in backends.iter().enumerate() {
+        text += &format!("[[backend]]\nname = \"b{index}\"\naddress = \"{address}\"\n");
+    }
+    text + more
+}
+
+/// Proves that the front-end's decision log replays to the same decisions.
+pub(super) fn assert_replays(log: &Path) {
+    let out = crate::common::plimsoll(&["replay", log.to_str().unwrap()]);
+    let (stdout, stderr) = (crate::common::text(&out.stdout), crate::common::text(&out.stderr));
+    assert!(out.status.success() && stdout.contains("identical"), "{stdout}{stderr}");
+}
+
+/// Runs a future to its end on a runtime of its own.
+pub(super) fn run<T>(future: impl Future<Output = T>) -> T {
+    tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(future)
+}
