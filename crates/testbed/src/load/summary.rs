@@ -21,8 +21,8 @@ pub struct Second {
     pub succeeded: u64,
     /// All others.
     pub failed: u64,
-    /// Of those that succeeded, those that a disk read or another's read had to answer: `X-Cache` other than `hit`.
-    pub not_from_memory: u64,
+    /// Of those that succeeded, those that caused a disk read: `X-Cache` of `miss` or `bypass`.
+    pub disk_reads: u64,
     /// Sum of the latencies of those that succeeded.
     pub latency_sum: Duration,
 }
@@ -178,7 +178,8 @@ impl Summary {
         let second = &mut self.per_second[index];
         if outcome.succeeded() {
             second.succeeded += 1;
-            second.not_from_memory += u64::from(outcome.cached.is_some_and(|c| c != Cached::Hit));
+            let read = matches!(outcome.cached, Some(Cached::Miss | Cached::Bypass));
+            second.disk_reads += u64::from(read);
             second.latency_sum += outcome.latency;
         } else {
             second.failed += 1;

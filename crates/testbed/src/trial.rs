@@ -1,0 +1,210 @@
+//! One policy under saturating load, measured by the client and by the origins.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use plimsoll_agent::origin::{CpuModel, DiskModel, OriginStats};
+
+use crate::cluster::{Cluster, ClusterConfig, ClusterError};
+use crate::load::{Cached, ClosedLoop, Meter, Outcome, Summary, closed_loop};
+use crate::machine::CpuTime;
+use crate::workload::Workload;
+
+mod visits;
+
+pub use visits::BackendShare;
+use visits::{Visit, Visits};
+
+/// What a trial is made of.
+#[derive(Debug, Clone)]
+pub struct TrialConfig {
+    /// Policy, by its name in the registry.
+    pub policy: String,
+    /// Number of back-ends.
+    pub backends: usize,
+    /// Seed of the policy.
+    pub seed: u64,
+    /// Memory cache of each back-end in bytes; Greedy-Dual-Size.
+    pub cache_bytes: u64,
+    /// How many times as fast as in the LARD study disks and CPUs are.
+    pub speed: f64,
+    /// Connections of the client, each with one request under way; as many are admitted into the cluster.
+    pub connections: usize,
+    /// Time before the measurement, in seconds.
+    pub warmup_s: f64,
+    /// Length of the measurement in seconds.
+    pub measured_s: f64,
+    /// A back-end with fewer requests under way than this counts as idle; 40 % of `t_low` in the LARD study.
+    pub idle_below: f64,
+}
+
+/// What was measured.
+#[derive(Debug, Clone)]
+pub struct Trial {
+    /// As the client saw it.
+    pub summary: Summary,
+    /// Requests complete before the measurement.
+    pub warmup_requests: u64,
+    /// Disk reads per request as the origins count them, over about the same time; `None` without any request.
+    pub origin_miss_ratio: Option<f64>,
+    /// What each back-end did, in order.
+    pub backends: Vec<BackendShare>,
+    /// Mean number of requests under way at each back-end, per second of the measurement.
+    pub load: Vec<Vec<f64>>,
+    /// Share of the time the CPUs of this machine were busy, with whatever program; `None` where the system does not tell.
+    pub machine_busy: Option<f64>,
+}
+
+impl Trial {
+    /// Share of the time that emulated disks were busy, averaged over back-ends.
+    #[must_use]
+    pub fn disk_busy(&self) -> f64 {
+        mean(self.backends.iter().map(|b| b.disk_busy))
+    }
+
+    /// Share of the time that emulated CPUs were busy, averaged over back-ends.
+    #[must_use]
+    pub fn cpu_busy(&self) -> f64 {
+        mean(self.backends.iter().map(|b| b.cpu_busy))
+    }
+
+    /// Share of the time that back-ends were idle, averaged over them.
+    #[must_use]
+    pub fn idle_ratio(&self) -> f64 {
+        mean(self.backends.iter().map(|b| b.idle_ratio))
+    }
+
+    /// Whether this machine is more likely than the emulated hardware to have limited the throughput: its CPUs were busy
+    /// for more than 90 % of the time.
+    #[must_use]
+    pub fn machine_was_bottleneck(&self) -> bool {
+        self.machine_busy.is_some_and(|busy| busy > 0.9)
+    }
+}
+
+fn mean(values: impl ExactSizeIterator<Item = f64>) -> f64 {
+    let count = values.len().max(1);
+    values.sum::<f64>() / count as f64
+}
+
+/// Why a trial failed.
+#[derive(Debug, thiserror::Error)]
+pub enum TrialError {
+    /// The cluster does not start.
+    #[error(transparent)]
+    Cluster(#[from] ClusterError),
+    /// The speed is no number above 0.
+    #[error("disks and CPUs cannot be {0} times as fast; give a number above 0")]
+    Speed(f64),
+}
+
+/// Runs a trial: a fresh cluster with empty caches, saturated by a closed loop. `progress` is told what was measured so
+/// far once a second. Must be called within a tokio runtime that runs timers; dropping the future ends everything.
+///
+/// # Errors
+/// When there is no cluster.
+pub async fn run(
+    config: &TrialConfig,
+    workload: &Workload,
+    mut progress: impl FnMut(&Summary),
+) -> Result<Trial, TrialError> {
+    let hardware = DiskModel::lard98().faster(config.speed).zip(CpuModel::lard98().faster(config.speed));
+    let (disk, cpu) = hardware.ok_or(TrialError::Speed(config.speed))?;
+    let cluster = Cluster::start(ClusterConfig {
+        backends: config.backends,
+        seed: config.seed,
+        cache_bytes: config.cache_bytes,
+        disk: Some(disk),
+        cpu: Some(cpu),
+        admission: config.connections.to_string(),
+        ..ClusterConfig::new(&config.policy, workload.contents())
+    })
+    .await?;
+    let visits = Arc::new(Mutex::new(Visits::new(config.backends)));
+    let meter = Meter::default();
+    let load = load(config, workload, &cluster, &visits, &meter);
+    let window = config.warmup_s..config.warmup_s + config.measured_s;
+    let mut before = Snapshot::take(&cluster);
+    let warmup = tokio::time::sleep(Duration::from_secs_f64(config.warmup_s));
+    let end = tokio::time::sleep(Duration::from_secs_f64(window.end));
+    let mut after = None;
+    let mut second = tokio::time::interval(Duration::from_secs(1));
+    let mut running = std::pin::pin!(load);
+    let (mut warmup, mut end) = (std::pin::pin!(warmup), std::pin::pin!(end));
+    let mut warm = false;
+    let summary = loop {
+        tokio::select! {
+            summary = running.as_mut() => break summary,
+            () = warmup.as_mut(), if !warm => {
+                warm = true;
+                before = Snapshot::take(&cluster);
+            }
+            () = end.as_mut(), if after.is_none() => after = Some(Snapshot::take(&cluster)),
+            _ = second.tick() => progress(&meter.summary()),
+        }
+    };
+    let after = after.unwrap_or_else(|| Snapshot::take(&cluster));
+    cluster.stop().await;
+    let visits = visits.lock().unwrap_or_else(PoisonError::into_inner);
+    let backends = visits.shares(&window, disk, cpu, config.idle_below);
+    Ok(Trial {
+        warmup_requests: visits.before(window.start),
+        origin_miss_ratio: after.miss_ratio_since(&before),
+        load: visits.load_per_second(&window),
+        machine_busy: after.cpu.zip(before.cpu).and_then(|(after, before)| after.busy_since(before)),
+        backends,
+        summary,
+    })
+}
+
+/// The client.
+fn load(
+    config: &TrialConfig,
+    workload: &Workload,
+    cluster: &Cluster,
+    visits: &Arc<Mutex<Visits>>,
+    meter: &Meter,
+) -> impl Future<Output = Summary> + use<> {
+    let (asked, sizes, visits) = (workload.clone(), workload.clone(), Arc::clone(visits));
+    let observer = move |number: u64, outcome: &Outcome| {
+        let backend = outcome.backend.as_deref().and_then(|name| name.strip_prefix('b')?.parse().ok());
+        let (Some(backend), true) = (backend, outcome.succeeded()) else { return };
+        let visit = Visit {
+            start_s: outcome.due.as_secs_f64(),
+            end_s: (outcome.due + outcome.latency).as_secs_f64(),
+            size_bytes: sizes.size_bytes(number),
+            cached: outcome.cached.unwrap_or(Cached::Hit),
+        };
+        visits.lock().unwrap_or_else(PoisonError::into_inner).add(backend, visit);
+    };
+    closed_loop(ClosedLoop {
+        connections: config.connections,
+        seconds: config.warmup_s + config.measured_s,
+        warmup_s: config.warmup_s,
+        meter: meter.clone(),
+        observer: Some(Arc::new(observer)),
+        ..ClosedLoop::new(cluster.address(), move |number| asked.request(number))
+    })
+}
+
+/// The counts at one moment.
+struct Snapshot {
+    origins: Vec<OriginStats>,
+    cpu: Option<CpuTime>,
+}
+
+impl Snapshot {
+    fn take(cluster: &Cluster) -> Self {
+        let origins = (0..).map_while(|number| cluster.origin(number)).map(|origin| origin.stats()).collect();
+        Self { origins, cpu: CpuTime::now() }
+    }
+
+    fn miss_ratio_since(&self, earlier: &Self) -> Option<f64> {
+        let sum = |of: fn(&OriginStats) -> u64| {
+            let total = |s: &Self| s.origins.iter().map(of).sum::<u64>();
+            total(self).saturating_sub(total(earlier))
+        };
+        let bodies = sum(|s| s.hits + s.misses + s.joined + s.bypassed);
+        (bodies > 0).then(|| sum(|s| s.misses + s.bypassed) as f64 / bodies as f64)
+    }
+}
