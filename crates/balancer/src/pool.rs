@@ -95,11 +95,6 @@ impl Pool {
             });
         }
     }
-
-    /// Number of idle connections.
-    pub(crate) fn len(&self) -> usize {
-        self.idle.borrow().iter().map(Vec::len).sum()
-    }
 }
 
 /// Whether an idle connection can be written to. Anything to read on it is the end, an error, or bytes that nobody
@@ -121,7 +116,10 @@ fn nothing_to_read(stream: &TcpStream) -> bool {
 }
 
 /// Opens a connection to `backend`, within its limit. Waits this long for its place, and as long for the back-end.
-pub(crate) async fn connect(backend: &Arc<Backend>, wait: Duration) -> Result<BackendConnection, NoConnection> {
+pub(crate) async fn connect(
+    backend: &Arc<Backend>,
+    wait: Duration,
+) -> Result<BackendConnection, NoConnection> {
     let permit = match Arc::clone(&backend.permits).try_acquire_owned() {
         Ok(permit) => permit,
         Err(_) => wait_for_permit(backend, wait).await?,
@@ -132,7 +130,10 @@ pub(crate) async fn connect(backend: &Arc<Backend>, wait: Duration) -> Result<Ba
     Ok(BackendConnection { stream, backend: Arc::clone(backend), reused: false, _permit: permit })
 }
 
-async fn wait_for_permit(backend: &Arc<Backend>, wait: Duration) -> Result<OwnedSemaphorePermit, NoConnection> {
+async fn wait_for_permit(
+    backend: &Arc<Backend>,
+    wait: Duration,
+) -> Result<OwnedSemaphorePermit, NoConnection> {
     struct Waits<'a>(&'a Backend);
     impl Drop for Waits<'_> {
         fn drop(&mut self) {

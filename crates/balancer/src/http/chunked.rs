@@ -74,7 +74,9 @@ impl Decoder {
                     self.state = if seen == 0 { State::DataEnd(1) } else { State::Size };
                 }
                 State::Size => at += self.line_byte(bytes[at], MOST_LINE_BYTES, Self::size_line)?,
-                State::Trailers => at += self.line_byte(bytes[at], self.most_trailer_bytes, Self::trailer_line)?,
+                State::Trailers => {
+                    at += self.line_byte(bytes[at], self.most_trailer_bytes, Self::trailer_line)?;
+                }
                 State::Done => {}
             }
         }
@@ -261,12 +263,32 @@ mod tests {
         let many_extensions = format!("{}0\r\n\r\n", format!("1;a={}\r\nx\r\n", "b".repeat(200)).repeat(100));
         let long_trailers = format!("0\r\nX: {}\r\n\r\n", "y".repeat(2000));
         for bad in [
-            "5\nhello\r\n0\r\n\r\n", "5\r\nhelloX\r\n0\r\n\r\n", "5\r\nhello\n0\r\n\r\n", "\r\n\r\n", "g\r\n", "-5\r\n",
-            "+5\r\nhello\r\n0\r\n\r\n", "0x5\r\nhello\r\n0\r\n\r\n", " 5\r\nhello\r\n0\r\n\r\n", "5 \r\nhello\r\n0\r\n\r\n",
-            "11111111111111111\r\n", "5;\r\nhello\r\n0\r\n\r\n", "5;a=\r\nhello\r\n0\r\n\r\n", "5;a=\"b\r\nhello\r\n0\r\n\r\n",
-            "5\rhello\r\n", "5;a\0\r\nhello\r\n0\r\n\r\n", "0\r\nContent-Length: 5\r\n\r\n", "0\r\nTransfer-Encoding: x\r\n\r\n",
-            "0\r\nX : y\r\n\r\n", "0\r\n X: y\r\n\r\n", "0\r\nX\r\n\r\n", "0\r\nX: a\nY: b\r\n\r\n", "0\r\nHost: a\r\n\r\n",
-            &long_line, &many_extensions, &long_trailers,
+            "5\nhello\r\n0\r\n\r\n",
+            "5\r\nhelloX\r\n0\r\n\r\n",
+            "5\r\nhello\n0\r\n\r\n",
+            "\r\n\r\n",
+            "g\r\n",
+            "-5\r\n",
+            "+5\r\nhello\r\n0\r\n\r\n",
+            "0x5\r\nhello\r\n0\r\n\r\n",
+            " 5\r\nhello\r\n0\r\n\r\n",
+            "5 \r\nhello\r\n0\r\n\r\n",
+            "11111111111111111\r\n",
+            "5;\r\nhello\r\n0\r\n\r\n",
+            "5;a=\r\nhello\r\n0\r\n\r\n",
+            "5;a=\"b\r\nhello\r\n0\r\n\r\n",
+            "5\rhello\r\n",
+            "5;a\0\r\nhello\r\n0\r\n\r\n",
+            "0\r\nContent-Length: 5\r\n\r\n",
+            "0\r\nTransfer-Encoding: x\r\n\r\n",
+            "0\r\nX : y\r\n\r\n",
+            "0\r\n X: y\r\n\r\n",
+            "0\r\nX\r\n\r\n",
+            "0\r\nX: a\nY: b\r\n\r\n",
+            "0\r\nHost: a\r\n\r\n",
+            &long_line,
+            &many_extensions,
+            &long_trailers,
         ] {
             assert!(decode(bad.as_bytes(), &[]).is_err(), "{bad:?}");
         }

@@ -58,6 +58,9 @@ pub(crate) fn content_length(value: &[u8]) -> Option<u64> {
     value.iter().try_fold(0u64, |n, &b| b.is_ascii_digit().then(|| n * 10 + u64::from(b - b'0')))
 }
 
+/// Fields that one message may nominate: each is compared with every field.
+const MOST_NOMINATED: usize = 64;
+
 /// What the `Connection` fields of a message say.
 #[derive(Debug, Default)]
 pub(crate) struct ConnectionOptions<'a> {
@@ -68,17 +71,20 @@ pub(crate) struct ConnectionOptions<'a> {
 }
 
 impl<'a> ConnectionOptions<'a> {
-    /// Adds the value of one `Connection` field.
-    pub(crate) fn add(&mut self, value: &'a [u8]) {
+    /// Adds the value of one `Connection` field; false when there are too many options.
+    pub(crate) fn add(&mut self, value: &'a [u8]) -> bool {
         for option in list(value) {
             if option.eq_ignore_ascii_case(b"close") {
                 self.close = true;
             } else if option.eq_ignore_ascii_case(b"keep-alive") {
                 self.keep_alive = true;
-            } else {
+            } else if self.nominated.len() < MOST_NOMINATED {
                 self.nominated.push(option);
+            } else {
+                return false;
             }
         }
+        true
     }
 
     /// Whether a field of this name is not to be passed on.
@@ -142,11 +148,12 @@ mod tests {
     #[test]
     fn connection_options_nominate_fields() {
         let mut options = ConnectionOptions::default();
-        options.add(b"keep-alive, X-One ,,\tx-two");
-        options.add(b"CLOSE");
+        assert!(options.add(b"keep-alive, X-One ,,\tx-two"));
+        assert!(options.add(b"CLOSE"));
         assert!(options.close && options.keep_alive);
         assert!(options.nominates("x-one") && options.nominates("X-Two"));
         assert!(!options.nominates("x-three"));
+        assert!(!options.add("a,".repeat(100).as_bytes()));
     }
 
     #[test]

@@ -7,7 +7,8 @@ pub(crate) fn is_valid(value: &[u8]) -> bool {
             let Some(end) = memchr::memchr(b']', rest) else {
                 return false;
             };
-            let literal = std::str::from_utf8(&rest[..end]).ok().and_then(|s| s.parse::<std::net::Ipv6Addr>().ok());
+            let literal =
+                std::str::from_utf8(&rest[..end]).ok().and_then(|s| s.parse::<std::net::Ipv6Addr>().ok());
             if literal.is_none() {
                 return false;
             }
@@ -49,10 +50,13 @@ mod tests {
 
     #[test]
     fn hosts() {
-        for good in ["a", "example.org", "example.org:8080", "127.0.0.1:1", "[::1]", "[::1]:80", "a_b", "a:"] {
+        for good in ["a", "example.org", "example.org:8080", "127.0.0.1:1", "[::1]", "[::1]:80", "a_b", "a:"]
+        {
             assert!(is_valid(good.as_bytes()), "{good}");
         }
-        for bad in ["", ":80", "a b", "a,b", "u@a", "a/b", "[::1", "[zz]", "a:80:80", "a:8a", "a:123456", "a?b", "ä"] {
+        for bad in
+            ["", ":80", "a b", "a,b", "u@a", "a/b", "[::1", "[zz]", "a:80:80", "a:8a", "a:123456", "a?b", "ä"]
+        {
             assert!(!is_valid(bad.as_bytes()), "{bad}");
         }
     }

@@ -53,7 +53,10 @@ pub(crate) fn of_text(key: &TargetKey, text: &[u8]) -> TargetId {
 }
 
 fn cookie<'a>(name: &[u8], fields: &[httparse::Header<'a>]) -> Option<&'a [u8]> {
-    let pairs = fields.iter().filter(|f| classify(f.name) == Field::Cookie).flat_map(|f| f.value.split(|&b| b == b';'));
+    let pairs = fields
+        .iter()
+        .filter(|f| classify(f.name) == Field::Cookie)
+        .flat_map(|f| f.value.split(|&b| b == b';'));
     pairs.map(trim).find_map(|pair| pair.strip_prefix(name)?.strip_prefix(b"="))
 }
 

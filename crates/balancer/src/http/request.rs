@@ -67,7 +67,11 @@ pub(crate) struct RequestHead {
 
 /// Reads a complete head and writes what a back-end gets to `out`, which is cleared before. The body's framing fields
 /// are written anew from what was understood.
-pub(crate) fn rewrite(bytes: &[u8], context: &Context<'_>, out: &mut Vec<u8>) -> Result<RequestHead, Refusal> {
+pub(crate) fn rewrite(
+    bytes: &[u8],
+    context: &Context<'_>,
+    out: &mut Vec<u8>,
+) -> Result<RequestHead, Refusal> {
     let mut room = [const { MaybeUninit::<httparse::Header<'_>>::uninit() }; MOST_FIELDS];
     let mut request = httparse::Request::new(&mut []);
     match request.parse_with_uninit_headers(bytes, &mut room[..context.fields.min(MOST_FIELDS)]) {
@@ -116,10 +120,14 @@ fn refusal(error: httparse::Error) -> Refusal {
     match error {
         httparse::Error::TooManyHeaders => Refusal::of(431, "too many fields"),
         httparse::Error::Version => Refusal::of(505, "only HTTP/1.0 and HTTP/1.1 are spoken here"),
-        httparse::Error::HeaderName => Refusal::bad_request("a field name that is not a token right before a colon"),
+        httparse::Error::HeaderName => {
+            Refusal::bad_request("a field name that is not a token right before a colon")
+        }
         httparse::Error::HeaderValue => Refusal::bad_request("a control character in a field"),
         httparse::Error::NewLine => Refusal::bad_request("a carriage return without a line feed"),
-        httparse::Error::Token => Refusal::bad_request("a request line that is not method, target and version"),
+        httparse::Error::Token => {
+            Refusal::bad_request("a request line that is not method, target and version")
+        }
         httparse::Error::Status => Refusal::bad_request("a malformed head"),
     }
 }
@@ -160,7 +168,10 @@ impl<'a> Facts<'a> {
                     }
                 }
                 Field::TransferEncoding => facts.transfer_encoding(value)?,
-                Field::Connection => facts.options.add(value),
+                Field::Connection if facts.options.add(value) => {}
+                Field::Connection => {
+                    return Err(Refusal::of(431, "too many options in the Connection field"));
+                }
                 Field::Expect => {
                     if !value.eq_ignore_ascii_case(b"100-continue") {
                         return Err(Refusal::of(417, "an expectation other than 100-continue"));
@@ -168,6 +179,7 @@ impl<'a> Facts<'a> {
                     facts.expect = true;
                 }
                 Field::MaxForwards => facts.max_forwards = Some(value),
+                Field::ForwardedFor if value.is_empty() => {}
                 Field::ForwardedFor => facts.forwarded_for.push(value),
                 Field::ForwardedProto => facts.forwarded_proto = Some(value),
                 Field::ForwardedHost => facts.forwarded_host = Some(value),
@@ -235,11 +247,18 @@ fn write_line(method: &[u8], form: &TargetForm<'_>, head: &mut RequestHead, out:
 }
 
 /// Writes the fields that are passed on as they are.
-fn write_fields(fields: &[httparse::Header<'_>], facts: &Facts<'_>, head: &mut RequestHead, out: &mut Vec<u8>) {
+fn write_fields(
+    fields: &[httparse::Header<'_>],
+    facts: &Facts<'_>,
+    head: &mut RequestHead,
+    out: &mut Vec<u8>,
+) {
     for field in fields {
         let kind = classify(field.name);
         let passes = match kind {
-            Field::Other | Field::Via | Field::Cookie | Field::Referer | Field::UserAgent | Field::Date => true,
+            Field::Other | Field::Via | Field::Cookie | Field::Referer | Field::UserAgent | Field::Date => {
+                true
+            }
             Field::Expect => head.expects_continue,
             Field::MaxForwards | Field::Host | Field::ContentLength | Field::TransferEncoding => false,
             Field::Connection | Field::HopByHop => false,

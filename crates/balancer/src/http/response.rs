@@ -97,7 +97,8 @@ impl<'a> Facts<'a> {
         for field in fields {
             match classify(field.name) {
                 Field::ContentLength => {
-                    let length = content_length(field.value).ok_or(BadResponse("a Content-Length that is no number"))?;
+                    let length = content_length(field.value)
+                        .ok_or(BadResponse("a Content-Length that is no number"))?;
                     if facts.content_length.replace(length).is_some() {
                         return Err(BadResponse("more than one Content-Length field"));
                     }
@@ -108,7 +109,8 @@ impl<'a> Facts<'a> {
                     }
                     facts.chunked = true;
                 }
-                Field::Connection => facts.options.add(field.value),
+                Field::Connection if facts.options.add(field.value) => {}
+                Field::Connection => return Err(BadResponse("too many options in the Connection field")),
                 Field::Date => facts.date = true,
                 _ => {}
             }
@@ -217,7 +219,8 @@ mod tests {
         assert_eq!(out, "HTTP/1.1 200 \r\nDate: d\r\nTransfer-Encoding: chunked\r\n\r\n");
         assert!(!head.keep_backend && head.chunked_out);
         let old = Context { client: Version::Http10, ..context() };
-        let (head, out) = run("HTTP/1.1 200 OK\r\nDate: d\r\nTransfer-Encoding: chunked\r\n\r\n", &old).unwrap();
+        let (head, out) =
+            run("HTTP/1.1 200 OK\r\nDate: d\r\nTransfer-Encoding: chunked\r\n\r\n", &old).unwrap();
         assert_eq!(out, "HTTP/1.1 200 OK\r\nDate: d\r\nConnection: close\r\n\r\n");
         assert!(!head.keep_client && !head.chunked_out);
         let (_, out) = run("HTTP/1.1 100 Continue\r\n\r\n", &context()).unwrap();

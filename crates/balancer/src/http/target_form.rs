@@ -26,12 +26,14 @@ pub(crate) fn parse<'a>(method: &[u8], target: &'a [u8]) -> Result<TargetForm<'a
     }
     match target {
         [b'/', ..] => Ok(TargetForm { path_query: target, authority: None, rootless: false }),
-        b"*" if method == b"OPTIONS" => Ok(TargetForm { path_query: target, authority: None, rootless: false }),
-        _ => absolute(target),
+        b"*" if method == b"OPTIONS" => {
+            Ok(TargetForm { path_query: target, authority: None, rootless: false })
+        }
+        _ => absolute(method, target),
     }
 }
 
-fn absolute(target: &[u8]) -> Result<TargetForm<'_>, Refusal> {
+fn absolute<'a>(method: &[u8], target: &'a [u8]) -> Result<TargetForm<'a>, Refusal> {
     const NOT_HTTP: Refusal = Refusal::bad_request("the request target is neither a path nor an http URL");
     let Some((scheme, rest)) = target.split_at_checked(7) else {
         return Err(NOT_HTTP);
@@ -44,7 +46,9 @@ fn absolute(target: &[u8]) -> Result<TargetForm<'_>, Refusal> {
     if !host::is_valid(authority) {
         return Err(Refusal::bad_request("the authority in the request target is not a host"));
     }
-    let rootless = path_query.first() != Some(&b'/');
+    // RFC 9112, section 3.2.4: OPTIONS of a whole server.
+    let path_query = if path_query.is_empty() && method == b"OPTIONS" { b"*" } else { path_query };
+    let rootless = !matches!(path_query.first(), Some(b'/' | b'*'));
     Ok(TargetForm { path_query, authority: Some(authority), rootless })
 }
 
@@ -60,7 +64,10 @@ mod tests {
         assert_eq!((absolute.authority, absolute.path_query), (Some(&b"Host:81"[..]), &b"/a?b"[..]));
         assert!(form("GET", "http://host?q").unwrap().rootless);
         assert_eq!(form("OPTIONS", "*").unwrap().path_query, b"*");
-        for bad in ["*", "", "a/b", "ftp://h/", "http://u@h/", "http:///x", "/a#b", "/\"", "/\u{e9}", "https://h/"] {
+        assert_eq!(form("OPTIONS", "http://a").unwrap().path_query, b"*");
+        for bad in
+            ["*", "", "a/b", "ftp://h/", "http://u@h/", "http:///x", "/a#b", "/\"", "/\u{e9}", "https://h/"]
+        {
             assert_eq!(form("GET", bad).unwrap_err().status, 400, "{bad}");
         }
         assert_eq!(form("CONNECT", "h:443").unwrap_err().status, 501);

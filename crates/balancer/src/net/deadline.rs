@@ -112,9 +112,14 @@ impl Deadline {
         }
     }
 
-    /// Says whether the connection waits for a request.
+    /// Says whether the connection waits for a request. One that came just as the front-end stopped is served.
     pub(crate) fn set_idle(&self, idle: bool) {
-        self.all.entries.borrow_mut()[self.key].idle = idle;
+        let mut entries = self.all.entries.borrow_mut();
+        let entry = &mut entries[self.key];
+        entry.idle = idle;
+        if entry.fired == Some(Fired::Stopped) {
+            entry.fired = None;
+        }
     }
 
     /// Fires as well when `backend` goes down.
@@ -134,7 +139,10 @@ impl Deadline {
     }
 
     /// Waits for `poll` to be ready, or for the deadline.
-    pub(crate) async fn guard<T>(&self, mut poll: impl FnMut(&mut Context<'_>) -> Poll<T>) -> Result<T, Fired> {
+    pub(crate) async fn guard<T>(
+        &self,
+        mut poll: impl FnMut(&mut Context<'_>) -> Poll<T>,
+    ) -> Result<T, Fired> {
         poll_fn(|cx| match poll(cx) {
             Poll::Ready(value) => Poll::Ready(Ok(value)),
             Poll::Pending => self.poll_fired(cx).map(Err),

@@ -43,7 +43,7 @@ enum Then {
 
 /// What the client gets when no back-end answered, and whether the failure is the front-end's fault.
 enum Outcome {
-    Answered(Answered, Arc<Backend>),
+    Answered(Answered),
     Refused(Refusal, Option<u32>),
     Cut { status: u16, content_bytes: u64 },
 }
@@ -154,7 +154,7 @@ impl Client {
             times,
         };
         match outcome {
-            Outcome::Answered(answered, _) => {
+            Outcome::Answered(answered) => {
                 record.status = answered.head.status;
                 record.content_bytes = answered.content_bytes;
                 record.times.first_byte = Some(answered.first_byte_at);
@@ -223,7 +223,7 @@ impl Client {
                     if answered.keep_backend {
                         self.worker.pool.put(connection);
                     }
-                    return Outcome::Answered(answered, backend);
+                    return Outcome::Answered(answered);
                 }
                 // Should it be chosen again and refuse a connection, it is taken for down.
                 Err(Failure::Lost | Failure::BackendDown) if repeatable && more => {

@@ -105,20 +105,15 @@ impl Exchange<'_> {
         if self.repeatable {
             self.deadline.watch(&to.backend);
         }
-        let head = waiting.response(
-            &mut upload,
-            &mut from_backend,
-            &mut to_client,
-            self.response,
-            self.out,
-        );
+        let head = waiting.response(&mut upload, &mut from_backend, &mut to_client, self.response, self.out);
         let head = head.await;
         self.deadline.unwatch();
         let head = head?;
         let first_byte_at = Instant::now();
         let mut relay = Relay::new(head, self.head.version, self.response, self.out, limits)
             .map_err(|bad| Failure::BadResponse(bad.0))?;
-        let done = relay.run(&mut upload, &mut from_backend, &mut to_client, self.deadline, self.config).await;
+        let done =
+            relay.run(&mut upload, &mut from_backend, &mut to_client, self.deadline, self.config).await;
         let content_bytes = relay.content_bytes();
         match done {
             Ok(()) => Ok(Answered {
@@ -172,7 +167,8 @@ impl Waiting<'_> {
             }
             if self.head.version == Version::Http11 {
                 let mut written = 0;
-                let write = self.deadline.guard(|cx| poll_write_all(cx, client, &[&out[..]], &mut written)).await;
+                let write =
+                    self.deadline.guard(|cx| poll_write_all(cx, client, &[&out[..]], &mut written)).await;
                 if !matches!(write, Ok(Ok(()))) {
                     return Err(Failure::ClientGone);
                 }
@@ -194,7 +190,9 @@ impl Waiting<'_> {
         loop {
             match scan.scan(response.data()) {
                 HeadEnd::At(length) if length <= self.config.limits.head_bytes => return Ok(length),
-                HeadEnd::BareLineFeed => return Err(Failure::BadResponse("a line feed without a carriage return")),
+                HeadEnd::BareLineFeed => {
+                    return Err(Failure::BadResponse("a line feed without a carriage return"));
+                }
                 HeadEnd::Open if response.len() < self.config.limits.head_bytes => {}
                 _ => return Err(Failure::BadResponse("a head that is too long")),
             }
@@ -204,7 +202,8 @@ impl Waiting<'_> {
                     if let Poll::Ready(Err(failure)) = self.poll_upload(cx, upload, &mut steps) {
                         return Poll::Ready(Err(failure));
                     }
-                    if upload.is_done() && client_watched && poll_client_gone(cx, upload, &mut client_watched) {
+                    if upload.is_done() && client_watched && poll_client_gone(cx, upload, &mut client_watched)
+                    {
                         return Poll::Ready(Err(Failure::ClientGone));
                     }
                     response.poll_fill(cx, from).map_err(|_| Failure::Lost)
@@ -219,6 +218,7 @@ impl Waiting<'_> {
                 }
                 Ok(Err(failure)) => return Err(failure),
                 Err(Fired::BackendDown) if response.is_empty() => return Err(Failure::BackendDown),
+                Err(Fired::BackendDown) => return Err(Failure::BadResponse("a head that was cut off")),
                 Err(_) if upload.waits_for_client => {
                     return Err(Failure::BadRequest(Refusal::of(408, "the request body took too long")));
                 }
@@ -242,7 +242,9 @@ impl Waiting<'_> {
         }
         match result {
             Poll::Ready(Err(UploadFailed::ClientGone)) => Poll::Ready(Err(Failure::ClientGone)),
-            Poll::Ready(Err(UploadFailed::Refused(refusal))) => Poll::Ready(Err(Failure::BadRequest(refusal))),
+            Poll::Ready(Err(UploadFailed::Refused(refusal))) => {
+                Poll::Ready(Err(Failure::BadRequest(refusal)))
+            }
             // It may have answered without waiting for the body; the answer is read, or its absence found out.
             Poll::Ready(Err(UploadFailed::Backend)) | Poll::Pending => Poll::Pending,
             Poll::Ready(Ok(())) => Poll::Ready(Ok(())),

@@ -36,13 +36,17 @@ pub(crate) async fn read_head(
         // A lone carriage return may become an empty line.
         if input.data() != b"\r" {
             match scan.scan(input.data()) {
-                HeadEnd::At(length) if length > most_bytes => return Err(NoHead::Refused(too_long(input.data()))),
+                HeadEnd::At(length) if length > most_bytes => {
+                    return Err(NoHead::Refused(too_long(input.data(), most_bytes)));
+                }
                 HeadEnd::At(length) => return Ok(length),
                 HeadEnd::BareLineFeed => {
-                    return Err(NoHead::Refused(Refusal::bad_request("a line feed without a carriage return")));
+                    return Err(NoHead::Refused(Refusal::bad_request(
+                        "a line feed without a carriage return",
+                    )));
                 }
                 HeadEnd::Open if input.len() >= most_bytes => {
-                    return Err(NoHead::Refused(too_long(input.data())));
+                    return Err(NoHead::Refused(too_long(input.data(), most_bytes)));
                 }
                 HeadEnd::Open => {}
             }
@@ -65,8 +69,8 @@ async fn fill(stream: &mut TcpStream, input: &mut Buffer, deadline: &Deadline) -
 }
 
 /// 414 when not even the request line fits, else 431.
-fn too_long(bytes: &[u8]) -> Refusal {
-    match memchr::memchr(b'\n', bytes) {
+fn too_long(bytes: &[u8], most_bytes: usize) -> Refusal {
+    match memchr::memchr(b'\n', &bytes[..bytes.len().min(most_bytes)]) {
         None => Refusal::of(414, "the request line is too long"),
         Some(_) => Refusal::of(431, "the request head is too long"),
     }

@@ -112,7 +112,14 @@ impl<'a> Relay<'a> {
     ) -> Result<(), RelayFailed> {
         deadline.set(config.timeouts.body);
         let mut upload_open = !upload.is_done();
-        let mut go_on = |cx: &mut Context<'_>| poll_rest(cx, upload, &mut upload_open);
+        let mut go_on = |cx: &mut Context<'_>| {
+            let before = upload.steps;
+            let ends = poll_rest(cx, upload, &mut upload_open);
+            if upload.steps != before {
+                deadline.set(config.timeouts.body);
+            }
+            ends
+        };
         loop {
             self.join_small();
             let mut written = 0;

@@ -175,7 +175,8 @@ impl<'a> Upload<'a> {
                 (n, n)
             }
             Body::Chunked(decoder) => {
-                let step = decoder.decode(self.input.data_mut()).map_err(|bad| Refusal::bad_request(bad.0))?;
+                let step =
+                    decoder.decode(self.input.data_mut()).map_err(|bad| Refusal::bad_request(bad.0))?;
                 self.frame.clear();
                 if step.content > 0 {
                     chunk_line(step.content, &mut self.frame);

@@ -7,11 +7,13 @@ fn run(head: &str, trusted: bool) -> Result<(RequestHead, String), Refusal> {
     Ok((head, String::from_utf8(out).unwrap()))
 }
 
-const OWN: &str = "X-Forwarded-For: 192.0.2.1\r\nX-Forwarded-Proto: http\r\nX-Forwarded-Host: a\r\nVia: 1.1 plimsoll\r\n";
+const OWN: &str =
+    "X-Forwarded-For: 192.0.2.1\r\nX-Forwarded-Proto: http\r\nX-Forwarded-Host: a\r\nVia: 1.1 plimsoll\r\n";
 
 #[test]
 fn an_ordinary_request() {
-    let (head, out) = run("GET /x?y HTTP/1.1\r\nHost: a\r\nUser-Agent: u\r\nReferer: r\r\n\r\n", false).unwrap();
+    let (head, out) =
+        run("GET /x?y HTTP/1.1\r\nHost: a\r\nUser-Agent: u\r\nReferer: r\r\n\r\n", false).unwrap();
     assert_eq!(out, format!("GET /x?y HTTP/1.1\r\nHost: a\r\nUser-Agent: u\r\nReferer: r\r\n{OWN}\r\n"));
     assert_eq!(head.target, TargetId::from_key(b"/x?y"));
     assert_eq!(head.line.of(out.as_bytes()), b"GET /x?y");
@@ -41,7 +43,10 @@ fn a_trusted_proxy_is_believed() {
     )
     .unwrap();
     assert!(out.contains("X-Forwarded-For: 1.1.1.1, 192.0.2.1\r\n"), "{out}");
-    assert!(out.contains("X-Forwarded-Proto: https\r\n") && out.contains("X-Forwarded-Host: real\r\n"), "{out}");
+    assert!(
+        out.contains("X-Forwarded-Proto: https\r\n") && out.contains("X-Forwarded-Host: real\r\n"),
+        "{out}"
+    );
 }
 
 #[test]
@@ -55,7 +60,8 @@ fn bodies_are_framed_anew() {
     let (head, out) = run("POST / HTTP/1.1\r\nHost: a\r\n\r\n", false).unwrap();
     assert_eq!(head.framing, Framing::None);
     assert!(out.ends_with("Content-Length: 0\r\n\r\n"), "{out}");
-    let nominated = "POST / HTTP/1.1\r\nHost: a\r\nConnection: Content-Length, Host\r\nContent-Length: 3\r\n\r\n";
+    let nominated =
+        "POST / HTTP/1.1\r\nHost: a\r\nConnection: Content-Length, Host\r\nContent-Length: 3\r\n\r\n";
     let (_, out) = run(nominated, false).unwrap();
     assert!(out.contains("Host: a\r\n") && out.ends_with("Content-Length: 3\r\n\r\n"), "{out}");
 }
@@ -83,7 +89,10 @@ fn absolute_form_names_the_host() {
 fn max_forwards_is_counted_down() {
     let (_, out) = run("OPTIONS * HTTP/1.1\r\nHost: a\r\nMax-Forwards: 3\r\n\r\n", false).unwrap();
     assert!(out.contains("Max-Forwards: 2\r\n"), "{out}");
-    assert_eq!(run("OPTIONS * HTTP/1.1\r\nHost: a\r\nMax-Forwards: 0\r\n\r\n", false).unwrap_err().status, 204);
+    assert_eq!(
+        run("OPTIONS * HTTP/1.1\r\nHost: a\r\nMax-Forwards: 0\r\n\r\n", false).unwrap_err().status,
+        204
+    );
 }
 
 #[test]
@@ -91,8 +100,14 @@ fn what_is_refused() {
     let many = format!("GET / HTTP/1.1\r\nHost: a\r\n{}\r\n", "X: y\r\n".repeat(60));
     for (status, lines) in [
         (400, "GET / HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n"),
-        (400, "GET / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n\r\n"),
-        (400, "GET / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\nTransfer-Encoding: identity\r\n\r\n"),
+        (
+            400,
+            "GET / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n\r\n",
+        ),
+        (
+            400,
+            "GET / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\nTransfer-Encoding: identity\r\n\r\n",
+        ),
         (400, "GET / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked, chunked\r\n\r\n"),
         (400, "GET / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: xchunked\r\n\r\n"),
         (400, "GET / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: \"chunked\"\r\n\r\n"),

@@ -1,0 +1,229 @@
+//! Connections of clients: order, persistence, time-outs, those that are slow and those that go.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use super::common::origin::{Origin, echo};
+use super::common::strict::responses;
+use super::common::{Client, End, FrontEnd, get, noise, statuses};
+
+#[test]
+fn pipelined_requests_are_answered_in_order() {
+    let origin = Origin::echo();
+    let front_end = FrontEnd::new(&[origin.address], "");
+    let (mut wire, mut methods, mut expected) = (Vec::new(), Vec::new(), Vec::new());
+    for n in 0..100usize {
+        let body = noise(n * 97, n as u64 + 1);
+        let (method, framed): (&str, Vec<u8>) = match n % 4 {
+            0 => ("GET", b"\r\n".to_vec()),
+            1 => ("POST", [format!("Content-Length: {}\r\n\r\n", body.len()).as_bytes(), &body].concat()),
+            2 => ("HEAD", b"\r\n".to_vec()),
+            _ => {
+                let size = format!("Transfer-Encoding: chunked\r\n\r\n{:x}\r\n", body.len());
+                ("PUT", [size.as_bytes(), &body, b"\r\n0\r\n\r\n"].concat())
+            }
+        };
+        wire.extend_from_slice(format!("{method} /{n} HTTP/1.1\r\nHost: a\r\n").as_bytes());
+        wire.extend_from_slice(&framed);
+        methods.push(method);
+        expected.push(match method {
+            "HEAD" => Vec::new(),
+            "GET" => format!("GET /{n}\n").into_bytes(),
+            _ => [format!("{method} /{n}\n").as_bytes(), &body].concat(),
+        });
+    }
+    let (answer, end) = front_end.talk(&wire);
+    let bodies: Vec<Vec<u8>> = responses(&answer, &methods).unwrap().into_iter().map(|m| m.body).collect();
+    assert!(bodies == expected && end == End::Closed);
+    let lines: Vec<String> = methods.iter().enumerate().map(|(n, m)| format!("{m} /{n}")).collect();
+    assert_eq!(origin.take_lines(), lines);
+    // A bad one in the middle: those before it are answered, those behind it never seen.
+    for bad in [
+        "GET /bad HTTP/1.1\r\n\r\n",
+        "GET /bad\r\n\r\n",
+        "\0\r\n\r\n",
+        "POST /bad HTTP/1.1\r\nHost: a\r\nContent-Length: x\r\n\r\n",
+    ] {
+        let before: String = (0..5).map(|n| get(&format!("/{n}"))).collect();
+        let mut client = front_end.client();
+        client.send(format!("{before}{bad}{}", get("/smuggled")));
+        let (answer, end) = client.rest();
+        assert_eq!((statuses(&answer, &["GET"; 6]), end), (vec![200, 200, 200, 200, 200, 400], End::Closed));
+        assert_eq!(origin.take_lines(), ["GET /0", "GET /1", "GET /2", "GET /3", "GET /4"]);
+    }
+    // One that asks to close: what follows is not answered.
+    let mut client = front_end.client();
+    client.send(format!(
+        "{}GET /1 HTTP/1.1\r\nHost: a\r\nConnection: x, Close\r\n\r\n{}",
+        get("/0"),
+        get("/2")
+    ));
+    let (answer, end) = client.rest();
+    assert_eq!((statuses(&answer, &["GET"; 3]), end), (vec![200, 200], End::Closed));
+    assert_eq!(origin.take_lines(), ["GET /0", "GET /1"]);
+}
+
+#[test]
+fn how_long_a_connection_is_kept() {
+    let origin = Origin::echo();
+    let tables = "[limits]\nrequests_per_connection = 3\n[timeouts]\nidle = \"200ms\"\nhead = \"200ms\"\n";
+    let front_end = FrontEnd::new(&[origin.address], tables);
+    let mut client = front_end.client();
+    assert_eq!(client.get("/").all("connection"), [""; 0]);
+    assert_eq!(client.get("/").all("connection"), [""; 0]);
+    assert_eq!(client.get("/").all("connection"), ["close"]);
+    assert!(client.ends());
+    // Idle: closed without a word, before a first request and after one.
+    let begin = Instant::now();
+    assert!(front_end.client().ends());
+    let mut client = front_end.client();
+    client.get("/");
+    assert!(client.ends());
+    // Half a head is told what is wrong.
+    for half in ["G", "GET / HTTP/1.1\r\nHost:", "GET / HTTP/1.1\r\nHost: a\r\n"] {
+        let mut client = front_end.client();
+        client.send(half);
+        let (answer, end) = client.rest();
+        assert_eq!((statuses(&answer, &["GET"]), end), (vec![408], End::Closed));
+    }
+    // And so is one that comes byte by byte, however steadily.
+    let mut client = front_end.client();
+    let mut sent = 0;
+    while sent < 200 && client.send("x") {
+        std::thread::sleep(Duration::from_millis(20));
+        sent += 1;
+    }
+    assert!(sent < 200);
+    assert!(begin.elapsed() < Duration::from_secs(20));
+    assert_eq!(origin.take().len(), 4);
+}
+
+#[test]
+fn many_slow_heads_keep_nobody_else_waiting() {
+    const SLOW: usize = 1500;
+    let origin = Origin::echo();
+    let front_end = FrontEnd::new(&[origin.address], "[timeouts]\nhead = \"2s\"\n");
+    let mut slow: Vec<Client> = (0..SLOW).map(|_| front_end.client()).collect();
+    let mut client = front_end.client();
+    let begin = Instant::now();
+    let mut served = 0;
+    while begin.elapsed() < Duration::from_millis(1500) {
+        slow.iter_mut().for_each(|c| drop(c.send("G")));
+        let asked = Instant::now();
+        assert_eq!(client.get("/").status(), 200);
+        assert!(asked.elapsed() < Duration::from_secs(1));
+        served += 1;
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    assert!(served > 2);
+    let ends = slow.into_iter().map(|c| c.rest().1);
+    assert_eq!(ends.filter(|&end| end == End::Open).count(), 0);
+    assert_eq!(client.get("/").status(), 200);
+    assert!(origin.take().iter().all(|m| m.target() == "/"));
+}
+
+#[test]
+fn a_slow_reader_holds_the_back_end_back() {
+    let taken = Arc::new(AtomicUsize::new(0));
+    let count = Arc::clone(&taken);
+    let origin = Origin::scripted(move |conn| {
+        while let Some(request) = conn.request() {
+            if request.target() != "/large" {
+                conn.write(&echo(&request));
+                continue;
+            }
+            conn.write(b"HTTP/1.1 200 OK\r\nContent-Length: 100000000\r\n\r\n");
+            let piece = [b'x'; 50_000];
+            for _ in 0..2000 {
+                if !conn.write(&piece) {
+                    return;
+                }
+                count.fetch_add(piece.len(), Ordering::SeqCst);
+            }
+        }
+    });
+    let front_end = FrontEnd::new(&[origin.address], "[timeouts]\nbody = \"700ms\"\n");
+    let mut slow = front_end.client();
+    slow.send(get("/large"));
+    let mut other = front_end.client();
+    for _ in 0..10 {
+        assert_eq!(other.get("/").status(), 200);
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    std::thread::sleep(Duration::from_millis(1500));
+    // Buffers of the system hold some; the front-end must not.
+    assert!(taken.load(Ordering::SeqCst) < 40_000_000, "{taken:?}");
+    front_end.assert_idle();
+    let (answer, end) = slow.rest();
+    assert!(answer.len() < 100_000_000 && end == End::Reset, "{} {end:?}", answer.len());
+}
+
+#[test]
+fn clients_that_go() {
+    let origin = Origin::answering(|request| {
+        let wait = if request.target().starts_with("/slow") { 150 } else { 0 };
+        std::thread::sleep(Duration::from_millis(wait));
+        let length = if request.target() == "/slow-large" { 3_000_000 } else { 2 };
+        [format!("HTTP/1.1 200 OK\r\nContent-Length: {length}\r\n\r\n").into_bytes(), vec![b'x'; length]]
+            .concat()
+    });
+    let front_end = FrontEnd::new(&[origin.address], "");
+    for target in ["/slow", "/slow-large", "/fast"] {
+        for after_ms in [0, 20, 160] {
+            // By a reset, and by closing.
+            let mut client = front_end.client();
+            client.send(get(target));
+            std::thread::sleep(Duration::from_millis(after_ms));
+            client.reset();
+            let mut client = front_end.client();
+            client.send(get(target));
+            std::thread::sleep(Duration::from_millis(after_ms));
+            drop(client);
+        }
+        // One that has only ended its side gets its answer.
+        let (answer, end) = front_end.talk(get(target).as_bytes());
+        assert_eq!((statuses(&answer, &["GET"]), end), (vec![200], End::Closed), "{target}");
+        front_end.assert_idle();
+        assert_eq!(front_end.client().get("/fast").status(), 200);
+    }
+    // A reset is noticed while the back-end is still at work.
+    let mut client = front_end.client();
+    client.send(get("/slow"));
+    std::thread::sleep(Duration::from_millis(30));
+    client.reset();
+    front_end.assert_idle();
+}
+
+#[test]
+fn connections_beyond_the_limit_wait_their_turn() {
+    let origin = Origin::echo();
+    let front_end =
+        FrontEnd::new(&[origin.address], "[limits]\nconnections = 10\n[timeouts]\nidle = \"400ms\"\n");
+    let mut clients: Vec<Client> = (0..40).map(|_| front_end.client()).collect();
+    clients.iter_mut().for_each(|c| drop(c.send(get("/"))));
+    let begin = Instant::now();
+    std::thread::sleep(Duration::from_millis(100));
+    assert!(origin.take().len() <= 14, "more are served than there are places");
+    for mut client in clients {
+        assert_eq!(client.response("GET").status(), 200);
+    }
+    assert!(begin.elapsed() < Duration::from_secs(10));
+}
+
+#[test]
+fn ipv6_on_both_sides() {
+    let origin = Origin::scripted_at("[::1]:0", |conn| {
+        while let Some(request) = conn.request() {
+            conn.write(&echo(&request));
+        }
+    });
+    let front_end = FrontEnd::new(&[origin.address], "");
+    let mut client = front_end.client_v6();
+    client.send("GET /six HTTP/1.1\r\nHost: [::1]:80\r\n\r\n");
+    assert_eq!(client.response("GET").body, b"GET /six\n");
+    let got = origin.take().remove(0);
+    assert_eq!((got.one("x-forwarded-for"), got.one("host")), (Some("::1"), Some("[::1]:80")));
+    assert_eq!(front_end.client().get("/four").status(), 200);
+    assert_eq!(origin.take()[0].one("x-forwarded-for"), Some("127.0.0.1"));
+}

@@ -1,0 +1,11 @@
+//! Tests of the front-end with real sockets: what arrives at the back-end, and what the client sees.
+#![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
+
+mod bodies;
+mod common;
+mod connections;
+mod failures;
+mod fields;
+mod mutations;
+mod requests;
+mod responses;

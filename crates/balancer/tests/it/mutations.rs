@@ -1,0 +1,115 @@
+//! Good requests spoiled at random: whatever comes of it, the back-end gets nothing but requests.
+
+use proptest::prelude::*;
+use proptest::test_runner::TestRunner;
+
+use super::common::origin::Origin;
+use super::common::strict::responses;
+use super::common::{End, FrontEnd};
+
+/// Good requests, to be spoiled.
+const SEEDS: &[&str] = &[
+    "GET /a HTTP/1.1\r\nHost: a\r\n\r\n",
+    "POST /b HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\nhello",
+    "POST /c HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n4;x=y\r\ndefg\r\n0\r\nX-T: 1\r\n\r\n",
+    "GET http://a/d HTTP/1.1\r\nHost: a\r\nConnection: x-one\r\nX-One: 1\r\nX-Forwarded-For: 6.6.6.6\r\n\r\n",
+    "HEAD /e HTTP/1.1\r\nHost: a\r\nVia: 1.1 other\r\nTE: trailers\r\n\r\n",
+    "GET /f HTTP/1.0\r\nConnection: keep-alive\r\n\r\n",
+    "PUT /g HTTP/1.1\r\nHost: a\r\nExpect: 100-continue\r\nContent-Length: 3\r\n\r\nabc",
+];
+
+/// What is put in or over something.
+const SPOILERS: &[&str] = &[
+    "\r",
+    "\n",
+    "\r\n",
+    "\0",
+    " ",
+    "\t",
+    ":",
+    ",",
+    "0",
+    "1",
+    "5",
+    "f",
+    "-",
+    "+",
+    ";",
+    "\"",
+    "\u{e9}",
+    "\x7f",
+    "#",
+    "/",
+    "\r\n\r\n",
+    "\r\n ",
+    "Content-Length: 3\r\n",
+    "Content-Length: 0\r\n",
+    "Transfer-Encoding: chunked\r\n",
+    "Transfer-Encoding: x\r\n",
+    "Host: b\r\n",
+    "Connection: close\r\n",
+    "0\r\n\r\n",
+    "GET /z HTTP/1.1\r\n",
+    "HTTP/1.0",
+    "X-Forwarded-For: 7.7.7.7\r\n",
+    "Connection: host, content-length, transfer-encoding\r\n",
+    "Expect: 100-continue\r\n",
+];
+
+#[test]
+fn spoiled_requests_never_confuse_the_back_end() {
+    let origin = Origin::echo();
+    let front_end = FrontEnd::new(&[origin.address], "[timeouts]\nhead = \"1s\"\nbody = \"1s\"\n");
+    let spoil = (any::<prop::sample::Index>(), any::<prop::sample::Index>(), 0..4u8, 1..30usize);
+    let plan = (
+        proptest::collection::vec(any::<prop::sample::Index>(), 1..5),
+        proptest::collection::vec(spoil, 0..4),
+        any::<prop::sample::Index>(),
+    );
+    let config = ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(1500) };
+    let result = TestRunner::new(config).run(&plan, |(seeds, spoils, cut)| {
+        let mut bytes: Vec<u8> = seeds.iter().flat_map(|s| s.get(SEEDS).bytes()).collect();
+        for (at, with, how, len) in &spoils {
+            let at = at.index(bytes.len());
+            let end = (at + len).min(bytes.len());
+            let with = with.get(SPOILERS).bytes();
+            match how {
+                0 => drop(bytes.splice(at..at, with)),
+                1 => drop(bytes.splice(at..=at, with)),
+                2 => drop(bytes.drain(at..end)),
+                _ => drop(bytes.splice(at..at, bytes[at..end].to_vec())),
+            }
+            if bytes.is_empty() {
+                return Ok(());
+            }
+        }
+        let mut client = front_end.client();
+        let cut = cut.index(bytes.len());
+        client.send(&bytes[..cut]);
+        client.send(&bytes[cut..]);
+        client.finish();
+        let (answer, end) = client.rest();
+        let shown = || format!("{:?}", String::from_utf8_lossy(&bytes));
+        prop_assert_ne!(end, End::Open, "{}", shown());
+        front_end.assert_idle();
+        let got = origin.take();
+        let methods: Vec<&str> = got.iter().map(|m| m.method()).collect();
+        for message in &got {
+            let is_ours = message.all("x-forwarded-for") == ["127.0.0.1"];
+            prop_assert!(
+                is_ours && message.all("x-one").is_empty() | spoils.is_empty().eq(&false),
+                "{}",
+                shown()
+            );
+        }
+        if end == End::Closed {
+            let answers = responses(&answer, &methods)
+                .map_err(|e| TestCaseError::fail(format!("{e} to {}", shown())))?;
+            let good = answers.iter().filter(|m| m.status() == 200).count();
+            prop_assert_eq!(good, got.len(), "{}", shown());
+        }
+        Ok(())
+    });
+    result.unwrap_or_else(|e| panic!("{e}"));
+    origin.assert_clean();
+}
