@@ -1,6 +1,7 @@
 //! Tests of the front-end with real sockets: what arrives at the back-end, and what the client sees.
 #![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 
+mod admin;
 mod bodies;
 mod common;
 mod connections;
