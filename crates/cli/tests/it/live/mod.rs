@@ -7,3 +7,4 @@ mod peers;
 mod posts;
 mod processes;
 mod reload;
+mod stop;
