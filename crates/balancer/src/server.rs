@@ -152,14 +152,13 @@ impl Balancer {
         // Opened anew even when unchanged: that is how a log that was rotated away is let go.
         self.shared.access_log.reopen(new.access_log.clone());
         self.shared.config.store(Arc::new(new));
-        drop(
-            listeners
-                .extract_if(.., |configured, _| !wanted.contains(configured))
-                .inspect(|(configured, _)| {
-                    self.workers.iter().for_each(|w| w.unlisten(*configured));
-                })
-                .count(),
-        );
+        listeners.retain(|configured, _| {
+            let stays = wanted.contains(configured);
+            if !stays {
+                self.workers.iter().for_each(|w| w.unlisten(*configured));
+            }
+            stays
+        });
         drop(listeners);
         self.listen(sockets);
         self.control.rewatch();

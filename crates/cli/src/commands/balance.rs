@@ -157,7 +157,7 @@ fn watch(path: &Path, changed: mpsc::Sender<()>) -> Result<notify::RecommendedWa
         let touches = !event.kind.is_access() && event.paths.iter().any(|p| p.file_name() == name.as_deref());
         if touches {
             // A change that is noted already need not be noted twice.
-            drop(changed.try_send(()));
+            let _ = changed.try_send(());
         }
     })
     .map_err(failed)?;
