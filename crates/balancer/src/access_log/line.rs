@@ -80,6 +80,9 @@ const HEX: &[u8; 16] = b"0123456789abcdef";
 /// What stands between quotes as Apache writes it: quote and backslash behind a backslash, what is not printable ASCII as
 /// `\xhh`.
 fn quoted(bytes: &[u8], out: &mut Vec<u8>) {
+    if is_plain_text(bytes) {
+        return out.extend_from_slice(bytes);
+    }
     for_plain_runs(
         bytes,
         |b| matches!(b, b' '..=b'~') && b != b'"' && b != b'\\',
@@ -107,6 +110,8 @@ fn for_plain_runs(
 }
 
 fn json(record: &Record<'_>, policy: &str, end: Moment<'_>, out: &mut Vec<u8>) {
+    // What most lines need.
+    out.reserve(512);
     let line = request_line(record);
     let text = |out: &mut Vec<u8>, key: &str, value: Option<&[u8]>| {
         out.extend_from_slice(key.as_bytes());
@@ -161,6 +166,31 @@ fn seconds(out: &mut Vec<u8>, key: &str, time: Option<Duration>) {
 /// A JSON string (RFC 8259, section 7). What is not UTF-8 becomes U+FFFD.
 fn string(bytes: &[u8], out: &mut Vec<u8>) {
     out.push(b'"');
+    if is_plain_text(bytes) {
+        out.extend_from_slice(bytes);
+    } else {
+        escaped(bytes, out);
+    }
+    out.push(b'"');
+}
+
+/// Whether all bytes are printable ASCII other than quote and backslash; looks at eight at a time.
+fn is_plain_text(bytes: &[u8]) -> bool {
+    const ONES: u64 = 0x0101_0101_0101_0101;
+    const HIGH: u64 = ONES << 7;
+    // The high bit of the lowest byte below `n`, for `n` up to 128, is set, if there is one.
+    let below = |x: u64, n: u64| x.wrapping_sub(ONES * n) & !x;
+    let odd = |x: u64| {
+        let is = |byte: u8| below(x ^ (ONES * u64::from(byte)), 1);
+        (x | below(x, 0x20) | is(b'"') | is(b'\\') | is(0x7f)) & HIGH
+    };
+    let (words, rest) = bytes.as_chunks::<8>();
+    let mut last = [b' '; 8];
+    last[..rest.len()].copy_from_slice(rest);
+    words.iter().chain([&last]).all(|word| odd(u64::from_le_bytes(*word)) == 0)
+}
+
+fn escaped(bytes: &[u8], out: &mut Vec<u8>) {
     for chunk in bytes.utf8_chunks() {
         let is_plain = |b: u8| b >= b' ' && b != b'"' && b != b'\\' && b != 0x7f;
         for_plain_runs(chunk.valid().as_bytes(), is_plain, out, |b, out| match b {
@@ -175,7 +205,6 @@ fn string(bytes: &[u8], out: &mut Vec<u8>) {
             out.extend_from_slice("\u{fffd}".as_bytes());
         }
     }
-    out.push(b'"');
 }
 
 #[cfg(test)]

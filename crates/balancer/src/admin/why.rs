@@ -85,8 +85,8 @@ fn explain(config: &Config, snapshot: &Snapshot, target: &TargetState) -> String
         let members: Vec<String> =
             set.iter().map(|b| format!("{} ({})", b.backend.name, state_in_words(b))).collect();
         format!(
-            "`{policy}` has assigned this target to {}. It prefers them for the next request; its rules may still move \
-             or add to the assignment when their load is high or they take no requests.",
+            "`{policy}` has assigned this target to {}, and prefers that for the next request. Its rules may still move \
+             the assignment or add to it, when loads are high or back-ends take no requests.",
             members.join(", ")
         )
     } else if keeps_assignments(snapshot, target) {

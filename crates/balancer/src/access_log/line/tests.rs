@@ -119,6 +119,19 @@ fn decimals() {
     assert_eq!(text(Duration::new(12, 345_678_901)), "12.345678");
 }
 
+#[test]
+fn plain_text_is_told_byte_by_byte() {
+    for byte in 0..=u8::MAX {
+        let plain = matches!(byte, b' '..=b'~') && byte != b'"' && byte != b'\\';
+        for at in [0, 3, 7, 8, 12] {
+            let mut text = *b"abcdefghijklm";
+            text[at] = byte;
+            assert_eq!(is_plain_text(&text), plain, "{byte:#x} at {at}");
+        }
+    }
+    assert!(is_plain_text(b"") && is_plain_text(b"12345678"));
+}
+
 proptest! {
     #[test]
     fn any_bytes_make_one_line(bytes in proptest::collection::vec(any::<u8>(), 0..64)) {
