@@ -117,7 +117,7 @@ fn now(snapshot: &Snapshot) -> String {
     };
     match snapshot.admission_limit {
         Some(limit) if snapshot.total_load >= limit => format!(
-            "The admission limit of {limit} requests is reached: a request waits first, behind {} others.",
+            "The admission limit of {limit} requests is reached: a request waits first; {} wait already.",
             snapshot.waiting
         ),
         _ => format!(

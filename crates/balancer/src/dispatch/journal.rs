@@ -4,7 +4,9 @@ use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use plimsoll_config::{Config, DecisionLogConfig, ShadowConfig, WhenFull};
-use plimsoll_decisions::{BackendEntry, Counterfactual, LogConfig, LogWriter, Recorder, RunHeader, Score, Scorer};
+use plimsoll_decisions::{
+    BackendEntry, Counterfactual, LogConfig, LogWriter, Recorder, RunHeader, Score, Scorer,
+};
 use plimsoll_policy::{
     BackendId, ClusterView, Completion, Decision, Health, PollAnswer, Request, Time, Weight,
 };
@@ -65,8 +67,10 @@ impl Journal {
         let fresh = match &config.decision_log {
             None => None,
             Some(log) => {
-                let failed =
-                    |error| BuildFailed::DecisionLog { directory: log.directory.display().to_string(), error };
+                let failed = |error| BuildFailed::DecisionLog {
+                    directory: log.directory.display().to_string(),
+                    error,
+                };
                 let writer = LogWriter::open(&log_config(log)).map_err(failed)?;
                 Some(Log { recorder: Recorder::new(), writer: Arc::new(writer) })
             }
@@ -112,7 +116,13 @@ impl Journal {
         self.record(|r| r.offered(request, decision, now));
     }
 
-    pub(super) fn polled(&mut self, request: &Request, answers: &[PollAnswer], decision: Decision, now: Time) {
+    pub(super) fn polled(
+        &mut self,
+        request: &Request,
+        answers: &[PollAnswer],
+        decision: Decision,
+        now: Time,
+    ) {
         self.record(|r| r.polled(request, answers, decision, now));
     }
 

@@ -12,8 +12,8 @@ use std::time::Instant;
 
 use plimsoll_config::Config;
 use plimsoll_policy::{
-    BackendId, Cluster, ClusterView, Completion, Decision, FrontEnd, Kind, LruMap, Nanos, Outcome, PollAnswer,
-    Request, TargetId, Time,
+    BackendId, Cluster, ClusterView, Completion, Decision, FrontEnd, Kind, LruMap, Nanos, Outcome,
+    PollAnswer, Request, TargetId, Time,
 };
 
 pub(crate) use assignment::{Assignment, Ended};
@@ -320,7 +320,8 @@ impl State {
         if !self.front_end.has_room() {
             return Decided::NoRoom;
         }
-        let before = if self.explain { Some(self.front_end.policy().server_set(request.target)) } else { None };
+        let before =
+            if self.explain { Some(self.front_end.policy().server_set(request.target)) } else { None };
         let mut decision = self.front_end.offer(request, now);
         self.journal.offered(request, decision, now);
         if let Decision::Poll(candidates) = decision {
@@ -337,7 +338,11 @@ impl State {
         self.counts.assigned += 1;
         let reason = match before {
             Some(set) if !set.is_empty() => {
-                if set.contains(&backend) { Reason::Locality } else { Reason::Moved }
+                if set.contains(&backend) {
+                    Reason::Locality
+                } else {
+                    Reason::Moved
+                }
             }
             Some(_) if self.front_end.policy().tracked_targets() > 0 => Reason::New,
             _ => Reason::Load,

@@ -100,22 +100,7 @@ impl Rig {
     }
 
     pub(crate) fn call(&self, method: &str, path: &str, fields: &[(&str, &str)], body: &str) -> Answer {
-        let mut request = format!("{method} {path} HTTP/1.1\r\nConnection: close\r\n");
-        if !fields.iter().any(|(name, _)| *name == "Host") {
-            request.push_str(&format!("Host: {}\r\n", self.admin));
-        }
-        for (name, value) in fields {
-            request.push_str(&format!("{name}: {value}\r\n"));
-        }
-        request.push_str(&format!("Content-Length: {}\r\n\r\n{body}", body.len()));
-        let mut client = Client::connect(self.admin);
-        client.send(request);
-        let mut bytes = Vec::new();
-        client.stream.read_to_end(&mut bytes).unwrap();
-        let text = String::from_utf8(bytes).unwrap();
-        let (head, body) = text.split_once("\r\n\r\n").unwrap_or_else(|| panic!("no head: {text:?}"));
-        let status = head.split(' ').nth(1).unwrap().parse().unwrap();
-        Answer { status, head: head.to_owned(), body: body.to_owned() }
+        call(self.admin, method, path, fields, body)
     }
 
     /// One back-end, as `/backends` shows it.
@@ -148,6 +133,32 @@ impl Rig {
     pub(crate) fn stop(mut self) {
         self.balancer.take().unwrap().stop_within(Duration::from_secs(5));
     }
+}
+
+/// Sends a request to the admin API at this address.
+pub(crate) fn call(
+    admin: SocketAddr,
+    method: &str,
+    path: &str,
+    fields: &[(&str, &str)],
+    body: &str,
+) -> Answer {
+    let mut request = format!("{method} {path} HTTP/1.1\r\nConnection: close\r\n");
+    if !fields.iter().any(|(name, _)| *name == "Host") {
+        request.push_str(&format!("Host: {admin}\r\n"));
+    }
+    for (name, value) in fields {
+        request.push_str(&format!("{name}: {value}\r\n"));
+    }
+    request.push_str(&format!("Content-Length: {}\r\n\r\n{body}", body.len()));
+    let mut client = Client::connect(admin);
+    client.send(request);
+    let mut bytes = Vec::new();
+    client.stream.read_to_end(&mut bytes).unwrap();
+    let text = String::from_utf8(bytes).unwrap();
+    let (head, body) = text.split_once("\r\n\r\n").unwrap_or_else(|| panic!("no head: {text:?}"));
+    let status = head.split(' ').nth(1).unwrap().parse().unwrap();
+    Answer { status, head: head.to_owned(), body: body.to_owned() }
 }
 
 impl Drop for Rig {

@@ -1,8 +1,9 @@
 //! What the admin API changes and explains.
 
 use std::sync::{Arc, Condvar, Mutex};
+use std::time::{Duration, Instant};
 
-use super::rig::{Rig, text};
+use super::rig::{Rig, call, text};
 use crate::common::origin::{Origin, echo};
 
 /// Holds whoever comes until it is opened.
@@ -72,6 +73,55 @@ fn a_drained_backend_finishes_what_it_has() {
     assert_eq!(rig.get("/readyz").status, 200);
     rig.get_times(3, "/again");
     assert_eq!(origins[1].take_lines(), [""; 0]);
+}
+
+#[test]
+fn not_ready_while_stopping() {
+    let gate = Arc::new(Gate::default());
+    let origin = gated(&gate);
+    let rig = Rig::new(&[&origin], "");
+    let admin = rig.admin;
+    let mut slow = rig.client();
+    slow.send(crate::common::get("/slow"));
+    rig.metrics_once(|m| m.get("plimsoll_load") == 1.0);
+    assert_eq!(rig.get("/readyz").status, 200);
+    let stopping = std::thread::spawn(move || rig.stop());
+    let until = Instant::now() + Duration::from_secs(5);
+    loop {
+        let ready = call(admin, "GET", "/readyz", &[], "");
+        if ready.status == 503 {
+            assert!(ready.body.contains("stopping"), "{ready:?}");
+            break;
+        }
+        assert!(Instant::now() < until, "{ready:?}");
+    }
+    gate.open();
+    assert_eq!(slow.response("GET").status(), 200);
+    stopping.join().unwrap();
+    assert!(std::net::TcpStream::connect(admin).is_err());
+}
+
+#[test]
+fn requests_that_wait() {
+    let gate = Arc::new(Gate::default());
+    let origin = gated(&gate);
+    let rig = Rig::new(&[&origin], "[admission]\nlimit = 1\nqueue = 1\n");
+    let (mut served, mut waits, mut refused) = (rig.client(), rig.client(), rig.client());
+    served.send(crate::common::get("/slow"));
+    rig.metrics_once(|m| m.get("plimsoll_load") == 1.0);
+    waits.send(crate::common::get("/waits"));
+    rig.metrics_once(|m| m.get("plimsoll_requests_waiting") == 1.0);
+    let why = rig.get("/why?target=/x").json();
+    assert_eq!((&why["waiting"], &why["admission_limit"]), (&1.into(), &1.into()));
+    assert!(why["explanation"].as_str().unwrap().contains("1 wait already"), "{why}");
+    assert_eq!(refused.get("/refused").status(), 503);
+    gate.open();
+    assert_eq!((served.response("GET").status(), waits.response("GET").status()), (200, 200));
+    let m = rig.metrics_once(|m| m.sum("plimsoll_requests_total", "") == 3.0);
+    assert_eq!(m.get("plimsoll_requests_waited_total"), 1.0);
+    assert_eq!(m.get("plimsoll_requests_refused_total"), 1.0);
+    assert_eq!(m.get("plimsoll_requests_waiting"), 0.0);
+    assert_eq!(m.get("plimsoll_requests_total{code=\"5xx\"}"), 1.0);
 }
 
 #[test]
