@@ -168,3 +168,43 @@ impl Drop for Deadline {
         self.all.entries.borrow_mut().remove(self.key);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn fired(deadline: &Deadline) -> Option<Fired> {
+        match deadline.poll_fired(&Context::from_waker(Waker::noop())) {
+            Poll::Ready(fired) => Some(fired),
+            Poll::Pending => None,
+        }
+    }
+
+    #[test]
+    fn stopping_ends_only_what_is_idle() {
+        let all = Deadlines::new();
+        let (idle, busy) = (all.add(), all.add());
+        idle.set_idle(true);
+        all.stop_idle();
+        assert_eq!((fired(&idle), fired(&busy)), (Some(Fired::Stopped), None));
+        // A request came at the same moment: it is waited for as any other.
+        idle.set_idle(false);
+        assert_eq!(fired(&idle), None);
+    }
+
+    #[test]
+    fn a_deadline_fires_once_its_time_is_over_and_no_earlier() {
+        let all = Deadlines::new();
+        let deadline = all.add();
+        deadline.set(Duration::from_millis(5));
+        all.sweep();
+        assert_eq!(fired(&deadline), None);
+        std::thread::sleep(SWEEP + Duration::from_millis(10));
+        all.sweep();
+        assert_eq!(fired(&deadline), Some(Fired::TimedOut));
+        deadline.set(Duration::from_secs(1));
+        assert_eq!(fired(&deadline), None);
+        drop(deadline);
+        assert!(all.entries.borrow().is_empty());
+    }
+}

@@ -1,8 +1,10 @@
 //! One connection of a client, request by request.
 
+use std::io;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::task::{Poll, ready};
 use std::time::{Duration, Instant};
 
 use plimsoll_config::Config;
@@ -69,14 +71,15 @@ impl Client {
     async fn run(&mut self) {
         let mut scratch: Option<Scratch> = None;
         loop {
-            if scratch.as_ref().is_none_or(|s| s.input.is_empty()) {
-                // An idle connection holds no buffer.
-                scratch = None;
-                if !self.readable().await {
-                    return;
-                }
-            }
-            let mut lent = scratch.take().unwrap_or_else(|| self.worker.scratch());
+            // An idle connection holds no buffer.
+            scratch = scratch.filter(|s| !s.input.is_empty());
+            let mut lent = match scratch.take() {
+                Some(scratch) => scratch,
+                None => match self.begin().await {
+                    Some(scratch) => scratch,
+                    None => return,
+                },
+            };
             match self.request(&mut lent).await {
                 Then::Keep => scratch = Some(lent),
                 Then::Close => return self.close(lent).await,
@@ -86,18 +89,25 @@ impl Client {
         }
     }
 
-    /// Waits for a request to begin; false when the connection ends instead.
-    async fn readable(&mut self) -> bool {
+    /// Waits for a request to begin, and reads what there is of it; nothing when the connection ends instead.
+    async fn begin(&mut self) -> Option<Scratch> {
         let idle = match self.requests {
             0 => self.config.timeouts.head,
             _ => self.config.timeouts.idle,
         };
         self.deadline.set(idle);
         self.deadline.set_idle(true);
-        let stream = &self.stream;
-        let ready = self.deadline.guard(|cx| stream.poll_read_ready(cx)).await;
+        let (stream, worker) = (&mut self.stream, &self.worker);
+        let begun = self.deadline.guard(|cx| {
+            ready!(stream.poll_read_ready(cx))?;
+            // A connection can be taken for readable and not be: a new one is. Then the buffer goes back at once.
+            let mut scratch = worker.scratch();
+            let n = ready!(scratch.input.poll_fill(cx, stream))?;
+            Poll::Ready(Ok::<_, io::Error>((n > 0).then_some(scratch)))
+        });
+        let begun = begun.await;
         self.deadline.set_idle(false);
-        matches!(ready, Ok(Ok(())))
+        begun.ok()?.ok()?
     }
 
     async fn request(&mut self, scratch: &mut Scratch) -> Then {

@@ -9,3 +9,19 @@ mod read_head;
 mod relay;
 mod respond;
 mod upload;
+
+#[cfg(test)]
+mod tests {
+    use super::client::serve;
+
+    fn future_bytes<A, B, C, F: Future>(_: impl FnOnce(A, B, C) -> F) -> usize {
+        size_of::<F>()
+    }
+
+    #[test]
+    fn a_connection_is_small() {
+        let bytes = future_bytes(serve);
+        println!("{bytes} bytes");
+        assert!(bytes < 3 << 10, "{bytes} bytes for each connection, idle or not");
+    }
+}

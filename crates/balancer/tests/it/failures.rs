@@ -211,6 +211,37 @@ fn no_more_connections_than_allowed_and_everyone_is_served() {
 }
 
 #[test]
+fn whatever_breaks_off_gives_its_places_back() {
+    let origin = Origin::answering(|_| {
+        std::thread::sleep(Duration::from_millis(3));
+        [b"HTTP/1.1 200 OK\r\nContent-Length: 300000\r\n\r\n".to_vec(), vec![b'x'; 300_000]].concat()
+    });
+    let text = format!(
+        "[[backend]]\naddress = \"{}\"\nmax_connections = 2\n[limits]\nconnections = 8\n[timeouts]\nhead = \"1s\"\n",
+        origin.address
+    );
+    let front_end = FrontEnd::from_text(&text);
+    let wire =
+        [get("/"), post("/"), "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 9999\r\n\r\nx".to_owned()];
+    for n in 0..300usize {
+        let mut client = front_end.client();
+        let wire = &wire[n % 3];
+        client.send(&wire[..wire.len().saturating_sub(if n % 5 == 0 { n % 40 } else { 0 })]);
+        std::thread::sleep(Duration::from_micros(n as u64 * 37 % 6000));
+        if n % 2 == 0 {
+            client.reset();
+        }
+    }
+    front_end.assert_idle();
+    // All places at once are to be had, on both sides.
+    let mut clients: Vec<Client> = (0..8).map(|_| front_end.client()).collect();
+    clients.iter_mut().for_each(|c| drop(c.send(get("/"))));
+    for client in &mut clients {
+        assert_eq!(client.response("GET").body.len(), 300_000);
+    }
+}
+
+#[test]
 fn a_full_back_end_is_503_after_a_while() {
     let origin = Origin::answering(|request| {
         std::thread::sleep(Duration::from_millis(600));

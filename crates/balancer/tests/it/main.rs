@@ -3,10 +3,12 @@
 
 mod admin;
 mod bodies;
+mod broken;
 mod common;
 mod connections;
 mod failures;
 mod fields;
 mod mutations;
 mod requests;
+mod resources;
 mod responses;

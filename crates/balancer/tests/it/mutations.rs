@@ -1,9 +1,12 @@
 //! Good requests spoiled at random: whatever comes of it, the back-end gets nothing but requests.
 
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
 use proptest::prelude::*;
 use proptest::test_runner::TestRunner;
 
-use super::common::origin::Origin;
+use super::common::origin::{Origin, echo};
 use super::common::strict::responses;
 use super::common::{End, FrontEnd};
 
@@ -69,19 +72,11 @@ fn spoiled_requests_never_confuse_the_back_end() {
     let config = ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(1500) };
     let result = TestRunner::new(config).run(&plan, |(seeds, spoils, cut)| {
         let mut bytes: Vec<u8> = seeds.iter().flat_map(|s| s.get(SEEDS).bytes()).collect();
-        for (at, with, how, len) in &spoils {
-            let at = at.index(bytes.len());
-            let end = (at + len).min(bytes.len());
-            let with = with.get(SPOILERS).bytes();
-            match how {
-                0 => drop(bytes.splice(at..at, with)),
-                1 => drop(bytes.splice(at..=at, with)),
-                2 => drop(bytes.drain(at..end)),
-                _ => drop(bytes.splice(at..at, bytes[at..end].to_vec())),
-            }
-            if bytes.is_empty() {
-                return Ok(());
-            }
+        for spoil in &spoils {
+            apply(&mut bytes, spoil);
+        }
+        if bytes.is_empty() {
+            return Ok(());
         }
         let mut client = front_end.client();
         let cut = cut.index(bytes.len());
@@ -112,4 +107,97 @@ fn spoiled_requests_never_confuse_the_back_end() {
     });
     result.unwrap_or_else(|e| panic!("{e}"));
     origin.assert_clean();
+}
+
+/// Good responses, to be spoiled.
+const ANSWERS: &[&str] = &[
+    "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello",
+    "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n4;x=y\r\ndefg\r\n0\r\nX-T: 1\r\n\r\n",
+    "HTTP/1.1 103 Early Hints\r\nLink: x\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok",
+    "HTTP/1.1 304 Not Modified\r\nConnection: x-one\r\nX-One: 1\r\n\r\n",
+    "HTTP/1.0 200 OK\r\nConnection: keep-alive\r\nContent-Length: 2\r\n\r\nok",
+    "HTTP/1.1 200 OK\r\nConnection: close\r\n\r\nuntil the end",
+];
+
+#[test]
+fn spoiled_responses_never_confuse_the_client() {
+    let spoiled = Arc::new(Mutex::new((Vec::new(), 0, false)));
+    let script = Arc::clone(&spoiled);
+    let origin = Origin::scripted(move |conn| {
+        while let Some(request) = conn.request() {
+            if request.target() != "/spoiled" {
+                conn.write(&echo(&request));
+                continue;
+            }
+            let (bytes, cut, closes): (Vec<u8>, usize, bool) = script.lock().unwrap().clone();
+            conn.write(&bytes[..cut]);
+            conn.write(&bytes[cut..]);
+            if closes {
+                return;
+            }
+        }
+    });
+    let front_end = FrontEnd::new(
+        &[origin.address],
+        "[timeouts]\nfirst_byte = \"20ms\"\nbody = \"20ms\"\n[limits]\nretries = 0\n",
+    );
+    let spoil = (any::<prop::sample::Index>(), any::<prop::sample::Index>(), 0..4u8, 1..30usize);
+    let plan = (
+        any::<prop::sample::Index>(),
+        proptest::collection::vec(spoil, 0..4),
+        any::<prop::sample::Index>(),
+        proptest::bool::weighted(0.8),
+    );
+    let config = ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(600) };
+    let result = TestRunner::new(config).run(&plan, |(seed, spoils, cut, closes)| {
+        let seed = seed.get(ANSWERS);
+        let mut bytes = seed.as_bytes().to_vec();
+        for spoil in &spoils {
+            apply(&mut bytes, spoil);
+        }
+        let shown = format!("{:?}", String::from_utf8_lossy(&bytes));
+        // What ends with the connection does so.
+        let closes = closes || seed.contains("until");
+        *spoiled.lock().unwrap() = (bytes.clone(), cut.index(bytes.len() + 1), closes);
+        let mut client = front_end.client();
+        client.send("POST /spoiled HTTP/1.1\r\nHost: a\r\nContent-Length: 0\r\n\r\n");
+        client.finish();
+        let (answer, end) = client.rest();
+        prop_assert_ne!(end, End::Open, "{}", shown);
+        if end == End::Closed {
+            let answers = responses(&answer, &["POST"])
+                .map_err(|e| TestCaseError::fail(format!("{e} from {shown}")))?;
+            let finals: Vec<u16> = answers.iter().map(|m| m.status()).filter(|&s| s >= 200).collect();
+            prop_assert_eq!(finals.len(), 1, "{}", shown);
+            let hop = answers.iter().any(|m| !m.all("x-one").is_empty());
+            prop_assert!(!hop || !spoils.is_empty(), "{}", shown);
+            if spoils.is_empty() && closes {
+                prop_assert!(finals[0] < 400, "{}", shown);
+            }
+        }
+        // What was wrong with one answer is not passed to the next.
+        std::thread::sleep(Duration::from_millis(1));
+        let mut next = front_end.client();
+        prop_assert_eq!(next.get("/next").body, b"GET /next\n", "{}", shown);
+        Ok(())
+    });
+    result.unwrap_or_else(|e| panic!("{e}"));
+}
+
+/// Where, with what, how, and how much of it.
+type Spoil = (prop::sample::Index, prop::sample::Index, u8, usize);
+
+fn apply(bytes: &mut Vec<u8>, (at, with, how, len): &Spoil) {
+    if bytes.is_empty() {
+        return;
+    }
+    let at = at.index(bytes.len());
+    let end = (at + len).min(bytes.len());
+    let with = with.get(SPOILERS).bytes();
+    match how {
+        0 => drop(bytes.splice(at..at, with)),
+        1 => drop(bytes.splice(at..=at, with)),
+        2 => drop(bytes.drain(at..end)),
+        _ => drop(bytes.splice(at..at, bytes[at..end].to_vec())),
+    }
 }

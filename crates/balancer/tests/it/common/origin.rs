@@ -33,8 +33,6 @@ pub(crate) struct Origin {
 /// One connection of an origin.
 pub(crate) struct Conn {
     pub(crate) stream: TcpStream,
-    /// How many connections there were before it.
-    pub(crate) index: usize,
     buffer: Vec<u8>,
     seen: Arc<Mutex<Seen>>,
 }
@@ -66,13 +64,9 @@ impl Origin {
                 stream.set_nodelay(true).unwrap();
                 stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
                 stream.set_write_timeout(Some(Duration::from_secs(20))).unwrap();
-                let index = {
-                    let mut seen = seen.lock().unwrap();
-                    seen.connections += 1;
-                    seen.connections - 1
-                };
+                seen.lock().unwrap().connections += 1;
                 most_open.fetch_max(open.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
-                let mut conn = Conn { stream, index, buffer: Vec::new(), seen: Arc::clone(&seen) };
+                let mut conn = Conn { stream, buffer: Vec::new(), seen: Arc::clone(&seen) };
                 let (serve, open) = (Arc::clone(&serve), Arc::clone(&open));
                 std::thread::spawn(move || {
                     serve(&mut conn);

@@ -1,0 +1,163 @@
+//! CPU time and memory: measured in a process of its own, where nothing else runs.
+#![cfg(target_os = "linux")]
+
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use super::common::origin::{Origin, echo};
+use super::common::{Client, FrontEnd, get};
+
+/// Runs one of the ignored tests below in another process.
+fn alone(name: &str) {
+    let exe = std::env::current_exe().unwrap();
+    let run = Command::new(exe).args(["--exact", name, "--ignored", "--nocapture"]).output().unwrap();
+    let text = [run.stdout, run.stderr].map(|b| String::from_utf8_lossy(&b).into_owned()).concat();
+    assert!(run.status.success() && text.contains("1 passed"), "{text}");
+}
+
+#[test]
+fn nothing_spins() {
+    alone("resources::child_nothing_spins");
+}
+
+#[test]
+fn memory_is_bounded() {
+    alone("resources::child_memory_is_bounded");
+}
+
+/// CPU time of this process so far, in clock ticks of 10 ms.
+fn cpu_ticks() -> u64 {
+    let stat = std::fs::read_to_string("/proc/self/stat").unwrap();
+    let fields: Vec<&str> = stat.rsplit(')').next().unwrap().split_whitespace().collect();
+    fields[11].parse::<u64>().unwrap() + fields[12].parse::<u64>().unwrap()
+}
+
+/// Memory of this process in bytes.
+fn resident_bytes() -> usize {
+    let statm = std::fs::read_to_string("/proc/self/statm").unwrap();
+    statm.split(' ').nth(1).unwrap().parse::<usize>().unwrap() * 4096
+}
+
+fn stuck_origin() -> Origin {
+    Origin::scripted(|conn| {
+        while conn.head() {
+            let text = conn.text();
+            if text.contains("/never-read") {
+                std::thread::sleep(Duration::from_secs(20));
+            }
+            if text.contains("/early") {
+                conn.write(b"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nearly");
+            }
+            let Some(request) = conn.request() else { return };
+            match request.target() {
+                "/never" => while conn.read() > 0 {},
+                "/stops" => {
+                    conn.write(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n");
+                    while conn.read() > 0 {}
+                }
+                "/large" => {
+                    conn.write(b"HTTP/1.1 200 OK\r\nContent-Length: 50000000\r\n\r\n");
+                    conn.write(&vec![b'x'; 50_000_000]);
+                }
+                "/junk" => {
+                    conn.write(&echo(&request));
+                    std::thread::sleep(Duration::from_millis(5));
+                    conn.write(b"junk");
+                }
+                _ => drop(conn.write(&echo(&request))),
+            }
+        }
+    })
+}
+
+#[test]
+#[ignore = "part of nothing_spins"]
+fn child_nothing_spins() {
+    let origin = stuck_origin();
+    let front_end = FrontEnd::new(&[origin.address], "");
+    let few = stuck_origin();
+    let text = format!(
+        "[[backend]]\naddress = \"{}\"\nmax_connections = 1\n[timeouts]\nconnect = \"20s\"\n",
+        few.address
+    );
+    let full = FrontEnd::from_text(&text);
+    let mut held: Vec<Client> = Vec::new();
+    for end_side in [false, true] {
+        let upload = |target: &str, bytes| {
+            format!("POST {target} HTTP/1.1\r\nHost: a\r\nContent-Length: {bytes}\r\n\r\nx")
+        };
+        for text in [
+            get("/never"),
+            format!("{}{}", get("/never"), get("/next")),
+            get("/stops"),
+            format!("{}{}", get("/stops"), get("/next")),
+            get("/large"),
+            get("/junk"),
+            String::new(),
+            "GET / HTTP/1.1\r\n".to_owned(),
+            "\r".to_owned(),
+            upload("/early", 100),
+            upload("/waits", 100),
+            "POST /w HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n5".to_owned(),
+        ] {
+            let mut client = front_end.client();
+            client.send(text);
+            if end_side {
+                client.finish();
+            }
+            held.push(client);
+        }
+        for _ in 0..3 {
+            let mut client = full.client();
+            client.send(get("/never"));
+            if end_side {
+                client.finish();
+            }
+            held.push(client);
+        }
+    }
+    let mut blocked = front_end.client();
+    blocked.stream.set_write_timeout(Some(Duration::from_millis(200))).unwrap();
+    blocked.send("POST /never-read HTTP/1.1\r\nHost: a\r\nContent-Length: 100000000\r\n\r\n");
+    blocked.send(vec![b'x'; 100_000_000]);
+    std::thread::sleep(Duration::from_millis(500));
+    let (before, begin) = (cpu_ticks(), Instant::now());
+    std::thread::sleep(Duration::from_millis(1500));
+    let (used, share) = (cpu_ticks() - before, begin.elapsed().as_millis() as u64 / 10);
+    println!("{used} of {share} ticks");
+    assert!(used * 5 < share, "{used} of {share} ticks of CPU time with nothing to do");
+    held.push(blocked);
+    held.into_iter().for_each(Client::reset);
+    // What is stuck in a back-end may stay so; the process ends here.
+    println!("test result: 1 passed");
+    std::process::exit(0);
+}
+
+#[test]
+#[ignore = "part of memory_is_bounded"]
+fn child_memory_is_bounded() {
+    const CLIENTS: usize = 3000;
+    let origin = Origin::echo();
+    let front_end = FrontEnd::new(&[origin.address], "[timeouts]\nhead = \"3s\"\nidle = \"20s\"\n");
+    for _ in 0..100 {
+        front_end.client().get("/");
+    }
+    let before = resident_bytes();
+    let each = |what: &str, most: usize| {
+        std::thread::sleep(Duration::from_millis(300));
+        let bytes = resident_bytes().saturating_sub(before) / CLIENTS;
+        println!("{bytes} bytes for {what}");
+        assert!(bytes < most, "{bytes} bytes for {what}");
+    };
+    let mut clients: Vec<Client> = (0..CLIENTS).map(|_| front_end.client()).collect();
+    each("a new connection", 6000);
+    for client in &mut clients {
+        assert_eq!(client.get("/").status(), 200);
+    }
+    each("an idle connection", 7000);
+    clients.iter_mut().for_each(|c| drop(c.send("GET / HTTP/1.1\r\n")));
+    each("a connection with half a head", 40_000);
+    assert_eq!(front_end.client().get("/").status(), 200);
+    drop(clients);
+    front_end.assert_idle();
+}
