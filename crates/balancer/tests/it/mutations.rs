@@ -98,8 +98,10 @@ fn spoiled_requests_never_confuse_the_back_end() {
             );
         }
         if end == End::Closed {
-            let answers = responses(&answer, &methods)
-                .map_err(|e| TestCaseError::fail(format!("{e} to {}", shown())))?;
+            // The last answer may be a refusal to a HEAD that the back-end never had whole.
+            let with_head = [&methods[..], &["HEAD"]].concat();
+            let answers = responses(&answer, &methods).or_else(|_| responses(&answer, &with_head));
+            let answers = answers.map_err(|e| TestCaseError::fail(format!("{e} to {}", shown())))?;
             let good = answers.iter().filter(|m| m.status() == 200).count();
             prop_assert_eq!(good, got.len(), "{}", shown());
         }
