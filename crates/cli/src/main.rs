@@ -8,6 +8,7 @@ mod error;
 mod input;
 mod output;
 mod scenario_file;
+mod testbed;
 mod values;
 
 use std::process::ExitCode;
@@ -40,6 +41,8 @@ enum Command {
     Origin(Box<commands::origin::Args>),
     /// Prove that a decision log comes out the same, or ask other policies about its requests
     Replay(Box<commands::replay::Args>),
+    /// Compare policies on live traffic: clients, front-end and back-ends in this process
+    Demo(Box<commands::demo::Args>),
     /// List the policies with their parameters
     Policies(commands::lists::Args),
     /// List the back-end models with their parameters
@@ -61,6 +64,7 @@ fn main() -> ExitCode {
         Command::Check(args) => commands::check::run(&args),
         Command::Origin(args) => commands::origin::run(&args),
         Command::Replay(args) => commands::replay::run(&args),
+        Command::Demo(args) => commands::demo::run(&args),
         Command::Policies(args) => commands::lists::policies(&args),
         Command::Models(args) => commands::lists::models(&args),
     };

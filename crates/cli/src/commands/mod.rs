@@ -2,6 +2,7 @@
 
 pub(crate) mod balance;
 pub(crate) mod check;
+pub(crate) mod demo;
 pub(crate) mod lists;
 pub(crate) mod origin;
 pub(crate) mod replay;

@@ -1,12 +1,14 @@
-//! `plimsoll reproduce`: a paper's simulation study, figure by figure.
+//! `plimsoll reproduce`: a paper's study, figure by figure.
 
 use std::path::PathBuf;
 
 use plimsoll_report::{Claim, Verdict, claims_conclusion, claims_table, write_runs_csv, write_runs_parquet};
-use plimsoll_studies::lard::{self, Effort, FIGURES, StudyError};
+use plimsoll_studies::lard::{self, Effort, FIGURES, PROTOTYPE_FIGURE, StudyError};
 
 use crate::error::CliError;
 use crate::output;
+
+mod prototype;
 
 /// Arguments of `reproduce`.
 #[derive(clap::Args)]
@@ -41,9 +43,10 @@ enum Study {
 
 pub(crate) fn run(args: &Args) -> Result<(), CliError> {
     let Study::Lard = args.study;
-    if let Some(figure) = args.figure.filter(|f| !FIGURES.contains(f)) {
+    if let Some(figure) = args.figure.filter(|f| !FIGURES.contains(f) && *f != PROTOTYPE_FIGURE) {
         return Err(CliError::Usage(format!(
-            "figure {figure} of the LARD paper is not a simulation result; there are figures {} to {}",
+            "figure {figure} of the LARD paper is no result that can be reproduced here; there are figures {} to {}, and \
+             {PROTOTYPE_FIGURE}",
             FIGURES.start(),
             FIGURES.end()
         )));
@@ -52,8 +55,11 @@ pub(crate) fn run(args: &Args) -> Result<(), CliError> {
     if let Some(dir) = &args.out {
         output::make_dir(dir)?;
     }
-    let bar = output::Bar::new(lard::requests(effort, args.figure));
-    let study = lard::reproduce(effort, args.figure, &bar).map_err(|error| match error {
+    // Real traffic comes first, while nothing else takes the CPUs.
+    let real = args.figure.is_none_or(|figure| figure == PROTOTYPE_FIGURE);
+    let real = if real { Some(prototype::measure(effort)?) } else { None };
+    let bar = output::Bar::new(lard::requests(effort, args.figure, real.as_ref()));
+    let study = lard::reproduce(effort, args.figure, real.as_ref(), &bar).map_err(|error| match error {
         StudyError::Workload(error) => CliError::from(error),
         StudyError::Scenario(error) => CliError::from(error),
     });

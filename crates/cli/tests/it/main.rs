@@ -3,6 +3,7 @@
 
 mod check;
 mod common;
+mod demo;
 mod live;
 mod origin;
 mod replay;

@@ -1,6 +1,9 @@
 //! The simulation study of Pai et al., "Locality-aware request distribution in cluster-based network servers", ASPLOS
 //! 1998, sections 3 and 4: figures 5 to 14, the hot-target and delay paragraphs.
 //!
+//! Figure 17, the measurement of the authors' prototype, is there when the caller hands over measurements of a real
+//! cluster ([`Prototype`]).
+//!
 //! The traces were never published, and their published statistics do not pin a workload. Each claim is therefore
 //! measured on several equally well calibrated generators and seeds, and reported with the spread.
 
@@ -11,6 +14,7 @@ mod claims_workloads;
 mod explain;
 mod figures;
 mod plan;
+mod prototype;
 mod results;
 mod rule;
 
@@ -24,6 +28,7 @@ use crate::workload::WorkloadError;
 pub use calibration::calibration_conclusion;
 pub use plan::{Effort, FIGURES};
 use plan::{Instance, Variant, instances, scenarios};
+pub use prototype::{FIGURE as PROTOTYPE_FIGURE, Point, Prototype};
 use results::{Profile, Results};
 use rule::evaluate;
 
@@ -55,18 +60,25 @@ pub enum StudyError {
 
 /// How many requests the study will simulate: the length of its progress.
 #[must_use]
-pub fn requests(effort: Effort, figure: Option<u32>) -> u64 {
-    instances(effort, figure)
+pub fn requests(effort: Effort, figure: Option<u32>, prototype: Option<&Prototype>) -> u64 {
+    let simulated: u64 = instances(effort, figure)
         .iter()
         .map(|i| scenarios(i, effort, figure).len() as u64 * i.expected_requests())
-        .sum()
+        .sum();
+    let points = prototype.into_iter().flat_map(|p| &p.points);
+    simulated + points.map(|point| point.warmup_requests + point.run.requests).sum::<u64>()
 }
 
-/// Runs the study, or the part of it that one figure needs.
+/// Runs the study, or the part of it that one figure needs. Figure 17 is there only with measurements of a real cluster.
 ///
 /// # Errors
 /// When a workload cannot be made or a run fails.
-pub fn reproduce(effort: Effort, figure: Option<u32>, progress: &dyn Progress) -> Result<Study, StudyError> {
+pub fn reproduce(
+    effort: Effort,
+    figure: Option<u32>,
+    prototype: Option<&Prototype>,
+    progress: &dyn Progress,
+) -> Result<Study, StudyError> {
     let on_instance = |instance: &Instance| -> Result<(Profile, Vec<(Variant, Run)>), StudyError> {
         let workload = instance.workload()?;
         let planned = scenarios(instance, effort, figure);
@@ -84,9 +96,16 @@ pub fn reproduce(effort: Effort, figure: Option<u32>, progress: &dyn Progress) -
         results.add(instance, profile, runs);
     }
     let calibration = evaluate(&[calibration::SPECS], figure, &results);
-    let claims = evaluate(&CLAIMS, figure, &results);
-    let report = figures::report(effort, figure, &calibration, &claims, &results);
-    Ok(Study { calibration, claims, runs: results.into_runs(), report })
+    let mut claims = evaluate(&CLAIMS, figure, &results);
+    let real = prototype.map(|p| prototype::judge(p, progress)).transpose()?;
+    claims.extend(real.iter().flat_map(|real| real.claims.iter().cloned()));
+    let mut report = figures::report(effort, figure, &calibration, &claims, &results);
+    let mut runs = results.into_runs();
+    if let Some(real) = real {
+        report = report.section(real.section);
+        runs.extend(real.runs);
+    }
+    Ok(Study { calibration, claims, runs, report })
 }
 
 /// A workload instance in the words of the report.

@@ -123,6 +123,10 @@ pub(super) fn instances(effort: Effort, figure: Option<u32>) -> Vec<Instance> {
     let wants = |figures: &[u32]| figure.is_none_or(|f| figures.contains(&f));
     let seeds: &[u64] = if effort == Effort::Full { &[1, 2, 3] } else { &[1] };
     let mut out = Vec::new();
+    // What is not simulated, such as figure 17, needs none of them.
+    if figure.is_some_and(|f| !FIGURES.contains(&f)) {
+        return out;
+    }
     if figure != Some(6) {
         // Beside the IBM trace, Rice is asked for its throughput only, with the seeds that IBM has.
         let seeds = if figure == Some(10) { &seeds[..seeds.len().min(2)] } else { seeds };

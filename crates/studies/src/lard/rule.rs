@@ -99,29 +99,61 @@ fn measure(spec: &Spec, results: &Results) -> Option<Claim> {
             Some(Measured { workload: instance.name(), seed: instance.seed, value })
         })
         .collect();
-    let agreeing = measured.iter().filter(|m| spec.rule.agrees(m.value, spec.paper)).count();
-    let verdict = match agreeing {
-        _ if measured.is_empty() => return None,
-        n if n == measured.len() => Verdict::Holds,
-        0 => Verdict::Fails,
-        _ => Verdict::Partly,
-    };
-    let mut rule = spec.rule.words();
-    if verdict == Verdict::Partly {
-        rule = format!("{rule} ({agreeing} of {})", measured.len());
-    }
-    Some(Claim {
-        id: spec.id.to_owned(),
-        figure: spec.place.words(),
-        statement: spec.statement.to_owned(),
+    let finding = Finding {
+        id: spec.id,
+        place: spec.place,
+        statement: spec.statement,
         paper: spec.paper,
-        paper_text: spec.paper_text.to_owned(),
-        unit: spec.unit.to_owned(),
+        paper_text: spec.paper_text,
+        unit: spec.unit,
+        rule: spec.rule,
         measured,
-        verdict,
-        rule,
-        explanation: if verdict == Verdict::Holds { String::new() } else { spec.explanation.to_owned() },
-    })
+        explanation: spec.explanation,
+    };
+    finding.claim()
+}
+
+/// A claim with what was measured for it, not yet judged.
+pub(super) struct Finding {
+    pub(super) id: &'static str,
+    pub(super) place: Place,
+    pub(super) statement: &'static str,
+    pub(super) paper: Option<f64>,
+    pub(super) paper_text: &'static str,
+    pub(super) unit: &'static str,
+    pub(super) rule: Rule,
+    pub(super) measured: Vec<Measured>,
+    /// Shown when the claim does not hold by every measurement.
+    pub(super) explanation: &'static str,
+}
+
+impl Finding {
+    /// The claim with its verdict; `None` when nothing was measured.
+    pub(super) fn claim(self) -> Option<Claim> {
+        let agreeing = self.measured.iter().filter(|m| self.rule.agrees(m.value, self.paper)).count();
+        let verdict = match agreeing {
+            _ if self.measured.is_empty() => return None,
+            n if n == self.measured.len() => Verdict::Holds,
+            0 => Verdict::Fails,
+            _ => Verdict::Partly,
+        };
+        let mut rule = self.rule.words();
+        if verdict == Verdict::Partly {
+            rule = format!("{rule} ({agreeing} of {})", self.measured.len());
+        }
+        Some(Claim {
+            id: self.id.to_owned(),
+            figure: self.place.words(),
+            statement: self.statement.to_owned(),
+            paper: self.paper,
+            paper_text: self.paper_text.to_owned(),
+            unit: self.unit.to_owned(),
+            measured: self.measured,
+            verdict,
+            rule,
+            explanation: if verdict == Verdict::Holds { String::new() } else { self.explanation.to_owned() },
+        })
+    }
 }
 
 #[cfg(test)]

@@ -1,0 +1,245 @@
+//! `plimsoll demo`: policies on a real cluster in this process, side by side.
+
+use std::path::PathBuf;
+
+use plimsoll_report::{Run, RunsContext, json_line, runs_report, runs_table, write_runs_csv};
+use plimsoll_studies::scenario::{Strategy, paper_name};
+use plimsoll_testbed::trial::{self, Trial, TrialConfig};
+use plimsoll_testbed::workload::Workload;
+
+use crate::error::CliError;
+use crate::{output, testbed};
+
+mod live;
+
+use live::Live;
+
+/// Arguments of `demo`.
+#[derive(clap::Args, Debug)]
+#[command(after_help = "\
+Clients, front-end and back-ends all run in this process, on ports of loopback that the system chooses. The requests are \
+real HTTP through the proxy of `plimsoll balance`; disks and CPUs of the back-ends are emulated.")]
+pub(crate) struct Args {
+    /// Policies to compare, by name or alias (see `plimsoll policies`), each on a fresh cluster
+    #[arg(long, value_delimiter = ',', default_value = "wrr,lard_r")]
+    policies: Vec<String>,
+
+    /// Number of back-ends, 1 to 64
+    #[arg(long, default_value_t = 8, value_parser = clap::value_parser!(u16).range(1..=testbed::MOST_BACKENDS as i64))]
+    backends: u16,
+
+    /// Seconds measured for each policy; 0.8 times as many of warm-up come before
+    #[arg(long, default_value = "10", value_parser = seconds)]
+    seconds: f64,
+
+    /// Disks and CPUs emulated this many times as fast as in the LARD paper
+    #[arg(long, default_value = "2", value_parser = speed)]
+    speed: f64,
+
+    /// Seed of contents, requests and policies
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+
+    /// Write the report and the data of the runs into this directory
+    #[arg(short, long, value_name = "DIR", default_value = "out/demo-live")]
+    out: PathBuf,
+
+    /// Print one JSON object per policy instead of the table
+    #[arg(long)]
+    json: bool,
+}
+
+fn within(text: &str, least: f64, most: f64) -> Result<f64, String> {
+    let wrong = || format!("expected a number from {least} to {most}, not `{text}`");
+    text.parse().ok().filter(|x| (least..=most).contains(x)).ok_or_else(wrong)
+}
+
+fn seconds(text: &str) -> Result<f64, String> {
+    within(text, 1.0, 3600.0)
+}
+
+fn speed(text: &str) -> Result<f64, String> {
+    within(text, 0.1, 100.0)
+}
+
+/// A policy with what it was measured to do.
+struct Measured {
+    strategy: Strategy,
+    trial: Trial,
+    run: Run,
+}
+
+pub(crate) fn run(args: &Args) -> Result<(), CliError> {
+    let strategies = strategies(&args.policies)?;
+    let configs: Vec<TrialConfig> = strategies.iter().map(|&strategy| config(args, strategy)).collect();
+    testbed::allow_sockets(configs.iter().map(|c| c.connections).max().unwrap_or(0))?;
+    let workload = testbed::workload(args.seed)?;
+    output::make_dir(&args.out)?;
+    for line in setting(args, &configs) {
+        eprintln!("{line}");
+    }
+    let names = strategies.iter().map(|s| paper_name(s.name).to_owned()).collect();
+    let measured = testbed::block_on(measure(&strategies, &configs, &workload, Live::new(names)))?;
+    let warnings = warnings(&measured);
+    for warning in &warnings {
+        eprintln!("plimsoll: warning: {warning}");
+    }
+    write(args, &configs, &measured, warnings)?;
+    if args.json {
+        return measured.iter().try_for_each(|m| output::print(&json(m)));
+    }
+    output::print(&in_words(args, &measured))
+}
+
+fn strategies(names: &[String]) -> Result<Vec<Strategy>, CliError> {
+    let mut strategies: Vec<Strategy> = Vec::new();
+    for name in names {
+        let strategy = Strategy::find(name)?;
+        if strategy.global_memory {
+            return Err(CliError::Usage(format!(
+                "{name} needs a memory that all back-ends share, which only the simulator has; take a policy of \
+                 `plimsoll policies`"
+            )));
+        }
+        if strategies.iter().all(|s| s.name != strategy.name) {
+            strategies.push(strategy);
+        }
+    }
+    Ok(strategies)
+}
+
+fn config(args: &Args, strategy: Strategy) -> TrialConfig {
+    TrialConfig {
+        warmup_s: 0.8 * args.seconds,
+        measured_s: args.seconds,
+        ..testbed::config(strategy, usize::from(args.backends), args.seed, args.speed)
+    }
+}
+
+/// What is about to be measured, in words.
+fn setting(args: &Args, configs: &[TrialConfig]) -> Vec<String> {
+    let (connections, warmup_s) = configs.first().map_or((0, 0.0), |c| (c.connections, c.warmup_s));
+    vec![
+        format!(
+            "{} back-ends, a front-end and {connections} clients in this process, by HTTP over loopback. Contents: the \
+             workload `rice` of the LARD study at 1/{} of its size, memory caches of {:.1} MiB.",
+            args.backends,
+            testbed::SCALE,
+            testbed::CACHE_BYTES as f64 / f64::from(1 << 20)
+        ),
+        format!("Emulated: {}.", testbed::hardware(args.speed)),
+        format!("Each policy: {warmup_s:.1} s of warm-up, not counted, then {} s measured.", args.seconds),
+    ]
+}
+
+async fn measure(
+    strategies: &[Strategy],
+    configs: &[TrialConfig],
+    workload: &Workload,
+    mut live: Live,
+) -> Result<Vec<Measured>, CliError> {
+    let mut measured = Vec::new();
+    for (strategy, config) in strategies.iter().zip(configs) {
+        live.begin(config.warmup_s, config.warmup_s + config.measured_s);
+        let trial = trial::run(config, workload, |so_far| live.tell(so_far, false)).await?;
+        live.tell(&trial.summary, true);
+        if trial.summary.succeeded == 0 {
+            return Err(CliError::Failed(format!(
+                "no request was answered under {}: {}",
+                strategy.name, trial.summary
+            )));
+        }
+        let run = testbed::to_run(*strategy, config, &trial);
+        measured.push(Measured { strategy: *strategy, trial, run });
+    }
+    live.end();
+    Ok(measured)
+}
+
+fn percent(share: Option<f64>) -> String {
+    share.map_or_else(|| "unknown".to_owned(), |share| format!("{:.1} %", 100.0 * share))
+}
+
+fn warnings(measured: &[Measured]) -> Vec<String> {
+    let mut warnings = Vec::new();
+    for m in measured {
+        let name = paper_name(m.strategy.name);
+        if m.trial.machine_was_bottleneck() {
+            warnings.push(format!(
+                "under {name} the CPUs of this machine were busy {} of the time: they, not the emulated hardware, may \
+                 have limited the throughput; give a smaller --speed or fewer --backends, or end other programs",
+                percent(m.trial.machine_busy)
+            ));
+        }
+        if m.trial.summary.failed() > 0 {
+            warnings.push(format!("under {name} requests failed: {}", m.trial.summary));
+        }
+    }
+    warnings
+}
+
+/// The results as text.
+fn in_words(args: &Args, measured: &[Measured]) -> String {
+    let runs: Vec<Run> = measured.iter().map(|m| m.run.clone()).collect();
+    let mut text = format!("{}\n", runs_table(&runs));
+    if let [first, .., last] = measured {
+        let ratio = last.run.throughput_rps / first.run.throughput_rps;
+        let (last, first) = (paper_name(last.strategy.name), paper_name(first.strategy.name));
+        text += &format!("{last} served {ratio:.2} times as many requests/s as {first}.\n");
+    }
+    for m in measured {
+        text += &format!(
+            "{}: miss ratio {} by the clients (X-Cache), {} by the origins' own counts; this machine's CPUs busy {} of \
+             the time.\n",
+            paper_name(m.strategy.name),
+            percent(m.run.miss_ratio),
+            percent(m.trial.origin_miss_ratio),
+            percent(m.trial.machine_busy)
+        );
+    }
+    text += "CPU % and disk % are of the emulated hardware. Warm-up is not counted.\n";
+    text + &format!("\nReport: {}\n", args.out.join("report.html").display())
+}
+
+/// The keys of a simulated run, and `live` with what only a real one has.
+fn json(m: &Measured) -> String {
+    let Ok(serde_json::Value::Object(mut object)) = serde_json::from_str(&json_line(&m.run)) else {
+        // A run is an object.
+        return json_line(&m.run);
+    };
+    let live = serde_json::json!({
+        "origin_miss_ratio": m.trial.origin_miss_ratio,
+        "machine_cpu": m.trial.machine_busy,
+        "warmup_requests": m.trial.warmup_requests,
+        "body_bytes": m.trial.summary.bytes,
+    });
+    object.insert("live".to_owned(), live);
+    serde_json::Value::Object(object).to_string()
+}
+
+fn write(
+    args: &Args,
+    configs: &[TrialConfig],
+    measured: &[Measured],
+    warnings: Vec<String>,
+) -> Result<(), CliError> {
+    let runs: Vec<Run> = measured.iter().map(|m| m.run.clone()).collect();
+    let context = RunsContext {
+        trace: format!("rice at 1/{} of its size, by HTTP over loopback", testbed::SCALE),
+        command: output::command_line(),
+        version: format!("plimsoll {}", env!("CARGO_PKG_VERSION")),
+        load_notes: setting(args, configs),
+        warnings,
+        labels: runs.iter().map(|run| (run.policy.clone(), paper_name(&run.policy).to_owned())).collect(),
+    };
+    let report = runs_report("Policies on live traffic", &context, &runs);
+    let facts = measured.iter().fold(report, |report, m| {
+        let both = format!("{} / {}", percent(m.run.miss_ratio), percent(m.trial.origin_miss_ratio));
+        let name = paper_name(m.strategy.name);
+        report
+            .fact(format!("{name}: miss ratio by clients / by origins"), both)
+            .fact(format!("{name}: CPUs of this machine busy"), percent(m.trial.machine_busy))
+    });
+    output::write(&args.out.join("report.html"), &facts.to_html())?;
+    write_runs_csv(args.out.join("runs.csv"), &runs).map_err(|e| CliError::Failed(e.to_string()))
+}

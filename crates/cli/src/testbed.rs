@@ -1,0 +1,184 @@
+//! Trials of policies on a whole cluster in this process, for `demo` and for the figure of `reproduce` that takes real
+//! traffic.
+
+use std::collections::BTreeMap;
+use std::future::Future;
+
+use plimsoll_policy::BuildContext;
+use plimsoll_report::{LoadSeries, PerBackend, Run, Summary, TraceInfo, Utilization};
+use plimsoll_studies::scenario::Strategy;
+use plimsoll_testbed::load;
+use plimsoll_testbed::trial::{Trial, TrialConfig, TrialError};
+use plimsoll_testbed::workload::{Workload, scaled_rice};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+
+use crate::error::CliError;
+
+/// Contents and caches are those of the LARD study divided by this.
+pub(crate) const SCALE: u32 = 20;
+
+/// Memory cache of one back-end: the study's 32 MiB, scaled.
+pub(crate) const CACHE_BYTES: u64 = (32 << 20) / SCALE as u64;
+
+/// Requests of the workload; then they come again.
+const REQUESTS: usize = 2_300_000 / SCALE as usize;
+
+/// Most back-ends: beyond, this machine would be measured instead of the policy.
+pub(crate) const MOST_BACKENDS: usize = 64;
+
+/// The name of these runs among the models of back-ends.
+pub(crate) const MODEL: &str = "live";
+
+/// What is emulated, in words.
+pub(crate) fn hardware(speed: f64) -> String {
+    let speed =
+        if (speed - 1.0).abs() < 1e-9 { String::new() } else { format!(", all {speed} times as fast") };
+    format!(
+        "each back-end has one emulated disk (28 ms per read, 410 µs per 4 KiB, 14 ms more per further 44 KiB) and one \
+         emulated CPU (145 µs per connection and as much at its end, 40 µs per 512 bytes), the times of the LARD \
+         paper{speed}; no real disk is read"
+    )
+}
+
+/// The requests of all trials with this seed.
+pub(crate) fn workload(seed: u64) -> Result<Workload, CliError> {
+    let overrides = scaled_rice(SCALE);
+    let overrides: Vec<(&str, &str)> = overrides.iter().map(|(key, value)| (*key, value.as_str())).collect();
+    Workload::synthesize("rice", &overrides, seed, REQUESTS).map_err(|e| CliError::Failed(e.to_string()))
+}
+
+/// A trial in the setting of the LARD study: as many requests under way as its admission limit S.
+pub(crate) fn config(strategy: Strategy, backends: usize, seed: u64, speed: f64) -> TrialConfig {
+    let thresholds = plimsoll_policy::Thresholds::default();
+    let (low, high) = (thresholds.t_low as usize, thresholds.t_high as usize);
+    TrialConfig {
+        policy: strategy.name.to_owned(),
+        backends,
+        seed,
+        cache_bytes: CACHE_BYTES,
+        speed,
+        connections: (backends.saturating_sub(1) * high + low).saturating_sub(1).max(1),
+        warmup_s: 0.0,
+        measured_s: 1.0,
+        idle_below: 0.4 * f64::from(thresholds.t_low),
+    }
+}
+
+impl From<TrialError> for CliError {
+    fn from(error: TrialError) -> Self {
+        match error {
+            TrialError::Speed(_) => Self::Usage(error.to_string()),
+            TrialError::Cluster(_) => Self::Failed(error.to_string()),
+        }
+    }
+}
+
+/// Runs the work to its end, or until Ctrl-C or a request to end: then everything of it ends at once.
+pub(crate) fn block_on<T>(work: impl Future<Output = Result<T, CliError>>) -> Result<T, CliError> {
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
+    let runtime = runtime.map_err(|e| CliError::Failed(format!("cannot start the threads: {e}")))?;
+    let result = runtime.block_on(async {
+        let kind = tokio::signal::unix::SignalKind::terminate();
+        let failed = |e: std::io::Error| CliError::Failed(format!("cannot wait for signals: {e}"));
+        let mut terminate = tokio::signal::unix::signal(kind).map_err(failed)?;
+        tokio::select! {
+            result = work => result,
+            _ = tokio::signal::ctrl_c() => Err(CliError::Failed("interrupted".into())),
+            _ = terminate.recv() => Err(CliError::Failed("asked to end".into())),
+        }
+    });
+    runtime.shutdown_timeout(std::time::Duration::from_secs(1));
+    result
+}
+
+/// Sees to it that this process may have the sockets of a trial: client, front-end twice, and origin have one each for
+/// every connection.
+pub(crate) fn allow_sockets(connections: usize) -> Result<(), CliError> {
+    let wanted = 4 * connections as u64 + 256;
+    let limit = getrlimit(Resource::Nofile);
+    if limit.current.is_none_or(|current| current >= wanted) {
+        return Ok(());
+    }
+    let most = limit.maximum.map_or(wanted, |most| most.min(wanted));
+    let raised = setrlimit(Resource::Nofile, Rlimit { current: Some(most), maximum: limit.maximum });
+    if raised.is_err() || most < wanted {
+        return Err(CliError::Failed(format!(
+            "this needs {wanted} open files at once, more than the system allows; raise the limit with `ulimit -n \
+             {wanted}`, or take fewer back-ends"
+        )));
+    }
+    Ok(())
+}
+
+/// A trial in the form of a simulated run, so that the two can stand side by side.
+pub(crate) fn to_run(strategy: Strategy, config: &TrialConfig, trial: &Trial) -> Run {
+    let s = &trial.summary;
+    let per_backend = trial.backends.iter().map(|b| PerBackend {
+        requests: b.requests,
+        miss_ratio: b.miss_ratio,
+        idle_ratio: b.idle_ratio,
+        cpu: b.cpu_busy,
+        disk: Some(b.disk_busy),
+        mean_load: b.mean_load,
+    });
+    Run {
+        policy: strategy.name.to_owned(),
+        model: MODEL.to_owned(),
+        backends: config.backends,
+        seed: config.seed,
+        params: params(strategy, config),
+        requests: s.requests,
+        completed: s.succeeded,
+        rejected: s.failed(),
+        simulated_s: s.measured.as_secs_f64(),
+        throughput_rps: s.throughput_rps(),
+        miss_ratio: s.miss_ratio(),
+        joined_ratio: s.joined_ratio(),
+        idle_ratio: trial.idle_ratio(),
+        response_time_s: response_time(s),
+        slowdown: None,
+        utilization: Utilization { cpu: trial.cpu_busy(), disk: Some(trial.disk_busy()) },
+        per_backend: per_backend.collect(),
+        policy_stats: BTreeMap::new(),
+        wall_s: Some(config.warmup_s + config.measured_s),
+        requests_per_wall_s: None,
+        trace: TraceInfo { path: format!("rice, 1/{SCALE}"), sha256: None, lines_rejected: 0 },
+        load_series: LoadSeries { bucket_s: 1.0, load: trial.load.clone() },
+    }
+}
+
+fn response_time(summary: &load::Summary) -> Option<Summary> {
+    let at = |share| summary.quantile(share).as_secs_f64();
+    (summary.succeeded > 0).then(|| Summary {
+        mean: summary.mean_latency().as_secs_f64(),
+        p50: at(0.5),
+        p90: at(0.9),
+        p99: at(0.99),
+        p999: at(0.999),
+        max: summary.max_latency().as_secs_f64(),
+    })
+}
+
+fn params(strategy: Strategy, config: &TrialConfig) -> BTreeMap<String, serde_json::Value> {
+    let context = BuildContext {
+        seed: config.seed,
+        cache_bytes: config.cache_bytes,
+        cache: &plimsoll_cache::caches::gds::SPEC,
+        cache_object_limit_bytes: None,
+    };
+    let values = (strategy.policy.build)(&context, &[]).map(|(_, values)| values).unwrap_or_default();
+    let of_policy = values.into_iter().map(|(key, value)| {
+        let number = value.parse::<f64>().map_or_else(|_| value.clone().into(), Into::into);
+        (format!("{}.{key}", strategy.policy.name), number)
+    });
+    let own: [(&str, serde_json::Value); 7] = [
+        ("arrivals", "closed".into()),
+        ("admission", config.connections.into()),
+        ("cache", "gds".into()),
+        ("cache_bytes", config.cache_bytes.into()),
+        ("live.emulated", "lard98".into()),
+        ("live.speed", config.speed.into()),
+        ("live.warmup_s", config.warmup_s.into()),
+    ];
+    of_policy.chain(own.map(|(key, value)| (key.to_owned(), value))).collect()
+}
