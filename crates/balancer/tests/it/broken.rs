@@ -1,9 +1,7 @@
 //! Responses that are broken: the client sees that they are, and nobody else sees anything of them.
 
-use std::time::Duration;
-
 use super::common::strict::response;
-use super::common::{End, FrontEnd, get};
+use super::common::{End, FrontEnd};
 use super::responses::{Script, Then, script, scripted};
 
 /// What cannot be passed on at all.
@@ -115,16 +113,17 @@ fn broken_responses_are_seen_to_be_broken() {
                 "POST /{n} HTTP/{version}\r\nHost: a\r\nContent-Length: 0\r\nConnection: keep-alive\r\n\r\n"
             );
             let mut client = front_end.client();
-            client.send(&text);
-            client.send(get("/after"));
-            let (answer, end) = client.rest_unless_quiet(Duration::from_millis(100));
+            // In one piece: a second write would take the news of a reset away from the reading.
+            client.send(format!("{text}GET /after HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n"));
+            let (answer, end) = client.rest();
             if *bad_head {
                 let (first, _) = response(&answer, false, true).unwrap().unwrap();
                 assert_eq!(first.status(), 502, "{n} {version}: {}", shown[n]);
             } else {
-                let whole = response(&answer, false, false).ok().flatten();
-                assert!(end == End::Reset, "{n} {version} {}: {end:?} {whole:?}", shown[n]);
-                assert!(whole.is_none(), "{n} {version} {}: {whole:?}", shown[n]);
+                // 502 where the end came before the head was read.
+                let whole = response(&answer, false, false).ok().flatten().map(|(m, _)| m.status());
+                let seen = whole == Some(502) || (whole.is_none() && end == End::Reset);
+                assert!(seen, "{n} {version} {}: {end:?} {whole:?}", shown[n]);
             }
             assert!(!answer.windows(6).any(|w| w == b"poison"), "{n}: {}", shown[n]);
             // Whoever comes next gets its own answer.

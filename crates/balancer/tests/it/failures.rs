@@ -122,13 +122,17 @@ fn a_kept_connection_that_the_back_end_closed() {
             // Time enough for the end of the connection to be there.
             std::thread::sleep(Duration::from_millis(5));
             client.send(post("/post"));
-            assert_eq!(client.response("POST").status(), 200);
-            posted += 1;
+            // Should it have come later than that, the request has not been carried out and is not repeated.
+            match client.response("POST").status() {
+                200 => posted += 1,
+                status => assert_eq!(status, 502),
+            }
         }
     }
     let got = origin.take();
     let posts = got.iter().filter(|m| m.method() == "POST").count();
     assert_eq!((got.len(), posts), (asked + posted, posted));
+    assert!(posted > 50, "only {posted} of 100 were answered");
 }
 
 #[test]

@@ -174,12 +174,6 @@ impl Client {
         }
     }
 
-    /// Everything until the connection ends or nothing comes for this long.
-    pub(crate) fn rest_unless_quiet(self, quiet: Duration) -> (Vec<u8>, End) {
-        self.stream.set_read_timeout(Some(quiet)).unwrap();
-        self.rest()
-    }
-
     /// Whether the connection ends, with nothing more to read, within 10 s.
     pub(crate) fn ends(self) -> bool {
         let (rest, end) = self.rest();
