@@ -26,8 +26,6 @@ pub(crate) struct Origin {
     stop: Arc<AtomicBool>,
     /// Connections open now.
     open: Arc<AtomicUsize>,
-    /// The most that were open at once.
-    most_open: Arc<AtomicUsize>,
 }
 
 /// One connection of an origin.
@@ -50,10 +48,9 @@ impl Origin {
             seen: Arc::default(),
             stop: Arc::default(),
             open: Arc::default(),
-            most_open: Arc::default(),
         };
         let (seen, stop) = (Arc::clone(&origin.seen), Arc::clone(&origin.stop));
-        let (open, most_open) = (Arc::clone(&origin.open), Arc::clone(&origin.most_open));
+        let open = Arc::clone(&origin.open);
         let serve = Arc::new(serve);
         std::thread::spawn(move || {
             for stream in listener.incoming() {
@@ -65,7 +62,7 @@ impl Origin {
                 stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
                 stream.set_write_timeout(Some(Duration::from_secs(20))).unwrap();
                 seen.lock().unwrap().connections += 1;
-                most_open.fetch_max(open.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
+                open.fetch_add(1, Ordering::SeqCst);
                 let mut conn = Conn { stream, buffer: Vec::new(), seen: Arc::clone(&seen) };
                 let (serve, open) = (Arc::clone(&serve), Arc::clone(&open));
                 std::thread::spawn(move || {
@@ -105,11 +102,6 @@ impl Origin {
     /// How many connections there were.
     pub(crate) fn connections(&self) -> usize {
         self.lock().connections
-    }
-
-    /// The most connections that were open at once.
-    pub(crate) fn most_open(&self) -> usize {
-        self.most_open.load(Ordering::SeqCst)
     }
 
     /// Waits until no connection is served any more; what came of requests that were never completed.
