@@ -7,22 +7,19 @@ use std::time::{Duration, Instant};
 use super::common::origin::{Origin, echo};
 use super::common::{Client, FrontEnd, get};
 
-/// Runs one of the ignored tests below in another process.
-fn alone(name: &str) {
+const ALONE: &str = "PLIMSOLL_TEST_ALONE";
+
+/// True in a process that runs the test of this name and nothing else; anywhere else, starts such a process and waits
+/// for its success.
+fn alone(name: &str) -> bool {
+    if std::env::var_os(ALONE).is_some() {
+        return true;
+    }
     let exe = std::env::current_exe().unwrap();
-    let run = Command::new(exe).args(["--exact", name, "--ignored", "--nocapture"]).output().unwrap();
+    let run = Command::new(exe).args(["--exact", name, "--nocapture"]).env(ALONE, "1").output().unwrap();
     let text = [run.stdout, run.stderr].map(|b| String::from_utf8_lossy(&b).into_owned()).concat();
     assert!(run.status.success() && text.contains("1 passed"), "{text}");
-}
-
-#[test]
-fn nothing_spins() {
-    alone("resources::child_nothing_spins");
-}
-
-#[test]
-fn memory_is_bounded() {
-    alone("resources::child_memory_is_bounded");
+    false
 }
 
 /// CPU time of this process so far, in clock ticks of 10 ms.
@@ -71,8 +68,10 @@ fn stuck_origin() -> Origin {
 }
 
 #[test]
-#[ignore = "part of nothing_spins"]
-fn child_nothing_spins() {
+fn nothing_spins() {
+    if !alone("resources::nothing_spins") {
+        return;
+    }
     let origin = stuck_origin();
     let front_end = FrontEnd::new(&[origin.address], "");
     let few = stuck_origin();
@@ -134,8 +133,10 @@ fn child_nothing_spins() {
 }
 
 #[test]
-#[ignore = "part of memory_is_bounded"]
-fn child_memory_is_bounded() {
+fn memory_is_bounded() {
+    if !alone("resources::memory_is_bounded") {
+        return;
+    }
     const CLIENTS: usize = 3000;
     let origin = Origin::echo();
     let front_end = FrontEnd::new(&[origin.address], "[timeouts]\nhead = \"3s\"\nidle = \"20s\"\n");
