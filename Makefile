@@ -36,12 +36,15 @@ build: setup-build ## Build the plimsoll command, optimized
 	$(CARGO) build $(CARGO_FLAGS) --release --package plimsoll-cli
 
 .PHONY: demo
-demo: build ## Simulate the bundled sample trace under four policies and write an HTML report
+demo: build ## Simulate the bundled sample trace, then compare WRR and LARD/R on live traffic (a minute)
 	@test -n '$(SAMPLE)' || { echo 'make demo: no trace in samples/; name one with SAMPLE=FILE' >&2; exit 1; }
 	$(PLIMSOLL) simulate '$(SAMPLE)' --policy '$(POLICIES)' --backends '$(BACKENDS)' --out '$(OUT)/demo'
 	@test -f '$(OUT)/demo/report.html' || { echo 'make demo: $(OUT)/demo/report.html was not written' >&2; exit 1; }
 	@echo
-	@echo 'Report: $(abspath $(OUT))/demo/report.html'
+	$(PLIMSOLL) demo --out '$(OUT)/demo-live'
+	@echo
+	@echo 'Simulation of the sample:  $(abspath $(OUT))/demo/report.html'
+	@echo 'Live traffic:              $(abspath $(OUT))/demo-live/report.html'
 
 .PHONY: test
 test: setup-build ## Run all tests, and the LARD study in its quick form

@@ -29,7 +29,7 @@ pub(crate) struct Args {
     backends: u16,
 
     /// Seconds measured for each policy; 0.8 times as many of warm-up come before
-    #[arg(long, default_value = "10", value_parser = seconds)]
+    #[arg(long, default_value = "9", value_parser = seconds)]
     seconds: f64,
 
     /// Disks and CPUs emulated this many times as fast as in the LARD paper
