@@ -97,7 +97,8 @@ impl Watching {
     fn update(&mut self, shared: &Arc<Shared>) {
         let backends = shared.backends.load_full();
         self.tasks.retain(|&index, (backend, task)| {
-            let same = backends.get(index).is_some_and(|now| Arc::ptr_eq(now, backend)) && !backend.is_retired();
+            let same =
+                backends.get(index).is_some_and(|now| Arc::ptr_eq(now, backend)) && !backend.is_retired();
             if !same {
                 task.abort();
             }
@@ -128,9 +129,9 @@ async fn tick(shared: Arc<Shared>) {
 /// A back-end that is configured no longer and has finished what it had is down: policies forget it.
 fn forget_retired(shared: &Shared) {
     for backend in shared.backends.load().iter().filter(|b| b.is_retired()) {
-        let idle = shared.dispatch.inspect(|i| {
-            i.view.load(backend.id) == 0 && i.view.health(backend.id) == Health::Draining
-        });
+        let idle = shared
+            .dispatch
+            .inspect(|i| i.view.load(backend.id) == 0 && i.view.health(backend.id) == Health::Draining);
         if idle {
             shared.dispatch.set_health(backend.id, Health::Down);
         }

@@ -124,7 +124,7 @@ pub(crate) struct Worker {
     index: usize,
     pub(crate) deadlines: Rc<Deadlines>,
     pub(crate) pool: Pool,
-    pub(crate) responses: Rc<BufferPool>,
+    responses: RefCell<Rc<BufferPool>>,
     inputs: RefCell<Rc<BufferPool>>,
     heads: Heads,
     dates: RefCell<clock::Dates>,
@@ -142,7 +142,7 @@ impl Worker {
             index,
             pool: Pool::new(Rc::clone(&deadlines)),
             deadlines,
-            responses: BufferPool::new(RESPONSE_BYTES.max(head_bytes)),
+            responses: RefCell::new(BufferPool::new(RESPONSE_BYTES.max(head_bytes))),
             inputs: RefCell::new(BufferPool::new(INPUT_BYTES.max(head_bytes))),
             heads: Rc::default(),
             dates: RefCell::new(clock::Dates::now()),
@@ -170,6 +170,11 @@ impl Worker {
     pub(crate) fn scratch(&self) -> Scratch {
         let (head, out) = self.heads.borrow_mut().pop().unwrap_or_default();
         Scratch { input: self.inputs.borrow().take(), head, out, lender: Rc::clone(&self.heads) }
+    }
+
+    /// A buffer for a response.
+    pub(crate) fn response_buffer(&self) -> Buffer {
+        self.responses.borrow().take()
     }
 
     /// The time as HTTP writes it.
@@ -221,7 +226,8 @@ impl Worker {
         if let Some(log) = &config.access_log {
             let mut lines = self.lines.borrow_mut();
             let dates = self.dates.borrow();
-            let time = if log.format == AccessLogFormat::Combined { &dates.common_log } else { &dates.rfc3339 };
+            let time =
+                if log.format == AccessLogFormat::Combined { &dates.common_log } else { &dates.rfc3339 };
             let moment = Moment { time, at: ended };
             access_log::line(log.format, record, config.policy.spec.name, moment, &mut lines);
             if lines.len() >= BUFFER_BYTES {
@@ -260,10 +266,8 @@ impl Worker {
             if sweeps.is_multiple_of(10) {
                 self.flush();
             }
-            let wanted = INPUT_BYTES.max(config.limits.head_bytes);
-            if self.inputs.borrow().size_bytes() != wanted {
-                *self.inputs.borrow_mut() = BufferPool::new(wanted);
-            }
+            fit(&self.inputs, INPUT_BYTES.max(config.limits.head_bytes));
+            fit(&self.responses, RESPONSE_BYTES.max(config.limits.head_bytes));
         }
     }
 
@@ -350,5 +354,12 @@ impl Worker {
         self.shared.counts[self.index].accepted.add(1);
         let _open = Open(&self);
         client::serve(Rc::clone(&self), stream, accepted).await;
+    }
+}
+
+/// Lends buffers of another size from now on, where the configuration asks for it.
+fn fit(pool: &RefCell<Rc<BufferPool>>, size_bytes: usize) {
+    if pool.borrow().size_bytes() != size_bytes {
+        *pool.borrow_mut() = BufferPool::new(size_bytes);
     }
 }

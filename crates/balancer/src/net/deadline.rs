@@ -63,8 +63,12 @@ impl Deadlines {
     /// Wakes whoever's time is over, or whose watched back-end went down.
     pub(crate) fn sweep(&self) {
         let now_ms = u64::try_from(self.origin.elapsed().as_millis()).unwrap_or(u64::MAX);
+        // A worker that was held up sweeps late; deadlines that were set since the last sweep counted from that one, so
+        // what was late is granted to all.
+        let late_ms = now_ms.saturating_sub(self.now_ms.get()).saturating_sub(2 * SWEEP.as_millis() as u64);
         self.now_ms.set(now_ms);
         for (_, entry) in self.entries.borrow_mut().iter_mut() {
+            entry.due_ms = entry.due_ms.saturating_add(late_ms);
             if entry.due_ms <= now_ms {
                 entry.fire(Fired::TimedOut);
             } else if entry.watched.as_ref().is_some_and(|(b, seen)| b.times_down() != *seen) {

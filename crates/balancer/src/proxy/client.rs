@@ -278,7 +278,7 @@ impl Client {
         repeatable: bool,
     ) -> Result<Answered, Failure> {
         let date = self.worker.date();
-        let mut response = self.worker.responses.take();
+        let mut response = self.worker.response_buffer();
         let mut exchange = Exchange {
             client: &mut self.stream,
             input: &mut scratch.input,
