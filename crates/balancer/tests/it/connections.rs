@@ -109,7 +109,9 @@ fn many_slow_heads_keep_nobody_else_waiting() {
     let begin = Instant::now();
     let mut served = 0;
     while begin.elapsed() < Duration::from_millis(1500) {
-        slow.iter_mut().for_each(|c| drop(c.send("G")));
+        slow.iter_mut().for_each(|c| {
+            let _ = c.send("G");
+        });
         let asked = Instant::now();
         assert_eq!(client.get("/").status(), 200);
         assert!(asked.elapsed() < Duration::from_secs(1));
@@ -201,7 +203,9 @@ fn connections_beyond_the_limit_wait_their_turn() {
     let front_end =
         FrontEnd::new(&[origin.address], "[limits]\nconnections = 10\n[timeouts]\nidle = \"400ms\"\n");
     let mut clients: Vec<Client> = (0..40).map(|_| front_end.client()).collect();
-    clients.iter_mut().for_each(|c| drop(c.send(get("/"))));
+    clients.iter_mut().for_each(|c| {
+        let _ = c.send(get("/"));
+    });
     let begin = Instant::now();
     std::thread::sleep(Duration::from_millis(100));
     assert!(origin.take().len() <= 14, "more are served than there are places");

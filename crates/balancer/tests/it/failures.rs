@@ -243,7 +243,9 @@ fn whatever_breaks_off_gives_its_places_back() {
     front_end.assert_idle();
     // All places at once are to be had, on both sides.
     let mut clients: Vec<Client> = (0..8).map(|_| front_end.client()).collect();
-    clients.iter_mut().for_each(|c| drop(c.send(get("/"))));
+    clients.iter_mut().for_each(|c| {
+        let _ = c.send(get("/"));
+    });
     for client in &mut clients {
         assert_eq!(client.response("GET").body.len(), 300_000);
     }

@@ -1,7 +1,7 @@
 //! Processes of `plimsoll`, their addresses, and what they say.
 
-use std::io::{BufRead as _, BufReader};
-use std::net::SocketAddr;
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::{SocketAddr, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex};
@@ -145,8 +145,36 @@ impl FrontEnd {
         self.directory.path().join(name)
     }
 
-    /// Stops in good order.
+    /// Waits until no back-end has a request any longer.
+    fn wait_until_idle(&self) {
+        let until = Instant::now() + Duration::from_secs(10);
+        loop {
+            let backends = self.get("/backends");
+            let loads: Vec<u64> =
+                backends.as_array().unwrap().iter().map(|b| b["load"].as_u64().unwrap()).collect();
+            if loads.iter().all(|&load| load == 0) {
+                return;
+            }
+            assert!(Instant::now() < until, "loads stay at {loads:?}");
+            std::thread::sleep(Duration::from_millis(50));
+        }
+    }
+
+    /// What the admin API answers.
+    fn get(&self, path: &str) -> serde_json::Value {
+        let mut stream = TcpStream::connect(self.admin).unwrap();
+        stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+        let request = format!("GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
+        stream.write_all(request.as_bytes()).unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        let (_, body) = answer.split_once("\r\n\r\n").unwrap();
+        serde_json::from_str(body).unwrap()
+    }
+
+    /// Stops in good order, once nothing is under way.
     pub(super) fn stop(&mut self) {
+        self.wait_until_idle();
         self.process.signal("-TERM");
         assert_eq!(self.process.wait(), Some(0), "{}", self.process.said());
     }
