@@ -24,8 +24,8 @@ pub(crate) struct Backend {
     pub(crate) max_connections: u32,
     /// Requests that wait for a connection because the limit is reached.
     pub(crate) waiting: AtomicU32,
-    /// How often it went down.
-    times_down: AtomicU32,
+    /// How often it went down or came up: odd while it is down.
+    turns: AtomicU32,
     /// No longer configured: its connections are not kept.
     retired: AtomicBool,
     tracker: Mutex<Tracker>,
@@ -35,7 +35,7 @@ pub(crate) struct Backend {
 }
 
 /// Counts good and bad signs of a back-end, and what an operator wants of it.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 struct Tracker {
     up: bool,
     good: u32,
@@ -71,21 +71,32 @@ impl Backend {
             permits: Arc::new(Semaphore::new(max_connections as usize)),
             max_connections,
             waiting: AtomicU32::new(0),
-            times_down: AtomicU32::new(0),
+            turns: AtomicU32::new(0),
             retired: AtomicBool::new(false),
             tracker: Mutex::new(Tracker { up: true, good: 0, bad: 0, drained: false }),
             counts: (0..=workers).map(|_| BackendCounts::default()).collect(),
         }
     }
 
-    /// Goes on with the counts of the back-end in whose place this one comes.
+    /// Goes on with the counts of the back-end in whose place this one comes; at the same address also with its health
+    /// and an operator's drain.
     pub(crate) fn succeeding(self, earlier: &Self) -> Self {
-        Self { counts: Arc::clone(&earlier.counts), ..self }
+        let counts = Arc::clone(&earlier.counts);
+        if earlier.address != self.address || earlier.is_retired() {
+            return Self { counts, ..self };
+        }
+        let tracker = Mutex::new(earlier.tracker().clone());
+        Self { counts, tracker, turns: AtomicU32::new(earlier.turns()), ..self }
     }
 
-    /// Changes whenever the back-end goes down.
-    pub(crate) fn times_down(&self) -> u32 {
-        self.times_down.load(Ordering::Relaxed)
+    /// Changes whenever the back-end goes down or comes up.
+    pub(crate) fn turns(&self) -> u32 {
+        self.turns.load(Ordering::Relaxed)
+    }
+
+    /// Whether it is down, or was at some time since it had turned `before` times.
+    pub(crate) fn went_down_since(&self, before: u32) -> bool {
+        before % 2 == 1 || self.turns() != before
     }
 
     /// Whether it is configured no longer.
@@ -117,6 +128,7 @@ impl Backend {
             return None;
         }
         tracker.up = true;
+        self.turns.fetch_add(1, Ordering::Relaxed);
         Some(tracker.health())
     }
 
@@ -129,7 +141,7 @@ impl Backend {
             return None;
         }
         tracker.up = false;
-        self.times_down.fetch_add(1, Ordering::Relaxed);
+        self.turns.fetch_add(1, Ordering::Relaxed);
         Some(tracker.health())
     }
 
@@ -160,9 +172,11 @@ mod tests {
         assert_eq!(b.good_sign(2), None);
         assert_eq!(b.bad_sign(2), None);
         assert_eq!(b.bad_sign(2), Some(Health::Down));
-        assert_eq!((b.bad_sign(2), b.times_down()), (None, 1));
+        assert_eq!((b.bad_sign(2), b.turns()), (None, 1));
+        assert!(b.went_down_since(0) && b.went_down_since(1));
         assert_eq!(b.good_sign(2), None);
         assert_eq!(b.good_sign(2), Some(Health::Up));
+        assert!(b.went_down_since(0) && !b.went_down_since(2));
     }
 
     #[test]

@@ -73,10 +73,14 @@ async fn work(
     loop {
         tokio::select! {
             _ = stopped.changed() => break,
-            () = changed.notified() => watching.update(&shared),
+            () = changed.notified() => {
+                watching.update(&shared);
+                // Other intervals count from now on.
+                shared.suspected.notify_waiters();
+            }
             _ = housekeeping.tick() => {
                 shared.dispatch.flush_log();
-                forget_retired(&shared);
+                reconcile(&shared);
             }
         }
     }
@@ -126,14 +130,31 @@ async fn tick(shared: Arc<Shared>) {
     }
 }
 
-/// A back-end that is configured no longer and has finished what it had is down: policies forget it.
-fn forget_retired(shared: &Shared) {
-    for backend in shared.backends.load().iter().filter(|b| b.is_retired()) {
-        let idle = shared
-            .dispatch
-            .inspect(|i| i.view.load(backend.id) == 0 && i.view.health(backend.id) == Health::Draining);
-        if idle {
-            shared.dispatch.set_health(backend.id, Health::Down);
+/// Sets right what dispatch thinks of back-ends, should a change of health and a reload have crossed; and one that is
+/// configured no longer and has finished what it had is down, so that policies forget it.
+fn reconcile(shared: &Shared) {
+    let backends = shared.backends.load_full();
+    let wrong: Vec<_> = shared.dispatch.inspect(|i| {
+        let known = backends.iter().filter(|b| b.id.index() < i.view.len());
+        let differs = known.filter_map(|b| {
+            let is = i.view.health(b.id);
+            let should = match (b.is_retired(), is) {
+                (false, _) => b.health(),
+                (true, Health::Up) => Health::Draining,
+                (true, Health::Draining) if i.view.load(b.id) == 0 => Health::Down,
+                (true, _) => is,
+            };
+            (is != should).then_some((b, should))
+        });
+        differs.collect()
+    });
+    for (backend, should) in wrong {
+        let still =
+            shared.backends.load().get(backend.id.index()).is_some_and(|now| Arc::ptr_eq(now, backend));
+        if still && backend.is_retired() {
+            shared.dispatch.set_health(backend.id, should);
+        } else if still {
+            shared.tell_health(backend);
         }
     }
 }

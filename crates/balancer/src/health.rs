@@ -16,10 +16,14 @@ use crate::worker::Shared;
 /// Bytes of an answer in which its status has to be.
 const MOST_ANSWER_BYTES: usize = 16 << 10;
 
+/// Time-outs of checks in a row that are not held against a back-end which answers clients meanwhile.
+const MOST_EXCUSED: u32 = 8;
+
 /// Checks a back-end until the task is aborted.
 pub(crate) async fn watch(shared: Arc<Shared>, backend: Arc<Backend>) {
     let mut rng = Rng::new(seed(&backend), 0);
     let mut agrees = true;
+    let mut excused = 0;
     // The first checks of many back-ends do not all happen at once.
     let first = shared.config.load().health.interval.mul_f64(rng.unit());
     tokio::time::sleep(first).await;
@@ -34,18 +38,21 @@ pub(crate) async fn watch(shared: Arc<Shared>, backend: Arc<Backend>) {
         };
         if let Some(probe) = probe {
             let answers = answers(&backend);
+            let failed = &backend.counts[backend.counts.len() - 1].checks_failed;
             let good = match tokio::time::timeout(config.health.timeout, check(probe, &backend)).await {
                 Ok(result) => matches!(result, Ok(true)),
                 // One that is busy, so that the check stands in a queue, is not one that hangs: it answers others.
-                Err(_) if answers != self::answers(&backend) => {
-                    tokio::time::sleep(pause(&config.health, true, &mut rng)).await;
+                // A path that is never answered is another matter, so this does not go on for ever.
+                Err(_) if answers != self::answers(&backend) && excused < MOST_EXCUSED => {
+                    excused += 1;
+                    failed.add(1);
+                    tokio::time::sleep(pause(&config.health, false, &mut rng)).await;
                     continue;
                 }
                 Err(_) => false,
             };
-            if !good {
-                backend.counts[backend.counts.len() - 1].checks_failed.add(1);
-            }
+            excused = 0;
+            failed.add(u64::from(!good));
             shared.sign(&backend, good);
             agrees = good == (backend.health() != Health::Down);
         }

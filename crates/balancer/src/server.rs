@@ -11,7 +11,6 @@ use std::time::Duration;
 use arc_swap::ArcSwap;
 use plimsoll_config::{BackendConfig, Config};
 use plimsoll_policy::{BackendId, Health};
-use tokio::sync::Semaphore;
 
 use crate::access_log;
 use crate::backend::Backend;
@@ -19,8 +18,12 @@ use crate::control::Control;
 use crate::dispatch::{BuildFailed, Dispatch};
 use crate::metrics::WorkerCounts;
 use crate::net::listen::listen;
+use crate::net::places::Places;
 use crate::thread::WorkerThread;
 use crate::worker::Shared;
+
+/// Back-ends that a cluster can tell apart.
+const MOST_MEMBERS: usize = 65_534;
 
 /// Why a front-end does not start, or does not take over a configuration.
 #[derive(Debug, thiserror::Error)]
@@ -50,7 +53,7 @@ pub enum StartError {
     #[error("{0}")]
     Dispatch(String),
     /// There would have been more back-ends than a cluster can tell apart since the start.
-    #[error("more than 65,000 back-ends have come and gone since the start; restart to begin anew")]
+    #[error("more than 65,534 back-ends have come and gone since the start; restart to begin anew")]
     TooManyBackends,
     /// The system has no thread to give.
     #[error("cannot start a thread: {0}")]
@@ -79,7 +82,7 @@ impl Balancer {
     /// # Errors
     /// When an address, a name, a file or a thread cannot be had; nothing runs then.
     pub fn start(config: Config) -> Result<Self, StartError> {
-        let addresses = resolve_all(&config)?;
+        let addresses = resolve_all(&config, &[])?;
         let sockets = bind_all(config.listeners.iter().map(|l| l.address), config.workers)?;
         let admin = config.admin.as_ref().map(|admin| bind(admin.address, false)).transpose()?;
         let dispatch = Dispatch::new(&config)?;
@@ -95,7 +98,7 @@ impl Balancer {
             access_log: sender,
             counts: (0..config.workers).map(|_| WorkerCounts::default()).collect(),
             // Each task that accepts holds one place while it waits.
-            places: Arc::new(Semaphore::new(config.limits.connections + acceptors)),
+            places: Places::new(config.limits.connections + acceptors),
             suspected: tokio::sync::Notify::new(),
             stopping: AtomicBool::new(false),
             config: ArcSwap::from_pointee(config),
@@ -137,12 +140,12 @@ impl Balancer {
         let mut listeners = self.listeners.lock().unwrap_or_else(PoisonError::into_inner);
         let old = self.shared.config.load_full();
         // First everything that can fail.
-        let addresses = resolve_all(&new)?;
+        let addresses = resolve_all(&new, &self.shared.backends.load())?;
         let wanted: Vec<SocketAddr> = new.listeners.iter().map(|l| l.address).collect();
         let fresh = wanted.iter().copied().filter(|a| !listeners.contains_key(a));
         let sockets = bind_all(fresh, self.workers.len())?;
         access_log::probe(new.access_log.as_ref()).map_err(StartError::AccessLog)?;
-        if self.shared.dispatch.members() + new.backends.len() > 65_000 {
+        if self.shared.dispatch.members_with(new.backends.iter().map(|b| &b.name)) > MOST_MEMBERS {
             return Err(StartError::TooManyBackends);
         }
         self.shared.dispatch.reconfigure(&old, &new)?;
@@ -199,17 +202,7 @@ impl Balancer {
 
     fn change_places(&self, old: &Config, new: &Config) {
         let places = |c: &Config| c.limits.connections + self.workers.len() * c.listeners.len();
-        let (old, new) = (places(old), places(new));
-        self.shared.places.add_permits(new.saturating_sub(old));
-        let mut fewer = old.saturating_sub(new);
-        while fewer > 0 {
-            // Those that are taken now are given back some time; then they are not there any more.
-            let forgotten = self.shared.places.forget_permits(fewer);
-            if forgotten == 0 {
-                break;
-            }
-            fewer -= forgotten;
-        }
+        self.shared.places.resize(places(old), places(new));
     }
 
     fn change_backends(&self, old: &Config, new: &Config, addresses: &[SocketAddr]) {
@@ -232,9 +225,16 @@ impl Balancer {
                         || known.address != address
                         || known.max_connections != config.max_connections =>
                 {
+                    let moved = known.is_retired() || known.address != address;
+                    let next = Arc::new(new_one(id_or_next, config, address).succeeding(known));
                     known.retire();
-                    *known = Arc::new(new_one(id_or_next, config, address).succeeding(known));
-                    joined.push(config);
+                    *known = next;
+                    // With another limit only, it is as healthy as it was, and as drained.
+                    if moved {
+                        joined.push(config);
+                    } else {
+                        shared.dispatch.set_weight(known.id, config.weight);
+                    }
                 }
                 Some(known) => {
                     let before = old.backends.iter().find(|b| b.name == config.name).map(|b| b.weight);
@@ -267,6 +267,8 @@ struct Bound {
 
 fn bind_all(addresses: impl Iterator<Item = SocketAddr>, workers: usize) -> Result<Vec<Bound>, StartError> {
     let bind_one = |configured: SocketAddr| {
+        // Sharing the port is for our workers: another front-end that serves it already is found out.
+        drop(bind(configured, false)?);
         let first = bind(configured, true)?;
         let real = first.local_addr().map_err(|error| StartError::Listen { address: configured, error })?;
         let more = (1..workers).map(|_| bind(real, true));
@@ -285,11 +287,14 @@ fn backend(id: BackendId, config: &BackendConfig, address: SocketAddr, workers: 
     Backend::new(id, Arc::clone(&config.name), address, authority, config.max_connections, workers)
 }
 
-fn resolve_all(config: &Config) -> Result<Vec<SocketAddr>, StartError> {
+/// The address of each back-end: the one that it has in `known`, if its name still leads there, else the first.
+fn resolve_all(config: &Config, known: &[Arc<Backend>]) -> Result<Vec<SocketAddr>, StartError> {
     let resolve = |b: &BackendConfig| {
         let failed = |error| StartError::Resolve { name: b.name.to_string(), host: b.host.clone(), error };
-        let mut found = (b.host.as_str(), b.port).to_socket_addrs().map_err(failed)?;
-        found.next().ok_or_else(|| failed(io::Error::new(io::ErrorKind::NotFound, "the name has no address")))
+        let found: Vec<_> = (b.host.as_str(), b.port).to_socket_addrs().map_err(failed)?.collect();
+        let before = known.iter().find(|k| k.name == b.name).map(|k| k.address);
+        let first = || failed(io::Error::new(io::ErrorKind::NotFound, "the name has no address"));
+        before.filter(|a| found.contains(a)).or(found.first().copied()).ok_or_else(first)
     };
     config.backends.iter().map(resolve).collect()
 }

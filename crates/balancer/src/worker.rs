@@ -12,7 +12,6 @@ use arc_swap::ArcSwap;
 use plimsoll_config::{AccessLogFormat, Config};
 use plimsoll_policy::{BackendId, Health, TargetId};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::access_log::{self, AccessLogSender, BUFFER_BYTES, Moment};
 use crate::backend::Backend;
@@ -22,9 +21,10 @@ use crate::http::request::peer_text;
 use crate::metrics::{BackendCounts, WorkerCounts, hundreds};
 use crate::net::buffer::{Buffer, BufferPool};
 use crate::net::deadline::{Deadlines, SWEEP};
+use crate::net::places::{Place, Places};
 use crate::observe::Record;
 use crate::pool::Pool;
-use crate::proxy::client;
+use crate::proxy::client::{self, CLIENT_GONE};
 
 /// Bytes read at once from a back-end.
 const RESPONSE_BYTES: usize = 64 << 10;
@@ -34,6 +34,8 @@ const INPUT_BYTES: usize = 16 << 10;
 const MOST_SCRATCH: usize = 256;
 /// How long the system is left alone when it has no room for another connection.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
+/// How long the log is spared a complaint that it has already.
+const COMPLAIN_AGAIN: Duration = Duration::from_secs(10);
 
 /// What all workers share.
 pub(crate) struct Shared {
@@ -45,7 +47,7 @@ pub(crate) struct Shared {
     /// By worker.
     pub(crate) counts: Box<[WorkerCounts]>,
     /// Places for connections of clients.
-    pub(crate) places: Arc<Semaphore>,
+    pub(crate) places: Arc<Places>,
     /// Tells whoever waits that a back-end has just gone down, so that it is looked at again soon.
     pub(crate) suspected: tokio::sync::Notify,
     /// Set when the front-end begins to stop.
@@ -197,7 +199,11 @@ impl Worker {
     pub(crate) fn connect_failed(&self, backend: &Arc<Backend>, error: &std::io::Error, again: bool) {
         self.backend_counts(backend).connect_failures.add(1);
         tracing::debug!(backend = &*backend.name, %error, "cannot connect");
-        let signs = if again { self.shared.config.load().health.fall } else { 1 };
+        let signs = match blame(error) {
+            Blame::None => 0,
+            Blame::Backend if again => self.shared.config.load().health.fall,
+            Blame::Backend => 1,
+        };
         for _ in 0..signs {
             self.shared.sign(backend, false);
         }
@@ -219,7 +225,8 @@ impl Worker {
                     counts.first_byte.add(first_byte.saturating_duration_since(assigned));
                     counts.response_time.add(ended.saturating_duration_since(record.times.received));
                 }
-                _ => counts.failed.add(1),
+                // A client that did not wait is no failure of the back-end.
+                _ => counts.failed.add(u64::from(record.status != CLIENT_GONE)),
             }
         }
         let config = self.shared.config.load();
@@ -286,9 +293,10 @@ impl Worker {
         closing: Arc<AtomicBool>,
         stop: Rc<tokio::sync::Notify>,
     ) {
+        let mut complained = None;
         loop {
             let next = async {
-                let place = Arc::clone(&self.shared.places).acquire_owned().await;
+                let place = self.shared.places.take().await;
                 (listener.accept().await, place)
             };
             let (accepted, place) = tokio::select! {
@@ -297,30 +305,31 @@ impl Worker {
                 next = next => next,
             };
             match (accepted, place) {
-                (Ok((stream, peer)), Ok(place)) => self.spawn(stream, peer, place, &closing),
+                (Ok((stream, peer)), Some(place)) => self.spawn(stream, peer, place, &closing),
                 (Err(error), _) => {
                     // Mostly that the process has too many files open: waiting lets others finish.
-                    tracing::warn!(%error, "cannot accept a connection");
+                    if complained.is_none_or(|at: Instant| at.elapsed() > COMPLAIN_AGAIN) {
+                        complained = Some(Instant::now());
+                        tracing::warn!(%error, "cannot accept a connection");
+                    }
                     tokio::time::sleep(ACCEPT_PAUSE).await;
                 }
-                (_, Err(_)) => return,
+                (_, None) => return,
             }
         }
-        let mut cx = Context::from_waker(Waker::noop());
-        while let Poll::Ready(Ok((stream, peer))) = listener.poll_accept(&mut cx)
-            && let Ok(place) = Arc::clone(&self.shared.places).try_acquire_owned()
-        {
-            self.spawn(stream, peer, place, &closing);
-        }
+        // However many they are: this must not stop where a task usually lets others go on.
+        tokio::task::unconstrained(async {
+            let mut cx = Context::from_waker(Waker::noop());
+            while let Poll::Ready(Ok((stream, peer))) = listener.poll_accept(&mut cx)
+                && let Some(place) = self.shared.places.try_take()
+            {
+                self.spawn(stream, peer, place, &closing);
+            }
+        })
+        .await;
     }
 
-    fn spawn(
-        self: &Rc<Self>,
-        stream: TcpStream,
-        peer: SocketAddr,
-        place: OwnedSemaphorePermit,
-        closing: &Arc<AtomicBool>,
-    ) {
+    fn spawn(self: &Rc<Self>, stream: TcpStream, peer: SocketAddr, place: Place, closing: &Arc<AtomicBool>) {
         let worker = Rc::clone(self);
         let accepted = self.accepted(peer, closing);
         tokio::task::spawn_local(async move {
@@ -361,5 +370,27 @@ impl Worker {
 fn fit(pool: &RefCell<Rc<BufferPool>>, size_bytes: usize) {
     if pool.borrow().size_bytes() != size_bytes {
         *pool.borrow_mut() = BufferPool::new(size_bytes);
+    }
+}
+
+/// Whose fault it is that a connection could not be opened.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Blame {
+    /// This machine's, for lack of files, ports or memory; or nobody's, because a back-end that is busy does not answer
+    /// either. Health checks find out.
+    None,
+    /// The back-end's: nobody listens there, or it cannot be reached.
+    Backend,
+}
+
+fn blame(error: &std::io::Error) -> Blame {
+    use std::io::ErrorKind as Kind;
+    match error.kind() {
+        Kind::ConnectionRefused
+        | Kind::ConnectionReset
+        | Kind::ConnectionAborted
+        | Kind::HostUnreachable
+        | Kind::NetworkUnreachable => Blame::Backend,
+        _ => Blame::None,
     }
 }

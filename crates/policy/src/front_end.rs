@@ -139,12 +139,17 @@ impl FrontEnd {
         self.cluster.complete(b);
     }
 
+    /// From now on another admission limit applies.
+    pub fn set_admission(&mut self, admission: AdmissionLimit) {
+        self.admission = admission;
+        self.limit = admission.requests(&self.cluster);
+    }
+
     /// From now on asks `policy`, under `admission`. The cluster stays with its loads; requests under way end through
     /// [`FrontEnd::complete_foreign`].
     pub fn replace_policy(&mut self, policy: Box<dyn Policy>, admission: AdmissionLimit) {
         self.policy = policy;
-        self.admission = admission;
-        self.limit = admission.requests(&self.cluster);
+        self.set_admission(admission);
     }
 
     /// Sets the health of a back-end and tells the policy.

@@ -33,6 +33,11 @@ pub(super) fn policy(config: &PolicyConfig) -> Result<Box<dyn Policy>, BuildFail
     }
 }
 
+/// The shadow policy, where there is one, that has seen nothing.
+pub(super) fn shadow(config: &Config) -> Result<Option<Box<dyn Policy>>, BuildFailed> {
+    config.shadow.as_ref().map(|shadow| policy(&shadow.policy)).transpose()
+}
+
 /// Whether someone reads why a back-end was chosen.
 pub(super) fn wants_reasons(config: &Config) -> bool {
     config.access_log.as_ref().is_some_and(|log| log.format == AccessLogFormat::Json)

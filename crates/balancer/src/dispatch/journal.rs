@@ -8,10 +8,10 @@ use plimsoll_decisions::{
     BackendEntry, Counterfactual, LogConfig, LogWriter, Recorder, RunHeader, Score, Scorer,
 };
 use plimsoll_policy::{
-    BackendId, ClusterView, Completion, Decision, Health, PollAnswer, Request, Time, Weight,
+    BackendId, ClusterView, Completion, Decision, Health, Policy, PollAnswer, Request, Time, Weight,
 };
 
-use super::{BuildFailed, Made, Member, build};
+use super::{BuildFailed, Made, Member};
 
 /// How the live policy and the shadow policy fare on the same requests.
 pub(crate) struct ShadowScore {
@@ -29,7 +29,7 @@ struct Shadow {
     live: Scorer,
 }
 
-struct Log {
+pub(super) struct Log {
     recorder: Recorder,
     /// Shared with whoever waits for the disk, which nobody does under the lock.
     writer: Arc<LogWriter>,
@@ -55,60 +55,64 @@ pub(super) struct Journal {
     shadow: Option<Shadow>,
     /// Dropped chunks and errors of the logs before this one.
     past: (u64, u64),
+    /// Counts the shadow policies that there have been.
+    generation: u32,
+}
+
+/// What the shadow policy of its time chose for a request.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct ShadowChoice {
+    generation: u32,
+    backend: Option<BackendId>,
+}
+
+/// Opens the decision log that `config` asks for. This waits for the disk.
+pub(super) fn open_log(config: &Config) -> Result<Option<Log>, BuildFailed> {
+    let open = |log: &DecisionLogConfig| {
+        let failed =
+            |error| BuildFailed::DecisionLog { directory: log.directory.display().to_string(), error };
+        let writer = LogWriter::open(&log_config(log)).map_err(failed)?;
+        Ok(Log { recorder: Recorder::new(), writer: Arc::new(writer) })
+    };
+    config.decision_log.as_ref().map(open).transpose()
 }
 
 impl Journal {
-    /// Opens or closes the log as `config` says; `old` is what it was configured to be. The shadow policy begins with
-    /// the next run.
-    pub(super) fn configure(&mut self, config: &Config, old: Option<&Config>) -> Result<(), BuildFailed> {
-        if old.is_some_and(|old| old.decision_log == config.decision_log) {
-            return Ok(());
-        }
-        let fresh = match &config.decision_log {
-            None => None,
-            Some(log) => {
-                let failed = |error| BuildFailed::DecisionLog {
-                    directory: log.directory.display().to_string(),
-                    error,
-                };
-                let writer = LogWriter::open(&log_config(log)).map_err(failed)?;
-                Some(Log { recorder: Recorder::new(), writer: Arc::new(writer) })
-            }
-        };
+    /// Puts another log in the place of this one. The writer of the old one has to be closed by the caller, with the lock
+    /// released: it waits for the disk.
+    pub(super) fn replace_log(&mut self, fresh: Option<Log>) -> Option<Arc<LogWriter>> {
         self.flush();
-        if let Some(log) = self.log.take() {
-            // What it has yet to write may fail, too.
-            log.writer.flush();
-            self.past.0 += log.writer.dropped_chunks();
-            self.past.1 += log.writer.errors();
-        }
-        self.log = fresh;
-        Ok(())
+        std::mem::replace(&mut self.log, fresh).map(|old| old.writer)
+    }
+
+    /// Keeps what a log that was closed had lost.
+    pub(super) fn remember(&mut self, closed: &LogWriter) {
+        self.past.0 += closed.dropped_chunks();
+        self.past.1 += closed.errors();
     }
 
     /// A policy that has seen nothing begins, on this cluster.
-    pub(super) fn start_run(
+    pub(super) fn start_run(&mut self, config: &Config, view: &ClusterView, members: &[Member], now: Time) {
+        if let Some(log) = &mut self.log {
+            log.recorder.run_started(&header(config, view, members), now);
+        }
+    }
+
+    /// The shadow policy begins anew, on this cluster; `built` is the one that `config` names.
+    pub(super) fn start_shadow(
         &mut self,
+        built: Option<Box<dyn Policy>>,
         config: &Config,
         view: &ClusterView,
         members: &[Member],
-        now: Time,
-    ) -> Result<(), BuildFailed> {
-        let header = header(config, view, members);
-        if let Some(log) = &mut self.log {
-            log.recorder.run_started(&header, now);
-        }
-        self.shadow = match &config.shadow {
-            None => None,
-            Some(ShadowConfig { policy }) => {
-                let built = build::policy(policy)?;
-                let cluster = header.cluster();
-                let live = Scorer::new(cluster.len(), policy.cache, policy.cache_bytes);
-                let counterfactual = Counterfactual::new(built, cluster, policy.cache, policy.cache_bytes);
-                Some(Shadow { policy: policy.spec.name, counterfactual, live })
-            }
-        };
-        Ok(())
+    ) {
+        self.generation += 1;
+        self.shadow = config.shadow.as_ref().zip(built).map(|(ShadowConfig { policy }, built)| {
+            let cluster = header(config, view, members).cluster();
+            let live = Scorer::new(cluster.len(), policy.cache, policy.cache_bytes);
+            let counterfactual = Counterfactual::new(built, cluster, policy.cache, policy.cache_bytes);
+            Shadow { policy: policy.spec.name, counterfactual, live }
+        });
     }
 
     #[inline]
@@ -133,25 +137,35 @@ impl Journal {
         request: &Request,
         backend: BackendId,
         now: Time,
-    ) -> Option<BackendId> {
-        let shadow = self.shadow.as_mut()?;
-        shadow.live.assigned(backend, request, now);
-        shadow.counterfactual.offered(request, now)
+    ) -> ShadowChoice {
+        let chosen = self.shadow.as_mut().and_then(|shadow| {
+            shadow.live.assigned(backend, request, now);
+            shadow.counterfactual.offered(request, now)
+        });
+        ShadowChoice { generation: self.generation, backend: chosen }
     }
 
+    /// A request ended that the live policy of now had assigned.
     #[inline]
     pub(super) fn completed(&mut self, made: &Made, completion: &Completion, now: Time) {
         self.record(|r| r.completed(made.number, completion, now));
-        if let Some(shadow) = &mut self.shadow {
-            shadow.live.completed(completion, now);
-            shadow.counterfactual.completed(made.shadow, completion, now);
-        }
+        self.shadow_completed(made, completion, now);
     }
 
-    pub(super) fn completed_foreign(&mut self, backend: BackendId, now: Time) {
-        self.record(|r| r.completed_foreign(backend, now));
-        if let Some(shadow) = &mut self.shadow {
-            shadow.counterfactual.completed_foreign(backend);
+    /// A request ended that an earlier policy had assigned.
+    pub(super) fn completed_foreign(&mut self, made: &Made, completion: &Completion, now: Time) {
+        self.record(|r| r.completed_foreign(made.backend, now));
+        self.shadow_completed(made, completion, now);
+    }
+
+    #[inline]
+    fn shadow_completed(&mut self, made: &Made, completion: &Completion, now: Time) {
+        let Some(shadow) = &mut self.shadow else { return };
+        if made.shadow.generation == self.generation {
+            shadow.live.completed(completion, now);
+            shadow.counterfactual.completed(made.shadow.backend, completion, now);
+        } else {
+            shadow.counterfactual.completed_foreign(made.backend);
         }
     }
 

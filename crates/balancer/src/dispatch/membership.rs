@@ -5,8 +5,7 @@ use std::sync::Arc;
 use plimsoll_config::{BackendConfig, BackendName, Config};
 use plimsoll_policy::{BackendId, Cluster, Health, LruMap, TargetId, Weight};
 
-use super::build::{policy, wants_reasons};
-use super::{BuildFailed, Dispatch};
+use super::{BuildFailed, Dispatch, State, build, journal};
 
 /// A back-end as dispatch knows it.
 #[derive(Debug, Clone, PartialEq)]
@@ -72,9 +71,11 @@ impl Dispatch {
         id
     }
 
-    /// How many back-ends there have been; there is room for 65,535.
-    pub(crate) fn members(&self) -> usize {
-        self.lock().members.len()
+    /// How many back-ends there would have been with these as well; there is room for 65,535.
+    pub(crate) fn members_with<'a>(&self, names: impl Iterator<Item = &'a BackendName>) -> usize {
+        let state = self.lock();
+        let known: std::collections::BTreeSet<&str> = state.members.iter().map(|m| &*m.name).collect();
+        known.len() + names.filter(|name| !known.contains(&***name)).count()
     }
 
     /// Takes over what another configuration says about policy, admission, sizes, shadow policy and decision log.
@@ -82,26 +83,38 @@ impl Dispatch {
     /// # Errors
     /// When something cannot be built; nothing has changed then.
     pub(crate) fn reconfigure(self: &Arc<Self>, old: &Config, new: &Config) -> Result<(), BuildFailed> {
-        let policy = policy(&new.policy)?;
+        // Everything that may fail or wait for the disk comes before the lock.
+        let policy = build::policy(&new.policy)?;
+        let shadow = build::shadow(new)?;
+        let new_log = old.decision_log != new.decision_log;
+        let log = if new_log { journal::open_log(new)? } else { None };
+        // A replay starts with a policy that has seen nothing, so with another log the policy begins anew as well.
+        let new_policy = old.policy != new.policy || new_log;
+
         let mut state = self.lock();
         let now = self.now(&mut state);
-        let new_policy = old.policy != new.policy || old.admission.limit != new.admission.limit;
-        let new_journal = old.decision_log != new.decision_log || old.shadow != new.shadow;
-        if new_journal {
-            state.journal.configure(new, Some(old))?;
+        let State { journal, front_end, members, epoch, .. } = &mut *state;
+        let closed = if new_log { journal.replace_log(log) } else { None };
+        if new_policy {
+            front_end.replace_policy(policy, new.admission_limit());
+            *epoch += 1;
+            journal.start_run(new, front_end.view(), members, now);
+        } else {
+            front_end.set_admission(new.admission_limit());
         }
-        if new_policy || new_journal {
-            // With another log the policy begins anew as well: a replay starts with one that has seen nothing.
-            state.front_end.replace_policy(policy, new.admission_limit());
-            state.epoch += 1;
-            state.start_run(new)?;
+        if new_policy || old.shadow != new.shadow {
+            journal.start_shadow(shadow, new, front_end.view(), members);
         }
         if old.target.sizes != new.target.sizes {
             state.sizes = LruMap::new(new.target.sizes);
         }
         state.queue_capacity = new.admission.queue;
-        state.explain = wants_reasons(new);
+        state.explain = build::wants_reasons(new);
         self.serve_waiting(state, now);
+        if let Some(closed) = closed {
+            closed.flush();
+            self.lock().journal.remember(&closed);
+        }
         Ok(())
     }
 }

@@ -22,7 +22,7 @@ pub(crate) use journal::{LogState, ShadowScore};
 pub(crate) use membership::Member;
 pub(crate) use waiting::Ticket;
 
-use journal::Journal;
+use journal::{Journal, ShadowChoice};
 use waiting::Waiting;
 
 /// Why a request was given to the back-end that it was given to, as far as it shows from outside the policy.
@@ -67,7 +67,8 @@ pub(crate) struct DispatchCounts {
     pub(crate) assigned: u64,
     /// Requests that had to wait.
     pub(crate) waited: u64,
-    /// Requests that were refused because the queue was full or no back-end takes requests.
+    /// Requests that were refused because the queue was full, they had waited too long in it, or no back-end takes
+    /// requests.
     pub(crate) refused: u64,
 }
 
@@ -116,8 +117,10 @@ impl Dispatch {
             members,
             counts: DispatchCounts::default(),
         };
-        state.journal.configure(config, None)?;
-        state.start_run(config)?;
+        let State { journal, front_end, members, .. } = &mut state;
+        journal.replace_log(journal::open_log(config)?);
+        journal.start_run(config, front_end.view(), members, Time::ZERO);
+        journal.start_shadow(build::shadow(config)?, config, front_end.view(), members);
         Ok(Arc::new(Self { origin: Instant::now(), state: Mutex::new(state) }))
     }
 
@@ -149,19 +152,19 @@ impl Dispatch {
     fn end(self: &Arc<Self>, made: &Made, ended: Ended) {
         let mut state = self.lock();
         let now = self.now(&mut state);
+        let completion = Completion {
+            target: made.target,
+            backend: made.backend,
+            outcome: ended.outcome,
+            size_bytes: ended.size_bytes,
+            response_time: now.since(made.at),
+        };
         if made.epoch == state.epoch {
-            let completion = Completion {
-                target: made.target,
-                backend: made.backend,
-                outcome: ended.outcome,
-                size_bytes: ended.size_bytes,
-                response_time: now.since(made.at),
-            };
             state.front_end.complete(&completion, now);
             state.journal.completed(made, &completion, now);
         } else {
             state.front_end.complete_foreign(made.backend);
-            state.journal.completed_foreign(made.backend, now);
+            state.journal.completed_foreign(made, &completion, now);
         }
         if let (Outcome::Completed, Some(size_bytes)) = (ended.outcome, ended.size_bytes) {
             *state.sizes.get_or_insert_with(made.target, || 0).0 = size_bytes;
@@ -299,7 +302,7 @@ struct Made {
     epoch: u32,
     at: Time,
     reason: Reason,
-    shadow: Option<BackendId>,
+    shadow: ShadowChoice,
 }
 
 enum Decided {
@@ -350,13 +353,6 @@ impl State {
         let shadow = self.journal.shadow_offered(request, backend, now);
         let (target, number, epoch) = (request.target, request.number, self.epoch);
         Decided::Assigned(Made { backend, target, number, epoch, at: now, reason, shadow })
-    }
-
-    /// Begins a run of the decision log: a policy that has seen nothing, on the cluster as it is.
-    fn start_run(&mut self, config: &Config) -> Result<(), BuildFailed> {
-        let now = self.last;
-        let Self { journal, front_end, members, .. } = self;
-        journal.start_run(config, front_end.view(), members, now)
     }
 }
 

@@ -118,6 +118,24 @@ fn another_policy_leaves_loads_right() {
 }
 
 #[test]
+fn a_reload_keeps_what_the_policy_knows_unless_the_policy_changes() {
+    let old = config("lard_r", "");
+    let d = Dispatch::new(&old).unwrap();
+    let tracked = |d: &Dispatch| d.inspect(|i| i.policy.tracked_targets());
+    let kept = assigned(d.offer(T, 0));
+    let new = config("lard_r", "[admission]\nlimit = 3\n[shadow]\npolicy = \"random\"\n");
+    d.reconfigure(&old, &new).unwrap();
+    assert_eq!((tracked(&d), d.inspect(|i| i.admission_limit)), (1, 3));
+    // What was under way when the shadow policy began counts in its cluster until it ends, and in no score.
+    drop(kept);
+    assigned(d.offer(T, 0)).complete(None);
+    let score = d.inspect(|i| i.shadow()).unwrap();
+    assert_eq!((score.live.requests, score.shadow.requests), (1, 1));
+    d.reconfigure(&new, &config("lard", "")).unwrap();
+    assert_eq!(tracked(&d), 0);
+}
+
+#[test]
 fn backends_join_leave_and_come_back() {
     let d = dispatch("round_robin", "");
     let c = d.join(&"c".into(), Weight::ONE);

@@ -39,9 +39,9 @@ impl Waiting {
         self.queue.pop_first().map(|(_, waiter)| waiter)
     }
 
-    /// Takes out a request that waits no longer; whoever asked drops it with the lock released.
-    pub(super) fn remove(&mut self, id: u64) {
-        self.queue.remove(&id);
+    /// Takes out a request that waits no longer; whether it still did.
+    pub(super) fn remove(&mut self, id: u64) -> bool {
+        self.queue.remove(&id).is_some()
     }
 }
 
@@ -69,6 +69,8 @@ impl Ticket {
 
 impl Drop for Ticket {
     fn drop(&mut self) {
-        self.dispatch.lock().waiting.remove(self.id);
+        let mut state = self.dispatch.lock();
+        let refused = state.waiting.remove(self.id);
+        state.counts.refused += u64::from(refused);
     }
 }

@@ -17,6 +17,10 @@ pub(crate) enum Field {
     ForwardedFor,
     ForwardedProto,
     ForwardedHost,
+    /// RFC 7239: says what the three above say.
+    Forwarded,
+    /// One of the three above written with underscores, which many back-ends cannot tell apart.
+    ForwardedLookalike,
     Cookie,
     Referer,
     UserAgent,
@@ -35,6 +39,7 @@ pub(crate) fn classify(name: &str) -> Field {
         6 if is("expect") => Field::Expect,
         7 if is("upgrade") => Field::HopByHop,
         7 if is("referer") => Field::Referer,
+        9 if is("forwarded") => Field::Forwarded,
         10 if is("connection") => Field::Connection,
         10 if is("keep-alive") => Field::HopByHop,
         10 if is("user-agent") => Field::UserAgent,
@@ -45,8 +50,18 @@ pub(crate) fn classify(name: &str) -> Field {
         16 if is("x-forwarded-host") => Field::ForwardedHost,
         17 if is("transfer-encoding") => Field::TransferEncoding,
         17 if is("x-forwarded-proto") => Field::ForwardedProto,
+        15..=17 if is_lookalike(name) => Field::ForwardedLookalike,
         _ => Field::Other,
     }
+}
+
+fn is_lookalike(name: &str) -> bool {
+    let dashed = |known: &str| {
+        let same = |(a, b): (u8, u8)| a == b || (a == b'_' && b == b'-');
+        name.len() == known.len() && name.bytes().map(|b| b.to_ascii_lowercase()).zip(known.bytes()).all(same)
+    };
+    name.as_bytes()[0].eq_ignore_ascii_case(&b'x')
+        && ["x-forwarded-for", "x-forwarded-host", "x-forwarded-proto"].into_iter().any(dashed)
 }
 
 /// `Content-Length` as RFC 9110, section 8.6, writes it: digits only. A list, a sign or white space inside is not a
@@ -170,5 +185,7 @@ mod tests {
         assert_eq!(classify("Content-LENGTH"), Field::ContentLength);
         assert_eq!(classify("TE"), Field::HopByHop);
         assert_eq!(classify("X-Forwarded-Foo"), Field::Other);
+        assert_eq!(classify("X_Forwarded-For"), Field::ForwardedLookalike);
+        assert_eq!(classify("FORWARDED"), Field::Forwarded);
     }
 }

@@ -109,7 +109,7 @@ pub(crate) fn rewrite(
     };
     write_line(method, &form, &mut head, out);
     push(out, b"Host", host);
-    write_fields(request.headers, &facts, &mut head, out);
+    write_fields(request.headers, &facts, context.trusted, &mut head, out);
     write_forwarding(&facts, host, version, context, out);
     write_framing(&head, method, out);
     out.extend_from_slice(b"\r\n");
@@ -250,6 +250,7 @@ fn write_line(method: &[u8], form: &TargetForm<'_>, head: &mut RequestHead, out:
 fn write_fields(
     fields: &[httparse::Header<'_>],
     facts: &Facts<'_>,
+    trusted: bool,
     head: &mut RequestHead,
     out: &mut Vec<u8>,
 ) {
@@ -263,6 +264,8 @@ fn write_fields(
             Field::MaxForwards | Field::Host | Field::ContentLength | Field::TransferEncoding => false,
             Field::Connection | Field::HopByHop => false,
             Field::ForwardedFor | Field::ForwardedProto | Field::ForwardedHost => false,
+            Field::Forwarded => trusted,
+            Field::ForwardedLookalike => false,
         };
         if !passes || facts.options.nominates(field.name) {
             continue;

@@ -71,7 +71,7 @@ impl Deadlines {
             entry.due_ms = entry.due_ms.saturating_add(late_ms);
             if entry.due_ms <= now_ms {
                 entry.fire(Fired::TimedOut);
-            } else if entry.watched.as_ref().is_some_and(|(b, seen)| b.times_down() != *seen) {
+            } else if entry.watched.as_ref().is_some_and(|(b, before)| b.went_down_since(*before)) {
                 entry.fire(Fired::BackendDown);
             }
         }
@@ -126,10 +126,10 @@ impl Deadline {
         }
     }
 
-    /// Fires as well when `backend` goes down.
-    pub(crate) fn watch(&self, backend: &Arc<Backend>) {
+    /// Fires as well when `backend` goes down, or has been down since it had turned `before` times.
+    pub(crate) fn watch(&self, backend: &Arc<Backend>, before: u32) {
         let mut entries = self.all.entries.borrow_mut();
-        entries[self.key].watched = Some((Arc::clone(backend), backend.times_down()));
+        entries[self.key].watched = Some((Arc::clone(backend), before));
     }
 
     /// Watches no back-end any longer.

@@ -3,4 +3,5 @@
 pub(crate) mod buffer;
 pub(crate) mod deadline;
 pub(crate) mod listen;
+pub(crate) mod places;
 pub(crate) mod write;

@@ -28,8 +28,11 @@ use crate::worker::{Accepted, Scratch, Worker};
 /// A small body that has arrived with its head goes to the back-end in one piece with it.
 const JOINED_BODY_BYTES: u64 = 4096;
 /// What is read and thrown away from a client that is told to go, so that it gets to read the answer, and how long.
-const LINGER_BYTES: usize = 256 << 10;
+const LINGER_BYTES: usize = 1 << 20;
 const LINGER: Duration = Duration::from_secs(1);
+
+/// The status that logs show where nobody was left to be answered, as nginx has it.
+pub(crate) const CLIENT_GONE: u16 = 499;
 
 /// What becomes of the client's connection after a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -57,13 +60,23 @@ pub(crate) struct Client {
     deadline: Deadline,
     config: Arc<Config>,
     requests: u64,
+    /// A response is under way: if the connection ends now, nobody must take what came for a whole one.
+    answering: bool,
+}
+
+impl Drop for Client {
+    fn drop(&mut self) {
+        if self.answering {
+            self.cut();
+        }
+    }
 }
 
 /// Serves a connection until it ends.
 pub(crate) async fn serve(worker: Rc<Worker>, stream: TcpStream, accepted: Accepted) {
     let deadline = worker.deadlines.add();
     let config = worker.config();
-    let mut client = Client { worker, stream, accepted, deadline, config, requests: 0 };
+    let mut client = Client { worker, stream, accepted, deadline, config, requests: 0, answering: false };
     client.run().await;
 }
 
@@ -212,6 +225,7 @@ impl Client {
                 return Outcome::Refused(UNAVAILABLE, retry_after_s);
             };
             tried.backend = Some(Arc::clone(&backend));
+            let before = backend.turns();
             let mut connection = match self.connect(&backend, !repeatable || tried.attempts > 1).await {
                 Ok(connection) => connection,
                 Err(why) => {
@@ -226,7 +240,13 @@ impl Client {
                     return Outcome::Refused(UNAVAILABLE, retry_after_s);
                 }
             };
-            match self.pass(head, framing, keep, scratch, &mut connection, repeatable && more).await {
+            if backend.went_down_since(before) && more {
+                // It went down while a connection was waited for; nothing has been sent.
+                tried.failed = Some(backend.id);
+                continue;
+            }
+            let watched = (repeatable && more).then_some(before);
+            match self.pass(head, framing, keep, scratch, &mut connection, watched).await {
                 Ok(answered) => {
                     let whole = head.is_get && answered.head.status == 200;
                     assignment.complete(whole.then_some(answered.content_bytes));
@@ -275,7 +295,7 @@ impl Client {
         keep: bool,
         scratch: &mut Scratch,
         to: &mut BackendConnection,
-        repeatable: bool,
+        watched: Option<u32>,
     ) -> Result<Answered, Failure> {
         let date = self.worker.date();
         let mut response = self.worker.response_buffer();
@@ -291,9 +311,12 @@ impl Client {
             response: &mut response,
             date: &date,
             keep,
-            repeatable,
+            watched,
         };
-        exchange.pass(to).await
+        self.answering = true;
+        let passed = exchange.pass(to).await;
+        self.answering = false;
+        passed
     }
 
     /// A head that cannot be used: what follows it cannot either.
@@ -384,8 +407,7 @@ fn failed(failure: Failure) -> Outcome {
             refused(502, "the back-end's answer cannot be passed on")
         }
         Failure::BadRequest(refusal) => Outcome::Refused(refusal, None),
-        // 499 as nginx logs it: nobody is there to be answered.
-        Failure::ClientGone => Outcome::Cut { status: 499, content_bytes: 0 },
+        Failure::ClientGone => Outcome::Cut { status: CLIENT_GONE, content_bytes: 0 },
         Failure::Broken { status, content_bytes } => Outcome::Cut { status, content_bytes },
     }
 }

@@ -39,8 +39,9 @@ pub(crate) struct Exchange<'a> {
     pub(crate) date: &'a [u8],
     /// Whether the front-end wants to keep the client's connection.
     pub(crate) keep: bool,
-    /// Whether the request may be sent again elsewhere as long as no byte of a response has come.
-    pub(crate) repeatable: bool,
+    /// How often the back-end had turned when it was chosen, if the request may be sent again elsewhere as long as no
+    /// byte of a response has come.
+    pub(crate) watched: Option<u32>,
 }
 
 /// A response that the client has got to its end.
@@ -102,8 +103,8 @@ impl Exchange<'_> {
             date: self.date,
             keep: self.keep,
         };
-        if self.repeatable {
-            self.deadline.watch(&to.backend);
+        if let Some(before) = self.watched {
+            self.deadline.watch(&to.backend, before);
         }
         let head = waiting.response(&mut upload, &mut from_backend, &mut to_client, self.response, self.out);
         let head = head.await;

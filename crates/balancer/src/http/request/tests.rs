@@ -50,6 +50,15 @@ fn a_trusted_proxy_is_believed() {
 }
 
 #[test]
+fn what_looks_like_forwarding_is_believed_from_nobody_else() {
+    let head = "GET / HTTP/1.1\r\nHost: a\r\nForwarded: for=6.6.6.6\r\nX_Forwarded_For: 6.6.6.6\r\n\r\n";
+    let (_, out) = run(head, false).unwrap();
+    assert!(!out.contains("6.6.6.6"), "{out}");
+    let (_, out) = run(head, true).unwrap();
+    assert!(out.contains("Forwarded: for=6.6.6.6\r\n") && !out.contains("X_For"), "{out}");
+}
+
+#[test]
 fn bodies_are_framed_anew() {
     let (head, out) = run("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 007\r\n\r\n", false).unwrap();
     assert_eq!(head.framing, Framing::Length(7));

