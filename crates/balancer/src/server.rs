@@ -82,6 +82,7 @@ impl Balancer {
     /// # Errors
     /// When an address, a name, a file or a thread cannot be had; nothing runs then.
     pub fn start(config: Config) -> Result<Self, StartError> {
+        warn_of_files(&config);
         let addresses = resolve_all(&config, &[])?;
         let sockets = bind_all(config.listeners.iter().map(|l| l.address), config.workers)?;
         let admin = config.admin.as_ref().map(|admin| bind(admin.address, false)).transpose()?;
@@ -297,4 +298,21 @@ fn resolve_all(config: &Config, known: &[Arc<Backend>]) -> Result<Vec<SocketAddr
         before.filter(|a| found.contains(a)).or(found.first().copied()).ok_or_else(first)
     };
     config.backends.iter().map(resolve).collect()
+}
+
+/// Says so when the system does not allow as many open files as the configuration may need.
+fn warn_of_files(config: &Config) {
+    let Some(allowed) = crate::rlimit::raise_open_file_limit() else { return };
+    let to_backends: u64 = config.backends.iter().map(|b| u64::from(b.max_connections)).sum();
+    // A client's request takes at most one connection to a back-end.
+    let clients = config.limits.connections as u64;
+    let needed = clients + clients.min(to_backends) + 100;
+    if needed > allowed {
+        tracing::warn!(
+            allowed,
+            needed,
+            "fewer open files are allowed than `limits.connections` may need; raise the limit (ulimit -n, LimitNOFILE) \
+             or lower `limits.connections`"
+        );
+    }
 }

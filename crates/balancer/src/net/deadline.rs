@@ -116,6 +116,11 @@ impl Deadline {
         }
     }
 
+    /// The worker's time, as of the last sweep, in milliseconds.
+    pub(crate) fn now_ms(&self) -> u64 {
+        self.all.now_ms.get()
+    }
+
     /// Says whether the connection waits for a request. One that came just as the front-end stopped is served.
     pub(crate) fn set_idle(&self, idle: bool) {
         let mut entries = self.all.entries.borrow_mut();

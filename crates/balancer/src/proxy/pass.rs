@@ -16,6 +16,7 @@ use crate::http::response::{self, ResponseHead};
 use crate::http::{Framing, Refusal, Version};
 use crate::net::buffer::Buffer;
 use crate::net::deadline::{Deadline, Fired};
+use crate::net::pace::Pace;
 use crate::net::write::poll_write_all;
 use crate::pool::BackendConnection;
 
@@ -102,6 +103,7 @@ impl Exchange<'_> {
             head: self.head,
             date: self.date,
             keep: self.keep,
+            began_ms: self.deadline.now_ms(),
         };
         if let Some(before) = self.watched {
             self.deadline.watch(&to.backend, before);
@@ -137,6 +139,8 @@ struct Waiting<'a> {
     head: &'a RequestHead,
     date: &'a [u8],
     keep: bool,
+    /// The worker's time when the request began to be sent.
+    began_ms: u64,
 }
 
 impl Waiting<'_> {
@@ -239,7 +243,13 @@ impl Waiting<'_> {
         if *steps != Some(upload.steps) {
             *steps = Some(upload.steps);
             let timeouts = &self.config.timeouts;
-            self.deadline.set(if upload.is_done() { timeouts.first_byte } else { timeouts.body });
+            if upload.is_done() {
+                self.deadline.set(timeouts.first_byte);
+            } else {
+                let mut pace = Pace::default();
+                pace.waited(self.deadline.now_ms().saturating_sub(self.began_ms));
+                self.deadline.set(pace.next(timeouts.body, upload.content_bytes));
+            }
         }
         match result {
             Poll::Ready(Err(UploadFailed::ClientGone)) => Poll::Ready(Err(Failure::ClientGone)),

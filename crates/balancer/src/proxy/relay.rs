@@ -12,6 +12,7 @@ use crate::http::response::{BadResponse, ResponseHead};
 use crate::http::{Framing, Version};
 use crate::net::buffer::Buffer;
 use crate::net::deadline::Deadline;
+use crate::net::pace::Pace;
 use crate::net::write::poll_write_all;
 
 /// A body up to this size goes out in one piece with its head: copying it costs less than a second piece.
@@ -110,7 +111,7 @@ impl<'a> Relay<'a> {
         deadline: &Deadline,
         config: &Config,
     ) -> Result<(), RelayFailed> {
-        deadline.set(config.timeouts.body);
+        let mut pace = Pace::default();
         let mut upload_open = !upload.is_done();
         let mut go_on = |cx: &mut Context<'_>| {
             let before = upload.steps;
@@ -123,6 +124,9 @@ impl<'a> Relay<'a> {
         loop {
             self.join_small();
             let mut written = 0;
+            let began_ms = deadline.now_ms();
+            let moved_bytes = self.content_bytes;
+            deadline.set(pace.next(config.timeouts.body, moved_bytes));
             let pieces: [&[u8]; 3] = [self.out, &self.response.data()[..self.content], &self.tail];
             let write = deadline.guard(|cx| {
                 if go_on(cx) {
@@ -130,14 +134,18 @@ impl<'a> Relay<'a> {
                 }
                 let before = written;
                 let result = poll_write_all(cx, client, &pieces, &mut written);
-                if written != before {
-                    deadline.set(config.timeouts.body);
+                if written != before && result.is_pending() {
+                    let mut pace = pace;
+                    pace.waited(deadline.now_ms().saturating_sub(began_ms));
+                    deadline.set(pace.next(config.timeouts.body, moved_bytes + written as u64));
                 }
                 result
             });
             if !matches!(write.await, Ok(Ok(()))) {
                 return Err(RelayFailed::ClientGone);
             }
+            pace.waited(deadline.now_ms().saturating_sub(began_ms));
+            deadline.set(config.timeouts.body);
             self.wrote();
             if matches!(self.body, Body::Read) {
                 return Ok(());

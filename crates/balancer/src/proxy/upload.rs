@@ -63,6 +63,8 @@ pub(crate) struct Upload<'a> {
     pub(crate) steps: u64,
     /// Whether the client is waited for, and not the back-end.
     pub(crate) waits_for_client: bool,
+    /// Content that came from the client, in bytes.
+    pub(crate) content_bytes: u64,
 }
 
 impl<'a> Upload<'a> {
@@ -93,6 +95,7 @@ impl<'a> Upload<'a> {
             allowed_bytes: most_bytes.unwrap_or(u64::MAX),
             steps: 0,
             waits_for_client: false,
+            content_bytes: 0,
         }
     }
 
@@ -217,6 +220,7 @@ impl<'a> Upload<'a> {
     }
 
     fn count(&mut self, content: usize) -> Result<(), Refusal> {
+        self.content_bytes += content as u64;
         let left = self.allowed_bytes.checked_sub(content as u64);
         self.allowed_bytes = left.ok_or(Refusal::of(413, "the request's body is larger than allowed"))?;
         Ok(())
