@@ -11,6 +11,7 @@ use tokio::net::TcpStream;
 
 use crate::backend::Backend;
 use crate::metrics::Counter;
+use crate::net::is_local;
 use crate::worker::Shared;
 
 /// Bytes of an answer in which its status has to be.
@@ -40,6 +41,11 @@ pub(crate) async fn watch(shared: Arc<Shared>, backend: Arc<Backend>) {
             let answers = answers(&backend);
             let failed = &backend.counts[backend.counts.len() - 1].checks_failed;
             let good = match tokio::time::timeout(config.health.timeout, check(probe, &backend)).await {
+                Ok(Err(error)) if is_local(&error) => {
+                    tracing::warn!(backend = &*backend.name, %error, "cannot check");
+                    tokio::time::sleep(pause(&config.health, true, &mut rng)).await;
+                    continue;
+                }
                 Ok(result) => matches!(result, Ok(true)),
                 // One that is busy, so that the check stands in a queue, is not one that hangs: it answers others.
                 // A path that is never answered is another matter, so this does not go on for ever.

@@ -25,6 +25,9 @@ use crate::worker::Shared;
 /// Back-ends that a cluster can tell apart.
 const MOST_MEMBERS: usize = 65_534;
 
+/// Open files for logs, listeners, the admin API, health checks and what else there is.
+const FILES_FOR_OTHERS: usize = 128;
+
 /// Why a front-end does not start, or does not take over a configuration.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
@@ -82,7 +85,7 @@ impl Balancer {
     /// # Errors
     /// When an address, a name, a file or a thread cannot be had; nothing runs then.
     pub fn start(config: Config) -> Result<Self, StartError> {
-        warn_of_files(&config);
+        let most_connections = connections(&config, crate::rlimit::raise_open_file_limit());
         let addresses = resolve_all(&config, &[])?;
         let sockets = bind_all(config.listeners.iter().map(|l| l.address), config.workers)?;
         let admin = config.admin.as_ref().map(|admin| bind(admin.address, false)).transpose()?;
@@ -99,7 +102,7 @@ impl Balancer {
             access_log: sender,
             counts: (0..config.workers).map(|_| WorkerCounts::default()).collect(),
             // Each task that accepts holds one place while it waits.
-            places: Places::new(config.limits.connections + acceptors),
+            places: Places::new(most_connections + acceptors),
             suspected: tokio::sync::Notify::new(),
             stopping: AtomicBool::new(false),
             config: ArcSwap::from_pointee(config),
@@ -202,7 +205,8 @@ impl Balancer {
     }
 
     fn change_places(&self, old: &Config, new: &Config) {
-        let places = |c: &Config| c.limits.connections + self.workers.len() * c.listeners.len();
+        let allowed = crate::rlimit::raise_open_file_limit();
+        let places = |c: &Config| connections(c, allowed) + self.workers.len() * c.listeners.len();
         self.shared.places.resize(places(old), places(new));
     }
 
@@ -300,19 +304,45 @@ fn resolve_all(config: &Config, known: &[Arc<Backend>]) -> Result<Vec<SocketAddr
     config.backends.iter().map(resolve).collect()
 }
 
-/// Says so when the system does not allow as many open files as the configuration may need.
-fn warn_of_files(config: &Config) {
-    let Some(allowed) = crate::rlimit::raise_open_file_limit() else { return };
-    let to_backends: u64 = config.backends.iter().map(|b| u64::from(b.max_connections)).sum();
-    // A client's request takes at most one connection to a back-end.
-    let clients = config.limits.connections as u64;
-    let needed = clients + clients.min(to_backends) + 100;
-    if needed > allowed {
+/// Connections of clients that there is room for: what is configured, or fewer where the system does not allow as many
+/// open files. Connections to back-ends, at most one for each client, keep up to half of these.
+fn connections(config: &Config, allowed_files: Option<u64>) -> usize {
+    let Some(allowed) = allowed_files.and_then(|files| usize::try_from(files).ok()) else {
+        return config.limits.connections;
+    };
+    let to_backends: usize = config.backends.iter().map(|b| b.max_connections as usize).sum();
+    let usable = allowed.saturating_sub(FILES_FOR_OTHERS);
+    let wanted = config.limits.connections;
+    let most = (usable - to_backends.min(usable / 2)).max(usable / 2).max(1);
+    if wanted + wanted.min(to_backends) > usable && wanted > most {
         tracing::warn!(
-            allowed,
-            needed,
-            "fewer open files are allowed than `limits.connections` may need; raise the limit (ulimit -n, LimitNOFILE) \
-             or lower `limits.connections`"
+            connections = most,
+            "fewer open files are allowed than `limits.connections` needs, so that many connections are served at once; \
+             raise the limit (ulimit -n, LimitNOFILE) or lower `limits.connections`"
         );
+        return most;
+    }
+    wanted
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn connections_leave_files_for_back_ends() {
+        let config = |connections: usize, to_backends: u32| {
+            let text = format!(
+                "[[listener]]\naddress = \"127.0.0.1:0\"\n[[backend]]\naddress = \"127.0.0.1:1\"\n\
+                 max_connections = {to_backends}\n[limits]\nconnections = {connections}\n"
+            );
+            Config::parse(&text, "test.toml").unwrap()
+        };
+        let of = |wanted, to_backends, files| connections(&config(wanted, to_backends), Some(files));
+        assert_eq!(of(10_000, 1024, 20_000), 10_000);
+        assert_eq!(of(10_000, 1024, 4096 + 128), 4096 - 1024);
+        assert_eq!(of(10_000, 60_000, 1024 + 128), 512);
+        assert_eq!(of(100, 60_000, 1024 + 128), 100);
+        assert_eq!(connections(&config(10_000, 1024), None), 10_000);
     }
 }

@@ -21,6 +21,7 @@ use crate::http::request::peer_text;
 use crate::metrics::{BackendCounts, WorkerCounts, hundreds};
 use crate::net::buffer::{Buffer, BufferPool};
 use crate::net::deadline::{Deadlines, SWEEP};
+use crate::net::is_local;
 use crate::net::places::{Place, Places};
 use crate::observe::Record;
 use crate::pool::Pool;
@@ -199,10 +200,12 @@ impl Worker {
     pub(crate) fn connect_failed(&self, backend: &Arc<Backend>, error: &std::io::Error, again: bool) {
         self.backend_counts(backend).connect_failures.add(1);
         tracing::debug!(backend = &*backend.name, %error, "cannot connect");
-        let signs = match blame(error) {
-            Blame::None => 0,
-            Blame::Backend if again => self.shared.config.load().health.fall,
-            Blame::Backend => 1,
+        let signs = match error.kind() {
+            // One that is busy does not answer either: health checks find out.
+            std::io::ErrorKind::TimedOut => 0,
+            _ if is_local(error) => 0,
+            _ if again => self.shared.config.load().health.fall,
+            _ => 1,
         };
         for _ in 0..signs {
             self.shared.sign(backend, false);
@@ -370,27 +373,5 @@ impl Worker {
 fn fit(pool: &RefCell<Rc<BufferPool>>, size_bytes: usize) {
     if pool.borrow().size_bytes() != size_bytes {
         *pool.borrow_mut() = BufferPool::new(size_bytes);
-    }
-}
-
-/// Whose fault it is that a connection could not be opened.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Blame {
-    /// This machine's, for lack of files, ports or memory; or nobody's, because a back-end that is busy does not answer
-    /// either. Health checks find out.
-    None,
-    /// The back-end's: nobody listens there, or it cannot be reached.
-    Backend,
-}
-
-fn blame(error: &std::io::Error) -> Blame {
-    use std::io::ErrorKind as Kind;
-    match error.kind() {
-        Kind::ConnectionRefused
-        | Kind::ConnectionReset
-        | Kind::ConnectionAborted
-        | Kind::HostUnreachable
-        | Kind::NetworkUnreachable => Blame::Backend,
-        _ => Blame::None,
     }
 }

@@ -6,3 +6,11 @@ pub(crate) mod listen;
 pub(crate) mod pace;
 pub(crate) mod places;
 pub(crate) mod write;
+
+/// Whether a connection failed for lack of files, memory or ports on this machine: no fault of the peer.
+pub(crate) fn is_local(error: &std::io::Error) -> bool {
+    use rustix::io::Errno;
+    [Errno::MFILE, Errno::NFILE, Errno::NOBUFS, Errno::NOMEM, Errno::ADDRNOTAVAIL]
+        .iter()
+        .any(|errno| error.raw_os_error() == Some(errno.raw_os_error()))
+}
