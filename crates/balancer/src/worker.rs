@@ -25,7 +25,8 @@ use crate::net::is_local;
 use crate::net::places::{Place, Places};
 use crate::observe::Record;
 use crate::pool::Pool;
-use crate::proxy::client::{self, CLIENT_GONE};
+use crate::proxy::client;
+use crate::proxy::outcome::CLIENT_GONE;
 
 /// Bytes read at once from a back-end.
 const RESPONSE_BYTES: usize = 64 << 10;

@@ -11,6 +11,7 @@ use plimsoll_config::Config;
 use socket2::SockRef;
 use tokio::net::TcpStream;
 
+use super::outcome::{Outcome, Tried, failed};
 use super::pass::{Answered, Exchange, Failure};
 use super::read_head::{NoHead, read_head};
 use super::respond;
@@ -31,9 +32,6 @@ const JOINED_BODY_BYTES: u64 = 4096;
 const LINGER_BYTES: usize = 1 << 20;
 const LINGER: Duration = Duration::from_secs(1);
 
-/// The status that logs show where nobody was left to be answered, as nginx has it.
-pub(crate) const CLIENT_GONE: u16 = 499;
-
 /// What becomes of the client's connection after a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Then {
@@ -44,13 +42,6 @@ enum Then {
     Over,
     /// Cut, so that nobody takes what came for a whole response.
     Cut,
-}
-
-/// What the client gets when no back-end answered, and whether the failure is the front-end's fault.
-enum Outcome {
-    Answered(Answered),
-    Refused(Refusal, Option<u32>),
-    Cut { status: u16, content_bytes: u64 },
 }
 
 pub(crate) struct Client {
@@ -373,16 +364,6 @@ impl Client {
     }
 }
 
-/// What has been tried for a request.
-#[derive(Default)]
-struct Tried {
-    attempts: u32,
-    waited: bool,
-    failed: Option<plimsoll_policy::BackendId>,
-    backend: Option<Arc<Backend>>,
-    reason: Option<crate::dispatch::Reason>,
-}
-
 /// Puts a small body that is there behind the head; the framing of what is left to read.
 fn join_body(head: &RequestHead, scratch: &mut Scratch) -> Framing {
     match head.framing {
@@ -392,22 +373,5 @@ fn join_body(head: &RequestHead, scratch: &mut Scratch) -> Framing {
             Framing::None
         }
         framing => framing,
-    }
-}
-
-/// What the client gets after a failure that is not repeated elsewhere.
-fn failed(failure: Failure) -> Outcome {
-    let refused = |status, why| Outcome::Refused(Refusal::of(status, why), None);
-    match failure {
-        Failure::Lost => refused(502, "the back-end closed the connection without an answer"),
-        Failure::BackendDown => refused(502, "the back-end failed"),
-        Failure::TimedOut => refused(504, "the back-end took too long"),
-        Failure::BadResponse(why) => {
-            tracing::warn!(why, "a response was not passed on");
-            refused(502, "the back-end's answer cannot be passed on")
-        }
-        Failure::BadRequest(refusal) => Outcome::Refused(refusal, None),
-        Failure::ClientGone => Outcome::Cut { status: CLIENT_GONE, content_bytes: 0 },
-        Failure::Broken { status, content_bytes } => Outcome::Cut { status, content_bytes },
     }
 }
