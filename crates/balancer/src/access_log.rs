@@ -1,17 +1,22 @@
-//! The access log: workers gather lines, a thread of its own writes them.
+//! The access log: workers gather lines, a thread of its own writes them. Whatever it writes to may take nothing for as
+//! long as it likes: nobody but that thread ever waits for it.
 
 mod line;
+mod output;
+#[cfg(test)]
+mod tests;
 
-use std::fs::{File, OpenOptions};
-use std::io::{self, Write};
-use std::path::PathBuf;
-use std::sync::Arc;
-use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::io;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
 
 use plimsoll_config::AccessLog;
 
 pub(crate) use line::{Moment, line};
+use output::{Output, Unwritten};
 
 use crate::metrics::Counter;
 
@@ -19,44 +24,103 @@ use crate::metrics::Counter;
 const BUFFERS_IN_FLIGHT: usize = 64;
 /// A worker hands its lines over when there are this many bytes.
 pub(crate) const BUFFER_BYTES: usize = 32 << 10;
+/// How long lines that wait at the end may take.
+const FLUSH: Duration = Duration::from_secs(2);
 
 enum Message {
     Lines(Vec<u8>),
-    Reopen(Option<AccessLog>),
+    /// Look into [`Common::wanted`].
+    Reopen,
     Flush(SyncSender<()>),
+}
+
+/// What senders and the thread share.
+#[derive(Default)]
+struct Common {
+    lost: Counter,
+    /// Lines that were handed over and neither written nor lost since.
+    waiting: AtomicU64,
+    /// What to open next, until that is done.
+    wanted: Mutex<Option<Option<AccessLog>>>,
+    /// There was no place for [`Message::Reopen`], so that it is to be done before what waits.
+    overtakes: AtomicBool,
+    /// Nothing more is waited for.
+    given_up: AtomicBool,
+}
+
+impl Common {
+    fn wanted(&self) -> MutexGuard<'_, Option<Option<AccessLog>>> {
+        self.wanted.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 /// Where lines go. Cheap to clone; each worker has one.
 #[derive(Clone)]
 pub(crate) struct AccessLogSender {
     messages: SyncSender<Message>,
-    lost: Arc<Counter>,
+    common: Arc<Common>,
 }
 
 impl AccessLogSender {
     /// Hands lines over without waiting; false when they are lost.
     pub(crate) fn push(&self, lines: Vec<u8>) -> bool {
-        self.messages.try_send(Message::Lines(lines)).is_ok()
+        let count = count_lines(&lines);
+        self.common.waiting.fetch_add(count, Ordering::Relaxed);
+        let taken = self.messages.try_send(Message::Lines(lines)).is_ok();
+        if !taken {
+            self.common.waiting.fetch_sub(count, Ordering::Relaxed);
+        }
+        taken
     }
 
     /// Lines that could not be written since the start.
     pub(crate) fn lost(&self) -> u64 {
-        self.lost.get()
+        self.common.lost.get()
     }
 
-    /// Closes the file and opens what the configuration says now.
+    /// Has the file closed and opened what the configuration says now, without waiting for it.
+    ///
+    /// What was handed over before is written to the old one, unless that takes nothing: then it goes to the new one.
     pub(crate) fn reopen(&self, config: Option<AccessLog>) {
-        drop(self.messages.send(Message::Reopen(config)));
-    }
-
-    /// Returns once everything handed over before is written.
-    pub(crate) fn flush(&self) {
-        let (done, wait) = sync_channel(1);
-        if self.messages.send(Message::Flush(done)).is_ok() {
-            // The thread answers or is gone; either way there is nothing more to wait for.
-            let _ = wait.recv();
+        *self.common.wanted() = Some(config);
+        if let Err(TrySendError::Full(_)) = self.messages.try_send(Message::Reopen) {
+            self.common.overtakes.store(true, Ordering::Release);
         }
     }
+
+    /// Returns once everything handed over before is written, or lost because nobody took it for two seconds. For the
+    /// end: nothing is written once lines were lost in this way.
+    pub(crate) fn flush(&self) {
+        self.flush_within(FLUSH);
+    }
+
+    fn flush_within(&self, time: Duration) {
+        let until = Instant::now() + time;
+        let (done, wait) = sync_channel(1);
+        let mut message = Message::Flush(done);
+        let done = loop {
+            match self.messages.try_send(message) {
+                Ok(()) => {
+                    let rest = until.saturating_duration_since(Instant::now());
+                    break wait.recv_timeout(rest).is_ok();
+                }
+                Err(TrySendError::Disconnected(_)) => break false,
+                Err(TrySendError::Full(_)) if Instant::now() >= until => break false,
+                Err(TrySendError::Full(back)) => message = back,
+            }
+            std::thread::sleep(Duration::from_millis(10));
+        };
+        if !done {
+            self.common.given_up.store(true, Ordering::Release);
+            let lines = self.common.waiting.swap(0, Ordering::Relaxed);
+            self.common.lost.add(lines);
+            tracing::error!(lines, "access log: nobody takes the last lines, they are lost");
+        }
+    }
+}
+
+fn count_lines(bytes: &[u8]) -> u64 {
+    memchr::memchr_iter(b'\n', bytes).count() as u64
 }
 
 /// Opens the log and starts the thread that writes it.
@@ -64,14 +128,16 @@ impl AccessLogSender {
 /// # Errors
 /// When the file cannot be opened.
 pub(crate) fn start(config: Option<&AccessLog>) -> io::Result<(AccessLogSender, JoinHandle<()>)> {
-    let out = open(config)?;
+    start_with(config.map(Output::open).transpose()?)
+}
+
+fn start_with(out: Option<Output>) -> io::Result<(AccessLogSender, JoinHandle<()>)> {
     let (sender, messages) = sync_channel(BUFFERS_IN_FLIGHT);
-    let lost = Arc::new(Counter::default());
-    let counter = Arc::clone(&lost);
-    let thread = std::thread::Builder::new()
-        .name("access-log".into())
-        .spawn(move || write(out, &messages, &counter))?;
-    Ok((AccessLogSender { messages: sender, lost }, thread))
+    let common = Arc::<Common>::default();
+    let mut writer = Writer { out, common: Arc::clone(&common), complained: false };
+    let thread =
+        std::thread::Builder::new().name("access-log".into()).spawn(move || writer.run(&messages))?;
+    Ok((AccessLogSender { messages: sender, common }, thread))
 }
 
 /// Whether a log that is configured like this can be opened.
@@ -79,56 +145,84 @@ pub(crate) fn start(config: Option<&AccessLog>) -> io::Result<(AccessLogSender, 
 /// # Errors
 /// Those of opening it.
 pub(crate) fn probe(config: Option<&AccessLog>) -> io::Result<()> {
-    open(config).map(drop)
+    config.map(Output::open).transpose().map(drop)
 }
 
-enum Out {
-    Nowhere,
-    Stdout,
-    File(File, PathBuf),
+/// What the thread has.
+struct Writer {
+    /// `None` when no log is wanted.
+    out: Option<Output>,
+    common: Arc<Common>,
+    complained: bool,
 }
 
-fn open(config: Option<&AccessLog>) -> io::Result<Out> {
-    match config {
-        None => Ok(Out::Nowhere),
-        Some(AccessLog { file: None, .. }) => Ok(Out::Stdout),
-        Some(AccessLog { file: Some(path), .. }) => {
-            let file = OpenOptions::new().create(true).append(true).open(path);
-            let named = |e: io::Error| io::Error::new(e.kind(), format!("{}: {e}", path.display()));
-            Ok(Out::File(file.map_err(named)?, path.clone()))
+impl Writer {
+    fn run(&mut self, messages: &Receiver<Message>) {
+        while let Ok(message) = messages.recv() {
+            if self.common.given_up.load(Ordering::Acquire) {
+                return;
+            }
+            if self.common.overtakes.swap(false, Ordering::Acquire) {
+                self.reopen();
+            }
+            match message {
+                Message::Lines(lines) => self.write(&lines),
+                Message::Reopen => drop(self.reopen()),
+                Message::Flush(done) => {
+                    // Whoever asked may have gone.
+                    let _ = done.send(());
+                }
+            }
         }
     }
-}
 
-fn write(mut out: Out, messages: &Receiver<Message>, lost: &Counter) {
-    let mut complained = false;
-    while let Ok(message) = messages.recv() {
-        let result = match message {
-            Message::Lines(lines) => {
-                let result = match &mut out {
-                    Out::Nowhere => Ok(()),
-                    Out::Stdout => io::stdout().lock().write_all(&lines),
-                    Out::File(file, _) => file.write_all(&lines),
-                };
-                // How many of them got there before the failure is not known; all count as lost.
-                result.inspect_err(|_| lost.add(memchr::memchr_iter(b'\n', &lines).count() as u64))
+    fn write(&mut self, lines: &[u8]) {
+        let common = Arc::clone(&self.common);
+        let interrupted = || common.given_up.load(Ordering::Acquire) || common.wanted().is_some();
+        let mut rest = lines;
+        while let Some(out) = &mut self.out {
+            let unwritten = match out.write(rest, &interrupted) {
+                Ok(()) => break,
+                Err(Unwritten::Failed { error, rest: unwritten }) => {
+                    common.lost.add(count_lines(&rest[rest.len() - unwritten..]));
+                    self.complain(&error);
+                    break;
+                }
+                Err(Unwritten::Interrupted { .. }) if common.given_up.load(Ordering::Acquire) => return,
+                Err(Unwritten::Interrupted { rest: unwritten }) => unwritten,
+            };
+            rest = &rest[rest.len() - unwritten..];
+            let begun = lines[..lines.len() - unwritten].last().is_some_and(|&byte| byte != b'\n');
+            if self.reopen() && begun {
+                // The other half of a line is of no use elsewhere.
+                common.lost.add(1);
+                rest = &rest[memchr::memchr(b'\n', rest).map_or(rest.len(), |end| end + 1)..];
             }
-            Message::Reopen(config) => open(config.as_ref()).map(|opened| {
-                out = opened;
-                complained = false;
-            }),
-            Message::Flush(done) => {
-                // Whoever asked may have gone.
-                let _ = done.send(());
-                Ok(())
+        }
+        common.waiting.fetch_sub(count_lines(lines), Ordering::Relaxed);
+    }
+
+    /// Opens what is wanted, if anything is; true when lines go elsewhere than before.
+    fn reopen(&mut self) -> bool {
+        let Some(config) = self.common.wanted().take() else { return false };
+        match config.as_ref().map(Output::open).transpose() {
+            Ok(out) => {
+                let stays = matches!((&self.out, &out), (Some(old), Some(new)) if new.continues(old));
+                self.out = out;
+                self.complained = false;
+                !stays
             }
-        };
-        if let Err(error) = result
-            && !complained
-        {
-            complained = true;
-            let file =
-                if let Out::File(_, path) = &out { path.display().to_string() } else { "stdout".into() };
+            Err(error) => {
+                self.complain(&error);
+                false
+            }
+        }
+    }
+
+    /// Says what is wrong, once for each time of opening.
+    fn complain(&mut self, error: &io::Error) {
+        if !std::mem::replace(&mut self.complained, true) {
+            let file = self.out.as_ref().map_or("none", |out| &*out.name);
             tracing::error!(%error, file, "cannot write the access log");
         }
     }

@@ -14,8 +14,10 @@ mod net;
 mod observe;
 mod pool;
 mod proxy;
+mod rlimit;
 mod server;
 mod thread;
 mod worker;
 
+pub use rlimit::raise_open_file_limit;
 pub use server::{Balancer, StartError};

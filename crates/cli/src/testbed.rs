@@ -10,7 +10,6 @@ use plimsoll_studies::scenario::Strategy;
 use plimsoll_testbed::load;
 use plimsoll_testbed::trial::{Trial, TrialConfig, TrialError};
 use plimsoll_testbed::workload::{Workload, scaled_rice};
-use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use crate::error::CliError;
 
@@ -95,13 +94,7 @@ pub(crate) fn block_on<T>(work: impl Future<Output = Result<T, CliError>>) -> Re
 /// every connection.
 pub(crate) fn allow_sockets(connections: usize) -> Result<(), CliError> {
     let wanted = 4 * connections as u64 + 256;
-    let limit = getrlimit(Resource::Nofile);
-    if limit.current.is_none_or(|current| current >= wanted) {
-        return Ok(());
-    }
-    let most = limit.maximum.map_or(wanted, |most| most.min(wanted));
-    let raised = setrlimit(Resource::Nofile, Rlimit { current: Some(most), maximum: limit.maximum });
-    if raised.is_err() || most < wanted {
+    if plimsoll_balancer::raise_open_file_limit().is_some_and(|most| most < wanted) {
         return Err(CliError::Failed(format!(
             "this needs {wanted} open files at once, more than the system allows; raise the limit with `ulimit -n \
              {wanted}`, or take fewer back-ends"

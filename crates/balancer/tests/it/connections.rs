@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use super::common::origin::{Origin, echo};
 use super::common::strict::responses;
-use super::common::{Client, End, FrontEnd, get, noise, statuses};
+use super::common::{Client, End, FrontEnd, assert_files_for, get, noise, statuses};
 
 #[test]
 fn pipelined_requests_are_answered_in_order() {
@@ -102,6 +102,7 @@ fn how_long_a_connection_is_kept() {
 #[test]
 fn many_slow_heads_keep_nobody_else_waiting() {
     const SLOW: usize = 1500;
+    assert_files_for(SLOW);
     let origin = Origin::echo();
     let front_end = FrontEnd::new(&[origin.address], "[timeouts]\nhead = \"2s\"\n");
     let mut slow: Vec<Client> = (0..SLOW).map(|_| front_end.client()).collect();

@@ -5,7 +5,7 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use super::common::origin::{Origin, echo};
-use super::common::{Client, FrontEnd, get};
+use super::common::{Client, FrontEnd, assert_files_for, get};
 
 const ALONE: &str = "PLIMSOLL_TEST_ALONE";
 
@@ -138,6 +138,7 @@ fn memory_is_bounded() {
         return;
     }
     const CLIENTS: usize = 3000;
+    assert_files_for(CLIENTS);
     let origin = Origin::echo();
     let front_end = FrontEnd::new(&[origin.address], "[timeouts]\nhead = \"3s\"\nidle = \"20s\"\n");
     for _ in 0..100 {

@@ -1,18 +1,25 @@
 //! `plimsoll balance`: the live front-end.
 
+mod watch;
+
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::time::Duration;
 
-use notify::{RecursiveMode, Watcher};
 use plimsoll_balancer::Balancer;
 use plimsoll_config::Config;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::mpsc;
 
 use crate::error::CliError;
+use watch::{Stamp, Watch};
 
 /// A file is read this long after it changed: editors write in several steps.
 const SETTLE: Duration = Duration::from_millis(200);
+/// A reload under way when it is time to stop may take so long, for instance to find the addresses of back-ends.
+const LAST_RELOAD: Duration = Duration::from_secs(10);
 
 /// Arguments of `balance`.
 #[derive(clap::Args)]
@@ -39,6 +46,7 @@ pub(crate) fn run(args: &Args) -> Result<(), CliError> {
             tracing_subscriber::EnvFilter::try_from_env("PLIMSOLL_LOG").unwrap_or_else(|_| "info".into()),
         )
         .init();
+    let seen = Stamp::of(&args.config);
     let config = load(&args.config)?;
     let balancer = Balancer::start(config.clone()).map_err(|e| CliError::Failed(e.to_string()))?;
     for address in balancer.addresses() {
@@ -50,14 +58,15 @@ pub(crate) fn run(args: &Args) -> Result<(), CliError> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|e| CliError::Failed(format!("cannot start: {e}")))?;
     let mut signals = runtime.block_on(async { Signals::new() })?;
-    runtime.block_on(supervise(args, &balancer, config, &mut signals))?;
-    eprintln!("plimsoll: stopping");
-    // Whoever signals a second time does not want to wait for requests under way.
+    let reloader = Reloader::start(args.config.clone(), balancer, config)?;
+    runtime.block_on(supervise(args, seen, &reloader, &mut signals))?;
+    // Whoever signals a second time does not want to wait for requests under way, nor for anything else.
     std::thread::spawn(move || {
         runtime.block_on(signals.stop());
         std::process::exit(1);
     });
-    balancer.stop();
+    eprintln!("plimsoll: stopping");
+    reloader.end()?.stop();
     Ok(())
 }
 
@@ -90,32 +99,108 @@ impl Signals {
     }
 }
 
-/// Reloads when asked to, until it is time to stop.
+/// Asks for reloads when there is cause, until it is time to stop. Never waits for anything but its causes.
 async fn supervise(
     args: &Args,
-    balancer: &Balancer,
-    mut running: Config,
+    seen: Stamp,
+    reloader: &Reloader,
     signals: &mut Signals,
 ) -> Result<(), CliError> {
     let (sender, mut changes) = mpsc::channel(1);
-    let _watcher = if args.no_watch { None } else { Some(watch(&args.config, sender)?) };
+    let failed = |e| {
+        let path = args.config.display();
+        CliError::Failed(format!("cannot watch {path}: {e}; use --no-watch to do without"))
+    };
+    let mut watch =
+        if args.no_watch { None } else { Some(Watch::start(&args.config, seen, sender).map_err(failed)?) };
+    let mut settled = None;
     loop {
+        let settle = async {
+            match settled {
+                None => std::future::pending().await,
+                Some(at) => tokio::time::sleep_until(at).await,
+            }
+        };
         tokio::select! {
             _ = signals.terminate.recv() => return Ok(()),
             _ = signals.interrupt.recv() => return Ok(()),
-            _ = signals.hangup.recv() => reload(args, balancer, &mut running, true),
-            Some(()) = changes.recv() => {
-                tokio::time::sleep(SETTLE).await;
-                while changes.try_recv().is_ok() {}
-                reload(args, balancer, &mut running, false);
+            _ = signals.hangup.recv() => reloader.ask(true),
+            Some(()) = changes.recv() => settled = settled.or(Some(tokio::time::Instant::now() + SETTLE)),
+            () = settle => {
+                settled = None;
+                // Links may lead elsewhere now.
+                if let Some(Err(error)) = watch.as_mut().map(Watch::follow) {
+                    eprintln!("plimsoll: cannot watch {}: {error}", args.config.display());
+                }
+                reloader.ask(false);
             }
         }
     }
 }
 
+/// Reads the configuration again and takes it over on a thread of its own, because that may wait for files and name
+/// servers, and signals must be heard meanwhile. One reload after the other; those asked for meanwhile become one.
+struct Reloader {
+    wake: SyncSender<()>,
+    wishes: Arc<Wishes>,
+    /// Gives the front-end back.
+    ended: Receiver<Balancer>,
+}
+
+#[derive(Default)]
+struct Wishes {
+    /// A signal asked for a reload.
+    hangup: AtomicBool,
+    stop: AtomicBool,
+}
+
+impl Reloader {
+    fn start(path: PathBuf, balancer: Balancer, mut running: Config) -> Result<Self, CliError> {
+        let (wake, woken) = sync_channel(1);
+        let (end, ended) = sync_channel(1);
+        let wishes = Arc::<Wishes>::default();
+        let asked = Arc::clone(&wishes);
+        let work = move || {
+            while woken.recv().is_ok() && !asked.stop.load(Ordering::Acquire) {
+                reload(&path, &balancer, &mut running, asked.hangup.swap(false, Ordering::AcqRel));
+            }
+            // Nobody waits any longer when it took too long.
+            let _ = end.send(balancer);
+        };
+        std::thread::Builder::new()
+            .name("reload".into())
+            .spawn(work)
+            .map_err(|e| CliError::Failed(format!("cannot start a thread: {e}")))?;
+        Ok(Self { wake, wishes, ended })
+    }
+
+    /// Asks for a reload, by a signal or because the file changed.
+    fn ask(&self, by_signal: bool) {
+        if by_signal {
+            self.wishes.hangup.store(true, Ordering::Release);
+        }
+        // One that is asked for already and not begun will do.
+        let _ = self.wake.try_send(());
+    }
+
+    /// Ends reloads, the one under way included.
+    fn end(self) -> Result<Balancer, CliError> {
+        self.wishes.stop.store(true, Ordering::Release);
+        drop(self.wake);
+        self.ended.recv_timeout(LAST_RELOAD).map_err(|error| {
+            CliError::Failed(match error {
+                RecvTimeoutError::Timeout => {
+                    "a reload under way does not come to its end; requests under way are given up".to_owned()
+                }
+                RecvTimeoutError::Disconnected => "the reload under way has failed".to_owned(),
+            })
+        })
+    }
+}
+
 /// Takes over what the file says now. Whatever is wrong with it, the running configuration stays in force.
-fn reload(args: &Args, balancer: &Balancer, running: &mut Config, asked: bool) {
-    let new = match load(&args.config) {
+fn reload(path: &Path, balancer: &Balancer, running: &mut Config, asked: bool) {
+    let new = match load(path) {
         Ok(new) => new,
         Err(error) => {
             eprintln!("plimsoll: {error}");
@@ -129,11 +214,11 @@ fn reload(args: &Args, balancer: &Balancer, running: &mut Config, asked: bool) {
         return;
     }
     if let Err(error) = balancer.reload(new.clone()) {
-        eprintln!("plimsoll: cannot take over {}: {error}", args.config.display());
+        eprintln!("plimsoll: cannot take over {}: {error}", path.display());
         eprintln!("plimsoll: the running configuration stays in force");
         return;
     }
-    eprintln!("plimsoll: read {} again", args.config.display());
+    eprintln!("plimsoll: read {} again", path.display());
     let changes_text = changes.to_string();
     for line in changes_text.lines() {
         eprintln!("plimsoll:   {line}");
@@ -142,25 +227,4 @@ fn reload(args: &Args, balancer: &Balancer, running: &mut Config, asked: bool) {
         eprintln!("plimsoll: `{}` takes effect at the next start", change.key);
     }
     *running = new;
-}
-
-/// Tells `changed` when the file changes. Its directory is watched, because most programs replace files.
-fn watch(path: &Path, changed: mpsc::Sender<()>) -> Result<notify::RecommendedWatcher, CliError> {
-    let failed = |e: notify::Error| {
-        CliError::Failed(format!("cannot watch {}: {e}; use --no-watch to do without", path.display()))
-    };
-    let absolute = std::path::absolute(path).map_err(|e| failed(notify::Error::io(e)))?;
-    let name = absolute.file_name().map(std::ffi::OsStr::to_owned);
-    let directory = absolute.parent().unwrap_or(Path::new("/")).to_owned();
-    let mut watcher = notify::recommended_watcher(move |event: notify::Result<notify::Event>| {
-        let Ok(event) = event else { return };
-        let touches = !event.kind.is_access() && event.paths.iter().any(|p| p.file_name() == name.as_deref());
-        if touches {
-            // A change that is noted already need not be noted twice.
-            let _ = changed.try_send(());
-        }
-    })
-    .map_err(failed)?;
-    watcher.watch(&directory, RecursiveMode::NonRecursive).map_err(failed)?;
-    Ok(watcher)
 }

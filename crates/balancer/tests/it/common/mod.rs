@@ -76,6 +76,15 @@ impl Drop for FrontEnd {
     }
 }
 
+/// Sees to it that this process can hold both ends of so many connections.
+pub(crate) fn assert_files_for(connections: usize) {
+    let (wanted, most) = (2 * connections as u64 + 500, plimsoll_balancer::raise_open_file_limit());
+    assert!(
+        most.is_none_or(|most| most >= wanted),
+        "{wanted} open files are needed and {most:?} allowed; raise the hard limit (`ulimit -Hn`)"
+    );
+}
+
 /// How a connection ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum End {

@@ -86,6 +86,11 @@ fn gets_survive_a_backend_that_hangs() {
     let after = found.duration_since(hung.recv().unwrap());
     assert!(after < Duration::from_secs(3), "it was found after {after:?}");
     front_end.process.wait_for("back-end is up", 0);
+    let backends = front_end.get("/backends");
+    for backend in backends.as_array().unwrap() {
+        let failed = backend["checks_failed"].as_u64().unwrap();
+        assert_eq!(failed > 0, backend["name"] == "b1", "{backends:#}");
+    }
     front_end.stop();
     assert_replays(&front_end.path("log"));
 }

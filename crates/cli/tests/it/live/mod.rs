@@ -1,6 +1,7 @@
 //! The live system as processes: back-ends that are killed or hang, reloads, overload, real peers. All traffic is on
 //! loopback, and bounded in time and count.
 
+mod blocked;
 mod faults;
 mod overload;
 mod peers;
@@ -8,3 +9,4 @@ mod posts;
 mod processes;
 mod reload;
 mod stop;
+mod watch;

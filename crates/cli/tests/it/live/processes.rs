@@ -17,10 +17,15 @@ pub(super) struct Process {
 
 impl Process {
     pub(super) fn start(args: &[&str]) -> Self {
+        Self::start_with_stdout(args, Stdio::null())
+    }
+
+    /// The same; a pipe is held, but not read.
+    pub(super) fn start_with_stdout(args: &[&str], stdout: Stdio) -> Self {
         let mut child = Command::new(env!("CARGO_BIN_EXE_plimsoll"))
             .args(args)
             .stdin(Stdio::null())
-            .stdout(Stdio::null())
+            .stdout(stdout)
             .stderr(Stdio::piped())
             .spawn()
             .unwrap();
@@ -132,10 +137,16 @@ pub(super) struct FrontEnd {
 impl FrontEnd {
     /// Starts a front-end for these back-ends; `more` is put behind listener and admin address.
     pub(super) fn start(backends: &[SocketAddr], more: &str) -> Self {
+        Self::start_with_stdout(backends, more, Stdio::null())
+    }
+
+    /// The same with this standard output.
+    pub(super) fn start_with_stdout(backends: &[SocketAddr], more: &str, stdout: Stdio) -> Self {
         let directory = tempfile::tempdir().unwrap();
         let file = directory.path().join("plimsoll.toml");
         std::fs::write(&file, config(backends, more)).unwrap();
-        let process = Process::start(&["balance", "--no-watch", "--config", file.to_str().unwrap()]);
+        let args = ["balance", "--no-watch", "--config", file.to_str().unwrap()];
+        let process = Process::start_with_stdout(&args, stdout);
         let address = process.address("listening on http://");
         let admin = process.address("admin API on http://");
         Self { process, address, admin, file, directory }
@@ -161,7 +172,7 @@ impl FrontEnd {
     }
 
     /// What the admin API answers.
-    fn get(&self, path: &str) -> serde_json::Value {
+    pub(super) fn get(&self, path: &str) -> serde_json::Value {
         let mut stream = TcpStream::connect(self.admin).unwrap();
         stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
         let request = format!("GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");

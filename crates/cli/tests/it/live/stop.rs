@@ -1,10 +1,10 @@
-//! Stopping, and noticing that the file changed.
+//! Stopping, and not starting.
 
 use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::time::Duration;
 
-use super::processes::{FrontEnd, Process, config};
+use super::processes::{FrontEnd, config};
 
 /// A back-end that answers each connection's request with the first half of a body at once and the second when told.
 fn half_now() -> (SocketAddr, std::sync::mpsc::Sender<()>) {
@@ -72,24 +72,6 @@ fn a_second_signal_does_not_wait() {
     front_end.process.wait_for("stopping", 0);
     front_end.process.signal("-TERM");
     assert_eq!(front_end.process.wait(), Some(1));
-}
-
-#[test]
-fn a_changed_file_is_read_again() {
-    let directory = tempfile::tempdir().unwrap();
-    let file = directory.path().join("plimsoll.toml");
-    let backend = SocketAddr::from(([127, 0, 0, 1], 9));
-    std::fs::write(&file, config(&[backend], "")).unwrap();
-    let mut process = Process::start(&["balance", "--config", file.to_str().unwrap()]);
-    process.address("listening on http://");
-    // As editors do it: another file takes the place of the old one.
-    let fresh = directory.path().join("fresh");
-    std::fs::write(&fresh, config(&[backend], "[timeouts]\nidle = \"5s\"\n")).unwrap();
-    std::fs::rename(&fresh, &file).unwrap();
-    process.wait_for("read ", 0);
-    assert!(process.said().contains("idle"), "{}", process.said());
-    process.signal("-TERM");
-    assert_eq!(process.wait(), Some(0));
 }
 
 #[test]

@@ -1,0 +1,106 @@
+//! An access log that takes nothing: a full pipe on standard output, a FIFO without reader.
+
+use std::io::{Read as _, Write as _};
+use std::net::{SocketAddr, TcpStream};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use super::processes::{FrontEnd, Origin, Process, config};
+
+const TO_STDOUT: &str = "[access_log]\nfile = \"-\"\nformat = \"json\"\n";
+
+/// Asks so often that the log is longer than a pipe and all buffers of the front-end.
+fn fill(address: SocketAddr) {
+    let mut stream = TcpStream::connect(address).unwrap();
+    stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+    let target = "x".repeat(6000);
+    let mut answer = vec![0; 64 << 10];
+    for number in 0..600 {
+        let last = if number == 599 { "Connection: close\r\n" } else { "" };
+        let request = format!("HEAD /{target}{number} HTTP/1.1\r\nHost: a\r\n{last}\r\n");
+        stream.write_all(request.as_bytes()).unwrap();
+        let mut end = 0;
+        while !answer[..end].ends_with(b"\r\n\r\n") {
+            let n = stream.read(&mut answer[end..]).unwrap();
+            assert_ne!(n, 0, "request {number}");
+            end += n;
+        }
+        assert!(answer.starts_with(b"HTTP/1.1 200"), "{}", String::from_utf8_lossy(&answer[..end]));
+    }
+}
+
+/// A front-end whose standard output is a full pipe that nobody reads.
+fn stuck(origin: &Origin) -> FrontEnd {
+    let front_end = FrontEnd::start_with_stdout(&[origin.address], TO_STDOUT, Stdio::piped());
+    fill(front_end.address);
+    front_end
+}
+
+#[test]
+fn a_full_pipe_stops_neither_reload_nor_end() {
+    let origin = Origin::start("b0", &[]);
+    let mut front_end = stuck(&origin);
+    for count in 0..3 {
+        front_end.process.signal("-HUP");
+        front_end.process.wait_for(" again", count);
+    }
+    let begin = Instant::now();
+    front_end.process.signal("-TERM");
+    front_end.process.wait_for("stopping", 0);
+    assert_eq!(front_end.process.wait(), Some(0), "{}", front_end.process.said());
+    assert!(begin.elapsed() < Duration::from_secs(20), "{:?}", begin.elapsed());
+    front_end.process.wait_for("they are lost", 0);
+}
+
+#[test]
+fn a_second_signal_is_heard_behind_a_full_pipe() {
+    let origin = Origin::start("b0", &[]);
+    let mut front_end = stuck(&origin);
+    front_end.process.signal("-HUP");
+    front_end.process.wait_for(" again", 0);
+    // Something under way, so that the first signal has something to wait for.
+    origin.process.signal("-STOP");
+    let mut client = TcpStream::connect(front_end.address).unwrap();
+    client.write_all(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n").unwrap();
+    std::thread::sleep(Duration::from_millis(200));
+    front_end.process.signal("-TERM");
+    front_end.process.wait_for("stopping", 0);
+    front_end.process.signal("-TERM");
+    assert_eq!(front_end.process.wait(), Some(1), "{}", front_end.process.said());
+}
+
+#[test]
+fn a_full_pipe_can_be_left_for_a_file() {
+    let origin = Origin::start("b0", &[]);
+    let mut front_end = stuck(&origin);
+    let log = front_end.path("access.log");
+    let to_file = format!("[access_log]\nfile = \"{}\"\nformat = \"json\"\n", log.display());
+    std::fs::write(&front_end.file, config(&[origin.address], &to_file)).unwrap();
+    front_end.process.signal("-HUP");
+    front_end.process.wait_for(" again", 0);
+    let mut client = TcpStream::connect(front_end.address).unwrap();
+    client.write_all(b"GET /after HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n").unwrap();
+    client.read_to_end(&mut Vec::new()).unwrap();
+    front_end.stop();
+    let text = std::fs::read_to_string(log).unwrap();
+    assert!(text.contains("\"/after\""), "{} bytes", text.len());
+    // Only whole lines.
+    assert!(text.lines().all(|line| line.starts_with('{') && line.ends_with('}')));
+}
+
+#[test]
+fn a_fifo_without_reader_is_refused() {
+    let origin = Origin::start("b0", &[]);
+    let mut front_end = FrontEnd::start(&[origin.address], "");
+    let fifo = front_end.path("fifo");
+    assert!(Command::new("mkfifo").arg(&fifo).status().unwrap().success());
+    let to_fifo = format!("[access_log]\nfile = \"{}\"\n", fifo.display());
+    std::fs::write(&front_end.file, config(&[origin.address], &to_fifo)).unwrap();
+    front_end.process.signal("-HUP");
+    front_end.process.wait_for("a FIFO that nobody reads", 0);
+    front_end.process.wait_for("stays in force", 0);
+    let mut second = Process::start(&["balance", "--config", front_end.file.to_str().unwrap()]);
+    assert_eq!(second.wait(), Some(1));
+    second.wait_for("a FIFO that nobody reads", 0);
+    front_end.stop();
+}
