@@ -71,7 +71,7 @@ fn a_full_pipe_is_left_for_a_file() {
 #[test]
 fn nothing_is_lost_when_a_full_pipe_is_read_after_all() {
     let (sender, mut reader, pushed) = stuck();
-    // Opening the same again does not interrupt what is under way; here it fails, as no configuration leads to the pipe.
+    // What cannot be opened leaves everything as it is, also in the middle of a line.
     sender.reopen(Some(to_file(Path::new("/"))));
     let read = std::thread::spawn(move || {
         let mut text = String::new();
