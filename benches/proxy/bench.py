@@ -173,22 +173,24 @@ def measure_cpu(proxies):
 
 
 def measure_syscalls(proxies):
-    print("\nSystem calls per request, 100 B, 32 connections")
+    print("\nSystem calls per request, 100 B, 32 connections; waiting for events (epoll_wait) is among them, and the more of it")
+    print("the longer a proxy waits for wrk and nginx on the other CPU")
     for proxy in proxies:
         # perf counts from before the first request until after the last.
         pids = ",".join(map(str, proxy.pids))
-        command = ["perf", "stat", "-x,", "-e", "raw_syscalls:sys_enter", "-p", pids, "--", "sleep", "3"]
+        events = "raw_syscalls:sys_enter,syscalls:sys_enter_epoll_wait"
+        command = ["perf", "stat", "-x,", "-e", events, "-p", pids, "--", "sleep", "3"]
         counting = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
         time.sleep(0.5)
         requests = load(proxy.url(100), 32, 2)
         counted = counting.communicate()[1]
-        count = re.search(r"^(\d+),", counted, re.M)
-        if not count:
+        counts = [int(count) for count in re.findall(r"^(\d+),", counted, re.M)]
+        if len(counts) != 2:
             print(f"  {proxy.name:12} perf cannot count here: {counted.strip()}")
             continue
-        per = int(count.group(1)) / requests
+        per, waits = (count / requests for count in counts)
         ours = proxy.name in ("round_robin", "lard_r")
-        print(f"  {proxy.name:12} {per:6.2f}" + (f"   {mark(per, SYSCALL_GOAL)}" if ours else ""))
+        print(f"  {proxy.name:12} {per:6.2f}, {waits:.2f} of them waits" + (f"   {mark(per, SYSCALL_GOAL)}" if ours else ""))
 
 
 def measure_idle(proxy):
