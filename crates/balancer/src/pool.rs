@@ -20,8 +20,6 @@ use crate::net::deadline::Deadlines;
 pub(crate) struct BackendConnection {
     pub(crate) stream: TcpStream,
     pub(crate) backend: Arc<Backend>,
-    /// Whether it has served a request before.
-    pub(crate) reused: bool,
     _permit: OwnedSemaphorePermit,
 }
 
@@ -55,9 +53,8 @@ impl Pool {
     pub(crate) fn take(&self, backend: &Arc<Backend>, surely: bool) -> Option<BackendConnection> {
         let mut idle = self.idle.borrow_mut();
         let stack = idle.get_mut(backend.id.index())?;
-        while let Some(Idle { mut connection, .. }) = stack.pop() {
+        while let Some(Idle { connection, .. }) = stack.pop() {
             if Arc::ptr_eq(&connection.backend, backend) && is_open(&connection.stream, surely) {
-                connection.reused = true;
                 return Some(connection);
             }
         }
@@ -127,7 +124,7 @@ pub(crate) async fn connect(
     let open = tokio::time::timeout(wait, TcpStream::connect(backend.address));
     let stream = open.await.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()));
     let stream = stream.and_then(|s| s.set_nodelay(true).map(|()| s)).map_err(NoConnection::Failed)?;
-    Ok(BackendConnection { stream, backend: Arc::clone(backend), reused: false, _permit: permit })
+    Ok(BackendConnection { stream, backend: Arc::clone(backend), _permit: permit })
 }
 
 async fn wait_for_permit(

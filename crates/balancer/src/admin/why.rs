@@ -172,22 +172,7 @@ fn target<'a>(key: &TargetKey, query: Option<&'a str>) -> Result<Cow<'a, [u8]>, 
 
 /// Undoes percent-encoding; what is not encoded properly stays as it is.
 pub(super) fn percent_decoded(bytes: &[u8]) -> Vec<u8> {
-    let digit = |b: Option<&u8>| b.and_then(|&b| char::from(b).to_digit(16)).map(|d| d as u8);
-    let mut out = Vec::with_capacity(bytes.len());
-    let mut at = 0;
-    while let Some(&byte) = bytes.get(at) {
-        match (byte, digit(bytes.get(at + 1)), digit(bytes.get(at + 2))) {
-            (b'%', Some(high), Some(low)) => {
-                out.push(high * 16 + low);
-                at += 3;
-            }
-            _ => {
-                out.push(byte);
-                at += 1;
-            }
-        }
-    }
-    out
+    percent_encoding::percent_decode(bytes).collect()
 }
 
 #[cfg(test)]

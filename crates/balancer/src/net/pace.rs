@@ -13,9 +13,10 @@ pub(crate) struct Pace {
 }
 
 impl Pace {
-    /// The client was waited for this long.
-    pub(crate) fn waited(&mut self, ms: u64) {
-        self.waited_ms = self.waited_ms.saturating_add(ms);
+    /// The same once the client has been waited for this long more.
+    #[must_use]
+    pub(crate) fn after(self, ms: u64) -> Self {
+        Self { waited_ms: self.waited_ms.saturating_add(ms) }
     }
 
     /// The time for the next step of a client that has moved this many bytes so far: at most `most`, the time-out of one
@@ -33,12 +34,10 @@ mod tests {
     #[test]
     fn who_is_fast_enough_has_the_whole_time_out_for_each_step() {
         let body = Duration::from_secs(30);
-        let mut pace = Pace::default();
-        assert_eq!(pace.next(body, 0), body);
-        pace.waited(20_000);
+        assert_eq!(Pace::default().next(body, 0), body);
+        let pace = Pace::default().after(20_000);
         assert_eq!(pace.next(body, 20 * 1024), body);
         assert_eq!(pace.next(body, 0), Duration::from_secs(10));
-        pace.waited(60_000);
-        assert_eq!(pace.next(body, 10 * 1024), Duration::ZERO);
+        assert_eq!(pace.after(60_000).next(body, 10 * 1024), Duration::ZERO);
     }
 }

@@ -246,8 +246,7 @@ impl Waiting<'_> {
             if upload.is_done() {
                 self.deadline.set(timeouts.first_byte);
             } else {
-                let mut pace = Pace::default();
-                pace.waited(self.deadline.now_ms().saturating_sub(self.began_ms));
+                let pace = Pace::default().after(self.deadline.now_ms().saturating_sub(self.began_ms));
                 self.deadline.set(pace.next(timeouts.body, upload.content_bytes));
             }
         }

@@ -135,8 +135,7 @@ impl<'a> Relay<'a> {
                 let before = written;
                 let result = poll_write_all(cx, client, &pieces, &mut written);
                 if written != before && result.is_pending() {
-                    let mut pace = pace;
-                    pace.waited(deadline.now_ms().saturating_sub(began_ms));
+                    let pace = pace.after(deadline.now_ms().saturating_sub(began_ms));
                     deadline.set(pace.next(config.timeouts.body, moved_bytes + written as u64));
                 }
                 result
@@ -144,12 +143,12 @@ impl<'a> Relay<'a> {
             if !matches!(write.await, Ok(Ok(()))) {
                 return Err(RelayFailed::ClientGone);
             }
-            pace.waited(deadline.now_ms().saturating_sub(began_ms));
-            deadline.set(config.timeouts.body);
+            pace = pace.after(deadline.now_ms().saturating_sub(began_ms));
             self.wrote();
             if matches!(self.body, Body::Read) {
                 return Ok(());
             }
+            deadline.set(config.timeouts.body);
             while self.content == 0 && self.tail.is_empty() {
                 let read = deadline.guard(|cx| {
                     if go_on(cx) {
