@@ -17,7 +17,7 @@ use clap::{CommandFactory as _, Parser, Subcommand};
 
 use crate::error::CliError;
 
-/// Load distribution for clusters: simulate request-distribution policies on your own access log.
+/// Load distribution for clusters: simulate policies on your own access log, then balance live traffic with them.
 #[derive(Parser)]
 #[command(name = "plimsoll", version, max_term_width = 110, propagate_version = true)]
 struct Cli {
