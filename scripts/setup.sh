@@ -70,6 +70,15 @@ setup_build() {
   # Real peers of the live front-end's tests.
   need_package nginx-light command -v nginx
   need_package curl command -v curl
+  # The packet programs are C, compiled for eBPF, and loaded by libbpf, which reads them with libelf.
+  need_package clang-14 command -v clang-14
+  need_package libelf-dev test -e /usr/include/libelf.h
+  need_package zlib1g-dev test -e /usr/include/zlib.h
+  need_package pkg-config command -v pkg-config
+  # Networks of namespaces in tests of the mechanisms.
+  need_package iproute2 command -v ip
+  need_package nftables command -v nft
+  need_package ethtool command -v ethtool
 }
 
 setup_lint() {

@@ -20,8 +20,10 @@ pub(super) const ARROWS: &[(&str, &[&str])] = &[
     ("studies", &["policy", "cache", "trace", "sim", "report"]),
     ("config", &["policy", "cache"]),
     ("decisions", &["policy", "cache"]),
-    ("balancer", &["policy", "cache", "config", "decisions"]),
-    ("agent", &["cache", "trace"]),
+    ("datapath", &[]),
+    ("handoff", &["datapath"]),
+    ("balancer", &["policy", "cache", "config", "decisions", "datapath", "handoff"]),
+    ("agent", &["cache", "trace", "datapath", "handoff"]),
     ("testbed", &["policy", "cache", "trace", "config", "balancer", "agent"]),
     ("cli", ANY),
 ];

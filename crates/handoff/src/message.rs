@@ -1,0 +1,194 @@
+//! What front-end and agents tell one another.
+
+use plimsoll_datapath::Flow;
+
+/// Number of a connection on one link, chosen by the front-end, and never used again on that link.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Conn(pub u64);
+
+/// From the front-end to an agent.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ToAgent<'a> {
+    /// Take this connection over and answer the request at the start of its receive queue.
+    Handoff {
+        /// The connection.
+        conn: Conn,
+        /// Number of the request on this connection, from 0.
+        request: u32,
+        /// The agent's clock (`CLOCK_MONOTONIC`, nanoseconds) until which it may send to the client without a
+        /// [`ToAgent::Confirm`]. A connection that cannot be taken over before that is refused.
+        lease_until_ns: u64,
+        /// Whether the agent asks about each further request, or answers them all itself and reports them.
+        ask: bool,
+        /// The connection's state, as `TcpState` encodes it; the receive queue begins with the request's head.
+        state: &'a [u8],
+    },
+    /// The front-end has read [`FromAgent::Taken`]: the lease has no end any more.
+    Confirm {
+        /// The connection.
+        conn: Conn,
+    },
+    /// The front-end takes the connection back without having read [`FromAgent::Taken`]: forget it, silently.
+    Cancel {
+        /// The connection.
+        conn: Conn,
+    },
+    /// Answer to [`FromAgent::Ask`]: serve it.
+    Stay {
+        /// The connection.
+        conn: Conn,
+        /// The request.
+        request: u32,
+    },
+    /// Answer to [`FromAgent::Ask`]: give the connection back, with the request unread.
+    Return {
+        /// The connection.
+        conn: Conn,
+        /// The request.
+        request: u32,
+    },
+    /// [`FromAgent::Returned`] has arrived and the flow leads elsewhere: packets that came meanwhile may follow it.
+    Released {
+        /// The connection.
+        conn: Conn,
+    },
+    /// Close the connection once the request under way is answered, at once when there is none.
+    Close {
+        /// The connection.
+        conn: Conn,
+    },
+    /// Answer to [`FromAgent::Adopt`]: the connection has this number now.
+    Adopted {
+        /// As in the question.
+        orphan: u64,
+        /// The connection from now on.
+        conn: Conn,
+    },
+    /// Answer with [`FromAgent::Pong`].
+    Ping {
+        /// Comes back unchanged.
+        token: u64,
+    },
+}
+
+/// Why an agent does not take a connection over.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Refusal {
+    /// It has as many as it may have.
+    Full,
+    /// It is stopping.
+    Stopping,
+    /// The lease was over.
+    Late,
+    /// The kernel did not accept the state.
+    Kernel,
+    /// The server behind the agent cannot be reached.
+    NoServer,
+    /// The state cannot be understood, or names an address that is not the agent's.
+    BadState,
+}
+
+/// How a request ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Ended {
+    /// Number of the request on its connection.
+    pub request: u32,
+    /// Status of the answer; 0 when there was none, or none that was seen.
+    pub status: u16,
+    /// Whether the answer was handed to the kernel to its end.
+    pub complete: bool,
+    /// Bytes of content handed to the kernel for the client.
+    pub content_bytes: u64,
+    /// From when the agent had the request to the first byte of the answer, in microseconds.
+    pub first_byte_us: u32,
+    /// From when the agent had the request to the end of the answer, in microseconds.
+    pub total_us: u32,
+}
+
+/// From an agent to the front-end.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum FromAgent<'a> {
+    /// The connection is taken over. Written to the link before any byte goes to the client.
+    Taken {
+        /// The connection.
+        conn: Conn,
+    },
+    /// It is not, and never will be.
+    Refused {
+        /// The connection.
+        conn: Conn,
+        /// Why.
+        why: Refusal,
+    },
+    /// A further request has come; who is to answer it?
+    Ask {
+        /// The connection.
+        conn: Conn,
+        /// Number of the request on this connection.
+        request: u32,
+        /// Whether the connection could be given back as it is now: not when its client has ended its side.
+        portable: bool,
+        /// The request's head, to its empty line.
+        head: &'a [u8],
+    },
+    /// A further request has come on a connection about which the agent does not ask; it is being answered.
+    Began {
+        /// The connection.
+        conn: Conn,
+        /// Number of the request on this connection.
+        request: u32,
+        /// The request's head, to its empty line.
+        head: &'a [u8],
+    },
+    /// A request has been answered, or never will be.
+    Ended {
+        /// The connection.
+        conn: Conn,
+        /// How it ended.
+        ended: Ended,
+    },
+    /// Here is the connection back; the agent has let go of it.
+    Returned {
+        /// The connection.
+        conn: Conn,
+        /// The request with whose head the receive queue begins.
+        request: u32,
+        /// The connection's state, as `TcpState` encodes it.
+        state: &'a [u8],
+    },
+    /// The connection cannot be given back: the agent answers the request itself.
+    Kept {
+        /// The connection.
+        conn: Conn,
+        /// The request.
+        request: u32,
+    },
+    /// The connection is over: closed by its client, the server, or [`ToAgent::Close`].
+    Closed {
+        /// The connection.
+        conn: Conn,
+    },
+    /// The agent has this connection from an earlier link of this front-end.
+    Adopt {
+        /// Number by which the agent knows it.
+        orphan: u64,
+        /// Which it is.
+        flow: Flow,
+        /// Number of its latest request.
+        request: u32,
+        /// Whether that request is being answered.
+        active: bool,
+    },
+    /// Packets of this flow came, and the agent has no such connection.
+    Stray {
+        /// Which it is.
+        flow: Flow,
+    },
+    /// Answer to [`ToAgent::Ping`].
+    Pong {
+        /// As in the question.
+        token: u64,
+        /// The agent's clock (`CLOCK_MONOTONIC`, nanoseconds).
+        clock_ns: u64,
+    },
+}
