@@ -4,6 +4,7 @@
 //! - [`Flow`]: what names a connection for the packet programs.
 
 #![cfg(target_os = "linux")]
+#![deny(clippy::undocumented_unsafe_blocks)]
 
 mod flow;
 pub mod tcp;
