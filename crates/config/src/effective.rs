@@ -8,7 +8,7 @@ use plimsoll_policy::{AdmissionLimit, BuildContext, Built, Thresholds};
 use serde_json::{Map, json};
 
 use crate::model::{
-    AccessLogFormat, AdmissionLimitConfig, BackendConfig, Config, HealthProbe, IpNet, Mechanism,
+    AccessLogFormat, AdmissionLimitConfig, BackendConfig, Config, HealthProbe, IpNet, Mechanism, Placement,
     PolicyConfig, TargetKey, WhenFull,
 };
 use crate::value::{show_duration, show_size};
@@ -101,21 +101,25 @@ impl BackendConfig {
     /// Host and port as a user would write them.
     #[must_use]
     pub fn address(&self) -> String {
-        if self.host.contains(':') {
-            format!("[{}]:{}", self.host, self.port)
-        } else {
-            format!("{}:{}", self.host, self.port)
-        }
+        host_port(&self.host, self.port)
     }
 
     pub(crate) fn entries(&self) -> Entries {
-        vec![
+        let mut out = vec![
             ("name", text(&self.name)),
             ("address", Value::Text(self.address())),
             ("weight", Value::Number(self.weight.as_f64())),
             ("max_connections", Value::Integer(self.max_connections.into())),
-        ]
+        ];
+        if let Some((host, port)) = &self.agent {
+            out.push(("agent", Value::Text(host_port(host, *port))));
+        }
+        out
     }
+}
+
+fn host_port(host: &str, port: u16) -> String {
+    if host.contains(':') { format!("[{host}]:{port}") } else { format!("{host}:{port}") }
 }
 
 impl fmt::Display for IpNet {
@@ -192,6 +196,7 @@ impl Config {
                 "forwarded",
                 vec![("trusted", Value::List(self.forwarded.trusted.iter().map(IpNet::to_string).collect()))],
             ),
+            ("handoff", self.handoff_entries()),
             ("admin", self.admin_entries()),
             ("access_log", self.access_entries()),
             ("decision_log", self.decision_entries()),
@@ -201,6 +206,7 @@ impl Config {
     fn root_entries(&self) -> Entries {
         let mechanism = match self.mechanism {
             Mechanism::Proxy => "proxy",
+            Mechanism::Handoff => "handoff",
         };
         vec![("workers", count(self.workers)), ("mechanism", text(mechanism))]
     }
@@ -265,6 +271,25 @@ impl Config {
             ("connections", count(l.connections)),
             ("requests_per_connection", Value::Integer(l.requests_per_connection)),
             ("retries", Value::Integer(l.retries.into())),
+        ]
+    }
+
+    fn handoff_entries(&self) -> Entries {
+        let Some(h) = &self.handoff else { return Vec::new() };
+        let placement = match h.placement {
+            Placement::Request => "request",
+            Placement::Connection => "connection",
+        };
+        vec![
+            ("name", text(&h.name)),
+            ("key_file", Value::Secret),
+            ("interfaces", Value::List(h.interfaces.clone())),
+            ("placement", text(placement)),
+            ("min_size", bytes(h.min_bytes)),
+            ("flows", Value::Integer(h.flows.into())),
+            ("take_over_timeout", time(h.take_over_timeout)),
+            ("state_size", bytes(h.state_bytes as u64)),
+            ("fallback", text(if h.fallback { "proxy" } else { "none" })),
         ]
     }
 

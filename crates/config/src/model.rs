@@ -21,6 +21,8 @@ pub struct Config {
     pub shadow: Option<ShadowConfig>,
     /// How a chosen back-end gets the request.
     pub mechanism: Mechanism,
+    /// How connections are handed off; there whenever `mechanism` asks for it.
+    pub handoff: Option<HandoffConfig>,
     /// What a policy takes for the target.
     pub target: TargetConfig,
     /// How many requests are let into the cluster at once.
@@ -66,6 +68,8 @@ pub struct BackendConfig {
     pub weight: Weight,
     /// Connections that the front-end opens to it at most, over all workers.
     pub max_connections: u32,
+    /// Host and port at which its agent takes handoffs; without it, requests for it are proxied.
+    pub agent: Option<(String, u16)>,
 }
 
 /// A policy with its parameters, known to build.
@@ -106,6 +110,51 @@ pub struct ShadowConfig {
 pub enum Mechanism {
     /// The front-end passes request and response on.
     Proxy,
+    /// The back-end gets the client's connection and answers the client directly.
+    Handoff,
+}
+
+/// How connections are handed off to the agents of back-ends.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HandoffConfig {
+    /// What this front-end is called by agents and in the names of what it leaves in the kernel.
+    pub name: String,
+    /// What front-end and agents share.
+    pub key: HandoffKey,
+    /// Network interfaces at which packets of clients arrive.
+    pub interfaces: Vec<String>,
+    /// What is placed by the policy.
+    pub placement: Placement,
+    /// A response expected to be smaller is proxied if its client's connection ends with it.
+    pub min_bytes: u64,
+    /// Connections that back-ends may have at once.
+    pub flows: u32,
+    /// How long an agent may take to take a connection over.
+    pub take_over_timeout: Duration,
+    /// Bytes of a connection's state at most; one with more under way stays where it is.
+    pub state_bytes: usize,
+    /// Whether to proxy when this system does not allow handoffs.
+    pub fallback: bool,
+}
+
+/// What is placed by the policy when connections are handed off.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Placement {
+    /// Each request: a connection is handed on when its next request belongs elsewhere.
+    Request,
+    /// Each connection: its first request decides.
+    Connection,
+}
+
+/// The secret that front-end and agents share: 32 bytes.
+#[derive(Clone, PartialEq, Eq)]
+pub struct HandoffKey(pub [u8; 32]);
+
+/// Without the key.
+impl std::fmt::Debug for HandoffKey {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("HandoffKey(hidden)")
+    }
 }
 
 /// What a policy takes for the target, and how much is learned of targets.

@@ -39,6 +39,7 @@ pub(crate) static SECTIONS: &[SectionSpec] = &[
     TIMEOUTS,
     LIMITS,
     FORWARDED,
+    HANDOFF,
     ADMIN,
     ACCESS_LOG,
     DECISION_LOG,
@@ -61,9 +62,9 @@ const ROOT: SectionSpec = table(
         ),
         fixed(
             "mechanism",
-            Choice(&["proxy"]),
+            Choice(&["proxy", "handoff"]),
             Is("proxy"),
-            "How a chosen back-end gets the request: the front-end passes request and response on.",
+            "How a chosen back-end gets the request: `proxy`, the front-end passes request and response on; `handoff`, the back-end gets the client's connection and answers the client directly.",
         ),
     ],
 );
@@ -106,6 +107,12 @@ const BACKEND: SectionSpec = list(
             Integer { min: 1, max: 1_000_000 },
             Is("1024"),
             "Connections that the front-end opens to it at most, over all workers.",
+        ),
+        key(
+            "agent",
+            Text("host and port, e.g. \"10.0.0.1:7400\""),
+            Words("no agent"),
+            "Where its agent takes handoffs; without one, its requests are proxied.",
         ),
     ],
 );
@@ -319,6 +326,67 @@ const ADMIN: SectionSpec = table(
             Text("the path of a file"),
             Words("no file"),
             "File that holds the token, read when the configuration is; instead of `token`.",
+        ),
+    ],
+);
+
+const HANDOFF: SectionSpec = table(
+    "handoff",
+    "How connections are handed off; used, and needed, with `mechanism = \"handoff\"`.",
+    &[
+        fixed(
+            "name",
+            Text("1 to 64 letters, digits, `-` and `_`"),
+            Is("front-end"),
+            "What agents call this front-end; after a restart they know it by this name.",
+        ),
+        fixed(
+            "key_file",
+            Text("the path of a file"),
+            Required,
+            "File with the key that front-end and agents share: 64 hexadecimal digits, not readable by everyone.",
+        ),
+        fixed(
+            "interfaces",
+            Texts("the name of a network interface, e.g. \"eth0\""),
+            Required,
+            "Where packets of clients arrive and leave again for back-ends; at least one, at most 16.",
+        ),
+        key(
+            "placement",
+            Choice(&["request", "connection"]),
+            Is("request"),
+            "What the policy places: `request`, each request, so that a connection is handed on when its next request belongs elsewhere; `connection`, each connection by its first request.",
+        ),
+        key(
+            "min_size",
+            Size { min: 0, max: SIZE_MAX },
+            Is("4KiB"),
+            "A response expected to be smaller is proxied when the connection ends with it; so is one of unknown size below it.",
+        ),
+        fixed(
+            "flows",
+            Integer { min: 1, max: 10_000_000 },
+            Is("100000"),
+            "Connections that back-ends may have at once; further ones are proxied.",
+        ),
+        key(
+            "take_over_timeout",
+            Duration,
+            Is("500ms"),
+            "How long an agent may take to take a connection over; then the front-end takes it back. At least 50ms.",
+        ),
+        key(
+            "state_size",
+            Size { min: 64 << 10, max: 8 << 20 },
+            Is("4MiB"),
+            "What may be under way on a connection that is handed off or on; with more, it stays where it is.",
+        ),
+        fixed(
+            "fallback",
+            Choice(&["none", "proxy"]),
+            Is("none"),
+            "What to do when this system does not allow handoffs: `none`, not to start; `proxy`, to proxy.",
         ),
     ],
 );

@@ -1,6 +1,7 @@
 //! From the text of a file to a checked configuration.
 
 mod address;
+mod handoff;
 mod logs;
 mod parts;
 mod peers;
@@ -82,7 +83,10 @@ fn read<'a>(reader: &mut Reader<'a>, root: &'a DeTable<'a>) -> Option<Config> {
         Some(found) => reader.integer_of(&found).unwrap_or(1),
         None => std::thread::available_parallelism().map_or(1, |n| n.get() as u64),
     };
-    reader.choice(&top, "mechanism");
+    let mechanism = match reader.choice(&top, "mechanism") {
+        "handoff" => Mechanism::Handoff,
+        _ => Mechanism::Proxy,
+    };
     let listeners = {
         let all = list(reader, root, "listener")?;
         peers::listeners(reader, &all)
@@ -100,6 +104,11 @@ fn read<'a>(reader: &mut Reader<'a>, root: &'a DeTable<'a>) -> Option<Config> {
     let timeouts = part(reader, root, "timeouts", parts::timeouts)?;
     let limits = part(reader, root, "limits", parts::limits)?;
     let forwarded = part(reader, root, "forwarded", peers::forwarded)?;
+    let handoff_section = one(reader, root, "handoff")?;
+    let handoff = handoff::read(reader, &handoff_section, mechanism);
+    if mechanism == Mechanism::Handoff {
+        handoff::check_peers(reader, &top, &listeners, &backends);
+    }
     let admin_section = one(reader, root, "admin")?;
     let admin = peers::admin(reader, &admin_section);
     let access_section = one(reader, root, "access_log")?;
@@ -113,7 +122,8 @@ fn read<'a>(reader: &mut Reader<'a>, root: &'a DeTable<'a>) -> Option<Config> {
         backends,
         policy: policy?,
         shadow,
-        mechanism: Mechanism::Proxy,
+        mechanism,
+        handoff,
         target,
         admission,
         health,

@@ -60,12 +60,16 @@ pub(super) fn backends<'a>(reader: &mut Reader<'a>, sections: &[Section<'a>]) ->
         let address = reader.text(section, "address", |text| host_port(text).map(|at| (at, text.to_owned())));
         let name = reader.text(section, "name", |text| name(text).map(Arc::<str>::from));
         let weight = Weight::new(reader.number(section, "weight")).unwrap_or(Weight::ONE);
+        let agent = match section.found("agent") {
+            Some(_) => reader.text(section, "agent", host_port),
+            None => None,
+        };
         let max_connections = u32::try_from(reader.integer(section, "max_connections")).unwrap_or(1);
         let Some(((host, port), text)) = address else { continue };
         let name: BackendName = name.unwrap_or_else(|| text.into());
         unique(reader, section, "address", &mut addresses, (host.clone(), port));
         unique(reader, section, "name", &mut names, Arc::clone(&name));
-        out.push(BackendConfig { name, host, port, weight, max_connections });
+        out.push(BackendConfig { name, host, port, weight, max_connections, agent });
     }
     out
 }

@@ -100,6 +100,10 @@ fn every_default_in_the_schema_is_accepted_as_that_default() {
     let mut checked = 0;
     for (table, section) in schema["properties"].as_object().unwrap() {
         let Some(keys) = section["properties"].as_object() else { continue };
+        if table == "handoff" {
+            // Its file with a key has to be there: see `files`.
+            continue;
+        }
         let optional = ["shadow", "access_log", "decision_log"].contains(&table.as_str());
         for (key, spec) in keys {
             let (default, required) = (&spec["default"], section["required"].as_array());

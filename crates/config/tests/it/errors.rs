@@ -96,6 +96,15 @@ const BAD: &[(&str, &str)] = &[
     ("admin.toekn", "[admin]\ntoekn = my-secret\n"),
     ("backend[1].address", "[[backend]]\naddress = \"h:+80\"\n"),
     ("admin.token", "[admin]\ntoken \"my-secret\"\n"),
+    ("handoff.key_file", "[handoff]\ninterfaces = [\"eth0\"]\n"),
+    ("handoff.key_file", "[handoff]\nkey_file = \"none\"\ninterfaces = [\"eth0\"]\n"),
+    ("handoff.interfaces", "[handoff]\nkey_file = \"none\"\n"),
+    ("handoff.interfaces", "[handoff]\ninterfaces = []\n"),
+    ("handoff.interfaces[1]", "[handoff]\ninterfaces = [\"eth0\", \"eth0\"]\n"),
+    ("handoff.interfaces[0]", "[handoff]\ninterfaces = [\"an interface\"]\n"),
+    ("handoff.name", "[handoff]\nname = \"../x\"\n"),
+    ("handoff.take_over_timeout", "[handoff]\ntake_over_timeout = \"1ms\"\n"),
+    ("backend[1].agent", "[[backend]]\naddress = \"h:1\"\nagent = \"h\"\n"),
     // What does not go together.
     (
         "listener[2].address",

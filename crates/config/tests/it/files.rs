@@ -70,3 +70,34 @@ fn an_access_log_that_is_a_directory() {
         load(dir.path(), format!("{LEAST}[decision_log]\ndirectory = \"plimsoll.toml\"\n").as_bytes());
     assert!(error.unwrap_err().contains("decision_log.directory: is a file"));
 }
+
+#[test]
+fn a_handoff_key() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("key");
+    let text = "mechanism = \"handoff\"\n[[listener]]\naddress = \"10.0.0.9:80\"\n[[backend]]\naddress = \"10.0.0.1:80\"\n\
+                agent = \"[fd00::1]:7400\"\n[handoff]\nkey_file = \"key\"\ninterfaces = [\"eth0\"]\n";
+    let with = |key: &str, mode: u32| {
+        fs::write(&file, key).unwrap();
+        fs::set_permissions(&file, fs::Permissions::from_mode(mode)).unwrap();
+        load(dir.path(), text.as_bytes())
+    };
+    let digits = "0123456789abcdef".repeat(4);
+    let config = with(&format!("{digits}\n"), 0o600).unwrap();
+    let handoff = config.handoff.as_ref().unwrap();
+    assert_eq!(handoff.key.0[..3], [0x01, 0x23, 0x45]);
+    assert_eq!(config.backends[0].agent, Some(("fd00::1".to_owned(), 7400)));
+    assert_eq!((handoff.min_bytes, handoff.flows, handoff.fallback), (4096, 100_000, false));
+    assert!(!format!("{config:?}").contains("0x01, 0x23"), "the key does not show");
+    assert_eq!(config.to_json()["handoff"]["key_file"], "(hidden)");
+    for (key, mode, what) in [
+        (&digits[1..], 0o600, "does not hold 64 hexadecimal digits"),
+        (&"g".repeat(64), 0o600, "does not hold 64 hexadecimal digits"),
+        (&digits, 0o644, "can be read or changed by every user"),
+    ] {
+        let error = with(key, mode).unwrap_err();
+        assert!(error.contains("handoff.key_file") && error.contains(what), "{error}");
+        assert!(!error.contains("89abcdef"), "{error}");
+    }
+}
