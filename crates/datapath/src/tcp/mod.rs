@@ -1,1 +1,73 @@
 //! Established TCP connections taken out of one kernel and put into another, by `TCP_REPAIR`.
+//!
+//! Here: [`Frozen::freeze`] → [`Frozen::snapshot`] → [`Frozen::close`] (or [`Frozen::thaw`], as if nothing had happened).
+//! There: [`TcpState::restore`] → [`Restored::activate`]. Neither end of the connection notices, as long as packets of the
+//! client reach no kernel that has no socket for them (it would answer with RST): that is for the packet programs to see
+//! to. [`reset`] ends a connection of which only the sequence numbers are left.
+//!
+//! From the freeze on, and until the activation, a socket filter drops whatever comes for the socket: it neither
+//! takes nor acknowledges anything that another kernel would then not have. What is dropped, the client sends again.
+//!
+//! The capabilities `CAP_NET_ADMIN` and `CAP_BPF` are needed. Plain TCP only: a socket with kernel TLS would travel
+//! without its keys, so none must be passed here.
+
+mod error;
+mod freeze;
+mod restore;
+mod state;
+mod sys;
+
+pub use error::{FreezeFailed, NotPortable, RestoreError, SocketError};
+pub use freeze::{Frozen, Limits};
+pub use restore::{Restored, reset};
+pub use state::{STATE_OVERHEAD_BYTES, STATE_VERSION, StateError, TcpState, Window};
+
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::OnceLock;
+
+/// Values of `TCP_REPAIR`; leaving without a window probe says nothing to the client.
+const REPAIR_ON: u32 = 1;
+const REPAIR_OFF: u32 = 0;
+const REPAIR_OFF_SILENTLY: u32 = u32::MAX;
+
+/// The queues of `TCP_REPAIR_QUEUE`.
+const RECEIVE_QUEUE: u32 = 1;
+const SEND_QUEUE: u32 = 2;
+
+/// Loads what freezing and restoring need once per process, so that a missing capability shows at start. Without this
+/// call, the first freeze or restore does it.
+///
+/// # Errors
+///
+/// The kernel's: without `CAP_BPF`, or where eBPF is not configured.
+pub fn prepare() -> io::Result<()> {
+    drop_filter().map(|_| ())
+}
+
+fn drop_filter() -> io::Result<BorrowedFd<'static>> {
+    static FILTER: OnceLock<OwnedFd> = OnceLock::new();
+    if let Some(filter) = FILTER.get() {
+        return Ok(filter.as_fd());
+    }
+    let filter = sys::load_drop_filter()?;
+    Ok(FILTER.get_or_init(|| filter).as_fd())
+}
+
+fn attach_drop_filter(fd: BorrowedFd<'_>) -> io::Result<()> {
+    use std::os::fd::AsRawFd;
+    let filter = u32::try_from(drop_filter()?.as_raw_fd()).map_err(io::Error::other)?;
+    sys::set_option(fd, libc::SOL_SOCKET, libc::SO_ATTACH_BPF, &[filter])
+}
+
+fn detach_filter(fd: BorrowedFd<'_>) -> io::Result<()> {
+    sys::set_option(fd, libc::SOL_SOCKET, libc::SO_DETACH_FILTER, &[0])
+}
+
+fn set_tcp(fd: BorrowedFd<'_>, name: i32, value: &[u32]) -> io::Result<()> {
+    sys::set_option(fd, libc::IPPROTO_TCP, name, value)
+}
+
+fn tcp<const N: usize>(fd: BorrowedFd<'_>, name: i32) -> io::Result<[u32; N]> {
+    sys::option(fd, libc::IPPROTO_TCP, name)
+}

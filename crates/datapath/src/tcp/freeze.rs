@@ -1,0 +1,289 @@
+//! Taking a connection out of this kernel.
+
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+use rustix::buffer::spare_capacity;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::net::{RecvFlags, getpeername, getsockname, recv, sockopt};
+
+use super::error::{FreezeFailed, NotPortable, SocketError, Step};
+use super::state::{TcpState, Window};
+use super::{
+    RECEIVE_QUEUE, REPAIR_OFF, REPAIR_ON, SEND_QUEUE, attach_drop_filter, detach_filter, set_tcp, sys, tcp,
+};
+use crate::Flow;
+
+/// Bits of `tcpi_options`.
+const INFO_TIMESTAMPS: u8 = 1;
+const INFO_SACK: u8 = 2;
+const INFO_WINDOW_SCALING: u8 = 4;
+
+/// How often a snapshot is tried when packets that were under way in this kernel at the freeze disturb it.
+const ATTEMPTS: usize = 4;
+
+/// How much may be queued on a connection that is to travel.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Limits {
+    /// Most bytes that the client has not acknowledged.
+    pub send_bytes: usize,
+    /// Most bytes that have been received, those read before the freeze included.
+    pub receive_bytes: usize,
+}
+
+impl Default for Limits {
+    /// 4 MiB to send, 256 KiB received.
+    fn default() -> Self {
+        Self { send_bytes: 4 << 20, receive_bytes: 256 << 10 }
+    }
+}
+
+/// An established connection that neither sends nor takes anything. Dropped, it is gone, silently, as by
+/// [`Frozen::close`].
+#[derive(Debug)]
+pub struct Frozen {
+    fd: OwnedFd,
+    info: Info,
+}
+
+/// What `TCP_INFO` says first.
+#[derive(Debug, Clone, Copy)]
+struct Info {
+    state: u8,
+    options: u8,
+    /// The client's in the low half, ours in the high half.
+    window_scales: u8,
+}
+
+impl Info {
+    fn of(fd: BorrowedFd<'_>) -> io::Result<Self> {
+        let [first, second] = tcp(fd, libc::TCP_INFO)?;
+        let [state, ..] = first.to_ne_bytes();
+        let [_, options, window_scales, _] = second.to_ne_bytes();
+        Ok(Self { state, options, window_scales })
+    }
+
+    /// States as `include/net/tcp_states.h` numbers them.
+    fn check(self) -> Result<(), NotPortable> {
+        match self.state {
+            1 => Ok(()),
+            7 | 8 => Err(NotPortable::ClientEnded),
+            4 | 5 | 6 | 9 | 11 => Err(NotPortable::Closing),
+            _ => Err(NotPortable::NotConnected),
+        }
+    }
+
+    fn has(self, option: u8) -> bool {
+        self.options & option != 0
+    }
+}
+
+impl Frozen {
+    /// Stops the connection: from now on nothing that arrives is taken or acknowledged, and closing it is silent.
+    ///
+    /// # Errors
+    ///
+    /// With the socket, which goes on as before: not an established TCP connection, or the kernel's refusal.
+    pub fn freeze(fd: OwnedFd) -> Result<Self, FreezeFailed> {
+        match stop(fd.as_fd()) {
+            Ok(info) => Ok(Self { fd, info }),
+            Err(error) => Err(FreezeFailed { fd, error }),
+        }
+    }
+
+    /// The connection's state, the socket untouched. The receive queue begins with `read_before`: what was read from the
+    /// socket before the freeze and is to be read again.
+    ///
+    /// # Errors
+    ///
+    /// A connection that cannot travel after all (its client's FIN or urgent data came just before the freeze; more is
+    /// queued than `limits` allow), or the kernel's refusal. [`Frozen::thaw`] it then.
+    pub fn snapshot(&self, read_before: &[u8], limits: Limits) -> Result<TcpState, SocketError> {
+        for _ in 0..ATTEMPTS {
+            if let Some(state) = self.try_snapshot(read_before, limits)? {
+                return Ok(state);
+            }
+        }
+        Err(NotPortable::Unsteady.into())
+    }
+
+    /// The connection goes on as if nothing had happened. What the client has sent meanwhile it sends again; a window
+    /// probe makes it repeat its latest acknowledgment and window at once, which nothing else would before a timer runs
+    /// out (`TCP_REPAIR_OFF` rather than `TCP_REPAIR_OFF_NO_WP`). `SO_REUSEADDR` is on afterwards.
+    ///
+    /// # Errors
+    ///
+    /// The kernel's; the connection is gone then.
+    pub fn thaw(self) -> io::Result<OwnedFd> {
+        detach_filter(self.fd.as_fd())?;
+        set_tcp(self.fd.as_fd(), libc::TCP_REPAIR, &[REPAIR_OFF])?;
+        // Leaving repair mode clears it.
+        sockopt::set_socket_reuseaddr(&self.fd, true)?;
+        Ok(self.fd)
+    }
+
+    /// The socket is gone, and the client hears nothing of it.
+    pub fn close(self) {
+        drop(self);
+    }
+
+    /// `None` when a packet came between two steps.
+    fn try_snapshot(&self, read_before: &[u8], limits: Limits) -> Result<Option<TcpState>, SocketError> {
+        let fd = self.fd.as_fd();
+        let flow = Flow::new(peer(fd)?, local(fd)?);
+        link_local(flow.client)?;
+        link_local(flow.vip)?;
+        let [mss] = tcp(fd, libc::TCP_MAXSEG).freezing("TCP_MAXSEG")?;
+        let mss = u16::try_from(mss).map_err(|_| NotPortable::SegmentSize(mss))?;
+        let timestamp = if self.info.has(INFO_TIMESTAMPS) {
+            let [timestamp] = tcp(fd, libc::TCP_TIMESTAMP).freezing("TCP_TIMESTAMP")?;
+            Some(timestamp)
+        } else {
+            None
+        };
+        let Some((send_next, send_queue, unsent_bytes)) = send_queue(fd, limits.send_bytes)? else {
+            return Ok(None);
+        };
+        let Some((receive_next, receive_queue)) = receive_queue(fd, read_before, limits.receive_bytes)?
+        else {
+            return Ok(None);
+        };
+        let [update_seq, send, send_max, receive, receive_from] =
+            tcp(fd, libc::TCP_REPAIR_WINDOW).freezing("TCP_REPAIR_WINDOW")?;
+        quiet(fd)?;
+        if sequence(fd)? != receive_next {
+            return Ok(None);
+        }
+        let scales = self.info.window_scales;
+        Ok(Some(TcpState {
+            flow,
+            send_next,
+            receive_next,
+            mss,
+            window_scales: self.info.has(INFO_WINDOW_SCALING).then_some((scales & 0xf, scales >> 4)),
+            sack: self.info.has(INFO_SACK),
+            timestamp,
+            window: Window { update_seq, send, send_max, receive, receive_from },
+            send_queue,
+            unsent_bytes,
+            receive_queue,
+        }))
+    }
+}
+
+impl AsFd for Frozen {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.fd.as_fd()
+    }
+}
+
+fn stop(fd: BorrowedFd<'_>) -> Result<Info, SocketError> {
+    // Before anything is changed; and once more behind the filter, as a FIN may come between.
+    Info::of(fd).freezing("TCP_INFO")?.check()?;
+    attach_drop_filter(fd).freezing("SO_ATTACH_BPF")?;
+    let stopped = (|| {
+        let info = Info::of(fd).freezing("TCP_INFO")?;
+        info.check()?;
+        set_tcp(fd, libc::TCP_REPAIR, &[REPAIR_ON]).freezing("TCP_REPAIR")?;
+        Ok(info)
+    })();
+    if stopped.is_err() {
+        detach_filter(fd).freezing("SO_DETACH_FILTER")?;
+    }
+    stopped
+}
+
+/// Sequence number at the end of the send queue, the queue, and how much of its end has never been sent.
+fn send_queue(fd: BorrowedFd<'_>, limit: usize) -> Result<Option<(u32, Vec<u8>, usize)>, SocketError> {
+    let bytes = sys::queued_bytes(fd, libc::TIOCOUTQ).freezing("SIOCOUTQ")?;
+    if bytes > limit {
+        return Err(NotPortable::TooMuchQueued { bytes, limit }.into());
+    }
+    // Before the queue is selected: a pacing timer that fires with the queue selected moves bytes to the sent ones
+    // without sending them. Bytes counted as unsent that were sent are only sent twice.
+    let unsent =
+        if bytes == 0 { 0 } else { sys::queued_bytes(fd, libc::SIOCOUTQNSD).freezing("SIOCOUTQNSD")? };
+    select_queue(fd, SEND_QUEUE)?;
+    let next = sequence(fd)?;
+    let mut queue = Vec::with_capacity(bytes);
+    if bytes > 0 {
+        peek(fd, &mut queue, bytes)?;
+    }
+    Ok((queue.len() == bytes).then_some((next, queue, unsent.min(bytes))))
+}
+
+/// Sequence number at the end of the receive queue, and the queue.
+fn receive_queue(
+    fd: BorrowedFd<'_>,
+    read_before: &[u8],
+    limit: usize,
+) -> Result<Option<(u32, Vec<u8>)>, SocketError> {
+    select_queue(fd, RECEIVE_QUEUE)?;
+    let next = sequence(fd)?;
+    let waiting = rustix::io::ioctl_fionread(fd).freezing("SIOCINQ")?;
+    let waiting = usize::try_from(waiting).unwrap_or(usize::MAX);
+    let bytes = read_before.len().saturating_add(waiting);
+    if bytes > limit {
+        return Err(NotPortable::TooMuchQueued { bytes, limit }.into());
+    }
+    let mut queue = Vec::with_capacity(bytes);
+    queue.extend_from_slice(read_before);
+    if waiting > 0 {
+        peek(fd, &mut queue, waiting)?;
+    }
+    Ok((queue.len() == bytes).then_some((next, queue)))
+}
+
+fn select_queue(fd: BorrowedFd<'_>, queue: u32) -> Result<(), SocketError> {
+    set_tcp(fd, libc::TCP_REPAIR_QUEUE, &[queue]).freezing("TCP_REPAIR_QUEUE")
+}
+
+fn sequence(fd: BorrowedFd<'_>) -> Result<u32, SocketError> {
+    let [next] = tcp(fd, libc::TCP_QUEUE_SEQ).freezing("TCP_QUEUE_SEQ")?;
+    Ok(next)
+}
+
+/// Appends up to `bytes` bytes of the selected queue.
+fn peek(fd: BorrowedFd<'_>, queue: &mut Vec<u8>, bytes: usize) -> Result<(), SocketError> {
+    queue.reserve_exact(bytes);
+    let before = queue.len();
+    recv(fd, spare_capacity(queue), RecvFlags::PEEK | RecvFlags::DONTWAIT).freezing("reading a queue")?;
+    // The allocator may have given more room than was asked for.
+    queue.truncate(before + bytes);
+    Ok(())
+}
+
+/// Refuses a connection on which something came that a snapshot cannot hold.
+fn quiet(fd: BorrowedFd<'_>) -> Result<(), SocketError> {
+    let watched = PollFlags::RDHUP | PollFlags::PRI | PollFlags::ERR | PollFlags::HUP;
+    let mut fds = [PollFd::from_borrowed_fd(fd, watched)];
+    poll(&mut fds, Some(&Timespec { tv_sec: 0, tv_nsec: 0 })).freezing("poll")?;
+    let seen = fds[0].revents();
+    if seen.intersects(PollFlags::RDHUP | PollFlags::ERR | PollFlags::HUP) {
+        return Err(NotPortable::ClientEnded.into());
+    }
+    if seen.contains(PollFlags::PRI) {
+        return Err(NotPortable::Urgent.into());
+    }
+    Ok(())
+}
+
+fn local(fd: BorrowedFd<'_>) -> Result<SocketAddr, SocketError> {
+    address(getsockname(fd).freezing("getsockname")?)
+}
+
+fn peer(fd: BorrowedFd<'_>) -> Result<SocketAddr, SocketError> {
+    address(getpeername(fd).freezing("getpeername")?.ok_or(NotPortable::NotConnected)?)
+}
+
+fn address(any: rustix::net::SocketAddrAny) -> Result<SocketAddr, SocketError> {
+    SocketAddr::try_from(any).map_err(|_| NotPortable::NotConnected.into())
+}
+
+fn link_local(address: SocketAddr) -> Result<(), NotPortable> {
+    match address.ip() {
+        IpAddr::V6(ip) if ip.is_unicast_link_local() => Err(NotPortable::LinkLocal(address)),
+        _ => Ok(()),
+    }
+}

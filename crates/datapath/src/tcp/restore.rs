@@ -1,0 +1,222 @@
+//! Putting a connection into this kernel.
+
+use std::io;
+use std::net::SocketAddr;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::time::Duration;
+
+use rustix::io::Errno;
+use rustix::net::{
+    AddressFamily, SendFlags, SocketFlags, SocketType, bind, connect, ipproto, send, socket_with, sockopt,
+};
+
+use super::error::{RestoreError, Step};
+use super::state::{TcpState, low_bits};
+use super::{
+    RECEIVE_QUEUE, REPAIR_OFF_SILENTLY, REPAIR_ON, SEND_QUEUE, attach_drop_filter, detach_filter, set_tcp,
+    sys,
+};
+use crate::Flow;
+
+/// Codes of `TCP_REPAIR_OPTIONS`, which are the kinds of TCP options.
+const OPTION_MSS: u32 = 2;
+const OPTION_WINDOW: u32 = 3;
+const OPTION_SACK: u32 = 4;
+const OPTION_TIMESTAMPS: u32 = 8;
+
+/// Largest value that `TCP_MAXSEG` takes, and smallest.
+const MAXSEG_RANGE: (u16, u16) = (88, 32_767);
+
+/// What a socket buffer has room for beyond the queue that it must hold (the kernel doubles the sum).
+const BUFFER_SPARE_BYTES: usize = 256 << 10;
+
+/// Largest receive queue that the buffer which a socket begins with surely holds.
+const SMALL_RECEIVE_BYTES: usize = 16 << 10;
+
+/// `SO_BUF_LOCK`: which buffers' sizes the kernel does not adapt because they were set by hand.
+const SO_BUF_LOCK: i32 = 72;
+
+/// The timestamp clock's step at a restore: its resolution (one), times two because the lowest bit is its unit.
+const TIMESTAMP_STEP: u32 = 2;
+
+/// A connection that is in this kernel but neither sends nor takes anything yet. Dropped, it is gone, silently.
+#[derive(Debug)]
+pub struct Restored {
+    fd: OwnedFd,
+    unsent: Vec<u8>,
+    buffers_set: bool,
+}
+
+impl TcpState {
+    /// Makes a socket with this state: not blocking, closed on exec, `TCP_NODELAY`.
+    ///
+    /// # Errors
+    ///
+    /// See [`RestoreError`]. Nothing is left behind.
+    pub fn restore(&self) -> Result<Restored, RestoreError> {
+        let received_from = self.receive_next.wrapping_sub(low_bits(self.receive_queue.len()));
+        let fd = connected(&self.flow, self.send_acknowledged(), received_from, Some(self.mss))?;
+        self.set_options(fd.as_fd())?;
+        let sent_bytes = self.send_queue.len().saturating_sub(self.unsent_bytes);
+        let (sent, unsent) = self.send_queue.split_at(sent_bytes);
+        let buffers_set = self.fill_queues(fd.as_fd(), sent)?;
+        let window = &self.window;
+        let window = [window.update_seq, window.send, window.send_max, window.receive, window.receive_from];
+        set_tcp(fd.as_fd(), libc::TCP_REPAIR_WINDOW, &window).restoring("TCP_REPAIR_WINDOW")?;
+        sockopt::set_tcp_nodelay(&fd, true).restoring("TCP_NODELAY")?;
+        Ok(Restored { fd, unsent: unsent.to_vec(), buffers_set })
+    }
+
+    fn set_options(&self, fd: BorrowedFd<'_>) -> Result<(), RestoreError> {
+        // Without scaling the scales are 0; left out, ours would be what the kernel proposes to new connections.
+        let (client_scale, our_scale) = self.window_scales.unwrap_or_default();
+        let mut options = [0; 8];
+        let scales = u32::from(our_scale) << 16 | u32::from(client_scale);
+        options[..4].copy_from_slice(&[OPTION_MSS, u32::from(self.mss), OPTION_WINDOW, scales]);
+        let mut len = 4;
+        if self.sack {
+            options[len] = OPTION_SACK;
+            len += 2;
+        }
+        if self.timestamp.is_some() {
+            options[len] = OPTION_TIMESTAMPS;
+            len += 2;
+        }
+        set_tcp(fd, libc::TCP_REPAIR_OPTIONS, &options[..len]).restoring("TCP_REPAIR_OPTIONS")?;
+        if let Some(timestamp) = self.timestamp {
+            // The kernel cleared the lowest bit of what it reported: one step on, no timestamp is below one that the
+            // client has seen.
+            let timestamp = timestamp.wrapping_add(TIMESTAMP_STEP);
+            set_tcp(fd, libc::TCP_TIMESTAMP, &[timestamp]).restoring("TCP_TIMESTAMP")?;
+        }
+        Ok(())
+    }
+
+    /// Fills the receive queue, and the send queue with what has been sent; makes room for the rest. Whether buffers had
+    /// to be made larger.
+    fn fill_queues(&self, fd: BorrowedFd<'_>, sent: &[u8]) -> Result<bool, RestoreError> {
+        let to_send_bytes = self.send_queue.len();
+        let received_bytes = self.receive_queue.len();
+        if to_send_bytes > 0 {
+            let room = to_send_bytes + BUFFER_SPARE_BYTES;
+            sockopt::set_socket_send_buffer_size_force(fd, room).restoring("SO_SNDBUFFORCE")?;
+        }
+        if received_bytes > SMALL_RECEIVE_BYTES {
+            let room = received_bytes + BUFFER_SPARE_BYTES;
+            sockopt::set_socket_recv_buffer_size_force(fd, room).restoring("SO_RCVBUFFORCE")?;
+        }
+        if received_bytes > 0 {
+            fill(fd, RECEIVE_QUEUE, &self.receive_queue).restoring("filling the receive queue")?;
+        }
+        if !sent.is_empty() {
+            fill(fd, SEND_QUEUE, sent).restoring("filling the send queue")?;
+        }
+        Ok(to_send_bytes > 0 || received_bytes > SMALL_RECEIVE_BYTES)
+    }
+}
+
+impl Restored {
+    /// The connection lives: what was never sent is sent, what the client sends is taken. `SO_REUSEADDR` is on, so that a
+    /// listener may take the port while the connection is there.
+    ///
+    /// # Errors
+    ///
+    /// The kernel's. The client has been sent a RST then, or nothing.
+    pub fn activate(self) -> io::Result<OwnedFd> {
+        let fd = self.fd.as_fd();
+        set_tcp(fd, libc::TCP_REPAIR, &[REPAIR_OFF_SILENTLY])?;
+        let started = self.start(fd);
+        if started.is_err() {
+            // An ordinary close would end the answer as if it were whole.
+            sockopt::set_socket_linger(fd, Some(Duration::ZERO))?;
+        }
+        started.map(|()| self.fd)
+    }
+
+    fn start(&self, fd: BorrowedFd<'_>) -> io::Result<()> {
+        // Leaving repair mode cleared it.
+        sockopt::set_socket_reuseaddr(fd, true)?;
+        detach_filter(fd)?;
+        if !self.unsent.is_empty() {
+            send_all(fd, &self.unsent)?;
+        }
+        if self.buffers_set {
+            // The kernel adapts the buffers' sizes again.
+            sys::set_option(fd, libc::SOL_SOCKET, SO_BUF_LOCK, &[0])?;
+        }
+        Ok(())
+    }
+}
+
+impl AsFd for Restored {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.fd.as_fd()
+    }
+}
+
+/// Ends a connection that no kernel has any more: sends the client a RST with the sequence number `send_next`, which it
+/// accepts at once only if that is the next one that it expects (RFC 5961, section 3.2), so the highest one that it has
+/// acknowledged. `receive_next` is the one that we expect from it.
+///
+/// # Errors
+///
+/// See [`RestoreError`]; no RST was sent.
+pub fn reset(flow: &Flow, send_next: u32, receive_next: u32) -> Result<(), RestoreError> {
+    let fd = connected(flow, send_next, receive_next, None)?;
+    set_tcp(fd.as_fd(), libc::TCP_REPAIR, &[REPAIR_OFF_SILENTLY]).restoring("TCP_REPAIR")?;
+    sockopt::set_socket_linger(&fd, Some(Duration::ZERO)).restoring("SO_LINGER")
+}
+
+/// A socket in repair mode with these ends and sequence numbers, which takes nothing.
+fn connected(
+    flow: &Flow,
+    send_next: u32,
+    receive_next: u32,
+    mss: Option<u16>,
+) -> Result<OwnedFd, RestoreError> {
+    let family = if flow.vip.is_ipv6() { AddressFamily::INET6 } else { AddressFamily::INET };
+    let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
+    let owned = socket_with(family, SocketType::STREAM, flags, Some(ipproto::TCP)).restoring("socket")?;
+    let fd = owned.as_fd();
+    set_tcp(fd, libc::TCP_REPAIR, &[REPAIR_ON]).restoring("TCP_REPAIR")?;
+    // A segment that the client sends again while the queues are being filled would be taken for the bytes to come.
+    attach_drop_filter(fd).restoring("SO_ATTACH_BPF")?;
+    bind(fd, &flow.vip).map_err(|error| bind_error(error, flow.vip))?;
+    for (queue, next) in [(SEND_QUEUE, send_next), (RECEIVE_QUEUE, receive_next)] {
+        set_tcp(fd, libc::TCP_REPAIR_QUEUE, &[queue]).restoring("TCP_REPAIR_QUEUE")?;
+        set_tcp(fd, libc::TCP_QUEUE_SEQ, &[next]).restoring("TCP_QUEUE_SEQ")?;
+    }
+    if let Some(mss) = mss {
+        // The connect fixes it; the option set later does not change the size of segments.
+        let (least, most) = MAXSEG_RANGE;
+        set_tcp(fd, libc::TCP_MAXSEG, &[u32::from(mss.clamp(least, most))]).restoring("TCP_MAXSEG")?;
+    }
+    connect(fd, &flow.client).map_err(|error| match error {
+        Errno::ADDRNOTAVAIL => RestoreError::InUse { client: flow.client, vip: flow.vip },
+        error => RestoreError::Kernel { step: "connect", source: error.into() },
+    })?;
+    Ok(owned)
+}
+
+fn bind_error(error: Errno, vip: SocketAddr) -> RestoreError {
+    match error {
+        Errno::ADDRNOTAVAIL => RestoreError::NotLocal(vip),
+        error => RestoreError::Kernel { step: "bind", source: error.into() },
+    }
+}
+
+fn fill(fd: BorrowedFd<'_>, queue: u32, bytes: &[u8]) -> io::Result<()> {
+    set_tcp(fd, libc::TCP_REPAIR_QUEUE, &[queue])?;
+    send_all(fd, bytes)
+}
+
+/// Writes all, or fails: a socket whose buffer was made large enough takes some of the rest at each call.
+fn send_all(fd: BorrowedFd<'_>, mut bytes: &[u8]) -> io::Result<()> {
+    while !bytes.is_empty() {
+        match send(fd, bytes, SendFlags::NOSIGNAL)? {
+            0 => return Err(io::ErrorKind::WriteZero.into()),
+            sent => bytes = &bytes[sent.min(bytes.len())..],
+        }
+    }
+    Ok(())
+}
