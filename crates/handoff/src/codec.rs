@@ -12,7 +12,7 @@ use crate::message::{Conn, FromAgent, Refusal, ToAgent};
 pub const MOST_HEAD_BYTES: usize = 64 * 1024;
 
 /// Most bytes of a connection's state in a message.
-pub const MOST_STATE_BYTES: usize = 8 << 20;
+pub const MOST_STATE_BYTES: usize = 12 << 20;
 
 /// A message has a field that is too long to be sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
