@@ -2,11 +2,43 @@
 //!
 //! - [`tcp`]: established TCP connections taken out of one kernel and put into another (`TCP_REPAIR`).
 //! - [`Flow`]: what names a connection for the packet programs.
+//! - [`Forwarder`]: on the front-end, sends packets of connections that back-ends have on to them.
+//! - [`Guard`]: on a back-end, holds packets that come before their socket, and lets nothing out without a lease.
+//! - [`HeldStore`]: where the agent keeps held packets until their socket is there.
+//! - [`neighbor`]: the MAC address of another machine.
 
 #![cfg(target_os = "linux")]
 #![deny(clippy::undocumented_unsafe_blocks)]
 
+mod attach;
+mod batch;
+mod clock;
+mod counters;
+mod error;
 mod flow;
+mod forwarder;
+mod frame;
+mod guard;
+mod held;
+mod inject;
+mod layout;
+mod loader;
+mod neighbor;
+mod netlink;
+mod pins;
+mod ring;
+mod run;
 pub mod tcp;
+mod trial;
 
+pub use clock::now_ns;
+pub use counters::{ForwarderCounters, GuardCounters};
+pub use error::DatapathError;
 pub use flow::{FLOW_KEY_BYTES, Flow};
+pub use forwarder::{Forwarder, ForwarderConfig};
+pub use guard::{Guard, GuardConfig};
+pub use held::{HeldLimits, HeldStore};
+pub use layout::{FlowEntry, Lease, Mac, NextHop};
+pub use neighbor::neighbor;
+pub use ring::{HeldPacket, HeldRing};
+pub use trial::{Trial, Verdict};

@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
+/* On the front-end, tc ingress: packets of a connection that a back-end has go there, by their MAC addresses alone. */
+
+#include "parse.h"
+
+/* Ports of our listeners, one bit each: a cheap look before the look-up of a flow. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 65536 / 64);
+	__type(key, __u32);
+	__type(value, __u64);
+} plimsoll_ports SEC(".maps");
+
+/*
+ * Not LRU: that would push out a connection that is idle but alive, and its client would be reset. When it is full,
+ * the front-end proxies instead.
+ */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 65536);
+	__type(key, struct flow_key);
+	__type(value, struct flow_entry);
+} plimsoll_flows SEC(".maps");
+
+COUNTERS(forwarder_counters) plimsoll_counts SEC(".maps");
+
+ALWAYS_INLINE bool port_is_ours(__be16 port)
+{
+	__u16 number = bpf_ntohs(port);
+	__u32 index = number / 64;
+	__u64 *bits = bpf_map_lookup_elem(&plimsoll_ports, &index);
+
+	return bits && (*bits >> (number % 64)) & 1;
+}
+
+/*
+ * Raises `*known` to `number`, in the order of sequence numbers (RFC 9293, section 3.4). Atomic, because a lost update
+ * of `last_ack` would have the front-end believe that the client has seen nothing. Few attempts are enough: packets of
+ * one flow come to one CPU at a time, but for rare moves.
+ */
+ALWAYS_INLINE void raise(__u64 *known, __u32 number)
+{
+	__u64 found = *(volatile __u64 *)known;
+	__u64 before;
+	int i;
+
+	for (i = 0; i < 8; i++) {
+		if ((found & SEEN) && (__s32)(number - (__u32)found) <= 0)
+			return;
+		before = __sync_val_compare_and_swap(known, found, SEEN | number);
+		if (before == found)
+			return;
+		found = before;
+	}
+}
+
+ALWAYS_INLINE void track(struct flow_entry *entry, const struct packet *packet, __u32 bytes)
+{
+	__u32 end = packet->seq + packet->payload_bytes;
+	__u32 seen = 0;
+
+	if (packet->flags & TCP_FIN) {
+		seen |= FLOW_FIN;
+		end++;
+	}
+	if (packet->flags & TCP_RST)
+		seen |= FLOW_RST;
+	/* A RST's numbers say nothing about what the client has sent or seen. */
+	else {
+		raise(&entry->last_seq_end, end);
+		if (packet->flags & TCP_ACK)
+			raise(&entry->last_ack, packet->ack);
+	}
+	if (seen)
+		__sync_fetch_and_or(&entry->seen, seen);
+	__sync_fetch_and_add(&entry->packets, 1);
+	__sync_fetch_and_add(&entry->bytes, bytes);
+	entry->last_seen_ns = bpf_ktime_get_ns();
+}
+
+ALWAYS_INLINE int redirect(struct __sk_buff *skb, const struct flow_entry *entry)
+{
+	void *data = (void *)(long)skb->data;
+	void *end = (void *)(long)skb->data_end;
+	struct ethhdr *ethernet = data;
+	__u64 destination = entry->next_hop.destination;
+	__u64 source = entry->next_hop.source;
+
+	if ((void *)(ethernet + 1) > end)
+		return TC_ACT_UNSPEC;
+	__builtin_memcpy(ethernet->h_dest, &destination, ETH_ALEN);
+	__builtin_memcpy(ethernet->h_source, &source, ETH_ALEN);
+	return bpf_redirect(entry->next_hop.ifindex, 0);
+}
+
+ALWAYS_INLINE int handle_tcp(struct __sk_buff *skb, const struct packet *packet, struct forwarder_counters *counts)
+{
+	struct flow_entry *entry;
+
+	if (!port_is_ours(packet->flow.vip_port))
+		return TC_ACT_UNSPEC;
+	entry = bpf_map_lookup_elem(&plimsoll_flows, &packet->flow);
+	if (!entry) {
+		counts->unknown++;
+		return TC_ACT_UNSPEC;
+	}
+	/* The client uses the port again: the connection that the entry stood for is no more. */
+	if (opens_connection(packet)) {
+		if (bpf_map_delete_elem(&plimsoll_flows, &packet->flow) == 0)
+			counts->syn_removed++;
+		return TC_ACT_UNSPEC;
+	}
+	track(entry, packet, skb->len);
+	counts->forwarded_packets++;
+	counts->forwarded_bytes += skb->len;
+	return redirect(skb, entry);
+}
+
+SEC("tc")
+int plimsoll_fwd(struct __sk_buff *skb)
+{
+	__u32 zero = 0;
+	struct forwarder_counters *counts = bpf_map_lookup_elem(&plimsoll_counts, &zero);
+	struct packet packet = {};
+
+	if (!counts || skb->pkt_type != FOR_THIS_HOST)
+		return TC_ACT_UNSPEC;
+	switch (parse(skb, FROM_CLIENT, &packet)) {
+	case PARSED_TCP:
+		return handle_tcp(skb, &packet, counts);
+	case PARSED_FRAGMENT:
+		counts->fragments++;
+		break;
+	case PARSED_OPTIONS:
+		counts->options++;
+		break;
+	case PARSED_MALFORMED:
+		counts->malformed++;
+		break;
+	default:
+		break;
+	}
+	return TC_ACT_UNSPEC;
+}
+
+/*
+ * Run by the loader, never by a packet: leads a flow elsewhere and leaves alone what is known of the client, which a
+ * look-up and an update from outside would set back if a packet came in between. Answers 1 when there is no such flow.
+ */
+SEC("syscall")
+int plimsoll_turn(struct turn *turn)
+{
+	struct flow_key flow = turn->flow;
+	struct flow_entry *entry = bpf_map_lookup_elem(&plimsoll_flows, &flow);
+
+	if (!entry)
+		return 1;
+	entry->next_hop.destination = turn->next_hop.destination;
+	entry->next_hop.source = turn->next_hop.source;
+	entry->next_hop.ifindex = turn->next_hop.ifindex;
+	entry->next_hop.agent = turn->next_hop.agent;
+	return 0;
+}
+
+char LICENSE[] SEC("license") = "GPL";

@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
+/*
+ * On a back-end. Inbound, a packet for a virtual address that no socket of ours expects is held for the agent, instead of
+ * being answered with a reset. Outbound, only connections with a lease may speak from a virtual address.
+ */
+
+#include "parse.h"
+
+/* States of a socket (include/net/tcp_states.h) that is none yet: it listens, or its handshake is under way. */
+#define STATE_LISTEN 10
+#define STATE_NEW_SYN_RECV 12
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 2 * MAX_VIPS);
+	__type(key, struct vip_key);
+	__type(value, __u32);
+} plimsoll_vips SEC(".maps");
+
+/* Not LRU: a connection whose lease was pushed out would fall silent. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 65536);
+	__type(key, struct flow_key);
+	__type(value, struct lease);
+} plimsoll_leases SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_RINGBUF);
+	__uint(max_entries, 1 << 20);
+} plimsoll_held SEC(".maps");
+
+COUNTERS(guard_counters) plimsoll_counts SEC(".maps");
+
+ALWAYS_INLINE bool is_vip(const struct flow_key *flow, __be16 port)
+{
+	struct vip_key key = { .port = port };
+
+	__builtin_memcpy(key.address, flow->vip, sizeof(key.address));
+	return bpf_map_lookup_elem(&plimsoll_vips, &key) != NULL;
+}
+
+/* Whether a socket of this network namespace has the connection, in whatever state after its handshake. */
+ALWAYS_INLINE bool has_socket(struct __sk_buff *skb, const struct packet *packet)
+{
+	struct bpf_sock_tuple tuple = {};
+	struct bpf_sock *socket;
+	__u32 tuple_bytes = sizeof(tuple.ipv4);
+	bool found;
+
+	if (packet->v6) {
+		__builtin_memcpy(tuple.ipv6.saddr, packet->flow.client, sizeof(tuple.ipv6.saddr));
+		__builtin_memcpy(tuple.ipv6.daddr, packet->flow.vip, sizeof(tuple.ipv6.daddr));
+		tuple.ipv6.sport = packet->flow.client_port;
+		tuple.ipv6.dport = packet->flow.vip_port;
+		socket = bpf_skc_lookup_tcp(skb, &tuple, sizeof(tuple.ipv6), BPF_F_CURRENT_NETNS, 0);
+	} else {
+		tuple.ipv4.saddr = packet->flow.client[3];
+		tuple.ipv4.daddr = packet->flow.vip[3];
+		tuple.ipv4.sport = packet->flow.client_port;
+		tuple.ipv4.dport = packet->flow.vip_port;
+		socket = bpf_skc_lookup_tcp(skb, &tuple, tuple_bytes, BPF_F_CURRENT_NETNS, 0);
+	}
+	if (!socket)
+		return false;
+	found = socket->state != STATE_LISTEN && socket->state != STATE_NEW_SYN_RECV;
+	bpf_sk_release(socket);
+	return found;
+}
+
+ALWAYS_INLINE void fill_head(struct held_head *head, struct __sk_buff *skb, const struct packet *packet, __u32 bytes)
+{
+	head->at_ns = bpf_ktime_get_ns();
+	head->frame_bytes = bytes;
+	head->ifindex = skb->ifindex;
+	head->flow = packet->flow;
+	head->padding = 0;
+}
+
+/* Reserves, fills and submits a record of one of the two sizes. */
+#define HOLD(record_type, most_bytes)                                                                                  \
+	do {                                                                                                           \
+		struct record_type *record = bpf_ringbuf_reserve(&plimsoll_held, sizeof(*record), 0);                  \
+		if (!record) {                                                                                         \
+			counts->ring_full++;                                                                           \
+			return;                                                                                        \
+		}                                                                                                      \
+		fill_head(&record->head, skb, packet, bytes);                                                          \
+		barrier_var(bytes);                                                                                    \
+		if (bytes < 1 || bytes > (most_bytes) || bpf_skb_load_bytes(skb, 0, record->frame, bytes)) {           \
+			bpf_ringbuf_discard(record, 0);                                                                \
+			counts->malformed++;                                                                           \
+			return;                                                                                        \
+		}                                                                                                      \
+		bpf_ringbuf_submit(record, 0);                                                                         \
+		counts->held++;                                                                                        \
+	} while (0)
+
+ALWAYS_INLINE void hold(struct __sk_buff *skb, const struct packet *packet, struct guard_counters *counts)
+{
+	__u32 bytes = skb->len;
+
+	if (bytes <= HELD_SMALL_BYTES)
+		HOLD(held_small, HELD_SMALL_BYTES);
+	else if (bytes <= HELD_LARGE_BYTES)
+		HOLD(held_large, HELD_LARGE_BYTES);
+	else
+		counts->too_long++;
+}
+
+ALWAYS_INLINE void count_strange(enum parsed parsed, struct guard_counters *counts)
+{
+	if (parsed == PARSED_FRAGMENT)
+		counts->fragments++;
+	else if (parsed == PARSED_OPTIONS)
+		counts->options++;
+	else if (parsed == PARSED_MALFORMED)
+		counts->malformed++;
+}
+
+SEC("tc")
+int plimsoll_in(struct __sk_buff *skb)
+{
+	__u32 zero = 0;
+	struct guard_counters *counts = bpf_map_lookup_elem(&plimsoll_counts, &zero);
+	struct packet packet = {};
+	enum parsed parsed;
+
+	if (!counts || skb->pkt_type != FOR_THIS_HOST)
+		return TC_ACT_UNSPEC;
+	parsed = parse(skb, FROM_CLIENT, &packet);
+	if (parsed != PARSED_TCP) {
+		count_strange(parsed, counts);
+		return TC_ACT_UNSPEC;
+	}
+	if (!is_vip(&packet.flow, packet.flow.vip_port))
+		return TC_ACT_UNSPEC;
+	/* Connections begin at the front-end only. */
+	if (opens_connection(&packet)) {
+		counts->syn_dropped++;
+		return TC_ACT_SHOT;
+	}
+	if (has_socket(skb, &packet)) {
+		counts->passed++;
+		return TC_ACT_UNSPEC;
+	}
+	hold(skb, &packet, counts);
+	return TC_ACT_SHOT;
+}
+
+ALWAYS_INLINE int fence(const struct flow_key *flow, struct guard_counters *counts)
+{
+	struct lease *lease = bpf_map_lookup_elem(&plimsoll_leases, flow);
+	__u64 now = bpf_ktime_get_ns();
+
+	if (!lease) {
+		counts->fenced_unknown++;
+		return TC_ACT_SHOT;
+	}
+	if (now > lease->until_ns) {
+		counts->fenced_late++;
+		return TC_ACT_SHOT;
+	}
+	lease->last_sent_ns = now;
+	counts->sent++;
+	return TC_ACT_UNSPEC;
+}
+
+SEC("tc")
+int plimsoll_out(struct __sk_buff *skb)
+{
+	__u32 zero = 0;
+	struct guard_counters *counts = bpf_map_lookup_elem(&plimsoll_counts, &zero);
+	struct packet packet = {};
+	enum parsed parsed;
+
+	if (!counts)
+		return TC_ACT_UNSPEC;
+	parsed = parse(skb, TO_CLIENT, &packet);
+	if (parsed == PARSED_TCP)
+		return is_vip(&packet.flow, packet.flow.vip_port) ? fence(&packet.flow, counts) : TC_ACT_UNSPEC;
+	/* Its port is unknown, so its lease is: nothing that may belong to a connection gets past. */
+	if (parsed == PARSED_OTHER || !is_vip(&packet.flow, 0))
+		return TC_ACT_UNSPEC;
+	count_strange(parsed, counts);
+	counts->fenced_unknown++;
+	return TC_ACT_SHOT;
+}
+
+/* Attached nowhere: the agent runs it on held frames, which so enter the stack as if they had just been received. */
+SEC("xdp")
+int plimsoll_pass(struct xdp_md *context)
+{
+	(void)context;
+	return XDP_PASS;
+}
+
+/* Attached nowhere: the agent runs it for an interface, on a frame that is to leave by that. */
+SEC("tc")
+int plimsoll_emit(struct __sk_buff *skb)
+{
+	return bpf_clone_redirect(skb, skb->ifindex, 0);
+}
+
+char LICENSE[] SEC("license") = "GPL";

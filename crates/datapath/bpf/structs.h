@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only */
+/*
+ * What the packet programs and the loader share. The loader reads and writes these as bytes (src/layout.rs). A change
+ * here that alters size or meaning needs a new layout version (LAYOUT_VERSION in src/pins.rs).
+ */
+#pragma once
+
+#include <linux/types.h>
+
+#define MAX_VIPS 256
+
+/* A client's connection to a virtual address. IPv4 addresses are IPv4-mapped IPv6; all in network order. No padding. */
+struct flow_key {
+	__u32 client[4];
+	__u32 vip[4];
+	__be16 client_port;
+	__be16 vip_port;
+};
+
+#define FLOW_FIN 0x1 /* the client has sent a FIN */
+#define FLOW_RST 0x2 /* the client has sent a RST */
+
+/* A sequence number that may be unknown: 0, or SEEN with the number in the low half. One word, so that it changes whole. */
+#define SEEN (1ULL << 32)
+
+/* MAC addresses stand in the first six bytes, so that each is changed by one store. */
+struct next_hop {
+	__u64 destination;
+	__u64 source;
+	__u32 ifindex;
+	__u32 agent;
+};
+
+/* Where packets of a flow go, and what the client has sent on it. */
+struct flow_entry {
+	__u64 last_seen_ns;
+	__u64 packets;
+	__u64 bytes;
+	__u64 last_ack;     /* highest acknowledgment number, see SEEN */
+	__u64 last_seq_end; /* highest sequence number, plus what it covers, see SEEN */
+	struct next_hop next_hop;
+	__u32 seen; /* FLOW_* */
+	__u32 padding;
+};
+
+/* What the loader gives to `plimsoll_turn`. */
+struct turn {
+	struct next_hop next_hop;
+	struct flow_key flow;
+	__u32 padding;
+};
+
+/* Until when a back-end may send on a flow. */
+struct lease {
+	__u64 until_ns; /* ~0: without end */
+	__u64 last_sent_ns;
+};
+
+/* A virtual address, with a port, or with port 0: any. */
+struct vip_key {
+	__u32 address[4];
+	__be16 port;
+	__u16 padding;
+};
+
+/* What precedes a held frame in the ring. */
+struct held_head {
+	__u64 at_ns;
+	__u32 frame_bytes;
+	__u32 ifindex;
+	struct flow_key flow;
+	__u32 padding;
+};
+
+#define HELD_SMALL_BYTES 200
+/* Must fit, with what the kernel puts around it, into one page when it is injected again. */
+#define HELD_LARGE_BYTES 3072
+
+struct held_small {
+	struct held_head head;
+	__u8 frame[HELD_SMALL_BYTES];
+};
+
+struct held_large {
+	struct held_head head;
+	__u8 frame[HELD_LARGE_BYTES];
+};
+
+/* Of each CPU. The order is that of the Rust structs in src/counters.rs. */
+struct forwarder_counters {
+	__u64 forwarded_packets;
+	__u64 forwarded_bytes;
+	__u64 unknown;
+	__u64 syn_removed;
+	__u64 fragments;
+	__u64 options;
+	__u64 malformed;
+};
+
+struct guard_counters {
+	__u64 passed;
+	__u64 held;
+	__u64 ring_full;
+	__u64 too_long;
+	__u64 syn_dropped;
+	__u64 sent;
+	__u64 fenced_unknown;
+	__u64 fenced_late;
+	__u64 fragments;
+	__u64 options;
+	__u64 malformed;
+};

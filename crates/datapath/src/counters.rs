@@ -1,0 +1,104 @@
+//! What the packet programs counted, summed over CPUs.
+
+use libbpf_rs::{MapCore, MapFlags, MapHandle};
+
+use crate::error::{BPF_CAPABILITIES, DatapathError};
+use crate::layout::u64_at;
+
+/// What the forwarder did, since its maps were made.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub struct ForwarderCounters {
+    /// Packets sent on to a back-end; merged ones count once.
+    pub forwarded_packets: u64,
+    /// Their bytes.
+    pub forwarded_bytes: u64,
+    /// TCP packets to ports of listeners that no back-end has: the front-end's own.
+    pub unknown: u64,
+    /// Flows that a new connection from the same port put an end to.
+    pub syn_removed: u64,
+    /// IP fragments. They are never forwarded.
+    pub fragments: u64,
+    /// TCP packets with IP options or IPv6 extension headers. They are never forwarded.
+    pub options: u64,
+    /// Packets whose lengths contradict one another. They are never forwarded.
+    pub malformed: u64,
+}
+
+/// What the guard did, since its maps were made.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub struct GuardCounters {
+    /// Packets for a virtual address that had their socket.
+    pub passed: u64,
+    /// Packets without a socket that were held for the agent.
+    pub held: u64,
+    /// Packets without a socket that were dropped because the ring was full.
+    pub ring_full: u64,
+    /// Packets without a socket that were dropped because they were too long to be held.
+    pub too_long: u64,
+    /// Attempts to open a connection at the back-end, which were dropped.
+    pub syn_dropped: u64,
+    /// Packets sent under a lease.
+    pub sent: u64,
+    /// Packets that would have left without any lease.
+    pub fenced_unknown: u64,
+    /// Packets that would have left when the lease was over.
+    pub fenced_late: u64,
+    /// IP fragments.
+    pub fragments: u64,
+    /// TCP packets with IP options or IPv6 extension headers.
+    pub options: u64,
+    /// Packets whose lengths contradict one another.
+    pub malformed: u64,
+}
+
+impl ForwarderCounters {
+    pub(crate) fn read(map: &MapHandle) -> Result<Self, DatapathError> {
+        let [forwarded_packets, forwarded_bytes, unknown, syn_removed, fragments, options, malformed] =
+            read(map)?;
+        Ok(Self { forwarded_packets, forwarded_bytes, unknown, syn_removed, fragments, options, malformed })
+    }
+}
+
+impl GuardCounters {
+    pub(crate) fn read(map: &MapHandle) -> Result<Self, DatapathError> {
+        let [
+            passed,
+            held,
+            ring_full,
+            too_long,
+            syn_dropped,
+            sent,
+            unknown,
+            late,
+            fragments,
+            options,
+            malformed,
+        ] = read(map)?;
+        Ok(Self {
+            passed,
+            held,
+            ring_full,
+            too_long,
+            syn_dropped,
+            sent,
+            fenced_unknown: unknown,
+            fenced_late: late,
+            fragments,
+            options,
+            malformed,
+        })
+    }
+}
+
+fn read<const N: usize>(map: &MapHandle) -> Result<[u64; N], DatapathError> {
+    let per_cpu = map
+        .lookup_percpu(&0_u32.to_ne_bytes(), MapFlags::ANY)
+        .map_err(|error| DatapathError::of_bpf("cannot read the counters", BPF_CAPABILITIES, &error))?;
+    let mut sums = [0_u64; N];
+    for counts in per_cpu.unwrap_or_default() {
+        for (index, sum) in sums.iter_mut().enumerate() {
+            *sum = sum.wrapping_add(u64_at(&counts, 8 * index));
+        }
+    }
+    Ok(sums)
+}

@@ -1,0 +1,116 @@
+//! What can go wrong when the kernel is asked for something.
+
+use std::io;
+use std::net::IpAddr;
+
+/// Why the kernel could not be made to do something, and what would help.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum DatapathError {
+    /// A system call failed for lack of a capability.
+    #[error("{what}: {source}. This needs {capability}: run as root, or grant the capability")]
+    Denied {
+        /// What was tried.
+        what: String,
+        /// The capabilities (see `man 7 capabilities`) that it takes.
+        capability: &'static str,
+        /// The kernel's answer.
+        source: io::Error,
+    },
+    /// A system call failed otherwise.
+    #[error("{what}: {source}")]
+    Failed {
+        /// What was tried.
+        what: String,
+        /// The kernel's answer.
+        source: io::Error,
+    },
+    /// Another living process has the same instance.
+    #[error(
+        "instance {instance:?} runs already: it holds {path}. Stop it, or give this one another instance name"
+    )]
+    Busy {
+        /// The instance's name.
+        instance: String,
+        /// The directory of its pinned maps.
+        path: String,
+    },
+    /// There is no network interface of this name or number.
+    #[error("there is no network interface {name}; `ip link` lists them")]
+    NoInterface {
+        /// The name, or the number as text.
+        name: String,
+    },
+    /// A map has as many entries as it may have.
+    #[error("{what}: all {capacity} places are taken")]
+    Full {
+        /// What was to be entered.
+        what: &'static str,
+        /// Most entries.
+        capacity: u32,
+    },
+    /// An address is reached through a router, so that its MAC address would lead to the router.
+    #[error(
+        "{address} is reached through the gateway {gateway} on {interface}: front-end and back-ends must be on the \
+         same Ethernet segment"
+    )]
+    Gateway {
+        /// The address asked for.
+        address: IpAddr,
+        /// The router.
+        gateway: IpAddr,
+        /// The interface of the route.
+        interface: String,
+    },
+    /// Nobody answered for an address.
+    #[error(
+        "no MAC address of {address} on {interface} within {wait_ms} ms: is the machine up and on this segment?"
+    )]
+    Unresolved {
+        /// The address asked for.
+        address: IpAddr,
+        /// The interface of the route.
+        interface: String,
+        /// How long was waited, in milliseconds.
+        wait_ms: u64,
+    },
+    /// An argument or a configured value that cannot be.
+    #[error("{0}")]
+    Invalid(String),
+    /// What is there does not look as it should: a pinned map, an answer of the kernel, a foreign filter.
+    #[error("{0}")]
+    Unexpected(String),
+}
+
+impl DatapathError {
+    /// The error of a failed call that needs `capability`.
+    pub(crate) fn of(what: impl Into<String>, capability: &'static str, source: io::Error) -> Self {
+        let what = what.into();
+        match source.raw_os_error() {
+            Some(libc::EPERM | libc::EACCES) => Self::Denied { what, capability, source },
+            _ => Self::Failed { what, source },
+        }
+    }
+
+    /// The error of a failed call of libbpf.
+    pub(crate) fn of_bpf(
+        what: impl Into<String>,
+        capability: &'static str,
+        error: &libbpf_rs::Error,
+    ) -> Self {
+        let text = format!("{error:#}");
+        // The verifier refuses with EACCES, whose remedy is no capability, and of the number only the text is left.
+        let denied = text.contains(&format!("(os error {})", libc::EPERM));
+        let kind = if denied { io::ErrorKind::PermissionDenied } else { io::ErrorKind::Other };
+        let source = io::Error::new(kind, text);
+        match denied {
+            true => Self::Denied { what: what.into(), capability, source },
+            false => Self::Failed { what: what.into(), source },
+        }
+    }
+}
+
+/// What loading programs and making maps takes.
+pub(crate) const BPF_CAPABILITIES: &str = "CAP_BPF and CAP_NET_ADMIN (or CAP_SYS_ADMIN)";
+/// What changing the network takes.
+pub(crate) const NET_ADMIN: &str = "CAP_NET_ADMIN";

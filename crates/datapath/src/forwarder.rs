@@ -1,0 +1,239 @@
+//! The front-end's side: packets of connections that back-ends have go there.
+
+use std::net::SocketAddr;
+use std::os::fd::{AsFd, OwnedFd};
+
+use libbpf_rs::{ErrorKind, MapCore, MapFlags, MapHandle};
+
+use crate::attach::{Place, Point};
+use crate::clock::now_ns;
+use crate::counters::ForwarderCounters;
+use crate::error::{BPF_CAPABILITIES, DatapathError};
+use crate::layout::{self, FLOW_ENTRY_BYTES, FlowEntry, NextHop, flow_at};
+use crate::loader::{Aligned, Plan, load};
+use crate::netlink;
+use crate::pins::Pins;
+use crate::trial::{Trial, try_frame};
+use crate::{Flow, batch, run};
+
+static OBJECT: &Aligned<[u8]> = &Aligned(*include_bytes!(concat!(env!("OUT_DIR"), "/forwarder.bpf.o")));
+
+const PORTS: &str = "plimsoll_ports";
+const FLOWS: &str = "plimsoll_flows";
+const COUNTS: &str = "plimsoll_counts";
+const PROGRAM: &str = "plimsoll_fwd";
+const TURN: &str = "plimsoll_turn";
+/// Priority of the filter: early, yet with room before it.
+const PRIORITY: u32 = 80;
+
+/// What a forwarder is to do.
+#[derive(Debug, Clone)]
+pub struct ForwarderConfig {
+    /// Name of the front-end, 1 to 64 letters, digits, `-` and `_`. Two forwarders or guards on one machine need two names,
+    /// in whatever network namespaces they are.
+    pub instance: String,
+    /// Interfaces at which packets of clients arrive. One with VLANs does not see their packets: name the VLANs'.
+    pub interfaces: Vec<String>,
+    /// Addresses of the listeners. Only their ports count.
+    pub vips: Vec<SocketAddr>,
+    /// Most flows that back-ends may have at a time. Each takes some 160 bytes of the kernel's memory, at once.
+    pub flows: u32,
+}
+
+/// The packet program at the front-end's interfaces and its maps.
+///
+/// Dropping it leaves everything as it is: packets go on being forwarded, and the next [`Forwarder::open`] finds the
+/// flows. [`Forwarder::clear_and_detach`] ends that.
+#[derive(Debug)]
+pub struct Forwarder {
+    pins: Pins,
+    flows: MapHandle,
+    ports: MapHandle,
+    counts: MapHandle,
+    program: OwnedFd,
+    turn: OwnedFd,
+    places: Vec<Place>,
+}
+
+impl Forwarder {
+    /// Loads the program with the maps that an earlier instance left, and attaches it in place of that instance's.
+    ///
+    /// # Errors
+    /// No privileges, no such interface, an instance of that name that is alive ([`DatapathError::Busy`]), or a kernel
+    /// that is too old.
+    pub fn open(config: &ForwarderConfig) -> Result<Self, DatapathError> {
+        if config.flows == 0 {
+            return Err(DatapathError::Invalid("a forwarder needs room for 1 flow at least".to_owned()));
+        }
+        let pins = Pins::open(&config.instance)?;
+        let sizes = [(FLOWS, config.flows)];
+        let plan = Plan { object: &OBJECT.0, pinned: &[FLOWS, PORTS, COUNTS], sizes: &sizes };
+        let mut loaded = load(&plan, &pins)?;
+        let mut forwarder = Self {
+            pins,
+            flows: loaded.take_map(FLOWS)?,
+            ports: loaded.take_map(PORTS)?,
+            counts: loaded.take_map(COUNTS)?,
+            program: loaded.take_program(PROGRAM)?,
+            turn: loaded.take_program(TURN)?,
+            places: Vec::new(),
+        };
+        forwarder.watch(&config.vips)?;
+        forwarder.attach(&config.interfaces)?;
+        forwarder.pins.remove_other_versions();
+        Ok(forwarder)
+    }
+
+    fn attach(&mut self, interfaces: &[String]) -> Result<(), DatapathError> {
+        let place = |index: u32| Place::new(self.pins.instance(), index, Point::Ingress, PRIORITY);
+        let links = netlink::links()?;
+        let mut places = Vec::with_capacity(interfaces.len());
+        for name in interfaces {
+            let link = links.iter().find(|link| link.name == *name);
+            let link = link.ok_or_else(|| DatapathError::NoInterface { name: name.clone() })?;
+            link.check_ethernet()?;
+            places.push(place(link.index));
+        }
+        for place in &places {
+            place.attach(self.program.as_fd())?;
+        }
+        // What an earlier instance with other interfaces left.
+        for other in links.iter().map(|link| place(link.index)).filter(|other| !places.contains(other)) {
+            other.detach(self.program.as_fd())?;
+        }
+        self.places = places;
+        Ok(())
+    }
+
+    /// Has packets to the ports of `vips`, and to no others, be looked at: for listeners that change at run time.
+    ///
+    /// # Errors
+    /// The kernel's.
+    pub fn watch(&self, vips: &[SocketAddr]) -> Result<(), DatapathError> {
+        let words = layout::port_bits(vips);
+        let keys: Vec<u8> = (0_u32..).take(words.len()).flat_map(u32::to_ne_bytes).collect();
+        let values: Vec<u8> = words.iter().flat_map(|word| word.to_ne_bytes()).collect();
+        let count = u32::try_from(words.len()).unwrap_or(u32::MAX);
+        let updated = self.ports.update_batch(&keys, &values, count, MapFlags::ANY, MapFlags::ANY);
+        updated
+            .map_err(|error| DatapathError::of_bpf("cannot set the watched ports", BPF_CAPABILITIES, &error))
+    }
+
+    /// From now on packets of `flow` go to `next_hop`. `agent` is the caller's number for who has it. An entry that is
+    /// there already is replaced, and what was known of the client forgotten.
+    ///
+    /// # Errors
+    /// [`DatapathError::Full`]; [`DatapathError::Invalid`] for a MAC address that is none of a machine.
+    pub fn insert(&self, flow: &Flow, next_hop: &NextHop, agent: u32) -> Result<(), DatapathError> {
+        next_hop.check()?;
+        let entry = layout::new_flow_entry(next_hop, agent, now_ns());
+        self.flows.update(&flow.key(), &entry, MapFlags::ANY).map_err(|error| match error.kind() {
+            ErrorKind::TooBig => {
+                DatapathError::Full { what: "the table of flows", capacity: self.flows.max_entries() }
+            }
+            _ => DatapathError::of_bpf("cannot enter a flow", BPF_CAPABILITIES, &error),
+        })
+    }
+
+    /// As [`Forwarder::insert`] for a flow that another agent has had: what is known of the client is kept. False when
+    /// there is no such flow (any more).
+    ///
+    /// # Errors
+    /// As [`Forwarder::insert`].
+    pub fn redirect(&self, flow: &Flow, next_hop: &NextHop, agent: u32) -> Result<bool, DatapathError> {
+        next_hop.check()?;
+        let mut turn = layout::turn(flow, next_hop, agent);
+        let input = run::Input { context: Some(&mut turn), ..Default::default() };
+        let output = run::run(self.turn.as_fd(), input)
+            .map_err(|error| DatapathError::of("cannot lead a flow elsewhere", BPF_CAPABILITIES, error))?;
+        Ok(output.verdict == 0)
+    }
+
+    /// What is known of a flow.
+    ///
+    /// # Errors
+    /// The kernel's.
+    pub fn get(&self, flow: &Flow) -> Result<Option<FlowEntry>, DatapathError> {
+        let mut bytes = [0; FLOW_ENTRY_BYTES];
+        let found = self
+            .flows
+            .lookup_into(&flow.key(), &mut bytes, MapFlags::ANY)
+            .map_err(|error| DatapathError::of_bpf("cannot look a flow up", BPF_CAPABILITIES, &error))?;
+        Ok(found.then(|| FlowEntry::from_bytes(&bytes)))
+    }
+
+    /// From now on packets of `flow` are for this machine. False when it was not entered (any more).
+    ///
+    /// # Errors
+    /// The kernel's.
+    pub fn remove(&self, flow: &Flow) -> Result<bool, DatapathError> {
+        match self.flows.delete(&flow.key()) {
+            Ok(()) => Ok(true),
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(false),
+            Err(error) => Err(DatapathError::of_bpf("cannot remove a flow", BPF_CAPABILITIES, &error)),
+        }
+    }
+
+    /// Calls `visit` for each flow, by some thousand for a system call. Flows that come or go meanwhile may be left out.
+    ///
+    /// # Errors
+    /// The kernel's.
+    pub fn for_each(&self, mut visit: impl FnMut(Flow, FlowEntry)) -> Result<(), DatapathError> {
+        let visit = |key: &[u8], value: &[u8]| {
+            if let Some(flow) = flow_at(key, 0) {
+                visit(flow, FlowEntry::from_bytes(value));
+            }
+        };
+        batch::for_each(&self.flows, visit)
+            .map_err(|error| DatapathError::of("cannot list the flows", BPF_CAPABILITIES, error))
+    }
+
+    /// What the program counted.
+    ///
+    /// # Errors
+    /// The kernel's.
+    pub fn counters(&self) -> Result<ForwarderCounters, DatapathError> {
+        ForwarderCounters::read(&self.counts)
+    }
+
+    /// Most flows at a time.
+    #[must_use]
+    pub fn capacity(&self) -> u32 {
+        self.flows.max_entries()
+    }
+
+    /// Runs the program on `frame`, `repeat` times, as if it had arrived for this host; nothing is sent. Maps change as
+    /// they would. For tests and measurements.
+    ///
+    /// # Errors
+    /// The kernel's.
+    pub fn try_frame(&self, frame: &[u8], repeat: u32) -> Result<Trial, DatapathError> {
+        try_frame(self.program.as_fd(), frame, repeat)
+    }
+
+    /// Forgets all flows and leaves nothing behind in the kernel but an empty clsact qdisc, which others may use. For an
+    /// end that is intended, when no back-end has a connection any more.
+    ///
+    /// # Errors
+    /// The kernel's. What could be removed is removed.
+    pub fn clear_and_detach(self) -> Result<(), DatapathError> {
+        let mut result = Ok(());
+        for place in &self.places {
+            result = result.and(place.detach(self.program.as_fd()));
+        }
+        self.pins.remove();
+        result
+    }
+}
+
+impl NextHop {
+    fn check(&self) -> Result<(), DatapathError> {
+        let bad = |mac: &layout::Mac| mac[0] & 1 != 0 || *mac == [0; 6];
+        if self.ifindex == 0 || bad(&self.mac) || bad(&self.own_mac) || self.mac == self.own_mac {
+            return Err(DatapathError::Invalid(format!(
+                "packets cannot be sent on to {self:?}: it takes an interface and the MAC addresses of two machines"
+            )));
+        }
+        Ok(())
+    }
+}

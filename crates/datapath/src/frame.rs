@@ -1,0 +1,131 @@
+//! Held frames made ready to go on: their checksums and addresses.
+
+use crate::error::DatapathError;
+use crate::layout::Mac;
+
+const ETHERNET_BYTES: usize = 14;
+const IPV4: u16 = 0x0800;
+const IPV6: u16 = 0x86dd;
+const TCP: u8 = 6;
+/// Where the checksum is in a TCP header (RFC 9293, section 3.1).
+const CHECKSUM_AT: usize = 16;
+
+/// Where things are in a frame that the guard has held.
+struct Parts {
+    /// Sum over the pseudo-header (RFC 9293, section 3.1), not folded.
+    pseudo_sum: u64,
+    /// The TCP header and what it carries, without what Ethernet pads.
+    segment: std::ops::Range<usize>,
+}
+
+/// `frame` with a TCP checksum that is whole.
+///
+/// A packet that never left its machine, or that the kernel merged from several, has only the sum over the
+/// pseudo-header: the kernel knows that it is right, or will have it completed. Taken out of the kernel, this knowledge
+/// is lost, so the checksum is completed here. One that is neither whole nor of this kind is wrong.
+///
+/// # Errors
+/// [`DatapathError::Invalid`]: the checksum is wrong, or the frame is no TCP segment of a kind that the guard holds.
+pub(crate) fn with_checksum(frame: &[u8]) -> Result<Vec<u8>, DatapathError> {
+    let invalid = |why: &str| DatapathError::Invalid(format!("a held packet of {} bytes {why}", frame.len()));
+    let parts = parts(frame).ok_or_else(|| invalid("is no TCP segment"))?;
+    let segment = frame.get(parts.segment.clone()).ok_or_else(|| invalid("is cut off"))?;
+    let sum = fold(parts.pseudo_sum + sum_of(segment));
+    if sum == 0xffff {
+        return Ok(frame.to_vec());
+    }
+    let at = parts.segment.start + CHECKSUM_AT;
+    let found = word_at(frame, at).ok_or_else(|| invalid("is cut off"))?;
+    if found != fold(parts.pseudo_sum) {
+        return Err(invalid("has a wrong checksum"));
+    }
+    let mut whole = frame.to_vec();
+    // The partial sum stands in the field, so that the sum over the segment has the pseudo-header's in it.
+    let checksum = !fold(sum_of(segment));
+    whole[at..at + 2].copy_from_slice(&checksum.to_be_bytes());
+    Ok(whole)
+}
+
+/// Has `frame` go from one machine to another.
+pub(crate) fn set_macs(frame: &mut [u8], to: Mac, from: Mac) {
+    if let Some(header) = frame.get_mut(..12) {
+        header[..6].copy_from_slice(&to);
+        header[6..].copy_from_slice(&from);
+    }
+}
+
+fn parts(frame: &[u8]) -> Option<Parts> {
+    let ip = frame.get(ETHERNET_BYTES..)?;
+    let (addresses, start, segment_bytes) = match word_at(frame, 12)? {
+        IPV4 if *ip.first()? == 0x45 && *ip.get(9)? == TCP => {
+            (ip.get(12..20)?, 20, usize::from(word_at(ip, 2)?).checked_sub(20)?)
+        }
+        IPV6 if *ip.get(6)? == TCP => (ip.get(8..40)?, 40, usize::from(word_at(ip, 4)?)),
+        _ => return None,
+    };
+    let start = ETHERNET_BYTES + start;
+    let pseudo_sum = sum_of(addresses) + u64::from(TCP) + segment_bytes as u64;
+    Some(Parts { pseudo_sum, segment: start..start + segment_bytes })
+}
+
+fn word_at(bytes: &[u8], at: usize) -> Option<u16> {
+    let word = bytes.get(at..at + 2)?;
+    Some(u16::from_be_bytes([word[0], word[1]]))
+}
+
+/// Sum of 16-bit words, an odd byte at the end as if a zero followed (RFC 1071).
+fn sum_of(bytes: &[u8]) -> u64 {
+    let words = bytes.chunks(2).map(|word| u16::from_be_bytes([word[0], word.get(1).copied().unwrap_or(0)]));
+    words.map(u64::from).sum()
+}
+
+fn fold(mut sum: u64) -> u16 {
+    while sum > 0xffff {
+        sum = (sum & 0xffff) + (sum >> 16);
+    }
+    sum as u16
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A SYN-ACK from 10.0.0.2:80 to 10.0.0.1:1000 with 3 bytes, padded by Ethernet, with checksum 0.
+    fn frame() -> Vec<u8> {
+        let mut frame = vec![0; ETHERNET_BYTES];
+        frame[12..14].copy_from_slice(&IPV4.to_be_bytes());
+        frame.extend([0x45, 0, 0, 43, 0, 0, 0x40, 0, 64, TCP, 0, 0, 10, 0, 0, 2, 10, 0, 0, 1]);
+        frame.extend([0, 80, 3, 232, 0, 0, 0, 1, 0, 0, 0, 2, 0x50, 0x12, 1, 0, 0, 0, 0, 0]);
+        frame.extend(*b"abc\0\0\0");
+        frame
+    }
+
+    fn with(checksum: u16) -> Vec<u8> {
+        let mut frame = frame();
+        frame[50..52].copy_from_slice(&checksum.to_be_bytes());
+        frame
+    }
+
+    #[test]
+    fn checksums_are_completed_or_refused() {
+        let parts = parts(&frame()).unwrap();
+        let right = !fold(parts.pseudo_sum + sum_of(&frame()[34..57]));
+        let partial = fold(parts.pseudo_sum);
+        assert_eq!(with_checksum(&with(right)).unwrap(), with(right));
+        assert_eq!(with_checksum(&with(partial)).unwrap(), with(right));
+        for wrong in [right ^ 1, partial ^ 1, 0] {
+            assert!(with_checksum(&with(wrong)).is_err(), "{wrong:#x}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_segment_is_refused() {
+        let frame = frame();
+        for cut in 0..57 {
+            assert!(with_checksum(&frame[..cut]).is_err(), "{cut}");
+        }
+        let mut arp = frame;
+        arp[13] = 6;
+        assert!(with_checksum(&arp).is_err());
+    }
+}

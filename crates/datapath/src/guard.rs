@@ -1,0 +1,284 @@
+//! The back-end's side: packets that come before their socket are held, and nothing is sent without a lease.
+
+use std::net::SocketAddr;
+use std::os::fd::{AsFd, OwnedFd};
+
+use libbpf_rs::{ErrorKind, MapCore, MapFlags, MapHandle};
+
+use crate::attach::{Place, Point};
+use crate::clock::now_ns;
+use crate::counters::GuardCounters;
+use crate::error::{BPF_CAPABILITIES, DatapathError};
+use crate::layout::{self, LEASE_BYTES, Lease, MAX_VIPS, Mac, flow_at};
+use crate::loader::{Aligned, Plan, load};
+use crate::pins::Pins;
+use crate::ring::{HeldPacket, HeldRing};
+use crate::trial::{Trial, try_frame};
+use crate::{Flow, batch, frame, inject, netlink};
+
+static OBJECT: &Aligned<[u8]> = &Aligned(*include_bytes!(concat!(env!("OUT_DIR"), "/guard.bpf.o")));
+
+const VIPS: &str = "plimsoll_vips";
+const LEASES: &str = "plimsoll_leases";
+const HELD: &str = "plimsoll_held";
+const COUNTS: &str = "plimsoll_counts";
+/// Priority of the filters: early, yet with room before them.
+const PRIORITY: u32 = 81;
+/// A ring must be a power of two and whole pages.
+const RING_BYTES: std::ops::RangeInclusive<u32> = 64 * 1024..=1 << 28;
+
+/// What a guard is to do.
+#[derive(Debug, Clone)]
+pub struct GuardConfig {
+    /// Name of the agent, 1 to 64 letters, digits, `-` and `_`. Two forwarders or guards on one machine need two names, in
+    /// whatever network namespaces they are.
+    pub instance: String,
+    /// The interface at which front-ends' packets arrive, and by which answers to clients leave.
+    pub interface: String,
+    /// The virtual addresses, with ports. At most 256.
+    pub vips: Vec<SocketAddr>,
+    /// Most leases at a time. Each takes some 100 bytes of the kernel's memory, at once.
+    pub leases: u32,
+    /// Memory for packets that are held and not yet read; a power of two from 64 KiB to 256 MiB. 1 MiB is plenty.
+    pub ring_bytes: u32,
+}
+
+/// The packet programs at the back-end's interface and their maps.
+///
+/// Dropping it leaves everything as it is, as with [`crate::Forwarder`]: leases go on and packets are still held.
+#[derive(Debug)]
+pub struct Guard {
+    pins: Pins,
+    vips: MapHandle,
+    leases: MapHandle,
+    counts: MapHandle,
+    inbound: OwnedFd,
+    outbound: OwnedFd,
+    pass: OwnedFd,
+    emit: OwnedFd,
+    ifindex: u32,
+    places: [Place; 2],
+}
+
+impl Guard {
+    /// Loads the programs with the maps that an earlier instance left, and attaches them in place of that instance's.
+    /// Packets that are held can be read from the ring.
+    ///
+    /// # Errors
+    /// No privileges, no such interface, an instance of that name that is alive ([`DatapathError::Busy`]), a kernel that
+    /// is too old, or a configuration out of bounds.
+    pub fn open(config: &GuardConfig) -> Result<(Self, HeldRing), DatapathError> {
+        check(config)?;
+        let links = netlink::links()?;
+        let link = links.iter().find(|link| link.name == config.interface);
+        let link = link.ok_or_else(|| DatapathError::NoInterface { name: config.interface.clone() })?;
+        link.check_ethernet()?;
+        let pins = Pins::open(&config.instance)?;
+        let sizes = [(LEASES, config.leases), (HELD, config.ring_bytes)];
+        let plan = Plan { object: &OBJECT.0, pinned: &[VIPS, LEASES, HELD, COUNTS], sizes: &sizes };
+        let mut loaded = load(&plan, &pins)?;
+        let place = |index, point| Place::new(&config.instance, index, point, PRIORITY);
+        let guard = Self {
+            vips: loaded.take_map(VIPS)?,
+            leases: loaded.take_map(LEASES)?,
+            counts: loaded.take_map(COUNTS)?,
+            inbound: loaded.take_program("plimsoll_in")?,
+            outbound: loaded.take_program("plimsoll_out")?,
+            pass: loaded.take_program("plimsoll_pass")?,
+            emit: loaded.take_program("plimsoll_emit")?,
+            ifindex: link.index,
+            places: [place(link.index, Point::Ingress), place(link.index, Point::Egress)],
+            pins,
+        };
+        let ring = HeldRing::new(loaded.take_map(HELD)?)?;
+        guard.set_vips(&config.vips)?;
+        // The fence first: a packet that is let in may be answered at once.
+        guard.places[1].attach(guard.outbound.as_fd())?;
+        guard.places[0].attach(guard.inbound.as_fd())?;
+        for other in links.iter().filter(|other| other.index != link.index) {
+            place(other.index, Point::Ingress).detach(guard.inbound.as_fd())?;
+            place(other.index, Point::Egress).detach(guard.outbound.as_fd())?;
+        }
+        guard.pins.remove_other_versions();
+        Ok((guard, ring))
+    }
+
+    /// Guards `vips` and no others: for virtual addresses that change at run time.
+    ///
+    /// # Errors
+    /// Too many, one that is unspecified, or the kernel's.
+    pub fn set_vips(&self, vips: &[SocketAddr]) -> Result<(), DatapathError> {
+        check_vips(vips)?;
+        let failed =
+            |error| DatapathError::of_bpf("cannot set the virtual addresses", BPF_CAPABILITIES, &error);
+        let mut keys: Vec<_> =
+            vips.iter().flat_map(|vip| [vip.port(), 0].map(|port| layout::vip_key(vip.ip(), port))).collect();
+        keys.sort_unstable();
+        keys.dedup();
+        let old: Vec<Vec<u8>> = self.vips.keys().take(2 * MAX_VIPS).collect();
+        for gone in old.iter().filter(|old| !keys.iter().any(|key| key == old.as_slice())) {
+            self.vips.delete(gone).map_err(failed)?;
+        }
+        for key in &keys {
+            self.vips.update(key, &1_u32.to_ne_bytes(), MapFlags::ANY).map_err(failed)?;
+        }
+        Ok(())
+    }
+
+    /// Until `until_ns` (see [`crate::now_ns`]) packets of `flow` may leave. Replaces a lease that is there.
+    ///
+    /// # Errors
+    /// [`DatapathError::Full`], or the kernel's.
+    pub fn lease(&self, flow: &Flow, until_ns: u64) -> Result<(), DatapathError> {
+        self.enter(flow, until_ns, MapFlags::ANY).map_err(|error| match error.kind() {
+            ErrorKind::TooBig => {
+                DatapathError::Full { what: "the table of leases", capacity: self.leases.max_entries() }
+            }
+            _ => DatapathError::of_bpf("cannot enter a lease", BPF_CAPABILITIES, &error),
+        })
+    }
+
+    /// The lease of `flow` has no end any more. False when there is none.
+    ///
+    /// # Errors
+    /// The kernel's.
+    pub fn confirm(&self, flow: &Flow) -> Result<bool, DatapathError> {
+        match self.enter(flow, u64::MAX, MapFlags::EXIST) {
+            Ok(()) => Ok(true),
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(false),
+            Err(error) => Err(DatapathError::of_bpf("cannot confirm a lease", BPF_CAPABILITIES, &error)),
+        }
+    }
+
+    fn enter(&self, flow: &Flow, until_ns: u64, flags: MapFlags) -> libbpf_rs::Result<()> {
+        let lease = Lease { until_ns, last_sent_ns: now_ns() };
+        self.leases.update(&flow.key(), &lease.to_bytes(), flags)
+    }
+
+    /// From now on no packet of `flow` leaves. False when there was no lease.
+    ///
+    /// The kernel sends on a connection for some time after its socket is closed: data that is queued, and FINs. So release
+    /// what was given back at once, and what was closed when nothing has been sent for a minute, see
+    /// [`Guard::for_each_lease`].
+    ///
+    /// # Errors
+    /// The kernel's.
+    pub fn release(&self, flow: &Flow) -> Result<bool, DatapathError> {
+        match self.leases.delete(&flow.key()) {
+            Ok(()) => Ok(true),
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(false),
+            Err(error) => Err(DatapathError::of_bpf("cannot release a lease", BPF_CAPABILITIES, &error)),
+        }
+    }
+
+    /// The lease of a flow.
+    ///
+    /// # Errors
+    /// The kernel's.
+    pub fn get(&self, flow: &Flow) -> Result<Option<Lease>, DatapathError> {
+        let mut bytes = [0; LEASE_BYTES];
+        let found = self
+            .leases
+            .lookup_into(&flow.key(), &mut bytes, MapFlags::ANY)
+            .map_err(|error| DatapathError::of_bpf("cannot look a lease up", BPF_CAPABILITIES, &error))?;
+        Ok(found.then(|| Lease::from_bytes(&bytes)))
+    }
+
+    /// Calls `visit` for each lease, by some thousand for a system call. Leases that come or go meanwhile may be left out.
+    ///
+    /// # Errors
+    /// The kernel's.
+    pub fn for_each_lease(&self, mut visit: impl FnMut(Flow, Lease)) -> Result<(), DatapathError> {
+        let visit = |key: &[u8], value: &[u8]| {
+            if let Some(flow) = flow_at(key, 0) {
+                visit(flow, Lease::from_bytes(value));
+            }
+        };
+        batch::for_each(&self.leases, visit)
+            .map_err(|error| DatapathError::of("cannot list the leases", BPF_CAPABILITIES, error))
+    }
+
+    /// Has a held packet enter the stack as if it had just been received at its interface. It meets the guard again: without
+    /// a socket it is held again, so inject only once the flow's socket is there.
+    ///
+    /// # Errors
+    /// [`DatapathError::Invalid`] for a packet whose checksum is wrong, and the kernel's.
+    pub fn inject(&self, packet: &HeldPacket) -> Result<(), DatapathError> {
+        let frame = frame::with_checksum(&packet.frame)?;
+        inject::receive(self.pass.as_fd(), packet.ifindex, &frame)
+    }
+
+    /// Sends a held packet out of the guard's interface to `to_mac`, that of the front-end, from `own_mac`.
+    ///
+    /// # Errors
+    /// [`DatapathError::Invalid`] for a packet whose checksum is wrong, and the kernel's.
+    pub fn emit(&self, packet: &HeldPacket, to_mac: Mac, own_mac: Mac) -> Result<(), DatapathError> {
+        let mut frame = frame::with_checksum(&packet.frame)?;
+        frame::set_macs(&mut frame, to_mac, own_mac);
+        inject::send(self.emit.as_fd(), self.ifindex, &frame)
+    }
+
+    /// What the programs counted.
+    ///
+    /// # Errors
+    /// The kernel's.
+    pub fn counters(&self) -> Result<GuardCounters, DatapathError> {
+        GuardCounters::read(&self.counts)
+    }
+
+    /// Runs the inbound program on `frame`, `repeat` times, as if it had arrived for this host. Packets without a socket
+    /// are held, as they would be. For tests and measurements.
+    ///
+    /// # Errors
+    /// The kernel's.
+    pub fn try_inbound(&self, frame: &[u8], repeat: u32) -> Result<Trial, DatapathError> {
+        try_frame(self.inbound.as_fd(), frame, repeat)
+    }
+
+    /// Runs the outbound program on `frame`, `repeat` times; nothing is sent. For tests and measurements.
+    ///
+    /// # Errors
+    /// The kernel's.
+    pub fn try_outbound(&self, frame: &[u8], repeat: u32) -> Result<Trial, DatapathError> {
+        try_frame(self.outbound.as_fd(), frame, repeat)
+    }
+
+    /// Forgets all leases and leaves nothing behind in the kernel but an empty clsact qdisc, which others may use. For an
+    /// end that is intended, when no connection is left: without the guard the kernel resets those that have no socket.
+    ///
+    /// # Errors
+    /// The kernel's. What could be removed is removed.
+    pub fn clear_and_detach(self) -> Result<(), DatapathError> {
+        let result = self.places[0].detach(self.inbound.as_fd());
+        let result = result.and(self.places[1].detach(self.outbound.as_fd()));
+        self.pins.remove();
+        result
+    }
+}
+
+fn check(config: &GuardConfig) -> Result<(), DatapathError> {
+    if config.leases == 0 {
+        return Err(DatapathError::Invalid("a guard needs room for 1 lease at least".to_owned()));
+    }
+    if !config.ring_bytes.is_power_of_two() || !RING_BYTES.contains(&config.ring_bytes) {
+        return Err(DatapathError::Invalid(format!(
+            "the ring of held packets cannot have {} bytes: a power of two from {} to {}",
+            config.ring_bytes,
+            RING_BYTES.start(),
+            RING_BYTES.end()
+        )));
+    }
+    check_vips(&config.vips)
+}
+
+fn check_vips(vips: &[SocketAddr]) -> Result<(), DatapathError> {
+    if vips.len() > MAX_VIPS {
+        return Err(DatapathError::Invalid(format!("{} virtual addresses: {MAX_VIPS} at most", vips.len())));
+    }
+    match vips.iter().find(|vip| vip.ip().to_canonical().is_unspecified() || vip.port() == 0) {
+        Some(vip) => Err(DatapathError::Invalid(format!(
+            "{vip} is no virtual address: name the address and the port that clients connect to"
+        ))),
+        None => Ok(()),
+    }
+}

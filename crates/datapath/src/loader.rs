@@ -1,0 +1,144 @@
+//! From a compiled object to loaded programs, with maps that an earlier instance left where they fit.
+
+use std::collections::BTreeMap;
+use std::os::fd::{AsFd, OwnedFd};
+use std::path::Path;
+use std::sync::Once;
+
+use libbpf_rs::{MapCore, MapHandle, ObjectBuilder, OpenMapMut, OpenObject, PrintLevel};
+use tracing::{debug, info, warn};
+
+use crate::error::{BPF_CAPABILITIES, DatapathError};
+use crate::pins::Pins;
+
+/// An object, aligned as its format wants.
+#[repr(C, align(8))]
+pub(crate) struct Aligned<T: ?Sized>(pub(crate) T);
+
+/// What is to be loaded.
+pub(crate) struct Plan<'a> {
+    /// The compiled object.
+    pub(crate) object: &'a [u8],
+    /// Maps that outlive the process.
+    pub(crate) pinned: &'a [&'a str],
+    /// Maps whose size is the user's choice.
+    pub(crate) sizes: &'a [(&'a str, u32)],
+}
+
+/// What has been loaded.
+#[derive(Debug)]
+pub(crate) struct Loaded {
+    maps: BTreeMap<String, MapHandle>,
+    programs: BTreeMap<String, OwnedFd>,
+}
+
+impl Loaded {
+    /// The map `name`, which the caller owns from now on.
+    pub(crate) fn take_map(&mut self, name: &str) -> Result<MapHandle, DatapathError> {
+        self.maps
+            .remove(name)
+            .ok_or_else(|| DatapathError::Unexpected(format!("the object has no map {name}")))
+    }
+
+    /// The program `name`, which the caller owns from now on.
+    pub(crate) fn take_program(&mut self, name: &str) -> Result<OwnedFd, DatapathError> {
+        let program = self.programs.remove(name);
+        program.ok_or_else(|| DatapathError::Unexpected(format!("the object has no program {name}")))
+    }
+}
+
+/// libbpf would write to the error stream.
+fn log_quietly() {
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| {
+        libbpf_rs::set_print(Some((
+            PrintLevel::Debug,
+            |_, line| debug!(target: "libbpf", "{}", line.trim_end()),
+        )));
+    });
+}
+
+/// Loads `plan` with maps pinned at `pins`.
+pub(crate) fn load(plan: &Plan<'_>, pins: &Pins) -> Result<Loaded, DatapathError> {
+    log_quietly();
+    let failed = |what: &str, error: &libbpf_rs::Error| {
+        DatapathError::of_bpf(format!("{what} the packet programs failed"), BPF_CAPABILITIES, error)
+    };
+    let mut open =
+        ObjectBuilder::default().open_memory(plan.object).map_err(|error| failed("reading", &error))?;
+    prepare_maps(&mut open, plan, pins)?;
+    let mut object = open.load().map_err(|error| failed("loading", &error))?;
+    let mut loaded = Loaded { maps: BTreeMap::new(), programs: BTreeMap::new() };
+    for mut map in object.maps_mut() {
+        let name = map.name().to_string_lossy().into_owned();
+        if plan.pinned.contains(&name.as_str()) && !pins.path(&name).exists() {
+            map.pin(pins.path(&name)).map_err(|error| {
+                let what = format!("cannot pin a map at {}", pins.path(&name).display());
+                DatapathError::of_bpf(what, BPF_CAPABILITIES, &error)
+            })?;
+        }
+        let handle = MapHandle::try_from(&*map).map_err(|error| failed("keeping the maps of", &error))?;
+        loaded.maps.insert(name, handle);
+    }
+    for program in object.progs() {
+        let descriptor = program.as_fd().try_clone_to_owned();
+        let descriptor = descriptor
+            .map_err(|source| DatapathError::Failed { what: "cannot keep a program".to_owned(), source })?;
+        loaded.programs.insert(program.name().to_string_lossy().into_owned(), descriptor);
+    }
+    Ok(loaded)
+}
+
+fn prepare_maps(open: &mut OpenObject, plan: &Plan<'_>, pins: &Pins) -> Result<(), DatapathError> {
+    for mut map in open.maps_mut() {
+        let name = map.name().to_string_lossy().into_owned();
+        if let Some((_, entries)) = plan.sizes.iter().find(|(sized, _)| *sized == name) {
+            map.set_max_entries(*entries).map_err(|error| {
+                DatapathError::of_bpf(
+                    format!("{name} cannot have {entries} entries"),
+                    BPF_CAPABILITIES,
+                    &error,
+                )
+            })?;
+        }
+        if plan.pinned.contains(&name.as_str()) {
+            reuse(&mut map, &pins.path(&name))?;
+        }
+    }
+    Ok(())
+}
+
+/// Has `map` be the one at `path`, if that fits; removes it from there if not.
+fn reuse(map: &mut OpenMapMut<'_>, path: &Path) -> Result<(), DatapathError> {
+    if !path.exists() {
+        return Ok(());
+    }
+    let failed = |error: &libbpf_rs::Error| {
+        DatapathError::of_bpf(
+            format!("cannot take over the map at {}", path.display()),
+            BPF_CAPABILITIES,
+            error,
+        )
+    };
+    let pinned = MapHandle::from_pinned_path(path).map_err(|error| failed(&error))?;
+    let wanted = (map.map_type(), map.key_size(), map.value_size(), map.max_entries());
+    let found = (pinned.map_type(), pinned.key_size(), pinned.value_size(), pinned.max_entries());
+    if wanted == found {
+        info!("taking over the map at {}", path.display());
+        return map.reuse_fd(pinned.as_fd()).map_err(|error| failed(&error));
+    }
+    warn!(
+        "the map at {} does not fit and is replaced by an empty one: (type, key, value, entries) is {found:?} and is to be \
+         {wanted:?}",
+        path.display()
+    );
+    std::fs::remove_file(path).map_err(|error| {
+        DatapathError::of(format!("cannot remove {}", path.display()), BPF_CAPABILITIES, error)
+    })
+}
+
+/// Number of a program in the kernel.
+pub(crate) fn program_name(id: u32) -> Option<String> {
+    let program = libbpf_rs::ProgramHandle::from_prog_id(id).ok()?;
+    Some(program.name().to_string_lossy().into_owned())
+}

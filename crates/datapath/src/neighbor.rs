@@ -1,0 +1,125 @@
+//! The MAC address of a machine on the same Ethernet segment.
+
+use std::io;
+use std::net::IpAddr;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use rtnetlink::packet_route::RouteNetlinkMessage;
+use rtnetlink::packet_route::neighbour::{
+    NeighbourAddress, NeighbourAttribute, NeighbourFlags, NeighbourMessage, NeighbourState,
+};
+use rtnetlink::packet_route::route::{RouteAddress, RouteAttribute, RouteMessage, RouteType, RouteVia};
+
+use crate::error::{DatapathError, NET_ADMIN};
+use crate::layout::{Mac, NextHop};
+use crate::netlink::{CREATE_OR_CHANGE, Link, family, links, order, request};
+
+/// How often the neighbour table is looked at while somebody is asked.
+const PAUSE: Duration = Duration::from_millis(5);
+
+/// Where frames for `address` go. Asks the segment when the MAC address is not known, and waits at most `wait` for the
+/// answer. Blocks.
+///
+/// # Errors
+/// [`DatapathError::Gateway`]: the address is on another segment. [`DatapathError::Unresolved`]: nobody answered.
+/// [`DatapathError::Invalid`]: it is an address of this machine, or its interface is no Ethernet.
+pub fn neighbor(address: IpAddr, wait: Duration) -> Result<NextHop, DatapathError> {
+    let address = address.to_canonical();
+    let link = link_of_route(address)?;
+    let own_mac = link.check_ethernet()?;
+    let failed = |error| {
+        DatapathError::of(
+            format!("cannot ask for the MAC address of {address} on {}", link.name),
+            NET_ADMIN,
+            error,
+        )
+    };
+    let started = Instant::now();
+    loop {
+        if let Some(mac) = known(address, link.index).map_err(failed)? {
+            return Ok(NextHop { ifindex: link.index, mac, own_mac });
+        }
+        if started.elapsed() >= wait {
+            let wait_ms = u64::try_from(wait.as_millis()).unwrap_or(u64::MAX);
+            return Err(DatapathError::Unresolved { address, interface: link.name, wait_ms });
+        }
+        ask(address, link.index).map_err(failed)?;
+        sleep(PAUSE);
+    }
+}
+
+/// The interface by which `address` is reached directly.
+fn link_of_route(address: IpAddr) -> Result<Link, DatapathError> {
+    let failed = |error| DatapathError::of(format!("there is no route to {address}"), NET_ADMIN, error);
+    let mut message = RouteMessage::default();
+    message.header.address_family = family(address);
+    message.header.destination_prefix_length = if address.is_ipv4() { 32 } else { 128 };
+    message.attributes.push(RouteAttribute::Destination(address.into()));
+    let answers = request(RouteNetlinkMessage::GetRoute(message), 0).map_err(failed)?;
+    let Some(RouteNetlinkMessage::NewRoute(route)) = answers.into_iter().next() else {
+        return Err(failed(io::ErrorKind::NotFound.into()));
+    };
+    if route.header.kind != RouteType::Unicast {
+        return Err(DatapathError::Invalid(format!(
+            "{address} is an address of this machine, or of no single one ({:?}): name another machine",
+            route.header.kind
+        )));
+    }
+    let index = route.attributes.iter().find_map(|attribute| match attribute {
+        RouteAttribute::Oif(index) => Some(*index),
+        _ => None,
+    });
+    let index = index.ok_or_else(|| failed(io::ErrorKind::NotFound.into()))?;
+    let link = links()?.into_iter().find(|link| link.index == index);
+    let link = link.ok_or_else(|| DatapathError::NoInterface { name: format!("number {index}") })?;
+    match gateway(&route) {
+        Some(gateway) => Err(DatapathError::Gateway { address, gateway, interface: link.name }),
+        None => Ok(link),
+    }
+}
+
+fn gateway(route: &RouteMessage) -> Option<IpAddr> {
+    route.attributes.iter().find_map(|attribute| match attribute {
+        RouteAttribute::Gateway(RouteAddress::Inet(gateway))
+        | RouteAttribute::Via(RouteVia::Inet(gateway)) => Some((*gateway).into()),
+        RouteAttribute::Gateway(RouteAddress::Inet6(gateway))
+        | RouteAttribute::Via(RouteVia::Inet6(gateway)) => Some((*gateway).into()),
+        _ => None,
+    })
+}
+
+fn question(address: IpAddr, index: u32) -> NeighbourMessage {
+    let mut message = NeighbourMessage::default();
+    message.header.family = family(address);
+    message.header.ifindex = index;
+    message.attributes.push(NeighbourAttribute::Destination(match address {
+        IpAddr::V4(v4) => NeighbourAddress::Inet(v4),
+        IpAddr::V6(v6) => NeighbourAddress::Inet6(v6),
+    }));
+    message
+}
+
+/// The entry of the neighbour table, if it has a MAC address that holds.
+fn known(address: IpAddr, index: u32) -> io::Result<Option<Mac>> {
+    let answers = match request(RouteNetlinkMessage::GetNeighbour(question(address, index)), 0) {
+        Err(error) if error.raw_os_error() == Some(libc::ENOENT) => return Ok(None),
+        answers => answers?,
+    };
+    let Some(RouteNetlinkMessage::NewNeighbour(entry)) = answers.into_iter().next() else { return Ok(None) };
+    let useless = [NeighbourState::None, NeighbourState::Incomplete, NeighbourState::Failed];
+    if useless.contains(&entry.header.state) {
+        return Ok(None);
+    }
+    Ok(entry.attributes.iter().find_map(|attribute| match attribute {
+        NeighbourAttribute::LinkLayerAddress(mac) => mac.as_slice().try_into().ok(),
+        _ => None,
+    }))
+}
+
+/// Has the kernel resolve the address, as it does for a packet that it has to send.
+fn ask(address: IpAddr, index: u32) -> io::Result<()> {
+    let mut message = question(address, index);
+    message.header.flags = NeighbourFlags::Use;
+    order(RouteNetlinkMessage::NewNeighbour(message), CREATE_OR_CHANGE)
+}

@@ -1,0 +1,78 @@
+//! Programs run by us and not by a packet (`BPF_PROG_TEST_RUN`).
+
+#![allow(
+    unsafe_code,
+    reason = "libbpf-rs runs only programs of an object that is kept, and we keep descriptors"
+)]
+
+use std::io;
+use std::os::fd::{AsRawFd, BorrowedFd};
+
+use libbpf_rs::libbpf_sys::{bpf_prog_test_run_opts, bpf_test_run_opts};
+
+/// Frames that an XDP program passes go up the stack of the interface that the context names (Linux 5.18).
+pub(crate) const LIVE_FRAMES: u32 = 1 << 1;
+
+/// What a program is run on.
+#[derive(Default)]
+pub(crate) struct Input<'a> {
+    /// Its context, which the kernel may write to.
+    pub(crate) context: Option<&'a mut [u8]>,
+    /// The frame.
+    pub(crate) frame: Option<&'a [u8]>,
+    /// Where to put the frame as it is afterwards.
+    pub(crate) frame_out: Option<&'a mut [u8]>,
+    /// [`LIVE_FRAMES`] or 0.
+    pub(crate) flags: u32,
+    /// How often; 0 means once.
+    pub(crate) repeat: u32,
+}
+
+/// What came of it.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Output {
+    /// What the program returned.
+    pub(crate) verdict: u32,
+    /// Bytes of the frame afterwards.
+    pub(crate) frame_bytes: usize,
+    /// Mean time of one run.
+    pub(crate) nanoseconds: u32,
+}
+
+/// Runs `program`.
+///
+/// # Errors
+/// The kernel's.
+pub(crate) fn run(program: BorrowedFd<'_>, input: Input<'_>) -> io::Result<Output> {
+    let Input { context, frame, frame_out, flags, repeat } = input;
+    let mut options = bpf_test_run_opts { sz: size_of::<bpf_test_run_opts>() as _, ..Default::default() };
+    options.flags = flags;
+    options.repeat = repeat.cast_signed();
+    if let Some(context) = context {
+        options.ctx_in = context.as_mut_ptr().cast_const().cast();
+        options.ctx_size_in = bytes(context)?;
+    }
+    if let Some(frame) = frame {
+        options.data_in = frame.as_ptr().cast();
+        options.data_size_in = bytes(frame)?;
+    }
+    if let Some(frame_out) = frame_out {
+        options.data_out = frame_out.as_mut_ptr().cast();
+        options.data_size_out = bytes(frame_out)?;
+    }
+    // SAFETY: every pointer in `options` is null with size 0, or comes from a slice of that size that is borrowed until
+    // this function returns, mutably where the kernel writes (`context`, `frame_out`).
+    let result = unsafe { bpf_prog_test_run_opts(program.as_raw_fd(), &raw mut options) };
+    if result != 0 {
+        return Err(io::Error::from_raw_os_error(-result));
+    }
+    Ok(Output {
+        verdict: options.retval,
+        frame_bytes: options.data_size_out as usize,
+        nanoseconds: options.duration,
+    })
+}
+
+fn bytes(slice: &[u8]) -> io::Result<u32> {
+    u32::try_from(slice.len()).map_err(|_| io::Error::from(io::ErrorKind::InvalidInput))
+}
