@@ -16,6 +16,8 @@ pub(crate) struct Backend {
     pub(crate) id: BackendId,
     pub(crate) name: BackendName,
     pub(crate) address: SocketAddr,
+    /// Where its agent takes handoffs.
+    pub(crate) agent: Option<SocketAddr>,
     /// `Host` of health checks.
     pub(crate) authority: String,
     /// Connections that may still be opened to it.
@@ -67,6 +69,7 @@ impl Backend {
             id,
             name,
             address,
+            agent: None,
             authority,
             permits: Arc::new(Semaphore::new(max_connections as usize)),
             max_connections,
@@ -76,6 +79,11 @@ impl Backend {
             tracker: Mutex::new(Tracker { up: true, good: 0, bad: 0, drained: false }),
             counts: (0..=workers).map(|_| BackendCounts::default()).collect(),
         }
+    }
+
+    /// With an agent.
+    pub(crate) fn with_agent(self, agent: Option<SocketAddr>) -> Self {
+        Self { agent, ..self }
     }
 
     /// Goes on with the counts of the back-end in whose place this one comes; at the same address also with its health

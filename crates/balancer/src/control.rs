@@ -18,6 +18,9 @@ use crate::worker::Shared;
 /// How often the decision log is handed over and back-ends that have left are looked at.
 const HOUSEKEEPING: Duration = Duration::from_millis(500);
 
+/// Each how many of these the flows that another process left are looked at.
+const SWEEP_BEATS: u64 = 10;
+
 /// A running control thread.
 pub(crate) struct Control {
     /// Where the admin API listens.
@@ -70,6 +73,7 @@ async fn work(
     let ticking = tokio::spawn(tick(Arc::clone(&shared)));
     let serving = admin.map(|socket| tokio::spawn(crate::admin::serve(Arc::clone(&shared), socket)));
     let mut housekeeping = tokio::time::interval(HOUSEKEEPING);
+    let mut beats = 0u64;
     loop {
         tokio::select! {
             _ = stopped.changed() => break,
@@ -81,6 +85,12 @@ async fn work(
             _ = housekeeping.tick() => {
                 shared.dispatch.flush_log();
                 reconcile(&shared);
+                beats += 1;
+                if let Some(handoff) = &shared.handoff
+                    && beats.is_multiple_of(SWEEP_BEATS)
+                {
+                    handoff.sweep(shared.config.load().timeouts.idle);
+                }
             }
         }
     }

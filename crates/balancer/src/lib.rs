@@ -7,6 +7,7 @@ mod backend;
 mod clock;
 mod control;
 mod dispatch;
+mod handoff;
 mod health;
 mod http;
 mod metrics;

@@ -16,6 +16,7 @@ use crate::access_log;
 use crate::backend::Backend;
 use crate::control::Control;
 use crate::dispatch::{BuildFailed, Dispatch};
+use crate::handoff::System;
 use crate::metrics::WorkerCounts;
 use crate::net::listen::listen;
 use crate::net::places::Places;
@@ -58,6 +59,9 @@ pub enum StartError {
     /// There would have been more back-ends than a cluster can tell apart since the start.
     #[error("more than 65,534 back-ends have come and gone since the start; restart to begin anew")]
     TooManyBackends,
+    /// This system does not allow connections to be handed off.
+    #[error("connections cannot be handed off: {0}")]
+    Handoff(String),
     /// The system has no thread to give.
     #[error("cannot start a thread: {0}")]
     Thread(io::Error),
@@ -89,6 +93,7 @@ impl Balancer {
         let addresses = resolve_all(&config, &[])?;
         let sockets = bind_all(config.listeners.iter().map(|l| l.address), config.workers)?;
         let admin = config.admin.as_ref().map(|admin| bind(admin.address, false)).transpose()?;
+        let handoff = System::start(&config).map_err(StartError::Handoff)?;
         let dispatch = Dispatch::new(&config)?;
         let (sender, log_thread) =
             access_log::start(config.access_log.as_ref()).map_err(StartError::AccessLog)?;
@@ -105,6 +110,7 @@ impl Balancer {
             places: Places::new(most_connections + acceptors),
             suspected: tokio::sync::Notify::new(),
             stopping: AtomicBool::new(false),
+            handoff,
             config: ArcSwap::from_pointee(config),
         });
         let control = Control::start(Arc::clone(&shared), admin).map_err(StartError::Thread)?;
@@ -188,6 +194,9 @@ impl Balancer {
             worker.join();
         }
         self.control.stop();
+        if let Some(handoff) = &self.shared.handoff {
+            handoff.clear();
+        }
         self.shared.dispatch.close_log();
         self.shared.access_log.flush();
         // The thread ends when the last sender is gone, which may be later, with a task that still holds it.
@@ -210,28 +219,29 @@ impl Balancer {
         self.shared.places.resize(places(old), places(new));
     }
 
-    fn change_backends(&self, old: &Config, new: &Config, addresses: &[SocketAddr]) {
+    fn change_backends(&self, old: &Config, new: &Config, addresses: &[Addresses]) {
         let shared = &self.shared;
         let mut backends: Vec<Arc<Backend>> = shared.backends.load().to_vec();
         let find =
             |backends: &[Arc<Backend>], name: &str| backends.iter().find(|b| *b.name == *name).map(|b| b.id);
         let mut joined = Vec::new();
-        for (config, &address) in new.backends.iter().zip(addresses) {
+        for (config, &at) in new.backends.iter().zip(addresses) {
             let id = find(&backends, &config.name);
             let id_or_next = id.unwrap_or(BackendId::new(backends.len()));
-            let new_one = |id, config, address| backend(id, config, address, self.workers.len());
+            let new_one = |id| backend(id, config, at, self.workers.len());
             match id.map(|id| &mut backends[id.index()]) {
                 None => {
-                    backends.push(Arc::new(new_one(id_or_next, config, address)));
+                    backends.push(Arc::new(new_one(id_or_next)));
                     joined.push(config);
                 }
                 Some(known)
                     if known.is_retired()
-                        || known.address != address
+                        || known.address != at.address
+                        || known.agent != at.agent
                         || known.max_connections != config.max_connections =>
                 {
-                    let moved = known.is_retired() || known.address != address;
-                    let next = Arc::new(new_one(id_or_next, config, address).succeeding(known));
+                    let moved = known.is_retired() || known.address != at.address;
+                    let next = Arc::new(new_one(id_or_next).succeeding(known));
                     known.retire();
                     *known = next;
                     // With another limit only, it is as healthy as it was, and as drained.
@@ -287,21 +297,36 @@ fn bind(address: SocketAddr, shared: bool) -> Result<TcpListener, StartError> {
     listen(address, shared).map_err(|error| StartError::Listen { address, error })
 }
 
-fn backend(id: BackendId, config: &BackendConfig, address: SocketAddr, workers: usize) -> Backend {
+fn backend(id: BackendId, config: &BackendConfig, at: Addresses, workers: usize) -> Backend {
     let authority = config.address();
-    Backend::new(id, Arc::clone(&config.name), address, authority, config.max_connections, workers)
+    let name = Arc::clone(&config.name);
+    Backend::new(id, name, at.address, authority, config.max_connections, workers).with_agent(at.agent)
 }
 
-/// The address of each back-end: the one that it has in `known`, if its name still leads there, else the first.
-fn resolve_all(config: &Config, known: &[Arc<Backend>]) -> Result<Vec<SocketAddr>, StartError> {
-    let resolve = |b: &BackendConfig| {
-        let failed = |error| StartError::Resolve { name: b.name.to_string(), host: b.host.clone(), error };
-        let found: Vec<_> = (b.host.as_str(), b.port).to_socket_addrs().map_err(failed)?.collect();
-        let before = known.iter().find(|k| k.name == b.name).map(|k| k.address);
+/// Where a back-end and its agent are.
+#[derive(Debug, Clone, Copy)]
+struct Addresses {
+    address: SocketAddr,
+    agent: Option<SocketAddr>,
+}
+
+/// The addresses of each back-end and its agent: those that it has in `known`, if the names still lead there, else the
+/// first ones.
+fn resolve_all(config: &Config, known: &[Arc<Backend>]) -> Result<Vec<Addresses>, StartError> {
+    let resolve = |b: &BackendConfig, host: &str, port: u16, before: Option<SocketAddr>| {
+        let failed = |error| StartError::Resolve { name: b.name.to_string(), host: host.to_owned(), error };
+        let found: Vec<_> = (host, port).to_socket_addrs().map_err(failed)?.collect();
         let first = || failed(io::Error::new(io::ErrorKind::NotFound, "the name has no address"));
         before.filter(|a| found.contains(a)).or(found.first().copied()).ok_or_else(first)
     };
-    config.backends.iter().map(resolve).collect()
+    let both = |b: &BackendConfig| {
+        let before = known.iter().find(|k| k.name == b.name);
+        let address = resolve(b, &b.host, b.port, before.map(|k| k.address))?;
+        let agent = b.agent.as_ref().filter(|_| config.handoff.is_some());
+        let agent = agent.map(|(host, port)| resolve(b, host, *port, before.and_then(|k| k.agent)));
+        Ok(Addresses { address, agent: agent.transpose()? })
+    };
+    config.backends.iter().map(both).collect()
 }
 
 /// Connections of clients that there is room for: what is configured, or fewer where the system does not allow as many

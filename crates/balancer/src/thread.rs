@@ -113,17 +113,22 @@ async fn work(worker: Rc<Worker>, mut inbox: mpsc::UnboundedReceiver<Command>) {
         }
     }
     listening.values().for_each(Listening::end);
+    worker.stopping.store(true, Ordering::Relaxed);
     let end = Instant::now() + drain;
     let idle_end = Instant::now() + drain.min(IDLE_GRACE);
     // Lets the tasks that accept see the end of it before connections are counted.
     tokio::task::yield_now().await;
     loop {
         let now = Instant::now();
-        if worker.open() == 0 || now >= end {
+        let handed_off = worker.handoffs.as_ref().is_some_and(|h| h.is_busy());
+        if (worker.open() == 0 && !handed_off) || now >= end {
             break;
         }
         if now >= idle_end {
             worker.deadlines.stop_idle();
+        }
+        if let Some(handoffs) = &worker.handoffs {
+            handoffs.close_idle();
         }
         tokio::time::sleep(Duration::from_millis(10)).await;
     }

@@ -17,6 +17,7 @@ use crate::access_log::{self, AccessLogSender, BUFFER_BYTES, Moment};
 use crate::backend::Backend;
 use crate::clock;
 use crate::dispatch::Dispatch;
+use crate::handoff::{Handoffs, System};
 use crate::http::request::peer_text;
 use crate::metrics::{BackendCounts, WorkerCounts, hundreds};
 use crate::net::buffer::{Buffer, BufferPool};
@@ -25,7 +26,7 @@ use crate::net::is_local;
 use crate::net::places::{Place, Places};
 use crate::observe::Record;
 use crate::pool::Pool;
-use crate::proxy::client;
+use crate::proxy::client::{self, Start};
 use crate::proxy::outcome::CLIENT_GONE;
 
 /// Bytes read at once from a back-end.
@@ -54,6 +55,8 @@ pub(crate) struct Shared {
     pub(crate) suspected: tokio::sync::Notify,
     /// Set when the front-end begins to stop.
     pub(crate) stopping: AtomicBool,
+    /// What handing connections off needs; `None` when requests are proxied.
+    pub(crate) handoff: Option<Arc<System>>,
 }
 
 impl Shared {
@@ -135,13 +138,20 @@ pub(crate) struct Worker {
     lines: RefCell<Vec<u8>>,
     /// Connections being served.
     open: Cell<usize>,
+    /// What this worker has handed off.
+    pub(crate) handoffs: Option<Rc<Handoffs>>,
+    /// Set when the worker begins to stop.
+    pub(crate) stopping: Arc<AtomicBool>,
 }
 
 impl Worker {
     pub(crate) fn new(shared: Arc<Shared>, index: usize) -> Rc<Self> {
         let deadlines = Deadlines::new();
         let head_bytes = shared.config.load().limits.head_bytes;
+        let handoffs = shared.handoff.as_ref().map(|system| Handoffs::new(Arc::clone(system)));
         Rc::new(Self {
+            handoffs,
+            stopping: Arc::default(),
             shared,
             index,
             pool: Pool::new(Rc::clone(&deadlines)),
@@ -184,6 +194,13 @@ impl Worker {
     /// The time as HTTP writes it.
     pub(crate) fn date(&self) -> [u8; 29] {
         self.dates.borrow().http
+    }
+
+    /// How much may be under way on a connection that is handed off.
+    pub(crate) fn state_limits(&self) -> plimsoll_datapath::tcp::Limits {
+        let config = self.shared.config.load();
+        let send_bytes = config.handoff.as_ref().map_or(0, |h| h.state_bytes);
+        plimsoll_datapath::tcp::Limits { send_bytes, ..Default::default() }
     }
 
     /// Connections being served.
@@ -277,6 +294,9 @@ impl Worker {
             if sweeps.is_multiple_of(10) {
                 self.flush();
             }
+            if let Some(handoffs) = &self.handoffs {
+                handoffs.housekeeping(&self);
+            }
             fit(&self.inputs, INPUT_BYTES.max(config.limits.head_bytes));
             fit(&self.responses, RESPONSE_BYTES.max(config.limits.head_bytes));
         }
@@ -335,14 +355,39 @@ impl Worker {
 
     fn spawn(self: &Rc<Self>, stream: TcpStream, peer: SocketAddr, place: Place, closing: &Arc<AtomicBool>) {
         let worker = Rc::clone(self);
-        let accepted = self.accepted(peer, closing);
+        let accepted = Rc::new(self.accepted(peer, closing));
+        if stream.set_nodelay(true).is_err() {
+            return;
+        }
+        self.count_accepted();
         tokio::task::spawn_local(async move {
             let _place = place;
-            worker.serve(stream, accepted).await;
+            worker.serve(stream, accepted, Start::default()).await;
         });
     }
 
-    fn accepted(&self, peer: SocketAddr, closing: &Arc<AtomicBool>) -> Accepted {
+    /// Serves a connection that comes back from being handed off, or could not be.
+    pub(crate) fn resume(self: &Rc<Self>, stream: TcpStream, accepted: Rc<Accepted>, start: Start) {
+        let worker = Rc::clone(self);
+        // It had a place before: where none is left, it is served all the same.
+        let place = self.shared.places.try_take();
+        tokio::task::spawn_local(async move {
+            let _place = place;
+            worker.serve(stream, accepted, start).await;
+        });
+    }
+
+    /// A connection of a client is there.
+    pub(crate) fn count_accepted(&self) {
+        self.shared.counts[self.index].accepted.add(1);
+    }
+
+    /// A connection of a client has ended.
+    pub(crate) fn count_closed(&self) {
+        self.shared.counts[self.index].closed.add(1);
+    }
+
+    pub(crate) fn accepted(&self, peer: SocketAddr, closing: &Arc<AtomicBool>) -> Accepted {
         let text = peer_text(peer.ip());
         Accepted {
             trusted: self.shared.config.load().forwarded.trusted.iter().any(|net| net.contains(peer.ip())),
@@ -352,21 +397,24 @@ impl Worker {
         }
     }
 
-    async fn serve(self: Rc<Self>, stream: TcpStream, accepted: Accepted) {
-        struct Open<'a>(&'a Worker);
+    async fn serve(self: Rc<Self>, mut stream: TcpStream, accepted: Rc<Accepted>, start: Start) {
+        struct Open<'a>(&'a Worker, bool);
         impl Drop for Open<'_> {
             fn drop(&mut self) {
                 self.0.open.set(self.0.open.get() - 1);
-                self.0.shared.counts[self.0.index].closed.add(1);
+                if self.1 {
+                    self.0.count_closed();
+                }
             }
         }
-        if stream.set_nodelay(true).is_err() {
-            return;
-        }
         self.open.set(self.open.get() + 1);
-        self.shared.counts[self.index].accepted.add(1);
-        let _open = Open(&self);
-        client::serve(Rc::clone(&self), stream, accepted).await;
+        let mut open = Open(&self, true);
+        let handing = client::serve(&self, &mut stream, &accepted, start).await;
+        if let (Some(handing), Some(handoffs)) = (handing, &self.handoffs) {
+            // Its end is counted when it comes.
+            open.1 = false;
+            handoffs.hand_off(&self, stream, &accepted, *handing);
+        }
     }
 }
 

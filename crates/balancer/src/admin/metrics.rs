@@ -1,6 +1,7 @@
 //! `/metrics`: everything that is counted, in the text format of OpenMetrics 1.0.
 
 use std::fmt::Error;
+use std::sync::Arc;
 
 use plimsoll_policy::Health;
 use prometheus_client::collector::Collector;
@@ -12,6 +13,7 @@ use prometheus_client::registry::{Registry, Unit};
 use super::backends::CODES;
 use super::process::Process;
 use super::snapshot::{BackendState, Snapshot, health_name};
+use crate::handoff::System;
 use crate::metrics::{BUCKETS_US, BackendCounts, Counter, WorkerCounts};
 use crate::worker::Shared;
 
@@ -46,6 +48,7 @@ struct Sample {
     connections_limit: usize,
     policy: &'static str,
     process: Process,
+    handoff: Option<Arc<System>>,
 }
 
 impl std::fmt::Debug for Sample {
@@ -73,6 +76,7 @@ impl Sample {
             connections_limit: config.limits.connections,
             policy: config.policy.spec.name,
             process: Process::now(),
+            handoff: shared.handoff.clone(),
         }
     }
 
@@ -240,6 +244,9 @@ impl Collector for Sample {
         self.clients(&mut out)?;
         self.dispatch(&mut out)?;
         self.backends(&mut out)?;
+        if let Some(system) = &self.handoff {
+            super::handoff::encode(system, &mut out)?;
+        }
         self.process(&mut out)
     }
 }
@@ -249,10 +256,10 @@ fn named(b: &BackendState) -> [(&'static str, &str); 1] {
 }
 
 /// Writes metrics, each with its samples right behind its description.
-struct Out<'a>(DescriptorEncoder<'a>);
+pub(super) struct Out<'a>(DescriptorEncoder<'a>);
 
 impl Out<'_> {
-    fn counter(
+    pub(super) fn counter(
         &mut self,
         name: &str,
         help: &str,
@@ -262,11 +269,16 @@ impl Out<'_> {
         metric.encode_counter::<NoLabelSet, _, f64>(&value, None)
     }
 
-    fn gauge(&mut self, name: &str, help: &str, value: impl EncodeGaugeValue + Copy) -> Result<(), Error> {
+    pub(super) fn gauge(
+        &mut self,
+        name: &str,
+        help: &str,
+        value: impl EncodeGaugeValue + Copy,
+    ) -> Result<(), Error> {
         self.0.encode_descriptor(name, help, None, MetricType::Gauge)?.encode_gauge(&value)
     }
 
-    fn counters<L: EncodeLabelSet, I: IntoIterator<Item = (L, u64)>>(
+    pub(super) fn counters<L: EncodeLabelSet, I: IntoIterator<Item = (L, u64)>>(
         &mut self,
         name: &str,
         help: &str,
@@ -290,6 +302,22 @@ impl Out<'_> {
             metric.encode_family(&labels)?.encode_gauge(&value)?;
         }
         Ok(())
+    }
+
+    /// A histogram without labels: upper ends of its buckets in microseconds, counts of each and beyond the last, and the
+    /// sum in seconds.
+    pub(super) fn histogram(
+        &mut self,
+        name: &str,
+        help: &str,
+        ends_us: &[u64],
+        (counts, sum_s): (&[u64], f64),
+    ) -> Result<(), Error> {
+        let unit = Unit::Seconds;
+        let mut metric = self.0.encode_descriptor(name, help, Some(&unit), MetricType::Histogram)?;
+        let ends_s = ends_us.iter().map(|&us| us as f64 / 1e6).chain([f64::MAX]);
+        let buckets: Vec<(f64, u64)> = ends_s.zip(counts.iter().copied()).collect();
+        metric.encode_histogram::<NoLabelSet>(sum_s, counts.iter().sum(), &buckets, None)
     }
 
     fn histograms<'s, I: IntoIterator<Item = (&'s BackendState, (Vec<u64>, f64))>>(

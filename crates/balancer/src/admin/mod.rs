@@ -3,6 +3,7 @@
 mod backends;
 mod decisions;
 mod guard;
+mod handoff;
 mod metrics;
 mod policy;
 mod process;

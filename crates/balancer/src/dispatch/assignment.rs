@@ -38,6 +38,11 @@ impl Assignment {
         self.made.reason
     }
 
+    /// Bytes of the response, if one to this target has been seen before.
+    pub(crate) fn expected_bytes(&self) -> Option<u64> {
+        self.made.size_bytes
+    }
+
     /// The request was answered; `size_bytes` as in [`Ended`].
     pub(crate) fn complete(mut self, size_bytes: Option<u64>) {
         self.ended = true;

@@ -303,6 +303,8 @@ struct Made {
     at: Time,
     reason: Reason,
     shadow: ShadowChoice,
+    /// Bytes of the response, if its size is known.
+    size_bytes: Option<u64>,
 }
 
 enum Decided {
@@ -352,7 +354,16 @@ impl State {
         };
         let shadow = self.journal.shadow_offered(request, backend, now);
         let (target, number, epoch) = (request.target, request.number, self.epoch);
-        Decided::Assigned(Made { backend, target, number, epoch, at: now, reason, shadow })
+        Decided::Assigned(Made {
+            backend,
+            target,
+            number,
+            epoch,
+            at: now,
+            reason,
+            shadow,
+            size_bytes: request.size_bytes,
+        })
     }
 }
 

@@ -48,6 +48,14 @@ impl Buffer {
         }
     }
 
+    /// Puts bytes that were read before behind those that are there; false, and nothing done, when there is no room.
+    pub(crate) fn put(&mut self, bytes: &[u8]) -> bool {
+        let Some(room) = self.bytes.get_mut(self.end..self.end + bytes.len()) else { return false };
+        room.copy_from_slice(bytes);
+        self.end += bytes.len();
+        true
+    }
+
     /// Reads what the peer has sent, as far as there is room: `Ok(0)` is the end of the stream.
     ///
     /// # Errors

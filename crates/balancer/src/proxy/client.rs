@@ -17,6 +17,7 @@ use super::read_head::{NoHead, read_head};
 use super::respond;
 use crate::backend::Backend;
 use crate::dispatch::{Assignment, Offer};
+use crate::handoff::Handing;
 use crate::http::request::{self, RequestHead};
 use crate::http::{Framing, Refusal, Version};
 use crate::net::buffer::Buffer;
@@ -32,8 +33,20 @@ const JOINED_BODY_BYTES: u64 = 4096;
 const LINGER_BYTES: usize = 1 << 20;
 const LINGER: Duration = Duration::from_secs(1);
 
+/// How a connection begins here.
+#[derive(Default)]
+pub(crate) struct Start {
+    /// Requests on it that have been answered.
+    pub(crate) requests: u64,
+    /// The back-end that has been chosen for its next request, which is not handed off any more.
+    pub(crate) given: Option<Assignment>,
+    /// Whether its next request stays here, whatever the mechanism.
+    pub(crate) stays: bool,
+    /// What has been read from it and not answered.
+    pub(crate) input: Vec<u8>,
+}
+
 /// What becomes of the client's connection after a request.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Then {
     Keep,
     /// Closed in good order, the rest of what the client sends thrown away.
@@ -42,20 +55,24 @@ enum Then {
     Over,
     /// Cut, so that nobody takes what came for a whole response.
     Cut,
+    /// A back-end gets it, with the request.
+    HandOff(Box<Handing>),
 }
 
-pub(crate) struct Client {
-    worker: Rc<Worker>,
-    stream: TcpStream,
-    accepted: Accepted,
+pub(super) struct Client<'a> {
+    pub(super) worker: Rc<Worker>,
+    stream: &'a mut TcpStream,
+    pub(super) accepted: Rc<Accepted>,
     deadline: Deadline,
-    config: Arc<Config>,
-    requests: u64,
+    pub(super) config: Arc<Config>,
+    pub(super) start: Start,
+    /// The request's head as it came, kept where the connection may be handed off.
+    pub(super) raw: Vec<u8>,
     /// A response is under way: if the connection ends now, nobody must take what came for a whole one.
     answering: bool,
 }
 
-impl Drop for Client {
+impl Drop for Client<'_> {
     fn drop(&mut self) {
         if self.answering {
             self.cut();
@@ -63,17 +80,31 @@ impl Drop for Client {
     }
 }
 
-/// Serves a connection until it ends.
-pub(crate) async fn serve(worker: Rc<Worker>, stream: TcpStream, accepted: Accepted) {
+/// Serves a connection until it ends; or until it is to be handed off, which the caller does.
+pub(crate) async fn serve(
+    worker: &Rc<Worker>,
+    stream: &mut TcpStream,
+    accepted: &Rc<Accepted>,
+    start: Start,
+) -> Option<Box<Handing>> {
     let deadline = worker.deadlines.add();
     let config = worker.config();
-    let mut client = Client { worker, stream, accepted, deadline, config, requests: 0, answering: false };
-    client.run().await;
+    let (worker, accepted) = (Rc::clone(worker), Rc::clone(accepted));
+    let raw = Vec::new();
+    let mut client = Client { worker, stream, accepted, deadline, config, start, raw, answering: false };
+    client.run().await
 }
 
-impl Client {
-    async fn run(&mut self) {
+impl Client<'_> {
+    async fn run(&mut self) -> Option<Box<Handing>> {
         let mut scratch: Option<Scratch> = None;
+        if !self.start.input.is_empty() {
+            let mut lent = self.worker.scratch();
+            if !lent.input.put(&std::mem::take(&mut self.start.input)) {
+                return None;
+            }
+            scratch = Some(lent);
+        }
         loop {
             // An idle connection holds no buffer.
             scratch = scratch.filter(|s| !s.input.is_empty());
@@ -81,27 +112,32 @@ impl Client {
                 Some(scratch) => scratch,
                 None => match self.begin().await {
                     Some(scratch) => scratch,
-                    None => return,
+                    None => return None,
                 },
             };
             match self.request(&mut lent).await {
-                Then::Keep => scratch = Some(lent),
-                Then::Close => return self.close(lent).await,
-                Then::Over => return,
-                Then::Cut => return self.cut(),
+                Then::Keep => {
+                    scratch = Some(lent);
+                    continue;
+                }
+                Then::HandOff(handing) => return Some(handing),
+                Then::Close => self.close(lent).await,
+                Then::Over => {}
+                Then::Cut => self.cut(),
             }
+            return None;
         }
     }
 
     /// Waits for a request to begin, and reads what there is of it; nothing when the connection ends instead.
     async fn begin(&mut self) -> Option<Scratch> {
-        let idle = match self.requests {
+        let idle = match self.start.requests {
             0 => self.config.timeouts.head,
             _ => self.config.timeouts.idle,
         };
         self.deadline.set(idle);
         self.deadline.set_idle(true);
-        let (stream, worker) = (&mut self.stream, &self.worker);
+        let (stream, worker) = (&mut *self.stream, &self.worker);
         let begun = self.deadline.guard(|cx| {
             ready!(stream.poll_read_ready(cx))?;
             // A connection can be taken for readable and not be: a new one is. Then the buffer goes back at once.
@@ -118,13 +154,13 @@ impl Client {
         self.worker.refresh(&mut self.config);
         self.deadline.set(self.config.timeouts.head);
         let most_bytes = self.config.limits.head_bytes;
-        let length = match read_head(&mut self.stream, &mut scratch.input, most_bytes, &self.deadline).await {
+        let length = match read_head(self.stream, &mut scratch.input, most_bytes, &self.deadline).await {
             Ok(length) => length,
             Err(NoHead::Gone) => return Then::Over,
             Err(NoHead::Refused(refusal)) => return self.refuse_head(refusal, scratch).await,
         };
         let received = Instant::now();
-        self.requests += 1;
+        self.start.requests += 1;
         let context = request::Context {
             key: &self.config.target.key,
             fields: self.config.limits.fields,
@@ -135,6 +171,7 @@ impl Client {
             Ok(head) => head,
             Err(refusal) => return self.refuse_head(refusal, scratch).await,
         };
+        self.keep_raw(&scratch.input.data()[..length]);
         scratch.input.consume(length);
         if let (Framing::Length(length), Some(most)) = (head.framing, self.config.limits.body_bytes)
             && length > most
@@ -151,10 +188,13 @@ impl Client {
         let framing = join_body(head, scratch);
         let keep = head.keep_alive
             && !self.accepted.closing.load(Ordering::Relaxed)
-            && self.requests < self.config.limits.requests_per_connection;
+            && self.start.requests < self.config.limits.requests_per_connection;
         let mut times = Times { received, assigned: None, first_byte: None };
         let mut tried = Tried::default();
         let outcome = self.try_backends(head, framing, keep, scratch, &mut times, &mut tried).await;
+        if let Outcome::HandOff(assignment, link) = outcome {
+            return Then::HandOff(self.handing(head, scratch, assignment, link, times, &tried));
+        }
         let mut record = Record {
             peer: &self.accepted.peer_text,
             head: Some(head),
@@ -188,6 +228,7 @@ impl Client {
                 self.worker.observe(&record);
                 Then::Cut
             }
+            Outcome::HandOff(..) => Then::Over,
         }
     }
 
@@ -216,6 +257,9 @@ impl Client {
                 return Outcome::Refused(UNAVAILABLE, retry_after_s);
             };
             tried.backend = Some(Arc::clone(&backend));
+            if let Some(link) = self.link_for(head, framing, keep, &assignment) {
+                return Outcome::HandOff(assignment, link);
+            }
             let before = backend.turns();
             let mut connection = match self.connect(&backend, !repeatable || tried.attempts > 1).await {
                 Ok(connection) => connection,
@@ -256,7 +300,10 @@ impl Client {
     }
 
     /// A back-end for the request, after a wait where the admission limit asks for one.
-    async fn assign(&self, head: &RequestHead, tried: &mut Tried) -> Option<Assignment> {
+    async fn assign(&mut self, head: &RequestHead, tried: &mut Tried) -> Option<Assignment> {
+        if let Some(given) = self.start.given.take() {
+            return Some(given);
+        }
         match self.worker.shared.dispatch.offer(head.target, self.accepted.client) {
             Offer::Assigned(assignment) => Some(assignment),
             Offer::Refused => None,
@@ -291,7 +338,7 @@ impl Client {
         let date = self.worker.date();
         let mut response = self.worker.response_buffer();
         let mut exchange = Exchange {
-            client: &mut self.stream,
+            client: self.stream,
             input: &mut scratch.input,
             deadline: &self.deadline,
             config: &self.config,
@@ -327,7 +374,7 @@ impl Client {
     ) -> Then {
         respond::answer(refusal, keep, retry_after_s, to_head, &self.worker.date(), out);
         self.deadline.set(self.config.timeouts.body);
-        let stream = &mut self.stream;
+        let stream = &mut *self.stream;
         let mut written = 0;
         let write = self.deadline.guard(|cx| poll_write_all(cx, stream, &[&out[..]], &mut written)).await;
         match write {
@@ -340,14 +387,14 @@ impl Client {
     /// Ends our side and reads on for a while: closing with unread bytes would reset the connection and take the answer
     /// with it (RFC 9112, section 9.6).
     async fn close(&mut self, mut scratch: Scratch) {
-        if SockRef::from(&self.stream).shutdown(std::net::Shutdown::Write).is_err() {
+        if SockRef::from(&*self.stream).shutdown(std::net::Shutdown::Write).is_err() {
             return;
         }
         self.deadline.set(LINGER);
         let mut left = LINGER_BYTES;
         let input: &mut Buffer = &mut scratch.input;
         input.consume(input.len());
-        let stream = &mut self.stream;
+        let stream = &mut *self.stream;
         while let Ok(Ok(n @ 1..)) = self.deadline.guard(|cx| input.poll_fill(cx, stream)).await {
             input.consume(n);
             left = left.saturating_sub(n);
@@ -360,7 +407,7 @@ impl Client {
     /// Has the system reset the connection when it is dropped.
     fn cut(&self) {
         // If this fails the connection is gone already.
-        drop(SockRef::from(&self.stream).set_linger(Some(Duration::ZERO)));
+        drop(SockRef::from(&*self.stream).set_linger(Some(Duration::ZERO)));
     }
 }
 

@@ -4,6 +4,7 @@
 //! response back; `upload` and `relay` are the two directions of it.
 
 pub(crate) mod client;
+mod handing;
 pub(crate) mod outcome;
 mod pass;
 mod read_head;
@@ -15,7 +16,14 @@ mod upload;
 mod tests {
     use super::client::serve;
 
-    fn future_bytes<A, B, C, F: Future>(_: impl FnOnce(A, B, C) -> F) -> usize {
+    use std::rc::Rc;
+
+    use crate::proxy::client::Start;
+    use crate::worker::{Accepted, Worker};
+
+    fn future_bytes<'a, F: Future>(
+        _: impl FnOnce(&'a Rc<Worker>, &'a mut tokio::net::TcpStream, &'a Rc<Accepted>, Start) -> F,
+    ) -> usize {
         size_of::<F>()
     }
 

@@ -1,12 +1,14 @@
 //! What became of a request, and what was tried for it.
 
+use std::rc::Rc;
 use std::sync::Arc;
 
 use plimsoll_policy::BackendId;
 
 use super::pass::{Answered, Failure};
 use crate::backend::Backend;
-use crate::dispatch::Reason;
+use crate::dispatch::{Assignment, Reason};
+use crate::handoff::Link;
 use crate::http::Refusal;
 
 /// The status that logs show where nobody was left to be answered, as nginx has it.
@@ -15,8 +17,13 @@ pub(crate) const CLIENT_GONE: u16 = 499;
 /// What the client gets when no back-end answered, and whether the failure is the front-end's fault.
 pub(super) enum Outcome {
     Answered(Answered),
+    /// The back-end is to get the connection itself.
+    HandOff(Assignment, Rc<Link>),
     Refused(Refusal, Option<u32>),
-    Cut { status: u16, content_bytes: u64 },
+    Cut {
+        status: u16,
+        content_bytes: u64,
+    },
 }
 
 /// What has been tried for a request.

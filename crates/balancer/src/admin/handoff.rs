@@ -1,0 +1,54 @@
+//! What `/metrics` tells of connections that are handed off.
+
+use std::fmt::Error;
+
+use super::metrics::Out;
+use crate::handoff::System;
+use crate::metrics::{Counter, FINE_BUCKETS_US};
+
+/// Everything that is counted of the mechanism.
+pub(super) fn encode(system: &System, out: &mut Out<'_>) -> Result<(), Error> {
+    let counts = &system.counts;
+    out.counters("plimsoll_handoffs", "Connections sent to an agent, by what became of it", || {
+        let outcomes =
+            [("taken", &counts.taken), ("refused", &counts.refused), ("timed_out", &counts.timed_out)];
+        outcomes.map(|(outcome, n)| ([("outcome", outcome)], n.get()))
+    })?;
+    let single: [(&str, &str, &Counter); 7] = [
+        ("plimsoll_handoffs_on", "Connections handed on from one back-end to another", &counts.handed_on),
+        (
+            "plimsoll_handoffs_kept",
+            "Connections proxied although chosen for handing off: they could not travel, or had no room",
+            &counts.kept,
+        ),
+        (
+            "plimsoll_requests_stayed",
+            "Further requests answered by the back-end that had their connection",
+            &counts.stayed,
+        ),
+        ("plimsoll_connections_adopted", "Connections taken over from an earlier link", &counts.adopted),
+        ("plimsoll_connections_lost", "Connections lost with their agent", &counts.lost),
+        ("plimsoll_connections_reset", "Clients whose connection was reset", &counts.reset),
+        ("plimsoll_flows_stray", "Flows that led to an agent that did not have them", &counts.strays),
+    ];
+    for (name, help, n) in single {
+        out.counter(name, help, n.get())?;
+    }
+    out.gauge("plimsoll_flows", "Flows that are forwarded to back-ends", u64::from(system.flows()))?;
+    let take_over = &counts.take_over;
+    let buckets = take_over.buckets.each_ref().map(Counter::get);
+    let sum_s = take_over.sum_us.get() as f64 / 1e6;
+    let help = "From telling the agent to its answer";
+    out.histogram("plimsoll_take_over", help, &FINE_BUCKETS_US, (&buckets, sum_s))?;
+    let Ok(packets) = system.forwarder.counters() else { return Ok(()) };
+    out.counters("plimsoll_packets", "Packets that the forwarder saw, by what it did with them", || {
+        let actions = [
+            ("forwarded", packets.forwarded_packets),
+            ("passed", packets.unknown),
+            ("fragment", packets.fragments),
+            ("options", packets.options),
+            ("malformed", packets.malformed),
+        ];
+        actions.map(|(action, n)| ([("action", action)], n))
+    })
+}

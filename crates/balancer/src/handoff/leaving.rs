@@ -1,0 +1,92 @@
+//! Flows of connections that are over, or lost: the last packets of their clients are still forwarded for a while.
+
+use std::collections::VecDeque;
+use std::time::Instant;
+
+use foldhash::fast::FixedState;
+use hashbrown::HashMap;
+use plimsoll_datapath::Flow;
+
+use super::table::Expected;
+
+/// What is due for a flow.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Then {
+    /// It is forgotten, once its client is quiet.
+    Forget,
+    /// Its client, which expected this when the connection was handed off, is reset.
+    Reset(Option<Expected>),
+}
+
+/// Flows with a time at which they are looked at. A flow is in it at most once.
+#[derive(Default)]
+pub(super) struct Leaving {
+    queue: VecDeque<(Instant, Flow, u32)>,
+    flows: HashMap<Flow, (u32, Then), FixedState>,
+    serial: u32,
+}
+
+impl Leaving {
+    /// Has a flow looked at, at a time that is not before that of any other flow by more than matters.
+    pub(super) fn add(&mut self, flow: Flow, then: Then, at: Instant) {
+        self.serial = self.serial.wrapping_add(1);
+        self.flows.insert(flow, (self.serial, then));
+        self.queue.push_back((at, flow, self.serial));
+    }
+
+    /// A connection has this flow again; false when none was leaving.
+    pub(super) fn remove(&mut self, flow: &Flow) -> bool {
+        self.flows.remove(flow).is_some()
+    }
+
+    /// Whether the flow is leaving.
+    pub(super) fn contains(&self, flow: &Flow) -> bool {
+        self.flows.contains_key(flow)
+    }
+
+    /// Takes out a flow whose time has come.
+    pub(super) fn next(&mut self, now: Instant) -> Option<(Flow, Then)> {
+        while let Some(&(at, flow, serial)) = self.queue.front() {
+            let found = self.flows.get(&flow).filter(|(s, _)| *s == serial).map(|(_, then)| *then);
+            if found.is_some() && at > now {
+                return None;
+            }
+            self.queue.pop_front();
+            if let Some(then) = found {
+                self.flows.remove(&flow);
+                return Some((flow, then));
+            }
+        }
+        None
+    }
+
+    /// Those that are leaving, each at least once.
+    pub(super) fn flows(&self) -> impl Iterator<Item = &Flow> {
+        self.queue.iter().map(|(_, flow, _)| flow)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    #[test]
+    fn each_flow_once_and_in_time() {
+        let mut leaving = Leaving::default();
+        let flow = |port: u16| Flow::new(([10, 0, 0, 9], port).into(), ([10, 0, 0, 1], 80).into());
+        let start = Instant::now();
+        let after = |ms| start + Duration::from_millis(ms);
+        leaving.add(flow(1), Then::Forget, after(10));
+        leaving.add(flow(2), Then::Reset(None), after(10));
+        assert!(leaving.remove(&flow(1)) && !leaving.remove(&flow(1)));
+        leaving.add(flow(1), Then::Forget, after(20));
+        assert_eq!(leaving.next(after(9)), None);
+        assert_eq!(leaving.next(after(10)), Some((flow(2), Then::Reset(None))));
+        assert_eq!(leaving.next(after(10)), None, "its second entry counts");
+        assert!(leaving.contains(&flow(1)));
+        assert_eq!(leaving.next(after(20)), Some((flow(1), Then::Forget)));
+        assert_eq!((leaving.next(after(99)), leaving.flows().count()), (None, 0));
+    }
+}

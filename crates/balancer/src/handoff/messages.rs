@@ -1,0 +1,224 @@
+//! What agents tell, and what becomes of it.
+
+use std::rc::Rc;
+use std::sync::atomic::Ordering;
+use std::time::Instant;
+
+use plimsoll_datapath::tcp::TcpState;
+use plimsoll_handoff::message::{Conn, Ended, FromAgent, ToAgent};
+
+use super::table::{Entry, Phase};
+use super::{Active, Handoffs, Link, recover};
+use crate::dispatch::{Assignment, Offer};
+use crate::http::Framing;
+use crate::http::request::{self, RequestHead};
+use crate::observe::Times;
+use crate::proxy::client::Start;
+use crate::worker::{Accepted, Worker};
+
+/// A request about which an agent asks.
+struct Asked {
+    conn: Conn,
+    request: u32,
+    portable: bool,
+}
+
+/// Takes one message.
+pub(super) fn take(worker: &Rc<Worker>, handoffs: &Rc<Handoffs>, link: &Rc<Link>, message: &FromAgent<'_>) {
+    match *message {
+        FromAgent::Taken { conn } => taken(handoffs, link, conn),
+        FromAgent::Refused { conn, why } => {
+            link.answered();
+            tracing::debug!(backend = &*link.backend().name, ?why, "a connection was refused");
+            recover::take_back(worker, handoffs, conn, recover::Why::Refused);
+        }
+        FromAgent::Ask { conn, request, portable, head } => {
+            ask(worker, handoffs, link, &Asked { conn, request, portable }, head);
+        }
+        // The front-end has every request asked about.
+        FromAgent::Began { .. } => {}
+        FromAgent::Ended { conn, ended } => end(worker, handoffs, link, conn, &ended),
+        FromAgent::Returned { conn, state, .. } => returned(worker, handoffs, link, conn, state),
+        FromAgent::Kept { conn, .. } => {
+            if let Some(entry) = handoffs.table.borrow_mut().get(conn, link) {
+                entry.phase = Phase::Held;
+            }
+        }
+        FromAgent::Closed { conn } => closed(worker, handoffs, link, conn),
+        FromAgent::Adopt { orphan, flow, request, .. } => {
+            let conn = recover::adopt(worker, handoffs, link, flow, request);
+            link.push(&ToAgent::Adopted { orphan, conn });
+        }
+        FromAgent::Stray { flow } => recover::stray(worker, handoffs, link, flow),
+        FromAgent::Pong { clock_ns, .. } => link.pong(clock_ns, handoffs.system.now_ns()),
+    }
+}
+
+fn taken(handoffs: &Handoffs, link: &Rc<Link>, conn: Conn) {
+    link.answered();
+    if let Some(entry) = handoffs.table.borrow_mut().get(conn, link)
+        && let Phase::Pending { since, .. } = entry.phase
+    {
+        entry.phase = Phase::Held;
+        let counts = &handoffs.system.counts;
+        counts.taken.add(1);
+        counts.take_over.add(since.elapsed());
+        link.push(&ToAgent::Confirm { conn });
+    }
+}
+
+fn ask(worker: &Rc<Worker>, handoffs: &Rc<Handoffs>, link: &Rc<Link>, asked: &Asked, head: &[u8]) {
+    let conn = asked.conn;
+    let (accepted, requests) = {
+        let mut table = handoffs.table.borrow_mut();
+        let Some(entry) = table.get(conn, link) else { return };
+        entry.requests += 1;
+        (Rc::clone(&entry.accepted), entry.requests)
+    };
+    let config = worker.config();
+    let received = Instant::now();
+    let context = request::Context {
+        key: &config.target.key,
+        fields: config.limits.fields,
+        peer: accepted.peer_text.as_bytes(),
+        trusted: accepted.trusted,
+    };
+    let mut bytes = Vec::with_capacity(head.len() + 128);
+    let known = request::rewrite(head, &context, &mut bytes).ok().filter(|known| {
+        known.framing == Framing::None
+            && (known.is_get || known.is_head)
+            && !accepted.closing.load(Ordering::Relaxed)
+            && requests < config.limits.requests_per_connection
+    });
+    let Some(known) = known else {
+        // What this front-end has to answer, or to pass on, itself.
+        return give_back(handoffs, link, asked, None);
+    };
+    let request = Request { head: known, bytes, times: Times { received, assigned: None, first_byte: None } };
+    match worker.shared.dispatch.offer(known.target, accepted.client) {
+        Offer::Assigned(assignment) => place(handoffs, link, asked, request, assignment, false),
+        Offer::Refused => give_back(handoffs, link, asked, None),
+        Offer::Waits(mut ticket) => {
+            let (handoffs, link) = (Rc::clone(handoffs), Rc::clone(link));
+            let asked = Asked { ..*asked };
+            tokio::task::spawn_local(async move {
+                let wait = std::future::poll_fn(|cx| ticket.poll(cx));
+                match tokio::time::timeout(config.admission.queue_timeout, wait).await.ok().flatten() {
+                    Some(assignment) => place(&handoffs, &link, &asked, request, assignment, true),
+                    None => give_back(&handoffs, &link, &asked, None),
+                }
+            });
+        }
+    }
+}
+
+/// A further request as it was understood.
+struct Request {
+    head: RequestHead,
+    bytes: Vec<u8>,
+    times: Times,
+}
+
+/// Tells the agent what to do about a request for which a back-end was chosen.
+fn place(
+    handoffs: &Handoffs,
+    link: &Rc<Link>,
+    asked: &Asked,
+    request: Request,
+    assignment: Assignment,
+    waited: bool,
+) {
+    let stays = assignment.backend() == link.id || !asked.portable;
+    let times = Times { assigned: Some(Instant::now()), ..request.times };
+    let (head, head_bytes) = (request.head, request.bytes);
+    let active = Active { head, head_bytes, assignment, times, attempts: 1, waited };
+    if stays {
+        let mut table = handoffs.table.borrow_mut();
+        // The client may have gone while the request waited.
+        let Some(entry) = table.get(asked.conn, link) else { return };
+        entry.active = Some(Box::new(active));
+        handoffs.system.counts.stayed.add(1);
+        link.push(&ToAgent::Stay { conn: asked.conn, request: asked.request });
+    } else {
+        give_back(handoffs, link, asked, Some(active));
+    }
+}
+
+fn give_back(handoffs: &Handoffs, link: &Rc<Link>, asked: &Asked, active: Option<Active>) {
+    let mut table = handoffs.table.borrow_mut();
+    let Some(entry) = table.get(asked.conn, link) else { return };
+    entry.phase = Phase::Returning;
+    entry.active = active.map(Box::new);
+    link.push(&ToAgent::Return { conn: asked.conn, request: asked.request });
+}
+
+fn end(worker: &Worker, handoffs: &Handoffs, link: &Rc<Link>, conn: Conn, ended: &Ended) {
+    let found =
+        handoffs.table.borrow_mut().get(conn, link).map(|e| (e.active.take(), Rc::clone(&e.accepted)));
+    // The lock of dispatch is not taken while the table is borrowed: whoever waits there may come back here.
+    if let Some((Some(active), accepted)) = found {
+        active.end(worker, &accepted, &link.backend(), ended);
+    }
+}
+
+fn closed(worker: &Rc<Worker>, handoffs: &Rc<Handoffs>, link: &Rc<Link>, conn: Conn) {
+    let entry = {
+        let mut table = handoffs.table.borrow_mut();
+        if table.get(conn, link).is_none() {
+            return;
+        }
+        table.remove(conn)
+    };
+    if let Some(entry) = entry {
+        handoffs.forget_later(entry.flow);
+        over(worker, entry);
+    }
+}
+
+/// A connection is over.
+pub(super) fn over(worker: &Worker, entry: Entry) {
+    worker.count_closed();
+    if let Some(active) = entry.active {
+        active.lose(worker, &entry.accepted, &entry.link.backend());
+    }
+}
+
+/// The connection has come back: on to the back-end that was chosen, or on by this front-end itself.
+fn returned(worker: &Rc<Worker>, handoffs: &Rc<Handoffs>, link: &Rc<Link>, conn: Conn, state: &[u8]) {
+    let entry = {
+        let mut table = handoffs.table.borrow_mut();
+        match table.get(conn, link) {
+            Some(entry) if matches!(entry.phase, Phase::Returning) => table.remove(conn),
+            _ => return,
+        }
+    };
+    let Some(mut entry) = entry else { return };
+    let state = match TcpState::decode(state) {
+        Ok(state) if state.flow == entry.flow => state,
+        wrong => {
+            tracing::error!(
+                backend = &*link.backend().name,
+                ?wrong,
+                "a connection came back in a state that is none"
+            );
+            handoffs.forget(entry.flow);
+            return over(worker, entry);
+        }
+    };
+    let next = entry.active.as_ref().and_then(|active| handoffs.link(active.assignment.backend()));
+    match next {
+        Some(next) => handoffs.hand_on(worker, entry, &next, state, (link, conn)),
+        None => {
+            let given = entry.active.take().map(|active| active.assignment);
+            let start =
+                Start { requests: entry.requests.saturating_sub(1), given, stays: true, input: Vec::new() };
+            recover::restore(worker, handoffs, &entry.accepted, entry.flow, &state, start);
+            link.push(&ToAgent::Released { conn });
+        }
+    }
+}
+
+/// The client's side of a connection that was adopted.
+pub(super) fn accepted_as(worker: &Worker, flow: &plimsoll_datapath::Flow) -> Rc<Accepted> {
+    Rc::new(worker.accepted(flow.client, &worker.stopping))
+}

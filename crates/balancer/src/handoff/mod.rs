@@ -1,0 +1,328 @@
+//! The mechanism `handoff`: a back-end gets the client's connection itself, and answers the client directly.
+//!
+//! `Client` (module `proxy`) decides for each request whether its connection goes ([`Handing`]); [`Handoffs::hand_off`]
+//! sends it on its way; `messages` follows what the agents tell; `recover` deals with everything that goes another way.
+//! Each worker has its own links and its own connections; what they share is in [`System`].
+
+mod active;
+mod leaving;
+mod link;
+mod messages;
+mod recover;
+mod system;
+mod table;
+
+use std::cell::RefCell;
+use std::collections::VecDeque;
+use std::os::fd::OwnedFd;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use plimsoll_datapath::Flow;
+use plimsoll_datapath::tcp::{Frozen, TcpState};
+use plimsoll_handoff::message::{Conn, ToAgent};
+use plimsoll_policy::BackendId;
+use tokio::net::TcpStream;
+
+use crate::backend::Backend;
+use crate::proxy::client::Start;
+use crate::worker::{Accepted, Worker};
+use leaving::{Leaving, Then};
+use table::{Entry, Expected, Phase, Table};
+
+pub(crate) use active::Active;
+pub(crate) use link::Link;
+pub(crate) use system::System;
+
+/// How long the packets of a connection that is over are forwarded at least.
+const LINGER: Duration = Duration::from_secs(2);
+/// How long its client has to be quiet before it is forgotten.
+const QUIET: Duration = Duration::from_secs(1);
+/// The same when the front-end stops.
+const SHORT_QUIET: Duration = Duration::from_millis(200);
+/// The time to take over where nothing is configured any more.
+const DEFAULT_TAKE_OVER: Duration = Duration::from_millis(500);
+/// Room for an encoded state that is kept for the next one.
+const MOST_KEPT_BYTES: usize = 64 << 10;
+
+/// A connection that is to be handed off.
+pub(crate) struct Handing {
+    /// What its client has sent and nobody has answered; begins with the request's head.
+    pub(crate) bytes: Vec<u8>,
+    /// The request.
+    pub(crate) request: Active,
+    /// Where it goes.
+    pub(crate) link: Rc<Link>,
+    /// Requests on it so far, this one included.
+    pub(crate) requests: u64,
+}
+
+/// What a worker has handed off, and to whom it can hand off.
+pub(crate) struct Handoffs {
+    pub(crate) system: Arc<System>,
+    /// By the index of their back-ends' ids.
+    links: RefCell<Vec<Option<Rc<Link>>>>,
+    /// The back-ends for which there are links.
+    known: RefCell<Option<Arc<Vec<Arc<Backend>>>>>,
+    table: RefCell<Table>,
+    /// When the leases of handoffs that were not answered are over.
+    pending: RefCell<VecDeque<(Instant, Conn)>>,
+    leaving: RefCell<Leaving>,
+    /// Room for an encoded state.
+    encoded: RefCell<Vec<u8>>,
+}
+
+impl Handoffs {
+    /// Of one worker.
+    pub(crate) fn new(system: Arc<System>) -> Rc<Self> {
+        Rc::new(Self {
+            system,
+            links: RefCell::default(),
+            known: RefCell::default(),
+            table: RefCell::default(),
+            pending: RefCell::default(),
+            leaving: RefCell::default(),
+            encoded: RefCell::default(),
+        })
+    }
+
+    /// The link to the agent of a back-end, if it can take another connection now.
+    pub(crate) fn link(&self, backend: BackendId) -> Option<Rc<Link>> {
+        let links = self.links.borrow();
+        let link = links.get(backend.index())?.as_ref()?;
+        link.has_room().then(|| Rc::clone(link))
+    }
+
+    /// Looks after links, and whatever has a time. Called every now and then.
+    pub(crate) fn housekeeping(self: &Rc<Self>, worker: &Rc<Worker>) {
+        self.update_links(worker);
+        recover::sweep(worker, self);
+    }
+
+    /// Whether agents have connections, or clients of such connections still send something.
+    pub(crate) fn is_busy(&self) -> bool {
+        let leaving = self.leaving.borrow();
+        let is_busy = |flow: &Flow| self.system.is_busy(flow, SHORT_QUIET);
+        self.table.borrow().len() > 0 || leaving.flows().any(is_busy)
+    }
+
+    /// Has agents close the connections on which there is no request, each once.
+    pub(crate) fn close_idle(&self) {
+        let mut table = self.table.borrow_mut();
+        for entry in table.iter_mut().filter(|e| e.is_idle() && !e.closing) {
+            entry.closing = entry.link.push(&ToAgent::Close { conn: entry.conn });
+        }
+    }
+
+    /// Hands a connection off. Whatever goes wrong, the connection stays here and its request is proxied.
+    pub(crate) fn hand_off(
+        self: &Rc<Self>,
+        worker: &Rc<Worker>,
+        stream: TcpStream,
+        accepted: &Rc<Accepted>,
+        handing: Handing,
+    ) {
+        let stays = |fd: OwnedFd, handing: Handing| {
+            self.system.counts.kept.add(1);
+            let given = Some(handing.request.assignment);
+            let start = Start { requests: handing.requests - 1, given, stays: true, input: handing.bytes };
+            recover::resume(worker, fd, accepted, start);
+        };
+        let ends = stream.peer_addr().and_then(|client| Ok(Flow::new(client, stream.local_addr()?)));
+        let fd = match stream.into_std() {
+            Ok(stream) => OwnedFd::from(stream),
+            Err(error) => {
+                tracing::error!(%error, "a connection could not be taken from the event queue");
+                return worker.count_closed();
+            }
+        };
+        let (Ok(flow), Some(hop)) = (ends, handing.link.hop()) else { return stays(fd, handing) };
+        if !self.leaving.borrow_mut().remove(&flow) && !self.system.take_flow() {
+            return stays(fd, handing);
+        }
+        // First the entry: what arrives from now on waits for the connection at the back-end.
+        if !self.system.lead_anew(&flow, &hop, handing.link.id) {
+            self.system.free_flow();
+            return stays(fd, handing);
+        }
+        let frozen = match Frozen::freeze(fd) {
+            Ok(frozen) => frozen,
+            Err(failed) => {
+                self.forget(flow);
+                return stays(failed.fd, handing);
+            }
+        };
+        match frozen.snapshot(&handing.bytes, worker.state_limits()) {
+            Ok(state) => {
+                frozen.close();
+                let active = Some(Box::new(handing.request));
+                let conn = self.table.borrow_mut().next_conn();
+                let entry = Entry {
+                    conn,
+                    flow,
+                    link: handing.link,
+                    accepted: Rc::clone(accepted),
+                    requests: handing.requests,
+                    phase: Phase::Held,
+                    active,
+                    expected: None,
+                    closing: false,
+                };
+                self.send(worker, entry, state);
+            }
+            Err(error) => {
+                tracing::debug!(%error, "a connection cannot travel");
+                self.forget(flow);
+                match frozen.thaw() {
+                    Ok(fd) => stays(fd, handing),
+                    Err(error) => {
+                        tracing::warn!(%error, "a connection was lost");
+                        worker.count_closed();
+                    }
+                }
+            }
+        }
+    }
+
+    /// Hands a connection that came back on to another agent.
+    fn hand_on(
+        self: &Rc<Self>,
+        worker: &Rc<Worker>,
+        mut entry: Entry,
+        next: &Rc<Link>,
+        state: TcpState,
+        from: (&Rc<Link>, Conn),
+    ) {
+        let led = next.hop().is_some_and(|hop| self.system.lead(&entry.flow, &hop, next.id));
+        from.0.push(&ToAgent::Released { conn: from.1 });
+        if led {
+            self.system.counts.handed_on.add(1);
+            entry.link = Rc::clone(next);
+            entry.conn = self.table.borrow_mut().next_conn();
+            self.send(worker, entry, state);
+        } else {
+            let given = entry.active.take().map(|active| active.assignment);
+            let requests = entry.requests.saturating_sub(1);
+            let start = Start { requests, given, stays: true, input: Vec::new() };
+            recover::restore(worker, self, &entry.accepted, entry.flow, &state, start);
+        }
+    }
+
+    /// Sends a connection, whose flow leads there already, to the agent of its entry's link.
+    fn send(self: &Rc<Self>, worker: &Rc<Worker>, mut entry: Entry, state: TcpState) {
+        let (conn, link) = (entry.conn, Rc::clone(&entry.link));
+        let now = Instant::now();
+        let lease = link.lease(
+            self.system.now_ns(),
+            worker.config().handoff.as_ref().map_or(DEFAULT_TAKE_OVER, |h| h.take_over_timeout),
+        );
+        let mut bytes = self.encoded.take();
+        bytes.clear();
+        state.encode(&mut bytes);
+        let request = u32::try_from(entry.requests.saturating_sub(1)).unwrap_or(u32::MAX);
+        let message =
+            ToAgent::Handoff { conn, request, lease_until_ns: lease.until_ns, ask: true, state: &bytes };
+        let sent = link.push(&message);
+        if bytes.capacity() <= MOST_KEPT_BYTES {
+            self.encoded.replace(bytes);
+        }
+        entry.expected = Some(Expected::of(&state));
+        entry.phase = Phase::Pending { state: Box::new(state), since: now };
+        self.table.borrow_mut().insert(entry);
+        self.system.counts.handed_off.add(1);
+        if sent {
+            link.unanswered();
+            let wait = Duration::from_nanos(lease.over_at_ns.saturating_sub(self.system.now_ns()));
+            self.pending.borrow_mut().push_back((now + wait, conn));
+        } else {
+            recover::take_back(worker, self, conn, recover::Why::Refused);
+        }
+    }
+
+    fn next_overdue(&self, now: Instant) -> Option<Conn> {
+        let mut pending = self.pending.borrow_mut();
+        let (at, conn) = *pending.front()?;
+        if at > now
+            && self.table.borrow_mut().find(conn).is_some_and(|e| matches!(e.phase, Phase::Pending { .. }))
+        {
+            return None;
+        }
+        pending.pop_front();
+        Some(conn)
+    }
+
+    /// Packets of this flow come to this front-end from now on.
+    fn forget(&self, flow: Flow) {
+        self.system.unlead(&flow);
+        self.system.free_flow();
+    }
+
+    /// A connection is over at its back-end: what its client still sends goes there for a while.
+    fn forget_later(&self, flow: Flow) {
+        self.leaving.borrow_mut().add(flow, Then::Forget, Instant::now() + LINGER);
+    }
+
+    /// The client of this connection is reset then, unless an agent has adopted it.
+    fn reset_later(&self, entry: &Entry, at: Instant) {
+        self.leaving.borrow_mut().add(entry.flow, Then::Reset(entry.expected), at);
+    }
+
+    fn sweep_leaving(&self, now: Instant) {
+        loop {
+            let next = self.leaving.borrow_mut().next(now);
+            let Some((flow, then)) = next else { return };
+            if let Then::Reset(expected) = then {
+                recover::reset(self, flow, expected);
+            } else if self.system.is_busy(&flow, QUIET) {
+                self.forget_later(flow);
+                continue;
+            }
+            self.forget(flow);
+        }
+    }
+
+    /// Has a retired agent close what is idle; true when it has nothing left.
+    fn retire(&self, link: &Rc<Link>) -> bool {
+        let mut table = self.table.borrow_mut();
+        let mut left = 0;
+        for entry in table.iter_mut().filter(|e| Rc::ptr_eq(&e.link, link)) {
+            left += 1;
+            if entry.is_idle() && !entry.closing {
+                entry.closing = link.push(&ToAgent::Close { conn: entry.conn });
+            }
+        }
+        left == 0
+    }
+
+    /// Makes links to the agents of the back-ends that there are now.
+    fn update_links(self: &Rc<Self>, worker: &Rc<Worker>) {
+        let backends = worker.shared.backends.load_full();
+        if self.known.borrow().as_ref().is_some_and(|known| Arc::ptr_eq(known, &backends)) {
+            return;
+        }
+        let mut links = self.links.borrow_mut();
+        links.resize_with(backends.len(), || None);
+        for (backend, slot) in backends.iter().zip(links.iter_mut()) {
+            let wanted = backend.agent.filter(|_| !backend.is_retired());
+            let same = match (&*slot, wanted) {
+                (Some(link), Some(agent)) => link.succeeded_by(backend, agent),
+                (None, None) => true,
+                _ => false,
+            };
+            if same {
+                continue;
+            }
+            if let Some(old) = slot.take() {
+                old.retire();
+            }
+            *slot = wanted.map(|agent| {
+                let link = Link::new(Arc::clone(backend), agent);
+                tokio::task::spawn_local(link::run(Rc::clone(worker), Rc::clone(self), Rc::clone(&link)));
+                link
+            });
+        }
+        drop(links);
+        *self.known.borrow_mut() = Some(backends);
+    }
+}

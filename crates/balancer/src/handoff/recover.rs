@@ -1,0 +1,236 @@
+//! Connections that come back, or are lost, other than in the ordinary way. None is left hanging: the front-end serves it
+//! itself, or its client is reset.
+
+use std::os::fd::OwnedFd;
+use std::rc::Rc;
+use std::time::{Duration, Instant};
+
+use plimsoll_datapath::Flow;
+use plimsoll_datapath::tcp::{self, TcpState};
+use plimsoll_handoff::message::{Conn, ToAgent};
+use tokio::net::TcpStream;
+
+use super::table::{Entry, Expected, Phase};
+use super::{Handoffs, Link, messages, system};
+use crate::proxy::client::Start;
+use crate::worker::{Accepted, Worker};
+
+/// How long the clients of an agent that cannot be reached keep their connections, in the hope that it comes back.
+const LOST_GRACE: Duration = Duration::from_secs(2);
+
+/// Why a connection comes back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Why {
+    /// The agent said that it does not take it.
+    Refused,
+    /// The agent has not said anything, and its lease is over.
+    TimedOut,
+}
+
+/// Why a link is down.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Down {
+    /// The agent's end was closed: its process is gone, and the kernel there has closed what it had.
+    Closed,
+    /// Nothing was heard of it: its machine may be gone, and its connections hang.
+    Silent,
+}
+
+/// Takes back a connection that the agent has not taken over.
+pub(super) fn take_back(worker: &Rc<Worker>, handoffs: &Rc<Handoffs>, conn: Conn, why: Why) {
+    let entry = {
+        let mut table = handoffs.table.borrow_mut();
+        match table.find(conn) {
+            Some(entry) if matches!(entry.phase, Phase::Pending { .. }) => table.remove(conn),
+            _ => None,
+        }
+    };
+    let Some(mut entry) = entry else { return };
+    let Phase::Pending { state, .. } = std::mem::replace(&mut entry.phase, Phase::Held) else { return };
+    let counts = &handoffs.system.counts;
+    if why == Why::TimedOut {
+        entry.link.push(&ToAgent::Cancel { conn });
+        entry.link.doubt();
+        if answer_seen(handoffs, &entry.flow, &state) {
+            // It did take over, and the client has part of an answer that nobody else can go on with.
+            reset(handoffs, entry.flow, entry.expected);
+            handoffs.forget(entry.flow);
+            return messages::over(worker, entry);
+        }
+    }
+    match why {
+        Why::Refused => counts.refused.add(1),
+        Why::TimedOut => counts.timed_out.add(1),
+    }
+    let given = entry.active.take().map(|active| active.assignment);
+    let start = Start { requests: entry.requests.saturating_sub(1), given, stays: true, input: Vec::new() };
+    restore(worker, handoffs, &entry.accepted, entry.flow, &state, start);
+}
+
+/// Whether the client has acknowledged more than this front-end ever sent.
+fn answer_seen(handoffs: &Handoffs, flow: &Flow, state: &TcpState) -> bool {
+    let last_ack = handoffs.system.entry(flow).and_then(|entry| entry.last_ack);
+    last_ack.is_some_and(|ack| ack.wrapping_sub(state.send_sent()).cast_signed() > 0)
+}
+
+/// Goes on with a connection here. The socket comes first, then packets are led to it.
+pub(super) fn restore(
+    worker: &Rc<Worker>,
+    handoffs: &Rc<Handoffs>,
+    accepted: &Rc<Accepted>,
+    flow: Flow,
+    state: &TcpState,
+    start: Start,
+) {
+    let restored = match state.restore() {
+        Ok(restored) => restored,
+        Err(error) => {
+            tracing::warn!(%error, client = %flow.client, "a connection could not be taken back");
+            handoffs.system.counts.lost.add(1);
+            reset(handoffs, flow, Some(Expected::of(state)));
+            handoffs.forget(flow);
+            worker.count_closed();
+            return;
+        }
+    };
+    handoffs.forget(flow);
+    match restored.activate() {
+        Ok(fd) => resume(worker, fd, accepted, start),
+        Err(error) => {
+            tracing::warn!(%error, client = %flow.client, "a connection could not be taken back");
+            handoffs.system.counts.lost.add(1);
+            worker.count_closed();
+        }
+    }
+}
+
+/// Serves a connection that this front-end has again, or still.
+pub(super) fn resume(worker: &Rc<Worker>, fd: OwnedFd, accepted: &Rc<Accepted>, start: Start) {
+    match TcpStream::from_std(fd.into()) {
+        Ok(stream) => worker.resume(stream, Rc::clone(accepted), start),
+        Err(error) => {
+            tracing::error!(%error, "a connection could not be watched");
+            worker.count_closed();
+        }
+    }
+}
+
+/// Tells a client that its connection is over. `before` is what its kernel expected when the connection was handed off.
+pub(super) fn reset(handoffs: &Handoffs, flow: Flow, before: Option<Expected>) {
+    let entry = handoffs.system.entry(&flow);
+    if entry.as_ref().is_some_and(system::is_over) {
+        return;
+    }
+    let acknowledged = entry.as_ref().and_then(|entry| entry.last_ack).or(before.map(|b| b.from_us));
+    let sent = entry.as_ref().and_then(|entry| entry.last_seq_end).or(before.map(|b| b.from_client));
+    // Without numbers that the client would believe nothing can be told; its next packet is answered by a reset.
+    let (Some(acknowledged), Some(sent)) = (acknowledged, sent) else { return };
+    handoffs.system.counts.reset.add(1);
+    if let Err(error) = tcp::reset(&flow, acknowledged, sent) {
+        tracing::warn!(%error, client = %flow.client, "a client could not be told that its connection is over");
+    }
+}
+
+/// A link is down: what its agent had is nobody's, until the agent comes back or its clients are reset.
+pub(super) fn link_down(worker: &Rc<Worker>, handoffs: &Rc<Handoffs>, link: &Rc<Link>, down: Down) {
+    let conns = handoffs.table.borrow().of_link(link);
+    let reset_at = (down == Down::Silent).then(|| Instant::now() + LOST_GRACE);
+    for conn in conns {
+        let entry = {
+            let mut table = handoffs.table.borrow_mut();
+            // One that the agent may still take over is decided when its lease is over.
+            match table.find(conn) {
+                Some(entry) if !matches!(entry.phase, Phase::Pending { .. }) => table.remove(conn),
+                _ => None,
+            }
+        };
+        let Some(entry) = entry else { continue };
+        handoffs.system.counts.lost.add(1);
+        match reset_at {
+            Some(at) => handoffs.reset_later(&entry, at),
+            None => handoffs.forget_later(entry.flow),
+        }
+        messages::over(worker, entry);
+    }
+}
+
+/// An agent has a connection that this front-end does not know of: it was started anew, or the link was.
+pub(super) fn adopt(
+    worker: &Rc<Worker>,
+    handoffs: &Rc<Handoffs>,
+    link: &Rc<Link>,
+    flow: Flow,
+    request: u32,
+) -> Conn {
+    let mut table = handoffs.table.borrow_mut();
+    let known = table.by_flow(&flow);
+    let earlier = known.and_then(|conn| table.remove(conn));
+    let counted = handoffs.leaving.borrow_mut().remove(&flow) || earlier.is_some();
+    if !counted {
+        handoffs.system.add_flow();
+    }
+    if earlier.is_none() {
+        worker.count_accepted();
+    }
+    if let Some(hop) = link.hop() {
+        // If it cannot be led there its client hangs until the agent is told of strays; the system says why.
+        handoffs.system.lead(&flow, &hop, link.id);
+    }
+    let conn = table.next_conn();
+    handoffs.system.counts.adopted.add(1);
+    table.insert(Entry {
+        conn,
+        flow,
+        link: Rc::clone(link),
+        accepted: messages::accepted_as(worker, &flow),
+        requests: u64::from(request) + 1,
+        expected: None,
+        phase: Phase::Held,
+        active: None,
+        closing: false,
+    });
+    conn
+}
+
+/// An agent got packets of a connection that it does not have.
+pub(super) fn stray(worker: &Rc<Worker>, handoffs: &Rc<Handoffs>, link: &Rc<Link>, flow: Flow) {
+    let entry = {
+        let mut table = handoffs.table.borrow_mut();
+        match table.by_flow(&flow) {
+            Some(conn) if table.get(conn, link).is_some_and(|e| matches!(e.phase, Phase::Held)) => {
+                table.remove(conn)
+            }
+            // On its way to the agent, or back, or elsewhere by now.
+            Some(_) => return,
+            None => None,
+        }
+    };
+    handoffs.system.counts.strays.add(1);
+    match entry {
+        Some(entry) => {
+            reset(handoffs, flow, entry.expected);
+            handoffs.forget(flow);
+            messages::over(worker, entry);
+        }
+        None if !handoffs.leaving.borrow().contains(&flow) => {
+            reset(handoffs, flow, None);
+            handoffs.system.unlead(&flow);
+        }
+        None => {}
+    }
+}
+
+/// Looks after what has a time: handoffs that were not answered, clients of agents that did not come back, flows that have
+/// ended.
+pub(super) fn sweep(worker: &Rc<Worker>, handoffs: &Rc<Handoffs>) {
+    let now = Instant::now();
+    while let Some(conn) = handoffs.next_overdue(now) {
+        if let Some(entry) = handoffs.table.borrow_mut().find(conn)
+            && matches!(entry.phase, Phase::Pending { .. })
+        {
+            entry.link.answered();
+        }
+        take_back(worker, handoffs, conn, Why::TimedOut);
+    }
+    handoffs.sweep_leaving(now);
+}

@@ -1,0 +1,132 @@
+//! The connections that this worker has handed off.
+
+use std::rc::Rc;
+use std::time::Instant;
+
+use foldhash::fast::FixedState;
+use hashbrown::HashMap;
+use plimsoll_datapath::Flow;
+use plimsoll_datapath::tcp::TcpState;
+use plimsoll_handoff::message::Conn;
+use slab::Slab;
+
+use super::{Active, Link};
+use crate::worker::Accepted;
+
+/// Where a connection is.
+pub(super) enum Phase {
+    /// The agent has not said yet that it has it. Until it does, this is all there is of the connection.
+    Pending {
+        /// What it is restored from, should the agent not take it.
+        state: Box<TcpState>,
+        /// When the agent was told.
+        since: Instant,
+    },
+    /// The agent has it.
+    Held,
+    /// The agent has been told to give it back.
+    Returning,
+}
+
+/// The sequence numbers that come next, as a client's kernel sees it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Expected {
+    pub(super) from_us: u32,
+    pub(super) from_client: u32,
+}
+
+impl Expected {
+    /// Of a connection in this state, if the client has all that was sent.
+    pub(super) fn of(state: &TcpState) -> Self {
+        Self { from_us: state.send_sent(), from_client: state.receive_next }
+    }
+}
+
+/// A connection that has been handed off.
+pub(super) struct Entry {
+    pub(super) conn: Conn,
+    pub(super) flow: Flow,
+    pub(super) link: Rc<Link>,
+    pub(super) accepted: Rc<Accepted>,
+    /// Requests on it so far, the one under way included.
+    pub(super) requests: u64,
+    pub(super) phase: Phase,
+    /// The request under way.
+    pub(super) active: Option<Box<Active>>,
+    /// What its client expected when it was handed off.
+    pub(super) expected: Option<Expected>,
+    /// Whether the agent has been told to close it.
+    pub(super) closing: bool,
+}
+
+impl Entry {
+    /// Whether the agent has it and there is no request on it.
+    pub(super) fn is_idle(&self) -> bool {
+        self.active.is_none() && matches!(self.phase, Phase::Held)
+    }
+}
+
+/// All of them, by number and by flow.
+#[derive(Default)]
+pub(super) struct Table {
+    entries: Slab<Entry>,
+    by_flow: HashMap<Flow, Conn, FixedState>,
+    serial: u32,
+}
+
+impl Table {
+    /// A number for a connection, which [`Table::insert`] is to be called with next.
+    pub(super) fn next_conn(&mut self) -> Conn {
+        self.serial = self.serial.wrapping_add(1);
+        Conn(u64::from(self.serial) << 32 | self.entries.vacant_key() as u64)
+    }
+
+    /// Adds a connection under the number that was got last.
+    pub(super) fn insert(&mut self, entry: Entry) {
+        debug_assert_eq!(entry.conn.0 & 0xffff_ffff, self.entries.vacant_key() as u64, "the number got last");
+        self.by_flow.insert(entry.flow, entry.conn);
+        self.entries.insert(entry);
+    }
+
+    /// The connection of this number, if this link has it.
+    pub(super) fn get(&mut self, conn: Conn, link: &Rc<Link>) -> Option<&mut Entry> {
+        self.find(conn).filter(|entry| Rc::ptr_eq(&entry.link, link))
+    }
+
+    /// The connection of this number.
+    pub(super) fn find(&mut self, conn: Conn) -> Option<&mut Entry> {
+        let index = usize::try_from(conn.0 & 0xffff_ffff).ok()?;
+        self.entries.get_mut(index).filter(|entry| entry.conn == conn)
+    }
+
+    /// The number of the connection of this flow.
+    pub(super) fn by_flow(&self, flow: &Flow) -> Option<Conn> {
+        self.by_flow.get(flow).copied()
+    }
+
+    /// Takes a connection out.
+    pub(super) fn remove(&mut self, conn: Conn) -> Option<Entry> {
+        let index = usize::try_from(conn.0 & 0xffff_ffff).ok()?;
+        self.entries.get(index).filter(|entry| entry.conn == conn)?;
+        let entry = self.entries.remove(index);
+        if self.by_flow.get(&entry.flow) == Some(&conn) {
+            self.by_flow.remove(&entry.flow);
+        }
+        Some(entry)
+    }
+
+    /// The numbers of the connections that a link has.
+    pub(super) fn of_link(&self, link: &Rc<Link>) -> Vec<Conn> {
+        self.entries.iter().filter(|(_, e)| Rc::ptr_eq(&e.link, link)).map(|(_, e)| e.conn).collect()
+    }
+
+    /// Every connection.
+    pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = &mut Entry> {
+        self.entries.iter_mut().map(|(_, entry)| entry)
+    }
+
+    /// How many there are.
+    pub(super) fn len(&self) -> usize {
+        self.entries.len()
+    }
+}
