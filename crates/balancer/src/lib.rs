@@ -1,6 +1,7 @@
 //! The front-end: HTTP/1.1 listeners, dispatch, pools of connections to back-ends, health checks, admission and the
 //! admin API.
 
+mod accept;
 mod access_log;
 mod admin;
 mod backend;

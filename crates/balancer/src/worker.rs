@@ -1,32 +1,27 @@
 //! A worker: one thread that accepts connections and serves them, sharing little with the others.
 
 use std::cell::{Cell, RefCell};
-use std::net::SocketAddr;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-use std::task::{Context, Poll, Waker};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use arc_swap::ArcSwap;
 use plimsoll_config::{AccessLogFormat, Config};
-use plimsoll_policy::{BackendId, Health, TargetId};
-use tokio::net::{TcpListener, TcpStream};
+use plimsoll_policy::{BackendId, Health};
 
 use crate::access_log::{self, AccessLogSender, BUFFER_BYTES, Moment};
 use crate::backend::Backend;
 use crate::clock;
 use crate::dispatch::Dispatch;
 use crate::handoff::{Handoffs, System};
-use crate::http::request::peer_text;
 use crate::metrics::{BackendCounts, WorkerCounts, hundreds};
 use crate::net::buffer::{Buffer, BufferPool};
 use crate::net::deadline::{Deadlines, SWEEP};
 use crate::net::is_local;
-use crate::net::places::{Place, Places};
+use crate::net::places::Places;
 use crate::observe::Record;
 use crate::pool::Pool;
-use crate::proxy::client::{self, Start};
 use crate::proxy::outcome::CLIENT_GONE;
 
 /// Bytes read at once from a back-end.
@@ -35,10 +30,6 @@ const RESPONSE_BYTES: usize = 64 << 10;
 const INPUT_BYTES: usize = 16 << 10;
 /// Scratch space kept for later.
 const MOST_SCRATCH: usize = 256;
-/// How long the system is left alone when it has no room for another connection.
-const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
-/// How long the log is spared a complaint that it has already.
-const COMPLAIN_AGAIN: Duration = Duration::from_secs(10);
 
 /// What all workers share.
 pub(crate) struct Shared {
@@ -128,7 +119,7 @@ impl Drop for Scratch {
 /// One worker, as its tasks see it.
 pub(crate) struct Worker {
     pub(crate) shared: Arc<Shared>,
-    index: usize,
+    pub(crate) index: usize,
     pub(crate) deadlines: Rc<Deadlines>,
     pub(crate) pool: Pool,
     responses: RefCell<Rc<BufferPool>>,
@@ -137,7 +128,7 @@ pub(crate) struct Worker {
     dates: RefCell<clock::Dates>,
     lines: RefCell<Vec<u8>>,
     /// Connections being served.
-    open: Cell<usize>,
+    pub(crate) open: Cell<usize>,
     /// What this worker has handed off.
     pub(crate) handoffs: Option<Rc<Handoffs>>,
     /// Set when the worker begins to stop.
@@ -307,113 +298,6 @@ impl Worker {
         let mut lines = self.lines.borrow_mut();
         if !lines.is_empty() {
             self.hand_over(&mut lines);
-        }
-    }
-
-    /// Accepts connections until `stop` is told. Connections that the system has completed by then are served, too.
-    pub(crate) async fn accept(
-        self: Rc<Self>,
-        listener: TcpListener,
-        closing: Arc<AtomicBool>,
-        stop: Rc<tokio::sync::Notify>,
-    ) {
-        let mut complained = None;
-        loop {
-            let next = async {
-                let place = self.shared.places.take().await;
-                (listener.accept().await, place)
-            };
-            let (accepted, place) = tokio::select! {
-                biased;
-                () = stop.notified() => break,
-                next = next => next,
-            };
-            match (accepted, place) {
-                (Ok((stream, peer)), Some(place)) => self.spawn(stream, peer, place, &closing),
-                (Err(error), _) => {
-                    // Mostly that the process has too many files open: waiting lets others finish.
-                    if complained.is_none_or(|at: Instant| at.elapsed() > COMPLAIN_AGAIN) {
-                        complained = Some(Instant::now());
-                        tracing::warn!(%error, "cannot accept a connection");
-                    }
-                    tokio::time::sleep(ACCEPT_PAUSE).await;
-                }
-                (_, None) => return,
-            }
-        }
-        // However many they are: this must not stop where a task usually lets others go on.
-        tokio::task::unconstrained(async {
-            let mut cx = Context::from_waker(Waker::noop());
-            while let Poll::Ready(Ok((stream, peer))) = listener.poll_accept(&mut cx)
-                && let Some(place) = self.shared.places.try_take()
-            {
-                self.spawn(stream, peer, place, &closing);
-            }
-        })
-        .await;
-    }
-
-    fn spawn(self: &Rc<Self>, stream: TcpStream, peer: SocketAddr, place: Place, closing: &Arc<AtomicBool>) {
-        let worker = Rc::clone(self);
-        let accepted = Rc::new(self.accepted(peer, closing));
-        if stream.set_nodelay(true).is_err() {
-            return;
-        }
-        self.count_accepted();
-        tokio::task::spawn_local(async move {
-            let _place = place;
-            worker.serve(stream, accepted, Start::default()).await;
-        });
-    }
-
-    /// Serves a connection that comes back from being handed off, or could not be.
-    pub(crate) fn resume(self: &Rc<Self>, stream: TcpStream, accepted: Rc<Accepted>, start: Start) {
-        let worker = Rc::clone(self);
-        // It had a place before: where none is left, it is served all the same.
-        let place = self.shared.places.try_take();
-        tokio::task::spawn_local(async move {
-            let _place = place;
-            worker.serve(stream, accepted, start).await;
-        });
-    }
-
-    /// A connection of a client is there.
-    pub(crate) fn count_accepted(&self) {
-        self.shared.counts[self.index].accepted.add(1);
-    }
-
-    /// A connection of a client has ended.
-    pub(crate) fn count_closed(&self) {
-        self.shared.counts[self.index].closed.add(1);
-    }
-
-    pub(crate) fn accepted(&self, peer: SocketAddr, closing: &Arc<AtomicBool>) -> Accepted {
-        let text = peer_text(peer.ip());
-        Accepted {
-            trusted: self.shared.config.load().forwarded.trusted.iter().any(|net| net.contains(peer.ip())),
-            client: TargetId::from_key(text.as_bytes()).0,
-            peer_text: text.into_boxed_str(),
-            closing: Arc::clone(closing),
-        }
-    }
-
-    async fn serve(self: Rc<Self>, mut stream: TcpStream, accepted: Rc<Accepted>, start: Start) {
-        struct Open<'a>(&'a Worker, bool);
-        impl Drop for Open<'_> {
-            fn drop(&mut self) {
-                self.0.open.set(self.0.open.get() - 1);
-                if self.1 {
-                    self.0.count_closed();
-                }
-            }
-        }
-        self.open.set(self.open.get() + 1);
-        let mut open = Open(&self, true);
-        let handing = client::serve(&self, &mut stream, &accepted, start).await;
-        if let (Some(handing), Some(handoffs)) = (handing, &self.handoffs) {
-            // Its end is counted when it comes.
-            open.1 = false;
-            handoffs.hand_off(&self, stream, &accepted, *handing);
         }
     }
 }

@@ -5,33 +5,26 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::task::{Poll, ready};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use plimsoll_config::Config;
-use socket2::SockRef;
 use tokio::net::TcpStream;
 
 use super::outcome::{Outcome, Tried, failed};
 use super::pass::{Answered, Exchange, Failure};
 use super::read_head::{NoHead, read_head};
-use super::respond;
 use crate::backend::Backend;
 use crate::dispatch::{Assignment, Offer};
 use crate::handoff::Handing;
 use crate::http::request::{self, RequestHead};
 use crate::http::{Framing, Refusal, Version};
-use crate::net::buffer::Buffer;
 use crate::net::deadline::Deadline;
-use crate::net::write::poll_write_all;
 use crate::observe::{Record, Times};
 use crate::pool::{self, BackendConnection, NoConnection};
 use crate::worker::{Accepted, Scratch, Worker};
 
 /// A small body that has arrived with its head goes to the back-end in one piece with it.
 const JOINED_BODY_BYTES: u64 = 4096;
-/// What is read and thrown away from a client that is told to go, so that it gets to read the answer, and how long.
-const LINGER_BYTES: usize = 1 << 20;
-const LINGER: Duration = Duration::from_secs(1);
 
 /// How a connection begins here.
 #[derive(Default)]
@@ -47,7 +40,7 @@ pub(crate) struct Start {
 }
 
 /// What becomes of the client's connection after a request.
-enum Then {
+pub(super) enum Then {
     Keep,
     /// Closed in good order, the rest of what the client sends thrown away.
     Close,
@@ -61,9 +54,9 @@ enum Then {
 
 pub(super) struct Client<'a> {
     pub(super) worker: Rc<Worker>,
-    stream: &'a mut TcpStream,
+    pub(super) stream: &'a mut TcpStream,
     pub(super) accepted: Rc<Accepted>,
-    deadline: Deadline,
+    pub(super) deadline: Deadline,
     pub(super) config: Arc<Config>,
     pub(super) start: Start,
     /// The request's head as it came, kept where the connection may be handed off.
@@ -355,59 +348,6 @@ impl Client<'_> {
         let passed = exchange.pass(to).await;
         self.answering = false;
         passed
-    }
-
-    /// A head that cannot be used: what follows it cannot either.
-    async fn refuse_head(&mut self, refusal: Refusal, scratch: &mut Scratch) -> Then {
-        let times = Times { received: Instant::now(), assigned: None, first_byte: None };
-        self.worker.observe(&Record::refused(&self.accepted.peer_text, refusal.status, times));
-        self.write_refusal(refusal, None, false, false, &mut scratch.out).await
-    }
-
-    async fn write_refusal(
-        &mut self,
-        refusal: Refusal,
-        retry_after_s: Option<u32>,
-        to_head: bool,
-        keep: bool,
-        out: &mut Vec<u8>,
-    ) -> Then {
-        respond::answer(refusal, keep, retry_after_s, to_head, &self.worker.date(), out);
-        self.deadline.set(self.config.timeouts.body);
-        let stream = &mut *self.stream;
-        let mut written = 0;
-        let write = self.deadline.guard(|cx| poll_write_all(cx, stream, &[&out[..]], &mut written)).await;
-        match write {
-            Ok(Ok(())) if keep => Then::Keep,
-            Ok(Ok(())) => Then::Close,
-            _ => Then::Over,
-        }
-    }
-
-    /// Ends our side and reads on for a while: closing with unread bytes would reset the connection and take the answer
-    /// with it (RFC 9112, section 9.6).
-    async fn close(&mut self, mut scratch: Scratch) {
-        if SockRef::from(&*self.stream).shutdown(std::net::Shutdown::Write).is_err() {
-            return;
-        }
-        self.deadline.set(LINGER);
-        let mut left = LINGER_BYTES;
-        let input: &mut Buffer = &mut scratch.input;
-        input.consume(input.len());
-        let stream = &mut *self.stream;
-        while let Ok(Ok(n @ 1..)) = self.deadline.guard(|cx| input.poll_fill(cx, stream)).await {
-            input.consume(n);
-            left = left.saturating_sub(n);
-            if left == 0 {
-                return;
-            }
-        }
-    }
-
-    /// Has the system reset the connection when it is dropped.
-    fn cut(&self) {
-        // If this fails the connection is gone already.
-        drop(SockRef::from(&*self.stream).set_linger(Some(Duration::ZERO)));
     }
 }
 

@@ -4,6 +4,7 @@
 //! response back; `upload` and `relay` are the two directions of it.
 
 pub(crate) mod client;
+mod ending;
 mod handing;
 pub(crate) mod outcome;
 mod pass;

@@ -1,0 +1,72 @@
+//! How a connection ends, and our own answers before that.
+
+use std::time::{Duration, Instant};
+
+use socket2::SockRef;
+
+use super::client::{Client, Then};
+use super::respond;
+use crate::http::Refusal;
+use crate::net::buffer::Buffer;
+use crate::net::write::poll_write_all;
+use crate::observe::{Record, Times};
+use crate::worker::Scratch;
+
+/// What is read and thrown away from a client that is told to go, so that it gets to read the answer, and how long.
+const LINGER_BYTES: usize = 1 << 20;
+const LINGER: Duration = Duration::from_secs(1);
+
+impl Client<'_> {
+    /// A head that cannot be used: what follows it cannot either.
+    pub(super) async fn refuse_head(&mut self, refusal: Refusal, scratch: &mut Scratch) -> Then {
+        let times = Times { received: Instant::now(), assigned: None, first_byte: None };
+        self.worker.observe(&Record::refused(&self.accepted.peer_text, refusal.status, times));
+        self.write_refusal(refusal, None, false, false, &mut scratch.out).await
+    }
+
+    pub(super) async fn write_refusal(
+        &mut self,
+        refusal: Refusal,
+        retry_after_s: Option<u32>,
+        to_head: bool,
+        keep: bool,
+        out: &mut Vec<u8>,
+    ) -> Then {
+        respond::answer(refusal, keep, retry_after_s, to_head, &self.worker.date(), out);
+        self.deadline.set(self.config.timeouts.body);
+        let stream = &mut *self.stream;
+        let mut written = 0;
+        let write = self.deadline.guard(|cx| poll_write_all(cx, stream, &[&out[..]], &mut written)).await;
+        match write {
+            Ok(Ok(())) if keep => Then::Keep,
+            Ok(Ok(())) => Then::Close,
+            _ => Then::Over,
+        }
+    }
+
+    /// Ends our side and reads on for a while: closing with unread bytes would reset the connection and take the answer
+    /// with it (RFC 9112, section 9.6).
+    pub(super) async fn close(&mut self, mut scratch: Scratch) {
+        if SockRef::from(&*self.stream).shutdown(std::net::Shutdown::Write).is_err() {
+            return;
+        }
+        self.deadline.set(LINGER);
+        let mut left = LINGER_BYTES;
+        let input: &mut Buffer = &mut scratch.input;
+        input.consume(input.len());
+        let stream = &mut *self.stream;
+        while let Ok(Ok(n @ 1..)) = self.deadline.guard(|cx| input.poll_fill(cx, stream)).await {
+            input.consume(n);
+            left = left.saturating_sub(n);
+            if left == 0 {
+                return;
+            }
+        }
+    }
+
+    /// Has the system reset the connection when it is dropped.
+    pub(super) fn cut(&self) {
+        // If this fails the connection is gone already.
+        drop(SockRef::from(&*self.stream).set_linger(Some(Duration::ZERO)));
+    }
+}
