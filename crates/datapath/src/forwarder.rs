@@ -68,7 +68,7 @@ impl Forwarder {
         let pins = Pins::open(&config.instance)?;
         let sizes = [(FLOWS, config.flows)];
         let plan = Plan { object: &OBJECT.0, pinned: &[FLOWS, PORTS, COUNTS], sizes: &sizes };
-        let mut loaded = load(&plan, &pins)?;
+        let mut loaded = load(&plan, Some(&pins))?;
         let mut forwarder = Self {
             pins,
             flows: loaded.take_map(FLOWS)?,
@@ -216,7 +216,7 @@ impl Forwarder {
     ///
     /// # Errors
     /// The kernel's. What could be removed is removed.
-    pub fn clear_and_detach(self) -> Result<(), DatapathError> {
+    pub fn clear_and_detach(&self) -> Result<(), DatapathError> {
         let mut result = Ok(());
         for place in &self.places {
             result = result.and(place.detach(self.program.as_fd()));
@@ -224,6 +224,12 @@ impl Forwarder {
         self.pins.remove();
         result
     }
+}
+
+/// Loads the program and attaches it to the interface number `ifindex`, for an inspection of the system. It stays there.
+pub(crate) fn try_out(ifindex: u32) -> Result<(), DatapathError> {
+    let mut loaded = load(&Plan { object: &OBJECT.0, pinned: &[], sizes: &[] }, None)?;
+    Place::new("check", ifindex, Point::Ingress, PRIORITY).attach(loaded.take_program(PROGRAM)?.as_fd())
 }
 
 impl NextHop {

@@ -76,7 +76,7 @@ impl Guard {
         let pins = Pins::open(&config.instance)?;
         let sizes = [(LEASES, config.leases), (HELD, config.ring_bytes)];
         let plan = Plan { object: &OBJECT.0, pinned: &[VIPS, LEASES, HELD, COUNTS], sizes: &sizes };
-        let mut loaded = load(&plan, &pins)?;
+        let mut loaded = load(&plan, Some(&pins))?;
         let place = |index, point| Place::new(&config.instance, index, point, PRIORITY);
         let guard = Self {
             vips: loaded.take_map(VIPS)?,
@@ -254,6 +254,14 @@ impl Guard {
         self.pins.remove();
         result
     }
+}
+
+/// Loads the programs and attaches them to the interface number `ifindex`, for an inspection of the system. They stay there.
+pub(crate) fn try_out(ifindex: u32) -> Result<(), DatapathError> {
+    let mut loaded = load(&Plan { object: &OBJECT.0, pinned: &[], sizes: &[] }, None)?;
+    let place = |point| Place::new("check", ifindex, point, PRIORITY);
+    place(Point::Egress).attach(loaded.take_program("plimsoll_out")?.as_fd())?;
+    place(Point::Ingress).attach(loaded.take_program("plimsoll_in")?.as_fd())
 }
 
 fn check(config: &GuardConfig) -> Result<(), DatapathError> {

@@ -6,6 +6,8 @@
 //! - [`Guard`]: on a back-end, holds packets that come before their socket, and lets nothing out without a lease.
 //! - [`HeldStore`]: where the agent keeps held packets until their socket is there.
 //! - [`neighbor`]: the MAC address of another machine.
+//! - [`Vip`]: a virtual address on a back-end.
+//! - [`system`]: whether a machine has what all this needs.
 
 #![cfg(target_os = "linux")]
 #![deny(clippy::undocumented_unsafe_blocks)]
@@ -28,8 +30,11 @@ mod netlink;
 mod pins;
 mod ring;
 mod run;
+mod sysctl;
+pub mod system;
 pub mod tcp;
 mod trial;
+mod vip;
 
 pub use clock::now_ns;
 pub use counters::{ForwarderCounters, GuardCounters};
@@ -42,3 +47,4 @@ pub use layout::{FlowEntry, Lease, Mac, NextHop};
 pub use neighbor::neighbor;
 pub use ring::{HeldPacket, HeldRing};
 pub use trial::{Trial, Verdict};
+pub use vip::Vip;

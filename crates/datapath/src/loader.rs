@@ -58,8 +58,8 @@ fn log_quietly() {
     });
 }
 
-/// Loads `plan` with maps pinned at `pins`.
-pub(crate) fn load(plan: &Plan<'_>, pins: &Pins) -> Result<Loaded, DatapathError> {
+/// Loads `plan` with maps pinned at `pins`, or with maps that end with their descriptors.
+pub(crate) fn load(plan: &Plan<'_>, pins: Option<&Pins>) -> Result<Loaded, DatapathError> {
     log_quietly();
     let failed = |what: &str, error: &libbpf_rs::Error| {
         DatapathError::of_bpf(format!("{what} the packet programs failed"), BPF_CAPABILITIES, error)
@@ -71,9 +71,10 @@ pub(crate) fn load(plan: &Plan<'_>, pins: &Pins) -> Result<Loaded, DatapathError
     let mut loaded = Loaded { maps: BTreeMap::new(), programs: BTreeMap::new() };
     for mut map in object.maps_mut() {
         let name = map.name().to_string_lossy().into_owned();
-        if plan.pinned.contains(&name.as_str()) && !pins.path(&name).exists() {
-            map.pin(pins.path(&name)).map_err(|error| {
-                let what = format!("cannot pin a map at {}", pins.path(&name).display());
+        let path = pins.filter(|_| plan.pinned.contains(&name.as_str())).map(|pins| pins.path(&name));
+        if let Some(path) = path.filter(|path| !path.exists()) {
+            map.pin(&path).map_err(|error| {
+                let what = format!("cannot pin a map at {}", path.display());
                 DatapathError::of_bpf(what, BPF_CAPABILITIES, &error)
             })?;
         }
@@ -89,7 +90,7 @@ pub(crate) fn load(plan: &Plan<'_>, pins: &Pins) -> Result<Loaded, DatapathError
     Ok(loaded)
 }
 
-fn prepare_maps(open: &mut OpenObject, plan: &Plan<'_>, pins: &Pins) -> Result<(), DatapathError> {
+fn prepare_maps(open: &mut OpenObject, plan: &Plan<'_>, pins: Option<&Pins>) -> Result<(), DatapathError> {
     for mut map in open.maps_mut() {
         let name = map.name().to_string_lossy().into_owned();
         if let Some((_, entries)) = plan.sizes.iter().find(|(sized, _)| *sized == name) {
@@ -101,7 +102,7 @@ fn prepare_maps(open: &mut OpenObject, plan: &Plan<'_>, pins: &Pins) -> Result<(
                 )
             })?;
         }
-        if plan.pinned.contains(&name.as_str()) {
+        if let Some(pins) = pins.filter(|_| plan.pinned.contains(&name.as_str())) {
             reuse(&mut map, &pins.path(&name))?;
         }
     }

@@ -4,8 +4,10 @@ use std::io;
 use std::net::IpAddr;
 
 use rtnetlink::packet_core::{
-    NLM_F_ACK, NLM_F_CREATE, NLM_F_DUMP, NLM_F_REQUEST, NetlinkHeader, NetlinkMessage, NetlinkPayload,
+    NLM_F_ACK, NLM_F_CREATE, NLM_F_DUMP, NLM_F_EXCL, NLM_F_REQUEST, NetlinkHeader, NetlinkMessage,
+    NetlinkPayload,
 };
+use rtnetlink::packet_route::address::{AddressAttribute, AddressMessage};
 use rtnetlink::packet_route::link::{LinkAttribute, LinkLayerType, LinkMessage};
 use rtnetlink::packet_route::{AddressFamily, RouteNetlinkMessage};
 use rtnetlink::sys::{Socket, SocketAddr, protocols::NETLINK_ROUTE};
@@ -66,6 +68,22 @@ pub(crate) fn links() -> Result<Vec<Link>, DatapathError> {
     Ok(answers.iter().filter_map(link).collect())
 }
 
+/// Addresses of the interface number `index`.
+pub(crate) fn addresses(index: u32) -> Result<Vec<IpAddr>, DatapathError> {
+    let answers = request(RouteNetlinkMessage::GetAddress(AddressMessage::default()), NLM_F_DUMP)
+        .map_err(|error| DatapathError::of("cannot list the addresses", NET_ADMIN, error))?;
+    let address = |answer: &RouteNetlinkMessage| match answer {
+        RouteNetlinkMessage::NewAddress(message) if message.header.index == index => {
+            message.attributes.iter().find_map(|attribute| match attribute {
+                AddressAttribute::Address(address) => Some(*address),
+                _ => None,
+            })
+        }
+        _ => None,
+    };
+    Ok(answers.iter().filter_map(address).collect())
+}
+
 pub(crate) fn family(address: IpAddr) -> AddressFamily {
     match address {
         IpAddr::V4(_) => AddressFamily::Inet,
@@ -73,6 +91,8 @@ pub(crate) fn family(address: IpAddr) -> AddressFamily {
     }
 }
 
+/// For things that are to be made, and must not be there yet.
+pub(crate) const CREATE: u16 = NLM_F_CREATE | NLM_F_EXCL;
 /// For things that may be there.
 pub(crate) const CREATE_OR_CHANGE: u16 = NLM_F_CREATE;
 

@@ -1,0 +1,28 @@
+//! Settings of the kernel below `/proc/sys/net`, which each network namespace has its own of.
+
+use std::fs;
+use std::path::PathBuf;
+
+use crate::error::{DatapathError, NET_ADMIN};
+
+fn path(family: &str, interface: &str, name: &str) -> PathBuf {
+    ["/proc/sys/net", family, "conf", interface, name].iter().collect()
+}
+
+/// The value of an interface, as a number.
+pub(crate) fn read(family: &str, interface: &str, name: &str) -> Result<u32, DatapathError> {
+    let path = path(family, interface, name);
+    let text = fs::read_to_string(&path)
+        .map_err(|error| DatapathError::of(format!("cannot read {}", path.display()), NET_ADMIN, error))?;
+    text.trim()
+        .parse()
+        .map_err(|_| DatapathError::Unexpected(format!("{} is no number: {:?}", path.display(), text.trim())))
+}
+
+/// Sets the value of an interface.
+pub(crate) fn write(family: &str, interface: &str, name: &str, value: u32) -> Result<(), DatapathError> {
+    let path = path(family, interface, name);
+    fs::write(&path, value.to_string()).map_err(|error| {
+        DatapathError::of(format!("cannot set {} to {value}", path.display()), NET_ADMIN, error)
+    })
+}

@@ -1,0 +1,122 @@
+//! What is so on this machine.
+
+use std::net::IpAddr;
+use std::os::fd::AsFd;
+use std::thread;
+use std::time::Duration;
+
+use rustix::thread::{CapabilitySet, capabilities};
+use tracing::debug;
+
+use super::{Question, Role, raw};
+use crate::netlink::{Link, addresses, links};
+use crate::{forwarder, guard, neighbor, pins, sysctl};
+
+/// How long a peer may take to say its MAC address.
+const WAIT: Duration = Duration::from_secs(1);
+/// The loopback interface's number.
+const LOOPBACK: u32 = 1;
+
+/// Everything that findings are made from.
+#[derive(Debug, Clone)]
+pub(super) struct Facts {
+    pub(super) role: Role,
+    pub(super) net_admin: bool,
+    /// Either of the two that allow loading programs.
+    pub(super) bpf: bool,
+    pub(super) sys_admin: bool,
+    /// As `uname -r` shows it.
+    pub(super) kernel: String,
+    pub(super) bpf_fs: bool,
+    /// Whether the programs could be loaded and attached; `None` when it could not be tried.
+    pub(super) programs: Option<Result<(), String>>,
+    pub(super) repair: Result<(), String>,
+    /// Whether the machine routes IPv4.
+    pub(super) routes: bool,
+    pub(super) interfaces: Vec<(String, Option<Interface>)>,
+    /// Virtual addresses, and where this machine has them.
+    pub(super) vips: Vec<(IpAddr, Vec<String>)>,
+    pub(super) peers: Vec<(IpAddr, Result<(), String>)>,
+}
+
+/// An interface that is there.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Interface {
+    pub(super) ethernet: bool,
+    pub(super) merged_bytes: Option<u32>,
+    pub(super) large_receive: Option<bool>,
+    /// The greater of the interface's value and that of all, which is the one that holds.
+    pub(super) rp_filter: u32,
+    pub(super) arp_ignore: u32,
+    pub(super) arp_announce: u32,
+    pub(super) accept_local: u32,
+}
+
+pub(super) fn gather(question: &Question) -> Facts {
+    let effective = capabilities(None).map(|sets| sets.effective).unwrap_or(CapabilitySet::empty());
+    let links = links().unwrap_or_default();
+    let interface = |name: &String| {
+        let link = links.iter().find(|link| link.name == *name);
+        (name.clone(), link.map(interface))
+    };
+    let sys_admin = effective.contains(CapabilitySet::SYS_ADMIN);
+    Facts {
+        role: question.role,
+        net_admin: effective.contains(CapabilitySet::NET_ADMIN),
+        bpf: effective.contains(CapabilitySet::BPF) || sys_admin,
+        sys_admin,
+        kernel: rustix::system::uname().release().to_string_lossy().into_owned(),
+        bpf_fs: pins::bpf_fs_is_mounted(),
+        programs: try_programs(question.role),
+        repair: try_repair(),
+        routes: sysctl::read("ipv4", "all", "forwarding").is_ok_and(|value| value != 0),
+        interfaces: question.interfaces.iter().map(interface).collect(),
+        vips: question.vips.iter().map(|vip| (*vip, holders(*vip, &links))).collect(),
+        peers: question.peers.iter().map(|peer| (*peer, resolve(*peer))).collect(),
+    }
+}
+
+fn interface(link: &Link) -> Interface {
+    let read = |interface: &str, name| sysctl::read("ipv4", interface, name).unwrap_or(0);
+    let effective = |name| read("all", name).max(read(&link.name, name));
+    Interface {
+        ethernet: link.mac.is_some(),
+        merged_bytes: link.merged_bytes,
+        large_receive: raw::large_receive(&link.name),
+        rp_filter: effective("rp_filter"),
+        arp_ignore: effective("arp_ignore"),
+        arp_announce: effective("arp_announce"),
+        accept_local: effective("accept_local"),
+    }
+}
+
+fn holders(vip: IpAddr, links: &[Link]) -> Vec<String> {
+    let has = |link: &&Link| addresses(link.index).is_ok_and(|found| found.contains(&vip));
+    links.iter().filter(has).map(|link| link.name.clone()).collect()
+}
+
+fn resolve(peer: IpAddr) -> Result<(), String> {
+    neighbor(peer, WAIT).map(drop).map_err(|error| error.to_string())
+}
+
+/// In a network namespace of its own, which ends with the thread.
+fn try_programs(role: Role) -> Option<Result<(), String>> {
+    let attempt = move || {
+        if let Err(error) = raw::own_network() {
+            debug!("no network namespace to try programs in: {error}");
+            return None;
+        }
+        let tried = match role {
+            Role::FrontEnd => forwarder::try_out(LOOPBACK),
+            Role::Backend => guard::try_out(LOOPBACK),
+        };
+        Some(tried.map_err(|error| error.to_string()))
+    };
+    thread::Builder::new().spawn(attempt).ok()?.join().ok()?
+}
+
+fn try_repair() -> Result<(), String> {
+    use rustix::net::{AddressFamily, SocketType, socket};
+    let socket = socket(AddressFamily::INET, SocketType::STREAM, None).map_err(|errno| errno.to_string())?;
+    raw::repair(socket.as_fd()).map_err(|error| error.to_string())
+}
