@@ -34,6 +34,8 @@ pub(crate) struct Record<'a> {
     pub(crate) backend: Option<&'a Backend>,
     /// Why it was chosen.
     pub(crate) reason: Option<Reason>,
+    /// Whether the back-end got the client's connection and answered itself.
+    pub(crate) handed_off: bool,
     /// Back-ends that were tried.
     pub(crate) attempts: u32,
     /// Whether it waited for room under the admission limit.
@@ -53,6 +55,7 @@ impl<'a> Record<'a> {
             content_bytes: 0,
             backend: None,
             reason: None,
+            handed_off: false,
             attempts: 0,
             waited: false,
             times,

@@ -4,8 +4,8 @@ mod operation;
 
 use crate::keys::Default::{Is, Required, Words};
 use crate::keys::Kind::{
-    Cache, Choice, ChoiceOrInteger, Duration, DurationOrZero, Flag, Integer, Number, Policy, Size,
-    SizeOrNone, Text, Texts,
+    Cache, Choice, ChoiceOrInteger, Duration, DurationOrZero, Integer, Number, Policy, Size, SizeOrNone,
+    Text, Texts,
 };
 use crate::keys::{Default, KeySpec, Kind, SectionSpec};
 use operation::{ACCESS_LOG, ADMIN, DECISION_LOG, HANDOFF};

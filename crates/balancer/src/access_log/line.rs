@@ -134,6 +134,8 @@ fn json(record: &Record<'_>, policy: &str, end: Moment<'_>, out: &mut Vec<u8>) {
     text(out, ",\"policy\":", Some(policy.as_bytes()));
     text(out, ",\"backend\":", record.backend.map(|b| b.name.as_bytes()));
     text(out, ",\"reason\":", record.reason.map(|r| r.name().as_bytes()));
+    let mechanism: &[u8] = if record.handed_off { b"handoff" } else { b"proxy" };
+    text(out, ",\"mechanism\":", record.backend.map(|_| mechanism));
     number(out, ",\"attempts\":", u64::from(record.attempts));
     out.extend_from_slice(if record.waited { b",\"waited\":true" } else { b",\"waited\":false" });
     let times = &record.times;

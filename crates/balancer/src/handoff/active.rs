@@ -53,6 +53,7 @@ impl Active {
             content_bytes,
             backend: Some(backend),
             reason: Some(self.assignment.reason()),
+            handed_off: true,
             attempts: self.attempts,
             waited: self.waited,
             times,

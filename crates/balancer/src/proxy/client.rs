@@ -196,6 +196,7 @@ impl Client<'_> {
             content_bytes: 0,
             backend: tried.backend.as_deref(),
             reason: tried.reason,
+            handed_off: false,
             attempts: tried.attempts,
             waited: tried.waited,
             times,

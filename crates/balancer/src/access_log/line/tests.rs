@@ -41,6 +41,7 @@ fn write(format: AccessLogFormat, fields: &[u8]) -> Vec<u8> {
         content_bytes: 1234,
         backend: Some(&backend),
         reason: Some(Reason::Locality),
+        handed_off: true,
         attempts: 1,
         ..Record::refused("192.0.2.1", 200, times)
     };
@@ -70,7 +71,7 @@ fn json_with_every_key() {
     let text = String::from_utf8(write(AccessLogFormat::Json, b"User-Agent: u\r\n")).unwrap();
     let expected = concat!(
         r#"{"time":"TIME","client":"192.0.2.1","method":"GET","target":"/a?b=1","version":"HTTP/1.1","#,
-        r#""status":200,"bytes":1234,"policy":"lard_r","backend":"b-1","reason":"locality","attempts":1,"#,
+        r#""status":200,"bytes":1234,"policy":"lard_r","backend":"b-1","reason":"locality","mechanism":"handoff","attempts":1,"#,
         r#""waited":false,"assign_s":0.001000,"first_byte_s":0.020000,"transfer_s":0.300000,"#,
         r#""total_s":0.321000,"referer":null,"user_agent":"u"}"#,
         "\n"
