@@ -1,5 +1,6 @@
 //! Taking a connection out of this kernel.
 
+use std::cell::Cell;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -45,6 +46,8 @@ impl Default for Limits {
 pub struct Frozen {
     fd: OwnedFd,
     info: Info,
+    /// The send window, while it is set to 0 on the socket.
+    send_window: Cell<Option<u32>>,
 }
 
 /// What `TCP_INFO` says first.
@@ -87,7 +90,7 @@ impl Frozen {
     /// With the socket, which goes on as before: not an established TCP connection, or the kernel's refusal.
     pub fn freeze(fd: OwnedFd) -> Result<Self, FreezeFailed> {
         match stop(fd.as_fd()) {
-            Ok(info) => Ok(Self { fd, info }),
+            Ok(info) => Ok(Self { fd, info, send_window: Cell::new(None) }),
             Err(error) => Err(FreezeFailed { fd, error }),
         }
     }
@@ -116,6 +119,12 @@ impl Frozen {
     ///
     /// The kernel's; the connection is gone then.
     pub fn thaw(self) -> io::Result<OwnedFd> {
+        if let Some(bytes) = self.send_window.get() {
+            let [update_seq, _, rest @ ..]: [u32; 5] = tcp(self.fd.as_fd(), libc::TCP_REPAIR_WINDOW)?;
+            let [send_max, receive, receive_from] = rest;
+            let window = [update_seq, bytes, send_max, receive, receive_from];
+            set_tcp(self.fd.as_fd(), libc::TCP_REPAIR_WINDOW, &window)?;
+        }
         detach_filter(self.fd.as_fd())?;
         set_tcp(self.fd.as_fd(), libc::TCP_REPAIR, &[REPAIR_OFF])?;
         // Leaving repair mode clears it.
@@ -142,15 +151,14 @@ impl Frozen {
         } else {
             None
         };
-        let Some((send_next, send_queue, unsent_bytes)) = send_queue(fd, limits.send_bytes)? else {
+        let window = self.window()?;
+        let Some((send_next, send_queue, unsent_bytes)) = self.send_queue(window, limits.send_bytes)? else {
             return Ok(None);
         };
         let Some((receive_next, receive_queue)) = receive_queue(fd, read_before, limits.receive_bytes)?
         else {
             return Ok(None);
         };
-        let [update_seq, send, send_max, receive, receive_from] =
-            tcp(fd, libc::TCP_REPAIR_WINDOW).freezing("TCP_REPAIR_WINDOW")?;
         quiet(fd)?;
         if sequence(fd)? != receive_next {
             return Ok(None);
@@ -164,11 +172,51 @@ impl Frozen {
             window_scales: self.info.has(INFO_WINDOW_SCALING).then_some((scales & 0xf, scales >> 4)),
             sack: self.info.has(INFO_SACK),
             timestamp,
-            window: Window { update_seq, send, send_max, receive, receive_from },
+            window,
             send_queue,
             unsent_bytes,
             receive_queue,
         }))
+    }
+
+    fn window(&self) -> Result<Window, SocketError> {
+        let [update_seq, send, send_max, receive, receive_from] =
+            tcp(self.fd.as_fd(), libc::TCP_REPAIR_WINDOW).freezing("TCP_REPAIR_WINDOW")?;
+        // A snapshot before this one has closed it.
+        let send = self.send_window.get().unwrap_or(send);
+        Ok(Window { update_seq, send, send_max, receive, receive_from })
+    }
+
+    /// Sequence number at the end of the send queue, the queue, and how much of its end has never been sent.
+    fn send_queue(&self, window: Window, limit: usize) -> Result<Option<(u32, Vec<u8>, usize)>, SocketError> {
+        let fd = self.fd.as_fd();
+        let bytes = sys::queued_bytes(fd, libc::TIOCOUTQ).freezing("SIOCOUTQ")?;
+        if bytes > limit {
+            return Err(NotPortable::TooMuchQueued { bytes, limit }.into());
+        }
+        let unsent = if bytes == 0 { 0 } else { self.stop_sending(window)? };
+        select_queue(fd, SEND_QUEUE)?;
+        let next = sequence(fd)?;
+        let mut queue = Vec::with_capacity(bytes);
+        if bytes > 0 {
+            peek(fd, &mut queue, bytes)?;
+        }
+        Ok((queue.len() == bytes).then_some((next, queue, unsent)))
+    }
+
+    /// Bytes that have never been sent, and will not be: the kernel goes on sending in repair mode (when a pacing timer or
+    /// the completion of a packet lets it), and bytes that a snapshot calls unsent and that the client acknowledges bring
+    /// a restored connection to a standstill. A closed window stops it.
+    fn stop_sending(&self, window: Window) -> Result<usize, SocketError> {
+        let fd = self.fd.as_fd();
+        let unsent = sys::queued_bytes(fd, libc::SIOCOUTQNSD).freezing("SIOCOUTQNSD")?;
+        if unsent == 0 || self.send_window.get().is_some() {
+            return Ok(unsent);
+        }
+        let closed = [window.update_seq, 0, window.send_max, window.receive, window.receive_from];
+        set_tcp(fd, libc::TCP_REPAIR_WINDOW, &closed).freezing("TCP_REPAIR_WINDOW")?;
+        self.send_window.set(Some(window.send));
+        sys::queued_bytes(fd, libc::SIOCOUTQNSD).freezing("SIOCOUTQNSD")
     }
 }
 
@@ -179,10 +227,9 @@ impl AsFd for Frozen {
 }
 
 fn stop(fd: BorrowedFd<'_>) -> Result<Info, SocketError> {
-    // Before anything is changed; and once more behind the filter, as a FIN may come between.
-    Info::of(fd).freezing("TCP_INFO")?.check()?;
     attach_drop_filter(fd).freezing("SO_ATTACH_BPF")?;
     let stopped = (|| {
+        // Behind the filter, so that no FIN comes between.
         let info = Info::of(fd).freezing("TCP_INFO")?;
         info.check()?;
         set_tcp(fd, libc::TCP_REPAIR, &[REPAIR_ON]).freezing("TCP_REPAIR")?;
@@ -192,25 +239,6 @@ fn stop(fd: BorrowedFd<'_>) -> Result<Info, SocketError> {
         detach_filter(fd).freezing("SO_DETACH_FILTER")?;
     }
     stopped
-}
-
-/// Sequence number at the end of the send queue, the queue, and how much of its end has never been sent.
-fn send_queue(fd: BorrowedFd<'_>, limit: usize) -> Result<Option<(u32, Vec<u8>, usize)>, SocketError> {
-    let bytes = sys::queued_bytes(fd, libc::TIOCOUTQ).freezing("SIOCOUTQ")?;
-    if bytes > limit {
-        return Err(NotPortable::TooMuchQueued { bytes, limit }.into());
-    }
-    // Before the queue is selected: a pacing timer that fires with the queue selected moves bytes to the sent ones
-    // without sending them. Bytes counted as unsent that were sent are only sent twice.
-    let unsent =
-        if bytes == 0 { 0 } else { sys::queued_bytes(fd, libc::SIOCOUTQNSD).freezing("SIOCOUTQNSD")? };
-    select_queue(fd, SEND_QUEUE)?;
-    let next = sequence(fd)?;
-    let mut queue = Vec::with_capacity(bytes);
-    if bytes > 0 {
-        peek(fd, &mut queue, bytes)?;
-    }
-    Ok((queue.len() == bytes).then_some((next, queue, unsent.min(bytes))))
 }
 
 /// Sequence number at the end of the receive queue, and the queue.

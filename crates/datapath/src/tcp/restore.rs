@@ -13,8 +13,8 @@ use rustix::net::{
 use super::error::{RestoreError, Step};
 use super::state::{TcpState, low_bits};
 use super::{
-    RECEIVE_QUEUE, REPAIR_OFF_SILENTLY, REPAIR_ON, SEND_QUEUE, attach_drop_filter, detach_filter, set_tcp,
-    sys,
+    RECEIVE_QUEUE, REPAIR_OFF, REPAIR_OFF_SILENTLY, REPAIR_ON, SEND_QUEUE, attach_drop_filter, detach_filter,
+    set_tcp, sys,
 };
 use crate::Flow;
 
@@ -44,6 +44,7 @@ const TIMESTAMP_STEP: u32 = 2;
 pub struct Restored {
     fd: OwnedFd,
     unsent: Vec<u8>,
+    in_flight: bool,
     buffers_set: bool,
 }
 
@@ -64,7 +65,7 @@ impl TcpState {
         let window = [window.update_seq, window.send, window.send_max, window.receive, window.receive_from];
         set_tcp(fd.as_fd(), libc::TCP_REPAIR_WINDOW, &window).restoring("TCP_REPAIR_WINDOW")?;
         sockopt::set_tcp_nodelay(&fd, true).restoring("TCP_NODELAY")?;
-        Ok(Restored { fd, unsent: unsent.to_vec(), buffers_set })
+        Ok(Restored { fd, unsent: unsent.to_vec(), in_flight: !sent.is_empty(), buffers_set })
     }
 
     fn set_options(&self, fd: BorrowedFd<'_>) -> Result<(), RestoreError> {
@@ -105,11 +106,11 @@ impl TcpState {
             let room = received_bytes + BUFFER_SPARE_BYTES;
             sockopt::set_socket_recv_buffer_size_force(fd, room).restoring("SO_RCVBUFFORCE")?;
         }
-        if received_bytes > 0 {
-            fill(fd, RECEIVE_QUEUE, &self.receive_queue).restoring("filling the receive queue")?;
-        }
+        // The receive queue has been selected last.
+        send_all(fd, &self.receive_queue).restoring("filling the receive queue")?;
         if !sent.is_empty() {
-            fill(fd, SEND_QUEUE, sent).restoring("filling the send queue")?;
+            set_tcp(fd, libc::TCP_REPAIR_QUEUE, &[SEND_QUEUE]).restoring("TCP_REPAIR_QUEUE")?;
+            send_all(fd, sent).restoring("filling the send queue")?;
         }
         Ok(to_send_bytes > 0 || received_bytes > SMALL_RECEIVE_BYTES)
     }
@@ -124,7 +125,11 @@ impl Restored {
     /// The kernel's. The client has been sent a RST then, or nothing.
     pub fn activate(self) -> io::Result<OwnedFd> {
         let fd = self.fd.as_fd();
-        set_tcp(fd, libc::TCP_REPAIR, &[REPAIR_OFF_SILENTLY])?;
+        detach_filter(fd)?;
+        // The filter drops acknowledgments as well, which a client that has received everything does not repeat: a window
+        // probe makes it do so, where otherwise the connection would stand still until the retransmission timer runs out.
+        let repair = if self.in_flight { REPAIR_OFF } else { REPAIR_OFF_SILENTLY };
+        set_tcp(fd, libc::TCP_REPAIR, &[repair])?;
         let started = self.start(fd);
         if started.is_err() {
             // An ordinary close would end the answer as if it were whole.
@@ -136,7 +141,6 @@ impl Restored {
     fn start(&self, fd: BorrowedFd<'_>) -> io::Result<()> {
         // Leaving repair mode cleared it.
         sockopt::set_socket_reuseaddr(fd, true)?;
-        detach_filter(fd)?;
         if !self.unsent.is_empty() {
             send_all(fd, &self.unsent)?;
         }
@@ -167,7 +171,7 @@ pub fn reset(flow: &Flow, send_next: u32, receive_next: u32) -> Result<(), Resto
     sockopt::set_socket_linger(&fd, Some(Duration::ZERO)).restoring("SO_LINGER")
 }
 
-/// A socket in repair mode with these ends and sequence numbers, which takes nothing.
+/// A socket in repair mode with these ends and sequence numbers, its receive queue selected, which takes nothing.
 fn connected(
     flow: &Flow,
     send_next: u32,
@@ -203,11 +207,6 @@ fn bind_error(error: Errno, vip: SocketAddr) -> RestoreError {
         Errno::ADDRNOTAVAIL => RestoreError::NotLocal(vip),
         error => RestoreError::Kernel { step: "bind", source: error.into() },
     }
-}
-
-fn fill(fd: BorrowedFd<'_>, queue: u32, bytes: &[u8]) -> io::Result<()> {
-    set_tcp(fd, libc::TCP_REPAIR_QUEUE, &[queue])?;
-    send_all(fd, bytes)
 }
 
 /// Writes all, or fails: a socket whose buffer was made large enough takes some of the rest at each call.

@@ -1,0 +1,53 @@
+//! What a move costs. Not asserted: run it by hand with `--ignored --nocapture`.
+
+use std::io::Write;
+use std::time::{Duration, Instant};
+
+use plimsoll_datapath::tcp::{Frozen, Limits, TcpState};
+
+use crate::tcp::blocking;
+use crate::tcp_world::{V4, V6, World};
+
+const ROUNDS: usize = 20_000;
+
+#[test]
+#[ignore = "a measurement"]
+fn cost_of_a_move() {
+    for plan in [V4, V6] {
+        let world = World::new(plan);
+        let (mut client, machine) = world.connection();
+        client.write_all(&[b'x'; 300]).unwrap();
+        std::thread::sleep(Duration::from_millis(50));
+        let mut times: [Vec<Duration>; 5] = Default::default();
+        world.machines[0].run(|| {
+            let mut fd = machine.into();
+            let mut bytes = Vec::new();
+            for _ in 0..ROUNDS {
+                let start = Instant::now();
+                let frozen = Frozen::freeze(fd).unwrap();
+                let froze = start.elapsed();
+                let state = frozen.snapshot(&[], Limits::default()).unwrap();
+                let read = start.elapsed();
+                frozen.close();
+                let closed = start.elapsed();
+                bytes.clear();
+                state.encode(&mut bytes);
+                let state = TcpState::decode(&bytes).unwrap();
+                let start = Instant::now();
+                let restored = state.restore().unwrap();
+                let there = start.elapsed();
+                fd = restored.activate().unwrap();
+                let lives = start.elapsed();
+                let steps = [froze, read - froze, closed - read, there, lives - there];
+                for (step, time) in times.iter_mut().zip(steps) {
+                    step.push(time);
+                }
+            }
+            drop(blocking(fd));
+        });
+        for (name, times) in ["freeze", "snapshot", "close", "restore", "activate"].iter().zip(&mut times) {
+            times.sort_unstable();
+            println!("{name}: p50 {:?}, p99 {:?}", times[ROUNDS / 2], times[ROUNDS * 99 / 100]);
+        }
+    }
+}

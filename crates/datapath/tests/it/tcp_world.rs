@@ -1,0 +1,178 @@
+//! A client and two machines with the same virtual address, as network namespaces. Needs root.
+
+use std::fs;
+use std::io::ErrorKind;
+use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
+use std::os::fd::AsFd;
+use std::process::Command;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::thread;
+use std::time::Duration;
+
+use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
+
+/// A network namespace that is deleted with this value.
+pub(crate) struct Namespace {
+    name: String,
+    file: fs::File,
+}
+
+impl Namespace {
+    pub(crate) fn new(role: &str) -> Self {
+        static COUNT: AtomicU32 = AtomicU32::new(0);
+        let number = COUNT.fetch_add(1, Ordering::Relaxed);
+        let name = format!("pl{}-{number}{role}", std::process::id());
+        ip(&["netns", "add", &name]);
+        let file = fs::File::open(format!("/run/netns/{name}")).unwrap();
+        let new = Self { name, file };
+        // Without a link-local address, which waits for the detection of duplicates, no neighbour is found.
+        new.sysctl("net.ipv6.conf.default.accept_dad", "0");
+        new.ip("link set lo up");
+        new
+    }
+
+    /// Runs `work` with this namespace as its own; sockets that it makes stay here.
+    pub(crate) fn run<T: Send>(&self, work: impl FnOnce() -> T + Send) -> T {
+        thread::scope(|scope| {
+            scope
+                .spawn(|| {
+                    move_into_link_name_space(self.file.as_fd(), Some(LinkNameSpaceType::Network)).unwrap();
+                    work()
+                })
+                .join()
+                .unwrap()
+        })
+    }
+
+    pub(crate) fn ip(&self, arguments: &str) {
+        let mut all = vec!["-n", &self.name];
+        all.extend(arguments.split_whitespace());
+        ip(&all);
+    }
+
+    pub(crate) fn sysctl(&self, name: &str, value: &str) {
+        self.run(|| fs::write(format!("/proc/sys/{}", name.replace('.', "/")), value).unwrap());
+    }
+}
+
+impl Drop for Namespace {
+    fn drop(&mut self) {
+        let _ = Command::new("ip").args(["netns", "del", &self.name]).status();
+    }
+}
+
+fn ip(arguments: &[&str]) {
+    let output = Command::new("ip").args(arguments).output().expect("`ip` is installed");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "ip {}: {said}(these tests need root)", arguments.join(" "));
+}
+
+/// Neighbours know one another when a machine answers with RST. With IPv6, new links take up to a second.
+fn wait_for_answer(machine: &str) {
+    let closed_port = SocketAddr::new(machine.parse().unwrap(), 9);
+    for _ in 0..200 {
+        let answer = TcpStream::connect_timeout(&closed_port, Duration::from_millis(50));
+        if answer.unwrap_err().kind() == ErrorKind::ConnectionRefused {
+            return;
+        }
+    }
+    panic!("{machine} does not answer");
+}
+
+/// Addresses of a world.
+#[derive(Clone, Copy)]
+pub(crate) struct Plan {
+    pub(crate) client: &'static str,
+    pub(crate) vip: &'static str,
+    /// (machine's, client's) address on the link to each machine.
+    links: [(&'static str, &'static str); 2],
+    prefix: (&'static str, &'static str),
+}
+
+pub(crate) const V4: Plan = Plan {
+    client: "10.88.0.9",
+    vip: "10.99.0.1",
+    links: [("10.77.1.1", "10.77.1.2"), ("10.77.2.1", "10.77.2.2")],
+    prefix: ("/24", "/32"),
+};
+
+pub(crate) const V6: Plan = Plan {
+    client: "fd88::9",
+    vip: "fd99::1",
+    links: [("fd77:1::1", "fd77:1::2"), ("fd77:2::1", "fd77:2::2")],
+    prefix: ("/64", "/128"),
+};
+
+/// The client's packets go to one of the machines; both answer directly.
+pub(crate) struct World {
+    pub(crate) client: Namespace,
+    pub(crate) machines: [Namespace; 2],
+    plan: Plan,
+}
+
+impl World {
+    pub(crate) fn new(plan: Plan) -> Self {
+        let world =
+            Self { client: Namespace::new("c"), machines: [Namespace::new("a"), Namespace::new("b")], plan };
+        let (net, host) = plan.prefix;
+        let nodad = if plan.is_ipv6() { " nodad" } else { "" };
+        for filter in ["all", "default"] {
+            world.client.sysctl(&format!("net.ipv4.conf.{filter}.rp_filter"), "0");
+        }
+        world.client.ip(&format!("addr add {}{host} dev lo{nodad}", plan.client));
+        for (at, machine) in world.machines.iter().enumerate() {
+            let (machine_address, client_address) = plan.links[at];
+            let (client, name) = (&world.client, &machine.name);
+            client.ip(&format!("link add m{at} type veth peer name link0 netns {name}"));
+            client.ip(&format!("addr add {client_address}{net} dev m{at}{nodad}"));
+            client.ip(&format!("link set m{at} up"));
+            machine.ip(&format!("addr add {machine_address}{net} dev link0{nodad}"));
+            machine.ip("link set link0 up");
+            machine.ip(&format!("addr add {}{host} dev lo{nodad}", plan.vip));
+            machine.ip(&format!("route add {}{host} via {client_address}", plan.client));
+        }
+        world.route_to(0);
+        for (machine, _) in plan.links {
+            world.client.run(|| wait_for_answer(machine));
+        }
+        world
+    }
+
+    /// From now on the client's packets go to this machine.
+    pub(crate) fn route_to(&self, machine: usize) {
+        let Plan { client, vip, links, prefix: (_, host) } = self.plan;
+        self.client.ip(&format!("route replace {vip}{host} via {} src {client}", links[machine].0));
+    }
+
+    pub(crate) fn vip(&self, port: u16) -> SocketAddr {
+        SocketAddr::new(self.plan.vip.parse().unwrap(), port)
+    }
+
+    pub(crate) fn listen(&self, machine: usize) -> TcpListener {
+        let address = self.vip(0);
+        self.machines[machine].run(|| TcpListener::bind(address).unwrap())
+    }
+
+    /// A connection of the client to the first machine: (client's end, machine's end).
+    pub(crate) fn connection(&self) -> (TcpStream, TcpStream) {
+        self.connection_by(|address| TcpStream::connect(address).unwrap())
+    }
+
+    pub(crate) fn connection_by(
+        &self,
+        connect: impl FnOnce(SocketAddr) -> TcpStream + Send,
+    ) -> (TcpStream, TcpStream) {
+        let listener = self.listen(0);
+        let address = listener.local_addr().unwrap();
+        let client = self.client.run(move || connect(address));
+        let (machine, peer) = listener.accept().unwrap();
+        assert_eq!(peer.ip().to_string(), self.plan.client);
+        (client, machine)
+    }
+}
+
+impl Plan {
+    fn is_ipv6(&self) -> bool {
+        self.vip.parse::<IpAddr>().unwrap().is_ipv6()
+    }
+}
