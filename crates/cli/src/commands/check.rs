@@ -1,9 +1,13 @@
 //! `plimsoll check`: whether a configuration of the live system is good, and what it amounts to.
 
+mod system;
+
 use std::fmt::Write as _;
+use std::net::IpAddr;
 use std::path::PathBuf;
 
 use plimsoll_config::{AccessLogFormat, Config, HealthProbe, PolicyConfig};
+use plimsoll_datapath::system::{Question, Role};
 use plimsoll_policy::{AdmissionLimit, BackendId, Cluster};
 use plimsoll_report::{Align, Table};
 
@@ -14,27 +18,55 @@ use crate::output;
 #[derive(clap::Args)]
 pub(crate) struct Args {
     /// Configuration file to check
-    #[arg(short, long, value_name = "FILE", required_unless_present = "schema")]
+    #[arg(short, long, value_name = "FILE", required_unless_present_any = ["schema", "interface"])]
     config: Option<PathBuf>,
+
+    /// Also check whether this machine can do what the configuration asks: privileges, kernel, interfaces, back-ends. Needs
+    /// a configuration, or, on a back-end, --interface and --vip
+    #[arg(long)]
+    system: bool,
+
+    /// With --system on a back-end: the interface at which packets from the front-end arrive
+    #[arg(long, value_name = "NAME", requires_all = ["system", "vip"], conflicts_with = "config")]
+    interface: Option<String>,
+
+    /// With --system on a back-end: the address that clients connect to; may be repeated
+    #[arg(long, value_name = "ADDRESS", requires = "interface")]
+    vip: Vec<IpAddr>,
+
+    /// With --system on a back-end: the front-end's address; may be repeated
+    #[arg(long, value_name = "ADDRESS", requires = "interface")]
+    front_end: Vec<IpAddr>,
 
     /// Print the configuration with all defaults as one JSON object; a token is not shown
     #[arg(long)]
     json: bool,
 
     /// Print the JSON schema of configuration files
-    #[arg(long, conflicts_with_all = ["config", "json"])]
+    #[arg(long, conflicts_with_all = ["config", "json", "system"])]
     schema: bool,
 }
 
 pub(crate) fn run(args: &Args) -> Result<(), CliError> {
+    if let Some(interface) = &args.interface {
+        let (vips, peers) = (args.vip.clone(), args.front_end.clone());
+        let question = Question { role: Role::Backend, interfaces: vec![interface.clone()], vips, peers };
+        return system::report(&question, args.json);
+    }
     let Some(path) = args.config.as_ref().filter(|_| !args.schema) else {
         return output::print(&Config::json_schema());
     };
     let config = Config::load(path).map_err(|errors| CliError::config(path, &errors))?;
-    if args.json {
-        return output::print(&config.to_json().to_string());
+    match (args.system, args.json) {
+        (true, json) => {
+            if !json {
+                output::print(&summary(&config, &path.display().to_string()))?;
+            }
+            system::report(&system::question(&config)?, json)
+        }
+        (false, true) => output::print(&config.to_json().to_string()),
+        (false, false) => output::print(&summary(&config, &path.display().to_string())),
     }
-    output::print(&summary(&config, &path.display().to_string()))
 }
 
 fn summary(config: &Config, path: &str) -> String {
@@ -51,6 +83,7 @@ fn summary(config: &Config, path: &str) -> String {
     if let Some(shadow) = &config.shadow {
         line("shadow policy", &policy(&shadow.policy));
     }
+    line("mechanism", &mechanism(config));
     line("target", &config.target.key.to_string());
     line("admission", &admission(config));
     line("health checks", &health(config));
@@ -71,6 +104,17 @@ fn policy(policy: &PolicyConfig) -> String {
         out += &format!(": {}", params.join(", "));
     }
     out
+}
+
+fn mechanism(config: &Config) -> String {
+    let Some(handoff) = &config.handoff else { return "proxy".to_owned() };
+    let with_agent = config.backends.iter().filter(|b| b.agent.is_some()).count();
+    let fallback = if handoff.fallback { "; proxy where that is not possible" } else { "" };
+    format!(
+        "handoff at {}, to {with_agent} of {} back-ends{fallback}",
+        handoff.interfaces.join(", "),
+        config.backends.len()
+    )
 }
 
 /// The limit that results when all back-ends are up.

@@ -1,0 +1,62 @@
+//! `plimsoll check --system`: whether this machine can do what is asked of it.
+
+use std::net::{IpAddr, ToSocketAddrs};
+
+use plimsoll_config::Config;
+use plimsoll_datapath::system::{self, Finding, Question, Role, Status};
+use serde_json::json;
+
+use crate::error::CliError;
+use crate::output;
+
+/// What a configuration asks of the machine of the front-end.
+pub(super) fn question(config: &Config) -> Result<Question, CliError> {
+    let agents = config.backends.iter().filter_map(|b| b.agent.as_ref().map(|agent| (&b.name, agent)));
+    let mut peers: Vec<IpAddr> = Vec::new();
+    for (name, (host, port)) in agents {
+        let found = (host.as_str(), *port).to_socket_addrs().ok().and_then(|mut all| all.next());
+        let address = found.ok_or_else(|| {
+            CliError::Failed(format!("back-end `{name}`: cannot find the address of its agent, {host}"))
+        })?;
+        peers.push(address.ip());
+    }
+    Ok(Question {
+        role: Role::FrontEnd,
+        interfaces: config.handoff.as_ref().map_or_else(Vec::new, |h| h.interfaces.clone()),
+        vips: config.listeners.iter().map(|l| l.address.ip()).collect(),
+        peers,
+    })
+}
+
+/// Prints what was found; fails when something is missing.
+pub(super) fn report(question: &Question, as_json: bool) -> Result<(), CliError> {
+    let findings = system::check(question);
+    if as_json {
+        let entry = |f: &Finding| json!({ "name": f.name, "status": word(f.status), "meaning": f.meaning, "remedy": f.remedy });
+        output::print(&json!(findings.iter().map(entry).collect::<Vec<_>>()).to_string())?;
+    } else {
+        output::print(&findings.iter().map(text).collect::<Vec<_>>().join("\n"))?;
+    }
+    let missing = findings.iter().filter(|f| f.status == Status::Missing).count();
+    match missing {
+        0 => Ok(()),
+        1 => Err(CliError::Failed("1 thing is missing on this machine".to_owned())),
+        n => Err(CliError::Failed(format!("{n} things are missing on this machine"))),
+    }
+}
+
+fn word(status: Status) -> &'static str {
+    match status {
+        Status::Ok => "ok",
+        Status::Warning => "warning",
+        Status::Missing => "missing",
+    }
+}
+
+fn text(finding: &Finding) -> String {
+    let mut out = format!("{:<8} {}: {}", word(finding.status), finding.name, finding.meaning);
+    if let Some(remedy) = &finding.remedy {
+        out += &format!("\n         {remedy}");
+    }
+    out
+}
