@@ -5,9 +5,12 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
 use std::sync::Once;
 
-use libbpf_rs::{MapCore, MapHandle, ObjectBuilder, OpenMapMut, OpenObject, PrintLevel};
+use libbpf_rs::{
+    MapCore, MapFlags, MapHandle, MapMut, MapType, ObjectBuilder, OpenMapMut, OpenObject, PrintLevel,
+};
 use tracing::{debug, info, warn};
 
+use crate::batch;
 use crate::error::{BPF_CAPABILITIES, DatapathError};
 use crate::pins::Pins;
 
@@ -66,19 +69,18 @@ pub(crate) fn load(plan: &Plan<'_>, pins: Option<&Pins>) -> Result<Loaded, Datap
     };
     let mut open =
         ObjectBuilder::default().open_memory(plan.object).map_err(|error| failed("reading", &error))?;
-    prepare_maps(&mut open, plan, pins)?;
+    let moving = prepare_maps(&mut open, plan, pins)?;
     let mut object = open.load().map_err(|error| failed("loading", &error))?;
     let mut loaded = Loaded { maps: BTreeMap::new(), programs: BTreeMap::new() };
     for mut map in object.maps_mut() {
         let name = map.name().to_string_lossy().into_owned();
-        let path = pins.filter(|_| plan.pinned.contains(&name.as_str())).map(|pins| pins.path(&name));
-        if let Some(path) = path.filter(|path| !path.exists()) {
-            map.pin(&path).map_err(|error| {
-                let what = format!("cannot pin a map at {}", path.display());
-                DatapathError::of_bpf(what, BPF_CAPABILITIES, &error)
-            })?;
-        }
         let handle = MapHandle::try_from(&*map).map_err(|error| failed("keeping the maps of", &error))?;
+        if let Some(old) = moving.get(&name) {
+            copy(old, &handle)?;
+        }
+        if let Some(pins) = pins.filter(|_| plan.pinned.contains(&name.as_str())) {
+            pin(&mut map, &pins.path(&name), moving.contains_key(&name))?;
+        }
         loaded.maps.insert(name, handle);
     }
     for program in object.progs() {
@@ -90,7 +92,14 @@ pub(crate) fn load(plan: &Plan<'_>, pins: Option<&Pins>) -> Result<Loaded, Datap
     Ok(loaded)
 }
 
-fn prepare_maps(open: &mut OpenObject, plan: &Plan<'_>, pins: Option<&Pins>) -> Result<(), DatapathError> {
+/// Gives maps their sizes, and those that fit the place of pinned ones. Answers which maps are pinned with another size:
+/// what is in them is to move.
+fn prepare_maps(
+    open: &mut OpenObject,
+    plan: &Plan<'_>,
+    pins: Option<&Pins>,
+) -> Result<BTreeMap<String, MapHandle>, DatapathError> {
+    let mut moving = BTreeMap::new();
     for mut map in open.maps_mut() {
         let name = map.name().to_string_lossy().into_owned();
         if let Some((_, entries)) = plan.sizes.iter().find(|(sized, _)| *sized == name) {
@@ -102,43 +111,77 @@ fn prepare_maps(open: &mut OpenObject, plan: &Plan<'_>, pins: Option<&Pins>) -> 
                 )
             })?;
         }
-        if let Some(pins) = pins.filter(|_| plan.pinned.contains(&name.as_str())) {
-            reuse(&mut map, &pins.path(&name))?;
+        if let Some(pins) = pins.filter(|_| plan.pinned.contains(&name.as_str()))
+            && let Some(old) = reuse(&mut map, &pins.path(&name))?
+        {
+            moving.insert(name, old);
         }
     }
-    Ok(())
+    Ok(moving)
 }
 
-/// Has `map` be the one at `path`, if that fits; removes it from there if not.
-fn reuse(map: &mut OpenMapMut<'_>, path: &Path) -> Result<(), DatapathError> {
+/// Has `map` be the one at `path`, if that fits. Answers the pinned one if it has another size; removes one that is
+/// something else.
+fn reuse(map: &mut OpenMapMut<'_>, path: &Path) -> Result<Option<MapHandle>, DatapathError> {
     if !path.exists() {
+        return Ok(None);
+    }
+    let what = format!("cannot take over the map at {}", path.display());
+    let failed = |error: &libbpf_rs::Error| DatapathError::of_bpf(what.as_str(), BPF_CAPABILITIES, error);
+    let pinned = MapHandle::from_pinned_path(path).map_err(|error| failed(&error))?;
+    let wanted = (map.map_type(), map.key_size(), map.value_size());
+    let found = (pinned.map_type(), pinned.key_size(), pinned.value_size());
+    let (wanted_entries, found_entries) = (map.max_entries(), pinned.max_entries());
+    if wanted != found || (wanted_entries != found_entries && wanted.0 != MapType::Hash) {
+        warn!(
+            "the map at {} does not fit and is replaced by an empty one: (type, key, value) and entries are {found:?} and \
+             {found_entries}, and are to be {wanted:?} and {wanted_entries}",
+            path.display()
+        );
+        let removed = std::fs::remove_file(path);
+        return removed.map(|()| None).map_err(|error| DatapathError::of(what, BPF_CAPABILITIES, error));
+    }
+    if wanted_entries != found_entries {
+        let mut count = 0_u32;
+        let counted = batch::for_each(&pinned, |_, _| count += 1);
+        counted.map_err(|error| DatapathError::of(what.as_str(), BPF_CAPABILITIES, error))?;
+        if count <= wanted_entries {
+            return Ok(Some(pinned));
+        }
+        warn!(
+            "{} keeps {found_entries} places: {count} are taken, too many for {wanted_entries}",
+            path.display()
+        );
+    }
+    info!("taking over the map at {}", path.display());
+    map.reuse_fd(pinned.as_fd()).map(|()| None).map_err(|error| failed(&error))
+}
+
+/// Pins `map`, in place of another if need be.
+fn pin(map: &mut MapMut<'_>, path: &Path, replace: bool) -> Result<(), DatapathError> {
+    let what = || format!("cannot pin a map at {}", path.display());
+    if replace {
+        std::fs::remove_file(path).map_err(|error| DatapathError::of(what(), BPF_CAPABILITIES, error))?;
+    }
+    if path.exists() {
         return Ok(());
     }
-    let failed = |error: &libbpf_rs::Error| {
-        DatapathError::of_bpf(
-            format!("cannot take over the map at {}", path.display()),
-            BPF_CAPABILITIES,
-            error,
-        )
-    };
-    let pinned = MapHandle::from_pinned_path(path).map_err(|error| failed(&error))?;
-    let wanted = (map.map_type(), map.key_size(), map.value_size(), map.max_entries());
-    let found = (pinned.map_type(), pinned.key_size(), pinned.value_size(), pinned.max_entries());
-    if wanted == found {
-        info!("taking over the map at {}", path.display());
-        return map.reuse_fd(pinned.as_fd()).map_err(|error| failed(&error));
-    }
-    warn!(
-        "the map at {} does not fit and is replaced by an empty one: (type, key, value, entries) is {found:?} and is to be \
-         {wanted:?}",
-        path.display()
-    );
-    std::fs::remove_file(path).map_err(|error| {
-        DatapathError::of(format!("cannot remove {}", path.display()), BPF_CAPABILITIES, error)
-    })
+    map.pin(path).map_err(|error| DatapathError::of_bpf(what(), BPF_CAPABILITIES, &error))
 }
 
-/// Number of a program in the kernel.
+/// Enters all that `old` has into `new`. What programs change meanwhile may be lost.
+fn copy(old: &MapHandle, new: &MapHandle) -> Result<(), DatapathError> {
+    let what = "cannot move what is in a map to one of another size";
+    let mut result = Ok(());
+    let copied = batch::for_each(old, |key, value| {
+        if let Err(error) = new.update(key, value, MapFlags::ANY) {
+            result = Err(DatapathError::of_bpf(what, BPF_CAPABILITIES, &error));
+        }
+    });
+    copied.map_err(|error| DatapathError::of(what, BPF_CAPABILITIES, error)).and(result)
+}
+
+/// Name of the program that has this number in the kernel.
 pub(crate) fn program_name(id: u32) -> Option<String> {
     let program = libbpf_rs::ProgramHandle::from_prog_id(id).ok()?;
     Some(program.name().to_string_lossy().into_owned())

@@ -1,0 +1,13 @@
+//! The data path over the real kernel, in network namespaces. These tests need root.
+#![cfg(target_os = "linux")]
+#![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
+
+mod forwarder;
+mod guard;
+mod live;
+mod network;
+mod packet;
+mod tcp;
+mod tcp_cost;
+mod tcp_transfer;
+mod tcp_world;
