@@ -24,6 +24,7 @@ pub(super) const ARROWS: &[(&str, &[&str])] = &[
     ("handoff", &["datapath"]),
     ("balancer", &["policy", "cache", "config", "decisions", "datapath", "handoff"]),
     ("agent", &["cache", "trace", "datapath", "handoff"]),
+    ("lab", &[]),
     ("testbed", &["policy", "cache", "trace", "config", "balancer", "agent"]),
     ("cli", ANY),
 ];

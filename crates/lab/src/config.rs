@@ -1,0 +1,230 @@
+//! What a lab is made of.
+
+use std::fmt;
+use std::net::{Ipv4Addr, Ipv6Addr};
+use std::path::PathBuf;
+use std::str::FromStr;
+use std::time::Duration;
+
+use crate::cpus::CpuPlan;
+use crate::error::LabError;
+use crate::link::Conditions;
+use crate::node::Node;
+
+/// Most back-ends of a lab.
+pub const MOST_BACKENDS: usize = 80;
+/// Most addresses of the client of a lab.
+pub const MOST_CLIENTS: usize = 150;
+/// Last number of the address that clients connect to.
+const VIRTUAL: u8 = 100;
+/// Longest delay of a link.
+const LONGEST_DELAY: Duration = Duration::from_secs(60);
+
+/// What a lab is made of, and how its links are at first.
+#[derive(Debug, Clone)]
+pub struct LabConfig {
+    /// Number of back-ends, 1 to [`MOST_BACKENDS`]; 2 by default.
+    pub backends: usize,
+    /// Number of addresses of the client node, 1 to [`MOST_CLIENTS`]; 1 by default. A client address has at most some
+    /// 60,000 connections to one port of the front-end.
+    pub clients: usize,
+    /// Rate of every link, each way; as fast as the machine by default.
+    pub rate: Option<Rate>,
+    /// Delay of every link, each way, so that a round trip between two nodes takes four times as long; none by default.
+    pub delay: Option<Duration>,
+    /// Whether nodes send packets with their checksums filled in, as packets from a real network have them, and without
+    /// segmentation by the receiver. By default they do not: between namespaces, the kernel leaves that out.
+    pub fill_checksums: bool,
+    /// Which CPU does what; by default the kernel decides.
+    pub cpus: Option<CpuPlan>,
+    /// A file to be removed when the lab ends, however that is; none by default.
+    pub remove_at_end: Option<PathBuf>,
+}
+
+impl Default for LabConfig {
+    fn default() -> Self {
+        Self {
+            backends: 2,
+            clients: 1,
+            rate: None,
+            delay: None,
+            fill_checksums: false,
+            cpus: None,
+            remove_at_end: None,
+        }
+    }
+}
+
+impl LabConfig {
+    pub(crate) fn check(&self) -> Result<(), LabError> {
+        let within = |what: &str, number: usize, most: usize| {
+            if (1..=most).contains(&number) {
+                return Ok(());
+            }
+            Err(LabError::Invalid(format!("a lab has 1 to {most} {what}, not {number}")))
+        };
+        within("back-ends", self.backends, MOST_BACKENDS)?;
+        within("client addresses", self.clients, MOST_CLIENTS)?;
+        self.conditions().check()?;
+        self.cpus.as_ref().map_or(Ok(()), CpuPlan::check)
+    }
+
+    pub(crate) fn conditions(&self) -> Conditions {
+        Conditions { delay: self.delay, rate: self.rate, ..Conditions::default() }
+    }
+
+    /// All nodes, the switch first.
+    pub(crate) fn nodes(&self) -> Vec<Node> {
+        let mut nodes = vec![Node::Switch, Node::FrontEnd, Node::Client];
+        nodes.extend((0..self.backends).map(Node::Backend));
+        nodes
+    }
+}
+
+/// Last numbers of a node's addresses.
+fn last_number(node: Node) -> u8 {
+    match node {
+        Node::FrontEnd => 1,
+        // There are at most 80.
+        Node::Backend(number) => 11 + u8::try_from(number.min(MOST_BACKENDS - 1)).unwrap_or(0),
+        Node::Client => 101,
+        Node::Switch => 254,
+    }
+}
+
+fn v4(number: u8) -> Ipv4Addr {
+    Ipv4Addr::new(10, 77, 0, number)
+}
+
+/// The IPv6 address that reads like the IPv4 one: `fd77::101` beside `10.77.0.101`.
+fn v6(number: u8) -> Ipv6Addr {
+    let digits = u16::from(number / 100) * 256 + u16::from(number / 10 % 10) * 16 + u16::from(number % 10);
+    Ipv6Addr::new(0xfd77, 0, 0, 0, 0, 0, 0, digits)
+}
+
+/// The address that clients connect to.
+pub(crate) const fn virtual_v4() -> Ipv4Addr {
+    Ipv4Addr::new(10, 77, 0, VIRTUAL)
+}
+
+/// The IPv6 address that clients connect to.
+pub(crate) fn virtual_v6() -> Ipv6Addr {
+    v6(VIRTUAL)
+}
+
+/// The addresses of a node, of both families; the client has `clients` of them.
+pub(crate) fn addresses(node: Node, clients: usize) -> Vec<(Ipv4Addr, Ipv6Addr)> {
+    let count = if node == Node::Client { clients } else { 1 };
+    let first = last_number(node);
+    (first..=u8::MAX).take(count).map(|number| (v4(number), v6(number))).collect()
+}
+
+/// A rate of a link, in bits per second.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Rate(u64);
+
+impl Rate {
+    /// A rate from 8 kbit/s to 1 Tbit/s.
+    ///
+    /// # Errors
+    /// Another one.
+    pub fn from_bits_per_s(bits_per_s: u64) -> Result<Self, LabError> {
+        if (8_000..=1_000_000_000_000).contains(&bits_per_s) {
+            return Ok(Self(bits_per_s));
+        }
+        Err(LabError::Invalid(format!("a rate is from 8kbit to 1000gbit per second, not {bits_per_s}bit")))
+    }
+
+    /// Bits per second.
+    #[must_use]
+    pub fn bits_per_s(self) -> u64 {
+        self.0
+    }
+}
+
+impl fmt::Display for Rate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (unit, size) in UNITS {
+            if self.0.is_multiple_of(size) {
+                return write!(f, "{}{unit}", self.0 / size);
+            }
+        }
+        write!(f, "{}bit", self.0)
+    }
+}
+
+/// Largest first.
+const UNITS: [(&str, u64); 3] = [("gbit", 1_000_000_000), ("mbit", 1_000_000), ("kbit", 1_000)];
+
+impl FromStr for Rate {
+    type Err = LabError;
+
+    /// `1gbit`, `2.5gbit`, `100mbit`, `64kbit`, as for `tc`.
+    fn from_str(text: &str) -> Result<Self, LabError> {
+        let wrong = || LabError::Invalid(format!("expected a rate such as 1gbit or 100mbit, not `{text}`"));
+        let lower = text.to_ascii_lowercase();
+        let (number, size) = UNITS
+            .iter()
+            .find_map(|(unit, size)| Some((lower.strip_suffix(unit)?, *size)))
+            .ok_or_else(wrong)?;
+        let number: f64 = number.trim().parse().map_err(|_| wrong())?;
+        if !number.is_finite() || number < 0.0 {
+            return Err(wrong());
+        }
+        // Beyond the range either way, the conversion saturates.
+        Self::from_bits_per_s((number * size as f64).round() as u64)
+    }
+}
+
+/// Refuses delays that `tc` would misread or nobody can mean.
+pub(crate) fn check_delay(delay: Duration) -> Result<(), LabError> {
+    if delay <= LONGEST_DELAY {
+        return Ok(());
+    }
+    Err(LabError::Invalid(format!("a link delays by at most {LONGEST_DELAY:?}, not {delay:?}")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_of_both_families_read_alike() {
+        let one = |node| addresses(node, 1)[0];
+        assert_eq!(one(Node::FrontEnd), ("10.77.0.1".parse().unwrap(), "fd77::1".parse().unwrap()));
+        assert_eq!(one(Node::Backend(0)), ("10.77.0.11".parse().unwrap(), "fd77::11".parse().unwrap()));
+        assert_eq!(one(Node::Backend(79)), ("10.77.0.90".parse().unwrap(), "fd77::90".parse().unwrap()));
+        let clients = addresses(Node::Client, MOST_CLIENTS);
+        assert_eq!(clients.len(), MOST_CLIENTS);
+        assert_eq!(clients[149], ("10.77.0.250".parse().unwrap(), "fd77::250".parse().unwrap()));
+        assert_eq!(virtual_v6(), "fd77::100".parse::<Ipv6Addr>().unwrap());
+    }
+
+    #[test]
+    fn rates() {
+        let rate = |text: &str| text.parse::<Rate>();
+        assert_eq!(rate("1gbit").unwrap().bits_per_s(), 1_000_000_000);
+        assert_eq!(rate("2.5Gbit").unwrap().to_string(), "2500mbit");
+        assert_eq!(rate("64kbit").unwrap().to_string(), "64kbit");
+        assert_eq!(Rate::from_bits_per_s(8_001).unwrap().to_string(), "8001bit");
+        for bad in
+            ["", "1", "fast", "gbit", "1gb", "-1mbit", "nanmbit", "infgbit", "1kbit", "5000gbit", "1 2mbit"]
+        {
+            assert!(rate(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn bounds() {
+        let check = |change: fn(&mut LabConfig)| {
+            let mut config = LabConfig::default();
+            change(&mut config);
+            config.check().map_err(|e| e.to_string())
+        };
+        assert_eq!(check(|_| {}), Ok(()));
+        assert_eq!(check(|c| c.backends = 0).unwrap_err(), "a lab has 1 to 80 back-ends, not 0");
+        assert!(check(|c| c.backends = 81).is_err());
+        assert!(check(|c| c.clients = 0).is_err() && check(|c| c.clients = 151).is_err());
+        assert!(check(|c| c.delay = Some(Duration::from_secs(61))).is_err());
+    }
+}

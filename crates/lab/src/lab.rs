@@ -1,0 +1,340 @@
+//! Building a lab, and what is done to it as a whole.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::fs;
+use std::net::{Ipv4Addr, Ipv6Addr};
+use std::process::Command;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use crate::commands;
+use crate::config::{LabConfig, addresses, virtual_v4, virtual_v6};
+use crate::error::LabError;
+use crate::holder::Holder;
+use crate::link::Link;
+use crate::node::{Node, NodeHandle, enter};
+use crate::privileges;
+use crate::rules::{COUNTING, Rules, check_matching};
+use crate::traffic::{Traffic, parse};
+
+/// A running lab, which is torn down when this is dropped; see the [crate's description](crate).
+#[derive(Debug)]
+pub struct Lab {
+    config: LabConfig,
+    nodes: BTreeMap<Node, Member>,
+    state: Mutex<State>,
+}
+
+#[derive(Debug)]
+struct Member {
+    holder: Holder,
+    addresses: Vec<(Ipv4Addr, Ipv6Addr)>,
+}
+
+/// What the switch does beyond passing frames on.
+#[derive(Debug, Default)]
+struct State {
+    rules: Rules,
+    /// Nodes whose links hold frames.
+    queues: Vec<Node>,
+}
+
+impl Lab {
+    /// Builds a lab, which takes some tenths of a second.
+    ///
+    /// # Errors
+    /// When the configuration makes no sense, this process is not root, a program is missing, or the kernel cannot do
+    /// what is asked for. Nothing of the lab is left then.
+    pub fn build(config: &LabConfig) -> Result<Self, LabError> {
+        config.check()?;
+        privileges::check()?;
+        ["ip", "nsenter", "unshare"].into_iter().try_for_each(commands::need)?;
+        let mut nodes = BTreeMap::new();
+        for node in config.nodes() {
+            let remove_at_end = config.remove_at_end.as_deref().filter(|_| node == Node::Switch);
+            let holder = Holder::start(remove_at_end)?;
+            nodes.insert(node, Member { holder, addresses: addresses(node, config.clients) });
+        }
+        let mut lab = Self { config: config.clone(), nodes, state: Mutex::default() };
+        lab.nodes.values_mut().try_for_each(|member| member.holder.wait_until_ready())?;
+        for handle in lab.nodes() {
+            prepare_ipv6(handle)?;
+        }
+        lab.connect()?;
+        lab.set_up()?;
+        Ok(lab)
+    }
+
+    /// What it was built from.
+    #[must_use]
+    pub fn config(&self) -> &LabConfig {
+        &self.config
+    }
+
+    /// One node.
+    ///
+    /// # Errors
+    /// When there are not so many back-ends.
+    pub fn node(&self, node: Node) -> Result<NodeHandle<'_>, LabError> {
+        self.nodes.get(&node).map(|member| self.handle(node, member)).ok_or_else(|| {
+            LabError::Invalid(format!(
+                "no node {node}: this lab has {} back-ends, from b0",
+                self.config.backends
+            ))
+        })
+    }
+
+    /// All nodes: switch, front-end, client, back-ends.
+    pub fn nodes(&self) -> impl Iterator<Item = NodeHandle<'_>> {
+        self.nodes.iter().map(|(node, member)| self.handle(*node, member))
+    }
+
+    fn handle<'a>(&'a self, node: Node, member: &'a Member) -> NodeHandle<'a> {
+        NodeHandle {
+            node,
+            pid: member.holder.pid(),
+            addresses: &member.addresses,
+            cpus: self.config.cpus.as_ref(),
+        }
+    }
+
+    /// The IPv4 address that clients connect to, a second one of the front-end. It is another one than that of the
+    /// front-end itself, because an agent makes it an address of the back-end, too, which then could not reach a front-end
+    /// of that address.
+    #[must_use]
+    pub fn virtual_address(&self) -> Ipv4Addr {
+        virtual_v4()
+    }
+
+    /// The IPv6 address that clients connect to; see [`Lab::virtual_address`].
+    #[must_use]
+    pub fn virtual_address_v6(&self) -> Ipv6Addr {
+        virtual_v6()
+    }
+
+    /// The link of a node to the switch.
+    ///
+    /// # Errors
+    /// When there is no such node, or it is the switch.
+    pub fn link(&self, node: Node) -> Result<Link<'_>, LabError> {
+        if node == Node::Switch {
+            return Err(LabError::Invalid("the switch has no link to itself".to_owned()));
+        }
+        self.node(node).map(|_| Link { lab: self, node })
+    }
+
+    /// From now on no frame of `from` reaches `to`. Needs `nft`.
+    ///
+    /// # Errors
+    /// When one of them is no node with a link, or `nft` fails.
+    pub fn block(&self, from: Node, to: Node) -> Result<(), LabError> {
+        let pair = (self.link(from)?.node, self.link(to)?.node);
+        self.change_rules(|rules| rules.blocked.insert(pair))
+    }
+
+    /// Ends what [`Lab::block`] began.
+    ///
+    /// # Errors
+    /// When `nft` fails.
+    pub fn unblock(&self, from: Node, to: Node) -> Result<(), LabError> {
+        self.change_rules(|rules| rules.blocked.remove(&(from, to)))
+    }
+
+    /// From now on the switch drops frames of which this is true, in the language of `nft`, for example `oifname "b1"
+    /// tcp flags & fin == fin`. Interfaces have the names of nodes.
+    ///
+    /// # Errors
+    /// When `nft` does not understand it, which it then says.
+    pub fn drop_frames(&self, matching: &str) -> Result<(), LabError> {
+        check_matching(matching)?;
+        let done = self.change_rules(|rules| {
+            rules.matching.push(matching.to_owned());
+            true
+        });
+        if done.is_err() {
+            // What is not understood would make all later changes fail.
+            self.lock().rules.matching.pop();
+        }
+        done
+    }
+
+    /// Ends what [`Lab::drop_frames`] and [`Lab::block`] began; losses of links stay.
+    ///
+    /// # Errors
+    /// When `nft` fails.
+    pub fn pass_frames(&self) -> Result<(), LabError> {
+        self.change_rules(|rules| {
+            rules.matching.clear();
+            rules.blocked.clear();
+            true
+        })
+    }
+
+    /// From now on counts what each node sends to each other one, from zero; frames to all (multicast) are left out. Needs
+    /// `nft`.
+    ///
+    /// # Errors
+    /// When `nft` fails.
+    pub fn count_traffic(&self) -> Result<(), LabError> {
+        commands::need("nft")?;
+        commands::run(self.switch_command("nft").args(["-f", "-"]), COUNTING).map(drop)
+    }
+
+    /// What was counted since [`Lab::count_traffic`]; pairs without any traffic are not among it.
+    ///
+    /// # Errors
+    /// When nothing was to be counted.
+    pub fn traffic(&self) -> Result<Vec<Traffic>, LabError> {
+        let printed = self.in_switch("nft", &["list", "set", "bridge", "counts", "pairs"])?;
+        Ok(parse(&printed))
+    }
+
+    /// Runs a program in the switch's node to its end, and returns what it printed.
+    pub(crate) fn in_switch(&self, program: &str, arguments: &[&str]) -> Result<String, LabError> {
+        commands::need(program)?;
+        commands::run(self.switch_command(program).args(arguments), "")
+    }
+
+    fn switch_command(&self, program: &str) -> Command {
+        // There is always a switch.
+        enter(self.nodes.get(&Node::Switch).map_or(0, |member| member.holder.pid()), program)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        // Nothing panics that holds it.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Changes what frames are dropped; `change` returns whether anything is different.
+    pub(crate) fn change_rules(&self, change: impl FnOnce(&mut Rules) -> bool) -> Result<(), LabError> {
+        let mut state = self.lock();
+        if !change(&mut state.rules) {
+            return Ok(());
+        }
+        commands::need("nft")?;
+        commands::run(self.switch_command("nft").args(["-f", "-"]), &state.rules.script()).map(drop)
+    }
+
+    /// Has frames held by this queue at both ends of a link, or not at all.
+    pub(crate) fn set_queue(&self, node: Node, queue: Option<&str>) -> Result<(), LabError> {
+        let mut state = self.lock();
+        let held = state.queues.contains(&node);
+        let words = match queue {
+            Some(queue) => format!("root {queue}"),
+            None if held => "root".to_owned(),
+            None => return Ok(()),
+        };
+        let verb = if queue.is_some() { "replace" } else { "del" };
+        state.queues.retain(|other| *other != node);
+        state.queues.push(node);
+        for (place, interface) in [(node, "eth0".to_owned()), (Node::Switch, node.to_string())] {
+            let mut command = enter(self.node(place)?.pid(), "tc");
+            command.args(["qdisc", verb, "dev", &interface]).args(words.split(' '));
+            commands::run(&mut command, "").map_err(|error| unsupported(error, &words))?;
+        }
+        if queue.is_none() {
+            state.queues.retain(|other| *other != node);
+        }
+        Ok(())
+    }
+
+    /// Makes the bridge and the cables.
+    fn connect(&self) -> Result<(), LabError> {
+        let mut script =
+            String::from("link add br0 type bridge stp_state 0 mcast_snooping 0\nlink set br0 up\n");
+        for handle in self.nodes().filter(|handle| handle.node() != Node::Switch) {
+            let (node, pid) = (handle.node(), handle.pid());
+            // Writing to a string does not fail.
+            let _ = write!(
+                script,
+                "link add {node} type veth peer name eth0 netns {pid}\nlink set {node} master br0\nlink set {node} up\n"
+            );
+        }
+        commands::run(self.switch_command("ip").args(["-batch", "-"]), &script).map(drop)
+    }
+
+    /// Gives every node its addresses, and links their conditions.
+    fn set_up(&self) -> Result<(), LabError> {
+        for handle in self.nodes() {
+            let mut command = enter(handle.pid(), "ip");
+            commands::run(command.args(["-batch", "-"]), &address_script(handle))?;
+            if handle.node() != Node::Switch && self.config.fill_checksums {
+                commands::need("ethtool")?;
+                commands::run(enter(handle.pid(), "ethtool").args(["-K", "eth0", "tx", "off"]), "")?;
+            }
+            if let Some(plan) = &self.config.cpus {
+                commands::need("taskset")?;
+                plan.steer(handle.node(), &handle.root())?;
+            }
+        }
+        let conditions = self.config.conditions();
+        if conditions.queue().is_some() {
+            for handle in self.nodes().filter(|handle| handle.node() != Node::Switch) {
+                self.link(handle.node())?.set(&conditions)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Lab {
+    fn drop(&mut self) {
+        // All at once, then each is waited for.
+        self.nodes.values_mut().for_each(|member| member.holder.release());
+    }
+}
+
+/// Lets IPv6 addresses be used as soon as they are given. To be done before there are interfaces, which take it over.
+fn prepare_ipv6(handle: NodeHandle<'_>) -> Result<(), LabError> {
+    let settings =
+        [("disable_ipv6", "0"), ("accept_dad", "0"), ("accept_ra", "0"), ("router_solicitations", "0")];
+    let write = || {
+        for place in ["all", "default"] {
+            for (key, value) in settings {
+                let file = format!("/proc/sys/net/ipv6/conf/{place}/{key}");
+                fs::write(&file, value).map_err(|error| LabError::Unsupported {
+                    what: "IPv6 in a lab".to_owned(),
+                    why: format!("{file} cannot be written: {error}"),
+                })?;
+            }
+        }
+        Ok(())
+    };
+    handle.run(write)?
+}
+
+fn address_script(handle: NodeHandle<'_>) -> String {
+    let interface = if handle.node() == Node::Switch { "br0" } else { "eth0" };
+    let mut out = String::from("link set lo up\n");
+    // Writing to a string does not fail.
+    for (v4, v6) in handle.addresses() {
+        let _ =
+            write!(out, "address add {v4}/24 dev {interface}\naddress add {v6}/64 dev {interface} nodad\n");
+    }
+    if handle.node() == Node::FrontEnd {
+        // Not preferred, and without a network: so it does not connect from this address by itself.
+        let _ = write!(
+            out,
+            "address add {}/32 dev eth0\naddress add {}/128 dev eth0 nodad preferred_lft 0\n",
+            virtual_v4(),
+            virtual_v6()
+        );
+    }
+    let _ = writeln!(out, "link set {interface} up");
+    out
+}
+
+/// What a kernel says that has no such queue, in our words.
+fn unsupported(error: LabError, words: &str) -> LabError {
+    match error {
+        LabError::Command { printed, .. } if printed.contains("qdisc kind is unknown") => {
+            let kind = if words.contains("netem") { "sch_netem" } else { "sch_tbf" };
+            LabError::Unsupported {
+                what: if kind == "sch_netem" { "delaying frames" } else { "limiting the rate of a link" }
+                    .to_owned(),
+                why: format!("the kernel lacks {kind}"),
+            }
+        }
+        other => other,
+    }
+}

@@ -1,0 +1,230 @@
+//! The nodes of a lab, and running things in them.
+
+use std::ffi::{OsStr, OsString};
+use std::fmt;
+use std::fs::{self, File};
+use std::net::{Ipv4Addr, Ipv6Addr};
+use std::os::fd::AsFd as _;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::str::FromStr;
+
+use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
+
+use crate::cpus::CpuPlan;
+use crate::error::LabError;
+use crate::process::{Capture, Process};
+use crate::traffic::Counters;
+
+/// Which node.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Node {
+    /// The bridge that joins the others: `switch`.
+    Switch,
+    /// `front-end`.
+    FrontEnd,
+    /// `client`, which may have several addresses.
+    Client,
+    /// A back-end, counted from 0: `b0`, `b1` and so on.
+    Backend(usize),
+}
+
+impl fmt::Display for Node {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Switch => f.pad("switch"),
+            Self::FrontEnd => f.pad("front-end"),
+            Self::Client => f.pad("client"),
+            Self::Backend(number) => f.pad(&format!("b{number}")),
+        }
+    }
+}
+
+impl FromStr for Node {
+    type Err = LabError;
+
+    fn from_str(text: &str) -> Result<Self, LabError> {
+        let backend =
+            || text.strip_prefix('b')?.parse().ok().filter(|number: &usize| text == format!("b{number}"));
+        match text {
+            "switch" => Ok(Self::Switch),
+            "front-end" => Ok(Self::FrontEnd),
+            "client" => Ok(Self::Client),
+            _ => backend().map(Self::Backend).ok_or_else(|| {
+                LabError::Invalid(format!(
+                    "no node `{text}`: there are client, front-end, switch, and b0, b1 and so on"
+                ))
+            }),
+        }
+    }
+}
+
+/// A command that runs `program` in the network and mount namespaces of the process `pid`: in the present directory,
+/// unless that is one that nodes have of their own.
+#[must_use]
+pub(crate) fn enter(pid: u32, program: impl AsRef<OsStr>) -> Command {
+    enter_on(pid, None, program)
+}
+
+/// As [`enter`], on these CPUs.
+pub(crate) fn enter_on(pid: u32, cpus: Option<&[usize]>, program: impl AsRef<OsStr>) -> Command {
+    let mut command;
+    if let Some(cpus) = cpus {
+        let list: Vec<String> = cpus.iter().map(usize::to_string).collect();
+        command = Command::new("taskset");
+        command.args(["--cpu-list", &list.join(","), "nsenter"]);
+    } else {
+        command = Command::new("nsenter");
+    }
+    let is_there =
+        |directory: &PathBuf| root(pid).join(directory.strip_prefix("/").unwrap_or(directory)).is_dir();
+    let directory = std::env::current_dir().ok().filter(is_there).unwrap_or_else(|| PathBuf::from("/"));
+    let mut there = OsString::from("--wdns=");
+    there.push(directory);
+    command.args(["--target", &pid.to_string(), "--net", "--mount"]).arg(there).arg("--");
+    command.arg(program);
+    command
+}
+
+fn root(pid: u32) -> PathBuf {
+    PathBuf::from(format!("/proc/{pid}/root"))
+}
+
+/// A node of a running lab.
+#[derive(Debug, Clone, Copy)]
+pub struct NodeHandle<'a> {
+    pub(crate) node: Node,
+    pub(crate) pid: u32,
+    pub(crate) addresses: &'a [(Ipv4Addr, Ipv6Addr)],
+    pub(crate) cpus: Option<&'a CpuPlan>,
+}
+
+impl NodeHandle<'_> {
+    /// Which one it is; its name is what that prints as.
+    #[must_use]
+    pub fn node(&self) -> Node {
+        self.node
+    }
+
+    /// The process that holds its namespaces, for `nsenter --target`.
+    #[must_use]
+    pub fn pid(&self) -> u32 {
+        self.pid
+    }
+
+    /// Its own IPv4 address, the first one of the client.
+    #[must_use]
+    pub fn address(&self) -> Ipv4Addr {
+        self.addresses[0].0
+    }
+
+    /// Its own IPv6 address, the first one of the client.
+    #[must_use]
+    pub fn address_v6(&self) -> Ipv6Addr {
+        self.addresses[0].1
+    }
+
+    /// All its own addresses; more than one pair only on the client.
+    #[must_use]
+    pub fn addresses(&self) -> &[(Ipv4Addr, Ipv6Addr)] {
+        self.addresses
+    }
+
+    /// The node's root directory seen from outside. `root().join("run/x")` is what the node calls `/run/x`, a file in
+    /// memory that goes with the node; most other files are those of the machine.
+    #[must_use]
+    pub fn root(&self) -> PathBuf {
+        root(self.pid)
+    }
+
+    /// A command that runs in this node: in the present directory, with this process's environment and, if there is a
+    /// [`CpuPlan`], on the node's CPUs. Its number is that of the program itself. If it is not waited for, it ends with
+    /// the lab.
+    #[must_use]
+    pub fn command(&self, program: impl AsRef<OsStr>) -> Command {
+        enter_on(self.pid, self.cpus.map(|plan| plan.of(self.node)), program)
+    }
+
+    /// Starts a command, usually one from [`NodeHandle::command`], which is killed when the [`Process`] is dropped.
+    ///
+    /// # Errors
+    /// See [`Process::start`].
+    pub fn spawn(&self, command: &mut Command) -> Result<Process, LabError> {
+        Process::start(command)
+    }
+
+    /// Does something on a new thread in this node's *network* namespace, and returns its result. Sockets that are
+    /// opened there belong to the node for good, wherever they are used, and so do threads that are started there. The
+    /// file system is that of the machine.
+    ///
+    /// # Errors
+    /// When the namespace cannot be entered.
+    ///
+    /// # Panics
+    /// When `work` does.
+    pub fn run<T: Send>(&self, work: impl FnOnce() -> T + Send) -> Result<T, LabError> {
+        let in_node = || {
+            self.enter_network()?;
+            Ok(work())
+        };
+        std::thread::scope(|scope| {
+            let thread = std::thread::Builder::new().name(self.node.to_string()).spawn_scoped(scope, in_node);
+            let thread = thread.map_err(|e| LabError::system("start a thread", e))?;
+            thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+        })
+    }
+
+    /// Moves the calling thread into the network namespace, and to the CPUs, of this node.
+    fn enter_network(&self) -> Result<(), LabError> {
+        let what = || format!("enter the network namespace of {}", self.node);
+        let path = format!("/proc/{}/ns/net", self.pid);
+        let namespace = File::open(&path).map_err(|e| LabError::system(what(), e))?;
+        move_into_link_name_space(namespace.as_fd(), Some(LinkNameSpaceType::Network))
+            .map_err(|errno| LabError::system(what(), errno))?;
+        self.cpus.map_or(Ok(()), |plan| plan.pin_this_thread(self.node))
+    }
+
+    /// Writes the packets at `eth0` that `filter` selects (as for `tcpdump`; empty for all) to `file`, until the capture
+    /// is stopped. Packets are captured when this returns.
+    ///
+    /// # Errors
+    /// When there is no `tcpdump`, or it does not understand the filter.
+    pub fn capture(&self, filter: &str, file: &Path) -> Result<Capture, LabError> {
+        Capture::start(&mut self.command("tcpdump"), filter, file)
+    }
+
+    /// What has passed its interface `eth0` so far.
+    ///
+    /// # Errors
+    /// When the node has none, as the switch.
+    pub fn counters(&self) -> Result<Counters, LabError> {
+        let directory = self.root().join("sys/class/net/eth0/statistics");
+        let read = |name: &str| {
+            let text = fs::read_to_string(directory.join(name));
+            let text = text.map_err(|e| LabError::system(format!("read {name} of {}", self.node), e))?;
+            text.trim().parse().map_err(|_| LabError::Invalid(format!("{name} is no number: {text}")))
+        };
+        Ok(Counters {
+            received_packets: read("rx_packets")?,
+            received_bytes: read("rx_bytes")?,
+            sent_packets: read("tx_packets")?,
+            sent_bytes: read("tx_bytes")?,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_nodes() {
+        for node in [Node::Switch, Node::FrontEnd, Node::Client, Node::Backend(0), Node::Backend(12)] {
+            assert_eq!(node.to_string().parse::<Node>().unwrap(), node);
+        }
+        for bad in ["", "b", "b01", "b-1", "b+1", "backend", "frontend", "c"] {
+            let error = bad.parse::<Node>().unwrap_err().to_string();
+            assert!(error.starts_with(&format!("no node `{bad}`")), "{error}");
+        }
+    }
+}

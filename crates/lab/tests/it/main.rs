@@ -1,0 +1,8 @@
+//! Integration tests of the lab, on real namespaces. They need root.
+#![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
+
+mod cleanup;
+mod common;
+mod faults;
+mod network;
+mod nodes;
