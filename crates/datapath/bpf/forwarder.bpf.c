@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
 /* On the front-end, tc ingress: packets of a connection that a back-end has go there, by their MAC addresses alone. */
 
+#include "icmp.h"
 #include "parse.h"
 
 /* Ports of our listeners, one bit each: a cheap look before the look-up of a flow. */
@@ -116,6 +117,21 @@ ALWAYS_INLINE int handle_tcp(struct __sk_buff *skb, const struct packet *packet,
 	return redirect(skb, entry);
 }
 
+/* Says nothing of the client, so nothing is noted in the entry. */
+ALWAYS_INLINE int handle_other(struct __sk_buff *skb, struct forwarder_counters *counts)
+{
+	struct flow_key flow = {};
+	struct flow_entry *entry;
+
+	if (!parse_error(skb, &flow) || !port_is_ours(flow.vip_port))
+		return TC_ACT_UNSPEC;
+	entry = bpf_map_lookup_elem(&plimsoll_flows, &flow);
+	if (!entry)
+		return TC_ACT_UNSPEC;
+	counts->errors++;
+	return redirect(skb, entry);
+}
+
 SEC("tc")
 int plimsoll_fwd(struct __sk_buff *skb)
 {
@@ -128,6 +144,8 @@ int plimsoll_fwd(struct __sk_buff *skb)
 	switch (parse(skb, FROM_CLIENT, &packet)) {
 	case PARSED_TCP:
 		return handle_tcp(skb, &packet, counts);
+	case PARSED_OTHER:
+		return handle_other(skb, counts);
 	case PARSED_FRAGMENT:
 		counts->fragments++;
 		break;

@@ -92,6 +92,7 @@ struct forwarder_counters {
 	__u64 forwarded_bytes;
 	__u64 unknown;
 	__u64 syn_removed;
+	__u64 errors;
 	__u64 fragments;
 	__u64 options;
 	__u64 malformed;

@@ -16,6 +16,9 @@ pub struct ForwarderCounters {
     pub unknown: u64,
     /// Flows that a new connection from the same port put an end to.
     pub syn_removed: u64,
+    /// ICMP errors about packets of back-ends, sent on to these. Among them are those by which a sender learns of a
+    /// smaller MTU on the way.
+    pub errors: u64,
     /// IP fragments. They are never forwarded.
     pub fragments: u64,
     /// TCP packets with IP options or IPv6 extension headers. They are never forwarded.
@@ -53,9 +56,18 @@ pub struct GuardCounters {
 
 impl ForwarderCounters {
     pub(crate) fn read(map: &MapHandle) -> Result<Self, DatapathError> {
-        let [forwarded_packets, forwarded_bytes, unknown, syn_removed, fragments, options, malformed] =
+        let [forwarded_packets, forwarded_bytes, unknown, syn_removed, errors, fragments, options, malformed] =
             read(map)?;
-        Ok(Self { forwarded_packets, forwarded_bytes, unknown, syn_removed, fragments, options, malformed })
+        Ok(Self {
+            forwarded_packets,
+            forwarded_bytes,
+            unknown,
+            syn_removed,
+            errors,
+            fragments,
+            options,
+            malformed,
+        })
     }
 }
 

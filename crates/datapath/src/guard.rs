@@ -57,6 +57,7 @@ pub struct Guard {
     pass: OwnedFd,
     emit: OwnedFd,
     ifindex: u32,
+    own_mac: Mac,
     places: [Place; 2],
 }
 
@@ -72,7 +73,7 @@ impl Guard {
         let links = netlink::links()?;
         let link = links.iter().find(|link| link.name == config.interface);
         let link = link.ok_or_else(|| DatapathError::NoInterface { name: config.interface.clone() })?;
-        link.check_ethernet()?;
+        let own_mac = link.check_ethernet()?;
         let pins = Pins::open(&config.instance)?;
         let sizes = [(LEASES, config.leases), (HELD, config.ring_bytes)];
         let plan = Plan { object: &OBJECT.0, pinned: &[VIPS, LEASES, HELD, COUNTS], sizes: &sizes };
@@ -87,6 +88,7 @@ impl Guard {
             pass: loaded.take_program("plimsoll_pass")?,
             emit: loaded.take_program("plimsoll_emit")?,
             ifindex: link.index,
+            own_mac,
             places: [place(link.index, Point::Ingress), place(link.index, Point::Egress)],
             pins,
         };
@@ -208,13 +210,13 @@ impl Guard {
         inject::receive(self.pass.as_fd(), packet.ifindex, &frame)
     }
 
-    /// Sends a held packet out of the guard's interface to `to_mac`, that of the front-end, from `own_mac`.
+    /// Sends a held packet out of the guard's interface to `to_mac`, that of the front-end.
     ///
     /// # Errors
     /// [`DatapathError::Invalid`] for a packet whose checksum is wrong, and the kernel's.
-    pub fn emit(&self, packet: &HeldPacket, to_mac: Mac, own_mac: Mac) -> Result<(), DatapathError> {
+    pub fn emit(&self, packet: &HeldPacket, to_mac: Mac) -> Result<(), DatapathError> {
         let mut frame = frame::with_checksum(&packet.frame)?;
-        frame::set_macs(&mut frame, to_mac, own_mac);
+        frame::set_macs(&mut frame, to_mac, self.own_mac);
         inject::send(self.emit.as_fd(), self.ifindex, &frame)
     }
 

@@ -168,6 +168,37 @@ fn a_new_connection_ends_the_flow() {
 }
 
 #[test]
+fn errors_of_routers_follow_the_connection() {
+    let (forwarder, _instance) = forwarder();
+    for (client, vip) in pairs() {
+        let flow = Flow::new(client, vip);
+        let before = forwarder.counters().unwrap().errors;
+        let error = Packet::new(vip, client, ACK).payload(1400).too_big();
+        assert_eq!(verdict(&forwarder, &error), Verdict::Pass);
+        forwarder.insert(&flow, &NEXT_HOP, 0).unwrap();
+        let fresh = entry(&forwarder, &flow);
+        let trial = forwarder.try_frame(&error, 1).unwrap();
+        assert_eq!((trial.verdict, &trial.frame[..6]), (Verdict::Redirect, &NEXT_HOP.mac[..]));
+        assert_eq!(trial.frame[12..], error[12..]);
+        assert_eq!(entry(&forwarder, &flow), fresh, "the client has sent nothing");
+
+        let mut echo = error.clone();
+        echo[if client.is_ipv4() { 34 } else { 54 }] = if client.is_ipv4() { 8 } else { 128 };
+        let other_way = Packet::new(client, vip, ACK).payload(1400).too_big();
+        let other_port = Packet::new(SocketAddr::new(vip.ip(), 81), client, ACK).too_big();
+        for frame in [echo, other_way, other_port] {
+            assert_eq!(verdict(&forwarder, &frame), Verdict::Pass);
+        }
+        let ports_end = if client.is_ipv4() { 66 } else { 106 };
+        for cut in 54..ports_end {
+            assert_eq!(verdict(&forwarder, &error[..cut]), Verdict::Pass, "{cut}");
+        }
+        assert_eq!(verdict(&forwarder, &error[..ports_end]), Verdict::Redirect);
+        assert_eq!(forwarder.counters().unwrap().errors, before + 2);
+    }
+}
+
+#[test]
 fn ends_are_noted_and_sent_on() {
     let (forwarder, _instance) = forwarder();
     let (client, vip, flow) = v4();

@@ -206,7 +206,7 @@ fn give_back(v6: bool) {
     // Nobody was told anything: the client neither got a reset, nor an acknowledgment.
     assert!(forwarder.remove(&flow).unwrap());
     let to_front = live.back_end().run(|| neighbor(live.front, WAIT)).unwrap();
-    live.back_end().run(|| guard.emit(&packets[0], to_front.mac, to_front.own_mac).unwrap());
+    live.back_end().run(|| guard.emit(&packets[0], to_front.mac).unwrap());
     assert_eq!(read(&mut accepted, 7, WAIT), b"request");
     accepted.write_all(b"answer").unwrap();
     assert_eq!(read(&mut client, 6, WAIT), b"answer");

@@ -81,6 +81,27 @@ impl Packet {
         frame
     }
 
+    /// A router's error about this packet, sent to where it comes from: "packet too big".
+    pub(crate) fn too_big(&self) -> Vec<u8> {
+        let about = &self.frame()[ETHERNET..];
+        let about = &about[..about.len().min(if self.from.is_ipv4() { 28 } else { 100 })];
+        let mut frame = Packet::new(self.from, self.from, 0).frame();
+        let header = if self.from.is_ipv4() { 20 } else { 40 };
+        frame.truncate(ETHERNET + header);
+        let length = u16::try_from(8 + about.len()).unwrap();
+        if self.from.is_ipv4() {
+            frame[ETHERNET + 2..ETHERNET + 4].copy_from_slice(&(20 + length).to_be_bytes());
+            frame[ETHERNET + 9] = 1;
+            frame.extend([3, 4, 0, 0, 0, 0, 2, 0]);
+        } else {
+            frame[ETHERNET + 4..ETHERNET + 6].copy_from_slice(&length.to_be_bytes());
+            frame[ETHERNET + 6] = 58;
+            frame.extend([2, 0, 0, 0, 0, 0, 5, 0]);
+        }
+        frame.extend(about);
+        frame
+    }
+
     /// As a fragment: the first, or a later one.
     pub(crate) fn fragment(&self, first: bool) -> Vec<u8> {
         let bits: u16 = if first { 0x2000 } else { 100 };
