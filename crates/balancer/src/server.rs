@@ -164,6 +164,9 @@ impl Balancer {
         self.change_backends(&old, &new, &addresses);
         // Opened anew even when unchanged: that is how a log that was rotated away is let go.
         self.shared.access_log.reopen(new.access_log.clone());
+        if let Some(handoff) = &self.shared.handoff {
+            handoff.watch(&wanted);
+        }
         self.shared.config.store(Arc::new(new));
         listeners.retain(|configured, _| {
             let stays = wanted.contains(configured);

@@ -34,6 +34,8 @@ pub(super) fn encode(system: &System, out: &mut Out<'_>) -> Result<(), Error> {
     for (name, help, n) in single {
         out.counter(name, help, n.get())?;
     }
+    let links = u64::from(system.links());
+    out.gauge("plimsoll_links", "Links to agents that are up, over all workers", links)?;
     out.gauge("plimsoll_flows", "Flows that are forwarded to back-ends", u64::from(system.flows()))?;
     let take_over = &counts.take_over;
     let buckets = take_over.buckets.each_ref().map(Counter::get);

@@ -166,7 +166,9 @@ pub(super) async fn run(worker: Rc<Worker>, handoffs: Rc<Handoffs>, link: Rc<Lin
             Ok(Ok((stream, reader))) => {
                 (pause, told) = (FIRST_PAUSE, false);
                 tracing::info!(backend = &*link.backend().name, agent = %link.address, "the link to the agent is up");
+                handoffs.system.count_link(true);
                 let down = serve(&worker, &handoffs, &link, &stream, reader).await;
+                handoffs.system.count_link(false);
                 *link.up.borrow_mut() = None;
                 tracing::warn!(backend = &*link.backend().name, ?down, "the link to the agent is down");
                 recover::link_down(&worker, &handoffs, &link, down);

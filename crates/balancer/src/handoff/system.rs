@@ -54,6 +54,7 @@ pub(crate) struct System {
     pub(crate) key: Key,
     pub(crate) counts: Counts,
     flows: AtomicU32,
+    links: AtomicU32,
     most_flows: u32,
     origin: Instant,
 }
@@ -83,6 +84,7 @@ impl System {
                 key: Key::new(handoff.key.0),
                 counts: Counts::default(),
                 flows: AtomicU32::new(0),
+                links: AtomicU32::new(0),
                 most_flows: handoff.flows,
                 origin: Instant::now(),
             })
@@ -130,11 +132,32 @@ impl System {
         let _ = self.flows.try_update(Ordering::Relaxed, Ordering::Relaxed, less);
     }
 
+    /// Packets to these addresses are looked at from now on.
+    pub(crate) fn watch(&self, listeners: &[SocketAddr]) {
+        if let Err(error) = self.forwarder.watch(listeners) {
+            tracing::error!(%error, "packets to changed listeners are not forwarded");
+        }
+    }
+
     /// Takes the packet programs out of the system: every connection is over, or has to be.
     pub(crate) fn clear(&self) {
         if let Err(error) = self.forwarder.clear_and_detach() {
             tracing::warn!(%error, "the packet programs could not be taken out of the system");
         }
+    }
+
+    /// A link came up, or went down.
+    pub(super) fn count_link(&self, up: bool) {
+        if up {
+            self.links.fetch_add(1, Ordering::Relaxed);
+        } else {
+            self.links.fetch_sub(1, Ordering::Relaxed);
+        }
+    }
+
+    /// Links to agents that are up, over all workers.
+    pub(crate) fn links(&self) -> u32 {
+        self.links.load(Ordering::Relaxed)
     }
 
     /// Flows that lead to back-ends now.

@@ -78,3 +78,26 @@ fn exit_codes() {
         assert_eq!(plimsoll(usage).status.code(), Some(2), "{usage:?}");
     }
 }
+
+#[test]
+fn the_system_of_a_back_end() {
+    let out = plimsoll(&["check", "--system", "--interface", "nosuch0", "--vip", "10.77.0.1"]);
+    let (stdout, stderr) = (text(&out.stdout), text(&out.stderr));
+    assert_eq!(out.status.code(), Some(1), "{stdout}{stderr}");
+    assert!(stdout.contains("missing  interface nosuch0: there is no such interface"), "{stdout}");
+    assert!(stdout.contains("TCP_REPAIR") && stdout.contains("packet programs"), "{stdout}");
+    assert!(stderr.contains("missing on this machine"), "{stderr}");
+
+    let out = plimsoll(&["check", "--system", "--json", "--interface", "nosuch0", "--vip", "10.77.0.1"]);
+    let findings: serde_json::Value = serde_json::from_slice(&out.stdout).unwrap();
+    let of = |name: &str| findings.as_array().unwrap().iter().find(|f| f["name"] == name).unwrap();
+    assert_eq!(of("interface nosuch0")["status"], "missing");
+    assert!(of("interface nosuch0")["remedy"].is_string() && of("kernel")["remedy"].is_null());
+}
+
+#[test]
+fn what_to_look_at_has_to_be_said() {
+    for args in [&["check", "--system"][..], &["check", "--interface", "eth0"], &["check", "--system", "--vip", "10.0.0.1"]] {
+        assert_eq!(plimsoll(args).status.code(), Some(2), "{args:?}");
+    }
+}
