@@ -23,41 +23,35 @@ impl Counter {
     }
 }
 
-/// A histogram of times.
-#[derive(Debug, Default)]
-pub(crate) struct Histogram {
-    /// Times up to each end of [`BUCKETS_US`], not cumulated, and beyond the last.
-    pub(crate) buckets: [Counter; BUCKETS_US.len() + 1],
-    /// Sum of all times in microseconds.
-    pub(crate) sum_us: Counter,
-}
-
-impl Histogram {
-    pub(crate) fn add(&self, time: Duration) {
-        let us = u64::try_from(time.as_micros()).unwrap_or(u64::MAX);
-        let bucket = BUCKETS_US.iter().position(|&end| us <= end).unwrap_or(BUCKETS_US.len());
-        self.buckets[bucket].add(1);
-        self.sum_us.add(us);
-    }
-}
-
 /// Upper ends of the buckets of times that are shorter than those of requests, in microseconds.
 pub(crate) const FINE_BUCKETS_US: [u64; 14] =
     [25, 50, 75, 100, 150, 200, 300, 500, 1_000, 2_500, 10_000, 50_000, 250_000, 1_000_000];
 
-/// A histogram of short times.
-#[derive(Debug, Default)]
-pub(crate) struct FineHistogram {
-    /// Times up to each end of [`FINE_BUCKETS_US`], not cumulated, and beyond the last.
-    pub(crate) buckets: [Counter; FINE_BUCKETS_US.len() + 1],
+/// A histogram of times.
+#[derive(Debug)]
+pub(crate) struct Histogram {
+    ends_us: &'static [u64; 14],
+    /// Times up to each end, not cumulated, and beyond the last.
+    pub(crate) buckets: [Counter; 15],
     /// Sum of all times in microseconds.
     pub(crate) sum_us: Counter,
 }
 
-impl FineHistogram {
+impl Default for Histogram {
+    fn default() -> Self {
+        Self::with(&BUCKETS_US)
+    }
+}
+
+impl Histogram {
+    /// With these upper ends, in microseconds.
+    pub(crate) fn with(ends_us: &'static [u64; 14]) -> Self {
+        Self { ends_us, buckets: Default::default(), sum_us: Counter::default() }
+    }
+
     pub(crate) fn add(&self, time: Duration) {
         let us = u64::try_from(time.as_micros()).unwrap_or(u64::MAX);
-        let bucket = FINE_BUCKETS_US.iter().position(|&end| us <= end).unwrap_or(FINE_BUCKETS_US.len());
+        let bucket = self.ends_us.iter().position(|&end| us <= end).unwrap_or(self.ends_us.len());
         self.buckets[bucket].add(1);
         self.sum_us.add(us);
     }

@@ -10,7 +10,7 @@ use plimsoll_datapath::{Flow, FlowEntry, Forwarder, ForwarderConfig, NextHop};
 use plimsoll_handoff::Key;
 use plimsoll_policy::BackendId;
 
-use crate::metrics::{Counter, FineHistogram};
+use crate::metrics::{Counter, FINE_BUCKETS_US, Histogram};
 
 /// What happened, in all workers.
 #[derive(Debug, Default)]
@@ -38,7 +38,13 @@ pub(crate) struct Counts {
     /// Flows that led to an agent that did not have them.
     pub(crate) strays: Counter,
     /// From telling the agent to its answer.
-    pub(crate) take_over: FineHistogram,
+    pub(crate) take_over: Histogram,
+}
+
+impl Counts {
+    fn new() -> Self {
+        Self { take_over: Histogram::with(&FINE_BUCKETS_US), ..Self::default() }
+    }
 }
 
 /// Whether the client has ended its side, or the connection.
@@ -82,7 +88,7 @@ impl System {
                 name: handoff.name.clone(),
                 instance: u64::from_le_bytes(instance),
                 key: Key::new(handoff.key.0),
-                counts: Counts::default(),
+                counts: Counts::new(),
                 flows: AtomicU32::new(0),
                 links: AtomicU32::new(0),
                 most_flows: handoff.flows,
