@@ -4,45 +4,7 @@ use std::net::IpAddr;
 
 use super::Role;
 use super::facts::{Facts, Interface};
-
-/// How it stands with one thing.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Status {
-    /// As it should be.
-    Ok,
-    /// It works, but not in every case.
-    Warning,
-    /// It does not work.
-    Missing,
-}
-
-/// One thing that was looked at.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Finding {
-    /// What, and of which interface or address.
-    pub name: String,
-    /// How it stands.
-    pub status: Status,
-    /// What was found, and what that means.
-    pub meaning: String,
-    /// What helps, when something is to be helped.
-    pub remedy: Option<String>,
-}
-
-impl Finding {
-    fn ok(name: impl Into<String>, meaning: impl Into<String>) -> Self {
-        Self { name: name.into(), status: Status::Ok, meaning: meaning.into(), remedy: None }
-    }
-
-    fn warning(name: impl Into<String>, meaning: impl Into<String>, remedy: impl Into<String>) -> Self {
-        let remedy = Some(remedy.into());
-        Self { name: name.into(), status: Status::Warning, meaning: meaning.into(), remedy }
-    }
-
-    fn missing(name: impl Into<String>, meaning: impl Into<String>, remedy: impl Into<String>) -> Self {
-        Self { status: Status::Missing, ..Self::warning(name, meaning, remedy) }
-    }
-}
+use super::finding::Finding;
 
 pub(super) fn judge(facts: &Facts) -> Vec<Finding> {
     let mut findings = vec![kernel(facts), capability_net(facts), capability_bpf(facts), bpf_fs(facts)];
@@ -267,6 +229,7 @@ fn judge_peer(peer: IpAddr, found: &Result<(), String>) -> Finding {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::system::Status;
 
     fn facts(role: Role) -> Facts {
         let interface = Interface {

@@ -1,12 +1,13 @@
 //! Whether this machine can hand connections over or take them: what is missing, what that means, and what helps.
 
 mod facts;
+mod finding;
 mod judge;
 mod raw;
 
 use std::net::IpAddr;
 
-pub use judge::{Finding, Status};
+pub use finding::{Finding, Status};
 
 /// What a machine is to be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

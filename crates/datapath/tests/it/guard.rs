@@ -295,9 +295,9 @@ fn bad_configurations_are_refused() {
     assert!(matches!(refused, DatapathError::NoInterface { .. }), "{refused}");
 }
 
+/// Bounds are for a machine that does other things too.
 #[test]
-#[ignore = "a measurement"]
-fn cost_of_a_packet() {
+fn packets_cost_little() {
     let backend = Backend::new();
     let (guard, _ring) = backend.open();
     for (_, vip) in pairs() {
@@ -306,11 +306,12 @@ fn cost_of_a_packet() {
         let (_accepted, client) = listener.accept().unwrap();
         guard.lease(&Flow::new(client, vip), u64::MAX).unwrap();
         let inbound = Packet::new(client, vip, ACK).payload(100).frame();
-        let inbound = backend.machine.run(|| guard.try_inbound(&inbound, 1_000_000)).unwrap().time;
+        let inbound = backend.machine.run(|| guard.try_inbound(&inbound, 100_000)).unwrap();
         let outbound = Packet::new(vip, client, ACK).payload(1400).frame();
-        let outbound = guard.try_outbound(&outbound, 1_000_000).unwrap().time;
-        let other = Packet::new(client, SocketAddr::new(vip.ip(), 22), ACK).frame();
-        let other = backend.machine.run(|| guard.try_inbound(&other, 1_000_000)).unwrap().time;
-        println!("{vip}: inbound {inbound:?}, outbound {outbound:?}, other port {other:?}");
+        let outbound = guard.try_outbound(&outbound, 100_000).unwrap();
+        println!("{vip}: inbound {:?}, outbound {:?}", inbound.time, outbound.time);
+        assert_eq!((inbound.verdict, outbound.verdict), (Verdict::Pass, Verdict::Pass));
+        let most = std::time::Duration::from_micros(10);
+        assert!(inbound.time < most && outbound.time < most, "130 ns each when alone");
     }
 }

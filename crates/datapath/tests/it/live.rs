@@ -27,6 +27,19 @@ struct Live {
     front: IpAddr,
 }
 
+/// A virtual address that is taken away on the machine that has it.
+struct VipThere<'a> {
+    machine: &'a Machine,
+    vip: Option<Vip>,
+}
+
+impl Drop for VipThere<'_> {
+    fn drop(&mut self) {
+        let vip = self.vip.take();
+        self.machine.run(move || drop(vip));
+    }
+}
+
 impl Live {
     fn new(v6: bool) -> Self {
         let segment = Segment::new(3);
@@ -74,8 +87,11 @@ impl Live {
         self.back_end().run(|| Guard::open(&config)).expect("these tests need root")
     }
 
-    fn vip_on_backend(&self) -> Vip {
-        self.back_end().run(|| Vip::add(self.vip.ip(), "eth0")).unwrap()
+    fn vip_on_backend(&self) -> VipThere<'_> {
+        VipThere {
+            machine: self.back_end(),
+            vip: Some(self.back_end().run(|| Vip::add(self.vip.ip(), "eth0")).unwrap()),
+        }
     }
 
     fn next_hop(&self) -> NextHop {

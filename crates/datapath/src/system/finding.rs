@@ -1,0 +1,48 @@
+//! What an inspection says.
+
+/// How it stands with one thing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Status {
+    /// As it should be.
+    Ok,
+    /// It works, but not in every case.
+    Warning,
+    /// It does not work.
+    Missing,
+}
+
+/// One thing that was looked at.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Finding {
+    /// What, and of which interface or address.
+    pub name: String,
+    /// How it stands.
+    pub status: Status,
+    /// What was found, and what that means.
+    pub meaning: String,
+    /// What helps, when something is to be helped.
+    pub remedy: Option<String>,
+}
+
+impl Finding {
+    pub(super) fn ok(name: impl Into<String>, meaning: impl Into<String>) -> Self {
+        Self { name: name.into(), status: Status::Ok, meaning: meaning.into(), remedy: None }
+    }
+
+    pub(super) fn warning(
+        name: impl Into<String>,
+        meaning: impl Into<String>,
+        remedy: impl Into<String>,
+    ) -> Self {
+        let remedy = Some(remedy.into());
+        Self { name: name.into(), status: Status::Warning, meaning: meaning.into(), remedy }
+    }
+
+    pub(super) fn missing(
+        name: impl Into<String>,
+        meaning: impl Into<String>,
+        remedy: impl Into<String>,
+    ) -> Self {
+        Self { status: Status::Missing, ..Self::warning(name, meaning, remedy) }
+    }
+}
