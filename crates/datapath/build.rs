@@ -1,4 +1,4 @@
-//! Compiles the packet programs to objects that the loader carries within itself.
+//! Compiles the packet programs and the shim to objects that the library carries within itself.
 
 use std::env;
 use std::error::Error;
@@ -6,6 +6,9 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use libbpf_cargo::SkeletonBuilder;
+
+#[path = "build/shim.rs"]
+mod shim;
 
 const PROGRAMS: [&str; 2] = ["forwarder", "guard"];
 /// Newest last, so that a plain `clang` comes first and then the newest that Debian and Ubuntu package.
@@ -26,7 +29,7 @@ fn main() -> Result<(), Box<dyn Error>> {
             .build()
             .map_err(|error| format!("{clang} cannot compile bpf/{program}.bpf.c: {error:#}"))?;
     }
-    Ok(())
+    shim::build(&out)
 }
 
 fn compiler() -> Result<String, String> {

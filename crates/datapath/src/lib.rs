@@ -1,6 +1,7 @@
 //! What Plimsoll asks of the kernel beyond ordinary sockets. This is the only crate with `unsafe`.
 //!
 //! - [`tcp`]: established TCP connections taken out of one kernel and put into another (`TCP_REPAIR`).
+//! - [`shim`]: servers that know nothing of Plimsoll serve such connections.
 //! - [`Flow`]: what names a connection for the packet programs.
 //! - [`Forwarder`]: on the front-end, sends packets of connections that back-ends have on to them.
 //! - [`Guard`]: on a back-end, holds packets that come before their socket, and lets nothing out without a lease.
@@ -30,6 +31,7 @@ mod netlink;
 mod pins;
 mod ring;
 mod run;
+pub mod shim;
 mod sysctl;
 pub mod system;
 pub mod tcp;

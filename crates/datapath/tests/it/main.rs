@@ -8,6 +8,8 @@ mod guard;
 mod live;
 mod network;
 mod packet;
+mod shim;
+mod shim_server;
 mod tcp;
 mod tcp_cost;
 mod tcp_transfer;

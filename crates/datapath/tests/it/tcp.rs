@@ -270,7 +270,7 @@ fn address_elsewhere_and_connection_in_use() {
         matches!(error, RestoreError::InUse { client, vip } if Flow { client, vip } == state.flow),
         "{error}"
     );
-    let mut elsewhere = state.clone();
+    let mut elsewhere = state;
     elsewhere.flow.vip.set_ip("192.0.2.1".parse().unwrap());
     let error = world.machines[0].run(|| elsewhere.restore().unwrap_err());
     assert!(matches!(error, RestoreError::NotLocal(vip) if vip == elsewhere.flow.vip), "{error}");

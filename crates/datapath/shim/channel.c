@@ -1,0 +1,83 @@
+#include "channel.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stddef.h>
+#include <string.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+/* The agent has connected and is about to send: it may have been interrupted in between, but not for long. */
+#define PATIENCE_MS 2000
+
+union descriptor_room {
+    struct cmsghdr header;
+    char bytes[CMSG_SPACE(sizeof(int))];
+};
+
+bool channel_is_agent(const struct sockaddr_storage *peer, socklen_t length)
+{
+    const struct sockaddr_un *name = (const struct sockaddr_un *)peer;
+    size_t prefix = sizeof HANDED_NAME - 1;
+    return peer->ss_family == AF_UNIX && length > offsetof(struct sockaddr_un, sun_path) + 1 + prefix &&
+           name->sun_path[0] == 0 && memcmp(name->sun_path + 1, HANDED_NAME, prefix) == 0;
+}
+
+static int descriptor_of(struct msghdr *header)
+{
+    for (struct cmsghdr *part = CMSG_FIRSTHDR(header); part != NULL; part = CMSG_NXTHDR(header, part)) {
+        if (part->cmsg_level == SOL_SOCKET && part->cmsg_type == SCM_RIGHTS &&
+            part->cmsg_len == CMSG_LEN(sizeof(int))) {
+            int fd;
+            memcpy(&fd, CMSG_DATA(part), sizeof fd);
+            return fd;
+        }
+    }
+    return -1;
+}
+
+int channel_receive(int channel, bool cloexec, struct handed_message *message)
+{
+    struct pollfd watched = {.fd = channel, .events = POLLIN};
+    int ready;
+    do
+        ready = poll(&watched, 1, PATIENCE_MS);
+    while (ready < 0 && errno == EINTR);
+    if (ready <= 0)
+        return -1;
+    union descriptor_room room;
+    struct iovec part = {.iov_base = message, .iov_len = sizeof *message};
+    struct msghdr header = {
+        .msg_iov = &part, .msg_iovlen = 1, .msg_control = &room, .msg_controllen = sizeof room};
+    ssize_t count = recvmsg(channel, &header, MSG_DONTWAIT | (cloexec ? MSG_CMSG_CLOEXEC : 0));
+    int fd = count > 0 ? descriptor_of(&header) : -1;
+    bool right = count == (ssize_t)sizeof *message && message->magic == HANDED_MAGIC &&
+                 message->version == HANDED_VERSION && message->kind == HANDED_CONNECTION;
+    if (!right && fd >= 0) {
+        close(fd);
+        return -1;
+    }
+    return right ? fd : -1;
+}
+
+bool channel_send(int channel, const struct handed_message *message, int fd)
+{
+    union descriptor_room room;
+    struct iovec part = {.iov_base = (void *)message, .iov_len = sizeof *message};
+    struct msghdr header = {.msg_iov = &part, .msg_iovlen = 1};
+    if (fd >= 0) {
+        memset(&room, 0, sizeof room);
+        header.msg_control = &room;
+        header.msg_controllen = CMSG_SPACE(sizeof fd);
+        struct cmsghdr *rights = CMSG_FIRSTHDR(&header);
+        rights->cmsg_level = SOL_SOCKET;
+        rights->cmsg_type = SCM_RIGHTS;
+        rights->cmsg_len = CMSG_LEN(sizeof fd);
+        memcpy(CMSG_DATA(rights), &fd, sizeof fd);
+    }
+    ssize_t count;
+    do
+        count = sendmsg(channel, &header, MSG_NOSIGNAL | MSG_DONTWAIT);
+    while (count < 0 && errno == EINTR);
+    return count == (ssize_t)sizeof *message;
+}

@@ -1,0 +1,49 @@
+/* The handed connections of this process, by descriptor. */
+#ifndef PLIMSOLL_CONNECTION_H
+#define PLIMSOLL_CONNECTION_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <sys/types.h>
+#include <sys/uio.h>
+
+#include "answer.h"
+#include "handed.h"
+
+/* Used by one thread at a time, as servers use a descriptor. */
+struct connection {
+    _Atomic unsigned life; /* Which process it is of, and whether there is one: see connection.c. */
+    int channel;           /* Unix connection to the agent; -1 once it stands in for the socket. */
+    int epoll;             /* Where the server watches the socket; -1: nowhere. */
+    bool give_back;        /* At the next request. */
+    bool answered;         /* An answer has ended since the server last read. */
+    bool ended;            /* The server has ended its side. */
+    bool given_back;       /* The socket is gone; its descriptor is the Unix connection now. */
+    bool failed;           /* A write failed: what is under way stays incomplete. */
+    uint64_t first_byte_ns;
+    struct answer answer;
+};
+
+/* The handed connection of a descriptor, or null. */
+struct connection *connection_of(int fd);
+
+/* A descriptor is a handed connection from now on. Null: there is no room for it. */
+struct connection *connection_add(int fd, int channel, const struct handed_message *message);
+
+/* No longer. */
+void connection_remove(struct connection *connection);
+
+/* The server has written these bytes; `bytes` is null for content of a file. */
+void connection_wrote(struct connection *connection, const char *bytes, size_t count);
+void connection_wrote_parts(struct connection *connection, const struct iovec *parts, size_t count, size_t bytes);
+
+/* The server has read these bytes. */
+void connection_read(struct connection *connection, const void *bytes, size_t count);
+
+/* The server is about to read. True: the socket has gone back to the agent, the server is to see the end. */
+bool connection_reads(struct connection *connection, int fd, int flags);
+
+/* The server ends its side: so does an answer without announced length. */
+void connection_ends(struct connection *connection);
+
+#endif

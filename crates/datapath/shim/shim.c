@@ -1,0 +1,234 @@
+/* Preloaded into a server that knows nothing of Plimsoll: connections that the agent passes over a Unix socket look to it
+ * like connections that it accepted. Every other descriptor behaves as without the shim. */
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/sendfile.h>
+
+#include "channel.h"
+#include "connection.h"
+#include "real.h"
+
+#define EXPORT __attribute__((visibility("default")))
+
+static void fill_address(struct sockaddr *to, socklen_t *room, const struct sockaddr_storage *from, socklen_t length)
+{
+    if (to == NULL || room == NULL)
+        return;
+    memcpy(to, from, *room < length ? *room : length);
+    *room = length;
+}
+
+/* The connection that the agent passes over `channel`, or -1 with errno as for one that ended before it was accepted. */
+static int accept_handed(int channel, struct sockaddr_storage *peer, socklen_t *length, int flags)
+{
+    const struct real *real = real_functions();
+    struct handed_message message;
+    int fd = channel_receive(channel, flags & SOCK_CLOEXEC, &message);
+    if (fd >= 0) {
+        int status = fcntl(fd, F_GETFL);
+        int wanted = flags & SOCK_NONBLOCK ? status | O_NONBLOCK : status & ~O_NONBLOCK;
+        *length = sizeof *peer;
+        fcntl(channel, F_SETFD, FD_CLOEXEC);
+        if (status >= 0 && (wanted == status || fcntl(fd, F_SETFL, wanted) == 0) &&
+            getpeername(fd, (struct sockaddr *)peer, length) == 0 &&
+            connection_add(fd, channel, &message) != NULL)
+            return fd;
+        real->close(fd);
+    }
+    real->close(channel);
+    errno = ECONNABORTED;
+    return -1;
+}
+
+EXPORT int accept4(int listener, __SOCKADDR_ARG address, socklen_t *room, int flags)
+{
+    struct sockaddr_storage peer;
+    socklen_t length = sizeof peer;
+    int fd = real_functions()->accept4(listener, (struct sockaddr *)&peer, &length, flags);
+    if (fd >= 0 && channel_is_agent(&peer, length))
+        fd = accept_handed(fd, &peer, &length, flags);
+    if (fd >= 0)
+        fill_address(address.__sockaddr__, room, &peer, length);
+    return fd;
+}
+
+EXPORT int accept(int listener, __SOCKADDR_ARG address, socklen_t *room)
+{
+    return accept4(listener, address, room, 0);
+}
+
+/* A read: `bytes` and `size` are where the first bytes go. */
+#define READ(fd, flags, bytes, size, call)                               \
+    do {                                                                 \
+        struct connection *connection = connection_of(fd);               \
+        if (connection == NULL)                                          \
+            return (call);                                               \
+        if (connection_reads(connection, fd, flags))                     \
+            return 0;                                                    \
+        ssize_t count = (call);                                          \
+        if (count > 0 && !((flags)&MSG_PEEK)) {                          \
+            size_t first = (size_t)count < (size) ? (size_t)count : (size); \
+            connection_read(connection, bytes, first);                   \
+        }                                                                \
+        return count;                                                    \
+    } while (0)
+
+EXPORT ssize_t read(int fd, void *bytes, size_t size)
+{
+    READ(fd, 0, bytes, size, real_functions()->read(fd, bytes, size));
+}
+
+EXPORT ssize_t readv(int fd, const struct iovec *parts, int count_parts)
+{
+    READ(fd, 0, parts->iov_base, parts->iov_len, real_functions()->readv(fd, parts, count_parts));
+}
+
+EXPORT ssize_t recv(int fd, void *bytes, size_t size, int flags)
+{
+    READ(fd, flags, bytes, size, real_functions()->recv(fd, bytes, size, flags));
+}
+
+EXPORT ssize_t recvfrom(int fd, void *bytes, size_t size, int flags, __SOCKADDR_ARG from, socklen_t *room)
+{
+    READ(fd, flags, bytes, size,
+         real_functions()->recvfrom(fd, bytes, size, flags, from.__sockaddr__, room));
+}
+
+EXPORT ssize_t recvmsg(int fd, struct msghdr *message, int flags)
+{
+    const struct iovec none = {0};
+    const struct iovec *first_part = message->msg_iovlen > 0 ? message->msg_iov : &none;
+    READ(fd, flags, first_part->iov_base, first_part->iov_len, real_functions()->recvmsg(fd, message, flags));
+}
+
+/* Programs built with _FORTIFY_SOURCE call these where a buffer's size is known. */
+EXPORT ssize_t __read_chk(int fd, void *bytes, size_t size, size_t room)
+{
+    if (size > room)
+        __builtin_trap();
+    return read(fd, bytes, size);
+}
+
+EXPORT ssize_t __recv_chk(int fd, void *bytes, size_t size, size_t room, int flags)
+{
+    if (size > room)
+        __builtin_trap();
+    return recv(fd, bytes, size, flags);
+}
+
+EXPORT ssize_t __recvfrom_chk(int fd, void *bytes, size_t size, size_t room, int flags, __SOCKADDR_ARG from,
+                              socklen_t *length)
+{
+    if (size > room)
+        __builtin_trap();
+    return recvfrom(fd, bytes, size, flags, from, length);
+}
+
+/* A write: `account` counts what was written. */
+#define WRITE(fd, call, account)                                                    \
+    do {                                                                            \
+        struct connection *connection = connection_of(fd);                          \
+        if (connection == NULL)                                                     \
+            return (call);                                                          \
+        if (connection->given_back) {                                               \
+            errno = EPIPE;                                                          \
+            return -1;                                                              \
+        }                                                                           \
+        ssize_t count = (call);                                                     \
+        if (count > 0) {                                                            \
+            int before = errno;                                                     \
+            account;                                                                \
+            errno = before;                                                         \
+        } else if (count < 0 && errno != EAGAIN && errno != EINTR) {                \
+            connection->failed = true;                                              \
+        }                                                                           \
+        return count;                                                               \
+    } while (0)
+
+EXPORT ssize_t write(int fd, const void *bytes, size_t size)
+{
+    WRITE(fd, real_functions()->write(fd, bytes, size), connection_wrote(connection, bytes, (size_t)count));
+}
+
+EXPORT ssize_t writev(int fd, const struct iovec *parts, int count_parts)
+{
+    WRITE(fd, real_functions()->writev(fd, parts, count_parts),
+          connection_wrote_parts(connection, parts, (size_t)count_parts, (size_t)count));
+}
+
+EXPORT ssize_t send(int fd, const void *bytes, size_t size, int flags)
+{
+    WRITE(fd, real_functions()->send(fd, bytes, size, flags),
+          connection_wrote(connection, bytes, (size_t)count));
+}
+
+EXPORT ssize_t sendto(int fd, const void *bytes, size_t size, int flags, __CONST_SOCKADDR_ARG to,
+                      socklen_t length)
+{
+    WRITE(fd, real_functions()->sendto(fd, bytes, size, flags, to.__sockaddr__, length),
+          connection_wrote(connection, bytes, (size_t)count));
+}
+
+EXPORT ssize_t sendmsg(int fd, const struct msghdr *message, int flags)
+{
+    WRITE(fd, real_functions()->sendmsg(fd, message, flags),
+          connection_wrote_parts(connection, message->msg_iov, message->msg_iovlen, (size_t)count));
+}
+
+EXPORT ssize_t sendfile(int fd, int file, off_t *offset, size_t size)
+{
+    WRITE(fd, real_functions()->sendfile(fd, file, offset, size),
+          connection_wrote(connection, NULL, (size_t)count));
+}
+
+EXPORT ssize_t sendfile64(int fd, int file, off64_t *offset, size_t size)
+{
+    WRITE(fd, real_functions()->sendfile64(fd, file, offset, size),
+          connection_wrote(connection, NULL, (size_t)count));
+}
+
+EXPORT int shutdown(int fd, int how)
+{
+    struct connection *connection = connection_of(fd);
+    if (connection == NULL)
+        return real_functions()->shutdown(fd, how);
+    if (connection->given_back)
+        return 0;
+    int result = real_functions()->shutdown(fd, how);
+    if (how != SHUT_RD) {
+        int before = errno;
+        connection_ends(connection);
+        errno = before;
+    }
+    return result;
+}
+
+EXPORT int close(int fd)
+{
+    struct connection *connection = connection_of(fd);
+    if (connection == NULL)
+        return real_functions()->close(fd);
+    int channel = connection->channel;
+    connection_ends(connection);
+    /* Before the number can be used again. */
+    connection_remove(connection);
+    int result = real_functions()->close(fd);
+    int before = errno;
+    /* Its end tells the agent that the socket is closed. */
+    if (channel >= 0)
+        real_functions()->close(channel);
+    errno = before;
+    return result;
+}
+
+EXPORT int epoll_ctl(int epoll, int operation, int fd, struct epoll_event *event)
+{
+    struct connection *connection = connection_of(fd);
+    if (connection != NULL && connection->given_back)
+        return 0;
+    int result = real_functions()->epoll_ctl(epoll, operation, fd, event);
+    if (connection != NULL && result == 0 && operation != EPOLL_CTL_MOD)
+        connection->epoll = operation == EPOLL_CTL_ADD ? epoll : -1;
+    return result;
+}

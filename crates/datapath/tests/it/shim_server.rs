@@ -1,0 +1,188 @@
+//! A real nginx with the shim preloaded, and what an agent and a client do.
+
+use std::fs;
+use std::io::{ErrorKind, Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use plimsoll_datapath::shim::{self, Answered, Header, Notice};
+use rustix::process::{Pid, Signal, kill_process};
+use tempfile::TempDir;
+
+pub(crate) const PATIENCE: Duration = Duration::from_secs(10);
+
+pub(crate) struct Nginx {
+    directory: TempDir,
+    master: Child,
+}
+
+const CONFIGURATION: &str = r#"
+daemon off;
+user root;
+worker_processes 2;
+error_log error.log info;
+pid nginx.pid;
+events { worker_connections 256; }
+http {
+    log_format ends '$remote_addr:$remote_port $status $body_bytes_sent "$request"';
+    access_log access.log ends;
+    sendfile on;
+    tcp_nopush on;
+    keepalive_timeout 60s;
+    client_body_temp_path t1; proxy_temp_path t2; fastcgi_temp_path t3; uwsgi_temp_path t4; scgi_temp_path t5;
+    server {
+        listen unix:SOCKET;
+        root content;
+        location /list/ { autoindex on; }
+        location /kept { return 200 "kept"; }
+    }
+}
+"#;
+
+impl Nginx {
+    pub(crate) fn start() -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        let path = |name: &str| directory.path().join(name);
+        fs::create_dir_all(path("content/list")).unwrap();
+        fs::write(path("content/small.txt"), "small").unwrap();
+        fs::write(path("content/large.bin"), large()).unwrap();
+        fs::write(path("content/list/one"), "1").unwrap();
+        fs::write(path("nginx.conf"), CONFIGURATION.replace("SOCKET", path("socket").to_str().unwrap()))
+            .unwrap();
+        shim::write_to(&path("shim.so")).unwrap();
+        let master = Command::new("nginx")
+            .args(["-p", directory.path().to_str().unwrap(), "-c", "nginx.conf", "-e", "error.log"])
+            .env("LD_PRELOAD", path("shim.so"))
+            .stdin(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .expect("nginx is installed");
+        let server = Self { directory, master };
+        wait_for("nginx", || UnixStream::connect(server.socket()).is_ok());
+        server
+    }
+
+    pub(crate) fn socket(&self) -> PathBuf {
+        self.directory.path().join("socket")
+    }
+
+    pub(crate) fn log(&self) -> String {
+        fs::read_to_string(self.directory.path().join("access.log")).unwrap()
+    }
+
+    pub(crate) fn workers(&self) -> Vec<Pid> {
+        let master = self.master.id();
+        let children = fs::read_to_string(format!("/proc/{master}/task/{master}/children")).unwrap();
+        let pids = children.split_whitespace().map(|pid| pid.parse().unwrap());
+        pids.filter_map(Pid::from_raw).collect()
+    }
+
+    /// Sockets that the workers have open.
+    pub(crate) fn open_sockets(&self) -> usize {
+        let links = |pid: Pid| fs::read_dir(format!("/proc/{}/fd", pid.as_raw_nonzero())).unwrap();
+        let target = |entry: std::io::Result<fs::DirEntry>| fs::read_link(entry.unwrap().path());
+        let sockets = self.workers().into_iter().flat_map(links).map(target);
+        sockets.flatten().filter(|target| target.to_string_lossy().starts_with("socket:")).count()
+    }
+
+    /// Passes a socket to the server as an agent does.
+    pub(crate) fn hand(&self, socket: impl Into<OwnedFd>, header: Header) -> UnixStream {
+        let unix = shim::connect(&self.socket()).unwrap();
+        shim::send_connection(&unix, socket.into(), header).unwrap();
+        unix.set_nonblocking(false).unwrap();
+        unix.set_read_timeout(Some(PATIENCE)).unwrap();
+        unix
+    }
+}
+
+impl Drop for Nginx {
+    fn drop(&mut self) {
+        let master = Pid::from_child(&self.master);
+        // TERM, so that the workers end with it.
+        let _ = kill_process(master, Signal::TERM);
+        let _ = self.master.wait();
+    }
+}
+
+/// Content of `/large.bin`: more than the buffers of sockets hold.
+pub(crate) fn large() -> Vec<u8> {
+    (0..16_000_000u32).map(|at| (at.wrapping_mul(2_654_435_761) >> 24) as u8).collect()
+}
+
+/// A client and the socket of its connection.
+pub(crate) fn connection() -> (TcpStream, TcpStream) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+    client.set_read_timeout(Some(PATIENCE)).unwrap();
+    (client, listener.accept().unwrap().0)
+}
+
+pub(crate) fn wait_for(what: &str, mut condition: impl FnMut() -> bool) {
+    let start = Instant::now();
+    while !condition() {
+        assert!(start.elapsed() < PATIENCE, "waited for {what}");
+        thread::sleep(Duration::from_millis(2));
+    }
+}
+
+/// An answer's head and content. Ends where the head says, or with the connection.
+pub(crate) fn answer(client: &mut impl Read, head_request: bool) -> (String, Vec<u8>) {
+    let mut head = Vec::new();
+    let mut byte = [0];
+    while !head.ends_with(b"\r\n\r\n") {
+        client.read_exact(&mut byte).unwrap();
+        head.push(byte[0]);
+    }
+    let head = String::from_utf8(head).unwrap().to_lowercase();
+    let mut content = Vec::new();
+    let status = &head[9..12];
+    if head_request || status == "304" || status == "204" {
+        return (head, content);
+    }
+    if let Some(length) = head.split("content-length: ").nth(1) {
+        content.resize(length.split("\r\n").next().unwrap().parse().unwrap(), 0);
+        client.read_exact(&mut content).unwrap();
+    } else if head.contains("transfer-encoding: chunked") {
+        while !content.ends_with(b"0\r\n\r\n") {
+            client.read_exact(&mut byte).unwrap();
+            content.push(byte[0]);
+        }
+    } else {
+        client.read_to_end(&mut content).unwrap();
+    }
+    (head, content)
+}
+
+pub(crate) fn answered(unix: &UnixStream) -> Answered {
+    match shim::receive(unix).unwrap() {
+        Some(Notice::Answered(answered)) => answered,
+        other => panic!("{other:?} instead of an answer's end"),
+    }
+}
+
+pub(crate) fn given_back(unix: &UnixStream) -> TcpStream {
+    match shim::receive(unix).unwrap() {
+        Some(Notice::GivenBack(socket)) => socket.into(),
+        other => panic!("{other:?} instead of the socket"),
+    }
+}
+
+pub(crate) fn let_go(unix: &UnixStream) {
+    assert!(matches!(shim::receive(unix), Ok(None)));
+}
+
+pub(crate) fn get(client: &mut TcpStream, path: &str) {
+    client.write_all(format!("GET {path} HTTP/1.1\r\nHost: a\r\n\r\n").as_bytes()).unwrap();
+}
+
+/// Nothing is said for a while.
+pub(crate) fn silent(unix: &UnixStream) {
+    unix.set_nonblocking(true).unwrap();
+    assert_eq!(shim::receive(unix).unwrap_err().kind(), ErrorKind::WouldBlock);
+    unix.set_nonblocking(false).unwrap();
+}
