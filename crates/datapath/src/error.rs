@@ -110,7 +110,8 @@ impl DatapathError {
     }
 }
 
-/// What loading programs and making maps takes.
-pub(crate) const BPF_CAPABILITIES: &str = "CAP_BPF and CAP_NET_ADMIN (or CAP_SYS_ADMIN)";
+/// What loading programs and making maps takes. Without `CAP_PERFMON` the verifier guards against speculation, and takes
+/// few programs of this size.
+pub(crate) const BPF_CAPABILITIES: &str = "CAP_BPF, CAP_PERFMON and CAP_NET_ADMIN (or CAP_SYS_ADMIN)";
 /// What changing the network takes.
 pub(crate) const NET_ADMIN: &str = "CAP_NET_ADMIN";

@@ -9,7 +9,7 @@ use rustix::fs::{FlockOperation, Mode, OFlags};
 use rustix::mount::MountFlags;
 use tracing::{info, warn};
 
-use crate::error::{BPF_CAPABILITIES, DatapathError};
+use crate::error::DatapathError;
 
 /// The BPF file system.
 pub(crate) const BPF_FS: &str = "/sys/fs/bpf";
@@ -64,7 +64,11 @@ impl Pins {
         let home = Path::new(BPF_FS).join("plimsoll").join(instance);
         let directory = home.join(LAYOUT_VERSION);
         let failed = |error| {
-            DatapathError::of(format!("cannot make {}", directory.display()), BPF_CAPABILITIES, error)
+            DatapathError::of(
+                format!("cannot make {}", directory.display()),
+                "write access to /sys/fs/bpf",
+                error,
+            )
         };
         fs::create_dir_all(&directory).map_err(failed)?;
         let lock = rustix::fs::open(&home, OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())

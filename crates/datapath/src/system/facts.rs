@@ -22,7 +22,7 @@ const LOOPBACK: u32 = 1;
 pub(super) struct Facts {
     pub(super) role: Role,
     pub(super) net_admin: bool,
-    /// Either of the two that allow loading programs.
+    /// What allows loading programs: `CAP_BPF` and `CAP_PERFMON`, or `CAP_SYS_ADMIN`, which includes them.
     pub(super) bpf: bool,
     pub(super) sys_admin: bool,
     /// As `uname -r` shows it.
@@ -63,7 +63,7 @@ pub(super) fn gather(question: &Question) -> Facts {
     Facts {
         role: question.role,
         net_admin: effective.contains(CapabilitySet::NET_ADMIN),
-        bpf: effective.contains(CapabilitySet::BPF) || sys_admin,
+        bpf: effective.contains(CapabilitySet::BPF | CapabilitySet::PERFMON) || sys_admin,
         sys_admin,
         kernel: rustix::system::uname().release().to_string_lossy().into_owned(),
         bpf_fs: pins::bpf_fs_is_mounted(),

@@ -52,11 +52,12 @@ fn capability_net(facts: &Facts) -> Finding {
 }
 
 fn capability_bpf(facts: &Facts) -> Finding {
-    let name = "CAP_BPF";
+    let name = "CAP_BPF, CAP_PERFMON";
     if facts.bpf {
         return Finding::ok(name, "this process may load programs");
     }
-    let remedy = "run as root, or grant it (systemd: AmbientCapabilities=CAP_BPF CAP_NET_ADMIN)";
+    let remedy =
+        "run as root, or grant both (systemd: AmbientCapabilities=CAP_BPF CAP_PERFMON CAP_NET_ADMIN)";
     Finding::missing(name, "this process may not load programs", remedy)
 }
 
@@ -306,7 +307,7 @@ mod tests {
         };
         let expected = [
             ("CAP_NET_ADMIN", Status::Missing),
-            ("CAP_BPF", Status::Missing),
+            ("CAP_BPF, CAP_PERFMON", Status::Missing),
             ("BPF file system", Status::Missing),
             ("packet programs", Status::Warning),
             ("TCP_REPAIR", Status::Missing),
