@@ -33,13 +33,16 @@ mod object;
 mod range;
 mod respond;
 mod serve;
+mod service;
 mod source;
 mod stats;
 mod store;
 pub mod synthetic;
 
+pub(crate) use body::OriginBody;
 pub use config::{OriginConfig, OriginError};
 pub use emulate::{CpuModel, DiskModel};
 pub use serve::{Origin, OriginHandle};
+pub(crate) use service::Service;
 pub use source::Source;
 pub use stats::OriginStats;

@@ -142,9 +142,23 @@ impl Responder {
 
     /// The response to a request; every request has one.
     pub(crate) async fn respond(&self, request: Request<Incoming>) -> Response<OriginBody> {
-        self.counters.requests.add(1);
         let (head, body) = request.into_parts();
-        let mut response = match self.answer(&head, body).await {
+        let read = discard(body).await.map_err(Short::closing);
+        self.conclude(&head, read).await
+    }
+
+    /// The response to a request whose body, if it has one, is the caller's affair.
+    pub(crate) async fn respond_to(&self, head: &Head) -> Response<OriginBody> {
+        self.conclude(head, Ok(())).await
+    }
+
+    async fn conclude(&self, head: &Head, read: Result<(), Short>) -> Response<OriginBody> {
+        self.counters.requests.add(1);
+        let answered = match read {
+            Ok(()) => self.answer(head).await,
+            Err(short) => Err(short),
+        };
+        let mut response = match answered {
             Ok(response) => response,
             Err(short) => {
                 self.spend(|cpu| cpu.connect.saturating_add(cpu.send_time(0))).await;
@@ -157,8 +171,7 @@ impl Responder {
         response
     }
 
-    async fn answer(&self, head: &Head, body: Incoming) -> Result<Response<OriginBody>, Short> {
-        discard(body).await.map_err(Short::closing)?;
+    async fn answer(&self, head: &Head) -> Result<Response<OriginBody>, Short> {
         // RFC 9112, section 3.2.
         if head.version == Version::HTTP_11 && head.headers.get_all(header::HOST).iter().count() != 1 {
             return Err(Short::new(StatusCode::BAD_REQUEST));

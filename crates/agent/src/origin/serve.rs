@@ -1,20 +1,19 @@
 //! The listener, and what holds an origin together.
 
+use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use http::HeaderValue;
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 
 use super::config::{OriginConfig, OriginError};
-use super::connection::{self, Shared};
-use super::respond::Responder;
+use super::connection;
+use super::service::Service;
 use super::stats::{Counters, OriginStats};
-use super::store::Store;
 
 /// Pause after a connection could not be accepted, such as for want of file descriptors.
 const AFTER_FAILURE: Duration = Duration::from_millis(50);
@@ -23,8 +22,6 @@ const AFTER_FAILURE: Duration = Duration::from_millis(50);
 #[derive(Debug)]
 pub struct Origin {
     listener: TcpListener,
-    permits: Arc<Semaphore>,
-    drain_timeout: Duration,
     handle: OriginHandle,
 }
 
@@ -32,9 +29,7 @@ pub struct Origin {
 #[derive(Debug, Clone)]
 pub struct OriginHandle {
     address: SocketAddr,
-    counters: Arc<Counters>,
-    store: Arc<Store>,
-    shared: Arc<Shared>,
+    service: Service,
 }
 
 impl OriginHandle {
@@ -47,18 +42,18 @@ impl OriginHandle {
     /// What was counted so far.
     #[must_use]
     pub fn stats(&self) -> OriginStats {
-        self.store.stats()
+        self.service.stats()
     }
 
     /// Makes the origin a back-end that hangs: connections are accepted and requests read, and none is answered until
     /// [`OriginHandle::resume`]. Responses under way go on.
     pub fn pause(&self) {
-        self.shared.paused.send_replace(true);
+        self.service.shared.paused.send_replace(true);
     }
 
     /// Ends [`OriginHandle::pause`]; what waited is answered.
     pub fn resume(&self) {
-        self.shared.paused.send_replace(false);
+        self.service.shared.paused.send_replace(false);
     }
 }
 
@@ -68,43 +63,15 @@ impl Origin {
     /// # Errors
     /// When the address cannot be had, or the configuration names an unknown cache policy or an unusable name.
     pub async fn bind(config: OriginConfig, address: SocketAddr) -> Result<Self, OriginError> {
-        let name = match &config.name {
-            Some(name) => {
-                let usable = !name.is_empty() && name.bytes().all(|b| (b' '..=b'~').contains(&b));
-                let value = HeaderValue::from_str(name).ok().filter(|_| usable);
-                Some(value.ok_or_else(|| OriginError::Name(name.clone()))?)
-            }
-            None => None,
-        };
-        let max_connections = config.max_connections.clamp(1, Semaphore::MAX_PERMITS);
-        let counters = Arc::new(Counters::default());
-        let store = Arc::new(Store::new(
-            &config.cache_policy,
-            config.cache_bytes,
-            config.cache_object_limit_bytes,
-            config.disk,
-            // Each connection has one request at a time, so more reads than that were given up.
-            max_connections,
-            Arc::clone(&counters),
-        )?);
-        let responder =
-            Responder::new(config.source, Arc::clone(&store), config.cpu, name, Arc::clone(&counters));
+        let service = Service::new(config)?;
         let listen = |error| OriginError::Listen { address, error };
-        let listener = TcpListener::bind(address).await.map_err(listen)?;
-        let address = listener.local_addr().map_err(listen)?;
-        let shared = Arc::new(Shared {
-            responder,
-            head_timeout: config.head_timeout,
-            write_timeout: config.write_timeout,
-            paused: watch::Sender::new(false),
-            stopping: watch::Sender::new(false),
-        });
-        Ok(Self {
-            listener,
-            permits: Arc::new(Semaphore::new(max_connections)),
-            drain_timeout: config.drain_timeout,
-            handle: OriginHandle { address, counters, store, shared },
-        })
+        Self::listen(service, TcpListener::bind(address).await.map_err(listen)?).map_err(listen)
+    }
+
+    /// Listens for a service that may have other ways in.
+    pub(crate) fn listen(service: Service, listener: TcpListener) -> io::Result<Self> {
+        let address = listener.local_addr()?;
+        Ok(Self { listener, handle: OriginHandle { address, service } })
     }
 
     /// Where it listens, with the real port.
@@ -128,28 +95,28 @@ impl Origin {
     /// Serves until `shutdown` is done; then accepts nothing more, closes idle connections, and gives the requests
     /// under way the time `drain_timeout` to end. Dropping the future cuts everything off.
     pub async fn serve(self, shutdown: impl Future<Output = ()>) {
-        let Self { listener, permits, drain_timeout, handle } = self;
+        let Self { listener, handle: OriginHandle { service, .. } } = self;
         let mut connections = JoinSet::new();
         let mut shutdown = std::pin::pin!(shutdown);
         loop {
             let (stream, permit) = tokio::select! {
                 () = shutdown.as_mut() => break,
-                accepted = accept(&listener, &permits) => accepted,
+                accepted = accept(&listener, &service.permits) => accepted,
                 // Whoever ended makes room in the set.
                 Some(_) = connections.join_next() => continue,
             };
-            handle.counters.connections.add(1);
-            let open = Open(Arc::clone(&handle.counters), permit);
-            let shared = Arc::clone(&handle.shared);
+            service.counters.connections.add(1);
+            let open = Open(Arc::clone(&service.counters), permit);
+            let shared = Arc::clone(&service.shared);
             connections.spawn(async move {
                 let _open = open;
                 connection::serve(stream, &shared).await;
             });
         }
         drop(listener);
-        handle.shared.stopping.send_replace(true);
+        service.shared.stopping.send_replace(true);
         let all_ended = async { while connections.join_next().await.is_some() {} };
-        if timeout(drain_timeout, all_ended).await.is_err() {
+        if timeout(service.drain_timeout, all_ended).await.is_err() {
             tracing::warn!(connections = connections.len(), "connections were cut off");
             connections.shutdown().await;
         }

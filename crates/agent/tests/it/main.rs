@@ -4,6 +4,7 @@
 mod cache;
 mod client;
 mod emulated;
+mod handoff;
 mod limits;
 mod paths;
 mod semantics;

@@ -1,0 +1,219 @@
+//! An agent from its start to its end.
+
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use plimsoll_datapath::{Guard, GuardConfig, GuardCounters, Vip, tcp};
+use tokio::sync::oneshot;
+
+use super::config::{AgentConfig, AgentError, LEASES, ServeConfig};
+use super::serve::Serve;
+use super::shared::Shared;
+use super::threads::{OriginThread, serve_origin, start_control, start_held, start_thread};
+use crate::origin::{OriginConfig, OriginStats, Service};
+
+/// Memory for held packets that were not read yet.
+const RING_BYTES: u32 = 4 << 20;
+/// Time for connections that were cut off to be gone.
+const CUT_OFF: Duration = Duration::from_secs(1);
+
+/// What an agent has done since it began.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct AgentStats {
+    /// Connections that were taken over.
+    pub taken: u64,
+    /// Connections that were not.
+    pub refused: u64,
+    /// Connections that were given back.
+    pub returned: u64,
+    /// Connections that could not be given back when that was asked.
+    pub kept: u64,
+    /// Connections that the front-end took back without having heard that they were taken over.
+    pub cancelled: u64,
+    /// Requests that were answered, or cut off while they were.
+    pub requests: u64,
+    /// Bytes of content that were handed to the kernel.
+    pub content_bytes: u64,
+    /// Links that began.
+    pub links: u64,
+    /// Connections at the moment.
+    pub connections: u64,
+    /// Held packets that were given to their connections.
+    pub packets_injected: u64,
+    /// Held packets that followed connections which were given back.
+    pub packets_emitted: u64,
+    /// Held packets for which there was no room.
+    pub packets_dropped: u64,
+    /// Flows of which packets came and no connection.
+    pub strays: u64,
+    /// Packets that the kernel did not let out for want of a lease.
+    pub fenced: u64,
+    /// What the origin counted, if it is what serves.
+    pub origin: Option<OriginStats>,
+}
+
+/// An agent that runs. Dropped, it is left to run until the process ends; its packet programs stay then.
+pub struct Agent {
+    shared: Arc<Shared>,
+    vips: Vec<Vip>,
+    address: SocketAddr,
+    origin_address: Option<SocketAddr>,
+    control: JoinHandle<()>,
+    stop: oneshot::Sender<()>,
+    threads: Vec<JoinHandle<()>>,
+    origin: Option<OriginThread>,
+}
+
+impl std::fmt::Debug for Agent {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Agent").field("address", &self.address).finish_non_exhaustive()
+    }
+}
+
+impl Agent {
+    /// Sets the virtual addresses up, loads the packet programs, and takes links.
+    ///
+    /// # Errors
+    /// When the configuration cannot be, privileges are missing, or an address cannot be listened on.
+    pub fn start(config: AgentConfig) -> Result<Self, AgentError> {
+        config.check()?;
+        tcp::prepare().map_err(AgentError::Repair)?;
+        let serve = match &config.serve {
+            ServeConfig::Origin(origin) => Serve::Origin(Service::new(OriginConfig::clone(origin))?),
+            ServeConfig::Copy(address) => Serve::Copy(*address),
+        };
+        let listening = |address| move |error| AgentError::Listen { address, error };
+        let listener = std::net::TcpListener::bind(config.listen).map_err(listening(config.listen))?;
+        listener.set_nonblocking(true).map_err(listening(config.listen))?;
+        let address = listener.local_addr().map_err(listening(config.listen))?;
+        let origin = match (config.origin_listen, &serve) {
+            (Some(address), Serve::Origin(service)) => {
+                Some(serve_origin(address, service.clone(), config.threads)?)
+            }
+            _ => None,
+        };
+        let (origin_address, origin) = origin.unzip();
+        // The guard first: without it the kernel resets what comes for an address of its own.
+        let (guard, ring) = Guard::open(&GuardConfig {
+            instance: config.name.clone(),
+            interface: config.interface.clone(),
+            vips: config.vips.clone(),
+            leases: LEASES,
+            ring_bytes: RING_BYTES,
+        })?;
+        let mut addresses: Vec<IpAddr> = config.vips.iter().map(SocketAddr::ip).collect();
+        addresses.sort_unstable();
+        addresses.dedup();
+        let vips = addresses.iter().map(|&vip| Vip::add(vip, &config.interface)).collect::<Result<_, _>>()?;
+        let threads = config.threads;
+        let shared = Arc::new(Shared::new(config, guard, serve));
+        let (senders, mut threads): (Vec<_>, Vec<_>) = (0..threads)
+            .map(|number| start_thread(number, &shared))
+            .collect::<Result<Vec<_>, _>>()?
+            .into_iter()
+            .unzip();
+        let (stop, stopped) = oneshot::channel();
+        let control = start_control(Arc::clone(&shared), listener, senders, stopped)?;
+        threads.push(start_held(Arc::clone(&shared), ring)?);
+        Ok(Self { shared, vips, address, origin_address, control, stop, threads, origin })
+    }
+
+    /// Where it takes links, with the real port.
+    #[must_use]
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Where its origin listens, with the real port.
+    #[must_use]
+    pub fn origin_address(&self) -> Option<SocketAddr> {
+        self.origin_address
+    }
+
+    /// What it has done so far.
+    #[must_use]
+    pub fn stats(&self) -> AgentStats {
+        stats(&self.shared)
+    }
+
+    /// Takes nothing more over, gives requests under way the time `drain_timeout`, cuts off the rest, and undoes what was
+    /// set up.
+    ///
+    /// # Errors
+    /// When something could not be undone. The agent has stopped all the same.
+    pub fn stop(self) -> Result<AgentStats, AgentError> {
+        let Self { shared, vips, control, stop, threads, origin, .. } = self;
+        shared.stop();
+        let origin_done = origin.map(|origin| {
+            let _ = origin.stop.send(());
+            (origin.runtime, origin.done)
+        });
+        wait_for_none(&shared, shared.config.drain_timeout);
+        if shared.open() > 0 {
+            tracing::warn!(connections = shared.open(), "connections are cut off");
+            shared.cut_all();
+            wait_for_none(&shared, CUT_OFF);
+        }
+        if let Some((runtime, done)) = origin_done {
+            let _ = done.recv_timeout(shared.config.drain_timeout);
+            runtime.shutdown_timeout(Duration::from_millis(100));
+        }
+        let stats = stats(&shared);
+        // Ends the control thread, which drops the senders, which ends the others.
+        shared.end();
+        let _ = stop.send(());
+        for thread in std::iter::once(control).chain(threads) {
+            if thread.join().is_err() {
+                tracing::error!("a thread of the agent has failed");
+            }
+        }
+        // One that fails has the rest dropped, which undoes them as well.
+        let undone = vips.into_iter().try_for_each(Vip::undo);
+        match Arc::into_inner(shared) {
+            Some(shared) => shared.guard.clear_and_detach()?,
+            None => tracing::error!("the packet programs stay, as something still uses them"),
+        }
+        undone?;
+        Ok(stats)
+    }
+}
+
+fn stats(shared: &Shared) -> AgentStats {
+    let of = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+    let counters = &shared.counters;
+    let guard = shared.guard.counters().unwrap_or_else(|error| {
+        tracing::debug!(%error, "the packet programs' counters could not be read");
+        GuardCounters::default()
+    });
+    AgentStats {
+        taken: of(&counters.taken),
+        refused: of(&counters.refused),
+        returned: of(&counters.returned),
+        kept: of(&counters.kept),
+        cancelled: of(&counters.cancelled),
+        requests: of(&counters.requests),
+        content_bytes: of(&counters.content_bytes),
+        links: of(&counters.links),
+        connections: shared.open() as u64,
+        packets_injected: of(&counters.injected),
+        packets_emitted: of(&counters.emitted),
+        packets_dropped: of(&counters.dropped) + guard.ring_full + guard.too_long,
+        strays: of(&counters.strays),
+        fenced: guard.fenced_unknown + guard.fenced_late,
+        origin: match &shared.serve {
+            Serve::Origin(service) => Some(service.stats()),
+            Serve::Copy(_) => None,
+        },
+    }
+}
+
+/// Waits until there is no connection any more.
+fn wait_for_none(shared: &Shared, limit: Duration) {
+    let deadline = Instant::now() + limit;
+    while shared.open() > 0 && Instant::now() < deadline {
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}

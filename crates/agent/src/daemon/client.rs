@@ -1,0 +1,176 @@
+//! A client's connection as the agent serves it: bytes in, bytes out, with limits of time.
+
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::time::Duration;
+
+use bytes::BytesMut;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::net::{Shutdown, shutdown, sockopt};
+use tokio::net::TcpStream;
+use tokio::time::{Instant, timeout, timeout_at};
+
+use super::connection::Connection;
+use super::head::{self, Foreign, Found, Outline};
+
+/// Bytes that are read at a time.
+const READ_BYTES: usize = 8 * 1024;
+/// Time for a client to end its side after ours was ended; and most bytes that it may send meanwhile.
+const LINGER: Duration = Duration::from_secs(2);
+const LINGER_BYTES: usize = 256 * 1024;
+
+/// See the module's documentation.
+#[derive(Debug)]
+pub(super) struct Client {
+    pub(super) stream: TcpStream,
+    /// What was read and not used.
+    pub(super) input: BytesMut,
+    /// Bytes written since the connection is here.
+    pub(super) written_bytes: u64,
+    write_timeout: Duration,
+}
+
+/// What came of waiting for a request.
+#[derive(Debug)]
+pub(super) enum Next {
+    Request(Outline),
+    Foreign(Foreign),
+    /// The client has ended its side, or failed.
+    End,
+    /// It has sent no whole head in time.
+    TimedOut,
+    /// The connection is to be closed, and nothing has come.
+    Close,
+}
+
+impl Client {
+    pub(super) fn new(fd: OwnedFd, input: &[u8], write_timeout: Duration) -> io::Result<Self> {
+        let stream = TcpStream::from_std(fd.into())?;
+        Ok(Self { stream, input: BytesMut::from(input), written_bytes: 0, write_timeout })
+    }
+
+    /// Longest time for which the other side may do nothing while it is waited for.
+    pub(super) fn limit(&self) -> Duration {
+        self.write_timeout
+    }
+
+    /// The connection's descriptor, which is watched no longer, and what was read of it.
+    pub(super) fn into_parts(self) -> io::Result<(OwnedFd, BytesMut)> {
+        Ok((self.stream.into_std()?.into(), self.input))
+    }
+
+    /// Waits for the next head.
+    pub(super) async fn next(&mut self, connection: &Connection, limit: Duration) -> Next {
+        let mut deadline = None;
+        loop {
+            if !self.input.is_empty() {
+                match head::find(&self.input) {
+                    Found::Part => {}
+                    Found::Request(outline) => return Next::Request(outline),
+                    Found::Foreign(why) => return Next::Foreign(why),
+                }
+            } else if connection.is_closing() {
+                return Next::Close;
+            }
+            self.input.reserve(READ_BYTES);
+            match self.stream.try_read_buf(&mut self.input) {
+                Ok(0) => return Next::End,
+                Ok(_) => continue,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                Err(_) => return Next::End,
+            }
+            let deadline = *deadline.get_or_insert_with(|| Instant::now() + limit);
+            let readable = timeout_at(deadline, self.stream.readable());
+            tokio::select! {
+                ready = readable => match ready {
+                    Ok(Ok(())) => {}
+                    Ok(Err(_)) => return Next::End,
+                    Err(_) => return Next::TimedOut,
+                },
+                () = connection.woken() => {}
+            }
+        }
+    }
+
+    /// Whether the client has not ended its side, as far as it shows.
+    pub(super) fn is_whole(&self) -> bool {
+        let mut fds = [PollFd::from_borrowed_fd(self.stream.as_fd(), PollFlags::RDHUP)];
+        let now = Timespec { tv_sec: 0, tv_nsec: 0 };
+        let seen = poll(&mut fds, Some(&now)).is_ok();
+        let ended = PollFlags::RDHUP | PollFlags::HUP | PollFlags::ERR;
+        seen && !fds[0].revents().intersects(ended)
+    }
+
+    /// Writes all of both.
+    ///
+    /// # Errors
+    /// The kernel's, or that the client has taken nothing for too long.
+    pub(super) async fn write(&mut self, mut first: &[u8], mut second: &[u8]) -> io::Result<()> {
+        while !first.is_empty() || !second.is_empty() {
+            let slices = [io::IoSlice::new(first), io::IoSlice::new(second)];
+            // Not by way of the runtime, which would first wait to be told that a new socket can be written to.
+            let written = match rustix::io::writev(&self.stream, &slices) {
+                Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+                Ok(count) => count,
+                Err(rustix::io::Errno::INTR) => continue,
+                Err(rustix::io::Errno::AGAIN) => self.write_later(&slices).await?,
+                Err(error) => return Err(error.into()),
+            };
+            self.written_bytes += written as u64;
+            let of_first = written.min(first.len());
+            first = &first[of_first..];
+            second = &second[(written - of_first).min(second.len())..];
+        }
+        Ok(())
+    }
+
+    /// Writes some once there is room.
+    async fn write_later(&self, slices: &[io::IoSlice<'_>]) -> io::Result<usize> {
+        let room = async {
+            loop {
+                self.stream.writable().await?;
+                match self.stream.try_write_vectored(slices) {
+                    Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                    done => return done,
+                }
+            }
+        };
+        timeout(self.write_timeout, room).await.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))
+    }
+
+    /// Ends our side in order: everything written arrives, and the client is given a moment to end its side. Whether it has.
+    pub(super) async fn finish(mut self) -> bool {
+        if shutdown(&self.stream, Shutdown::Write).is_err() {
+            return false;
+        }
+        let rest = async {
+            let mut left_bytes = LINGER_BYTES;
+            loop {
+                self.input.clear();
+                self.input.reserve(READ_BYTES);
+                match self.stream.try_read_buf(&mut self.input) {
+                    Ok(0) => return true,
+                    Ok(count) => left_bytes = left_bytes.saturating_sub(count),
+                    Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                        if self.stream.readable().await.is_err() {
+                            return false;
+                        }
+                    }
+                    Err(_) => return false,
+                }
+                if left_bytes == 0 {
+                    return false;
+                }
+            }
+        };
+        // Too late makes no difference: what was sent is sent.
+        timeout(LINGER, rest).await.unwrap_or(false)
+    }
+
+    /// Ends the connection with a RST, which tells the client that it is not in order.
+    pub(super) fn abort(self) {
+        if let Err(error) = sockopt::set_socket_linger(&self.stream, Some(Duration::ZERO)) {
+            tracing::debug!(%error, "a connection could not be reset");
+        }
+    }
+}

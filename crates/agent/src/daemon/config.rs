@@ -1,0 +1,177 @@
+//! What an agent is made of, and what can be wrong with it.
+
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+use std::path::PathBuf;
+use std::time::Duration;
+
+use plimsoll_datapath::DatapathError;
+use plimsoll_handoff::Key;
+use plimsoll_handoff::session::HandshakeError;
+
+use crate::origin::{OriginConfig, OriginError};
+
+/// A front-end that may open links.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FrontEnd {
+    /// The name that it gives of itself.
+    pub name: String,
+    /// Where it comes from.
+    pub address: IpAddr,
+}
+
+/// What answers on the connections that are taken over.
+#[derive(Debug, Clone)]
+pub enum ServeConfig {
+    /// The origin.
+    Origin(Box<OriginConfig>),
+    /// An HTTP server at this address, to which requests and responses are copied.
+    Copy(SocketAddr),
+}
+
+/// Everything that decides what an agent does.
+#[derive(Debug, Clone)]
+pub struct AgentConfig {
+    /// Its name, which front-ends are told; also that of its packet programs: 1 to 64 letters, digits, `-` and `_`.
+    pub name: String,
+    /// Where it listens for links.
+    pub listen: SocketAddr,
+    /// The key that it shares with the front-ends.
+    pub key: Key,
+    /// Who may open links; a name may come several times, with several addresses.
+    pub front_ends: Vec<FrontEnd>,
+    /// The network interface at which packets for the virtual addresses arrive.
+    pub interface: String,
+    /// The virtual addresses that clients connect to.
+    pub vips: Vec<SocketAddr>,
+    /// What answers.
+    pub serve: ServeConfig,
+    /// Where the origin listens besides, so that front-ends can check and proxy; nowhere by default. Only with
+    /// [`ServeConfig::Origin`].
+    pub origin_listen: Option<SocketAddr>,
+    /// Threads that serve; 1 to 256. As many as there are CPUs by default.
+    pub threads: usize,
+    /// Most connections that it has at once; 10,000 by default, 50,000 at most.
+    pub max_connections: usize,
+    /// Most handoffs that may be unanswered on a link; 256 by default.
+    pub window: u32,
+    /// Most bytes under way on a connection that is taken or given back; 4 MiB by default, 11 MiB at most.
+    pub state_bytes: usize,
+    /// Time for a client to send its next request; 60 s by default.
+    pub idle_timeout: Duration,
+    /// Longest time for which a client may take no byte of a response, and the server behind the agent send none; 30 s by
+    /// default.
+    pub write_timeout: Duration,
+    /// Time that requests under way get when the agent stops; 10 s by default.
+    pub drain_timeout: Duration,
+}
+
+/// Leases that the packet programs have room for: those of connections, and those of closed ones for some time.
+pub(super) const LEASES: u32 = 262_144;
+const MOST_CONNECTIONS: usize = 50_000;
+const MOST_STATE_BYTES: usize = 11 << 20;
+const MOST_THREADS: usize = 256;
+
+impl AgentConfig {
+    /// The defaults for an agent with these properties.
+    #[must_use]
+    pub fn new(name: impl Into<String>, listen: SocketAddr, key: Key, serve: ServeConfig) -> Self {
+        Self {
+            name: name.into(),
+            listen,
+            key,
+            front_ends: Vec::new(),
+            interface: String::new(),
+            vips: Vec::new(),
+            serve,
+            origin_listen: None,
+            threads: std::thread::available_parallelism().map_or(1, usize::from),
+            max_connections: 10_000,
+            window: 256,
+            state_bytes: 4 << 20,
+            idle_timeout: Duration::from_secs(60),
+            write_timeout: Duration::from_secs(30),
+            drain_timeout: Duration::from_secs(10),
+        }
+    }
+
+    pub(super) fn check(&self) -> Result<(), AgentError> {
+        let wrong = |what: String| Err(AgentError::Config(what));
+        if self.front_ends.is_empty() {
+            return wrong("no front-end may open links; name one at least".to_owned());
+        }
+        if self.vips.is_empty() {
+            return wrong("there is no virtual address; name one at least".to_owned());
+        }
+        if !(1..=MOST_CONNECTIONS).contains(&self.max_connections) {
+            return wrong(format!(
+                "{} connections cannot be the most; give 1 to {MOST_CONNECTIONS}",
+                self.max_connections
+            ));
+        }
+        if !(1..=MOST_STATE_BYTES).contains(&self.state_bytes) {
+            return wrong(format!(
+                "{} bytes cannot be the most of a state; give 1 to {MOST_STATE_BYTES}",
+                self.state_bytes
+            ));
+        }
+        if !(1..=MOST_THREADS).contains(&self.threads) {
+            return wrong(format!("there cannot be {} threads; give 1 to {MOST_THREADS}", self.threads));
+        }
+        if self.window == 0 {
+            return wrong("a window of no handoffs lets none come".to_owned());
+        }
+        if self.origin_listen.is_some() && !matches!(self.serve, ServeConfig::Origin(_)) {
+            return wrong(
+                "there is no origin to listen elsewhere; serve by the origin, or leave that out".to_owned(),
+            );
+        }
+        Ok(())
+    }
+}
+
+/// Why there is no agent.
+#[derive(Debug, thiserror::Error)]
+pub enum AgentError {
+    /// The configuration cannot be.
+    #[error("{0}")]
+    Config(String),
+    /// The address for links cannot be listened on.
+    #[error("cannot listen on {address}: {error}; give an address of this machine and a port that is free")]
+    Listen {
+        /// The address as it was given.
+        address: SocketAddr,
+        /// What the system says.
+        error: io::Error,
+    },
+    /// The kernel does not do what is needed.
+    #[error(transparent)]
+    Datapath(#[from] DatapathError),
+    /// Connections cannot be restored.
+    #[error(
+        "cannot prepare to restore connections: {0}; the agent needs CAP_NET_ADMIN and CAP_BPF: run it as root, or grant them"
+    )]
+    Repair(io::Error),
+    /// The origin cannot be.
+    #[error(transparent)]
+    Origin(#[from] OriginError),
+    /// The name cannot be sent.
+    #[error(transparent)]
+    Name(#[from] HandshakeError),
+    /// The system gives no thread, timer or random number.
+    #[error("{what}: {error}")]
+    System {
+        /// What was tried.
+        what: &'static str,
+        /// What the system says.
+        error: io::Error,
+    },
+    /// The server behind the agent cannot be had.
+    #[error("the server {} is not usable: {what}", path.display())]
+    Server {
+        /// Its socket.
+        path: PathBuf,
+        /// What is wrong.
+        what: String,
+    },
+}

@@ -1,0 +1,242 @@
+//! What a connection's task, the links and the end of the agent tell one another about it.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use plimsoll_datapath::Flow;
+use plimsoll_handoff::message::{Conn, FromAgent};
+use tokio::sync::Notify;
+
+use super::link::Link;
+
+/// Who answers a request that was asked about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Decision {
+    Stay,
+    Return,
+}
+
+/// How a connection is cut off.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Cut {
+    /// The front-end has it, or somebody else has: the client must hear nothing from here.
+    Silent,
+    /// The client is told.
+    Reset,
+}
+
+/// A connection that was taken over.
+pub(super) struct Connection {
+    pub(super) flow: Flow,
+    /// Number by which the agent knows it, whatever link it is on.
+    pub(super) number: u64,
+    /// Name of the front-end that it is from.
+    pub(super) front_end: Arc<str>,
+    state: Mutex<State>,
+    wake: Notify,
+    cut: Notify,
+}
+
+struct State {
+    /// Where to report, and under which number.
+    link: Option<(Arc<Link>, Conn)>,
+    /// A new link has offered it to the front-end.
+    offered: bool,
+    /// Whether further requests are asked about.
+    ask: bool,
+    confirmed: bool,
+    lease_until_ns: u64,
+    request: u32,
+    active: bool,
+    /// The request that was asked about, as long as nothing was decided.
+    asked: Option<u32>,
+    decision: Option<Decision>,
+    closing: bool,
+    cut: Option<Cut>,
+    over: bool,
+}
+
+/// What a connection is born with.
+pub(super) struct Birth {
+    pub(super) link: Arc<Link>,
+    pub(super) conn: Conn,
+    pub(super) request: u32,
+    pub(super) lease_until_ns: u64,
+    pub(super) ask: bool,
+}
+
+impl Connection {
+    pub(super) fn new(flow: Flow, number: u64, front_end: Arc<str>, birth: Birth) -> Self {
+        Self {
+            flow,
+            number,
+            front_end,
+            state: Mutex::new(State {
+                link: Some((birth.link, birth.conn)),
+                offered: false,
+                ask: birth.ask,
+                confirmed: false,
+                lease_until_ns: birth.lease_until_ns,
+                request: birth.request,
+                active: true,
+                asked: None,
+                decision: None,
+                closing: false,
+                cut: None,
+                over: false,
+            }),
+            wake: Notify::new(),
+            cut: Notify::new(),
+        }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Something may have changed: a decision, the wish to close, the link.
+    pub(super) async fn woken(&self) {
+        self.wake.notified().await;
+    }
+
+    /// Reports, if there is a link.
+    pub(super) fn tell<'m>(&self, message: impl FnOnce(Conn) -> FromAgent<'m>) {
+        let link = self.state().link.clone();
+        if let Some((link, conn)) = link {
+            link.push(&message(conn));
+        }
+    }
+
+    /// A further request is there: its number.
+    pub(super) fn next_request(&self) -> u32 {
+        let mut state = self.state();
+        state.request = state.request.wrapping_add(1);
+        state.active = true;
+        state.request
+    }
+
+    pub(super) fn request(&self) -> u32 {
+        self.state().request
+    }
+
+    /// Its request has been answered.
+    pub(super) fn answered(&self) {
+        self.state().active = false;
+    }
+
+    /// Whether to ask about this request, as about each that is not for the agent; from now on decisions about it are
+    /// taken. `None` when nobody is there.
+    pub(super) fn asks(&self, request: u32, foreign: bool) -> Option<bool> {
+        let mut state = self.state();
+        state.link.as_ref()?;
+        let ask = state.ask || foreign;
+        if ask {
+            (state.asked, state.decision) = (Some(request), None);
+        }
+        Some(ask)
+    }
+
+    /// What has been decided; [`Decision::Stay`] when nobody is there any more who would.
+    pub(super) fn decision(&self) -> Option<Decision> {
+        let mut state = self.state();
+        let decision = state.decision.take().or_else(|| state.link.is_none().then_some(Decision::Stay))?;
+        state.asked = None;
+        Some(decision)
+    }
+
+    /// Nobody has decided; from now on it is too late.
+    pub(super) fn give_up_asking(&self) {
+        self.state().asked = None;
+    }
+
+    /// The front-end has decided. False when nothing was asked about this request.
+    pub(super) fn decide(&self, request: u32, decision: Decision) -> bool {
+        let mut state = self.state();
+        if state.asked != Some(request) || state.decision.is_some() {
+            return false;
+        }
+        state.decision = Some(decision);
+        drop(state);
+        self.wake.notify_one();
+        true
+    }
+
+    /// To be closed once the request under way is answered.
+    pub(super) fn close(&self) {
+        self.state().closing = true;
+        self.wake.notify_one();
+    }
+
+    pub(super) fn is_closing(&self) -> bool {
+        self.state().closing
+    }
+
+    /// The lease has no end any more.
+    pub(super) fn confirm(&self) {
+        self.state().confirmed = true;
+    }
+
+    pub(super) fn cut(&self, how: Cut) {
+        let mut state = self.state();
+        state.cut = state.cut.or(Some(how));
+        drop(state);
+        self.cut.notify_one();
+    }
+
+    /// Until it is cut off.
+    pub(super) async fn is_cut(&self) -> Cut {
+        loop {
+            if let Some(how) = self.cut_now() {
+                return how;
+            }
+            self.cut.notified().await;
+        }
+    }
+
+    pub(super) fn cut_now(&self) -> Option<Cut> {
+        self.state().cut
+    }
+
+    /// Its link is lost. If its lease was never confirmed: the end of it.
+    pub(super) fn unlink(&self) -> Option<u64> {
+        let mut state = self.state();
+        state.link = None;
+        let doubtful = (!state.confirmed).then_some(state.lease_until_ns);
+        drop(state);
+        self.wake.notify_one();
+        doubtful
+    }
+
+    /// Takes it for a new link of its front-end, if it has none and no other one has offered it: the number of its latest
+    /// request, and whether that is being answered.
+    pub(super) fn offer(&self) -> Option<(u32, bool)> {
+        let mut state = self.state();
+        if state.link.is_some() || state.offered || !state.confirmed || state.cut.is_some() {
+            return None;
+        }
+        state.offered = true;
+        Some((state.request, state.active))
+    }
+
+    /// The link that has offered it is lost.
+    pub(super) fn withdraw(&self) {
+        self.state().offered = false;
+    }
+
+    /// The front-end has adopted it. False when it is over.
+    pub(super) fn adopt(&self, link: Arc<Link>, conn: Conn) -> bool {
+        let mut state = self.state();
+        if state.over {
+            return false;
+        }
+        state.offered = false;
+        state.link = Some((link, conn));
+        true
+    }
+
+    /// It is over: where to report that, if anywhere, and its number there.
+    pub(super) fn leave(&self) -> Option<(Arc<Link>, Conn)> {
+        let mut state = self.state();
+        state.over = true;
+        state.link.take()
+    }
+}

@@ -1,0 +1,196 @@
+//! What is known of each flow for the packets that the guard holds: whether its connection is here, is still to come, or
+//! has been given back. Bounded in flows, packets and bytes; what has no room is dropped, and TCP sends it again.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use foldhash::fast::FixedState;
+use hashbrown::HashMap;
+use plimsoll_datapath::{Flow, HeldLimits, HeldPacket, HeldStore};
+
+const SECOND_NS: u64 = 1_000_000_000;
+/// How long a connection that was given back is remembered, and how long packets are sent on after it was released.
+const RETURNED_FOR_NS: u64 = 10 * SECOND_NS;
+const RELEASED_FOR_NS: u64 = 3 * SECOND_NS;
+/// Packets of a flow that are injected in a second at most: without its socket an injected packet comes back.
+const MOST_INJECTED: u32 = 64;
+const LIMITS: HeldLimits =
+    HeldLimits { packets_per_flow: 64, flows: 16_384, bytes: 16 << 20, wait_ns: SECOND_NS };
+
+/// What is to be done with a packet.
+#[derive(Debug)]
+pub(super) enum Verdict {
+    /// Its connection is here.
+    Inject(HeldPacket),
+    /// Its connection has been given back, and the flow leads elsewhere.
+    Emit(HeldPacket),
+    /// It waits.
+    Kept,
+    /// There is no room for it.
+    Dropped,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Place {
+    /// The connection is here. How many packets were injected in the second that began at `since_ns`.
+    Here { since_ns: u64, injected: u32 },
+    /// It was given back, and packets may still be led here.
+    Returned { since_ns: u64 },
+    /// It was given back, and packets are led elsewhere.
+    Released { since_ns: u64 },
+}
+
+#[derive(Debug)]
+struct Inner {
+    /// Flows that are known. Looked up, and swept in a way in which the order does not matter.
+    places: HashMap<Flow, Place, FixedState>,
+    held: HeldStore,
+}
+
+/// See the module's documentation. Times are nanoseconds of `CLOCK_MONOTONIC`.
+#[derive(Debug)]
+pub(super) struct Flows(Mutex<Inner>);
+
+impl Flows {
+    pub(super) fn new() -> Self {
+        Self(Mutex::new(Inner { places: HashMap::default(), held: HeldStore::new(LIMITS) }))
+    }
+
+    fn inner(&self) -> MutexGuard<'_, Inner> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A packet was held.
+    pub(super) fn held(&self, packet: HeldPacket, now_ns: u64) -> Verdict {
+        let mut inner = self.inner();
+        match inner.places.get_mut(&packet.flow) {
+            Some(Place::Here { since_ns, injected }) => {
+                if now_ns.saturating_sub(*since_ns) > SECOND_NS {
+                    (*since_ns, *injected) = (now_ns, 0);
+                }
+                *injected += 1;
+                return if *injected > MOST_INJECTED { Verdict::Dropped } else { Verdict::Inject(packet) };
+            }
+            Some(Place::Released { .. }) => return Verdict::Emit(packet),
+            Some(Place::Returned { .. }) | None => {}
+        }
+        if inner.held.add(packet, now_ns) { Verdict::Kept } else { Verdict::Dropped }
+    }
+
+    /// The connection is here from now on; the packets that waited for it are to be injected.
+    pub(super) fn here(&self, flow: Flow, now_ns: u64) -> Vec<HeldPacket> {
+        let mut inner = self.inner();
+        inner.places.insert(flow, Place::Here { since_ns: now_ns, injected: 0 });
+        if inner.held.is_empty() { Vec::new() } else { inner.held.take(&flow) }
+    }
+
+    /// The connection is being given back.
+    pub(super) fn returned(&self, flow: Flow, now_ns: u64) {
+        self.inner().places.insert(flow, Place::Returned { since_ns: now_ns });
+    }
+
+    /// Packets are led elsewhere; those that came meanwhile are to follow. Nothing if the connection is here again.
+    pub(super) fn released(&self, flow: Flow, now_ns: u64) -> Vec<HeldPacket> {
+        let mut inner = self.inner();
+        let inner = &mut *inner;
+        match inner.places.get_mut(&flow) {
+            Some(place @ Place::Returned { .. }) => {
+                *place = Place::Released { since_ns: now_ns };
+                inner.held.take(&flow)
+            }
+            _ => Vec::new(),
+        }
+    }
+
+    /// The connection is over.
+    pub(super) fn gone(&self, flow: Flow) {
+        self.inner().places.remove(&flow);
+    }
+
+    /// Whether the connection is here.
+    pub(super) fn is_here(&self, flow: &Flow) -> bool {
+        matches!(self.inner().places.get(flow), Some(Place::Here { .. }))
+    }
+
+    /// Forgets what has waited long enough, and names the flows that nobody has told of.
+    pub(super) fn sweep(&self, now_ns: u64) -> Vec<Flow> {
+        let mut inner = self.inner();
+        let mut strays = inner.held.expire(now_ns);
+        strays.retain(|flow| !inner.places.contains_key(flow));
+        inner.places.retain(|_, place| match *place {
+            Place::Here { .. } => true,
+            Place::Returned { since_ns } => now_ns.saturating_sub(since_ns) < RETURNED_FOR_NS,
+            Place::Released { since_ns } => now_ns.saturating_sub(since_ns) < RELEASED_FOR_NS,
+        });
+        strays
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn flow(port: u16) -> Flow {
+        Flow::new(([10, 0, 0, 9], port).into(), ([10, 0, 0, 1], 80).into())
+    }
+
+    fn packet(port: u16, bytes: usize) -> HeldPacket {
+        HeldPacket { flow: flow(port), at_ns: 0, ifindex: 1, frame: vec![0; bytes].into() }
+    }
+
+    #[test]
+    fn packets_wait_for_their_connection() {
+        let flows = Flows::new();
+        assert!(matches!(flows.held(packet(1, 60), 0), Verdict::Kept));
+        assert!(matches!(flows.held(packet(1, 70), 0), Verdict::Kept));
+        let waited: Vec<usize> = flows.here(flow(1), 0).iter().map(|packet| packet.frame.len()).collect();
+        assert_eq!(waited, [60, 70]);
+        assert!(flows.is_here(&flow(1)));
+        assert!(matches!(flows.held(packet(1, 60), 0), Verdict::Inject(_)));
+        flows.gone(flow(1));
+        assert!(!flows.is_here(&flow(1)));
+        assert!(matches!(flows.held(packet(1, 60), 0), Verdict::Kept));
+    }
+
+    #[test]
+    fn what_nobody_tells_of_is_a_stray() {
+        let flows = Flows::new();
+        for port in [3, 1] {
+            flows.held(packet(port, 60), 0);
+        }
+        flows.here(flow(2), 0);
+        flows.returned(flow(4), 0);
+        flows.held(packet(4, 60), 0);
+        assert_eq!(flows.sweep(SECOND_NS - 1), []);
+        assert_eq!(flows.sweep(SECOND_NS), [flow(3), flow(1)]);
+        assert!(flows.is_here(&flow(2)));
+    }
+
+    #[test]
+    fn given_back_and_released() {
+        let flows = Flows::new();
+        flows.here(flow(1), 0);
+        assert!(flows.released(flow(1), 0).is_empty(), "not given back");
+        assert!(flows.is_here(&flow(1)));
+        flows.returned(flow(1), 0);
+        assert!(matches!(flows.held(packet(1, 60), 0), Verdict::Kept));
+        assert_eq!(flows.released(flow(1), 0).len(), 1);
+        assert!(matches!(flows.held(packet(1, 60), 0), Verdict::Emit(_)));
+        // Handed off to here anew.
+        flows.here(flow(1), 0);
+        assert!(matches!(flows.held(packet(1, 60), 0), Verdict::Inject(_)));
+        flows.returned(flow(1), 0);
+        assert!(flows.sweep(RETURNED_FOR_NS).is_empty(), "no stray");
+        assert!(flows.inner().places.is_empty());
+    }
+
+    #[test]
+    fn packets_of_a_lost_socket_do_not_go_round_for_ever() {
+        let flows = Flows::new();
+        flows.here(flow(2), 0);
+        for _ in 0..MOST_INJECTED {
+            assert!(matches!(flows.held(packet(2, 60), 0), Verdict::Inject(_)));
+        }
+        assert!(matches!(flows.held(packet(2, 60), 0), Verdict::Dropped));
+        assert!(matches!(flows.held(packet(2, 60), SECOND_NS + 1), Verdict::Inject(_)));
+    }
+}

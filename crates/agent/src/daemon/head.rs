@@ -1,0 +1,169 @@
+//! Heads of requests: where they end, and what of them decides how the connection goes on.
+
+use http::request::Parts;
+use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Uri, Version};
+
+/// Most bytes of a head.
+pub(super) const MOST_HEAD_BYTES: usize = 64 * 1024;
+
+/// Most fields of a head.
+const MOST_FIELDS: usize = 128;
+
+/// What is at the start of the bytes that a client has sent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Found {
+    /// A part of a head, or nothing.
+    Part,
+    /// A request without a body.
+    Request(Outline),
+    /// Something that is not for the agent.
+    Foreign(Foreign),
+}
+
+/// What a request's head says about its connection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Outline {
+    /// Bytes of the head, to its empty line.
+    pub(super) bytes: usize,
+    /// Whether the client lets the connection stay open.
+    pub(super) keep_alive: bool,
+    /// Whether the version is 1.0.
+    pub(super) old: bool,
+    /// Whether the method is HEAD, to which answers have no content.
+    pub(super) is_head: bool,
+}
+
+/// Why a request is not for the agent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Foreign {
+    /// It has a body.
+    Body,
+    /// It is malformed.
+    Malformed,
+    /// Its head is too long.
+    TooLong,
+}
+
+/// Looks at the start of `bytes`.
+pub(super) fn find(bytes: &[u8]) -> Found {
+    let mut fields = [httparse::EMPTY_HEADER; MOST_FIELDS];
+    let mut request = httparse::Request::new(&mut fields);
+    let length = match request.parse(bytes) {
+        Ok(httparse::Status::Complete(length)) if length <= MOST_HEAD_BYTES => length,
+        Ok(httparse::Status::Partial) if bytes.len() < MOST_HEAD_BYTES => return Found::Part,
+        Ok(_) | Err(httparse::Error::TooManyHeaders) => return Found::Foreign(Foreign::TooLong),
+        Err(_) => return Found::Foreign(Foreign::Malformed),
+    };
+    let old = request.version == Some(0);
+    let (mut close, mut keep, mut body) = (false, false, false);
+    for field in request.headers.iter() {
+        let name = field.name;
+        if name.eq_ignore_ascii_case("connection") {
+            close |= has_token(field.value, b"close");
+            keep |= has_token(field.value, b"keep-alive");
+        } else if name.eq_ignore_ascii_case("content-length") {
+            body |= field.value != b"0";
+        } else if name.eq_ignore_ascii_case("transfer-encoding") {
+            body = true;
+        }
+    }
+    if body || request.method == Some("CONNECT") {
+        return Found::Foreign(Foreign::Body);
+    }
+    Found::Request(Outline {
+        bytes: length,
+        keep_alive: !close && (!old || keep),
+        old,
+        is_head: request.method == Some("HEAD"),
+    })
+}
+
+/// Whether a list of tokens has this one.
+pub(super) fn has_token(value: &[u8], token: &[u8]) -> bool {
+    value.split(|&byte| byte == b',').any(|item| item.trim_ascii().eq_ignore_ascii_case(token))
+}
+
+/// The head that `bytes` are, for the origin; `None` if it has no such form after all.
+pub(super) fn parts(bytes: &[u8]) -> Option<Parts> {
+    let mut fields = [httparse::EMPTY_HEADER; MOST_FIELDS];
+    let mut request = httparse::Request::new(&mut fields);
+    request.parse(bytes).ok()?;
+    let (mut parts, ()) = Request::new(()).into_parts();
+    parts.method = Method::from_bytes(request.method?.as_bytes()).ok()?;
+    parts.uri = request.path?.parse::<Uri>().ok()?;
+    parts.version = if request.version == Some(0) { Version::HTTP_10 } else { Version::HTTP_11 };
+    let mut headers = HeaderMap::with_capacity(request.headers.len());
+    for field in request.headers.iter() {
+        let name = HeaderName::from_bytes(field.name.as_bytes()).ok()?;
+        headers.append(name, HeaderValue::from_bytes(field.value).ok()?);
+    }
+    parts.headers = headers;
+    Some(parts)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn outline(text: &str) -> Outline {
+        match find(text.as_bytes()) {
+            Found::Request(outline) => outline,
+            other => panic!("{text:?}: {other:?}"),
+        }
+    }
+
+    #[test]
+    fn requests_and_their_ends() {
+        let head = "GET /a HTTP/1.1\r\nHost: x\r\n\r\n";
+        assert_eq!(outline(head).bytes, head.len());
+        assert_eq!(outline(&format!("{head}GET /b")).bytes, head.len(), "pipelined");
+        for end in 0..head.len() {
+            assert_eq!(find(&head.as_bytes()[..end]), Found::Part);
+        }
+        assert_eq!(parts(head.as_bytes()).unwrap().uri, "/a");
+        assert!(outline("HEAD / HTTP/1.1\r\n\r\n").is_head);
+        assert_eq!(outline("GET / HTTP/1.1\r\nContent-Length: 0\r\n\r\n").bytes, 37);
+    }
+
+    #[test]
+    fn keep_alive() {
+        let keeps =
+            |version: &str, field: &str| outline(&format!("GET / HTTP/{version}\r\n{field}\r\n")).keep_alive;
+        assert!(keeps("1.1", ""));
+        assert!(!keeps("1.1", "Connection: x, Close\r\n"));
+        assert!(!keeps("1.0", ""));
+        assert!(keeps("1.0", "connection: Keep-Alive\r\n"));
+        assert!(!keeps("1.0", "Connection: keep-alive, close\r\n"));
+    }
+
+    #[test]
+    fn what_is_not_for_the_agent() {
+        let foreign = |text: &[u8]| match find(text) {
+            Found::Foreign(why) => why,
+            other => panic!("{other:?}"),
+        };
+        for field in ["Content-Length: 5", "Content-Length: 00", "Transfer-Encoding: chunked"] {
+            assert_eq!(foreign(format!("POST / HTTP/1.1\r\n{field}\r\n\r\n").as_bytes()), Foreign::Body);
+        }
+        assert_eq!(foreign(b"CONNECT a:1 HTTP/1.1\r\n\r\n"), Foreign::Body);
+        assert_eq!(foreign(b"\x16\x03\x01"), Foreign::Malformed);
+        assert_eq!(foreign(b"GET / HTTP/2.0\r\n\r\n"), Foreign::Malformed);
+        let long = [b"GET /", &vec![b'a'; MOST_HEAD_BYTES][..]].concat();
+        assert_eq!(foreign(&long), Foreign::TooLong);
+        let many = format!("GET / HTTP/1.1\r\n{}\r\n", "A: b\r\n".repeat(MOST_FIELDS + 1));
+        assert_eq!(foreign(many.as_bytes()), Foreign::TooLong);
+    }
+
+    proptest! {
+        #[test]
+        fn arbitrary_bytes_do_no_harm(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+            for head in [bytes.clone(), [b"GET /x HTTP/1.1\r\n", &bytes[..], b"\r\n\r\n"].concat()] {
+                if let Found::Request(outline) = find(&head) {
+                    prop_assert!(outline.bytes <= head.len());
+                    parts(&head[..outline.bytes]);
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,161 @@
+//! A link as the connections and the other threads see it: where messages are queued, and what its numbers stand for.
+
+use std::io;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use foldhash::fast::FixedState;
+use hashbrown::HashMap;
+use plimsoll_datapath::Flow;
+use plimsoll_handoff::message::{Conn, FromAgent};
+use plimsoll_handoff::session::{FrameWriter, FrontEndId};
+use tokio::net::TcpStream;
+use tokio::sync::Notify;
+
+use super::connection::Connection;
+
+/// Most bytes that wait to be sent; a front-end that takes less loses the link.
+const MOST_QUEUED_BYTES: usize = 64 << 20;
+
+/// A link as others see it.
+pub(super) struct Link {
+    pub(super) number: u64,
+    pub(super) peer: FrontEndId,
+    out: Mutex<Out>,
+    wake: Notify,
+    lost: AtomicBool,
+    /// Looked up only, but for the end of the link.
+    table: Mutex<HashMap<Conn, Entry, FixedState>>,
+}
+
+struct Out {
+    writer: FrameWriter,
+    sent_bytes: u64,
+}
+
+/// What a number of the front-end stands for.
+enum Entry {
+    Here(Arc<Connection>),
+    /// Given back, and not released yet.
+    Returned(Flow),
+}
+
+impl Link {
+    pub(super) fn new(number: u64, peer: FrontEndId, writer: FrameWriter) -> Self {
+        Self {
+            number,
+            peer,
+            out: Mutex::new(Out { writer, sent_bytes: 0 }),
+            wake: Notify::new(),
+            lost: AtomicBool::new(false),
+            table: Mutex::default(),
+        }
+    }
+
+    fn out(&self) -> MutexGuard<'_, Out> {
+        self.out.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn table(&self) -> MutexGuard<'_, HashMap<Conn, Entry, FixedState>> {
+        self.table.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Queues a message; it is sent when the link's thread comes to it.
+    pub(super) fn push(&self, message: &FromAgent<'_>) {
+        if self.lost.load(Ordering::Relaxed) {
+            return;
+        }
+        let mut out = self.out();
+        let was_empty = out.writer.is_empty();
+        if let Err(error) = out.writer.push(message) {
+            tracing::error!(%error, "a message could not be sent");
+        }
+        drop(out);
+        if was_empty {
+            self.wake.notify_one();
+        }
+    }
+
+    /// The connection was given back; packets are sent on once it is released.
+    pub(super) fn returned(&self, conn: Conn, flow: Flow) {
+        self.table().insert(conn, Entry::Returned(flow));
+    }
+
+    /// The number stands for this connection; false when it stands for one already.
+    pub(super) fn enter(&self, conn: Conn, connection: &Arc<Connection>) -> bool {
+        self.table().try_insert(conn, Entry::Here(Arc::clone(connection))).is_ok()
+    }
+
+    pub(super) fn knows(&self, conn: Conn) -> bool {
+        self.table().contains_key(&conn)
+    }
+
+    /// The flow of a connection that was given back, which is told of once.
+    pub(super) fn take_returned(&self, conn: Conn) -> Option<Flow> {
+        let mut table = self.table();
+        let Some(&Entry::Returned(flow)) = table.get(&conn) else { return None };
+        table.remove(&conn);
+        Some(flow)
+    }
+
+    /// Something has been queued.
+    pub(super) async fn woken(&self) {
+        self.wake.notified().await;
+    }
+
+    /// The link is lost: nothing is sent any more. The connections that came by it, oldest first.
+    pub(super) fn lose(&self) -> Vec<Arc<Connection>> {
+        self.lost.store(true, Ordering::Relaxed);
+        let entries = std::mem::take(&mut *self.table());
+        let here = entries.into_values().filter_map(|entry| match entry {
+            Entry::Here(connection) => Some(connection),
+            Entry::Returned(_) => None,
+        });
+        let mut connections: Vec<_> = here.collect();
+        connections.sort_unstable_by_key(|connection| connection.number);
+        connections
+    }
+
+    pub(super) fn forget(&self, conn: Conn) {
+        self.table().remove(&conn);
+    }
+
+    pub(super) fn find(&self, conn: Conn) -> Option<Arc<Connection>> {
+        match self.table().get(&conn) {
+            Some(Entry::Here(connection)) => Some(Arc::clone(connection)),
+            _ => None,
+        }
+    }
+
+    /// Sends what the socket takes. Whether anything is left, and how many bytes were sent since the link began.
+    pub(super) fn flush(&self, stream: &TcpStream) -> io::Result<(bool, u64)> {
+        let mut out = self.out();
+        loop {
+            let bytes = out.writer.finish();
+            if bytes.is_empty() {
+                return Ok((false, out.sent_bytes));
+            }
+            match stream.try_write(bytes) {
+                Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+                Ok(count) => {
+                    out.writer.consume(count);
+                    out.sent_bytes += count as u64;
+                }
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    if out.writer.queued_bytes() > MOST_QUEUED_BYTES {
+                        return Err(io::Error::other("it does not read what it is sent"));
+                    }
+                    return Ok((true, out.sent_bytes));
+                }
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    /// Bytes that will have been sent when all is that is queued now.
+    pub(super) fn mark(&self) -> u64 {
+        let mut out = self.out();
+        let queued = out.writer.finish().len() as u64;
+        out.sent_bytes + queued
+    }
+}

@@ -1,0 +1,44 @@
+//! The agent: takes clients' connections over from front-ends and has them answered here.
+//!
+//! What front-end and agent tell one another, and in which order, stands in `docs/mechanisms/handoff.md`.
+//!
+//! ```no_run
+//! use plimsoll_agent::daemon::{Agent, AgentConfig, FrontEnd, ServeConfig};
+//! use plimsoll_agent::origin::{OriginConfig, Source};
+//! use plimsoll_handoff::Key;
+//!
+//! # fn example() -> Result<(), Box<dyn std::error::Error>> {
+//! let serve = ServeConfig::Origin(OriginConfig::new(Source::files("public_html", false)?).into());
+//! let key = Key::load("handoff.key".as_ref())?;
+//! let mut config = AgentConfig::new("b1", "10.0.0.21:7400".parse()?, key, serve);
+//! config.front_ends = vec![FrontEnd { name: "front-end".into(), address: "10.0.0.11".parse()? }];
+//! config.interface = "eth0".into();
+//! config.vips = vec!["10.0.0.10:80".parse()?];
+//! let agent = Agent::start(config)?;
+//! // …
+//! println!("{:?}", agent.stop()?);
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! One thread ([`Agent`]'s control) accepts links, reads the packets that the guard holds, and sweeps what is over. The
+//! others serve: each link belongs to one of them, with the connections that come by it. `talk` reads the messages of a `link`; `take`
+//! restores a connection; `drive` leads it from request to request; `serve` answers; `client` is its socket; `connection` is
+//! what others may ask of it; `flows` knows where each flow is.
+
+mod agent;
+mod client;
+mod config;
+mod connection;
+mod drive;
+mod flows;
+mod head;
+mod link;
+mod serve;
+mod shared;
+mod take;
+mod talk;
+mod threads;
+
+pub use agent::{Agent, AgentStats};
+pub use config::{AgentConfig, AgentError, FrontEnd, ServeConfig};

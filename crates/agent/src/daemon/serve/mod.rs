@@ -1,0 +1,91 @@
+//! What answers requests on connections that were taken over.
+
+mod copy;
+mod framing;
+mod origin;
+
+use std::net::SocketAddr;
+use std::time::Instant;
+
+use super::client::Client;
+use super::connection::Connection;
+use super::head::{Foreign, Outline};
+use crate::origin::Service;
+
+/// What answers.
+#[derive(Debug, Clone)]
+pub(super) enum Serve {
+    /// The origin.
+    Origin(Service),
+    /// The server at this address.
+    Copy(SocketAddr),
+}
+
+/// How a request was answered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Answer {
+    /// 0 when there was none.
+    pub(super) status: u16,
+    /// Whether it was handed to the kernel to its end.
+    pub(super) complete: bool,
+    /// Bytes of content that were handed to the kernel.
+    pub(super) content_bytes: u64,
+    pub(super) first_byte_at: Option<Instant>,
+    /// What becomes of the connection.
+    pub(super) then: Then,
+}
+
+/// What becomes of a connection after an answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Then {
+    /// The next request.
+    KeepAlive,
+    /// It ends in order.
+    Close,
+    /// It ends at once: the answer is not whole.
+    Abort,
+}
+
+impl Answer {
+    /// No answer at all.
+    pub(super) const NONE: Self =
+        Self { status: 0, complete: false, content_bytes: 0, first_byte_at: None, then: Then::Abort };
+}
+
+/// What one connection has of what answers.
+pub(super) enum Session<'a> {
+    Origin(&'a Service),
+    Copy(copy::Copy),
+}
+
+impl Serve {
+    pub(super) fn session(&self) -> Session<'_> {
+        match self {
+            Self::Origin(service) => Session::Origin(service),
+            Self::Copy(address) => Session::Copy(copy::Copy::new(*address)),
+        }
+    }
+}
+
+impl Session<'_> {
+    /// Answers the request at the start of the input, which is taken from there.
+    pub(super) async fn answer(
+        &mut self,
+        client: &mut Client,
+        outline: Outline,
+        connection: &Connection,
+    ) -> Answer {
+        match self {
+            Self::Origin(service) => origin::answer(service, client, outline, connection).await,
+            Self::Copy(copy) => copy.answer(client, outline).await,
+        }
+    }
+
+    /// Deals with what is no request for the agent, but stays here. The connection ends with it.
+    pub(super) async fn answer_foreign(&mut self, client: &mut Client, why: Foreign) -> Answer {
+        match self {
+            Self::Copy(copy) if why == Foreign::Body => copy.pass_all(client).await,
+            _ => origin::refuse(client, why).await,
+        }
+    }
+}

@@ -1,0 +1,249 @@
+//! What all threads of an agent share.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use plimsoll_datapath::{Flow, Guard, HeldPacket, now_ns};
+use plimsoll_handoff::message::FromAgent;
+
+use super::config::AgentConfig;
+use super::connection::{Connection, Cut};
+use super::flows::{Flows, Verdict};
+use super::link::Link;
+use super::serve::Serve;
+
+/// What an agent has done since it began.
+#[derive(Debug, Default)]
+pub(super) struct Counters {
+    pub(super) taken: AtomicU64,
+    pub(super) refused: AtomicU64,
+    pub(super) returned: AtomicU64,
+    pub(super) kept: AtomicU64,
+    pub(super) cancelled: AtomicU64,
+    pub(super) requests: AtomicU64,
+    pub(super) content_bytes: AtomicU64,
+    pub(super) injected: AtomicU64,
+    pub(super) emitted: AtomicU64,
+    pub(super) dropped: AtomicU64,
+    pub(super) strays: AtomicU64,
+    pub(super) links: AtomicU64,
+}
+
+pub(super) fn count(counter: &AtomicU64, by: u64) {
+    counter.fetch_add(by, Ordering::Relaxed);
+}
+
+/// See the module's documentation.
+pub(super) struct Shared {
+    pub(super) config: AgentConfig,
+    pub(super) guard: Guard,
+    pub(super) flows: Flows,
+    pub(super) serve: Serve,
+    pub(super) counters: Counters,
+    stopping: AtomicBool,
+    ended: AtomicBool,
+    open: AtomicUsize,
+    next_number: AtomicU64,
+    connections: Mutex<BTreeMap<u64, Arc<Connection>>>,
+    links: Mutex<BTreeMap<u64, Arc<Link>>>,
+    /// Connections that both sides have ended, and when (ns of `CLOCK_MONOTONIC`): in that order.
+    closed: Mutex<VecDeque<(u64, Flow)>>,
+}
+
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Room for one connection, as long as this lives.
+pub(super) struct Room(Arc<Shared>);
+
+impl Drop for Room {
+    fn drop(&mut self) {
+        self.0.open.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+impl Shared {
+    pub(super) fn new(config: AgentConfig, guard: Guard, serve: Serve) -> Self {
+        Self {
+            config,
+            guard,
+            flows: Flows::new(),
+            serve,
+            counters: Counters::default(),
+            stopping: AtomicBool::new(false),
+            ended: AtomicBool::new(false),
+            open: AtomicUsize::new(0),
+            next_number: AtomicU64::new(0),
+            connections: Mutex::default(),
+            links: Mutex::default(),
+            closed: Mutex::default(),
+        }
+    }
+
+    pub(super) fn is_stopping(&self) -> bool {
+        self.stopping.load(Ordering::Relaxed)
+    }
+
+    /// Nothing more is taken over; idle connections end, and others after the request under way.
+    pub(super) fn stop(&self) {
+        self.stopping.store(true, Ordering::Relaxed);
+        let connections: Vec<_> = locked(&self.connections).values().cloned().collect();
+        connections.iter().for_each(|connection| connection.close());
+    }
+
+    /// Its threads are to end.
+    pub(super) fn end(&self) {
+        self.ended.store(true, Ordering::Relaxed);
+    }
+
+    pub(super) fn has_ended(&self) -> bool {
+        self.ended.load(Ordering::Relaxed)
+    }
+
+    /// Whatever is left is cut off.
+    pub(super) fn cut_all(&self) {
+        let connections: Vec<_> = locked(&self.connections).values().cloned().collect();
+        connections.iter().for_each(|connection| connection.cut(Cut::Reset));
+    }
+
+    /// Connections at the moment.
+    pub(super) fn open(&self) -> usize {
+        self.open.load(Ordering::Relaxed)
+    }
+
+    /// Room for one more connection, if there is.
+    pub(super) fn room(self: &Arc<Self>) -> Option<Room> {
+        let most = self.config.max_connections;
+        let room = |open: usize| (open < most).then_some(open + 1);
+        self.open.fetch_update(Ordering::Relaxed, Ordering::Relaxed, room).ok()?;
+        Some(Room(Arc::clone(self)))
+    }
+
+    pub(super) fn next_number(&self) -> u64 {
+        self.next_number.fetch_add(1, Ordering::Relaxed)
+    }
+
+    pub(super) fn enter(&self, connection: &Arc<Connection>) {
+        locked(&self.connections).insert(connection.number, Arc::clone(connection));
+    }
+
+    pub(super) fn forget(&self, connection: &Connection) {
+        locked(&self.connections).remove(&connection.number);
+    }
+
+    /// Connections of a front-end that no link knows.
+    pub(super) fn orphans(&self, front_end: &str) -> Vec<Arc<Connection>> {
+        let connections = locked(&self.connections);
+        connections.values().filter(|connection| &*connection.front_end == front_end).cloned().collect()
+    }
+
+    pub(super) fn enter_link(&self, link: &Arc<Link>) {
+        locked(&self.links).insert(link.number, Arc::clone(link));
+    }
+
+    pub(super) fn forget_link(&self, link: &Link) {
+        locked(&self.links).remove(&link.number);
+    }
+
+    /// A packet was held.
+    pub(super) fn held(&self, packet: HeldPacket) {
+        match self.flows.held(packet, now_ns()) {
+            Verdict::Inject(packet) => self.inject(&packet),
+            Verdict::Emit(packet) => self.emit(&packet),
+            Verdict::Kept => {}
+            Verdict::Dropped => count(&self.counters.dropped, 1),
+        }
+    }
+
+    pub(super) fn inject(&self, packet: &HeldPacket) {
+        match self.guard.inject(packet) {
+            Ok(()) => count(&self.counters.injected, 1),
+            Err(error) => {
+                tracing::debug!(%error, flow = ?packet.flow, "a held packet was not injected");
+                count(&self.counters.dropped, 1);
+            }
+        }
+    }
+
+    /// Sends a packet back to whom it came from.
+    pub(super) fn emit(&self, packet: &HeldPacket) {
+        // Of the Ethernet header.
+        let Some(sender) = packet.frame.get(6..12).and_then(|mac| mac.try_into().ok()) else { return };
+        match self.guard.emit(packet, sender) {
+            Ok(()) => count(&self.counters.emitted, 1),
+            Err(error) => {
+                tracing::debug!(%error, flow = ?packet.flow, "a held packet was not sent on");
+                count(&self.counters.dropped, 1);
+            }
+        }
+    }
+
+    /// Forgets packets that waited in vain, and tells each front-end of their flows.
+    pub(super) fn sweep_held(&self) {
+        let strays = self.flows.sweep(now_ns());
+        if strays.is_empty() {
+            return;
+        }
+        count(&self.counters.strays, strays.len() as u64);
+        let links: Vec<Arc<Link>> = locked(&self.links).values().cloned().collect();
+        let mut told: Vec<&str> = Vec::new();
+        for link in &links {
+            if !told.contains(&link.peer.name.as_str()) {
+                told.push(&link.peer.name);
+                strays.iter().for_each(|&flow| link.push(&FromAgent::Stray { flow }));
+            }
+        }
+    }
+
+    /// A connection ended in order on both sides: all that its kernel may still say is an acknowledgment that was lost.
+    pub(super) fn closed(&self, flow: Flow) {
+        locked(&self.closed).push_back((now_ns(), flow));
+    }
+
+    /// Ends the leases of connections that both sides have ended.
+    pub(super) fn sweep_closed(&self) {
+        const QUIET_AFTER_NS: u64 = 3_000_000_000;
+        let now_ns = now_ns();
+        let due = |(at_ns, _): &(u64, Flow)| now_ns.saturating_sub(*at_ns) > QUIET_AFTER_NS;
+        loop {
+            let next = {
+                let mut closed = locked(&self.closed);
+                if closed.front().is_some_and(due) { closed.pop_front() } else { None }
+            };
+            let Some((_, flow)) = next else { return };
+            if !self.flows.is_here(&flow) {
+                self.release(&flow);
+            }
+        }
+    }
+
+    /// Ends the leases of connections that were closed otherwise and whose last packet left a good while ago.
+    pub(super) fn sweep_leases(&self) {
+        /// The kernel repeats a FIN for about that long, with growing pauses of up to some 25 s.
+        const SILENT_FOR_NS: u64 = 75_000_000_000;
+        let now_ns = now_ns();
+        let mut over: Vec<Flow> = Vec::new();
+        let visited = self.guard.for_each_lease(|flow, lease| {
+            if now_ns.saturating_sub(lease.last_sent_ns) > SILENT_FOR_NS {
+                over.push(flow);
+            }
+        });
+        if let Err(error) = visited {
+            tracing::warn!(%error, "leases could not be looked through");
+        }
+        for flow in over {
+            if !self.flows.is_here(&flow) {
+                self.release(&flow);
+            }
+        }
+    }
+
+    /// Nothing leaves on this flow any more.
+    pub(super) fn release(&self, flow: &Flow) {
+        if let Err(error) = self.guard.release(flow) {
+            tracing::error!(%error, ?flow, "a lease could not be ended");
+        }
+    }
+}

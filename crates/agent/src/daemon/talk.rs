@@ -1,0 +1,327 @@
+//! One link, from the handshake to its loss: what the front-end says, and what follows from it.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use plimsoll_datapath::now_ns;
+use plimsoll_handoff::codec::messages;
+use plimsoll_handoff::message::{Conn, FromAgent, Refusal, ToAgent};
+use plimsoll_handoff::random;
+use plimsoll_handoff::session::{AgentHandshake, AgentTerms, Established, FrameReader, FrontEndId};
+use tokio::net::TcpStream;
+use tokio::task::spawn_local;
+use tokio::time::{Instant, MissedTickBehavior, interval, timeout};
+
+use super::connection::{Connection, Cut, Decision};
+use super::drive::{Taken, drive};
+use super::link::Link;
+use super::shared::{Shared, count};
+use super::take;
+
+/// Time for a handshake.
+const HANDSHAKE: Duration = Duration::from_secs(5);
+/// A link on which nothing comes, or nothing can be sent, for this long is lost.
+const SILENCE: Duration = Duration::from_secs(5);
+/// Reads in one turn, so that answers are sent in between.
+const READS: usize = 16;
+
+/// Serves a link to its end.
+pub(super) async fn serve(shared: Arc<Shared>, mut stream: TcpStream, source: IpAddr) {
+    let greeted = timeout(HANDSHAKE, greet(&shared, &mut stream)).await;
+    let greeted = greeted.unwrap_or_else(|_| Err("the handshake took too long".to_owned()));
+    let established = match greeted.and_then(|established| check_name(&shared, established, source)) {
+        Ok(established) => established,
+        Err(why) => {
+            tracing::warn!(%source, "a link was refused: {why}");
+            return;
+        }
+    };
+    let number = shared.next_number();
+    let link = Arc::new(Link::new(number, established.peer, established.keys.writer));
+    tracing::info!(front_end = link.peer.name, instance = link.peer.instance, %source, "a link begins");
+    count(&shared.counters.links, 1);
+    shared.enter_link(&link);
+    let mut talk = Talk {
+        front_end: Arc::from(link.peer.name.as_str()),
+        shared: Arc::clone(&shared),
+        link: Arc::clone(&link),
+        stream,
+        fresh: Vec::new(),
+        waiting: Vec::new(),
+        offered: BTreeMap::new(),
+    };
+    talk.offer_orphans();
+    let why = talk.run(established.keys.reader).await;
+    tracing::info!(front_end = link.peer.name, %source, "a link ends: {why}");
+    shared.forget_link(&link);
+    talk.lost();
+}
+
+/// The agent's part of the handshake.
+async fn greet(shared: &Shared, stream: &mut TcpStream) -> Result<Established<FrontEndId>, String> {
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+    let terms = AgentTerms {
+        name: shared.config.name.clone(),
+        window: shared.config.window,
+        most_state_bytes: u32::try_from(shared.config.state_bytes).unwrap_or(u32::MAX),
+    };
+    let nonce = random().map_err(|error| error.to_string())?;
+    let mut handshake = AgentHandshake::new(&shared.config.key, terms, nonce).map_err(|e| e.to_string())?;
+    stream.set_nodelay(true).map_err(|error| error.to_string())?;
+    let mut buffer = [0; 4096];
+    loop {
+        let count = stream.read(&mut buffer).await.map_err(|error| error.to_string())?;
+        if count == 0 {
+            return Err("it was closed within the handshake".to_owned());
+        }
+        let mut bytes = &buffer[..count];
+        while !bytes.is_empty() {
+            let progress = match handshake.feed(bytes, now_ns()) {
+                Ok(progress) => progress,
+                Err(error) => {
+                    let _ = stream.write_all(&AgentHandshake::parting(&error)).await;
+                    return Err(error.to_string());
+                }
+            };
+            bytes = &bytes[progress.consumed..];
+            stream.write_all(&progress.send).await.map_err(|error| error.to_string())?;
+            if let Some(mut established) = progress.done {
+                established.keys.reader.feed(bytes);
+                return Ok(established);
+            }
+        }
+    }
+}
+
+fn check_name(
+    shared: &Shared,
+    established: Established<FrontEndId>,
+    source: IpAddr,
+) -> Result<Established<FrontEndId>, String> {
+    let name = &established.peer.name;
+    let known = shared.config.front_ends.iter().any(|known| known.name == *name && known.address == source);
+    if known {
+        Ok(established)
+    } else {
+        Err(format!("no front-end called {name:?} is known at this address"))
+    }
+}
+
+/// A connection that was taken over and is not served yet, as the front-end must be told first.
+struct Waiting {
+    /// Bytes of the link that must have been sent.
+    mark: u64,
+    taken: Vec<Taken>,
+}
+
+/// A link as its own task sees it.
+struct Talk {
+    shared: Arc<Shared>,
+    link: Arc<Link>,
+    front_end: Arc<str>,
+    stream: TcpStream,
+    /// Taken over in this turn.
+    fresh: Vec<Taken>,
+    waiting: Vec<Waiting>,
+    /// Connections that were offered for adoption.
+    offered: BTreeMap<u64, Arc<Connection>>,
+}
+
+impl Talk {
+    /// Until the link is lost: why.
+    async fn run(&mut self, mut reader: FrameReader) -> String {
+        let mut tick = interval(Duration::from_millis(500));
+        tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let mut heard_at = Instant::now();
+        let mut sent_at = heard_at;
+        let mut sent_before = 0;
+        // Frames may have come with the handshake.
+        if let Err(why) = self.take_frames(&mut reader) {
+            return why;
+        }
+        loop {
+            let (left, sent_bytes) = match self.link.flush(&self.stream) {
+                Ok(flushed) => flushed,
+                Err(error) => return error.to_string(),
+            };
+            self.serve_waiting(sent_bytes);
+            if sent_bytes != sent_before || !left {
+                (sent_before, sent_at) = (sent_bytes, Instant::now());
+            }
+            tokio::select! {
+                biased;
+                ready = self.stream.readable() => {
+                    match ready.map_err(|error| error.to_string()).and_then(|()| self.read(&mut reader)) {
+                        Ok(()) => heard_at = Instant::now(),
+                        Err(why) => return why,
+                    }
+                }
+                () = self.link.woken() => {}
+                _ = self.stream.writable(), if left => {}
+                _ = tick.tick() => {
+                    if heard_at.elapsed() > SILENCE {
+                        return format!("nothing was heard for {} s", SILENCE.as_secs());
+                    }
+                    if sent_at.elapsed() > SILENCE {
+                        return format!("nothing could be sent for {} s", SILENCE.as_secs());
+                    }
+                }
+            }
+        }
+    }
+
+    /// Reads and handles what is there.
+    fn read(&mut self, reader: &mut FrameReader) -> Result<(), String> {
+        for _ in 0..READS {
+            match self.stream.try_read(reader.space()) {
+                Ok(0) => return Err("it was closed".to_owned()),
+                Ok(count) => reader.filled(count),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
+                Err(error) => return Err(error.to_string()),
+            }
+            self.take_frames(reader)?;
+        }
+        Ok(())
+    }
+
+    fn take_frames(&mut self, reader: &mut FrameReader) -> Result<(), String> {
+        while let Some(area) = reader.next_frame().map_err(|error| error.to_string())? {
+            for message in messages::<ToAgent<'_>>(area) {
+                self.take(&message.map_err(|error| error.to_string())?)?;
+            }
+        }
+        if !self.fresh.is_empty() {
+            let taken = std::mem::take(&mut self.fresh);
+            self.waiting.push(Waiting { mark: self.link.mark(), taken });
+        }
+        Ok(())
+    }
+
+    /// Serves the connections of whose taking over the front-end has been told.
+    fn serve_waiting(&mut self, sent_bytes: u64) {
+        let told = self.waiting.iter().take_while(|waiting| waiting.mark <= sent_bytes).count();
+        for taken in self.waiting.drain(..told).flat_map(|waiting| waiting.taken) {
+            spawn_local(drive(Arc::clone(&self.shared), taken));
+        }
+    }
+
+    fn take(&mut self, message: &ToAgent<'_>) -> Result<(), String> {
+        match *message {
+            ToAgent::Handoff { conn, request, lease_until_ns, ask, state } => {
+                if self.link.knows(conn) {
+                    return Err(format!("the front-end used the number {} twice", conn.0));
+                }
+                let offer = take::Offer { conn, request, lease_until_ns, ask, state };
+                match take::take(&self.shared, &self.link, &self.front_end, &offer) {
+                    Ok(taken) => {
+                        count(&self.shared.counters.taken, 1);
+                        self.link.enter(conn, &taken.connection);
+                        self.link.push(&FromAgent::Taken { conn });
+                        self.fresh.push(taken);
+                    }
+                    Err(why) => self.refuse(conn, why),
+                }
+            }
+            ToAgent::Confirm { conn } => {
+                if let Some(connection) = self.link.find(conn) {
+                    connection.confirm();
+                    if let Err(error) = self.shared.guard.confirm(&connection.flow) {
+                        tracing::error!(%error, flow = ?connection.flow, "a lease could not be confirmed");
+                    }
+                }
+            }
+            ToAgent::Cancel { conn } => {
+                if let Some(connection) = self.link.find(conn) {
+                    count(&self.shared.counters.cancelled, 1);
+                    // At once, not when its task comes to it.
+                    self.shared.release(&connection.flow);
+                    connection.cut(Cut::Silent);
+                }
+            }
+            ToAgent::Stay { conn, request } => {
+                if let Some(connection) = self.link.find(conn) {
+                    connection.decide(request, Decision::Stay);
+                }
+            }
+            ToAgent::Return { conn, request } => {
+                if let Some(connection) = self.link.find(conn)
+                    && !connection.decide(request, Decision::Return)
+                {
+                    self.link.push(&FromAgent::Kept { conn, request });
+                }
+            }
+            ToAgent::Released { conn } => self.released(conn),
+            ToAgent::Close { conn } => {
+                if let Some(connection) = self.link.find(conn) {
+                    connection.close();
+                }
+            }
+            ToAgent::Adopted { orphan, conn } => {
+                if let Some(connection) = self.offered.remove(&orphan) {
+                    // Before it can end, which removes it from there.
+                    self.link.enter(conn, &connection);
+                    if !connection.adopt(Arc::clone(&self.link), conn) {
+                        self.link.forget(conn);
+                        self.link.push(&FromAgent::Closed { conn });
+                    }
+                }
+            }
+            ToAgent::Ping { token } => self.link.push(&FromAgent::Pong { token, clock_ns: now_ns() }),
+        }
+        Ok(())
+    }
+
+    fn refuse(&self, conn: Conn, why: Refusal) {
+        tracing::debug!(conn = conn.0, ?why, "a connection was refused");
+        count(&self.shared.counters.refused, 1);
+        self.link.push(&FromAgent::Refused { conn, why });
+    }
+
+    fn released(&self, conn: Conn) {
+        let Some(flow) = self.link.take_returned(conn) else { return };
+        for packet in self.shared.flows.released(flow, now_ns()) {
+            self.shared.emit(&packet);
+        }
+    }
+
+    /// Tells the front-end of the connections that it had handed off on a link that is lost.
+    fn offer_orphans(&mut self) {
+        for connection in self.shared.orphans(&self.link.peer.name) {
+            if let Some((request, active)) = connection.offer() {
+                let (orphan, flow) = (connection.number, connection.flow);
+                self.link.push(&FromAgent::Adopt { orphan, flow, request, active });
+                self.offered.insert(orphan, connection);
+            }
+        }
+    }
+
+    /// Leaves the connections to themselves.
+    fn lost(&mut self) {
+        for connection in self.link.lose() {
+            if let Some(lease_until_ns) = connection.unlink() {
+                spawn_local(forget_after(lease_until_ns, connection));
+            }
+        }
+        for connection in std::mem::take(&mut self.offered).into_values() {
+            connection.withdraw();
+        }
+        // Those of whose taking over the front-end was never told end silently when they are dropped.
+        for taken in self.waiting.drain(..).flat_map(|waiting| waiting.taken).chain(self.fresh.drain(..)) {
+            taken.connection.cut(Cut::Silent);
+            spawn_local(drive(Arc::clone(&self.shared), taken));
+        }
+    }
+}
+
+/// Ends a connection whose lease was never confirmed, as the front-end may have it.
+async fn forget_after(lease_until_ns: u64, connection: Arc<Connection>) {
+    /// However far off the lease's end is.
+    const LONGEST: Duration = Duration::from_secs(60);
+    let left = Duration::from_nanos(lease_until_ns.saturating_sub(now_ns())).min(LONGEST);
+    tokio::time::sleep(left).await;
+    tracing::debug!(flow = ?connection.flow, "a connection whose lease was not confirmed is forgotten");
+    connection.cut(Cut::Silent);
+}

@@ -1,0 +1,72 @@
+//! What answers requests, whatever way they come in by.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use http::request::Parts as Head;
+use http::{HeaderValue, Response};
+use tokio::sync::{Semaphore, watch};
+
+use super::body::OriginBody;
+use super::config::{OriginConfig, OriginError};
+use super::connection::Shared;
+use super::respond::Responder;
+use super::stats::{Counters, OriginStats};
+use super::store::Store;
+
+/// Contents, cache, emulated disk and CPU, and the bounds on connections. Clones share all of it.
+#[derive(Debug, Clone)]
+pub(crate) struct Service {
+    pub(super) shared: Arc<Shared>,
+    pub(super) store: Arc<Store>,
+    pub(super) counters: Arc<Counters>,
+    /// For connections to a listener.
+    pub(super) permits: Arc<Semaphore>,
+    pub(super) drain_timeout: Duration,
+}
+
+impl Service {
+    pub(crate) fn new(config: OriginConfig) -> Result<Self, OriginError> {
+        let name = match &config.name {
+            Some(name) => {
+                let usable = !name.is_empty() && name.bytes().all(|b| (b' '..=b'~').contains(&b));
+                let value = HeaderValue::from_str(name).ok().filter(|_| usable);
+                Some(value.ok_or_else(|| OriginError::Name(name.clone()))?)
+            }
+            None => None,
+        };
+        let max_connections = config.max_connections.clamp(1, Semaphore::MAX_PERMITS);
+        let counters = Arc::new(Counters::default());
+        let store = Arc::new(Store::new(
+            &config.cache_policy,
+            config.cache_bytes,
+            config.cache_object_limit_bytes,
+            config.disk,
+            // Each connection has one request at a time, so more reads than that were given up.
+            max_connections,
+            Arc::clone(&counters),
+        )?);
+        let responder =
+            Responder::new(config.source, Arc::clone(&store), config.cpu, name, Arc::clone(&counters));
+        let shared = Arc::new(Shared {
+            responder,
+            head_timeout: config.head_timeout,
+            write_timeout: config.write_timeout,
+            paused: watch::Sender::new(false),
+            stopping: watch::Sender::new(false),
+        });
+        let permits = Arc::new(Semaphore::new(max_connections));
+        Ok(Self { shared, store, counters, permits, drain_timeout: config.drain_timeout })
+    }
+
+    /// The response to a request without a body.
+    pub(crate) async fn answer(&self, head: &Head) -> Response<OriginBody> {
+        // An error means that nobody can pause any more.
+        drop(self.shared.paused.subscribe().wait_for(|paused| !paused).await);
+        self.shared.responder.respond_to(head).await
+    }
+
+    pub(crate) fn stats(&self) -> OriginStats {
+        self.store.stats()
+    }
+}

@@ -1,0 +1,98 @@
+//! The agent in network namespaces, with a client, and a front-end that does what the tests tell it. These tests need root.
+
+mod front_end;
+mod network;
+mod placement;
+mod trouble;
+
+use std::net::{IpAddr, SocketAddr};
+use std::time::Duration;
+
+use plimsoll_agent::daemon::{Agent, AgentConfig, FrontEnd as Known, ServeConfig};
+use plimsoll_agent::origin::synthetic::{self, Synthetic};
+use plimsoll_agent::origin::{OriginConfig, Source};
+
+use front_end::{Client, FrontEnd, Link, key};
+use network::{Segment, VIP, unique};
+
+/// Everything that a test has.
+struct World {
+    front_end: FrontEnd,
+    agents: Vec<Agent>,
+    segment: Segment,
+}
+
+fn address(back_end: usize) -> IpAddr {
+    IpAddr::from([10, 60, 0, 3 + back_end as u8])
+}
+
+fn origin() -> ServeConfig {
+    ServeConfig::Origin(OriginConfig::new(Source::synthetic(Synthetic::fixed(1000))).into())
+}
+
+impl World {
+    /// An agent on each of the first `count` back-ends.
+    fn new(count: usize) -> Self {
+        Self::with(count, |_| {})
+    }
+
+    fn with(count: usize, change: impl Fn(&mut AgentConfig)) -> Self {
+        let segment = Segment::new();
+        let front_end = FrontEnd::new(&segment);
+        let agents = (0..count).map(|number| start(&segment, number, &change)).collect();
+        Self { front_end, agents, segment }
+    }
+
+    fn link(&self, agent: usize) -> Link {
+        Link::open(&self.segment, self.agents[agent].address(), &key(), "front-end").unwrap()
+    }
+
+    /// A connection with this request on it, led to an agent.
+    fn request(&self, agent: usize, request: &str) -> (Client, Vec<u8>) {
+        self.front_end.request(&self.segment, request, address(agent))
+    }
+
+    /// A connection that an agent has, and its client.
+    fn handed_off(&self, link: &mut Link, agent: usize, conn: u64, request: &str) -> Client {
+        let (client, state) = self.request(agent, request);
+        link.hand_off(conn, 0, &state);
+        client
+    }
+
+    fn eventually(what: &str, mut is_so: impl FnMut() -> bool) {
+        for _ in 0..500 {
+            if is_so() {
+                return;
+            }
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        panic!("{what}: not within 5 s");
+    }
+}
+
+fn start(segment: &Segment, number: usize, change: &dyn Fn(&mut AgentConfig)) -> Agent {
+    let mut config = AgentConfig::new(unique("a"), SocketAddr::new(address(number), 0), key(), origin());
+    config.front_ends = vec![Known { name: "front-end".to_owned(), address: [10, 60, 0, 2].into() }];
+    config.interface = "eth0".to_owned();
+    config.vips = vec![VIP];
+    config.threads = 2;
+    change(&mut config);
+    segment.back_ends[number].run(|| Agent::start(config).expect("these tests need root"))
+}
+
+impl Drop for World {
+    fn drop(&mut self) {
+        for (agent, machine) in self.agents.drain(..).zip(&self.segment.back_ends) {
+            // Also in a test that fails, so that nothing stays in the kernel.
+            let _ = machine.run(|| agent.stop());
+        }
+    }
+}
+
+const GET: &str = "GET /size/300000/a HTTP/1.1\r\nHost: x\r\n\r\n";
+
+/// Whether `body` is what the origin has at `path`, whose size it says.
+fn is_document(path: &str, body: &[u8]) -> bool {
+    let document = Synthetic::fixed(1000).find(path).unwrap();
+    body.len() as u64 == document.size_bytes && synthetic::matches(document.number, 0, body)
+}
