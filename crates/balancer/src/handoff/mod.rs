@@ -13,7 +13,7 @@ mod system;
 mod table;
 
 use std::cell::RefCell;
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::os::fd::OwnedFd;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -69,6 +69,8 @@ pub(crate) struct Handoffs {
     /// When the leases of handoffs that were not answered are over.
     pending: RefCell<VecDeque<(Instant, Conn)>>,
     leaving: RefCell<Leaving>,
+    /// Flows of connections that an agent may have taken over without saying so.
+    doubted: RefCell<BTreeSet<Flow>>,
     /// Room for an encoded state.
     encoded: RefCell<Vec<u8>>,
 }
@@ -83,6 +85,7 @@ impl Handoffs {
             table: RefCell::default(),
             pending: RefCell::default(),
             leaving: RefCell::default(),
+            doubted: RefCell::default(),
             encoded: RefCell::default(),
         })
     }
@@ -104,7 +107,7 @@ impl Handoffs {
     pub(crate) fn is_busy(&self) -> bool {
         let leaving = self.leaving.borrow();
         let is_busy = |flow: &Flow| self.system.is_busy(flow, SHORT_QUIET);
-        self.table.borrow().len() > 0 || leaving.flows().any(is_busy)
+        self.table.borrow().len() > 0 || !self.doubted.borrow().is_empty() || leaving.flows().any(is_busy)
     }
 
     /// Has agents close the connections on which there is no request, each once.

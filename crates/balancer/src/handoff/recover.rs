@@ -1,12 +1,13 @@
 //! Connections that come back, or are lost, other than in the ordinary way. None is left hanging: the front-end serves it
 //! itself, or its client is reset.
 
+use std::io;
 use std::os::fd::OwnedFd;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use plimsoll_datapath::Flow;
-use plimsoll_datapath::tcp::{self, TcpState};
+use plimsoll_datapath::tcp::{self, Frozen, Restored, TcpState};
 use plimsoll_handoff::message::{Conn, ToAgent};
 use tokio::net::TcpStream;
 
@@ -17,6 +18,9 @@ use crate::worker::{Accepted, Worker};
 
 /// How long the clients of an agent that cannot be reached keep their connections, in the hope that it comes back.
 const LOST_GRACE: Duration = Duration::from_secs(2);
+
+/// How long a client has to answer a probe.
+const PROBE_TIME: Duration = Duration::from_millis(60);
 
 /// Why a connection comes back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -48,23 +52,51 @@ pub(super) fn take_back(worker: &Rc<Worker>, handoffs: &Rc<Handoffs>, conn: Conn
     let Some(mut entry) = entry else { return };
     let Phase::Pending { state, .. } = std::mem::replace(&mut entry.phase, Phase::Held) else { return };
     let counts = &handoffs.system.counts;
-    if why == Why::TimedOut {
-        entry.link.push(&ToAgent::Cancel { conn });
-        entry.link.doubt();
-        if answer_seen(handoffs, &entry.flow, &state) {
-            // It did take over, and the client has part of an answer that nobody else can go on with.
-            reset(handoffs, entry.flow, entry.expected);
-            handoffs.forget(entry.flow);
-            return messages::over(worker, entry);
-        }
-    }
     match why {
         Why::Refused => counts.refused.add(1),
-        Why::TimedOut => counts.timed_out.add(1),
+        Why::TimedOut => {
+            counts.timed_out.add(1);
+            entry.link.push(&ToAgent::Cancel { conn });
+            entry.link.doubt();
+            handoffs.doubted.borrow_mut().insert(entry.flow);
+            let (worker, handoffs) = (Rc::clone(worker), Rc::clone(handoffs));
+            tokio::task::spawn_local(async move { probe(&worker, &handoffs, entry, &state).await });
+            return;
+        }
     }
     let given = entry.active.take().map(|active| active.assignment);
     let start = Start { requests: entry.requests.saturating_sub(1), given, stays: true, input: Vec::new() };
     restore(worker, handoffs, &entry.accepted, entry.flow, &state, start);
+}
+
+/// Finds out whether the agent did take the connection over, with its lease over now: if the client has part of an answer,
+/// nobody else can go on with it, and the client is reset. Else the connection goes on here.
+async fn probe(worker: &Rc<Worker>, handoffs: &Rc<Handoffs>, entry: Entry, state: &TcpState) {
+    // Its acknowledgment may have been lost: a probe has it repeated. Packets still lead to the agent, past our table.
+    let probing = state.restore().map_err(io::Error::other).and_then(Restored::activate).and_then(|fd| {
+        let frozen = Frozen::freeze(fd).map_err(|failed| io::Error::other(failed.error))?;
+        frozen.thaw()
+    });
+    if probing.is_ok() {
+        tokio::time::sleep(PROBE_TIME).await;
+    }
+    handoffs.doubted.borrow_mut().remove(&entry.flow);
+    match probing {
+        Ok(fd) if !answer_seen(handoffs, &entry.flow, state) => {
+            handoffs.forget(entry.flow);
+            let requests = entry.requests.saturating_sub(1);
+            let given = entry.active.map(|active| active.assignment);
+            resume(worker, fd, &entry.accepted, Start { requests, given, stays: true, input: Vec::new() });
+        }
+        probed => {
+            if let Ok(Ok(frozen)) = probed.map(Frozen::freeze) {
+                frozen.close();
+            }
+            reset(handoffs, entry.flow, entry.expected);
+            handoffs.forget(entry.flow);
+            messages::over(worker, entry);
+        }
+    }
 }
 
 /// Whether the client has acknowledged more than this front-end ever sent.
@@ -212,7 +244,7 @@ pub(super) fn stray(worker: &Rc<Worker>, handoffs: &Rc<Handoffs>, link: &Rc<Link
             handoffs.forget(flow);
             messages::over(worker, entry);
         }
-        None if !handoffs.leaving.borrow().contains(&flow) => {
+        None if !handoffs.leaving.borrow().contains(&flow) && !handoffs.doubted.borrow().contains(&flow) => {
             reset(handoffs, flow, None);
             handoffs.system.unlead(&flow);
         }
