@@ -154,28 +154,35 @@ static bool give_back(struct connection *connection, int fd)
     return true;
 }
 
-/* Whether bytes, rather than the end or nothing, are what the server would read. */
-static bool bytes_wait(int fd, int flags)
+/* What a read would find, without reading: a read after a look could meet bytes that came in between. */
+static enum reading look(struct connection *connection, int fd, int flags)
 {
     bool waits = !(flags & MSG_DONTWAIT) && !(fcntl(fd, F_GETFL) & O_NONBLOCK);
-    if (waits) {
+    for (;;) {
+        char byte;
+        ssize_t count = real_functions()->recv(fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT);
+        if (count > 0)
+            return give_back(connection, fd) ? READING_END : READING_ON;
+        if (count == 0 || (errno != EAGAIN && errno != EINTR))
+            return READING_ON;
+        if (!waits)
+            return READING_NOTHING;
         struct pollfd watched = {.fd = fd, .events = POLLIN};
-        poll(&watched, 1, -1);
+        if (poll(&watched, 1, -1) < 0 && errno != EINTR)
+            return READING_ON;
     }
-    char byte;
-    return real_functions()->recv(fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) > 0;
 }
 
-bool connection_reads(struct connection *connection, int fd, int flags)
+enum reading connection_reads(struct connection *connection, int fd, int flags)
 {
     if (connection->given_back)
-        return true;
+        return READING_END;
     if (!connection->give_back || !connection->answered || connection->ended || (flags & MSG_PEEK))
-        return false;
+        return READING_ON;
     int before = errno;
-    bool given = bytes_wait(fd, flags) && give_back(connection, fd);
-    errno = before;
-    return given;
+    enum reading reading = look(connection, fd, flags);
+    errno = reading == READING_NOTHING ? EAGAIN : before;
+    return reading;
 }
 
 void connection_ends(struct connection *connection)

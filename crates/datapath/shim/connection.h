@@ -40,8 +40,14 @@ void connection_wrote_parts(struct connection *connection, const struct iovec *p
 /* The server has read these bytes. */
 void connection_read(struct connection *connection, const void *bytes, size_t count);
 
-/* The server is about to read. True: the socket has gone back to the agent, the server is to see the end. */
-bool connection_reads(struct connection *connection, int fd, int flags);
+enum reading {
+    READING_ON,      /* Let it read. */
+    READING_NOTHING, /* Nothing is there: EAGAIN. */
+    READING_END,     /* The socket has gone back to the agent: the server is to see the end. */
+};
+
+/* The server is about to read. */
+enum reading connection_reads(struct connection *connection, int fd, int flags);
 
 /* The server ends its side: so does an answer without announced length. */
 void connection_ends(struct connection *connection);

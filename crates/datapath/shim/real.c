@@ -16,6 +16,7 @@ static pthread_once_t once = PTHREAD_ONCE_INIT;
 
 static void find(void)
 {
+    FIND(bind);
     FIND(accept4);
     FIND(read);
     FIND(readv);

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 struct real {
+    int (*bind)(int, const struct sockaddr *, socklen_t);
     int (*accept4)(int, struct sockaddr *, socklen_t *, int);
     ssize_t (*read)(int, void *, size_t);
     ssize_t (*readv)(int, const struct iovec *, int);

@@ -64,8 +64,9 @@ EXPORT int accept(int listener, __SOCKADDR_ARG address, socklen_t *room)
         struct connection *connection = connection_of(fd);               \
         if (connection == NULL)                                          \
             return (call);                                               \
-        if (connection_reads(connection, fd, flags))                     \
-            return 0;                                                    \
+        enum reading reading = connection_reads(connection, fd, flags);  \
+        if (reading != READING_ON)                                       \
+            return reading == READING_END ? 0 : -1;                      \
         ssize_t count = (call);                                          \
         if (count > 0 && !((flags)&MSG_PEEK)) {                          \
             size_t first = (size_t)count < (size) ? (size_t)count : (size); \
@@ -191,12 +192,8 @@ EXPORT ssize_t sendfile64(int fd, int file, off64_t *offset, size_t size)
 EXPORT int shutdown(int fd, int how)
 {
     struct connection *connection = connection_of(fd);
-    if (connection == NULL)
-        return real_functions()->shutdown(fd, how);
-    if (connection->given_back)
-        return 0;
     int result = real_functions()->shutdown(fd, how);
-    if (how != SHUT_RD) {
+    if (connection != NULL && how != SHUT_RD) {
         int before = errno;
         connection_ends(connection);
         errno = before;
@@ -225,9 +222,10 @@ EXPORT int close(int fd)
 EXPORT int epoll_ctl(int epoll, int operation, int fd, struct epoll_event *event)
 {
     struct connection *connection = connection_of(fd);
-    if (connection != NULL && connection->given_back)
-        return 0;
     int result = real_functions()->epoll_ctl(epoll, operation, fd, event);
+    /* Of a socket that was given back the server does not know that it is not watched any more. */
+    if (result < 0 && errno == ENOENT && connection != NULL && connection->given_back)
+        return 0;
     if (connection != NULL && result == 0 && operation != EPOLL_CTL_MOD)
         connection->epoll = operation == EPOLL_CTL_ADD ? epoll : -1;
     return result;

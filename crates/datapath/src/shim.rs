@@ -5,6 +5,9 @@
 //! had accepted that socket. What becomes of it the agent learns by [`receive`] on the Unix connection, whose end says
 //! that the server has let go of the socket. Other clients of the Unix socket are served as without the shim.
 //!
+//! A server that can listen on TCP ports only (Apache) needs `PLIMSOLL_SHIM_LISTEN=PORT=PATH` in its environment
+//! ([`LISTEN_VARIABLE`]): what it binds to this port becomes a Unix socket at this path.
+//!
 //! The agent must close its own copies of the socket once it is passed: the server's `close` ends the connection only if
 //! it closes the last copy.
 
@@ -25,6 +28,9 @@ use rustix::net::{
 
 /// The shim as a shared object for this machine's architecture.
 pub const LIBRARY: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/libplimsoll_shim.so"));
+
+/// Environment variable `PORT=PATH` of a server with the shim: the Unix socket in place of a TCP port.
+pub const LISTEN_VARIABLE: &str = "PLIMSOLL_SHIM_LISTEN";
 
 /// What follows here mirrors `shim/handed.h`.
 const NAME: &str = "plimsoll-handed-";
@@ -83,7 +89,8 @@ pub enum Notice {
     /// An answer has been written, or never will be. A server that reads several requests at once (a client that does not
     /// wait for answers) answers them all.
     Answered(Answered),
-    /// A further request waits in the socket; the server has let go of it.
+    /// A further request waits in the socket; the server has no copy of it any more, and nothing else follows: drop the
+    /// stream.
     GivenBack(OwnedFd),
 }
 

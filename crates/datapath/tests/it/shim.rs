@@ -1,4 +1,4 @@
-//! The shim in a real nginx.
+//! The shim in real servers.
 
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
@@ -9,7 +9,7 @@ use plimsoll_datapath::shim::{self, Header};
 use rustix::process::{Signal, kill_process};
 
 use crate::shim_server::{
-    Nginx, PATIENCE, answer, answered, connection, get, given_back, large, let_go, silent, wait_for,
+    PATIENCE, Server, answer, answered, connection, get, given_back, large, let_go, silent, wait_for,
 };
 
 const KEEP: Header = Header { give_back_at_next_request: false, head_request: false };
@@ -17,7 +17,15 @@ const GIVE_BACK: Header = Header { give_back_at_next_request: true, head_request
 
 #[test]
 fn answers_look_as_if_accepted() {
-    let server = Nginx::start();
+    answers_look_as_if_accepted_from(&Server::nginx());
+}
+
+#[test]
+fn answers_look_as_if_accepted_apache() {
+    answers_look_as_if_accepted_from(&Server::apache());
+}
+
+fn answers_look_as_if_accepted_from(server: &Server) {
     let (mut client, socket) = connection();
     get(&mut client, "/small.txt");
     let unix = server.hand(socket, KEEP);
@@ -43,7 +51,15 @@ fn answers_look_as_if_accepted() {
 
 #[test]
 fn given_back_at_each_further_request() {
-    let server = Nginx::start();
+    given_back_at_each_further_request_from(&Server::nginx());
+}
+
+#[test]
+fn given_back_at_each_further_request_apache() {
+    given_back_at_each_further_request_from(&Server::apache());
+}
+
+fn given_back_at_each_further_request_from(server: &Server) {
     let (mut client, mut socket) = connection();
     for round in 0..200 {
         get(&mut client, if round % 10 == 9 { "/large.bin" } else { "/small.txt" });
@@ -54,7 +70,7 @@ fn given_back_at_each_further_request() {
         silent(&unix);
         client.write_all(b"GET /next").unwrap();
         socket = given_back(&unix);
-        let_go(&unix);
+        drop(unix);
         let mut waiting = [0; 9];
         assert_eq!(socket.peek(&mut waiting).unwrap(), 9);
         // The agent's socket again: what the client has sent is still in it.
@@ -69,7 +85,15 @@ fn given_back_at_each_further_request() {
 
 #[test]
 fn many_connections_at_once() {
-    let server = Nginx::start();
+    many_connections_at_once_from(&Server::nginx());
+}
+
+#[test]
+fn many_connections_at_once_apache() {
+    many_connections_at_once_from(&Server::apache());
+}
+
+fn many_connections_at_once_from(server: &Server) {
     thread::scope(|scope| {
         for _ in 0..4 {
             scope.spawn(|| {
@@ -90,7 +114,7 @@ fn many_connections_at_once() {
 }
 
 /// One request on one connection: (status, content bytes, complete) as the shim reports them, and what the client got.
-fn one(server: &Nginx, request: &str, header: Header) -> ((u16, u64, bool), String, Vec<u8>) {
+fn one(server: &Server, request: &str, header: Header) -> ((u16, u64, bool), String, Vec<u8>) {
     let (mut client, socket) = connection();
     let unix = server.hand(socket, header);
     client.write_all(request.as_bytes()).unwrap();
@@ -103,13 +127,21 @@ fn one(server: &Nginx, request: &str, header: Header) -> ((u16, u64, bool), Stri
 
 #[test]
 fn answers_of_every_form() {
-    let server = Nginx::start();
+    answers_of_every_form_from(&Server::nginx());
+}
+
+#[test]
+fn answers_of_every_form_apache() {
+    answers_of_every_form_from(&Server::apache());
+}
+
+fn answers_of_every_form_from(server: &Server) {
     let head = Header { head_request: true, ..KEEP };
-    let (ended, _, _) = one(&server, "HEAD /large.bin HTTP/1.1\r\nHost: a\r\n\r\n", head);
+    let (ended, _, _) = one(server, "HEAD /large.bin HTTP/1.1\r\nHost: a\r\n\r\n", head);
     assert_eq!(ended, (200, 0, true));
-    let (ended, _, content) = one(&server, "GET /none HTTP/1.1\r\nHost: a\r\n\r\n", KEEP);
+    let (ended, _, content) = one(server, "GET /none HTTP/1.1\r\nHost: a\r\n\r\n", KEEP);
     assert_eq!(ended, (404, content.len() as u64, true));
-    let (ended, head, content) = one(&server, "GET /list/ HTTP/1.1\r\nHost: a\r\n\r\n", KEEP);
+    let (ended, head, content) = one(server, "GET /list/ HTTP/1.1\r\nHost: a\r\n\r\n", KEEP);
     assert!(head.contains("chunked"), "{head}");
     assert_eq!((ended.0, ended.2), (200, true));
     assert!(
@@ -118,16 +150,16 @@ fn answers_of_every_form() {
         ended.1,
         content.len()
     );
-    let (ended, head, content) = one(&server, "GET /list/ HTTP/1.0\r\n\r\n", KEEP);
+    let (ended, head, content) = one(server, "GET /list/ HTTP/1.0\r\n\r\n", KEEP);
     assert!(!head.contains("content-length"), "{head}");
     assert_eq!(ended, (200, content.len() as u64, true));
     let close = "GET /small.txt HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n";
-    assert_eq!(one(&server, close, GIVE_BACK).0, (200, 5, true));
-    let (_, head, _) = one(&server, "HEAD /small.txt HTTP/1.1\r\nHost: a\r\n\r\n", head_of_first());
+    assert_eq!(one(server, close, GIVE_BACK).0, (200, 5, true));
+    let (_, head, _) = one(server, "HEAD /small.txt HTTP/1.1\r\nHost: a\r\n\r\n", head_of_first());
     let modified = head.split("last-modified: ").nth(1).unwrap().split("\r\n").next().unwrap();
     let since =
         format!("GET /small.txt HTTP/1.1\r\nHost: a\r\nIf-Modified-Since: {}\r\n\r\n", dated(modified));
-    assert_eq!(one(&server, &since, KEEP).0, (304, 0, true));
+    assert_eq!(one(server, &since, KEEP).0, (304, 0, true));
 }
 
 fn head_of_first() -> Header {
@@ -145,7 +177,7 @@ fn dated(lower: &str) -> String {
 
 #[test]
 fn head_and_several_requests_on_one_connection() {
-    let server = Nginx::start();
+    let server = Server::nginx();
     let (mut client, socket) = connection();
     let unix = server.hand(socket, KEEP);
     get(&mut client, "/small.txt");
@@ -166,7 +198,15 @@ fn head_and_several_requests_on_one_connection() {
 
 #[test]
 fn client_that_leaves_in_the_middle() {
-    let server = Nginx::start();
+    client_that_leaves_in_the_middle_from(&Server::nginx());
+}
+
+#[test]
+fn client_that_leaves_in_the_middle_apache() {
+    client_that_leaves_in_the_middle_from(&Server::apache());
+}
+
+fn client_that_leaves_in_the_middle_from(server: &Server) {
     let (mut client, socket) = connection();
     get(&mut client, "/large.bin");
     let unix = server.hand(socket, KEEP);
@@ -180,7 +220,7 @@ fn client_that_leaves_in_the_middle() {
 
 #[test]
 fn killed_worker_is_noticed() {
-    let server = Nginx::start();
+    let server = Server::nginx();
     let (mut client, socket) = connection();
     let unix = server.hand(socket, KEEP);
     get(&mut client, "/small.txt");
@@ -196,7 +236,7 @@ fn killed_worker_is_noticed() {
 
 #[test]
 fn ordinary_clients_of_the_unix_socket() {
-    let server = Nginx::start();
+    let server = Server::nginx();
     let mut client = UnixStream::connect(server.socket()).unwrap();
     client.set_read_timeout(Some(PATIENCE)).unwrap();
     thread::sleep(Duration::from_millis(50));

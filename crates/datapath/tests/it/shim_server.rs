@@ -1,9 +1,10 @@
-//! A real nginx with the shim preloaded, and what an agent and a client do.
+//! A real server with the shim preloaded, and what an agent and a client do.
 
 use std::fs;
 use std::io::{ErrorKind, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::os::fd::OwnedFd;
+use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
@@ -16,12 +17,13 @@ use tempfile::TempDir;
 
 pub(crate) const PATIENCE: Duration = Duration::from_secs(10);
 
-pub(crate) struct Nginx {
+/// nginx or Apache.
+pub(crate) struct Server {
     directory: TempDir,
     master: Child,
 }
 
-const CONFIGURATION: &str = r#"
+const NGINX: &str = r#"
 daemon off;
 user root;
 worker_processes 2;
@@ -36,34 +38,73 @@ http {
     keepalive_timeout 60s;
     client_body_temp_path t1; proxy_temp_path t2; fastcgi_temp_path t3; uwsgi_temp_path t4; scgi_temp_path t5;
     server {
-        listen unix:SOCKET;
+        listen unix:DIRECTORY/socket;
         root content;
         location /list/ { autoindex on; }
-        location /kept { return 200 "kept"; }
     }
 }
 "#;
 
-impl Nginx {
-    pub(crate) fn start() -> Self {
+const APACHE: &str = r#"
+ServerRoot DIRECTORY
+ServerName a
+PidFile apache.pid
+DefaultRuntimeDir DIRECTORY
+User www-data
+Group www-data
+LoadModule mpm_event_module /usr/lib/apache2/modules/mod_mpm_event.so
+LoadModule authz_core_module /usr/lib/apache2/modules/mod_authz_core.so
+LoadModule dir_module /usr/lib/apache2/modules/mod_dir.so
+LoadModule autoindex_module /usr/lib/apache2/modules/mod_autoindex.so
+Listen 8080
+ErrorLog error.log
+LogFormat "%h:%{remote}p %>s %B \"%r\"" ends
+CustomLog access.log ends
+DocumentRoot DIRECTORY/content
+<Directory DIRECTORY/content>
+    Options +Indexes
+</Directory>
+EnableSendfile On
+StartServers 2
+KeepAliveTimeout 60
+"#;
+
+impl Server {
+    pub(crate) fn nginx() -> Self {
+        Self::start("nginx", NGINX, |nginx, directory| {
+            nginx.args(["-p", directory, "-c", "configuration", "-e", "error.log"]);
+        })
+    }
+
+    pub(crate) fn apache() -> Self {
+        Self::start("apache2", APACHE, |apache, directory| {
+            apache.args(["-D", "FOREGROUND", "-f", &format!("{directory}/configuration")]);
+            apache.env(shim::LISTEN_VARIABLE, format!("8080={directory}/socket"));
+        })
+    }
+
+    fn start(program: &str, configuration: &str, arguments: impl FnOnce(&mut Command, &str)) -> Self {
         let directory = tempfile::tempdir().unwrap();
+        // Apache's workers are not root.
+        fs::set_permissions(&directory, fs::Permissions::from_mode(0o755)).unwrap();
         let path = |name: &str| directory.path().join(name);
         fs::create_dir_all(path("content/list")).unwrap();
         fs::write(path("content/small.txt"), "small").unwrap();
+        fs::write(path("content/kept"), "kept").unwrap();
         fs::write(path("content/large.bin"), large()).unwrap();
-        fs::write(path("content/list/one"), "1").unwrap();
-        fs::write(path("nginx.conf"), CONFIGURATION.replace("SOCKET", path("socket").to_str().unwrap()))
-            .unwrap();
+        for number in 0..400 {
+            // Enough for a list that no server buffers.
+            fs::write(path(&format!("content/list/a-file-{number}")), "1").unwrap();
+        }
+        let root = directory.path().to_str().unwrap();
+        fs::write(path("configuration"), configuration.replace("DIRECTORY", root)).unwrap();
         shim::write_to(&path("shim.so")).unwrap();
-        let master = Command::new("nginx")
-            .args(["-p", directory.path().to_str().unwrap(), "-c", "nginx.conf", "-e", "error.log"])
-            .env("LD_PRELOAD", path("shim.so"))
-            .stdin(Stdio::null())
-            .stderr(Stdio::null())
-            .spawn()
-            .expect("nginx is installed");
+        let mut command = Command::new(program);
+        arguments(&mut command, root);
+        command.env("LD_PRELOAD", path("shim.so")).stdin(Stdio::null()).stderr(Stdio::null());
+        let master = command.spawn().unwrap_or_else(|error| panic!("{program}: {error}"));
         let server = Self { directory, master };
-        wait_for("nginx", || UnixStream::connect(server.socket()).is_ok());
+        wait_for(program, || UnixStream::connect(server.socket()).is_ok());
         server
     }
 
@@ -100,7 +141,7 @@ impl Nginx {
     }
 }
 
-impl Drop for Nginx {
+impl Drop for Server {
     fn drop(&mut self) {
         let master = Pid::from_child(&self.master);
         // TERM, so that the workers end with it.
@@ -173,7 +214,8 @@ pub(crate) fn given_back(unix: &UnixStream) -> TcpStream {
 }
 
 pub(crate) fn let_go(unix: &UnixStream) {
-    assert!(matches!(shim::receive(unix), Ok(None)));
+    let notice = shim::receive(unix);
+    assert!(matches!(notice, Ok(None)), "{notice:?}");
 }
 
 pub(crate) fn get(client: &mut TcpStream, path: &str) {
