@@ -37,6 +37,8 @@ enum Command {
     Balance(commands::balance::Args),
     /// Check a configuration of the live system and show what it amounts to
     Check(commands::check::Args),
+    /// Take connections over from front-ends and have them answered here
+    Agent(Box<commands::agent::Args>),
     /// Serve files or generated contents, with a memory cache and an emulated disk
     Origin(Box<commands::origin::Args>),
     /// Prove that a decision log comes out the same, or ask other policies about its requests
@@ -62,6 +64,7 @@ fn main() -> ExitCode {
         Command::Reproduce(args) => commands::reproduce::run(&args),
         Command::Balance(args) => commands::balance::run(&args),
         Command::Check(args) => commands::check::run(&args),
+        Command::Agent(args) => commands::agent::run(&args),
         Command::Origin(args) => commands::origin::run(&args),
         Command::Replay(args) => commands::replay::run(&args),
         Command::Demo(args) => commands::demo::run(&args),

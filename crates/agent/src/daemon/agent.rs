@@ -1,8 +1,8 @@
 //! An agent from its start to its end.
 
 use std::net::{IpAddr, SocketAddr};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Weak};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -17,6 +17,8 @@ use crate::origin::{OriginConfig, OriginStats, Service};
 
 /// Memory for held packets that were not read yet.
 const RING_BYTES: u32 = 4 << 20;
+/// How often it is looked whether connections are gone.
+const LOOK: Duration = Duration::from_millis(5);
 /// Time for connections that were cut off to be gone.
 const CUT_OFF: Duration = Duration::from_secs(1);
 
@@ -65,6 +67,25 @@ pub struct Agent {
     stop: oneshot::Sender<()>,
     threads: Vec<JoinHandle<()>>,
     origin: Option<OriginThread>,
+}
+
+/// What can be done with an agent while it is being stopped, from any thread.
+#[derive(Clone)]
+pub struct AgentHandle(Weak<Shared>);
+
+impl AgentHandle {
+    /// Has [`Agent::stop`] give requests under way no more time.
+    pub fn hurry(&self) {
+        if let Some(shared) = self.0.upgrade() {
+            shared.hurry();
+        }
+    }
+}
+
+impl std::fmt::Debug for AgentHandle {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("AgentHandle").finish()
+    }
 }
 
 impl std::fmt::Debug for Agent {
@@ -139,6 +160,12 @@ impl Agent {
         stats(&self.shared)
     }
 
+    /// A handle to keep when the agent itself is being stopped.
+    #[must_use]
+    pub fn handle(&self) -> AgentHandle {
+        AgentHandle(Arc::downgrade(&self.shared))
+    }
+
     /// Takes nothing more over, gives requests under way the time `drain_timeout`, cuts off the rest, and undoes what was
     /// set up.
     ///
@@ -155,10 +182,14 @@ impl Agent {
         if shared.open() > 0 {
             tracing::warn!(connections = shared.open(), "connections are cut off");
             shared.cut_all();
-            wait_for_none(&shared, CUT_OFF);
+            let deadline = Instant::now() + CUT_OFF;
+            while shared.open() > 0 && Instant::now() < deadline {
+                std::thread::sleep(LOOK);
+            }
         }
         if let Some((runtime, done)) = origin_done {
-            let _ = done.recv_timeout(shared.config.drain_timeout);
+            let limit = if shared.is_hurried() { LOOK } else { shared.config.drain_timeout };
+            let _ = done.recv_timeout(limit);
             runtime.shutdown_timeout(Duration::from_millis(100));
         }
         let stats = stats(&shared);
@@ -213,7 +244,7 @@ fn stats(shared: &Shared) -> AgentStats {
 /// Waits until there is no connection any more.
 fn wait_for_none(shared: &Shared, limit: Duration) {
     let deadline = Instant::now() + limit;
-    while shared.open() > 0 && Instant::now() < deadline {
-        std::thread::sleep(Duration::from_millis(5));
+    while shared.open() > 0 && Instant::now() < deadline && !shared.is_hurried() {
+        std::thread::sleep(LOOK);
     }
 }

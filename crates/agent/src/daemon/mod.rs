@@ -40,5 +40,5 @@ mod take;
 mod talk;
 mod threads;
 
-pub use agent::{Agent, AgentStats};
+pub use agent::{Agent, AgentHandle, AgentStats};
 pub use config::{AgentConfig, AgentError, FrontEnd, ServeConfig};

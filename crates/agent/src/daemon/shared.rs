@@ -42,6 +42,7 @@ pub(super) struct Shared {
     pub(super) serve: Serve,
     pub(super) counters: Counters,
     stopping: AtomicBool,
+    hurried: AtomicBool,
     ended: AtomicBool,
     open: AtomicUsize,
     next_number: AtomicU64,
@@ -73,6 +74,7 @@ impl Shared {
             serve,
             counters: Counters::default(),
             stopping: AtomicBool::new(false),
+            hurried: AtomicBool::new(false),
             ended: AtomicBool::new(false),
             open: AtomicUsize::new(0),
             next_number: AtomicU64::new(0),
@@ -91,6 +93,15 @@ impl Shared {
         self.stopping.store(true, Ordering::Relaxed);
         let connections: Vec<_> = locked(&self.connections).values().cloned().collect();
         connections.iter().for_each(|connection| connection.close());
+    }
+
+    /// Requests under way get no more time.
+    pub(super) fn hurry(&self) {
+        self.hurried.store(true, Ordering::Relaxed);
+    }
+
+    pub(super) fn is_hurried(&self) -> bool {
+        self.hurried.load(Ordering::Relaxed)
     }
 
     /// Its threads are to end.

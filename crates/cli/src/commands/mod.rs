@@ -1,5 +1,6 @@
 //! The commands, one file each.
 
+pub(crate) mod agent;
 pub(crate) mod balance;
 pub(crate) mod check;
 pub(crate) mod demo;

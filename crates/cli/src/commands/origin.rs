@@ -35,13 +35,36 @@ pub(crate) struct Args {
     #[arg(long, value_name = "WHAT")]
     synthetic: Option<String>,
 
-    /// Seed of the synthetic workload
-    #[arg(long, default_value_t = 1)]
-    seed: u64,
-
     /// Address and port to listen on; port 0 takes a free one
     #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:8081")]
     listen: SocketAddr,
+
+    #[command(flatten)]
+    tuning: Tuning,
+
+    /// Name this origin in the header X-Backend of every response
+    #[arg(long, value_name = "NAME")]
+    name: Option<String>,
+
+    /// Follow symbolic links that lead out of the root
+    #[arg(long, conflicts_with = "synthetic")]
+    follow_symlinks: bool,
+
+    /// Most connections at once; further ones wait to be accepted
+    #[arg(long, value_name = "N", default_value_t = 4096, value_parser = clap::value_parser!(u32).range(1..))]
+    max_connections: u32,
+
+    /// Print the counters as a line of JSON at the end
+    #[arg(long)]
+    json_stats: bool,
+}
+
+/// How an origin serves, whatever way requests come in by.
+#[derive(clap::Args, Debug)]
+pub(crate) struct Tuning {
+    /// Seed of the synthetic workload
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
 
     /// Size of the memory cache
     #[arg(long, value_name = "SIZE", default_value = "64MiB", value_parser = values::size)]
@@ -70,22 +93,6 @@ pub(crate) struct Args {
     /// The emulated CPU is this many times as fast
     #[arg(long, value_name = "X", default_value = "1", value_parser = values::positive)]
     cpu_speed: f64,
-
-    /// Name this origin in the header X-Backend of every response
-    #[arg(long, value_name = "NAME")]
-    name: Option<String>,
-
-    /// Follow symbolic links that lead out of the root
-    #[arg(long, conflicts_with = "synthetic")]
-    follow_symlinks: bool,
-
-    /// Most connections at once; further ones wait to be accepted
-    #[arg(long, value_name = "N", default_value_t = 4096, value_parser = clap::value_parser!(u32).range(1..))]
-    max_connections: u32,
-
-    /// Print the counters as a line of JSON at the end
-    #[arg(long)]
-    json_stats: bool,
 }
 
 pub(crate) fn run(args: &Args) -> Result<(), CliError> {
@@ -103,29 +110,41 @@ pub(crate) fn run(args: &Args) -> Result<(), CliError> {
 fn config(args: &Args) -> Result<OriginConfig, CliError> {
     let source = match (&args.root, &args.synthetic) {
         (Some(root), _) => Source::files(root, args.follow_symlinks)?,
-        (None, Some(what)) => Source::synthetic(synthetic(what, args.seed)?),
+        (None, Some(what)) => Source::synthetic(synthetic(what, args.tuning.seed)?),
         (None, None) => return Err(CliError::Usage("give --root or --synthetic".into())),
     };
-    let too_slow = |option: &str| CliError::Usage(format!("{option} is too small for times to be counted"));
     let mut config = OriginConfig::new(source);
-    config.cache_policy.clone_from(&args.policy);
-    config.cache_bytes = args.cache;
-    config.cache_object_limit_bytes = args.cache_object_limit;
-    if args.disk_delay == "lard98" {
-        let disk = DiskModel::lard98().faster(args.disk_speed);
-        config.disk = Some(disk.ok_or_else(|| too_slow("--disk-speed"))?);
-    }
-    if args.cpu_delay == "lard98" {
-        let cpu = CpuModel::lard98().faster(args.cpu_speed);
-        config.cpu = Some(cpu.ok_or_else(|| too_slow("--cpu-speed"))?);
-    }
+    args.tuning.apply(&mut config)?;
     config.name.clone_from(&args.name);
     config.max_connections = usize::try_from(args.max_connections).unwrap_or(usize::MAX);
     Ok(config)
 }
 
+impl Tuning {
+    pub(crate) fn seed(&self) -> u64 {
+        self.seed
+    }
+
+    pub(crate) fn apply(&self, config: &mut OriginConfig) -> Result<(), CliError> {
+        let too_slow =
+            |option: &str| CliError::Usage(format!("{option} is too small for times to be counted"));
+        config.cache_policy.clone_from(&self.policy);
+        config.cache_bytes = self.cache;
+        config.cache_object_limit_bytes = self.cache_object_limit;
+        if self.disk_delay == "lard98" {
+            let disk = DiskModel::lard98().faster(self.disk_speed);
+            config.disk = Some(disk.ok_or_else(|| too_slow("--disk-speed"))?);
+        }
+        if self.cpu_delay == "lard98" {
+            let cpu = CpuModel::lard98().faster(self.cpu_speed);
+            config.cpu = Some(cpu.ok_or_else(|| too_slow("--cpu-speed"))?);
+        }
+        Ok(())
+    }
+}
+
 /// `fixed:SIZE`, or a workload as after `synth:` in `plimsoll simulate`.
-fn synthetic(what: &str, seed: u64) -> Result<Synthetic, CliError> {
+pub(crate) fn synthetic(what: &str, seed: u64) -> Result<Synthetic, CliError> {
     if let Some(size) = what.strip_prefix("fixed:") {
         let size_bytes =
             values::size(size).map_err(|e| CliError::Usage(format!("--synthetic fixed: {e}")))?;
@@ -169,13 +188,14 @@ async fn serve(config: OriginConfig, listen: SocketAddr) -> Result<OriginStats, 
     Ok(handle.stats())
 }
 
-struct Signals {
+/// What asks the process to end.
+pub(crate) struct Signals {
     interrupt: Signal,
     terminate: Signal,
 }
 
 impl Signals {
-    fn new() -> Result<Self, CliError> {
+    pub(crate) fn new() -> Result<Self, CliError> {
         let failed = |error| CliError::Failed(format!("cannot wait for signals: {error}"));
         Ok(Self {
             interrupt: signal(SignalKind::interrupt()).map_err(failed)?,
@@ -184,7 +204,7 @@ impl Signals {
     }
 
     /// The next request to end.
-    async fn next(&mut self) {
+    pub(crate) async fn next(&mut self) {
         tokio::select! {
             _ = self.interrupt.recv() => {}
             _ = self.terminate.recv() => {}
@@ -192,7 +212,7 @@ impl Signals {
     }
 }
 
-fn json(stats: &OriginStats) -> serde_json::Value {
+pub(crate) fn json(stats: &OriginStats) -> serde_json::Value {
     serde_json::json!({
         "requests": stats.requests,
         "hits": stats.hits,

@@ -1,0 +1,198 @@
+//! `plimsoll agent`: what takes connections over beside a back-end.
+
+use std::net::{IpAddr, SocketAddr};
+use std::path::PathBuf;
+use std::time::Duration;
+
+use plimsoll_agent::daemon::{Agent, AgentConfig, AgentError, AgentStats, FrontEnd, ServeConfig};
+use plimsoll_agent::origin::{OriginConfig, Source};
+use plimsoll_handoff::Key;
+
+use super::origin::{self, Signals, Tuning};
+use crate::error::CliError;
+use crate::{output, values};
+
+/// Arguments of `agent`.
+#[derive(clap::Args, Debug)]
+#[command(after_help = "\
+The agent runs until SIGINT or SIGTERM; then it takes nothing more over, ends the requests under way, and undoes what it
+has set up. A second signal ends it at once. It needs CAP_NET_ADMIN, CAP_BPF and CAP_PERFMON: run it as root, or grant them.
+
+WHAT answers on the connections that it takes over:
+  origin:DIR             the files below DIR, as `plimsoll origin --root DIR` serves them
+  origin:synthetic:WHAT  generated contents, as `plimsoll origin --synthetic WHAT` serves them
+  copy:ADDRESS:PORT      an HTTP server, to which requests and responses are copied
+
+Examples:
+  plimsoll agent --listen 10.0.0.21:7400 --key handoff.key --front-end front-end=10.0.0.11 --interface eth0 \\
+    --vip 10.0.0.10:80 --serve origin:public_html --origin-listen 10.0.0.21:8080
+  plimsoll agent … --serve copy:127.0.0.1:8080")]
+pub(crate) struct Args {
+    /// Address and port at which front-ends reach this agent
+    #[arg(long, value_name = "ADDRESS:PORT")]
+    listen: SocketAddr,
+
+    /// File with the key that front-ends and agents share: 64 hexadecimal digits, not readable by others
+    #[arg(long, value_name = "FILE")]
+    key: PathBuf,
+
+    /// A front-end that may hand connections off: the name in its configuration, and the address it comes from
+    #[arg(long = "front-end", value_name = "NAME=ADDRESS", required = true, value_parser = front_end)]
+    front_ends: Vec<FrontEnd>,
+
+    /// Network interface at which the front-ends' packets arrive
+    #[arg(long, value_name = "NAME")]
+    interface: String,
+
+    /// An address and port that clients connect to, as the front-end listens on it
+    #[arg(long = "vip", value_name = "ADDRESS:PORT", required = true)]
+    vips: Vec<SocketAddr>,
+
+    /// What answers
+    #[arg(long, value_name = "WHAT")]
+    serve: String,
+
+    /// Where the origin listens besides, so that front-ends can check and proxy
+    #[arg(long, value_name = "ADDRESS:PORT")]
+    origin_listen: Option<SocketAddr>,
+
+    /// Name of this agent, also in the header X-Backend of the origin: letters, digits, - and _
+    #[arg(long, value_name = "NAME", default_value = "agent")]
+    name: String,
+
+    /// Threads that serve; as many as there are CPUs by default
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256))]
+    threads: Option<u16>,
+
+    /// Most connections at once; further ones are refused, and the front-end does otherwise
+    #[arg(long, value_name = "N", default_value_t = 10_000, value_parser = clap::value_parser!(u32).range(1..=50_000))]
+    max_connections: u32,
+
+    /// Time that requests under way get at the end, in seconds
+    #[arg(long, value_name = "S", default_value = "10", value_parser = values::positive)]
+    drain_timeout: f64,
+
+    #[command(flatten)]
+    tuning: Tuning,
+
+    /// Follow symbolic links that lead out of the origin's directory
+    #[arg(long)]
+    follow_symlinks: bool,
+
+    /// Print the counters as a line of JSON at the end
+    #[arg(long)]
+    json_stats: bool,
+}
+
+fn front_end(text: &str) -> Result<FrontEnd, String> {
+    let wrong = "give a name and an IP address, such as front-end=10.0.0.11";
+    let (name, address) = text.split_once('=').ok_or(wrong)?;
+    let address: IpAddr = address.parse().map_err(|_| wrong)?;
+    if name.is_empty() {
+        return Err(wrong.to_owned());
+    }
+    Ok(FrontEnd { name: name.to_owned(), address: address.to_canonical() })
+}
+
+pub(crate) fn run(args: &Args) -> Result<(), CliError> {
+    tracing_subscriber::fmt()
+        .with_writer(std::io::stderr)
+        .with_env_filter(
+            tracing_subscriber::EnvFilter::try_from_env("PLIMSOLL_LOG").unwrap_or_else(|_| "info".into()),
+        )
+        .init();
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| CliError::Failed(format!("cannot wait for signals: {error}")))?;
+    // Before it listens: a signal from then on ends it in order.
+    let mut signals = {
+        let _entered = runtime.enter();
+        Signals::new()?
+    };
+    let agent = Agent::start(config(args)?)?;
+    eprintln!("plimsoll: taking connections over at {}", agent.address());
+    if let Some(address) = agent.origin_address() {
+        eprintln!("plimsoll: origin on http://{address}");
+    }
+    runtime.block_on(signals.next());
+    let handle = agent.handle();
+    // Ends with the process.
+    std::thread::spawn(move || {
+        runtime.block_on(signals.next());
+        eprintln!("plimsoll: cutting off the requests under way");
+        handle.hurry();
+    });
+    let stats = agent.stop()?;
+    if args.json_stats { output::print(&format!("{}\n", json(&stats))) } else { Ok(()) }
+}
+
+fn config(args: &Args) -> Result<AgentConfig, CliError> {
+    let key = Key::load(&args.key).map_err(|error| CliError::Failed(error.to_string()))?;
+    let mut config = AgentConfig::new(&args.name, args.listen, key, serve(args)?);
+    config.front_ends.clone_from(&args.front_ends);
+    config.interface.clone_from(&args.interface);
+    config.vips.clone_from(&args.vips);
+    config.origin_listen = args.origin_listen;
+    if let Some(threads) = args.threads {
+        config.threads = usize::from(threads);
+    }
+    config.max_connections = usize::try_from(args.max_connections).unwrap_or(usize::MAX);
+    let drain_timeout = Duration::try_from_secs_f64(args.drain_timeout);
+    config.drain_timeout =
+        drain_timeout.map_err(|_| CliError::Usage("--drain-timeout is too large".into()))?;
+    Ok(config)
+}
+
+fn serve(args: &Args) -> Result<ServeConfig, CliError> {
+    let wrong = |what: &str| CliError::Usage(format!("--serve {}: {what}", args.serve));
+    let forms = "give origin:DIR, origin:synthetic:WHAT or copy:ADDRESS:PORT";
+    let (kind, what) = args.serve.split_once(':').ok_or_else(|| wrong(forms))?;
+    match kind {
+        "origin" => {
+            let source = match what.strip_prefix("synthetic:") {
+                Some(what) => Source::synthetic(origin::synthetic(what, args.tuning.seed())?),
+                None => Source::files(what, args.follow_symlinks)?,
+            };
+            let mut config = OriginConfig::new(source);
+            args.tuning.apply(&mut config)?;
+            config.name = Some(args.name.clone());
+            Ok(ServeConfig::Origin(config.into()))
+        }
+        "copy" => {
+            let address =
+                what.parse().map_err(|_| wrong("give an IP address and a port, as copy:127.0.0.1:8080"))?;
+            Ok(ServeConfig::Copy(address))
+        }
+        _ => Err(wrong(forms)),
+    }
+}
+
+impl From<AgentError> for CliError {
+    fn from(error: AgentError) -> Self {
+        match error {
+            AgentError::Config(_) | AgentError::Name(_) => Self::Usage(error.to_string()),
+            AgentError::Origin(error) => error.into(),
+            _ => Self::Failed(error.to_string()),
+        }
+    }
+}
+
+fn json(stats: &AgentStats) -> serde_json::Value {
+    serde_json::json!({
+        "taken": stats.taken,
+        "refused": stats.refused,
+        "returned": stats.returned,
+        "kept": stats.kept,
+        "cancelled": stats.cancelled,
+        "requests": stats.requests,
+        "content_bytes": stats.content_bytes,
+        "links": stats.links,
+        "packets_injected": stats.packets_injected,
+        "packets_emitted": stats.packets_emitted,
+        "packets_dropped": stats.packets_dropped,
+        "strays": stats.strays,
+        "fenced": stats.fenced,
+        "origin": stats.origin.as_ref().map(origin::json),
+    })
+}
