@@ -7,7 +7,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use rustix::buffer::spare_capacity;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::net::{RecvFlags, getpeername, getsockname, recv, sockopt};
+use rustix::net::{RecvFlags, connect_unspec, getpeername, getsockname, recv, sockopt};
 
 use super::error::{FreezeFailed, NotPortable, SocketError, Step};
 use super::state::{TcpState, Window};
@@ -40,8 +40,8 @@ impl Default for Limits {
     }
 }
 
-/// An established connection that neither sends nor takes anything. Dropped, it is gone, silently, as by
-/// [`Frozen::close`].
+/// An established connection that neither sends nor takes anything. Dropped, it is gone, silently, once no copy of its
+/// descriptor is left; [`Frozen::close`] does not wait for that.
 #[derive(Debug)]
 pub struct Frozen {
     fd: OwnedFd,
@@ -132,9 +132,11 @@ impl Frozen {
         Ok(self.fd)
     }
 
-    /// The socket is gone, and the client hears nothing of it.
+    /// The connection is gone from this kernel, and the client hears nothing of it; at once, even if there are other
+    /// copies of the descriptor (as in a child process between fork and exec), which dropping would wait for.
     pub fn close(self) {
-        drop(self);
+        // In repair mode, disconnecting is silent. Should it fail, the drop does the same.
+        let _ = connect_unspec(&self.fd);
     }
 
     /// `None` when a packet came between two steps.

@@ -304,3 +304,18 @@ fn beside_listeners_of_the_same_port() {
     let other = world.client.run(|| TcpStream::connect(vip).unwrap());
     assert_eq!(again.accept().unwrap().1.as_socket(), Some(other.local_addr().unwrap()));
 }
+
+#[test]
+fn closed_at_once_in_spite_of_copies() {
+    let world = World::new(V4);
+    let (mut client, machine) = world.connection();
+    let copy = machine.try_clone().unwrap();
+    let frozen = Frozen::freeze(machine.into()).unwrap();
+    let state = frozen.snapshot(&[], Limits::default()).unwrap();
+    frozen.close();
+    let restored = world.machines[0].run(|| state.restore().unwrap());
+    let mut machine = blocking(restored.activate().unwrap());
+    drop(copy);
+    client.write_all(b"unharmed").unwrap();
+    assert_eq!(read_exactly(&mut machine, 8), "unharmed");
+}
