@@ -45,6 +45,8 @@ enum Command {
     Replay(Box<commands::replay::Args>),
     /// Compare policies on live traffic: clients, front-end and back-ends in this process
     Demo(Box<commands::demo::Args>),
+    /// A network on this machine: client, front-end and back-ends as nodes of their own
+    Lab(Box<commands::lab::Args>),
     /// List the policies with their parameters
     Policies(commands::lists::Args),
     /// List the back-end models with their parameters
@@ -68,6 +70,7 @@ fn main() -> ExitCode {
         Command::Origin(args) => commands::origin::run(&args),
         Command::Replay(args) => commands::replay::run(&args),
         Command::Demo(args) => commands::demo::run(&args),
+        Command::Lab(args) => commands::lab::run(&args),
         Command::Policies(args) => commands::lists::policies(&args),
         Command::Models(args) => commands::lists::models(&args),
     };

@@ -13,7 +13,7 @@ use crate::error::LabError;
 use crate::holder::Holder;
 use crate::link::Link;
 use crate::node::{Node, NodeHandle, enter};
-use crate::privileges;
+use crate::privileges::check_privileges;
 use crate::rules::{COUNTING, Rules, check_matching};
 use crate::traffic::{Traffic, parse};
 
@@ -47,7 +47,7 @@ impl Lab {
     /// what is asked for. Nothing of the lab is left then.
     pub fn build(config: &LabConfig) -> Result<Self, LabError> {
         config.check()?;
-        privileges::check()?;
+        check_privileges()?;
         ["ip", "nsenter", "unshare"].into_iter().try_for_each(commands::need)?;
         let mut nodes = BTreeMap::new();
         for node in config.nodes() {

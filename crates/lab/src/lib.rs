@@ -46,6 +46,7 @@ pub use error::LabError;
 pub use lab::Lab;
 pub use link::{Conditions, Link};
 pub use meter::{CpuMeter, CpuUse};
-pub use node::{Node, NodeHandle};
+pub use node::{Entry, Node, NodeHandle, enter};
+pub use privileges::check_privileges;
 pub use process::{Capture, Process};
 pub use traffic::{Counters, Traffic};

@@ -62,7 +62,7 @@ impl FromStr for Node {
 /// A command that runs `program` in the network and mount namespaces of the process `pid`: in the present directory,
 /// unless that is one that nodes have of their own.
 #[must_use]
-pub(crate) fn enter(pid: u32, program: impl AsRef<OsStr>) -> Command {
+pub fn enter(pid: u32, program: impl AsRef<OsStr>) -> Command {
     enter_on(pid, None, program)
 }
 
@@ -163,8 +163,9 @@ impl NodeHandle<'_> {
     /// # Panics
     /// When `work` does.
     pub fn run<T: Send>(&self, work: impl FnOnce() -> T + Send) -> Result<T, LabError> {
+        let entry = self.entry()?;
         let in_node = || {
-            self.enter_network()?;
+            entry.enter()?;
             Ok(work())
         };
         std::thread::scope(|scope| {
@@ -174,14 +175,14 @@ impl NodeHandle<'_> {
         })
     }
 
-    /// Moves the calling thread into the network namespace, and to the CPUs, of this node.
-    fn enter_network(&self) -> Result<(), LabError> {
-        let what = || format!("enter the network namespace of {}", self.node);
+    /// The way into this node's network namespace for a thread that outlives this handle, such as one that makes load.
+    ///
+    /// # Errors
+    /// When the node is gone.
+    pub fn entry(&self) -> Result<Entry, LabError> {
         let path = format!("/proc/{}/ns/net", self.pid);
-        let namespace = File::open(&path).map_err(|e| LabError::system(what(), e))?;
-        move_into_link_name_space(namespace.as_fd(), Some(LinkNameSpaceType::Network))
-            .map_err(|errno| LabError::system(what(), errno))?;
-        self.cpus.map_or(Ok(()), |plan| plan.pin_this_thread(self.node))
+        let namespace = File::open(&path).map_err(|e| LabError::system(entering(self.node), e))?;
+        Ok(Entry { node: self.node, namespace, cpus: self.cpus.cloned() })
     }
 
     /// Writes the packets at `eth0` that `filter` selects (as for `tcpdump`; empty for all) to `file`, until the capture
@@ -211,6 +212,31 @@ impl NodeHandle<'_> {
             sent_bytes: read("tx_bytes")?,
         })
     }
+}
+
+/// The way into a node's network namespace; see [`NodeHandle::entry`]. The namespace lives as long as this does.
+#[derive(Debug)]
+pub struct Entry {
+    node: Node,
+    namespace: File,
+    cpus: Option<CpuPlan>,
+}
+
+impl Entry {
+    /// Moves the calling thread, and threads that it starts from now on, into the network namespace and to the CPUs of
+    /// the node, for good.
+    ///
+    /// # Errors
+    /// When the system refuses it.
+    pub fn enter(&self) -> Result<(), LabError> {
+        move_into_link_name_space(self.namespace.as_fd(), Some(LinkNameSpaceType::Network))
+            .map_err(|errno| LabError::system(entering(self.node), errno))?;
+        self.cpus.as_ref().map_or(Ok(()), |plan| plan.pin_this_thread(self.node))
+    }
+}
+
+fn entering(node: Node) -> String {
+    format!("enter the network namespace of {node}")
 }
 
 #[cfg(test)]

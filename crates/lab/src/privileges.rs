@@ -11,8 +11,12 @@ const NEEDED: [(CapabilitySet, &str); 3] = [
     (CapabilitySet::SYS_PTRACE, "CAP_SYS_PTRACE"),
 ];
 
-/// Fails with the names of the capabilities that the calling thread lacks.
-pub(crate) fn check() -> Result<(), LabError> {
+/// Whether this process may have a lab, and enter its nodes: needed are the capabilities `CAP_SYS_ADMIN`,
+/// `CAP_NET_ADMIN` and `CAP_SYS_PTRACE`, so usually root.
+///
+/// # Errors
+/// [`LabError::Privileges`], with the names of those that the calling thread lacks.
+pub fn check_privileges() -> Result<(), LabError> {
     let sets =
         capabilities(None).map_err(|errno| LabError::system("read this process's capabilities", errno))?;
     match missing(sets.effective) {

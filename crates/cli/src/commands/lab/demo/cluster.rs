@@ -1,0 +1,275 @@
+//! The processes of a demo: a front-end, and beside each back-end's documents who serves them.
+
+use std::fmt;
+use std::fs::{self, File, OpenOptions};
+use std::io::{Read as _, Write as _};
+use std::net::{SocketAddr, TcpStream};
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use plimsoll_agent::origin::synthetic;
+use plimsoll_lab::{Lab, Node, NodeHandle, Process};
+
+use super::Args;
+use crate::error::CliError;
+
+/// Where clients connect, at the virtual address.
+const PORT: u16 = 80;
+/// Where back-ends are asked by a proxy.
+const BACKEND_PORT: u16 = 80;
+/// Where agents take handoffs.
+const AGENT_PORT: u16 = 7400;
+/// The admin API of the front-end, within its node.
+const ADMIN: &str = "127.0.0.1:9090";
+/// How long everything may take to start.
+const STARTING: Duration = Duration::from_secs(20);
+/// Memory for the documents of one back-end.
+const DOCUMENT_BYTES: u64 = 64 << 20;
+const MOST_DOCUMENTS: u64 = 64;
+
+/// How a chosen back-end gets the request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub(super) enum Mechanism {
+    /// The front-end passes requests and responses on
+    Proxy,
+    /// The back-end gets the client's connection and answers the client directly
+    Handoff,
+}
+
+impl fmt::Display for Mechanism {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::Proxy => "proxy",
+            Self::Handoff => "handoff",
+        })
+    }
+}
+
+impl Mechanism {
+    /// This one, after the one that it is compared with.
+    pub(super) fn with_baseline(self) -> Vec<Self> {
+        if self == Self::Proxy { vec![self] } else { vec![Self::Proxy, self] }
+    }
+}
+
+/// Number of documents of this size.
+pub(super) fn documents(size_bytes: u64) -> u64 {
+    (DOCUMENT_BYTES / size_bytes.max(1)).clamp(1, MOST_DOCUMENTS)
+}
+
+/// Everything that runs on a lab. Dropping it kills it all.
+pub(super) struct Cluster<'a> {
+    front_end: NodeHandle<'a>,
+    /// Name, node and process; the front-end first to be stopped.
+    processes: Vec<(String, NodeHandle<'a>, Process)>,
+    /// Where clients connect.
+    pub(super) target: SocketAddr,
+}
+
+impl<'a> Cluster<'a> {
+    /// Starts back-ends and front-end, and waits until they answer.
+    pub(super) async fn start(lab: &'a Lab, args: &Args, mechanism: Mechanism) -> Result<Self, CliError> {
+        let front_end = lab.node(Node::FrontEnd)?;
+        let target = (lab.virtual_address(), PORT).into();
+        let mut cluster = Self { front_end, processes: Vec::new(), target };
+        let key = key()?;
+        for number in 0..args.backends {
+            let node = lab.node(Node::Backend(number))?;
+            write_documents(node, args.size)?;
+            write_secret(node, &key)?;
+            cluster.start_process(node, backend(lab, node, mechanism)?)?;
+        }
+        for number in 0..args.backends {
+            let node = lab.node(Node::Backend(number))?;
+            cluster.wait_until_it_answers(front_end, (node.address(), BACKEND_PORT).into()).await?;
+        }
+        write_secret(front_end, &key)?;
+        write(front_end, "run/plimsoll.toml", config(lab, args, mechanism)?.as_bytes())?;
+        let mut command = front_end.command(plimsoll()?);
+        command.args(["balance", "--no-watch", "--config", "/run/plimsoll.toml"]);
+        cluster.start_process(front_end, command)?;
+        cluster.wait_until_it_answers(lab.node(Node::Client)?, target).await?;
+        if mechanism == Mechanism::Handoff {
+            cluster.wait_for_links(args.backends).await?;
+        }
+        Ok(cluster)
+    }
+
+    fn start_process(&mut self, node: NodeHandle<'a>, mut command: Command) -> Result<(), CliError> {
+        let name = node.node().to_string();
+        let log = node.root().join("run/log");
+        let file = File::create(&log).map_err(|e| CliError::writing(&log, &e))?;
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(file);
+        let process = node.spawn(&mut command)?;
+        self.processes.push((name, node, process));
+        Ok(())
+    }
+
+    async fn wait_until_it_answers(&mut self, from: NodeHandle<'_>, to: SocketAddr) -> Result<(), CliError> {
+        let end = Instant::now() + STARTING;
+        while from.run(|| TcpStream::connect_timeout(&to, Duration::from_secs(1)))?.is_err() {
+            self.go_on_waiting(&format!("nothing answers at {to}"), end).await?;
+        }
+        Ok(())
+    }
+
+    async fn wait_for_links(&mut self, wanted: usize) -> Result<(), CliError> {
+        let end = Instant::now() + STARTING;
+        while self.metric("plimsoll_links").unwrap_or(0.0) < wanted as f64 {
+            self.go_on_waiting("the front-end has no link to every agent", end).await?;
+        }
+        Ok(())
+    }
+
+    /// Fails at the end, or when a process has ended.
+    async fn go_on_waiting(&mut self, what: &str, end: Instant) -> Result<(), CliError> {
+        let ended = self.processes.iter_mut().any(|(_, _, process)| !process.is_running());
+        if ended || Instant::now() > end {
+            return Err(CliError::Failed(format!("{what}\n{}", self.last_words())));
+        }
+        tokio::time::sleep(Duration::from_millis(20)).await;
+        Ok(())
+    }
+
+    /// What the processes said last, for errors.
+    pub(super) fn last_words(&self) -> String {
+        let mut text = String::new();
+        for (name, node, _) in &self.processes {
+            let log = fs::read_to_string(node.root().join("run/log")).unwrap_or_default();
+            let lines: Vec<&str> = log.lines().collect();
+            for line in &lines[lines.len().saturating_sub(10)..] {
+                text += &format!("  {name}: {line}\n");
+            }
+        }
+        text.trim_end().to_owned()
+    }
+
+    /// The sum of a metric of the front-end over its labels; `None` when it has none of this name.
+    pub(super) fn metric(&self, name: &str) -> Option<f64> {
+        let page = self.front_end.run(metrics).ok()?.ok()?;
+        sum_of(&page, name)
+    }
+}
+
+impl Drop for Cluster<'_> {
+    fn drop(&mut self) {
+        // The front-end, which was started last, goes first and misses nobody.
+        while self.processes.pop().is_some() {}
+    }
+}
+
+fn metrics() -> std::io::Result<String> {
+    let mut connection = TcpStream::connect(ADMIN)?;
+    connection.set_read_timeout(Some(Duration::from_secs(2)))?;
+    connection.write_all(b"GET /metrics HTTP/1.1\r\nHost: admin\r\nConnection: close\r\n\r\n")?;
+    let mut page = String::new();
+    connection.take(4 << 20).read_to_string(&mut page)?;
+    Ok(page)
+}
+
+/// Lines are `name value` or `name{labels} value`.
+fn sum_of(page: &str, name: &str) -> Option<f64> {
+    let values: Vec<f64> = page
+        .lines()
+        .filter_map(|line| line.strip_prefix(name)?.strip_prefix([' ', '{']).and(line.rsplit(' ').next()))
+        .filter_map(|value| value.trim().parse().ok())
+        .collect();
+    (!values.is_empty()).then(|| values.iter().sum())
+}
+
+/// This program.
+fn plimsoll() -> Result<PathBuf, CliError> {
+    std::env::current_exe().map_err(|e| CliError::Failed(format!("cannot find this program: {e}")))
+}
+
+/// What a back-end runs: it serves `/run/www`.
+fn backend(lab: &Lab, node: NodeHandle<'_>, mechanism: Mechanism) -> Result<Command, CliError> {
+    let mut command = node.command(plimsoll()?);
+    let (name, own) = (node.node().to_string(), node.address());
+    let origin = format!("{own}:{BACKEND_PORT}");
+    if mechanism == Mechanism::Proxy {
+        command.args(["origin", "--root", "/run/www", "--listen", &origin, "--name", &name]);
+        return Ok(command);
+    }
+    let front_end = format!("front-end={}", lab.node(Node::FrontEnd)?.address());
+    let address = format!("{}:{PORT}", lab.virtual_address());
+    command.args(["agent", "--listen", &format!("{own}:{AGENT_PORT}"), "--key", "/run/key", "--name", &name]);
+    command.args(["--front-end", &front_end, "--interface", "eth0", "--vip", &address]);
+    command.args(["--serve", "origin:/run/www", "--origin-listen", &origin]);
+    Ok(command)
+}
+
+/// The front-end's configuration.
+fn config(lab: &Lab, args: &Args, mechanism: Mechanism) -> Result<String, CliError> {
+    let mut text = format!(
+        "mechanism = \"{mechanism}\"\nworkers = 1\n[[listener]]\naddress = \"{}:{PORT}\"\n[policy]\nname = \
+         \"{}\"\n[admission]\nlimit = \"none\"\n[health]\nprobe = \"tcp\"\n[admin]\naddress = \"{ADMIN}\"\n",
+        lab.virtual_address(),
+        args.policy
+    );
+    for number in 0..args.backends {
+        let node = lab.node(Node::Backend(number))?;
+        let own = node.address();
+        text += &format!("[[backend]]\nname = \"{}\"\naddress = \"{own}:{BACKEND_PORT}\"\n", node.node());
+        if mechanism == Mechanism::Handoff {
+            text += &format!("agent = \"{own}:{AGENT_PORT}\"\n");
+        }
+    }
+    if mechanism == Mechanism::Handoff {
+        text += "[handoff]\nkey_file = \"/run/key\"\ninterfaces = [\"eth0\"]\n";
+    }
+    Ok(text)
+}
+
+/// A new key that front-end and agents share, as 64 hexadecimal digits.
+fn key() -> Result<String, CliError> {
+    let mut bytes = [0_u8; 32];
+    let read = File::open("/dev/urandom").and_then(|mut file| file.read_exact(&mut bytes));
+    read.map_err(|e| CliError::Failed(format!("cannot read /dev/urandom: {e}")))?;
+    Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
+}
+
+fn write_secret(node: NodeHandle<'_>, key: &str) -> Result<(), CliError> {
+    let path = node.root().join("run/key");
+    let file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&path);
+    file.and_then(|mut file| writeln!(file, "{key}")).map_err(|e| CliError::writing(&path, &e))
+}
+
+/// Writes a file of the node, in its own memory.
+fn write(node: NodeHandle<'_>, name: &str, bytes: &[u8]) -> Result<(), CliError> {
+    let path = node.root().join(name);
+    fs::write(&path, bytes).map_err(|e| CliError::writing(&path, &e))
+}
+
+fn write_documents(node: NodeHandle<'_>, size_bytes: u64) -> Result<(), CliError> {
+    let directory = node.root().join("run/www");
+    fs::create_dir(&directory).map_err(|e| CliError::writing(&directory, &e))?;
+    let mut bytes = vec![0; usize::try_from(size_bytes).unwrap_or(0)];
+    for number in 0..documents(size_bytes) {
+        synthetic::fill(number, 0, &mut bytes);
+        write(node, &format!("run/www/{number}"), &bytes)?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn metrics_are_summed_over_labels() {
+        let page = "# HELP plimsoll_x x\nplimsoll_x_total{a=\"b c\"} 3\nplimsoll_x_total{a=\"d\"} 4\nplimsoll_y 1.5\n";
+        assert_eq!(sum_of(page, "plimsoll_x_total"), Some(7.0));
+        assert_eq!(sum_of(page, "plimsoll_y"), Some(1.5));
+        assert_eq!(sum_of(page, "plimsoll_x"), None);
+    }
+
+    #[test]
+    fn documents_fit_into_memory() {
+        assert_eq!(documents(1), 64);
+        assert_eq!(documents(100 << 10), 64);
+        assert_eq!(documents(64 << 20), 1);
+    }
+}

@@ -1,0 +1,180 @@
+//! Load from the client's node, and what it costs the front-end.
+
+use std::sync::mpsc;
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use plimsoll_lab::{Counters, CpuMeter, CpuUse, Lab, LabError, Node, Traffic};
+use plimsoll_testbed::load::{ClosedLoop, Expect, Meter, Req, Summary, closed_loop};
+
+use super::Args;
+use super::cluster::{Cluster, Mechanism, documents};
+use crate::error::CliError;
+
+/// Time under load before anything is measured.
+const WARMUP: Duration = Duration::from_secs(1);
+/// Time without load in which others' use of the front-end's CPU shows.
+const QUIET: Duration = Duration::from_millis(500);
+
+/// What was measured of one mechanism.
+pub(super) struct Measured {
+    pub(super) mechanism: Mechanism,
+    pub(super) summary: Summary,
+    /// Of the front-end's CPU under load, if it has one to itself.
+    pub(super) cpu: Option<CpuUse>,
+    /// Of the same CPU before, without load.
+    pub(super) quiet: Option<CpuUse>,
+    /// What passed the front-end's interface.
+    pub(super) front_end: Counters,
+    /// What the client got, from whom.
+    pub(super) to_client: Vec<Traffic>,
+    /// Connections that agents took; `None` without the mechanism.
+    pub(super) handoffs: Option<u64>,
+    /// Further requests on them that stayed where the connection was; `None` without the mechanism.
+    pub(super) stayed: Option<u64>,
+}
+
+impl Measured {
+    /// CPU time of the front-end per request in seconds, the kernel's work included.
+    pub(super) fn cpu_per_request_s(&self) -> Option<f64> {
+        let requests = self.summary.succeeded;
+        self.cpu.filter(|_| requests > 0).map(|cpu| cpu.busy.as_secs_f64() / requests as f64)
+    }
+
+    /// Share of the bytes to the client that came by the front-end.
+    pub(super) fn share_through_front_end(&self) -> Option<f64> {
+        let all: u64 = self.to_client.iter().map(|traffic| traffic.bytes).sum();
+        let of_it = self.to_client.iter().filter(|t| t.from == Node::FrontEnd).map(|t| t.bytes).sum::<u64>();
+        (all > 0).then(|| of_it as f64 / all as f64)
+    }
+}
+
+/// What stands at one moment.
+struct Reading {
+    cpu: Option<CpuUse>,
+    front_end: Counters,
+    traffic: Vec<Traffic>,
+    handoffs: Option<f64>,
+    stayed: Option<f64>,
+}
+
+fn read(lab: &Lab, cluster: &Cluster<'_>, meter: Option<&CpuMeter>) -> Result<Reading, CliError> {
+    Ok(Reading {
+        cpu: meter.map(CpuMeter::read),
+        front_end: lab.node(Node::FrontEnd)?.counters()?,
+        traffic: lab.traffic()?,
+        handoffs: cluster.metric("plimsoll_handoffs_total"),
+        stayed: cluster.metric("plimsoll_requests_stayed_total"),
+    })
+}
+
+/// Puts the load on the cluster and measures.
+pub(super) async fn run(
+    lab: &Lab,
+    cluster: &Cluster<'_>,
+    args: &Args,
+    mechanism: Mechanism,
+) -> Result<Measured, CliError> {
+    let meter = lab.config().cpus.as_ref().map(|plan| CpuMeter::start(plan.front_end)).transpose()?;
+    let begin = meter.as_ref().map(CpuMeter::read);
+    tokio::time::sleep(QUIET).await;
+    let quiet = meter.as_ref().zip(begin).map(|(meter, begin)| meter.read().since(begin));
+    eprintln!("plimsoll: {mechanism}: {WARMUP:?} of warm-up, then {} s of load", args.seconds);
+    let load = Load::start(lab, cluster, args)?;
+    tokio::time::sleep(WARMUP).await;
+    let start = read(lab, cluster, meter.as_ref())?;
+    let measured = Duration::from_secs_f64(args.seconds);
+    load.tell(measured).await;
+    let end = read(lab, cluster, meter.as_ref())?;
+    let summary = load.end()?;
+    let count = |end: Option<f64>, start: Option<f64>| {
+        // Counters are whole and do not fall.
+        end.map(|end| (end - start.unwrap_or(0.0)).max(0.0) as u64)
+    };
+    Ok(Measured {
+        mechanism,
+        summary,
+        cpu: end.cpu.zip(start.cpu).map(|(end, start)| end.since(start)),
+        quiet,
+        front_end: end.front_end.since(start.front_end),
+        to_client: since(&end.traffic, &start.traffic),
+        handoffs: count(end.handoffs, start.handoffs),
+        stayed: count(end.stayed, start.stayed),
+    })
+}
+
+/// What went to the client between two readings.
+fn since(end: &[Traffic], start: &[Traffic]) -> Vec<Traffic> {
+    let before = |traffic: &Traffic| start.iter().find(|t| (t.from, t.to) == (traffic.from, traffic.to));
+    end.iter()
+        .filter(|traffic| traffic.to == Node::Client)
+        .map(|traffic| {
+            let (packets, bytes) = before(traffic).map_or((0, 0), |t| (t.packets, t.bytes));
+            Traffic {
+                packets: traffic.packets.saturating_sub(packets),
+                bytes: traffic.bytes.saturating_sub(bytes),
+                ..*traffic
+            }
+        })
+        .collect()
+}
+
+/// The load, on a thread in the client's node. It ends by itself.
+struct Load {
+    meter: Meter,
+    thread: JoinHandle<Result<Option<Summary>, LabError>>,
+}
+
+impl Load {
+    fn start(lab: &Lab, cluster: &Cluster<'_>, args: &Args) -> Result<Self, CliError> {
+        let (size_bytes, documents) = (args.size, documents(args.size));
+        let request = move |number: u64| {
+            // By turns each document once, so that none is the favourite.
+            let number = number % documents;
+            Req::get(format!("/{number}")).expecting(Expect::Document { number, size_bytes })
+        };
+        let meter = Meter::default();
+        let load = ClosedLoop {
+            connections: args.connections as usize,
+            seconds: args.seconds + WARMUP.as_secs_f64(),
+            warmup_s: WARMUP.as_secs_f64(),
+            keep_alive: !args.new_connections,
+            timeout: Duration::from_secs(10),
+            meter: meter.clone(),
+            ..ClosedLoop::new(cluster.target, request)
+        };
+        let enter = lab.node(Node::Client)?.entry()?;
+        let (started, result) = mpsc::channel();
+        let thread = std::thread::Builder::new().name("load".to_owned()).spawn(move || {
+            enter.enter()?;
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+            // Whoever waits has the result of the thread instead.
+            let _ = started.send(());
+            Ok(runtime.ok().map(|runtime| runtime.block_on(closed_loop(load))))
+        });
+        let thread = thread.map_err(|e| CliError::Failed(format!("cannot start a thread: {e}")))?;
+        // If it failed, the end tells why.
+        let _ = result.recv();
+        Ok(Self { meter, thread })
+    }
+
+    /// Waits for this time, and says each second how it goes.
+    async fn tell(&self, time: Duration) {
+        let end = tokio::time::Instant::now() + time;
+        let mut told = 0;
+        while tokio::time::Instant::now() < end {
+            let second = tokio::time::Instant::now() + Duration::from_secs(1);
+            tokio::time::sleep_until(second.min(end)).await;
+            let done = self.meter.summary().requests;
+            if second < end {
+                eprintln!("plimsoll:   {} requests/s", done.saturating_sub(told));
+            }
+            told = done;
+        }
+    }
+
+    fn end(self) -> Result<Summary, CliError> {
+        let failed = || CliError::Failed("the load generator did not run".to_owned());
+        self.thread.join().map_err(|_| failed())??.ok_or_else(failed)
+    }
+}

@@ -1,0 +1,112 @@
+//! Results in words, as a table and as JSON.
+
+use std::time::Duration;
+
+use plimsoll_lab::CpuPlan;
+
+use super::Args;
+use super::cluster::documents;
+use super::measure::Measured;
+
+/// Use of the front-end's CPU without load beyond which its cost is doubtful.
+const QUIET_SHARE: f64 = 0.05;
+
+/// What is about to be measured.
+pub(super) fn setting(args: &Args, cpus: Option<&CpuPlan>) -> String {
+    let connections =
+        if args.new_connections { "a new connection for each request" } else { "connections are kept" };
+    let cpus = cpus.map_or_else(String::new, |plan| {
+        format!("; CPU {} is the front-end's, all else runs on {:?}", plan.front_end, plan.others)
+    });
+    format!(
+        "{} back-ends, policy {}, {} documents of {} bytes, {} clients, {connections}{cpus}",
+        args.backends,
+        args.policy,
+        documents(args.size),
+        args.size,
+        args.connections
+    )
+}
+
+/// What makes the results doubtful.
+pub(super) fn warnings(measured: &Measured) -> Vec<String> {
+    let mut warnings = Vec::new();
+    let name = measured.mechanism;
+    if let Some(quiet) = measured.quiet.filter(|quiet| quiet.share() > QUIET_SHARE) {
+        warnings.push(format!(
+            "{name}: {:.0} % of the front-end's CPU was in use before there was any load: other programs run there, and \
+             their work counts as the front-end's",
+            100.0 * quiet.share()
+        ));
+    }
+    if measured.summary.failed() > 0 {
+        warnings.push(format!("{name}: requests failed: {}", measured.summary));
+    }
+    warnings
+}
+
+/// Rows of measures, a column for each mechanism.
+pub(super) fn table(measured: &[Measured]) -> String {
+    type Show = fn(&Measured) -> String;
+    let rows: [(&str, Show); 9] = [
+        ("requests/s", |m| format!("{:.0}", m.summary.throughput_rps())),
+        ("latency, median", |m| millis(m.summary.quantile(0.5))),
+        ("latency, 99 %", |m| millis(m.summary.quantile(0.99))),
+        ("front-end CPU per request", |m| or_dash(m.cpu_per_request_s(), |s| format!("{:.1} µs", 1e6 * s))),
+        ("front-end CPU in use", |m| or_dash(m.cpu, |cpu| format!("{:.1} %", 100.0 * cpu.share()))),
+        ("to clients by the front-end", |m| {
+            or_dash(m.share_through_front_end(), |share| format!("{:.2} %", 100.0 * share))
+        }),
+        ("connections handed off", |m| or_dash(m.handoffs, |n| n.to_string())),
+        ("further requests that stayed", |m| or_dash(m.stayed, |n| n.to_string())),
+        ("requests failed", |m| m.summary.failed().to_string()),
+    ];
+    let mut text = format!("{:<28}", "");
+    for m in measured {
+        text += &format!(" {:>12}", m.mechanism);
+    }
+    for (name, show) in rows {
+        text += &format!("\n{name:<28}");
+        for m in measured {
+            text += &format!(" {:>12}", show(m));
+        }
+    }
+    text + "\n"
+}
+
+fn or_dash<T>(value: Option<T>, show: impl FnOnce(T) -> String) -> String {
+    value.map_or_else(|| "-".to_owned(), show)
+}
+
+fn millis(time: Duration) -> String {
+    format!("{:.2} ms", 1e3 * time.as_secs_f64())
+}
+
+/// One mechanism in SI units; `null` where something does not apply.
+pub(super) fn json(args: &Args, m: &Measured) -> String {
+    let at = |share| m.summary.quantile(share).as_secs_f64();
+    serde_json::json!({
+        "mechanism": m.mechanism.to_string(),
+        "policy": args.policy,
+        "backends": args.backends,
+        "size_bytes": args.size,
+        "connections": args.connections,
+        "keep_alive": !args.new_connections,
+        "measured_s": m.summary.measured.as_secs_f64(),
+        "requests": m.summary.requests,
+        "failed": m.summary.failed(),
+        "throughput_rps": m.summary.throughput_rps(),
+        "response_time_s": { "mean": m.summary.mean_latency().as_secs_f64(), "p50": at(0.5), "p99": at(0.99) },
+        "front_end": {
+            "cpu_per_request_s": m.cpu_per_request_s(),
+            "cpu": m.cpu.map(|cpu| cpu.share()),
+            "cpu_without_load": m.quiet.map(|cpu| cpu.share()),
+            "received_bytes": m.front_end.received_bytes,
+            "sent_bytes": m.front_end.sent_bytes,
+            "share_of_bytes_to_clients": m.share_through_front_end(),
+        },
+        "handoffs": m.handoffs,
+        "stayed": m.stayed,
+    })
+    .to_string()
+}

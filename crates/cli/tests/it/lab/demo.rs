@@ -1,0 +1,39 @@
+//! `plimsoll lab demo`: the whole system in nodes of its own.
+
+use crate::common::{plimsoll, text};
+
+fn demo(args: &[&str]) -> Vec<serde_json::Value> {
+    let output = plimsoll(&[&["lab", "demo", "--json", "--seconds", "1"], args].concat());
+    let (stdout, stderr) = (text(&output.stdout), text(&output.stderr));
+    assert!(output.status.success(), "{stderr}");
+    stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+fn number(object: &serde_json::Value, pointer: &str) -> f64 {
+    object
+        .pointer(pointer)
+        .and_then(serde_json::Value::as_f64)
+        .unwrap_or_else(|| panic!("{pointer}: {object}"))
+}
+
+#[test]
+fn a_proxy_passes_every_byte() {
+    let results = demo(&["--mechanism", "proxy", "--size", "20KiB", "--connections", "4"]);
+    let [proxy] = results.as_slice() else { panic!("{results:?}") };
+    assert_eq!(proxy["mechanism"], "proxy");
+    assert!(number(proxy, "/requests") > 10.0 && number(proxy, "/failed") == 0.0, "{proxy}");
+    assert!(number(proxy, "/front_end/share_of_bytes_to_clients") > 0.999, "{proxy}");
+    assert!(number(proxy, "/front_end/sent_bytes") > 20_480.0 * number(proxy, "/requests"), "{proxy}");
+    assert!(proxy["handoffs"].is_null(), "{proxy}");
+    if proxy["front_end"]["cpu"].is_number() {
+        assert!(number(proxy, "/front_end/cpu_per_request_s") > 0.0, "{proxy}");
+    }
+}
+
+#[test]
+fn a_configuration_that_the_front_end_refuses_is_shown() {
+    let output = plimsoll(&["lab", "demo", "--mechanism", "proxy", "--policy", "no_such_policy"]);
+    let stderr = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{stderr}");
+    assert!(stderr.contains("no_such_policy"), "{stderr}");
+}

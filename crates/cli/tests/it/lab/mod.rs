@@ -1,0 +1,170 @@
+//! `plimsoll lab`. Most of it needs root.
+
+use std::io::{BufRead as _, BufReader};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use crate::common::{plimsoll, text};
+
+mod demo;
+
+/// A running `lab up`, killed when it is dropped.
+struct Up {
+    child: Child,
+    name: String,
+    note: serde_json::Value,
+}
+
+impl Up {
+    /// Starts a lab with a name of this test and waits until it is up.
+    fn start(test: &str, more: &[&str]) -> Self {
+        let name = format!("{test}-{}", std::process::id());
+        let mut command = Command::new(env!("CARGO_BIN_EXE_plimsoll"));
+        command.args(["lab", "up", "--json", "--name", &name]).args(more);
+        let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
+        let mut line = String::new();
+        BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        let note = serde_json::from_str(&line).unwrap_or_else(|_| panic!("no lab; these tests need root"));
+        Self { child, name, note }
+    }
+
+    fn holders(&self) -> Vec<u64> {
+        let nodes = self.note["nodes"].as_array().unwrap();
+        nodes.iter().map(|node| node["pid"].as_u64().unwrap()).collect()
+    }
+
+    fn signal(&self, signal: &str) {
+        let status = Command::new("kill").args([signal, &self.child.id().to_string()]).status().unwrap();
+        assert!(status.success());
+    }
+
+    /// Waits for the end of the command, of its nodes, and of its note; the exit code.
+    fn end(&mut self) -> Option<i32> {
+        let code = self.child.wait().unwrap().code();
+        self.wait_for_holders();
+        assert!(!listed(&self.name));
+        assert!(!Path::new(&format!("/run/plimsoll-lab/{}.json", self.name)).exists());
+        code
+    }
+
+    fn wait_for_holders(&self) {
+        let end = Instant::now() + Duration::from_secs(20);
+        while self.holders().iter().any(is_there) {
+            assert!(Instant::now() < end, "something of the lab {} is left", self.name);
+            std::thread::sleep(Duration::from_millis(10));
+        }
+    }
+}
+
+fn is_there(pid: &u64) -> bool {
+    Path::new(&format!("/proc/{pid}")).exists()
+}
+
+impl Drop for Up {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn listed(name: &str) -> bool {
+    let output = plimsoll(&["lab", "list", "--json"]);
+    assert!(output.status.success());
+    let names = |line: &str| serde_json::from_str::<serde_json::Value>(line).unwrap()["name"].clone();
+    text(&output.stdout).lines().map(names).any(|listed| listed == name)
+}
+
+#[test]
+fn a_lab_is_up_until_it_is_asked_to_end() {
+    let mut up = Up::start("lab-up", &["--backends", "3"]);
+    assert!(listed(&up.name));
+    assert_eq!(up.note["nodes"].as_array().unwrap().len(), 6);
+    assert_eq!(up.note["virtual_address"], "10.77.0.100");
+    let output = plimsoll(&["lab", "exec", &up.name, "b2", "--", "ip", "-brief", "address", "show", "eth0"]);
+    let printed = text(&output.stdout);
+    assert!(output.status.success() && printed.contains("10.77.0.13/24 fd77::13/64"), "{printed}");
+    let code = |args: &[&str]| plimsoll(&[&["lab", "exec", &up.name], args].concat()).status.code();
+    assert_eq!(code(&["client", "--", "sh", "-c", "exit 7"]), Some(7));
+    assert_eq!(code(&["client", "--", "no-such-program-here"]), Some(127));
+    assert_eq!(code(&["b3", "--", "true"]), Some(1));
+    let again = plimsoll(&["lab", "up", "--name", &up.name]);
+    assert_eq!(again.status.code(), Some(1));
+    assert!(text(&again.stderr).contains("already; give this one another name"));
+    // That was no harm to the one that runs.
+    assert!(listed(&up.name) && code(&["client", "--", "true"]) == Some(0));
+    up.signal("-TERM");
+    assert_eq!(up.end(), Some(0));
+    let gone = plimsoll(&["lab", "exec", &up.name, "client", "--", "true"]);
+    assert_eq!(gone.status.code(), Some(1));
+}
+
+#[test]
+fn a_lab_that_is_killed_leaves_nothing_and_its_name_is_free() {
+    let mut up = Up::start("lab-kill", &["--backends", "1"]);
+    let mut inside = Command::new(env!("CARGO_BIN_EXE_plimsoll"))
+        .args(["lab", "exec", &up.name, "b0", "--", "sleep", "1000"])
+        .spawn()
+        .unwrap();
+    up.signal("-KILL");
+    // At once, while the first one is still being cleared.
+    let mut next = Up::start("lab-kill", &["--backends", "1"]);
+    assert!(!inside.wait().unwrap().success());
+    assert!(up.child.wait().unwrap().code().is_none());
+    up.wait_for_holders();
+    assert!(listed(&next.name) && next.holders().iter().all(is_there));
+    next.signal("-INT");
+    assert_eq!(next.end(), Some(0));
+}
+
+#[test]
+fn a_note_that_is_left_is_recognised() {
+    let name = format!("lab-stale-{}", std::process::id());
+    let path = format!("/run/plimsoll-lab/{name}.json");
+    std::fs::create_dir_all("/run/plimsoll-lab").unwrap();
+    let node = r#"{"name":"switch","address":"10.77.0.254","address_v6":"fd77::254","pid":4294967295}"#;
+    let note = format!(
+        r#"{{"name":"{name}","pid":1,"virtual_address":"10.77.0.100","virtual_address_v6":"fd77::100","nodes":[{node}]}}"#
+    );
+    std::fs::write(&path, note).unwrap();
+    let output = plimsoll(&["lab", "list"]);
+    // Another test may have listed labs just now, and removed it.
+    assert!(!text(&output.stdout).contains(&name) && !Path::new(&path).exists());
+}
+
+#[test]
+fn wrong_usage_says_what_would_be_right() {
+    let cases: [(&[&str], &str); 10] = [
+        (&["lab"], "Usage"),
+        (&["lab", "up", "--backends", "0"], "from 1 to 80"),
+        (&["lab", "up", "--clients", "151"], "1 to 150 client addresses"),
+        (&["lab", "up", "--rate", "fast"], "1gbit"),
+        (&["lab", "up", "--delay", "1"], "1ms"),
+        (&["lab", "up", "--name", "a/b"], "letters, digits"),
+        (&["lab", "exec", "client"], "COMMAND"),
+        (&["lab", "exec", "nowhere", "--", "true"], "no node `nowhere`"),
+        (&["lab", "demo", "--mechanism", "magic"], "proxy, handoff"),
+        (&["lab", "demo", "--size", "1GiB"], "64MiB"),
+    ];
+    for (args, expected) in cases {
+        let output = plimsoll(args);
+        let stderr = text(&output.stderr);
+        assert!(output.status.code() == Some(2) && stderr.contains(expected), "{args:?}: {stderr}");
+    }
+}
+
+#[test]
+fn without_privileges_it_says_which() {
+    let mut command = Command::new("setpriv");
+    command.args(["--reuid", "65534", "--regid", "65534", "--clear-groups", "--inh-caps=-all", "--"]);
+    // The user must be able to read the program.
+    let program = tempfile::tempdir().unwrap();
+    let copy = program.path().join("plimsoll");
+    std::fs::copy(env!("CARGO_BIN_EXE_plimsoll"), &copy).unwrap();
+    let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+    std::fs::set_permissions(program.path(), mode).unwrap();
+    let output = command.arg(&copy).args(["lab", "up"]).output().unwrap();
+    let stderr = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{stderr}");
+    assert!(stderr.contains("needs root") && stderr.contains("CAP_SYS_ADMIN, CAP_NET_ADMIN"), "{stderr}");
+}
