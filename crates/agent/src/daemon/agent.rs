@@ -105,6 +105,7 @@ impl Agent {
         let serve = match &config.serve {
             ServeConfig::Origin(origin) => Serve::Origin(Service::new(OriginConfig::clone(origin))?),
             ServeConfig::Copy(address) => Serve::Copy(*address),
+            ServeConfig::Shim(path) => Serve::Shim(path.clone()),
         };
         let listening = |address| move |error| AgentError::Listen { address, error };
         let listener = std::net::TcpListener::bind(config.listen).map_err(listening(config.listen))?;
@@ -236,7 +237,7 @@ fn stats(shared: &Shared) -> AgentStats {
         fenced: guard.fenced_unknown + guard.fenced_late,
         origin: match &shared.serve {
             Serve::Origin(service) => Some(service.stats()),
-            Serve::Copy(_) => None,
+            Serve::Copy(_) | Serve::Shim(_) => None,
         },
     }
 }

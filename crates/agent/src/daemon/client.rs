@@ -5,13 +5,16 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::time::Duration;
 
 use bytes::BytesMut;
+use rustix::buffer::spare_capacity;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::net::{Shutdown, shutdown, sockopt};
+use rustix::io::Errno;
+use rustix::net::{RecvFlags, Shutdown, recv, shutdown, sockopt};
+use tokio::io::Interest;
 use tokio::net::TcpStream;
 use tokio::time::{Instant, timeout, timeout_at};
 
 use super::connection::Connection;
-use super::head::{self, Foreign, Found, Outline};
+use super::head::{self, Foreign, Found, MOST_HEAD_BYTES, Outline};
 
 /// Bytes that are read at a time.
 const READ_BYTES: usize = 8 * 1024;
@@ -90,6 +93,54 @@ impl Client {
                 () = connection.woken() => {}
             }
         }
+    }
+
+    /// Waits for the next head, and leaves it in the socket: what it is, and its bytes (those that have come, if it is not
+    /// for the agent).
+    pub(super) async fn peek(&mut self, connection: &Connection, limit: Duration) -> (Next, Vec<u8>) {
+        let mut buffer = Vec::with_capacity(READ_BYTES);
+        let mut deadline = None;
+        loop {
+            let before = buffer.len();
+            match self.peek_into(&mut buffer) {
+                Ok(()) if buffer.is_empty() => return (Next::End, buffer),
+                Ok(()) => match head::find(&buffer) {
+                    Found::Part if buffer.len() > before => continue,
+                    // The client's end does not show in what waits.
+                    Found::Part if !self.is_whole() => return (Next::End, buffer),
+                    Found::Part => {}
+                    Found::Request(outline) => {
+                        buffer.truncate(outline.bytes);
+                        return (Next::Request(outline), buffer);
+                    }
+                    Found::Foreign(why) => return (Next::Foreign(why), buffer),
+                },
+                Err(Errno::AGAIN) if connection.is_closing() => return (Next::Close, buffer),
+                Err(Errno::AGAIN) => {}
+                Err(_) => return (Next::End, buffer),
+            }
+            // Nothing new: until more comes, which shows as a new event.
+            let deadline = *deadline.get_or_insert_with(|| Instant::now() + limit);
+            let stale: io::Result<()> =
+                self.stream.try_io(Interest::READABLE, || Err(io::ErrorKind::WouldBlock.into()));
+            drop(stale);
+            tokio::select! {
+                ready = timeout_at(deadline, self.stream.readable()) => match ready {
+                    Ok(Ok(())) => {}
+                    Ok(Err(_)) => return (Next::End, buffer),
+                    Err(_) => return (Next::TimedOut, buffer),
+                },
+                () = connection.woken() => {}
+            }
+        }
+    }
+
+    /// What waits in the socket, up to a little more than a head may have.
+    fn peek_into(&self, buffer: &mut Vec<u8>) -> Result<(), Errno> {
+        let room = (buffer.len() * 2).clamp(READ_BYTES, MOST_HEAD_BYTES + 1);
+        buffer.clear();
+        buffer.reserve(room);
+        recv(&self.stream, spare_capacity(buffer), RecvFlags::PEEK | RecvFlags::DONTWAIT).map(drop)
     }
 
     /// Whether the client has not ended its side, as far as it shows.

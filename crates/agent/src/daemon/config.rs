@@ -27,6 +27,8 @@ pub enum ServeConfig {
     Origin(Box<OriginConfig>),
     /// An HTTP server at this address, to which requests and responses are copied.
     Copy(SocketAddr),
+    /// A server with the accept shim, which listens on this Unix socket.
+    Shim(PathBuf),
 }
 
 /// Everything that decides what an agent does.
@@ -165,13 +167,5 @@ pub enum AgentError {
         what: &'static str,
         /// What the system says.
         error: io::Error,
-    },
-    /// The server behind the agent cannot be had.
-    #[error("the server {} is not usable: {what}", path.display())]
-    Server {
-        /// Its socket.
-        path: PathBuf,
-        /// What is wrong.
-        what: String,
     },
 }

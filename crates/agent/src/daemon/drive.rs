@@ -12,8 +12,9 @@ use tokio::time::{Instant, timeout_at};
 use super::client::{Client, Next};
 use super::connection::{Connection, Cut, Decision};
 use super::head::MOST_HEAD_BYTES;
-use super::serve::{Answer, Session, Then};
+use super::serve::{Answer, Serve, Session, Then};
 use super::shared::{Room, Shared, count};
+use super::shim;
 
 /// How long the front-end may take to decide; then the request is answered here.
 const DECISION: Duration = Duration::from_secs(10);
@@ -28,7 +29,7 @@ pub(super) struct Taken {
 }
 
 /// How a connection ended.
-enum End {
+pub(super) enum End {
     /// In order.
     Close(Client),
     /// Not in order.
@@ -54,8 +55,7 @@ pub(super) async fn drive(shared: Arc<Shared>, taken: Taken) {
         Ok(client) => client,
         Err(error) => {
             tracing::warn!(%error, flow = ?connection.flow, "a connection was lost when it was taken over");
-            let ended = ended_of(connection.request(), Answer::NONE, std::time::Instant::now());
-            connection.tell(|conn| FromAgent::Ended { conn, ended });
+            report(&shared, &connection, Answer::NONE, std::time::Instant::now());
             leave(&shared, &connection);
             return;
         }
@@ -68,7 +68,12 @@ pub(super) async fn drive(shared: Arc<Shared>, taken: Taken) {
     let end = tokio::select! {
         biased;
         how = connection.is_cut() => Err(how),
-        end = converse(&shared, &connection, &mut slot) => Ok(end),
+        end = async {
+            match &shared.serve {
+                Serve::Shim(path) => shim::converse(&shared, &connection, &mut slot, path).await,
+                _ => converse(&shared, &connection, &mut slot).await,
+            }
+        } => Ok(end),
     };
     match end {
         Ok(End::Returned) => {
@@ -120,7 +125,7 @@ fn leave(shared: &Shared, connection: &Connection) {
 
 /// Requests and answers, until the connection ends. The client is in `slot` at every point at which this may be given up.
 async fn converse(shared: &Shared, connection: &Connection, slot: &mut Option<Client>) -> End {
-    let mut session = shared.serve.session();
+    let Some(mut session) = shared.serve.session() else { return End::Lost };
     let mut first = true;
     loop {
         let Some(client) = slot.as_mut() else { return End::Lost };
@@ -129,13 +134,17 @@ async fn converse(shared: &Shared, connection: &Connection, slot: &mut Option<Cl
         if matches!(next, Next::End | Next::TimedOut | Next::Close) {
             if first {
                 // The request for which it was handed off never came.
-                let ended = ended_of(connection.request(), Answer::NONE, began_at);
-                connection.tell(|conn| FromAgent::Ended { conn, ended });
+                report(shared, connection, Answer::NONE, began_at);
             }
             return slot.take().map_or(End::Lost, End::Close);
         }
         if !first {
-            match place(shared, connection, slot, &next).await {
+            let head_bytes = match next {
+                Next::Request(outline) => outline.bytes,
+                _ => client.input.len(),
+            };
+            let head = client.input[..head_bytes.min(client.input.len())].to_vec();
+            match place(shared, connection, slot, &next, &head).await {
                 Placed::Here => {}
                 Placed::Returned => return End::Returned,
                 Placed::Lost => return End::Lost,
@@ -144,11 +153,7 @@ async fn converse(shared: &Shared, connection: &Connection, slot: &mut Option<Cl
         first = false;
         let Some(client) = slot.as_mut() else { return End::Lost };
         let answer = answer(&mut session, client, &next, connection).await;
-        connection.answered();
-        count(&shared.counters.requests, 1);
-        count(&shared.counters.content_bytes, answer.content_bytes);
-        let ended = ended_of(connection.request(), answer, began_at);
-        connection.tell(|conn| FromAgent::Ended { conn, ended });
+        report(shared, connection, answer, began_at);
         match answer.then {
             Then::KeepAlive => {}
             Then::Close => return slot.take().map_or(End::Lost, End::Close),
@@ -170,6 +175,15 @@ async fn answer(
     }
 }
 
+/// Counts and reports the answer to the request under way.
+pub(super) fn report(shared: &Shared, connection: &Connection, answer: Answer, began_at: std::time::Instant) {
+    connection.answered();
+    count(&shared.counters.requests, 1);
+    count(&shared.counters.content_bytes, answer.content_bytes);
+    let ended = ended_of(connection.request(), answer, began_at);
+    connection.tell(|conn| FromAgent::Ended { conn, ended });
+}
+
 fn ended_of(request: u32, answer: Answer, began_at: std::time::Instant) -> Ended {
     let micros = |time: Duration| u32::try_from(time.as_micros()).unwrap_or(u32::MAX);
     let total_us = micros(began_at.elapsed());
@@ -186,20 +200,22 @@ fn ended_of(request: u32, answer: Answer, began_at: std::time::Instant) -> Ended
 }
 
 /// Where a further request is answered.
-enum Placed {
+pub(super) enum Placed {
     Here,
     Returned,
     Lost,
 }
 
-/// Has the front-end place the request at the start of the input.
-async fn place(shared: &Shared, connection: &Connection, slot: &mut Option<Client>, next: &Next) -> Placed {
+/// Has the front-end place the request that begins with `head`, or is that if it is not for the agent.
+pub(super) async fn place(
+    shared: &Shared,
+    connection: &Connection,
+    slot: &mut Option<Client>,
+    next: &Next,
+    head: &[u8],
+) -> Placed {
     let Some(client) = slot.as_ref() else { return Placed::Lost };
-    let head_bytes = match next {
-        Next::Request(outline) => outline.bytes,
-        _ => client.input.len(),
-    };
-    let head = &client.input[..head_bytes.min(client.input.len()).min(MOST_HEAD_BYTES)];
+    let head = &head[..head.len().min(MOST_HEAD_BYTES)];
     let request = connection.next_request();
     let foreign = matches!(next, Next::Foreign(_));
     match connection.asks(request, foreign) {

@@ -23,7 +23,7 @@
 //!
 //! One thread ([`Agent`]'s control) accepts links, reads the packets that the guard holds, and sweeps what is over. The
 //! others serve: each link belongs to one of them, with the connections that come by it. `talk` reads the messages of a `link`; `take`
-//! restores a connection; `drive` leads it from request to request; `serve` answers; `client` is its socket; `connection` is
+//! restores a connection; `drive` leads it from request to request; `serve` answers, or a server does by way of `shim`; `client` is its socket; `connection` is
 //! what others may ask of it; `flows` knows where each flow is.
 
 mod agent;
@@ -36,6 +36,7 @@ mod head;
 mod link;
 mod serve;
 mod shared;
+mod shim;
 mod take;
 mod talk;
 mod threads;

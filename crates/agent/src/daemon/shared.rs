@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use plimsoll_datapath::{Flow, Guard, HeldPacket, now_ns};
 use plimsoll_handoff::message::FromAgent;
 
-use super::config::AgentConfig;
+use super::config::{AgentConfig, LEASES};
 use super::connection::{Connection, Cut};
 use super::flows::{Flows, Verdict};
 use super::link::Link;
@@ -46,6 +46,8 @@ pub(super) struct Shared {
     ended: AtomicBool,
     open: AtomicUsize,
     next_number: AtomicU64,
+    /// Until when the server behind the agent counts as unreachable.
+    down_until_ns: AtomicU64,
     connections: Mutex<BTreeMap<u64, Arc<Connection>>>,
     links: Mutex<BTreeMap<u64, Arc<Link>>>,
     /// Connections that both sides have ended, and when (ns of `CLOCK_MONOTONIC`): in that order.
@@ -78,6 +80,7 @@ impl Shared {
             ended: AtomicBool::new(false),
             open: AtomicUsize::new(0),
             next_number: AtomicU64::new(0),
+            down_until_ns: AtomicU64::new(0),
             connections: Mutex::default(),
             links: Mutex::default(),
             closed: Mutex::default(),
@@ -130,6 +133,17 @@ impl Shared {
         let room = |open: usize| (open < most).then_some(open + 1);
         self.open.fetch_update(Ordering::Relaxed, Ordering::Relaxed, room).ok()?;
         Some(Room(Arc::clone(self)))
+    }
+
+    /// The server behind the agent has not taken a connection: for a moment, none is taken over.
+    pub(super) fn server_failed(&self) {
+        const PAUSE_NS: u64 = 500_000_000;
+        self.down_until_ns.store(now_ns().saturating_add(PAUSE_NS), Ordering::Relaxed);
+    }
+
+    pub(super) fn server_is_down(&self) -> bool {
+        let until_ns = self.down_until_ns.load(Ordering::Relaxed);
+        until_ns > 0 && now_ns() < until_ns
     }
 
     pub(super) fn next_number(&self) -> u64 {
@@ -234,17 +248,24 @@ impl Shared {
     pub(super) fn sweep_leases(&self) {
         /// The kernel repeats a FIN for about that long, with growing pauses of up to some 25 s.
         const SILENT_FOR_NS: u64 = 75_000_000_000;
+        /// When leases are scarce, it must do to have waited this long.
+        const SILENT_FOR_AT_LEAST_NS: u64 = 10_000_000_000;
         let now_ns = now_ns();
-        let mut over: Vec<Flow> = Vec::new();
+        let mut count = 0;
+        let mut over: Vec<(u64, Flow)> = Vec::new();
         let visited = self.guard.for_each_lease(|flow, lease| {
-            if now_ns.saturating_sub(lease.last_sent_ns) > SILENT_FOR_NS {
-                over.push(flow);
+            count += 1;
+            let silent_ns = now_ns.saturating_sub(lease.last_sent_ns);
+            if silent_ns > SILENT_FOR_AT_LEAST_NS {
+                over.push((silent_ns, flow));
             }
         });
+        let limit_ns = if count > LEASES / 2 { SILENT_FOR_AT_LEAST_NS } else { SILENT_FOR_NS };
+        over.retain(|(silent_ns, _)| *silent_ns > limit_ns);
         if let Err(error) = visited {
             tracing::warn!(%error, "leases could not be looked through");
         }
-        for flow in over {
+        for (_, flow) in over {
             if !self.flows.is_here(&flow) {
                 self.release(&flow);
             }

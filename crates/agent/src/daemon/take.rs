@@ -42,12 +42,15 @@ pub(super) fn take(
         tracing::warn!(vip = %flow.vip, "a connection to an address that is none of ours");
         return Err(Refusal::BadState);
     }
+    if shared.server_is_down() {
+        return Err(Refusal::NoServer);
+    }
     let room = shared.room().ok_or(Refusal::Full)?;
     if now_ns() >= offer.lease_until_ns {
         return Err(Refusal::Late);
     }
     // What was read of the request is kept here, rather than written to the kernel and read again.
-    let input = std::mem::take(&mut state.receive_queue);
+    let input = if shared.serve.reads_here() { std::mem::take(&mut state.receive_queue) } else { Vec::new() };
     let restored = state.restore().map_err(|error| {
         if let RestoreError::InUse { .. } = error {
             tracing::debug!(%error, "a connection was not restored");

@@ -22,6 +22,7 @@ WHAT answers on the connections that it takes over:
   origin:DIR             the files below DIR, as `plimsoll origin --root DIR` serves them
   origin:synthetic:WHAT  generated contents, as `plimsoll origin --synthetic WHAT` serves them
   copy:ADDRESS:PORT      an HTTP server, to which requests and responses are copied
+  shim:PATH              an HTTP server with the accept shim that listens on the Unix socket PATH
 
 Examples:
   plimsoll agent --listen 10.0.0.21:7400 --key handoff.key --front-end front-end=10.0.0.11 --interface eth0 \\
@@ -146,7 +147,7 @@ fn config(args: &Args) -> Result<AgentConfig, CliError> {
 
 fn serve(args: &Args) -> Result<ServeConfig, CliError> {
     let wrong = |what: &str| CliError::Usage(format!("--serve {}: {what}", args.serve));
-    let forms = "give origin:DIR, origin:synthetic:WHAT or copy:ADDRESS:PORT";
+    let forms = "give origin:DIR, origin:synthetic:WHAT, copy:ADDRESS:PORT or shim:PATH";
     let (kind, what) = args.serve.split_once(':').ok_or_else(|| wrong(forms))?;
     match kind {
         "origin" => {
@@ -164,6 +165,7 @@ fn serve(args: &Args) -> Result<ServeConfig, CliError> {
                 what.parse().map_err(|_| wrong("give an IP address and a port, as copy:127.0.0.1:8080"))?;
             Ok(ServeConfig::Copy(address))
         }
+        "shim" if !what.is_empty() => Ok(ServeConfig::Shim(what.into())),
         _ => Err(wrong(forms)),
     }
 }

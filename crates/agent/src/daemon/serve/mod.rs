@@ -5,8 +5,10 @@ mod framing;
 mod origin;
 
 use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::time::Instant;
 
+pub(super) use self::origin::answer_short;
 use super::client::Client;
 use super::connection::Connection;
 use super::head::{Foreign, Outline};
@@ -19,6 +21,8 @@ pub(super) enum Serve {
     Origin(Service),
     /// The server at this address.
     Copy(SocketAddr),
+    /// The server with the accept shim at this socket, which gets the connection itself.
+    Shim(PathBuf),
 }
 
 /// How a request was answered.
@@ -59,11 +63,18 @@ pub(super) enum Session<'a> {
 }
 
 impl Serve {
-    pub(super) fn session(&self) -> Session<'_> {
+    /// For a connection whose bytes go through the agent; `None` if they do not.
+    pub(super) fn session(&self) -> Option<Session<'_>> {
         match self {
-            Self::Origin(service) => Session::Origin(service),
-            Self::Copy(address) => Session::Copy(copy::Copy::new(*address)),
+            Self::Origin(service) => Some(Session::Origin(service)),
+            Self::Copy(address) => Some(Session::Copy(copy::Copy::new(*address))),
+            Self::Shim(_) => None,
         }
+    }
+
+    /// Whether requests are read by the agent, rather than by who answers.
+    pub(super) fn reads_here(&self) -> bool {
+        !matches!(self, Self::Shim(_))
     }
 }
 

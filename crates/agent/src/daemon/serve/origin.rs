@@ -118,7 +118,7 @@ pub(super) async fn refuse(client: &mut Client, why: Foreign) -> Answer {
 }
 
 /// Answers with a status and a line of text, and ends the connection with it.
-pub(super) async fn answer_short(client: &mut Client, status: StatusCode) -> Answer {
+pub(in super::super) async fn answer_short(client: &mut Client, status: StatusCode) -> Answer {
     let text = format!("{status}\n");
     let mut headers = HeaderMap::new();
     headers.insert(header::CONTENT_TYPE, header::HeaderValue::from_static("text/plain"));

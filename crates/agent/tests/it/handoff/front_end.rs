@@ -257,8 +257,16 @@ impl Client {
         Ok(count)
     }
 
-    /// The next response: its head, and its content by its `content-length`.
-    pub(crate) fn response(&mut self) -> (String, Vec<u8>) {
+    /// Exactly so many bytes.
+    pub(crate) fn exactly(&mut self, count: usize) -> Vec<u8> {
+        while self.input.len() < count {
+            assert_ne!(self.fill().unwrap(), 0, "the connection ends too early");
+        }
+        self.input.drain(..count).collect()
+    }
+
+    /// The next head, and the length of the content that it tells of.
+    pub(crate) fn head(&mut self) -> (String, usize) {
         let end = loop {
             if let Some(end) = self.input.windows(4).position(|end| end == b"\r\n\r\n") {
                 break end + 4;
@@ -267,11 +275,14 @@ impl Client {
         };
         let head = String::from_utf8(self.input.drain(..end).collect()).unwrap().to_ascii_lowercase();
         let length = head.lines().find_map(|line| line.strip_prefix("content-length: "));
-        let length: usize = length.map_or(0, |length| length.parse().unwrap());
-        while self.input.len() < length {
-            assert_ne!(self.fill().unwrap(), 0, "the connection ends within a response");
-        }
-        (head, self.input.drain(..length).collect())
+        let length = length.map_or(0, |length| length.parse().unwrap());
+        (head, length)
+    }
+
+    /// The next response: its head, and its content by its `content-length`.
+    pub(crate) fn response(&mut self) -> (String, Vec<u8>) {
+        let (head, length) = self.head();
+        (head, self.exactly(length))
     }
 
     /// Everything up to the end of the connection.

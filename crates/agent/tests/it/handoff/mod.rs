@@ -3,6 +3,7 @@
 mod front_end;
 mod network;
 mod placement;
+mod servers;
 mod trouble;
 
 use std::net::{IpAddr, SocketAddr};

@@ -1,0 +1,148 @@
+//! Connections that a server with the accept shim answers: it gets the socket for each request, and gives it back when
+//! the next one comes.
+
+use std::io;
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use http::StatusCode;
+use plimsoll_datapath::now_ns;
+use plimsoll_datapath::shim::{Answered, Header, Notice, connect, receive, send_connection};
+use tokio::io::Interest;
+
+use super::client::{Client, Next};
+use super::connection::Connection;
+use super::drive::{End, Placed, place, report};
+use super::serve::{Answer, Then, answer_short};
+use super::shared::Shared;
+
+/// How often a connection to the server is tried while its queue is full, and the pause between.
+const ATTEMPTS: usize = 50;
+const PAUSE: Duration = Duration::from_millis(2);
+
+/// Requests and answers, until the connection ends. The client is in `slot` when it is not the server's.
+pub(super) async fn converse(
+    shared: &Shared,
+    connection: &Connection,
+    slot: &mut Option<Client>,
+    path: &Path,
+) -> End {
+    let mut first = true;
+    loop {
+        let Some(client) = slot.as_mut() else { return End::Lost };
+        let (next, head) = client.peek(connection, shared.config.idle_timeout).await;
+        let began_at = Instant::now();
+        if matches!(next, Next::End | Next::TimedOut | Next::Close) {
+            if first {
+                report(shared, connection, Answer::NONE, began_at);
+            }
+            return slot.take().map_or(End::Lost, End::Close);
+        }
+        if !first {
+            match place(shared, connection, slot, &next, &head).await {
+                Placed::Here => {}
+                Placed::Returned => return End::Returned,
+                Placed::Lost => return End::Lost,
+            }
+        }
+        first = false;
+        let is_head = matches!(next, Next::Request(outline) if outline.is_head);
+        let header = Header { give_back_at_next_request: true, head_request: is_head };
+        let unix = match pass(slot, path, header).await {
+            Ok(unix) => unix,
+            Err(error) => {
+                tracing::warn!(%error, path = %path.display(), "the server took no connection");
+                shared.server_failed();
+                let Some(client) = slot.as_mut() else { return End::Lost };
+                let answer = answer_short(client, StatusCode::BAD_GATEWAY).await;
+                report(shared, connection, answer, began_at);
+                return slot.take().map_or(End::Lost, End::Close);
+            }
+        };
+        match follow(shared, connection, &unix, began_at).await {
+            Some(socket) => match Client::new(socket, &[], shared.config.write_timeout) {
+                Ok(client) => *slot = Some(client),
+                Err(_) => return End::Lost,
+            },
+            None => return End::Lost,
+        }
+    }
+}
+
+/// Gives the server the connection. It is in `slot` still if that fails.
+async fn pass(slot: &mut Option<Client>, path: &Path, header: Header) -> io::Result<UnixStream> {
+    let mut attempt = 1;
+    let unix = loop {
+        match connect(path) {
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock && attempt < ATTEMPTS => {
+                attempt += 1;
+                tokio::time::sleep(PAUSE).await;
+            }
+            done => break done?,
+        }
+    };
+    let Some(client) = slot.as_ref() else { return Err(io::ErrorKind::NotConnected.into()) };
+    send_connection(&unix, &client.stream, header)?;
+    // The last copy is the server's, so that its `close` ends the connection.
+    *slot = None;
+    Ok(unix)
+}
+
+/// Reports answers until the server gives the connection back; `None` when it has ended it.
+async fn follow(
+    shared: &Shared,
+    connection: &Connection,
+    unix: &UnixStream,
+    began_at: Instant,
+) -> Option<OwnedFd> {
+    let began_ns = now_ns();
+    let watched = unix.try_clone().and_then(tokio::net::UnixStream::from_std);
+    let watched =
+        watched.inspect_err(|error| tracing::warn!(%error, "a server could not be watched")).ok()?;
+    let mut reported = false;
+    let mut say = |answer: Answer| {
+        // A server may answer several requests that came at once; only the first one is known of.
+        if !std::mem::replace(&mut reported, true) {
+            report(shared, connection, answer, began_at);
+        }
+    };
+    loop {
+        let notice = match watched.try_io(Interest::READABLE, || receive(unix)) {
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                if watched.readable().await.is_err() {
+                    return None;
+                }
+                continue;
+            }
+            Err(error) => {
+                tracing::warn!(%error, "the server's shim is not understood");
+                return None;
+            }
+            Ok(notice) => notice,
+        };
+        match notice {
+            Some(Notice::Answered(answered)) => say(answer_of(&answered, began_at, began_ns)),
+            Some(Notice::GivenBack(socket)) => {
+                say(Answer::NONE);
+                return Some(socket);
+            }
+            None => {
+                say(Answer::NONE);
+                return None;
+            }
+        }
+    }
+}
+
+fn answer_of(answered: &Answered, began_at: Instant, began_ns: u64) -> Answer {
+    let until_first = Duration::from_nanos(answered.first_byte_ns.saturating_sub(began_ns));
+    Answer {
+        status: answered.status,
+        complete: answered.complete,
+        content_bytes: answered.content_bytes,
+        first_byte_at: (answered.first_byte_ns > 0).then(|| began_at + until_first),
+        then: Then::KeepAlive,
+    }
+}
