@@ -163,7 +163,7 @@ impl Drop for Cluster<'_> {
 fn metrics() -> std::io::Result<String> {
     let mut connection = TcpStream::connect(ADMIN)?;
     connection.set_read_timeout(Some(Duration::from_secs(2)))?;
-    connection.write_all(b"GET /metrics HTTP/1.1\r\nHost: admin\r\nConnection: close\r\n\r\n")?;
+    connection.write_all(b"GET /metrics HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n")?;
     let mut page = String::new();
     connection.take(4 << 20).read_to_string(&mut page)?;
     Ok(page)
