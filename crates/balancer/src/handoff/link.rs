@@ -260,6 +260,7 @@ async fn serve(
     let mut ping = tokio::time::interval(PING_INTERVAL);
     ping.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut token = 0;
+    let mut pinged = Instant::now();
     loop {
         // What was told in one turn goes out together.
         let Ok(all) = flush(link, stream) else { return Down::Closed };
@@ -276,8 +277,13 @@ async fn serve(
             _ = ping.tick() => {
                 token += 1;
                 link.push(&ToAgent::Ping { token });
+                // What waits to be read was said in time, if this worker is the one that was late.
+                if read(worker, handoffs, link, stream, &mut reader).is_err() {
+                    return Down::Closed;
+                }
+                let late = std::mem::replace(&mut pinged, Instant::now()).elapsed() > 2 * PING_INTERVAL;
                 let heard = link.up.borrow().as_ref().map(|up| up.heard);
-                if heard.is_none_or(|at| at.elapsed() > SILENCE) {
+                if !late && heard.is_none_or(|at| at.elapsed() > SILENCE) {
                     return Down::Silent;
                 }
                 if link.retired.get() && handoffs.retire(link) {

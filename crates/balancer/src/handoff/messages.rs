@@ -46,8 +46,12 @@ pub(super) fn take(worker: &Rc<Worker>, handoffs: &Rc<Handoffs>, link: &Rc<Link>
         }
         FromAgent::Closed { conn } => closed(worker, handoffs, link, conn),
         FromAgent::Adopt { orphan, flow, request, .. } => {
-            let conn = recover::adopt(worker, handoffs, link, flow, request);
+            let adopted = recover::adopt(worker, handoffs, link, flow, request);
+            let conn = adopted.unwrap_or_else(|| handoffs.table.borrow_mut().next_conn());
             link.push(&ToAgent::Adopted { orphan, conn });
+            if adopted.is_none() {
+                link.push(&ToAgent::Cancel { conn });
+            }
         }
         FromAgent::Stray { flow } => recover::stray(worker, handoffs, link, flow),
         FromAgent::Pong { clock_ns, .. } => link.pong(clock_ns, handoffs.system.now_ns()),

@@ -257,18 +257,34 @@ impl Handoffs {
 
     /// Packets of this flow come to this front-end from now on.
     fn forget(&self, flow: Flow) {
-        self.system.unlead(&flow);
+        if !self.is_reused(&flow) {
+            self.system.unlead(&flow);
+        }
         self.system.free_flow();
+    }
+
+    /// Whether another connection of the same client has this flow by now: its client began anew from the same port before
+    /// the agent told of the old one's end.
+    fn is_reused(&self, flow: &Flow) -> bool {
+        self.table.borrow().by_flow(flow).is_some()
     }
 
     /// A connection is over at its back-end: what its client still sends goes there for a while.
     fn forget_later(&self, flow: Flow) {
-        self.leaving.borrow_mut().add(flow, Then::Forget, Instant::now() + LINGER);
+        if self.is_reused(&flow) {
+            self.system.free_flow();
+        } else {
+            self.leaving.borrow_mut().add(flow, Then::Forget, Instant::now() + LINGER);
+        }
     }
 
     /// The client of this connection is reset then, unless an agent has adopted it.
     fn reset_later(&self, entry: &Entry, at: Instant) {
-        self.leaving.borrow_mut().add(entry.flow, Then::Reset(entry.expected), at);
+        if self.is_reused(&entry.flow) {
+            self.system.free_flow();
+        } else {
+            self.leaving.borrow_mut().add(entry.flow, Then::Reset(entry.expected), at);
+        }
     }
 
     fn sweep_leaving(&self, now: Instant) {

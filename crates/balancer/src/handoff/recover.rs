@@ -82,7 +82,7 @@ async fn probe(worker: &Rc<Worker>, handoffs: &Rc<Handoffs>, entry: Entry, state
     }
     handoffs.doubted.borrow_mut().remove(&entry.flow);
     match probing {
-        Ok(fd) if !answer_seen(handoffs, &entry.flow, state) => {
+        Ok(fd) if !has_moved_on(handoffs, &entry.flow, state) => {
             handoffs.forget(entry.flow);
             let requests = entry.requests.saturating_sub(1);
             let given = entry.active.map(|active| active.assignment);
@@ -99,10 +99,13 @@ async fn probe(worker: &Rc<Worker>, handoffs: &Rc<Handoffs>, entry: Entry, state
     }
 }
 
-/// Whether the client has acknowledged more than this front-end ever sent.
-fn answer_seen(handoffs: &Handoffs, flow: &Flow, state: &TcpState) -> bool {
-    let last_ack = handoffs.system.entry(flow).and_then(|entry| entry.last_ack);
-    last_ack.is_some_and(|ack| ack.wrapping_sub(state.send_sent()).cast_signed() > 0)
+/// Whether the client has acknowledged more than this front-end ever sent, or has sent more than it ever took.
+fn has_moved_on(handoffs: &Handoffs, flow: &Flow, state: &TcpState) -> bool {
+    let Some(entry) = handoffs.system.entry(flow) else { return false };
+    let beyond =
+        |number: Option<u32>, ours: u32| number.is_some_and(|n| n.wrapping_sub(ours).cast_signed() > 0);
+    // What the client sent since may have been acknowledged by the agent, and will not be sent again.
+    beyond(entry.last_ack, state.send_sent()) || beyond(entry.last_seq_end, state.receive_next)
 }
 
 /// Goes on with a connection here. The socket comes first, then packets are led to it.
@@ -149,6 +152,9 @@ pub(super) fn resume(worker: &Rc<Worker>, fd: OwnedFd, accepted: &Rc<Accepted>, 
 
 /// Tells a client that its connection is over. `before` is what its kernel expected when the connection was handed off.
 pub(super) fn reset(handoffs: &Handoffs, flow: Flow, before: Option<Expected>) {
+    if handoffs.is_reused(&flow) {
+        return;
+    }
     let entry = handoffs.system.entry(&flow);
     if entry.as_ref().is_some_and(system::is_over) {
         return;
@@ -186,28 +192,28 @@ pub(super) fn link_down(worker: &Rc<Worker>, handoffs: &Rc<Handoffs>, link: &Rc<
     }
 }
 
-/// An agent has a connection that this front-end does not know of: it was started anew, or the link was.
+/// An agent has a connection that this front-end does not know of: it was started anew, or the link was. `None` when nothing
+/// leads to that agent any more.
 pub(super) fn adopt(
     worker: &Rc<Worker>,
     handoffs: &Rc<Handoffs>,
     link: &Rc<Link>,
     flow: Flow,
     request: u32,
-) -> Conn {
+) -> Option<Conn> {
     let mut table = handoffs.table.borrow_mut();
-    let known = table.by_flow(&flow);
-    let earlier = known.and_then(|conn| table.remove(conn));
-    let counted = handoffs.leaving.borrow_mut().remove(&flow) || earlier.is_some();
-    if !counted {
+    let hop = link.hop()?;
+    let leads_there = handoffs.system.entry(&flow).is_some_and(|entry| entry.next_hop.mac == hop.mac);
+    if !leads_there || table.by_flow(&flow).is_some() {
+        // Its client was reset, or began anew: whoever has it still is to drop it.
+        return None;
+    }
+    if !handoffs.leaving.borrow_mut().remove(&flow) {
         handoffs.system.add_flow();
     }
-    if earlier.is_none() {
-        worker.count_accepted();
-    }
-    if let Some(hop) = link.hop() {
-        // If it cannot be led there its client hangs until the agent is told of strays; the system says why.
-        handoffs.system.lead(&flow, &hop, link.id);
-    }
+    worker.count_accepted();
+    // From now on it is marked as one of this process.
+    handoffs.system.lead(&flow, &hop, link.id);
     let conn = table.next_conn();
     handoffs.system.counts.adopted.add(1);
     table.insert(Entry {
@@ -221,7 +227,7 @@ pub(super) fn adopt(
         active: None,
         closing: false,
     });
-    conn
+    Some(conn)
 }
 
 /// An agent got packets of a connection that it does not have.

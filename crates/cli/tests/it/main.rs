@@ -4,6 +4,7 @@
 mod check;
 mod common;
 mod demo;
+mod handoff;
 mod lab;
 mod live;
 mod origin;

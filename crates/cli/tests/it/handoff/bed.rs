@@ -1,0 +1,284 @@
+//! A lab with agents and a front-end that hands connections off to them.
+
+use std::fs::File;
+use std::io::{Read as _, Write as _};
+use std::net::{IpAddr, SocketAddr, TcpStream};
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use plimsoll_lab::{Lab, LabConfig, Node, Process};
+use tempfile::TempDir;
+
+/// Where clients connect.
+const PORT: u16 = 80;
+/// Where agents take handoffs.
+const AGENT_PORT: u16 = 7400;
+/// Where back-ends are checked, and get what is proxied.
+const ORIGIN_PORT: u16 = 8080;
+const WORKERS: usize = 2;
+
+/// What is different from the usual.
+#[derive(Clone)]
+pub(super) struct Options {
+    pub(super) backends: usize,
+    /// Text behind the usual configuration of the front-end.
+    pub(super) config: String,
+    /// Lines of its table `[handoff]`.
+    pub(super) handoff: String,
+    pub(super) policy: &'static str,
+    /// Arguments of agents beyond the usual.
+    pub(super) agent: Vec<String>,
+    /// What agents serve by; by default the origin with the files of the bed.
+    pub(super) serve: Option<String>,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            backends: 2,
+            config: String::new(),
+            handoff: String::new(),
+            policy: "round_robin",
+            agent: Vec::new(),
+            serve: None,
+        }
+    }
+}
+
+pub(super) struct Bed {
+    pub(super) agents: Vec<Option<Process>>,
+    pub(super) front_end: Option<Process>,
+    pub(super) lab: Lab,
+    pub(super) directory: TempDir,
+    options: Options,
+}
+
+impl Bed {
+    /// Everything up and linked; `files` are what the origins serve.
+    pub(super) fn new(options: Options, files: &[(&str, Vec<u8>)]) -> Self {
+        let lab = Lab::build(&LabConfig { backends: options.backends, ..LabConfig::default() })
+            .unwrap_or_else(|error| panic!("these tests need root, and a kernel that allows labs: {error}"));
+        let directory = tempfile::tempdir().unwrap();
+        std::fs::create_dir(directory.path().join("www")).unwrap();
+        std::fs::write(directory.path().join("www/index.html"), "hello\n").unwrap();
+        for (name, content) in files {
+            std::fs::write(directory.path().join("www").join(name), content).unwrap();
+        }
+        let key = directory.path().join("key");
+        std::fs::write(&key, format!("{:064x}\n", u64::from(std::process::id()))).unwrap();
+        std::fs::set_permissions(&key, std::os::unix::fs::PermissionsExt::from_mode(0o600)).unwrap();
+        let agents = (0..options.backends).map(|_| None).collect();
+        let mut bed = Self { agents, front_end: None, lab, directory, options };
+        for index in 0..bed.options.backends {
+            bed.start_agent(index);
+        }
+        bed.start_front_end();
+        bed.wait_for_links(bed.options.backends);
+        bed
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.directory.path().join(name)
+    }
+
+    /// Where clients connect.
+    pub(super) fn vip(&self) -> SocketAddr {
+        (self.lab.virtual_address(), PORT).into()
+    }
+
+    /// The same, IPv6.
+    pub(super) fn vip_v6(&self) -> SocketAddr {
+        (self.lab.virtual_address_v6(), PORT).into()
+    }
+
+    fn address(&self, node: Node) -> IpAddr {
+        self.lab.node(node).unwrap().address().into()
+    }
+
+    pub(super) fn start_agent(&mut self, index: usize) {
+        let node = self.lab.node(Node::Backend(index)).unwrap();
+        let mut command = node.command(env!("CARGO_BIN_EXE_plimsoll"));
+        let own = node.address();
+        let serve =
+            self.options.serve.clone().unwrap_or_else(|| format!("origin:{}", self.path("www").display()));
+        command.args(["agent", "--listen", &format!("{own}:{AGENT_PORT}"), "--interface", "eth0"]);
+        command.args(["--name", &format!("b{index}"), "--serve", &serve]);
+        command.arg("--key").arg(self.path("key"));
+        command.args(["--front-end", &format!("front-end={}", self.address(Node::FrontEnd))]);
+        command.args(["--vip", &self.vip().to_string(), "--vip", &self.vip_v6().to_string()]);
+        if serve.starts_with("origin:") {
+            command.args(["--origin-listen", &format!("{own}:{ORIGIN_PORT}")]);
+        }
+        command.args(&self.options.agent);
+        command.stderr(self.log(&format!("b{index}.log")));
+        self.agents[index] = Some(node.spawn(&mut command).unwrap());
+    }
+
+    pub(super) fn kill_agent(&mut self, index: usize) {
+        self.agents[index].take().unwrap().kill();
+    }
+
+    pub(super) fn config_text(&self) -> String {
+        let mut text = format!(
+            "workers = {WORKERS}\nmechanism = \"handoff\"\n[[listener]]\naddress = \"{}\"\n[[listener]]\naddress = \"{}\"\n\
+             [policy]\nname = \"{}\"\n[access_log]\nfile = \"access.log\"\nformat = \"json\"\n\
+             [decision_log]\ndirectory = \"decisions\"\n[handoff]\nkey_file = \"key\"\ninterfaces = [\"eth0\"]\n{}\n",
+            self.vip(),
+            self.vip_v6(),
+            self.options.policy,
+            self.options.handoff,
+        );
+        for index in 0..self.options.backends {
+            let own = self.address(Node::Backend(index));
+            text += &format!(
+                "[[backend]]\nname = \"b{index}\"\naddress = \"{own}:{ORIGIN_PORT}\"\nagent = \"{own}:{AGENT_PORT}\"\n"
+            );
+        }
+        text + &self.options.config
+    }
+
+    pub(super) fn start_front_end(&mut self) {
+        let file = self.path("plimsoll.toml");
+        std::fs::write(&file, self.config_text()).unwrap();
+        let node = self.lab.node(Node::FrontEnd).unwrap();
+        let mut command = node.command(env!("CARGO_BIN_EXE_plimsoll"));
+        command.args(["balance", "--no-watch", "--config"]).arg(&file);
+        command.stderr(self.log("front-end.log"));
+        self.front_end = Some(node.spawn(&mut command).unwrap());
+    }
+
+    pub(super) fn kill_front_end(&mut self) {
+        self.front_end.take().unwrap().kill();
+    }
+
+    fn log(&self, name: &str) -> File {
+        File::options().create(true).append(true).open(self.path(name)).unwrap()
+    }
+
+    /// What the processes said.
+    pub(super) fn said(&self) -> String {
+        let names =
+            (0..self.options.backends).map(|i| format!("b{i}.log")).chain(["front-end.log".to_owned()]);
+        names
+            .map(|name| {
+                let text = std::fs::read_to_string(self.path(&name)).unwrap_or_default();
+                let tail: Vec<&str> = text.lines().rev().take(30).collect();
+                format!("{name}:\n{}\n", tail.into_iter().rev().collect::<Vec<_>>().join("\n"))
+            })
+            .collect()
+    }
+
+    /// What the front-end counts of the mechanism.
+    fn counted(&self) -> String {
+        let text = self.admin("/metrics").unwrap_or_default();
+        let of_mechanism = |line: &&str| {
+            ["plimsoll_handoffs", "plimsoll_connections", "plimsoll_flows"]
+                .iter()
+                .any(|p| line.starts_with(p))
+        };
+        let mut out = text.lines().filter(of_mechanism).collect::<Vec<_>>().join("\n");
+        for node in (0..self.options.backends).map(Node::Backend).chain([Node::FrontEnd, Node::Client]) {
+            let sockets = self.lab.node(node).unwrap().command("ss").args(["-tanH"]).output().unwrap();
+            let sockets = String::from_utf8_lossy(&sockets.stdout).into_owned();
+            let some: Vec<&str> = sockets.lines().take(20).collect();
+            out += &format!("\nsockets of {node}:\n{}", some.join("\n"));
+        }
+        out
+    }
+
+    /// Lines of the access log.
+    pub(super) fn access_log(&self) -> Vec<serde_json::Value> {
+        let text = std::fs::read_to_string(self.path("access.log")).unwrap_or_default();
+        text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+    }
+
+    /// Waits until each worker has a link to this many agents.
+    pub(super) fn wait_for_links(&self, agents: usize) {
+        let wanted = (agents * WORKERS) as f64;
+        self.wait("links", || self.metric("plimsoll_links") == Some(wanted));
+    }
+
+    /// Waits until this holds.
+    pub(super) fn wait(&self, what: &str, mut holds: impl FnMut() -> bool) {
+        let until = Instant::now() + Duration::from_secs(20);
+        while !holds() {
+            assert!(Instant::now() < until, "no {what} in time\n{}\n{}", self.said(), self.counted());
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+
+    /// Does something as the client.
+    pub(super) fn client<T: Send>(&self, work: impl FnOnce() -> T + Send) -> T {
+        self.lab.node(Node::Client).unwrap().run(work).unwrap()
+    }
+
+    /// What the front-end's admin API answers, if it does.
+    pub(super) fn admin(&self, path: &str) -> Option<String> {
+        let request = format!("GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
+        let ask = || -> std::io::Result<String> {
+            let mut stream = TcpStream::connect("127.0.0.1:9090")?;
+            stream.set_read_timeout(Some(Duration::from_secs(10)))?;
+            stream.write_all(request.as_bytes())?;
+            let mut answer = String::new();
+            stream.read_to_string(&mut answer)?;
+            Ok(answer)
+        };
+        let answer = self.lab.node(Node::FrontEnd).unwrap().run(ask).unwrap().ok()?;
+        answer.split_once("\r\n\r\n").map(|(_, body)| body.to_owned())
+    }
+
+    /// The value of a metric: the name with labels as `/metrics` shows it.
+    pub(super) fn metric(&self, name: &str) -> Option<f64> {
+        let text = self.admin("/metrics")?;
+        text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' ')?.parse().ok())
+    }
+
+    /// Nothing is left of what was served: loads, flows, connections; and the decisions replay.
+    pub(super) fn assert_quiet(&self) {
+        self.wait("end of all flows", || self.metric("plimsoll_flows") == Some(0.0));
+        let loads = || -> Vec<u64> {
+            let backends: serde_json::Value =
+                serde_json::from_str(&self.admin("/backends").unwrap()).unwrap();
+            backends.as_array().unwrap().iter().map(|b| b["load"].as_u64().unwrap()).collect()
+        };
+        self.wait("end of all load", || loads().iter().all(|&load| load == 0));
+        assert_eq!(self.metric("plimsoll_connections_open"), Some(0.0), "{}", self.said());
+    }
+
+    /// Stops everything in good order: nothing is left in the kernel of the front-end or the back-ends, and the decisions
+    /// replay.
+    pub(super) fn stop(mut self) {
+        self.stop_front_end();
+        let log = self.path("decisions");
+        let out = crate::common::plimsoll(&["replay", log.to_str().unwrap()]);
+        let (stdout, stderr) = (crate::common::text(&out.stdout), crate::common::text(&out.stderr));
+        assert!(out.status.success() && stdout.contains("identical"), "{stdout}{stderr}");
+        self.stop_agents();
+    }
+
+    /// The same where a front-end was killed, and its log has gaps.
+    pub(super) fn stop_after_crash(mut self) {
+        self.stop_front_end();
+        self.stop_agents();
+    }
+
+    fn stop_front_end(&mut self) {
+        let front_end = self.front_end.take().unwrap();
+        let status = front_end.stop_within(Duration::from_secs(20)).unwrap();
+        assert_eq!(status.and_then(|s| s.code()), Some(0), "{}", self.said());
+    }
+
+    fn stop_agents(&mut self) {
+        for agent in self.agents.iter_mut().filter_map(Option::take) {
+            let status = agent.stop_within(Duration::from_secs(20)).unwrap();
+            assert_eq!(status.and_then(|s| s.code()), Some(0), "{}", self.said());
+        }
+        for node in (0..self.options.backends).map(Node::Backend).chain([Node::FrontEnd]) {
+            let left = |dir: &str| {
+                let path = self.lab.node(node).unwrap().root().join(dir);
+                std::fs::read_dir(path).map_or(0, |entries| entries.count())
+            };
+            assert_eq!(left("sys/fs/bpf/plimsoll"), 0, "pins are left on {node}");
+        }
+    }
+}

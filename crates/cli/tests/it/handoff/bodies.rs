@@ -1,0 +1,70 @@
+//! Answers come whole, whoever gives them.
+
+use std::net::SocketAddr;
+
+use super::bed::{Bed, Options};
+use super::http::{Client, content};
+
+/// Names, with the length in bytes, and contents of files.
+fn files(lengths: &[usize]) -> Vec<(String, Vec<u8>)> {
+    lengths.iter().map(|&n| (format!("f{n}"), content(n as u64, n))).collect()
+}
+
+fn named(files: &[(String, Vec<u8>)]) -> Vec<(&str, Vec<u8>)> {
+    files.iter().map(|(name, body)| (name.as_str(), body.clone())).collect()
+}
+
+#[test]
+fn a_connection_goes_from_back_end_to_back_end() {
+    let files = files(&[1, 100, 8192, 100_000, 1 << 20]);
+    let bed = Bed::new(Options::default(), &named(&files));
+    for vip in [bed.vip(), bed.vip_v6()] {
+        bed.client(|| {
+            let mut client = Client::connect(vip).unwrap();
+            let mut seen = Vec::new();
+            for (name, body) in files.iter().cycle().take(20) {
+                let answer = client.get(&format!("/{name}")).unwrap();
+                assert_eq!((answer.status, answer.body.len()), (200, body.len()));
+                assert!(answer.body == *body, "{name}");
+                seen.push(answer.backend());
+            }
+            assert!(seen.windows(2).all(|pair| pair[0] != pair[1]), "round robin: {seen:?}");
+        });
+    }
+    bed.wait("answers of back-ends", || {
+        bed.metric("plimsoll_handoffs_total{outcome=\"taken\"}") >= Some(40.0)
+    });
+    assert_eq!(bed.metric("plimsoll_handoffs_on_total"), Some(38.0), "{}", bed.said());
+    bed.assert_quiet();
+    let log = bed.access_log();
+    assert_eq!(log.len(), 40);
+    assert!(log.iter().all(|line| line["mechanism"] == "handoff" && line["status"] == 200), "{log:#?}");
+    bed.stop();
+}
+
+#[test]
+fn many_clients_at_once() {
+    let files = files(&[1, 700, 1448, 5000, 65_536, 300_000]);
+    let bed = Bed::new(Options { backends: 3, ..Options::default() }, &named(&files));
+    let vip: SocketAddr = bed.vip();
+    bed.client(|| {
+        std::thread::scope(|scope| {
+            for worker in 0..8 {
+                let files = &files;
+                scope.spawn(move || {
+                    for round in 0..25 {
+                        let mut client = Client::connect(vip).unwrap();
+                        for step in 0..12 {
+                            let (name, body) = &files[(worker + round + step * 5) % files.len()];
+                            let answer = client.get(&format!("/{name}")).unwrap();
+                            assert!(answer.body == *body, "{name}: {}", answer.head);
+                        }
+                    }
+                });
+            }
+        });
+    });
+    bed.assert_quiet();
+    assert_eq!(bed.access_log().len(), 8 * 25 * 12);
+    bed.stop();
+}

@@ -1,0 +1,320 @@
+//! What happens when parts of the cluster fail.
+
+use std::io::{ErrorKind, Read as _};
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use plimsoll_lab::Node;
+
+use super::bed::{Bed, Options};
+use super::http::{Client, content};
+
+const BODY: usize = 50_000;
+const LARGE: usize = 60 << 20;
+
+fn files() -> Vec<(&'static str, Vec<u8>)> {
+    vec![("body", content(7, BODY)), ("large", content(9, LARGE))]
+}
+
+/// What clients saw.
+#[derive(Debug, Default)]
+struct Seen {
+    answered: AtomicU64,
+    /// Connections that ended, or stayed silent, before an answer.
+    broken: AtomicU64,
+    /// Answers with another status than 200.
+    refused: AtomicU64,
+}
+
+impl Seen {
+    fn counts(&self) -> (u64, u64, u64) {
+        let of = |n: &AtomicU64| n.load(Ordering::Relaxed);
+        (of(&self.answered), of(&self.broken), of(&self.refused))
+    }
+}
+
+/// Keeps getting the body until `over` is set: over and over on one connection, on a new one after each failure. Each
+/// answer that comes must be whole.
+fn keep_getting(vip: SocketAddr, over: &AtomicBool, seen: &Seen) {
+    let body = content(7, BODY);
+    while !over.load(Ordering::Relaxed) {
+        let Ok(mut client) = Client::connect(vip) else {
+            seen.broken.fetch_add(1, Ordering::Relaxed);
+            continue;
+        };
+        for _ in 0..20 {
+            if over.load(Ordering::Relaxed) {
+                break;
+            }
+            match client.get("/body") {
+                Ok(answer) if answer.status == 200 => {
+                    assert!(answer.body == body, "an answer was spoiled");
+                    seen.answered.fetch_add(1, Ordering::Relaxed);
+                }
+                Ok(answer) => {
+                    seen.refused.fetch_add(1, Ordering::Relaxed);
+                    assert!(answer.status >= 502, "{}", answer.head);
+                }
+                Err(_) => {
+                    seen.broken.fetch_add(1, Ordering::Relaxed);
+                    break;
+                }
+            }
+            std::thread::sleep(Duration::from_millis(2));
+        }
+    }
+}
+
+/// Runs clients while `change` goes on with the bed.
+fn under_load(bed: &mut Bed, clients: usize, change: impl FnOnce(&mut Bed, &Seen)) -> Seen {
+    let (over, seen, vip) = (AtomicBool::new(false), Seen::default(), bed.vip());
+    std::thread::scope(|scope| {
+        // The threads are started in the client's namespace and stay there.
+        let (over, seen) = (&over, &seen);
+        bed.client(|| {
+            for _ in 0..clients {
+                scope.spawn(move || keep_getting(vip, over, seen));
+            }
+        });
+        struct Over<'a>(&'a AtomicBool);
+        impl Drop for Over<'_> {
+            fn drop(&mut self) {
+                self.0.store(true, Ordering::Relaxed);
+            }
+        }
+        let _over = Over(over);
+        change(bed, seen);
+    });
+    seen
+}
+
+#[test]
+fn an_agent_that_is_killed_and_comes_back() {
+    let mut bed = Bed::new(Options { backends: 3, ..Options::default() }, &files());
+    let clients = 12;
+    let seen = under_load(&mut bed, clients, |bed, seen| {
+        std::thread::sleep(Duration::from_millis(500));
+        for index in [0, 1, 2] {
+            bed.kill_agent(index);
+            std::thread::sleep(Duration::from_millis(1500));
+            bed.start_agent(index);
+            bed.wait_for_links(3);
+            let before = bed.metric("plimsoll_handoffs_total{outcome=\"taken\"}").unwrap();
+            bed.wait("handoffs again", || {
+                bed.metric("plimsoll_handoffs_total{outcome=\"taken\"}").unwrap() > before + 20.0
+            });
+            eprintln!("{index}: {:?}", seen.counts());
+        }
+    });
+    let (answered, broken, refused) = seen.counts();
+    assert!(answered > 1000, "{seen:?}\n{}", bed.said());
+    // Each kill breaks the connections that the agent had, at most all that there are.
+    assert!(broken <= 3 * clients as u64, "{seen:?}\n{}", bed.said());
+    assert!(refused <= answered / 100, "{seen:?}\n{}", bed.said());
+    bed.assert_quiet();
+    bed.stop();
+}
+
+#[test]
+fn an_agent_that_is_paused_loses_and_spoils_nothing() {
+    let mut bed = Bed::new(Options { backends: 2, ..Options::default() }, &files());
+    let seen = under_load(&mut bed, 8, |bed, _| {
+        std::thread::sleep(Duration::from_millis(500));
+        for _ in 0..3 {
+            bed.agents[0].as_ref().unwrap().pause().unwrap();
+            std::thread::sleep(Duration::from_millis(3500));
+            bed.agents[0].as_ref().unwrap().resume().unwrap();
+            bed.wait_for_links(2);
+            std::thread::sleep(Duration::from_millis(500));
+        }
+    });
+    let (answered, broken, _) = seen.counts();
+    assert!(answered > 500, "{seen:?}\n{}", bed.said());
+    // What it held when it was paused is reset; what it had not taken over is served elsewhere.
+    assert!(broken <= 3 * 8, "{seen:?}\n{}", bed.said());
+    assert!(bed.metric("plimsoll_connections_reset_total") >= Some(1.0), "{}", bed.said());
+    bed.assert_quiet();
+    bed.stop();
+}
+
+#[test]
+fn a_front_end_that_is_killed_and_started_again() {
+    let mut bed = Bed::new(Options::default(), &files());
+    let vip = bed.vip();
+    std::thread::scope(|scope| {
+        let bed = &mut bed;
+        let download = bed.client(|| {
+            let mut client = Client::connect(vip).unwrap();
+            client.send("/large").unwrap();
+            scope.spawn(move || {
+                // Slow enough that it is under way all the time.
+                let mut first = vec![0; 1 << 20];
+                client.stream.read_exact(&mut first).unwrap();
+                std::thread::sleep(Duration::from_millis(2500));
+                client.stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+                let mut rest = first;
+                let mut buffer = vec![0; 1 << 20];
+                let head = rest.windows(4).position(|w| w == b"\r\n\r\n").unwrap() + 4;
+                while rest.len() < head + LARGE {
+                    let n = client.stream.read(&mut buffer).unwrap();
+                    assert!(n > 0, "the download was cut");
+                    rest.extend_from_slice(&buffer[..n]);
+                }
+                assert!(rest[head..] == content(9, LARGE));
+                // The back-end has the connection still, and a front-end that never saw it.
+                let mut client = Client::over(client.stream).unwrap();
+                for _ in 0..4 {
+                    assert!(client.get("/body").unwrap().body == content(7, BODY));
+                }
+            })
+        });
+        std::thread::sleep(Duration::from_millis(500));
+        bed.kill_front_end();
+        std::thread::sleep(Duration::from_millis(300));
+        bed.start_front_end();
+        let began = Instant::now();
+        let first = loop {
+            let answer = bed.client(|| Client::connect(vip).and_then(|mut c| c.get("/body")));
+            if answer.is_ok_and(|a| a.status == 200) {
+                break began.elapsed();
+            }
+            assert!(began.elapsed() < Duration::from_secs(5), "{}", bed.said());
+            std::thread::sleep(Duration::from_millis(10));
+        };
+        eprintln!("first answer of the new front-end after {first:?}");
+        assert!(first < Duration::from_secs(1), "{first:?}");
+        bed.wait_for_links(2);
+        download.join().unwrap();
+    });
+    assert!(bed.metric("plimsoll_connections_adopted_total") >= Some(1.0), "{}", bed.said());
+    bed.assert_quiet();
+    bed.stop();
+}
+
+#[test]
+fn a_back_end_whose_cable_is_pulled() {
+    let bed = Bed::new(Options { backends: 1, ..Options::default() }, &files());
+    let vip = bed.vip();
+    let waited = bed.client(|| {
+        let mut client = Client::connect(vip).unwrap();
+        client.send("/large").unwrap();
+        let mut first = vec![0; 1 << 20];
+        client.stream.read_exact(&mut first).unwrap();
+        client
+    });
+    bed.lab.link(Node::Backend(0)).unwrap().down().unwrap();
+    let began = Instant::now();
+    let mut client = waited;
+    let mut rest = Vec::new();
+    let error = client.stream.read_to_end(&mut rest).unwrap_err();
+    eprintln!("{error} after {:?}", began.elapsed());
+    assert_eq!(error.kind(), ErrorKind::ConnectionReset, "{}", bed.said());
+    // Pings tell within 1.5 s, and the agent gets 2 s more to come back.
+    assert!(began.elapsed() < Duration::from_secs(6));
+    bed.lab.link(Node::Backend(0)).unwrap().up().unwrap();
+    bed.wait_for_links(1);
+    bed.wait("answers", || {
+        bed.client(|| Client::connect(vip).and_then(|mut c| c.get("/body"))).is_ok_and(|a| a.status == 200)
+    });
+    drop(client);
+    bed.assert_quiet();
+    bed.stop();
+}
+
+#[test]
+fn more_connections_than_flows() {
+    let bed = Bed::new(Options { handoff: "flows = 5".to_owned(), ..Options::default() }, &files());
+    let vip = bed.vip();
+    bed.client(|| {
+        let mut clients: Vec<Client> = (0..20).map(|_| Client::connect(vip).unwrap()).collect();
+        for _ in 0..3 {
+            for client in &mut clients {
+                assert!(client.get("/body").unwrap().body == content(7, BODY));
+            }
+        }
+    });
+    assert!(bed.metric("plimsoll_handoffs_kept_total") >= Some(15.0), "{}", bed.said());
+    bed.assert_quiet();
+    bed.stop();
+}
+
+#[test]
+fn without_privileges() {
+    let mut bed = Bed::new(Options::default(), &files());
+    let front_end = bed.front_end.take().unwrap();
+    front_end.stop_within(Duration::from_secs(20)).unwrap();
+    let vip = bed.vip();
+    let start = |bed: &Bed, config: &str| {
+        let file = bed.directory.path().join("nobody.toml");
+        std::fs::write(&file, config).unwrap();
+        let node = bed.lab.node(Node::FrontEnd).unwrap();
+        // All but what it takes to listen at port 80.
+        let mut command = node.command("setpriv");
+        command.args(["--bounding-set", "-all,+net_bind_service", "--inh-caps", "-all"]);
+        command.arg(env!("CARGO_BIN_EXE_plimsoll")).args(["balance", "--no-watch", "--config"]).arg(&file);
+        command.stderr(std::fs::File::create(bed.directory.path().join("nobody.log")).unwrap());
+        node.spawn(&mut command).unwrap()
+    };
+    let said = |bed: &Bed| std::fs::read_to_string(bed.directory.path().join("nobody.log")).unwrap();
+    let mut refused = start(&bed, &bed.config_text());
+    let status = refused.wait_within(Duration::from_secs(10)).expect("it does not start");
+    assert_eq!(status.code(), Some(1), "{}", said(&bed));
+    assert!(said(&bed).contains("cannot be handed off") && said(&bed).contains("CAP_"), "{}", said(&bed));
+
+    let fallback = bed.config_text().replace("[handoff]\n", "[handoff]\nfallback = \"proxy\"\n");
+    let proxying = start(&bed, &fallback);
+    bed.wait("answers", || {
+        bed.client(|| Client::connect(vip).and_then(|mut c| c.get("/body")))
+            .is_ok_and(|a| a.body.len() == BODY)
+    });
+    assert!(said(&bed).contains("every request is proxied"), "{}", said(&bed));
+    drop(proxying);
+}
+
+/// Numbers that only look like chance.
+fn next(state: &mut u64, below: u64) -> u64 {
+    *state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+    (*state >> 33) % below
+}
+
+#[test]
+fn a_minute_of_random_failures_leaves_nothing_behind() {
+    const TIME: Duration = Duration::from_secs(60);
+    let mut bed = Bed::new(Options { backends: 3, ..Options::default() }, &files());
+    let seen = under_load(&mut bed, 12, |bed, _| {
+        let (began, mut state) = (Instant::now(), 17);
+        while began.elapsed() < TIME {
+            let index = usize::try_from(next(&mut state, 3)).unwrap();
+            match next(&mut state, 4) {
+                0 => {
+                    bed.kill_front_end();
+                    std::thread::sleep(Duration::from_millis(next(&mut state, 500)));
+                    bed.start_front_end();
+                }
+                1 => {
+                    bed.kill_agent(index);
+                    std::thread::sleep(Duration::from_millis(next(&mut state, 2500)));
+                    bed.start_agent(index);
+                }
+                2 => {
+                    bed.agents[index].as_ref().unwrap().pause().unwrap();
+                    std::thread::sleep(Duration::from_millis(next(&mut state, 4000)));
+                    bed.agents[index].as_ref().unwrap().resume().unwrap();
+                }
+                _ => {
+                    bed.lab.link(Node::Backend(index)).unwrap().down().unwrap();
+                    std::thread::sleep(Duration::from_millis(next(&mut state, 4000)));
+                    bed.lab.link(Node::Backend(index)).unwrap().up().unwrap();
+                }
+            }
+            std::thread::sleep(Duration::from_millis(next(&mut state, 2000)));
+        }
+        bed.wait_for_links(3);
+    });
+    eprintln!("{seen:?}");
+    let (answered, broken, _) = seen.counts();
+    assert!(answered > 20 * broken.max(50), "{seen:?}\n{}", bed.said());
+    bed.assert_quiet();
+    bed.stop_after_crash();
+}

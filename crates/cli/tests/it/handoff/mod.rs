@@ -1,0 +1,8 @@
+//! Connections handed off between machines of a lab: real kernels, real sockets, real processes. These tests need root.
+
+mod bed;
+mod bodies;
+mod faults;
+mod http;
+mod many;
+mod transport;

@@ -1,0 +1,206 @@
+//! Every kind of TCP client is served.
+
+use std::io::{Read as _, Write as _};
+use std::net::{Shutdown, SocketAddr, TcpStream};
+use std::time::Duration;
+
+use plimsoll_lab::{Conditions, Node};
+use socket2::{Domain, Protocol, Socket, Type};
+
+use super::bed::{Bed, Options};
+use super::http::{Client, content};
+
+const BODY: usize = 300_000;
+
+fn bed(options: Options) -> Bed {
+    Bed::new(options, &[("body", content(7, BODY)), ("small", content(8, 500))])
+}
+
+/// Gets both files some times over one connection.
+fn alternate(client: &mut Client, rounds: usize) {
+    for _ in 0..rounds {
+        assert!(client.get("/body").unwrap().body == content(7, BODY));
+        assert!(client.get("/small").unwrap().body == content(8, 500));
+    }
+}
+
+#[test]
+fn options_that_a_client_lacks() {
+    let bed = bed(Options::default());
+    let vips = [bed.vip(), bed.vip_v6()];
+    // Each as timestamps, selective acknowledgments and window scaling.
+    for options in [[0, 1, 1], [1, 0, 1], [1, 1, 0], [0, 0, 0], [1, 1, 1]] {
+        bed.client(|| {
+            for (name, on) in ["tcp_timestamps", "tcp_sack", "tcp_window_scaling"].iter().zip(options) {
+                std::fs::write(format!("/proc/sys/net/ipv4/{name}"), format!("{on}")).unwrap();
+            }
+            for vip in vips {
+                alternate(&mut Client::connect(vip).unwrap(), 3);
+            }
+        });
+    }
+    assert!(bed.metric("plimsoll_handoffs_on_total") >= Some(5.0 * 2.0 * 5.0), "{}", bed.said());
+    bed.assert_quiet();
+    bed.stop();
+}
+
+#[test]
+fn a_small_window_and_a_slow_reader() {
+    let bed = bed(Options::default());
+    let vip = bed.vip();
+    bed.client(|| {
+        let socket = Socket::new(Domain::IPV4, Type::STREAM, Some(Protocol::TCP)).unwrap();
+        socket.set_recv_buffer_size(4096).unwrap();
+        socket.connect(&vip.into()).unwrap();
+        let mut stream: TcpStream = socket.into();
+        stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+        for _ in 0..3 {
+            stream.write_all(b"GET /body HTTP/1.1\r\nHost: lab\r\n\r\n").unwrap();
+            std::thread::sleep(Duration::from_millis(300));
+            let mut client = Client::over(stream.try_clone().unwrap()).unwrap();
+            assert!(client.answer().unwrap().body == content(7, BODY));
+        }
+    });
+    bed.assert_quiet();
+    bed.stop();
+}
+
+#[test]
+fn pipelined_requests_keep_their_order() {
+    let bed = bed(Options::default());
+    let vip = bed.vip();
+    bed.client(|| {
+        let mut client = Client::connect(vip).unwrap();
+        for _ in 0..5 {
+            for path in ["/small", "/body", "/small", "/missing", "/body"] {
+                client.send(path).unwrap();
+            }
+            let answers: Vec<_> = (0..5).map(|_| client.answer().unwrap()).collect();
+            let statuses: Vec<u16> = answers.iter().map(|a| a.status).collect();
+            assert_eq!(statuses, [200, 200, 200, 404, 200]);
+            let lengths: Vec<usize> = answers.iter().map(|a| a.body.len()).collect();
+            assert_eq!((lengths[0], lengths[1], lengths[2], lengths[4]), (500, BODY, 500, BODY));
+            assert!(answers[1].body == content(7, BODY) && answers[4].body == content(7, BODY));
+        }
+    });
+    bed.assert_quiet();
+    bed.stop();
+}
+
+#[test]
+fn a_client_that_ends_its_side_gets_its_answer() {
+    let bed = bed(Options::default());
+    let vip = bed.vip();
+    bed.client(|| {
+        // With its first request, and with a later one.
+        for before in [0, 1, 2] {
+            let mut client = Client::connect(vip).unwrap();
+            for _ in 0..before {
+                client.get("/small").unwrap();
+            }
+            client.send("/body").unwrap();
+            client.stream.shutdown(Shutdown::Write).unwrap();
+            assert!(client.answer().unwrap().body == content(7, BODY));
+            assert!(client.is_closed());
+        }
+    });
+    bed.assert_quiet();
+    bed.stop();
+}
+
+/// Opens a connection from this port and ends it with a reset, or in good order.
+fn from_port(vip: SocketAddr, port: u16, reset: bool) {
+    let socket = Socket::new(Domain::IPV4, Type::STREAM, Some(Protocol::TCP)).unwrap();
+    socket.set_reuse_address(true).unwrap();
+    socket.bind(&SocketAddr::from(([0, 0, 0, 0], port)).into()).unwrap();
+    socket.connect_timeout(&vip.into(), Duration::from_secs(5)).unwrap();
+    let stream: TcpStream = socket.into();
+    let mut client = Client::over(stream).unwrap();
+    assert!(client.get("/small").unwrap().body == content(8, 500));
+    assert!(client.get("/body").unwrap().body == content(7, BODY));
+    if reset {
+        socket2::SockRef::from(&client.stream).set_linger(Some(Duration::ZERO)).unwrap();
+    } else {
+        // The side that closes first keeps the port: let that be the other one.
+        client.stream.write_all(b"GET /small HTTP/1.1\r\nHost: lab\r\nConnection: close\r\n\r\n").unwrap();
+        client.answer().unwrap();
+        assert!(matches!(client.stream.read(&mut [0]), Ok(0)));
+    }
+}
+
+#[test]
+fn the_same_port_again_and_again() {
+    let bed = bed(Options::default());
+    let vip = bed.vip();
+    bed.client(|| {
+        for round in 0..40 {
+            from_port(vip, 20_000, round % 2 == 0);
+        }
+    });
+    bed.assert_quiet();
+    bed.stop();
+}
+
+#[test]
+fn loss_in_both_directions() {
+    let bed = bed(Options::default());
+    let vip = bed.vip();
+    bed.lab.link(Node::Client).unwrap().set(&Conditions { loss: 0.02, ..Conditions::default() }).unwrap();
+    bed.client(|| {
+        std::thread::scope(|scope| {
+            for _ in 0..8 {
+                scope.spawn(move || {
+                    for _ in 0..4 {
+                        alternate(&mut Client::connect(vip).unwrap(), 3);
+                    }
+                });
+            }
+        });
+    });
+    bed.assert_quiet();
+    bed.stop();
+}
+
+#[test]
+fn packets_that_overtake_others() {
+    let bed = bed(Options::default());
+    let vip = bed.vip();
+    let switch = bed.lab.node(Node::Switch).unwrap();
+    let run = |program: &str, args: &str| {
+        let out = switch.command(program).args(args.split(' ')).output().unwrap();
+        assert!(out.status.success(), "{program} {args}: {}", String::from_utf8_lossy(&out.stderr));
+    };
+    // One frame in twenty waits in a slow class, so that later ones overtake it.
+    for port in ["client", "front-end"] {
+        run("tc", &format!("qdisc replace dev {port} root handle 1: htb default 10"));
+        run("tc", &format!("class add dev {port} parent 1: classid 1:10 htb rate 10gbit"));
+        run("tc", &format!("class add dev {port} parent 1: classid 1:20 htb rate 50mbit"));
+    }
+    run("nft", "add table bridge reorder");
+    run("nft", "add chain bridge reorder out { type filter hook postrouting priority 0 ; }");
+    for port in ["client", "front-end"] {
+        run(
+            "nft",
+            &format!(
+                "add rule bridge reorder out oifname {port} numgen random mod 100 < 5 meta priority set 1:20"
+            ),
+        );
+    }
+    bed.client(|| {
+        std::thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(move || {
+                    for _ in 0..4 {
+                        alternate(&mut Client::connect(vip).unwrap(), 3);
+                    }
+                });
+            }
+        });
+    });
+    let slow = switch.command("tc").args(["-s", "class", "show", "dev", "client"]).output().unwrap();
+    let slow = String::from_utf8_lossy(&slow.stdout).into_owned();
+    let sent = slow.split("htb 1:20").nth(1).and_then(|s| s.split("Sent ").nth(1)).unwrap();
+    assert!(!sent.starts_with('0'), "nothing was held up: {slow}");
+    bed.assert_quiet();
+    bed.stop();
+}
