@@ -118,6 +118,10 @@ impl Connection {
         self.state().request
     }
 
+    pub(super) fn is_active(&self) -> bool {
+        self.state().active
+    }
+
     /// Its request has been answered.
     pub(super) fn answered(&self) {
         self.state().active = false;

@@ -43,6 +43,7 @@ pub(super) enum End {
 /// Serves a connection to its end.
 pub(super) async fn drive(shared: Arc<Shared>, taken: Taken) {
     let Taken { connection, restored, input, room } = taken;
+    let taken_at = std::time::Instant::now();
     if connection.cut_now() == Some(Cut::Silent) {
         // Not activated, it says nothing.
         shared.release(&connection.flow);
@@ -55,7 +56,7 @@ pub(super) async fn drive(shared: Arc<Shared>, taken: Taken) {
         Ok(client) => client,
         Err(error) => {
             tracing::warn!(%error, flow = ?connection.flow, "a connection was lost when it was taken over");
-            report(&shared, &connection, Answer::NONE, std::time::Instant::now());
+            report(&shared, &connection, Answer::NONE, taken_at);
             leave(&shared, &connection);
             return;
         }
@@ -95,6 +96,9 @@ pub(super) async fn drive(shared: Arc<Shared>, taken: Taken) {
         Ok(End::Lost) => {}
         Err(how) => {
             silence(&shared, &connection, how);
+            if how == Cut::Reset && connection.is_active() {
+                report(&shared, &connection, Answer::NONE, taken_at);
+            }
             if let Some(client) = slot.take() {
                 client.abort();
             }

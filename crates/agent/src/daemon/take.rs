@@ -76,6 +76,10 @@ pub(super) fn take(
     let connection = Connection::new(flow, shared.next_number(), Arc::clone(front_end), birth);
     let connection = Arc::new(connection);
     shared.enter(&connection);
+    if shared.is_stopping() {
+        // Since it was looked at above, and perhaps after all connections were told.
+        connection.close();
+    }
     Ok(Taken { connection, restored, input, room })
 }
 

@@ -111,6 +111,12 @@ pub(crate) fn run(args: &Args) -> Result<(), CliError> {
         let _entered = runtime.enter();
         Signals::new()?
     };
+    let wanted = u64::from(args.max_connections).saturating_mul(2).saturating_add(256);
+    if let Some(most) = plimsoll_balancer::raise_open_file_limit().filter(|&most| most < wanted) {
+        eprintln!(
+            "plimsoll: only {most} files may be open here, fewer than --max-connections may need: {wanted}"
+        );
+    }
     let agent = Agent::start(config(args)?)?;
     eprintln!("plimsoll: taking connections over at {}", agent.address());
     if let Some(address) = agent.origin_address() {
@@ -197,4 +203,20 @@ fn json(stats: &AgentStats) -> serde_json::Value {
         "fenced": stats.fenced,
         "origin": stats.origin.as_ref().map(origin::json),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn front_ends() {
+        let found = front_end("fe=10.0.0.1").unwrap();
+        assert_eq!((found.name.as_str(), found.address.to_string().as_str()), ("fe", "10.0.0.1"));
+        assert_eq!(front_end("fe=::ffff:10.0.0.1").unwrap(), found);
+        assert!(front_end("fe=fd00::1").unwrap().address.is_ipv6());
+        for bad in ["", "fe", "fe=", "=10.0.0.1", "fe=host", "fe=10.0.0.1:80"] {
+            assert!(front_end(bad).unwrap_err().contains("front-end=10.0.0.11"), "{bad}");
+        }
+    }
 }
