@@ -205,7 +205,7 @@ impl Shared {
         }
     }
 
-    /// Forgets packets that waited in vain, and tells each front-end of their flows.
+    /// Forgets packets that waited in vain, and tells the front-ends of their flows: every worker, as only one knows each.
     pub(super) fn sweep_held(&self) {
         let strays = self.flows.sweep(now_ns());
         if strays.is_empty() {
@@ -213,12 +213,8 @@ impl Shared {
         }
         count(&self.counters.strays, strays.len() as u64);
         let links: Vec<Arc<Link>> = locked(&self.links).values().cloned().collect();
-        let mut told: Vec<&str> = Vec::new();
         for link in &links {
-            if !told.contains(&link.peer.name.as_str()) {
-                told.push(&link.peer.name);
-                strays.iter().for_each(|&flow| link.push(&FromAgent::Stray { flow }));
-            }
+            strays.iter().for_each(|&flow| link.push(&FromAgent::Stray { flow }));
         }
     }
 

@@ -14,8 +14,13 @@ use super::table::Expected;
 pub(super) enum Then {
     /// It is forgotten, once its client is quiet.
     Forget,
-    /// Its client, which expected this when the connection was handed off, is reset.
-    Reset(Option<Expected>),
+    /// Its client is reset.
+    Reset {
+        /// What it expected when the connection was handed off.
+        expected: Option<Expected>,
+        /// Whether that is put off as long as it sends something.
+        busy_later: bool,
+    },
 }
 
 /// Flows with a time at which they are looked at. A flow is in it at most once.
@@ -37,11 +42,6 @@ impl Leaving {
     /// A connection has this flow again; false when none was leaving.
     pub(super) fn remove(&mut self, flow: &Flow) -> bool {
         self.flows.remove(flow).is_some()
-    }
-
-    /// Whether the flow is leaving.
-    pub(super) fn contains(&self, flow: &Flow) -> bool {
-        self.flows.contains_key(flow)
     }
 
     /// Takes out a flow whose time has come.
@@ -79,13 +79,13 @@ mod tests {
         let start = Instant::now();
         let after = |ms| start + Duration::from_millis(ms);
         leaving.add(flow(1), Then::Forget, after(10));
-        leaving.add(flow(2), Then::Reset(None), after(10));
+        let reset = Then::Reset { expected: None, busy_later: false };
+        leaving.add(flow(2), reset, after(10));
         assert!(leaving.remove(&flow(1)) && !leaving.remove(&flow(1)));
         leaving.add(flow(1), Then::Forget, after(20));
         assert_eq!(leaving.next(after(9)), None);
-        assert_eq!(leaving.next(after(10)), Some((flow(2), Then::Reset(None))));
+        assert_eq!(leaving.next(after(10)), Some((flow(2), reset)));
         assert_eq!(leaving.next(after(10)), None, "its second entry counts");
-        assert!(leaving.contains(&flow(1)));
         assert_eq!(leaving.next(after(20)), Some((flow(1), Then::Forget)));
         assert_eq!((leaving.next(after(99)), leaving.flows().count()), (None, 0));
     }

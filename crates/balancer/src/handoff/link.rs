@@ -263,23 +263,25 @@ async fn serve(
     let mut pinged = Instant::now();
     loop {
         // What was told in one turn goes out together.
-        let Ok(all) = flush(link, stream) else { return Down::Closed };
+        let all = match flush(link, stream) {
+            Ok(all) => all,
+            Err(error) => return Down::of(&error),
+        };
         tokio::select! {
             readable = stream.readable() => {
-                if readable.is_err() || read(worker, handoffs, link, stream, &mut reader).is_err() {
-                    return Down::Closed;
+                let read = readable.and_then(|()| read(worker, handoffs, link, stream, &mut reader));
+                if let Err(error) = read {
+                    return Down::of(&error);
                 }
             }
-            writable = stream.writable(), if !all => if writable.is_err() {
-                return Down::Closed;
-            },
+            _ = stream.writable(), if !all => {}
             () = link.wake.notified() => {}
             _ = ping.tick() => {
                 token += 1;
                 link.push(&ToAgent::Ping { token });
                 // What waits to be read was said in time, if this worker is the one that was late.
-                if read(worker, handoffs, link, stream, &mut reader).is_err() {
-                    return Down::Closed;
+                if let Err(error) = read(worker, handoffs, link, stream, &mut reader) {
+                    return Down::of(&error);
                 }
                 let late = std::mem::replace(&mut pinged, Instant::now()).elapsed() > 2 * PING_INTERVAL;
                 let heard = link.up.borrow().as_ref().map(|up| up.heard);

@@ -271,19 +271,15 @@ impl Handoffs {
 
     /// A connection is over at its back-end: what its client still sends goes there for a while.
     fn forget_later(&self, flow: Flow) {
+        self.leave(flow, Then::Forget, Instant::now() + LINGER);
+    }
+
+    /// This is done about a flow then, unless an agent has adopted it.
+    fn leave(&self, flow: Flow, then: Then, at: Instant) {
         if self.is_reused(&flow) {
             self.system.free_flow();
         } else {
-            self.leaving.borrow_mut().add(flow, Then::Forget, Instant::now() + LINGER);
-        }
-    }
-
-    /// The client of this connection is reset then, unless an agent has adopted it.
-    fn reset_later(&self, entry: &Entry, at: Instant) {
-        if self.is_reused(&entry.flow) {
-            self.system.free_flow();
-        } else {
-            self.leaving.borrow_mut().add(entry.flow, Then::Reset(entry.expected), at);
+            self.leaving.borrow_mut().add(flow, then, at);
         }
     }
 
@@ -291,11 +287,13 @@ impl Handoffs {
         loop {
             let next = self.leaving.borrow_mut().next(now);
             let Some((flow, then)) = next else { return };
-            if let Then::Reset(expected) = then {
-                recover::reset(self, flow, expected);
-            } else if self.system.is_busy(&flow, QUIET) {
-                self.forget_later(flow);
+            let waits = !matches!(then, Then::Reset { busy_later: false, .. });
+            if waits && self.system.is_busy(&flow, QUIET) {
+                self.leave(flow, then, now + LINGER);
                 continue;
+            }
+            if let Then::Reset { expected, .. } = then {
+                recover::reset(self, flow, expected);
             }
             self.forget(flow);
         }

@@ -11,6 +11,7 @@ use plimsoll_datapath::tcp::{self, Frozen, Restored, TcpState};
 use plimsoll_handoff::message::{Conn, ToAgent};
 use tokio::net::TcpStream;
 
+use super::leaving::Then;
 use super::table::{Entry, Expected, Phase};
 use super::{Handoffs, Link, messages, system};
 use crate::proxy::client::Start;
@@ -38,6 +39,19 @@ pub(super) enum Down {
     Closed,
     /// Nothing was heard of it: its machine may be gone, and its connections hang.
     Silent,
+}
+
+impl Down {
+    /// Why a link failed with this error.
+    pub(super) fn of(error: &io::Error) -> Self {
+        match error.kind() {
+            // The kernel found nobody to send to.
+            io::ErrorKind::TimedOut | io::ErrorKind::HostUnreachable | io::ErrorKind::NetworkUnreachable => {
+                Self::Silent
+            }
+            _ => Self::Closed,
+        }
+    }
 }
 
 /// Takes back a connection that the agent has not taken over.
@@ -172,7 +186,8 @@ pub(super) fn reset(handoffs: &Handoffs, flow: Flow, before: Option<Expected>) {
 /// A link is down: what its agent had is nobody's, until the agent comes back or its clients are reset.
 pub(super) fn link_down(worker: &Rc<Worker>, handoffs: &Rc<Handoffs>, link: &Rc<Link>, down: Down) {
     let conns = handoffs.table.borrow().of_link(link);
-    let reset_at = (down == Down::Silent).then(|| Instant::now() + LOST_GRACE);
+    // A kernel that closed what its process had may still have data to send: only who is quiet then is reset.
+    let (at, busy_later) = (Instant::now() + LOST_GRACE, down == Down::Closed);
     for conn in conns {
         let entry = {
             let mut table = handoffs.table.borrow_mut();
@@ -184,10 +199,7 @@ pub(super) fn link_down(worker: &Rc<Worker>, handoffs: &Rc<Handoffs>, link: &Rc<
         };
         let Some(entry) = entry else { continue };
         handoffs.system.counts.lost.add(1);
-        match reset_at {
-            Some(at) => handoffs.reset_later(&entry, at),
-            None => handoffs.forget_later(entry.flow),
-        }
+        handoffs.leave(entry.flow, Then::Reset { expected: entry.expected, busy_later }, at);
         messages::over(worker, entry);
     }
 }
@@ -250,7 +262,8 @@ pub(super) fn stray(worker: &Rc<Worker>, handoffs: &Rc<Handoffs>, link: &Rc<Link
             handoffs.forget(flow);
             messages::over(worker, entry);
         }
-        None if !handoffs.leaving.borrow().contains(&flow) && !handoffs.doubted.borrow().contains(&flow) => {
+        // Other workers see to their own flows, and hear of them as well.
+        None if handoffs.system.is_left_over(&flow, link.hop()) => {
             reset(handoffs, flow, None);
             handoffs.system.unlead(&flow);
         }

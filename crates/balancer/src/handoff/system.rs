@@ -205,6 +205,12 @@ impl System {
         self.forwarder.get(flow).ok().flatten()
     }
 
+    /// Whether a flow leads to this machine because another process of this front-end led it there.
+    pub(super) fn is_left_over(&self, flow: &Flow, to: Option<NextHop>) -> bool {
+        let (entry, to) = (self.entry(flow), to.map(|hop| hop.mac));
+        entry.is_some_and(|entry| Some(entry.next_hop.mac) == to && !self.is_ours(entry.agent))
+    }
+
     /// Whether the client of a flow has sent something lately and has not ended its side.
     pub(super) fn is_busy(&self, flow: &Flow, quiet: Duration) -> bool {
         let Some(entry) = self.entry(flow) else { return false };

@@ -23,6 +23,8 @@ struct Seen {
     answered: AtomicU64,
     /// Connections that ended, or stayed silent, before an answer.
     broken: AtomicU64,
+    /// Attempts to connect while nobody listened.
+    unreached: AtomicU64,
     /// Answers with another status than 200.
     refused: AtomicU64,
 }
@@ -40,7 +42,8 @@ fn keep_getting(vip: SocketAddr, over: &AtomicBool, seen: &Seen) {
     let body = content(7, BODY);
     while !over.load(Ordering::Relaxed) {
         let Ok(mut client) = Client::connect(vip) else {
-            seen.broken.fetch_add(1, Ordering::Relaxed);
+            seen.unreached.fetch_add(1, Ordering::Relaxed);
+            std::thread::sleep(Duration::from_millis(20));
             continue;
         };
         for _ in 0..20 {
