@@ -17,6 +17,7 @@ const DIRECTORY: &str = "/run/plimsoll-lab";
 const MOST_BYTES: u64 = 1 << 20;
 /// How long the holders of a lab that was killed may take to remove its note.
 const CLEARING: Duration = Duration::from_secs(10);
+const POLL: Duration = Duration::from_millis(10);
 
 /// A lab as others see it.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -66,15 +67,22 @@ impl Claim {
     pub(super) fn new(name: &str) -> Result<Self, CliError> {
         let path = path(name);
         fs::create_dir_all(DIRECTORY).map_err(|e| CliError::writing(Path::new(DIRECTORY), &e))?;
-        wait_for_clearing(&path);
-        for _ in 0..100 {
+        let end = Instant::now() + CLEARING;
+        let mut refused = 0;
+        // An owner that is just being killed is still seen for a moment.
+        while Instant::now() < end && refused < 5 {
+            wait_for_clearing(&path, end);
             let file = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(&path);
             let file = file.map_err(|e| CliError::writing(&path, &e))?;
             match file.try_lock() {
                 // Else its last owner removed it in between.
                 Ok(()) if is_at(&file, &path) => return Ok(Self { name: name.to_owned(), file, path }),
                 Ok(()) => {}
-                Err(TryLockError::WouldBlock) => break,
+                Err(TryLockError::WouldBlock) => {
+                    // Else somebody is only looking at it.
+                    refused += u32::from(owner_lives(&path));
+                    std::thread::sleep(POLL);
+                }
                 Err(TryLockError::Error(error)) => return Err(CliError::writing(&path, &error)),
             }
         }
@@ -121,14 +129,22 @@ fn is_at(file: &File, path: &Path) -> bool {
 }
 
 /// Of a lab that was killed the note remains until its nodes are cleared, and must not be taken for that of a new one.
-fn wait_for_clearing(path: &Path) {
-    let end = Instant::now() + CLEARING;
+fn wait_for_clearing(path: &Path, end: Instant) {
     while Instant::now() < end {
         match read(path) {
-            Ok(Found::Stale(note)) if holder_lives(&note) => std::thread::sleep(Duration::from_millis(10)),
+            Ok(Found::Stale(note)) if holder_lives(&note) => std::thread::sleep(POLL),
             _ => return,
         }
     }
+}
+
+/// Whether the process that wrote this note is there, and not as a zombie. A name that is being claimed has no note yet; whoever
+/// wants it then waits in vain.
+fn owner_lives(path: &Path) -> bool {
+    let Ok(Found::Running(note)) = read(path) else { return false };
+    let stat = fs::read_to_string(format!("/proc/{}/stat", note.pid)).unwrap_or_default();
+    // Its state stands behind its name, which is in parentheses.
+    stat.rsplit_once(") ").is_some_and(|(_, rest)| !rest.starts_with(['Z', 'X']))
 }
 
 fn holder_lives(note: &Note) -> bool {

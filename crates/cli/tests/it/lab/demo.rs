@@ -31,6 +31,17 @@ fn a_proxy_passes_every_byte() {
 }
 
 #[test]
+fn answers_of_connections_that_are_handed_off_bypass_the_front_end() {
+    let results = demo(&["--size", "20KiB", "--connections", "4", "--policy", "round_robin"]);
+    let [proxy, handoff] = results.as_slice() else { panic!("{results:?}") };
+    assert_eq!((&proxy["mechanism"], &handoff["mechanism"]), (&"proxy".into(), &"handoff".into()));
+    assert!(number(handoff, "/requests") > 10.0 && number(handoff, "/failed") == 0.0, "{handoff}");
+    assert!(number(handoff, "/handoffs") > 0.0, "{handoff}");
+    let share = |one| number(one, "/front_end/share_of_bytes_to_clients");
+    assert!(share(proxy) > 0.999 && share(handoff) < 0.05, "{results:?}");
+}
+
+#[test]
 fn a_configuration_that_the_front_end_refuses_is_shown() {
     let output = plimsoll(&["lab", "demo", "--mechanism", "proxy", "--policy", "no_such_policy"]);
     let stderr = text(&output.stderr);

@@ -110,7 +110,7 @@ fn a_lab_that_is_killed_leaves_nothing_and_its_name_is_free() {
     // At once, while the first one is still being cleared.
     let mut next = Up::start("lab-kill", &["--backends", "1"]);
     assert!(!inside.wait().unwrap().success());
-    assert!(up.child.wait().unwrap().code().is_none());
+    assert_eq!(up.child.wait().unwrap().code(), None);
     up.wait_for_holders();
     assert!(listed(&next.name) && next.holders().iter().all(is_there));
     next.signal("-INT");

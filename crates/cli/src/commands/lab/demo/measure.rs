@@ -4,7 +4,7 @@ use std::sync::mpsc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use plimsoll_lab::{Counters, CpuMeter, CpuUse, Lab, LabError, Node, Traffic};
+use plimsoll_lab::{Counters, CpuMeter, CpuUse, Lab, LabError, Node, Traffic, cpu_time_of_others};
 use plimsoll_testbed::load::{ClosedLoop, Expect, Meter, Req, Summary, closed_loop};
 
 use super::Args;
@@ -13,8 +13,6 @@ use crate::error::CliError;
 
 /// Time under load before anything is measured.
 const WARMUP: Duration = Duration::from_secs(1);
-/// Time without load in which others' use of the front-end's CPU shows.
-const QUIET: Duration = Duration::from_millis(500);
 
 /// What was measured of one mechanism.
 pub(super) struct Measured {
@@ -22,8 +20,8 @@ pub(super) struct Measured {
     pub(super) summary: Summary,
     /// Of the front-end's CPU under load, if it has one to itself.
     pub(super) cpu: Option<CpuUse>,
-    /// Of the same CPU before, without load.
-    pub(super) quiet: Option<CpuUse>,
+    /// CPUs that programs used which have nothing to do with this.
+    pub(super) other_programs_cpus: f64,
     /// What passed the front-end's interface.
     pub(super) front_end: Counters,
     /// What the client got, from whom.
@@ -52,6 +50,7 @@ impl Measured {
 /// What stands at one moment.
 struct Reading {
     cpu: Option<CpuUse>,
+    others: Duration,
     front_end: Counters,
     traffic: Vec<Traffic>,
     handoffs: Option<f64>,
@@ -61,6 +60,7 @@ struct Reading {
 fn read(lab: &Lab, cluster: &Cluster<'_>, meter: Option<&CpuMeter>) -> Result<Reading, CliError> {
     Ok(Reading {
         cpu: meter.map(CpuMeter::read),
+        others: cpu_time_of_others()?,
         front_end: lab.node(Node::FrontEnd)?.counters()?,
         traffic: lab.traffic()?,
         handoffs: cluster.metric("plimsoll_handoffs_total"),
@@ -76,9 +76,6 @@ pub(super) async fn run(
     mechanism: Mechanism,
 ) -> Result<Measured, CliError> {
     let meter = lab.config().cpus.as_ref().map(|plan| CpuMeter::start(plan.front_end)).transpose()?;
-    let begin = meter.as_ref().map(CpuMeter::read);
-    tokio::time::sleep(QUIET).await;
-    let quiet = meter.as_ref().zip(begin).map(|(meter, begin)| meter.read().since(begin));
     eprintln!("plimsoll: {mechanism}: {WARMUP:?} of warm-up, then {} s of load", args.seconds);
     let load = Load::start(lab, cluster, args)?;
     tokio::time::sleep(WARMUP).await;
@@ -95,7 +92,7 @@ pub(super) async fn run(
         mechanism,
         summary,
         cpu: end.cpu.zip(start.cpu).map(|(end, start)| end.since(start)),
-        quiet,
+        other_programs_cpus: (end.others.saturating_sub(start.others)).as_secs_f64() / args.seconds,
         front_end: end.front_end.since(start.front_end),
         to_client: since(&end.traffic, &start.traffic),
         handoffs: count(end.handoffs, start.handoffs),

@@ -8,8 +8,8 @@ use super::Args;
 use super::cluster::documents;
 use super::measure::Measured;
 
-/// Use of the front-end's CPU without load beyond which its cost is doubtful.
-const QUIET_SHARE: f64 = 0.05;
+/// CPUs in use by other programs beyond which results are doubtful.
+const OTHERS_CPUS: f64 = 0.05;
 
 /// What is about to be measured.
 pub(super) fn setting(args: &Args, cpus: Option<&CpuPlan>) -> String {
@@ -32,11 +32,11 @@ pub(super) fn setting(args: &Args, cpus: Option<&CpuPlan>) -> String {
 pub(super) fn warnings(measured: &Measured) -> Vec<String> {
     let mut warnings = Vec::new();
     let name = measured.mechanism;
-    if let Some(quiet) = measured.quiet.filter(|quiet| quiet.share() > QUIET_SHARE) {
+    if measured.other_programs_cpus > OTHERS_CPUS {
         warnings.push(format!(
-            "{name}: {:.0} % of the front-end's CPU was in use before there was any load: other programs run there, and \
-             their work counts as the front-end's",
-            100.0 * quiet.share()
+            "{name}: other programs used {:.2} CPUs meanwhile: they made everything slower, and what they did on the \
+             front-end's CPU counts as the front-end's work",
+            measured.other_programs_cpus
         ));
     }
     if measured.summary.failed() > 0 {
@@ -100,11 +100,11 @@ pub(super) fn json(args: &Args, m: &Measured) -> String {
         "front_end": {
             "cpu_per_request_s": m.cpu_per_request_s(),
             "cpu": m.cpu.map(|cpu| cpu.share()),
-            "cpu_without_load": m.quiet.map(|cpu| cpu.share()),
             "received_bytes": m.front_end.received_bytes,
             "sent_bytes": m.front_end.sent_bytes,
             "share_of_bytes_to_clients": m.share_through_front_end(),
         },
+        "other_programs_cpus": m.other_programs_cpus,
         "handoffs": m.handoffs,
         "stayed": m.stayed,
     })
