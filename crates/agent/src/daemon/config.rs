@@ -57,7 +57,7 @@ pub struct AgentConfig {
     pub max_connections: usize,
     /// Most handoffs that may be unanswered on a link; 256 by default.
     pub window: u32,
-    /// Most bytes under way on a connection that is taken or given back; 4 MiB by default, 11 MiB at most.
+    /// Most bytes under way on a connection that is taken or given back; 4 MiB by default, 1 to 11 MiB.
     pub state_bytes: usize,
     /// Time for a client to send its next request; 60 s by default.
     pub idle_timeout: Duration,
@@ -71,7 +71,7 @@ pub struct AgentConfig {
 /// Leases that the packet programs have room for: those of connections, and those of closed ones for some time.
 pub(super) const LEASES: u32 = 262_144;
 const MOST_CONNECTIONS: usize = 50_000;
-const MOST_STATE_BYTES: usize = 11 << 20;
+const STATE_BYTES: std::ops::RangeInclusive<usize> = 1 << 20..=11 << 20;
 const MOST_THREADS: usize = 256;
 
 impl AgentConfig {
@@ -111,10 +111,12 @@ impl AgentConfig {
                 self.max_connections
             ));
         }
-        if !(1..=MOST_STATE_BYTES).contains(&self.state_bytes) {
+        if !STATE_BYTES.contains(&self.state_bytes) {
             return wrong(format!(
-                "{} bytes cannot be the most of a state; give 1 to {MOST_STATE_BYTES}",
-                self.state_bytes
+                "{} bytes cannot be the most of a state; give {} to {}",
+                self.state_bytes,
+                STATE_BYTES.start(),
+                STATE_BYTES.end()
             ));
         }
         if !(1..=MOST_THREADS).contains(&self.threads) {

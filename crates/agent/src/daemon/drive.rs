@@ -256,7 +256,9 @@ async fn decided(connection: &Connection) -> Decision {
 fn give_back(shared: &Shared, connection: &Connection, slot: &mut Option<Client>, request: u32) -> Placed {
     let Some(client) = slot.take() else { return Placed::Lost };
     let Ok((fd, input)) = client.into_parts() else { return Placed::Lost };
-    let limits = Limits { send_bytes: shared.config.state_bytes, ..Limits::default() };
+    let limits = Limits::default();
+    let send_bytes = shared.config.state_bytes.saturating_sub(limits.receive_bytes);
+    let limits = Limits { send_bytes, ..limits };
     let (fd, why) = match Frozen::freeze(fd) {
         Ok(frozen) => match frozen.snapshot(&input, limits) {
             Ok(state) => {

@@ -101,6 +101,11 @@ impl Flows {
         }
     }
 
+    /// The connection will not come, or is somebody else's: what waited for it is dropped, so that it is no stray.
+    pub(super) fn unwanted(&self, flow: Flow) {
+        self.inner().held.take(&flow);
+    }
+
     /// The connection is over.
     pub(super) fn gone(&self, flow: Flow) {
         self.inner().places.remove(&flow);
@@ -181,6 +186,15 @@ mod tests {
         flows.returned(flow(1), 0);
         assert!(flows.sweep(RETURNED_FOR_NS).is_empty(), "no stray");
         assert!(flows.inner().places.is_empty());
+    }
+
+    #[test]
+    fn what_waits_for_a_connection_that_does_not_come_is_no_stray() {
+        let flows = Flows::new();
+        flows.held(packet(1, 60), 0);
+        flows.held(packet(2, 60), 0);
+        flows.unwanted(flow(1));
+        assert_eq!(flows.sweep(SECOND_NS), [flow(2)]);
     }
 
     #[test]

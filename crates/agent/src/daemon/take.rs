@@ -33,10 +33,26 @@ pub(super) fn take(
     if offer.state.len() > shared.config.state_bytes.saturating_add(SPARE_BYTES) {
         return Err(Refusal::BadState);
     }
-    let mut state = TcpState::decode(offer.state).map_err(|error| {
+    let state = TcpState::decode(offer.state).map_err(|error| {
         tracing::warn!(%error, "a state could not be understood");
         Refusal::BadState
     })?;
+    let flow = state.flow;
+    let taken = restore(shared, link, front_end, offer, state);
+    if taken.is_err() {
+        shared.flows.unwanted(flow);
+    }
+    taken
+}
+
+/// The same of a state that was understood.
+fn restore(
+    shared: &Arc<Shared>,
+    link: &Arc<Link>,
+    front_end: &Arc<str>,
+    offer: &Offer<'_>,
+    mut state: TcpState,
+) -> Result<Taken, Refusal> {
     let flow = state.flow;
     if !shared.config.vips.contains(&flow.vip) {
         tracing::warn!(vip = %flow.vip, "a connection to an address that is none of ours");

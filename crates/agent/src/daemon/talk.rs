@@ -238,6 +238,7 @@ impl Talk {
                     count(&self.shared.counters.cancelled, 1);
                     // At once, not when its task comes to it.
                     self.shared.release(&connection.flow);
+                    self.shared.flows.unwanted(connection.flow);
                     connection.cut(Cut::Silent);
                 }
             }
