@@ -4,6 +4,7 @@ use std::fs::File;
 use std::io::{Read as _, Write as _};
 use std::net::{IpAddr, SocketAddr, TcpStream};
 use std::path::PathBuf;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use plimsoll_lab::{Lab, LabConfig, Node, Process};
@@ -45,17 +46,31 @@ impl Default for Options {
     }
 }
 
+/// One lab at a time: with several, the machine's few CPUs make machines of a lab look dead to one another.
+static ALONE: Mutex<()> = Mutex::new(());
+
 pub(super) struct Bed {
     pub(super) agents: Vec<Option<Process>>,
     pub(super) front_end: Option<Process>,
     pub(super) lab: Lab,
     pub(super) directory: TempDir,
     options: Options,
+    _alone: MutexGuard<'static, ()>,
+}
+
+impl Drop for Bed {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            eprintln!("{}\n{}", self.said(), self.counted());
+        }
+    }
 }
 
 impl Bed {
     /// Everything up and linked; `files` are what the origins serve.
     pub(super) fn new(options: Options, files: &[(&str, Vec<u8>)]) -> Self {
+        // A test that failed has left nothing behind.
+        let alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
         let lab = Lab::build(&LabConfig { backends: options.backends, ..LabConfig::default() })
             .unwrap_or_else(|error| panic!("these tests need root, and a kernel that allows labs: {error}"));
         let directory = tempfile::tempdir().unwrap();
@@ -68,7 +83,7 @@ impl Bed {
         std::fs::write(&key, format!("{:064x}\n", u64::from(std::process::id()))).unwrap();
         std::fs::set_permissions(&key, std::os::unix::fs::PermissionsExt::from_mode(0o600)).unwrap();
         let agents = (0..options.backends).map(|_| None).collect();
-        let mut bed = Self { agents, front_end: None, lab, directory, options };
+        let mut bed = Self { agents, front_end: None, lab, directory, options, _alone: alone };
         for index in 0..bed.options.backends {
             bed.start_agent(index);
         }
@@ -156,7 +171,7 @@ impl Bed {
     }
 
     /// What the processes said.
-    pub(super) fn said(&self) -> String {
+    fn said(&self) -> String {
         let names =
             (0..self.options.backends).map(|i| format!("b{i}.log")).chain(["front-end.log".to_owned()]);
         names
@@ -202,7 +217,7 @@ impl Bed {
     pub(super) fn wait(&self, what: &str, mut holds: impl FnMut() -> bool) {
         let until = Instant::now() + Duration::from_secs(20);
         while !holds() {
-            assert!(Instant::now() < until, "no {what} in time\n{}\n{}", self.said(), self.counted());
+            assert!(Instant::now() < until, "no {what} in time");
             std::thread::sleep(Duration::from_millis(20));
         }
     }
@@ -242,7 +257,7 @@ impl Bed {
             backends.as_array().unwrap().iter().map(|b| b["load"].as_u64().unwrap()).collect()
         };
         self.wait("end of all load", || loads().iter().all(|&load| load == 0));
-        assert_eq!(self.metric("plimsoll_connections_open"), Some(0.0), "{}", self.said());
+        assert_eq!(self.metric("plimsoll_connections_open"), Some(0.0));
     }
 
     /// Stops everything in good order: nothing is left in the kernel of the front-end or the back-ends, and the decisions
@@ -265,13 +280,13 @@ impl Bed {
     fn stop_front_end(&mut self) {
         let front_end = self.front_end.take().unwrap();
         let status = front_end.stop_within(Duration::from_secs(20)).unwrap();
-        assert_eq!(status.and_then(|s| s.code()), Some(0), "{}", self.said());
+        assert_eq!(status.and_then(|s| s.code()), Some(0));
     }
 
     fn stop_agents(&mut self) {
         for agent in self.agents.iter_mut().filter_map(Option::take) {
             let status = agent.stop_within(Duration::from_secs(20)).unwrap();
-            assert_eq!(status.and_then(|s| s.code()), Some(0), "{}", self.said());
+            assert_eq!(status.and_then(|s| s.code()), Some(0));
         }
         for node in (0..self.options.backends).map(Node::Backend).chain([Node::FrontEnd]) {
             let left = |dir: &str| {

@@ -111,10 +111,10 @@ fn an_agent_that_is_killed_and_comes_back() {
         }
     });
     let (answered, broken, refused) = seen.counts();
-    assert!(answered > 1000, "{seen:?}\n{}", bed.said());
+    assert!(answered > 1000, "{seen:?}");
     // Each kill breaks the connections that the agent had, at most all that there are.
-    assert!(broken <= 3 * clients as u64, "{seen:?}\n{}", bed.said());
-    assert!(refused <= answered / 100, "{seen:?}\n{}", bed.said());
+    assert!(broken <= 3 * clients as u64, "{seen:?}");
+    assert!(refused <= answered / 100, "{seen:?}");
     bed.assert_quiet();
     bed.stop();
 }
@@ -124,19 +124,19 @@ fn an_agent_that_is_paused_loses_and_spoils_nothing() {
     let mut bed = Bed::new(Options { backends: 2, ..Options::default() }, &files());
     let seen = under_load(&mut bed, 8, |bed, _| {
         std::thread::sleep(Duration::from_millis(500));
-        for _ in 0..3 {
+        for pause_ms in [3500, 6000, 700] {
             bed.agents[0].as_ref().unwrap().pause().unwrap();
-            std::thread::sleep(Duration::from_millis(3500));
+            std::thread::sleep(Duration::from_millis(pause_ms));
             bed.agents[0].as_ref().unwrap().resume().unwrap();
             bed.wait_for_links(2);
             std::thread::sleep(Duration::from_millis(500));
         }
     });
     let (answered, broken, _) = seen.counts();
-    assert!(answered > 500, "{seen:?}\n{}", bed.said());
+    assert!(answered > 500, "{seen:?}");
     // What it held when it was paused is reset; what it had not taken over is served elsewhere.
-    assert!(broken <= 3 * 8, "{seen:?}\n{}", bed.said());
-    assert!(bed.metric("plimsoll_connections_reset_total") >= Some(1.0), "{}", bed.said());
+    assert!(broken <= 3 * 8, "{seen:?}");
+    assert!(bed.metric("plimsoll_connections_reset_total") >= Some(1.0));
     bed.assert_quiet();
     bed.stop();
 }
@@ -182,7 +182,7 @@ fn a_front_end_that_is_killed_and_started_again() {
             if answer.is_ok_and(|a| a.status == 200) {
                 break began.elapsed();
             }
-            assert!(began.elapsed() < Duration::from_secs(5), "{}", bed.said());
+            assert!(began.elapsed() < Duration::from_secs(5));
             std::thread::sleep(Duration::from_millis(10));
         };
         eprintln!("first answer of the new front-end after {first:?}");
@@ -190,7 +190,7 @@ fn a_front_end_that_is_killed_and_started_again() {
         bed.wait_for_links(2);
         download.join().unwrap();
     });
-    assert!(bed.metric("plimsoll_connections_adopted_total") >= Some(1.0), "{}", bed.said());
+    assert!(bed.metric("plimsoll_connections_adopted_total") >= Some(1.0));
     bed.assert_quiet();
     bed.stop();
 }
@@ -212,7 +212,7 @@ fn a_back_end_whose_cable_is_pulled() {
     let mut rest = Vec::new();
     let error = client.stream.read_to_end(&mut rest).unwrap_err();
     eprintln!("{error} after {:?}", began.elapsed());
-    assert_eq!(error.kind(), ErrorKind::ConnectionReset, "{}", bed.said());
+    assert_eq!(error.kind(), ErrorKind::ConnectionReset);
     // Pings tell within 1.5 s, and the agent gets 2 s more to come back.
     assert!(began.elapsed() < Duration::from_secs(6));
     bed.lab.link(Node::Backend(0)).unwrap().up().unwrap();
@@ -237,7 +237,7 @@ fn more_connections_than_flows() {
             }
         }
     });
-    assert!(bed.metric("plimsoll_handoffs_kept_total") >= Some(15.0), "{}", bed.said());
+    assert!(bed.metric("plimsoll_handoffs_kept_total") >= Some(15.0));
     bed.assert_quiet();
     bed.stop();
 }
@@ -317,7 +317,7 @@ fn a_minute_of_random_failures_leaves_nothing_behind() {
     });
     eprintln!("{seen:?}");
     let (answered, broken, _) = seen.counts();
-    assert!(answered > 20 * broken.max(50), "{seen:?}\n{}", bed.said());
+    assert!(answered > 20 * broken.max(50), "{seen:?}");
     bed.assert_quiet();
     bed.stop_after_crash();
 }
