@@ -188,11 +188,9 @@ impl FrontEnd {
 
     /// A client's connection, and the front-end's end of it.
     pub(crate) fn accept(&self, segment: &Segment) -> (Client, TcpStream) {
-        let stream = segment.client.run(|| TcpStream::connect(VIP).unwrap());
-        stream.set_read_timeout(Some(WAIT)).unwrap();
-        stream.set_nodelay(true).unwrap();
+        let client = segment.client.run(|| Client::connect(VIP));
         let (accepted, _) = self.listener.accept().unwrap();
-        (Client { stream, input: Vec::new() }, accepted)
+        (client, accepted)
     }
 
     /// Leads a flow to a machine.
@@ -246,6 +244,14 @@ pub(crate) struct Client {
 }
 
 impl Client {
+    /// One that connects from this thread's machine.
+    pub(crate) fn connect(to: SocketAddr) -> Self {
+        let stream = TcpStream::connect(to).unwrap();
+        stream.set_read_timeout(Some(WAIT)).unwrap();
+        stream.set_nodelay(true).unwrap();
+        Self { stream, input: Vec::new() }
+    }
+
     pub(crate) fn send(&mut self, text: &str) {
         self.stream.write_all(text.as_bytes()).unwrap();
     }

@@ -104,6 +104,47 @@ fn a_pipelined_request_moves_with_what_follows() {
 }
 
 #[test]
+fn packets_follow_a_connection_that_was_given_back() {
+    let world = World::new(2);
+    let (mut one, mut two) = (world.link(0), world.link(1));
+    let mut client = world.handed_off(&mut one, 0, 1, GET);
+    client.response();
+    one.ended(1, 0);
+    client.send(GET);
+    assert!(matches!(one.hear(), Some(Said::Ask { conn: 1, request: 1, .. })));
+    one.say(&ToAgent::Return { conn: Conn(1), request: 1 });
+    let Some(Said::Returned { state, .. }) = one.hear() else { panic!() };
+    // Still led to the first back-end, which has no socket for it any more.
+    client.send("GET /b HTTP/1.1\r\nHost: x\r\n\r\n");
+    std::thread::sleep(std::time::Duration::from_millis(50));
+    let flow = plimsoll_datapath::tcp::TcpState::decode(&state).unwrap().flow;
+    world.front_end.lead(&world.segment, &flow, super::address(1));
+    one.say(&ToAgent::Released { conn: Conn(1) });
+    World::eventually("the packet is sent on", || world.agents[0].stats().packets_emitted > 0);
+    two.hand_off(1, 1, &state);
+    assert!(is_document("/size/300000/a", &client.response().1));
+    two.ended(1, 1);
+    two.stay(1, 2);
+    assert!(is_document("/b", &client.response().1));
+    assert!(world.agents[1].stats().packets_injected > 0);
+}
+
+#[test]
+fn the_origin_listens_besides() {
+    let world = World::with(1, |config| config.origin_listen = Some((super::address(0), 0).into()));
+    let mut link = world.link(0);
+    let mut client = world.handed_off(&mut link, 0, 1, GET);
+    client.response();
+    let origin = world.agents[0].origin_address().unwrap();
+    let mut direct = world.segment.front_end.run(|| super::Client::connect(origin));
+    direct.send(GET);
+    let (head, body) = direct.response();
+    // One cache serves both.
+    assert!(head.contains("x-cache: hit") && is_document("/size/300000/a", &body), "{head}");
+    assert_eq!(world.agents[0].stats().origin.unwrap().requests, 2);
+}
+
+#[test]
 fn without_asking() {
     let world = World::new(1);
     let mut link = world.link(0);
