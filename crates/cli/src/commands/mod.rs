@@ -9,5 +9,6 @@ pub(crate) mod lists;
 pub(crate) mod origin;
 pub(crate) mod replay;
 pub(crate) mod reproduce;
+pub(crate) mod shim;
 pub(crate) mod simulate;
 pub(crate) mod trace;

@@ -97,7 +97,11 @@ fn the_system_of_a_back_end() {
 
 #[test]
 fn what_to_look_at_has_to_be_said() {
-    for args in [&["check", "--system"][..], &["check", "--interface", "eth0"], &["check", "--system", "--vip", "10.0.0.1"]] {
+    for args in [
+        &["check", "--system"][..],
+        &["check", "--interface", "eth0"],
+        &["check", "--system", "--vip", "10.0.0.1"],
+    ] {
         assert_eq!(plimsoll(args).status.code(), Some(2), "{args:?}");
     }
 }

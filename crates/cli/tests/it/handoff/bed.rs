@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::io::{Read as _, Write as _};
 use std::net::{IpAddr, SocketAddr, TcpStream};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -15,7 +15,7 @@ const PORT: u16 = 80;
 /// Where agents take handoffs.
 const AGENT_PORT: u16 = 7400;
 /// Where back-ends are checked, and get what is proxied.
-const ORIGIN_PORT: u16 = 8080;
+pub(super) const ORIGIN_PORT: u16 = 8080;
 const WORKERS: usize = 2;
 
 /// What is different from the usual.
@@ -51,6 +51,7 @@ static ALONE: Mutex<()> = Mutex::new(());
 
 pub(super) struct Bed {
     pub(super) agents: Vec<Option<Process>>,
+    servers: Vec<Process>,
     pub(super) front_end: Option<Process>,
     pub(super) lab: Lab,
     pub(super) directory: TempDir,
@@ -69,6 +70,16 @@ impl Drop for Bed {
 impl Bed {
     /// Everything up and linked; `files` are what the origins serve.
     pub(super) fn new(options: Options, files: &[(&str, Vec<u8>)]) -> Self {
+        Self::new_with(options, files, |_, _| Vec::new())
+    }
+
+    /// The same, with servers that are started before the agents, which `DIRECTORY`, `ADDRESS` and `INDEX` in what they
+    /// serve by can name.
+    pub(super) fn new_with(
+        options: Options,
+        files: &[(&str, Vec<u8>)],
+        servers: impl FnOnce(&Lab, &Path) -> Vec<Process>,
+    ) -> Self {
         // A test that failed has left nothing behind.
         let alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
         let lab = Lab::build(&LabConfig { backends: options.backends, ..LabConfig::default() })
@@ -83,7 +94,8 @@ impl Bed {
         std::fs::write(&key, format!("{:064x}\n", u64::from(std::process::id()))).unwrap();
         std::fs::set_permissions(&key, std::os::unix::fs::PermissionsExt::from_mode(0o600)).unwrap();
         let agents = (0..options.backends).map(|_| None).collect();
-        let mut bed = Self { agents, front_end: None, lab, directory, options, _alone: alone };
+        let servers = servers(&lab, directory.path());
+        let mut bed = Self { servers, agents, front_end: None, lab, directory, options, _alone: alone };
         for index in 0..bed.options.backends {
             bed.start_agent(index);
         }
@@ -114,8 +126,9 @@ impl Bed {
         let node = self.lab.node(Node::Backend(index)).unwrap();
         let mut command = node.command(env!("CARGO_BIN_EXE_plimsoll"));
         let own = node.address();
-        let serve =
-            self.options.serve.clone().unwrap_or_else(|| format!("origin:{}", self.path("www").display()));
+        let serve = self.options.serve.as_deref().unwrap_or("origin:DIRECTORY/www");
+        let serve = serve.replace("DIRECTORY", &self.directory.path().display().to_string());
+        let serve = serve.replace("ADDRESS", &own.to_string()).replace("INDEX", &index.to_string());
         command.args(["agent", "--listen", &format!("{own}:{AGENT_PORT}"), "--interface", "eth0"]);
         command.args(["--name", &format!("b{index}"), "--serve", &serve]);
         command.arg("--key").arg(self.path("key"));
@@ -284,6 +297,9 @@ impl Bed {
     }
 
     fn stop_agents(&mut self) {
+        for server in self.servers.drain(..) {
+            server.stop_within(Duration::from_secs(10)).unwrap();
+        }
         for agent in self.agents.iter_mut().filter_map(Option::take) {
             let status = agent.stop_within(Duration::from_secs(20)).unwrap();
             assert_eq!(status.and_then(|s| s.code()), Some(0));

@@ -5,4 +5,5 @@ mod bodies;
 mod faults;
 mod http;
 mod many;
+mod servers;
 mod transport;

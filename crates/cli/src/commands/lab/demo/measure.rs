@@ -39,6 +39,11 @@ impl Measured {
         self.cpu.filter(|_| requests > 0).map(|cpu| cpu.busy.as_secs_f64() / requests as f64)
     }
 
+    /// Packets that arrived at the front-end, by request; 0 without any.
+    pub(super) fn packets_per_request(&self) -> f64 {
+        self.front_end.received_packets as f64 / self.summary.succeeded.max(1) as f64
+    }
+
     /// Share of the bytes to the client that came by the front-end.
     pub(super) fn share_through_front_end(&self) -> Option<f64> {
         let all: u64 = self.to_client.iter().map(|traffic| traffic.bytes).sum();

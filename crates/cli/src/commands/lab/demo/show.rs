@@ -48,12 +48,13 @@ pub(super) fn warnings(measured: &Measured) -> Vec<String> {
 /// Rows of measures, a column for each mechanism.
 pub(super) fn table(measured: &[Measured]) -> String {
     type Show = fn(&Measured) -> String;
-    let rows: [(&str, Show); 9] = [
+    let rows: [(&str, Show); 10] = [
         ("requests/s", |m| format!("{:.0}", m.summary.throughput_rps())),
         ("latency, median", |m| millis(m.summary.quantile(0.5))),
         ("latency, 99 %", |m| millis(m.summary.quantile(0.99))),
         ("front-end CPU per request", |m| or_dash(m.cpu_per_request_s(), |s| format!("{:.1} µs", 1e6 * s))),
         ("front-end CPU in use", |m| or_dash(m.cpu, |cpu| format!("{:.1} %", 100.0 * cpu.share()))),
+        ("packets to it per request", |m| format!("{:.1}", m.packets_per_request())),
         ("to clients by the front-end", |m| {
             or_dash(m.share_through_front_end(), |share| format!("{:.2} %", 100.0 * share))
         }),
@@ -100,6 +101,7 @@ pub(super) fn json(args: &Args, m: &Measured) -> String {
         "front_end": {
             "cpu_per_request_s": m.cpu_per_request_s(),
             "cpu": m.cpu.map(|cpu| cpu.share()),
+            "received_packets": m.front_end.received_packets,
             "received_bytes": m.front_end.received_bytes,
             "sent_bytes": m.front_end.sent_bytes,
             "share_of_bytes_to_clients": m.share_through_front_end(),
