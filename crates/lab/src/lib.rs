@@ -3,7 +3,8 @@
 //!
 //! Mechanisms that move packets and connections between machines need machines. A [`Lab`] gives each node what it would
 //! have as one: a network stack with an interface `eth0`, `/run` and `/sys` of its own, and there a BPF file system,
-//! so that what is pinned on one node is not seen on another. It needs root, and `ip`, `nsenter` and `unshare`.
+//! so that what is pinned on one node is not seen on another. It needs root, `ip`, and
+//! `nsenter` and `unshare` of util-linux 2.38 or later.
 //!
 //! ```no_run
 //! use plimsoll_lab::{Lab, LabConfig, Node};

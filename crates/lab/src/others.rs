@@ -14,8 +14,9 @@ struct Stat {
 }
 
 /// CPU time of all other programs of this machine until now, on all CPUs: of every process but this one and what it has
-/// started, the nodes of its labs included. The difference of two readings is what they used meanwhile; programs that
-/// ended in between are in it.
+/// started, the nodes of its labs included. The difference of two readings is what they used meanwhile. Programs that ended
+/// in between are in it if somebody waited for them; the time of others vanishes with them, so that a second reading can be
+/// below the first.
 ///
 /// # Errors
 /// When `/proc` cannot be read.
@@ -94,8 +95,8 @@ mod tests {
     }
 
     #[test]
-    fn readings_do_not_fall() {
-        let first = cpu_time_of_others().unwrap();
-        assert!(!first.is_zero() && cpu_time_of_others().unwrap() >= first);
+    fn there_are_others() {
+        // At least whoever started this one.
+        assert!(!cpu_time_of_others().unwrap().is_zero());
     }
 }
