@@ -5,10 +5,11 @@
 //! - [`load`] is the client: closed and open loop, bounded in every respect.
 //! - [`cluster`] is front-end and origins, with back-ends that can be killed, paused and brought back.
 //! - [`workload`] is what is asked for: the first requests of a synthetic workload.
+//! - [`machine`] tells how busy the CPUs are meanwhile.
 //! - [`trial`] puts them together: one policy under saturating load, with what client and origins saw of it.
 
 pub mod cluster;
 pub mod load;
-mod machine;
+pub mod machine;
 pub mod trial;
 pub mod workload;

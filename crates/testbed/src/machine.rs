@@ -1,24 +1,34 @@
 //! How busy the CPUs of this machine are.
 
-/// CPU time since the machine started, over all CPUs, in the system's ticks.
+/// CPU time since the machine started, in the system's ticks.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct CpuTime {
+pub struct CpuTime {
     busy: u64,
     all: u64,
 }
 
 impl CpuTime {
-    /// Until now; `None` where the system does not tell (`/proc/stat`).
-    pub(crate) fn now() -> Option<Self> {
-        Self::parse(&std::fs::read_to_string("/proc/stat").ok()?)
+    /// Of all CPUs until now; `None` where the system does not tell (`/proc/stat`).
+    #[must_use]
+    pub fn now() -> Option<Self> {
+        Self::parse(&std::fs::read_to_string("/proc/stat").ok()?, "cpu")
     }
 
-    /// The first line: user, nice, system, idle, iowait, irq, softirq, steal; guests are in user already.
-    fn parse(text: &str) -> Option<Self> {
+    /// Of these CPUs, which are counted from 0; `None` when one is not there or the system does not tell.
+    #[must_use]
+    pub fn of(cpus: &[usize]) -> Option<Self> {
+        let text = std::fs::read_to_string("/proc/stat").ok()?;
+        cpus.iter().try_fold(Self { busy: 0, all: 0 }, |sum, cpu| {
+            let one = Self::parse(&text, &format!("cpu{cpu}"))?;
+            Some(Self { busy: sum.busy + one.busy, all: sum.all + one.all })
+        })
+    }
+
+    /// The line of this name: user, nice, system, idle, iowait, irq, softirq, steal; guests are in user already.
+    fn parse(text: &str, name: &str) -> Option<Self> {
         let numbers: Vec<u64> = text
             .lines()
-            .next()?
-            .strip_prefix("cpu ")?
+            .find_map(|line| line.strip_prefix(name)?.strip_prefix(' '))?
             .split_whitespace()
             .take(8)
             .map(str::parse)
@@ -30,7 +40,8 @@ impl CpuTime {
     }
 
     /// Share of the time since `earlier` that the CPUs were busy, with whatever program; `None` of no time.
-    pub(crate) fn busy_since(self, earlier: Self) -> Option<f64> {
+    #[must_use]
+    pub fn busy_since(self, earlier: Self) -> Option<f64> {
         let all = self.all.checked_sub(earlier.all).filter(|&all| all > 0)?;
         Some(self.busy.saturating_sub(earlier.busy) as f64 / all as f64)
     }
@@ -42,12 +53,14 @@ mod tests {
 
     #[test]
     fn shares_by_hand() {
-        let earlier = CpuTime::parse("cpu  10 0 10 70 10 0 0 0 0 0\ncpu0 1\n").unwrap();
-        let later = CpuTime::parse("cpu  40 0 20 120 20 0 0 0 0 0\n").unwrap();
+        let earlier = CpuTime::parse("cpu  10 0 10 70 10 0 0 0 0 0\ncpu0 1\n", "cpu").unwrap();
+        let later = CpuTime::parse("cpu1 1\ncpu  40 0 20 120 20 0 0 0 0 0\n", "cpu").unwrap();
         assert_eq!(later.busy_since(earlier), Some(0.4));
         assert_eq!(earlier.busy_since(earlier), None);
         for bad in ["", "cpu  1 2 3\n", "cpu  a b c d e f g h\n", "intr 5\n"] {
-            assert!(CpuTime::parse(bad).is_none(), "{bad}");
+            assert!(CpuTime::parse(bad, "cpu").is_none(), "{bad}");
         }
+        let one = CpuTime::parse("cpu  9 0 0 9 0 0 0 0\ncpu1 1 0 0 3 0 0 0 0\n", "cpu1").unwrap();
+        assert_eq!((one.busy, one.all), (1, 4));
     }
 }

@@ -1,12 +1,13 @@
 //! One policy under saturating load, measured by the client and by the origins.
 
+use std::net::Ipv4Addr;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use plimsoll_agent::origin::{CpuModel, DiskModel, OriginStats};
 
 use crate::cluster::{Cluster, ClusterConfig, ClusterError};
-use crate::load::{Cached, ClosedLoop, Meter, Outcome, Summary, closed_loop};
+use crate::load::{Cached, ClosedLoop, Outcome, Req, Summary, closed_loop};
 use crate::machine::CpuTime;
 use crate::workload::Workload;
 
@@ -108,8 +109,7 @@ pub async fn run(
     workload: &Workload,
     mut progress: impl FnMut(&Summary),
 ) -> Result<Trial, TrialError> {
-    let hardware = DiskModel::lard98().faster(config.speed).zip(CpuModel::lard98().faster(config.speed));
-    let (disk, cpu) = hardware.ok_or(TrialError::Speed(config.speed))?;
+    let (disk, cpu) = hardware(config)?;
     let cluster = Cluster::start(ClusterConfig {
         backends: config.backends,
         seed: config.seed,
@@ -120,16 +120,16 @@ pub async fn run(
         ..ClusterConfig::new(&config.policy, workload.contents())
     })
     .await?;
-    let visits = Arc::new(Mutex::new(Visits::new(config.backends)));
-    let meter = Meter::default();
-    let load = load(config, workload, &cluster, &visits, &meter);
+    let sightings = Sightings::new(config.backends);
+    let load = ClosedLoop { target: cluster.address(), ..load(config, workload, &sightings) };
+    let meter = load.meter.clone();
     let window = config.warmup_s..config.warmup_s + config.measured_s;
     let mut before = Snapshot::take(&cluster);
     let warmup = tokio::time::sleep(Duration::from_secs_f64(config.warmup_s));
     let end = tokio::time::sleep(Duration::from_secs_f64(window.end));
     let mut after = None;
     let mut second = tokio::time::interval(Duration::from_secs(1));
-    let mut running = std::pin::pin!(load);
+    let mut running = std::pin::pin!(closed_loop(load));
     let (mut warmup, mut end) = (std::pin::pin!(warmup), std::pin::pin!(end));
     let mut warm = false;
     let summary = loop {
@@ -145,27 +145,51 @@ pub async fn run(
     };
     let after = after.unwrap_or_else(|| Snapshot::take(&cluster));
     cluster.stop().await;
-    let visits = visits.lock().unwrap_or_else(PoisonError::into_inner);
-    let backends = visits.shares(&window, disk, cpu, config.idle_below);
+    let trial = sightings.trial(config, summary)?;
     Ok(Trial {
-        warmup_requests: visits.before(window.start),
         origin_miss_ratio: after.miss_ratio_since(&before),
-        load: visits.load_per_second(&window),
         machine_busy: after.cpu.zip(before.cpu).and_then(|(after, before)| after.busy_since(before)),
-        backends,
-        summary,
+        ..trial
     })
 }
 
-/// The client.
-fn load(
+/// What the client sees of the requests of a trial. Clones share it.
+#[derive(Clone)]
+pub struct Sightings(Arc<Mutex<Visits>>);
+
+impl Sightings {
+    /// None yet, of so many back-ends, called `b0`, `b1` and so on in the header `X-Backend`.
+    #[must_use]
+    pub fn new(backends: usize) -> Self {
+        Self(Arc::new(Mutex::new(Visits::new(backends))))
+    }
+
+    /// What they amount to, with the client's summary of the same load.
+    ///
+    /// # Errors
+    /// When the speed is no number above 0.
+    pub fn trial(&self, config: &TrialConfig, summary: Summary) -> Result<Trial, TrialError> {
+        let (disk, cpu) = hardware(config)?;
+        let window = config.warmup_s..config.warmup_s + config.measured_s;
+        let visits = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        Ok(Trial {
+            warmup_requests: visits.before(window.start),
+            origin_miss_ratio: None,
+            load: visits.load_per_second(&window),
+            machine_busy: None,
+            backends: visits.shares(&window, disk, cpu, config.idle_below),
+            summary,
+        })
+    }
+}
+
+/// The load of a trial, for a cluster that is yet to be named as the target.
+pub fn load(
     config: &TrialConfig,
     workload: &Workload,
-    cluster: &Cluster,
-    visits: &Arc<Mutex<Visits>>,
-    meter: &Meter,
-) -> impl Future<Output = Summary> + use<> {
-    let (asked, sizes, visits) = (workload.clone(), workload.clone(), Arc::clone(visits));
+    sightings: &Sightings,
+) -> ClosedLoop<impl Fn(u64) -> Req + Send + Sync + use<>> {
+    let (asked, sizes, seen) = (workload.clone(), workload.clone(), sightings.clone());
     let observer = move |number: u64, outcome: &Outcome| {
         let backend = outcome.backend.as_deref().and_then(|name| name.strip_prefix('b')?.parse().ok());
         let (Some(backend), true) = (backend, outcome.succeeded()) else { return };
@@ -175,16 +199,21 @@ fn load(
             size_bytes: sizes.size_bytes(number),
             cached: outcome.cached.unwrap_or(Cached::Hit),
         };
-        visits.lock().unwrap_or_else(PoisonError::into_inner).add(backend, visit);
+        seen.0.lock().unwrap_or_else(PoisonError::into_inner).add(backend, visit);
     };
-    closed_loop(ClosedLoop {
+    ClosedLoop {
         connections: config.connections,
         seconds: config.warmup_s + config.measured_s,
         warmup_s: config.warmup_s,
-        meter: meter.clone(),
         observer: Some(Arc::new(observer)),
-        ..ClosedLoop::new(cluster.address(), move |number| asked.request(number))
-    })
+        ..ClosedLoop::new((Ipv4Addr::LOCALHOST, 0).into(), move |number| asked.request(number))
+    }
+}
+
+/// What each back-end emulates.
+fn hardware(config: &TrialConfig) -> Result<(DiskModel, CpuModel), TrialError> {
+    let hardware = DiskModel::lard98().faster(config.speed).zip(CpuModel::lard98().faster(config.speed));
+    hardware.ok_or(TrialError::Speed(config.speed))
 }
 
 /// The counts at one moment.
