@@ -139,7 +139,7 @@ impl Worker {
     pub(crate) fn new(shared: Arc<Shared>, index: usize) -> Rc<Self> {
         let deadlines = Deadlines::new();
         let head_bytes = shared.config.load().limits.head_bytes;
-        let handoffs = shared.handoff.as_ref().map(|system| Handoffs::new(Arc::clone(system)));
+        let handoffs = shared.handoff.as_ref().map(|system| Handoffs::new(Arc::clone(system), index));
         Rc::new(Self {
             handoffs,
             stopping: Arc::default(),

@@ -9,6 +9,7 @@ mod leaving;
 mod link;
 mod messages;
 mod recover;
+mod registry;
 mod system;
 mod table;
 
@@ -28,7 +29,7 @@ use tokio::net::TcpStream;
 use crate::backend::Backend;
 use crate::proxy::client::Start;
 use crate::worker::{Accepted, Worker};
-use leaving::{Leaving, Then};
+use leaving::Then;
 use table::{Entry, Expected, Phase, Table};
 
 pub(crate) use active::Active;
@@ -68,7 +69,6 @@ pub(crate) struct Handoffs {
     table: RefCell<Table>,
     /// When the leases of handoffs that were not answered are over.
     pending: RefCell<VecDeque<(Instant, Conn)>>,
-    leaving: RefCell<Leaving>,
     /// Flows of connections that an agent may have taken over without saying so.
     doubted: RefCell<BTreeSet<Flow>>,
     /// Room for an encoded state.
@@ -77,14 +77,13 @@ pub(crate) struct Handoffs {
 
 impl Handoffs {
     /// Of one worker.
-    pub(crate) fn new(system: Arc<System>) -> Rc<Self> {
+    pub(crate) fn new(system: Arc<System>, worker: usize) -> Rc<Self> {
         Rc::new(Self {
-            system,
             links: RefCell::default(),
             known: RefCell::default(),
-            table: RefCell::default(),
+            table: RefCell::new(Table::new(Arc::clone(&system), worker)),
+            system,
             pending: RefCell::default(),
-            leaving: RefCell::default(),
             doubted: RefCell::default(),
             encoded: RefCell::default(),
         })
@@ -105,9 +104,11 @@ impl Handoffs {
 
     /// Whether agents have connections, or clients of such connections still send something.
     pub(crate) fn is_busy(&self) -> bool {
-        let leaving = self.leaving.borrow();
-        let is_busy = |flow: &Flow| self.system.is_busy(flow, SHORT_QUIET);
-        self.table.borrow().len() > 0 || !self.doubted.borrow().is_empty() || leaving.flows().any(is_busy)
+        if self.table.borrow().len() > 0 || !self.doubted.borrow().is_empty() {
+            return true;
+        }
+        let leaving: Vec<Flow> = self.system.registry().leaving.flows().copied().collect();
+        leaving.iter().any(|flow| self.system.is_busy(flow, SHORT_QUIET))
     }
 
     /// Has agents close the connections on which there is no request, each once.
@@ -141,7 +142,7 @@ impl Handoffs {
             }
         };
         let (Ok(flow), Some(hop)) = (ends, handing.link.hop()) else { return stays(fd, handing) };
-        if !self.leaving.borrow_mut().remove(&flow) && !self.system.take_flow() {
+        if !self.system.registry().leaving.remove(&flow) && !self.system.take_flow() {
             return stays(fd, handing);
         }
         // First the entry: what arrives from now on waits for the connection at the back-end.
@@ -266,7 +267,7 @@ impl Handoffs {
     /// Whether another connection of the same client has this flow by now: its client began anew from the same port before
     /// the agent told of the old one's end.
     fn is_reused(&self, flow: &Flow) -> bool {
-        self.table.borrow().by_flow(flow).is_some()
+        self.system.registry().is_owned(flow)
     }
 
     /// A connection is over at its back-end: what its client still sends goes there for a while.
@@ -276,16 +277,18 @@ impl Handoffs {
 
     /// This is done about a flow then, unless an agent has adopted it.
     fn leave(&self, flow: Flow, then: Then, at: Instant) {
-        if self.is_reused(&flow) {
+        let mut registry = self.system.registry();
+        if registry.is_owned(&flow) {
+            drop(registry);
             self.system.free_flow();
         } else {
-            self.leaving.borrow_mut().add(flow, then, at);
+            registry.leaving.add(flow, then, at);
         }
     }
 
     fn sweep_leaving(&self, now: Instant) {
         loop {
-            let next = self.leaving.borrow_mut().next(now);
+            let next = self.system.registry().leaving.next(now);
             let Some((flow, then)) = next else { return };
             let waits = !matches!(then, Then::Reset { busy_later: false, .. });
             if waits && self.system.is_busy(&flow, QUIET) {

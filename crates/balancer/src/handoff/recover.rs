@@ -216,11 +216,11 @@ pub(super) fn adopt(
     let mut table = handoffs.table.borrow_mut();
     let hop = link.hop()?;
     let leads_there = handoffs.system.entry(&flow).is_some_and(|entry| entry.next_hop.mac == hop.mac);
-    if !leads_there || table.by_flow(&flow).is_some() {
+    if !leads_there || handoffs.is_reused(&flow) {
         // Its client was reset, or began anew: whoever has it still is to drop it.
         return None;
     }
-    if !handoffs.leaving.borrow_mut().remove(&flow) {
+    if !handoffs.system.registry().leaving.remove(&flow) {
         handoffs.system.add_flow();
     }
     worker.count_accepted();

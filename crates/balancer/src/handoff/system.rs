@@ -1,8 +1,8 @@
 //! What all workers share of the mechanism.
 
 use std::net::SocketAddr;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use plimsoll_config::{Config, Mechanism};
@@ -10,6 +10,7 @@ use plimsoll_datapath::{Flow, FlowEntry, Forwarder, ForwarderConfig, NextHop};
 use plimsoll_handoff::Key;
 use plimsoll_policy::BackendId;
 
+use super::registry::Registry;
 use crate::metrics::{Counter, FINE_BUCKETS_US, Histogram};
 
 /// What happened, in all workers.
@@ -59,6 +60,7 @@ pub(crate) struct System {
     pub(crate) instance: u64,
     pub(crate) key: Key,
     pub(crate) counts: Counts,
+    registry: Mutex<Registry>,
     flows: AtomicU32,
     links: AtomicU32,
     most_flows: u32,
@@ -89,6 +91,7 @@ impl System {
                 instance: u64::from_le_bytes(instance),
                 key: Key::new(handoff.key.0),
                 counts: Counts::new(),
+                registry: Mutex::default(),
                 flows: AtomicU32::new(0),
                 links: AtomicU32::new(0),
                 most_flows: handoff.flows,
@@ -103,6 +106,11 @@ impl System {
             }
             Err(why) => Err(why),
         }
+    }
+
+    /// What all workers know of flows. Nothing is waited for while this is held.
+    pub(super) fn registry(&self) -> MutexGuard<'_, Registry> {
+        self.registry.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// This front-end's clock in nanoseconds.

@@ -1,6 +1,7 @@
 //! The connections that this worker has handed off.
 
 use std::rc::Rc;
+use std::sync::Arc;
 use std::time::Instant;
 
 use foldhash::fast::FixedState;
@@ -10,7 +11,8 @@ use plimsoll_datapath::tcp::TcpState;
 use plimsoll_handoff::message::Conn;
 use slab::Slab;
 
-use super::{Active, Link};
+use super::registry::Owner;
+use super::{Active, Link, System};
 use crate::worker::Accepted;
 
 /// Where a connection is.
@@ -67,14 +69,20 @@ impl Entry {
 }
 
 /// All of them, by number and by flow.
-#[derive(Default)]
 pub(super) struct Table {
+    system: Arc<System>,
+    worker: usize,
     entries: Slab<Entry>,
     by_flow: HashMap<Flow, Conn, FixedState>,
     serial: u32,
 }
 
 impl Table {
+    /// Of the worker with this number.
+    pub(super) fn new(system: Arc<System>, worker: usize) -> Self {
+        Self { system, worker, entries: Slab::new(), by_flow: HashMap::default(), serial: 0 }
+    }
+
     /// A number for a connection, which [`Table::insert`] is to be called with next.
     pub(super) fn next_conn(&mut self) -> Conn {
         self.serial = self.serial.wrapping_add(1);
@@ -85,6 +93,7 @@ impl Table {
     pub(super) fn insert(&mut self, entry: Entry) {
         debug_assert_eq!(entry.conn.0 & 0xffff_ffff, self.entries.vacant_key() as u64, "the number got last");
         self.by_flow.insert(entry.flow, entry.conn);
+        self.system.registry().own(entry.flow, Owner { worker: self.worker, conn: entry.conn });
         self.entries.insert(entry);
     }
 
@@ -112,6 +121,7 @@ impl Table {
         if self.by_flow.get(&entry.flow) == Some(&conn) {
             self.by_flow.remove(&entry.flow);
         }
+        self.system.registry().disown(&entry.flow, Owner { worker: self.worker, conn });
         Some(entry)
     }
 

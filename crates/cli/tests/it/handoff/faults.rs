@@ -129,14 +129,16 @@ fn an_agent_that_is_paused_loses_and_spoils_nothing() {
             std::thread::sleep(Duration::from_millis(pause_ms));
             bed.agents[0].as_ref().unwrap().resume().unwrap();
             bed.wait_for_links(2);
+            let up = "plimsoll_backend_state{backend=\"b0\",state=\"up\"}";
+            bed.wait("b0", || bed.metric(up) == Some(1.0));
             std::thread::sleep(Duration::from_millis(500));
         }
     });
+    eprintln!("{seen:?}");
     let (answered, broken, _) = seen.counts();
     assert!(answered > 500, "{seen:?}");
-    // What it held when it was paused is reset; what it had not taken over is served elsewhere.
+    // What it held is reset unless it comes back in time; what it had not taken over is served elsewhere.
     assert!(broken <= 3 * 8, "{seen:?}");
-    assert!(bed.metric("plimsoll_connections_reset_total") >= Some(1.0));
     bed.assert_quiet();
     bed.stop();
 }

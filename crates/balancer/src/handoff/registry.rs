@@ -1,0 +1,62 @@
+//! What all workers know of flows: who has each, and which are leaving. A connection may be lost by one worker and adopted by
+//! another, and a client may begin anew from a port whose last connection another worker had.
+
+use foldhash::fast::FixedState;
+use hashbrown::HashMap;
+use plimsoll_datapath::Flow;
+use plimsoll_handoff::message::Conn;
+
+use super::leaving::Leaving;
+
+/// A connection of one of the workers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Owner {
+    /// The worker.
+    pub(super) worker: usize,
+    /// Its number for the connection.
+    pub(super) conn: Conn,
+}
+
+/// Flows that lead to back-ends.
+#[derive(Default)]
+pub(crate) struct Registry {
+    owners: HashMap<Flow, Owner, FixedState>,
+    pub(super) leaving: Leaving,
+}
+
+impl Registry {
+    /// The flow is now that of this connection.
+    pub(super) fn own(&mut self, flow: Flow, owner: Owner) {
+        self.owners.insert(flow, owner);
+    }
+
+    /// This connection has ended, or is elsewhere.
+    pub(super) fn disown(&mut self, flow: &Flow, owner: Owner) {
+        if self.owners.get(flow) == Some(&owner) {
+            self.owners.remove(flow);
+        }
+    }
+
+    /// Whether a connection has the flow.
+    pub(super) fn is_owned(&self, flow: &Flow) -> bool {
+        self.owners.contains_key(flow)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_flow_is_that_of_its_latest_connection() {
+        let flow = Flow::new(([10, 0, 0, 9], 1).into(), ([10, 0, 0, 1], 80).into());
+        let (old, new) = (Owner { worker: 0, conn: Conn(7) }, Owner { worker: 1, conn: Conn(7) });
+        let mut registry = Registry::default();
+        registry.own(flow, old);
+        registry.own(flow, new);
+        registry.disown(&flow, old);
+        assert!(registry.is_owned(&flow));
+        registry.disown(&flow, new);
+        assert!(!registry.is_owned(&flow));
+    }
+}
