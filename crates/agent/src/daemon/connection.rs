@@ -106,6 +106,14 @@ impl Connection {
         }
     }
 
+    /// The same, for what nobody waits for.
+    pub(super) fn tell_later<'m>(&self, message: impl FnOnce(Conn) -> FromAgent<'m>) {
+        let link = self.state().link.clone();
+        if let Some((link, conn)) = link {
+            link.push_later(&message(conn));
+        }
+    }
+
     /// A further request is there: its number.
     pub(super) fn next_request(&self) -> u32 {
         let mut state = self.state();

@@ -122,7 +122,7 @@ fn leave(shared: &Shared, connection: &Connection) {
     if let Some((link, conn)) = connection.leave() {
         link.forget(conn);
         if connection.cut_now() != Some(Cut::Silent) {
-            link.push(&FromAgent::Closed { conn });
+            link.push_later(&FromAgent::Closed { conn });
         }
     }
 }
@@ -185,7 +185,7 @@ pub(super) fn report(shared: &Shared, connection: &Connection, answer: Answer, b
     count(&shared.counters.requests, 1);
     count(&shared.counters.content_bytes, answer.content_bytes);
     let ended = ended_of(connection.request(), answer, began_at);
-    connection.tell(|conn| FromAgent::Ended { conn, ended });
+    connection.tell_later(|conn| FromAgent::Ended { conn, ended });
 }
 
 fn ended_of(request: u32, answer: Answer, began_at: std::time::Instant) -> Ended {

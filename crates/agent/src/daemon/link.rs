@@ -3,6 +3,7 @@
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use foldhash::fast::FixedState;
 use hashbrown::HashMap;
@@ -11,11 +12,15 @@ use plimsoll_handoff::message::{Conn, FromAgent};
 use plimsoll_handoff::session::{FrameWriter, FrontEndId};
 use tokio::net::TcpStream;
 use tokio::sync::Notify;
+use tokio::time::Instant;
 
 use super::connection::Connection;
 
 /// Most bytes that wait to be sent; a front-end that takes less loses the link.
 const MOST_QUEUED_BYTES: usize = 64 << 20;
+
+/// How long a message waits at most for others to go with: a frame of its own costs the front-end more than its content.
+const LATER: Duration = Duration::from_millis(5);
 
 /// A link as others see it.
 pub(super) struct Link {
@@ -31,6 +36,18 @@ pub(super) struct Link {
 struct Out {
     writer: FrameWriter,
     sent_bytes: u64,
+    /// When what is queued is to be sent.
+    due: Option<Instant>,
+}
+
+/// What became of an attempt to send.
+pub(super) struct Flushed {
+    /// Whether the socket does not take all now.
+    pub(super) left: bool,
+    /// Bytes sent since the link began.
+    pub(super) sent_bytes: u64,
+    /// When there is something to be sent that can wait.
+    pub(super) due: Option<Instant>,
 }
 
 /// What a number of the front-end stands for.
@@ -45,7 +62,7 @@ impl Link {
         Self {
             number,
             peer,
-            out: Mutex::new(Out { writer, sent_bytes: 0 }),
+            out: Mutex::new(Out { writer, sent_bytes: 0, due: None }),
             wake: Notify::new(),
             lost: AtomicBool::new(false),
             table: Mutex::default(),
@@ -62,16 +79,29 @@ impl Link {
 
     /// Queues a message; it is sent when the link's thread comes to it.
     pub(super) fn push(&self, message: &FromAgent<'_>) {
+        self.queue(message, Instant::now());
+    }
+
+    /// Queues a message that nobody waits for: it goes with the next one, or alone before long.
+    pub(super) fn push_later(&self, message: &FromAgent<'_>) {
+        self.queue(message, Instant::now() + LATER);
+    }
+
+    fn queue(&self, message: &FromAgent<'_>, due: Instant) {
         if self.lost.load(Ordering::Relaxed) {
             return;
         }
         let mut out = self.out();
-        let was_empty = out.writer.is_empty();
         if let Err(error) = out.writer.push(message) {
             tracing::error!(%error, "a message could not be sent");
+            return;
+        }
+        let sooner = out.due.is_none_or(|at| due < at);
+        if sooner {
+            out.due = Some(due);
         }
         drop(out);
-        if was_empty {
+        if sooner {
             self.wake.notify_one();
         }
     }
@@ -127,13 +157,17 @@ impl Link {
         }
     }
 
-    /// Sends what the socket takes. Whether anything is left, and how many bytes were sent since the link began.
-    pub(super) fn flush(&self, stream: &TcpStream) -> io::Result<(bool, u64)> {
+    /// Sends what the socket takes, if something is due; then all goes.
+    pub(super) fn flush(&self, stream: &TcpStream) -> io::Result<Flushed> {
         let mut out = self.out();
+        if out.due.is_none_or(|due| due > Instant::now()) {
+            return Ok(Flushed { left: false, sent_bytes: out.sent_bytes, due: out.due });
+        }
         loop {
             let bytes = out.writer.finish();
             if bytes.is_empty() {
-                return Ok((false, out.sent_bytes));
+                out.due = None;
+                return Ok(Flushed { left: false, sent_bytes: out.sent_bytes, due: None });
             }
             match stream.try_write(bytes) {
                 Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
@@ -145,7 +179,7 @@ impl Link {
                     if out.writer.queued_bytes() > MOST_QUEUED_BYTES {
                         return Err(io::Error::other("it does not read what it is sent"));
                     }
-                    return Ok((true, out.sent_bytes));
+                    return Ok(Flushed { left: true, sent_bytes: out.sent_bytes, due: None });
                 }
                 Err(error) => return Err(error),
             }

@@ -13,11 +13,11 @@ use plimsoll_handoff::random;
 use plimsoll_handoff::session::{AgentHandshake, AgentTerms, Established, FrameReader, FrontEndId};
 use tokio::net::TcpStream;
 use tokio::task::spawn_local;
-use tokio::time::{Instant, MissedTickBehavior, interval, timeout};
+use tokio::time::{Instant, MissedTickBehavior, interval, sleep_until, timeout};
 
 use super::connection::{Connection, Cut, Decision};
 use super::drive::{Taken, drive};
-use super::link::Link;
+use super::link::{Flushed, Link};
 use super::shared::{Shared, count};
 use super::take;
 
@@ -143,7 +143,7 @@ impl Talk {
             return why;
         }
         loop {
-            let (left, sent_bytes) = match self.link.flush(&self.stream) {
+            let Flushed { left, sent_bytes, due } = match self.link.flush(&self.stream) {
                 Ok(flushed) => flushed,
                 Err(error) => return error.to_string(),
             };
@@ -161,6 +161,7 @@ impl Talk {
                 }
                 () = self.link.woken() => {}
                 _ = self.stream.writable(), if left => {}
+                () = until(due), if due.is_some() => {}
                 _ = tick.tick() => {
                     if heard_at.elapsed() > SILENCE {
                         return format!("nothing was heard for {} s", SILENCE.as_secs());
@@ -325,4 +326,12 @@ async fn forget_after(lease_until_ns: u64, connection: Arc<Connection>) {
     tokio::time::sleep(left).await;
     tracing::debug!(flow = ?connection.flow, "a connection whose lease was not confirmed is forgotten");
     connection.cut(Cut::Silent);
+}
+
+/// Until then; without a time, for ever.
+async fn until(time: Option<Instant>) {
+    match time {
+        Some(time) => sleep_until(time).await,
+        None => std::future::pending().await,
+    }
 }

@@ -33,6 +33,8 @@ const NEIGHBOR_TIMEOUT: Duration = Duration::from_millis(300);
 /// Pauses between attempts to open it.
 const FIRST_PAUSE: Duration = Duration::from_millis(100);
 const MOST_PAUSE: Duration = Duration::from_millis(500);
+/// How long a message waits at most for others to go with.
+const LATER: Duration = Duration::from_millis(2);
 /// Bytes that may wait to be sent before nothing more is handed off.
 const MOST_QUEUED_BYTES: usize = 8 << 20;
 /// Bytes read from a link before others have their turn.
@@ -47,6 +49,8 @@ pub(crate) struct Link {
     pub(super) address: SocketAddr,
     up: RefCell<Option<Up>>,
     wake: Notify,
+    /// When what is queued is to be sent.
+    due: Cell<Option<Instant>>,
     retired: Cell<bool>,
 }
 
@@ -70,6 +74,7 @@ impl Link {
             address,
             up: RefCell::new(None),
             wake: Notify::new(),
+            due: Cell::new(None),
             retired: Cell::new(false),
         })
     }
@@ -107,9 +112,20 @@ impl Link {
         let mut up = self.up.borrow_mut();
         let pushed = up.as_mut().is_some_and(|up| up.writer.push(message).is_ok());
         if pushed {
+            self.due.set(Some(Instant::now()));
             self.wake.notify_one();
         }
         pushed
+    }
+
+    /// The same for what nobody waits for: it goes with the next message, or alone before long.
+    pub(super) fn push_later(&self, message: &ToAgent<'_>) {
+        let mut up = self.up.borrow_mut();
+        let pushed = up.as_mut().is_some_and(|up| up.writer.push(message).is_ok());
+        if pushed && self.due.get().is_none() {
+            self.due.set(Some(Instant::now() + LATER));
+            self.wake.notify_one();
+        }
     }
 
     /// A lease of this length from now on; one that is over when the link is down.
@@ -275,6 +291,7 @@ async fn serve(
                 }
             }
             _ = stream.writable(), if !all => {}
+            () = until(link.due.get()), if all && link.due.get().is_some() => {}
             () = link.wake.notified() => {}
             _ = ping.tick() => {
                 token += 1;
@@ -296,13 +313,25 @@ async fn serve(
     }
 }
 
-/// Sends what waits; false when the system takes no more now.
+/// Until then; without a time, for ever.
+async fn until(time: Option<Instant>) {
+    match time {
+        Some(time) => tokio::time::sleep_until(time).await,
+        None => std::future::pending().await,
+    }
+}
+
+/// Sends what waits, if something is due; false when the system takes no more now.
 fn flush(link: &Link, stream: &TcpStream) -> io::Result<bool> {
     let mut up = link.up.borrow_mut();
-    let Some(up) = &mut *up else { return Ok(true) };
+    let (Some(up), Some(due)) = (&mut *up, link.due.get()) else { return Ok(true) };
+    if due > Instant::now() {
+        return Ok(true);
+    }
     loop {
         let bytes = up.writer.finish();
         if bytes.is_empty() {
+            link.due.set(None);
             return Ok(true);
         }
         match stream.try_write(bytes) {

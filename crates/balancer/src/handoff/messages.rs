@@ -67,7 +67,7 @@ fn taken(handoffs: &Handoffs, link: &Rc<Link>, conn: Conn) {
         let counts = &handoffs.system.counts;
         counts.taken.add(1);
         counts.take_over.add(since.elapsed());
-        link.push(&ToAgent::Confirm { conn });
+        link.push_later(&ToAgent::Confirm { conn });
     }
 }
 
@@ -217,7 +217,7 @@ fn returned(worker: &Rc<Worker>, handoffs: &Rc<Handoffs>, link: &Rc<Link>, conn:
             let start =
                 Start { requests: entry.requests.saturating_sub(1), given, stays: true, input: Vec::new() };
             recover::restore(worker, handoffs, &entry.accepted, entry.flow, &state, start);
-            link.push(&ToAgent::Released { conn });
+            link.push_later(&ToAgent::Released { conn });
         }
     }
 }

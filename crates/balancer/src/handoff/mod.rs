@@ -199,7 +199,7 @@ impl Handoffs {
         from: (&Rc<Link>, Conn),
     ) {
         let led = next.hop().is_some_and(|hop| self.system.lead(&entry.flow, &hop, next.id));
-        from.0.push(&ToAgent::Released { conn: from.1 });
+        from.0.push_later(&ToAgent::Released { conn: from.1 });
         if led {
             self.system.counts.handed_on.add(1);
             entry.link = Rc::clone(next);
