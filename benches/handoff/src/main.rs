@@ -1,0 +1,82 @@
+//! Handing connections off beside HAProxy and nginx as proxies, each on a lab of its own on this machine.
+//!
+//! Usage: plimsoll-bench-handoff PLIMSOLL            PLIMSOLL: the optimized program
+//!        plimsoll-bench-handoff PLIMSOLL CASE SIZE  one case (a number) only, under `perf`, see `profile.rs`
+//!
+//! One CPU is that of the front-end's node, with all work of the kernel for it; everything else runs on the others.
+//! Cases take turns within a round; ratios are formed within a round, and medians over the rounds are shown. Wrong
+//! answers fail the run, missed goals are only shown. ROUNDS (5) and SECONDS (1) in the environment set the number of
+//! rounds and the time of one measurement. Needs root, wrk, haproxy and nginx.
+
+mod bed;
+mod cluster;
+mod configs;
+mod cost;
+mod http;
+mod latency;
+mod load;
+mod profile;
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context as _, Result, bail};
+use plimsoll_lab::{CpuMeter, CpuPlan, Node, check_privileges};
+
+use bed::{Bed, Kind};
+use cost::Beds;
+
+const BACKENDS: usize = 2;
+
+fn main() -> Result<()> {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    check_privileges()?;
+    let plan = CpuPlan::of_this_machine()?;
+    plan.pin_this_thread(Node::Client)?;
+    match &arguments[..] {
+        [plimsoll] => all(&program(plimsoll)?, &plan),
+        [plimsoll, case, size] => profile::run(&start(&program(plimsoll)?, &plan)?, case, size, &plan),
+        _ => bail!("give the program `plimsoll`, and nothing or a case and a size for a profile"),
+    }
+}
+
+fn program(path: &str) -> Result<PathBuf> {
+    Path::new(path).canonicalize().with_context(|| path.to_owned())
+}
+
+fn from_environment(name: &str, usual: u64) -> Result<u64> {
+    let Ok(text) = std::env::var(name) else { return Ok(usual) };
+    let number = text.parse().ok().filter(|n| (1..=1000).contains(n));
+    number.with_context(|| format!("{name} is a number from 1 to 1000, not `{text}`"))
+}
+
+fn start(plimsoll: &Path, plan: &CpuPlan) -> Result<Beds> {
+    let kinds = [Kind::Proxies, Kind::Origin, Kind::Shim].into_iter();
+    kinds.map(|kind| Ok((kind, Bed::start(kind, plimsoll, plan, Node::FrontEnd, BACKENDS)?))).collect()
+}
+
+fn all(plimsoll: &Path, plan: &CpuPlan) -> Result<()> {
+    let rounds = usize::try_from(from_environment("ROUNDS", 5)?)?;
+    let seconds = from_environment("SECONDS", 1)?;
+    let beds = start(plimsoll, plan)?;
+    latency::measure(&beds, plan)?;
+    let meter = CpuMeter::start(plan.front_end)?;
+    let idle = meter.read();
+    std::thread::sleep(std::time::Duration::from_secs(1));
+    println!("\nCPU time of the front-end's node per request, work of its kernel included; of a second in which nothing");
+    println!("happens {:.1} ms are counted; `in` and `out`: packets at the front-end, `on`: connections", 1e3 * meter.read().since(idle).busy.as_secs_f64());
+    println!("handed from one back-end to another, each per request");
+    let mut samples = Vec::new();
+    for (label, size_bytes) in cost::sizes() {
+        let of_size = cost::measure(&beds, size_bytes, rounds, seconds, &meter)?;
+        cost::print(label, size_bytes, &of_size);
+        samples.push(of_size);
+    }
+    cost::print_capacity(&samples[0]);
+    for bed in beds.values() {
+        bed.check(BACKENDS)?;
+    }
+    drop(beds);
+    cluster::measure(&samples[2], plimsoll, plan, (rounds, seconds), &meter)?;
+    cost::print_disturbance(&samples);
+    Ok(())
+}
