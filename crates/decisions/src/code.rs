@@ -45,6 +45,7 @@ pub(crate) const HEALTH: u8 = 3;
 pub(crate) const WEIGHT: u8 = 4;
 pub(crate) const JOINED: u8 = 5;
 pub(crate) const TICKED: u8 = 6;
+pub(crate) const STAYED: u8 = 7;
 
 /// More requests than this are not under way when a run starts: a header that claims it is damaged.
 const MOST_LOAD: u64 = 1 << 24;

@@ -199,6 +199,10 @@ impl Segment {
                 known(completion.backend, self.backends)?;
                 self.completed(*number, completion, now);
             }
+            What::Stayed { backend } => {
+                known(*backend, self.backends)?;
+                self.each(|shadow| shadow.stayed(*backend));
+            }
             What::CompletedForeign { backend } => self.each(|shadow| shadow.completed_foreign(*backend)),
             What::Health { backend, health } => {
                 known(*backend, self.backends)?;

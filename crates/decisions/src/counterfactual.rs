@@ -64,7 +64,14 @@ impl Counterfactual {
         self.scorer.completed(&own, now);
     }
 
-    /// A request that was under way from the start, assigned by an earlier policy, ended.
+    /// A back-end has a further request on its connection: no policy would have been asked.
+    pub fn stayed(&mut self, backend: BackendId) {
+        if backend.index() < self.view().len() {
+            self.front_end.stay(backend);
+        }
+    }
+
+    /// A request ended that was under way from the start, assigned by an earlier policy, or that stayed.
     pub fn completed_foreign(&mut self, backend: BackendId) {
         if self.has_load(backend) {
             self.front_end.complete_foreign(backend);

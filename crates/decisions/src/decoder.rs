@@ -165,6 +165,7 @@ fn rare(tag: u8, cursor: &mut Cursor<'_>) -> Result<What, Malformed> {
             weight: code::read_weight(cursor)?,
         },
         code::TICKED => What::Ticked,
+        code::STAYED => What::Stayed { backend: BackendId(cursor.small()?) },
         _ => return Err(Malformed("an event is of no known kind")),
     })
 }

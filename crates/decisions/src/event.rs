@@ -126,7 +126,12 @@ pub enum What {
         /// How it ended.
         completion: Completion,
     },
-    /// A request of an earlier policy ended.
+    /// A back-end has a further request on its connection, about which the policy is not asked.
+    Stayed {
+        /// Who has it.
+        backend: BackendId,
+    },
+    /// A request ended that the present policy did not assign: of an earlier policy, or one that stayed.
     CompletedForeign {
         /// Who had it.
         backend: BackendId,

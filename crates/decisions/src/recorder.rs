@@ -114,7 +114,17 @@ impl Recorder {
         self.ended(completion.backend);
     }
 
-    /// A request that an earlier policy assigned ended.
+    /// A back-end has a further request on its connection, about which the policy is not asked; its end is
+    /// [`Recorder::completed_foreign`].
+    pub fn stayed(&mut self, backend: BackendId, now: Time) {
+        self.put(&mut Scratch::new(code::STAYED), now);
+        put_varint(&mut self.buffer, u64::from(backend.0));
+        if let Some(load) = self.loads.get_mut(backend.index()) {
+            *load = load.saturating_add(1);
+        }
+    }
+
+    /// A request that the present policy did not assign ended.
     pub fn completed_foreign(&mut self, backend: BackendId, now: Time) {
         self.put(&mut Scratch::new(code::FOREIGN), now);
         put_varint(&mut self.buffer, u64::from(backend.0));

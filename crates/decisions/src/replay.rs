@@ -223,6 +223,10 @@ impl Run {
                 return self.decide(request, Some(answers), *decision, now, sink);
             }
             What::Completed { number, completion } => self.completed(*number, completion, now)?,
+            What::Stayed { backend } => {
+                known(*backend, self.front_end.view().len())?;
+                self.front_end.stay(*backend);
+            }
             What::CompletedForeign { backend } => {
                 self.loaded(*backend)?;
                 self.front_end.complete_foreign(*backend);

@@ -139,6 +139,12 @@ impl FrontEnd {
         self.cluster.complete(b);
     }
 
+    /// Counts a request that a back-end has without the policy having been asked, because its connection is there; it ends
+    /// through [`FrontEnd::complete_foreign`].
+    pub fn stay(&mut self, b: BackendId) {
+        self.cluster.assign(b);
+    }
+
     /// From now on another admission limit applies.
     pub fn set_admission(&mut self, admission: AdmissionLimit) {
         self.admission = admission;
@@ -258,6 +264,15 @@ mod tests {
         fe.complete(&done(BackendId(1)), Time::ZERO);
         assert_eq!(fe.view().total_load(), 0);
         assert_eq!(fe.policy().stats(), [("outstanding", 0.0)]);
+    }
+
+    #[test]
+    fn a_request_that_stays_is_load_but_no_news_to_the_policy() {
+        let mut fe = FrontEnd::new(Box::<OwnOnly>::default(), Cluster::new(2), AdmissionLimit::Unlimited);
+        fe.stay(BackendId(1));
+        assert_eq!((fe.view().load(BackendId(1)), fe.policy().stats()), (1, vec![("outstanding", 0.0)]));
+        fe.complete_foreign(BackendId(1));
+        assert_eq!(fe.view().total_load(), 0);
     }
 
     #[test]

@@ -59,6 +59,9 @@ pub(super) struct Journal {
     generation: u32,
 }
 
+/// What no shadow policy is numbered: there are not as many reloads.
+const NO_GENERATION: u32 = u32::MAX;
+
 /// What the shadow policy of its time chose for a request.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct ShadowChoice {
@@ -152,7 +155,16 @@ impl Journal {
         self.shadow_completed(made, completion, now);
     }
 
-    /// A request ended that an earlier policy had assigned.
+    /// A back-end has a request about which no policy was asked; the shadow policy's choice, which is none.
+    pub(super) fn stayed(&mut self, backend: BackendId, now: Time) -> ShadowChoice {
+        self.record(|r| r.stayed(backend, now));
+        if let Some(shadow) = &mut self.shadow {
+            shadow.counterfactual.stayed(backend);
+        }
+        ShadowChoice { generation: NO_GENERATION, backend: None }
+    }
+
+    /// A request ended that the present policy had not assigned.
     pub(super) fn completed_foreign(&mut self, made: &Made, completion: &Completion, now: Time) {
         self.record(|r| r.completed_foreign(made.backend, now));
         self.shadow_completed(made, completion, now);

@@ -36,6 +36,8 @@ pub(crate) enum Reason {
     Locality,
     /// The target's back-ends were passed over.
     Moved,
+    /// Nobody was asked: the back-end has the connection.
+    Stays,
 }
 
 impl Reason {
@@ -46,9 +48,13 @@ impl Reason {
             Self::New => "new",
             Self::Locality => "locality",
             Self::Moved => "moved",
+            Self::Stays => "stays",
         }
     }
 }
+
+/// The policy of an assignment that no policy made.
+const NO_EPOCH: u32 = u32::MAX;
 
 /// What becomes of a request.
 pub(crate) enum Offer {
@@ -146,6 +152,19 @@ impl Dispatch {
         state.counts.waited += 1;
         let (id, receiver) = state.waiting.push(request);
         Offer::Waits(Ticket::new(self, id, receiver))
+    }
+
+    /// A back-end has a further request on a connection that stays with it: counted, and nobody is asked.
+    pub(crate) fn stay(self: &Arc<Self>, backend: BackendId, target: TargetId) -> Assignment {
+        let mut state = self.lock();
+        let now = self.now(&mut state);
+        let number = state.next_number;
+        state.next_number += 1;
+        state.front_end.stay(backend);
+        let shadow = state.journal.stayed(backend, now);
+        let size_bytes = state.sizes.peek(target).copied();
+        let (reason, epoch) = (Reason::Stays, NO_EPOCH);
+        Assignment::new(self, Made { backend, target, number, epoch, at: now, reason, shadow, size_bytes })
     }
 
     /// Ends an assignment. Called once for each, by [`Assignment`].

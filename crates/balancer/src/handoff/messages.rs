@@ -4,6 +4,7 @@ use std::rc::Rc;
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 
+use plimsoll_config::Config;
 use plimsoll_datapath::tcp::TcpState;
 use plimsoll_handoff::message::{Conn, Ended, FromAgent, ToAgent};
 
@@ -35,8 +36,7 @@ pub(super) fn take(worker: &Rc<Worker>, handoffs: &Rc<Handoffs>, link: &Rc<Link>
         FromAgent::Ask { conn, request, portable, head } => {
             ask(worker, handoffs, link, &Asked { conn, request, portable }, head);
         }
-        // The front-end has every request asked about.
-        FromAgent::Began { .. } => {}
+        FromAgent::Began { conn, head, .. } => began(worker, handoffs, link, conn, head),
         FromAgent::Ended { conn, ended } => end(worker, handoffs, link, conn, &ended),
         FromAgent::Returned { conn, state, .. } => returned(worker, handoffs, link, conn, state),
         FromAgent::Kept { conn, .. } => {
@@ -72,34 +72,20 @@ fn taken(handoffs: &Handoffs, link: &Rc<Link>, conn: Conn) {
 }
 
 fn ask(worker: &Rc<Worker>, handoffs: &Rc<Handoffs>, link: &Rc<Link>, asked: &Asked, head: &[u8]) {
-    let conn = asked.conn;
-    let (accepted, requests) = {
-        let mut table = handoffs.table.borrow_mut();
-        let Some(entry) = table.get(conn, link) else { return };
-        entry.requests += 1;
-        (Rc::clone(&entry.accepted), entry.requests)
-    };
+    let Some((accepted, requests)) = count_request(handoffs, link, asked.conn) else { return };
     let config = worker.config();
-    let received = Instant::now();
-    let context = request::Context {
-        key: &config.target.key,
-        fields: config.limits.fields,
-        peer: accepted.peer_text.as_bytes(),
-        trusted: accepted.trusted,
-    };
-    let mut bytes = Vec::with_capacity(head.len() + 128);
-    let known = request::rewrite(head, &context, &mut bytes).ok().filter(|known| {
+    let request = Request::read(head, &config, &accepted).filter(|request| {
+        let known = &request.head;
         known.framing == Framing::None
             && (known.is_get || known.is_head)
             && !accepted.closing.load(Ordering::Relaxed)
             && requests < config.limits.requests_per_connection
     });
-    let Some(known) = known else {
+    let Some(request) = request else {
         // What this front-end has to answer, or to pass on, itself.
         return give_back(handoffs, link, asked, None);
     };
-    let request = Request { head: known, bytes, times: Times { received, assigned: None, first_byte: None } };
-    match worker.shared.dispatch.offer(known.target, accepted.client) {
+    match worker.shared.dispatch.offer(request.head.target, accepted.client) {
         Offer::Assigned(assignment) => place(handoffs, link, asked, request, assignment, false),
         Offer::Refused => give_back(handoffs, link, asked, None),
         Offer::Waits(mut ticket) => {
@@ -121,6 +107,47 @@ struct Request {
     head: RequestHead,
     bytes: Vec<u8>,
     times: Times,
+}
+
+impl Request {
+    /// Checks a head that an agent has shown.
+    fn read(head: &[u8], config: &Config, accepted: &Accepted) -> Option<Self> {
+        let context = request::Context {
+            key: &config.target.key,
+            fields: config.limits.fields,
+            peer: accepted.peer_text.as_bytes(),
+            trusted: accepted.trusted,
+        };
+        let mut bytes = Vec::with_capacity(head.len() + 128);
+        let head = request::rewrite(head, &context, &mut bytes).ok()?;
+        let times = Times { received: Instant::now(), assigned: None, first_byte: None };
+        Some(Self { head, bytes, times })
+    }
+}
+
+/// Whose further request it is, and how many there have been with it.
+fn count_request(handoffs: &Handoffs, link: &Rc<Link>, conn: Conn) -> Option<(Rc<Accepted>, u64)> {
+    let mut table = handoffs.table.borrow_mut();
+    let entry = table.get(conn, link)?;
+    entry.requests += 1;
+    Some((Rc::clone(&entry.accepted), entry.requests))
+}
+
+/// A further request is being answered, on a connection that was placed as a whole.
+fn began(worker: &Worker, handoffs: &Handoffs, link: &Rc<Link>, conn: Conn, head: &[u8]) {
+    let Some((accepted, _)) = count_request(handoffs, link, conn) else { return };
+    // One that this front-end would not have passed on is its back-end's alone.
+    let Some(request) = Request::read(head, &worker.config(), &accepted) else { return };
+    let assignment = worker.shared.dispatch.stay(link.id, request.head.target);
+    handoffs.system.counts.stayed.add(1);
+    let times = Times { assigned: Some(request.times.received), ..request.times };
+    let (head, head_bytes) = (request.head, request.bytes);
+    let active = Active { head, head_bytes, assignment, times, attempts: 1, waited: false };
+    let mut table = handoffs.table.borrow_mut();
+    let earlier = table.get(conn, link).and_then(|entry| entry.active.replace(Box::new(active)));
+    drop(table);
+    // An agent reports the end of a request before the next one.
+    drop(earlier);
 }
 
 /// Tells the agent what to do about a request for which a back-end was chosen.

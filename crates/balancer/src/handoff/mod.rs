@@ -20,6 +20,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use plimsoll_config::Placement;
 use plimsoll_datapath::Flow;
 use plimsoll_datapath::tcp::{Frozen, TcpState};
 use plimsoll_handoff::message::{Conn, ToAgent};
@@ -217,16 +218,16 @@ impl Handoffs {
     fn send(self: &Rc<Self>, worker: &Rc<Worker>, mut entry: Entry, state: TcpState) {
         let (conn, link) = (entry.conn, Rc::clone(&entry.link));
         let now = Instant::now();
-        let lease = link.lease(
-            self.system.now_ns(),
-            worker.config().handoff.as_ref().map_or(DEFAULT_TAKE_OVER, |h| h.take_over_timeout),
-        );
+        let config = worker.config();
+        let config = config.handoff.as_ref();
+        let take_over = config.map_or(DEFAULT_TAKE_OVER, |h| h.take_over_timeout);
+        let ask = config.is_none_or(|h| h.placement == Placement::Request);
+        let lease = link.lease(self.system.now_ns(), take_over);
         let mut bytes = self.encoded.take();
         bytes.clear();
         state.encode(&mut bytes);
         let request = u32::try_from(entry.requests.saturating_sub(1)).unwrap_or(u32::MAX);
-        let message =
-            ToAgent::Handoff { conn, request, lease_until_ns: lease.until_ns, ask: true, state: &bytes };
+        let message = ToAgent::Handoff { conn, request, lease_until_ns: lease.until_ns, ask, state: &bytes };
         let sent = link.push(&message);
         if bytes.capacity() <= MOST_KEPT_BYTES {
             self.encoded.replace(bytes);

@@ -68,3 +68,51 @@ fn many_clients_at_once() {
     assert_eq!(bed.access_log().len(), 8 * 25 * 12);
     bed.stop();
 }
+
+#[test]
+fn a_connection_that_is_placed_as_a_whole() {
+    let files = files(&[1, 8192, 100_000]);
+    let handoff = "placement = \"connection\"".to_owned();
+    let bed = Bed::new(Options { handoff, ..Options::default() }, &named(&files));
+    let vip = bed.vip();
+    bed.client(|| {
+        for _ in 0..4 {
+            let mut client = Client::connect(vip).unwrap();
+            let mut seen = Vec::new();
+            for (name, body) in files.iter().cycle().take(10) {
+                let answer = client.get(&format!("/{name}")).unwrap();
+                assert!(answer.body == *body, "{name}");
+                seen.push(answer.backend());
+            }
+            assert!(seen.windows(2).all(|pair| pair[0] == pair[1]), "{seen:?}");
+        }
+    });
+    bed.assert_quiet();
+    assert_eq!(bed.metric("plimsoll_handoffs_on_total"), Some(0.0));
+    assert_eq!(bed.metric("plimsoll_requests_stayed_total"), Some(36.0));
+    let log = bed.access_log();
+    assert_eq!(log.len(), 40, "every request is in the log");
+    assert_eq!(log.iter().filter(|line| line["reason"] == "stays").count(), 36);
+    bed.stop();
+}
+
+#[test]
+fn bodies_of_a_hundred_megabytes() {
+    let files = vec![("large".to_owned(), content(3, 100 << 20))];
+    let bed = Bed::new(Options::default(), &named(&files));
+    let vip = bed.vip();
+    bed.client(|| {
+        std::thread::scope(|scope| {
+            for _ in 0..2 {
+                scope.spawn(|| {
+                    let mut client = Client::connect(vip).unwrap();
+                    for _ in 0..2 {
+                        assert!(client.get("/large").unwrap().body == files[0].1);
+                    }
+                });
+            }
+        });
+    });
+    bed.assert_quiet();
+    bed.stop();
+}
