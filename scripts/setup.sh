@@ -70,6 +70,9 @@ setup_build() {
   # Real peers of the live front-end's tests.
   need_package nginx-light command -v nginx
   need_package curl command -v curl
+  need_package wrk command -v wrk
+  need_package apache2-bin command -v apache2
+  need_package tcpdump command -v tcpdump
   # The packet programs are C, compiled for eBPF, and loaded by libbpf, which reads them with libelf.
   need_package clang-14 command -v clang-14
   need_package libelf-dev test -e /usr/include/libelf.h
@@ -101,7 +104,6 @@ setup_bench() {
   setup_build
   need_package python3-venv python3 -c 'import venv, ensurepip'
   need_package haproxy command -v haproxy
-  need_package wrk command -v wrk
   need_package linux-perf command -v perf
 }
 
