@@ -6,6 +6,7 @@
 mod commands;
 mod error;
 mod input;
+mod lab_cluster;
 mod output;
 mod scenario_file;
 mod testbed;

@@ -3,11 +3,14 @@
 use std::path::PathBuf;
 
 use plimsoll_report::{Claim, Verdict, claims_conclusion, claims_table, write_runs_csv, write_runs_parquet};
-use plimsoll_studies::lard::{self, Effort, FIGURES, PROTOTYPE_FIGURE, StudyError};
+use plimsoll_studies::lard::{self, Effort, FIGURES, PROTOTYPE_FIGURE, Part, Real, StudyError};
 
 use crate::error::CliError;
 use crate::output;
 
+mod handoff;
+mod handoff_figure;
+mod handoff_measures;
 mod prototype;
 
 /// Arguments of `reproduce`.
@@ -17,9 +20,9 @@ pub(crate) struct Args {
     #[arg(value_enum)]
     study: Study,
 
-    /// Only this figure of the paper
-    #[arg(long, value_name = "N")]
-    figure: Option<u32>,
+    /// Only this figure of the paper, or `handoff`: the measures of its connection handoff (section 6.2)
+    #[arg(long, value_name = "N", value_parser = part)]
+    figure: Option<Part>,
 
     /// One seed and few cluster sizes: under two minutes on two cores
     #[arg(long)]
@@ -41,25 +44,55 @@ enum Study {
     Lard,
 }
 
+fn part(text: &str) -> Result<Part, String> {
+    if text == "handoff" {
+        return Ok(Part::Handoff);
+    }
+    let number = text.parse().map_err(|_| "give the number of a figure, or handoff".to_owned())?;
+    if FIGURES.contains(&number) || number == PROTOTYPE_FIGURE {
+        return Ok(Part::Figure(number));
+    }
+    Err(format!(
+        "figure {number} of the LARD paper is no result that can be reproduced here; there are figures {} to {}, and \
+         {PROTOTYPE_FIGURE}, and handoff",
+        FIGURES.start(),
+        FIGURES.end()
+    ))
+}
+
+/// What takes real traffic comes first, while nothing else takes the CPUs.
+fn measure(effort: Effort, part: Part) -> Result<Real, CliError> {
+    let mut real = Real::default();
+    let figure = part == Part::All || part == Part::Figure(PROTOTYPE_FIGURE);
+    let measures = part == Part::All || part == Part::Handoff;
+    if figure {
+        real.prototypes.push(prototype::measure(effort)?);
+    }
+    if figure || measures {
+        match handoff::measure(effort, figure, measures)? {
+            Ok(by_handoff) => {
+                real.prototypes.extend(by_handoff.figure);
+                real.handoff = by_handoff.measures;
+            }
+            Err(why) => {
+                eprintln!("plimsoll: nothing is measured by connection handoff: {why}");
+                real.left_out = Some(why);
+            }
+        }
+    }
+    Ok(real)
+}
+
 pub(crate) fn run(args: &Args) -> Result<(), CliError> {
     let Study::Lard = args.study;
-    if let Some(figure) = args.figure.filter(|f| !FIGURES.contains(f) && *f != PROTOTYPE_FIGURE) {
-        return Err(CliError::Usage(format!(
-            "figure {figure} of the LARD paper is no result that can be reproduced here; there are figures {} to {}, and \
-             {PROTOTYPE_FIGURE}",
-            FIGURES.start(),
-            FIGURES.end()
-        )));
-    }
+    let part = args.figure.unwrap_or(Part::All);
     let effort = if args.quick { Effort::Quick } else { Effort::Full };
     if let Some(dir) = &args.out {
         output::make_dir(dir)?;
     }
-    // Real traffic comes first, while nothing else takes the CPUs.
-    let real = args.figure.is_none_or(|figure| figure == PROTOTYPE_FIGURE);
-    let real = if real { Some(prototype::measure(effort)?) } else { None };
-    let bar = output::Bar::new(lard::requests(effort, args.figure, real.as_ref()));
-    let study = lard::reproduce(effort, args.figure, real.as_ref(), &bar).map_err(|error| match error {
+    let real = measure(effort, part)?;
+    let bar = output::Bar::new(lard::requests(effort, part, &real));
+    let study = lard::reproduce(effort, part, &real, &bar).map_err(|error| match error {
         StudyError::Workload(error) => CliError::from(error),
         StudyError::Scenario(error) => CliError::from(error),
     });

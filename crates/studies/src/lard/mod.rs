@@ -1,8 +1,8 @@
 //! The simulation study of Pai et al., "Locality-aware request distribution in cluster-based network servers", ASPLOS
 //! 1998, sections 3 and 4: figures 5 to 14, the hot-target and delay paragraphs.
 //!
-//! Figure 17, the measurement of the authors' prototype, is there when the caller hands over measurements of a real
-//! cluster ([`Prototype`]).
+//! Figure 17, the measurement of the authors' prototype, and the measures of their connection handoff (section 6.2) are
+//! there when the caller hands over measurements of a real cluster ([`Real`]).
 //!
 //! The traces were never published, and their published statistics do not pin a workload. Each claim is therefore
 //! measured on several equally well calibrated generators and seeds, and reported with the spread.
@@ -13,12 +13,13 @@ mod claims_speeds;
 mod claims_workloads;
 mod explain;
 mod figures;
+mod handoff;
 mod plan;
 mod prototype;
 mod results;
 mod rule;
 
-use plimsoll_report::{Claim, Report, Run};
+use plimsoll_report::{Claim, Report, Run, Section};
 use rayon::prelude::*;
 
 use crate::matrix::{Progress, run_all};
@@ -26,9 +27,10 @@ use crate::scenario::ScenarioError;
 use crate::workload::WorkloadError;
 
 pub use calibration::calibration_conclusion;
+pub use handoff::{Forwarding, HandoffMeasures, HandoffThroughput, LatencyRound};
 pub use plan::{Effort, FIGURES};
 use plan::{Instance, Variant, instances, scenarios};
-pub use prototype::{FIGURE as PROTOTYPE_FIGURE, Point, Prototype};
+pub use prototype::{FIGURE as PROTOTYPE_FIGURE, Mechanism, Point, Prototype};
 use results::{Profile, Results};
 use rule::evaluate;
 
@@ -58,27 +60,62 @@ pub enum StudyError {
     Scenario(#[from] ScenarioError),
 }
 
+/// What of the study is wanted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Part {
+    /// All of it.
+    All,
+    /// What belongs to this figure of the paper.
+    Figure(u32),
+    /// The measures of connection handoff, which have no figure.
+    Handoff,
+}
+
+impl Part {
+    /// The figure that is simulated; `None` for all. The measures of handoff have one that is none of the paper's.
+    fn figure(self) -> Option<u32> {
+        match self {
+            Self::All => None,
+            Self::Figure(number) => Some(number),
+            Self::Handoff => Some(0),
+        }
+    }
+}
+
+/// What was measured by real traffic.
+#[derive(Debug, Clone, Default)]
+pub struct Real {
+    /// Figure 17, by one mechanism or several.
+    pub prototypes: Vec<Prototype>,
+    /// Section 6.2.
+    pub handoff: Option<HandoffMeasures>,
+    /// Why nothing could be measured by handoff, if that was wanted.
+    pub left_out: Option<String>,
+}
+
 /// How many requests the study will simulate: the length of its progress.
 #[must_use]
-pub fn requests(effort: Effort, figure: Option<u32>, prototype: Option<&Prototype>) -> u64 {
+pub fn requests(effort: Effort, part: Part, real: &Real) -> u64 {
+    let figure = part.figure();
     let simulated: u64 = instances(effort, figure)
         .iter()
         .map(|i| scenarios(i, effort, figure).len() as u64 * i.expected_requests())
         .sum();
-    let points = prototype.into_iter().flat_map(|p| &p.points);
+    let points = real.prototypes.iter().flat_map(|p| &p.points);
     simulated + points.map(|point| point.warmup_requests + point.run.requests).sum::<u64>()
 }
 
-/// Runs the study, or the part of it that one figure needs. Figure 17 is there only with measurements of a real cluster.
+/// Runs the study, or a part of it. Figure 17 and section 6.2 are there only with measurements of a real cluster.
 ///
 /// # Errors
 /// When a workload cannot be made or a run fails.
 pub fn reproduce(
     effort: Effort,
-    figure: Option<u32>,
-    prototype: Option<&Prototype>,
+    part: Part,
+    real: &Real,
     progress: &dyn Progress,
 ) -> Result<Study, StudyError> {
+    let figure = part.figure();
     let on_instance = |instance: &Instance| -> Result<(Profile, Vec<(Variant, Run)>), StudyError> {
         let workload = instance.workload()?;
         let planned = scenarios(instance, effort, figure);
@@ -97,13 +134,23 @@ pub fn reproduce(
     }
     let calibration = evaluate(&[calibration::SPECS], figure, &results);
     let mut claims = evaluate(&CLAIMS, figure, &results);
-    let real = prototype.map(|p| prototype::judge(p, progress)).transpose()?;
-    claims.extend(real.iter().flat_map(|real| real.claims.iter().cloned()));
+    let judged = real.prototypes.iter().map(|p| prototype::judge(p, progress));
+    let judged = judged.collect::<Result<Vec<_>, _>>()?;
+    claims.extend(judged.iter().flat_map(|outcome| outcome.claims.iter().cloned()));
+    claims.extend(real.handoff.iter().flat_map(handoff::claims));
     let mut report = figures::report(effort, figure, &calibration, &claims, &results);
     let mut runs = results.into_runs();
-    if let Some(real) = real {
-        report = report.section(real.section);
-        runs.extend(real.runs);
+    for outcome in judged {
+        report = report.section(outcome.section);
+        runs.extend(outcome.runs);
+    }
+    if let Some(measures) = &real.handoff {
+        report = report.section(handoff::section(measures));
+    }
+    if let Some(why) = &real.left_out {
+        let section = Section::new("Connection handoff: left out");
+        report =
+            report.section(section.paragraph(format!("Nothing was measured by connection handoff: {why}.")));
     }
     Ok(Study { calibration, claims, runs, report })
 }
@@ -130,6 +177,15 @@ mod tests {
         assert!(ids(Some(10)).contains(&"10f"));
         assert!(ids(Some(5)).is_empty() && ids(Some(6)).is_empty());
         assert!((7..=14).all(|figure| !ids(Some(figure)).is_empty()));
+    }
+
+    #[test]
+    fn the_measures_of_handoff_simulate_nothing() {
+        assert_eq!(requests(Effort::Full, Part::Handoff, &Real::default()), 0);
+        let real = Real { left_out: Some("a test".to_owned()), ..Real::default() };
+        let study = reproduce(Effort::Quick, Part::Handoff, &real, &()).unwrap();
+        assert!(study.claims.is_empty() && study.calibration.is_empty() && study.runs.is_empty());
+        assert!(study.report.to_html().contains("Nothing was measured by connection handoff: a test."));
     }
 
     #[test]

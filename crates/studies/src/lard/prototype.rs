@@ -18,9 +18,20 @@ pub const FIGURE: u32 = 17;
 /// Back-ends of the largest cluster of the figure.
 const MOST: usize = 6;
 
+/// How the front-end of a real cluster gets requests to back-ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Mechanism {
+    /// It passes requests and responses on.
+    Proxy,
+    /// It hands connections off; back-ends answer clients themselves.
+    Handoff,
+}
+
 /// Measurements of a real cluster in one setting.
 #[derive(Debug, Clone)]
 pub struct Prototype {
+    /// By which mechanism.
+    pub mechanism: Mechanism,
     /// What the setting is, in words.
     pub setting: String,
     /// Parameters of the synthetic workload `rice` whose first requests were asked for.
@@ -42,8 +53,11 @@ pub struct Point {
     pub run: Run,
     /// Requests complete before the measurement.
     pub warmup_requests: u64,
-    /// Share of the time for which the CPUs of the measuring machine were busy; `None` if not known.
+    /// Share of the time for which the CPUs of the measuring machine were busy, but for one that the front-end has to
+    /// itself; `None` if not known.
     pub machine_busy: Option<f64>,
+    /// Share of the time for which that of the front-end was busy; `None` without one.
+    pub front_end_busy: Option<f64>,
 }
 
 /// A point with what the simulator says of it.
@@ -65,7 +79,7 @@ pub(super) fn judge(prototype: &Prototype, progress: &dyn Progress) -> Result<Ou
     for live in &prototype.points {
         pairs.push(Pair { live, simulated: simulate(prototype, live, progress)? });
     }
-    let claims = claims(prototype.seed, &pairs);
+    let claims = claims(prototype, &pairs);
     let section = section(prototype, &pairs);
     let runs = pairs.into_iter().flat_map(|pair| [pair.live.run.clone(), pair.simulated]).collect();
     Ok(Outcome { claims, section, runs })
@@ -132,17 +146,26 @@ fn agreement(pair: &Pair<'_>) -> f64 {
     pair.live.run.throughput_rps / pair.simulated.throughput_rps
 }
 
-fn claims(seed: u64, pairs: &[Pair<'_>]) -> Vec<Claim> {
+fn claims(prototype: &Prototype, pairs: &[Pair<'_>]) -> Vec<Claim> {
+    let (ids, workload) = match prototype.mechanism {
+        Mechanism::Proxy => (["17a", "17b", "17c"], "rice, by real traffic"),
+        Mechanism::Handoff => (["17d", "17e", "17f"], "rice, by handoff"),
+    };
+    let by_handoff = prototype.mechanism == Mechanism::Handoff;
     let measured = |value: Option<f64>| {
-        let one = |value| Measured { workload: "rice, by real traffic".to_owned(), seed, value };
+        let one = |value| Measured { workload: workload.to_owned(), seed: prototype.seed, value };
         value.filter(|value| value.is_finite()).map(one).into_iter().collect()
     };
     let six = ratios(pairs, MOST);
     let findings = [
         Finding {
-            id: "17a",
+            id: ids[0],
             place: Place::Figure(FIGURE),
-            statement: "LARD/R exceeds WRR by a factor of 2.5 on six back-ends of the prototype",
+            statement: if by_handoff {
+                "LARD/R exceeds WRR by a factor of 2.5 on six back-ends, through handoff"
+            } else {
+                "LARD/R exceeds WRR by a factor of 2.5 on six back-ends of the prototype"
+            },
             paper: Some(2.5),
             paper_text: "2.5 times",
             unit: "×",
@@ -151,9 +174,13 @@ fn claims(seed: u64, pairs: &[Pair<'_>]) -> Vec<Claim> {
             explanation: EXPLAIN_RATIO,
         },
         Finding {
-            id: "17b",
+            id: ids[1],
             place: Place::Figure(FIGURE),
-            statement: "the prototype confirms the simulator: LARD/R over WRR (six back-ends, measured against simulated)",
+            statement: if by_handoff {
+                "through handoff, too, the simulator is confirmed: LARD/R over WRR (six, measured against simulated)"
+            } else {
+                "the prototype confirms the simulator: LARD/R over WRR (six back-ends, measured against simulated)"
+            },
             paper: Some(1.0),
             paper_text: "confirms",
             unit: "×",
@@ -162,7 +189,7 @@ fn claims(seed: u64, pairs: &[Pair<'_>]) -> Vec<Claim> {
             explanation: EXPLAIN_SIMULATOR,
         },
         Finding {
-            id: "17c",
+            id: ids[2],
             place: Place::Figure(FIGURE),
             statement: "and each throughput (measured against simulated, the point that departs most)",
             paper: Some(1.0),
@@ -191,12 +218,30 @@ fn section(prototype: &Prototype, pairs: &[Pair<'_>]) -> Section {
     let most = ratios(pairs, MOST).map_or_else(String::new, |(live, simulated)| {
         format!(" On six back-ends LARD/R served {live:.2} times as many requests/s as WRR; the simulator says {simulated:.2}, the paper's prototype had 2.5.")
     });
-    Section::new("Figure 17: real traffic")
+    let front_end = find(pairs, LARD_R, MOST).and_then(|pair| pair.live.front_end_busy);
+    let front_end = front_end.map_or_else(String::new, |busy| {
+        format!(
+            " With LARD/R on six back-ends the front-end's CPU was in use for {:.0} % of the time, the paper's for 60 %.",
+            100.0 * busy
+        )
+    });
+    let (title, mechanism) = match prototype.mechanism {
+        Mechanism::Proxy => (
+            "Figure 17: real traffic",
+            "Here clients, front-end and back-ends share one machine, and the front-end passes requests on as a proxy",
+        ),
+        Mechanism::Handoff => (
+            "Figure 17: real traffic through handoff",
+            "Here clients, front-end and back-ends are nodes of their own, but on one machine (network namespaces), and \
+             the front-end hands every connection off; every request has a connection to itself, as the paper's of \
+             HTTP/1.0 had",
+        ),
+    };
+    Section::new(title)
         .paragraph(format!(
-            "The paper measured its prototype on six 300 MHz machines with connection handoff and Apache. Here clients, \
-             front-end and back-ends share one machine, and the front-end passes requests on as a proxy: {}. The \
-             simulator ran the same first requests of the same workload with the same caches, disks, CPUs and number of \
-             requests under way, and counted none of those that the measurement left out as warm-up.{most}",
+            "The paper measured its prototype on six 300 MHz machines with connection handoff and Apache. {mechanism}: {}. \
+             The simulator ran the same first requests of the same workload with the same caches, disks, CPUs and number of \
+             requests under way, and counted none of those that the measurement left out as warm-up.{most}{front_end}",
             prototype.setting
         ))
         .plot(plot)
@@ -217,6 +262,7 @@ fn table(pairs: &[Pair<'_>]) -> Table {
         right("simulated"),
         right("Disks busy"),
         right("This machine busy"),
+        right("Front-end's CPU"),
     ]);
     for pair in pairs {
         let (live, simulated) = (&pair.live.run, &pair.simulated);
@@ -237,6 +283,7 @@ fn table(pairs: &[Pair<'_>]) -> Table {
             delay(simulated),
             percent(live.utilization.disk),
             percent(pair.live.machine_busy),
+            percent(pair.live.front_end_busy),
         ]);
     }
     table
@@ -250,7 +297,7 @@ const EXPLAIN_RATIO: &str = "\
     contents. What the ratio should be in this setting is for the simulator to say, and 17b compares with it.";
 
 const EXPLAIN_SIMULATOR: &str = "\
-    Real requests take time that the simulator does not count: they pass client, proxy and origin on the CPUs of one \
+    Real requests take time that the simulator does not count: they pass client, front-end and origin on the CPUs of one \
     machine, which the table shows as busy, and timers end up to a millisecond late. Where this machine was busy for most of the time, \
     its CPUs and not the emulated hardware set the pace.";
 
@@ -270,6 +317,7 @@ mod tests {
             ("cover99_mib", "0"),
         ];
         let mut prototype = Prototype {
+            mechanism: Mechanism::Proxy,
             setting: "a test".to_owned(),
             workload: workload.map(|(key, value)| (key.to_owned(), value.to_owned())).into(),
             seed: 1,
@@ -279,7 +327,7 @@ mod tests {
         };
         for policy in [WRR, LARD_R] {
             let run = Run { policy: policy.to_owned(), backends: 6, requests: 4000, ..template(&prototype) };
-            let mut point = Point { run, warmup_requests: 1000, machine_busy: None };
+            let mut point = Point { run, warmup_requests: 1000, machine_busy: None, front_end_busy: None };
             let simulated = simulate(&prototype, &point, &()).unwrap();
             let factor = if policy == LARD_R { factor } else { 1.0 };
             point.run.throughput_rps = factor * simulated.throughput_rps;
@@ -312,6 +360,16 @@ mod tests {
         let explained =
             outcome.claims.iter().all(|c| c.verdict == Verdict::Holds || !c.explanation.is_empty());
         assert!(explained);
+    }
+
+    #[test]
+    fn handoff_has_claims_of_its_own() {
+        let both = [Mechanism::Proxy, Mechanism::Handoff];
+        let ids = both.map(|mechanism| {
+            let outcome = judge(&Prototype { mechanism, ..prototype(1.0) }, &()).unwrap();
+            outcome.claims.into_iter().map(|claim| claim.id).collect::<Vec<_>>().join(" ")
+        });
+        assert_eq!(ids, ["17a 17b 17c", "17d 17e 17f"]);
     }
 
     #[test]

@@ -1,14 +1,13 @@
 //! `plimsoll lab demo`: a mechanism measured on a lab, beside `proxy`.
 
-mod cluster;
 mod measure;
 mod show;
 
 use plimsoll_lab::{CpuPlan, Lab, LabConfig, Node, Rate, check_privileges};
 
 use crate::error::CliError;
+use crate::lab_cluster::{Cluster, ClusterConfig, Contents, Mechanism};
 use crate::{output, values};
-use cluster::{Cluster, Mechanism};
 use measure::Measured;
 
 /// Most back-ends of the demo: each is a process.
@@ -126,7 +125,9 @@ async fn one(args: &Args, cpus: Option<CpuPlan>, mechanism: Mechanism) -> Result
     let config = LabConfig { backends: args.backends, rate: args.rate, cpus, ..LabConfig::default() };
     let lab = Lab::build(&config)?;
     lab.count_traffic()?;
-    let cluster = Cluster::start(&lab, args, mechanism).await?;
+    let contents = Contents::Files(args.size);
+    let cluster = ClusterConfig::new(mechanism, args.backends, &args.policy, contents);
+    let cluster = Cluster::start(&lab, &cluster).await?;
     let result = measure::run(&lab, &cluster, args, mechanism).await;
     match result {
         Ok(measured) if measured.summary.succeeded == 0 => Err(CliError::Failed(format!(

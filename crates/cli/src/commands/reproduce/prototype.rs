@@ -1,8 +1,8 @@
 //! The measurements for figure 17 of the LARD paper: WRR and LARD/R on clusters of several sizes in this process.
 
-use plimsoll_studies::lard::{Effort, Point, Prototype};
+use plimsoll_studies::lard::{Effort, Mechanism, Point, Prototype};
 use plimsoll_studies::scenario::{Strategy, paper_name};
-use plimsoll_testbed::trial::{self, TrialConfig};
+use plimsoll_testbed::trial::{self, Trial, TrialConfig};
 use plimsoll_testbed::workload::scaled_rice;
 
 use crate::error::CliError;
@@ -13,15 +13,21 @@ const FULL_SIZES: [usize; 6] = [1, 2, 3, 4, 5, 6];
 /// The only size for which the paper gives a number.
 const QUICK_SIZES: [usize; 1] = [6];
 /// Twice the paper's speeds: half the time for the same requests.
-const SPEED: f64 = 2.0;
-const SEED: u64 = 1;
+pub(super) const SPEED: f64 = 2.0;
+pub(super) const SEED: u64 = 1;
 
-/// Measures every point, one after another.
-pub(super) fn measure(effort: Effort) -> Result<Prototype, CliError> {
-    let (sizes, warmup_s, measured_s): (&[usize], f64, f64) = match effort {
-        Effort::Full => (&FULL_SIZES, 5.0, 15.0),
-        Effort::Quick => (&QUICK_SIZES, 4.0, 8.0),
-    };
+/// Length of a point in seconds: warm-up and measurement.
+pub(super) fn lengths_s(effort: Effort) -> (f64, f64) {
+    match effort {
+        Effort::Full => (5.0, 15.0),
+        Effort::Quick => (4.0, 8.0),
+    }
+}
+
+/// The points of the figure, by strategy.
+pub(super) fn plan(effort: Effort) -> Result<Vec<(Strategy, TrialConfig)>, CliError> {
+    let sizes: &[usize] = if effort == Effort::Full { &FULL_SIZES } else { &QUICK_SIZES };
+    let (warmup_s, measured_s) = lengths_s(effort);
     let mut plan = Vec::new();
     for &backends in sizes {
         for name in ["weighted_round_robin", "lard_r"] {
@@ -30,36 +36,18 @@ pub(super) fn measure(effort: Effort) -> Result<Prototype, CliError> {
             plan.push((strategy, TrialConfig { warmup_s, measured_s, ..config }));
         }
     }
-    testbed::allow_sockets(plan.iter().map(|(_, config)| config.connections).max().unwrap_or(0))?;
-    let workload = testbed::workload(SEED)?;
-    let seconds = plan.len() as f64 * (warmup_s + measured_s + 1.5);
-    eprintln!("figure 17: real traffic over loopback for about {seconds:.0} s");
-    let points = testbed::block_on(async {
-        let mut points = Vec::new();
-        for (strategy, config) in &plan {
-            let trial = trial::run(config, &workload, |_| ()).await?;
-            let name = paper_name(strategy.name);
-            eprintln!("figure 17: {name} on {}: {}", config.backends, trial.summary);
-            if trial.machine_was_bottleneck() {
-                eprintln!(
-                    "plimsoll: warning: the CPUs of this machine were busy all the time and may have limited {name} on {} \
-                     back-ends",
-                    config.backends
-                );
-            }
-            points.push(Point {
-                run: testbed::to_run(*strategy, config, &trial),
-                warmup_requests: trial.warmup_requests,
-                machine_busy: trial.machine_busy,
-            });
-        }
-        Ok(points)
-    })?;
-    Ok(Prototype {
+    Ok(plan)
+}
+
+/// Points that were measured, in a setting of which `told` is what differs between mechanisms.
+pub(super) fn prototype(effort: Effort, mechanism: Mechanism, told: &str, points: Vec<Point>) -> Prototype {
+    let (warmup_s, measured_s) = lengths_s(effort);
+    Prototype {
+        mechanism,
         setting: format!(
             "{}. Contents, requests and caches are those of the Rice workload (generator `irm`) and the paper's 32 MB at \
-             1/{} of their size; as many requests are under way as the admission limit S says. Each point: {warmup_s} s of \
-             warm-up, {measured_s} s measured",
+             1/{} of their size; as many requests are under way as the admission limit S says. {told}Each point: {warmup_s} \
+             s of warm-up, {measured_s} s measured",
             testbed::hardware(SPEED),
             testbed::SCALE
         ),
@@ -71,5 +59,43 @@ pub(super) fn measure(effort: Effort) -> Result<Prototype, CliError> {
         cache_bytes: testbed::CACHE_BYTES,
         speed: SPEED,
         points,
-    })
+    }
+}
+
+/// Says on standard error how a point went.
+pub(super) fn tell(strategy: Strategy, config: &TrialConfig, trial: &Trial, by: &str) {
+    let name = paper_name(strategy.name);
+    eprintln!("figure 17: {name} on {}{by}: {}", config.backends, trial.summary);
+    if trial.machine_was_bottleneck() {
+        eprintln!(
+            "plimsoll: warning: the CPUs of this machine were busy all the time and may have limited {name} on {} \
+             back-ends{by}",
+            config.backends
+        );
+    }
+}
+
+/// Measures every point, one after another.
+pub(super) fn measure(effort: Effort) -> Result<Prototype, CliError> {
+    let plan = plan(effort)?;
+    let (warmup_s, measured_s) = lengths_s(effort);
+    testbed::allow_sockets(plan.iter().map(|(_, config)| config.connections).max().unwrap_or(0))?;
+    let workload = testbed::workload(SEED)?;
+    let seconds = plan.len() as f64 * (warmup_s + measured_s + 1.5);
+    eprintln!("figure 17: real traffic over loopback for about {seconds:.0} s");
+    let points = testbed::block_on(async {
+        let mut points = Vec::new();
+        for (strategy, config) in &plan {
+            let trial = trial::run(config, &workload, |_| ()).await?;
+            tell(*strategy, config, &trial, "");
+            points.push(Point {
+                run: testbed::to_run(*strategy, config, &trial),
+                warmup_requests: trial.warmup_requests,
+                machine_busy: trial.machine_busy,
+                front_end_busy: None,
+            });
+        }
+        Ok(points)
+    })?;
+    Ok(prototype(effort, Mechanism::Proxy, "", points))
 }

@@ -1,15 +1,13 @@
 //! Load from the client's node, and what it costs the front-end.
 
-use std::sync::mpsc;
-use std::thread::JoinHandle;
 use std::time::Duration;
 
-use plimsoll_lab::{Counters, CpuMeter, CpuUse, Lab, LabError, Node, Traffic, cpu_time_of_others};
-use plimsoll_testbed::load::{ClosedLoop, Expect, Meter, Req, Summary, closed_loop};
+use plimsoll_lab::{Counters, CpuMeter, CpuUse, Lab, Node, Traffic, cpu_time_of_others};
+use plimsoll_testbed::load::{ClosedLoop, Expect, Req, Summary};
 
 use super::Args;
-use super::cluster::{Cluster, Mechanism, documents};
 use crate::error::CliError;
+use crate::lab_cluster::{Cluster, Load, Mechanism, documents};
 
 /// Time under load before anything is measured.
 const WARMUP: Duration = Duration::from_secs(1);
@@ -82,7 +80,7 @@ pub(super) async fn run(
 ) -> Result<Measured, CliError> {
     let meter = lab.config().cpus.as_ref().map(|plan| CpuMeter::start(plan.front_end)).transpose()?;
     eprintln!("plimsoll: {mechanism}: {WARMUP:?} of warm-up, then {} s of load", args.seconds);
-    let load = Load::start(lab, cluster, args)?;
+    let load = Load::start(lab, load(cluster, args))?;
     tokio::time::sleep(WARMUP).await;
     let start = read(lab, cluster, meter.as_ref())?;
     let measured = Duration::from_secs_f64(args.seconds);
@@ -121,62 +119,19 @@ fn since(end: &[Traffic], start: &[Traffic]) -> Vec<Traffic> {
         .collect()
 }
 
-/// The load, on a thread in the client's node. It ends by itself.
-struct Load {
-    meter: Meter,
-    thread: JoinHandle<Result<Option<Summary>, LabError>>,
-}
-
-impl Load {
-    fn start(lab: &Lab, cluster: &Cluster<'_>, args: &Args) -> Result<Self, CliError> {
-        let (size_bytes, documents) = (args.size, documents(args.size));
-        let request = move |number: u64| {
-            // By turns each document once, so that none is the favourite.
-            let number = number % documents;
-            Req::get(format!("/{number}")).expecting(Expect::Document { number, size_bytes })
-        };
-        let meter = Meter::default();
-        let load = ClosedLoop {
-            connections: args.connections as usize,
-            seconds: args.seconds + WARMUP.as_secs_f64(),
-            warmup_s: WARMUP.as_secs_f64(),
-            keep_alive: !args.new_connections,
-            timeout: Duration::from_secs(10),
-            meter: meter.clone(),
-            ..ClosedLoop::new(cluster.target, request)
-        };
-        let enter = lab.node(Node::Client)?.entry()?;
-        let (started, result) = mpsc::channel();
-        let thread = std::thread::Builder::new().name("load".to_owned()).spawn(move || {
-            enter.enter()?;
-            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-            // Whoever waits has the result of the thread instead.
-            let _ = started.send(());
-            Ok(runtime.ok().map(|runtime| runtime.block_on(closed_loop(load))))
-        });
-        let thread = thread.map_err(|e| CliError::Failed(format!("cannot start a thread: {e}")))?;
-        // If it failed, the end tells why.
-        let _ = result.recv();
-        Ok(Self { meter, thread })
-    }
-
-    /// Waits for this time, and says each second how it goes.
-    async fn tell(&self, time: Duration) {
-        let end = tokio::time::Instant::now() + time;
-        let mut told = 0;
-        while tokio::time::Instant::now() < end {
-            let second = tokio::time::Instant::now() + Duration::from_secs(1);
-            tokio::time::sleep_until(second.min(end)).await;
-            let done = self.meter.summary().requests;
-            if second < end {
-                eprintln!("plimsoll:   {} requests/s", done.saturating_sub(told));
-            }
-            told = done;
-        }
-    }
-
-    fn end(self) -> Result<Summary, CliError> {
-        let failed = || CliError::Failed("the load generator did not run".to_owned());
-        self.thread.join().map_err(|_| failed())??.ok_or_else(failed)
+/// By turns each document once, so that none is the favourite.
+fn load(cluster: &Cluster<'_>, args: &Args) -> ClosedLoop<impl Fn(u64) -> Req + Send + Sync + use<>> {
+    let (size_bytes, documents) = (args.size, documents(args.size));
+    let request = move |number: u64| {
+        let number = number % documents;
+        Req::get(format!("/{number}")).expecting(Expect::Document { number, size_bytes })
+    };
+    ClosedLoop {
+        connections: args.connections as usize,
+        seconds: args.seconds + WARMUP.as_secs_f64(),
+        warmup_s: WARMUP.as_secs_f64(),
+        keep_alive: !args.new_connections,
+        timeout: Duration::from_secs(10),
+        ..ClosedLoop::new(cluster.target, request)
     }
 }

@@ -5,8 +5,8 @@ use std::time::Duration;
 use plimsoll_lab::CpuPlan;
 
 use super::Args;
-use super::cluster::documents;
 use super::measure::Measured;
+use crate::lab_cluster::documents;
 
 /// CPUs in use by other programs beyond which results are doubtful.
 const OTHERS_CPUS: f64 = 0.05;

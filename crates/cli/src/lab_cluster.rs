@@ -1,4 +1,4 @@
-//! The processes of a demo: a front-end, and beside each back-end's documents who serves them.
+//! The processes of a cluster on a lab: a front-end, and beside each back-end's documents who serves them.
 
 use std::fmt;
 use std::fs::{self, File, OpenOptions};
@@ -12,8 +12,11 @@ use std::time::{Duration, Instant};
 use plimsoll_agent::origin::synthetic;
 use plimsoll_lab::{Lab, Node, NodeHandle, Process};
 
-use super::Args;
 use crate::error::CliError;
+
+mod load;
+
+pub(crate) use load::Load;
 
 /// Where clients connect, at the virtual address.
 const PORT: u16 = 80;
@@ -31,7 +34,7 @@ const MOST_DOCUMENTS: u64 = 64;
 
 /// How a chosen back-end gets the request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-pub(super) enum Mechanism {
+pub(crate) enum Mechanism {
     /// The front-end passes requests and responses on
     Proxy,
     /// The back-end gets the client's connection and answers the client directly
@@ -49,50 +52,92 @@ impl fmt::Display for Mechanism {
 
 impl Mechanism {
     /// This one, after the one that it is compared with.
-    pub(super) fn with_baseline(self) -> Vec<Self> {
+    pub(crate) fn with_baseline(self) -> Vec<Self> {
         if self == Self::Proxy { vec![self] } else { vec![Self::Proxy, self] }
     }
 }
 
+/// What a cluster is made of.
+pub(crate) struct ClusterConfig {
+    pub(crate) mechanism: Mechanism,
+    pub(crate) backends: usize,
+    /// Policy of the front-end, by name.
+    pub(crate) policy: String,
+    /// Its seed.
+    pub(crate) seed: u64,
+    /// `none`, or the number of requests in the cluster at most.
+    pub(crate) admission: String,
+    /// Further lines of the table `[handoff]`.
+    pub(crate) handoff: String,
+    pub(crate) contents: Contents,
+    /// Further arguments of the origins, such as `--cache`.
+    pub(crate) origin: Vec<String>,
+}
+
+/// What back-ends serve.
+pub(crate) enum Contents {
+    /// Files `/0`, `/1` and so on of this many bytes: as many as [`documents`] says.
+    Files(u64),
+    /// Generated, as after `plimsoll origin --synthetic`.
+    Synthetic(String),
+}
+
+impl ClusterConfig {
+    /// One on `backends` of a lab, with files of this size, without a limit of requests.
+    pub(crate) fn new(mechanism: Mechanism, backends: usize, policy: &str, contents: Contents) -> Self {
+        Self {
+            mechanism,
+            backends,
+            policy: policy.to_owned(),
+            seed: 1,
+            admission: "none".to_owned(),
+            handoff: String::new(),
+            contents,
+            origin: Vec::new(),
+        }
+    }
+}
+
 /// Number of documents of this size.
-pub(super) fn documents(size_bytes: u64) -> u64 {
+pub(crate) fn documents(size_bytes: u64) -> u64 {
     (DOCUMENT_BYTES / size_bytes.max(1)).clamp(1, MOST_DOCUMENTS)
 }
 
 /// Everything that runs on a lab. Dropping it kills it all.
-pub(super) struct Cluster<'a> {
+pub(crate) struct Cluster<'a> {
     front_end: NodeHandle<'a>,
     /// Name, node and process; the front-end first to be stopped.
     processes: Vec<(String, NodeHandle<'a>, Process)>,
     /// Where clients connect.
-    pub(super) target: SocketAddr,
+    pub(crate) target: SocketAddr,
 }
 
 impl<'a> Cluster<'a> {
     /// Starts back-ends and front-end, and waits until they answer.
-    pub(super) async fn start(lab: &'a Lab, args: &Args, mechanism: Mechanism) -> Result<Self, CliError> {
+    pub(crate) async fn start(lab: &'a Lab, config: &ClusterConfig) -> Result<Self, CliError> {
         let front_end = lab.node(Node::FrontEnd)?;
         let target = (lab.virtual_address(), PORT).into();
         let mut cluster = Self { front_end, processes: Vec::new(), target };
         let key = key()?;
-        for number in 0..args.backends {
+        for number in 0..config.backends {
             let node = lab.node(Node::Backend(number))?;
-            write_documents(node, args.size)?;
+            if let Contents::Files(size_bytes) = config.contents {
+                write_documents(node, size_bytes)?;
+            }
             write_secret(node, &key)?;
-            cluster.start_process(node, backend(lab, node, mechanism)?)?;
+            cluster.start_process(node, backend(lab, node, config)?)?;
         }
-        for number in 0..args.backends {
-            let node = lab.node(Node::Backend(number))?;
-            cluster.wait_until_it_answers(front_end, (node.address(), BACKEND_PORT).into()).await?;
+        for number in 0..config.backends {
+            cluster.wait_until_it_answers(front_end, backend_address(lab, number)?).await?;
         }
         write_secret(front_end, &key)?;
-        write(front_end, "run/plimsoll.toml", config(lab, args, mechanism)?.as_bytes())?;
+        write(front_end, "run/plimsoll.toml", toml(lab, config)?.as_bytes())?;
         let mut command = front_end.command(plimsoll()?);
         command.args(["balance", "--no-watch", "--config", "/run/plimsoll.toml"]);
         cluster.start_process(front_end, command)?;
         cluster.wait_until_it_answers(lab.node(Node::Client)?, target).await?;
-        if mechanism == Mechanism::Handoff {
-            cluster.wait_for_links(args.backends).await?;
+        if config.mechanism == Mechanism::Handoff {
+            cluster.wait_for_links(config.backends).await?;
         }
         Ok(cluster)
     }
@@ -134,7 +179,7 @@ impl<'a> Cluster<'a> {
     }
 
     /// What the processes said last, for errors.
-    pub(super) fn last_words(&self) -> String {
+    pub(crate) fn last_words(&self) -> String {
         let mut text = String::new();
         for (name, node, _) in &self.processes {
             let log = fs::read_to_string(node.root().join("run/log")).unwrap_or_default();
@@ -146,8 +191,9 @@ impl<'a> Cluster<'a> {
         text.trim_end().to_owned()
     }
 
-    /// The sum of a metric of the front-end over its labels; `None` when it has none of this name.
-    pub(super) fn metric(&self, name: &str) -> Option<f64> {
+    /// The sum of a metric of the front-end over its labels; `None` when it has none of this name. A name with labels,
+    /// such as `x_total{a="b"}`, is that one alone.
+    pub(crate) fn metric(&self, name: &str) -> Option<f64> {
         let page = self.front_end.run(metrics).ok()?.ok()?;
         sum_of(&page, name)
     }
@@ -184,41 +230,60 @@ fn plimsoll() -> Result<PathBuf, CliError> {
     std::env::current_exe().map_err(|e| CliError::Failed(format!("cannot find this program: {e}")))
 }
 
-/// What a back-end runs: it serves `/run/www`.
-fn backend(lab: &Lab, node: NodeHandle<'_>, mechanism: Mechanism) -> Result<Command, CliError> {
+/// Where the origin of a back-end answers whoever asks it.
+pub(crate) fn backend_address(lab: &Lab, number: usize) -> Result<SocketAddr, CliError> {
+    Ok((lab.node(Node::Backend(number))?.address(), BACKEND_PORT).into())
+}
+
+/// What a back-end runs.
+fn backend(lab: &Lab, node: NodeHandle<'_>, config: &ClusterConfig) -> Result<Command, CliError> {
     let mut command = node.command(plimsoll()?);
     let (name, own) = (node.node().to_string(), node.address());
     let origin = format!("{own}:{BACKEND_PORT}");
-    if mechanism == Mechanism::Proxy {
-        command.args(["origin", "--root", "/run/www", "--listen", &origin, "--name", &name]);
-        return Ok(command);
+    let (option, contents) = match &config.contents {
+        Contents::Files(_) => ("--root", "/run/www".to_owned()),
+        Contents::Synthetic(what) => ("--synthetic", what.clone()),
+    };
+    if config.mechanism == Mechanism::Proxy {
+        command.args(["origin", option, &contents, "--listen", &origin, "--name", &name]);
+    } else {
+        let front_end = format!("front-end={}", lab.node(Node::FrontEnd)?.address());
+        let address = format!("{}:{PORT}", lab.virtual_address());
+        let kind = if option == "--root" { "origin" } else { "origin:synthetic" };
+        command.args(["agent", "--listen", &format!("{own}:{AGENT_PORT}"), "--key", "/run/key"]);
+        command.args(["--name", &name, "--front-end", &front_end, "--interface", "eth0", "--vip", &address]);
+        command.args(["--serve", &format!("{kind}:{contents}"), "--origin-listen", &origin]);
     }
-    let front_end = format!("front-end={}", lab.node(Node::FrontEnd)?.address());
-    let address = format!("{}:{PORT}", lab.virtual_address());
-    command.args(["agent", "--listen", &format!("{own}:{AGENT_PORT}"), "--key", "/run/key", "--name", &name]);
-    command.args(["--front-end", &front_end, "--interface", "eth0", "--vip", &address]);
-    command.args(["--serve", "origin:/run/www", "--origin-listen", &origin]);
+    command.args(&config.origin);
     Ok(command)
 }
 
 /// The front-end's configuration.
-fn config(lab: &Lab, args: &Args, mechanism: Mechanism) -> Result<String, CliError> {
+fn toml(lab: &Lab, config: &ClusterConfig) -> Result<String, CliError> {
+    let admission = match config.admission.as_str() {
+        "none" => "\"none\"",
+        number => number,
+    };
     let mut text = format!(
-        "mechanism = \"{mechanism}\"\nworkers = 1\n[[listener]]\naddress = \"{}:{PORT}\"\n[policy]\nname = \
-         \"{}\"\n[admission]\nlimit = \"none\"\n[health]\nprobe = \"tcp\"\n[admin]\naddress = \"{ADMIN}\"\n",
+        "mechanism = \"{}\"\nworkers = 1\n[[listener]]\naddress = \"{}:{PORT}\"\n[policy]\nname = \"{}\"\nseed = \
+         {}\n[admission]\nlimit = {admission}\nqueue = 4096\nqueue_timeout = \"60s\"\n[health]\nprobe = \
+         \"tcp\"\n[admin]\naddress = \"{ADMIN}\"\n",
+        config.mechanism,
         lab.virtual_address(),
-        args.policy
+        config.policy,
+        config.seed
     );
-    for number in 0..args.backends {
+    for number in 0..config.backends {
         let node = lab.node(Node::Backend(number))?;
         let own = node.address();
         text += &format!("[[backend]]\nname = \"{}\"\naddress = \"{own}:{BACKEND_PORT}\"\n", node.node());
-        if mechanism == Mechanism::Handoff {
+        if config.mechanism == Mechanism::Handoff {
             text += &format!("agent = \"{own}:{AGENT_PORT}\"\n");
         }
     }
-    if mechanism == Mechanism::Handoff {
+    if config.mechanism == Mechanism::Handoff {
         text += "[handoff]\nkey_file = \"/run/key\"\ninterfaces = [\"eth0\"]\n";
+        text += &config.handoff;
     }
     Ok(text)
 }
@@ -262,6 +327,7 @@ mod tests {
     fn metrics_are_summed_over_labels() {
         let page = "# HELP plimsoll_x x\nplimsoll_x_total{a=\"b c\"} 3\nplimsoll_x_total{a=\"d\"} 4\nplimsoll_y 1.5\n";
         assert_eq!(sum_of(page, "plimsoll_x_total"), Some(7.0));
+        assert_eq!(sum_of(page, "plimsoll_x_total{a=\"d\"}"), Some(4.0));
         assert_eq!(sum_of(page, "plimsoll_y"), Some(1.5));
         assert_eq!(sum_of(page, "plimsoll_x"), None);
     }

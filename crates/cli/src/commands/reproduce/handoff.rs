@@ -1,0 +1,184 @@
+//! What `reproduce` measures by connection handoff, on a lab.
+
+use std::time::Duration;
+
+use plimsoll_lab::{
+    CpuMeter, CpuPlan, CpuUse, Lab, LabConfig, LabError, Node, check_privileges, cpu_time_of_others,
+};
+use plimsoll_studies::lard::{Effort, HandoffMeasures, Prototype};
+use plimsoll_testbed::machine::CpuTime;
+
+use super::{handoff_figure, handoff_measures};
+use crate::error::CliError;
+use crate::lab_cluster::{Cluster, ClusterConfig};
+use crate::testbed;
+
+/// CPUs in use by other programs beyond which results are doubtful.
+const OTHERS_CPUS: f64 = 0.05;
+
+/// What was measured.
+#[derive(Default)]
+pub(super) struct ByHandoff {
+    pub(super) figure: Option<Prototype>,
+    pub(super) measures: Option<HandoffMeasures>,
+}
+
+/// Why there is nothing.
+pub(super) enum Stop {
+    /// This machine does not allow it.
+    NotHere(String),
+    /// It began and went wrong.
+    Failed(CliError),
+}
+
+impl From<CliError> for Stop {
+    fn from(error: CliError) -> Self {
+        Self::Failed(error)
+    }
+}
+
+impl From<LabError> for Stop {
+    fn from(error: LabError) -> Self {
+        Self::Failed(error.into())
+    }
+}
+
+/// Measures what is wanted. The inner error is why this machine does not allow it, on one line.
+pub(super) fn measure(
+    effort: Effort,
+    figure: bool,
+    measures: bool,
+) -> Result<Result<ByHandoff, String>, CliError> {
+    // On a thread of its own, as it is bound to some of the CPUs and all that it starts with it.
+    let result = std::thread::scope(|scope| {
+        let work = || on_lab(effort, figure, measures);
+        let thread = std::thread::Builder::new().name("lab".to_owned()).spawn_scoped(scope, work);
+        let thread = thread.map_err(|e| CliError::Failed(format!("cannot start a thread: {e}")))?;
+        thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    });
+    match result {
+        Ok(measured) => Ok(Ok(measured)),
+        Err(Stop::NotHere(why)) => Ok(Err(why)),
+        Err(Stop::Failed(error)) => Err(error),
+    }
+}
+
+fn on_lab(effort: Effort, figure: bool, measures: bool) -> Result<ByHandoff, Stop> {
+    check_privileges().map_err(|error| Stop::NotHere(one_line(&error.to_string())))?;
+    let cpus = CpuPlan::of_this_machine().ok();
+    match &cpus {
+        Some(plan) => plan.pin_this_thread(Node::Client)?,
+        None => eprintln!("plimsoll: the front-end's CPU is not measured: this machine has only one"),
+    }
+    testbed::block_on(async {
+        let work = async {
+            let mut measured = ByHandoff::default();
+            if measures {
+                measured.measures = Some(handoff_measures::measure(effort, cpus.as_ref()).await?);
+            }
+            if figure {
+                measured.figure = Some(handoff_figure::measure(effort, cpus.as_ref()).await?);
+            }
+            Ok::<_, Stop>(measured)
+        };
+        Ok(work.await)
+    })?
+}
+
+/// A lab, with the CPUs dealt out if there are several.
+pub(super) fn lab(backends: usize, cpus: Option<&CpuPlan>, fill_checksums: bool) -> Result<Lab, Stop> {
+    let config = LabConfig { backends, fill_checksums, cpus: cpus.cloned(), ..LabConfig::default() };
+    Lab::build(&config).map_err(|error| Stop::NotHere(one_line(&error.to_string())))
+}
+
+/// A cluster on it. What does not start is what this machine does not allow.
+pub(super) async fn start<'a>(lab: &'a Lab, config: &ClusterConfig) -> Result<Cluster<'a>, Stop> {
+    Cluster::start(lab, config).await.map_err(|error| match error {
+        CliError::Failed(why) => Stop::NotHere(one_line(&why)),
+        other => Stop::Failed(other),
+    })
+}
+
+fn one_line(text: &str) -> String {
+    let lines: Vec<&str> = text.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
+    lines.join("; ").trim_end_matches('.').to_owned()
+}
+
+/// How the CPUs are dealt out, as a sentence that follows another.
+pub(super) fn cpus_in_words(cpus: Option<&CpuPlan>) -> String {
+    cpus.map_or_else(
+        || "front-end, client and back-ends share the one CPU there is".to_owned(),
+        |plan| {
+            let others = plan.others.len();
+            let s = if others == 1 { "" } else { "s" };
+            format!(
+                "the front-end has a CPU of this machine to itself, which the kernel's work for its packets is done on, \
+                 too; client and back-ends share the other {others} CPU{s}"
+            )
+        },
+    )
+}
+
+/// What the CPUs did from a start on.
+pub(super) struct Watch<'a> {
+    plan: Option<&'a CpuPlan>,
+    meter: Option<CpuMeter>,
+}
+
+/// What stands at one moment.
+pub(super) struct Reading {
+    front_end: Option<CpuUse>,
+    rest: Option<CpuTime>,
+    strangers: Duration,
+}
+
+/// What was in use between two.
+pub(super) struct Use {
+    /// Of the front-end's CPU, if it has one.
+    pub(super) front_end: Option<CpuUse>,
+    /// Share of the CPUs of client and back-ends.
+    pub(super) others_busy: Option<f64>,
+}
+
+impl<'a> Watch<'a> {
+    pub(super) fn start(plan: Option<&'a CpuPlan>) -> Result<Self, LabError> {
+        let meter = plan.map(|plan| CpuMeter::start(plan.front_end)).transpose()?;
+        Ok(Self { plan, meter })
+    }
+
+    pub(super) fn read(&self) -> Result<Reading, LabError> {
+        Ok(Reading {
+            front_end: self.meter.as_ref().map(CpuMeter::read),
+            rest: self.plan.map_or_else(CpuTime::now, |plan| CpuTime::of(&plan.others)),
+            strangers: cpu_time_of_others()?,
+        })
+    }
+
+    /// What was in use between two readings. Says so when other programs disturbed `what`.
+    pub(super) fn between(&self, start: &Reading, end: &Reading, what: &str, seconds: f64) -> Use {
+        let strangers_cpus = end.strangers.saturating_sub(start.strangers).as_secs_f64() / seconds;
+        if strangers_cpus > OTHERS_CPUS {
+            eprintln!(
+                "plimsoll: warning: {what}: other programs used {strangers_cpus:.2} CPUs meanwhile, which makes the result \
+                 worse"
+            );
+        }
+        Use {
+            front_end: end.front_end.zip(start.front_end).map(|(end, start)| end.since(start)),
+            others_busy: end.rest.zip(start.rest).and_then(|(end, start)| end.busy_since(start)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reasons_are_one_line() {
+        assert_eq!(
+            one_line("no link\n  b0: no root\n\n  b1: no root.\n"),
+            "no link; b0: no root; b1: no root"
+        );
+    }
+}

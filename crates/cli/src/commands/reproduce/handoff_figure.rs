@@ -1,0 +1,107 @@
+//! Figure 17 of the LARD paper through connection handoff: the points of the figure by proxy, on a lab.
+
+use std::time::Duration;
+
+use plimsoll_lab::CpuPlan;
+use plimsoll_studies::lard::{Effort, Mechanism as Kind, Point, Prototype};
+use plimsoll_studies::scenario::Strategy;
+use plimsoll_testbed::load::ClosedLoop;
+use plimsoll_testbed::trial::{self, Sightings, TrialConfig};
+use plimsoll_testbed::workload::{Workload, scaled_rice};
+
+use super::handoff::{Stop, Watch, cpus_in_words, lab, start};
+use super::prototype;
+use crate::error::CliError;
+use crate::lab_cluster::{Cluster, ClusterConfig, Contents, Load, Mechanism};
+use crate::testbed;
+
+/// Measures every point, one after another.
+pub(super) async fn measure(effort: Effort, cpus: Option<&CpuPlan>) -> Result<Prototype, Stop> {
+    let plan = prototype::plan(effort)?;
+    testbed::allow_sockets(plan.iter().map(|(_, config)| config.connections).max().unwrap_or(0))?;
+    let workload = testbed::workload(prototype::SEED)?;
+    let (warmup_s, measured_s) = prototype::lengths_s(effort);
+    let seconds = plan.len() as f64 * (warmup_s + measured_s + 1.5);
+    eprintln!("figure 17: real traffic through handoff for about {seconds:.0} s");
+    let mut points = Vec::new();
+    for (strategy, config) in &plan {
+        points.push(point(*strategy, config, &workload, cpus).await?);
+    }
+    let told = format!("Every response, however small, is handed off; {}. ", cpus_in_words(cpus));
+    Ok(prototype::prototype(effort, Kind::Handoff, &told, points))
+}
+
+async fn point(
+    strategy: Strategy,
+    config: &TrialConfig,
+    workload: &Workload,
+    cpus: Option<&CpuPlan>,
+) -> Result<Point, Stop> {
+    let lab = lab(config.backends, cpus, false)?;
+    let cluster = start(&lab, &cluster(config)).await?;
+    let sightings = Sightings::new(config.backends);
+    let load = trial::load(config, workload, &sightings);
+    let watch = Watch::start(cpus)?;
+    let load = Load::start(&lab, ClosedLoop { target: cluster.target, keep_alive: false, ..load })?;
+    tokio::time::sleep(Duration::from_secs_f64(config.warmup_s)).await;
+    let before = watch.read()?;
+    let handed_off = taken(&cluster);
+    tokio::time::sleep(Duration::from_secs_f64(config.measured_s)).await;
+    let after = watch.read()?;
+    let handed_off = taken(&cluster) - handed_off;
+    let in_use = watch.between(&before, &after, "figure 17", config.measured_s);
+    let summary = tokio::task::block_in_place(|| load.end())?;
+    let mut trial = sightings.trial(config, summary).map_err(CliError::from)?;
+    trial.machine_busy = in_use.others_busy;
+    prototype::tell(strategy, config, &trial, " through handoff");
+    // Under way at both ends, at most as many as there are connections.
+    let wanted = trial.summary.succeeded.saturating_sub(2 * config.connections as u64);
+    if trial.summary.succeeded == 0 || handed_off < wanted as f64 {
+        return Err(Stop::Failed(CliError::Failed(format!(
+            "of {} requests only {handed_off} were handed off\n{}",
+            trial.summary.succeeded,
+            cluster.last_words()
+        ))));
+    }
+    let mut run = testbed::to_run(strategy, config, &trial);
+    run.params.insert("live.mechanism".to_owned(), "handoff".into());
+    Ok(Point {
+        run,
+        warmup_requests: trial.warmup_requests,
+        machine_busy: trial.machine_busy,
+        front_end_busy: in_use.front_end.map(|cpu| cpu.share()),
+    })
+}
+
+/// Connections that agents have taken over.
+pub(super) fn taken(cluster: &Cluster<'_>) -> f64 {
+    cluster.metric("plimsoll_handoffs_total{outcome=\"taken\"}").unwrap_or(0.0)
+}
+
+/// Contents, caches, disks and CPUs of the points by proxy.
+fn cluster(config: &TrialConfig) -> ClusterConfig {
+    let mut what = "rice".to_owned();
+    for (key, value) in scaled_rice(testbed::SCALE) {
+        what += &format!(",{key}={value}");
+    }
+    let speed = config.speed.to_string();
+    let (cache, seed) = (config.cache_bytes.to_string(), config.seed.to_string());
+    let origin = [
+        ["--cache", &cache],
+        ["--seed", &seed],
+        ["--disk-delay", "lard98"],
+        ["--disk-speed", &speed],
+        ["--cpu-delay", "lard98"],
+        ["--cpu-speed", &speed],
+    ];
+    ClusterConfig {
+        seed: config.seed,
+        admission: config.connections.to_string(),
+        handoff: HAND_EVERYTHING_OFF.to_owned(),
+        origin: origin.into_iter().flatten().map(str::to_owned).collect(),
+        ..ClusterConfig::new(Mechanism::Handoff, config.backends, &config.policy, Contents::Synthetic(what))
+    }
+}
+
+/// By default the front-end proxies small responses when the connection ends with them.
+pub(super) const HAND_EVERYTHING_OFF: &str = "min_size = 0\n";

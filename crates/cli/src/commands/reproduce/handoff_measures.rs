@@ -1,0 +1,205 @@
+//! The measures of connection handoff in section 6.2 of the LARD paper, on a lab.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use plimsoll_lab::{CpuPlan, Lab, Node};
+use plimsoll_studies::lard::{Effort, Forwarding, HandoffMeasures, HandoffThroughput, LatencyRound};
+use plimsoll_testbed::load::{ClosedLoop, Expect, Req, Summary};
+
+use super::handoff::{Stop, Use, Watch, cpus_in_words, lab, start};
+use super::handoff_figure::{HAND_EVERYTHING_OFF, taken};
+use crate::error::CliError;
+use crate::lab_cluster::{Cluster, ClusterConfig, Contents, Load, Mechanism, backend_address};
+
+const BACKENDS: usize = 2;
+/// Of the answers whose latency or number counts, in bytes.
+const SMALL: u64 = 1024;
+/// Of the transfers for which packets are forwarded, in bytes.
+const LARGE: u64 = 16 << 20;
+/// Documents of either size.
+const SMALL_DOCUMENTS: u64 = 64;
+const LARGE_DOCUMENTS: u64 = 4;
+/// Requests under way under load.
+const SMALL_CONNECTIONS: usize = 64;
+const LARGE_CONNECTIONS: usize = 4;
+const WARMUP_S: f64 = 0.5;
+
+/// How long it all takes, in seconds.
+struct Lengths {
+    rounds: usize,
+    round_s: f64,
+    load_s: f64,
+}
+
+impl Lengths {
+    fn of(effort: Effort) -> Self {
+        match effort {
+            Effort::Full => Self { rounds: 7, round_s: 2.0, load_s: 10.0 },
+            Effort::Quick => Self { rounds: 3, round_s: 0.5, load_s: 2.0 },
+        }
+    }
+}
+
+/// Measures everything, one after another.
+pub(super) async fn measure(effort: Effort, cpus: Option<&CpuPlan>) -> Result<HandoffMeasures, Stop> {
+    let lengths = Lengths::of(effort);
+    let seconds = 2.0 * (lengths.rounds as f64 * lengths.round_s + WARMUP_S + lengths.load_s) + 1.5;
+    eprintln!("connection handoff: measures for about {seconds:.0} s");
+    // Packets as on a real network: whole segments of at most 1,500 bytes, each acknowledged as such.
+    let lab = lab(BACKENDS, cpus, true)?;
+    let contents = Contents::Synthetic(format!("fixed:{SMALL}"));
+    let config = ClusterConfig {
+        handoff: HAND_EVERYTHING_OFF.to_owned(),
+        ..ClusterConfig::new(Mechanism::Handoff, BACKENDS, "lard_r", contents)
+    };
+    let cluster = start(&lab, &config).await?;
+    let rounds = latency(&lab, &cluster, &lengths)?;
+    let throughput = throughput(&lab, &cluster, &lengths, cpus).await?;
+    let forwarding = forwarding(&lab, &cluster, &lengths, cpus).await?;
+    Ok(HandoffMeasures { setting: setting(&lengths, cpus), rounds, throughput, forwarding })
+}
+
+fn setting(lengths: &Lengths, cpus: Option<&CpuPlan>) -> String {
+    format!(
+        "Client, front-end and {BACKENDS} back-ends are nodes of their own, but on one machine (network namespaces joined by \
+         a switch, packets of at most 1,500 bytes): {}. Back-ends answer by the agent's own origin from memory, without \
+         emulated disk or CPU; the policy is LARD/R; every request has a connection to itself. Latency: {SMALL} bytes, one \
+         client, {} rounds of {} s straight and {} s by handoff. Throughput: {SMALL} bytes, {SMALL_CONNECTIONS} clients. \
+         Forwarding: {} MiB, {LARGE_CONNECTIONS} clients. Each of these {} s after {WARMUP_S} s of warm-up",
+        cpus_in_words(cpus),
+        lengths.rounds,
+        lengths.round_s,
+        lengths.round_s,
+        LARGE >> 20,
+        lengths.load_s
+    )
+}
+
+/// By turns each document of a size once, each request on a connection of its own.
+fn load(
+    target: SocketAddr,
+    size_bytes: u64,
+    documents: u64,
+    connections: usize,
+) -> ClosedLoop<impl Fn(u64) -> Req + Send + Sync> {
+    let request = move |number: u64| {
+        Req::get(format!("/size/{size_bytes}/{}", number % documents)).expecting(Expect::Length(size_bytes))
+    };
+    ClosedLoop { connections, keep_alive: false, ..ClosedLoop::new(target, request) }
+}
+
+fn latency(lab: &Lab, cluster: &Cluster<'_>, lengths: &Lengths) -> Result<Vec<LatencyRound>, Stop> {
+    let origin = backend_address(lab, 0)?;
+    let ask = |target, seconds| {
+        let load = load(target, SMALL, SMALL_DOCUMENTS, 1);
+        let load = Load::start(lab, ClosedLoop { seconds, ..load })?;
+        let summary = tokio::task::block_in_place(|| load.end())?;
+        good(&summary, cluster).map(|()| summary)
+    };
+    // Caches and tables are filled first, unmeasured.
+    ask(origin, 0.2)?;
+    ask(cluster.target, 0.2)?;
+    let mut rounds = Vec::new();
+    for number in 1..=lengths.rounds {
+        let before = taken(cluster);
+        let (direct, handed_off) = (ask(origin, lengths.round_s)?, ask(cluster.target, lengths.round_s)?);
+        all_handed_off(cluster, before, &handed_off)?;
+        let median_s = |summary: &Summary| summary.quantile(0.5).as_secs_f64();
+        let round = LatencyRound {
+            direct_s: median_s(&direct),
+            handed_off_s: median_s(&handed_off),
+            requests: direct.succeeded.min(handed_off.succeeded),
+        };
+        eprintln!(
+            "handoff latency, round {number}: straight {:.0} µs, by handoff {:.0} µs, medians of {} requests or more",
+            1e6 * round.direct_s,
+            1e6 * round.handed_off_s,
+            round.requests
+        );
+        rounds.push(round);
+    }
+    Ok(rounds)
+}
+
+/// What the load on the cluster amounts to: length of the measurement, what `count` counted in it, and the CPUs.
+async fn under_load(
+    (lab, cluster, lengths, cpus): (&Lab, &Cluster<'_>, &Lengths, Option<&CpuPlan>),
+    what: &str,
+    load: ClosedLoop<impl Fn(u64) -> Req + Send + Sync + 'static>,
+    count: impl Fn() -> Result<[f64; 2], Stop>,
+) -> Result<(f64, [f64; 2], Use), Stop> {
+    let watch = Watch::start(cpus)?;
+    // A little longer than measured, so that the end of the load is not in it.
+    let seconds = WARMUP_S + lengths.load_s + 0.1;
+    let load = Load::start(lab, ClosedLoop { seconds, ..load })?;
+    tokio::time::sleep(Duration::from_secs_f64(WARMUP_S)).await;
+    let (start, before, first) = (std::time::Instant::now(), watch.read()?, count()?);
+    tokio::time::sleep(Duration::from_secs_f64(lengths.load_s)).await;
+    let (after, last) = (watch.read()?, count()?);
+    let elapsed_s = start.elapsed().as_secs_f64();
+    let in_use = watch.between(&before, &after, what, elapsed_s);
+    let summary = tokio::task::block_in_place(|| load.end())?;
+    good(&summary, cluster)?;
+    eprintln!("{what}: {summary}");
+    Ok((elapsed_s, [last[0] - first[0], last[1] - first[1]], in_use))
+}
+
+async fn throughput(
+    lab: &Lab,
+    cluster: &Cluster<'_>,
+    lengths: &Lengths,
+    cpus: Option<&CpuPlan>,
+) -> Result<HandoffThroughput, Stop> {
+    let load = load(cluster.target, SMALL, SMALL_DOCUMENTS, SMALL_CONNECTIONS);
+    let count = || Ok([taken(cluster), 0.0]);
+    let all = (lab, cluster, lengths, cpus);
+    let (elapsed_s, [handoffs, _], in_use) = under_load(all, "handoff throughput", load, count).await?;
+    Ok(HandoffThroughput {
+        elapsed_s,
+        // Counters are whole and do not fall.
+        handoffs: handoffs.max(0.0) as u64,
+        front_end_cpu_s: in_use.front_end.map(|cpu| cpu.busy.as_secs_f64()),
+        others_busy: in_use.others_busy,
+    })
+}
+
+async fn forwarding(
+    lab: &Lab,
+    cluster: &Cluster<'_>,
+    lengths: &Lengths,
+    cpus: Option<&CpuPlan>,
+) -> Result<Forwarding, Stop> {
+    let load = load(cluster.target, LARGE, LARGE_DOCUMENTS, LARGE_CONNECTIONS);
+    let count = || {
+        let packets = cluster.metric("plimsoll_packets_total{action=\"forwarded\"}").unwrap_or(0.0);
+        Ok([packets, lab.node(Node::Client)?.counters()?.received_bytes as f64])
+    };
+    let all = (lab, cluster, lengths, cpus);
+    let (elapsed_s, [packets, bytes], in_use) = under_load(all, "forwarding", load, count).await?;
+    Ok(Forwarding {
+        elapsed_s,
+        packets: packets.max(0.0) as u64,
+        bytes: bytes.max(0.0) as u64,
+        front_end_cpu_s: in_use.front_end.map(|cpu| cpu.busy.as_secs_f64()),
+        others_busy: in_use.others_busy,
+    })
+}
+
+/// A load of which something failed measures something else.
+fn good(summary: &Summary, cluster: &Cluster<'_>) -> Result<(), Stop> {
+    if summary.succeeded > 0 && summary.failed() == 0 {
+        return Ok(());
+    }
+    let why = format!("requests on the lab failed: {summary}\n{}", cluster.last_words());
+    Err(Stop::Failed(CliError::Failed(why)))
+}
+
+fn all_handed_off(cluster: &Cluster<'_>, before: f64, summary: &Summary) -> Result<(), Stop> {
+    let handed_off = taken(cluster) - before;
+    if handed_off >= summary.succeeded as f64 {
+        return Ok(());
+    }
+    let why = format!("of {} requests only {handed_off} were handed off", summary.succeeded);
+    Err(Stop::Failed(CliError::Failed(why)))
+}

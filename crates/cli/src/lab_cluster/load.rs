@@ -1,0 +1,60 @@
+//! Load from the client's node.
+
+use std::sync::mpsc;
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use plimsoll_lab::{Lab, LabError, Node};
+use plimsoll_testbed::load::{ClosedLoop, Meter, Req, Summary, closed_loop};
+
+use crate::error::CliError;
+
+/// A load, on a thread in the client's node. It ends by itself.
+pub(crate) struct Load {
+    meter: Meter,
+    thread: JoinHandle<Result<Option<Summary>, LabError>>,
+}
+
+impl Load {
+    /// Starts it.
+    pub(crate) fn start<F>(lab: &Lab, load: ClosedLoop<F>) -> Result<Self, CliError>
+    where
+        F: Fn(u64) -> Req + Send + Sync + 'static,
+    {
+        let meter = load.meter.clone();
+        let enter = lab.node(Node::Client)?.entry()?;
+        let (started, result) = mpsc::channel();
+        let thread = std::thread::Builder::new().name("load".to_owned()).spawn(move || {
+            enter.enter()?;
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+            // Whoever waits has the result of the thread instead.
+            let _ = started.send(());
+            Ok(runtime.ok().map(|runtime| runtime.block_on(closed_loop(load))))
+        });
+        let thread = thread.map_err(|e| CliError::Failed(format!("cannot start a thread: {e}")))?;
+        // If it failed, the end tells why.
+        let _ = result.recv();
+        Ok(Self { meter, thread })
+    }
+
+    /// Waits for this time, and says each second how it goes.
+    pub(crate) async fn tell(&self, time: Duration) {
+        let end = tokio::time::Instant::now() + time;
+        let mut told = 0;
+        while tokio::time::Instant::now() < end {
+            let second = tokio::time::Instant::now() + Duration::from_secs(1);
+            tokio::time::sleep_until(second.min(end)).await;
+            let done = self.meter.summary().requests;
+            if second < end {
+                eprintln!("plimsoll:   {} requests/s", done.saturating_sub(told));
+            }
+            told = done;
+        }
+    }
+
+    /// Waits for its end.
+    pub(crate) fn end(self) -> Result<Summary, CliError> {
+        let failed = || CliError::Failed("the load generator did not run".to_owned());
+        self.thread.join().map_err(|_| failed())??.ok_or_else(failed)
+    }
+}
