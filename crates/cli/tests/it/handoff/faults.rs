@@ -323,3 +323,39 @@ fn a_minute_of_random_failures_leaves_nothing_behind() {
     bed.assert_quiet();
     bed.stop_after_crash();
 }
+
+#[test]
+fn an_agent_that_dies_while_it_takes_over() {
+    let mut bed = Bed::new(Options { backends: 2, ..Options::default() }, &files());
+    let vip = bed.vip();
+    for round in 0..3 {
+        // It does not look at what it is handed, and is killed before it can.
+        bed.agents[0].as_ref().unwrap().pause().unwrap();
+        // Every thread of it has stopped by then.
+        std::thread::sleep(Duration::from_millis(100));
+        let answers = std::thread::scope(|scope| {
+            let clients: Vec<_> = bed.client(|| {
+                let get = move || Client::connect(vip).and_then(|mut client| client.get("/body"));
+                (0..6).map(|_| scope.spawn(get)).collect()
+            });
+            std::thread::sleep(Duration::from_millis(100));
+            bed.kill_agent(0);
+            clients.into_iter().map(|client| client.join().unwrap()).collect::<Vec<_>>()
+        });
+        for answer in answers {
+            let answer = answer.unwrap_or_else(|error| panic!("round {round}: {error}"));
+            assert!(
+                answer.status == 200 && answer.body == content(7, BODY),
+                "round {round}: {}",
+                answer.head
+            );
+        }
+        bed.start_agent(0);
+        bed.wait_for_links(2);
+        let up = "plimsoll_backend_state{backend=\"b0\",state=\"up\"}";
+        bed.wait("b0", || bed.metric(up) == Some(1.0));
+    }
+    assert!(bed.metric("plimsoll_handoffs_total{outcome=\"timed_out\"}") >= Some(3.0));
+    bed.assert_quiet();
+    bed.stop();
+}
