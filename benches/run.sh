@@ -47,6 +47,7 @@ parse_speed=$(program parse_speed)
 cargo build --locked --quiet --release --package plimsoll-cli
 cargo build --locked --quiet --release --manifest-path benches/peers/Cargo.toml --target-dir benches/target
 cargo build --locked --quiet --release --manifest-path benches/cache/Cargo.toml --target-dir benches/target
+cargo build --locked --quiet --release --manifest-path benches/handoff/Cargo.toml --target-dir benches/target
 [[ -x benches/.venv/bin/python ]] || python3 -m venv benches/.venv
 benches/.venv/bin/python -m pip install --quiet --disable-pip-version-check --requirement benches/fifo_jsq/requirements.txt
 
@@ -78,6 +79,13 @@ python3 benches/alone.py parsing "$parse_speed" "$logs"/*.log
 
 heading "(f) The live front-end beside HAProxy and nginx"
 python3 benches/proxy/bench.py "${CARGO_TARGET_DIR:-target}/release/plimsoll"
+
+heading "(g) Handing connections off, beside HAProxy and nginx as proxies"
+if ((EUID == 0)); then
+  benches/target/release/plimsoll-bench-handoff "${CARGO_TARGET_DIR:-target}/release/plimsoll"
+else
+  echo "left out: networks of namespaces need root"
+fi
 
 echo
 machine

@@ -15,7 +15,8 @@ use crate::configs;
 use crate::http::{Client, metrics, sum};
 
 /// Sizes of documents: what they are called, and bytes.
-pub const SIZES: [(&str, usize); 4] = [("100 B", 100), ("8 KB", 8 << 10), ("100 KB", 100 << 10), ("1 MB", 1 << 20)];
+pub const SIZES: [(&str, usize); 4] =
+    [("100 B", 100), ("8 KB", 8 << 10), ("100 KB", 100 << 10), ("1 MB", 1 << 20)];
 /// Documents of each size.
 const DOCUMENTS: usize = 8;
 /// How long everything may take to start.
@@ -45,7 +46,13 @@ pub struct Bed {
 
 impl Bed {
     /// Builds it and waits until everything answers. The node `measured` gets the CPU that is measured.
-    pub fn start(kind: Kind, plimsoll: &Path, plan: &CpuPlan, measured: Node, backends: usize) -> Result<Self> {
+    pub fn start(
+        kind: Kind,
+        plimsoll: &Path,
+        plan: &CpuPlan,
+        measured: Node,
+        backends: usize,
+    ) -> Result<Self> {
         let lab = Lab::build(&LabConfig { backends, cpus: Some(plan.clone()), ..LabConfig::default() })?;
         let (plan, plimsoll) = (plan.clone(), plimsoll.to_path_buf());
         let mut bed = Self { kind, plan, measured, plimsoll, processes: Vec::new(), lab };
@@ -135,7 +142,11 @@ impl Bed {
     }
 
     fn make_shim(&self, node: Node) -> Result<()> {
-        let done = self.command(node, self.program())?.args(["shim", "/run/shim.so"]).stdout(Stdio::null()).status()?;
+        let done = self
+            .command(node, self.program())?
+            .args(["shim", "/run/shim.so"])
+            .stdout(Stdio::null())
+            .status()?;
         if done.success() { Ok(()) } else { bail!("plimsoll shim: {done}") }
     }
 
@@ -160,7 +171,11 @@ impl Bed {
 
     fn start_front_ends(&mut self) -> Result<()> {
         let (address, backends, node) = (self.lab.virtual_address(), self.backends()?, Node::FrontEnd);
-        self.write(node, "plimsoll.toml", &configs::plimsoll(address, &backends, self.kind != Kind::Proxies))?;
+        self.write(
+            node,
+            "plimsoll.toml",
+            &configs::plimsoll(address, &backends, self.kind != Kind::Proxies),
+        )?;
         if self.kind == Kind::Proxies {
             self.write(node, "nginx.conf", &configs::nginx_proxy(address, &backends))?;
             self.write(node, "haproxy.cfg", &configs::haproxy(address, &backends))?;

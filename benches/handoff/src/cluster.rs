@@ -15,7 +15,13 @@ const BACKENDS: f64 = 2.0;
 const GOAL: f64 = 3.0;
 
 /// CPU time of a back-end per request, in microseconds: of HAProxy's and of ours.
-fn backends_us(plimsoll: &Path, plan: &CpuPlan, rounds: usize, seconds: u64, meter: &CpuMeter) -> Result<[f64; 2]> {
+fn backends_us(
+    plimsoll: &Path,
+    plan: &CpuPlan,
+    rounds: usize,
+    seconds: u64,
+    meter: &CpuMeter,
+) -> Result<[f64; 2]> {
     let measured = Node::Backend(0);
     let beds = [
         (Bed::start(Kind::Proxies, plimsoll, plan, measured, 1)?, HAPROXY_PORT),
@@ -49,9 +55,12 @@ pub fn measure(
     meter: &CpuMeter,
 ) -> Result<()> {
     let [theirs, ours] = backends_us(plimsoll, plan, rounds, seconds, meter)?;
-    let ratio = median(samples[STAY].iter().zip(&samples[HAPROXY]).map(|(a, b)| a.requests_per_s / b.requests_per_s));
+    let ratio =
+        median(samples[STAY].iter().zip(&samples[HAPROXY]).map(|(a, b)| a.requests_per_s / b.requests_per_s));
     println!("\nRequests per second of a cluster with two back-ends, 100 KB");
-    println!("  measured, back-ends and client on one CPU, front-end on the other: handoff {ratio:.2} times HAProxy");
+    println!(
+        "  measured, back-ends and client on one CPU, front-end on the other: handoff {ratio:.2} times HAProxy"
+    );
     println!("  computed from the CPU time of each node, each with a CPU of its own (not of the client):");
     let mut rates = [0.0; 2];
     for (number, (name, case, backend_us)) in

@@ -80,16 +80,29 @@ fn run_calmly(
 }
 
 /// Runs one case once.
-pub fn run_one(beds: &Beds, case: &Case, size_bytes: usize, seconds: u64, meter: &CpuMeter) -> Result<Sample> {
+pub fn run_one(
+    beds: &Beds,
+    case: &Case,
+    size_bytes: usize,
+    seconds: u64,
+    meter: &CpuMeter,
+) -> Result<Sample> {
     let bed = beds.get(&case.kind).context("no such lab")?;
     let paths = bed.paths(size_bytes)?;
     let connections = if case.mode == Mode::New { NEW_CONNECTIONS } else { CONNECTIONS };
-    let load = Load { bed, port: case.port, mode: case.mode, size_bytes, paths: &paths, connections, seconds };
+    let load =
+        Load { bed, port: case.port, mode: case.mode, size_bytes, paths: &paths, connections, seconds };
     load.run(meter).with_context(|| case.name)
 }
 
 /// All cases by turns, for one size. Each round begins with another one.
-pub fn measure(beds: &Beds, size_bytes: usize, rounds: usize, seconds: u64, meter: &CpuMeter) -> Result<Samples> {
+pub fn measure(
+    beds: &Beds,
+    size_bytes: usize,
+    rounds: usize,
+    seconds: u64,
+    meter: &CpuMeter,
+) -> Result<Samples> {
     let mut spare = CASES.len();
     let mut samples: Samples = CASES.iter().map(|_| Vec::new()).collect();
     for round in 0..rounds {
@@ -129,8 +142,8 @@ fn goal(size_bytes: usize) -> Option<f64> {
 /// Prints the table of one size.
 pub fn print(label: &str, size_bytes: usize, samples: &Samples) {
     println!(
-        "\n{label:<35} {:>9} {:>9} {:>9} {:>6} {:>6} {:>6} {:>6} {:>6}",
-        "CPU/req", "/HAProxy", "req/s", "in use", "in", "out", "on", "others"
+        "\n{label:<35} {:>9} {:>9} {:>9} {:>6} {:>6} {:>6} {:>6} {:>6} {:>6}",
+        "CPU/req", "/HAProxy", "req/s", "in use", "in", "out", "on", "stay", "others"
     );
     for (number, case) in CASES.iter().enumerate() {
         let ours = &samples[number];
@@ -141,7 +154,7 @@ pub fn print(label: &str, size_bytes: usize, samples: &Samples) {
             _ => String::new(),
         };
         println!(
-            "{:<35} {:>6.1} us {ratio:>9.3} {:>9.0} {:>5.0}% {:>6.2} {:>6.2} {:>6.2} {:>6.2}{goal}",
+            "{:<35} {:>6.1} us {ratio:>9.3} {:>9.0} {:>5.0}% {:>6.2} {:>6.2} {:>6.2} {:>6.2} {:>6.2}{goal}",
             case.name,
             median_of(ours, |s| s.cpu_us),
             median_of(ours, |s| s.requests_per_s),
@@ -149,6 +162,7 @@ pub fn print(label: &str, size_bytes: usize, samples: &Samples) {
             median_of(ours, |s| s.packets_in),
             median_of(ours, |s| s.packets_out),
             median_of(ours, |s| s.handed_on),
+            median_of(ours, |s| s.stayed),
             median_of(ours, |s| s.other_cpus),
         );
     }
@@ -165,7 +179,9 @@ pub fn print_capacity(samples: &Samples) {
         let capacity = median_of(&samples[number], |s| per(s) * s.requests_per_s / s.share);
         let rate = samples[number].iter().map(|s| per(s) * s.requests_per_s).fold(0.0, f64::max);
         let verdict = met(capacity >= goal);
-        println!("  {name:<46} {capacity:>8.0}  highest rate reached {rate:>8.0}/s  goal {goal:.0}: {verdict}");
+        println!(
+            "  {name:<46} {capacity:>8.0}  highest rate reached {rate:>8.0}/s  goal {goal:.0}: {verdict}"
+        );
     };
     line("of new connections", NEW, |s| s.handoffs, 20_000.0);
     line("from one back-end to another", HAND_ON, |s| s.handed_on, 20_000.0);
@@ -174,7 +190,11 @@ pub fn print_capacity(samples: &Samples) {
 /// Prints what else ran meanwhile, if it was much.
 pub fn print_disturbance(all: &[Samples]) {
     let others = all.iter().flatten().flatten().map(|s| s.other_cpus);
-    println!("\nOther programs used {:.3} CPUs meanwhile (median; {:.3} at most)", median(others.clone()), others.fold(0.0, f64::max));
+    println!(
+        "\nOther programs used {:.3} CPUs meanwhile (median; {:.3} at most)",
+        median(others.clone()),
+        others.fold(0.0, f64::max)
+    );
 }
 
 /// The sizes, in order.

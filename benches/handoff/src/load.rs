@@ -48,7 +48,6 @@ pub struct Load<'a> {
 /// What one load came to.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Sample {
-    pub requests: f64,
     pub requests_per_s: f64,
     /// CPU time of the measured node per request, the kernel's work included.
     pub cpu_us: f64,
@@ -81,7 +80,6 @@ impl Load<'_> {
         let per = |count: f64| count / requests;
         let counted = |name| per(sum(&page, name, "") - sum(&page_before, name, ""));
         Ok(Sample {
-            requests,
             requests_per_s: requests / duration.as_secs_f64(),
             cpu_us: per(cpu.busy.as_secs_f64() * 1e6),
             share: cpu.share(),
@@ -101,8 +99,14 @@ impl Load<'_> {
         // Each thread has its own turn of documents: one connection in each where they are to alternate on connections.
         let threads = if self.mode == Mode::Alternate { self.connections } else { 2 };
         let mut command = self.bed.command(Node::Client, "wrk")?;
-        command.args([format!("-t{threads}"), format!("-c{}", self.connections), format!("-d{}", self.seconds)]);
-        command.args(["--timeout", "5", "-s", "/run/load.lua"]).arg(format!("http://{}", self.bed.target(self.port)));
+        command.args([
+            format!("-t{threads}"),
+            format!("-c{}", self.connections),
+            format!("-d{}", self.seconds),
+        ]);
+        command
+            .args(["--timeout", "5", "-s", "/run/load.lua"])
+            .arg(format!("http://{}", self.bed.target(self.port)));
         command.args(["--", self.mode.name(), &self.paths[0], &self.paths[1]]);
         let output = command.output().context("run wrk")?;
         let printed = String::from_utf8_lossy(&output.stdout).into_owned();

@@ -62,9 +62,20 @@ fn all(plimsoll: &Path, plan: &CpuPlan) -> Result<()> {
     let meter = CpuMeter::start(plan.front_end)?;
     let idle = meter.read();
     std::thread::sleep(std::time::Duration::from_secs(1));
-    println!("\nCPU time of the front-end's node per request, work of its kernel included; of a second in which nothing");
-    println!("happens {:.1} ms are counted; `in` and `out`: packets at the front-end, `on`: connections", 1e3 * meter.read().since(idle).busy.as_secs_f64());
-    println!("handed from one back-end to another, each per request");
+    let of_nothing = meter.read().since(idle);
+    println!(
+        "\nCPU time of the front-end's node per request, work of its kernel included. Of a second in which nothing happens,"
+    );
+    println!(
+        "{:.1} ms are counted. in, out: packets at the front-end; on: connections handed from one",
+        1e3 * of_nothing.busy.as_secs_f64()
+    );
+    println!(
+        "back-end to another; stay: requests that stay where their connection is, each per request; others: CPUs that other"
+    );
+    println!(
+        "programs used. The third column is beside HAProxy with kept connections, or with new ones for new ones."
+    );
     let mut samples = Vec::new();
     for (label, size_bytes) in cost::sizes() {
         let of_size = cost::measure(&beds, size_bytes, rounds, seconds, &meter)?;
