@@ -9,5 +9,6 @@ mod lab;
 mod live;
 mod origin;
 mod replay;
+mod reproduce;
 mod simulate;
 mod trace;

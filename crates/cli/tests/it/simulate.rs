@@ -231,6 +231,7 @@ fn bad_input_is_refused_with_a_remedy() {
     fails(&["simulate", ok, "-o", "/dev/null/x"], 1, &["/dev/null/x"]);
     fails(&["simulate", ok, "-p", "rr", "--decisions", "/dev/null/d.csv"], 1, &["/dev/null"]);
     fails(&["reproduce", "lard", "--figure", "99"], 2, &["figure 99", "5 to 14"]);
+    fails(&["reproduce", "lard", "--figure", "handof"], 2, &["the number of a figure, or handoff"]);
     fails(&["reproduce", "lrad"], 2, &["lard"]);
 }
 

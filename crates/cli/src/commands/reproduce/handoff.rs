@@ -109,11 +109,13 @@ pub(super) fn cpus_in_words(cpus: Option<&CpuPlan>) -> String {
     cpus.map_or_else(
         || "front-end, client and back-ends share the one CPU there is".to_owned(),
         |plan| {
-            let others = plan.others.len();
-            let s = if others == 1 { "" } else { "s" };
+            let others = match plan.others.len() {
+                1 => "CPU".to_owned(),
+                n => format!("{n} CPUs"),
+            };
             format!(
-                "the front-end has a CPU of this machine to itself, which the kernel's work for its packets is done on, \
-                 too; client and back-ends share the other {others} CPU{s}"
+                "the front-end has a CPU of this machine to itself, on which the kernel's work for its packets is done, \
+                 too; client and back-ends share the other {others}"
             )
         },
     )
@@ -138,6 +140,8 @@ pub(super) struct Use {
     pub(super) front_end: Option<CpuUse>,
     /// Share of the CPUs of client and back-ends.
     pub(super) others_busy: Option<f64>,
+    /// CPUs in use by programs that have nothing to do with this.
+    pub(super) strangers_cpus: f64,
 }
 
 impl<'a> Watch<'a> {
@@ -166,6 +170,7 @@ impl<'a> Watch<'a> {
         Use {
             front_end: end.front_end.zip(start.front_end).map(|(end, start)| end.since(start)),
             others_busy: end.rest.zip(start.rest).and_then(|(end, start)| end.busy_since(start)),
+            strangers_cpus,
         }
     }
 }

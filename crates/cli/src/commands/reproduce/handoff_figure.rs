@@ -56,13 +56,7 @@ async fn point(
     prototype::tell(strategy, config, &trial, " through handoff");
     // Under way at both ends, at most as many as there are connections.
     let wanted = trial.summary.succeeded.saturating_sub(2 * config.connections as u64);
-    if trial.summary.succeeded == 0 || handed_off < wanted as f64 {
-        return Err(Stop::Failed(CliError::Failed(format!(
-            "of {} requests only {handed_off} were handed off\n{}",
-            trial.summary.succeeded,
-            cluster.last_words()
-        ))));
-    }
+    check_handed_off(handed_off, wanted, &cluster)?;
     let mut run = testbed::to_run(strategy, config, &trial);
     run.params.insert("live.mechanism".to_owned(), "handoff".into());
     Ok(Point {
@@ -76,6 +70,16 @@ async fn point(
 /// Connections that agents have taken over.
 pub(super) fn taken(cluster: &Cluster<'_>) -> f64 {
     cluster.metric("plimsoll_handoffs_total{outcome=\"taken\"}").unwrap_or(0.0)
+}
+
+/// Fails when of this many requests not nearly all were handed off, as then another mechanism was measured. On a machine
+/// with too much to do, an agent can be late and a request proxied.
+pub(super) fn check_handed_off(handed_off: f64, requests: u64, cluster: &Cluster<'_>) -> Result<(), Stop> {
+    if handed_off > 0.0 && handed_off >= 0.95 * requests as f64 {
+        return Ok(());
+    }
+    let why = format!("of {requests} requests only {handed_off} were handed off\n{}", cluster.last_words());
+    Err(Stop::Failed(CliError::Failed(why)))
 }
 
 /// Contents, caches, disks and CPUs of the points by proxy.

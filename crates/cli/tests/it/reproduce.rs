@@ -1,0 +1,49 @@
+//! `plimsoll reproduce` where it measures on a lab.
+
+use std::process::Command;
+
+use crate::common::{plimsoll, text};
+
+#[test]
+fn the_measures_of_connection_handoff() {
+    let dir = tempfile::tempdir().unwrap();
+    let out = dir.path().to_str().unwrap();
+    let output = plimsoll(&["reproduce", "lard", "--quick", "--figure", "handoff", "--json", "--out", out]);
+    let (stdout, stderr) = (text(&output.stdout), text(&output.stderr));
+    assert!(output.status.success(), "{stderr}");
+    let claims: Vec<serde_json::Value> =
+        stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let ids: Vec<&str> = claims.iter().map(|claim| claim["id"].as_str().unwrap()).collect();
+    // What is derived needs a CPU for the front-end.
+    let one_cpu = stderr.contains("this machine has only one");
+    let expected: &[&str] = if one_cpu { &["t1", "t2"] } else { &["t1", "t2", "t3", "t4", "t5"] };
+    assert_eq!(ids, expected, "{stderr}");
+    for claim in &claims {
+        assert_eq!(claim["figure"], "section 6.2");
+        // How large they are is for the machine to say; that they are there and no nonsense is not. Of two latencies the
+        // difference can be below zero on a machine with much else to do.
+        let median = claim["median"].as_f64().unwrap();
+        assert!(median.is_finite() && (median > 0.0 || claim["id"] == "t1"), "{claim}");
+    }
+    assert_eq!(claims[0]["measured"].as_array().unwrap().len(), 3);
+    let report = std::fs::read_to_string(dir.path().join("report.html")).unwrap();
+    assert!(report.contains("Section 6.2: connection handoff") && !report.contains("left out"));
+}
+
+#[test]
+fn what_may_not_be_measured_is_left_out_with_a_reason() {
+    let dir = tempfile::tempdir().unwrap();
+    let out = dir.path().to_str().unwrap();
+    // Root without what makes it root.
+    let mut command = Command::new("setpriv");
+    command.args(["--bounding-set", "-all", "--inh-caps", "-all", env!("CARGO_BIN_EXE_plimsoll")]);
+    command.args(["reproduce", "lard", "--quick", "--figure", "handoff", "--out", out]);
+    let output = command.output().unwrap();
+    let (stdout, stderr) = (text(&output.stdout), text(&output.stderr));
+    assert!(output.status.success(), "{stderr}");
+    let said: Vec<&str> = stderr.lines().filter(|line| line.contains("connection handoff")).collect();
+    let [line] = said.as_slice() else { panic!("not said on one line: {stderr}") };
+    assert!(line.contains("a lab needs root: this process lacks CAP_SYS_ADMIN"), "{line}");
+    let report = std::fs::read_to_string(dir.path().join("report.html")).unwrap();
+    assert!(report.contains("Connection handoff: left out") && report.contains("CAP_SYS_ADMIN"), "{stdout}");
+}
