@@ -142,8 +142,8 @@ fn goal(size_bytes: usize) -> Option<f64> {
 /// Prints the table of one size.
 pub fn print(label: &str, size_bytes: usize, samples: &Samples) {
     println!(
-        "\n{label:<35} {:>9} {:>9} {:>9} {:>6} {:>6} {:>6} {:>6} {:>6} {:>6}",
-        "CPU/req", "/HAProxy", "req/s", "in use", "in", "out", "on", "stay", "others"
+        "\n{label:<35} {:>9} {:>9} {:>9} {:>6} {:>6} {:>6} {:>6} {:>6} {:>6} {:>6}",
+        "CPU/req", "/HAProxy", "req/s", "in use", "in", "out", "led on", "on", "stay", "others"
     );
     for (number, case) in CASES.iter().enumerate() {
         let ours = &samples[number];
@@ -154,13 +154,14 @@ pub fn print(label: &str, size_bytes: usize, samples: &Samples) {
             _ => String::new(),
         };
         println!(
-            "{:<35} {:>6.1} us {ratio:>9.3} {:>9.0} {:>5.0}% {:>6.2} {:>6.2} {:>6.2} {:>6.2} {:>6.2}{goal}",
+            "{:<35} {:>6.1} us {ratio:>9.3} {:>9.0} {:>5.0}% {:>6.2} {:>6.2} {:>6.2} {:>6.2} {:>6.2} {:>6.2}{goal}",
             case.name,
             median_of(ours, |s| s.cpu_us),
             median_of(ours, |s| s.requests_per_s),
             100.0 * median_of(ours, |s| s.share),
             median_of(ours, |s| s.packets_in),
             median_of(ours, |s| s.packets_out),
+            median_of(ours, |s| s.forwarded),
             median_of(ours, |s| s.handed_on),
             median_of(ours, |s| s.stayed),
             median_of(ours, |s| s.other_cpus),

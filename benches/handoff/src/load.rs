@@ -56,6 +56,8 @@ pub struct Sample {
     /// Packets that arrived at the front-end and left it, per request; several segments may be one packet.
     pub packets_in: f64,
     pub packets_out: f64,
+    /// Those of the packets that left that the front-end's kernel led on to a back-end, per request.
+    pub forwarded: f64,
     /// Handoffs, those of them from one back-end to another, and further requests that stayed, per request.
     pub handoffs: f64,
     pub handed_on: f64,
@@ -67,43 +69,55 @@ pub struct Sample {
 impl Load<'_> {
     /// Runs it. Any wrong answer is an error.
     pub fn run(&self, meter: &CpuMeter) -> Result<Sample> {
+        // On a machine with much else to do, not one large response may have come in a second.
+        for seconds in [self.seconds, 5 * self.seconds] {
+            if let Some(sample) = self.run_for(seconds, meter)? {
+                return Ok(sample);
+            }
+        }
+        bail!("no answer within {} s\n{}", 5 * self.seconds, self.bed.last_words());
+    }
+
+    /// `None` if nothing was answered.
+    fn run_for(&self, seconds: u64, meter: &CpuMeter) -> Result<Option<Sample>> {
         let ours = self.port == PLIMSOLL_PORT;
         let metrics = || if ours { self.bed.metrics() } else { Ok(String::new()) };
         let front_end = self.bed.lab().node(Node::FrontEnd)?;
         let page_before = metrics()?;
         let (others, counters, cpu) = (cpu_time_of_others()?, front_end.counters()?, meter.read());
-        let (requests, duration) = self.wrk()?;
+        let (requests, duration) = self.wrk(seconds)?;
         let cpu = meter.read().since(cpu);
         let counters = front_end.counters()?.since(counters);
         let others = cpu_time_of_others()?.saturating_sub(others);
         let page = metrics()?;
+        if requests < 1.0 {
+            return Ok(None);
+        }
         let per = |count: f64| count / requests;
-        let counted = |name| per(sum(&page, name, "") - sum(&page_before, name, ""));
-        Ok(Sample {
+        let counted_of = |name, label| per(sum(&page, name, label) - sum(&page_before, name, label));
+        let counted = |name| counted_of(name, "");
+        Ok(Some(Sample {
             requests_per_s: requests / duration.as_secs_f64(),
             cpu_us: per(cpu.busy.as_secs_f64() * 1e6),
             share: cpu.share(),
             packets_in: per(counters.received_packets as f64),
             packets_out: per(counters.sent_packets as f64),
+            forwarded: counted_of("plimsoll_packets_total", "action=\"forwarded\""),
             handoffs: counted("plimsoll_handoffs_total"),
             handed_on: counted("plimsoll_handoffs_on_total"),
             stayed: counted("plimsoll_requests_stayed_total"),
             other_cpus: others.as_secs_f64() / cpu.elapsed.as_secs_f64(),
-        })
+        }))
     }
 
     /// Requests, and in which time.
-    fn wrk(&self) -> Result<(f64, Duration)> {
+    fn wrk(&self, seconds: u64) -> Result<(f64, Duration)> {
         let client = self.bed.lab().node(Node::Client)?;
         fs::write(client.root().join("run/load.lua"), include_str!("load.lua"))?;
         // Each thread has its own turn of documents: one connection in each where they are to alternate on connections.
         let threads = if self.mode == Mode::Alternate { self.connections } else { 2 };
         let mut command = self.bed.command(Node::Client, "wrk")?;
-        command.args([
-            format!("-t{threads}"),
-            format!("-c{}", self.connections),
-            format!("-d{}", self.seconds),
-        ]);
+        command.args([format!("-t{threads}"), format!("-c{}", self.connections), format!("-d{seconds}")]);
         command
             .args(["--timeout", "5", "-s", "/run/load.lua"])
             .arg(format!("http://{}", self.bed.target(self.port)));
@@ -115,7 +129,7 @@ impl Load<'_> {
         let [requests, bytes, duration_us, errors, not_good] = numbers[..] else {
             bail!("wrk said: {printed}{}", String::from_utf8_lossy(&output.stderr));
         };
-        if errors + not_good > 0.0 || requests < 1.0 || bytes < requests * self.size_bytes as f64 {
+        if errors + not_good > 0.0 || bytes < requests * self.size_bytes as f64 {
             bail!("wrong answers: {printed}\n{}", self.bed.last_words());
         }
         Ok((requests, Duration::from_secs_f64(duration_us / 1e6)))

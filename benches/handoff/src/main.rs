@@ -67,7 +67,7 @@ fn all(plimsoll: &Path, plan: &CpuPlan) -> Result<()> {
         "\nCPU time of the front-end's node per request, work of its kernel included. Of a second in which nothing happens,"
     );
     println!(
-        "{:.1} ms are counted. in, out: packets at the front-end; on: connections handed from one",
+        "{:.1} ms are counted. in, out: packets at the front-end; led on: by its kernel, to a back-end; on: connections handed from one",
         1e3 * of_nothing.busy.as_secs_f64()
     );
     println!(
