@@ -69,16 +69,12 @@ fn measure(effort: Effort, part: Part) -> Result<Real, CliError> {
         real.prototypes.push(prototype::measure(effort)?);
     }
     if figure || measures {
-        match handoff::measure(effort, figure, measures)? {
-            Ok(by_handoff) => {
-                real.prototypes.extend(by_handoff.figure);
-                real.handoff = by_handoff.measures;
-            }
-            Err(why) => {
-                eprintln!("plimsoll: nothing is measured by connection handoff: {why}");
-                real.left_out = Some(why);
-            }
+        let by_handoff = handoff::measure(effort, figure, measures)?;
+        if let Some(why) = &by_handoff.left_out {
+            eprintln!("plimsoll: connection handoff is left out: {why}");
         }
+        real.prototypes.extend(by_handoff.figure);
+        (real.handoff, real.left_out) = (by_handoff.measures, by_handoff.left_out);
     }
     Ok(real)
 }

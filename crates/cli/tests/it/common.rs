@@ -3,6 +3,16 @@
 use std::io::Write as _;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// One lab under load at a time: with several, the machine's few CPUs make nodes of a lab look dead to one another.
+static ALONE: Mutex<()> = Mutex::new(());
+
+/// Waits until no other test has such a lab.
+pub(crate) fn alone() -> MutexGuard<'static, ()> {
+    // A test that failed has left nothing behind.
+    ALONE.lock().unwrap_or_else(PoisonError::into_inner)
+}
 
 /// Runs the command to its end.
 pub(crate) fn plimsoll(args: &[&str]) -> Output {

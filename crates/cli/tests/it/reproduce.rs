@@ -2,13 +2,18 @@
 
 use std::process::Command;
 
-use crate::common::{plimsoll, text};
+use crate::common::{alone, plimsoll, text};
 
 #[test]
 fn the_measures_of_connection_handoff() {
+    let _alone = alone();
     let dir = tempfile::tempdir().unwrap();
     let out = dir.path().to_str().unwrap();
-    let output = plimsoll(&["reproduce", "lard", "--quick", "--figure", "handoff", "--json", "--out", out]);
+    // Beside other tests the machine can have too much to do, which is said.
+    let output = (0..3)
+        .map(|_| plimsoll(&["reproduce", "lard", "--quick", "--figure", "handoff", "--json", "--out", out]))
+        .find(|output| !text(&output.stderr).contains("too much else to do"))
+        .unwrap();
     let (stdout, stderr) = (text(&output.stdout), text(&output.stderr));
     assert!(output.status.success(), "{stderr}");
     let claims: Vec<serde_json::Value> =

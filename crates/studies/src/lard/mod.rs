@@ -89,7 +89,7 @@ pub struct Real {
     pub prototypes: Vec<Prototype>,
     /// Section 6.2.
     pub handoff: Option<HandoffMeasures>,
-    /// Why nothing could be measured by handoff, if that was wanted.
+    /// Why not all could be measured by handoff that was wanted.
     pub left_out: Option<String>,
 }
 
@@ -149,8 +149,8 @@ pub fn reproduce(
     }
     if let Some(why) = &real.left_out {
         let section = Section::new("Connection handoff: left out");
-        report =
-            report.section(section.paragraph(format!("Nothing was measured by connection handoff: {why}.")));
+        report = report
+            .section(section.paragraph(format!("Not all was measured through connection handoff: {why}.")));
     }
     Ok(Study { calibration, claims, runs, report })
 }
@@ -185,7 +185,7 @@ mod tests {
         let real = Real { left_out: Some("a test".to_owned()), ..Real::default() };
         let study = reproduce(Effort::Quick, Part::Handoff, &real, &()).unwrap();
         assert!(study.claims.is_empty() && study.calibration.is_empty() && study.runs.is_empty());
-        assert!(study.report.to_html().contains("Nothing was measured by connection handoff: a test."));
+        assert!(study.report.to_html().contains("Not all was measured through connection handoff: a test."));
     }
 
     #[test]

@@ -21,11 +21,13 @@ const OTHERS_CPUS: f64 = 0.05;
 pub(super) struct ByHandoff {
     pub(super) figure: Option<Prototype>,
     pub(super) measures: Option<HandoffMeasures>,
+    /// Why not all is there that was wanted, on one line.
+    pub(super) left_out: Option<String>,
 }
 
 /// Why there is nothing.
 pub(super) enum Stop {
-    /// This machine does not allow it.
+    /// This machine does not allow it, or had too much else to do.
     NotHere(String),
     /// It began and went wrong.
     Failed(CliError),
@@ -43,27 +45,25 @@ impl From<LabError> for Stop {
     }
 }
 
-/// Measures what is wanted. The inner error is why this machine does not allow it, on one line.
-pub(super) fn measure(
-    effort: Effort,
-    figure: bool,
-    measures: bool,
-) -> Result<Result<ByHandoff, String>, CliError> {
+/// Measures what is wanted, as far as this machine allows it.
+pub(super) fn measure(effort: Effort, figure: bool, measures: bool) -> Result<ByHandoff, CliError> {
+    let mut measured = ByHandoff::default();
     // On a thread of its own, as it is bound to some of the CPUs and all that it starts with it.
     let result = std::thread::scope(|scope| {
-        let work = || on_lab(effort, figure, measures);
+        let work = || on_lab(effort, figure, measures, &mut measured);
         let thread = std::thread::Builder::new().name("lab".to_owned()).spawn_scoped(scope, work);
         let thread = thread.map_err(|e| CliError::Failed(format!("cannot start a thread: {e}")))?;
         thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
     });
     match result {
-        Ok(measured) => Ok(Ok(measured)),
-        Err(Stop::NotHere(why)) => Ok(Err(why)),
-        Err(Stop::Failed(error)) => Err(error),
+        Ok(()) => {}
+        Err(Stop::NotHere(why)) => measured.left_out = Some(why),
+        Err(Stop::Failed(error)) => return Err(error),
     }
+    Ok(measured)
 }
 
-fn on_lab(effort: Effort, figure: bool, measures: bool) -> Result<ByHandoff, Stop> {
+fn on_lab(effort: Effort, figure: bool, measures: bool, measured: &mut ByHandoff) -> Result<(), Stop> {
     check_privileges().map_err(|error| Stop::NotHere(one_line(&error.to_string())))?;
     let cpus = CpuPlan::of_this_machine().ok();
     match &cpus {
@@ -72,14 +72,13 @@ fn on_lab(effort: Effort, figure: bool, measures: bool) -> Result<ByHandoff, Sto
     }
     testbed::block_on(async {
         let work = async {
-            let mut measured = ByHandoff::default();
             if measures {
                 measured.measures = Some(handoff_measures::measure(effort, cpus.as_ref()).await?);
             }
             if figure {
                 measured.figure = Some(handoff_figure::measure(effort, cpus.as_ref()).await?);
             }
-            Ok::<_, Stop>(measured)
+            Ok::<_, Stop>(())
         };
         Ok(work.await)
     })?

@@ -104,7 +104,7 @@ fn latency(lab: &Lab, cluster: &Cluster<'_>, lengths: &Lengths) -> Result<Vec<La
     for number in 1..=lengths.rounds {
         let before = taken(cluster);
         let (direct, handed_off) = (ask(origin, lengths.round_s)?, ask(cluster.target, lengths.round_s)?);
-        check_handed_off(taken(cluster) - before, handed_off.succeeded, cluster)?;
+        check_handed_off(taken(cluster) - before, handed_off.succeeded)?;
         let median_s = |summary: &Summary| summary.quantile(0.5).as_secs_f64();
         let round = LatencyRound {
             direct_s: median_s(&direct),
@@ -129,7 +129,7 @@ async fn under_load(
     load: ClosedLoop<impl Fn(u64) -> Req + Send + Sync + 'static>,
     count: impl Fn() -> Result<[f64; 2], Stop>,
 ) -> Result<(f64, [f64; 2], Use), Stop> {
-    let watch = Watch::start(cpus)?;
+    let (watch, taken_before) = (Watch::start(cpus)?, taken(cluster));
     // A little longer than measured, so that the end of the load is not in it.
     let seconds = WARMUP_S + lengths.load_s + 0.1;
     let load = Load::start(lab, ClosedLoop { seconds, ..load })?;
@@ -142,6 +142,7 @@ async fn under_load(
     let summary = tokio::task::block_in_place(|| load.end())?;
     good(&summary, cluster)?;
     eprintln!("{what}: {summary}");
+    check_handed_off(taken(cluster) - taken_before, summary.succeeded)?;
     Ok((elapsed_s, [last[0] - first[0], last[1] - first[1]], in_use))
 }
 

@@ -4,11 +4,13 @@ use std::fs::File;
 use std::io::{Read as _, Write as _};
 use std::net::{IpAddr, SocketAddr, TcpStream};
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::MutexGuard;
 use std::time::{Duration, Instant};
 
 use plimsoll_lab::{Lab, LabConfig, Node, Process};
 use tempfile::TempDir;
+
+use crate::common::alone;
 
 /// Where clients connect.
 const PORT: u16 = 80;
@@ -46,9 +48,6 @@ impl Default for Options {
     }
 }
 
-/// One lab at a time: with several, the machine's few CPUs make machines of a lab look dead to one another.
-static ALONE: Mutex<()> = Mutex::new(());
-
 pub(super) struct Bed {
     pub(super) agents: Vec<Option<Process>>,
     servers: Vec<Process>,
@@ -80,8 +79,7 @@ impl Bed {
         files: &[(&str, Vec<u8>)],
         servers: impl FnOnce(&Lab, &Path) -> Vec<Process>,
     ) -> Self {
-        // A test that failed has left nothing behind.
-        let alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+        let alone = alone();
         let lab = Lab::build(&LabConfig { backends: options.backends, ..LabConfig::default() })
             .unwrap_or_else(|error| panic!("these tests need root, and a kernel that allows labs: {error}"));
         let directory = tempfile::tempdir().unwrap();
