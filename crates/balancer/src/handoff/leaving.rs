@@ -14,12 +14,10 @@ use super::table::Expected;
 pub(super) enum Then {
     /// It is forgotten, once its client is quiet.
     Forget,
-    /// Its client is reset.
+    /// Its client is reset, once it is quiet.
     Reset {
         /// What it expected when the connection was handed off.
         expected: Option<Expected>,
-        /// Whether that is put off as long as it sends something.
-        busy_later: bool,
     },
 }
 
@@ -79,7 +77,7 @@ mod tests {
         let start = Instant::now();
         let after = |ms| start + Duration::from_millis(ms);
         leaving.add(flow(1), Then::Forget, after(10));
-        let reset = Then::Reset { expected: None, busy_later: false };
+        let reset = Then::Reset { expected: None };
         leaving.add(flow(2), reset, after(10));
         assert!(leaving.remove(&flow(1)) && !leaving.remove(&flow(1)));
         leaving.add(flow(1), Then::Forget, after(20));

@@ -12,6 +12,7 @@ use super::table::{Entry, Phase};
 use super::{Active, Handoffs, Link, recover};
 use crate::dispatch::{Assignment, Offer};
 use crate::http::Framing;
+use crate::http::head_end::{HeadEnd, HeadScan};
 use crate::http::request::{self, RequestHead};
 use crate::observe::Times;
 use crate::proxy::client::Start;
@@ -29,7 +30,6 @@ pub(super) fn take(worker: &Rc<Worker>, handoffs: &Rc<Handoffs>, link: &Rc<Link>
     match *message {
         FromAgent::Taken { conn } => taken(handoffs, link, conn),
         FromAgent::Refused { conn, why } => {
-            link.answered();
             tracing::debug!(backend = &*link.backend().name, ?why, "a connection was refused");
             recover::take_back(worker, handoffs, conn, recover::Why::Refused);
         }
@@ -39,19 +39,10 @@ pub(super) fn take(worker: &Rc<Worker>, handoffs: &Rc<Handoffs>, link: &Rc<Link>
         FromAgent::Began { conn, head, .. } => began(worker, handoffs, link, conn, head),
         FromAgent::Ended { conn, ended } => end(worker, handoffs, link, conn, &ended),
         FromAgent::Returned { conn, state, .. } => returned(worker, handoffs, link, conn, state),
-        FromAgent::Kept { conn, .. } => {
-            if let Some(entry) = handoffs.table.borrow_mut().get(conn, link) {
-                entry.phase = Phase::Held;
-            }
-        }
+        FromAgent::Kept { conn, .. } => kept(worker, handoffs, link, conn),
         FromAgent::Closed { conn } => closed(worker, handoffs, link, conn),
         FromAgent::Adopt { orphan, flow, request, .. } => {
-            let adopted = recover::adopt(worker, handoffs, link, flow, request);
-            let conn = adopted.unwrap_or_else(|| handoffs.table.borrow_mut().next_conn());
-            link.push(&ToAgent::Adopted { orphan, conn });
-            if adopted.is_none() {
-                link.push(&ToAgent::Cancel { conn });
-            }
+            recover::adopt(worker, handoffs, link, (orphan, flow, request));
         }
         FromAgent::Stray { flow } => recover::stray(worker, handoffs, link, flow),
         FromAgent::Pong { clock_ns, .. } => link.pong(clock_ns, handoffs.system.now_ns()),
@@ -59,10 +50,10 @@ pub(super) fn take(worker: &Rc<Worker>, handoffs: &Rc<Handoffs>, link: &Rc<Link>
 }
 
 fn taken(handoffs: &Handoffs, link: &Rc<Link>, conn: Conn) {
-    link.answered();
     if let Some(entry) = handoffs.table.borrow_mut().get(conn, link)
         && let Phase::Pending { since, .. } = entry.phase
     {
+        link.answered();
         entry.phase = Phase::Held;
         let counts = &handoffs.system.counts;
         counts.taken.add(1);
@@ -71,12 +62,32 @@ fn taken(handoffs: &Handoffs, link: &Rc<Link>, conn: Conn) {
     }
 }
 
+/// The agent answers a request that was to go elsewhere.
+fn kept(worker: &Worker, handoffs: &Handoffs, link: &Rc<Link>, conn: Conn) {
+    let active = {
+        let mut table = handoffs.table.borrow_mut();
+        let Some(entry) = table.get(conn, link) else { return };
+        entry.phase = Phase::Held;
+        entry.active.take()
+    };
+    let Some(mut active) = active else { return };
+    // It is load where it is; where it was to go it has failed.
+    active.assignment = worker.shared.dispatch.stay(link.id, active.head.target);
+    if let Some(entry) = handoffs.table.borrow_mut().get(conn, link) {
+        entry.active = Some(active);
+    }
+}
+
 fn ask(worker: &Rc<Worker>, handoffs: &Rc<Handoffs>, link: &Rc<Link>, asked: &Asked, head: &[u8]) {
     let Some((accepted, requests)) = count_request(handoffs, link, asked.conn) else { return };
+    if let Some(entry) = handoffs.table.borrow_mut().get(asked.conn, link) {
+        entry.asked = Some(asked.request);
+    }
     let config = worker.config();
     let request = Request::read(head, &config, &accepted).filter(|request| {
         let known = &request.head;
         known.framing == Framing::None
+            && known.is_plain
             && (known.is_get || known.is_head)
             && !accepted.closing.load(Ordering::Relaxed)
             && requests < config.limits.requests_per_connection
@@ -118,6 +129,10 @@ impl Request {
             peer: accepted.peer_text.as_bytes(),
             trusted: accepted.trusted,
         };
+        let whole = HeadScan::default().scan(head) == HeadEnd::At(head.len());
+        if !whole || head.len() > config.limits.head_bytes {
+            return None;
+        }
         let mut bytes = Vec::with_capacity(head.len() + 128);
         let head = request::rewrite(head, &context, &mut bytes).ok()?;
         let times = Times { received: Instant::now(), assigned: None, first_byte: None };
@@ -165,8 +180,11 @@ fn place(
     let active = Active { head, head_bytes, assignment, times, attempts: 1, waited };
     if stays {
         let mut table = handoffs.table.borrow_mut();
-        // The client may have gone while the request waited.
-        let Some(entry) = table.get(asked.conn, link) else { return };
+        // The client may have gone while the request waited, or the agent waited no longer.
+        let Some(entry) = table.get(asked.conn, link).filter(|e| e.asked == Some(asked.request)) else {
+            return;
+        };
+        entry.asked = None;
         entry.active = Some(Box::new(active));
         handoffs.system.counts.stayed.add(1);
         link.push(&ToAgent::Stay { conn: asked.conn, request: asked.request });
@@ -177,15 +195,21 @@ fn place(
 
 fn give_back(handoffs: &Handoffs, link: &Rc<Link>, asked: &Asked, active: Option<Active>) {
     let mut table = handoffs.table.borrow_mut();
-    let Some(entry) = table.get(asked.conn, link) else { return };
+    let Some(entry) = table.get(asked.conn, link).filter(|e| e.asked == Some(asked.request)) else { return };
+    entry.asked = None;
     entry.phase = Phase::Returning;
     entry.active = active.map(Box::new);
     link.push(&ToAgent::Return { conn: asked.conn, request: asked.request });
 }
 
 fn end(worker: &Worker, handoffs: &Handoffs, link: &Rc<Link>, conn: Conn, ended: &Ended) {
-    let found =
-        handoffs.table.borrow_mut().get(conn, link).map(|e| (e.active.take(), Rc::clone(&e.accepted)));
+    let found = handoffs.table.borrow_mut().get(conn, link).map(|entry| {
+        if entry.asked == Some(ended.request) {
+            // It was answered without waiting for the decision any longer.
+            entry.asked = None;
+        }
+        (entry.active.take(), Rc::clone(&entry.accepted))
+    });
     // The lock of dispatch is not taken while the table is borrowed: whoever waits there may come back here.
     if let Some((Some(active), accepted)) = found {
         active.end(worker, &accepted, &link.backend(), ended);

@@ -154,7 +154,7 @@ impl Handoffs {
         let frozen = match Frozen::freeze(fd) {
             Ok(frozen) => frozen,
             Err(failed) => {
-                self.forget(flow);
+                self.take_off(&flow);
                 return stays(failed.fd, handing);
             }
         };
@@ -171,6 +171,7 @@ impl Handoffs {
                     requests: handing.requests,
                     phase: Phase::Held,
                     active,
+                    asked: None,
                     expected: None,
                     closing: false,
                 };
@@ -178,7 +179,7 @@ impl Handoffs {
             }
             Err(error) => {
                 tracing::debug!(%error, "a connection cannot travel");
-                self.forget(flow);
+                self.take_off(&flow);
                 match frozen.thaw() {
                     Ok(fd) => stays(fd, handing),
                     Err(error) => {
@@ -245,6 +246,12 @@ impl Handoffs {
         }
     }
 
+    /// A flow that was to lead away does not: also where an earlier connection of the same client is not yet known to be over.
+    fn take_off(&self, flow: &Flow) {
+        self.system.unlead(flow);
+        self.system.free_flow();
+    }
+
     fn next_overdue(&self, now: Instant) -> Option<Conn> {
         let mut pending = self.pending.borrow_mut();
         let (at, conn) = *pending.front()?;
@@ -291,8 +298,7 @@ impl Handoffs {
         loop {
             let next = self.system.registry().leaving.next(now);
             let Some((flow, then)) = next else { return };
-            let waits = !matches!(then, Then::Reset { busy_later: false, .. });
-            if waits && self.system.is_busy(&flow, QUIET) {
+            if self.system.is_busy(&flow, QUIET) {
                 self.leave(flow, then, now + LINGER);
                 continue;
             }

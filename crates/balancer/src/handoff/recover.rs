@@ -13,7 +13,7 @@ use tokio::net::TcpStream;
 
 use super::leaving::Then;
 use super::table::{Entry, Expected, Phase};
-use super::{Handoffs, Link, messages, system};
+use super::{Handoffs, Link, messages};
 use crate::proxy::client::Start;
 use crate::worker::{Accepted, Worker};
 
@@ -64,6 +64,7 @@ pub(super) fn take_back(worker: &Rc<Worker>, handoffs: &Rc<Handoffs>, conn: Conn
         }
     };
     let Some(mut entry) = entry else { return };
+    entry.link.answered();
     let Phase::Pending { state, .. } = std::mem::replace(&mut entry.phase, Phase::Held) else { return };
     let counts = &handoffs.system.counts;
     match why {
@@ -119,7 +120,7 @@ fn has_moved_on(handoffs: &Handoffs, flow: &Flow, state: &TcpState) -> bool {
     let beyond =
         |number: Option<u32>, ours: u32| number.is_some_and(|n| n.wrapping_sub(ours).cast_signed() > 0);
     // What the client sent since may have been acknowledged by the agent, and will not be sent again.
-    beyond(entry.last_ack, state.send_sent()) || beyond(entry.last_seq_end, state.receive_next)
+    beyond(entry.last_ack, state.send_next) || beyond(entry.last_seq_end, state.receive_next)
 }
 
 /// Goes on with a connection here. The socket comes first, then packets are led to it.
@@ -170,7 +171,7 @@ pub(super) fn reset(handoffs: &Handoffs, flow: Flow, before: Option<Expected>) {
         return;
     }
     let entry = handoffs.system.entry(&flow);
-    if entry.as_ref().is_some_and(system::is_over) {
+    if entry.as_ref().is_some_and(|entry| entry.rst) {
         return;
     }
     let acknowledged = entry.as_ref().and_then(|entry| entry.last_ack).or(before.map(|b| b.from_us));
@@ -186,8 +187,10 @@ pub(super) fn reset(handoffs: &Handoffs, flow: Flow, before: Option<Expected>) {
 /// A link is down: what its agent had is nobody's, until the agent comes back or its clients are reset.
 pub(super) fn link_down(worker: &Rc<Worker>, handoffs: &Rc<Handoffs>, link: &Rc<Link>, down: Down) {
     let conns = handoffs.table.borrow().of_link(link);
-    // A kernel that closed what its process had may still have data to send: only who is quiet then is reset.
-    let (at, busy_later) = (Instant::now() + LOST_GRACE, down == Down::Closed);
+    // Whoever still acknowledges something is served by a back-end that only its link has lost, or by a kernel that sends
+    // what its process left: only who is quiet then is reset.
+    let at = Instant::now() + LOST_GRACE;
+    tracing::debug!(?down, connections = conns.len(), "connections were lost with a link");
     for conn in conns {
         let entry = {
             let mut table = handoffs.table.borrow_mut();
@@ -199,26 +202,32 @@ pub(super) fn link_down(worker: &Rc<Worker>, handoffs: &Rc<Handoffs>, link: &Rc<
         };
         let Some(entry) = entry else { continue };
         handoffs.system.counts.lost.add(1);
-        handoffs.leave(entry.flow, Then::Reset { expected: entry.expected, busy_later }, at);
+        handoffs.leave(entry.flow, Then::Reset { expected: entry.expected }, at);
         messages::over(worker, entry);
     }
 }
 
-/// An agent has a connection that this front-end does not know of: it was started anew, or the link was. `None` when nothing
-/// leads to that agent any more.
+/// An agent has a connection that this front-end does not know of: it was started anew, or the link was. It is named by the
+/// agent's number for it, its flow, and the number of its latest request.
 pub(super) fn adopt(
     worker: &Rc<Worker>,
     handoffs: &Rc<Handoffs>,
     link: &Rc<Link>,
-    flow: Flow,
-    request: u32,
-) -> Option<Conn> {
+    (orphan, flow, request): (u64, Flow, u32),
+) {
+    let Some(hop) = link.hop() else { return };
+    if handoffs.is_reused(&flow) {
+        // Another link, or a later connection of the same client: neither is to be harmed.
+        return;
+    }
     let mut table = handoffs.table.borrow_mut();
-    let hop = link.hop()?;
+    let conn = table.next_conn();
+    link.push(&ToAgent::Adopted { orphan, conn });
     let leads_there = handoffs.system.entry(&flow).is_some_and(|entry| entry.next_hop.mac == hop.mac);
-    if !leads_there || handoffs.is_reused(&flow) {
+    if !leads_there {
         // Its client was reset, or began anew: whoever has it still is to drop it.
-        return None;
+        link.push(&ToAgent::Cancel { conn });
+        return;
     }
     if !handoffs.system.registry().leaving.remove(&flow) {
         handoffs.system.add_flow();
@@ -226,7 +235,6 @@ pub(super) fn adopt(
     worker.count_accepted();
     // From now on it is marked as one of this process.
     handoffs.system.lead(&flow, &hop, link.id);
-    let conn = table.next_conn();
     handoffs.system.counts.adopted.add(1);
     table.insert(Entry {
         conn,
@@ -234,12 +242,12 @@ pub(super) fn adopt(
         link: Rc::clone(link),
         accepted: messages::accepted_as(worker, &flow),
         requests: u64::from(request) + 1,
+        asked: None,
         expected: None,
         phase: Phase::Held,
         active: None,
         closing: false,
     });
-    Some(conn)
 }
 
 /// An agent got packets of a connection that it does not have.
@@ -276,11 +284,6 @@ pub(super) fn stray(worker: &Rc<Worker>, handoffs: &Rc<Handoffs>, link: &Rc<Link
 pub(super) fn sweep(worker: &Rc<Worker>, handoffs: &Rc<Handoffs>) {
     let now = Instant::now();
     while let Some(conn) = handoffs.next_overdue(now) {
-        if let Some(entry) = handoffs.table.borrow_mut().find(conn)
-            && matches!(entry.phase, Phase::Pending { .. })
-        {
-            entry.link.answered();
-        }
         take_back(worker, handoffs, conn, Why::TimedOut);
     }
     handoffs.sweep_leaving(now);

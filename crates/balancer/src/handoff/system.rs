@@ -48,11 +48,6 @@ impl Counts {
     }
 }
 
-/// Whether the client has ended its side, or the connection.
-pub(super) fn is_over(entry: &FlowEntry) -> bool {
-    entry.fin || entry.rst
-}
-
 /// The forwarder and what goes with it.
 pub(crate) struct System {
     pub(crate) forwarder: Forwarder,
@@ -219,11 +214,11 @@ impl System {
         entry.is_some_and(|entry| Some(entry.next_hop.mac) == to && !self.is_ours(entry.agent))
     }
 
-    /// Whether the client of a flow has sent something lately and has not ended its side.
+    /// Whether the client of a flow has sent something lately.
     pub(super) fn is_busy(&self, flow: &Flow, quiet: Duration) -> bool {
         let Some(entry) = self.entry(flow) else { return false };
         let silent_ns = plimsoll_datapath::now_ns().saturating_sub(entry.last_seen_ns);
-        !is_over(&entry) && u128::from(silent_ns) < quiet.as_nanos()
+        !entry.rst && u128::from(silent_ns) < quiet.as_nanos()
     }
 
     /// Forgets flows that another process of this front-end left and that no agent has claimed, once their clients have
@@ -242,7 +237,7 @@ impl System {
         }
         for (flow, entry) in gone {
             self.unlead(&flow);
-            if let (false, Some(ack), Some(end)) = (is_over(&entry), entry.last_ack, entry.last_seq_end) {
+            if let (false, Some(ack), Some(end)) = (entry.rst, entry.last_ack, entry.last_seq_end) {
                 // Its back-end may be gone as well; its client hears of it, if it is still there.
                 drop(plimsoll_datapath::tcp::reset(&flow, ack, end));
             }

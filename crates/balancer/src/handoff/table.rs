@@ -55,6 +55,8 @@ pub(super) struct Entry {
     pub(super) phase: Phase,
     /// The request under way.
     pub(super) active: Option<Box<Active>>,
+    /// The request about which the agent has asked and was not told yet.
+    pub(super) asked: Option<u32>,
     /// What its client expected when it was handed off.
     pub(super) expected: Option<Expected>,
     /// Whether the agent has been told to close it.

@@ -102,6 +102,11 @@ impl<'a> ConnectionOptions<'a> {
         true
     }
 
+    /// Whether any field is named that is not to be passed on.
+    pub(crate) fn nominates_any(&self) -> bool {
+        !self.nominated.is_empty()
+    }
+
     /// Whether a field of this name is not to be passed on.
     pub(crate) fn nominates(&self, name: &str) -> bool {
         self.nominated.iter().any(|n| n.eq_ignore_ascii_case(name.as_bytes()))

@@ -55,6 +55,9 @@ pub(crate) struct RequestHead {
     pub(crate) is_head: bool,
     /// Whether the method is GET.
     pub(crate) is_get: bool,
+    /// Whether the back-end may as well read what the client sent: nothing in it would have been left out or changed, and no
+    /// two readers could disagree about where it ends.
+    pub(crate) is_plain: bool,
     /// Whether the method is safe (RFC 9110, section 9.2.1), so that the request may be sent twice.
     pub(crate) is_safe: bool,
     /// The request line in the forwarded head, without its version.
@@ -102,6 +105,7 @@ pub(crate) fn rewrite(
         expects_continue: facts.expect && version == Version::Http11 && framing != Framing::None,
         is_head: method == b"HEAD",
         is_get: method == b"GET",
+        is_plain: facts.is_plain(context.trusted) && form.authority.is_none() && !form.rootless,
         is_safe: matches!(method, b"GET" | b"HEAD" | b"OPTIONS"),
         line: Span::default(),
         referer: Span::default(),
@@ -144,6 +148,10 @@ struct Facts<'a> {
     forwarded_for: Vec<&'a [u8]>,
     forwarded_proto: Option<&'a [u8]>,
     forwarded_host: Option<&'a [u8]>,
+    /// There is a field that is not passed on, or that says where a body ends.
+    peculiar: bool,
+    /// There is a field that only a trusted peer may send.
+    forwarded: bool,
 }
 
 impl<'a> Facts<'a> {
@@ -151,7 +159,9 @@ impl<'a> Facts<'a> {
         let mut facts = Self::default();
         for field in fields {
             let value = field.value;
-            match classify(field.name) {
+            let kind = classify(field.name);
+            facts.note(kind, field.name);
+            match kind {
                 Field::Host => {
                     if facts.host.replace(value).is_some() {
                         return Err(Refusal::bad_request("more than one Host field"));
@@ -187,6 +197,24 @@ impl<'a> Facts<'a> {
             }
         }
         Ok(facts)
+    }
+
+    fn note(&mut self, kind: Field, name: &str) {
+        match kind {
+            Field::ContentLength | Field::TransferEncoding | Field::Expect | Field::MaxForwards => {
+                self.peculiar = true;
+            }
+            Field::ForwardedLookalike => self.peculiar = true,
+            Field::HopByHop => self.peculiar |= !name.eq_ignore_ascii_case("keep-alive"),
+            Field::ForwardedFor | Field::ForwardedProto | Field::ForwardedHost | Field::Forwarded => {
+                self.forwarded = true;
+            }
+            _ => {}
+        }
+    }
+
+    fn is_plain(&self, trusted: bool) -> bool {
+        !self.peculiar && (trusted || !self.forwarded) && !self.options.nominates_any()
     }
 
     fn transfer_encoding(&mut self, value: &[u8]) -> Result<(), Refusal> {

@@ -20,7 +20,8 @@ impl Client<'_> {
         }
     }
 
-    /// The agent that gets the connection with this request; `None` when it is proxied: because it has a body, because a
+    /// The agent that gets the connection with this request; `None` when it is proxied: because it has a body, or
+    /// something that a back-end should not see as it came, because a
     /// small answer ends the connection and costs less that way, or because there is no agent, or none with room.
     pub(super) fn link_for(
         &self,
@@ -31,9 +32,9 @@ impl Client<'_> {
     ) -> Option<Rc<Link>> {
         let handoffs = self.worker.handoffs.as_ref()?;
         let config = self.config.handoff.as_ref()?;
-        let simple = framing == Framing::None && (head.is_get || head.is_head) && !self.raw.is_empty();
+        let simple = framing == Framing::None && head.is_plain && (head.is_get || head.is_head);
         let worth = keep || assignment.expected_bytes().unwrap_or(0) >= config.min_bytes;
-        if !simple || !worth { None } else { handoffs.link(assignment.backend()) }
+        if !simple || !worth || self.raw.is_empty() { None } else { handoffs.link(assignment.backend()) }
     }
 
     /// What goes with the connection.

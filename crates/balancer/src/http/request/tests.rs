@@ -156,3 +156,36 @@ fn what_is_refused() {
         }
     }
 }
+
+#[test]
+fn what_a_back_end_may_read_as_it_came() {
+    let plain = |fields: &str, trusted: bool| {
+        let head = format!("GET /a HTTP/1.1\r\nHost: h\r\n{fields}\r\n");
+        let context = Context { key: &TargetKey::Path, fields: 100, peer: b"10.0.0.9", trusted };
+        rewrite(head.as_bytes(), &context, &mut Vec::new()).unwrap().is_plain
+    };
+    for good in [
+        "",
+        "Accept: */*\r\nCookie: a=b\r\n",
+        "Connection: keep-alive\r\nKeep-Alive: 5\r\n",
+        "Connection: close\r\n",
+    ] {
+        assert!(plain(good, false), "{good}");
+    }
+    for bad in [
+        "Content-Length: 0\r\n",
+        "Content-Length: 00\r\n",
+        "Expect: 100-continue\r\n",
+        "Upgrade: h2c\r\n",
+        "TE: trailers\r\n",
+        "Max-Forwards: 3\r\n",
+        "X_Forwarded-For: 127.0.0.1\r\n",
+        "Connection: x-secret\r\nX-Secret: 1\r\n",
+    ] {
+        assert!(!plain(bad, true), "{bad}");
+    }
+    assert!(plain("X-Forwarded-For: 10.1.1.1\r\n", true) && !plain("X-Forwarded-For: 10.1.1.1\r\n", false));
+    let absolute = b"GET http://h/a HTTP/1.1\r\nHost: h\r\n\r\n";
+    let context = Context { key: &TargetKey::Path, fields: 100, peer: b"10.0.0.9", trusted: false };
+    assert!(!rewrite(absolute, &context, &mut Vec::new()).unwrap().is_plain);
+}

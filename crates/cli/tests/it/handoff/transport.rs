@@ -204,3 +204,39 @@ fn packets_that_overtake_others() {
     bed.assert_quiet();
     bed.stop();
 }
+
+#[test]
+fn requests_that_back_ends_must_not_read() {
+    let bed = bed(Options { policy: "uri_hash", ..Options::default() });
+    let vip = bed.vip();
+    let ask = |requests: &[&str]| {
+        bed.client(|| {
+            let mut client = Client::connect(vip).unwrap();
+            let mut statuses = Vec::new();
+            for request in requests {
+                client.stream.write_all(request.as_bytes()).unwrap();
+                statuses.push(client.answer().map_or(0, |answer| answer.status));
+            }
+            statuses
+        })
+    };
+    const GOOD: &str = "GET /small HTTP/1.1\r\nHost: lab\r\n\r\n";
+    // Each as a connection's first request, and as a further one.
+    for (request, status) in [
+        ("GET /small HTTP/1.1\r\nHost: lab\r\nContent-Length: 00\r\n\r\n", 200),
+        ("GET /small HTTP/1.1\r\nHost: lab\r\nX-Forwarded-For: 127.0.0.1\r\n\r\n", 200),
+        ("GET /small HTTP/1.1\r\nHost: lab\r\nUpgrade: h2c\r\n\r\n", 200),
+        ("POST /small HTTP/1.1\r\nHost: lab\r\nContent-Length: 3\r\n\r\nabc", 405),
+        ("GET /small HTTP/1.1\nHost: lab\n\n", 400),
+        ("GET /small HTTP/1.1\r\nHost: lab\r\nHost: other\r\n\r\n", 400),
+    ] {
+        assert_eq!(ask(&[request]), [status], "first: {request}");
+        assert_eq!(ask(&[GOOD, request]), [200, status], "further: {request}");
+    }
+    bed.assert_quiet();
+    bed.wait("lines of the log", || bed.access_log().len() == 6 * 3);
+    let log = bed.access_log();
+    let handed_off = log.iter().filter(|line| line["mechanism"] == "handoff").count();
+    assert_eq!(handed_off, 6, "the good ones alone: {log:#?}");
+    bed.stop();
+}
