@@ -24,7 +24,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "N", value_parser = part)]
     figure: Option<Part>,
 
-    /// One seed and few cluster sizes: under two minutes on two cores
+    /// One seed and few cluster sizes: two to three minutes on two cores
     #[arg(long)]
     quick: bool,
 
