@@ -10,6 +10,7 @@ use plimsoll_datapath::{Guard, GuardConfig, GuardCounters, Vip, tcp};
 use tokio::sync::oneshot;
 
 use super::config::{AgentConfig, AgentError, LEASES, ServeConfig};
+use super::queue::SendQueues;
 use super::serve::Serve;
 use super::shared::Shared;
 use super::threads::{OriginThread, serve_origin, start_control, start_held, start_thread};
@@ -102,6 +103,8 @@ impl Agent {
     pub fn start(config: AgentConfig) -> Result<Self, AgentError> {
         config.check()?;
         tcp::prepare().map_err(AgentError::Repair)?;
+        let asking = |error| AgentError::System { what: "cannot ask the kernel about connections", error };
+        let queues = SendQueues::open().map_err(asking)?;
         let serve = match &config.serve {
             ServeConfig::Origin(origin) => Serve::Origin(Service::new(OriginConfig::clone(origin))?),
             ServeConfig::Copy(address) => Serve::Copy(*address),
@@ -131,7 +134,7 @@ impl Agent {
         addresses.dedup();
         let vips = addresses.iter().map(|&vip| Vip::add(vip, &config.interface)).collect::<Result<_, _>>()?;
         let threads = config.threads;
-        let shared = Arc::new(Shared::new(config, guard, serve));
+        let shared = Arc::new(Shared::new(config, guard, serve, queues));
         let (senders, mut threads): (Vec<_>, Vec<_>) = (0..threads)
             .map(|number| start_thread(number, &shared))
             .collect::<Result<Vec<_>, _>>()?

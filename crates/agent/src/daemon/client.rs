@@ -189,8 +189,8 @@ impl Client {
         timeout(self.write_timeout, room).await.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))
     }
 
-    /// Ends our side in order: everything written arrives, and the client is given a moment to end its side. Whether it has.
-    pub(super) async fn finish(mut self) -> bool {
+    /// Ends our side in order, and gives the client a moment to end its side. Whether it has.
+    pub(super) async fn finish(&mut self) -> bool {
         if shutdown(&self.stream, Shutdown::Write).is_err() {
             return false;
         }
@@ -214,7 +214,6 @@ impl Client {
                 }
             }
         };
-        // Too late makes no difference: what was sent is sent.
         timeout(LINGER, rest).await.unwrap_or(false)
     }
 

@@ -83,17 +83,9 @@ pub(super) async fn drive(shared: Arc<Shared>, taken: Taken) {
             drop(room);
             return;
         }
-        Ok(End::Close(client)) => {
-            tokio::select! {
-                biased;
-                how = connection.is_cut() => silence(&shared, &connection, how),
-                both = client.finish() => if both {
-                    shared.closed(connection.flow);
-                },
-            }
-        }
+        Ok(End::Close(client)) => close(&shared, &connection, Some(client)).await,
         Ok(End::Abort(client)) => client.abort(),
-        Ok(End::Lost) => {}
+        Ok(End::Lost) => close(&shared, &connection, None).await,
         Err(how) => {
             silence(&shared, &connection, how);
             if how == Cut::Reset && connection.is_active() {
@@ -106,6 +98,60 @@ pub(super) async fn drive(shared: Arc<Shared>, taken: Taken) {
     }
     leave(&shared, &connection);
     drop(room);
+}
+
+/// Ends a connection in order: it is over when the client has everything. Without the socket, a server has closed it, or
+/// the kernel has lost it.
+async fn close(shared: &Shared, connection: &Connection, mut client: Option<Client>) {
+    let finished = async {
+        let both = match client.as_mut() {
+            Some(client) => client.finish().await,
+            None => false,
+        };
+        (both, sent(shared, connection).await)
+    };
+    let ended = tokio::select! {
+        biased;
+        how = connection.is_cut() => Err(how),
+        ended = finished => Ok(ended),
+    };
+    match ended {
+        Ok((both, true)) => {
+            if both {
+                shared.closed(connection.flow);
+            }
+            return;
+        }
+        Ok((_, false)) => {
+            tracing::debug!(flow = ?connection.flow, "a client has not taken the end of an answer in time");
+        }
+        Err(how) => silence(shared, connection, how),
+    }
+    if let Some(client) = client {
+        client.abort();
+    }
+}
+
+/// Waits until the kernel has nothing more to send; false when it could send nothing for too long.
+async fn sent(shared: &Shared, connection: &Connection) -> bool {
+    const FIRST_PAUSE: Duration = Duration::from_millis(50);
+    const LONGEST_PAUSE: Duration = Duration::from_secs(1);
+    let mut least_bytes = u32::MAX;
+    let mut progress_at = Instant::now();
+    let mut pause = FIRST_PAUSE;
+    loop {
+        match shared.queues.bytes(&connection.flow) {
+            Ok(0) => return true,
+            Ok(bytes) if bytes < least_bytes => (least_bytes, progress_at) = (bytes, Instant::now()),
+            Ok(_) => {}
+            Err(error) => tracing::debug!(%error, "what is left to be sent is not known"),
+        }
+        if progress_at.elapsed() >= shared.config.write_timeout {
+            return false;
+        }
+        tokio::time::sleep(pause).await;
+        pause = (pause * 2).min(LONGEST_PAUSE);
+    }
 }
 
 /// If the client must hear nothing, it hears nothing from here on.

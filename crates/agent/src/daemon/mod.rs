@@ -34,6 +34,7 @@ mod drive;
 mod flows;
 mod head;
 mod link;
+mod queue;
 mod serve;
 mod shared;
 mod shim;

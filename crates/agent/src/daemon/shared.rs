@@ -11,6 +11,7 @@ use super::config::{AgentConfig, LEASES};
 use super::connection::{Connection, Cut};
 use super::flows::{Flows, Verdict};
 use super::link::Link;
+use super::queue::SendQueues;
 use super::serve::Serve;
 
 /// What an agent has done since it began.
@@ -39,6 +40,7 @@ pub(super) struct Shared {
     pub(super) config: AgentConfig,
     pub(super) guard: Guard,
     pub(super) flows: Flows,
+    pub(super) queues: SendQueues,
     pub(super) serve: Serve,
     pub(super) counters: Counters,
     stopping: AtomicBool,
@@ -68,11 +70,12 @@ impl Drop for Room {
 }
 
 impl Shared {
-    pub(super) fn new(config: AgentConfig, guard: Guard, serve: Serve) -> Self {
+    pub(super) fn new(config: AgentConfig, guard: Guard, serve: Serve, queues: SendQueues) -> Self {
         Self {
             config,
             guard,
             flows: Flows::new(),
+            queues,
             serve,
             counters: Counters::default(),
             stopping: AtomicBool::new(false),
@@ -242,8 +245,8 @@ impl Shared {
 
     /// Ends the leases of connections that were closed otherwise and whose last packet left a good while ago.
     pub(super) fn sweep_leases(&self) {
-        /// The kernel repeats a FIN for about that long, with growing pauses of up to some 25 s.
-        const SILENT_FOR_NS: u64 = 75_000_000_000;
+        /// The kernel repeats itself, and asks whether there is room, with growing pauses of up to 120 s.
+        const SILENT_FOR_NS: u64 = 130_000_000_000;
         /// When leases are scarce, it must do to have waited this long.
         const SILENT_FOR_AT_LEAST_NS: u64 = 10_000_000_000;
         let now_ns = now_ns();

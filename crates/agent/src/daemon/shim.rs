@@ -62,10 +62,16 @@ pub(super) async fn converse(
             }
         };
         match follow(shared, connection, &unix, began_at).await {
-            Some(socket) => match Client::new(socket, &[], shared.config.write_timeout) {
-                Ok(client) => *slot = Some(client),
-                Err(_) => return End::Lost,
-            },
+            Some(socket) => {
+                // The shim has set it as a server expects it, and all copies have that in common.
+                let client = rustix::io::ioctl_fionbio(&socket, true)
+                    .map_err(io::Error::from)
+                    .and_then(|()| Client::new(socket, &[], shared.config.write_timeout));
+                match client {
+                    Ok(client) => *slot = Some(client),
+                    Err(_) => return End::Lost,
+                }
+            }
             None => return End::Lost,
         }
     }

@@ -258,3 +258,40 @@ fn the_agent_stops() {
     });
     assert!(!addresses.contains("10.60.0.100"), "{addresses}");
 }
+
+const CLOSE: &str = "GET /size/100000/a HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n";
+
+#[test]
+fn a_client_that_pauses_gets_the_end_of_its_answer() {
+    let world = World::new(1);
+    let mut link = world.link(0);
+    let (mut client, accepted) = world.front_end.accept(&world.segment);
+    // Less than the answer, which the agent's kernel takes as a whole.
+    rustix::net::sockopt::set_socket_recv_buffer_size(&client.stream, 4096).unwrap();
+    client.send(CLOSE);
+    let state = world.front_end.extract(&world.segment, accepted, super::address(0));
+    link.hand_off(1, 0, &super::front_end::encoded(&state));
+    assert!(link.ended(1, 0).complete);
+    // Longer than a client is given to end its side.
+    let said = link.hear_within(Duration::from_secs(3));
+    assert!(said.is_err(), "not over while the client lacks the end: {said:?}");
+    assert!(is_document("/size/100000/a", &client.response().1));
+    drop(client);
+    assert_eq!(link.hear(), Some(Said::Closed(1)));
+}
+
+#[test]
+fn a_client_that_takes_no_end_is_reset() {
+    let mut world = World::with(1, |config| config.drain_timeout = Duration::from_millis(500));
+    let mut link = world.link(0);
+    let (mut client, accepted) = world.front_end.accept(&world.segment);
+    rustix::net::sockopt::set_socket_recv_buffer_size(&client.stream, 4096).unwrap();
+    client.send(CLOSE);
+    let state = world.front_end.extract(&world.segment, accepted, super::address(0));
+    link.hand_off(1, 0, &super::front_end::encoded(&state));
+    assert!(link.ended(1, 0).complete);
+    let agent = world.agents.remove(0);
+    let stats = world.segment.back_ends[0].run(|| agent.stop().unwrap());
+    assert_eq!(stats.connections, 0);
+    assert!(client.rest().is_err(), "not left hanging");
+}

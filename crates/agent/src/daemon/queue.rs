@@ -1,0 +1,156 @@
+//! How much the kernel still has to send on a connection, asked of its socket diagnosis (sock_diag(7)): that also knows
+//! sockets which a server has closed.
+
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+use std::os::fd::OwnedFd;
+use std::sync::{Mutex, PoisonError};
+
+use plimsoll_datapath::Flow;
+use rustix::io::Errno;
+use rustix::net::{
+    AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, netlink, recv, send, socket_with,
+};
+
+const SOCK_DIAG_BY_FAMILY: u16 = 20;
+const NLM_F_REQUEST: u16 = 1;
+const NLMSG_ERROR: u16 = 2;
+const TCP_PROTOCOL: u8 = 6;
+/// `TCP_LISTEN` of the kernel: what it finds when there is no connection.
+const LISTENING: u8 = 10;
+/// `struct nlmsghdr`, and `struct inet_diag_req_v2` after it.
+const HEADER_BYTES: usize = 16;
+const QUESTION_BYTES: usize = 72;
+/// In `struct inet_diag_msg`, which follows the header of the answer.
+const STATE_AT: usize = HEADER_BYTES + 1;
+const SEND_QUEUE_AT: usize = HEADER_BYTES + 60;
+
+/// See the module's documentation. It tells of the network namespace in which it was opened.
+#[derive(Debug)]
+pub(super) struct SendQueues(Mutex<OwnedFd>);
+
+impl SendQueues {
+    /// # Errors
+    /// The kernel's.
+    pub(super) fn open() -> io::Result<Self> {
+        let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+        let protocol = Some(netlink::SOCK_DIAG);
+        let socket = socket_with(AddressFamily::NETLINK, SocketType::RAW, flags, protocol)?;
+        Ok(Self(Mutex::new(socket)))
+    }
+
+    /// Bytes that the client has not acknowledged, of which our FIN is one; 0 when there is no connection.
+    ///
+    /// # Errors
+    /// The kernel's, or that its answer is not understood.
+    pub(super) fn bytes(&self, flow: &Flow) -> io::Result<u32> {
+        let question = question(flow);
+        let mut answer = [0; 1024];
+        let socket = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        // What an earlier question may have left; the kernel answers within `send`.
+        for _ in 0..16 {
+            if recv(&*socket, &mut answer[..], RecvFlags::DONTWAIT).is_err() {
+                break;
+            }
+        }
+        send(&*socket, &question, SendFlags::empty())?;
+        let (count, _) = recv(&*socket, &mut answer[..], RecvFlags::DONTWAIT)?;
+        understood(&answer[..count])
+    }
+}
+
+fn question(flow: &Flow) -> [u8; QUESTION_BYTES] {
+    let mut bytes = [0; QUESTION_BYTES];
+    let mut put = |at: usize, value: &[u8]| bytes[at..at + value.len()].copy_from_slice(value);
+    put(0, &(QUESTION_BYTES as u32).to_ne_bytes());
+    put(4, &SOCK_DIAG_BY_FAMILY.to_ne_bytes());
+    put(6, &NLM_F_REQUEST.to_ne_bytes());
+    let family = if flow.vip.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
+    put(16, &[u8::try_from(family.as_raw()).unwrap_or_default(), TCP_PROTOCOL]);
+    // Sockets in all states.
+    put(20, &u32::MAX.to_ne_bytes());
+    let mut end = |port_at: usize, address_at: usize, address: SocketAddr| {
+        put(port_at, &address.port().to_be_bytes());
+        match address.ip() {
+            IpAddr::V4(ip) => put(address_at, &ip.octets()),
+            IpAddr::V6(ip) => put(address_at, &ip.octets()),
+        }
+    };
+    end(24, 28, flow.vip);
+    end(26, 44, flow.client);
+    // No cookie.
+    put(64, &[0xff; 8]);
+    bytes
+}
+
+fn understood(answer: &[u8]) -> io::Result<u32> {
+    let malformed = || io::Error::from(io::ErrorKind::InvalidData);
+    let number = |at: usize| -> io::Result<u32> {
+        let bytes = answer.get(at..at + 4).and_then(|bytes| bytes.try_into().ok()).ok_or_else(malformed)?;
+        Ok(u32::from_ne_bytes(bytes))
+    };
+    let kind = answer.get(4..6).and_then(|bytes| bytes.try_into().ok()).map(u16::from_ne_bytes);
+    match kind {
+        Some(NLMSG_ERROR) => {
+            let error = i32::try_from(number(HEADER_BYTES)?.wrapping_neg()).map_err(|_| malformed())?;
+            if error == Errno::NOENT.raw_os_error() {
+                Ok(0)
+            } else {
+                Err(io::Error::from_raw_os_error(error))
+            }
+        }
+        Some(SOCK_DIAG_BY_FAMILY) => {
+            let state = *answer.get(STATE_AT).ok_or_else(malformed)?;
+            if state == LISTENING { Ok(0) } else { number(SEND_QUEUE_AT) }
+        }
+        _ => Err(malformed()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{Read as _, Write as _};
+    use std::net::{Shutdown, TcpListener, TcpStream};
+    use std::time::Duration;
+
+    use super::*;
+
+    fn to_its_end(at: &str) {
+        let listener = TcpListener::bind(at).unwrap();
+        let mut client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let (mut ours, from) = listener.accept().unwrap();
+        let flow = Flow::new(from, listener.local_addr().unwrap());
+        let queues = SendQueues::open().unwrap();
+        assert_eq!(queues.bytes(&flow).unwrap(), 0);
+        ours.set_nonblocking(true).unwrap();
+        while ours.write(&[0; 65_536]).is_ok() {}
+        ours.shutdown(Shutdown::Write).unwrap();
+        let before = queues.bytes(&flow).unwrap();
+        assert!(before > 0);
+        // Closed, it is the kernel's, which goes on.
+        drop(ours);
+        assert_eq!(queues.bytes(&flow).unwrap(), before);
+        client.read_to_end(&mut Vec::new()).unwrap();
+        for _ in 0..100 {
+            if queues.bytes(&flow).unwrap() == 0 {
+                return;
+            }
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        panic!("the client has everything");
+    }
+
+    #[test]
+    fn what_is_left_to_be_sent() {
+        to_its_end("127.0.0.1:0");
+        to_its_end("[::1]:0");
+    }
+
+    #[test]
+    fn a_connection_that_is_not_there_has_nothing_to_send() {
+        let flow = Flow::new(([127, 0, 0, 1], 1).into(), ([127, 0, 0, 1], 2).into());
+        assert_eq!(SendQueues::open().unwrap().bytes(&flow).unwrap(), 0);
+        assert!(understood(&[]).is_err());
+        assert!(understood(&[0; 40]).is_err());
+    }
+}
