@@ -67,9 +67,6 @@ impl Worker {
     fn spawn(self: &Rc<Self>, stream: TcpStream, peer: SocketAddr, place: Place, closing: &Arc<AtomicBool>) {
         let worker = Rc::clone(self);
         let accepted = Rc::new(self.accepted(peer, closing));
-        if stream.set_nodelay(true).is_err() {
-            return;
-        }
         self.count_accepted();
         tokio::task::spawn_local(async move {
             let _place = place;
@@ -101,6 +98,7 @@ impl Worker {
     pub(crate) fn accepted(&self, peer: SocketAddr, closing: &Arc<AtomicBool>) -> Accepted {
         let text = peer_text(peer.ip());
         Accepted {
+            peer,
             trusted: self.shared.config.load().forwarded.trusted.iter().any(|net| net.contains(peer.ip())),
             client: TargetId::from_key(text.as_bytes()).0,
             peer_text: text.into_boxed_str(),

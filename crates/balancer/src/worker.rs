@@ -1,6 +1,7 @@
 //! A worker: one thread that accepts connections and serves them, sharing little with the others.
 
 use std::cell::{Cell, RefCell};
+use std::net::SocketAddr;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -83,6 +84,8 @@ impl Shared {
 
 /// Where a connection came in and from whom.
 pub(crate) struct Accepted {
+    /// The client's end.
+    pub(crate) peer: SocketAddr,
     pub(crate) peer_text: Box<str>,
     /// Whether the peer's forwarding fields are believed.
     pub(crate) trusted: bool,

@@ -134,7 +134,7 @@ impl Handoffs {
             let start = Start { requests: handing.requests - 1, given, stays: true, input: handing.bytes };
             recover::resume(worker, fd, accepted, start);
         };
-        let ends = stream.peer_addr().and_then(|client| Ok(Flow::new(client, stream.local_addr()?)));
+        let ends = stream.local_addr().map(|local| Flow::new(accepted.peer, local));
         let fd = match stream.into_std() {
             Ok(stream) => OwnedFd::from(stream),
             Err(error) => {
