@@ -108,7 +108,7 @@ impl Changes {
         self.keys.iter().any(|k| k.section == name)
     }
 
-    /// The changes that a running system cannot apply: number of workers, mechanism, most of [handoff], and where the admin API listens.
+    /// The changes that a running system cannot apply: number of workers, mechanism, most of the table `handoff`, and where the admin API listens.
     #[must_use]
     pub fn needs_restart(&self) -> Vec<&KeyChange> {
         self.keys.iter().filter(|k| k.needs_restart()).collect()
