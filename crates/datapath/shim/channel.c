@@ -7,6 +7,16 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "real.h"
+
+/* Who the server was when it started: its workers may be someone else, whom anyone may be. */
+static uid_t server;
+
+__attribute__((constructor)) static void note_server(void)
+{
+    server = geteuid();
+}
+
 /* The agent has connected and is about to send: it may have been interrupted in between, but not for long. */
 #define PATIENCE_MS 2000
 
@@ -15,25 +25,40 @@ union descriptor_room {
     char bytes[CMSG_SPACE(sizeof(int))];
 };
 
-bool channel_is_agent(const struct sockaddr_storage *peer, socklen_t length)
+/* Anyone may bind the agent's name; who connected the kernel knows. */
+static bool may_hand(int channel)
+{
+    struct ucred peer;
+    socklen_t room = sizeof peer;
+    return getsockopt(channel, SOL_SOCKET, SO_PEERCRED, &peer, &room) == 0 && room == sizeof peer &&
+           (peer.uid == 0 || peer.uid == server);
+}
+
+bool channel_is_agent(int channel, const struct sockaddr_storage *peer, socklen_t length)
 {
     const struct sockaddr_un *name = (const struct sockaddr_un *)peer;
     size_t prefix = sizeof HANDED_NAME - 1;
     return peer->ss_family == AF_UNIX && length > offsetof(struct sockaddr_un, sun_path) + 1 + prefix &&
-           name->sun_path[0] == 0 && memcmp(name->sun_path + 1, HANDED_NAME, prefix) == 0;
+           name->sun_path[0] == 0 && memcmp(name->sun_path + 1, HANDED_NAME, prefix) == 0 && may_hand(channel);
 }
 
-static int descriptor_of(struct msghdr *header)
+/* The first descriptor that came along, or -1. There is room for two, because of alignment: others are closed. */
+static int only_descriptor(struct msghdr *header)
 {
+    int first = -1;
     for (struct cmsghdr *part = CMSG_FIRSTHDR(header); part != NULL; part = CMSG_NXTHDR(header, part)) {
-        if (part->cmsg_level == SOL_SOCKET && part->cmsg_type == SCM_RIGHTS &&
-            part->cmsg_len == CMSG_LEN(sizeof(int))) {
+        if (part->cmsg_level != SOL_SOCKET || part->cmsg_type != SCM_RIGHTS)
+            continue;
+        for (size_t end = CMSG_LEN(sizeof(int)); end <= part->cmsg_len; end += sizeof(int)) {
             int fd;
-            memcpy(&fd, CMSG_DATA(part), sizeof fd);
-            return fd;
+            memcpy(&fd, (char *)part + end - sizeof fd, sizeof fd);
+            if (first < 0)
+                first = fd;
+            else
+                real_functions()->close(fd);
         }
     }
-    return -1;
+    return first;
 }
 
 int channel_receive(int channel, bool cloexec, struct handed_message *message)
@@ -50,11 +75,11 @@ int channel_receive(int channel, bool cloexec, struct handed_message *message)
     struct msghdr header = {
         .msg_iov = &part, .msg_iovlen = 1, .msg_control = &room, .msg_controllen = sizeof room};
     ssize_t count = recvmsg(channel, &header, MSG_DONTWAIT | (cloexec ? MSG_CMSG_CLOEXEC : 0));
-    int fd = count > 0 ? descriptor_of(&header) : -1;
+    int fd = count > 0 ? only_descriptor(&header) : -1;
     bool right = count == (ssize_t)sizeof *message && message->magic == HANDED_MAGIC &&
                  message->version == HANDED_VERSION && message->kind == HANDED_CONNECTION;
     if (!right && fd >= 0) {
-        close(fd);
+        real_functions()->close(fd);
         return -1;
     }
     return right ? fd : -1;

@@ -7,8 +7,8 @@
 
 #include "handed.h"
 
-/* Whether this peer of an accepted connection is the agent. */
-bool channel_is_agent(const struct sockaddr_storage *peer, socklen_t length);
+/* Whether this peer of an accepted connection is the agent: it has the name, and is root or who started the server. */
+bool channel_is_agent(int channel, const struct sockaddr_storage *peer, socklen_t length);
 
 /* Waits for the message with the TCP socket, which the agent sends right after it has connected, and returns the socket;
  * -1 when the agent has gone or sent anything else. */

@@ -6,7 +6,7 @@
 #include <stdint.h>
 
 /* The agent binds its end to an abstract address that begins so (after the zero byte): other clients of the Unix socket
- * are never taken for the agent, nor waited for. */
+ * are never waited for. The name proves nothing: only root and the user that started the server may hand connections. */
 #define HANDED_NAME "plimsoll-handed-"
 
 #define HANDED_MAGIC 0x504c4d31u /* "PLM1" */

@@ -46,7 +46,7 @@ EXPORT int accept4(int listener, __SOCKADDR_ARG address, socklen_t *room, int fl
     struct sockaddr_storage peer;
     socklen_t length = sizeof peer;
     int fd = real_functions()->accept4(listener, (struct sockaddr *)&peer, &length, flags);
-    if (fd >= 0 && channel_is_agent(&peer, length))
+    if (fd >= 0 && channel_is_agent(fd, &peer, length))
         fd = accept_handed(fd, &peer, &length, flags);
     if (fd >= 0)
         fill_address(address.__sockaddr__, room, &peer, length);

@@ -3,7 +3,8 @@
 //! The server listens on a Unix socket and has [`LIBRARY`] preloaded (`LD_PRELOAD`). The agent [`connect`]s to that socket
 //! once per connection that it hands in, and passes the TCP socket by [`send_connection`]; to the server it looks as if it
 //! had accepted that socket. What becomes of it the agent learns by [`receive`] on the Unix connection, whose end says
-//! that the server has let go of the socket. Other clients of the Unix socket are served as without the shim.
+//! that the server has let go of the socket. Other clients of the Unix socket are served as without the shim; so is an
+//! agent that is neither root nor the user that started the server (before its workers changed theirs).
 //!
 //! A server that can listen on TCP ports only (Apache) needs `PLIMSOLL_SHIM_LISTEN=PORT=PATH` in its environment
 //! ([`LISTEN_VARIABLE`]): what it binds to this port becomes a Unix socket at this path.

@@ -1,12 +1,18 @@
 //! The shim in real servers.
 
-use std::io::{Read, Write};
+use std::fs::{self, Permissions};
+use std::io::{IoSlice, Read, Write};
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::os::unix::net::UnixStream;
 use std::thread;
 use std::time::Duration;
 
 use plimsoll_datapath::shim::{self, Header};
-use rustix::process::{Signal, kill_process};
+use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sendmsg};
+use rustix::process::{Pid, Signal, Uid, kill_process};
+use rustix::thread::set_thread_res_uid;
 
 use crate::shim_server::{
     PATIENCE, Server, answer, answered, connection, get, given_back, large, let_go, silent, wait_for,
@@ -257,4 +263,68 @@ fn ordinary_clients_of_the_unix_socket() {
     shim::send_connection(&unix, socket, KEEP).unwrap();
     get(&mut slow, "/small.txt");
     assert_eq!(answer(&mut slow, false).1, b"small");
+}
+
+/// A message with two sockets: refused, both are closed; taken, the second is.
+#[test]
+fn sockets_too_many_are_closed() {
+    let server = Server::nginx();
+    let ((mut client, socket), (mut other_client, other)) = (connection(), connection());
+    let unix = shim::connect(&server.socket()).unwrap();
+    send(&unix, &[7; 32], &[socket.as_fd(), other.as_fd()]);
+    drop((socket, other));
+    for client in [&mut client, &mut other_client] {
+        assert_eq!(client.read(&mut [0]).unwrap(), 0);
+    }
+    let ((mut client, socket), (mut other_client, other)) = (connection(), connection());
+    let unix = shim::connect(&server.socket()).unwrap();
+    let mut message = [0; 32];
+    message[..4].copy_from_slice(&0x504c_4d31_u32.to_ne_bytes());
+    message[4..6].copy_from_slice(&[1, 1]);
+    send(&unix, &message, &[socket.as_fd(), other.as_fd()]);
+    drop((socket, other));
+    get(&mut client, "/small.txt");
+    assert_eq!(answer(&mut client, false).1, b"small");
+    assert_eq!(other_client.read(&mut [0]).unwrap(), 0);
+}
+
+fn send(unix: &UnixStream, message: &[u8], sockets: &[BorrowedFd<'_>]) {
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(2))];
+    let mut ancillary = SendAncillaryBuffer::new(&mut space);
+    assert!(ancillary.push(SendAncillaryMessage::ScmRights(sockets)));
+    let sent = sendmsg(unix, &[IoSlice::new(message)], &mut ancillary, SendFlags::NOSIGNAL);
+    assert_eq!(sent.unwrap(), message.len());
+}
+
+/// The workers are `www-data`, the server was started by root: only root may hand connections.
+#[test]
+fn other_users_are_ordinary_clients() {
+    let server = Server::apache();
+    fs::set_permissions(server.socket(), Permissions::from_mode(0o666)).unwrap();
+    let (mut client, socket) = connection();
+    let mut user = 0;
+    wait_for("workers", || {
+        let mut workers = server.workers().into_iter();
+        let of = |worker: Pid| fs::metadata(format!("/proc/{}", worker.as_raw_nonzero())).unwrap().uid();
+        user = workers.next().map_or(0, of);
+        user != 0
+    });
+    for user in [user, 65_534] {
+        let connect = || {
+            // Of this thread alone.
+            let user = Uid::from_raw(user);
+            set_thread_res_uid(user, user, user).unwrap();
+            shim::connect(&server.socket()).unwrap()
+        };
+        let mut unix = thread::scope(|scope| scope.spawn(connect).join().unwrap());
+        unix.set_nonblocking(false).unwrap();
+        unix.set_read_timeout(Some(PATIENCE)).unwrap();
+        unix.write_all(b"GET /small.txt HTTP/1.1\r\nHost: a\r\n\r\n").unwrap();
+        assert_eq!(answer(&mut unix, false).1, b"small", "{user}");
+        shim::send_connection(&unix, &socket, KEEP).unwrap();
+        unix.write_all(b"\r\n\r\n").unwrap();
+        assert!(answer(&mut unix, false).0.starts_with("http/1.1 400"), "{user}");
+    }
+    drop(socket);
+    assert_eq!(client.read(&mut [0]).unwrap(), 0);
 }
