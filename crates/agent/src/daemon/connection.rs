@@ -6,6 +6,7 @@ use plimsoll_datapath::Flow;
 use plimsoll_handoff::message::{Conn, FromAgent};
 use tokio::sync::Notify;
 
+use super::config::FrontEnd;
 use super::link::Link;
 
 /// Who answers a request that was asked about.
@@ -29,8 +30,8 @@ pub(super) struct Connection {
     pub(super) flow: Flow,
     /// Number by which the agent knows it, whatever link it is on.
     pub(super) number: u64,
-    /// Name of the front-end that it is from.
-    pub(super) front_end: Arc<str>,
+    /// The front-end that it is from.
+    pub(super) front_end: Arc<FrontEnd>,
     state: Mutex<State>,
     wake: Notify,
     cut: Notify,
@@ -65,7 +66,7 @@ pub(super) struct Birth {
 }
 
 impl Connection {
-    pub(super) fn new(flow: Flow, number: u64, front_end: Arc<str>, birth: Birth) -> Self {
+    pub(super) fn new(flow: Flow, number: u64, front_end: Arc<FrontEnd>, birth: Birth) -> Self {
         Self {
             flow,
             number,

@@ -1,6 +1,7 @@
 //! A link as the connections and the other threads see it: where messages are queued, and what its numbers stand for.
 
 use std::io;
+use std::net::IpAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -26,9 +27,11 @@ const LATER: Duration = Duration::from_millis(5);
 pub(super) struct Link {
     pub(super) number: u64,
     pub(super) peer: FrontEndId,
+    source: IpAddr,
     out: Mutex<Out>,
     wake: Notify,
     lost: AtomicBool,
+    doubted: AtomicBool,
     /// Looked up only, but for the end of the link.
     table: Mutex<HashMap<Conn, Entry, FixedState>>,
 }
@@ -58,13 +61,15 @@ enum Entry {
 }
 
 impl Link {
-    pub(super) fn new(number: u64, peer: FrontEndId, writer: FrameWriter) -> Self {
+    pub(super) fn new(number: u64, peer: FrontEndId, source: IpAddr, writer: FrameWriter) -> Self {
         Self {
             number,
             peer,
+            source,
             out: Mutex::new(Out { writer, sent_bytes: 0, due: None }),
             wake: Notify::new(),
             lost: AtomicBool::new(false),
+            doubted: AtomicBool::new(false),
             table: Mutex::default(),
         }
     }
@@ -128,7 +133,23 @@ impl Link {
         Some(flow)
     }
 
-    /// Something has been queued.
+    pub(super) fn is_of_same_process(&self, other: &Self) -> bool {
+        let of = |link: &Self| (link.source, link.peer.instance);
+        of(self) == of(other) && self.peer.name == other.peer.name
+    }
+
+    /// Its front-end has opened another link: if this one is silent, it is lost.
+    pub(super) fn doubt(&self) {
+        self.doubted.store(true, Ordering::Relaxed);
+        self.wake.notify_one();
+    }
+
+    /// Whether it has been doubted since that was last asked.
+    pub(super) fn take_doubt(&self) -> bool {
+        self.doubted.swap(false, Ordering::Relaxed)
+    }
+
+    /// Something has been queued, or the link is doubted.
     pub(super) async fn woken(&self) {
         self.wake.notified().await;
     }

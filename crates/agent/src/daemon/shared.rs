@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use plimsoll_datapath::{Flow, Guard, HeldPacket, now_ns};
 use plimsoll_handoff::message::FromAgent;
 
-use super::config::{AgentConfig, LEASES};
+use super::config::{AgentConfig, FrontEnd, LEASES};
 use super::connection::{Connection, Cut};
 use super::flows::{Flows, Verdict};
 use super::link::Link;
@@ -48,6 +48,7 @@ pub(super) struct Shared {
     ended: AtomicBool,
     open: AtomicUsize,
     next_number: AtomicU64,
+    losses: AtomicU64,
     /// Until when the server behind the agent counts as unreachable.
     down_until_ns: AtomicU64,
     connections: Mutex<BTreeMap<u64, Arc<Connection>>>,
@@ -83,6 +84,7 @@ impl Shared {
             ended: AtomicBool::new(false),
             open: AtomicUsize::new(0),
             next_number: AtomicU64::new(0),
+            losses: AtomicU64::new(0),
             down_until_ns: AtomicU64::new(0),
             connections: Mutex::default(),
             links: Mutex::default(),
@@ -161,10 +163,26 @@ impl Shared {
         locked(&self.connections).remove(&connection.number);
     }
 
-    /// Connections of a front-end that no link knows.
-    pub(super) fn orphans(&self, front_end: &str) -> Vec<Arc<Connection>> {
+    /// Connections of a front-end.
+    pub(super) fn connections_of(&self, front_end: &FrontEnd) -> Vec<Arc<Connection>> {
         let connections = locked(&self.connections);
-        connections.values().filter(|connection| &*connection.front_end == front_end).cloned().collect()
+        connections.values().filter(|connection| *connection.front_end == *front_end).cloned().collect()
+    }
+
+    /// How many links have been lost: with each, there may be connections to offer anew.
+    pub(super) fn losses(&self) -> u64 {
+        self.losses.load(Ordering::Acquire)
+    }
+
+    /// The connections of a link that was lost are nobody's.
+    pub(super) fn link_lost(&self) {
+        self.losses.fetch_add(1, Ordering::Release);
+    }
+
+    /// A front-end that opens a link waits no longer for those of its links that are silent.
+    pub(super) fn give_up_silent(&self, new: &Link) {
+        let links: Vec<Arc<Link>> = locked(&self.links).values().cloned().collect();
+        links.iter().filter(|link| link.is_of_same_process(new)).for_each(|link| link.doubt());
     }
 
     pub(super) fn enter_link(&self, link: &Arc<Link>) {

@@ -6,6 +6,7 @@ use plimsoll_datapath::tcp::{RestoreError, TcpState};
 use plimsoll_datapath::{DatapathError, now_ns};
 use plimsoll_handoff::message::{Conn, Refusal};
 
+use super::config::FrontEnd;
 use super::connection::{Birth, Connection};
 use super::drive::Taken;
 use super::link::Link;
@@ -24,7 +25,7 @@ pub(super) struct Offer<'a> {
 pub(super) fn take(
     shared: &Arc<Shared>,
     link: &Arc<Link>,
-    front_end: &Arc<str>,
+    front_end: &Arc<FrontEnd>,
     offer: &Offer<'_>,
 ) -> Result<Taken, Refusal> {
     if shared.is_stopping() {
@@ -49,7 +50,7 @@ pub(super) fn take(
 fn restore(
     shared: &Arc<Shared>,
     link: &Arc<Link>,
-    front_end: &Arc<str>,
+    front_end: &Arc<FrontEnd>,
     offer: &Offer<'_>,
     mut state: TcpState,
 ) -> Result<Taken, Refusal> {

@@ -11,10 +11,12 @@ use plimsoll_handoff::codec::messages;
 use plimsoll_handoff::message::{Conn, FromAgent, Refusal, ToAgent};
 use plimsoll_handoff::random;
 use plimsoll_handoff::session::{AgentHandshake, AgentTerms, Established, FrameReader, FrontEndId};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use tokio::net::TcpStream;
 use tokio::task::spawn_local;
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep_until, timeout};
 
+use super::config::FrontEnd;
 use super::connection::{Connection, Cut, Decision};
 use super::drive::{Taken, drive};
 use super::link::{Flushed, Link};
@@ -25,6 +27,9 @@ use super::take;
 const HANDSHAKE: Duration = Duration::from_secs(5);
 /// A link on which nothing comes, or nothing can be sent, for this long is lost.
 const SILENCE: Duration = Duration::from_secs(5);
+/// One that was silent for this long, in which a front-end has something to say twice, is lost when the same process opens
+/// another.
+const DOUBTFUL: Duration = Duration::from_secs(1);
 /// Reads in one turn, so that answers are sent in between.
 const READS: usize = 16;
 
@@ -40,20 +45,21 @@ pub(super) async fn serve(shared: Arc<Shared>, mut stream: TcpStream, source: Ip
         }
     };
     let number = shared.next_number();
-    let link = Arc::new(Link::new(number, established.peer, established.keys.writer));
+    let link = Arc::new(Link::new(number, established.peer, source, established.keys.writer));
     tracing::info!(front_end = link.peer.name, instance = link.peer.instance, %source, "a link begins");
     count(&shared.counters.links, 1);
+    shared.give_up_silent(&link);
     shared.enter_link(&link);
     let mut talk = Talk {
-        front_end: Arc::from(link.peer.name.as_str()),
+        front_end: Arc::new(FrontEnd { name: link.peer.name.clone(), address: source }),
         shared: Arc::clone(&shared),
         link: Arc::clone(&link),
         stream,
         fresh: Vec::new(),
         waiting: Vec::new(),
         offered: BTreeMap::new(),
+        offered_after: None,
     };
-    talk.offer_orphans();
     let why = talk.run(established.keys.reader).await;
     tracing::info!(front_end = link.peer.name, %source, "a link ends: {why}");
     shared.forget_link(&link);
@@ -121,13 +127,15 @@ struct Waiting {
 struct Talk {
     shared: Arc<Shared>,
     link: Arc<Link>,
-    front_end: Arc<str>,
+    front_end: Arc<FrontEnd>,
     stream: TcpStream,
     /// Taken over in this turn.
     fresh: Vec<Taken>,
     waiting: Vec<Waiting>,
     /// Connections that were offered for adoption.
     offered: BTreeMap<u64, Arc<Connection>>,
+    /// How many links had been lost when that was last done.
+    offered_after: Option<u64>,
 }
 
 impl Talk {
@@ -143,6 +151,8 @@ impl Talk {
             return why;
         }
         loop {
+            // In each turn, of which there is one at least for each tick.
+            self.offer_orphans();
             let Flushed { left, sent_bytes, due } = match self.link.flush(&self.stream) {
                 Ok(flushed) => flushed,
                 Err(error) => return error.to_string(),
@@ -159,7 +169,11 @@ impl Talk {
                         Err(why) => return why,
                     }
                 }
-                () = self.link.woken() => {}
+                () = self.link.woken() => {
+                    if self.link.take_doubt() && heard_at.elapsed() > DOUBTFUL && !self.has_input() {
+                        return "it is silent, and its front-end has opened another".to_owned();
+                    }
+                }
                 _ = self.stream.writable(), if left => {}
                 () = until(due), if due.is_some() => {}
                 _ = tick.tick() => {
@@ -172,6 +186,12 @@ impl Talk {
                 }
             }
         }
+    }
+
+    /// Whether something has come that was not read.
+    fn has_input(&self) -> bool {
+        let mut fds = [PollFd::new(&self.stream, PollFlags::IN)];
+        poll(&mut fds, Some(&Timespec { tv_sec: 0, tv_nsec: 0 })).is_ok_and(|count| count > 0)
     }
 
     /// Reads and handles what is there.
@@ -291,7 +311,11 @@ impl Talk {
 
     /// Tells the front-end of the connections that it had handed off on a link that is lost.
     fn offer_orphans(&mut self) {
-        for connection in self.shared.orphans(&self.link.peer.name) {
+        let losses = self.shared.losses();
+        if self.offered_after.replace(losses) == Some(losses) {
+            return;
+        }
+        for connection in self.shared.connections_of(&self.front_end) {
             if let Some((request, active)) = connection.offer() {
                 let (orphan, flow) = (connection.number, connection.flow);
                 self.link.push(&FromAgent::Adopt { orphan, flow, request, active });
@@ -310,6 +334,7 @@ impl Talk {
         for connection in std::mem::take(&mut self.offered).into_values() {
             connection.withdraw();
         }
+        self.shared.link_lost();
         // Those of whose taking over the front-end was never told end silently when they are dropped.
         for taken in self.waiting.drain(..).flat_map(|waiting| waiting.taken).chain(self.fresh.drain(..)) {
             taken.connection.cut(Cut::Silent);

@@ -295,3 +295,32 @@ fn a_client_that_takes_no_end_is_reset() {
     assert_eq!(stats.connections, 0);
     assert!(client.rest().is_err(), "not left hanging");
 }
+
+#[test]
+fn connections_of_an_interrupted_link_are_offered_on_others() {
+    let world = World::new(1);
+    let mut link = world.link(0);
+    let mut client = world.handed_off(&mut link, 0, 1, GET);
+    client.response();
+    link.ended(1, 0);
+    // Nothing more is heard of it, though it is not closed.
+    std::thread::sleep(Duration::from_millis(1200));
+    let mut second = world.link(0);
+    let said = second.hear_within(Duration::from_secs(2)).unwrap();
+    let Some(Said::Adopt { orphan, flow, request: 0, active: false }) = said else { panic!("{said:?}") };
+    assert_eq!(flow.client, client.stream.local_addr().unwrap());
+    second.say(&ToAgent::Adopted { orphan, conn: Conn(21) });
+    assert_eq!(link.hear(), None);
+    // This one is not silent, and stays when there is another one.
+    second.say(&ToAgent::Ping { token: 1 });
+    assert!(matches!(second.hear(), Some(Said::Pong { token: 1, .. })));
+    let mut third = world.link(0);
+    client.send(GET);
+    second.stay(21, 1);
+    client.response();
+    second.ended(21, 1);
+    // Lost, its connections go to one that was there before.
+    drop(second);
+    let said = third.hear();
+    assert!(matches!(said, Some(Said::Adopt { request: 1, active: false, .. })), "{said:?}");
+}
