@@ -34,8 +34,13 @@ ALWAYS_INLINE bool port_is_ours(__be16 port)
 	return bits && (*bits >> (number % 64)) & 1;
 }
 
+/* Numbers of a client are this far from known ones at most: no window is larger (RFC 7323, section 2.3). */
+#define NUMBERS_AHEAD (1U << 30)
+/* A packet that ends a connection comes as near as this to the last one. Forgers have to guess. */
+#define END_DISTANCE (1U << 20)
+
 /*
- * Raises `*known` to `number`, in the order of sequence numbers (RFC 9293, section 3.4). Atomic, because a lost update
+ * Raises `*known` to `number`, in the order of sequence numbers (RFC 9293, section 3.4), unless it cannot be one of this connection. Atomic, because a lost update
  * of `last_ack` would have the front-end believe that the client has seen nothing. Few attempts are enough: packets of
  * one flow come to one CPU at a time, but for rare moves.
  */
@@ -46,7 +51,9 @@ ALWAYS_INLINE void raise(__u64 *known, __u32 number)
 	int i;
 
 	for (i = 0; i < 8; i++) {
-		if ((found & SEEN) && (__s32)(number - (__u32)found) <= 0)
+		__u32 ahead = number - (__u32)found;
+
+		if ((found & SEEN) && (ahead == 0 || ahead > NUMBERS_AHEAD))
 			return;
 		before = __sync_val_compare_and_swap(known, found, SEEN | number);
 		if (before == found)
@@ -55,25 +62,37 @@ ALWAYS_INLINE void raise(__u64 *known, __u32 number)
 	}
 }
 
-ALWAYS_INLINE void track(struct flow_entry *entry, const struct packet *packet, __u32 bytes)
+ALWAYS_INLINE bool may_end(const struct flow_entry *entry, __u32 seq)
+{
+	__u64 known = *(const volatile __u64 *)&entry->last_seq_end;
+
+	return !(known & SEEN) || seq - (__u32)known + END_DISTANCE <= 2 * END_DISTANCE;
+}
+
+/* What the packet's flags and numbers say of the client. */
+ALWAYS_INLINE void note(struct flow_entry *entry, const struct packet *packet)
 {
 	__u32 end = packet->seq + packet->payload_bytes;
 	__u32 seen = 0;
 
-	if (packet->flags & TCP_FIN) {
-		seen |= FLOW_FIN;
-		end++;
-	}
-	if (packet->flags & TCP_RST)
-		seen |= FLOW_RST;
+	/* Of another connection, or forged: the back-end's kernel finds out. */
+	if (packet->flags & TCP_SYN)
+		return;
+	if (packet->flags & (TCP_FIN | TCP_RST) && may_end(entry, packet->seq))
+		seen = packet->flags & TCP_RST ? FLOW_RST : FLOW_FIN;
 	/* A RST's numbers say nothing about what the client has sent or seen. */
-	else {
-		raise(&entry->last_seq_end, end);
+	if (!(packet->flags & TCP_RST)) {
+		raise(&entry->last_seq_end, packet->flags & TCP_FIN ? end + 1 : end);
 		if (packet->flags & TCP_ACK)
 			raise(&entry->last_ack, packet->ack);
 	}
 	if (seen)
 		__sync_fetch_and_or(&entry->seen, seen);
+}
+
+ALWAYS_INLINE void track(struct flow_entry *entry, const struct packet *packet, __u32 bytes)
+{
+	note(entry, packet);
 	__sync_fetch_and_add(&entry->packets, 1);
 	__sync_fetch_and_add(&entry->bytes, bytes);
 	entry->last_seen_ns = bpf_ktime_get_ns();
@@ -105,8 +124,12 @@ ALWAYS_INLINE int handle_tcp(struct __sk_buff *skb, const struct packet *packet,
 		counts->unknown++;
 		return TC_ACT_UNSPEC;
 	}
-	/* The client uses the port again: the connection that the entry stood for is no more. */
-	if (opens_connection(packet)) {
+	/*
+	 * The client uses the port again: the connection that the entry stood for is no more. Without its end, anyone may
+	 * have sent this: it is led on, and the back-end's kernel challenges it (RFC 5961, section 4). A client that has
+	 * indeed forgotten the connection answers with a RST, and then repeats its SYN.
+	 */
+	if (opens_connection(packet) && entry->seen & (FLOW_FIN | FLOW_RST)) {
 		if (bpf_map_delete_elem(&plimsoll_flows, &packet->flow) == 0)
 			counts->syn_removed++;
 		return TC_ACT_UNSPEC;

@@ -6,7 +6,9 @@
 
 #include "parse.h"
 
-/* States of a socket (include/net/tcp_states.h) that is none yet: it listens, or its handshake is under way. */
+/* States of a socket (include/net/tcp_states.h). 0 is of none. */
+#define STATE_NONE 0
+#define STATE_TIME_WAIT 6
 #define STATE_LISTEN 10
 #define STATE_NEW_SYN_RECV 12
 
@@ -40,13 +42,13 @@ ALWAYS_INLINE bool is_vip(const struct flow_key *flow, __be16 port)
 	return bpf_map_lookup_elem(&plimsoll_vips, &key) != NULL;
 }
 
-/* Whether a socket of this network namespace has the connection, in whatever state after its handshake. */
-ALWAYS_INLINE bool has_socket(struct __sk_buff *skb, const struct packet *packet)
+/* State of this network namespace's socket of the connection, if it is past its handshake. */
+ALWAYS_INLINE __u32 socket_state(struct __sk_buff *skb, const struct packet *packet)
 {
 	struct bpf_sock_tuple tuple = {};
 	struct bpf_sock *socket;
 	__u32 tuple_bytes = sizeof(tuple.ipv4);
-	bool found;
+	__u32 state;
 
 	if (packet->v6) {
 		__builtin_memcpy(tuple.ipv6.saddr, packet->flow.client, sizeof(tuple.ipv6.saddr));
@@ -62,10 +64,10 @@ ALWAYS_INLINE bool has_socket(struct __sk_buff *skb, const struct packet *packet
 		socket = bpf_skc_lookup_tcp(skb, &tuple, tuple_bytes, BPF_F_CURRENT_NETNS, 0);
 	}
 	if (!socket)
-		return false;
-	found = socket->state != STATE_LISTEN && socket->state != STATE_NEW_SYN_RECV;
+		return STATE_NONE;
+	state = socket->state;
 	bpf_sk_release(socket);
-	return found;
+	return state == STATE_LISTEN || state == STATE_NEW_SYN_RECV ? STATE_NONE : state;
 }
 
 ALWAYS_INLINE void fill_head(struct held_head *head, struct __sk_buff *skb, const struct packet *packet, __u32 bytes)
@@ -125,6 +127,7 @@ int plimsoll_in(struct __sk_buff *skb)
 	struct guard_counters *counts = bpf_map_lookup_elem(&plimsoll_counts, &zero);
 	struct packet packet = {};
 	enum parsed parsed;
+	__u32 state;
 
 	if (!counts || skb->pkt_type != FOR_THIS_HOST)
 		return TC_ACT_UNSPEC;
@@ -135,12 +138,16 @@ int plimsoll_in(struct __sk_buff *skb)
 	}
 	if (!is_vip(&packet.flow, packet.flow.vip_port))
 		return TC_ACT_UNSPEC;
-	/* Connections begin at the front-end only. */
-	if (opens_connection(&packet)) {
+	state = socket_state(skb, &packet);
+	/*
+	 * Connections begin at the front-end only. A socket answers a SYN with a challenge (RFC 5961, section 4), but one
+	 * that only waits for late packets may give way to a listener.
+	 */
+	if (opens_connection(&packet) && (state == STATE_NONE || state == STATE_TIME_WAIT)) {
 		counts->syn_dropped++;
 		return TC_ACT_SHOT;
 	}
-	if (has_socket(skb, &packet)) {
+	if (state != STATE_NONE) {
 		counts->passed++;
 		return TC_ACT_UNSPEC;
 	}

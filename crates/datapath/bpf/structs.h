@@ -17,8 +17,8 @@ struct flow_key {
 	__be16 vip_port;
 };
 
-#define FLOW_FIN 0x1 /* the client has sent a FIN */
-#define FLOW_RST 0x2 /* the client has sent a RST */
+#define FLOW_FIN 0x1 /* the client has sent a FIN, by its sequence number */
+#define FLOW_RST 0x2 /* the client has sent a RST, likewise */
 
 /* A sequence number that may be unknown: 0, or SEEN with the number in the low half. One word, so that it changes whole. */
 #define SEEN (1ULL << 32)

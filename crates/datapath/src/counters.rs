@@ -14,7 +14,7 @@ pub struct ForwarderCounters {
     pub forwarded_bytes: u64,
     /// TCP packets to ports of listeners that no back-end has: the front-end's own.
     pub unknown: u64,
-    /// Flows that a new connection from the same port put an end to.
+    /// Flows whose client had ended them and that a new connection from the same port removed.
     pub syn_removed: u64,
     /// ICMP errors about packets of back-ends, sent on to these. Among them are those by which a sender learns of a
     /// smaller MTU on the way.
@@ -38,7 +38,7 @@ pub struct GuardCounters {
     pub ring_full: u64,
     /// Packets without a socket that were dropped because they were too long to be held.
     pub too_long: u64,
-    /// Attempts to open a connection at the back-end, which were dropped.
+    /// SYNs without a socket that could doubt them, which were dropped: connections begin at the front-end.
     pub syn_dropped: u64,
     /// Packets sent under a lease.
     pub sent: u64,

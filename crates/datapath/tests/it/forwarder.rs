@@ -151,17 +151,71 @@ fn cut_off_packets_pass() {
 }
 
 #[test]
-fn a_new_connection_ends_the_flow() {
+fn a_new_connection_ends_a_flow_that_has_ended() {
+    let (forwarder, _instance) = forwarder();
+    let (client, vip, flow) = v4();
+    for (count, end) in (1..).zip([FIN | ACK, RST]) {
+        forwarder.insert(&flow, &NEXT_HOP, 0).unwrap();
+        verdict(&forwarder, &Packet::new(client, vip, end).frame());
+        assert_eq!(verdict(&forwarder, &Packet::new(client, vip, SYN).frame()), Verdict::Pass);
+        assert_eq!(forwarder.get(&flow).unwrap(), None);
+        assert_eq!(verdict(&forwarder, &Packet::new(client, vip, SYN).frame()), Verdict::Pass);
+        let counters = forwarder.counters().unwrap();
+        assert_eq!((counters.syn_removed, counters.unknown), (count, count));
+    }
+}
+
+#[test]
+fn a_syn_alone_does_not_end_a_flow() {
     let (forwarder, _instance) = forwarder();
     let (client, vip, flow) = v4();
     forwarder.insert(&flow, &NEXT_HOP, 0).unwrap();
-    // A simultaneous open is none.
-    assert_eq!(verdict(&forwarder, &Packet::new(client, vip, SYN | ACK).frame()), Verdict::Redirect);
+    verdict(&forwarder, &Packet::new(client, vip, ACK).numbers(5000, 100).frame());
+    // A simultaneous open is none; a FIN or RST with a SYN is none either.
+    for flags in [SYN, SYN | ACK, SYN | FIN, SYN | RST, SYN] {
+        let syn = Packet::new(client, vip, flags).numbers(6000, 200);
+        assert_eq!(verdict(&forwarder, &syn.frame()), Verdict::Redirect, "{flags:#x}");
+    }
+    let seen = entry(&forwarder, &flow);
+    assert_eq!((seen.last_seq_end, seen.last_ack, seen.packets), (Some(5000), Some(100), 6));
+    assert_eq!((seen.fin, seen.rst, forwarder.counters().unwrap().syn_removed), (false, false, 0));
+    // The client answers the challenge: it has forgotten the connection.
+    assert_eq!(
+        verdict(&forwarder, &Packet::new(client, vip, RST).numbers(5000, 0).frame()),
+        Verdict::Redirect
+    );
     assert_eq!(verdict(&forwarder, &Packet::new(client, vip, SYN).frame()), Verdict::Pass);
     assert_eq!(forwarder.get(&flow).unwrap(), None);
-    assert_eq!(verdict(&forwarder, &Packet::new(client, vip, SYN).frame()), Verdict::Pass);
-    let counters = forwarder.counters().unwrap();
-    assert_eq!((counters.syn_removed, counters.unknown), (1, 1));
+}
+
+#[test]
+fn numbers_that_cannot_be_the_clients_are_not_noted() {
+    let (forwarder, _instance) = forwarder();
+    let (client, vip, flow) = v4();
+    let near = 1 << 20;
+    let ahead = 1 << 30;
+    let known = u32::MAX - 5;
+    forwarder.insert(&flow, &NEXT_HOP, 0).unwrap();
+    verdict(&forwarder, &Packet::new(client, vip, ACK).numbers(known, known).frame());
+    for number in [known.wrapping_add(ahead + 1), known.wrapping_sub(near + 1), known.wrapping_add(1 << 31)] {
+        for flags in [ACK, RST, RST | ACK, FIN | ACK] {
+            let forged = Packet::new(client, vip, flags).numbers(number, number);
+            assert_eq!(verdict(&forwarder, &forged.frame()), Verdict::Redirect);
+        }
+        let seen = entry(&forwarder, &flow);
+        assert_eq!((seen.last_seq_end, seen.last_ack), (Some(known), Some(known)), "{number:#x}");
+        assert_eq!((seen.fin, seen.rst), (false, false), "{number:#x}");
+    }
+    verdict(&forwarder, &Packet::new(client, vip, RST).numbers(known.wrapping_add(near + 1), 0).frame());
+    assert!(!entry(&forwarder, &flow).rst);
+    verdict(&forwarder, &Packet::new(client, vip, ACK).numbers(known, known.wrapping_add(ahead)).frame());
+    assert_eq!(entry(&forwarder, &flow).last_ack, Some(known.wrapping_add(ahead)));
+    for number in [known.wrapping_add(near), known.wrapping_sub(near)] {
+        forwarder.insert(&flow, &NEXT_HOP, 0).unwrap();
+        verdict(&forwarder, &Packet::new(client, vip, ACK).numbers(known, known).frame());
+        verdict(&forwarder, &Packet::new(client, vip, RST).numbers(number, 0).frame());
+        assert!(entry(&forwarder, &flow).rst, "{number:#x}");
+    }
 }
 
 #[test]
@@ -204,7 +258,7 @@ fn ends_are_noted_and_sent_on() {
     assert_eq!(verdict(&forwarder, &fin.frame()), Verdict::Redirect);
     let seen = entry(&forwarder, &flow);
     assert_eq!((seen.fin, seen.rst, seen.last_seq_end), (true, false, Some(5011)));
-    let reset = Packet::new(client, vip, RST | ACK).numbers(9_000_000, 8_000_000);
+    let reset = Packet::new(client, vip, RST | ACK).numbers(900_000, 8_000_000);
     assert_eq!(verdict(&forwarder, &reset.frame()), Verdict::Redirect);
     let seen = entry(&forwarder, &flow);
     assert_eq!((seen.fin, seen.rst), (true, true));

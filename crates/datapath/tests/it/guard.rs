@@ -114,14 +114,18 @@ fn packets_with_a_socket_pass_and_connections_begin_elsewhere() {
         let before = guard.counters().unwrap();
         assert_eq!(backend.inbound(&guard, &packet(ACK)), Verdict::Pass);
         assert_eq!(backend.inbound(&guard, &packet(ACK | FIN)), Verdict::Pass);
-        assert_eq!(backend.inbound(&guard, &packet(SYN)), Verdict::Drop);
+        // It is for the socket to doubt it.
+        assert_eq!(backend.inbound(&guard, &packet(SYN)), Verdict::Pass);
+        let other = SocketAddr::new(client.ip(), client.port() ^ 1);
+        assert_eq!(backend.inbound(&guard, &Packet::new(other, vip, SYN).frame()), Verdict::Drop);
         let after = guard.counters().unwrap();
-        assert_eq!((after.passed - before.passed, after.syn_dropped - before.syn_dropped), (2, 1));
+        assert_eq!((after.passed - before.passed, after.syn_dropped - before.syn_dropped), (3, 1));
         // Ours ends first, so it waits for late packets.
         drop(accepted);
         drop(near);
         crate::network::eventually("waiting for late packets", || {
             backend.inbound(&guard, &packet(ACK)) == Verdict::Pass
+                && backend.inbound(&guard, &packet(SYN)) == Verdict::Drop
         });
         assert!(held(&mut ring).is_empty());
     }
