@@ -46,7 +46,7 @@ pub(super) async fn drive(shared: Arc<Shared>, taken: Taken) {
     let taken_at = std::time::Instant::now();
     if connection.cut_now() == Some(Cut::Silent) {
         // Not activated, it says nothing.
-        shared.release(&connection.flow);
+        shared.release(&connection.flow, connection.number);
         drop(restored);
         leave(&shared, &connection);
         return;
@@ -62,7 +62,7 @@ pub(super) async fn drive(shared: Arc<Shared>, taken: Taken) {
         }
     };
     // The socket is there, so that what was held finds it.
-    for packet in shared.flows.here(connection.flow, now_ns()) {
+    for packet in shared.flows.here(connection.flow, connection.number, now_ns()) {
         shared.inject(&packet);
     }
     let mut slot = Some(client);
@@ -118,7 +118,7 @@ async fn close(shared: &Shared, connection: &Connection, mut client: Option<Clie
     match ended {
         Ok((both, true)) => {
             if both {
-                shared.closed(connection.flow);
+                shared.closed(connection);
             }
             return;
         }
@@ -140,6 +140,10 @@ async fn sent(shared: &Shared, connection: &Connection) -> bool {
     let mut progress_at = Instant::now();
     let mut pause = FIRST_PAUSE;
     loop {
+        if !shared.flows.is_here(&connection.flow, connection.number) {
+            // Another connection has its addresses, so that it is over.
+            return true;
+        }
         match shared.queues.bytes(&connection.flow) {
             Ok(0) => return true,
             Ok(bytes) if bytes < least_bytes => (least_bytes, progress_at) = (bytes, Instant::now()),
@@ -157,13 +161,13 @@ async fn sent(shared: &Shared, connection: &Connection) -> bool {
 /// If the client must hear nothing, it hears nothing from here on.
 fn silence(shared: &Shared, connection: &Connection, how: Cut) {
     if how == Cut::Silent {
-        shared.release(&connection.flow);
+        shared.release(&connection.flow, connection.number);
     }
 }
 
 /// The connection is over.
 fn leave(shared: &Shared, connection: &Connection) {
-    shared.flows.gone(connection.flow);
+    shared.flows.gone(connection.flow, connection.number);
     shared.forget(connection);
     if let Some((link, conn)) = connection.leave() {
         link.forget(conn);
@@ -341,7 +345,7 @@ fn hand_over(shared: &Shared, connection: &Connection, frozen: Frozen, state: &T
     state.encode(&mut bytes);
     // Before the socket is gone, as packets are held from then on.
     shared.flows.returned(connection.flow, now_ns());
-    shared.release(&connection.flow);
+    shared.release(&connection.flow, connection.number);
     frozen.close();
     if let Some((link, conn)) = connection.leave() {
         link.returned(conn, connection.flow);

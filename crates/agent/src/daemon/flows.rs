@@ -31,8 +31,8 @@ pub(super) enum Verdict {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Place {
-    /// The connection is here. How many packets were injected in the second that began at `since_ns`.
-    Here { since_ns: u64, injected: u32 },
+    /// The connection with this number is here. How many packets were injected in the second that began at `since_ns`.
+    Here { number: u64, since_ns: u64, injected: u32 },
     /// It was given back, and packets may still be led here.
     Returned { since_ns: u64 },
     /// It was given back, and packets are led elsewhere.
@@ -63,7 +63,7 @@ impl Flows {
     pub(super) fn held(&self, packet: HeldPacket, now_ns: u64) -> Verdict {
         let mut inner = self.inner();
         match inner.places.get_mut(&packet.flow) {
-            Some(Place::Here { since_ns, injected }) => {
+            Some(Place::Here { since_ns, injected, .. }) => {
                 if now_ns.saturating_sub(*since_ns) > SECOND_NS {
                     (*since_ns, *injected) = (now_ns, 0);
                 }
@@ -77,9 +77,9 @@ impl Flows {
     }
 
     /// The connection is here from now on; the packets that waited for it are to be injected.
-    pub(super) fn here(&self, flow: Flow, now_ns: u64) -> Vec<HeldPacket> {
+    pub(super) fn here(&self, flow: Flow, number: u64, now_ns: u64) -> Vec<HeldPacket> {
         let mut inner = self.inner();
-        inner.places.insert(flow, Place::Here { since_ns: now_ns, injected: 0 });
+        inner.places.insert(flow, Place::Here { number, since_ns: now_ns, injected: 0 });
         if inner.held.is_empty() { Vec::new() } else { inner.held.take(&flow) }
     }
 
@@ -106,14 +106,17 @@ impl Flows {
         self.inner().held.take(&flow);
     }
 
-    /// The connection is over.
-    pub(super) fn gone(&self, flow: Flow) {
-        self.inner().places.remove(&flow);
+    /// The connection is over. Another one may be in its place by now, and stays.
+    pub(super) fn gone(&self, flow: Flow, number: u64) {
+        let mut inner = self.inner();
+        if is_of(inner.places.get(&flow), number) {
+            inner.places.remove(&flow);
+        }
     }
 
-    /// Whether the connection is here.
-    pub(super) fn is_here(&self, flow: &Flow) -> bool {
-        matches!(self.inner().places.get(flow), Some(Place::Here { .. }))
+    /// Whether the connection is here, and no other one of the same flow.
+    pub(super) fn is_here(&self, flow: &Flow, number: u64) -> bool {
+        is_of(self.inner().places.get(flow), number)
     }
 
     /// Forgets what has waited long enough, and names the flows that nobody has told of.
@@ -128,6 +131,10 @@ impl Flows {
         });
         strays
     }
+}
+
+fn is_of(place: Option<&Place>, number: u64) -> bool {
+    matches!(place, Some(Place::Here { number: of, .. }) if *of == number)
 }
 
 #[cfg(test)]
@@ -147,13 +154,25 @@ mod tests {
         let flows = Flows::new();
         assert!(matches!(flows.held(packet(1, 60), 0), Verdict::Kept));
         assert!(matches!(flows.held(packet(1, 70), 0), Verdict::Kept));
-        let waited: Vec<usize> = flows.here(flow(1), 0).iter().map(|packet| packet.frame.len()).collect();
+        let waited: Vec<usize> = flows.here(flow(1), 70, 0).iter().map(|packet| packet.frame.len()).collect();
         assert_eq!(waited, [60, 70]);
-        assert!(flows.is_here(&flow(1)));
+        assert!(flows.is_here(&flow(1), 70));
         assert!(matches!(flows.held(packet(1, 60), 0), Verdict::Inject(_)));
-        flows.gone(flow(1));
-        assert!(!flows.is_here(&flow(1)));
+        flows.gone(flow(1), 70);
+        assert!(!flows.is_here(&flow(1), 70));
         assert!(matches!(flows.held(packet(1, 60), 0), Verdict::Kept));
+    }
+
+    #[test]
+    fn the_end_of_a_connection_is_not_that_of_its_successor() {
+        let flows = Flows::new();
+        flows.here(flow(1), 70, 0);
+        flows.here(flow(1), 71, 0);
+        assert!(!flows.is_here(&flow(1), 70));
+        flows.gone(flow(1), 70);
+        assert!(flows.is_here(&flow(1), 71));
+        flows.gone(flow(1), 71);
+        assert!(!flows.is_here(&flow(1), 71));
     }
 
     #[test]
@@ -162,26 +181,26 @@ mod tests {
         for port in [3, 1] {
             flows.held(packet(port, 60), 0);
         }
-        flows.here(flow(2), 0);
+        flows.here(flow(2), 70, 0);
         flows.returned(flow(4), 0);
         flows.held(packet(4, 60), 0);
         assert_eq!(flows.sweep(SECOND_NS - 1), []);
         assert_eq!(flows.sweep(SECOND_NS), [flow(3), flow(1)]);
-        assert!(flows.is_here(&flow(2)));
+        assert!(flows.is_here(&flow(2), 70));
     }
 
     #[test]
     fn given_back_and_released() {
         let flows = Flows::new();
-        flows.here(flow(1), 0);
+        flows.here(flow(1), 70, 0);
         assert!(flows.released(flow(1), 0).is_empty(), "not given back");
-        assert!(flows.is_here(&flow(1)));
+        assert!(flows.is_here(&flow(1), 70));
         flows.returned(flow(1), 0);
         assert!(matches!(flows.held(packet(1, 60), 0), Verdict::Kept));
         assert_eq!(flows.released(flow(1), 0).len(), 1);
         assert!(matches!(flows.held(packet(1, 60), 0), Verdict::Emit(_)));
         // Handed off to here anew.
-        flows.here(flow(1), 0);
+        flows.here(flow(1), 70, 0);
         assert!(matches!(flows.held(packet(1, 60), 0), Verdict::Inject(_)));
         flows.returned(flow(1), 0);
         assert!(flows.sweep(RETURNED_FOR_NS).is_empty(), "no stray");
@@ -200,7 +219,7 @@ mod tests {
     #[test]
     fn packets_of_a_lost_socket_do_not_go_round_for_ever() {
         let flows = Flows::new();
-        flows.here(flow(2), 0);
+        flows.here(flow(2), 70, 0);
         for _ in 0..MOST_INJECTED {
             assert!(matches!(flows.held(packet(2, 60), 0), Verdict::Inject(_)));
         }

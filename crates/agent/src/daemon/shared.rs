@@ -4,7 +4,9 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use plimsoll_datapath::{Flow, Guard, HeldPacket, now_ns};
+use foldhash::fast::FixedState;
+use hashbrown::HashMap;
+use plimsoll_datapath::{DatapathError, Flow, Guard, HeldPacket, now_ns};
 use plimsoll_handoff::message::FromAgent;
 
 use super::config::{AgentConfig, FrontEnd, LEASES};
@@ -53,8 +55,10 @@ pub(super) struct Shared {
     down_until_ns: AtomicU64,
     connections: Mutex<BTreeMap<u64, Arc<Connection>>>,
     links: Mutex<BTreeMap<u64, Arc<Link>>>,
-    /// Connections that both sides have ended, and when (ns of `CLOCK_MONOTONIC`): in that order.
-    closed: Mutex<VecDeque<(u64, Flow)>>,
+    /// Connections that both sides have ended: when (ns of `CLOCK_MONOTONIC`), in that order, flow and number.
+    closed: Mutex<VecDeque<(u64, Flow, u64)>>,
+    /// Number of the connection that each lease of this agent is for. Held while a lease is entered or ended. Looked up only.
+    leased: Mutex<HashMap<Flow, u64, FixedState>>,
 }
 
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -89,6 +93,7 @@ impl Shared {
             connections: Mutex::default(),
             links: Mutex::default(),
             closed: Mutex::default(),
+            leased: Mutex::default(),
         }
     }
 
@@ -240,24 +245,22 @@ impl Shared {
     }
 
     /// A connection ended in order on both sides: all that its kernel may still say is an acknowledgment that was lost.
-    pub(super) fn closed(&self, flow: Flow) {
-        locked(&self.closed).push_back((now_ns(), flow));
+    pub(super) fn closed(&self, connection: &Connection) {
+        locked(&self.closed).push_back((now_ns(), connection.flow, connection.number));
     }
 
     /// Ends the leases of connections that both sides have ended.
     pub(super) fn sweep_closed(&self) {
         const QUIET_AFTER_NS: u64 = 3_000_000_000;
         let now_ns = now_ns();
-        let due = |(at_ns, _): &(u64, Flow)| now_ns.saturating_sub(*at_ns) > QUIET_AFTER_NS;
+        let due = |(at_ns, ..): &(u64, Flow, u64)| now_ns.saturating_sub(*at_ns) > QUIET_AFTER_NS;
         loop {
             let next = {
                 let mut closed = locked(&self.closed);
                 if closed.front().is_some_and(due) { closed.pop_front() } else { None }
             };
-            let Some((_, flow)) = next else { return };
-            if !self.flows.is_here(&flow) {
-                self.release(&flow);
-            }
+            let Some((_, flow, number)) = next else { return };
+            self.release(&flow, number);
         }
     }
 
@@ -283,14 +286,47 @@ impl Shared {
             tracing::warn!(%error, "leases could not be looked through");
         }
         for (_, flow) in over {
-            if !self.flows.is_here(&flow) {
-                self.release(&flow);
-            }
+            self.release_if_over(&flow);
         }
     }
 
-    /// Nothing leaves on this flow any more.
-    pub(super) fn release(&self, flow: &Flow) {
+    /// The connection may speak until then (ns of `CLOCK_MONOTONIC`).
+    pub(super) fn lease(&self, connection: &Connection, until_ns: u64) -> Result<(), DatapathError> {
+        let mut leased = locked(&self.leased);
+        self.guard.lease(&connection.flow, until_ns)?;
+        leased.insert(connection.flow, connection.number);
+        Ok(())
+    }
+
+    /// The lease of the connection has no end any more, if it has one.
+    pub(super) fn confirm(&self, connection: &Connection) -> Result<(), DatapathError> {
+        let leased = locked(&self.leased);
+        if leased.get(&connection.flow) == Some(&connection.number) {
+            self.guard.confirm(&connection.flow)?;
+        }
+        Ok(())
+    }
+
+    /// Nothing leaves on this flow any more, unless it is another connection's than the one with this number.
+    pub(super) fn release(&self, flow: &Flow, number: u64) {
+        let mut leased = locked(&self.leased);
+        if leased.get(flow) == Some(&number) {
+            leased.remove(flow);
+            self.end_lease(flow);
+        }
+    }
+
+    /// The same, unless its connection is here.
+    fn release_if_over(&self, flow: &Flow) {
+        let mut leased = locked(&self.leased);
+        let here = leased.get(flow).is_some_and(|number| locked(&self.connections).contains_key(number));
+        if !here {
+            leased.remove(flow);
+            self.end_lease(flow);
+        }
+    }
+
+    fn end_lease(&self, flow: &Flow) {
         if let Err(error) = self.guard.release(flow) {
             tracing::error!(%error, ?flow, "a lease could not be ended");
         }

@@ -76,13 +76,6 @@ fn restore(
         }
         Refusal::Kernel
     })?;
-    shared.guard.lease(&flow, offer.lease_until_ns).map_err(|error| match error {
-        DatapathError::Full { .. } => Refusal::Full,
-        error => {
-            tracing::error!(%error, "a lease could not be entered");
-            Refusal::Kernel
-        }
-    })?;
     let birth = Birth {
         link: Arc::clone(link),
         conn: offer.conn,
@@ -93,6 +86,17 @@ fn restore(
     let connection = Connection::new(flow, shared.next_number(), Arc::clone(front_end), birth);
     let connection = Arc::new(connection);
     shared.enter(&connection);
+    // Known before it has a lease, so that this is not taken for what an earlier one has left.
+    shared.lease(&connection, offer.lease_until_ns).map_err(|error| {
+        shared.forget(&connection);
+        match error {
+            DatapathError::Full { .. } => Refusal::Full,
+            error => {
+                tracing::error!(%error, "a lease could not be entered");
+                Refusal::Kernel
+            }
+        }
+    })?;
     if shared.is_stopping() {
         // Since it was looked at above, and perhaps after all connections were told.
         connection.close();

@@ -249,7 +249,7 @@ impl Talk {
             ToAgent::Confirm { conn } => {
                 if let Some(connection) = self.link.find(conn) {
                     connection.confirm();
-                    if let Err(error) = self.shared.guard.confirm(&connection.flow) {
+                    if let Err(error) = self.shared.confirm(&connection) {
                         tracing::error!(%error, flow = ?connection.flow, "a lease could not be confirmed");
                     }
                 }
@@ -258,7 +258,7 @@ impl Talk {
                 if let Some(connection) = self.link.find(conn) {
                     count(&self.shared.counters.cancelled, 1);
                     // At once, not when its task comes to it.
-                    self.shared.release(&connection.flow);
+                    self.shared.release(&connection.flow, connection.number);
                     self.shared.flows.unwanted(connection.flow);
                     connection.cut(Cut::Silent);
                 }
