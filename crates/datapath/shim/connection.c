@@ -8,7 +8,9 @@
 #include <string.h>
 #include <strings.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "channel.h"
 #include "real.h"
@@ -23,13 +25,21 @@ static struct connection *_Atomic table[DESCRIPTORS];
  * parent goes on. 0 is never used: it means no connection. */
 static _Atomic unsigned life = 1;
 
+/* The child of a vfork has the table of its parent, and descriptors of its own. */
+static pid_t process;
+
+/* No descriptor above was ever handed. */
+static _Atomic unsigned highest;
+
 static void child(void)
 {
     atomic_fetch_add(&life, 1);
+    process = getpid();
 }
 
 __attribute__((constructor)) static void watch_forks(void)
 {
+    process = getpid();
     pthread_atfork(NULL, NULL, child);
 }
 
@@ -55,7 +65,14 @@ struct connection *connection_add(int fd, int channel, const struct handed_messa
             return NULL;
         atomic_store_explicit(&table[fd], connection, memory_order_release);
     }
+    struct stat status;
+    if (fstat(channel, &status) != 0)
+        return NULL;
+    unsigned before = atomic_load(&highest);
+    while ((unsigned)fd > before && !atomic_compare_exchange_weak(&highest, &before, (unsigned)fd))
+        ;
     connection->channel = channel;
+    connection->channel_inode = status.st_ino;
     connection->epoll = -1;
     connection->give_back = message->flags & HANDED_GIVE_BACK;
     connection->answered = false;
@@ -66,11 +83,6 @@ struct connection *connection_add(int fd, int channel, const struct handed_messa
     answer_reset(&connection->answer, message->flags & HANDED_HEAD_REQUEST);
     atomic_store_explicit(&connection->life, atomic_load(&life), memory_order_release);
     return connection;
-}
-
-void connection_remove(struct connection *connection)
-{
-    atomic_store_explicit(&connection->life, 0, memory_order_release);
 }
 
 static void report(struct connection *connection, bool complete)
@@ -146,7 +158,7 @@ static bool give_back(struct connection *connection, int fd)
     }
     if (connection->epoll >= 0)
         real->epoll_ctl(connection->epoll, EPOLL_CTL_DEL, fd, &ignored);
-    dup3(connection->channel, fd, O_CLOEXEC);
+    real->dup3(connection->channel, fd, O_CLOEXEC);
     real->close(connection->channel);
     real->close(channel);
     connection->channel = -1;
@@ -192,4 +204,41 @@ void connection_ends(struct connection *connection)
     connection->ended = true;
     if (connection->answer.state != ANSWER_NONE || connection->first_byte_ns != 0)
         report(connection, connection->answer.state == ANSWER_TO_CLOSE && !connection->failed);
+}
+
+int connection_remove(struct connection *connection)
+{
+    int channel = connection->channel;
+    connection_ends(connection);
+    /* Before the number can be used again. */
+    atomic_store_explicit(&connection->life, 0, memory_order_release);
+    return channel;
+}
+
+/* The Unix connection may have been closed unseen as well, and its number be another's now. */
+static bool has_channel(const struct connection *connection)
+{
+    struct stat status;
+    return connection->channel >= 0 && fstat(connection->channel, &status) == 0 && S_ISSOCK(status.st_mode) &&
+           status.st_ino == connection->channel_inode;
+}
+
+void connection_forget(unsigned low, unsigned high)
+{
+    unsigned last = atomic_load(&highest);
+    if (high < last)
+        last = high;
+    if (low > last || getpid() != process)
+        return;
+    int before = errno;
+    for (unsigned fd = low; fd <= last; fd++) {
+        struct connection *connection = connection_of((int)fd);
+        if (connection == NULL)
+            continue;
+        if (!has_channel(connection))
+            atomic_store_explicit(&connection->life, 0, memory_order_release);
+        else
+            real_functions()->close(connection_remove(connection));
+    }
+    errno = before;
 }

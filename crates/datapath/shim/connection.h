@@ -14,6 +14,7 @@
 struct connection {
     _Atomic unsigned life; /* Which process it is of, and whether there is one: see connection.c. */
     int channel;           /* Unix connection to the agent; -1 once it stands in for the socket. */
+    ino_t channel_inode;   /* By which it is known again. */
     int epoll;             /* Where the server watches the socket; -1: nowhere. */
     bool give_back;        /* At the next request. */
     bool answered;         /* An answer has ended since the server last read. */
@@ -30,8 +31,11 @@ struct connection *connection_of(int fd);
 /* A descriptor is a handed connection from now on. Null: there is no room for it. */
 struct connection *connection_add(int fd, int channel, const struct handed_message *message);
 
-/* No longer. */
-void connection_remove(struct connection *connection);
+/* No longer: the server closes the descriptor. The Unix connection to close after it, or -1. */
+int connection_remove(struct connection *connection);
+
+/* A descriptor from `low` to `high` that was a handed connection was closed, perhaps unseen: its agent is told. */
+void connection_forget(unsigned low, unsigned high);
 
 /* The server has written these bytes; `bytes` is null for content of a file. */
 void connection_wrote(struct connection *connection, const char *bytes, size_t count);

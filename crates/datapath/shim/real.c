@@ -31,6 +31,9 @@ static void find(void)
     FIND(sendfile);
     FIND(sendfile64);
     FIND(close);
+    FIND(close_range);
+    FIND(dup2);
+    FIND(dup3);
     FIND(shutdown);
     FIND(epoll_ctl);
 }

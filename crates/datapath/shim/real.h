@@ -23,6 +23,9 @@ struct real {
     ssize_t (*sendfile)(int, int, off_t *, size_t);
     ssize_t (*sendfile64)(int, int, off64_t *, size_t);
     int (*close)(int);
+    int (*close_range)(unsigned, unsigned, int);
+    int (*dup2)(int, int);
+    int (*dup3)(int, int, int);
     int (*shutdown)(int, int);
     int (*epoll_ctl)(int, int, int, struct epoll_event *);
 };

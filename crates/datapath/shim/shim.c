@@ -26,6 +26,7 @@ static int accept_handed(int channel, struct sockaddr_storage *peer, socklen_t *
     struct handed_message message;
     int fd = channel_receive(channel, flags & SOCK_CLOEXEC, &message);
     if (fd >= 0) {
+        connection_forget((unsigned)fd, (unsigned)fd);
         int status = fcntl(fd, F_GETFL);
         int wanted = flags & SOCK_NONBLOCK ? status | O_NONBLOCK : status & ~O_NONBLOCK;
         *length = sizeof *peer;
@@ -46,6 +47,8 @@ EXPORT int accept4(int listener, __SOCKADDR_ARG address, socklen_t *room, int fl
     struct sockaddr_storage peer;
     socklen_t length = sizeof peer;
     int fd = real_functions()->accept4(listener, (struct sockaddr *)&peer, &length, flags);
+    if (fd >= 0)
+        connection_forget((unsigned)fd, (unsigned)fd);
     if (fd >= 0 && channel_is_agent(fd, &peer, length))
         fd = accept_handed(fd, &peer, &length, flags);
     if (fd >= 0)
@@ -206,16 +209,43 @@ EXPORT int close(int fd)
     struct connection *connection = connection_of(fd);
     if (connection == NULL)
         return real_functions()->close(fd);
-    int channel = connection->channel;
-    connection_ends(connection);
-    /* Before the number can be used again. */
-    connection_remove(connection);
+    int channel = connection_remove(connection);
     int result = real_functions()->close(fd);
     int before = errno;
     /* Its end tells the agent that the socket is closed. */
     if (channel >= 0)
         real_functions()->close(channel);
     errno = before;
+    return result;
+}
+
+EXPORT int dup2(int from, int to)
+{
+    int result = real_functions()->dup2(from, to);
+    if (result >= 0 && from != to)
+        connection_forget((unsigned)to, (unsigned)to);
+    return result;
+}
+
+EXPORT int dup3(int from, int to, int flags)
+{
+    int result = real_functions()->dup3(from, to, flags);
+    if (result >= 0)
+        connection_forget((unsigned)to, (unsigned)to);
+    return result;
+}
+
+EXPORT int close_range(unsigned low, unsigned high, int flags)
+{
+    int (*real)(unsigned, unsigned, int) = real_functions()->close_range;
+    if (real == NULL) {
+        errno = ENOSYS;
+        return -1;
+    }
+    int result = real(low, high, flags);
+    /* With flags the descriptors stay, or stay with other threads. */
+    if (result == 0 && flags == 0)
+        connection_forget(low, high);
     return result;
 }
 

@@ -9,6 +9,7 @@ mod live;
 mod network;
 mod packet;
 mod shim;
+mod shim_closes;
 mod shim_server;
 mod tcp;
 mod tcp_cost;
