@@ -175,7 +175,7 @@ impl Talk {
                     }
                 }
                 _ = self.stream.writable(), if left => {}
-                () = until(due), if due.is_some() => {}
+                () = until(due) => {}
                 _ = tick.tick() => {
                     if heard_at.elapsed() > SILENCE {
                         return format!("nothing was heard for {} s", SILENCE.as_secs());

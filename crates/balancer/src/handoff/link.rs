@@ -291,7 +291,7 @@ async fn serve(
                 }
             }
             _ = stream.writable(), if !all => {}
-            () = until(link.due.get()), if all && link.due.get().is_some() => {}
+            () = until(link.due.get()), if all => {}
             () = link.wake.notified() => {}
             _ = ping.tick() => {
                 token += 1;

@@ -15,7 +15,6 @@ use crate::http::Framing;
 use crate::http::head_end::{HeadEnd, HeadScan};
 use crate::http::request::{self, RequestHead};
 use crate::observe::Times;
-use crate::proxy::client::Start;
 use crate::worker::{Accepted, Worker};
 
 /// A request about which an agent asks.
@@ -217,13 +216,7 @@ fn end(worker: &Worker, handoffs: &Handoffs, link: &Rc<Link>, conn: Conn, ended:
 }
 
 fn closed(worker: &Rc<Worker>, handoffs: &Rc<Handoffs>, link: &Rc<Link>, conn: Conn) {
-    let entry = {
-        let mut table = handoffs.table.borrow_mut();
-        if table.get(conn, link).is_none() {
-            return;
-        }
-        table.remove(conn)
-    };
+    let entry = handoffs.table.borrow_mut().remove_if(conn, |entry| Rc::ptr_eq(&entry.link, link));
     if let Some(entry) = entry {
         handoffs.forget_later(entry.flow);
         over(worker, entry);
@@ -240,14 +233,9 @@ pub(super) fn over(worker: &Worker, entry: Entry) {
 
 /// The connection has come back: on to the back-end that was chosen, or on by this front-end itself.
 fn returned(worker: &Rc<Worker>, handoffs: &Rc<Handoffs>, link: &Rc<Link>, conn: Conn, state: &[u8]) {
-    let entry = {
-        let mut table = handoffs.table.borrow_mut();
-        match table.get(conn, link) {
-            Some(entry) if matches!(entry.phase, Phase::Returning) => table.remove(conn),
-            _ => return,
-        }
-    };
-    let Some(mut entry) = entry else { return };
+    let of_link = |entry: &Entry| Rc::ptr_eq(&entry.link, link) && matches!(entry.phase, Phase::Returning);
+    let entry = handoffs.table.borrow_mut().remove_if(conn, of_link);
+    let Some(entry) = entry else { return };
     let state = match TcpState::decode(state) {
         Ok(state) if state.flow == entry.flow => state,
         wrong => {
@@ -264,16 +252,8 @@ fn returned(worker: &Rc<Worker>, handoffs: &Rc<Handoffs>, link: &Rc<Link>, conn:
     match next {
         Some(next) => handoffs.hand_on(worker, entry, &next, state, (link, conn)),
         None => {
-            let given = entry.active.take().map(|active| active.assignment);
-            let start =
-                Start { requests: entry.requests.saturating_sub(1), given, stays: true, input: Vec::new() };
-            recover::restore(worker, handoffs, &entry.accepted, entry.flow, &state, start);
+            recover::restore(worker, handoffs, entry, &state);
             link.push_later(&ToAgent::Released { conn });
         }
     }
-}
-
-/// The client's side of a connection that was adopted.
-pub(super) fn accepted_as(worker: &Worker, flow: &plimsoll_datapath::Flow) -> Rc<Accepted> {
-    Rc::new(worker.accepted(flow.client, &worker.stopping))
 }

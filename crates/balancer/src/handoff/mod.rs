@@ -114,10 +114,7 @@ impl Handoffs {
 
     /// Has agents close the connections on which there is no request, each once.
     pub(crate) fn close_idle(&self) {
-        let mut table = self.table.borrow_mut();
-        for entry in table.iter_mut().filter(|e| e.is_idle() && !e.closing) {
-            entry.closing = entry.link.push(&ToAgent::Close { conn: entry.conn });
-        }
+        self.table.borrow_mut().iter_mut().for_each(Entry::close_if_idle);
     }
 
     /// Hands a connection off. Whatever goes wrong, the connection stays here and its request is proxied.
@@ -161,20 +158,9 @@ impl Handoffs {
         match frozen.snapshot(&handing.bytes, worker.state_limits()) {
             Ok(state) => {
                 frozen.close();
-                let active = Some(Box::new(handing.request));
                 let conn = self.table.borrow_mut().next_conn();
-                let entry = Entry {
-                    conn,
-                    flow,
-                    link: handing.link,
-                    accepted: Rc::clone(accepted),
-                    requests: handing.requests,
-                    phase: Phase::Held,
-                    active,
-                    asked: None,
-                    expected: None,
-                    closing: false,
-                };
+                let mut entry = Entry::new(conn, flow, handing.link, Rc::clone(accepted), handing.requests);
+                entry.active = Some(Box::new(handing.request));
                 self.send(worker, entry, state);
             }
             Err(error) => {
@@ -208,10 +194,7 @@ impl Handoffs {
             entry.conn = self.table.borrow_mut().next_conn();
             self.send(worker, entry, state);
         } else {
-            let given = entry.active.take().map(|active| active.assignment);
-            let requests = entry.requests.saturating_sub(1);
-            let start = Start { requests, given, stays: true, input: Vec::new() };
-            recover::restore(worker, self, &entry.accepted, entry.flow, &state, start);
+            recover::restore(worker, self, entry, &state);
         }
     }
 
@@ -236,7 +219,6 @@ impl Handoffs {
         entry.expected = Some(Expected::of(&state));
         entry.phase = Phase::Pending { state: Box::new(state), since: now };
         self.table.borrow_mut().insert(entry);
-        self.system.counts.handed_off.add(1);
         if sent {
             link.unanswered();
             let wait = Duration::from_nanos(lease.over_at_ns.saturating_sub(self.system.now_ns()));
@@ -255,9 +237,7 @@ impl Handoffs {
     fn next_overdue(&self, now: Instant) -> Option<Conn> {
         let mut pending = self.pending.borrow_mut();
         let (at, conn) = *pending.front()?;
-        if at > now
-            && self.table.borrow_mut().find(conn).is_some_and(|e| matches!(e.phase, Phase::Pending { .. }))
-        {
+        if at > now && self.table.borrow_mut().find(conn).is_some_and(|e| e.is_pending()) {
             return None;
         }
         pending.pop_front();
@@ -315,9 +295,7 @@ impl Handoffs {
         let mut left = 0;
         for entry in table.iter_mut().filter(|e| Rc::ptr_eq(&e.link, link)) {
             left += 1;
-            if entry.is_idle() && !entry.closing {
-                entry.closing = link.push(&ToAgent::Close { conn: entry.conn });
-            }
+            entry.close_if_idle();
         }
         left == 0
     }

@@ -56,13 +56,7 @@ impl Down {
 
 /// Takes back a connection that the agent has not taken over.
 pub(super) fn take_back(worker: &Rc<Worker>, handoffs: &Rc<Handoffs>, conn: Conn, why: Why) {
-    let entry = {
-        let mut table = handoffs.table.borrow_mut();
-        match table.find(conn) {
-            Some(entry) if matches!(entry.phase, Phase::Pending { .. }) => table.remove(conn),
-            _ => None,
-        }
-    };
+    let entry = handoffs.table.borrow_mut().remove_if(conn, Entry::is_pending);
     let Some(mut entry) = entry else { return };
     entry.link.answered();
     let Phase::Pending { state, .. } = std::mem::replace(&mut entry.phase, Phase::Held) else { return };
@@ -79,14 +73,12 @@ pub(super) fn take_back(worker: &Rc<Worker>, handoffs: &Rc<Handoffs>, conn: Conn
             return;
         }
     }
-    let given = entry.active.take().map(|active| active.assignment);
-    let start = Start { requests: entry.requests.saturating_sub(1), given, stays: true, input: Vec::new() };
-    restore(worker, handoffs, &entry.accepted, entry.flow, &state, start);
+    restore(worker, handoffs, entry, &state);
 }
 
 /// Finds out whether the agent did take the connection over, with its lease over now: if the client has part of an answer,
 /// nobody else can go on with it, and the client is reset. Else the connection goes on here.
-async fn probe(worker: &Rc<Worker>, handoffs: &Rc<Handoffs>, entry: Entry, state: &TcpState) {
+async fn probe(worker: &Rc<Worker>, handoffs: &Rc<Handoffs>, mut entry: Entry, state: &TcpState) {
     // Its acknowledgment may have been lost: a probe has it repeated. Packets still lead to the agent, past our table.
     let probing = state.restore().map_err(io::Error::other).and_then(Restored::activate).and_then(|fd| {
         let frozen = Frozen::freeze(fd).map_err(|failed| io::Error::other(failed.error))?;
@@ -99,9 +91,8 @@ async fn probe(worker: &Rc<Worker>, handoffs: &Rc<Handoffs>, entry: Entry, state
     match probing {
         Ok(fd) if !has_moved_on(handoffs, &entry.flow, state) => {
             handoffs.forget(entry.flow);
-            let requests = entry.requests.saturating_sub(1);
-            let given = entry.active.map(|active| active.assignment);
-            resume(worker, fd, &entry.accepted, Start { requests, given, stays: true, input: Vec::new() });
+            let start = entry.start_here();
+            resume(worker, fd, &entry.accepted, start);
         }
         probed => {
             if let Ok(Ok(frozen)) = probed.map(Frozen::freeze) {
@@ -124,14 +115,8 @@ fn has_moved_on(handoffs: &Handoffs, flow: &Flow, state: &TcpState) -> bool {
 }
 
 /// Goes on with a connection here. The socket comes first, then packets are led to it.
-pub(super) fn restore(
-    worker: &Rc<Worker>,
-    handoffs: &Rc<Handoffs>,
-    accepted: &Rc<Accepted>,
-    flow: Flow,
-    state: &TcpState,
-    start: Start,
-) {
+pub(super) fn restore(worker: &Rc<Worker>, handoffs: &Rc<Handoffs>, mut entry: Entry, state: &TcpState) {
+    let flow = entry.flow;
     let restored = match state.restore() {
         Ok(restored) => restored,
         Err(error) => {
@@ -145,7 +130,10 @@ pub(super) fn restore(
     };
     handoffs.forget(flow);
     match restored.activate() {
-        Ok(fd) => resume(worker, fd, accepted, start),
+        Ok(fd) => {
+            let start = entry.start_here();
+            resume(worker, fd, &entry.accepted, start);
+        }
         Err(error) => {
             tracing::warn!(%error, client = %flow.client, "a connection could not be taken back");
             handoffs.system.counts.lost.add(1);
@@ -192,14 +180,8 @@ pub(super) fn link_down(worker: &Rc<Worker>, handoffs: &Rc<Handoffs>, link: &Rc<
     let at = Instant::now() + LOST_GRACE;
     tracing::debug!(?down, connections = conns.len(), "connections were lost with a link");
     for conn in conns {
-        let entry = {
-            let mut table = handoffs.table.borrow_mut();
-            // One that the agent may still take over is decided when its lease is over.
-            match table.find(conn) {
-                Some(entry) if !matches!(entry.phase, Phase::Pending { .. }) => table.remove(conn),
-                _ => None,
-            }
-        };
+        // One that the agent may still take over is decided when its lease is over.
+        let entry = handoffs.table.borrow_mut().remove_if(conn, |entry| !entry.is_pending());
         let Some(entry) = entry else { continue };
         handoffs.system.counts.lost.add(1);
         handoffs.leave(entry.flow, Then::Reset { expected: entry.expected }, at);
@@ -236,18 +218,8 @@ pub(super) fn adopt(
     // From now on it is marked as one of this process.
     handoffs.system.lead(&flow, &hop, link.id);
     handoffs.system.counts.adopted.add(1);
-    table.insert(Entry {
-        conn,
-        flow,
-        link: Rc::clone(link),
-        accepted: messages::accepted_as(worker, &flow),
-        requests: u64::from(request) + 1,
-        asked: None,
-        expected: None,
-        phase: Phase::Held,
-        active: None,
-        closing: false,
-    });
+    let accepted = Rc::new(worker.accepted(flow.client, &worker.stopping));
+    table.insert(Entry::new(conn, flow, Rc::clone(link), accepted, u64::from(request) + 1));
 }
 
 /// An agent got packets of a connection that it does not have.

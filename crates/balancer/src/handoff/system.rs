@@ -16,9 +16,7 @@ use crate::metrics::{Counter, FINE_BUCKETS_US, Histogram};
 /// What happened, in all workers.
 #[derive(Debug, Default)]
 pub(crate) struct Counts {
-    /// Connections sent to an agent, the first time or again.
-    pub(crate) handed_off: Counter,
-    /// Of these, sent on after an agent gave them back.
+    /// Connections sent on after an agent gave them back.
     pub(crate) handed_on: Counter,
     /// Taken over by an agent.
     pub(crate) taken: Counter,

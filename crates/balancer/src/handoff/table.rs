@@ -8,11 +8,12 @@ use foldhash::fast::FixedState;
 use hashbrown::HashMap;
 use plimsoll_datapath::Flow;
 use plimsoll_datapath::tcp::TcpState;
-use plimsoll_handoff::message::Conn;
+use plimsoll_handoff::message::{Conn, ToAgent};
 use slab::Slab;
 
 use super::registry::Owner;
 use super::{Active, Link, System};
+use crate::proxy::client::Start;
 use crate::worker::Accepted;
 
 /// Where a connection is.
@@ -64,8 +65,42 @@ pub(super) struct Entry {
 }
 
 impl Entry {
+    /// A connection that the agent has, or is about to get.
+    pub(super) fn new(conn: Conn, flow: Flow, link: Rc<Link>, accepted: Rc<Accepted>, requests: u64) -> Self {
+        Self {
+            conn,
+            flow,
+            link,
+            accepted,
+            requests,
+            phase: Phase::Held,
+            active: None,
+            asked: None,
+            expected: None,
+            closing: false,
+        }
+    }
+
+    /// Whether the agent has not said yet that it has it.
+    pub(super) fn is_pending(&self) -> bool {
+        matches!(self.phase, Phase::Pending { .. })
+    }
+
+    /// Has the agent close it, once, if there is no request on it.
+    pub(super) fn close_if_idle(&mut self) {
+        if self.is_idle() && !self.closing {
+            self.closing = self.link.push(&ToAgent::Close { conn: self.conn });
+        }
+    }
+
+    /// How this front-end goes on with it: with the request under way, for which a back-end has been chosen.
+    pub(super) fn start_here(&mut self) -> Start {
+        let given = self.active.take().map(|active| active.assignment);
+        Start { requests: self.requests.saturating_sub(1), given, stays: true, input: Vec::new() }
+    }
+
     /// Whether the agent has it and there is no request on it.
-    pub(super) fn is_idle(&self) -> bool {
+    fn is_idle(&self) -> bool {
         self.active.is_none() && matches!(self.phase, Phase::Held)
     }
 }
@@ -113,6 +148,12 @@ impl Table {
     /// The number of the connection of this flow.
     pub(super) fn by_flow(&self, flow: &Flow) -> Option<Conn> {
         self.by_flow.get(flow).copied()
+    }
+
+    /// Takes a connection out if this holds of it.
+    pub(super) fn remove_if(&mut self, conn: Conn, holds: impl FnOnce(&Entry) -> bool) -> Option<Entry> {
+        self.find(conn).filter(|entry| holds(entry))?;
+        self.remove(conn)
     }
 
     /// Takes a connection out.

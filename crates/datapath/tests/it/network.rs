@@ -37,7 +37,7 @@ fn unique(prefix: &str) -> String {
 
 /// A machine: a network namespace that is deleted with this value.
 pub(crate) struct Machine {
-    name: String,
+    pub(crate) name: String,
     file: fs::File,
 }
 

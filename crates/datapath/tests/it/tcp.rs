@@ -106,7 +106,7 @@ fn ipv6_there_and_back() {
 
 #[test]
 fn client_without_options() {
-    let off = ["net.ipv4.tcp_timestamps", "net.ipv4.tcp_sack", "net.ipv4.tcp_window_scaling"];
+    let off = ["net/ipv4/tcp_timestamps", "net/ipv4/tcp_sack", "net/ipv4/tcp_window_scaling"];
     let state = travels(V4, &off.map(|name| (name, "0")));
     assert!(!state.sack && state.timestamp.is_none() && state.window_scales.is_none());
     let state = travels(V4, &[(off[0], "0")]);

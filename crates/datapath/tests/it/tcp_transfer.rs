@@ -107,7 +107,7 @@ fn long_answer_over_ipv6() {
 
 #[test]
 fn long_answer_to_a_client_without_options() {
-    let off = ["net.ipv4.tcp_timestamps", "net.ipv4.tcp_sack", "net.ipv4.tcp_window_scaling"];
+    let off = ["net/ipv4/tcp_timestamps", "net/ipv4/tcp_sack", "net/ipv4/tcp_window_scaling"];
     transfer(V4, &off.map(|name| (name, "0")), None, 6_000_000, 4);
 }
 

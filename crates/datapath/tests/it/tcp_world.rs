@@ -1,71 +1,10 @@
 //! A client and two machines with the same virtual address, as network namespaces. Needs root.
 
-use std::fs;
 use std::io::ErrorKind;
 use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
-use std::os::fd::AsFd;
-use std::process::Command;
-use std::sync::atomic::{AtomicU32, Ordering};
-use std::thread;
 use std::time::Duration;
 
-use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
-
-/// A network namespace that is deleted with this value.
-pub(crate) struct Namespace {
-    name: String,
-    file: fs::File,
-}
-
-impl Namespace {
-    pub(crate) fn new(role: &str) -> Self {
-        static COUNT: AtomicU32 = AtomicU32::new(0);
-        let number = COUNT.fetch_add(1, Ordering::Relaxed);
-        let name = format!("pl{}-{number}{role}", std::process::id());
-        ip(&["netns", "add", &name]);
-        let file = fs::File::open(format!("/run/netns/{name}")).unwrap();
-        let new = Self { name, file };
-        // Without a link-local address, which waits for the detection of duplicates, no neighbour is found.
-        new.sysctl("net.ipv6.conf.default.accept_dad", "0");
-        new.ip("link set lo up");
-        new
-    }
-
-    /// Runs `work` with this namespace as its own; sockets that it makes stay here.
-    pub(crate) fn run<T: Send>(&self, work: impl FnOnce() -> T + Send) -> T {
-        thread::scope(|scope| {
-            scope
-                .spawn(|| {
-                    move_into_link_name_space(self.file.as_fd(), Some(LinkNameSpaceType::Network)).unwrap();
-                    work()
-                })
-                .join()
-                .unwrap()
-        })
-    }
-
-    pub(crate) fn ip(&self, arguments: &str) {
-        let mut all = vec!["-n", &self.name];
-        all.extend(arguments.split_whitespace());
-        ip(&all);
-    }
-
-    pub(crate) fn sysctl(&self, name: &str, value: &str) {
-        self.run(|| fs::write(format!("/proc/sys/{}", name.replace('.', "/")), value).unwrap());
-    }
-}
-
-impl Drop for Namespace {
-    fn drop(&mut self) {
-        let _ = Command::new("ip").args(["netns", "del", &self.name]).status();
-    }
-}
-
-fn ip(arguments: &[&str]) {
-    let output = Command::new("ip").args(arguments).output().expect("`ip` is installed");
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "ip {}: {said}(these tests need root)", arguments.join(" "));
-}
+use crate::network::Machine;
 
 /// Neighbours know one another when a machine answers with RST. With IPv6, new links take up to a second.
 fn wait_for_answer(machine: &str) {
@@ -105,19 +44,18 @@ pub(crate) const V6: Plan = Plan {
 
 /// The client's packets go to one of the machines; both answer directly.
 pub(crate) struct World {
-    pub(crate) client: Namespace,
-    pub(crate) machines: [Namespace; 2],
+    pub(crate) client: Machine,
+    pub(crate) machines: [Machine; 2],
     plan: Plan,
 }
 
 impl World {
     pub(crate) fn new(plan: Plan) -> Self {
-        let world =
-            Self { client: Namespace::new("c"), machines: [Namespace::new("a"), Namespace::new("b")], plan };
+        let world = Self { client: Machine::new(), machines: [Machine::new(), Machine::new()], plan };
         let (net, host) = plan.prefix;
         let nodad = if plan.is_ipv6() { " nodad" } else { "" };
         for filter in ["all", "default"] {
-            world.client.sysctl(&format!("net.ipv4.conf.{filter}.rp_filter"), "0");
+            world.client.sysctl(&format!("net/ipv4/conf/{filter}/rp_filter"), "0");
         }
         world.client.ip(&format!("addr add {}{host} dev lo{nodad}", plan.client));
         for (at, machine) in world.machines.iter().enumerate() {
