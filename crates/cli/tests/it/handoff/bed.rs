@@ -144,6 +144,13 @@ impl Bed {
         self.agents[index].take().unwrap().kill();
     }
 
+    /// Nothing passes between the front-end and this agent from now on, but clients' packets do; `Lab::pass_frames` ends it.
+    pub(super) fn interrupt_link(&self, index: usize) {
+        let agent = self.address(Node::Backend(index));
+        self.lab.drop_frames(&format!("ip daddr {agent} tcp dport {AGENT_PORT}")).unwrap();
+        self.lab.drop_frames(&format!("ip saddr {agent} tcp sport {AGENT_PORT}")).unwrap();
+    }
+
     pub(super) fn config_text(&self) -> String {
         let mut text = format!(
             "workers = {WORKERS}\nmechanism = \"handoff\"\n[[listener]]\naddress = \"{}\"\n[[listener]]\naddress = \"{}\"\n\

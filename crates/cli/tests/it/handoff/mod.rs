@@ -4,6 +4,7 @@ mod bed;
 mod bodies;
 mod faults;
 mod http;
+mod interruptions;
 mod many;
 mod servers;
 mod transport;

@@ -1,0 +1,257 @@
+//! Connections whose link, reader or other direction rests for a while.
+
+use std::io::{self, Read as _, Write as _};
+use std::net::{Shutdown, SocketAddr};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use plimsoll_lab::Node;
+use socket2::{Domain, Protocol, Socket, Type};
+
+use super::bed::{Bed, Options};
+use super::http::{Client, content};
+
+const LARGE: usize = 60 << 20;
+const TAKEN: &str = "plimsoll_handoffs_total{outcome=\"taken\"}";
+const FILES: u64 = 12;
+const FILE: usize = 30_000;
+
+/// `large`, and `f0` and so on of `FILE` bytes.
+fn files() -> Vec<(String, Vec<u8>)> {
+    let small = (0..FILES).map(|n| (format!("f{n}"), content(n + 1, FILE)));
+    small.chain([("large".to_owned(), content(99, LARGE))]).collect()
+}
+
+fn bed(options: Options) -> Bed {
+    let files = files();
+    let named: Vec<(&str, Vec<u8>)> =
+        files.iter().map(|(name, body)| (name.as_str(), body.clone())).collect();
+    Bed::new(options, &named)
+}
+
+fn get(client: &mut Client, file: u64) -> io::Result<String> {
+    let answer = client.get(&format!("/f{file}"))?;
+    if answer.status != 200 {
+        return Err(io::Error::other(answer.head));
+    }
+    assert!(answer.body == content(file + 1, FILE), "f{file} was spoiled: {}", answer.head);
+    Ok(answer.backend())
+}
+
+/// Reads the answer with `large` piece by piece, with a rest after each so that it takes this long at least.
+fn download(vip: SocketAddr, time: Duration) -> io::Result<Client> {
+    const PIECES: usize = 60;
+    let mut client = Client::connect(vip)?;
+    client.send("/large")?;
+    let mut all = vec![0; LARGE];
+    let mut read = 0;
+    for piece in 1..=PIECES {
+        let until = LARGE / PIECES * piece;
+        while read < until {
+            let n = client.stream.read(&mut all[read..until])?;
+            assert!(n > 0, "the download was cut at {read}");
+            read += n;
+        }
+        std::thread::sleep(time / PIECES as u32);
+    }
+    let head = all.windows(4).position(|w| w == b"\r\n\r\n").unwrap() + 4;
+    all.truncate(read);
+    let mut rest = vec![0; head + LARGE - read];
+    client.stream.read_exact(&mut rest)?;
+    all.extend_from_slice(&rest);
+    assert!(all[head..] == content(99, LARGE));
+    Ok(client)
+}
+
+/// How often this asks for files in turn, over one connection after the other, and how often one ended.
+fn keep_getting(vip: SocketAddr, files: &[u64], over: &AtomicBool) -> (usize, usize) {
+    let (mut answers, mut ends) = (0, 0);
+    let mut client = Client::connect(vip).unwrap();
+    for file in files.iter().cycle() {
+        if over.load(Ordering::Relaxed) {
+            break;
+        }
+        match get(&mut client, *file) {
+            Ok(_) => answers += 1,
+            Err(_) => {
+                ends += 1;
+                client = Client::connect(vip).unwrap();
+            }
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    (answers, ends)
+}
+
+#[test]
+fn a_link_that_is_interrupted_for_two_seconds() {
+    let bed = bed(Options { policy: "uri_hash", ..Options::default() });
+    let vip = bed.vip();
+    let of = |path: String| bed.client(|| Client::connect(vip).unwrap().get(&path).unwrap().backend());
+    let cut_off = of("/large".to_owned());
+    let (there, elsewhere): (Vec<u64>, Vec<u64>) = (0..FILES).partition(|n| of(format!("/f{n}")) == cut_off);
+    assert!(!there.is_empty() && !elsewhere.is_empty(), "{there:?} {elsewhere:?}");
+    let over = &AtomicBool::new(false);
+    let (moving, there) = (&[there[0], elsewhere[0]], &there);
+    std::thread::scope(|scope| {
+        let (idle, downloads, steady, moving) = bed.client(|| {
+            let idle: Vec<Client> = (0..4)
+                .map(|_| {
+                    let mut client = Client::connect(vip).unwrap();
+                    get(&mut client, there[0]).unwrap();
+                    client
+                })
+                .collect();
+            let download = move || download(vip, Duration::from_secs(6)).unwrap();
+            let downloads: Vec<_> = (0..2).map(|_| scope.spawn(download)).collect();
+            let steady: Vec<_> =
+                (0..4).map(|_| scope.spawn(move || keep_getting(vip, there, over))).collect();
+            let moving: Vec<_> =
+                (0..2).map(|_| scope.spawn(move || keep_getting(vip, moving, over))).collect();
+            (idle, downloads, steady, moving)
+        });
+        std::thread::sleep(Duration::from_millis(500));
+        bed.interrupt_link(cut_off.trim_start_matches('b').parse().unwrap());
+        let began = Instant::now();
+        bed.wait("loss of the links", || bed.metric("plimsoll_links") == Some(2.0));
+        std::thread::sleep(Duration::from_secs(2).saturating_sub(began.elapsed()));
+        bed.lab.pass_frames().unwrap();
+        bed.wait_for_links(2);
+        std::thread::sleep(Duration::from_secs(1));
+        over.store(true, Ordering::Relaxed);
+        let counts = |clients: Vec<std::thread::ScopedJoinHandle<'_, (usize, usize)>>| -> Vec<_> {
+            clients.into_iter().map(|client| client.join().unwrap()).collect()
+        };
+        let (steady, moving) = (counts(steady), counts(moving));
+        eprintln!("answers and ends, steady {steady:?}, moving {moving:?}");
+        assert!(steady.iter().all(|&(answers, ends)| answers > 50 && ends == 0), "{steady:?}");
+        // One that is being given back when the link goes is reset.
+        assert!(moving.iter().all(|&(answers, ends)| answers > 50 && ends <= 1), "{moving:?}");
+        let done = downloads.into_iter().map(|download| download.join().unwrap());
+        for mut client in done.chain(idle) {
+            for file in 0..FILES {
+                get(&mut client, file).unwrap();
+            }
+        }
+    });
+    assert!(bed.metric("plimsoll_connections_adopted_total") >= Some(6.0));
+    bed.assert_quiet();
+    bed.stop();
+}
+
+/// A connection whose kernel takes little that is not read.
+fn with_small_window(vip: SocketAddr) -> Client {
+    let socket = Socket::new(Domain::for_address(vip), Type::STREAM, Some(Protocol::TCP)).unwrap();
+    socket.set_recv_buffer_size(16 << 10).unwrap();
+    socket.connect_timeout(&vip.into(), Duration::from_secs(5)).unwrap();
+    Client::over(socket.into()).unwrap()
+}
+
+fn read_exactly(client: &mut Client, count: usize) -> Vec<u8> {
+    let mut bytes = vec![0; count];
+    client.stream.read_exact(&mut bytes).unwrap();
+    bytes
+}
+
+#[test]
+fn a_reader_that_rests_before_the_end_of_its_answer() {
+    const LENGTH: usize = 3 << 20;
+    /// What the kernels have when everything is written.
+    const LAST: usize = 100_000;
+    /// More than a client is given to end its side after ours, and more than the front-end waits for a FIN.
+    const REST: Duration = Duration::from_secs(6);
+    let bed = Bed::new(Options::default(), &[("body", content(5, LENGTH)), ("f0", content(1, FILE))]);
+    let vips = [bed.vip(), bed.vip_v6()];
+    let rest_and_read = |vip: SocketAddr, field: &str, ends_its_side: bool| {
+        let mut client = with_small_window(vip);
+        let request = format!("GET /body HTTP/1.1\r\nHost: lab\r\n{field}\r\n");
+        client.stream.write_all(request.as_bytes()).unwrap();
+        let mut all = read_exactly(&mut client, LENGTH - LAST);
+        if ends_its_side {
+            client.stream.shutdown(Shutdown::Write).unwrap();
+        }
+        std::thread::sleep(REST);
+        let head = all.windows(4).position(|w| w == b"\r\n\r\n").unwrap() + 4;
+        all.extend(read_exactly(&mut client, head + LAST));
+        assert!(all[head..] == content(5, LENGTH), "an answer was spoiled");
+        if ends_its_side || !field.is_empty() {
+            assert!(client.is_closed());
+        } else {
+            get(&mut client, 0).unwrap();
+        }
+    };
+    std::thread::scope(|scope| {
+        bed.client(|| {
+            for vip in vips {
+                for (field, ends_its_side) in [("", false), ("Connection: close\r\n", false), ("", true)] {
+                    scope.spawn(move || rest_and_read(vip, field, ends_its_side));
+                }
+            }
+        });
+    });
+    assert!(bed.metric(TAKEN) >= Some(6.0));
+    assert_eq!(bed.metric("plimsoll_connections_lost_total"), Some(0.0));
+    bed.assert_quiet();
+    bed.stop();
+}
+
+/// Clients in the middle of an answer that have ended their side: one that reads on, and one that does not for a while.
+fn half_closed(vip: SocketAddr) -> [Client; 2] {
+    [(); 2].map(|()| {
+        let mut client = with_small_window(vip);
+        client.send("/large").unwrap();
+        read_exactly(&mut client, 1 << 20);
+        // Earlier, it would have been proxied.
+        client.stream.shutdown(Shutdown::Write).unwrap();
+        client
+    })
+}
+
+/// Pings tell within 1.5 s, and an agent gets 2 s more to come back.
+const ENDED_WITHIN: Duration = Duration::from_secs(6);
+
+/// Both end before their answer does, and in time: the one that rests has been told when it reads on.
+fn assert_ended([mut reading, mut resting]: [Client; 2]) {
+    let began = Instant::now();
+    for client in [&mut reading, &mut resting] {
+        let mut rest = Vec::new();
+        let end = client.stream.read_to_end(&mut rest).map_err(|error| error.kind());
+        eprintln!("{end:?} after {:?}", began.elapsed());
+        assert!(matches!(end, Ok(_) | Err(io::ErrorKind::ConnectionReset)), "{end:?}");
+        assert!(rest.len() < LARGE - (1 << 20), "nothing was missing");
+        assert!(began.elapsed() < ENDED_WITHIN + Duration::from_secs(1));
+        std::thread::sleep(ENDED_WITHIN.saturating_sub(began.elapsed()));
+    }
+}
+
+#[test]
+fn clients_that_have_ended_their_side_when_the_agent_is_killed() {
+    let mut bed = bed(Options { backends: 1, ..Options::default() });
+    let vip = bed.vip();
+    let clients = bed.client(|| half_closed(vip));
+    assert_eq!(bed.metric(TAKEN), Some(2.0));
+    bed.kill_agent(0);
+    assert_ended(clients);
+    bed.assert_quiet();
+    bed.start_agent(0);
+    bed.wait_for_links(1);
+    bed.wait("answers", || bed.client(|| get(&mut Client::connect(vip)?, 0)).is_ok());
+    bed.assert_quiet();
+    bed.stop();
+}
+
+#[test]
+fn clients_that_have_ended_their_side_when_the_back_end_is_cut_off() {
+    let bed = bed(Options { backends: 1, ..Options::default() });
+    let vip = bed.vip();
+    let clients = bed.client(|| half_closed(vip));
+    assert_eq!(bed.metric(TAKEN), Some(2.0));
+    bed.lab.link(Node::Backend(0)).unwrap().down().unwrap();
+    assert_ended(clients);
+    bed.assert_quiet();
+    bed.lab.link(Node::Backend(0)).unwrap().up().unwrap();
+    bed.wait_for_links(1);
+    bed.wait("answers", || bed.client(|| get(&mut Client::connect(vip)?, 0)).is_ok());
+    bed.assert_quiet();
+    bed.stop();
+}
