@@ -67,8 +67,6 @@ pub(crate) struct ClusterConfig {
     pub(crate) seed: u64,
     /// `none`, or the number of requests in the cluster at most.
     pub(crate) admission: String,
-    /// Further lines of the table `[handoff]`.
-    pub(crate) handoff: String,
     pub(crate) contents: Contents,
     /// Further arguments of the origins, such as `--cache`.
     pub(crate) origin: Vec<String>,
@@ -91,7 +89,6 @@ impl ClusterConfig {
             policy: policy.to_owned(),
             seed: 1,
             admission: "none".to_owned(),
-            handoff: String::new(),
             contents,
             origin: Vec::new(),
         }
@@ -282,8 +279,8 @@ fn toml(lab: &Lab, config: &ClusterConfig) -> Result<String, CliError> {
         }
     }
     if config.mechanism == Mechanism::Handoff {
-        text += "[handoff]\nkey_file = \"/run/key\"\ninterfaces = [\"eth0\"]\n";
-        text += &config.handoff;
+        // By default small answers are proxied when the connection ends with them; here it is about handing off.
+        text += "[handoff]\nkey_file = \"/run/key\"\ninterfaces = [\"eth0\"]\nmin_size = 0\n";
     }
     Ok(text)
 }

@@ -102,11 +102,7 @@ fn cluster(config: &TrialConfig) -> ClusterConfig {
     ClusterConfig {
         seed: config.seed,
         admission: config.connections.to_string(),
-        handoff: HAND_EVERYTHING_OFF.to_owned(),
         origin: origin.into_iter().flatten().map(str::to_owned).collect(),
         ..ClusterConfig::new(Mechanism::Handoff, config.backends, &config.policy, Contents::Synthetic(what))
     }
 }
-
-/// By default the front-end proxies small responses when the connection ends with them.
-pub(super) const HAND_EVERYTHING_OFF: &str = "min_size = 0\n";

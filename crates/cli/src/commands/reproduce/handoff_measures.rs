@@ -8,7 +8,7 @@ use plimsoll_studies::lard::{Effort, Forwarding, HandoffMeasures, HandoffThrough
 use plimsoll_testbed::load::{ClosedLoop, Expect, Req, Summary};
 
 use super::handoff::{Stop, Use, Watch, cpus_in_words, lab, start};
-use super::handoff_figure::{HAND_EVERYTHING_OFF, check_handed_off, taken};
+use super::handoff_figure::{check_handed_off, taken};
 use crate::error::CliError;
 use crate::lab_cluster::{Cluster, ClusterConfig, Contents, Load, Mechanism, backend_address};
 
@@ -49,10 +49,7 @@ pub(super) async fn measure(effort: Effort, cpus: Option<&CpuPlan>) -> Result<Ha
     // Packets as on a real network: whole segments of at most 1,500 bytes, each acknowledged as such.
     let lab = lab(BACKENDS, cpus, true)?;
     let contents = Contents::Synthetic(format!("fixed:{SMALL}"));
-    let config = ClusterConfig {
-        handoff: HAND_EVERYTHING_OFF.to_owned(),
-        ..ClusterConfig::new(Mechanism::Handoff, BACKENDS, "lard_r", contents)
-    };
+    let config = ClusterConfig::new(Mechanism::Handoff, BACKENDS, "lard_r", contents);
     let cluster = start(&lab, &config).await?;
     let rounds = latency(&lab, &cluster, &lengths)?;
     let throughput = throughput(&lab, &cluster, &lengths, cpus).await?;

@@ -42,6 +42,16 @@ fn answers_of_connections_that_are_handed_off_bypass_the_front_end() {
 }
 
 #[test]
+fn small_answers_on_new_connections_are_handed_off() {
+    let results = demo(&["--new-connections", "--size", "1KiB", "--connections", "4"]);
+    let [_, handoff] = results.as_slice() else { panic!("{results:?}") };
+    assert!(number(handoff, "/requests") > 10.0 && number(handoff, "/failed") == 0.0, "{handoff}");
+    let (requests, handoffs) = (number(handoff, "/requests"), number(handoff, "/handoffs"));
+    assert!(handoffs >= 0.9 * requests, "{handoff}");
+    assert!(number(handoff, "/front_end/share_of_bytes_to_clients") < 0.5, "{handoff}");
+}
+
+#[test]
 fn a_configuration_that_the_front_end_refuses_is_shown() {
     let output = plimsoll(&["lab", "demo", "--mechanism", "proxy", "--policy", "no_such_policy"]);
     let stderr = text(&output.stderr);
