@@ -8,6 +8,7 @@ use std::time::Duration;
 use rustix::thread::{CapabilitySet, capabilities};
 use tracing::debug;
 
+use super::diagnosis::{self, Diagnosis};
 use super::{Question, Role, raw};
 use crate::netlink::{Link, addresses, links};
 use crate::{forwarder, guard, neighbor, pins, sysctl};
@@ -31,6 +32,8 @@ pub(super) struct Facts {
     /// Whether the programs could be loaded and attached; `None` when it could not be tried.
     pub(super) programs: Option<Result<(), String>>,
     pub(super) repair: Result<(), String>,
+    /// Only of a back-end.
+    pub(super) diagnosis: Option<Diagnosis>,
     /// Whether the machine routes IPv4.
     pub(super) routes: bool,
     pub(super) interfaces: Vec<(String, Option<Interface>)>,
@@ -69,6 +72,7 @@ pub(super) fn gather(question: &Question) -> Facts {
         bpf_fs: pins::bpf_fs_is_mounted(),
         programs: try_programs(question.role),
         repair: try_repair(),
+        diagnosis: (question.role == Role::Backend).then(|| diagnosis::probe(diagnosis::TCP)),
         routes: sysctl::read("ipv4", "all", "forwarding").is_ok_and(|value| value != 0),
         interfaces: question.interfaces.iter().map(interface).collect(),
         vips: question.vips.iter().map(|vip| (*vip, holders(*vip, &links))).collect(),

@@ -2,14 +2,15 @@
 
 use std::net::IpAddr;
 
-use super::Role;
 use super::facts::{Facts, Interface};
 use super::finding::Finding;
+use super::{Role, diagnosis};
 
 pub(super) fn judge(facts: &Facts) -> Vec<Finding> {
     let mut findings = vec![kernel(facts), capability_net(facts), capability_bpf(facts), bpf_fs(facts)];
     findings.push(programs(facts));
     findings.push(repair(facts));
+    findings.extend(facts.diagnosis.as_ref().map(diagnosis::judge));
     for (name, interface) in &facts.interfaces {
         match interface {
             Some(interface) => judge_interface(facts, name, interface, &mut findings),
@@ -251,6 +252,7 @@ mod tests {
             bpf_fs: true,
             programs: Some(Ok(())),
             repair: Ok(()),
+            diagnosis: Some(diagnosis::Diagnosis::Answers),
             routes: false,
             interfaces: vec![("eth0".to_owned(), Some(interface))],
             vips: vec![],

@@ -1,5 +1,6 @@
 //! Whether this machine can hand connections over or take them: what is missing, what that means, and what helps.
 
+mod diagnosis;
 mod facts;
 mod finding;
 mod judge;
