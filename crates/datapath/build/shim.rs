@@ -3,7 +3,8 @@
 use std::error::Error;
 use std::path::Path;
 
-const SOURCES: [&str; 6] = ["shim.c", "connection.c", "answer.c", "channel.c", "listen.c", "real.c"];
+const SOURCES: [&str; 7] =
+    ["shim.c", "connection.c", "limit.c", "answer.c", "channel.c", "listen.c", "real.c"];
 
 /// Writes `libplimsoll_shim.so` to the directory.
 pub(crate) fn build(out: &Path) -> Result<(), Box<dyn Error>> {

@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <poll.h>
 #include <pthread.h>
 #include <stdlib.h>
@@ -9,6 +10,7 @@
 #include <strings.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/time.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -17,6 +19,19 @@
 
 /* Descriptors above are not handed: the highest that kernels allow by default. */
 #define DESCRIPTORS (1 << 20)
+
+/* A time-out of a socket that is longer counts as none. */
+#define LONGEST_S (1 << 20)
+
+/* No time to wait. */
+#define UNKNOWN_MS INT_MIN
+
+/* Between two looks of a thread at bytes that are not for it, whether another thread has ended the answer. */
+#define PAUSE_MS 5
+
+/* Together more than a client can have sent. */
+#define DRAIN_BYTES (1 << 20)
+#define DRAIN_TURNS 16
 
 /* Entries are made once and used again: nothing is allocated for a descriptor that was a handed connection before. */
 static struct connection *_Atomic table[DESCRIPTORS];
@@ -71,9 +86,9 @@ struct connection *connection_add(int fd, int channel, const struct handed_messa
     unsigned before = atomic_load(&highest);
     while ((unsigned)fd > before && !atomic_compare_exchange_weak(&highest, &before, (unsigned)fd))
         ;
+    connection->fd = fd;
     connection->channel = channel;
     connection->channel_inode = status.st_ino;
-    connection->epoll = -1;
     connection->give_back = message->flags & HANDED_GIVE_BACK;
     connection->answered = false;
     connection->ended = false;
@@ -81,6 +96,7 @@ struct connection *connection_add(int fd, int channel, const struct handed_messa
     connection->failed = false;
     connection->first_byte_ns = 0;
     answer_reset(&connection->answer, message->flags & HANDED_HEAD_REQUEST);
+    limit_begin(&connection->limit, fd, connection->give_back ? message->head_size_bytes : 0);
     atomic_store_explicit(&connection->life, atomic_load(&life), memory_order_release);
     return connection;
 }
@@ -105,6 +121,9 @@ static void report(struct connection *connection, bool complete)
 void connection_wrote(struct connection *connection, const char *bytes, size_t count)
 {
     while (count > 0 && !connection->given_back) {
+        /* Behind the answer to the only request that the server has read. */
+        if (connection->limit.on && connection->answered)
+            return;
         if (connection->first_byte_ns == 0) {
             struct timespec now;
             clock_gettime(CLOCK_MONOTONIC, &now);
@@ -119,6 +138,10 @@ void connection_wrote(struct connection *connection, const char *bytes, size_t c
         if (complete) {
             report(connection, true);
             connection->answered = true;
+            limit_show(&connection->limit, connection->fd);
+        } else if (connection->answer.state == ANSWER_TO_CLOSE) {
+            /* Another protocol, which reads, or the last answer. */
+            limit_lift(&connection->limit, connection->fd);
         }
     }
 }
@@ -132,18 +155,26 @@ void connection_wrote_parts(struct connection *connection, const struct iovec *p
     }
 }
 
-void connection_read(struct connection *connection, const void *bytes, size_t count)
+void connection_read(struct connection *connection, const void *bytes, size_t known, size_t count)
 {
-    if (count == 0 || !connection->answered)
+    limit_read(&connection->limit, connection->fd, count);
+    if (!connection->answered)
         return;
+    if (connection->limit.on) {
+        /* The rest of a request that was answered before it was read. */
+        limit_show(&connection->limit, connection->fd);
+        return;
+    }
     connection->answered = false;
-    connection->answer.head_request = count >= 5 && memcmp(bytes, "HEAD ", 5) == 0;
+    connection->answer.head_request = known >= 5 && memcmp(bytes, "HEAD ", 5) == 0;
 }
 
 /* The descriptor becomes the Unix connection: the server drops the socket at once, whenever it closes the descriptor. A
  * socket that the agent has keeps its place in an epoll of this process unless it is taken out of it. */
-static bool give_back(struct connection *connection, int fd)
+static bool give_back(struct connection *connection)
 {
+    int fd = connection->fd;
+    limit_show_to_agent(&connection->limit, fd);
     struct handed_message message = {
         .magic = HANDED_MAGIC, .version = HANDED_VERSION, .kind = HANDED_GIVEN_BACK};
     const struct real *real = real_functions();
@@ -154,10 +185,11 @@ static bool give_back(struct connection *connection, int fd)
     if (!channel_send(channel, &message, fd)) {
         real->close(channel);
         connection->give_back = false;
+        limit_lift(&connection->limit, fd);
         return false;
     }
-    if (connection->epoll >= 0)
-        real->epoll_ctl(connection->epoll, EPOLL_CTL_DEL, fd, &ignored);
+    if (connection->limit.epoll >= 0)
+        real->epoll_ctl(connection->limit.epoll, EPOLL_CTL_DEL, fd, &ignored);
     real->dup3(connection->channel, fd, O_CLOEXEC);
     real->close(connection->channel);
     real->close(channel);
@@ -166,35 +198,108 @@ static bool give_back(struct connection *connection, int fd)
     return true;
 }
 
-/* What a read would find, without reading: a read after a look could meet bytes that came in between. */
-static enum reading look(struct connection *connection, int fd, int flags)
+/* Whether a read must not reach the socket: the request was read, and what comes next is not for the server. */
+static bool is_closed_off(struct connection *connection, int flags)
 {
-    bool waits = !(flags & MSG_DONTWAIT) && !(fcntl(fd, F_GETFL) & O_NONBLOCK);
-    for (;;) {
-        char byte;
-        ssize_t count = real_functions()->recv(fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT);
-        if (count > 0)
-            return give_back(connection, fd) ? READING_END : READING_ON;
-        if (count == 0 || (errno != EAGAIN && errno != EINTR))
-            return READING_ON;
-        if (!waits)
-            return READING_NOTHING;
-        struct pollfd watched = {.fd = fd, .events = POLLIN};
-        if (poll(&watched, 1, -1) < 0 && errno != EINTR)
-            return READING_ON;
-    }
+    struct limit *limit = &connection->limit;
+    if (connection->ended || (limit->on && limit->head_left > 0))
+        return false;
+    if (connection->answered)
+        return connection->give_back && !(flags & MSG_PEEK);
+    if (!limit->on)
+        return false;
+    /* A server that writes by ways that the shim does not see: as if there were none. */
+    if (connection->first_byte_ns == 0 && limit_was_written(limit, connection->fd))
+        limit_lift(limit, connection->fd);
+    return limit->on;
 }
 
-enum reading connection_reads(struct connection *connection, int fd, int flags)
+/* The longest that a read may wait, in milliseconds; -1: without end. */
+static int patience(int fd, int flags)
 {
+    struct timeval time = {0};
+    socklen_t room = sizeof time;
+    if ((flags & MSG_DONTWAIT) || (fcntl(fd, F_GETFL) & O_NONBLOCK))
+        return 0;
+    if (getsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &time, &room) != 0 || (time.tv_sec == 0 && time.tv_usec == 0))
+        return -1;
+    return time.tv_sec > LONGEST_S ? -1 : (int)(time.tv_sec * 1000 + (time.tv_usec + 999) / 1000);
+}
+
+/* Waits for bytes, or for the end of the answer when there are some. What is left of the time to wait. */
+static int wait_on(int fd, bool has_bytes, int left_ms)
+{
+    struct pollfd watched = {.fd = fd, .events = POLLIN};
+    if (!has_bytes)
+        return poll(&watched, 1, left_ms) == 0 ? 0 : left_ms;
+    /* Only another thread can end it. */
+    int pause_ms = left_ms >= 0 && left_ms < PAUSE_MS ? left_ms : PAUSE_MS;
+    poll(NULL, 0, pause_ms);
+    return left_ms < 0 ? -1 : left_ms - pause_ms;
+}
+
+/* What a read would find, without reading: a read after a look could meet bytes that came in between. */
+static enum reading look(struct connection *connection, int flags)
+{
+    int fd = connection->fd;
+    int left_ms = UNKNOWN_MS;
+    while (is_closed_off(connection, flags)) {
+        char byte;
+        ssize_t count = real_functions()->recv(fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT);
+        if (count == 0)
+            return READING_ON;
+        if (count < 0 && errno != EAGAIN && errno != EINTR)
+            return READING_FAILS;
+        if (count > 0 && connection->answered)
+            return give_back(connection) ? READING_END : READING_ON;
+        if (count > 0) {
+            limit_hide(&connection->limit, fd);
+            /* It may have ended meanwhile. */
+            if (connection->answered)
+                limit_show(&connection->limit, fd);
+        }
+        if (left_ms == UNKNOWN_MS)
+            left_ms = patience(fd, flags);
+        if (left_ms == 0) {
+            errno = EAGAIN;
+            return READING_FAILS;
+        }
+        left_ms = wait_on(fd, count > 0, left_ms);
+    }
+    return READING_ON;
+}
+
+enum reading connection_reads(struct connection *connection, int flags, size_t *most)
+{
+    *most = SIZE_MAX;
     if (connection->given_back)
         return READING_END;
-    if (!connection->give_back || !connection->answered || connection->ended || (flags & MSG_PEEK))
-        return READING_ON;
     int before = errno;
-    enum reading reading = look(connection, fd, flags);
-    errno = reading == READING_NOTHING ? EAGAIN : before;
+    enum reading reading = look(connection, flags);
+    if (reading != READING_FAILS)
+        errno = before;
+    if (connection->limit.on && connection->limit.head_left > 0)
+        *most = connection->limit.head_left;
     return reading;
+}
+
+size_t connection_shows(const struct connection *connection, size_t waiting)
+{
+    const struct limit *limit = &connection->limit;
+    if (connection->given_back || connection->answered || !limit->on || waiting < limit->head_left)
+        return waiting;
+    return limit->head_left;
+}
+
+void connection_drain(const struct connection *connection)
+{
+    if (connection->given_back || !connection->limit.has_hidden)
+        return;
+    int before = errno;
+    for (int turn = 0; turn < DRAIN_TURNS; turn++)
+        if (real_functions()->recv(connection->fd, NULL, DRAIN_BYTES, MSG_TRUNC | MSG_DONTWAIT) <= 0)
+            break;
+    errno = before;
 }
 
 void connection_ends(struct connection *connection)
@@ -202,6 +307,7 @@ void connection_ends(struct connection *connection)
     if (connection->given_back || connection->ended)
         return;
     connection->ended = true;
+    limit_lift(&connection->limit, connection->fd);
     if (connection->answer.state != ANSWER_NONE || connection->first_byte_ns != 0)
         report(connection, connection->answer.state == ANSWER_TO_CLOSE && !connection->failed);
 }

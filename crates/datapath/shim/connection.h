@@ -9,18 +9,20 @@
 
 #include "answer.h"
 #include "handed.h"
+#include "limit.h"
 
-/* Used by one thread at a time, as servers use a descriptor. */
+/* Read by one thread at a time, and written to by one, as servers use a descriptor. */
 struct connection {
     _Atomic unsigned life; /* Which process it is of, and whether there is one: see connection.c. */
+    int fd;
     int channel;           /* Unix connection to the agent; -1 once it stands in for the socket. */
     ino_t channel_inode;   /* By which it is known again. */
-    int epoll;             /* Where the server watches the socket; -1: nowhere. */
     bool give_back;        /* At the next request. */
-    bool answered;         /* An answer has ended since the server last read. */
+    _Atomic bool answered; /* An answer has ended since the server last read. */
     bool ended;            /* The server has ended its side. */
     bool given_back;       /* The socket is gone; its descriptor is the Unix connection now. */
     bool failed;           /* A write failed: what is under way stays incomplete. */
+    struct limit limit;
     uint64_t first_byte_ns;
     struct answer answer;
 };
@@ -41,17 +43,23 @@ void connection_forget(unsigned low, unsigned high);
 void connection_wrote(struct connection *connection, const char *bytes, size_t count);
 void connection_wrote_parts(struct connection *connection, const struct iovec *parts, size_t count, size_t bytes);
 
-/* The server has read these bytes. */
-void connection_read(struct connection *connection, const void *bytes, size_t count);
+/* The server has read `count` bytes, of which the first `known` are there. */
+void connection_read(struct connection *connection, const void *bytes, size_t known, size_t count);
 
 enum reading {
-    READING_ON,      /* Let it read. */
-    READING_NOTHING, /* Nothing is there: EAGAIN. */
-    READING_END,     /* The socket has gone back to the agent: the server is to see the end. */
+    READING_ON,    /* Let it read. */
+    READING_FAILS, /* With errno: EAGAIN when there is nothing for it. */
+    READING_END,   /* The socket has gone back to the agent: the server is to see the end. */
 };
 
-/* The server is about to read. */
-enum reading connection_reads(struct connection *connection, int fd, int flags);
+/* The server is about to read: at most so many bytes, if it may. */
+enum reading connection_reads(struct connection *connection, int flags, size_t *most);
+
+/* Of `waiting` bytes in the socket, those that the server may know of. */
+size_t connection_shows(const struct connection *connection, size_t waiting);
+
+/* Before the server closes the socket: bytes that were kept from it would have the kernel reset the connection. */
+void connection_drain(const struct connection *connection);
 
 /* The server ends its side: so does an answer without announced length. */
 void connection_ends(struct connection *connection);

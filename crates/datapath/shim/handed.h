@@ -30,7 +30,7 @@ struct handed_message {
     uint8_t kind;
     uint16_t status; /* ANSWERED: of the final answer; 0 when none was seen. */
     uint32_t flags;
-    uint32_t reserved;
+    uint32_t head_size_bytes; /* CONNECTION: of the request that the server may read now; 0: whatever comes. */
     uint64_t content_bytes; /* ANSWERED: without head and chunk sizes. */
     uint64_t first_byte_ns; /* ANSWERED: CLOCK_MONOTONIC; 0 when nothing was written. */
 };

@@ -35,6 +35,7 @@ static void find(void)
     FIND(dup2);
     FIND(dup3);
     FIND(shutdown);
+    FIND(ioctl);
     FIND(epoll_ctl);
 }
 

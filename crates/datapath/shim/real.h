@@ -27,6 +27,7 @@ struct real {
     int (*dup2)(int, int);
     int (*dup3)(int, int, int);
     int (*shutdown)(int, int);
+    int (*ioctl)(int, unsigned long, ...);
     int (*epoll_ctl)(int, int, int, struct epoll_event *);
 };
 

@@ -2,7 +2,10 @@
  * like connections that it accepted. Every other descriptor behaves as without the shim. */
 #include <errno.h>
 #include <fcntl.h>
+#include <stdarg.h>
+#include <stdint.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/sendfile.h>
 
 #include "channel.h"
@@ -10,6 +13,9 @@
 #include "real.h"
 
 #define EXPORT __attribute__((visibility("default")))
+
+/* Of a read into several places, so many are used when it must not read everything. */
+#define PLACES 64
 
 static void fill_address(struct sockaddr *to, socklen_t *room, const struct sockaddr_storage *from, socklen_t length)
 {
@@ -61,49 +67,114 @@ EXPORT int accept(int listener, __SOCKADDR_ARG address, socklen_t *room)
     return accept4(listener, address, room, 0);
 }
 
-/* A read: `bytes` and `size` are where the first bytes go. */
-#define READ(fd, flags, bytes, size, call)                               \
-    do {                                                                 \
-        struct connection *connection = connection_of(fd);               \
-        if (connection == NULL)                                          \
-            return (call);                                               \
-        enum reading reading = connection_reads(connection, fd, flags);  \
-        if (reading != READING_ON)                                       \
-            return reading == READING_END ? 0 : -1;                      \
-        ssize_t count = (call);                                          \
-        if (count > 0 && !((flags)&MSG_PEEK)) {                          \
-            size_t first = (size_t)count < (size) ? (size_t)count : (size); \
-            connection_read(connection, bytes, first);                   \
-        }                                                                \
-        return count;                                                    \
+/* A read: `bytes` and `size` are where the first bytes go; `call` reads at most `most` bytes. */
+#define READ(fd, flags, bytes, size, call)                                   \
+    do {                                                                     \
+        size_t most = SIZE_MAX;                                              \
+        struct connection *connection = connection_of(fd);                   \
+        if (connection == NULL)                                              \
+            return (call);                                                   \
+        enum reading reading = connection_reads(connection, flags, &most);   \
+        if (reading != READING_ON)                                           \
+            return reading == READING_END ? 0 : -1;                          \
+        ssize_t count = (call);                                              \
+        if (count > 0 && !((flags)&MSG_PEEK)) {                              \
+            size_t known = (size_t)count < (size) ? (size_t)count : (size);  \
+            connection_read(connection, bytes, known, (size_t)count);        \
+        }                                                                    \
+        return count;                                                        \
     } while (0)
+
+static size_t least(size_t one, size_t other)
+{
+    return one < other ? one : other;
+}
 
 EXPORT ssize_t read(int fd, void *bytes, size_t size)
 {
-    READ(fd, 0, bytes, size, real_functions()->read(fd, bytes, size));
+    READ(fd, 0, bytes, size, real_functions()->read(fd, bytes, least(size, most)));
+}
+
+/* The places for the first bytes of a read into several. */
+struct places {
+    const struct iovec *parts;
+    size_t count;
+    struct iovec room[PLACES];
+};
+
+/* Leaves room for so many bytes at most. A read may always be shorter than it could be. */
+static void shorten(struct places *places, size_t most)
+{
+    size_t at = 0;
+    if (most == SIZE_MAX)
+        return;
+    for (; at < places->count && at < PLACES && most > 0; at++) {
+        places->room[at] = places->parts[at];
+        places->room[at].iov_len = least(places->room[at].iov_len, most);
+        most -= places->room[at].iov_len;
+    }
+    places->parts = places->room;
+    places->count = at;
+}
+
+static ssize_t read_places(int fd, struct places *places, size_t most)
+{
+    shorten(places, most);
+    return real_functions()->readv(fd, places->parts, (int)places->count);
 }
 
 EXPORT ssize_t readv(int fd, const struct iovec *parts, int count_parts)
 {
-    READ(fd, 0, parts->iov_base, parts->iov_len, real_functions()->readv(fd, parts, count_parts));
+    if (count_parts <= 0)
+        return real_functions()->readv(fd, parts, count_parts);
+    struct places places = {.parts = parts, .count = (size_t)count_parts};
+    READ(fd, 0, parts->iov_base, parts->iov_len, read_places(fd, &places, most));
 }
 
 EXPORT ssize_t recv(int fd, void *bytes, size_t size, int flags)
 {
-    READ(fd, flags, bytes, size, real_functions()->recv(fd, bytes, size, flags));
+    READ(fd, flags, bytes, size, real_functions()->recv(fd, bytes, least(size, most), flags));
 }
 
 EXPORT ssize_t recvfrom(int fd, void *bytes, size_t size, int flags, __SOCKADDR_ARG from, socklen_t *room)
 {
     READ(fd, flags, bytes, size,
-         real_functions()->recvfrom(fd, bytes, size, flags, from.__sockaddr__, room));
+         real_functions()->recvfrom(fd, bytes, least(size, most), flags, from.__sockaddr__, room));
+}
+
+/* The message tells its places again afterwards. */
+static ssize_t receive_message(int fd, struct msghdr *message, int flags, size_t most)
+{
+    struct places places = {.parts = message->msg_iov, .count = message->msg_iovlen};
+    struct iovec *parts = message->msg_iov;
+    size_t count_parts = message->msg_iovlen;
+    shorten(&places, most);
+    message->msg_iov = (struct iovec *)places.parts;
+    message->msg_iovlen = places.count;
+    ssize_t count = real_functions()->recvmsg(fd, message, flags);
+    message->msg_iov = parts;
+    message->msg_iovlen = count_parts;
+    return count;
 }
 
 EXPORT ssize_t recvmsg(int fd, struct msghdr *message, int flags)
 {
     const struct iovec none = {0};
-    const struct iovec *first_part = message->msg_iovlen > 0 ? message->msg_iov : &none;
-    READ(fd, flags, first_part->iov_base, first_part->iov_len, real_functions()->recvmsg(fd, message, flags));
+    const struct iovec *first = message->msg_iovlen > 0 ? message->msg_iov : &none;
+    READ(fd, flags, first->iov_base, first->iov_len, receive_message(fd, message, flags, most));
+}
+
+EXPORT int ioctl(int fd, unsigned long request, ...)
+{
+    va_list rest;
+    va_start(rest, request);
+    void *argument = va_arg(rest, void *);
+    va_end(rest);
+    int result = real_functions()->ioctl(fd, request, argument);
+    struct connection *connection = request == FIONREAD && result == 0 ? connection_of(fd) : NULL;
+    if (connection != NULL && *(int *)argument > 0)
+        *(int *)argument = (int)connection_shows(connection, (size_t)(*(int *)argument));
+    return result;
 }
 
 /* Programs built with _FORTIFY_SOURCE call these where a buffer's size is known. */
@@ -209,6 +280,7 @@ EXPORT int close(int fd)
     struct connection *connection = connection_of(fd);
     if (connection == NULL)
         return real_functions()->close(fd);
+    connection_drain(connection);
     int channel = connection_remove(connection);
     int result = real_functions()->close(fd);
     int before = errno;
@@ -256,7 +328,7 @@ EXPORT int epoll_ctl(int epoll, int operation, int fd, struct epoll_event *event
     /* Of a socket that was given back the server does not know that it is not watched any more. */
     if (result < 0 && errno == ENOENT && connection != NULL && connection->given_back)
         return 0;
-    if (connection != NULL && result == 0 && operation != EPOLL_CTL_MOD)
-        connection->epoll = operation == EPOLL_CTL_ADD ? epoll : -1;
+    if (connection != NULL && result == 0)
+        limit_watched(&connection->limit, epoll, operation, event);
     return result;
 }

@@ -68,6 +68,9 @@ pub struct Header {
     pub give_back_at_next_request: bool,
     /// The first request is HEAD: its answer has no content.
     pub head_request: bool,
+    /// Size of the first request, in bytes: the server reads no byte behind it before the socket has been given back,
+    /// whatever the client has sent. 0, or a socket that is not given back: it reads what comes.
+    pub head_size_bytes: u32,
 }
 
 /// How an answer ended.
@@ -87,8 +90,8 @@ pub struct Answered {
 /// What the shim says of a connection.
 #[derive(Debug)]
 pub enum Notice {
-    /// An answer has been written, or never will be. A server that reads several requests at once (a client that does not
-    /// wait for answers) answers them all.
+    /// An answer has been written, or never will be. A server that may read several requests at once (a client that does
+    /// not wait for answers) answers them all.
     Answered(Answered),
     /// A further request waits in the socket; the server has no copy of it any more, and nothing else follows: drop the
     /// stream.
@@ -175,6 +178,7 @@ fn encode(header: Header) -> [u8; MESSAGE_BYTES] {
     message[4] = VERSION;
     message[5] = CONNECTION;
     message[8..12].copy_from_slice(&flags.to_ne_bytes());
+    message[12..16].copy_from_slice(&header.head_size_bytes.to_ne_bytes());
     message
 }
 
@@ -210,8 +214,10 @@ mod tests {
 
     #[test]
     fn notices_that_are_none() {
-        let mut message = encode(Header { give_back_at_next_request: true, head_request: true });
+        let header = Header { give_back_at_next_request: true, head_request: true, head_size_bytes: 77 };
+        let mut message = encode(header);
         assert_eq!(message[8..12], 3u32.to_ne_bytes());
+        assert_eq!(message[12..16], 77u32.to_ne_bytes());
         assert!(decode(&message, None).is_err());
         message[5] = ANSWERED;
         assert!(matches!(decode(&message, None), Ok(Notice::Answered(_))));

@@ -48,9 +48,7 @@ pub(super) async fn converse(
             }
         }
         first = false;
-        let is_head = matches!(next, Next::Request(outline) if outline.is_head);
-        let header = Header { give_back_at_next_request: true, head_request: is_head };
-        let unix = match pass(slot, path, header).await {
+        let unix = match pass(slot, path, header_of(&next)).await {
             Ok(unix) => unix,
             Err(error) => {
                 tracing::warn!(%error, path = %path.display(), "the server took no connection");
@@ -75,6 +73,16 @@ pub(super) async fn converse(
             None => return End::Lost,
         }
     }
+}
+
+/// The server reads this request and no other. Of one that is not for the agent the end is not known.
+fn header_of(next: &Next) -> Header {
+    let (head_request, head_bytes) = match next {
+        Next::Request(outline) => (outline.is_head, outline.bytes),
+        _ => (false, 0),
+    };
+    let head_size_bytes = u32::try_from(head_bytes).unwrap_or(0);
+    Header { give_back_at_next_request: true, head_request, head_size_bytes }
 }
 
 /// Gives the server the connection. It is in `slot` still if that fails.
@@ -109,7 +117,7 @@ async fn follow(
         watched.inspect_err(|error| tracing::warn!(%error, "a server could not be watched")).ok()?;
     let mut reported = false;
     let mut say = |answer: Answer| {
-        // A server may answer several requests that came at once; only the first one is known of.
+        // Where the end of a request is not known, a server may answer others that came with it.
         if !std::mem::replace(&mut reported, true) {
             report(shared, connection, answer, began_at);
         }

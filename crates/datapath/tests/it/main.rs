@@ -10,6 +10,7 @@ mod network;
 mod packet;
 mod shim;
 mod shim_closes;
+mod shim_limit;
 mod shim_server;
 mod tcp;
 mod tcp_cost;

@@ -18,8 +18,8 @@ use crate::shim_server::{
     PATIENCE, Server, answer, answered, connection, get, given_back, large, let_go, silent, wait_for,
 };
 
-const KEEP: Header = Header { give_back_at_next_request: false, head_request: false };
-const GIVE_BACK: Header = Header { give_back_at_next_request: true, head_request: false };
+const KEEP: Header = Header { give_back_at_next_request: false, head_request: false, head_size_bytes: 0 };
+const GIVE_BACK: Header = Header { give_back_at_next_request: true, ..KEEP };
 
 #[test]
 fn answers_look_as_if_accepted() {
