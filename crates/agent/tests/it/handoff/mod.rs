@@ -2,6 +2,7 @@
 
 mod front_end;
 mod network;
+mod pipelined;
 mod placement;
 mod servers;
 mod trouble;

@@ -87,7 +87,7 @@ fn copying() -> World {
     world
 }
 
-fn get(path: &str) -> String {
+pub(super) fn get(path: &str) -> String {
     format!("GET {path} HTTP/1.1\r\nHost: x\r\n\r\n")
 }
 
@@ -184,7 +184,7 @@ fn a_server_that_is_not_there() {
 }
 
 /// nginx with the shim.
-struct Nginx {
+pub(super) struct Nginx {
     directory: TempDir,
     master: Child,
 }
@@ -215,7 +215,7 @@ impl Nginx {
         Self { directory, master }
     }
 
-    fn log(&self) -> String {
+    pub(super) fn log(&self) -> String {
         fs::read_to_string(self.directory.path().join("access.log")).unwrap()
     }
 }
@@ -227,18 +227,18 @@ impl Drop for Nginx {
     }
 }
 
-fn large() -> Vec<u8> {
+pub(super) fn large() -> Vec<u8> {
     (0..3_000_000_u32).map(|at| (at.wrapping_mul(2_654_435_761) >> 24) as u8).collect()
 }
 
-fn behind_shim() -> (Nginx, World) {
+pub(super) fn behind_shim() -> (Nginx, World) {
     let nginx = Nginx::new();
     let socket = nginx.directory.path().join("socket");
     (nginx, World::with(2, move |config| config.serve = ServeConfig::Shim(socket.clone())))
 }
 
 /// Gives a connection back at its next request, and leads it to another back-end.
-fn give_back(world: &World, link: &mut Link, conn: u64, request: u32, to: usize) -> Vec<u8> {
+pub(super) fn give_back(world: &World, link: &mut Link, conn: u64, request: u32, to: usize) -> Vec<u8> {
     let said = link.hear();
     assert!(
         matches!(said, Some(Said::Ask { conn: of, request: number, .. }) if of == conn && number == request),
