@@ -84,14 +84,19 @@ impl Place {
         Ok(())
     }
 
-    /// Name of the program that is here.
-    fn found(&self, any_program: BorrowedFd<'_>) -> Option<String> {
-        self.hook(any_program).query().ok().and_then(program_name)
+    /// Name of the program that is here. The descriptor is not looked at.
+    fn found(&self, any_descriptor: BorrowedFd<'_>) -> Option<String> {
+        self.hook(any_descriptor).query().ok().and_then(program_name)
+    }
+
+    /// Whether a program of ours is here.
+    pub(crate) fn is_ours(&self, any_descriptor: BorrowedFd<'_>) -> bool {
+        self.found(any_descriptor).is_some_and(|name| name.starts_with(OUR_PREFIX))
     }
 
     /// Takes away what is here, if it is ours.
     pub(crate) fn detach(&self, any_program: BorrowedFd<'_>) -> Result<(), DatapathError> {
-        if !self.found(any_program).is_some_and(|name| name.starts_with(OUR_PREFIX)) {
+        if !self.is_ours(any_program) {
             return Ok(());
         }
         info!("detaching from {}", self.name());

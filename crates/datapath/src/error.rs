@@ -35,6 +35,20 @@ pub enum DatapathError {
         /// The directory of its pinned maps.
         path: String,
     },
+    /// Another instance has a virtual address.
+    #[error(
+        "the virtual address {address} is that of instance {instance:?} at {interface}, and of one alone: {remedy}"
+    )]
+    Taken {
+        /// The address.
+        address: IpAddr,
+        /// The other instance's name.
+        instance: String,
+        /// Its interface.
+        interface: String,
+        /// What helps.
+        remedy: String,
+    },
     /// There is no network interface of this name or number.
     #[error("there is no network interface {name}; `ip link` lists them")]
     NoInterface {

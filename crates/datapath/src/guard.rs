@@ -11,6 +11,7 @@ use crate::counters::GuardCounters;
 use crate::error::{BPF_CAPABILITIES, DatapathError};
 use crate::layout::{self, LEASE_BYTES, Lease, MAX_VIPS, Mac, flow_at};
 use crate::loader::{Aligned, Plan, load};
+use crate::netlink::Link;
 use crate::pins::Pins;
 use crate::ring::{HeldPacket, HeldRing};
 use crate::trial::{Trial, try_frame};
@@ -66,8 +67,8 @@ impl Guard {
     /// Packets that are held can be read from the ring.
     ///
     /// # Errors
-    /// No privileges, no such interface, an instance of that name that is alive ([`DatapathError::Busy`]), a kernel that
-    /// is too old, or a configuration out of bounds.
+    /// No privileges, no such interface, an instance of that name that is alive ([`DatapathError::Busy`]), another one with
+    /// one of the addresses ([`DatapathError::Taken`]), a kernel that is too old, or a configuration out of bounds.
     pub fn open(config: &GuardConfig) -> Result<(Self, HeldRing), DatapathError> {
         check(config)?;
         let links = netlink::links()?;
@@ -75,6 +76,7 @@ impl Guard {
         let link = link.ok_or_else(|| DatapathError::NoInterface { name: config.interface.clone() })?;
         let own_mac = link.check_ethernet()?;
         let pins = Pins::open(&config.instance)?;
+        check_alone(&pins, &links, &config.vips).inspect_err(|_| pins.remove_empty())?;
         let sizes = [(LEASES, config.leases), (HELD, config.ring_bytes)];
         let plan = Plan { object: &OBJECT.0, pinned: &[VIPS, LEASES, HELD, COUNTS], sizes: &sizes };
         let mut loaded = load(&plan, Some(&pins))?;
@@ -279,6 +281,35 @@ fn check(config: &GuardConfig) -> Result<(), DatapathError> {
         )));
     }
     check_vips(&config.vips)
+}
+
+/// Of two guards with one virtual address each would drop what the other lets out, and who ends first takes the address away
+/// from both. So would one with what is left of another that was killed.
+fn check_alone(pins: &Pins, links: &[Link], vips: &[SocketAddr]) -> Result<(), DatapathError> {
+    for instance in pins.others() {
+        let Ok(theirs) = MapHandle::from_pinned_path(Pins::path_of(&instance, VIPS)) else { continue };
+        let is_theirs = |vip: &&SocketAddr| {
+            theirs.lookup(&layout::vip_key(vip.ip(), 0), MapFlags::ANY).is_ok_and(|found| found.is_some())
+        };
+        let Some(shared) = vips.iter().find(is_theirs) else { continue };
+        // One that is nowhere here is in another network namespace, where it harms nobody.
+        let is_there = |link: &&Link| {
+            let place = |point| Place::new(&instance, link.index, point, PRIORITY);
+            [Point::Egress, Point::Ingress].iter().any(|point| place(*point).is_ours(theirs.as_fd()))
+        };
+        let Some(link) = links.iter().find(is_there) else { continue };
+        let remedy = if Pins::is_alive(&instance) {
+            "stop that one, or have one agent serve all that clients ask for at this address".to_owned()
+        } else {
+            format!(
+                "its process has not ended in good order; start the agent with the name {instance}, which takes over \
+                     what is left"
+            )
+        };
+        let (address, interface) = (shared.ip(), link.name.clone());
+        return Err(DatapathError::Taken { address, instance, interface, remedy });
+    }
+    Ok(())
 }
 
 fn check_vips(vips: &[SocketAddr]) -> Result<(), DatapathError> {

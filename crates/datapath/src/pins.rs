@@ -45,6 +45,10 @@ fn mount_bpf_fs() -> Result<(), DatapathError> {
     })
 }
 
+fn home_of_all() -> PathBuf {
+    Path::new(BPF_FS).join("plimsoll")
+}
+
 /// Names become directories, in a file system that takes no dots.
 fn check_instance(instance: &str) -> Result<(), DatapathError> {
     let good = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
@@ -61,7 +65,7 @@ impl Pins {
     pub(crate) fn open(instance: &str) -> Result<Self, DatapathError> {
         check_instance(instance)?;
         mount_bpf_fs()?;
-        let home = Path::new(BPF_FS).join("plimsoll").join(instance);
+        let home = home_of_all().join(instance);
         let directory = home.join(LAYOUT_VERSION);
         let failed = |error| {
             DatapathError::of(
@@ -90,6 +94,39 @@ impl Pins {
     /// Where the map `name` is pinned.
     pub(crate) fn path(&self, name: &str) -> PathBuf {
         self.directory.join(name)
+    }
+
+    /// Names of the other instances that have left something, in no order.
+    pub(crate) fn others(&self) -> Vec<String> {
+        let entries = fs::read_dir(home_of_all()).into_iter().flatten().flatten();
+        let names = entries.filter_map(|entry| entry.file_name().into_string().ok());
+        names.filter(|name| *name != self.instance).collect()
+    }
+
+    /// Where another instance has pinned the map `name`.
+    pub(crate) fn path_of(instance: &str, name: &str) -> PathBuf {
+        home_of_all().join(instance).join(LAYOUT_VERSION).join(name)
+    }
+
+    /// Whether a living process is this instance. One that is just starting must not be asked about: it may take the
+    /// question for an instance.
+    pub(crate) fn is_alive(instance: &str) -> bool {
+        let home = rustix::fs::open(
+            home_of_all().join(instance),
+            OFlags::DIRECTORY | OFlags::CLOEXEC,
+            Mode::empty(),
+        );
+        let locked = |home| rustix::fs::flock(home, FlockOperation::NonBlockingLockShared);
+        home.is_ok_and(|home| locked(home) == Err(rustix::io::Errno::WOULDBLOCK))
+    }
+
+    /// Removes the directory if there is nothing in it, as when an instance could not begin.
+    pub(crate) fn remove_empty(&self) {
+        // Fails when there is something.
+        let _ = fs::remove_dir(&self.directory);
+        if let Some(home) = self.directory.parent() {
+            let _ = fs::remove_dir(home);
+        }
     }
 
     /// Removes the maps of other layouts. Programs that still use them keep them until they are replaced.

@@ -319,3 +319,41 @@ fn packets_cost_little() {
         assert!(inbound.time < most && outbound.time < most, "130 ns each when alone");
     }
 }
+
+#[test]
+fn a_virtual_address_has_one_guard() {
+    let backend = Backend::new();
+    let (guard, _ring) = backend.open();
+    let open = |machine: &Machine, instance: &Instance, vips: &[SocketAddr]| {
+        let config = GuardConfig { instance: instance.0.clone(), vips: vips.to_vec(), ..backend.config() };
+        machine.run(|| Guard::open(&config)).map(|(guard, _)| guard)
+    };
+    let taken = |error: DatapathError| {
+        assert!(matches!(error, DatapathError::Taken { .. }), "{error}");
+        error.to_string()
+    };
+    let first = &backend.instance.0;
+    let other = Instance::new();
+    for (_, vip) in pairs() {
+        // Whatever the port: the address belongs to the machine once.
+        for vip in [vip, SocketAddr::new(vip.ip(), 443)] {
+            let said = taken(open(&backend.machine, &other, &[vip]).unwrap_err());
+            assert!(said.contains(&vip.ip().to_string()) && said.contains(first), "{said}");
+            assert!(said.contains("eth0") && said.contains("stop that one"), "{said}");
+        }
+    }
+    // With other addresses, and on other machines, all is well.
+    let elsewhere = "10.99.0.2:80".parse().unwrap();
+    backend.machine.run(|| open(&backend.machine, &other, &[elsewhere]).unwrap().clear_and_detach().unwrap());
+    let far = Backend::new();
+    let guard_there = open(&far.machine, &other, &backend.config().vips).unwrap();
+    far.machine.run(|| guard_there.clear_and_detach().unwrap());
+    // Its process gone, its programs are still there.
+    drop(guard);
+    let said = taken(open(&backend.machine, &other, &[pairs()[0].1]).unwrap_err());
+    assert!(said.contains("start the agent with the name") && said.contains(first), "{said}");
+    let (guard, _ring) = backend.open();
+    backend.machine.run(|| guard.clear_and_detach().unwrap());
+    let alone = open(&backend.machine, &other, &[pairs()[0].1]).unwrap();
+    backend.machine.run(|| alone.clear_and_detach().unwrap());
+}

@@ -4,6 +4,7 @@ use std::fs::File;
 use std::io::{Read as _, Write as _};
 use std::net::{IpAddr, SocketAddr, TcpStream};
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::sync::MutexGuard;
 use std::time::{Duration, Instant};
 
@@ -122,22 +123,29 @@ impl Bed {
 
     pub(super) fn start_agent(&mut self, index: usize) {
         let node = self.lab.node(Node::Backend(index)).unwrap();
+        let own = node.address();
+        let mut command = self.agent_command(index, &format!("b{index}"), AGENT_PORT);
+        if self.options.serve.as_ref().is_none_or(|serve| serve.starts_with("origin:")) {
+            command.args(["--origin-listen", &format!("{own}:{ORIGIN_PORT}")]);
+        }
+        command.stderr(self.log(&format!("b{index}.log")));
+        self.agents[index] = Some(node.spawn(&mut command).unwrap());
+    }
+
+    /// What runs an agent of this name beside a back-end.
+    pub(super) fn agent_command(&self, index: usize, name: &str, port: u16) -> Command {
+        let node = self.lab.node(Node::Backend(index)).unwrap();
         let mut command = node.command(env!("CARGO_BIN_EXE_plimsoll"));
         let own = node.address();
         let serve = self.options.serve.as_deref().unwrap_or("origin:DIRECTORY/www");
         let serve = serve.replace("DIRECTORY", &self.directory.path().display().to_string());
         let serve = serve.replace("ADDRESS", &own.to_string()).replace("INDEX", &index.to_string());
-        command.args(["agent", "--listen", &format!("{own}:{AGENT_PORT}"), "--interface", "eth0"]);
-        command.args(["--name", &format!("b{index}"), "--serve", &serve]);
-        command.arg("--key").arg(self.path("key"));
+        command.args(["agent", "--listen", &format!("{own}:{port}"), "--interface", "eth0"]);
+        command.args(["--name", name, "--serve", &serve]).arg("--key").arg(self.path("key"));
         command.args(["--front-end", &format!("front-end={}", self.address(Node::FrontEnd))]);
         command.args(["--vip", &self.vip().to_string(), "--vip", &self.vip_v6().to_string()]);
-        if serve.starts_with("origin:") {
-            command.args(["--origin-listen", &format!("{own}:{ORIGIN_PORT}")]);
-        }
         command.args(&self.options.agent);
-        command.stderr(self.log(&format!("b{index}.log")));
-        self.agents[index] = Some(node.spawn(&mut command).unwrap());
+        command
     }
 
     pub(super) fn kill_agent(&mut self, index: usize) {

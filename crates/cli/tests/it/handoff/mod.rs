@@ -6,5 +6,6 @@ mod faults;
 mod http;
 mod interruptions;
 mod many;
+mod refusals;
 mod servers;
 mod transport;
