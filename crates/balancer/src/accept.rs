@@ -4,14 +4,13 @@ use std::net::SocketAddr;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-use std::task::{Context, Poll, Waker};
 use std::time::{Duration, Instant};
 
 use plimsoll_policy::TargetId;
-use tokio::net::{TcpListener, TcpStream};
 
 use crate::http::request::peer_text;
 use crate::net::places::Place;
+use crate::net::stream::{ClientStream, Listener};
 use crate::proxy::client::{self, Start};
 use crate::worker::{Accepted, Worker};
 
@@ -24,10 +23,11 @@ impl Worker {
     /// Accepts connections until `stop` is told. Connections that the system has completed by then are served, too.
     pub(crate) async fn accept(
         self: Rc<Self>,
-        listener: TcpListener,
+        listener: Listener,
         closing: Arc<AtomicBool>,
         stop: Rc<tokio::sync::Notify>,
     ) {
+        let local = listener.only_address();
         let mut complained = None;
         loop {
             let next = async {
@@ -40,7 +40,7 @@ impl Worker {
                 next = next => next,
             };
             match (accepted, place) {
-                (Ok((stream, peer)), Some(place)) => self.spawn(stream, peer, place, &closing),
+                (Ok((stream, peer)), Some(place)) => self.spawn(stream, (peer, local), place, &closing),
                 (Err(error), _) => {
                     // Mostly that the process has too many files open: waiting lets others finish.
                     if complained.is_none_or(|at: Instant| at.elapsed() > COMPLAIN_AGAIN) {
@@ -52,21 +52,22 @@ impl Worker {
                 (_, None) => return,
             }
         }
-        // However many they are: this must not stop where a task usually lets others go on.
-        tokio::task::unconstrained(async {
-            let mut cx = Context::from_waker(Waker::noop());
-            while let Poll::Ready(Ok((stream, peer))) = listener.poll_accept(&mut cx)
-                && let Some(place) = self.shared.places.try_take()
-            {
-                self.spawn(stream, peer, place, &closing);
-            }
-        })
-        .await;
+        while let Some((stream, peer)) = listener.accept_now()
+            && let Some(place) = self.shared.places.try_take()
+        {
+            self.spawn(stream, (peer, local), place, &closing);
+        }
     }
 
-    fn spawn(self: &Rc<Self>, stream: TcpStream, peer: SocketAddr, place: Place, closing: &Arc<AtomicBool>) {
+    fn spawn(
+        self: &Rc<Self>,
+        stream: ClientStream,
+        (peer, local): (SocketAddr, Option<SocketAddr>),
+        place: Place,
+        closing: &Arc<AtomicBool>,
+    ) {
         let worker = Rc::clone(self);
-        let accepted = Rc::new(self.accepted(peer, closing));
+        let accepted = Rc::new(self.accepted(peer, local, closing));
         self.count_accepted();
         tokio::task::spawn_local(async move {
             let _place = place;
@@ -75,7 +76,7 @@ impl Worker {
     }
 
     /// Serves a connection that comes back from being handed off, or could not be.
-    pub(crate) fn resume(self: &Rc<Self>, stream: TcpStream, accepted: Rc<Accepted>, start: Start) {
+    pub(crate) fn resume(self: &Rc<Self>, stream: ClientStream, accepted: Rc<Accepted>, start: Start) {
         let worker = Rc::clone(self);
         // It had a place before: where none is left, it is served all the same.
         let place = self.shared.places.try_take();
@@ -95,10 +96,16 @@ impl Worker {
         self.shared.counts[self.index].closed.add(1);
     }
 
-    pub(crate) fn accepted(&self, peer: SocketAddr, closing: &Arc<AtomicBool>) -> Accepted {
+    pub(crate) fn accepted(
+        &self,
+        peer: SocketAddr,
+        local: Option<SocketAddr>,
+        closing: &Arc<AtomicBool>,
+    ) -> Accepted {
         let text = peer_text(peer.ip());
         Accepted {
             peer,
+            local,
             trusted: self.shared.config.load().forwarded.trusted.iter().any(|net| net.contains(peer.ip())),
             client: TargetId::from_key(text.as_bytes()).0,
             peer_text: text.into_boxed_str(),
@@ -106,7 +113,7 @@ impl Worker {
         }
     }
 
-    async fn serve(self: Rc<Self>, mut stream: TcpStream, accepted: Rc<Accepted>, start: Start) {
+    async fn serve(self: Rc<Self>, mut stream: ClientStream, accepted: Rc<Accepted>, start: Start) {
         struct Open<'a>(&'a Worker, bool);
         impl Drop for Open<'_> {
             fn drop(&mut self) {

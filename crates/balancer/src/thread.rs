@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::io;
 use std::net::{SocketAddr, TcpListener};
+use std::os::fd::AsFd;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -13,6 +14,7 @@ use tokio::sync::{Notify, mpsc};
 use tokio::task::LocalSet;
 use tokio::time::Instant;
 
+use crate::net::stream::Listener;
 use crate::worker::{Shared, Worker};
 
 /// A connection that stays idle this long while the front-end stops is closed; before, its next request would still be
@@ -86,13 +88,22 @@ impl Listening {
     }
 }
 
+/// The listener of a socket. Where connections are handed off, a client's packets before its request need not concern this
+/// process.
+fn listener(worker: &Worker, socket: TcpListener) -> io::Result<Listener> {
+    if worker.handoffs.is_some() {
+        plimsoll_datapath::tcp::await_data(socket.as_fd())?;
+    }
+    Listener::new(socket)
+}
+
 async fn work(worker: Rc<Worker>, mut inbox: mpsc::UnboundedReceiver<Command>) {
     let housekeeping = tokio::task::spawn_local(Rc::clone(&worker).housekeeping());
     let mut listening: BTreeMap<SocketAddr, Listening> = BTreeMap::new();
     let mut drain = Duration::ZERO;
     while let Some(command) = inbox.recv().await {
         match command {
-            Command::Listen(address, socket) => match tokio::net::TcpListener::from_std(socket) {
+            Command::Listen(address, socket) => match listener(&worker, socket) {
                 Ok(socket) => {
                     let (closing, stop) = (Arc::new(AtomicBool::new(false)), Rc::new(Notify::new()));
                     let accept = Rc::clone(&worker).accept(socket, Arc::clone(&closing), Rc::clone(&stop));

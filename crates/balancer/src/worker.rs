@@ -86,6 +86,8 @@ impl Shared {
 pub(crate) struct Accepted {
     /// The client's end.
     pub(crate) peer: SocketAddr,
+    /// Our end, where that is known without asking the system.
+    pub(crate) local: Option<SocketAddr>,
     pub(crate) peer_text: Box<str>,
     /// Whether the peer's forwarding fields are believed.
     pub(crate) trusted: bool,

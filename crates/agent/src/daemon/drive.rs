@@ -310,7 +310,7 @@ fn give_back(shared: &Shared, connection: &Connection, slot: &mut Option<Client>
     let send_bytes = shared.config.state_bytes.saturating_sub(limits.receive_bytes);
     let limits = Limits { send_bytes, ..limits };
     let (fd, why) = match Frozen::freeze(fd) {
-        Ok(frozen) => match frozen.snapshot(&input, limits) {
+        Ok(frozen) => match frozen.snapshot(&connection.flow, &input, limits) {
             Ok(state) => {
                 hand_over(shared, connection, frozen, &state, request);
                 return Placed::Returned;

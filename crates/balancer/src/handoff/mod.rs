@@ -25,9 +25,10 @@ use plimsoll_datapath::Flow;
 use plimsoll_datapath::tcp::{Frozen, TcpState};
 use plimsoll_handoff::message::{Conn, ToAgent};
 use plimsoll_policy::BackendId;
-use tokio::net::TcpStream;
+use socket2::SockRef;
 
 use crate::backend::Backend;
+use crate::net::stream::ClientStream;
 use crate::proxy::client::Start;
 use crate::worker::{Accepted, Worker};
 use leaving::Then;
@@ -121,7 +122,7 @@ impl Handoffs {
     pub(crate) fn hand_off(
         self: &Rc<Self>,
         worker: &Rc<Worker>,
-        stream: TcpStream,
+        stream: ClientStream,
         accepted: &Rc<Accepted>,
         handing: Handing,
     ) {
@@ -131,15 +132,16 @@ impl Handoffs {
             let start = Start { requests: handing.requests - 1, given, stays: true, input: handing.bytes };
             recover::resume(worker, fd, accepted, start);
         };
-        let ends = stream.local_addr().map(|local| Flow::new(accepted.peer, local));
-        let fd = match stream.into_std() {
-            Ok(stream) => OwnedFd::from(stream),
+        let fd = match stream.into_fd() {
+            Ok(fd) => fd,
             Err(error) => {
                 tracing::error!(%error, "a connection could not be taken from the event queue");
                 return worker.count_closed();
             }
         };
-        let (Ok(flow), Some(hop)) = (ends, handing.link.hop()) else { return stays(fd, handing) };
+        let local = accepted.local.or_else(|| SockRef::from(&fd).local_addr().ok()?.as_socket());
+        let (Some(local), Some(hop)) = (local, handing.link.hop()) else { return stays(fd, handing) };
+        let flow = Flow::new(accepted.peer, local);
         if !self.system.registry().leaving.remove(&flow) && !self.system.take_flow() {
             return stays(fd, handing);
         }
@@ -155,9 +157,10 @@ impl Handoffs {
                 return stays(failed.fd, handing);
             }
         };
-        match frozen.snapshot(&handing.bytes, worker.state_limits()) {
+        match frozen.snapshot(&flow, &handing.bytes, worker.state_limits()) {
             Ok(state) => {
-                frozen.close();
+                // No child process of this one has a copy of the descriptor, which this would not wait for.
+                drop(frozen);
                 let conn = self.table.borrow_mut().next_conn();
                 let mut entry = Entry::new(conn, flow, handing.link, Rc::clone(accepted), handing.requests);
                 entry.active = Some(Box::new(handing.request));

@@ -9,11 +9,11 @@ use std::time::{Duration, Instant};
 use plimsoll_datapath::Flow;
 use plimsoll_datapath::tcp::{self, Frozen, Restored, TcpState};
 use plimsoll_handoff::message::{Conn, ToAgent};
-use tokio::net::TcpStream;
 
 use super::leaving::Then;
 use super::table::{Entry, Expected, Phase};
 use super::{Handoffs, Link, messages};
+use crate::net::stream::ClientStream;
 use crate::proxy::client::Start;
 use crate::worker::{Accepted, Worker};
 
@@ -144,13 +144,7 @@ pub(super) fn restore(worker: &Rc<Worker>, handoffs: &Rc<Handoffs>, mut entry: E
 
 /// Serves a connection that this front-end has again, or still.
 pub(super) fn resume(worker: &Rc<Worker>, fd: OwnedFd, accepted: &Rc<Accepted>, start: Start) {
-    match TcpStream::from_std(fd.into()) {
-        Ok(stream) => worker.resume(stream, Rc::clone(accepted), start),
-        Err(error) => {
-            tracing::error!(%error, "a connection could not be watched");
-            worker.count_closed();
-        }
-    }
+    worker.resume(ClientStream::new(fd), Rc::clone(accepted), start);
 }
 
 /// Tells a client that its connection is over. `before` is what its kernel expected when the connection was handed off.
@@ -218,7 +212,7 @@ pub(super) fn adopt(
     // From now on it is marked as one of this process.
     handoffs.system.lead(&flow, &hop, link.id);
     handoffs.system.counts.adopted.add(1);
-    let accepted = Rc::new(worker.accepted(flow.client, &worker.stopping));
+    let accepted = Rc::new(worker.accepted(flow.client, Some(flow.vip), &worker.stopping));
     table.insert(Entry::new(conn, flow, Rc::clone(link), accepted, u64::from(request) + 1));
 }
 

@@ -82,7 +82,7 @@ impl System {
                 forwarder,
                 name: handoff.name.clone(),
                 instance: u64::from_le_bytes(instance),
-                key: Key::new(handoff.key.0),
+                key: handoff.key.clone(),
                 counts: Counts::new(),
                 registry: Mutex::default(),
                 flows: AtomicU32::new(0),

@@ -8,7 +8,6 @@ use std::task::{Poll, ready};
 use std::time::Instant;
 
 use plimsoll_config::Config;
-use tokio::net::TcpStream;
 
 use super::outcome::{Outcome, Tried, failed};
 use super::pass::{Answered, Exchange, Failure};
@@ -19,6 +18,7 @@ use crate::handoff::Handing;
 use crate::http::request::{self, RequestHead};
 use crate::http::{Framing, Refusal, Version};
 use crate::net::deadline::Deadline;
+use crate::net::stream::ClientStream;
 use crate::observe::{Record, Times};
 use crate::pool::{self, BackendConnection, NoConnection};
 use crate::worker::{Accepted, Scratch, Worker};
@@ -54,7 +54,7 @@ pub(super) enum Then {
 
 pub(super) struct Client<'a> {
     pub(super) worker: Rc<Worker>,
-    pub(super) stream: &'a mut TcpStream,
+    pub(super) stream: &'a mut ClientStream,
     pub(super) accepted: Rc<Accepted>,
     pub(super) deadline: Deadline,
     pub(super) config: Arc<Config>,
@@ -76,7 +76,7 @@ impl Drop for Client<'_> {
 /// Serves a connection until it ends; or until it is to be handed off, which the caller does.
 pub(crate) async fn serve(
     worker: &Rc<Worker>,
-    stream: &mut TcpStream,
+    stream: &mut ClientStream,
     accepted: &Rc<Accepted>,
     start: Start,
 ) -> Option<Box<Handing>> {
@@ -331,8 +331,9 @@ impl Client<'_> {
     ) -> Result<Answered, Failure> {
         let date = self.worker.date();
         let mut response = self.worker.response_buffer();
+        let client = self.stream.watched().map_err(|_| Failure::ClientGone)?;
         let mut exchange = Exchange {
-            client: self.stream,
+            client,
             input: &mut scratch.input,
             deadline: &self.deadline,
             config: &self.config,

@@ -47,7 +47,9 @@ impl Client<'_> {
     /// Ends our side and reads on for a while: closing with unread bytes would reset the connection and take the answer
     /// with it (RFC 9112, section 9.6).
     pub(super) async fn close(&mut self, mut scratch: Scratch) {
-        if SockRef::from(&*self.stream).shutdown(std::net::Shutdown::Write).is_err() {
+        let shut =
+            self.stream.socket().map(|socket| SockRef::from(&socket).shutdown(std::net::Shutdown::Write));
+        if !matches!(shut, Some(Ok(()))) {
             return;
         }
         self.deadline.set(LINGER);
@@ -66,7 +68,9 @@ impl Client<'_> {
 
     /// Has the system reset the connection when it is dropped.
     pub(super) fn cut(&self) {
-        // If this fails the connection is gone already.
-        drop(SockRef::from(&*self.stream).set_linger(Some(Duration::ZERO)));
+        if let Some(socket) = self.stream.socket() {
+            // If this fails the connection is gone already.
+            drop(SockRef::from(&socket).set_linger(Some(Duration::ZERO)));
+        }
     }
 }

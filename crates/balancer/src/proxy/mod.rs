@@ -23,7 +23,7 @@ mod tests {
     use crate::worker::{Accepted, Worker};
 
     fn future_bytes<'a, F: Future>(
-        _: impl FnOnce(&'a Rc<Worker>, &'a mut tokio::net::TcpStream, &'a Rc<Accepted>, Start) -> F,
+        _: impl FnOnce(&'a Rc<Worker>, &'a mut crate::net::stream::ClientStream, &'a Rc<Accepted>, Start) -> F,
     ) -> usize {
         size_of::<F>()
     }

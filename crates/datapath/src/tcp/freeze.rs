@@ -7,7 +7,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use rustix::buffer::spare_capacity;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::net::{RecvFlags, connect_unspec, getpeername, getsockname, recv, sockopt};
+use rustix::net::{RecvFlags, connect_unspec, recv, sockopt};
 
 use super::error::{FreezeFailed, NotPortable, SocketError, Step};
 use super::state::{TcpState, Window};
@@ -50,21 +50,29 @@ pub struct Frozen {
     send_window: Cell<Option<u32>>,
 }
 
-/// What `TCP_INFO` says first.
+/// What `TCP_INFO` says up to `tcpi_notsent_bytes`, in words of 32 bits (`include/uapi/linux/tcp.h`).
+const INFO_WORDS: usize = 37;
+const INFO_UNACKED: usize = 6;
+const INFO_NOT_SENT: usize = 36;
+
+/// What is needed of `TCP_INFO`.
 #[derive(Debug, Clone, Copy)]
 struct Info {
     state: u8,
     options: u8,
     /// The client's in the low half, ours in the high half.
     window_scales: u8,
+    /// Whether the client has acknowledged all that was ever written.
+    all_acknowledged: bool,
 }
 
 impl Info {
     fn of(fd: BorrowedFd<'_>) -> io::Result<Self> {
-        let [first, second] = tcp(fd, libc::TCP_INFO)?;
-        let [state, ..] = first.to_ne_bytes();
-        let [_, options, window_scales, _] = second.to_ne_bytes();
-        Ok(Self { state, options, window_scales })
+        let words: [u32; INFO_WORDS] = tcp(fd, libc::TCP_INFO)?;
+        let [state, ..] = words[0].to_ne_bytes();
+        let [_, options, window_scales, _] = words[1].to_ne_bytes();
+        let all_acknowledged = words[INFO_UNACKED] == 0 && words[INFO_NOT_SENT] == 0;
+        Ok(Self { state, options, window_scales, all_acknowledged })
     }
 
     /// States as `include/net/tcp_states.h` numbers them.
@@ -95,16 +103,19 @@ impl Frozen {
         }
     }
 
-    /// The connection's state, the socket untouched. The receive queue begins with `read_before`: what was read from the
-    /// socket before the freeze and is to be read again.
+    /// The connection's state, the socket untouched. `flow` is its two ends, which the caller knows (asking costs two
+    /// system calls). The receive queue begins with `read_before`: what was read from the socket before the freeze and is
+    /// to be read again.
     ///
     /// # Errors
     ///
     /// A connection that cannot travel after all (its client's FIN or urgent data came just before the freeze; more is
     /// queued than `limits` allow), or the kernel's refusal. [`Frozen::thaw`] it then.
-    pub fn snapshot(&self, read_before: &[u8], limits: Limits) -> Result<TcpState, SocketError> {
+    pub fn snapshot(&self, flow: &Flow, read_before: &[u8], limits: Limits) -> Result<TcpState, SocketError> {
+        link_local(flow.client)?;
+        link_local(flow.vip)?;
         for _ in 0..ATTEMPTS {
-            if let Some(state) = self.try_snapshot(read_before, limits)? {
+            if let Some(state) = self.try_snapshot(flow, read_before, limits)? {
                 return Ok(state);
             }
         }
@@ -140,11 +151,13 @@ impl Frozen {
     }
 
     /// `None` when a packet came between two steps.
-    fn try_snapshot(&self, read_before: &[u8], limits: Limits) -> Result<Option<TcpState>, SocketError> {
+    fn try_snapshot(
+        &self,
+        flow: &Flow,
+        read_before: &[u8],
+        limits: Limits,
+    ) -> Result<Option<TcpState>, SocketError> {
         let fd = self.fd.as_fd();
-        let flow = Flow::new(peer(fd)?, local(fd)?);
-        link_local(flow.client)?;
-        link_local(flow.vip)?;
         let [mss] = tcp(fd, libc::TCP_MAXSEG).freezing("TCP_MAXSEG")?;
         let mss = u16::try_from(mss).map_err(|_| NotPortable::SegmentSize(mss))?;
         let timestamp = if self.info.has(INFO_TIMESTAMPS) {
@@ -167,7 +180,7 @@ impl Frozen {
         }
         let scales = self.info.window_scales;
         Ok(Some(TcpState {
-            flow,
+            flow: *flow,
             send_next,
             receive_next,
             mss,
@@ -192,7 +205,11 @@ impl Frozen {
     /// Sequence number at the end of the send queue, the queue, and how much of its end has never been sent.
     fn send_queue(&self, window: Window, limit: usize) -> Result<Option<(u32, Vec<u8>, usize)>, SocketError> {
         let fd = self.fd.as_fd();
-        let bytes = sys::queued_bytes(fd, libc::TIOCOUTQ).freezing("SIOCOUTQ")?;
+        // Nothing has been written since the freeze, so what was empty then is empty now.
+        let bytes = match self.info.all_acknowledged {
+            true => 0,
+            false => sys::queued_bytes(fd, libc::TIOCOUTQ).freezing("SIOCOUTQ")?,
+        };
         if bytes > limit {
             return Err(NotPortable::TooMuchQueued { bytes, limit }.into());
         }
@@ -297,18 +314,6 @@ fn quiet(fd: BorrowedFd<'_>) -> Result<(), SocketError> {
         return Err(NotPortable::Urgent.into());
     }
     Ok(())
-}
-
-fn local(fd: BorrowedFd<'_>) -> Result<SocketAddr, SocketError> {
-    address(getsockname(fd).freezing("getsockname")?)
-}
-
-fn peer(fd: BorrowedFd<'_>) -> Result<SocketAddr, SocketError> {
-    address(getpeername(fd).freezing("getpeername")?.ok_or(NotPortable::NotConnected)?)
-}
-
-fn address(any: rustix::net::SocketAddrAny) -> Result<SocketAddr, SocketError> {
-    SocketAddr::try_from(any).map_err(|_| NotPortable::NotConnected.into())
 }
 
 fn link_local(address: SocketAddr) -> Result<(), NotPortable> {

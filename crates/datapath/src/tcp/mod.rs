@@ -45,6 +45,21 @@ pub fn prepare() -> io::Result<()> {
     drop_filter().map(|_| ())
 }
 
+/// Has a listener's connections accepted when their first data is there, and has the acknowledgment of that data wait for
+/// the answer, as it would later in a connection: where clients speak first and connections travel, that is fewer
+/// packets and wake-ups for each. A client that says nothing is accepted when it acknowledges for the second time, after
+/// about a second.
+///
+/// # Errors
+///
+/// The kernel's.
+pub fn await_data(listener: BorrowedFd<'_>) -> io::Result<()> {
+    const SECONDS: u32 = 1;
+    set_tcp(listener, libc::TCP_DEFER_ACCEPT, &[SECONDS])?;
+    // Inherited by the connections: without it, the first data is acknowledged at once.
+    set_tcp(listener, libc::TCP_QUICKACK, &[0])
+}
+
 fn drop_filter() -> io::Result<BorrowedFd<'static>> {
     static FILTER: OnceLock<OwnedFd> = OnceLock::new();
     if let Some(filter) = FILTER.get() {

@@ -134,7 +134,7 @@ fn hand_off(v6: bool) {
     // Front-end: from here on packets go to the back-end, which knows nothing of the connection yet.
     forwarder.insert(&flow, &live.next_hop(), 1).unwrap();
     let frozen = Frozen::freeze(OwnedFd::from(accepted)).unwrap();
-    let state = frozen.snapshot(b"first", Limits::default()).unwrap();
+    let state = frozen.snapshot(&crate::tcp::flow_of(&frozen), b"first", Limits::default()).unwrap();
     frozen.close();
     client.write_all(b"second").unwrap();
     let packets = held(&mut ring, 1);

@@ -2,12 +2,14 @@
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use plimsoll_datapath::Flow;
-use plimsoll_datapath::tcp::{Frozen, Limits, NotPortable, RestoreError, SocketError, TcpState, reset};
+use plimsoll_datapath::tcp::{
+    Frozen, Limits, NotPortable, RestoreError, SocketError, TcpState, await_data, reset,
+};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use socket2::{Domain, SockRef, Socket, Type};
 
@@ -30,11 +32,18 @@ pub(crate) fn sent(state: &TcpState) -> TcpState {
     TcpState::decode(&bytes).unwrap()
 }
 
+/// The two ends of a connection that has been stopped.
+pub(crate) fn flow_of(frozen: &Frozen) -> Flow {
+    let socket = SockRef::from(frozen);
+    let ends = [socket.peer_addr(), socket.local_addr()].map(|end| end.unwrap().as_socket().unwrap());
+    Flow::new(ends[0], ends[1])
+}
+
 /// Moves the machine's end to another machine, while the client may be sending.
 pub(crate) fn carry(world: &World, stream: TcpStream, to: usize) -> (TcpStream, TcpState) {
     let frozen = Frozen::freeze(stream.into()).unwrap();
     let limits = Limits { send_bytes: 64 << 20, ..Limits::default() };
-    let state = sent(&frozen.snapshot(&[], limits).unwrap());
+    let state = sent(&frozen.snapshot(&flow_of(&frozen), &[], limits).unwrap());
     let restored = world.machines[to].run(|| state.restore().unwrap());
     world.route_to(to);
     frozen.close();
@@ -123,7 +132,7 @@ fn bytes_read_before_come_first() {
     assert_eq!(read_exactly(&mut machine, 18), "GET / HTTP/1.1\r\n\r\n");
     wait_for_bytes(&machine, 4);
     let frozen = Frozen::freeze(machine.into()).unwrap();
-    let mut state = frozen.snapshot(b"GET / HTTP/1.1\r\n\r\n", Limits::default()).unwrap();
+    let mut state = frozen.snapshot(&flow_of(&frozen), b"GET / HTTP/1.1\r\n\r\n", Limits::default()).unwrap();
     assert_eq!(state.receive_queue, b"GET / HTTP/1.1\r\n\r\nrest");
     // Any other bytes do as well, more than the client ever sent included.
     let other: Vec<u8> = (0..900_000u32).map(|at| b'a' + (at % 26) as u8).collect();
@@ -180,7 +189,7 @@ fn urgent_data_does_not_travel() {
     SockRef::from(&client).send_out_of_band(b"!").unwrap();
     wait_for("urgent data", || polls(&machine, PollFlags::PRI));
     let frozen = Frozen::freeze(machine.into()).unwrap();
-    let error = frozen.snapshot(&[], Limits::default()).unwrap_err();
+    let error = frozen.snapshot(&flow_of(&frozen), &[], Limits::default()).unwrap_err();
     assert!(matches!(error, SocketError::NotPortable(NotPortable::Urgent)), "{error:?}");
     let machine = frozen.thaw().unwrap();
     let mut byte = [std::mem::MaybeUninit::uninit()];
@@ -195,8 +204,8 @@ fn limits_of_both_queues() {
     wait_for_bytes(&machine, 100);
     let frozen = Frozen::freeze(machine.into()).unwrap();
     let tight = Limits { receive_bytes: 101, ..Limits::default() };
-    assert!(frozen.snapshot(b"1", tight).is_ok());
-    let error = frozen.snapshot(b"22", tight).unwrap_err();
+    assert!(frozen.snapshot(&flow_of(&frozen), b"1", tight).is_ok());
+    let error = frozen.snapshot(&flow_of(&frozen), b"22", tight).unwrap_err();
     assert!(
         matches!(error, SocketError::NotPortable(NotPortable::TooMuchQueued { bytes: 102, limit: 101 })),
         "{error:?}"
@@ -210,10 +219,10 @@ fn thawed_as_if_nothing_had_happened() {
     client.write_all(b"before").unwrap();
     wait_for_bytes(&machine, 6);
     let frozen = Frozen::freeze(machine.into()).unwrap();
-    let state = frozen.snapshot(&[], Limits::default()).unwrap();
+    let state = frozen.snapshot(&flow_of(&frozen), &[], Limits::default()).unwrap();
     client.write_all(b"while").unwrap();
     thread::sleep(Duration::from_millis(50));
-    let again = frozen.snapshot(&[], Limits::default()).unwrap();
+    let again = frozen.snapshot(&flow_of(&frozen), &[], Limits::default()).unwrap();
     assert_eq!((&again.receive_queue, again.receive_next), (&state.receive_queue, state.receive_next));
     // A socket elsewhere that is dropped before it lives says nothing either.
     drop(world.machines[1].run(|| state.restore().unwrap()));
@@ -230,7 +239,7 @@ fn nothing_is_taken_before_activation() {
     let world = World::new(V4);
     let (mut client, machine) = world.connection();
     let frozen = Frozen::freeze(machine.into()).unwrap();
-    let state = frozen.snapshot(&[], Limits::default()).unwrap();
+    let state = frozen.snapshot(&flow_of(&frozen), &[], Limits::default()).unwrap();
     frozen.close();
     let restored = world.machines[0].run(|| state.restore().unwrap());
     client.write_all(b"early").unwrap();
@@ -250,7 +259,7 @@ fn reset_reaches_the_client() {
         client.write_all(b"request").unwrap();
         assert_eq!(read_exactly(&mut machine, 7), "request");
         let frozen = Frozen::freeze(machine.into()).unwrap();
-        let state = frozen.snapshot(&[], Limits::default()).unwrap();
+        let state = frozen.snapshot(&flow_of(&frozen), &[], Limits::default()).unwrap();
         frozen.close();
         world.machines[0].run(|| reset(&state.flow, state.send_next, state.receive_next).unwrap());
         client.set_read_timeout(Some(PATIENCE)).unwrap();
@@ -264,7 +273,7 @@ fn address_elsewhere_and_connection_in_use() {
     let world = World::new(V4);
     let (mut client, machine) = world.connection();
     let frozen = Frozen::freeze(machine.into()).unwrap();
-    let state = frozen.snapshot(&[], Limits::default()).unwrap();
+    let state = frozen.snapshot(&flow_of(&frozen), &[], Limits::default()).unwrap();
     let error = world.machines[0].run(|| state.restore().unwrap_err());
     assert!(
         matches!(error, RestoreError::InUse { client, vip } if Flow { client, vip } == state.flow),
@@ -311,11 +320,41 @@ fn closed_at_once_in_spite_of_copies() {
     let (mut client, machine) = world.connection();
     let copy = machine.try_clone().unwrap();
     let frozen = Frozen::freeze(machine.into()).unwrap();
-    let state = frozen.snapshot(&[], Limits::default()).unwrap();
+    let state = frozen.snapshot(&flow_of(&frozen), &[], Limits::default()).unwrap();
     frozen.close();
     let restored = world.machines[0].run(|| state.restore().unwrap());
     let mut machine = blocking(restored.activate().unwrap());
     drop(copy);
     client.write_all(b"unharmed").unwrap();
     assert_eq!(read_exactly(&mut machine, 8), "unharmed");
+}
+
+#[test]
+fn connections_are_accepted_with_their_data() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    await_data(listener.as_fd()).unwrap();
+    listener.set_nonblocking(true).unwrap();
+    let accepted_within = |wait: Duration| {
+        let end = Instant::now() + wait;
+        while Instant::now() < end {
+            match listener.accept() {
+                Ok((stream, _)) => return Some(stream),
+                Err(error) => assert_eq!(error.kind(), ErrorKind::WouldBlock),
+            }
+            thread::sleep(Duration::from_millis(5));
+        }
+        None
+    };
+    let mut client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+    assert!(accepted_within(Duration::from_millis(100)).is_none(), "it has said nothing");
+    client.write_all(b"first").unwrap();
+    let mut stream = accepted_within(PATIENCE).unwrap();
+    stream.set_nonblocking(true).unwrap();
+    let mut bytes = [0; 9];
+    assert_eq!(stream.read(&mut bytes).unwrap(), 5, "the data is there at once");
+    let _silent = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+    assert!(accepted_within(PATIENCE).is_some(), "a client that says nothing is accepted later");
+    let closed = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+    drop(closed);
+    assert_eq!(accepted_within(PATIENCE).unwrap().read(&mut bytes).unwrap(), 0, "so is one that has gone");
 }

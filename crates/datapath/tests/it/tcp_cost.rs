@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use plimsoll_datapath::tcp::{Frozen, Limits, TcpState};
 
-use crate::tcp::blocking;
+use crate::tcp::{blocking, flow_of};
 use crate::tcp_world::{V4, V6, World};
 
 const ROUNDS: usize = 2_000;
@@ -25,7 +25,7 @@ fn moved_very_often() {
                 let start = Instant::now();
                 let frozen = Frozen::freeze(fd).unwrap();
                 let froze = start.elapsed();
-                let state = frozen.snapshot(&[], Limits::default()).unwrap();
+                let state = frozen.snapshot(&flow_of(&frozen), &[], Limits::default()).unwrap();
                 let read = start.elapsed();
                 frozen.close();
                 let closed = start.elapsed();

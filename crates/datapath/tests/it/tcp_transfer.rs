@@ -8,7 +8,7 @@ use std::time::Duration;
 use plimsoll_datapath::tcp::{Frozen, Limits};
 use socket2::{Domain, Socket, Type};
 
-use crate::tcp::carry;
+use crate::tcp::{carry, flow_of};
 use crate::tcp_world::{Plan, V4, V6, World};
 
 /// The byte at an offset of the answer: no period that a segment or a buffer has.
@@ -92,8 +92,8 @@ fn long_answer_thawed_many_times() {
         machine.write_all(part).unwrap();
         let frozen = Frozen::freeze(machine.into()).unwrap();
         let limits = Limits { send_bytes: 64 << 20, ..Limits::default() };
-        frozen.snapshot(&[], limits).unwrap();
-        frozen.snapshot(&[], limits).unwrap();
+        frozen.snapshot(&flow_of(&frozen), &[], limits).unwrap();
+        frozen.snapshot(&flow_of(&frozen), &[], limits).unwrap();
         machine = frozen.thaw().unwrap().into();
     }
     drop(machine);

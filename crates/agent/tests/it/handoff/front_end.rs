@@ -211,7 +211,7 @@ impl FrontEnd {
         }
         self.lead(segment, &flow, to);
         let frozen = Frozen::freeze(OwnedFd::from(accepted)).unwrap();
-        let state = frozen.snapshot(&head, Limits::default()).unwrap();
+        let state = frozen.snapshot(&flow, &head, Limits::default()).unwrap();
         frozen.close();
         state
     }
