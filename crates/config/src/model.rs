@@ -120,7 +120,7 @@ pub struct HandoffConfig {
     /// What this front-end is called by agents and in the names of what it leaves in the kernel.
     pub name: String,
     /// What front-end and agents share.
-    pub key: HandoffKey,
+    pub key: plimsoll_handoff::Key,
     /// Network interfaces at which packets of clients arrive.
     pub interfaces: Vec<String>,
     /// What is placed by the policy.
@@ -144,17 +144,6 @@ pub enum Placement {
     Request,
     /// Each connection: its first request decides.
     Connection,
-}
-
-/// The secret that front-end and agents share: 32 bytes.
-#[derive(Clone, PartialEq, Eq)]
-pub struct HandoffKey(pub [u8; 32]);
-
-/// Without the key.
-impl std::fmt::Debug for HandoffKey {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("HandoffKey(hidden)")
-    }
 }
 
 /// What a policy takes for the target, and how much is learned of targets.

@@ -18,7 +18,7 @@ pub(super) const ARROWS: &[(&str, &[&str])] = &[
     ("sim", &["policy", "cache"]),
     ("report", &[]),
     ("studies", &["policy", "cache", "trace", "sim", "report"]),
-    ("config", &["policy", "cache"]),
+    ("config", &["policy", "cache", "handoff"]),
     ("decisions", &["policy", "cache"]),
     ("datapath", &[]),
     ("handoff", &["datapath"]),

@@ -1,11 +1,11 @@
 //! How connections are handed off.
 
-use std::io::Read as _;
-use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::time::Duration;
 
-use crate::model::{BackendConfig, HandoffConfig, HandoffKey, Mechanism, Placement};
+use plimsoll_handoff::{Key, KeyError};
+
+use crate::model::{BackendConfig, HandoffConfig, Mechanism, Placement};
 use crate::read::logs;
 use crate::read::peers::Listening;
 use crate::reader::{Reader, Section, Wrong, items};
@@ -132,26 +132,18 @@ fn name(text: &str) -> Result<&str, Wrong> {
     Ok(text)
 }
 
-/// The key in the file at `path`.
-fn read_key(path: &Path) -> Result<HandoffKey, Wrong> {
+/// The key in the file at `path`. What makes a file fit is for [`Key::load`] to say, which agents use as well.
+fn read_key(path: &Path) -> Result<Key, Wrong> {
     const MAKE: &str =
         "make one: (umask 077; head -c 32 /dev/urandom | od -An -v -tx1 | tr -d ' \\n' > FILE)";
-    let cannot = |error: std::io::Error| (format!("{}: {error}", path.display()), MAKE.to_owned());
-    let file = std::fs::File::open(path).map_err(cannot)?;
-    let mode = file.metadata().map_err(cannot)?.permissions().mode();
-    if mode & 0o007 != 0 {
-        let what = format!("{} can be read or changed by every user", path.display());
-        return Err((what, format!("chmod 600 {}", path.display())));
-    }
-    let mut text = String::new();
-    file.take(4096).read_to_string(&mut text).map_err(cannot)?;
-    parse_key(text.trim())
-        .ok_or_else(|| (format!("{} does not hold 64 hexadecimal digits", path.display()), MAKE.to_owned()))
-}
-
-fn parse_key(text: &str) -> Option<HandoffKey> {
-    let digits: Vec<u8> =
-        text.bytes().map(|b| (b as char).to_digit(16)).map(|d| d.map(|d| d as u8)).collect::<Option<_>>()?;
-    let bytes: Vec<u8> = digits.chunks_exact(2).map(|pair| pair[0] << 4 | pair[1]).collect();
-    (digits.len() == 64).then(|| bytes.try_into().ok().map(HandoffKey)).flatten()
+    Key::load(path).map_err(|error| match error {
+        KeyError::File { path, error } => (format!("{}: {error}", path.display()), MAKE.to_owned()),
+        KeyError::Exposed { path, mode } => {
+            let what =
+                format!("{} has mode {mode:03o}, so that others could read or replace it", path.display());
+            (what, format!("chmod 600 {}, or 640 for a group", path.display()))
+        }
+        KeyError::Contents { path, error } => (format!("{}: {error}", path.display()), MAKE.to_owned()),
+        error @ KeyError::Form { .. } => (error.to_string(), MAKE.to_owned()),
+    })
 }

@@ -45,7 +45,7 @@ pub(super) const HANDOFF: SectionSpec = table(
             "key_file",
             Text("the path of a file"),
             Required,
-            "File with the key that front-end and agents share: 64 hexadecimal digits, not readable by everyone.",
+            "File with the key that front-end and agents share: 64 hexadecimal digits, which only its owner, and at most its group, may read.",
         ),
         fixed(
             "interfaces",

@@ -84,20 +84,24 @@ fn a_handoff_key() {
         load(dir.path(), text.as_bytes())
     };
     let digits = "0123456789abcdef".repeat(4);
+    assert!(with(&digits, 0o640).is_ok(), "a group may read it");
     let config = with(&format!("{digits}\n"), 0o600).unwrap();
     let handoff = config.handoff.as_ref().unwrap();
-    assert_eq!(handoff.key.0[..3], [0x01, 0x23, 0x45]);
+    assert_eq!(handoff.key, plimsoll_handoff::Key::parse(&digits).unwrap());
     assert_eq!(config.backends[0].agent, Some(("fd00::1".to_owned(), 7400)));
     assert_eq!((handoff.min_bytes, handoff.flows, handoff.fallback), (4096, 100_000, false));
-    assert!(!format!("{config:?}").contains("0x01, 0x23"), "the key does not show");
+    assert!(format!("{config:?}").contains("Key(…)"), "the key does not show");
     assert_eq!(config.to_json()["handoff"]["key_file"], "(hidden)");
     for (key, mode, what) in [
-        (&digits[1..], 0o600, "does not hold 64 hexadecimal digits"),
-        (&"g".repeat(64), 0o600, "does not hold 64 hexadecimal digits"),
-        (&digits, 0o644, "can be read or changed by every user"),
+        (&digits[1..], 0o600, "a key is 64 hexadecimal digits"),
+        (&"g".repeat(64), 0o600, "a key is 64 hexadecimal digits"),
+        (&digits, 0o644, "mode 644"),
+        (&digits, 0o660, "mode 660"),
+        (&digits, 0o601, "chmod 600"),
     ] {
         let error = with(key, mode).unwrap_err();
-        assert!(error.contains("handoff.key_file") && error.contains(what), "{error}");
+        assert!(error.contains("handoff.key_file: key"), "no file: {error}");
+        assert!(error.contains(what), "{error}");
         assert!(!error.contains("89abcdef"), "{error}");
     }
 }
