@@ -3,6 +3,7 @@
 mod bed;
 mod bodies;
 mod faults;
+mod forgery;
 mod http;
 mod interruptions;
 mod many;

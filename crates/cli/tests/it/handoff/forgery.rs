@@ -1,0 +1,96 @@
+//! Packets that a stranger sends in a client's name. He knows addresses and ports, but not the sequence numbers (RFC 5961).
+
+use std::net::{SocketAddr, SocketAddrV4};
+use std::time::Duration;
+
+use plimsoll_lab::Node;
+use socket2::{Domain, Protocol, Socket, Type};
+
+use super::bed::{Bed, Options};
+use super::http::{Client, content};
+
+const LARGE: usize = 60 << 20;
+const BODY: usize = 50_000;
+const SYN: u8 = 2;
+const RST: u8 = 4;
+/// Of raw sockets whose packets bring their IP header (`IPPROTO_RAW`).
+const WITH_HEADER: i32 = 255;
+
+/// The sum of RFC 1071.
+fn checksum(bytes: &[u8]) -> u16 {
+    let words = bytes.chunks(2).map(|pair| u32::from(pair[0]) << 8 | u32::from(*pair.get(1).unwrap_or(&0)));
+    let sum = words.sum::<u32>();
+    let sum = (sum & 0xffff) + (sum >> 16);
+    !((sum & 0xffff) + (sum >> 16)) as u16
+}
+
+/// An IPv4 packet without payload. The kernel fills the header's checksum and identification in.
+fn packet(from: SocketAddrV4, to: SocketAddrV4, flags: u8, sequence: u32) -> [u8; 40] {
+    let mut bytes = [0; 40];
+    let mut put = |at: usize, value: &[u8]| bytes[at..at + value.len()].copy_from_slice(value);
+    // Version and length of the header, total length, time to live, protocol.
+    put(0, &[0x45, 0, 0, 40]);
+    put(8, &[64, 6]);
+    put(12, &from.ip().octets());
+    put(16, &to.ip().octets());
+    put(20, &from.port().to_be_bytes());
+    put(22, &to.port().to_be_bytes());
+    put(24, &sequence.to_be_bytes());
+    // Length of the header in words, flags, window.
+    put(32, &[5 << 4, flags, 0x10, 0]);
+    // With the pseudo header: addresses, protocol, length.
+    let mut summed = vec![0, 6, 0, 20];
+    summed.extend_from_slice(&bytes[12..]);
+    bytes[36..38].copy_from_slice(&checksum(&summed).to_be_bytes());
+    bytes
+}
+
+/// Sends packets with numbers all over the sequence space, this far apart.
+fn forge(from: SocketAddr, to: SocketAddr, flags: u8, step: usize) {
+    let (SocketAddr::V4(from), SocketAddr::V4(to)) = (from, to) else { panic!("{from} and {to}") };
+    let socket = Socket::new(Domain::IPV4, Type::RAW, Some(Protocol::from(WITH_HEADER))).unwrap();
+    let address = SocketAddr::from((*to.ip(), 0)).into();
+    for sequence in (0..=u32::MAX).step_by(step) {
+        socket.send_to(&packet(from, to, flags, sequence), &address).unwrap();
+    }
+}
+
+/// How often this back-end's kernel has answered such packets by telling the numbers that it expects.
+fn challenges(bed: &Bed, index: usize) -> u64 {
+    let node = bed.lab.node(Node::Backend(index)).unwrap();
+    let text =
+        String::from_utf8(node.command("cat").arg("/proc/net/netstat").output().unwrap().stdout).unwrap();
+    let mut lines = text.lines().filter_map(|line| line.strip_prefix("TcpExt: "));
+    let (names, values) = (lines.next().unwrap(), lines.next().unwrap());
+    let found = names.split(' ').zip(values.split(' ')).find(|(name, _)| *name == "TCPChallengeACK");
+    found.unwrap().1.parse().unwrap()
+}
+
+#[test]
+fn forged_packets_end_no_connection() {
+    let files = [("large", content(9, LARGE)), ("body", content(7, BODY))];
+    let bed = Bed::new(Options::default(), &files);
+    let vip = bed.vip();
+    let mut client = bed.client(|| Client::connect(vip).unwrap());
+    let from = client.stream.local_addr().unwrap();
+    client.send("/large").unwrap();
+    bed.wait("handoff", || bed.metric("plimsoll_handoffs_total{outcome=\"taken\"}") == Some(1.0));
+    // The answer waits in the kernels for its reader meanwhile. The window is wider than the steps of RST: some are within.
+    for (flags, step) in [(SYN, 1 << 22), (RST, 30_000)] {
+        bed.client(|| forge(from, vip, flags, step));
+        eprintln!("{:?}", (challenges(&bed, 0), challenges(&bed, 1)));
+    }
+    let answer = client.answer().unwrap();
+    assert!(answer.body == content(9, LARGE), "the answer was spoiled");
+    let holder = usize::from(answer.backend() == "b1");
+    assert!(challenges(&bed, holder) > 0, "nothing came near");
+    for _ in 0..4 {
+        assert!(client.get("/body").unwrap().body == content(7, BODY));
+    }
+    assert_eq!(bed.metric("plimsoll_connections_lost_total"), Some(0.0));
+    assert_eq!(bed.metric("plimsoll_connections_reset_total"), Some(0.0));
+    drop(client);
+    std::thread::sleep(Duration::from_millis(10));
+    bed.assert_quiet();
+    bed.stop();
+}
