@@ -1,0 +1,236 @@
+//! A client's connection, which costs the event queue nothing until it has to be waited for.
+//!
+//! Many connections are readable when they are accepted, and are handed off with their first request: entering them into
+//! the event queue and taking them out again would be two system calls and a turn of the event loop for nothing.
+
+use std::io;
+use std::net::SocketAddr;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use rustix::io::Errno;
+use rustix::net::{RecvFlags, SocketFlags, acceptfrom_with, recv};
+use tokio::io::unix::AsyncFd;
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::TcpStream;
+
+/// A connection that does not block.
+#[derive(Debug)]
+pub(crate) struct ClientStream(State);
+
+#[derive(Debug)]
+enum State {
+    /// The event queue does not know it.
+    Apart(OwnedFd),
+    /// It does.
+    Watched(TcpStream),
+    /// Entering it failed: it is closed.
+    Gone,
+}
+
+impl ClientStream {
+    /// A connection's socket, which must not block.
+    pub(crate) fn new(fd: OwnedFd) -> Self {
+        Self(State::Apart(fd))
+    }
+
+    /// The connection as one that can be waited for.
+    ///
+    /// # Errors
+    /// The system's, which has no room; the connection is closed then.
+    pub(crate) fn watched(&mut self) -> io::Result<&mut TcpStream> {
+        if let State::Apart(_) = self.0
+            && let State::Apart(fd) = std::mem::replace(&mut self.0, State::Gone)
+        {
+            self.0 = State::Watched(TcpStream::from_std(fd.into())?);
+        }
+        match &mut self.0 {
+            State::Watched(stream) => Ok(stream),
+            State::Apart(_) | State::Gone => Err(io::ErrorKind::NotConnected.into()),
+        }
+    }
+
+    /// Ready when there may be something to read.
+    ///
+    /// # Errors
+    /// See [`ClientStream::watched`].
+    pub(crate) fn poll_read_ready(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match &self.0 {
+            State::Apart(_) => Poll::Ready(Ok(())),
+            State::Watched(stream) => stream.poll_read_ready(cx),
+            State::Gone => Poll::Ready(Err(io::ErrorKind::NotConnected.into())),
+        }
+    }
+
+    /// The socket, unknown to the event queue.
+    ///
+    /// # Errors
+    /// The system's; the connection is closed then.
+    pub(crate) fn into_fd(self) -> io::Result<OwnedFd> {
+        match self.0 {
+            State::Apart(fd) => Ok(fd),
+            State::Watched(stream) => stream.into_std().map(OwnedFd::from),
+            State::Gone => Err(io::ErrorKind::NotConnected.into()),
+        }
+    }
+
+    /// The socket, to set options; none when it is closed already.
+    pub(crate) fn socket(&self) -> Option<BorrowedFd<'_>> {
+        match &self.0 {
+            State::Apart(fd) => Some(fd.as_fd()),
+            State::Watched(stream) => Some(stream.as_fd()),
+            State::Gone => None,
+        }
+    }
+
+    fn poll_watched<T>(
+        &mut self,
+        poll: impl FnOnce(Pin<&mut TcpStream>) -> Poll<io::Result<T>>,
+    ) -> Poll<io::Result<T>> {
+        match self.watched() {
+            Ok(stream) => poll(Pin::new(stream)),
+            Err(error) => Poll::Ready(Err(error)),
+        }
+    }
+}
+
+impl AsyncRead for ClientStream {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        if let State::Apart(fd) = &self.0 {
+            match recv(fd, buffer.initialize_unfilled(), RecvFlags::empty()) {
+                Ok((n, _)) => {
+                    buffer.advance(n);
+                    return Poll::Ready(Ok(()));
+                }
+                Err(Errno::AGAIN | Errno::INTR) => {}
+                Err(error) => return Poll::Ready(Err(error.into())),
+            }
+        }
+        self.poll_watched(|stream| stream.poll_read(cx, buffer))
+    }
+}
+
+impl AsyncWrite for ClientStream {
+    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        self.poll_watched(|stream| stream.poll_write(cx, bytes))
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        pieces: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        self.poll_watched(|stream| stream.poll_write_vectored(cx, pieces))
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        true
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.poll_watched(|stream| stream.poll_shutdown(cx))
+    }
+}
+
+/// A socket that listens.
+#[derive(Debug)]
+pub(crate) struct Listener(AsyncFd<std::net::TcpListener>);
+
+impl Listener {
+    /// Of a socket that does not block.
+    ///
+    /// # Errors
+    /// The system's.
+    #[allow(
+        deprecated,
+        reason = "unsound only for types whose descriptor changes; that of a listener never does"
+    )]
+    pub(crate) fn new(socket: std::net::TcpListener) -> io::Result<Self> {
+        AsyncFd::new(socket).map(Self)
+    }
+
+    /// Where it listens, if that is one address only: it is that of each of its connections, too.
+    pub(crate) fn only_address(&self) -> Option<SocketAddr> {
+        self.0.get_ref().local_addr().ok().filter(|address| !address.ip().is_unspecified())
+    }
+
+    /// The next connection and its other end.
+    ///
+    /// # Errors
+    /// The system's: mostly that the process has too many open files.
+    pub(crate) async fn accept(&self) -> io::Result<(ClientStream, SocketAddr)> {
+        loop {
+            let mut ready = self.0.readable().await?;
+            match ready.try_io(|socket| accept(socket.get_ref())) {
+                Ok(accepted) => return accepted,
+                Err(_would_block) => {}
+            }
+        }
+    }
+
+    /// The next connection that is there already.
+    pub(crate) fn accept_now(&self) -> Option<(ClientStream, SocketAddr)> {
+        accept(self.0.get_ref()).ok()
+    }
+}
+
+fn accept(listener: &std::net::TcpListener) -> io::Result<(ClientStream, SocketAddr)> {
+    loop {
+        match acceptfrom_with(listener, SocketFlags::NONBLOCK | SocketFlags::CLOEXEC) {
+            Ok((fd, peer)) => {
+                let peer = peer.and_then(|peer| SocketAddr::try_from(peer).ok());
+                // A client that has gone meanwhile has no address any more.
+                let Some(peer) = peer else { continue };
+                return Ok((ClientStream::new(fd), peer));
+            }
+            Err(Errno::INTR | Errno::CONNABORTED) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_connection_is_watched_once_it_has_to_be_waited_for() {
+        let socket = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        socket.set_nonblocking(true).unwrap();
+        let listener = Listener::new(socket).unwrap();
+        let address = listener.only_address().unwrap();
+        let mut client = std::net::TcpStream::connect(address).unwrap();
+        client.write_all(b"one").unwrap();
+        let (mut stream, peer) = listener.accept().await.unwrap();
+        assert_eq!(peer, client.local_addr().unwrap());
+        assert!(listener.accept_now().is_none());
+        let mut bytes = [0; 3];
+        stream.read_exact(&mut bytes).await.unwrap();
+        assert!(matches!(stream.0, State::Apart(_)) && &bytes == b"one");
+        let (read, ()) = tokio::join!(stream.read_exact(&mut bytes), async {
+            tokio::task::yield_now().await;
+            client.write_all(b"two").unwrap();
+        });
+        assert!(read.is_ok() && &bytes == b"two");
+        assert!(matches!(stream.0, State::Watched(_)));
+        stream.write_all(b"three").await.unwrap();
+        let mut apart = ClientStream::new(stream.into_fd().unwrap());
+        assert!(apart.socket().is_some());
+        drop(client);
+        // There is an unread answer, so that the client resets.
+        assert!(apart.read(&mut bytes).await.is_err());
+    }
+}
