@@ -94,3 +94,20 @@ fn pipelined_requests_are_asked_about_one_by_one() {
     let (small, large) = ("GET /small HTTP/1.1", "GET /large HTTP/1.1");
     assert_eq!(seen, [small, "HEAD /small HTTP/1.1", large, small, large]);
 }
+
+/// A process for each connection, which the shim does not follow: it answers everything, and the front-end hears of nothing
+/// but the end.
+#[test]
+fn a_server_that_forks_for_each_connection() {
+    let small = Small::new("fork");
+    let mut link = small.world.link(0);
+    let mut client = small.world.handed_off(&mut link, 0, 1, &[get("/a"), get("/b")].concat());
+    assert_eq!(client.response().1, b"/a");
+    assert_eq!(client.response().1, b"/b");
+    client.send(&get("/c"));
+    assert_eq!(client.response().1, b"/c");
+    drop(client);
+    let ended = link.ended(1, 0);
+    assert_eq!((ended.status, ended.complete), (0, false));
+    assert_eq!(link.hear(), Some(Said::Closed(1)));
+}
