@@ -15,7 +15,7 @@ use plimsoll_agent::origin::synthetic::{self, Synthetic};
 use plimsoll_agent::origin::{OriginConfig, Source};
 
 use front_end::{Client, FrontEnd, Link, key};
-use network::{Segment, VIP, unique};
+use network::{BACK_ENDS, FRONT_END, Segment, VIP, unique};
 
 /// Everything that a test has.
 struct World {
@@ -25,7 +25,7 @@ struct World {
 }
 
 fn address(back_end: usize) -> IpAddr {
-    IpAddr::from([10, 60, 0, 3 + back_end as u8])
+    BACK_ENDS[back_end]
 }
 
 fn origin() -> ServeConfig {
@@ -74,7 +74,7 @@ impl World {
 
 fn start(segment: &Segment, number: usize, change: &dyn Fn(&mut AgentConfig)) -> Agent {
     let mut config = AgentConfig::new(unique("a"), SocketAddr::new(address(number), 0), key(), origin());
-    config.front_ends = vec![Known { name: "front-end".to_owned(), address: [10, 60, 0, 2].into() }];
+    config.front_ends = vec![Known { name: "front-end".to_owned(), address: FRONT_END }];
     config.interface = "eth0".to_owned();
     config.vips = vec![VIP];
     config.threads = 2;

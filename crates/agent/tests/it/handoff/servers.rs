@@ -288,7 +288,8 @@ fn nginx_answers_on_the_connection_itself() {
     assert_eq!(one.hear(), Some(Said::Closed(2)));
     // The server knows who its client is.
     World::eventually("the access log", || nginx.log().lines().count() == 8);
-    assert!(nginx.log().lines().all(|line| line.starts_with("10.60.0.1 ")), "{}", nginx.log());
+    let client = format!("{} ", super::network::CLIENT);
+    assert!(nginx.log().lines().all(|line| line.starts_with(&client)), "{}", nginx.log());
 }
 
 #[test]

@@ -7,8 +7,8 @@ use plimsoll_datapath::tcp::TcpState;
 use plimsoll_handoff::Key;
 use plimsoll_handoff::message::{Conn, Refusal, ToAgent};
 
-use super::front_end::{Link, Said, key};
-use super::{GET, World, is_document};
+use super::front_end::{Client, Link, Said, key};
+use super::{GET, VIP, World, is_document};
 
 const QUIET: Duration = Duration::from_millis(500);
 const LEASE: Duration = Duration::from_secs(2);
@@ -16,7 +16,7 @@ const LEASE: Duration = Duration::from_secs(2);
 #[test]
 fn who_may_not_open_links() {
     let world = World::with(1, |config| {
-        config.front_ends.push(Known { name: "other".to_owned(), address: [10, 60, 0, 77].into() });
+        config.front_ends.push(Known { name: "other".to_owned(), address: [10, 77, 0, 77].into() });
     });
     let agent = world.agents[0].address();
     let refused = |key: &Key, name: &str| {
@@ -256,22 +256,27 @@ fn the_agent_stops() {
         let output = std::process::Command::new("ip").args(["addr", "show", "dev", "lo"]).output().unwrap();
         String::from_utf8(output.stdout).unwrap()
     });
-    assert!(!addresses.contains("10.60.0.100"), "{addresses}");
+    assert!(!addresses.contains(&VIP.ip().to_string()), "{addresses}");
 }
 
 const CLOSE: &str = "GET /size/100000/a HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n";
 
-#[test]
-fn a_client_that_pauses_gets_the_end_of_its_answer() {
-    let world = World::new(1);
-    let mut link = world.link(0);
+/// The client of a connection whose answer the agent's kernel has as a whole, and which takes little of it.
+fn with_an_unread_answer(world: &World, link: &mut Link) -> Client {
     let (mut client, accepted) = world.front_end.accept(&world.segment);
-    // Less than the answer, which the agent's kernel takes as a whole.
     rustix::net::sockopt::set_socket_recv_buffer_size(&client.stream, 4096).unwrap();
     client.send(CLOSE);
     let state = world.front_end.extract(&world.segment, accepted, super::address(0));
     link.hand_off(1, 0, &super::front_end::encoded(&state));
     assert!(link.ended(1, 0).complete);
+    client
+}
+
+#[test]
+fn a_client_that_pauses_gets_the_end_of_its_answer() {
+    let world = World::new(1);
+    let mut link = world.link(0);
+    let mut client = with_an_unread_answer(&world, &mut link);
     // Longer than a client is given to end its side.
     let said = link.hear_within(Duration::from_secs(3));
     assert!(said.is_err(), "not over while the client lacks the end: {said:?}");
@@ -284,12 +289,7 @@ fn a_client_that_pauses_gets_the_end_of_its_answer() {
 fn a_client_that_takes_no_end_is_reset() {
     let mut world = World::with(1, |config| config.drain_timeout = Duration::from_millis(500));
     let mut link = world.link(0);
-    let (mut client, accepted) = world.front_end.accept(&world.segment);
-    rustix::net::sockopt::set_socket_recv_buffer_size(&client.stream, 4096).unwrap();
-    client.send(CLOSE);
-    let state = world.front_end.extract(&world.segment, accepted, super::address(0));
-    link.hand_off(1, 0, &super::front_end::encoded(&state));
-    assert!(link.ended(1, 0).complete);
+    let mut client = with_an_unread_answer(&world, &mut link);
     let agent = world.agents.remove(0);
     let stats = world.segment.back_ends[0].run(|| agent.stop().unwrap());
     assert_eq!(stats.connections, 0);
