@@ -6,7 +6,8 @@
  *   unseen    like blocking, but writes by ways that a library cannot get between
  *   fork      a process for each connection, else like blocking
  *   level     one thread, which reads whenever there is something to read
- *   edge      one thread, which is told of news once, and takes a short read for all there is
+ *   edge      one thread, which is told of news once, and takes a short read for all there is (unless the client was
+ *             seen to end its side)
  *
  * Content is the request's path. What follows a request for /upgrade is said again. X-Behind says how many bytes behind the request the server had read, and X-Looks how often
  * it looked in vain for more while it answered, since it started. */
@@ -36,6 +37,8 @@ struct connection {
     char in[65536];
     bool answers; /* The rest is due. */
     bool ready;   /* There was news that it has not looked at. */
+    bool hangs_up; /* The client was seen to end its side. */
+    bool ends;     /* And it was read. */
     bool over;
     long due_ms;
     size_t rest_size;
@@ -181,7 +184,7 @@ static void answer_next(struct connection *connection)
     connection->due_ms = now_ms() + PAUSE_MS;
 }
 
-static void look(struct connection *connection)
+static void look(struct connection *connection, int epoll)
 {
     bool edge = is("edge");
     connection->ready = edge;
@@ -189,17 +192,23 @@ static void look(struct connection *connection)
         return;
     size_t room;
     ssize_t count;
+    bool any = false;
     do {
         room = edge ? 1024 : sizeof connection->in - 1 - connection->size;
         count = recv(connection->fd, connection->in + connection->size, room, 0);
         connection->size += count > 0 ? (size_t)count : 0;
-    } while (edge && count == (ssize_t)room);
+        any |= count > 0;
+    } while (edge && (count == (ssize_t)room || (count > 0 && connection->hangs_up)));
     connection->ready = false;
     if (count < 0 && connection->answers)
         looks++;
-    if (count > 0 && !connection->answers)
+    if (any && !connection->answers)
         answer_next(connection);
-    connection->over = count == 0 || (count < 0 && errno != EAGAIN);
+    if (count == 0) {
+        connection->ends = true;
+        epoll_ctl(epoll, EPOLL_CTL_DEL, connection->fd, NULL);
+    }
+    connection->over = count < 0 && errno != EAGAIN;
 }
 
 static void watch_all(int listener)
@@ -211,8 +220,10 @@ static void watch_all(int listener)
     for (;;) {
         int news = epoll_wait(epoll, &event, 1, 5);
         struct connection *of = news == 1 ? event.data.ptr : NULL;
-        if (of != NULL)
-            look(of);
+        if (of != NULL) {
+            of->hangs_up |= (event.events & EPOLLRDHUP) != 0;
+            look(of, epoll);
+        }
         for (int at = 0; at < CONNECTIONS; at++) {
             struct connection *connection = all[at];
             if (connection == NULL)
@@ -221,9 +232,9 @@ static void watch_all(int listener)
                 put(connection->fd, connection->rest, connection->rest_size);
                 answer_next(connection);
                 if (connection->ready)
-                    look(connection);
+                    look(connection, epoll);
             }
-            if (connection->over) {
+            if (connection->over || (connection->ends && !connection->answers)) {
                 close(connection->fd);
                 free(connection);
                 all[at] = NULL;

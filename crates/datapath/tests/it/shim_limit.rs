@@ -9,7 +9,9 @@ use std::process::{Child, Command};
 use plimsoll_datapath::shim::{self, Header};
 use tempfile::TempDir;
 
-use crate::shim_server::{PATIENCE, Server, answer, answered, connection, get, given_back, let_go, wait_for};
+use crate::shim_server::{
+    PATIENCE, Server, answer, answered, connection, get, given_back, large, let_go, wait_for,
+};
 
 const PROGRAM: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/it/requests.c");
 
@@ -72,11 +74,14 @@ fn told(head: &str) -> (u64, u64) {
     (field("x-behind:"), field("x-looks:"))
 }
 
-/// Requests that are all there at once, each of which gets to the server only when it is handed. Whether it saw no other,
-/// and how often it looked for one.
-fn pipelined(socket: &Path) -> u64 {
+/// Requests that are all there at once, with the client's end behind them or not, each of which gets to the server only
+/// when it is handed. How often it looked for another.
+fn pipelined(socket: &Path, with_end: bool) -> u64 {
     let (mut client, mut agents) = connection();
     client.write_all(requests().concat().as_bytes()).unwrap();
+    if with_end {
+        client.shutdown(Shutdown::Write).unwrap();
+    }
     let mut looks = 0;
     for request in requests() {
         let unix = hand(socket, agents, &request);
@@ -90,8 +95,9 @@ fn pipelined(socket: &Path) -> u64 {
         let ended = answered(&unix);
         assert_eq!((ended.status, ended.content_bytes, ended.complete), (200, content.len() as u64, true));
         if path == "/five" {
-            // The client's end, behind the last one.
-            client.shutdown(Shutdown::Write).unwrap();
+            if !with_end {
+                client.shutdown(Shutdown::Write).unwrap();
+            }
             assert_eq!(client.read(&mut [0]).unwrap(), 0);
             let_go(&unix);
             break;
@@ -106,8 +112,8 @@ fn pipelined(socket: &Path) -> u64 {
 fn one_request_at_a_time() {
     for mode in ["blocking", "two", "level", "edge"] {
         let server = Small::new(mode);
-        for _ in 0..3 {
-            let looks = pipelined(&server.socket());
+        for with_end in [false, true, false] {
+            let looks = pipelined(&server.socket(), with_end);
             assert!(looks < 100, "{mode} looked {looks} times in vain");
         }
     }
@@ -218,39 +224,56 @@ fn servers_that_are_not_followed() {
     }
 }
 
-/// nginx and Apache: what they are told of one request, while others wait behind it.
+/// nginx and Apache: what they are told of one request, while others wait behind it, and perhaps the client's end.
 #[test]
 fn real_servers() {
     for server in [Server::nginx(), Server::apache()] {
-        let (mut client, mut agents) = connection();
-        let all: Vec<String> =
-            ["GET /small.txt", "HEAD /large.bin", "GET /large.bin", "GET /kept", "GET /none"]
-                .iter()
-                .map(|start| format!("{start} HTTP/1.1\r\nHost: a\r\n\r\n"))
-                .collect();
-        client.write_all(all.concat().as_bytes()).unwrap();
-        for (number, request) in all.iter().enumerate() {
-            let unix = hand(&server.socket(), agents, request);
-            let (head, content) = answer(&mut client, request.starts_with("HEAD"));
-            let ended = answered(&unix);
-            assert_eq!(ended.content_bytes, content.len() as u64, "{head}");
-            assert_eq!((ended.status, ended.complete), (if number == 4 { 404 } else { 200 }, true));
-            if number == 4 {
-                get(&mut client, "/kept");
-            }
-            agents = given_back(&unix);
-        }
-        assert_eq!(server.log().lines().count(), all.len(), "{}", server.log());
-        // The answer to the last request of a connection arrives whole, although others are behind it.
-        let (mut client, agents) = connection();
-        let last = "GET /large.bin HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n";
-        client.write_all([last, &all[0], &all[3]].concat().as_bytes()).unwrap();
-        let unix = hand(&server.socket(), agents, last);
-        std::thread::sleep(std::time::Duration::from_millis(50));
-        assert_eq!(answer(&mut client, false).1, crate::shim_server::large());
-        assert!(answered(&unix).complete);
-        assert_eq!(client.read(&mut [0]).unwrap(), 0);
-        drop(client);
-        let_go(&unix);
+        real_server(&server, false);
+        real_server(&server, true);
+        assert_eq!(server.log().lines().count(), 10, "{}", server.log());
+        last_answer_arrives_whole(&server);
     }
+}
+
+fn real_server(server: &Server, with_end: bool) {
+    let (mut client, mut agents) = connection();
+    // nginx gives a long answer up when its client has ended its side.
+    let third = if with_end { "GET /small.txt" } else { "GET /large.bin" };
+    let starts = ["GET /small.txt", "HEAD /large.bin", third, "GET /kept", "GET /none"];
+    let all = starts.map(|start| format!("{start} HTTP/1.1\r\nHost: a\r\n\r\n"));
+    client.write_all(all.concat().as_bytes()).unwrap();
+    if with_end {
+        client.shutdown(Shutdown::Write).unwrap();
+    }
+    for (number, request) in all.iter().enumerate() {
+        let unix = hand(&server.socket(), agents, request);
+        let (head, content) = answer(&mut client, request.starts_with("HEAD"));
+        let ended = answered(&unix);
+        assert_eq!(ended.content_bytes, content.len() as u64, "{head}");
+        assert_eq!((ended.status, ended.complete), (if number == 4 { 404 } else { 200 }, true));
+        if number == 4 && with_end {
+            assert_eq!(client.read(&mut [0]).unwrap(), 0);
+            return let_go(&unix);
+        }
+        if number == 4 {
+            get(&mut client, "/kept");
+        }
+        agents = given_back(&unix);
+    }
+}
+
+/// The answer to the last request of a connection, although others are behind it.
+fn last_answer_arrives_whole(server: &Server) {
+    let (mut client, agents) = connection();
+    let last = "GET /large.bin HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n";
+    client.write_all(last.as_bytes()).unwrap();
+    get(&mut client, "/small.txt");
+    get(&mut client, "/kept");
+    let unix = hand(&server.socket(), agents, last);
+    std::thread::sleep(std::time::Duration::from_millis(50));
+    assert_eq!(answer(&mut client, false).1, large());
+    assert!(answered(&unix).complete);
+    assert_eq!(client.read(&mut [0]).unwrap(), 0);
+    drop(client);
+    let_go(&unix);
 }

@@ -95,6 +95,26 @@ fn pipelined_requests_are_asked_about_one_by_one() {
     assert_eq!(seen, [small, "HEAD /small HTTP/1.1", large, small, large]);
 }
 
+#[test]
+fn the_client_ends_its_side_behind_its_requests() {
+    for mode in ["blocking", "level", "edge"] {
+        let small = Small::new(mode);
+        let mut link = small.world.link(0);
+        let requests = [get("/a"), get("/b"), get("/c")].concat();
+        let mut client = small.world.handed_off(&mut link, 0, 1, &requests);
+        client.stream.shutdown(std::net::Shutdown::Write).unwrap();
+        for (number, path) in [(0, "/a"), (1, "/b"), (2, "/c")] {
+            if number > 0 {
+                link.stay(1, number);
+            }
+            assert_eq!(client.response().1, path.as_bytes(), "{mode}");
+            assert!(link.ended(1, number).complete);
+        }
+        assert_eq!(client.rest().unwrap(), b"", "{mode}");
+        assert_eq!(link.hear(), Some(Said::Closed(1)));
+    }
+}
+
 /// A process for each connection, which the shim does not follow: it answers everything, and the front-end hears of nothing
 /// but the end.
 #[test]
