@@ -76,6 +76,7 @@ fn forged_packets_end_no_connection() {
     client.send("/large").unwrap();
     bed.wait("handoff", || bed.metric("plimsoll_handoffs_total{outcome=\"taken\"}") == Some(1.0));
     // The answer waits in the kernels for its reader meanwhile. The window is wider than the steps of RST: some are within.
+    // RST come last: one that is near what the front-end has seen of the client lets the next SYN end the flow.
     for (flags, step) in [(SYN, 1 << 22), (RST, 30_000)] {
         bed.client(|| forge(from, vip, flags, step));
         eprintln!("{:?}", (challenges(&bed, 0), challenges(&bed, 1)));
