@@ -157,7 +157,7 @@ fn params(strategy: Strategy, config: &TrialConfig) -> BTreeMap<String, serde_js
         seed: config.seed,
         cache_bytes: config.cache_bytes,
         cache: &plimsoll_cache::caches::gds::SPEC,
-        cache_object_limit_bytes: None,
+        ..BuildContext::default()
     };
     let values = (strategy.policy.build)(&context, &[]).map(|(_, values)| values).unwrap_or_default();
     let of_policy = values.into_iter().map(|(key, value)| {

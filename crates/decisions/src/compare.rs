@@ -136,7 +136,7 @@ impl Segment {
             None => plimsoll_cache::find(&header.cache).map_err(|error| failed(error.into()))?,
         };
         let cache_bytes = options.cache_bytes.unwrap_or(header.cache_bytes);
-        let context = BuildContext { seed: header.seed, cache, cache_bytes, cache_object_limit_bytes: None };
+        let context = BuildContext { seed: header.seed, cache, cache_bytes, ..BuildContext::default() };
         let cluster = header.cluster();
         let mut others = Vec::new();
         for (policy, settings) in &options.policies {

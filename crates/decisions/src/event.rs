@@ -60,7 +60,7 @@ impl RunHeader {
             seed: self.seed,
             cache_bytes: self.cache_bytes,
             cache: plimsoll_cache::find(&self.cache)?,
-            cache_object_limit_bytes: None,
+            ..BuildContext::default()
         })
     }
 

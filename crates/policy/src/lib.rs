@@ -5,6 +5,7 @@
 //! front-end and the replay of a decision log drive the very same objects.
 
 mod cluster;
+mod data_histogram;
 mod front_end;
 mod lru_map;
 mod min_blocks;
@@ -13,17 +14,27 @@ pub mod policies;
 mod policy;
 mod request;
 mod rng;
+mod shortest_queue;
+mod size_based;
+mod size_bins;
+mod size_intervals;
 mod thresholds;
 mod time;
 mod weight;
 
 pub use cluster::{BackendId, Change, Cluster, ClusterView, Health};
+pub use data_histogram::{DataHistogram, discounts};
 pub use front_end::{AdmissionLimit, FrontEnd};
 pub use lru_map::LruMap;
 pub use policies::{BuildContext, BuildError, Built, PolicySpec, REGISTRY, build, find};
-pub use policy::{Candidates, Completion, Decision, LoadReport, Policy, PollAnswer, assign_or_reject};
+pub use policy::{
+    Candidates, Completion, Decision, LoadReport, Policy, PolicyTable, PollAnswer, assign_or_reject,
+};
 pub use request::{Kind, Outcome, Request, TargetId};
 pub use rng::{Rng, mix};
+pub use size_based::{SizeBased, Sizing};
+pub use size_bins::SizeBins;
+pub use size_intervals::{Boundary, Intervals};
 pub use thresholds::Thresholds;
 pub use time::{Nanos, Time};
 pub use weight::{RelativeLoad, Weight};

@@ -70,6 +70,17 @@ pub struct Completion {
     pub response_time: Nanos,
 }
 
+/// Part of a policy's inner state, for people to look at.
+#[derive(Debug, Clone, PartialEq)]
+pub struct PolicyTable {
+    /// Stable name.
+    pub name: &'static str,
+    /// Names of the columns, with units.
+    pub columns: &'static [&'static str],
+    /// Rows of as many numbers.
+    pub rows: Vec<Vec<f64>>,
+}
+
 /// Load information that a back-end sent by itself (broadcast, host metrics).
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct LoadReport {
@@ -154,6 +165,12 @@ pub trait Policy: Send {
 
     /// The policy's own counters, by stable name.
     fn stats(&self) -> Vec<(&'static str, f64)> {
+        Vec::new()
+    }
+
+    /// What else there is to see of the policy's state (boundaries, histograms, recent adjustments). Not for every request:
+    /// it is made when asked for.
+    fn tables(&self) -> Vec<PolicyTable> {
         Vec::new()
     }
 }

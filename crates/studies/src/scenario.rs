@@ -248,6 +248,7 @@ fn build_policy(s: &Scenario) -> Result<Built, ScenarioError> {
         cache_bytes: s.cache_bytes,
         cache: s.cache,
         cache_object_limit_bytes: s.cache_object_limit_bytes,
+        workload: None,
     };
     let mut owners = vec![spec.name];
     owners.extend(spec.aliases);

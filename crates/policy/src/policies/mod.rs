@@ -2,13 +2,18 @@
 //! property tests read. A new policy is one file and one line in [`REGISTRY`].
 
 use std::fmt;
+use std::sync::Arc;
 
 use plimsoll_cache::CacheSpec;
 
 use crate::params::{ParamError, ParamSpec, Params, Settings, nearest};
 use crate::policy::Policy;
 
+pub mod adaptload;
+pub mod adaptload_queue;
 pub mod bounded_load_hash;
+pub mod join_shortest_queue;
+pub mod join_shortest_weighted_queue;
 pub mod lard;
 pub mod lard_r;
 pub mod lb_gc;
@@ -16,6 +21,7 @@ pub mod least_connections;
 pub mod power_of_two;
 pub mod random;
 pub mod round_robin;
+pub mod sita_e;
 pub mod uri_hash;
 pub mod weighted_least_connections;
 pub mod weighted_round_robin;
@@ -33,6 +39,11 @@ pub static REGISTRY: &[&PolicySpec] = &[
     &lb_gc::SPEC,
     &lard::SPEC,
     &lard_r::SPEC,
+    &join_shortest_queue::SPEC,
+    &join_shortest_weighted_queue::SPEC,
+    &sita_e::SPEC,
+    &adaptload::SPEC,
+    &adaptload_queue::SPEC,
 ];
 
 /// What a policy may know when it is built.
@@ -46,6 +57,8 @@ pub struct BuildContext {
     pub cache: &'static CacheSpec,
     /// Size in bytes above which back-ends never cache an object.
     pub cache_object_limit_bytes: Option<u64>,
+    /// Sizes in bytes of the static requests to come and how many there are of each, where that is known beforehand.
+    pub workload: Option<Arc<[(u64, u64)]>>,
 }
 
 impl Default for BuildContext {
@@ -56,6 +69,7 @@ impl Default for BuildContext {
             cache_bytes: 32 << 20,
             cache: &plimsoll_cache::caches::gds::SPEC,
             cache_object_limit_bytes: None,
+            workload: None,
         }
     }
 }

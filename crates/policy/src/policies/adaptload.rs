@@ -1,0 +1,194 @@
+//! `AdaptLoad`: each back-end answers requests of an interval of sizes, set so that all get the same load.
+//!
+//! Citation: Zhang, Riska, Sun, Smirni and Ciardo, "Workload-aware load balancing for clustered web servers", sections 4
+//! and 7. Figure 4:
+//!
+//! ```text
+//! for each request r of size s, the size being known and r static:
+//!     send r to the back-end whose interval holds s (bin s_n: up to n with probability p_n)
+//!     O[bin of s] += s
+//! for every other request:
+//!     send r to the back-end with the shortest queue, ties at random
+//! after K requests of known size:
+//!     U <- O discounted with what was before; O <- 0
+//!     set (s_1, p_1) .. (s_N-1, p_N-1) so that each back-end has 1/N of the sum of U
+//! ```
+//!
+//! With weights, a back-end has its weight's share of the load. Until the first batch is whole, boundaries are set from
+//! the requests so far, after 64 and at each doubling.
+
+use super::{BuildContext, Built, PolicySpec, with_params};
+use crate::cluster::{BackendId, ClusterView};
+use crate::params::{ParamError, Params, Settings};
+use crate::policy::{Decision, Policy, PolicyTable, assign_or_reject};
+use crate::request::Request;
+use crate::size_based::{SizeBased, Sizing};
+use crate::time::Time;
+
+/// Stream of the run's seed that this policy draws from.
+const STREAM: u64 = 0x6164_6c64;
+
+crate::params! {
+    /// Parameters of AdaptLoad; the paper's values.
+    pub struct AdaptLoadParams {
+        /// K: requests of known size after which the boundaries are set anew.
+        batch: u64 = 32_768, 1..=1_073_741_824, "requests";
+        /// How much earlier batches weigh: 0 for the last batch alone, 1 for all alike.
+        alpha: f64 = 0.0, 0.0..=1.0, "";
+        /// F: bins of the histogram.
+        bins: u32 = 2048, 1..=65_535, "";
+        /// C: each bin is this many times as wide as the one before.
+        base: f64 = 1.02, 1.001..=16.0, "";
+        /// Added to each size in the histogram: what a connection costs.
+        connection_bytes: u64 = 0, 0..=1_073_741_824, "bytes";
+    }
+}
+
+impl AdaptLoadParams {
+    /// How sizes are looked at.
+    #[must_use]
+    pub fn sizing(&self) -> Sizing {
+        let Self { batch, alpha, bins, base, connection_bytes } = *self;
+        Sizing { batch, alpha, bins, base, connection_bytes }
+    }
+}
+
+/// See the module's documentation.
+#[derive(Debug)]
+pub struct AdaptLoad(SizeBased);
+
+impl AdaptLoad {
+    /// Nothing seen yet; draws from the stream that `seed` gives.
+    #[must_use]
+    pub fn new(params: &AdaptLoadParams, seed: u64) -> Self {
+        Self(SizeBased::new(&params.sizing(), seed, STREAM))
+    }
+}
+
+impl Policy for AdaptLoad {
+    #[inline]
+    fn choose(&mut self, request: &Request, view: &ClusterView, now: Time) -> Decision {
+        assign_or_reject(self.0.choose(request, view, now))
+    }
+
+    #[inline]
+    fn on_assign(&mut self, request: &Request, _: BackendId, _: &ClusterView, now: Time) {
+        self.0.count(request, now);
+    }
+
+    fn stats(&self) -> Vec<(&'static str, f64)> {
+        self.0.stats()
+    }
+
+    fn tables(&self) -> Vec<PolicyTable> {
+        self.0.tables()
+    }
+}
+
+fn build(context: &BuildContext, settings: &Settings) -> Result<Built, ParamError> {
+    with_params(settings, |params: &AdaptLoadParams| Ok(AdaptLoad::new(params, context.seed)))
+}
+
+/// Registry entry.
+pub static SPEC: PolicySpec = PolicySpec {
+    name: "adaptload",
+    aliases: &["adapt_load"],
+    summary: "intervals of sizes with the same load each, from a histogram of recent requests",
+    source: "AdaptLoad, section 4",
+    weighted: true,
+    params: AdaptLoadParams::SPECS,
+    build,
+};
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cluster::{Cluster, Health};
+    use crate::front_end::{AdmissionLimit, FrontEnd};
+    use crate::request::{Kind, TargetId};
+
+    fn front_end(params: AdaptLoadParams, backends: usize) -> FrontEnd {
+        let policy = Box::new(AdaptLoad::new(&params, 1));
+        FrontEnd::new(policy, Cluster::new(backends), AdmissionLimit::Unlimited)
+    }
+
+    fn offer(fe: &mut FrontEnd, number: u64, size_bytes: Option<u64>, kind: Kind) -> Option<u16> {
+        let request = Request { size_bytes, kind, ..Request::of(number, TargetId(number)) };
+        match fe.offer(&request, Time::from_nanos(number)) {
+            Decision::Assign(b) => Some(b.0),
+            _ => None,
+        }
+    }
+
+    fn sized(fe: &mut FrontEnd, number: u64, size_bytes: u64) -> u16 {
+        offer(fe, number, Some(size_bytes), Kind::Static).unwrap()
+    }
+
+    #[test]
+    fn after_a_batch_each_size_has_its_back_end() {
+        let params = AdaptLoadParams { batch: 100, ..AdaptLoadParams::default() };
+        let mut fe = front_end(params, 2);
+        // 99 of 100 bytes and one of 9,900: half of the bytes each.
+        for number in 0..100 {
+            sized(&mut fe, number, if number == 50 { 9_900 } else { 100 });
+        }
+        let got: Vec<u16> =
+            (100..110).map(|n| sized(&mut fe, n, if n % 2 == 0 { 100 } else { 9_900 })).collect();
+        assert_eq!(got, [0, 1, 0, 1, 0, 1, 0, 1, 0, 1]);
+        let stats = fe.policy().stats();
+        assert_eq!((stats[0], stats[2]), (("batches", 1.0), ("sized_requests", 110.0)));
+        let tables = fe.policy().tables();
+        assert_eq!(tables.iter().map(|t| t.name).collect::<Vec<_>>(), ["boundaries", "histogram", "moves"]);
+        assert_eq!((tables[0].rows.len(), tables[1].rows.len()), (2, 2));
+        assert!(tables[0].rows.iter().all(|row| (row[3] - 0.5).abs() < 1e-9));
+    }
+
+    #[test]
+    fn what_has_no_size_joins_the_shortest_queue() {
+        let mut fe = front_end(AdaptLoadParams::default(), 3);
+        for number in 0..30 {
+            let (size, kind) = if number % 2 == 0 { (None, Kind::Static) } else { (Some(9), Kind::Dynamic) };
+            offer(&mut fe, number, size, kind).unwrap();
+        }
+        let loads: Vec<u32> = fe.view().ids().map(|b| fe.view().load(b)).collect();
+        assert_eq!(loads, [10, 10, 10]);
+        assert_eq!(fe.policy().stats()[3], ("unsized_requests", 30.0));
+        assert!(fe.policy().tables()[0].rows.is_empty(), "there is nothing to set boundaries by");
+    }
+
+    #[test]
+    fn intervals_follow_the_membership() {
+        let params = AdaptLoadParams { batch: 64, ..AdaptLoadParams::default() };
+        let mut fe = front_end(params, 4);
+        (0..64).for_each(|n| drop(sized(&mut fe, n, 1 << (n % 4 * 4))));
+        fe.set_health(BackendId(0), Health::Down, Time::from_nanos(64));
+        let got: Vec<u16> = (64..400).map(|n| sized(&mut fe, n, 1 << (n % 4 * 4))).collect();
+        assert!([1, 2, 3].iter().all(|b| got.contains(b)) && !got.contains(&0), "{got:?}");
+        for b in 1..4 {
+            fe.set_health(BackendId(b), Health::Down, Time::from_nanos(400));
+        }
+        assert_eq!(offer(&mut fe, 400, Some(1), Kind::Static), None);
+        fe.set_health(BackendId(2), Health::Up, Time::from_nanos(401));
+        assert_eq!(sized(&mut fe, 401, 1 << 40), 2);
+    }
+
+    #[test]
+    fn one_giant_document_among_small_ones_has_back_ends_of_its_own() {
+        let params = AdaptLoadParams { batch: 128, ..AdaptLoadParams::default() };
+        let mut fe = front_end(params, 8);
+        (0..128).for_each(|n| drop(sized(&mut fe, n, if n == 7 { 1 << 30 } else { 1_000 })));
+        let small: Vec<u16> = (128..200).map(|n| sized(&mut fe, n, 1_000)).collect();
+        let giant: Vec<u16> = (200..255).map(|n| sized(&mut fe, n, 1 << 30)).collect();
+        assert!(small.iter().all(|&b| b == 0) && (1..8).all(|b| giant.contains(&b)), "{giant:?}");
+    }
+
+    #[test]
+    fn empty_documents_and_one_back_end() {
+        let params = AdaptLoadParams { batch: 70, ..AdaptLoadParams::default() };
+        let mut fe = front_end(params, 3);
+        (0..300).for_each(|n| drop(sized(&mut fe, n, 0)));
+        assert_eq!(fe.view().total_load(), 300);
+        let mut fe = front_end(params, 1);
+        assert!((0..300).all(|n| sized(&mut fe, n, n * n * n) == 0));
+    }
+}

@@ -1,0 +1,80 @@
+//! Join-shortest-queue: the back-end with the fewest requests in progress, ties at random.
+//!
+//! Citation: Winston, "Optimality of the shortest line discipline", Journal of Applied Probability 1977; the baseline of
+//! AdaptLoad (section 5). `least_connections` is the same with ties to the lowest index, which at light load gives the
+//! first back-ends nearly everything and so a cache that others do not have.
+//!
+//! ```text
+//! n <- one of the back-ends with the least load / weight, each with the same probability
+//! send r to n
+//! ```
+
+use super::{BuildContext, Built, PolicySpec, no_params};
+use crate::cluster::ClusterView;
+use crate::params::{ParamError, Settings};
+use crate::policy::{Decision, Policy, assign_or_reject};
+use crate::request::Request;
+use crate::rng::Rng;
+use crate::shortest_queue::shortest_queue;
+use crate::time::Time;
+
+/// Stream of the run's seed that this policy draws from.
+const STREAM: u64 = 0x6a73_7100;
+
+/// See the module's documentation.
+#[derive(Debug)]
+pub struct JoinShortestQueue(Rng);
+
+impl JoinShortestQueue {
+    /// Draws from the stream that `seed` gives.
+    #[must_use]
+    pub fn new(seed: u64) -> Self {
+        Self(Rng::new(seed, STREAM))
+    }
+}
+
+impl Policy for JoinShortestQueue {
+    #[inline]
+    fn choose(&mut self, _: &Request, view: &ClusterView, _: Time) -> Decision {
+        assign_or_reject(shortest_queue(view, &mut self.0))
+    }
+}
+
+fn build(context: &BuildContext, settings: &Settings) -> Result<Built, ParamError> {
+    no_params(settings)?;
+    Ok((Box::new(JoinShortestQueue::new(context.seed)), Vec::new()))
+}
+
+/// Registry entry.
+pub static SPEC: PolicySpec = PolicySpec {
+    name: "join_shortest_queue",
+    aliases: &["jsq"],
+    summary: "the fewest requests in progress per unit of weight, ties at random",
+    source: "Winston 1977; AdaptLoad, section 5",
+    weighted: true,
+    params: &[],
+    build,
+};
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cluster::{BackendId, Cluster};
+    use crate::request::TargetId;
+
+    #[test]
+    fn the_shortest_queue_wins_and_an_idle_cluster_is_used_evenly() {
+        let mut policy = JoinShortestQueue::new(4);
+        let mut cluster = Cluster::new(3);
+        let mut choose =
+            |cluster: &Cluster| match policy.choose(&Request::of(0, TargetId(0)), cluster, Time::ZERO) {
+                Decision::Assign(b) => b.index(),
+                other => panic!("{other:?}"),
+            };
+        let mut got = [0u32; 3];
+        (0..3_000).for_each(|_| got[choose(&cluster)] += 1);
+        assert!(got.iter().all(|n| n.abs_diff(1_000) < 130), "{got:?}");
+        [0, 0, 1, 2, 2].into_iter().for_each(|b| cluster.assign(BackendId(b)));
+        assert_eq!(choose(&cluster), 1);
+    }
+}

@@ -1,0 +1,269 @@
+//! What the size-based policies share: the histogram, the intervals, and who has which.
+//!
+//! Source: AdaptLoad, section 4 and figure 4.
+
+use std::collections::VecDeque;
+
+use crate::cluster::{BackendId, ClusterView};
+use crate::data_histogram::DataHistogram;
+use crate::policy::PolicyTable;
+use crate::request::{Kind, Request};
+use crate::rng::Rng;
+use crate::shortest_queue::shortest_queue;
+use crate::size_bins::SizeBins;
+use crate::size_intervals::Intervals;
+use crate::time::Time;
+
+/// Until the first batch is whole, boundaries are set after this many requests and whenever there are twice as many: the
+/// paper's "reasonable guesses".
+const FIRST_REQUESTS: u64 = 64;
+/// Adjustments that are kept to be looked at.
+const MOST_MOVES: usize = 64;
+
+/// How a size-based policy looks at sizes.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Sizing {
+    /// K: requests of known size in a batch.
+    pub batch: u64,
+    /// How much earlier batches weigh, 0 to 1.
+    pub alpha: f64,
+    /// F: bins.
+    pub bins: u32,
+    /// C: each bin is this many times as wide as the one before.
+    pub base: f64,
+    /// Added to each size: what a connection costs (section 5, footnote 4).
+    pub connection_bytes: u64,
+}
+
+/// An adjustment of the boundaries.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct Move {
+    requests: u64,
+    time: Time,
+    /// Share of the load that has another back-end than before; 1 where there were no boundaries.
+    moved: f64,
+}
+
+/// Sizes seen, and the intervals that follow.
+#[derive(Debug)]
+pub struct SizeBased {
+    bins: SizeBins,
+    histogram: DataHistogram,
+    intervals: Intervals,
+    connection_bytes: u64,
+    batch: u64,
+    in_batch: u64,
+    next_guess: u64,
+    /// Requests of known size so far.
+    requests: u64,
+    unknown: u64,
+    adjustments: u64,
+    moves: VecDeque<Move>,
+    rng: Rng,
+    /// The back-ends that take requests, in the order of their intervals, and their parts of the load.
+    eligible: Vec<BackendId>,
+    parts: Vec<f64>,
+    generation: Option<u64>,
+    weights: Vec<f64>,
+}
+
+impl SizeBased {
+    /// Nothing seen yet; draws from the stream `stream` of `seed`.
+    #[must_use]
+    pub fn new(sizing: &Sizing, seed: u64, stream: u64) -> Self {
+        let bins = SizeBins::new(sizing.bins as usize, sizing.base);
+        Self {
+            histogram: DataHistogram::new(bins.len(), sizing.alpha),
+            bins,
+            intervals: Intervals::default(),
+            connection_bytes: sizing.connection_bytes,
+            batch: sizing.batch,
+            in_batch: 0,
+            next_guess: FIRST_REQUESTS,
+            requests: 0,
+            unknown: 0,
+            adjustments: 0,
+            moves: VecDeque::new(),
+            rng: Rng::new(seed, stream),
+            eligible: Vec::new(),
+            parts: Vec::new(),
+            generation: None,
+            weights: Vec::new(),
+        }
+    }
+
+    /// The size by which a request is distributed; none if it is dynamic or its size is not known.
+    #[inline]
+    #[must_use]
+    pub fn size_of(&self, request: &Request) -> Option<u64> {
+        let size_bytes = request.size_bytes.filter(|_| request.kind == Kind::Static)?;
+        Some(size_bytes.saturating_add(self.connection_bytes))
+    }
+
+    /// The back-end whose interval a request lies in, or, without size or intervals, the one with the shortest queue.
+    #[inline]
+    pub fn choose(&mut self, request: &Request, view: &ClusterView, now: Time) -> Option<BackendId> {
+        self.follow_membership(view, now);
+        match self.size_of(request) {
+            Some(size_bytes) if self.intervals.is_set() => {
+                let position = self.intervals.position(self.bins.bin(size_bytes), &mut self.rng);
+                self.eligible.get(position).copied()
+            }
+            _ => shortest_queue(view, &mut self.rng),
+        }
+    }
+
+    #[inline]
+    fn follow_membership(&mut self, view: &ClusterView, now: Time) {
+        if self.generation != Some(view.generation()) {
+            self.generation = Some(view.generation());
+            self.eligible.clear();
+            self.eligible.extend(view.eligible_ids());
+            let all = view.eligible_weight_steps() as f64;
+            self.parts.clear();
+            self.parts.extend(self.eligible.iter().map(|&b| f64::from(view.weight(b).steps()) / all));
+            self.cut(now);
+        }
+    }
+
+    /// Counts a request that was assigned; true when a batch has ended with it and the boundaries are new.
+    #[inline]
+    pub fn count(&mut self, request: &Request, now: Time) -> bool {
+        let Some(size_bytes) = self.size_of(request) else {
+            self.unknown += 1;
+            return false;
+        };
+        self.requests += 1;
+        self.in_batch += 1;
+        self.histogram.add(self.bins.bin(size_bytes), size_bytes);
+        if self.in_batch == self.batch {
+            self.in_batch = 0;
+            self.histogram.end_batch();
+            self.cut(now);
+            return true;
+        }
+        if self.histogram.batches() == 0 && self.in_batch == self.next_guess {
+            self.next_guess *= 2;
+            self.cut(now);
+        }
+        false
+    }
+
+    /// Adds what others have seen of requests whose largest sizes and bytes these are, as a batch of its own.
+    pub fn learn(&mut self, sizes: impl IntoIterator<Item = (u64, u64)>, now: Time) {
+        for (size_bytes, requests) in sizes {
+            let size_bytes = size_bytes.saturating_add(self.connection_bytes);
+            self.histogram.add(self.bins.bin(size_bytes), size_bytes.saturating_mul(requests));
+        }
+        self.histogram.end_batch();
+        self.cut(now);
+    }
+
+    /// Gives each back-end its part of the load.
+    fn cut(&mut self, now: Time) {
+        self.histogram.weights(&mut self.weights);
+        let parts = std::mem::take(&mut self.parts);
+        self.cut_as(&parts, None, now);
+        self.parts = parts;
+    }
+
+    /// Gives the back-ends these parts of `weights`, one for each bin (of the load, without).
+    pub fn cut_as(&mut self, parts: &[f64], weights: Option<&[f64]>, now: Time) {
+        let weights = weights.unwrap_or(&self.weights);
+        let before = (self.intervals.is_set() && self.intervals.boundaries().len() + 1 == parts.len())
+            .then(|| self.intervals.loads(weights));
+        if !self.intervals.cut(weights, parts) {
+            // Nothing is known: intervals for another number of back-ends would be wrong.
+            if self.intervals.boundaries().len() + 1 != parts.len() {
+                self.intervals = Intervals::default();
+            }
+            return;
+        }
+        self.adjustments += 1;
+        let moved = before.map_or(1.0, |before| moved(&before, &self.intervals.loads(weights)));
+        if self.moves.len() == MOST_MOVES {
+            self.moves.pop_front();
+        }
+        self.moves.push_back(Move { requests: self.requests, time: now, moved });
+    }
+
+    /// The back-ends in the order of their intervals.
+    #[must_use]
+    pub fn eligible(&self) -> &[BackendId] {
+        &self.eligible
+    }
+
+    /// The intervals.
+    #[must_use]
+    pub fn intervals(&self) -> &Intervals {
+        &self.intervals
+    }
+
+    /// The bins.
+    #[must_use]
+    pub fn bins(&self) -> &SizeBins {
+        &self.bins
+    }
+
+    /// The load by bins, in bytes, by which the boundaries were set.
+    #[must_use]
+    pub fn weights(&self) -> &[f64] {
+        &self.weights
+    }
+
+    /// Counters, see [`crate::Policy::stats`].
+    #[must_use]
+    pub fn stats(&self) -> Vec<(&'static str, f64)> {
+        vec![
+            ("batches", f64::from(self.histogram.batches())),
+            ("adjustments", self.adjustments as f64),
+            ("sized_requests", self.requests as f64),
+            ("unsized_requests", self.unknown as f64),
+            ("moved_ratio", self.moves.back().map_or(0.0, |m| m.moved)),
+        ]
+    }
+
+    /// Boundaries, histogram and recent adjustments, see [`crate::Policy::tables`].
+    #[must_use]
+    pub fn tables(&self) -> Vec<PolicyTable> {
+        let loads = if self.intervals.is_set() { self.intervals.loads(&self.weights) } else { Vec::new() };
+        let total: f64 = loads.iter().sum();
+        let boundary = |(n, load): (usize, &f64)| {
+            let end = self.intervals.boundaries().get(n);
+            let (size_bytes, share) =
+                end.map_or((u64::MAX, 1.0), |end| (self.bins.last_bytes(end.bin), end.share));
+            let backend = f64::from(self.eligible.get(n).map_or(0, |b| b.0));
+            vec![backend, size_bytes as f64, share, if total > 0.0 { load / total } else { 0.0 }]
+        };
+        let bins = self.weights.iter().enumerate().filter(|(_, weight)| **weight > 0.0);
+        let moves = self.moves.iter().map(|m| vec![m.requests as f64, m.time.as_secs_f64(), m.moved]);
+        vec![
+            PolicyTable {
+                name: "boundaries",
+                columns: &["backend", "size_bytes", "share_of_bin", "share_of_load"],
+                rows: loads.iter().enumerate().map(boundary).collect(),
+            },
+            PolicyTable {
+                name: "histogram",
+                columns: &["size_bytes", "load_bytes"],
+                rows: bins.map(|(bin, load)| vec![self.bins.last_bytes(bin) as f64, *load]).collect(),
+            },
+            PolicyTable {
+                name: "moves",
+                columns: &["requests", "time_s", "moved_ratio"],
+                rows: moves.collect(),
+            },
+        ]
+    }
+}
+
+/// Share of the load that lies between old and new boundaries.
+fn moved(before: &[f64], after: &[f64]) -> f64 {
+    let total: f64 = after.iter().sum();
+    let (mut gap, mut sum) = (0.0f64, 0.0f64);
+    for (old, new) in before.iter().zip(after) {
+        gap += old - new;
+        sum += gap.abs();
+    }
+    if total > 0.0 { (sum / total).min(1.0) } else { 0.0 }
+}
