@@ -9,7 +9,7 @@ use serde_json::{Map, json};
 
 use crate::model::{
     AccessLogFormat, AdmissionLimitConfig, BackendConfig, Config, HealthProbe, IpNet, Mechanism, Placement,
-    PolicyConfig, TargetKey, WhenFull,
+    PolicyConfig, WhenFull,
 };
 use crate::value::{show_duration, show_size};
 
@@ -128,18 +128,6 @@ impl fmt::Display for IpNet {
     }
 }
 
-impl fmt::Display for TargetKey {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Path => f.write_str("path"),
-            Self::PathQuery => f.write_str("path_query"),
-            Self::HostPath => f.write_str("host_path"),
-            Self::Header(name) => write!(f, "header:{name}"),
-            Self::Cookie(name) => write!(f, "cookie:{name}"),
-        }
-    }
-}
-
 impl Config {
     /// The admission limit as the front-end takes it.
     #[must_use]
@@ -186,7 +174,11 @@ impl Config {
             ("shadow", shadow.unwrap_or_default()),
             (
                 "target",
-                vec![("key", Value::Text(self.target.key.to_string())), ("sizes", count(self.target.sizes))],
+                vec![
+                    ("key", Value::Text(self.target.key.to_string())),
+                    ("sizes", count(self.target.sizes)),
+                    ("dynamic", Value::List(self.target.dynamic.iter().map(ToString::to_string).collect())),
+                ],
             ),
             ("admission", self.admission_entries()),
             ("health", self.health_entries()),

@@ -21,8 +21,8 @@ pub use effective::Value;
 pub use error::{ConfigError, ConfigErrors, Place};
 pub use model::{
     AccessLog, AccessLogFormat, Admin, AdmissionConfig, AdmissionLimitConfig, BackendConfig, BackendName,
-    Config, DecisionLogConfig, Forwarded, HandoffConfig, HealthConfig, HealthProbe, IpNet, Limits,
-    ListenerConfig, Mechanism, Placement, PolicyConfig, ShadowConfig, TargetConfig, TargetKey, Timeouts,
-    WhenFull,
+    Config, DecisionLogConfig, DynamicPattern, Forwarded, HandoffConfig, HealthConfig, HealthProbe, IpNet,
+    Limits, ListenerConfig, Mechanism, Placement, PolicyConfig, ShadowConfig, TargetConfig, TargetKey,
+    Timeouts, WhenFull,
 };
 pub use value::size;

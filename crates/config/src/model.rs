@@ -8,6 +8,10 @@ use std::time::Duration;
 use plimsoll_cache::CacheSpec;
 use plimsoll_policy::{PolicySpec, Weight};
 
+mod target;
+
+pub use target::{DynamicPattern, TargetConfig, TargetKey};
+
 /// A whole configuration.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Config {
@@ -144,30 +148,6 @@ pub enum Placement {
     Request,
     /// Each connection: its first request decides.
     Connection,
-}
-
-/// What a policy takes for the target, and how much is learned of targets.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct TargetConfig {
-    /// The key.
-    pub key: TargetKey,
-    /// Targets whose response size is remembered.
-    pub sizes: usize,
-}
-
-/// From what the target of a request is derived.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum TargetKey {
-    /// The path without the query.
-    Path,
-    /// Path and query.
-    PathQuery,
-    /// Host, path and query.
-    HostPath,
-    /// The value of this field (lower case); path and query when it is absent.
-    Header(String),
-    /// The value of this cookie; path and query when it is absent.
-    Cookie(String),
 }
 
 /// How many requests are let into the cluster, and what becomes of the others.

@@ -163,6 +163,14 @@ const TARGET: SectionSpec = table(
             Is("1000000"),
             "Targets whose response size is remembered.",
         ),
+        key(
+            "dynamic",
+            Texts(
+                "the beginning of a path, e.g. \"/cgi-bin/\", its end behind `*`, e.g. \"*.php\", or \"?\"",
+            ),
+            Is("[]"),
+            "Requests that are computed, as those of methods other than GET and HEAD are, whatever the size of earlier answers: by the path, or with `?` by having a query. At most 100.",
+        ),
     ],
 );
 

@@ -40,9 +40,9 @@ ALWAYS_INLINE bool port_is_ours(__be16 port)
 #define END_DISTANCE (1U << 20)
 
 /*
- * Raises `*known` to `number`, in the order of sequence numbers (RFC 9293, section 3.4), unless it cannot be one of this connection. Atomic, because a lost update
- * of `last_ack` would have the front-end believe that the client has seen nothing. Few attempts are enough: packets of
- * one flow come to one CPU at a time, but for rare moves.
+ * Raises `*known` to `number`, in the order of sequence numbers (RFC 9293, section 3.4), unless it cannot be one of this
+ * connection. Atomic, because a lost update of `last_ack` would have the front-end believe that the client has seen
+ * nothing. Few attempts are enough: packets of one flow come to one CPU at a time, but for rare moves.
  */
 ALWAYS_INLINE void raise(__u64 *known, __u32 number)
 {
@@ -125,11 +125,12 @@ ALWAYS_INLINE int handle_tcp(struct __sk_buff *skb, const struct packet *packet,
 		return TC_ACT_UNSPEC;
 	}
 	/*
-	 * The client uses the port again: the connection that the entry stood for is no more. Without its end, anyone may
-	 * have sent this: it is led on, and the back-end's kernel challenges it (RFC 5961, section 4). A client that has
-	 * indeed forgotten the connection answers with a RST, and then repeats its SYN.
+	 * The client uses the port again. Only the back-end knows that the connection which the entry stood for is no
+	 * more: anyone can send this, and a FIN or RST before it. While it has not said so, this is led on, and the
+	 * back-end's kernel challenges it (RFC 5961, section 4). A client that has indeed forgotten the connection answers
+	 * with a RST, and then repeats its SYN.
 	 */
-	if (opens_connection(packet) && entry->seen & (FLOW_FIN | FLOW_RST)) {
+	if (opens_connection(packet) && entry->seen & FLOW_OVER) {
 		if (bpf_map_delete_elem(&plimsoll_flows, &packet->flow) == 0)
 			counts->syn_removed++;
 		return TC_ACT_UNSPEC;
@@ -200,6 +201,37 @@ int plimsoll_turn(struct turn *turn)
 	entry->next_hop.source = turn->next_hop.source;
 	entry->next_hop.ifindex = turn->next_hop.ifindex;
 	entry->next_hop.agent = turn->next_hop.agent;
+	return 0;
+}
+
+/* Run by the loader: the back-end has said that the connection is over. Answers 1 when there is no such flow. */
+SEC("syscall")
+int plimsoll_end(struct ended *ended)
+{
+	struct flow_key flow = ended->flow;
+	struct flow_entry *entry = bpf_map_lookup_elem(&plimsoll_flows, &flow);
+
+	if (!entry)
+		return 1;
+	__sync_fetch_and_or(&entry->seen, FLOW_OVER);
+	return 0;
+}
+
+/*
+ * Run by the loader: forgets a flow whose client has sent nothing for a while, or a RST. Answers 1, and does nothing, when
+ * it has. One system call where a look-up and a removal would be two.
+ */
+SEC("syscall")
+int plimsoll_forget(struct ended *ended)
+{
+	struct flow_key flow = ended->flow;
+	struct flow_entry *entry = bpf_map_lookup_elem(&plimsoll_flows, &flow);
+
+	if (!entry)
+		return 0;
+	if (!(entry->seen & FLOW_RST) && bpf_ktime_get_ns() - entry->last_seen_ns < ended->quiet_ns)
+		return 1;
+	bpf_map_delete_elem(&plimsoll_flows, &flow);
 	return 0;
 }
 

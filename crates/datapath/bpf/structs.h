@@ -19,6 +19,7 @@ struct flow_key {
 
 #define FLOW_FIN 0x1 /* the client has sent a FIN, by its sequence number */
 #define FLOW_RST 0x2 /* the client has sent a RST, likewise */
+#define FLOW_OVER 0x4 /* the back-end says that the connection is over */
 
 /* A sequence number that may be unknown: 0, or SEEN with the number in the low half. One word, so that it changes whole. */
 #define SEEN (1ULL << 32)
@@ -46,6 +47,13 @@ struct flow_entry {
 /* What the loader gives to `plimsoll_turn`. */
 struct turn {
 	struct next_hop next_hop;
+	struct flow_key flow;
+	__u32 padding;
+};
+
+/* What the loader gives to `plimsoll_end` and `plimsoll_forget`. */
+struct ended {
+	__u64 quiet_ns;
 	struct flow_key flow;
 	__u32 padding;
 };

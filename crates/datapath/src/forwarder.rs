@@ -2,6 +2,7 @@
 
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, OwnedFd};
+use std::time::Duration;
 
 use libbpf_rs::{ErrorKind, MapCore, MapFlags, MapHandle};
 
@@ -23,6 +24,8 @@ const FLOWS: &str = "plimsoll_flows";
 const COUNTS: &str = "plimsoll_counts";
 const PROGRAM: &str = "plimsoll_fwd";
 const TURN: &str = "plimsoll_turn";
+const END: &str = "plimsoll_end";
+const FORGET: &str = "plimsoll_forget";
 /// Priority of the filter: early, yet with room before it.
 const PRIORITY: u32 = 80;
 
@@ -52,6 +55,8 @@ pub struct Forwarder {
     counts: MapHandle,
     program: OwnedFd,
     turn: OwnedFd,
+    end: OwnedFd,
+    forget: OwnedFd,
     places: Vec<Place>,
 }
 
@@ -76,6 +81,8 @@ impl Forwarder {
             counts: loaded.take_map(COUNTS)?,
             program: loaded.take_program(PROGRAM)?,
             turn: loaded.take_program(TURN)?,
+            end: loaded.take_program(END)?,
+            forget: loaded.take_program(FORGET)?,
             places: Vec::new(),
         };
         forwarder.watch(&config.vips)?;
@@ -143,9 +150,33 @@ impl Forwarder {
     pub fn redirect(&self, flow: &Flow, next_hop: &NextHop, agent: u32) -> Result<bool, DatapathError> {
         next_hop.check()?;
         let mut turn = layout::turn(flow, next_hop, agent);
-        let input = run::Input { context: Some(&mut turn), ..Default::default() };
-        let output = run::run(self.turn.as_fd(), input)
-            .map_err(|error| DatapathError::of("cannot lead a flow elsewhere", BPF_CAPABILITIES, error))?;
+        Self::run(&self.turn, &mut turn, "cannot lead a flow elsewhere")
+    }
+
+    /// The agent has said that the connection is over: its client may begin another one from the same port, whose first
+    /// packet ends the flow. Until then no packet does, as anyone can forge one. False when there is no such flow (any
+    /// more).
+    ///
+    /// # Errors
+    /// The kernel's.
+    pub fn end(&self, flow: &Flow) -> Result<bool, DatapathError> {
+        Self::run(&self.end, &mut layout::ended(flow, Duration::ZERO), "cannot end a flow")
+    }
+
+    /// As [`Forwarder::remove`], but not while the client has sent something within `quiet`, unless that was a RST: false
+    /// then.
+    ///
+    /// # Errors
+    /// The kernel's.
+    pub fn forget(&self, flow: &Flow, quiet: Duration) -> Result<bool, DatapathError> {
+        Self::run(&self.forget, &mut layout::ended(flow, quiet), "cannot forget a flow")
+    }
+
+    /// Whether the program, run on this context, answers 0.
+    fn run(program: &OwnedFd, context: &mut [u8], what: &'static str) -> Result<bool, DatapathError> {
+        let input = run::Input { context: Some(context), ..Default::default() };
+        let output = run::run(program.as_fd(), input)
+            .map_err(|error| DatapathError::of(what, BPF_CAPABILITIES, error))?;
         Ok(output.verdict == 0)
     }
 

@@ -1,6 +1,7 @@
 //! The structs of `bpf/structs.h` as bytes. Numbers are in the machine's order, keys of flows in network order.
 
 use std::net::{IpAddr, SocketAddr};
+use std::time::Duration;
 
 use crate::flow::mapped;
 use crate::{FLOW_KEY_BYTES, Flow};
@@ -9,6 +10,8 @@ use crate::{FLOW_KEY_BYTES, Flow};
 pub(crate) const FLOW_ENTRY_BYTES: usize = 72;
 /// Bytes of `struct turn`.
 pub(crate) const TURN_BYTES: usize = 64;
+/// Bytes of `struct ended`.
+pub(crate) const ENDED_BYTES: usize = 48;
 /// Bytes of `struct lease`.
 pub(crate) const LEASE_BYTES: usize = 16;
 /// Bytes of `struct vip_key`.
@@ -119,6 +122,14 @@ pub(crate) fn turn(flow: &Flow, next_hop: &NextHop, agent: u32) -> [u8; TURN_BYT
     let mut bytes = [0; TURN_BYTES];
     put_next_hop(&mut bytes[..24], next_hop, agent);
     bytes[24..24 + FLOW_KEY_BYTES].copy_from_slice(&flow.key());
+    bytes
+}
+
+pub(crate) fn ended(flow: &Flow, quiet: Duration) -> [u8; ENDED_BYTES] {
+    let mut bytes = [0; ENDED_BYTES];
+    let quiet_ns = u64::try_from(quiet.as_nanos()).unwrap_or(u64::MAX);
+    bytes[..8].copy_from_slice(&quiet_ns.to_ne_bytes());
+    bytes[8..8 + FLOW_KEY_BYTES].copy_from_slice(&flow.key());
     bytes
 }
 

@@ -12,6 +12,7 @@ use crate::event_queue::EventQueue;
 use crate::jobs::{Job, Jobs};
 use crate::model::{Context, JobId, Model, ModelEvent};
 use crate::outcome::Outcome;
+use crate::series::Recording;
 use crate::tally::Tally;
 use crate::workload::{Arrivals, SimRequest};
 
@@ -73,7 +74,23 @@ pub fn run<M: Model, E>(
     source: impl Iterator<Item = Result<SimRequest, E>>,
     observer: &mut dyn Observer,
 ) -> Result<Outcome, RunError<E>> {
-    let tally = Tally::new(front_end.view().len(), config.warmup, config.idle_below);
+    run_recording(config, Recording::default(), front_end, model, source, observer)
+}
+
+/// Like [`run`], and records what is asked for on the way.
+///
+/// # Errors
+/// Like [`run`].
+pub fn run_recording<M: Model, E>(
+    config: &Config<'_>,
+    recording: Recording,
+    front_end: FrontEnd,
+    model: M,
+    source: impl Iterator<Item = Result<SimRequest, E>>,
+    observer: &mut dyn Observer,
+) -> Result<Outcome, RunError<E>> {
+    let (backends, disks) = (front_end.view().len(), model.disks());
+    let tally = Tally::new(backends, disks, config.warmup, config.idle_below, recording);
     let next_tick = front_end.policy().tick_interval().map(|every| Time::ZERO + every);
     let mut engine = Engine {
         config,
@@ -293,6 +310,7 @@ impl<M: Model, E, S: Iterator<Item = Result<SimRequest, E>>> Engine<'_, M, S> {
         let (time, number) = (self.now, arrived.number);
         observer.decided(Decided { request: number, time, target: request.target, backend: b });
         self.tally.load_changed(b, self.front_end.view().load(b), self.now);
+        self.tally.assigned();
         let id = self.jobs.insert(Job {
             target,
             backend: b,
@@ -315,6 +333,9 @@ impl<M: Model, E, S: Iterator<Item = Result<SimRequest, E>>> Engine<'_, M, S> {
             if self.tally.answered(&job, self.now) {
                 self.tally.restart(self.now);
                 self.model.restart_usage(self.now);
+            }
+            if self.tally.point_is_due() {
+                self.tally.close_point(self.now, &self.front_end, &self.model);
             }
         }
     }

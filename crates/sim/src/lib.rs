@@ -12,13 +12,15 @@ mod measure;
 mod model;
 pub mod models;
 mod outcome;
+mod series;
 mod tally;
 mod workload;
 
 pub use config::{Config, Decided, Fault, FaultAction, Observer, RunError};
-pub use engine::run;
+pub use engine::{run, run_recording};
 pub use event_queue::EventQueue;
 pub use measure::{Distribution, LoadMeters, LoadSeries};
 pub use model::{Context, JobId, Model, ModelEvent, Usage};
 pub use outcome::{BackendOutcome, Outcome};
+pub use series::{Recording, SeriesPoint, SizeClasses};
 pub use workload::{Arrivals, SimRequest, Targets};

@@ -4,6 +4,7 @@ use plimsoll_policy::Nanos;
 
 use crate::measure::{Distribution, LoadSeries};
 use crate::model::Usage;
+use crate::series::{SeriesPoint, SizeClasses};
 
 /// Slowdown is kept in thousandths.
 pub(crate) const SLOWDOWN_SCALE: f64 = 1000.0;
@@ -46,6 +47,10 @@ pub struct Outcome {
     pub load_series: LoadSeries,
     /// The policy's own counters.
     pub policy_stats: Vec<(&'static str, f64)>,
+    /// Points along the run, where they were recorded.
+    pub points: Vec<SeriesPoint>,
+    /// Slowdown by size of response, where it was recorded.
+    pub size_classes: Option<SizeClasses>,
 }
 
 impl Outcome {

@@ -6,6 +6,7 @@ use crate::jobs::Job;
 use crate::measure::{Distribution, LoadMeters};
 use crate::model::Model;
 use crate::outcome::{BackendOutcome, Outcome, SLOWDOWN_SCALE};
+use crate::series::{Recording, Series, SizeClasses, slowdown_permille};
 
 /// See the module's documentation.
 pub(crate) struct Tally {
@@ -23,10 +24,19 @@ pub(crate) struct Tally {
     response: Distribution,
     slowdown: Distribution,
     loads: LoadMeters,
+    series: Option<Series>,
+    size_classes: Option<Box<SizeClasses>>,
 }
 
 impl Tally {
-    pub(crate) fn new(backends: usize, warmup: u64, idle_below: f64) -> Self {
+    pub(crate) fn new(
+        backends: usize,
+        disks: u32,
+        warmup: u64,
+        idle_below: f64,
+        recording: Recording,
+    ) -> Self {
+        let every = recording.point_every.filter(|&every| every > 0);
         Self {
             warmup,
             measuring: warmup == 0,
@@ -40,6 +50,8 @@ impl Tally {
             response: Distribution::default(),
             slowdown: Distribution::default(),
             loads: LoadMeters::new(backends, idle_below),
+            series: every.map(|every| Series::new(every, backends, disks)),
+            size_classes: recording.by_size.then(Box::default),
         }
     }
 
@@ -50,8 +62,14 @@ impl Tally {
         self.per_backend[job.backend.index()] += 1;
         let response_ns = now.since(job.arrived).as_nanos();
         self.response.record(response_ns);
-        let alone_ns = job.alone.as_nanos().max(1);
-        self.slowdown.record((response_ns as f64 * SLOWDOWN_SCALE / alone_ns as f64) as u64);
+        let permille = slowdown_permille(response_ns, job.alone.as_nanos());
+        self.slowdown.record(permille as u64);
+        if let Some(series) = &mut self.series {
+            series.answered(response_ns, permille / SLOWDOWN_SCALE);
+        }
+        if let Some(classes) = &mut self.size_classes {
+            classes.count(job.size_bytes, permille / SLOWDOWN_SCALE);
+        }
         !self.measuring && self.completed >= self.warmup
     }
 
@@ -65,6 +83,33 @@ impl Tally {
         self.response.reset();
         self.slowdown.reset();
         self.loads.restart(now);
+        if let Some(series) = &mut self.series {
+            series.restart(now);
+        }
+        if let Some(classes) = &mut self.size_classes {
+            **classes = SizeClasses::default();
+        }
+    }
+
+    /// A request was assigned.
+    #[inline]
+    pub(crate) fn assigned(&mut self) {
+        if let Some(series) = &mut self.series {
+            series.assigned();
+        }
+    }
+
+    /// Whether a point of the series is to be closed.
+    #[inline]
+    pub(crate) fn point_is_due(&self) -> bool {
+        self.series.as_ref().is_some_and(Series::is_due)
+    }
+
+    /// Closes a point of the series.
+    pub(crate) fn close_point(&mut self, now: Time, front_end: &FrontEnd, model: &impl Model) {
+        if let Some(series) = &mut self.series {
+            series.close(now, front_end.view().ids().map(|b| model.usage(b, now)).collect());
+        }
     }
 
     /// The load of a back-end has changed, because a request was assigned to it or has ended.
@@ -80,7 +125,8 @@ impl Tally {
     }
 
     /// Closes the books: `requests` of the input have ended one way or another.
-    pub(crate) fn finish(self, requests: u64, front_end: &FrontEnd, model: &impl Model) -> Outcome {
+    pub(crate) fn finish(mut self, requests: u64, front_end: &FrontEnd, model: &impl Model) -> Outcome {
+        self.close_point(self.ended, front_end, model);
         debug_assert_eq!(
             requests,
             self.before + self.completed + self.rejected + self.lost,
@@ -110,6 +156,8 @@ impl Tally {
             disks: model.disks(),
             load_series,
             policy_stats: front_end.policy().stats(),
+            points: self.series.map(Series::into_points).unwrap_or_default(),
+            size_classes: self.size_classes.map(|classes| *classes),
         }
     }
 }

@@ -10,6 +10,7 @@ mod process;
 mod reply;
 mod route;
 mod snapshot;
+mod tables;
 mod why;
 
 use std::convert::Infallible;

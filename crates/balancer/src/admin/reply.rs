@@ -57,7 +57,16 @@ impl Refused {
 
 /// A JSON response.
 pub(super) fn json(status: StatusCode, value: &impl Serialize) -> Reply {
-    match serde_json::to_string_pretty(value) {
+    of_json(status, serde_json::to_string_pretty(value))
+}
+
+/// The same on one line, for what is long.
+pub(super) fn json_line(status: StatusCode, value: &impl Serialize) -> Reply {
+    of_json(status, serde_json::to_string(value))
+}
+
+fn of_json(status: StatusCode, encoded: serde_json::Result<String>) -> Reply {
+    match encoded {
         Ok(mut text) => {
             text.push('\n');
             of(status, "application/json", text)

@@ -10,7 +10,7 @@ use http_body_util::{BodyExt, Limited};
 use hyper::body::Incoming;
 
 use super::reply::{Refused, Reply, of, text};
-use super::{BODY_BYTES, RESPONSE_TIME, backends, decisions, guard, metrics, policy, why};
+use super::{BODY_BYTES, RESPONSE_TIME, backends, decisions, guard, metrics, policy, tables, why};
 use crate::worker::Shared;
 
 const PATHS: &str = "\
@@ -25,6 +25,7 @@ PUT  /backends/NAME/weight     {\"weight\": 0.5}
 POST /backends/NAME/drain      takes nothing new, finishes what it has
 POST /backends/NAME/undrain    takes requests again
 GET  /policy                   the policy, its parameters and its state in numbers
+GET  /policy/tables            what else there is to see of it, such as boundaries
 GET  /why?target=/path         what the policy holds about a target
 GET  /decisions                the state of the decision log
 POST /decisions/flush          writes what the decision log has gathered
@@ -41,6 +42,7 @@ enum Route<'a> {
     Weight(&'a str),
     Drain(&'a str, bool),
     Policy,
+    Tables,
     Why,
     Decisions,
     Flush,
@@ -55,6 +57,7 @@ impl<'a> Route<'a> {
             "/readyz" => Self::Readyz,
             "/backends" => Self::Backends,
             "/policy" => Self::Policy,
+            "/policy/tables" => Self::Tables,
             "/why" => Self::Why,
             "/decisions" => Self::Decisions,
             "/decisions/flush" => Self::Flush,
@@ -137,6 +140,7 @@ fn look(shared: &Shared, route: Route<'_>, parts: &Parts) -> Result<Reply, Refus
         Route::Backends => Ok(backends::list(shared)),
         Route::Backend(name) => backends::one(shared, name),
         Route::Policy => Ok(policy::state(shared)),
+        Route::Tables => Ok(tables::all(shared)),
         Route::Why => why::answer(shared, parts.uri.query()),
         // Answered before.
         Route::Weight(_) | Route::Drain(..) | Route::Decisions | Route::Flush => Err(Refused::method("GET")),

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use plimsoll_policy::{BackendId, Health, TargetId, Weight};
+use plimsoll_policy::{BackendId, Health, PolicyTable, TargetId, Weight};
 
 use crate::backend::Backend;
 use crate::dispatch::{DispatchCounts, Inspection, LogState, ShadowScore};
@@ -43,6 +43,11 @@ pub(super) struct TargetState {
 impl Snapshot {
     pub(super) fn take(shared: &Shared) -> Self {
         Self::with(shared, |_| ()).0
+    }
+
+    /// The same, with what else there is to see of the policy's state.
+    pub(super) fn with_tables(shared: &Shared) -> (Self, Vec<PolicyTable>) {
+        Self::with(shared, |i| i.policy.tables())
     }
 
     /// The same, with what is known of a target at that moment.

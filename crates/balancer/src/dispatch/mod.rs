@@ -130,11 +130,11 @@ impl Dispatch {
         Ok(Arc::new(Self { origin: Instant::now(), state: Mutex::new(state) }))
     }
 
-    /// Offers a request for `target` from the client with this identity.
-    pub(crate) fn offer(self: &Arc<Self>, target: TargetId, client: u64) -> Offer {
+    /// Offers a request of this kind for `target` from the client with this identity.
+    pub(crate) fn offer(self: &Arc<Self>, target: TargetId, kind: Kind, client: u64) -> Offer {
         let mut state = self.lock();
         let now = self.now(&mut state);
-        let request = state.request(target, client);
+        let request = state.request(target, kind, client);
         if state.waiting.is_empty() {
             match state.decide(&request, now) {
                 Decided::Assigned(made) => return Offer::Assigned(Assignment::new(self, made)),
@@ -333,11 +333,11 @@ enum Decided {
 }
 
 impl State {
-    fn request(&mut self, target: TargetId, client: u64) -> Request {
+    fn request(&mut self, target: TargetId, kind: Kind, client: u64) -> Request {
         let number = self.next_number;
         self.next_number += 1;
         let size_bytes = self.sizes.peek(target).copied();
-        Request { number, target, size_bytes, kind: Kind::Static, client, class: 0 }
+        Request { number, target, size_bytes, kind, client, class: 0 }
     }
 
     fn decide(&mut self, request: &Request, now: Time) -> Decided {

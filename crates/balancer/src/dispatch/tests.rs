@@ -41,12 +41,13 @@ fn load(d: &Dispatch) -> u64 {
 }
 
 const T: TargetId = TargetId(7);
+const STATIC: Kind = Kind::Static;
 
 #[test]
 fn every_assignment_ends_once_however_it_ends() {
     let d = dispatch("round_robin", "");
-    let first = assigned(d.offer(T, 0));
-    let second = assigned(d.offer(T, 0));
+    let first = assigned(d.offer(T, STATIC, 0));
+    let second = assigned(d.offer(T, STATIC, 0));
     assert_eq!((first.backend(), second.backend(), load(&d)), (BackendId(0), BackendId(1), 2));
     first.complete(Some(100));
     assert_eq!(load(&d), 1);
@@ -58,16 +59,16 @@ fn every_assignment_ends_once_however_it_ends() {
 #[test]
 fn who_waits_is_served_in_order_when_there_is_room() {
     let d = dispatch("round_robin", "[admission]\nlimit = 1\nqueue = 2\n");
-    let running = assigned(d.offer(T, 0));
-    let mut one = waits(d.offer(T, 0));
-    let mut two = waits(d.offer(T, 0));
-    assert!(matches!(d.offer(T, 0), Offer::Refused), "the queue holds two");
+    let running = assigned(d.offer(T, STATIC, 0));
+    let mut one = waits(d.offer(T, STATIC, 0));
+    let mut two = waits(d.offer(T, STATIC, 0));
+    assert!(matches!(d.offer(T, STATIC, 0), Offer::Refused), "the queue holds two");
     assert!(poll(&mut one).is_pending() && poll(&mut two).is_pending());
     running.complete(None);
     let Poll::Ready(Some(served)) = poll(&mut one) else { panic!("the first is served") };
     assert!(poll(&mut two).is_pending());
     // A newcomer does not overtake.
-    let mut three = waits(d.offer(T, 0));
+    let mut three = waits(d.offer(T, STATIC, 0));
     served.complete(None);
     let Poll::Ready(Some(served)) = poll(&mut two) else { panic!("the second is served") };
     drop(served);
@@ -77,10 +78,10 @@ fn who_waits_is_served_in_order_when_there_is_room() {
 #[test]
 fn who_leaves_the_queue_takes_nothing_along() {
     let d = dispatch("round_robin", "[admission]\nlimit = 1\n");
-    let running = assigned(d.offer(T, 0));
-    let gone = waits(d.offer(T, 0));
-    let served_unseen = waits(d.offer(T, 0));
-    let mut last = waits(d.offer(T, 0));
+    let running = assigned(d.offer(T, STATIC, 0));
+    let gone = waits(d.offer(T, STATIC, 0));
+    let served_unseen = waits(d.offer(T, STATIC, 0));
+    let mut last = waits(d.offer(T, STATIC, 0));
     drop(gone);
     running.complete(None);
     // It was served, but nobody looks: the room goes to the next.
@@ -95,7 +96,7 @@ fn without_backends_requests_wait_for_one() {
     let d = dispatch("lard_r", "");
     d.set_health(BackendId(0), Health::Down);
     d.set_health(BackendId(1), Health::Down);
-    let mut ticket = waits(d.offer(T, 0));
+    let mut ticket = waits(d.offer(T, STATIC, 0));
     assert!(poll(&mut ticket).is_pending());
     d.set_health(BackendId(1), Health::Up);
     let Poll::Ready(Some(assignment)) = poll(&mut ticket) else { panic!("it is served") };
@@ -106,11 +107,11 @@ fn without_backends_requests_wait_for_one() {
 fn another_policy_leaves_loads_right() {
     let old = config("lard_r", "");
     let d = Dispatch::new(&old).unwrap();
-    let before: Vec<Assignment> = (0..10).map(|_| assigned(d.offer(T, 0))).collect();
+    let before: Vec<Assignment> = (0..10).map(|_| assigned(d.offer(T, STATIC, 0))).collect();
     d.reconfigure(&old, &config("least_connections", "[admission]\nlimit = 12\n")).unwrap();
-    let after: Vec<Assignment> = (0..2).map(|_| assigned(d.offer(T, 0))).collect();
+    let after: Vec<Assignment> = (0..2).map(|_| assigned(d.offer(T, STATIC, 0))).collect();
     assert_eq!(load(&d), 12);
-    let mut ticket = waits(d.offer(T, 0));
+    let mut ticket = waits(d.offer(T, STATIC, 0));
     drop(before);
     assert!(matches!(poll(&mut ticket), Poll::Ready(Some(_))));
     drop(after);
@@ -122,13 +123,13 @@ fn a_reload_keeps_what_the_policy_knows_unless_the_policy_changes() {
     let old = config("lard_r", "");
     let d = Dispatch::new(&old).unwrap();
     let tracked = |d: &Dispatch| d.inspect(|i| i.policy.tracked_targets());
-    let kept = assigned(d.offer(T, 0));
+    let kept = assigned(d.offer(T, STATIC, 0));
     let new = config("lard_r", "[admission]\nlimit = 3\n[shadow]\npolicy = \"random\"\n");
     d.reconfigure(&old, &new).unwrap();
     assert_eq!((tracked(&d), d.inspect(|i| i.admission_limit)), (1, 3));
     // What was under way when the shadow policy began counts in its cluster until it ends, and in no score.
     drop(kept);
-    assigned(d.offer(T, 0)).complete(None);
+    assigned(d.offer(T, STATIC, 0)).complete(None);
     let score = d.inspect(|i| i.shadow()).unwrap();
     assert_eq!((score.live.requests, score.shadow.requests), (1, 1));
     d.reconfigure(&new, &config("lard", "")).unwrap();
@@ -141,20 +142,20 @@ fn backends_join_leave_and_come_back() {
     let c = d.join(&"c".into(), Weight::ONE);
     assert_eq!(c, BackendId(2));
     d.set_health(c, Health::Draining);
-    let chosen: Vec<u16> = (0..4).map(|_| assigned(d.offer(T, 0)).backend().0).collect();
+    let chosen: Vec<u16> = (0..4).map(|_| assigned(d.offer(T, STATIC, 0)).backend().0).collect();
     assert!(!chosen.contains(&2), "{chosen:?}");
     assert_eq!(d.join(&"c".into(), Weight::ONE), c, "the same name is the same back-end");
-    let chosen: Vec<u16> = (0..3).map(|_| assigned(d.offer(T, 0)).backend().0).collect();
+    let chosen: Vec<u16> = (0..3).map(|_| assigned(d.offer(T, STATIC, 0)).backend().0).collect();
     assert!(chosen.contains(&2), "{chosen:?}");
 }
 
 #[test]
 fn reasons_are_given_when_someone_reads_them() {
     let d = dispatch("lard_r", "[access_log]\nfile = \"-\"\nformat = \"json\"\n");
-    assert_eq!(assigned(d.offer(T, 0)).reason(), Reason::New);
-    assert_eq!(assigned(d.offer(T, 0)).reason(), Reason::Locality);
+    assert_eq!(assigned(d.offer(T, STATIC, 0)).reason(), Reason::New);
+    assert_eq!(assigned(d.offer(T, STATIC, 0)).reason(), Reason::Locality);
     let d = dispatch("random", "[access_log]\nfile = \"-\"\nformat = \"json\"\n");
-    assert_eq!(assigned(d.offer(T, 0)).reason(), Reason::Load);
+    assert_eq!(assigned(d.offer(T, STATIC, 0)).reason(), Reason::Load);
 }
 
 #[test]
@@ -165,9 +166,9 @@ fn the_log_holds_every_input_in_order() {
         directory.path().to_str().unwrap()
     );
     let d = dispatch("lard_r", &more);
-    let kept = assigned(d.offer(T, 0));
+    let kept = assigned(d.offer(T, STATIC, 0));
     d.set_health(BackendId(0), Health::Down);
-    assigned(d.offer(TargetId(8), 0)).complete(Some(5));
+    assigned(d.offer(TargetId(8), STATIC, 0)).complete(Some(5));
     drop(kept);
     d.set_weight(BackendId(1), Weight::new(2.0).unwrap());
     d.tick();

@@ -95,7 +95,7 @@ fn ask(worker: &Rc<Worker>, handoffs: &Rc<Handoffs>, link: &Rc<Link>, asked: &As
         // What this front-end has to answer, or to pass on, itself.
         return give_back(handoffs, link, asked, None);
     };
-    match worker.shared.dispatch.offer(request.head.target, accepted.client) {
+    match worker.shared.dispatch.offer(request.head.target, request.head.kind, accepted.client) {
         Offer::Assigned(assignment) => place(handoffs, link, asked, request, assignment, false),
         Offer::Refused => give_back(handoffs, link, asked, None),
         Offer::Waits(mut ticket) => {
@@ -124,6 +124,7 @@ impl Request {
     fn read(head: &[u8], config: &Config, accepted: &Accepted) -> Option<Self> {
         let context = request::Context {
             key: &config.target.key,
+            dynamic: &config.target.dynamic,
             fields: config.limits.fields,
             peer: accepted.peer_text.as_bytes(),
             trusted: accepted.trusted,

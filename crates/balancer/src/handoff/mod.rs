@@ -263,6 +263,9 @@ impl Handoffs {
 
     /// A connection is over at its back-end: what its client still sends goes there for a while.
     fn forget_later(&self, flow: Flow) {
+        if !self.is_reused(&flow) {
+            self.system.end(&flow);
+        }
         self.leave(flow, Then::Forget, Instant::now() + LINGER);
     }
 
@@ -281,14 +284,23 @@ impl Handoffs {
         loop {
             let next = self.system.registry().leaving.next(now);
             let Some((flow, then)) = next else { return };
-            if self.system.is_busy(&flow, QUIET) {
+            let quiet = match then {
+                _ if self.is_reused(&flow) => true,
+                Then::Forget => self.system.forget(&flow, QUIET),
+                Then::Reset { expected } => {
+                    let quiet = !self.system.is_busy(&flow, QUIET);
+                    if quiet {
+                        recover::reset(self, flow, expected);
+                        self.system.unlead(&flow);
+                    }
+                    quiet
+                }
+            };
+            if quiet {
+                self.system.free_flow();
+            } else {
                 self.leave(flow, then, now + LINGER);
-                continue;
             }
-            if let Then::Reset { expected, .. } = then {
-                recover::reset(self, flow, expected);
-            }
-            self.forget(flow);
         }
     }
 

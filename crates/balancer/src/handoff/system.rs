@@ -201,6 +201,21 @@ impl System {
         }
     }
 
+    /// The connection of a flow is over: its client may begin another one.
+    pub(super) fn end(&self, flow: &Flow) {
+        if let Err(error) = self.forwarder.end(flow) {
+            tracing::warn!(%error, client = %flow.client, "a connection that is over cannot be marked");
+        }
+    }
+
+    /// A flow leads to this front-end again, unless its client has sent something lately: false then.
+    pub(super) fn forget(&self, flow: &Flow, quiet: Duration) -> bool {
+        self.forwarder.forget(flow, quiet).unwrap_or_else(|error| {
+            tracing::warn!(%error, client = %flow.client, "a connection cannot be led back");
+            true
+        })
+    }
+
     /// What the kernel knows of a flow that leads to a back-end.
     pub(super) fn entry(&self, flow: &Flow) -> Option<FlowEntry> {
         self.forwarder.get(flow).ok().flatten()

@@ -2,8 +2,8 @@
 
 use std::borrow::Cow;
 
-use plimsoll_config::TargetKey;
-use plimsoll_policy::TargetId;
+use plimsoll_config::{DynamicPattern, TargetKey};
+use plimsoll_policy::{Kind, TargetId};
 
 use super::fields::{Field, classify, trim};
 
@@ -37,6 +37,16 @@ pub(crate) fn target(
         }
         TargetKey::Cookie(name) => or_path(cookie(name.as_bytes(), fields)),
     }
+}
+
+/// Whether a request of this method for `path_query` asks for a stored document or for something that is computed.
+pub(crate) fn kind(dynamic: &[DynamicPattern], method: &[u8], path_query: &[u8]) -> Kind {
+    let stored = matches!(method, b"GET" | b"HEAD")
+        && (dynamic.is_empty() || {
+            let path_query = normal(path_query);
+            !dynamic.iter().any(|pattern| pattern.matches(&path_query))
+        });
+    if stored { Kind::Static } else { Kind::Dynamic }
 }
 
 /// The target that a request has whose key is `text`: what someone who asks about a target writes. For paths that is the
@@ -101,6 +111,19 @@ mod tests {
         assert_ne!(id("/a?b"), id("/a"));
         assert_eq!(id("/100%"), TargetId::from_key(b"/100%"));
         assert_eq!(id("/%4"), TargetId::from_key(b"/%4"));
+    }
+
+    #[test]
+    fn what_is_computed() {
+        let patterns = [DynamicPattern::Prefix("/~u/".into()), DynamicPattern::Query];
+        let of = |method: &str, path: &str| kind(&patterns, method.as_bytes(), path.as_bytes());
+        assert_eq!(
+            (of("GET", "/a"), of("HEAD", "/a"), of("POST", "/a")),
+            (Kind::Static, Kind::Static, Kind::Dynamic)
+        );
+        assert_eq!((of("GET", "/%7eu/a"), of("GET", "/a?b")), (Kind::Dynamic, Kind::Dynamic));
+        assert_eq!(kind(&[], b"GET", b"/cgi-bin/a?b"), Kind::Static);
+        assert_eq!(kind(&[], b"DELETE", b"/a"), Kind::Dynamic);
     }
 
     #[test]

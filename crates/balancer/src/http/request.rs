@@ -3,8 +3,8 @@
 use std::mem::MaybeUninit;
 use std::net::IpAddr;
 
-use plimsoll_config::TargetKey;
-use plimsoll_policy::TargetId;
+use plimsoll_config::{DynamicPattern, TargetKey};
+use plimsoll_policy::{Kind, TargetId};
 
 use super::fields::{ConnectionOptions, Field, classify, content_length, push, push_number};
 use super::target_form::{self, TargetForm};
@@ -17,6 +17,8 @@ pub(crate) const MOST_FIELDS: usize = 256;
 pub(crate) struct Context<'a> {
     /// What a policy takes for the target.
     pub(crate) key: &'a TargetKey,
+    /// Which requests are computed, whatever their method.
+    pub(crate) dynamic: &'a [DynamicPattern],
     /// Fields allowed.
     pub(crate) fields: usize,
     /// The peer's address as text.
@@ -43,6 +45,8 @@ impl Span {
 pub(crate) struct RequestHead {
     /// The target.
     pub(crate) target: TargetId,
+    /// Whether a stored document is asked for.
+    pub(crate) kind: Kind,
     /// How the body is framed.
     pub(crate) framing: Framing,
     /// The client's version.
@@ -98,6 +102,7 @@ pub(crate) fn rewrite(
     out.clear();
     let mut head = RequestHead {
         target: key::target(context.key, form.path_query, host, request.headers),
+        kind: key::kind(context.dynamic, method, form.path_query),
         framing,
         version,
         keep_alive: !facts.options.close && (version == Version::Http11 || facts.options.keep_alive),

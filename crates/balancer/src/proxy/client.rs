@@ -156,6 +156,7 @@ impl Client<'_> {
         self.start.requests += 1;
         let context = request::Context {
             key: &self.config.target.key,
+            dynamic: &self.config.target.dynamic,
             fields: self.config.limits.fields,
             peer: self.accepted.peer_text.as_bytes(),
             trusted: self.accepted.trusted,
@@ -298,7 +299,7 @@ impl Client<'_> {
         if let Some(given) = self.start.given.take() {
             return Some(given);
         }
-        match self.worker.shared.dispatch.offer(head.target, self.accepted.client) {
+        match self.worker.shared.dispatch.offer(head.target, head.kind, self.accepted.client) {
             Offer::Assigned(assignment) => Some(assignment),
             Offer::Refused => None,
             Offer::Waits(mut ticket) => {

@@ -5,17 +5,58 @@ use std::time::Duration;
 use toml::de::DeValue;
 
 use crate::model::{
-    AdmissionConfig, AdmissionLimitConfig, HealthConfig, HealthProbe, Limits, TargetConfig, TargetKey,
-    Timeouts,
+    AdmissionConfig, AdmissionLimitConfig, DynamicPattern, HealthConfig, HealthProbe, Limits, TargetConfig,
+    TargetKey, Timeouts,
 };
 use crate::read::address::{host_name, host_port};
-use crate::reader::{Reader, Section, Wrong, not_one_of, quoted};
+use crate::reader::{Reader, Section, Wrong, items, not_one_of, quoted};
 use crate::value::show_duration;
+
+/// Patterns of requests that are computed.
+const PATTERNS_MAX: usize = 100;
+const PATTERN_REMEDY: &str = "write e.g. \"/cgi-bin/\", \"*.php\", or \"?\" for whatever has a query";
 
 /// What a policy takes for the target.
 pub(super) fn target<'a>(reader: &mut Reader<'a>, section: &Section<'a>) -> TargetConfig {
     let key = reader.text(section, "key", target_key).unwrap_or(TargetKey::PathQuery);
-    TargetConfig { key, sizes: count(reader, section, "sizes") }
+    TargetConfig { key, sizes: count(reader, section, "sizes"), dynamic: dynamic(reader, section) }
+}
+
+fn dynamic<'a>(reader: &mut Reader<'a>, section: &Section<'a>) -> Vec<DynamicPattern> {
+    let Some(found) = section.found("dynamic") else { return Vec::new() };
+    let Some(items) = items(&found) else {
+        reader.wrong_type(&found);
+        return Vec::new();
+    };
+    let mut out = Vec::new();
+    for (index, item) in items {
+        let key = format!("{}[{index}]", found.key);
+        if index == PATTERNS_MAX {
+            let remedy = "join patterns, e.g. by a common beginning".to_owned();
+            reader.wrong(&key, item.span(), (format!("there are more than {PATTERNS_MAX}"), remedy));
+            break;
+        }
+        let read = match item.get_ref() {
+            DeValue::String(text) => pattern(text),
+            _ => Err(("is no text".to_owned(), PATTERN_REMEDY.to_owned())),
+        };
+        match read {
+            Ok(pattern) => out.push(pattern),
+            Err(wrong) => reader.wrong(&key, item.span(), wrong),
+        }
+    }
+    out
+}
+
+fn pattern(text: &str) -> Result<DynamicPattern, Wrong> {
+    // What a request target can hold, without the query and what would be taken for a pattern of another kind.
+    let good = |text: &str| text.bytes().all(|b| b.is_ascii_graphic() && !b"?*#\"<>".contains(&b));
+    match text.split_at_checked(1) {
+        Some(("?", "")) => Ok(DynamicPattern::Query),
+        Some(("/", rest)) if good(rest) => Ok(DynamicPattern::Prefix(text.to_owned())),
+        Some(("*", end)) if !end.is_empty() && good(end) => Ok(DynamicPattern::Suffix(end.to_owned())),
+        _ => Err((format!("{} is no pattern of paths", quoted(text)), PATTERN_REMEDY.to_owned())),
+    }
 }
 
 fn target_key(text: &str) -> Result<TargetKey, Wrong> {

@@ -1,6 +1,7 @@
 //! The forwarder's program, tried on single packets.
 
 use std::net::SocketAddr;
+use std::time::Duration;
 
 use plimsoll_datapath::{Flow, FlowEntry, Forwarder, ForwarderConfig, NextHop, Verdict, now_ns};
 
@@ -151,12 +152,16 @@ fn cut_off_packets_pass() {
 }
 
 #[test]
-fn a_new_connection_ends_a_flow_that_has_ended() {
+fn a_new_connection_ends_a_flow_that_is_over() {
     let (forwarder, _instance) = forwarder();
     let (client, vip, flow) = v4();
+    assert!(!forwarder.end(&flow).unwrap());
     for (count, end) in (1..).zip([FIN | ACK, RST]) {
         forwarder.insert(&flow, &NEXT_HOP, 0).unwrap();
         verdict(&forwarder, &Packet::new(client, vip, end).frame());
+        // Not yet: anyone may have sent both.
+        assert_eq!(verdict(&forwarder, &Packet::new(client, vip, SYN).frame()), Verdict::Redirect);
+        assert!(forwarder.end(&flow).unwrap());
         assert_eq!(verdict(&forwarder, &Packet::new(client, vip, SYN).frame()), Verdict::Pass);
         assert_eq!(forwarder.get(&flow).unwrap(), None);
         assert_eq!(verdict(&forwarder, &Packet::new(client, vip, SYN).frame()), Verdict::Pass);
@@ -179,12 +184,29 @@ fn a_syn_alone_does_not_end_a_flow() {
     let seen = entry(&forwarder, &flow);
     assert_eq!((seen.last_seq_end, seen.last_ack, seen.packets), (Some(5000), Some(100), 6));
     assert_eq!((seen.fin, seen.rst, forwarder.counters().unwrap().syn_removed), (false, false, 0));
-    // The client answers the challenge: it has forgotten the connection.
-    assert_eq!(
-        verdict(&forwarder, &Packet::new(client, vip, RST).numbers(5000, 0).frame()),
-        Verdict::Redirect
-    );
+    // The client answers the challenge: it has forgotten the connection, of which the back-end tells.
+    let reset = Packet::new(client, vip, RST).numbers(5000, 0);
+    assert_eq!(verdict(&forwarder, &reset.frame()), Verdict::Redirect);
+    forwarder.end(&flow).unwrap();
     assert_eq!(verdict(&forwarder, &Packet::new(client, vip, SYN).frame()), Verdict::Pass);
+    assert_eq!(forwarder.get(&flow).unwrap(), None);
+}
+
+#[test]
+fn a_flow_is_forgotten_when_its_client_is_quiet() {
+    const LONG: Duration = Duration::from_secs(1000);
+    let (forwarder, _instance) = forwarder();
+    let (client, vip, flow) = v4();
+    assert!(forwarder.forget(&flow, LONG).unwrap(), "there is none");
+    forwarder.insert(&flow, &NEXT_HOP, 0).unwrap();
+    verdict(&forwarder, &Packet::new(client, vip, ACK).numbers(1, 1).frame());
+    assert!(!forwarder.forget(&flow, LONG).unwrap());
+    assert!(forwarder.get(&flow).unwrap().is_some());
+    assert!(forwarder.forget(&flow, Duration::ZERO).unwrap());
+    assert_eq!(forwarder.get(&flow).unwrap(), None);
+    forwarder.insert(&flow, &NEXT_HOP, 0).unwrap();
+    verdict(&forwarder, &Packet::new(client, vip, RST).numbers(1, 1).frame());
+    assert!(forwarder.forget(&flow, LONG).unwrap(), "a client that has reset the connection is gone");
     assert_eq!(forwarder.get(&flow).unwrap(), None);
 }
 

@@ -110,4 +110,9 @@ pub(super) const WORLDCUP_GENERATORS: &[Generator] = &[
         help: "as irm, but all files beyond rank 500 live in half of the day",
         values: &[("window_min", 0.5), ("window_max", 0.5)],
     },
+    Generator {
+        name: "drifting",
+        help: "small popular files make up the peaks, rare and large ones are requested all day, new ones in bursts",
+        values: &[("surge", 1.0), ("burst_share", 0.05), ("window_min", 0.05), ("window_max", 0.5)],
+    },
 ];

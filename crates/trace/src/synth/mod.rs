@@ -11,6 +11,7 @@
 //! 3. Sizes are drawn and paired with the ranks through a Gaussian copula.
 //! 4. Sizes are fitted: by one factor per band of popularity the coverage curve becomes exact.
 //! 5. Targets beyond the first ranks get a window of the trace in which they are requested.
+//! 6. Where the mix drifts over the day, each target gets its part in peaks and bursts.
 //!
 //! Then [`Workload::records`] streams the requests: each target's places in the trace are
 //! successive order statistics of the uniform law over its window, merged by a calendar of slots,
@@ -20,6 +21,7 @@
 
 mod arrivals;
 mod day;
+mod drift;
 mod generators;
 mod parameters;
 mod plan;

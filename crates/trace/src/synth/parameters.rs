@@ -197,7 +197,7 @@ pub(super) const CHESS_PARAMETERS: [Parameter; COVERED] = covered(&Defaults {
 });
 
 const WORLDCUP_SHARED: [Parameter; SHARED] = shared(&Defaults {
-    generators: &["irm", "windowed"],
+    generators: &["irm", "windowed", "drifting"],
     targets: 17_332.0,
     requests: 38_834_515.0,
     rate: 0.0,
@@ -223,13 +223,32 @@ const HOT_ONLY: [Parameter; 3] = [
 /// Parameters of the workload `hot`.
 pub(super) const HOT_PARAMETERS: [Parameter; COVERED + 3] = join(&RICE_PARAMETERS, &HOT_ONLY);
 
-const WORLDCUP_ONLY: [Parameter; 3] = [
+/// Value of the parameters `surge` and `burst_share` at which there is no drift.
+pub(super) const DRIFT_OFF: f64 = 0.0;
+
+const WORLDCUP_ONLY: [Parameter; 7] = [
     Parameter::number("file_median_bytes", "B", 3_714.0, (64.0, 1e9), "median size of a file"),
     Parameter::number("request_mean_bytes", "B", 5_124.85, (64.0, 1e9), "mean size of a request"),
     Parameter::number("request_median_bytes", "B", 963.0, (64.0, 1e9), "median size of a request"),
+    Parameter::number(
+        "surge",
+        "",
+        DRIFT_OFF,
+        (DRIFT_OFF, 2.0),
+        "how little rare or large files take part in peaks; 0: like all, 1: not at all",
+    ),
+    Parameter::count("surge_rank", "", 200.0, (1.0, 1e7), "files that take part in peaks, from the top, if small"),
+    Parameter::number("surge_size_bytes", "B", 16_384.0, (1.0, 1e9), "largest file that takes part in peaks"),
+    Parameter::number(
+        "burst_share",
+        "",
+        DRIFT_OFF,
+        (DRIFT_OFF, 0.5),
+        "share of the files, small and rare ones, that are requested in six bursts of the late morning only",
+    ),
 ];
 /// Parameters of the workload `worldcup`.
-pub(super) const WORLDCUP_PARAMETERS: [Parameter; SHARED + 3] = join(&WORLDCUP_SHARED, &WORLDCUP_ONLY);
+pub(super) const WORLDCUP_PARAMETERS: [Parameter; SHARED + 7] = join(&WORLDCUP_SHARED, &WORLDCUP_ONLY);
 
 /// One list of parameters after the other.
 const fn join<const A: usize, const B: usize, const ALL: usize>(

@@ -2,6 +2,7 @@
 
 use super::arrivals::{Arrivals, smooth_day};
 use super::day::{self, DayFigures};
+use super::drift::{BURSTS, Drift, DriftKind};
 use super::popularity::{Popularity, apportion_at_least_one};
 use super::random::{Purpose, permutation, stream, uniform};
 use super::sizes::{Copula, CoveragePoint, SizeLaw, fit_coverage, round_with_carry};
@@ -63,9 +64,15 @@ pub(super) fn build(
     } else {
         per_minute(&smooth_day(), requests, parameters.get("minute_s"))
     };
+    let drift = Drift::new(&parameters, &smooth_day(), (base, &counts, &sizes));
+    let mut windows = draw_windows(&parameters, base, &counts, seed);
+    if let Some(drift) = &drift {
+        give_bursts(&mut windows, base, drift);
+    }
     Ok(Workload {
         spec,
-        windows: draw_windows(&parameters, base, &counts, seed),
+        windows,
+        drift,
         seed,
         sizes: sizes.iter().map(|&size| size as u64).collect(),
         counts,
@@ -214,4 +221,14 @@ fn draw_windows(parameters: &Parameters, base: &[u32], counts: &[u64], seed: u64
         windows[target] = Window::new(start, length, counts[target], dither);
     }
     windows
+}
+
+/// Deals bursting targets to the bursts in turn.
+fn give_bursts(windows: &mut [Window], base: &[u32], drift: &Drift) {
+    let bursting = base.iter().filter(|&&target| drift.kind(target) == DriftKind::Bursting);
+    for (turn, &target) in bursting.enumerate() {
+        let burst = (turn % BURSTS) as f64;
+        let (start, end) = (burst / BURSTS as f64, (burst + 1.0) / BURSTS as f64);
+        windows[target as usize] = Window { start, end, ..Window::WHOLE };
+    }
 }

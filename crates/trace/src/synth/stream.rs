@@ -105,11 +105,17 @@ impl<'a> Records<'a> {
                     Progress { place: later_start, end: window.end, remaining: later, later: 0, later_start };
             }
             if own.advance(&mut records.places) {
-                records.enqueue(target as u32, own.place);
+                let place = records.place_of(target as u32, own.place);
+                records.enqueue(target as u32, place);
             }
             records.progress.push(own);
         }
         records
+    }
+
+    /// Place in the trace of what lies at `own` among the requests of the target's kind.
+    fn place_of(&self, target: u32, own: f64) -> f64 {
+        self.workload.drift.as_ref().map_or(own, |drift| drift.place(target, own))
     }
 
     fn slot_of(&self, place: f64) -> (usize, u64) {
@@ -135,7 +141,7 @@ impl<'a> Records<'a> {
             let following = self.next[target as usize];
             let mut own = self.progress[target as usize];
             loop {
-                let (slot, within) = self.slot_of(own.place);
+                let (slot, within) = self.slot_of(self.place_of(target, own.place));
                 if slot > self.slot {
                     self.next[target as usize] = self.first[slot];
                     self.first[slot] = target;

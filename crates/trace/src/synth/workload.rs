@@ -1,6 +1,7 @@
 //! A workload that is ready to be streamed, and its exact statistics.
 
 use super::arrivals::Arrivals;
+use super::drift::Drift;
 use super::popularity::apportion;
 use super::spec::{Parameter, Parameters, PublishedFigure, WorkloadSpec};
 use super::stream::{Records, Window};
@@ -23,6 +24,8 @@ pub struct Workload {
     pub(super) sizes: Vec<u64>,
     /// By target.
     pub(super) windows: Vec<Window>,
+    /// How the mix changes over the day, if it does.
+    pub(super) drift: Option<Drift>,
     /// Artificial hot targets, in rising order.
     pub(super) hot: Vec<u32>,
     pub(super) arrivals: Arrivals,
@@ -125,6 +128,9 @@ impl Workload {
             return Err(SynthError::EmptyProfile { minutes: requests_per_minute.len() });
         }
         self.arrivals = per_minute(requests_per_minute, self.requests, self.parameters.get("minute_s"));
+        if let Some(drift) = &mut self.drift {
+            drift.over(&self.counts, requests_per_minute);
+        }
         Ok(self)
     }
 

@@ -16,7 +16,8 @@ fn head(fields: &[u8]) -> (RequestHead, Vec<u8>) {
     bytes.extend_from_slice(fields);
     bytes.extend_from_slice(b"\r\n");
     let mut out = Vec::new();
-    let context = Context { key: &TargetKey::PathQuery, fields: 100, peer: b"192.0.2.1", trusted: false };
+    let context =
+        Context { key: &TargetKey::PathQuery, dynamic: &[], fields: 100, peer: b"192.0.2.1", trusted: false };
     let head = rewrite(&bytes, &context, &mut out).unwrap();
     (head, out)
 }

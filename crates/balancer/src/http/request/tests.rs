@@ -1,7 +1,8 @@
 use super::*;
 
 fn run(head: &str, trusted: bool) -> Result<(RequestHead, String), Refusal> {
-    let context = Context { key: &TargetKey::PathQuery, fields: 50, peer: b"192.0.2.1", trusted };
+    let context =
+        Context { key: &TargetKey::PathQuery, dynamic: &[], fields: 50, peer: b"192.0.2.1", trusted };
     let mut out = Vec::new();
     let head = rewrite(head.as_bytes(), &context, &mut out)?;
     Ok((head, String::from_utf8(out).unwrap()))
@@ -161,7 +162,8 @@ fn what_is_refused() {
 fn what_a_back_end_may_read_as_it_came() {
     let plain = |fields: &str, trusted: bool| {
         let head = format!("GET /a HTTP/1.1\r\nHost: h\r\n{fields}\r\n");
-        let context = Context { key: &TargetKey::Path, fields: 100, peer: b"10.0.0.9", trusted };
+        let context =
+            Context { key: &TargetKey::Path, dynamic: &[], fields: 100, peer: b"10.0.0.9", trusted };
         rewrite(head.as_bytes(), &context, &mut Vec::new()).unwrap().is_plain
     };
     for good in [
@@ -186,6 +188,7 @@ fn what_a_back_end_may_read_as_it_came() {
     }
     assert!(plain("X-Forwarded-For: 10.1.1.1\r\n", true) && !plain("X-Forwarded-For: 10.1.1.1\r\n", false));
     let absolute = b"GET http://h/a HTTP/1.1\r\nHost: h\r\n\r\n";
-    let context = Context { key: &TargetKey::Path, fields: 100, peer: b"10.0.0.9", trusted: false };
+    let context =
+        Context { key: &TargetKey::Path, dynamic: &[], fields: 100, peer: b"10.0.0.9", trusted: false };
     assert!(!rewrite(absolute, &context, &mut Vec::new()).unwrap().is_plain);
 }

@@ -13,6 +13,7 @@ const LARGE: usize = 60 << 20;
 const BODY: usize = 50_000;
 const SYN: u8 = 2;
 const RST: u8 = 4;
+const ACK: u8 = 16;
 /// Of raw sockets whose packets bring their IP header (`IPPROTO_RAW`).
 const WITH_HEADER: i32 = 255;
 
@@ -76,8 +77,10 @@ fn forged_packets_end_no_connection() {
     client.send("/large").unwrap();
     bed.wait("handoff", || bed.metric("plimsoll_handoffs_total{outcome=\"taken\"}") == Some(1.0));
     // The answer waits in the kernels for its reader meanwhile. The window is wider than the steps of RST: some are within.
-    // RST come last: one that is near what the front-end has seen of the client lets the next SYN end the flow.
-    for (flags, step) in [(SYN, 1 << 22), (RST, 30_000)] {
+    // Then all that the front-end could take for the client's: numbers that lead it astray, an end at these, a beginning.
+    for (flags, step) in
+        [(SYN, 1 << 22), (RST, 30_000), (SYN, 1 << 22), (ACK, 1 << 30), (RST, 1 << 30), (SYN, 1 << 31)]
+    {
         bed.client(|| forge(from, vip, flags, step));
         eprintln!("{:?}", (challenges(&bed, 0), challenges(&bed, 1)));
     }
