@@ -23,4 +23,4 @@ pub use measure::{Distribution, LoadMeters, LoadSeries};
 pub use model::{Context, JobId, Model, ModelEvent, Usage};
 pub use outcome::{BackendOutcome, Outcome};
 pub use series::{Recording, SeriesPoint, SizeClasses};
-pub use workload::{Arrivals, SimRequest, Targets};
+pub use workload::{Arrivals, SimRequest, Targets, with_dynamic};
