@@ -183,3 +183,58 @@ fn the_log_holds_every_input_in_order() {
     // The run, two offers, two ends, health, weight, tick.
     assert_eq!(events, 8);
 }
+
+/// Answers a request for `target` with so many bytes; who had it.
+fn answered(d: &Arc<Dispatch>, target: u64, size_bytes: Option<u64>) -> BackendId {
+    let assignment = assigned(d.offer(TargetId(target), STATIC, 0));
+    let backend = assignment.backend();
+    assignment.complete(size_bytes);
+    backend
+}
+
+#[test]
+fn sizes_are_learned_and_bounded() {
+    let d = dispatch("round_robin", "[target]\nsizes = 10\n");
+    let known = |target| d.inspect(|i| i.known_size_bytes(TargetId(target)));
+    answered(&d, 1, Some(500));
+    // One that fails, and one of which nothing is told, change nothing; another size does.
+    drop(assigned(d.offer(TargetId(1), STATIC, 0)));
+    answered(&d, 1, None);
+    assert_eq!(known(1), Some(500));
+    answered(&d, 1, Some(7));
+    assert_eq!(known(1), Some(7));
+    for target in 100..200 {
+        answered(&d, target, Some(target));
+    }
+    assert_eq!((1..200).filter(|&target| known(target).is_some()).count(), 10);
+    assert_eq!((known(1), known(199)), (None, Some(199)));
+}
+
+#[test]
+fn each_size_has_its_back_end_and_what_is_unknown_or_computed_has_not() {
+    let d = dispatch("adaptload", "batch = 100\n");
+    // Two targets that get as many bytes each: 99 of 100 and one of 9,900. Their sizes are learned first.
+    answered(&d, 1, Some(100));
+    answered(&d, 2, Some(9_900));
+    for number in 0..100 {
+        answered(&d, if number % 100 == 50 { 2 } else { 1 }, None);
+    }
+    let of = |target| answered(&d, target, None);
+    assert_eq!([1, 2, 1, 2].map(of), [0, 1, 0, 1].map(BackendId));
+    let stats = |name: &str| {
+        d.inspect(|i| i.policy.stats().into_iter().find(|(key, _)| *key == name).map(|(_, value)| value))
+            .unwrap()
+    };
+    let unsized_before = stats("unsized_requests");
+    // The shortest queue gets what is unknown, and what is computed although the size of an earlier answer is known.
+    let held: Vec<Assignment> = (0..3).map(|_| assigned(d.offer(TargetId(1), STATIC, 0))).collect();
+    assert!(held.iter().all(|assignment| assignment.backend() == BackendId(0)));
+    assert_eq!(answered(&d, 77, None), BackendId(1));
+    let computed = assigned(d.offer(TargetId(1), Kind::Dynamic, 0));
+    assert_eq!(computed.backend(), BackendId(1));
+    drop(computed);
+    assert!((stats("unsized_requests") - unsized_before - 2.0).abs() < 1e-9);
+    // Sizes that change are learned.
+    answered(&d, 1, Some(9_900));
+    assert_eq!(of(1), BackendId(1));
+}

@@ -3,5 +3,6 @@
 mod access;
 mod logs;
 mod rig;
+mod sizes;
 mod state;
 mod watch;

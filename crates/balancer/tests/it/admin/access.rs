@@ -19,6 +19,7 @@ fn every_path_and_method() {
         "/backends",
         "/backends/b0",
         "/policy",
+        "/policy/tables",
         "/decisions",
         "/why?target=/",
     ] {
