@@ -1,6 +1,6 @@
 //! What the simulator is fed: requests for numbered targets.
 
-use plimsoll_policy::{Kind, Nanos, TargetId, Time};
+use plimsoll_policy::{Kind, Nanos, Rng, TargetId, Time};
 
 /// One request of the input.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -75,9 +75,69 @@ pub enum Arrivals {
     },
 }
 
+/// Responses of this many bytes or more are never made dynamic: 100 KB (`AdaptLoad`, section 7.1).
+const LARGE_BYTES: u64 = 102_400;
+
+/// Stream of the seed from which the dynamic requests are drawn.
+const DYNAMIC_STREAM: u64 = 0x6479_6E61;
+
+/// Makes a share of the requests dynamic.
+///
+/// Source: `AdaptLoad`, section 7.1. Each request is a candidate with probability `share`, independently of the others, and a
+/// candidate becomes dynamic if its response is smaller than 100 KB. Equal seeds make the same requests dynamic.
+pub fn with_dynamic<E>(
+    source: impl Iterator<Item = Result<SimRequest, E>>,
+    share: f64,
+    seed: u64,
+) -> impl Iterator<Item = Result<SimRequest, E>> {
+    let mut rng = Rng::new(seed, DYNAMIC_STREAM);
+    source.map(move |request| {
+        request.map(|mut request| {
+            // A request draws its number whatever its size, so that sizes do not shift the draws of those after it.
+            if share > 0.0 && rng.unit() < share && request.size_bytes < LARGE_BYTES {
+                request.kind = Kind::Dynamic;
+            }
+            request
+        })
+    })
+}
+
 #[cfg(test)]
 mod tests {
+    use std::convert::Infallible;
+
     use super::*;
+
+    fn dynamic(sizes: &[u64], share: f64, seed: u64) -> Vec<usize> {
+        let requests = sizes.iter().map(|&size_bytes| {
+            Ok::<_, Infallible>(SimRequest {
+                time: Time::ZERO,
+                target: 0,
+                size_bytes,
+                service: Nanos::ZERO,
+                client: 0,
+                class: 0,
+                kind: Kind::Static,
+            })
+        });
+        let kinds = with_dynamic(requests, share, seed).map(|r| r.unwrap().kind);
+        kinds.enumerate().filter(|(_, kind)| *kind == Kind::Dynamic).map(|(n, _)| n).collect()
+    }
+
+    #[test]
+    fn a_share_of_the_small_requests_becomes_dynamic() {
+        let small = vec![5_000; 20_000];
+        let (some, all) = (dynamic(&small, 0.3, 1), dynamic(&small, 1.0, 1));
+        // Five standard errors are 324.
+        assert!(some.len().abs_diff(6_000) < 324, "{}", some.len());
+        assert_eq!((all.len(), dynamic(&small, 0.0, 1).len()), (20_000, 0));
+        assert_eq!(some, dynamic(&small, 0.3, 1));
+        assert_ne!(some, dynamic(&small, 0.3, 2));
+        // Large ones stay, and the others are the same as without them.
+        let mixed: Vec<u64> = (0..20_000).map(|n| [102_399, 102_400, 1 << 30][n % 3]).collect();
+        let expected: Vec<usize> = some.into_iter().filter(|n| n % 3 == 0).collect();
+        assert_eq!(dynamic(&mixed, 0.3, 1), expected);
+    }
 
     #[test]
     fn ranks_by_falling_frequency_then_number() {

@@ -38,6 +38,9 @@ pub(crate) fn common_params(s: &Scenario, model: &ModelSpec) -> Json {
         ("admission".to_owned(), admission),
         ("warmup".to_owned(), s.warmup.into()),
     ]);
+    if s.dynamic_share > 0.0 {
+        out.insert("dynamic_share".to_owned(), s.dynamic_share.into());
+    }
     if model.name != "fifo" {
         out.insert("cache".to_owned(), s.cache.name.into());
         out.insert("cache_bytes".to_owned(), s.cache_bytes.into());

@@ -1,15 +1,19 @@
 //! One run: policy, model, number of back-ends and everything else that decides its result.
 
+use std::sync::Arc;
+
 use plimsoll_cache::CacheSpec;
 use plimsoll_policy::params::{ParamError, Params as _, nearest};
+use plimsoll_policy::policies::sita_e;
 use plimsoll_policy::{
     AdmissionLimit, BuildContext, BuildError, Built, Cluster, FrontEnd, PolicySpec, Thresholds, find,
 };
 use plimsoll_report::Run;
+use plimsoll_sim::models::adaptload::{AdaptLoad, AdaptLoadModelParams};
 use plimsoll_sim::models::fifo::{Fifo, FifoParams};
 use plimsoll_sim::models::lard::{CacheConfig, Lard, LardModelParams};
-use plimsoll_sim::models::{FIFO, LARD, LARD_GMS, MODELS, ModelSpec};
-use plimsoll_sim::{Arrivals, Config, Fault, Observer, Outcome, RunError, run};
+use plimsoll_sim::models::{ADAPTLOAD, FIFO, LARD, LARD_GMS, MODELS, ModelSpec};
+use plimsoll_sim::{Arrivals, Config, Fault, Observer, Outcome, RunError, run, with_dynamic};
 use plimsoll_trace::TraceError;
 
 use crate::run_result::{common_params, params_json, to_run};
@@ -119,6 +123,9 @@ pub struct Scenario {
     pub cache_bytes: u64,
     /// Files above this size in bytes are never cached.
     pub cache_object_limit_bytes: Option<u64>,
+    /// Share of the requests that are candidates for being dynamic, 0 to 1; those below 100 KB become it (`AdaptLoad`,
+    /// section 7.1).
+    pub dynamic_share: f64,
     /// What happens to back-ends.
     pub faults: Vec<Fault>,
     /// Requests answered before the measurement starts.
@@ -140,6 +147,7 @@ impl Scenario {
             cache: &plimsoll_cache::caches::gds::SPEC,
             cache_bytes: 32 << 20,
             cache_object_limit_bytes: None,
+            dynamic_share: 0.0,
             faults: Vec::new(),
             warmup: 0,
         }
@@ -187,6 +195,9 @@ pub enum ScenarioError {
         /// How many there are.
         backends: usize,
     },
+    /// A share of dynamic requests that is none.
+    #[error("the share of dynamic requests is from 0 to 1, not {0}")]
+    DynamicShare(f64),
     /// Global memory asked for on a model that has no memory.
     #[error("`wrr_gms` needs back-ends with a memory cache: the model `lard`, not `{0}`")]
     NoMemory(&'static str),
@@ -222,10 +233,13 @@ pub fn check(scenarios: &[Scenario]) -> Result<(), ScenarioError> {
     check_settings(scenarios)?;
     for scenario in scenarios {
         check_backends(scenario)?;
+        if !(0.0..=1.0).contains(&scenario.dynamic_share) {
+            return Err(ScenarioError::DynamicShare(scenario.dynamic_share));
+        }
         if scenario.strategy.global_memory && scenario.effective_model().name != LARD_GMS.name {
             return Err(ScenarioError::NoMemory(scenario.model.name));
         }
-        build_policy(scenario)?;
+        build_policy(scenario, None)?;
         model_params(scenario)?;
     }
     Ok(())
@@ -241,14 +255,14 @@ fn check_backends(s: &Scenario) -> Result<(), ScenarioError> {
     }
 }
 
-fn build_policy(s: &Scenario) -> Result<Built, ScenarioError> {
+fn build_policy(s: &Scenario, static_sizes: Option<Arc<[(u64, u64)]>>) -> Result<Built, ScenarioError> {
     let spec = s.strategy.policy;
     let context = BuildContext {
         seed: s.seed,
         cache_bytes: s.cache_bytes,
         cache: s.cache,
         cache_object_limit_bytes: s.cache_object_limit_bytes,
-        workload: None,
+        workload: static_sizes,
     };
     let mut owners = vec![spec.name];
     owners.extend(spec.aliases);
@@ -256,8 +270,16 @@ fn build_policy(s: &Scenario) -> Result<Built, ScenarioError> {
     (spec.build)(&context, &settings).map_err(|error| BuildError::Param { policy: spec.name, error }.into())
 }
 
+/// What the policy is told of the requests to come: only the off-line one needs it, and for that the trace is read once
+/// more.
+fn known_beforehand(s: &Scenario, workload: &Workload) -> Result<Option<Arc<[(u64, u64)]>>, ScenarioError> {
+    let needed = s.strategy.policy.name == sita_e::SPEC.name;
+    Ok(needed.then(|| workload.static_sizes(s.dynamic_share, s.seed)).transpose()?.map(Into::into))
+}
+
 /// Parameters of the model that runs.
 enum ModelParams {
+    AdaptLoad(AdaptLoadModelParams),
     Fifo(FifoParams),
     Lard(LardModelParams),
 }
@@ -265,6 +287,7 @@ enum ModelParams {
 impl ModelParams {
     fn values(&self) -> Values {
         match self {
+            Self::AdaptLoad(params) => params.values(),
             Self::Fifo(params) => params.values(),
             Self::Lard(params) => params.values(),
         }
@@ -274,10 +297,12 @@ impl ModelParams {
 fn model_params(s: &Scenario) -> Result<ModelParams, ScenarioError> {
     let spec = s.effective_model();
     let settings = settings_of(&s.settings, &[spec.name, s.model.name], spec.params);
-    let params = if spec.name == FIFO.name {
-        FifoParams::from_settings(&settings).map(ModelParams::Fifo)
-    } else {
-        LardModelParams::from_settings(&settings).map(ModelParams::Lard)
+    let params = match spec.name {
+        name if name == FIFO.name => FifoParams::from_settings(&settings).map(ModelParams::Fifo),
+        name if name == ADAPTLOAD.name => {
+            AdaptLoadModelParams::from_settings(&settings).map(ModelParams::AdaptLoad)
+        }
+        _ => LardModelParams::from_settings(&settings).map(ModelParams::Lard),
     };
     params.map_err(|error| ScenarioError::Model { model: spec.name, error })
 }
@@ -293,7 +318,7 @@ pub fn execute(
 ) -> Result<Run, ScenarioError> {
     let s = scenario;
     check_backends(s)?;
-    let (policy, values) = build_policy(s)?;
+    let (policy, values) = build_policy(s, known_beforehand(s, workload)?)?;
     let thresholds = thresholds(&values);
     let limit = match s.admission {
         Admission::Lard => AdmissionLimit::Lard(thresholds),
@@ -344,17 +369,21 @@ fn run_model(
     front_end: FrontEnd,
     observer: &mut dyn Observer,
 ) -> Result<Outcome, ScenarioError> {
-    let source = workload.requests()?;
+    let source = with_dynamic(workload.requests()?, s.dynamic_share, s.seed);
+    let cache = CacheConfig {
+        spec: s.cache,
+        capacity_bytes: s.cache_bytes,
+        object_limit_bytes: s.cache_object_limit_bytes,
+    };
     let result = match params {
+        ModelParams::AdaptLoad(params) => {
+            let model = AdaptLoad::new(params, s.backends, cache, &workload.targets, s.seed);
+            run(config, front_end, model, source, observer)
+        }
         ModelParams::Fifo(params) => {
             run(config, front_end, Fifo::new(*params, s.backends, s.seed), source, observer)
         }
         ModelParams::Lard(params) => {
-            let cache = CacheConfig {
-                spec: s.cache,
-                capacity_bytes: s.cache_bytes,
-                object_limit_bytes: s.cache_object_limit_bytes,
-            };
             let global_memory = s.effective_model().name == LARD_GMS.name;
             let model = Lard::new(*params, s.backends, cache, &workload.targets, global_memory);
             run(config, front_end, model, source, observer)

@@ -2,7 +2,7 @@
 
 use plimsoll_policy::{Kind, Nanos, TargetId, Time};
 use plimsoll_report::TraceInfo;
-use plimsoll_sim::{SimRequest, Targets};
+use plimsoll_sim::{SimRequest, Targets, with_dynamic};
 use plimsoll_trace::synth::{self, SynthError};
 use plimsoll_trace::{Record, TargetTable, Trace, TraceError};
 
@@ -81,6 +81,27 @@ impl Workload {
         let sizes = ids.clone().map(|t| table.document_size_bytes(t)).collect();
         let names = ids.map(|t| TargetId::from_key(table.name(t))).collect();
         Self { name, info, targets: Targets::new(names, sizes, &requests), trace }
+    }
+
+    /// The sizes of all targets together, in bytes.
+    #[must_use]
+    pub fn working_set_bytes(&self) -> u64 {
+        self.targets.size_bytes.iter().fold(0, |sum, size| sum.saturating_add(*size))
+    }
+
+    /// Document sizes in bytes of the targets that static requests ask for, each with the number of these requests; with
+    /// this share of candidates for dynamic ones, drawn from `seed` as in a run.
+    ///
+    /// # Errors
+    /// When the kept records cannot be read.
+    pub fn static_sizes(&self, dynamic_share: f64, seed: u64) -> Result<Vec<(u64, u64)>, TraceError> {
+        let mut requests = vec![0; self.targets.len()];
+        for request in with_dynamic(self.requests()?, dynamic_share, seed) {
+            let request = request?;
+            requests[request.target as usize] += u64::from(request.kind == Kind::Static);
+        }
+        let counted = self.targets.size_bytes.iter().copied().zip(requests);
+        Ok(counted.filter(|&(_, requests)| requests > 0).collect())
     }
 
     /// The requests from the first on; may be called any number of times, from several threads.

@@ -2,10 +2,16 @@
 
 use plimsoll_policy::params::{ParamSpec, Params as _};
 
+pub mod adaptload;
+mod alarm;
 pub mod fifo;
 mod global_memory;
 pub mod lard;
 mod lard_costs;
+mod lognormal;
+mod packet_ring;
+mod processor_sharing;
+mod read_queue;
 
 /// One model as registered.
 #[derive(Debug)]
@@ -21,7 +27,7 @@ pub struct ModelSpec {
 }
 
 /// Every model.
-pub static MODELS: &[&ModelSpec] = &[&LARD, &LARD_GMS, &FIFO];
+pub static MODELS: &[&ModelSpec] = &[&LARD, &LARD_GMS, &ADAPTLOAD, &FIFO];
 
 /// See [`lard`].
 pub static LARD: ModelSpec = ModelSpec {
@@ -37,6 +43,14 @@ pub static LARD_GMS: ModelSpec = ModelSpec {
     summary: "the lard model with the back-ends' memories joined to one global memory",
     source: "Pai et al., ASPLOS 1998, section 4 (WRR/GMS); Feeley et al., SOSP 1995",
     params: lard::LardModelParams::SPECS,
+};
+
+/// See [`adaptload`].
+pub static ADAPTLOAD: ModelSpec = ModelSpec {
+    name: "adaptload",
+    summary: "network served packet by packet, a disk, memory cache of whole files, and a server for dynamic requests",
+    source: "Zhang et al. (AdaptLoad), sections 5 and 7.1",
+    params: adaptload::AdaptLoadModelParams::SPECS,
 };
 
 /// See [`fifo`].

@@ -1,0 +1,301 @@
+//! The back-end of the `AdaptLoad` study: a network queue served round robin, a disk, a memory cache, and a server for
+//! dynamic requests.
+//!
+//! Source: Zhang, Riska, Sun, Smirni and Ciardo, "Workload-aware load balancing for clustered web servers", sections 5 and
+//! 7.1. A static request whose document is in the cache is transmitted; else the document is read from disk, enters the
+//! cache, and is transmitted then. A dynamic request is computed, then transmitted. Connections cost nothing.
+//! - Network and CPU are one queue, served round robin with a quantum of one packet (see `packet_ring.rs`); costs are linear
+//!   in bytes, and a response without a body takes 1 ns.
+//! - The disk reads one document after the other, whole. Requests for a document that is being read, or about to be, wait
+//!   for that read. The paper does not say so, but without it a popular document that is missing would be read over and over.
+//! - The cache is looked at when a request comes. Documents larger than it are not cached.
+//! - Requests without a body (HEAD, 304) touch neither cache nor disk.
+//! - Dynamic requests share a processor (see `processor_sharing.rs`). Their times are lognormal, or those of the trace where
+//!   it has any. They touch neither cache nor disk. The server for them is not among the units whose use is reported.
+//! - `speed` divides all times of network and disk, by which the paper makes load light or heavy.
+
+use plimsoll_cache::Cache;
+use plimsoll_policy::{BackendId, Kind, Nanos, Rng, Time};
+
+use super::alarm::Alarm;
+use super::lard::CacheConfig;
+use super::lard_costs::{Costs, LardModelParams, linear};
+use super::lognormal::Lognormal;
+use super::packet_ring::PacketRing;
+use super::processor_sharing::ProcessorSharing;
+use super::read_queue::ReadQueue;
+use crate::model::{Busy, Context, JobId, Model, ModelEvent, Usage};
+use crate::workload::{SimRequest, Targets};
+
+plimsoll_policy::params! {
+    /// Parameters of the `AdaptLoad` model; defaults from sections 5 and 7.1.
+    pub struct AdaptLoadModelParams {
+        /// Network and CPU time to transmit 512 bytes.
+        transmit_per_512_bytes_us: f64 = 40.0, 0.0..=1e9, "µs";
+        /// What a transmission sends before the next one has its turn: a packet.
+        quantum_bytes: u64 = 1_536, 1..=1_000_000_000, "bytes";
+        /// Disk latency before a document: two seeks and rotation.
+        disk_latency_us: f64 = 28000.0, 0.0..=1e9, "µs";
+        /// Disk time to transfer 4,096 bytes.
+        disk_transfer_per_4096_bytes_us: f64 = 410.0, 0.0..=1e9, "µs";
+        /// Disk latency for every further block or part of one: seek and rotation.
+        disk_seek_us: f64 = 14000.0, 0.0..=1e9, "µs";
+        /// Bytes between two seeks.
+        block_bytes: u64 = 45_056, 512..=1_000_000_000_000, "bytes";
+        /// Speed of network and disk as a multiple of the paper's.
+        speed: f64 = 1.0, 0.001..=100000.0, "";
+        /// Mean time to compute a dynamic response.
+        dynamic_mean_ms: f64 = 3.25, 0.000001..=1e9, "ms";
+        /// Coefficient of variation of that time.
+        dynamic_cv: f64 = 3.4, 0.0..=1000.0, "";
+    }
+}
+
+/// Stream of the run's seed from which the times of dynamic requests are drawn.
+const STREAM: u64 = 0x6164_796E;
+
+const NETWORK: u8 = 0;
+const DISK: u8 = 1;
+const DYNAMIC: u8 = 2;
+
+struct Node {
+    network: PacketRing,
+    network_alarm: Alarm,
+    /// Ended at the very time at which another request came; the event of that time reports it.
+    ended: Option<JobId>,
+    reads: ReadQueue,
+    disk_busy: Busy,
+    dynamic: ProcessorSharing,
+    dynamic_alarm: Alarm,
+    epoch: u32,
+    read_count: u64,
+    joined_count: u64,
+}
+
+/// See the module's documentation.
+pub struct AdaptLoad<'t> {
+    costs: Costs,
+    block_bytes: u64,
+    targets: &'t Targets,
+    nodes: Vec<Node>,
+    caches: Vec<Box<dyn Cache>>,
+    times: Lognormal,
+    evicted: Vec<u64>,
+}
+
+impl<'t> AdaptLoad<'t> {
+    /// `backends` idle back-ends with empty caches.
+    #[must_use]
+    pub fn new(
+        params: &AdaptLoadModelParams,
+        backends: usize,
+        cache: CacheConfig,
+        targets: &'t Targets,
+        seed: u64,
+    ) -> Self {
+        let p = params;
+        let costs = Costs::new(&LardModelParams {
+            transmit_per_512_bytes_us: p.transmit_per_512_bytes_us / p.speed,
+            disk_latency_us: p.disk_latency_us / p.speed,
+            disk_transfer_per_4096_bytes_us: p.disk_transfer_per_4096_bytes_us / p.speed,
+            disk_seek_us: p.disk_seek_us / p.speed,
+            ..LardModelParams::default()
+        });
+        let node = || Node {
+            network: PacketRing::new(costs.transmit(p.quantum_bytes)),
+            network_alarm: Alarm::default(),
+            ended: None,
+            reads: ReadQueue::default(),
+            disk_busy: Busy::default(),
+            dynamic: ProcessorSharing::default(),
+            dynamic_alarm: Alarm::default(),
+            epoch: 0,
+            read_count: 0,
+            joined_count: 0,
+        };
+        Self {
+            costs,
+            block_bytes: p.block_bytes,
+            targets,
+            nodes: (0..backends).map(|_| node()).collect(),
+            caches: (0..backends)
+                .map(|_| (cache.spec.build)(cache.capacity_bytes, cache.object_limit_bytes))
+                .collect(),
+            times: Lognormal::new(p.dynamic_mean_ms * 1e6, p.dynamic_cv, Rng::new(seed, STREAM)),
+            evicted: Vec::new(),
+        }
+    }
+
+    /// A whole document is read: the first block's latency, a seek for each further one, and the transfer.
+    fn read_time(&self, size_bytes: u64) -> Nanos {
+        let further = size_bytes.saturating_sub(1) / self.block_bytes;
+        let seeks = Nanos::new(further.saturating_mul(self.costs.disk_seek.as_nanos()));
+        self.costs.disk_latency + seeks + linear(size_bytes, 4096, self.costs.disk_transfer_4096)
+    }
+
+    /// The document is not in memory.
+    fn miss(&mut self, b: u16, job: JobId, request: &SimRequest, context: &mut Context<'_>) {
+        let node = &mut self.nodes[usize::from(b)];
+        if node.reads.join(request.target, job, request.size_bytes) {
+            node.joined_count += 1;
+            return;
+        }
+        node.read_count += 1;
+        // A log may ask for more than the size that it gives the document elsewhere.
+        let size_bytes = self.targets.size_bytes[request.target as usize].max(request.size_bytes);
+        let idle = node.reads.current().is_none();
+        node.reads.push(request.target, size_bytes, job, request.size_bytes);
+        if idle {
+            self.read(b, context);
+        }
+    }
+
+    /// The disk begins the next document, if there is one.
+    fn read(&mut self, b: u16, context: &mut Context<'_>) {
+        let Some(size_bytes) = self.nodes[usize::from(b)].reads.current().map(|read| read.size_bytes) else {
+            return;
+        };
+        let span = self.read_time(size_bytes);
+        let node = &mut self.nodes[usize::from(b)];
+        node.disk_busy.begin(context.now, span);
+        let event = ModelEvent { backend: b, kind: DISK, unit: 0, epoch: node.epoch };
+        context.queue.push(context.now + span, event);
+    }
+
+    fn disk_done(&mut self, b: u16, context: &mut Context<'_>) {
+        let Some((slot, read)) = self.nodes[usize::from(b)].reads.finish() else { return };
+        let size_bytes = self.targets.size_bytes[read.target as usize];
+        self.caches[usize::from(b)].insert(u64::from(read.target), size_bytes, &mut self.evicted);
+        self.evicted.clear();
+        let (node, costs) = (&mut self.nodes[usize::from(b)], &self.costs);
+        for &(job, bytes) in &read.waiters {
+            node.transmit(b, job, transmission(costs, bytes), context);
+        }
+        node.reads.give_back(slot, read);
+        self.read(b, context);
+    }
+}
+
+/// Time to transmit this many bytes with nobody else there.
+#[inline]
+fn transmission(costs: &Costs, bytes: u64) -> Nanos {
+    costs.transmit(bytes).max(Nanos::new(1))
+}
+
+impl Node {
+    #[inline]
+    fn transmit(&mut self, b: u16, job: JobId, service: Nanos, context: &mut Context<'_>) {
+        if let Some(ended) = self.network.complete(context.now) {
+            self.ended = Some(ended);
+        }
+        self.network.enter(job, service, context.now);
+        self.set_network_alarm(b, context);
+    }
+
+    #[inline]
+    fn set_network_alarm(&mut self, b: u16, context: &mut Context<'_>) {
+        if let Some(due) = self.network.due()
+            && self.network_alarm.set(due)
+        {
+            context.queue.push(due, ModelEvent { backend: b, kind: NETWORK, unit: 0, epoch: self.epoch });
+        }
+    }
+
+    fn set_dynamic_alarm(&mut self, b: u16, context: &mut Context<'_>) {
+        if let Some(due) = self.dynamic.due()
+            && self.dynamic_alarm.set(due)
+        {
+            context.queue.push(due, ModelEvent { backend: b, kind: DYNAMIC, unit: 0, epoch: self.epoch });
+        }
+    }
+
+    #[inline]
+    fn network_event(&mut self, b: u16, context: &mut Context<'_>) {
+        self.network_alarm.rang();
+        context.done.extend(self.ended.take());
+        context.done.extend(self.network.complete(context.now));
+        self.set_network_alarm(b, context);
+    }
+
+    fn dynamic_event(&mut self, b: u16, costs: &Costs, context: &mut Context<'_>) {
+        self.dynamic_alarm.rang();
+        while let Some((job, bytes)) = self.dynamic.complete(context.now) {
+            self.transmit(b, job, transmission(costs, bytes), context);
+        }
+        self.set_dynamic_alarm(b, context);
+    }
+}
+
+impl Model for AdaptLoad<'_> {
+    #[inline]
+    fn start(
+        &mut self,
+        backend: BackendId,
+        job: JobId,
+        request: &SimRequest,
+        context: &mut Context<'_>,
+    ) -> Nanos {
+        let service = transmission(&self.costs, request.size_bytes);
+        let node = &mut self.nodes[backend.index()];
+        if request.kind == Kind::Dynamic {
+            let computing = if request.service == Nanos::ZERO { self.times.draw() } else { request.service };
+            node.dynamic.enter(job, computing, request.size_bytes, context.now);
+            node.set_dynamic_alarm(backend.0, context);
+            return computing + service;
+        }
+        if request.size_bytes == 0 || self.caches[backend.index()].access(u64::from(request.target)) {
+            node.transmit(backend.0, job, service, context);
+        } else {
+            self.miss(backend.0, job, request, context);
+        }
+        service
+    }
+
+    #[inline]
+    fn handle(&mut self, event: ModelEvent, context: &mut Context<'_>) {
+        let node = &mut self.nodes[usize::from(event.backend)];
+        if event.epoch != node.epoch {
+            return;
+        }
+        match event.kind {
+            NETWORK => node.network_event(event.backend, context),
+            DISK => self.disk_done(event.backend, context),
+            _ => node.dynamic_event(event.backend, &self.costs, context),
+        }
+    }
+
+    fn fail(&mut self, backend: BackendId, now: Time) {
+        let node = &mut self.nodes[backend.index()];
+        node.network.clear(now);
+        node.network_alarm.clear();
+        node.ended = None;
+        node.reads = ReadQueue::default();
+        node.disk_busy.stop(now);
+        node.dynamic.clear();
+        node.dynamic_alarm.clear();
+        node.epoch += 1;
+        self.caches[backend.index()].clear();
+    }
+
+    fn usage(&self, backend: BackendId, now: Time) -> Usage {
+        let node = &self.nodes[backend.index()];
+        Usage {
+            reads: node.read_count,
+            joined: node.joined_count,
+            cpu: node.network.busy(now),
+            disk: node.disk_busy.until(now),
+        }
+    }
+
+    fn disks(&self) -> u32 {
+        1
+    }
+
+    fn restart_usage(&mut self, now: Time) {
+        for node in &mut self.nodes {
+            node.network.restart_busy(now);
+            node.disk_busy.restart(now);
+            (node.read_count, node.joined_count) = (0, 0);
+        }
+    }
+}
