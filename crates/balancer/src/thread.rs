@@ -88,13 +88,12 @@ impl Listening {
     }
 }
 
-/// The listener of a socket. Where connections are handed off, a client's packets before its request need not concern this
-/// process.
 fn listener(worker: &Worker, socket: TcpListener) -> io::Result<Listener> {
-    if worker.handoffs.is_some() {
-        plimsoll_datapath::tcp::await_data(socket.as_fd())?;
+    if worker.handoffs.is_none() {
+        return Listener::new(socket);
     }
-    Listener::new(socket)
+    plimsoll_datapath::tcp::acknowledge_late(socket.as_fd())?;
+    Listener::with_rush(socket)
 }
 
 async fn work(worker: Rc<Worker>, mut inbox: mpsc::UnboundedReceiver<Command>) {

@@ -3,6 +3,7 @@
 //! Many connections are readable when they are accepted, and are handed off with their first request: entering them into
 //! the event queue and taking them out again would be two system calls and a turn of the event loop for nothing.
 
+use std::cell::Cell;
 use std::io;
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -141,9 +142,40 @@ impl AsyncWrite for ClientStream {
     }
 }
 
+/// Connections accepted between two looks at how they come.
+const LOOK_EVERY: u32 = 64;
+
+/// How connections come: one at a time, or several before the first has been accepted.
+#[derive(Debug, Clone, Copy, Default)]
+struct Rush {
+    accepted: u32,
+    /// How often there was none any more.
+    waits: u32,
+    on: bool,
+}
+
+impl Rush {
+    /// Whether there is a rush, from now on, if that has changed.
+    fn look(&mut self) -> Option<bool> {
+        if self.accepted < LOOK_EVERY {
+            return None;
+        }
+        // Two for each wait begin it, and fewer than five for each four end it.
+        let on = if self.on { 4 * self.accepted >= 5 * self.waits } else { self.accepted >= 2 * self.waits };
+        let changed = on != self.on;
+        *self = Self { on, ..Self::default() };
+        changed.then_some(on)
+    }
+}
+
 /// A socket that listens.
 #[derive(Debug)]
-pub(crate) struct Listener(AsyncFd<std::net::TcpListener>);
+pub(crate) struct Listener {
+    socket: AsyncFd<std::net::TcpListener>,
+    /// Where connections that come in a rush are accepted with their first data only: accepting them earlier costs a wake-up
+    /// more, which is time that a client alone does not lose, but which others wait for.
+    rush: Option<Cell<Rush>>,
+}
 
 impl Listener {
     /// Of a socket that does not block.
@@ -155,12 +187,20 @@ impl Listener {
         reason = "unsound only for types whose descriptor changes; that of a listener never does"
     )]
     pub(crate) fn new(socket: std::net::TcpListener) -> io::Result<Self> {
-        AsyncFd::new(socket).map(Self)
+        Ok(Self { socket: AsyncFd::new(socket)?, rush: None })
+    }
+
+    /// The same, but connections that come in a rush are accepted with their first data.
+    ///
+    /// # Errors
+    /// The system's.
+    pub(crate) fn with_rush(socket: std::net::TcpListener) -> io::Result<Self> {
+        Ok(Self { rush: Some(Cell::default()), ..Self::new(socket)? })
     }
 
     /// Where it listens, if that is one address only: it is that of each of its connections, too.
     pub(crate) fn only_address(&self) -> Option<SocketAddr> {
-        self.0.get_ref().local_addr().ok().filter(|address| !address.ip().is_unspecified())
+        self.socket.get_ref().local_addr().ok().filter(|address| !address.ip().is_unspecified())
     }
 
     /// The next connection and its other end.
@@ -169,17 +209,34 @@ impl Listener {
     /// The system's: mostly that the process has too many open files.
     pub(crate) async fn accept(&self) -> io::Result<(ClientStream, SocketAddr)> {
         loop {
-            let mut ready = self.0.readable().await?;
+            let mut ready = self.socket.readable().await?;
             match ready.try_io(|socket| accept(socket.get_ref())) {
-                Ok(accepted) => return accepted,
-                Err(_would_block) => {}
+                Ok(accepted) => {
+                    self.note(|rush| rush.accepted += 1);
+                    return accepted;
+                }
+                Err(_would_block) => self.note(|rush| rush.waits += 1),
             }
+        }
+    }
+
+    fn note(&self, add: impl FnOnce(&mut Rush)) {
+        let Some(cell) = &self.rush else { return };
+        let mut rush = cell.get();
+        add(&mut rush);
+        let changed = rush.look();
+        cell.set(rush);
+        if let Some(on) = changed
+            && let Err(error) = plimsoll_datapath::tcp::await_data(self.socket.get_ref().as_fd(), on)
+        {
+            // It goes on as before.
+            tracing::debug!(%error, on, "connections cannot be accepted otherwise");
         }
     }
 
     /// The next connection that is there already.
     pub(crate) fn accept_now(&self) -> Option<(ClientStream, SocketAddr)> {
-        accept(self.0.get_ref()).ok()
+        accept(self.socket.get_ref()).ok()
     }
 }
 
@@ -205,6 +262,22 @@ mod tests {
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
     use super::*;
+
+    #[test]
+    fn a_rush_begins_and_ends() {
+        let mut rush = Rush::default();
+        let mut after = |accepted, waits| {
+            (rush.accepted, rush.waits) = (accepted, waits);
+            rush.look()
+        };
+        assert_eq!(after(63, 1), None);
+        assert_eq!(after(64, 64), None, "one at a time");
+        assert_eq!(after(64, 33), None);
+        assert_eq!(after(64, 32), Some(true));
+        assert_eq!(after(64, 51), None);
+        assert_eq!(after(64, 52), Some(false));
+        assert_eq!(after(64, 0), Some(true));
+    }
 
     #[tokio::test]
     async fn a_connection_is_watched_once_it_has_to_be_waited_for() {

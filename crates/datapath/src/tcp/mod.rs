@@ -45,18 +45,27 @@ pub fn prepare() -> io::Result<()> {
     drop_filter().map(|_| ())
 }
 
-/// Has a listener's connections accepted when their first data is there, and has the acknowledgment of that data wait for
-/// the answer, as it would later in a connection: where clients speak first and connections travel, that is fewer
-/// packets and wake-ups for each. A client that says nothing is accepted when it acknowledges for the second time, after
-/// about a second.
+/// Has a listener's connections be accepted when their first data is there, or, without `await_data`, at once. Where clients
+/// speak first, waiting saves a wake-up for each connection; but what accepting costs is then added to the time that a
+/// client waits for its first answer. A client that says nothing is accepted when it acknowledges for the second time,
+/// after about a second.
 ///
 /// # Errors
 ///
 /// The kernel's.
-pub fn await_data(listener: BorrowedFd<'_>) -> io::Result<()> {
+pub fn await_data(listener: BorrowedFd<'_>, await_data: bool) -> io::Result<()> {
     const SECONDS: u32 = 1;
-    set_tcp(listener, libc::TCP_DEFER_ACCEPT, &[SECONDS])?;
-    // Inherited by the connections: without it, the first data is acknowledged at once.
+    set_tcp(listener, libc::TCP_DEFER_ACCEPT, &[if await_data { SECONDS } else { 0 }])
+}
+
+/// Has the acknowledgment of the first data on each of a listener's connections wait for the answer, as it would later in a
+/// connection: a packet less for each, where the answer comes soon.
+///
+/// # Errors
+///
+/// The kernel's.
+pub fn acknowledge_late(listener: BorrowedFd<'_>) -> io::Result<()> {
+    // Inherited by the connections.
     set_tcp(listener, libc::TCP_QUICKACK, &[0])
 }
 

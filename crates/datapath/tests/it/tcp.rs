@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use plimsoll_datapath::Flow;
 use plimsoll_datapath::tcp::{
-    Frozen, Limits, NotPortable, RestoreError, SocketError, TcpState, await_data, reset,
+    Frozen, Limits, NotPortable, RestoreError, SocketError, TcpState, acknowledge_late, await_data, reset,
 };
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use socket2::{Domain, SockRef, Socket, Type};
@@ -332,7 +332,8 @@ fn closed_at_once_in_spite_of_copies() {
 #[test]
 fn connections_are_accepted_with_their_data() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    await_data(listener.as_fd()).unwrap();
+    acknowledge_late(listener.as_fd()).unwrap();
+    await_data(listener.as_fd(), true).unwrap();
     listener.set_nonblocking(true).unwrap();
     let accepted_within = |wait: Duration| {
         let end = Instant::now() + wait;
@@ -354,6 +355,10 @@ fn connections_are_accepted_with_their_data() {
     assert_eq!(stream.read(&mut bytes).unwrap(), 5, "the data is there at once");
     let _silent = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
     assert!(accepted_within(PATIENCE).is_some(), "a client that says nothing is accepted later");
+    await_data(listener.as_fd(), false).unwrap();
+    let _silent = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+    assert!(accepted_within(Duration::from_millis(500)).is_some(), "at once again");
+    await_data(listener.as_fd(), true).unwrap();
     let closed = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
     drop(closed);
     assert_eq!(accepted_within(PATIENCE).unwrap().read(&mut bytes).unwrap(), 0, "so is one that has gone");
