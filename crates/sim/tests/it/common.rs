@@ -4,6 +4,7 @@ use std::convert::Infallible;
 
 use plimsoll_cache::find as find_cache;
 use plimsoll_policy::{AdmissionLimit, BuildContext, Cluster, FrontEnd, Kind, Nanos, TargetId, Time, build};
+use plimsoll_sim::models::adaptload::{AdaptLoad, AdaptLoadModelParams};
 use plimsoll_sim::models::fifo::{Fifo, FifoParams};
 use plimsoll_sim::models::lard::{CacheConfig, Lard, LardModelParams};
 use plimsoll_sim::{Arrivals, Config, Decided, Fault, Observer, Outcome, RunError, SimRequest, Targets, run};
@@ -87,6 +88,28 @@ impl Setup<'_> {
         }
     }
 
+    fn lru(&self) -> CacheConfig {
+        CacheConfig {
+            spec: find_cache("lru").unwrap(),
+            capacity_bytes: self.cache_bytes,
+            object_limit_bytes: None,
+        }
+    }
+
+    /// Runs on `AdaptLoad` back-ends with LRU caches.
+    pub(crate) fn adaptload(
+        &self,
+        params: &AdaptLoadModelParams,
+        targets: &Targets,
+        requests: &[SimRequest],
+    ) -> (Outcome, Vec<Decided>) {
+        let model = AdaptLoad::new(params, self.backends, self.lru(), targets, self.seed);
+        let mut decisions = Decisions::default();
+        let source = requests.iter().map(|r| Ok::<_, Infallible>(*r));
+        let outcome = run(&self.config(targets), self.front_end(), model, source, &mut decisions).unwrap();
+        (outcome, decisions.0)
+    }
+
     /// Runs on LARD back-ends with LRU caches.
     pub(crate) fn lard(&self, targets: &Targets, requests: &[SimRequest]) -> (Outcome, Vec<Decided>) {
         self.try_lard(targets, requests).unwrap()
@@ -98,12 +121,7 @@ impl Setup<'_> {
         targets: &Targets,
         requests: &[SimRequest],
     ) -> Result<(Outcome, Vec<Decided>), RunError<Infallible>> {
-        let cache = CacheConfig {
-            spec: find_cache("lru").unwrap(),
-            capacity_bytes: self.cache_bytes,
-            object_limit_bytes: None,
-        };
-        let model = Lard::new(self.params, self.backends, cache, targets, self.global_memory);
+        let model = Lard::new(self.params, self.backends, self.lru(), targets, self.global_memory);
         let mut decisions = Decisions::default();
         let source = requests.iter().map(|r| Ok::<_, Infallible>(*r));
         let outcome = run(&self.config(targets), self.front_end(), model, source, &mut decisions)?;

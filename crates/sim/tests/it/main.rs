@@ -1,6 +1,8 @@
 //! Integration tests of the simulator.
 #![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 
+mod adaptload_model;
+mod adaptload_theory;
 mod common;
 mod engine;
 mod lard_model;

@@ -26,7 +26,8 @@ fn response_times(policy: &str, backends: usize, load: f64, requests: usize) -> 
         .collect()
 }
 
-fn check(name: &str, values: &[f64], theory: f64) {
+/// Theory lies within the interval, and that is narrow.
+pub(crate) fn check(name: &str, values: &[f64], theory: f64) {
     let (mean, half) = interval(values);
     assert!((mean - theory).abs() < half, "{name}: {mean} ± {half}, theory {theory}");
     assert!(half < 0.05 * theory, "{name}: interval ± {half} too wide to show anything");
