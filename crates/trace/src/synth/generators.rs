@@ -113,6 +113,12 @@ pub(super) const WORLDCUP_GENERATORS: &[Generator] = &[
     Generator {
         name: "drifting",
         help: "small popular files make up the peaks, rare and large ones are requested all day, new ones in bursts",
-        values: &[("surge", 1.0), ("burst_share", 0.05), ("window_min", 0.05), ("window_max", 0.5)],
+        values: &[
+            ("exponent", 1.1),
+            ("surge", 2.0),
+            ("burst_share", 0.05),
+            ("window_min", 0.05),
+            ("window_max", 0.5),
+        ],
     },
 ];

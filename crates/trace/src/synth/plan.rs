@@ -67,7 +67,7 @@ pub(super) fn build(
     let drift = Drift::new(&parameters, &smooth_day(), (base, &counts, &sizes));
     let mut windows = draw_windows(&parameters, base, &counts, seed);
     if let Some(drift) = &drift {
-        give_bursts(&mut windows, base, drift);
+        give_bursts(&mut windows, base, drift, &sizes);
     }
     Ok(Workload {
         spec,
@@ -223,8 +223,12 @@ fn draw_windows(parameters: &Parameters, base: &[u32], counts: &[u64], seed: u64
     windows
 }
 
-/// Deals bursting targets to the bursts in turn.
-fn give_bursts(windows: &mut [Window], base: &[u32], drift: &Drift) {
+/// Deals bursting targets to the bursts in turn; large ones live throughout, for the few largest decide on how much
+/// sizes vary.
+fn give_bursts(windows: &mut [Window], base: &[u32], drift: &Drift, sizes: &[f64]) {
+    for &target in base.iter().filter(|&&target| drift.is_large(sizes[target as usize])) {
+        windows[target as usize] = Window::WHOLE;
+    }
     let bursting = base.iter().filter(|&&target| drift.kind(target) == DriftKind::Bursting);
     for (turn, &target) in bursting.enumerate() {
         let burst = (turn % BURSTS) as f64;
