@@ -158,6 +158,11 @@ impl FrontEnd {
         self.set_admission(admission);
     }
 
+    /// Passes on what several front-ends have seen of sizes; see [`Policy::on_sizes`].
+    pub fn learn_sizes(&mut self, load: &[(u64, u64)], now: Time) {
+        self.policy.on_sizes(load, now);
+    }
+
     /// Sets the health of a back-end and tells the policy.
     pub fn set_health(&mut self, b: BackendId, health: Health, now: Time) {
         self.cluster.set_health(b, health);

@@ -152,6 +152,17 @@ pub trait Policy: Send {
         None
     }
 
+    /// For policies by which several front-ends can distribute alike: the load that this one has seen lately, by the
+    /// largest sizes of requests, in bytes and in their order.
+    fn sizes_seen(&self) -> Option<Vec<(u64, u64)>> {
+        None
+    }
+
+    /// What several front-ends have seen, this one among them, added up: as [`Policy::sizes_seen`] gives it.
+    fn on_sizes(&mut self, load: &[(u64, u64)], now: Time) {
+        let _ = (load, now);
+    }
+
     /// The back-ends that serve `target` now, where the policy keeps such an assignment.
     fn server_set(&self, target: TargetId) -> Vec<BackendId> {
         let _ = target;

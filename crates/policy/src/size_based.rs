@@ -65,6 +65,8 @@ pub struct SizeBased {
     parts: Vec<f64>,
     generation: Option<u64>,
     weights: Vec<f64>,
+    /// The load by bins that several front-ends have seen together; boundaries follow it and not what was seen here.
+    shared: Option<Vec<f64>>,
 }
 
 impl SizeBased {
@@ -89,6 +91,7 @@ impl SizeBased {
             parts: Vec::new(),
             generation: None,
             weights: Vec::new(),
+            shared: None,
         }
     }
 
@@ -119,6 +122,10 @@ impl SizeBased {
             self.generation = Some(view.generation());
             self.eligible.clear();
             self.eligible.extend(view.eligible_ids());
+            if self.shared.is_some() {
+                // The same order at every front-end, however each numbers its back-ends.
+                self.eligible.sort_by_key(|&b| view.key(b));
+            }
             let all = view.eligible_weight_steps() as f64;
             self.parts.clear();
             self.parts.extend(self.eligible.iter().map(|&b| f64::from(view.weight(b).steps()) / all));
@@ -139,14 +146,46 @@ impl SizeBased {
         if self.in_batch == self.batch {
             self.in_batch = 0;
             self.histogram.end_batch();
-            self.cut(now);
+            if self.shared.is_none() {
+                self.cut(now);
+            }
             return true;
         }
         if self.histogram.batches() == 0 && self.in_batch == self.next_guess {
             self.next_guess *= 2;
-            self.cut(now);
+            if self.shared.is_none() {
+                self.cut(now);
+            }
         }
         false
+    }
+
+    /// What to tell other front-ends: the load of the last batches by the largest size of each bin that has any, in bytes.
+    #[must_use]
+    pub fn seen(&self) -> Vec<(u64, u64)> {
+        let mut weights = Vec::new();
+        self.histogram.weights(&mut weights);
+        let loaded = weights.iter().enumerate().filter(|(_, weight)| **weight >= 1.0);
+        // Saturates, and a part of a byte does not count.
+        loaded.map(|(bin, &weight)| (self.bins.last_bytes(bin), weight as u64)).collect()
+    }
+
+    /// From now on boundaries follow this load, which several front-ends have seen together: largest sizes and bytes, in a
+    /// fixed order. Equal loads give equal boundaries wherever the same back-ends take requests.
+    pub fn follow(&mut self, load: &[(u64, u64)], now: Time) {
+        if self.shared.is_none() {
+            // The order of back-ends is another one.
+            self.generation = None;
+        }
+        let shared = self.shared.get_or_insert_default();
+        shared.clear();
+        shared.resize(self.bins.len(), 0.0);
+        for &(size_bytes, bytes) in load {
+            shared[self.bins.bin(size_bytes)] += bytes as f64;
+        }
+        if self.generation.is_some() && self.weights != *shared {
+            self.cut(now);
+        }
     }
 
     /// Adds what others have seen of requests whose largest sizes and bytes these are, as a batch of its own.
@@ -161,7 +200,10 @@ impl SizeBased {
 
     /// Gives each back-end its part of the load.
     fn cut(&mut self, now: Time) {
-        self.histogram.weights(&mut self.weights);
+        match &self.shared {
+            Some(shared) => self.weights.clone_from(shared),
+            None => self.histogram.weights(&mut self.weights),
+        }
         let parts = std::mem::take(&mut self.parts);
         self.cut_as(&parts, None, now);
         self.parts = parts;

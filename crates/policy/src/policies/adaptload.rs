@@ -1,7 +1,7 @@
 //! `AdaptLoad`: each back-end answers requests of an interval of sizes, set so that all get the same load.
 //!
-//! Citation: Zhang, Riska, Sun, Smirni and Ciardo, "Workload-aware load balancing for clustered web servers", sections 4
-//! and 7. Figure 4:
+//! Citation: Zhang, Riska, Sun, Smirni and Ciardo, "Workload-aware load balancing for clustered web servers", IEEE
+//! Transactions on Parallel and Distributed Systems 2005, sections 4 and 7. Figure 4:
 //!
 //! ```text
 //! for each request r of size s, the size being known and r static:
@@ -74,6 +74,14 @@ impl Policy for AdaptLoad {
     #[inline]
     fn on_assign(&mut self, request: &Request, _: BackendId, _: &ClusterView, now: Time) {
         self.0.count(request, now);
+    }
+
+    fn sizes_seen(&self) -> Option<Vec<(u64, u64)>> {
+        Some(self.0.seen())
+    }
+
+    fn on_sizes(&mut self, load: &[(u64, u64)], now: Time) {
+        self.0.follow(load, now);
     }
 
     fn stats(&self) -> Vec<(&'static str, f64)> {
@@ -190,5 +198,49 @@ mod tests {
         assert_eq!(fe.view().total_load(), 300);
         let mut fe = front_end(params, 1);
         assert!((0..300).all(|n| sized(&mut fe, n, n * n * n) == 0));
+    }
+
+    #[test]
+    fn front_ends_that_share_what_they_have_seen_set_the_same_boundaries() {
+        // The same three back-ends, which the two number differently.
+        let front_end = |keys: [u64; 3]| {
+            let mut cluster = Cluster::new(0);
+            keys.iter().for_each(|&key| drop(cluster.join(crate::weight::Weight::ONE, key)));
+            let policy = Box::new(AdaptLoad::new(&AdaptLoadParams::default(), 1));
+            FrontEnd::new(policy, cluster, AdmissionLimit::Unlimited)
+        };
+        let mut both = [front_end([7, 8, 9]), front_end([9, 7, 8])];
+        // One has seen small documents, the other large ones, as many bytes twice.
+        for number in 0..200 {
+            sized(&mut both[0], number, 100);
+        }
+        for number in 0..2 {
+            sized(&mut both[1], number, 10_000);
+            sized(&mut both[1], number, 40_000);
+        }
+        let mut load: Vec<(u64, u64)> =
+            both.iter().flat_map(|fe| fe.policy().sizes_seen().unwrap()).collect();
+        load.sort_unstable();
+        assert_eq!(load.iter().map(|(_, bytes)| bytes).sum::<u64>(), 120_000);
+        for fe in &mut both {
+            fe.learn_sizes(&load, Time::from_nanos(1000));
+            // A third of 120,000 bytes ends in the 40,000-byte documents, as does the second.
+            let key = |fe: &mut FrontEnd, number, size| {
+                let b = sized(fe, number, size);
+                fe.view().key(BackendId(b))
+            };
+            assert_eq!([key(fe, 1000, 100), key(fe, 1001, 10_000), key(fe, 1002, 1 << 40)], [7, 7, 9]);
+        }
+        let shares = |fe: &FrontEnd| -> Vec<Vec<f64>> {
+            fe.policy().tables()[0].rows.iter().map(|row| row[1..].to_vec()).collect()
+        };
+        assert_eq!(shares(&both[0]), shares(&both[1]));
+        // What one sees later changes nothing until it is told, not even when back-ends go.
+        for number in 2000..2300 {
+            sized(&mut both[0], number, 1_000_000);
+        }
+        both[0].set_health(BackendId(2), Health::Down, Time::from_nanos(3000));
+        assert_eq!((sized(&mut both[0], 3000, 100), sized(&mut both[0], 3001, 1 << 40)), (0, 1));
+        assert!((both[0].policy().tables()[0].rows[0][3] - 0.5).abs() < 1e-9);
     }
 }

@@ -1,8 +1,9 @@
 //! `AdaptLoad` that looks at queues, too: where the intervals would leave them uneven, boundaries are set so that queues
 //! come out even, and an idle back-end takes what a busy one would have to queue.
 //!
-//! Citation: AdaptLoad, section 8, equations 1 and 2 and figure 13. After step 7 of `adaptload`, at the end of a batch,
-//! with the requests per bin Y, the time T that a batch takes, and for back-end n its queue Q(n), its expected requests
+//! Citation: Zhang, Riska, Sun, Smirni and Ciardo, "Workload-aware load balancing for clustered web servers", IEEE
+//! Transactions on Parallel and Distributed Systems 2005, section 8, equations 1 and 2 and figure 13. After step 7 of
+//! `adaptload`, at the end of a batch, with the requests per bin Y, the time T that a batch takes, and for back-end n its queue Q(n), its expected requests
 //! L(n) and their mean size fs(n):
 //!
 //! ```text
