@@ -103,7 +103,7 @@ impl Bed {
             let path = node.root().join("run/key");
             let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
             writeln!(file, "{key}")?;
-            if matches!(node.node(), Node::Backend(_)) {
+            if matches!(node.node(), Node::Backend(_) | Node::FrontEnd) {
                 write_documents(node)?;
             }
             if self.measured != Node::FrontEnd {
@@ -215,7 +215,9 @@ impl Bed {
     /// Whether every document of every size comes whole, over one connection, from every front-end of this lab.
     pub fn check(&self, backends: usize) -> Result<()> {
         let ports = match self.kind {
-            Kind::Proxies => vec![configs::PLIMSOLL_PORT, configs::HAPROXY_PORT, configs::NGINX_PORT],
+            Kind::Proxies => {
+                vec![configs::PLIMSOLL_PORT, configs::HAPROXY_PORT, configs::NGINX_PORT, configs::ITSELF_PORT]
+            }
             Kind::Origin | Kind::Shim => vec![configs::PLIMSOLL_PORT],
         };
         if self.kind != Kind::Proxies && sum(&self.metrics()?, "plimsoll_links", "") < backends as f64 {

@@ -7,6 +7,7 @@ use std::net::Ipv4Addr;
 pub const PLIMSOLL_PORT: u16 = 80;
 pub const HAPROXY_PORT: u16 = 8001;
 pub const NGINX_PORT: u16 = 8002;
+pub const ITSELF_PORT: u16 = 8003;
 /// Where back-ends answer proxies and checks, and their agents listen.
 pub const BACKEND_PORT: u16 = 80;
 pub const AGENT_PORT: u16 = 7400;
@@ -29,7 +30,7 @@ http {{ access_log off; keepalive_requests 100000000; sendfile on; tcp_nopush on
     )
 }
 
-/// nginx as a proxy.
+/// nginx as a proxy; at another port it answers itself.
 pub fn nginx_proxy(address: Ipv4Addr, backends: &[(String, Ipv4Addr)]) -> String {
     let list: String = backends.iter().map(|(_, own)| format!("server {own}:{BACKEND_PORT}; ")).collect();
     format!(
@@ -38,7 +39,8 @@ events {{ worker_connections 8192; }}
 http {{ access_log off; keepalive_requests 100000000; {TEMPORARY}
   upstream b {{ keepalive 512; keepalive_requests 100000000; {list} }}
   server {{ listen {address}:{NGINX_PORT} backlog=4096;
-    location / {{ proxy_pass http://b; proxy_http_version 1.1; proxy_set_header Connection \"\"; }} }} }}
+    location / {{ proxy_pass http://b; proxy_http_version 1.1; proxy_set_header Connection \"\"; }} }}
+  server {{ listen {address}:{ITSELF_PORT} backlog=4096; root /run/www; sendfile on; tcp_nopush on; open_file_cache max=100; }} }}
 "
     )
 }

@@ -6,7 +6,7 @@ use anyhow::{Context as _, Result};
 use plimsoll_lab::CpuMeter;
 
 use crate::bed::{Bed, Kind, SIZES};
-use crate::configs::{HAPROXY_PORT, NGINX_PORT, PLIMSOLL_PORT};
+use crate::configs::{HAPROXY_PORT, ITSELF_PORT, NGINX_PORT, PLIMSOLL_PORT};
 use crate::load::{Load, Mode, Sample};
 
 const CONNECTIONS: usize = 16;
@@ -30,9 +30,11 @@ pub const STAY: usize = 3;
 pub const HAND_ON: usize = 5;
 pub const HAPROXY_NEW: usize = 6;
 pub const NEW: usize = 9;
+/// What a connection costs where it is accepted, answered and closed.
+pub const ITSELF: usize = 10;
 
 /// All of them; the constants above are places herein.
-pub const CASES: [Case; 10] = [
+pub const CASES: [Case; 11] = [
     case("HAProxy", Kind::Proxies, HAPROXY_PORT, Mode::Stay),
     case("nginx", Kind::Proxies, NGINX_PORT, Mode::Stay),
     case("proxy", Kind::Proxies, PLIMSOLL_PORT, Mode::Stay),
@@ -43,6 +45,7 @@ pub const CASES: [Case; 10] = [
     case("nginx, new connections", Kind::Proxies, NGINX_PORT, Mode::New),
     case("proxy, new connections", Kind::Proxies, PLIMSOLL_PORT, Mode::New),
     case("handoff, new connections", Kind::Origin, PLIMSOLL_PORT, Mode::New),
+    case("nginx itself, new connections", Kind::Proxies, ITSELF_PORT, Mode::New),
 ];
 
 /// The labs, by what is on them.
@@ -186,6 +189,8 @@ pub fn print_capacity(samples: &Samples) {
     };
     line("of new connections", NEW, |s| s.handoffs, 20_000.0);
     line("from one back-end to another", HAND_ON, |s| s.handed_on, 20_000.0);
+    let itself = median_of(&samples[ITSELF], |s| s.requests_per_s / s.share);
+    println!("  beside that: connections that nginx accepts, answers itself and closes {itself:>8.0}");
 }
 
 /// Prints what else ran meanwhile, if it was much.
