@@ -25,6 +25,44 @@ pub(crate) fn positive(text: &str) -> Result<f64, String> {
     text.parse().ok().filter(|x: &f64| x.is_finite() && *x > 0.0).ok_or_else(wrong)
 }
 
+/// Room for documents in a back-end's memory.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) enum CacheSize {
+    /// This many bytes.
+    Bytes(u64),
+    /// This share of the sizes of all targets together.
+    WorkingSet(f64),
+}
+
+impl CacheSize {
+    /// In bytes, where all targets together have this size.
+    pub(crate) fn bytes(self, working_set_bytes: u64) -> u64 {
+        match self {
+            Self::Bytes(bytes) => bytes,
+            Self::WorkingSet(share) => (share * working_set_bytes as f64).round() as u64,
+        }
+    }
+}
+
+/// The largest cache in per cent of the working set.
+const MOST_PERCENT: f64 = 10_000.0;
+
+/// A size, or per cent of the working set, such as `15%`.
+pub(crate) fn cache_size(text: &str) -> Result<CacheSize, String> {
+    let Some(percent) = text.strip_suffix('%') else {
+        return size(text)
+            .map(CacheSize::Bytes)
+            .map_err(|error| format!("{error}; or per cent of the size of all targets, such as 15%"));
+    };
+    let wrong =
+        || format!("expected per cent of the size of all targets from 0% to {MOST_PERCENT}%, not `{text}`");
+    let percent: f64 = percent.trim().parse().map_err(|_| wrong())?;
+    (0.0..=MOST_PERCENT)
+        .contains(&percent)
+        .then_some(CacheSize::WorkingSet(percent / 100.0))
+        .ok_or_else(wrong)
+}
+
 /// A share from 0 to 1.
 pub(crate) fn share(text: &str) -> Result<f64, String> {
     let wrong = || format!("expected a share from 0 to 1, not `{text}`");
@@ -87,6 +125,17 @@ mod tests {
         assert_eq!(fault("weight=0.5:1@3s").unwrap().action, FaultAction::Weight(Weight::new(0.5).unwrap()));
         for bad in ["down:2", "2@10", "sideways:1@2", "down:x@1", "down:1@-1", "weight=-1:1@1"] {
             assert!(fault(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn cache_sizes() {
+        assert_eq!(cache_size("32MiB"), Ok(CacheSize::Bytes(32 << 20)));
+        assert_eq!(cache_size("15%").map(|size| size.bytes(1_001)), Ok(150));
+        assert_eq!(cache_size("2.5 %").map(|size| size.bytes(1_000)), Ok(25));
+        assert_eq!(cache_size("100%").map(|size| size.bytes(1_001)), Ok(1_001));
+        for bad in ["%", "-1%", "nan%", "inf%", "1e9%", "x%", "lots"] {
+            assert!(cache_size(bad).unwrap_err().contains("per cent of the size of all targets"), "{bad}");
         }
     }
 

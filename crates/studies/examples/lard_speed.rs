@@ -7,13 +7,8 @@ use plimsoll_studies::scenario::{Scenario, Strategy, execute};
 #[path = "../../../benches/common/cpu_time.rs"]
 mod cpu_time;
 
-/// Peak resident memory of this process in MiB.
-fn peak_mib() -> Option<f64> {
-    let status = std::fs::read_to_string("/proc/self/status").ok()?;
-    let line = status.lines().find(|line| line.starts_with("VmHWM:"))?;
-    let kib: f64 = line.split_whitespace().nth(1)?.parse().ok()?;
-    Some(kib / 1024.0)
-}
+#[path = "../../../benches/common/memory.rs"]
+mod memory;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut args = std::env::args().skip(1);
@@ -34,7 +29,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         run.throughput_rps,
         run.miss_ratio.unwrap_or(f64::NAN),
         run.requests as f64 / cpu_s,
-        peak_mib().unwrap_or(f64::NAN),
+        memory::peak_mib().unwrap_or(f64::NAN),
     );
     Ok(())
 }

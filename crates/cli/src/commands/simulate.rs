@@ -44,9 +44,9 @@ pub(crate) struct Args {
     #[arg(short, long, default_value = "lard")]
     model: String,
 
-    /// Memory cache of each back-end
-    #[arg(long, value_name = "SIZE", default_value = "32MiB", value_parser = values::size)]
-    cache: u64,
+    /// Memory cache of each back-end: a size, or per cent of the size of all targets, such as 15%
+    #[arg(long, value_name = "SIZE", default_value = "32MiB", value_parser = values::cache_size)]
+    cache: values::CacheSize,
 
     /// Replacement policy of the caches
     #[arg(long, value_name = "NAME", default_value = "gds")]
@@ -79,6 +79,10 @@ pub(crate) struct Args {
     /// Do something to a back-end: down:B@T, up:B@T, drain:B@T or weight=W:B@T (T in seconds); may be repeated
     #[arg(long = "fault", value_name = "WHAT:B@T", value_parser = values::fault)]
     faults: Vec<Fault>,
+
+    /// Make this share of the requests dynamic, except those for 100 KB or more
+    #[arg(long, value_name = "SHARE", default_value = "0", value_parser = values::share)]
+    dynamic_share: f64,
 
     /// Seed of every random choice
     #[arg(long, default_value_t = 1)]
@@ -118,7 +122,7 @@ pub(crate) fn run(args: &Args) -> Result<(), CliError> {
         // The first one has been replaced by what its file says.
         return Err(CliError::Usage("--scenario may be given once".into()));
     }
-    let scenarios = scenarios(args)?;
+    let mut scenarios = scenarios(args)?;
     if let Some(dir) = &args.out {
         output::make_dir(dir)?;
     }
@@ -126,6 +130,8 @@ pub(crate) fn run(args: &Args) -> Result<(), CliError> {
     for warning in input::warnings(&workload.trace.report) {
         eprintln!("plimsoll: warning: {warning}");
     }
+    let cache_bytes = args.cache.bytes(workload.working_set_bytes());
+    scenarios.iter_mut().for_each(|scenario| scenario.cache_bytes = cache_bytes);
     let labels: Vec<String> =
         scenarios.iter().map(|s| format!("{}-{}", s.strategy.name, s.backends)).collect();
     let create = |path: &PathBuf| output::DecisionFiles::create(path, &labels);
@@ -154,7 +160,8 @@ fn print(args: &Args, workload: &Workload, runs: &[Run]) -> Result<(), CliError>
     output::print(&text)
 }
 
-/// Every policy on every number of back-ends, policies in the order given within each number.
+/// Every policy on every number of back-ends, policies in the order given within each number. A cache in per cent gets its
+/// bytes when the trace has been read.
 fn scenarios(args: &Args) -> Result<Vec<Scenario>, CliError> {
     let model = find_model(&args.model)?;
     let cache = plimsoll_cache::find(&args.cache_policy).map_err(|e| CliError::Usage(e.to_string()))?;
@@ -187,8 +194,9 @@ fn scenarios(args: &Args) -> Result<Vec<Scenario>, CliError> {
                 arrivals,
                 admission: args.admission,
                 cache,
-                cache_bytes: args.cache,
+                cache_bytes: args.cache.bytes(0),
                 cache_object_limit_bytes: args.cache_object_limit,
+                dynamic_share: args.dynamic_share,
                 faults: faults.clone(),
                 warmup: args.warmup,
                 ..Scenario::lard(strategy, backends, args.seed)

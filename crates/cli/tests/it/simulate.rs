@@ -177,6 +177,39 @@ fn parameters_reach_policy_and_model() {
 }
 
 #[test]
+fn a_cache_in_per_cent_and_dynamic_requests() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("t.csv");
+    let lines: String = (0..400).map(|n| format!("{n},/{},{}\n", n % 10, (n % 10 + 1) * 100)).collect();
+    fs::write(&file, format!("time_s,target,size_bytes\n{lines}")).unwrap();
+    let run = |more: &[&str]| {
+        let args = [
+            "simulate",
+            file.to_str().unwrap(),
+            "-m",
+            "adaptload",
+            "-b",
+            "1",
+            "--cache-policy",
+            "lru",
+            "--json",
+        ];
+        json_lines(&[&args[..], more].concat())
+    };
+    // All targets together have 5,500 bytes, of which 55 % are less than a cycle of LRU needs.
+    let policies = "adaptload,adaptload_queue,sita_e,jsq,jswq,lard";
+    for (cache, bytes, misses) in [("100%", 5_500, 10.0), ("55%", 3_025, 400.0)] {
+        for run in run(&["-p", policies, "--cache", cache, "--arrivals", "trace", "--admission", "none"]) {
+            assert_eq!(run["params"]["cache_bytes"], bytes);
+            assert!((run["miss_ratio"].as_f64().unwrap() * 400.0 - misses).abs() < 1e-6, "{run}");
+        }
+    }
+    let [dynamic] = &run(&["-p", "adaptload", "--dynamic-share", "1"])[..] else { panic!("one run") };
+    assert_eq!((&dynamic["miss_ratio"], &dynamic["params"]["dynamic_share"]), (&0.0.into(), &1.0.into()));
+    assert_eq!(dynamic["policy_stats"]["unsized_requests"], 400.0);
+}
+
+#[test]
 fn a_failed_backend_costs_what_it_had() {
     let args = ["simulate", "synth:chess", "--limit", "20000", "-p", "lard", "-b", "4", "--json"];
     let whole = &json_lines(&args)[0];
@@ -202,7 +235,14 @@ fn bad_input_is_refused_with_a_remedy() {
     fails(&["simulate", ok, "-m", "lardo"], 2, &["`lardo`", "did you mean `lard`?"]);
     fails(&["simulate", ok, "-b", "0"], 2, &["back-ends"]);
     fails(&["simulate", ok, "-b", "70000"], 2, &["back-ends"]);
-    fails(&["simulate", ok, "--cache", "lots"], 2, &["32MiB"]);
+    fails(&["simulate", ok, "--cache", "lots"], 2, &["32MiB", "15%"]);
+    fails(&["simulate", ok, "--cache=-5%"], 2, &["per cent of the size of all targets", "-5%"]);
+    fails(&["simulate", ok, "--dynamic-share", "30"], 2, &["share from 0 to 1"]);
+    fails(
+        &["simulate", ok, "-m", "adaptload", "--set", "adaptload.sped=2"],
+        2,
+        &["did you mean `adaptload.speed`?"],
+    );
     fails(&["simulate", ok, "--cache-policy", "lrru"], 2, &["lru"]);
     fails(&["simulate", ok, "-p", "lard", "--set", "lard.t_lo=3"], 2, &["did you mean `lard.t_low`?"]);
     fails(&["simulate", ok, "-p", "lard", "--set", "lard.t_low=0"], 2, &["`t_low = 0`", "1 to 1000000"]);
