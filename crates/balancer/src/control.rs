@@ -71,6 +71,8 @@ async fn work(
     let mut watching = Watching::default();
     watching.update(&shared);
     let ticking = tokio::spawn(tick(Arc::clone(&shared)));
+    let exchanging =
+        shared.peers.clone().map(|peers| tokio::spawn(crate::peers::run(Arc::clone(&shared), peers)));
     let serving = admin.map(|socket| tokio::spawn(crate::admin::serve(Arc::clone(&shared), socket)));
     let mut housekeeping = tokio::time::interval(HOUSEKEEPING);
     let mut beats = 0u64;
@@ -95,8 +97,8 @@ async fn work(
         }
     }
     ticking.abort();
-    if let Some(serving) = serving {
-        serving.abort();
+    for task in serving.into_iter().chain(exchanging) {
+        task.abort();
     }
 }
 

@@ -14,6 +14,7 @@ mod http;
 mod metrics;
 mod net;
 mod observe;
+mod peers;
 mod pool;
 mod proxy;
 mod rlimit;

@@ -9,7 +9,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
-use plimsoll_config::{BackendConfig, Config};
+use plimsoll_config::{BackendConfig, Config, PeersConfig};
 use plimsoll_policy::{BackendId, Health};
 
 use crate::access_log;
@@ -20,6 +20,7 @@ use crate::handoff::System;
 use crate::metrics::WorkerCounts;
 use crate::net::listen::listen;
 use crate::net::places::Places;
+use crate::peers::Peers;
 use crate::thread::WorkerThread;
 use crate::worker::Shared;
 
@@ -94,6 +95,7 @@ impl Balancer {
         let sockets = bind_all(config.listeners.iter().map(|l| l.address), config.workers)?;
         let admin = config.admin.as_ref().map(|admin| bind(admin.address, false)).transpose()?;
         let handoff = System::start(&config).map_err(StartError::Handoff)?;
+        let peers = config.peers.as_ref().map(beside).transpose()?;
         let dispatch = Dispatch::new(&config)?;
         let (sender, log_thread) =
             access_log::start(config.access_log.as_ref()).map_err(StartError::AccessLog)?;
@@ -111,6 +113,7 @@ impl Balancer {
             suspected: tokio::sync::Notify::new(),
             stopping: AtomicBool::new(false),
             handoff,
+            peers,
             config: ArcSwap::from_pointee(config),
         });
         let control = Control::start(Arc::clone(&shared), admin).map_err(StartError::Thread)?;
@@ -133,6 +136,12 @@ impl Balancer {
     #[must_use]
     pub fn admin_address(&self) -> Option<SocketAddr> {
         self.control.admin
+    }
+
+    /// Where the front-ends beside this one connect.
+    #[must_use]
+    pub fn peers_address(&self) -> Option<SocketAddr> {
+        self.shared.peers.as_ref().map(|peers| peers.address)
     }
 
     /// Requests assigned to back-ends and not completed.
@@ -298,6 +307,12 @@ fn bind_all(addresses: impl Iterator<Item = SocketAddr>, workers: usize) -> Resu
 
 fn bind(address: SocketAddr, shared: bool) -> Result<TcpListener, StartError> {
     listen(address, shared).map_err(|error| StartError::Listen { address, error })
+}
+
+fn beside(config: &PeersConfig) -> Result<Arc<Peers>, StartError> {
+    let address = config.address;
+    let peers = Peers::new(config.clone(), bind(address, false)?);
+    peers.map(Arc::new).map_err(|error| StartError::Listen { address, error })
 }
 
 fn backend(id: BackendId, config: &BackendConfig, at: Addresses, workers: usize) -> Backend {

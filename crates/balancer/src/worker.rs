@@ -22,6 +22,7 @@ use crate::net::deadline::{Deadlines, SWEEP};
 use crate::net::is_local;
 use crate::net::places::Places;
 use crate::observe::Record;
+use crate::peers::Peers;
 use crate::pool::Pool;
 use crate::proxy::outcome::CLIENT_GONE;
 
@@ -49,6 +50,8 @@ pub(crate) struct Shared {
     pub(crate) stopping: AtomicBool,
     /// What handing connections off needs; `None` when requests are proxied.
     pub(crate) handoff: Option<Arc<System>>,
+    /// Front-ends beside this one.
+    pub(crate) peers: Option<Arc<Peers>>,
 }
 
 impl Shared {

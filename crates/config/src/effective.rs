@@ -8,8 +8,8 @@ use plimsoll_policy::{AdmissionLimit, BuildContext, Built, Thresholds};
 use serde_json::{Map, json};
 
 use crate::model::{
-    AccessLogFormat, AdmissionLimitConfig, BackendConfig, Config, HealthProbe, IpNet, Mechanism, Placement,
-    PolicyConfig, WhenFull,
+    AccessLogFormat, AdmissionLimitConfig, BackendConfig, Config, HealthProbe, IpNet, Mechanism, PeerConfig,
+    Placement, PolicyConfig, WhenFull,
 };
 use crate::value::{show_duration, show_size};
 
@@ -189,6 +189,7 @@ impl Config {
                 vec![("trusted", Value::List(self.forwarded.trusted.iter().map(IpNet::to_string).collect()))],
             ),
             ("handoff", self.handoff_entries()),
+            ("peers", self.peers_entries()),
             ("admin", self.admin_entries()),
             ("access_log", self.access_entries()),
             ("decision_log", self.decision_entries()),
@@ -282,6 +283,20 @@ impl Config {
             ("take_over_timeout", time(h.take_over_timeout)),
             ("state_size", bytes(h.state_bytes as u64)),
             ("fallback", text(if h.fallback { "proxy" } else { "none" })),
+        ]
+    }
+
+    fn peers_entries(&self) -> Entries {
+        let Some(p) = &self.peers else { return Vec::new() };
+        let other = |peer: &PeerConfig| format!("{}={}", peer.name, host_port(&peer.host, peer.port));
+        vec![
+            ("name", text(&p.name)),
+            ("local", text(&p.local)),
+            ("address", Value::Text(p.address.to_string())),
+            ("key_file", Value::Secret),
+            ("others", Value::List(p.others.iter().map(other).collect())),
+            ("period", time(p.period)),
+            ("keep", time(p.keep)),
         ]
     }
 

@@ -22,7 +22,7 @@ pub use error::{ConfigError, ConfigErrors, Place};
 pub use model::{
     AccessLog, AccessLogFormat, Admin, AdmissionConfig, AdmissionLimitConfig, BackendConfig, BackendName,
     Config, DecisionLogConfig, DynamicPattern, Forwarded, HandoffConfig, HealthConfig, HealthProbe, IpNet,
-    Limits, ListenerConfig, Mechanism, Placement, PolicyConfig, ShadowConfig, TargetConfig, TargetKey,
-    Timeouts, WhenFull,
+    Limits, ListenerConfig, Mechanism, PeerConfig, PeersConfig, Placement, PolicyConfig, ShadowConfig,
+    TargetConfig, TargetKey, Timeouts, WhenFull,
 };
 pub use value::size;

@@ -8,8 +8,10 @@ use std::time::Duration;
 use plimsoll_cache::CacheSpec;
 use plimsoll_policy::{PolicySpec, Weight};
 
+mod peers;
 mod target;
 
+pub use peers::{PeerConfig, PeersConfig};
 pub use target::{DynamicPattern, TargetConfig, TargetKey};
 
 /// A whole configuration.
@@ -27,6 +29,8 @@ pub struct Config {
     pub mechanism: Mechanism,
     /// How connections are handed off; there whenever `mechanism` asks for it.
     pub handoff: Option<HandoffConfig>,
+    /// Front-ends beside this one that set the same boundaries.
+    pub peers: Option<PeersConfig>,
     /// What a policy takes for the target.
     pub target: TargetConfig,
     /// How many requests are let into the cluster at once.

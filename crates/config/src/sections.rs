@@ -8,7 +8,7 @@ use crate::keys::Kind::{
     Text, Texts,
 };
 use crate::keys::{Default, KeySpec, Kind, SectionSpec};
-use operation::{ACCESS_LOG, ADMIN, DECISION_LOG, HANDOFF};
+use operation::{ACCESS_LOG, ADMIN, DECISION_LOG, HANDOFF, PEERS};
 
 const fn key(name: &'static str, kind: Kind, default: Default, help: &'static str) -> KeySpec {
     KeySpec { name, kind, default, help, restart: false }
@@ -43,6 +43,7 @@ pub(crate) static SECTIONS: &[SectionSpec] = &[
     LIMITS,
     FORWARDED,
     HANDOFF,
+    PEERS,
     ADMIN,
     ACCESS_LOG,
     DECISION_LOG,

@@ -15,6 +15,7 @@ use super::process::Process;
 use super::snapshot::{BackendState, Snapshot, health_name};
 use crate::handoff::System;
 use crate::metrics::{BUCKETS_US, BackendCounts, Counter, WorkerCounts};
+use crate::peers::Peers;
 use crate::worker::Shared;
 
 /// The media type.
@@ -49,6 +50,7 @@ struct Sample {
     policy: &'static str,
     process: Process,
     handoff: Option<Arc<System>>,
+    peers: Option<Arc<Peers>>,
 }
 
 impl std::fmt::Debug for Sample {
@@ -77,6 +79,7 @@ impl Sample {
             policy: config.policy.spec.name,
             process: Process::now(),
             handoff: shared.handoff.clone(),
+            peers: shared.peers.clone(),
         }
     }
 
@@ -247,6 +250,9 @@ impl Collector for Sample {
         if let Some(system) = &self.handoff {
             super::handoff::encode(system, &mut out)?;
         }
+        if let Some(peers) = &self.peers {
+            super::peers::encode(peers, &self.snapshot, &mut out)?;
+        }
         self.process(&mut out)
     }
 }
@@ -291,7 +297,7 @@ impl Out<'_> {
         Ok(())
     }
 
-    fn gauges<L: EncodeLabelSet, V: EncodeGaugeValue, I: IntoIterator<Item = (L, V)>>(
+    pub(super) fn gauges<L: EncodeLabelSet, V: EncodeGaugeValue, I: IntoIterator<Item = (L, V)>>(
         &mut self,
         name: &str,
         help: &str,

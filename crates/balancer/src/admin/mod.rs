@@ -5,6 +5,7 @@ mod decisions;
 mod guard;
 mod handoff;
 mod metrics;
+mod peers;
 mod policy;
 mod process;
 mod reply;

@@ -199,6 +199,13 @@ impl Dispatch {
         state.journal.ticked(now);
     }
 
+    /// Tells the policy what several front-ends have seen of sizes. This is in no decision log.
+    pub(crate) fn learn_sizes(&self, load: &[(u64, u64)]) {
+        let mut state = self.lock();
+        let now = self.now(&mut state);
+        state.front_end.learn_sizes(load, now);
+    }
+
     /// How often the policy wants its tick.
     pub(crate) fn tick_interval(&self) -> Option<Nanos> {
         self.lock().front_end.policy().tick_interval()

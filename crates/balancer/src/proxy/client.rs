@@ -26,6 +26,10 @@ use crate::worker::{Accepted, Scratch, Worker};
 /// A small body that has arrived with its head goes to the back-end in one piece with it.
 const JOINED_BODY_BYTES: u64 = 4096;
 
+/// Why a request is refused that a front-end beside this one has placed.
+const PLACED: &str =
+    "the request was placed already: the address of a back-end leads to a front-end beside this one";
+
 /// How a connection begins here.
 #[derive(Default)]
 pub(crate) struct Start {
@@ -165,6 +169,12 @@ impl Client<'_> {
             Ok(head) => head,
             Err(refusal) => return self.refuse_head(refusal, scratch).await,
         };
+        if let Some(peers) = &self.worker.shared.peers {
+            // It has been placed by this front-end or one beside it; to pass it on again could go on for ever.
+            if !request::mark_placed(peers.local(), &mut scratch.head) {
+                return self.refuse_head(Refusal::of(508, PLACED), scratch).await;
+            }
+        }
         self.keep_raw(&scratch.input.data()[..length]);
         scratch.input.consume(length);
         if let (Framing::Length(length), Some(most)) = (head.framing, self.config.limits.body_bytes)

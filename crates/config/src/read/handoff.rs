@@ -26,12 +26,7 @@ pub(super) fn read<'a>(
         return None;
     }
     let name = reader.text(section, "name", |text| name(text).map(str::to_owned));
-    let key = reader.text(section, "key_file", |text| logs::path(text).map(str::to_owned));
-    let key = key.and_then(|path| {
-        let path = reader.resolve(&path);
-        let key = read_key(&path);
-        key.map_err(|wrong| reader.wrong(&section.key("key_file"), section.span_of("key_file"), wrong)).ok()
-    });
+    let key = key_file(reader, section);
     let interfaces = interfaces(reader, section);
     let placement = match reader.choice(section, "placement") {
         "connection" => Placement::Connection,
@@ -58,6 +53,14 @@ pub(super) fn read<'a>(
         fallback,
     };
     (mechanism == Mechanism::Handoff).then_some(config)
+}
+
+/// The key in the file that `key_file` names.
+pub(super) fn key_file<'a>(reader: &mut Reader<'a>, section: &Section<'a>) -> Option<Key> {
+    let path = reader.text(section, "key_file", |text| logs::path(text).map(str::to_owned))?;
+    let path = reader.resolve(&path);
+    let key = read_key(&path);
+    key.map_err(|wrong| reader.wrong(&section.key("key_file"), section.span_of("key_file"), wrong)).ok()
 }
 
 /// What handing off asks of listeners and back-ends.
@@ -123,7 +126,8 @@ fn interfaces<'a>(reader: &mut Reader<'a>, section: &Section<'a>) -> Vec<String>
     out
 }
 
-fn name(text: &str) -> Result<&str, Wrong> {
+/// A name that stands in messages between machines.
+pub(super) fn name(text: &str) -> Result<&str, Wrong> {
     let good = |c: char| c.is_ascii_alphanumeric() || "-_".contains(c);
     if text.is_empty() || text.len() > 64 || !text.chars().all(good) {
         let what = format!("{} is no name", crate::reader::quoted(text));

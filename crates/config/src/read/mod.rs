@@ -1,6 +1,7 @@
 //! From the text of a file to a checked configuration.
 
 mod address;
+mod front_ends;
 mod handoff;
 mod logs;
 mod parts;
@@ -109,6 +110,8 @@ fn read<'a>(reader: &mut Reader<'a>, root: &'a DeTable<'a>) -> Option<Config> {
     if mechanism == Mechanism::Handoff {
         handoff::check_peers(reader, &top, &listeners, &backends);
     }
+    let peers_section = one(reader, root, "peers")?;
+    let peers = peers_section.table.and_then(|_| front_ends::read(reader, &peers_section, &backends));
     let admin_section = one(reader, root, "admin")?;
     let admin = peers::admin(reader, &admin_section);
     let access_section = one(reader, root, "access_log")?;
@@ -117,6 +120,11 @@ fn read<'a>(reader: &mut Reader<'a>, root: &'a DeTable<'a>) -> Option<Config> {
     let decision_log = decision_section.table.and_then(|_| logs::decisions(reader, &decision_section));
     separate_admin(reader, &admin_section, admin.as_ref(), &listeners);
     separate_logs(reader, &decision_section, decision_log.as_ref(), access_log.as_ref());
+    if peers_section.table.is_some() {
+        let beside =
+            front_ends::Beside { mechanism, policy: policy.as_ref(), decision_log: decision_log.is_some() };
+        front_ends::check(reader, &peers_section, &beside);
+    }
     Some(Config {
         listeners: listeners.iter().map(|l| ListenerConfig { address: l.address }).collect(),
         backends,
@@ -124,6 +132,7 @@ fn read<'a>(reader: &mut Reader<'a>, root: &'a DeTable<'a>) -> Option<Config> {
         shadow,
         mechanism,
         handoff,
+        peers,
         target,
         admission,
         health,

@@ -92,6 +92,55 @@ pub(super) const HANDOFF: SectionSpec = table(
     ],
 );
 
+pub(super) const PEERS: SectionSpec = table(
+    "peers",
+    "Front-ends beside one another, one on each back-end's machine, which set the same boundaries of sizes; without this table a front-end is on its own. For the policy `adaptload` with `mechanism = \"proxy\"`, and without a decision log.",
+    &[
+        fixed(
+            "name",
+            Text("1 to 64 letters, digits, `-` and `_`"),
+            Required,
+            "What the others call this one.",
+        ),
+        fixed(
+            "local",
+            Text("the name of a back-end"),
+            Required,
+            "The back-end on this machine; requests for the others are passed on.",
+        ),
+        fixed(
+            "address",
+            Text("IP address and port, e.g. \"10.0.0.1:7500\""),
+            Required,
+            "Where the others connect.",
+        ),
+        fixed(
+            "key_file",
+            Text("the path of a file"),
+            Required,
+            "File with the key that all of them share: 64 hexadecimal digits, which only its owner, and at most its group, may read.",
+        ),
+        fixed(
+            "others",
+            Texts("NAME=HOST:PORT, e.g. \"n1=10.0.0.2:7500\""),
+            Required,
+            "The other front-ends, by name and address; at most 255.",
+        ),
+        fixed(
+            "period",
+            Duration,
+            Is("1s"),
+            "How often they tell one another what they have seen. At least 50ms.",
+        ),
+        fixed(
+            "keep",
+            Duration,
+            Is("30s"),
+            "How long what one has told counts when nothing more is heard of it; at least three periods.",
+        ),
+    ],
+);
+
 pub(super) const ACCESS_LOG: SectionSpec = table(
     "access_log",
     "One line for each request; without this table there is no such log.",

@@ -107,6 +107,16 @@ const BAD: &[(&str, &str)] = &[
     ("handoff.interfaces[0]", "[handoff]\ninterfaces = [\"an interface\"]\n"),
     ("handoff.name", "[handoff]\nname = \"../x\"\n"),
     ("handoff.take_over_timeout", "[handoff]\ntake_over_timeout = \"1ms\"\n"),
+    ("peers.name", "[peers]\nothers = []\n"),
+    ("peers.local", "[peers]\nname = \"n0\"\nlocal = \"nobody\"\nothers = []\n"),
+    ("peers.others", "[peers]\nname = \"n0\"\n"),
+    ("peers.others[1]", "[peers]\nname = \"n0\"\nothers = [\"n1=h:1\", \"h:1\"]\n"),
+    ("peers.others[0]", "[peers]\nname = \"n0\"\nothers = [\"n0=h:1\"]\n"),
+    ("peers.others[1]", "[peers]\nname = \"n0\"\nothers = [\"n1=h:1\", \"n1=h:2\"]\n"),
+    ("peers.period", "[peers]\nname = \"n0\"\nothers = []\nperiod = \"1ms\"\n"),
+    ("peers.keep", "[peers]\nname = \"n0\"\nothers = []\nkeep = \"2s\"\n"),
+    ("peers", "[policy]\nname = \"lard\"\n[peers]\nname = \"n0\"\nothers = []\n"),
+    ("peers", "[policy]\nname = \"adaptload\"\n[peers]\nname = \"n0\"\nothers = []\n[decision_log]\n"),
     ("backend[1].agent", "[[backend]]\naddress = \"h:1\"\nagent = \"h\"\n"),
     // What does not go together.
     (

@@ -105,3 +105,27 @@ fn a_handoff_key() {
         assert!(!error.contains("89abcdef"), "{error}");
     }
 }
+
+#[test]
+fn front_ends_beside_one_another() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("key");
+    fs::write(&file, "0123456789abcdef".repeat(4)).unwrap();
+    fs::set_permissions(&file, fs::Permissions::from_mode(0o600)).unwrap();
+    let text = "[[listener]]\naddress = \"10.0.0.1:80\"\n[[backend]]\nname = \"b0\"\naddress = \"10.0.0.1:8080\"\n\
+                [policy]\nname = \"adaptload\"\n[peers]\nname = \"n0\"\nlocal = \"b0\"\naddress = \"10.0.0.1:7500\"\n\
+                key_file = \"key\"\nothers = [\"n2=[fd00::2]:7500\", \"n1=node-1.internal:7501\"]\n";
+    let config = load(dir.path(), text.as_bytes()).unwrap();
+    let peers = config.peers.as_ref().unwrap();
+    assert_eq!((peers.name.as_str(), &*peers.local, peers.period.as_millis()), ("n0", "b0", 1000));
+    let others: Vec<_> = peers.others.iter().map(|p| (p.name.as_str(), p.host.as_str(), p.port)).collect();
+    assert_eq!(others, [("n2", "fd00::2", 7500), ("n1", "node-1.internal", 7501)]);
+    let shown = &config.to_json()["peers"];
+    assert_eq!((&shown["key_file"], &shown["keep"]), (&"(hidden)".into(), &"30s".into()));
+    assert_eq!(shown["others"], serde_json::json!(["n2=[fd00::2]:7500", "n1=node-1.internal:7501"]));
+    // Everything about them takes a restart.
+    let later = load(dir.path(), text.replace("10.0.0.1:7500", "10.0.0.1:7600").as_bytes()).unwrap();
+    let changes = plimsoll_config::Config::diff(&config, &later);
+    assert_eq!((changes.keys.len(), changes.needs_restart().len()), (1, 1));
+}

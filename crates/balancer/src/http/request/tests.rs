@@ -192,3 +192,20 @@ fn what_a_back_end_may_read_as_it_came() {
         Context { key: &TargetKey::Path, dynamic: &[], fields: 100, peer: b"10.0.0.9", trusted: false };
     assert!(!rewrite(absolute, &context, &mut Vec::new()).unwrap().is_plain);
 }
+
+#[test]
+fn a_request_is_marked_once() {
+    let mark = |fields: &str| {
+        let context =
+            Context { key: &TargetKey::Path, dynamic: &[], fields: 100, peer: b"10.0.0.9", trusted: false };
+        let bytes = format!("GET /plimsoll-placed-by: HTTP/1.1\r\nHost: a\r\n{fields}\r\n");
+        let mut out = Vec::new();
+        rewrite(bytes.as_bytes(), &context, &mut out).unwrap();
+        mark_placed("b1", &mut out).then(|| String::from_utf8(out).unwrap())
+    };
+    let marked = mark("X: Plimsoll-Placed-By: no\r\n").unwrap();
+    assert!(marked.ends_with("\r\nPlimsoll-Placed-By: b1\r\n\r\n"), "{marked}");
+    let mut again = marked.into_bytes();
+    assert!(!mark_placed("b2", &mut again));
+    assert_eq!(mark("PLIMSOLL-placed-by: x\r\n"), None);
+}

@@ -1,6 +1,7 @@
 //! The live system as processes: back-ends that are killed or hang, reloads, overload, real peers. All traffic is on
 //! loopback, and bounded in time and count.
 
+mod adaptload;
 mod blocked;
 mod faults;
 mod overload;
@@ -9,4 +10,5 @@ mod posts;
 mod processes;
 mod reload;
 mod stop;
+mod two_level;
 mod watch;
