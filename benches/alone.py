@@ -2,6 +2,7 @@
 
 Usage: alone.py study PROGRAM             the LARD study, in its usual length and ten times as long
        alone.py decisions PROGRAM         time per decision of each policy
+       alone.py adaptload STUDY BOUNDARIES  the AdaptLoad study's day, boundaries and decisions
        alone.py parsing PROGRAM LOG...    reading access logs
 ROUNDS in the environment says how often (5 unless set, at least 2).
 Exit status: 0 unless a program fails; a missed goal is only shown.
@@ -21,6 +22,9 @@ STUDY_GOAL_MEMORY = 1.5
 DECISION_GOAL_NS = 150
 DECISION_GOAL_POLICY = "lard"
 DECISION_GOAL_POPULARITY = "zipf 0.9"
+ADAPTLOAD_GOAL_RPS = 2e6
+ADAPTLOAD_GOAL_ADJUSTMENT_US = 20
+ADAPTLOAD_GOAL_DECISION_NS = 50
 PARSING_GOAL_LPS = 1.5e6
 PARSING_GOAL_STEP = "read"
 
@@ -102,6 +106,29 @@ def decisions(program):
             print(f"{DECISION_GOAL_POLICY}, {popularity}, {count} back-ends: {ns:.0f} ns ({rounds_ns})  {goal}")
 
 
+def adaptload(study_program, boundary_program):
+    """Requests per CPU-second of the study's day, and what the policy itself costs."""
+    (lines,) = repeated([study_program])
+    rate = median(lines, "requests_per_cpu_s")
+    print(
+        f"{lines[0]['requests']:,} requests: {rate / 1e6:.2f} million/CPU-s"
+        f" ({spread(lines, 'requests_per_cpu_s', 1e6)}), {median(lines, 'peak_mib'):.1f} MiB"
+        f"  {verdict(f'{ADAPTLOAD_GOAL_RPS / 1e6:g} million', rate >= ADAPTLOAD_GOAL_RPS)}"
+    )
+    adjustments, *decided = repeated([boundary_program])
+    us = median(adjustments, "us_per_adjustment")
+    goal = verdict(f"under {ADAPTLOAD_GOAL_ADJUSTMENT_US} µs", us < ADAPTLOAD_GOAL_ADJUSTMENT_US)
+    print(
+        f"{adjustments[0]['bins']} bins cut for {adjustments[0]['backends']} back-ends: {us:.1f} µs"
+        f" ({spread(adjustments, 'us_per_adjustment', digits=1)})  {goal}"
+    )
+    for lines in decided:
+        ns = median(lines, "ns_per_decision")
+        goal = verdict(f"under {ADAPTLOAD_GOAL_DECISION_NS} ns", ns < ADAPTLOAD_GOAL_DECISION_NS)
+        rounds_ns = spread(lines, "ns_per_decision", digits=0)
+        print(f"Choice and count on {lines[0]['backends']} back-ends: {ns:.0f} ns ({rounds_ns})  {goal}")
+
+
 def parsing(program, *logs):
     """Lines per CPU-second."""
     print(f"{'log':<24}{'step':<11}{'lines':>10}{'million lines/CPU-s':>21}{'min .. max':>16}  goal")
@@ -116,7 +143,7 @@ def parsing(program, *logs):
 
 
 if __name__ == "__main__":
-    WHAT = {"study": study, "decisions": decisions, "parsing": parsing}
+    WHAT = {"study": study, "decisions": decisions, "adaptload": adaptload, "parsing": parsing}
     if len(sys.argv) < 3 or sys.argv[1] not in WHAT:
         sys.exit(__doc__)
     WHAT[sys.argv[1]](*sys.argv[2:])

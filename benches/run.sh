@@ -39,10 +39,12 @@ program() {
 }
 
 # Everything is built first: a build beside a measurement would disturb it.
-programs=$(build_examples fifo_jsq lard_speed decision_speed parse_speed)
+programs=$(build_examples fifo_jsq lard_speed decision_speed adaptload_speed boundary_speed parse_speed)
 fifo_jsq=$(program fifo_jsq)
 lard_speed=$(program lard_speed)
 decision_speed=$(program decision_speed)
+adaptload_speed=$(program adaptload_speed)
+boundary_speed=$(program boundary_speed)
 parse_speed=$(program parse_speed)
 cargo build --locked --quiet --release --package plimsoll-cli
 cargo build --locked --quiet --release --manifest-path benches/peers/Cargo.toml --target-dir benches/target
@@ -67,6 +69,9 @@ CARGO_TARGET_DIR=benches/target BENCH_VENV=benches/.venv BENCH_ROUNDS=$ROUNDS be
 
 heading "(d) Nanoseconds per decision of each policy, 1,000,000 targets"
 python3 benches/alone.py decisions "$decision_speed"
+
+heading "(d2) AdaptLoad: a day of 38.8 million requests on four back-ends, and what the policy costs"
+python3 benches/alone.py adaptload "$adaptload_speed" "$boundary_speed"
 
 heading "(e) Log parsing"
 # The bundled trace, which is always there, and a real log where it lies beside the repository.
