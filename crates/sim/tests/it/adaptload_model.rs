@@ -1,5 +1,7 @@
 //! The `AdaptLoad` back-end by hand: every figure here is worked out from section 5 of the paper.
 
+use std::collections::VecDeque;
+
 use plimsoll_policy::{BackendId, Health, Kind, Nanos, REGISTRY, Time};
 use plimsoll_sim::models::adaptload::AdaptLoadModelParams;
 use plimsoll_sim::{Arrivals, Fault, FaultAction, Outcome, SimRequest};
@@ -65,6 +67,42 @@ fn responses_are_sent_packet_by_packet_in_turn() {
     // The short one is sent from 120 to 200 µs, the long one ends at 440 µs.
     assert_eq!(outcome.response_ns.mean(), Some((440 + 150) as f64 * 1e3 / 2.0));
     assert_eq!(outcome.backends[0].usage.cpu, Nanos::from_micros(440));
+}
+
+#[test]
+fn a_request_that_comes_when_another_ends_does_not_delay_it() {
+    // From memory, 120 µs each, the second exactly when the first ends.
+    let at = |us: u64| SimRequest { time: Time::from_nanos(us * US), ..request(0, 1536, 0) };
+    let setup = Setup { warmup: 1, ..Setup::default() };
+    let requests = [at(0), at(100_000), at(100_120), at(100_240)];
+    let (outcome, _) = setup.adaptload(&AdaptLoadModelParams::default(), &targets(&[1536]), &requests);
+    assert_eq!((outcome.response_ns.mean(), outcome.response_ns.max()), (Some(120_000.0), Some(120_000)));
+}
+
+/// Response times of transmissions (arrival in ns, bytes), packet by packet, summed.
+fn packet_by_packet_ns(jobs: &[(u64, u64)]) -> u64 {
+    let (mut total, mut queue) = (0, VecDeque::new());
+    let mut arrivals = jobs.iter().peekable();
+    let mut now = 0;
+    loop {
+        let Some((came, left)) = queue.pop_front() else {
+            let Some(&(came, bytes)) = arrivals.next() else { return total };
+            now = came;
+            queue.push_back((came, send(bytes)));
+            continue;
+        };
+        let span = send(1536).min(left);
+        now += span;
+        // Who comes at the very end of a packet stands behind its response.
+        while let Some(&(came, bytes)) = arrivals.next_if(|(came, _)| *came < now) {
+            queue.push_back((came, send(bytes)));
+        }
+        if left == span {
+            total += now - came;
+        } else {
+            queue.push_back((came, left - span));
+        }
+    }
 }
 
 #[test]
@@ -136,6 +174,30 @@ fn work_cut_off_by_a_failure_counts_as_far_as_it_was_done() {
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
+
+    /// The whole back-end, with its events, answers as if every packet were simulated. Times and sizes are coarse, so that
+    /// arrivals, packets and responses often end together.
+    #[test]
+    fn the_model_is_exact(jobs in prop::collection::vec((0u64..12, 1u64..12), 1..200), spread in 1u64..4) {
+        let sizes: Vec<u64> = (0..12).map(|t| t * 512).collect();
+        let mut requests: Vec<_> = (1..12).map(|t| request(t as u32, sizes[t], 0)).collect();
+        let start = 10_000_000 * US;
+        let mut came = start;
+        let jobs: Vec<(u64, u64)> = jobs
+            .iter()
+            .map(|(gap, size)| {
+                came += gap * spread * 20 * US;
+                let time = Time::from_nanos(came);
+                requests.push(SimRequest { time, ..request(*size as u32, size * 512, 0) });
+                (came, size * 512)
+            })
+            .collect();
+        let setup = Setup { warmup: 11, ..Setup::default() };
+        let (outcome, _) = setup.adaptload(&AdaptLoadModelParams::default(), &targets(&sizes), &requests);
+        prop_assert_eq!((outcome.completed, outcome.miss_ratio()), (jobs.len() as u64, Some(0.0)));
+        let total = outcome.response_ns.mean().unwrap() * jobs.len() as f64;
+        prop_assert_eq!(total.round(), packet_by_packet_ns(&jobs) as f64);
+    }
 
     /// Whatever the faults, sizes and kinds: every request is answered, lost or rejected exactly once, no unit is busy for
     /// more than the time there is, and equal runs are equal.
