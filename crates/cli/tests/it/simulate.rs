@@ -202,6 +202,11 @@ fn a_cache_in_per_cent_and_dynamic_requests() {
         for run in run(&["-p", policies, "--cache", cache, "--arrivals", "trace", "--admission", "none"]) {
             assert_eq!(run["params"]["cache_bytes"], bytes);
             assert!((run["miss_ratio"].as_f64().unwrap() * 400.0 - misses).abs() < 1e-6, "{run}");
+            if run["policy"] == "sita_e" {
+                // It knew the sizes beforehand, and had nothing to learn from requests.
+                let stats = &run["policy_stats"];
+                assert_eq!((&stats["adjustments"], &stats["sized_requests"]), (&1.0.into(), &0.0.into()));
+            }
         }
     }
     let [dynamic] = &run(&["-p", "adaptload", "--dynamic-share", "1"])[..] else { panic!("one run") };
