@@ -133,6 +133,7 @@ pub(crate) fn to_run(strategy: Strategy, config: &TrialConfig, trial: &Trial) ->
         utilization: Utilization { cpu: trial.cpu_busy(), disk: Some(trial.disk_busy()) },
         per_backend: per_backend.collect(),
         policy_stats: BTreeMap::new(),
+        policy_tables: Vec::new(),
         wall_s: Some(config.warmup_s + config.measured_s),
         requests_per_wall_s: None,
         trace: TraceInfo { path: format!("rice, 1/{SCALE}"), sha256: None, lines_rejected: 0 },

@@ -18,7 +18,7 @@ pub use data::{DataError, write_load_csv, write_load_parquet, write_runs_csv, wr
 pub use json::json_line;
 pub use plot::{Kind, Plot, Series, Unit};
 pub use report::{Report, Section};
-pub use run::{LoadSeries, PerBackend, Run, Summary, TraceInfo, Utilization};
+pub use run::{LoadSeries, PerBackend, PolicyTable, Run, Summary, TraceInfo, Utilization};
 pub use runs_report::{RunsContext, runs_report};
 pub use runs_table::{runs_table, summary_table};
 pub use table::{Align, Cell, Row, Table, Tone};

@@ -67,6 +67,17 @@ pub struct LoadSeries {
     pub load: Vec<Vec<f64>>,
 }
 
+/// Part of a policy's inner state.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct PolicyTable {
+    /// Its name.
+    pub name: String,
+    /// Names of the columns, with units.
+    pub columns: Vec<String>,
+    /// Rows of as many numbers; `None` for an end that there is not.
+    pub rows: Vec<Vec<Option<f64>>>,
+}
+
 /// The result of one run: one policy on one number of back-ends.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Run {
@@ -106,6 +117,9 @@ pub struct Run {
     pub per_backend: Vec<PerBackend>,
     /// Counters of the policy itself, e.g. `reassignments`, `replicas_mean`.
     pub policy_stats: BTreeMap<String, f64>,
+    /// What else there is to see of the policy at the end, such as boundaries; not in CSV and Parquet.
+    #[serde(default)]
+    pub policy_tables: Vec<PolicyTable>,
     /// Wall-clock seconds the run took; `None` unless asked for (`--timing`), so that equal runs print equal bytes.
     pub wall_s: Option<f64>,
     /// Requests per wall-clock second; `None` like `wall_s`.

@@ -1,6 +1,6 @@
 //! What a run has measured.
 
-use plimsoll_policy::Nanos;
+use plimsoll_policy::{Nanos, PolicyTable};
 
 use crate::measure::{Distribution, LoadSeries};
 use crate::model::Usage;
@@ -47,6 +47,8 @@ pub struct Outcome {
     pub load_series: LoadSeries,
     /// The policy's own counters.
     pub policy_stats: Vec<(&'static str, f64)>,
+    /// What else there is to see of the policy's state at the end.
+    pub policy_tables: Vec<PolicyTable>,
     /// Points along the run, where they were recorded.
     pub points: Vec<SeriesPoint>,
     /// Slowdown by size of response, where it was recorded.

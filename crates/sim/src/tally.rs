@@ -156,6 +156,7 @@ impl Tally {
             disks: model.disks(),
             load_series,
             policy_stats: front_end.policy().stats(),
+            policy_tables: front_end.policy().tables(),
             points: self.series.map(Series::into_points).unwrap_or_default(),
             size_classes: self.size_classes.map(|classes| *classes),
         }

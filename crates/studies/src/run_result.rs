@@ -2,11 +2,15 @@
 
 use std::collections::BTreeMap;
 
+use plimsoll_policy::PolicyTable;
 use plimsoll_report::{LoadSeries, PerBackend, Run, Summary, TraceInfo, Utilization};
 use plimsoll_sim::models::ModelSpec;
 use plimsoll_sim::{Arrivals, Distribution, Outcome};
 
 use crate::scenario::{Admission, Scenario};
+
+/// Rows of a policy's table in results.
+const MOST_TABLE_ROWS: usize = 4096;
 
 pub(crate) type Json = BTreeMap<String, serde_json::Value>;
 
@@ -63,6 +67,20 @@ fn summary(distribution: &Distribution, scale: f64) -> Option<Summary> {
     })
 }
 
+/// A table of a policy, its last rows where there are many.
+fn table(of: &PolicyTable) -> plimsoll_report::PolicyTable {
+    let rows = &of.rows[of.rows.len().saturating_sub(MOST_TABLE_ROWS)..];
+    plimsoll_report::PolicyTable {
+        name: of.name.to_owned(),
+        columns: of.columns.iter().map(|&column| column.to_owned()).collect(),
+        // The largest size there is stands for none.
+        rows: rows
+            .iter()
+            .map(|row| row.iter().map(|&x| (x.is_finite() && x < u64::MAX as f64).then_some(x)).collect())
+            .collect(),
+    }
+}
+
 pub(crate) fn to_run(s: &Scenario, model: &str, params: Json, outcome: &Outcome, trace: TraceInfo) -> Run {
     let per_backend = outcome
         .backends
@@ -96,6 +114,7 @@ pub(crate) fn to_run(s: &Scenario, model: &str, params: Json, outcome: &Outcome,
         utilization: Utilization { cpu: outcome.cpu_utilization(), disk: outcome.disk_utilization() },
         per_backend,
         policy_stats: outcome.policy_stats.iter().map(|(k, v)| ((*k).to_owned(), *v)).collect(),
+        policy_tables: outcome.policy_tables.iter().map(table).collect(),
         wall_s: None,
         requests_per_wall_s: None,
         trace,

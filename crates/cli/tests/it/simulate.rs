@@ -6,8 +6,8 @@ use crate::common::{plimsoll, shared, text};
 
 /// The keys of a run, in the order in which `--json` prints them.
 const KEYS: &str = "policy model backends seed params requests completed rejected simulated_s throughput_rps miss_ratio \
-                    joined_ratio idle_ratio response_time_s slowdown utilization per_backend policy_stats wall_s \
-                    requests_per_wall_s trace";
+                    joined_ratio idle_ratio response_time_s slowdown utilization per_backend policy_stats \
+                    policy_tables wall_s requests_per_wall_s trace";
 
 fn json_lines(args: &[&str]) -> Vec<serde_json::Value> {
     let output = plimsoll(args);

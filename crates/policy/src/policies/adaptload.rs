@@ -168,7 +168,9 @@ mod tests {
     fn intervals_follow_the_membership() {
         let params = AdaptLoadParams { batch: 64, ..AdaptLoadParams::default() };
         let mut fe = front_end(params, 4);
-        (0..64).for_each(|n| drop(sized(&mut fe, n, 1 << (n % 4 * 4))));
+        for n in 0..64 {
+            sized(&mut fe, n, 1 << (n % 4 * 4));
+        }
         fe.set_health(BackendId(0), Health::Down, Time::from_nanos(64));
         let got: Vec<u16> = (64..400).map(|n| sized(&mut fe, n, 1 << (n % 4 * 4))).collect();
         assert!([1, 2, 3].iter().all(|b| got.contains(b)) && !got.contains(&0), "{got:?}");
@@ -184,7 +186,9 @@ mod tests {
     fn one_giant_document_among_small_ones_has_back_ends_of_its_own() {
         let params = AdaptLoadParams { batch: 128, ..AdaptLoadParams::default() };
         let mut fe = front_end(params, 8);
-        (0..128).for_each(|n| drop(sized(&mut fe, n, if n == 7 { 1 << 30 } else { 1_000 })));
+        for n in 0..128 {
+            sized(&mut fe, n, if n == 7 { 1 << 30 } else { 1_000 });
+        }
         let small: Vec<u16> = (128..200).map(|n| sized(&mut fe, n, 1_000)).collect();
         let giant: Vec<u16> = (200..255).map(|n| sized(&mut fe, n, 1 << 30)).collect();
         assert!(small.iter().all(|&b| b == 0) && (1..8).all(|b| giant.contains(&b)), "{giant:?}");
@@ -194,7 +198,9 @@ mod tests {
     fn empty_documents_and_one_back_end() {
         let params = AdaptLoadParams { batch: 70, ..AdaptLoadParams::default() };
         let mut fe = front_end(params, 3);
-        (0..300).for_each(|n| drop(sized(&mut fe, n, 0)));
+        for n in 0..300 {
+            sized(&mut fe, n, 0);
+        }
         assert_eq!(fe.view().total_load(), 300);
         let mut fe = front_end(params, 1);
         assert!((0..300).all(|n| sized(&mut fe, n, n * n * n) == 0));
@@ -205,7 +211,9 @@ mod tests {
         // The same three back-ends, which the two number differently.
         let front_end = |keys: [u64; 3]| {
             let mut cluster = Cluster::new(0);
-            keys.iter().for_each(|&key| drop(cluster.join(crate::weight::Weight::ONE, key)));
+            for key in keys {
+                cluster.join(crate::weight::Weight::ONE, key);
+            }
             let policy = Box::new(AdaptLoad::new(&AdaptLoadParams::default(), 1));
             FrontEnd::new(policy, cluster, AdmissionLimit::Unlimited)
         };

@@ -121,9 +121,13 @@ mod tests {
     fn an_unknown_one_is_learnt_once() {
         let (params, cluster) = (SitaEParams { training: 100, ..SitaEParams::default() }, Cluster::new(2));
         let mut policy = SitaE::new(&params, None, 1);
-        (0..100).for_each(|n| drop(choose(&mut policy, &cluster, n, if n == 0 { 990 } else { 10 })));
+        for n in 0..100 {
+            choose(&mut policy, &cluster, n, if n == 0 { 990 } else { 10 });
+        }
         let boundaries = policy.sizes.intervals().boundaries().to_vec();
-        (100..400).for_each(|n| drop(choose(&mut policy, &cluster, n, 1 << 20)));
+        for n in 100..400 {
+            choose(&mut policy, &cluster, n, 1 << 20);
+        }
         assert_eq!(policy.sizes.intervals().boundaries(), boundaries);
     }
 }

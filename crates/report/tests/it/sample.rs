@@ -2,7 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use plimsoll_report::{LoadSeries, PerBackend, Run, RunsContext, Summary, TraceInfo, Utilization};
+use plimsoll_report::{
+    LoadSeries, PerBackend, PolicyTable, Run, RunsContext, Summary, TraceInfo, Utilization,
+};
 use serde_json::json;
 
 /// Name, miss ratio on one back-end, how it falls with more of them, and idle ratio.
@@ -72,6 +74,11 @@ pub(crate) fn run(policy: usize, backends: usize, seed: u64) -> Run {
             ("reassignments".to_owned(), (policy * 1_713) as f64),
             ("replicas_mean".to_owned(), 1.0 + policy as f64 * 0.012),
         ]),
+        policy_tables: vec![PolicyTable {
+            name: "boundaries".to_owned(),
+            columns: vec!["backend".to_owned(), "size_bytes".to_owned()],
+            rows: vec![vec![Some(0.0), Some(4096.0)], vec![Some(1.0), None]],
+        }],
         wall_s: None,
         requests_per_wall_s: None,
         trace: TraceInfo {

@@ -73,6 +73,7 @@ fn json_line_has_the_documented_keys_in_order() {
         "utilization",
         "per_backend",
         "policy_stats",
+        "policy_tables",
         "wall_s",
         "requests_per_wall_s",
         "trace",
