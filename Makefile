@@ -47,9 +47,10 @@ demo: build ## Simulate the bundled sample trace, then compare WRR and LARD/R on
 	@echo 'Live traffic:              $(abspath $(OUT))/demo-live/report.html'
 
 .PHONY: test
-test: setup-build ## Run all tests, and the LARD study in its quick form
+test: setup-build ## Run all tests, and the studies in their quick forms
 	$(CARGO) test $(CARGO_FLAGS) --workspace
 	$(PLIMSOLL) reproduce lard --quick --out '$(OUT)/reproduce-lard'
+	$(PLIMSOLL) reproduce adaptload --quick --out '$(OUT)/reproduce-adaptload'
 
 .PHONY: lint
 lint: setup-lint ## Check format, lints, documentation, dependencies and the repository's own rules

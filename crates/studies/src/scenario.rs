@@ -3,19 +3,17 @@
 use std::sync::Arc;
 
 use plimsoll_cache::CacheSpec;
-use plimsoll_policy::params::{ParamError, Params as _, nearest};
+use plimsoll_policy::params::{ParamError, nearest};
 use plimsoll_policy::policies::sita_e;
 use plimsoll_policy::{
-    AdmissionLimit, BuildContext, BuildError, Built, Cluster, FrontEnd, PolicySpec, Thresholds, find,
+    AdmissionLimit, BuildContext, BuildError, Built, Cluster, FrontEnd, PolicySpec, Thresholds, Time, find,
 };
 use plimsoll_report::Run;
-use plimsoll_sim::models::adaptload::{AdaptLoad, AdaptLoadModelParams};
-use plimsoll_sim::models::fifo::{Fifo, FifoParams};
-use plimsoll_sim::models::lard::{CacheConfig, Lard, LardModelParams};
-use plimsoll_sim::models::{ADAPTLOAD, FIFO, LARD, LARD_GMS, MODELS, ModelSpec};
-use plimsoll_sim::{Arrivals, Config, Fault, Observer, Outcome, RunError, run, with_dynamic};
+use plimsoll_sim::models::{LARD, LARD_GMS, MODELS, ModelSpec};
+use plimsoll_sim::{Arrivals, Config, Fault, Observer, Outcome, Recording};
 use plimsoll_trace::TraceError;
 
+use crate::run_model::{model_params, run_model};
 use crate::run_result::{common_params, params_json, to_run};
 use crate::settings::check_settings;
 use crate::settings::settings_of;
@@ -255,7 +253,10 @@ fn check_backends(s: &Scenario) -> Result<(), ScenarioError> {
     }
 }
 
-fn build_policy(s: &Scenario, static_sizes: Option<Arc<[(u64, u64)]>>) -> Result<Built, ScenarioError> {
+/// See [`BuildContext::workload`].
+type StaticSizes = Arc<[(u64, u64)]>;
+
+fn build_policy(s: &Scenario, static_sizes: Option<StaticSizes>) -> Result<Built, ScenarioError> {
     let spec = s.strategy.policy;
     let context = BuildContext {
         seed: s.seed,
@@ -272,39 +273,9 @@ fn build_policy(s: &Scenario, static_sizes: Option<Arc<[(u64, u64)]>>) -> Result
 
 /// What the policy is told of the requests to come: only the off-line one needs it, and for that the trace is read once
 /// more.
-fn known_beforehand(s: &Scenario, workload: &Workload) -> Result<Option<Arc<[(u64, u64)]>>, ScenarioError> {
+fn known_beforehand(s: &Scenario, workload: &Workload) -> Result<Option<StaticSizes>, ScenarioError> {
     let needed = s.strategy.policy.name == sita_e::SPEC.name;
     Ok(needed.then(|| workload.static_sizes(s.dynamic_share, s.seed)).transpose()?.map(Into::into))
-}
-
-/// Parameters of the model that runs.
-enum ModelParams {
-    AdaptLoad(AdaptLoadModelParams),
-    Fifo(FifoParams),
-    Lard(LardModelParams),
-}
-
-impl ModelParams {
-    fn values(&self) -> Values {
-        match self {
-            Self::AdaptLoad(params) => params.values(),
-            Self::Fifo(params) => params.values(),
-            Self::Lard(params) => params.values(),
-        }
-    }
-}
-
-fn model_params(s: &Scenario) -> Result<ModelParams, ScenarioError> {
-    let spec = s.effective_model();
-    let settings = settings_of(&s.settings, &[spec.name, s.model.name], spec.params);
-    let params = match spec.name {
-        name if name == FIFO.name => FifoParams::from_settings(&settings).map(ModelParams::Fifo),
-        name if name == ADAPTLOAD.name => {
-            AdaptLoadModelParams::from_settings(&settings).map(ModelParams::AdaptLoad)
-        }
-        _ => LardModelParams::from_settings(&settings).map(ModelParams::Lard),
-    };
-    params.map_err(|error| ScenarioError::Model { model: spec.name, error })
 }
 
 /// Runs a scenario on a workload.
@@ -316,7 +287,28 @@ pub fn execute(
     workload: &Workload,
     observer: &mut dyn Observer,
 ) -> Result<Run, ScenarioError> {
-    let s = scenario;
+    execute_recording(scenario, workload, Extent::default(), observer).map(|(run, _)| run)
+}
+
+/// How much of a trace is run, and what is recorded on the way.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Extent {
+    /// Requests from this time of the trace on are left out.
+    pub until: Option<Time>,
+    /// What is recorded beside the totals.
+    pub recording: Recording,
+}
+
+/// Runs a scenario on a workload, or its beginning, and gives what was recorded beside the totals.
+///
+/// # Errors
+/// Like [`execute`].
+pub fn execute_recording(
+    s: &Scenario,
+    workload: &Workload,
+    extent: Extent,
+    observer: &mut dyn Observer,
+) -> Result<(Run, Outcome), ScenarioError> {
     check_backends(s)?;
     let (policy, values) = build_policy(s, known_beforehand(s, workload)?)?;
     let thresholds = thresholds(&values);
@@ -336,12 +328,12 @@ pub fn execute(
         targets: &workload.targets,
     };
     let model_params = model_params(s)?;
-    let outcome = run_model(s, workload, &model_params, &config, front_end, observer)?;
+    let outcome = run_model(s, workload, &model_params, extent, &config, front_end, observer)?;
     let model = s.effective_model();
     let mut params = params_json(s.strategy.policy.name, &values);
     params.extend(params_json(model.name, &model_params.values()));
     params.extend(common_params(s, model));
-    Ok(to_run(s, model.name, params, &outcome, workload.info.clone()))
+    Ok((to_run(s, model.name, params, &outcome, workload.info.clone()), outcome))
 }
 
 /// A back-end is idle below this share of `t_low` (LARD section 3.3).
@@ -357,42 +349,4 @@ fn thresholds(values: &[(&'static str, String)]) -> Thresholds {
         t_low: get("t_low").unwrap_or(default.t_low),
         t_high: get("t_high").unwrap_or(default.t_high),
     }
-}
-
-type Values = Vec<(&'static str, String)>;
-
-fn run_model(
-    s: &Scenario,
-    workload: &Workload,
-    params: &ModelParams,
-    config: &Config<'_>,
-    front_end: FrontEnd,
-    observer: &mut dyn Observer,
-) -> Result<Outcome, ScenarioError> {
-    let source = with_dynamic(workload.requests()?, s.dynamic_share, s.seed);
-    let cache = CacheConfig {
-        spec: s.cache,
-        capacity_bytes: s.cache_bytes,
-        object_limit_bytes: s.cache_object_limit_bytes,
-    };
-    let result = match params {
-        ModelParams::AdaptLoad(params) => {
-            let model = AdaptLoad::new(params, s.backends, cache, &workload.targets, s.seed);
-            run(config, front_end, model, source, observer)
-        }
-        ModelParams::Fifo(params) => {
-            run(config, front_end, Fifo::new(*params, s.backends, s.seed), source, observer)
-        }
-        ModelParams::Lard(params) => {
-            let global_memory = s.effective_model().name == LARD_GMS.name;
-            let model = Lard::new(*params, s.backends, cache, &workload.targets, global_memory);
-            run(config, front_end, model, source, observer)
-        }
-    };
-    result.map_err(|error| match error {
-        RunError::Source(error) => error.into(),
-        RunError::Stopped => ScenarioError::Stopped,
-        RunError::TimeOverflow => ScenarioError::TimeOverflow,
-        RunError::OnlyWarmUp { warmup } => ScenarioError::OnlyWarmUp(warmup),
-    })
 }

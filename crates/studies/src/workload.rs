@@ -61,7 +61,15 @@ impl Workload {
         seed: u64,
         limit: Option<u64>,
     ) -> Result<Self, WorkloadError> {
-        let made = synth::build(name, overrides, seed)?;
+        Ok(Self::of_synthetic(&synth::build(name, overrides, seed)?, limit)?)
+    }
+
+    /// The first `limit` requests of a synthetic workload that was built; all of them with `None`.
+    ///
+    /// # Errors
+    /// When the records cannot be kept.
+    pub fn of_synthetic(made: &synth::Workload, limit: Option<u64>) -> Result<Self, TraceError> {
+        let name = made.spec().name;
         let mut table = TargetTable::new();
         for target in 0..made.target_count() {
             if table.intern(made.target_name(target).as_bytes()).is_some() {

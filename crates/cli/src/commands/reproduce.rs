@@ -2,12 +2,15 @@
 
 use std::path::PathBuf;
 
-use plimsoll_report::{Claim, Verdict, claims_conclusion, claims_table, write_runs_csv, write_runs_parquet};
+use plimsoll_report::{
+    Claim, Report, Run, Verdict, claims_conclusion, claims_table, write_runs_csv, write_runs_parquet,
+};
 use plimsoll_studies::lard::{self, Effort, FIGURES, PROTOTYPE_FIGURE, Part, Real, StudyError};
 
 use crate::error::CliError;
 use crate::output;
 
+mod adaptload;
 mod handoff;
 mod handoff_figure;
 mod handoff_measures;
@@ -20,13 +23,21 @@ pub(crate) struct Args {
     #[arg(value_enum)]
     study: Study,
 
-    /// Only this figure of the paper, or `handoff`: the measures of its connection handoff (section 6.2)
-    #[arg(long, value_name = "N", value_parser = part)]
-    figure: Option<Part>,
+    /// Only this figure of the paper; of LARD also `handoff`: the measures of its connection handoff (section 6.2)
+    #[arg(long, value_name = "N")]
+    figure: Option<String>,
 
-    /// One seed and few cluster sizes: two to three minutes on two cores
+    /// Fewer runs, of a shortened day for AdaptLoad: one to three minutes on two cores
     #[arg(long)]
     quick: bool,
+
+    /// AdaptLoad: requests per minute of the day, a CSV with columns `minute` and `requests`; a smooth day without it
+    #[arg(long, value_name = "FILE", conflicts_with = "trace")]
+    profile: Option<PathBuf>,
+
+    /// AdaptLoad: run on these traces, joined, instead of the synthetic World Cup day
+    #[arg(long, value_name = "FILE", num_args = 1..)]
+    trace: Vec<String>,
 
     /// Write an HTML report and the data of all runs into this directory
     #[arg(short, long, value_name = "DIR")]
@@ -42,6 +53,8 @@ pub(crate) struct Args {
 enum Study {
     /// Locality-aware request distribution: Pai et al., ASPLOS 1998
     Lard,
+    /// AdaptLoad, size-based distribution: Zhang et al., Workload-aware load balancing for clustered web servers
+    Adaptload,
 }
 
 fn part(text: &str) -> Result<Part, String> {
@@ -80,20 +93,46 @@ fn measure(effort: Effort, part: Part) -> Result<Real, CliError> {
 }
 
 pub(crate) fn run(args: &Args) -> Result<(), CliError> {
-    let Study::Lard = args.study;
-    let part = args.figure.unwrap_or(Part::All);
     let effort = if args.quick { Effort::Quick } else { Effort::Full };
     if let Some(dir) = &args.out {
         output::make_dir(dir)?;
     }
+    let found = match args.study {
+        Study::Lard => run_lard(args, effort)?,
+        Study::Adaptload => adaptload::run(args, effort)?,
+    };
+    show(args, found)
+}
+
+fn run_lard(args: &Args, effort: Effort) -> Result<Found, CliError> {
+    if args.profile.is_some() || !args.trace.is_empty() {
+        return Err(CliError::Usage("--profile and --trace are for the study `adaptload`".into()));
+    }
+    let part = args.figure.as_deref().map_or(Ok(Part::All), part).map_err(CliError::Usage)?;
     let real = measure(effort, part)?;
     let bar = output::Bar::new(lard::requests(effort, part, &real));
-    let study = lard::reproduce(effort, part, &real, &bar).map_err(|error| match error {
+    let study = lard::reproduce(effort, part, &real, &bar).map_err(failed);
+    bar.finish();
+    let lard::Study { calibration, claims, runs, report } = study?;
+    Ok(Found { calibration, claims, runs, report })
+}
+
+fn failed(error: StudyError) -> CliError {
+    match error {
         StudyError::Workload(error) => CliError::from(error),
         StudyError::Scenario(error) => CliError::from(error),
-    });
-    bar.finish();
-    let study = study?;
+    }
+}
+
+/// What a study found.
+struct Found {
+    calibration: Vec<Claim>,
+    claims: Vec<Claim>,
+    runs: Vec<Run>,
+    report: Report,
+}
+
+fn show(args: &Args, study: Found) -> Result<(), CliError> {
     if let Some(dir) = &args.out {
         let report = study.report.footer("Command", output::command_line());
         let report = report.footer("Version", format!("plimsoll {}", env!("CARGO_PKG_VERSION")));

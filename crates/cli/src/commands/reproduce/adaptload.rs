@@ -1,0 +1,90 @@
+//! `plimsoll reproduce adaptload`.
+
+use std::path::Path;
+
+use plimsoll_studies::Workload;
+use plimsoll_studies::adaptload::{self, Effort, FIGURES, Source};
+use plimsoll_trace::{Input, ReadOptions, load};
+
+use super::{Args, Found, failed};
+use crate::error::CliError;
+use crate::output;
+
+/// Seed by which requests stamped with whole seconds are spread within them.
+const SEED: u64 = 1;
+
+pub(super) fn run(args: &Args, effort: Effort) -> Result<Found, CliError> {
+    let figure = args.figure.as_deref().map(figure).transpose()?;
+    let source = source(args)?;
+    let bar = output::Bar::new(adaptload::requests(effort, figure, &source));
+    let study = adaptload::reproduce(effort, figure, source, &bar).map_err(failed);
+    bar.finish();
+    let adaptload::Study { calibration, claims, runs, report } = study?;
+    Ok(Found { calibration, claims, runs, report })
+}
+
+fn figure(text: &str) -> Result<u32, CliError> {
+    let number = text.parse().ok().filter(|number| FIGURES.contains(number));
+    number.ok_or_else(|| {
+        let known: Vec<String> = FIGURES.iter().map(u32::to_string).collect();
+        CliError::Usage(format!(
+            "`{text}` is no figure of the AdaptLoad paper that is reproduced; there are figures {}",
+            known.join(", ")
+        ))
+    })
+}
+
+fn source(args: &Args) -> Result<Source, CliError> {
+    if let Some(path) = &args.profile {
+        return profile(path).map(Source::Profile);
+    }
+    if args.trace.is_empty() {
+        return Ok(Source::Smooth);
+    }
+    let inputs: Vec<Input> = args.trace.iter().map(Input::from_arg).collect();
+    let options = ReadOptions { seed: SEED, ..ReadOptions::default() };
+    Ok(Source::Trace(Box::new(Workload::from_trace(load(&inputs, &options)?))))
+}
+
+/// Minutes of a profile at most: a month.
+const MOST_MINUTES: usize = 44_640;
+
+/// The column `requests` of a CSV of minutes.
+fn profile(path: &Path) -> Result<Vec<u64>, CliError> {
+    let failed =
+        |line: usize, what: &str| CliError::Failed(format!("{}, line {line}: {what}", path.display()));
+    let text = std::fs::read_to_string(path)
+        .map_err(|e| CliError::Failed(format!("cannot read {}: {e}", path.display())))?;
+    let mut lines = text.lines().enumerate();
+    let header = lines.next().map(|(_, line)| line).unwrap_or_default();
+    let column = header
+        .split(',')
+        .position(|name| name.trim() == "requests")
+        .ok_or_else(|| failed(1, "the first line must name a column `requests`, e.g. `minute,requests`"))?;
+    let mut minutes = Vec::new();
+    for (index, line) in lines.filter(|(_, line)| !line.trim().is_empty()) {
+        let cell = line.split(',').nth(column).map(str::trim);
+        let requests = cell.and_then(|cell| cell.parse().ok());
+        minutes.push(requests.ok_or_else(|| {
+            failed(index + 1, "give the requests of the minute as a whole number in the column `requests`")
+        })?);
+        if minutes.len() > MOST_MINUTES {
+            return Err(failed(index + 1, "a profile has at most 44,640 minutes"));
+        }
+    }
+    Ok(minutes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn figures_by_number() {
+        assert_eq!(figure("12").unwrap(), 12);
+        for text in ["3", "13", "handoff", ""] {
+            let error = figure(text).unwrap_err().to_string();
+            assert!(error.contains("1, 2, 5, 6"), "{error}");
+        }
+    }
+}

@@ -1,0 +1,193 @@
+//! The published statistics that workload and speeds are made to meet: tables 1 and 2, figure 2, and the utilizations of
+//! figure 11.
+//!
+//! They say whether the setting is what it is meant to be, and nothing of the paper's findings.
+
+use super::day::{Minute, PEAK_S, QUIET_S};
+use super::plan::{ADAPTLOAD, Cell, Load};
+use super::results::{Results, mean};
+use super::rule::Place::Figure;
+use super::rule::{Rule, Spec};
+
+const MIB: f64 = 1_048_576.0;
+
+/// Mean network utilization under AdaptLoad in per cent.
+fn busy(r: &Results, load: Load, period: (f64, f64)) -> Option<f64> {
+    let cell = Cell { load, ..Cell::day(ADAPTLOAD, 15) };
+    let points = r.within(cell, period)?;
+    Some(100.0 * mean(&points.iter().map(|p| mean(&p.cpu)).collect::<Vec<_>>()))
+}
+
+/// Largest network utilization of a point under AdaptLoad in per cent.
+fn most(r: &Results, load: Load, period: (f64, f64)) -> Option<f64> {
+    let points = r.within(Cell { load, ..Cell::day(ADAPTLOAD, 15) }, period)?;
+    points.iter().map(|p| 100.0 * mean(&p.cpu)).max_by(f64::total_cmp)
+}
+
+pub(super) const SPECS: &[Spec] = &[
+    Spec {
+        id: "c1",
+        place: Figure(1),
+        statement: "table 1: files requested on the day",
+        paper: Some(17332.0),
+        paper_text: "17,332",
+        unit: "",
+        rule: Rule::Within(0.0),
+        value: |r| Some(r.day.workload.targets.len() as f64),
+        explanation: "",
+    },
+    Spec {
+        id: "c2",
+        place: Figure(1),
+        statement: "table 1: mean size of a file",
+        paper: Some(11786.0),
+        paper_text: "11,786 B",
+        unit: "B",
+        rule: Rule::Within(0.005),
+        value: |r| Some(r.day.workload.working_set_bytes() as f64 / r.day.workload.targets.len() as f64),
+        explanation: "",
+    },
+    Spec {
+        id: "c3",
+        place: Figure(1),
+        statement: "table 1: median size of a file",
+        paper: Some(3714.0),
+        paper_text: "3,714 B",
+        unit: "B",
+        rule: Rule::Within(0.005),
+        value: |r| super::figures::median_size(r, |_| 1),
+        explanation: "",
+    },
+    Spec {
+        id: "c4",
+        place: Figure(1),
+        statement: "table 1: largest file",
+        paper: Some(3.1),
+        paper_text: "3.1 MB",
+        unit: "MiB",
+        rule: Rule::Within(0.01),
+        value: |r| r.day.workload.targets.size_bytes.iter().max().map(|&b| b as f64 / MIB),
+        explanation: "",
+    },
+    Spec {
+        id: "c5",
+        place: Figure(1),
+        statement: "table 1: size of all files together",
+        paper: Some(194.7),
+        paper_text: "194.7 MB",
+        unit: "MiB",
+        rule: Rule::Within(0.005),
+        value: |r| Some(r.day.workload.working_set_bytes() as f64 / MIB),
+        explanation: "",
+    },
+    Spec {
+        id: "c6",
+        place: Figure(1),
+        statement: "table 2: requests of the day",
+        paper: Some(38834515.0),
+        paper_text: "38,834,515",
+        unit: "",
+        rule: Rule::Within(0.0),
+        value: |r| (r.day.scale >= 1.0).then(|| r.day.workload.trace.len() as f64),
+        explanation: "",
+    },
+    Spec {
+        id: "c7",
+        place: Figure(1),
+        statement: "table 2: mean size of a request",
+        paper: Some(5124.85),
+        paper_text: "5,124.85 B (189,800 MB / 38,834,515)",
+        unit: "B",
+        rule: Rule::Within(0.01),
+        value: |r| Some(r.day.between((0.0, f64::MAX)).mean_bytes()),
+        explanation: "",
+    },
+    Spec {
+        id: "c8",
+        place: Figure(1),
+        statement: "table 2: median size of a request",
+        paper: Some(963.0),
+        paper_text: "963 B",
+        unit: "B",
+        rule: Rule::Within(0.01),
+        value: |r| super::figures::median_size(r, |requests| requests),
+        explanation: "",
+    },
+    Spec {
+        id: "c9",
+        place: Figure(2),
+        statement: "coefficients of variation of sizes within a minute are as high as ten (largest)",
+        paper: Some(10.0),
+        paper_text: "as high as ten",
+        unit: "",
+        rule: Rule::Within(0.3),
+        value: |r| r.day.minutes.iter().filter_map(Minute::cv).max_by(f64::total_cmp),
+        explanation: "",
+    },
+    Spec {
+        id: "c10",
+        place: Figure(2),
+        statement: "from 35,000 to 45,000 s the C.V. is around 8",
+        paper: Some(8.0),
+        paper_text: "around 8",
+        unit: "",
+        rule: Rule::Within(0.2),
+        value: |r| r.day.between(QUIET_S).cv(),
+        explanation: "",
+    },
+    Spec {
+        id: "c11",
+        place: Figure(2),
+        statement: "from 58,000 to 68,000 s the C.V. is around 4",
+        paper: Some(4.0),
+        paper_text: "around 4",
+        unit: "",
+        rule: Rule::Within(0.25),
+        value: |r| r.day.between(PEAK_S).cv(),
+        explanation: "",
+    },
+    Spec {
+        id: "c12",
+        place: Figure(11),
+        statement: "network utilization from 35,000 to 45,000 s under light load (speed set so)",
+        paper: Some(20.0),
+        paper_text: "around 20 %",
+        unit: "%",
+        rule: Rule::Within(0.1),
+        value: |r| busy(r, Load::Quiet { heavy: false }, QUIET_S),
+        explanation: "",
+    },
+    Spec {
+        id: "c13",
+        place: Figure(11),
+        statement: "network utilization from 35,000 to 45,000 s under heavy load (speed set so)",
+        paper: Some(40.0),
+        paper_text: "around 40 %",
+        unit: "%",
+        rule: Rule::Within(0.1),
+        value: |r| busy(r, Load::Quiet { heavy: true }, QUIET_S),
+        explanation: "",
+    },
+    Spec {
+        id: "c14",
+        place: Figure(11),
+        statement: "largest network utilization from 58,000 to 68,000 s under light load (speed set so)",
+        paper: Some(50.0),
+        paper_text: "25 % to 50 %",
+        unit: "%",
+        rule: Rule::Within(0.1),
+        value: |r| most(r, Load::Peak { heavy: false }, PEAK_S),
+        explanation: "",
+    },
+    Spec {
+        id: "c15",
+        place: Figure(11),
+        statement: "largest network utilization from 58,000 to 68,000 s under heavy load (speed set so)",
+        paper: Some(100.0),
+        paper_text: "50 % to nearly 100 %",
+        unit: "%",
+        rule: Rule::Within(0.1),
+        value: |r| most(r, Load::Peak { heavy: true }, PEAK_S),
+        explanation: "",
+    },
+];

@@ -1,0 +1,164 @@
+//! The claims about the size of caches and about fairness: figures 8 and 9.
+
+use super::explain::{CLASSES, CROSSOVER, FAIR_JSQ, FAIR_LARD, LARGE, SLIGHTLY, SMALL, TINY};
+use super::measures::{class, crossover, least, slow};
+use super::plan::{ADAPTLOAD, Cell, JSQ, LARD_BEST};
+use super::rule::Place::Figure;
+use super::rule::{Rule, Spec};
+
+pub(super) const SPECS: &[Spec] = &[
+    Spec {
+        id: "a26",
+        place: Figure(8),
+        statement: "JSQ deteriorates fast below caches of 20 % (slowdown at 10 % over that at 25 %)",
+        paper: None,
+        paper_text: "fast",
+        unit: "×",
+        rule: Rule::AtLeast(2.0),
+        value: |r| Some(r.slowdown(Cell::day(JSQ, 10))? / r.slowdown(Cell::day(JSQ, 25))?),
+        explanation: "",
+    },
+    Spec {
+        id: "a27",
+        place: Figure(8),
+        statement: "AdaptLoad maintains high performance even with 10 % (slowdown at 10 % over that at 25 %)",
+        paper: None,
+        paper_text: "maintains",
+        unit: "×",
+        rule: Rule::AtMost(2.0),
+        value: |r| Some(r.slowdown(Cell::day(ADAPTLOAD, 10))? / r.slowdown(Cell::day(ADAPTLOAD, 25))?),
+        explanation: SMALL,
+    },
+    Spec {
+        id: "a28",
+        place: Figure(8),
+        statement: "so does LARD",
+        paper: None,
+        paper_text: "maintains",
+        unit: "×",
+        rule: Rule::AtMost(2.0),
+        value: |r| Some(r.slowdown(Cell::day(LARD_BEST, 10))? / r.slowdown(Cell::day(LARD_BEST, 25))?),
+        explanation: SMALL,
+    },
+    Spec {
+        id: "a29",
+        place: Figure(8),
+        statement: "JSQ and AdaptLoad cross at caches of about 25 % (interpolated)",
+        paper: Some(25.0),
+        paper_text: "about 25 %",
+        unit: "%",
+        rule: Rule::Within(0.2),
+        value: |r| crossover(r),
+        explanation: CROSSOVER,
+    },
+    Spec {
+        id: "a30",
+        place: Figure(8),
+        statement: "beyond, JSQ is slightly better than AdaptLoad (60 %: AdaptLoad over JSQ)",
+        paper: None,
+        paper_text: "slightly",
+        unit: "×",
+        rule: Rule::Between(1.0, 1.5),
+        value: |r| r.ratio(ADAPTLOAD, JSQ, 60),
+        explanation: SLIGHTLY,
+    },
+    Spec {
+        id: "a31",
+        place: Figure(9),
+        statement: "AdaptLoad, 1,000 bytes: slowdown below 5",
+        paper: Some(98.0),
+        paper_text: "98 %",
+        unit: "%",
+        rule: Rule::Within(0.05),
+        value: |r| class(r, ADAPTLOAD, 10..=10, 0),
+        explanation: CLASSES,
+    },
+    Spec {
+        id: "a32",
+        place: Figure(9),
+        statement: "from 5 to 20",
+        paper: Some(1.5),
+        paper_text: "1.5 %",
+        unit: "%",
+        rule: Rule::Within(0.5),
+        value: |r| class(r, ADAPTLOAD, 10..=10, 1),
+        explanation: CLASSES,
+    },
+    Spec {
+        id: "a33",
+        place: Figure(9),
+        statement: "from 20 to 100",
+        paper: Some(0.4),
+        paper_text: "0.4 %",
+        unit: "%",
+        rule: Rule::Within(0.5),
+        value: |r| class(r, ADAPTLOAD, 10..=10, 2),
+        explanation: CLASSES,
+    },
+    Spec {
+        id: "a34",
+        place: Figure(9),
+        statement: "above 100",
+        paper: Some(0.01),
+        paper_text: "0.01 %",
+        unit: "%",
+        rule: Rule::AtMost(0.1),
+        value: |r| class(r, ADAPTLOAD, 10..=10, 3),
+        explanation: CLASSES,
+    },
+    Spec {
+        id: "a35",
+        place: Figure(9),
+        statement: "1 Kbytes to 0.1 Mbytes: slowdowns of 5 and more are about as frequent with AdaptLoad as with LARD (difference)",
+        paper: None,
+        paper_text: "similar",
+        unit: "pp",
+        rule: Rule::Between(-3.0, 3.0),
+        value: |r| Some(slow(r, ADAPTLOAD, 11..=17)? - slow(r, LARD_BEST, 11..=17)?),
+        explanation: FAIR_LARD,
+    },
+    Spec {
+        id: "a36",
+        place: Figure(9),
+        statement: "and more frequent with JSQ than with AdaptLoad (difference)",
+        paper: None,
+        paper_text: "higher",
+        unit: "pp",
+        rule: Rule::AtLeast(0.5),
+        value: |r| Some(slow(r, JSQ, 11..=17)? - slow(r, ADAPTLOAD, 11..=17)?),
+        explanation: FAIR_JSQ,
+    },
+    Spec {
+        id: "a37",
+        place: Figure(9),
+        statement: "files below 64 bytes have high slowdowns under all policies (least share at 5 or more, over that of 512 to 1,023 bytes)",
+        paper: None,
+        paper_text: "high",
+        unit: "×",
+        rule: Rule::AtLeast(1.2),
+        value: |r| {
+            least(
+                [ADAPTLOAD, JSQ, LARD_BEST]
+                    .into_iter()
+                    .filter_map(|c| Some(slow(r, c, 1..=6)? / slow(r, c, 10..=10)?)),
+            )
+        },
+        explanation: TINY,
+    },
+    Spec {
+        id: "a38",
+        place: Figure(9),
+        statement: "large files (256 KB and more) fare best under AdaptLoad: share below 5, less the better of the others",
+        paper: None,
+        paper_text: "best",
+        unit: "pp",
+        rule: Rule::AtLeast(0.0),
+        value: |r| {
+            Some(
+                class(r, ADAPTLOAD, 19..=22, 0)?
+                    - class(r, JSQ, 19..=22, 0)?.max(class(r, LARD_BEST, 19..=22, 0)?),
+            )
+        },
+        explanation: LARGE,
+    },
+];

@@ -1,0 +1,174 @@
+//! The day that is run: the workload, what it is like, and how fast back-ends are for it.
+
+use plimsoll_trace::synth;
+
+use super::StudyError;
+use super::plan::{BACKENDS, Load};
+use crate::lard::Effort;
+use crate::workload::{Workload, WorkloadError};
+
+/// Requests of the published day.
+const FULL_REQUESTS: u64 = 38_834_515;
+/// Requests of the shortened one.
+const QUICK_REQUESTS: u64 = 6_000_000;
+/// Points of a figure along a whole day: one for each 100,000 requests of the published day.
+const POINTS: u64 = 388;
+/// Network time of a byte in the paper: 40 µs for 512 bytes.
+const NETWORK_S_PER_BYTE: f64 = 40e-6 / 512.0;
+/// Seed of workload and runs.
+const SEED: u64 = 1;
+
+/// The periods of figure 11, in seconds of the day.
+pub(super) const QUIET_S: (f64, f64) = (35_000.0, 45_000.0);
+pub(super) const PEAK_S: (f64, f64) = (58_000.0, 68_000.0);
+
+/// Where the requests come from.
+#[derive(Debug, Default)]
+pub enum Source {
+    /// The synthetic World Cup day with its smooth arrivals.
+    #[default]
+    Smooth,
+    /// The synthetic day with these requests per minute.
+    Profile(Vec<u64>),
+    /// The user's own trace, with its arrival times.
+    Trace(Box<Workload>),
+}
+
+/// Requests of one minute of the day.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Minute {
+    pub(super) requests: f64,
+    pub(super) bytes: f64,
+    squares: f64,
+}
+
+impl Minute {
+    pub(super) fn mean_bytes(&self) -> f64 {
+        self.bytes / self.requests.max(1.0)
+    }
+
+    /// Coefficient of variation of sizes.
+    pub(super) fn cv(&self) -> Option<f64> {
+        let mean = self.mean_bytes();
+        let variance = (self.squares / self.requests.max(1.0) - mean * mean).max(0.0);
+        (self.requests > 1.0 && mean > 0.0).then(|| variance.sqrt() / mean)
+    }
+
+    fn plus(self, other: &Self) -> Self {
+        Self {
+            requests: self.requests + other.requests,
+            bytes: self.bytes + other.bytes,
+            squares: self.squares + other.squares,
+        }
+    }
+}
+
+/// See the module's documentation.
+pub(super) struct Day {
+    pub(super) workload: Workload,
+    pub(super) seed: u64,
+    /// Length of the run's day as a share of a real day: arrivals of a shortened day come as fast as in the whole one.
+    pub(super) scale: f64,
+    /// Per minute of the real day.
+    pub(super) minutes: Vec<Minute>,
+    pub(super) point_every: u64,
+    /// Highest demand for the network at full speed in any point, as a share of the time of four back-ends.
+    peak_demand: f64,
+}
+
+impl Day {
+    pub(super) fn new(source: Source, effort: Effort) -> Result<Self, StudyError> {
+        let (workload, scale) = match source {
+            Source::Trace(workload) => (*workload, 1.0),
+            Source::Smooth => synthesize(None, effort)?,
+            Source::Profile(profile) => synthesize(Some(&profile), effort)?,
+        };
+        let point_every = (workload.trace.len() / POINTS).max(1);
+        let mut day =
+            Self { workload, seed: SEED, scale, minutes: Vec::new(), point_every, peak_demand: 0.0 };
+        day.look()?;
+        Ok(day)
+    }
+
+    /// Goes through the requests once.
+    fn look(&mut self) -> Result<(), StudyError> {
+        const MOST_MINUTES: usize = 100_000;
+        let (mut origin, mut bytes, mut count, mut since_s) = (None, 0.0, 0, 0.0);
+        for request in self.workload.requests().map_err(WorkloadError::from)? {
+            let request = request.map_err(WorkloadError::from)?;
+            let time_s = request.time.since(*origin.get_or_insert(request.time)).as_secs_f64();
+            let minute = ((time_s / self.scale / 60.0) as usize).min(MOST_MINUTES);
+            if self.minutes.len() <= minute {
+                self.minutes.resize(minute + 1, Minute::default());
+            }
+            let size = request.size_bytes as f64;
+            let own = Minute { requests: 1.0, bytes: size, squares: size * size };
+            self.minutes[minute] = self.minutes[minute].plus(&own);
+            (bytes, count) = (bytes + size, count + 1);
+            if count == self.point_every {
+                let demand = bytes * NETWORK_S_PER_BYTE / (time_s - since_s).max(1e-6) / BACKENDS as f64;
+                self.peak_demand = self.peak_demand.max(demand);
+                (bytes, count, since_s) = (0.0, 0, time_s);
+            }
+        }
+        Ok(())
+    }
+
+    /// All requests between two times of the day.
+    pub(super) fn between(&self, (from_s, to_s): (f64, f64)) -> Minute {
+        let minutes = self.minutes.iter().enumerate();
+        let inside = minutes.filter(|&(m, _)| (from_s..to_s).contains(&(60.0 * m as f64)));
+        inside.fold(Minute::default(), |sum, (_, minute)| sum.plus(minute))
+    }
+
+    /// Speed of the back-ends as a multiple of the paper's costs. The paper states no speeds but utilizations of the
+    /// network: of figure 11's four experiments; for the others they are only drawn, and three quarters at the highest
+    /// peak is assumed, between its light and its heavy load.
+    pub(super) fn speed(&self, load: Load) -> f64 {
+        let peak = |busy: f64| self.peak_demand / busy;
+        let quiet = |busy: f64| {
+            let span_s = (QUIET_S.1 - QUIET_S.0) * self.scale;
+            self.between(QUIET_S).bytes * NETWORK_S_PER_BYTE / span_s / BACKENDS as f64 / busy
+        };
+        let speed = match load {
+            Load::Day => peak(0.75),
+            Load::Peak { heavy: false } => peak(0.5),
+            Load::Peak { heavy: true } => peak(1.0),
+            Load::Quiet { heavy: false } => quiet(0.2),
+            Load::Quiet { heavy: true } => quiet(0.4),
+        };
+        // Within what the model accepts, for whatever trace a user has.
+        if speed.is_finite() { speed.clamp(0.001, 1e5) } else { 1.0 }
+    }
+
+    /// Up to when this load is run, in nanoseconds of the trace.
+    pub(super) fn until_s(&self, load: Load) -> Option<f64> {
+        match load {
+            Load::Day => None,
+            Load::Quiet { .. } => Some(QUIET_S.1 * self.scale),
+            Load::Peak { .. } => Some(PEAK_S.1 * self.scale),
+        }
+    }
+}
+
+fn synthesize(profile: Option<&[u64]>, effort: Effort) -> Result<(Workload, f64), StudyError> {
+    let requests = if effort == Effort::Full { FULL_REQUESTS } else { QUICK_REQUESTS };
+    let scale = requests as f64 / FULL_REQUESTS as f64;
+    let (requests, minute_s) = (requests.to_string(), (60.0 * scale).to_string());
+    let settings =
+        [("generator", "drifting"), ("requests", requests.as_str()), ("minute_s", minute_s.as_str())];
+    let mut made = synth::build("worldcup", &settings, SEED).map_err(WorkloadError::from)?;
+    if let Some(profile) = profile {
+        made = made.with_requests_per_minute(profile).map_err(WorkloadError::from)?;
+    }
+    Ok((Workload::of_synthetic(&made, None).map_err(WorkloadError::from)?, scale))
+}
+
+/// Requests that the day is expected to have.
+pub(super) fn expected_requests(source: &Source, effort: Effort) -> u64 {
+    match source {
+        Source::Trace(workload) => workload.trace.len(),
+        _ if effort == Effort::Full => FULL_REQUESTS,
+        _ => QUICK_REQUESTS,
+    }
+}

@@ -1,0 +1,116 @@
+//! What claims are measured by.
+
+use std::ops::RangeInclusive;
+
+use super::day::{PEAK_S, QUIET_S};
+use super::plan::{ADAPTLOAD, CLUSTER_CACHE, Cell, Contender, JSQ};
+use super::results::{Results, mean, spread};
+
+/// All of it.
+pub(super) const DAY: (f64, f64) = (0.0, f64::MAX);
+
+pub(super) fn least(values: impl Iterator<Item = f64>) -> Option<f64> {
+    values.min_by(f64::total_cmp)
+}
+
+pub(super) fn most(values: impl Iterator<Item = f64>) -> Option<f64> {
+    values.max_by(f64::total_cmp)
+}
+
+/// Mean response time at the afternoon's peak with caches of 25 %, of `a` over that of `b`.
+pub(super) fn peak_response(r: &Results, a: Contender, b: Contender) -> Option<f64> {
+    let of = |c| r.mean_within(Cell::day(c, 25), PEAK_S, |p| p.mean_response_s);
+    Some(of(a)? / of(b)?)
+}
+
+pub(super) fn median(mut values: Vec<f64>) -> Option<f64> {
+    values.sort_by(f64::total_cmp);
+    values.get(values.len() / 2).copied()
+}
+
+pub(super) fn usual(r: &Results, cache: u32) -> Option<f64> {
+    let points = r.within(Cell::day(ADAPTLOAD, cache), QUIET_S)?;
+    median(points.iter().map(|p| p.mean_slowdown).collect())
+}
+
+/// When a spike is looked for around 45,000 s.
+const SPIKE_S: (f64, f64) = (44_000.0, 46_500.0);
+
+/// AdaptLoad's largest slowdown around 45,000 s over what is usual in the hours before.
+pub(super) fn spike(r: &Results, cache: u32) -> Option<f64> {
+    let points = r.within(Cell::day(ADAPTLOAD, cache), SPIKE_S)?;
+    Some(most(points.iter().map(|p| p.mean_slowdown))? / usual(r, cache)?)
+}
+
+/// AdaptLoad's slowdown two points after the largest from 35,000 s on over what is usual.
+pub(super) fn recovery(r: &Results, cache: u32) -> Option<f64> {
+    let points = r.within(Cell::day(ADAPTLOAD, cache), (QUIET_S.0, PEAK_S.0))?;
+    let largest =
+        (0..points.len()).max_by(|&a, &b| points[a].mean_slowdown.total_cmp(&points[b].mean_slowdown))?;
+    Some(points.get(largest + 2)?.mean_slowdown / usual(r, cache)?)
+}
+
+/// How unequally the networks are used at 15 %, as the mean over the points.
+pub(super) fn uneven(r: &Results, contender: Contender, period: (f64, f64)) -> Option<f64> {
+    r.mean_within(Cell::day(contender, 15), period, |p| spread(&p.cpu))
+}
+
+/// Mean disk utilization of the day at 15 %.
+pub(super) fn disk(r: &Results, contender: Contender) -> Option<f64> {
+    r.get(Cell::day(contender, 15))?.run.utilization.disk
+}
+
+/// The cache at which JSQ's mean slowdown falls below AdaptLoad's, between the caches that were run.
+pub(super) fn crossover(r: &Results) -> Option<f64> {
+    let ratios: Vec<(f64, f64)> = r
+        .caches(JSQ)
+        .into_iter()
+        .filter_map(|cache| Some((f64::from(cache), r.ratio(JSQ, ADAPTLOAD, cache)?.ln())))
+        .collect();
+    ratios.windows(2).rev().find(|pair| pair[0].1 >= 0.0 && pair[1].1 < 0.0).map(|pair| {
+        let share = pair[0].1 / (pair[0].1 - pair[1].1);
+        pair[0].0 + share * (pair[1].0 - pair[0].0)
+    })
+}
+
+/// Share of a category of slowdowns among the sizes of these bins at 15 %, in per cent.
+pub(super) fn class(
+    r: &Results,
+    contender: Contender,
+    bins: RangeInclusive<usize>,
+    category: usize,
+) -> Option<f64> {
+    let shares = r.get(Cell::day(contender, 15))?.classes.as_ref()?.shares(bins)?;
+    Some(100.0 * shares[category])
+}
+
+/// Share of slowdowns of 5 and more, in per cent.
+pub(super) fn slow(r: &Results, contender: Contender, bins: RangeInclusive<usize>) -> Option<f64> {
+    class(r, contender, bins, 0).map(|share| 100.0 - share)
+}
+
+/// Slowdown with `to` back-ends over that with `from`.
+pub(super) fn scaled(r: &Results, contender: Contender, from: usize, to: usize) -> Option<f64> {
+    let of = |backends| r.slowdown(Cell { backends, ..Cell::day(contender, CLUSTER_CACHE) });
+    Some(of(to)? / of(from)?)
+}
+
+/// Slowdown of `a` over that of `b` with so many back-ends.
+pub(super) fn across(r: &Results, a: Contender, b: Contender, backends: usize) -> Option<f64> {
+    let of = |c| r.slowdown(Cell { backends, ..Cell::day(c, CLUSTER_CACHE) });
+    Some(of(a)? / of(b)?)
+}
+
+/// Mean slowdown of `a` over that of `b` in a period.
+pub(super) fn in_period(r: &Results, a: Cell, b: Cell, period: (f64, f64)) -> Option<f64> {
+    let of = |cell| r.mean_within(cell, period, |p| p.mean_slowdown);
+    Some(of(a)? / of(b)?)
+}
+
+pub(super) fn disks(r: &Results, cell: Cell, period: (f64, f64)) -> Option<f64> {
+    r.mean_within(cell, period, |p| mean(&p.disk))
+}
+
+pub(super) fn networks(r: &Results, cell: Cell, period: (f64, f64)) -> Option<f64> {
+    r.mean_within(cell, period, |p| mean(&p.cpu))
+}

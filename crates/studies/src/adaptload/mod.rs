@@ -1,0 +1,168 @@
+//! The simulation study of Zhang, Riska, Sun, Smirni and Ciardo, "Workload-aware load balancing for clustered web
+//! servers" (AdaptLoad): figures 1, 2, 5 to 12 and 14.
+//!
+//! The study ran on the World Cup trace of 24 June 1998. Here it runs on a synthetic day that meets the published
+//! statistics and changes over its hours as figure 2 says, or on the user's own trace. Policies are simulated on one
+//! workload with one seed; what a synthetic day cannot decide is said with the claim.
+
+mod calibration;
+mod claims;
+mod claims_caches;
+mod claims_load;
+mod day;
+mod explain;
+mod figures;
+mod measures;
+mod plan;
+mod results;
+mod rule;
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use plimsoll_report::{Claim, Report, Run};
+use plimsoll_sim::{Observer, Recording};
+use rayon::prelude::*;
+
+pub use crate::lard::{Effort, StudyError};
+use crate::matrix::Progress;
+use crate::scenario::{Extent, ScenarioError, execute_recording};
+use day::Day;
+pub use day::Source;
+pub use plan::FIGURES;
+use plan::{Cell, Load, cells};
+use results::{Done, Results};
+
+/// What the study found.
+pub struct Study {
+    /// The published statistics that workload and speeds are made to meet, and what they are.
+    pub calibration: Vec<Claim>,
+    /// Every claim with what was measured.
+    pub claims: Vec<Claim>,
+    /// Every run.
+    pub runs: Vec<Run>,
+    /// Figures and claims as a report.
+    pub report: Report,
+}
+
+/// How many requests the study will simulate at most: the length of its progress.
+#[must_use]
+pub fn requests(effort: Effort, figure: Option<u32>, source: &Source) -> u64 {
+    let day = day::expected_requests(source, effort);
+    cells(effort, figure).len() as u64 * day
+}
+
+/// Passes progress on, and stops when another run has failed.
+struct Watch<'a> {
+    progress: &'a dyn Progress,
+    failed: &'a AtomicBool,
+    reported: u64,
+}
+
+impl Observer for Watch<'_> {
+    fn progress(&mut self, arrived: u64) -> bool {
+        self.progress.advance(arrived - self.reported);
+        self.reported = arrived;
+        !self.failed.load(Ordering::Relaxed)
+    }
+}
+
+/// Runs the study, or what one figure of it needs.
+///
+/// # Errors
+/// When the workload cannot be made or read, or a run fails.
+pub fn reproduce(
+    effort: Effort,
+    figure: Option<u32>,
+    source: Source,
+    progress: &dyn Progress,
+) -> Result<Study, StudyError> {
+    let synthetic = !matches!(source, Source::Trace(_));
+    let day = Day::new(source, effort)?;
+    let planned = cells(effort, figure);
+    let failed = AtomicBool::new(false);
+    let run = |cell: &Cell| {
+        let done = execute_cell(*cell, &day, progress, &failed);
+        failed.fetch_or(done.is_err(), Ordering::Relaxed);
+        done
+    };
+    let done: Vec<Result<Done, ScenarioError>> = planned.par_iter().with_max_len(1).map(run).collect();
+    let mut results = Results { day, done: Default::default() };
+    let mut stopped = false;
+    for (cell, done) in planned.into_iter().zip(done) {
+        match done {
+            Ok(done) => drop(results.done.insert(cell, done)),
+            Err(ScenarioError::Stopped) => stopped = true,
+            Err(error) => return Err(error.into()),
+        }
+    }
+    if stopped {
+        return Err(ScenarioError::Stopped.into());
+    }
+    let calibration = rule::evaluate(&[calibration::SPECS], figure, &results);
+    let claims = rule::evaluate(&CLAIMS, figure, &results);
+    let report = figures::report(effort, figure, synthetic, &calibration, &claims, &results);
+    Ok(Study { calibration, claims, runs: results.into_runs(), report })
+}
+
+/// In the paper's order.
+const CLAIMS: [&[rule::Spec]; 3] = [claims::SPECS, claims_caches::SPECS, claims_load::SPECS];
+
+fn execute_cell(
+    cell: Cell,
+    day: &Day,
+    progress: &dyn Progress,
+    failed: &AtomicBool,
+) -> Result<Done, ScenarioError> {
+    let scenario = cell.scenario(day)?;
+    let recording = Recording { point_every: Some(day.point_every), by_size: true };
+    let start = plimsoll_policy::Time::ZERO;
+    let until = day.until_s(cell.load).map(|s| start + plimsoll_policy::Nanos::new((s * 1e9) as u64));
+    let mut watch = Watch { progress, failed, reported: 0 };
+    let (mut run, outcome) =
+        execute_recording(&scenario, &day.workload, Extent { until, recording }, &mut watch)?;
+    progress.advance(day.workload.trace.len().saturating_sub(watch.reported));
+    let part = match cell.load {
+        Load::Day => "",
+        Load::Quiet { heavy: false } => ", to 45,000 s, light load",
+        Load::Quiet { heavy: true } => ", to 45,000 s, heavy load",
+        Load::Peak { heavy: false } => ", to 68,000 s, light load",
+        Load::Peak { heavy: true } => ", to 68,000 s, heavy load",
+    };
+    run.trace.path += part;
+    Ok(Done { run, points: outcome.points, classes: outcome.size_classes })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn ids_are_unique_and_every_figure_has_claims() {
+        let all: Vec<_> = CLAIMS.iter().copied().flatten().chain(calibration::SPECS).collect();
+        assert_eq!(all.iter().map(|spec| spec.id).collect::<BTreeSet<_>>().len(), all.len());
+        for figure in FIGURES {
+            assert!(all.iter().any(|spec| spec.place.figure() == Some(figure)), "figure {figure}");
+        }
+    }
+
+    #[test]
+    fn claims_that_need_no_runs_are_measured_on_a_small_trace() {
+        let made = plimsoll_trace::synth::build("worldcup", &[("requests", "60000")], 1).unwrap();
+        let workload = crate::Workload::of_synthetic(&made, None).unwrap();
+        let study = reproduce(Effort::Quick, Some(2), Source::Trace(Box::new(workload)), &()).unwrap();
+        assert!(study.runs.is_empty() && !study.calibration.is_empty());
+        assert!(study.report.to_html().contains("Figure 2"));
+    }
+
+    #[test]
+    fn a_figure_is_run_on_a_small_trace() {
+        let made = plimsoll_trace::synth::build("worldcup", &[("requests", "60000")], 1).unwrap();
+        let workload = crate::Workload::of_synthetic(&made, None).unwrap();
+        let study = reproduce(Effort::Quick, Some(9), Source::Trace(Box::new(workload)), &()).unwrap();
+        assert_eq!(study.runs.len(), 3);
+        assert!(study.runs.iter().all(|run| run.completed == 60_000));
+        assert!(study.claims.iter().any(|claim| claim.id == "a31"));
+    }
+}

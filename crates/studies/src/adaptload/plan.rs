@@ -1,0 +1,196 @@
+//! Which runs the study is made of.
+
+use plimsoll_cache::caches;
+use plimsoll_policy::BuildError;
+use plimsoll_sim::Arrivals;
+
+use super::day::Day;
+use crate::lard::Effort;
+use crate::scenario::{Admission, Scenario, Strategy, find_model};
+
+/// The figures of the paper that are reproduced.
+pub const FIGURES: [u32; 11] = [1, 2, 5, 6, 7, 8, 9, 10, 11, 12, 14];
+
+/// Back-ends in all experiments but that of figure 10.
+pub(super) const BACKENDS: usize = 4;
+
+/// What is compared.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Contender {
+    AdaptLoad,
+    /// Section 8: queue lengths are looked at, and idle back-ends loaded.
+    Improved,
+    Jsq,
+    /// LARD with these thresholds.
+    Lard(u32, u32),
+    Jswq,
+    SitaE,
+}
+
+/// LARD as its own paper has it.
+pub(super) const LARD_PAPER: Contender = Contender::Lard(25, 65);
+/// LARD with the thresholds that gave the least mean slowdown of the whole day at caches of 15 %, of these two and
+/// [`LARD_SCAN`]. Higher ones give the same: no file is ever moved.
+pub(super) const LARD_BEST: Contender = Contender::Lard(100, 300);
+/// Thresholds that are tried beside.
+const LARD_SCAN: [(u32, u32); 3] = [(2, 5), (6, 16), (50, 130)];
+
+pub(super) const ADAPTLOAD: Contender = Contender::AdaptLoad;
+pub(super) const JSQ: Contender = Contender::Jsq;
+/// In the order of the figures.
+pub(super) const MAIN: [Contender; 4] = [ADAPTLOAD, JSQ, LARD_BEST, LARD_PAPER];
+
+impl Contender {
+    pub(super) fn name(self) -> String {
+        match self {
+            Self::AdaptLoad => "AdaptLoad".to_owned(),
+            Self::Improved => "AdaptLoad, improved".to_owned(),
+            Self::Jsq => "JSQ".to_owned(),
+            Self::Lard(low, high) => format!("LARD {low}/{high}"),
+            Self::Jswq => "JSWQ".to_owned(),
+            Self::SitaE => "SITA-E".to_owned(),
+        }
+    }
+
+    fn policy(self) -> &'static str {
+        match self {
+            Self::AdaptLoad => "adaptload",
+            Self::Improved => "adaptload_queue",
+            Self::Jsq => "join_shortest_queue",
+            Self::Lard(..) => "lard",
+            Self::Jswq => "join_shortest_weighted_queue",
+            Self::SitaE => "sita_e",
+        }
+    }
+}
+
+/// How fast back-ends are, and how much of the day is run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Load {
+    /// The whole day.
+    Day,
+    /// 35,000 to 45,000 s of figure 11, light or heavy.
+    Quiet { heavy: bool },
+    /// 58,000 to 68,000 s.
+    Peak { heavy: bool },
+}
+
+/// One run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Cell {
+    pub(super) load: Load,
+    pub(super) dynamic_percent: u32,
+    pub(super) backends: usize,
+    /// Cache of a back-end in per cent of the working set.
+    pub(super) cache_percent: u32,
+    pub(super) contender: Contender,
+}
+
+impl Cell {
+    /// The paper's standard: the whole day, static, four back-ends.
+    pub(super) fn day(contender: Contender, cache_percent: u32) -> Self {
+        Self { load: Load::Day, dynamic_percent: 0, backends: BACKENDS, cache_percent, contender }
+    }
+
+    pub(super) fn scenario(&self, day: &Day) -> Result<Scenario, BuildError> {
+        let strategy = Strategy::find(self.contender.policy())?;
+        let mut settings = vec![("adaptload.speed".to_owned(), day.speed(self.load).to_string())];
+        if let Contender::Lard(low, high) = self.contender {
+            settings.push(("lard.t_low".to_owned(), low.to_string()));
+            settings.push(("lard.t_high".to_owned(), high.to_string()));
+        }
+        Ok(Scenario {
+            settings,
+            model: find_model("adaptload").unwrap_or(&plimsoll_sim::models::ADAPTLOAD),
+            arrivals: Arrivals::Trace { speed: 1.0 },
+            admission: Admission::Unlimited,
+            cache: &caches::lru::SPEC,
+            cache_bytes: day.workload.working_set_bytes() * u64::from(self.cache_percent) / 100,
+            dynamic_share: f64::from(self.dynamic_percent) / 100.0,
+            ..Scenario::lard(strategy, self.backends, day.seed)
+        })
+    }
+}
+
+/// Caches of figure 8, in per cent.
+const CACHES: [u32; 11] = [2, 5, 10, 15, 20, 25, 30, 40, 60, 80, 100];
+const QUICK_CACHES: [u32; 5] = [5, 10, 15, 25, 60];
+/// Back-ends of figure 10 beside four.
+const CLUSTERS: [usize; 4] = [8, 12, 16, 20];
+const QUICK_CLUSTERS: [usize; 2] = [8, 12];
+/// Caches at which figure 10 is run.
+pub(super) const CLUSTER_CACHE: u32 = 15;
+pub(super) const DYNAMIC_CACHE: u32 = 30;
+pub(super) const IMPROVED_CACHE: u32 = 60;
+
+/// The runs, for the whole study or for one figure; each once.
+pub(super) fn cells(effort: Effort, figure: Option<u32>) -> Vec<Cell> {
+    let wants = |figures: &[u32]| figure.is_none_or(|f| figures.contains(&f));
+    let full = effort == Effort::Full;
+    let main: &[Contender] = if full { &MAIN } else { &MAIN[..3] };
+    let mut cells = Vec::new();
+    let mut add = |contenders: &[Contender], of: &dyn Fn(Contender) -> Cell| {
+        cells.extend(contenders.iter().map(|&contender| of(contender)));
+    };
+    let caches: &[u32] = match figure {
+        Some(5 | 7) => &[5, 15, 25],
+        Some(6 | 9 | 10) => &[15],
+        Some(14) => &[IMPROVED_CACHE],
+        None | Some(8) if full => &CACHES,
+        None | Some(8) => &QUICK_CACHES,
+        Some(_) => &[],
+    };
+    for &cache in caches {
+        add(main, &|c| Cell::day(c, cache));
+    }
+    if wants(&[10]) {
+        for &backends in if full { &CLUSTERS[..] } else { &QUICK_CLUSTERS } {
+            add(main, &|c| Cell { backends, ..Cell::day(c, CLUSTER_CACHE) });
+        }
+    }
+    if wants(&[11]) {
+        for heavy in [false, true] {
+            add(&MAIN[..3], &|c| Cell { load: Load::Quiet { heavy }, ..Cell::day(c, 15) });
+            add(&MAIN[..3], &|c| Cell { load: Load::Peak { heavy }, ..Cell::day(c, 15) });
+        }
+    }
+    if wants(&[12]) {
+        for dynamic_percent in [30, 70] {
+            add(&[ADAPTLOAD, JSQ], &|c| Cell { dynamic_percent, ..Cell::day(c, DYNAMIC_CACHE) });
+        }
+    }
+    if wants(&[14]) {
+        add(&[Contender::Improved], &|c| Cell::day(c, IMPROVED_CACHE));
+    }
+    if figure.is_none() && full {
+        add(&LARD_SCAN.map(|(low, high)| Contender::Lard(low, high)), &|c| Cell::day(c, 15));
+        add(&[Contender::Jswq, Contender::SitaE, Contender::Improved], &|c| Cell::day(c, 15));
+    }
+    cells
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn every_run_is_made_once() {
+        for effort in [Effort::Quick, Effort::Full] {
+            for figure in FIGURES.map(Some).into_iter().chain([None]) {
+                let cells = cells(effort, figure);
+                assert_eq!(cells.iter().collect::<BTreeSet<_>>().len(), cells.len(), "{figure:?}");
+                assert_eq!(cells.is_empty(), matches!(figure, Some(1 | 2)), "{figure:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_figure_needs_no_run_that_the_whole_study_lacks() {
+        for figure in FIGURES {
+            let all = cells(Effort::Full, None);
+            assert!(cells(Effort::Full, Some(figure)).iter().all(|cell| all.contains(cell)), "{figure}");
+        }
+    }
+}

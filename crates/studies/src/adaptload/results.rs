@@ -1,0 +1,117 @@
+//! The runs of the study, to be asked by claims and figures.
+
+use std::collections::BTreeMap;
+
+use plimsoll_report::{LoadSeries, Run};
+use plimsoll_sim::{SeriesPoint, SizeClasses};
+
+use super::day::Day;
+use super::plan::{Cell, Contender};
+
+/// One run with what was recorded on the way.
+pub(super) struct Done {
+    pub(super) run: Run,
+    pub(super) points: Vec<SeriesPoint>,
+    pub(super) classes: Option<SizeClasses>,
+}
+
+/// See the module's documentation.
+pub(super) struct Results {
+    pub(super) day: Day,
+    pub(super) done: BTreeMap<Cell, Done>,
+}
+
+impl Results {
+    pub(super) fn get(&self, cell: Cell) -> Option<&Done> {
+        self.done.get(&cell)
+    }
+
+    /// Mean slowdown of the whole run.
+    pub(super) fn slowdown(&self, cell: Cell) -> Option<f64> {
+        self.get(cell)?.run.slowdown.map(|s| s.mean)
+    }
+
+    /// Mean response time in seconds.
+    pub(super) fn response_s(&self, cell: Cell) -> Option<f64> {
+        self.get(cell)?.run.response_time_s.map(|s| s.mean)
+    }
+
+    /// Requests answered without a read of their own, 0 to 1.
+    pub(super) fn hit_ratio(&self, cell: Cell) -> Option<f64> {
+        self.get(cell)?.run.miss_ratio.map(|m| 1.0 - m)
+    }
+
+    /// Mean slowdown of `a` over that of `b` at this cache.
+    pub(super) fn ratio(&self, a: Contender, b: Contender, cache: u32) -> Option<f64> {
+        Some(self.slowdown(Cell::day(a, cache))? / self.slowdown(Cell::day(b, cache))?)
+    }
+
+    /// When a point ends, in seconds of the day.
+    pub(super) fn time_s(&self, point: &SeriesPoint) -> f64 {
+        point.end.since(plimsoll_policy::Time::ZERO).as_secs_f64() / self.day.scale
+    }
+
+    /// The points that end between two times of the day; `None` without any.
+    pub(super) fn within(&self, cell: Cell, (from_s, to_s): (f64, f64)) -> Option<Vec<&SeriesPoint>> {
+        let points = self.get(cell)?.points.iter();
+        let inside: Vec<_> = points.filter(|p| (from_s..to_s).contains(&self.time_s(p))).collect();
+        (!inside.is_empty()).then_some(inside)
+    }
+
+    /// Mean of `value` over the answers between two times of the day.
+    pub(super) fn mean_within(
+        &self,
+        cell: Cell,
+        period: (f64, f64),
+        value: impl Fn(&SeriesPoint) -> f64,
+    ) -> Option<f64> {
+        let points = self.within(cell, period)?;
+        let answers: f64 = points.iter().map(|p| p.answered as f64).sum();
+        Some(points.iter().map(|p| value(p) * p.answered as f64).sum::<f64>() / answers)
+    }
+
+    /// A curve over the day.
+    pub(super) fn curve(&self, cell: Cell, value: impl Fn(&SeriesPoint) -> f64) -> Vec<(f64, f64)> {
+        let points = self.get(cell).map(|done| &done.points[..]).unwrap_or_default();
+        points.iter().map(|p| (self.time_s(p), value(p))).collect()
+    }
+
+    /// The caches at which the whole day was run with this contender.
+    pub(super) fn caches(&self, contender: Contender) -> Vec<u32> {
+        let mut caches: Vec<u32> = self.done.keys().map(|cell| cell.cache_percent).collect();
+        caches.sort_unstable();
+        caches.dedup();
+        caches.retain(|&cache| self.done.contains_key(&Cell::day(contender, cache)));
+        caches
+    }
+
+    pub(super) fn into_runs(self) -> Vec<Run> {
+        let runs = self.done.into_values().map(|done| done.run);
+        runs.map(|run| Run { load_series: LoadSeries::default(), ..run }).collect()
+    }
+}
+
+/// Mean over the back-ends.
+pub(super) fn mean(values: &[f64]) -> f64 {
+    values.iter().sum::<f64>() / values.len().max(1) as f64
+}
+
+/// How unequal back-ends are: the largest less the smallest value, as a share of the mean.
+pub(super) fn spread(values: &[f64]) -> f64 {
+    let most = values.iter().copied().fold(f64::MIN, f64::max);
+    let least = values.iter().copied().fold(f64::MAX, f64::min);
+    let mean = mean(values);
+    if mean > 0.0 { (most - least) / mean } else { 0.0 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn spread_by_hand() {
+        assert_eq!(spread(&[1.0, 3.0]), 1.0);
+        assert_eq!(spread(&[0.0, 0.0]), 0.0);
+        assert_eq!(mean(&[1.0, 3.0]), 2.0);
+    }
+}

@@ -1,0 +1,44 @@
+//! How claims of this study are measured.
+
+use plimsoll_report::{Claim, Measured};
+
+use super::results::Results;
+pub(super) use crate::judge::{Finding, Place, Rule};
+
+/// A claim of the paper, and how it is measured.
+pub(super) struct Spec {
+    pub(super) id: &'static str,
+    pub(super) place: Place,
+    pub(super) statement: &'static str,
+    pub(super) paper: Option<f64>,
+    pub(super) paper_text: &'static str,
+    pub(super) unit: &'static str,
+    pub(super) rule: Rule,
+    pub(super) value: fn(&Results) -> Option<f64>,
+    /// Shown when the claim does not hold.
+    pub(super) explanation: &'static str,
+}
+
+/// Measures the claims that belong to the figure, or all, in their order; those whose runs were not made are left out.
+pub(super) fn evaluate(specs: &[&[Spec]], figure: Option<u32>, results: &Results) -> Vec<Claim> {
+    let wanted = specs.iter().copied().flatten();
+    let wanted = wanted.filter(|spec| figure.is_none() || spec.place.figure() == figure);
+    wanted.filter_map(|spec| measure(spec, results)).collect()
+}
+
+fn measure(spec: &Spec, results: &Results) -> Option<Claim> {
+    let value = (spec.value)(results).filter(|value| value.is_finite())?;
+    let workload = results.day.workload.name.clone();
+    let finding = Finding {
+        id: spec.id,
+        place: spec.place,
+        statement: spec.statement,
+        paper: spec.paper,
+        paper_text: spec.paper_text,
+        unit: spec.unit,
+        rule: spec.rule,
+        measured: vec![Measured { workload, seed: results.day.seed, value }],
+        explanation: spec.explanation,
+    };
+    finding.claim()
+}

@@ -1,0 +1,118 @@
+//! How a claim is judged, declared with the claim and shown with the verdict.
+
+use plimsoll_report::{Claim, Measured, Verdict};
+
+/// When a measured value agrees with the paper.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Rule {
+    /// Within this share of the paper's figure.
+    Within(f64),
+    /// At least.
+    AtLeast(f64),
+    /// At most.
+    AtMost(f64),
+    /// From the first to the second.
+    Between(f64, f64),
+}
+
+impl Rule {
+    fn agrees(self, value: f64, paper: Option<f64>) -> bool {
+        match self {
+            Self::Within(share) => paper.is_some_and(|p| (value - p).abs() <= share * p.abs()),
+            Self::AtLeast(least) => value >= least,
+            Self::AtMost(most) => value <= most,
+            Self::Between(least, most) => (least..=most).contains(&value),
+        }
+    }
+
+    fn words(self) -> String {
+        match self {
+            Self::Within(share) => format!("within {:.0} %", 100.0 * share),
+            Self::AtLeast(least) => format!("≥ {least}"),
+            Self::AtMost(most) => format!("≤ {most}"),
+            Self::Between(least, most) => format!("{least} … {most}"),
+        }
+    }
+}
+
+/// Where the paper claims something.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Place {
+    Figure(u32),
+    /// A section, with the figure whose discussion the claim belongs to.
+    Section(&'static str, Option<u32>),
+}
+
+impl Place {
+    fn words(self) -> String {
+        match self {
+            Self::Figure(number) => format!("figure {number}"),
+            Self::Section(number, _) => format!("section {number}"),
+        }
+    }
+
+    /// The figure that is to be asked for to see the claim.
+    pub(crate) fn figure(self) -> Option<u32> {
+        match self {
+            Self::Figure(number) => Some(number),
+            Self::Section(_, figure) => figure,
+        }
+    }
+}
+
+/// A claim with what was measured for it, not yet judged.
+pub(crate) struct Finding {
+    pub(crate) id: &'static str,
+    pub(crate) place: Place,
+    pub(crate) statement: &'static str,
+    pub(crate) paper: Option<f64>,
+    pub(crate) paper_text: &'static str,
+    pub(crate) unit: &'static str,
+    pub(crate) rule: Rule,
+    pub(crate) measured: Vec<Measured>,
+    /// Shown when the claim does not hold by every measurement.
+    pub(crate) explanation: &'static str,
+}
+
+impl Finding {
+    /// The claim with its verdict; `None` when nothing was measured.
+    pub(crate) fn claim(self) -> Option<Claim> {
+        let agreeing = self.measured.iter().filter(|m| self.rule.agrees(m.value, self.paper)).count();
+        let verdict = match agreeing {
+            _ if self.measured.is_empty() => return None,
+            n if n == self.measured.len() => Verdict::Holds,
+            0 => Verdict::Fails,
+            _ => Verdict::Partly,
+        };
+        let mut rule = self.rule.words();
+        if verdict == Verdict::Partly {
+            rule = format!("{rule} ({agreeing} of {})", self.measured.len());
+        }
+        Some(Claim {
+            id: self.id.to_owned(),
+            figure: self.place.words(),
+            statement: self.statement.to_owned(),
+            paper: self.paper,
+            paper_text: self.paper_text.to_owned(),
+            unit: self.unit.to_owned(),
+            measured: self.measured,
+            verdict,
+            rule,
+            explanation: if verdict == Verdict::Holds { String::new() } else { self.explanation.to_owned() },
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rules_by_hand() {
+        assert!(Rule::Within(0.2).agrees(3.2, Some(3.9)));
+        assert!(!Rule::Within(0.1).agrees(3.2, Some(3.9)));
+        assert!(!Rule::Within(0.1).agrees(3.2, None));
+        assert!(Rule::AtMost(2.0).agrees(2.0, None) && !Rule::AtMost(2.0).agrees(2.1, None));
+        assert!(Rule::Between(1.0, 2.0).agrees(1.0, None) && !Rule::Between(1.0, 2.0).agrees(f64::NAN, None));
+    }
+}
