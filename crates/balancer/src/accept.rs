@@ -16,6 +16,8 @@ use crate::worker::{Accepted, Worker};
 
 /// How long the system is left alone when it has no room for another connection.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
+/// How long the first data of a completed connection may be under way when the listener closes.
+const FIRST_DATA: Duration = Duration::from_millis(200);
 /// How long the log is spared a complaint that it has already.
 const COMPLAIN_AGAIN: Duration = Duration::from_secs(10);
 
@@ -52,11 +54,21 @@ impl Worker {
                 (_, None) => return,
             }
         }
-        while let Some((stream, peer)) = listener.accept_now()
-            && let Some(place) = self.shared.places.try_take()
-        {
-            self.spawn(stream, (peer, local), place, &closing);
+        let last = || {
+            while let Some((stream, peer)) = listener.accept_now()
+                && let Some(place) = self.shared.places.try_take()
+            {
+                self.spawn(stream, (peer, local), place, &closing);
+            }
+        };
+        if listener.calm_down() {
+            // Completed connections that wait for their first data would be reset with the listener.
+            self.open.set(self.open.get() + 1);
+            tokio::time::sleep(FIRST_DATA).await;
+            last();
+            self.open.set(self.open.get() - 1);
         }
+        last();
     }
 
     fn spawn(

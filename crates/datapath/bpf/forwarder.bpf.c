@@ -95,7 +95,9 @@ ALWAYS_INLINE void track(struct flow_entry *entry, const struct packet *packet, 
 	note(entry, packet);
 	__sync_fetch_and_add(&entry->packets, 1);
 	__sync_fetch_and_add(&entry->bytes, bytes);
-	entry->last_seen_ns = bpf_ktime_get_ns();
+	/* A SYN is of no connection that there is: however often it is repeated, it keeps no flow. */
+	if (!opens_connection(packet))
+		entry->last_seen_ns = bpf_ktime_get_ns();
 }
 
 ALWAYS_INLINE int redirect(struct __sk_buff *skb, const struct flow_entry *entry)
@@ -226,10 +228,13 @@ int plimsoll_forget(struct ended *ended)
 {
 	struct flow_key flow = ended->flow;
 	struct flow_entry *entry = bpf_map_lookup_elem(&plimsoll_flows, &flow);
+	__u64 last_seen_ns;
 
 	if (!entry)
 		return 0;
-	if (!(entry->seen & FLOW_RST) && bpf_ktime_get_ns() - entry->last_seen_ns < ended->quiet_ns)
+	/* In this order: a packet may come between the two. */
+	last_seen_ns = *(volatile __u64 *)&entry->last_seen_ns;
+	if (!(entry->seen & FLOW_RST) && bpf_ktime_get_ns() - last_seen_ns < ended->quiet_ns)
 		return 1;
 	bpf_map_delete_elem(&plimsoll_flows, &flow);
 	return 0;

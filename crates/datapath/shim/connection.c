@@ -329,12 +329,18 @@ static bool has_channel(const struct connection *connection)
            status.st_ino == connection->channel_inode;
 }
 
+/* After vfork the child sees this table, which is the parent's: what it closes are copies of descriptors. */
+bool connection_is_of_process(void)
+{
+    return getpid() == process;
+}
+
 void connection_forget(unsigned low, unsigned high)
 {
     unsigned last = atomic_load(&highest);
     if (high < last)
         last = high;
-    if (low > last || getpid() != process)
+    if (low > last || !connection_is_of_process())
         return;
     int before = errno;
     for (unsigned fd = low; fd <= last; fd++) {

@@ -37,6 +37,9 @@ struct connection *connection_add(int fd, int channel, const struct handed_messa
 int connection_remove(struct connection *connection);
 
 /* A descriptor from `low` to `high` that was a handed connection was closed, perhaps unseen: its agent is told. */
+/* Whether the connections are those of this process. */
+bool connection_is_of_process(void);
+
 void connection_forget(unsigned low, unsigned high);
 
 /* The server has written these bytes; `bytes` is null for content of a file. */

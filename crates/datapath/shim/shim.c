@@ -278,7 +278,7 @@ EXPORT int shutdown(int fd, int how)
 EXPORT int close(int fd)
 {
     struct connection *connection = connection_of(fd);
-    if (connection == NULL)
+    if (connection == NULL || !connection_is_of_process())
         return real_functions()->close(fd);
     connection_drain(connection);
     int channel = connection_remove(connection);

@@ -32,16 +32,18 @@ impl DataHistogram {
         self.observed[bin] = self.observed[bin].saturating_add(amount);
     }
 
-    /// Ends the batch. One in which nothing was added leaves what is used as it is.
-    pub fn end_batch(&mut self) {
-        if self.observed.iter().any(|&o| o > 0) {
+    /// Ends the batch; the weights that it and what came before it have from now on. One in which nothing was added leaves
+    /// what is used as it is.
+    pub fn end_batch(&mut self) -> Option<(f64, f64)> {
+        self.observed.iter().any(|&o| o > 0).then(|| {
             let (new, old) = discounts(self.alpha, self.power, self.batches);
             for (used, observed) in self.used.iter_mut().zip(&mut self.observed) {
                 *used = new * std::mem::take(observed) as f64 + old * *used;
             }
             self.power *= self.alpha;
             self.batches = self.batches.saturating_add(1);
-        }
+            (new, old)
+        })
     }
 
     /// What the next batch is distributed by; during the first batch, what it has held so far.
@@ -62,8 +64,7 @@ impl DataHistogram {
 }
 
 /// The weights of the batch that ends and of what came before it, for a batch with `batches` before it.
-#[must_use]
-pub fn discounts(alpha: f64, power: f64, batches: u32) -> (f64, f64) {
+fn discounts(alpha: f64, power: f64, batches: u32) -> (f64, f64) {
     if alpha >= 1.0 {
         let all = f64::from(batches) + 1.0;
         (1.0 / all, f64::from(batches) / all)

@@ -23,7 +23,7 @@ mod time;
 mod weight;
 
 pub use cluster::{BackendId, Change, Cluster, ClusterView, Health};
-pub use data_histogram::{DataHistogram, discounts};
+pub use data_histogram::DataHistogram;
 pub use front_end::{AdmissionLimit, FrontEnd};
 pub use lru_map::LruMap;
 pub use policies::{BuildContext, BuildError, Built, PolicySpec, REGISTRY, build, find};

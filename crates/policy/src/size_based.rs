@@ -63,6 +63,8 @@ pub struct SizeBased {
     /// The back-ends that take requests, in the order of their intervals, and their parts of the load.
     eligible: Vec<BackendId>,
     parts: Vec<f64>,
+    /// Those among which the load was last cut.
+    cut_for: Vec<BackendId>,
     generation: Option<u64>,
     weights: Vec<f64>,
     /// The load by bins that several front-ends have seen together; boundaries follow it and not what was seen here.
@@ -89,6 +91,7 @@ impl SizeBased {
             rng: Rng::new(seed, stream),
             eligible: Vec::new(),
             parts: Vec::new(),
+            cut_for: Vec::new(),
             generation: None,
             weights: Vec::new(),
             shared: None,
@@ -212,8 +215,7 @@ impl SizeBased {
     /// Gives the back-ends these parts of `weights`, one for each bin (of the load, without).
     pub fn cut_as(&mut self, parts: &[f64], weights: Option<&[f64]>, now: Time) {
         let weights = weights.unwrap_or(&self.weights);
-        let before = (self.intervals.is_set() && self.intervals.boundaries().len() + 1 == parts.len())
-            .then(|| self.intervals.loads(weights));
+        let before = self.intervals.is_set().then(|| self.intervals.loads(weights));
         if !self.intervals.cut(weights, parts) {
             // Nothing is known: intervals for another number of back-ends would be wrong.
             if self.intervals.boundaries().len() + 1 != parts.len() {
@@ -222,7 +224,9 @@ impl SizeBased {
             return;
         }
         self.adjustments += 1;
-        let moved = before.map_or(1.0, |before| moved(&before, &self.intervals.loads(weights)));
+        let after = self.intervals.loads(weights);
+        let moved = before.map_or(1.0, |before| moved((&self.cut_for, &before), (&self.eligible, &after)));
+        self.cut_for.clone_from(&self.eligible);
         if self.moves.len() == MOST_MOVES {
             self.moves.pop_front();
         }
@@ -299,13 +303,44 @@ impl SizeBased {
     }
 }
 
-/// Share of the load that lies between old and new boundaries.
-fn moved(before: &[f64], after: &[f64]) -> f64 {
-    let total: f64 = after.iter().sum();
-    let (mut gap, mut sum) = (0.0f64, 0.0f64);
-    for (old, new) in before.iter().zip(after) {
-        gap += old - new;
-        sum += gap.abs();
+/// Share of the load that has another back-end than before: all of it but what of each back-end's new interval was in its old
+/// one. Each side is who has which part of the load, in the order of sizes.
+fn moved(before: (&[BackendId], &[f64]), after: (&[BackendId], &[f64])) -> f64 {
+    let total: f64 = after.1.iter().sum();
+    let mut end = 0.0;
+    let mut intervals = |(&b, &load): (&BackendId, &f64)| {
+        let start = end;
+        end += load;
+        (b, start, end)
+    };
+    let old: Vec<_> = before.0.iter().zip(before.1).map(&mut intervals).collect();
+    let (mut start, mut kept) = (0.0f64, 0.0);
+    for (at, (&b, load)) in after.0.iter().zip(after.1).enumerate() {
+        let end = start + load;
+        // Mostly the same back-ends have the same places.
+        let same = old.get(at).filter(|(other, ..)| *other == b);
+        if let Some((_, old_start, old_end)) = same.or_else(|| old.iter().find(|(other, ..)| *other == b)) {
+            kept += (end.min(*old_end) - start.max(*old_start)).max(0.0);
+        }
+        start = end;
     }
-    if total > 0.0 { (sum / total).min(1.0) } else { 0.0 }
+    if total > 0.0 { (1.0 - kept / total).clamp(0.0, 1.0) } else { 0.0 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_has_another_back_end_has_moved() {
+        let ids: Vec<BackendId> = (0..4).map(BackendId).collect();
+        let part = |before: &[f64], after: &[f64]| moved((&ids, before), (&ids, after));
+        // All was the first one's and is divided by three: a third stays.
+        assert!((part(&[9.0, 0.0, 0.0], &[3.0, 3.0, 3.0]) - 2.0 / 3.0).abs() < 1e-12);
+        assert!(part(&[3.0, 3.0, 3.0], &[3.0, 3.0, 3.0]).abs() < 1e-12);
+        // The first of three is gone; the other two had 3..6 and 6..9, and have 0..4.5 and 4.5..9.
+        let two = moved((&ids[..3], &[3.0; 3]), (&ids[1..3], &[4.5; 2]));
+        assert!((two - 0.5).abs() < 1e-12, "{two}");
+        assert!((moved((&ids[..1], &[9.0]), (&ids[3..], &[9.0])) - 1.0).abs() < 1e-12);
+    }
 }

@@ -30,11 +30,12 @@ pub(super) struct Leaving {
 }
 
 impl Leaving {
-    /// Has a flow looked at, at a time that is not before that of any other flow by more than matters.
-    pub(super) fn add(&mut self, flow: Flow, then: Then, at: Instant) {
+    /// Has a flow looked at, at a time that is not before that of any other flow by more than matters. True when it was
+    /// leaving already: it is looked at once.
+    pub(super) fn add(&mut self, flow: Flow, then: Then, at: Instant) -> bool {
         self.serial = self.serial.wrapping_add(1);
-        self.flows.insert(flow, (self.serial, then));
         self.queue.push_back((at, flow, self.serial));
+        self.flows.insert(flow, (self.serial, then)).is_some()
     }
 
     /// A connection has this flow again; false when none was leaving.
@@ -76,11 +77,11 @@ mod tests {
         let flow = |port: u16| Flow::new(([10, 0, 0, 9], port).into(), ([10, 0, 0, 1], 80).into());
         let start = Instant::now();
         let after = |ms| start + Duration::from_millis(ms);
-        leaving.add(flow(1), Then::Forget, after(10));
+        assert!(!leaving.add(flow(1), Then::Forget, after(10)));
         let reset = Then::Reset { expected: None };
-        leaving.add(flow(2), reset, after(10));
+        assert!(!leaving.add(flow(2), Then::Forget, after(10)) && leaving.add(flow(2), reset, after(10)));
         assert!(leaving.remove(&flow(1)) && !leaving.remove(&flow(1)));
-        leaving.add(flow(1), Then::Forget, after(20));
+        assert!(!leaving.add(flow(1), Then::Forget, after(20)));
         assert_eq!(leaving.next(after(9)), None);
         assert_eq!(leaving.next(after(10)), Some((flow(2), reset)));
         assert_eq!(leaving.next(after(10)), None, "its second entry counts");

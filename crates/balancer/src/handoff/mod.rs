@@ -276,7 +276,12 @@ impl Handoffs {
             drop(registry);
             self.system.free_flow();
         } else {
-            registry.leaving.add(flow, then, at);
+            let replaced = registry.leaving.add(flow, then, at);
+            drop(registry);
+            if replaced {
+                // Two connections of it in a row, counted once each: it is one flow.
+                self.system.free_flow();
+            }
         }
     }
 
@@ -291,7 +296,9 @@ impl Handoffs {
                     let quiet = !self.system.is_busy(&flow, QUIET);
                     if quiet {
                         recover::reset(self, flow, expected);
-                        self.system.unlead(&flow);
+                        if !self.is_reused(&flow) {
+                            self.system.unlead(&flow);
+                        }
                     }
                     quiet
                 }

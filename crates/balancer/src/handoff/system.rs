@@ -13,6 +13,9 @@ use plimsoll_policy::BackendId;
 use super::registry::Registry;
 use crate::metrics::{Counter, FINE_BUCKETS_US, Histogram};
 
+/// How long a flow that another process left, and that its client has ended, waits for an agent to claim it.
+const ENDED_IDLE: Duration = Duration::from_secs(5);
+
 /// What happened, in all workers.
 #[derive(Debug, Default)]
 pub(crate) struct Counts {
@@ -241,6 +244,8 @@ impl System {
         let mut gone = Vec::new();
         let listed = self.forwarder.for_each(|flow, entry| {
             let silent_ns = now_ns.saturating_sub(entry.last_seen_ns);
+            // Its client has ended it, and agents have had time to claim it: it may have been over before this process began.
+            let idle = if entry.fin || entry.rst { idle.min(ENDED_IDLE) } else { idle };
             if !self.is_ours(entry.agent) && u128::from(silent_ns) >= idle.as_nanos() {
                 gone.push((flow, entry));
             }

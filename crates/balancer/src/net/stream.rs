@@ -18,7 +18,11 @@ use tokio::net::TcpStream;
 
 /// A connection that does not block.
 #[derive(Debug)]
-pub(crate) struct ClientStream(State);
+pub(crate) struct ClientStream {
+    state: State,
+    /// The system leaves the first data unacknowledged until there is an answer.
+    acknowledges_late: bool,
+}
 
 #[derive(Debug)]
 enum State {
@@ -33,7 +37,18 @@ enum State {
 impl ClientStream {
     /// A connection's socket, which must not block.
     pub(crate) fn new(fd: OwnedFd) -> Self {
-        Self(State::Apart(fd))
+        Self { state: State::Apart(fd), acknowledges_late: false }
+    }
+
+    /// What has come is acknowledged now: more has to come before there is an answer, and a client may wait with it for that
+    /// (Nagle's algorithm, RFC 9293, section 3.7.4).
+    pub(crate) fn acknowledge(&mut self) {
+        if std::mem::take(&mut self.acknowledges_late)
+            && let Some(socket) = self.socket()
+        {
+            // Else it is acknowledged some 40 ms later.
+            let _ = rustix::net::sockopt::set_tcp_quickack(socket, true);
+        }
     }
 
     /// The connection as one that can be waited for.
@@ -41,12 +56,12 @@ impl ClientStream {
     /// # Errors
     /// The system's, which has no room; the connection is closed then.
     pub(crate) fn watched(&mut self) -> io::Result<&mut TcpStream> {
-        if let State::Apart(_) = self.0
-            && let State::Apart(fd) = std::mem::replace(&mut self.0, State::Gone)
+        if let State::Apart(_) = self.state
+            && let State::Apart(fd) = std::mem::replace(&mut self.state, State::Gone)
         {
-            self.0 = State::Watched(TcpStream::from_std(fd.into())?);
+            self.state = State::Watched(TcpStream::from_std(fd.into())?);
         }
-        match &mut self.0 {
+        match &mut self.state {
             State::Watched(stream) => Ok(stream),
             State::Apart(_) | State::Gone => Err(io::ErrorKind::NotConnected.into()),
         }
@@ -57,7 +72,7 @@ impl ClientStream {
     /// # Errors
     /// See [`ClientStream::watched`].
     pub(crate) fn poll_read_ready(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        match &self.0 {
+        match &self.state {
             State::Apart(_) => Poll::Ready(Ok(())),
             State::Watched(stream) => stream.poll_read_ready(cx),
             State::Gone => Poll::Ready(Err(io::ErrorKind::NotConnected.into())),
@@ -69,7 +84,7 @@ impl ClientStream {
     /// # Errors
     /// The system's; the connection is closed then.
     pub(crate) fn into_fd(self) -> io::Result<OwnedFd> {
-        match self.0 {
+        match self.state {
             State::Apart(fd) => Ok(fd),
             State::Watched(stream) => stream.into_std().map(OwnedFd::from),
             State::Gone => Err(io::ErrorKind::NotConnected.into()),
@@ -78,7 +93,7 @@ impl ClientStream {
 
     /// The socket, to set options; none when it is closed already.
     pub(crate) fn socket(&self) -> Option<BorrowedFd<'_>> {
-        match &self.0 {
+        match &self.state {
             State::Apart(fd) => Some(fd.as_fd()),
             State::Watched(stream) => Some(stream.as_fd()),
             State::Gone => None,
@@ -102,7 +117,7 @@ impl AsyncRead for ClientStream {
         cx: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        if let State::Apart(fd) = &self.0 {
+        if let State::Apart(fd) = &self.state {
             match recv(fd, buffer.initialize_unfilled(), RecvFlags::empty()) {
                 Ok((n, _)) => {
                     buffer.advance(n);
@@ -213,7 +228,7 @@ impl Listener {
             match ready.try_io(|socket| accept(socket.get_ref())) {
                 Ok(accepted) => {
                     self.note(|rush| rush.accepted += 1);
-                    return accepted;
+                    return accepted.map(|accepted| self.known(accepted));
                 }
                 Err(_would_block) => self.note(|rush| rush.waits += 1),
             }
@@ -236,7 +251,19 @@ impl Listener {
 
     /// The next connection that is there already.
     pub(crate) fn accept_now(&self) -> Option<(ClientStream, SocketAddr)> {
-        accept(self.socket.get_ref()).ok()
+        accept(self.socket.get_ref()).ok().map(|accepted| self.known(accepted))
+    }
+
+    fn known(&self, (mut stream, peer): (ClientStream, SocketAddr)) -> (ClientStream, SocketAddr) {
+        stream.acknowledges_late = self.rush.is_some();
+        (stream, peer)
+    }
+
+    /// Has connections be accepted at once from now on. True if some may have been completed that wait for their first data.
+    pub(crate) fn calm_down(&self) -> bool {
+        let Some(cell) = &self.rush else { return false };
+        let was_on = cell.take().on;
+        was_on && plimsoll_datapath::tcp::await_data(self.socket.get_ref().as_fd(), false).is_ok()
     }
 }
 
@@ -292,18 +319,50 @@ mod tests {
         assert!(listener.accept_now().is_none());
         let mut bytes = [0; 3];
         stream.read_exact(&mut bytes).await.unwrap();
-        assert!(matches!(stream.0, State::Apart(_)) && &bytes == b"one");
+        assert!(matches!(stream.state, State::Apart(_)) && &bytes == b"one");
         let (read, ()) = tokio::join!(stream.read_exact(&mut bytes), async {
             tokio::task::yield_now().await;
             client.write_all(b"two").unwrap();
         });
         assert!(read.is_ok() && &bytes == b"two");
-        assert!(matches!(stream.0, State::Watched(_)));
+        assert!(matches!(stream.state, State::Watched(_)));
         stream.write_all(b"three").await.unwrap();
         let mut apart = ClientStream::new(stream.into_fd().unwrap());
         assert!(apart.socket().is_some());
         drop(client);
         // There is an unread answer, so that the client resets.
         assert!(apart.read(&mut bytes).await.is_err());
+    }
+
+    /// Bytes that this socket's peer has not acknowledged, as `/proc/net/tcp` tells.
+    fn unacknowledged(local: SocketAddr) -> u64 {
+        let port = format!(":{:04X}", local.port());
+        let table = std::fs::read_to_string("/proc/net/tcp").unwrap();
+        let mut lines = table.lines().map(|line| line.split_whitespace().collect::<Vec<_>>());
+        let line = lines.find(|fields| fields.get(1).is_some_and(|end| end.ends_with(&port))).unwrap();
+        u64::from_str_radix(line[4].split_once(':').unwrap().0, 16).unwrap()
+    }
+
+    #[tokio::test]
+    async fn the_first_data_is_acknowledged_when_more_has_to_come() {
+        let socket = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        socket.set_nonblocking(true).unwrap();
+        plimsoll_datapath::tcp::acknowledge_late(socket.as_fd()).unwrap();
+        let listener = Listener::with_rush(socket).unwrap();
+        let address = listener.only_address().unwrap();
+        // The kernel waits 40 ms, which this test may exceed once or twice.
+        for _ in 0..50 {
+            let mut client = std::net::TcpStream::connect(address).unwrap();
+            let local = client.local_addr().unwrap();
+            client.write_all(b"GET").unwrap();
+            let (mut stream, _) = listener.accept().await.unwrap();
+            stream.read_exact(&mut [0; 3]).await.unwrap();
+            if unacknowledged(local) == 3 {
+                stream.acknowledge();
+                assert_eq!(unacknowledged(local), 0);
+                return;
+            }
+        }
+        panic!("what is read is acknowledged at once");
     }
 }

@@ -190,6 +190,9 @@ impl Client<'_> {
     /// A request that has been understood: finds it a back-end, and another one while that fails and may be repeated.
     async fn answer(&mut self, head: &RequestHead, scratch: &mut Scratch, received: Instant) -> Then {
         let framing = join_body(head, scratch);
+        if framing != Framing::None {
+            self.stream.acknowledge();
+        }
         let keep = head.keep_alive
             && !self.accepted.closing.load(Ordering::Relaxed)
             && self.start.requests < self.config.limits.requests_per_connection;

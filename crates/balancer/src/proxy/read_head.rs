@@ -50,6 +50,9 @@ pub(crate) async fn read_head(
                 HeadEnd::Open => {}
             }
         }
+        if !input.is_empty() {
+            stream.acknowledge();
+        }
         if fill(stream, input, deadline).await? == 0 {
             return Err(NoHead::Gone);
         }

@@ -21,7 +21,7 @@
 
 use super::{BuildContext, Built, PolicySpec, with_params};
 use crate::cluster::{BackendId, ClusterView};
-use crate::data_histogram::{DataHistogram, discounts};
+use crate::data_histogram::DataHistogram;
 use crate::params::{ParamError, Params, Settings};
 use crate::policy::{Decision, Policy, PolicyTable, assign_or_reject};
 use crate::request::Request;
@@ -64,9 +64,6 @@ pub struct AdaptLoadQueue {
     batch_began: Option<Time>,
     /// T.
     batch_s: f64,
-    /// alpha^(i+1).
-    power: f64,
-    batches: u32,
     second_scans: u64,
     to_idle: u64,
     counts: Vec<f64>,
@@ -84,8 +81,6 @@ impl AdaptLoadQueue {
             params: *params,
             batch_began: None,
             batch_s: 0.0,
-            power: alpha,
-            batches: 0,
             second_scans: 0,
             to_idle: 0,
             counts: Vec::new(),
@@ -95,11 +90,9 @@ impl AdaptLoadQueue {
     /// At the end of a batch: T and Y for the next one, and the second scan where it is due.
     fn end_batch(&mut self, view: &ClusterView, now: Time) {
         let began = self.batch_began.replace(now).unwrap_or(now);
-        let (new, old) = discounts(self.params.alpha, self.power, self.batches);
-        self.batch_s = new * now.since(began).as_secs_f64() + old * self.batch_s;
-        self.power *= self.params.alpha;
-        self.batches = self.batches.saturating_add(1);
-        self.requests.end_batch();
+        if let Some((new, old)) = self.requests.end_batch() {
+            self.batch_s = new * now.since(began).as_secs_f64() + old * self.batch_s;
+        }
         self.requests.weights(&mut self.counts);
         if let Some(parts) = self.even_queues(view) {
             self.second_scans += 1;

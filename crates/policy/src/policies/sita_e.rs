@@ -65,7 +65,8 @@ impl Policy for SitaE {
     #[inline]
     fn on_assign(&mut self, request: &Request, _: BackendId, _: &ClusterView, now: Time) {
         if !self.trained {
-            self.trained = self.sizes.count(request, now);
+            // A batch of empty documents teaches nothing.
+            self.trained = self.sizes.count(request, now) && self.sizes.intervals().is_set();
         }
     }
 
@@ -129,5 +130,19 @@ mod tests {
             choose(&mut policy, &cluster, n, 1 << 20);
         }
         assert_eq!(policy.sizes.intervals().boundaries(), boundaries);
+    }
+
+    #[test]
+    fn empty_documents_teach_nothing() {
+        let (params, cluster) = (SitaEParams { training: 64, ..SitaEParams::default() }, Cluster::new(2));
+        let mut policy = SitaE::new(&params, None, 1);
+        (0..64).for_each(|n| {
+            choose(&mut policy, &cluster, n, 0);
+        });
+        assert!(!policy.trained);
+        (64..128).for_each(|n| {
+            choose(&mut policy, &cluster, n, n);
+        });
+        assert!(policy.trained && policy.sizes.intervals().is_set());
     }
 }
