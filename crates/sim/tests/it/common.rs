@@ -103,11 +103,21 @@ impl Setup<'_> {
         targets: &Targets,
         requests: &[SimRequest],
     ) -> (Outcome, Vec<Decided>) {
+        self.try_adaptload(params, targets, requests).unwrap()
+    }
+
+    /// The same, for runs that may fail.
+    pub(crate) fn try_adaptload(
+        &self,
+        params: &AdaptLoadModelParams,
+        targets: &Targets,
+        requests: &[SimRequest],
+    ) -> Result<(Outcome, Vec<Decided>), RunError<Infallible>> {
         let model = AdaptLoad::new(params, self.backends, self.lru(), targets, self.seed);
         let mut decisions = Decisions::default();
         let source = requests.iter().map(|r| Ok::<_, Infallible>(*r));
-        let outcome = run(&self.config(targets), self.front_end(), model, source, &mut decisions).unwrap();
-        (outcome, decisions.0)
+        let outcome = run(&self.config(targets), self.front_end(), model, source, &mut decisions)?;
+        Ok((outcome, decisions.0))
     }
 
     /// Runs on LARD back-ends with LRU caches.
