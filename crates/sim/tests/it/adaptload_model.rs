@@ -235,7 +235,7 @@ proptest! {
                 Ok(run) => run,
                 // So many were lost or rejected that the measurement never began.
                 Err(error) => {
-                    prop_assert!(warmup > 0 && !setup.faults.is_empty(), "{}: {error}", spec.name);
+                    prop_assert!(warmup > 0 && !setup.faults.is_empty(), "{}: {error:?}", spec.name);
                     prop_assert_eq!(error, RunError::OnlyWarmUp { warmup });
                     continue;
                 }
