@@ -191,7 +191,7 @@ impl SizeBased {
         }
     }
 
-    /// Adds what others have seen of requests whose largest sizes and bytes these are, as a batch of its own.
+    /// Takes requests of these (size in bytes, number of requests), which are known beforehand, for a batch.
     pub fn learn(&mut self, sizes: impl IntoIterator<Item = (u64, u64)>, now: Time) {
         for (size_bytes, requests) in sizes {
             let size_bytes = size_bytes.saturating_add(self.connection_bytes);

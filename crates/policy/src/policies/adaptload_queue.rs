@@ -23,7 +23,7 @@ use super::{BuildContext, Built, PolicySpec, with_params};
 use crate::cluster::{BackendId, ClusterView};
 use crate::data_histogram::DataHistogram;
 use crate::params::{ParamError, Params, Settings};
-use crate::policy::{Decision, Policy, PolicyTable, assign_or_reject};
+use crate::policy::{Decision, Policy, PolicyTable};
 use crate::request::Request;
 use crate::size_based::{SizeBased, Sizing};
 use crate::time::Time;
@@ -145,12 +145,13 @@ impl Policy for AdaptLoadQueue {
     #[inline]
     fn choose(&mut self, request: &Request, view: &ClusterView, now: Time) -> Decision {
         let Some(chosen) = self.sizes.choose(request, view, now) else { return Decision::Reject };
-        if view.load(chosen) > 0 {
-            let idle = view.least_loaded().filter(|&b| view.load(b) == 0);
-            self.to_idle += u64::from(idle.is_some());
-            return Decision::Assign(idle.unwrap_or(chosen));
+        if view.load(chosen) > 0
+            && let Some(idle) = view.least_loaded().filter(|&b| view.load(b) == 0)
+        {
+            self.to_idle += 1;
+            return Decision::Assign(idle);
         }
-        assign_or_reject(Some(chosen))
+        Decision::Assign(chosen)
     }
 
     #[inline]
