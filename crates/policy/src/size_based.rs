@@ -11,7 +11,7 @@ use crate::request::{Kind, Request};
 use crate::rng::Rng;
 use crate::shortest_queue::shortest_queue;
 use crate::size_bins::SizeBins;
-use crate::size_intervals::Intervals;
+use crate::size_intervals::{Cut, Intervals};
 use crate::time::Time;
 
 /// Until the first batch is whole, boundaries are set after this many requests and whenever there are twice as many: the
@@ -215,16 +215,14 @@ impl SizeBased {
     /// Gives the back-ends these parts of `weights`, one for each bin (of the load, without).
     pub fn cut_as(&mut self, parts: &[f64], weights: Option<&[f64]>, now: Time) {
         let weights = weights.unwrap_or(&self.weights);
-        let before = self.intervals.is_set().then(|| self.intervals.loads(weights));
-        if !self.intervals.cut(weights, parts) {
+        let Some(Cut { before, after }) = self.intervals.cut(weights, parts) else {
             // Nothing is known: intervals for another number of back-ends would be wrong.
             if self.intervals.boundaries().len() + 1 != parts.len() {
                 self.intervals = Intervals::default();
             }
             return;
-        }
+        };
         self.adjustments += 1;
-        let after = self.intervals.loads(weights);
         let moved = before.map_or(1.0, |before| moved((&self.cut_for, &before), (&self.eligible, &after)));
         self.cut_for.clone_from(&self.eligible);
         if self.moves.len() == MOST_MOVES {

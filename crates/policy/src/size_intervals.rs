@@ -21,37 +21,69 @@ pub struct Intervals {
     boundaries: Vec<Boundary>,
     /// For each bin, the first back-end whose interval reaches it.
     first_of_bin: Vec<u16>,
+    /// Room for running sums of weights.
+    below: Vec<f64>,
+}
+
+/// What each position has of a histogram's weight, within rounding, when it is cut anew.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Cut {
+    /// By the intervals there were; `None` if there were none.
+    pub before: Option<Vec<f64>>,
+    /// By the new ones.
+    pub after: Vec<f64>,
 }
 
 impl Intervals {
     /// Cuts a histogram so that the back-ends get these parts of its total weight: `parts` add up to 1, within rounding,
-    /// and there is at least one. `weights` are not negative; false, and nothing changed, if all are 0.
-    pub fn cut(&mut self, weights: &[f64], parts: &[f64]) -> bool {
-        let total: f64 = weights.iter().sum();
+    /// and there is at least one. `weights` are not negative; `None`, and nothing changed, if all are 0.
+    pub fn cut(&mut self, weights: &[f64], parts: &[f64]) -> Option<Cut> {
+        self.sum_up(weights);
+        let total = self.below.last().copied().unwrap_or(0.0);
         if total <= 0.0 || parts.is_empty() {
-            return false;
+            return None;
         }
+        let before = self.is_set().then(|| self.loads_by_sums(weights));
         self.boundaries.clear();
-        let cuts = parts.len() - 1;
-        let mut wanted = 0.0;
-        let mut next = parts.iter().take(cuts).map(|part| {
+        let (mut bin, mut wanted) = (0, 0.0);
+        for part in &parts[..parts.len() - 1] {
             wanted += part;
-            wanted * total
-        });
-        let (mut below, mut last_loaded) = (0.0, 0);
-        let mut cut = next.next();
-        for (bin, &weight) in weights.iter().enumerate().filter(|(_, weight)| **weight > 0.0) {
-            last_loaded = bin;
-            while let Some(at) = cut.filter(|at| below + weight > *at) {
-                self.boundaries.push(Boundary { bin, share: ((at - below) / weight).clamp(0.0, 1.0) });
-                cut = next.next();
+            let at = wanted * total;
+            bin += self.below[bin + 1..].iter().take_while(|&&end| end <= at).count();
+            if bin == weights.len() {
+                break;
             }
-            below += weight;
+            let share = ((at - self.below[bin]) / weights[bin]).clamp(0.0, 1.0);
+            self.boundaries.push(Boundary { bin, share });
         }
         // Sums are rounded: what would be cut at the very end.
-        self.boundaries.resize(cuts, Boundary { bin: last_loaded, share: 1.0 });
+        let last_loaded = weights.iter().rposition(|&weight| weight > 0.0).unwrap_or(0);
+        self.boundaries.resize(parts.len() - 1, Boundary { bin: last_loaded, share: 1.0 });
         self.index(weights.len());
-        true
+        Some(Cut { before, after: self.loads_by_sums(weights) })
+    }
+
+    fn sum_up(&mut self, weights: &[f64]) {
+        self.below.clear();
+        let mut below = 0.0;
+        self.below.push(below);
+        self.below.extend(weights.iter().map(|weight| {
+            below += weight;
+            below
+        }));
+    }
+
+    /// [`Self::loads`] by the running sums of the weights.
+    fn loads_by_sums(&self, weights: &[f64]) -> Vec<f64> {
+        let cuts = self.boundaries.iter().map(|b| self.below[b.bin] + weights[b.bin] * b.share);
+        let mut given = 0.0;
+        let ends = cuts.chain(self.below.last().copied());
+        ends.map(|end| {
+            let load = end - given;
+            given = end;
+            load
+        })
+        .collect()
     }
 
     fn index(&mut self, bins: usize) {
@@ -79,14 +111,6 @@ impl Intervals {
             }
             _ => first,
         }
-    }
-
-    /// Whether requests of this bin can go to the back-end at this position.
-    #[must_use]
-    pub fn covers(&self, position: usize, bin: usize) -> bool {
-        let first = usize::from(self.first_of_bin[bin]);
-        let last = first + self.boundaries[first..].partition_point(|b| b.bin == bin);
-        (first..=last).contains(&position)
     }
 
     /// The boundaries in order.
@@ -121,7 +145,7 @@ mod tests {
 
     fn cut(weights: &[f64], parts: &[f64]) -> Vec<(usize, f64)> {
         let mut intervals = Intervals::default();
-        assert!(intervals.cut(weights, parts));
+        assert!(intervals.cut(weights, parts).is_some());
         intervals.boundaries().iter().map(|b| (b.bin, b.share)).collect()
     }
 
@@ -154,10 +178,10 @@ mod tests {
     #[test]
     fn an_empty_histogram_changes_nothing() {
         let mut intervals = Intervals::default();
-        assert!(!intervals.cut(&[0.0; 3], &[0.5; 2]) && !intervals.is_set());
-        assert!(intervals.cut(&[0.0, 1.0, 1.0], &[0.5; 2]) && intervals.is_set());
+        assert!(intervals.cut(&[0.0; 3], &[0.5; 2]).is_none() && !intervals.is_set());
+        assert!(intervals.cut(&[0.0, 1.0, 1.0], &[0.5; 2]).is_some() && intervals.is_set());
         let before = intervals.boundaries().to_vec();
-        assert!(!intervals.cut(&[0.0; 3], &[0.5; 2]));
+        assert!(intervals.cut(&[0.0; 3], &[0.5; 2]).is_none());
         assert_eq!(intervals.boundaries(), before);
     }
 
@@ -173,7 +197,6 @@ mod tests {
             assert!(got[n].abs_diff(want) < 500, "{got:?}");
         }
         assert_eq!((intervals.position(0, &mut rng), intervals.position(2, &mut rng)), (0, 3));
-        assert!(intervals.covers(2, 1) && !intervals.covers(2, 0) && intervals.covers(3, 2));
     }
 
     proptest! {
@@ -187,16 +210,23 @@ mod tests {
             let speed: f64 = speeds.iter().sum();
             let parts: Vec<f64> = speeds.iter().map(|s| s / speed).collect();
             let mut intervals = Intervals::default();
-            prop_assert_eq!(intervals.cut(&weights, &parts), total > 0.0);
-            if total > 0.0 {
+            let cut = intervals.cut(&weights, &parts);
+            prop_assert_eq!(cut.is_some(), total > 0.0);
+            if let Some(cut) = cut {
                 let loads = intervals.loads(&weights);
+                prop_assert_eq!(cut.before, None);
+                for (load, by_sums) in loads.iter().zip(&cut.after) {
+                    prop_assert!((load - by_sums).abs() <= 1e-9 * total, "{loads:?} {:?}", cut.after);
+                }
                 prop_assert_eq!(loads.len(), parts.len());
                 for (load, part) in loads.iter().zip(&parts) {
                     prop_assert!((load - part * total).abs() <= 1e-9 * total, "{loads:?}");
                 }
                 let in_order = |w: &[Boundary]| (w[0].bin, w[0].share) <= (w[1].bin, w[1].share);
                 prop_assert!(intervals.boundaries().windows(2).all(in_order), "{:?}", intervals.boundaries());
-
+                // The same load once more: nothing moves.
+                let again = intervals.cut(&weights, &parts);
+                prop_assert_eq!(again.map(|cut| (cut.before, cut.after)), Some((Some(cut.after.clone()), cut.after)));
             }
         }
     }
