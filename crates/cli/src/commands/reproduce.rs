@@ -39,6 +39,15 @@ pub(crate) struct Args {
     #[arg(long, value_name = "FILE", num_args = 1..)]
     trace: Vec<String>,
 
+    /// AdaptLoad: seed of workload and runs [default: 1]
+    #[arg(long, value_name = "N")]
+    seed: Option<u64>,
+
+    /// AdaptLoad: how much of its time the network is used at the day's highest peak, from which the speed of back-ends
+    /// follows; the paper does not say [default: 0.75]
+    #[arg(long, value_name = "SHARE")]
+    peak_use: Option<f64>,
+
     /// Write an HTML report and the data of all runs into this directory
     #[arg(short, long, value_name = "DIR")]
     out: Option<PathBuf>,
@@ -105,8 +114,10 @@ pub(crate) fn run(args: &Args) -> Result<(), CliError> {
 }
 
 fn run_lard(args: &Args, effort: Effort) -> Result<Found, CliError> {
-    if args.profile.is_some() || !args.trace.is_empty() {
-        return Err(CliError::Usage("--profile and --trace are for the study `adaptload`".into()));
+    let others = args.seed.is_some() || args.peak_use.is_some();
+    if others || args.profile.is_some() || !args.trace.is_empty() {
+        let text = "--profile, --trace, --seed and --peak-use are for the study `adaptload`";
+        return Err(CliError::Usage(text.into()));
     }
     let part = args.figure.as_deref().map_or(Ok(Part::All), part).map_err(CliError::Usage)?;
     let real = measure(effort, part)?;

@@ -7,7 +7,7 @@ use super::day::{Minute, PEAK_S, QUIET_S};
 use super::plan::{ADAPTLOAD, Cell, Load};
 use super::results::{Results, mean};
 use super::rule::Place::Figure;
-use super::rule::{Rule, Spec};
+use super::rule::{Over, Rule, Spec};
 
 const MIB: f64 = 1_048_576.0;
 
@@ -28,6 +28,7 @@ pub(super) const SPECS: &[Spec] = &[
     Spec {
         id: "c1",
         place: Figure(1),
+        over: Over::Points,
         statement: "table 1: files requested on the day",
         paper: Some(17332.0),
         paper_text: "17,332",
@@ -39,6 +40,7 @@ pub(super) const SPECS: &[Spec] = &[
     Spec {
         id: "c2",
         place: Figure(1),
+        over: Over::Points,
         statement: "table 1: mean size of a file",
         paper: Some(11786.0),
         paper_text: "11,786 B",
@@ -50,6 +52,7 @@ pub(super) const SPECS: &[Spec] = &[
     Spec {
         id: "c3",
         place: Figure(1),
+        over: Over::Points,
         statement: "table 1: median size of a file",
         paper: Some(3714.0),
         paper_text: "3,714 B",
@@ -61,6 +64,7 @@ pub(super) const SPECS: &[Spec] = &[
     Spec {
         id: "c4",
         place: Figure(1),
+        over: Over::Points,
         statement: "table 1: largest file",
         paper: Some(3.1),
         paper_text: "3.1 MB",
@@ -72,6 +76,7 @@ pub(super) const SPECS: &[Spec] = &[
     Spec {
         id: "c5",
         place: Figure(1),
+        over: Over::Points,
         statement: "table 1: size of all files together",
         paper: Some(194.7),
         paper_text: "194.7 MB",
@@ -83,6 +88,7 @@ pub(super) const SPECS: &[Spec] = &[
     Spec {
         id: "c6",
         place: Figure(1),
+        over: Over::Points,
         statement: "table 2: requests of the day",
         paper: Some(38834515.0),
         paper_text: "38,834,515",
@@ -94,6 +100,7 @@ pub(super) const SPECS: &[Spec] = &[
     Spec {
         id: "c7",
         place: Figure(1),
+        over: Over::Points,
         statement: "table 2: mean size of a request",
         paper: Some(5124.85),
         paper_text: "5,124.85 B (189,800 MB / 38,834,515)",
@@ -105,6 +112,7 @@ pub(super) const SPECS: &[Spec] = &[
     Spec {
         id: "c8",
         place: Figure(1),
+        over: Over::Points,
         statement: "table 2: median size of a request",
         paper: Some(963.0),
         paper_text: "963 B",
@@ -116,6 +124,7 @@ pub(super) const SPECS: &[Spec] = &[
     Spec {
         id: "c9",
         place: Figure(2),
+        over: Over::Points,
         statement: "coefficients of variation of sizes within a minute are as high as ten (largest)",
         paper: Some(10.0),
         paper_text: "as high as ten",
@@ -127,6 +136,7 @@ pub(super) const SPECS: &[Spec] = &[
     Spec {
         id: "c10",
         place: Figure(2),
+        over: Over::Points,
         statement: "from 35,000 to 45,000 s the C.V. is around 8",
         paper: Some(8.0),
         paper_text: "around 8",
@@ -138,6 +148,7 @@ pub(super) const SPECS: &[Spec] = &[
     Spec {
         id: "c11",
         place: Figure(2),
+        over: Over::Points,
         statement: "from 58,000 to 68,000 s the C.V. is around 4",
         paper: Some(4.0),
         paper_text: "around 4",
@@ -149,6 +160,7 @@ pub(super) const SPECS: &[Spec] = &[
     Spec {
         id: "c12",
         place: Figure(11),
+        over: Over::Points,
         statement: "network utilization from 35,000 to 45,000 s under light load (speed set so)",
         paper: Some(20.0),
         paper_text: "around 20 %",
@@ -160,6 +172,7 @@ pub(super) const SPECS: &[Spec] = &[
     Spec {
         id: "c13",
         place: Figure(11),
+        over: Over::Points,
         statement: "network utilization from 35,000 to 45,000 s under heavy load (speed set so)",
         paper: Some(40.0),
         paper_text: "around 40 %",
@@ -171,6 +184,7 @@ pub(super) const SPECS: &[Spec] = &[
     Spec {
         id: "c14",
         place: Figure(11),
+        over: Over::Points,
         statement: "largest network utilization from 58,000 to 68,000 s under light load (speed set so)",
         paper: Some(50.0),
         paper_text: "25 % to 50 %",
@@ -182,6 +196,7 @@ pub(super) const SPECS: &[Spec] = &[
     Spec {
         id: "c15",
         place: Figure(11),
+        over: Over::Points,
         statement: "largest network utilization from 58,000 to 68,000 s under heavy load (speed set so)",
         paper: Some(100.0),
         paper_text: "50 % to nearly 100 %",

@@ -8,12 +8,13 @@ use super::explain::{
 use super::measures::{DAY, disk, least, peak_response, recovery, spike, uneven};
 use super::plan::{ADAPTLOAD, Cell, JSQ, LARD_BEST};
 use super::rule::Place::{Figure, Section};
-use super::rule::{Rule, Spec};
+use super::rule::{Over, Rule, Spec};
 
 pub(super) const SPECS: &[Spec] = &[
     Spec {
         id: "a1",
         place: Figure(1),
+        over: Over::Points,
         statement: "most transfers are of small files: share of requests for files up to 10 KB",
         paper: None,
         paper_text: "the majority",
@@ -25,6 +26,7 @@ pub(super) const SPECS: &[Spec] = &[
     Spec {
         id: "a2",
         place: Section("6.2", Some(1)),
+        over: Over::Points,
         statement: "files between 1 Kbytes and 0.1 Mbytes take almost half of the requests",
         paper: Some(50.0),
         paper_text: "almost 50 %",
@@ -38,6 +40,7 @@ pub(super) const SPECS: &[Spec] = &[
     Spec {
         id: "a3",
         place: Figure(2),
+        over: Over::Points,
         statement: "arrival rate and C.V. of sizes are inversely related (correlation over the minutes)",
         paper: None,
         paper_text: "inverse",
@@ -49,6 +52,7 @@ pub(super) const SPECS: &[Spec] = &[
     Spec {
         id: "a4",
         place: Section("6.1", Some(5)),
+        over: Over::Day,
         statement: "with caches of 5 % AdaptLoad outperforms JSQ by several orders of magnitude (mean slowdown, JSQ over AdaptLoad)",
         paper: None,
         paper_text: "several orders of magnitude",
@@ -60,6 +64,7 @@ pub(super) const SPECS: &[Spec] = &[
     Spec {
         id: "a5",
         place: Section("6.1", Some(5)),
+        over: Over::Day,
         statement: "with caches of 5 % AdaptLoad performs similarly to LARD (slowdown, AdaptLoad over LARD)",
         paper: None,
         paper_text: "similarly",
@@ -71,6 +76,7 @@ pub(super) const SPECS: &[Spec] = &[
     Spec {
         id: "a6",
         place: Section("6.1", Some(5)),
+        over: Over::Day,
         statement: "AdaptLoad's gain over JSQ persists until caches reach 25 % (least ratio below)",
         paper: None,
         paper_text: "persists",
@@ -84,6 +90,7 @@ pub(super) const SPECS: &[Spec] = &[
     Spec {
         id: "a7",
         place: Section("6.1", Some(5)),
+        over: Over::Day,
         statement: "beyond 25 % JSQ's slowdown keeps improving (largest cache over 25 %)",
         paper: None,
         paper_text: "keeps improving",
@@ -98,6 +105,7 @@ pub(super) const SPECS: &[Spec] = &[
     Spec {
         id: "a8",
         place: Section("6.1", Some(5)),
+        over: Over::Day,
         statement: "response times differ less than slowdowns (5 %: JSQ over AdaptLoad in response time, against slowdown)",
         paper: None,
         paper_text: "not as severe",
@@ -115,6 +123,7 @@ pub(super) const SPECS: &[Spec] = &[
     Spec {
         id: "a9",
         place: Section("6.1", Some(5)),
+        over: Over::Points,
         statement: "when arrivals are many (58,000 to 68,000 s, 25 % caches) JSQ clearly outperforms AdaptLoad in response time (JSQ over AdaptLoad)",
         paper: None,
         paper_text: "clearly outperforms",
@@ -126,6 +135,7 @@ pub(super) const SPECS: &[Spec] = &[
     Spec {
         id: "a10",
         place: Section("6.1", Some(5)),
+        over: Over::Points,
         statement: "and LARD (JSQ over LARD)",
         paper: None,
         paper_text: "clearly outperforms",
@@ -137,6 +147,7 @@ pub(super) const SPECS: &[Spec] = &[
     Spec {
         id: "a11",
         place: Section("6.1", Some(5)),
+        over: Over::Points,
         statement: "AdaptLoad's slowdown has a spike around 45,000 s (15 %: largest from 44,000 to 46,500 s over the median from 35,000 to 45,000 s)",
         paper: None,
         paper_text: "a spike",
@@ -148,6 +159,7 @@ pub(super) const SPECS: &[Spec] = &[
     Spec {
         id: "a12",
         place: Section("6.1", Some(5)),
+        over: Over::Points,
         statement: "AdaptLoad quickly recovers in the next group of requests (second point after its largest, over the median)",
         paper: None,
         paper_text: "restored",
@@ -159,6 +171,7 @@ pub(super) const SPECS: &[Spec] = &[
     Spec {
         id: "a13",
         place: Section("6.1", Some(5)),
+        over: Over::Points,
         statement: "with small caches (5 %) LARD handles the oscillations from 35,000 to 45,000 s better than AdaptLoad (LARD over AdaptLoad)",
         paper: None,
         paper_text: "better",
@@ -175,6 +188,7 @@ pub(super) const SPECS: &[Spec] = &[
     Spec {
         id: "a14",
         place: Figure(6),
+        over: Over::Points,
         statement: "the networks are evenly used under AdaptLoad (15 %: largest less smallest utilization over the mean; mean of the day)",
         paper: None,
         paper_text: "evenly",
@@ -186,6 +200,7 @@ pub(super) const SPECS: &[Spec] = &[
     Spec {
         id: "a15",
         place: Figure(6),
+        over: Over::Points,
         statement: "and under JSQ",
         paper: None,
         paper_text: "evenly",
@@ -197,6 +212,7 @@ pub(super) const SPECS: &[Spec] = &[
     Spec {
         id: "a16",
         place: Figure(6),
+        over: Over::Points,
         statement: "but not under LARD (spread of LARD over that of AdaptLoad)",
         paper: None,
         paper_text: "not",
@@ -208,6 +224,7 @@ pub(super) const SPECS: &[Spec] = &[
     Spec {
         id: "a17",
         place: Figure(6),
+        over: Over::Points,
         statement: "LARD balances only when arrivals are many (spread from 58,000 to 68,000 s over that from 35,000 to 45,000 s)",
         paper: None,
         paper_text: "only then",
@@ -219,6 +236,7 @@ pub(super) const SPECS: &[Spec] = &[
     Spec {
         id: "a18",
         place: Figure(6),
+        over: Over::Points,
         statement: "disks are used more under JSQ than under AdaptLoad",
         paper: None,
         paper_text: "more",
@@ -230,6 +248,7 @@ pub(super) const SPECS: &[Spec] = &[
     Spec {
         id: "a19",
         place: Figure(6),
+        over: Over::Points,
         statement: "and than under LARD",
         paper: None,
         paper_text: "more",
@@ -241,6 +260,7 @@ pub(super) const SPECS: &[Spec] = &[
     Spec {
         id: "a20",
         place: Figure(7),
+        over: Over::Points,
         statement: "cold misses are clearly visible at the beginning (AdaptLoad, 15 %: misses of the first point over the day's)",
         paper: None,
         paper_text: "clearly visible",
@@ -257,6 +277,7 @@ pub(super) const SPECS: &[Spec] = &[
     Spec {
         id: "a21",
         place: Figure(7),
+        over: Over::Points,
         statement: "AdaptLoad finds almost all files in caches of 15 %",
         paper: Some(100.0),
         paper_text: "almost 100 %",
@@ -268,6 +289,7 @@ pub(super) const SPECS: &[Spec] = &[
     Spec {
         id: "a22",
         place: Figure(7),
+        over: Over::Points,
         statement: "so does LARD",
         paper: Some(100.0),
         paper_text: "almost 100 %",
@@ -279,6 +301,7 @@ pub(super) const SPECS: &[Spec] = &[
     Spec {
         id: "a23",
         place: Figure(7),
+        over: Over::Points,
         statement: "JSQ's hit ratio improves greatly with the cache (misses at 5 % over those at 25 %)",
         paper: None,
         paper_text: "greatly",
@@ -290,6 +313,7 @@ pub(super) const SPECS: &[Spec] = &[
     Spec {
         id: "a24",
         place: Figure(7),
+        over: Over::Points,
         statement: "AdaptLoad's and LARD's hit ratio is high whatever the cache (least over the day; the paper's figure is hard to read)",
         paper: None,
         paper_text: "greater than 80 %",
@@ -309,6 +333,7 @@ pub(super) const SPECS: &[Spec] = &[
     Spec {
         id: "a25",
         place: Figure(7),
+        over: Over::Points,
         statement: "the higher the C.V., the lower the hit ratio (JSQ, 15 %: misses from 35,000 to 45,000 s over those from 58,000 to 68,000 s)",
         paper: None,
         paper_text: "lower",

@@ -4,12 +4,13 @@ use super::explain::{CLASSES, CROSSOVER, FAIR_JSQ, FAIR_LARD, LARGE, SLIGHTLY, S
 use super::measures::{class, crossover, least, slow};
 use super::plan::{ADAPTLOAD, Cell, JSQ, LARD_BEST};
 use super::rule::Place::Figure;
-use super::rule::{Rule, Spec};
+use super::rule::{Over, Rule, Spec};
 
 pub(super) const SPECS: &[Spec] = &[
     Spec {
         id: "a26",
         place: Figure(8),
+        over: Over::Day,
         statement: "JSQ deteriorates fast below caches of 20 % (slowdown at 10 % over that at 25 %)",
         paper: None,
         paper_text: "fast",
@@ -21,6 +22,7 @@ pub(super) const SPECS: &[Spec] = &[
     Spec {
         id: "a27",
         place: Figure(8),
+        over: Over::Day,
         statement: "AdaptLoad maintains high performance even with 10 % (slowdown at 10 % over that at 25 %)",
         paper: None,
         paper_text: "maintains",
@@ -32,6 +34,7 @@ pub(super) const SPECS: &[Spec] = &[
     Spec {
         id: "a28",
         place: Figure(8),
+        over: Over::Day,
         statement: "so does LARD",
         paper: None,
         paper_text: "maintains",
@@ -43,6 +46,7 @@ pub(super) const SPECS: &[Spec] = &[
     Spec {
         id: "a29",
         place: Figure(8),
+        over: Over::Day,
         statement: "JSQ and AdaptLoad cross at caches of about 25 % (interpolated)",
         paper: Some(25.0),
         paper_text: "about 25 %",
@@ -54,6 +58,7 @@ pub(super) const SPECS: &[Spec] = &[
     Spec {
         id: "a30",
         place: Figure(8),
+        over: Over::Day,
         statement: "beyond, JSQ is slightly better than AdaptLoad (60 %: AdaptLoad over JSQ)",
         paper: None,
         paper_text: "slightly",
@@ -65,6 +70,7 @@ pub(super) const SPECS: &[Spec] = &[
     Spec {
         id: "a31",
         place: Figure(9),
+        over: Over::Points,
         statement: "AdaptLoad, 1,000 bytes: slowdown below 5",
         paper: Some(98.0),
         paper_text: "98 %",
@@ -76,6 +82,7 @@ pub(super) const SPECS: &[Spec] = &[
     Spec {
         id: "a32",
         place: Figure(9),
+        over: Over::Points,
         statement: "from 5 to 20",
         paper: Some(1.5),
         paper_text: "1.5 %",
@@ -87,6 +94,7 @@ pub(super) const SPECS: &[Spec] = &[
     Spec {
         id: "a33",
         place: Figure(9),
+        over: Over::Points,
         statement: "from 20 to 100",
         paper: Some(0.4),
         paper_text: "0.4 %",
@@ -98,6 +106,7 @@ pub(super) const SPECS: &[Spec] = &[
     Spec {
         id: "a34",
         place: Figure(9),
+        over: Over::Points,
         statement: "above 100",
         paper: Some(0.01),
         paper_text: "0.01 %",
@@ -109,6 +118,7 @@ pub(super) const SPECS: &[Spec] = &[
     Spec {
         id: "a35",
         place: Figure(9),
+        over: Over::Points,
         statement: "1 Kbytes to 0.1 Mbytes: slowdowns of 5 and more are about as frequent with AdaptLoad as with LARD (difference)",
         paper: None,
         paper_text: "similar",
@@ -120,6 +130,7 @@ pub(super) const SPECS: &[Spec] = &[
     Spec {
         id: "a36",
         place: Figure(9),
+        over: Over::Points,
         statement: "and more frequent with JSQ than with AdaptLoad (difference)",
         paper: None,
         paper_text: "higher",
@@ -131,6 +142,7 @@ pub(super) const SPECS: &[Spec] = &[
     Spec {
         id: "a37",
         place: Figure(9),
+        over: Over::Points,
         statement: "files below 64 bytes have high slowdowns under all policies (least share at 5 or more, over that of 512 to 1,023 bytes)",
         paper: None,
         paper_text: "high",
@@ -148,6 +160,7 @@ pub(super) const SPECS: &[Spec] = &[
     Spec {
         id: "a38",
         place: Figure(9),
+        over: Over::Points,
         statement: "large files (256 KB and more) fare best under AdaptLoad: share below 5, less the better of the others",
         paper: None,
         paper_text: "best",

@@ -5,15 +5,16 @@ use super::explain::{
     BOTTLENECK, CLUSTERS, DYNAMIC, DYNAMIC_TIMES, IMPROVED, PEAK, PEAK_DISK, QUIET, QUIET_LARD, SLIGHTLY,
 };
 use super::measures::{across, disks, in_period, least, most, networks, scaled};
-use super::plan::{ADAPTLOAD, Cell, Contender, DYNAMIC_CACHE, IMPROVED_CACHE, JSQ, LARD_BEST, Load};
+use super::plan::{ADAPTLOAD, Cell, Contender, IMPROVED_CACHE, JSQ, LARD_BEST};
 use super::results::mean;
 use super::rule::Place::{Figure, Section};
-use super::rule::{Rule, Spec};
+use super::rule::{Over, Rule, Spec};
 
 pub(super) const SPECS: &[Spec] = &[
     Spec {
         id: "a39",
         place: Figure(10),
+        over: Over::Day,
         statement: "all policies improve from four to eight back-ends (largest slowdown at eight over that at four, caches of 15 %)",
         paper: None,
         paper_text: "improves",
@@ -25,6 +26,7 @@ pub(super) const SPECS: &[Spec] = &[
     Spec {
         id: "a40",
         place: Figure(10),
+        over: Over::Day,
         statement: "and stabilize from twelve on (twenty over twelve, the one that departs most)",
         paper: Some(1.0),
         paper_text: "stabilizes",
@@ -41,6 +43,7 @@ pub(super) const SPECS: &[Spec] = &[
     Spec {
         id: "a41",
         place: Figure(10),
+        over: Over::Day,
         statement: "AdaptLoad and LARD are very close (eight or more: the ratio that departs most)",
         paper: Some(1.0),
         paper_text: "very close",
@@ -57,6 +60,7 @@ pub(super) const SPECS: &[Spec] = &[
     Spec {
         id: "a42",
         place: Figure(10),
+        over: Over::Day,
         statement: "both consistently outperform JSQ (least of JSQ over AdaptLoad)",
         paper: None,
         paper_text: "consistently",
@@ -68,6 +72,7 @@ pub(super) const SPECS: &[Spec] = &[
     Spec {
         id: "a43",
         place: Figure(11),
+        over: Over::Points,
         statement: "35,000 to 45,000 s, heavy load: the disk is the bottleneck (its utilization over the network's, AdaptLoad)",
         paper: None,
         paper_text: "disk",
@@ -75,12 +80,8 @@ pub(super) const SPECS: &[Spec] = &[
         rule: Rule::AtLeast(1.0),
         value: |r| {
             Some(
-                disks(r, Cell { load: Load::Quiet { heavy: true }, ..Cell::day(ADAPTLOAD, 15) }, QUIET_S)?
-                    / networks(
-                        r,
-                        Cell { load: Load::Quiet { heavy: true }, ..Cell::day(ADAPTLOAD, 15) },
-                        QUIET_S,
-                    )?,
+                disks(r, Cell::quiet(ADAPTLOAD, true), QUIET_S)?
+                    / networks(r, Cell::quiet(ADAPTLOAD, true), QUIET_S)?,
             )
         },
         explanation: BOTTLENECK,
@@ -88,42 +89,31 @@ pub(super) const SPECS: &[Spec] = &[
     Spec {
         id: "a44",
         place: Figure(11),
+        over: Over::Points,
         statement: "35,000 to 45,000 s: AdaptLoad does significantly better than JSQ (light load: JSQ over AdaptLoad)",
         paper: None,
         paper_text: "significantly",
         unit: "×",
         rule: Rule::AtLeast(1.5),
-        value: |r| {
-            in_period(
-                r,
-                Cell { load: Load::Quiet { heavy: false }, ..Cell::day(JSQ, 15) },
-                Cell { load: Load::Quiet { heavy: false }, ..Cell::day(ADAPTLOAD, 15) },
-                QUIET_S,
-            )
-        },
+        value: |r| in_period(r, Cell::quiet(JSQ, false), Cell::quiet(ADAPTLOAD, false), QUIET_S),
         explanation: QUIET,
     },
     Spec {
         id: "a45",
         place: Figure(11),
+        over: Over::Points,
         statement: "and LARD too (JSQ over LARD)",
         paper: None,
         paper_text: "significantly",
         unit: "×",
         rule: Rule::AtLeast(1.5),
-        value: |r| {
-            in_period(
-                r,
-                Cell { load: Load::Quiet { heavy: false }, ..Cell::day(JSQ, 15) },
-                Cell { load: Load::Quiet { heavy: false }, ..Cell::day(LARD_BEST, 15) },
-                QUIET_S,
-            )
-        },
+        value: |r| in_period(r, Cell::quiet(JSQ, false), Cell::quiet(LARD_BEST, false), QUIET_S),
         explanation: QUIET,
     },
     Spec {
         id: "a46",
         place: Figure(11),
+        over: Over::Points,
         statement: "the advantage grows with the load (AdaptLoad's under heavy over that under light load)",
         paper: None,
         paper_text: "increases",
@@ -131,17 +121,8 @@ pub(super) const SPECS: &[Spec] = &[
         rule: Rule::AtLeast(1.0),
         value: |r| {
             Some(
-                in_period(
-                    r,
-                    Cell { load: Load::Quiet { heavy: true }, ..Cell::day(JSQ, 15) },
-                    Cell { load: Load::Quiet { heavy: true }, ..Cell::day(ADAPTLOAD, 15) },
-                    QUIET_S,
-                )? / in_period(
-                    r,
-                    Cell { load: Load::Quiet { heavy: false }, ..Cell::day(JSQ, 15) },
-                    Cell { load: Load::Quiet { heavy: false }, ..Cell::day(ADAPTLOAD, 15) },
-                    QUIET_S,
-                )?,
+                in_period(r, Cell::quiet(JSQ, true), Cell::quiet(ADAPTLOAD, true), QUIET_S)?
+                    / in_period(r, Cell::quiet(JSQ, false), Cell::quiet(ADAPTLOAD, false), QUIET_S)?,
             )
         },
         explanation: QUIET,
@@ -149,180 +130,131 @@ pub(super) const SPECS: &[Spec] = &[
     Spec {
         id: "a47",
         place: Figure(11),
+        over: Over::Points,
         statement: "under light load AdaptLoad is similar to LARD, slightly better (AdaptLoad over LARD)",
         paper: None,
         paper_text: "similar",
         unit: "×",
         rule: Rule::Between(0.7, 1.1),
-        value: |r| {
-            in_period(
-                r,
-                Cell { load: Load::Quiet { heavy: false }, ..Cell::day(ADAPTLOAD, 15) },
-                Cell { load: Load::Quiet { heavy: false }, ..Cell::day(LARD_BEST, 15) },
-                QUIET_S,
-            )
-        },
+        value: |r| in_period(r, Cell::quiet(ADAPTLOAD, false), Cell::quiet(LARD_BEST, false), QUIET_S),
         explanation: QUIET_LARD,
     },
     Spec {
         id: "a48",
         place: Figure(11),
+        over: Over::Points,
         statement: "58,000 to 68,000 s, light load: disks are used less than 15 % (AdaptLoad, largest point)",
         paper: None,
         paper_text: "less than 15 %",
         unit: "%",
         rule: Rule::AtMost(15.0),
         value: |r| {
-            most(
-                r.within(Cell { load: Load::Peak { heavy: false }, ..Cell::day(ADAPTLOAD, 15) }, PEAK_S)?
-                    .iter()
-                    .map(|p| 100.0 * mean(&p.disk)),
-            )
+            most(r.within(Cell::peak(ADAPTLOAD, false), PEAK_S)?.iter().map(|p| 100.0 * mean(&p.disk)))
         },
         explanation: PEAK_DISK,
     },
     Spec {
         id: "a49",
         place: Figure(11),
+        over: Over::Points,
         statement: "heavy load: less than 20 %",
         paper: None,
         paper_text: "less than 20 %",
         unit: "%",
         rule: Rule::AtMost(20.0),
-        value: |r| {
-            most(
-                r.within(Cell { load: Load::Peak { heavy: true }, ..Cell::day(ADAPTLOAD, 15) }, PEAK_S)?
-                    .iter()
-                    .map(|p| 100.0 * mean(&p.disk)),
-            )
-        },
+        value: |r| most(r.within(Cell::peak(ADAPTLOAD, true), PEAK_S)?.iter().map(|p| 100.0 * mean(&p.disk))),
         explanation: PEAK_DISK,
     },
     Spec {
         id: "a50",
         place: Figure(11),
+        over: Over::Points,
         statement: "light load: AdaptLoad is consistently better than JSQ (JSQ over AdaptLoad)",
         paper: None,
         paper_text: "consistently",
         unit: "×",
         rule: Rule::AtLeast(1.0),
-        value: |r| {
-            in_period(
-                r,
-                Cell { load: Load::Peak { heavy: false }, ..Cell::day(JSQ, 15) },
-                Cell { load: Load::Peak { heavy: false }, ..Cell::day(ADAPTLOAD, 15) },
-                PEAK_S,
-            )
-        },
+        value: |r| in_period(r, Cell::peak(JSQ, false), Cell::peak(ADAPTLOAD, false), PEAK_S),
         explanation: PEAK,
     },
     Spec {
         id: "a51",
         place: Figure(11),
+        over: Over::Points,
         statement: "and than LARD (LARD over AdaptLoad)",
         paper: None,
         paper_text: "consistently",
         unit: "×",
         rule: Rule::AtLeast(1.0),
-        value: |r| {
-            in_period(
-                r,
-                Cell { load: Load::Peak { heavy: false }, ..Cell::day(LARD_BEST, 15) },
-                Cell { load: Load::Peak { heavy: false }, ..Cell::day(ADAPTLOAD, 15) },
-                PEAK_S,
-            )
-        },
+        value: |r| in_period(r, Cell::peak(LARD_BEST, false), Cell::peak(ADAPTLOAD, false), PEAK_S),
         explanation: PEAK,
     },
     Spec {
         id: "a52",
         place: Figure(11),
+        over: Over::Points,
         statement: "heavy load: until the network is full AdaptLoad outperforms JSQ (58,000 to 62,000 s; JSQ over AdaptLoad)",
         paper: None,
         paper_text: "until 65,800 s",
         unit: "×",
         rule: Rule::AtLeast(1.0),
-        value: |r| {
-            in_period(
-                r,
-                Cell { load: Load::Peak { heavy: true }, ..Cell::day(JSQ, 15) },
-                Cell { load: Load::Peak { heavy: true }, ..Cell::day(ADAPTLOAD, 15) },
-                (58_000.0, 62_000.0),
-            )
-        },
+        value: |r| in_period(r, Cell::peak(JSQ, true), Cell::peak(ADAPTLOAD, true), (58_000.0, 62_000.0)),
         explanation: PEAK,
     },
     Spec {
         id: "a53",
         place: Figure(11),
+        over: Over::Points,
         statement: "where the network is full, JSQ does better than AdaptLoad (62,000 to 66,000 s; JSQ over AdaptLoad)",
         paper: None,
         paper_text: "better",
         unit: "×",
         rule: Rule::AtMost(1.0),
-        value: |r| {
-            in_period(
-                r,
-                Cell { load: Load::Peak { heavy: true }, ..Cell::day(JSQ, 15) },
-                Cell { load: Load::Peak { heavy: true }, ..Cell::day(ADAPTLOAD, 15) },
-                (62_000.0, 66_000.0),
-            )
-        },
+        value: |r| in_period(r, Cell::peak(JSQ, true), Cell::peak(ADAPTLOAD, true), (62_000.0, 66_000.0)),
         explanation: PEAK,
     },
     Spec {
         id: "a54",
         place: Figure(11),
+        over: Over::Points,
         statement: "and LARD too (LARD over AdaptLoad)",
         paper: None,
         paper_text: "better",
         unit: "×",
         rule: Rule::AtMost(1.0),
         value: |r| {
-            in_period(
-                r,
-                Cell { load: Load::Peak { heavy: true }, ..Cell::day(LARD_BEST, 15) },
-                Cell { load: Load::Peak { heavy: true }, ..Cell::day(ADAPTLOAD, 15) },
-                (62_000.0, 66_000.0),
-            )
+            in_period(r, Cell::peak(LARD_BEST, true), Cell::peak(ADAPTLOAD, true), (62_000.0, 66_000.0))
         },
         explanation: PEAK,
     },
     Spec {
         id: "a55",
         place: Figure(12),
+        over: Over::Day,
         statement: "with 30 % dynamic requests AdaptLoad outperforms JSQ (slowdown, JSQ over AdaptLoad)",
         paper: None,
         paper_text: "outperforms",
         unit: "×",
         rule: Rule::AtLeast(1.0),
-        value: |r| {
-            Some(
-                r.slowdown(Cell { dynamic_percent: 30, ..Cell::day(JSQ, DYNAMIC_CACHE) })?
-                    / r.slowdown(Cell { dynamic_percent: 30, ..Cell::day(ADAPTLOAD, DYNAMIC_CACHE) })?,
-            )
-        },
+        value: |r| Some(r.slowdown(Cell::dynamic(JSQ, 30))? / r.slowdown(Cell::dynamic(ADAPTLOAD, 30))?),
         explanation: DYNAMIC,
     },
     Spec {
         id: "a56",
         place: Figure(12),
+        over: Over::Day,
         statement: "with 70 % too",
         paper: None,
         paper_text: "outperforms",
         unit: "×",
         rule: Rule::AtLeast(1.0),
-        value: |r| {
-            Some(
-                r.slowdown(Cell { dynamic_percent: 70, ..Cell::day(JSQ, DYNAMIC_CACHE) })?
-                    / r.slowdown(Cell { dynamic_percent: 70, ..Cell::day(ADAPTLOAD, DYNAMIC_CACHE) })?,
-            )
-        },
+        value: |r| Some(r.slowdown(Cell::dynamic(JSQ, 70))? / r.slowdown(Cell::dynamic(ADAPTLOAD, 70))?),
         explanation: DYNAMIC,
     },
     Spec {
         id: "a57",
         place: Figure(12),
+        over: Over::Day,
         statement: "response times increase from 30 % to 70 % (the smaller ratio of the two policies)",
         paper: None,
         paper_text: "increase",
@@ -330,10 +262,7 @@ pub(super) const SPECS: &[Spec] = &[
         rule: Rule::AtLeast(1.0),
         value: |r| {
             least([ADAPTLOAD, JSQ].into_iter().filter_map(|c| {
-                Some(
-                    r.response_s(Cell { dynamic_percent: 70, ..Cell::day(c, DYNAMIC_CACHE) })?
-                        / r.response_s(Cell { dynamic_percent: 30, ..Cell::day(c, DYNAMIC_CACHE) })?,
-                )
+                Some(r.response_s(Cell::dynamic(c, 70))? / r.response_s(Cell::dynamic(c, 30))?)
             }))
         },
         explanation: DYNAMIC_TIMES,
@@ -341,6 +270,7 @@ pub(super) const SPECS: &[Spec] = &[
     Spec {
         id: "a58",
         place: Figure(12),
+        over: Over::Day,
         statement: "and the gap between the policies decreases (distance of the ratios from 1: at 70 % over that at 30 %)",
         paper: None,
         paper_text: "decreases",
@@ -349,10 +279,9 @@ pub(super) const SPECS: &[Spec] = &[
         value: |r| {
             let gap = |d| {
                 Some(
-                    (r.slowdown(Cell { dynamic_percent: d, ..Cell::day(JSQ, DYNAMIC_CACHE) })?
-                        / r.slowdown(Cell { dynamic_percent: d, ..Cell::day(ADAPTLOAD, DYNAMIC_CACHE) })?)
-                    .ln()
-                    .abs(),
+                    (r.slowdown(Cell::dynamic(JSQ, d))? / r.slowdown(Cell::dynamic(ADAPTLOAD, d))?)
+                        .ln()
+                        .abs(),
                 )
             };
             Some(gap(70)? / gap(30)?)
@@ -362,6 +291,7 @@ pub(super) const SPECS: &[Spec] = &[
     Spec {
         id: "a59",
         place: Section("8", Some(14)),
+        over: Over::Day,
         statement: "caches of 60 %: JSQ performs better than the original AdaptLoad (AdaptLoad over JSQ)",
         paper: None,
         paper_text: "better",
@@ -373,6 +303,7 @@ pub(super) const SPECS: &[Spec] = &[
     Spec {
         id: "a60",
         place: Section("8", Some(14)),
+        over: Over::Day,
         statement: "LARD too (AdaptLoad over LARD)",
         paper: None,
         paper_text: "better",
@@ -384,6 +315,7 @@ pub(super) const SPECS: &[Spec] = &[
     Spec {
         id: "a61",
         place: Figure(14),
+        over: Over::Day,
         statement: "AdaptLoad's performance improves significantly (original over improved)",
         paper: None,
         paper_text: "significantly",

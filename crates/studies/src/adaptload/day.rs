@@ -15,8 +15,21 @@ const QUICK_REQUESTS: u64 = 6_000_000;
 const POINTS: u64 = 388;
 /// Network time of a byte in the paper: 40 µs for 512 bytes.
 const NETWORK_S_PER_BYTE: f64 = 40e-6 / 512.0;
-/// Seed of workload and runs.
-const SEED: u64 = 1;
+/// What the paper leaves open, and the study can be repeated with.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Setting {
+    /// Seed of workload and runs.
+    pub seed: u64,
+    /// Speeds of back-ends over the day follow from this: use of the network at the highest peak, as a share of its time.
+    pub peak_use: f64,
+}
+
+impl Default for Setting {
+    /// Seed 1, and three quarters: between the light and the heavy load of figure 11.
+    fn default() -> Self {
+        Self { seed: 1, peak_use: 0.75 }
+    }
+}
 
 /// The periods of figure 11, in seconds of the day.
 pub(super) const QUIET_S: (f64, f64) = (35_000.0, 45_000.0);
@@ -66,7 +79,7 @@ impl Minute {
 /// See the module's documentation.
 pub(super) struct Day {
     pub(super) workload: Workload,
-    pub(super) seed: u64,
+    pub(super) setting: Setting,
     /// Length of the run's day as a share of a real day: arrivals of a shortened day come as fast as in the whole one.
     pub(super) scale: f64,
     /// Per minute of the real day.
@@ -77,15 +90,14 @@ pub(super) struct Day {
 }
 
 impl Day {
-    pub(super) fn new(source: Source, effort: Effort) -> Result<Self, StudyError> {
+    pub(super) fn new(source: Source, effort: Effort, setting: Setting) -> Result<Self, StudyError> {
         let (workload, scale) = match source {
             Source::Trace(workload) => (*workload, 1.0),
-            Source::Smooth => synthesize(None, effort)?,
-            Source::Profile(profile) => synthesize(Some(&profile), effort)?,
+            Source::Smooth => synthesize(None, effort, setting.seed)?,
+            Source::Profile(profile) => synthesize(Some(&profile), effort, setting.seed)?,
         };
         let point_every = (workload.trace.len() / POINTS).max(1);
-        let mut day =
-            Self { workload, seed: SEED, scale, minutes: Vec::new(), point_every, peak_demand: 0.0 };
+        let mut day = Self { workload, setting, scale, minutes: Vec::new(), point_every, peak_demand: 0.0 };
         day.look()?;
         Ok(day)
     }
@@ -122,8 +134,7 @@ impl Day {
     }
 
     /// Speed of the back-ends as a multiple of the paper's costs. The paper states no speeds but utilizations of the
-    /// network: of figure 11's four experiments; for the others they are only drawn, and three quarters at the highest
-    /// peak is assumed, between its light and its heavy load.
+    /// network: of figure 11's four experiments; for the others they are only drawn, and [`Setting::peak_use`] is assumed.
     pub(super) fn speed(&self, load: Load) -> f64 {
         let peak = |busy: f64| self.peak_demand / busy;
         let quiet = |busy: f64| {
@@ -131,7 +142,7 @@ impl Day {
             self.between(QUIET_S).bytes * NETWORK_S_PER_BYTE / span_s / BACKENDS as f64 / busy
         };
         let speed = match load {
-            Load::Day => peak(0.75),
+            Load::Day => peak(self.setting.peak_use),
             Load::Peak { heavy: false } => peak(0.5),
             Load::Peak { heavy: true } => peak(1.0),
             Load::Quiet { heavy: false } => quiet(0.2),
@@ -151,13 +162,13 @@ impl Day {
     }
 }
 
-fn synthesize(profile: Option<&[u64]>, effort: Effort) -> Result<(Workload, f64), StudyError> {
+fn synthesize(profile: Option<&[u64]>, effort: Effort, seed: u64) -> Result<(Workload, f64), StudyError> {
     let requests = if effort == Effort::Full { FULL_REQUESTS } else { QUICK_REQUESTS };
     let scale = requests as f64 / FULL_REQUESTS as f64;
     let (requests, minute_s) = (requests.to_string(), (60.0 * scale).to_string());
     let settings =
         [("generator", "drifting"), ("requests", requests.as_str()), ("minute_s", minute_s.as_str())];
-    let mut made = synth::build("worldcup", &settings, SEED).map_err(WorkloadError::from)?;
+    let mut made = synth::build("worldcup", &settings, seed).map_err(WorkloadError::from)?;
     if let Some(profile) = profile {
         made = made.with_requests_per_minute(profile).map_err(WorkloadError::from)?;
     }

@@ -3,7 +3,7 @@
 use std::ops::RangeInclusive;
 
 use super::day::{PEAK_S, QUIET_S};
-use super::plan::{ADAPTLOAD, CLUSTER_CACHE, Cell, Contender, JSQ};
+use super::plan::{ADAPTLOAD, Cell, Contender, JSQ};
 use super::results::{Results, mean, spread};
 
 /// All of it.
@@ -91,13 +91,13 @@ pub(super) fn slow(r: &Results, contender: Contender, bins: RangeInclusive<usize
 
 /// Slowdown with `to` back-ends over that with `from`.
 pub(super) fn scaled(r: &Results, contender: Contender, from: usize, to: usize) -> Option<f64> {
-    let of = |backends| r.slowdown(Cell { backends, ..Cell::day(contender, CLUSTER_CACHE) });
+    let of = |backends| r.slowdown(Cell::cluster(contender, backends));
     Some(of(to)? / of(from)?)
 }
 
 /// Slowdown of `a` over that of `b` with so many back-ends.
 pub(super) fn across(r: &Results, a: Contender, b: Contender, backends: usize) -> Option<f64> {
-    let of = |c| r.slowdown(Cell { backends, ..Cell::day(c, CLUSTER_CACHE) });
+    let of = |c| r.slowdown(Cell::cluster(c, backends));
     Some(of(a)? / of(b)?)
 }
 

@@ -17,6 +17,7 @@ mod plan;
 mod results;
 mod rule;
 
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use plimsoll_report::{Claim, Report, Run};
@@ -27,7 +28,7 @@ pub use crate::lard::{Effort, StudyError};
 use crate::matrix::Progress;
 use crate::scenario::{Extent, ScenarioError, execute_recording};
 use day::Day;
-pub use day::Source;
+pub use day::{Setting, Source};
 pub use plan::FIGURES;
 use plan::{Cell, Load, cells};
 use results::{Done, Results};
@@ -74,10 +75,11 @@ pub fn reproduce(
     effort: Effort,
     figure: Option<u32>,
     source: Source,
+    setting: Setting,
     progress: &dyn Progress,
 ) -> Result<Study, StudyError> {
     let synthetic = !matches!(source, Source::Trace(_));
-    let day = Day::new(source, effort)?;
+    let day = Day::new(source, effort, setting)?;
     let planned = cells(effort, figure);
     let failed = AtomicBool::new(false);
     let run = |cell: &Cell| {
@@ -86,11 +88,11 @@ pub fn reproduce(
         done
     };
     let done: Vec<Result<Done, ScenarioError>> = planned.par_iter().with_max_len(1).map(run).collect();
-    let mut results = Results { day, done: Default::default() };
+    let mut made = BTreeMap::new();
     let mut stopped = false;
     for (cell, done) in planned.into_iter().zip(done) {
         match done {
-            Ok(done) => drop(results.done.insert(cell, done)),
+            Ok(done) => drop(made.insert(cell, done)),
             Err(ScenarioError::Stopped) => stopped = true,
             Err(error) => return Err(error.into()),
         }
@@ -98,6 +100,7 @@ pub fn reproduce(
     if stopped {
         return Err(ScenarioError::Stopped.into());
     }
+    let results = Results::new(day, made);
     let calibration = rule::evaluate(&[calibration::SPECS], figure, &results);
     let claims = rule::evaluate(&CLAIMS, figure, &results);
     let report = figures::report(effort, figure, synthetic, &calibration, &claims, &results);
@@ -151,7 +154,9 @@ mod tests {
     fn claims_that_need_no_runs_are_measured_on_a_small_trace() {
         let made = plimsoll_trace::synth::build("worldcup", &[("requests", "60000")], 1).unwrap();
         let workload = crate::Workload::of_synthetic(&made, None).unwrap();
-        let study = reproduce(Effort::Quick, Some(2), Source::Trace(Box::new(workload)), &()).unwrap();
+        let study =
+            reproduce(Effort::Quick, Some(2), Source::Trace(Box::new(workload)), Setting::default(), &())
+                .unwrap();
         assert!(study.runs.is_empty() && !study.calibration.is_empty());
         assert!(study.report.to_html().contains("Figure 2"));
     }
@@ -160,7 +165,9 @@ mod tests {
     fn a_figure_is_run_on_a_small_trace() {
         let made = plimsoll_trace::synth::build("worldcup", &[("requests", "60000")], 1).unwrap();
         let workload = crate::Workload::of_synthetic(&made, None).unwrap();
-        let study = reproduce(Effort::Quick, Some(9), Source::Trace(Box::new(workload)), &()).unwrap();
+        let study =
+            reproduce(Effort::Quick, Some(9), Source::Trace(Box::new(workload)), Setting::default(), &())
+                .unwrap();
         assert_eq!(study.runs.len(), 3);
         assert!(study.runs.iter().all(|run| run.completed == 60_000));
         assert!(study.claims.iter().any(|claim| claim.id == "a31"));

@@ -1,6 +1,7 @@
 //! The runs of the study, to be asked by claims and figures.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use plimsoll_report::{LoadSeries, Run};
 use plimsoll_sim::{SeriesPoint, SizeClasses};
@@ -15,30 +16,60 @@ pub(super) struct Done {
     pub(super) classes: Option<SizeClasses>,
 }
 
+/// Requests of a day that warm the caches where a mean is asked for without the cold start.
+const COLD_REQUESTS: u64 = 500_000;
+
 /// See the module's documentation.
+#[derive(Clone)]
 pub(super) struct Results {
-    pub(super) day: Day,
-    pub(super) done: BTreeMap<Cell, Done>,
+    pub(super) day: Arc<Day>,
+    pub(super) done: Arc<BTreeMap<Cell, Done>>,
+    /// Points at the beginning that means of a whole day leave out.
+    skipped: usize,
 }
 
 impl Results {
+    pub(super) fn new(day: Day, done: BTreeMap<Cell, Done>) -> Self {
+        Self { day: Arc::new(day), done: Arc::new(done), skipped: 0 }
+    }
+
+    /// The same, with means of a whole day that leave out the cold start; `None` where most of the day would be left out.
+    pub(super) fn warm(&self) -> Option<Self> {
+        let skipped = COLD_REQUESTS.div_ceil(self.day.point_every);
+        let enough = 2 * COLD_REQUESTS <= self.day.workload.trace.len();
+        enough.then(|| Self { skipped: skipped as usize, ..self.clone() })
+    }
+
     pub(super) fn get(&self, cell: Cell) -> Option<&Done> {
         self.done.get(&cell)
     }
 
-    /// Mean slowdown of the whole run.
+    /// Mean slowdown of the day.
     pub(super) fn slowdown(&self, cell: Cell) -> Option<f64> {
-        self.get(cell)?.run.slowdown.map(|s| s.mean)
+        self.mean_of_day(cell, |run| run.slowdown.map(|s| s.mean), |p| p.mean_slowdown)
     }
 
-    /// Mean response time in seconds.
+    /// Mean response time of the day in seconds.
     pub(super) fn response_s(&self, cell: Cell) -> Option<f64> {
-        self.get(cell)?.run.response_time_s.map(|s| s.mean)
+        self.mean_of_day(cell, |run| run.response_time_s.map(|s| s.mean), |p| p.mean_response_s)
     }
 
-    /// Requests answered without a read of their own, 0 to 1.
+    /// Requests of the day answered without a read of their own, 0 to 1.
     pub(super) fn hit_ratio(&self, cell: Cell) -> Option<f64> {
-        self.get(cell)?.run.miss_ratio.map(|m| 1.0 - m)
+        self.mean_of_day(cell, |run| run.miss_ratio, |p| p.miss_ratio).map(|missed| 1.0 - missed)
+    }
+
+    fn mean_of_day(
+        &self,
+        cell: Cell,
+        whole: impl Fn(&Run) -> Option<f64>,
+        of_point: impl Fn(&SeriesPoint) -> f64,
+    ) -> Option<f64> {
+        let done = self.get(cell)?;
+        if self.skipped == 0 {
+            return whole(&done.run);
+        }
+        mean_over(done.points.get(self.skipped..)?.iter(), of_point)
     }
 
     /// Mean slowdown of `a` over that of `b` at this cache.
@@ -65,9 +96,7 @@ impl Results {
         period: (f64, f64),
         value: impl Fn(&SeriesPoint) -> f64,
     ) -> Option<f64> {
-        let points = self.within(cell, period)?;
-        let answers: f64 = points.iter().map(|p| p.answered as f64).sum();
-        Some(points.iter().map(|p| value(p) * p.answered as f64).sum::<f64>() / answers)
+        mean_over(self.within(cell, period)?.into_iter(), value)
     }
 
     /// A curve over the day.
@@ -86,9 +115,21 @@ impl Results {
     }
 
     pub(super) fn into_runs(self) -> Vec<Run> {
-        let runs = self.done.into_values().map(|done| done.run);
+        let runs = self.done.values().map(|done| done.run.clone());
         runs.map(|run| Run { load_series: LoadSeries::default(), ..run }).collect()
     }
+}
+
+/// Mean over the answers of these points; `None` without any.
+fn mean_over<'a>(
+    points: impl Iterator<Item = &'a SeriesPoint>,
+    value: impl Fn(&SeriesPoint) -> f64,
+) -> Option<f64> {
+    let (sum, answers) = points.fold((0.0, 0.0), |(sum, answers), p| {
+        let answered = p.answered as f64;
+        (sum + value(p) * answered, answers + answered)
+    });
+    (answers > 0.0).then(|| sum / answers)
 }
 
 /// Mean over the back-ends.

@@ -5,10 +5,20 @@ use plimsoll_report::{Claim, Measured};
 use super::results::Results;
 pub(super) use crate::judge::{Finding, Place, Rule};
 
+/// What of a run a claim is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Over {
+    /// The means of a whole day. They are measured with the cold start, as the paper's are, and without it.
+    Day,
+    /// Periods of the day, or what has no time.
+    Points,
+}
+
 /// A claim of the paper, and how it is measured.
 pub(super) struct Spec {
     pub(super) id: &'static str,
     pub(super) place: Place,
+    pub(super) over: Over,
     pub(super) statement: &'static str,
     pub(super) paper: Option<f64>,
     pub(super) paper_text: &'static str,
@@ -23,7 +33,16 @@ pub(super) struct Spec {
 pub(super) fn evaluate(specs: &[&[Spec]], figure: Option<u32>, results: &Results) -> Vec<Claim> {
     let wanted = specs.iter().copied().flatten();
     let wanted = wanted.filter(|spec| figure.is_none() || spec.place.figure() == figure);
-    wanted.filter_map(|spec| measure(spec, results)).collect()
+    let warm = results.warm();
+    let both = |spec| [measure(spec, results), warm.as_ref().and_then(|warm| measure_warm(spec, warm))];
+    wanted.flat_map(both).flatten().collect()
+}
+
+/// The claim once more, with an id of its own.
+fn measure_warm(spec: &Spec, warm: &Results) -> Option<Claim> {
+    let claim = (spec.over == Over::Day).then(|| measure(spec, warm))??;
+    let statement = format!("{}, after the cold start", claim.statement);
+    Some(Claim { id: format!("{}w", spec.id), statement, ..claim })
 }
 
 fn measure(spec: &Spec, results: &Results) -> Option<Claim> {
@@ -37,7 +56,7 @@ fn measure(spec: &Spec, results: &Results) -> Option<Claim> {
         paper_text: spec.paper_text,
         unit: spec.unit,
         rule: spec.rule,
-        measured: vec![Measured { workload, seed: results.day.seed, value }],
+        measured: vec![Measured { workload, seed: results.day.setting.seed, value }],
         explanation: spec.explanation,
     };
     finding.claim()

@@ -3,21 +3,19 @@
 use std::path::Path;
 
 use plimsoll_studies::Workload;
-use plimsoll_studies::adaptload::{self, Effort, FIGURES, Source};
+use plimsoll_studies::adaptload::{self, Effort, FIGURES, Setting, Source};
 use plimsoll_trace::{Input, ReadOptions, load};
 
 use super::{Args, Found, failed};
 use crate::error::CliError;
 use crate::output;
 
-/// Seed by which requests stamped with whole seconds are spread within them.
-const SEED: u64 = 1;
-
 pub(super) fn run(args: &Args, effort: Effort) -> Result<Found, CliError> {
     let figure = args.figure.as_deref().map(figure).transpose()?;
-    let source = source(args)?;
+    let setting = setting(args)?;
+    let source = source(args, setting.seed)?;
     let bar = output::Bar::new(adaptload::requests(effort, figure, &source));
-    let study = adaptload::reproduce(effort, figure, source, &bar).map_err(failed);
+    let study = adaptload::reproduce(effort, figure, source, setting, &bar).map_err(failed);
     bar.finish();
     let adaptload::Study { calibration, claims, runs, report } = study?;
     Ok(Found { calibration, claims, runs, report })
@@ -34,7 +32,19 @@ fn figure(text: &str) -> Result<u32, CliError> {
     })
 }
 
-fn source(args: &Args) -> Result<Source, CliError> {
+fn setting(args: &Args) -> Result<Setting, CliError> {
+    let default = Setting::default();
+    let peak_use = args.peak_use.unwrap_or(default.peak_use);
+    if !(0.01..=2.0).contains(&peak_use) {
+        return Err(CliError::Usage(format!(
+            "--peak-use {peak_use}: give a share of the network's time from 0.01 to 2, e.g. 0.75"
+        )));
+    }
+    Ok(Setting { seed: args.seed.unwrap_or(default.seed), peak_use })
+}
+
+/// `seed` spreads requests that are stamped with whole seconds within them.
+fn source(args: &Args, seed: u64) -> Result<Source, CliError> {
     if let Some(path) = &args.profile {
         return profile(path).map(Source::Profile);
     }
@@ -42,7 +52,7 @@ fn source(args: &Args) -> Result<Source, CliError> {
         return Ok(Source::Smooth);
     }
     let inputs: Vec<Input> = args.trace.iter().map(Input::from_arg).collect();
-    let options = ReadOptions { seed: SEED, ..ReadOptions::default() };
+    let options = ReadOptions { seed, ..ReadOptions::default() };
     Ok(Source::Trace(Box::new(Workload::from_trace(load(&inputs, &options)?))))
 }
 
