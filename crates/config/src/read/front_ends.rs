@@ -92,6 +92,7 @@ fn other(text: &str) -> Result<PeerConfig, Wrong> {
 /// What stands elsewhere in the file and does not go with every [peers].
 pub(super) struct Beside<'a> {
     pub(super) mechanism: Mechanism,
+    pub(super) local: Option<&'a BackendConfig>,
     pub(super) policy: Option<&'a PolicyConfig>,
     pub(super) decision_log: bool,
 }
@@ -106,9 +107,13 @@ pub(super) fn check(reader: &mut Reader<'_>, section: &Section<'_>, beside: &Bes
         let what = format!("the policy {} has nothing to share with other front-ends", policy.spec.name);
         wrong(what, "write `name = \"adaptload\"` in [policy], or remove [peers]");
     }
-    if beside.mechanism == Mechanism::Handoff {
-        let what = "front-ends beside one another do not hand connections off".to_owned();
-        wrong(what, "write `mechanism = \"proxy\"`, or remove [peers]");
+    let handed = beside.local.filter(|local| beside.mechanism == Mechanism::Handoff && local.agent.is_some());
+    if let Some(local) = handed {
+        let what = format!("{} is on this machine, to which packets cannot be led on", quoted(&local.name));
+        wrong(
+            what,
+            "remove `agent` from that [[backend]]: its requests are proxied, those of the others handed off",
+        );
     }
     if beside.decision_log {
         let what =

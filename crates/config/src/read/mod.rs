@@ -121,8 +121,9 @@ fn read<'a>(reader: &mut Reader<'a>, root: &'a DeTable<'a>) -> Option<Config> {
     separate_admin(reader, &admin_section, admin.as_ref(), &listeners);
     separate_logs(reader, &decision_section, decision_log.as_ref(), access_log.as_ref());
     if peers_section.table.is_some() {
-        let beside =
-            front_ends::Beside { mechanism, policy: policy.as_ref(), decision_log: decision_log.is_some() };
+        let local = peers.as_ref().and_then(|peers| backends.iter().find(|b| b.name == peers.local));
+        let decision_log = decision_log.is_some();
+        let beside = front_ends::Beside { mechanism, local, policy: policy.as_ref(), decision_log };
         front_ends::check(reader, &peers_section, &beside);
     }
     Some(Config {

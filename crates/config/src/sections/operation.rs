@@ -94,7 +94,7 @@ pub(super) const HANDOFF: SectionSpec = table(
 
 pub(super) const PEERS: SectionSpec = table(
     "peers",
-    "Front-ends beside one another, one on each back-end's machine, which set the same boundaries of sizes; without this table a front-end is on its own. For the policy `adaptload` with `mechanism = \"proxy\"`, and without a decision log.",
+    "Front-ends beside one another, one on each back-end's machine, which set the same boundaries of sizes; without this table a front-end is on its own. For the policy `adaptload`, and without a decision log; with `mechanism = \"handoff\"` the local back-end has no `agent`.",
     &[
         fixed(
             "name",

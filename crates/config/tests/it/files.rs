@@ -128,4 +128,17 @@ fn front_ends_beside_one_another() {
     let later = load(dir.path(), text.replace("10.0.0.1:7500", "10.0.0.1:7600").as_bytes()).unwrap();
     let changes = plimsoll_config::Config::diff(&config, &later);
     assert_eq!((changes.keys.len(), changes.needs_restart().len()), (1, 1));
+    // Handing off, to the others only.
+    let handed = format!(
+        "mechanism = \"handoff\"\n{text}[handoff]\nkey_file = \"key\"\ninterfaces = [\"eth0\"]\n\
+         [[backend]]\nname = \"b1\"\naddress = \"10.0.0.2:8080\"\nagent = \"10.0.0.2:7400\"\n"
+    );
+    let config = load(dir.path(), handed.as_bytes()).unwrap();
+    assert!(config.handoff.is_some() && config.peers.is_some());
+    let local = handed.replace("10.0.0.1:8080\"\n", "10.0.0.1:8080\"\nagent = \"10.0.0.1:7400\"\n");
+    let error = load(dir.path(), local.as_bytes()).unwrap_err();
+    assert!(
+        error.contains("peers: \"b0\" is on this machine") && error.contains("remove `agent`"),
+        "{error}"
+    );
 }

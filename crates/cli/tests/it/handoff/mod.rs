@@ -10,3 +10,4 @@ mod many;
 mod refusals;
 mod servers;
 mod transport;
+mod two_level;
