@@ -16,6 +16,8 @@ BACKENDS ?= 8
 OUT ?= out
 
 PLIMSOLL := $(CARGO) run $(CARGO_FLAGS) --quiet --release --package plimsoll-cli --bin plimsoll --
+# The same as the tests were built: nothing is compiled again.
+TESTED := $(CARGO) run $(CARGO_FLAGS) --quiet --package plimsoll-cli --bin plimsoll --
 # The crates that must do without an operating system.
 CORE := --package plimsoll-policy --package plimsoll-cache --package plimsoll-sim
 
@@ -49,8 +51,8 @@ demo: build ## Simulate the bundled sample trace, then compare WRR and LARD/R on
 .PHONY: test
 test: setup-build ## Run all tests, and the studies in their quick forms
 	$(CARGO) test $(CARGO_FLAGS) --workspace
-	$(PLIMSOLL) reproduce lard --quick --out '$(OUT)/reproduce-lard'
-	$(PLIMSOLL) reproduce adaptload --quick --out '$(OUT)/reproduce-adaptload'
+	$(TESTED) reproduce lard --quick --out '$(OUT)/reproduce-lard'
+	$(TESTED) reproduce adaptload --quick --out '$(OUT)/reproduce-adaptload'
 
 .PHONY: lint
 lint: setup-lint ## Check format, lints, documentation, dependencies and the repository's own rules
