@@ -44,7 +44,7 @@ pub(crate) struct Args {
     seed: Option<u64>,
 
     /// AdaptLoad: how much of its time the network is used at the day's highest peak, from which the speed of back-ends
-    /// follows; the paper does not say [default: 0.75]
+    /// follows; the paper does not say [default: 0.5]
     #[arg(long, value_name = "SHARE")]
     peak_use: Option<f64>,
 

@@ -129,7 +129,7 @@ const CLAIMS_TEXT: &str = "Each sentence of the paper that has a number or an or
 
 const CALIBRATION_TEXT: &str = "What the workload and the speeds are made to meet. They are no findings and are not \
     counted among the claims. The paper scales the speed of network and disk together and gives no factor: speeds \
-    follow here from the utilizations that it states.";
+    follow here from the utilizations that it states, and for a whole day from the slowdowns that it reads off figure 9.";
 
 const SECONDS: &str = "time of day, s";
 

@@ -170,6 +170,6 @@ mod tests {
                 .unwrap();
         assert_eq!(study.runs.len(), 3);
         assert!(study.runs.iter().all(|run| run.completed == 60_000));
-        assert!(study.claims.iter().any(|claim| claim.id == "a31"));
+        assert!(study.claims.iter().any(|claim| claim.id == "a33"));
     }
 }

@@ -37,7 +37,7 @@ fn setting(args: &Args) -> Result<Setting, CliError> {
     let peak_use = args.peak_use.unwrap_or(default.peak_use);
     if !(0.01..=2.0).contains(&peak_use) {
         return Err(CliError::Usage(format!(
-            "--peak-use {peak_use}: give a share of the network's time from 0.01 to 2, e.g. 0.75"
+            "--peak-use {peak_use}: give a share of the network's time from 0.01 to 2, e.g. 0.5"
         )));
     }
     Ok(Setting { seed: args.seed.unwrap_or(default.seed), peak_use })
