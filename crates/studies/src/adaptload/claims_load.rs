@@ -2,7 +2,8 @@
 
 use super::day::{PEAK_S, QUIET_S};
 use super::explain::{
-    BOTTLENECK, CLUSTERS, DYNAMIC, DYNAMIC_TIMES, IMPROVED, PEAK, PEAK_DISK, QUIET, QUIET_LARD, SLIGHTLY,
+    BOTTLENECK, CLUSTERS, CLUSTERS_LARD, DYNAMIC, DYNAMIC_GAP, DYNAMIC_TIMES, IMPROVED, PEAK, PEAK_DISK,
+    QUIET, QUIET_LARD, SLIGHTLY, TWICE,
 };
 use super::measures::{across, disks, in_period, least, most, networks, scaled};
 use super::plan::{ADAPTLOAD, Cell, Contender, IMPROVED_CACHE, JSQ, LARD_BEST};
@@ -55,7 +56,7 @@ pub(super) const SPECS: &[Spec] = &[
                 .filter_map(|n| across(r, ADAPTLOAD, LARD_BEST, n))
                 .max_by(|a, b| (a - 1.0).abs().total_cmp(&(b - 1.0).abs()))
         },
-        explanation: CLUSTERS,
+        explanation: CLUSTERS_LARD,
     },
     Spec {
         id: "a42",
@@ -286,7 +287,7 @@ pub(super) const SPECS: &[Spec] = &[
             };
             Some(gap(70)? / gap(30)?)
         },
-        explanation: DYNAMIC,
+        explanation: DYNAMIC_GAP,
     },
     Spec {
         id: "a59",
@@ -310,7 +311,7 @@ pub(super) const SPECS: &[Spec] = &[
         unit: "×",
         rule: Rule::AtLeast(1.0),
         value: |r| r.ratio(ADAPTLOAD, LARD_BEST, IMPROVED_CACHE),
-        explanation: SLIGHTLY,
+        explanation: TWICE,
     },
     Spec {
         id: "a61",
