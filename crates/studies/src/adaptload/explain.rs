@@ -21,22 +21,22 @@ pub(super) const CLUSTERS: &str = "\
 
 pub(super) const CLUSTERS_LARD: &str = "\
     With the cold start, AdaptLoad is worse, as most first reads are its first back-end's. Without it, LARD is \
-    the worse one: its slowdowns come from bursts and from the peak, where it has a file on one back-end and \
-    AdaptLoad shares the file at a boundary.";
+    the worse one: likely because it has each file on one back-end, where AdaptLoad shares the file at a \
+    boundary.";
 
 pub(super) const COLD: &str = "\
     Depends on how many files are rare, which is not published.";
 
 pub(super) const CROSSOVER: &str = "\
-    The cold start decides: see the row with w, which leaves the day's first 500,000 requests out. In a \
-    shortened day JSQ's first reads weigh more, and the two need not cross.";
+    Where JSQ catches up depends on the load: without the cold start at caches of 32 % here, and of 30 % at \
+    --peak-use 0.75. In a shortened day JSQ's first reads weigh more, and the two need not cross.";
 
 pub(super) const DYNAMIC: &str = "\
     The cold start decides: see the row with w, which leaves the day's first 500,000 requests out.";
 
 pub(super) const DYNAMIC_GAP: &str = "\
-    With the cold start the gap decreases; without it, not. Where JSQ's lead ends depends on caches of 30 % \
-    being more than enough or not, which is close here: see figure 8.";
+    Not explained. Without the cold start AdaptLoad's lead over JSQ grows with the share of dynamic requests, \
+    at this load and at --peak-use 0.75.";
 
 pub(super) const DYNAMIC_TIMES: &str = "\
     The cold start decides: see the row with w, which leaves the day's first 500,000 requests out. First reads \
@@ -77,9 +77,9 @@ pub(super) const OSCILLATIONS: &str = "\
     As a5: LARD's caches of 5 % miss more often than AdaptLoad's here.";
 
 pub(super) const PEAK: &str = "\
-    LARD and LARD/R are behind AdaptLoad where the network is full, with all thresholds that the full form \
-    runs: they give a file to one back-end, or to few, and here some files are a large part of all requests. \
-    JSQ is ahead.";
+    LARD and LARD/R are behind AdaptLoad where the network is full, with all three pairs of thresholds that \
+    the full form runs there: likely because they give a file to one back-end, or to few, and here some files \
+    are a large part of all requests. JSQ is ahead.";
 
 pub(super) const PEAK_DISK: &str = "\
     First reads of a shortened day, which has a sixth of the requests for the same files. On the full day this \
@@ -93,7 +93,7 @@ pub(super) const QUIET: &str = "\
 
 pub(super) const QUIET_LARD: &str = "\
     The mean of these hours is made by the five-minute bursts of new small files, which AdaptLoad sends to one \
-    back-end; between them it is the slightly better one (figure 5).";
+    back-end; between them it is the better one (figure 5).";
 
 pub(super) const RECOVERY: &str = "\
     The second point after the largest is judged; disks that have a backlog take longer.";
@@ -114,11 +114,11 @@ pub(super) const SMALL: &str = "\
 
 pub(super) const SPIKE: &str = "\
     Of the six bursts of new small files that the synthetic day has, the first five make spikes (figure 5: \
-    from 36,000 to 43,300 s), and the one at 45,000 s happens not to, on the full day with seed 1.";
+    from 36,000 to 43,300 s), and the one at 45,000 s does not, on the full day with seed 1.";
 
 pub(super) const TINY: &str = "\
     Depends on the load: with short queues even the smallest wait little.";
 
 pub(super) const TWICE: &str = "\
-    With the cold start AdaptLoad is the slower one. Without it AdaptLoad is ahead of LARD at caches of 60 %: \
-    at the peak LARD has each file on one back-end.";
+    With the cold start AdaptLoad is the slower one. Without it AdaptLoad is ahead of LARD at caches of 60 %, \
+    likely for the reason given with a41.";
