@@ -16,8 +16,8 @@ BACKENDS ?= 8
 OUT ?= out
 
 PLIMSOLL := $(CARGO) run $(CARGO_FLAGS) --quiet --release --package plimsoll-cli --bin plimsoll --
-# The same as the tests were built: nothing is compiled again.
-TESTED := $(CARGO) run $(CARGO_FLAGS) --quiet --package plimsoll-cli --bin plimsoll --
+# As the tests were built.
+TESTED = "$${CARGO_TARGET_DIR:-target}/debug/plimsoll"
 # The crates that must do without an operating system.
 CORE := --package plimsoll-policy --package plimsoll-cache --package plimsoll-sim
 

@@ -34,7 +34,7 @@ pub use request::{Kind, Outcome, Request, TargetId};
 pub use rng::{Rng, mix};
 pub use size_based::{SizeBased, Sizing};
 pub use size_bins::SizeBins;
-pub use size_intervals::{Boundary, Intervals};
+pub use size_intervals::{Boundary, Cut, Intervals};
 pub use thresholds::Thresholds;
 pub use time::{Nanos, Time};
 pub use weight::{RelativeLoad, Weight};

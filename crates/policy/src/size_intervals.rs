@@ -36,7 +36,8 @@ pub struct Cut {
 
 impl Intervals {
     /// Cuts a histogram so that the back-ends get these parts of its total weight: `parts` add up to 1, within rounding,
-    /// and there is at least one. `weights` are not negative; `None`, and nothing changed, if all are 0.
+    /// and there is at least one. `weights` are not negative, and of as many bins each time; `None`, and nothing changed, if
+    /// all are 0.
     pub fn cut(&mut self, weights: &[f64], parts: &[f64]) -> Option<Cut> {
         self.sum_up(weights);
         let total = self.below.last().copied().unwrap_or(0.0);
@@ -139,7 +140,9 @@ impl Intervals {
 
 #[cfg(test)]
 mod tests {
-    use proptest::prelude::{Just, prop, prop_assert, prop_assert_eq, prop_oneof, proptest};
+    use proptest::prelude::{
+        Just, Strategy, prop, prop_assert, prop_assert_eq, prop_assume, prop_oneof, proptest,
+    };
 
     use super::*;
 
@@ -199,13 +202,19 @@ mod tests {
         assert_eq!((intervals.position(0, &mut rng), intervals.position(2, &mut rng)), (0, 3));
     }
 
+    fn weight() -> impl Strategy<Value = f64> {
+        prop_oneof![Just(0.0), 0.0..1e9]
+    }
+
     proptest! {
         /// Each back-end gets its part of the weight, and each bin's weight is given out exactly once.
         #[test]
         fn parts_are_as_asked(
-            weights in prop::collection::vec(prop_oneof![Just(0.0), 0.0..1e9], 1..200),
-            speeds in prop::collection::vec(0.1f64..10.0, 1..20),
+            (weights, later) in prop::collection::vec((weight(), weight()), 1..200).prop_map(|both| both.into_iter().unzip()),
+            speeds in prop::collection::vec(prop_oneof![Just(0.0), 0.1f64..10.0], 1..20),
         ) {
+            let (weights, later): (Vec<f64>, Vec<f64>) = (weights, later);
+            prop_assume!(speeds.iter().any(|&speed| speed > 0.0));
             let total: f64 = weights.iter().sum();
             let speed: f64 = speeds.iter().sum();
             let parts: Vec<f64> = speeds.iter().map(|s| s / speed).collect();
@@ -227,6 +236,14 @@ mod tests {
                 // The same load once more: nothing moves.
                 let again = intervals.cut(&weights, &parts);
                 prop_assert_eq!(again.map(|cut| (cut.before, cut.after)), Some((Some(cut.after.clone()), cut.after)));
+                // Another load: what each has had of it.
+                let by_bins = intervals.loads(&later);
+                let all: f64 = later.iter().sum();
+                if let Some(Cut { before: Some(before), .. }) = intervals.cut(&later, &parts) {
+                    for (load, by_bins) in before.iter().zip(&by_bins) {
+                        prop_assert!((load - by_bins).abs() <= 1e-9 * all, "{before:?} {by_bins:?}");
+                    }
+                }
             }
         }
     }

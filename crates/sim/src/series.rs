@@ -16,7 +16,7 @@ pub struct Recording {
 }
 
 /// A stretch of a run: the answers since the point before it.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Default)]
 pub struct SeriesPoint {
     /// When the last of the answers was complete.
     pub end: Time,

@@ -223,7 +223,7 @@ pub(super) const SPECS: &[Spec] = &[
         id: "c17",
         place: Figure(9),
         over: Over::Points,
-        statement: "from 5 to 20 (speed set so)",
+        statement: "AdaptLoad, 1,000 bytes: slowdowns from 5 to 20 (speed set so)",
         paper: Some(1.5),
         paper_text: "1.5 %",
         unit: "%",

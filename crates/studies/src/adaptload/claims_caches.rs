@@ -47,7 +47,7 @@ pub(super) const SPECS: &[Spec] = &[
         id: "a29",
         place: Figure(8),
         over: Over::Day,
-        statement: "JSQ and AdaptLoad cross at caches of about 25 % (interpolated)",
+        statement: "JSQ and AdaptLoad cross at caches of about 25 % (interpolated; the largest cache if they nowhere do)",
         paper: Some(25.0),
         paper_text: "about 25 %",
         unit: "%",

@@ -2,8 +2,8 @@
 
 use super::day::{PEAK_S, QUIET_S};
 use super::explain::{
-    BOTTLENECK, CLUSTERS, CLUSTERS_LARD, DYNAMIC, DYNAMIC_GAP, DYNAMIC_TIMES, IMPROVED, PEAK, PEAK_DISK,
-    QUIET, QUIET_LARD, SLIGHTLY, TWICE,
+    BOTTLENECK, CLUSTERS_LARD, DYNAMIC_GAP, LARD_LARGE_CACHES, NOT_EXPLAINED, PEAK, PEAK_DISK, PEAK_LARD,
+    QUIET, QUIET_LARD, SLIGHTLY,
 };
 use super::measures::{across, disks, in_period, least, most, networks, scaled};
 use super::plan::{ADAPTLOAD, Cell, Contender, IMPROVED_CACHE, JSQ, LARD_BEST};
@@ -22,7 +22,7 @@ pub(super) const SPECS: &[Spec] = &[
         unit: "×",
         rule: Rule::AtMost(1.0),
         value: |r| most([ADAPTLOAD, JSQ, LARD_BEST].into_iter().filter_map(|c| scaled(r, c, 4, 8))),
-        explanation: CLUSTERS,
+        explanation: NOT_EXPLAINED,
     },
     Spec {
         id: "a40",
@@ -39,7 +39,7 @@ pub(super) const SPECS: &[Spec] = &[
                 .filter_map(|c| scaled(r, c, 12, 20))
                 .max_by(|a, b| (a - 1.0).abs().total_cmp(&(b - 1.0).abs()))
         },
-        explanation: CLUSTERS,
+        explanation: NOT_EXPLAINED,
     },
     Spec {
         id: "a41",
@@ -68,7 +68,7 @@ pub(super) const SPECS: &[Spec] = &[
         unit: "×",
         rule: Rule::AtLeast(1.0),
         value: |r| least([4, 8, 12, 16, 20].into_iter().filter_map(|n| across(r, JSQ, ADAPTLOAD, n))),
-        explanation: CLUSTERS,
+        explanation: NOT_EXPLAINED,
     },
     Spec {
         id: "a43",
@@ -188,7 +188,7 @@ pub(super) const SPECS: &[Spec] = &[
         unit: "×",
         rule: Rule::AtLeast(1.0),
         value: |r| in_period(r, Cell::peak(LARD_BEST, false), Cell::peak(ADAPTLOAD, false), PEAK_S),
-        explanation: PEAK,
+        explanation: PEAK_LARD,
     },
     Spec {
         id: "a52",
@@ -226,7 +226,7 @@ pub(super) const SPECS: &[Spec] = &[
         value: |r| {
             in_period(r, Cell::peak(LARD_BEST, true), Cell::peak(ADAPTLOAD, true), (62_000.0, 66_000.0))
         },
-        explanation: PEAK,
+        explanation: PEAK_LARD,
     },
     Spec {
         id: "a55",
@@ -238,7 +238,7 @@ pub(super) const SPECS: &[Spec] = &[
         unit: "×",
         rule: Rule::AtLeast(1.0),
         value: |r| Some(r.slowdown(Cell::dynamic(JSQ, 30))? / r.slowdown(Cell::dynamic(ADAPTLOAD, 30))?),
-        explanation: DYNAMIC,
+        explanation: NOT_EXPLAINED,
     },
     Spec {
         id: "a56",
@@ -250,7 +250,7 @@ pub(super) const SPECS: &[Spec] = &[
         unit: "×",
         rule: Rule::AtLeast(1.0),
         value: |r| Some(r.slowdown(Cell::dynamic(JSQ, 70))? / r.slowdown(Cell::dynamic(ADAPTLOAD, 70))?),
-        explanation: DYNAMIC,
+        explanation: NOT_EXPLAINED,
     },
     Spec {
         id: "a57",
@@ -266,7 +266,7 @@ pub(super) const SPECS: &[Spec] = &[
                 Some(r.response_s(Cell::dynamic(c, 70))? / r.response_s(Cell::dynamic(c, 30))?)
             }))
         },
-        explanation: DYNAMIC_TIMES,
+        explanation: NOT_EXPLAINED,
     },
     Spec {
         id: "a58",
@@ -311,7 +311,7 @@ pub(super) const SPECS: &[Spec] = &[
         unit: "×",
         rule: Rule::AtLeast(1.0),
         value: |r| r.ratio(ADAPTLOAD, LARD_BEST, IMPROVED_CACHE),
-        explanation: TWICE,
+        explanation: LARD_LARGE_CACHES,
     },
     Spec {
         id: "a61",
@@ -323,6 +323,6 @@ pub(super) const SPECS: &[Spec] = &[
         unit: "×",
         rule: Rule::AtLeast(1.2),
         value: |r| r.ratio(ADAPTLOAD, Contender::Improved, IMPROVED_CACHE),
-        explanation: IMPROVED,
+        explanation: NOT_EXPLAINED,
     },
 ];

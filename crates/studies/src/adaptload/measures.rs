@@ -60,16 +60,20 @@ pub(super) fn disk(r: &Results, contender: Contender) -> Option<f64> {
     r.get(Cell::day(contender, 15))?.run.utilization.disk
 }
 
-/// The cache at which JSQ's mean slowdown falls below AdaptLoad's, between the caches that were run.
+/// The cache at which JSQ's mean slowdown falls below AdaptLoad's, between the caches that were run; the largest of them if it
+/// nowhere does.
 pub(super) fn crossover(r: &Results) -> Option<f64> {
     let ratios: Vec<(f64, f64)> = r
         .caches(JSQ)
         .into_iter()
         .filter_map(|cache| Some((f64::from(cache), r.ratio(JSQ, ADAPTLOAD, cache)?.ln())))
         .collect();
-    ratios.windows(2).rev().find(|pair| pair[0].1 >= 0.0 && pair[1].1 < 0.0).map(|pair| {
+    let crossing = ratios.windows(2).rev().find(|pair| pair[0].1 >= 0.0 && pair[1].1 < 0.0).map(|pair| {
         let share = pair[0].1 / (pair[0].1 - pair[1].1);
         pair[0].0 + share * (pair[1].0 - pair[0].0)
+    });
+    crossing.or_else(|| {
+        ratios.last().filter(|(_, ratio)| ratios.len() > 1 && *ratio >= 0.0).map(|(cache, _)| *cache)
     })
 }
 

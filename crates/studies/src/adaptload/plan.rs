@@ -32,7 +32,7 @@ pub(super) enum Contender {
 /// LARD as its own paper has it.
 pub(super) const LARD_PAPER: Contender = Contender::Lard(25, 65);
 /// LARD with the thresholds that gave the least geometric mean of the whole day's mean slowdowns at caches of 5, 15 and 25 %
-/// and a peak use of 0.75, of its own, these and those tried beside. At 0.5 100/300 comes out 7 % better. The paper, too, took
+/// and a peak use of 0.75, of its own, these and those tried beside. At 0.5 100/300 has 6 % less by this measure. The paper, too, took
 /// one pair for all experiments.
 pub(super) const LARD_BEST: Contender = Contender::Lard(300, 900);
 /// Thresholds that are tried beside, and the caches at which.

@@ -16,7 +16,8 @@ pub(super) struct Done {
     pub(super) classes: Option<SizeClasses>,
 }
 
-/// Requests of a day that warm the caches where a mean is asked for without the cold start.
+/// What warms the caches where a mean is asked for without the cold start: whole points with so many answers. Requests that
+/// wait beyond them are counted.
 const COLD_REQUESTS: u64 = 500_000;
 
 /// See the module's documentation.
@@ -54,9 +55,9 @@ impl Results {
         self.mean_of_day(cell, |run| run.response_time_s.map(|s| s.mean), |p| p.mean_response_s)
     }
 
-    /// Requests of the day answered without a read of their own, 0 to 1.
+    /// Requests of the whole day answered without a read of their own, 0 to 1.
     pub(super) fn hit_ratio(&self, cell: Cell) -> Option<f64> {
-        self.mean_of_day(cell, |run| run.miss_ratio, |p| p.miss_ratio).map(|missed| 1.0 - missed)
+        self.get(cell)?.run.miss_ratio.map(|missed| 1.0 - missed)
     }
 
     fn mean_of_day(
@@ -148,6 +149,36 @@ pub(super) fn spread(values: &[f64]) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// A point with so many answers and this mean slowdown.
+    fn point(answered: u64, mean_slowdown: f64) -> SeriesPoint {
+        SeriesPoint { answered, mean_slowdown, ..SeriesPoint::default() }
+    }
+
+    #[test]
+    fn means_weigh_answers() {
+        let points = [point(1, 8.0), point(3, 4.0)];
+        assert_eq!(mean_over(points.iter(), |p| p.mean_slowdown), Some(5.0));
+        assert_eq!(mean_over(points[..0].iter(), |p| p.mean_slowdown), None);
+    }
+
+    #[test]
+    fn the_cold_start_can_be_left_out() {
+        let made = plimsoll_trace::synth::build("worldcup", &[("requests", "1000000")], 1).unwrap();
+        let workload = crate::Workload::of_synthetic(&made, None).unwrap();
+        let source = super::super::Source::Trace(Box::new(workload));
+        let day = Day::new(source, crate::lard::Effort::Quick, Default::default()).unwrap();
+        let cold = COLD_REQUESTS.div_ceil(day.point_every) as usize;
+        let results = Results::new(day, BTreeMap::new());
+        let warm = results.warm().unwrap();
+        assert_eq!((results.skipped, warm.skipped), (0, cold));
+        // Less than half a day would be left.
+        let made = plimsoll_trace::synth::build("worldcup", &[("requests", "900000")], 1).unwrap();
+        let source =
+            super::super::Source::Trace(Box::new(crate::Workload::of_synthetic(&made, None).unwrap()));
+        let day = Day::new(source, crate::lard::Effort::Quick, Default::default()).unwrap();
+        assert!(Results::new(day, BTreeMap::new()).warm().is_none());
+    }
 
     #[test]
     fn spread_by_hand() {

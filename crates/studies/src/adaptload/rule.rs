@@ -1,16 +1,18 @@
 //! How claims of this study are measured.
 
-use plimsoll_report::{Claim, Measured};
+use plimsoll_report::{Claim, Measured, Verdict};
 
+use super::explain::COLD_START;
 use super::results::Results;
 pub(super) use crate::judge::{Finding, Place, Rule};
 
 /// What of a run a claim is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Over {
-    /// The means of a whole day. They are measured with the cold start, as the paper's are, and without it.
+    /// Mean slowdowns or response times of a whole day. They are measured with the cold start, as the paper's are, and without
+    /// it.
     Day,
-    /// Periods of the day, or what has no time.
+    /// Anything else.
     Points,
 }
 
@@ -34,15 +36,23 @@ pub(super) fn evaluate(specs: &[&[Spec]], figure: Option<u32>, results: &Results
     let wanted = specs.iter().copied().flatten();
     let wanted = wanted.filter(|spec| figure.is_none() || spec.place.figure() == figure);
     let warm = results.warm();
-    let both = |spec| [measure(spec, results), warm.as_ref().and_then(|warm| measure_warm(spec, warm))];
-    wanted.flat_map(both).flatten().collect()
+    wanted.flat_map(|spec| both(spec, results, warm.as_ref())).collect()
 }
 
-/// The claim once more, with an id of its own.
-fn measure_warm(spec: &Spec, warm: &Results) -> Option<Claim> {
-    let claim = (spec.over == Over::Day).then(|| measure(spec, warm))??;
-    let statement = format!("{}, after the cold start", claim.statement);
-    Some(Claim { id: format!("{}w", spec.id), statement, ..claim })
+/// The claim, and where it is about a whole day once more without the cold start, with an id of its own.
+fn both(spec: &Spec, results: &Results, warm: Option<&Results>) -> Vec<Claim> {
+    let warm = warm.filter(|_| spec.over == Over::Day).and_then(|warm| measure(spec, warm));
+    let mut cold = measure(spec, results);
+    if let (Some(cold), Some(warm)) = (&mut cold, &warm)
+        && (cold.verdict, warm.verdict) == (Verdict::Fails, Verdict::Holds)
+    {
+        cold.explanation = COLD_START.to_owned();
+    }
+    let warm = warm.map(|claim| {
+        let statement = format!("{}, after the cold start", claim.statement);
+        Claim { id: format!("{}w", spec.id), statement, ..claim }
+    });
+    cold.into_iter().chain(warm).collect()
 }
 
 fn measure(spec: &Spec, results: &Results) -> Option<Claim> {

@@ -14,9 +14,9 @@ use super::http::{Answer, Client};
 use crate::common::alone;
 
 const MACHINES: usize = 2;
-/// Documents: many small ones and a few large ones, with as many bytes together.
-const SMALL: (usize, usize) = (10, 2_000);
-const LARGE: (usize, usize) = (2, 10_000);
+/// Documents, how many and of how many bytes: half of all bytes are those of middle size, in which the boundary lies.
+const DOCUMENTS: [(&str, usize, usize); 3] =
+    [("small", 10, 2_000), ("middle", 10, 4_000), ("large", 2, 10_000)];
 
 struct Machine {
     agent: Process,
@@ -45,7 +45,7 @@ impl Cluster {
         let directory = tempfile::tempdir().unwrap();
         let www = directory.path().join("www");
         std::fs::create_dir(&www).unwrap();
-        for (name, (count, size)) in [("small", SMALL), ("large", LARGE)] {
+        for (name, count, size) in DOCUMENTS {
             for number in 0..count {
                 std::fs::write(www.join(format!("{name}{number}")), vec![b'x'; size]).unwrap();
             }
@@ -121,51 +121,64 @@ fn machine(lab: &Lab, index: usize, directory: &Path) -> Machine {
     Machine { agent: spawn(agent, "b"), front_end: spawn(front_end, "n") }
 }
 
+/// All documents of this name.
+fn documents(wanted: &str) -> impl Iterator<Item = String> {
+    let (name, count, _) = DOCUMENTS.into_iter().find(|(name, ..)| *name == wanted).unwrap();
+    (0..count).map(move |number| format!("/{name}{number}"))
+}
+
+impl Cluster {
+    /// Waits until this holds.
+    fn wait(&self, what: &str, holds: impl Fn() -> bool) {
+        let until = Instant::now() + Duration::from_secs(20);
+        while !holds() {
+            let said = |name: &str| std::fs::read_to_string(self.directory.path().join(name)).unwrap();
+            let all = || ["n0.log", "n1.log", "b0.log", "b1.log"].map(said).join("\n");
+            assert!(Instant::now() < until, "no {what} in time\n{}", all());
+            std::thread::sleep(Duration::from_millis(50));
+        }
+    }
+
+    /// Requests that this machine's front-end has handed off, and that were answered elsewhere.
+    fn handed(&self, machine: usize) -> (f64, f64) {
+        let taken = self.metric(machine, "plimsoll_handoffs_total{outcome=\"taken\"}");
+        (taken, self.metric(machine, "plimsoll_peers_requests_total{answered=\"elsewhere\"}"))
+    }
+}
+
 #[test]
 fn a_connection_goes_to_the_machine_of_the_size() {
     let _alone = alone();
     let cluster = Cluster::start();
-    let until = Instant::now() + Duration::from_secs(20);
-    let wait = |what: &str, holds: &dyn Fn() -> bool| {
-        while !holds() {
-            let said = |name: String| std::fs::read_to_string(cluster.directory.path().join(name)).unwrap();
-            assert!(
-                Instant::now() < until,
-                "no {what} in time\n{}\n{}",
-                said("n0.log".into()),
-                said("b0.log".into())
-            );
-            std::thread::sleep(Duration::from_millis(50));
-        }
-    };
-    wait("answers", &|| (0..MACHINES).all(|m| cluster.get(m, "/small0").is_ok_and(|a| a.status == 200)));
-    wait("links", &|| (0..MACHINES).all(|m| cluster.metric(m, "plimsoll_links") >= 1.0));
-    let documents = |name: &'static str, count: usize| (0..count).map(move |n| format!("/{name}{n}"));
-    let all: Vec<String> = documents("small", SMALL.0).chain(documents("large", LARGE.0)).collect();
-    for _ in 0..20 {
-        for (through, path) in all.iter().enumerate() {
-            let answer = cluster.get(through % MACHINES, path).unwrap();
-            assert_eq!(answer.status, 200);
-            let answer = cluster.get((through + 1) % MACHINES, path).unwrap();
-            assert_eq!(answer.body.len(), if path.starts_with("/small") { SMALL.1 } else { LARGE.1 });
+    cluster
+        .wait("answers", || (0..MACHINES).all(|m| cluster.get(m, "/small0").is_ok_and(|a| a.status == 200)));
+    cluster.wait("links", || (0..MACHINES).all(|m| cluster.metric(m, "plimsoll_links") >= 1.0));
+    for (name, _, size) in DOCUMENTS.into_iter().cycle().take(60) {
+        for (number, path) in documents(name).enumerate() {
+            for through in [number % MACHINES, (number + 1) % MACHINES] {
+                let answer = cluster.get(through, &path).unwrap();
+                assert_eq!((answer.status, answer.body.len()), (200, size));
+            }
         }
     }
-    // Each size has one machine, whichever a client comes to.
+    // Small and large ones have one machine each, whichever a client comes to.
     let owner = |through, path: &str| cluster.get(through, path).unwrap().backend();
-    wait("agreement", &|| {
-        let small = owner(0, "/small0");
-        let large = owner(0, "/large0");
-        let same = |name, count, of: &String| {
-            documents(name, count).all(|path| (0..MACHINES).all(|m| owner(m, &path) == *of))
-        };
-        small != large && same("small", SMALL.0, &small) && same("large", LARGE.0, &large)
+    let all_of =
+        |name: &str, of: &str| documents(name).all(|path| (0..MACHINES).all(|m| owner(m, &path) == of));
+    cluster.wait("agreement", || {
+        let (small, large) = (owner(0, "/small0"), owner(0, "/large0"));
+        small != large && all_of("small", &small) && all_of("large", &large)
     });
-    for machine in 0..MACHINES {
-        assert!(cluster.metric(machine, "plimsoll_handoffs_total{outcome=\"taken\"}") > 0.0);
-        for answered in ["here", "elsewhere"] {
-            let sample = format!("plimsoll_peers_requests_total{{answered=\"{answered}\"}}");
-            assert!(cluster.metric(machine, &sample) > 0.0, "{sample}");
-        }
+    for (name, count) in [("small", 10.0), ("large", 2.0)] {
+        let at = owner(0, &format!("/{name}0"));
+        let other = (0..MACHINES).find(|machine| format!("b{machine}") != at).unwrap();
+        // What was answered is reported a little later.
+        std::thread::sleep(Duration::from_millis(300));
+        let before = cluster.handed(other);
+        assert!(documents(name).all(|path| owner(other, &path) == at));
+        cluster.wait("each of them handed off", || {
+            cluster.handed(other) == (before.0 + count, before.1 + count)
+        });
     }
     for machine in cluster.machines {
         for process in [machine.front_end, machine.agent] {
