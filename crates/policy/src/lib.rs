@@ -20,6 +20,7 @@ mod size_bins;
 mod size_intervals;
 mod thresholds;
 mod time;
+mod turn;
 mod weight;
 
 pub use cluster::{BackendId, Change, Cluster, ClusterView, Health};

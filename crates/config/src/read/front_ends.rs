@@ -92,13 +92,21 @@ fn other(text: &str) -> Result<PeerConfig, Wrong> {
 /// What stands elsewhere in the file and does not go with every [peers].
 pub(super) struct Beside<'a> {
     pub(super) mechanism: Mechanism,
-    pub(super) local: Option<&'a BackendConfig>,
+    /// The `[[backend]]` on this machine.
+    pub(super) local: Option<&'a Section<'a>>,
     pub(super) policy: Option<&'a PolicyConfig>,
     pub(super) decision_log: bool,
 }
 
 /// Front-ends that share what they have seen ask something of the rest of the file.
 pub(super) fn check(reader: &mut Reader<'_>, section: &Section<'_>, beside: &Beside<'_>) {
+    let handed = beside.local.filter(|_| beside.mechanism == Mechanism::Handoff);
+    if let Some(agent) = handed.and_then(|local| local.found("agent")) {
+        let what = "packets cannot be led on to the machine that they are on".to_owned();
+        let remedy =
+            "remove it: requests for the `local` of [peers] are proxied, those for the others handed off";
+        reader.wrong(&agent.key, agent.span, (what, remedy.to_owned()));
+    }
     let mut wrong = |what: String, remedy: &str| {
         reader.wrong(&section.path, section.span.clone(), (what, remedy.to_owned()));
     };
@@ -106,14 +114,6 @@ pub(super) fn check(reader: &mut Reader<'_>, section: &Section<'_>, beside: &Bes
     if let Some(policy) = beside.policy.filter(|policy| !shares(policy)) {
         let what = format!("the policy {} has nothing to share with other front-ends", policy.spec.name);
         wrong(what, "write `name = \"adaptload\"` in [policy], or remove [peers]");
-    }
-    let handed = beside.local.filter(|local| beside.mechanism == Mechanism::Handoff && local.agent.is_some());
-    if let Some(local) = handed {
-        let what = format!("{} is on this machine, to which packets cannot be led on", quoted(&local.name));
-        wrong(
-            what,
-            "remove `agent` from that [[backend]]: its requests are proxied, those of the others handed off",
-        );
     }
     if beside.decision_log {
         let what =

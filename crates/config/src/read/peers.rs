@@ -74,6 +74,11 @@ pub(super) fn backends<'a>(reader: &mut Reader<'a>, sections: &[Section<'a>]) ->
     out
 }
 
+/// What a back-end is called: by its name, or by its address as it is written.
+pub(super) fn called<'a>(section: &Section<'a>) -> Option<&'a str> {
+    section.found("name").or_else(|| section.found("address"))?.value.as_str()
+}
+
 fn too_many(reader: &mut Reader<'_>, sections: &[Section<'_>], most: usize) {
     if let Some(section) = sections.get(most) {
         let what = format!("there are {}, more than {most}", sections.len());

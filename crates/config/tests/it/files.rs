@@ -138,7 +138,8 @@ fn front_ends_beside_one_another() {
     let local = handed.replace("10.0.0.1:8080\"\n", "10.0.0.1:8080\"\nagent = \"10.0.0.1:7400\"\n");
     let error = load(dir.path(), local.as_bytes()).unwrap_err();
     assert!(
-        error.contains("peers: \"b0\" is on this machine") && error.contains("remove `agent`"),
+        error.contains("plimsoll.toml:7:9: backend[0].agent: packets cannot be led on")
+            && error.contains("remove it:"),
         "{error}"
     );
 }

@@ -13,8 +13,12 @@
 //! send r to n
 //! ```
 //!
-//! Load is the number of requests in progress per unit of weight. A back-end that takes no new requests loses its
-//! targets: they are assigned as if for the first time (section 2.6), as are targets that fell out of the LRU map.
+//! Load is the number of requests in progress per unit of weight. Several least loaded back-ends are taken in turn. The paper
+//! leaves that open; it studies loads at which they are few. With little load they are most, and if one of them were always
+//! preferred it would be given nearly all targets, and the cluster's memory would be that of one back-end.
+//!
+//! A back-end that takes no new requests loses its targets: they are assigned as if for the first time (section 2.6), as
+//! are targets that fell out of the LRU map.
 
 use super::{BuildContext, Built, PolicySpec, with_params};
 use crate::cluster::{BackendId, Change, ClusterView, Health};
@@ -24,6 +28,7 @@ use crate::policy::{Decision, Policy};
 use crate::request::{Request, TargetId};
 use crate::thresholds::Thresholds;
 use crate::time::Time;
+use crate::turn::Turn;
 use crate::weight::RelativeLoad;
 
 crate::params! {
@@ -77,6 +82,7 @@ impl Imbalance {
 pub struct Lard {
     imbalance: Imbalance,
     server: LruMap<Option<BackendId>>,
+    turn: Turn,
     assignments: u64,
     reassignments: u64,
     forgotten: u64,
@@ -91,6 +97,7 @@ impl Lard {
         Ok(Self {
             imbalance: Imbalance::new(Thresholds { t_low: params.t_low, t_high: params.t_high })?,
             server: LruMap::new(params.max_targets as usize),
+            turn: Turn::default(),
             assignments: 0,
             reassignments: 0,
             forgotten: 0,
@@ -110,19 +117,20 @@ impl Policy for Lard {
                 if !self.imbalance.is_significant(n, view) {
                     return Decision::Assign(n);
                 }
-                let least = view.least_loaded().unwrap_or(n);
+                let least = self.turn.least_loaded(view).unwrap_or(n);
                 self.reassignments += u64::from(least != n);
                 least
             }
             _ => {
                 self.assignments += 1;
-                let Some(least) = view.least_loaded() else {
+                let Some(least) = self.turn.least_loaded(view) else {
                     return Decision::Reject;
                 };
                 least
             }
         };
         *server = Some(n);
+        self.turn.take(n);
         Decision::Assign(n)
     }
 
@@ -205,12 +213,13 @@ mod tests {
     fn decision_table() {
         row(&[0, 0, 0], 1, 1); // no load: stays, although 0 ties
         row(&[1, 5, 1], 1, 1); // 5 is not > T_high
-        row(&[1, 6, 1], 1, 0); // 6 > T_high and 1 < T_low: to the lowest index of the least loaded
+        row(&[1, 6, 1], 1, 2); // 6 > T_high and 1 < T_low: to the least loaded, of which 2 follows 1
+        row(&[1, 1, 6], 2, 0); // and 0 follows 2
         row(&[2, 6, 1], 1, 2); // to the least loaded
         row(&[2, 6, 2], 1, 1); // 2 is not < T_low
         row(&[2, 9, 2], 1, 1); // 9 < 2 T_high and nobody below T_low
         row(&[3, 10, 2], 1, 2); // 10 >= 2 T_high moves without anybody below T_low
-        row(&[10, 10, 10], 1, 0); // all equal and at 2 T_high: the lowest index is the least loaded
+        row(&[10, 10, 10], 1, 2); // all equal and at 2 T_high: each is the least loaded, and 2 has its turn
         row(&[9, 10, 11], 2, 0); // 11 >= 2 T_high
         row(&[11, 12, 10], 2, 2); // moves "to the least loaded", which is itself
         row(&[1, 9, 4], 2, 2); // another's overload does not matter to this target
@@ -223,6 +232,17 @@ mod tests {
         let mut lard = Lard::new(&LardParams::default()).unwrap();
         let decision = lard.choose(&Request::of(0, A), &cluster, Time::ZERO);
         assert_eq!(decision, Decision::Assign(BackendId(1)));
+    }
+
+    /// Known targets take no turn.
+    #[test]
+    fn an_idle_cluster_gets_targets_in_turn() {
+        let cluster = Cluster::new(3);
+        let mut lard = Lard::new(&LardParams::default()).unwrap();
+        let mut choose = |target| lard.choose(&Request::of(0, TargetId(target)), &cluster, Time::ZERO);
+        for (target, expected) in [(0, 0), (1, 1), (0, 0), (2, 2), (3, 0), (1, 1), (4, 1)] {
+            assert_eq!(choose(target), Decision::Assign(BackendId(expected)), "{target}");
+        }
     }
 
     #[test]

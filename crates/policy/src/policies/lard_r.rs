@@ -20,7 +20,8 @@
 //! ```
 //!
 //! Taken literally: m is chosen before p is added and K is tested against the old lastMod, so the first imbalance
-//! after K moves a target and only a second one within K replicates it. Ties: n and p the lowest index, m the highest.
+//! after K moves a target and only a second one within K replicates it. Ties: within a server set n is the lowest index and m
+//! the highest; the least loaded back-end is taken in turn (see `lard.rs`).
 
 use smallvec::SmallVec;
 
@@ -33,6 +34,7 @@ use crate::policy::{Decision, Policy, assign_or_reject};
 use crate::request::{Request, TargetId};
 use crate::thresholds::Thresholds;
 use crate::time::{Nanos, Time};
+use crate::turn::Turn;
 
 crate::params! {
     /// Parameters of LARD with replication; defaults from sections 2.4 and 2.5.
@@ -60,6 +62,7 @@ pub struct LardR {
     imbalance: Imbalance,
     k: Nanos,
     server_set: LruMap<ServerSet>,
+    turn: Turn,
     counters: Counters,
 }
 
@@ -82,6 +85,7 @@ impl LardR {
             imbalance: Imbalance::new(Thresholds { t_low: params.t_low, t_high: params.t_high })?,
             k: params.k_s,
             server_set: LruMap::new(params.max_targets as usize),
+            turn: Turn::default(),
             counters: Counters::default(),
         })
     }
@@ -100,6 +104,7 @@ impl ServerSet {
         &mut self,
         imbalance: Imbalance,
         k: Nanos,
+        turn: &mut Turn,
         counters: &mut Counters,
         view: &ClusterView,
         now: Time,
@@ -109,7 +114,8 @@ impl ServerSet {
         let m = *self.members.iter().max_by_key(|b| key(b))?;
         let mut changed = false;
         if imbalance.is_significant(n, view) {
-            let p = view.least_loaded()?;
+            let p = turn.least_loaded(view)?;
+            turn.take(p);
             if !self.members.contains(&p) {
                 self.members.push(p);
                 counters.additions += 1;
@@ -143,12 +149,13 @@ impl Policy for LardR {
         }
         self.counters.members -= set.drop_ineligible(view);
         if !set.members.is_empty() {
-            let chosen = set.choose(self.imbalance, self.k, &mut self.counters, view, now);
+            let chosen = set.choose(self.imbalance, self.k, &mut self.turn, &mut self.counters, view, now);
             return assign_or_reject(chosen);
         }
-        let Some(n) = view.least_loaded() else {
+        let Some(n) = self.turn.least_loaded(view) else {
             return Decision::Reject;
         };
+        self.turn.take(n);
         set.members.push(n);
         set.last_mod = now;
         self.counters.members += 1;
@@ -247,17 +254,17 @@ mod tests {
     #[test]
     fn decision_table() {
         let mut b = Bench::new(4);
-        b.step(0, &[1, 0, 0, 1], 1, &[1]); // first: least loaded, lowest index
+        b.step(0, &[1, 0, 0, 1], 1, &[1]); // first: least loaded, in turn from 0
         b.step(1, &[1, 5, 1, 1], 1, &[1]); // 5 is not > T_high
         b.step(2, &[2, 6, 2, 2], 1, &[1]); // nobody < T_low
         b.step(3, &[2, 6, 1, 1], 2, &[1, 2]); // imbalance within K of the change at 0: replicate
         b.step(4, &[0, 3, 3, 3], 1, &[1, 2]); // least loaded of the set, lowest index on ties
-        b.step(5, &[9, 10, 11, 9], 0, &[1, 2, 0]); // n.load = 10 >= 2 T_high: add the least loaded
-        b.step(25, &[3, 3, 3, 3], 0, &[1, 2, 0]); // 20 s since the change is not > K; ties to the lowest index
-        b.step(26, &[3, 3, 3, 3], 0, &[1, 0]); // 21 s > K: the most loaded, highest index on ties, goes
-        b.step(27, &[3, 4, 0, 0], 0, &[1, 0]); // lastMod was renewed at 26
-        b.step(47, &[3, 4, 0, 0], 0, &[0]); // 21 s later the most loaded goes
-        b.step(99, &[3, 4, 0, 0], 0, &[0]); // the last one stays
+        b.step(5, &[9, 10, 11, 9], 3, &[1, 2, 3]); // n.load = 10 >= 2 T_high: add the least loaded, of which 3 follows 2
+        b.step(25, &[3, 3, 3, 3], 1, &[1, 2, 3]); // 20 s since the change is not > K; ties to the lowest index
+        b.step(26, &[3, 3, 3, 3], 1, &[1, 2]); // 21 s > K: the most loaded, highest index on ties, goes
+        b.step(27, &[0, 4, 0, 0], 2, &[1, 2]); // lastMod was renewed at 26
+        b.step(47, &[0, 4, 0, 0], 2, &[2]); // 21 s later the most loaded goes
+        b.step(99, &[0, 4, 0, 0], 2, &[2]); // the last one stays
     }
 
     #[test]
@@ -265,7 +272,7 @@ mod tests {
         let mut b = Bench::new(3);
         b.step(0, &[0, 0, 0], 0, &[0]);
         b.step(21, &[6, 1, 1], 1, &[1]); // added 1, removed m = 0, chosen before the addition
-        b.step(22, &[1, 6, 1], 0, &[1, 0]); // a second one within K replicates
+        b.step(22, &[1, 6, 1], 2, &[1, 2]); // a second one within K replicates
     }
 
     #[test]

@@ -14,18 +14,19 @@ use crate::params::{ParamError, Settings};
 use crate::policy::{Decision, Policy, assign_or_reject};
 use crate::request::Request;
 use crate::time::Time;
+use crate::turn::Turn;
 
 /// See the module's documentation.
 #[derive(Default)]
 pub struct WeightedRoundRobin {
-    next: usize,
+    turn: Turn,
 }
 
 impl Policy for WeightedRoundRobin {
     fn choose(&mut self, _: &Request, view: &ClusterView, _: Time) -> Decision {
-        let best = view.least_loaded_from(if self.next < view.len() { self.next } else { 0 });
+        let best = self.turn.least_loaded(view);
         if let Some(b) = best {
-            self.next = b.index() + 1;
+            self.turn.take(b);
         }
         assign_or_reject(best)
     }

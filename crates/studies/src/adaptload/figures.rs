@@ -123,7 +123,7 @@ type OfBackends = fn(&SeriesPoint) -> &[f64];
 
 const CLAIMS_TEXT: &str = "Each sentence of the paper that has a number or an order, on one workload with one seed. Where \
     the paper speaks of all points of a curve, the one that departs most, or the mean over the answers, is judged, as \
-    the claim says. LARD has the thresholds 300/900, the best at a peak use of 0.75, unless its own 25/65 are named. \
+    the claim says. LARD has the thresholds 200/600, the best found, unless its own 25/65 are named. \
     Claims on mean slowdowns and response times of the whole day come twice: with the cold start, as in the paper, and \
     (w) without the day's first 500,000 answers, in which caches fill.";
 
