@@ -1,6 +1,6 @@
 //! The claims about the size of caches and about fairness: figures 8 and 9.
 
-use super::explain::{CLASSES, CROSSOVER, FAIR_JSQ, FAIR_LARD, LARD_TEN, LARGE, SLIGHTLY, SMALL, TINY};
+use super::explain::{CLASSES, CROSSOVER, FAIR_JSQ, LARGE, SHORTENED, SLIGHTLY, SMALL, TINY};
 use super::measures::{class, crossover, least, slow};
 use super::plan::{ADAPTLOAD, Cell, JSQ, LARD_BEST};
 use super::rule::Place::Figure;
@@ -41,7 +41,7 @@ pub(super) const SPECS: &[Spec] = &[
         unit: "×",
         rule: Rule::AtMost(2.0),
         value: |r| Some(r.slowdown(Cell::day(LARD_BEST, 10))? / r.slowdown(Cell::day(LARD_BEST, 25))?),
-        explanation: LARD_TEN,
+        explanation: SMALL,
     },
     Spec {
         id: "a29",
@@ -101,7 +101,7 @@ pub(super) const SPECS: &[Spec] = &[
         unit: "pp",
         rule: Rule::Between(-3.0, 3.0),
         value: |r| Some(slow(r, ADAPTLOAD, 11..=17)? - slow(r, LARD_BEST, 11..=17)?),
-        explanation: FAIR_LARD,
+        explanation: SHORTENED,
     },
     Spec {
         id: "a36",

@@ -2,8 +2,8 @@
 
 use super::day::{PEAK_S, QUIET_S};
 use super::explain::{
-    BOTTLENECK, CLUSTERS_LARD, DYNAMIC_GAP, LARD_LARGE_CACHES, NOT_EXPLAINED, PEAK, PEAK_DISK, PEAK_LARD,
-    QUIET, QUIET_LARD, SLIGHTLY,
+    BOTTLENECK, CLUSTERS_LARD, DYNAMIC_GAP, LARD_LARGE_CACHES, NOT_EXPLAINED, PEAK, PEAK_LARD, QUIET,
+    QUIET_LARD, SHORTENED, SLIGHTLY,
 };
 use super::measures::{across, disks, in_period, least, most, networks, scaled};
 use super::plan::{ADAPTLOAD, Cell, Contender, IMPROVED_CACHE, JSQ, LARD_BEST};
@@ -152,7 +152,7 @@ pub(super) const SPECS: &[Spec] = &[
         value: |r| {
             most(r.within(Cell::peak(ADAPTLOAD, false), PEAK_S)?.iter().map(|p| 100.0 * mean(&p.disk)))
         },
-        explanation: PEAK_DISK,
+        explanation: SHORTENED,
     },
     Spec {
         id: "a49",
@@ -164,7 +164,7 @@ pub(super) const SPECS: &[Spec] = &[
         unit: "%",
         rule: Rule::AtMost(20.0),
         value: |r| most(r.within(Cell::peak(ADAPTLOAD, true), PEAK_S)?.iter().map(|p| 100.0 * mean(&p.disk))),
-        explanation: PEAK_DISK,
+        explanation: SHORTENED,
     },
     Spec {
         id: "a50",
