@@ -2,7 +2,7 @@
 //!
 //! The runtime owns a [`Cluster`] and changes it; a policy gets the [`ClusterView`] inside and only reads.
 //!
-//! Tie rule, everywhere: "least loaded" goes to the lowest index, "most loaded" to the highest.
+//! Tie rule, unless a policy says otherwise: "least loaded" goes to the lowest index, "most loaded" to the highest.
 
 use std::ops::Deref;
 

@@ -12,17 +12,19 @@ pub(crate) struct Turn {
 }
 
 impl Turn {
-    /// Among the back-ends with the least load per weight the first one after the last one [taken](Self::take); `None` when
-    /// none takes new requests.
+    /// Among the back-ends with the least load per weight the first one after the last one that this gave; `None` when none
+    /// takes new requests.
     #[inline]
-    pub(crate) fn least_loaded(&self, view: &ClusterView) -> Option<BackendId> {
-        view.least_loaded_from(if self.next < view.len() { self.next } else { 0 })
+    pub(crate) fn next(&mut self, view: &ClusterView) -> Option<BackendId> {
+        let chosen = view.least_loaded_from(if self.next < view.len() { self.next } else { 0 })?;
+        self.next = chosen.index() + 1;
+        Some(chosen)
     }
 
-    /// This one has had its turn.
-    #[inline]
-    pub(crate) fn take(&mut self, backend: BackendId) {
-        self.next = backend.index() + 1;
+    /// The same, but `n`, and nobody's turn, where that is among the least loaded itself: to go elsewhere gains nothing.
+    pub(crate) fn next_unless(&mut self, n: BackendId, view: &ClusterView) -> Option<BackendId> {
+        let least = view.least_loaded()?;
+        if view.relative_load(n) == view.relative_load(least) { Some(n) } else { self.next(view) }
     }
 }
 
@@ -35,16 +37,22 @@ mod tests {
     fn ties_go_round_and_load_decides_before_them() {
         let mut cluster = Cluster::new(3);
         let mut turn = Turn::default();
-        let mut choose = |cluster: &Cluster| {
-            let chosen = turn.least_loaded(cluster).unwrap();
-            turn.take(chosen);
-            chosen.index()
-        };
-        assert_eq!([choose(&cluster), choose(&cluster), choose(&cluster), choose(&cluster)], [0, 1, 2, 0]);
+        let mut next = |cluster: &Cluster| turn.next(cluster).unwrap().index();
+        assert_eq!([next(&cluster), next(&cluster), next(&cluster), next(&cluster)], [0, 1, 2, 0]);
         cluster.assign(BackendId(1));
-        assert_eq!([choose(&cluster), choose(&cluster)], [2, 0]);
+        assert_eq!([next(&cluster), next(&cluster)], [2, 0]);
         cluster.set_health(BackendId(2), Health::Down);
-        assert_eq!([choose(&cluster), choose(&cluster)], [0, 0]);
-        assert_eq!(Turn::default().least_loaded(&Cluster::new(0)), None);
+        assert_eq!([next(&cluster), next(&cluster)], [0, 0]);
+        assert_eq!(Turn::default().next(&Cluster::new(0)), None);
+    }
+
+    #[test]
+    fn one_that_is_least_loaded_itself_is_left_alone() {
+        let mut cluster = Cluster::new(3);
+        let mut turn = Turn::default();
+        let mut instead_of = |n, cluster: &Cluster| turn.next_unless(BackendId(n), cluster).unwrap().index();
+        assert_eq!([instead_of(2, &cluster), instead_of(1, &cluster)], [2, 1]);
+        cluster.assign(BackendId(0));
+        assert_eq!([instead_of(0, &cluster), instead_of(0, &cluster), instead_of(1, &cluster)], [1, 2, 1]);
     }
 }

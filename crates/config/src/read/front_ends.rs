@@ -6,6 +6,7 @@ use std::time::Duration;
 use crate::model::{BackendConfig, Mechanism, PeerConfig, PeersConfig, PolicyConfig};
 use crate::read::address::{host_port, socket};
 use crate::read::handoff;
+use crate::read::peers::Answering;
 use crate::reader::{Reader, Section, Wrong, items, quoted};
 
 const OTHERS_MAX: usize = 255;
@@ -93,19 +94,19 @@ fn other(text: &str) -> Result<PeerConfig, Wrong> {
 pub(super) struct Beside<'a> {
     pub(super) mechanism: Mechanism,
     /// The `[[backend]]` on this machine.
-    pub(super) local: Option<&'a Section<'a>>,
+    pub(super) local: Option<&'a Answering>,
     pub(super) policy: Option<&'a PolicyConfig>,
     pub(super) decision_log: bool,
 }
 
 /// Front-ends that share what they have seen ask something of the rest of the file.
 pub(super) fn check(reader: &mut Reader<'_>, section: &Section<'_>, beside: &Beside<'_>) {
-    let handed = beside.local.filter(|_| beside.mechanism == Mechanism::Handoff);
-    if let Some(agent) = handed.and_then(|local| local.found("agent")) {
+    let local = beside.local.filter(|local| local.config.agent.is_some());
+    if let Some(local) = local.filter(|_| beside.mechanism == Mechanism::Handoff) {
         let what = "packets cannot be led on to the machine that they are on".to_owned();
         let remedy =
             "remove it: requests for the `local` of [peers] are proxied, those for the others handed off";
-        reader.wrong(&agent.key, agent.span, (what, remedy.to_owned()));
+        reader.wrong(&local.agent_path, local.agent_span.clone(), (what, remedy.to_owned()));
     }
     let mut wrong = |what: String, remedy: &str| {
         reader.wrong(&section.path, section.span.clone(), (what, remedy.to_owned()));

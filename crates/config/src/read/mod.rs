@@ -92,8 +92,11 @@ fn read<'a>(reader: &mut Reader<'a>, root: &'a DeTable<'a>) -> Option<Config> {
         let all = list(reader, root, "listener")?;
         peers::listeners(reader, &all)
     };
-    let backend_sections = list(reader, root, "backend")?;
-    let backends = peers::backends(reader, &backend_sections);
+    let answering = {
+        let all = list(reader, root, "backend")?;
+        peers::backends(reader, &all)
+    };
+    let backends: Vec<_> = answering.iter().map(|b| b.config.clone()).collect();
     let policy = part(reader, root, "policy", policy::read)?;
     let shadow = one(reader, root, "shadow")?;
     let shadow = shadow.table.and_then(|_| policy::shadow(reader, &shadow));
@@ -119,10 +122,7 @@ fn read<'a>(reader: &mut Reader<'a>, root: &'a DeTable<'a>) -> Option<Config> {
     separate_admin(reader, &admin_section, admin.as_ref(), &listeners);
     separate_logs(reader, &decision_section, decision_log.as_ref(), access_log.as_ref());
     if peers_section.table.is_some() {
-        let is_local = |section: &&Section<'_>| {
-            peers.as_ref().is_some_and(|peers| peers::called(section) == Some(&*peers.local))
-        };
-        let local = backend_sections.iter().find(is_local);
+        let local = peers.as_ref().and_then(|peers| answering.iter().find(|b| b.config.name == peers.local));
         let decision_log = decision_log.is_some();
         let beside = front_ends::Beside { mechanism, local, policy: policy.as_ref(), decision_log };
         front_ends::check(reader, &peers_section, &beside);

@@ -51,8 +51,15 @@ pub(super) fn listeners<'a>(reader: &mut Reader<'a>, sections: &[Section<'a>]) -
     out
 }
 
+/// A back-end with the place of its agent in the file.
+pub(super) struct Answering {
+    pub(super) config: BackendConfig,
+    pub(super) agent_path: String,
+    pub(super) agent_span: Range<usize>,
+}
+
 /// Who answers.
-pub(super) fn backends<'a>(reader: &mut Reader<'a>, sections: &[Section<'a>]) -> Vec<BackendConfig> {
+pub(super) fn backends<'a>(reader: &mut Reader<'a>, sections: &[Section<'a>]) -> Vec<Answering> {
     too_many(reader, sections, BACKENDS_MAX);
     let (mut names, mut addresses) = (BTreeMap::new(), BTreeMap::new());
     let mut out = Vec::new();
@@ -69,14 +76,13 @@ pub(super) fn backends<'a>(reader: &mut Reader<'a>, sections: &[Section<'a>]) ->
         let name: BackendName = name.unwrap_or_else(|| text.into());
         unique(reader, section, "address", &mut addresses, (host.clone(), port));
         unique(reader, section, "name", &mut names, Arc::clone(&name));
-        out.push(BackendConfig { name, host, port, weight, max_connections, agent });
+        out.push(Answering {
+            config: BackendConfig { name, host, port, weight, max_connections, agent },
+            agent_path: section.key("agent"),
+            agent_span: section.span_of("agent"),
+        });
     }
     out
-}
-
-/// What a back-end is called: by its name, or by its address as it is written.
-pub(super) fn called<'a>(section: &Section<'a>) -> Option<&'a str> {
-    section.found("name").or_else(|| section.found("address"))?.value.as_str()
 }
 
 fn too_many(reader: &mut Reader<'_>, sections: &[Section<'_>], most: usize) {

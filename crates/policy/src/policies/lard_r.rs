@@ -114,8 +114,7 @@ impl ServerSet {
         let m = *self.members.iter().max_by_key(|b| key(b))?;
         let mut changed = false;
         if imbalance.is_significant(n, view) {
-            let p = turn.least_loaded(view)?;
-            turn.take(p);
+            let p = turn.next_unless(n, view)?;
             if !self.members.contains(&p) {
                 self.members.push(p);
                 counters.additions += 1;
@@ -152,10 +151,9 @@ impl Policy for LardR {
             let chosen = set.choose(self.imbalance, self.k, &mut self.turn, &mut self.counters, view, now);
             return assign_or_reject(chosen);
         }
-        let Some(n) = self.turn.least_loaded(view) else {
+        let Some(n) = self.turn.next(view) else {
             return Decision::Reject;
         };
-        self.turn.take(n);
         set.members.push(n);
         set.last_mod = now;
         self.counters.members += 1;
@@ -265,6 +263,23 @@ mod tests {
         b.step(27, &[0, 4, 0, 0], 2, &[1, 2]); // lastMod was renewed at 26
         b.step(47, &[0, 4, 0, 0], 2, &[2]); // 21 s later the most loaded goes
         b.step(99, &[0, 4, 0, 0], 2, &[2]); // the last one stays
+    }
+
+    #[test]
+    fn an_idle_cluster_gets_targets_in_turn() {
+        let mut b = Bench::new(3);
+        let mut choose = |target| b.policy.choose(&Request::of(0, TargetId(target)), &b.cluster, Time::ZERO);
+        for (target, expected) in [(0, 0), (1, 1), (0, 0), (2, 2), (3, 0)] {
+            assert_eq!(choose(target), Decision::Assign(BackendId(expected)), "{target}");
+        }
+    }
+
+    #[test]
+    fn equal_loads_above_all_thresholds_add_nobody() {
+        let mut b = Bench::new(3);
+        b.step(0, &[0, 0, 0], 0, &[0]);
+        b.step(1, &[10, 10, 10], 0, &[0]);
+        b.step(2, &[11, 10, 10], 1, &[0, 1]);
     }
 
     #[test]

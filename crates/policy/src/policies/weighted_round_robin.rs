@@ -24,11 +24,7 @@ pub struct WeightedRoundRobin {
 
 impl Policy for WeightedRoundRobin {
     fn choose(&mut self, _: &Request, view: &ClusterView, _: Time) -> Decision {
-        let best = self.turn.least_loaded(view);
-        if let Some(b) = best {
-            self.turn.take(b);
-        }
-        assign_or_reject(best)
+        assign_or_reject(self.turn.next(view))
     }
 }
 
