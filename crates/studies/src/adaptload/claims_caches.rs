@@ -89,7 +89,7 @@ pub(super) const SPECS: &[Spec] = &[
         unit: "%",
         rule: Rule::AtMost(0.1),
         value: |r| class(r, ADAPTLOAD, 10..=10, 3),
-        explanation: CLASSES,
+        explanation: SHORTENED,
     },
     Spec {
         id: "a35",

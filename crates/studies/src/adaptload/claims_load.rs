@@ -188,7 +188,7 @@ pub(super) const SPECS: &[Spec] = &[
         unit: "×",
         rule: Rule::AtLeast(1.0),
         value: |r| in_period(r, Cell::peak(LARD_BEST, false), Cell::peak(ADAPTLOAD, false), PEAK_S),
-        explanation: PEAK_LARD,
+        explanation: SHORTENED,
     },
     Spec {
         id: "a52",
