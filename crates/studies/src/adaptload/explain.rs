@@ -9,7 +9,7 @@ pub(super) const BUSY: &str = "\
     measure 0.956, and 0.792 with --peak-use 0.75.";
 
 pub(super) const BUSY_LARD: &str = "\
-    As for AdaptLoad, the load decides; LARD's thresholds are not in the paper.";
+    Likely the load decides, as for AdaptLoad.";
 
 pub(super) const CLASSES: &str = "\
     A read alone takes 350 times as long as the transmission of a document of this size, so what waits for a \
