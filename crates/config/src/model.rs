@@ -128,7 +128,7 @@ pub struct HandoffConfig {
     /// What this front-end is called by agents and in the names of what it leaves in the kernel.
     pub name: String,
     /// What front-end and agents share.
-    pub key: plimsoll_handoff::Key,
+    pub key: plimsoll_wire::Key,
     /// Network interfaces at which packets of clients arrive.
     pub interfaces: Vec<String>,
     /// What is placed by the policy.

@@ -3,8 +3,7 @@
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
-use crate::flow::mapped;
-use crate::{FLOW_KEY_BYTES, Flow};
+use plimsoll_wire::{FLOW_KEY_BYTES, Flow, ipv6_mapped};
 
 /// Bytes of `struct flow_entry`.
 pub(crate) const FLOW_ENTRY_BYTES: usize = 72;
@@ -174,7 +173,7 @@ impl Lease {
 /// Key of a virtual address with its port, or with port 0.
 pub(crate) fn vip_key(address: IpAddr, port: u16) -> [u8; VIP_KEY_BYTES] {
     let mut key = [0; VIP_KEY_BYTES];
-    key[..16].copy_from_slice(&mapped(address).octets());
+    key[..16].copy_from_slice(&ipv6_mapped(address).octets());
     key[16..18].copy_from_slice(&port.to_be_bytes());
     key
 }

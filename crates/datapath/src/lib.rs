@@ -2,7 +2,6 @@
 //!
 //! - [`tcp`]: established TCP connections taken out of one kernel and put into another (`TCP_REPAIR`).
 //! - [`shim`]: servers that know nothing of Plimsoll serve such connections.
-//! - [`Flow`]: what names a connection for the packet programs.
 //! - [`Forwarder`]: on the front-end, sends packets of connections that back-ends have on to them.
 //! - [`Guard`]: on a back-end, holds packets that come before their socket, and lets nothing out without a lease.
 //! - [`HeldStore`]: where the agent keeps held packets until their socket is there.
@@ -18,7 +17,6 @@ mod batch;
 mod clock;
 mod counters;
 mod error;
-mod flow;
 mod forwarder;
 mod frame;
 mod guard;
@@ -41,7 +39,6 @@ mod vip;
 pub use clock::now_ns;
 pub use counters::{ForwarderCounters, GuardCounters};
 pub use error::DatapathError;
-pub use flow::{FLOW_KEY_BYTES, Flow};
 pub use forwarder::{Forwarder, ForwarderConfig};
 pub use guard::{Guard, GuardConfig};
 pub use held::{HeldLimits, HeldStore};
@@ -50,3 +47,6 @@ pub use neighbor::neighbor;
 pub use ring::{HeldPacket, HeldRing};
 pub use trial::{Trial, Verdict};
 pub use vip::Vip;
+
+// The types of `plimsoll-wire` in the signatures here.
+pub use plimsoll_wire::{FLOW_KEY_BYTES, Flow};

@@ -1,5 +1,5 @@
 //! Crates depend on one another only along the arrows drawn in ARCHITECTURE.md, and the deterministic core does without
-//! an asynchronous runtime.
+//! an asynchronous runtime, configuration and wire types without eBPF.
 
 use super::Violation;
 use super::graph::{Graph, Member};
@@ -18,19 +18,25 @@ pub(super) const ARROWS: &[(&str, &[&str])] = &[
     ("sim", &["policy", "cache"]),
     ("report", &[]),
     ("studies", &["policy", "cache", "trace", "sim", "report"]),
-    ("config", &["policy", "cache", "handoff"]),
+    ("config", &["policy", "cache", "wire"]),
     ("decisions", &["policy", "cache"]),
-    ("datapath", &[]),
-    ("handoff", &["datapath"]),
-    ("balancer", &["policy", "cache", "config", "decisions", "datapath", "handoff"]),
-    ("agent", &["cache", "trace", "datapath", "handoff"]),
+    ("wire", &[]),
+    ("datapath", &["wire"]),
+    ("balancer", &["policy", "cache", "config", "decisions", "datapath", "wire"]),
+    ("agent", &["cache", "trace", "datapath", "wire"]),
     ("lab", &[]),
     ("testbed", &["policy", "cache", "trace", "config", "balancer", "agent"]),
     ("cli", ANY),
 ];
 
 /// Crates, without their prefix, and packages that must not be linked into them, even through others.
-pub(super) const FORBIDDEN: &[(&str, &str)] = &[("policy", "tokio"), ("cache", "tokio"), ("sim", "tokio")];
+pub(super) const FORBIDDEN: &[(&str, &str)] = &[
+    ("policy", "tokio"),
+    ("cache", "tokio"),
+    ("sim", "tokio"),
+    ("wire", "libbpf-rs"),
+    ("config", "libbpf-rs"),
+];
 
 /// Checks the graph against a table of arrows and one of forbidden packages.
 pub(super) fn check(graph: &Graph, arrows: &[(&str, &[&str])], forbidden: &[(&str, &str)]) -> Vec<Violation> {
@@ -54,7 +60,7 @@ pub(super) fn check(graph: &Graph, arrows: &[(&str, &[&str])], forbidden: &[(&st
             continue;
         };
         let line = line_with(&member.manifest_text, &chain[1]);
-        let remedy = format!("links {unwanted} ({}); the core does without it", chain.join(" -> "));
+        let remedy = format!("links {unwanted} ({}); `{name}` does without it", chain.join(" -> "));
         violations.push(Violation::new(&member.manifest, line, RULE, remedy));
     }
     violations

@@ -6,8 +6,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use plimsoll_datapath::DatapathError;
-use plimsoll_handoff::Key;
-use plimsoll_handoff::session::HandshakeError;
+use plimsoll_wire::Key;
+use plimsoll_wire::session::HandshakeError;
 
 use crate::origin::{OriginConfig, OriginError};
 

@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use plimsoll_datapath::Flow;
-use plimsoll_handoff::message::{Conn, FromAgent};
+use plimsoll_wire::message::{Conn, FromAgent};
 use tokio::sync::Notify;
 
 use super::config::FrontEnd;

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use plimsoll_datapath::now_ns;
 use plimsoll_datapath::tcp::{Frozen, Limits, Restored, TcpState};
-use plimsoll_handoff::message::{Ended, FromAgent};
+use plimsoll_wire::message::{Ended, FromAgent};
 use tokio::time::{Instant, timeout_at};
 
 use super::client::{Client, Next};

@@ -5,7 +5,7 @@
 //! ```no_run
 //! use plimsoll_agent::daemon::{Agent, AgentConfig, FrontEnd, ServeConfig};
 //! use plimsoll_agent::origin::{OriginConfig, Source};
-//! use plimsoll_handoff::Key;
+//! use plimsoll_wire::Key;
 //!
 //! # fn example() -> Result<(), Box<dyn std::error::Error>> {
 //! let serve = ServeConfig::Origin(OriginConfig::new(Source::files("public_html", false)?).into());

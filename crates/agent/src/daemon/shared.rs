@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use foldhash::fast::FixedState;
 use hashbrown::HashMap;
 use plimsoll_datapath::{DatapathError, Flow, Guard, HeldPacket, now_ns};
-use plimsoll_handoff::message::FromAgent;
+use plimsoll_wire::message::FromAgent;
 
 use super::config::{AgentConfig, FrontEnd, LEASES};
 use super::connection::{Connection, Cut};

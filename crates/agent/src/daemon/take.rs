@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use plimsoll_datapath::tcp::{RestoreError, TcpState};
+use plimsoll_datapath::tcp::{self, RestoreError, TcpState};
 use plimsoll_datapath::{DatapathError, now_ns};
-use plimsoll_handoff::message::{Conn, Refusal};
+use plimsoll_wire::message::{Conn, Refusal};
 
 use super::config::FrontEnd;
 use super::connection::{Birth, Connection};
@@ -68,7 +68,7 @@ fn restore(
     }
     // What was read of the request is kept here, rather than written to the kernel and read again.
     let input = if shared.serve.reads_here() { std::mem::take(&mut state.receive_queue) } else { Vec::new() };
-    let restored = state.restore().map_err(|error| {
+    let restored = tcp::restore(&state).map_err(|error| {
         if let RestoreError::InUse { .. } = error {
             tracing::debug!(%error, "a connection was not restored");
         } else {

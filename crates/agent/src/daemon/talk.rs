@@ -7,10 +7,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use plimsoll_datapath::now_ns;
-use plimsoll_handoff::codec::messages;
-use plimsoll_handoff::message::{Conn, FromAgent, Refusal, ToAgent};
-use plimsoll_handoff::random;
-use plimsoll_handoff::session::{AgentHandshake, AgentTerms, Established, FrameReader, FrontEndId};
+use plimsoll_wire::codec::messages;
+use plimsoll_wire::message::{Conn, FromAgent, Refusal, ToAgent};
+use plimsoll_wire::random;
+use plimsoll_wire::session::{AgentHandshake, AgentTerms, Established, FrameReader, FrontEndId};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use tokio::net::TcpStream;
 use tokio::task::spawn_local;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use plimsoll_handoff::message::Ended;
+use plimsoll_wire::message::Ended;
 
 use crate::backend::Backend;
 use crate::dispatch::Assignment;

@@ -8,11 +8,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use plimsoll_datapath::{NextHop, neighbor};
-use plimsoll_handoff::lease::{AgentClock, Lease};
-use plimsoll_handoff::message::{FromAgent, ToAgent};
-use plimsoll_handoff::session::{FrameReader, FrameWriter, FrontEndHandshake, FrontEndId};
-use plimsoll_handoff::{codec, random};
 use plimsoll_policy::BackendId;
+use plimsoll_wire::lease::{AgentClock, Lease};
+use plimsoll_wire::message::{FromAgent, ToAgent};
+use plimsoll_wire::session::{FrameReader, FrameWriter, FrontEndHandshake, FrontEndId};
+use plimsoll_wire::{codec, random};
 use socket2::SockRef;
 use tokio::net::TcpStream;
 use tokio::sync::Notify;

@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use plimsoll_config::Config;
 use plimsoll_datapath::tcp::TcpState;
-use plimsoll_handoff::message::{Conn, Ended, FromAgent, ToAgent};
+use plimsoll_wire::message::{Conn, Ended, FromAgent, ToAgent};
 
 use super::table::{Entry, Phase};
 use super::{Active, Handoffs, Link, recover};

@@ -23,8 +23,8 @@ use std::time::{Duration, Instant};
 use plimsoll_config::Placement;
 use plimsoll_datapath::Flow;
 use plimsoll_datapath::tcp::{Frozen, TcpState};
-use plimsoll_handoff::message::{Conn, ToAgent};
 use plimsoll_policy::BackendId;
+use plimsoll_wire::message::{Conn, ToAgent};
 use socket2::SockRef;
 
 use crate::backend::Backend;

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use plimsoll_datapath::Flow;
 use plimsoll_datapath::tcp::{self, Frozen, Restored, TcpState};
-use plimsoll_handoff::message::{Conn, ToAgent};
+use plimsoll_wire::message::{Conn, ToAgent};
 
 use super::leaving::Then;
 use super::table::{Entry, Expected, Phase};
@@ -80,7 +80,7 @@ pub(super) fn take_back(worker: &Rc<Worker>, handoffs: &Rc<Handoffs>, conn: Conn
 /// nobody else can go on with it, and the client is reset. Else the connection goes on here.
 async fn probe(worker: &Rc<Worker>, handoffs: &Rc<Handoffs>, mut entry: Entry, state: &TcpState) {
     // Its acknowledgment may have been lost: a probe has it repeated. Packets still lead to the agent, past our table.
-    let probing = state.restore().map_err(io::Error::other).and_then(Restored::activate).and_then(|fd| {
+    let probing = tcp::restore(state).map_err(io::Error::other).and_then(Restored::activate).and_then(|fd| {
         let frozen = Frozen::freeze(fd).map_err(|failed| io::Error::other(failed.error))?;
         frozen.thaw()
     });
@@ -117,7 +117,7 @@ fn has_moved_on(handoffs: &Handoffs, flow: &Flow, state: &TcpState) -> bool {
 /// Goes on with a connection here. The socket comes first, then packets are led to it.
 pub(super) fn restore(worker: &Rc<Worker>, handoffs: &Rc<Handoffs>, mut entry: Entry, state: &TcpState) {
     let flow = entry.flow;
-    let restored = match state.restore() {
+    let restored = match tcp::restore(state) {
         Ok(restored) => restored,
         Err(error) => {
             tracing::warn!(%error, client = %flow.client, "a connection could not be taken back");

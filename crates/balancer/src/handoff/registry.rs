@@ -4,7 +4,7 @@
 use foldhash::fast::FixedState;
 use hashbrown::HashMap;
 use plimsoll_datapath::Flow;
-use plimsoll_handoff::message::Conn;
+use plimsoll_wire::message::Conn;
 
 use super::leaving::Leaving;
 

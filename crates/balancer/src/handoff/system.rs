@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 
 use plimsoll_config::{Config, Mechanism};
 use plimsoll_datapath::{Flow, FlowEntry, Forwarder, ForwarderConfig, NextHop};
-use plimsoll_handoff::Key;
 use plimsoll_policy::BackendId;
+use plimsoll_wire::Key;
 
 use super::registry::Registry;
 use crate::metrics::{Counter, FINE_BUCKETS_US, Histogram};
@@ -80,7 +80,7 @@ impl System {
             flows: handoff.flows,
         };
         let started = Forwarder::open(&wanted).map_err(|e| e.to_string()).and_then(|forwarder| {
-            let instance = plimsoll_handoff::random().map_err(|e| e.to_string())?;
+            let instance = plimsoll_wire::random().map_err(|e| e.to_string())?;
             Ok(Self {
                 forwarder,
                 name: handoff.name.clone(),

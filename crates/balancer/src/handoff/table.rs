@@ -8,7 +8,7 @@ use foldhash::fast::FixedState;
 use hashbrown::HashMap;
 use plimsoll_datapath::Flow;
 use plimsoll_datapath::tcp::TcpState;
-use plimsoll_handoff::message::{Conn, ToAgent};
+use plimsoll_wire::message::{Conn, ToAgent};
 use slab::Slab;
 
 use super::registry::Owner;

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use plimsoll_config::PeerConfig;
-use plimsoll_handoff::codec::Message as _;
-use plimsoll_handoff::random;
-use plimsoll_handoff::session::{
+use plimsoll_wire::codec::Message as _;
+use plimsoll_wire::random;
+use plimsoll_wire::session::{
     AgentHandshake, AgentTerms, Established, FrameReader, FrameWriter, FrontEndHandshake, FrontEndId,
     Progress,
 };

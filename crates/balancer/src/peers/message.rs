@@ -1,6 +1,6 @@
 //! What front-ends beside one another tell one another, as bytes in the frames of a link.
 
-use plimsoll_handoff::codec::{DecodeError, Message, TooLong};
+use plimsoll_wire::codec::{DecodeError, Message, TooLong};
 
 /// The kind of the message, which no message between front-end and agent has; another form gets another kind.
 const SIZES: u8 = 130;

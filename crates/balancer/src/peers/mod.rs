@@ -82,7 +82,7 @@ impl Peers {
     pub(crate) fn new(config: PeersConfig, listener: TcpListener) -> io::Result<Self> {
         let known = config.others.iter().map(|peer| (peer.name.clone(), Peer::default())).collect();
         Ok(Self {
-            instance: u64::from_le_bytes(plimsoll_handoff::random()?),
+            instance: u64::from_le_bytes(plimsoll_wire::random()?),
             address: listener.local_addr()?,
             listener: Mutex::new(Some(listener)),
             told: Mutex::default(),

@@ -1,6 +1,6 @@
 use std::net::TcpStream;
 
-use plimsoll_handoff::Key;
+use plimsoll_wire::Key;
 use tokio::io::AsyncReadExt as _;
 
 use super::*;

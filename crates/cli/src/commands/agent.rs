@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use plimsoll_agent::daemon::{Agent, AgentConfig, AgentError, AgentStats, FrontEnd, ServeConfig};
 use plimsoll_agent::origin::{OriginConfig, Source};
-use plimsoll_handoff::Key;
+use plimsoll_wire::Key;
 
 use super::origin::{self, Signals, Tuning};
 use crate::error::CliError;

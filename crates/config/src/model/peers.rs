@@ -15,7 +15,7 @@ pub struct PeersConfig {
     /// Where the others connect.
     pub address: SocketAddr,
     /// What all of them share.
-    pub key: plimsoll_handoff::Key,
+    pub key: plimsoll_wire::Key,
     /// The others, by name; names unique.
     pub others: Vec<PeerConfig>,
     /// How often they are told.

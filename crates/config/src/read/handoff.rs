@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::Duration;
 
-use plimsoll_handoff::{Key, KeyError};
+use plimsoll_wire::{Key, KeyError};
 
 use crate::model::{BackendConfig, HandoffConfig, Mechanism, Placement};
 use crate::read::logs;

@@ -87,7 +87,7 @@ fn a_handoff_key() {
     assert!(with(&digits, 0o640).is_ok(), "a group may read it");
     let config = with(&format!("{digits}\n"), 0o600).unwrap();
     let handoff = config.handoff.as_ref().unwrap();
-    assert_eq!(handoff.key, plimsoll_handoff::Key::parse(&digits).unwrap());
+    assert_eq!(handoff.key, plimsoll_wire::Key::parse(&digits).unwrap());
     assert_eq!(config.backends[0].agent, Some(("fd00::1".to_owned(), 7400)));
     assert_eq!((handoff.min_bytes, handoff.flows, handoff.fallback), (4096, 100_000, false));
     assert!(format!("{config:?}").contains("Key(…)"), "the key does not show");

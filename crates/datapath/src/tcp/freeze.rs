@@ -5,16 +5,15 @@ use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
+use plimsoll_wire::{Flow, TcpState, Window};
 use rustix::buffer::spare_capacity;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::net::{RecvFlags, connect_unspec, recv, sockopt};
 
 use super::error::{FreezeFailed, NotPortable, SocketError, Step};
-use super::state::{TcpState, Window};
 use super::{
     RECEIVE_QUEUE, REPAIR_OFF, REPAIR_ON, SEND_QUEUE, attach_drop_filter, detach_filter, set_tcp, sys, tcp,
 };
-use crate::Flow;
 
 /// Bits of `tcpi_options`.
 const INFO_TIMESTAMPS: u8 = 1;

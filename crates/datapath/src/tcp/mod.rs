@@ -1,7 +1,7 @@
 //! Established TCP connections taken out of one kernel and put into another, by `TCP_REPAIR`.
 //!
 //! Here: [`Frozen::freeze`] → [`Frozen::snapshot`] → [`Frozen::close`] (or [`Frozen::thaw`], as if nothing had happened).
-//! There: [`TcpState::restore`] → [`Restored::activate`]. Neither end of the connection notices, as long as packets of the
+//! There: [`restore`] → [`Restored::activate`]. Neither end of the connection notices, as long as packets of the
 //! client reach no kernel that has no socket for them (it would answer with RST): that is for the packet programs to see
 //! to. [`reset`] ends a connection of which only the sequence numbers are left.
 //!
@@ -14,13 +14,12 @@
 mod error;
 mod freeze;
 mod restore;
-mod state;
 mod sys;
 
 pub use error::{FreezeFailed, NotPortable, RestoreError, SocketError};
 pub use freeze::{Frozen, Limits};
-pub use restore::{Restored, reset};
-pub use state::{STATE_OVERHEAD_BYTES, STATE_VERSION, StateError, TcpState, Window};
+pub use plimsoll_wire::{TcpState, Window};
+pub use restore::{Restored, reset, restore};
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};

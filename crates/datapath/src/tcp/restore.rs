@@ -5,18 +5,17 @@ use std::net::SocketAddr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::Duration;
 
+use plimsoll_wire::{Flow, TcpState};
 use rustix::io::Errno;
 use rustix::net::{
     AddressFamily, SendFlags, SocketFlags, SocketType, bind, connect, ipproto, send, socket_with, sockopt,
 };
 
 use super::error::{RestoreError, Step};
-use super::state::{TcpState, low_bits};
 use super::{
     RECEIVE_QUEUE, REPAIR_OFF, REPAIR_OFF_SILENTLY, REPAIR_ON, SEND_QUEUE, attach_drop_filter, detach_filter,
     set_tcp, sys,
 };
-use crate::Flow;
 
 /// Codes of `TCP_REPAIR_OPTIONS`, which are the kinds of TCP options.
 const OPTION_MSS: u32 = 2;
@@ -48,72 +47,70 @@ pub struct Restored {
     buffers_set: bool,
 }
 
-impl TcpState {
-    /// Makes a socket with this state: not blocking, closed on exec, `TCP_NODELAY`.
-    ///
-    /// # Errors
-    ///
-    /// See [`RestoreError`]. Nothing is left behind.
-    pub fn restore(&self) -> Result<Restored, RestoreError> {
-        let received_from = self.receive_next.wrapping_sub(low_bits(self.receive_queue.len()));
-        let fd = connected(&self.flow, self.send_acknowledged(), received_from, Some(self.mss))?;
-        self.set_options(fd.as_fd())?;
-        let sent_bytes = self.send_queue.len().saturating_sub(self.unsent_bytes);
-        let (sent, unsent) = self.send_queue.split_at(sent_bytes);
-        let buffers_set = self.fill_queues(fd.as_fd(), sent)?;
-        let window = &self.window;
-        let window = [window.update_seq, window.send, window.send_max, window.receive, window.receive_from];
-        set_tcp(fd.as_fd(), libc::TCP_REPAIR_WINDOW, &window).restoring("TCP_REPAIR_WINDOW")?;
-        sockopt::set_tcp_nodelay(&fd, true).restoring("TCP_NODELAY")?;
-        Ok(Restored { fd, unsent: unsent.to_vec(), in_flight: !sent.is_empty(), buffers_set })
-    }
+/// Makes a socket with this state: not blocking, closed on exec, `TCP_NODELAY`.
+///
+/// # Errors
+///
+/// See [`RestoreError`]. Nothing is left behind.
+pub fn restore(state: &TcpState) -> Result<Restored, RestoreError> {
+    let received_from = state.receive_queue_start();
+    let fd = connected(&state.flow, state.send_acknowledged(), received_from, Some(state.mss))?;
+    set_options(state, fd.as_fd())?;
+    let sent_bytes = state.send_queue.len().saturating_sub(state.unsent_bytes);
+    let (sent, unsent) = state.send_queue.split_at(sent_bytes);
+    let buffers_set = fill_queues(state, fd.as_fd(), sent)?;
+    let window = &state.window;
+    let window = [window.update_seq, window.send, window.send_max, window.receive, window.receive_from];
+    set_tcp(fd.as_fd(), libc::TCP_REPAIR_WINDOW, &window).restoring("TCP_REPAIR_WINDOW")?;
+    sockopt::set_tcp_nodelay(&fd, true).restoring("TCP_NODELAY")?;
+    Ok(Restored { fd, unsent: unsent.to_vec(), in_flight: !sent.is_empty(), buffers_set })
+}
 
-    fn set_options(&self, fd: BorrowedFd<'_>) -> Result<(), RestoreError> {
-        // Without scaling the scales are 0; left out, ours would be what the kernel proposes to new connections.
-        let (client_scale, our_scale) = self.window_scales.unwrap_or_default();
-        let mut options = [0; 8];
-        let scales = u32::from(our_scale) << 16 | u32::from(client_scale);
-        options[..4].copy_from_slice(&[OPTION_MSS, u32::from(self.mss), OPTION_WINDOW, scales]);
-        let mut len = 4;
-        if self.sack {
-            options[len] = OPTION_SACK;
-            len += 2;
-        }
-        if self.timestamp.is_some() {
-            options[len] = OPTION_TIMESTAMPS;
-            len += 2;
-        }
-        set_tcp(fd, libc::TCP_REPAIR_OPTIONS, &options[..len]).restoring("TCP_REPAIR_OPTIONS")?;
-        if let Some(timestamp) = self.timestamp {
-            // The kernel cleared the lowest bit of what it reported: one step on, no timestamp is below one that the
-            // client has seen.
-            let timestamp = timestamp.wrapping_add(TIMESTAMP_STEP);
-            set_tcp(fd, libc::TCP_TIMESTAMP, &[timestamp]).restoring("TCP_TIMESTAMP")?;
-        }
-        Ok(())
+fn set_options(state: &TcpState, fd: BorrowedFd<'_>) -> Result<(), RestoreError> {
+    // Without scaling the scales are 0; left out, ours would be what the kernel proposes to new connections.
+    let (client_scale, our_scale) = state.window_scales.unwrap_or_default();
+    let mut options = [0; 8];
+    let scales = u32::from(our_scale) << 16 | u32::from(client_scale);
+    options[..4].copy_from_slice(&[OPTION_MSS, u32::from(state.mss), OPTION_WINDOW, scales]);
+    let mut len = 4;
+    if state.sack {
+        options[len] = OPTION_SACK;
+        len += 2;
     }
+    if state.timestamp.is_some() {
+        options[len] = OPTION_TIMESTAMPS;
+        len += 2;
+    }
+    set_tcp(fd, libc::TCP_REPAIR_OPTIONS, &options[..len]).restoring("TCP_REPAIR_OPTIONS")?;
+    if let Some(timestamp) = state.timestamp {
+        // The kernel cleared the lowest bit of what it reported: one step on, no timestamp is below one that the
+        // client has seen.
+        let timestamp = timestamp.wrapping_add(TIMESTAMP_STEP);
+        set_tcp(fd, libc::TCP_TIMESTAMP, &[timestamp]).restoring("TCP_TIMESTAMP")?;
+    }
+    Ok(())
+}
 
-    /// Fills the receive queue, and the send queue with what has been sent; makes room for the rest. Whether buffers had
-    /// to be made larger.
-    fn fill_queues(&self, fd: BorrowedFd<'_>, sent: &[u8]) -> Result<bool, RestoreError> {
-        let to_send_bytes = self.send_queue.len();
-        let received_bytes = self.receive_queue.len();
-        if to_send_bytes > 0 {
-            let room = to_send_bytes + BUFFER_SPARE_BYTES;
-            sockopt::set_socket_send_buffer_size_force(fd, room).restoring("SO_SNDBUFFORCE")?;
-        }
-        if received_bytes > SMALL_RECEIVE_BYTES {
-            let room = received_bytes + BUFFER_SPARE_BYTES;
-            sockopt::set_socket_recv_buffer_size_force(fd, room).restoring("SO_RCVBUFFORCE")?;
-        }
-        // The receive queue has been selected last.
-        send_all(fd, &self.receive_queue).restoring("filling the receive queue")?;
-        if !sent.is_empty() {
-            set_tcp(fd, libc::TCP_REPAIR_QUEUE, &[SEND_QUEUE]).restoring("TCP_REPAIR_QUEUE")?;
-            send_all(fd, sent).restoring("filling the send queue")?;
-        }
-        Ok(to_send_bytes > 0 || received_bytes > SMALL_RECEIVE_BYTES)
+/// Fills the receive queue, and the send queue with what has been sent; makes room for the rest. Whether buffers had
+/// to be made larger.
+fn fill_queues(state: &TcpState, fd: BorrowedFd<'_>, sent: &[u8]) -> Result<bool, RestoreError> {
+    let to_send_bytes = state.send_queue.len();
+    let received_bytes = state.receive_queue.len();
+    if to_send_bytes > 0 {
+        let room = to_send_bytes + BUFFER_SPARE_BYTES;
+        sockopt::set_socket_send_buffer_size_force(fd, room).restoring("SO_SNDBUFFORCE")?;
     }
+    if received_bytes > SMALL_RECEIVE_BYTES {
+        let room = received_bytes + BUFFER_SPARE_BYTES;
+        sockopt::set_socket_recv_buffer_size_force(fd, room).restoring("SO_RCVBUFFORCE")?;
+    }
+    // The receive queue has been selected last.
+    send_all(fd, &state.receive_queue).restoring("filling the receive queue")?;
+    if !sent.is_empty() {
+        set_tcp(fd, libc::TCP_REPAIR_QUEUE, &[SEND_QUEUE]).restoring("TCP_REPAIR_QUEUE")?;
+        send_all(fd, sent).restoring("filling the send queue")?;
+    }
+    Ok(to_send_bytes > 0 || received_bytes > SMALL_RECEIVE_BYTES)
 }
 
 impl Restored {

@@ -7,7 +7,7 @@ use std::os::fd::OwnedFd;
 use std::time::Duration;
 
 use plimsoll_datapath::system::{Question, Role, Status, check};
-use plimsoll_datapath::tcp::{Frozen, Limits};
+use plimsoll_datapath::tcp::{Frozen, Limits, restore};
 use plimsoll_datapath::{
     DatapathError, Flow, Forwarder, ForwarderConfig, Guard, GuardConfig, HeldPacket, HeldRing, NextHop, Vip,
     neighbor,
@@ -142,7 +142,7 @@ fn hand_off(v6: bool) {
 
     // Back-end: the socket first, then what was held.
     guard.lease(&flow, u64::MAX).unwrap();
-    let restored = live.back_end().run(|| state.restore().unwrap().activate().unwrap());
+    let restored = live.back_end().run(|| restore(&state).unwrap().activate().unwrap());
     let mut stream = TcpStream::from(restored);
     live.segment.plug(1, "down");
     live.back_end().run(|| guard.inject(&packets[0]).unwrap());

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use plimsoll_datapath::Flow;
 use plimsoll_datapath::tcp::{
     Frozen, Limits, NotPortable, RestoreError, SocketError, TcpState, acknowledge_late, await_data, reset,
+    restore,
 };
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use socket2::{Domain, SockRef, Socket, Type};
@@ -44,7 +45,7 @@ pub(crate) fn carry(world: &World, stream: TcpStream, to: usize) -> (TcpStream, 
     let frozen = Frozen::freeze(stream.into()).unwrap();
     let limits = Limits { send_bytes: 64 << 20, ..Limits::default() };
     let state = sent(&frozen.snapshot(&flow_of(&frozen), &[], limits).unwrap());
-    let restored = world.machines[to].run(|| state.restore().unwrap());
+    let restored = world.machines[to].run(|| restore(&state).unwrap());
     world.route_to(to);
     frozen.close();
     (blocking(restored.activate().unwrap()), state)
@@ -138,7 +139,7 @@ fn bytes_read_before_come_first() {
     let other: Vec<u8> = (0..900_000u32).map(|at| b'a' + (at % 26) as u8).collect();
     state.set_receive_queue(other.clone());
     frozen.close();
-    let mut machine = blocking(world.machines[0].run(|| state.restore().unwrap().activate().unwrap()));
+    let mut machine = blocking(world.machines[0].run(|| restore(&state).unwrap().activate().unwrap()));
     client.write_all(b"after").unwrap();
     assert_eq!(read_exactly(&mut machine, other.len()).as_bytes(), other);
     assert_eq!(read_exactly(&mut machine, 5), "after");
@@ -225,7 +226,7 @@ fn thawed_as_if_nothing_had_happened() {
     let again = frozen.snapshot(&flow_of(&frozen), &[], Limits::default()).unwrap();
     assert_eq!((&again.receive_queue, again.receive_next), (&state.receive_queue, state.receive_next));
     // A socket elsewhere that is dropped before it lives says nothing either.
-    drop(world.machines[1].run(|| state.restore().unwrap()));
+    drop(world.machines[1].run(|| restore(&state).unwrap()));
     let mut machine = blocking(frozen.thaw().unwrap());
     assert!(SockRef::from(&machine).reuse_address().unwrap());
     client.write_all(b"after").unwrap();
@@ -241,12 +242,12 @@ fn nothing_is_taken_before_activation() {
     let frozen = Frozen::freeze(machine.into()).unwrap();
     let state = frozen.snapshot(&flow_of(&frozen), &[], Limits::default()).unwrap();
     frozen.close();
-    let restored = world.machines[0].run(|| state.restore().unwrap());
+    let restored = world.machines[0].run(|| restore(&state).unwrap());
     client.write_all(b"early").unwrap();
     thread::sleep(Duration::from_millis(50));
     // Had the first one acknowledged the bytes, they would be lost now.
     drop(restored);
-    let restored = world.machines[0].run(|| state.restore().unwrap());
+    let restored = world.machines[0].run(|| restore(&state).unwrap());
     let mut machine = blocking(restored.activate().unwrap());
     assert_eq!(read_exactly(&mut machine, 5), "early");
 }
@@ -274,14 +275,14 @@ fn address_elsewhere_and_connection_in_use() {
     let (mut client, machine) = world.connection();
     let frozen = Frozen::freeze(machine.into()).unwrap();
     let state = frozen.snapshot(&flow_of(&frozen), &[], Limits::default()).unwrap();
-    let error = world.machines[0].run(|| state.restore().unwrap_err());
+    let error = world.machines[0].run(|| restore(&state).unwrap_err());
     assert!(
         matches!(error, RestoreError::InUse { client, vip } if Flow { client, vip } == state.flow),
         "{error}"
     );
     let mut elsewhere = state;
     elsewhere.flow.vip.set_ip("192.0.2.1".parse().unwrap());
-    let error = world.machines[0].run(|| elsewhere.restore().unwrap_err());
+    let error = world.machines[0].run(|| restore(&elsewhere).unwrap_err());
     assert!(matches!(error, RestoreError::NotLocal(vip) if vip == elsewhere.flow.vip), "{error}");
     let mut machine = blocking(frozen.thaw().unwrap());
     client.write_all(b"unharmed").unwrap();
@@ -322,7 +323,7 @@ fn closed_at_once_in_spite_of_copies() {
     let frozen = Frozen::freeze(machine.into()).unwrap();
     let state = frozen.snapshot(&flow_of(&frozen), &[], Limits::default()).unwrap();
     frozen.close();
-    let restored = world.machines[0].run(|| state.restore().unwrap());
+    let restored = world.machines[0].run(|| restore(&state).unwrap());
     let mut machine = blocking(restored.activate().unwrap());
     drop(copy);
     client.write_all(b"unharmed").unwrap();

@@ -3,7 +3,7 @@
 use std::io::{Read, Write};
 use std::time::{Duration, Instant};
 
-use plimsoll_datapath::tcp::{Frozen, Limits, TcpState};
+use plimsoll_datapath::tcp::{Frozen, Limits, TcpState, restore};
 
 use crate::tcp::{blocking, flow_of};
 use crate::tcp_world::{V4, V6, World};
@@ -33,7 +33,7 @@ fn moved_very_often() {
                 state.encode(&mut bytes);
                 let state = TcpState::decode(&bytes).unwrap();
                 let start = Instant::now();
-                let restored = state.restore().unwrap();
+                let restored = restore(&state).unwrap();
                 let there = start.elapsed();
                 fd = restored.activate().unwrap();
                 let lives = start.elapsed();

@@ -7,11 +7,11 @@ use std::time::{Duration, Instant};
 
 use plimsoll_datapath::tcp::{Frozen, Limits, TcpState};
 use plimsoll_datapath::{Flow, Forwarder, ForwarderConfig, neighbor, now_ns};
-use plimsoll_handoff::codec::messages;
-use plimsoll_handoff::lease::AgentClock;
-use plimsoll_handoff::message::{Conn, Ended, FromAgent, Refusal, ToAgent};
-use plimsoll_handoff::session::{FrontEndHandshake, FrontEndId, Keys};
-use plimsoll_handoff::{Key, random};
+use plimsoll_wire::codec::messages;
+use plimsoll_wire::lease::AgentClock;
+use plimsoll_wire::message::{Conn, Ended, FromAgent, Refusal, ToAgent};
+use plimsoll_wire::session::{FrontEndHandshake, FrontEndId, Keys};
+use plimsoll_wire::{Key, random};
 
 use super::network::{Segment, VIP, unique};
 

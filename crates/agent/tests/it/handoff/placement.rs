@@ -1,6 +1,6 @@
 //! Handoffs as they should be: requests placed here and there.
 
-use plimsoll_handoff::message::{Conn, ToAgent};
+use plimsoll_wire::message::{Conn, ToAgent};
 
 use super::front_end::Said;
 use super::{GET, World, is_document};

@@ -10,7 +10,7 @@ use std::process::{Child, Command, Stdio};
 use plimsoll_agent::daemon::ServeConfig;
 use plimsoll_datapath::shim;
 use plimsoll_datapath::tcp::TcpState;
-use plimsoll_handoff::message::{Conn, Refusal, ToAgent};
+use plimsoll_wire::message::{Conn, Refusal, ToAgent};
 use tempfile::TempDir;
 
 use super::front_end::{Link, Said};

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use plimsoll_agent::daemon::FrontEnd as Known;
 use plimsoll_datapath::tcp::TcpState;
-use plimsoll_handoff::Key;
-use plimsoll_handoff::message::{Conn, Refusal, ToAgent};
+use plimsoll_wire::Key;
+use plimsoll_wire::message::{Conn, Refusal, ToAgent};
 
 use super::front_end::{Client, Link, Said, key};
 use super::{GET, VIP, World, is_document};

@@ -7,8 +7,8 @@ use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use plimsoll_handoff::Key;
 use plimsoll_lab::{Lab, LabConfig, Node, Process};
+use plimsoll_wire::Key;
 
 use super::http::{Answer, Client};
 use crate::common::alone;

@@ -7,8 +7,8 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use plimsoll_handoff::Key;
 use plimsoll_testbed::load::{OpenLoop, Summary, open_loop};
+use plimsoll_wire::Key;
 
 use super::adaptload::{DOCUMENTS, boundaries, owners, request, size_bytes};
 use super::processes::{FrontEnd, Origin, run};

@@ -1,6 +1,6 @@
 //! The parts of messages as bytes.
 
-use plimsoll_datapath::{FLOW_KEY_BYTES, Flow};
+use crate::{FLOW_KEY_BYTES, Flow};
 
 use super::{DecodeError, TooLong};
 use crate::message::{Conn, Ended};

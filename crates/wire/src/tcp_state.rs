@@ -100,6 +100,12 @@ impl TcpState {
         self.send_next.wrapping_sub(low_bits(self.unsent_bytes))
     }
 
+    /// Sequence number of the first byte of the receive queue.
+    #[must_use]
+    pub fn receive_queue_start(&self) -> u32 {
+        self.receive_next.wrapping_sub(low_bits(self.receive_queue.len()))
+    }
+
     /// Bytes of the encoded state.
     #[must_use]
     pub fn encoded_bytes(&self) -> usize {
@@ -196,7 +202,7 @@ impl TcpState {
 }
 
 /// A length as a sequence number counts it, modulo 2^32.
-pub(super) fn low_bits(length: usize) -> u32 {
+fn low_bits(length: usize) -> u32 {
     (length & 0xffff_ffff) as u32
 }
 

@@ -1,4 +1,4 @@
-//! What names a connection for the packet programs.
+//! The identity of a client's TCP connection.
 
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 
@@ -27,8 +27,8 @@ impl Flow {
     #[must_use]
     pub fn key(&self) -> [u8; FLOW_KEY_BYTES] {
         let mut key = [0; FLOW_KEY_BYTES];
-        key[..16].copy_from_slice(&mapped(self.client.ip()).octets());
-        key[16..32].copy_from_slice(&mapped(self.vip.ip()).octets());
+        key[..16].copy_from_slice(&ipv6_mapped(self.client.ip()).octets());
+        key[16..32].copy_from_slice(&ipv6_mapped(self.vip.ip()).octets());
         key[32..34].copy_from_slice(&self.client.port().to_be_bytes());
         key[34..].copy_from_slice(&self.vip.port().to_be_bytes());
         key
@@ -51,7 +51,9 @@ fn canonical(address: SocketAddr) -> SocketAddr {
     SocketAddr::new(address.ip().to_canonical(), address.port())
 }
 
-pub(crate) fn mapped(ip: IpAddr) -> Ipv6Addr {
+/// The address as IPv6; an IPv4 address is IPv4-mapped (`::ffff:a.b.c.d`).
+#[must_use]
+pub fn ipv6_mapped(ip: IpAddr) -> Ipv6Addr {
     match ip {
         IpAddr::V4(v4) => v4.to_ipv6_mapped(),
         IpAddr::V6(v6) => v6,

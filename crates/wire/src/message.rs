@@ -1,6 +1,6 @@
 //! What front-end and agents tell one another.
 
-use plimsoll_datapath::Flow;
+use crate::Flow;
 
 /// Number of a connection on one link, chosen by the front-end, and never used again on that link.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -1,12 +1,12 @@
-//! Prints what frames of handoffs cost: `cargo run --release -p plimsoll-handoff --example frame_cost`.
+//! Prints what frames of handoffs cost: `cargo run --release -p plimsoll-wire --example frame_cost`.
 #![allow(clippy::unwrap_used, reason = "a measurement, not a service")]
 
 use std::time::{Duration, Instant};
 
-use plimsoll_handoff::Key;
-use plimsoll_handoff::codec::messages;
-use plimsoll_handoff::message::{Conn, ToAgent};
-use plimsoll_handoff::session::{AgentHandshake, AgentTerms, FrontEndHandshake, FrontEndId, Keys};
+use plimsoll_wire::Key;
+use plimsoll_wire::codec::messages;
+use plimsoll_wire::message::{Conn, ToAgent};
+use plimsoll_wire::session::{AgentHandshake, AgentTerms, FrontEndHandshake, FrontEndId, Keys};
 
 const ROUNDS: u32 = 100_000;
 

@@ -1,6 +1,6 @@
 use std::net::{IpAddr, SocketAddr};
 
-use plimsoll_datapath::Flow;
+use crate::Flow;
 use proptest::prelude::*;
 
 use super::*;
