@@ -26,6 +26,7 @@ pub(super) const ARROWS: &[(&str, &[&str])] = &[
     ("agent", &["cache", "trace", "datapath", "wire"]),
     ("lab", &[]),
     ("testbed", &["policy", "cache", "trace", "config", "balancer", "agent"]),
+    ("testkit", &[]),
     ("cli", ANY),
 ];
 

@@ -1,25 +1,40 @@
 //! Nothing of a lab is left when it ends, however that is.
 
-use std::collections::BTreeSet;
-use std::fs;
+use std::fs::{self, File};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
 use plimsoll_lab::{Lab, LabConfig, Node};
+use plimsoll_testkit::ProcessWatch;
 
-use crate::common::{eventually, lab};
+use crate::common::{eventually, lab, on_a_machine_of_its_own};
 
-/// The network namespaces in which there are processes or threads, by number.
-fn namespaces() -> BTreeSet<u64> {
-    let processes =
-        fs::read_dir("/proc").unwrap().filter_map(|entry| Some(entry.ok()?.path().join("ns/net")));
-    processes.filter_map(|link| Some(fs::metadata(link).ok()?.ino())).collect()
+/// The network namespace of a process. The kernel gives the number of one that is gone to another one; as long as this is
+/// held open, the namespace keeps its number, and nobody is in it unless it was left behind.
+struct Namespace(File);
+
+impl Namespace {
+    fn of(pid: u32) -> Self {
+        Self(File::open(format!("/proc/{pid}/ns/net")).unwrap())
+    }
+
+    /// Whether any process is in it.
+    fn is_inhabited(&self) -> bool {
+        let number = self.0.metadata().unwrap().ino();
+        let processes = fs::read_dir("/proc").unwrap();
+        let mut links = processes.filter_map(|entry| Some(entry.ok()?.path().join("ns/net")));
+        links.any(|link| fs::metadata(link).is_ok_and(|namespace| namespace.ino() == number))
+    }
 }
 
-/// The namespaces of a lab's nodes, for network and mounts.
-fn held(lab: &Lab) -> Vec<u64> {
-    lab.nodes().map(|node| fs::metadata(format!("/proc/{}/ns/net", node.pid())).unwrap().ino()).collect()
+/// What would show that a lab is still there: the namespaces of its nodes, and the processes that hold these.
+fn held(pids: impl Iterator<Item = u32>) -> (Vec<Namespace>, Vec<ProcessWatch>) {
+    pids.map(|pid| (Namespace::of(pid), ProcessWatch::new(pid))).unzip()
+}
+
+fn pids(lab: &Lab) -> impl Iterator<Item = u32> {
+    lab.nodes().map(|node| node.pid())
 }
 
 /// What a lab could leave on the machine: interfaces, named namespaces, pins, mounts.
@@ -35,7 +50,7 @@ fn machine() -> [Vec<String>; 3] {
     [list("/sys/class/net"), list("/run/netns"), mounts]
 }
 
-/// A process in a node that has a child which outlives it, as daemons do.
+/// A process in a node that has a child which outlives it, as daemons do. The number of the child.
 fn start_daemon(lab: &Lab) -> u32 {
     let node = lab.node(Node::Backend(0)).unwrap();
     let script = "mkdir /sys/fs/bpf/kept; (trap '' HUP TERM; setsid sleep 1000 >/dev/null 2>&1 & echo $!)";
@@ -43,36 +58,39 @@ fn start_daemon(lab: &Lab) -> u32 {
     String::from_utf8(output.stdout).unwrap().trim().parse().unwrap()
 }
 
-fn is_alive(pid: u32) -> bool {
-    // A process without a parent that waits for it is a zombie for a moment.
-    fs::read_to_string(format!("/proc/{pid}/stat")).is_ok_and(|stat| !stat.contains(") Z "))
-}
-
 #[test]
 fn a_dropped_lab_leaves_nothing() {
+    if !on_a_machine_of_its_own("cleanup::a_dropped_lab_leaves_nothing") {
+        return;
+    }
     let before = machine();
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("state");
     fs::write(&file, "").unwrap();
     let config = LabConfig { backends: 3, remove_at_end: Some(file.clone()), ..LabConfig::default() };
     let lab = Lab::build(&config).unwrap();
-    let (held, holders) = (held(&lab), lab.nodes().map(|node| node.pid()).collect::<Vec<_>>());
-    assert_eq!(held.len(), 6);
-    assert!(held.iter().all(|number| namespaces().contains(number)));
-    let daemon = start_daemon(&lab);
+    let (namespaces, holders) = held(pids(&lab));
+    assert_eq!(namespaces.len(), 6);
+    assert!(namespaces.iter().all(Namespace::is_inhabited));
+    let daemon = ProcessWatch::new(start_daemon(&lab));
     let node = lab.node(Node::Client).unwrap();
     let mut waiting = node.command("sleep").arg("1000").spawn().unwrap();
-    assert!(is_alive(daemon) && file.exists());
+    assert!(!daemon.has_ended() && file.exists());
     drop(lab);
-    assert!(!is_alive(daemon) && holders.iter().all(|pid| !Path::new(&format!("/proc/{pid}")).exists()));
+    assert!(!namespaces.iter().any(Namespace::is_inhabited));
+    assert!(holders.iter().all(ProcessWatch::is_gone));
+    // Killed processes leave their namespaces first, and end a moment later.
+    eventually("the end of the daemon", || daemon.has_ended());
     assert!(!waiting.wait().unwrap().success());
-    assert!(held.iter().all(|number| !namespaces().contains(number)));
     assert_eq!(machine(), before);
     assert!(!file.exists() && !Path::new("/sys/fs/bpf/kept").exists());
 }
 
 #[test]
 fn a_lab_that_cannot_be_built_leaves_nothing() {
+    if !on_a_machine_of_its_own("cleanup::a_lab_that_cannot_be_built_leaves_nothing") {
+        return;
+    }
     let before = machine();
     let config = LabConfig { remove_at_end: Some("relative".into()), ..LabConfig::default() };
     assert!(Lab::build(&config).is_err());
@@ -93,9 +111,10 @@ fn holds_a_lab_until_killed() {
     }
     let lab = lab(2);
     let daemon = start_daemon(&lab);
-    let numbers: Vec<String> = held(&lab).iter().map(u64::to_string).collect();
+    let numbers: Vec<String> = pids(&lab).map(|pid| pid.to_string()).collect();
     println!("\nlab {daemon} {}", numbers.join(" "));
-    std::thread::sleep(std::time::Duration::from_secs(60));
+    // Until the other end is closed, should that come first.
+    let _ = std::io::read_to_string(std::io::stdin());
 }
 
 #[test]
@@ -103,18 +122,24 @@ fn a_killed_process_leaves_nothing_of_its_lab() {
     use std::io::{BufRead as _, BufReader};
     use std::os::unix::process::CommandExt as _;
 
+    if !on_a_machine_of_its_own("cleanup::a_killed_process_leaves_nothing_of_its_lab") {
+        return;
+    }
     let before = machine();
     let mut command = Command::new(std::env::current_exe().unwrap());
     command.args(["--exact", "cleanup::holds_a_lab_until_killed", "--nocapture"]).env(HOLDS_A_LAB, "1");
-    let mut child = command.process_group(0).stdout(Stdio::piped()).spawn().unwrap();
+    let mut child = command.process_group(0).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
     let lines = BufReader::new(child.stdout.take().unwrap()).lines();
     let line = lines.map(Result::unwrap).find(|line| line.starts_with("lab ")).unwrap();
-    let numbers: Vec<u64> = line.split(' ').skip(1).map(|number| number.parse().unwrap()).collect();
-    let (daemon, held) = (u32::try_from(numbers[0]).unwrap(), &numbers[1..]);
-    assert!(is_alive(daemon) && held.iter().all(|number| namespaces().contains(number)));
+    let pids: Vec<u32> = line.split(' ').skip(1).map(|number| number.parse().unwrap()).collect();
+    // All of them run until the process is killed, so these are their numbers.
+    let daemon = ProcessWatch::new(pids[0]);
+    let (namespaces, holders) = held(pids[1..].iter().copied());
+    assert!(!daemon.has_ended() && namespaces.iter().all(Namespace::is_inhabited));
     child.kill().unwrap();
     child.wait().unwrap();
-    eventually("the end of the namespaces", || held.iter().all(|number| !namespaces().contains(number)));
-    assert!(!is_alive(daemon));
+    eventually("the end of the holders", || holders.iter().all(ProcessWatch::has_ended));
+    assert!(!namespaces.iter().any(Namespace::is_inhabited));
+    eventually("the end of the daemon", || daemon.has_ended());
     eventually("the machine as it was", || machine() == before);
 }

@@ -1,11 +1,10 @@
 //! Who reaches whom.
 
 use std::net::{IpAddr, UdpSocket};
-use std::time::Duration;
 
 use plimsoll_lab::{Lab, LabConfig, Node};
 
-use crate::common::{exchange, lab};
+use crate::common::{PATIENCE, exchange, lab};
 
 #[test]
 fn every_node_reaches_every_other_one_by_both_families() {
@@ -43,7 +42,7 @@ fn a_client_with_several_addresses_uses_each() {
     let front_end = lab.node(Node::FrontEnd).unwrap();
     assert_eq!(client.addresses().len(), 3);
     let receiver = front_end.run(|| UdpSocket::bind((front_end.address(), 0))).unwrap().unwrap();
-    receiver.set_read_timeout(Some(Duration::from_secs(3))).unwrap();
+    receiver.set_read_timeout(Some(PATIENCE)).unwrap();
     for (v4, _) in client.addresses() {
         let sender = client.run(|| UdpSocket::bind((*v4, 0))).unwrap().unwrap();
         sender.send_to(b"x", receiver.local_addr().unwrap()).unwrap();

@@ -6,8 +6,9 @@ use std::process::Stdio;
 use std::time::Duration;
 
 use plimsoll_lab::{CpuMeter, CpuPlan, Lab, LabConfig, LabError, Node, Process};
+use plimsoll_testkit::ProcessWatch;
 
-use crate::common::{eventually, lab};
+use crate::common::{PATIENCE, eventually, lab};
 
 fn printed(command: &mut std::process::Command) -> String {
     let output = command.output().unwrap();
@@ -45,7 +46,7 @@ fn each_node_has_run_and_pins_of_its_own() {
 fn a_process_is_paused_resumed_and_stopped_by_its_own_number() {
     let lab = lab(1);
     let node = lab.node(Node::Client).unwrap();
-    let script = "echo ready; trap 'exit 7' TERM; while :; do sleep 0.01; done";
+    let script = "trap 'exit 7' TERM; echo ready; while :; do sleep 0.01; done";
     let mut command = node.command("sh");
     let mut process = node.spawn(command.args(["-c", script]).stdout(Stdio::piped())).unwrap();
     let name = || fs::read_to_string(format!("/proc/{}/comm", process.id())).unwrap_or_default();
@@ -62,9 +63,7 @@ fn a_process_is_paused_resumed_and_stopped_by_its_own_number() {
     process.resume().unwrap();
     eventually("the end of the pause", || state(&process) != 'T');
     assert!(process.is_running());
-    // Between `echo` and `trap` it would end by the signal.
-    std::thread::sleep(Duration::from_millis(100));
-    let status = process.stop_within(Duration::from_secs(10)).unwrap().unwrap();
+    let status = process.stop_within(PATIENCE).unwrap().unwrap();
     assert_eq!(status.code(), Some(7));
 }
 
@@ -73,10 +72,10 @@ fn a_process_that_is_dropped_is_dead() {
     let lab = lab(1);
     let node = lab.node(Node::Client).unwrap();
     let process = node.spawn(node.command("sleep").arg("1000")).unwrap();
-    let directory = format!("/proc/{}", process.id());
-    assert!(Path::new(&directory).exists());
+    let watch = ProcessWatch::new(process.id());
+    assert!(!watch.has_ended());
     drop(process);
-    assert!(!Path::new(&directory).exists());
+    assert!(watch.is_gone());
 }
 
 #[test]

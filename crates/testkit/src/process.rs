@@ -1,0 +1,70 @@
+//! Processes that are not children, and their end.
+
+use std::fs;
+use std::os::fd::{AsRawFd as _, OwnedFd};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::process::{Pid, PidfdFlags, pidfd_open};
+
+/// A process that somebody else started. The kernel gives the number of a process that has ended to another one; this
+/// goes on naming the first.
+#[derive(Debug)]
+pub struct ProcessWatch(OwnedFd);
+
+impl ProcessWatch {
+    /// The process that has this number now. To be called while it surely runs.
+    ///
+    /// # Panics
+    /// When there is none.
+    #[must_use]
+    pub fn new(pid: u32) -> Self {
+        let number = i32::try_from(pid).ok().and_then(Pid::from_raw);
+        let opened = number.map(|number| pidfd_open(number, PidfdFlags::empty()));
+        match opened {
+            Some(Ok(fd)) => Self(fd),
+            other => panic!("no process {pid}: {other:?}"),
+        }
+    }
+
+    /// Whether it has ended, be it that nobody has waited for it yet.
+    ///
+    /// # Panics
+    /// When the kernel does not tell.
+    #[must_use]
+    pub fn has_ended(&self) -> bool {
+        let mut fds = [PollFd::new(&self.0, PollFlags::IN)];
+        let at_once = Timespec { tv_sec: 0, tv_nsec: 0 };
+        let ready = poll(&mut fds, Some(&at_once)).unwrap_or_else(|error| panic!("poll: {error}"));
+        ready > 0
+    }
+
+    /// Whether it has ended and been waited for, so that nothing of it is left.
+    ///
+    /// # Panics
+    /// When the kernel does not tell.
+    #[must_use]
+    pub fn is_gone(&self) -> bool {
+        let file = format!("/proc/self/fdinfo/{}", self.0.as_raw_fd());
+        let text = fs::read_to_string(&file).unwrap_or_else(|error| panic!("{file}: {error}"));
+        text.lines().any(|line| line == "Pid:\t-1")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::process::{Command, Stdio};
+
+    use super::*;
+
+    #[test]
+    fn tells_when_a_process_has_ended() {
+        let mut child = Command::new("cat").stdin(Stdio::piped()).spawn().unwrap();
+        let watch = ProcessWatch::new(child.id());
+        assert!(!watch.has_ended());
+        drop(child.stdin.take());
+        crate::eventually("the end", || watch.has_ended());
+        assert!(!watch.is_gone());
+        child.wait().unwrap();
+        assert!(watch.has_ended() && watch.is_gone());
+    }
+}
