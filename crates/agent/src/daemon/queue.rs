@@ -111,7 +111,8 @@ fn understood(answer: &[u8]) -> io::Result<u32> {
 mod tests {
     use std::io::{Read as _, Write as _};
     use std::net::{Shutdown, TcpListener, TcpStream};
-    use std::time::Duration;
+
+    use plimsoll_testkit::eventually;
 
     use super::*;
 
@@ -123,21 +124,22 @@ mod tests {
         let queues = SendQueues::open().unwrap();
         assert_eq!(queues.bytes(&flow).unwrap(), 0);
         ours.set_nonblocking(true).unwrap();
-        while ours.write(&[0; 65_536]).is_ok() {}
+        let mut written = 0;
+        while let Ok(bytes) = ours.write(&[0; 65_536]) {
+            written += bytes as u64;
+        }
         ours.shutdown(Shutdown::Write).unwrap();
+        let there = || rustix::io::ioctl_fionread(&client).unwrap();
+        // The end of the connection counts as a byte.
+        let counted = || u64::from(queues.bytes(&flow).unwrap()) + there();
+        eventually("that all which was sent has arrived", || counted() <= written + 1);
         let before = queues.bytes(&flow).unwrap();
         assert!(before > 0);
         // Closed, it is the kernel's, which goes on.
         drop(ours);
         assert_eq!(queues.bytes(&flow).unwrap(), before);
         client.read_to_end(&mut Vec::new()).unwrap();
-        for _ in 0..100 {
-            if queues.bytes(&flow).unwrap() == 0 {
-                return;
-            }
-            std::thread::sleep(Duration::from_millis(10));
-        }
-        panic!("the client has everything");
+        eventually("the end of the queue", || queues.bytes(&flow).unwrap() == 0);
     }
 
     #[test]

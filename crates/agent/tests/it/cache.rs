@@ -1,10 +1,10 @@
 //! The memory cache as requests see it.
 
 use std::fs;
-use std::time::Duration;
 
 use plimsoll_agent::origin::synthetic::{self, Synthetic};
 use plimsoll_agent::origin::{OriginConfig, Source};
+use plimsoll_testkit::eventually_async;
 
 use crate::client::{Client, MODIFIED_S, Running, site, write};
 
@@ -100,28 +100,21 @@ async fn a_changed_file_is_read_again() {
     // Of the same size, so that only the time tells.
     write(&site.path().join("a"), b"again", MODIFIED_S + 10);
     let mut again = origin.get("/a").await;
-    for _ in 0..100 {
+    eventually_async("the new content", async || {
         if again.text() == "again" {
-            break;
+            return true;
         }
         assert_eq!(again.header("etag"), first.header("etag"), "tag and bytes belong together");
-        tokio::time::sleep(Duration::from_millis(50)).await;
         again = origin.get("/a").await;
-    }
-    assert_eq!((again.text(), again.header("x-cache")), ("again", "miss"));
+        false
+    })
+    .await;
+    assert_eq!(again.header("x-cache"), "miss");
     assert_ne!(again.header("etag"), first.header("etag"));
     assert_eq!(origin.get("/a").await.header("x-cache"), "hit");
     assert_eq!(origin.get("/b").await.text(), "here");
     fs::remove_file(site.path().join("b")).unwrap();
-    let mut status = 200;
-    for _ in 0..100 {
-        status = origin.get("/b").await.status;
-        if status == 404 {
-            break;
-        }
-        tokio::time::sleep(Duration::from_millis(50)).await;
-    }
-    assert_eq!(status, 404);
+    eventually_async("the end of a removed file", async || origin.get("/b").await.status == 404).await;
 }
 
 #[tokio::test]
@@ -174,12 +167,7 @@ async fn a_streamed_file_that_shrinks_cuts_the_connection() {
     let mut client = Client::connect(origin.address()).await;
     client.send(b"GET /big HTTP/1.1\r\nHost: a\r\n\r\n").await;
     // Socket buffers do not hold all of it, so the rest is read only after the file has shrunk.
-    for _ in 0..400 {
-        if origin.handle.stats().bypassed == 1 {
-            break;
-        }
-        tokio::time::sleep(Duration::from_millis(5)).await;
-    }
+    eventually_async("the request", async || origin.handle.stats().bypassed == 1).await;
     big.set_len(10).unwrap();
     let received = client.rest().await;
     assert!(received.starts_with(b"HTTP/1.1 200 "));

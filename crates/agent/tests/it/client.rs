@@ -1,17 +1,17 @@
 //! A client on a bare socket, and an origin to talk to.
 
 use std::fs;
+use std::io::ErrorKind;
 use std::net::SocketAddr;
 use std::path::Path;
 use std::time::{Duration, SystemTime};
 
+use plimsoll_agent::origin::synthetic::Synthetic;
 use plimsoll_agent::origin::{Origin, OriginConfig, OriginHandle, Source};
+use plimsoll_testkit::PATIENCE;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::net::TcpStream;
 use tokio::task::JoinHandle;
-
-/// No answer takes longer than this.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
 
 /// An origin that serves in the background until this is dropped.
 pub(crate) struct Running {
@@ -49,6 +49,13 @@ impl Drop for Running {
     fn drop(&mut self) {
         self.task.abort();
     }
+}
+
+/// Returns when origins of this test have read all that was sent to them before: another one, in the same thread, has
+/// answered a request that was sent later.
+pub(crate) async fn until_all_is_read() {
+    let other = Running::start(OriginConfig::new(Source::synthetic(Synthetic::fixed(10)))).await;
+    assert_eq!(other.get("/").await.status, 200);
 }
 
 #[derive(Debug)]
@@ -128,6 +135,12 @@ impl Client {
             self.0.read_exact(&mut answer.body).await.unwrap();
         }
         answer
+    }
+
+    /// Whether nothing has come that is not read.
+    pub(crate) fn has_heard_nothing(&self) -> bool {
+        let read = self.0.get_ref().try_read(&mut [0]);
+        self.0.buffer().is_empty() && read.is_err_and(|error| error.kind() == ErrorKind::WouldBlock)
     }
 
     /// What comes until the origin closes the connection.

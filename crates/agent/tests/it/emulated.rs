@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use plimsoll_agent::origin::synthetic::Synthetic;
 use plimsoll_agent::origin::{CpuModel, DiskModel, OriginConfig, Source};
 
-use crate::client::{Client, Running};
+use crate::client::{Client, Running, until_all_is_read};
 
 fn config() -> OriginConfig {
     let mut config = OriginConfig::new(Source::synthetic(Synthetic::fixed(8192)));
@@ -16,19 +16,21 @@ fn config() -> OriginConfig {
 #[tokio::test]
 async fn requests_for_one_document_share_one_read() {
     let origin = Running::start(config()).await;
-    let clients: Vec<_> = (0..20)
-        .map(|_| {
-            let address = origin.address();
-            tokio::spawn(async move {
-                let answer = Client::connect(address).await.ask("GET", "/one", &[]).await;
-                assert_eq!(answer.body.len(), 8192);
-                answer.header("x-cache").to_owned()
-            })
-        })
-        .collect();
+    // So that they are there together.
+    origin.handle.pause();
+    let mut clients = Vec::new();
+    for _ in 0..20 {
+        let mut client = Client::connect(origin.address()).await;
+        client.send(b"GET /one HTTP/1.1\r\nHost: a\r\n\r\n").await;
+        clients.push(client);
+    }
+    until_all_is_read().await;
+    origin.handle.resume();
     let mut outcomes = Vec::new();
-    for client in clients {
-        outcomes.push(client.await.unwrap());
+    for mut client in clients {
+        let answer = client.answer("GET").await;
+        assert_eq!(answer.body.len(), 8192);
+        outcomes.push(answer.header("x-cache").to_owned());
     }
     let count = |outcome| outcomes.iter().filter(|o| *o == outcome).count();
     assert_eq!((count("miss"), count("miss") + count("joined") + count("hit")), (1, 20));
