@@ -1,14 +1,13 @@
 //! Network namespaces on one Ethernet segment, and names that no other test has. Needs root.
 
 use std::fs;
-use std::io::Read;
+use std::io::{ErrorKind, Read};
 use std::net::TcpStream;
 use std::os::fd::AsFd;
 use std::process::Command;
-use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread;
-use std::time::Duration;
 
+use plimsoll_testkit::{PATIENCE, unique_name};
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 
 /// A name of an instance, whose pins go with this value.
@@ -16,7 +15,7 @@ pub(crate) struct Instance(pub(crate) String);
 
 impl Instance {
     pub(crate) fn new() -> Self {
-        Self(unique("t"))
+        Self(unique_name("t"))
     }
 
     pub(crate) fn pins(&self) -> String {
@@ -30,11 +29,6 @@ impl Drop for Instance {
     }
 }
 
-fn unique(prefix: &str) -> String {
-    static COUNT: AtomicU32 = AtomicU32::new(0);
-    format!("{prefix}{}-{}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed))
-}
-
 /// A machine: a network namespace that is deleted with this value.
 pub(crate) struct Machine {
     pub(crate) name: String,
@@ -44,7 +38,7 @@ pub(crate) struct Machine {
 impl Machine {
     /// One with nothing but `lo`.
     pub(crate) fn new() -> Self {
-        let name = unique("pln");
+        let name = unique_name("pln");
         ip(&["netns", "add", &name]);
         let file = fs::File::open(format!("/run/netns/{name}")).unwrap();
         let machine = Self { name, file };
@@ -135,10 +129,10 @@ impl Segment {
     }
 }
 
-/// Reads exactly `count` bytes, or as many as come within `wait`.
-pub(crate) fn read(stream: &mut TcpStream, count: usize, wait: Duration) -> Vec<u8> {
+/// Reads `count` bytes, or fewer when the connection ends before.
+pub(crate) fn read(stream: &mut TcpStream, count: usize) -> Vec<u8> {
     stream.set_nonblocking(false).unwrap();
-    stream.set_read_timeout(Some(wait)).unwrap();
+    stream.set_read_timeout(Some(PATIENCE)).unwrap();
     let mut found = vec![0; count];
     let mut length = 0;
     while length < count {
@@ -151,13 +145,8 @@ pub(crate) fn read(stream: &mut TcpStream, count: usize, wait: Duration) -> Vec<
     found
 }
 
-/// Repeats `attempt` until it answers true, for some seconds at most.
-pub(crate) fn eventually(what: &str, mut attempt: impl FnMut() -> bool) {
-    for _ in 0..500 {
-        if attempt() {
-            return;
-        }
-        thread::sleep(Duration::from_millis(10));
-    }
-    panic!("{what}: not within 5 s");
+/// Whether nothing has come that is not read, the end included.
+pub(crate) fn has_nothing_to_read(stream: &TcpStream) -> bool {
+    stream.set_nonblocking(true).unwrap();
+    stream.peek(&mut [0]).is_err_and(|error| error.kind() == ErrorKind::WouldBlock)
 }

@@ -10,13 +10,12 @@ use std::thread;
 use std::time::Duration;
 
 use plimsoll_datapath::shim::{self, Header};
+use plimsoll_testkit::{PATIENCE, eventually};
 use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sendmsg};
 use rustix::process::{Pid, Signal, Uid, kill_process};
 use rustix::thread::set_thread_res_uid;
 
-use crate::shim_server::{
-    PATIENCE, Server, answer, answered, connection, get, given_back, large, let_go, silent, wait_for,
-};
+use crate::shim_server::{Server, answer, answered, connection, get, given_back, large, let_go, silent};
 
 const KEEP: Header = Header { give_back_at_next_request: false, head_request: false, head_size_bytes: 0 };
 const GIVE_BACK: Header = Header { give_back_at_next_request: true, ..KEEP };
@@ -48,7 +47,7 @@ fn answers_look_as_if_accepted_from(server: &Server) {
     let ended = answered(&unix);
     assert_eq!((ended.status, ended.content_bytes, ended.complete), (200, expected.len() as u64, true));
     let ends = format!("{} 200 5 \"GET /small.txt HTTP/1.1\"", client.local_addr().unwrap());
-    wait_for("the access log", || server.log().contains("large"));
+    eventually("the access log", || server.log().contains("large"));
     assert!(server.log().starts_with(&ends), "{} does not start with {ends}", server.log());
     silent(&unix);
     drop(client);
@@ -86,7 +85,7 @@ fn given_back_at_each_further_request_from(server: &Server) {
     }
     drop((client, socket));
     // Listeners, channels between the processes, what is just being closed; a leak would be 200 at least.
-    wait_for("the server to close its sockets", || server.open_sockets() < 50);
+    eventually("the server to close its sockets", || server.open_sockets() < 50);
 }
 
 #[test]
@@ -236,7 +235,7 @@ fn killed_worker_is_noticed() {
         kill_process(worker, Signal::KILL).unwrap();
     }
     let_go(&unix);
-    wait_for("new workers", || server.workers().len() == 2);
+    eventually("new workers", || server.workers().len() == 2);
     assert_eq!(one(&server, "GET /kept HTTP/1.1\r\nHost: a\r\n\r\n", KEEP).0, (200, 4, true));
 }
 
@@ -245,6 +244,7 @@ fn ordinary_clients_of_the_unix_socket() {
     let server = Server::nginx();
     let mut client = UnixStream::connect(server.socket()).unwrap();
     client.set_read_timeout(Some(PATIENCE)).unwrap();
+    // Slow on purpose: until then it could be an agent.
     thread::sleep(Duration::from_millis(50));
     for _ in 0..2 {
         client.write_all(b"GET /small.txt HTTP/1.1\r\nHost: a\r\n\r\n").unwrap();
@@ -256,9 +256,9 @@ fn ordinary_clients_of_the_unix_socket() {
     other.write_all(&[7; 32]).unwrap();
     other.set_nonblocking(false).unwrap();
     let_go(&other);
-    // One that is slow does not lose its connection.
     let (mut slow, socket) = connection();
     let unix = shim::connect(&server.socket()).unwrap();
+    // Slow on purpose: an agent that takes its time does not lose its connection.
     thread::sleep(Duration::from_millis(100));
     shim::send_connection(&unix, socket, KEEP).unwrap();
     get(&mut slow, "/small.txt");
@@ -303,7 +303,7 @@ fn other_users_are_ordinary_clients() {
     fs::set_permissions(server.socket(), Permissions::from_mode(0o666)).unwrap();
     let (mut client, socket) = connection();
     let mut user = 0;
-    wait_for("workers", || {
+    eventually("workers", || {
         let mut workers = server.workers().into_iter();
         let of = |worker: Pid| fs::metadata(format!("/proc/{}", worker.as_raw_nonzero())).unwrap().uid();
         user = workers.next().map_or(0, of);

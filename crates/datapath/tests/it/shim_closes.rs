@@ -5,8 +5,9 @@ use std::os::unix::net::UnixStream;
 use std::process::Command;
 
 use plimsoll_datapath::shim::{self, Header};
+use plimsoll_testkit::{PATIENCE, eventually};
 
-use crate::shim_server::{PATIENCE, connection, let_go, wait_for};
+use crate::shim_server::{connection, let_go};
 
 const PROGRAM: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/it/closes.c");
 
@@ -23,7 +24,7 @@ fn every_way_to_let_go_is_noticed() {
         let mut server = Command::new(path("server"));
         let mut server =
             server.arg(&socket).arg(way).env("LD_PRELOAD", path("shim.so")).spawn().expect("the server");
-        wait_for(way, || shim::connect(&socket).is_ok_and(|unix| hand_first(&unix, way)));
+        eventually(way, || shim::connect(&socket).is_ok_and(|unix| hand_first(&unix, way)));
         for turn in 0..2 {
             let mut client = UnixStream::connect(&socket).unwrap();
             client.set_read_timeout(Some(PATIENCE)).unwrap();

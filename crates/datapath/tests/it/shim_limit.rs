@@ -7,11 +7,10 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
 
 use plimsoll_datapath::shim::{self, Header};
+use plimsoll_testkit::{PATIENCE, eventually};
 use tempfile::TempDir;
 
-use crate::shim_server::{
-    PATIENCE, Server, answer, answered, connection, get, given_back, large, let_go, wait_for,
-};
+use crate::shim_server::{Server, answer, answered, connection, get, given_back, large, let_go};
 
 const PROGRAM: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/it/requests.c");
 
@@ -32,7 +31,7 @@ impl Small {
         let mut command = Command::new(path("server"));
         let child = command.arg(path("socket")).arg(mode).env("LD_PRELOAD", path("shim.so")).spawn().unwrap();
         let server = Self { directory, child };
-        wait_for(mode, || UnixStream::connect(server.socket()).is_ok());
+        eventually(mode, || UnixStream::connect(server.socket()).is_ok());
         server
     }
 
@@ -270,6 +269,7 @@ fn last_answer_arrives_whole(server: &Server) {
     get(&mut client, "/small.txt");
     get(&mut client, "/kept");
     let unix = hand(&server.socket(), agents, last);
+    // Slow on purpose: the server has ended while the client still reads.
     std::thread::sleep(std::time::Duration::from_millis(50));
     assert_eq!(answer(&mut client, false).1, large());
     assert!(answered(&unix).complete);

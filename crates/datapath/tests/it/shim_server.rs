@@ -8,14 +8,11 @@ use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
-use std::thread;
-use std::time::{Duration, Instant};
 
 use plimsoll_datapath::shim::{self, Answered, Header, Notice};
+use plimsoll_testkit::{PATIENCE, eventually};
 use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
-
-pub(crate) const PATIENCE: Duration = Duration::from_secs(10);
 
 /// nginx or Apache.
 pub(crate) struct Server {
@@ -104,7 +101,7 @@ impl Server {
         command.env("LD_PRELOAD", path("shim.so")).stdin(Stdio::null()).stderr(Stdio::null());
         let master = command.spawn().unwrap_or_else(|error| panic!("{program}: {error}"));
         let server = Self { directory, master };
-        wait_for(program, || UnixStream::connect(server.socket()).is_ok());
+        eventually(program, || UnixStream::connect(server.socket()).is_ok());
         server
     }
 
@@ -163,14 +160,6 @@ pub(crate) fn connection() -> (TcpStream, TcpStream) {
     (client, listener.accept().unwrap().0)
 }
 
-pub(crate) fn wait_for(what: &str, mut condition: impl FnMut() -> bool) {
-    let start = Instant::now();
-    while !condition() {
-        assert!(start.elapsed() < PATIENCE, "waited for {what}");
-        thread::sleep(Duration::from_millis(2));
-    }
-}
-
 /// An answer's head and content. Ends where the head says, or with the connection.
 pub(crate) fn answer(client: &mut impl Read, head_request: bool) -> (String, Vec<u8>) {
     let mut head = Vec::new();
@@ -222,7 +211,7 @@ pub(crate) fn get(client: &mut TcpStream, path: &str) {
     client.write_all(format!("GET {path} HTTP/1.1\r\nHost: a\r\n\r\n").as_bytes()).unwrap();
 }
 
-/// Nothing is said for a while.
+/// Nothing has been said.
 pub(crate) fn silent(unix: &UnixStream) {
     unix.set_nonblocking(true).unwrap();
     assert_eq!(shim::receive(unix).unwrap_err().kind(), ErrorKind::WouldBlock);

@@ -1,22 +1,19 @@
 //! One connection, small things: what travels, what does not, what the client sees.
 
 use std::io::{ErrorKind, Read, Write};
-use std::net::{Shutdown, TcpListener, TcpStream};
+use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::os::fd::{AsFd, OwnedFd};
-use std::thread;
-use std::time::{Duration, Instant};
 
 use plimsoll_datapath::Flow;
 use plimsoll_datapath::tcp::{
     Frozen, Limits, NotPortable, RestoreError, SocketError, TcpState, acknowledge_late, await_data, reset,
     restore,
 };
+use plimsoll_testkit::{PATIENCE, eventually, wait_for};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use socket2::{Domain, SockRef, Socket, Type};
 
 use crate::tcp_world::{Plan, V4, V6, World};
-
-const PATIENCE: Duration = Duration::from_secs(20);
 
 pub(crate) fn blocking(fd: OwnedFd) -> TcpStream {
     let stream = TcpStream::from(fd);
@@ -58,18 +55,17 @@ fn read_exactly(stream: &mut TcpStream, bytes: usize) -> String {
     String::from_utf8(buffer).unwrap()
 }
 
-fn wait_for(what: &str, mut condition: impl FnMut() -> bool) {
-    let start = Instant::now();
-    while !condition() {
-        assert!(start.elapsed() < PATIENCE, "waited for {what}");
-        thread::sleep(Duration::from_millis(2));
-    }
-}
-
-fn wait_for_bytes(stream: &TcpStream, bytes: usize) {
+pub(crate) fn wait_for_bytes(stream: &TcpStream, bytes: usize) {
     let mut buffer = vec![0; bytes];
     stream.set_read_timeout(Some(PATIENCE)).unwrap();
-    wait_for("the client's bytes", || stream.peek(&mut buffer).unwrap() == bytes);
+    eventually("the client's bytes", || stream.peek(&mut buffer).unwrap() == bytes);
+}
+
+/// Returns when what clients have sent to the same machine before has arrived: something sent later has, on a connection
+/// that was made for this.
+fn until_delivered((mut client, mut machine): (TcpStream, TcpStream)) {
+    client.write_all(b".").unwrap();
+    assert_eq!(read_exactly(&mut machine, 1), ".");
 }
 
 fn travels(plan: Plan, sysctls: &[(&str, &str)]) -> TcpState {
@@ -151,7 +147,7 @@ fn client_that_has_ended_does_not_travel() {
     let (mut client, machine) = world.connection();
     client.write_all(b"last").unwrap();
     client.shutdown(Shutdown::Write).unwrap();
-    wait_for("the client's end", || polls(&machine, PollFlags::RDHUP));
+    eventually("the client's end", || polls(&machine, PollFlags::RDHUP));
     let failed = Frozen::freeze(machine.into()).unwrap_err();
     assert!(matches!(failed.error, SocketError::NotPortable(NotPortable::ClientEnded)), "{:?}", failed.error);
     let mut machine = blocking(failed.fd);
@@ -188,7 +184,7 @@ fn urgent_data_does_not_travel() {
     let world = World::new(V4);
     let (client, machine) = world.connection();
     SockRef::from(&client).send_out_of_band(b"!").unwrap();
-    wait_for("urgent data", || polls(&machine, PollFlags::PRI));
+    eventually("urgent data", || polls(&machine, PollFlags::PRI));
     let frozen = Frozen::freeze(machine.into()).unwrap();
     let error = frozen.snapshot(&flow_of(&frozen), &[], Limits::default()).unwrap_err();
     assert!(matches!(error, SocketError::NotPortable(NotPortable::Urgent)), "{error:?}");
@@ -221,8 +217,9 @@ fn thawed_as_if_nothing_had_happened() {
     wait_for_bytes(&machine, 6);
     let frozen = Frozen::freeze(machine.into()).unwrap();
     let state = frozen.snapshot(&flow_of(&frozen), &[], Limits::default()).unwrap();
+    let mark = world.connection();
     client.write_all(b"while").unwrap();
-    thread::sleep(Duration::from_millis(50));
+    until_delivered(mark);
     let again = frozen.snapshot(&flow_of(&frozen), &[], Limits::default()).unwrap();
     assert_eq!((&again.receive_queue, again.receive_next), (&state.receive_queue, state.receive_next));
     // A socket elsewhere that is dropped before it lives says nothing either.
@@ -243,8 +240,9 @@ fn nothing_is_taken_before_activation() {
     let state = frozen.snapshot(&flow_of(&frozen), &[], Limits::default()).unwrap();
     frozen.close();
     let restored = world.machines[0].run(|| restore(&state).unwrap());
+    let mark = world.connection();
     client.write_all(b"early").unwrap();
-    thread::sleep(Duration::from_millis(50));
+    until_delivered(mark);
     // Had the first one acknowledged the bytes, they would be lost now.
     drop(restored);
     let restored = world.machines[0].run(|| restore(&state).unwrap());
@@ -336,31 +334,24 @@ fn connections_are_accepted_with_their_data() {
     acknowledge_late(listener.as_fd()).unwrap();
     await_data(listener.as_fd(), true).unwrap();
     listener.set_nonblocking(true).unwrap();
-    let accepted_within = |wait: Duration| {
-        let end = Instant::now() + wait;
-        while Instant::now() < end {
-            match listener.accept() {
-                Ok((stream, _)) => return Some(stream),
-                Err(error) => assert_eq!(error.kind(), ErrorKind::WouldBlock),
-            }
-            thread::sleep(Duration::from_millis(5));
-        }
-        None
-    };
-    let mut client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
-    assert!(accepted_within(Duration::from_millis(100)).is_none(), "it has said nothing");
-    client.write_all(b"first").unwrap();
-    let mut stream = accepted_within(PATIENCE).unwrap();
+    let connect = || TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+    let accept = || wait_for("a connection", || listener.accept().ok());
+    let is_of = |peer: SocketAddr, client: &TcpStream| peer == client.local_addr().unwrap();
+    let (mut speaks, silent) = (connect(), connect());
+    speaks.write_all(b"first").unwrap();
+    let (mut stream, peer) = accept();
+    assert!(is_of(peer, &speaks), "the other one has said nothing");
     stream.set_nonblocking(true).unwrap();
     let mut bytes = [0; 9];
     assert_eq!(stream.read(&mut bytes).unwrap(), 5, "the data is there at once");
-    let _silent = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
-    assert!(accepted_within(PATIENCE).is_some(), "a client that says nothing is accepted later");
+    assert!(is_of(accept().1, &silent), "a client that says nothing is accepted later");
     await_data(listener.as_fd(), false).unwrap();
-    let _silent = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
-    assert!(accepted_within(Duration::from_millis(500)).is_some(), "at once again");
+    let (silent, mut speaks) = (connect(), connect());
+    speaks.write_all(b"first").unwrap();
+    assert!(is_of(accept().1, &silent), "at once again, before one that came later");
+    assert!(is_of(accept().1, &speaks));
     await_data(listener.as_fd(), true).unwrap();
-    let closed = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+    let closed = connect();
     drop(closed);
-    assert_eq!(accepted_within(PATIENCE).unwrap().read(&mut bytes).unwrap(), 0, "so is one that has gone");
+    assert_eq!(accept().0.read(&mut bytes).unwrap(), 0, "so is one that has gone");
 }

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use plimsoll_datapath::tcp::{Frozen, Limits, TcpState, restore};
 
-use crate::tcp::{blocking, flow_of};
+use crate::tcp::{blocking, flow_of, wait_for_bytes};
 use crate::tcp_world::{V4, V6, World};
 
 const ROUNDS: usize = 2_000;
@@ -16,7 +16,7 @@ fn moved_very_often() {
         let world = World::new(plan);
         let (mut client, machine) = world.connection();
         client.write_all(&[b'x'; 300]).unwrap();
-        std::thread::sleep(Duration::from_millis(50));
+        wait_for_bytes(&machine, 300);
         let mut times: [Vec<Duration>; 5] = Default::default();
         let moved = world.machines[0].run(|| {
             let mut fd = machine.into();

@@ -6,6 +6,7 @@ use std::thread;
 use std::time::Duration;
 
 use plimsoll_datapath::tcp::{Frozen, Limits};
+use plimsoll_testkit::PATIENCE;
 use socket2::{Domain, Socket, Type};
 
 use crate::tcp::{carry, flow_of};
@@ -18,7 +19,7 @@ fn byte_at(offset: usize) -> u8 {
 
 /// Reads to the end, slowly at first, and returns how many bytes came. Each of them is checked.
 fn read_all(mut client: TcpStream) -> usize {
-    client.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
+    client.set_read_timeout(Some(PATIENCE)).unwrap();
     let mut buffer = vec![0; 60_000];
     let mut offset = 0;
     loop {
@@ -31,6 +32,7 @@ fn read_all(mut client: TcpStream) -> usize {
         }
         offset += count;
         if offset < 3_000_000 {
+            // Slow on purpose: so the writer has more to send than the client has taken.
             thread::sleep(Duration::from_millis(1));
         }
     }

@@ -1,5 +1,6 @@
 //! A client and two machines with the same virtual address, as network namespaces. Needs root.
 
+use plimsoll_testkit::eventually;
 use std::io::ErrorKind;
 use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
 use std::time::Duration;
@@ -9,13 +10,10 @@ use crate::network::Machine;
 /// Neighbours know one another when a machine answers with RST. With IPv6, new links take up to a second.
 fn wait_for_answer(machine: &str) {
     let closed_port = SocketAddr::new(machine.parse().unwrap(), 9);
-    for _ in 0..200 {
+    eventually("an answer", || {
         let answer = TcpStream::connect_timeout(&closed_port, Duration::from_millis(50));
-        if answer.unwrap_err().kind() == ErrorKind::ConnectionRefused {
-            return;
-        }
-    }
-    panic!("{machine} does not answer");
+        answer.unwrap_err().kind() == ErrorKind::ConnectionRefused
+    });
 }
 
 /// Addresses of a world.
