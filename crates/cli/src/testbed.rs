@@ -4,7 +4,6 @@
 use std::collections::BTreeMap;
 use std::future::Future;
 
-use plimsoll_policy::BuildContext;
 use plimsoll_report::{LoadSeries, PerBackend, Run, Summary, TraceInfo, Utilization};
 use plimsoll_studies::scenario::Strategy;
 use plimsoll_testbed::load;
@@ -154,16 +153,8 @@ fn response_time(summary: &load::Summary) -> Option<Summary> {
 }
 
 fn params(strategy: Strategy, config: &TrialConfig) -> BTreeMap<String, serde_json::Value> {
-    let context = BuildContext {
-        seed: config.seed,
-        cache_bytes: config.cache_bytes,
-        cache: &plimsoll_cache::caches::gds::SPEC,
-        ..BuildContext::default()
-    };
-    let values = (strategy.policy.build)(&context, &[]).map(|(_, values)| values).unwrap_or_default();
-    let of_policy = values.into_iter().map(|(key, value)| {
-        let number = value.parse::<f64>().map_or_else(|_| value.clone().into(), Into::into);
-        (format!("{}.{key}", strategy.policy.name), number)
+    let of_policy = strategy.policy.params.iter().map(|param| {
+        (format!("{}.{}", strategy.policy.name, param.name), serde_json::Value::from(param.default.as_f64()))
     });
     let own: [(&str, serde_json::Value); 7] = [
         ("arrivals", "closed".into()),

@@ -3,8 +3,8 @@
 use std::fmt;
 use std::path::Path;
 
-use plimsoll_policy::params::ParamError;
-use plimsoll_policy::{AdmissionLimit, BuildContext, Built, Thresholds};
+use plimsoll_policy::params::ParamValue;
+use plimsoll_policy::{AdmissionLimit, BuildContext, BuildError, Policy, Thresholds};
 use serde_json::{Map, json};
 
 use crate::model::{
@@ -70,30 +70,18 @@ impl PolicyConfig {
         }
     }
 
-    /// Builds the policy; also gives every parameter with the value it has.
+    /// Builds the policy.
     ///
     /// # Errors
     /// Never for what [`Config::load`] or [`Config::parse`] returned.
-    pub fn build(&self) -> Result<Built, ParamError> {
-        (self.spec.build)(&self.context(), &self.settings)
-    }
-
-    /// Every parameter with the value it has, defaults included.
-    #[must_use]
-    pub fn parameters(&self) -> Vec<(&'static str, String)> {
-        self.build().map_or_else(|_| Vec::new(), |(_, values)| values)
+    pub fn build(&self) -> Result<Box<dyn Policy>, BuildError> {
+        self.spec.build(&self.context(), &self.params)
     }
 
     /// The thresholds by which LARD's admission limit is computed: `t_low` and `t_high` of the policy, or 25 and 65.
     #[must_use]
     pub fn thresholds(&self) -> Thresholds {
-        let values = self.parameters();
-        let get = |key| values.iter().find(|(k, _)| *k == key).and_then(|(_, v)| v.parse().ok());
-        let default = Thresholds::default();
-        Thresholds {
-            t_low: get("t_low").unwrap_or(default.t_low),
-            t_high: get("t_high").unwrap_or(default.t_high),
-        }
+        Thresholds::of(&self.params)
     }
 }
 
@@ -339,13 +327,13 @@ fn policy_entries(name: &'static str, policy: &PolicyConfig) -> Entries {
         ("cache", bytes(policy.cache_bytes)),
         ("cache_policy", text(policy.cache.name)),
     ];
-    let number = |v: String| match (v.parse(), v.parse()) {
-        (Ok(n), _) => Value::Integer(n),
-        (_, Ok(x)) => Value::Number(x),
-        _ => Value::Text(v),
-    };
-    out.extend(policy.parameters().into_iter().map(|(key, value)| (key, number(value))));
+    out.extend(policy.params.iter().map(|(key, value)| (key, parameter(value))));
     out
+}
+
+/// Whole where the value is.
+fn parameter(value: ParamValue) -> Value {
+    value.as_u64().map_or_else(|| Value::Number(value.as_f64()), Value::Integer)
 }
 
 fn text(text: &str) -> Value {

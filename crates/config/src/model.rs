@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use plimsoll_cache::CacheSpec;
+use plimsoll_policy::params::ParamSet;
 use plimsoll_policy::{PolicySpec, Weight};
 
 mod peers;
@@ -80,13 +81,13 @@ pub struct BackendConfig {
     pub agent: Option<(String, u16)>,
 }
 
-/// A policy with its parameters, known to build.
+/// A policy with its parameters, which it takes.
 #[derive(Debug, Clone)]
 pub struct PolicyConfig {
     /// The policy.
     pub spec: &'static PolicySpec,
-    /// Its parameters that the file sets, as texts, ordered by name.
-    pub settings: Vec<(String, String)>,
+    /// Its parameters.
+    pub params: ParamSet,
     /// Seed of its randomness.
     pub seed: u64,
     /// Memory cache of one back-end in bytes, for policies that model it.
@@ -98,7 +99,7 @@ pub struct PolicyConfig {
 impl PartialEq for PolicyConfig {
     fn eq(&self, other: &Self) -> bool {
         self.spec.name == other.spec.name
-            && self.settings == other.settings
+            && self.params == other.params
             && self.seed == other.seed
             && self.cache_bytes == other.cache_bytes
             && self.cache.name == other.cache.name

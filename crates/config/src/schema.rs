@@ -75,14 +75,12 @@ fn with_policy(section: &SectionSpec, name: &str, spec: &PolicySpec) -> Value {
 fn parameter(param: &ParamSpec) -> Value {
     let unit = if param.unit.is_empty() { String::new() } else { format!(" Unit: {}.", param.unit) };
     let description = format!("{}{unit}", param.help.trim());
-    let text = (param.default)();
-    let default = serde_json::from_str::<Value>(&text).unwrap_or(Value::String(text));
     match param.kind {
         ParamKind::Integer { min, max } => {
-            json!({ "description": description, "default": default, "type": "integer", "minimum": min, "maximum": max })
+            json!({ "description": description, "default": param.default, "type": "integer", "minimum": min, "maximum": max })
         }
-        ParamKind::Number { min, max } => {
-            json!({ "description": description, "default": default, "type": "number", "minimum": min, "maximum": max })
+        ParamKind::Number { min, max } | ParamKind::Seconds { min, max } => {
+            json!({ "description": description, "default": param.default, "type": "number", "minimum": min, "maximum": max })
         }
     }
 }

@@ -4,6 +4,7 @@
 //! Nothing here reads a clock, does I/O, spawns a thread or draws unseeded randomness: the simulator, the live
 //! front-end and the replay of a decision log drive the very same objects.
 
+mod choice;
 mod cluster;
 mod data_histogram;
 mod front_end;
@@ -23,6 +24,7 @@ mod time;
 mod turn;
 mod weight;
 
+pub use choice::{ChoiceError, PolicyChoice};
 pub use cluster::{BackendId, Change, Cluster, ClusterView, Health};
 pub use data_histogram::DataHistogram;
 pub use front_end::{AdmissionLimit, FrontEnd};

@@ -1,6 +1,7 @@
 //! LARD's load thresholds and what follows from them (Pai et al., ASPLOS 1998, section 2.4).
 
 use crate::cluster::ClusterView;
+use crate::params::ParamSet;
 
 /// `T_low` and `T_high`, in requests on a back-end of weight 1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -19,6 +20,16 @@ impl Default for Thresholds {
 }
 
 impl Thresholds {
+    /// `t_low` and `t_high` of a policy with these parameters, or the defaults where it has none.
+    #[must_use]
+    pub fn of(params: &ParamSet) -> Self {
+        let default = Self::default();
+        Self {
+            t_low: params.get("t_low").unwrap_or(default.t_low),
+            t_high: params.get("t_high").unwrap_or(default.t_high),
+        }
+    }
+
     /// The admission limit S = (n − 1)·T_high + T_low − 1: at most n − 2 back-ends can then be at `T_high` or above
     /// while none is below `T_low`. With weights, n is the sum of the weights of the back-ends that take requests.
     /// At least 1, so that a cluster with any back-end at all makes progress; 0 without back-ends.

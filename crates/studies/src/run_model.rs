@@ -1,6 +1,6 @@
 //! The back-end models as a scenario names them, and a run on one of them.
 
-use plimsoll_policy::params::Params as _;
+use plimsoll_policy::params::{ParamSet, Params as _};
 use plimsoll_policy::{FrontEnd, Time};
 use plimsoll_sim::models::adaptload::{AdaptLoad, AdaptLoadModelParams};
 use plimsoll_sim::models::fifo::{Fifo, FifoParams};
@@ -12,42 +12,17 @@ use crate::scenario::{Extent, Scenario, ScenarioError};
 use crate::settings::settings_of;
 use crate::workload::Workload;
 
-/// Parameters of the model that runs.
-pub(crate) enum ModelParams {
-    AdaptLoad(AdaptLoadModelParams),
-    Fifo(FifoParams),
-    Lard(LardModelParams),
-}
-
-impl ModelParams {
-    pub(crate) fn values(&self) -> Values {
-        match self {
-            Self::AdaptLoad(params) => params.values(),
-            Self::Fifo(params) => params.values(),
-            Self::Lard(params) => params.values(),
-        }
-    }
-}
-
-pub(crate) fn model_params(s: &Scenario) -> Result<ModelParams, ScenarioError> {
+pub(crate) fn model_params(s: &Scenario) -> Result<ParamSet, ScenarioError> {
     let spec = s.effective_model();
     let settings = settings_of(&s.settings, &[spec.name, s.model.name], spec.params);
-    let params = match spec.name {
-        name if name == FIFO.name => FifoParams::from_settings(&settings).map(ModelParams::Fifo),
-        name if name == ADAPTLOAD.name => {
-            AdaptLoadModelParams::from_settings(&settings).map(ModelParams::AdaptLoad)
-        }
-        _ => LardModelParams::from_settings(&settings).map(ModelParams::Lard),
-    };
+    let params = ParamSet::from_settings(spec.params, &settings);
     params.map_err(|error| ScenarioError::Model { model: spec.name, error })
 }
-
-type Values = Vec<(&'static str, String)>;
 
 pub(crate) fn run_model(
     s: &Scenario,
     workload: &Workload,
-    params: &ModelParams,
+    params: &ParamSet,
     extent: Extent,
     config: &Config<'_>,
     front_end: FrontEnd,
@@ -62,22 +37,19 @@ pub(crate) fn run_model(
         capacity_bytes: s.cache_bytes,
         object_limit_bytes: s.cache_object_limit_bytes,
     };
-    let result = match params {
-        ModelParams::AdaptLoad(params) => {
-            let model = AdaptLoad::new(params, s.backends, cache, &workload.targets, s.seed);
+    let result = match s.effective_model().name {
+        name if name == ADAPTLOAD.name => {
+            let params = AdaptLoadModelParams::of(params);
+            let model = AdaptLoad::new(&params, s.backends, cache, &workload.targets, s.seed);
             run_recording(config, recording, front_end, model, source, observer)
         }
-        ModelParams::Fifo(params) => run_recording(
-            config,
-            recording,
-            front_end,
-            Fifo::new(*params, s.backends, s.seed),
-            source,
-            observer,
-        ),
-        ModelParams::Lard(params) => {
-            let global_memory = s.effective_model().name == LARD_GMS.name;
-            let model = Lard::new(*params, s.backends, cache, &workload.targets, global_memory);
+        name if name == FIFO.name => {
+            let model = Fifo::new(FifoParams::of(params), s.backends, s.seed);
+            run_recording(config, recording, front_end, model, source, observer)
+        }
+        name => {
+            let params = LardModelParams::of(params);
+            let model = Lard::new(params, s.backends, cache, &workload.targets, name == LARD_GMS.name);
             run_recording(config, recording, front_end, model, source, observer)
         }
     };

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use plimsoll_policy::PolicyTable;
+use plimsoll_policy::params::{ParamSet, ParamValue};
 use plimsoll_report::{LoadSeries, PerBackend, Run, Summary, TraceInfo, Utilization};
 use plimsoll_sim::models::ModelSpec;
 use plimsoll_sim::{Arrivals, Distribution, Outcome};
@@ -14,16 +15,9 @@ const MOST_TABLE_ROWS: usize = 4096;
 
 pub(crate) type Json = BTreeMap<String, serde_json::Value>;
 
-/// A number as a number, everything else as text.
-fn json(value: &str) -> serde_json::Value {
-    if let Ok(whole) = value.parse::<u64>() {
-        return whole.into();
-    }
-    value.parse::<f64>().map_or_else(|_| value.into(), Into::into)
-}
-
-pub(crate) fn params_json(owner: &str, values: &[(&'static str, String)]) -> Json {
-    values.iter().map(|(key, value)| (format!("{owner}.{key}"), json(value))).collect()
+pub(crate) fn params_json(owner: &str, params: &ParamSet) -> Json {
+    let number = |value: ParamValue| value.as_u64().map_or_else(|| value.as_f64().into(), Into::into);
+    params.iter().map(|(key, value)| (format!("{owner}.{key}"), number(value))).collect()
 }
 
 pub(crate) fn common_params(s: &Scenario, model: &ModelSpec) -> Json {

@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use plimsoll_cache::CacheSpec;
-use plimsoll_policy::params::{ParamError, nearest};
+use plimsoll_policy::params::{ParamError, ParamSet, nearest};
 use plimsoll_policy::policies::sita_e;
 use plimsoll_policy::{
-    AdmissionLimit, BuildContext, BuildError, Built, Cluster, FrontEnd, PolicySpec, Thresholds, Time, find,
+    AdmissionLimit, BuildContext, BuildError, Cluster, FrontEnd, PolicySpec, Thresholds, Time, find,
 };
 use plimsoll_report::Run;
 use plimsoll_sim::models::{LARD, LARD_GMS, MODELS, ModelSpec};
@@ -237,7 +237,7 @@ pub fn check(scenarios: &[Scenario]) -> Result<(), ScenarioError> {
         if scenario.strategy.global_memory && scenario.effective_model().name != LARD_GMS.name {
             return Err(ScenarioError::NoMemory(scenario.model.name));
         }
-        build_policy(scenario, None)?;
+        policy_params(scenario)?;
         model_params(scenario)?;
     }
     Ok(())
@@ -256,19 +256,21 @@ fn check_backends(s: &Scenario) -> Result<(), ScenarioError> {
 /// See [`BuildContext::workload`].
 type StaticSizes = Arc<[(u64, u64)]>;
 
-fn build_policy(s: &Scenario, static_sizes: Option<StaticSizes>) -> Result<Built, ScenarioError> {
+fn policy_params(s: &Scenario) -> Result<ParamSet, BuildError> {
     let spec = s.strategy.policy;
-    let context = BuildContext {
+    let mut owners = vec![spec.name];
+    owners.extend(spec.aliases);
+    spec.read(&settings_of(&s.settings, &owners, spec.params))
+}
+
+fn build_context(s: &Scenario, static_sizes: Option<StaticSizes>) -> BuildContext {
+    BuildContext {
         seed: s.seed,
         cache_bytes: s.cache_bytes,
         cache: s.cache,
         cache_object_limit_bytes: s.cache_object_limit_bytes,
         workload: static_sizes,
-    };
-    let mut owners = vec![spec.name];
-    owners.extend(spec.aliases);
-    let settings = settings_of(&s.settings, &owners, spec.params);
-    (spec.build)(&context, &settings).map_err(|error| BuildError::Param { policy: spec.name, error }.into())
+    }
 }
 
 /// What the policy is told of the requests to come: only the off-line one needs it, and for that the trace is read once
@@ -310,8 +312,10 @@ pub fn execute_recording(
     observer: &mut dyn Observer,
 ) -> Result<(Run, Outcome), ScenarioError> {
     check_backends(s)?;
-    let (policy, values) = build_policy(s, known_beforehand(s, workload)?)?;
-    let thresholds = thresholds(&values);
+    let policy_params = policy_params(s)?;
+    let context = build_context(s, known_beforehand(s, workload)?);
+    let policy = s.strategy.policy.build(&context, &policy_params)?;
+    let thresholds = Thresholds::of(&policy_params);
     let limit = match s.admission {
         Admission::Lard => AdmissionLimit::Lard(thresholds),
         Admission::Fixed(n) => AdmissionLimit::Fixed(n),
@@ -330,8 +334,8 @@ pub fn execute_recording(
     let model_params = model_params(s)?;
     let outcome = run_model(s, workload, &model_params, extent, &config, front_end, observer)?;
     let model = s.effective_model();
-    let mut params = params_json(s.strategy.policy.name, &values);
-    params.extend(params_json(model.name, &model_params.values()));
+    let mut params = params_json(s.strategy.policy.name, &policy_params);
+    params.extend(params_json(model.name, &model_params));
     params.extend(common_params(s, model));
     Ok((to_run(s, model.name, params, &outcome, workload.info.clone()), outcome))
 }
@@ -341,12 +345,3 @@ const IDLE_SHARE: f64 = 0.4;
 
 /// Requests that may wait at the front-end before further ones are refused.
 const MAX_WAITING: usize = 1_000_000;
-
-fn thresholds(values: &[(&'static str, String)]) -> Thresholds {
-    let get = |name| values.iter().find(|(key, _)| *key == name).and_then(|(_, v)| v.parse().ok());
-    let default = Thresholds::default();
-    Thresholds {
-        t_low: get("t_low").unwrap_or(default.t_low),
-        t_high: get("t_high").unwrap_or(default.t_high),
-    }
-}

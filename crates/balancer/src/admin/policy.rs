@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use http::StatusCode;
 use plimsoll_decisions::Score;
+use plimsoll_policy::params::ParamValue;
 use serde::Serialize;
-use serde_json::Value;
 
 use super::reply::{Reply, json};
 use super::snapshot::Snapshot;
@@ -15,7 +15,7 @@ use crate::worker::Shared;
 struct Shown<'a> {
     name: &'static str,
     summary: &'static str,
-    parameters: BTreeMap<&'static str, Value>,
+    parameters: BTreeMap<&'static str, ParamValue>,
     seed: u64,
     target_key: String,
     stats: BTreeMap<&'static str, f64>,
@@ -65,7 +65,7 @@ pub(super) fn state(shared: &Shared) -> Reply {
     let shown = Shown {
         name: config.policy.spec.name,
         summary: config.policy.spec.summary,
-        parameters: config.policy.parameters().into_iter().map(|(key, text)| (key, value(text))).collect(),
+        parameters: config.policy.params.iter().collect(),
         seed: config.policy.seed,
         target_key: config.target.key.to_string(),
         stats: snapshot.stats.iter().copied().collect(),
@@ -84,13 +84,4 @@ pub(super) fn state(shared: &Shared) -> Reply {
         }),
     };
     json(StatusCode::OK, &shown)
-}
-
-/// A parameter as a number where it is one.
-fn value(text: String) -> Value {
-    match (text.parse::<u64>(), text.parse::<f64>()) {
-        (Ok(n), _) => n.into(),
-        (_, Ok(x)) => x.into(),
-        _ => text.into(),
-    }
 }

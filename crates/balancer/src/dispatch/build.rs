@@ -1,20 +1,14 @@
 //! From the configuration to a policy and an admission limit.
 
 use plimsoll_config::{AccessLogFormat, Config, PolicyConfig};
-use plimsoll_policy::Policy;
-use plimsoll_policy::params::ParamError;
+use plimsoll_policy::{BuildError, Policy};
 
 /// What keeps a dispatch from being built.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum BuildFailed {
-    /// The policy does not take its settings.
-    #[error("policy `{policy}`: {error}")]
-    Policy {
-        /// The policy.
-        policy: &'static str,
-        /// What is wrong.
-        error: ParamError,
-    },
+    /// The policy does not take its parameters.
+    #[error(transparent)]
+    Policy(#[from] BuildError),
     /// The decision log cannot be opened.
     #[error("cannot open the decision log in {directory}: {error}")]
     DecisionLog {
@@ -27,10 +21,7 @@ pub(crate) enum BuildFailed {
 
 /// A policy that has seen nothing.
 pub(super) fn policy(config: &PolicyConfig) -> Result<Box<dyn Policy>, BuildFailed> {
-    match config.build() {
-        Ok((policy, _)) => Ok(policy),
-        Err(error) => Err(BuildFailed::Policy { policy: config.spec.name, error }),
-    }
+    Ok(config.build()?)
 }
 
 /// The shadow policy, where there is one, that has seen nothing.

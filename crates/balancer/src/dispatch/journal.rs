@@ -292,7 +292,7 @@ fn header(config: &Config, view: &ClusterView, members: &[Member]) -> RunHeader 
     let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     RunHeader {
         policy: config.policy.spec.name.to_owned(),
-        settings: config.policy.settings.clone(),
+        settings: config.policy.params.settings(),
         seed: config.policy.seed,
         cache: config.policy.cache.name.to_owned(),
         cache_bytes: config.policy.cache_bytes,

@@ -97,8 +97,7 @@ fn summary(config: &Config, path: &str) -> String {
 
 /// The policy with every parameter.
 fn policy(policy: &PolicyConfig) -> String {
-    let params: Vec<String> =
-        policy.parameters().iter().map(|(key, value)| format!("{key} = {value}")).collect();
+    let params: Vec<String> = policy.params.iter().map(|(key, value)| format!("{key} = {value}")).collect();
     let mut out = policy.spec.name.to_owned();
     if !params.is_empty() {
         out += &format!(": {}", params.join(", "));

@@ -68,7 +68,7 @@ fn show(kind: &str, entries: &[Entry], args: &Args) -> Result<(), CliError> {
     for e in entries {
         list.row([e.name, &e.aliases.join(", "), e.summary]);
         for p in e.params {
-            params.row([&format!("{}.{}", e.name, p.name), &(p.default)(), p.unit, p.help.trim()]);
+            params.row([&format!("{}.{}", e.name, p.name), &p.default.to_string(), p.unit, p.help.trim()]);
         }
     }
     output::print(&format!("{}\n{}", list.to_text(), params.to_text()))
@@ -80,7 +80,7 @@ fn json(e: &Entry) -> serde_json::Value {
         .iter()
         .map(|p| {
             serde_json::json!({
-                "name": p.name, "default": (p.default)(), "unit": p.unit,
+                "name": p.name, "default": p.default.to_string(), "unit": p.unit,
                 "accepts": p.kind.to_string(), "help": p.help.trim(),
             })
         })
@@ -99,7 +99,7 @@ fn markdown(kind: &str, entries: &[Entry]) -> String {
     out += "\n| Parameter | Default | Unit | Accepts | Meaning |\n| --- | --- | --- | --- | --- |\n";
     for e in entries {
         for p in e.params {
-            let (default, help) = ((p.default)(), p.help.trim());
+            let (default, help) = (p.default, p.help.trim());
             out += &format!("| `{}.{}` | {default} | {} | {} | {help} |\n", e.name, p.name, p.unit, p.kind);
         }
     }

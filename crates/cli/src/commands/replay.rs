@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use plimsoll_decisions::{Assigned, CompareOptions, LogReader, ReadError, ReplayError, compare, replay};
 use plimsoll_policy::params::nearest;
-use plimsoll_policy::{BuildContext, PolicySpec, find};
+use plimsoll_policy::{PolicySpec, find};
 
 use crate::error::CliError;
 use crate::{output, values};
@@ -139,9 +139,8 @@ fn options(args: &Args) -> Result<CompareOptions, CliError> {
     for spec in specs {
         let own = |(key, value): &(String, String)| Some((taken_by(spec, key)?, value.clone()));
         let settings: Vec<_> = args.settings.iter().filter_map(own).collect();
-        // A value that is out of range is refused before a long log is read.
-        plimsoll_policy::build(spec.name, &BuildContext::default(), &settings)?;
-        policies.push((spec.name.to_owned(), settings));
+        // What cannot be used is refused before a long log is read.
+        policies.push((spec.name.to_owned(), spec.read(&settings)?.settings()));
     }
     let cache = args.cache_policy.as_deref().map(plimsoll_cache::find).transpose();
     let cache = cache.map_err(|e| CliError::Usage(e.to_string()))?;

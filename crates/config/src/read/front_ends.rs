@@ -111,7 +111,7 @@ pub(super) fn check(reader: &mut Reader<'_>, section: &Section<'_>, beside: &Bes
     let mut wrong = |what: String, remedy: &str| {
         reader.wrong(&section.path, section.span.clone(), (what, remedy.to_owned()));
     };
-    let shares = |policy: &PolicyConfig| policy.build().is_ok_and(|(built, _)| built.sizes_seen().is_some());
+    let shares = |policy: &PolicyConfig| policy.build().is_ok_and(|policy| policy.sizes_seen().is_some());
     if let Some(policy) = beside.policy.filter(|policy| !shares(policy)) {
         let what = format!("the policy {} has nothing to share with other front-ends", policy.spec.name);
         wrong(what, "write `name = \"adaptload\"` in [policy], or remove [peers]");

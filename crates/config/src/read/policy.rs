@@ -1,6 +1,6 @@
 //! The live and the shadow policy: a name, and whatever parameters that policy declares.
 
-use plimsoll_policy::params::{self, ParamError, ParamKind, ParamSpec};
+use plimsoll_policy::params::{GivenValue, ParamError, ParamSet, ParamSpec, ParamValue, nearest};
 use plimsoll_policy::{BuildError, PolicySpec};
 use toml::de::DeValue;
 
@@ -20,15 +20,8 @@ pub(super) fn read<'a>(reader: &mut Reader<'a>, section: &Section<'a>) -> Option
     });
     let seed = reader.integer(section, "seed");
     let cache_bytes = reader.size(section, "cache").unwrap_or_default();
-    let before = reader.errors.len();
-    let settings = settings(reader, section, spec);
-    let config = PolicyConfig { spec, settings, seed, cache_bytes, cache: cache? };
-    if reader.errors.len() == before
-        && let Err(error) = config.build()
-    {
-        unbuildable(reader, section, spec, &error);
-    }
-    Some(config)
+    let params = params(reader, section, spec);
+    Some(PolicyConfig { spec, params, seed, cache_bytes, cache: cache? })
 }
 
 /// The policy beside the live one.
@@ -47,13 +40,9 @@ fn find(name: &str) -> Result<&'static PolicySpec, Wrong> {
     })
 }
 
-/// The parameters that are in the file, as texts.
-fn settings<'a>(
-    reader: &mut Reader<'a>,
-    section: &Section<'a>,
-    spec: &'static PolicySpec,
-) -> Vec<(String, String)> {
-    let mut out = Vec::new();
+/// The parameters that are in the file over the defaults.
+fn params<'a>(reader: &mut Reader<'a>, section: &Section<'a>, spec: &'static PolicySpec) -> ParamSet {
+    let mut given = Vec::new();
     for key in section.table.into_iter().flat_map(|table| table.keys()) {
         let name = key.get_ref().as_ref();
         if section.spec.key(name).is_some() {
@@ -72,17 +61,21 @@ fn settings<'a>(
             continue;
         };
         if let Some(found) = section.found(name)
-            && let Some(text) = setting(reader, &found, param)
+            && let Some(value) = value(reader, &found, param)
         {
-            out.push((name.to_owned(), text));
+            given.push((param.name, value.into()));
         }
     }
-    out
+    // Each of them is good, but perhaps not all of them together.
+    ParamSet::read(spec.params, given).unwrap_or_else(|error| {
+        conflict(reader, section, spec, &error);
+        ParamSet::defaults(spec.params)
+    })
 }
 
 /// For a key that no known one is near to: the policies that have it.
 fn elsewhere(name: &str, known: &[&str]) -> Option<String> {
-    if params::nearest(name, known.iter().copied()).is_some() {
+    if nearest(name, known.iter().copied()).is_some() {
         return None;
     }
     let with = plimsoll_policy::REGISTRY.iter().filter(|s| s.params.iter().any(|p| p.name == name));
@@ -90,41 +83,33 @@ fn elsewhere(name: &str, known: &[&str]) -> Option<String> {
     (!with.is_empty()).then(|| format!("remove it; it is a parameter of {}", with.join(", ")))
 }
 
-fn setting(reader: &mut Reader<'_>, found: &Found<'_>, param: &'static ParamSpec) -> Option<String> {
-    let unit = if param.unit.is_empty() { String::new() } else { format!(" ({})", param.unit) };
-    let remedy = format!("write {}{unit}", param.kind);
-    let text = match found.value {
-        DeValue::Integer(n) => {
-            i64::from_str_radix(n.as_str(), n.radix()).map_or_else(|_| n.to_string(), |n| n.to_string())
+fn value(reader: &mut Reader<'_>, found: &Found<'_>, param: &ParamSpec) -> Option<ParamValue> {
+    let remedy = || format!("write {}", param.accepts());
+    let given = match found.value {
+        DeValue::Integer(n) => match i64::from_str_radix(n.as_str(), n.radix()) {
+            Ok(n) => u64::try_from(n).map_or(GivenValue::Number(n as f64), GivenValue::Integer),
+            Err(_) => GivenValue::Text(n.to_string()),
+        },
+        DeValue::Float(x) => {
+            as_number(found.value).map_or_else(|| GivenValue::Text(x.as_str().to_owned()), GivenValue::Number)
         }
-        DeValue::Float(x) => as_number(found.value).map_or_else(|| x.as_str().to_owned(), |x| x.to_string()),
         _ => {
-            reader.wrong_value(found, ("is no number".to_owned(), remedy));
+            reader.wrong_value(found, ("is no number".to_owned(), remedy()));
             return None;
         }
     };
-    let checked = match param.kind {
-        ParamKind::Integer { .. } => params::read::<u64>(param, &text).map(drop),
-        ParamKind::Number { .. } => params::read::<f64>(param, &text).map(drop),
-    };
-    if checked.is_err() {
-        reader.wrong_value(found, (format!("{text} is not accepted"), remedy));
-        return None;
-    }
-    Some(text)
+    let value = param.read(&given);
+    value.map_err(|_| reader.wrong_value(found, (format!("{given} is not accepted"), remedy()))).ok()
 }
 
-/// Each parameter is good, but not all of them together.
-fn unbuildable(reader: &mut Reader<'_>, section: &Section<'_>, spec: &PolicySpec, error: &ParamError) {
-    let why = error.to_string();
-    // The first parameter that the message names, of those that are in the file.
-    let named = spec.params.iter().filter(|p| section.found(p.name).is_some());
-    let blamed = named.filter_map(|p| Some((why.find(p.name)?, p))).min_by_key(|(at, _)| *at).map(|(_, p)| p);
-    let (key, span) = match blamed {
-        Some(param) => (section.key(param.name), section.span_of(param.name)),
+/// Reports values that do not go together at the first of them that is in the file.
+fn conflict(reader: &mut Reader<'_>, section: &Section<'_>, spec: &PolicySpec, error: &ParamError) {
+    let keys: &[&str] = if let ParamError::Conflict { keys, .. } = error { keys } else { &[] };
+    let (key, span) = match keys.iter().find(|key| section.found(key).is_some()) {
+        Some(name) => (section.key(name), section.span_of(name)),
         None => (section.path.clone(), section.span.clone()),
     };
-    let values: Vec<String> = spec.params.iter().map(|p| format!("{} ({})", p.name, (p.default)())).collect();
+    let values: Vec<String> = spec.params.iter().map(|p| format!("{} ({})", p.name, p.default)).collect();
     let remedy = format!("change one of them, or leave them to their defaults: {}", values.join(", "));
-    reader.wrong(&key, span, (why, remedy));
+    reader.wrong(&key, span, (error.to_string(), remedy));
 }

@@ -7,7 +7,8 @@ use std::time::Duration;
 use plimsoll_config::{
     AccessLogFormat, AdmissionLimitConfig, Config, HealthProbe, IpNet, TargetKey, WhenFull,
 };
-use plimsoll_policy::{AdmissionLimit, Thresholds, Weight};
+use plimsoll_policy::params::ParamValue;
+use plimsoll_policy::{AdmissionLimit, Nanos, Thresholds, Weight};
 
 use crate::{EXAMPLE, LEAST, parse};
 
@@ -67,10 +68,9 @@ fn tables_are_read() {
          [forwarded]\ntrusted = [\"10.0.0.0/8\", \"::1\"]\n"
     ));
     assert_eq!((c.policy.spec.name, c.policy.seed), ("lard_r", 16));
-    assert_eq!(
-        c.policy.settings,
-        [("k_s".to_owned(), "2.5".to_owned()), ("t_low".to_owned(), "10".to_owned())]
-    );
+    let given: Vec<_> = c.policy.params.given().collect();
+    let k = ParamValue::Seconds(Nanos::from_millis(2500));
+    assert_eq!(given, [("t_low", ParamValue::Integer(10)), ("k_s", k)]);
     assert_eq!(c.policy.thresholds(), Thresholds { t_low: 10, t_high: 65 });
     assert_eq!(c.target.key, TargetKey::Header("x-key".into()));
     assert_eq!(c.admission_limit(), AdmissionLimit::Fixed(12));
@@ -113,14 +113,14 @@ fn paths_are_relative_to_the_file() {
 #[test]
 fn every_policy_is_accepted_with_its_defaults_written_out() {
     for spec in plimsoll_policy::REGISTRY {
-        let params: String =
-            spec.params.iter().map(|p| format!("{} = {}\n", p.name, (p.default)())).collect();
+        let params: String = spec.params.iter().map(|p| format!("{} = {}\n", p.name, p.default)).collect();
         for table in ["[policy]\nname", "[shadow]\npolicy"] {
             let c = parse(&format!("{LEAST}{table} = \"{}\"\n{params}", spec.name));
             let policy = c.shadow.map_or(c.policy, |shadow| shadow.policy);
             assert_eq!(policy.spec.name, spec.name);
-            assert_eq!(policy.settings.len(), spec.params.len());
-            assert_eq!(policy.parameters().len(), spec.params.len());
+            assert_eq!(policy.params.given().count(), spec.params.len());
+            assert_eq!(policy.params.iter().count(), spec.params.len());
+            assert!(policy.build().is_ok());
         }
     }
 }
@@ -155,7 +155,7 @@ fn the_effective_configuration_reads_back_as_the_same() {
         let again = parse(&to_toml(&c.to_json()));
         assert!(Config::diff(&c, &again).is_empty(), "{}", Config::diff(&c, &again));
         // A policy's parameters are all written out now; apart from that, the same.
-        assert_eq!(again.policy.parameters(), c.policy.parameters());
+        assert!(again.policy.params.iter().eq(c.policy.params.iter()));
         let plain = |c: Config| Config { policy: parse(LEAST).policy, shadow: None, ..c };
         assert_eq!(plain(c), plain(again));
     }

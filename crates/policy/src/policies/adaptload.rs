@@ -17,9 +17,9 @@
 //! With weights, a back-end has its weight's share of the load. Until the first batch is whole, boundaries are set from
 //! the requests so far, after 64 and at each doubling.
 
-use super::{BuildContext, Built, PolicySpec, with_params};
+use super::{BuildContext, Built, PolicySpec};
 use crate::cluster::{BackendId, ClusterView};
-use crate::params::{ParamError, Params, Settings};
+use crate::params::{ParamSet, Params as _};
 use crate::policy::{Decision, Policy, PolicyTable, assign_or_reject};
 use crate::request::Request;
 use crate::size_based::{SizeBased, Sizing};
@@ -93,8 +93,8 @@ impl Policy for AdaptLoad {
     }
 }
 
-fn build(context: &BuildContext, settings: &Settings) -> Result<Built, ParamError> {
-    with_params(settings, |params: &AdaptLoadParams| Ok(AdaptLoad::new(params, context.seed)))
+fn build(context: &BuildContext, params: &ParamSet) -> Built {
+    Ok(Box::new(AdaptLoad::new(&AdaptLoadParams::of(params), context.seed)))
 }
 
 /// Registry entry.

@@ -19,10 +19,10 @@
 //! Both bounds at 0 and the scaling are ours: without them, a back-end that is expected to be idle asks for more requests
 //! than there are, which takes them from those that are behind.
 
-use super::{BuildContext, Built, PolicySpec, with_params};
+use super::{BuildContext, Built, PolicySpec};
 use crate::cluster::{BackendId, ClusterView};
 use crate::data_histogram::DataHistogram;
-use crate::params::{ParamError, Params, Settings};
+use crate::params::{ParamSet, Params as _};
 use crate::policy::{Decision, Policy, PolicyTable};
 use crate::request::Request;
 use crate::size_based::{SizeBased, Sizing};
@@ -177,8 +177,8 @@ impl Policy for AdaptLoadQueue {
     }
 }
 
-fn build(context: &BuildContext, settings: &Settings) -> Result<Built, ParamError> {
-    with_params(settings, |params: &AdaptLoadQueueParams| Ok(AdaptLoadQueue::new(params, context.seed)))
+fn build(context: &BuildContext, params: &ParamSet) -> Built {
+    Ok(Box::new(AdaptLoadQueue::new(&AdaptLoadQueueParams::of(params), context.seed)))
 }
 
 /// Registry entry.

@@ -11,9 +11,9 @@
 //! send r to n
 //! ```
 
-use super::{BuildContext, Built, PolicySpec, with_params};
+use super::{BuildContext, Built, PolicySpec};
 use crate::cluster::{BackendId, ClusterView};
-use crate::params::{ParamError, Params as _, Settings};
+use crate::params::{ParamSet, Params as _};
 use crate::policy::{Decision, Policy, assign_or_reject};
 use crate::request::Request;
 use crate::rng::mix;
@@ -97,8 +97,8 @@ impl Policy for BoundedLoadHash {
     }
 }
 
-fn build(_: &BuildContext, settings: &Settings) -> Result<Built, ParamError> {
-    with_params(settings, |params: &BoundedLoadHashParams| Ok(BoundedLoadHash::new(*params)))
+fn build(_: &BuildContext, params: &ParamSet) -> Built {
+    Ok(Box::new(BoundedLoadHash::new(BoundedLoadHashParams::of(params))))
 }
 
 /// Registry entry.

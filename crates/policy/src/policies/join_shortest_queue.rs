@@ -9,9 +9,9 @@
 //! send r to n
 //! ```
 
-use super::{BuildContext, Built, PolicySpec, no_params};
+use super::{BuildContext, Built, PolicySpec};
 use crate::cluster::ClusterView;
-use crate::params::{ParamError, Settings};
+use crate::params::ParamSet;
 use crate::policy::{Decision, Policy, assign_or_reject};
 use crate::request::Request;
 use crate::rng::Rng;
@@ -40,9 +40,8 @@ impl Policy for JoinShortestQueue {
     }
 }
 
-fn build(context: &BuildContext, settings: &Settings) -> Result<Built, ParamError> {
-    no_params(settings)?;
-    Ok((Box::new(JoinShortestQueue::new(context.seed)), Vec::new()))
+fn build(context: &BuildContext, _: &ParamSet) -> Built {
+    Ok(Box::new(JoinShortestQueue::new(context.seed)))
 }
 
 /// Registry entry.

@@ -13,9 +13,9 @@
 use foldhash::fast::FixedState;
 use hashbrown::HashMap;
 
-use super::{BuildContext, Built, PolicySpec, no_params};
+use super::{BuildContext, Built, PolicySpec};
 use crate::cluster::{BackendId, ClusterView};
-use crate::params::{ParamError, Settings};
+use crate::params::ParamSet;
 use crate::policy::{Completion, Decision, Policy, assign_or_reject};
 use crate::request::{Request, TargetId};
 use crate::rng::Rng;
@@ -108,9 +108,8 @@ impl Policy for JoinShortestWeightedQueue {
     }
 }
 
-fn build(context: &BuildContext, settings: &Settings) -> Result<Built, ParamError> {
-    no_params(settings)?;
-    Ok((Box::new(JoinShortestWeightedQueue::new(context.seed)), Vec::new()))
+fn build(context: &BuildContext, _: &ParamSet) -> Built {
+    Ok(Box::new(JoinShortestWeightedQueue::new(context.seed)))
 }
 
 /// Registry entry.

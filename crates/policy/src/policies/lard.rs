@@ -20,10 +20,10 @@
 //! A back-end that takes no new requests loses its targets: they are assigned as if for the first time (section 2.6), as
 //! are targets that fell out of the LRU map.
 
-use super::{BuildContext, Built, PolicySpec, with_params};
+use super::{BuildContext, Built, PolicySpec};
 use crate::cluster::{BackendId, Change, ClusterView, Health};
 use crate::lru_map::LruMap;
-use crate::params::{ParamError, Params as _, Settings};
+use crate::params::{ParamError, ParamSet, Params as _};
 use crate::policy::{Decision, Policy};
 use crate::request::{Request, TargetId};
 use crate::thresholds::Thresholds;
@@ -37,7 +37,7 @@ crate::params! {
         /// T_low: load below which a back-end is likely to have idle resources.
         t_low: u32 = 25, 1..=1000000, "requests";
         /// T_high: load above which a back-end is likely to delay requests substantially; above t_low.
-        t_high: u32 = 65, 2..=1000000, "requests";
+        t_high: u32 = 65, 2..=1000000, "requests", above t_low "LARD, section 2.4";
         /// Targets whose assignment is remembered; the least recently requested is forgotten.
         max_targets: u64 = 1_000_000, 1..=4000000000, "targets";
     }
@@ -53,21 +53,13 @@ pub(super) struct Imbalance {
 
 impl Imbalance {
     /// For these thresholds.
-    ///
-    /// # Errors
-    /// Unless `t_low < t_high`.
-    pub(super) fn new(thresholds: Thresholds) -> Result<Self, ParamError> {
+    pub(super) fn new(thresholds: Thresholds) -> Self {
         let Thresholds { t_low, t_high } = thresholds;
-        if t_high <= t_low {
-            return Err(ParamError::Conflict(format!(
-                "`t_high = {t_high}` must be above `t_low = {t_low}` (LARD, section 2.4)"
-            )));
-        }
-        Ok(Self {
+        Self {
             low: RelativeLoad::threshold(t_low),
             high: RelativeLoad::threshold(t_high),
             twice_high: RelativeLoad::threshold(t_high.saturating_mul(2)),
-        })
+        }
     }
 
     /// Whether a request for a target of `n` justifies to move the target.
@@ -92,10 +84,11 @@ impl Lard {
     /// With these parameters.
     ///
     /// # Errors
-    /// Unless `t_low < t_high`.
+    /// Unless `t_low < t_high` and all are within their ranges.
     pub fn new(params: &LardParams) -> Result<Self, ParamError> {
+        params.to_set()?;
         Ok(Self {
-            imbalance: Imbalance::new(Thresholds { t_low: params.t_low, t_high: params.t_high })?,
+            imbalance: Imbalance::new(Thresholds { t_low: params.t_low, t_high: params.t_high }),
             server: LruMap::new(params.max_targets as usize),
             turn: Turn::default(),
             assignments: 0,
@@ -157,8 +150,8 @@ impl Policy for Lard {
     }
 }
 
-fn build(_: &BuildContext, settings: &Settings) -> Result<Built, ParamError> {
-    with_params(settings, Lard::new)
+fn build(_: &BuildContext, params: &ParamSet) -> Built {
+    Ok(Box::new(Lard::new(&LardParams::of(params))?))
 }
 
 /// Registry entry.

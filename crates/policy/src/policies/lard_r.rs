@@ -26,10 +26,10 @@
 use smallvec::SmallVec;
 
 use super::lard::Imbalance;
-use super::{BuildContext, Built, PolicySpec, with_params};
+use super::{BuildContext, Built, PolicySpec};
 use crate::cluster::{BackendId, Change, ClusterView, Health};
 use crate::lru_map::LruMap;
-use crate::params::{ParamError, Params as _, Settings};
+use crate::params::{ParamError, ParamSet, Params as _};
 use crate::policy::{Decision, Policy, assign_or_reject};
 use crate::request::{Request, TargetId};
 use crate::thresholds::Thresholds;
@@ -42,7 +42,7 @@ crate::params! {
         /// T_low: load below which a back-end is likely to have idle resources.
         t_low: u32 = 25, 1..=1000000, "requests";
         /// T_high: load above which a back-end is likely to delay requests substantially; above t_low.
-        t_high: u32 = 65, 2..=1000000, "requests";
+        t_high: u32 = 65, 2..=1000000, "requests", above t_low "LARD, section 2.4";
         /// K: a server set that has not changed for longer than this loses its most loaded member.
         k_s: Nanos = Nanos::from_secs(20), 0.0..=1e9, "s";
         /// Targets whose server set is remembered; the least recently requested is forgotten.
@@ -79,10 +79,11 @@ impl LardR {
     /// With these parameters.
     ///
     /// # Errors
-    /// Unless `t_low < t_high`.
+    /// Unless `t_low < t_high` and all are within their ranges.
     pub fn new(params: &LardRParams) -> Result<Self, ParamError> {
+        params.to_set()?;
         Ok(Self {
-            imbalance: Imbalance::new(Thresholds { t_low: params.t_low, t_high: params.t_high })?,
+            imbalance: Imbalance::new(Thresholds { t_low: params.t_low, t_high: params.t_high }),
             k: params.k_s,
             server_set: LruMap::new(params.max_targets as usize),
             turn: Turn::default(),
@@ -195,8 +196,8 @@ impl Policy for LardR {
     }
 }
 
-fn build(_: &BuildContext, settings: &Settings) -> Result<Built, ParamError> {
-    with_params(settings, LardR::new)
+fn build(_: &BuildContext, params: &ParamSet) -> Built {
+    Ok(Box::new(LardR::new(&LardRParams::of(params))?))
 }
 
 /// Registry entry.

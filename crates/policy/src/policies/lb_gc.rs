@@ -21,9 +21,9 @@ use foldhash::fast::FixedState;
 use hashbrown::HashMap;
 use plimsoll_cache::Cache;
 
-use super::{BuildContext, Built, PolicySpec, with_params};
+use super::{BuildContext, Built, PolicySpec};
 use crate::cluster::{BackendId, Change, ClusterView, Health};
-use crate::params::{ParamError, Params as _, Settings};
+use crate::params::{ParamSet, Params as _};
 use crate::policy::{Decision, Policy, assign_or_reject};
 use crate::request::{Kind, Request, TargetId};
 use crate::time::Time;
@@ -173,8 +173,8 @@ impl Policy for LbGc {
     }
 }
 
-fn build(context: &BuildContext, settings: &Settings) -> Result<Built, ParamError> {
-    with_params(settings, |params| Ok(LbGc::new(params, context)))
+fn build(context: &BuildContext, params: &ParamSet) -> Built {
+    Ok(Box::new(LbGc::new(&LbGcParams::of(params), context)))
 }
 
 /// Registry entry.

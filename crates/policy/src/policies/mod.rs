@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use plimsoll_cache::CacheSpec;
 
-use crate::params::{ParamError, ParamSpec, Params, Settings, nearest};
+use crate::params::{ParamError, ParamSet, ParamSpec, Settings, nearest};
 use crate::policy::Policy;
 
 pub mod adaptload;
@@ -74,8 +74,8 @@ impl Default for BuildContext {
     }
 }
 
-/// A policy built, with the parameters it got.
-pub type Built = (Box<dyn Policy>, Vec<(&'static str, String)>);
+/// A policy, fresh, or why it does not take its parameters.
+pub type Built = Result<Box<dyn Policy>, ParamError>;
 
 /// One policy as registered.
 pub struct PolicySpec {
@@ -91,8 +91,32 @@ pub struct PolicySpec {
     pub weighted: bool,
     /// Declared parameters.
     pub params: &'static [ParamSpec],
-    /// Builds it from the user's settings.
-    pub build: fn(&BuildContext, &Settings) -> Result<Built, ParamError>,
+    /// Builds it with a set of those parameters.
+    pub build: fn(&BuildContext, &ParamSet) -> Built,
+}
+
+impl PolicySpec {
+    /// The parameters from settings in text, over the defaults.
+    ///
+    /// # Errors
+    /// On a setting that cannot be used.
+    pub fn read(&self, settings: &Settings) -> Result<ParamSet, BuildError> {
+        ParamSet::from_settings(self.params, settings).map_err(|error| self.failed(error))
+    }
+
+    /// Builds the policy with a set of its parameters.
+    ///
+    /// # Errors
+    /// When it does not take them.
+    pub fn build(&self, context: &BuildContext, params: &ParamSet) -> Result<Box<dyn Policy>, BuildError> {
+        (self.build)(context, params).map_err(|error| self.failed(error))
+    }
+
+    /// What is wrong with a parameter of this policy.
+    #[must_use]
+    pub fn failed(&self, error: ParamError) -> BuildError {
+        BuildError::Param { policy: self.name, error }
+    }
 }
 
 impl fmt::Debug for PolicySpec {
@@ -152,30 +176,13 @@ pub fn find(name: &str) -> Result<&'static PolicySpec, BuildError> {
     )
 }
 
-/// Builds the policy of this name or alias.
+/// Builds the policy of this name or alias from settings in text.
 ///
 /// # Errors
 /// On an unknown name, or a setting that cannot be used.
 pub fn build(name: &str, context: &BuildContext, settings: &Settings) -> Result<Box<dyn Policy>, BuildError> {
     let spec = find(name)?;
-    match (spec.build)(context, settings) {
-        Ok((policy, _)) => Ok(policy),
-        Err(error) => Err(BuildError::Param { policy: spec.name, error }),
-    }
-}
-
-/// For policies without parameters.
-fn no_params(settings: &Settings) -> Result<(), ParamError> {
-    settings.first().map_or(Ok(()), |(key, _)| Err(crate::params::unknown(key, &[])))
-}
-
-/// Reads parameters, builds with them and remembers their values.
-fn with_params<P: Params, T: Policy + 'static>(
-    settings: &Settings,
-    make: impl FnOnce(&P) -> Result<T, ParamError>,
-) -> Result<Built, ParamError> {
-    let params = P::from_settings(settings)?;
-    Ok((Box::new(make(&params)?), params.values()))
+    spec.build(context, &spec.read(settings)?)
 }
 
 #[cfg(test)]
@@ -205,8 +212,12 @@ mod tests {
     #[test]
     fn every_default_is_accepted() {
         for spec in REGISTRY {
-            let settings: Vec<_> = spec.params.iter().map(|p| (p.name.to_owned(), (p.default)())).collect();
-            let built = (spec.build)(&BuildContext::default(), &settings);
+            let settings: Vec<_> =
+                spec.params.iter().map(|p| (p.name.to_owned(), p.default.to_string())).collect();
+            let params = spec.read(&settings).unwrap_or_else(|error| panic!("{error}"));
+            assert!(params.iter().eq(params.given()), "{}", spec.name);
+            assert!(params.iter().eq(ParamSet::defaults(spec.params).iter()), "{}", spec.name);
+            let built = spec.build(&BuildContext::default(), &params);
             assert!(built.is_ok(), "{}: {:?}", spec.name, built.err());
         }
     }

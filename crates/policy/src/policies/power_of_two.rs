@@ -8,9 +8,9 @@
 //! send r to n
 //! ```
 
-use super::{BuildContext, Built, PolicySpec, no_params};
+use super::{BuildContext, Built, PolicySpec};
 use crate::cluster::{BackendId, ClusterView};
-use crate::params::{ParamError, Settings};
+use crate::params::ParamSet;
 use crate::policy::{Decision, Policy};
 use crate::request::Request;
 use crate::rng::Rng;
@@ -56,9 +56,8 @@ impl Policy for PowerOfTwo {
     }
 }
 
-fn build(context: &BuildContext, settings: &Settings) -> Result<Built, ParamError> {
-    no_params(settings)?;
-    Ok((Box::new(PowerOfTwo::new(context.seed)), Vec::new()))
+fn build(context: &BuildContext, _: &ParamSet) -> Built {
+    Ok(Box::new(PowerOfTwo::new(context.seed)))
 }
 
 /// Registry entry.

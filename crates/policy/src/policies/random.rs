@@ -8,9 +8,9 @@
 //! send r to n
 //! ```
 
-use super::{BuildContext, Built, PolicySpec, no_params};
+use super::{BuildContext, Built, PolicySpec};
 use crate::cluster::{BackendId, ClusterView};
-use crate::params::{ParamError, Settings};
+use crate::params::ParamSet;
 use crate::policy::{Decision, Policy, assign_or_reject};
 use crate::request::Request;
 use crate::rng::Rng;
@@ -59,9 +59,8 @@ impl Policy for Random {
     }
 }
 
-fn build(context: &BuildContext, settings: &Settings) -> Result<Built, ParamError> {
-    no_params(settings)?;
-    Ok((Box::new(Random::new(context.seed)), Vec::new()))
+fn build(context: &BuildContext, _: &ParamSet) -> Built {
+    Ok(Box::new(Random::new(context.seed)))
 }
 
 /// Registry entry.

@@ -10,9 +10,9 @@
 //! send r to n
 //! ```
 
-use super::{BuildContext, Built, PolicySpec, no_params};
+use super::{BuildContext, Built, PolicySpec};
 use crate::cluster::{BackendId, ClusterView};
-use crate::params::{ParamError, Settings};
+use crate::params::ParamSet;
 use crate::policy::{Decision, Policy, assign_or_reject};
 use crate::request::Request;
 use crate::time::Time;
@@ -52,9 +52,8 @@ impl Policy for RoundRobin {
     }
 }
 
-fn build(_: &BuildContext, settings: &Settings) -> Result<Built, ParamError> {
-    no_params(settings)?;
-    Ok((Box::<RoundRobin>::default(), Vec::new()))
+fn build(_: &BuildContext, _: &ParamSet) -> Built {
+    Ok(Box::<RoundRobin>::default())
 }
 
 /// Registry entry.

@@ -11,9 +11,9 @@
 //!
 //! Where the workload is not known beforehand (live), the first `training` requests of known size take its place.
 
-use super::{BuildContext, Built, PolicySpec, with_params};
+use super::{BuildContext, Built, PolicySpec};
 use crate::cluster::{BackendId, ClusterView};
-use crate::params::{ParamError, Params, Settings};
+use crate::params::{ParamSet, Params as _};
 use crate::policy::{Decision, Policy, PolicyTable, assign_or_reject};
 use crate::request::Request;
 use crate::size_based::{SizeBased, Sizing};
@@ -79,10 +79,9 @@ impl Policy for SitaE {
     }
 }
 
-fn build(context: &BuildContext, settings: &Settings) -> Result<Built, ParamError> {
-    with_params(settings, |params: &SitaEParams| {
-        Ok(SitaE::new(params, context.workload.as_deref(), context.seed))
-    })
+fn build(context: &BuildContext, params: &ParamSet) -> Built {
+    let params = SitaEParams::of(params);
+    Ok(Box::new(SitaE::new(&params, context.workload.as_deref(), context.seed)))
 }
 
 /// Registry entry.

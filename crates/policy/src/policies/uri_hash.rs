@@ -11,9 +11,9 @@
 //! send r to n
 //! ```
 
-use super::{BuildContext, Built, PolicySpec, no_params};
+use super::{BuildContext, Built, PolicySpec};
 use crate::cluster::{BackendId, ClusterView};
-use crate::params::{ParamError, Settings};
+use crate::params::ParamSet;
 use crate::policy::{Decision, Policy, assign_or_reject};
 use crate::request::{Request, TargetId};
 use crate::rng::mix;
@@ -60,9 +60,8 @@ impl Policy for UriHash {
     }
 }
 
-fn build(_: &BuildContext, settings: &Settings) -> Result<Built, ParamError> {
-    no_params(settings)?;
-    Ok((Box::<UriHash>::default(), Vec::new()))
+fn build(_: &BuildContext, _: &ParamSet) -> Built {
+    Ok(Box::<UriHash>::default())
 }
 
 /// Registry entry.

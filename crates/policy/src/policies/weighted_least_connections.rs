@@ -7,9 +7,9 @@
 //! send r to n
 //! ```
 
-use super::{BuildContext, Built, PolicySpec, no_params};
+use super::{BuildContext, Built, PolicySpec};
 use crate::cluster::ClusterView;
-use crate::params::{ParamError, Settings};
+use crate::params::ParamSet;
 use crate::policy::{Decision, Policy, assign_or_reject};
 use crate::request::Request;
 use crate::time::Time;
@@ -25,9 +25,8 @@ impl Policy for WeightedLeastConnections {
     }
 }
 
-fn build(_: &BuildContext, settings: &Settings) -> Result<Built, ParamError> {
-    no_params(settings)?;
-    Ok((Box::new(WeightedLeastConnections), Vec::new()))
+fn build(_: &BuildContext, _: &ParamSet) -> Built {
+    Ok(Box::new(WeightedLeastConnections))
 }
 
 /// Registry entry.

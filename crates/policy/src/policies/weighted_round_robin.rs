@@ -8,9 +8,9 @@
 //! send r to n
 //! ```
 
-use super::{BuildContext, Built, PolicySpec, no_params};
+use super::{BuildContext, Built, PolicySpec};
 use crate::cluster::ClusterView;
-use crate::params::{ParamError, Settings};
+use crate::params::ParamSet;
 use crate::policy::{Decision, Policy, assign_or_reject};
 use crate::request::Request;
 use crate::time::Time;
@@ -28,9 +28,8 @@ impl Policy for WeightedRoundRobin {
     }
 }
 
-fn build(_: &BuildContext, settings: &Settings) -> Result<Built, ParamError> {
-    no_params(settings)?;
-    Ok((Box::<WeightedRoundRobin>::default(), Vec::new()))
+fn build(_: &BuildContext, _: &ParamSet) -> Built {
+    Ok(Box::<WeightedRoundRobin>::default())
 }
 
 /// Registry entry.
