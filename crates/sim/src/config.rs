@@ -1,5 +1,6 @@
 //! What decides a run beside policy, model and requests, and who watches it.
 
+use plimsoll_cache::{Cache, CacheSpec};
 use plimsoll_policy::{BackendId, Health, Time, Weight};
 
 use crate::workload::{Arrivals, Targets};
@@ -22,6 +23,25 @@ pub struct Fault {
     pub backend: BackendId,
     /// What.
     pub action: FaultAction,
+}
+
+/// The memory cache of each back-end.
+#[derive(Debug, Clone, Copy)]
+pub struct CacheConfig {
+    /// Replacement policy.
+    pub spec: &'static CacheSpec,
+    /// Capacity in bytes.
+    pub capacity_bytes: u64,
+    /// Files above this size in bytes are never cached.
+    pub object_limit_bytes: Option<u64>,
+}
+
+impl CacheConfig {
+    /// An empty cache of this kind.
+    #[must_use]
+    pub fn build(&self) -> Box<dyn Cache> {
+        (self.spec.build)(self.capacity_bytes, self.object_limit_bytes)
+    }
 }
 
 /// Everything about a run but policy, model and requests.

@@ -4,7 +4,8 @@
 
 use plimsoll_sim::Arrivals;
 use plimsoll_studies::Workload;
-use plimsoll_studies::scenario::{Admission, Scenario, Strategy, execute, find_model};
+use plimsoll_studies::execute;
+use plimsoll_studies::scenario::{Admission, Scenario, Strategy, find_model};
 
 #[path = "../../../benches/common/cpu_time.rs"]
 mod cpu_time;

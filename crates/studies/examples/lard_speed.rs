@@ -2,7 +2,8 @@
 //! long as the paper's, and prints one JSON line with requests per second of CPU time and the peak memory of the run.
 
 use plimsoll_studies::Workload;
-use plimsoll_studies::scenario::{Scenario, Strategy, execute};
+use plimsoll_studies::execute;
+use plimsoll_studies::scenario::{Scenario, Strategy};
 
 #[path = "../../../benches/common/cpu_time.rs"]
 mod cpu_time;

@@ -6,7 +6,8 @@ use plimsoll_report::Run;
 use plimsoll_sim::{Decided, Observer};
 use rayon::prelude::*;
 
-use crate::scenario::{Scenario, ScenarioError, check, execute};
+use crate::execute::execute;
+use crate::scenario::{Scenario, ScenarioError, check};
 use crate::workload::Workload;
 
 /// Told from several threads how many more requests have been simulated.

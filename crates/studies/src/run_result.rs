@@ -5,8 +5,7 @@ use std::collections::BTreeMap;
 use plimsoll_policy::PolicyTable;
 use plimsoll_policy::params::{ParamSet, ParamValue};
 use plimsoll_report::{LoadSeries, PerBackend, Run, Summary, TraceInfo, Utilization};
-use plimsoll_sim::models::ModelSpec;
-use plimsoll_sim::{Arrivals, Distribution, Outcome};
+use plimsoll_sim::{Arrivals, Distribution, ModelSpec, Outcome};
 
 use crate::scenario::{Admission, Scenario};
 
@@ -39,7 +38,7 @@ pub(crate) fn common_params(s: &Scenario, model: &ModelSpec) -> Json {
     if s.dynamic_share > 0.0 {
         out.insert("dynamic_share".to_owned(), s.dynamic_share.into());
     }
-    if model.name != "fifo" {
+    if model.has_cache {
         out.insert("cache".to_owned(), s.cache.name.into());
         out.insert("cache_bytes".to_owned(), s.cache_bytes.into());
         if let Some(limit) = s.cache_object_limit_bytes {

@@ -1,23 +1,13 @@
 //! One run: policy, model, number of back-ends and everything else that decides its result.
 
-use std::sync::Arc;
-
 use plimsoll_cache::CacheSpec;
 use plimsoll_policy::params::{ParamError, ParamSet, nearest};
-use plimsoll_policy::policies::sita_e;
-use plimsoll_policy::{
-    AdmissionLimit, BuildContext, BuildError, Cluster, FrontEnd, PolicySpec, Thresholds, Time, find,
-};
-use plimsoll_report::Run;
-use plimsoll_sim::models::{LARD, LARD_GMS, MODELS, ModelSpec};
-use plimsoll_sim::{Arrivals, Config, Fault, Observer, Outcome, Recording};
+use plimsoll_policy::{BuildError, PolicySpec, find};
+use plimsoll_sim::models::{MODELS, lard};
+use plimsoll_sim::{Arrivals, Fault, ModelSpec, SourceError};
 use plimsoll_trace::TraceError;
 
-use crate::run_model::{model_params, run_model};
-use crate::run_result::{common_params, params_json, to_run};
-use crate::settings::check_settings;
-use crate::settings::settings_of;
-use crate::workload::Workload;
+use crate::settings::{check_settings, settings_of};
 
 /// A policy as studies name it: one of the registry, or the paper's WRR/GMS, which is WRR on back-ends with a global
 /// memory.
@@ -137,7 +127,7 @@ impl Scenario {
         Self {
             strategy,
             settings: Vec::new(),
-            model: &LARD,
+            model: &lard::SPEC,
             backends,
             seed,
             arrivals: Arrivals::Closed,
@@ -153,7 +143,11 @@ impl Scenario {
 
     /// The model that runs: `lard_gms` for WRR/GMS.
     pub(crate) fn effective_model(&self) -> &'static ModelSpec {
-        if self.strategy.global_memory && self.model.name == LARD.name { &LARD_GMS } else { self.model }
+        if self.strategy.global_memory && self.model.name == lard::SPEC.name {
+            &lard::GLOBAL_MEMORY_SPEC
+        } else {
+            self.model
+        }
     }
 }
 
@@ -210,6 +204,9 @@ pub enum ScenarioError {
     /// The trace could not be read.
     #[error(transparent)]
     Trace(#[from] TraceError),
+    /// Another source of requests failed.
+    #[error(transparent)]
+    Source(SourceError),
     /// Stopped by the user.
     #[error("stopped")]
     Stopped,
@@ -234,7 +231,8 @@ pub fn check(scenarios: &[Scenario]) -> Result<(), ScenarioError> {
         if !(0.0..=1.0).contains(&scenario.dynamic_share) {
             return Err(ScenarioError::DynamicShare(scenario.dynamic_share));
         }
-        if scenario.strategy.global_memory && scenario.effective_model().name != LARD_GMS.name {
+        if scenario.strategy.global_memory && scenario.effective_model().name != lard::GLOBAL_MEMORY_SPEC.name
+        {
             return Err(ScenarioError::NoMemory(scenario.model.name));
         }
         policy_params(scenario)?;
@@ -243,7 +241,7 @@ pub fn check(scenarios: &[Scenario]) -> Result<(), ScenarioError> {
     Ok(())
 }
 
-fn check_backends(s: &Scenario) -> Result<(), ScenarioError> {
+pub(crate) fn check_backends(s: &Scenario) -> Result<(), ScenarioError> {
     if s.backends == 0 || s.backends >= usize::from(u16::MAX) {
         return Err(ScenarioError::Backends(s.backends));
     }
@@ -253,95 +251,18 @@ fn check_backends(s: &Scenario) -> Result<(), ScenarioError> {
     }
 }
 
-/// See [`BuildContext::workload`].
-type StaticSizes = Arc<[(u64, u64)]>;
-
-fn policy_params(s: &Scenario) -> Result<ParamSet, BuildError> {
+/// The parameters of the scenario's policy.
+pub(crate) fn policy_params(s: &Scenario) -> Result<ParamSet, BuildError> {
     let spec = s.strategy.policy;
     let mut owners = vec![spec.name];
     owners.extend(spec.aliases);
     spec.read(&settings_of(&s.settings, &owners, spec.params))
 }
 
-fn build_context(s: &Scenario, static_sizes: Option<StaticSizes>) -> BuildContext {
-    BuildContext {
-        seed: s.seed,
-        cache_bytes: s.cache_bytes,
-        cache: s.cache,
-        cache_object_limit_bytes: s.cache_object_limit_bytes,
-        workload: static_sizes,
-    }
+/// The parameters of the model that runs.
+pub(crate) fn model_params(s: &Scenario) -> Result<ParamSet, ScenarioError> {
+    let spec = s.effective_model();
+    let settings = settings_of(&s.settings, &[spec.name, s.model.name], spec.params);
+    let params = ParamSet::from_settings(spec.params, &settings);
+    params.map_err(|error| ScenarioError::Model { model: spec.name, error })
 }
-
-/// What the policy is told of the requests to come: only the off-line one needs it, and for that the trace is read once
-/// more.
-fn known_beforehand(s: &Scenario, workload: &Workload) -> Result<Option<StaticSizes>, ScenarioError> {
-    let needed = s.strategy.policy.name == sita_e::SPEC.name;
-    Ok(needed.then(|| workload.static_sizes(s.dynamic_share, s.seed)).transpose()?.map(Into::into))
-}
-
-/// Runs a scenario on a workload.
-///
-/// # Errors
-/// When it cannot be run, or the trace cannot be read.
-pub fn execute(
-    scenario: &Scenario,
-    workload: &Workload,
-    observer: &mut dyn Observer,
-) -> Result<Run, ScenarioError> {
-    execute_recording(scenario, workload, Extent::default(), observer).map(|(run, _)| run)
-}
-
-/// How much of a trace is run, and what is recorded on the way.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct Extent {
-    /// Requests from this time of the trace on are left out.
-    pub until: Option<Time>,
-    /// What is recorded beside the totals.
-    pub recording: Recording,
-}
-
-/// Runs a scenario on a workload, or its beginning, and gives what was recorded beside the totals.
-///
-/// # Errors
-/// Like [`execute`].
-pub fn execute_recording(
-    s: &Scenario,
-    workload: &Workload,
-    extent: Extent,
-    observer: &mut dyn Observer,
-) -> Result<(Run, Outcome), ScenarioError> {
-    check_backends(s)?;
-    let policy_params = policy_params(s)?;
-    let context = build_context(s, known_beforehand(s, workload)?);
-    let policy = s.strategy.policy.build(&context, &policy_params)?;
-    let thresholds = Thresholds::of(&policy_params);
-    let limit = match s.admission {
-        Admission::Lard => AdmissionLimit::Lard(thresholds),
-        Admission::Fixed(n) => AdmissionLimit::Fixed(n),
-        Admission::Unlimited => AdmissionLimit::Unlimited,
-    };
-    let front_end = FrontEnd::new(policy, Cluster::new(s.backends), limit);
-    let config = Config {
-        seed: s.seed,
-        arrivals: s.arrivals,
-        warmup: s.warmup,
-        idle_below: IDLE_SHARE * f64::from(thresholds.t_low),
-        max_waiting: MAX_WAITING,
-        faults: &s.faults,
-        targets: &workload.targets,
-    };
-    let model_params = model_params(s)?;
-    let outcome = run_model(s, workload, &model_params, extent, &config, front_end, observer)?;
-    let model = s.effective_model();
-    let mut params = params_json(s.strategy.policy.name, &policy_params);
-    params.extend(params_json(model.name, &model_params));
-    params.extend(common_params(s, model));
-    Ok((to_run(s, model.name, params, &outcome, workload.info.clone()), outcome))
-}
-
-/// A back-end is idle below this share of `t_low` (LARD section 3.3).
-const IDLE_SHARE: f64 = 0.4;
-
-/// Requests that may wait at the front-end before further ones are refused.
-const MAX_WAITING: usize = 1_000_000;

@@ -15,16 +15,18 @@
 //! - `speed` divides all times of network and disk, by which the paper makes load light or heavy.
 
 use plimsoll_cache::Cache;
+use plimsoll_policy::params::{ParamSet, Params as _};
 use plimsoll_policy::{BackendId, Kind, Nanos, Rng, Time};
 
 use super::alarm::Alarm;
-use super::lard::CacheConfig;
 use super::lard_costs::{Costs, LardModelParams, linear};
 use super::lognormal::Lognormal;
 use super::packet_ring::PacketRing;
 use super::processor_sharing::ProcessorSharing;
 use super::read_queue::ReadQueue;
+use crate::config::CacheConfig;
 use crate::model::{Busy, Context, JobId, Model, ModelEvent, Usage};
+use crate::model_spec::{ModelSpec, RunResult, Simulation};
 use crate::workload::{SimRequest, Targets};
 
 plimsoll_policy::params! {
@@ -118,9 +120,7 @@ impl<'t> AdaptLoad<'t> {
             block_bytes: p.block_bytes,
             targets,
             nodes: (0..backends).map(|_| node()).collect(),
-            caches: (0..backends)
-                .map(|_| (cache.spec.build)(cache.capacity_bytes, cache.object_limit_bytes))
-                .collect(),
+            caches: (0..backends).map(|_| cache.build()).collect(),
             times: Lognormal::new(p.dynamic_mean_ms * 1e6, p.dynamic_cv, Rng::new(seed, STREAM)),
             evicted: Vec::new(),
         }
@@ -299,3 +299,20 @@ impl Model for AdaptLoad<'_> {
         }
     }
 }
+
+fn run(params: &ParamSet, simulation: Simulation<'_>) -> RunResult {
+    let (cache, config) = (simulation.cache, simulation.config);
+    let params = AdaptLoadModelParams::of(params);
+    let model = AdaptLoad::new(&params, simulation.backends(), cache, config.targets, config.seed);
+    simulation.run(model)
+}
+
+/// Registry entry.
+pub static SPEC: ModelSpec = ModelSpec {
+    name: "adaptload",
+    summary: "network served packet by packet, a disk, memory cache of whole files, and a server for dynamic requests",
+    source: "Zhang et al. (AdaptLoad), sections 5 and 7.1",
+    has_cache: true,
+    params: AdaptLoadModelParams::SPECS,
+    run,
+};

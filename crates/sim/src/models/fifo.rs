@@ -4,9 +4,11 @@
 
 use std::collections::VecDeque;
 
+use plimsoll_policy::params::{ParamSet, Params as _};
 use plimsoll_policy::{BackendId, Nanos, Rng, Time};
 
 use crate::model::{Busy, Context, JobId, Model, ModelEvent, Usage};
+use crate::model_spec::{ModelSpec, RunResult, Simulation};
 use crate::workload::SimRequest;
 
 plimsoll_policy::params! {
@@ -108,3 +110,18 @@ impl Model for Fifo {
         self.nodes.iter_mut().for_each(|n| n.busy.restart(now));
     }
 }
+
+fn run(params: &ParamSet, simulation: Simulation<'_>) -> RunResult {
+    let model = Fifo::new(FifoParams::of(params), simulation.backends(), simulation.config.seed);
+    simulation.run(model)
+}
+
+/// Registry entry.
+pub static SPEC: ModelSpec = ModelSpec {
+    name: "fifo",
+    summary: "one server with a queue, service times from the trace or exponential",
+    source: "textbook G/M/1",
+    has_cache: false,
+    params: FifoParams::SPECS,
+    run,
+};

@@ -16,13 +16,16 @@ use std::collections::VecDeque;
 
 use foldhash::fast::FixedState;
 use hashbrown::HashMap;
-use plimsoll_cache::{Cache, CacheSpec};
+use plimsoll_cache::Cache;
+use plimsoll_policy::params::{ParamSet, Params as _};
 use plimsoll_policy::{BackendId, Kind, Nanos, Time};
 
 use super::global_memory::GlobalMemory;
 pub use super::lard_costs::LardModelParams;
 use super::lard_costs::{Costs, linear};
+use crate::config::CacheConfig;
 use crate::model::{Busy, Context, JobId, Model, ModelEvent, Usage};
+use crate::model_spec::{ModelSpec, RunResult, Simulation};
 use crate::workload::{SimRequest, Targets};
 
 /// What the CPU does for a request until it waits or ends.
@@ -96,17 +99,6 @@ pub struct Lard<'t> {
     evicted: Vec<u64>,
 }
 
-/// The memory cache of each back-end.
-#[derive(Debug, Clone, Copy)]
-pub struct CacheConfig {
-    /// Replacement policy.
-    pub spec: &'static CacheSpec,
-    /// Capacity in bytes.
-    pub capacity_bytes: u64,
-    /// Files above this size in bytes are never cached.
-    pub object_limit_bytes: Option<u64>,
-}
-
 impl<'t> Lard<'t> {
     /// `backends` idle back-ends with empty caches; `global_memory` joins their memories (`lard_gms`).
     #[must_use]
@@ -123,9 +115,7 @@ impl<'t> Lard<'t> {
             costs: Costs::new(&params),
             targets,
             nodes: (0..backends).map(|_| node()).collect(),
-            caches: (0..backends)
-                .map(|_| (cache.spec.build)(cache.capacity_bytes, cache.object_limit_bytes))
-                .collect(),
+            caches: (0..backends).map(|_| cache.build()).collect(),
             global_memory: global_memory.then(|| GlobalMemory::new(targets.len())),
             evicted: Vec::new(),
         }
@@ -382,3 +372,28 @@ impl Model for Lard<'_> {
         }
     }
 }
+
+fn run(params: &ParamSet, simulation: Simulation<'_>, global_memory: bool) -> RunResult {
+    let (backends, cache, targets) = (simulation.backends(), simulation.cache, simulation.config.targets);
+    simulation.run(Lard::new(LardModelParams::of(params), backends, cache, targets, global_memory))
+}
+
+/// Registry entry.
+pub static SPEC: ModelSpec = ModelSpec {
+    name: "lard",
+    summary: "CPU and disks with a queue each, memory cache of whole files",
+    source: "Pai et al., ASPLOS 1998, section 3.1",
+    has_cache: true,
+    params: LardModelParams::SPECS,
+    run: |params, simulation| run(params, simulation, false),
+};
+
+/// Registry entry of the model with global memory.
+pub static GLOBAL_MEMORY_SPEC: ModelSpec = ModelSpec {
+    name: "lard_gms",
+    summary: "the lard model with the back-ends' memories joined to one global memory",
+    source: "Pai et al., ASPLOS 1998, section 4 (WRR/GMS); Feeley et al., SOSP 1995",
+    has_cache: true,
+    params: LardModelParams::SPECS,
+    run: |params, simulation| run(params, simulation, true),
+};

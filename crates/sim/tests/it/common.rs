@@ -6,8 +6,10 @@ use plimsoll_cache::find as find_cache;
 use plimsoll_policy::{AdmissionLimit, BuildContext, Cluster, FrontEnd, Kind, Nanos, TargetId, Time, build};
 use plimsoll_sim::models::adaptload::{AdaptLoad, AdaptLoadModelParams};
 use plimsoll_sim::models::fifo::{Fifo, FifoParams};
-use plimsoll_sim::models::lard::{CacheConfig, Lard, LardModelParams};
-use plimsoll_sim::{Arrivals, Config, Decided, Fault, Observer, Outcome, RunError, SimRequest, Targets, run};
+use plimsoll_sim::models::lard::{Lard, LardModelParams};
+use plimsoll_sim::{
+    Arrivals, CacheConfig, Config, Decided, Fault, Observer, Outcome, RunError, SimRequest, Targets, run,
+};
 
 /// A request for `target` of `size_bytes` at `at_ms`.
 pub(crate) fn request(target: u32, size_bytes: u64, at_ms: u64) -> SimRequest {

@@ -24,9 +24,10 @@ use plimsoll_report::{Claim, Report, Run};
 use plimsoll_sim::{Observer, Recording};
 use rayon::prelude::*;
 
+use crate::execute::{Extent, execute_recording};
 pub use crate::lard::{Effort, StudyError};
 use crate::matrix::Progress;
-use crate::scenario::{Extent, ScenarioError, execute_recording};
+use crate::scenario::ScenarioError;
 use day::Day;
 pub use day::{Setting, Source};
 pub use plan::FIGURES;

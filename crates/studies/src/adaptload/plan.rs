@@ -6,7 +6,7 @@ use plimsoll_sim::Arrivals;
 
 use super::day::Day;
 use crate::lard::Effort;
-use crate::scenario::{Admission, Scenario, Strategy, find_model};
+use crate::scenario::{Admission, Scenario, Strategy};
 
 /// The figures of the paper that are reproduced.
 pub const FIGURES: [u32; 11] = [1, 2, 5, 6, 7, 8, 9, 10, 11, 12, 14];
@@ -131,7 +131,7 @@ impl Cell {
         }
         Ok(Scenario {
             settings,
-            model: find_model("adaptload").unwrap_or(&plimsoll_sim::models::ADAPTLOAD),
+            model: &plimsoll_sim::models::adaptload::SPEC,
             arrivals: Arrivals::Trace { speed: 1.0 },
             admission: Admission::Unlimited,
             cache: &caches::lru::SPEC,

@@ -1,0 +1,73 @@
+//! What is registered of a model, and what a registered model is run with.
+
+use std::fmt;
+
+use plimsoll_policy::FrontEnd;
+use plimsoll_policy::params::{ParamSet, ParamSpec};
+
+use crate::config::{CacheConfig, Config, Observer, RunError};
+use crate::engine::run_recording;
+use crate::model::Model;
+use crate::outcome::Outcome;
+use crate::series::Recording;
+use crate::workload::SimRequest;
+
+/// Why a source of requests failed.
+pub type SourceError = Box<dyn std::error::Error + Send + Sync>;
+
+/// The end of a run on a registered model.
+pub type RunResult = Result<Outcome, RunError<SourceError>>;
+
+/// A run with everything but the model.
+pub struct Simulation<'a> {
+    /// What decides it beside policy, model and requests.
+    pub config: &'a Config<'a>,
+    /// What is recorded on the way.
+    pub recording: Recording,
+    /// The policy and its cluster.
+    pub front_end: FrontEnd,
+    /// The memory cache of each back-end, for models that have one.
+    pub cache: CacheConfig,
+    /// The requests.
+    pub source: &'a mut dyn Iterator<Item = Result<SimRequest, SourceError>>,
+    /// Who watches.
+    pub observer: &'a mut dyn Observer,
+}
+
+impl Simulation<'_> {
+    /// The number of back-ends.
+    #[must_use]
+    pub fn backends(&self) -> usize {
+        self.front_end.view().len()
+    }
+
+    /// Runs on back-ends that behave like `model`, which is compiled into a loop of its own.
+    ///
+    /// # Errors
+    /// Those of [`run_recording`].
+    pub fn run(self, model: impl Model) -> RunResult {
+        run_recording(self.config, self.recording, self.front_end, model, self.source, self.observer)
+    }
+}
+
+/// One model as registered.
+pub struct ModelSpec {
+    /// Name, also the prefix of its parameters.
+    pub name: &'static str,
+    /// One line for lists.
+    pub summary: &'static str,
+    /// Where it comes from.
+    pub source: &'static str,
+    /// Whether its back-ends have a memory cache.
+    pub has_cache: bool,
+    /// Declared parameters.
+    pub params: &'static [ParamSpec],
+    /// Makes back-ends with these parameters and runs on them.
+    pub run: fn(&ParamSet, Simulation<'_>) -> RunResult,
+}
+
+impl fmt::Debug for ModelSpec {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ModelSpec").field("name", &self.name).finish_non_exhaustive()
+    }
+}

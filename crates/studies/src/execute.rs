@@ -1,0 +1,126 @@
+//! A run of a scenario on a workload.
+
+use std::sync::Arc;
+
+use plimsoll_policy::policies::sita_e;
+use plimsoll_policy::{AdmissionLimit, BuildContext, Cluster, FrontEnd, Thresholds, Time};
+use plimsoll_report::Run;
+use plimsoll_sim::{
+    CacheConfig, Config, Observer, Outcome, Recording, RunError, Simulation, SourceError, with_dynamic,
+};
+use plimsoll_trace::TraceError;
+
+use crate::run_result::{common_params, params_json, to_run};
+use crate::scenario::{Admission, Scenario, ScenarioError, check_backends, model_params, policy_params};
+use crate::workload::Workload;
+
+/// See [`BuildContext::workload`].
+type StaticSizes = Arc<[(u64, u64)]>;
+
+fn build_context(s: &Scenario, static_sizes: Option<StaticSizes>) -> BuildContext {
+    BuildContext {
+        seed: s.seed,
+        cache_bytes: s.cache_bytes,
+        cache: s.cache,
+        cache_object_limit_bytes: s.cache_object_limit_bytes,
+        workload: static_sizes,
+    }
+}
+
+/// What the policy is told of the requests to come: only the off-line one needs it, and for that the trace is read once
+/// more.
+fn known_beforehand(s: &Scenario, workload: &Workload) -> Result<Option<StaticSizes>, ScenarioError> {
+    let needed = s.strategy.policy.name == sita_e::SPEC.name;
+    Ok(needed.then(|| workload.static_sizes(s.dynamic_share, s.seed)).transpose()?.map(Into::into))
+}
+
+/// Runs a scenario on a workload.
+///
+/// # Errors
+/// When it cannot be run, or the trace cannot be read.
+pub fn execute(
+    scenario: &Scenario,
+    workload: &Workload,
+    observer: &mut dyn Observer,
+) -> Result<Run, ScenarioError> {
+    execute_recording(scenario, workload, Extent::default(), observer).map(|(run, _)| run)
+}
+
+/// How much of a trace is run, and what is recorded on the way.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Extent {
+    /// Requests from this time of the trace on are left out.
+    pub until: Option<Time>,
+    /// What is recorded beside the totals.
+    pub recording: Recording,
+}
+
+/// Runs a scenario on a workload, or its beginning, and gives what was recorded beside the totals.
+///
+/// # Errors
+/// Like [`execute`].
+pub fn execute_recording(
+    s: &Scenario,
+    workload: &Workload,
+    extent: Extent,
+    observer: &mut dyn Observer,
+) -> Result<(Run, Outcome), ScenarioError> {
+    check_backends(s)?;
+    let policy_params = policy_params(s)?;
+    let context = build_context(s, known_beforehand(s, workload)?);
+    let policy = s.strategy.policy.build(&context, &policy_params)?;
+    let thresholds = Thresholds::of(&policy_params);
+    let limit = match s.admission {
+        Admission::Lard => AdmissionLimit::Lard(thresholds),
+        Admission::Fixed(n) => AdmissionLimit::Fixed(n),
+        Admission::Unlimited => AdmissionLimit::Unlimited,
+    };
+    let config = Config {
+        seed: s.seed,
+        arrivals: s.arrivals,
+        warmup: s.warmup,
+        idle_below: IDLE_SHARE * f64::from(thresholds.t_low),
+        max_waiting: MAX_WAITING,
+        faults: &s.faults,
+        targets: &workload.targets,
+    };
+    let until = extent.until.unwrap_or(Time::MAX);
+    let requests = workload.requests()?.take_while(|r| r.as_ref().map_or(true, |r| r.time < until));
+    let mut source = with_dynamic(requests.map(|r| r.map_err(SourceError::from)), s.dynamic_share, s.seed);
+    let (model, model_params) = (s.effective_model(), model_params(s)?);
+    let simulation = Simulation {
+        config: &config,
+        recording: extent.recording,
+        front_end: FrontEnd::new(policy, Cluster::new(s.backends), limit),
+        cache: CacheConfig {
+            spec: s.cache,
+            capacity_bytes: s.cache_bytes,
+            object_limit_bytes: s.cache_object_limit_bytes,
+        },
+        source: &mut source,
+        observer,
+    };
+    let outcome = (model.run)(&model_params, simulation).map_err(failed)?;
+    let mut params = params_json(s.strategy.policy.name, &policy_params);
+    params.extend(params_json(model.name, &model_params));
+    params.extend(common_params(s, model));
+    Ok((to_run(s, model.name, params, &outcome, workload.info.clone()), outcome))
+}
+
+/// A back-end is idle below this share of `t_low` (LARD section 3.3).
+const IDLE_SHARE: f64 = 0.4;
+
+/// Requests that may wait at the front-end before further ones are refused.
+const MAX_WAITING: usize = 1_000_000;
+
+fn failed(error: RunError<SourceError>) -> ScenarioError {
+    match error {
+        RunError::Source(error) => match error.downcast::<TraceError>() {
+            Ok(error) => (*error).into(),
+            Err(error) => ScenarioError::Source(error),
+        },
+        RunError::Stopped => ScenarioError::Stopped,
+        RunError::TimeOverflow => ScenarioError::TimeOverflow,
+        RunError::OnlyWarmUp { warmup } => ScenarioError::OnlyWarmUp(warmup),
+    }
+}
