@@ -5,9 +5,11 @@ use std::io;
 use std::process::ExitCode;
 
 use plimsoll_config::ConfigErrors;
+use plimsoll_experiments::ExperimentError;
 use plimsoll_policy::BuildError;
 use plimsoll_studies::WorkloadError;
 use plimsoll_studies::scenario::ScenarioError;
+use plimsoll_testbed::trial::TrialError;
 use plimsoll_trace::TraceError;
 use plimsoll_trace::synth::SynthError;
 
@@ -99,6 +101,26 @@ impl From<ScenarioError> for CliError {
             ScenarioError::Trace(error) => error.into(),
             ScenarioError::Stopped => Self::Failed(error.to_string()),
             _ => Self::Usage(error.to_string()),
+        }
+    }
+}
+
+impl From<TrialError> for CliError {
+    fn from(error: TrialError) -> Self {
+        match error {
+            TrialError::Speed(_) => Self::Usage(error.to_string()),
+            TrialError::Cluster(_) => Self::Failed(error.to_string()),
+        }
+    }
+}
+
+impl From<ExperimentError> for CliError {
+    fn from(error: ExperimentError) -> Self {
+        match error {
+            ExperimentError::Lab(error) => error.into(),
+            ExperimentError::Trial(error) => error.into(),
+            ExperimentError::Policy(error) => error.into(),
+            ExperimentError::Write { .. } | ExperimentError::Failed(_) => Self::Failed(error.to_string()),
         }
     }
 }

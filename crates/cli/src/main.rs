@@ -6,10 +6,8 @@
 mod commands;
 mod error;
 mod input;
-mod lab_cluster;
 mod output;
 mod scenario_file;
-mod testbed;
 mod values;
 
 use std::process::ExitCode;

@@ -71,6 +71,11 @@ pub(crate) fn write(path: &Path, text: &str) -> Result<(), CliError> {
     fs::write(path, text).map_err(|e| CliError::writing(path, &e))
 }
 
+/// The file of this program, to start more processes of it.
+pub(crate) fn this_program() -> Result<PathBuf, CliError> {
+    std::env::current_exe().map_err(|e| CliError::Failed(format!("cannot find this program: {e}")))
+}
+
 /// The command line as it can be repeated.
 pub(crate) fn command_line() -> String {
     let mut words = vec!["plimsoll".to_owned()];

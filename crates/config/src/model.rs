@@ -1,5 +1,6 @@
 //! The configuration after all checks: what the live system is built from. Every value here is usable as it stands.
 
+use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -121,6 +122,16 @@ pub enum Mechanism {
     Proxy,
     /// The back-end gets the client's connection and answers the client directly.
     Handoff,
+}
+
+/// The word that the configuration has for it.
+impl fmt::Display for Mechanism {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::Proxy => "proxy",
+            Self::Handoff => "handoff",
+        })
+    }
 }
 
 /// How connections are handed off to the agents of back-ends.

@@ -27,6 +27,10 @@ pub(super) const ARROWS: &[(&str, &[&str])] = &[
     ("lab", &[]),
     ("testbed", &["policy", "cache", "trace", "config", "balancer", "agent"]),
     ("testkit", &[]),
+    (
+        "experiments",
+        &["policy", "cache", "config", "balancer", "agent", "wire", "lab", "report", "studies", "testbed"],
+    ),
     ("cli", ANY),
 ];
 

@@ -2,13 +2,14 @@
 
 use std::path::PathBuf;
 
+use plimsoll_experiments::{block_on, loopback};
 use plimsoll_report::{Run, RunsContext, json_line, runs_report, runs_table, write_runs_csv};
 use plimsoll_studies::scenario::{Strategy, paper_name};
 use plimsoll_testbed::trial::{self, Trial, TrialConfig};
 use plimsoll_testbed::workload::Workload;
 
 use crate::error::CliError;
-use crate::{output, testbed};
+use crate::output;
 
 mod live;
 
@@ -25,7 +26,7 @@ pub(crate) struct Args {
     policies: Vec<String>,
 
     /// Number of back-ends, 1 to 64
-    #[arg(long, default_value_t = 8, value_parser = clap::value_parser!(u16).range(1..=testbed::MOST_BACKENDS as i64))]
+    #[arg(long, default_value_t = 8, value_parser = clap::value_parser!(u16).range(1..=loopback::MOST_BACKENDS as i64))]
     backends: u16,
 
     /// Seconds measured for each policy; 0.8 times as many of warm-up come before
@@ -72,14 +73,14 @@ struct Measured {
 pub(crate) fn run(args: &Args) -> Result<(), CliError> {
     let strategies = strategies(&args.policies)?;
     let configs: Vec<TrialConfig> = strategies.iter().map(|&strategy| config(args, strategy)).collect();
-    testbed::allow_sockets(configs.iter().map(|c| c.connections).max().unwrap_or(0))?;
-    let workload = testbed::workload(args.seed)?;
+    loopback::allow_sockets(configs.iter().map(|c| c.connections).max().unwrap_or(0))?;
+    let workload = loopback::workload(args.seed)?;
     output::make_dir(&args.out)?;
     for line in setting(args, &configs) {
         eprintln!("{line}");
     }
     let names = strategies.iter().map(|s| paper_name(s.name).to_owned()).collect();
-    let measured = testbed::block_on(measure(&strategies, &configs, &workload, Live::new(names)))?;
+    let measured = block_on(measure(&strategies, &configs, &workload, Live::new(names)))?;
     let warnings = warnings(&measured);
     for warning in &warnings {
         eprintln!("plimsoll: warning: {warning}");
@@ -112,7 +113,7 @@ fn config(args: &Args, strategy: Strategy) -> TrialConfig {
     TrialConfig {
         warmup_s: 0.8 * args.seconds,
         measured_s: args.seconds,
-        ..testbed::config(strategy, usize::from(args.backends), args.seed, args.speed)
+        ..loopback::config(strategy, usize::from(args.backends), args.seed, args.speed)
     }
 }
 
@@ -124,10 +125,10 @@ fn setting(args: &Args, configs: &[TrialConfig]) -> Vec<String> {
             "{} back-ends, a front-end and {connections} clients in this process, by HTTP over loopback. Contents: the \
              workload `rice` of the LARD study at 1/{} of its size, memory caches of {:.1} MiB.",
             args.backends,
-            testbed::SCALE,
-            testbed::CACHE_BYTES as f64 / f64::from(1 << 20)
+            loopback::SCALE,
+            loopback::CACHE_BYTES as f64 / f64::from(1 << 20)
         ),
-        format!("Emulated: {}.", testbed::hardware(args.speed)),
+        format!("Emulated: {}.", loopback::hardware(args.speed)),
         format!("Each policy: {warmup_s:.1} s of warm-up, not counted, then {} s measured.", args.seconds),
     ]
 }
@@ -149,7 +150,7 @@ async fn measure(
                 strategy.name, trial.summary
             )));
         }
-        let run = testbed::to_run(*strategy, config, &trial);
+        let run = loopback::to_run(*strategy, config, &trial);
         measured.push(Measured { strategy: *strategy, trial, run });
     }
     live.end();
@@ -225,7 +226,7 @@ fn write(
 ) -> Result<(), CliError> {
     let runs: Vec<Run> = measured.iter().map(|m| m.run.clone()).collect();
     let context = RunsContext {
-        trace: format!("rice at 1/{} of its size, by HTTP over loopback", testbed::SCALE),
+        trace: format!("rice at 1/{} of its size, by HTTP over loopback", loopback::SCALE),
         command: output::command_line(),
         version: format!("plimsoll {}", env!("CARGO_PKG_VERSION")),
         load_notes: setting(args, configs),

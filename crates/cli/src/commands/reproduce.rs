@@ -5,16 +5,12 @@ use std::path::PathBuf;
 use plimsoll_report::{
     Claim, Report, Run, Verdict, claims_conclusion, claims_table, write_runs_csv, write_runs_parquet,
 };
-use plimsoll_studies::lard::{self, Effort, FIGURES, PROTOTYPE_FIGURE, Part, Real, StudyError};
+use plimsoll_studies::lard::{self, Effort, FIGURES, PROTOTYPE_FIGURE, Part, StudyError};
 
 use crate::error::CliError;
 use crate::output;
 
 mod adaptload;
-mod handoff;
-mod handoff_figure;
-mod handoff_measures;
-mod prototype;
 
 /// Arguments of `reproduce`.
 #[derive(clap::Args)]
@@ -82,25 +78,6 @@ fn part(text: &str) -> Result<Part, String> {
     ))
 }
 
-/// What takes real traffic comes first, while nothing else takes the CPUs.
-fn measure(effort: Effort, part: Part) -> Result<Real, CliError> {
-    let mut real = Real::default();
-    let figure = part == Part::All || part == Part::Figure(PROTOTYPE_FIGURE);
-    let measures = part == Part::All || part == Part::Handoff;
-    if figure {
-        real.prototypes.push(prototype::measure(effort)?);
-    }
-    if figure || measures {
-        let by_handoff = handoff::measure(effort, figure, measures)?;
-        if let Some(why) = &by_handoff.left_out {
-            eprintln!("plimsoll: connection handoff is left out: {why}");
-        }
-        real.prototypes.extend(by_handoff.figure);
-        (real.handoff, real.left_out) = (by_handoff.measures, by_handoff.left_out);
-    }
-    Ok(real)
-}
-
 pub(crate) fn run(args: &Args) -> Result<(), CliError> {
     let effort = if args.quick { Effort::Quick } else { Effort::Full };
     if let Some(dir) = &args.out {
@@ -120,7 +97,9 @@ fn run_lard(args: &Args, effort: Effort) -> Result<Found, CliError> {
         return Err(CliError::Usage(text.into()));
     }
     let part = args.figure.as_deref().map_or(Ok(Part::All), part).map_err(CliError::Usage)?;
-    let real = measure(effort, part)?;
+    // What takes real traffic comes first, while nothing else takes the CPUs.
+    let tell = |line: &str| eprintln!("{line}");
+    let real = plimsoll_experiments::lard::measure(effort, part, &output::this_program()?, &tell)?;
     let bar = output::Bar::new(lard::requests(effort, part, &real));
     let study = lard::reproduce(effort, part, &real, &bar).map_err(failed);
     bar.finish();

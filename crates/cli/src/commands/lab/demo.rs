@@ -1,14 +1,16 @@
 //! `plimsoll lab demo`: a mechanism measured on a lab, beside `proxy`.
 
-mod measure;
 mod show;
 
-use plimsoll_lab::{CpuPlan, Lab, LabConfig, Node, Rate, check_privileges};
+use std::path::Path;
+
+use plimsoll_config::Mechanism;
+use plimsoll_experiments::block_on;
+use plimsoll_experiments::lab_trial::{self, LabLoad, LabMeasures, LabTrial};
+use plimsoll_lab::{CpuPlan, LabConfig, Node, Rate, check_privileges};
 
 use crate::error::CliError;
-use crate::lab_cluster::{Cluster, ClusterConfig, Contents, Mechanism};
 use crate::{output, values};
-use measure::Measured;
 
 /// Most back-ends of the demo: each is a process.
 const MOST_BACKENDS: usize = 16;
@@ -24,7 +26,7 @@ for its packets included.")]
 pub(super) struct Args {
     /// How a chosen back-end gets the request
     #[arg(long, value_enum, default_value = "handoff")]
-    mechanism: Mechanism,
+    mechanism: MechanismName,
 
     /// Number of back-ends, 1 to 16
     #[arg(long, default_value = "2", value_parser = backends)]
@@ -59,6 +61,28 @@ pub(super) struct Args {
     json: bool,
 }
 
+/// A mechanism on the command line.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum MechanismName {
+    /// The front-end passes requests and responses on
+    Proxy,
+    /// The back-end gets the client's connection and answers the client directly
+    Handoff,
+}
+
+impl MechanismName {
+    /// This one, after the one that it is compared with.
+    fn with_baseline(self) -> Vec<Mechanism> {
+        match self {
+            Self::Proxy => vec![Mechanism::Proxy],
+            Self::Handoff => vec![Mechanism::Proxy, Mechanism::Handoff],
+        }
+    }
+}
+
+/// What was measured of a mechanism.
+type Measured = (Mechanism, LabMeasures);
+
 fn backends(text: &str) -> Result<usize, String> {
     let wrong = || format!("expected a number of back-ends from 1 to {MOST_BACKENDS}, not `{text}`");
     text.parse().ok().filter(|n| (1..=MOST_BACKENDS).contains(n)).ok_or_else(wrong)
@@ -86,18 +110,21 @@ pub(super) fn run(args: &Args) -> Result<(), CliError> {
             "the limit of open files is too low; raise it with `ulimit -n`".to_owned(),
         ));
     }
+    let program = output::this_program()?;
     let cpus = cpus();
     if let Some(plan) = &cpus {
         // What this process does, and what it starts unless told otherwise, is not the front-end's work.
         plan.pin_this_thread(Node::Client)?;
     }
     eprintln!("plimsoll: {}", show::setting(args, cpus.as_ref()));
-    let measured = crate::testbed::block_on(async {
+    let trial = trial(args, cpus, &program);
+    let tell = |line: &str| eprintln!("{line}");
+    let measured = block_on(async {
         let mut measured = Vec::new();
         for mechanism in args.mechanism.with_baseline() {
-            measured.push(one(args, cpus.clone(), mechanism).await?);
+            measured.push((mechanism, lab_trial::run(&trial, mechanism, &tell).await?));
         }
-        Ok(measured)
+        Ok::<_, CliError>(measured)
     })?;
     for warning in measured.iter().flat_map(show::warnings) {
         eprintln!("plimsoll: warning: {warning}");
@@ -119,22 +146,13 @@ fn cpus() -> Option<CpuPlan> {
     }
 }
 
-/// A fresh lab with everything on it, measured, and torn down.
-async fn one(args: &Args, cpus: Option<CpuPlan>, mechanism: Mechanism) -> Result<Measured, CliError> {
-    eprintln!("plimsoll: {mechanism}: building the lab");
-    let config = LabConfig { backends: args.backends, rate: args.rate, cpus, ..LabConfig::default() };
-    let lab = Lab::build(&config)?;
-    lab.count_traffic()?;
-    let contents = Contents::Files(args.size);
-    let cluster = ClusterConfig::new(mechanism, args.backends, &args.policy, contents);
-    let cluster = Cluster::start(&lab, &cluster).await?;
-    let result = measure::run(&lab, &cluster, args, mechanism).await;
-    match result {
-        Ok(measured) if measured.summary.succeeded == 0 => Err(CliError::Failed(format!(
-            "no request was answered by {mechanism}: {}\n{}",
-            measured.summary,
-            cluster.last_words()
-        ))),
-        other => other,
-    }
+fn trial<'a>(args: &'a Args, cpus: Option<CpuPlan>, program: &'a Path) -> LabTrial<'a> {
+    let load = LabLoad {
+        size_bytes: args.size,
+        measured_s: args.seconds,
+        connections: args.connections as usize,
+        keep_alive: !args.new_connections,
+    };
+    let lab = LabConfig { backends: args.backends, rate: args.rate, cpus, ..LabConfig::default() };
+    LabTrial { program, lab, policy: &args.policy, load }
 }

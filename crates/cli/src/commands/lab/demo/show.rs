@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
+use plimsoll_experiments::lab_cluster::documents;
+use plimsoll_experiments::lab_trial::LabMeasures;
 use plimsoll_lab::CpuPlan;
 
-use super::Args;
-use super::measure::Measured;
-use crate::lab_cluster::documents;
+use super::{Args, Measured};
 
 /// CPUs in use by other programs beyond which results are doubtful.
 const OTHERS_CPUS: f64 = 0.05;
@@ -29,9 +29,8 @@ pub(super) fn setting(args: &Args, cpus: Option<&CpuPlan>) -> String {
 }
 
 /// What makes the results doubtful.
-pub(super) fn warnings(measured: &Measured) -> Vec<String> {
+pub(super) fn warnings((name, measured): &Measured) -> Vec<String> {
     let mut warnings = Vec::new();
-    let name = measured.mechanism;
     if measured.other_programs_cpus > OTHERS_CPUS {
         warnings.push(format!(
             "{name}: other programs used {:.2} CPUs meanwhile: they made everything slower, and what they did on the \
@@ -47,7 +46,7 @@ pub(super) fn warnings(measured: &Measured) -> Vec<String> {
 
 /// Rows of measures, a column for each mechanism.
 pub(super) fn table(measured: &[Measured]) -> String {
-    type Show = fn(&Measured) -> String;
+    type Show = fn(&LabMeasures) -> String;
     let rows: [(&str, Show); 10] = [
         ("requests/s", |m| format!("{:.0}", m.summary.throughput_rps())),
         ("latency, median", |m| millis(m.summary.quantile(0.5))),
@@ -63,12 +62,12 @@ pub(super) fn table(measured: &[Measured]) -> String {
         ("requests failed", |m| m.summary.failed().to_string()),
     ];
     let mut text = format!("{:<28}", "");
-    for m in measured {
-        text += &format!(" {:>12}", m.mechanism);
+    for (mechanism, _) in measured {
+        text += &format!(" {mechanism:>12}");
     }
     for (name, show) in rows {
         text += &format!("\n{name:<28}");
-        for m in measured {
+        for (_, m) in measured {
             text += &format!(" {:>12}", show(m));
         }
     }
@@ -84,10 +83,10 @@ fn millis(time: Duration) -> String {
 }
 
 /// One mechanism in SI units; `null` where something does not apply.
-pub(super) fn json(args: &Args, m: &Measured) -> String {
+pub(super) fn json(args: &Args, (mechanism, m): &Measured) -> String {
     let at = |share| m.summary.quantile(share).as_secs_f64();
     serde_json::json!({
-        "mechanism": m.mechanism.to_string(),
+        "mechanism": mechanism.to_string(),
         "policy": args.policy,
         "backends": args.backends,
         "size_bytes": args.size,

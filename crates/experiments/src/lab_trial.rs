@@ -1,49 +1,80 @@
-//! Load from the client's node, and what it costs the front-end.
+//! A mechanism measured on a lab: load from the client's node, and what it costs the front-end.
 
+use std::path::Path;
 use std::time::Duration;
 
-use plimsoll_lab::{Counters, CpuMeter, CpuUse, Lab, Node, Traffic, cpu_time_of_others};
+use plimsoll_config::Mechanism;
+use plimsoll_lab::{Counters, CpuMeter, CpuUse, Lab, LabConfig, Node, Traffic, cpu_time_of_others};
 use plimsoll_testbed::load::{ClosedLoop, Expect, Req, Summary};
 
-use super::Args;
-use crate::error::CliError;
-use crate::lab_cluster::{Cluster, Load, Mechanism, documents};
+use crate::lab_cluster::{Cluster, ClusterConfig, Contents, Load, documents};
+use crate::{ExperimentError, Tell};
 
 /// Time under load before anything is measured.
 const WARMUP: Duration = Duration::from_secs(1);
 
-/// What was measured of one mechanism.
-pub(super) struct Measured {
-    pub(super) mechanism: Mechanism,
-    pub(super) summary: Summary,
-    /// Of the front-end's CPU under load, if it has one to itself.
-    pub(super) cpu: Option<CpuUse>,
-    /// CPUs that programs used which have nothing to do with this.
-    pub(super) other_programs_cpus: f64,
-    /// What passed the front-end's interface.
-    pub(super) front_end: Counters,
-    /// What the client got, from whom.
-    pub(super) to_client: Vec<Traffic>,
-    /// Connections that agents took; `None` without the mechanism.
-    pub(super) handoffs: Option<u64>,
-    /// Further requests on them that stayed where the connection was; `None` without the mechanism.
-    pub(super) stayed: Option<u64>,
+/// A lab with a cluster on it, and the load that is put on it.
+#[derive(Debug, Clone)]
+pub struct LabTrial<'a> {
+    /// The `plimsoll` program, of which front-end, agents and origins are processes.
+    pub program: &'a Path,
+    /// The lab; its back-ends are all used.
+    pub lab: LabConfig,
+    /// Policy of the front-end, by name.
+    pub policy: &'a str,
+    /// What clients ask for.
+    pub load: LabLoad,
 }
 
-impl Measured {
+/// What load is put on the cluster.
+#[derive(Debug, Clone, Copy)]
+pub struct LabLoad {
+    /// Size of each document in bytes.
+    pub size_bytes: u64,
+    /// Length of the measurement in seconds; one second of warm-up comes before.
+    pub measured_s: f64,
+    /// Connections of the client, each with one request at a time.
+    pub connections: usize,
+    /// Whether connections are kept for the next request.
+    pub keep_alive: bool,
+}
+
+/// What was measured of one mechanism.
+#[derive(Debug)]
+pub struct LabMeasures {
+    /// As the client saw it.
+    pub summary: Summary,
+    /// Of the front-end's CPU under load, if it has one to itself.
+    pub cpu: Option<CpuUse>,
+    /// CPUs that programs used which have nothing to do with this.
+    pub other_programs_cpus: f64,
+    /// What passed the front-end's interface.
+    pub front_end: Counters,
+    /// What the client got, from whom.
+    pub to_client: Vec<Traffic>,
+    /// Connections that agents took; `None` without the mechanism.
+    pub handoffs: Option<u64>,
+    /// Further requests on them that stayed where the connection was; `None` without the mechanism.
+    pub stayed: Option<u64>,
+}
+
+impl LabMeasures {
     /// CPU time of the front-end per request in seconds, the kernel's work included.
-    pub(super) fn cpu_per_request_s(&self) -> Option<f64> {
+    #[must_use]
+    pub fn cpu_per_request_s(&self) -> Option<f64> {
         let requests = self.summary.succeeded;
         self.cpu.filter(|_| requests > 0).map(|cpu| cpu.busy.as_secs_f64() / requests as f64)
     }
 
     /// Packets that arrived at the front-end, by request; 0 without any.
-    pub(super) fn packets_per_request(&self) -> f64 {
+    #[must_use]
+    pub fn packets_per_request(&self) -> f64 {
         self.front_end.received_packets as f64 / self.summary.succeeded.max(1) as f64
     }
 
     /// Share of the bytes to the client that came by the front-end.
-    pub(super) fn share_through_front_end(&self) -> Option<f64> {
+    #[must_use]
+    pub fn share_through_front_end(&self) -> Option<f64> {
         let all: u64 = self.to_client.iter().map(|traffic| traffic.bytes).sum();
         let of_it = self.to_client.iter().filter(|t| t.from == Node::FrontEnd).map(|t| t.bytes).sum::<u64>();
         (all > 0).then(|| of_it as f64 / all as f64)
@@ -60,7 +91,7 @@ struct Reading {
     stayed: Option<f64>,
 }
 
-fn read(lab: &Lab, cluster: &Cluster<'_>, meter: Option<&CpuMeter>) -> Result<Reading, CliError> {
+fn read(lab: &Lab, cluster: &Cluster<'_>, meter: Option<&CpuMeter>) -> Result<Reading, ExperimentError> {
     Ok(Reading {
         cpu: meter.map(CpuMeter::read),
         others: cpu_time_of_others()?,
@@ -71,31 +102,57 @@ fn read(lab: &Lab, cluster: &Cluster<'_>, meter: Option<&CpuMeter>) -> Result<Re
     })
 }
 
+/// Builds a fresh lab with everything on it, measures a mechanism, and tears all down.
+///
+/// # Errors
+/// When there is no lab, the cluster does not start, or no request is answered.
+pub async fn run(
+    trial: &LabTrial<'_>,
+    mechanism: Mechanism,
+    tell: Tell<'_>,
+) -> Result<LabMeasures, ExperimentError> {
+    tell(&format!("plimsoll: {mechanism}: building the lab"));
+    let lab = Lab::build(&trial.lab)?;
+    lab.count_traffic()?;
+    let contents = Contents::Files(trial.load.size_bytes);
+    let config = ClusterConfig::new(trial.program, mechanism, trial.lab.backends, trial.policy, contents);
+    let cluster = Cluster::start(&lab, &config).await?;
+    let seconds = trial.load.measured_s;
+    tell(&format!("plimsoll: {mechanism}: {WARMUP:?} of warm-up, then {seconds} s of load"));
+    let measured = measure(&lab, &cluster, &trial.load, tell).await?;
+    if measured.summary.succeeded == 0 {
+        return Err(ExperimentError::Failed(format!(
+            "no request was answered by {mechanism}: {}\n{}",
+            measured.summary,
+            cluster.last_words()
+        )));
+    }
+    Ok(measured)
+}
+
 /// Puts the load on the cluster and measures.
-pub(super) async fn run(
+async fn measure(
     lab: &Lab,
     cluster: &Cluster<'_>,
-    args: &Args,
-    mechanism: Mechanism,
-) -> Result<Measured, CliError> {
+    wanted: &LabLoad,
+    tell: Tell<'_>,
+) -> Result<LabMeasures, ExperimentError> {
     let meter = lab.config().cpus.as_ref().map(|plan| CpuMeter::start(plan.front_end)).transpose()?;
-    eprintln!("plimsoll: {mechanism}: {WARMUP:?} of warm-up, then {} s of load", args.seconds);
-    let load = Load::start(lab, load(cluster, args))?;
+    let load = Load::start(lab, load(cluster, wanted))?;
     tokio::time::sleep(WARMUP).await;
     let start = read(lab, cluster, meter.as_ref())?;
-    let measured = Duration::from_secs_f64(args.seconds);
-    load.tell(measured).await;
+    let measured = Duration::from_secs_f64(wanted.measured_s);
+    load.tell(measured, tell).await;
     let end = read(lab, cluster, meter.as_ref())?;
     let summary = load.end()?;
     let count = |end: Option<f64>, start: Option<f64>| {
         // Counters are whole and do not fall.
         end.map(|end| (end - start.unwrap_or(0.0)).max(0.0) as u64)
     };
-    Ok(Measured {
-        mechanism,
+    Ok(LabMeasures {
         summary,
         cpu: end.cpu.zip(start.cpu).map(|(end, start)| end.since(start)),
-        other_programs_cpus: (end.others.saturating_sub(start.others)).as_secs_f64() / args.seconds,
+        other_programs_cpus: (end.others.saturating_sub(start.others)).as_secs_f64() / wanted.measured_s,
         front_end: end.front_end.since(start.front_end),
         to_client: since(&end.traffic, &start.traffic),
         handoffs: count(end.handoffs, start.handoffs),
@@ -120,17 +177,17 @@ fn since(end: &[Traffic], start: &[Traffic]) -> Vec<Traffic> {
 }
 
 /// By turns each document once, so that none is the favourite.
-fn load(cluster: &Cluster<'_>, args: &Args) -> ClosedLoop<impl Fn(u64) -> Req + Send + Sync + use<>> {
-    let (size_bytes, documents) = (args.size, documents(args.size));
+fn load(cluster: &Cluster<'_>, wanted: &LabLoad) -> ClosedLoop<impl Fn(u64) -> Req + Send + Sync + use<>> {
+    let (size_bytes, documents) = (wanted.size_bytes, documents(wanted.size_bytes));
     let request = move |number: u64| {
         let number = number % documents;
         Req::get(format!("/{number}")).expecting(Expect::Document { number, size_bytes })
     };
     ClosedLoop {
-        connections: args.connections as usize,
-        seconds: args.seconds + WARMUP.as_secs_f64(),
+        connections: wanted.connections,
+        seconds: wanted.measured_s + WARMUP.as_secs_f64(),
         warmup_s: WARMUP.as_secs_f64(),
-        keep_alive: !args.new_connections,
+        keep_alive: wanted.keep_alive,
         timeout: Duration::from_secs(10),
         ..ClosedLoop::new(cluster.target, request)
     }

@@ -3,14 +3,16 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
+use plimsoll_config::Mechanism;
 use plimsoll_lab::{CpuPlan, Lab, Node};
 use plimsoll_studies::lard::{Effort, Forwarding, HandoffMeasures, HandoffThroughput, LatencyRound};
 use plimsoll_testbed::load::{ClosedLoop, Expect, Req, Summary};
 
+use super::Bench;
 use super::handoff::{Stop, Use, Watch, cpus_in_words, lab, start};
 use super::handoff_figure::{check_handed_off, taken};
-use crate::error::CliError;
-use crate::lab_cluster::{Cluster, ClusterConfig, Contents, Load, Mechanism, backend_address};
+use crate::lab_cluster::{Cluster, ClusterConfig, Contents, Load, backend_address};
+use crate::{ExperimentError, Tell};
 
 const BACKENDS: usize = 2;
 /// Of the answers whose latency or number counts, in bytes.
@@ -41,19 +43,30 @@ impl Lengths {
     }
 }
 
+/// What is measured, and how.
+#[derive(Clone, Copy)]
+struct Bed<'a> {
+    lab: &'a Lab,
+    cluster: &'a Cluster<'a>,
+    lengths: &'a Lengths,
+    cpus: Option<&'a CpuPlan>,
+    tell: Tell<'a>,
+}
+
 /// Measures everything, one after another.
-pub(super) async fn measure(effort: Effort, cpus: Option<&CpuPlan>) -> Result<HandoffMeasures, Stop> {
-    let lengths = Lengths::of(effort);
+pub(super) async fn measure(bench: Bench<'_>, cpus: Option<&CpuPlan>) -> Result<HandoffMeasures, Stop> {
+    let lengths = Lengths::of(bench.effort);
     let seconds = 2.0 * (lengths.rounds as f64 * lengths.round_s + WARMUP_S + lengths.load_s) + 1.5;
-    eprintln!("connection handoff: measures for about {seconds:.0} s");
+    (bench.tell)(&format!("connection handoff: measures for about {seconds:.0} s"));
     // Packets as on a real network: whole segments of at most 1,500 bytes, each acknowledged as such.
     let lab = lab(BACKENDS, cpus, true)?;
     let contents = Contents::Synthetic(format!("fixed:{SMALL}"));
-    let config = ClusterConfig::new(Mechanism::Handoff, BACKENDS, "lard_r", contents);
+    let config = ClusterConfig::new(bench.program, Mechanism::Handoff, BACKENDS, "lard_r", contents);
     let cluster = start(&lab, &config).await?;
-    let rounds = latency(&lab, &cluster, &lengths)?;
-    let throughput = throughput(&lab, &cluster, &lengths, cpus).await?;
-    let forwarding = forwarding(&lab, &cluster, &lengths, cpus).await?;
+    let bed = Bed { lab: &lab, cluster: &cluster, lengths: &lengths, cpus, tell: bench.tell };
+    let rounds = latency(bed)?;
+    let throughput = throughput(bed).await?;
+    let forwarding = forwarding(bed).await?;
     Ok(HandoffMeasures { setting: setting(&lengths, cpus), rounds, throughput, forwarding })
 }
 
@@ -86,13 +99,14 @@ fn load(
     ClosedLoop { connections, keep_alive: false, ..ClosedLoop::new(target, request) }
 }
 
-fn latency(lab: &Lab, cluster: &Cluster<'_>, lengths: &Lengths) -> Result<Vec<LatencyRound>, Stop> {
+fn latency(bed: Bed<'_>) -> Result<Vec<LatencyRound>, Stop> {
+    let Bed { lab, cluster, lengths, tell, .. } = bed;
     let origin = backend_address(lab, 0)?;
     let ask = |target, seconds| {
         let load = load(target, SMALL, SMALL_DOCUMENTS, 1);
         let load = Load::start(lab, ClosedLoop { seconds, ..load })?;
         let summary = tokio::task::block_in_place(|| load.end())?;
-        good(&summary, cluster).map(|()| summary)
+        good(&summary, cluster, tell).map(|()| summary)
     };
     // Caches and tables are filled first, unmeasured.
     ask(origin, 0.2)?;
@@ -108,12 +122,12 @@ fn latency(lab: &Lab, cluster: &Cluster<'_>, lengths: &Lengths) -> Result<Vec<La
             handed_off_s: median_s(&handed_off),
             requests: direct.succeeded.min(handed_off.succeeded),
         };
-        eprintln!(
+        tell(&format!(
             "handoff latency, round {number}: straight {:.0} µs, by handoff {:.0} µs, medians of {} requests or more",
             1e6 * round.direct_s,
             1e6 * round.handed_off_s,
             round.requests
-        );
+        ));
         rounds.push(round);
     }
     Ok(rounds)
@@ -121,12 +135,13 @@ fn latency(lab: &Lab, cluster: &Cluster<'_>, lengths: &Lengths) -> Result<Vec<La
 
 /// What the load on the cluster amounts to: length of the measurement, what `count` counted in it, and the CPUs.
 async fn under_load(
-    (lab, cluster, lengths, cpus): (&Lab, &Cluster<'_>, &Lengths, Option<&CpuPlan>),
+    bed: Bed<'_>,
     what: &str,
     load: ClosedLoop<impl Fn(u64) -> Req + Send + Sync + 'static>,
     count: impl Fn() -> Result<[f64; 2], Stop>,
 ) -> Result<(f64, [f64; 2], Use), Stop> {
-    let (watch, taken_before) = (Watch::start(cpus)?, taken(cluster));
+    let Bed { lab, cluster, lengths, cpus, tell } = bed;
+    let (watch, taken_before) = (Watch::start(cpus, tell)?, taken(cluster));
     // A little longer than measured, so that the end of the load is not in it.
     let seconds = WARMUP_S + lengths.load_s + 0.1;
     let load = Load::start(lab, ClosedLoop { seconds, ..load })?;
@@ -137,22 +152,17 @@ async fn under_load(
     let elapsed_s = start.elapsed().as_secs_f64();
     let in_use = watch.between(&before, &after, what, elapsed_s);
     let summary = tokio::task::block_in_place(|| load.end())?;
-    good(&summary, cluster)?;
-    eprintln!("{what}: {summary}");
+    good(&summary, cluster, tell)?;
+    tell(&format!("{what}: {summary}"));
     check_handed_off(taken(cluster) - taken_before, summary.succeeded)?;
     Ok((elapsed_s, [last[0] - first[0], last[1] - first[1]], in_use))
 }
 
-async fn throughput(
-    lab: &Lab,
-    cluster: &Cluster<'_>,
-    lengths: &Lengths,
-    cpus: Option<&CpuPlan>,
-) -> Result<HandoffThroughput, Stop> {
+async fn throughput(bed: Bed<'_>) -> Result<HandoffThroughput, Stop> {
+    let cluster = bed.cluster;
     let load = load(cluster.target, SMALL, SMALL_DOCUMENTS, SMALL_CONNECTIONS);
     let count = || Ok([taken(cluster), 0.0]);
-    let all = (lab, cluster, lengths, cpus);
-    let (elapsed_s, [handoffs, _], in_use) = under_load(all, "handoff throughput", load, count).await?;
+    let (elapsed_s, [handoffs, _], in_use) = under_load(bed, "handoff throughput", load, count).await?;
     Ok(HandoffThroughput {
         elapsed_s,
         // Counters are whole and do not fall.
@@ -163,19 +173,14 @@ async fn throughput(
     })
 }
 
-async fn forwarding(
-    lab: &Lab,
-    cluster: &Cluster<'_>,
-    lengths: &Lengths,
-    cpus: Option<&CpuPlan>,
-) -> Result<Forwarding, Stop> {
+async fn forwarding(bed: Bed<'_>) -> Result<Forwarding, Stop> {
+    let Bed { lab, cluster, .. } = bed;
     let load = load(cluster.target, LARGE, LARGE_DOCUMENTS, LARGE_CONNECTIONS);
     let count = || {
         let packets = cluster.metric("plimsoll_packets_total{action=\"forwarded\"}").unwrap_or(0.0);
         Ok([packets, lab.node(Node::Client)?.counters()?.received_bytes as f64])
     };
-    let all = (lab, cluster, lengths, cpus);
-    let (elapsed_s, [packets, bytes], in_use) = under_load(all, "forwarding", load, count).await?;
+    let (elapsed_s, [packets, bytes], in_use) = under_load(bed, "forwarding", load, count).await?;
     Ok(Forwarding {
         elapsed_s,
         packets: packets.max(0.0) as u64,
@@ -187,13 +192,13 @@ async fn forwarding(
 }
 
 /// A load of which many requests failed measures something else.
-fn good(summary: &Summary, cluster: &Cluster<'_>) -> Result<(), Stop> {
+fn good(summary: &Summary, cluster: &Cluster<'_>, tell: Tell<'_>) -> Result<(), Stop> {
     if summary.failed() > 0 {
-        eprintln!("plimsoll: warning: requests failed on the lab: {summary}");
+        tell(&format!("plimsoll: warning: requests failed on the lab: {summary}"));
     }
     if summary.succeeded > 0 && summary.failed() * 100 <= summary.requests {
         return Ok(());
     }
     let why = format!("requests on the lab failed: {summary}\n{}", cluster.last_words());
-    Err(Stop::Failed(CliError::Failed(why)))
+    Err(Stop::Failed(ExperimentError::Failed(why)))
 }

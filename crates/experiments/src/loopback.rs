@@ -1,34 +1,33 @@
-//! Trials of policies on a whole cluster in this process, for `demo` and for the figure of `reproduce` that takes real
-//! traffic.
+//! Trials of policies on a whole cluster in this process, in the setting of the LARD study.
 
 use std::collections::BTreeMap;
-use std::future::Future;
 
 use plimsoll_report::{LoadSeries, PerBackend, Run, Summary, TraceInfo, Utilization};
 use plimsoll_studies::scenario::Strategy;
 use plimsoll_testbed::load;
-use plimsoll_testbed::trial::{Trial, TrialConfig, TrialError};
+use plimsoll_testbed::trial::{Trial, TrialConfig};
 use plimsoll_testbed::workload::{Workload, scaled_rice};
 
-use crate::error::CliError;
+use crate::ExperimentError;
 
 /// Contents and caches are those of the LARD study divided by this.
-pub(crate) const SCALE: u32 = 20;
+pub const SCALE: u32 = 20;
 
 /// Memory cache of one back-end: the study's 32 MiB, scaled.
-pub(crate) const CACHE_BYTES: u64 = (32 << 20) / SCALE as u64;
+pub const CACHE_BYTES: u64 = (32 << 20) / SCALE as u64;
 
 /// Requests of the workload; then they come again.
 const REQUESTS: usize = 2_300_000 / SCALE as usize;
 
 /// Most back-ends: beyond, this machine would be measured instead of the policy.
-pub(crate) const MOST_BACKENDS: usize = 64;
+pub const MOST_BACKENDS: usize = 64;
 
 /// The name of these runs among the models of back-ends.
-pub(crate) const MODEL: &str = "live";
+pub const MODEL: &str = "live";
 
 /// What is emulated, in words.
-pub(crate) fn hardware(speed: f64) -> String {
+#[must_use]
+pub fn hardware(speed: f64) -> String {
     let speed =
         if (speed - 1.0).abs() < 1e-9 { String::new() } else { format!(", all {speed} times as fast") };
     format!(
@@ -39,14 +38,19 @@ pub(crate) fn hardware(speed: f64) -> String {
 }
 
 /// The requests of all trials with this seed.
-pub(crate) fn workload(seed: u64) -> Result<Workload, CliError> {
+///
+/// # Errors
+/// When the workload cannot be made.
+pub fn workload(seed: u64) -> Result<Workload, ExperimentError> {
     let overrides = scaled_rice(SCALE);
     let overrides: Vec<(&str, &str)> = overrides.iter().map(|(key, value)| (*key, value.as_str())).collect();
-    Workload::synthesize("rice", &overrides, seed, REQUESTS).map_err(|e| CliError::Failed(e.to_string()))
+    Workload::synthesize("rice", &overrides, seed, REQUESTS)
+        .map_err(|e| ExperimentError::Failed(e.to_string()))
 }
 
 /// A trial in the setting of the LARD study: as many requests under way as its admission limit S.
-pub(crate) fn config(strategy: Strategy, backends: usize, seed: u64, speed: f64) -> TrialConfig {
+#[must_use]
+pub fn config(strategy: Strategy, backends: usize, seed: u64, speed: f64) -> TrialConfig {
     let thresholds = plimsoll_policy::Thresholds::default();
     let (low, high) = (thresholds.t_low as usize, thresholds.t_high as usize);
     TrialConfig {
@@ -62,39 +66,15 @@ pub(crate) fn config(strategy: Strategy, backends: usize, seed: u64, speed: f64)
     }
 }
 
-impl From<TrialError> for CliError {
-    fn from(error: TrialError) -> Self {
-        match error {
-            TrialError::Speed(_) => Self::Usage(error.to_string()),
-            TrialError::Cluster(_) => Self::Failed(error.to_string()),
-        }
-    }
-}
-
-/// Runs the work to its end, or until Ctrl-C or a request to end: then everything of it ends at once.
-pub(crate) fn block_on<T>(work: impl Future<Output = Result<T, CliError>>) -> Result<T, CliError> {
-    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
-    let runtime = runtime.map_err(|e| CliError::Failed(format!("cannot start the threads: {e}")))?;
-    let result = runtime.block_on(async {
-        let kind = tokio::signal::unix::SignalKind::terminate();
-        let failed = |e: std::io::Error| CliError::Failed(format!("cannot wait for signals: {e}"));
-        let mut terminate = tokio::signal::unix::signal(kind).map_err(failed)?;
-        tokio::select! {
-            result = work => result,
-            _ = tokio::signal::ctrl_c() => Err(CliError::Failed("interrupted".into())),
-            _ = terminate.recv() => Err(CliError::Failed("asked to end".into())),
-        }
-    });
-    runtime.shutdown_timeout(std::time::Duration::from_secs(1));
-    result
-}
-
-/// Sees to it that this process may have the sockets of a trial: client, front-end twice, and origin have one each for
-/// every connection.
-pub(crate) fn allow_sockets(connections: usize) -> Result<(), CliError> {
+/// Raises the limit of open files for a trial with so many connections: client, front-end twice, and origin have a socket
+/// each for every connection.
+///
+/// # Errors
+/// When the system allows fewer.
+pub fn allow_sockets(connections: usize) -> Result<(), ExperimentError> {
     let wanted = 4 * connections as u64 + 256;
     if plimsoll_balancer::raise_open_file_limit().is_some_and(|most| most < wanted) {
-        return Err(CliError::Failed(format!(
+        return Err(ExperimentError::Failed(format!(
             "this needs {wanted} open files at once, more than the system allows; raise the limit with `ulimit -n \
              {wanted}`, or take fewer back-ends"
         )));
@@ -103,7 +83,8 @@ pub(crate) fn allow_sockets(connections: usize) -> Result<(), CliError> {
 }
 
 /// A trial in the form of a simulated run, so that the two can stand side by side.
-pub(crate) fn to_run(strategy: Strategy, config: &TrialConfig, trial: &Trial) -> Run {
+#[must_use]
+pub fn to_run(strategy: Strategy, config: &TrialConfig, trial: &Trial) -> Run {
     let s = &trial.summary;
     let per_backend = trial.backends.iter().map(|b| PerBackend {
         requests: b.requests,

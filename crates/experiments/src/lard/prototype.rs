@@ -5,8 +5,8 @@ use plimsoll_studies::scenario::{Strategy, paper_name};
 use plimsoll_testbed::trial::{self, Trial, TrialConfig};
 use plimsoll_testbed::workload::scaled_rice;
 
-use crate::error::CliError;
-use crate::testbed;
+use super::Bench;
+use crate::{ExperimentError, Tell, block_on, loopback};
 
 /// The paper's cluster has six back-ends at most.
 const FULL_SIZES: [usize; 6] = [1, 2, 3, 4, 5, 6];
@@ -25,14 +25,14 @@ pub(super) fn lengths_s(effort: Effort) -> (f64, f64) {
 }
 
 /// The points of the figure, by strategy.
-pub(super) fn plan(effort: Effort) -> Result<Vec<(Strategy, TrialConfig)>, CliError> {
+pub(super) fn plan(effort: Effort) -> Result<Vec<(Strategy, TrialConfig)>, ExperimentError> {
     let sizes: &[usize] = if effort == Effort::Full { &FULL_SIZES } else { &QUICK_SIZES };
     let (warmup_s, measured_s) = lengths_s(effort);
     let mut plan = Vec::new();
     for &backends in sizes {
         for name in ["weighted_round_robin", "lard_r"] {
             let strategy = Strategy::find(name)?;
-            let config = testbed::config(strategy, backends, SEED, SPEED);
+            let config = loopback::config(strategy, backends, SEED, SPEED);
             plan.push((strategy, TrialConfig { warmup_s, measured_s, ..config }));
         }
     }
@@ -48,54 +48,55 @@ pub(super) fn prototype(effort: Effort, mechanism: Mechanism, told: &str, points
             "{}. Contents, requests and caches are those of the Rice workload (generator `irm`) and the paper's 32 MB at \
              1/{} of their size; as many requests are under way as the admission limit S says. {told}Each point: {warmup_s} \
              s of warm-up, {measured_s} s measured",
-            testbed::hardware(SPEED),
-            testbed::SCALE
+            loopback::hardware(SPEED),
+            loopback::SCALE
         ),
-        workload: scaled_rice(testbed::SCALE)
+        workload: scaled_rice(loopback::SCALE)
             .into_iter()
             .map(|(key, value)| (key.to_owned(), value))
             .collect(),
         seed: SEED,
-        cache_bytes: testbed::CACHE_BYTES,
+        cache_bytes: loopback::CACHE_BYTES,
         speed: SPEED,
         points,
     }
 }
 
-/// Says on standard error how a point went.
-pub(super) fn tell(strategy: Strategy, config: &TrialConfig, trial: &Trial, by: &str) {
+/// Tells how a point went.
+pub(super) fn report(strategy: Strategy, config: &TrialConfig, trial: &Trial, by: &str, tell: Tell<'_>) {
     let name = paper_name(strategy.name);
-    eprintln!("figure 17: {name} on {}{by}: {}", config.backends, trial.summary);
+    tell(&format!("figure 17: {name} on {}{by}: {}", config.backends, trial.summary));
     if trial.machine_was_bottleneck() {
-        eprintln!(
+        tell(&format!(
             "plimsoll: warning: the CPUs of this machine were busy all the time and may have limited {name} on {} \
              back-ends{by}",
             config.backends
-        );
+        ));
     }
 }
 
 /// Measures every point, one after another.
-pub(super) fn measure(effort: Effort) -> Result<Prototype, CliError> {
+pub(super) fn measure(bench: Bench<'_>) -> Result<Prototype, ExperimentError> {
+    let Bench { effort, tell, .. } = bench;
     let plan = plan(effort)?;
     let (warmup_s, measured_s) = lengths_s(effort);
-    testbed::allow_sockets(plan.iter().map(|(_, config)| config.connections).max().unwrap_or(0))?;
-    let workload = testbed::workload(SEED)?;
+    loopback::allow_sockets(plan.iter().map(|(_, config)| config.connections).max().unwrap_or(0))?;
+    let workload = loopback::workload(SEED)?;
     let seconds = plan.len() as f64 * (warmup_s + measured_s + 1.5);
-    eprintln!("figure 17: real traffic over loopback for about {seconds:.0} s");
-    let points = testbed::block_on(async {
+    tell(&format!("figure 17: real traffic over loopback for about {seconds:.0} s"));
+    let points = block_on(async {
         let mut points = Vec::new();
         for (strategy, config) in &plan {
             let trial = trial::run(config, &workload, |_| ()).await?;
-            tell(*strategy, config, &trial, "");
+            report(*strategy, config, &trial, "", tell);
             points.push(Point {
-                run: testbed::to_run(*strategy, config, &trial),
+                run: loopback::to_run(*strategy, config, &trial),
                 warmup_requests: trial.warmup_requests,
                 machine_busy: trial.machine_busy,
                 front_end_busy: None,
             });
         }
-        Ok(points)
+        Ok::<_, ExperimentError>(points)
     })?;
     Ok(prototype(effort, Mechanism::Proxy, "", points))
 }

@@ -7,17 +7,20 @@ use std::time::Duration;
 use plimsoll_lab::{Lab, LabError, Node};
 use plimsoll_testbed::load::{ClosedLoop, Meter, Req, Summary, closed_loop};
 
-use crate::error::CliError;
+use crate::{ExperimentError, Tell};
 
 /// A load, on a thread in the client's node. It ends by itself.
-pub(crate) struct Load {
+pub struct Load {
     meter: Meter,
     thread: JoinHandle<Result<Option<Summary>, LabError>>,
 }
 
 impl Load {
     /// Starts it.
-    pub(crate) fn start<F>(lab: &Lab, load: ClosedLoop<F>) -> Result<Self, CliError>
+    ///
+    /// # Errors
+    /// When there is no thread for it, or the client's node cannot be entered.
+    pub fn start<F>(lab: &Lab, load: ClosedLoop<F>) -> Result<Self, ExperimentError>
     where
         F: Fn(u64) -> Req + Send + Sync + 'static,
     {
@@ -31,14 +34,14 @@ impl Load {
             let _ = started.send(());
             Ok(runtime.ok().map(|runtime| runtime.block_on(closed_loop(load))))
         });
-        let thread = thread.map_err(|e| CliError::Failed(format!("cannot start a thread: {e}")))?;
+        let thread = thread.map_err(|e| ExperimentError::Failed(format!("cannot start a thread: {e}")))?;
         // If it failed, the end tells why.
         let _ = result.recv();
         Ok(Self { meter, thread })
     }
 
-    /// Waits for this time, and says each second how it goes.
-    pub(crate) async fn tell(&self, time: Duration) {
+    /// Waits for this time, and tells each second how it goes.
+    pub async fn tell(&self, time: Duration, tell: Tell<'_>) {
         let end = tokio::time::Instant::now() + time;
         let mut told = 0;
         while tokio::time::Instant::now() < end {
@@ -46,15 +49,18 @@ impl Load {
             tokio::time::sleep_until(second.min(end)).await;
             let done = self.meter.summary().requests;
             if second < end {
-                eprintln!("plimsoll:   {} requests/s", done.saturating_sub(told));
+                tell(&format!("plimsoll:   {} requests/s", done.saturating_sub(told)));
             }
             told = done;
         }
     }
 
     /// Waits for its end.
-    pub(crate) fn end(self) -> Result<Summary, CliError> {
-        let failed = || CliError::Failed("the load generator did not run".to_owned());
+    ///
+    /// # Errors
+    /// When it did not run.
+    pub fn end(self) -> Result<Summary, ExperimentError> {
+        let failed = || ExperimentError::Failed("the load generator did not run".to_owned());
         self.thread.join().map_err(|_| failed())??.ok_or_else(failed)
     }
 }

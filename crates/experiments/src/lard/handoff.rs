@@ -1,17 +1,16 @@
-//! What `reproduce` measures by connection handoff, on a lab.
+//! What is measured by connection handoff, on a lab.
 
 use std::time::Duration;
 
 use plimsoll_lab::{
     CpuMeter, CpuPlan, CpuUse, Lab, LabConfig, LabError, Node, check_privileges, cpu_time_of_others,
 };
-use plimsoll_studies::lard::{Effort, HandoffMeasures, Prototype};
+use plimsoll_studies::lard::{HandoffMeasures, Prototype};
 use plimsoll_testbed::machine::CpuTime;
 
-use super::{handoff_figure, handoff_measures};
-use crate::error::CliError;
+use super::{Bench, handoff_figure, handoff_measures};
 use crate::lab_cluster::{Cluster, ClusterConfig};
-use crate::testbed;
+use crate::{ExperimentError, Tell, block_on};
 
 /// CPUs in use by other programs beyond which results are doubtful.
 const OTHERS_CPUS: f64 = 0.05;
@@ -30,11 +29,11 @@ pub(super) enum Stop {
     /// This machine does not allow it, or had too much else to do.
     NotHere(String),
     /// It began and went wrong.
-    Failed(CliError),
+    Failed(ExperimentError),
 }
 
-impl From<CliError> for Stop {
-    fn from(error: CliError) -> Self {
+impl From<ExperimentError> for Stop {
+    fn from(error: ExperimentError) -> Self {
         Self::Failed(error)
     }
 }
@@ -46,13 +45,13 @@ impl From<LabError> for Stop {
 }
 
 /// Measures what is wanted, as far as this machine allows it.
-pub(super) fn measure(effort: Effort, figure: bool, measures: bool) -> Result<ByHandoff, CliError> {
+pub(super) fn measure(bench: Bench<'_>, figure: bool, measures: bool) -> Result<ByHandoff, ExperimentError> {
     let mut measured = ByHandoff::default();
     // On a thread of its own, as it is bound to some of the CPUs and all that it starts with it.
     let result = std::thread::scope(|scope| {
-        let work = || on_lab(effort, figure, measures, &mut measured);
+        let work = || on_lab(bench, figure, measures, &mut measured);
         let thread = std::thread::Builder::new().name("lab".to_owned()).spawn_scoped(scope, work);
-        let thread = thread.map_err(|e| CliError::Failed(format!("cannot start a thread: {e}")))?;
+        let thread = thread.map_err(|e| ExperimentError::Failed(format!("cannot start a thread: {e}")))?;
         thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
     });
     match result {
@@ -63,25 +62,22 @@ pub(super) fn measure(effort: Effort, figure: bool, measures: bool) -> Result<By
     Ok(measured)
 }
 
-fn on_lab(effort: Effort, figure: bool, measures: bool, measured: &mut ByHandoff) -> Result<(), Stop> {
+fn on_lab(bench: Bench<'_>, figure: bool, measures: bool, measured: &mut ByHandoff) -> Result<(), Stop> {
     check_privileges().map_err(|error| Stop::NotHere(one_line(&error.to_string())))?;
     let cpus = CpuPlan::of_this_machine().ok();
     match &cpus {
         Some(plan) => plan.pin_this_thread(Node::Client)?,
-        None => eprintln!("plimsoll: the front-end's CPU is not measured: this machine has only one"),
+        None => (bench.tell)("plimsoll: the front-end's CPU is not measured: this machine has only one"),
     }
-    testbed::block_on(async {
-        let work = async {
-            if measures {
-                measured.measures = Some(handoff_measures::measure(effort, cpus.as_ref()).await?);
-            }
-            if figure {
-                measured.figure = Some(handoff_figure::measure(effort, cpus.as_ref()).await?);
-            }
-            Ok::<_, Stop>(())
-        };
-        Ok(work.await)
-    })?
+    block_on(async {
+        if measures {
+            measured.measures = Some(handoff_measures::measure(bench, cpus.as_ref()).await?);
+        }
+        if figure {
+            measured.figure = Some(handoff_figure::measure(bench, cpus.as_ref()).await?);
+        }
+        Ok(())
+    })
 }
 
 /// A lab, with the CPUs dealt out if there are several.
@@ -93,8 +89,8 @@ pub(super) fn lab(backends: usize, cpus: Option<&CpuPlan>, fill_checksums: bool)
 /// A cluster on it. What does not start is what this machine does not allow.
 pub(super) async fn start<'a>(lab: &'a Lab, config: &ClusterConfig) -> Result<Cluster<'a>, Stop> {
     Cluster::start(lab, config).await.map_err(|error| match error {
-        CliError::Failed(why) => Stop::NotHere(one_line(&why)),
-        other => Stop::Failed(other),
+        error @ ExperimentError::Lab(LabError::Invalid(_)) => Stop::Failed(error),
+        other => Stop::NotHere(one_line(&other.to_string())),
     })
 }
 
@@ -124,6 +120,7 @@ pub(super) fn cpus_in_words(cpus: Option<&CpuPlan>) -> String {
 pub(super) struct Watch<'a> {
     plan: Option<&'a CpuPlan>,
     meter: Option<CpuMeter>,
+    tell: Tell<'a>,
 }
 
 /// What stands at one moment.
@@ -144,9 +141,9 @@ pub(super) struct Use {
 }
 
 impl<'a> Watch<'a> {
-    pub(super) fn start(plan: Option<&'a CpuPlan>) -> Result<Self, LabError> {
+    pub(super) fn start(plan: Option<&'a CpuPlan>, tell: Tell<'a>) -> Result<Self, LabError> {
         let meter = plan.map(|plan| CpuMeter::start(plan.front_end)).transpose()?;
-        Ok(Self { plan, meter })
+        Ok(Self { plan, meter, tell })
     }
 
     pub(super) fn read(&self) -> Result<Reading, LabError> {
@@ -157,14 +154,14 @@ impl<'a> Watch<'a> {
         })
     }
 
-    /// What was in use between two readings. Says so when other programs disturbed `what`.
+    /// What was in use between two readings. Tells when other programs disturbed `what`.
     pub(super) fn between(&self, start: &Reading, end: &Reading, what: &str, seconds: f64) -> Use {
         let strangers_cpus = end.strangers.saturating_sub(start.strangers).as_secs_f64() / seconds;
         if strangers_cpus > OTHERS_CPUS {
-            eprintln!(
+            (self.tell)(&format!(
                 "plimsoll: warning: {what}: other programs used {strangers_cpus:.2} CPUs meanwhile, which makes the result \
                  worse"
-            );
+            ));
         }
         Use {
             front_end: end.front_end.zip(start.front_end).map(|(end, start)| end.since(start)),

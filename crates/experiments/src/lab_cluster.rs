@@ -1,22 +1,23 @@
 //! The processes of a cluster on a lab: a front-end, and beside each back-end's documents who serves them.
 
-use std::fmt;
 use std::fs::{self, File, OpenOptions};
 use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};
 use std::os::unix::fs::OpenOptionsExt as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use plimsoll_agent::origin::synthetic;
+use plimsoll_config::Mechanism;
 use plimsoll_lab::{Lab, Node, NodeHandle, Process};
+use plimsoll_wire::Key;
 
-use crate::error::CliError;
+use crate::ExperimentError;
 
 mod load;
 
-pub(crate) use load::Load;
+pub use load::Load;
 
 /// Where clients connect, at the virtual address.
 const PORT: u16 = 80;
@@ -32,48 +33,28 @@ const STARTING: Duration = Duration::from_secs(20);
 const DOCUMENT_BYTES: u64 = 64 << 20;
 const MOST_DOCUMENTS: u64 = 64;
 
-/// How a chosen back-end gets the request.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-pub(crate) enum Mechanism {
-    /// The front-end passes requests and responses on
-    Proxy,
-    /// The back-end gets the client's connection and answers the client directly
-    Handoff,
-}
-
-impl fmt::Display for Mechanism {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(match self {
-            Self::Proxy => "proxy",
-            Self::Handoff => "handoff",
-        })
-    }
-}
-
-impl Mechanism {
-    /// This one, after the one that it is compared with.
-    pub(crate) fn with_baseline(self) -> Vec<Self> {
-        if self == Self::Proxy { vec![self] } else { vec![Self::Proxy, self] }
-    }
-}
-
 /// What a cluster is made of.
-pub(crate) struct ClusterConfig {
-    pub(crate) mechanism: Mechanism,
-    pub(crate) backends: usize,
+pub struct ClusterConfig {
+    /// The `plimsoll` program, of which front-end, agents and origins are processes.
+    pub program: PathBuf,
+    /// How a chosen back-end gets the request.
+    pub mechanism: Mechanism,
+    /// Number of back-ends; the lab has at least as many.
+    pub backends: usize,
     /// Policy of the front-end, by name.
-    pub(crate) policy: String,
+    pub policy: String,
     /// Its seed.
-    pub(crate) seed: u64,
+    pub seed: u64,
     /// `none`, or the number of requests in the cluster at most.
-    pub(crate) admission: String,
-    pub(crate) contents: Contents,
+    pub admission: String,
+    /// What back-ends serve.
+    pub contents: Contents,
     /// Further arguments of the origins, such as `--cache`.
-    pub(crate) origin: Vec<String>,
+    pub origin: Vec<String>,
 }
 
 /// What back-ends serve.
-pub(crate) enum Contents {
+pub enum Contents {
     /// Files `/0`, `/1` and so on of this many bytes: as many as [`documents`] says.
     Files(u64),
     /// Generated, as after `plimsoll origin --synthetic`.
@@ -82,8 +63,16 @@ pub(crate) enum Contents {
 
 impl ClusterConfig {
     /// One on `backends` of a lab, with files of this size, without a limit of requests.
-    pub(crate) fn new(mechanism: Mechanism, backends: usize, policy: &str, contents: Contents) -> Self {
+    #[must_use]
+    pub fn new(
+        program: &Path,
+        mechanism: Mechanism,
+        backends: usize,
+        policy: &str,
+        contents: Contents,
+    ) -> Self {
         Self {
+            program: program.to_owned(),
             mechanism,
             backends,
             policy: policy.to_owned(),
@@ -96,22 +85,26 @@ impl ClusterConfig {
 }
 
 /// Number of documents of this size.
-pub(crate) fn documents(size_bytes: u64) -> u64 {
+#[must_use]
+pub fn documents(size_bytes: u64) -> u64 {
     (DOCUMENT_BYTES / size_bytes.max(1)).clamp(1, MOST_DOCUMENTS)
 }
 
 /// Everything that runs on a lab. Dropping it kills it all.
-pub(crate) struct Cluster<'a> {
+pub struct Cluster<'a> {
     front_end: NodeHandle<'a>,
     /// Name, node and process; the front-end first to be stopped.
     processes: Vec<(String, NodeHandle<'a>, Process)>,
     /// Where clients connect.
-    pub(crate) target: SocketAddr,
+    pub target: SocketAddr,
 }
 
 impl<'a> Cluster<'a> {
     /// Starts back-ends and front-end, and waits until they answer.
-    pub(crate) async fn start(lab: &'a Lab, config: &ClusterConfig) -> Result<Self, CliError> {
+    ///
+    /// # Errors
+    /// When a process does not start or does not answer in time; the text ends with what the processes said last.
+    pub async fn start(lab: &'a Lab, config: &ClusterConfig) -> Result<Self, ExperimentError> {
         let front_end = lab.node(Node::FrontEnd)?;
         let target = (lab.virtual_address(), PORT).into();
         let mut cluster = Self { front_end, processes: Vec::new(), target };
@@ -129,7 +122,7 @@ impl<'a> Cluster<'a> {
         }
         write_secret(front_end, &key)?;
         write(front_end, "run/plimsoll.toml", toml(lab, config)?.as_bytes())?;
-        let mut command = front_end.command(plimsoll()?);
+        let mut command = front_end.command(&config.program);
         command.args(["balance", "--no-watch", "--config", "/run/plimsoll.toml"]);
         cluster.start_process(front_end, command)?;
         cluster.wait_until_it_answers(lab.node(Node::Client)?, target).await?;
@@ -139,17 +132,21 @@ impl<'a> Cluster<'a> {
         Ok(cluster)
     }
 
-    fn start_process(&mut self, node: NodeHandle<'a>, mut command: Command) -> Result<(), CliError> {
+    fn start_process(&mut self, node: NodeHandle<'a>, mut command: Command) -> Result<(), ExperimentError> {
         let name = node.node().to_string();
         let log = node.root().join("run/log");
-        let file = File::create(&log).map_err(|e| CliError::writing(&log, &e))?;
+        let file = File::create(&log).map_err(|e| ExperimentError::writing(&log, e))?;
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(file);
         let process = node.spawn(&mut command)?;
         self.processes.push((name, node, process));
         Ok(())
     }
 
-    async fn wait_until_it_answers(&mut self, from: NodeHandle<'_>, to: SocketAddr) -> Result<(), CliError> {
+    async fn wait_until_it_answers(
+        &mut self,
+        from: NodeHandle<'_>,
+        to: SocketAddr,
+    ) -> Result<(), ExperimentError> {
         let end = Instant::now() + STARTING;
         while from.run(|| TcpStream::connect_timeout(&to, Duration::from_secs(1)))?.is_err() {
             self.go_on_waiting(&format!("nothing answers at {to}"), end).await?;
@@ -157,7 +154,7 @@ impl<'a> Cluster<'a> {
         Ok(())
     }
 
-    async fn wait_for_links(&mut self, wanted: usize) -> Result<(), CliError> {
+    async fn wait_for_links(&mut self, wanted: usize) -> Result<(), ExperimentError> {
         let end = Instant::now() + STARTING;
         while self.metric("plimsoll_links").unwrap_or(0.0) < wanted as f64 {
             self.go_on_waiting("the front-end has no link to every agent", end).await?;
@@ -166,17 +163,18 @@ impl<'a> Cluster<'a> {
     }
 
     /// Fails at the end, or when a process has ended.
-    async fn go_on_waiting(&mut self, what: &str, end: Instant) -> Result<(), CliError> {
+    async fn go_on_waiting(&mut self, what: &str, end: Instant) -> Result<(), ExperimentError> {
         let ended = self.processes.iter_mut().any(|(_, _, process)| !process.is_running());
         if ended || Instant::now() > end {
-            return Err(CliError::Failed(format!("{what}\n{}", self.last_words())));
+            return Err(ExperimentError::Failed(format!("{what}\n{}", self.last_words())));
         }
         tokio::time::sleep(Duration::from_millis(20)).await;
         Ok(())
     }
 
     /// What the processes said last, for errors.
-    pub(crate) fn last_words(&self) -> String {
+    #[must_use]
+    pub fn last_words(&self) -> String {
         let mut text = String::new();
         for (name, node, _) in &self.processes {
             let log = fs::read_to_string(node.root().join("run/log")).unwrap_or_default();
@@ -190,7 +188,8 @@ impl<'a> Cluster<'a> {
 
     /// The sum of a metric of the front-end over its labels; `None` when it has none of this name. A name with labels,
     /// such as `x_total{a="b"}`, is that one alone.
-    pub(crate) fn metric(&self, name: &str) -> Option<f64> {
+    #[must_use]
+    pub fn metric(&self, name: &str) -> Option<f64> {
         let page = self.front_end.run(metrics).ok()?.ok()?;
         sum_of(&page, name)
     }
@@ -222,19 +221,17 @@ fn sum_of(page: &str, name: &str) -> Option<f64> {
     (!values.is_empty()).then(|| values.iter().sum())
 }
 
-/// This program.
-fn plimsoll() -> Result<PathBuf, CliError> {
-    std::env::current_exe().map_err(|e| CliError::Failed(format!("cannot find this program: {e}")))
-}
-
 /// Where the origin of a back-end answers whoever asks it.
-pub(crate) fn backend_address(lab: &Lab, number: usize) -> Result<SocketAddr, CliError> {
+///
+/// # Errors
+/// When the lab has no such back-end.
+pub fn backend_address(lab: &Lab, number: usize) -> Result<SocketAddr, ExperimentError> {
     Ok((lab.node(Node::Backend(number))?.address(), BACKEND_PORT).into())
 }
 
 /// What a back-end runs.
-fn backend(lab: &Lab, node: NodeHandle<'_>, config: &ClusterConfig) -> Result<Command, CliError> {
-    let mut command = node.command(plimsoll()?);
+fn backend(lab: &Lab, node: NodeHandle<'_>, config: &ClusterConfig) -> Result<Command, ExperimentError> {
+    let mut command = node.command(&config.program);
     let (name, own) = (node.node().to_string(), node.address());
     let origin = format!("{own}:{BACKEND_PORT}");
     let (option, contents) = match &config.contents {
@@ -256,7 +253,7 @@ fn backend(lab: &Lab, node: NodeHandle<'_>, config: &ClusterConfig) -> Result<Co
 }
 
 /// The front-end's configuration.
-fn toml(lab: &Lab, config: &ClusterConfig) -> Result<String, CliError> {
+fn toml(lab: &Lab, config: &ClusterConfig) -> Result<String, ExperimentError> {
     let admission = match config.admission.as_str() {
         "none" => "\"none\"",
         number => number,
@@ -286,28 +283,26 @@ fn toml(lab: &Lab, config: &ClusterConfig) -> Result<String, CliError> {
 }
 
 /// A new key that front-end and agents share, as 64 hexadecimal digits.
-fn key() -> Result<String, CliError> {
-    let mut bytes = [0_u8; 32];
-    let read = File::open("/dev/urandom").and_then(|mut file| file.read_exact(&mut bytes));
-    read.map_err(|e| CliError::Failed(format!("cannot read /dev/urandom: {e}")))?;
-    Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
+fn key() -> Result<String, ExperimentError> {
+    let key = Key::generate();
+    key.map(|key| key.to_hex()).map_err(|e| ExperimentError::Failed(format!("cannot make a key: {e}")))
 }
 
-fn write_secret(node: NodeHandle<'_>, key: &str) -> Result<(), CliError> {
+fn write_secret(node: NodeHandle<'_>, key: &str) -> Result<(), ExperimentError> {
     let path = node.root().join("run/key");
     let file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&path);
-    file.and_then(|mut file| writeln!(file, "{key}")).map_err(|e| CliError::writing(&path, &e))
+    file.and_then(|mut file| writeln!(file, "{key}")).map_err(|e| ExperimentError::writing(&path, e))
 }
 
 /// Writes a file of the node, in its own memory.
-fn write(node: NodeHandle<'_>, name: &str, bytes: &[u8]) -> Result<(), CliError> {
+fn write(node: NodeHandle<'_>, name: &str, bytes: &[u8]) -> Result<(), ExperimentError> {
     let path = node.root().join(name);
-    fs::write(&path, bytes).map_err(|e| CliError::writing(&path, &e))
+    fs::write(&path, bytes).map_err(|e| ExperimentError::writing(&path, e))
 }
 
-fn write_documents(node: NodeHandle<'_>, size_bytes: u64) -> Result<(), CliError> {
+fn write_documents(node: NodeHandle<'_>, size_bytes: u64) -> Result<(), ExperimentError> {
     let directory = node.root().join("run/www");
-    fs::create_dir(&directory).map_err(|e| CliError::writing(&directory, &e))?;
+    fs::create_dir(&directory).map_err(|e| ExperimentError::writing(&directory, e))?;
     let mut bytes = vec![0; usize::try_from(size_bytes).unwrap_or(0)];
     for number in 0..documents(size_bytes) {
         synthetic::fill(number, 0, &mut bytes);

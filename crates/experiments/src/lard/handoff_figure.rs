@@ -2,46 +2,48 @@
 
 use std::time::Duration;
 
+use plimsoll_config::Mechanism;
 use plimsoll_lab::CpuPlan;
-use plimsoll_studies::lard::{Effort, Mechanism as Kind, Point, Prototype};
+use plimsoll_studies::lard::{self, Point, Prototype};
 use plimsoll_studies::scenario::Strategy;
 use plimsoll_testbed::load::ClosedLoop;
 use plimsoll_testbed::trial::{self, Sightings, TrialConfig};
 use plimsoll_testbed::workload::{Workload, scaled_rice};
 
 use super::handoff::{Stop, Watch, cpus_in_words, lab, start};
-use super::prototype;
-use crate::error::CliError;
-use crate::lab_cluster::{Cluster, ClusterConfig, Contents, Load, Mechanism};
-use crate::testbed;
+use super::{Bench, prototype};
+use crate::lab_cluster::{Cluster, ClusterConfig, Contents, Load};
+use crate::{ExperimentError, loopback};
 
 /// Measures every point, one after another.
-pub(super) async fn measure(effort: Effort, cpus: Option<&CpuPlan>) -> Result<Prototype, Stop> {
+pub(super) async fn measure(bench: Bench<'_>, cpus: Option<&CpuPlan>) -> Result<Prototype, Stop> {
+    let Bench { effort, tell, .. } = bench;
     let plan = prototype::plan(effort)?;
-    testbed::allow_sockets(plan.iter().map(|(_, config)| config.connections).max().unwrap_or(0))?;
-    let workload = testbed::workload(prototype::SEED)?;
+    loopback::allow_sockets(plan.iter().map(|(_, config)| config.connections).max().unwrap_or(0))?;
+    let workload = loopback::workload(prototype::SEED)?;
     let (warmup_s, measured_s) = prototype::lengths_s(effort);
     let seconds = plan.len() as f64 * (warmup_s + measured_s + 1.5);
-    eprintln!("figure 17: real traffic through handoff for about {seconds:.0} s");
+    tell(&format!("figure 17: real traffic through handoff for about {seconds:.0} s"));
     let mut points = Vec::new();
     for (strategy, config) in &plan {
-        points.push(point(*strategy, config, &workload, cpus).await?);
+        points.push(point(bench, *strategy, config, &workload, cpus).await?);
     }
     let told = format!("Every response, however small, is handed off; {}. ", cpus_in_words(cpus));
-    Ok(prototype::prototype(effort, Kind::Handoff, &told, points))
+    Ok(prototype::prototype(effort, lard::Mechanism::Handoff, &told, points))
 }
 
 async fn point(
+    bench: Bench<'_>,
     strategy: Strategy,
     config: &TrialConfig,
     workload: &Workload,
     cpus: Option<&CpuPlan>,
 ) -> Result<Point, Stop> {
     let lab = lab(config.backends, cpus, false)?;
-    let cluster = start(&lab, &cluster(config)).await?;
+    let cluster = start(&lab, &cluster(bench, config)).await?;
     let sightings = Sightings::new(config.backends);
     let load = trial::load(config, workload, &sightings);
-    let watch = Watch::start(cpus)?;
+    let watch = Watch::start(cpus, bench.tell)?;
     let load = Load::start(&lab, ClosedLoop { target: cluster.target, keep_alive: false, ..load })?;
     tokio::time::sleep(Duration::from_secs_f64(config.warmup_s)).await;
     let before = watch.read()?;
@@ -51,13 +53,13 @@ async fn point(
     let handed_off = taken(&cluster) - handed_off;
     let in_use = watch.between(&before, &after, "figure 17", config.measured_s);
     let summary = tokio::task::block_in_place(|| load.end())?;
-    let mut trial = sightings.trial(config, summary).map_err(CliError::from)?;
+    let mut trial = sightings.trial(config, summary).map_err(ExperimentError::from)?;
     trial.machine_busy = in_use.others_busy;
-    prototype::tell(strategy, config, &trial, " through handoff");
+    prototype::report(strategy, config, &trial, " through handoff", bench.tell);
     // Under way at both ends, at most as many as there are connections.
     let wanted = trial.summary.succeeded.saturating_sub(2 * config.connections as u64);
     check_handed_off(handed_off, wanted)?;
-    let mut run = testbed::to_run(strategy, config, &trial);
+    let mut run = loopback::to_run(strategy, config, &trial);
     run.params.insert("live.mechanism".to_owned(), "handoff".into());
     Ok(Point {
         run,
@@ -84,9 +86,9 @@ pub(super) fn check_handed_off(handed_off: f64, requests: u64) -> Result<(), Sto
 }
 
 /// Contents, caches, disks and CPUs of the points by proxy.
-fn cluster(config: &TrialConfig) -> ClusterConfig {
+fn cluster(bench: Bench<'_>, config: &TrialConfig) -> ClusterConfig {
     let mut what = "rice".to_owned();
-    for (key, value) in scaled_rice(testbed::SCALE) {
+    for (key, value) in scaled_rice(loopback::SCALE) {
         what += &format!(",{key}={value}");
     }
     let speed = config.speed.to_string();
@@ -103,6 +105,12 @@ fn cluster(config: &TrialConfig) -> ClusterConfig {
         seed: config.seed,
         admission: config.connections.to_string(),
         origin: origin.into_iter().flatten().map(str::to_owned).collect(),
-        ..ClusterConfig::new(Mechanism::Handoff, config.backends, &config.policy, Contents::Synthetic(what))
+        ..ClusterConfig::new(
+            bench.program,
+            Mechanism::Handoff,
+            config.backends,
+            &config.policy,
+            Contents::Synthetic(what),
+        )
     }
 }

@@ -1,0 +1,22 @@
+//! Measurements of live clusters, for demonstrations and for the figures of studies that take real traffic.
+//!
+//! - [`loopback`]: trials of a policy on a cluster in this process, in the setting of the LARD study.
+//! - [`lab_cluster`]: front-end, back-ends and load as processes on the nodes of a lab; [`lab_trial`]: one mechanism
+//!   measured there.
+//! - [`lard`]: figure 17 and section 6.2 of the LARD paper, to hand over to `plimsoll_studies`.
+//! - [`block_on`]: runs a measurement until it ends or the process is asked to end.
+//!
+//! Nothing here prints: progress and warnings go to a [`Tell`].
+
+mod error;
+pub mod lab_cluster;
+pub mod lab_trial;
+pub mod lard;
+pub mod loopback;
+mod runtime;
+
+pub use error::ExperimentError;
+pub use runtime::block_on;
+
+/// Takes what users should read while a measurement runs: progress and warnings, a line each.
+pub type Tell<'a> = &'a (dyn Fn(&str) + Sync);
