@@ -2,7 +2,7 @@
 
 use plimsoll_report::format;
 use plimsoll_studies::Workload;
-use plimsoll_trace::{Format, Include, Input, LoadReport, ReadOptions, Trace, load};
+use plimsoll_trace::{Format, Include, Input, LoadReport, ReadOptions, load};
 
 use crate::error::CliError;
 use crate::values;
@@ -49,27 +49,22 @@ impl ReadArgs {
 const SYNTH: &str = "synth:";
 
 /// Reads one or several traces, or makes the synthetic workload `synth:NAME,key=value,…`.
-pub(crate) fn workload(traces: &[String], read: &ReadArgs, seed: u64) -> Result<Workload, CliError> {
+pub(crate) fn workload(traces: &[String], options: &ReadOptions) -> Result<Workload, CliError> {
     if let [only] = traces
         && let Some(rest) = only.strip_prefix(SYNTH)
     {
-        return synthetic(rest, read, seed);
+        return synthetic(rest, options);
     }
     if traces.iter().any(|t| t.starts_with(SYNTH)) {
         return Err(CliError::Usage(
             "a synthetic workload cannot be joined with other traces; give it alone".into(),
         ));
     }
-    Ok(Workload::from_trace(read_trace(traces, read, seed)?))
-}
-
-/// Reads one or several traces as one.
-pub(crate) fn read_trace(traces: &[String], read: &ReadArgs, seed: u64) -> Result<Trace, CliError> {
     let inputs: Vec<Input> = traces.iter().map(Input::from_arg).collect();
-    Ok(load(&inputs, &read.options(seed))?)
+    Ok(Workload::from_trace(load(&inputs, options)?))
 }
 
-fn synthetic(rest: &str, read: &ReadArgs, seed: u64) -> Result<Workload, CliError> {
+fn synthetic(rest: &str, options: &ReadOptions) -> Result<Workload, CliError> {
     let mut parts = rest.split(',');
     let name = parts.next().unwrap_or_default();
     let mut settings = Vec::new();
@@ -77,7 +72,7 @@ fn synthetic(rest: &str, read: &ReadArgs, seed: u64) -> Result<Workload, CliErro
         settings.push(values::setting(part).map_err(CliError::Usage)?);
     }
     let overrides: Vec<(&str, &str)> = settings.iter().map(|(k, v)| (k.as_str(), v.as_str())).collect();
-    let mut workload = Workload::synthesize_first(name, &overrides, seed, read.limit)?;
+    let mut workload = Workload::synthesize_first(name, &overrides, options.seed, options.limit)?;
     workload.info.path = format!("{SYNTH}{rest}");
     Ok(workload)
 }

@@ -12,7 +12,7 @@ mod values;
 
 use std::process::ExitCode;
 
-use clap::{CommandFactory as _, Parser, Subcommand};
+use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 
 use crate::error::CliError;
 
@@ -55,14 +55,11 @@ enum Command {
 }
 
 fn main() -> ExitCode {
-    let args = match scenario_file::expand(std::env::args_os().collect(), &Cli::command()) {
-        Ok(args) => args,
-        Err(error) => return fail(&error),
-    };
     // clap prints help and usage errors itself and exits with 0 or 2.
-    let cli = Cli::parse_from(args);
+    let matches = Cli::command().get_matches();
+    let cli = Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
     let result = match cli.command {
-        Command::Simulate(args) => commands::simulate::run(&args),
+        Command::Simulate(args) => commands::simulate::run(&args, matches.subcommand_matches("simulate")),
         Command::Trace(args) => commands::trace::run(args),
         Command::Reproduce(args) => commands::reproduce::run(&args),
         Command::Balance(args) => commands::balance::run(&args),

@@ -22,6 +22,7 @@ mod size_intervals;
 mod thresholds;
 mod time;
 mod turn;
+pub mod units;
 mod weight;
 
 pub use choice::{ChoiceError, PolicyChoice};

@@ -21,15 +21,15 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let backends: usize = args.next().as_deref().unwrap_or("4").parse()?;
 
     let workload = Workload::synthesize("worldcup", &[("requests", &requests)], 1)?;
-    let scenario = Scenario {
+    let mut scenario = Scenario {
         model: find_model("adaptload")?,
-        settings: vec![("adaptload.speed".to_owned(), speed)],
         arrivals: Arrivals::Trace { speed: 1.0 },
         admission: Admission::Unlimited,
         cache: plimsoll_cache::find("lru")?,
         cache_bytes: workload.working_set_bytes() * 15 / 100,
         ..Scenario::lard(Strategy::find(&policy)?, backends, 1)
     };
+    scenario.set_model([("speed", speed.as_str().into())])?;
     let before_s = cpu_time::cpu_s()?;
     let run = execute(&scenario, &workload, &mut ())?;
     let cpu_s = cpu_time::cpu_s()? - before_s;

@@ -11,7 +11,7 @@ use plimsoll_sim::{
 use plimsoll_trace::TraceError;
 
 use crate::run_result::{common_params, params_json, to_run};
-use crate::scenario::{Admission, Scenario, ScenarioError, check_backends, model_params, policy_params};
+use crate::scenario::{Admission, Scenario, ScenarioError, check_backends};
 use crate::workload::Workload;
 
 /// See [`BuildContext::workload`].
@@ -66,10 +66,9 @@ pub fn execute_recording(
     observer: &mut dyn Observer,
 ) -> Result<(Run, Outcome), ScenarioError> {
     check_backends(s)?;
-    let policy_params = policy_params(s)?;
     let context = build_context(s, known_beforehand(s, workload)?);
-    let policy = s.strategy.policy.build(&context, &policy_params)?;
-    let thresholds = Thresholds::of(&policy_params);
+    let policy = s.strategy.policy.build(&context, &s.policy_params)?;
+    let thresholds = Thresholds::of(&s.policy_params);
     let limit = match s.admission {
         Admission::Lard => AdmissionLimit::Lard(thresholds),
         Admission::Fixed(n) => AdmissionLimit::Fixed(n),
@@ -87,7 +86,7 @@ pub fn execute_recording(
     let until = extent.until.unwrap_or(Time::MAX);
     let requests = workload.requests()?.take_while(|r| r.as_ref().map_or(true, |r| r.time < until));
     let mut source = with_dynamic(requests.map(|r| r.map_err(SourceError::from)), s.dynamic_share, s.seed);
-    let (model, model_params) = (s.effective_model(), model_params(s)?);
+    let model = s.effective_model();
     let simulation = Simulation {
         config: &config,
         recording: extent.recording,
@@ -100,9 +99,9 @@ pub fn execute_recording(
         source: &mut source,
         observer,
     };
-    let outcome = (model.run)(&model_params, simulation).map_err(failed)?;
-    let mut params = params_json(s.strategy.policy.name, &policy_params);
-    params.extend(params_json(model.name, &model_params));
+    let outcome = (model.run)(&s.model_params, simulation).map_err(failed)?;
+    let mut params = params_json(s.strategy.policy.name, &s.policy_params);
+    params.extend(params_json(model.name, &s.model_params));
     params.extend(common_params(s, model));
     Ok((to_run(s, model.name, params, &outcome, workload.info.clone()), outcome))
 }

@@ -8,6 +8,7 @@ pub mod matrix;
 mod run_result;
 pub mod scenario;
 mod settings;
+pub mod spec;
 mod workload;
 
 pub use execute::{Extent, execute, execute_recording};

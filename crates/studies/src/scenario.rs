@@ -1,13 +1,11 @@
 //! One run: policy, model, number of back-ends and everything else that decides its result.
 
 use plimsoll_cache::CacheSpec;
-use plimsoll_policy::params::{ParamError, ParamSet, nearest};
+use plimsoll_policy::params::{GivenValue, ParamError, ParamSet, nearest};
 use plimsoll_policy::{BuildError, PolicySpec, find};
 use plimsoll_sim::models::{MODELS, lard};
 use plimsoll_sim::{Arrivals, Fault, ModelSpec, SourceError};
 use plimsoll_trace::TraceError;
-
-use crate::settings::{check_settings, settings_of};
 
 /// A policy as studies name it: one of the registry, or the paper's WRR/GMS, which is WRR on back-ends with a global
 /// memory.
@@ -49,6 +47,11 @@ impl Strategy {
                 error => error,
             }
         })
+    }
+
+    /// The model that runs where this one is asked for: `lard_gms` for WRR/GMS on `lard`.
+    pub(crate) fn model_on(&self, model: &'static ModelSpec) -> &'static ModelSpec {
+        if self.global_memory && model.name == lard::SPEC.name { &lard::GLOBAL_MEMORY_SPEC } else { model }
     }
 }
 
@@ -93,10 +96,12 @@ pub enum Admission {
 pub struct Scenario {
     /// Policy.
     pub strategy: Strategy,
-    /// Settings `policy.key` or `model.key`, or just `key`, which goes to whoever has it.
-    pub settings: Vec<(String, String)>,
+    /// Parameters of the policy.
+    pub policy_params: ParamSet,
     /// Back-end model.
     pub model: &'static ModelSpec,
+    /// Parameters of the model that runs, which is another one for WRR/GMS.
+    pub model_params: ParamSet,
     /// Number of back-ends, at least 1.
     pub backends: usize,
     /// Seed of every random choice.
@@ -126,8 +131,9 @@ impl Scenario {
     pub fn lard(strategy: Strategy, backends: usize, seed: u64) -> Self {
         Self {
             strategy,
-            settings: Vec::new(),
+            policy_params: ParamSet::defaults(strategy.policy.params),
             model: &lard::SPEC,
+            model_params: ParamSet::defaults(strategy.model_on(&lard::SPEC).params),
             backends,
             seed,
             arrivals: Arrivals::Closed,
@@ -143,11 +149,32 @@ impl Scenario {
 
     /// The model that runs: `lard_gms` for WRR/GMS.
     pub(crate) fn effective_model(&self) -> &'static ModelSpec {
-        if self.strategy.global_memory && self.model.name == lard::SPEC.name {
-            &lard::GLOBAL_MEMORY_SPEC
-        } else {
-            self.model
-        }
+        self.strategy.model_on(self.model)
+    }
+
+    /// Gives the policy these parameters, and the defaults of all others.
+    ///
+    /// # Errors
+    /// When it does not take them.
+    pub fn set_policy<'k>(
+        &mut self,
+        given: impl IntoIterator<Item = (&'k str, GivenValue)>,
+    ) -> Result<(), ScenarioError> {
+        let policy = self.strategy.policy;
+        self.policy_params = ParamSet::read(policy.params, given).map_err(|error| policy.failed(error))?;
+        Ok(())
+    }
+
+    /// Gives the model these parameters, and the defaults of all others.
+    ///
+    /// # Errors
+    /// When it does not take them.
+    pub fn set_model<'k>(
+        &mut self,
+        given: impl IntoIterator<Item = (&'k str, GivenValue)>,
+    ) -> Result<(), ScenarioError> {
+        self.model_params = model_params(self.effective_model(), given)?;
+        Ok(())
     }
 }
 
@@ -176,6 +203,9 @@ pub enum ScenarioError {
     /// A setting that nobody takes.
     #[error("{0}")]
     Setting(String),
+    /// A speed where requests do not arrive at the times of the trace.
+    #[error("--speed goes with --arrivals trace")]
+    Speed,
     /// No back-ends, or too many.
     #[error("a cluster has 1 to 65,534 back-ends, not {0}")]
     Backends(usize),
@@ -219,13 +249,12 @@ fn suggestion(nearest: Option<&str>) -> String {
     )
 }
 
-/// Refuses what cannot be run, before a long trace is read: settings that nobody takes or that are out of range,
-/// numbers of back-ends, faults of back-ends that are not there.
+/// Refuses what cannot be run, before a long trace is read: numbers of back-ends, faults of back-ends that are not there,
+/// global memory where there is none.
 ///
 /// # Errors
 /// The first thing that is wrong.
 pub fn check(scenarios: &[Scenario]) -> Result<(), ScenarioError> {
-    check_settings(scenarios)?;
     for scenario in scenarios {
         check_backends(scenario)?;
         if !(0.0..=1.0).contains(&scenario.dynamic_share) {
@@ -235,8 +264,6 @@ pub fn check(scenarios: &[Scenario]) -> Result<(), ScenarioError> {
         {
             return Err(ScenarioError::NoMemory(scenario.model.name));
         }
-        policy_params(scenario)?;
-        model_params(scenario)?;
     }
     Ok(())
 }
@@ -251,18 +278,10 @@ pub(crate) fn check_backends(s: &Scenario) -> Result<(), ScenarioError> {
     }
 }
 
-/// The parameters of the scenario's policy.
-pub(crate) fn policy_params(s: &Scenario) -> Result<ParamSet, BuildError> {
-    let spec = s.strategy.policy;
-    let mut owners = vec![spec.name];
-    owners.extend(spec.aliases);
-    spec.read(&settings_of(&s.settings, &owners, spec.params))
-}
-
-/// The parameters of the model that runs.
-pub(crate) fn model_params(s: &Scenario) -> Result<ParamSet, ScenarioError> {
-    let spec = s.effective_model();
-    let settings = settings_of(&s.settings, &[spec.name, s.model.name], spec.params);
-    let params = ParamSet::from_settings(spec.params, &settings);
-    params.map_err(|error| ScenarioError::Model { model: spec.name, error })
+/// The parameters of a model, with these values over the defaults.
+pub(crate) fn model_params<'k>(
+    spec: &'static ModelSpec,
+    given: impl IntoIterator<Item = (&'k str, GivenValue)>,
+) -> Result<ParamSet, ScenarioError> {
+    ParamSet::read(spec.params, given).map_err(|error| ScenarioError::Model { model: spec.name, error })
 }

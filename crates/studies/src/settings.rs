@@ -1,62 +1,39 @@
 //! Settings as users write them, `policy.key=value`, `model.key=value` or `key=value`, and who takes them.
 
-use plimsoll_policy::params::{ParamSpec, nearest};
+use plimsoll_policy::params::{GivenValue, ParamSpec};
 
-use crate::scenario::{Scenario, ScenarioError};
-
-/// Settings for one owner: those with its name before the dot or without one, as far as it declares the key. A policy
-/// and a model may share a name (`lard`), so what the one does not declare may still be the other's.
-pub(crate) fn settings_of(
-    settings: &[(String, String)],
-    owner: &[&str],
-    keys: &[ParamSpec],
-) -> Vec<(String, String)> {
-    settings
-        .iter()
-        .filter_map(|(key, value)| match key.split_once('.') {
-            Some((prefix, key)) if owner.contains(&prefix) => Some((key, value)),
-            None => Some((key.as_str(), value)),
-            Some(_) => None,
-        })
-        .filter(|(key, _)| keys.iter().any(|spec| spec.name == *key))
-        .map(|(key, value)| (key.to_owned(), value.clone()))
-        .collect()
+/// A policy or a model, to which settings are given.
+pub(crate) struct Owner {
+    /// Names it goes by, its own first.
+    pub(crate) names: Vec<&'static str>,
+    /// What it declares.
+    pub(crate) specs: &'static [ParamSpec],
 }
 
-/// Refuses settings that no policy and no model of these scenarios would take, so that a slip is not ignored.
-///
-/// # Errors
-/// Names the setting and what is nearest.
-pub(crate) fn check_settings(scenarios: &[Scenario]) -> Result<(), ScenarioError> {
-    for (key, _) in scenarios.iter().flat_map(|s| &s.settings) {
-        let taken = |s: &Scenario| {
-            let model = s.effective_model();
-            let (prefix, key) = key.split_once('.').map_or((None, key.as_str()), |(p, k)| (Some(p), k));
-            let policy = s.strategy.policy;
-            let of_policy = prefix.is_none_or(|p| p == policy.name || policy.aliases.contains(&p));
-            let of_model = prefix.is_none_or(|p| p == model.name || p == s.model.name);
-            (of_policy && policy.params.iter().any(|p| p.name == key))
-                || (of_model && model.params.iter().any(|p| p.name == key))
+impl Owner {
+    /// The name of the parameter that a setting with this key sets here, if it does: the key has the owner's name before
+    /// the dot or none, and the owner declares it. A policy and a model may share a name (`lard`), so what the one does
+    /// not declare may still be the other's.
+    pub(crate) fn takes(&self, key: &str) -> Option<&'static str> {
+        let name = match key.split_once('.') {
+            Some((owner, name)) if self.names.contains(&owner) => name,
+            Some(_) => return None,
+            None => key,
         };
-        if !scenarios.iter().any(taken) {
-            let known: Vec<String> = scenarios.iter().flat_map(known_settings).collect();
-            let near = nearest(key, known.iter().map(String::as_str));
-            let hint = near.map_or_else(
-                || "see `plimsoll policies` and `plimsoll models` for what can be set".to_owned(),
-                |near| format!("did you mean `{near}`?"),
-            );
-            return Err(ScenarioError::Setting(format!(
-                "no policy or model of this run takes `{key}`; {hint}"
-            )));
-        }
+        self.specs.iter().map(|spec| spec.name).find(|known| *known == name)
     }
-    Ok(())
+
+    /// The keys of all that can be set here.
+    pub(crate) fn keys(&self) -> impl Iterator<Item = String> {
+        let name = self.names.first().copied().unwrap_or_default();
+        self.specs.iter().flat_map(move |p| [format!("{name}.{}", p.name), p.name.to_owned()])
+    }
 }
 
-fn known_settings(s: &Scenario) -> Vec<String> {
-    let (policy, model) = (s.strategy.policy, s.effective_model());
-    let of = |owner: &'static str, params: &'static [ParamSpec]| {
-        params.iter().flat_map(move |p| [format!("{owner}.{}", p.name), p.name.to_owned()])
-    };
-    of(policy.name, policy.params).chain(of(model.name, model.params)).collect()
+/// Settings for one owner.
+pub(crate) fn settings_of(
+    settings: &[(String, GivenValue)],
+    owner: &Owner,
+) -> impl Iterator<Item = (&'static str, GivenValue)> {
+    settings.iter().filter_map(|(key, value)| Some((owner.takes(key)?, value.clone())))
 }

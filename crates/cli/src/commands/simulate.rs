@@ -3,6 +3,10 @@
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
+use clap::ArgMatches;
+use clap::parser::ValueSource;
+use plimsoll_cache::CacheSpec;
+use plimsoll_policy::params::GivenValue;
 use plimsoll_report::{
     Run, RunsContext, json_line, runs_report, runs_table, write_load_csv, write_load_parquet, write_runs_csv,
     write_runs_parquet,
@@ -10,10 +14,12 @@ use plimsoll_report::{
 use plimsoll_sim::{Arrivals, Fault};
 use plimsoll_studies::Workload;
 use plimsoll_studies::matrix::run_all;
-use plimsoll_studies::scenario::{Admission, Scenario, Strategy, check, find_model, paper_name};
+use plimsoll_studies::scenario::{Admission, Scenario, paper_name};
+use plimsoll_studies::spec::{ModelChoice, ScenarioSpec, StrategyChoice};
 
 use crate::error::CliError;
 use crate::input::{self, ReadArgs};
+use crate::scenario_file::{self, OutputSpec};
 use crate::{output, values};
 
 /// Arguments of `simulate`.
@@ -25,14 +31,15 @@ Examples:
   plimsoll simulate synth:rice --policy lard_r --backends 8 --fault down:3@60 --fault up:3@120")]
 pub(crate) struct Args {
     /// Traces, read as one; `-` for standard input; `synth:NAME[,key=value…]` for a synthetic workload
-    #[arg(value_name = "TRACE", required = true)]
+    #[arg(value_name = "TRACE", required_unless_present = "scenario")]
     traces: Vec<String>,
 
     /// Take options and traces from this TOML file; what is on the command line wins
     #[arg(long, value_name = "FILE")]
     scenario: Option<PathBuf>,
 
-    /// Policies to compare, by name or alias (see `plimsoll policies`); `wrr_gms` is WRR with global memory
+    /// Policies to compare, by name or alias (see `plimsoll policies`), with parameters if wanted, e.g.
+    /// wrr,lard:t_low=10,t_high=80; `wrr_gms` is WRR with global memory
     #[arg(short, long, value_delimiter = ',', default_value = "wrr,lard,lard_r")]
     policy: Vec<String>,
 
@@ -57,8 +64,8 @@ pub(crate) struct Args {
     cache_object_limit: Option<u64>,
 
     /// Set a parameter of a policy or the model, e.g. lard_r.t_low=25 or disks=2; may be repeated
-    #[arg(long = "set", value_name = "KEY=VALUE", value_parser = values::setting)]
-    settings: Vec<(String, String)>,
+    #[arg(long = "set", value_name = "KEY=VALUE", value_parser = values::parameter)]
+    settings: Vec<(String, GivenValue)>,
 
     /// How requests arrive: closed (saturated), trace (at their times) or poisson:RATE
     #[arg(long, default_value = "closed", value_parser = values::arrivals)]
@@ -112,41 +119,90 @@ pub(crate) struct Args {
     jobs: Option<usize>,
 }
 
-pub(crate) fn run(args: &Args) -> Result<(), CliError> {
-    if args.decisions.as_deref() == Some(Path::new("-")) {
+/// What stands on the command line, over what the scenario file says.
+fn specs(args: &Args, given: impl Fn(&str) -> bool) -> Result<(ScenarioSpec, OutputSpec), CliError> {
+    let (mut spec, mut output) = match &args.scenario {
+        Some(path) => scenario_file::read(path)?,
+        None => (ScenarioSpec::default(), OutputSpec::default()),
+    };
+    /// Takes the values that are given, each into the field of the same place.
+    macro_rules! take {
+        ($($id:literal: $value:expr => $field:expr;)*) => { $( if given($id) { $field = $value; } )* };
+    }
+    take! {
+        "traces": args.traces.clone() => spec.traces;
+        "policy": StrategyChoice::list(&args.policy.join(","))? => spec.policy;
+        "backends": args.backends.clone() => spec.backends;
+        "model": ModelChoice::read(&args.model)? => spec.model;
+        "cache": args.cache => spec.cache;
+        "cache_policy": find_cache(&args.cache_policy)? => spec.cache_policy;
+        "cache_object_limit": args.cache_object_limit => spec.cache_object_limit;
+        "arrivals": args.arrivals => spec.arrivals;
+        "speed": args.speed => spec.speed;
+        "admission": args.admission => spec.admission;
+        "warmup": args.warmup => spec.warmup;
+        "faults": args.faults.clone() => spec.fault;
+        "dynamic_share": args.dynamic_share => spec.dynamic_share;
+        "seed": args.seed => spec.seed;
+        "format": args.read.format => spec.format;
+        "max_bad_ratio": args.read.max_bad_ratio => spec.max_bad_ratio;
+        "include_all": args.read.include_all => spec.include_all;
+        "strip_query": args.read.strip_query => spec.strip_query;
+        "limit": args.read.limit => spec.limit;
+        "decisions": args.decisions.clone() => output.decisions;
+        "out": args.out.clone() => output.out;
+        "json": args.json => output.json;
+        "timing": args.timing => output.timing;
+        "jobs": args.jobs => output.jobs;
+    }
+    // Parameters add to those of the file; the later ones win.
+    spec.set.extend(args.settings.iter().cloned());
+    Ok((spec, output))
+}
+
+fn find_cache(name: &str) -> Result<&'static CacheSpec, CliError> {
+    plimsoll_cache::find(name).map_err(|e| CliError::Usage(e.to_string()))
+}
+
+/// Runs the command; `matches` says what of `args` stands on the command line.
+pub(crate) fn run(args: &Args, matches: Option<&ArgMatches>) -> Result<(), CliError> {
+    let given = |id: &str| matches.and_then(|m| m.value_source(id)) == Some(ValueSource::CommandLine);
+    let (spec, output) = specs(args, given)?;
+    if output.decisions.as_deref() == Some(Path::new("-")) {
         return Err(CliError::Usage(
             "--decisions takes the name of a file; standard output holds the results".into(),
         ));
     }
-    if args.scenario.is_some() {
-        // The first one has been replaced by what its file says.
-        return Err(CliError::Usage("--scenario may be given once".into()));
+    if spec.traces.is_empty() {
+        return Err(CliError::Usage(
+            "there is no trace: name one on the command line, or as `traces` in the scenario file".into(),
+        ));
     }
-    let mut scenarios = scenarios(args)?;
-    if let Some(dir) = &args.out {
+    // What cannot be run is refused before a long trace is read.
+    spec.scenarios(0)?;
+    if let Some(dir) = &output.out {
         output::make_dir(dir)?;
     }
-    let workload = input::workload(&args.traces, &args.read, args.seed)?;
+    let workload = input::workload(&spec.traces, &spec.read_options())?;
     for warning in input::warnings(&workload.trace.report) {
         eprintln!("plimsoll: warning: {warning}");
     }
-    let cache_bytes = args.cache.bytes(workload.working_set_bytes());
-    scenarios.iter_mut().for_each(|scenario| scenario.cache_bytes = cache_bytes);
+    let scenarios = spec.scenarios(workload.working_set_bytes())?;
     let labels: Vec<String> =
         scenarios.iter().map(|s| format!("{}-{}", s.strategy.name, s.backends)).collect();
     let create = |path: &PathBuf| output::DecisionFiles::create(path, &labels);
-    let decisions = args.decisions.as_ref().map(create).transpose()?;
-    let runs = execute(args, &scenarios, &workload, decisions.as_ref())?;
-    if let Some(dir) = &args.out {
+    let decisions = output.decisions.as_ref().map(create).transpose()?;
+    let runs = execute(&output, &scenarios, &workload, decisions.as_ref())?;
+    if let Some(dir) = &output.out {
         write_report(dir, &workload, &runs)?;
     }
-    print(args, &workload, &runs)?;
+    print(&output, &workload, &runs)?;
     // Results first: a decision file that could not be written does not take them away.
     decisions.map_or(Ok(()), |files| files.finish())
 }
 
-fn print(args: &Args, workload: &Workload, runs: &[Run]) -> Result<(), CliError> {
-    if args.json {
+fn print(to: &OutputSpec, workload: &Workload, runs: &[Run]) -> Result<(), CliError> {
+    if to.json {
         return runs.iter().try_for_each(|run| output::print(&json_line(run)));
     }
     let mut text = input::notes(&workload.trace.report).join("\n");
@@ -154,75 +210,28 @@ fn print(args: &Args, workload: &Workload, runs: &[Run]) -> Result<(), CliError>
         text += "\n\n";
     }
     text += &runs_table(runs);
-    if let Some(dir) = &args.out {
+    if let Some(dir) = &to.out {
         text += &format!("\nReport: {}\n", dir.join("report.html").display());
     }
     output::print(&text)
 }
 
-/// Every policy on every number of back-ends, policies in the order given within each number. A cache in per cent gets its
-/// bytes when the trace has been read.
-fn scenarios(args: &Args) -> Result<Vec<Scenario>, CliError> {
-    let model = find_model(&args.model)?;
-    let cache = plimsoll_cache::find(&args.cache_policy).map_err(|e| CliError::Usage(e.to_string()))?;
-    let arrivals = match (args.arrivals, args.speed) {
-        (Arrivals::Trace { .. }, Some(speed)) => Arrivals::Trace { speed },
-        (arrivals, None) => arrivals,
-        (_, Some(_)) => return Err(CliError::Usage("--speed goes with --arrivals trace".into())),
-    };
-    let mut faults = args.faults.clone();
-    faults.sort_by_key(|f| f.at);
-    let mut strategies: Vec<Strategy> = Vec::new();
-    for name in &args.policy {
-        let strategy = Strategy::find(name)?;
-        if strategies.iter().all(|s| s.name != strategy.name) {
-            strategies.push(strategy);
-        }
-    }
-    let mut counts: Vec<usize> = Vec::new();
-    for &backends in &args.backends {
-        if !counts.contains(&backends) {
-            counts.push(backends);
-        }
-    }
-    let mut scenarios = Vec::new();
-    for backends in counts {
-        for &strategy in &strategies {
-            scenarios.push(Scenario {
-                settings: args.settings.clone(),
-                model,
-                arrivals,
-                admission: args.admission,
-                cache,
-                cache_bytes: args.cache.bytes(0),
-                cache_object_limit_bytes: args.cache_object_limit,
-                dynamic_share: args.dynamic_share,
-                faults: faults.clone(),
-                warmup: args.warmup,
-                ..Scenario::lard(strategy, backends, args.seed)
-            });
-        }
-    }
-    check(&scenarios)?;
-    Ok(scenarios)
-}
-
 fn execute(
-    args: &Args,
+    how: &OutputSpec,
     scenarios: &[Scenario],
     workload: &Workload,
     decisions: Option<&output::DecisionFiles>,
 ) -> Result<Vec<Run>, CliError> {
     let bar = output::Bar::new(workload.trace.len() * scenarios.len() as u64);
     let pool = rayon::ThreadPoolBuilder::new()
-        .num_threads(args.jobs.map_or(0, |jobs| jobs.clamp(1, scenarios.len())))
+        .num_threads(how.jobs.map_or(0, |jobs| jobs.clamp(1, scenarios.len())))
         .build()
         .map_err(|e| CliError::Failed(format!("cannot start the threads: {e}")))?;
     let started = Instant::now();
     let runs = pool.install(|| run_all(scenarios, workload, &bar, |i| decisions?.sink(i, workload)));
     bar.finish();
     let mut runs = runs?;
-    if args.timing {
+    if how.timing {
         let wall_s = started.elapsed().as_secs_f64();
         let all: u64 = runs.iter().map(|r| r.requests).sum();
         for run in &mut runs {
@@ -251,4 +260,46 @@ fn write_report(dir: &Path, workload: &Workload, runs: &[Run]) -> Result<(), Cli
     data(write_runs_parquet(dir.join("runs.parquet"), runs))?;
     data(write_load_csv(dir.join("load.csv"), runs))?;
     data(write_load_parquet(dir.join("load.parquet"), runs))
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Parser)]
+    struct Only {
+        #[command(flatten)]
+        args: Args,
+    }
+
+    fn json(spec: &ScenarioSpec) -> serde_json::Value {
+        serde_json::to_value(spec).unwrap()
+    }
+
+    #[test]
+    fn the_defaults_shown_are_those_of_a_scenario() {
+        let only = Only::parse_from(["simulate", "t.csv"]);
+        let (shown, output) = specs(&only.args, |_| true).unwrap();
+        assert_eq!(
+            json(&shown),
+            json(&ScenarioSpec { traces: vec!["t.csv".into()], ..ScenarioSpec::default() })
+        );
+        assert!(!output.json && output.jobs.is_none());
+    }
+
+    #[test]
+    fn every_option_that_decides_results_is_a_key_of_a_scenario() {
+        let keys = json(&ScenarioSpec::default());
+        let output = serde_json::to_value(OutputSpec::default()).unwrap();
+        let command = <Only as clap::CommandFactory>::command();
+        let options: Vec<&str> = command.get_arguments().filter_map(|arg| arg.get_long()).collect();
+        let (known, mine): (Vec<&str>, Vec<&str>) =
+            options.iter().partition(|name| keys.get(**name).is_some() || output.get(**name).is_some());
+        assert_eq!(mine, ["scenario"]);
+        // And `traces`, which is no option.
+        let all: usize = [keys, output].iter().map(|all| all.as_object().unwrap().len()).sum();
+        assert_eq!(known.len() + 1, all);
+    }
 }

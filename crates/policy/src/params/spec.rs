@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::value::{GivenValue, ParamValue, exact_seconds};
+use super::value::{GivenValue, ParamValue, exact_seconds, whole};
 use crate::time::Nanos;
 
 /// What a parameter accepts.
@@ -64,11 +64,8 @@ impl ParamKind {
 
     fn number(self, x: f64) -> Option<ParamValue> {
         match self {
-            Self::Integer { .. } => {
-                // What has no fraction is a whole number, however it is written: `25.0`.
-                let whole = x.fract() == 0.0 && (0.0..2f64.powi(64)).contains(&x);
-                self.integer(whole.then_some(x as u64)?)
-            }
+            // What has no fraction is a whole number, however it is written: `25.0`.
+            Self::Integer { .. } => self.integer(whole(x)?),
             Self::Number { min, max } => (min..=max).contains(&x).then_some(ParamValue::Number(x)),
             Self::Seconds { min, max } => {
                 let span = (min..=max).contains(&x).then(|| Nanos::from_secs_f64(x))?;

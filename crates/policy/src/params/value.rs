@@ -35,13 +35,13 @@ impl ParamValue {
     /// The value as a whole number, if it is one.
     #[must_use]
     pub fn as_u64(self) -> Option<u64> {
-        if let Self::Integer(n) = self {
-            return Some(n);
-        }
-        let x = self.as_f64();
-        // The first number that u64 cannot hold is 2^64.
-        (x.fract() == 0.0 && x.is_sign_positive() && x < 2f64.powi(64)).then_some(x as u64)
+        if let Self::Integer(n) = self { Some(n) } else { whole(self.as_f64()) }
     }
+}
+
+/// The whole number that this is, if it is one that `u64` holds.
+pub(super) fn whole(x: f64) -> Option<u64> {
+    (x.fract() == 0.0 && x.is_sign_positive() && x < 2f64.powi(64)).then_some(x as u64)
 }
 
 impl fmt::Display for ParamValue {
@@ -97,6 +97,28 @@ pub enum GivenValue {
     Text(String),
 }
 
+impl GivenValue {
+    /// The value as a whole number, if it is one.
+    #[must_use]
+    pub fn as_u64(&self) -> Option<u64> {
+        match self {
+            Self::Integer(n) => Some(*n),
+            Self::Number(x) => whole(*x),
+            Self::Text(text) => text.parse().ok(),
+        }
+    }
+
+    /// The value as a number, if it is one.
+    #[must_use]
+    pub fn as_f64(&self) -> Option<f64> {
+        match self {
+            Self::Integer(n) => Some(*n as f64),
+            Self::Number(x) => Some(*x),
+            Self::Text(text) => text.parse().ok(),
+        }
+    }
+}
+
 impl fmt::Display for GivenValue {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -137,7 +159,10 @@ impl From<ParamValue> for GivenValue {
         match value {
             ParamValue::Integer(n) => Self::Integer(n),
             ParamValue::Number(x) => Self::Number(x),
-            ParamValue::Seconds(_) => Self::Text(value.to_string()),
+            ParamValue::Seconds(span) => match value.as_f64() {
+                seconds if Nanos::from_secs_f64(seconds) == Some(span) => Self::Number(seconds),
+                _ => Self::Text(value.to_string()),
+            },
         }
     }
 }

@@ -1,12 +1,11 @@
 //! Which runs the study is made of.
 
 use plimsoll_cache::caches;
-use plimsoll_policy::BuildError;
 use plimsoll_sim::Arrivals;
 
 use super::day::Day;
 use crate::lard::Effort;
-use crate::scenario::{Admission, Scenario, Strategy};
+use crate::scenario::{Admission, Scenario, ScenarioError, Strategy};
 
 /// The figures of the paper that are reproduced.
 pub const FIGURES: [u32; 11] = [1, 2, 5, 6, 7, 8, 9, 10, 11, 12, 14];
@@ -121,16 +120,9 @@ impl Cell {
         Self { backends, ..Self::day(contender, CLUSTER_CACHE) }
     }
 
-    pub(super) fn scenario(&self, day: &Day) -> Result<Scenario, BuildError> {
+    pub(super) fn scenario(&self, day: &Day) -> Result<Scenario, ScenarioError> {
         let strategy = Strategy::find(self.contender.policy())?;
-        let mut settings = vec![("adaptload.speed".to_owned(), day.speed(self.load).to_string())];
-        if let Contender::Lard(low, high) | Contender::LardR(low, high) = self.contender {
-            let policy = self.contender.policy();
-            settings.push((format!("{policy}.t_low"), low.to_string()));
-            settings.push((format!("{policy}.t_high"), high.to_string()));
-        }
-        Ok(Scenario {
-            settings,
+        let mut scenario = Scenario {
             model: &plimsoll_sim::models::adaptload::SPEC,
             arrivals: Arrivals::Trace { speed: 1.0 },
             admission: Admission::Unlimited,
@@ -138,7 +130,12 @@ impl Cell {
             cache_bytes: day.workload.working_set_bytes() * u64::from(self.cache_percent) / 100,
             dynamic_share: f64::from(self.dynamic_percent) / 100.0,
             ..Scenario::lard(strategy, self.backends, day.setting.seed)
-        })
+        };
+        scenario.set_model([("speed", day.speed(self.load).into())])?;
+        if let Contender::Lard(low, high) | Contender::LardR(low, high) = self.contender {
+            scenario.set_policy([("t_low", low.into()), ("t_high", high.into())])?;
+        }
+        Ok(scenario)
     }
 }
 

@@ -29,7 +29,7 @@ use crate::workload::WorkloadError;
 pub use calibration::calibration_conclusion;
 pub use handoff::{Forwarding, HandoffMeasures, HandoffThroughput, LatencyRound};
 pub use plan::{Effort, FIGURES};
-use plan::{Instance, Variant, instances, scenarios};
+use plan::{Instance, Planned, Variant, instances, scenarios};
 pub use prototype::{FIGURE as PROTOTYPE_FIGURE, Mechanism, Point, Prototype};
 use results::{Profile, Results};
 use rule::evaluate;
@@ -119,7 +119,7 @@ pub fn reproduce(
     let on_instance = |instance: &Instance| -> Result<(Profile, Vec<(Variant, Run)>), StudyError> {
         let workload = instance.workload()?;
         let planned = scenarios(instance, effort, figure);
-        let scenarios: Vec<_> = planned.iter().map(|p| p.scenario.clone()).collect();
+        let scenarios: Vec<_> = planned.iter().map(Planned::scenario).collect::<Result<_, _>>()?;
         let runs = run_all(&scenarios, &workload, progress, |_| None)?;
         let variants = planned.into_iter().map(|p| p.variant);
         Ok((Profile::of(&workload), variants.zip(runs).collect()))

@@ -2,7 +2,9 @@
 
 use plimsoll_cache::caches;
 
-use crate::scenario::{Scenario, Strategy};
+use plimsoll_policy::params::GivenValue;
+
+use crate::scenario::{Scenario, ScenarioError, Strategy};
 use crate::workload::{Workload, WorkloadError};
 
 /// The figures of the paper that are simulated.
@@ -65,7 +67,17 @@ pub(super) enum Variant {
 /// A run to be made.
 pub(super) struct Planned {
     pub(super) variant: Variant,
-    pub(super) scenario: Scenario,
+    scenario: Scenario,
+    /// A parameter of the model that is not at its default.
+    model: Option<(&'static str, GivenValue)>,
+}
+
+impl Planned {
+    pub(super) fn scenario(&self) -> Result<Scenario, ScenarioError> {
+        let mut scenario = self.scenario.clone();
+        scenario.set_model(self.model.clone())?;
+        Ok(scenario)
+    }
 }
 
 pub(super) const GENERATORS: [&str; 4] = ["windowed", "irm", "stretched", "double_pareto"];
@@ -257,19 +269,20 @@ impl Plan<'_> {
         for &backends in sizes {
             for strategy in strategies.iter().filter_map(|name| Strategy::find(name).ok()) {
                 let mut scenario = Scenario::lard(strategy, backends, self.instance.seed);
+                let mut model = None;
                 match variant {
                     Variant::Base => {}
                     Variant::Cpu(speed) => {
-                        scenario.settings.push(("cpu_speed".into(), speed.to_string()));
+                        model = Some(("cpu_speed", speed.into()));
                         // Section 4.3: 1.5, 2 and 3 times the memory at 2, 3 and 4 times the speed.
                         scenario.cache_bytes =
                             scenario.cache_bytes * [2, 2, 3, 4, 6][speed.min(4) as usize] / 2;
                     }
                     Variant::CpuAlone(speed) => {
-                        scenario.settings.push(("cpu_speed".into(), speed.to_string()));
+                        model = Some(("cpu_speed", speed.into()));
                     }
                     Variant::Disks(disks) => {
-                        scenario.settings.push(("disks".into(), disks.to_string()));
+                        model = Some(("disks", disks.into()));
                     }
                     Variant::TenfoldCache => scenario.cache_bytes *= 10,
                     Variant::Lru => {
@@ -277,7 +290,7 @@ impl Plan<'_> {
                         scenario.cache_object_limit_bytes = Some(500 * 1024);
                     }
                 }
-                self.out.push(Planned { variant, scenario });
+                self.out.push(Planned { variant, scenario, model });
             }
         }
     }

@@ -116,13 +116,13 @@ fn simulate_first(
     scenario.cache_bytes = prototype.cache_bytes;
     scenario.warmup = warmup;
     let speed = prototype.speed;
-    let settings = [
+    let params = [
         ("cpu_speed", speed),
         ("disk_latency_us", 28_000.0 / speed),
         ("disk_transfer_per_4096_bytes_us", 410.0 / speed),
         ("disk_seek_us", 14_000.0 / speed),
     ];
-    scenario.settings = settings.map(|(key, value)| (key.to_owned(), value.to_string())).into();
+    scenario.set_model(params.map(|(key, value)| (key, value.into())))?;
     let mut run = run_all(&[scenario], &workload, progress, |_| None)?.remove(0);
     run.load_series = plimsoll_report::LoadSeries::default();
     Ok(run)

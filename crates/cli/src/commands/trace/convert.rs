@@ -39,7 +39,7 @@ pub(crate) struct Args {
 
 pub(crate) fn run(args: &Args) -> Result<(), CliError> {
     let destination = args.destination.resolve(&args.to, &args.traces, None)?;
-    let trace = input::workload(&args.traces, &args.read, args.seed)?.trace;
+    let trace = input::workload(&args.traces, &args.read.options(args.seed))?.trace;
     for warning in input::warnings(&trace.report) {
         eprintln!("plimsoll: warning: {warning}");
     }

@@ -47,7 +47,7 @@ pub(crate) struct Args {
 pub(crate) fn run(args: &Args) -> Result<(), CliError> {
     // Read first: a misspelt name should not cost the time that a long trace takes.
     let published = args.check.as_deref().map(Published::read).transpose()?;
-    let workload = input::workload(&args.traces, &args.read, args.seed)?;
+    let workload = input::workload(&args.traces, &args.read.options(args.seed))?;
     let comparison = published.map(|published| published.compare(&workload.trace.report)).transpose()?;
     let stats = TraceStats::of(&workload.trace)?;
     if let Some(dir) = &args.out {

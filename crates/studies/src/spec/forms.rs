@@ -1,0 +1,211 @@
+//! How the values of a scenario stand in a file: each as a number or as the text of the command line, and lists also as one
+//! value or as a text with commas.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::marker::PhantomData;
+
+use plimsoll_cache::CacheSpec;
+use plimsoll_policy::params::GivenValue;
+use plimsoll_sim::{Arrivals, Fault};
+use plimsoll_trace::Format;
+use serde::de::value::{MapAccessDeserializer, SeqAccessDeserializer};
+use serde::de::{Error as _, IntoDeserializer, MapAccess, SeqAccess, Visitor};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+use super::choice::StrategyChoice;
+use super::values;
+use crate::scenario::Admission;
+
+/// A module for `serde(with)` of values that a function reads from what is given, and another one writes.
+macro_rules! form {
+    (optional $name:ident: $type:ty = $read:expr) => {
+        pub(super) mod $name {
+            use super::*;
+
+            pub(in crate::spec) fn deserialize<'de, D: Deserializer<'de>>(
+                d: D,
+            ) -> Result<Option<$type>, D::Error> {
+                let read: fn(&GivenValue) -> Result<$type, String> = $read;
+                let given = Option::<GivenValue>::deserialize(d)?;
+                given.as_ref().map(read).transpose().map_err(D::Error::custom)
+            }
+
+            pub(in crate::spec) fn serialize<S: Serializer>(
+                value: &Option<$type>,
+                s: S,
+            ) -> Result<S::Ok, S::Error> {
+                value.serialize(s)
+            }
+        }
+    };
+    ($name:ident: $type:ty = $read:expr, $show:expr) => {
+        pub(super) mod $name {
+            use super::*;
+
+            pub(in crate::spec) fn deserialize<'de, D: Deserializer<'de>>(d: D) -> Result<$type, D::Error> {
+                let read: fn(&GivenValue) -> Result<$type, String> = $read;
+                read(&GivenValue::deserialize(d)?).map_err(D::Error::custom)
+            }
+
+            pub(in crate::spec) fn serialize<S: Serializer>(value: &$type, s: S) -> Result<S::Ok, S::Error> {
+                ($show)(value).serialize(s)
+            }
+        }
+    };
+}
+
+form!(cache_size: values::CacheSize = values::cache_size, |v: &values::CacheSize| v.to_string());
+form!(optional optional_size: u64 = values::size);
+form!(optional optional_positive: f64 = values::positive);
+form!(optional optional_count: u64 = first);
+form!(optional optional_format: Format = format);
+form!(share: f64 = values::share, |v: &f64| *v);
+form!(count: u64 = values::count, |v: &u64| *v);
+form!(arrivals: Arrivals = values::arrivals, values::show_arrivals);
+form!(admission: Admission = values::admission, values::show_admission);
+form!(cache: &'static CacheSpec = cache_spec, |v: &&'static CacheSpec| v.name);
+
+fn first(given: &GivenValue) -> Result<u64, String> {
+    let n = values::count(given)?;
+    if n == 0 { Err("expected a whole number above 0, not `0`".to_owned()) } else { Ok(n) }
+}
+
+fn format(given: &GivenValue) -> Result<Format, String> {
+    given.to_string().parse().map_err(|error: plimsoll_trace::TraceError| error.to_string())
+}
+
+fn cache_spec(given: &GivenValue) -> Result<&'static CacheSpec, String> {
+    plimsoll_cache::find(&given.to_string()).map_err(|error| error.to_string())
+}
+
+/// The entries of a list: one value, a text that `split` takes apart, or an array of such.
+struct List<T, F>(F, PhantomData<T>);
+
+impl<'de, T, F: Fn(&GivenValue) -> Result<Vec<T>, String>> Visitor<'de> for List<T, F> {
+    type Value = Vec<T>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a text, a number, or an array of these")
+    }
+
+    fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<Vec<T>, E> {
+        (self.0)(&text.into()).map_err(E::custom)
+    }
+
+    fn visit_u64<E: serde::de::Error>(self, n: u64) -> Result<Vec<T>, E> {
+        (self.0)(&n.into()).map_err(E::custom)
+    }
+
+    fn visit_i64<E: serde::de::Error>(self, n: i64) -> Result<Vec<T>, E> {
+        let given = GivenValue::deserialize(IntoDeserializer::<E>::into_deserializer(n))?;
+        (self.0)(&given).map_err(E::custom)
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut all: A) -> Result<Vec<T>, A::Error> {
+        let mut out = Vec::new();
+        while let Some(given) = all.next_element::<GivenValue>()? {
+            out.extend((self.0)(&given).map_err(A::Error::custom)?);
+        }
+        Ok(out)
+    }
+}
+
+fn list<'de, D: Deserializer<'de>, T>(
+    deserializer: D,
+    read: impl Fn(&GivenValue) -> Result<Vec<T>, String>,
+) -> Result<Vec<T>, D::Error> {
+    deserializer.deserialize_any(List(read, PhantomData))
+}
+
+/// Texts that are not taken apart.
+pub(super) fn texts<'de, D: Deserializer<'de>>(d: D) -> Result<Vec<String>, D::Error> {
+    list(d, |given| Ok(vec![given.to_string()]))
+}
+
+/// Numbers of back-ends.
+pub(super) fn backends<'de, D: Deserializer<'de>>(d: D) -> Result<Vec<usize>, D::Error> {
+    list(d, |given| match given {
+        GivenValue::Text(text) => text.split(',').map(|one| values::backends(&one.into())).collect(),
+        given => values::backends(given).map(|n| vec![n]),
+    })
+}
+
+/// Faults.
+pub(super) fn faults<'de, D: Deserializer<'de>>(d: D) -> Result<Vec<Fault>, D::Error> {
+    list(d, |given| values::fault(given).map(|fault| vec![fault]))
+}
+
+/// What [`faults`] reads back.
+pub(super) fn show_faults<S: Serializer>(faults: &[Fault], serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_seq(faults.iter().map(values::show_fault))
+}
+
+/// Strategies: a text with commas, a table, or an array of these.
+pub(super) fn strategies<'de, D: Deserializer<'de>>(d: D) -> Result<Vec<StrategyChoice>, D::Error> {
+    struct Strategies;
+    impl<'de> Visitor<'de> for Strategies {
+        type Value = Vec<StrategyChoice>;
+
+        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str("names of policies, or tables with `name` and `params`")
+        }
+
+        fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<Self::Value, E> {
+            StrategyChoice::list(text).map_err(E::custom)
+        }
+
+        fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Self::Value, A::Error> {
+            StrategyChoice::deserialize(MapAccessDeserializer::new(map)).map(|one| vec![one])
+        }
+
+        fn visit_seq<A: SeqAccess<'de>>(self, all: A) -> Result<Self::Value, A::Error> {
+            let all = Vec::<Entry>::deserialize(SeqAccessDeserializer::new(all))?;
+            Ok(all.into_iter().flat_map(|entry| entry.0).collect())
+        }
+    }
+
+    /// An entry of the array.
+    struct Entry(Vec<StrategyChoice>);
+    impl<'de> Deserialize<'de> for Entry {
+        fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+            strategies(deserializer).map(Self)
+        }
+    }
+    d.deserialize_any(Strategies)
+}
+
+/// Settings: `"lard.t_low" = 25` and `lard.t_low = 25`, which TOML reads as a table in the table, are the same.
+pub(super) mod settings {
+    use super::*;
+
+    #[derive(Deserialize)]
+    #[serde(untagged, expecting = "expected a number, a text, or a table of these")]
+    enum Entry {
+        Value(GivenValue),
+        Owner(BTreeMap<String, GivenValue>),
+    }
+
+    pub(in crate::spec) fn deserialize<'de, D: Deserializer<'de>>(
+        deserializer: D,
+    ) -> Result<Vec<(String, GivenValue)>, D::Error> {
+        let mut out = Vec::new();
+        for (key, entry) in BTreeMap::<String, Entry>::deserialize(deserializer)? {
+            match entry {
+                Entry::Value(value) => out.push((key, value)),
+                Entry::Owner(table) => {
+                    out.extend(table.into_iter().map(|(name, value)| (format!("{key}.{name}"), value)));
+                }
+            }
+        }
+        Ok(out)
+    }
+
+    pub(in crate::spec) fn serialize<S: Serializer>(
+        settings: &[(String, GivenValue)],
+        serializer: S,
+    ) -> Result<S::Ok, S::Error> {
+        // The last of several for one key is the one that counts.
+        settings.iter().cloned().collect::<BTreeMap<_, _>>().serialize(serializer)
+    }
+}

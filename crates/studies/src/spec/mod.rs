@@ -1,0 +1,227 @@
+//! What a user asks to be simulated: traces, policies, numbers of back-ends and all that decides the results.
+//!
+//! Command line, scenario file and other programs fill the same [`ScenarioSpec`]; [`ScenarioSpec::scenarios`] makes the
+//! runs of it.
+
+mod choice;
+mod forms;
+#[cfg(test)]
+mod tests;
+pub mod values;
+
+use plimsoll_cache::CacheSpec;
+use plimsoll_policy::params::{GivenValue, nearest};
+use plimsoll_sim::models::lard;
+use plimsoll_sim::{Arrivals, Fault};
+use plimsoll_trace::{Format, Include, ReadOptions};
+use serde::{Deserialize, Serialize};
+
+pub use choice::{ModelChoice, StrategyChoice};
+use values::CacheSize;
+
+use crate::scenario::{Admission, Scenario, ScenarioError, Strategy, check};
+use crate::settings::{Owner, settings_of};
+
+/// Runs to be made of one workload: every policy on every number of back-ends.
+///
+/// In a file the keys are the long options of `plimsoll simulate`.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
+pub struct ScenarioSpec {
+    /// Traces, read as one: files, `-` for standard input, or one `synth:NAME,key=value…`.
+    #[serde(deserialize_with = "forms::texts")]
+    pub traces: Vec<String>,
+    /// Policies to compare.
+    #[serde(deserialize_with = "forms::strategies")]
+    pub policy: Vec<StrategyChoice>,
+    /// Numbers of back-ends to try.
+    #[serde(deserialize_with = "forms::backends")]
+    pub backends: Vec<usize>,
+    /// Back-end model.
+    pub model: ModelChoice,
+    /// Memory cache of each back-end.
+    #[serde(with = "forms::cache_size")]
+    pub cache: CacheSize,
+    /// Replacement policy of the caches.
+    #[serde(with = "forms::cache")]
+    pub cache_policy: &'static CacheSpec,
+    /// Files above this size in bytes are never cached.
+    #[serde(with = "forms::optional_size")]
+    pub cache_object_limit: Option<u64>,
+    /// Parameters `policy.key` or `model.key`, or just `key`, which goes to whoever has it; a later one wins. What stands
+    /// with a policy or the model itself wins over all of them.
+    #[serde(with = "forms::settings")]
+    pub set: Vec<(String, GivenValue)>,
+    /// How requests arrive.
+    #[serde(with = "forms::arrivals")]
+    pub arrivals: Arrivals,
+    /// How many times as fast the trace is played, where requests arrive at its times.
+    #[serde(with = "forms::optional_positive")]
+    pub speed: Option<f64>,
+    /// Requests let in at once.
+    #[serde(with = "forms::admission")]
+    pub admission: Admission,
+    /// Requests answered before the measurement starts.
+    #[serde(with = "forms::count")]
+    pub warmup: u64,
+    /// What happens to back-ends.
+    #[serde(deserialize_with = "forms::faults", serialize_with = "forms::show_faults")]
+    pub fault: Vec<Fault>,
+    /// Share of the requests that are made dynamic, except those for 100 KB or more.
+    #[serde(with = "forms::share")]
+    pub dynamic_share: f64,
+    /// Seed of every random choice.
+    #[serde(with = "forms::count")]
+    pub seed: u64,
+    /// Format of the traces; told from their content unless given.
+    #[serde(with = "forms::optional_format")]
+    pub format: Option<Format>,
+    /// Share of lines that may be unusable before reading is an error.
+    #[serde(with = "forms::share")]
+    pub max_bad_ratio: f64,
+    /// Count every request, not only GET and HEAD answered with 200, 206 or 304.
+    pub include_all: bool,
+    /// Leave the query string out of the target.
+    pub strip_query: bool,
+    /// Use only the first requests, this many.
+    #[serde(with = "forms::optional_count")]
+    pub limit: Option<u64>,
+}
+
+impl Default for ScenarioSpec {
+    /// No trace yet; WRR, LARD and LARD/R on eight back-ends of the LARD study.
+    fn default() -> Self {
+        let named = ["wrr", "lard", "lard_r"].into_iter().filter_map(|name| Strategy::find(name).ok());
+        Self {
+            traces: Vec::new(),
+            policy: named.map(StrategyChoice::new).collect(),
+            backends: vec![8],
+            model: ModelChoice::new(&lard::SPEC),
+            cache: CacheSize::Bytes(32 << 20),
+            cache_policy: &plimsoll_cache::caches::gds::SPEC,
+            cache_object_limit: None,
+            set: Vec::new(),
+            arrivals: Arrivals::Closed,
+            speed: None,
+            admission: Admission::Lard,
+            warmup: 0,
+            fault: Vec::new(),
+            dynamic_share: 0.0,
+            seed: 1,
+            format: None,
+            max_bad_ratio: 0.05,
+            include_all: false,
+            strip_query: false,
+            limit: None,
+        }
+    }
+}
+
+impl ScenarioSpec {
+    /// How the traces are read.
+    #[must_use]
+    pub fn read_options(&self) -> ReadOptions {
+        ReadOptions {
+            format: self.format,
+            seed: self.seed,
+            max_bad_ratio: self.max_bad_ratio,
+            include: if self.include_all { Include::All } else { Include::Counted },
+            limit: self.limit,
+            strip_query: self.strip_query,
+            ..ReadOptions::default()
+        }
+    }
+
+    /// Every policy on every number of back-ends, policies in the order given within each number; what is given twice is run
+    /// once. All targets together have this size, of which a cache may be a share; before it is known, 0 will do to find out
+    /// whether the runs can be made.
+    ///
+    /// # Errors
+    /// The first thing that is wrong: parameters that nobody takes, that are out of range or do not go together, numbers of
+    /// back-ends, faults of back-ends that are not there.
+    pub fn scenarios(&self, working_set_bytes: u64) -> Result<Vec<Scenario>, ScenarioError> {
+        let arrivals = match (self.arrivals, self.speed) {
+            (Arrivals::Trace { .. }, Some(speed)) => Arrivals::Trace { speed },
+            (arrivals, None) => arrivals,
+            (_, Some(_)) => return Err(ScenarioError::Speed),
+        };
+        let mut faults = self.fault.clone();
+        faults.sort_by_key(|f| f.at);
+        let policies = self.policies()?;
+        self.check_settings(&policies)?;
+        let mut counts: Vec<usize> = Vec::new();
+        for &backends in &self.backends {
+            if !counts.contains(&backends) {
+                counts.push(backends);
+            }
+        }
+        let mut out = Vec::new();
+        for backends in counts {
+            for choice in &policies {
+                let mut scenario = Scenario {
+                    model: self.model.spec,
+                    arrivals,
+                    admission: self.admission,
+                    cache: self.cache_policy,
+                    cache_bytes: self.cache.bytes(working_set_bytes),
+                    cache_object_limit_bytes: self.cache_object_limit,
+                    dynamic_share: self.dynamic_share,
+                    faults: faults.clone(),
+                    warmup: self.warmup,
+                    ..Scenario::lard(choice.strategy, backends, self.seed)
+                };
+                let own = choice.params.given().map(|(key, value)| (key, value.into()));
+                scenario.set_policy(settings_of(&self.set, &policy_owner(choice)).chain(own))?;
+                let own = self.model.params.given().map(|(key, value)| (key, value.into()));
+                scenario.set_model(settings_of(&self.set, &self.model_owner(choice)).chain(own))?;
+                out.push(scenario);
+            }
+        }
+        check(&out)?;
+        Ok(out)
+    }
+
+    /// The policies, each once.
+    fn policies(&self) -> Result<Vec<&StrategyChoice>, ScenarioError> {
+        let mut out: Vec<&StrategyChoice> = Vec::new();
+        for choice in &self.policy {
+            match out.iter().find(|other| other.strategy.name == choice.strategy.name) {
+                None => out.push(choice),
+                Some(other) if *other == choice => {}
+                Some(_) => {
+                    return Err(ScenarioError::Setting(format!(
+                        "`{}` is there twice with different parameters, which results could not tell apart; make \
+                         two runs of it",
+                        choice.strategy.name
+                    )));
+                }
+            }
+        }
+        Ok(out)
+    }
+
+    fn model_owner(&self, choice: &StrategyChoice) -> Owner {
+        let effective = choice.strategy.model_on(self.model.spec);
+        Owner { names: vec![effective.name, self.model.spec.name], specs: effective.params }
+    }
+
+    /// Refuses settings that no policy and no model of these runs would take, so that a slip is not ignored.
+    fn check_settings(&self, policies: &[&StrategyChoice]) -> Result<(), ScenarioError> {
+        let owners: Vec<Owner> =
+            policies.iter().flat_map(|choice| [policy_owner(choice), self.model_owner(choice)]).collect();
+        let untaken = self.set.iter().find(|(key, _)| owners.iter().all(|owner| owner.takes(key).is_none()));
+        let Some((key, _)) = untaken else { return Ok(()) };
+        let known: Vec<String> = owners.iter().flat_map(Owner::keys).collect();
+        let hint = nearest(key, known.iter().map(String::as_str)).map_or_else(
+            || "see `plimsoll policies` and `plimsoll models` for what can be set".to_owned(),
+            |near| format!("did you mean `{near}`?"),
+        );
+        Err(ScenarioError::Setting(format!("no policy or model of this run takes `{key}`; {hint}")))
+    }
+}
+
+fn policy_owner(choice: &StrategyChoice) -> Owner {
+    let spec = choice.strategy.policy;
+    let names = std::iter::once(spec.name).chain(spec.aliases.iter().copied()).collect();
+    Owner { names, specs: spec.params }
+}
