@@ -9,7 +9,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
-use plimsoll_config::{BackendConfig, Config, PeersConfig};
+use plimsoll_config::{BackendConfig, Config, HostPort, PeersConfig};
 use plimsoll_policy::{BackendId, Health};
 
 use crate::access_log;
@@ -331,17 +331,17 @@ struct Addresses {
 /// The addresses of each back-end and its agent: those that it has in `known`, if the names still lead there, else the
 /// first ones.
 fn resolve_all(config: &Config, known: &[Arc<Backend>]) -> Result<Vec<Addresses>, StartError> {
-    let resolve = |b: &BackendConfig, host: &str, port: u16, before: Option<SocketAddr>| {
-        let failed = |error| StartError::Resolve { name: b.name.to_string(), host: host.to_owned(), error };
-        let found: Vec<_> = (host, port).to_socket_addrs().map_err(failed)?.collect();
+    let resolve = |b: &BackendConfig, at: &HostPort, before: Option<SocketAddr>| {
+        let failed = |error| StartError::Resolve { name: b.name.to_string(), host: at.host.clone(), error };
+        let found: Vec<_> = (&*at.host, at.port).to_socket_addrs().map_err(failed)?.collect();
         let first = || failed(io::Error::new(io::ErrorKind::NotFound, "the name has no address"));
         before.filter(|a| found.contains(a)).or(found.first().copied()).ok_or_else(first)
     };
     let both = |b: &BackendConfig| {
         let before = known.iter().find(|k| k.name == b.name);
-        let address = resolve(b, &b.host, b.port, before.map(|k| k.address))?;
+        let address = resolve(b, &b.at, before.map(|k| k.address))?;
         let agent = b.agent.as_ref().filter(|_| config.handoff.is_some());
-        let agent = agent.map(|(host, port)| resolve(b, host, *port, before.and_then(|k| k.agent)));
+        let agent = agent.map(|at| resolve(b, at, before.and_then(|k| k.agent)));
         Ok(Addresses { address, agent: agent.transpose()? })
     };
     config.backends.iter().map(both).collect()

@@ -3,9 +3,10 @@
 use std::fmt;
 use std::net::SocketAddr;
 
-use crate::effective::{Entries, Value};
-use crate::model::{BackendConfig, BackendName, Config};
-use crate::sections::section;
+use crate::config::Config;
+use crate::declare::Entries;
+use crate::sections::{BackendConfig, BackendName, section};
+use crate::value::Value;
 
 /// A key with its values before and after.
 #[derive(Debug, Clone, PartialEq)]
@@ -60,7 +61,7 @@ impl BackendChange {
     /// Whether the address changed: to connections and caches, it is another back-end.
     #[must_use]
     pub fn moved(&self) -> bool {
-        (&self.old.host, self.old.port) != (&self.new.host, self.new.port)
+        self.old.at != self.new.at
     }
 }
 

@@ -1,5 +1,4 @@
-//! Every key of the configuration file, declared once: type, range, default and meaning. What reads the file, the JSON
-//! schema and the reference in the documentation all come from here.
+//! What is declared of a key of the configuration file: type, range, default and meaning.
 
 use plimsoll_policy::REGISTRY;
 
@@ -66,13 +65,44 @@ pub(crate) struct SectionSpec {
     /// The key that names a policy, whose parameters are then keys too.
     pub(crate) policy_key: Option<&'static str>,
     pub(crate) help: &'static str,
+    /// Keys that stand for one value together, before the others.
+    pub(crate) group: &'static [KeySpec],
     pub(crate) keys: &'static [KeySpec],
+}
+
+/// The largest size that a key takes.
+pub(crate) const SIZE_MAX: u64 = 1 << 50;
+
+pub(crate) const fn key(name: &'static str, kind: Kind, default: Default, help: &'static str) -> KeySpec {
+    KeySpec { name, kind, default, help, restart: false }
+}
+
+/// A key of which a change is applied by a restart only.
+pub(crate) const fn fixed(name: &'static str, kind: Kind, default: Default, help: &'static str) -> KeySpec {
+    KeySpec { name, kind, default, help, restart: true }
+}
+
+impl KeySpec {
+    /// What it means, in a sentence.
+    pub(crate) fn help(&self) -> &'static str {
+        self.help.trim()
+    }
 }
 
 impl SectionSpec {
     /// The key of this name.
     pub(crate) fn key(&self, name: &str) -> Option<&'static KeySpec> {
-        self.keys.iter().find(|k| k.name == name)
+        self.keys().find(|k| k.name == name)
+    }
+
+    /// All its keys, in the order in which the documentation has them.
+    pub(crate) fn keys(&self) -> impl Iterator<Item = &'static KeySpec> + use<> {
+        self.group.iter().chain(self.keys)
+    }
+
+    /// What it is for, in a sentence.
+    pub(crate) fn help(&self) -> &'static str {
+        self.help.trim()
     }
 
     /// The header as it stands in the file.

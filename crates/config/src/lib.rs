@@ -1,14 +1,18 @@
 //! The configuration of the live system: one TOML file, checked as a whole before anything uses it.
 //!
-//! Every key is declared once, in `sections`; reading, defaults, the JSON schema and the reference in the documentation
-//! follow from it. [`Config::load`] reports everything that is wrong with a file at once, each with its place, its
+//! Every key is declared once, in `sections`: the struct that the live system is built from, reading, defaults, the JSON
+//! schema, the reference in the documentation and what a reload compares follow from it. [`Config::load`] reports everything that is wrong with a file at once, each with its place, its
 //! dotted key and what would be right. [`Config::diff`] says what a reload changes.
 
+mod address;
+mod config;
+mod declare;
 mod diff;
 mod effective;
 mod error;
 mod keys;
-mod model;
+mod message;
+mod path;
 mod read;
 mod reader;
 mod reference;
@@ -16,13 +20,14 @@ mod schema;
 mod sections;
 mod value;
 
+pub use address::{HostPort, IpNet};
+pub use config::Config;
 pub use diff::{BackendChange, Changes, KeyChange};
-pub use effective::Value;
 pub use error::{ConfigError, ConfigErrors, Place};
-pub use model::{
+pub use sections::{
     AccessLog, AccessLogFormat, Admin, AdmissionConfig, AdmissionLimitConfig, BackendConfig, BackendName,
-    Config, DecisionLogConfig, DynamicPattern, Forwarded, HandoffConfig, HealthConfig, HealthProbe, IpNet,
-    Limits, ListenerConfig, Mechanism, PeerConfig, PeersConfig, Placement, PolicyConfig, ShadowConfig,
-    TargetConfig, TargetKey, Timeouts, WhenFull,
+    DecisionLogConfig, DynamicPattern, Forwarded, HandoffConfig, HealthConfig, HealthProbe, Limits,
+    ListenerConfig, Mechanism, PeerConfig, PeersConfig, Placement, PolicyConfig, ShadowConfig, TargetConfig,
+    TargetKey, Timeouts, WhenFull,
 };
-pub use value::size;
+pub use value::{Value, size};

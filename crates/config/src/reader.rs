@@ -10,13 +10,12 @@ use toml::de::{DeTable, DeValue};
 
 use crate::error::{ConfigError, Place, Snippet};
 use crate::keys::{Default, KeySpec, Kind, SectionSpec};
+pub(crate) use crate::message::{Wrong, as_number, escaped, not_one_of, quoted};
+use crate::message::{bare, duration, may_be_secret, quotes, show, type_name};
 use crate::value;
 
 /// Errors recorded; more are not worth the time.
 const ERRORS_MAX: usize = 200;
-
-/// Why a value cannot be used, and what would be right.
-pub(crate) type Wrong = (String, String);
 
 /// The file and what is wrong with it so far.
 pub(crate) struct Reader<'a> {
@@ -24,6 +23,8 @@ pub(crate) struct Reader<'a> {
     file: &'a str,
     /// Where each line starts.
     lines: Vec<usize>,
+    /// Every table, to say where a key belongs that stands elsewhere.
+    sections: &'static [SectionSpec],
     pub(crate) errors: Vec<ConfigError>,
 }
 
@@ -34,6 +35,17 @@ pub(crate) struct Section<'a> {
     pub(crate) path: String,
     pub(crate) table: Option<&'a DeTable<'a>>,
     pub(crate) span: Range<usize>,
+}
+
+/// A list of texts.
+#[derive(Clone, Copy)]
+pub(crate) struct ListForm {
+    /// Texts at most.
+    pub(crate) most: usize,
+    /// What to do when there are more.
+    pub(crate) fewer: &'static str,
+    /// What to write instead of something else than a text.
+    pub(crate) remedy: &'static str,
 }
 
 /// A key that is in the file.
@@ -66,6 +78,17 @@ impl<'a> Section<'a> {
         self.found(name).map_or_else(|| self.span.clone(), |found| found.span)
     }
 
+    /// What the key of this name accepts.
+    pub(crate) fn kind(&self, name: &str) -> Option<Kind> {
+        self.spec.key(name).map(|k| k.kind)
+    }
+
+    /// The duration under a key, or its default; what is wrong is said where the key is read.
+    pub(crate) fn duration(&self, name: &str) -> Option<Duration> {
+        let found = self.found(name);
+        value::duration(found.map_or(Some(self.default_of(name)), |found| found.value.as_str())?)
+    }
+
     fn default_of(&self, name: &str) -> &'static str {
         match self.spec.key(name).map(|k| k.default) {
             Some(Default::Is(text)) => text,
@@ -75,9 +98,9 @@ impl<'a> Section<'a> {
 }
 
 impl<'a> Reader<'a> {
-    pub(crate) fn new(text: &'a str, file: &'a str) -> Self {
+    pub(crate) fn new(text: &'a str, file: &'a str, sections: &'static [SectionSpec]) -> Self {
         let lines = std::iter::once(0).chain(text.match_indices('\n').map(|(at, _)| at + 1)).collect();
-        Self { text, file, lines, errors: Vec::new() }
+        Self { text, file, lines, sections, errors: Vec::new() }
     }
 
     /// The directory to which paths in the file are relative.
@@ -119,8 +142,8 @@ impl<'a> Reader<'a> {
         for key in table.keys() {
             let name = key.get_ref().as_ref();
             if section.spec.key(name).is_none() && !also(name) {
-                let known: Vec<_> = section.spec.keys.iter().map(|k| k.name).collect();
-                let remedy = unknown_remedy(name, &known, &section.spec.header());
+                let known: Vec<_> = section.spec.keys().map(|k| k.name).collect();
+                let remedy = self.unknown_remedy(name, &known, &section.spec.header());
                 let dotted = section.key(&escaped(name));
                 self.wrong(&dotted, key.span(), ("there is no such key".to_owned(), remedy));
             }
@@ -252,6 +275,51 @@ impl<'a> Reader<'a> {
         self.text(section, name, parse).unwrap_or_else(default)
     }
 
+    /// The texts of a list, read by `parse`; none when the key is absent.
+    pub(crate) fn list<T>(
+        &mut self,
+        section: &Section<'a>,
+        name: &str,
+        form: ListForm,
+        parse: impl Fn(&str) -> Result<T, Wrong>,
+    ) -> Vec<T> {
+        let mut out = Vec::new();
+        let Some(found) = section.found(name) else { return out };
+        let Some(items) = items(&found) else {
+            self.wrong_type(&found);
+            return out;
+        };
+        for (index, item) in items {
+            let key = format!("{}[{index}]", found.key);
+            if index == form.most {
+                let wrong = (format!("there are more than {}", form.most), form.fewer.to_owned());
+                self.wrong(&key, item.span(), wrong);
+                break;
+            }
+            let read = match item.get_ref() {
+                DeValue::String(text) => parse(text),
+                _ => Err(("is no text".to_owned(), form.remedy.to_owned())),
+            };
+            match read {
+                Ok(one) => out.push(one),
+                Err(wrong) => self.wrong(&key, item.span(), wrong),
+            }
+        }
+        out
+    }
+
+    /// What to write for a key that is not known in the place called `header`.
+    pub(crate) fn unknown_remedy(&self, name: &str, known: &[&str], header: &str) -> String {
+        if let Some(near) = nearest(name, known.iter().copied()) {
+            return format!("did you mean `{near}`?");
+        }
+        let elsewhere = self.sections.iter().find(|s| s.key(name).is_some() && s.header() != header);
+        if let Some(section) = elsewhere {
+            return format!("it belongs to {}", section.header());
+        }
+        format!("the keys of {header} are {}", known.join(", "))
+    }
+
     /// A value of another type than declared.
     pub(crate) fn wrong_type(&mut self, found: &Found<'_>) {
         let kind = found.spec.map(|k| k.kind);
@@ -273,108 +341,6 @@ impl<'a> Reader<'a> {
             (format!("{} is out of range", show(found.value)), format!("write {accepts}")),
         );
     }
-}
-
-/// Whether a line may hold a token, also under a mistyped key, so that no message repeats it.
-pub(crate) fn may_be_secret(key: &str, line: &str) -> bool {
-    key.starts_with("admin") || line.contains("token")
-}
-
-/// A hint that a text has to stand in quotes.
-fn quotes(kind: Kind) -> &'static str {
-    match kind {
-        Kind::Text(_) | Kind::Policy | Kind::Cache => "as text in double quotes ",
-        _ => "",
-    }
-}
-
-fn duration(text: &str, zero: bool) -> Result<Duration, Wrong> {
-    let Some(d) = value::duration(text) else {
-        let remedy = "write a number with unit (ms, s, m, h), e.g. \"250ms\", \"10s\" or \"5m\"";
-        return Err((format!("{} is no duration", quoted(text)), remedy.to_owned()));
-    };
-    let kind = if zero { Kind::DurationOrZero } else { Kind::Duration };
-    if (d.is_zero() && !zero) || d > Duration::from_secs(86_400) {
-        return Err((format!("{} is out of range", quoted(text)), format!("write {}", kind.accepts())));
-    }
-    Ok(d)
-}
-
-/// The error for a word that is none of these.
-pub(crate) fn not_one_of(text: &str, words: &[&str]) -> Wrong {
-    let remedy = match (nearest(text, words.iter().copied()), words) {
-        (Some(near), _) => format!("did you mean \"{near}\"?"),
-        (None, [one]) => format!("write \"{one}\""),
-        (None, words) => format!("write one of {}", words.join(", ")),
-    };
-    (format!("{} is not known here", quoted(text)), remedy)
-}
-
-/// What to write for a key that is not known in the place called `header`.
-pub(crate) fn unknown_remedy(name: &str, known: &[&str], header: &str) -> String {
-    if let Some(near) = nearest(name, known.iter().copied()) {
-        return format!("did you mean `{near}`?");
-    }
-    let elsewhere = crate::sections::SECTIONS.iter().find(|s| s.key(name).is_some() && s.header() != header);
-    if let Some(section) = elsewhere {
-        return format!("it belongs to {}", section.header());
-    }
-    format!("the keys of {header} are {}", known.join(", "))
-}
-
-/// A number, whole or not.
-pub(crate) fn as_number(value: &DeValue<'_>) -> Option<f64> {
-    match value {
-        DeValue::Integer(n) => i64::from_str_radix(n.as_str(), n.radix()).ok().map(|n| n as f64),
-        DeValue::Float(x) => x.as_str().parse().ok(),
-        _ => None,
-    }
-}
-
-fn type_name(value: &DeValue<'_>) -> &'static str {
-    match value {
-        DeValue::String(_) => "a text",
-        DeValue::Integer(_) => "a whole number",
-        DeValue::Float(_) => "a number",
-        DeValue::Boolean(_) => "true or false",
-        DeValue::Datetime(_) => "a date or time",
-        DeValue::Array(_) => "a list",
-        DeValue::Table(_) => "a table",
-    }
-}
-
-fn bare(value: &DeValue<'_>) -> String {
-    match value {
-        DeValue::Integer(n) => n.to_string(),
-        DeValue::Float(x) => x.as_str().to_owned(),
-        _ => String::new(),
-    }
-}
-
-/// A value as it can be shown in a message.
-fn show(value: &DeValue<'_>) -> String {
-    match value {
-        DeValue::String(text) => quoted(text),
-        DeValue::Integer(_) | DeValue::Float(_) => bare(value),
-        other => type_name(other).to_owned(),
-    }
-}
-
-/// A text without control characters and of bounded length.
-pub(crate) fn escaped(text: &str) -> String {
-    let mut out = String::new();
-    for c in text.chars().take(60) {
-        if c == '\'' || c == '"' { out.push(c) } else { out.extend(c.escape_debug()) }
-    }
-    if text.chars().nth(60).is_some() {
-        out.push('…');
-    }
-    out
-}
-
-/// The same in quotes.
-pub(crate) fn quoted(text: &str) -> String {
-    format!("\"{}\"", escaped(text))
 }
 
 /// The value and its place in a list.

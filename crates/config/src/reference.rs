@@ -1,7 +1,7 @@
 //! The reference of all keys for the documentation, from their declarations.
 
+use crate::config::Config;
 use crate::keys::{Default, KeySpec};
-use crate::model::Config;
 use crate::sections::SECTIONS;
 
 impl Config {
@@ -15,9 +15,9 @@ impl Config {
                 "" => out += &format!("### At {header}\n\n"),
                 _ => out += &format!("### `{header}`\n\n"),
             }
-            out += &format!("{}\n\n", section.help);
+            out += &format!("{}\n\n", section.help());
             out += "| Key | Default | Accepts | Meaning |\n| --- | --- | --- | --- |\n";
-            for key in section.keys {
+            for key in section.keys() {
                 out += &row(key);
             }
             out.push('\n');
@@ -36,5 +36,5 @@ fn row(key: &KeySpec) -> String {
     let restart = if key.restart { " A change needs a restart." } else { "" };
     let cell = |text: &str| text.replace('|', "\\|");
     let accepts = cell(&key.kind.accepts());
-    format!("| `{}` | {default} | {accepts} | {}{restart} |\n", key.name, cell(key.help))
+    format!("| `{}` | {default} | {accepts} | {}{restart} |\n", key.name, cell(key.help()))
 }

@@ -4,8 +4,8 @@ use plimsoll_policy::params::{ParamKind, ParamSpec};
 use plimsoll_policy::{PolicySpec, REGISTRY};
 use serde_json::{Map, Value, json};
 
+use crate::config::Config;
 use crate::keys::{Default, KeySpec, Kind, SectionSpec, cache_names, policy_names};
-use crate::model::Config;
 use crate::sections::SECTIONS;
 
 impl Config {
@@ -15,11 +15,11 @@ impl Config {
         let mut properties = Map::new();
         for section in SECTIONS {
             if section.name.is_empty() {
-                properties.extend(keys(section.keys));
+                properties.extend(keys(section));
             } else if section.many {
                 let items = table(section);
                 let list =
-                    json!({ "type": "array", "minItems": 1, "description": section.help, "items": items });
+                    json!({ "type": "array", "minItems": 1, "description": section.help(), "items": items });
                 properties.insert(section.name.to_owned(), list);
             } else {
                 properties.insert(section.name.to_owned(), table(section));
@@ -38,14 +38,14 @@ impl Config {
     }
 }
 
-fn keys(keys: &[KeySpec]) -> Map<String, Value> {
-    keys.iter().map(|k| (k.name.to_owned(), key(k))).collect()
+fn keys(section: &SectionSpec) -> Map<String, Value> {
+    section.keys().map(|k| (k.name.to_owned(), key(k))).collect()
 }
 
 fn table(section: &SectionSpec) -> Value {
     let required: Vec<&str> =
-        section.keys.iter().filter(|k| matches!(k.default, Default::Required)).map(|k| k.name).collect();
-    let mut out = json!({ "type": "object", "description": section.help, "properties": keys(section.keys) });
+        section.keys().filter(|k| matches!(k.default, Default::Required)).map(|k| k.name).collect();
+    let mut out = json!({ "type": "object", "description": section.help(), "properties": keys(section) });
     if !required.is_empty() {
         out["required"] = json!(required);
     }
@@ -67,7 +67,7 @@ fn with_policy(section: &SectionSpec, name: &str, spec: &PolicySpec) -> Value {
         condition["required"] = json!([name]);
     }
     let mut properties: Map<String, Value> =
-        section.keys.iter().map(|k| (k.name.to_owned(), json!(true))).collect();
+        section.keys().map(|k| (k.name.to_owned(), json!(true))).collect();
     properties.extend(spec.params.iter().map(|p| (p.name.to_owned(), parameter(p))));
     json!({ "if": condition, "then": { "properties": properties, "additionalProperties": false } })
 }
@@ -109,7 +109,7 @@ fn key(key: &KeySpec) -> Value {
         Kind::Text(_) => json!({ "type": "string", "minLength": 1 }),
         Kind::Texts(_) => json!({ "type": "array", "items": { "type": "string" } }),
     };
-    out["description"] = json!(format!("{} Accepts {}.", key.help, key.kind.accepts()));
+    out["description"] = json!(format!("{} Accepts {}.", key.help(), key.kind.accepts()));
     if let Default::Is(text) = key.default {
         let literal = key.kind.literal(text);
         out["default"] = serde_json::from_str(&literal).unwrap_or(Value::Null);

@@ -1,10 +1,55 @@
-//! Sizes and durations as users write them.
+//! Values as users write them.
 
+use std::fmt;
 use std::time::Duration;
 
 use jiff::SignedDuration;
 pub(crate) use plimsoll_policy::units::show_size;
 pub use plimsoll_policy::units::size;
+use serde_json::json;
+
+/// A value of the configuration as a user would write it.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Value {
+    /// A text; sizes and durations too.
+    Text(String),
+    /// A whole number.
+    Integer(u64),
+    /// A number.
+    Number(f64),
+    /// `true` or `false`.
+    Flag(bool),
+    /// Several texts.
+    List(Vec<String>),
+    /// What is not for display.
+    Secret,
+}
+
+impl fmt::Display for Value {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Text(text) => f.write_str(text),
+            Self::Integer(n) => n.fmt(f),
+            Self::Number(x) => x.fmt(f),
+            Self::Flag(b) => b.fmt(f),
+            Self::List(all) => write!(f, "[{}]", all.join(", ")),
+            Self::Secret => f.write_str("(hidden)"),
+        }
+    }
+}
+
+impl Value {
+    /// In JSON.
+    pub(crate) fn json(&self) -> serde_json::Value {
+        match self {
+            Self::Integer(n) => json!(n),
+            Self::Number(x) => json!(x),
+            Self::Flag(b) => json!(b),
+            Self::List(all) => json!(all),
+            Self::Text(_) | Self::Secret => json!(self.to_string()),
+        }
+    }
+}
 
 /// A duration with units, such as `250ms`, `10s`, `1m 30s` or `2h`; `None` when it is none or negative.
 pub(crate) fn duration(text: &str) -> Option<Duration> {

@@ -1,12 +1,8 @@
 //! From the text of a file to a checked configuration.
 
-mod address;
 mod front_ends;
 mod handoff;
-mod logs;
-mod parts;
 mod peers;
-mod policy;
 mod syntax;
 
 use std::io::Read as _;
@@ -15,12 +11,16 @@ use std::path::Path;
 
 use toml::de::{DeTable, DeValue};
 
+use crate::config::Config;
 use crate::error::ConfigErrors;
 use crate::keys::SectionSpec;
-use crate::model::{AccessLog, Admin, Config, DecisionLogConfig, ListenerConfig, Mechanism};
+use crate::path::plain;
 use crate::read::peers::Listening;
-use crate::reader::{Reader, Section, escaped, unknown_remedy};
-use crate::sections::{SECTIONS, section};
+use crate::reader::{Reader, Section, escaped};
+use crate::sections::{
+    AccessLog, Admin, AdmissionConfig, DecisionLogConfig, Forwarded, HealthConfig, Limits, ListenerConfig,
+    Mechanism, PeersConfig, PolicyConfig, Root, SECTIONS, ShadowConfig, TargetConfig, Timeouts, section,
+};
 
 /// Bytes of a configuration file at most.
 const FILE_BYTES_MAX: u64 = 4 << 20;
@@ -48,7 +48,7 @@ impl Config {
                 let bytes = error.as_bytes();
                 let valid = error.utf8_error().valid_up_to();
                 let text = String::from_utf8_lossy(bytes);
-                let mut reader = Reader::new(&text, &name);
+                let mut reader = Reader::new(&text, &name, SECTIONS);
                 let wrong = ("is not UTF-8".to_owned(), "save the file as UTF-8".to_owned());
                 reader.wrong("", valid..valid + 1, wrong);
                 Err(ConfigErrors::new(reader.errors))
@@ -62,7 +62,7 @@ impl Config {
     /// # Errors
     /// Everything that is wrong with it: its syntax, or its keys and values.
     pub fn parse(text: &str, file_name: &str) -> Result<Self, ConfigErrors> {
-        let mut reader = Reader::new(text, file_name);
+        let mut reader = Reader::new(text, file_name, SECTIONS);
         let (root, syntax) = DeTable::parse_recoverable(text);
         if !syntax.is_empty() {
             // What a recovering parser makes of the rest would be guesses.
@@ -80,48 +80,38 @@ impl Config {
 fn read<'a>(reader: &mut Reader<'a>, root: &'a DeTable<'a>) -> Option<Config> {
     let top = Section { spec: section("")?, path: String::new(), table: Some(root), span: 0..0 };
     unknown_at_the_top(reader, &top);
-    let workers = match top.found("workers") {
-        Some(found) => reader.integer_of(&found).unwrap_or(1),
-        None => std::thread::available_parallelism().map_or(1, |n| n.get() as u64),
-    };
-    let mechanism = match reader.choice(&top, "mechanism") {
-        "handoff" => Mechanism::Handoff,
-        _ => Mechanism::Proxy,
-    };
-    let listeners = {
-        let all = list(reader, root, "listener")?;
-        peers::listeners(reader, &all)
-    };
-    let answering = {
-        let all = list(reader, root, "backend")?;
-        peers::backends(reader, &all)
-    };
+    let keys = Root::read(reader, &top);
+    let mechanism = keys.as_ref().map_or(Mechanism::Proxy, |keys| keys.mechanism);
+    let listener_sections = list(reader, root, "listener")?;
+    let listeners = peers::listeners(reader, &listener_sections);
+    let backend_sections = list(reader, root, "backend")?;
+    let answering = peers::backends(reader, &backend_sections);
     let backends: Vec<_> = answering.iter().map(|b| b.config.clone()).collect();
-    let policy = part(reader, root, "policy", policy::read)?;
-    let shadow = one(reader, root, "shadow")?;
-    let shadow = shadow.table.and_then(|_| policy::shadow(reader, &shadow));
-    let target = part(reader, root, "target", parts::target)?;
-    let admission = part(reader, root, "admission", parts::admission)?;
-    let health = part(reader, root, "health", parts::health)?;
-    let timeouts = part(reader, root, "timeouts", parts::timeouts)?;
-    let limits = part(reader, root, "limits", parts::limits)?;
-    let forwarded = part(reader, root, "forwarded", peers::forwarded)?;
+    let policy = part(reader, root, PolicyConfig::read, "policy");
+    let shadow = switched(reader, root, ShadowConfig::read, "shadow");
+    let target = part(reader, root, TargetConfig::read, "target");
+    let admission = part(reader, root, AdmissionConfig::read, "admission");
+    let health = part(reader, root, HealthConfig::read_checked, "health");
+    let timeouts = part(reader, root, Timeouts::read, "timeouts");
+    let limits = part(reader, root, Limits::read, "limits");
+    let forwarded = part(reader, root, Forwarded::read, "forwarded");
     let handoff_section = one(reader, root, "handoff")?;
     let handoff = handoff::read(reader, &handoff_section, mechanism);
     if mechanism == Mechanism::Handoff {
         handoff::check_peers(reader, &top, &listeners, &backends);
     }
     let peers_section = one(reader, root, "peers")?;
-    let peers = peers_section.table.and_then(|_| front_ends::read(reader, &peers_section, &backends));
+    let peers = peers_section.table.and_then(|_| PeersConfig::read(reader, &peers_section));
     let admin_section = one(reader, root, "admin")?;
-    let admin = peers::admin(reader, &admin_section);
-    let access_section = one(reader, root, "access_log")?;
-    let access_log = access_section.table.and_then(|_| logs::access(reader, &access_section));
+    let admin = Admin::read(reader, &admin_section);
+    let access_log = switched(reader, root, AccessLog::read, "access_log");
     let decision_section = one(reader, root, "decision_log")?;
-    let decision_log = decision_section.table.and_then(|_| logs::decisions(reader, &decision_section));
+    let decision_log =
+        decision_section.table.and_then(|_| DecisionLogConfig::read(reader, &decision_section));
     separate_admin(reader, &admin_section, admin.as_ref(), &listeners);
     separate_logs(reader, &decision_section, decision_log.as_ref(), access_log.as_ref());
     if peers_section.table.is_some() {
+        front_ends::check_local(reader, &peers_section, &answering);
         let local = peers.as_ref().and_then(|peers| answering.iter().find(|b| b.config.name == peers.local));
         let decision_log = decision_log.is_some();
         let beside = front_ends::Beside { mechanism, local, policy: policy.as_ref(), decision_log };
@@ -135,28 +125,42 @@ fn read<'a>(reader: &mut Reader<'a>, root: &'a DeTable<'a>) -> Option<Config> {
         mechanism,
         handoff,
         peers,
-        target,
-        admission,
-        health,
-        timeouts,
-        limits,
-        forwarded,
+        target: target?,
+        admission: admission?,
+        health: health?,
+        timeouts: timeouts?,
+        limits: limits?,
+        forwarded: forwarded?,
         admin,
         access_log,
         decision_log,
-        workers: usize::try_from(workers).unwrap_or(1),
+        workers: keys?.workers,
     })
 }
 
-/// What `read` makes of the table `name`.
+/// What reads a table.
+type Read<'a, T> = fn(&mut Reader<'a>, &Section<'a>) -> Option<T>;
+
+/// What `read` makes of the table `name`, which may be absent.
 fn part<'a, T>(
     reader: &mut Reader<'a>,
     root: &'a DeTable<'a>,
+    read: Read<'a, T>,
     name: &'static str,
-    read: impl FnOnce(&mut Reader<'a>, &Section<'a>) -> T,
 ) -> Option<T> {
     let section = one(reader, root, name)?;
-    Some(read(reader, &section))
+    read(reader, &section)
+}
+
+/// The same of a table that switches something on by being there.
+fn switched<'a, T>(
+    reader: &mut Reader<'a>,
+    root: &'a DeTable<'a>,
+    read: Read<'a, T>,
+    name: &'static str,
+) -> Option<T> {
+    let section = one(reader, root, name)?;
+    section.table.and_then(|_| read(reader, &section))
 }
 
 /// The table `name`, or an empty one when it is absent or of the wrong type.
@@ -216,7 +220,7 @@ fn not_a_table(reader: &mut Reader<'_>, spec: &SectionSpec, span: Range<usize>) 
 fn unknown_at_the_top(reader: &mut Reader<'_>, top: &Section<'_>) {
     let Some(table) = top.table else { return };
     let known: Vec<&str> =
-        top.spec.keys.iter().map(|k| k.name).chain(SECTIONS.iter().skip(1).map(|s| s.name)).collect();
+        top.spec.keys().map(|k| k.name).chain(SECTIONS.iter().skip(1).map(|s| s.name)).collect();
     for (key, value) in table {
         let name = key.get_ref().as_ref();
         if known.contains(&name) {
@@ -226,7 +230,7 @@ fn unknown_at_the_top(reader: &mut Reader<'_>, top: &Section<'_>) {
             DeValue::Table(_) | DeValue::Array(_) => "there is no such table",
             _ => "there is no such key",
         };
-        let remedy = unknown_remedy(name, &known, &top.spec.header());
+        let remedy = reader.unknown_remedy(name, &known, &top.spec.header());
         reader.wrong(&escaped(name), key.span(), (what.to_owned(), remedy));
     }
 }
@@ -255,7 +259,7 @@ fn separate_logs(
     access: Option<&AccessLog>,
 ) {
     let (Some(decisions), Some(file)) = (decisions, access.and_then(|a| a.file.as_ref())) else { return };
-    if logs::plain(file).starts_with(logs::plain(&decisions.directory)) {
+    if plain(file).starts_with(plain(&decisions.directory)) {
         let what = format!("holds the access log {}", file.display());
         let remedy = "choose a directory of its own for the decision log".to_owned();
         reader.wrong(&section.key("directory"), section.span_of("directory"), (what, remedy));

@@ -1,6 +1,7 @@
 //! Errors of TOML's syntax, with the key they are nearest to and a remedy.
 
-use crate::reader::{Reader, escaped, may_be_secret};
+use crate::message::may_be_secret;
+use crate::reader::{Reader, escaped};
 
 /// Errors reported; what follows is mostly a consequence.
 const ERRORS_MAX: usize = 50;

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use plimsoll_config::Config;
+use plimsoll_config::{Config, HostPort};
 
 use crate::LEAST;
 
@@ -88,7 +88,7 @@ fn a_handoff_key() {
     let config = with(&format!("{digits}\n"), 0o600).unwrap();
     let handoff = config.handoff.as_ref().unwrap();
     assert_eq!(handoff.key, plimsoll_wire::Key::parse(&digits).unwrap());
-    assert_eq!(config.backends[0].agent, Some(("fd00::1".to_owned(), 7400)));
+    assert_eq!(config.backends[0].agent, Some(HostPort { host: "fd00::1".to_owned(), port: 7400 }));
     assert_eq!((handoff.min_bytes, handoff.flows, handoff.fallback), (4096, 100_000, false));
     assert!(format!("{config:?}").contains("Key(…)"), "the key does not show");
     assert_eq!(config.to_json()["handoff"]["key_file"], "(hidden)");

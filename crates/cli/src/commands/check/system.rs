@@ -13,10 +13,10 @@ use crate::output;
 pub(super) fn question(config: &Config) -> Result<Question, CliError> {
     let agents = config.backends.iter().filter_map(|b| b.agent.as_ref().map(|agent| (&b.name, agent)));
     let mut peers: Vec<IpAddr> = Vec::new();
-    for (name, (host, port)) in agents {
-        let found = (host.as_str(), *port).to_socket_addrs().ok().and_then(|mut all| all.next());
+    for (name, at) in agents {
+        let found = (&*at.host, at.port).to_socket_addrs().ok().and_then(|mut all| all.next());
         let address = found.ok_or_else(|| {
-            CliError::Failed(format!("back-end `{name}`: cannot find the address of its agent, {host}"))
+            CliError::Failed(format!("back-end `{name}`: cannot find the address of its agent, {}", at.host))
         })?;
         peers.push(address.ip());
     }

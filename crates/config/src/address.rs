@@ -2,12 +2,59 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
-use crate::model::IpNet;
-use crate::read::peers::is_mapped;
 use crate::reader::{Wrong, escaped, quoted};
 
+/// A host and a port.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct HostPort {
+    /// Address literal or host name, without brackets.
+    pub host: String,
+    /// TCP port.
+    pub port: u16,
+}
+
+/// As a user would write it.
+impl std::fmt::Display for HostPort {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        if self.host.contains(':') {
+            write!(f, "[{}]:{}", self.host, self.port)
+        } else {
+            write!(f, "{}:{}", self.host, self.port)
+        }
+    }
+}
+
+/// A block of IP addresses.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct IpNet {
+    /// An address of the block.
+    pub address: IpAddr,
+    /// Leading bits that count.
+    pub prefix_bits: u8,
+}
+
+impl IpNet {
+    /// Whether `ip` lies in the block. An IPv4 address that came as IPv6 (`::ffff:a.b.c.d`) counts as IPv4.
+    #[must_use]
+    pub fn contains(&self, ip: IpAddr) -> bool {
+        let bits = |ip: IpAddr| match ip.to_canonical() {
+            IpAddr::V4(v4) => (u128::from(v4.to_bits()) << 96, true),
+            IpAddr::V6(v6) => (v6.to_bits(), false),
+        };
+        let ((net, net_is_v4), (ip, ip_is_v4)) = (bits(self.address), bits(ip));
+        let ignored = 128 - u32::from(self.prefix_bits);
+        net_is_v4 == ip_is_v4 && (net ^ ip).checked_shr(ignored).unwrap_or(0) == 0
+    }
+}
+
+impl std::fmt::Display for IpNet {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}/{}", self.address, self.prefix_bits)
+    }
+}
+
 /// An IP address and port to listen on.
-pub(super) fn socket(text: &str) -> Result<SocketAddr, Wrong> {
+pub(crate) fn socket(text: &str) -> Result<SocketAddr, Wrong> {
     text.parse().map_err(|_| {
         let what = format!("{} is no IP address and port", quoted(text));
         let plain = escaped(text);
@@ -24,7 +71,7 @@ pub(super) fn socket(text: &str) -> Result<SocketAddr, Wrong> {
 }
 
 /// Host, without brackets and in lower case, and port of a back-end.
-pub(super) fn host_port(text: &str) -> Result<(String, u16), Wrong> {
+pub(crate) fn host_port(text: &str) -> Result<HostPort, Wrong> {
     let example = "e.g. \"10.0.0.1:80\", \"app.internal:80\" or \"[fd00::1]:80\"";
     let wrong = |why: &str| (format!("{} {why}", quoted(text)), format!("write HOST:PORT, {example}"));
     if text.contains("://") {
@@ -45,11 +92,11 @@ pub(super) fn host_port(text: &str) -> Result<(String, u16), Wrong> {
     } else {
         host_name(host).ok_or_else(|| wrong("has no good host"))?
     };
-    Ok((host, port))
+    Ok(HostPort { host, port })
 }
 
 /// An IPv4 address or a host name (RFC 1123, section 2.1, and underscores), in lower case.
-pub(super) fn host_name(text: &str) -> Option<String> {
+pub(crate) fn host_name(text: &str) -> Option<String> {
     let text = text.strip_suffix('.').unwrap_or(text);
     let label = |l: &str| {
         let good = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
@@ -63,7 +110,7 @@ pub(super) fn host_name(text: &str) -> Option<String> {
 }
 
 /// An address or a block of them.
-pub(super) fn block(text: &str) -> Result<IpNet, Wrong> {
+pub(crate) fn block(text: &str) -> Result<IpNet, Wrong> {
     let wrong = |why: String| (why, "write e.g. \"10.0.0.0/8\", \"fd00::/8\" or \"::1\"".to_owned());
     let (ip, prefix) = text.split_once('/').map_or((text, None), |(ip, prefix)| (ip, Some(prefix)));
     let address: IpAddr = ip.parse().map_err(|_| wrong(format!("{} is no IP address", quoted(ip))))?;
@@ -98,4 +145,9 @@ fn first_of(address: IpAddr, prefix: u8) -> IpAddr {
             Ipv6Addr::from_bits(ip.to_bits() & mask).into()
         }
     }
+}
+
+/// Whether an address is written as IPv6 but is IPv4.
+pub(crate) fn is_mapped(ip: IpAddr) -> bool {
+    ip.is_ipv6() && ip.to_canonical().is_ipv4()
 }

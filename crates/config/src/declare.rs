@@ -1,0 +1,254 @@
+//! The declaration of a table: from one list of keys come the struct that the live system is built from, what the
+//! documentation and the schema say of the keys, the reader of the file and the effective values.
+
+use std::time::Duration;
+
+use plimsoll_policy::Weight;
+
+use crate::keys::Kind;
+use crate::reader::{Reader, Section};
+use crate::value::{Value, show_duration, show_size};
+
+/// Keys with their values.
+pub(crate) type Entries = Vec<(&'static str, Value)>;
+
+/// A type whose values stand under a key.
+pub(crate) trait KeyValue: Sized {
+    /// Reads the key `name`. What is wrong is recorded, and the default taken where there is one.
+    fn read<'a>(reader: &mut Reader<'a>, section: &Section<'a>, name: &str) -> Option<Self>;
+
+    /// The value as a user would write it under a key of this kind; `None` where the key would be left out.
+    fn show(&self, kind: Kind) -> Option<Value>;
+}
+
+/// Another way to read and to show the values of a type.
+pub(crate) trait KeyForm<T> {
+    /// See [`KeyValue::read`].
+    fn read<'a>(reader: &mut Reader<'a>, section: &Section<'a>, name: &str) -> Option<T>;
+
+    /// See [`KeyValue::show`].
+    fn show(value: &T) -> Option<Value>;
+}
+
+/// A value that stands under several keys.
+pub(crate) trait KeyGroup: Sized {
+    /// Reads all of its keys; as [`KeyValue::read`].
+    fn read<'a>(reader: &mut Reader<'a>, section: &Section<'a>) -> Option<Self>;
+
+    /// Its keys as a user would write them.
+    fn entries(&self) -> Entries;
+}
+
+impl KeyValue for u64 {
+    fn read<'a>(reader: &mut Reader<'a>, section: &Section<'a>, name: &str) -> Option<Self> {
+        match section.kind(name) {
+            Some(Kind::Size { .. }) => reader.size(section, name),
+            _ => Some(reader.integer(section, name)),
+        }
+    }
+
+    fn show(&self, kind: Kind) -> Option<Value> {
+        Some(match kind {
+            Kind::Size { .. } => Value::Text(show_size(*self)),
+            _ => Value::Integer(*self),
+        })
+    }
+}
+
+/// Whole numbers that hold the range of their key.
+macro_rules! narrower {
+    ($($number:ty),*) => { $(
+        impl KeyValue for $number {
+            fn read<'a>(reader: &mut Reader<'a>, section: &Section<'a>, name: &str) -> Option<Self> {
+                u64::read(reader, section, name).map(|n| Self::try_from(n).unwrap_or(Self::MAX))
+            }
+
+            fn show(&self, kind: Kind) -> Option<Value> {
+                (*self as u64).show(kind)
+            }
+        }
+    )* };
+}
+
+narrower!(u32, usize);
+
+/// A size or none.
+impl KeyValue for Option<u64> {
+    fn read<'a>(reader: &mut Reader<'a>, section: &Section<'a>, name: &str) -> Option<Self> {
+        Some(reader.size(section, name))
+    }
+
+    fn show(&self, _: Kind) -> Option<Value> {
+        Some(Value::Text(self.map_or_else(|| "none".to_owned(), show_size)))
+    }
+}
+
+impl KeyValue for Weight {
+    fn read<'a>(reader: &mut Reader<'a>, section: &Section<'a>, name: &str) -> Option<Self> {
+        Some(Weight::new(reader.number(section, name)).unwrap_or(Weight::ONE))
+    }
+
+    fn show(&self, _: Kind) -> Option<Value> {
+        Some(Value::Number(self.as_f64()))
+    }
+}
+
+impl KeyValue for Duration {
+    fn read<'a>(reader: &mut Reader<'a>, section: &Section<'a>, name: &str) -> Option<Self> {
+        Some(reader.duration(section, name))
+    }
+
+    fn show(&self, _: Kind) -> Option<Value> {
+        Some(Value::Text(show_duration(*self)))
+    }
+}
+
+/// Declares a table: a struct with a field for each key, its `SECTION` for documentation and schema, its reader and its
+/// effective values.
+///
+/// A key is `"KEY" FIELD: TYPE = DEFAULT, KIND;`. `=> FORM` behind the kind names another [`KeyForm`] than the type's own, and
+/// `, restart` says that a change is applied by a restart only. A field that stands under several keys comes first, as
+/// `{ FIELD: TYPE = KEYS }`, and is a [`KeyGroup`].
+macro_rules! keys {
+    (
+        $(#[doc = $struct_doc:literal])+
+        [$name:literal$(, $many:ident)?] $(#[$attribute:meta])* $vis:vis struct $struct:ident {
+            $( { $(#[doc = $group_doc:literal])+ $group:ident: $group_ty:ty = $group_keys:expr } )?
+            $( $(#[doc = $doc:literal])+ $key:literal $field:ident: $ty:ty = $default:expr, $kind:expr
+                $(=> $form:ty)? $(, $restart:ident)?; )*
+        }
+    ) => {
+        $(#[doc = $struct_doc])+
+        #[derive(Debug, Clone, PartialEq, Eq)]
+        $(#[$attribute])*
+        $vis struct $struct {
+            $( $(#[doc = $group_doc])+ $vis $group: $group_ty, )?
+            $( $(#[doc = $doc])+ $vis $field: $ty, )*
+        }
+
+        impl $struct {
+            pub(crate) const SECTION: $crate::keys::SectionSpec = $crate::keys::SectionSpec {
+                name: $name,
+                many: $crate::declare::is!($($many)?),
+                policy_key: None,
+                help: concat!($($struct_doc),+),
+                group: $crate::declare::or_none!($($group_keys)?),
+                keys: &[ $( $crate::keys::KeySpec {
+                    name: $key,
+                    kind: $kind,
+                    default: $default,
+                    help: concat!($($doc),+),
+                    restart: $crate::declare::is!($($restart)?),
+                }, )* ],
+            };
+
+            /// Reads the table. What is wrong is recorded; `None` where a value has no default to go on with.
+            pub(crate) fn read<'a>(
+                reader: &mut $crate::reader::Reader<'a>,
+                section: &$crate::reader::Section<'a>,
+            ) -> Option<Self> {
+                $( let $group = <$group_ty as $crate::declare::KeyGroup>::read(reader, section); )?
+                $( let $field = $crate::declare::read!($ty $(, $form)?)(reader, section, $key); )*
+                Some(Self { $( $group: $group?, )? $( $field: $field?, )* })
+            }
+
+            /// The keys with their values, as a user would write them.
+            pub(crate) fn entries(&self) -> $crate::declare::Entries {
+                let mut out = $crate::declare::Entries::new();
+                $( out.extend($crate::declare::KeyGroup::entries(&self.$group)); )?
+                $(
+                    let shown = $crate::declare::show!($ty, &self.$field, $kind $(, $form)?);
+                    out.extend(shown.map(|value| ($key, value)));
+                )*
+                out
+            }
+        }
+    };
+}
+
+/// Declares an enum whose values are words under a key, the default first.
+macro_rules! words {
+    (
+        $(#[doc = $enum_doc:literal])+
+        pub enum $enum:ident { $first:ident = $first_word:literal / $first_doc:literal
+            $(, $value:ident = $word:literal / $doc:literal)+ $(,)? }
+    ) => {
+        $(#[doc = $enum_doc])+
+        #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+        pub enum $enum {
+            #[doc = $first_doc]
+            $first,
+            $( #[doc = $doc] $value, )+
+        }
+
+        impl $enum {
+            pub(crate) const WORDS: &'static [&'static str] = &[$first_word $(, $word)+];
+        }
+
+        impl $crate::declare::KeyValue for $enum {
+            fn read<'a>(
+                reader: &mut $crate::reader::Reader<'a>,
+                section: &$crate::reader::Section<'a>,
+                name: &str,
+            ) -> Option<Self> {
+                Some(match reader.choice(section, name) {
+                    $( $word => Self::$value, )+
+                    _ => Self::$first,
+                })
+            }
+
+            fn show(&self, _: $crate::keys::Kind) -> Option<$crate::value::Value> {
+                Some($crate::value::Value::Text(self.to_string()))
+            }
+        }
+
+        /// The word that the configuration has for it.
+        impl std::fmt::Display for $enum {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.pad(match self { Self::$first => $first_word, $( Self::$value => $word, )+ })
+            }
+        }
+    };
+}
+
+/// Whether a marker is there.
+macro_rules! is {
+    () => {
+        false
+    };
+    ($marker:ident) => {
+        true
+    };
+}
+
+/// The keys of a group, if there is one.
+macro_rules! or_none {
+    () => {
+        &[]
+    };
+    ($keys:expr) => {
+        $keys
+    };
+}
+
+/// What reads a field.
+macro_rules! read {
+    ($ty:ty) => {
+        <$ty as $crate::declare::KeyValue>::read
+    };
+    ($ty:ty, $form:ty) => {
+        <$form as $crate::declare::KeyForm<$ty>>::read
+    };
+}
+
+/// What a field shows.
+macro_rules! show {
+    ($ty:ty, $value:expr, $kind:expr) => {
+        <$ty as $crate::declare::KeyValue>::show($value, $kind)
+    };
+    ($ty:ty, $value:expr, $kind:expr, $form:ty) => {
+        <$form as $crate::declare::KeyForm<$ty>>::show($value)
+    };
+}
+
+pub(crate) use {is, keys, or_none, read, show, words};

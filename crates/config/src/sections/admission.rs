@@ -1,0 +1,76 @@
+//! How many requests are let into the cluster, and what becomes of the others.
+
+use std::time::Duration;
+
+use toml::de::DeValue;
+
+use crate::declare::{KeyForm, KeyValue, keys};
+use crate::keys::Default::Is;
+use crate::keys::Kind::{self, ChoiceOrInteger, DurationOrZero, Integer};
+use crate::reader::{Reader, Section, quoted};
+use crate::value::Value;
+
+keys! {
+    /// How many requests are let into the cluster at once.
+    ["admission"] pub struct AdmissionConfig {
+        /// `lard`: (n - 1) * t_high + t_low - 1 for n back-ends of weight 1, with the thresholds of the policy, or 25 and 65
+        /// when it has none.
+        "limit" limit: AdmissionLimitConfig =
+            Is("lard"), ChoiceOrInteger { words: &["lard", "none"], min: 1, max: 1_000_000_000_000 };
+        /// Requests that may wait for room; further ones are refused.
+        "queue" queue: usize = Is("1024"), Integer { min: 0, max: 1_000_000 };
+        /// How long a request waits at most; with 0 none waits.
+        "queue_timeout" queue_timeout: Duration = Is("250ms"), DurationOrZero;
+        /// What a refused client is told to wait, rounded up to whole seconds.
+        "retry_after" retry_after_s: u32 = Is("1s"), Kind::Duration => WholeSeconds;
+    }
+}
+
+/// The admission limit as configured.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AdmissionLimitConfig {
+    /// LARD's S from `t_low` and `t_high` of the policy, or their defaults when it has none.
+    Lard,
+    /// This many.
+    Fixed(u64),
+    /// No limit.
+    Unlimited,
+}
+
+impl KeyValue for AdmissionLimitConfig {
+    fn read<'a>(reader: &mut Reader<'a>, section: &Section<'a>, name: &str) -> Option<Self> {
+        let Some(found) = section.found(name) else { return Some(Self::Lard) };
+        Some(match found.value {
+            DeValue::String(text) if text == "lard" => Self::Lard,
+            DeValue::String(text) if text == "none" => Self::Unlimited,
+            DeValue::String(text) => {
+                let remedy = "write \"lard\", \"none\" or a number without quotes".to_owned();
+                reader.wrong_value(&found, (format!("{} is no limit", quoted(text)), remedy));
+                Self::Lard
+            }
+            _ => reader.integer_of(&found).map_or(Self::Lard, Self::Fixed),
+        })
+    }
+
+    fn show(&self, _: Kind) -> Option<Value> {
+        Some(match self {
+            Self::Lard => Value::Text("lard".to_owned()),
+            Self::Fixed(limit) => Value::Integer(*limit),
+            Self::Unlimited => Value::Text("none".to_owned()),
+        })
+    }
+}
+
+/// A duration, rounded up.
+struct WholeSeconds;
+
+impl KeyForm<u32> for WholeSeconds {
+    fn read<'a>(reader: &mut Reader<'a>, section: &Section<'a>, name: &str) -> Option<u32> {
+        let span = reader.duration(section, name);
+        Some(u32::try_from(span.as_nanos().div_ceil(1_000_000_000)).unwrap_or(u32::MAX))
+    }
+
+    fn show(seconds: &u32) -> Option<Value> {
+        Some(Value::Text(format!("{seconds}s")))
+    }
+}

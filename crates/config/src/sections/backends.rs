@@ -1,0 +1,98 @@
+//! Listeners and back-ends.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use plimsoll_policy::Weight;
+
+use crate::address::{HostPort, host_port, socket};
+use crate::declare::{KeyForm, KeyValue, keys};
+use crate::keys::Default::{Is, Required, Words};
+use crate::keys::Kind::{self, Integer, Number, Text};
+use crate::reader::{Reader, Section, Wrong, quoted};
+use crate::value::Value;
+
+keys! {
+    /// Where clients connect; at least one, at most 64.
+    ["listener", many] pub struct ListenerConfig {
+        /// Where to listen; port 0 lets the system choose.
+        "address" address: SocketAddr =
+            Required, Text("IP address and port, e.g. \"0.0.0.0:8080\" or \"[::]:8080\"");
+    }
+}
+
+impl KeyValue for SocketAddr {
+    fn read<'a>(reader: &mut Reader<'a>, section: &Section<'a>, name: &str) -> Option<Self> {
+        reader.text(section, name, socket)
+    }
+
+    fn show(&self, _: Kind) -> Option<Value> {
+        Some(Value::Text(self.to_string()))
+    }
+}
+
+/// Name of a back-end: what logs, metrics and the admin API call it.
+pub type BackendName = Arc<str>;
+
+keys! {
+    /// Who answers; at least one, at most 65534.
+    ["backend", many] pub struct BackendConfig {
+        /// What logs, metrics and the admin API call it; unique. A reload recognises a back-end by it.
+        "name" name: BackendName =
+            Words("the address"), Text("1 to 64 letters, digits, `-`, `_` and `.`") => NameOrAddress;
+        /// Where it answers; unique.
+        "address" at: HostPort = Required,
+            Text("host and port, e.g. \"10.0.0.1:80\", \"app.internal:80\" or \"[fd00::1]:80\"");
+        /// Share of load relative to the others, in steps of 1/256; 0 takes nothing new.
+        "weight" weight: Weight = Is("1"), Number { min: 0.0, max: 65_536.0 };
+        /// Connections that the front-end opens to it at most, over all workers.
+        "max_connections" max_connections: u32 = Is("1024"), Integer { min: 1, max: 1_000_000 };
+        /// Where its agent takes handoffs; without one, its requests are proxied.
+        "agent" agent: Option<HostPort> = Words("no agent"), Text("host and port, e.g. \"10.0.0.1:7400\"");
+    }
+}
+
+impl KeyValue for HostPort {
+    fn read<'a>(reader: &mut Reader<'a>, section: &Section<'a>, name: &str) -> Option<Self> {
+        reader.text(section, name, host_port)
+    }
+
+    fn show(&self, _: Kind) -> Option<Value> {
+        Some(Value::Text(self.to_string()))
+    }
+}
+
+impl KeyValue for Option<HostPort> {
+    fn read<'a>(reader: &mut Reader<'a>, section: &Section<'a>, name: &str) -> Option<Self> {
+        Some(section.found(name).and_then(|_| reader.text(section, name, host_port)))
+    }
+
+    fn show(&self, kind: Kind) -> Option<Value> {
+        self.as_ref().and_then(|at| at.show(kind))
+    }
+}
+
+/// A name; the address as it is written where there is none.
+struct NameOrAddress;
+
+impl KeyForm<BackendName> for NameOrAddress {
+    fn read<'a>(reader: &mut Reader<'a>, section: &Section<'a>, key: &str) -> Option<BackendName> {
+        reader.text(section, key, |text| name(text).map(Arc::from)).or_else(|| {
+            let address = section.found("address")?;
+            address.value.as_str().map(Arc::from)
+        })
+    }
+
+    fn show(name: &BackendName) -> Option<Value> {
+        Some(Value::Text(name.to_string()))
+    }
+}
+
+fn name(text: &str) -> Result<&str, Wrong> {
+    let good = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
+    if text.is_empty() || text.len() > 64 || !text.chars().all(good) {
+        let what = format!("{} is no name", quoted(text));
+        return Err((what, "write 1 to 64 letters, digits, `-`, `_` and `.`".to_owned()));
+    }
+    Ok(text)
+}

@@ -1,0 +1,53 @@
+//! The tables of the configuration file: each with the struct that the live system is built from.
+
+mod admin;
+mod admission;
+mod backends;
+mod handoff;
+mod health;
+mod limits;
+mod logs;
+mod peers;
+mod policy;
+mod root;
+mod target;
+
+use crate::keys::SectionSpec;
+
+pub use admin::Admin;
+pub use admission::{AdmissionConfig, AdmissionLimitConfig};
+pub use backends::{BackendConfig, BackendName, ListenerConfig};
+pub use handoff::{HandoffConfig, Placement};
+pub use health::{HealthConfig, HealthProbe};
+pub use limits::{Forwarded, Limits, Timeouts};
+pub use logs::{AccessLog, AccessLogFormat, DecisionLogConfig, WhenFull};
+pub use peers::{PeerConfig, PeersConfig};
+pub use policy::{PolicyConfig, ShadowConfig};
+pub use root::Mechanism;
+pub(crate) use root::Root;
+pub use target::{DynamicPattern, TargetConfig, TargetKey};
+
+/// Every table, in the order in which the documentation has them; the keys of the top first.
+pub(crate) static SECTIONS: &[SectionSpec] = &[
+    Root::SECTION,
+    ListenerConfig::SECTION,
+    BackendConfig::SECTION,
+    PolicyConfig::SECTION,
+    ShadowConfig::SECTION,
+    TargetConfig::SECTION,
+    AdmissionConfig::SECTION,
+    HealthConfig::SECTION,
+    Timeouts::SECTION,
+    Limits::SECTION,
+    Forwarded::SECTION,
+    HandoffConfig::SECTION,
+    PeersConfig::SECTION,
+    Admin::SECTION,
+    AccessLog::SECTION,
+    DecisionLogConfig::SECTION,
+];
+
+/// The table of this name.
+pub(crate) fn section(name: &str) -> Option<&'static SectionSpec> {
+    SECTIONS.iter().find(|s| s.name == name)
+}

@@ -1,0 +1,234 @@
+//! The live and the shadow policy: a name, and whatever parameters that policy declares.
+
+use plimsoll_cache::CacheSpec;
+use plimsoll_policy::params::{GivenValue, ParamError, ParamSet, ParamSpec, ParamValue, nearest};
+use plimsoll_policy::{BuildContext, BuildError, Policy, PolicySpec, Thresholds};
+use toml::de::DeValue;
+
+use crate::declare::Entries;
+use crate::keys::Default::{Is, Required};
+use crate::keys::Kind::{Cache, Integer, Size};
+use crate::keys::{KeySpec, Kind, SIZE_MAX, SectionSpec, key};
+use crate::reader::{Found, Reader, Section, Wrong, as_number, escaped, quoted};
+use crate::value::{Value, show_size};
+
+/// A policy with its parameters, which it takes.
+#[derive(Debug, Clone)]
+pub struct PolicyConfig {
+    /// The policy.
+    pub spec: &'static PolicySpec,
+    /// Its parameters.
+    pub params: ParamSet,
+    /// Seed of its randomness.
+    pub seed: u64,
+    /// Memory cache of one back-end in bytes, for policies that model it.
+    pub cache_bytes: u64,
+    /// Replacement policy of that cache.
+    pub cache: &'static CacheSpec,
+}
+
+impl PartialEq for PolicyConfig {
+    fn eq(&self, other: &Self) -> bool {
+        self.spec.name == other.spec.name
+            && self.params == other.params
+            && self.seed == other.seed
+            && self.cache_bytes == other.cache_bytes
+            && self.cache.name == other.cache.name
+    }
+}
+
+/// A policy that runs beside the live one and moves no traffic. The `cache_bytes` and `cache` of its policy are also
+/// the caches by which its and the live policy's miss ratios are predicted.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ShadowConfig {
+    /// The policy.
+    pub policy: PolicyConfig,
+}
+
+const SEED: KeySpec =
+    key("seed", Integer { min: 0, max: i64::MAX as u64 }, Is("1"), "Seed of its randomness.");
+const CACHE_SIZE: KeySpec = key(
+    "cache",
+    Size { min: 1, max: SIZE_MAX },
+    Is("32MiB"),
+    "Memory cache of one back-end, for policies that model it.",
+);
+const CACHE_POLICY: KeySpec = key("cache_policy", Cache, Is("gds"), "Replacement policy of that cache.");
+
+impl PolicyConfig {
+    pub(crate) const SECTION: SectionSpec = SectionSpec {
+        name: "policy",
+        many: false,
+        policy_key: Some("name"),
+        help: "How a back-end is chosen. Every other key is a parameter of the policy, under its name there.",
+        group: &[],
+        keys: &[
+            key("name", Kind::Policy, Is("weighted_round_robin"), "The policy."),
+            SEED,
+            CACHE_SIZE,
+            CACHE_POLICY,
+        ],
+    };
+
+    /// Reads the table of a live or a shadow policy.
+    pub(crate) fn read<'a>(reader: &mut Reader<'a>, section: &Section<'a>) -> Option<Self> {
+        let name = section.spec.policy_key?;
+        let spec = reader.text(section, name, find)?;
+        let cache = reader.text(section, "cache_policy", |text| {
+            plimsoll_cache::find(text).map_err(|e| {
+                let names: Vec<_> = plimsoll_cache::REGISTRY.iter().map(|s| s.name).collect();
+                let remedy = format!("did you mean \"{}\"? There are {}", e.nearest, names.join(", "));
+                (format!("there is no cache {}", quoted(text)), remedy)
+            })
+        });
+        let seed = reader.integer(section, "seed");
+        let cache_bytes = reader.size(section, "cache").unwrap_or_default();
+        let params = params(reader, section, spec);
+        Some(Self { spec, params, seed, cache_bytes, cache: cache? })
+    }
+
+    /// What the policy is built with.
+    #[must_use]
+    pub fn context(&self) -> BuildContext {
+        BuildContext {
+            seed: self.seed,
+            cache_bytes: self.cache_bytes,
+            cache: self.cache,
+            ..BuildContext::default()
+        }
+    }
+
+    /// Builds the policy.
+    ///
+    /// # Errors
+    /// Never for what [`Config::load`] or [`Config::parse`] returned.
+    pub fn build(&self) -> Result<Box<dyn Policy>, BuildError> {
+        self.spec.build(&self.context(), &self.params)
+    }
+
+    /// The thresholds by which LARD's admission limit is computed: `t_low` and `t_high` of the policy, or 25 and 65.
+    #[must_use]
+    pub fn thresholds(&self) -> Thresholds {
+        Thresholds::of(&self.params)
+    }
+
+    /// The keys with their values; that of the policy's name is called `name`.
+    pub(crate) fn entries(&self, name: &'static str) -> Entries {
+        let text = |text: &str| Value::Text(text.to_owned());
+        let mut out = vec![
+            (name, text(self.spec.name)),
+            ("seed", Value::Integer(self.seed)),
+            ("cache", Value::Text(show_size(self.cache_bytes))),
+            ("cache_policy", text(self.cache.name)),
+        ];
+        out.extend(self.params.iter().map(|(key, value)| (key, parameter(value))));
+        out
+    }
+}
+
+impl ShadowConfig {
+    pub(crate) const SECTION: SectionSpec = SectionSpec {
+        name: "shadow",
+        many: false,
+        policy_key: Some("policy"),
+        help: "A policy that is scored beside the live one and moves no traffic; without this table there is none. The cache \
+               is also the one by which miss ratios of both are predicted. Every other key is a parameter of the policy.",
+        group: &[],
+        keys: &[key("policy", Kind::Policy, Required, "The policy."), SEED, CACHE_SIZE, CACHE_POLICY],
+    };
+
+    /// Reads the table.
+    pub(crate) fn read<'a>(reader: &mut Reader<'a>, section: &Section<'a>) -> Option<Self> {
+        Some(Self { policy: PolicyConfig::read(reader, section)? })
+    }
+}
+
+/// Whole where the value is.
+fn parameter(value: ParamValue) -> Value {
+    value.as_u64().map_or_else(|| Value::Number(value.as_f64()), Value::Integer)
+}
+
+fn find(name: &str) -> Result<&'static PolicySpec, Wrong> {
+    plimsoll_policy::find(name).map_err(|error| {
+        let names: Vec<_> = plimsoll_policy::REGISTRY.iter().map(|s| s.name).collect();
+        let remedy = match error {
+            BuildError::UnknownPolicy { nearest: Some(near), .. } => format!("did you mean \"{near}\"?"),
+            _ => format!("write one of {}", names.join(", ")),
+        };
+        (format!("there is no policy {}", quoted(name)), remedy)
+    })
+}
+
+/// The parameters that are in the file over the defaults.
+fn params<'a>(reader: &mut Reader<'a>, section: &Section<'a>, spec: &'static PolicySpec) -> ParamSet {
+    let mut given = Vec::new();
+    for key in section.table.into_iter().flat_map(|table| table.keys()) {
+        let name = key.get_ref().as_ref();
+        if section.spec.key(name).is_some() {
+            continue;
+        }
+        let Some(param) = spec.params.iter().find(|p| p.name == name) else {
+            let own = section.spec.keys().map(|k| k.name);
+            let known: Vec<_> = own.chain(spec.params.iter().map(|p| p.name)).collect();
+            let header = format!("{} with the policy {}", section.spec.header(), spec.name);
+            let remedy = match (name, section.spec.policy_key) {
+                ("name" | "policy", Some(key)) => format!("write `{key}` for the name of the policy"),
+                _ => elsewhere(name, &known).unwrap_or_else(|| reader.unknown_remedy(name, &known, &header)),
+            };
+            let what = format!("the policy {} has no such parameter", spec.name);
+            reader.wrong(&section.key(&escaped(name)), key.span(), (what, remedy));
+            continue;
+        };
+        if let Some(found) = section.found(name)
+            && let Some(value) = value(reader, &found, param)
+        {
+            given.push((param.name, value.into()));
+        }
+    }
+    // Each of them is good, but perhaps not all of them together.
+    ParamSet::read(spec.params, given).unwrap_or_else(|error| {
+        conflict(reader, section, spec, &error);
+        ParamSet::defaults(spec.params)
+    })
+}
+
+/// For a key that no known one is near to: the policies that have it.
+fn elsewhere(name: &str, known: &[&str]) -> Option<String> {
+    if nearest(name, known.iter().copied()).is_some() {
+        return None;
+    }
+    let with = plimsoll_policy::REGISTRY.iter().filter(|s| s.params.iter().any(|p| p.name == name));
+    let with: Vec<_> = with.map(|s| s.name).collect();
+    (!with.is_empty()).then(|| format!("remove it; it is a parameter of {}", with.join(", ")))
+}
+
+fn value(reader: &mut Reader<'_>, found: &Found<'_>, param: &ParamSpec) -> Option<ParamValue> {
+    let remedy = || format!("write {}", param.accepts());
+    let given = match found.value {
+        DeValue::Integer(n) => match i64::from_str_radix(n.as_str(), n.radix()) {
+            Ok(n) => u64::try_from(n).map_or(GivenValue::Number(n as f64), GivenValue::Integer),
+            Err(_) => GivenValue::Text(n.to_string()),
+        },
+        DeValue::Float(x) => {
+            as_number(found.value).map_or_else(|| GivenValue::Text(x.as_str().to_owned()), GivenValue::Number)
+        }
+        _ => {
+            reader.wrong_value(found, ("is no number".to_owned(), remedy()));
+            return None;
+        }
+    };
+    let value = param.read(&given);
+    value.map_err(|_| reader.wrong_value(found, (format!("{given} is not accepted"), remedy()))).ok()
+}
+
+/// Reports values that do not go together at the first of them that is in the file.
+fn conflict(reader: &mut Reader<'_>, section: &Section<'_>, spec: &PolicySpec, error: &ParamError) {
+    let keys: &[&str] = if let ParamError::Conflict { keys, .. } = error { keys } else { &[] };
+    let (key, span) = match keys.iter().find(|key| section.found(key).is_some()) {
+        Some(name) => (section.key(name), section.span_of(name)),
+        None => (section.path.clone(), section.span.clone()),
+    };
+    let values: Vec<String> = spec.params.iter().map(|p| format!("{} ({})", p.name, p.default)).collect();
+    let remedy = format!("change one of them, or leave them to their defaults: {}", values.join(", "));
+    reader.wrong(&key, span, (error.to_string(), remedy));
+}
