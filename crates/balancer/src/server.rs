@@ -1,5 +1,7 @@
 //! The front-end as a whole: starts workers, takes over configurations, ends in good order.
 
+mod change_backends;
+
 use std::collections::BTreeMap;
 use std::io;
 use std::net::{SocketAddr, TcpListener, ToSocketAddrs};
@@ -10,7 +12,7 @@ use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use plimsoll_config::{BackendConfig, Config, HostPort, PeersConfig};
-use plimsoll_policy::{BackendId, Health};
+use plimsoll_policy::BackendId;
 
 use crate::access_log;
 use crate::backend::Backend;
@@ -229,59 +231,6 @@ impl Balancer {
         let allowed = crate::rlimit::raise_open_file_limit();
         let places = |c: &Config| connections(c, allowed) + self.workers.len() * c.listeners.len();
         self.shared.places.resize(places(old), places(new));
-    }
-
-    fn change_backends(&self, old: &Config, new: &Config, addresses: &[Addresses]) {
-        let shared = &self.shared;
-        let mut backends: Vec<Arc<Backend>> = shared.backends.load().to_vec();
-        let find =
-            |backends: &[Arc<Backend>], name: &str| backends.iter().find(|b| *b.name == *name).map(|b| b.id);
-        let mut joined = Vec::new();
-        for (config, &at) in new.backends.iter().zip(addresses) {
-            let id = find(&backends, &config.name);
-            let id_or_next = id.unwrap_or(BackendId::new(backends.len()));
-            let new_one = |id| backend(id, config, at, self.workers.len());
-            match id.map(|id| &mut backends[id.index()]) {
-                None => {
-                    backends.push(Arc::new(new_one(id_or_next)));
-                    joined.push(config);
-                }
-                Some(known)
-                    if known.is_retired()
-                        || known.address != at.address
-                        || known.agent != at.agent
-                        || known.max_connections != config.max_connections =>
-                {
-                    let moved = known.is_retired() || known.address != at.address;
-                    let next = Arc::new(new_one(id_or_next).succeeding(known));
-                    known.retire();
-                    *known = next;
-                    // With another limit only, it is as healthy as it was, and as drained.
-                    if moved {
-                        joined.push(config);
-                    } else {
-                        shared.dispatch.set_weight(known.id, config.weight);
-                    }
-                }
-                Some(known) => {
-                    let before = old.backends.iter().find(|b| b.name == config.name).map(|b| b.weight);
-                    if before != Some(config.weight) {
-                        shared.dispatch.set_weight(known.id, config.weight);
-                    }
-                }
-            }
-        }
-        // The table of back-ends comes first: dispatch must not choose what is not in it.
-        shared.backends.store(Arc::new(backends.clone()));
-        for config in joined {
-            shared.dispatch.join(&config.name, config.weight);
-        }
-        for gone in backends.iter().filter(|b| !new.backends.iter().any(|c| c.name == b.name)) {
-            if !gone.is_retired() {
-                gone.retire();
-                shared.dispatch.set_health(gone.id, Health::Draining);
-            }
-        }
     }
 }
 

@@ -5,7 +5,8 @@ use std::time::Instant;
 
 use plimsoll_decisions::{BackendEntry, LogConfig, LogReader, LogWriter, Recorder, RunHeader, WhenFull};
 use plimsoll_policy::{
-    BackendId, Completion, Decision, Health, Nanos, Outcome, Request, TargetId, Time, Weight, mix,
+    AdmissionControl, Assigned, BackendId, Completion, Decision, Health, Nanos, OfferOptions, Outcome, Phase,
+    Request, TargetId, Time, Weight, Witness as _, mix,
 };
 
 const REQUESTS: u64 = 5_000_000;
@@ -23,9 +24,13 @@ fn main() -> Result<(), Box<dyn Error>> {
     for n in 0..REQUESTS {
         now += Nanos::from_micros(PAUSE_US);
         let request = Request { client: n / 7, ..Request::of(n, TargetId(mix(n))) };
-        recorder.offered(&request, Decision::Assign(BackendId((n % 4) as u16)), now);
+        let backend = BackendId((n % 4) as u16);
+        recorder.offered(&request, &OfferOptions::PLAIN, Decision::Assign(backend), now);
         if let Some(done) = n.checked_sub(LOAD) {
-            recorder.completed(done, &completion(done), now);
+            let completion = completion(done);
+            let assigned =
+                Assigned::told(done, completion.target, completion.backend, Time::ZERO, Phase::Active);
+            recorder.completed(&assigned, &completion, now);
         }
         if recorder.buffered_bytes() >= Recorder::CHUNK_BYTES {
             let chunk = recorder.take();
@@ -64,6 +69,7 @@ fn header() -> RunHeader {
         weight: Weight::ONE,
         health: Health::Up,
         load: 0,
+        left: None,
     };
     RunHeader {
         policy: "least_connections".into(),
@@ -72,6 +78,9 @@ fn header() -> RunHeader {
         cache: "gds".into(),
         cache_bytes: 32 << 20,
         backends: (0..4).map(entry).collect(),
+        admission: AdmissionControl::UNLIMITED,
+        waiting: Vec::new(),
+        reserved: 0,
         started_unix_ns: 0,
     }
 }

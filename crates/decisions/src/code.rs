@@ -3,22 +3,21 @@
 //! A chunk is `sequence, time, next number` as varints, the state of the run (0 for none, or 1 and a header), then
 //! events. Every chunk can be read without the ones before it.
 
-use plimsoll_policy::{BackendId, Health, TargetId, Time, Weight};
+use plimsoll_policy::{BackendId, Candidates, Decision, Health, TargetId, Time, Weight};
 
 use crate::bytes::{Cursor, Malformed, put_text, put_varint};
 use crate::event::{BackendEntry, RunHeader};
+use crate::request_code;
 
-/// An offer or the answer to a poll; flags below.
+/// An offer; flags below.
 pub(crate) const OFFER: u8 = 0b1000_0000;
 /// In an offer: the number is not the next one, and follows.
 pub(crate) const OFFER_NUMBER: u8 = 0b0000_0001;
 /// In an offer: the client is not that of the offer before, and follows.
 pub(crate) const OFFER_CLIENT: u8 = 0b0000_0010;
-/// In an offer: flags of size, kind and class follow.
+/// In an offer: flags of what else there is follow.
 pub(crate) const OFFER_MORE: u8 = 0b0000_0100;
-/// In an offer: answers to a poll follow.
-pub(crate) const OFFER_POLLED: u8 = 0b0000_1000;
-/// In an offer: where the two bits of the decision are: assign, poll, wait, reject.
+/// In an offer: where the two bits of the decision are, see [`decision_code`].
 pub(crate) const OFFER_DECISION_SHIFT: u8 = 4;
 
 /// In the flags of an offer: a size follows.
@@ -27,6 +26,14 @@ pub(crate) const MORE_SIZE: u8 = 1;
 pub(crate) const MORE_DYNAMIC: u8 = 2;
 /// In the flags of an offer: a class follows.
 pub(crate) const MORE_CLASS: u8 = 4;
+/// In the flags of an offer: features follow.
+pub(crate) const MORE_FEATURES: u8 = 8;
+/// In the flags of an offer: back-ends that were tried follow.
+pub(crate) const MORE_TRIED: u8 = 16;
+/// In the flags of an offer: a deadline follows.
+pub(crate) const MORE_DEADLINE: u8 = 32;
+/// In the flags of an offer: the phase that an assignment begins in follows; without, it is active.
+pub(crate) const MORE_BEGINS: u8 = 64;
 
 /// The end of a request; flags below.
 pub(crate) const DONE: u8 = 0b0100_0000;
@@ -38,6 +45,8 @@ pub(crate) const DONE_TIME: u8 = 0b0000_0010;
 pub(crate) const DONE_SIZE: u8 = 0b0000_0100;
 /// In an end: the request was lost.
 pub(crate) const DONE_FAILED: u8 = 0b0000_1000;
+/// In an end: the phase in which it ended follows; without, it was active.
+pub(crate) const DONE_PHASE: u8 = 0b0001_0000;
 
 pub(crate) const RUN: u8 = 1;
 pub(crate) const FOREIGN: u8 = 2;
@@ -46,6 +55,15 @@ pub(crate) const WEIGHT: u8 = 4;
 pub(crate) const JOINED: u8 = 5;
 pub(crate) const TICKED: u8 = 6;
 pub(crate) const STAYED: u8 = 7;
+pub(crate) const ANSWERED: u8 = 8;
+pub(crate) const STARTED: u8 = 9;
+pub(crate) const GAVE_UP: u8 = 10;
+pub(crate) const MOVED: u8 = 11;
+pub(crate) const TAKEN: u8 = 12;
+pub(crate) const REPORTED: u8 = 13;
+pub(crate) const SHARED: u8 = 14;
+pub(crate) const LEFT: u8 = 15;
+pub(crate) const ADMISSION: u8 = 16;
 
 /// More requests than this are not under way when a run starts: a header that claims it is damaged.
 const MOST_LOAD: u64 = 1 << 24;
@@ -115,6 +133,55 @@ pub(crate) fn read_weight(cursor: &mut Cursor<'_>) -> Result<Weight, Malformed> 
     Weight::new(f64::from(steps) / 256.0).ok_or(Malformed("a weight is above 65,536"))
 }
 
+/// The two bits of a decision; what follows is put by [`put_decided`].
+#[inline]
+pub(crate) fn decision_code(decision: Decision) -> u8 {
+    match decision {
+        Decision::Assign(_) => 0,
+        Decision::Poll(_) => 1,
+        Decision::Wait => 2,
+        Decision::Reject => 3,
+    }
+}
+
+/// A decision outside an offer.
+pub(crate) fn put_decided(out: &mut Vec<u8>, decision: Decision) {
+    out.push(decision_code(decision));
+    match decision {
+        Decision::Assign(b) => put_varint(out, u64::from(b.0)),
+        Decision::Poll(candidates) => put_backends(out, candidates.as_slice()),
+        Decision::Wait | Decision::Reject => {}
+    }
+}
+
+/// What follows the two bits of a decision.
+pub(crate) fn read_decision(code: u8, cursor: &mut Cursor<'_>) -> Result<Decision, Malformed> {
+    match code {
+        0 => Ok(Decision::Assign(BackendId(cursor.small()?))),
+        1 => Ok(Decision::Poll(read_backends(cursor)?)),
+        2 => Ok(Decision::Wait),
+        3 => Ok(Decision::Reject),
+        _ => Err(Malformed("a decision is of no known kind")),
+    }
+}
+
+pub(crate) fn put_backends(out: &mut Vec<u8>, backends: &[BackendId]) {
+    out.push(backends.len() as u8);
+    backends.iter().for_each(|b| put_varint(out, u64::from(b.0)));
+}
+
+pub(crate) fn read_backends(cursor: &mut Cursor<'_>) -> Result<Candidates, Malformed> {
+    let count = usize::from(cursor.byte()?);
+    if count > Candidates::MOST {
+        return Err(Malformed("more back-ends are named than can be"));
+    }
+    let mut ids = [BackendId(0); Candidates::MOST];
+    for id in &mut ids[..count] {
+        *id = BackendId(cursor.small()?);
+    }
+    Ok(Candidates::new(ids[..count].iter().copied()))
+}
+
 pub(crate) fn put_header(out: &mut Vec<u8>, header: &RunHeader, loads: &[u32]) {
     put_text(out, &header.policy);
     put_varint(out, header.settings.len() as u64);
@@ -133,7 +200,12 @@ pub(crate) fn put_header(out: &mut Vec<u8>, header: &RunHeader, loads: &[u32]) {
         put_varint(out, u64::from(entry.weight.steps()));
         out.push(health_code(entry.health));
         put_varint(out, u64::from(*load));
+        put_varint(out, entry.left.map_or(0, |place| u64::from(place) + 1));
     }
+    request_code::put_admission(out, header.admission);
+    put_varint(out, header.reserved);
+    put_varint(out, header.waiting.len() as u64);
+    header.waiting.iter().for_each(|waiting| request_code::put_waiting(out, waiting));
 }
 
 pub(crate) fn read_header(cursor: &mut Cursor<'_>) -> Result<RunHeader, Malformed> {
@@ -154,7 +226,25 @@ pub(crate) fn read_header(cursor: &mut Cursor<'_>) -> Result<RunHeader, Malforme
         load_left = load_left
             .checked_sub(u64::from(load))
             .ok_or(Malformed("more than 16,777,216 requests are under way"))?;
-        backends.push(BackendEntry { name, key, weight, health, load });
+        let left = cursor.small::<u32>()?.checked_sub(1);
+        backends.push(BackendEntry { name, key, weight, health, load, left });
     }
-    Ok(RunHeader { policy, settings, seed, cache, cache_bytes, backends, started_unix_ns })
+    let admission = request_code::read_admission(cursor)?;
+    let reserved = cursor.varint()?;
+    if reserved > MOST_LOAD {
+        return Err(Malformed("more than 16,777,216 requests are under way"));
+    }
+    let waiting = request_code::read_all_waiting(cursor)?;
+    Ok(RunHeader {
+        policy,
+        settings,
+        seed,
+        cache,
+        cache_bytes,
+        backends,
+        admission,
+        waiting,
+        reserved,
+        started_unix_ns,
+    })
 }

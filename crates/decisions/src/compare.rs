@@ -4,13 +4,14 @@ use foldhash::fast::FixedState;
 use hashbrown::HashMap;
 use plimsoll_cache::CacheSpec;
 use plimsoll_policy::{
-    BackendId, BuildContext, Completion, Decision, Health, Nanos, Outcome, Request, TargetId, Time, build,
+    BackendId, BuildContext, Completion, Decision, Health, Nanos, Outcome, Phase, TargetId, Time,
+    WaitingRequest, build,
 };
 
 use crate::counterfactual::Counterfactual;
 use crate::event::{Event, RunHeader, What};
 use crate::reader::{Item, LogReader};
-use crate::replay::{Assigned, ReplayError, inconsistent, known};
+use crate::replay::{ListedDecision, ReplayError, inconsistent, known};
 use crate::score::{Score, Scorer};
 
 /// What a log is compared with.
@@ -65,7 +66,7 @@ pub struct Other {
 pub fn compare(
     reader: &mut LogReader,
     options: &CompareOptions,
-    sink: &mut dyn FnMut(usize, Assigned),
+    sink: &mut dyn FnMut(usize, ListedDecision),
 ) -> Result<Vec<Comparison>, ReplayError> {
     let mut done = Vec::new();
     let mut segment: Option<Segment> = None;
@@ -100,6 +101,8 @@ struct Segment {
     live: Scorer,
     /// Where each request under way went. Looked up by key only, never iterated.
     under_way: HashMap<u64, (TargetId, BackendId), FixedState>,
+    /// The requests that wait, or whose polls are under way. Looked up by key only, never iterated.
+    undecided: HashMap<u64, WaitingRequest, FixedState>,
     others: Vec<Beside>,
 }
 
@@ -107,7 +110,6 @@ struct Beside {
     policy: String,
     settings: Vec<(String, String)>,
     shadow: Counterfactual,
-    under_way: HashMap<u64, Option<BackendId>, FixedState>,
     moved: u64,
     refused: u64,
     clock: Clock,
@@ -149,7 +151,6 @@ impl Segment {
                 policy: policy.clone(),
                 settings: settings.clone(),
                 shadow: Counterfactual::new(built, cluster.clone(), cache, cache_bytes),
-                under_way: HashMap::with_hasher(FixedState::with_seed(1)),
                 moved: 0,
                 refused: 0,
                 clock,
@@ -159,7 +160,10 @@ impl Segment {
         let live = Scorer::new(backends, cache, cache_bytes);
         let names = header.backends.iter().map(|b| b.name.clone()).collect();
         let under_way = HashMap::with_hasher(FixedState::with_seed(1));
-        Ok(Self { header, whole, names, cache, cache_bytes, backends, live, under_way, others })
+        let mut undecided = HashMap::with_hasher(FixedState::with_seed(1));
+        let waiting = header.waiting.iter();
+        undecided.extend(waiting.map(|w| (w.request.number, w.clone())));
+        Ok(Self { header, whole, names, cache, cache_bytes, backends, live, under_way, undecided, others })
     }
 
     fn finish(self) -> Comparison {
@@ -182,28 +186,62 @@ impl Segment {
         }
     }
 
-    fn event(&mut self, event: &Event, sink: &mut dyn FnMut(usize, Assigned)) -> Result<(), String> {
+    fn event(&mut self, event: &Event, sink: &mut dyn FnMut(usize, ListedDecision)) -> Result<(), String> {
         let now = event.now;
         for other in &mut self.others {
             other.clock_is(now);
         }
         match &event.what {
-            What::Offered { request, decision: Decision::Assign(b) }
-            | What::Polled { request, decision: Decision::Assign(b), .. } => {
-                known(*b, self.backends)?;
-                self.assigned(request, *b, now, sink);
+            What::Offered { request, options, decision } => {
+                let offer = WaitingRequest { request: request.clone(), options: *options };
+                self.decided(offer, *decision, now, sink)?;
             }
-            // Nothing was assigned: there is nothing that another policy could have assigned instead.
-            What::Offered { .. } | What::Polled { .. } | What::Run(_) => {}
-            What::Completed { number, completion } => {
+            What::Answered { number, decision, .. } | What::Started { number, decision } => {
+                if let Some(undecided) = self.undecided.remove(number) {
+                    self.decided(undecided, *decision, now, sink)?;
+                }
+            }
+            What::GaveUp { number } => {
+                self.undecided.remove(number);
+            }
+            What::Completed { number, phase, completion } => {
                 known(completion.backend, self.backends)?;
-                self.completed(*number, completion, now);
+                self.completed(*number, *phase, completion, now);
             }
+            What::Joined { backend, weight, key, name } => {
+                self.joined(*backend, name, now)?;
+                self.each(|shadow| shadow.joined(*weight, *key, now));
+            }
+            What::Ticked => {
+                for other in self.others.iter_mut().filter(|other| matches!(other.clock, Clock::Live)) {
+                    other.shadow.ticked(now);
+                }
+            }
+            what => self.passed_on(what, now)?,
+        }
+        Ok(())
+    }
+
+    /// What the other policies are told as the live one was.
+    fn passed_on(&mut self, what: &What, now: Time) -> Result<(), String> {
+        match what {
+            What::Moved { number, backend, from, to, .. } => {
+                known(*backend, self.backends)?;
+                self.each(|shadow| shadow.moved(*number, *backend, *from, *to, now));
+            }
+            What::Taken { number, request } => self.each(|shadow| shadow.taken(*number, request, now)),
             What::Stayed { backend } => {
                 known(*backend, self.backends)?;
-                self.each(|shadow| shadow.stayed(*backend));
+                self.each(|shadow| shadow.stayed(*backend, now));
             }
-            What::CompletedForeign { backend } => self.each(|shadow| shadow.completed_foreign(*backend)),
+            What::CompletedForeign { backend, phase } => {
+                self.each(|shadow| shadow.inherited_ended(*backend, *phase));
+            }
+            What::Reported(report) => {
+                known(report.backend, self.backends)?;
+                self.each(|shadow| shadow.reported(report, now));
+            }
+            What::Shared(sum) => self.each(|shadow| shadow.shared(sum, now)),
             What::Health { backend, health } => {
                 known(*backend, self.backends)?;
                 if *health == Health::Down {
@@ -212,62 +250,77 @@ impl Segment {
                 self.each(|shadow| shadow.health(*backend, *health, now));
             }
             What::Weight { backend, weight } => self.each(|shadow| shadow.weight(*backend, *weight, now)),
-            What::Joined { weight, key, name, .. } => {
-                if self.backends >= usize::from(u16::MAX) {
-                    return Err("the log is damaged: more than 65,535 back-ends join".into());
-                }
+            What::Left { backend } => self.each(|shadow| shadow.left(*backend, now)),
+            // The admission limit is the live one's.
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn joined(&mut self, backend: BackendId, name: &str, now: Time) -> Result<(), String> {
+        match self.names.get_mut(backend.index()) {
+            // It has the index of one that left, and what both got is counted together.
+            Some(names) => *names = format!("{names}, then {name}"),
+            None if self.backends >= usize::from(u16::MAX) => {
+                return Err("the log is damaged: more than 65,535 back-ends join".into());
+            }
+            None => {
                 self.backends += 1;
-                self.names.push(name.clone());
+                self.names.push(name.to_owned());
                 self.live.joined(self.backends, now);
-                self.each(|shadow| shadow.joined(*weight, *key, now));
             }
-            What::Ticked => {
-                for other in self.others.iter_mut().filter(|other| matches!(other.clock, Clock::Live)) {
-                    other.shadow.ticked(now);
-                }
+        }
+        Ok(())
+    }
+
+    fn decided(
+        &mut self,
+        offer: WaitingRequest,
+        decision: Decision,
+        now: Time,
+        sink: &mut dyn FnMut(usize, ListedDecision),
+    ) -> Result<(), String> {
+        match decision {
+            Decision::Assign(b) => {
+                known(b, self.backends)?;
+                self.assigned(&offer, b, now, sink);
             }
+            Decision::Wait | Decision::Poll(_) => {
+                self.undecided.insert(offer.request.number, offer);
+            }
+            // Nothing was assigned: there is nothing that another policy could have assigned instead.
+            Decision::Reject => {}
         }
         Ok(())
     }
 
     fn assigned(
         &mut self,
-        request: &Request,
+        WaitingRequest { request, options }: &WaitingRequest,
         live: BackendId,
         now: Time,
-        sink: &mut dyn FnMut(usize, Assigned),
+        sink: &mut dyn FnMut(usize, ListedDecision),
     ) {
         if let Some((target, backend)) = self.under_way.insert(request.number, (request.target, live)) {
             // The log lost the end of an earlier request of this number.
-            self.ended(request.number, &lost(target, backend), now);
+            self.live.completed(&lost(target, backend), now);
         }
         self.live.assigned(live, request, now);
         for (i, other) in self.others.iter_mut().enumerate() {
-            let own = other.shadow.offered(request, now);
-            other.under_way.insert(request.number, own);
+            let own = other.shadow.assigned(request, options, now);
             other.moved += u64::from(own.is_some_and(|own| own != live));
             other.refused += u64::from(own.is_none());
             if let Some(backend) = own {
-                sink(i, Assigned { request: request.number, now, target: request.target, backend });
+                sink(i, ListedDecision { request: request.number, now, target: request.target, backend });
             }
         }
     }
 
-    fn completed(&mut self, number: u64, completion: &Completion, now: Time) {
+    fn completed(&mut self, number: u64, phase: Phase, completion: &Completion, now: Time) {
         if self.under_way.remove(&number).is_some() {
-            self.ended(number, completion, now);
-        } else {
-            // It was under way when the log went on after a gap: part of the loads at the start.
-            self.each(|shadow| shadow.completed_foreign(completion.backend));
+            self.live.completed(completion, now);
         }
-    }
-
-    fn ended(&mut self, number: u64, completion: &Completion, now: Time) {
-        self.live.completed(completion, now);
-        for other in &mut self.others {
-            let own = other.under_way.remove(&number).flatten();
-            other.shadow.completed(own, completion, now);
-        }
+        self.each(|shadow| shadow.completed(number, completion, phase, now));
     }
 
     fn each(&mut self, mut tell: impl FnMut(&mut Counterfactual)) {

@@ -1,9 +1,11 @@
 //! What another policy would have done with the requests that the live one got.
 
+use std::collections::BTreeMap;
+
 use plimsoll_cache::CacheSpec;
 use plimsoll_policy::{
-    AdmissionLimit, BackendId, Cluster, ClusterView, Completion, Decision, FrontEnd, Health, Policy,
-    PollAnswer, Request, Time, Weight,
+    AdmissionControl, Assigned, BackendId, Cluster, ClusterView, Completion, Core, Ending, Health,
+    LoadReport, OfferOptions, Offered, Phase, Policy, PollAnswer, Request, TargetId, Time, Weight,
 };
 
 use crate::score::{Score, Scorer};
@@ -11,8 +13,10 @@ use crate::score::{Score, Scorer};
 /// A policy beside the live one: asked about each request that was assigned, told of its end when the live request
 /// ends. Its cluster counts its own assignments.
 pub struct Counterfactual {
-    front_end: FrontEnd,
+    core: Core,
     scorer: Scorer,
+    /// Where each request went that is under way live, by number; `None` where the policy found no back-end.
+    under_way: BTreeMap<u64, Option<Assigned>>,
 }
 
 impl Counterfactual {
@@ -25,63 +29,129 @@ impl Counterfactual {
         cache_bytes: u64,
     ) -> Self {
         let scorer = Scorer::new(cluster.len(), cache, cache_bytes);
-        Self { front_end: FrontEnd::new(policy, cluster, AdmissionLimit::Unlimited), scorer }
+        let core = Core::new(policy, cluster, AdmissionControl::UNLIMITED);
+        Self { core, scorer, under_way: BTreeMap::new() }
     }
 
     /// The cluster as this policy would have it.
     #[must_use]
     pub fn view(&self) -> &ClusterView {
-        self.front_end.view()
+        self.core.view()
     }
 
     /// The policy.
     #[must_use]
     pub fn policy(&self) -> &dyn Policy {
-        self.front_end.policy()
+        self.core.policy()
     }
 
-    /// A request was assigned in the live system, at this moment: where it would have gone; `None` when the policy
-    /// finds no back-end. Polls are answered at once, from the loads of its own cluster.
-    pub fn offered(&mut self, request: &Request, now: Time) -> Option<BackendId> {
-        let mut decision = self.front_end.offer(request, now);
-        if let Decision::Poll(candidates) = decision {
-            let view = self.front_end.view();
+    /// A request was assigned in the live system, at this moment: where it would have gone; `None` when the policy finds no
+    /// back-end. Polls are answered at once, from the loads of its own cluster.
+    pub fn assigned(&mut self, request: &Request, options: &OfferOptions, now: Time) -> Option<BackendId> {
+        let mut offered = self.core.offer_with(request, options, now);
+        if let Offered::Poll(candidates) = offered {
+            let view = self.core.view();
             let there = candidates.as_slice().iter().copied().filter(|b| b.index() < view.len());
             let answers: Vec<PollAnswer> =
                 there.map(|backend| PollAnswer { backend, load: view.load(backend) }).collect();
-            decision = self.front_end.answer_poll(request, &answers, now);
+            offered = self.core.answer(request.number, &answers, now).unwrap_or(offered);
         }
-        let Decision::Assign(b) = decision else { return None };
-        self.scorer.assigned(b, request, now);
-        Some(b)
+        let assigned = match offered {
+            Offered::Assigned(assigned) => Some(assigned),
+            // Live it was assigned: what this policy would have it wait for is not known.
+            Offered::Waits | Offered::Poll(_) => {
+                self.core.give_up(request.number, now);
+                None
+            }
+            Offered::Rejected(_) => None,
+        };
+        if let Some(assigned) = assigned {
+            self.scorer.assigned(assigned.backend, request, now);
+        }
+        if let Some(Some(lost)) = self.under_way.insert(request.number, assigned) {
+            // The log lost the end of an earlier request of this number.
+            self.end(&lost, Ending::FAILED, now);
+        }
+        assigned.map(|assigned| assigned.backend)
     }
 
-    /// A request ended in the live system. `backend` is where it would have gone, `live` how it ended.
-    pub fn completed(&mut self, backend: Option<BackendId>, live: &Completion, now: Time) {
-        let Some(backend) = backend.filter(|&b| self.has_load(b)) else { return };
-        let own = Completion { backend, ..*live };
-        self.front_end.complete(&own, now);
-        self.scorer.completed(&own, now);
+    /// Whether the request of this number was assigned live since this policy began, and is under way.
+    #[must_use]
+    pub fn knows(&self, number: u64) -> bool {
+        self.under_way.contains_key(&number)
     }
 
-    /// A back-end has a further request on its connection: no policy would have been asked.
-    pub fn stayed(&mut self, backend: BackendId) {
+    /// Request `number` ended in the live system, where `live` had it in `phase`.
+    pub fn completed(&mut self, number: u64, live: &Completion, phase: Phase, now: Time) {
+        let Completion { outcome, size_bytes, .. } = *live;
+        match self.under_way.remove(&number) {
+            Some(Some(assigned)) => self.end(&assigned, Ending { outcome, size_bytes }, now),
+            Some(None) => {}
+            // It was under way from the start.
+            None => self.inherited_ended(live.backend, phase),
+        }
+    }
+
+    /// A request ended, in this phase, that was under way from the start, or of which only its back-end is known.
+    pub fn inherited_ended(&mut self, backend: BackendId, phase: Phase) {
         if backend.index() < self.view().len() {
-            self.front_end.stay(backend);
+            self.core.complete_inherited(backend, phase);
         }
     }
 
-    /// A request ended that was under way from the start, assigned by an earlier policy, or that stayed.
-    pub fn completed_foreign(&mut self, backend: BackendId) {
-        if self.has_load(backend) {
-            self.front_end.complete_foreign(backend);
+    /// A back-end has a further request on its connection: no policy would have been asked. Its end is
+    /// [`Counterfactual::inherited_ended`].
+    pub fn stayed(&mut self, backend: BackendId, now: Time) {
+        if backend.index() < self.view().len() && !self.view().has_left(backend) {
+            self.core.stay(backend, 0, TargetId(0), now);
         }
+    }
+
+    /// Request `number` came from one phase into another in the live system, where `backend` has it.
+    pub fn moved(&mut self, number: u64, backend: BackendId, from: Phase, to: Option<Phase>, now: Time) {
+        match self.under_way.get_mut(&number) {
+            // A damaged log may have ended it already.
+            Some(Some(assigned)) if !has_load(&self.core, assigned) => {}
+            Some(Some(assigned)) => match to {
+                Some(Phase::Active) => self.core.established(assigned, now),
+                Some(_) => self.core.delivered(assigned, now),
+                None => {
+                    let assigned = *assigned;
+                    self.core.withdraw(assigned, now);
+                    self.under_way.remove(&number);
+                }
+            },
+            Some(None) => {}
+            None => {
+                self.inherited_ended(backend, from);
+                if to == Some(Phase::Active) {
+                    self.stayed(backend, now);
+                }
+            }
+        }
+    }
+
+    /// A choice that the live policy had prepared was taken by this request.
+    pub fn taken(&mut self, number: u64, request: &Request, now: Time) {
+        if let Some(Some(assigned)) = self.under_way.get_mut(&number) {
+            self.core.take(assigned, request, now);
+        }
+    }
+
+    /// A back-end reported its load.
+    pub fn reported(&mut self, report: &LoadReport, now: Time) {
+        self.core.report(report, now);
+    }
+
+    /// What several front-ends have seen came, added up.
+    pub fn shared(&mut self, sum: &[(u64, u64)], now: Time) {
+        self.core.share(sum, now);
     }
 
     /// The health of a back-end is now this.
     pub fn health(&mut self, b: BackendId, health: Health, now: Time) {
         if b.index() < self.view().len() {
-            self.front_end.set_health(b, health, now);
+            self.core.set_health(b, health, now);
             if health == Health::Down {
                 self.scorer.down(b);
             }
@@ -91,21 +161,37 @@ impl Counterfactual {
     /// The weight of a back-end is now this.
     pub fn weight(&mut self, b: BackendId, weight: Weight, now: Time) {
         if b.index() < self.view().len() {
-            self.front_end.set_weight(b, weight, now);
+            self.core.set_weight(b, weight, now);
         }
     }
 
     /// A back-end joined. Beyond 65,535, the most that a cluster holds, it is left out.
     pub fn joined(&mut self, weight: Weight, key: u64, now: Time) {
-        if self.view().len() < usize::from(u16::MAX) {
-            self.front_end.join(weight, key, now);
-            self.scorer.joined(self.front_end.view().len(), now);
+        if self.core.join("", key, weight, now).is_ok() {
+            self.scorer.joined(self.core.view().len(), now);
         }
+    }
+
+    /// A back-end left. What this policy had sent there, while live it went elsewhere, is lost.
+    pub fn left(&mut self, b: BackendId, now: Time) {
+        if b.index() >= self.view().len() {
+            return;
+        }
+        for assigned in self.under_way.values_mut() {
+            if let Some(lost) = assigned.take_if(|assigned| assigned.backend == b)
+                && has_load(&self.core, &lost)
+            {
+                self.core.complete(&lost, Ending::FAILED, now);
+                self.scorer.completed(&ended(&lost, Ending::FAILED, now), now);
+            }
+        }
+        while self.core.view().load(b) > 0 && self.core.complete_inherited(b, Phase::Active) {}
+        self.core.leave(b, now);
     }
 
     /// The policy's tick.
     pub fn ticked(&mut self, now: Time) {
-        self.front_end.tick(now);
+        self.core.tick(now);
     }
 
     /// What its assignments come to so far.
@@ -114,7 +200,25 @@ impl Counterfactual {
         self.scorer.score()
     }
 
-    fn has_load(&self, b: BackendId) -> bool {
-        b.index() < self.view().len() && self.view().load(b) > 0
+    fn end(&mut self, assigned: &Assigned, ending: Ending, now: Time) {
+        if has_load(&self.core, assigned) {
+            self.core.complete(assigned, ending, now);
+        }
+        self.scorer.completed(&ended(assigned, ending, now), now);
+    }
+}
+
+/// Whether a request still counts where it counts as load: a damaged log may end more requests than there are.
+fn has_load(core: &Core, assigned: &Assigned) -> bool {
+    !assigned.phase().is_load() || core.view().load(assigned.backend) > 0
+}
+
+fn ended(assigned: &Assigned, ending: Ending, now: Time) -> Completion {
+    Completion {
+        target: assigned.target,
+        backend: assigned.backend,
+        outcome: ending.outcome,
+        size_bytes: ending.size_bytes,
+        response_time: now.since(assigned.at),
     }
 }

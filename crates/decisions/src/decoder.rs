@@ -1,12 +1,13 @@
 //! Turns the bytes of one chunk back into events.
 
 use plimsoll_policy::{
-    BackendId, Candidates, Completion, Decision, Kind, Nanos, Outcome, PollAnswer, Request, TargetId, Time,
+    BackendId, Completion, Decision, LoadReport, Nanos, Outcome, Phase, PollAnswer, Request, TargetId, Time,
 };
 
 use crate::bytes::{Cursor, Malformed, unzigzag};
 use crate::code::{self, Recent};
 use crate::event::{Event, RunHeader, What};
+use crate::request_code;
 
 /// What a chunk says before its first event.
 pub(crate) struct ChunkStart {
@@ -84,6 +85,8 @@ impl Decoder {
             self.offer(tag, cursor)?
         } else if tag & code::DONE != 0 {
             self.completed(tag, cursor)?
+        } else if matches!(tag, code::ANSWERED..=code::TAKEN) {
+            self.later(tag, cursor)?
         } else {
             rare(tag, cursor)?
         };
@@ -97,15 +100,10 @@ impl Decoder {
         }
         let mut request = Request::of(number, TargetId(cursor.word()?));
         request.client = if tag & code::OFFER_CLIENT == 0 { self.last_client } else { cursor.word()? };
-        if tag & code::OFFER_MORE != 0 {
-            read_more(&mut request, cursor)?;
-        }
-        let decision = match tag >> code::OFFER_DECISION_SHIFT & 3 {
-            0 => Decision::Assign(BackendId(cursor.small()?)),
-            1 => Decision::Poll(read_candidates(cursor)?),
-            2 => Decision::Wait,
-            _ => Decision::Reject,
-        };
+        let more = tag & code::OFFER_MORE != 0;
+        let flags = if more { request_code::read_usual(&mut request, cursor)? } else { 0 };
+        let decision = code::read_decision(tag >> code::OFFER_DECISION_SHIFT & 3, cursor)?;
+        let options = request_code::read_rare(&mut request, flags, cursor)?;
         if let Decision::Assign(b) = decision {
             self.recent.assigned(number, request.target, b, self.now);
         }
@@ -113,14 +111,40 @@ impl Decoder {
         if number >= self.next_number {
             self.next_number = number.wrapping_add(1);
         }
-        if tag & code::OFFER_POLLED == 0 {
-            return Ok(What::Offered { request, decision });
-        }
-        let mut answers = Vec::new();
-        for _ in 0..cursor.varint()? {
-            answers.push(PollAnswer { backend: BackendId(cursor.small()?), load: cursor.small()? });
-        }
-        Ok(What::Polled { request, answers, decision })
+        Ok(What::Offered { request, options, decision })
+    }
+
+    /// A number close to that of the next request.
+    fn number(&self, cursor: &mut Cursor<'_>) -> Result<u64, Malformed> {
+        Ok(unzigzag(self.next_number, cursor.varint()?))
+    }
+
+    /// What tells of a request that was offered before.
+    fn later(&self, tag: u8, cursor: &mut Cursor<'_>) -> Result<What, Malformed> {
+        let number = self.number(cursor)?;
+        Ok(match tag {
+            code::ANSWERED => {
+                let decision = code::read_decision(cursor.byte()?, cursor)?;
+                let mut answers = Vec::new();
+                for _ in 0..cursor.varint()? {
+                    answers.push(PollAnswer { backend: BackendId(cursor.small()?), load: cursor.small()? });
+                }
+                What::Answered { number, answers, decision }
+            }
+            code::STARTED => What::Started { number, decision: code::read_decision(cursor.byte()?, cursor)? },
+            code::GAVE_UP => What::GaveUp { number },
+            code::MOVED => {
+                let backend = BackendId(cursor.small()?);
+                let from = request_code::read_phase(cursor)?;
+                let (own, there) = match cursor.byte()? {
+                    bits @ 0..=3 => (bits & 1 != 0, bits & 2 != 0),
+                    _ => return Err(Malformed("a phase is told in no known way")),
+                };
+                let to = if there { Some(request_code::read_phase(cursor)?) } else { None };
+                What::Moved { number, backend, from, to, own }
+            }
+            _ => What::Taken { number, request: request_code::read_waiting(cursor)?.request },
+        })
     }
 
     fn completed(&mut self, tag: u8, cursor: &mut Cursor<'_>) -> Result<What, Malformed> {
@@ -141,8 +165,11 @@ impl Decoder {
         let size_bytes = if tag & code::DONE_SIZE == 0 { None } else { Some(cursor.varint()?) };
         let outcome = if tag & code::DONE_FAILED == 0 { Outcome::Completed } else { Outcome::Failed };
         let response_time = Nanos::new(response_ns);
+        let there = tag & code::DONE_PHASE != 0;
+        let phase = if there { request_code::read_phase(cursor)? } else { Phase::Active };
         Ok(What::Completed {
             number,
+            phase,
             completion: Completion { target, backend, outcome, size_bytes, response_time },
         })
     }
@@ -151,7 +178,10 @@ impl Decoder {
 fn rare(tag: u8, cursor: &mut Cursor<'_>) -> Result<What, Malformed> {
     Ok(match tag {
         code::RUN => What::Run(Box::new(code::read_header(cursor)?)),
-        code::FOREIGN => What::CompletedForeign { backend: BackendId(cursor.small()?) },
+        code::FOREIGN => What::CompletedForeign {
+            backend: BackendId(cursor.small()?),
+            phase: request_code::read_phase(cursor)?,
+        },
         code::HEALTH => {
             What::Health { backend: BackendId(cursor.small()?), health: code::read_health(cursor)? }
         }
@@ -166,32 +196,18 @@ fn rare(tag: u8, cursor: &mut Cursor<'_>) -> Result<What, Malformed> {
         },
         code::TICKED => What::Ticked,
         code::STAYED => What::Stayed { backend: BackendId(cursor.small()?) },
+        code::REPORTED => {
+            What::Reported(LoadReport { backend: BackendId(cursor.small()?), load: cursor.small()? })
+        }
+        code::SHARED => {
+            let mut sum = Vec::new();
+            for _ in 0..cursor.varint()? {
+                sum.push((cursor.varint()?, cursor.varint()?));
+            }
+            What::Shared(sum)
+        }
+        code::LEFT => What::Left { backend: BackendId(cursor.small()?) },
+        code::ADMISSION => What::Admission(request_code::read_admission(cursor)?),
         _ => return Err(Malformed("an event is of no known kind")),
     })
-}
-
-fn read_more(request: &mut Request, cursor: &mut Cursor<'_>) -> Result<(), Malformed> {
-    let flags = cursor.byte()?;
-    if flags & code::MORE_SIZE != 0 {
-        request.size_bytes = Some(cursor.varint()?);
-    }
-    if flags & code::MORE_DYNAMIC != 0 {
-        request.kind = Kind::Dynamic;
-    }
-    if flags & code::MORE_CLASS != 0 {
-        request.class = cursor.small()?;
-    }
-    Ok(())
-}
-
-fn read_candidates(cursor: &mut Cursor<'_>) -> Result<Candidates, Malformed> {
-    let count = usize::from(cursor.byte()?);
-    if count > Candidates::MOST {
-        return Err(Malformed("more back-ends are polled than can be"));
-    }
-    let mut ids = [BackendId(0); Candidates::MOST];
-    for id in &mut ids[..count] {
-        *id = BackendId(cursor.small()?);
-    }
-    Ok(Candidates::new(ids[..count].iter().copied()))
 }

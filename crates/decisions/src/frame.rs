@@ -11,7 +11,7 @@ use xxhash_rust::xxh3::{Xxh3, xxh3_64};
 /// First bytes of every file.
 const MAGIC: [u8; 4] = *b"PLOG";
 /// Version of the format.
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 /// Bytes of a file's head.
 pub(crate) const HEAD_BYTES: usize = 32;
 /// Bytes of a frame before its payload.
@@ -45,8 +45,14 @@ impl FileHead {
         if bytes[..4] != MAGIC {
             return Err("this is no decision log");
         }
+        if bytes[4..8] == 1u32.to_le_bytes() {
+            return Err(
+                "the log is of version 1, which does not hold all that decides; this program reads version 2: \
+                        replay it with the program that wrote it",
+            );
+        }
         if bytes[4..8] != VERSION.to_le_bytes() {
-            return Err("the log is of a version that this program does not read (it reads version 1)");
+            return Err("the log is of a version that this program does not read (it reads version 2)");
         }
         if word(&bytes[24..]) != xxh3_64(&bytes[..24]) {
             return Err("the head of the file is damaged: its checksum does not agree");

@@ -1,4 +1,4 @@
-//! The decision log: every input of a live policy with the decision that it took, its replay, and policies that run
+//! The decision log: every input of a live core with the decision that it led to, its replay, and policies that run
 //! beside the live one.
 //!
 //! A [`Recorder`] turns inputs into bytes under the lock that guards the policy; a [`LogWriter`] takes its chunks to
@@ -17,7 +17,10 @@ mod frame;
 mod reader;
 mod recorder;
 mod replay;
+mod replayed_run;
+mod request_code;
 mod score;
+mod shadow;
 mod writer;
 
 pub use cache_model::CacheModel;
@@ -27,6 +30,7 @@ pub use event::{BackendEntry, Event, HeaderError, RunHeader, What};
 pub use frame::Position;
 pub use reader::{Item, LogReader, Missing, ReadError};
 pub use recorder::Recorder;
-pub use replay::{Assigned, Difference, Proof, ReplayError, RunProof, replay};
+pub use replay::{Difference, ListedDecision, Proof, ReplayError, RunProof, replay};
 pub use score::{Score, Scorer};
+pub use shadow::{Shadow, ShadowScore};
 pub use writer::{LogConfig, LogWriter, WhenFull};

@@ -1,14 +1,16 @@
 //! Turns events into bytes: a few nanoseconds each, no allocation but for the buffer, no input or output.
 
 use plimsoll_policy::{
-    BackendId, Completion, Decision, Health, Kind, Outcome, PollAnswer, Request, Time, Weight,
+    AdmissionControl, Assigned, BackendId, Completion, Decision, Health, LoadReport, OfferOptions, Outcome,
+    Phase, PollAnswer, Request, Time, WaitingRequest, Weight, Witness,
 };
 
 use crate::bytes::{Scratch, put_text, put_varint, zigzag};
 use crate::code::{self, Recent};
 use crate::event::{BackendEntry, RunHeader};
+use crate::request_code;
 
-/// Records every input of a policy, under the lock that guards the policy.
+/// Records every input of a core, as its witness, under the lock that guards the core.
 ///
 /// Whoever holds it takes the buffer away ([`Recorder::take`]) when it has grown to what a chunk should be, and gives
 /// it to a [`crate::LogWriter`]; each such chunk can be read on its own.
@@ -21,9 +23,11 @@ pub struct Recorder {
     next_number: u64,
     last_client: u64,
     recent: Recent,
-    /// The run as it is now, but for the loads.
+    /// The run as it is now, but for the loads and for the requests that wait.
     run: Option<RunHeader>,
     loads: Vec<u32>,
+    /// How many back-ends have left so far: gives each its place in their order.
+    left: u32,
 }
 
 impl Default for Recorder {
@@ -50,6 +54,7 @@ impl Recorder {
             recent: Recent::new(),
             run: None,
             loads: Vec::new(),
+            left: 0,
         }
     }
 
@@ -61,118 +66,10 @@ impl Recorder {
         header.backends.truncate(usize::from(u16::MAX));
         self.loads = header.backends.iter().map(|b| b.load).collect();
         code::put_header(&mut self.buffer, &header, &self.loads);
+        // A chunk's head does not repeat who waited: that would be out of date.
+        header.waiting = Vec::new();
+        self.left = header.backends.iter().filter_map(|b| b.left).max().map_or(0, |place| place + 1);
         self.run = Some(header);
-    }
-
-    /// The front-end was asked about a request; `Assign` has been counted.
-    #[inline]
-    pub fn offered(&mut self, request: &Request, decision: Decision, now: Time) {
-        self.offer(code::OFFER, request, decision, now);
-    }
-
-    /// The policy was given the answers to its poll.
-    pub fn polled(&mut self, request: &Request, answers: &[PollAnswer], decision: Decision, now: Time) {
-        self.offer(code::OFFER | code::OFFER_POLLED, request, decision, now);
-        put_varint(&mut self.buffer, answers.len() as u64);
-        for answer in answers {
-            put_varint(&mut self.buffer, u64::from(answer.backend.0));
-            put_varint(&mut self.buffer, u64::from(answer.load));
-        }
-    }
-
-    /// The request of this number ended.
-    #[inline]
-    pub fn completed(&mut self, number: u64, completion: &Completion, now: Time) {
-        self.begin_chunk_if_new();
-        let mut tag = code::DONE;
-        let mut out = Scratch::new(tag);
-        out.varint(zigzag(self.last_time.as_nanos(), now.as_nanos()));
-        out.varint(zigzag(self.next_number, number));
-        let known = self.recent.find(number);
-        let known = known.filter(|p| p.target == completion.target && p.backend == completion.backend);
-        if known.is_none() {
-            tag |= code::DONE_WHAT;
-            out.word(completion.target.0);
-            out.varint(u64::from(completion.backend.0));
-        }
-        if known.is_none_or(|p| {
-            now.as_nanos().wrapping_sub(p.at.as_nanos()) != completion.response_time.as_nanos()
-        }) {
-            tag |= code::DONE_TIME;
-            out.varint(completion.response_time.as_nanos());
-        }
-        if let Some(size_bytes) = completion.size_bytes {
-            tag |= code::DONE_SIZE;
-            out.varint(size_bytes);
-        }
-        if completion.outcome == Outcome::Failed {
-            tag |= code::DONE_FAILED;
-        }
-        out.set_tag(tag);
-        self.last_time = now;
-        self.buffer.extend_from_slice(out.as_slice());
-        self.ended(completion.backend);
-    }
-
-    /// A back-end has a further request on its connection, about which the policy is not asked; its end is
-    /// [`Recorder::completed_foreign`].
-    pub fn stayed(&mut self, backend: BackendId, now: Time) {
-        self.put(&mut Scratch::new(code::STAYED), now);
-        put_varint(&mut self.buffer, u64::from(backend.0));
-        if let Some(load) = self.loads.get_mut(backend.index()) {
-            *load = load.saturating_add(1);
-        }
-    }
-
-    /// A request that the present policy did not assign ended.
-    pub fn completed_foreign(&mut self, backend: BackendId, now: Time) {
-        self.put(&mut Scratch::new(code::FOREIGN), now);
-        put_varint(&mut self.buffer, u64::from(backend.0));
-        self.ended(backend);
-    }
-
-    /// The health of a back-end is now this.
-    pub fn health(&mut self, backend: BackendId, health: Health, now: Time) {
-        self.put(&mut Scratch::new(code::HEALTH), now);
-        put_varint(&mut self.buffer, u64::from(backend.0));
-        self.buffer.push(code::health_code(health));
-        if let Some(entry) = self.entry(backend) {
-            entry.health = health;
-        }
-    }
-
-    /// The weight of a back-end is now this.
-    pub fn weight(&mut self, backend: BackendId, weight: Weight, now: Time) {
-        self.put(&mut Scratch::new(code::WEIGHT), now);
-        put_varint(&mut self.buffer, u64::from(backend.0));
-        put_varint(&mut self.buffer, u64::from(weight.steps()));
-        if let Some(entry) = self.entry(backend) {
-            entry.weight = weight;
-        }
-    }
-
-    /// A back-end joined and got this index.
-    pub fn joined(&mut self, backend: BackendId, name: &str, key: u64, weight: Weight, now: Time) {
-        self.put(&mut Scratch::new(code::JOINED), now);
-        put_varint(&mut self.buffer, u64::from(backend.0));
-        put_text(&mut self.buffer, name);
-        self.buffer.extend_from_slice(&key.to_le_bytes());
-        put_varint(&mut self.buffer, u64::from(weight.steps()));
-        if let Some(run) = self.run.as_mut().filter(|run| run.backends.len() < usize::from(u16::MAX)) {
-            run.backends.push(BackendEntry {
-                name: name.to_owned(),
-                key,
-                weight,
-                health: Health::Up,
-                load: 0,
-            });
-            self.loads.push(0);
-        }
-    }
-
-    /// The policy's tick.
-    pub fn ticked(&mut self, now: Time) {
-        self.put(&mut Scratch::new(code::TICKED), now);
     }
 
     /// Bytes recorded and not taken.
@@ -205,51 +102,42 @@ impl Recorder {
         }
     }
 
-    #[inline]
-    fn offer(&mut self, mut tag: u8, request: &Request, decision: Decision, now: Time) {
-        self.begin_chunk_if_new();
+    /// Writes a tag, the time, and the number of a request that was offered before.
+    fn put_later(&mut self, tag: u8, number: u64, now: Time) {
         let mut out = Scratch::new(tag);
+        self.begin_chunk_if_new();
         out.varint(zigzag(self.last_time.as_nanos(), now.as_nanos()));
-        if request.number != self.next_number {
-            tag |= code::OFFER_NUMBER;
-            out.varint(zigzag(self.next_number, request.number));
-        }
-        out.word(request.target.0);
-        if request.client != self.last_client {
-            tag |= code::OFFER_CLIENT;
-            out.word(request.client);
-        }
-        let dynamic = request.kind == Kind::Dynamic;
-        if request.size_bytes.is_some() || dynamic || request.class != 0 {
-            tag |= code::OFFER_MORE;
-            put_more(&mut out, request);
-        }
-        let decided = match decision {
-            Decision::Assign(b) => {
-                out.varint(u64::from(b.0));
-                self.recent.assigned(request.number, request.target, b, now);
-                if let Some(load) = self.loads.get_mut(b.index()) {
-                    *load = load.saturating_add(1);
-                }
-                0
-            }
-            Decision::Poll(candidates) => {
-                out.byte(candidates.as_slice().len() as u8);
-                for b in candidates.as_slice() {
-                    out.varint(u64::from(b.0));
-                }
-                1
-            }
-            Decision::Wait => 2,
-            Decision::Reject => 3,
-        };
-        out.set_tag(tag | decided << code::OFFER_DECISION_SHIFT);
+        out.varint(zigzag(self.next_number, number));
         self.last_time = now;
-        self.last_client = request.client;
-        if request.number >= self.next_number {
-            self.next_number = request.number.wrapping_add(1);
-        }
         self.buffer.extend_from_slice(out.as_slice());
+    }
+
+    /// Counts what an assignment in this phase is.
+    #[inline]
+    fn counts(&mut self, backend: BackendId, phase: Phase) {
+        if phase.is_load() {
+            if let Some(load) = self.loads.get_mut(backend.index()) {
+                *load = load.saturating_add(1);
+            }
+        } else if phase == Phase::Connecting
+            && let Some(run) = &mut self.run
+        {
+            run.reserved += 1;
+        }
+    }
+
+    /// The inverse.
+    #[inline]
+    fn uncounts(&mut self, backend: BackendId, phase: Phase) {
+        if phase.is_load() {
+            if let Some(load) = self.loads.get_mut(backend.index()) {
+                *load = load.saturating_sub(1);
+            }
+        } else if phase == Phase::Connecting
+            && let Some(run) = &mut self.run
+        {
+            run.reserved = run.reserved.saturating_sub(1);
+        }
     }
 
     /// Writes a tag and the time.
@@ -284,25 +172,216 @@ impl Recorder {
     fn entry(&mut self, backend: BackendId) -> Option<&mut BackendEntry> {
         self.run.as_mut()?.backends.get_mut(backend.index())
     }
-
-    #[inline]
-    fn ended(&mut self, backend: BackendId) {
-        if let Some(load) = self.loads.get_mut(backend.index()) {
-            *load = load.saturating_sub(1);
-        }
-    }
 }
 
-fn put_more(out: &mut Scratch, request: &Request) {
-    let mut flags = 0;
-    flags |= if request.size_bytes.is_some() { code::MORE_SIZE } else { 0 };
-    flags |= if request.kind == Kind::Dynamic { code::MORE_DYNAMIC } else { 0 };
-    flags |= if request.class == 0 { 0 } else { code::MORE_CLASS };
-    out.byte(flags);
-    if let Some(size_bytes) = request.size_bytes {
-        out.varint(size_bytes);
+impl Witness for Recorder {
+    #[inline]
+    fn offered(&mut self, request: &Request, options: &OfferOptions, decision: Decision, now: Time) {
+        self.begin_chunk_if_new();
+        let mut tag = code::OFFER | code::decision_code(decision) << code::OFFER_DECISION_SHIFT;
+        let mut out = Scratch::new(tag);
+        out.varint(zigzag(self.last_time.as_nanos(), now.as_nanos()));
+        if request.number != self.next_number {
+            tag |= code::OFFER_NUMBER;
+            out.varint(zigzag(self.next_number, request.number));
+        }
+        out.word(request.target.0);
+        if request.client != self.last_client {
+            tag |= code::OFFER_CLIENT;
+            out.word(request.client);
+        }
+        let flags = request_code::flags(request, options);
+        if flags != 0 {
+            tag |= code::OFFER_MORE;
+            request_code::put_usual(&mut out, request, flags);
+        }
+        match decision {
+            Decision::Assign(b) => {
+                out.varint(u64::from(b.0));
+                self.recent.assigned(request.number, request.target, b, now);
+                self.counts(b, options.begins);
+            }
+            Decision::Poll(candidates) => {
+                out.byte(candidates.as_slice().len() as u8);
+                candidates.as_slice().iter().for_each(|b| out.varint(u64::from(b.0)));
+            }
+            Decision::Wait | Decision::Reject => {}
+        }
+        out.set_tag(tag);
+        self.last_time = now;
+        self.last_client = request.client;
+        if request.number >= self.next_number {
+            self.next_number = request.number.wrapping_add(1);
+        }
+        self.buffer.extend_from_slice(out.as_slice());
+        if flags >= code::MORE_FEATURES {
+            request_code::put_rare(&mut self.buffer, request, options);
+        }
     }
-    if request.class != 0 {
-        out.varint(u64::from(request.class));
+
+    fn answered(&mut self, of: &WaitingRequest, answers: &[PollAnswer], decision: Decision, now: Time) {
+        self.put_later(code::ANSWERED, of.request.number, now);
+        code::put_decided(&mut self.buffer, decision);
+        put_varint(&mut self.buffer, answers.len() as u64);
+        for answer in answers {
+            put_varint(&mut self.buffer, u64::from(answer.backend.0));
+            put_varint(&mut self.buffer, u64::from(answer.load));
+        }
+        if let Decision::Assign(b) = decision {
+            self.counts(b, of.options.begins);
+        }
+    }
+
+    fn started(&mut self, waited: &WaitingRequest, decision: Decision, now: Time) {
+        self.put_later(code::STARTED, waited.request.number, now);
+        code::put_decided(&mut self.buffer, decision);
+        if let Decision::Assign(b) = decision {
+            self.counts(b, waited.options.begins);
+        }
+    }
+
+    fn gave_up(&mut self, number: u64, now: Time) {
+        self.put_later(code::GAVE_UP, number, now);
+    }
+
+    fn moved(&mut self, assigned: &Assigned, from: Phase, to: Option<Phase>, own: bool, now: Time) {
+        self.put_later(code::MOVED, assigned.number, now);
+        put_varint(&mut self.buffer, u64::from(assigned.backend.0));
+        self.buffer.push(request_code::phase_code(from));
+        self.buffer.push(u8::from(own) | u8::from(to.is_some()) << 1);
+        self.uncounts(assigned.backend, from);
+        if let Some(to) = to {
+            self.buffer.push(request_code::phase_code(to));
+            self.counts(assigned.backend, to);
+        }
+    }
+
+    fn taken(&mut self, assigned: &Assigned, request: &Request, now: Time) {
+        self.put_later(code::TAKEN, assigned.number, now);
+        let waiting = WaitingRequest { request: request.clone(), options: OfferOptions::PLAIN };
+        request_code::put_waiting(&mut self.buffer, &waiting);
+    }
+
+    #[inline]
+    fn completed(&mut self, assigned: &Assigned, completion: &Completion, now: Time) {
+        self.begin_chunk_if_new();
+        let number = assigned.number;
+        let mut tag = code::DONE;
+        let mut out = Scratch::new(tag);
+        out.varint(zigzag(self.last_time.as_nanos(), now.as_nanos()));
+        out.varint(zigzag(self.next_number, number));
+        let known = self.recent.find(number);
+        let known = known.filter(|p| p.target == completion.target && p.backend == completion.backend);
+        if known.is_none() {
+            tag |= code::DONE_WHAT;
+            out.word(completion.target.0);
+            out.varint(u64::from(completion.backend.0));
+        }
+        if known.is_none_or(|p| {
+            now.as_nanos().wrapping_sub(p.at.as_nanos()) != completion.response_time.as_nanos()
+        }) {
+            tag |= code::DONE_TIME;
+            out.varint(completion.response_time.as_nanos());
+        }
+        if let Some(size_bytes) = completion.size_bytes {
+            tag |= code::DONE_SIZE;
+            out.varint(size_bytes);
+        }
+        if completion.outcome == Outcome::Failed {
+            tag |= code::DONE_FAILED;
+        }
+        if assigned.phase() != Phase::Active {
+            tag |= code::DONE_PHASE;
+            out.byte(request_code::phase_code(assigned.phase()));
+        }
+        out.set_tag(tag);
+        self.last_time = now;
+        self.buffer.extend_from_slice(out.as_slice());
+        self.uncounts(completion.backend, assigned.phase());
+    }
+
+    fn completed_foreign(&mut self, assigned: &Assigned, _: &Completion, now: Time) {
+        self.put(&mut Scratch::new(code::FOREIGN), now);
+        put_varint(&mut self.buffer, u64::from(assigned.backend.0));
+        self.buffer.push(request_code::phase_code(assigned.phase()));
+        self.uncounts(assigned.backend, assigned.phase());
+    }
+
+    fn stayed(&mut self, assigned: &Assigned, now: Time) {
+        self.put(&mut Scratch::new(code::STAYED), now);
+        put_varint(&mut self.buffer, u64::from(assigned.backend.0));
+        self.counts(assigned.backend, assigned.phase());
+    }
+
+    fn reported(&mut self, report: &LoadReport, now: Time) {
+        self.put(&mut Scratch::new(code::REPORTED), now);
+        put_varint(&mut self.buffer, u64::from(report.backend.0));
+        put_varint(&mut self.buffer, u64::from(report.load));
+    }
+
+    fn shared(&mut self, sum: &[(u64, u64)], now: Time) {
+        self.put(&mut Scratch::new(code::SHARED), now);
+        put_varint(&mut self.buffer, sum.len() as u64);
+        for &(key, amount) in sum {
+            put_varint(&mut self.buffer, key);
+            put_varint(&mut self.buffer, amount);
+        }
+    }
+
+    fn health(&mut self, backend: BackendId, health: Health, now: Time) {
+        self.put(&mut Scratch::new(code::HEALTH), now);
+        put_varint(&mut self.buffer, u64::from(backend.0));
+        self.buffer.push(code::health_code(health));
+        if let Some(entry) = self.entry(backend) {
+            entry.health = health;
+        }
+    }
+
+    fn weight(&mut self, backend: BackendId, weight: Weight, now: Time) {
+        self.put(&mut Scratch::new(code::WEIGHT), now);
+        put_varint(&mut self.buffer, u64::from(backend.0));
+        put_varint(&mut self.buffer, u64::from(weight.steps()));
+        if let Some(entry) = self.entry(backend) {
+            entry.weight = weight;
+        }
+    }
+
+    fn joined(&mut self, backend: BackendId, name: &str, key: u64, weight: Weight, now: Time) {
+        self.put(&mut Scratch::new(code::JOINED), now);
+        put_varint(&mut self.buffer, u64::from(backend.0));
+        put_text(&mut self.buffer, name);
+        self.buffer.extend_from_slice(&key.to_le_bytes());
+        put_varint(&mut self.buffer, u64::from(weight.steps()));
+        let (name, health) = (name.to_owned(), Health::Up);
+        let joined = BackendEntry { name, key, weight, health, load: 0, left: None };
+        if let Some(entry) = self.entry(backend) {
+            *entry = joined;
+        } else if let Some(run) = self.run.as_mut().filter(|run| run.backends.len() < usize::from(u16::MAX)) {
+            run.backends.push(joined);
+            self.loads.push(0);
+        }
+    }
+
+    fn left(&mut self, backend: BackendId, now: Time) {
+        self.put(&mut Scratch::new(code::LEFT), now);
+        put_varint(&mut self.buffer, u64::from(backend.0));
+        let place = self.left;
+        self.left = self.left.wrapping_add(1);
+        if let Some(entry) = self.entry(backend) {
+            entry.left = Some(place);
+            entry.health = Health::Down;
+        }
+    }
+
+    fn admission(&mut self, admission: AdmissionControl, now: Time) {
+        self.put(&mut Scratch::new(code::ADMISSION), now);
+        request_code::put_admission(&mut self.buffer, admission);
+        if let Some(run) = &mut self.run {
+            run.admission = admission;
+        }
+    }
+
+    fn ticked(&mut self, now: Time) {
+        self.put(&mut Scratch::new(code::TICKED), now);
     }
 }

@@ -1,15 +1,11 @@
 //! Replays a log through fresh policies and proves that each decision comes out as it was logged.
 
-use foldhash::fast::FixedState;
-use hashbrown::HashMap;
-use plimsoll_policy::{
-    AdmissionLimit, BackendId, Completion, Decision, FrontEnd, Health, PollAnswer, Request, TargetId, Time,
-    Weight,
-};
+use plimsoll_policy::{BackendId, Decision, Request, TargetId, Time};
 
-use crate::event::{Event, HeaderError, RunHeader, What};
+use crate::event::{HeaderError, RunHeader, What};
 use crate::frame::Position;
 use crate::reader::{Item, LogReader, Missing, ReadError};
+use crate::replayed_run::ReplayedRun;
 
 /// A log that cannot be replayed.
 #[derive(Debug, thiserror::Error)]
@@ -35,9 +31,9 @@ pub enum ReplayError {
     },
 }
 
-/// An assignment, for lists of decisions.
+/// An assignment that a policy made again, for lists of decisions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Assigned {
+pub struct ListedDecision {
     /// [`Request::number`].
     pub request: u64,
     /// When.
@@ -136,9 +132,9 @@ impl Proof {
 ///
 /// # Errors
 /// When the log cannot be read, names what there is not, or contradicts itself.
-pub fn replay(reader: &mut LogReader, sink: &mut dyn FnMut(Assigned)) -> Result<Proof, ReplayError> {
+pub fn replay(reader: &mut LogReader, sink: &mut dyn FnMut(ListedDecision)) -> Result<Proof, ReplayError> {
     let mut proof = Proof::default();
-    let mut run: Option<Run> = None;
+    let mut run: Option<ReplayedRun> = None;
     while let Some(item) = reader.next_item()? {
         proof.ended = matches!(item, Item::Ended);
         match item {
@@ -146,7 +142,7 @@ pub fn replay(reader: &mut LogReader, sink: &mut dyn FnMut(Assigned)) -> Result<
                 let number = proof.events;
                 proof.events += 1;
                 if let What::Run(header) = event.what {
-                    finish(&mut proof, run.replace(Run::start(*header, true, reader)?));
+                    finish(&mut proof, run.replace(start(*header, true, reader)?));
                     continue;
                 }
                 let Some(run) = &mut run else {
@@ -160,7 +156,7 @@ pub fn replay(reader: &mut LogReader, sink: &mut dyn FnMut(Assigned)) -> Result<
             }
             Item::Resumed { missing, run: header, now: _ } => {
                 proof.missing.push((reader.place(), missing));
-                let next = header.map(|header| Run::start(*header, false, reader)).transpose()?;
+                let next = header.map(|header| start(*header, false, reader)).transpose()?;
                 finish(&mut proof, std::mem::replace(&mut run, next));
             }
             Item::Dropped { chunks } => proof.dropped_chunks = proof.dropped_chunks.saturating_add(chunks),
@@ -173,8 +169,12 @@ pub fn replay(reader: &mut LogReader, sink: &mut dyn FnMut(Assigned)) -> Result<
     Ok(proof)
 }
 
-fn finish(proof: &mut Proof, run: Option<Run>) {
-    proof.runs.extend(run.map(|run| run.proof));
+fn start(header: RunHeader, whole: bool, reader: &LogReader) -> Result<ReplayedRun, ReplayError> {
+    ReplayedRun::start(header, whole).map_err(|error| ReplayError::Header { position: reader.place(), error })
+}
+
+fn finish(proof: &mut Proof, run: Option<ReplayedRun>) {
+    proof.runs.extend(run.map(ReplayedRun::into_proof));
 }
 
 pub(crate) fn inconsistent(reader: &LogReader, what: String) -> ReplayError {
@@ -187,151 +187,4 @@ pub(crate) fn known(b: BackendId, backends: usize) -> Result<(), String> {
         return Ok(());
     }
     Err(format!("the log is damaged: it names back-end {} of {backends}", b.0))
-}
-
-struct Run {
-    front_end: FrontEnd,
-    names: Vec<String>,
-    /// How often each request number is under way. Looked up by key only, never iterated.
-    under_way: HashMap<u64, u32, FixedState>,
-    proof: RunProof,
-}
-
-impl Run {
-    fn start(header: RunHeader, whole: bool, reader: &LogReader) -> Result<Self, ReplayError> {
-        let policy =
-            header.build_policy().map_err(|error| ReplayError::Header { position: reader.place(), error })?;
-        Ok(Self {
-            front_end: FrontEnd::new(policy, header.cluster(), AdmissionLimit::Unlimited),
-            names: header.backends.iter().map(|b| b.name.clone()).collect(),
-            under_way: HashMap::with_hasher(FixedState::with_seed(1)),
-            proof: RunProof { header, events: 0, decisions: 0, identical: 0, whole },
-        })
-    }
-
-    fn event(
-        &mut self,
-        event: &Event,
-        sink: &mut dyn FnMut(Assigned),
-    ) -> Result<Option<Box<Difference>>, String> {
-        self.proof.events += 1;
-        let now = event.now;
-        match &event.what {
-            What::Run(_) => {}
-            What::Offered { request, decision } => return self.decide(request, None, *decision, now, sink),
-            What::Polled { request, answers, decision } => {
-                return self.decide(request, Some(answers), *decision, now, sink);
-            }
-            What::Completed { number, completion } => self.completed(*number, completion, now)?,
-            What::Stayed { backend } => {
-                known(*backend, self.front_end.view().len())?;
-                self.front_end.stay(*backend);
-            }
-            What::CompletedForeign { backend } => {
-                self.loaded(*backend)?;
-                self.front_end.complete_foreign(*backend);
-            }
-            What::Health { backend, health } => self.health(*backend, *health, now)?,
-            What::Weight { backend, weight } => self.weight(*backend, *weight, now)?,
-            What::Joined { backend, name, key, weight } => {
-                let backends = self.front_end.view().len();
-                if backend.index() != backends || backends >= usize::from(u16::MAX) {
-                    return Err(format!(
-                        "the log is damaged: back-end {} joins a cluster of {backends}",
-                        backend.0
-                    ));
-                }
-                self.front_end.join(*weight, *key, now);
-                self.names.push(name.clone());
-            }
-            What::Ticked => self.front_end.tick(now),
-        }
-        Ok(None)
-    }
-
-    fn decide(
-        &mut self,
-        request: &Request,
-        answers: Option<&[PollAnswer]>,
-        logged: Decision,
-        now: Time,
-        sink: &mut dyn FnMut(Assigned),
-    ) -> Result<Option<Box<Difference>>, String> {
-        let backends = self.front_end.view().len();
-        if let Decision::Assign(b) = logged {
-            known(b, backends)?;
-        }
-        for answer in answers.unwrap_or_default() {
-            known(answer.backend, backends)?;
-        }
-        if logged == Decision::Wait {
-            // The admission limit answered; the policy was not asked.
-            return Ok(None);
-        }
-        let replayed = self.front_end.follow(request, answers, logged, now);
-        if let Decision::Assign(_) = logged {
-            *self.under_way.entry(request.number).or_default() += 1;
-        }
-        if let Decision::Assign(backend) = replayed {
-            sink(Assigned { request: request.number, now, target: request.target, backend });
-        }
-        self.proof.decisions += 1;
-        if replayed == logged {
-            self.proof.identical += 1;
-            return Ok(None);
-        }
-        let view = self.front_end.view();
-        let before = |b| view.load(b) - u32::from(logged == Decision::Assign(b));
-        Ok(Some(Box::new(Difference {
-            event: 0,
-            position: Position { file: std::path::PathBuf::new(), offset: 0 },
-            now,
-            request: *request,
-            logged,
-            replayed,
-            server_set: self.front_end.policy().server_set(request.target),
-            loads: view.ids().map(before).collect(),
-            names: self.names.clone(),
-        })))
-    }
-
-    fn completed(&mut self, number: u64, completion: &Completion, now: Time) -> Result<(), String> {
-        self.loaded(completion.backend)?;
-        match self.under_way.get_mut(&number) {
-            Some(1) => {
-                self.under_way.remove(&number);
-            }
-            Some(times) => *times -= 1,
-            // The policy that heard of its assignment was lost with the start of the run.
-            None if !self.proof.whole => {
-                self.front_end.complete_foreign(completion.backend);
-                return Ok(());
-            }
-            None => {
-                return Err(format!("the log is damaged: request {number} ends, but was never assigned"));
-            }
-        }
-        self.front_end.complete(completion, now);
-        Ok(())
-    }
-
-    fn health(&mut self, b: BackendId, health: Health, now: Time) -> Result<(), String> {
-        known(b, self.front_end.view().len())?;
-        self.front_end.set_health(b, health, now);
-        Ok(())
-    }
-
-    fn weight(&mut self, b: BackendId, weight: Weight, now: Time) -> Result<(), String> {
-        known(b, self.front_end.view().len())?;
-        self.front_end.set_weight(b, weight, now);
-        Ok(())
-    }
-
-    fn loaded(&self, b: BackendId) -> Result<(), String> {
-        known(b, self.front_end.view().len())?;
-        if self.front_end.view().load(b) > 0 {
-            return Ok(());
-        }
-        Err(format!("the log is damaged: a request ends at back-end {}, which has none", b.0))
-    }
 }

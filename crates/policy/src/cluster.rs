@@ -4,6 +4,7 @@
 //!
 //! Tie rule, unless a policy says otherwise: "least loaded" goes to the lowest index, "most loaded" to the highest.
 
+use std::collections::VecDeque;
 use std::ops::Deref;
 
 use crate::min_blocks::MinBlocks;
@@ -45,8 +46,10 @@ pub enum Health {
 /// What changed in the membership of the cluster.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Change {
-    /// A back-end joined, at the next free index.
+    /// A back-end joined: at the next index, or at that of one which has left.
     Joined,
+    /// A back-end left. It had no load and was down; its index may be given to another one.
+    Left,
     /// Health is now this.
     Health(Health),
     /// The weight is now this.
@@ -62,6 +65,14 @@ pub struct ClusterView {
     weight: Vec<Weight>,
     health: Vec<Health>,
     key: Vec<u64>,
+    /// How many back-ends have had this index before.
+    backend_generation: Vec<u32>,
+    /// Whether a back-end has the index.
+    present: Vec<bool>,
+    /// Indices that no back-end has, in the order in which theirs left.
+    left: VecDeque<BackendId>,
+    /// Kept out of the choice under way.
+    excluded: Vec<BackendId>,
     eligible: usize,
     eligible_weight: u64,
     uniform: bool,
@@ -70,7 +81,7 @@ pub struct ClusterView {
 }
 
 impl ClusterView {
-    /// Number of back-ends, failed ones included.
+    /// Number of indices: back-ends, failed ones included, and those that have left.
     #[must_use]
     pub fn len(&self) -> usize {
         self.load.len()
@@ -152,6 +163,24 @@ impl ClusterView {
         self.key[b.index()]
     }
 
+    /// Whether the back-end that had the index of `b` has left, and no other one has it.
+    #[must_use]
+    pub fn has_left(&self, b: BackendId) -> bool {
+        !self.present[b.index()]
+    }
+
+    /// The back-ends that have left, in the order in which they did.
+    pub fn left_ids(&self) -> impl Iterator<Item = BackendId> + '_ {
+        self.left.iter().copied()
+    }
+
+    /// How many back-ends have had the index of `b` before it.
+    #[must_use]
+    #[inline]
+    pub fn backend_generation(&self, b: BackendId) -> u32 {
+        self.backend_generation[b.index()]
+    }
+
     /// Grows with every change of membership, health or weight: lets a policy know that its tables are stale.
     #[must_use]
     pub fn generation(&self) -> u64 {
@@ -194,6 +223,9 @@ impl Deref for Cluster {
 }
 
 impl Cluster {
+    /// Back-ends at once, at most.
+    pub const MOST: usize = 65_535;
+
     /// `backends` back-ends of weight 1, all up and without load, at most 65,535.
     ///
     /// # Panics
@@ -206,6 +238,10 @@ impl Cluster {
             weight: Vec::new(),
             health: Vec::new(),
             key: Vec::new(),
+            backend_generation: Vec::new(),
+            present: Vec::new(),
+            left: VecDeque::new(),
+            excluded: Vec::new(),
             eligible: 0,
             eligible_weight: 0,
             uniform: true,
@@ -224,18 +260,66 @@ impl Cluster {
     /// # Panics
     /// When there are 65,535 back-ends already.
     pub fn join(&mut self, weight: Weight, key: u64) -> BackendId {
-        let b = self.push(weight, key);
+        self.try_join(weight, key).expect("a cluster holds at most 65,535 back-ends")
+    }
+
+    /// Adds a back-end, at the index of the one that left first of all, if there is one; `None` when there are
+    /// [`Cluster::MOST`].
+    pub fn try_join(&mut self, weight: Weight, key: u64) -> Option<BackendId> {
+        let b = match self.0.left.pop_front() {
+            Some(b) => {
+                let i = b.index();
+                (self.0.weight[i], self.0.health[i], self.0.key[i]) = (weight, Health::Up, key);
+                self.0.backend_generation[i] += 1;
+                self.0.present[i] = true;
+                b
+            }
+            None if self.0.load.len() < Self::MOST => self.push(weight, key),
+            None => return None,
+        };
         self.refresh();
-        b
+        Some(b)
+    }
+
+    /// Gives the index of `b` free for another back-end.
+    ///
+    /// # Panics
+    /// When `b` has load, or has left before.
+    pub fn leave(&mut self, b: BackendId) {
+        assert!(self.0.load[b.index()] == 0 && !self.0.has_left(b), "only an idle back-end leaves, and once");
+        self.0.health[b.index()] = Health::Down;
+        self.0.present[b.index()] = false;
+        self.0.left.push_back(b);
+        self.refresh();
+    }
+
+    /// Keeps `ids` out of the next choice, as if they took no requests, unless no other back-end takes any; whether it did.
+    /// To be ended by [`Cluster::readmit`].
+    pub(crate) fn exclude(&mut self, ids: &[BackendId]) -> bool {
+        let others = self.0.eligible_ids().any(|b| !ids.contains(&b));
+        if !others || !ids.iter().any(|&b| self.0.is_eligible(b)) {
+            return false;
+        }
+        self.0.excluded.extend_from_slice(ids);
+        self.refresh();
+        true
+    }
+
+    /// Ends [`Cluster::exclude`].
+    pub(crate) fn readmit(&mut self) {
+        self.0.excluded.clear();
+        self.refresh();
     }
 
     fn push(&mut self, weight: Weight, key: u64) -> BackendId {
-        assert!(self.0.load.len() < usize::from(u16::MAX), "a cluster holds at most 65,535 back-ends");
+        assert!(self.0.load.len() < Self::MOST, "a cluster holds at most 65,535 back-ends");
         let b = BackendId::new(self.0.load.len());
         self.0.load.push(0);
         self.0.weight.push(weight);
         self.0.health.push(Health::Up);
         self.0.key.push(key);
+        self.0.backend_generation.push(0);
+        self.0.present.push(true);
         b
     }
 
@@ -286,7 +370,8 @@ impl Cluster {
         let mut first = None;
         let mut relative = vec![RelativeLoad::INELIGIBLE; v.load.len()];
         for (i, relative) in relative.iter_mut().enumerate() {
-            if v.health[i] == Health::Up && v.weight[i] != Weight::ZERO {
+            let takes = v.health[i] == Health::Up && v.weight[i] != Weight::ZERO;
+            if takes && (v.excluded.is_empty() || !v.excluded.contains(&BackendId::new(i))) {
                 *relative = RelativeLoad::of(v.load[i], v.weight[i]);
                 v.eligible += 1;
                 v.eligible_weight += u64::from(v.weight[i].steps());
@@ -299,66 +384,4 @@ impl Cluster {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    const B0: BackendId = BackendId(0);
-    const B1: BackendId = BackendId(1);
-    const B2: BackendId = BackendId(2);
-
-    #[test]
-    fn least_loaded_breaks_ties_by_lowest_index() {
-        let mut c = Cluster::new(3);
-        assert_eq!(c.least_loaded(), Some(B0));
-        c.assign(B0);
-        assert_eq!(c.least_loaded(), Some(B1));
-        c.assign(B1);
-        c.assign(B2);
-        assert_eq!(c.least_loaded(), Some(B0));
-        c.complete(B2);
-        assert_eq!(c.least_loaded(), Some(B2));
-        assert_eq!(c.total_load(), 2);
-    }
-
-    #[test]
-    fn failed_draining_and_weightless_backends_take_nothing() {
-        let mut c = Cluster::new(3);
-        c.set_health(B0, Health::Down);
-        assert_eq!(c.least_loaded(), Some(B1));
-        c.set_health(B1, Health::Draining);
-        assert_eq!(c.least_loaded(), Some(B2));
-        c.set_weight(B2, Weight::ZERO);
-        assert_eq!(c.least_loaded(), None);
-        assert_eq!(c.eligible(), 0);
-        c.set_health(B0, Health::Up);
-        assert_eq!(c.least_loaded(), Some(B0));
-    }
-
-    #[test]
-    fn weight_divides_the_load() {
-        let mut c = Cluster::new(2);
-        c.set_weight(B1, Weight::new(2.0).unwrap());
-        for b in [B0, B1, B1] {
-            c.assign(b);
-        }
-        // 1 request at weight 1 and 2 at weight 2 are the same relative load.
-        assert_eq!(c.relative_load(B0), c.relative_load(B1));
-        assert_eq!(c.relative_load(B0), RelativeLoad::threshold(1));
-        assert!(!c.is_uniform());
-        assert_eq!(c.eligible_weight_steps(), 3 * 256);
-    }
-
-    #[test]
-    fn thresholds_compare_strictly() {
-        let mut c = Cluster::new(1);
-        c.assign(B0);
-        assert!(!c.any_below(RelativeLoad::threshold(1)));
-        assert!(c.any_below(RelativeLoad::threshold(2)));
-    }
-
-    #[test]
-    #[should_panic(expected = "completes exactly once")]
-    fn completing_twice_is_a_bug() {
-        Cluster::new(1).complete(B0);
-    }
-}
+mod tests;

@@ -4,10 +4,11 @@
 //! Nothing here reads a clock, does I/O, spawns a thread or draws unseeded randomness: the simulator, the live
 //! front-end and the replay of a decision log drive the very same objects.
 
+mod capability;
 mod choice;
 mod cluster;
+mod core;
 mod data_histogram;
-mod front_end;
 mod lru_map;
 mod min_blocks;
 pub mod params;
@@ -25,16 +26,22 @@ mod turn;
 pub mod units;
 mod weight;
 
+pub use capability::{
+    BadState, Capabilities, Polls, SavesState, SharesState, ShowsState, TakesReports, least_polled,
+};
 pub use choice::{ChoiceError, PolicyChoice};
 pub use cluster::{BackendId, Change, Cluster, ClusterView, Health};
+pub use core::{
+    AdmissionControl, AdmissionLimit, Assigned, ClusterFull, Core, Ending, OfferOptions, Offered, Phase,
+    Rejection, Started, Tried, WaitingRequest, Witness,
+};
 pub use data_histogram::DataHistogram;
-pub use front_end::{AdmissionLimit, FrontEnd};
 pub use lru_map::LruMap;
 pub use policies::{BuildContext, BuildError, Built, PolicySpec, REGISTRY, build, find};
 pub use policy::{
     Candidates, Completion, Decision, LoadReport, Policy, PolicyTable, PollAnswer, assign_or_reject,
 };
-pub use request::{Kind, Outcome, Request, TargetId};
+pub use request::{Features, Kind, Outcome, Request, TargetId};
 pub use rng::{Rng, mix};
 pub use size_based::{SizeBased, Sizing};
 pub use size_bins::SizeBins;

@@ -1,5 +1,8 @@
 //! The trait that every policy implements, and what it answers.
 
+use std::any::Any;
+
+use crate::capability::Capabilities;
 use crate::cluster::{BackendId, Change, ClusterView};
 use crate::request::{Outcome, Request, TargetId};
 use crate::time::{Nanos, Time};
@@ -15,10 +18,12 @@ pub struct Candidates {
 impl Candidates {
     /// How many can be asked at once.
     pub const MOST: usize = 8;
+    /// Nobody.
+    pub const NONE: Self = Self { ids: [BackendId(0); Self::MOST], len: 0 };
 
     /// Takes the first [`Candidates::MOST`] of `ids`.
     pub fn new(ids: impl IntoIterator<Item = BackendId>) -> Self {
-        let mut out = Self { ids: [BackendId(0); Self::MOST], len: 0 };
+        let mut out = Self::NONE;
         for (slot, id) in out.ids.iter_mut().zip(ids) {
             *slot = id;
             out.len += 1;
@@ -38,9 +43,9 @@ impl Candidates {
 pub enum Decision {
     /// This back-end answers.
     Assign(BackendId),
-    /// Ask these back-ends for their load and come back through [`Policy::on_poll`].
+    /// Ask these back-ends for their load and come back through [`Polls::on_poll`](crate::Polls::on_poll).
     Poll(Candidates),
-    /// The admission limit is reached: the front-end queues the request.
+    /// Not now: the request waits, and is offered again before later ones once there is room.
     Wait,
     /// No back-end can take the request.
     Reject,
@@ -82,7 +87,7 @@ pub struct PolicyTable {
 }
 
 /// Load information that a back-end sent by itself (broadcast, host metrics).
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LoadReport {
     /// Who reports.
     pub backend: BackendId,
@@ -94,12 +99,15 @@ pub struct LoadReport {
 ///
 /// A policy reads no clock, does no I/O and takes its randomness from the seed it was built with; equal calls in
 /// equal order give equal answers. That is what lets the simulator, the live front-end and the replay of a decision
-/// log drive the very same object.
+/// log drive the very same object, through [`Core`](crate::Core).
 ///
-/// Contract of the runtime: after `Assign(b)` it counts the request in the view, then calls `on_assign`; each
+/// What a policy can do beside this (poll, take load reports, share, show or save state) are traits of their own, see
+/// [`Capabilities`].
+///
+/// Contract of the core: after `Assign(b)` it counts the request in the view, then calls `on_assign`; each
 /// assignment ends in exactly one `on_complete`, after the view has been changed; membership changes arrive after
 /// the view shows them; `now` never goes back.
-pub trait Policy: Send {
+pub trait Policy: Any + Send {
     /// Which back-end answers `request`. Never a back-end that takes no new requests.
     fn choose(&mut self, request: &Request, view: &ClusterView, now: Time) -> Decision;
 
@@ -111,30 +119,6 @@ pub trait Policy: Send {
     /// A request ended.
     fn on_complete(&mut self, completion: &Completion, view: &ClusterView, now: Time) {
         let _ = (completion, view, now);
-    }
-
-    /// The answers to a poll that [`Policy::choose`] asked for. By default the least load wins, lowest index on ties,
-    /// and without any answer the least loaded back-end of the front-end's own count.
-    fn on_poll(
-        &mut self,
-        request: &Request,
-        answers: &[PollAnswer],
-        view: &ClusterView,
-        now: Time,
-    ) -> Decision {
-        let _ = (request, now);
-        answers
-            .iter()
-            .filter(|a| view.is_eligible(a.backend))
-            .min_by_key(|a| (a.load, a.backend))
-            .map(|a| a.backend)
-            .or_else(|| view.least_loaded())
-            .map_or(Decision::Reject, Decision::Assign)
-    }
-
-    /// A back-end reported its load.
-    fn on_report(&mut self, report: &LoadReport, view: &ClusterView, now: Time) {
-        let _ = (report, view, now);
     }
 
     /// Membership, health or weight of `backend` changed.
@@ -152,37 +136,9 @@ pub trait Policy: Send {
         None
     }
 
-    /// For policies by which several front-ends can distribute alike: the load that this one has seen lately, by the
-    /// largest sizes of requests, in bytes and in their order.
-    fn sizes_seen(&self) -> Option<Vec<(u64, u64)>> {
-        None
-    }
-
-    /// What several front-ends have seen, this one among them, added up: as [`Policy::sizes_seen`] gives it.
-    fn on_sizes(&mut self, load: &[(u64, u64)], now: Time) {
-        let _ = (load, now);
-    }
-
-    /// The back-ends that serve `target` now, where the policy keeps such an assignment.
-    fn server_set(&self, target: TargetId) -> Vec<BackendId> {
-        let _ = target;
-        Vec::new()
-    }
-
-    /// Targets of which the policy keeps state; never above its configured capacity.
-    fn tracked_targets(&self) -> usize {
-        0
-    }
-
-    /// The policy's own counters, by stable name.
-    fn stats(&self) -> Vec<(&'static str, f64)> {
-        Vec::new()
-    }
-
-    /// What else there is to see of the policy's state (boundaries, histograms, recent adjustments). Not for every request:
-    /// it is made when asked for.
-    fn tables(&self) -> Vec<PolicyTable> {
-        Vec::new()
+    /// What the policy can do beside choosing: the static that its registry entry names.
+    fn capabilities(&self) -> &'static Capabilities {
+        &Capabilities::NONE
     }
 }
 

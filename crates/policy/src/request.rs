@@ -1,5 +1,7 @@
 //! What a policy is told of a request.
 
+use std::sync::Arc;
+
 use xxhash_rust::xxh3::xxh3_64;
 
 /// A target, by a 64-bit hash of its key: the same in the simulator and in the live front-end, so that a policy
@@ -25,8 +27,15 @@ pub enum Kind {
     Dynamic,
 }
 
+/// What few requests have beside the rest: requests without it pay nothing for it.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Features {
+    /// Hashes of the prefix's blocks, each of the block and all before it: what a language model's key-value cache may hold.
+    pub prefix_blocks: Vec<u64>,
+}
+
 /// A request as a policy sees it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Request {
     /// Number of the request, from 0 in arrival order.
     pub number: u64,
@@ -40,13 +49,15 @@ pub struct Request {
     pub client: u64,
     /// Class of content, 0 when there are no classes.
     pub class: u16,
+    /// What few requests have.
+    pub features: Option<Arc<Features>>,
 }
 
 impl Request {
     /// A static request for `target` of unknown size from client 0.
     #[must_use]
     pub const fn of(number: u64, target: TargetId) -> Self {
-        Self { number, target, size_bytes: None, kind: Kind::Static, client: 0, class: 0 }
+        Self { number, target, size_bytes: None, kind: Kind::Static, client: 0, class: 0, features: None }
     }
 }
 

@@ -3,7 +3,7 @@
 
 use std::convert::Infallible;
 
-use plimsoll_policy::{AdmissionLimit, BuildContext, Cluster, FrontEnd, Kind, Nanos, TargetId, Time, build};
+use plimsoll_policy::{AdmissionControl, BuildContext, Cluster, Core, Kind, Nanos, TargetId, Time, build};
 use plimsoll_sim::models::fifo::{Fifo, FifoParams};
 use plimsoll_sim::{Arrivals, Config, SimRequest, Targets, run};
 
@@ -33,17 +33,17 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         arrivals: Arrivals::Poisson { rate_rps: LOAD * BACKENDS as f64 },
         warmup: 0,
         idle_below: 1.0,
-        max_waiting: usize::MAX,
+        poll_time: Nanos::ZERO,
         faults: &[],
         targets: &targets,
     };
     let policy = build("least_connections", &BuildContext { seed, ..BuildContext::default() }, &[])?;
-    let front_end = FrontEnd::new(policy, Cluster::new(BACKENDS), AdmissionLimit::Unlimited);
+    let core = Core::new(policy, Cluster::new(BACKENDS), AdmissionControl::UNLIMITED);
     let model = Fifo::new(FifoParams { service_s: Nanos::from_secs(1) }, BACKENDS, seed);
 
     let before_s = cpu_time::cpu_s()?;
     let source = (0..requests).map(|_| Ok::<_, Infallible>(request));
-    let Ok(outcome) = run(&config, front_end, model, source, &mut ()) else {
+    let Ok(outcome) = run(&config, core, model, source, &mut ()) else {
         return Err("stopped".into());
     };
     let cpu_s = cpu_time::cpu_s()? - before_s;

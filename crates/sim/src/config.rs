@@ -1,7 +1,7 @@
 //! What decides a run beside policy, model and requests, and who watches it.
 
 use plimsoll_cache::{Cache, CacheSpec};
-use plimsoll_policy::{BackendId, Health, Time, Weight};
+use plimsoll_policy::{BackendId, Health, Nanos, Time, Weight};
 
 use crate::workload::{Arrivals, Targets};
 
@@ -55,8 +55,8 @@ pub struct Config<'a> {
     pub warmup: u64,
     /// A back-end counts as idle below this load (LARD section 3.3: 40 % of `t_low`).
     pub idle_below: f64,
-    /// Requests that wait at the front-end at most; more are rejected.
-    pub max_waiting: usize,
+    /// How long a poll takes: its answers are the loads of the instant in which they come. None at all for zero.
+    pub poll_time: Nanos,
     /// In order of time.
     pub faults: &'a [Fault],
     /// The targets that requests name by number.

@@ -3,10 +3,10 @@
 use std::collections::VecDeque;
 
 use plimsoll_policy::{
-    BackendId, Completion, Decision, FrontEnd, Health, Nanos, Outcome as Ending, PollAnswer, Request, Rng,
-    Time,
+    Assigned, Core, Ending, Health, Nanos, Offered, Outcome as Ended, PollAnswer, Request, Rng, Time,
 };
 
+use crate::arrivals::{Arrived, Poll, Upcoming};
 use crate::config::{Config, Decided, Fault, FaultAction, Observer, RunError};
 use crate::event_queue::EventQueue;
 use crate::jobs::{Job, Jobs};
@@ -22,31 +22,21 @@ enum Next {
     Model(ModelEvent),
     Fault(Fault),
     Tick,
-}
-
-/// The request that arrives next, with its time and its turn among events of equal time.
-struct Upcoming {
-    time: Time,
-    turn: u64,
-    request: SimRequest,
-}
-
-/// A request that has arrived.
-struct Arrived {
-    time: Time,
-    number: u64,
-    request: SimRequest,
+    Polled,
 }
 
 struct Engine<'a, M, S> {
     config: &'a Config<'a>,
-    front_end: FrontEnd,
+    core: Core,
     model: M,
     source: S,
     rng: Rng,
     queue: EventQueue<ModelEvent>,
     jobs: Jobs,
+    /// What waits in the core, in the same order.
     waiting: VecDeque<Arrived>,
+    /// In the order in which they end: all take as long.
+    polls: VecDeque<Poll>,
     upcoming: Option<Upcoming>,
     origin: Option<Time>,
     next_tick: Option<Time>,
@@ -63,18 +53,18 @@ const STREAM: u64 = 0x6172_7276;
 /// Completions between two reports of progress.
 const PROGRESS_EVERY: u64 = 65_536;
 
-/// Runs `source` through the front-end on back-ends that behave like `model`.
+/// Runs `source` through `core` on back-ends that behave like `model`.
 ///
 /// # Errors
 /// When the source fails, or the observer stops the run.
 pub fn run<M: Model, E>(
     config: &Config<'_>,
-    front_end: FrontEnd,
+    core: Core,
     model: M,
     source: impl Iterator<Item = Result<SimRequest, E>>,
     observer: &mut dyn Observer,
 ) -> Result<Outcome, RunError<E>> {
-    run_recording(config, Recording::default(), front_end, model, source, observer)
+    run_recording(config, Recording::default(), core, model, source, observer)
 }
 
 /// Like [`run`], and records what is asked for on the way.
@@ -84,23 +74,24 @@ pub fn run<M: Model, E>(
 pub fn run_recording<M: Model, E>(
     config: &Config<'_>,
     recording: Recording,
-    front_end: FrontEnd,
+    core: Core,
     model: M,
     source: impl Iterator<Item = Result<SimRequest, E>>,
     observer: &mut dyn Observer,
 ) -> Result<Outcome, RunError<E>> {
-    let (backends, disks) = (front_end.view().len(), model.disks());
+    let (backends, disks) = (core.view().len(), model.disks());
     let tally = Tally::new(backends, disks, config.warmup, config.idle_below, recording);
-    let next_tick = front_end.policy().tick_interval().map(|every| Time::ZERO + every);
+    let next_tick = core.tick_interval().map(|every| Time::ZERO + every);
     let mut engine = Engine {
         config,
-        front_end,
+        core,
         model,
         source,
         rng: Rng::new(config.seed, STREAM),
         queue: EventQueue::default(),
         jobs: Jobs::default(),
         waiting: VecDeque::new(),
+        polls: VecDeque::new(),
         upcoming: None,
         origin: None,
         next_tick,
@@ -141,12 +132,17 @@ impl<M: Model, E, S: Iterator<Item = Result<SimRequest, E>>> Engine<'_, M, S> {
                     self.admit(observer)?;
                 }
                 Next::Tick => {
-                    self.front_end.tick(self.now);
+                    self.core.tick(self.now);
+                    self.admit(observer)?;
+                }
+                Next::Polled => {
+                    self.polled(observer);
                     self.admit(observer)?;
                 }
             }
             // A disk may still be reading for nobody.
-            if self.upcoming.is_none() && self.waiting.is_empty() && self.jobs.is_empty() {
+            let held = !self.waiting.is_empty() || !self.polls.is_empty();
+            if self.upcoming.is_none() && !held && self.jobs.is_empty() {
                 break;
             }
             if self.arrived >= reported + PROGRESS_EVERY {
@@ -173,9 +169,10 @@ impl<M: Model, E, S: Iterator<Item = Result<SimRequest, E>>> Engine<'_, M, S> {
             (Some(m), Some(a)) => Some(m.min(a)),
             (m, a) => m.or(a),
         };
-        if self.faults_done < self.config.faults.len() || self.next_tick.is_some() {
+        if self.faults_done < self.config.faults.len() || self.next_tick.is_some() || !self.polls.is_empty() {
             // Without other events, a fault matters only to requests that it may set free.
-            let idle = at.is_none() && self.waiting.is_empty() && self.upcoming.is_none();
+            let held = !self.waiting.is_empty() || !self.polls.is_empty();
+            let idle = at.is_none() && !held && self.upcoming.is_none();
             if !idle && let Some(timed) = self.next_timed(at.map_or(Time::MAX, |(time, _)| time)) {
                 return Some(timed);
             }
@@ -188,8 +185,10 @@ impl<M: Model, E, S: Iterator<Item = Result<SimRequest, E>>> Engine<'_, M, S> {
         self.queue.pop().map(|(_, event)| Next::Model(event))
     }
 
-    /// Faults and ticks, which are rare, come before other events of the same time.
+    /// Faults, ticks and polls, which are rare, come before other events of the same time.
     fn next_timed(&mut self, before: Time) -> Option<Next> {
+        let poll = self.polls.front().map(|poll| poll.ends).filter(|&ends| ends <= before);
+        let before = poll.unwrap_or(before);
         let fault = self.config.faults.get(self.faults_done).filter(|f| f.at <= before);
         // Ticks alone do not keep a run going.
         let tick = self.next_tick.filter(|&t| t <= before && before != Time::MAX);
@@ -201,10 +200,13 @@ impl<M: Model, E, S: Iterator<Item = Result<SimRequest, E>>> Engine<'_, M, S> {
             }
             (_, Some(tick)) => {
                 self.now = tick;
-                self.next_tick = self.front_end.policy().tick_interval().map(|every| tick + every);
+                self.next_tick = self.core.tick_interval().map(|every| tick + every);
                 Some(Next::Tick)
             }
-            _ => None,
+            _ => {
+                self.now = poll?;
+                Some(Next::Polled)
+            }
         }
     }
 
@@ -243,85 +245,88 @@ impl<M: Model, E, S: Iterator<Item = Result<SimRequest, E>>> Engine<'_, M, S> {
         Ok(Some(Arrived { time: self.now, number, request }))
     }
 
-    /// An open arrival: it is dispatched, queues at the front-end, or is refused when that queue is full.
+    /// An open arrival.
     #[inline]
     fn arrive(&mut self, observer: &mut dyn Observer) -> Result<(), RunError<E>> {
-        let Some(arrived) = self.take_upcoming()? else {
-            return Ok(());
-        };
-        let at_once =
-            self.waiting.is_empty() && self.front_end.has_room() && self.dispatch(&arrived, observer);
-        if !at_once {
-            if self.waiting.len() < self.config.max_waiting {
-                self.waiting.push_back(arrived);
-            } else {
-                self.tally.rejected += 1;
-            }
+        if let Some(arrived) = self.take_upcoming()? {
+            self.offer(arrived, observer);
         }
         Ok(())
     }
 
-    /// Lets in as many requests as the admission limit has room for.
+    /// Starts what waits, then lets in as many requests of a closed loop as the admission limit has room for.
     #[inline]
     fn admit(&mut self, observer: &mut dyn Observer) -> Result<(), RunError<E>> {
-        while self.front_end.has_room() {
-            let next = match self.waiting.pop_front() {
-                Some(waiting) => Some(waiting),
-                None if self.config.arrivals == Arrivals::Closed => self.take_upcoming()?,
-                None => None,
-            };
-            let Some(next) = next else { break };
-            if !self.dispatch(&next, observer) {
-                self.waiting.push_front(next);
-                break;
+        while let Some(started) = self.core.start_next(self.now) {
+            let arrived = self.waiting.pop_front().expect("what waits in the core waits here");
+            debug_assert_eq!(arrived.number, started.number, "the same order");
+            self.carry_out(arrived, started.offered, observer);
+        }
+        if self.config.arrivals == Arrivals::Closed {
+            while self.core.has_room() && self.core.waiting() == 0 {
+                let Some(next) = self.take_upcoming()? else { break };
+                self.offer(next, observer);
             }
         }
         Ok(())
     }
 
-    /// Asks the policy and starts the request; `false` when the policy wants it to wait for the next event.
-    fn dispatch(&mut self, arrived: &Arrived, observer: &mut dyn Observer) -> bool {
+    #[inline]
+    fn offer(&mut self, arrived: Arrived, observer: &mut dyn Observer) {
         let request = &arrived.request;
-        let target = self.config.targets.id[request.target as usize];
         let asked = Request {
             number: arrived.number,
-            target,
+            target: self.config.targets.id[request.target as usize],
             size_bytes: Some(self.config.targets.size_bytes[request.target as usize]),
             kind: request.kind,
             client: u64::from(request.client),
             class: request.class,
+            features: None,
         };
-        let mut decision = self.front_end.offer(&asked, self.now);
-        if let Decision::Poll(candidates) = decision {
-            // Asking takes no simulated time here: the answers are the loads of this instant.
-            let view = self.front_end.view();
-            let answer = |&backend: &BackendId| PollAnswer { backend, load: view.load(backend) };
-            let answers: Vec<PollAnswer> = candidates.as_slice().iter().map(answer).collect();
-            decision = self.front_end.answer_poll(&asked, &answers, self.now);
-        }
-        let b = match decision {
-            Decision::Assign(b) => b,
-            Decision::Wait => return false,
-            Decision::Reject | Decision::Poll(_) => {
-                self.tally.rejected += 1;
-                return true;
+        let offered = self.core.offer(&asked, self.now);
+        self.carry_out(arrived, offered, observer);
+    }
+
+    #[inline]
+    fn carry_out(&mut self, arrived: Arrived, offered: Offered, observer: &mut dyn Observer) {
+        match offered {
+            Offered::Assigned(assigned) => self.start(&arrived, assigned, observer),
+            Offered::Waits => {
+                let after = self.waiting.iter().rev().take_while(|w| w.number > arrived.number).count();
+                self.waiting.insert(self.waiting.len() - after, arrived);
             }
-        };
+            Offered::Rejected(_) => self.tally.rejected += 1,
+            Offered::Poll(candidates) => {
+                self.polls.push_back(Poll { ends: self.now + self.config.poll_time, arrived, candidates });
+                if self.config.poll_time == Nanos::ZERO {
+                    self.polled(observer);
+                }
+            }
+        }
+    }
+
+    /// The first poll under way has its answers: the loads of this instant.
+    fn polled(&mut self, observer: &mut dyn Observer) {
+        let Some(Poll { arrived, candidates, .. }) = self.polls.pop_front() else { return };
+        let view = self.core.view();
+        let answers = candidates.as_slice().iter().map(|&b| PollAnswer { backend: b, load: view.load(b) });
+        let answers: Vec<PollAnswer> = answers.collect();
+        if let Some(offered) = self.core.answer(arrived.number, &answers, self.now) {
+            self.carry_out(arrived, offered, observer);
+        }
+    }
+
+    #[inline]
+    fn start(&mut self, arrived: &Arrived, assigned: Assigned, observer: &mut dyn Observer) {
+        let (b, request) = (assigned.backend, &arrived.request);
         let (time, number) = (self.now, arrived.number);
         observer.decided(Decided { request: number, time, target: request.target, backend: b });
-        self.tally.load_changed(b, self.front_end.view().load(b), self.now);
+        self.tally.load_changed(b, self.core.view().load(b), self.now);
         self.tally.assigned();
-        let id = self.jobs.insert(Job {
-            target,
-            backend: b,
-            arrived: arrived.time,
-            assigned: self.now,
-            alone: Nanos::ZERO,
-            size_bytes: request.size_bytes,
-        });
+        let size_bytes = request.size_bytes;
+        let id = self.jobs.insert(Job { assigned, arrived: arrived.time, alone: Nanos::ZERO, size_bytes });
         let mut context = Context { now: self.now, queue: &mut self.queue, done: &mut self.done };
         self.jobs.get_mut(id).alone = self.model.start(b, id, request, &mut context);
-        true
     }
 
     /// Reports what the model has answered.
@@ -329,43 +334,38 @@ impl<M: Model, E, S: Iterator<Item = Result<SimRequest, E>>> Engine<'_, M, S> {
     fn complete(&mut self) {
         while let Some(id) = self.done.pop() {
             let job = self.jobs.remove(id);
-            self.end(&job, Ending::Completed);
+            self.end(&job, Ending::answered(Some(job.size_bytes)));
             if self.tally.answered(&job, self.now) {
                 self.tally.restart(self.now);
                 self.model.restart_usage(self.now);
             }
             if self.tally.point_is_due() {
-                self.tally.close_point(self.now, &self.front_end, &self.model);
+                self.tally.close_point(self.now, &self.core, &self.model);
             }
         }
     }
 
     #[inline]
-    fn end(&mut self, job: &Job, outcome: Ending) {
-        let completion = Completion {
-            target: job.target,
-            backend: job.backend,
-            outcome,
-            size_bytes: Some(job.size_bytes),
-            response_time: self.now.since(job.assigned),
-        };
-        self.front_end.complete(&completion, self.now);
-        self.tally.load_changed(job.backend, self.front_end.view().load(job.backend), self.now);
+    fn end(&mut self, job: &Job, ending: Ending) {
+        let b = job.assigned.backend;
+        self.core.complete(&job.assigned, ending, self.now);
+        self.tally.load_changed(b, self.core.view().load(b), self.now);
     }
 
     fn fault(&mut self, fault: Fault) {
         let b = fault.backend;
         match fault.action {
-            FaultAction::Weight(weight) => self.front_end.set_weight(b, weight, self.now),
+            FaultAction::Weight(weight) => self.core.set_weight(b, weight, self.now),
             FaultAction::Health(health) => {
                 if health == Health::Down {
                     self.model.fail(b, self.now);
                     for job in self.jobs.take_of(b) {
-                        self.end(&job, Ending::Failed);
+                        let size_bytes = Some(job.size_bytes);
+                        self.end(&job, Ending { outcome: Ended::Failed, size_bytes });
                         self.tally.lost += 1;
                     }
                 }
-                self.front_end.set_health(b, health, self.now);
+                self.core.set_health(b, health, self.now);
             }
         }
     }
@@ -381,6 +381,6 @@ impl<M: Model, E, S: Iterator<Item = Result<SimRequest, E>>> Engine<'_, M, S> {
             unserved += 1;
         }
         self.tally.rejected += self.waiting.len() as u64 + unserved;
-        Ok(self.tally.finish(self.arrived + unserved, &self.front_end, &self.model))
+        Ok(self.tally.finish(self.arrived + unserved, &self.core, &self.model))
     }
 }

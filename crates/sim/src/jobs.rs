@@ -1,16 +1,14 @@
 //! The requests in progress, by number.
 
-use plimsoll_policy::{BackendId, Nanos, TargetId, Time};
+use plimsoll_policy::{Assigned, BackendId, Nanos, Time};
 
 use crate::model::JobId;
 
 /// A request in progress.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Job {
-    pub(crate) target: TargetId,
-    pub(crate) backend: BackendId,
+    pub(crate) assigned: Assigned,
     pub(crate) arrived: Time,
-    pub(crate) assigned: Time,
     /// Time it would take alone with the document cached.
     pub(crate) alone: Nanos,
     pub(crate) size_bytes: u64,
@@ -48,7 +46,7 @@ impl Jobs {
     /// Removes all requests of `b`, in order of their numbers.
     pub(crate) fn take_of(&mut self, b: BackendId) -> Vec<Job> {
         let ids: Vec<JobId> = (0..self.slots.len() as JobId)
-            .filter(|&id| self.slots[id as usize].is_some_and(|job| job.backend == b))
+            .filter(|&id| self.slots[id as usize].is_some_and(|job| job.assigned.backend == b))
             .collect();
         ids.into_iter().map(|id| self.remove(id)).collect()
     }

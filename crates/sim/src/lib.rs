@@ -4,6 +4,7 @@
 //! back-ends serve. Pure and single-threaded: no clock, no I/O, no unseeded randomness, so equal seeds give equal
 //! bytes, and a caller may run many simulations side by side.
 
+mod arrivals;
 mod config;
 mod engine;
 mod event_queue;

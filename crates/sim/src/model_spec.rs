@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use plimsoll_policy::FrontEnd;
+use plimsoll_policy::Core;
 use plimsoll_policy::params::{ParamSet, ParamSpec};
 
 use crate::config::{CacheConfig, Config, Observer, RunError};
@@ -25,7 +25,7 @@ pub struct Simulation<'a> {
     /// What is recorded on the way.
     pub recording: Recording,
     /// The policy and its cluster.
-    pub front_end: FrontEnd,
+    pub core: Core,
     /// The memory cache of each back-end, for models that have one.
     pub cache: CacheConfig,
     /// The requests.
@@ -38,7 +38,7 @@ impl Simulation<'_> {
     /// The number of back-ends.
     #[must_use]
     pub fn backends(&self) -> usize {
-        self.front_end.view().len()
+        self.core.view().len()
     }
 
     /// Runs on back-ends that behave like `model`, which is compiled into a loop of its own.
@@ -46,7 +46,7 @@ impl Simulation<'_> {
     /// # Errors
     /// Those of [`run_recording`].
     pub fn run(self, model: impl Model) -> RunResult {
-        run_recording(self.config, self.recording, self.front_end, model, self.source, self.observer)
+        run_recording(self.config, self.recording, self.core, model, self.source, self.observer)
     }
 }
 

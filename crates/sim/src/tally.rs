@@ -1,6 +1,6 @@
 //! What is counted from the start of the measurement.
 
-use plimsoll_policy::{BackendId, FrontEnd, Time};
+use plimsoll_policy::{BackendId, Core, Time};
 
 use crate::jobs::Job;
 use crate::measure::{Distribution, LoadMeters};
@@ -59,7 +59,7 @@ impl Tally {
     #[inline]
     pub(crate) fn answered(&mut self, job: &Job, now: Time) -> bool {
         self.completed += 1;
-        self.per_backend[job.backend.index()] += 1;
+        self.per_backend[job.assigned.backend.index()] += 1;
         let response_ns = now.since(job.arrived).as_nanos();
         self.response.record(response_ns);
         let permille = slowdown_permille(response_ns, job.alone.as_nanos());
@@ -106,9 +106,9 @@ impl Tally {
     }
 
     /// Closes a point of the series.
-    pub(crate) fn close_point(&mut self, now: Time, front_end: &FrontEnd, model: &impl Model) {
+    pub(crate) fn close_point(&mut self, now: Time, core: &Core, model: &impl Model) {
         if let Some(series) = &mut self.series {
-            series.close(now, front_end.view().ids().map(|b| model.usage(b, now)).collect());
+            series.close(now, core.view().ids().map(|b| model.usage(b, now)).collect());
         }
     }
 
@@ -125,15 +125,15 @@ impl Tally {
     }
 
     /// Closes the books: `requests` of the input have ended one way or another.
-    pub(crate) fn finish(mut self, requests: u64, front_end: &FrontEnd, model: &impl Model) -> Outcome {
-        self.close_point(self.ended, front_end, model);
+    pub(crate) fn finish(mut self, requests: u64, core: &Core, model: &impl Model) -> Outcome {
+        self.close_point(self.ended, core, model);
         debug_assert_eq!(
             requests,
             self.before + self.completed + self.rejected + self.lost,
             "a request is missing"
         );
         let (loads, load_series) = self.loads.finish(self.ended);
-        let backends = front_end
+        let backends = core
             .view()
             .ids()
             .zip(loads)
@@ -155,8 +155,8 @@ impl Tally {
             backends,
             disks: model.disks(),
             load_series,
-            policy_stats: front_end.policy().stats(),
-            policy_tables: front_end.policy().tables(),
+            policy_stats: core.policy().stats(),
+            policy_tables: core.policy().tables(),
             points: self.series.map(Series::into_points).unwrap_or_default(),
             size_classes: self.size_classes.map(|classes| *classes),
         }

@@ -5,8 +5,8 @@
 use std::collections::VecDeque;
 
 use plimsoll_policy::{
-    AdmissionLimit, BuildContext, Cluster, Completion, Decision, FrontEnd, Nanos, Outcome, REGISTRY, Request,
-    Rng, TargetId, Time, build, mix,
+    AdmissionControl, Assigned, BuildContext, Cluster, Core, Ending, Offered, REGISTRY, Request, Rng,
+    TargetId, Time, build, mix,
 };
 
 #[path = "../../../benches/common/cpu_time.rs"]
@@ -32,20 +32,14 @@ fn targets(zipf: bool, count: usize) -> Vec<TargetId> {
 }
 
 /// One request in, the oldest one out.
-fn step(front_end: &mut FrontEnd, in_progress: &mut VecDeque<Completion>, request: &Request, now: Time) {
-    if let Decision::Assign(backend) = front_end.offer(request, now) {
-        in_progress.push_back(Completion {
-            target: request.target,
-            backend,
-            outcome: Outcome::Completed,
-            size_bytes: request.size_bytes,
-            response_time: Nanos::from_millis(10),
-        });
+fn step(core: &mut Core, in_progress: &mut VecDeque<Assigned>, request: &Request, now: Time) {
+    if let Offered::Assigned(assigned) = core.offer(request, now) {
+        in_progress.push_back(assigned);
     }
-    if in_progress.len() > LOAD * front_end.view().len()
+    if in_progress.len() > LOAD * core.view().len()
         && let Some(oldest) = in_progress.pop_front()
     {
-        front_end.complete(&oldest, now);
+        core.complete(&oldest, Ending::answered(request.size_bytes), now);
     }
 }
 
@@ -56,7 +50,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         for backends in [16, 256] {
             for spec in REGISTRY {
                 let policy = build(spec.name, &BuildContext::default(), &[])?;
-                let mut front_end = FrontEnd::new(policy, Cluster::new(backends), AdmissionLimit::Unlimited);
+                let mut core = Core::new(policy, Cluster::new(backends), AdmissionControl::UNLIMITED);
                 let mut in_progress = VecDeque::new();
                 // Every target is known before the clock starts, so that its state is as large as it gets.
                 for number in 0..TARGETS {
@@ -64,17 +58,12 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
                         size_bytes: Some(10_000),
                         ..Request::of(number, TargetId(mix(number + 1)))
                     };
-                    step(&mut front_end, &mut in_progress, &request, Time::ZERO);
+                    step(&mut core, &mut in_progress, &request, Time::ZERO);
                 }
                 let before_s = cpu_time::cpu_s()?;
                 for (number, &target) in stream.iter().enumerate() {
                     let request = Request { size_bytes: Some(10_000), ..Request::of(number as u64, target) };
-                    step(
-                        &mut front_end,
-                        &mut in_progress,
-                        &request,
-                        Time::from_nanos(number as u64 * 100_000),
-                    );
+                    step(&mut core, &mut in_progress, &request, Time::from_nanos(number as u64 * 100_000));
                 }
                 let ns = (cpu_time::cpu_s()? - before_s) * 1e9 / decisions as f64;
                 let popularity = if zipf { "zipf 0.9" } else { "uniform" };

@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use plimsoll_policy::policies::sita_e;
-use plimsoll_policy::{AdmissionLimit, BuildContext, Cluster, FrontEnd, Thresholds, Time};
+use plimsoll_policy::{
+    AdmissionControl, AdmissionLimit, BuildContext, Cluster, Core, Nanos, Thresholds, Time,
+};
 use plimsoll_report::Run;
 use plimsoll_sim::{
     CacheConfig, Config, Observer, Outcome, Recording, RunError, Simulation, SourceError, with_dynamic,
@@ -79,7 +81,7 @@ pub fn execute_recording(
         arrivals: s.arrivals,
         warmup: s.warmup,
         idle_below: IDLE_SHARE * f64::from(thresholds.t_low),
-        max_waiting: MAX_WAITING,
+        poll_time: Nanos::ZERO,
         faults: &s.faults,
         targets: &workload.targets,
     };
@@ -90,7 +92,7 @@ pub fn execute_recording(
     let simulation = Simulation {
         config: &config,
         recording: extent.recording,
-        front_end: FrontEnd::new(policy, Cluster::new(s.backends), limit),
+        core: Core::new(policy, Cluster::new(s.backends), AdmissionControl { limit, queue: MAX_WAITING }),
         cache: CacheConfig {
             spec: s.cache,
             capacity_bytes: s.cache_bytes,

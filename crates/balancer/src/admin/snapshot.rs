@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 
+use plimsoll_decisions::ShadowScore;
 use plimsoll_policy::{BackendId, Health, PolicyTable, TargetId, Weight};
 
 use crate::backend::Backend;
-use crate::dispatch::{DispatchCounts, Inspection, LogState, ShadowScore};
+use crate::dispatch::{DispatchCounts, Inspection, LogState};
 use crate::metrics::{BackendCounts, Counter, Histogram};
 use crate::worker::Shared;
 

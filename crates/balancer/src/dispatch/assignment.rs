@@ -2,18 +2,9 @@
 
 use std::sync::Arc;
 
-use plimsoll_policy::{BackendId, Outcome};
+use plimsoll_policy::{BackendId, Ending};
 
 use super::{Dispatch, Made, Reason};
-
-/// How a request ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Ended {
-    /// Answered, or lost.
-    pub(crate) outcome: Outcome,
-    /// Bytes of the whole representation, where the response told: not of an answer without a body or with part of one.
-    pub(crate) size_bytes: Option<u64>,
-}
 
 /// A request assigned to a back-end. [`Assignment::complete`] reports its end; one that is dropped, because its client
 /// or its back-end has gone, is reported as failed.
@@ -30,7 +21,7 @@ impl Assignment {
 
     /// Who has the request.
     pub(crate) fn backend(&self) -> BackendId {
-        self.made.backend
+        self.made.assigned.backend
     }
 
     /// Why this back-end.
@@ -43,17 +34,18 @@ impl Assignment {
         self.made.size_bytes
     }
 
-    /// The request was answered; `size_bytes` as in [`Ended`].
+    /// The request was answered. `size_bytes` is the size of the whole representation, where the response told: not of an answer
+    /// without a body or with part of one.
     pub(crate) fn complete(mut self, size_bytes: Option<u64>) {
         self.ended = true;
-        self.dispatch.end(&self.made, Ended { outcome: Outcome::Completed, size_bytes });
+        self.dispatch.end(&self.made, Ending::answered(size_bytes));
     }
 }
 
 impl Drop for Assignment {
     fn drop(&mut self) {
         if !self.ended {
-            self.dispatch.end(&self.made, Ended { outcome: Outcome::Failed, size_bytes: None });
+            self.dispatch.end(&self.made, Ending::FAILED);
         }
     }
 }

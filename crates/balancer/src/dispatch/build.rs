@@ -1,7 +1,7 @@
 //! From the configuration to a policy and an admission limit.
 
 use plimsoll_config::{AccessLogFormat, Config, PolicyConfig};
-use plimsoll_policy::{BuildError, Policy};
+use plimsoll_policy::{AdmissionControl, BuildError, Policy};
 
 /// What keeps a dispatch from being built.
 #[derive(Debug, thiserror::Error)]
@@ -27,6 +27,11 @@ pub(super) fn policy(config: &PolicyConfig) -> Result<Box<dyn Policy>, BuildFail
 /// The shadow policy, where there is one, that has seen nothing.
 pub(super) fn shadow(config: &Config) -> Result<Option<Box<dyn Policy>>, BuildFailed> {
     config.shadow.as_ref().map(|shadow| policy(&shadow.policy)).transpose()
+}
+
+/// The admission limit and the length of the queue.
+pub(super) fn admission(config: &Config) -> AdmissionControl {
+    AdmissionControl { limit: config.admission_limit(), queue: config.admission.queue }
 }
 
 /// Whether someone reads why a back-end was chosen.

@@ -4,30 +4,13 @@ use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use plimsoll_config::{Config, DecisionLogConfig, ShadowConfig, WhenFull};
-use plimsoll_decisions::{
-    BackendEntry, Counterfactual, LogConfig, LogWriter, Recorder, RunHeader, Score, Scorer,
-};
+use plimsoll_decisions::{BackendEntry, LogConfig, LogWriter, Recorder, RunHeader, Shadow, ShadowScore};
 use plimsoll_policy::{
-    BackendId, ClusterView, Completion, Decision, Health, Policy, PollAnswer, Request, Time, Weight,
+    AdmissionControl, Assigned, BackendId, Cluster, Completion, Core, Decision, Health, LoadReport,
+    OfferOptions, Phase, Policy, PollAnswer, Request, Time, WaitingRequest, Weight, Witness,
 };
 
-use super::{BuildFailed, Made, Member};
-
-/// How the live policy and the shadow policy fare on the same requests.
-pub(crate) struct ShadowScore {
-    /// The shadow policy's name.
-    pub(crate) policy: &'static str,
-    /// What the live policy did, under the same model of the caches.
-    pub(crate) live: Score,
-    /// What the shadow policy would have done.
-    pub(crate) shadow: Score,
-}
-
-struct Shadow {
-    policy: &'static str,
-    counterfactual: Counterfactual,
-    live: Scorer,
-}
+use super::{BuildFailed, Member};
 
 pub(super) struct Log {
     recorder: Recorder,
@@ -55,18 +38,6 @@ pub(super) struct Journal {
     shadow: Option<Shadow>,
     /// Dropped chunks and errors of the logs before this one.
     past: (u64, u64),
-    /// Counts the shadow policies that there have been.
-    generation: u32,
-}
-
-/// What no shadow policy is numbered: there are not as many reloads.
-const NO_GENERATION: u32 = u32::MAX;
-
-/// What the shadow policy of its time chose for a request.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct ShadowChoice {
-    generation: u32,
-    backend: Option<BackendId>,
 }
 
 /// Opens the decision log that `config` asks for. This waits for the disk.
@@ -94,123 +65,18 @@ impl Journal {
         self.past.1 += closed.errors();
     }
 
-    /// A policy that has seen nothing begins, on this cluster.
-    pub(super) fn start_run(&mut self, config: &Config, view: &ClusterView, members: &[Member], now: Time) {
+    /// A policy that has seen nothing begins.
+    pub(super) fn start_run(&mut self, header: &RunHeader, now: Time) {
         if let Some(log) = &mut self.log {
-            log.recorder.run_started(&header(config, view, members), now);
+            log.recorder.run_started(header, now);
         }
     }
 
     /// The shadow policy begins anew, on this cluster; `built` is the one that `config` names.
-    pub(super) fn start_shadow(
-        &mut self,
-        built: Option<Box<dyn Policy>>,
-        config: &Config,
-        view: &ClusterView,
-        members: &[Member],
-    ) {
-        self.generation += 1;
+    pub(super) fn start_shadow(&mut self, built: Option<Box<dyn Policy>>, config: &Config, cluster: Cluster) {
         self.shadow = config.shadow.as_ref().zip(built).map(|(ShadowConfig { policy }, built)| {
-            let cluster = header(config, view, members).cluster();
-            let live = Scorer::new(cluster.len(), policy.cache, policy.cache_bytes);
-            let counterfactual = Counterfactual::new(built, cluster, policy.cache, policy.cache_bytes);
-            Shadow { policy: policy.spec.name, counterfactual, live }
+            Shadow::new(policy.spec.name, built, cluster, policy.cache, policy.cache_bytes)
         });
-    }
-
-    #[inline]
-    pub(super) fn offered(&mut self, request: &Request, decision: Decision, now: Time) {
-        self.record(|r| r.offered(request, decision, now));
-    }
-
-    pub(super) fn polled(
-        &mut self,
-        request: &Request,
-        answers: &[PollAnswer],
-        decision: Decision,
-        now: Time,
-    ) {
-        self.record(|r| r.polled(request, answers, decision, now));
-    }
-
-    /// The live policy chose `backend`; returns the shadow policy's choice.
-    #[inline]
-    pub(super) fn shadow_offered(
-        &mut self,
-        request: &Request,
-        backend: BackendId,
-        now: Time,
-    ) -> ShadowChoice {
-        let chosen = self.shadow.as_mut().and_then(|shadow| {
-            shadow.live.assigned(backend, request, now);
-            shadow.counterfactual.offered(request, now)
-        });
-        ShadowChoice { generation: self.generation, backend: chosen }
-    }
-
-    /// A request ended that the live policy of now had assigned.
-    #[inline]
-    pub(super) fn completed(&mut self, made: &Made, completion: &Completion, now: Time) {
-        self.record(|r| r.completed(made.number, completion, now));
-        self.shadow_completed(made, completion, now);
-    }
-
-    /// A back-end has a request about which no policy was asked; the shadow policy's choice, which is none.
-    pub(super) fn stayed(&mut self, backend: BackendId, now: Time) -> ShadowChoice {
-        self.record(|r| r.stayed(backend, now));
-        if let Some(shadow) = &mut self.shadow {
-            shadow.counterfactual.stayed(backend);
-        }
-        ShadowChoice { generation: NO_GENERATION, backend: None }
-    }
-
-    /// A request ended that the present policy had not assigned.
-    pub(super) fn completed_foreign(&mut self, made: &Made, completion: &Completion, now: Time) {
-        self.record(|r| r.completed_foreign(made.backend, now));
-        self.shadow_completed(made, completion, now);
-    }
-
-    #[inline]
-    fn shadow_completed(&mut self, made: &Made, completion: &Completion, now: Time) {
-        let Some(shadow) = &mut self.shadow else { return };
-        if made.shadow.generation == self.generation {
-            shadow.live.completed(completion, now);
-            shadow.counterfactual.completed(made.shadow.backend, completion, now);
-        } else {
-            shadow.counterfactual.completed_foreign(made.backend);
-        }
-    }
-
-    pub(super) fn health(&mut self, b: BackendId, health: Health, now: Time) {
-        self.record(|r| r.health(b, health, now));
-        if let Some(shadow) = &mut self.shadow {
-            shadow.counterfactual.health(b, health, now);
-            if health == Health::Down {
-                shadow.live.down(b);
-            }
-        }
-    }
-
-    pub(super) fn weight(&mut self, b: BackendId, weight: Weight, now: Time) {
-        self.record(|r| r.weight(b, weight, now));
-        if let Some(shadow) = &mut self.shadow {
-            shadow.counterfactual.weight(b, weight, now);
-        }
-    }
-
-    pub(super) fn joined(&mut self, b: BackendId, name: &str, key: u64, weight: Weight, now: Time) {
-        self.record(|r| r.joined(b, name, key, weight, now));
-        if let Some(shadow) = &mut self.shadow {
-            shadow.counterfactual.joined(weight, key, now);
-            shadow.live.joined(b.index() + 1, now);
-        }
-    }
-
-    pub(super) fn ticked(&mut self, now: Time) {
-        self.record(|r| r.ticked(now));
-        if let Some(shadow) = &mut self.shadow {
-            shadow.counterfactual.ticked(now);
-        }
     }
 
     /// Hands what was recorded to the writer.
@@ -231,9 +97,7 @@ impl Journal {
     }
 
     pub(super) fn shadow_score(&self) -> Option<ShadowScore> {
-        let shadow = self.shadow.as_ref()?;
-        let (live, other) = (shadow.live.score(), shadow.counterfactual.score());
-        Some(ShadowScore { policy: shadow.policy, live, shadow: other })
+        self.shadow.as_ref().map(Shadow::score)
     }
 
     /// How the log fares.
@@ -249,16 +113,45 @@ impl Journal {
             },
         }
     }
+}
 
-    #[inline]
-    fn record(&mut self, write: impl FnOnce(&mut Recorder)) {
-        if let Some(log) = &mut self.log {
-            write(&mut log.recorder);
-            if log.recorder.buffered_bytes() >= Recorder::CHUNK_BYTES {
-                log.hand_over();
-            }
+/// Passes each input on to the decision log, then to the shadow policy.
+macro_rules! passed_on {
+    ($($(#[$inline:ident])? fn $name:ident($($arg:ident: $type:ty),*);)*) => {
+        impl Witness for Journal {
+            $($(#[$inline])? fn $name(&mut self, $($arg: $type),*) {
+                if let Some(log) = &mut self.log {
+                    log.recorder.$name($($arg),*);
+                    if log.recorder.buffered_bytes() >= Recorder::CHUNK_BYTES {
+                        log.hand_over();
+                    }
+                }
+                if let Some(shadow) = &mut self.shadow {
+                    shadow.$name($($arg),*);
+                }
+            })*
         }
-    }
+    };
+}
+
+passed_on! {
+    #[inline] fn offered(request: &Request, options: &OfferOptions, decision: Decision, now: Time);
+    fn answered(of: &WaitingRequest, answers: &[PollAnswer], decision: Decision, now: Time);
+    fn started(waited: &WaitingRequest, decision: Decision, now: Time);
+    fn gave_up(number: u64, now: Time);
+    fn moved(assigned: &Assigned, from: Phase, to: Option<Phase>, own: bool, now: Time);
+    fn taken(assigned: &Assigned, request: &Request, now: Time);
+    #[inline] fn completed(assigned: &Assigned, completion: &Completion, now: Time);
+    fn completed_foreign(assigned: &Assigned, completion: &Completion, now: Time);
+    fn stayed(assigned: &Assigned, now: Time);
+    fn reported(report: &LoadReport, now: Time);
+    fn shared(sum: &[(u64, u64)], now: Time);
+    fn health(backend: BackendId, health: Health, now: Time);
+    fn weight(backend: BackendId, weight: Weight, now: Time);
+    fn joined(backend: BackendId, name: &str, key: u64, weight: Weight, now: Time);
+    fn left(backend: BackendId, now: Time);
+    fn admission(admission: AdmissionControl, now: Time);
+    fn ticked(now: Time);
 }
 
 impl Log {
@@ -281,13 +174,18 @@ fn log_config(log: &DecisionLogConfig) -> LogConfig {
     }
 }
 
-fn header(config: &Config, view: &ClusterView, members: &[Member]) -> RunHeader {
+/// The run that begins now.
+pub(super) fn header(config: &Config, core: &Core<Journal>, members: &[Member]) -> RunHeader {
+    let view = core.view();
+    let left: Vec<BackendId> = view.left_ids().collect();
+    let place = |b| left.iter().position(|&gone| gone == b).and_then(|place| u32::try_from(place).ok());
     let entry = |m: &Member| BackendEntry {
         name: m.name.to_string(),
         key: m.key,
         weight: view.weight(m.id),
         health: view.health(m.id),
         load: view.load(m.id),
+        left: if view.has_left(m.id) { place(m.id) } else { None },
     };
     let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     RunHeader {
@@ -297,6 +195,9 @@ fn header(config: &Config, view: &ClusterView, members: &[Member]) -> RunHeader 
         cache: config.policy.cache.name.to_owned(),
         cache_bytes: config.policy.cache_bytes,
         backends: members.iter().map(entry).collect(),
+        admission: core.admission(),
+        waiting: core.waiting_requests().cloned().collect(),
+        reserved: core.reserved(),
         started_unix_ns: u64::try_from(since_epoch.as_nanos()).unwrap_or(u64::MAX),
     }
 }

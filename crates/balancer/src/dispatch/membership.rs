@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use plimsoll_config::{BackendConfig, BackendName, Config};
-use plimsoll_policy::{BackendId, Cluster, Health, LruMap, TargetId, Weight};
+use plimsoll_policy::{BackendId, Cluster, ClusterFull, Health, LruMap, TargetId, Weight};
 
-use super::{BuildFailed, Dispatch, State, build, journal};
+use super::{BuildFailed, Dispatch, build, journal};
 
 /// A back-end as dispatch knows it.
 #[derive(Debug, Clone, PartialEq)]
@@ -32,49 +32,70 @@ impl Dispatch {
     /// The back-end is now in this state.
     pub(crate) fn set_health(self: &Arc<Self>, b: BackendId, health: Health) {
         let mut state = self.lock();
-        if state.front_end.view().health(b) == health {
+        if state.core.view().health(b) == health {
             return;
         }
         let now = self.now(&mut state);
-        state.front_end.set_health(b, health, now);
-        state.journal.health(b, health, now);
+        state.core.set_health(b, health, now);
         self.serve_waiting(state, now);
     }
 
     /// The back-end now has this weight.
     pub(crate) fn set_weight(self: &Arc<Self>, b: BackendId, weight: Weight) {
         let mut state = self.lock();
-        if state.front_end.view().weight(b) == weight {
+        if state.core.view().weight(b) == weight {
             return;
         }
         let now = self.now(&mut state);
-        state.front_end.set_weight(b, weight, now);
-        state.journal.weight(b, weight, now);
+        state.core.set_weight(b, weight, now);
         self.serve_waiting(state, now);
     }
 
-    /// Adds a back-end, or takes back one of this name that had left.
-    pub(crate) fn join(self: &Arc<Self>, name: &BackendName, weight: Weight) -> BackendId {
-        let known = self.lock().members.iter().find(|m| m.name == *name).map(|m| m.id);
-        if let Some(id) = known {
+    /// Adds a back-end, or takes back one of this name that had been drained and has not left.
+    ///
+    /// # Errors
+    /// When there are as many back-ends as there can be.
+    pub(crate) fn join(
+        self: &Arc<Self>,
+        name: &BackendName,
+        weight: Weight,
+    ) -> Result<BackendId, ClusterFull> {
+        let mut state = self.lock();
+        let known = state.members.iter().find(|m| m.name == *name && !state.core.view().has_left(m.id));
+        if let Some(id) = known.map(|m| m.id) {
+            drop(state);
             self.set_weight(id, weight);
             self.set_health(id, Health::Up);
-            return id;
+            return Ok(id);
         }
-        let mut state = self.lock();
         let now = self.now(&mut state);
         let key = key_of(name);
-        let id = state.front_end.join(weight, key, now);
-        state.members.push(Member { id, name: Arc::clone(name), key });
-        state.journal.joined(id, name, key, weight, now);
+        let id = state.core.join(name, key, weight, now)?;
+        let member = Member { id, name: Arc::clone(name), key };
+        match state.members.get_mut(id.index()) {
+            Some(left) => *left = member,
+            None => state.members.push(member),
+        }
         self.serve_waiting(state, now);
-        id
+        Ok(id)
     }
 
-    /// How many back-ends there would have been with these as well; there is room for 65,535.
+    /// Has those of `departed` leave that are idle, so that others may have their indices. Returns the free indices, in the
+    /// order in which [`Dispatch::join`] gives them away.
+    pub(crate) fn release(&self, departed: impl Iterator<Item = BackendId>) -> Vec<BackendId> {
+        let mut state = self.lock();
+        let now = self.now(&mut state);
+        for b in departed {
+            state.core.leave(b, now);
+        }
+        state.core.view().left_ids().collect()
+    }
+
+    /// How many back-ends there would be with these as well; there is room for 65,535.
     pub(crate) fn members_with<'a>(&self, names: impl Iterator<Item = &'a BackendName>) -> usize {
         let state = self.lock();
-        let known: std::collections::BTreeSet<&str> = state.members.iter().map(|m| &*m.name).collect();
+        let there = state.members.iter().filter(|m| !state.core.view().has_left(m.id));
+        let known: std::collections::BTreeSet<&str> = there.map(|m| &*m.name).collect();
         known.len() + names.filter(|name| !known.contains(&***name)).count()
     }
 
@@ -93,27 +114,25 @@ impl Dispatch {
 
         let mut state = self.lock();
         let now = self.now(&mut state);
-        let State { journal, front_end, members, epoch, .. } = &mut *state;
-        let closed = if new_log { journal.replace_log(log) } else { None };
+        let closed = if new_log { state.core.witness_mut().replace_log(log) } else { None };
+        let admission = build::admission(new);
         if new_policy {
-            front_end.replace_policy(policy, new.admission_limit());
-            *epoch += 1;
-            journal.start_run(new, front_end.view(), members, now);
-        } else {
-            front_end.set_admission(new.admission_limit());
+            state.core.replace_policy(policy, admission);
+            state.start_run(new, now);
+        } else if admission != state.core.admission() {
+            state.core.set_admission(admission, now);
         }
         if new_policy || old.shadow != new.shadow {
-            journal.start_shadow(shadow, new, front_end.view(), members);
+            state.start_shadow(shadow, new);
         }
         if old.target.sizes != new.target.sizes {
             state.sizes = LruMap::new(new.target.sizes);
         }
-        state.queue_capacity = new.admission.queue;
         state.explain = build::wants_reasons(new);
         self.serve_waiting(state, now);
         if let Some(closed) = closed {
             closed.flush();
-            self.lock().journal.remember(&closed);
+            self.lock().core.witness_mut().remember(&closed);
         }
         Ok(())
     }

@@ -3,6 +3,7 @@
 
 mod assignment;
 mod build;
+mod inspection;
 mod journal;
 mod membership;
 mod waiting;
@@ -12,18 +13,19 @@ use std::time::Instant;
 
 use plimsoll_config::Config;
 use plimsoll_policy::{
-    BackendId, Cluster, ClusterView, Completion, Decision, FrontEnd, Kind, LruMap, Nanos, Outcome,
-    PollAnswer, Request, TargetId, Time,
+    Assigned, BackendId, Cluster, Core, Ending, Kind, LruMap, Nanos, Offered, Outcome, PollAnswer, Request,
+    TargetId, Time,
 };
 
-pub(crate) use assignment::{Assignment, Ended};
+pub(crate) use assignment::Assignment;
 pub(crate) use build::BuildFailed;
-pub(crate) use journal::{LogState, ShadowScore};
+pub(crate) use inspection::Inspection;
+pub(crate) use journal::LogState;
 pub(crate) use membership::Member;
 pub(crate) use waiting::Ticket;
 
-use journal::{Journal, ShadowChoice};
-use waiting::Waiting;
+use journal::Journal;
+use waiting::Senders;
 
 /// Why a request was given to the back-end that it was given to, as far as it shows from outside the policy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -53,9 +55,6 @@ impl Reason {
     }
 }
 
-/// The policy of an assignment that no policy made.
-const NO_EPOCH: u32 = u32::MAX;
-
 /// What becomes of a request.
 pub(crate) enum Offer {
     /// A back-end has it.
@@ -79,16 +78,14 @@ pub(crate) struct DispatchCounts {
 }
 
 struct State {
-    front_end: FrontEnd,
-    /// Counts the policies that there have been: an assignment ends under the policy that made it, or untold.
-    epoch: u32,
+    /// Decides; its witness is the decision log and the shadow policy.
+    core: Core<Journal>,
     next_number: u64,
     last: Time,
     /// Size in bytes of the response to each target, as last seen.
     sizes: LruMap<u64>,
-    waiting: Waiting,
-    queue_capacity: usize,
-    journal: Journal,
+    /// Who is to be told when a request that waits in the core leaves the queue.
+    senders: Senders,
     explain: bool,
     members: Vec<Member>,
     counts: DispatchCounts,
@@ -109,24 +106,21 @@ impl Dispatch {
         let policy = build::policy(&config.policy)?;
         let mut cluster = Cluster::new(0);
         let members: Vec<Member> = config.backends.iter().map(|b| Member::join(&mut cluster, b)).collect();
-        let front_end = FrontEnd::new(policy, cluster, config.admission_limit());
+        let core = Core::with_witness(policy, cluster, build::admission(config), Journal::default());
         let mut state = State {
-            front_end,
-            epoch: 0,
+            core,
             next_number: 0,
             last: Time::ZERO,
             sizes: LruMap::new(config.target.sizes),
-            waiting: Waiting::default(),
-            queue_capacity: config.admission.queue,
-            journal: Journal::default(),
+            senders: Senders::default(),
             explain: build::wants_reasons(config),
             members,
             counts: DispatchCounts::default(),
         };
-        let State { journal, front_end, members, .. } = &mut state;
-        journal.replace_log(journal::open_log(config)?);
-        journal.start_run(config, front_end.view(), members, Time::ZERO);
-        journal.start_shadow(build::shadow(config)?, config, front_end.view(), members);
+        let log = journal::open_log(config)?;
+        state.core.witness_mut().replace_log(log);
+        state.start_run(config, Time::ZERO);
+        state.start_shadow(build::shadow(config)?, config);
         Ok(Arc::new(Self { origin: Instant::now(), state: Mutex::new(state) }))
     }
 
@@ -135,23 +129,20 @@ impl Dispatch {
         let mut state = self.lock();
         let now = self.now(&mut state);
         let request = state.request(target, kind, client);
-        if state.waiting.is_empty() {
-            match state.decide(&request, now) {
-                Decided::Assigned(made) => return Offer::Assigned(Assignment::new(self, made)),
-                Decided::Rejected => {
-                    state.counts.refused += 1;
-                    return Offer::Refused;
-                }
-                Decided::NoRoom => {}
+        let before = state.explained(target);
+        let offered = state.core.offer(&request, now);
+        match state.carry_out(&request, offered, before, now) {
+            Decided::Assigned(made) => Offer::Assigned(Assignment::new(self, made)),
+            Decided::Waits => {
+                state.counts.waited += 1;
+                let receiver = state.senders.add(request.number);
+                Offer::Waits(Ticket::new(self, request.number, receiver))
+            }
+            Decided::Rejected => {
+                state.counts.refused += 1;
+                Offer::Refused
             }
         }
-        if state.waiting.len() >= state.queue_capacity {
-            state.counts.refused += 1;
-            return Offer::Refused;
-        }
-        state.counts.waited += 1;
-        let (id, receiver) = state.waiting.push(request);
-        Offer::Waits(Ticket::new(self, id, receiver))
     }
 
     /// A back-end has a further request on a connection that stays with it: counted, and nobody is asked.
@@ -160,68 +151,65 @@ impl Dispatch {
         let now = self.now(&mut state);
         let number = state.next_number;
         state.next_number += 1;
-        state.front_end.stay(backend);
-        let shadow = state.journal.stayed(backend, now);
+        let assigned = state.core.stay(backend, number, target, now);
         let size_bytes = state.sizes.peek(target).copied();
-        let (reason, epoch) = (Reason::Stays, NO_EPOCH);
-        Assignment::new(self, Made { backend, target, number, epoch, at: now, reason, shadow, size_bytes })
+        Assignment::new(self, Made { assigned, reason: Reason::Stays, size_bytes })
     }
 
     /// Ends an assignment. Called once for each, by [`Assignment`].
-    fn end(self: &Arc<Self>, made: &Made, ended: Ended) {
+    fn end(self: &Arc<Self>, made: &Made, ending: Ending) {
         let mut state = self.lock();
         let now = self.now(&mut state);
-        let completion = Completion {
-            target: made.target,
-            backend: made.backend,
-            outcome: ended.outcome,
-            size_bytes: ended.size_bytes,
-            response_time: now.since(made.at),
-        };
-        if made.epoch == state.epoch {
-            state.front_end.complete(&completion, now);
-            state.journal.completed(made, &completion, now);
-        } else {
-            state.front_end.complete_foreign(made.backend);
-            state.journal.completed_foreign(made, &completion, now);
-        }
-        if let (Outcome::Completed, Some(size_bytes)) = (ended.outcome, ended.size_bytes) {
-            *state.sizes.get_or_insert_with(made.target, || 0).0 = size_bytes;
+        state.core.complete(&made.assigned, ending, now);
+        if let (Outcome::Completed, Some(size_bytes)) = (ending.outcome, ending.size_bytes) {
+            *state.sizes.get_or_insert_with(made.assigned.target, || 0).0 = size_bytes;
         }
         self.serve_waiting(state, now);
+    }
+
+    /// The client of a request that waited has gone, or waited long enough.
+    fn give_up(&self, number: u64) {
+        let mut state = self.lock();
+        if !state.senders.remove(number) {
+            return;
+        }
+        let now = self.now(&mut state);
+        if state.core.give_up(number, now) {
+            state.counts.refused += 1;
+        }
     }
 
     /// Calls the policy's tick.
     pub(crate) fn tick(&self) {
         let mut state = self.lock();
         let now = self.now(&mut state);
-        state.front_end.tick(now);
-        state.journal.ticked(now);
+        state.core.tick(now);
     }
 
-    /// Tells the policy what several front-ends have seen of sizes. This is in no decision log.
-    pub(crate) fn learn_sizes(&self, load: &[(u64, u64)]) {
+    /// Tells the policy what several front-ends have seen, added up.
+    pub(crate) fn share(&self, sum: &[(u64, u64)]) {
         let mut state = self.lock();
         let now = self.now(&mut state);
-        state.front_end.learn_sizes(load, now);
+        state.core.share(sum, now);
     }
 
     /// How often the policy wants its tick.
     pub(crate) fn tick_interval(&self) -> Option<Nanos> {
-        self.lock().front_end.policy().tick_interval()
+        self.lock().core.tick_interval()
     }
 
     /// Hands what the decision log has gathered to its writer.
     pub(crate) fn flush_log(&self) {
-        self.lock().journal.flush();
+        self.lock().core.witness_mut().flush();
     }
 
     /// Ends the decision log: everything recorded is on disk when this returns.
     pub(crate) fn close_log(&self) {
         let writer = {
             let mut state = self.lock();
-            state.journal.flush();
-            state.journal.take_writer()
+            let journal = state.core.witness_mut();
+            journal.flush();
+            journal.take_writer()
         };
         if let Some(writer) = writer {
             // Whoever still waits for the disk keeps the writer; its last owner closes it.
@@ -234,8 +222,9 @@ impl Dispatch {
     pub(crate) fn sync_log(&self) -> bool {
         let writer = {
             let mut state = self.lock();
-            state.journal.flush();
-            state.journal.writer()
+            let journal = state.core.witness_mut();
+            journal.flush();
+            journal.writer()
         };
         writer.inspect(|writer| writer.flush()).is_some()
     }
@@ -244,14 +233,14 @@ impl Dispatch {
     pub(crate) fn inspect<T>(&self, look: impl FnOnce(&Inspection<'_>) -> T) -> T {
         let state = self.lock();
         look(&Inspection {
-            view: state.front_end.view(),
-            policy: state.front_end.policy(),
+            view: state.core.view(),
+            policy: state.core.policy(),
             members: &state.members,
-            admission_limit: state.front_end.admission_limit(),
-            waiting: state.waiting.len(),
+            admission_limit: state.core.admission_limit(),
+            waiting: state.core.waiting(),
             counts: state.counts,
             sizes: &state.sizes,
-            journal: &state.journal,
+            journal: state.core.witness(),
         })
     }
 
@@ -268,16 +257,25 @@ impl Dispatch {
     /// Gives those who wait what room there is, then tells them, with the lock released: whoever has gone meanwhile
     /// gives its assignment back through another call.
     fn serve_waiting(self: &Arc<Self>, mut state: MutexGuard<'_, State>, now: Time) {
-        if state.waiting.is_empty() || !state.front_end.has_room() {
+        if state.core.waiting() == 0 || !state.core.has_room() {
             return;
         }
         let mut served = Vec::new();
-        while state.front_end.has_room()
-            && let Some((request, sender)) = state.waiting.pop()
+        while let Some((request, before)) = state.next_waiting()
+            && let Some(started) = state.core.start_next(now)
         {
-            match state.decide(&request, now) {
+            debug_assert_eq!(started.number, request.number, "the first one starts first");
+            let sender = state.senders.take(request.number);
+            match state.carry_out(&request, started.offered, before, now) {
                 Decided::Assigned(made) => served.push((sender, Some(Assignment::new(self, made)))),
-                Decided::Rejected | Decided::NoRoom => {
+                Decided::Waits => {
+                    // Its poll came to nothing yet; it stays in the queue.
+                    if let Some(sender) = sender {
+                        state.senders.put_back(request.number, sender);
+                    }
+                    break;
+                }
+                Decided::Rejected => {
                     state.counts.refused += 1;
                     served.push((sender, None));
                 }
@@ -285,57 +283,26 @@ impl Dispatch {
         }
         drop(state);
         for (sender, assignment) in served {
-            drop(sender.send(assignment));
+            // Who has gone meanwhile gives its assignment back.
+            if let Some(sender) = sender {
+                drop(sender.send(assignment));
+            }
         }
-    }
-}
-
-/// What can be seen from outside.
-pub(crate) struct Inspection<'a> {
-    pub(crate) view: &'a ClusterView,
-    pub(crate) policy: &'a dyn plimsoll_policy::Policy,
-    pub(crate) members: &'a [Member],
-    pub(crate) admission_limit: u64,
-    pub(crate) waiting: usize,
-    pub(crate) counts: DispatchCounts,
-    sizes: &'a LruMap<u64>,
-    journal: &'a Journal,
-}
-
-impl Inspection<'_> {
-    /// Size in bytes of the last response to `target`.
-    pub(crate) fn known_size_bytes(&self, target: TargetId) -> Option<u64> {
-        self.sizes.peek(target).copied()
-    }
-
-    /// How the live policy and the shadow policy fare, when there is one.
-    pub(crate) fn shadow(&self) -> Option<ShadowScore> {
-        self.journal.shadow_score()
-    }
-
-    /// How the decision log fares.
-    pub(crate) fn log_state(&self) -> LogState {
-        self.journal.log_state()
     }
 }
 
 /// A decision that was made and counted.
 #[derive(Debug, Clone, Copy)]
 struct Made {
-    backend: BackendId,
-    target: TargetId,
-    number: u64,
-    epoch: u32,
-    at: Time,
+    assigned: Assigned,
     reason: Reason,
-    shadow: ShadowChoice,
     /// Bytes of the response, if its size is known.
     size_bytes: Option<u64>,
 }
 
 enum Decided {
     Assigned(Made),
-    NoRoom,
+    Waits,
     Rejected,
 }
 
@@ -344,52 +311,66 @@ impl State {
         let number = self.next_number;
         self.next_number += 1;
         let size_bytes = self.sizes.peek(target).copied();
-        Request { number, target, size_bytes, kind, client, class: 0 }
+        Request { number, target, size_bytes, kind, client, class: 0, features: None }
     }
 
-    fn decide(&mut self, request: &Request, now: Time) -> Decided {
-        if !self.front_end.has_room() {
-            return Decided::NoRoom;
-        }
-        let before =
-            if self.explain { Some(self.front_end.policy().server_set(request.target)) } else { None };
-        let mut decision = self.front_end.offer(request, now);
-        self.journal.offered(request, decision, now);
-        if let Decision::Poll(candidates) = decision {
+    /// The back-ends that serve `target`, where someone reads why one is chosen.
+    fn explained(&self, target: TargetId) -> Option<Vec<BackendId>> {
+        self.explain.then(|| self.core.policy().server_set(target))
+    }
+
+    /// The request that starts next, with the back-ends that serve its target.
+    fn next_waiting(&self) -> Option<(Request, Option<Vec<BackendId>>)> {
+        let request = self.core.waiting_requests().next()?.request.clone();
+        let before = self.explained(request.target);
+        Some((request, before))
+    }
+
+    /// Does what the core says; `before` are the back-ends that served the target before.
+    fn carry_out(
+        &mut self,
+        request: &Request,
+        mut offered: Offered,
+        before: Option<Vec<BackendId>>,
+        now: Time,
+    ) -> Decided {
+        if let Offered::Poll(candidates) = offered {
             // Without agents the front-end's own count is the load that it knows of its back-ends.
-            let view = self.front_end.view();
+            let view = self.core.view();
             let answer = |&backend: &BackendId| PollAnswer { backend, load: view.load(backend) };
             let answers: Vec<PollAnswer> = candidates.as_slice().iter().map(answer).collect();
-            decision = self.front_end.answer_poll(request, &answers, now);
-            self.journal.polled(request, &answers, decision, now);
+            offered = self.core.answer(request.number, &answers, now).unwrap_or(offered);
         }
-        let Decision::Assign(backend) = decision else {
-            return Decided::Rejected;
-        };
-        self.counts.assigned += 1;
-        let reason = match before {
-            Some(set) if !set.is_empty() => {
-                if set.contains(&backend) {
-                    Reason::Locality
-                } else {
-                    Reason::Moved
-                }
+        match offered {
+            Offered::Assigned(assigned) => {
+                self.counts.assigned += 1;
+                let reason = self.reason(before, assigned.backend);
+                Decided::Assigned(Made { assigned, reason, size_bytes: request.size_bytes })
             }
-            Some(_) if self.front_end.policy().tracked_targets() > 0 => Reason::New,
+            Offered::Waits => Decided::Waits,
+            Offered::Poll(_) | Offered::Rejected(_) => Decided::Rejected,
+        }
+    }
+
+    fn reason(&self, before: Option<Vec<BackendId>>, backend: BackendId) -> Reason {
+        match before {
+            Some(set) if set.contains(&backend) => Reason::Locality,
+            Some(set) if !set.is_empty() => Reason::Moved,
+            Some(_) if self.core.policy().tracked_targets() > 0 => Reason::New,
             _ => Reason::Load,
-        };
-        let shadow = self.journal.shadow_offered(request, backend, now);
-        let (target, number, epoch) = (request.target, request.number, self.epoch);
-        Decided::Assigned(Made {
-            backend,
-            target,
-            number,
-            epoch,
-            at: now,
-            reason,
-            shadow,
-            size_bytes: request.size_bytes,
-        })
+        }
+    }
+
+    /// A policy that has seen nothing begins, on the cluster as it is.
+    fn start_run(&mut self, config: &Config, now: Time) {
+        let header = journal::header(config, &self.core, &self.members);
+        self.core.witness_mut().start_run(&header, now);
+    }
+
+    /// The shadow policy begins anew; `built` is the one that `config` names.
+    fn start_shadow(&mut self, built: Option<Box<dyn plimsoll_policy::Policy>>, config: &Config) {
+        let cluster = journal::header(config, &self.core, &self.members).cluster();
+        self.core.witness_mut().start_shadow(built, config, cluster);
     }
 }
 

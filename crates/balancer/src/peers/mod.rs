@@ -206,7 +206,7 @@ pub(crate) async fn run(shared: Arc<Shared>, peers: Arc<Peers>) {
 }
 
 async fn round(shared: &Shared, peers: &Arc<Peers>) {
-    let seen = shared.dispatch.inspect(|i| i.policy.sizes_seen().map(|load| (cluster(i.view), load)));
+    let seen = shared.dispatch.inspect(|i| i.policy.seen().map(|load| (cluster(i.view), load)));
     // A reload may have brought another policy.
     let Some((cluster, load)) = seen else { return };
     peers.tell(cluster, load);
@@ -221,7 +221,7 @@ async fn round(shared: &Shared, peers: &Arc<Peers>) {
         });
     }
     while asking.join_next().await.is_some() {}
-    shared.dispatch.learn_sizes(&peers.sum());
+    shared.dispatch.share(&peers.sum());
 }
 
 /// Answers those that connect.

@@ -7,7 +7,9 @@ use std::fs::File;
 use std::io::{self, BufWriter, Write as _};
 use std::path::{Path, PathBuf};
 
-use plimsoll_decisions::{Assigned, CompareOptions, LogReader, ReadError, ReplayError, compare, replay};
+use plimsoll_decisions::{
+    CompareOptions, ListedDecision, LogReader, ReadError, ReplayError, compare, replay,
+};
 use plimsoll_policy::params::nearest;
 use plimsoll_policy::{PolicySpec, find};
 
@@ -162,7 +164,7 @@ impl DecisionCsv {
         Ok(out)
     }
 
-    fn line(&mut self, a: Assigned) {
+    fn line(&mut self, a: ListedDecision) {
         if self.failure.is_none() {
             let line = writeln!(self.file, "{},{},{:016x},{}", a.request, a.now, a.target.0, a.backend.0);
             self.failure = line.err();

@@ -5,11 +5,34 @@ use std::path::Path;
 
 use plimsoll_decisions::{BackendEntry, LogConfig, LogWriter, Recorder, RunHeader, WhenFull};
 use plimsoll_policy::{
-    AdmissionLimit, BackendId, Completion, Decision, FrontEnd, Health, Nanos, Outcome, Request, TargetId,
-    Time, Weight, mix,
+    AdmissionControl, Assigned, BackendId, Completion, Decision, Ending, Health, OfferOptions, Offered,
+    Request, TargetId, Time, Weight, Witness, mix,
 };
 
 use crate::common::{plimsoll, text};
+
+/// Records, and can move the next assignment to another back-end than the policy chose.
+struct Tampering {
+    recorder: Recorder,
+    tampers: bool,
+}
+
+impl Witness for Tampering {
+    fn overrule(&mut self, own: Decision) -> Decision {
+        match own {
+            Decision::Assign(b) if self.tampers => Decision::Assign(BackendId((b.0 + 1) % 3)),
+            own => own,
+        }
+    }
+
+    fn offered(&mut self, request: &Request, options: &OfferOptions, decision: Decision, now: Time) {
+        self.recorder.offered(request, options, decision, now);
+    }
+
+    fn completed(&mut self, assigned: &Assigned, completion: &Completion, now: Time) {
+        self.recorder.completed(assigned, completion, now);
+    }
+}
 
 /// Writes a log of 2,000 requests under LARD in ten chunks, without those in `lost`. The decision about request
 /// `tampered` goes to another back-end.
@@ -20,6 +43,7 @@ fn log(directory: &Path, lost: &[usize], tampered: Option<u64>) {
         weight: Weight::ONE,
         health: Health::Up,
         load: 0,
+        left: None,
     };
     let header = RunHeader {
         policy: "lard".into(),
@@ -28,12 +52,13 @@ fn log(directory: &Path, lost: &[usize], tampered: Option<u64>) {
         cache: "gds".into(),
         cache_bytes: 100_000,
         backends: (0..3).map(entry).collect(),
+        admission: AdmissionControl::UNLIMITED,
+        waiting: Vec::new(),
+        reserved: 0,
         started_unix_ns: 1_790_000_000_000_000_000,
     };
-    let mut front_end =
-        FrontEnd::new(header.build_policy().unwrap(), header.cluster(), AdmissionLimit::Unlimited);
-    let mut recorder = Recorder::new();
-    recorder.run_started(&header, Time::ZERO);
+    let mut core = header.core(Tampering { recorder: Recorder::new(), tampers: false }).unwrap();
+    core.witness_mut().recorder.run_started(&header, Time::ZERO);
     let config = LogConfig {
         directory: directory.to_owned(),
         file_bytes: 1 << 20,
@@ -45,37 +70,25 @@ fn log(directory: &Path, lost: &[usize], tampered: Option<u64>) {
     for n in 0..2000 {
         let now = Time::from_nanos(n * 1_000_000);
         let request = Request::of(n, TargetId(mix((mix(n) % 30) * (mix(n + 7) % 30))));
-        let mut decision = front_end.offer(&request, now);
-        if let (Decision::Assign(b), true) = (decision, tampered == Some(n)) {
-            decision = Decision::Assign(BackendId((b.0 + 1) % 3));
-        }
-        recorder.offered(&request, decision, now);
-        let Decision::Assign(b) = decision else { panic!("{decision:?}") };
-        under_way.push_back((request, b, now));
+        core.witness_mut().tampers = tampered == Some(n);
+        let Offered::Assigned(assigned) = core.offer(&request, now) else { panic!("has to wait") };
+        under_way.push_back(assigned);
         // The tampered log would not go on consistently: it ends.
         if tampered == Some(n) {
             break;
         }
         if under_way.len() > 12 {
-            let (request, backend, at) = under_way.pop_front().unwrap();
-            let completion = Completion {
-                target: request.target,
-                backend,
-                outcome: Outcome::Completed,
-                size_bytes: Some(500 + request.target.0 % 9000),
-                response_time: now.since(at),
-            };
-            front_end.complete(&completion, now + Nanos::ZERO);
-            recorder.completed(request.number, &completion, now);
+            let assigned = under_way.pop_front().unwrap();
+            core.complete(&assigned, Ending::answered(Some(500 + assigned.target.0 % 9000)), now);
         }
         if n % 200 == 199 {
-            let chunk = recorder.take();
+            let chunk = core.witness_mut().recorder.take();
             if !lost.contains(&((n / 200) as usize)) {
                 writer.push(chunk);
             }
         }
     }
-    writer.push(recorder.take());
+    writer.push(core.witness_mut().recorder.take());
     writer.close();
 }
 

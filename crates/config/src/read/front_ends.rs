@@ -23,7 +23,6 @@ pub(super) struct Beside<'a> {
     /// The `[[backend]]` on this machine.
     pub(super) local: Option<&'a Answering>,
     pub(super) policy: Option<&'a PolicyConfig>,
-    pub(super) decision_log: bool,
 }
 
 /// Front-ends that share what they have seen ask something of the rest of the file.
@@ -38,14 +37,9 @@ pub(super) fn check(reader: &mut Reader<'_>, section: &Section<'_>, beside: &Bes
     let mut wrong = |what: String, remedy: &str| {
         reader.wrong(&section.path, section.span.clone(), (what, remedy.to_owned()));
     };
-    let shares = |policy: &PolicyConfig| policy.build().is_ok_and(|policy| policy.sizes_seen().is_some());
+    let shares = |policy: &PolicyConfig| policy.spec.capabilities.can_share_state();
     if let Some(policy) = beside.policy.filter(|policy| !shares(policy)) {
         let what = format!("the policy {} has nothing to share with other front-ends", policy.spec.name);
         wrong(what, "write `name = \"adaptload\"` in [policy], or remove [peers]");
-    }
-    if beside.decision_log {
-        let what =
-            "what other front-ends tell is not in the decision log, which could not be replayed".to_owned();
-        wrong(what, "remove [decision_log], or [peers]");
     }
 }

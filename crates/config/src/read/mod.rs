@@ -113,8 +113,7 @@ fn read<'a>(reader: &mut Reader<'a>, root: &'a DeTable<'a>) -> Option<Config> {
     if peers_section.table.is_some() {
         front_ends::check_local(reader, &peers_section, &answering);
         let local = peers.as_ref().and_then(|peers| answering.iter().find(|b| b.config.name == peers.local));
-        let decision_log = decision_log.is_some();
-        let beside = front_ends::Beside { mechanism, local, policy: policy.as_ref(), decision_log };
+        let beside = front_ends::Beside { mechanism, local, policy: policy.as_ref() };
         front_ends::check(reader, &peers_section, &beside);
     }
     Some(Config {

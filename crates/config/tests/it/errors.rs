@@ -116,7 +116,6 @@ const BAD: &[(&str, &str)] = &[
     ("peers.period", "[peers]\nname = \"n0\"\nothers = []\nperiod = \"1ms\"\n"),
     ("peers.keep", "[peers]\nname = \"n0\"\nothers = []\nkeep = \"2s\"\n"),
     ("peers", "[policy]\nname = \"lard\"\n[peers]\nname = \"n0\"\nothers = []\n"),
-    ("peers", "[policy]\nname = \"adaptload\"\n[peers]\nname = \"n0\"\nothers = []\n[decision_log]\n"),
     ("backend[1].agent", "[[backend]]\naddress = \"h:1\"\nagent = \"h\"\n"),
     // What does not go together.
     (

@@ -1,9 +1,9 @@
 //! What other policies would have done.
 
-use plimsoll_decisions::{CompareOptions, Comparison, Counterfactual, LogReader, compare};
+use plimsoll_decisions::{CompareOptions, Comparison, Counterfactual, LogReader, Shadow, compare};
 use plimsoll_policy::{
-    BackendId, Candidates, Cluster, ClusterView, Completion, Decision, Health, Nanos, Outcome, Policy,
-    REGISTRY, Request, TargetId, Time,
+    BackendId, Candidates, Capabilities, Cluster, ClusterView, Completion, Decision, Health, Nanos,
+    OfferOptions, Outcome, Phase, Policy, Polls, REGISTRY, Request, TargetId, Time, Weight,
 };
 
 use crate::live::{Live, header, write};
@@ -26,7 +26,7 @@ fn the_same_policy_would_have_done_the_same() {
         let directory = tempfile::tempdir().unwrap();
         let mut live = Live::new(header(spec.name), 21);
         live.steps(5000);
-        write(directory.path(), [live.recorder.take()]);
+        write(directory.path(), [live.take()]);
         let comparisons = compared(directory.path(), &[spec.name, "round_robin"]);
         assert_eq!(comparisons.len(), 1);
         let Comparison { live, others, .. } = &comparisons[0];
@@ -43,7 +43,7 @@ fn a_policy_for_locality_misses_less_than_round_robin() {
     let directory = tempfile::tempdir().unwrap();
     let mut live = Live::new(header("round_robin"), 22);
     live.steps(20_000);
-    write(directory.path(), [live.recorder.take()]);
+    write(directory.path(), [live.take()]);
     let comparison = compared(directory.path(), &["uri_hash"]).remove(0);
     let other = &comparison.others[0];
     assert!(other.score.miss_ratio.unwrap() < comparison.live.miss_ratio.unwrap());
@@ -58,15 +58,14 @@ fn a_shadow_scores_what_the_comparison_of_its_log_tells() {
     let mut live = Live::new(header.clone(), 23);
     let built = plimsoll_policy::build("lard", &header.context().unwrap(), &[]).unwrap();
     let spec = &plimsoll_cache::caches::lru::SPEC;
-    live.shadow = Some(Counterfactual::new(built, header.cluster(), spec, 10_000));
+    live.core.witness_mut().shadow = Some(Shadow::new("lard", built, header.cluster(), spec, 10_000));
     live.steps(5000);
-    write(directory.path(), [live.recorder.take()]);
+    write(directory.path(), [live.take()]);
     let comparison = compared(directory.path(), &["lard"]).remove(0);
-    let shadow = live.shadow.unwrap();
-    assert_eq!(comparison.others[0].score, shadow.score());
+    let shadow = live.core.witness().shadow.as_ref().unwrap().score();
+    assert_eq!((shadow.policy, &shadow.live), ("lard", &comparison.live));
+    assert_eq!(comparison.others[0].score, shadow.shadow);
     assert!(comparison.others[0].moved > 0);
-    // It has as many under way as the live one: none leaks.
-    assert_eq!(shadow.view().total_load() + comparison.others[0].refused, live.front_end.view().total_load());
 }
 
 #[test]
@@ -76,7 +75,7 @@ fn each_run_is_compared_on_its_own() {
     live.steps(1000);
     live.reload("random");
     live.steps(1000);
-    write(directory.path(), [live.recorder.take()]);
+    write(directory.path(), [live.take()]);
     let comparisons = compared(directory.path(), &["random", "lard"]);
     assert_eq!(comparisons.len(), 2);
     assert_eq!((comparisons[0].others[1].moved, comparisons[1].others[0].moved), (0, 0));
@@ -88,7 +87,7 @@ fn unknown_policies_are_refused() {
     let directory = tempfile::tempdir().unwrap();
     let mut live = Live::new(header("lard"), 24);
     live.steps(10);
-    write(directory.path(), [live.recorder.take()]);
+    write(directory.path(), [live.take()]);
     let mut reader = LogReader::open(directory.path()).unwrap();
     let error = compare(&mut reader, &options(&["lrad"]), &mut |_, _| {}).err().unwrap().to_string();
     assert!(error.contains("did you mean `lard`"), "{error}");
@@ -97,33 +96,67 @@ fn unknown_policies_are_refused() {
 /// Asks back-ends 1 and 2.
 struct Asks;
 
+static CAPABILITIES: Capabilities = Capabilities::NONE.polls::<Asks>();
+
 impl Policy for Asks {
     fn choose(&mut self, _: &Request, _: &ClusterView, _: Time) -> Decision {
         Decision::Poll(Candidates::new([BackendId(1), BackendId(2)]))
     }
+
+    fn capabilities(&self) -> &'static Capabilities {
+        &CAPABILITIES
+    }
 }
+
+impl Polls for Asks {}
+
+fn asks() -> Counterfactual {
+    Counterfactual::new(Box::new(Asks), Cluster::new(3), &plimsoll_cache::caches::lru::SPEC, 100)
+}
+
+fn offer(shadow: &mut Counterfactual, number: u64) -> Option<BackendId> {
+    shadow.assigned(&Request::of(number, TargetId(1)), &OfferOptions::PLAIN, Time::ZERO)
+}
+
+/// The live system had it at back-end 0.
+const LIVE: Completion = Completion {
+    target: TargetId(1),
+    backend: BackendId(0),
+    outcome: Outcome::Completed,
+    size_bytes: Some(10),
+    response_time: Nanos::ZERO,
+};
 
 #[test]
 fn polls_are_answered_from_its_own_loads() {
-    let spec = &plimsoll_cache::caches::lru::SPEC;
-    let mut shadow = Counterfactual::new(Box::new(Asks), Cluster::new(3), spec, 100);
-    let offer = |shadow: &mut Counterfactual, n| shadow.offered(&Request::of(n, TargetId(1)), Time::ZERO);
+    let mut shadow = asks();
     assert_eq!(offer(&mut shadow, 0), Some(BackendId(1)));
     assert_eq!(offer(&mut shadow, 1), Some(BackendId(2)));
-    // The live system had it at back-end 0; here it ends at 2, which then has less than 1.
-    let live = Completion {
-        target: TargetId(1),
-        backend: BackendId(0),
-        outcome: Outcome::Completed,
-        size_bytes: Some(10),
-        response_time: Nanos::ZERO,
-    };
-    shadow.completed(Some(BackendId(2)), &live, Time::ZERO);
+    // Here it ends at 2, which then has less than 1.
+    shadow.completed(1, &LIVE, Phase::Active, Time::ZERO);
     assert_eq!(offer(&mut shadow, 2), Some(BackendId(2)));
     for b in 0..3 {
         shadow.health(BackendId(b), Health::Down, Time::ZERO);
     }
     assert_eq!(offer(&mut shadow, 3), None);
-    shadow.completed(None, &live, Time::ZERO);
+    shadow.completed(3, &LIVE, Phase::Active, Time::ZERO);
     assert_eq!(shadow.score().per_backend, [0, 1, 2]);
+    // It has as many under way as the live one: none leaks.
+    for number in [0, 2] {
+        shadow.completed(number, &LIVE, Phase::Active, Time::ZERO);
+    }
+    assert_eq!(shadow.view().total_load(), 0);
+}
+
+#[test]
+fn what_it_had_at_a_back_end_that_leaves_is_lost() {
+    let mut shadow = asks();
+    assert_eq!((offer(&mut shadow, 0), offer(&mut shadow, 1)), (Some(BackendId(1)), Some(BackendId(2))));
+    shadow.stayed(BackendId(1), Time::ZERO);
+    shadow.left(BackendId(1), Time::ZERO);
+    assert_eq!((shadow.view().load(BackendId(1)), shadow.view().has_left(BackendId(1))), (0, true));
+    shadow.joined(Weight::ONE, 9, Time::ZERO);
+    assert_eq!(offer(&mut shadow, 2), Some(BackendId(1)), "the newcomer is idle");
+    shadow.completed(0, &LIVE, Phase::Active, Time::ZERO);
+    assert_eq!(shadow.view().load(BackendId(1)), 1);
 }

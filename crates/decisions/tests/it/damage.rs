@@ -12,9 +12,9 @@ use crate::live::{Live, header, write};
 fn log(directory: &Path) -> Vec<u8> {
     let mut live = Live::new(header("lard_r"), 1);
     live.steps(40);
-    let first = live.recorder.take();
+    let first = live.take();
     live.steps(40);
-    write(directory, [first, live.recorder.take()]);
+    write(directory, [first, live.take()]);
     fs::read(directory.join("decisions-00000001.plog")).unwrap()
 }
 
@@ -105,7 +105,7 @@ proptest! {
         let directory = tempfile::tempdir().unwrap();
         let mut live = Live::new(header(policy.name), seed);
         live.steps(150);
-        let mut chunk = live.recorder.take();
+        let mut chunk = live.take();
         for (at, byte) in changes {
             let at = at.index(chunk.len());
             chunk[at] = byte;
@@ -115,7 +115,7 @@ proptest! {
             chunk.truncate(len);
         }
         live.steps(50);
-        write(directory.path(), [chunk, live.recorder.take()]);
+        write(directory.path(), [chunk, live.take()]);
         let mut decisions = 0u64;
         let _ = replay(&mut LogReader::open(directory.path()).unwrap(), &mut |_| decisions += 1);
         prop_assert!(decisions < 10_000);

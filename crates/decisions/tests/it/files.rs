@@ -24,10 +24,10 @@ fn fill(directory: &Path, when_full: WhenFull, chunks: usize) -> LogWriter {
     let mut live = Live::new(header("lard"), 2);
     for _ in 0..chunks {
         live.steps(60);
-        let chunk = live.recorder.take();
+        let chunk = live.take();
         assert!(chunk.len() < 2000);
         if let Some(buffer) = writer.push(chunk) {
-            live.recorder.recycle(buffer);
+            live.core.witness_mut().recorder.recycle(buffer);
         }
         writer.flush();
     }
@@ -76,7 +76,7 @@ fn one_log_follows_the_other_in_a_directory() {
     for policy in ["lard", "random"] {
         let mut live = Live::new(header(policy), 2);
         live.steps(200);
-        write(directory.path(), [live.recorder.take()]);
+        write(directory.path(), [live.take()]);
     }
     // A writer that crashed before its first byte.
     fs::write(directory.path().join("decisions-00000003.plog"), b"PLO").unwrap();
@@ -103,7 +103,7 @@ fn two_writers_at_once_are_read_one_after_the_other() {
     for _ in 0..8 {
         for (live, writer) in [(&mut before, &old), (&mut after, &new)] {
             live.steps(60);
-            writer.push(live.recorder.take());
+            writer.push(live.take());
             writer.flush();
         }
     }
@@ -120,12 +120,12 @@ fn a_chunk_too_large_is_lost_and_the_log_says_so() {
     let writer = LogWriter::open(&config(directory.path())).unwrap();
     let mut live = Live::new(header("lard"), 2);
     live.steps(100);
-    writer.push(live.recorder.take());
+    writer.push(live.take());
     live.steps(100);
-    drop(live.recorder.take());
+    drop(live.take());
     writer.push(vec![0; (16 << 20) + 1]);
     live.steps(100);
-    writer.push(live.recorder.take());
+    writer.push(live.take());
     writer.flush();
     assert_eq!((writer.dropped_chunks(), writer.errors()), (1, 1));
     assert!(writer.last_error().unwrap().contains("16 MiB"));
@@ -151,7 +151,7 @@ fn a_disk_that_fails_is_counted() {
     let mut live = Live::new(header("lard"), 2);
     for _ in 0..10 {
         live.steps(60);
-        writer.push(live.recorder.take());
+        writer.push(live.take());
     }
     writer.flush();
     assert!(writer.errors() > 0 && writer.dropped_chunks() > 0);

@@ -3,13 +3,17 @@
 use std::path::Path;
 
 use plimsoll_decisions::{
-    BackendEntry, Counterfactual, LogConfig, LogReader, LogWriter, Proof, Recorder, RunHeader, WhenFull,
-    replay,
+    BackendEntry, LogConfig, LogReader, LogWriter, Proof, Recorder, RunHeader, Shadow, WhenFull, replay,
 };
 use plimsoll_policy::{
-    AdmissionLimit, BackendId, Completion, Decision, FrontEnd, Health, Kind, Nanos, Outcome, Request,
-    TargetId, Time, Weight, mix,
+    AdmissionControl, AdmissionLimit, Assigned, BackendId, Completion, Core, Decision, Ending, Health, Kind,
+    LoadReport, Nanos, OfferOptions, Offered, Outcome, Phase, PollAnswer, Request, TargetId, Time, Tried,
+    WaitingRequest, Weight, Witness, mix,
 };
+
+/// The limit that tests run under.
+pub(crate) const ADMISSION: AdmissionControl =
+    AdmissionControl { limit: AdmissionLimit::Fixed(60), queue: 20 };
 
 /// The start of a run of this policy on four back-ends.
 pub(crate) fn header(policy: &str) -> RunHeader {
@@ -19,6 +23,7 @@ pub(crate) fn header(policy: &str) -> RunHeader {
         weight: Weight::ONE,
         health: Health::Up,
         load: 0,
+        left: None,
     };
     RunHeader {
         policy: policy.to_owned(),
@@ -27,39 +32,84 @@ pub(crate) fn header(policy: &str) -> RunHeader {
         cache: "lru".into(),
         cache_bytes: 10_000,
         backends: (0..4).map(entry).collect(),
+        admission: ADMISSION,
+        waiting: Vec::new(),
+        reserved: 0,
         started_unix_ns: 1_700_000_000_000_000_000,
     }
 }
 
-pub(crate) struct Live {
-    pub(crate) front_end: FrontEnd,
+/// Recorder and shadow policy together, as a live system has them. Can make the policy's next choice another one.
+#[derive(Default)]
+pub(crate) struct Both {
     pub(crate) recorder: Recorder,
-    pub(crate) shadow: Option<Counterfactual>,
+    pub(crate) shadow: Option<Shadow>,
+    pub(crate) force: Option<Decision>,
+    /// What the policy wanted when it was last asked.
+    pub(crate) wanted: Option<Decision>,
+}
+
+macro_rules! both {
+    ($(fn $name:ident($($arg:ident: $type:ty),*);)*) => {
+        $(fn $name(&mut self, $($arg: $type),*) {
+            self.recorder.$name($($arg),*);
+            self.shadow.iter_mut().for_each(|shadow| shadow.$name($($arg),*));
+        })*
+    };
+}
+
+impl Witness for Both {
+    const OVERRULES: bool = true;
+
+    fn overrule(&mut self, own: Decision) -> Decision {
+        self.wanted = Some(own);
+        self.force.take().unwrap_or(own)
+    }
+
+    both! {
+        fn offered(request: &Request, options: &OfferOptions, decision: Decision, now: Time);
+        fn answered(of: &WaitingRequest, answers: &[PollAnswer], decision: Decision, now: Time);
+        fn started(waited: &WaitingRequest, decision: Decision, now: Time);
+        fn gave_up(number: u64, now: Time);
+        fn moved(assigned: &Assigned, from: Phase, to: Option<Phase>, own: bool, now: Time);
+        fn taken(assigned: &Assigned, request: &Request, now: Time);
+        fn completed(assigned: &Assigned, completion: &Completion, now: Time);
+        fn completed_foreign(assigned: &Assigned, completion: &Completion, now: Time);
+        fn stayed(assigned: &Assigned, now: Time);
+        fn reported(report: &LoadReport, now: Time);
+        fn shared(sum: &[(u64, u64)], now: Time);
+        fn health(backend: BackendId, health: Health, now: Time);
+        fn weight(backend: BackendId, weight: Weight, now: Time);
+        fn joined(backend: BackendId, name: &str, key: u64, weight: Weight, now: Time);
+        fn left(backend: BackendId, now: Time);
+        fn admission(admission: AdmissionControl, now: Time);
+        fn ticked(now: Time);
+    }
+}
+
+pub(crate) struct Live {
+    pub(crate) core: Core<Both>,
     pub(crate) now: Time,
     pub(crate) header: RunHeader,
-    /// Requests under way: the request, its back-end, when it was assigned, where the shadow put it, and whether an
-    /// earlier policy assigned it.
-    under_way: Vec<(Request, BackendId, Time, Option<BackendId>, bool)>,
+    under_way: Vec<Assigned>,
     number: u64,
     random: u64,
 }
 
 impl Live {
     pub(crate) fn new(header: RunHeader, seed: u64) -> Self {
-        let admission = AdmissionLimit::Fixed(60);
-        let front_end = FrontEnd::new(header.build_policy().unwrap(), header.cluster(), admission);
-        let mut recorder = Recorder::new();
-        recorder.run_started(&header, Time::ZERO);
-        Self {
-            front_end,
-            recorder,
-            shadow: None,
-            now: Time::ZERO,
-            header,
-            under_way: Vec::new(),
-            number: 0,
-            random: seed,
-        }
+        Self::with_core(header.core(Both::default()).unwrap(), header, seed)
+    }
+
+    /// The same with a policy that is in no registry.
+    pub(crate) fn with_core(mut core: Core<Both>, header: RunHeader, seed: u64) -> Self {
+        core.witness_mut().recorder.run_started(&header, Time::ZERO);
+        Self { core, now: Time::ZERO, header, under_way: Vec::new(), number: 0, random: seed }
+    }
+
+    /// What was recorded since it was taken last.
+    pub(crate) fn take(&mut self) -> Vec<u8> {
+        self.core.witness_mut().recorder.take()
     }
 
     /// A number below `n`.
@@ -79,17 +129,62 @@ impl Live {
         self.now += pause;
         match self.draw(1000) {
             0..=4 => self.membership(),
-            5..=9 => {
-                self.front_end.tick(self.now);
-                self.recorder.ticked(self.now);
-                self.shadow.iter_mut().for_each(|s| s.ticked(self.now));
+            5..=9 => self.core.tick(self.now),
+            10..=12 => {
+                let (backend, load) = (self.any_backend(), self.draw(100) as u32);
+                self.core.report(&LoadReport { backend, load }, self.now);
             }
-            10..=500 if !self.under_way.is_empty() => self.complete(),
-            _ => {
-                let request = self.request();
-                let decision = self.front_end.offer(&request, self.now);
-                self.taken(&request, decision);
+            13..=15 => {
+                let sum: Vec<(u64, u64)> =
+                    (0..self.draw(5)).map(|k| (k * 1000, self.draw(1 << 40))).collect();
+                self.core.share(&sum, self.now);
             }
+            16..=25 => self.other(),
+            26..=500 if !self.under_way.is_empty() => self.complete(),
+            _ => self.offer(),
+        }
+        self.start_waiting();
+    }
+
+    fn start_waiting(&mut self) {
+        while let Some(started) = self.core.start_next(self.now) {
+            self.effect(started.number, started.offered);
+        }
+    }
+
+    /// Offers a request of now, sometimes with more to say of it.
+    pub(crate) fn offer(&mut self) {
+        let request = self.request();
+        let mut options = OfferOptions::PLAIN;
+        if self.draw(20) == 0 {
+            options.tried = Tried::new([self.any_backend()]);
+        }
+        if self.draw(10) == 0 {
+            options.deadline = Some(self.now + Nanos::new(self.draw(3_000_000)));
+        }
+        if self.draw(10) == 0 {
+            options.begins = Phase::Connecting;
+        }
+        let offered = self.core.offer_with(&request, &options, self.now);
+        self.effect(request.number, offered);
+    }
+
+    pub(crate) fn effect(&mut self, number: u64, offered: Offered) {
+        match offered {
+            Offered::Assigned(assigned) => self.under_way.push(assigned),
+            Offered::Poll(candidates) => {
+                // The answers take their time: the load that they tell is that of now.
+                let taken = Nanos::new(1 + self.draw(50_000));
+                self.now += taken;
+                let view = self.core.view();
+                let answer = |&backend: &BackendId| PollAnswer { backend, load: view.load(backend) };
+                let mut answers: Vec<PollAnswer> = candidates.as_slice().iter().map(answer).collect();
+                // Some are late.
+                answers.truncate(self.draw(answers.len() as u64 + 1) as usize);
+                let offered = self.core.answer(number, &answers, self.now).unwrap();
+                self.effect(number, offered);
+            }
+            Offered::Waits | Offered::Rejected(_) => {}
         }
     }
 
@@ -100,77 +195,109 @@ impl Live {
         let kind = if self.draw(10) == 0 { Kind::Dynamic } else { Kind::Static };
         let (client, class) = (self.draw(5), self.draw(2) as u16);
         self.number += 1;
-        Request { number: self.number - 1, target, size_bytes, kind, client, class }
-    }
-
-    /// Records a decision that was carried out.
-    pub(crate) fn taken(&mut self, request: &Request, decision: Decision) {
-        self.recorder.offered(request, decision, self.now);
-        if let Decision::Assign(b) = decision {
-            let other = self.shadow.as_mut().and_then(|s| s.offered(request, self.now));
-            self.under_way.push((*request, b, self.now, other, false));
-        }
+        Request { number: self.number - 1, target, size_bytes, kind, client, class, features: None }
     }
 
     pub(crate) fn complete(&mut self) {
-        let which = self.draw(self.under_way.len() as u64) as usize;
-        let (request, backend, at, other, foreign) = self.under_way.swap_remove(which);
-        if foreign {
-            self.front_end.complete_foreign(backend);
-            self.recorder.completed_foreign(backend, self.now);
+        if self.under_way.is_empty() {
             return;
         }
-        let completion = Completion {
-            target: request.target,
-            backend,
-            outcome: if self.draw(20) == 0 { Outcome::Failed } else { Outcome::Completed },
-            size_bytes: (self.draw(10) > 0).then(|| 100 + request.target.0 % 2000),
-            response_time: self.now.since(at),
-        };
-        self.front_end.complete(&completion, self.now);
-        self.recorder.completed(request.number, &completion, self.now);
-        self.shadow.iter_mut().for_each(|s| s.completed(other, &completion, self.now));
+        let which = self.draw(self.under_way.len() as u64) as usize;
+        let assigned = self.under_way.swap_remove(which);
+        let outcome = if self.draw(20) == 0 { Outcome::Failed } else { Outcome::Completed };
+        let size_bytes = (self.draw(10) > 0).then(|| 100 + assigned.target.0 % 2000);
+        self.core.complete(&assigned, Ending { outcome, size_bytes }, self.now);
+    }
+
+    fn any_backend(&mut self) -> BackendId {
+        BackendId(self.draw(self.core.view().len() as u64) as u16)
+    }
+
+    /// What else can happen to a request.
+    fn other(&mut self) {
+        let (what, now) = (self.draw(6), self.now);
+        match (what, self.under_way.last_mut()) {
+            (0 | 1, Some(assigned)) => match assigned.phase() {
+                Phase::Connecting => self.core.established(assigned, now),
+                _ => self.core.delivered(assigned, now),
+            },
+            (2, _) => {
+                let number = self.core.waiting_requests().next().map(|w| w.request.number);
+                if let Some(number) = number {
+                    assert!(self.core.give_up(number, now));
+                }
+            }
+            (3, _) => {
+                let b = self.any_backend();
+                if !self.core.view().has_left(b) {
+                    self.number += 1;
+                    let stays = self.core.stay(b, self.number - 1, TargetId(5), now);
+                    self.under_way.push(stays);
+                }
+            }
+            _ => {
+                let request = self.request();
+                if let Some(mut prepared) = self.core.prepare(request.number, now) {
+                    if self.draw(2) == 0 {
+                        self.core.withdraw(prepared, now);
+                    } else {
+                        self.core.take(&mut prepared, &request, now);
+                        self.under_way.push(prepared);
+                    }
+                }
+            }
+        }
     }
 
     fn membership(&mut self) {
-        let (b, now) = (BackendId(self.draw(self.front_end.view().len() as u64) as u16), self.now);
-        match self.draw(8) {
-            0 if self.front_end.view().len() < 8 => {
+        let (b, now) = (self.any_backend(), self.now);
+        match self.draw(9) {
+            0 if self.core.view().len() < 8 => {
                 let (weight, key) = (Weight::new(2.0).unwrap(), mix(now.as_nanos()));
-                let b = self.front_end.join(weight, key, now);
-                self.recorder.joined(b, &format!("late-{}", b.0), key, weight, now);
-                self.shadow.iter_mut().for_each(|s| s.joined(weight, key, now));
+                self.core.join("late", key, weight, now).unwrap();
             }
             1 | 2 => {
                 let weight = Weight::new(self.draw(12) as f64 / 4.0).unwrap();
-                self.front_end.set_weight(b, weight, now);
-                self.recorder.weight(b, weight, now);
-                self.shadow.iter_mut().for_each(|s| s.weight(b, weight, now));
+                self.core.set_weight(b, weight, now);
+            }
+            3 => {
+                self.core.leave(b, now);
             }
             what => {
                 let health = [Health::Up, Health::Draining, Health::Down, Health::Up][what as usize % 4];
-                self.front_end.set_health(b, health, now);
-                self.recorder.health(b, health, now);
-                self.shadow.iter_mut().for_each(|s| s.health(b, health, now));
+                self.core.set_health(b, health, now);
             }
         }
     }
 
-    /// Another policy is configured: the cluster stays as it is.
+    /// The loads of all back-ends.
+    pub(crate) fn loads(&self) -> Vec<u32> {
+        self.core.view().ids().map(|b| self.core.view().load(b)).collect()
+    }
+
+    /// Another policy is configured: the cluster stays as it is, and who waits waits on.
     pub(crate) fn reload(&mut self, policy: &str) {
-        let view = self.front_end.view();
+        self.core.replace_policy(header(policy).build_policy().unwrap(), ADMISSION);
+        let view = self.core.view();
+        let left: Vec<BackendId> = view.left_ids().collect();
         let entry = |b: BackendId| BackendEntry {
             name: format!("backend-{}", b.0),
             key: view.key(b),
             weight: view.weight(b),
             health: view.health(b),
             load: view.load(b),
+            left: left.iter().position(|&gone| gone == b).map(|place| place as u32),
         };
-        let header = RunHeader { backends: view.ids().map(entry).collect(), ..header(policy) };
-        self.front_end.replace_policy(header.build_policy().unwrap(), AdmissionLimit::Fixed(60));
-        self.recorder.run_started(&header, self.now);
-        self.under_way.iter_mut().for_each(|u| u.4 = true);
+        let header = RunHeader {
+            backends: view.ids().map(entry).collect(),
+            waiting: self.core.waiting_requests().cloned().collect(),
+            reserved: self.core.reserved(),
+            ..header(policy)
+        };
+        let now = self.now;
+        self.core.witness_mut().recorder.run_started(&header, now);
         self.header = header;
+        self.start_waiting();
     }
 }
 

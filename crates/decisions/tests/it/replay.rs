@@ -13,7 +13,7 @@ fn every_policy_decides_the_same_again() {
         let mut chunks = Vec::new();
         for _ in 0..20 {
             live.steps(500);
-            chunks.push(live.recorder.take());
+            chunks.push(live.take());
         }
         write(directory.path(), chunks);
         let mut assigned = 0;
@@ -22,7 +22,8 @@ fn every_policy_decides_the_same_again() {
         assert!(proof.is_proved(), "{}: {:?}", spec.name, proof.first_difference);
         let (decisions, identical) = proof.decisions();
         assert!(identical > 4000 && assigned > 4000, "{}: {identical}", spec.name);
-        assert_eq!((decisions, proof.events), (identical, 10_001));
+        assert_eq!(decisions, identical);
+        assert!(proof.events > 10_000);
         assert!(proof.ended && proof.truncated.is_empty());
         assert_eq!(proof.runs[0].header, header(spec.name));
     }
@@ -34,10 +35,11 @@ fn another_seed_or_setting_is_another_policy() {
     let mut live = Live::new(header("random"), 11);
     live.header.seed = 8;
     // The log claims a seed that the policy did not have.
-    live.recorder = plimsoll_decisions::Recorder::new();
-    live.recorder.run_started(&live.header, live.now);
+    let (header, now) = (live.header.clone(), live.now);
+    live.core.witness_mut().recorder = plimsoll_decisions::Recorder::new();
+    live.core.witness_mut().recorder.run_started(&header, now);
     live.steps(500);
-    write(directory.path(), [live.recorder.take()]);
+    write(directory.path(), [live.take()]);
     let proof = prove(directory.path());
     assert!(!proof.is_proved());
     assert!(proof.first_difference.is_some());
@@ -52,19 +54,20 @@ fn a_changed_decision_is_shown_exactly() {
         let mut events = 1;
         for _ in 0..300 {
             let request = live.request();
-            let decision = live.front_end.offer(&request, live.now);
-            live.taken(&request, decision);
+            let offered = live.core.offer(&request, live.now);
+            live.effect(request.number, offered);
             live.complete();
             events += 2;
         }
         let request = live.request();
-        let loads: Vec<u32> = live.front_end.view().ids().map(|b| live.front_end.view().load(b)).collect();
-        // What the policy would have chosen is known from a policy that follows the other path.
+        let loads = live.loads();
         let taken = Decision::Assign(BackendId(2));
-        let wanted = live.front_end.follow(&request, None, taken, live.now);
-        live.taken(&request, taken);
+        live.core.witness_mut().force = Some(taken);
+        let offered = live.core.offer(&request, live.now);
+        let wanted = live.core.witness().wanted.unwrap();
+        live.effect(request.number, offered);
         live.steps(300);
-        write(directory.path(), [live.recorder.take()]);
+        write(directory.path(), [live.take()]);
         let proof = prove(directory.path());
         let (decisions, identical) = proof.decisions();
         if wanted == taken {
@@ -75,7 +78,7 @@ fn a_changed_decision_is_shown_exactly() {
         assert_eq!(decisions - identical, 1, "{}: the rest follows the log", spec.name);
         let difference = proof.first_difference.unwrap();
         assert_eq!(difference.event, events, "{}", spec.name);
-        assert_eq!((difference.request, difference.logged), (request, taken), "{}", spec.name);
+        assert_eq!((difference.request, difference.logged), (request.clone(), taken), "{}", spec.name);
         assert_eq!((difference.replayed, difference.loads), (wanted, loads), "{}", spec.name);
         assert!(
             difference.position.offset > 32 && difference.position.file.ends_with("decisions-00000001.plog")
@@ -92,7 +95,7 @@ fn a_reload_starts_a_run_on_the_same_loads() {
         live.steps(700);
         live.reload(policy);
         live.steps(300);
-        chunks.push(live.recorder.take());
+        chunks.push(live.take());
     }
     write(directory.path(), chunks);
     let proof = prove(directory.path());
@@ -106,15 +109,15 @@ fn a_lost_chunk_ends_the_proof_but_not_the_comparison() {
     let directory = tempfile::tempdir().unwrap();
     let mut live = Live::new(header("least_connections"), 5);
     live.steps(1000);
-    let first = live.recorder.take();
+    let first = live.take();
     live.steps(1000);
-    drop(live.recorder.take());
+    drop(live.take());
     drop({
         live.steps(10);
-        live.recorder.take()
+        live.take()
     });
     live.steps(1000);
-    write(directory.path(), [first, live.recorder.take()]);
+    write(directory.path(), [first, live.take()]);
     let proof = prove(directory.path());
     assert!(!proof.is_proved());
     assert_eq!(proof.missing.len(), 1);
@@ -133,11 +136,11 @@ fn a_chunk_brings_the_cluster_along() {
         let directory = tempfile::tempdir().unwrap();
         let mut live = Live::new(header("lard"), seed);
         live.steps(2000);
-        drop(live.recorder.take());
+        drop(live.take());
         let now = live.now;
-        let view = live.front_end.view().clone();
+        let view = live.core.view().clone();
         live.steps(10);
-        write(directory.path(), [live.recorder.take()]);
+        write(directory.path(), [live.take()]);
         let first = LogReader::open(directory.path()).unwrap().next_item().unwrap();
         let Some(Item::Resumed { missing: Missing::Start, run: Some(run), now: then }) = first else {
             panic!("{first:?}");

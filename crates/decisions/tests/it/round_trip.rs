@@ -1,9 +1,13 @@
 //! What is recorded is what is read.
 
+use std::sync::Arc;
+
 use plimsoll_decisions::{BackendEntry, Event, Item, LogReader, Recorder, RunHeader, What};
+
 use plimsoll_policy::{
-    BackendId, Candidates, Completion, Decision, Health, Kind, Nanos, Outcome, PollAnswer, Request, TargetId,
-    Time, Weight,
+    AdmissionControl, AdmissionLimit, Assigned, BackendId, Candidates, Completion, Decision, Features,
+    Health, Kind, LoadReport, Nanos, OfferOptions, Outcome, Phase, PollAnswer, Request, TargetId, Thresholds,
+    Time, WaitingRequest, Weight, Witness,
 };
 use proptest::prelude::*;
 
@@ -18,16 +22,42 @@ fn any_request() -> impl Strategy<Value = Request> {
     // Few numbers and targets, so that ends meet assignments.
     let number = prop_oneof![8 => 0u64..20, 1 => any_number()];
     let size_bytes = prop::option::of(any_number());
-    (number, 0u64..3, size_bytes, any::<bool>(), 0u64..3, prop_oneof![Just(0), any::<u16>()]).prop_map(
-        |(number, target, size_bytes, dynamic, client, class)| Request {
+    let features = prop::option::of(prop::collection::vec(any::<u64>(), 0..5));
+    let class = prop_oneof![Just(0), any::<u16>()];
+    (number, 0u64..3, size_bytes, any::<bool>(), 0u64..3, class, features).prop_map(
+        |(number, target, size_bytes, dynamic, client, class, features)| Request {
             number,
             target: TargetId(target),
             size_bytes,
             kind: if dynamic { Kind::Dynamic } else { Kind::Static },
             client,
             class,
+            features: features.map(|prefix_blocks| Arc::new(Features { prefix_blocks })),
         },
     )
+}
+
+fn any_phase() -> impl Strategy<Value = Phase> {
+    prop_oneof![Just(Phase::Prepared), Just(Phase::Connecting), Just(Phase::Active), Just(Phase::Reading)]
+}
+
+fn any_options() -> impl Strategy<Value = OfferOptions> {
+    let tried = prop::collection::vec(any_backend(), 0..=8);
+    let begins = prop_oneof![3 => Just(Phase::Active), 1 => any_phase()];
+    let rare = (tried, prop::option::of(any_number()), begins).prop_map(|(tried, deadline, begins)| {
+        OfferOptions { tried: Candidates::new(tried), deadline: deadline.map(Time::from_nanos), begins }
+    });
+    prop_oneof![3 => Just(OfferOptions::PLAIN), 1 => rare]
+}
+
+fn any_admission() -> impl Strategy<Value = AdmissionControl> {
+    let limit = prop_oneof![
+        Just(AdmissionLimit::Unlimited),
+        any_number().prop_map(AdmissionLimit::Fixed),
+        (any::<u32>(), any::<u32>())
+            .prop_map(|(t_low, t_high)| AdmissionLimit::Lard(Thresholds { t_low, t_high })),
+    ];
+    (limit, any_number()).prop_map(|(limit, queue)| AdmissionControl { limit, queue: queue as usize })
 }
 
 fn any_backend() -> impl Strategy<Value = BackendId> {
@@ -52,34 +82,59 @@ fn any_weight() -> impl Strategy<Value = Weight> {
 }
 
 fn any_header() -> impl Strategy<Value = RunHeader> {
-    let backend = (".{0,8}", any::<u64>(), any_weight(), any_health(), 0u32..1000)
-        .prop_map(|(name, key, weight, health, load)| BackendEntry { name, key, weight, health, load });
+    let left = prop::option::of(0u32..99);
+    let backend = (".{0,8}", any::<u64>(), any_weight(), any_health(), 0u32..1000, left).prop_map(
+        |(name, key, weight, health, load, left)| BackendEntry { name, key, weight, health, load, left },
+    );
+    let waiting =
+        (any_request(), any_options()).prop_map(|(request, options)| WaitingRequest { request, options });
+    let core = (any_admission(), prop::collection::vec(waiting, 0..4), 0u64..100);
     let texts = prop::collection::vec((".{0,5}", ".{0,5}"), 0..3);
-    (".{0,9}", texts, any_number(), ".{0,4}", any_number(), prop::collection::vec(backend, 0..5)).prop_map(
-        |(policy, settings, seed, cache, cache_bytes, backends)| RunHeader {
-            policy,
-            settings,
-            seed,
-            cache,
-            cache_bytes,
-            backends,
-            started_unix_ns: seed,
-        },
-    )
+    (".{0,9}", texts, any_number(), ".{0,4}", any_number(), prop::collection::vec(backend, 0..5), core)
+        .prop_map(|(policy, settings, seed, cache, cache_bytes, backends, (admission, waiting, reserved))| {
+            RunHeader {
+                policy,
+                settings,
+                seed,
+                cache,
+                cache_bytes,
+                backends,
+                admission,
+                waiting,
+                reserved,
+                started_unix_ns: seed,
+            }
+        })
 }
 
 fn any_what() -> impl Strategy<Value = What> {
     let answer = (any_backend(), any::<u32>()).prop_map(|(backend, load)| PollAnswer { backend, load });
-    let completed =
-        (any_request(), any_backend(), any::<bool>(), prop::option::of(any_number()), any_number());
+    let completed = (
+        (any_request(), any_phase()),
+        any_backend(),
+        any::<bool>(),
+        prop::option::of(any_number()),
+        any_number(),
+    );
     prop_oneof![
         1 => any_header().prop_map(|header| What::Run(Box::new(header))),
-        8 => (any_request(), any_decision())
-            .prop_map(|(request, decision)| What::Offered { request, decision }),
-        2 => (any_request(), prop::collection::vec(answer, 0..12), any_decision())
-            .prop_map(|(request, answers, decision)| What::Polled { request, answers, decision }),
-        8 => completed.prop_map(|(request, backend, failed, size_bytes, ns)| What::Completed {
+        8 => (any_request(), any_options(), any_decision())
+            .prop_map(|(request, options, decision)| What::Offered { request, options, decision }),
+        2 => (any_number(), prop::collection::vec(answer, 0..12), any_decision())
+            .prop_map(|(number, answers, decision)| What::Answered { number, answers, decision }),
+        2 => (any_number(), any_decision()).prop_map(|(number, decision)| What::Started { number, decision }),
+        1 => any_number().prop_map(|number| What::GaveUp { number }),
+        2 => (any_number(), any_backend(), any_phase(), prop::option::of(any_phase()), any::<bool>())
+            .prop_map(|(number, backend, from, to, own)| What::Moved { number, backend, from, to, own }),
+        1 => (any_number(), any_request()).prop_map(|(number, request)| What::Taken { number, request }),
+        1 => (any_backend(), any::<u32>())
+            .prop_map(|(backend, load)| What::Reported(LoadReport { backend, load })),
+        1 => prop::collection::vec((any_number(), any_number()), 0..5).prop_map(What::Shared),
+        1 => any_backend().prop_map(|backend| What::Left { backend }),
+        1 => any_admission().prop_map(What::Admission),
+        8 => completed.prop_map(|((request, phase), backend, failed, size_bytes, ns)| What::Completed {
             number: request.number,
+            phase,
             completion: Completion {
                 target: request.target,
                 backend,
@@ -89,7 +144,8 @@ fn any_what() -> impl Strategy<Value = What> {
             },
         }),
         1 => any_backend().prop_map(|backend| What::Stayed { backend }),
-        1 => any_backend().prop_map(|backend| What::CompletedForeign { backend }),
+        1 => (any_backend(), any_phase())
+            .prop_map(|(backend, phase)| What::CompletedForeign { backend, phase }),
         1 => (any_backend(), any_health()).prop_map(|(backend, health)| What::Health { backend, health }),
         1 => (any_backend(), any_weight()).prop_map(|(backend, weight)| What::Weight { backend, weight }),
         1 => (any_backend(), ".{0,9}", any::<u64>(), any_weight())
@@ -98,18 +154,53 @@ fn any_what() -> impl Strategy<Value = What> {
     ]
 }
 
+fn waiting(number: u64) -> WaitingRequest {
+    WaitingRequest { request: Request::of(number, TargetId(0)), options: OfferOptions::PLAIN }
+}
+
+fn told(number: u64, backend: BackendId, phase: Phase) -> Assigned {
+    Assigned::told(number, TargetId(0), backend, Time::ZERO, phase)
+}
+
+const NO_COMPLETION: Completion = Completion {
+    target: TargetId(0),
+    backend: BackendId(0),
+    outcome: Outcome::Completed,
+    size_bytes: None,
+    response_time: Nanos::ZERO,
+};
+
 fn record(recorder: &mut Recorder, event: &Event) {
     let now = event.now;
     match &event.what {
         What::Run(header) => recorder.run_started(header, now),
-        What::Offered { request, decision } => recorder.offered(request, *decision, now),
-        What::Polled { request, answers, decision } => recorder.polled(request, answers, *decision, now),
-        What::Completed { number, completion } => recorder.completed(*number, completion, now),
-        What::Stayed { backend } => recorder.stayed(*backend, now),
-        What::CompletedForeign { backend } => recorder.completed_foreign(*backend, now),
+        What::Offered { request, options, decision } => recorder.offered(request, options, *decision, now),
+        What::Answered { number, answers, decision } => {
+            recorder.answered(&waiting(*number), answers, *decision, now);
+        }
+        What::Started { number, decision } => recorder.started(&waiting(*number), *decision, now),
+        What::GaveUp { number } => recorder.gave_up(*number, now),
+        What::Moved { number, backend, from, to, own } => {
+            let assigned = told(*number, *backend, to.unwrap_or(*from));
+            recorder.moved(&assigned, *from, *to, *own, now);
+        }
+        What::Taken { number, request } => {
+            recorder.taken(&told(*number, BackendId(0), Phase::Active), request, now);
+        }
+        What::Completed { number, phase, completion } => {
+            recorder.completed(&told(*number, completion.backend, *phase), completion, now);
+        }
+        What::Stayed { backend } => recorder.stayed(&told(0, *backend, Phase::Active), now),
+        What::CompletedForeign { backend, phase } => {
+            recorder.completed_foreign(&told(0, *backend, *phase), &NO_COMPLETION, now);
+        }
+        What::Reported(report) => recorder.reported(report, now),
+        What::Shared(sum) => recorder.shared(sum, now),
         What::Health { backend, health } => recorder.health(*backend, *health, now),
         What::Weight { backend, weight } => recorder.weight(*backend, *weight, now),
         What::Joined { backend, name, key, weight } => recorder.joined(*backend, name, *key, *weight, now),
+        What::Left { backend } => recorder.left(*backend, now),
+        What::Admission(admission) => recorder.admission(*admission, now),
         What::Ticked => recorder.ticked(now),
     }
 }
@@ -118,13 +209,13 @@ fn record(recorder: &mut Recorder, event: &Event) {
 fn settle(events: &mut [Event]) {
     for i in 1..events.len() {
         let (before, rest) = events.split_at_mut(i);
-        let What::Completed { number, completion } = &mut rest[0].what else { continue };
+        let What::Completed { number, completion, .. } = &mut rest[0].what else { continue };
         // Some stay as they are.
         if completion.response_time.as_nanos() % 4 == 0 {
             continue;
         }
         for earlier in before.iter().rev() {
-            if let What::Offered { request, decision: Decision::Assign(b) } = &earlier.what
+            if let What::Offered { request, decision: Decision::Assign(b), .. } = &earlier.what
                 && request.number == *number
             {
                 (completion.target, completion.backend) = (request.target, *b);
@@ -180,7 +271,7 @@ fn a_request_takes_few_bytes() {
     while recorder.buffered_bytes() < Recorder::CHUNK_BYTES {
         let request = Request::of(pairs, TargetId(plimsoll_policy::mix(pairs)));
         now += Nanos::from_micros(100);
-        recorder.offered(&request, Decision::Assign(BackendId(3)), now);
+        recorder.offered(&request, &OfferOptions::PLAIN, Decision::Assign(BackendId(3)), now);
         let completion = Completion {
             target: request.target,
             backend: BackendId(3),
@@ -189,7 +280,7 @@ fn a_request_takes_few_bytes() {
             response_time: Nanos::from_micros(150),
         };
         now += Nanos::from_micros(150);
-        recorder.completed(pairs, &completion, now);
+        recorder.completed(&told(pairs, BackendId(3), Phase::Active), &completion, now);
         pairs += 1;
     }
     let bytes = recorder.take().len() as u64;

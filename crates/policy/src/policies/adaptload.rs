@@ -18,6 +18,7 @@
 //! the requests so far, after 64 and at each doubling.
 
 use super::{BuildContext, Built, PolicySpec};
+use crate::capability::{Capabilities, SharesState, ShowsState};
 use crate::cluster::{BackendId, ClusterView};
 use crate::params::{ParamSet, Params as _};
 use crate::policy::{Decision, Policy, PolicyTable, assign_or_reject};
@@ -76,14 +77,22 @@ impl Policy for AdaptLoad {
         self.0.count(request, now);
     }
 
-    fn sizes_seen(&self) -> Option<Vec<(u64, u64)>> {
-        Some(self.0.seen())
+    fn capabilities(&self) -> &'static Capabilities {
+        &CAPABILITIES
+    }
+}
+
+impl SharesState for AdaptLoad {
+    fn seen(&self) -> Vec<(u64, u64)> {
+        self.0.seen()
     }
 
-    fn on_sizes(&mut self, load: &[(u64, u64)], now: Time) {
-        self.0.follow(load, now);
+    fn on_shared(&mut self, sum: &[(u64, u64)], now: Time) {
+        self.0.follow(sum, now);
     }
+}
 
+impl ShowsState for AdaptLoad {
     fn stats(&self) -> Vec<(&'static str, f64)> {
         self.0.stats()
     }
@@ -92,6 +101,9 @@ impl Policy for AdaptLoad {
         self.0.tables()
     }
 }
+
+/// What it can do beside choosing.
+static CAPABILITIES: Capabilities = Capabilities::NONE.shares_state::<AdaptLoad>().shows_state::<AdaptLoad>();
 
 fn build(context: &BuildContext, params: &ParamSet) -> Built {
     Ok(Box::new(AdaptLoad::new(&AdaptLoadParams::of(params), context.seed)))
@@ -103,6 +115,7 @@ pub static SPEC: PolicySpec = PolicySpec {
     aliases: &["adapt_load"],
     summary: "intervals of sizes with the same load each, from a histogram of recent requests",
     source: "AdaptLoad, section 4",
+    capabilities: &CAPABILITIES,
     weighted: true,
     params: AdaptLoadParams::SPECS,
     build,
@@ -112,23 +125,20 @@ pub static SPEC: PolicySpec = PolicySpec {
 mod tests {
     use super::*;
     use crate::cluster::{Cluster, Health};
-    use crate::front_end::{AdmissionLimit, FrontEnd};
+    use crate::core::{AdmissionControl, Core};
     use crate::request::{Kind, TargetId};
 
-    fn front_end(params: AdaptLoadParams, backends: usize) -> FrontEnd {
+    fn front_end(params: AdaptLoadParams, backends: usize) -> Core {
         let policy = Box::new(AdaptLoad::new(&params, 1));
-        FrontEnd::new(policy, Cluster::new(backends), AdmissionLimit::Unlimited)
+        Core::new(policy, Cluster::new(backends), AdmissionControl::UNLIMITED)
     }
 
-    fn offer(fe: &mut FrontEnd, number: u64, size_bytes: Option<u64>, kind: Kind) -> Option<u16> {
+    fn offer(fe: &mut Core, number: u64, size_bytes: Option<u64>, kind: Kind) -> Option<u16> {
         let request = Request { size_bytes, kind, ..Request::of(number, TargetId(number)) };
-        match fe.offer(&request, Time::from_nanos(number)) {
-            Decision::Assign(b) => Some(b.0),
-            _ => None,
-        }
+        fe.offer(&request, Time::from_nanos(number)).backend().map(|b| b.0)
     }
 
-    fn sized(fe: &mut FrontEnd, number: u64, size_bytes: u64) -> u16 {
+    fn sized(fe: &mut Core, number: u64, size_bytes: u64) -> u16 {
         offer(fe, number, Some(size_bytes), Kind::Static).unwrap()
     }
 
@@ -215,7 +225,7 @@ mod tests {
                 cluster.join(crate::weight::Weight::ONE, key);
             }
             let policy = Box::new(AdaptLoad::new(&AdaptLoadParams::default(), 1));
-            FrontEnd::new(policy, cluster, AdmissionLimit::Unlimited)
+            Core::new(policy, cluster, AdmissionControl::UNLIMITED)
         };
         let mut both = [front_end([7, 8, 9]), front_end([9, 7, 8])];
         // One has seen small documents, the other large ones, as many bytes twice.
@@ -226,20 +236,19 @@ mod tests {
             sized(&mut both[1], number, 10_000);
             sized(&mut both[1], number, 40_000);
         }
-        let mut load: Vec<(u64, u64)> =
-            both.iter().flat_map(|fe| fe.policy().sizes_seen().unwrap()).collect();
+        let mut load: Vec<(u64, u64)> = both.iter().flat_map(|fe| fe.policy().seen().unwrap()).collect();
         load.sort_unstable();
         assert_eq!(load.iter().map(|(_, bytes)| bytes).sum::<u64>(), 120_000);
         for fe in &mut both {
-            fe.learn_sizes(&load, Time::from_nanos(1000));
+            fe.share(&load, Time::from_nanos(1000));
             // A third of 120,000 bytes ends in the 40,000-byte documents, as does the second.
-            let key = |fe: &mut FrontEnd, number, size| {
+            let key = |fe: &mut Core, number, size| {
                 let b = sized(fe, number, size);
                 fe.view().key(BackendId(b))
             };
             assert_eq!([key(fe, 1000, 100), key(fe, 1001, 10_000), key(fe, 1002, 1 << 40)], [7, 7, 9]);
         }
-        let shares = |fe: &FrontEnd| -> Vec<Vec<f64>> {
+        let shares = |fe: &Core| -> Vec<Vec<f64>> {
             fe.policy().tables()[0].rows.iter().map(|row| row[1..].to_vec()).collect()
         };
         assert_eq!(shares(&both[0]), shares(&both[1]));

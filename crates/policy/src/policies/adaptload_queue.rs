@@ -20,6 +20,7 @@
 //! than there are, which takes them from those that are behind.
 
 use super::{BuildContext, Built, PolicySpec};
+use crate::capability::{Capabilities, ShowsState};
 use crate::cluster::{BackendId, ClusterView};
 use crate::data_histogram::DataHistogram;
 use crate::params::{ParamSet, Params as _};
@@ -165,6 +166,12 @@ impl Policy for AdaptLoadQueue {
         }
     }
 
+    fn capabilities(&self) -> &'static Capabilities {
+        &CAPABILITIES
+    }
+}
+
+impl ShowsState for AdaptLoadQueue {
     fn stats(&self) -> Vec<(&'static str, f64)> {
         let mut stats = self.sizes.stats();
         stats.push(("second_scans", self.second_scans as f64));
@@ -177,6 +184,9 @@ impl Policy for AdaptLoadQueue {
     }
 }
 
+/// What it can do beside choosing.
+static CAPABILITIES: Capabilities = Capabilities::NONE.shows_state::<AdaptLoadQueue>();
+
 fn build(context: &BuildContext, params: &ParamSet) -> Built {
     Ok(Box::new(AdaptLoadQueue::new(&AdaptLoadQueueParams::of(params), context.seed)))
 }
@@ -187,6 +197,7 @@ pub static SPEC: PolicySpec = PolicySpec {
     aliases: &["adaptload_improved"],
     summary: "adaptload with boundaries that even out queues, and idle back-ends put to use",
     source: "AdaptLoad, section 8",
+    capabilities: &CAPABILITIES,
     weighted: true,
     params: AdaptLoadQueueParams::SPECS,
     build,
@@ -196,41 +207,33 @@ pub static SPEC: PolicySpec = PolicySpec {
 mod tests {
     use super::*;
     use crate::cluster::Cluster;
-    use crate::front_end::{AdmissionLimit, FrontEnd};
-    use crate::policy::Completion;
-    use crate::request::{Outcome, TargetId};
-    use crate::time::Nanos;
+    use crate::core::{AdmissionControl, Assigned, Core, Ending, Offered};
+    use crate::request::TargetId;
 
     fn request(number: u64, size_bytes: u64) -> Request {
         Request { size_bytes: Some(size_bytes), ..Request::of(number, TargetId(number)) }
     }
 
-    fn offer(fe: &mut FrontEnd, number: u64, size_bytes: u64, now: Time) -> BackendId {
-        match fe.offer(&request(number, size_bytes), now) {
-            Decision::Assign(b) => b,
+    fn offer(core: &mut Core, number: u64, size_bytes: u64, now: Time) -> Assigned {
+        match core.offer(&request(number, size_bytes), now) {
+            Offered::Assigned(assigned) => assigned,
             other => panic!("{other:?}"),
         }
-    }
-
-    fn complete(fe: &mut FrontEnd, backend: BackendId, now: Time) {
-        let (target, response_time) = (TargetId(0), Nanos::ZERO);
-        let outcome = Outcome::Completed;
-        fe.complete(&Completion { target, backend, outcome, size_bytes: None, response_time }, now);
     }
 
     #[test]
     fn an_idle_back_end_takes_what_a_busy_one_would_queue() {
         let params = AdaptLoadQueueParams { batch: 64, ..AdaptLoadQueueParams::default() };
         let policy = Box::new(AdaptLoadQueue::new(&params, 1));
-        let mut fe = FrontEnd::new(policy, Cluster::new(2), AdmissionLimit::Unlimited);
+        let mut fe = Core::new(policy, Cluster::new(2), AdmissionControl::UNLIMITED);
         for number in 0..64 {
-            let b = offer(&mut fe, number, if number % 2 == 0 { 10 } else { 1_000 }, Time::ZERO);
-            complete(&mut fe, b, Time::ZERO);
+            let assigned = offer(&mut fe, number, if number % 2 == 0 { 10 } else { 1_000 }, Time::ZERO);
+            fe.complete(&assigned, Ending::answered(None), Time::ZERO);
         }
         // 1,000 bytes belong to the second back-end (and part of them to the first).
-        let first = offer(&mut fe, 100, 10, Time::ZERO);
-        let second = offer(&mut fe, 101, 10, Time::ZERO);
-        let third = offer(&mut fe, 102, 10, Time::ZERO);
+        let first = offer(&mut fe, 100, 10, Time::ZERO).backend;
+        let second = offer(&mut fe, 101, 10, Time::ZERO).backend;
+        let third = offer(&mut fe, 102, 10, Time::ZERO).backend;
         assert_eq!((first.0, second.0, third.0), (0, 1, 0), "the second one was idle, then nobody");
         assert_eq!(fe.policy().stats().last(), Some(&("to_idle", 1.0)));
     }

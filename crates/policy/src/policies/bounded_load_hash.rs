@@ -12,6 +12,7 @@
 //! ```
 
 use super::{BuildContext, Built, PolicySpec};
+use crate::capability::{Capabilities, ShowsState};
 use crate::cluster::{BackendId, ClusterView};
 use crate::params::{ParamSet, Params as _};
 use crate::policy::{Decision, Policy, assign_or_reject};
@@ -92,10 +93,19 @@ impl Policy for BoundedLoadHash {
         assign_or_reject(view.least_loaded())
     }
 
+    fn capabilities(&self) -> &'static Capabilities {
+        &CAPABILITIES
+    }
+}
+
+impl ShowsState for BoundedLoadHash {
     fn stats(&self) -> Vec<(&'static str, f64)> {
         vec![("overflows", self.overflows as f64)]
     }
 }
+
+/// What it can do beside choosing.
+static CAPABILITIES: Capabilities = Capabilities::NONE.shows_state::<BoundedLoadHash>();
 
 fn build(_: &BuildContext, params: &ParamSet) -> Built {
     Ok(Box::new(BoundedLoadHash::new(BoundedLoadHashParams::of(params))))
@@ -107,6 +117,7 @@ pub static SPEC: PolicySpec = PolicySpec {
     aliases: &["chbl", "bounded_loads"],
     summary: "consistent hashing, but no back-end above its share of the load",
     source: "Mirrokni, Thorup, Zadimoghaddam, SODA 2018",
+    capabilities: &CAPABILITIES,
     weighted: true,
     params: BoundedLoadHashParams::SPECS,
     build,

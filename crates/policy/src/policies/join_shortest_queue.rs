@@ -10,6 +10,7 @@
 //! ```
 
 use super::{BuildContext, Built, PolicySpec};
+use crate::capability::Capabilities;
 use crate::cluster::ClusterView;
 use crate::params::ParamSet;
 use crate::policy::{Decision, Policy, assign_or_reject};
@@ -50,6 +51,7 @@ pub static SPEC: PolicySpec = PolicySpec {
     aliases: &["jsq"],
     summary: "the fewest requests in progress per unit of weight, ties at random",
     source: "Winston 1977; AdaptLoad, section 5",
+    capabilities: &Capabilities::NONE,
     weighted: true,
     params: &[],
     build,

@@ -14,6 +14,7 @@ use foldhash::fast::FixedState;
 use hashbrown::HashMap;
 
 use super::{BuildContext, Built, PolicySpec};
+use crate::capability::{Capabilities, ShowsState};
 use crate::cluster::{BackendId, ClusterView};
 use crate::params::ParamSet;
 use crate::policy::{Completion, Decision, Policy, assign_or_reject};
@@ -103,10 +104,19 @@ impl Policy for JoinShortestWeightedQueue {
         }
     }
 
+    fn capabilities(&self) -> &'static Capabilities {
+        &CAPABILITIES
+    }
+}
+
+impl ShowsState for JoinShortestWeightedQueue {
     fn stats(&self) -> Vec<(&'static str, f64)> {
         vec![("queued_bytes", self.queued.iter().map(|&bytes| bytes as f64).sum())]
     }
 }
+
+/// What it can do beside choosing.
+static CAPABILITIES: Capabilities = Capabilities::NONE.shows_state::<JoinShortestWeightedQueue>();
 
 fn build(context: &BuildContext, _: &ParamSet) -> Built {
     Ok(Box::new(JoinShortestWeightedQueue::new(context.seed)))
@@ -118,6 +128,7 @@ pub static SPEC: PolicySpec = PolicySpec {
     aliases: &["jswq"],
     summary: "the fewest bytes in progress per unit of weight",
     source: "AdaptLoad (ICDCS 2002)",
+    capabilities: &CAPABILITIES,
     weighted: true,
     params: &[],
     build,
@@ -127,41 +138,35 @@ pub static SPEC: PolicySpec = PolicySpec {
 mod tests {
     use super::*;
     use crate::cluster::Cluster;
-    use crate::front_end::{AdmissionLimit, FrontEnd};
-    use crate::request::Outcome;
-    use crate::time::Nanos;
+    use crate::core::{AdmissionControl, Assigned, Core, Ending, Offered};
 
-    fn offer(fe: &mut FrontEnd, target: u64, size_bytes: Option<u64>) -> usize {
-        match fe.offer(&Request { size_bytes, ..Request::of(target, TargetId(target)) }, Time::ZERO) {
-            Decision::Assign(b) => b.index(),
+    fn offer(core: &mut Core, target: u64, size_bytes: Option<u64>) -> Assigned {
+        match core.offer(&Request { size_bytes, ..Request::of(target, TargetId(target)) }, Time::ZERO) {
+            Offered::Assigned(assigned) => assigned,
             other => panic!("{other:?}"),
         }
     }
 
-    fn complete(fe: &mut FrontEnd, target: u64, backend: usize) {
-        let completion = Completion {
-            target: TargetId(target),
-            backend: BackendId::new(backend),
-            outcome: Outcome::Completed,
-            size_bytes: Some(1),
-            response_time: Nanos::ZERO,
-        };
-        fe.complete(&completion, Time::ZERO);
+    fn complete(core: &mut Core, assigned: &Assigned) {
+        core.complete(assigned, Ending::answered(Some(1)), Time::ZERO);
     }
 
     #[test]
     fn bytes_count_and_not_requests() {
         let policy = Box::new(JoinShortestWeightedQueue::new(2));
-        let mut fe = FrontEnd::new(policy, Cluster::new(2), AdmissionLimit::Unlimited);
-        let large = offer(&mut fe, 0, Some(1_000));
-        let other = 1 - large;
-        assert!((1..=9).all(|target| offer(&mut fe, target, Some(100)) == other));
+        let mut core = Core::new(policy, Cluster::new(2), AdmissionControl::UNLIMITED);
+        let first = offer(&mut core, 0, Some(1_000));
+        let other = BackendId(1 - first.backend.0);
+        let mut small: Vec<Assigned> = (1..=9).map(|target| offer(&mut core, target, Some(100))).collect();
+        assert!(small.iter().all(|assigned| assigned.backend == other));
         // Of unknown size: 190 bytes.
-        assert_eq!((offer(&mut fe, 10, None), offer(&mut fe, 11, Some(1))), (other, large));
-        (1..=10).for_each(|target| complete(&mut fe, target, other));
-        assert_eq!(fe.policy().stats(), [("queued_bytes", 1_001.0)]);
-        complete(&mut fe, 0, large);
-        complete(&mut fe, 11, large);
-        assert_eq!(fe.policy().stats(), [("queued_bytes", 0.0)]);
+        small.push(offer(&mut core, 10, None));
+        let last = offer(&mut core, 11, Some(1));
+        assert_eq!((small[9].backend, last.backend), (other, first.backend));
+        small.iter().for_each(|assigned| complete(&mut core, assigned));
+        assert_eq!(core.policy().stats(), [("queued_bytes", 1_001.0)]);
+        complete(&mut core, &first);
+        complete(&mut core, &last);
+        assert_eq!(core.policy().stats(), [("queued_bytes", 0.0)]);
     }
 }

@@ -21,6 +21,7 @@
 //! are targets that fell out of the LRU map.
 
 use super::{BuildContext, Built, PolicySpec};
+use crate::capability::{Capabilities, ShowsState};
 use crate::cluster::{BackendId, Change, ClusterView, Health};
 use crate::lru_map::LruMap;
 use crate::params::{ParamError, ParamSet, Params as _};
@@ -132,6 +133,12 @@ impl Policy for Lard {
         }
     }
 
+    fn capabilities(&self) -> &'static Capabilities {
+        &CAPABILITIES
+    }
+}
+
+impl ShowsState for Lard {
     fn server_set(&self, target: TargetId) -> Vec<BackendId> {
         self.server.peek(target).copied().flatten().into_iter().collect()
     }
@@ -150,6 +157,9 @@ impl Policy for Lard {
     }
 }
 
+/// What it can do beside choosing.
+static CAPABILITIES: Capabilities = Capabilities::NONE.shows_state::<Lard>();
+
 fn build(_: &BuildContext, params: &ParamSet) -> Built {
     Ok(Box::new(Lard::new(&LardParams::of(params))?))
 }
@@ -160,6 +170,7 @@ pub static SPEC: PolicySpec = PolicySpec {
     aliases: &[],
     summary: "each target on one back-end, moved only on a significant imbalance",
     source: "Pai et al., ASPLOS 1998, section 2.4",
+    capabilities: &CAPABILITIES,
     weighted: true,
     params: LardParams::SPECS,
     build,

@@ -27,6 +27,7 @@ use smallvec::SmallVec;
 
 use super::lard::Imbalance;
 use super::{BuildContext, Built, PolicySpec};
+use crate::capability::{Capabilities, ShowsState};
 use crate::cluster::{BackendId, Change, ClusterView, Health};
 use crate::lru_map::LruMap;
 use crate::params::{ParamError, ParamSet, Params as _};
@@ -174,6 +175,12 @@ impl Policy for LardR {
         }
     }
 
+    fn capabilities(&self) -> &'static Capabilities {
+        &CAPABILITIES
+    }
+}
+
+impl ShowsState for LardR {
     fn server_set(&self, target: TargetId) -> Vec<BackendId> {
         self.server_set.peek(target).map(|set| set.members.to_vec()).unwrap_or_default()
     }
@@ -196,6 +203,9 @@ impl Policy for LardR {
     }
 }
 
+/// What it can do beside choosing.
+static CAPABILITIES: Capabilities = Capabilities::NONE.shows_state::<LardR>();
+
 fn build(_: &BuildContext, params: &ParamSet) -> Built {
     Ok(Box::new(LardR::new(&LardRParams::of(params))?))
 }
@@ -206,6 +216,7 @@ pub static SPEC: PolicySpec = PolicySpec {
     aliases: &["lardr", "lard_with_replication"],
     summary: "each target on a set of back-ends that grows under imbalance and shrinks when quiet",
     source: "Pai et al., ASPLOS 1998, section 2.5",
+    capabilities: &CAPABILITIES,
     weighted: true,
     params: LardRParams::SPECS,
     build,

@@ -22,6 +22,7 @@ use hashbrown::HashMap;
 use plimsoll_cache::Cache;
 
 use super::{BuildContext, Built, PolicySpec};
+use crate::capability::{Capabilities, ShowsState};
 use crate::cluster::{BackendId, Change, ClusterView, Health};
 use crate::params::{ParamSet, Params as _};
 use crate::policy::{Decision, Policy, assign_or_reject};
@@ -160,6 +161,12 @@ impl Policy for LbGc {
         }
     }
 
+    fn capabilities(&self) -> &'static Capabilities {
+        &CAPABILITIES
+    }
+}
+
+impl ShowsState for LbGc {
     fn server_set(&self, target: TargetId) -> Vec<BackendId> {
         self.cached.get(&target.0).map(|c| c.on).into_iter().collect()
     }
@@ -173,6 +180,9 @@ impl Policy for LbGc {
     }
 }
 
+/// What it can do beside choosing.
+static CAPABILITIES: Capabilities = Capabilities::NONE.shows_state::<LbGc>();
+
 fn build(context: &BuildContext, params: &ParamSet) -> Built {
     Ok(Box::new(LbGc::new(&LbGcParams::of(params), context)))
 }
@@ -183,6 +193,7 @@ pub static SPEC: PolicySpec = PolicySpec {
     aliases: &["lb_global_cache"],
     summary: "to the back-end whose modelled cache holds the target (LARD's idealized LB/GC)",
     source: "Pai et al., ASPLOS 1998, section 4",
+    capabilities: &CAPABILITIES,
     weighted: false,
     params: LbGcParams::SPECS,
     build,

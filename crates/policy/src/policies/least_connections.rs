@@ -9,6 +9,7 @@
 //! ```
 
 use super::{BuildContext, Built, PolicySpec};
+use crate::capability::Capabilities;
 use crate::cluster::ClusterView;
 use crate::params::ParamSet;
 use crate::policy::{Decision, Policy, assign_or_reject};
@@ -40,6 +41,7 @@ pub static SPEC: PolicySpec = PolicySpec {
     aliases: &["lc", "leastconn"],
     summary: "the fewest requests in progress; weights do not matter",
     source: "Linux Virtual Server (lc)",
+    capabilities: &Capabilities::NONE,
     weighted: false,
     params: &[],
     build,

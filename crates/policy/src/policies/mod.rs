@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use plimsoll_cache::CacheSpec;
 
+use crate::capability::Capabilities;
 use crate::params::{ParamError, ParamSet, ParamSpec, Settings, nearest};
 use crate::policy::Policy;
 
@@ -87,6 +88,8 @@ pub struct PolicySpec {
     pub summary: &'static str,
     /// Where it comes from.
     pub source: &'static str,
+    /// What it can do beside choosing; what it builds names the same.
+    pub capabilities: &'static Capabilities,
     /// Whether weights of back-ends shift load.
     pub weighted: bool,
     /// Declared parameters.

@@ -9,6 +9,7 @@
 //! ```
 
 use super::{BuildContext, Built, PolicySpec};
+use crate::capability::Capabilities;
 use crate::cluster::{BackendId, ClusterView};
 use crate::params::ParamSet;
 use crate::policy::{Decision, Policy};
@@ -66,6 +67,7 @@ pub static SPEC: PolicySpec = PolicySpec {
     aliases: &["p2c", "random_two"],
     summary: "the less loaded of two back-ends drawn at random",
     source: "Mitzenmacher, IEEE TPDS 2001",
+    capabilities: &Capabilities::NONE,
     weighted: true,
     params: &[],
     build,

@@ -9,6 +9,7 @@
 //! ```
 
 use super::{BuildContext, Built, PolicySpec};
+use crate::capability::Capabilities;
 use crate::cluster::{BackendId, ClusterView};
 use crate::params::ParamSet;
 use crate::policy::{Decision, Policy, assign_or_reject};
@@ -69,6 +70,7 @@ pub static SPEC: PolicySpec = PolicySpec {
     aliases: &["rand"],
     summary: "a back-end drawn at random, in proportion to weight",
     source: "Eager, Lazowska, Zahorjan 1986",
+    capabilities: &Capabilities::NONE,
     weighted: true,
     params: &[],
     build,

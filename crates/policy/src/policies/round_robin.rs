@@ -11,6 +11,7 @@
 //! ```
 
 use super::{BuildContext, Built, PolicySpec};
+use crate::capability::Capabilities;
 use crate::cluster::{BackendId, ClusterView};
 use crate::params::ParamSet;
 use crate::policy::{Decision, Policy, assign_or_reject};
@@ -62,6 +63,7 @@ pub static SPEC: PolicySpec = PolicySpec {
     aliases: &["rr"],
     summary: "the back-ends in turn, in proportion to weight",
     source: "RFC 970; smooth weights as in nginx",
+    capabilities: &Capabilities::NONE,
     weighted: true,
     params: &[],
     build,

@@ -12,6 +12,7 @@
 //! Where the workload is not known beforehand (live), the first `training` requests of known size take its place.
 
 use super::{BuildContext, Built, PolicySpec};
+use crate::capability::{Capabilities, ShowsState};
 use crate::cluster::{BackendId, ClusterView};
 use crate::params::{ParamSet, Params as _};
 use crate::policy::{Decision, Policy, PolicyTable, assign_or_reject};
@@ -70,6 +71,12 @@ impl Policy for SitaE {
         }
     }
 
+    fn capabilities(&self) -> &'static Capabilities {
+        &CAPABILITIES
+    }
+}
+
+impl ShowsState for SitaE {
     fn stats(&self) -> Vec<(&'static str, f64)> {
         self.sizes.stats()
     }
@@ -78,6 +85,9 @@ impl Policy for SitaE {
         self.sizes.tables()
     }
 }
+
+/// What it can do beside choosing.
+static CAPABILITIES: Capabilities = Capabilities::NONE.shows_state::<SitaE>();
 
 fn build(context: &BuildContext, params: &ParamSet) -> Built {
     let params = SitaEParams::of(params);
@@ -90,6 +100,7 @@ pub static SPEC: PolicySpec = PolicySpec {
     aliases: &["sita"],
     summary: "intervals of sizes with the same load each, set once from the whole workload",
     source: "Harchol-Balter, Crovella and Murta 1999",
+    capabilities: &CAPABILITIES,
     weighted: true,
     params: SitaEParams::SPECS,
     build,

@@ -12,6 +12,7 @@
 //! ```
 
 use super::{BuildContext, Built, PolicySpec};
+use crate::capability::Capabilities;
 use crate::cluster::{BackendId, ClusterView};
 use crate::params::ParamSet;
 use crate::policy::{Decision, Policy, assign_or_reject};
@@ -70,6 +71,7 @@ pub static SPEC: PolicySpec = PolicySpec {
     aliases: &["lb", "rendezvous", "hrw"],
     summary: "the target's hash decides (LARD's LB), by rendezvous hashing",
     source: "Pai et al., ASPLOS 1998, section 2.3; Thaler, Ravishankar 1998",
+    capabilities: &Capabilities::NONE,
     weighted: true,
     params: &[],
     build,

@@ -8,6 +8,7 @@
 //! ```
 
 use super::{BuildContext, Built, PolicySpec};
+use crate::capability::Capabilities;
 use crate::cluster::ClusterView;
 use crate::params::ParamSet;
 use crate::policy::{Decision, Policy, assign_or_reject};
@@ -35,6 +36,7 @@ pub static SPEC: PolicySpec = PolicySpec {
     aliases: &["wlc"],
     summary: "the fewest requests in progress per unit of weight",
     source: "Linux Virtual Server (wlc)",
+    capabilities: &Capabilities::NONE,
     weighted: true,
     params: &[],
     build,

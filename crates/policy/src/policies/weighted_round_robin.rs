@@ -9,6 +9,7 @@
 //! ```
 
 use super::{BuildContext, Built, PolicySpec};
+use crate::capability::Capabilities;
 use crate::cluster::ClusterView;
 use crate::params::ParamSet;
 use crate::policy::{Decision, Policy, assign_or_reject};
@@ -38,6 +39,7 @@ pub static SPEC: PolicySpec = PolicySpec {
     aliases: &["wrr"],
     summary: "in turn, weighted by current load (LARD's WRR): least load per weight, ties in turn",
     source: "Pai et al., ASPLOS 1998, section 2.2",
+    capabilities: &Capabilities::NONE,
     weighted: true,
     params: &[],
     build,

@@ -3,7 +3,9 @@
 use std::convert::Infallible;
 
 use plimsoll_cache::find as find_cache;
-use plimsoll_policy::{AdmissionLimit, BuildContext, Cluster, FrontEnd, Kind, Nanos, TargetId, Time, build};
+use plimsoll_policy::{
+    AdmissionControl, AdmissionLimit, BuildContext, Cluster, Core, Kind, Nanos, TargetId, Time, build,
+};
 use plimsoll_sim::models::adaptload::{AdaptLoad, AdaptLoadModelParams};
 use plimsoll_sim::models::fifo::{Fifo, FifoParams};
 use plimsoll_sim::models::lard::{Lard, LardModelParams};
@@ -47,6 +49,7 @@ pub(crate) struct Setup<'a> {
     pub(crate) seed: u64,
     pub(crate) arrivals: Arrivals,
     pub(crate) limit: AdmissionLimit,
+    pub(crate) poll_time: Nanos,
     pub(crate) faults: Vec<Fault>,
     pub(crate) cache_bytes: u64,
     pub(crate) global_memory: bool,
@@ -62,6 +65,7 @@ impl Default for Setup<'_> {
             seed: 1,
             arrivals: Arrivals::Trace { speed: 1.0 },
             limit: AdmissionLimit::Unlimited,
+            poll_time: Nanos::ZERO,
             faults: Vec::new(),
             cache_bytes: 1 << 20,
             global_memory: false,
@@ -72,10 +76,11 @@ impl Default for Setup<'_> {
 }
 
 impl Setup<'_> {
-    fn front_end(&self) -> FrontEnd {
+    fn core(&self) -> Core {
         let context =
             BuildContext { seed: self.seed, cache_bytes: self.cache_bytes, ..BuildContext::default() };
-        FrontEnd::new(build(self.policy, &context, &[]).unwrap(), Cluster::new(self.backends), self.limit)
+        let admission = AdmissionControl { limit: self.limit, queue: 1_000_000 };
+        Core::new(build(self.policy, &context, &[]).unwrap(), Cluster::new(self.backends), admission)
     }
 
     fn config<'c>(&'c self, targets: &'c Targets) -> Config<'c> {
@@ -84,7 +89,7 @@ impl Setup<'_> {
             arrivals: self.arrivals,
             warmup: self.warmup,
             idle_below: 10.0,
-            max_waiting: 1_000_000,
+            poll_time: self.poll_time,
             faults: &self.faults,
             targets,
         }
@@ -118,7 +123,7 @@ impl Setup<'_> {
         let model = AdaptLoad::new(params, self.backends, self.lru(), targets, self.seed);
         let mut decisions = Decisions::default();
         let source = requests.iter().map(|r| Ok::<_, Infallible>(*r));
-        let outcome = run(&self.config(targets), self.front_end(), model, source, &mut decisions)?;
+        let outcome = run(&self.config(targets), self.core(), model, source, &mut decisions)?;
         Ok((outcome, decisions.0))
     }
 
@@ -136,7 +141,7 @@ impl Setup<'_> {
         let model = Lard::new(self.params, self.backends, self.lru(), targets, self.global_memory);
         let mut decisions = Decisions::default();
         let source = requests.iter().map(|r| Ok::<_, Infallible>(*r));
-        let outcome = run(&self.config(targets), self.front_end(), model, source, &mut decisions)?;
+        let outcome = run(&self.config(targets), self.core(), model, source, &mut decisions)?;
         Ok((outcome, decisions.0))
     }
 
@@ -145,6 +150,6 @@ impl Setup<'_> {
         let targets = targets(&[0]);
         let model = Fifo::new(FifoParams { service_s: Nanos::from_secs(1) }, self.backends, self.seed);
         let source = (0..requests).map(|_| Ok::<_, Infallible>(request(0, 0, 0)));
-        run(&self.config(&targets), self.front_end(), model, source, &mut ()).unwrap()
+        run(&self.config(&targets), self.core(), model, source, &mut ()).unwrap()
     }
 }

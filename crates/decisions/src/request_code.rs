@@ -1,0 +1,182 @@
+//! Requests as bytes: what follows the flags of an offer, and whole requests that wait when a run starts.
+
+use std::sync::Arc;
+
+use plimsoll_policy::{
+    AdmissionControl, AdmissionLimit, Features, Kind, OfferOptions, Phase, Request, TargetId, Thresholds,
+    Time, Tried, WaitingRequest,
+};
+
+use crate::bytes::{Cursor, Malformed, Scratch, put_varint};
+use crate::code;
+
+/// More blocks of a prefix than this are not recorded: a record that claims them is damaged.
+const MOST_BLOCKS: u64 = 1 << 16;
+/// More requests than this do not wait when a run starts: a header that claims them is damaged.
+const MOST_WAITING: u64 = 1 << 24;
+
+/// Which of the optional parts there are.
+#[inline]
+pub(crate) fn flags(request: &Request, options: &OfferOptions) -> u8 {
+    let flag = |is: bool, flag: u8| if is { flag } else { 0 };
+    flag(request.size_bytes.is_some(), code::MORE_SIZE)
+        | flag(request.kind == Kind::Dynamic, code::MORE_DYNAMIC)
+        | flag(request.class != 0, code::MORE_CLASS)
+        | flag(request.features.is_some(), code::MORE_FEATURES)
+        | flag(!options.tried.as_slice().is_empty(), code::MORE_TRIED)
+        | flag(options.deadline.is_some(), code::MORE_DEADLINE)
+        | flag(options.begins != Phase::Active, code::MORE_BEGINS)
+}
+
+/// The flags and what many requests have.
+#[inline]
+pub(crate) fn put_usual(out: &mut Scratch, request: &Request, flags: u8) {
+    out.byte(flags);
+    if let Some(size_bytes) = request.size_bytes {
+        out.varint(size_bytes);
+    }
+    if request.class != 0 {
+        out.varint(u64::from(request.class));
+    }
+}
+
+pub(crate) fn read_usual(request: &mut Request, cursor: &mut Cursor<'_>) -> Result<u8, Malformed> {
+    let flags = cursor.byte()?;
+    if flags & code::MORE_SIZE != 0 {
+        request.size_bytes = Some(cursor.varint()?);
+    }
+    if flags & code::MORE_DYNAMIC != 0 {
+        request.kind = Kind::Dynamic;
+    }
+    if flags & code::MORE_CLASS != 0 {
+        request.class = cursor.small()?;
+    }
+    Ok(flags)
+}
+
+/// What few requests have.
+pub(crate) fn put_rare(out: &mut Vec<u8>, request: &Request, options: &OfferOptions) {
+    if let Some(features) = &request.features {
+        let blocks = &features.prefix_blocks[..features.prefix_blocks.len().min(MOST_BLOCKS as usize)];
+        put_varint(out, blocks.len() as u64);
+        blocks.iter().for_each(|block| out.extend_from_slice(&block.to_le_bytes()));
+    }
+    let tried = options.tried.as_slice();
+    if !tried.is_empty() {
+        code::put_backends(out, tried);
+    }
+    if let Some(deadline) = options.deadline {
+        put_varint(out, deadline.as_nanos());
+    }
+    if options.begins != Phase::Active {
+        out.push(phase_code(options.begins));
+    }
+}
+
+pub(crate) fn read_rare(
+    request: &mut Request,
+    flags: u8,
+    cursor: &mut Cursor<'_>,
+) -> Result<OfferOptions, Malformed> {
+    let mut options = OfferOptions::PLAIN;
+    if flags & code::MORE_FEATURES != 0 {
+        let count = cursor.varint()?;
+        if count > MOST_BLOCKS {
+            return Err(Malformed("a prefix has more than 65,536 blocks"));
+        }
+        let prefix_blocks = (0..count).map(|_| cursor.word()).collect::<Result<_, _>>()?;
+        request.features = Some(Arc::new(Features { prefix_blocks }));
+    }
+    if flags & code::MORE_TRIED != 0 {
+        let tried: Tried = code::read_backends(cursor)?;
+        options.tried = tried;
+    }
+    if flags & code::MORE_DEADLINE != 0 {
+        options.deadline = Some(Time::from_nanos(cursor.varint()?));
+    }
+    if flags & code::MORE_BEGINS != 0 {
+        options.begins = read_phase(cursor)?;
+    }
+    Ok(options)
+}
+
+/// A whole request with its options.
+pub(crate) fn put_waiting(out: &mut Vec<u8>, waiting: &WaitingRequest) {
+    let WaitingRequest { request, options } = waiting;
+    put_varint(out, request.number);
+    out.extend_from_slice(&request.target.0.to_le_bytes());
+    out.extend_from_slice(&request.client.to_le_bytes());
+    let flags = flags(request, options);
+    let mut usual = Scratch::new(flags);
+    put_usual(&mut usual, request, flags);
+    // The first byte is a tag, which the flags stand in for here.
+    out.extend_from_slice(&usual.as_slice()[1..]);
+    put_rare(out, request, options);
+}
+
+pub(crate) fn read_waiting(cursor: &mut Cursor<'_>) -> Result<WaitingRequest, Malformed> {
+    let number = cursor.varint()?;
+    let mut request = Request::of(number, TargetId(cursor.word()?));
+    request.client = cursor.word()?;
+    let flags = read_usual(&mut request, cursor)?;
+    let options = read_rare(&mut request, flags, cursor)?;
+    Ok(WaitingRequest { request, options })
+}
+
+pub(crate) fn read_all_waiting(cursor: &mut Cursor<'_>) -> Result<Vec<WaitingRequest>, Malformed> {
+    let count = cursor.varint()?;
+    if count > MOST_WAITING {
+        return Err(Malformed("more than 16,777,216 requests wait"));
+    }
+    // Not collected: a damaged count must not allocate.
+    let mut waiting = Vec::new();
+    for _ in 0..count {
+        waiting.push(read_waiting(cursor)?);
+    }
+    Ok(waiting)
+}
+
+pub(crate) fn phase_code(phase: Phase) -> u8 {
+    match phase {
+        Phase::Prepared => 0,
+        Phase::Connecting => 1,
+        Phase::Active => 2,
+        Phase::Reading => 3,
+    }
+}
+
+pub(crate) fn read_phase(cursor: &mut Cursor<'_>) -> Result<Phase, Malformed> {
+    match cursor.byte()? {
+        0 => Ok(Phase::Prepared),
+        1 => Ok(Phase::Connecting),
+        2 => Ok(Phase::Active),
+        3 => Ok(Phase::Reading),
+        _ => Err(Malformed("a request is in no known phase")),
+    }
+}
+
+pub(crate) fn put_admission(out: &mut Vec<u8>, admission: AdmissionControl) {
+    match admission.limit {
+        AdmissionLimit::Unlimited => out.push(0),
+        AdmissionLimit::Fixed(limit) => {
+            out.push(1);
+            put_varint(out, limit);
+        }
+        AdmissionLimit::Lard(Thresholds { t_low, t_high }) => {
+            out.push(2);
+            put_varint(out, u64::from(t_low));
+            put_varint(out, u64::from(t_high));
+        }
+    }
+    put_varint(out, admission.queue as u64);
+}
+
+pub(crate) fn read_admission(cursor: &mut Cursor<'_>) -> Result<AdmissionControl, Malformed> {
+    let limit = match cursor.byte()? {
+        0 => AdmissionLimit::Unlimited,
+        1 => AdmissionLimit::Fixed(cursor.varint()?),
+        2 => AdmissionLimit::Lard(Thresholds { t_low: cursor.small()?, t_high: cursor.small()? }),
+        _ => return Err(Malformed("an admission limit is of no known kind")),
+    };
+    Ok(AdmissionControl { limit, queue: cursor.small()? })
+}

@@ -1,0 +1,49 @@
+//! The admission limit: how many requests the front-end lets into the cluster at once.
+
+use crate::cluster::ClusterView;
+use crate::thresholds::Thresholds;
+
+/// How many requests the front-end lets into the cluster at once.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AdmissionLimit {
+    /// As many as come.
+    Unlimited,
+    /// This many.
+    Fixed(u64),
+    /// LARD's S for the back-ends that are up (section 2.4).
+    Lard(Thresholds),
+}
+
+impl AdmissionLimit {
+    /// The limit for the cluster as it is now.
+    #[must_use]
+    pub fn requests(self, view: &ClusterView) -> u64 {
+        match self {
+            // Without a back-end requests wait for one to come up.
+            _ if view.eligible() == 0 => 0,
+            Self::Unlimited => u64::MAX,
+            Self::Fixed(limit) => limit,
+            Self::Lard(thresholds) => thresholds.admission_limit(view),
+        }
+    }
+}
+
+/// The admission limit, and how many requests may wait for room below it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct AdmissionControl {
+    /// Requests in the cluster at once.
+    pub limit: AdmissionLimit,
+    /// Requests that wait at most; further ones are rejected.
+    pub queue: usize,
+}
+
+impl AdmissionControl {
+    /// Every request is let in at once, as long as a back-end is up; without one, none waits.
+    pub const UNLIMITED: Self = Self { limit: AdmissionLimit::Unlimited, queue: 0 };
+
+    /// `limit` with a queue that is never full.
+    #[must_use]
+    pub const fn queueing(limit: AdmissionLimit) -> Self {
+        Self { limit, queue: usize::MAX }
+    }
+}

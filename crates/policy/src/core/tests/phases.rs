@@ -1,0 +1,51 @@
+//! Load that begins or ends at another moment than the request, and choices made ahead.
+
+use super::*;
+
+#[test]
+fn load_may_begin_when_the_connection_is_established() {
+    let mut core = core(2, fixed(2, 9));
+    let connecting = OfferOptions { begins: Phase::Connecting, ..OfferOptions::PLAIN };
+    let mut first = assigned(core.offer_with(&request(0), &connecting, at(1)));
+    assert_eq!((core.view().total_load(), core.reserved()), (0, 1));
+    let second = assigned(core.offer_with(&request(1), &connecting, at(2)));
+    assert_eq!(second.backend, B0, "the first is no load yet");
+    assert_eq!(core.offer(&request(2), at(3)), Offered::Waits);
+    core.established(&mut first, at(4));
+    core.established(&mut first, at(4));
+    assert_eq!((core.view().load(B0), core.reserved(), first.phase()), (1, 1, Phase::Active));
+    // The other client never came.
+    core.complete(&second, Ending::FAILED, at(5));
+    core.complete(&first, ANSWERED, at(6));
+    assert_eq!((core.view().total_load(), core.reserved(), stat(&core, "outstanding")), (0, 0, 0.0));
+}
+
+#[test]
+fn who_only_reads_is_no_load() {
+    let mut core = core(1, fixed(1, 9));
+    let mut first = assigned(core.offer(&request(0), at(1)));
+    assert_eq!(core.offer(&request(1), at(1)), Offered::Waits);
+    core.delivered(&mut first, at(2));
+    core.delivered(&mut first, at(2));
+    assert_eq!(core.start_next(at(2)).unwrap().offered.backend(), Some(B0));
+    assert_eq!(stat(&core, "outstanding"), 2.0, "the policy hears of the end when it comes");
+    core.complete(&first, ANSWERED, at(9));
+    assert_eq!((core.view().load(B0), stat(&core, "outstanding")), (1, 1.0));
+}
+
+#[test]
+fn a_choice_made_ahead_is_load_until_it_is_taken_or_withdrawn() {
+    let mut core = core(2, fixed(3, 9));
+    let mut first = core.prepare(0, at(1)).unwrap();
+    let second = core.prepare(1, at(1)).unwrap();
+    assert_eq!((first.backend, second.backend, core.view().total_load()), (B0, B1, 2));
+    assert_eq!(stat(&core, "outstanding"), 0.0, "the policy has been told of no request");
+    core.take(&mut first, &Request::of(0, TargetId(77)), at(5));
+    assert_eq!((first.target, first.at, stat(&core, "outstanding")), (TargetId(77), at(5), 1.0));
+    core.withdraw(second, at(6));
+    assert_eq!(core.view().total_load(), 1);
+    core.complete(&first, ANSWERED, at(7));
+    assert_eq!((core.view().total_load(), stat(&core, "outstanding")), (0, 0.0));
+    let full: Vec<Assigned> = (10..13).map_while(|n| core.prepare(n, at(8))).collect();
+    assert_eq!((full.len(), core.prepare(13, at(8)), core.waiting()), (3, None, 0));
+}
