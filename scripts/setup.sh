@@ -72,6 +72,7 @@ setup_build() {
   need_package curl command -v curl
   need_package wrk command -v wrk
   need_package apache2-bin command -v apache2
+  need_package nodejs command -v node
   need_package tcpdump command -v tcpdump
   # The packet programs are C, compiled for eBPF, and loaded by libbpf, which reads them with libelf.
   need_package clang-14 command -v clang-14

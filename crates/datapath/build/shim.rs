@@ -3,8 +3,18 @@
 use std::error::Error;
 use std::path::Path;
 
-const SOURCES: [&str; 7] =
-    ["shim.c", "connection.c", "limit.c", "answer.c", "channel.c", "listen.c", "real.c"];
+const SOURCES: [&str; 10] = [
+    "shim.c",
+    "closing.c",
+    "table.c",
+    "connection.c",
+    "cookie.c",
+    "limit.c",
+    "answer.c",
+    "channel.c",
+    "listen.c",
+    "real.c",
+];
 
 /// Writes `libplimsoll_shim.so` to the directory.
 pub(crate) fn build(out: &Path) -> Result<(), Box<dyn Error>> {

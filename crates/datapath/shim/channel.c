@@ -61,20 +61,30 @@ static int only_descriptor(struct msghdr *header)
     return first;
 }
 
-int channel_receive(int channel, bool cloexec, struct handed_message *message)
+static ssize_t receive_at_once(int channel, struct msghdr *header, bool cloexec)
+{
+    return real_functions()->recvmsg(channel, header, MSG_DONTWAIT | (cloexec ? MSG_CMSG_CLOEXEC : 0));
+}
+
+static bool wait_for_message(int channel)
 {
     struct pollfd watched = {.fd = channel, .events = POLLIN};
     int ready;
     do
         ready = poll(&watched, 1, PATIENCE_MS);
     while (ready < 0 && errno == EINTR);
-    if (ready <= 0)
-        return -1;
+    return ready > 0;
+}
+
+int channel_receive(int channel, bool cloexec, struct handed_message *message)
+{
     union descriptor_room room;
     struct iovec part = {.iov_base = message, .iov_len = sizeof *message};
     struct msghdr header = {
         .msg_iov = &part, .msg_iovlen = 1, .msg_control = &room, .msg_controllen = sizeof room};
-    ssize_t count = recvmsg(channel, &header, MSG_DONTWAIT | (cloexec ? MSG_CMSG_CLOEXEC : 0));
+    ssize_t count = receive_at_once(channel, &header, cloexec);
+    if (count < 0 && errno == EAGAIN && wait_for_message(channel))
+        count = receive_at_once(channel, &header, cloexec);
     int fd = count > 0 ? only_descriptor(&header) : -1;
     bool right = count == (ssize_t)sizeof *message && message->magic == HANDED_MAGIC &&
                  message->version == HANDED_VERSION && message->kind == HANDED_CONNECTION;
@@ -102,7 +112,7 @@ bool channel_send(int channel, const struct handed_message *message, int fd)
     }
     ssize_t count;
     do
-        count = sendmsg(channel, &header, MSG_NOSIGNAL | MSG_DONTWAIT);
+        count = real_functions()->sendmsg(channel, &header, MSG_NOSIGNAL | MSG_DONTWAIT);
     while (count < 0 && errno == EINTR);
     return count == (ssize_t)sizeof *message;
 }

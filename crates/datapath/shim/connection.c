@@ -4,21 +4,15 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <poll.h>
-#include <pthread.h>
-#include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
 #include <sys/time.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "channel.h"
+#include "cookie.h"
 #include "real.h"
-
-/* Descriptors above are not handed: the highest that kernels allow by default. */
-#define DESCRIPTORS (1 << 20)
 
 /* A time-out of a socket that is longer counts as none. */
 #define LONGEST_S (1 << 20)
@@ -33,62 +27,14 @@
 #define DRAIN_BYTES (1 << 20)
 #define DRAIN_TURNS 16
 
-/* Entries are made once and used again: nothing is allocated for a descriptor that was a handed connection before. */
-static struct connection *_Atomic table[DESCRIPTORS];
-
-/* Changes in the child of a fork, whose copies of descriptors are not connections of its own: it may close them, and the
- * parent goes on. 0 is never used: it means no connection. */
-static _Atomic unsigned life = 1;
-
-/* The child of a vfork has the table of its parent, and descriptors of its own. */
-static pid_t process;
-
-/* No descriptor above was ever handed. */
-static _Atomic unsigned highest;
-
-static void child(void)
+bool connection_begin(struct connection *connection, int fd, int channel, const struct handed_message *message)
 {
-    atomic_fetch_add(&life, 1);
-    process = getpid();
-}
-
-__attribute__((constructor)) static void watch_forks(void)
-{
-    process = getpid();
-    pthread_atfork(NULL, NULL, child);
-}
-
-struct connection *connection_of(int fd)
-{
-    if (fd < 0 || fd >= DESCRIPTORS)
-        return NULL;
-    struct connection *connection = atomic_load_explicit(&table[fd], memory_order_acquire);
-    if (connection == NULL || atomic_load_explicit(&connection->life, memory_order_acquire) !=
-                                  atomic_load_explicit(&life, memory_order_relaxed))
-        return NULL;
-    return connection;
-}
-
-struct connection *connection_add(int fd, int channel, const struct handed_message *message)
-{
-    if (fd < 0 || fd >= DESCRIPTORS)
-        return NULL;
-    struct connection *connection = atomic_load_explicit(&table[fd], memory_order_acquire);
-    if (connection == NULL) {
-        connection = calloc(1, sizeof *connection);
-        if (connection == NULL)
-            return NULL;
-        atomic_store_explicit(&table[fd], connection, memory_order_release);
-    }
-    struct stat status;
-    if (fstat(channel, &status) != 0)
-        return NULL;
-    unsigned before = atomic_load(&highest);
-    while ((unsigned)fd > before && !atomic_compare_exchange_weak(&highest, &before, (unsigned)fd))
-        ;
+    connection->cookie = cookie_of(fd);
+    connection->channel_cookie = cookie_of(channel);
+    if (connection->cookie == 0 || connection->channel_cookie == 0)
+        return false;
     connection->fd = fd;
     connection->channel = channel;
-    connection->channel_inode = status.st_ino;
     connection->give_back = message->flags & HANDED_GIVE_BACK;
     connection->answered = false;
     connection->ended = false;
@@ -97,14 +43,19 @@ struct connection *connection_add(int fd, int channel, const struct handed_messa
     connection->first_byte_ns = 0;
     answer_reset(&connection->answer, message->flags & HANDED_HEAD_REQUEST);
     limit_begin(&connection->limit, fd, connection->give_back ? message->head_size_bytes : 0);
-    atomic_store_explicit(&connection->life, atomic_load(&life), memory_order_release);
-    return connection;
+    return true;
 }
 
-static void report(struct connection *connection, bool complete)
+/* The Unix connection to the agent may have been closed unseen as well. */
+static bool is_channel(int channel, uint64_t channel_cookie)
 {
-    struct answer *answer = &connection->answer;
-    struct handed_message message = {
+    return channel >= 0 && cookie_of(channel) == channel_cookie;
+}
+
+static struct handed_message notice_of(const struct connection *connection, bool complete)
+{
+    const struct answer *answer = &connection->answer;
+    return (struct handed_message){
         .magic = HANDED_MAGIC,
         .version = HANDED_VERSION,
         .kind = HANDED_ANSWERED,
@@ -113,9 +64,20 @@ static void report(struct connection *connection, bool complete)
         .content_bytes = answer->content_bytes,
         .first_byte_ns = connection->first_byte_ns,
     };
-    channel_send(connection->channel, &message, -1);
-    answer_reset(answer, false);
+}
+
+static void forget_answer(struct connection *connection)
+{
+    answer_reset(&connection->answer, false);
     connection->first_byte_ns = 0;
+}
+
+static void report(struct connection *connection)
+{
+    struct handed_message notice = notice_of(connection, true);
+    if (is_channel(connection->channel, connection->channel_cookie))
+        channel_send(connection->channel, &notice, -1);
+    forget_answer(connection);
 }
 
 void connection_wrote(struct connection *connection, const char *bytes, size_t count)
@@ -136,7 +98,7 @@ void connection_wrote(struct connection *connection, const char *bytes, size_t c
             bytes += taken;
         count -= taken;
         if (complete) {
-            report(connection, true);
+            report(connection);
             connection->answered = true;
             limit_show(&connection->limit, connection->fd);
         } else if (connection->answer.state == ANSWER_TO_CLOSE) {
@@ -179,22 +141,19 @@ static bool give_back(struct connection *connection)
         .magic = HANDED_MAGIC, .version = HANDED_VERSION, .kind = HANDED_GIVEN_BACK};
     const struct real *real = real_functions();
     struct epoll_event ignored = {0};
-    int channel = fcntl(connection->channel, F_DUPFD_CLOEXEC, 0);
-    if (channel < 0)
-        return false;
-    if (!channel_send(channel, &message, fd)) {
-        real->close(channel);
+    if (!is_channel(connection->channel, connection->channel_cookie) ||
+        !channel_send(connection->channel, &message, fd)) {
         connection->give_back = false;
         limit_lift(&connection->limit, fd);
         return false;
     }
+    /* First, so that another thread writes nothing to the Unix connection. */
+    connection->given_back = true;
     if (connection->limit.epoll >= 0)
         real->epoll_ctl(connection->limit.epoll, EPOLL_CTL_DEL, fd, &ignored);
     real->dup3(connection->channel, fd, O_CLOEXEC);
     real->close(connection->channel);
-    real->close(channel);
     connection->channel = -1;
-    connection->given_back = true;
     return true;
 }
 
@@ -302,55 +261,36 @@ void connection_drain(const struct connection *connection)
     errno = before;
 }
 
+struct ending connection_ending(const struct connection *connection)
+{
+    const struct answer *answer = &connection->answer;
+    bool has_begun = answer->state != ANSWER_NONE || connection->first_byte_ns != 0;
+    return (struct ending){
+        .channel = connection->given_back ? -1 : connection->channel,
+        .channel_cookie = connection->channel_cookie,
+        .is_due = has_begun && !connection->ended && !connection->given_back,
+        .notice = notice_of(connection, answer->state == ANSWER_TO_CLOSE && !connection->failed),
+    };
+}
+
+bool ending_has_channel(const struct ending *ending)
+{
+    return is_channel(ending->channel, ending->channel_cookie);
+}
+
+void ending_tell(const struct ending *ending)
+{
+    if (ending->is_due && ending_has_channel(ending))
+        channel_send(ending->channel, &ending->notice, -1);
+}
+
 void connection_ends(struct connection *connection)
 {
     if (connection->given_back || connection->ended)
         return;
+    struct ending ending = connection_ending(connection);
     connection->ended = true;
     limit_lift(&connection->limit, connection->fd);
-    if (connection->answer.state != ANSWER_NONE || connection->first_byte_ns != 0)
-        report(connection, connection->answer.state == ANSWER_TO_CLOSE && !connection->failed);
-}
-
-int connection_remove(struct connection *connection)
-{
-    int channel = connection->channel;
-    connection_ends(connection);
-    /* Before the number can be used again. */
-    atomic_store_explicit(&connection->life, 0, memory_order_release);
-    return channel;
-}
-
-/* The Unix connection may have been closed unseen as well, and its number be another's now. */
-static bool has_channel(const struct connection *connection)
-{
-    struct stat status;
-    return connection->channel >= 0 && fstat(connection->channel, &status) == 0 && S_ISSOCK(status.st_mode) &&
-           status.st_ino == connection->channel_inode;
-}
-
-/* After vfork the child sees this table, which is the parent's: what it closes are copies of descriptors. */
-bool connection_is_of_process(void)
-{
-    return getpid() == process;
-}
-
-void connection_forget(unsigned low, unsigned high)
-{
-    unsigned last = atomic_load(&highest);
-    if (high < last)
-        last = high;
-    if (low > last || !connection_is_of_process())
-        return;
-    int before = errno;
-    for (unsigned fd = low; fd <= last; fd++) {
-        struct connection *connection = connection_of((int)fd);
-        if (connection == NULL)
-            continue;
-        if (!has_channel(connection))
-            atomic_store_explicit(&connection->life, 0, memory_order_release);
-        else
-            real_functions()->close(connection_remove(connection));
-    }
-    errno = before;
+    ending_tell(&ending);
+    forget_answer(connection);
 }

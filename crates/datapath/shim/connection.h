@@ -1,10 +1,10 @@
-/* The handed connections of this process, by descriptor. */
+/* A connection that the agent has handed to this process: what the server reads and writes on it. */
 #ifndef PLIMSOLL_CONNECTION_H
 #define PLIMSOLL_CONNECTION_H
 
 #include <stdatomic.h>
 #include <stdbool.h>
-#include <sys/types.h>
+#include <stdint.h>
 #include <sys/uio.h>
 
 #include "answer.h"
@@ -13,34 +13,23 @@
 
 /* Read by one thread at a time, and written to by one, as servers use a descriptor. */
 struct connection {
-    _Atomic unsigned life; /* Which process it is of, and whether there is one: see connection.c. */
+    _Atomic uint64_t life; /* Of which process, and which handed connection: see table.c. 0: none. */
     int fd;
-    int channel;           /* Unix connection to the agent; -1 once it stands in for the socket. */
-    ino_t channel_inode;   /* By which it is known again. */
-    bool give_back;        /* At the next request. */
-    _Atomic bool answered; /* An answer has ended since the server last read. */
-    bool ended;            /* The server has ended its side. */
-    bool given_back;       /* The socket is gone; its descriptor is the Unix connection now. */
-    bool failed;           /* A write failed: what is under way stays incomplete. */
+    uint64_t cookie; /* Of the socket: see cookie.h. */
+    int channel;     /* Unix connection to the agent; -1 once it stands in for the socket. */
+    uint64_t channel_cookie;
+    bool give_back;          /* At the next request. */
+    _Atomic bool answered;   /* An answer has ended since the server last read. */
+    bool ended;              /* The server has ended its side. */
+    _Atomic bool given_back; /* The socket is gone; its descriptor is the Unix connection now. */
+    bool failed;             /* A write failed: what is under way stays incomplete. */
     struct limit limit;
     uint64_t first_byte_ns;
     struct answer answer;
 };
 
-/* The handed connection of a descriptor, or null. */
-struct connection *connection_of(int fd);
-
-/* A descriptor is a handed connection from now on. Null: there is no room for it. */
-struct connection *connection_add(int fd, int channel, const struct handed_message *message);
-
-/* No longer: the server closes the descriptor. The Unix connection to close after it, or -1. */
-int connection_remove(struct connection *connection);
-
-/* A descriptor from `low` to `high` that was a handed connection was closed, perhaps unseen: its agent is told. */
-/* Whether the connections are those of this process. */
-bool connection_is_of_process(void);
-
-void connection_forget(unsigned low, unsigned high);
+/* Begins a connection on a descriptor. False: one of the descriptors is no socket. */
+bool connection_begin(struct connection *connection, int fd, int channel, const struct handed_message *message);
 
 /* The server has written these bytes; `bytes` is null for content of a file. */
 void connection_wrote(struct connection *connection, const char *bytes, size_t count);
@@ -66,5 +55,22 @@ void connection_drain(const struct connection *connection);
 
 /* The server ends its side: so does an answer without announced length. */
 void connection_ends(struct connection *connection);
+
+/* What the agent is to hear of a connection's end. */
+struct ending {
+    int channel; /* -1: none. */
+    uint64_t channel_cookie;
+    bool is_due; /* An answer had begun. */
+    struct handed_message notice;
+};
+
+/* The ending of a connection as it is now. Touches no descriptor. */
+struct ending connection_ending(const struct connection *connection);
+
+/* Whether the Unix connection is still there. */
+bool ending_has_channel(const struct ending *ending);
+
+/* Sends the notice, if one is due. */
+void ending_tell(const struct ending *ending);
 
 #endif

@@ -9,8 +9,8 @@
 #include <sys/sendfile.h>
 
 #include "channel.h"
-#include "connection.h"
 #include "real.h"
+#include "table.h"
 
 #define EXPORT __attribute__((visibility("default")))
 
@@ -32,14 +32,14 @@ static int accept_handed(int channel, struct sockaddr_storage *peer, socklen_t *
     struct handed_message message;
     int fd = channel_receive(channel, flags & SOCK_CLOEXEC, &message);
     if (fd >= 0) {
-        connection_forget((unsigned)fd, (unsigned)fd);
+        table_check((unsigned)fd, (unsigned)fd);
         int status = fcntl(fd, F_GETFL);
         int wanted = flags & SOCK_NONBLOCK ? status | O_NONBLOCK : status & ~O_NONBLOCK;
         *length = sizeof *peer;
         fcntl(channel, F_SETFD, FD_CLOEXEC);
         if (status >= 0 && (wanted == status || fcntl(fd, F_SETFL, wanted) == 0) &&
             getpeername(fd, (struct sockaddr *)peer, length) == 0 &&
-            connection_add(fd, channel, &message) != NULL)
+            table_add(fd, channel, &message) != NULL)
             return fd;
         real->close(fd);
     }
@@ -54,7 +54,7 @@ EXPORT int accept4(int listener, __SOCKADDR_ARG address, socklen_t *room, int fl
     socklen_t length = sizeof peer;
     int fd = real_functions()->accept4(listener, (struct sockaddr *)&peer, &length, flags);
     if (fd >= 0)
-        connection_forget((unsigned)fd, (unsigned)fd);
+        table_check((unsigned)fd, (unsigned)fd);
     if (fd >= 0 && channel_is_agent(fd, &peer, length))
         fd = accept_handed(fd, &peer, &length, flags);
     if (fd >= 0)
@@ -71,7 +71,7 @@ EXPORT int accept(int listener, __SOCKADDR_ARG address, socklen_t *room)
 #define READ(fd, flags, bytes, size, call)                                   \
     do {                                                                     \
         size_t most = SIZE_MAX;                                              \
-        struct connection *connection = connection_of(fd);                   \
+        struct connection *connection = table_find(fd);                      \
         if (connection == NULL)                                              \
             return (call);                                                   \
         enum reading reading = connection_reads(connection, flags, &most);   \
@@ -171,7 +171,7 @@ EXPORT int ioctl(int fd, unsigned long request, ...)
     void *argument = va_arg(rest, void *);
     va_end(rest);
     int result = real_functions()->ioctl(fd, request, argument);
-    struct connection *connection = request == FIONREAD && result == 0 ? connection_of(fd) : NULL;
+    struct connection *connection = request == FIONREAD && result == 0 ? table_find(fd) : NULL;
     if (connection != NULL && *(int *)argument > 0)
         *(int *)argument = (int)connection_shows(connection, (size_t)(*(int *)argument));
     return result;
@@ -203,7 +203,7 @@ EXPORT ssize_t __recvfrom_chk(int fd, void *bytes, size_t size, size_t room, int
 /* A write: `account` counts what was written. */
 #define WRITE(fd, call, account)                                                    \
     do {                                                                            \
-        struct connection *connection = connection_of(fd);                          \
+        struct connection *connection = table_find(fd);                             \
         if (connection == NULL)                                                     \
             return (call);                                                          \
         if (connection->given_back) {                                               \
@@ -265,7 +265,7 @@ EXPORT ssize_t sendfile64(int fd, int file, off64_t *offset, size_t size)
 
 EXPORT int shutdown(int fd, int how)
 {
-    struct connection *connection = connection_of(fd);
+    struct connection *connection = table_find(fd);
     int result = real_functions()->shutdown(fd, how);
     if (connection != NULL && how != SHUT_RD) {
         int before = errno;
@@ -275,60 +275,16 @@ EXPORT int shutdown(int fd, int how)
     return result;
 }
 
-EXPORT int close(int fd)
-{
-    struct connection *connection = connection_of(fd);
-    if (connection == NULL || !connection_is_of_process())
-        return real_functions()->close(fd);
-    connection_drain(connection);
-    int channel = connection_remove(connection);
-    int result = real_functions()->close(fd);
-    int before = errno;
-    /* Its end tells the agent that the socket is closed. */
-    if (channel >= 0)
-        real_functions()->close(channel);
-    errno = before;
-    return result;
-}
-
-EXPORT int dup2(int from, int to)
-{
-    int result = real_functions()->dup2(from, to);
-    if (result >= 0 && from != to)
-        connection_forget((unsigned)to, (unsigned)to);
-    return result;
-}
-
-EXPORT int dup3(int from, int to, int flags)
-{
-    int result = real_functions()->dup3(from, to, flags);
-    if (result >= 0)
-        connection_forget((unsigned)to, (unsigned)to);
-    return result;
-}
-
-EXPORT int close_range(unsigned low, unsigned high, int flags)
-{
-    int (*real)(unsigned, unsigned, int) = real_functions()->close_range;
-    if (real == NULL) {
-        errno = ENOSYS;
-        return -1;
-    }
-    int result = real(low, high, flags);
-    /* With flags the descriptors stay, or stay with other threads. */
-    if (result == 0 && flags == 0)
-        connection_forget(low, high);
-    return result;
-}
-
 EXPORT int epoll_ctl(int epoll, int operation, int fd, struct epoll_event *event)
 {
-    struct connection *connection = connection_of(fd);
     int result = real_functions()->epoll_ctl(epoll, operation, fd, event);
-    /* Of a socket that was given back the server does not know that it is not watched any more. */
-    if (result < 0 && errno == ENOENT && connection != NULL && connection->given_back)
-        return 0;
-    if (connection != NULL && result == 0)
+    struct connection *connection = table_peek(fd);
+    if (connection == NULL)
+        return result;
+    if (result == 0)
         limit_watched(&connection->limit, epoll, operation, event);
+    else if (errno == ENOENT && connection->given_back && table_find(fd) == connection)
+        /* Of a socket that was given back the server does not know that it is not watched any more. */
+        return 0;
     return result;
 }

@@ -30,6 +30,11 @@ fn answers_look_as_if_accepted_apache() {
     answers_look_as_if_accepted_from(&Server::apache());
 }
 
+#[test]
+fn answers_look_as_if_accepted_node() {
+    answers_look_as_if_accepted_from(&Server::node());
+}
+
 fn answers_look_as_if_accepted_from(server: &Server) {
     let (mut client, socket) = connection();
     get(&mut client, "/small.txt");
@@ -64,6 +69,11 @@ fn given_back_at_each_further_request_apache() {
     given_back_at_each_further_request_from(&Server::apache());
 }
 
+#[test]
+fn given_back_at_each_further_request_node() {
+    given_back_at_each_further_request_from(&Server::node());
+}
+
 fn given_back_at_each_further_request_from(server: &Server) {
     let (mut client, mut socket) = connection();
     for round in 0..200 {
@@ -96,6 +106,11 @@ fn many_connections_at_once() {
 #[test]
 fn many_connections_at_once_apache() {
     many_connections_at_once_from(&Server::apache());
+}
+
+#[test]
+fn many_connections_at_once_node() {
+    many_connections_at_once_from(&Server::node());
 }
 
 fn many_connections_at_once_from(server: &Server) {
@@ -209,6 +224,11 @@ fn client_that_leaves_in_the_middle() {
 #[test]
 fn client_that_leaves_in_the_middle_apache() {
     client_that_leaves_in_the_middle_from(&Server::apache());
+}
+
+#[test]
+fn client_that_leaves_in_the_middle_node() {
+    client_that_leaves_in_the_middle_from(&Server::node());
 }
 
 fn client_that_leaves_in_the_middle_from(server: &Server) {

@@ -223,7 +223,7 @@ fn servers_that_are_not_followed() {
     }
 }
 
-/// nginx and Apache: what they are told of one request, while others wait behind it, and perhaps the client's end.
+/// What nginx and Apache are told of one request, while others wait behind it, and perhaps the client's end.
 #[test]
 fn real_servers() {
     for server in [Server::nginx(), Server::apache()] {
@@ -232,6 +232,14 @@ fn real_servers() {
         assert_eq!(server.log().lines().count(), 10, "{}", server.log());
         last_answer_arrives_whole(&server);
     }
+}
+
+/// Node gives its answers up when its client ends its side.
+#[test]
+fn real_server_node() {
+    let server = Server::node();
+    real_server(&server, false);
+    assert_eq!(server.log().lines().count(), 5, "{}", server.log());
 }
 
 fn real_server(server: &Server, with_end: bool) {

@@ -14,7 +14,7 @@ use plimsoll_testkit::{PATIENCE, eventually};
 use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
 
-/// nginx or Apache.
+/// nginx, Apache or Node.
 pub(crate) struct Server {
     directory: TempDir,
     master: Child,
@@ -66,6 +66,9 @@ StartServers 2
 KeepAliveTimeout 60
 "#;
 
+/// What Node runs.
+const FILES_SCRIPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/it/files.js");
+
 impl Server {
     pub(crate) fn nginx() -> Self {
         Self::start("nginx", NGINX, |nginx, directory| {
@@ -77,6 +80,14 @@ impl Server {
         Self::start("apache2", APACHE, |apache, directory| {
             apache.args(["-D", "FOREGROUND", "-f", &format!("{directory}/configuration")]);
             apache.env(shim::LISTEN_VARIABLE, format!("8080={directory}/socket"));
+        })
+    }
+
+    /// Bound to a port in its own eyes: of a Unix socket's clients Node knows no address.
+    pub(crate) fn node() -> Self {
+        Self::start("node", "", |node, directory| {
+            node.arg(FILES_SCRIPT).args(["content", "access.log"].map(|name| format!("{directory}/{name}")));
+            node.arg("127.0.0.1:8080").env(shim::LISTEN_VARIABLE, format!("8080={directory}/socket"));
         })
     }
 
@@ -120,11 +131,15 @@ impl Server {
         pids.filter_map(Pid::from_raw).collect()
     }
 
-    /// Sockets that the workers have open.
+    /// Sockets that the workers have open, or the only process.
     pub(crate) fn open_sockets(&self) -> usize {
+        let mut pids = self.workers();
+        if pids.is_empty() {
+            pids.push(Pid::from_child(&self.master));
+        }
         let links = |pid: Pid| fs::read_dir(format!("/proc/{}/fd", pid.as_raw_nonzero())).unwrap();
         let target = |entry: std::io::Result<fs::DirEntry>| fs::read_link(entry.unwrap().path());
-        let sockets = self.workers().into_iter().flat_map(links).map(target);
+        let sockets = pids.into_iter().flat_map(links).map(target);
         sockets.flatten().filter(|target| target.to_string_lossy().starts_with("socket:")).count()
     }
 

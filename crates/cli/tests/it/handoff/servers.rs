@@ -3,12 +3,14 @@
 use std::io::{ErrorKind, Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};
 use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use plimsoll_lab::{Lab, Node, Process};
+use plimsoll_testkit::eventually;
 
 use super::bed::{Bed, ORIGIN_PORT, Options};
 use super::http::{Client, content};
@@ -78,6 +80,19 @@ fn apache(lab: &Lab, directory: &Path, index: usize, shim: &Path) -> Process {
     // At its end it ends the processes of its group.
     command.process_group(0).stderr(Stdio::null());
     node.spawn(&mut command).unwrap()
+}
+
+/// Starts Node beside back-end `index`, on its Unix socket and at its own address.
+fn node(lab: &Lab, directory: &Path, index: usize, shim: &Path) -> Process {
+    const SCRIPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../datapath/tests/it/files.js");
+    let node = lab.node(Node::Backend(index)).unwrap();
+    let mut command = node.command("node");
+    command.arg(SCRIPT).arg(directory.join("www")).arg(directory.join(format!("node{index}.log")));
+    let socket = directory.join(format!("b{index}.sock"));
+    command.arg(&socket).arg(format!("{}:{ORIGIN_PORT}", node.address())).env("LD_PRELOAD", shim);
+    let process = node.spawn(&mut command).unwrap();
+    eventually("node to listen", || UnixStream::connect(&socket).is_ok());
+    process
 }
 
 /// Starts a small server with a thread for each connection, which does nothing but read and write, on the Unix socket
@@ -268,6 +283,38 @@ fn nginx_behind_the_shim_sees_its_clients() {
     assert!(log.iter().all(|line| line["mechanism"] == "handoff"), "{log:#?}");
     let told: u64 = log.iter().filter(|l| l["status"] == 200).map(|l| l["bytes"].as_u64().unwrap()).sum();
     assert_eq!(told, bodies as u64, "the shim counted what nginx sent");
+    bed.stop();
+}
+
+/// Node closes the connection that was given back by `syscall`, and opens the file of the POST under its number.
+#[test]
+fn requests_with_bodies_and_node() {
+    const BODY: usize = 50_000;
+    let serve = Some("shim:DIRECTORY/bINDEX.sock".to_owned());
+    let options = Options { backends: 1, serve, ..Options::default() };
+    let bed =
+        Bed::new_with(options, &files(), |lab, directory| vec![node(lab, directory, 0, &shim(directory))]);
+    let exchange = |vip| {
+        let mut client = Client::connect(vip).unwrap();
+        for (name, bytes) in FILES {
+            let wanted = content(bytes as u64, bytes);
+            let answer = client.get(&format!("/{name}")).unwrap();
+            assert!(answer.status == 200 && answer.body == wanted, "GET {name}: {}", answer.head);
+            let head = format!("POST /{name} HTTP/1.1\r\nHost: lab\r\nContent-Length: {BODY}\r\n\r\n");
+            client.stream.write_all(head.as_bytes()).unwrap();
+            client.stream.write_all(&content(1, BODY)).unwrap();
+            let answer = client.answer().unwrap();
+            assert!(answer.status == 200 && answer.body == wanted, "POST {name}: {}", answer.head);
+            assert_eq!(answer.field("x-body"), Some(BODY.to_string().as_str()));
+        }
+    };
+    let vips = [bed.vip(), bed.vip_v6()];
+    bed.client(|| vips.iter().cycle().take(6).for_each(|&vip| exchange(vip)));
+    bed.assert_quiet();
+    bed.wait("lines of the access log", || bed.access_log().len() >= 2 * 6 * FILES.len());
+    let log = bed.access_log();
+    let by = |mechanism| log.iter().filter(|line| line["mechanism"] == mechanism).count();
+    assert_eq!((by("handoff"), by("proxy")), (6 * FILES.len(), 6 * FILES.len()), "{log:#?}");
     bed.stop();
 }
 
