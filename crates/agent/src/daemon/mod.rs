@@ -22,9 +22,10 @@
 //! ```
 //!
 //! One thread ([`Agent`]'s control) accepts links, reads the packets that the guard holds, and sweeps what is over. The
-//! others serve: each link belongs to one of them, with the connections that come by it. `talk` reads the messages of a `link`; `take`
-//! restores a connection; `drive` leads it from request to request; `serve` answers, or a server does by way of `shim`; `client` is its socket; `connection` is
-//! what others may ask of it; `flows` knows where each flow is, and `queue` what the kernel still has to send.
+//! others serve: each link belongs to one of them, with the connections that come by it. `talk` reads the messages of a
+//! `link`; `take` restores a connection; `drive` leads it from request to request, `placing` asks the front-end where each one
+//! belongs, and `outcome` reports each answer. `serve` answers, or a server does by way of `shim`. `client` is the socket;
+//! `connection` is what others may ask of it; `flows` knows where each flow is, and `queue` what the kernel still has to send.
 
 mod agent;
 mod client;
@@ -34,6 +35,8 @@ mod drive;
 mod flows;
 mod head;
 mod link;
+mod outcome;
+mod placing;
 mod queue;
 mod serve;
 mod shared;

@@ -14,7 +14,8 @@ use tokio::io::Interest;
 
 use super::client::{Client, Next};
 use super::connection::Connection;
-use super::drive::{End, Placed, place, report};
+use super::outcome::{End, report};
+use super::placing::{Placed, place};
 use super::serve::{Answer, Then, answer_short};
 use super::shared::Shared;
 

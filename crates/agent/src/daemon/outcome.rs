@@ -1,0 +1,46 @@
+//! What serving a connection comes to: the report of each answer, and the connection's end.
+
+use std::time::{Duration, Instant};
+
+use plimsoll_wire::message::{Ended, FromAgent};
+
+use super::client::Client;
+use super::connection::Connection;
+use super::serve::Answer;
+use super::shared::{Shared, count};
+
+/// How a connection ended.
+pub(super) enum End {
+    /// In order.
+    Close(Client),
+    /// Not in order.
+    Abort(Client),
+    /// The front-end has it back.
+    Returned,
+    /// The kernel lost it.
+    Lost,
+}
+
+/// Counts and reports the answer to the request under way.
+pub(super) fn report(shared: &Shared, connection: &Connection, answer: Answer, began_at: Instant) {
+    connection.answered();
+    count(&shared.counters.requests, 1);
+    count(&shared.counters.content_bytes, answer.content_bytes);
+    let ended = ended_of(connection.request(), answer, began_at);
+    connection.tell_later(|conn| FromAgent::Ended { conn, ended });
+}
+
+fn ended_of(request: u32, answer: Answer, began_at: Instant) -> Ended {
+    let micros = |time: Duration| u32::try_from(time.as_micros()).unwrap_or(u32::MAX);
+    let total_us = micros(began_at.elapsed());
+    let first_byte_us =
+        answer.first_byte_at.map_or(total_us, |at| micros(at.saturating_duration_since(began_at)));
+    Ended {
+        request,
+        status: answer.status,
+        complete: answer.complete,
+        content_bytes: answer.content_bytes,
+        first_byte_us,
+        total_us,
+    }
+}
