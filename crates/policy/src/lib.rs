@@ -16,6 +16,7 @@ pub mod policies;
 mod policy;
 mod request;
 mod rng;
+mod saved;
 mod shortest_queue;
 mod size_based;
 mod size_bins;

@@ -13,7 +13,9 @@ use hashbrown::HashTable;
 use hashbrown::hash_table::Entry;
 use std::hash::BuildHasher as _;
 
+use crate::capability::BadState;
 use crate::request::TargetId;
+use crate::saved::{Reader, Writer};
 
 const NONE: u32 = u32::MAX;
 
@@ -106,6 +108,51 @@ impl<V> LruMap<V> {
                 self.remove_slot(at);
             }
         }
+    }
+
+    /// Writes the targets from the least to the most recently used, each state by `value`.
+    pub(crate) fn save(&self, out: &mut Writer, value: impl Fn(&V, &mut Writer)) {
+        out.words([self.index.len() as u64, u64::from(self.moves)]);
+        let mut at = self.oldest;
+        while at != NONE {
+            let slot = &self.slots[at as usize];
+            out.words([slot.target.0, u64::from(slot.moved)]);
+            slot.value.iter().for_each(|v| value(v, out));
+            at = slot.prev;
+        }
+    }
+
+    /// An equal map of `capacity` targets.
+    pub(crate) fn restore(
+        capacity: usize,
+        from: &mut Reader<'_>,
+        value: impl Fn(&mut Reader<'_>) -> Result<V, BadState>,
+    ) -> Result<Self, BadState> {
+        const COUNTER: BadState = BadState("a counter of moves is above 2^32");
+        let mut map = Self::new(capacity);
+        let count = from.count()?;
+        if count > map.capacity {
+            return Err(BadState("it holds more targets than `max_targets`"));
+        }
+        let moves = u32::try_from(from.word()?).map_err(|_| COUNTER)?;
+        for _ in 0..count {
+            let target = TargetId(from.word()?);
+            let moved = u32::try_from(from.word()?).map_err(|_| COUNTER)?;
+            if map.peek(target).is_some() {
+                return Err(BadState("it holds a target twice"));
+            }
+            let value = value(from)?;
+            map.get_or_insert_with(target, || value);
+            let newest = map.newest;
+            map.slots[newest as usize].moved = moved;
+        }
+        map.moves = moves;
+        Ok(map)
+    }
+
+    /// How many targets it holds at most.
+    pub(crate) fn capacity(&self) -> usize {
+        self.capacity
     }
 
     fn value_at(&mut self, at: u32) -> &mut V {

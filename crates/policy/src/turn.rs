@@ -12,6 +12,16 @@ pub(crate) struct Turn {
 }
 
 impl Turn {
+    /// For saving.
+    pub(crate) fn word(&self) -> u64 {
+        self.next as u64
+    }
+
+    /// As [`Turn::word`] said.
+    pub(crate) fn of_word(word: u64) -> Self {
+        Self { next: usize::try_from(word).unwrap_or(0) }
+    }
+
     /// Among the back-ends with the least load per weight the first one after the last one that this gave; `None` when none
     /// takes new requests.
     #[inline]

@@ -17,7 +17,7 @@ use crate::value::{Value, show_duration};
 
 keys! {
     /// Front-ends beside one another, one on each back-end's machine, which set the same boundaries of sizes; without this
-    /// table a front-end is on its own. For the policy `adaptload`, and without a decision log; with `mechanism = "handoff"`
+    /// table a front-end is on its own. For the policy `adaptload`; with `mechanism = "handoff"`
     /// the local back-end has no `agent`.
     ["peers"] pub struct PeersConfig {
         /// What the others call this one.

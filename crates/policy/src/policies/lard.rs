@@ -21,12 +21,13 @@
 //! are targets that fell out of the LRU map.
 
 use super::{BuildContext, Built, PolicySpec};
-use crate::capability::{Capabilities, ShowsState};
+use crate::capability::{BadState, Capabilities, SavesState, ShowsState};
 use crate::cluster::{BackendId, Change, ClusterView, Health};
 use crate::lru_map::LruMap;
 use crate::params::{ParamError, ParamSet, Params as _};
 use crate::policy::{Decision, Policy};
 use crate::request::{Request, TargetId};
+use crate::saved::{Reader, Writer};
 use crate::thresholds::Thresholds;
 use crate::time::Time;
 use crate::turn::Turn;
@@ -157,8 +158,36 @@ impl ShowsState for Lard {
     }
 }
 
+impl SavesState for Lard {
+    fn save(&self) -> Vec<u8> {
+        let mut out = Writer::default();
+        out.words([self.turn.word(), self.assignments, self.reassignments, self.forgotten]);
+        // No back-end is written as one above all.
+        self.server.save(&mut out, |server, out| out.word(server.map_or(NO_BACKEND, |b| u64::from(b.0))));
+        out.finish()
+    }
+
+    fn restore(&mut self, saved: &[u8]) -> Result<(), BadState> {
+        let mut from = Reader::new(saved);
+        let turn = Turn::of_word(from.word()?);
+        let (assignments, reassignments, forgotten) = (from.word()?, from.word()?, from.word()?);
+        let server = LruMap::restore(self.server.capacity(), &mut from, |from| match from.word()? {
+            NO_BACKEND => Ok(None),
+            b => u16::try_from(b)
+                .map(|b| Some(BackendId(b)))
+                .map_err(|_| BadState("it names a back-end above 65,535")),
+        })?;
+        from.finish()?;
+        *self = Self { imbalance: self.imbalance, server, turn, assignments, reassignments, forgotten };
+        Ok(())
+    }
+}
+
+/// In saved state: no back-end.
+const NO_BACKEND: u64 = u64::MAX;
+
 /// What it can do beside choosing.
-static CAPABILITIES: Capabilities = Capabilities::NONE.shows_state::<Lard>();
+static CAPABILITIES: Capabilities = Capabilities::NONE.shows_state::<Lard>().saves_state::<Lard>();
 
 fn build(_: &BuildContext, params: &ParamSet) -> Built {
     Ok(Box::new(Lard::new(&LardParams::of(params))?))

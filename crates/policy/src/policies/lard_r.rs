@@ -27,12 +27,13 @@ use smallvec::SmallVec;
 
 use super::lard::Imbalance;
 use super::{BuildContext, Built, PolicySpec};
-use crate::capability::{Capabilities, ShowsState};
+use crate::capability::{BadState, Capabilities, SavesState, ShowsState};
 use crate::cluster::{BackendId, Change, ClusterView, Health};
 use crate::lru_map::LruMap;
 use crate::params::{ParamError, ParamSet, Params as _};
 use crate::policy::{Decision, Policy, assign_or_reject};
 use crate::request::{Request, TargetId};
+use crate::saved::{Reader, Writer};
 use crate::thresholds::Thresholds;
 use crate::time::{Nanos, Time};
 use crate::turn::Turn;
@@ -203,8 +204,41 @@ impl ShowsState for LardR {
     }
 }
 
+impl SavesState for LardR {
+    fn save(&self) -> Vec<u8> {
+        let mut out = Writer::default();
+        let Counters { members, assignments, additions, removals, forgotten } = self.counters;
+        out.words([self.turn.word(), members, assignments, additions, removals, forgotten]);
+        self.server_set.save(&mut out, |set, out| {
+            out.words([set.last_mod.as_nanos(), set.members.len() as u64]);
+            out.words(set.members.iter().map(|b| u64::from(b.0)));
+        });
+        out.finish()
+    }
+
+    fn restore(&mut self, saved: &[u8]) -> Result<(), BadState> {
+        let mut from = Reader::new(saved);
+        let turn = Turn::of_word(from.word()?);
+        let counters = Counters {
+            members: from.word()?,
+            assignments: from.word()?,
+            additions: from.word()?,
+            removals: from.word()?,
+            forgotten: from.word()?,
+        };
+        let server_set = LruMap::restore(self.server_set.capacity(), &mut from, |from| {
+            let last_mod = Time::from_nanos(from.word()?);
+            let members = (0..from.count()?).map(|_| from.backend()).collect::<Result<_, _>>()?;
+            Ok(ServerSet { members, last_mod })
+        })?;
+        from.finish()?;
+        (self.turn, self.counters, self.server_set) = (turn, counters, server_set);
+        Ok(())
+    }
+}
+
 /// What it can do beside choosing.
-static CAPABILITIES: Capabilities = Capabilities::NONE.shows_state::<LardR>();
+static CAPABILITIES: Capabilities = Capabilities::NONE.shows_state::<LardR>().saves_state::<LardR>();
 
 fn build(_: &BuildContext, params: &ParamSet) -> Built {
     Ok(Box::new(LardR::new(&LardRParams::of(params))?))

@@ -11,11 +11,12 @@
 //! ```
 
 use super::{BuildContext, Built, PolicySpec};
-use crate::capability::Capabilities;
+use crate::capability::{BadState, Capabilities, SavesState};
 use crate::cluster::{BackendId, ClusterView};
 use crate::params::ParamSet;
 use crate::policy::{Decision, Policy, assign_or_reject};
 use crate::request::Request;
+use crate::saved::{Reader, Writer};
 use crate::time::Time;
 
 /// See the module's documentation.
@@ -51,7 +52,33 @@ impl Policy for RoundRobin {
     fn choose(&mut self, _: &Request, view: &ClusterView, _: Time) -> Decision {
         assign_or_reject(if view.is_uniform() { self.in_turn(view) } else { self.smoothly(view) })
     }
+
+    fn capabilities(&self) -> &'static Capabilities {
+        &CAPABILITIES
+    }
 }
+
+impl SavesState for RoundRobin {
+    fn save(&self) -> Vec<u8> {
+        let mut out = Writer::default();
+        out.words([self.next as u64, self.credit.len() as u64]);
+        out.words(self.credit.iter().map(|&credit| credit.cast_unsigned()));
+        out.finish()
+    }
+
+    fn restore(&mut self, saved: &[u8]) -> Result<(), BadState> {
+        let mut from = Reader::new(saved);
+        let next = usize::from(u16::try_from(from.word()?).map_err(|_| BadState("a turn is above 65,535"))?);
+        let credit =
+            (0..from.count()?).map(|_| from.word().map(u64::cast_signed)).collect::<Result<_, _>>()?;
+        from.finish()?;
+        *self = Self { next, credit };
+        Ok(())
+    }
+}
+
+/// What it can do beside choosing.
+static CAPABILITIES: Capabilities = Capabilities::NONE.saves_state::<RoundRobin>();
 
 fn build(_: &BuildContext, _: &ParamSet) -> Built {
     Ok(Box::<RoundRobin>::default())
@@ -63,7 +90,7 @@ pub static SPEC: PolicySpec = PolicySpec {
     aliases: &["rr"],
     summary: "the back-ends in turn, in proportion to weight",
     source: "RFC 970; smooth weights as in nginx",
-    capabilities: &Capabilities::NONE,
+    capabilities: &CAPABILITIES,
     weighted: true,
     params: &[],
     build,
