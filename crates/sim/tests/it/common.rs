@@ -4,7 +4,7 @@ use std::convert::Infallible;
 
 use plimsoll_cache::find as find_cache;
 use plimsoll_policy::{
-    AdmissionControl, AdmissionLimit, BuildContext, Cluster, Core, Kind, Nanos, TargetId, Time, build,
+    AdmissionControl, AdmissionLimit, BuildContext, Cluster, Core, Kind, Nanos, Policy, TargetId, Time, build,
 };
 use plimsoll_sim::models::adaptload::{AdaptLoad, AdaptLoadModelParams};
 use plimsoll_sim::models::fifo::{Fifo, FifoParams};
@@ -79,8 +79,12 @@ impl Setup<'_> {
     fn core(&self) -> Core {
         let context =
             BuildContext { seed: self.seed, cache_bytes: self.cache_bytes, ..BuildContext::default() };
+        self.core_with(build(self.policy, &context, &[]).unwrap())
+    }
+
+    fn core_with(&self, policy: Box<dyn Policy>) -> Core {
         let admission = AdmissionControl { limit: self.limit, queue: 1_000_000 };
-        Core::new(build(self.policy, &context, &[]).unwrap(), Cluster::new(self.backends), admission)
+        Core::new(policy, Cluster::new(self.backends), admission)
     }
 
     fn config<'c>(&'c self, targets: &'c Targets) -> Config<'c> {
@@ -143,6 +147,21 @@ impl Setup<'_> {
         let source = requests.iter().map(|r| Ok::<_, Infallible>(*r));
         let outcome = run(&self.config(targets), self.core(), model, source, &mut decisions)?;
         Ok((outcome, decisions.0))
+    }
+
+    /// Runs on LARD back-ends with LRU caches, under a policy that is in no registry.
+    pub(crate) fn lard_with(
+        &self,
+        policy: Box<dyn Policy>,
+        targets: &Targets,
+        requests: &[SimRequest],
+    ) -> (Outcome, Vec<Decided>) {
+        let model = Lard::new(self.params, self.backends, self.lru(), targets, self.global_memory);
+        let mut decisions = Decisions::default();
+        let source = requests.iter().map(|r| Ok::<_, Infallible>(*r));
+        let outcome =
+            run(&self.config(targets), self.core_with(policy), model, source, &mut decisions).unwrap();
+        (outcome, decisions.0)
     }
 
     /// Runs `requests` equal requests on FIFO back-ends with exponential service of mean 1 s.

@@ -1,7 +1,10 @@
 //! The engine: order, admission, faults, determinism.
 
-use plimsoll_policy::{AdmissionLimit, BackendId, Health, Nanos, REGISTRY, Time};
-use plimsoll_sim::{Arrivals, Fault, FaultAction, RunError, SimRequest};
+use plimsoll_policy::{
+    AdmissionLimit, BackendId, Candidates, Capabilities, ClusterView, Decision, Health, Nanos, Policy, Polls,
+    REGISTRY, Request, Time,
+};
+use plimsoll_sim::{Arrivals, Decided, Fault, FaultAction, Outcome, RunError, SimRequest};
 use proptest::prelude::*;
 
 use crate::common::{Setup, request, targets};
@@ -152,6 +155,51 @@ fn a_warm_up_that_takes_everything_is_an_error() {
         let result = setup.try_lard(&targets(&[10_240; 50]), &steady(20, 10));
         assert_eq!(result.err(), Some(RunError::OnlyWarmUp { warmup }));
     }
+}
+
+/// Asks all back-ends, and takes the least loaded one that answers.
+struct AsksAll;
+
+static CAPABILITIES: Capabilities = Capabilities::NONE.polls::<AsksAll>();
+
+impl Policy for AsksAll {
+    fn choose(&mut self, _: &Request, view: &ClusterView, _: Time) -> Decision {
+        Decision::Poll(Candidates::new(view.eligible_ids()))
+    }
+
+    fn capabilities(&self) -> &'static Capabilities {
+        &CAPABILITIES
+    }
+}
+
+impl Polls for AsksAll {}
+
+fn asking(poll_time: Nanos, limit: AdmissionLimit, faults: Vec<Fault>) -> (Outcome, Vec<Decided>) {
+    let setup = Setup { backends: 2, poll_time, limit, faults, ..Setup::default() };
+    let requests = [request(0, 0, 0), request(0, 0, 0), request(0, 0, 100)];
+    setup.lard_with(Box::new(AsksAll), &targets(&[100]), &requests)
+}
+
+#[test]
+fn polls_take_their_time_and_their_answers_are_the_loads_at_its_end() {
+    let decided = |decisions: Vec<Decided>| -> Vec<(u64, u16)> {
+        decisions.iter().map(|d| (d.time.as_nanos() / 1000, d.backend.0)).collect()
+    };
+    let (at_once, decisions) = asking(Nanos::ZERO, AdmissionLimit::Unlimited, Vec::new());
+    assert_eq!(decided(decisions), [(0, 0), (0, 1), (100_000, 0)]);
+    // Two polls under way do not know of one another; the first to end is load for the second.
+    let (late, decisions) = asking(Nanos::from_millis(2), AdmissionLimit::Unlimited, Vec::new());
+    assert_eq!(decided(decisions), [(2_000, 0), (2_000, 1), (102_000, 0)]);
+    // A poll is part of the response time.
+    let mean_ns = |outcome: &Outcome| outcome.response_ns.mean().unwrap();
+    assert!((mean_ns(&late) - mean_ns(&at_once) - 2e6).abs() < 1.0);
+    // It holds a place under the admission limit: the second request waits for the first one's answer.
+    let (_, decisions) = asking(Nanos::from_millis(2), AdmissionLimit::Fixed(1), Vec::new());
+    assert_eq!(decided(decisions), [(2_000, 0), (4_290, 0), (102_000, 0)]);
+    // A back-end that goes down meanwhile is not taken.
+    let (_, decisions) =
+        asking(Nanos::from_millis(2), AdmissionLimit::Unlimited, vec![health(1, 0, Health::Down)]);
+    assert_eq!(decided(decisions), [(2_000, 1), (2_000, 1), (102_000, 1)]);
 }
 
 proptest! {

@@ -7,11 +7,12 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use plimsoll_decisions::{Event, Item, LogReader, What};
 use plimsoll_testbed::load::{OpenLoop, Summary, open_loop};
 use plimsoll_wire::Key;
 
 use super::adaptload::{DOCUMENTS, boundaries, owners, request, size_bytes};
-use super::processes::{FrontEnd, Origin, run};
+use super::processes::{FrontEnd, Origin, assert_replays, run};
 
 /// Where three front-ends are, and what they share.
 struct Cluster {
@@ -46,7 +47,8 @@ impl Cluster {
             .collect();
         let more = format!(
             "[policy]\nname = \"adaptload\"\nbatch = 300\n[peers]\nname = \"n{index}\"\nlocal = \"b{index}\"\n\
-             address = \"{}\"\nkey_file = {:?}\nothers = [{}]\nperiod = \"100ms\"\nkeep = \"60s\"\n",
+             address = \"{}\"\nkey_file = {:?}\nothers = [{}]\nperiod = \"100ms\"\nkeep = \"60s\"\n\
+             [decision_log]\ndirectory = \"log\"\n",
             self.peers[index],
             self.directory.path().join(key),
             others.join(", ")
@@ -170,6 +172,13 @@ fn any_front_end_gives_a_size_to_the_same_back_end() {
     assert_eq!(metric(&nodes[0], "plimsoll_peer_agrees{peer=\"n2\"}"), Some(1.0));
     let all: Vec<&FrontEnd> = nodes.iter().collect();
     load_all(&all, 2_000_000, 1.0);
+
+    // What the others told is in the log, and so its decisions come out again.
+    nodes[0].stop();
+    let log = nodes[0].path("log");
+    let shared = |item: &Item| matches!(item, Item::Event(Event { what: What::Shared(_), .. }));
+    assert!(LogReader::open(&log).unwrap().filter(|item| shared(item.as_ref().unwrap())).count() > 10);
+    assert_replays(&log);
 }
 
 #[test]
