@@ -101,7 +101,7 @@ impl PolicyConfig {
     /// Builds the policy.
     ///
     /// # Errors
-    /// Never for what [`Config::load`] or [`Config::parse`] returned.
+    /// Never for what [`Config::load`](crate::Config::load) or [`Config::parse`](crate::Config::parse) returned.
     pub fn build(&self) -> Result<Box<dyn Policy>, BuildError> {
         self.spec.build(&self.context(), &self.params)
     }
