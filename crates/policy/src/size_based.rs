@@ -255,7 +255,7 @@ impl SizeBased {
         &self.weights
     }
 
-    /// Counters, see [`crate::Policy::stats`].
+    /// Counters, see [`crate::ShowsState::stats`].
     #[must_use]
     pub fn stats(&self) -> Vec<(&'static str, f64)> {
         vec![
@@ -267,7 +267,7 @@ impl SizeBased {
         ]
     }
 
-    /// Boundaries, histogram and recent adjustments, see [`crate::Policy::tables`].
+    /// Boundaries, histogram and recent adjustments, see [`crate::ShowsState::tables`].
     #[must_use]
     pub fn tables(&self) -> Vec<PolicyTable> {
         let loads = if self.intervals.is_set() { self.intervals.loads(&self.weights) } else { Vec::new() };
