@@ -1,7 +1,8 @@
 //! Checks of the repository itself.
 //!
 //! `cargo xtask tidy` prints each violation as `file:line: rule: what is wrong and what to do`, and exits with 1 if
-//! there is one. A rule is a function in a file of its own under `tidy/`.
+//! there is one. A rule is a function in a file of its own under `tidy/`. `cargo xtask circles [DIRECTORY]` prints which
+//! files use one another in circles, here or in another copy of the repository.
 
 mod tidy;
 
@@ -10,14 +11,20 @@ use std::process::ExitCode;
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    if arguments != ["tidy"] {
-        eprintln!("usage: cargo xtask tidy");
-        return ExitCode::from(2);
-    }
     let root = Path::new(env!("CARGO_MANIFEST_DIR"))
         .parent()
         .expect("the package lies one level below the workspace");
-    match tidy::run(root) {
+    let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    let checked = match words[..] {
+        ["tidy"] => tidy::run(root),
+        ["circles"] => tidy::print_circles(root).map(|()| Vec::new()),
+        ["circles", other] => tidy::print_circles(Path::new(other)).map(|()| Vec::new()),
+        _ => {
+            eprintln!("usage: cargo xtask tidy | circles [DIRECTORY]");
+            return ExitCode::from(2);
+        }
+    };
+    match checked {
         Ok(violations) if violations.is_empty() => ExitCode::SUCCESS,
         Ok(violations) => {
             for violation in &violations {

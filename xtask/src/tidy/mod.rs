@@ -1,48 +1,27 @@
 //! The rules, what they look at and what they report.
 
 mod changelog;
+mod circles;
 mod core_sources;
 mod decisions;
 mod dependencies;
 mod file_length;
 mod graph;
+mod in_circles;
 mod links;
 mod manifests;
+mod modules;
 mod registered;
 mod source_text;
 mod tree;
+mod violation;
 mod words;
 
-use std::fmt;
 use std::path::Path;
 
 use graph::Graph;
 use tree::Tree;
-
-/// One place that breaks a rule. Sorts by place.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Violation {
-    /// Path from the root of the repository.
-    file: String,
-    /// Line from 1.
-    line: usize,
-    /// Name of the rule.
-    rule: &'static str,
-    /// What is wrong and what to do.
-    remedy: String,
-}
-
-impl Violation {
-    fn new(file: &str, line: usize, rule: &'static str, remedy: impl Into<String>) -> Self {
-        Self { file: file.to_owned(), line, rule, remedy: remedy.into() }
-    }
-}
-
-impl fmt::Display for Violation {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}:{}: {}: {}", self.file, self.line, self.rule, self.remedy)
-    }
-}
+use violation::Violation;
 
 /// Applies every rule to the repository at `root`.
 ///
@@ -61,8 +40,37 @@ pub(crate) fn run(root: &Path) -> Result<Vec<Violation>, String> {
         manifests::check(&tree),
         decisions::check(&tree),
         changelog::check(&tree),
+        circles::check(&tree, in_circles::IN_CIRCLES),
     ]
     .concat();
     violations.sort();
     Ok(violations)
+}
+
+/// Prints files, arrows and circles of each crate below `root`, and all together.
+///
+/// # Errors
+/// A file that cannot be read, as text.
+pub(crate) fn print_circles(root: &Path) -> Result<(), String> {
+    let crates = circles::measure(&Tree::read(root)?)?;
+    for measured in &crates {
+        let circles = measured.circles.len();
+        println!(
+            "{}: {} files, {} arrows, {circles} circles",
+            measured.directory, measured.files, measured.arrows
+        );
+        for circle in &measured.circles {
+            println!("  {} files: {}", circle.files.len(), circle.files.join(" "));
+            println!("    {}", circle.way.join(" -> "));
+        }
+    }
+    let sum = |of: fn(&circles::Measured) -> usize| crates.iter().map(of).sum::<usize>();
+    let inside = sum(|c| c.circles.iter().map(|circle| circle.files.len()).sum());
+    println!(
+        "all: {} files, {} arrows, {} circles with {inside} files",
+        sum(|c| c.files),
+        sum(|c| c.arrows),
+        sum(|c| c.circles.len())
+    );
+    Ok(())
 }
