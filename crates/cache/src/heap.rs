@@ -1,16 +1,16 @@
-//! A heap with four children per entry, over (value, time) keys.
+//! A 4-ary heap over (value, time) keys.
 
 /// Orders objects: the smaller value first, of equal values the earlier time.
 ///
-/// The value is a non-negative `f64` kept as its bits, which then order like the numbers, so that
-/// a comparison is one of integers.
+/// The value is a non-negative `f64` kept as its bits, which sort like the numbers, so that a comparison
+/// compares integers.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub(crate) struct Key {
+pub(crate) struct HeapKey {
     value_bits: u64,
     time: u32,
 }
 
-impl Key {
+impl HeapKey {
     #[inline]
     pub(crate) fn new(value: f64, time: u32) -> Self {
         debug_assert!(value >= 0.0);
@@ -23,20 +23,20 @@ impl Key {
     }
 }
 
-/// An object in the heap, under the key it had when it was put there: value, time and slot from
-/// the high to the low bits of one number, for the sake of comparison.
+/// An object in the heap with the key it was inserted under. Value, time and slot are packed from high to low
+/// bits into one number, so that one comparison suffices.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub(crate) struct Entry(u128);
+pub(crate) struct HeapEntry(u128);
 
-impl Entry {
+impl HeapEntry {
     #[inline]
-    pub(crate) fn new(key: Key, slot: u32) -> Self {
+    pub(crate) fn new(key: HeapKey, slot: u32) -> Self {
         Self(u128::from(key.value_bits) << 64 | u128::from(key.time) << 32 | u128::from(slot))
     }
 
     #[inline]
-    pub(crate) fn key(self) -> Key {
-        Key { value_bits: (self.0 >> 64) as u64, time: (self.0 >> 32) as u32 }
+    pub(crate) fn key(self) -> HeapKey {
+        HeapKey { value_bits: (self.0 >> 64) as u64, time: (self.0 >> 32) as u32 }
     }
 
     #[inline]
@@ -48,22 +48,22 @@ impl Entry {
 /// Children per entry. Four entries fill a cache line.
 const ARITY: usize = 4;
 
-/// What pads the last line; it is no less than any entry.
-const NOTHING: Entry = Entry(u128::MAX);
+/// Padding of the last group; not less than any entry.
+const NOTHING: HeapEntry = HeapEntry(u128::MAX);
 
 /// The children of one entry, side by side in one cache line.
 #[derive(Clone, Copy)]
 #[repr(align(64))]
-struct Siblings([Entry; ARITY]);
+struct Siblings([HeapEntry; ARITY]);
 
-/// A min-heap. It does not know where a given slot is: see `RankedCache` for why it need not.
+/// A min-heap that does not track where a slot is; `RankedCache` tells why it need not.
 ///
 /// The root is on its own; the children of the root are group 0, and those of the `i`-th entry of
 /// group `g` are group `4 g + i + 1`.
 pub(crate) struct Heap {
-    root: Entry,
+    root: HeapEntry,
     groups: Vec<Siblings>,
-    /// How many entries there are, the root included.
+    /// Number of entries, the root included.
     len: usize,
 }
 
@@ -81,11 +81,11 @@ impl Heap {
     }
 
     #[inline]
-    pub(crate) fn top(&self) -> Option<Entry> {
+    pub(crate) fn top(&self) -> Option<HeapEntry> {
         (self.len > 0).then_some(self.root)
     }
 
-    pub(crate) fn push(&mut self, entry: Entry) {
+    pub(crate) fn push(&mut self, entry: HeapEntry) {
         self.len += 1;
         if self.len == 1 {
             self.root = entry;
@@ -118,7 +118,7 @@ impl Heap {
         }
     }
 
-    /// Takes the least entry away.
+    /// Removes the least entry.
     pub(crate) fn pop(&mut self) {
         if self.len <= 1 {
             self.clear();
@@ -133,8 +133,8 @@ impl Heap {
         self.replace_top(last);
     }
 
-    /// Puts `entry` in the place of the least one.
-    pub(crate) fn replace_top(&mut self, entry: Entry) {
+    /// Replaces the least entry by `entry`.
+    pub(crate) fn replace_top(&mut self, entry: HeapEntry) {
         let Some(first) = self.groups.first() else {
             self.root = entry;
             return;
@@ -148,13 +148,13 @@ impl Heap {
         }
     }
 
-    /// Gives every entry the key `key_of` it, drops those that have none, and restores the order.
-    pub(crate) fn rebuild(&mut self, mut key_of: impl FnMut(Entry) -> Option<Key>) {
+    /// Re-keys every entry by `key_of`, drops those for which it returns `None`, and restores the order.
+    pub(crate) fn rebuild(&mut self, mut key_of: impl FnMut(HeapEntry) -> Option<HeapKey>) {
         let mut entries = Vec::with_capacity(self.len);
         let below = self.groups.iter().flat_map(|group| group.0);
         for entry in std::iter::once(self.root).chain(below).take(self.len) {
             if let Some(key) = key_of(entry) {
-                entries.push(Entry::new(key, entry.slot()));
+                entries.push(HeapEntry::new(key, entry.slot()));
             }
         }
         // A sorted sequence is a heap.
@@ -167,7 +167,7 @@ impl Heap {
 
     /// Puts `entry` at the position `at` below the root or, while a child there is smaller,
     /// further down.
-    fn sink(&mut self, mut at: usize, entry: Entry) {
+    fn sink(&mut self, mut at: usize, entry: HeapEntry) {
         while let Some(children) = self.groups.get(at + 1) {
             let (which, least) = children.least();
             if entry <= least {
@@ -183,7 +183,7 @@ impl Heap {
 impl Siblings {
     /// The least of the four and its place.
     #[inline]
-    fn least(&self) -> (usize, Entry) {
+    fn least(&self) -> (usize, HeapEntry) {
         let [a, b, c, d] = self.0;
         let left = if b < a { (1, b) } else { (0, a) };
         let right = if d < c { (3, d) } else { (2, c) };

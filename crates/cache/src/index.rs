@@ -8,10 +8,10 @@ use hashbrown::HashTable;
 /// No slot; ends lists.
 pub(crate) const NIL: u32 = u32::MAX;
 
-/// The most nodes of a slab, so that slots, and times of use numbered anew, fit 32 bits.
+/// The most nodes of a slab: slots and renumbered times of use must fit 32 bits.
 pub(crate) const MAX_NODES: usize = 1 << 31;
 
-/// A slab's node, as far as the index has to know it.
+/// A node of a slab, as the index needs it.
 pub(crate) trait HasId {
     /// The object's number.
     fn id(&self) -> u64;
@@ -57,7 +57,7 @@ impl Index {
         self.table.insert_unique(hash_of_id, slot, |&slot| hash(nodes[slot as usize].id()));
     }
 
-    /// Takes `slot` out. Its node must still be in place.
+    /// Removes `slot`. Its node must still be in place.
     #[inline]
     pub(crate) fn take<N: HasId>(&mut self, nodes: &[N], slot: u32) {
         let hash = hash(nodes[slot as usize].id());

@@ -3,10 +3,10 @@
 use crate::cache::Cache;
 use crate::index::{HasId, Index, MAX_NODES, NIL, hash};
 
-/// Aligned so that none lies across two cache lines.
+/// Aligned so that no node straddles two cache lines.
 #[derive(Clone, Copy)]
 #[repr(align(32))]
-struct Node {
+struct QueueNode {
     id: u64,
     size_bytes: u64,
     /// The clock when the node last went to the back of the queue.
@@ -16,7 +16,7 @@ struct Node {
     newer: u32,
 }
 
-impl HasId for Node {
+impl HasId for QueueNode {
     #[inline]
     fn id(&self) -> u64 {
         self.id
@@ -35,7 +35,7 @@ pub struct QueueCache<const MOVE_ON_HIT: bool> {
     /// Counts uses and insertions.
     clock: u64,
     index: Index,
-    nodes: Vec<Node>,
+    nodes: Vec<QueueNode>,
     oldest: u32,
     newest: u32,
     free: u32,
@@ -69,7 +69,7 @@ impl<const MOVE_ON_HIT: bool> QueueCache<MOVE_ON_HIT> {
     }
 
     fn unlink(&mut self, slot: u32) {
-        let Node { older, newer, .. } = self.nodes[slot as usize];
+        let QueueNode { older, newer, .. } = self.nodes[slot as usize];
         match older {
             NIL => self.oldest = newer,
             older => self.nodes[older as usize].newer = newer,
@@ -80,7 +80,7 @@ impl<const MOVE_ON_HIT: bool> QueueCache<MOVE_ON_HIT> {
         }
     }
 
-    /// Takes an object out of queue and index, and frees its slot.
+    /// Removes an object from queue and index, and frees its slot.
     fn drop_slot(&mut self, slot: u32) -> u64 {
         self.unlink(slot);
         self.index.take(&self.nodes, slot);
@@ -103,7 +103,7 @@ impl<const MOVE_ON_HIT: bool> QueueCache<MOVE_ON_HIT> {
         }
     }
 
-    /// Puts in an object that is absent.
+    /// Inserts an absent object.
     fn admit(&mut self, id: u64, hash: u64, size_bytes: u64, evicted: &mut Vec<u64>) -> bool {
         if size_bytes > self.limit_bytes {
             return false;
@@ -112,7 +112,7 @@ impl<const MOVE_ON_HIT: bool> QueueCache<MOVE_ON_HIT> {
             evicted.push(self.drop_slot(self.oldest));
         }
         self.clock += 1;
-        let node = Node { id, size_bytes, stamp: self.clock, older: NIL, newer: NIL };
+        let node = QueueNode { id, size_bytes, stamp: self.clock, older: NIL, newer: NIL };
         let slot = self.free;
         let slot = if slot != NIL {
             self.free = self.nodes[slot as usize].older;

@@ -4,14 +4,14 @@
 use std::marker::PhantomData;
 
 use crate::cache::Cache;
-use crate::heap::{Entry, Heap, Key};
+use crate::heap::{Heap, HeapEntry, HeapKey};
 use crate::index::{HasId, Index, MAX_NODES, hash};
 
 /// How a [`RankedCache`] values its objects. The object with the smallest value is the victim; of
 /// several, the one whose last use is longest ago.
 pub trait Rank: Send {
-    /// Whether the value of an evicted object becomes the cache's inflation value L, which the
-    /// later values are built upon; else L stays 0.
+    /// Whether the value of an evicted object becomes the cache's inflation value L, on which later values
+    /// build; else L stays 0.
     const INFLATES: bool;
 
     /// Whether a new object competes with those present: it gets its value before room is made, and
@@ -20,7 +20,7 @@ pub trait Rank: Send {
     /// the L that came of it.
     const NEWCOMER_COMPETES: bool;
 
-    /// The power of two at which L is taken down again, see [`RankedCache`].
+    /// The power of two at which L is rebased, see [`RankedCache`].
     const REBASE_AT: f64;
 
     /// The value of an object of `size_bytes` (at least 1) on its `uses`-th use (from 1) when the
@@ -29,10 +29,10 @@ pub trait Rank: Send {
     fn value(inflation: f64, uses: u32, size_bytes: u64) -> f64;
 }
 
-/// Aligned so that none lies across two cache lines.
+/// Aligned so that no node straddles two cache lines.
 #[derive(Clone, Copy)]
 #[repr(align(32))]
-struct Node {
+struct RankedNode {
     id: u64,
     size_bytes: u64,
     value: f64,
@@ -43,17 +43,17 @@ struct Node {
     uses: u32,
 }
 
-impl HasId for Node {
+impl HasId for RankedNode {
     #[inline]
     fn id(&self) -> u64 {
         self.id
     }
 }
 
-impl Node {
+impl RankedNode {
     #[inline]
-    fn key(&self) -> Key {
-        Key::new(self.value, self.time)
+    fn key(&self) -> HeapKey {
+        HeapKey::new(self.value, self.time)
     }
 }
 
@@ -88,7 +88,7 @@ pub struct RankedCache<R> {
     /// Counts uses and insertions; renumbered before it overflows.
     clock: u32,
     index: Index,
-    nodes: Vec<Node>,
+    nodes: Vec<RankedNode>,
     free: Vec<u32>,
     heap: Heap,
     rank: PhantomData<R>,
@@ -114,9 +114,9 @@ impl<R: Rank> RankedCache<R> {
 
     /// The key of a use at this moment.
     #[inline]
-    fn key(&self, uses: u32, size_bytes: u64) -> Key {
+    fn key(&self, uses: u32, size_bytes: u64) -> HeapKey {
         let value = R::value(self.inflation, uses, size_bytes.max(1));
-        Key::new(value, self.clock)
+        HeapKey::new(value, self.clock)
     }
 
     #[inline]
@@ -136,7 +136,7 @@ impl<R: Rank> RankedCache<R> {
         self.clock += 1;
     }
 
-    /// Numbers the times of use anew from 1, in the same order.
+    /// Renumbers the times of use from 1, in the same order.
     #[cold]
     fn renumber(&mut self) {
         let mut by_time = Vec::with_capacity(self.nodes.len());
@@ -161,7 +161,7 @@ impl<R: Rank> RankedCache<R> {
                 self.heap.pop();
                 self.free.push(slot);
             } else if node.key() != top.key() {
-                self.heap.replace_top(Entry::new(node.key(), slot));
+                self.heap.replace_top(HeapEntry::new(node.key(), slot));
             } else {
                 return Some(slot);
             }
@@ -171,7 +171,7 @@ impl<R: Rank> RankedCache<R> {
 
     /// Makes room for `size_bytes`, at most the capacity. Returns false as soon as an object with
     /// the key `newcomer` would be the victim.
-    fn make_room(&mut self, size_bytes: u64, newcomer: Option<Key>, evicted: &mut Vec<u64>) -> bool {
+    fn make_room(&mut self, size_bytes: u64, newcomer: Option<HeapKey>, evicted: &mut Vec<u64>) -> bool {
         while self.used_bytes > self.capacity_bytes - size_bytes {
             let Some(slot) = self.settle() else { break };
             let node = self.nodes[slot as usize];
@@ -198,13 +198,13 @@ impl<R: Rank> RankedCache<R> {
         }
     }
 
-    /// Takes L down; see "Precision" above.
+    /// Rebases L; see "Precision" above.
     #[cold]
     fn rebase(&mut self) {
         let offset = (self.inflation / R::REBASE_AT).floor() * R::REBASE_AT;
         self.inflation -= offset;
-        // Entries may be older than L by far. An out-of-date key only has to stay below its
-        // object's key, so the present keys serve.
+        // Entries may be far older than L. An out-of-date key only has to stay below its object's key, so the
+        // present keys serve.
         for node in &mut self.nodes {
             // Dead and free nodes may be below, and do not matter.
             node.value = (node.value - offset).max(0.0);
@@ -212,7 +212,7 @@ impl<R: Rank> RankedCache<R> {
         self.rebuild_heap();
     }
 
-    /// Makes the heap anew from the present keys of the living nodes and frees the dead ones.
+    /// Rebuilds the heap from the present keys of the living nodes and frees the dead ones.
     #[cold]
     fn rebuild_heap(&mut self) {
         let (nodes, free) = (&self.nodes, &mut self.free);
@@ -225,7 +225,7 @@ impl<R: Rank> RankedCache<R> {
         });
     }
 
-    /// Takes an object out of the index and leaves its node dead. Returns its uses.
+    /// Removes an object from the index and leaves its node dead. Returns its uses.
     fn bury(&mut self, slot: u32) -> u32 {
         self.index.take(&self.nodes, slot);
         let node = &mut self.nodes[slot as usize];
@@ -237,7 +237,7 @@ impl<R: Rank> RankedCache<R> {
         uses
     }
 
-    /// Puts in an object that is absent, on its `uses`-th use.
+    /// Inserts an absent object, on its `uses`-th use.
     fn admit(&mut self, (id, hash): (u64, u64), size_bytes: u64, uses: u32, evicted: &mut Vec<u64>) -> bool {
         if size_bytes > self.limit_bytes {
             return false;
@@ -256,7 +256,7 @@ impl<R: Rank> RankedCache<R> {
             self.make_room(size_bytes, None, evicted);
             self.key(uses, size_bytes)
         };
-        let node = Node { id, size_bytes, value: key.value(), time: self.clock, uses };
+        let node = RankedNode { id, size_bytes, value: key.value(), time: self.clock, uses };
         let slot = if let Some(slot) = self.free.pop() {
             self.nodes[slot as usize] = node;
             slot
@@ -267,7 +267,7 @@ impl<R: Rank> RankedCache<R> {
             return false;
         };
         self.used_bytes += size_bytes;
-        self.heap.push(Entry::new(key, slot));
+        self.heap.push(HeapEntry::new(key, slot));
         self.index.add(&self.nodes, slot, hash);
         true
     }

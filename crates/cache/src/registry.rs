@@ -3,7 +3,7 @@
 use crate::cache::Cache;
 use crate::caches::{fifo, gds, gdsf, lfu, lru};
 
-/// What there is to know about a kind of cache without building one.
+/// A kind of cache as registered.
 pub struct CacheSpec {
     /// The name, in lower case with underscores.
     pub name: &'static str,
@@ -27,7 +27,7 @@ impl std::fmt::Debug for CacheSpec {
 /// Every kind of cache, by name.
 pub static REGISTRY: &[&CacheSpec] = &[&fifo::SPEC, &gds::SPEC, &gdsf::SPEC, &lfu::SPEC, &lru::SPEC];
 
-/// There is no cache of this name.
+/// No cache has this name.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("there is no cache called \"{name}\"; did you mean \"{nearest}\"? There are: {}", names())]
 pub struct UnknownCache {

@@ -2,7 +2,7 @@
 
 use plimsoll_report::format;
 use plimsoll_studies::Workload;
-use plimsoll_trace::{Format, Include, Input, LoadReport, ReadOptions, load};
+use plimsoll_trace::{Format, Include, ReadOptions, ReadReport, TraceInput, load};
 
 use crate::error::CliError;
 use crate::values;
@@ -60,7 +60,7 @@ pub(crate) fn workload(traces: &[String], options: &ReadOptions) -> Result<Workl
             "a synthetic workload cannot be joined with other traces; give it alone".into(),
         ));
     }
-    let inputs: Vec<Input> = traces.iter().map(Input::from_arg).collect();
+    let inputs: Vec<TraceInput> = traces.iter().map(TraceInput::from_arg).collect();
     Ok(Workload::from_trace(load(&inputs, options)?))
 }
 
@@ -78,7 +78,7 @@ fn synthetic(rest: &str, options: &ReadOptions) -> Result<Workload, CliError> {
 }
 
 /// What a reader of results must know of how the trace was read, in sentences.
-pub(crate) fn notes(report: &LoadReport) -> Vec<String> {
+pub(crate) fn notes(report: &ReadReport) -> Vec<String> {
     let mut notes = Vec::new();
     if let Some(format) = report.format {
         notes.push(format!(
@@ -108,7 +108,7 @@ pub(crate) fn notes(report: &LoadReport) -> Vec<String> {
 }
 
 /// What was wrong with the trace, in sentences.
-pub(crate) fn warnings(report: &LoadReport) -> Vec<String> {
+pub(crate) fn warnings(report: &ReadReport) -> Vec<String> {
     let mut warnings = Vec::new();
     if report.lines_rejected > 0 {
         warnings.push(format!(

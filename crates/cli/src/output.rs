@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
-use plimsoll_sim::Decided;
+use plimsoll_sim::DecisionMade;
 use plimsoll_studies::Workload;
 use plimsoll_studies::matrix::{DecisionSink, Progress};
 
@@ -127,7 +127,7 @@ impl DecisionFiles {
     /// What takes the decisions of run `index`.
     pub(crate) fn sink<'a>(&'a self, index: usize, workload: &'a Workload) -> Option<DecisionSink<'a>> {
         let file = self.0.get(index)?;
-        Some(Box::new(move |d: Decided| {
+        Some(Box::new(move |d: DecisionMade| {
             let mut out = lock(file);
             if out.failure.is_none() {
                 let target = String::from_utf8_lossy(workload.trace.targets.name(d.target));

@@ -29,12 +29,12 @@ impl std::fmt::Display for HostPort {
 pub struct IpNet {
     /// An address of the block.
     pub address: IpAddr,
-    /// Leading bits that count.
+    /// Length of the prefix in bits.
     pub prefix_bits: u8,
 }
 
 impl IpNet {
-    /// Whether `ip` lies in the block. An IPv4 address that came as IPv6 (`::ffff:a.b.c.d`) counts as IPv4.
+    /// Whether `ip` is in the block. An IPv4-mapped address (`::ffff:a.b.c.d`) counts as IPv4.
     #[must_use]
     pub fn contains(&self, ip: IpAddr) -> bool {
         let bits = |ip: IpAddr| match ip.to_canonical() {
@@ -147,7 +147,7 @@ fn first_of(address: IpAddr, prefix: u8) -> IpAddr {
     }
 }
 
-/// Whether an address is written as IPv6 but is IPv4.
+/// Whether this is an IPv4-mapped IPv6 address.
 pub(crate) fn is_mapped(ip: IpAddr) -> bool {
     ip.is_ipv6() && ip.to_canonical().is_ipv4()
 }

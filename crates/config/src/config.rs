@@ -1,4 +1,4 @@
-//! The configuration after all checks: what the live system is built from. Every value here is usable as it stands.
+//! The configuration after all checks, from which the live system is built. Every value is valid.
 
 use crate::sections::{
     AccessLog, Admin, AdmissionConfig, BackendConfig, DecisionLogConfig, Forwarded, HandoffConfig,
@@ -19,13 +19,13 @@ pub struct Config {
     pub shadow: Option<ShadowConfig>,
     /// How a chosen back-end gets the request.
     pub mechanism: Mechanism,
-    /// How connections are handed off; there whenever `mechanism` asks for it.
+    /// How connections are handed off; always there if `mechanism` needs it.
     pub handoff: Option<HandoffConfig>,
-    /// Front-ends beside this one that set the same boundaries.
+    /// Other front-ends, which set the same boundaries.
     pub peers: Option<PeersConfig>,
     /// What a policy takes for the target.
     pub target: TargetConfig,
-    /// How many requests are let into the cluster at once.
+    /// Admission limit and queue.
     pub admission: AdmissionConfig,
     /// Active health checks.
     pub health: HealthConfig,
@@ -33,7 +33,7 @@ pub struct Config {
     pub timeouts: Timeouts,
     /// Bounds on what clients and back-ends may send.
     pub limits: Limits,
-    /// Whose `X-Forwarded-*` fields are believed.
+    /// Proxies whose `X-Forwarded-*` fields are trusted.
     pub forwarded: Forwarded,
     /// The admin API; `None` when switched off.
     pub admin: Option<Admin>,

@@ -1,69 +1,69 @@
-//! The declaration of a table: from one list of keys come the struct that the live system is built from, what the
-//! documentation and the schema say of the keys, the reader of the file and the effective values.
+//! The declaration of a table. One list of keys generates its struct, its documentation and schema, its
+//! reader and its effective values.
 
 use std::time::Duration;
 
 use plimsoll_policy::Weight;
 
-use crate::keys::Kind;
-use crate::reader::{Reader, Section};
-use crate::value::{Value, show_duration, show_size};
+use crate::keys::KeyKind;
+use crate::reader::{ConfigReader, DeclaredTable};
+use crate::value::{ConfigValue, show_duration, show_size};
 
 /// Keys with their values.
-pub(crate) type Entries = Vec<(&'static str, Value)>;
+pub(crate) type Entries = Vec<(&'static str, ConfigValue)>;
 
-/// A type whose values stand under a key.
+/// A type that a key can have.
 pub(crate) trait KeyValue: Sized {
-    /// Reads the key `name`. What is wrong is recorded, and the default taken where there is one.
-    fn read<'a>(reader: &mut Reader<'a>, section: &Section<'a>, name: &str) -> Option<Self>;
+    /// Reads the key `name`. Records errors and returns the default, if there is one.
+    fn read<'a>(reader: &mut ConfigReader<'a>, section: &DeclaredTable<'a>, name: &str) -> Option<Self>;
 
-    /// The value as a user would write it under a key of this kind; `None` where the key would be left out.
-    fn show(&self, kind: Kind) -> Option<Value>;
+    /// The value as a user would write it under a key of this kind; `None` if the key would be omitted.
+    fn show(&self, kind: KeyKind) -> Option<ConfigValue>;
 }
 
-/// Another way to read and to show the values of a type.
+/// An alternative form of a type's values in the file.
 pub(crate) trait KeyForm<T> {
     /// See [`KeyValue::read`].
-    fn read<'a>(reader: &mut Reader<'a>, section: &Section<'a>, name: &str) -> Option<T>;
+    fn read<'a>(reader: &mut ConfigReader<'a>, section: &DeclaredTable<'a>, name: &str) -> Option<T>;
 
     /// See [`KeyValue::show`].
-    fn show(value: &T) -> Option<Value>;
+    fn show(value: &T) -> Option<ConfigValue>;
 }
 
-/// A value that stands under several keys.
+/// A value made up of several keys.
 pub(crate) trait KeyGroup: Sized {
-    /// Reads all of its keys; as [`KeyValue::read`].
-    fn read<'a>(reader: &mut Reader<'a>, section: &Section<'a>) -> Option<Self>;
+    /// Reads all of its keys, like [`KeyValue::read`].
+    fn read<'a>(reader: &mut ConfigReader<'a>, section: &DeclaredTable<'a>) -> Option<Self>;
 
     /// Its keys as a user would write them.
     fn entries(&self) -> Entries;
 }
 
 impl KeyValue for u64 {
-    fn read<'a>(reader: &mut Reader<'a>, section: &Section<'a>, name: &str) -> Option<Self> {
+    fn read<'a>(reader: &mut ConfigReader<'a>, section: &DeclaredTable<'a>, name: &str) -> Option<Self> {
         match section.kind(name) {
-            Some(Kind::Size { .. }) => reader.size(section, name),
+            Some(KeyKind::Size { .. }) => reader.size(section, name),
             _ => Some(reader.integer(section, name)),
         }
     }
 
-    fn show(&self, kind: Kind) -> Option<Value> {
+    fn show(&self, kind: KeyKind) -> Option<ConfigValue> {
         Some(match kind {
-            Kind::Size { .. } => Value::Text(show_size(*self)),
-            _ => Value::Integer(*self),
+            KeyKind::Size { .. } => ConfigValue::Text(show_size(*self)),
+            _ => ConfigValue::Integer(*self),
         })
     }
 }
 
-/// Whole numbers that hold the range of their key.
+/// Whole numbers of the width that their key's range needs.
 macro_rules! narrower {
     ($($number:ty),*) => { $(
         impl KeyValue for $number {
-            fn read<'a>(reader: &mut Reader<'a>, section: &Section<'a>, name: &str) -> Option<Self> {
+            fn read<'a>(reader: &mut ConfigReader<'a>, section: &DeclaredTable<'a>, name: &str) -> Option<Self> {
                 u64::read(reader, section, name).map(|n| Self::try_from(n).unwrap_or(Self::MAX))
             }
 
-            fn show(&self, kind: Kind) -> Option<Value> {
+            fn show(&self, kind: KeyKind) -> Option<ConfigValue> {
                 (*self as u64).show(kind)
             }
         }
@@ -74,41 +74,41 @@ narrower!(u32, usize);
 
 /// A size or none.
 impl KeyValue for Option<u64> {
-    fn read<'a>(reader: &mut Reader<'a>, section: &Section<'a>, name: &str) -> Option<Self> {
+    fn read<'a>(reader: &mut ConfigReader<'a>, section: &DeclaredTable<'a>, name: &str) -> Option<Self> {
         Some(reader.size(section, name))
     }
 
-    fn show(&self, _: Kind) -> Option<Value> {
-        Some(Value::Text(self.map_or_else(|| "none".to_owned(), show_size)))
+    fn show(&self, _: KeyKind) -> Option<ConfigValue> {
+        Some(ConfigValue::Text(self.map_or_else(|| "none".to_owned(), show_size)))
     }
 }
 
 impl KeyValue for Weight {
-    fn read<'a>(reader: &mut Reader<'a>, section: &Section<'a>, name: &str) -> Option<Self> {
+    fn read<'a>(reader: &mut ConfigReader<'a>, section: &DeclaredTable<'a>, name: &str) -> Option<Self> {
         Some(Weight::new(reader.number(section, name)).unwrap_or(Weight::ONE))
     }
 
-    fn show(&self, _: Kind) -> Option<Value> {
-        Some(Value::Number(self.as_f64()))
+    fn show(&self, _: KeyKind) -> Option<ConfigValue> {
+        Some(ConfigValue::Number(self.as_f64()))
     }
 }
 
 impl KeyValue for Duration {
-    fn read<'a>(reader: &mut Reader<'a>, section: &Section<'a>, name: &str) -> Option<Self> {
+    fn read<'a>(reader: &mut ConfigReader<'a>, section: &DeclaredTable<'a>, name: &str) -> Option<Self> {
         Some(reader.duration(section, name))
     }
 
-    fn show(&self, _: Kind) -> Option<Value> {
-        Some(Value::Text(show_duration(*self)))
+    fn show(&self, _: KeyKind) -> Option<ConfigValue> {
+        Some(ConfigValue::Text(show_duration(*self)))
     }
 }
 
 /// Declares a table: a struct with a field for each key, its `SECTION` for documentation and schema, its reader and its
 /// effective values.
 ///
-/// A key is `"KEY" FIELD: TYPE = DEFAULT, KIND;`. `=> FORM` behind the kind names another [`KeyForm`] than the type's own, and
-/// `, restart` says that a change is applied by a restart only. A field that stands under several keys comes first, as
-/// `{ FIELD: TYPE = KEYS }`, and is a [`KeyGroup`].
+/// A key is `"KEY" FIELD: TYPE = DEFAULT, KIND;`. `=> FORM` after the kind selects a [`KeyForm`], and `,
+/// restart` says that only a restart applies a change. A field made up of several keys comes first, as `{
+/// FIELD: TYPE = KEYS }`, and is a [`KeyGroup`].
 macro_rules! keys {
     (
         $(#[doc = $struct_doc:literal])+
@@ -142,10 +142,10 @@ macro_rules! keys {
                 }, )* ],
             };
 
-            /// Reads the table. What is wrong is recorded; `None` where a value has no default to go on with.
+            /// Reads the table. Records errors; `None` if a value is wrong and has no default.
             pub(crate) fn read<'a>(
-                reader: &mut $crate::reader::Reader<'a>,
-                section: &$crate::reader::Section<'a>,
+                reader: &mut $crate::reader::ConfigReader<'a>,
+                section: &$crate::reader::DeclaredTable<'a>,
             ) -> Option<Self> {
                 $( let $group = <$group_ty as $crate::declare::KeyGroup>::read(reader, section); )?
                 $( let $field = $crate::declare::read!($ty $(, $form)?)(reader, section, $key); )*
@@ -187,8 +187,8 @@ macro_rules! words {
 
         impl $crate::declare::KeyValue for $enum {
             fn read<'a>(
-                reader: &mut $crate::reader::Reader<'a>,
-                section: &$crate::reader::Section<'a>,
+                reader: &mut $crate::reader::ConfigReader<'a>,
+                section: &$crate::reader::DeclaredTable<'a>,
                 name: &str,
             ) -> Option<Self> {
                 Some(match reader.choice(section, name) {
@@ -197,12 +197,12 @@ macro_rules! words {
                 })
             }
 
-            fn show(&self, _: $crate::keys::Kind) -> Option<$crate::value::Value> {
-                Some($crate::value::Value::Text(self.to_string()))
+            fn show(&self, _: $crate::keys::KeyKind) -> Option<$crate::value::ConfigValue> {
+                Some($crate::value::ConfigValue::Text(self.to_string()))
             }
         }
 
-        /// The word that the configuration has for it.
+        /// Its word in the configuration.
         impl std::fmt::Display for $enum {
             fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
                 f.pad(match self { Self::$first => $first_word, $( Self::$value => $word, )+ })
@@ -211,7 +211,7 @@ macro_rules! words {
     };
 }
 
-/// Whether a marker is there.
+/// Whether a marker is present.
 macro_rules! is {
     () => {
         false
@@ -231,7 +231,7 @@ macro_rules! or_none {
     };
 }
 
-/// What reads a field.
+/// Reads a field.
 macro_rules! read {
     ($ty:ty) => {
         <$ty as $crate::declare::KeyValue>::read
@@ -241,7 +241,7 @@ macro_rules! read {
     };
 }
 
-/// What a field shows.
+/// Shows a field.
 macro_rules! show {
     ($ty:ty, $value:expr, $kind:expr) => {
         <$ty as $crate::declare::KeyValue>::show($value, $kind)

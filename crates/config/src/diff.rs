@@ -1,4 +1,4 @@
-//! What changes from one configuration to the next.
+//! The differences between two configurations.
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 use crate::config::Config;
 use crate::declare::Entries;
 use crate::sections::{BackendConfig, BackendName, section};
-use crate::value::Value;
+use crate::value::ConfigValue;
 
 /// A key with its values before and after.
 #[derive(Debug, Clone, PartialEq)]
@@ -16,9 +16,9 @@ pub struct KeyChange {
     /// The key.
     pub key: &'static str,
     /// Value before; `None` when there was none.
-    pub old: Option<Value>,
+    pub old: Option<ConfigValue>,
     /// Value after; `None` when there is none.
-    pub new: Option<Value>,
+    pub new: Option<ConfigValue>,
 }
 
 impl KeyChange {
@@ -36,10 +36,11 @@ impl fmt::Display for KeyChange {
         }
         write!(f, "{} ", self.key)?;
         match (&self.old, &self.new) {
-            (Some(Value::Secret), Some(Value::Secret)) => f.write_str("changed"),
+            (Some(ConfigValue::Secret), Some(ConfigValue::Secret)) => f.write_str("changed"),
             (old, new) => {
-                let shown =
-                    |v: &Option<Value>| v.as_ref().map_or_else(|| "(none)".to_owned(), Value::to_string);
+                let shown = |v: &Option<ConfigValue>| {
+                    v.as_ref().map_or_else(|| "(none)".to_owned(), ConfigValue::to_string)
+                };
                 write!(f, "{} -> {}", shown(old), shown(new))
             }
         }
@@ -51,14 +52,14 @@ impl fmt::Display for KeyChange {
 pub struct BackendChange {
     /// Its name.
     pub name: BackendName,
-    /// As it was.
+    /// Its old configuration.
     pub old: BackendConfig,
-    /// As it is to be.
+    /// Its new configuration.
     pub new: BackendConfig,
 }
 
 impl BackendChange {
-    /// Whether the address changed: to connections and caches, it is another back-end.
+    /// Whether the address changed, which makes it another back-end for connections and caches.
     #[must_use]
     pub fn moved(&self) -> bool {
         self.old.at != self.new.at
@@ -76,21 +77,21 @@ impl fmt::Display for BackendChange {
     }
 }
 
-/// What changes from one configuration to another. Displayed, it is one line for each change.
+/// The differences between two configurations. Displays as one line per change.
 ///
-/// What counts is what a configuration amounts to: a default written out, another order of back-ends or listeners, and
-/// another name for the same policy are no changes.
+/// Compares effective values: writing out a default, reordering back-ends or listeners, or using another name
+/// of the same policy are no changes.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Changes {
-    /// Addresses to listen on from now on.
+    /// New addresses to listen on.
     pub listeners_added: Vec<SocketAddr>,
-    /// Addresses to listen on no more.
+    /// Addresses no longer listened on.
     pub listeners_removed: Vec<SocketAddr>,
     /// New back-ends, by name.
     pub backends_added: Vec<BackendConfig>,
-    /// Back-ends that go, by name.
+    /// Removed back-ends, by name.
     pub backends_removed: Vec<BackendConfig>,
-    /// Back-ends that stay under their name and change.
+    /// Changed back-ends, by name.
     pub backends_changed: Vec<BackendChange>,
     /// All else, key by key.
     pub keys: Vec<KeyChange>,
@@ -135,7 +136,7 @@ impl fmt::Display for Changes {
 }
 
 impl Config {
-    /// What changes from `old` to `new`.
+    /// The changes from `old` to `new`.
     #[must_use]
     pub fn diff(old: &Self, new: &Self) -> Changes {
         let listeners_but = |of: &Self, but: &Self| -> Vec<SocketAddr> {
@@ -157,7 +158,7 @@ impl Config {
         if let (Some(before), Some(after)) = (token(old), token(new))
             && before != after
         {
-            let secret = Some(Value::Secret);
+            let secret = Some(ConfigValue::Secret);
             keys.push(KeyChange { section: "admin", key: "token", old: secret.clone(), new: secret });
         }
         Changes {

@@ -1,4 +1,4 @@
-//! What a configuration amounts to, defaults included: for summaries, JSON and differences.
+//! Effective values of a configuration, defaults included, for summaries, JSON and differences.
 
 use plimsoll_policy::AdmissionLimit;
 use serde_json::Map;
@@ -16,7 +16,7 @@ impl BackendConfig {
 }
 
 impl Config {
-    /// The admission limit as the front-end takes it.
+    /// The admission limit for the front-end.
     #[must_use]
     pub fn admission_limit(&self) -> AdmissionLimit {
         match self.admission.limit {
@@ -26,7 +26,7 @@ impl Config {
         }
     }
 
-    /// The configuration with all defaults, in the layout of the file, as JSON; a token is not shown.
+    /// The configuration with all defaults, in the layout of the file, as JSON, without the token.
     #[must_use]
     pub fn to_json(&self) -> serde_json::Value {
         let object = |entries: Entries| {
@@ -51,8 +51,8 @@ impl Config {
         serde_json::Value::Object(out)
     }
 
-    /// The tables with their effective values, without listeners and back-ends. A table that switches something on by
-    /// being there has no entries when it is off.
+    /// The tables with their effective values, without listeners and back-ends. An absent table that would
+    /// switch something on has no entries.
     pub(crate) fn sections(&self) -> Vec<(&'static str, Entries)> {
         let root = Root { workers: self.workers, mechanism: self.mechanism };
         vec![

@@ -1,23 +1,23 @@
-//! What is wrong with a configuration: all of it at once, each with place, reason and remedy.
+//! The errors of a configuration, reported together, each with place, reason and remedy.
 
 use std::fmt;
 
 /// A place in the configuration file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Place {
+pub struct FilePosition {
     /// Line, from 1.
     pub line: usize,
     /// Column in characters, from 1.
     pub column: usize,
 }
 
-/// One thing that is wrong.
+/// One error.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ConfigError {
     /// The file as the user named it.
     pub file: String,
-    /// Where; `None` when the file as a whole is meant, for example because it cannot be read.
-    pub place: Option<Place>,
+    /// Its position; `None` for an error of the whole file, for example when it cannot be read.
+    pub place: Option<FilePosition>,
     /// Dotted key, list entries counted from 0, e.g. `backend[1].address`; empty when there is none.
     pub key: String,
     /// What is wrong.
@@ -28,7 +28,7 @@ pub struct ConfigError {
     pub(crate) snippet: Option<Snippet>,
 }
 
-/// A line of the file with the part of it that is meant.
+/// A line of the file with the erroneous part marked.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Snippet {
     line: String,
@@ -44,9 +44,9 @@ impl Snippet {
 
     /// Of the line `line`, with `marks` characters from character `before` on.
     pub(crate) fn new(line: &str, before: usize, marks: usize) -> Self {
-        // A mark far to the right moves the window, so that it is seen.
+        // Scrolls the line so that a mark far to the right is visible.
         let skip = (before + 20).saturating_sub(Self::WIDTH);
-        // Neither control characters nor those that turn the direction of text reach the terminal.
+        // Keeps control characters and bidirectional overrides from the terminal.
         let moves =
             |c: char| c.is_control() || matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
         let plain = |c: char| if moves(c) { ' ' } else { c };
@@ -60,7 +60,7 @@ impl Snippet {
 impl fmt::Display for ConfigError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.file)?;
-        if let Some(Place { line, column }) = self.place {
+        if let Some(FilePosition { line, column }) = self.place {
             write!(f, ":{line}:{column}")?;
         }
         if !self.key.is_empty() {
@@ -72,12 +72,12 @@ impl fmt::Display for ConfigError {
 
 impl std::error::Error for ConfigError {}
 
-/// Everything that is wrong with a configuration, in the order of the file; never empty.
+/// All errors of a configuration, in the order of the file; never empty.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ConfigErrors(Vec<ConfigError>);
 
 impl ConfigErrors {
-    /// Errors kept: a file that is no configuration at all should not fill the screen.
+    /// The most errors kept, so that a file of another kind does not fill the screen.
     const MOST: usize = 50;
 
     pub(crate) fn new(mut errors: Vec<ConfigError>) -> Self {
@@ -99,7 +99,7 @@ impl ConfigErrors {
         &self.0
     }
 
-    /// The errors with the lines they are about, for a terminal. Lines that may hold a secret are left out.
+    /// The errors with their lines, for a terminal. Lines that may hold a secret are left out.
     #[must_use]
     pub fn render(&self) -> String {
         let mut out = String::new();

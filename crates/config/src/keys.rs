@@ -1,10 +1,10 @@
-//! What is declared of a key of the configuration file: type, range, default and meaning.
+//! Declarations of keys of the configuration file: type, range, default and meaning.
 
 use plimsoll_policy::REGISTRY;
 
 /// What a key accepts.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum Kind {
+pub(crate) enum KeyKind {
     /// A whole number in this range, both ends included.
     Integer { min: u64, max: u64 },
     /// A number in this range, both ends included.
@@ -33,14 +33,14 @@ pub(crate) enum Kind {
     Texts(&'static str),
 }
 
-/// What holds when a key is absent.
+/// The value of an absent key.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Default {
-    /// It has to be there.
+    /// None: the key is required.
     Required,
     /// This, as a user would write it but without quotes.
     Is(&'static str),
-    /// Something that these words describe.
+    /// A computed value, described by these words.
     Words(&'static str),
 }
 
@@ -48,7 +48,7 @@ pub(crate) enum Default {
 #[derive(Debug)]
 pub(crate) struct KeySpec {
     pub(crate) name: &'static str,
-    pub(crate) kind: Kind,
+    pub(crate) kind: KeyKind,
     pub(crate) default: Default,
     pub(crate) help: &'static str,
     /// Whether a change is applied by a restart only.
@@ -65,7 +65,7 @@ pub(crate) struct SectionSpec {
     /// The key that names a policy, whose parameters are then keys too.
     pub(crate) policy_key: Option<&'static str>,
     pub(crate) help: &'static str,
-    /// Keys that stand for one value together, before the others.
+    /// Keys that together form one value; they come before the others.
     pub(crate) group: &'static [KeySpec],
     pub(crate) keys: &'static [KeySpec],
 }
@@ -73,12 +73,17 @@ pub(crate) struct SectionSpec {
 /// The largest size that a key takes.
 pub(crate) const SIZE_MAX: u64 = 1 << 50;
 
-pub(crate) const fn key(name: &'static str, kind: Kind, default: Default, help: &'static str) -> KeySpec {
+pub(crate) const fn key(name: &'static str, kind: KeyKind, default: Default, help: &'static str) -> KeySpec {
     KeySpec { name, kind, default, help, restart: false }
 }
 
-/// A key of which a change is applied by a restart only.
-pub(crate) const fn fixed(name: &'static str, kind: Kind, default: Default, help: &'static str) -> KeySpec {
+/// A key whose change only a restart applies.
+pub(crate) const fn fixed(
+    name: &'static str,
+    kind: KeyKind,
+    default: Default,
+    help: &'static str,
+) -> KeySpec {
     KeySpec { name, kind, default, help, restart: true }
 }
 
@@ -105,7 +110,7 @@ impl SectionSpec {
         self.help.trim()
     }
 
-    /// The header as it stands in the file.
+    /// Its header in the file.
     pub(crate) fn header(&self) -> String {
         match (self.name, self.many) {
             ("", _) => "the top of the file".to_owned(),
@@ -115,7 +120,7 @@ impl SectionSpec {
     }
 }
 
-impl Kind {
+impl KeyKind {
     /// What is accepted, for messages and documentation.
     pub(crate) fn accepts(&self) -> String {
         let quoted = |words: &[&str]| {
@@ -146,7 +151,7 @@ impl Kind {
         }
     }
 
-    /// The literal in TOML for what a user would write without quotes.
+    /// The TOML literal for a value written without quotes.
     pub(crate) fn literal(&self, text: &str) -> String {
         let bare = match self {
             Self::Integer { .. } | Self::Number { .. } | Self::Flag | Self::Texts(_) => true,

@@ -1,25 +1,25 @@
-//! Words about values, for messages.
+//! Wording of values in messages.
 
 use std::time::Duration;
 
 use plimsoll_policy::params::nearest;
 use toml::de::DeValue;
 
-use crate::keys::Kind;
+use crate::keys::KeyKind;
 use crate::value;
 
 /// Why a value cannot be used, and what would be right.
 pub(crate) type Wrong = (String, String);
 
-/// Whether a line may hold a token, also under a mistyped key, so that no message repeats it.
+/// Whether a line may hold a token, even under a mistyped key, so that no message may repeat it.
 pub(crate) fn may_be_secret(key: &str, line: &str) -> bool {
     key.starts_with("admin") || line.contains("token")
 }
 
-/// A hint that a text has to stand in quotes.
-pub(crate) fn quotes(kind: Kind) -> &'static str {
+/// A hint that a text needs quotes.
+pub(crate) fn quotes(kind: KeyKind) -> &'static str {
     match kind {
-        Kind::Text(_) | Kind::Policy | Kind::Cache => "as text in double quotes ",
+        KeyKind::Text(_) | KeyKind::Policy | KeyKind::Cache => "as text in double quotes ",
         _ => "",
     }
 }
@@ -29,14 +29,14 @@ pub(crate) fn duration(text: &str, zero: bool) -> Result<Duration, Wrong> {
         let remedy = "write a number with unit (ms, s, m, h), e.g. \"250ms\", \"10s\" or \"5m\"";
         return Err((format!("{} is no duration", quoted(text)), remedy.to_owned()));
     };
-    let kind = if zero { Kind::DurationOrZero } else { Kind::Duration };
+    let kind = if zero { KeyKind::DurationOrZero } else { KeyKind::Duration };
     if (d.is_zero() && !zero) || d > Duration::from_secs(86_400) {
         return Err((format!("{} is out of range", quoted(text)), format!("write {}", kind.accepts())));
     }
     Ok(d)
 }
 
-/// The error for a word that is none of these.
+/// The error for a word that is not among `words`.
 pub(crate) fn not_one_of(text: &str, words: &[&str]) -> Wrong {
     let remedy = match (nearest(text, words.iter().copied()), words) {
         (Some(near), _) => format!("did you mean \"{near}\"?"),

@@ -4,7 +4,7 @@ use std::path::{Component, Path, PathBuf};
 
 use crate::reader::Wrong;
 
-/// A path that could name something.
+/// Checks that a path is usable.
 pub(crate) fn path(text: &str) -> Result<&str, Wrong> {
     if text.is_empty() || text.contains('\0') {
         let what = if text.is_empty() { "is empty" } else { "contains a NUL" };
@@ -16,7 +16,7 @@ pub(crate) fn path(text: &str) -> Result<&str, Wrong> {
     Ok(text)
 }
 
-/// A path without `.` and, where that can be told from the path alone, without `..`.
+/// A path without `.` and, as far as possible without looking at the file system, without `..`.
 pub(crate) fn plain(path: &Path) -> PathBuf {
     let mut out = PathBuf::new();
     for part in path.components() {

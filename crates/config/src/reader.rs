@@ -1,4 +1,4 @@
-//! Typed look-up of declared keys in a parsed file; what is wrong is collected, and reading goes on with the default.
+//! Typed look-up of declared keys in a parsed file. Collects errors and continues with defaults.
 
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -8,28 +8,28 @@ use plimsoll_policy::params::nearest;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-use crate::error::{ConfigError, Place, Snippet};
-use crate::keys::{Default, KeySpec, Kind, SectionSpec};
+use crate::error::{ConfigError, FilePosition, Snippet};
+use crate::keys::{Default, KeyKind, KeySpec, SectionSpec};
 pub(crate) use crate::message::{Wrong, as_number, escaped, not_one_of, quoted};
 use crate::message::{bare, duration, may_be_secret, quotes, show, type_name};
 use crate::value;
 
-/// Errors recorded; more are not worth the time.
+/// The most errors recorded.
 const ERRORS_MAX: usize = 200;
 
-/// The file and what is wrong with it so far.
-pub(crate) struct Reader<'a> {
+/// The file and its errors so far.
+pub(crate) struct ConfigReader<'a> {
     text: &'a str,
     file: &'a str,
     /// Where each line starts.
     lines: Vec<usize>,
-    /// Every table, to say where a key belongs that stands elsewhere.
+    /// Every table, to tell where a misplaced key belongs.
     sections: &'static [SectionSpec],
     pub(crate) errors: Vec<ConfigError>,
 }
 
-/// A table of the file with its declaration; without a table, all defaults.
-pub(crate) struct Section<'a> {
+/// A table of the file with its declaration; all defaults if the table is absent.
+pub(crate) struct DeclaredTable<'a> {
     pub(crate) spec: &'static SectionSpec,
     /// Dotted, with the position in a list: `backend[1]`.
     pub(crate) path: String,
@@ -40,32 +40,32 @@ pub(crate) struct Section<'a> {
 /// A list of texts.
 #[derive(Clone, Copy)]
 pub(crate) struct ListForm {
-    /// Texts at most.
+    /// The most texts.
     pub(crate) most: usize,
-    /// What to do when there are more.
+    /// The remedy when there are more.
     pub(crate) fewer: &'static str,
-    /// What to write instead of something else than a text.
+    /// The remedy for an entry that is not a text.
     pub(crate) remedy: &'static str,
 }
 
 /// A key that is in the file.
-pub(crate) struct Found<'a> {
+pub(crate) struct FoundKey<'a> {
     pub(crate) key: String,
     pub(crate) spec: Option<&'static KeySpec>,
     pub(crate) value: &'a DeValue<'a>,
     pub(crate) span: Range<usize>,
 }
 
-impl<'a> Section<'a> {
+impl<'a> DeclaredTable<'a> {
     /// The dotted key of `name`.
     pub(crate) fn key(&self, name: &str) -> String {
         if self.path.is_empty() { name.to_owned() } else { format!("{}.{name}", self.path) }
     }
 
     /// The key if it is in the file.
-    pub(crate) fn found(&self, name: &str) -> Option<Found<'a>> {
+    pub(crate) fn found(&self, name: &str) -> Option<FoundKey<'a>> {
         let value = self.table?.get(name)?;
-        Some(Found {
+        Some(FoundKey {
             key: self.key(name),
             spec: self.spec.key(name),
             value: value.get_ref(),
@@ -79,11 +79,11 @@ impl<'a> Section<'a> {
     }
 
     /// What the key of this name accepts.
-    pub(crate) fn kind(&self, name: &str) -> Option<Kind> {
+    pub(crate) fn kind(&self, name: &str) -> Option<KeyKind> {
         self.spec.key(name).map(|k| k.kind)
     }
 
-    /// The duration under a key, or its default; what is wrong is said where the key is read.
+    /// The duration under a key, or its default. Errors are reported where the key is read.
     pub(crate) fn duration(&self, name: &str) -> Option<Duration> {
         let found = self.found(name);
         value::duration(found.map_or(Some(self.default_of(name)), |found| found.value.as_str())?)
@@ -97,7 +97,7 @@ impl<'a> Section<'a> {
     }
 }
 
-impl<'a> Reader<'a> {
+impl<'a> ConfigReader<'a> {
     pub(crate) fn new(text: &'a str, file: &'a str, sections: &'static [SectionSpec]) -> Self {
         let lines = std::iter::once(0).chain(text.match_indices('\n').map(|(at, _)| at + 1)).collect();
         Self { text, file, lines, sections, errors: Vec::new() }
@@ -108,7 +108,7 @@ impl<'a> Reader<'a> {
         Path::new(self.file).parent().unwrap_or(Path::new("")).join(path)
     }
 
-    /// Records what is wrong at a place.
+    /// Records an error at a place.
     pub(crate) fn wrong(&mut self, key: &str, span: Range<usize>, (what, remedy): Wrong) {
         if self.errors.len() >= ERRORS_MAX {
             return;
@@ -123,7 +123,7 @@ impl<'a> Reader<'a> {
         let marks = self.text[start..end.min(line_end).max(start)].chars().count();
         self.errors.push(ConfigError {
             file: self.file.to_owned(),
-            place: Some(Place { line: number, column: before + 1 }),
+            place: Some(FilePosition { line: number, column: before + 1 }),
             key: key.to_owned(),
             what,
             remedy,
@@ -131,13 +131,13 @@ impl<'a> Reader<'a> {
         });
     }
 
-    /// Records what is wrong with a value.
-    pub(crate) fn wrong_value(&mut self, found: &Found<'_>, wrong: Wrong) {
+    /// Records an error of a value.
+    pub(crate) fn wrong_value(&mut self, found: &FoundKey<'_>, wrong: Wrong) {
         self.wrong(&found.key, found.span.clone(), wrong);
     }
 
     /// Reports the keys that are not declared, except those for which `also` holds.
-    pub(crate) fn unknown_keys(&mut self, section: &Section<'a>, also: impl Fn(&str) -> bool) {
+    pub(crate) fn unknown_keys(&mut self, section: &DeclaredTable<'a>, also: impl Fn(&str) -> bool) {
         let Some(table) = section.table else { return };
         for key in table.keys() {
             let name = key.get_ref().as_ref();
@@ -150,10 +150,10 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// A text read by `parse`; the default when the key is absent, `None` when it has none or something is wrong.
+    /// A text parsed by `parse`; the default if the key is absent; `None` without a default or on an error.
     pub(crate) fn text<T>(
         &mut self,
-        section: &Section<'a>,
+        section: &DeclaredTable<'a>,
         name: &str,
         parse: impl Fn(&str) -> Result<T, Wrong>,
     ) -> Option<T> {
@@ -173,9 +173,9 @@ impl<'a> Reader<'a> {
     }
 
     /// One of the declared words.
-    pub(crate) fn choice(&mut self, section: &Section<'a>, name: &str) -> &'static str {
+    pub(crate) fn choice(&mut self, section: &DeclaredTable<'a>, name: &str) -> &'static str {
         let words = match section.spec.key(name).map(|k| k.kind) {
-            Some(Kind::Choice(words)) => words,
+            Some(KeyKind::Choice(words)) => words,
             _ => &[],
         };
         let parse =
@@ -184,16 +184,16 @@ impl<'a> Reader<'a> {
     }
 
     /// A whole number in the declared range.
-    pub(crate) fn integer(&mut self, section: &Section<'a>, name: &str) -> u64 {
+    pub(crate) fn integer(&mut self, section: &DeclaredTable<'a>, name: &str) -> u64 {
         let default = section.default_of(name).parse().unwrap_or(0);
         let Some(found) = section.found(name) else { return default };
         self.integer_of(&found).unwrap_or(default)
     }
 
     /// The whole number of a value that is one.
-    pub(crate) fn integer_of(&mut self, found: &Found<'_>) -> Option<u64> {
+    pub(crate) fn integer_of(&mut self, found: &FoundKey<'_>) -> Option<u64> {
         let (min, max) = match found.spec.map(|k| k.kind) {
-            Some(Kind::Integer { min, max } | Kind::ChoiceOrInteger { min, max, .. }) => (min, max),
+            Some(KeyKind::Integer { min, max } | KeyKind::ChoiceOrInteger { min, max, .. }) => (min, max),
             _ => (0, u64::MAX),
         };
         let DeValue::Integer(n) = found.value else {
@@ -208,7 +208,7 @@ impl<'a> Reader<'a> {
     }
 
     /// A number in the declared range.
-    pub(crate) fn number(&mut self, section: &Section<'a>, name: &str) -> f64 {
+    pub(crate) fn number(&mut self, section: &DeclaredTable<'a>, name: &str) -> f64 {
         let default = section.default_of(name).parse().unwrap_or(0.0);
         let Some(found) = section.found(name) else { return default };
         let Some(number) = as_number(found.value) else {
@@ -216,7 +216,7 @@ impl<'a> Reader<'a> {
             return default;
         };
         match found.spec.map(|k| k.kind) {
-            Some(Kind::Number { min, max }) if (min..=max).contains(&number) => number,
+            Some(KeyKind::Number { min, max }) if (min..=max).contains(&number) => number,
             _ => {
                 self.out_of_range(&found);
                 default
@@ -225,7 +225,7 @@ impl<'a> Reader<'a> {
     }
 
     /// `true` or `false`.
-    pub(crate) fn flag(&mut self, section: &Section<'a>, name: &str) -> bool {
+    pub(crate) fn flag(&mut self, section: &DeclaredTable<'a>, name: &str) -> bool {
         let default = section.default_of(name) == "true";
         let Some(found) = section.found(name) else { return default };
         found.value.as_bool().unwrap_or_else(|| {
@@ -235,12 +235,12 @@ impl<'a> Reader<'a> {
     }
 
     /// Bytes in the declared range; `None` for the word `none` where that is allowed.
-    pub(crate) fn size(&mut self, section: &Section<'a>, name: &str) -> Option<u64> {
+    pub(crate) fn size(&mut self, section: &DeclaredTable<'a>, name: &str) -> Option<u64> {
         let default = value::size(section.default_of(name)).ok();
         let Some(found) = section.found(name) else { return default };
         let (min, max, none) = match found.spec.map(|k| k.kind) {
-            Some(Kind::Size { min, max }) => (min, max, false),
-            Some(Kind::SizeOrNone { min, max }) => (min, max, true),
+            Some(KeyKind::Size { min, max }) => (min, max, false),
+            Some(KeyKind::SizeOrNone { min, max }) => (min, max, true),
             _ => (0, u64::MAX, false),
         };
         let bytes = match found.value {
@@ -268,8 +268,8 @@ impl<'a> Reader<'a> {
     }
 
     /// A duration in the declared range.
-    pub(crate) fn duration(&mut self, section: &Section<'a>, name: &str) -> Duration {
-        let zero = matches!(section.spec.key(name).map(|k| k.kind), Some(Kind::DurationOrZero));
+    pub(crate) fn duration(&mut self, section: &DeclaredTable<'a>, name: &str) -> Duration {
+        let zero = matches!(section.spec.key(name).map(|k| k.kind), Some(KeyKind::DurationOrZero));
         let parse = |text: &str| duration(text, zero);
         let default = || value::duration(section.default_of(name)).unwrap_or(Duration::from_secs(1));
         self.text(section, name, parse).unwrap_or_else(default)
@@ -278,7 +278,7 @@ impl<'a> Reader<'a> {
     /// The texts of a list, read by `parse`; none when the key is absent.
     pub(crate) fn list<T>(
         &mut self,
-        section: &Section<'a>,
+        section: &DeclaredTable<'a>,
         name: &str,
         form: ListForm,
         parse: impl Fn(&str) -> Result<T, Wrong>,
@@ -308,7 +308,7 @@ impl<'a> Reader<'a> {
         out
     }
 
-    /// What to write for a key that is not known in the place called `header`.
+    /// The remedy for a key that is unknown in the table `header`.
     pub(crate) fn unknown_remedy(&self, name: &str, known: &[&str], header: &str) -> String {
         if let Some(near) = nearest(name, known.iter().copied()) {
             return format!("did you mean `{near}`?");
@@ -321,11 +321,11 @@ impl<'a> Reader<'a> {
     }
 
     /// A value of another type than declared.
-    pub(crate) fn wrong_type(&mut self, found: &Found<'_>) {
+    pub(crate) fn wrong_type(&mut self, found: &FoundKey<'_>) {
         let kind = found.spec.map(|k| k.kind);
         let number = matches!(found.value, DeValue::Integer(_) | DeValue::Float(_));
         let remedy = match kind {
-            Some(Kind::Duration | Kind::DurationOrZero) if number => {
+            Some(KeyKind::Duration | KeyKind::DurationOrZero) if number => {
                 format!("write it with its unit, e.g. \"{}s\" or \"{0}ms\"", bare(found.value))
             }
             Some(kind) => format!("write {}{}", quotes(kind), kind.accepts()),
@@ -334,7 +334,7 @@ impl<'a> Reader<'a> {
         self.wrong_value(found, (format!("is {}", type_name(found.value)), remedy));
     }
 
-    fn out_of_range(&mut self, found: &Found<'_>) {
+    fn out_of_range(&mut self, found: &FoundKey<'_>) {
         let accepts = found.spec.map_or_else(String::new, |k| k.kind.accepts());
         self.wrong_value(
             found,
@@ -345,7 +345,7 @@ impl<'a> Reader<'a> {
 
 /// The value and its place in a list.
 pub(crate) fn items<'a>(
-    found: &Found<'a>,
+    found: &FoundKey<'a>,
 ) -> Option<impl Iterator<Item = (usize, &'a Spanned<DeValue<'a>>)>> {
     found.value.as_array().map(|items| items.iter().enumerate())
 }

@@ -5,7 +5,7 @@ use plimsoll_policy::{PolicySpec, REGISTRY};
 use serde_json::{Map, Value, json};
 
 use crate::config::Config;
-use crate::keys::{Default, KeySpec, Kind, SectionSpec, cache_names, policy_names};
+use crate::keys::{Default, KeyKind, KeySpec, SectionSpec, cache_names, policy_names};
 use crate::sections::SECTIONS;
 
 impl Config {
@@ -56,7 +56,7 @@ fn table(section: &SectionSpec) -> Value {
     out
 }
 
-/// What else a table may hold when it names this policy.
+/// The further keys of a table that names this policy.
 fn with_policy(section: &SectionSpec, name: &str, spec: &PolicySpec) -> Value {
     let is_default =
         matches!(section.key(name).map(|k| k.default), Some(Default::Is(text)) if text == spec.name);
@@ -87,27 +87,27 @@ fn parameter(param: &ParamSpec) -> Value {
 
 fn key(key: &KeySpec) -> Value {
     let mut out = match key.kind {
-        Kind::Integer { min, max } => json!({ "type": "integer", "minimum": min, "maximum": max }),
-        Kind::Number { min, max } => json!({ "type": "number", "minimum": min, "maximum": max }),
-        Kind::Flag => json!({ "type": "boolean" }),
-        Kind::Size { min, max } | Kind::SizeOrNone { min, max } => {
-            let none = if matches!(key.kind, Kind::SizeOrNone { .. }) { "none|" } else { "" };
+        KeyKind::Integer { min, max } => json!({ "type": "integer", "minimum": min, "maximum": max }),
+        KeyKind::Number { min, max } => json!({ "type": "number", "minimum": min, "maximum": max }),
+        KeyKind::Flag => json!({ "type": "boolean" }),
+        KeyKind::Size { min, max } | KeyKind::SizeOrNone { min, max } => {
+            let none = if matches!(key.kind, KeyKind::SizeOrNone { .. }) { "none|" } else { "" };
             json!({ "anyOf": [
                 { "type": "integer", "minimum": min, "maximum": max },
                 { "type": "string", "pattern": format!("^({none}[0-9.]+ *([kKmMgGtT][iI]?)?[bB]?)$") },
             ] })
         }
-        Kind::Duration | Kind::DurationOrZero => {
+        KeyKind::Duration | KeyKind::DurationOrZero => {
             json!({ "type": "string", "examples": ["250ms", "10s", "5m"] })
         }
-        Kind::Choice(words) => json!({ "enum": words }),
-        Kind::ChoiceOrInteger { words, min, max } => {
+        KeyKind::Choice(words) => json!({ "enum": words }),
+        KeyKind::ChoiceOrInteger { words, min, max } => {
             json!({ "anyOf": [{ "enum": words }, { "type": "integer", "minimum": min, "maximum": max }] })
         }
-        Kind::Policy => json!({ "enum": policy_names() }),
-        Kind::Cache => json!({ "enum": cache_names() }),
-        Kind::Text(_) => json!({ "type": "string", "minLength": 1 }),
-        Kind::Texts(_) => json!({ "type": "array", "items": { "type": "string" } }),
+        KeyKind::Policy => json!({ "enum": policy_names() }),
+        KeyKind::Cache => json!({ "enum": cache_names() }),
+        KeyKind::Text(_) => json!({ "type": "string", "minLength": 1 }),
+        KeyKind::Texts(_) => json!({ "type": "array", "items": { "type": "string" } }),
     };
     out["description"] = json!(format!("{} Accepts {}.", key.help(), key.kind.accepts()));
     if let Default::Is(text) = key.default {

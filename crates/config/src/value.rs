@@ -10,7 +10,7 @@ use serde_json::json;
 
 /// A value of the configuration as a user would write it.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Value {
+pub enum ConfigValue {
     /// A text; sizes and durations too.
     Text(String),
     /// A whole number.
@@ -21,11 +21,11 @@ pub enum Value {
     Flag(bool),
     /// Several texts.
     List(Vec<String>),
-    /// What is not for display.
+    /// A secret, which is not displayed.
     Secret,
 }
 
-impl fmt::Display for Value {
+impl fmt::Display for ConfigValue {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Text(text) => f.write_str(text),
@@ -38,7 +38,7 @@ impl fmt::Display for Value {
     }
 }
 
-impl Value {
+impl ConfigValue {
     /// In JSON.
     pub(crate) fn json(&self) -> serde_json::Value {
         match self {
@@ -56,7 +56,7 @@ pub(crate) fn duration(text: &str) -> Option<Duration> {
     text.parse::<SignedDuration>().ok().and_then(|d| Duration::try_from(d).ok())
 }
 
-/// The shortest exact way to write a duration with a single unit of at most a second.
+/// The shortest exact way to write a duration in a single unit of at most a second.
 pub(crate) fn show_duration(d: Duration) -> String {
     let units = [("s", 1_000_000_000), ("ms", 1_000_000), ("us", 1000)];
     let nanos = d.as_nanos();

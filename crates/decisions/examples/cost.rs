@@ -3,7 +3,7 @@
 use std::error::Error;
 use std::time::Instant;
 
-use plimsoll_decisions::{BackendEntry, LogConfig, LogReader, LogWriter, Recorder, RunHeader, WhenFull};
+use plimsoll_decisions::{BackendEntry, LogConfig, LogReader, LogRetention, LogWriter, Recorder, RunHeader};
 use plimsoll_policy::{
     AdmissionControl, Assigned, BackendId, Completion, Decision, Health, Nanos, OfferOptions, Outcome, Phase,
     Request, TargetId, Time, Weight, Witness as _, mix,
@@ -49,7 +49,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         directory: directory.path().to_owned(),
         file_bytes: 1 << 30,
         files: 1,
-        when_full: WhenFull::Stop,
+        when_full: LogRetention::Stop,
     };
     let writer = LogWriter::open(&config)?;
     for chunk in chunks {

@@ -1,16 +1,16 @@
 //! Bytes of the format: LEB128 varints, zigzag differences, fixed 64-bit words in little-endian order.
 
-/// Bytes that cannot have been written by a recorder: what is wrong with them.
+/// Why bytes cannot have been written by a recorder.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Malformed(pub(crate) &'static str);
 
-/// A few bytes on the stack, so that one event is one append.
-pub(crate) struct Scratch {
+/// A small buffer on the stack, so that an event is appended at once.
+pub(crate) struct StackBytes {
     bytes: [u8; Self::ROOM],
     len: usize,
 }
 
-impl Scratch {
+impl StackBytes {
     /// The longest event without texts and poll answers has 78 bytes.
     const ROOM: usize = 96;
 
@@ -78,13 +78,13 @@ pub(crate) const fn unzigzag(from: u64, value: u64) -> u64 {
     from.wrapping_add((value >> 1) ^ (value & 1).wrapping_neg())
 }
 
-/// Reads what the above wrote.
-pub(crate) struct Cursor<'a> {
+/// Reads these encodings.
+pub(crate) struct ByteCursor<'a> {
     bytes: &'a [u8],
     at: usize,
 }
 
-impl<'a> Cursor<'a> {
+impl<'a> ByteCursor<'a> {
     pub(crate) fn new(bytes: &'a [u8], at: usize) -> Self {
         Self { bytes, at }
     }
@@ -151,10 +151,10 @@ mod tests {
             let (a, b) = (a >> shift, b);
             let mut out = Vec::new();
             put_varint(&mut out, a);
-            let mut scratch = Scratch::new(out[0]);
+            let mut scratch = StackBytes::new(out[0]);
             scratch.varint(a);
             prop_assert_eq!(&scratch.as_slice()[1..], &out[..]);
-            let mut cursor = Cursor::new(&out, 0);
+            let mut cursor = ByteCursor::new(&out, 0);
             prop_assert_eq!(cursor.varint(), Ok(a));
             prop_assert_eq!(cursor.at(), out.len());
             prop_assert_eq!(unzigzag(a, zigzag(a, b)), b);
@@ -170,11 +170,11 @@ mod tests {
 
     #[test]
     fn numbers_beyond_64_bits_are_refused() {
-        assert!(Cursor::new(&[0xff; 11], 0).varint().is_err());
+        assert!(ByteCursor::new(&[0xff; 11], 0).varint().is_err());
         let mut most = [0xff; 10];
         most[9] = 1;
-        assert_eq!(Cursor::new(&most, 0).varint(), Ok(u64::MAX));
+        assert_eq!(ByteCursor::new(&most, 0).varint(), Ok(u64::MAX));
         most[9] = 2;
-        assert!(Cursor::new(&most, 0).varint().is_err());
+        assert!(ByteCursor::new(&most, 0).varint().is_err());
     }
 }

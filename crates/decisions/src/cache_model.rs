@@ -1,4 +1,4 @@
-//! What back-ends' caches would hold under given assignments, told from sizes alone.
+//! A model of the back-ends' caches under given assignments, based on sizes alone.
 
 use foldhash::fast::FixedState;
 use hashbrown::HashMap;
@@ -8,9 +8,9 @@ use plimsoll_policy::{BackendId, TargetId};
 /// One cache for each back-end. A request hits when its target is cached; otherwise it misses, and the object enters
 /// the cache when the request has been answered, or it joins a miss under way for the same target at the same back-end.
 ///
-/// The size is the one that the answer had, or the one known beforehand. Memory is bounded: a cache holds at most
-/// [`CacheModel::MOST_OBJECTS`] objects, and of a back-end at most [`CacheModel::MOST_UNDER_WAY`] targets under way are
-/// followed; misses beyond that never enter the cache.
+/// The size is that of the answer, or the one known beforehand. Memory is bounded: a cache holds at most
+/// [`CacheModel::MOST_OBJECTS`] objects, and at most [`CacheModel::MOST_UNDER_WAY`] targets under way are
+/// tracked per back-end; misses beyond that never enter the cache.
 pub struct CacheModel {
     spec: &'static CacheSpec,
     capacity_bytes: u64,
@@ -34,9 +34,9 @@ struct UnderWay {
 }
 
 impl CacheModel {
-    /// Objects that one cache holds at most, so that tiny objects cannot make it grow without bound.
+    /// The most objects in one cache, so that tiny objects cannot make it grow without bound.
     pub const MOST_OBJECTS: usize = 1_000_000;
-    /// Targets under way that are followed for one back-end at most.
+    /// The most targets under way that are tracked per back-end.
     pub const MOST_UNDER_WAY: usize = 65_536;
 
     /// Empty caches of this kind and capacity.
@@ -99,7 +99,7 @@ impl CacheModel {
         self.evicted.clear();
     }
 
-    /// A request for `target` at `b` was lost: what it would have fetched is not in the cache.
+    /// A request for `target` at `b` was lost: nothing enters the cache.
     pub fn failed(&mut self, b: BackendId, target: TargetId) {
         self.left(b, target);
     }
@@ -118,13 +118,13 @@ impl CacheModel {
         self.hits
     }
 
-    /// Requests that did not, and had to fetch it.
+    /// Requests that had to fetch their target.
     #[must_use]
     pub fn misses(&self) -> u64 {
         self.misses
     }
 
-    /// Requests that did not, but joined one that was fetching it.
+    /// Requests that joined a fetch under way.
     #[must_use]
     pub fn joined(&self) -> u64 {
         self.joined
@@ -137,7 +137,7 @@ impl CacheModel {
         (requests > 0).then(|| self.misses as f64 / requests as f64)
     }
 
-    /// One request for `target` is no longer under way. Returns the size known for it, when it was followed.
+    /// Removes one request for `target`. Returns its known size, if it was tracked.
     fn left(&mut self, b: BackendId, target: TargetId) -> Option<Option<u64>> {
         let backend = self.backends.get_mut(b.index())?;
         let under_way = backend.under_way.get_mut(&target.0)?;

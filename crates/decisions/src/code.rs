@@ -1,11 +1,11 @@
-//! What recorder and decoder must agree on: tags, chunk layout, and the memory of recent assignments.
+//! Shared by recorder and decoder: tags, chunk layout, and the memory of recent assignments.
 //!
 //! A chunk is `sequence, time, next number` as varints, the state of the run (0 for none, or 1 and a header), then
 //! events. Every chunk can be read without the ones before it.
 
 use plimsoll_policy::{BackendId, Candidates, Decision, Health, TargetId, Time, Weight};
 
-use crate::bytes::{Cursor, Malformed, put_text, put_varint};
+use crate::bytes::{ByteCursor, Malformed, put_text, put_varint};
 use crate::event::{BackendEntry, RunHeader};
 use crate::request_code;
 
@@ -15,9 +15,9 @@ pub(crate) const OFFER: u8 = 0b1000_0000;
 pub(crate) const OFFER_NUMBER: u8 = 0b0000_0001;
 /// In an offer: the client is not that of the offer before, and follows.
 pub(crate) const OFFER_CLIENT: u8 = 0b0000_0010;
-/// In an offer: flags of what else there is follow.
+/// In an offer: flags for further fields follow.
 pub(crate) const OFFER_MORE: u8 = 0b0000_0100;
-/// In an offer: where the two bits of the decision are, see [`decision_code`].
+/// In an offer: position of the two bits of the decision, see [`decision_code`].
 pub(crate) const OFFER_DECISION_SHIFT: u8 = 4;
 
 /// In the flags of an offer: a size follows.
@@ -28,24 +28,24 @@ pub(crate) const MORE_DYNAMIC: u8 = 2;
 pub(crate) const MORE_CLASS: u8 = 4;
 /// In the flags of an offer: features follow.
 pub(crate) const MORE_FEATURES: u8 = 8;
-/// In the flags of an offer: back-ends that were tried follow.
+/// In the flags of an offer: tried back-ends follow.
 pub(crate) const MORE_TRIED: u8 = 16;
 /// In the flags of an offer: a deadline follows.
 pub(crate) const MORE_DEADLINE: u8 = 32;
-/// In the flags of an offer: the phase that an assignment begins in follows; without, it is active.
+/// In the flags of an offer: the phase in which an assignment begins follows; otherwise it is active.
 pub(crate) const MORE_BEGINS: u8 = 64;
 
 /// The end of a request; flags below.
 pub(crate) const DONE: u8 = 0b0100_0000;
-/// In an end: target and back-end follow, for the decoder does not remember them.
+/// In an end: target and back-end follow, because the decoder does not remember them.
 pub(crate) const DONE_WHAT: u8 = 0b0000_0001;
-/// In an end: the response time follows, for it is not the time since the assignment.
+/// In an end: the response time follows, because it differs from the time since the assignment.
 pub(crate) const DONE_TIME: u8 = 0b0000_0010;
 /// In an end: a size follows.
 pub(crate) const DONE_SIZE: u8 = 0b0000_0100;
 /// In an end: the request was lost.
 pub(crate) const DONE_FAILED: u8 = 0b0000_1000;
-/// In an end: the phase in which it ended follows; without, it was active.
+/// In an end: the phase in which it ended follows; otherwise it was active.
 pub(crate) const DONE_PHASE: u8 = 0b0001_0000;
 
 pub(crate) const RUN: u8 = 1;
@@ -65,23 +65,23 @@ pub(crate) const SHARED: u8 = 14;
 pub(crate) const LEFT: u8 = 15;
 pub(crate) const ADMISSION: u8 = 16;
 
-/// More requests than this are not under way when a run starts: a header that claims it is damaged.
+/// The most requests under way when a run starts; a header that claims more is damaged.
 const MOST_LOAD: u64 = 1 << 24;
 
-/// The last assignments of the chunk, by request number: what the end of a request need not repeat. Fixed in size;
-/// of two requests that share a place the later one is remembered.
+/// The latest assignments of the chunk by request number, which the end of a request need not repeat. Fixed
+/// in size; of two requests that share a place the later one is kept.
 pub(crate) struct Recent {
-    places: Box<[Place]>,
+    places: Box<[PlacedRequest]>,
     chunk: u32,
 }
 
 #[derive(Clone, Copy)]
-pub(crate) struct Place {
+pub(crate) struct PlacedRequest {
     pub(crate) number: u64,
     pub(crate) target: TargetId,
     pub(crate) at: Time,
     pub(crate) backend: BackendId,
-    /// The chunk that the assignment is in, from 1; places of earlier chunks do not count.
+    /// The chunk of the assignment, from 1; entries of earlier chunks are void.
     chunk: u32,
 }
 
@@ -89,11 +89,12 @@ impl Recent {
     const PLACES: usize = 4096;
 
     pub(crate) fn new() -> Self {
-        let empty = Place { number: 0, target: TargetId(0), at: Time::ZERO, backend: BackendId(0), chunk: 0 };
+        let empty =
+            PlacedRequest { number: 0, target: TargetId(0), at: Time::ZERO, backend: BackendId(0), chunk: 0 };
         Self { places: vec![empty; Self::PLACES].into_boxed_slice(), chunk: 0 }
     }
 
-    /// Forgets everything: a chunk begins.
+    /// Forgets everything at the start of a chunk.
     pub(crate) fn begin_chunk(&mut self, sequence: u64) {
         self.chunk = (sequence as u32).wrapping_add(1);
     }
@@ -101,11 +102,11 @@ impl Recent {
     #[inline]
     pub(crate) fn assigned(&mut self, number: u64, target: TargetId, backend: BackendId, at: Time) {
         let chunk = self.chunk;
-        self.places[number as usize % Self::PLACES] = Place { number, target, at, backend, chunk };
+        self.places[number as usize % Self::PLACES] = PlacedRequest { number, target, at, backend, chunk };
     }
 
     #[inline]
-    pub(crate) fn find(&self, number: u64) -> Option<&Place> {
+    pub(crate) fn find(&self, number: u64) -> Option<&PlacedRequest> {
         let place = &self.places[number as usize % Self::PLACES];
         (place.number == number && place.chunk == self.chunk).then_some(place)
     }
@@ -119,7 +120,7 @@ pub(crate) fn health_code(health: Health) -> u8 {
     }
 }
 
-pub(crate) fn read_health(cursor: &mut Cursor<'_>) -> Result<Health, Malformed> {
+pub(crate) fn read_health(cursor: &mut ByteCursor<'_>) -> Result<Health, Malformed> {
     match cursor.byte()? {
         0 => Ok(Health::Up),
         1 => Ok(Health::Draining),
@@ -128,12 +129,12 @@ pub(crate) fn read_health(cursor: &mut Cursor<'_>) -> Result<Health, Malformed> 
     }
 }
 
-pub(crate) fn read_weight(cursor: &mut Cursor<'_>) -> Result<Weight, Malformed> {
+pub(crate) fn read_weight(cursor: &mut ByteCursor<'_>) -> Result<Weight, Malformed> {
     let steps: u32 = cursor.small()?;
     Weight::new(f64::from(steps) / 256.0).ok_or(Malformed("a weight is above 65,536"))
 }
 
-/// The two bits of a decision; what follows is put by [`put_decided`].
+/// The two bits of a decision; [`put_decided`] writes the rest.
 #[inline]
 pub(crate) fn decision_code(decision: Decision) -> u8 {
     match decision {
@@ -155,7 +156,7 @@ pub(crate) fn put_decided(out: &mut Vec<u8>, decision: Decision) {
 }
 
 /// What follows the two bits of a decision.
-pub(crate) fn read_decision(code: u8, cursor: &mut Cursor<'_>) -> Result<Decision, Malformed> {
+pub(crate) fn read_decision(code: u8, cursor: &mut ByteCursor<'_>) -> Result<Decision, Malformed> {
     match code {
         0 => Ok(Decision::Assign(BackendId(cursor.small()?))),
         1 => Ok(Decision::Poll(read_backends(cursor)?)),
@@ -170,7 +171,7 @@ pub(crate) fn put_backends(out: &mut Vec<u8>, backends: &[BackendId]) {
     backends.iter().for_each(|b| put_varint(out, u64::from(b.0)));
 }
 
-pub(crate) fn read_backends(cursor: &mut Cursor<'_>) -> Result<Candidates, Malformed> {
+pub(crate) fn read_backends(cursor: &mut ByteCursor<'_>) -> Result<Candidates, Malformed> {
     let count = usize::from(cursor.byte()?);
     if count > Candidates::MOST {
         return Err(Malformed("more back-ends are named than can be"));
@@ -208,7 +209,7 @@ pub(crate) fn put_header(out: &mut Vec<u8>, header: &RunHeader, loads: &[u32]) {
     header.waiting.iter().for_each(|waiting| request_code::put_waiting(out, waiting));
 }
 
-pub(crate) fn read_header(cursor: &mut Cursor<'_>) -> Result<RunHeader, Malformed> {
+pub(crate) fn read_header(cursor: &mut ByteCursor<'_>) -> Result<RunHeader, Malformed> {
     let policy = cursor.text()?;
     let mut settings = Vec::new();
     for _ in 0..cursor.varint()? {

@@ -1,4 +1,4 @@
-//! What other policies would have done with the requests of a log.
+//! Compares the live policy of a log with other policies on the same requests.
 
 use foldhash::fast::FixedState;
 use hashbrown::HashMap;
@@ -10,11 +10,11 @@ use plimsoll_policy::{
 
 use crate::counterfactual::Counterfactual;
 use crate::event::{Event, RunHeader, What};
-use crate::reader::{Item, LogReader};
+use crate::reader::{LogItem, LogReader};
 use crate::replay::{ListedDecision, ReplayError, inconsistent, known};
 use crate::score::{Score, Scorer};
 
-/// What a log is compared with.
+/// Options of a comparison.
 #[derive(Debug, Clone)]
 pub struct CompareOptions {
     /// Other policies: name and settings.
@@ -25,7 +25,7 @@ pub struct CompareOptions {
     pub cache_bytes: Option<u64>,
 }
 
-/// The live policy of a run and the others.
+/// The live policy of a run compared with others.
 #[derive(Debug, Clone)]
 pub struct Comparison {
     /// The run, with its back-ends as they were at its start, or where the log goes on after a gap.
@@ -38,28 +38,28 @@ pub struct Comparison {
     pub cache: &'static CacheSpec,
     /// Memory of one modelled cache in bytes.
     pub cache_bytes: u64,
-    /// What the logged assignments come to.
+    /// Score of the logged assignments.
     pub live: Score,
-    /// What those of the other policies come to, in the order of [`CompareOptions::policies`].
+    /// Scores of the other policies, in the order of [`CompareOptions::policies`].
     pub others: Vec<Other>,
 }
 
-/// What another policy would have done.
+/// The result of another policy.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Other {
     /// Its name.
     pub policy: String,
     /// Its settings.
     pub settings: Vec<(String, String)>,
-    /// What its assignments come to.
+    /// Score of its assignments.
     pub score: Score,
-    /// Requests that would have gone to another back-end than they went.
+    /// Requests that it would have sent to another back-end.
     pub moved: u64,
     /// Requests for which it found no back-end.
     pub refused: u64,
 }
 
-/// Plays a log to other policies. Each assignment of the policy number `i` is given to `sink` with `i`.
+/// Plays a log to other policies. `sink` gets each assignment with the number of its policy.
 ///
 /// # Errors
 /// When the log cannot be read, or contradicts itself, or a policy cannot be built.
@@ -72,16 +72,16 @@ pub fn compare(
     let mut segment: Option<Segment> = None;
     while let Some(item) = reader.next_item()? {
         let (header, whole) = match item {
-            Item::Event(Event { what: What::Run(header), .. }) => (Some(*header), true),
-            Item::Resumed { run, .. } => (run.map(|run| *run), false),
-            Item::Event(event) => {
+            LogItem::Event(Event { what: What::Run(header), .. }) => (Some(*header), true),
+            LogItem::Resumed { run, .. } => (run.map(|run| *run), false),
+            LogItem::Event(event) => {
                 let Some(segment) = &mut segment else {
                     return Err(inconsistent(reader, "an event comes before the first run".into()));
                 };
                 segment.event(&event, sink).map_err(|what| inconsistent(reader, what))?;
                 continue;
             }
-            Item::Dropped { .. } | Item::Truncated | Item::Full | Item::Ended => continue,
+            LogItem::Dropped { .. } | LogItem::Truncated | LogItem::Full | LogItem::Ended => continue,
         };
         let next = header.map(|header| Segment::start(header, whole, options, reader)).transpose()?;
         done.extend(std::mem::replace(&mut segment, next).map(Segment::finish));
@@ -90,7 +90,7 @@ pub fn compare(
     Ok(done)
 }
 
-/// A run, or the rest of one after something was lost.
+/// A run, or the rest of one after a gap.
 struct Segment {
     header: RunHeader,
     whole: bool,
@@ -103,21 +103,21 @@ struct Segment {
     under_way: HashMap<u64, (TargetId, BackendId), FixedState>,
     /// The requests that wait, or whose polls are under way. Looked up by key only, never iterated.
     undecided: HashMap<u64, WaitingRequest, FixedState>,
-    others: Vec<Beside>,
+    others: Vec<ComparedPolicy>,
 }
 
-struct Beside {
+struct ComparedPolicy {
     policy: String,
     settings: Vec<(String, String)>,
     shadow: Counterfactual,
     moved: u64,
     refused: u64,
-    clock: Clock,
+    clock: TickSource,
 }
 
-/// Who ticks for a policy.
-enum Clock {
-    /// The log: the live policy ticks as often.
+/// Where a policy's ticks come from.
+enum TickSource {
+    /// The log: the live policy has the same interval.
     Live,
     /// Its own interval, and its next tick.
     Own(Nanos, Option<Time>),
@@ -131,7 +131,7 @@ impl Segment {
         reader: &LogReader,
     ) -> Result<Self, ReplayError> {
         let failed = |error| ReplayError::Header { position: reader.place(), error };
-        // The log may come from a program with other policies; what they did is in it.
+        // The log may come from a program with other policies; their decisions are in it.
         let live_interval = header.build_policy().ok().and_then(|policy| policy.tick_interval());
         let cache = match options.cache {
             Some(cache) => cache,
@@ -144,10 +144,10 @@ impl Segment {
         for (policy, settings) in &options.policies {
             let built = build(policy, &context, settings).map_err(|error| failed(error.into()))?;
             let clock = match built.tick_interval() {
-                Some(interval) if live_interval != Some(interval) => Clock::Own(interval, None),
-                _ => Clock::Live,
+                Some(interval) if live_interval != Some(interval) => TickSource::Own(interval, None),
+                _ => TickSource::Live,
             };
-            others.push(Beside {
+            others.push(ComparedPolicy {
                 policy: policy.clone(),
                 settings: settings.clone(),
                 shadow: Counterfactual::new(built, cluster.clone(), cache, cache_bytes),
@@ -167,7 +167,7 @@ impl Segment {
     }
 
     fn finish(self) -> Comparison {
-        let finish = |beside: Beside| Other {
+        let finish = |beside: ComparedPolicy| Other {
             policy: beside.policy,
             settings: beside.settings,
             score: beside.shadow.score(),
@@ -213,7 +213,7 @@ impl Segment {
                 self.each(|shadow| shadow.joined(*weight, *key, now));
             }
             What::Ticked => {
-                for other in self.others.iter_mut().filter(|other| matches!(other.clock, Clock::Live)) {
+                for other in self.others.iter_mut().filter(|other| matches!(other.clock, TickSource::Live)) {
                     other.shadow.ticked(now);
                 }
             }
@@ -222,7 +222,7 @@ impl Segment {
         Ok(())
     }
 
-    /// What the other policies are told as the live one was.
+    /// Passes an input on to the other policies unchanged.
     fn passed_on(&mut self, what: &What, now: Time) -> Result<(), String> {
         match what {
             What::Moved { number, backend, from, to, .. } => {
@@ -251,7 +251,7 @@ impl Segment {
             }
             What::Weight { backend, weight } => self.each(|shadow| shadow.weight(*backend, *weight, now)),
             What::Left { backend } => self.each(|shadow| shadow.left(*backend, now)),
-            // The admission limit is the live one's.
+            // The live admission limit applies.
             _ => {}
         }
         Ok(())
@@ -259,7 +259,7 @@ impl Segment {
 
     fn joined(&mut self, backend: BackendId, name: &str, now: Time) -> Result<(), String> {
         match self.names.get_mut(backend.index()) {
-            // It has the index of one that left, and what both got is counted together.
+            // It reuses the index of one that left; requests of both are counted together.
             Some(names) => *names = format!("{names}, then {name}"),
             None if self.backends >= usize::from(u16::MAX) => {
                 return Err("the log is damaged: more than 65,535 back-ends join".into());
@@ -288,7 +288,7 @@ impl Segment {
             Decision::Wait | Decision::Poll(_) => {
                 self.undecided.insert(offer.request.number, offer);
             }
-            // Nothing was assigned: there is nothing that another policy could have assigned instead.
+            // Nothing was assigned, so there is nothing to compare.
             Decision::Reject => {}
         }
         Ok(())
@@ -330,10 +330,10 @@ impl Segment {
     }
 }
 
-impl Beside {
-    /// Ticks, when the policy's own interval has passed. After a long pause it ticks once.
+impl ComparedPolicy {
+    /// Ticks if the policy's own interval has passed; once after a long pause.
     fn clock_is(&mut self, now: Time) {
-        let Clock::Own(interval, next) = &mut self.clock else { return };
+        let TickSource::Own(interval, next) = &mut self.clock else { return };
         if next.is_some_and(|due| now >= due) {
             self.shadow.ticked(now);
             *next = None;

@@ -1,4 +1,4 @@
-//! What another policy would have done with the requests that the live one got.
+//! What another policy would have done with the live policy's requests.
 
 use std::collections::BTreeMap;
 
@@ -10,12 +10,12 @@ use plimsoll_policy::{
 
 use crate::score::{Score, Scorer};
 
-/// A policy beside the live one: asked about each request that was assigned, told of its end when the live request
-/// ends. Its cluster counts its own assignments.
+/// A policy beside the live one. It is asked about each assigned request and hears of its end when the live
+/// request ends. Its own cluster counts its own assignments.
 pub struct Counterfactual {
     core: Core,
     scorer: Scorer,
-    /// Where each request went that is under way live, by number; `None` where the policy found no back-end.
+    /// This policy's assignment of each live request under way, by number; `None` where it found no back-end.
     under_way: BTreeMap<u64, Option<Assigned>>,
 }
 
@@ -45,8 +45,8 @@ impl Counterfactual {
         self.core.policy()
     }
 
-    /// A request was assigned in the live system, at this moment: where it would have gone; `None` when the policy finds no
-    /// back-end. Polls are answered at once, from the loads of its own cluster.
+    /// A request was assigned in the live system. Returns this policy's choice; `None` when it finds no
+    /// back-end. Polls are answered at once from the loads of its own cluster.
     pub fn assigned(&mut self, request: &Request, options: &OfferOptions, now: Time) -> Option<BackendId> {
         let mut offered = self.core.offer_with(request, options, now);
         if let Offered::Poll(candidates) = offered {
@@ -58,7 +58,7 @@ impl Counterfactual {
         }
         let assigned = match offered {
             Offered::Assigned(assigned) => Some(assigned),
-            // Live it was assigned: what this policy would have it wait for is not known.
+            // In the live system it was assigned; when it would have stopped waiting here is unknown.
             Offered::Waits | Offered::Poll(_) => {
                 self.core.give_up(request.number, now);
                 None
@@ -92,22 +92,23 @@ impl Counterfactual {
         }
     }
 
-    /// A request ended, in this phase, that was under way from the start, or of which only its back-end is known.
+    /// A request ended in this phase that was under way from the start, or of which only the back-end is
+    /// known.
     pub fn inherited_ended(&mut self, backend: BackendId, phase: Phase) {
         if backend.index() < self.view().len() {
             self.core.complete_inherited(backend, phase);
         }
     }
 
-    /// A back-end has a further request on its connection: no policy would have been asked. Its end is
-    /// [`Counterfactual::inherited_ended`].
+    /// A further request stayed with its connection's back-end; no policy would have been asked. Report its
+    /// end by [`Counterfactual::inherited_ended`].
     pub fn stayed(&mut self, backend: BackendId, now: Time) {
         if backend.index() < self.view().len() && !self.view().has_left(backend) {
             self.core.stay(backend, 0, TargetId(0), now);
         }
     }
 
-    /// Request `number` came from one phase into another in the live system, where `backend` has it.
+    /// Request `number`, live on `backend`, changed its phase.
     pub fn moved(&mut self, number: u64, backend: BackendId, from: Phase, to: Option<Phase>, now: Time) {
         match self.under_way.get_mut(&number) {
             // A damaged log may have ended it already.
@@ -131,7 +132,7 @@ impl Counterfactual {
         }
     }
 
-    /// A choice that the live policy had prepared was taken by this request.
+    /// This request took a choice that the live policy had prepared.
     pub fn taken(&mut self, number: u64, request: &Request, now: Time) {
         if let Some(Some(assigned)) = self.under_way.get_mut(&number) {
             self.core.take(assigned, request, now);
@@ -143,12 +144,12 @@ impl Counterfactual {
         self.core.report(report, now);
     }
 
-    /// What several front-ends have seen came, added up.
+    /// The sum over all front-ends came.
     pub fn shared(&mut self, sum: &[(u64, u64)], now: Time) {
         self.core.share(sum, now);
     }
 
-    /// The health of a back-end is now this.
+    /// A back-end's health changed.
     pub fn health(&mut self, b: BackendId, health: Health, now: Time) {
         if b.index() < self.view().len() {
             self.core.set_health(b, health, now);
@@ -158,21 +159,21 @@ impl Counterfactual {
         }
     }
 
-    /// The weight of a back-end is now this.
+    /// A back-end's weight changed.
     pub fn weight(&mut self, b: BackendId, weight: Weight, now: Time) {
         if b.index() < self.view().len() {
             self.core.set_weight(b, weight, now);
         }
     }
 
-    /// A back-end joined. Beyond 65,535, the most that a cluster holds, it is left out.
+    /// A back-end joined. Ignored beyond 65,535, the most that a cluster holds.
     pub fn joined(&mut self, weight: Weight, key: u64, now: Time) {
         if self.core.join("", key, weight, now).is_ok() {
             self.scorer.joined(self.core.view().len(), now);
         }
     }
 
-    /// A back-end left. What this policy had sent there, while live it went elsewhere, is lost.
+    /// A back-end left. Requests that only this policy had sent there are lost.
     pub fn left(&mut self, b: BackendId, now: Time) {
         if b.index() >= self.view().len() {
             return;
@@ -194,7 +195,7 @@ impl Counterfactual {
         self.core.tick(now);
     }
 
-    /// What its assignments come to so far.
+    /// The score so far.
     #[must_use]
     pub fn score(&self) -> Score {
         self.scorer.score()
@@ -208,7 +209,7 @@ impl Counterfactual {
     }
 }
 
-/// Whether a request still counts where it counts as load: a damaged log may end more requests than there are.
+/// Whether the request's back-end still has load to end. A damaged log may end more requests than there are.
 fn has_load(core: &Core, assigned: &Assigned) -> bool {
     !assigned.phase().is_load() || core.view().load(assigned.backend) > 0
 }

@@ -4,12 +4,12 @@ use plimsoll_policy::{
     BackendId, Completion, Decision, LoadReport, Nanos, Outcome, Phase, PollAnswer, Request, TargetId, Time,
 };
 
-use crate::bytes::{Cursor, Malformed, unzigzag};
+use crate::bytes::{ByteCursor, Malformed, unzigzag};
 use crate::code::{self, Recent};
 use crate::event::{Event, RunHeader, What};
 use crate::request_code;
 
-/// What a chunk says before its first event.
+/// The head of a chunk.
 pub(crate) struct ChunkStart {
     /// Its number in the recorder's sequence, from 0.
     pub(crate) sequence: u64,
@@ -20,7 +20,7 @@ pub(crate) struct ChunkStart {
 }
 
 /// Decodes chunk after chunk.
-pub(crate) struct Decoder {
+pub(crate) struct EventDecoder {
     bytes: Vec<u8>,
     at: usize,
     now: Time,
@@ -29,7 +29,7 @@ pub(crate) struct Decoder {
     recent: Recent,
 }
 
-impl Decoder {
+impl EventDecoder {
     pub(crate) fn new() -> Self {
         Self {
             bytes: Vec::new(),
@@ -46,10 +46,10 @@ impl Decoder {
         self.at
     }
 
-    /// Begins with a chunk.
+    /// Begins a chunk.
     pub(crate) fn begin(&mut self, bytes: Vec<u8>) -> Result<ChunkStart, Malformed> {
         self.at = bytes.len();
-        let mut cursor = Cursor::new(&bytes, 0);
+        let mut cursor = ByteCursor::new(&bytes, 0);
         let sequence = cursor.varint()?;
         self.now = Time::from_nanos(cursor.varint()?);
         self.next_number = cursor.varint()?;
@@ -71,14 +71,14 @@ impl Decoder {
             return Ok(None);
         }
         let bytes = std::mem::take(&mut self.bytes);
-        let mut cursor = Cursor::new(&bytes, self.at);
+        let mut cursor = ByteCursor::new(&bytes, self.at);
         let event = self.read(&mut cursor);
         self.at = cursor.at();
         self.bytes = bytes;
         event.map(Some)
     }
 
-    fn read(&mut self, cursor: &mut Cursor<'_>) -> Result<Event, Malformed> {
+    fn read(&mut self, cursor: &mut ByteCursor<'_>) -> Result<Event, Malformed> {
         let tag = cursor.byte()?;
         self.now = Time::from_nanos(unzigzag(self.now.as_nanos(), cursor.varint()?));
         let what = if tag & code::OFFER != 0 {
@@ -93,7 +93,7 @@ impl Decoder {
         Ok(Event { now: self.now, what })
     }
 
-    fn offer(&mut self, tag: u8, cursor: &mut Cursor<'_>) -> Result<What, Malformed> {
+    fn offer(&mut self, tag: u8, cursor: &mut ByteCursor<'_>) -> Result<What, Malformed> {
         let mut number = self.next_number;
         if tag & code::OFFER_NUMBER != 0 {
             number = unzigzag(number, cursor.varint()?);
@@ -114,13 +114,13 @@ impl Decoder {
         Ok(What::Offered { request, options, decision })
     }
 
-    /// A number close to that of the next request.
-    fn number(&self, cursor: &mut Cursor<'_>) -> Result<u64, Malformed> {
+    /// Reads a request number, stored as difference to the next one.
+    fn number(&self, cursor: &mut ByteCursor<'_>) -> Result<u64, Malformed> {
         Ok(unzigzag(self.next_number, cursor.varint()?))
     }
 
-    /// What tells of a request that was offered before.
-    fn later(&self, tag: u8, cursor: &mut Cursor<'_>) -> Result<What, Malformed> {
+    /// Decodes events about requests offered before.
+    fn later(&self, tag: u8, cursor: &mut ByteCursor<'_>) -> Result<What, Malformed> {
         let number = self.number(cursor)?;
         Ok(match tag {
             code::ANSWERED => {
@@ -147,7 +147,7 @@ impl Decoder {
         })
     }
 
-    fn completed(&mut self, tag: u8, cursor: &mut Cursor<'_>) -> Result<What, Malformed> {
+    fn completed(&mut self, tag: u8, cursor: &mut ByteCursor<'_>) -> Result<What, Malformed> {
         let number = unzigzag(self.next_number, cursor.varint()?);
         let unknown = Malformed("a request ends that the chunk does not know");
         let (target, backend) = if tag & code::DONE_WHAT == 0 {
@@ -175,7 +175,7 @@ impl Decoder {
     }
 }
 
-fn rare(tag: u8, cursor: &mut Cursor<'_>) -> Result<What, Malformed> {
+fn rare(tag: u8, cursor: &mut ByteCursor<'_>) -> Result<What, Malformed> {
     Ok(match tag {
         code::RUN => What::Run(Box::new(code::read_header(cursor)?)),
         code::FOREIGN => What::CompletedForeign {

@@ -1,11 +1,11 @@
-//! What a decision log holds: runs, and every input of the policy with the decision taken.
+//! The contents of a decision log: runs, and every input of the core with the resulting decision.
 
 use plimsoll_policy::{
     AdmissionControl, BackendId, BuildContext, BuildError, Cluster, Completion, Core, Decision, Health,
     LoadReport, OfferOptions, Phase, Policy, PollAnswer, Request, Time, WaitingRequest, Weight, Witness,
 };
 
-/// Everything that a fresh policy object starts from.
+/// Everything needed to start a fresh policy object.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RunHeader {
     /// Name of the policy in the registry.
@@ -24,7 +24,7 @@ pub struct RunHeader {
     pub admission: AdmissionControl,
     /// Requests of an earlier policy that wait, in the order in which they start.
     pub waiting: Vec<WaitingRequest>,
-    /// Requests of an earlier policy that take room without being load.
+    /// Requests of an earlier policy that count against the admission limit without being load.
     pub reserved: u64,
     /// When the run started, in nanoseconds since 1970-01-01 00:00:00 UTC; for people only.
     pub started_unix_ns: u64,
@@ -43,11 +43,11 @@ pub struct BackendEntry {
     pub health: Health,
     /// Requests assigned by an earlier policy and not completed.
     pub load: u32,
-    /// For a back-end that has left: its place among those that have, in the order in which they did.
+    /// For a back-end that has left: its position in the order of leaving.
     pub left: Option<u32>,
 }
 
-/// A log cannot be carried out: the text says why.
+/// Why a run cannot be replayed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum HeaderError {
     /// The policy of the run cannot be built.
@@ -59,7 +59,7 @@ pub enum HeaderError {
 }
 
 impl RunHeader {
-    /// What a policy of this run is built from.
+    /// The build context of this run's policy.
     ///
     /// # Errors
     /// When there is no such cache.
@@ -113,7 +113,7 @@ impl RunHeader {
     }
 }
 
-/// One input of the core, with the decision that it led to.
+/// One input of the core with the resulting decision.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Event {
     /// When, on the front-end's clock.
@@ -122,42 +122,42 @@ pub struct Event {
     pub what: What,
 }
 
-/// What happened: the inputs of [`Core`], in the words of [`Witness`].
+/// The inputs of [`Core`], named as in [`Witness`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum What {
     /// A fresh policy object begins.
     Run(Box<RunHeader>),
     /// A request was offered; `Wait` means that it waits for room.
     Offered {
-        /// What the policy was asked about.
+        /// The request.
         request: Request,
-        /// What else was said of it.
+        /// Its options.
         options: OfferOptions,
-        /// What was decided.
+        /// The decision.
         decision: Decision,
     },
-    /// The answers to a request's poll came, or its time was up.
+    /// A request's poll ended, with answers or by time-out.
     Answered {
         /// [`Request::number`].
         number: u64,
         /// The answers that came in time.
         answers: Vec<PollAnswer>,
-        /// What was decided.
+        /// The decision.
         decision: Decision,
     },
-    /// A request that waited came to its turn, or to its deadline.
+    /// A waiting request got its turn or reached its deadline.
     Started {
         /// [`Request::number`].
         number: u64,
-        /// What was decided.
+        /// The decision.
         decision: Decision,
     },
-    /// A request that waited, or whose poll was under way, was given up by its client.
+    /// The client gave up a request that was waiting or polling.
     GaveUp {
         /// [`Request::number`].
         number: u64,
     },
-    /// A request came into another phase.
+    /// A request changed its phase.
     Moved {
         /// [`Request::number`].
         number: u64,
@@ -170,11 +170,11 @@ pub enum What {
         /// Whether the present policy assigned it.
         own: bool,
     },
-    /// A prepared choice was taken by this request.
+    /// This request took a prepared choice.
     Taken {
         /// The number of the choice.
         number: u64,
-        /// What took it.
+        /// The request that took it.
         request: Request,
     },
     /// A request ended.
@@ -186,12 +186,12 @@ pub enum What {
         /// How it ended.
         completion: Completion,
     },
-    /// A back-end has a further request on its connection, about which the policy is not asked.
+    /// A further request stayed with its connection's back-end; the policy was not asked.
     Stayed {
         /// Who has it.
         backend: BackendId,
     },
-    /// A request ended that the present policy did not assign: of an earlier policy, or one that stayed.
+    /// A request ended that an earlier policy assigned, or that stayed with its connection.
     CompletedForeign {
         /// Who had it.
         backend: BackendId,
@@ -200,20 +200,20 @@ pub enum What {
     },
     /// A back-end reported its load.
     Reported(LoadReport),
-    /// What several front-ends have seen came, added up.
+    /// The sum over all front-ends came.
     Shared(Vec<(u64, u64)>),
-    /// The health of a back-end is now this.
+    /// A back-end's health changed.
     Health {
-        /// Whose.
+        /// The back-end.
         backend: BackendId,
-        /// What it is.
+        /// The new value.
         health: Health,
     },
-    /// The weight of a back-end is now this.
+    /// A back-end's weight changed.
     Weight {
-        /// Whose.
+        /// The back-end.
         backend: BackendId,
-        /// What it is.
+        /// The new value.
         weight: Weight,
     },
     /// A back-end joined.
@@ -232,7 +232,7 @@ pub enum What {
         /// Who.
         backend: BackendId,
     },
-    /// Another admission limit or queue length applies.
+    /// Admission limit or queue length changed.
     Admission(AdmissionControl),
     /// The policy's tick.
     Ticked,

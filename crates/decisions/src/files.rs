@@ -1,4 +1,4 @@
-//! The files behind a log's writer: one after the other, each bounded, only so many of them.
+//! The files of a log: written one after the other, bounded in size and number.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Seek as _, SeekFrom, Write as _};
@@ -6,30 +6,30 @@ use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use crate::frame::{FileHead, FrameKind, HEAD_BYTES, MOST_PAYLOAD_BYTES, file_path, frame_head, number_of};
-use crate::writer::{LogConfig, WhenFull};
+use crate::writer::{LogConfig, LogRetention};
 
-/// How many numbers are tried when another process takes the next ones.
+/// How many file numbers are tried when another process takes the next ones.
 const TRIES: usize = 1000;
 
-pub(crate) struct Files {
+pub(crate) struct LogFiles {
     config: LogConfig,
     session: u64,
     /// The file being written.
-    current: Option<Current>,
+    current: Option<OpenFile>,
     /// Number of the next file.
     next: u64,
     full: bool,
     lost: u64,
 }
 
-struct Current {
+struct OpenFile {
     file: File,
     path: PathBuf,
     /// Bytes of whole frames.
     bytes: u64,
 }
 
-impl Files {
+impl LogFiles {
     pub(crate) fn open(config: &LogConfig) -> io::Result<Self> {
         let invalid = |text: String| Err(io::Error::new(io::ErrorKind::InvalidInput, text));
         if config.file_bytes < LogConfig::LEAST_FILE_BYTES {
@@ -62,7 +62,8 @@ impl Files {
         self.full
     }
 
-    /// Writes a chunk, after a mark when `lost` ones before it are missing. On an error nothing of it stays.
+    /// Writes a chunk, preceded by a gap mark if `lost` chunks before it are missing. On an error nothing of
+    /// it stays.
     pub(crate) fn write(&mut self, chunk: &[u8], lost: u64) -> io::Result<()> {
         if self.full {
             return Ok(());
@@ -70,8 +71,8 @@ impl Files {
         if chunk.len() > MOST_PAYLOAD_BYTES {
             return Err(io::Error::new(io::ErrorKind::InvalidInput, "a chunk has more than 16 MiB"));
         }
-        let fits = |c: &Current| c.bytes + chunk.len() as u64 + 64 <= self.config.file_bytes;
-        let begun = |c: &Current| c.bytes > HEAD_BYTES as u64;
+        let fits = |c: &OpenFile| c.bytes + chunk.len() as u64 + 64 <= self.config.file_bytes;
+        let begun = |c: &OpenFile| c.bytes > HEAD_BYTES as u64;
         if self.current.as_ref().is_none_or(|c| begun(c) && !fits(c)) {
             self.advance()?;
         }
@@ -80,7 +81,7 @@ impl Files {
         let mut result = if lost == 0 { Ok(()) } else { current.put(FrameKind::Gap, &lost.to_le_bytes()) };
         result = result.and_then(|()| current.put(FrameKind::Chunk, chunk));
         if result.is_err() && !current.cut(start_bytes) {
-            // What stands at its end is unknown: the next chunk starts another file.
+            // The end of this file is unknown, so the next chunk starts another one.
             self.current = None;
         }
         result
@@ -91,12 +92,12 @@ impl Files {
         self.lost += chunks;
     }
 
-    /// Everything written is on the disk after this.
+    /// Syncs everything written to disk.
     pub(crate) fn sync(&mut self) -> io::Result<()> {
         self.current.as_ref().map_or(Ok(()), |c| c.file.sync_data().map_err(|e| naming(&c.path, &e)))
     }
 
-    /// Ends the log; `dropped` chunks and those of [`Files::add_lost`] are missing at the end.
+    /// Ends the log; `dropped` chunks and those of [`LogFiles::add_lost`] are missing at the end.
     pub(crate) fn close(&mut self, dropped: u64) -> io::Result<()> {
         let lost = self.lost + dropped;
         if let Some(current) = self.current.as_mut().filter(|_| !self.full) {
@@ -112,7 +113,7 @@ impl Files {
     fn advance(&mut self) -> io::Result<()> {
         let there = numbers(&self.config.directory)?;
         let excess = (there.len() + 1).saturating_sub(self.config.files);
-        if excess > 0 && self.config.when_full == WhenFull::Stop {
+        if excess > 0 && self.config.when_full == LogRetention::Stop {
             self.full = true;
             return match &mut self.current {
                 Some(current) => current.put(FrameKind::Full, &[]),
@@ -130,13 +131,13 @@ impl Files {
         Ok(())
     }
 
-    fn create(&mut self) -> io::Result<Current> {
+    fn create(&mut self) -> io::Result<OpenFile> {
         for _ in 0..TRIES {
             let number = self.next;
             let path = file_path(&self.config.directory, number);
             let mut options = OpenOptions::new();
             options.write(true).create_new(true);
-            // Hashes of targets and identities of clients are not everybody's business.
+            // Hashes of targets and identities of clients are not for every user.
             #[cfg(unix)]
             std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o640);
             self.next = self.next.saturating_add(1);
@@ -144,7 +145,7 @@ impl Files {
                 Ok(mut file) => {
                     let head = FileHead { session: self.session, number }.to_bytes();
                     file.write_all(&head).map_err(|e| naming(&path, &e))?;
-                    return Ok(Current { file, path, bytes: HEAD_BYTES as u64 });
+                    return Ok(OpenFile { file, path, bytes: HEAD_BYTES as u64 });
                 }
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
                 Err(error) => return Err(naming(&path, &error)),
@@ -157,7 +158,7 @@ impl Files {
     }
 }
 
-impl Current {
+impl OpenFile {
     fn put(&mut self, kind: FrameKind, payload: &[u8]) -> io::Result<()> {
         let head = frame_head(kind, payload);
         let written = self.file.write_all(&head).and_then(|()| self.file.write_all(payload));
@@ -166,7 +167,7 @@ impl Current {
         Ok(())
     }
 
-    /// Cuts off what was not written whole.
+    /// Cuts off an incomplete frame.
     fn cut(&mut self, bytes: u64) -> bool {
         self.bytes = bytes;
         self.file.set_len(self.bytes).and_then(|()| self.file.seek(SeekFrom::Start(self.bytes))).is_ok()

@@ -1,7 +1,8 @@
 //! The files of a log: a head, then frames with checksums.
 //!
-//! Head of 32 bytes: magic, version, session, number of the file, checksum of these. A frame is its kind, the length of
-//! its payload, the checksum of all that, and the payload. Numbers are little-endian, checksums XXH3-64.
+//! The head has 32 bytes: magic, version, session, number of the file, and their checksum. A frame has its
+//! kind, the length of its payload, a checksum over kind, length and payload, and the payload. Numbers are
+//! little-endian, checksums XXH3-64.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -16,10 +17,10 @@ const VERSION: u32 = 2;
 pub(crate) const HEAD_BYTES: usize = 32;
 /// Bytes of a frame before its payload.
 pub(crate) const FRAME_HEAD_BYTES: usize = 13;
-/// Bytes of a payload at most.
+/// The most bytes of a payload.
 pub(crate) const MOST_PAYLOAD_BYTES: usize = 16 << 20;
 
-/// What a file says about itself.
+/// The head of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct FileHead {
     /// When its log was opened, in nanoseconds since 1970: files of one opening belong together.
@@ -40,7 +41,7 @@ impl FileHead {
         bytes
     }
 
-    /// The head of a file, or what is wrong with it.
+    /// Decodes the head of a file; the error says what is wrong.
     pub(crate) fn read(bytes: &[u8; HEAD_BYTES]) -> Result<Self, &'static str> {
         if bytes[..4] != MAGIC {
             return Err("this is no decision log");
@@ -68,7 +69,7 @@ pub(crate) enum FrameKind {
     Chunk,
     /// Chunks were dropped here: the payload is how many, as a 64-bit word.
     Gap,
-    /// The log is full and was told to stop.
+    /// The log is full and stopped.
     Full,
     /// The log was closed.
     End,

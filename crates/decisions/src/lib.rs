@@ -1,9 +1,10 @@
-//! The decision log: every input of a live core with the decision that it led to, its replay, and policies that run
-//! beside the live one.
+//! The decision log (every input of a live core with the resulting decision), its replay, and policies that
+//! run beside the live one.
 //!
-//! A [`Recorder`] turns inputs into bytes under the lock that guards the policy; a [`LogWriter`] takes its chunks to
-//! bounded files; a [`LogReader`] reads them back; [`replay`] proves that a fresh policy decides the same, and
-//! [`compare`] tells what others would have done. A [`Counterfactual`] does the latter while the system runs.
+//! A [`Recorder`] encodes inputs under the lock that guards the core; a [`LogWriter`] writes its chunks to
+//! bounded files; a [`LogReader`] reads them back; [`replay`] proves that a fresh policy decides the same,
+//! and [`compare`] scores other policies on the same requests. A [`Counterfactual`] does that while the
+//! system runs.
 
 mod bytes;
 mod cache_model;
@@ -28,9 +29,9 @@ pub use compare::{CompareOptions, Comparison, Other, compare};
 pub use counterfactual::Counterfactual;
 pub use event::{BackendEntry, Event, HeaderError, RunHeader, What};
 pub use frame::Position;
-pub use reader::{Item, LogReader, Missing, ReadError};
+pub use reader::{LogItem, LogReadError, LogReader, Missing};
 pub use recorder::Recorder;
 pub use replay::{Difference, ListedDecision, Proof, ReplayError, RunProof, replay};
 pub use score::{Score, Scorer};
 pub use shadow::{Shadow, ShadowScore};
-pub use writer::{LogConfig, LogWriter, WhenFull};
+pub use writer::{LogConfig, LogRetention, LogWriter};

@@ -7,14 +7,14 @@ use std::path::{Path, PathBuf};
 use plimsoll_policy::Time;
 
 use crate::bytes::Malformed;
-use crate::decoder::Decoder;
+use crate::decoder::EventDecoder;
 use crate::event::{Event, RunHeader};
 use crate::files;
 use crate::frame::{FRAME_HEAD_BYTES, FileHead, FrameHead, FrameKind, HEAD_BYTES, Position, file_path, word};
 
-/// A log that cannot be read on.
+/// Why a log cannot be read further.
 #[derive(Debug, thiserror::Error)]
-pub enum ReadError {
+pub enum LogReadError {
     /// File or directory cannot be read.
     #[error("cannot read {}: {error}", path.display())]
     Io {
@@ -26,7 +26,7 @@ pub enum ReadError {
     /// There is nothing to read.
     #[error("{} holds no decision log (files named decisions-00000001.plog, and so on)", .0.display())]
     NoFiles(PathBuf),
-    /// What was read was not written by a recorder.
+    /// The data was not written by a recorder.
     #[error("{position}: {what}")]
     Damaged {
         /// Where.
@@ -36,12 +36,12 @@ pub enum ReadError {
     },
 }
 
-/// One thing that a log tells.
+/// One item of a log.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Item {
+pub enum LogItem {
     /// An input of the policy.
     Event(Event),
-    /// What came before is missing, so that nobody knows the policy's state; the log goes on with this cluster.
+    /// Earlier items are missing, so the policy's state is unknown; the log continues with this cluster.
     Resumed {
         /// What is missing.
         missing: Missing,
@@ -50,7 +50,7 @@ pub enum Item {
         /// The time of the last event that is missing.
         now: Time,
     },
-    /// The writer says that it lost chunks here.
+    /// The writer lost chunks here.
     Dropped {
         /// How many.
         chunks: u64,
@@ -63,7 +63,7 @@ pub enum Item {
     Ended,
 }
 
-/// Why a log does not say everything.
+/// Why a part of a log is missing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Missing {
     /// The start was rotated away, or the file is not the first of its log.
@@ -76,8 +76,8 @@ pub enum Missing {
 pub struct LogReader {
     /// The files to come, the next one last.
     files: Vec<(PathBuf, u64)>,
-    current: Option<Current>,
-    decoder: Decoder,
+    current: Option<OpenInput>,
+    decoder: EventDecoder,
     /// Where the chunk being decoded starts in its file.
     chunk_at: u64,
     /// Where the last item stands in its file.
@@ -88,7 +88,7 @@ pub struct LogReader {
     done: bool,
 }
 
-struct Current {
+struct OpenInput {
     input: BufReader<File>,
     session: u64,
     at: u64,
@@ -99,8 +99,8 @@ impl LogReader {
     ///
     /// # Errors
     /// When there is no such file, or the directory has none.
-    pub fn open(path: &Path) -> Result<Self, ReadError> {
-        let failed = |error| ReadError::Io { path: path.to_owned(), error };
+    pub fn open(path: &Path) -> Result<Self, LogReadError> {
+        let failed = |error| LogReadError::Io { path: path.to_owned(), error };
         let mut found = Vec::new();
         if std::fs::metadata(path).map_err(failed)?.is_dir() {
             for number in files::numbers(path).map_err(failed)? {
@@ -110,12 +110,13 @@ impl LogReader {
             found.push(path.to_owned());
         }
         if found.is_empty() {
-            return Err(ReadError::NoFiles(path.to_owned()));
+            return Err(LogReadError::NoFiles(path.to_owned()));
         }
         let mut files = Vec::new();
         let mut session = 0;
         for path in found {
-            // A file without a whole head was being made when its writer crashed; it stays where its number puts it.
+            // A file without a complete head was being created when its writer crashed; it is ordered by its
+            // number.
             session = session_of(&path)?.unwrap_or(session);
             files.push((path, session));
         }
@@ -125,7 +126,7 @@ impl LogReader {
         Ok(Self {
             files,
             current: None,
-            decoder: Decoder::new(),
+            decoder: EventDecoder::new(),
             chunk_at: 0,
             item_at: 0,
             path: PathBuf::new(),
@@ -144,17 +145,17 @@ impl LogReader {
     ///
     /// # Errors
     /// When a file cannot be read or is damaged; then the log is at its end.
-    pub fn next_item(&mut self) -> Result<Option<Item>, ReadError> {
+    pub fn next_item(&mut self) -> Result<Option<LogItem>, LogReadError> {
         let item = if self.done { Ok(None) } else { self.advance() };
         self.done |= !matches!(item, Ok(Some(_)));
         item
     }
 
-    fn advance(&mut self) -> Result<Option<Item>, ReadError> {
+    fn advance(&mut self) -> Result<Option<LogItem>, LogReadError> {
         loop {
             self.item_at = self.chunk_at + self.decoder.at() as u64;
             match self.decoder.event() {
-                Ok(Some(event)) => return Ok(Some(Item::Event(event))),
+                Ok(Some(event)) => return Ok(Some(LogItem::Event(event))),
                 Ok(None) => {}
                 Err(Malformed(what)) => return Err(self.damaged(what)),
             }
@@ -168,39 +169,39 @@ impl LogReader {
     }
 
     /// Opens the next file; false when there is none.
-    fn next_file(&mut self) -> Result<bool, ReadError> {
+    fn next_file(&mut self) -> Result<bool, LogReadError> {
         let Some((path, session)) = self.files.pop() else { return Ok(false) };
-        let file = File::open(&path).map_err(|error| ReadError::Io { path: path.clone(), error })?;
+        let file = File::open(&path).map_err(|error| LogReadError::Io { path: path.clone(), error })?;
         self.path = path;
         self.item_at = 0;
-        let mut current = Current { input: BufReader::with_capacity(1 << 16, file), session, at: 0 };
+        let mut current = OpenInput { input: BufReader::with_capacity(1 << 16, file), session, at: 0 };
         let mut head = [0; HEAD_BYTES];
         let whole = self.fill(&mut current, &mut head)? == HEAD_BYTES;
         if whole {
             current.session = FileHead::read(&head).map_err(|what| self.damaged(what))?.session;
             current.at = HEAD_BYTES as u64;
         }
-        // Without a whole head nothing more follows; the next frame then finds the end.
+        // Without a complete head nothing follows; reading the next frame then finds the end.
         self.current = Some(current);
         Ok(true)
     }
 
     /// Reads a frame: `None` when it holds a chunk in sequence, or the file is at its end.
-    fn frame(&mut self) -> Result<Option<Item>, ReadError> {
+    fn frame(&mut self) -> Result<Option<LogItem>, LogReadError> {
         let Some(mut current) = self.current.take() else { return Ok(None) };
         self.item_at = current.at;
         let mut head = [0; FRAME_HEAD_BYTES];
         match self.fill(&mut current, &mut head)? {
             0 if current.at >= HEAD_BYTES as u64 => return Ok(None),
             FRAME_HEAD_BYTES => {}
-            _ => return Ok(Some(Item::Truncated)),
+            _ => return Ok(Some(LogItem::Truncated)),
         }
         let head = FrameHead::read(&head).map_err(|what| self.damaged(what))?;
         let mut payload = Vec::new();
         let read = (&mut current.input).take(head.payload_bytes as u64).read_to_end(&mut payload);
-        read.map_err(|error| ReadError::Io { path: self.path.clone(), error })?;
+        read.map_err(|error| LogReadError::Io { path: self.path.clone(), error })?;
         if payload.len() < head.payload_bytes {
-            return Ok(Some(Item::Truncated));
+            return Ok(Some(LogItem::Truncated));
         }
         head.check(&payload).map_err(|what| self.damaged(what))?;
         let payload_at = current.at + FRAME_HEAD_BYTES as u64;
@@ -208,14 +209,14 @@ impl LogReader {
         let session = current.session;
         self.current = Some(current);
         match head.kind {
-            FrameKind::Gap => Ok(Some(Item::Dropped { chunks: word(&payload) })),
-            FrameKind::Full => Ok(Some(Item::Full)),
-            FrameKind::End => Ok(Some(Item::Ended)),
+            FrameKind::Gap => Ok(Some(LogItem::Dropped { chunks: word(&payload) })),
+            FrameKind::Full => Ok(Some(LogItem::Full)),
+            FrameKind::End => Ok(Some(LogItem::Ended)),
             FrameKind::Chunk => self.chunk(payload, payload_at, session),
         }
     }
 
-    fn chunk(&mut self, payload: Vec<u8>, at: u64, session: u64) -> Result<Option<Item>, ReadError> {
+    fn chunk(&mut self, payload: Vec<u8>, at: u64, session: u64) -> Result<Option<LogItem>, LogReadError> {
         self.chunk_at = at;
         let start = self.decoder.begin(payload).map_err(|Malformed(what)| self.damaged(what))?;
         let expected = self.expected.filter(|e| e.0 == session).map(|e| e.1);
@@ -227,37 +228,37 @@ impl LogReader {
             Some(next) => Missing::Chunks(start.sequence.saturating_sub(next)),
             None => Missing::Start,
         };
-        Ok(Some(Item::Resumed { missing, run: start.run.map(Box::new), now: start.now }))
+        Ok(Some(LogItem::Resumed { missing, run: start.run.map(Box::new), now: start.now }))
     }
 
-    /// Reads as much as there is, up to the length of `buffer`.
-    fn fill(&self, current: &mut Current, buffer: &mut [u8]) -> Result<usize, ReadError> {
-        fill(&mut current.input, buffer).map_err(|error| ReadError::Io { path: self.path.clone(), error })
+    /// Reads up to the length of `buffer`, less at the end of the file.
+    fn fill(&self, current: &mut OpenInput, buffer: &mut [u8]) -> Result<usize, LogReadError> {
+        fill(&mut current.input, buffer).map_err(|error| LogReadError::Io { path: self.path.clone(), error })
     }
 
-    fn damaged(&self, what: &'static str) -> ReadError {
-        ReadError::Damaged { position: self.place(), what }
+    fn damaged(&self, what: &'static str) -> LogReadError {
+        LogReadError::Damaged { position: self.place(), what }
     }
 }
 
 impl Iterator for LogReader {
-    type Item = Result<Item, ReadError>;
+    type Item = Result<LogItem, LogReadError>;
 
     fn next(&mut self) -> Option<Self::Item> {
         self.next_item().transpose()
     }
 }
 
-/// The session in the head of a file; `None` when the head is not whole.
-fn session_of(path: &Path) -> Result<Option<u64>, ReadError> {
-    let failed = |error| ReadError::Io { path: path.to_owned(), error };
+/// The session in the head of a file; `None` when the head is incomplete.
+fn session_of(path: &Path) -> Result<Option<u64>, LogReadError> {
+    let failed = |error| LogReadError::Io { path: path.to_owned(), error };
     let mut head = [0; HEAD_BYTES];
     let mut file = File::open(path).map_err(failed)?;
     if fill(&mut file, &mut head).map_err(failed)? < HEAD_BYTES {
         return Ok(None);
     }
     let position = Position { file: path.to_owned(), offset: 0 };
-    FileHead::read(&head).map(|h| Some(h.session)).map_err(|what| ReadError::Damaged { position, what })
+    FileHead::read(&head).map(|h| Some(h.session)).map_err(|what| LogReadError::Damaged { position, what })
 }
 
 fn fill(input: &mut impl Read, buffer: &mut [u8]) -> io::Result<usize> {

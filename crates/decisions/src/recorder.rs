@@ -1,19 +1,19 @@
-//! Turns events into bytes: a few nanoseconds each, no allocation but for the buffer, no input or output.
+//! Encodes events: a few nanoseconds each, no allocation except for the buffer, no input or output.
 
 use plimsoll_policy::{
     AdmissionControl, Assigned, BackendId, Completion, Decision, Health, LoadReport, OfferOptions, Outcome,
     Phase, PollAnswer, Request, Time, WaitingRequest, Weight, Witness,
 };
 
-use crate::bytes::{Scratch, put_text, put_varint, zigzag};
+use crate::bytes::{StackBytes, put_text, put_varint, zigzag};
 use crate::code::{self, Recent};
 use crate::event::{BackendEntry, RunHeader};
 use crate::request_code;
 
 /// Records every input of a core, as its witness, under the lock that guards the core.
 ///
-/// Whoever holds it takes the buffer away ([`Recorder::take`]) when it has grown to what a chunk should be, and gives
-/// it to a [`crate::LogWriter`]; each such chunk can be read on its own.
+/// Its owner takes the buffer ([`Recorder::take`]) when it has reached the size of a chunk, and passes it to
+/// a [`crate::LogWriter`]. Each chunk can be read on its own.
 pub struct Recorder {
     buffer: Vec<u8>,
     spare: Option<Vec<u8>>,
@@ -23,10 +23,10 @@ pub struct Recorder {
     next_number: u64,
     last_client: u64,
     recent: Recent,
-    /// The run as it is now, but for the loads and for the requests that wait.
+    /// The run as it is now, except for loads and waiting requests.
     run: Option<RunHeader>,
     loads: Vec<u32>,
-    /// How many back-ends have left so far: gives each its place in their order.
+    /// How many back-ends have left so far; numbers them in order of leaving.
     left: u32,
 }
 
@@ -37,11 +37,11 @@ impl Default for Recorder {
 }
 
 impl Recorder {
-    /// What a chunk should be, in bytes: large enough that its head does not matter, small enough to allocate and to
-    /// lose.
+    /// The size of a chunk in bytes: large enough that its head does not matter, small enough to allocate and
+    /// to lose.
     pub const CHUNK_BYTES: usize = 64 << 10;
 
-    /// A recorder that has seen nothing.
+    /// An empty recorder.
     #[must_use]
     pub fn new() -> Self {
         Self {
@@ -58,15 +58,15 @@ impl Recorder {
         }
     }
 
-    /// A fresh policy object begins: at the start, or because another policy was configured. Of more than 65,535
-    /// back-ends the rest is left out; a cluster holds no more.
+    /// A fresh policy object begins: at the start, or because another policy was configured. Back-ends beyond
+    /// 65,535, the most that a cluster holds, are left out.
     pub fn run_started(&mut self, header: &RunHeader, now: Time) {
-        self.put(&mut Scratch::new(code::RUN), now);
+        self.put(&mut StackBytes::new(code::RUN), now);
         let mut header = header.clone();
         header.backends.truncate(usize::from(u16::MAX));
         self.loads = header.backends.iter().map(|b| b.load).collect();
         code::put_header(&mut self.buffer, &header, &self.loads);
-        // A chunk's head does not repeat who waited: that would be out of date.
+        // A chunk's head does not repeat the waiting requests: they would be out of date.
         header.waiting = Vec::new();
         self.left = header.backends.iter().filter_map(|b| b.left).max().map_or(0, |place| place + 1);
         self.run = Some(header);
@@ -79,7 +79,7 @@ impl Recorder {
         self.buffer.len()
     }
 
-    /// Takes what was recorded, as a chunk for [`crate::LogWriter::push`]; empty when there is nothing.
+    /// Takes the recorded bytes as a chunk for [`crate::LogWriter::push`]; empty when there are none.
     #[must_use]
     pub fn take(&mut self) -> Vec<u8> {
         if self.buffer.is_empty() {
@@ -94,7 +94,7 @@ impl Recorder {
         std::mem::replace(&mut self.buffer, fresh)
     }
 
-    /// Gives back a buffer that is no longer needed, so that the next [`Recorder::take`] need not allocate.
+    /// Returns a used buffer, so that the next [`Recorder::take`] need not allocate.
     pub fn recycle(&mut self, mut buffer: Vec<u8>) {
         buffer.clear();
         if buffer.capacity() >= Self::CHUNK_BYTES && buffer.capacity() <= 4 * Self::CHUNK_BYTES {
@@ -104,7 +104,7 @@ impl Recorder {
 
     /// Writes a tag, the time, and the number of a request that was offered before.
     fn put_later(&mut self, tag: u8, number: u64, now: Time) {
-        let mut out = Scratch::new(tag);
+        let mut out = StackBytes::new(tag);
         self.begin_chunk_if_new();
         out.varint(zigzag(self.last_time.as_nanos(), now.as_nanos()));
         out.varint(zigzag(self.next_number, number));
@@ -112,7 +112,7 @@ impl Recorder {
         self.buffer.extend_from_slice(out.as_slice());
     }
 
-    /// Counts what an assignment in this phase is.
+    /// Counts an assignment in this phase.
     #[inline]
     fn counts(&mut self, backend: BackendId, phase: Phase) {
         if phase.is_load() {
@@ -126,7 +126,7 @@ impl Recorder {
         }
     }
 
-    /// The inverse.
+    /// Undoes [`Self::counts`].
     #[inline]
     fn uncounts(&mut self, backend: BackendId, phase: Phase) {
         if phase.is_load() {
@@ -141,7 +141,7 @@ impl Recorder {
     }
 
     /// Writes a tag and the time.
-    fn put(&mut self, out: &mut Scratch, now: Time) {
+    fn put(&mut self, out: &mut StackBytes, now: Time) {
         self.begin_chunk_if_new();
         out.varint(zigzag(self.last_time.as_nanos(), now.as_nanos()));
         self.last_time = now;
@@ -179,7 +179,7 @@ impl Witness for Recorder {
     fn offered(&mut self, request: &Request, options: &OfferOptions, decision: Decision, now: Time) {
         self.begin_chunk_if_new();
         let mut tag = code::OFFER | code::decision_code(decision) << code::OFFER_DECISION_SHIFT;
-        let mut out = Scratch::new(tag);
+        let mut out = StackBytes::new(tag);
         out.varint(zigzag(self.last_time.as_nanos(), now.as_nanos()));
         if request.number != self.next_number {
             tag |= code::OFFER_NUMBER;
@@ -267,7 +267,7 @@ impl Witness for Recorder {
         self.begin_chunk_if_new();
         let number = assigned.number;
         let mut tag = code::DONE;
-        let mut out = Scratch::new(tag);
+        let mut out = StackBytes::new(tag);
         out.varint(zigzag(self.last_time.as_nanos(), now.as_nanos()));
         out.varint(zigzag(self.next_number, number));
         let known = self.recent.find(number);
@@ -301,26 +301,26 @@ impl Witness for Recorder {
     }
 
     fn completed_foreign(&mut self, assigned: &Assigned, _: &Completion, now: Time) {
-        self.put(&mut Scratch::new(code::FOREIGN), now);
+        self.put(&mut StackBytes::new(code::FOREIGN), now);
         put_varint(&mut self.buffer, u64::from(assigned.backend.0));
         self.buffer.push(request_code::phase_code(assigned.phase()));
         self.uncounts(assigned.backend, assigned.phase());
     }
 
     fn stayed(&mut self, assigned: &Assigned, now: Time) {
-        self.put(&mut Scratch::new(code::STAYED), now);
+        self.put(&mut StackBytes::new(code::STAYED), now);
         put_varint(&mut self.buffer, u64::from(assigned.backend.0));
         self.counts(assigned.backend, assigned.phase());
     }
 
     fn reported(&mut self, report: &LoadReport, now: Time) {
-        self.put(&mut Scratch::new(code::REPORTED), now);
+        self.put(&mut StackBytes::new(code::REPORTED), now);
         put_varint(&mut self.buffer, u64::from(report.backend.0));
         put_varint(&mut self.buffer, u64::from(report.load));
     }
 
     fn shared(&mut self, sum: &[(u64, u64)], now: Time) {
-        self.put(&mut Scratch::new(code::SHARED), now);
+        self.put(&mut StackBytes::new(code::SHARED), now);
         put_varint(&mut self.buffer, sum.len() as u64);
         for &(key, amount) in sum {
             put_varint(&mut self.buffer, key);
@@ -329,7 +329,7 @@ impl Witness for Recorder {
     }
 
     fn health(&mut self, backend: BackendId, health: Health, now: Time) {
-        self.put(&mut Scratch::new(code::HEALTH), now);
+        self.put(&mut StackBytes::new(code::HEALTH), now);
         put_varint(&mut self.buffer, u64::from(backend.0));
         self.buffer.push(code::health_code(health));
         if let Some(entry) = self.entry(backend) {
@@ -338,7 +338,7 @@ impl Witness for Recorder {
     }
 
     fn weight(&mut self, backend: BackendId, weight: Weight, now: Time) {
-        self.put(&mut Scratch::new(code::WEIGHT), now);
+        self.put(&mut StackBytes::new(code::WEIGHT), now);
         put_varint(&mut self.buffer, u64::from(backend.0));
         put_varint(&mut self.buffer, u64::from(weight.steps()));
         if let Some(entry) = self.entry(backend) {
@@ -347,7 +347,7 @@ impl Witness for Recorder {
     }
 
     fn joined(&mut self, backend: BackendId, name: &str, key: u64, weight: Weight, now: Time) {
-        self.put(&mut Scratch::new(code::JOINED), now);
+        self.put(&mut StackBytes::new(code::JOINED), now);
         put_varint(&mut self.buffer, u64::from(backend.0));
         put_text(&mut self.buffer, name);
         self.buffer.extend_from_slice(&key.to_le_bytes());
@@ -363,7 +363,7 @@ impl Witness for Recorder {
     }
 
     fn left(&mut self, backend: BackendId, now: Time) {
-        self.put(&mut Scratch::new(code::LEFT), now);
+        self.put(&mut StackBytes::new(code::LEFT), now);
         put_varint(&mut self.buffer, u64::from(backend.0));
         let place = self.left;
         self.left = self.left.wrapping_add(1);
@@ -374,7 +374,7 @@ impl Witness for Recorder {
     }
 
     fn admission(&mut self, admission: AdmissionControl, now: Time) {
-        self.put(&mut Scratch::new(code::ADMISSION), now);
+        self.put(&mut StackBytes::new(code::ADMISSION), now);
         request_code::put_admission(&mut self.buffer, admission);
         if let Some(run) = &mut self.run {
             run.admission = admission;
@@ -382,6 +382,6 @@ impl Witness for Recorder {
     }
 
     fn ticked(&mut self, now: Time) {
-        self.put(&mut Scratch::new(code::TICKED), now);
+        self.put(&mut StackBytes::new(code::TICKED), now);
     }
 }

@@ -1,10 +1,10 @@
-//! Replays a log through fresh policies and proves that each decision comes out as it was logged.
+//! Replays a log through fresh policies and proves that each decision equals the logged one.
 
 use plimsoll_policy::{BackendId, Decision, Request, TargetId, Time};
 
 use crate::event::{HeaderError, RunHeader, What};
 use crate::frame::Position;
-use crate::reader::{Item, LogReader, Missing, ReadError};
+use crate::reader::{LogItem, LogReadError, LogReader, Missing};
 use crate::replayed_run::ReplayedRun;
 
 /// A log that cannot be replayed.
@@ -12,7 +12,7 @@ use crate::replayed_run::ReplayedRun;
 pub enum ReplayError {
     /// It cannot be read.
     #[error(transparent)]
-    Read(#[from] ReadError),
+    Read(#[from] LogReadError),
     /// The policy of a run cannot be built.
     #[error("{position}: the run cannot be replayed: {error}")]
     Header {
@@ -21,7 +21,7 @@ pub enum ReplayError {
         /// Why.
         error: HeaderError,
     },
-    /// It tells what cannot have happened.
+    /// It contradicts itself.
     #[error("{position}: {what}")]
     Inconsistent {
         /// Where.
@@ -31,7 +31,7 @@ pub enum ReplayError {
     },
 }
 
-/// An assignment that a policy made again, for lists of decisions.
+/// A replayed assignment, for lists of decisions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ListedDecision {
     /// [`Request::number`].
@@ -40,11 +40,11 @@ pub struct ListedDecision {
     pub now: Time,
     /// What was asked for.
     pub target: TargetId,
-    /// Who answers.
+    /// The chosen back-end.
     pub backend: BackendId,
 }
 
-/// What the replay of one run found.
+/// The result of replaying one run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RunProof {
     /// The run, with its back-ends as they were at its start, or where the log goes on.
@@ -53,10 +53,10 @@ pub struct RunProof {
     pub events: u64,
     /// Decisions of the policy, all compared.
     pub decisions: u64,
-    /// Those that came out as logged.
+    /// Decisions equal to the logged ones.
     pub identical: u64,
-    /// Whether the log has the run from its start; otherwise a fresh policy had to stand in for one whose state nobody
-    /// knows, and equal decisions prove nothing.
+    /// Whether the log has the run from its start. Otherwise a fresh policy had to stand in for one of
+    /// unknown state, and equal decisions prove nothing.
     pub whole: bool,
 }
 
@@ -71,11 +71,11 @@ pub struct Difference {
     pub now: Time,
     /// The request.
     pub request: Request,
-    /// What the log says.
+    /// The logged decision.
     pub logged: Decision,
-    /// What came out now.
+    /// The replayed decision.
     pub replayed: Decision,
-    /// The back-ends that the replayed policy has serve the target, after the decision.
+    /// The target's server set in the replayed policy, after the decision.
     pub server_set: Vec<BackendId>,
     /// The load of each back-end before the decision, in requests.
     pub loads: Vec<u32>,
@@ -83,10 +83,10 @@ pub struct Difference {
     pub names: Vec<String>,
 }
 
-/// What a replay found.
+/// The result of a replay.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Proof {
-    /// Run by run; a run that the log loses and finds again counts twice.
+    /// By run; a run with a gap counts twice.
     pub runs: Vec<RunProof>,
     /// Events in all.
     pub events: u64,
@@ -94,9 +94,9 @@ pub struct Proof {
     pub first_difference: Option<Difference>,
     /// Where something is missing, and what.
     pub missing: Vec<(Position, Missing)>,
-    /// Chunks that the writer says it dropped.
+    /// Chunks that the writer reported as dropped.
     pub dropped_chunks: u64,
-    /// Where files end in the middle of a record. What comes before is whole.
+    /// Where files end in the middle of a record. Everything before is complete.
     pub truncated: Vec<Position>,
     /// Whether the log stopped because its files were full.
     pub full: bool,
@@ -105,13 +105,13 @@ pub struct Proof {
 }
 
 impl Proof {
-    /// Whether some decision came out differently in a run that the log has from its start.
+    /// Whether a decision differs in a run that the log has from its start.
     #[must_use]
     pub fn is_refuted(&self) -> bool {
         self.runs.iter().any(|run| run.whole && run.identical != run.decisions)
     }
 
-    /// Whether the log is whole from its start and each of its decisions came out as logged.
+    /// Whether the log is complete from its start and every decision equals the logged one.
     #[must_use]
     pub fn is_proved(&self) -> bool {
         let same = |run: &RunProof| run.whole && run.identical == run.decisions;
@@ -128,17 +128,17 @@ impl Proof {
     }
 }
 
-/// Replays a log to its end. Each assignment that the policy makes now is given to `sink`.
+/// Replays a log to its end. `sink` gets each replayed assignment.
 ///
 /// # Errors
-/// When the log cannot be read, names what there is not, or contradicts itself.
+/// When the log cannot be read, names something unknown, or contradicts itself.
 pub fn replay(reader: &mut LogReader, sink: &mut dyn FnMut(ListedDecision)) -> Result<Proof, ReplayError> {
     let mut proof = Proof::default();
     let mut run: Option<ReplayedRun> = None;
     while let Some(item) = reader.next_item()? {
-        proof.ended = matches!(item, Item::Ended);
+        proof.ended = matches!(item, LogItem::Ended);
         match item {
-            Item::Event(event) => {
+            LogItem::Event(event) => {
                 let number = proof.events;
                 proof.events += 1;
                 if let What::Run(header) = event.what {
@@ -154,15 +154,15 @@ pub fn replay(reader: &mut LogReader, sink: &mut dyn FnMut(ListedDecision)) -> R
                     proof.first_difference = Some(Difference { event: number, position, ..*difference });
                 }
             }
-            Item::Resumed { missing, run: header, now: _ } => {
+            LogItem::Resumed { missing, run: header, now: _ } => {
                 proof.missing.push((reader.place(), missing));
                 let next = header.map(|header| start(*header, false, reader)).transpose()?;
                 finish(&mut proof, std::mem::replace(&mut run, next));
             }
-            Item::Dropped { chunks } => proof.dropped_chunks = proof.dropped_chunks.saturating_add(chunks),
-            Item::Truncated => proof.truncated.push(reader.place()),
-            Item::Full => proof.full = true,
-            Item::Ended => {}
+            LogItem::Dropped { chunks } => proof.dropped_chunks = proof.dropped_chunks.saturating_add(chunks),
+            LogItem::Truncated => proof.truncated.push(reader.place()),
+            LogItem::Full => proof.full = true,
+            LogItem::Ended => {}
         }
     }
     finish(&mut proof, run);
@@ -181,7 +181,7 @@ pub(crate) fn inconsistent(reader: &LogReader, what: String) -> ReplayError {
     ReplayError::Inconsistent { position: reader.place(), what }
 }
 
-/// A back-end that there is, or what is wrong.
+/// Checks that back-end `b` exists.
 pub(crate) fn known(b: BackendId, backends: usize) -> Result<(), String> {
     if b.index() < backends {
         return Ok(());

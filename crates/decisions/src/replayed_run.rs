@@ -1,4 +1,4 @@
-//! One run of a log, played to a fresh core that follows the logged decisions.
+//! Replays one run of a log to a fresh core that follows the logged decisions.
 
 use foldhash::fast::FixedState;
 use hashbrown::HashMap;
@@ -11,7 +11,7 @@ use crate::event::{Event, HeaderError, RunHeader, What};
 use crate::frame::Position;
 use crate::replay::{Difference, ListedDecision, RunProof, known};
 
-/// Carries out what the log says, and keeps what the core came to itself.
+/// Overrules the core with the logged decision, and keeps the core's own.
 struct Follow {
     logged: Decision,
     own: Option<Decision>,
@@ -26,7 +26,7 @@ impl Witness for Follow {
     }
 }
 
-/// A decision as the log has it, of a request.
+/// A logged decision about a request.
 struct Logged<'a> {
     request: &'a Request,
     decision: Decision,
@@ -38,14 +38,14 @@ pub(crate) struct ReplayedRun {
     names: Vec<String>,
     /// The requests under way by number. Looked up by key only, never iterated.
     under_way: HashMap<u64, Assigned, FixedState>,
-    /// The requests that wait, or whose polls are under way: what is needed to show a difference.
+    /// The requests that wait or poll, kept to report differences.
     undecided: HashMap<u64, Request, FixedState>,
-    /// The policy was asked about the first request in the queue and wants it to wait on.
+    /// The policy was asked about the first request in the queue and lets it wait.
     waits_on: bool,
     proof: RunProof,
 }
 
-type Found = Result<Option<Box<Difference>>, String>;
+type ReplayResult = Result<Option<Box<Difference>>, String>;
 
 impl ReplayedRun {
     pub(crate) fn start(header: RunHeader, whole: bool) -> Result<Self, HeaderError> {
@@ -66,11 +66,11 @@ impl ReplayedRun {
         self.proof
     }
 
-    /// Plays one event; the difference, if its decision comes out differently.
+    /// Plays one event. Returns the difference, if its decision is another one.
     ///
     /// # Errors
-    /// When it tells what cannot have happened.
-    pub(crate) fn event(&mut self, event: &Event, sink: &mut dyn FnMut(ListedDecision)) -> Found {
+    /// When it contradicts the log before it.
+    pub(crate) fn event(&mut self, event: &Event, sink: &mut dyn FnMut(ListedDecision)) -> ReplayResult {
         self.proof.events += 1;
         let now = event.now;
         if !matches!(event.what, What::Started { .. } | What::Admission(_)) {
@@ -98,7 +98,7 @@ impl ReplayedRun {
         Ok(None)
     }
 
-    /// What no decision follows from.
+    /// Plays an input without a decision.
     fn input(&mut self, what: &What, now: Time) -> Result<(), String> {
         match what {
             What::GaveUp { number } => {
@@ -120,7 +120,7 @@ impl ReplayedRun {
             }
             What::Stayed { backend } => {
                 self.known(*backend)?;
-                // Its end names the back-end alone.
+                // Its end names only the back-end.
                 self.core.stay(*backend, 0, plimsoll_policy::TargetId(0), now);
             }
             What::CompletedForeign { backend, phase } => self.foreign_ended(*backend, *phase)?,
@@ -165,7 +165,7 @@ impl ReplayedRun {
         Ok(())
     }
 
-    /// After each input the live system starts whoever there is room for; a log without that has lost something.
+    /// The live system starts waiting requests after each input; a log that lacks a start is incomplete.
     fn nobody_was_forgotten(&mut self) -> Result<(), String> {
         let forgotten = self.core.waiting() > 0 && self.core.has_room() && !self.waits_on;
         self.waits_on = false;
@@ -180,13 +180,13 @@ impl ReplayedRun {
         logged: &Logged<'_>,
         options: &OfferOptions,
         sink: &mut dyn FnMut(ListedDecision),
-    ) -> Found {
+    ) -> ReplayResult {
         self.expect(logged.decision)?;
         let offered = self.core.offer_with(logged.request, options, logged.now);
         self.carried_out(logged, offered, sink)
     }
 
-    /// A decision about a request that was offered before; `core` has the core make it.
+    /// Plays a decision about a request offered before; `core` makes the core decide.
     fn decided_later(
         &mut self,
         number: u64,
@@ -194,7 +194,7 @@ impl ReplayedRun {
         now: Time,
         core: impl FnOnce(&mut Self) -> Option<Offered>,
         sink: &mut dyn FnMut(ListedDecision),
-    ) -> Found {
+    ) -> ReplayResult {
         self.expect(decision)?;
         let request = self.undecided.remove(&number);
         if let (Some(request), Some(offered)) = (request, core(self)) {
@@ -204,7 +204,7 @@ impl ReplayedRun {
         if self.proof.whole {
             return Err(damaged(&format!("request {number} is decided about, but does not wait")));
         }
-        // It came before the log goes on, so that nothing is known of it but who has it.
+        // It was offered in the gap, so only its back-end is known.
         if let Decision::Assign(backend) = decision {
             let assigned = self.core.stay(backend, number, plimsoll_policy::TargetId(0), now);
             self.under_way.insert(number, assigned);
@@ -227,7 +227,7 @@ impl ReplayedRun {
         logged: &Logged<'_>,
         offered: Offered,
         sink: &mut dyn FnMut(ListedDecision),
-    ) -> Found {
+    ) -> ReplayResult {
         let &Logged { request, decision, now } = logged;
         match offered {
             Offered::Assigned(assigned) => {
@@ -238,15 +238,15 @@ impl ReplayedRun {
             }
             Offered::Rejected(_) => {}
         }
-        // A core that started nobody, where the log says that it asked the policy.
+        // The core started no request where the log says that it asked the policy.
         let own = self.core.witness_mut().own.take().unwrap_or(Decision::Wait);
         let by_limit = matches!(offered, Offered::Rejected(Rejection::QueueFull | Rejection::Expired));
         if own == decision && (own == Decision::Wait || by_limit) {
-            // The admission limit answered, if not the policy.
+            // The admission limit decided, not the policy.
             return Ok(None);
         }
         if decision == Decision::Wait && !self.proof.whole {
-            // Who waited before it, where the log goes on, is not known.
+            // After a gap, the requests that waited before it are unknown.
             return Ok(None);
         }
         if let Decision::Assign(backend) = own {
@@ -346,7 +346,7 @@ impl ReplayedRun {
         Err(nothing_there(backend))
     }
 
-    /// A log that ends more requests than there are must not end this one twice.
+    /// Refuses a log that ends more requests than there are.
     fn has_load(&self, assigned: &Assigned) -> Result<(), String> {
         let counted = !assigned.phase().is_load() || self.core.view().load(assigned.backend) > 0;
         if counted { Ok(()) } else { Err(nothing_there(assigned.backend)) }

@@ -1,4 +1,4 @@
-//! Requests as bytes: what follows the flags of an offer, and whole requests that wait when a run starts.
+//! The encoding of requests: the rest of an offer, and requests that wait when a run starts.
 
 use std::sync::Arc;
 
@@ -7,15 +7,15 @@ use plimsoll_policy::{
     Time, Tried, WaitingRequest,
 };
 
-use crate::bytes::{Cursor, Malformed, Scratch, put_varint};
+use crate::bytes::{ByteCursor, Malformed, StackBytes, put_varint};
 use crate::code;
 
-/// More blocks of a prefix than this are not recorded: a record that claims them is damaged.
+/// The most recorded blocks of a prefix; a record that claims more is damaged.
 const MOST_BLOCKS: u64 = 1 << 16;
-/// More requests than this do not wait when a run starts: a header that claims them is damaged.
+/// The most requests that wait when a run starts; a header that claims more is damaged.
 const MOST_WAITING: u64 = 1 << 24;
 
-/// Which of the optional parts there are.
+/// The flags of the optional parts present.
 #[inline]
 pub(crate) fn flags(request: &Request, options: &OfferOptions) -> u8 {
     let flag = |is: bool, flag: u8| if is { flag } else { 0 };
@@ -28,9 +28,9 @@ pub(crate) fn flags(request: &Request, options: &OfferOptions) -> u8 {
         | flag(options.begins != Phase::Active, code::MORE_BEGINS)
 }
 
-/// The flags and what many requests have.
+/// Writes the flags and the common optional parts.
 #[inline]
-pub(crate) fn put_usual(out: &mut Scratch, request: &Request, flags: u8) {
+pub(crate) fn put_usual(out: &mut StackBytes, request: &Request, flags: u8) {
     out.byte(flags);
     if let Some(size_bytes) = request.size_bytes {
         out.varint(size_bytes);
@@ -40,7 +40,7 @@ pub(crate) fn put_usual(out: &mut Scratch, request: &Request, flags: u8) {
     }
 }
 
-pub(crate) fn read_usual(request: &mut Request, cursor: &mut Cursor<'_>) -> Result<u8, Malformed> {
+pub(crate) fn read_usual(request: &mut Request, cursor: &mut ByteCursor<'_>) -> Result<u8, Malformed> {
     let flags = cursor.byte()?;
     if flags & code::MORE_SIZE != 0 {
         request.size_bytes = Some(cursor.varint()?);
@@ -54,7 +54,7 @@ pub(crate) fn read_usual(request: &mut Request, cursor: &mut Cursor<'_>) -> Resu
     Ok(flags)
 }
 
-/// What few requests have.
+/// Writes the rare optional parts.
 pub(crate) fn put_rare(out: &mut Vec<u8>, request: &Request, options: &OfferOptions) {
     if let Some(features) = &request.features {
         let blocks = &features.prefix_blocks[..features.prefix_blocks.len().min(MOST_BLOCKS as usize)];
@@ -76,7 +76,7 @@ pub(crate) fn put_rare(out: &mut Vec<u8>, request: &Request, options: &OfferOpti
 pub(crate) fn read_rare(
     request: &mut Request,
     flags: u8,
-    cursor: &mut Cursor<'_>,
+    cursor: &mut ByteCursor<'_>,
 ) -> Result<OfferOptions, Malformed> {
     let mut options = OfferOptions::PLAIN;
     if flags & code::MORE_FEATURES != 0 {
@@ -100,21 +100,21 @@ pub(crate) fn read_rare(
     Ok(options)
 }
 
-/// A whole request with its options.
+/// Writes a waiting request with its options.
 pub(crate) fn put_waiting(out: &mut Vec<u8>, waiting: &WaitingRequest) {
     let WaitingRequest { request, options } = waiting;
     put_varint(out, request.number);
     out.extend_from_slice(&request.target.0.to_le_bytes());
     out.extend_from_slice(&request.client.to_le_bytes());
     let flags = flags(request, options);
-    let mut usual = Scratch::new(flags);
+    let mut usual = StackBytes::new(flags);
     put_usual(&mut usual, request, flags);
     // The first byte is a tag, which the flags stand in for here.
     out.extend_from_slice(&usual.as_slice()[1..]);
     put_rare(out, request, options);
 }
 
-pub(crate) fn read_waiting(cursor: &mut Cursor<'_>) -> Result<WaitingRequest, Malformed> {
+pub(crate) fn read_waiting(cursor: &mut ByteCursor<'_>) -> Result<WaitingRequest, Malformed> {
     let number = cursor.varint()?;
     let mut request = Request::of(number, TargetId(cursor.word()?));
     request.client = cursor.word()?;
@@ -123,12 +123,12 @@ pub(crate) fn read_waiting(cursor: &mut Cursor<'_>) -> Result<WaitingRequest, Ma
     Ok(WaitingRequest { request, options })
 }
 
-pub(crate) fn read_all_waiting(cursor: &mut Cursor<'_>) -> Result<Vec<WaitingRequest>, Malformed> {
+pub(crate) fn read_all_waiting(cursor: &mut ByteCursor<'_>) -> Result<Vec<WaitingRequest>, Malformed> {
     let count = cursor.varint()?;
     if count > MOST_WAITING {
         return Err(Malformed("more than 16,777,216 requests wait"));
     }
-    // Not collected: a damaged count must not allocate.
+    // No preallocation: the count may be damaged.
     let mut waiting = Vec::new();
     for _ in 0..count {
         waiting.push(read_waiting(cursor)?);
@@ -145,7 +145,7 @@ pub(crate) fn phase_code(phase: Phase) -> u8 {
     }
 }
 
-pub(crate) fn read_phase(cursor: &mut Cursor<'_>) -> Result<Phase, Malformed> {
+pub(crate) fn read_phase(cursor: &mut ByteCursor<'_>) -> Result<Phase, Malformed> {
     match cursor.byte()? {
         0 => Ok(Phase::Prepared),
         1 => Ok(Phase::Connecting),
@@ -171,7 +171,7 @@ pub(crate) fn put_admission(out: &mut Vec<u8>, admission: AdmissionControl) {
     put_varint(out, admission.queue as u64);
 }
 
-pub(crate) fn read_admission(cursor: &mut Cursor<'_>) -> Result<AdmissionControl, Malformed> {
+pub(crate) fn read_admission(cursor: &mut ByteCursor<'_>) -> Result<AdmissionControl, Malformed> {
     let limit = match cursor.byte()? {
         0 => AdmissionLimit::Unlimited,
         1 => AdmissionLimit::Fixed(cursor.varint()?),

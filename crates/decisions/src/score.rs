@@ -1,11 +1,11 @@
-//! Scores assignments, whoever made them: requests, predicted misses, and balance.
+//! Scores assignments by requests, predicted misses, and balance.
 
 use plimsoll_cache::CacheSpec;
 use plimsoll_policy::{BackendId, Completion, Kind, Outcome, Request, Time};
 
 use crate::cache_model::CacheModel;
 
-/// What assignments come to.
+/// The score of assignments.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Score {
     /// Requests assigned.
@@ -37,7 +37,7 @@ impl Score {
     }
 }
 
-/// Counts assignments as they are made and end.
+/// Scores assignments as they begin and end.
 pub struct Scorer {
     cache: CacheModel,
     backends: Vec<Counted>,

@@ -9,18 +9,18 @@ use plimsoll_policy::{
 use crate::counterfactual::Counterfactual;
 use crate::score::{Score, Scorer};
 
-/// How the live policy and the shadow policy fare on the same requests.
+/// Scores of live policy and shadow policy on the same requests.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ShadowScore {
     /// The shadow policy's name.
     pub policy: &'static str,
-    /// What the live policy did, under the same model of the caches.
+    /// Score of the live policy, with the same cache model.
     pub live: Score,
-    /// What the shadow policy would have done.
+    /// Score of the shadow policy.
     pub shadow: Score,
 }
 
-/// A policy that is asked about each request that the live core assigns, as the core's witness.
+/// The shadow policy. As the core's witness it decides about each request that the live core assigns.
 pub struct Shadow {
     policy: &'static str,
     counterfactual: Counterfactual,
@@ -28,8 +28,8 @@ pub struct Shadow {
 }
 
 impl Shadow {
-    /// `policy`, which has seen nothing and is called `name`, on `cluster` as it is now, with caches of this kind and size
-    /// in bytes.
+    /// Runs the fresh `policy` called `name` on `cluster` as it is now, with modelled caches of this kind and
+    /// size in bytes.
     #[must_use]
     pub fn new(
         name: &'static str,
@@ -43,7 +43,7 @@ impl Shadow {
         Self { policy: name, counterfactual, live }
     }
 
-    /// How both fare so far.
+    /// Both scores so far.
     #[must_use]
     pub fn score(&self) -> ShadowScore {
         let (live, shadow) = (self.live.score(), self.counterfactual.score());

@@ -7,7 +7,7 @@ use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 
-use crate::files::Files;
+use crate::files::LogFiles;
 
 /// Where a log goes and how large it becomes.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -17,10 +17,10 @@ pub struct LogConfig {
     /// Bytes of one file, at least [`LogConfig::LEAST_FILE_BYTES`]. A file holds at least one chunk, and a few bytes
     /// more when its log ends in it.
     pub file_bytes: u64,
-    /// Files in the directory at most, at least 1; files of earlier logs count.
+    /// The most files in the directory, at least 1; files of earlier logs count.
     pub files: usize,
     /// What happens when they are full.
-    pub when_full: WhenFull,
+    pub when_full: LogRetention,
 }
 
 impl LogConfig {
@@ -30,24 +30,24 @@ impl LogConfig {
 
 /// What happens when the files are full.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum WhenFull {
+pub enum LogRetention {
     /// The oldest file goes.
     Rotate,
     /// Nothing more is written.
     Stop,
 }
 
-/// What the thread is sent.
-enum Message {
-    /// A chunk, and how many before it were dropped.
+/// A command to the thread.
+enum WriterCommand {
+    /// Write a chunk; with the number of chunks dropped before it.
     Chunk(Vec<u8>, u64),
-    /// Everything up to here is to be on the disk before this is answered.
+    /// Sync to disk, then answer.
     Flush(SyncSender<()>),
 }
 
-/// What thread and owner share.
+/// Status that the thread shares with its owner.
 #[derive(Default)]
-struct Shared {
+struct WriterStatus {
     dropped: AtomicU64,
     errors: AtomicU64,
     stopped: AtomicBool,
@@ -56,11 +56,11 @@ struct Shared {
 
 /// The files of a decision log. Handing over a chunk never waits for the disk.
 pub struct LogWriter {
-    messages: Option<SyncSender<Message>>,
+    messages: Option<SyncSender<WriterCommand>>,
     /// Buffers that were written and can be used again.
     emptied: Mutex<Receiver<Vec<u8>>>,
-    shared: Arc<Shared>,
-    /// Dropped since the last chunk that went into the queue.
+    shared: Arc<WriterStatus>,
+    /// Chunks dropped since the last one that entered the queue.
     dropped_lately: Arc<AtomicU64>,
     thread: Option<JoinHandle<()>>,
 }
@@ -74,8 +74,8 @@ impl LogWriter {
     /// # Errors
     /// When the configuration makes no sense, or directory or first file cannot be made.
     pub fn open(config: &LogConfig) -> io::Result<Self> {
-        let mut files = Files::open(config)?;
-        let shared = Arc::new(Shared::default());
+        let mut files = LogFiles::open(config)?;
+        let shared = Arc::new(WriterStatus::default());
         shared.stopped.store(files.is_full(), Ordering::Relaxed);
         let dropped_lately = Arc::new(AtomicU64::new(0));
         let (messages, inbox) = sync_channel(Self::CHUNKS_IN_FLIGHT);
@@ -95,39 +95,39 @@ impl LogWriter {
         })
     }
 
-    /// Hands over a chunk and never waits: when [`LogWriter::CHUNKS_IN_FLIGHT`] wait for the disk already, the chunk is
-    /// dropped, and the log will say so. Returns a buffer that can be used again, where there is one.
+    /// Queues a chunk without ever waiting. When [`LogWriter::CHUNKS_IN_FLIGHT`] chunks already wait for the
+    /// disk, it drops the chunk, which the log will note. Returns a recycled buffer, if there is one.
     pub fn push(&self, chunk: Vec<u8>) -> Option<Vec<u8>> {
         if chunk.is_empty() || self.stopped() {
             return Some(chunk);
         }
         let Some(messages) = &self.messages else { return Some(chunk) };
         let dropped = self.dropped_lately.swap(0, Ordering::AcqRel);
-        match messages.try_send(Message::Chunk(chunk, dropped)) {
+        match messages.try_send(WriterCommand::Chunk(chunk, dropped)) {
             Ok(()) => self.emptied.try_lock().ok()?.try_recv().ok(),
             Err(TrySendError::Full(message) | TrySendError::Disconnected(message)) => {
                 self.dropped_lately.fetch_add(dropped + 1, Ordering::AcqRel);
                 self.shared.dropped.fetch_add(1, Ordering::Relaxed);
                 match message {
-                    Message::Chunk(chunk, _) => Some(chunk),
-                    Message::Flush(_) => None,
+                    WriterCommand::Chunk(chunk, _) => Some(chunk),
+                    WriterCommand::Flush(_) => None,
                 }
             }
         }
     }
 
-    /// Waits until everything handed over is on the disk, or has failed to get there.
+    /// Waits until all queued chunks are on disk or have failed.
     pub fn flush(&self) {
         let (done, wait) = sync_channel(1);
         if let Some(messages) = &self.messages
-            && messages.send(Message::Flush(done)).is_ok()
+            && messages.send(WriterCommand::Flush(done)).is_ok()
         {
-            // The thread answers or is gone; either way there is nothing more to wait for.
+            // The thread answers or is gone; either way the wait is over.
             let _ = wait.recv();
         }
     }
 
-    /// Writes what was handed over and the end of the log, and waits for that. Dropping does the same.
+    /// Writes all queued chunks and the end of the log, and waits for that. Dropping does the same.
     pub fn close(self) {
         drop(self);
     }
@@ -150,7 +150,7 @@ impl LogWriter {
         self.shared.last_error.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Whether the files are full and nothing more is written ([`WhenFull::Stop`]).
+    /// Whether the files are full and nothing more is written ([`LogRetention::Stop`]).
     #[must_use]
     pub fn stopped(&self) -> bool {
         self.shared.stopped.load(Ordering::Relaxed)
@@ -167,11 +167,16 @@ impl Drop for LogWriter {
     }
 }
 
-fn work(files: &mut Files, inbox: &Receiver<Message>, give_back: &SyncSender<Vec<u8>>, shared: &Shared) {
+fn work(
+    files: &mut LogFiles,
+    inbox: &Receiver<WriterCommand>,
+    give_back: &SyncSender<Vec<u8>>,
+    shared: &WriterStatus,
+) {
     let mut lost = 0;
     while let Ok(message) = inbox.recv() {
         match message {
-            Message::Chunk(chunk, dropped) => {
+            WriterCommand::Chunk(chunk, dropped) => {
                 lost += dropped;
                 match files.write(&chunk, lost) {
                     Ok(()) => lost = 0,
@@ -182,12 +187,12 @@ fn work(files: &mut Files, inbox: &Receiver<Message>, give_back: &SyncSender<Vec
                     }
                 }
                 shared.stopped.store(files.is_full(), Ordering::Relaxed);
-                // Without a taker the buffer is freed.
+                // If the channel is full, the buffer is freed.
                 let _ = give_back.try_send(chunk);
             }
-            Message::Flush(done) => {
+            WriterCommand::Flush(done) => {
                 note(files.sync(), shared);
-                // Whoever asked may have gone.
+                // The caller may have gone.
                 let _ = done.send(());
             }
         }
@@ -195,8 +200,8 @@ fn work(files: &mut Files, inbox: &Receiver<Message>, give_back: &SyncSender<Vec
     files.add_lost(lost);
 }
 
-/// Counts a failure; the first one goes to the log of the process, for a full disk fails with every chunk.
-fn note(result: io::Result<()>, shared: &Shared) {
+/// Counts a failure. Only the first is printed, because a full disk fails with every chunk.
+fn note(result: io::Result<()>, shared: &WriterStatus) {
     let Err(error) = result else { return };
     if shared.errors.fetch_add(1, Ordering::Relaxed) == 0 {
         tracing::error!(%error, "the decision log cannot be written; further failures are only counted");
@@ -209,7 +214,7 @@ mod tests {
     use super::*;
 
     /// A writer whose thread never comes to its queue.
-    fn stuck() -> (LogWriter, Receiver<Message>) {
+    fn stuck() -> (LogWriter, Receiver<WriterCommand>) {
         let (messages, inbox) = sync_channel(LogWriter::CHUNKS_IN_FLIGHT);
         let (_, emptied) = sync_channel(1);
         let writer = LogWriter {
@@ -232,8 +237,8 @@ mod tests {
         assert_eq!(writer.push(vec![3]), Some(vec![3]));
         assert_eq!(writer.dropped_chunks(), 2);
         let dropped = |message| match message {
-            Message::Chunk(chunk, dropped) => (chunk, dropped),
-            Message::Flush(_) => (Vec::new(), 0),
+            WriterCommand::Chunk(chunk, dropped) => (chunk, dropped),
+            WriterCommand::Flush(_) => (Vec::new(), 0),
         };
         assert_eq!(dropped(inbox.recv().unwrap()), (vec![1], 0));
         writer.push(vec![4]);

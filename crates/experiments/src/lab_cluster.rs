@@ -17,7 +17,7 @@ use crate::ExperimentError;
 
 mod load;
 
-pub use load::Load;
+pub use load::ClientLoad;
 
 /// Where clients connect, at the virtual address.
 const PORT: u16 = 80;
@@ -34,7 +34,7 @@ const DOCUMENT_BYTES: u64 = 64 << 20;
 const MOST_DOCUMENTS: u64 = 64;
 
 /// What a cluster is made of.
-pub struct ClusterConfig {
+pub struct LabClusterConfig {
     /// The `plimsoll` program, of which front-end, agents and origins are processes.
     pub program: PathBuf,
     /// How a chosen back-end gets the request.
@@ -61,7 +61,7 @@ pub enum Contents {
     Synthetic(String),
 }
 
-impl ClusterConfig {
+impl LabClusterConfig {
     /// One on `backends` of a lab, with files of this size, without a limit of requests.
     #[must_use]
     pub fn new(
@@ -91,7 +91,7 @@ pub fn documents(size_bytes: u64) -> u64 {
 }
 
 /// Everything that runs on a lab. Dropping it kills it all.
-pub struct Cluster<'a> {
+pub struct LabCluster<'a> {
     front_end: NodeHandle<'a>,
     /// Name, node and process; the front-end first to be stopped.
     processes: Vec<(String, NodeHandle<'a>, Process)>,
@@ -99,12 +99,12 @@ pub struct Cluster<'a> {
     pub target: SocketAddr,
 }
 
-impl<'a> Cluster<'a> {
+impl<'a> LabCluster<'a> {
     /// Starts back-ends and front-end, and waits until they answer.
     ///
     /// # Errors
     /// When a process does not start or does not answer in time; the text ends with what the processes said last.
-    pub async fn start(lab: &'a Lab, config: &ClusterConfig) -> Result<Self, ExperimentError> {
+    pub async fn start(lab: &'a Lab, config: &LabClusterConfig) -> Result<Self, ExperimentError> {
         let front_end = lab.node(Node::FrontEnd)?;
         let target = (lab.virtual_address(), PORT).into();
         let mut cluster = Self { front_end, processes: Vec::new(), target };
@@ -195,7 +195,7 @@ impl<'a> Cluster<'a> {
     }
 }
 
-impl Drop for Cluster<'_> {
+impl Drop for LabCluster<'_> {
     fn drop(&mut self) {
         // The front-end, which was started last, goes first and misses nobody.
         while self.processes.pop().is_some() {}
@@ -230,7 +230,7 @@ pub fn backend_address(lab: &Lab, number: usize) -> Result<SocketAddr, Experimen
 }
 
 /// What a back-end runs.
-fn backend(lab: &Lab, node: NodeHandle<'_>, config: &ClusterConfig) -> Result<Command, ExperimentError> {
+fn backend(lab: &Lab, node: NodeHandle<'_>, config: &LabClusterConfig) -> Result<Command, ExperimentError> {
     let mut command = node.command(&config.program);
     let (name, own) = (node.node().to_string(), node.address());
     let origin = format!("{own}:{BACKEND_PORT}");
@@ -253,7 +253,7 @@ fn backend(lab: &Lab, node: NodeHandle<'_>, config: &ClusterConfig) -> Result<Co
 }
 
 /// The front-end's configuration.
-fn toml(lab: &Lab, config: &ClusterConfig) -> Result<String, ExperimentError> {
+fn toml(lab: &Lab, config: &LabClusterConfig) -> Result<String, ExperimentError> {
     let admission = match config.admission.as_str() {
         "none" => "\"none\"",
         number => number,

@@ -4,10 +4,10 @@ use std::path::Path;
 use std::time::Duration;
 
 use plimsoll_config::Mechanism;
-use plimsoll_lab::{Counters, CpuMeter, CpuUse, Lab, LabConfig, Node, Traffic, cpu_time_of_others};
-use plimsoll_testbed::load::{ClosedLoop, Expect, Req, Summary};
+use plimsoll_lab::{CpuMeter, CpuUse, InterfaceCounters, Lab, LabConfig, Node, Traffic, cpu_time_of_others};
+use plimsoll_testbed::load::{ClosedLoop, Expect, LoadSummary, Req};
 
-use crate::lab_cluster::{Cluster, ClusterConfig, Contents, Load, documents};
+use crate::lab_cluster::{ClientLoad, Contents, LabCluster, LabClusterConfig, documents};
 use crate::{ExperimentError, Tell};
 
 /// Time under load before anything is measured.
@@ -43,13 +43,13 @@ pub struct LabLoad {
 #[derive(Debug)]
 pub struct LabMeasures {
     /// As the client saw it.
-    pub summary: Summary,
+    pub summary: LoadSummary,
     /// Of the front-end's CPU under load, if it has one to itself.
     pub cpu: Option<CpuUse>,
     /// CPUs that programs used which have nothing to do with this.
     pub other_programs_cpus: f64,
     /// What passed the front-end's interface.
-    pub front_end: Counters,
+    pub front_end: InterfaceCounters,
     /// What the client got, from whom.
     pub to_client: Vec<Traffic>,
     /// Connections that agents took; `None` without the mechanism.
@@ -82,17 +82,21 @@ impl LabMeasures {
 }
 
 /// What stands at one moment.
-struct Reading {
+struct LabReading {
     cpu: Option<CpuUse>,
     others: Duration,
-    front_end: Counters,
+    front_end: InterfaceCounters,
     traffic: Vec<Traffic>,
     handoffs: Option<f64>,
     stayed: Option<f64>,
 }
 
-fn read(lab: &Lab, cluster: &Cluster<'_>, meter: Option<&CpuMeter>) -> Result<Reading, ExperimentError> {
-    Ok(Reading {
+fn read(
+    lab: &Lab,
+    cluster: &LabCluster<'_>,
+    meter: Option<&CpuMeter>,
+) -> Result<LabReading, ExperimentError> {
+    Ok(LabReading {
         cpu: meter.map(CpuMeter::read),
         others: cpu_time_of_others()?,
         front_end: lab.node(Node::FrontEnd)?.counters()?,
@@ -115,8 +119,8 @@ pub async fn run(
     let lab = Lab::build(&trial.lab)?;
     lab.count_traffic()?;
     let contents = Contents::Files(trial.load.size_bytes);
-    let config = ClusterConfig::new(trial.program, mechanism, trial.lab.backends, trial.policy, contents);
-    let cluster = Cluster::start(&lab, &config).await?;
+    let config = LabClusterConfig::new(trial.program, mechanism, trial.lab.backends, trial.policy, contents);
+    let cluster = LabCluster::start(&lab, &config).await?;
     let seconds = trial.load.measured_s;
     tell(&format!("plimsoll: {mechanism}: {WARMUP:?} of warm-up, then {seconds} s of load"));
     let measured = measure(&lab, &cluster, &trial.load, tell).await?;
@@ -133,12 +137,12 @@ pub async fn run(
 /// Puts the load on the cluster and measures.
 async fn measure(
     lab: &Lab,
-    cluster: &Cluster<'_>,
+    cluster: &LabCluster<'_>,
     wanted: &LabLoad,
     tell: Tell<'_>,
 ) -> Result<LabMeasures, ExperimentError> {
     let meter = lab.config().cpus.as_ref().map(|plan| CpuMeter::start(plan.front_end)).transpose()?;
-    let load = Load::start(lab, load(cluster, wanted))?;
+    let load = ClientLoad::start(lab, load(cluster, wanted))?;
     tokio::time::sleep(WARMUP).await;
     let start = read(lab, cluster, meter.as_ref())?;
     let measured = Duration::from_secs_f64(wanted.measured_s);
@@ -177,7 +181,7 @@ fn since(end: &[Traffic], start: &[Traffic]) -> Vec<Traffic> {
 }
 
 /// By turns each document once, so that none is the favourite.
-fn load(cluster: &Cluster<'_>, wanted: &LabLoad) -> ClosedLoop<impl Fn(u64) -> Req + Send + Sync + use<>> {
+fn load(cluster: &LabCluster<'_>, wanted: &LabLoad) -> ClosedLoop<impl Fn(u64) -> Req + Send + Sync + use<>> {
     let (size_bytes, documents) = (wanted.size_bytes, documents(wanted.size_bytes));
     let request = move |number: u64| {
         let number = number % documents;

@@ -6,7 +6,7 @@ use plimsoll_report::{LoadSeries, PerBackend, Run, Summary, TraceInfo, Utilizati
 use plimsoll_studies::scenario::Strategy;
 use plimsoll_testbed::load;
 use plimsoll_testbed::trial::{Trial, TrialConfig};
-use plimsoll_testbed::workload::{Workload, scaled_rice};
+use plimsoll_testbed::workload::{RequestSequence, scaled_rice};
 
 use crate::ExperimentError;
 
@@ -41,10 +41,10 @@ pub fn hardware(speed: f64) -> String {
 ///
 /// # Errors
 /// When the workload cannot be made.
-pub fn workload(seed: u64) -> Result<Workload, ExperimentError> {
+pub fn workload(seed: u64) -> Result<RequestSequence, ExperimentError> {
     let overrides = scaled_rice(SCALE);
     let overrides: Vec<(&str, &str)> = overrides.iter().map(|(key, value)| (*key, value.as_str())).collect();
-    Workload::synthesize("rice", &overrides, seed, REQUESTS)
+    RequestSequence::synthesize("rice", &overrides, seed, REQUESTS)
         .map_err(|e| ExperimentError::Failed(e.to_string()))
 }
 
@@ -121,7 +121,7 @@ pub fn to_run(strategy: Strategy, config: &TrialConfig, trial: &Trial) -> Run {
     }
 }
 
-fn response_time(summary: &load::Summary) -> Option<Summary> {
+fn response_time(summary: &load::LoadSummary) -> Option<Summary> {
     let at = |share| summary.quantile(share).as_secs_f64();
     (summary.succeeded > 0).then(|| Summary {
         mean: summary.mean_latency().as_secs_f64(),

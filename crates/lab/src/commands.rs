@@ -1,4 +1,4 @@
-//! Programs that the lab runs itself, to their end.
+//! Runs programs for the lab and waits for them.
 
 use std::fmt::Write as _;
 use std::io::{self, Write as _};
@@ -19,7 +19,7 @@ const PACKAGES: [(&str, &str); 9] = [
     ("chrt", "util-linux"),
 ];
 
-/// What is to be told when `program` cannot be started.
+/// The error when `program` cannot be started.
 pub(crate) fn not_started(program: &str, error: io::Error) -> LabError {
     if error.kind() != io::ErrorKind::NotFound {
         return LabError::system(format!("run `{program}`"), error);
@@ -29,24 +29,24 @@ pub(crate) fn not_started(program: &str, error: io::Error) -> LabError {
     LabError::Program { program: program.to_owned(), package }
 }
 
-/// Whether a program is to be found where the shell would look.
+/// Whether a program is in the search path.
 pub(crate) fn is_installed(program: &str) -> bool {
     let paths = std::env::var_os("PATH").unwrap_or_default();
     std::env::split_paths(&paths).any(|directory| directory.join(program).is_file())
 }
 
-/// Fails unless a program that is run through another one is there.
+/// Fails unless `program` is installed. For programs that are run through another one.
 pub(crate) fn need(program: &str) -> Result<(), LabError> {
     if is_installed(program) { Ok(()) } else { Err(not_started(program, io::ErrorKind::NotFound.into())) }
 }
 
-/// Runs a command to its end with this standard input, and returns its standard output.
+/// Runs a command with this standard input and returns its standard output.
 pub(crate) fn run(command: &mut Command, input: &str) -> Result<String, LabError> {
     let program = command.get_program().to_string_lossy().into_owned();
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().map_err(|e| not_started(&program, e))?;
     if let Some(mut stdin) = child.stdin.take() {
-        // Who does not read all of it has a reason, which is then printed.
+        // A program that does not read all of its input prints why.
         let _ = stdin.write_all(input.as_bytes());
     }
     let output =
@@ -74,7 +74,7 @@ fn failed_line(printed: &str, input: &str) -> Option<String> {
     input.lines().nth(number.checked_sub(1)?).map(|line| format!("ip {line}"))
 }
 
-/// The command as one would type it; what is not needed to recognise it, the way into the node, is left out.
+/// The command as one would type it, without the part that enters the node.
 pub(crate) fn line(command: &Command) -> String {
     let mut words: Vec<String> = vec![command.get_program().to_string_lossy().into_owned()];
     words.extend(command.get_args().map(|arg| arg.to_string_lossy().into_owned()));

@@ -1,4 +1,4 @@
-//! What a lab is made of.
+//! The configuration of a lab.
 
 use std::fmt;
 use std::net::{Ipv4Addr, Ipv6Addr};
@@ -11,16 +11,16 @@ use crate::error::LabError;
 use crate::link::Conditions;
 use crate::node::Node;
 
-/// Most back-ends of a lab.
+/// The most back-ends of a lab.
 pub const MOST_BACKENDS: usize = 80;
-/// Most addresses of the client of a lab.
+/// The most addresses of a lab's client.
 pub const MOST_CLIENTS: usize = 150;
 /// Last number of the address that clients connect to.
 const VIRTUAL: u8 = 100;
 /// Longest delay of a link.
 const LONGEST_DELAY: Duration = Duration::from_secs(60);
 
-/// What a lab is made of, and how its links are at first.
+/// The configuration of a lab, with the initial conditions of its links.
 #[derive(Debug, Clone)]
 pub struct LabConfig {
     /// Number of back-ends, 1 to [`MOST_BACKENDS`]; 2 by default.
@@ -32,12 +32,12 @@ pub struct LabConfig {
     pub rate: Option<Rate>,
     /// Delay of every link, each way, so that a round trip between two nodes takes four times as long; none by default.
     pub delay: Option<Duration>,
-    /// Whether nodes send packets with their checksums filled in, as packets from a real network have them, and without
-    /// segmentation by the receiver. By default they do not: between namespaces, the kernel leaves that out.
+    /// Whether nodes send packets with checksums, as on a real network, and segment them before sending. By
+    /// default they do neither, because the kernel omits both between namespaces.
     pub fill_checksums: bool,
-    /// Which CPU does what; by default the kernel decides.
+    /// The assignment of CPUs; by default the kernel's.
     pub cpus: Option<CpuPlan>,
-    /// A file to be removed when the lab ends, however that is; none by default.
+    /// A file to remove when the lab ends, however it ends; none by default.
     pub remove_at_end: Option<PathBuf>,
 }
 
@@ -127,7 +127,7 @@ impl Rate {
     /// A rate from 8 kbit/s to 1 Tbit/s.
     ///
     /// # Errors
-    /// Another one.
+    /// When the rate is out of range.
     pub fn from_bits_per_s(bits_per_s: u64) -> Result<Self, LabError> {
         if (8_000..=1_000_000_000_000).contains(&bits_per_s) {
             return Ok(Self(bits_per_s));
@@ -171,12 +171,12 @@ impl FromStr for Rate {
         if !number.is_finite() || number < 0.0 {
             return Err(wrong());
         }
-        // Beyond the range either way, the conversion saturates.
+        // The conversion saturates, so that out-of-range values stay out of range.
         Self::from_bits_per_s((number * size as f64).round() as u64)
     }
 }
 
-/// Refuses delays that `tc` would misread or nobody can mean.
+/// Refuses delays that `tc` would misread, and absurd ones.
 pub(crate) fn check_delay(delay: Duration) -> Result<(), LabError> {
     if delay <= LONGEST_DELAY {
         return Ok(());

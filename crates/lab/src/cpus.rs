@@ -1,4 +1,4 @@
-//! Which CPU does what.
+//! The assignment of CPUs to nodes.
 
 use std::fs;
 use std::path::Path;
@@ -8,9 +8,9 @@ use rustix::thread::{CpuSet, sched_setaffinity};
 use crate::error::LabError;
 use crate::node::Node;
 
-/// Gives the front-end's node a CPU of its own, so that all work of the front-end and only that happens there: processes
-/// started in the node, and what the kernel does for packets that arrive there (receive packet steering). Packets that
-/// others receive are dealt with on the other CPUs, also those that the front-end sends.
+/// Reserves a CPU for the front-end's node, so that exactly the front-end's work runs there: the node's
+/// processes, and the kernel's work for packets that arrive at the node (receive packet steering). Packets
+/// that other nodes receive, also from the front-end, are processed on the other CPUs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CpuPlan {
     /// The CPU of the front-end, from 0.
@@ -65,7 +65,8 @@ impl CpuPlan {
         pin(self.of(node))
     }
 
-    /// Has packets that arrive at interfaces of a node dealt with on its CPUs; `root` is the node's root directory.
+    /// Makes the kernel process packets that arrive at a node's interfaces on the node's CPUs; `root` is the
+    /// node's root directory.
     pub(crate) fn steer(&self, node: Node, root: &Path) -> Result<(), LabError> {
         let mask = mask(self.of(node));
         let interfaces = root.join("sys/class/net");

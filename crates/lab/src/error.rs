@@ -1,11 +1,11 @@
-//! What goes wrong with a lab.
+//! Errors of labs.
 
 use std::io;
 
-/// Why a lab, or something in it, is not to be had.
+/// Why a lab cannot be built or an operation on it failed.
 #[derive(Debug, thiserror::Error)]
 pub enum LabError {
-    /// The process may not do what a lab needs.
+    /// The process lacks privileges that a lab needs.
     #[error("a lab needs root: this process lacks {missing}. Run it as root, for example with sudo")]
     Privileges {
         /// The missing capabilities, for example `CAP_SYS_ADMIN, CAP_NET_ADMIN`.
@@ -14,7 +14,7 @@ pub enum LabError {
     /// A program is not installed.
     #[error("the program `{program}` is missing; install it (Debian package {package})")]
     Program {
-        /// What was to be run.
+        /// The program.
         program: String,
         /// The Debian package that has it.
         package: &'static str,
@@ -29,18 +29,18 @@ pub enum LabError {
         /// What it printed to standard error, else to standard output.
         printed: String,
     },
-    /// This machine cannot do it.
+    /// This machine does not support it.
     #[error("{what} is not possible here: {why}")]
     Unsupported {
-        /// What was asked for.
+        /// The requested feature.
         what: String,
         /// What is missing.
         why: String,
     },
-    /// What was asked for makes no sense.
+    /// The arguments are invalid.
     #[error("{0}")]
     Invalid(String),
-    /// The operating system refused something else.
+    /// Another system call failed.
     #[error("cannot {what}: {source}")]
     System {
         /// What the lab tried, as a verb with its object.

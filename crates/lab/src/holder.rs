@@ -11,13 +11,12 @@ use crate::commands;
 use crate::error::LabError;
 use crate::process::wait_within;
 
-/// Mounts what a node has of its own, says `ready`, waits for the end of its input, and then kills what is in the node's
-/// namespaces: by the one for mounts, which commands in the node have, or the one for the network. The lab's process is
-/// spared, whatever namespaces it is in. A process may start another one while it is looked for, so it is looked for
-/// until none is found.
+/// Mounts the node's own file systems, prints `ready`, waits for the end of its input, and then kills all
+/// processes in the node's mount namespace (commands in the node) or network namespace, except the lab's
+/// process. Processes may fork meanwhile, so it repeats the search until it finds none.
 ///
-/// Arguments: a directory and in it, if any, a file to be removed at the end. The directory is entered before its mount
-/// is covered by another one.
+/// Arguments: a directory and, optionally, a file in it to remove at the end. The script enters the directory
+/// before another mount covers it.
 const SCRIPT: &str = r#"
 trap '' INT TERM HUP
 cd "$1" || exit 1
@@ -51,18 +50,19 @@ const CLEARING: Duration = Duration::from_secs(10);
 #[derive(Debug)]
 pub(crate) struct Holder {
     child: Child,
-    /// Its end is what the holder waits for.
+    /// The holder waits for the end of this input.
     input: Option<ChildStdin>,
 }
 
 impl Holder {
-    /// Starts a holder; [`Holder::wait_until_ready`] tells whether its namespaces are as they should be.
+    /// Starts a holder. [`Holder::wait_until_ready`] reports whether its namespaces are set up.
     pub(crate) fn start(remove_at_end: Option<&Path>) -> Result<Self, LabError> {
         let (directory, file) = split(remove_at_end)?;
         let mut command = Command::new("unshare");
         command.args(["--net", "--mount", "--propagation", "private", "--", "sh", "-c", SCRIPT, "holder"]);
         command.arg(directory).arg(file).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        // What ends the lab's process group is not to end the one that clears up.
+        // In a process group of its own, so that a signal to the lab's group does not end the process that
+        // cleans up.
         let mut child = command.process_group(0).spawn().map_err(|e| commands::not_started("unshare", e))?;
         let input = child.stdin.take();
         Ok(Self { child, input })
@@ -72,7 +72,7 @@ impl Holder {
     pub(crate) fn wait_until_ready(&mut self) -> Result<(), LabError> {
         let mut line = String::new();
         if let Some(output) = self.child.stdout.take() {
-            // The holder says one thing or ends.
+            // The holder prints one line or ends.
             let _ = BufReader::new(output.take(64)).read_line(&mut line);
         }
         if line == "ready\n" {
@@ -94,7 +94,7 @@ impl Holder {
         self.child.id()
     }
 
-    /// Has the holder clear its node, without waiting for it.
+    /// Makes the holder clear its node, without waiting.
     pub(crate) fn release(&mut self) {
         self.input = None;
     }
@@ -104,7 +104,7 @@ impl Drop for Holder {
     fn drop(&mut self) {
         self.release();
         if wait_within(&mut self.child, CLEARING).is_none() {
-            // Nothing better is left; what it could not kill within that time is stuck in the kernel.
+            // The last resort: processes that survived until now are stuck in the kernel.
             let _ = self.child.kill();
             let _ = self.child.wait();
         }

@@ -1,4 +1,4 @@
-//! Building a lab, and what is done to it as a whole.
+//! Builds a lab, and operates on it as a whole.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -11,40 +11,40 @@ use crate::commands;
 use crate::config::{LabConfig, addresses, virtual_v4, virtual_v6};
 use crate::error::LabError;
 use crate::holder::Holder;
-use crate::link::Link;
+use crate::link::NodeLink;
 use crate::node::{Node, NodeHandle, enter};
 use crate::privileges::check_privileges;
 use crate::rules::{COUNTING, Rules, check_matching};
 use crate::traffic::{Traffic, parse};
 
-/// A running lab, which is torn down when this is dropped; see the [crate's description](crate).
+/// A running lab. Dropping it tears it down; see the [crate's description](crate).
 #[derive(Debug)]
 pub struct Lab {
     config: LabConfig,
-    nodes: BTreeMap<Node, Member>,
-    state: Mutex<State>,
+    nodes: BTreeMap<Node, NodeMember>,
+    state: Mutex<SwitchState>,
 }
 
 #[derive(Debug)]
-struct Member {
+struct NodeMember {
     holder: Holder,
     addresses: Vec<(Ipv4Addr, Ipv6Addr)>,
 }
 
-/// What the switch does beyond passing frames on.
+/// What the switch does besides forwarding frames.
 #[derive(Debug, Default)]
-struct State {
+struct SwitchState {
     rules: Rules,
     /// Nodes whose links hold frames.
     queues: Vec<Node>,
 }
 
 impl Lab {
-    /// Builds a lab, which takes some tenths of a second.
+    /// Builds a lab. Takes some tenths of a second.
     ///
     /// # Errors
-    /// When the configuration makes no sense, this process is not root, a program is missing, or the kernel cannot do
-    /// what is asked for. Nothing of the lab is left then.
+    /// When the configuration is invalid, this process is not root, a program is missing, or the kernel lacks
+    /// a feature. Nothing of the lab is left then.
     pub fn build(config: &LabConfig) -> Result<Self, LabError> {
         config.check()?;
         check_privileges()?;
@@ -53,7 +53,7 @@ impl Lab {
         for node in config.nodes() {
             let remove_at_end = config.remove_at_end.as_deref().filter(|_| node == Node::Switch);
             let holder = Holder::start(remove_at_end)?;
-            nodes.insert(node, Member { holder, addresses: addresses(node, config.clients) });
+            nodes.insert(node, NodeMember { holder, addresses: addresses(node, config.clients) });
         }
         let mut lab = Self { config: config.clone(), nodes, state: Mutex::default() };
         lab.nodes.values_mut().try_for_each(|member| member.holder.wait_until_ready())?;
@@ -65,7 +65,7 @@ impl Lab {
         Ok(lab)
     }
 
-    /// What it was built from.
+    /// Its configuration.
     #[must_use]
     pub fn config(&self) -> &LabConfig {
         &self.config
@@ -74,7 +74,7 @@ impl Lab {
     /// One node.
     ///
     /// # Errors
-    /// When there are not so many back-ends.
+    /// When there is no such back-end.
     pub fn node(&self, node: Node) -> Result<NodeHandle<'_>, LabError> {
         self.nodes.get(&node).map(|member| self.handle(node, member)).ok_or_else(|| {
             LabError::Invalid(format!(
@@ -89,7 +89,7 @@ impl Lab {
         self.nodes.iter().map(|(node, member)| self.handle(*node, member))
     }
 
-    fn handle<'a>(&'a self, node: Node, member: &'a Member) -> NodeHandle<'a> {
+    fn handle<'a>(&'a self, node: Node, member: &'a NodeMember) -> NodeHandle<'a> {
         NodeHandle {
             node,
             pid: member.holder.pid(),
@@ -98,9 +98,9 @@ impl Lab {
         }
     }
 
-    /// The IPv4 address that clients connect to, a second one of the front-end. It is another one than that of the
-    /// front-end itself, because an agent makes it an address of the back-end, too, which then could not reach a front-end
-    /// of that address.
+    /// The IPv4 address that clients connect to, the front-end's second address. It differs from the
+    /// front-end's own, because an agent also adds it to the back-end, which then could not reach a front-end
+    /// at that address.
     #[must_use]
     pub fn virtual_address(&self) -> Ipv4Addr {
         virtual_v4()
@@ -116,17 +116,17 @@ impl Lab {
     ///
     /// # Errors
     /// When there is no such node, or it is the switch.
-    pub fn link(&self, node: Node) -> Result<Link<'_>, LabError> {
+    pub fn link(&self, node: Node) -> Result<NodeLink<'_>, LabError> {
         if node == Node::Switch {
             return Err(LabError::Invalid("the switch has no link to itself".to_owned()));
         }
-        self.node(node).map(|_| Link { lab: self, node })
+        self.node(node).map(|_| NodeLink { lab: self, node })
     }
 
-    /// From now on no frame of `from` reaches `to`. Needs `nft`.
+    /// Drops all frames from `from` to `to` from now on. Needs `nft`.
     ///
     /// # Errors
-    /// When one of them is no node with a link, or `nft` fails.
+    /// When one of them is not a node with a link, or `nft` fails.
     pub fn block(&self, from: Node, to: Node) -> Result<(), LabError> {
         let pair = (self.link(from)?.node, self.link(to)?.node);
         self.change_rules(|rules| rules.blocked.insert(pair))
@@ -140,11 +140,11 @@ impl Lab {
         self.change_rules(|rules| rules.blocked.remove(&(from, to)))
     }
 
-    /// From now on the switch drops frames of which this is true, in the language of `nft`, for example `oifname "b1"
-    /// tcp flags & fin == fin`. Interfaces have the names of nodes.
+    /// Makes the switch drop frames that match this `nft` expression, for example `oifname "b1" tcp flags &
+    /// fin == fin`. Interfaces have the names of nodes.
     ///
     /// # Errors
-    /// When `nft` does not understand it, which it then says.
+    /// When `nft` rejects the expression.
     pub fn drop_frames(&self, matching: &str) -> Result<(), LabError> {
         check_matching(matching)?;
         let done = self.change_rules(|rules| {
@@ -152,7 +152,7 @@ impl Lab {
             true
         });
         if done.is_err() {
-            // What is not understood would make all later changes fail.
+            // A rejected expression would make all later changes fail.
             self.lock().rules.matching.pop();
         }
         done
@@ -170,8 +170,7 @@ impl Lab {
         })
     }
 
-    /// From now on counts what each node sends to each other one, from zero; frames to all (multicast) are left out. Needs
-    /// `nft`.
+    /// Starts counting, from zero, what each node sends to each other one, without multicast. Needs `nft`.
     ///
     /// # Errors
     /// When `nft` fails.
@@ -180,16 +179,16 @@ impl Lab {
         commands::run(self.switch_command("nft").args(["-f", "-"]), COUNTING).map(drop)
     }
 
-    /// What was counted since [`Lab::count_traffic`]; pairs without any traffic are not among it.
+    /// The counts since [`Lab::count_traffic`], without pairs that had no traffic.
     ///
     /// # Errors
-    /// When nothing was to be counted.
+    /// When counting was not started.
     pub fn traffic(&self) -> Result<Vec<Traffic>, LabError> {
         let printed = self.in_switch("nft", &["list", "set", "bridge", "counts", "pairs"])?;
         Ok(parse(&printed))
     }
 
-    /// Runs a program in the switch's node to its end, and returns what it printed.
+    /// Runs a program in the switch's node and returns its output.
     pub(crate) fn in_switch(&self, program: &str, arguments: &[&str]) -> Result<String, LabError> {
         commands::need(program)?;
         commands::run(self.switch_command(program).args(arguments), "")
@@ -200,12 +199,12 @@ impl Lab {
         enter(self.nodes.get(&Node::Switch).map_or(0, |member| member.holder.pid()), program)
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
-        // Nothing panics that holds it.
+    fn lock(&self) -> MutexGuard<'_, SwitchState> {
+        // Nothing panics while holding it.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Changes what frames are dropped; `change` returns whether anything is different.
+    /// Changes which frames are dropped; `change` returns whether it changed anything.
     pub(crate) fn change_rules(&self, change: impl FnOnce(&mut Rules) -> bool) -> Result<(), LabError> {
         let mut state = self.lock();
         if !change(&mut state.rules) {
@@ -215,7 +214,7 @@ impl Lab {
         commands::run(self.switch_command("nft").args(["-f", "-"]), &state.rules.script()).map(drop)
     }
 
-    /// Has frames held by this queue at both ends of a link, or not at all.
+    /// Sets the queue at both ends of a link, or removes it.
     pub(crate) fn set_queue(&self, node: Node, queue: Option<&str>) -> Result<(), LabError> {
         let mut state = self.lock();
         let held = state.queues.contains(&node);
@@ -253,7 +252,7 @@ impl Lab {
         commands::run(self.switch_command("ip").args(["-batch", "-"]), &script).map(drop)
     }
 
-    /// Gives every node its addresses, and links their conditions.
+    /// Sets the nodes' addresses and the links' conditions.
     fn set_up(&self) -> Result<(), LabError> {
         for handle in self.nodes() {
             let mut command = enter(handle.pid(), "ip");
@@ -279,12 +278,13 @@ impl Lab {
 
 impl Drop for Lab {
     fn drop(&mut self) {
-        // All at once, then each is waited for.
+        // Release all at once, then wait for each.
         self.nodes.values_mut().for_each(|member| member.holder.release());
     }
 }
 
-/// Lets IPv6 addresses be used as soon as they are given. To be done before there are interfaces, which take it over.
+/// Makes IPv6 addresses usable as soon as they are added. Must precede the creation of interfaces, which
+/// inherit the setting.
 fn prepare_ipv6(handle: NodeHandle<'_>) -> Result<(), LabError> {
     let settings =
         [("disable_ipv6", "0"), ("accept_dad", "0"), ("accept_ra", "0"), ("router_solicitations", "0")];
@@ -312,7 +312,7 @@ fn address_script(handle: NodeHandle<'_>) -> String {
             write!(out, "address add {v4}/24 dev {interface}\naddress add {v6}/64 dev {interface} nodad\n");
     }
     if handle.node() == Node::FrontEnd {
-        // Not preferred, and without a network: so it does not connect from this address by itself.
+        // Deprecated and without a network prefix, so that the node does not choose it as source address.
         let _ = write!(
             out,
             "address add {}/32 dev eth0\naddress add {}/128 dev eth0 nodad preferred_lft 0\n",
@@ -324,7 +324,7 @@ fn address_script(handle: NodeHandle<'_>) -> String {
     out
 }
 
-/// What a kernel says that has no such queue, in our words.
+/// Explains the kernel's error when it lacks this queue.
 fn unsupported(error: LabError, words: &str) -> LabError {
     match error {
         LabError::Command { printed, .. } if printed.contains("qdisc kind is unknown") => {

@@ -1,9 +1,9 @@
 //! A network on one machine: clients, a front-end and back-ends, each in a network namespace of its own, joined by a
 //! switch.
 //!
-//! Mechanisms that move packets and connections between machines need machines. A [`Lab`] gives each node what it would
-//! have as one: a network stack with an interface `eth0`, `/run` and `/sys` of its own, and there a BPF file system,
-//! so that what is pinned on one node is not seen on another. It needs root, `ip`, and
+//! Mechanisms that move packets and connections between machines need several machines. A [`Lab`] gives each
+//! node what a machine has: a network stack with an interface `eth0`, its own `/run` and `/sys`, and its own
+//! BPF file system, so that objects pinned on one node are invisible on another. It needs root, `ip`, and
 //! `nsenter` and `unshare` of util-linux 2.38 or later.
 //!
 //! ```no_run
@@ -22,10 +22,10 @@
 //!
 //! # Nothing stays
 //!
-//! Namespaces live as long as a process or a socket is in them. A node is held by a small shell process that waits for
-//! the end of a pipe from the lab's process. When that ends, be it by [`Lab`]'s drop, an error or `SIGKILL`, the holder
-//! kills whatever runs in its node, and ends; with it go the namespace, its interfaces, mounts and pinned objects. No
-//! name is ever given to a namespace and no file is written outside.
+//! Namespaces live as long as a process or a socket is in them. A small shell process holds each node and
+//! waits for the end of a pipe from the lab's process. When the pipe ends, whether by [`Lab`]'s drop, an
+//! error or `SIGKILL`, the holder kills everything in its node and ends; namespace, interfaces, mounts and
+//! pinned objects vanish with it. Namespaces have no names, and no file is written outside.
 
 mod commands;
 mod config;
@@ -46,10 +46,10 @@ pub use config::{LabConfig, MOST_BACKENDS, MOST_CLIENTS, Rate};
 pub use cpus::CpuPlan;
 pub use error::LabError;
 pub use lab::Lab;
-pub use link::{Conditions, Link};
+pub use link::{Conditions, NodeLink};
 pub use meter::{CpuMeter, CpuUse};
-pub use node::{Entry, Node, NodeHandle, enter};
+pub use node::{NamespaceEntry, Node, NodeHandle, enter};
 pub use others::cpu_time_of_others;
 pub use privileges::check_privileges;
 pub use process::{Capture, Process};
-pub use traffic::{Counters, Traffic};
+pub use traffic::{InterfaceCounters, Traffic};

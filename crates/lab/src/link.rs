@@ -7,19 +7,19 @@ use crate::error::LabError;
 use crate::lab::Lab;
 use crate::node::Node;
 
-/// What a link does to frames, each way.
+/// The conditions of a link, each way.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Conditions {
-    /// How long a frame is under way; needs `sch_netem` of the kernel.
+    /// Delay of each frame; needs the kernel's `sch_netem`.
     pub delay: Option<Duration>,
-    /// By how much that varies at random, up and down; needs a delay.
+    /// Random variation of the delay, up and down; needs a delay.
     pub jitter: Option<Duration>,
     /// Share of frames, 0 to 1, that overtake the ones before them; needs a delay.
     pub reorder: f64,
     /// Share of frames, 0 to 1, that are lost; needs `nft`. A frame between nodes may be several segments, see
     /// [`LabConfig::fill_checksums`](crate::LabConfig::fill_checksums).
     pub loss: f64,
-    /// Bits per second that pass; those beyond wait for at most some 50 ms, and are then lost.
+    /// Rate in bits per second; frames beyond it wait for some 50 ms at most and are then lost.
     pub rate: Option<Rate>,
 }
 
@@ -40,12 +40,12 @@ impl Conditions {
         Ok(())
     }
 
-    /// What follows `tc qdisc replace dev … root`; `None` if frames are not to be held.
+    /// The arguments of `tc qdisc replace dev … root`; `None` without a queue.
     pub(crate) fn queue(&self) -> Option<String> {
         let Some(delay) = self.delay else {
             return self.rate.map(|rate| format!("tbf rate {rate} burst {} latency 50ms", burst_bytes(rate)));
         };
-        // A million frames are more than pass within any delay that one would use.
+        // A million frames are more than pass within any sensible delay.
         let mut words = format!("netem limit 1000000 delay {}us", delay.as_micros());
         if let Some(jitter) = self.jitter {
             words += &format!(" {}us", jitter.as_micros());
@@ -60,19 +60,19 @@ impl Conditions {
     }
 }
 
-/// What may pass at once: that of two milliseconds, but a large frame in any case.
+/// The size of a burst: two milliseconds' worth, but at least one large frame.
 fn burst_bytes(rate: Rate) -> u64 {
     (rate.bits_per_s() / 8 / 500).max(16_000)
 }
 
 /// The link of one node to the switch.
 #[derive(Debug, Clone, Copy)]
-pub struct Link<'a> {
+pub struct NodeLink<'a> {
     pub(crate) lab: &'a Lab,
     pub(crate) node: Node,
 }
 
-impl Link<'_> {
+impl NodeLink<'_> {
     /// Pulls the cable: the node's interface has no carrier, and no frame passes.
     ///
     /// # Errors
@@ -89,7 +89,7 @@ impl Link<'_> {
         self.lab.in_switch("ip", &["link", "set", &self.node.to_string(), "up"]).map(drop)
     }
 
-    /// Makes the link so, instead of as it was.
+    /// Sets the conditions of the link.
     ///
     /// # Errors
     /// [`LabError::Unsupported`] when the kernel cannot delay frames, which other conditions than loss and rate need.

@@ -1,4 +1,4 @@
-//! How much of a CPU is in use, whatever uses it.
+//! Measures the total use of a CPU.
 
 use std::process::Command;
 use std::sync::Arc;
@@ -11,32 +11,32 @@ use crate::commands;
 use crate::cpus::pin;
 use crate::error::LabError;
 
-/// Between two readings of the clock without an interruption there is at most this time.
+/// The longest time between two clock readings without an interruption.
 const UNINTERRUPTED: Duration = Duration::from_nanos(500);
 
 /// Measures the use of one CPU: processes, interrupts and what the kernel does for packets all count, unlike in the times
 /// of processes, and exactly, unlike in `/proc/stat`, which looks only at every tick.
 ///
-/// A thread of the lowest priority there is (`SCHED_IDLE`) reads the clock over and over on that CPU. As long as readings
-/// follow one another closely, nothing else runs there; longer gaps are time that something else had. The CPU therefore
-/// never sleeps while it is measured. What is measured must be in the same session (`setsid`) and control group as this
-/// process, as the kernel shares CPUs among those first.
+/// A thread of the lowest priority (`SCHED_IDLE`) reads the clock in a loop on that CPU. While readings
+/// follow one another closely, nothing else runs there; longer gaps are use by something else. So the CPU
+/// never sleeps while it is measured. The measured processes must be in the same session (`setsid`) and
+/// control group as this process, because the kernel shares CPUs among those first.
 #[derive(Debug)]
 pub struct CpuMeter {
-    shared: Arc<Shared>,
+    shared: Arc<MeterState>,
     start: Instant,
     unused_at_start_ns: u64,
     thread: Option<JoinHandle<()>>,
 }
 
 #[derive(Debug, Default)]
-struct Shared {
+struct MeterState {
     /// Time in which nothing else ran, in nanoseconds.
     unused_ns: AtomicU64,
     stop: AtomicBool,
 }
 
-/// Use of a CPU from a start.
+/// Use of a CPU since the start of the meter.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct CpuUse {
     /// Time that passed.
@@ -46,7 +46,7 @@ pub struct CpuUse {
 }
 
 impl CpuUse {
-    /// What was added since `earlier`, of the same meter.
+    /// The use since `earlier`, a reading of the same meter.
     #[must_use]
     pub fn since(self, earlier: Self) -> Self {
         Self {
@@ -63,12 +63,12 @@ impl CpuUse {
 }
 
 impl CpuMeter {
-    /// Starts to measure a CPU, which is counted from 0. It is measured when this returns.
+    /// Starts to measure a CPU, counted from 0. Measuring has begun when this returns.
     ///
     /// # Errors
     /// When there is no such CPU, or no `chrt` to give a thread the lowest priority.
     pub fn start(cpu: usize) -> Result<Self, LabError> {
-        let shared = Arc::new(Shared::default());
+        let shared = Arc::new(MeterState::default());
         let (ready, result) = mpsc::channel();
         let thread = std::thread::Builder::new().name("cpu-meter".to_owned()).spawn({
             let shared = Arc::clone(&shared);
@@ -101,19 +101,19 @@ impl Drop for CpuMeter {
     fn drop(&mut self) {
         self.shared.stop.store(true, Ordering::Relaxed);
         if let Some(thread) = self.thread.take() {
-            // It measures and cannot fail.
+            // The thread cannot panic.
             let _ = thread.join();
         }
     }
 }
 
-/// Has the calling thread run only when nothing else wants its CPU.
+/// Makes the calling thread run only when its CPU is otherwise idle.
 fn lower_priority() -> Result<(), LabError> {
     let thread = rustix::thread::gettid().as_raw_nonzero().to_string();
     commands::run(Command::new("chrt").args(["--idle", "--pid", "0", &thread]), "").map(drop)
 }
 
-fn measure(shared: &Shared) {
+fn measure(shared: &MeterState) {
     let mut last = Instant::now();
     let mut unused_ns = 0;
     while !shared.stop.load(Ordering::Relaxed) {

@@ -1,4 +1,4 @@
-//! The nodes of a lab, and running things in them.
+//! The nodes of a lab, and how to run code in them.
 
 use std::ffi::{OsStr, OsString};
 use std::fmt;
@@ -14,7 +14,7 @@ use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 use crate::cpus::CpuPlan;
 use crate::error::LabError;
 use crate::process::{Capture, Process};
-use crate::traffic::Counters;
+use crate::traffic::InterfaceCounters;
 
 /// Which node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -59,8 +59,8 @@ impl FromStr for Node {
     }
 }
 
-/// A command that runs `program` in the network and mount namespaces of the process `pid`: in the present directory,
-/// unless that is one that nodes have of their own.
+/// A command that runs `program` in the network and mount namespaces of the process `pid`, in the present
+/// directory unless nodes have their own copy of it.
 #[must_use]
 pub fn enter(pid: u32, program: impl AsRef<OsStr>) -> Command {
     enter_on(pid, None, program)
@@ -100,7 +100,7 @@ pub struct NodeHandle<'a> {
 }
 
 impl NodeHandle<'_> {
-    /// Which one it is; its name is what that prints as.
+    /// Which node it is; displays as the node's name.
     #[must_use]
     pub fn node(&self) -> Node {
         self.node
@@ -124,22 +124,22 @@ impl NodeHandle<'_> {
         self.addresses[0].1
     }
 
-    /// All its own addresses; more than one pair only on the client.
+    /// All its own addresses; only the client has more than one pair.
     #[must_use]
     pub fn addresses(&self) -> &[(Ipv4Addr, Ipv6Addr)] {
         self.addresses
     }
 
-    /// The node's root directory seen from outside. `root().join("run/x")` is what the node calls `/run/x`, a file in
-    /// memory that goes with the node; most other files are those of the machine.
+    /// The node's root directory seen from outside. `root().join("run/x")` is the node's `/run/x`, a file in
+    /// memory that vanishes with the node; most other files are the machine's.
     #[must_use]
     pub fn root(&self) -> PathBuf {
         root(self.pid)
     }
 
-    /// A command that runs in this node: in the present directory, with this process's environment and, if there is a
-    /// [`CpuPlan`], on the node's CPUs. Its number is that of the program itself. If it is not waited for, it ends with
-    /// the lab.
+    /// A command that runs in this node: in the present directory, with this process's environment and, if
+    /// there is a [`CpuPlan`], on the node's CPUs. Its process id is the program's own. It ends with the lab
+    /// at the latest.
     #[must_use]
     pub fn command(&self, program: impl AsRef<OsStr>) -> Command {
         enter_on(self.pid, self.cpus.map(|plan| plan.of(self.node)), program)
@@ -153,15 +153,14 @@ impl NodeHandle<'_> {
         Process::start(command)
     }
 
-    /// Does something on a new thread in this node's *network* namespace, and returns its result. Sockets that are
-    /// opened there belong to the node for good, wherever they are used, and so do threads that are started there. The
-    /// file system is that of the machine.
+    /// Runs `work` on a new thread in this node's *network* namespace and returns its result. Sockets opened
+    /// and threads started there belong to the node for good. The file system is the machine's.
     ///
     /// # Errors
     /// When the namespace cannot be entered.
     ///
     /// # Panics
-    /// When `work` does.
+    /// When `work` panics.
     pub fn run<T: Send>(&self, work: impl FnOnce() -> T + Send) -> Result<T, LabError> {
         let entry = self.entry()?;
         let in_node = || {
@@ -175,14 +174,15 @@ impl NodeHandle<'_> {
         })
     }
 
-    /// The way into this node's network namespace for a thread that outlives this handle, such as one that makes load.
+    /// An entry to this node's network namespace for a thread that outlives this handle, such as a load
+    /// generator.
     ///
     /// # Errors
     /// When the node is gone.
-    pub fn entry(&self) -> Result<Entry, LabError> {
+    pub fn entry(&self) -> Result<NamespaceEntry, LabError> {
         let path = format!("/proc/{}/ns/net", self.pid);
         let namespace = File::open(&path).map_err(|e| LabError::system(entering(self.node), e))?;
-        Ok(Entry { node: self.node, namespace, cpus: self.cpus.cloned() })
+        Ok(NamespaceEntry { node: self.node, namespace, cpus: self.cpus.cloned() })
     }
 
     /// Writes the packets at `eth0` that `filter` selects (as for `tcpdump`; empty for all) to `file`, until the capture
@@ -194,18 +194,18 @@ impl NodeHandle<'_> {
         Capture::start(&mut self.command("tcpdump"), filter, file)
     }
 
-    /// What has passed its interface `eth0` so far.
+    /// Counts of its interface `eth0` so far.
     ///
     /// # Errors
-    /// When the node has none, as the switch.
-    pub fn counters(&self) -> Result<Counters, LabError> {
+    /// When the node has none, like the switch.
+    pub fn counters(&self) -> Result<InterfaceCounters, LabError> {
         let directory = self.root().join("sys/class/net/eth0/statistics");
         let read = |name: &str| {
             let text = fs::read_to_string(directory.join(name));
             let text = text.map_err(|e| LabError::system(format!("read {name} of {}", self.node), e))?;
             text.trim().parse().map_err(|_| LabError::Invalid(format!("{name} is no number: {text}")))
         };
-        Ok(Counters {
+        Ok(InterfaceCounters {
             received_packets: read("rx_packets")?,
             received_bytes: read("rx_bytes")?,
             sent_packets: read("tx_packets")?,
@@ -214,15 +214,15 @@ impl NodeHandle<'_> {
     }
 }
 
-/// The way into a node's network namespace; see [`NodeHandle::entry`]. The namespace lives as long as this does.
+/// An entry to a node's network namespace; see [`NodeHandle::entry`]. Keeps the namespace alive.
 #[derive(Debug)]
-pub struct Entry {
+pub struct NamespaceEntry {
     node: Node,
     namespace: File,
     cpus: Option<CpuPlan>,
 }
 
-impl Entry {
+impl NamespaceEntry {
     /// Moves the calling thread, and threads that it starts from now on, into the network namespace and to the CPUs of
     /// the node, for good.
     ///

@@ -1,4 +1,4 @@
-//! CPU time of programs that have nothing to do with this one, and disturb its measurements.
+//! CPU time of unrelated programs, which disturb measurements.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -13,10 +13,10 @@ struct Stat {
     ticks: u64,
 }
 
-/// CPU time of all other programs of this machine until now, on all CPUs: of every process but this one and what it has
-/// started, the nodes of its labs included. The difference of two readings is what they used meanwhile. Programs that ended
-/// in between are in it if somebody waited for them; the time of others vanishes with them, so that a second reading can be
-/// below the first.
+/// CPU time so far of all unrelated processes of this machine on all CPUs: all except this process and its
+/// descendants, which include the nodes of its labs. Subtract two readings to get the use in between.
+/// Programs that ended in between count if their parents waited for them; otherwise their time vanishes, so a
+/// second reading can be below the first.
 ///
 /// # Errors
 /// When `/proc` cannot be read.
@@ -25,14 +25,14 @@ pub fn cpu_time_of_others() -> Result<Duration, LabError> {
     let mut processes = BTreeMap::new();
     for entry in entries.flatten() {
         let Some(pid) = entry.file_name().to_str().and_then(|name| name.parse().ok()) else { continue };
-        // One that has ended meanwhile is counted with its parent.
+        // A process that has ended meanwhile is counted with its parent.
         let Ok(text) = fs::read_to_string(entry.path().join("stat")) else { continue };
         if let Some(stat) = parse(&text) {
             processes.insert(pid, stat);
         }
     }
     let ticks = sum(&processes, std::process::id());
-    // As many as there are in a second, which is never none.
+    // The division is safe: never 0.
     let per_s = rustix::param::clock_ticks_per_second().max(1);
     Ok(Duration::from_secs_f64(ticks as f64 / per_s as f64))
 }
@@ -46,11 +46,11 @@ fn parse(text: &str) -> Option<Stat> {
     times.filter(|times| times.len() == 4).map(|times| Stat { parent, ticks: times.iter().sum() })
 }
 
-/// Of all but `this` process and its descendants.
+/// Sums over all processes except `this` and its descendants.
 fn sum(processes: &BTreeMap<u32, Stat>, this: u32) -> u64 {
     let is_ours = |pid: u32| {
         let mut ancestor = pid;
-        // Readings at different times could make a circle.
+        // Entries read at different times could form a cycle.
         for _ in 0..processes.len() {
             if ancestor == this {
                 return true;

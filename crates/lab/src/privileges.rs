@@ -1,17 +1,17 @@
-//! What a process must be allowed to do to have a lab.
+//! The privileges that a lab needs.
 
 use rustix::thread::{CapabilitySet, capabilities};
 
 use crate::error::LabError;
 
-/// Of which each is needed: namespaces and mounts; interfaces; programs in other nodes' processes.
+/// The capabilities needed: for namespaces and mounts; for interfaces; to enter other processes' namespaces.
 const NEEDED: [(CapabilitySet, &str); 3] = [
     (CapabilitySet::SYS_ADMIN, "CAP_SYS_ADMIN"),
     (CapabilitySet::NET_ADMIN, "CAP_NET_ADMIN"),
     (CapabilitySet::SYS_PTRACE, "CAP_SYS_PTRACE"),
 ];
 
-/// Whether this process may have a lab, and enter its nodes: needed are the capabilities `CAP_SYS_ADMIN`,
+/// Checks that this process may build a lab and enter its nodes. It needs the capabilities `CAP_SYS_ADMIN`,
 /// `CAP_NET_ADMIN` and `CAP_SYS_PTRACE`, so usually root.
 ///
 /// # Errors

@@ -10,7 +10,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use crate::commands;
 use crate::error::LabError;
 
-/// Time between looks at whether a process has ended.
+/// Interval of checks whether a process has ended.
 const POLL: Duration = Duration::from_millis(2);
 
 /// Waits for the end of a process for at most this long.
@@ -33,39 +33,39 @@ pub struct Process {
 }
 
 impl Process {
-    /// Starts a command, which need not be one of a node.
+    /// Starts a command, in a node or not.
     ///
     /// # Errors
-    /// When there is no such program, or no process to be had. What a command in a node cannot start shows as an exit
-    /// status of 127 or 126.
+    /// When the program does not exist or no process can be created. A command in a node that cannot start
+    /// its program exits with 127 or 126.
     pub fn start(command: &mut Command) -> Result<Self, LabError> {
         let program = command.get_program().to_string_lossy().into_owned();
         let child = command.spawn().map_err(|e| commands::not_started(&program, e))?;
         Ok(Self { child, name: commands::line(command) })
     }
 
-    /// Its number, that of the program itself.
+    /// Its process id, the program's own.
     #[must_use]
     pub fn id(&self) -> u32 {
         self.child.id()
     }
 
-    /// The standard library's side of it, for its pipes.
+    /// The standard library's handle, for its pipes.
     pub fn child(&mut self) -> &mut Child {
         &mut self.child
     }
 
-    /// Whether it has not ended yet.
+    /// Whether it is still running.
     pub fn is_running(&mut self) -> bool {
         matches!(self.child.try_wait(), Ok(None))
     }
 
-    /// Waits for its end, for at most this long; `None` if it runs on.
+    /// Waits for its end, for at most this long; `None` if it still runs.
     pub fn wait_within(&mut self, time: Duration) -> Option<ExitStatus> {
         wait_within(&mut self.child, time)
     }
 
-    /// Asks it to end, with `SIGTERM`, and waits for at most this long; then it is killed, and `None` returned.
+    /// Sends `SIGTERM` and waits for at most this long; then kills it and returns `None`.
     ///
     /// # Errors
     /// When it cannot be signalled.
@@ -74,12 +74,12 @@ impl Process {
         Ok(self.wait_within(time))
     }
 
-    /// Kills it, as a crash would end it, and waits for the end.
+    /// Kills it, like a crash, and waits for its end.
     pub fn kill(mut self) {
         self.end();
     }
 
-    /// Stops it from running, so that it seems dead to the others while its sockets live; see [`Process::resume`].
+    /// Suspends it, so that it seems dead to others while its sockets live; see [`Process::resume`].
     ///
     /// # Errors
     /// When it cannot be signalled.
@@ -87,7 +87,7 @@ impl Process {
         self.signal(Signal::STOP)
     }
 
-    /// Lets it run on after [`Process::pause`].
+    /// Resumes it after [`Process::pause`].
     ///
     /// # Errors
     /// When it cannot be signalled.
@@ -95,7 +95,7 @@ impl Process {
         self.signal(Signal::CONT)
     }
 
-    /// Has it read its configuration again, with `SIGHUP`, if it does that.
+    /// Sends `SIGHUP`, on which programs reload their configuration.
     ///
     /// # Errors
     /// When it cannot be signalled.
@@ -104,13 +104,13 @@ impl Process {
     }
 
     fn signal(&self, signal: Signal) -> Result<(), LabError> {
-        // Its number is not given away again while it is not waited for, which happens only through this.
+        // The kernel does not reuse its id before it is waited for, which only this handle does.
         kill_process(Pid::from_child(&self.child), signal)
             .map_err(|errno| LabError::system(format!("signal `{}`", self.name), errno))
     }
 
     fn end(&mut self) {
-        // Of one that has ended there is nothing to end.
+        // Fails only if it has ended already.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
@@ -141,7 +141,7 @@ impl Capture {
         };
         let mut messages = BufReader::new(stderr);
         let mut printed = String::new();
-        // Packets are captured once it says that it listens; it says some lines at most.
+        // It captures once it prints that it listens, which is among its first lines.
         while messages.read_line(&mut printed).is_ok_and(|bytes| bytes > 0) {
             if printed.contains("listening on") {
                 return Ok(Self { process, messages });

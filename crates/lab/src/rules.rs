@@ -6,14 +6,14 @@ use std::fmt::Write as _;
 use crate::error::LabError;
 use crate::node::Node;
 
-/// Why the switch does not pass a frame.
+/// The rules by which the switch drops frames.
 #[derive(Debug, Default)]
 pub(crate) struct Rules {
     /// Share of the frames lost on a node's link, each way.
     pub(crate) loss: BTreeMap<Node, f64>,
-    /// Pairs of which the first does not reach the second.
+    /// Pairs of nodes; frames of the first do not reach the second.
     pub(crate) blocked: BTreeSet<(Node, Node)>,
-    /// What frames to drop, in the language of `nft`.
+    /// `nft` expressions of frames to drop.
     pub(crate) matching: Vec<String>,
 }
 
@@ -21,7 +21,7 @@ pub(crate) struct Rules {
 const STEPS: f64 = 1e6;
 
 impl Rules {
-    /// What puts exactly these rules in force, in one transaction.
+    /// A script that puts exactly these rules in force, in one transaction.
     pub(crate) fn script(&self) -> String {
         let mut out = String::from(
             "add table bridge faults\ndelete table bridge faults\ntable bridge faults {\n chain forward {\n  type filter \
@@ -36,7 +36,7 @@ impl Rules {
         }
         for (node, &share) in self.loss.iter().filter(|(_, share)| **share > 0.0) {
             let steps = (share * STEPS).round().min(STEPS - 1.0) as u32;
-            // The comparison takes no number that it would always be below.
+            // `nft` rejects a comparison that is always true.
             let by_chance =
                 if share < 1.0 { format!("numgen random mod {STEPS} < {steps} ") } else { String::new() };
             for way in ["iifname", "oifname"] {
@@ -47,7 +47,7 @@ impl Rules {
     }
 }
 
-/// Refuses what would be more than the condition of one rule.
+/// Refuses text that is more than the condition of one rule.
 pub(crate) fn check_matching(matching: &str) -> Result<(), LabError> {
     if !matching.trim().is_empty() && !matching.contains(['{', '}', ';', '\n', '#']) {
         return Ok(());

@@ -1,10 +1,10 @@
-//! What passed where.
+//! Traffic counts of interfaces and between nodes.
 
 use crate::node::Node;
 
-/// What has passed the interface of a node, headers of Ethernet included.
+/// Counts of a node's interface, Ethernet headers included.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Counters {
+pub struct InterfaceCounters {
     /// Packets received. The kernel passes several segments of a connection as one packet.
     pub received_packets: u64,
     /// Bytes received.
@@ -15,8 +15,8 @@ pub struct Counters {
     pub sent_bytes: u64,
 }
 
-impl Counters {
-    /// What has passed since `earlier`.
+impl InterfaceCounters {
+    /// The traffic since `earlier`.
     #[must_use]
     pub fn since(self, earlier: Self) -> Self {
         Self {
@@ -28,12 +28,12 @@ impl Counters {
     }
 }
 
-/// What the switch has passed from one node to another.
+/// What the switch has forwarded from one node to another.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Traffic {
-    /// Who sent it.
+    /// The sender.
     pub from: Node,
-    /// Who got it.
+    /// The receiver.
     pub to: Node,
     /// Packets; the kernel passes several segments of a connection as one.
     pub packets: u64,
@@ -78,7 +78,7 @@ mod tests {
     #[test]
     fn differences() {
         let counters =
-            |n| Counters { received_packets: n, received_bytes: n, sent_packets: n, sent_bytes: n };
+            |n| InterfaceCounters { received_packets: n, received_bytes: n, sent_packets: n, sent_bytes: n };
         assert_eq!(counters(5).since(counters(3)), counters(2));
         assert_eq!(counters(3).since(counters(5)), counters(0));
     }

@@ -1,7 +1,8 @@
-//! What a policy can do beside choosing, declared once: in a static that both the policy object and its registry entry name.
+//! Optional capabilities of a policy. Each policy declares its own once, in a static that the policy object
+//! and its registry entry share.
 //!
-//! The core asks the object for what it needs ([`Policy::capabilities`]); a policy without a capability costs nothing and
-//! implements nothing.
+//! The core asks the policy for them ([`Policy::capabilities`]). A policy implements only the traits of the
+//! capabilities that it has.
 
 use std::any::Any;
 use std::fmt;
@@ -33,12 +34,12 @@ pub trait TakesReports {
     fn on_report(&mut self, report: &LoadReport, view: &ClusterView, now: Time);
 }
 
-/// Lets several front-ends distribute alike, by what they have seen together.
+/// Shares its observations, so that several front-ends distribute by the sum of what all have seen.
 pub trait SharesState {
-    /// What this front-end has seen lately: amounts by key, in the order of keys. Amounts of several front-ends add up.
+    /// What this front-end has seen lately: amounts by key, sorted by key. Front-ends add up their amounts.
     fn seen(&self) -> Vec<(u64, u64)>;
 
-    /// What several front-ends have seen, this one among them, added up.
+    /// Takes the sum over all front-ends, this one included.
     fn on_shared(&mut self, sum: &[(u64, u64)], now: Time);
 }
 
@@ -60,25 +61,26 @@ pub trait ShowsState {
         Vec::new()
     }
 
-    /// What else there is to see (boundaries, histograms, recent adjustments). Computed when called: not for every request.
+    /// Further state, such as boundaries, histograms and recent adjustments. Computed on each call, so not
+    /// meant to be called per request.
     fn tables(&self) -> Vec<PolicyTable> {
         Vec::new()
     }
 }
 
-/// Its state can be saved and given to a fresh object, which then decides as this one would have.
+/// Saves its state. A fresh object that restores it decides as this one would have.
 pub trait SavesState {
-    /// The state as bytes, for [`SavesState::restore`] of an object that was built with the same parameters.
+    /// The state as bytes, to be restored by an object with the same parameters.
     fn save(&self) -> Vec<u8>;
 
-    /// Takes over what another object saved.
+    /// Restores what another object saved.
     ///
     /// # Errors
-    /// When the bytes are none that an object with these parameters saved; nothing has changed then.
+    /// When no object with these parameters can have saved these bytes. The state is then unchanged.
     fn restore(&mut self, saved: &[u8]) -> Result<(), BadState>;
 }
 
-/// A saved state that cannot be restored: the text says why.
+/// Why a saved state cannot be restored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BadState(pub &'static str);
 
@@ -90,11 +92,11 @@ impl fmt::Display for BadState {
 
 impl std::error::Error for BadState {}
 
-type Object = dyn Policy + 'static;
-type Cast<T> = fn(&mut Object) -> &mut T;
-type CastRef<T> = fn(&Object) -> &T;
+type DynPolicy = dyn Policy + 'static;
+type Cast<T> = fn(&mut DynPolicy) -> &mut T;
+type CastRef<T> = fn(&DynPolicy) -> &T;
 
-/// What a policy can do beside choosing; see [`Capabilities::NONE`] for how to declare it.
+/// The capabilities of a policy. [`Capabilities::NONE`] shows how to declare them.
 #[derive(Clone, Copy)]
 pub struct Capabilities {
     polls: Option<Cast<dyn Polls>>,
@@ -105,42 +107,42 @@ pub struct Capabilities {
 }
 
 impl Capabilities {
-    /// Chooses, and nothing else. Each capability is added by the method of its name, for the policy's own type:
+    /// No capability. Each one is added by the method of its name, for the policy's own type:
     /// `Capabilities::NONE.polls::<Mine>().shows_state::<Mine>()`.
     pub const NONE: Self =
         Self { polls: None, takes_reports: None, shares_state: None, shows_state: None, saves_state: None };
 
-    /// With [`Polls`].
+    /// Adds [`Polls`].
     #[must_use]
     pub const fn polls<P: Policy + Polls>(self) -> Self {
         Self { polls: Some(|policy| own_mut::<P>(policy)), ..self }
     }
 
-    /// With [`TakesReports`].
+    /// Adds [`TakesReports`].
     #[must_use]
     pub const fn takes_reports<P: Policy + TakesReports>(self) -> Self {
         Self { takes_reports: Some(|policy| own_mut::<P>(policy)), ..self }
     }
 
-    /// With [`SharesState`].
+    /// Adds [`SharesState`].
     #[must_use]
     pub const fn shares_state<P: Policy + SharesState>(self) -> Self {
         Self { shares_state: Some((|policy| own::<P>(policy), |policy| own_mut::<P>(policy))), ..self }
     }
 
-    /// With [`ShowsState`].
+    /// Adds [`ShowsState`].
     #[must_use]
     pub const fn shows_state<P: Policy + ShowsState>(self) -> Self {
         Self { shows_state: Some(|policy| own::<P>(policy)), ..self }
     }
 
-    /// With [`SavesState`].
+    /// Adds [`SavesState`].
     #[must_use]
     pub const fn saves_state<P: Policy + SavesState>(self) -> Self {
         Self { saves_state: Some((|policy| own::<P>(policy), |policy| own_mut::<P>(policy))), ..self }
     }
 
-    /// The names of what it can do, for lists.
+    /// The names of its capabilities, for lists.
     #[must_use]
     pub fn names(&self) -> Vec<&'static str> {
         let all = [
@@ -168,12 +170,12 @@ impl fmt::Debug for Capabilities {
 
 const OWN: &str = "a policy object names the capabilities of its own type";
 
-fn own<P: Policy>(policy: &Object) -> &P {
+fn own<P: Policy>(policy: &DynPolicy) -> &P {
     let any: &dyn Any = policy;
     any.downcast_ref().expect(OWN)
 }
 
-fn own_mut<P: Policy>(policy: &mut Object) -> &mut P {
+fn own_mut<P: Policy>(policy: &mut DynPolicy) -> &mut P {
     let any: &mut dyn Any = policy;
     any.downcast_mut().expect(OWN)
 }
@@ -191,19 +193,19 @@ impl dyn Policy {
         Some(self.capabilities().shares_state?.1(self))
     }
 
-    /// What this front-end has seen, to be told to others: `None` for policies that share nothing.
+    /// What this front-end has seen; `None` for policies that share nothing.
     #[must_use]
     pub fn seen(&self) -> Option<Vec<(u64, u64)>> {
         Some(self.capabilities().shares_state?.0(self).seen())
     }
 
-    /// The state as bytes: `None` for policies whose state cannot be saved.
+    /// The state as bytes; `None` for policies that do not save it.
     #[must_use]
     pub fn save(&self) -> Option<Vec<u8>> {
         Some(self.capabilities().saves_state?.0(self).save())
     }
 
-    /// Gives a fresh object the state that another one saved; `None` for policies whose state cannot be saved.
+    /// Restores saved state into a fresh object; `None` for policies that do not save it.
     ///
     /// # Errors
     /// Like [`SavesState::restore`].
@@ -211,7 +213,7 @@ impl dyn Policy {
         Some(self.capabilities().saves_state?.1(self).restore(saved))
     }
 
-    /// What there is to see of its state.
+    /// The policy's [`ShowsState`], if it has it.
     #[must_use]
     pub fn shown(&self) -> Option<&dyn ShowsState> {
         Some(self.capabilities().shows_state?(self))
@@ -242,8 +244,8 @@ impl dyn Policy {
     }
 }
 
-/// The default rule for polls: the least load that was answered wins, lowest index on ties, and without any answer the least
-/// loaded back-end by the front-end's own count.
+/// The default rule for polls: the back-end that answered with the least load, lowest index on ties; without
+/// any answer, the least loaded one by the front-end's own count.
 #[must_use]
 pub fn least_polled(answers: &[PollAnswer], view: &ClusterView) -> Decision {
     let polled = answers.iter().filter(|a| view.is_eligible(a.backend)).min_by_key(|a| (a.load, a.backend));

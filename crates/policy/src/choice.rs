@@ -1,4 +1,4 @@
-//! A policy chosen, with its parameters.
+//! A chosen policy with its parameters.
 
 use std::fmt;
 use std::str::FromStr;
@@ -9,7 +9,7 @@ use crate::params::{GivenValue, Named, NotNamed, ParamSet};
 use crate::policies::{BuildContext, BuildError, PolicySpec, find};
 use crate::policy::Policy;
 
-/// A policy with the parameters it is to have.
+/// A policy with its parameters.
 ///
 /// In text it is `lard` or `lard:t_low=10,t_high=80`, in a file that text or a table
 /// `{ name = "lard", params = { t_low = 10 } }`.
@@ -28,7 +28,7 @@ impl PolicyChoice {
         Self { spec, params: ParamSet::defaults(spec.params) }
     }
 
-    /// The policy with these values over its defaults.
+    /// The policy with these values; its defaults for the rest.
     ///
     /// # Errors
     /// On a value that it does not take.
@@ -43,13 +43,13 @@ impl PolicyChoice {
     /// Builds the policy.
     ///
     /// # Errors
-    /// When it does not take its parameters, which no policy of the registry does with a set of its own.
+    /// When the policy refuses the parameters. No registered policy refuses a set made for it.
     pub fn build(&self, context: &BuildContext) -> Result<Box<dyn Policy>, BuildError> {
         self.spec.build(context, &self.params)
     }
 }
 
-/// The same policy with the same parameters given.
+/// Equal when policy and given parameters are equal.
 impl PartialEq for PolicyChoice {
     fn eq(&self, other: &Self) -> bool {
         self.spec.name == other.spec.name && self.params == other.params
@@ -59,7 +59,7 @@ impl PartialEq for PolicyChoice {
 /// A choice that cannot be read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ChoiceError {
-    /// It is not of the form.
+    /// The text or table does not have the required form.
     Form(NotNamed),
     /// There is no such policy, or it does not take the parameters.
     Policy(BuildError),

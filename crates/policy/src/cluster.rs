@@ -39,7 +39,7 @@ pub enum Health {
     Up,
     /// Finishes what it has, takes nothing new.
     Draining,
-    /// Failed: what it had is lost.
+    /// Failed: its requests are lost.
     Down,
 }
 
@@ -71,7 +71,7 @@ pub struct ClusterView {
     present: Vec<bool>,
     /// Indices that no back-end has, in the order in which theirs left.
     left: VecDeque<BackendId>,
-    /// Kept out of the choice under way.
+    /// Excluded from the choice under way.
     excluded: Vec<BackendId>,
     eligible: usize,
     eligible_weight: u64,
@@ -181,7 +181,8 @@ impl ClusterView {
         self.backend_generation[b.index()]
     }
 
-    /// Grows with every change of membership, health or weight: lets a policy know that its tables are stale.
+    /// Grows with every change of membership, health or weight, so that a policy can tell that its tables are
+    /// stale.
     #[must_use]
     pub fn generation(&self) -> u64 {
         self.generation
@@ -194,7 +195,7 @@ impl ClusterView {
         self.least_loaded_from(0)
     }
 
-    /// The same, but ties go to the first one at or after index `from`, then from index 0 on.
+    /// Like [`Self::least_loaded`], but ties go to the first index at or after `from`, wrapping around.
     #[must_use]
     #[inline]
     pub fn least_loaded_from(&self, from: usize) -> Option<BackendId> {
@@ -211,7 +212,7 @@ impl ClusterView {
     }
 }
 
-/// The cluster as its runtime keeps it. Reads like a [`ClusterView`].
+/// The cluster as its runtime changes it. Dereferences to a [`ClusterView`].
 #[derive(Debug, Clone)]
 pub struct Cluster(ClusterView);
 
@@ -223,7 +224,7 @@ impl Deref for Cluster {
 }
 
 impl Cluster {
-    /// Back-ends at once, at most.
+    /// The most back-ends at a time.
     pub const MOST: usize = 65_535;
 
     /// `backends` back-ends of weight 1, all up and without load, at most 65,535.
@@ -263,8 +264,8 @@ impl Cluster {
         self.try_join(weight, key).expect("a cluster holds at most 65,535 back-ends")
     }
 
-    /// Adds a back-end, at the index of the one that left first of all, if there is one; `None` when there are
-    /// [`Cluster::MOST`].
+    /// Adds a back-end. It reuses the index that has been free longest, if any. `None` when there are
+    /// [`Cluster::MOST`] already.
     pub fn try_join(&mut self, weight: Weight, key: u64) -> Option<BackendId> {
         let b = match self.0.left.pop_front() {
             Some(b) => {
@@ -281,7 +282,7 @@ impl Cluster {
         Some(b)
     }
 
-    /// Gives the index of `b` free for another back-end.
+    /// Removes `b` and frees its index for another back-end.
     ///
     /// # Panics
     /// When `b` has load, or has left before.
@@ -293,8 +294,8 @@ impl Cluster {
         self.refresh();
     }
 
-    /// Keeps `ids` out of the next choice, as if they took no requests, unless no other back-end takes any; whether it did.
-    /// To be ended by [`Cluster::readmit`].
+    /// Makes `ids` ineligible until [`Cluster::readmit`], unless no other back-end is eligible. Returns
+    /// whether it did.
     pub(crate) fn exclude(&mut self, ids: &[BackendId]) -> bool {
         let others = self.0.eligible_ids().any(|b| !ids.contains(&b));
         if !others || !ids.iter().any(|&b| self.0.is_eligible(b)) {
@@ -344,7 +345,7 @@ impl Cluster {
         self.update_relative(i);
     }
 
-    /// Counts a request of `b` as ended.
+    /// Counts a request of `b` as completed.
     ///
     /// # Panics
     /// When `b` has no request: every assignment is completed exactly once.
@@ -363,7 +364,7 @@ impl Cluster {
         }
     }
 
-    /// Derives everything that follows from health and weight; membership changes are rare.
+    /// Recomputes everything derived from health and weight. Membership changes are rare enough for that.
     fn refresh(&mut self) {
         let v = &mut self.0;
         (v.eligible, v.eligible_weight, v.uniform) = (0, 0, true);

@@ -32,8 +32,8 @@ impl DataHistogram {
         self.observed[bin] = self.observed[bin].saturating_add(amount);
     }
 
-    /// Ends the batch; the weights that it and what came before it have from now on. One in which nothing was added leaves
-    /// what is used as it is.
+    /// Ends the batch and returns the weights of this batch and of the earlier ones. An empty batch changes
+    /// nothing.
     pub fn end_batch(&mut self) -> Option<(f64, f64)> {
         self.observed.iter().any(|&o| o > 0).then(|| {
             let (new, old) = discounts(self.alpha, self.power, self.batches);
@@ -46,7 +46,7 @@ impl DataHistogram {
         })
     }
 
-    /// What the next batch is distributed by; during the first batch, what it has held so far.
+    /// The weights by which the next batch is distributed; during the first batch, what it has held so far.
     pub fn weights(&self, into: &mut Vec<f64>) {
         into.clear();
         if self.batches == 0 {
@@ -56,7 +56,7 @@ impl DataHistogram {
         }
     }
 
-    /// Batches ended in which something was added.
+    /// Number of non-empty batches that have ended.
     #[must_use]
     pub fn batches(&self) -> u32 {
         self.batches

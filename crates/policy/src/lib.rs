@@ -1,8 +1,8 @@
-//! Request-distribution policies: pure code that is told of requests, completions, membership and time, and answers
-//! which back-end.
+//! Request-distribution policies: pure code that hears of requests, completions, membership and time, and
+//! answers which back-end serves a request.
 //!
-//! Nothing here reads a clock, does I/O, spawns a thread or draws unseeded randomness: the simulator, the live
-//! front-end and the replay of a decision log drive the very same objects.
+//! Nothing here reads a clock, does I/O, spawns a thread or draws unseeded randomness. So the simulator, the
+//! live front-end and the replay of a decision log can drive the same policy objects.
 
 mod capability;
 mod choice;
@@ -46,7 +46,7 @@ pub use request::{Features, Kind, Outcome, Request, TargetId};
 pub use rng::{Rng, mix};
 pub use size_based::{SizeBased, Sizing};
 pub use size_bins::SizeBins;
-pub use size_intervals::{Boundary, Cut, Intervals};
+pub use size_intervals::{Boundary, BoundaryChange, Intervals};
 pub use thresholds::Thresholds;
 pub use time::{Nanos, Time};
 pub use weight::{RelativeLoad, Weight};

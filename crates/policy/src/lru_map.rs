@@ -15,7 +15,7 @@ use std::hash::BuildHasher as _;
 
 use crate::capability::BadState;
 use crate::request::TargetId;
-use crate::saved::{Reader, Writer};
+use crate::saved::{StateReader, StateWriter};
 
 const NONE: u32 = u32::MAX;
 
@@ -77,8 +77,8 @@ impl<V> LruMap<V> {
         slots[*at as usize].value.as_ref()
     }
 
-    /// The state of `target`, now the most recently used; made by `new` when there was none. The second value is the
-    /// state that had to be forgotten to make room.
+    /// The state of `target`, created by `new` if absent, which becomes the most recently used. The second
+    /// value is the state evicted to make room.
     pub fn get_or_insert_with(&mut self, target: TargetId, new: impl FnOnce() -> V) -> (&mut V, Option<V>) {
         let hash = self.hasher.hash_one(target.0);
         let slots = &self.slots;
@@ -98,8 +98,8 @@ impl<V> LruMap<V> {
         (self.value_at(at), forgotten)
     }
 
-    /// Keeps the targets for which `keep` answers true; `keep` may change the state. Runs over the slots in an order
-    /// that does not depend on hashes.
+    /// Keeps the targets for which `keep` returns true; `keep` may change the state. The order of calls does
+    /// not depend on hashes.
     pub fn retain(&mut self, mut keep: impl FnMut(TargetId, &mut V) -> bool) {
         for at in 0..self.slots.len() as u32 {
             let slot = &mut self.slots[at as usize];
@@ -111,7 +111,7 @@ impl<V> LruMap<V> {
     }
 
     /// Writes the targets from the least to the most recently used, each state by `value`.
-    pub(crate) fn save(&self, out: &mut Writer, value: impl Fn(&V, &mut Writer)) {
+    pub(crate) fn save(&self, out: &mut StateWriter, value: impl Fn(&V, &mut StateWriter)) {
         out.words([self.index.len() as u64, u64::from(self.moves)]);
         let mut at = self.oldest;
         while at != NONE {
@@ -122,11 +122,11 @@ impl<V> LruMap<V> {
         }
     }
 
-    /// An equal map of `capacity` targets.
+    /// Reads a map of `capacity` targets back.
     pub(crate) fn restore(
         capacity: usize,
-        from: &mut Reader<'_>,
-        value: impl Fn(&mut Reader<'_>) -> Result<V, BadState>,
+        from: &mut StateReader<'_>,
+        value: impl Fn(&mut StateReader<'_>) -> Result<V, BadState>,
     ) -> Result<Self, BadState> {
         const COUNTER: BadState = BadState("a counter of moves is above 2^32");
         let mut map = Self::new(capacity);

@@ -1,13 +1,13 @@
-//! The least of the back-ends' loads and its first holder, kept in blocks that the CPU scans at once.
+//! The minimum of the back-ends' loads and its first index, kept in blocks that vectorised code scans.
 
 /// Numbers per block: one or two vector registers' worth, so that a block's least needs no branch.
 const BLOCK: usize = 16;
 
 /// The least of an array of numbers that change one at a time. Unused places hold `u32::MAX`.
 ///
-/// A change may recompute the least of its block; a question looks at the least of every block. Up to 16 back-ends that
-/// is one block; at 256 it is 16. A tournament tree asks less of large clusters, but its unpredictable branches made
-/// the common small ones slower.
+/// A change may recompute the minimum of its block; a query looks at the minimum of every block: one block
+/// for up to 16 back-ends, 16 blocks for 256. A tournament tree does less work for large clusters, but its
+/// unpredictable branches made the common small ones slower.
 #[derive(Debug, Clone)]
 pub(crate) struct MinBlocks {
     blocks: Vec<[u32; BLOCK]>,
@@ -41,7 +41,7 @@ impl MinBlocks {
         let block = &mut self.blocks[k / BLOCK];
         let old = std::mem::replace(&mut block[k % BLOCK], value);
         let least = &mut self.least[k / BLOCK];
-        // Only when the least itself rises must the block be looked through.
+        // Only when the minimum itself rises must the block be scanned.
         if value <= *least {
             *least = value;
         } else if old == *least {

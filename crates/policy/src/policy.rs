@@ -1,4 +1,4 @@
-//! The trait that every policy implements, and what it answers.
+//! The trait that every policy implements, and its decisions.
 
 use std::any::Any;
 
@@ -45,7 +45,7 @@ pub enum Decision {
     Assign(BackendId),
     /// Ask these back-ends for their load and come back through [`Polls::on_poll`](crate::Polls::on_poll).
     Poll(Candidates),
-    /// Not now: the request waits, and is offered again before later ones once there is room.
+    /// The request waits, and is offered again, before later ones, once there is room.
     Wait,
     /// No back-end can take the request.
     Reject,
@@ -65,7 +65,7 @@ pub struct PollAnswer {
 pub struct Completion {
     /// What was asked for.
     pub target: TargetId,
-    /// Who had it.
+    /// The back-end that had it.
     pub backend: BackendId,
     /// How it ended.
     pub outcome: Outcome,
@@ -75,7 +75,7 @@ pub struct Completion {
     pub response_time: Nanos,
 }
 
-/// Part of a policy's inner state, for people to look at.
+/// Part of a policy's inner state, for display.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PolicyTable {
     /// Stable name.
@@ -95,20 +95,21 @@ pub struct LoadReport {
     pub load: u32,
 }
 
-/// A request-distribution policy: told of requests, completions, membership and time, it answers which back-end.
+/// A request-distribution policy: hears of requests, completions, membership and time, and answers which
+/// back-end serves a request.
 ///
-/// A policy reads no clock, does no I/O and takes its randomness from the seed it was built with; equal calls in
-/// equal order give equal answers. That is what lets the simulator, the live front-end and the replay of a decision
-/// log drive the very same object, through [`Core`](crate::Core).
+/// A policy reads no clock, does no I/O and takes its randomness from the seed it was built with: equal calls
+/// in equal order give equal answers. So simulator, live front-end and replay can drive the same policy
+/// object through [`Core`](crate::Core).
 ///
-/// What a policy can do beside this (poll, take load reports, share, show or save state) are traits of their own, see
+/// Optional capabilities (poll, take load reports, share, show or save state) are traits of their own, see
 /// [`Capabilities`].
 ///
 /// Contract of the core: after `Assign(b)` it counts the request in the view, then calls `on_assign`; each
 /// assignment ends in exactly one `on_complete`, after the view has been changed; membership changes arrive after
 /// the view shows them; `now` never goes back.
 pub trait Policy: Any + Send {
-    /// Which back-end answers `request`. Never a back-end that takes no new requests.
+    /// Chooses a back-end for `request`, never one that takes no new requests.
     fn choose(&mut self, request: &Request, view: &ClusterView, now: Time) -> Decision;
 
     /// `request` was assigned to `backend`.
@@ -136,13 +137,13 @@ pub trait Policy: Any + Send {
         None
     }
 
-    /// What the policy can do beside choosing: the static that its registry entry names.
+    /// Its capabilities: the same static as in its registry entry.
     fn capabilities(&self) -> &'static Capabilities {
         &Capabilities::NONE
     }
 }
 
-/// `Assign` for `Some`, `Reject` for `None`: how most policies end.
+/// `Assign` for `Some`, `Reject` for `None`.
 #[must_use]
 pub fn assign_or_reject(backend: Option<BackendId>) -> Decision {
     backend.map_or(Decision::Reject, Decision::Assign)

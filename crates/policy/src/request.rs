@@ -1,11 +1,11 @@
-//! What a policy is told of a request.
+//! Requests as policies see them.
 
 use std::sync::Arc;
 
 use xxhash_rust::xxh3::xxh3_64;
 
-/// A target, by a 64-bit hash of its key: the same in the simulator and in the live front-end, so that a policy
-/// which hashes targets partitions both alike.
+/// A target, identified by a 64-bit hash of its key. Simulator and live front-end use the same hash, so that
+/// a hashing policy partitions targets alike in both.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct TargetId(pub u64);
 
@@ -27,10 +27,11 @@ pub enum Kind {
     Dynamic,
 }
 
-/// What few requests have beside the rest: requests without it pay nothing for it.
+/// Optional features, which few requests have; they cost nothing for requests without them.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Features {
-    /// Hashes of the prefix's blocks, each of the block and all before it: what a language model's key-value cache may hold.
+    /// Hashes of the prefix's blocks, each over its block and all before it: candidates for a language
+    /// model's key-value cache.
     pub prefix_blocks: Vec<u64>,
 }
 
@@ -49,7 +50,7 @@ pub struct Request {
     pub client: u64,
     /// Class of content, 0 when there are no classes.
     pub class: u16,
-    /// What few requests have.
+    /// Optional features.
     pub features: Option<Arc<Features>>,
 }
 

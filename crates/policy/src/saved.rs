@@ -5,9 +5,9 @@ use crate::cluster::BackendId;
 
 /// Appends words.
 #[derive(Default)]
-pub(crate) struct Writer(Vec<u8>);
+pub(crate) struct StateWriter(Vec<u8>);
 
-impl Writer {
+impl StateWriter {
     pub(crate) fn word(&mut self, word: u64) {
         self.0.extend_from_slice(&word.to_le_bytes());
     }
@@ -21,10 +21,10 @@ impl Writer {
     }
 }
 
-/// Takes words off.
-pub(crate) struct Reader<'a>(&'a [u8]);
+/// Reads words.
+pub(crate) struct StateReader<'a>(&'a [u8]);
 
-impl<'a> Reader<'a> {
+impl<'a> StateReader<'a> {
     pub(crate) fn new(bytes: &'a [u8]) -> Self {
         Self(bytes)
     }
@@ -35,7 +35,7 @@ impl<'a> Reader<'a> {
         Ok(u64::from_le_bytes(*word))
     }
 
-    /// A number of things that follow, each of at least one word.
+    /// Reads the number of items that follow, each at least one word long.
     pub(crate) fn count(&mut self) -> Result<usize, BadState> {
         let count = self.word()?;
         let there = self.0.len() / 8;

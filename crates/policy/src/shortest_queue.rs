@@ -1,4 +1,4 @@
-//! Join-shortest-queue with ties broken at random, for the policies that fall back on it.
+//! Join-shortest-queue with ties broken at random: the fallback of several policies.
 
 use crate::cluster::{BackendId, ClusterView};
 use crate::rng::Rng;

@@ -1,4 +1,4 @@
-//! What the size-based policies share: the histogram, the intervals, and who has which.
+//! Shared by the size-based policies: the histogram, the intervals, and their assignment to back-ends.
 //!
 //! Source: AdaptLoad, section 4 and figure 4.
 
@@ -11,7 +11,7 @@ use crate::request::{Kind, Request};
 use crate::rng::Rng;
 use crate::shortest_queue::shortest_queue;
 use crate::size_bins::SizeBins;
-use crate::size_intervals::{Cut, Intervals};
+use crate::size_intervals::{BoundaryChange, Intervals};
 use crate::time::Time;
 
 /// Until the first batch is whole, boundaries are set after this many requests and whenever there are twice as many: the
@@ -20,7 +20,7 @@ const FIRST_REQUESTS: u64 = 64;
 /// Adjustments that are kept to be looked at.
 const MOST_MOVES: usize = 64;
 
-/// How a size-based policy looks at sizes.
+/// Parameters of a size-based policy.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Sizing {
     /// K: requests of known size in a batch.
@@ -63,7 +63,7 @@ pub struct SizeBased {
     /// The back-ends that take requests, in the order of their intervals, and their parts of the load.
     eligible: Vec<BackendId>,
     parts: Vec<f64>,
-    /// Those among which the load was last cut.
+    /// The back-ends among which the load was last cut.
     cut_for: Vec<BackendId>,
     generation: Option<u64>,
     weights: Vec<f64>,
@@ -72,7 +72,7 @@ pub struct SizeBased {
 }
 
 impl SizeBased {
-    /// Nothing seen yet; draws from the stream `stream` of `seed`.
+    /// Empty; draws random numbers from stream `stream` of `seed`.
     #[must_use]
     pub fn new(sizing: &Sizing, seed: u64, stream: u64) -> Self {
         let bins = SizeBins::new(sizing.bins as usize, sizing.base);
@@ -136,7 +136,7 @@ impl SizeBased {
         }
     }
 
-    /// Counts a request that was assigned; true when a batch has ended with it and the boundaries are new.
+    /// Counts an assigned request. Returns true when it ended a batch, which set new boundaries.
     #[inline]
     pub fn count(&mut self, request: &Request, now: Time) -> bool {
         let Some(size_bytes) = self.size_of(request) else {
@@ -163,21 +163,22 @@ impl SizeBased {
         false
     }
 
-    /// What to tell other front-ends: the load of the last batches by the largest size of each bin that has any, in bytes.
+    /// The load to share with other front-ends: for each non-empty bin its largest size and its load, in
+    /// bytes.
     #[must_use]
     pub fn seen(&self) -> Vec<(u64, u64)> {
         let mut weights = Vec::new();
         self.histogram.weights(&mut weights);
         let loaded = weights.iter().enumerate().filter(|(_, weight)| **weight >= 1.0);
-        // Saturates, and a part of a byte does not count.
+        // Saturates, and drops fractions of a byte.
         loaded.map(|(bin, &weight)| (self.bins.last_bytes(bin), weight as u64)).collect()
     }
 
-    /// From now on boundaries follow this load, which several front-ends have seen together: largest sizes and bytes, in a
-    /// fixed order. Equal loads give equal boundaries wherever the same back-ends take requests.
+    /// Sets boundaries by the load that all front-ends have seen: pairs of largest size and bytes, in a fixed
+    /// order. Front-ends with equal loads and the same eligible back-ends get equal boundaries.
     pub fn follow(&mut self, load: &[(u64, u64)], now: Time) {
         if self.shared.is_none() {
-            // The order of back-ends is another one.
+            // The order of back-ends changes.
             self.generation = None;
         }
         let shared = self.shared.get_or_insert_default();
@@ -191,7 +192,7 @@ impl SizeBased {
         }
     }
 
-    /// Takes requests of these (size in bytes, number of requests), which are known beforehand, for a batch.
+    /// Takes a workload known beforehand, as pairs of size in bytes and number of requests, for one batch.
     pub fn learn(&mut self, sizes: impl IntoIterator<Item = (u64, u64)>, now: Time) {
         for (size_bytes, requests) in sizes {
             let size_bytes = size_bytes.saturating_add(self.connection_bytes);
@@ -201,7 +202,7 @@ impl SizeBased {
         self.cut(now);
     }
 
-    /// Gives each back-end its part of the load.
+    /// Assigns each back-end its part of the load.
     fn cut(&mut self, now: Time) {
         match &self.shared {
             Some(shared) => self.weights.clone_from(shared),
@@ -215,8 +216,8 @@ impl SizeBased {
     /// Gives the back-ends these parts of `weights`, one for each bin (of the load, without).
     pub fn cut_as(&mut self, parts: &[f64], weights: Option<&[f64]>, now: Time) {
         let weights = weights.unwrap_or(&self.weights);
-        let Some(Cut { before, after }) = self.intervals.cut(weights, parts) else {
-            // Nothing is known: intervals for another number of back-ends would be wrong.
+        let Some(BoundaryChange { before, after }) = self.intervals.cut(weights, parts) else {
+            // No load is known. Intervals for another number of back-ends would be wrong.
             if self.intervals.boundaries().len() + 1 != parts.len() {
                 self.intervals = Intervals::default();
             }
@@ -301,8 +302,8 @@ impl SizeBased {
     }
 }
 
-/// Share of the load that has another back-end than before: all of it but what of each back-end's new interval was in its old
-/// one. Each side is who has which part of the load, in the order of sizes.
+/// Share of the load that changes back-ends: everything outside the overlap of each back-end's new interval
+/// with its old one. Both arguments list back-ends with their parts of the load, in order of size.
 fn moved(before: (&[BackendId], &[f64]), after: (&[BackendId], &[f64])) -> f64 {
     let total: f64 = after.1.iter().sum();
     let mut end = 0.0;
@@ -315,7 +316,7 @@ fn moved(before: (&[BackendId], &[f64]), after: (&[BackendId], &[f64])) -> f64 {
     let (mut start, mut kept) = (0.0f64, 0.0);
     for (at, (&b, load)) in after.0.iter().zip(after.1).enumerate() {
         let end = start + load;
-        // Mostly the same back-ends have the same places.
+        // Fast path: mostly the same back-ends in the same order.
         let same = old.get(at).filter(|(other, ..)| *other == b);
         if let Some((_, old_start, old_end)) = same.or_else(|| old.iter().find(|(other, ..)| *other == b)) {
             kept += (end.min(*old_end) - start.max(*old_start)).max(0.0);

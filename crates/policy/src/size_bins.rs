@@ -46,7 +46,7 @@ impl SizeBins {
         self.last_of_bin.len()
     }
 
-    /// Whether there are none, which never is.
+    /// Always false; clippy wants it beside `len`.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.last_of_bin.is_empty()
@@ -57,7 +57,7 @@ impl SizeBins {
     #[must_use]
     pub fn bin(&self, size_bytes: u64) -> usize {
         let mut bin = usize::from(self.first_bin[bucket_of(size_bytes)]);
-        // The base is at least 1.01 in practice, so that this is a step or two.
+        // The base is at least 1.01 in practice, so this takes a step or two.
         while size_bytes > self.last_of_bin[bin] {
             bin += 1;
         }

@@ -25,12 +25,12 @@ pub struct Intervals {
     below: Vec<f64>,
 }
 
-/// What each position has of a histogram's weight, within rounding, when it is cut anew.
+/// Each position's share of a histogram's weight before and after new boundaries, within rounding.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Cut {
-    /// By the intervals there were; `None` if there were none.
+pub struct BoundaryChange {
+    /// By the old intervals; `None` if there were none.
     pub before: Option<Vec<f64>>,
-    /// By the new ones.
+    /// By the new intervals.
     pub after: Vec<f64>,
 }
 
@@ -38,7 +38,7 @@ impl Intervals {
     /// Cuts a histogram so that the back-ends get these parts of its total weight: `parts` add up to 1, within rounding,
     /// and there is at least one. `weights` are not negative, and of as many bins each time; `None`, and nothing changed, if
     /// all are 0.
-    pub fn cut(&mut self, weights: &[f64], parts: &[f64]) -> Option<Cut> {
+    pub fn cut(&mut self, weights: &[f64], parts: &[f64]) -> Option<BoundaryChange> {
         self.sum_up(weights);
         let total = self.below.last().copied().unwrap_or(0.0);
         if total <= 0.0 || parts.is_empty() {
@@ -57,11 +57,11 @@ impl Intervals {
             let share = ((at - self.below[bin]) / weights[bin]).clamp(0.0, 1.0);
             self.boundaries.push(Boundary { bin, share });
         }
-        // Sums are rounded: what would be cut at the very end.
+        // Sums are rounded, so a boundary may fall at the very end.
         let last_loaded = weights.iter().rposition(|&weight| weight > 0.0).unwrap_or(0);
         self.boundaries.resize(parts.len() - 1, Boundary { bin: last_loaded, share: 1.0 });
         self.index(weights.len());
-        Some(Cut { before, after: self.loads_by_sums(weights) })
+        Some(BoundaryChange { before, after: self.loads_by_sums(weights) })
     }
 
     fn sum_up(&mut self, weights: &[f64]) {
@@ -120,7 +120,8 @@ impl Intervals {
         &self.boundaries
     }
 
-    /// What each back-end gets of a histogram's weight. A bin's weight counts once, however many boundaries share it.
+    /// Each back-end's share of a histogram's weight. A bin's weight counts once, however many boundaries
+    /// share it.
     #[must_use]
     pub fn loads(&self, weights: &[f64]) -> Vec<f64> {
         let mut loads = vec![0.0; self.boundaries.len() + 1];
@@ -239,7 +240,7 @@ mod tests {
                 // Another load: what each has had of it.
                 let by_bins = intervals.loads(&later);
                 let all: f64 = later.iter().sum();
-                if let Some(Cut { before: Some(before), .. }) = intervals.cut(&later, &parts) {
+                if let Some(BoundaryChange { before: Some(before), .. }) = intervals.cut(&later, &parts) {
                     for (load, by_bins) in before.iter().zip(&by_bins) {
                         prop_assert!((load - by_bins).abs() <= 1e-9 * all, "{before:?} {by_bins:?}");
                     }

@@ -16,7 +16,7 @@ const PER_SECOND: u64 = 1_000_000_000;
 impl Time {
     /// The origin.
     pub const ZERO: Self = Self(0);
-    /// Later than anything that happens.
+    /// The latest instant; sorts after every event.
     pub const MAX: Self = Self(u64::MAX);
 
     /// The instant `ns` nanoseconds after the origin.

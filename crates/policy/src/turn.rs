@@ -1,29 +1,29 @@
 //! The least loaded back-end, ties in turn.
 //!
-//! Where much of a cluster is idle most choices are ties, and to give them all to one back-end would fill that one's cache
-//! alone.
+//! In a mostly idle cluster most choices are ties; giving them all to one back-end would fill only that one's
+//! cache.
 
 use crate::cluster::{BackendId, ClusterView};
 
-/// Whose turn it is.
+/// The back-end whose turn is next.
 #[derive(Debug, Default)]
 pub(crate) struct Turn {
     next: usize,
 }
 
 impl Turn {
-    /// For saving.
+    /// The state to save.
     pub(crate) fn word(&self) -> u64 {
         self.next as u64
     }
 
-    /// As [`Turn::word`] said.
+    /// Restores what [`Turn::word`] returned.
     pub(crate) fn of_word(word: u64) -> Self {
         Self { next: usize::try_from(word).unwrap_or(0) }
     }
 
-    /// Among the back-ends with the least load per weight the first one after the last one that this gave; `None` when none
-    /// takes new requests.
+    /// Of the back-ends with the least load per weight, the first one after the last one returned; `None`
+    /// when none takes new requests.
     #[inline]
     pub(crate) fn next(&mut self, view: &ClusterView) -> Option<BackendId> {
         let chosen = view.least_loaded_from(if self.next < view.len() { self.next } else { 0 })?;
@@ -31,7 +31,8 @@ impl Turn {
         Some(chosen)
     }
 
-    /// The same, but `n`, and nobody's turn, where that is among the least loaded itself: to go elsewhere gains nothing.
+    /// Like [`Turn::next`], but returns `n`, without advancing the turn, if `n` is itself among the least
+    /// loaded: moving would gain nothing.
     pub(crate) fn next_unless(&mut self, n: BackendId, view: &ClusterView) -> Option<BackendId> {
         let least = view.least_loaded()?;
         if view.relative_load(n) == view.relative_load(least) { Some(n) } else { self.next(view) }

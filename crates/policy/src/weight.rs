@@ -10,8 +10,7 @@ impl Weight {
     /// No new requests.
     pub const ZERO: Self = Self(0);
 
-    /// The weight nearest to `w`, and the least there is for what is small but not 0; `None` unless
-    /// `0 <= w <= 65,536`.
+    /// The weight nearest to `w`, at least 1/256 unless `w` is 0; `None` unless `0 <= w <= 65,536`.
     #[must_use]
     pub fn new(w: f64) -> Option<Self> {
         (0.0..=65_536.0).contains(&w).then(|| Self(((w * 256.0).round() as u32).max(u32::from(w > 0.0))))
@@ -30,12 +29,12 @@ impl Weight {
     }
 }
 
-/// Load per unit of weight, in steps of 1/256 of a request; what "more loaded" means for every policy with weights.
+/// Load per unit of weight, in steps of 1/256 of a request. Policies with weights compare loads by it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct RelativeLoad(pub(crate) u32);
 
 impl RelativeLoad {
-    /// Of a back-end that takes no new requests: above every real load.
+    /// For a back-end that takes no new requests: above every real load.
     pub(crate) const INELIGIBLE: u32 = u32::MAX;
 
     /// The relative load of `requests` on a back-end of weight 1: how thresholds such as `t_low` are expressed.

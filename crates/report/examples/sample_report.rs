@@ -3,7 +3,8 @@
 use std::{fs, io, path::PathBuf};
 
 use plimsoll_report::{
-    Kind, Plot, Report, Section, Series, claims_conclusion, claims_table, measurements_table, runs_report,
+    Plot, Report, Section, Series, SeriesStyle, claims_conclusion, claims_table, measurements_table,
+    runs_report,
 };
 
 #[path = "../tests/it/sample.rs"]
@@ -42,17 +43,22 @@ fn study() -> Report {
     let points = |values: &[f64]| values.iter().enumerate().map(|(x, &y)| (x as f64, y)).collect();
     let mut bars = Plot::new("LARD/R over WRR by workload", "workload", "times as many requests");
     bars.categories = ["rice", "ibm", "chess"].map(str::to_owned).to_vec();
-    bars = bars.with(Series::new("paper", Kind::Bars, points(&[3.9, 3.4, 1.0])));
-    let ours = Series::new("ours", Kind::Bars, points(&[3.8, 3.1, 1.02]));
+    bars = bars.with(Series::new("paper", SeriesStyle::Bars, points(&[3.9, 3.4, 1.0])));
+    let ours = Series::new("ours", SeriesStyle::Bars, points(&[3.8, 3.1, 1.02]));
     bars = bars.with(ours.with_errors(vec![(3.6, 4.4), (2.8, 3.3), (1.0, 1.05)]));
     let mut steps = Plot::new("Arrivals per minute", "minute", "requests");
     let rate = |minute: usize| (minute as f64, 900.0 + 400.0 * sample::wobble(minute));
-    steps = steps.with(Series::new("arrivals", Kind::Step, (0..120).map(rate).collect()));
+    steps = steps.with(Series::new("arrivals", SeriesStyle::Step, (0..120).map(rate).collect()));
     let mut sizes = Plot::new("Popularity of targets", "rank", "requests");
     (sizes.x_log, sizes.y_log) = (true, true);
     let zipf = |rank: usize| (rank as f64, 1e5 / (rank as f64 + 10.4).powf(1.175));
-    sizes = sizes.with(Series::new("trace", Kind::Points, (0..16).map(|power| zipf(1 << power)).collect()));
-    sizes = sizes.with(Series::new("fit", Kind::Line, (0..16).map(|power| zipf(1 << power)).collect()));
+    sizes = sizes.with(Series::new(
+        "trace",
+        SeriesStyle::Points,
+        (0..16).map(|power| zipf(1 << power)).collect(),
+    ));
+    sizes =
+        sizes.with(Series::new("fit", SeriesStyle::Line, (0..16).map(|power| zipf(1 << power)).collect()));
     Report::new("LARD: published claims beside ours", "Pai et al., ASPLOS 1998")
         .fact("Workloads", "rice-like, ibm-like, chess")
         .conclusion(claims_conclusion(&claims))

@@ -1,4 +1,4 @@
-//! Published claims beside what was measured, for the studies.
+//! Published claims and their measurements, for the studies.
 
 use crate::{
     format::{NOT_APPLICABLE, number},
@@ -46,7 +46,7 @@ pub struct Measured {
     pub value: f64,
 }
 
-/// A claim of a paper, and how it came out here.
+/// A claim of a paper with our measurements and verdict.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Claim {
     /// Short name, unique in its study, e.g. `7a`.
@@ -61,7 +61,7 @@ pub struct Claim {
     pub paper_text: String,
     /// Unit of the values; may be empty.
     pub unit: String,
-    /// What was measured here.
+    /// Our measurements.
     pub measured: Vec<Measured>,
     /// Whether it holds.
     pub verdict: Verdict,
@@ -116,8 +116,8 @@ impl Claim {
     }
 }
 
-/// The claims as a table: the paper's figure, ours as the median with its spread and the number of measurements, when
-/// a measurement agrees, whether the claim holds, and under a row what there is to explain.
+/// The claims as a table: the paper's figure, ours as median with spread and number of measurements, the rule
+/// of agreement, the verdict, and below a row its explanation.
 pub fn claims_table(claims: &[Claim]) -> Table {
     let mut table = Table::new([
         ("id", Align::Left),
@@ -149,7 +149,7 @@ pub fn claims_table(claims: &[Claim]) -> Table {
     table
 }
 
-/// What was measured for each claim on each workload, in the order measured: median and spread over the seeds.
+/// The measurements of each claim on each workload, in the order measured: median and spread over the seeds.
 pub fn measurements_table(claims: &[Claim]) -> Table {
     let mut table = Table::new([
         ("id", Align::Left),

@@ -10,7 +10,7 @@ use std::{
 };
 
 use crate::{
-    data::columns::{Column, LoadRow, RUNS, Value, load_columns, load_rows},
+    data::columns::{ColumnValue, DataColumn, LoadRow, RUNS, load_columns, load_rows},
     run::Run,
 };
 
@@ -22,7 +22,7 @@ pub struct DataError {
     source: Cause,
 }
 
-/// The library that gave up.
+/// The error of the library concerned.
 #[derive(Debug, thiserror::Error)]
 enum Cause {
     #[error(transparent)]
@@ -50,7 +50,7 @@ pub fn write_runs_csv(path: impl AsRef<Path>, runs: &[Run]) -> Result<(), DataEr
 pub fn write_runs_parquet(path: impl AsRef<Path>, runs: &[Run]) -> Result<(), DataError> {
     let path = path.as_ref();
     let write = || {
-        let mut file = parquet_file::Writer::create(path, "runs", RUNS)?;
+        let mut file = parquet_file::ParquetWriter::create(path, "runs", RUNS)?;
         file.row_group(RUNS, runs)?;
         file.finish()
     };
@@ -74,7 +74,7 @@ pub fn write_load_csv(path: impl AsRef<Path>, runs: &[Run]) -> Result<(), DataEr
 pub fn write_load_parquet(path: impl AsRef<Path>, runs: &[Run]) -> Result<(), DataError> {
     let path = path.as_ref();
     let write = || {
-        let mut file = parquet_file::Writer::create(path, "load", &load_columns())?;
+        let mut file = parquet_file::ParquetWriter::create(path, "load", &load_columns())?;
         for run in runs {
             let rows: Vec<LoadRow<'_>> = load_rows(run).collect();
             file.row_group(&load_columns(), &rows)?;
@@ -90,17 +90,17 @@ fn failure(path: &Path, source: Cause) -> DataError {
 
 fn csv_file<R: std::borrow::Borrow<T>, T>(
     path: &Path,
-    columns: &[Column<T>],
+    columns: &[DataColumn<T>],
     rows: impl Iterator<Item = R>,
 ) -> Result<(), Cause> {
     let mut writer = csv::Writer::from_writer(BufWriter::new(File::create(path)?));
     writer.write_record(columns.iter().map(|column| column.name))?;
     for row in rows {
         writer.write_record(columns.iter().map(|column| match (column.value)(row.borrow()) {
-            Value::Null => String::new(),
-            Value::Text(text) => text,
-            Value::Count(count) => count.to_string(),
-            Value::Number(number) => number.to_string(),
+            ColumnValue::Null => String::new(),
+            ColumnValue::Text(text) => text,
+            ColumnValue::Count(count) => count.to_string(),
+            ColumnValue::Number(number) => number.to_string(),
         }))?;
     }
     let mut file = writer.into_inner().map_err(csv::IntoInnerError::into_error)?;

@@ -1,6 +1,6 @@
 //! Numbers for people: few significant digits, a unit that fits the size, `-` where there is no value.
 
-/// What stands in a table where a value does not apply or is not finite.
+/// Shown in tables for a value that does not apply or is not finite.
 pub const NOT_APPLICABLE: &str = "-";
 
 /// A whole number with thousands separators, e.g. `37,703`.

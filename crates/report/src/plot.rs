@@ -7,8 +7,8 @@ mod ticks;
 pub(crate) use interactive::figure;
 pub(crate) use svg::svg;
 
-/// Colours of the series, in order: Okabe and Ito's palette for colour-blind readers, without black and yellow, which
-/// vanish on a dark or a white page, and with grey in their place. Symbols and dashes tell series apart as well.
+/// Colours of the series, in order: Okabe and Ito's palette for colour-blind readers, with grey instead of
+/// black and yellow, which vanish on a dark or a white page. Symbols and dashes also distinguish series.
 pub(crate) const PALETTE: [(u8, u8, u8); 7] = [
     (0, 114, 178),
     (213, 94, 0),
@@ -19,13 +19,13 @@ pub(crate) const PALETTE: [(u8, u8, u8); 7] = [
     (136, 136, 136),
 ];
 
-/// Larger values, and on a logarithmic axis values below its reciprocal, are not drawn: they leave no room for
-/// arithmetic.
+/// Larger values, and on a logarithmic axis values below its reciprocal, are not drawn: arithmetic on them
+/// could overflow.
 const LARGEST: f64 = 1e300;
 
 /// How a series is drawn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub enum SeriesStyle {
     /// Points joined by straight lines.
     Line,
     /// One bar per point; bars of several series at one x stand side by side.
@@ -38,9 +38,9 @@ pub enum Kind {
     Band,
 }
 
-/// What the numbers of the y axis are, for its tick labels.
+/// The unit of the y axis, for its tick labels.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Unit {
+pub enum AxisUnit {
     /// A number as it is.
     #[default]
     Plain,
@@ -59,14 +59,14 @@ pub struct Series {
     /// left out.
     pub points: Vec<(f64, f64)>,
     /// How to draw them.
-    pub kind: Kind,
+    pub kind: SeriesStyle,
     /// Minimum and maximum at each point, in units of y; as long as `points`.
     pub errors: Option<Vec<(f64, f64)>>,
 }
 
 impl Series {
     /// A series without error bars.
-    pub fn new(name: impl Into<String>, kind: Kind, points: Vec<(f64, f64)>) -> Self {
+    pub fn new(name: impl Into<String>, kind: SeriesStyle, points: Vec<(f64, f64)>) -> Self {
         Self { name: name.into(), points, kind, errors: None }
     }
 
@@ -81,7 +81,7 @@ impl Series {
 /// A plot.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Plot {
-    /// What is shown, above the plot.
+    /// Title above the plot.
     pub title: String,
     /// Quantity and unit along x.
     pub x_label: String,
@@ -91,8 +91,8 @@ pub struct Plot {
     pub x_log: bool,
     /// Logarithmic y axis.
     pub y_log: bool,
-    /// What the tick labels of y mean.
-    pub y_unit: Unit,
+    /// Unit of the tick labels of y.
+    pub y_unit: AxisUnit,
     /// Names for x = 0, 1, 2 …; empty for a numeric x axis.
     pub categories: Vec<String>,
     /// The series; their order gives the colours, so keep it the same in related plots. Empty series take a colour
@@ -120,14 +120,14 @@ impl Plot {
         svg(self)
     }
 
-    /// Whether a point has a place on the axes.
+    /// Whether the axes can show a point.
     fn can_draw(&self, (x, y): (f64, f64)) -> bool {
         let fits = |value: f64, log: bool| value.abs() <= LARGEST && (!log || value >= 1.0 / LARGEST);
         fits(x, self.x_log) && fits(y, self.y_log)
     }
 
-    /// The points of a series that have a place on the axes, each with its minimum and maximum (its own y twice where
-    /// there is none).
+    /// The points of a series that the axes can show, each with its minimum and maximum (both its own y if it
+    /// has none).
     fn drawable<'a>(&'a self, series: &'a Series) -> impl Iterator<Item = (f64, f64, f64, f64)> + 'a {
         series.points.iter().enumerate().filter(|&(_, &point)| self.can_draw(point)).map(
             move |(index, &(x, y))| {
@@ -158,9 +158,9 @@ impl Plot {
         few_whole.then(|| values.into_iter().map(|x| (x, crate::format::number(x))).collect())
     }
 
-    /// Whether bars are drawn, which stand on zero and need room left and right.
+    /// Whether there are bars, which start at zero and need room left and right.
     fn has_bars(&self) -> bool {
-        self.series.iter().any(|series| series.kind == Kind::Bars)
+        self.series.iter().any(|series| series.kind == SeriesStyle::Bars)
     }
 
     /// Smallest and largest x and y over everything drawn; `None` when nothing is.

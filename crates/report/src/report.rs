@@ -14,11 +14,11 @@ const SCRIPT: &str = include_str!("assets/report.js");
 /// plotly.js from the `plotly` package, unmodified, gzip and base64; made by the build script.
 const LIBRARY: &str = include_str!(concat!(env!("OUT_DIR"), "/plotly.min.js.gz.base64"));
 
-/// What the page may do. Nothing may be fetched from anywhere, whatever the scripts try.
+/// The page's content security policy: nothing may be fetched, whatever the scripts try.
 const POLICY: &str = "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data: blob:; font-src data:";
 
 #[derive(Debug, Clone, PartialEq)]
-enum Item {
+enum ReportItem {
     Paragraph(String),
     Table(Table),
     Folded(String, Table),
@@ -29,7 +29,7 @@ enum Item {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Section {
     heading: String,
-    items: Vec<Item>,
+    items: Vec<ReportItem>,
     two_columns: bool,
 }
 
@@ -39,7 +39,7 @@ impl Section {
         Self { heading: heading.into(), items: Vec::new(), two_columns: false }
     }
 
-    /// The same section with its plots two abreast where the page is wide enough.
+    /// The same section with two plots side by side where the page is wide enough.
     #[must_use]
     pub fn two_columns(mut self) -> Self {
         self.two_columns = true;
@@ -49,32 +49,32 @@ impl Section {
     /// The same section with a paragraph of plain text, which is escaped.
     #[must_use]
     pub fn paragraph(mut self, text: impl Into<String>) -> Self {
-        self.items.push(Item::Paragraph(text.into()));
+        self.items.push(ReportItem::Paragraph(text.into()));
         self
     }
 
     /// The same section with a table.
     #[must_use]
     pub fn table(mut self, table: Table) -> Self {
-        self.items.push(Item::Table(table));
+        self.items.push(ReportItem::Table(table));
         self
     }
 
-    /// The same section with a table that is folded away behind a line until the reader opens it.
+    /// The same section with a table folded behind a line that the reader opens.
     #[must_use]
     pub fn folded_table(mut self, line: impl Into<String>, table: Table) -> Self {
-        self.items.push(Item::Folded(line.into(), table));
+        self.items.push(ReportItem::Folded(line.into(), table));
         self
     }
 
     /// The same section with a plot.
     #[must_use]
     pub fn plot(mut self, plot: Plot) -> Self {
-        self.items.push(Item::Plot(plot));
+        self.items.push(ReportItem::Plot(plot));
         self
     }
 
-    /// The same section with everything of another one behind it.
+    /// The same section with the contents of another one appended.
     #[must_use]
     pub fn append(mut self, other: Self) -> Self {
         self.items.extend(other.items);
@@ -220,21 +220,21 @@ fn section_html(section: &Section, figures: &mut Vec<serde_json::Value>, out: &m
     let _ = writeln!(out, "<section{class}>\n<h2>{}</h2>", escape::html(&section.heading));
     for item in &section.items {
         match item {
-            Item::Paragraph(text) => {
+            ReportItem::Paragraph(text) => {
                 let _ = writeln!(out, "<p class=\"text\">{}</p>", escape::html(text));
             }
-            Item::Table(table) => out.push_str(&table.to_html()),
-            Item::Folded(line, table) => {
+            ReportItem::Table(table) => out.push_str(&table.to_html()),
+            ReportItem::Folded(line, table) => {
                 let line = escape::html(line);
                 let _ = writeln!(out, "<details><summary>{line}</summary>\n{}</details>", table.to_html());
             }
-            Item::Plot(plot) => plot_html(plot, figures, out),
+            ReportItem::Plot(plot) => plot_html(plot, figures, out),
         }
     }
     out.push_str("</section>\n");
 }
 
-/// The static drawing is in the page and gives way to the interactive one only once that is really there.
+/// The page contains the static drawing; the interactive one replaces it only once it is rendered.
 fn plot_html(plot: &Plot, figures: &mut Vec<serde_json::Value>, out: &mut String) {
     let number = figures.len();
     let _ = write!(

@@ -69,12 +69,12 @@ pub struct LoadSeries {
 
 /// Part of a policy's inner state.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct PolicyTable {
+pub struct StateTable {
     /// Its name.
     pub name: String,
     /// Names of the columns, with units.
     pub columns: Vec<String>,
-    /// Rows of as many numbers; `None` for an end that there is not.
+    /// Rows of as many numbers; `None` for an interval without an upper end.
     pub rows: Vec<Vec<Option<f64>>>,
 }
 
@@ -95,7 +95,7 @@ pub struct Run {
     pub requests: u64,
     /// Requests that were answered.
     pub completed: u64,
-    /// Requests refused, or lost with a failed back-end.
+    /// Requests rejected, or lost with a failed back-end.
     pub rejected: u64,
     /// Simulated seconds from the start of the run (the end of the warm-up, if there is one) to the last completion.
     pub simulated_s: f64,
@@ -117,9 +117,9 @@ pub struct Run {
     pub per_backend: Vec<PerBackend>,
     /// Counters of the policy itself, e.g. `reassignments`, `replicas_mean`.
     pub policy_stats: BTreeMap<String, f64>,
-    /// What else there is to see of the policy at the end, such as boundaries; not in CSV and Parquet.
+    /// Tables of the policy's state at the end, such as boundaries; not in CSV and Parquet.
     #[serde(default)]
-    pub policy_tables: Vec<PolicyTable>,
+    pub policy_tables: Vec<StateTable>,
     /// Wall-clock seconds the run took; `None` unless asked for (`--timing`), so that equal runs print equal bytes.
     pub wall_s: Option<f64>,
     /// Requests per wall-clock second; `None` like `wall_s`.

@@ -15,7 +15,7 @@ use crate::{
     runs_table::summary_with,
 };
 
-/// What the reader should know about the runs beside their results.
+/// Context of the runs, for the reader of the report.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct RunsContext {
     /// Name of the trace or of the synthetic workload.
@@ -39,8 +39,8 @@ impl RunsContext {
     }
 }
 
-/// A report that compares runs: conclusion, summary table, plots against the number of back-ends, delays, load over
-/// time, then the details. The first run's policy is what the others are compared with.
+/// A report that compares runs: conclusion, summary table, plots against the number of back-ends, delays,
+/// load over time, then the details. The baseline is the first run's policy.
 pub fn runs_report(title: &str, context: &RunsContext, runs: &[Run]) -> Report {
     let name = |policy: &str| context.label(policy);
     let mut report = header(title, context, runs);

@@ -17,7 +17,7 @@ pub fn summary_table(runs: &[Run]) -> Table {
     summary_with(runs, str::to_owned)
 }
 
-/// The same with other names for the policies.
+/// Like [`summary_table`], with display names for the policies.
 pub(crate) fn summary_with(runs: &[Run], name: impl Fn(&str) -> String) -> Table {
     let first_policy = runs.first().map_or_else(|| "first".to_owned(), |run| name(&run.policy));
     let ratio = format!("× {}", if first_policy.chars().count() <= 8 { &first_policy } else { "first" });
@@ -26,7 +26,8 @@ pub(crate) fn summary_with(runs: &[Run], name: impl Fn(&str) -> String) -> Table
         ["back-ends", "req/s", "miss %", "joined %", "idle %", "mean delay", "p50", "p99", "CPU %", "disk %"];
     header.extend(columns.map(|column| (column, Align::Right)));
     header.push((&ratio, Align::Right));
-    // Figures of the answered requests mislead when many were not; where all were, the column would say nothing.
+    // Figures over answered requests mislead when many were not answered, so show how many. Omit the column
+    // if all were.
     let failures = runs.iter().any(|run| run.rejected > 0);
     if failures {
         header.push(("not answered", Align::Right));

@@ -4,8 +4,8 @@
 use std::convert::Infallible;
 
 use plimsoll_policy::{AdmissionControl, BuildContext, Cluster, Core, Kind, Nanos, TargetId, Time, build};
-use plimsoll_sim::models::fifo::{Fifo, FifoParams};
-use plimsoll_sim::{Arrivals, Config, SimRequest, Targets, run};
+use plimsoll_sim::models::fifo::{FifoModel, FifoParams};
+use plimsoll_sim::{Arrivals, RunConfig, SimRequest, Targets, run};
 
 #[path = "../../../benches/common/cpu_time.rs"]
 mod cpu_time;
@@ -28,7 +28,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         kind: Kind::Static,
     };
     let targets = Targets::new(vec![TargetId(0)], vec![0], &[1]);
-    let config = Config {
+    let config = RunConfig {
         seed,
         arrivals: Arrivals::Poisson { rate_rps: LOAD * BACKENDS as f64 },
         warmup: 0,
@@ -39,7 +39,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     };
     let policy = build("least_connections", &BuildContext { seed, ..BuildContext::default() }, &[])?;
     let core = Core::new(policy, Cluster::new(BACKENDS), AdmissionControl::UNLIMITED);
-    let model = Fifo::new(FifoParams { service_s: Nanos::from_secs(1) }, BACKENDS, seed);
+    let model = FifoModel::new(FifoParams { service_s: Nanos::from_secs(1) }, BACKENDS, seed);
 
     let before_s = cpu_time::cpu_s()?;
     let source = (0..requests).map(|_| Ok::<_, Infallible>(request));

@@ -4,7 +4,7 @@ use plimsoll_policy::{Candidates, Time};
 
 use crate::workload::SimRequest;
 
-/// The request that arrives next, with its time and its turn among events of equal time.
+/// The request that arrives next, with its time and its sequence number among events of equal time.
 pub(crate) struct Upcoming {
     pub(crate) time: Time,
     pub(crate) turn: u64,

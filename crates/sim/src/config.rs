@@ -1,11 +1,11 @@
-//! What decides a run beside policy, model and requests, and who watches it.
+//! The configuration of a run beside policy, model and requests, and the observer of a run.
 
 use plimsoll_cache::{Cache, CacheSpec};
 use plimsoll_policy::{BackendId, Health, Nanos, Time, Weight};
 
 use crate::workload::{Arrivals, Targets};
 
-/// What is done to a back-end during a run.
+/// A change to a back-end during a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FaultAction {
     /// Down (its requests are lost), up (with an empty memory), or draining.
@@ -14,14 +14,14 @@ pub enum FaultAction {
     Weight(Weight),
 }
 
-/// Something done to a back-end at a time.
+/// A change to a back-end at a given time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Fault {
     /// Simulated time.
     pub at: Time,
-    /// To whom.
+    /// The back-end.
     pub backend: BackendId,
-    /// What.
+    /// The change.
     pub action: FaultAction,
 }
 
@@ -37,7 +37,7 @@ pub struct CacheConfig {
 }
 
 impl CacheConfig {
-    /// An empty cache of this kind.
+    /// Builds an empty cache.
     #[must_use]
     pub fn build(&self) -> Box<dyn Cache> {
         (self.spec.build)(self.capacity_bytes, self.object_limit_bytes)
@@ -46,7 +46,7 @@ impl CacheConfig {
 
 /// Everything about a run but policy, model and requests.
 #[derive(Debug, Clone)]
-pub struct Config<'a> {
+pub struct RunConfig<'a> {
     /// Seed of arrivals; policy and model have their own streams of it.
     pub seed: u64,
     /// How requests arrive.
@@ -55,7 +55,7 @@ pub struct Config<'a> {
     pub warmup: u64,
     /// A back-end counts as idle below this load (LARD section 3.3: 40 % of `t_low`).
     pub idle_below: f64,
-    /// How long a poll takes: its answers are the loads of the instant in which they come. None at all for zero.
+    /// How long a poll takes. The answers are the loads at the time they come. Zero for instant polls.
     pub poll_time: Nanos,
     /// In order of time.
     pub faults: &'a [Fault],
@@ -63,23 +63,23 @@ pub struct Config<'a> {
     pub targets: &'a Targets,
 }
 
-/// A decision as it is made.
+/// An assignment, as observers see it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Decided {
+pub struct DecisionMade {
     /// Number of the request, from 0 in arrival order.
     pub request: u64,
     /// When.
     pub time: Time,
     /// Number of the target.
     pub target: u32,
-    /// Who answers.
+    /// The chosen back-end.
     pub backend: BackendId,
 }
 
-/// Who wants to know what happens during a run.
-pub trait Observer {
+/// Observes a run.
+pub trait RunObserver {
     /// A request was assigned.
-    fn decided(&mut self, decided: Decided) {
+    fn decided(&mut self, decided: DecisionMade) {
         let _ = decided;
     }
 
@@ -90,10 +90,10 @@ pub trait Observer {
     }
 }
 
-/// Wants to know nothing.
-impl Observer for () {}
+/// Observes nothing.
+impl RunObserver for () {}
 
-/// A run that did not come to its end.
+/// Why a run did not complete.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RunError<E> {
     /// The source of requests failed.
@@ -104,7 +104,7 @@ pub enum RunError<E> {
     TimeOverflow,
     /// The input ended before, or with, the warm-up: nothing was measured.
     OnlyWarmUp {
-        /// Answers that the warm-up was to take.
+        /// Length of the warm-up, in answers.
         warmup: u64,
     },
 }

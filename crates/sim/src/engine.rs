@@ -1,4 +1,4 @@
-//! The one loop: arrivals, decisions, back-ends, completions, in the order of simulated time.
+//! The simulation loop: arrivals, decisions, service and completions in order of simulated time.
 
 use std::collections::VecDeque;
 
@@ -7,17 +7,17 @@ use plimsoll_policy::{
 };
 
 use crate::arrivals::{Arrived, Poll, Upcoming};
-use crate::config::{Config, Decided, Fault, FaultAction, Observer, RunError};
+use crate::config::{DecisionMade, Fault, FaultAction, RunConfig, RunError, RunObserver};
 use crate::event_queue::EventQueue;
 use crate::jobs::{Job, Jobs};
-use crate::model::{Context, JobId, Model, ModelEvent};
-use crate::outcome::Outcome;
+use crate::model::{JobId, Model, ModelContext, ModelEvent};
+use crate::outcome::RunOutcome;
 use crate::series::Recording;
-use crate::tally::Tally;
+use crate::tally::RunTally;
 use crate::workload::{Arrivals, SimRequest};
 
-/// Who is next.
-enum Next {
+/// What happens next.
+enum NextEvent {
     Arrival,
     Model(ModelEvent),
     Fault(Fault),
@@ -26,16 +26,16 @@ enum Next {
 }
 
 struct Engine<'a, M, S> {
-    config: &'a Config<'a>,
+    config: &'a RunConfig<'a>,
     core: Core,
     model: M,
     source: S,
     rng: Rng,
     queue: EventQueue<ModelEvent>,
     jobs: Jobs,
-    /// What waits in the core, in the same order.
+    /// The requests that wait in the core, in the same order.
     waiting: VecDeque<Arrived>,
-    /// In the order in which they end: all take as long.
+    /// In the order in which they end; all take equally long.
     polls: VecDeque<Poll>,
     upcoming: Option<Upcoming>,
     origin: Option<Time>,
@@ -44,7 +44,7 @@ struct Engine<'a, M, S> {
     now: Time,
     arrived: u64,
     done: Vec<JobId>,
-    tally: Tally,
+    tally: RunTally,
 }
 
 /// Stream of the run's seed from which arrivals are drawn.
@@ -58,29 +58,29 @@ const PROGRESS_EVERY: u64 = 65_536;
 /// # Errors
 /// When the source fails, or the observer stops the run.
 pub fn run<M: Model, E>(
-    config: &Config<'_>,
+    config: &RunConfig<'_>,
     core: Core,
     model: M,
     source: impl Iterator<Item = Result<SimRequest, E>>,
-    observer: &mut dyn Observer,
-) -> Result<Outcome, RunError<E>> {
+    observer: &mut dyn RunObserver,
+) -> Result<RunOutcome, RunError<E>> {
     run_recording(config, Recording::default(), core, model, source, observer)
 }
 
-/// Like [`run`], and records what is asked for on the way.
+/// Like [`run`], and also makes the recordings asked for.
 ///
 /// # Errors
 /// Like [`run`].
 pub fn run_recording<M: Model, E>(
-    config: &Config<'_>,
+    config: &RunConfig<'_>,
     recording: Recording,
     core: Core,
     model: M,
     source: impl Iterator<Item = Result<SimRequest, E>>,
-    observer: &mut dyn Observer,
-) -> Result<Outcome, RunError<E>> {
+    observer: &mut dyn RunObserver,
+) -> Result<RunOutcome, RunError<E>> {
     let (backends, disks) = (core.view().len(), model.disks());
-    let tally = Tally::new(backends, disks, config.warmup, config.idle_below, recording);
+    let tally = RunTally::new(backends, disks, config.warmup, config.idle_below, recording);
     let next_tick = core.tick_interval().map(|every| Time::ZERO + every);
     let mut engine = Engine {
         config,
@@ -106,10 +106,10 @@ pub fn run_recording<M: Model, E>(
 }
 
 impl<M: Model, E, S: Iterator<Item = Result<SimRequest, E>>> Engine<'_, M, S> {
-    fn run(&mut self, observer: &mut dyn Observer) -> Result<(), RunError<E>> {
+    fn run(&mut self, observer: &mut dyn RunObserver) -> Result<(), RunError<E>> {
         let mut reported = 0;
         self.fetch()?;
-        // What is down from the start must not get the first requests.
+        // A back-end that is down from the start must not get the first requests.
         while let Some(fault) = self.config.faults.get(self.faults_done).filter(|f| f.at == Time::ZERO) {
             self.faults_done += 1;
             self.fault(*fault);
@@ -120,27 +120,28 @@ impl<M: Model, E, S: Iterator<Item = Result<SimRequest, E>>> Engine<'_, M, S> {
                 return Err(RunError::TimeOverflow);
             }
             match next {
-                Next::Model(event) => {
-                    let mut context = Context { now: self.now, queue: &mut self.queue, done: &mut self.done };
+                NextEvent::Model(event) => {
+                    let mut context =
+                        ModelContext { now: self.now, queue: &mut self.queue, done: &mut self.done };
                     self.model.handle(event, &mut context);
                     self.complete();
                     self.admit(observer)?;
                 }
-                Next::Arrival => self.arrive(observer)?,
-                Next::Fault(fault) => {
+                NextEvent::Arrival => self.arrive(observer)?,
+                NextEvent::Fault(fault) => {
                     self.fault(fault);
                     self.admit(observer)?;
                 }
-                Next::Tick => {
+                NextEvent::Tick => {
                     self.core.tick(self.now);
                     self.admit(observer)?;
                 }
-                Next::Polled => {
+                NextEvent::Polled => {
                     self.polled(observer);
                     self.admit(observer)?;
                 }
             }
-            // A disk may still be reading for nobody.
+            // A disk may still be reading for requests that are gone.
             let held = !self.waiting.is_empty() || !self.polls.is_empty();
             if self.upcoming.is_none() && !held && self.jobs.is_empty() {
                 break;
@@ -155,9 +156,9 @@ impl<M: Model, E, S: Iterator<Item = Result<SimRequest, E>>> Engine<'_, M, S> {
         Ok(())
     }
 
-    /// Takes the next event off and moves the clock to it; `None` when nothing can happen any more.
+    /// Takes the next event and advances the clock to it; `None` when nothing can happen any more.
     #[inline]
-    fn next(&mut self) -> Option<Next> {
+    fn next(&mut self) -> Option<NextEvent> {
         let model = self.queue.peek();
         let arrival = match &self.upcoming {
             Some(upcoming) if self.config.arrivals != Arrivals::Closed => {
@@ -170,7 +171,7 @@ impl<M: Model, E, S: Iterator<Item = Result<SimRequest, E>>> Engine<'_, M, S> {
             (m, a) => m.or(a),
         };
         if self.faults_done < self.config.faults.len() || self.next_tick.is_some() || !self.polls.is_empty() {
-            // Without other events, a fault matters only to requests that it may set free.
+            // Without other events, a fault matters only to requests that it may start.
             let held = !self.waiting.is_empty() || !self.polls.is_empty();
             let idle = at.is_none() && !held && self.upcoming.is_none();
             if !idle && let Some(timed) = self.next_timed(at.map_or(Time::MAX, |(time, _)| time)) {
@@ -180,13 +181,13 @@ impl<M: Model, E, S: Iterator<Item = Result<SimRequest, E>>> Engine<'_, M, S> {
         let at = at?;
         self.now = at.0;
         if Some(at) == arrival {
-            return Some(Next::Arrival);
+            return Some(NextEvent::Arrival);
         }
-        self.queue.pop().map(|(_, event)| Next::Model(event))
+        self.queue.pop().map(|(_, event)| NextEvent::Model(event))
     }
 
     /// Faults, ticks and polls, which are rare, come before other events of the same time.
-    fn next_timed(&mut self, before: Time) -> Option<Next> {
+    fn next_timed(&mut self, before: Time) -> Option<NextEvent> {
         let poll = self.polls.front().map(|poll| poll.ends).filter(|&ends| ends <= before);
         let before = poll.unwrap_or(before);
         let fault = self.config.faults.get(self.faults_done).filter(|f| f.at <= before);
@@ -196,21 +197,21 @@ impl<M: Model, E, S: Iterator<Item = Result<SimRequest, E>>> Engine<'_, M, S> {
             (Some(fault), tick) if tick.is_none_or(|t| fault.at <= t) => {
                 self.faults_done += 1;
                 self.now = self.now.max(fault.at);
-                Some(Next::Fault(*fault))
+                Some(NextEvent::Fault(*fault))
             }
             (_, Some(tick)) => {
                 self.now = tick;
                 self.next_tick = self.core.tick_interval().map(|every| tick + every);
-                Some(Next::Tick)
+                Some(NextEvent::Tick)
             }
             _ => {
                 self.now = poll?;
-                Some(Next::Polled)
+                Some(NextEvent::Polled)
             }
         }
     }
 
-    /// Gets the next request from the source and says when it arrives.
+    /// Gets the next request from the source and sets its arrival time.
     #[inline]
     fn fetch(&mut self) -> Result<(), RunError<E>> {
         let Some(request) = self.source.next().transpose().map_err(RunError::Source)? else {
@@ -233,7 +234,7 @@ impl<M: Model, E, S: Iterator<Item = Result<SimRequest, E>>> Engine<'_, M, S> {
         Ok(())
     }
 
-    /// Takes the upcoming request as arrived, and fetches the one after it.
+    /// Lets the upcoming request arrive and fetches the one after it.
     #[inline]
     fn take_upcoming(&mut self) -> Result<Option<Arrived>, RunError<E>> {
         let Some(Upcoming { request, .. }) = self.upcoming.take() else {
@@ -247,16 +248,16 @@ impl<M: Model, E, S: Iterator<Item = Result<SimRequest, E>>> Engine<'_, M, S> {
 
     /// An open arrival.
     #[inline]
-    fn arrive(&mut self, observer: &mut dyn Observer) -> Result<(), RunError<E>> {
+    fn arrive(&mut self, observer: &mut dyn RunObserver) -> Result<(), RunError<E>> {
         if let Some(arrived) = self.take_upcoming()? {
             self.offer(arrived, observer);
         }
         Ok(())
     }
 
-    /// Starts what waits, then lets in as many requests of a closed loop as the admission limit has room for.
+    /// Starts waiting requests, then admits as many requests of a closed loop as the admission limit allows.
     #[inline]
-    fn admit(&mut self, observer: &mut dyn Observer) -> Result<(), RunError<E>> {
+    fn admit(&mut self, observer: &mut dyn RunObserver) -> Result<(), RunError<E>> {
         while let Some(started) = self.core.start_next(self.now) {
             let arrived = self.waiting.pop_front().expect("what waits in the core waits here");
             debug_assert_eq!(arrived.number, started.number, "the same order");
@@ -272,7 +273,7 @@ impl<M: Model, E, S: Iterator<Item = Result<SimRequest, E>>> Engine<'_, M, S> {
     }
 
     #[inline]
-    fn offer(&mut self, arrived: Arrived, observer: &mut dyn Observer) {
+    fn offer(&mut self, arrived: Arrived, observer: &mut dyn RunObserver) {
         let request = &arrived.request;
         let asked = Request {
             number: arrived.number,
@@ -288,7 +289,7 @@ impl<M: Model, E, S: Iterator<Item = Result<SimRequest, E>>> Engine<'_, M, S> {
     }
 
     #[inline]
-    fn carry_out(&mut self, arrived: Arrived, offered: Offered, observer: &mut dyn Observer) {
+    fn carry_out(&mut self, arrived: Arrived, offered: Offered, observer: &mut dyn RunObserver) {
         match offered {
             Offered::Assigned(assigned) => self.start(&arrived, assigned, observer),
             Offered::Waits => {
@@ -305,8 +306,8 @@ impl<M: Model, E, S: Iterator<Item = Result<SimRequest, E>>> Engine<'_, M, S> {
         }
     }
 
-    /// The first poll under way has its answers: the loads of this instant.
-    fn polled(&mut self, observer: &mut dyn Observer) {
+    /// Answers the first poll under way with the loads of this instant.
+    fn polled(&mut self, observer: &mut dyn RunObserver) {
         let Some(Poll { arrived, candidates, .. }) = self.polls.pop_front() else { return };
         let view = self.core.view();
         let answers = candidates.as_slice().iter().map(|&b| PollAnswer { backend: b, load: view.load(b) });
@@ -317,19 +318,19 @@ impl<M: Model, E, S: Iterator<Item = Result<SimRequest, E>>> Engine<'_, M, S> {
     }
 
     #[inline]
-    fn start(&mut self, arrived: &Arrived, assigned: Assigned, observer: &mut dyn Observer) {
+    fn start(&mut self, arrived: &Arrived, assigned: Assigned, observer: &mut dyn RunObserver) {
         let (b, request) = (assigned.backend, &arrived.request);
         let (time, number) = (self.now, arrived.number);
-        observer.decided(Decided { request: number, time, target: request.target, backend: b });
+        observer.decided(DecisionMade { request: number, time, target: request.target, backend: b });
         self.tally.load_changed(b, self.core.view().load(b), self.now);
         self.tally.assigned();
         let size_bytes = request.size_bytes;
         let id = self.jobs.insert(Job { assigned, arrived: arrived.time, alone: Nanos::ZERO, size_bytes });
-        let mut context = Context { now: self.now, queue: &mut self.queue, done: &mut self.done };
+        let mut context = ModelContext { now: self.now, queue: &mut self.queue, done: &mut self.done };
         self.jobs.get_mut(id).alone = self.model.start(b, id, request, &mut context);
     }
 
-    /// Reports what the model has answered.
+    /// Completes the requests that the model has answered.
     #[inline]
     fn complete(&mut self) {
         while let Some(id) = self.done.pop() {
@@ -370,11 +371,11 @@ impl<M: Model, E, S: Iterator<Item = Result<SimRequest, E>>> Engine<'_, M, S> {
         }
     }
 
-    fn finish(mut self) -> Result<Outcome, RunError<E>> {
+    fn finish(mut self) -> Result<RunOutcome, RunError<E>> {
         if self.config.warmup > 0 && self.tally.measured().is_none_or(|measured| measured == 0) {
             return Err(RunError::OnlyWarmUp { warmup: self.config.warmup });
         }
-        // What still waits when no back-end will come up any more has not been answered.
+        // Requests that still wait although no back-end will come up again count as unserved.
         let mut unserved = u64::from(self.upcoming.is_some());
         for request in self.source.by_ref() {
             request.map_err(RunError::Source)?;

@@ -6,13 +6,13 @@ use plimsoll_policy::Time;
 const ARITY: usize = 4;
 
 #[derive(Clone, Copy)]
-struct Entry<E> {
+struct Scheduled<E> {
     time: u64,
     sequence: u64,
     event: E,
 }
 
-impl<E> Entry<E> {
+impl<E> Scheduled<E> {
     /// One wide comparison instead of two branches.
     #[inline]
     fn key(&self) -> u128 {
@@ -22,7 +22,7 @@ impl<E> Entry<E> {
 
 /// A 4-ary heap of future events.
 pub struct EventQueue<E> {
-    heap: Vec<Entry<E>>,
+    heap: Vec<Scheduled<E>>,
     next_sequence: u64,
 }
 
@@ -36,7 +36,7 @@ impl<E: Copy> EventQueue<E> {
     /// Schedules `event` at `time`.
     #[inline]
     pub fn push(&mut self, time: Time, event: E) {
-        let entry = Entry { time: time.as_nanos(), sequence: self.ticket(), event };
+        let entry = Scheduled { time: time.as_nanos(), sequence: self.ticket(), event };
         self.heap.push(entry);
         let mut at = self.heap.len() - 1;
         while at > 0 {
@@ -50,7 +50,7 @@ impl<E: Copy> EventQueue<E> {
         self.heap[at] = entry;
     }
 
-    /// Takes the next sequence number, for an event that is kept outside the heap but must keep its turn.
+    /// Takes the next sequence number, for an event that is kept outside the heap but ordered with it.
     #[inline]
     pub fn ticket(&mut self) -> u64 {
         let ticket = self.next_sequence;
@@ -89,7 +89,7 @@ impl<E: Copy> EventQueue<E> {
     }
 
     #[inline]
-    fn sift_down(&mut self, entry: Entry<E>) {
+    fn sift_down(&mut self, entry: Scheduled<E>) {
         let mut at = 0;
         loop {
             let first = at * ARITY + 1;

@@ -1,4 +1,4 @@
-//! What a run is measured by: time-weighted load, idle time, delay distributions and the load over time.
+//! Measurements of a run: time-weighted load, idle time, delay distributions and load over time.
 
 use hdrhistogram::Histogram;
 use plimsoll_policy::{Nanos, Time};
@@ -48,7 +48,7 @@ impl Distribution {
         (self.count() > 0).then_some(self.max)
     }
 
-    /// The value below or at which a share `q` of the values lies; `None` without values.
+    /// The `q`-quantile; `None` without values.
     #[must_use]
     pub fn quantile(&self, q: f64) -> Option<u64> {
         (self.count() > 0).then(|| self.histogram.value_at_quantile(q).min(self.max))
@@ -87,7 +87,7 @@ impl LoadMeter {
 #[derive(Debug, Clone)]
 pub struct LoadMeters {
     meters: Vec<LoadMeter>,
-    /// Loads are whole, so below 9.5 is below 10.
+    /// Loads are whole numbers, so below 9.5 means below 10.
     idle_below: u32,
     started: Time,
     most_buckets: usize,
@@ -99,9 +99,9 @@ pub struct LoadMeters {
 }
 
 impl LoadMeters {
-    /// Buckets at most; when they are full, neighbours are merged and the width doubles.
+    /// The most buckets. When they are full, neighbours are merged and the width doubles.
     pub const BUCKETS: usize = 480;
-    /// Buckets times back-ends at most: large clusters get a coarser series.
+    /// The most buckets times back-ends: large clusters get a coarser series.
     const CELLS: usize = 1_000_000;
     /// Width of the buckets at the start.
     const FIRST_BUCKET: Nanos = Nanos::from_millis(10);
@@ -153,7 +153,7 @@ impl LoadMeters {
         self.bucket_ends += self.bucket;
     }
 
-    /// Forgets what was measured before `now`.
+    /// Discards all measurements before `now`.
     pub fn restart(&mut self, now: Time) {
         let loads: Vec<u32> = self.meters.iter().map(|m| m.load).collect();
         *self = Self::new(loads.len(), f64::from(self.idle_below));
@@ -164,9 +164,9 @@ impl LoadMeters {
         }
     }
 
-    /// Closes the books at `now`: mean load and idle share per back-end, and the series.
+    /// Ends the measurement at `now` and returns mean load and idle share per back-end, and the series.
     #[must_use]
-    pub fn finish(mut self, now: Time) -> (Vec<(f64, f64)>, LoadSeries) {
+    pub fn finish(mut self, now: Time) -> (Vec<(f64, f64)>, LoadOverTime) {
         self.pass(now);
         let span = now.since(self.started).as_nanos().max(1) as f64;
         let mut totals = Vec::with_capacity(self.meters.len());
@@ -176,13 +176,13 @@ impl LoadMeters {
         }
         let width = self.bucket.as_nanos() as f64;
         let load = self.series.iter().map(|s| s.iter().map(|&area| area as f64 / width).collect()).collect();
-        (totals, LoadSeries { bucket_s: self.bucket.as_secs_f64(), load })
+        (totals, LoadOverTime { bucket_s: self.bucket.as_secs_f64(), load })
     }
 }
 
 /// Mean load per back-end and time bucket.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct LoadSeries {
+pub struct LoadOverTime {
     /// Width of a bucket in simulated seconds.
     pub bucket_s: f64,
     /// By back-end, then bucket.

@@ -1,28 +1,28 @@
-//! What a back-end model is to the engine.
+//! The interface between engine and back-end models.
 
 use plimsoll_policy::{BackendId, Nanos, Time};
 
 use crate::event_queue::EventQueue;
 use crate::workload::SimRequest;
 
-/// Number of a request in progress, for as long as it is in progress.
+/// Number of a request in progress; reused after it ends.
 pub type JobId = u32;
 
 /// Something that a model scheduled for itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ModelEvent {
-    /// Where.
+    /// The back-end.
     pub backend: u16,
-    /// What: the model's own code.
+    /// The model's own code for the event.
     pub kind: u8,
     /// Which unit of the back-end, e.g. a disk.
     pub unit: u8,
-    /// How often the back-end had failed when this was scheduled; events of an earlier life are void.
+    /// Number of failures of the back-end when this was scheduled. Events from before a failure are void.
     pub epoch: u32,
 }
 
-/// The time a unit (a CPU, a disk) was busy. Work is booked when it begins; what has not been done yet at a given time
-/// does not count.
+/// Busy time of a unit (a CPU, a disk). Work is booked when it begins; queries count only what is done by the
+/// given time.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Busy {
     booked: Nanos,
@@ -42,19 +42,19 @@ impl Busy {
         self.booked - self.ends.since(now)
     }
 
-    /// The work under way is given up at `now`.
+    /// Aborts the work under way at `now`.
     pub(crate) fn stop(&mut self, now: Time) {
         *self = Self { booked: self.until(now), ends: now };
     }
 
-    /// Counts from `now` on only; what is under way goes on.
+    /// Restarts the count at `now`; work under way continues.
     pub(crate) fn restart(&mut self, now: Time) {
         self.booked = self.ends.since(now);
     }
 }
 
-/// What a model may do when it is called.
-pub struct Context<'a> {
+/// What a model may read and change when it is called.
+pub struct ModelContext<'a> {
     /// The simulated time.
     pub now: Time,
     /// Future events.
@@ -85,16 +85,16 @@ pub trait Model {
         backend: BackendId,
         job: JobId,
         request: &SimRequest,
-        context: &mut Context<'_>,
+        context: &mut ModelContext<'_>,
     ) -> Nanos;
 
     /// A scheduled event is due.
-    fn handle(&mut self, event: ModelEvent, context: &mut Context<'_>);
+    fn handle(&mut self, event: ModelEvent, context: &mut ModelContext<'_>);
 
     /// `backend` failed at `now`: its requests are lost and its memory is empty.
     fn fail(&mut self, backend: BackendId, now: Time);
 
-    /// What `backend` has used up to `now`: of what is still being done, the part that is done.
+    /// The use of `backend` up to `now`, including the finished part of work under way.
     fn usage(&self, backend: BackendId, now: Time) -> Usage;
 
     /// Disks per back-end; 0 where the model has no disks and no cache.

@@ -1,14 +1,14 @@
-//! What is registered of a model, and what a registered model is run with.
+//! Registry entries of models, and how a registered model is run.
 
 use std::fmt;
 
 use plimsoll_policy::Core;
 use plimsoll_policy::params::{ParamSet, ParamSpec};
 
-use crate::config::{CacheConfig, Config, Observer, RunError};
+use crate::config::{CacheConfig, RunConfig, RunError, RunObserver};
 use crate::engine::run_recording;
 use crate::model::Model;
-use crate::outcome::Outcome;
+use crate::outcome::RunOutcome;
 use crate::series::Recording;
 use crate::workload::SimRequest;
 
@@ -16,13 +16,13 @@ use crate::workload::SimRequest;
 pub type SourceError = Box<dyn std::error::Error + Send + Sync>;
 
 /// The end of a run on a registered model.
-pub type RunResult = Result<Outcome, RunError<SourceError>>;
+pub type RunResult = Result<RunOutcome, RunError<SourceError>>;
 
 /// A run with everything but the model.
 pub struct Simulation<'a> {
-    /// What decides it beside policy, model and requests.
-    pub config: &'a Config<'a>,
-    /// What is recorded on the way.
+    /// Its configuration.
+    pub config: &'a RunConfig<'a>,
+    /// What to record.
     pub recording: Recording,
     /// The policy and its cluster.
     pub core: Core,
@@ -30,8 +30,8 @@ pub struct Simulation<'a> {
     pub cache: CacheConfig,
     /// The requests.
     pub source: &'a mut dyn Iterator<Item = Result<SimRequest, SourceError>>,
-    /// Who watches.
-    pub observer: &'a mut dyn Observer,
+    /// The observer.
+    pub observer: &'a mut dyn RunObserver,
 }
 
 impl Simulation<'_> {
@@ -41,7 +41,7 @@ impl Simulation<'_> {
         self.core.view().len()
     }
 
-    /// Runs on back-ends that behave like `model`, which is compiled into a loop of its own.
+    /// Runs on back-ends that behave like `model`. Each model gets its own compiled loop.
     ///
     /// # Errors
     /// Those of [`run_recording`].

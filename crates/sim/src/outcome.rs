@@ -1,15 +1,15 @@
-//! What a run has measured.
+//! The results of a run.
 
 use plimsoll_policy::{Nanos, PolicyTable};
 
-use crate::measure::{Distribution, LoadSeries};
+use crate::measure::{Distribution, LoadOverTime};
 use crate::model::Usage;
 use crate::series::{SeriesPoint, SizeClasses};
 
 /// Slowdown is kept in thousandths.
 pub(crate) const SLOWDOWN_SCALE: f64 = 1000.0;
 
-/// One back-end's part.
+/// The results of one back-end.
 #[derive(Debug, Clone, PartialEq)]
 pub struct BackendOutcome {
     /// Requests answered.
@@ -22,14 +22,14 @@ pub struct BackendOutcome {
     pub idle_ratio: f64,
 }
 
-/// What a run has measured, warm-up excluded.
+/// The results of a run, warm-up excluded.
 #[derive(Debug, Clone)]
-pub struct Outcome {
+pub struct RunOutcome {
     /// Requests of the input after the warm-up.
     pub requests: u64,
     /// Answered.
     pub completed: u64,
-    /// Refused: no back-end, or no room in the front-end's queue.
+    /// Rejected: no back-end, or no room in the front-end's queue.
     pub rejected: u64,
     /// Lost with a back-end that failed.
     pub lost: u64,
@@ -44,18 +44,18 @@ pub struct Outcome {
     /// Disks per back-end; 0 where the model has no disks and no cache.
     pub disks: u32,
     /// Load over time.
-    pub load_series: LoadSeries,
+    pub load_series: LoadOverTime,
     /// The policy's own counters.
     pub policy_stats: Vec<(&'static str, f64)>,
-    /// What else there is to see of the policy's state at the end.
+    /// Tables of the policy's state at the end.
     pub policy_tables: Vec<PolicyTable>,
-    /// Points along the run, where they were recorded.
+    /// Points along the run, if recorded.
     pub points: Vec<SeriesPoint>,
-    /// Slowdown by size of response, where it was recorded.
+    /// Slowdown by size of response, if recorded.
     pub size_classes: Option<SizeClasses>,
 }
 
-impl Outcome {
+impl RunOutcome {
     /// Answers per simulated second; 0 when no time has passed.
     #[must_use]
     pub fn throughput_rps(&self) -> f64 {

@@ -1,15 +1,14 @@
-//! What a run records beside its totals, when it is asked to: points along the run, and slowdown by size of response.
+//! Optional recordings of a run: points along the run, and slowdown by size of response.
 
 use plimsoll_policy::{Nanos, Time};
 
 use crate::model::Usage;
 use crate::outcome::SLOWDOWN_SCALE;
 
-/// What is to be recorded. Nothing by default, and what is not recorded costs nothing.
+/// What to record. Nothing by default; what is not recorded costs nothing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Recording {
-    /// One [`SeriesPoint`] each time so many requests have been answered; the last one has what is left. `None` or 0:
-    /// no points.
+    /// Answered requests per [`SeriesPoint`]; the last point has the rest. `None` or 0: no points.
     pub point_every: Option<u64>,
     /// Count slowdowns by size of response.
     pub by_size: bool,
@@ -26,9 +25,9 @@ pub struct SeriesPoint {
     pub mean_slowdown: f64,
     /// Mean time from arrival to the last byte, in seconds.
     pub mean_response_s: f64,
-    /// Disk reads begun per request assigned meanwhile; 0 where none was assigned.
+    /// Disk reads begun per request assigned in the stretch; 0 without any.
     pub miss_ratio: f64,
-    /// Requests that joined a read under way, per request assigned meanwhile.
+    /// Requests that joined a read under way, per request assigned in the stretch.
     pub joined_ratio: f64,
     /// By back-end: share of the time that its CPU, or network, was busy.
     pub cpu: Vec<f64>,
@@ -38,7 +37,7 @@ pub struct SeriesPoint {
 
 /// Sums since the last point, and the points.
 #[derive(Debug)]
-pub(crate) struct Series {
+pub(crate) struct SeriesRecorder {
     every: u64,
     disks: u32,
     answered: u64,
@@ -50,7 +49,7 @@ pub(crate) struct Series {
     points: Vec<SeriesPoint>,
 }
 
-impl Series {
+impl SeriesRecorder {
     pub(crate) fn new(every: u64, backends: usize, disks: u32) -> Self {
         Self {
             every,
@@ -82,13 +81,13 @@ impl Series {
         self.answered >= self.every
     }
 
-    /// Forgets everything; what back-ends have used is counted from `now` on too.
+    /// Discards everything and counts the back-ends' use from `now` on.
     pub(crate) fn restart(&mut self, now: Time) {
         *self = Self::new(self.every, self.before.len(), self.disks);
         self.since = now;
     }
 
-    /// Closes a point at `now`; nothing when there was no answer since the last one.
+    /// Closes a point at `now`. Does nothing without answers since the last one.
     pub(crate) fn close(&mut self, now: Time, usage: Vec<Usage>) {
         if self.answered == 0 {
             return;
@@ -134,8 +133,8 @@ impl Default for SizeClasses {
 }
 
 impl SizeClasses {
-    /// Bin i, from 1, has responses of 2^(i-1) to below 2^i bytes; the last has larger ones too, bin 0 those without a
-    /// body.
+    /// Number of bins beside bin 0, which has responses without a body. Bin i has responses of 2^(i-1) to
+    /// below 2^i bytes; the last one has larger ones too.
     pub const BINS: usize = 22;
     /// Slowdowns below 5, 20, 100, and all others.
     pub const CATEGORIES: usize = 4;
@@ -148,7 +147,7 @@ impl SizeClasses {
         self.counts[bin.min(Self::BINS)][category] += 1;
     }
 
-    /// Answers in a bin by category; none for a bin that is not there.
+    /// Answers in a bin by category; zeros for a bin that does not exist.
     #[must_use]
     pub fn counts(&self, bin: usize) -> [u64; Self::CATEGORIES] {
         self.counts.get(bin).copied().unwrap_or_default()
@@ -194,7 +193,7 @@ mod tests {
 
     #[test]
     fn points_by_hand() {
-        let mut series = Series::new(2, 2, 2);
+        let mut series = SeriesRecorder::new(2, 2, 2);
         for _ in 0..4 {
             series.assigned();
         }
@@ -225,7 +224,7 @@ mod tests {
 
     #[test]
     fn a_restart_counts_from_there() {
-        let mut series = Series::new(1, 1, 1);
+        let mut series = SeriesRecorder::new(1, 1, 1);
         series.answered(7, 7.0);
         series.restart(at_ms(100));
         series.assigned();

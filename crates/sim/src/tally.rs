@@ -1,16 +1,16 @@
-//! What is counted from the start of the measurement.
+//! The counts from the start of the measurement on.
 
 use plimsoll_policy::{BackendId, Core, Time};
 
 use crate::jobs::Job;
 use crate::measure::{Distribution, LoadMeters};
 use crate::model::Model;
-use crate::outcome::{BackendOutcome, Outcome, SLOWDOWN_SCALE};
-use crate::series::{Recording, Series, SizeClasses, slowdown_permille};
+use crate::outcome::{BackendOutcome, RunOutcome, SLOWDOWN_SCALE};
+use crate::series::{Recording, SeriesRecorder, SizeClasses, slowdown_permille};
 
 /// See the module's documentation.
-pub(crate) struct Tally {
-    /// Completions that are not measured.
+pub(crate) struct RunTally {
+    /// Completions before the measurement starts.
     warmup: u64,
     measuring: bool,
     /// Requests that ended before the measurement.
@@ -24,11 +24,11 @@ pub(crate) struct Tally {
     response: Distribution,
     slowdown: Distribution,
     loads: LoadMeters,
-    series: Option<Series>,
+    series: Option<SeriesRecorder>,
     size_classes: Option<Box<SizeClasses>>,
 }
 
-impl Tally {
+impl RunTally {
     pub(crate) fn new(
         backends: usize,
         disks: u32,
@@ -50,12 +50,12 @@ impl Tally {
             response: Distribution::default(),
             slowdown: Distribution::default(),
             loads: LoadMeters::new(backends, idle_below),
-            series: every.map(|every| Series::new(every, backends, disks)),
+            series: every.map(|every| SeriesRecorder::new(every, backends, disks)),
             size_classes: recording.by_size.then(Box::default),
         }
     }
 
-    /// Counts an answer; `true` when it was the last one of the warm-up.
+    /// Counts an answer. Returns whether it was the last one of the warm-up.
     #[inline]
     pub(crate) fn answered(&mut self, job: &Job, now: Time) -> bool {
         self.completed += 1;
@@ -99,10 +99,10 @@ impl Tally {
         }
     }
 
-    /// Whether a point of the series is to be closed.
+    /// Whether a point of the series is due.
     #[inline]
     pub(crate) fn point_is_due(&self) -> bool {
-        self.series.as_ref().is_some_and(Series::is_due)
+        self.series.as_ref().is_some_and(SeriesRecorder::is_due)
     }
 
     /// Closes a point of the series.
@@ -112,7 +112,7 @@ impl Tally {
         }
     }
 
-    /// The load of a back-end has changed, because a request was assigned to it or has ended.
+    /// Notes a back-end's new load.
     #[inline]
     pub(crate) fn load_changed(&mut self, backend: BackendId, load: u32, now: Time) {
         self.ended = now;
@@ -124,8 +124,8 @@ impl Tally {
         self.measuring.then_some(self.completed)
     }
 
-    /// Closes the books: `requests` of the input have ended one way or another.
-    pub(crate) fn finish(mut self, requests: u64, core: &Core, model: &impl Model) -> Outcome {
+    /// Ends the measurement after `requests` of the input have ended.
+    pub(crate) fn finish(mut self, requests: u64, core: &Core, model: &impl Model) -> RunOutcome {
         self.close_point(self.ended, core, model);
         debug_assert_eq!(
             requests,
@@ -144,7 +144,7 @@ impl Tally {
                 idle_ratio,
             })
             .collect();
-        Outcome {
+        RunOutcome {
             requests: requests - self.before,
             completed: self.completed,
             rejected: self.rejected,
@@ -157,7 +157,7 @@ impl Tally {
             load_series,
             policy_stats: core.policy().stats(),
             policy_tables: core.policy().tables(),
-            points: self.series.map(Series::into_points).unwrap_or_default(),
+            points: self.series.map(SeriesRecorder::into_points).unwrap_or_default(),
             size_classes: self.size_classes.map(|classes| *classes),
         }
     }

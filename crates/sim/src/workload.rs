@@ -1,4 +1,4 @@
-//! What the simulator is fed: requests for numbered targets.
+//! The simulator's input: requests for numbered targets.
 
 use plimsoll_policy::{Kind, Nanos, Rng, TargetId, Time};
 
@@ -61,7 +61,7 @@ impl Targets {
 /// How requests arrive at the front-end.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Arrivals {
-    /// The cluster is saturated: a request is there whenever the admission limit has room (LARD section 3.3).
+    /// A saturated cluster: a request arrives whenever the admission limit has room (LARD section 3.3).
     Closed,
     /// At the times of the input, divided by `speed`.
     Trace {
@@ -93,7 +93,7 @@ pub fn with_dynamic<E>(
     let mut rng = Rng::new(seed, DYNAMIC_STREAM);
     source.map(move |request| {
         request.map(|mut request| {
-            // A request draws its number whatever its size, so that sizes do not shift the draws of those after it.
+            // Every request draws a number, so that sizes do not shift the draws of later requests.
             if share > 0.0 && rng.unit() < share && request.size_bytes < LARGE_BYTES {
                 request.kind = Kind::Dynamic;
             }

@@ -1,4 +1,4 @@
-//! A run of a scenario on a workload.
+//! Runs a scenario on a workload.
 
 use std::sync::Arc;
 
@@ -8,7 +8,8 @@ use plimsoll_policy::{
 };
 use plimsoll_report::Run;
 use plimsoll_sim::{
-    CacheConfig, Config, Observer, Outcome, Recording, RunError, Simulation, SourceError, with_dynamic,
+    CacheConfig, Recording, RunConfig, RunError, RunObserver, RunOutcome, Simulation, SourceError,
+    with_dynamic,
 };
 use plimsoll_trace::TraceError;
 
@@ -29,8 +30,8 @@ fn build_context(s: &Scenario, static_sizes: Option<StaticSizes>) -> BuildContex
     }
 }
 
-/// What the policy is told of the requests to come: only the off-line one needs it, and for that the trace is read once
-/// more.
+/// The request sizes that the policy knows beforehand. Only the off-line policy needs them, at the cost of
+/// another pass over the trace.
 fn known_beforehand(s: &Scenario, workload: &Workload) -> Result<Option<StaticSizes>, ScenarioError> {
     let needed = s.strategy.policy.name == sita_e::SPEC.name;
     Ok(needed.then(|| workload.static_sizes(s.dynamic_share, s.seed)).transpose()?.map(Into::into))
@@ -43,21 +44,21 @@ fn known_beforehand(s: &Scenario, workload: &Workload) -> Result<Option<StaticSi
 pub fn execute(
     scenario: &Scenario,
     workload: &Workload,
-    observer: &mut dyn Observer,
+    observer: &mut dyn RunObserver,
 ) -> Result<Run, ScenarioError> {
     execute_recording(scenario, workload, Extent::default(), observer).map(|(run, _)| run)
 }
 
-/// How much of a trace is run, and what is recorded on the way.
+/// The part of a trace to run, and the recordings to make.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Extent {
-    /// Requests from this time of the trace on are left out.
+    /// Leaves out requests from this time of the trace on.
     pub until: Option<Time>,
-    /// What is recorded beside the totals.
+    /// Recordings beside the totals.
     pub recording: Recording,
 }
 
-/// Runs a scenario on a workload, or its beginning, and gives what was recorded beside the totals.
+/// Runs a scenario on a workload, or its beginning, and also returns the recordings.
 ///
 /// # Errors
 /// Like [`execute`].
@@ -65,8 +66,8 @@ pub fn execute_recording(
     s: &Scenario,
     workload: &Workload,
     extent: Extent,
-    observer: &mut dyn Observer,
-) -> Result<(Run, Outcome), ScenarioError> {
+    observer: &mut dyn RunObserver,
+) -> Result<(Run, RunOutcome), ScenarioError> {
     check_backends(s)?;
     let context = build_context(s, known_beforehand(s, workload)?);
     let policy = s.strategy.policy.build(&context, &s.policy_params)?;
@@ -76,7 +77,7 @@ pub fn execute_recording(
         Admission::Fixed(n) => AdmissionLimit::Fixed(n),
         Admission::Unlimited => AdmissionLimit::Unlimited,
     };
-    let config = Config {
+    let config = RunConfig {
         seed: s.seed,
         arrivals: s.arrivals,
         warmup: s.warmup,
@@ -111,7 +112,7 @@ pub fn execute_recording(
 /// A back-end is idle below this share of `t_low` (LARD section 3.3).
 const IDLE_SHARE: f64 = 0.4;
 
-/// Requests that may wait at the front-end before further ones are refused.
+/// The most requests that wait at the front-end; further ones are rejected.
 const MAX_WAITING: usize = 1_000_000;
 
 fn failed(error: RunError<SourceError>) -> ScenarioError {

@@ -1,4 +1,4 @@
-//! How a claim is judged, declared with the claim and shown with the verdict.
+//! Rules that judge claims: declared with the claim and shown with the verdict.
 
 use plimsoll_report::{Claim, Measured, Verdict};
 
@@ -35,15 +35,15 @@ impl Rule {
     }
 }
 
-/// Where the paper claims something.
+/// The place of a claim in the paper.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum Place {
+pub(crate) enum PaperReference {
     Figure(u32),
     /// A section, with the figure whose discussion the claim belongs to.
     Section(&'static str, Option<u32>),
 }
 
-impl Place {
+impl PaperReference {
     fn words(self) -> String {
         match self {
             Self::Figure(number) => format!("figure {number}"),
@@ -51,7 +51,7 @@ impl Place {
         }
     }
 
-    /// The figure that is to be asked for to see the claim.
+    /// The figure under which the claim is shown.
     pub(crate) fn figure(self) -> Option<u32> {
         match self {
             Self::Figure(number) => Some(number),
@@ -60,10 +60,10 @@ impl Place {
     }
 }
 
-/// A claim with what was measured for it, not yet judged.
-pub(crate) struct Finding {
+/// A claim with its measurements, not yet judged.
+pub(crate) struct MeasuredClaim {
     pub(crate) id: &'static str,
-    pub(crate) place: Place,
+    pub(crate) place: PaperReference,
     pub(crate) statement: &'static str,
     pub(crate) paper: Option<f64>,
     pub(crate) paper_text: &'static str,
@@ -74,7 +74,7 @@ pub(crate) struct Finding {
     pub(crate) explanation: &'static str,
 }
 
-impl Finding {
+impl MeasuredClaim {
     /// The claim with its verdict; `None` when nothing was measured.
     pub(crate) fn claim(self) -> Option<Claim> {
         let agreeing = self.measured.iter().filter(|m| self.rule.agrees(m.value, self.paper)).count();

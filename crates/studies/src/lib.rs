@@ -1,4 +1,4 @@
-//! The papers' simulation studies, and the runs they and `plimsoll simulate` are made of.
+//! The papers' simulation studies, and scenarios: the runs of studies and of `plimsoll simulate`.
 
 pub mod adaptload;
 mod execute;

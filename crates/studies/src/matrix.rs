@@ -1,36 +1,36 @@
-//! Many runs side by side.
+//! Executes many runs in parallel.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use plimsoll_report::Run;
-use plimsoll_sim::{Decided, Observer};
+use plimsoll_sim::{DecisionMade, RunObserver};
 use rayon::prelude::*;
 
 use crate::execute::execute;
 use crate::scenario::{Scenario, ScenarioError, check};
 use crate::workload::Workload;
 
-/// Told from several threads how many more requests have been simulated.
+/// Receives progress reports from several threads.
 pub trait Progress: Sync {
-    /// `requests` more are done.
+    /// `requests` more have been simulated.
     fn advance(&self, requests: u64);
 }
 
-/// Nobody watches.
+/// Ignores progress.
 impl Progress for () {
     fn advance(&self, _: u64) {}
 }
 
 /// Passes progress on, and stops when another run has failed.
-struct Watch<'a> {
+struct MatrixObserver<'a> {
     progress: &'a dyn Progress,
     failed: &'a AtomicBool,
     reported: u64,
-    decisions: Option<&'a mut dyn FnMut(Decided)>,
+    decisions: Option<&'a mut dyn FnMut(DecisionMade)>,
 }
 
-impl Observer for Watch<'_> {
-    fn decided(&mut self, decided: Decided) {
+impl RunObserver for MatrixObserver<'_> {
+    fn decided(&mut self, decided: DecisionMade) {
         if let Some(decisions) = &mut self.decisions {
             decisions(decided);
         }
@@ -43,11 +43,11 @@ impl Observer for Watch<'_> {
     }
 }
 
-/// What takes the decisions of one run.
-pub type DecisionSink<'a> = Box<dyn FnMut(Decided) + Send + 'a>;
+/// Receives the decisions of one run.
+pub type DecisionSink<'a> = Box<dyn FnMut(DecisionMade) + Send + 'a>;
 
-/// Runs every scenario on the workload, as many at once as there are CPUs; results in the order of the scenarios.
-/// `sink` makes, for each scenario by number, what takes its decisions.
+/// Runs every scenario on the workload, one per CPU at a time; results in the order of the scenarios. `sink`
+/// makes the [`DecisionSink`] for each scenario number.
 ///
 /// # Errors
 /// The first failure in the order of the scenarios; the other runs are stopped.
@@ -65,8 +65,8 @@ pub fn run_all<'a>(
         .with_max_len(1)
         .map(|(index, scenario)| {
             let mut decisions = sink(index);
-            let decisions = decisions.as_mut().map(|sink| &mut **sink as &mut dyn FnMut(Decided));
-            let mut watch = Watch { progress, failed: &failed, reported: 0, decisions };
+            let decisions = decisions.as_mut().map(|sink| &mut **sink as &mut dyn FnMut(DecisionMade));
+            let mut watch = MatrixObserver { progress, failed: &failed, reported: 0, decisions };
             let result = execute(scenario, workload, &mut watch);
             match &result {
                 Ok(run) => progress.advance((run.requests + scenario.warmup).saturating_sub(watch.reported)),

@@ -1,15 +1,15 @@
-//! From what the simulator measured to a run as results show it.
+//! Converts the simulator's results to a [`Run`].
 
 use std::collections::BTreeMap;
 
 use plimsoll_policy::PolicyTable;
 use plimsoll_policy::params::{ParamSet, ParamValue};
 use plimsoll_report::{LoadSeries, PerBackend, Run, Summary, TraceInfo, Utilization};
-use plimsoll_sim::{Arrivals, Distribution, ModelSpec, Outcome};
+use plimsoll_sim::{Arrivals, Distribution, ModelSpec, RunOutcome};
 
 use crate::scenario::{Admission, Scenario};
 
-/// Rows of a policy's table in results.
+/// The most rows of a policy's table in results.
 const MOST_TABLE_ROWS: usize = 4096;
 
 pub(crate) type Json = BTreeMap<String, serde_json::Value>;
@@ -61,12 +61,12 @@ fn summary(distribution: &Distribution, scale: f64) -> Option<Summary> {
 }
 
 /// A table of a policy, its last rows where there are many.
-fn table(of: &PolicyTable) -> plimsoll_report::PolicyTable {
+fn table(of: &PolicyTable) -> plimsoll_report::StateTable {
     let rows = &of.rows[of.rows.len().saturating_sub(MOST_TABLE_ROWS)..];
-    plimsoll_report::PolicyTable {
+    plimsoll_report::StateTable {
         name: of.name.to_owned(),
         columns: of.columns.iter().map(|&column| column.to_owned()).collect(),
-        // The largest size there is stands for none.
+        // The largest size stands for "no upper end".
         rows: rows
             .iter()
             .map(|row| row.iter().map(|&x| (x.is_finite() && x < u64::MAX as f64).then_some(x)).collect())
@@ -74,7 +74,7 @@ fn table(of: &PolicyTable) -> plimsoll_report::PolicyTable {
     }
 }
 
-pub(crate) fn to_run(s: &Scenario, model: &str, params: Json, outcome: &Outcome, trace: TraceInfo) -> Run {
+pub(crate) fn to_run(s: &Scenario, model: &str, params: Json, outcome: &RunOutcome, trace: TraceInfo) -> Run {
     let per_backend = outcome
         .backends
         .iter()

@@ -1,4 +1,5 @@
-//! One run: policy, model, number of back-ends and everything else that decides its result.
+//! A scenario, the definition of one run: policy, model, number of back-ends and everything else that
+//! determines its result.
 
 use plimsoll_cache::CacheSpec;
 use plimsoll_policy::params::{GivenValue, ParamError, ParamSet, nearest};
@@ -7,15 +8,15 @@ use plimsoll_sim::models::{MODELS, lard};
 use plimsoll_sim::{Arrivals, Fault, ModelSpec, SourceError};
 use plimsoll_trace::TraceError;
 
-/// A policy as studies name it: one of the registry, or the paper's WRR/GMS, which is WRR on back-ends with a global
-/// memory.
+/// A strategy, as studies compare them: a registered policy, or the paper's WRR/GMS, which is WRR on
+/// back-ends with a global memory.
 #[derive(Clone, Copy)]
 pub struct Strategy {
     /// Name in results.
     pub name: &'static str,
     /// The policy.
     pub policy: &'static PolicySpec,
-    /// Whether the `lard` model is to become `lard_gms`.
+    /// Whether `lard_gms` replaces the model `lard`.
     pub global_memory: bool,
 }
 
@@ -49,7 +50,7 @@ impl Strategy {
         })
     }
 
-    /// The model that runs where this one is asked for: `lard_gms` for WRR/GMS on `lard`.
+    /// The model to run when `model` is asked for: `lard_gms` for WRR/GMS on `lard`.
     pub(crate) fn model_on(&self, model: &'static ModelSpec) -> &'static ModelSpec {
         if self.global_memory && model.name == lard::SPEC.name { &lard::GLOBAL_MEMORY_SPEC } else { model }
     }
@@ -87,7 +88,7 @@ pub enum Admission {
     Lard,
     /// This many.
     Fixed(u64),
-    /// As many as come.
+    /// No limit.
     Unlimited,
 }
 
@@ -100,7 +101,7 @@ pub struct Scenario {
     pub policy_params: ParamSet,
     /// Back-end model.
     pub model: &'static ModelSpec,
-    /// Parameters of the model that runs, which is another one for WRR/GMS.
+    /// Parameters of the effective model, which differs for WRR/GMS.
     pub model_params: ParamSet,
     /// Number of back-ends, at least 1.
     pub backends: usize,
@@ -116,10 +117,10 @@ pub struct Scenario {
     pub cache_bytes: u64,
     /// Files above this size in bytes are never cached.
     pub cache_object_limit_bytes: Option<u64>,
-    /// Share of the requests that are candidates for being dynamic, 0 to 1; those below 100 KB become it (`AdaptLoad`,
-    /// section 7.1).
+    /// Share of the requests, 0 to 1, that are candidates for becoming dynamic; those below 100 KB do
+    /// (`AdaptLoad`, section 7.1).
     pub dynamic_share: f64,
-    /// What happens to back-ends.
+    /// Faults of back-ends.
     pub faults: Vec<Fault>,
     /// Requests answered before the measurement starts.
     pub warmup: u64,
@@ -147,12 +148,12 @@ impl Scenario {
         }
     }
 
-    /// The model that runs: `lard_gms` for WRR/GMS.
+    /// The effective model: `lard_gms` for WRR/GMS.
     pub(crate) fn effective_model(&self) -> &'static ModelSpec {
         self.strategy.model_on(self.model)
     }
 
-    /// Gives the policy these parameters, and the defaults of all others.
+    /// Sets the policy's parameters to these values, and defaults for the rest.
     ///
     /// # Errors
     /// When it does not take them.
@@ -165,7 +166,7 @@ impl Scenario {
         Ok(())
     }
 
-    /// Gives the model these parameters, and the defaults of all others.
+    /// Sets the model's parameters to these values, and defaults for the rest.
     ///
     /// # Errors
     /// When it does not take them.
@@ -178,7 +179,7 @@ impl Scenario {
     }
 }
 
-/// A scenario that cannot be run.
+/// Why a scenario cannot be run.
 #[derive(Debug, thiserror::Error)]
 pub enum ScenarioError {
     /// No such model.
@@ -200,16 +201,16 @@ pub enum ScenarioError {
         /// What is wrong.
         error: ParamError,
     },
-    /// A setting that nobody takes.
+    /// A setting that neither policy nor model has.
     #[error("{0}")]
     Setting(String),
-    /// A speed where requests do not arrive at the times of the trace.
+    /// A speed although requests do not arrive at the times of the trace.
     #[error("--speed goes with --arrivals trace")]
     Speed,
     /// No back-ends, or too many.
     #[error("a cluster has 1 to 65,534 back-ends, not {0}")]
     Backends(usize),
-    /// A fault names a back-end that is not there.
+    /// A fault names a back-end that does not exist.
     #[error("a fault names back-end {backend}, but there are only {backends} (numbered from 0)")]
     Fault {
         /// As named.
@@ -217,10 +218,10 @@ pub enum ScenarioError {
         /// How many there are.
         backends: usize,
     },
-    /// A share of dynamic requests that is none.
+    /// Dynamic share outside [0, 1].
     #[error("the share of dynamic requests is from 0 to 1, not {0}")]
     DynamicShare(f64),
-    /// Global memory asked for on a model that has no memory.
+    /// Global memory on a model without memory.
     #[error("`wrr_gms` needs back-ends with a memory cache: the model `lard`, not `{0}`")]
     NoMemory(&'static str),
     /// Simulated time ran over.
@@ -249,8 +250,8 @@ fn suggestion(nearest: Option<&str>) -> String {
     )
 }
 
-/// Refuses what cannot be run, before a long trace is read: numbers of back-ends, faults of back-ends that are not there,
-/// global memory where there is none.
+/// Refuses scenarios that cannot be run, before a long trace is read: wrong numbers of back-ends, faults of
+/// back-ends that do not exist, global memory on models without memory.
 ///
 /// # Errors
 /// The first thing that is wrong.
@@ -278,7 +279,7 @@ pub(crate) fn check_backends(s: &Scenario) -> Result<(), ScenarioError> {
     }
 }
 
-/// The parameters of a model, with these values over the defaults.
+/// The parameters of a model with these values, and defaults for the rest.
 pub(crate) fn model_params<'k>(
     spec: &'static ModelSpec,
     given: impl IntoIterator<Item = (&'k str, GivenValue)>,

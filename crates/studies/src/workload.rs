@@ -1,4 +1,4 @@
-//! A workload ready to be simulated: a trace that was read or synthesized, with what the simulator needs of its targets.
+//! A workload ready for simulation: a trace that was read or synthesized, and its targets.
 
 use plimsoll_policy::{Kind, Nanos, TargetId, Time};
 use plimsoll_report::TraceInfo;
@@ -11,15 +11,15 @@ use plimsoll_trace::{Record, TargetTable, Trace, TraceError};
 pub struct Workload {
     /// Short name: the file, or the synthetic workload with its generator.
     pub name: String,
-    /// Where it came from, for results.
+    /// Its origin, for results.
     pub info: TraceInfo,
-    /// Targets as the simulator knows them.
+    /// Its targets, for the simulator.
     pub targets: Targets,
     /// The requests.
     pub trace: Trace,
 }
 
-/// A workload that could not be made.
+/// Why a workload could not be made.
 #[derive(Debug, thiserror::Error)]
 pub enum WorkloadError {
     /// Its parameters are wrong.
@@ -31,7 +31,7 @@ pub enum WorkloadError {
 }
 
 impl Workload {
-    /// The workload of a trace that was read.
+    /// The workload of a trace.
     #[must_use]
     pub fn from_trace(trace: Trace) -> Self {
         let name = trace.report.paths.join(" ");
@@ -64,11 +64,11 @@ impl Workload {
         Ok(Self::of_synthetic(&synth::build(name, overrides, seed)?, limit)?)
     }
 
-    /// The first `limit` requests of a synthetic workload that was built; all of them with `None`.
+    /// The first `limit` requests of a built synthetic workload; all of them with `None`.
     ///
     /// # Errors
     /// When the records cannot be kept.
-    pub fn of_synthetic(made: &synth::Workload, limit: Option<u64>) -> Result<Self, TraceError> {
+    pub fn of_synthetic(made: &synth::SyntheticWorkload, limit: Option<u64>) -> Result<Self, TraceError> {
         let name = made.spec().name;
         let mut table = TargetTable::new();
         for target in 0..made.target_count() {
@@ -97,8 +97,8 @@ impl Workload {
         self.targets.size_bytes.iter().fold(0, |sum, size| sum.saturating_add(*size))
     }
 
-    /// Document sizes in bytes of the targets that static requests ask for, each with the number of these requests; with
-    /// this share of candidates for dynamic ones, drawn from `seed` as in a run.
+    /// Document sizes in bytes of static requests with the number of requests for each. Dynamic requests are
+    /// drawn from `seed` as in a run.
     ///
     /// # Errors
     /// When the kept records cannot be read.
@@ -112,7 +112,7 @@ impl Workload {
         Ok(counted.filter(|&(_, requests)| requests > 0).collect())
     }
 
-    /// The requests from the first on; may be called any number of times, from several threads.
+    /// Iterates over the requests from the first. May be called repeatedly and from several threads.
     ///
     /// # Errors
     /// When the kept records cannot be read.
@@ -131,8 +131,8 @@ fn convert(record: Record) -> SimRequest {
         client: record.client,
         class: record.class,
         kind: match record.kind {
-            plimsoll_trace::Kind::Static => Kind::Static,
-            plimsoll_trace::Kind::Dynamic => Kind::Dynamic,
+            plimsoll_trace::RecordKind::Static => Kind::Static,
+            plimsoll_trace::RecordKind::Dynamic => Kind::Dynamic,
         },
     }
 }

@@ -14,9 +14,11 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use plimsoll_agent::origin::{CpuModel, DiskModel};
-use plimsoll_testbed::cluster::{Cluster, ClusterConfig};
-use plimsoll_testbed::load::{Arrivals, Cached, ClosedLoop, Expect, OpenLoop, Req, closed_loop, open_loop};
-use plimsoll_testbed::workload::Workload;
+use plimsoll_testbed::cluster::{LoopbackCluster, LoopbackConfig};
+use plimsoll_testbed::load::{
+    ArrivalPattern, CacheStatus, ClosedLoop, Expect, OpenLoop, Req, closed_loop, open_loop,
+};
+use plimsoll_testbed::workload::RequestSequence;
 
 type Error = Box<dyn std::error::Error + Send + Sync>;
 
@@ -52,7 +54,7 @@ fn main() -> Result<(), Error> {
 }
 
 async fn measure(seconds: f64, load: f64, policies: &str) -> Result<(), Error> {
-    let workload = Workload::synthesize("worldcup", &[("generator", "irm")], 1, SEQUENCE)?;
+    let workload = RequestSequence::synthesize("worldcup", &[("generator", "irm")], 1, SEQUENCE)?;
     let cpu = CpuModel::lard98().faster(CPU_SPEED).ok_or("the speed is a number above 0")?;
     let disk = DiskModel::lard98().faster(DISK_SPEED).ok_or("the speed is a number above 0")?;
     let alone = |size: u64| (cpu.connect + cpu.send_time(size)).as_secs_f64();
@@ -79,7 +81,7 @@ async fn measure(seconds: f64, load: f64, policies: &str) -> Result<(), Error> {
                 .to_vec(),
             _ => Vec::new(),
         };
-        let cluster = Cluster::start(ClusterConfig {
+        let cluster = LoopbackCluster::start(LoopbackConfig {
             backends: BACKENDS,
             parameters,
             cache_bytes,
@@ -87,7 +89,7 @@ async fn measure(seconds: f64, load: f64, policies: &str) -> Result<(), Error> {
             disk: Some(disk),
             cpu: Some(cpu),
             admission: "none".to_owned(),
-            ..ClusterConfig::new(policy, workload.contents())
+            ..LoopbackConfig::new(policy, workload.contents())
         })
         .await?;
         let smallest = (0..SEQUENCE as u64).min_by_key(|&n| workload.size_bytes(n)).unwrap_or(0);
@@ -100,7 +102,7 @@ async fn measure(seconds: f64, load: f64, policies: &str) -> Result<(), Error> {
 }
 
 /// What a small document takes beyond the emulated time when nothing else runs, in seconds.
-async fn floor(cluster: &Cluster, request: Req, alone_s: f64) -> f64 {
+async fn floor(cluster: &LoopbackCluster, request: Req, alone_s: f64) -> f64 {
     let request = request.expecting(Expect::Anything);
     let load = ClosedLoop {
         connections: 1,
@@ -111,20 +113,25 @@ async fn floor(cluster: &Cluster, request: Req, alone_s: f64) -> f64 {
     (summary.quantile(0.5).as_secs_f64() - alone_s).max(0.0)
 }
 
-async fn run(cluster: &Cluster, workload: &Workload, rate_rps: f64, seconds: f64) -> Vec<Seen> {
+async fn run(
+    cluster: &LoopbackCluster,
+    workload: &RequestSequence,
+    rate_rps: f64,
+    seconds: f64,
+) -> Vec<Seen> {
     let warmup_s = SEQUENCE as f64 / rate_rps;
     let seen: Arc<Mutex<Vec<Seen>>> = Arc::default();
     let (keep, sizes, requests) = (Arc::clone(&seen), workload.clone(), workload.clone());
     let summary = open_loop(OpenLoop {
         rate_rps,
-        arrivals: Arrivals::Poisson(1),
+        arrivals: ArrivalPattern::Poisson(1),
         seconds: warmup_s + seconds,
         warmup_s,
         connections: 4096,
         timeout: Duration::from_secs(60),
         observer: Some(Arc::new(move |number, outcome| {
             if outcome.succeeded() && outcome.due.as_secs_f64() >= warmup_s {
-                let read = matches!(outcome.cached, Some(Cached::Miss | Cached::Bypass));
+                let read = matches!(outcome.cached, Some(CacheStatus::Miss | CacheStatus::Bypass));
                 let one = (sizes.size_bytes(number), outcome.latency.as_secs_f64(), read);
                 keep.lock().unwrap_or_else(std::sync::PoisonError::into_inner).push(one);
             }

@@ -10,9 +10,9 @@ use plimsoll_balancer::{Balancer, StartError};
 use plimsoll_config::{Config, ConfigErrors};
 use tokio::task::JoinHandle;
 
-/// What a cluster is made of.
+/// The configuration of a cluster.
 #[derive(Debug, Clone)]
-pub struct ClusterConfig {
+pub struct LoopbackConfig {
     /// Number of back-ends, called `b0`, `b1` and so on; 4 by default.
     pub backends: usize,
     /// Policy, by name or alias.
@@ -33,9 +33,9 @@ pub struct ClusterConfig {
     pub cpu: Option<CpuModel>,
     /// Threads of the front-end; 1 by default.
     pub workers: usize,
-    /// Requests in the cluster at most, as in a configuration: `"lard"`, `"none"` or a number; `"lard"` by default.
+    /// Admission limit, as in a configuration: `"lard"`, `"none"` or a number; `"lard"` by default.
     pub admission: String,
-    /// Requests that wait at the front-end at most; 4,096 by default.
+    /// The most requests that wait at the front-end; 4,096 by default.
     pub queue: usize,
     /// Longest wait at the front-end; a minute by default.
     pub queue_timeout: Duration,
@@ -47,8 +47,8 @@ pub struct ClusterConfig {
     pub more: String,
 }
 
-impl ClusterConfig {
-    /// The defaults, for this policy and what the origins serve.
+impl LoopbackConfig {
+    /// The defaults, for this policy and these contents of the origins.
     #[must_use]
     pub fn new(policy: &str, contents: Synthetic) -> Self {
         Self {
@@ -117,13 +117,13 @@ impl ClusterConfig {
     }
 }
 
-/// Why there is no cluster.
+/// Why a cluster cannot start or reload.
 #[derive(Debug, thiserror::Error)]
 pub enum ClusterError {
     /// An origin does not start.
     #[error(transparent)]
     Origin(#[from] OriginError),
-    /// The configuration is not good.
+    /// The configuration is invalid.
     #[error("the cluster's configuration is not good:\n{0}")]
     Config(String),
     /// The front-end does not start, or does not take over a configuration.
@@ -138,14 +138,14 @@ impl From<ConfigErrors> for ClusterError {
 }
 
 /// A back-end of a cluster.
-struct Member {
+struct TestBackend {
     handle: OriginHandle,
     address: SocketAddr,
-    /// There until it is killed.
+    /// `None` once it is killed.
     task: Option<JoinHandle<()>>,
 }
 
-impl Drop for Member {
+impl Drop for TestBackend {
     fn drop(&mut self) {
         if let Some(task) = &self.task {
             task.abort();
@@ -153,22 +153,22 @@ impl Drop for Member {
     }
 }
 
-/// A running cluster. Dropping it cuts everything off; [`Cluster::stop`] ends it in good order.
-pub struct Cluster {
-    config: ClusterConfig,
-    members: Vec<Member>,
-    /// There until the cluster stops.
+/// A running cluster. Dropping it aborts everything; [`LoopbackCluster::stop`] ends it gracefully.
+pub struct LoopbackCluster {
+    config: LoopbackConfig,
+    members: Vec<TestBackend>,
+    /// `None` once the cluster stops.
     balancer: Option<Balancer>,
     address: SocketAddr,
 }
 
-impl Cluster {
+impl LoopbackCluster {
     /// Starts origins and front-end; clients are served when this returns. The origins run on the tokio runtime of the
     /// caller, the front-end on threads of its own.
     ///
     /// # Errors
-    /// When something cannot be had, or the configuration is not good.
-    pub async fn start(config: ClusterConfig) -> Result<Self, ClusterError> {
+    /// When a resource is unavailable or the configuration is invalid.
+    pub async fn start(config: LoopbackConfig) -> Result<Self, ClusterError> {
         let mut members = Vec::new();
         for number in 0..config.backends {
             members.push(start_origin(&config, number, (Ipv4Addr::LOCALHOST, 0).into()).await?);
@@ -176,7 +176,7 @@ impl Cluster {
         let addresses: Vec<SocketAddr> = members.iter().map(|member| member.address).collect();
         let parsed = Config::parse(&config.to_toml(&addresses), "cluster")?;
         let balancer = Balancer::start(parsed)?;
-        // There is exactly one listener.
+        // The configuration has exactly one listener.
         let address = balancer.addresses().first().copied().unwrap_or((Ipv4Addr::LOCALHOST, 0).into());
         Ok(Self { config, members, balancer: Some(balancer), address })
     }
@@ -193,7 +193,7 @@ impl Cluster {
         self.balancer.as_ref().and_then(Balancer::admin_address)
     }
 
-    /// The front-end; there until the cluster stops.
+    /// The front-end; `None` once the cluster stops.
     #[must_use]
     pub fn balancer(&self) -> Option<&Balancer> {
         self.balancer.as_ref()
@@ -211,19 +211,19 @@ impl Cluster {
         self.members.get(number).map(|member| &member.handle)
     }
 
-    /// Kills back-end `number`: its listener and all its connections end at once, in the middle of whatever they do.
+    /// Kills back-end `number`: aborts its listener and all its connections at once.
     pub async fn kill(&mut self, number: usize) {
         if let Some(task) = self.members.get_mut(number).and_then(|member| member.task.take()) {
             task.abort();
-            // What was aborted ends with an error, which is what was wanted.
+            // An aborted task returns an error, as wanted.
             drop(task.await);
         }
     }
 
-    /// Starts a back-end that was killed anew, at its address and with an empty cache.
+    /// Restarts a killed back-end at its address, with an empty cache.
     ///
     /// # Errors
-    /// When its address is not to be had again.
+    /// When its address is taken.
     pub async fn restart(&mut self, number: usize) -> Result<(), ClusterError> {
         let Some(address) = self.members.get(number).map(|member| member.address) else {
             return Ok(());
@@ -233,11 +233,11 @@ impl Cluster {
         Ok(())
     }
 
-    /// Has the front-end take over a changed configuration; the back-ends stay as they are.
+    /// Reloads the front-end with a changed configuration; the back-ends stay as they are.
     ///
     /// # Errors
-    /// When the configuration is not good or cannot be taken over; the running one stays in force.
-    pub fn reload(&self, change: impl FnOnce(&mut ClusterConfig)) -> Result<(), ClusterError> {
+    /// When the configuration is invalid or cannot be applied; the running one stays in force.
+    pub fn reload(&self, change: impl FnOnce(&mut LoopbackConfig)) -> Result<(), ClusterError> {
         let mut config = self.config.clone();
         change(&mut config);
         let parsed = Config::parse(&config.to_toml(&self.backend_addresses()), "cluster")?;
@@ -247,7 +247,7 @@ impl Cluster {
         }
     }
 
-    /// Ends the front-end, which gives requests under way five seconds, and then the origins.
+    /// Stops the front-end, giving requests under way five seconds, and then the origins.
     pub async fn stop(mut self) {
         if let Some(balancer) = self.balancer.take() {
             let stopped = tokio::task::spawn_blocking(move || balancer.stop_within(Duration::from_secs(5)));
@@ -259,7 +259,7 @@ impl Cluster {
     }
 }
 
-impl Drop for Cluster {
+impl Drop for LoopbackCluster {
     fn drop(&mut self) {
         if let Some(balancer) = self.balancer.take() {
             balancer.stop_within(Duration::ZERO);
@@ -268,13 +268,13 @@ impl Drop for Cluster {
 }
 
 async fn start_origin(
-    config: &ClusterConfig,
+    config: &LoopbackConfig,
     number: usize,
     address: SocketAddr,
-) -> Result<Member, OriginError> {
+) -> Result<TestBackend, OriginError> {
     let origin = Origin::bind(config.origin(number), address).await?;
     let handle = origin.handle();
     let address = handle.local_addr();
     let task = tokio::spawn(origin.serve(std::future::pending()));
-    Ok(Member { handle, address, task: Some(task) })
+    Ok(TestBackend { handle, address, task: Some(task) })
 }

@@ -8,13 +8,13 @@ pub struct CpuTime {
 }
 
 impl CpuTime {
-    /// Of all CPUs until now; `None` where the system does not tell (`/proc/stat`).
+    /// Of all CPUs until now; `None` if the system does not provide it (`/proc/stat`).
     #[must_use]
     pub fn now() -> Option<Self> {
         Self::parse(&std::fs::read_to_string("/proc/stat").ok()?, "cpu")
     }
 
-    /// Of these CPUs, which are counted from 0; `None` when one is not there or the system does not tell.
+    /// Of these CPUs, counted from 0; `None` if one does not exist or the system does not provide it.
     #[must_use]
     pub fn of(cpus: &[usize]) -> Option<Self> {
         let text = std::fs::read_to_string("/proc/stat").ok()?;
@@ -39,7 +39,8 @@ impl CpuTime {
         Some(Self { busy: all - idle, all })
     }
 
-    /// Share of the time since `earlier` that the CPUs were busy, with whatever program; `None` of no time.
+    /// Share of the time since `earlier` that the CPUs were busy with any program; `None` if no time has
+    /// passed.
     #[must_use]
     pub fn busy_since(self, earlier: Self) -> Option<f64> {
         let all = self.all.checked_sub(earlier.all).filter(|&all| all > 0)?;

@@ -6,17 +6,17 @@ use std::time::Duration;
 
 use plimsoll_agent::origin::{CpuModel, DiskModel, OriginStats};
 
-use crate::cluster::{Cluster, ClusterConfig, ClusterError};
-use crate::load::{Cached, ClosedLoop, Outcome, Req, Summary, closed_loop};
+use crate::cluster::{ClusterError, LoopbackCluster, LoopbackConfig};
+use crate::load::{CacheStatus, ClosedLoop, LoadSummary, Req, RequestSample, closed_loop};
 use crate::machine::CpuTime;
-use crate::workload::Workload;
+use crate::workload::RequestSequence;
 
 mod visits;
 
 pub use visits::BackendShare;
 use visits::{Visit, Visits};
 
-/// What a trial is made of.
+/// The configuration of a trial.
 #[derive(Debug, Clone)]
 pub struct TrialConfig {
     /// Policy, by its name in the registry.
@@ -27,9 +27,9 @@ pub struct TrialConfig {
     pub seed: u64,
     /// Memory cache of each back-end in bytes; Greedy-Dual-Size.
     pub cache_bytes: u64,
-    /// How many times as fast as in the LARD study disks and CPUs are.
+    /// Speed of disks and CPUs as a multiple of the LARD study's.
     pub speed: f64,
-    /// Connections of the client, each with one request under way; as many are admitted into the cluster.
+    /// Connections of the client, each with one request under way; also the admission limit.
     pub connections: usize,
     /// Time before the measurement, in seconds.
     pub warmup_s: f64,
@@ -39,11 +39,11 @@ pub struct TrialConfig {
     pub idle_below: f64,
 }
 
-/// What was measured.
+/// The results of a trial.
 #[derive(Debug, Clone)]
 pub struct Trial {
     /// As the client saw it.
-    pub summary: Summary,
+    pub summary: LoadSummary,
     /// Requests complete before the measurement.
     pub warmup_requests: u64,
     /// Disk reads per request as the origins count them, over about the same time; `None` without any request.
@@ -52,7 +52,8 @@ pub struct Trial {
     pub backends: Vec<BackendShare>,
     /// Mean number of requests under way at each back-end, per second of the measurement.
     pub load: Vec<Vec<f64>>,
-    /// Share of the time the CPUs of this machine were busy, with whatever program; `None` where the system does not tell.
+    /// Share of the time that the CPUs of this machine were busy with any program; `None` if the system does
+    /// not provide it.
     pub machine_busy: Option<f64>,
 }
 
@@ -94,37 +95,38 @@ pub enum TrialError {
     /// The cluster does not start.
     #[error(transparent)]
     Cluster(#[from] ClusterError),
-    /// The speed is no number above 0.
+    /// The speed is not a number above 0.
     #[error("disks and CPUs cannot be {0} times as fast; give a number above 0")]
     Speed(f64),
 }
 
-/// Runs a trial: a fresh cluster with empty caches, saturated by a closed loop. `progress` is told what was measured so
-/// far once a second. Must be called within a tokio runtime that runs timers; dropping the future ends everything.
+/// Runs a trial: a fresh cluster with empty caches, saturated by a closed loop. Calls `progress` once a
+/// second with the measurements so far. Must be called within a tokio runtime with timers; dropping the
+/// future ends everything.
 ///
 /// # Errors
-/// When there is no cluster.
+/// When the cluster does not start.
 pub async fn run(
     config: &TrialConfig,
-    workload: &Workload,
-    mut progress: impl FnMut(&Summary),
+    workload: &RequestSequence,
+    mut progress: impl FnMut(&LoadSummary),
 ) -> Result<Trial, TrialError> {
     let (disk, cpu) = hardware(config)?;
-    let cluster = Cluster::start(ClusterConfig {
+    let cluster = LoopbackCluster::start(LoopbackConfig {
         backends: config.backends,
         seed: config.seed,
         cache_bytes: config.cache_bytes,
         disk: Some(disk),
         cpu: Some(cpu),
         admission: config.connections.to_string(),
-        ..ClusterConfig::new(&config.policy, workload.contents())
+        ..LoopbackConfig::new(&config.policy, workload.contents())
     })
     .await?;
     let sightings = Sightings::new(config.backends);
     let load = ClosedLoop { target: cluster.address(), ..load(config, workload, &sightings) };
     let meter = load.meter.clone();
     let window = config.warmup_s..config.warmup_s + config.measured_s;
-    let mut before = Snapshot::take(&cluster);
+    let mut before = TrialCounts::take(&cluster);
     let warmup = tokio::time::sleep(Duration::from_secs_f64(config.warmup_s));
     let end = tokio::time::sleep(Duration::from_secs_f64(window.end));
     let mut after = None;
@@ -137,13 +139,13 @@ pub async fn run(
             summary = running.as_mut() => break summary,
             () = warmup.as_mut(), if !warm => {
                 warm = true;
-                before = Snapshot::take(&cluster);
+                before = TrialCounts::take(&cluster);
             }
-            () = end.as_mut(), if after.is_none() => after = Some(Snapshot::take(&cluster)),
+            () = end.as_mut(), if after.is_none() => after = Some(TrialCounts::take(&cluster)),
             _ = second.tick() => progress(&meter.summary()),
         }
     };
-    let after = after.unwrap_or_else(|| Snapshot::take(&cluster));
+    let after = after.unwrap_or_else(|| TrialCounts::take(&cluster));
     cluster.stop().await;
     let trial = sightings.trial(config, summary)?;
     Ok(Trial {
@@ -158,17 +160,17 @@ pub async fn run(
 pub struct Sightings(Arc<Mutex<Visits>>);
 
 impl Sightings {
-    /// None yet, of so many back-ends, called `b0`, `b1` and so on in the header `X-Backend`.
+    /// Empty, for this many back-ends, called `b0`, `b1` and so on in the header `X-Backend`.
     #[must_use]
     pub fn new(backends: usize) -> Self {
         Self(Arc::new(Mutex::new(Visits::new(backends))))
     }
 
-    /// What they amount to, with the client's summary of the same load.
+    /// The trial's results, from these and the client's summary of the same load.
     ///
     /// # Errors
-    /// When the speed is no number above 0.
-    pub fn trial(&self, config: &TrialConfig, summary: Summary) -> Result<Trial, TrialError> {
+    /// When the speed is not a number above 0.
+    pub fn trial(&self, config: &TrialConfig, summary: LoadSummary) -> Result<Trial, TrialError> {
         let (disk, cpu) = hardware(config)?;
         let window = config.warmup_s..config.warmup_s + config.measured_s;
         let visits = self.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -183,21 +185,21 @@ impl Sightings {
     }
 }
 
-/// The load of a trial, for a cluster that is yet to be named as the target.
+/// The load of a trial; the caller sets the target.
 pub fn load(
     config: &TrialConfig,
-    workload: &Workload,
+    workload: &RequestSequence,
     sightings: &Sightings,
 ) -> ClosedLoop<impl Fn(u64) -> Req + Send + Sync + use<>> {
     let (asked, sizes, seen) = (workload.clone(), workload.clone(), sightings.clone());
-    let observer = move |number: u64, outcome: &Outcome| {
+    let observer = move |number: u64, outcome: &RequestSample| {
         let backend = outcome.backend.as_deref().and_then(|name| name.strip_prefix('b')?.parse().ok());
         let (Some(backend), true) = (backend, outcome.succeeded()) else { return };
         let visit = Visit {
             start_s: outcome.due.as_secs_f64(),
             end_s: (outcome.due + outcome.latency).as_secs_f64(),
             size_bytes: sizes.size_bytes(number),
-            cached: outcome.cached.unwrap_or(Cached::Hit),
+            cached: outcome.cached.unwrap_or(CacheStatus::Hit),
         };
         seen.0.lock().unwrap_or_else(PoisonError::into_inner).add(backend, visit);
     };
@@ -210,20 +212,20 @@ pub fn load(
     }
 }
 
-/// What each back-end emulates.
+/// The hardware that each back-end emulates.
 fn hardware(config: &TrialConfig) -> Result<(DiskModel, CpuModel), TrialError> {
     let hardware = DiskModel::lard98().faster(config.speed).zip(CpuModel::lard98().faster(config.speed));
     hardware.ok_or(TrialError::Speed(config.speed))
 }
 
 /// The counts at one moment.
-struct Snapshot {
+struct TrialCounts {
     origins: Vec<OriginStats>,
     cpu: Option<CpuTime>,
 }
 
-impl Snapshot {
-    fn take(cluster: &Cluster) -> Self {
+impl TrialCounts {
+    fn take(cluster: &LoopbackCluster) -> Self {
         let origins = (0..).map_while(|number| cluster.origin(number)).map(|origin| origin.stats()).collect();
         Self { origins, cpu: CpuTime::now() }
     }

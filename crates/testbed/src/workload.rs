@@ -1,4 +1,4 @@
-//! What is asked for: the first requests of a synthetic workload, as paths over HTTP.
+//! The requests of a load: the first ones of a synthetic workload, as HTTP paths.
 
 use std::sync::Arc;
 
@@ -9,17 +9,17 @@ use crate::load::{Expect, Req};
 
 /// A sequence of requests for generated documents. Clones share it.
 #[derive(Debug, Clone)]
-pub struct Workload(Arc<Inner>);
+pub struct RequestSequence(Arc<SequenceData>);
 
 #[derive(Debug)]
-struct Inner {
+struct SequenceData {
     paths: Vec<String>,
     sizes_bytes: Vec<u64>,
     sequence: Vec<u32>,
     contents: Synthetic,
 }
 
-impl Workload {
+impl RequestSequence {
     /// The first `limit` requests of the synthetic workload `name` with these parameters: the same sequence that
     /// `synth:NAME` is in the simulator.
     ///
@@ -38,7 +38,7 @@ impl Workload {
         let documents = paths.iter().map(|p| p.clone().into_bytes()).zip(sizes_bytes.iter().copied());
         let contents = Synthetic::table(documents)?;
         let sequence = made.records().take(limit).map(|record| record.target).collect();
-        Ok(Self(Arc::new(Inner { paths, sizes_bytes, sequence, contents })))
+        Ok(Self(Arc::new(SequenceData { paths, sizes_bytes, sequence, contents })))
     }
 
     /// What the origins serve.
@@ -59,7 +59,7 @@ impl Workload {
         self.0.sequence.is_empty()
     }
 
-    /// Number of the target that request `number` asks for; after the last request the first comes again.
+    /// Number of the target that request `number` asks for; the sequence repeats.
     fn target(&self, number: u64) -> Option<usize> {
         let sequence = &self.0.sequence;
         let at = number.checked_rem(sequence.len() as u64)?;
@@ -72,7 +72,7 @@ impl Workload {
         self.target(number).map_or(0, |target| self.0.sizes_bytes[target])
     }
 
-    /// Request `number`, with its length expected. Without any request in the sequence, one for `/`.
+    /// Request `number`, expecting the document's length. If the sequence is empty, a request for `/`.
     #[must_use]
     pub fn request(&self, number: u64) -> Req {
         let Some(target) = self.target(number) else { return Req::get("/") };
@@ -81,9 +81,9 @@ impl Workload {
     }
 }
 
-/// Parameters of the workload `rice` at one `scale`-th of its size: as many times fewer documents, bytes, and requests,
-/// with the published coverage figures scaled alike. Requests for rare documents come all over the trace (generator
-/// `irm`), so that any part of it is like any other.
+/// Parameters of the workload `rice` at 1/`scale` of its size: documents, bytes, requests and the published
+/// coverage figures are all divided by `scale`. Requests for rare documents are spread over the whole trace
+/// (generator `irm`), so that all parts of it are alike.
 #[must_use]
 pub fn scaled_rice(scale: u32) -> Vec<(&'static str, String)> {
     let scale = f64::from(scale.max(1));
@@ -108,7 +108,7 @@ mod tests {
     fn the_sequence_is_that_of_the_trace_and_comes_again() {
         let overrides = scaled_rice(100);
         let overrides: Vec<_> = overrides.iter().map(|(key, value)| (*key, value.as_str())).collect();
-        let workload = Workload::synthesize("rice", &overrides, 1, 100).unwrap();
+        let workload = RequestSequence::synthesize("rice", &overrides, 1, 100).unwrap();
         assert_eq!(workload.len(), 100);
         let made = synth::build("rice", &overrides, 1).unwrap();
         for (number, record) in made.records().take(100).enumerate() {
@@ -118,7 +118,7 @@ mod tests {
             assert_eq!(workload.size_bytes(number as u64), made.document_size_bytes(record.target));
         }
         assert_eq!(workload.request(100).path, workload.request(0).path);
-        assert!(Workload::synthesize("rise", &[], 1, 1).is_err());
-        assert!(Workload::synthesize("rice", &overrides, 1, 0).unwrap().is_empty());
+        assert!(RequestSequence::synthesize("rise", &[], 1, 1).is_err());
+        assert!(RequestSequence::synthesize("rice", &overrides, 1, 0).unwrap().is_empty());
     }
 }

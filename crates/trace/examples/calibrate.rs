@@ -5,7 +5,7 @@
 //! The last column gives the factors by which the last step of the calibration multiplied the
 //! drawn sizes; a generator is well chosen when they are near 1.
 
-use plimsoll_trace::synth::{Bound, SPECS, SynthError, Workload, WorkloadSpec, build};
+use plimsoll_trace::synth::{FigureBound, SPECS, SynthError, SyntheticWorkload, WorkloadSpec, build};
 
 const SEEDS: [u64; 3] = [1, 2, 3];
 
@@ -29,8 +29,8 @@ fn print_spec(spec: &WorkloadSpec, overrides: &[(&str, &str)]) -> Result<(), Syn
         .published
         .iter()
         .map(|figure| match figure.bound {
-            Bound::Equal => figure.value.to_string(),
-            Bound::AtMost => format!("≤ {}", figure.value),
+            FigureBound::Equal => figure.value.to_string(),
+            FigureBound::AtMost => format!("≤ {}", figure.value),
         })
         .collect();
     println!("| *published* | | {} | |", published.join(" | "));
@@ -44,7 +44,7 @@ fn print_spec(spec: &WorkloadSpec, overrides: &[(&str, &str)]) -> Result<(), Syn
     Ok(())
 }
 
-fn print_row(workload: &Workload) {
+fn print_row(workload: &SyntheticWorkload) {
     let measured: Vec<String> = workload
         .published()
         .iter()

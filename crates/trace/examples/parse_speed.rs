@@ -5,15 +5,15 @@ use std::error::Error;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use plimsoll_trace::{Input, ReadOptions, Reader, load};
+use plimsoll_trace::{ReadOptions, TraceInput, TraceReader, load};
 
 // Reading a trace starts no other thread, so the main thread's account is the whole.
 #[path = "../../../benches/common/cpu_time.rs"]
 mod cpu_time;
 
 fn main() -> ExitCode {
-    let inputs: Vec<Input> =
-        std::env::args_os().skip(1).map(|path| Input::File(PathBuf::from(path))).collect();
+    let inputs: Vec<TraceInput> =
+        std::env::args_os().skip(1).map(|path| TraceInput::File(PathBuf::from(path))).collect();
     if inputs.is_empty() {
         eprintln!("usage: parse_speed FILE...");
         return ExitCode::from(2);
@@ -27,10 +27,10 @@ fn main() -> ExitCode {
     }
 }
 
-fn measure(inputs: &[Input]) -> Result<(), Box<dyn Error>> {
+fn measure(inputs: &[TraceInput]) -> Result<(), Box<dyn Error>> {
     let options = ReadOptions::default();
     let before_s = cpu_time::cpu_s()?;
-    let mut reader = Reader::new(inputs, &options);
+    let mut reader = TraceReader::new(inputs, &options);
     let mut records = 0;
     for record in reader.by_ref() {
         record?;

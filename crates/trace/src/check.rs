@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::{Serialize, Serializer};
 
-use crate::formats::worldcup::Raw;
+use crate::formats::worldcup::WorldCupRecord;
 
 /// Totals over all records of a World Cup log, counted or not.
 ///
@@ -61,7 +61,7 @@ impl Default for WorldCupCheck {
 }
 
 impl WorldCupCheck {
-    pub(crate) fn add(&mut self, raw: &Raw) {
+    pub(crate) fn add(&mut self, raw: &WorldCupRecord) {
         if self.requests == 0 {
             self.start_s = raw.time_s;
         } else if raw.time_s < self.finish_s {

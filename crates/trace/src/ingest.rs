@@ -5,9 +5,9 @@ use std::borrow::Cow;
 use crate::error::TraceError;
 use crate::names::Interner;
 use crate::options::{Include, ReadOptions};
-use crate::record::{Kind, Record};
+use crate::record::{Record, RecordKind};
 use crate::reorder::Reorder;
-use crate::tally::{Reason, Tally};
+use crate::tally::{LineError, Tally};
 use crate::targets::TargetTable;
 use crate::time::NS_PER_S;
 
@@ -16,7 +16,7 @@ pub(crate) const MAX_SIZE_BYTES: u64 = 1 << 53;
 
 /// A request as a decoder found it, names not yet numbered.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Entry<'a> {
+pub(crate) struct DecodedRequest<'a> {
     pub(crate) time_ns: u64,
     pub(crate) target: &'a [u8],
     /// `None` where the format names no client.
@@ -26,7 +26,7 @@ pub(crate) struct Entry<'a> {
     pub(crate) whole: bool,
     pub(crate) service_ns: u64,
     pub(crate) class: u16,
-    pub(crate) kind: Kind,
+    pub(crate) kind: RecordKind,
 }
 
 /// Numbers targets and clients, counts, and puts records in order of time.
@@ -64,13 +64,13 @@ impl Ingest {
         self.tally.report.lines += 1;
     }
 
-    pub(crate) fn reject(&mut self, line: u64, reason: Reason) {
+    pub(crate) fn reject(&mut self, line: u64, reason: LineError) {
         self.tally.reject(line, reason);
     }
 
     /// Takes a request that counts.
     #[inline]
-    pub(crate) fn accept(&mut self, line: u64, entry: &Entry<'_>) -> Result<(), TraceError> {
+    pub(crate) fn accept(&mut self, line: u64, entry: &DecodedRequest<'_>) -> Result<(), TraceError> {
         if let Err(reason) = self.order.admits(entry.time_ns) {
             self.reject(line, reason);
             return Ok(());
@@ -149,7 +149,7 @@ impl Ingest {
 
 /// Number of bytes written as decimal digits.
 #[inline]
-pub(crate) fn parse_size(text: &[u8]) -> Result<u64, Reason> {
+pub(crate) fn parse_size(text: &[u8]) -> Result<u64, LineError> {
     if text.is_empty() || text.len() > 20 {
         return Err(unusual_size(text));
     }
@@ -163,16 +163,16 @@ pub(crate) fn parse_size(text: &[u8]) -> Result<u64, Reason> {
         size = size.wrapping_mul(10).wrapping_add(u64::from(digit));
     }
     if size > MAX_SIZE_BYTES || (text.len() > 17 && text[..text.len() - 17].iter().any(|&b| b != b'0')) {
-        return Err(Reason::Text("size is beyond 2^53 bytes"));
+        return Err(LineError::Text("size is beyond 2^53 bytes"));
     }
     Ok(size)
 }
 
 #[cold]
-fn unusual_size(text: &[u8]) -> Reason {
+fn unusual_size(text: &[u8]) -> LineError {
     let negative = text.first() == Some(&b'-') && text.len() > 1;
     let digits = if negative { &text[1..] } else { text };
-    Reason::Text(if digits.is_empty() || !digits.iter().all(u8::is_ascii_digit) {
+    LineError::Text(if digits.is_empty() || !digits.iter().all(u8::is_ascii_digit) {
         "size is not a whole number of bytes"
     } else if negative {
         "size is negative"
@@ -212,7 +212,7 @@ mod tests {
             ("-", "size is not a whole number of bytes"),
             ("1.5", "size is not a whole number of bytes"),
         ] {
-            assert_eq!(parse_size(text.as_bytes()), Err(Reason::Text(reason)), "{text}");
+            assert_eq!(parse_size(text.as_bytes()), Err(LineError::Text(reason)), "{text}");
         }
     }
 

@@ -7,14 +7,14 @@ use crate::format::Format;
 
 /// Where a trace comes from.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Input {
+pub enum TraceInput {
     /// A file, plain or compressed with gzip, zstd or xz.
     File(PathBuf),
     /// Standard input, plain or compressed likewise.
     Stdin,
 }
 
-impl Input {
+impl TraceInput {
     /// The input a command-line argument names: `-` is standard input, all else a file.
     pub fn from_arg(arg: impl AsRef<Path>) -> Self {
         let path = arg.as_ref();
@@ -29,7 +29,7 @@ impl Input {
     }
 }
 
-impl fmt::Display for Input {
+impl fmt::Display for TraceInput {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::File(path) => path.display().fmt(f),

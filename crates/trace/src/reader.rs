@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use crate::error::TraceError;
 use crate::format::{Format, PREFIX_BYTES};
-use crate::formats::Decoder;
+use crate::formats::FormatDecoder;
 use crate::formats::csv::CsvDecoder;
 use crate::formats::log::LogDecoder;
 use crate::formats::oracle::OracleDecoder;
@@ -12,10 +12,10 @@ use crate::formats::parquet::ParquetDecoder;
 use crate::formats::time_id_size::TimeIdSizeDecoder;
 use crate::formats::worldcup::WorldCupDecoder;
 use crate::ingest::Ingest;
-use crate::options::{Input, ReadOptions};
+use crate::options::{ReadOptions, TraceInput};
 use crate::record::Record;
-use crate::source::{InputDigest, Source};
-use crate::tally::LoadReport;
+use crate::source::{InputDigest, InputSource};
+use crate::tally::ReadReport;
 use crate::targets::TargetTable;
 
 /// Reads inputs one after the other and yields their counted requests in order of time.
@@ -23,11 +23,11 @@ use crate::targets::TargetTable;
 /// Memory holds the distinct targets and clients, the records that wait to be sorted and buffers of
 /// fixed size. Stamps are those of the input; [`crate::Trace::open`] spreads whole seconds. An
 /// error ends the stream; the last item is an error when too many lines were unusable.
-pub struct Reader {
-    inputs: VecDeque<Input>,
+pub struct TraceReader {
+    inputs: VecDeque<TraceInput>,
     format: Option<Format>,
     digest: InputDigest,
-    current: Option<Box<dyn Decoder>>,
+    current: Option<Box<dyn FormatDecoder>>,
     ingest: Ingest,
     /// Whether the digest covers the inputs to their end.
     digest_whole: bool,
@@ -37,9 +37,9 @@ pub struct Reader {
     judged: bool,
 }
 
-impl Reader {
+impl TraceReader {
     /// A reader of `inputs`, in that order; nothing is opened before the first record is asked for.
-    pub fn new(inputs: &[Input], options: &ReadOptions) -> Self {
+    pub fn new(inputs: &[TraceInput], options: &ReadOptions) -> Self {
         Self {
             inputs: inputs.iter().cloned().collect(),
             format: options.format,
@@ -53,7 +53,7 @@ impl Reader {
     }
 
     /// What was read so far; complete once the stream has ended.
-    pub fn report(&self) -> &LoadReport {
+    pub fn report(&self) -> &ReadReport {
         &self.ingest.tally.report
     }
 
@@ -68,7 +68,7 @@ impl Reader {
     }
 
     /// The targets and the report, when the stream has ended.
-    pub fn into_parts(self) -> (TargetTable, LoadReport) {
+    pub fn into_parts(self) -> (TargetTable, ReadReport) {
         (self.ingest.targets, self.ingest.tally.report)
     }
 
@@ -94,8 +94,8 @@ impl Reader {
         Ok(())
     }
 
-    fn open(&mut self, input: &Input) -> Result<Option<Box<dyn Decoder>>, TraceError> {
-        let mut source = Source::open(input, &self.digest)?;
+    fn open(&mut self, input: &TraceInput) -> Result<Option<Box<dyn FormatDecoder>>, TraceError> {
+        let mut source = InputSource::open(input, &self.digest)?;
         self.ingest.tally.start(source.path());
         let path = source.path().to_owned();
         let first = source.peek(PREFIX_BYTES)?;
@@ -140,10 +140,10 @@ impl Reader {
     /// Hashes the inputs that the limit on records left unread.
     fn skip_rest(&mut self) -> Result<(), TraceError> {
         for input in std::mem::take(&mut self.inputs) {
-            if input == Input::Stdin {
+            if input == TraceInput::Stdin {
                 self.digest_whole = false;
             } else {
-                Source::open(&input, &self.digest)?.drain()?;
+                InputSource::open(&input, &self.digest)?.drain()?;
             }
             self.ingest.tally.start(&input.to_string());
         }
@@ -177,7 +177,7 @@ fn merge(before: Option<Format>, found: Format, path: &str) -> Result<Format, Tr
     }
 }
 
-fn stamp_assumption(report: &LoadReport) -> &'static str {
+fn stamp_assumption(report: &ReadReport) -> &'static str {
     match report.format {
         Some(Format::CommonLog | Format::CombinedLog) if report.out_of_order > 0 => {
             "arrival: the log is out of order, as that of Apache is, which stamps the arrival of a \
@@ -198,7 +198,7 @@ fn stamp_assumption(report: &LoadReport) -> &'static str {
     }
 }
 
-impl Iterator for Reader {
+impl Iterator for TraceReader {
     type Item = Result<Record, TraceError>;
 
     #[inline]

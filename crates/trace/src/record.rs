@@ -2,7 +2,7 @@
 
 /// What kind of work a request asks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Kind {
+pub enum RecordKind {
     /// A stored document: its cost follows from its size.
     #[default]
     Static,
@@ -26,5 +26,5 @@ pub struct Record {
     /// Class of content (World Cup type, CSV column `class`), else 0.
     pub class: u16,
     /// Static or dynamic.
-    pub kind: Kind,
+    pub kind: RecordKind,
 }

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use crate::record::Record;
-use crate::tally::Reason;
+use crate::tally::LineError;
 use crate::time::NS_PER_S;
 
 /// Into how many buckets the window is divided at most.
@@ -55,12 +55,12 @@ impl Reorder {
 
     /// Whether a record of that time can still be sorted in.
     #[inline]
-    pub(crate) fn admits(&self, time_ns: u64) -> Result<(), Reason> {
+    pub(crate) fn admits(&self, time_ns: u64) -> Result<(), LineError> {
         if time_ns >= self.newest_ns || (time_ns / self.width_ns >= self.first && time_ns >= self.released_ns)
         {
             Ok(())
         } else {
-            Err(Reason::Backwards { by_ns: self.newest_ns - time_ns, window_s: self.window_s })
+            Err(LineError::Backwards { by_ns: self.newest_ns - time_ns, window_s: self.window_s })
         }
     }
 
@@ -158,7 +158,7 @@ mod tests {
             target,
             client: 0,
             class: 0,
-            kind: crate::Kind::Static,
+            kind: crate::RecordKind::Static,
         }
     }
 

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use sha2::{Digest, Sha256};
 
 use crate::error::TraceError;
-use crate::options::Input;
+use crate::options::TraceInput;
 
 /// Bytes held at a time; at least twice the longest line.
 const BUFFER_BYTES: usize = 256 * 1024;
@@ -44,12 +44,12 @@ impl InputDigest {
 
 /// The undecompressed bytes; a clone reads on where the other stopped.
 #[derive(Clone)]
-struct Raw {
+struct RawInput {
     reader: Arc<Mutex<Box<dyn Read + Send>>>,
     digest: InputDigest,
 }
 
-impl Read for Raw {
+impl Read for RawInput {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let mut reader = self.reader.lock().unwrap_or_else(PoisonError::into_inner);
         let count = reader.read(buffer)?;
@@ -69,10 +69,10 @@ pub(crate) enum Framed<'a> {
 }
 
 /// An opened input: decompressed bytes through a buffer of fixed size.
-pub(crate) struct Source {
+pub(crate) struct InputSource {
     path: String,
     packing: &'static str,
-    raw: Raw,
+    raw: RawInput,
     reader: Box<dyn Read + Send>,
     buffer: Box<[u8]>,
     start: usize,
@@ -80,14 +80,14 @@ pub(crate) struct Source {
     ended: bool,
 }
 
-impl Source {
+impl InputSource {
     /// Opens `input` and finds out from its first bytes how it is compressed.
-    pub(crate) fn open(input: &Input, digest: &InputDigest) -> Result<Self, TraceError> {
+    pub(crate) fn open(input: &TraceInput, digest: &InputDigest) -> Result<Self, TraceError> {
         let path = input.to_string();
         let open_error = |source| TraceError::Open { path: path.clone(), source };
         let reader: Box<dyn Read + Send> = match input {
-            Input::Stdin => Box::new(io::stdin()),
-            Input::File(file) => {
+            TraceInput::Stdin => Box::new(io::stdin()),
+            TraceInput::File(file) => {
                 let file = File::open(file).map_err(open_error)?;
                 if file.metadata().map_err(open_error)?.is_dir() {
                     return Err(TraceError::read(&path, "it is a directory; name the files in it"));
@@ -103,7 +103,7 @@ impl Source {
         reader: Box<dyn Read + Send>,
         digest: &InputDigest,
     ) -> Result<Self, TraceError> {
-        let mut raw = Raw { reader: Arc::new(Mutex::new(reader)), digest: digest.clone() };
+        let mut raw = RawInput { reader: Arc::new(Mutex::new(reader)), digest: digest.clone() };
         let mut magic = Vec::with_capacity(6);
         (&mut raw).take(6).read_to_end(&mut magic).map_err(|e| TraceError::read(&path, e.to_string()))?;
         let (packing, reader) = unpack(magic, raw.clone())
@@ -266,7 +266,7 @@ fn frame(line: &[u8]) -> Framed<'_> {
 }
 
 /// Puts the decompressor that `magic` asks for in front of the input, whose first bytes those were.
-fn unpack(magic: Vec<u8>, raw: Raw) -> io::Result<(&'static str, Box<dyn Read + Send>)> {
+fn unpack(magic: Vec<u8>, raw: RawInput) -> io::Result<(&'static str, Box<dyn Read + Send>)> {
     let kind = match magic.as_slice() {
         [0x1f, 0x8b, ..] => "gzip",
         // Frames proper, and skippable frames, which parallel compressors put first.

@@ -6,7 +6,7 @@ use std::os::unix::fs::FileExt as _;
 use std::sync::Arc;
 
 use crate::error::TraceError;
-use crate::record::{Kind, Record};
+use crate::record::{Record, RecordKind};
 use crate::time::NS_PER_S;
 
 /// Bytes of a chunk, the unit of reading back.
@@ -24,7 +24,7 @@ const WHOLE_SECONDS: u8 = 32;
 
 /// Which of the optional fields occur at all.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct Fields {
+pub(crate) struct PresentFields {
     pub(crate) kind: bool,
     pub(crate) class: bool,
     pub(crate) service: bool,
@@ -32,7 +32,7 @@ pub(crate) struct Fields {
 }
 
 #[derive(Debug)]
-enum Store {
+enum SpoolStore {
     Memory(Vec<Arc<[u8]>>),
     /// Unlinked already: it goes when the last reader does.
     File(File),
@@ -49,10 +49,10 @@ struct Chunk {
 /// Records that can be read many times, by several threads at once.
 #[derive(Debug)]
 pub(crate) struct Spool {
-    store: Store,
+    store: SpoolStore,
     chunks: Vec<Chunk>,
     records: u64,
-    fields: Fields,
+    fields: PresentFields,
 }
 
 impl Spool {
@@ -60,7 +60,7 @@ impl Spool {
         self.records
     }
 
-    pub(crate) fn fields(&self) -> Fields {
+    pub(crate) fn fields(&self) -> PresentFields {
         self.fields
     }
 
@@ -70,13 +70,13 @@ impl Spool {
 
     #[cfg(test)]
     fn is_on_disk(&self) -> bool {
-        matches!(self.store, Store::File(_))
+        matches!(self.store, SpoolStore::File(_))
     }
 
     fn load(&self, index: usize) -> io::Result<Arc<[u8]>> {
         match &self.store {
-            Store::Memory(chunks) => Ok(Arc::clone(&chunks[index])),
-            Store::File(file) => {
+            SpoolStore::Memory(chunks) => Ok(Arc::clone(&chunks[index])),
+            SpoolStore::File(file) => {
                 let chunk = self.chunks[index];
                 let mut bytes = vec![0; chunk.bytes];
                 file.read_exact_at(&mut bytes, chunk.offset)?;
@@ -88,7 +88,7 @@ impl Spool {
     /// All records of one chunk.
     pub(crate) fn chunk_records(&self, index: usize) -> Result<Vec<Record>, TraceError> {
         let bytes = self.load(index).map_err(|source| TraceError::Spool { source })?;
-        let mut decoder = Decoder { bytes, at: 0, last_ns: self.chunks[index].base_ns };
+        let mut decoder = SpoolDecoder { bytes, at: 0, last_ns: self.chunks[index].base_ns };
         let mut records = Vec::new();
         while decoder.at < decoder.bytes.len() {
             records.push(decoder.record().ok_or_else(damaged)?);
@@ -117,10 +117,10 @@ impl SpoolWriter {
     pub(crate) fn new(memory_bytes: usize) -> Self {
         Self {
             spool: Spool {
-                store: Store::Memory(Vec::new()),
+                store: SpoolStore::Memory(Vec::new()),
                 chunks: Vec::new(),
                 records: 0,
-                fields: Fields::default(),
+                fields: PresentFields::default(),
             },
             chunk: Vec::with_capacity(CHUNK_BYTES),
             base_ns: 0,
@@ -139,7 +139,7 @@ impl SpoolWriter {
         let delta_ns = record.time_ns - self.last_ns;
         self.last_ns = record.time_ns;
         let flag = |flag: u8, set: bool| if set { flag } else { 0 };
-        let mut flags = flag(DYNAMIC, record.kind == Kind::Dynamic)
+        let mut flags = flag(DYNAMIC, record.kind == RecordKind::Dynamic)
             | flag(HAS_CLASS, record.class != 0)
             | flag(HAS_CLIENT, record.client != 0)
             | flag(HAS_SERVICE, record.service_ns != 0);
@@ -191,7 +191,7 @@ impl SpoolWriter {
     }
 
     fn store(&mut self, too_much: bool) -> io::Result<()> {
-        if let Store::Memory(chunks) = &mut self.spool.store {
+        if let SpoolStore::Memory(chunks) = &mut self.spool.store {
             if !too_much {
                 chunks.push(Arc::from(self.chunk.as_slice()));
                 return Ok(());
@@ -200,9 +200,9 @@ impl SpoolWriter {
             for chunk in chunks {
                 file.write_all(chunk)?;
             }
-            self.spool.store = Store::File(file);
+            self.spool.store = SpoolStore::File(file);
         }
-        if let Store::File(file) = &mut self.spool.store {
+        if let SpoolStore::File(file) = &mut self.spool.store {
             file.write_all(&self.chunk)?;
         }
         Ok(())
@@ -225,13 +225,13 @@ fn put(bytes: &mut Vec<u8>, mut number: u64) {
 }
 
 #[derive(Debug)]
-struct Decoder {
+struct SpoolDecoder {
     bytes: Arc<[u8]>,
     at: usize,
     last_ns: u64,
 }
 
-impl Decoder {
+impl SpoolDecoder {
     #[inline]
     fn number(&mut self) -> Option<u64> {
         let mut number = 0;
@@ -270,22 +270,22 @@ impl Decoder {
             target,
             client,
             class,
-            kind: if flags & DYNAMIC == 0 { Kind::Static } else { Kind::Dynamic },
+            kind: if flags & DYNAMIC == 0 { RecordKind::Static } else { RecordKind::Dynamic },
         })
     }
 }
 
 /// Reads a spool from its start.
 #[derive(Debug)]
-pub(crate) struct Cursor {
+pub(crate) struct SpoolCursor {
     spool: Arc<Spool>,
     next_chunk: usize,
-    decoder: Decoder,
+    decoder: SpoolDecoder,
 }
 
-impl Cursor {
+impl SpoolCursor {
     pub(crate) fn new(spool: Arc<Spool>) -> Self {
-        Self { spool, next_chunk: 0, decoder: Decoder { bytes: Arc::from([]), at: 0, last_ns: 0 } }
+        Self { spool, next_chunk: 0, decoder: SpoolDecoder { bytes: Arc::from([]), at: 0, last_ns: 0 } }
     }
 
     #[inline]
@@ -316,13 +316,13 @@ mod tests {
                 target: (i % 7) as u32 * 600_000_000,
                 client: (i % 3) as u32,
                 class: (i % 2) as u16 * u16::MAX,
-                kind: if i % 4 == 0 { Kind::Dynamic } else { Kind::Static },
+                kind: if i % 4 == 0 { RecordKind::Dynamic } else { RecordKind::Static },
             })
             .collect()
     }
 
     fn read(spool: Spool) -> Vec<Record> {
-        let mut cursor = Cursor::new(Arc::new(spool));
+        let mut cursor = SpoolCursor::new(Arc::new(spool));
         std::iter::from_fn(|| cursor.next().unwrap()).collect()
     }
 
@@ -353,9 +353,9 @@ mod tests {
     #[test]
     fn fields_tell_what_occurs() {
         let mut plain = records(1);
-        plain[0] = Record { service_ns: 0, kind: Kind::Static, ..plain[0] };
-        assert_eq!(spool(&plain, 0).fields(), Fields::default());
-        let all = Fields { kind: true, class: true, service: true, client: true };
+        plain[0] = Record { service_ns: 0, kind: RecordKind::Static, ..plain[0] };
+        assert_eq!(spool(&plain, 0).fields(), PresentFields::default());
+        let all = PresentFields { kind: true, class: true, service: true, client: true };
         assert_eq!(spool(&records(20), 0).fields(), all);
     }
 }

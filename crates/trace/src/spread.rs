@@ -5,7 +5,7 @@ use rand_pcg::Pcg64;
 
 use crate::error::TraceError;
 use crate::record::Record;
-use crate::spool::Cursor;
+use crate::spool::SpoolCursor;
 use crate::time::NS_PER_S;
 
 /// Gives the n records of one second the times of n independent uniform draws from that second, in
@@ -17,8 +17,8 @@ use crate::time::NS_PER_S;
 /// is buffered however many requests a second has.
 #[derive(Debug)]
 pub(crate) struct Spread {
-    records: Cursor,
-    ahead: Cursor,
+    records: SpoolCursor,
+    ahead: SpoolCursor,
     ahead_record: Option<Record>,
     random: Pcg64,
     left: u64,
@@ -26,7 +26,7 @@ pub(crate) struct Spread {
 }
 
 impl Spread {
-    pub(crate) fn new(records: Cursor, mut ahead: Cursor, seed: u64) -> Result<Self, TraceError> {
+    pub(crate) fn new(records: SpoolCursor, mut ahead: SpoolCursor, seed: u64) -> Result<Self, TraceError> {
         Ok(Self {
             records,
             ahead_record: ahead.next()?,

@@ -6,8 +6,8 @@ use serde::Serialize;
 
 use crate::coverage::coverage_bytes;
 use crate::error::TraceError;
-use crate::stats_parts::{Arrivals, SizeBin, SizeClasses, ZipfFit, median_request_bytes};
-use crate::tally::Rejection;
+use crate::stats_parts::{ArrivalBins, SizeBin, SizeCounts, ZipfFit, median_request_bytes};
+use crate::tally::RejectedLine;
 use crate::trace::Trace;
 
 /// The shares of requests whose memory is told, as in the LARD paper's table of its traces.
@@ -64,13 +64,13 @@ pub struct TraceStats {
     /// Time from the first request to the last, in seconds.
     pub duration_s: f64,
     /// Requests over time.
-    pub arrivals: Arrivals,
+    pub arrivals: ArrivalBins,
     /// Lines read.
     pub lines: u64,
     /// Lines that could not be used.
     pub lines_rejected: u64,
     /// The first ten of them with reasons.
-    pub rejections: Vec<Rejection>,
+    pub rejections: Vec<RejectedLine>,
     /// Well-formed requests that do not count, by reason.
     pub not_counted: BTreeMap<String, u64>,
 }
@@ -83,14 +83,14 @@ impl TraceStats {
     /// A temporary file that cannot be read back.
     pub fn of(trace: &Trace) -> Result<Self, TraceError> {
         let (mut sent_bytes, mut largest_bytes) = (0u64, 0);
-        let mut classes = SizeClasses::default();
+        let mut classes = SizeCounts::default();
         let mut arrivals = None;
         let (mut first_ns, mut last_ns) = (0, 0);
         for record in trace.open_as_stamped() {
             let record = record?;
             let bins = arrivals.get_or_insert_with(|| {
                 first_ns = record.time_ns;
-                Arrivals::new(record.time_ns)
+                ArrivalBins::new(record.time_ns)
             });
             bins.add(record.time_ns);
             last_ns = record.time_ns;
@@ -122,7 +122,7 @@ impl TraceStats {
             document_sizes: documents.classes.bins(),
             first_s: first_ns as f64 / 1e9,
             duration_s: (last_ns - first_ns) as f64 / 1e9,
-            arrivals: arrivals.unwrap_or_else(|| Arrivals::new(0)),
+            arrivals: arrivals.unwrap_or_else(|| ArrivalBins::new(0)),
             lines: report.lines,
             lines_rejected: report.lines_rejected,
             rejections: report.rejections.clone(),
@@ -135,7 +135,7 @@ impl TraceStats {
 struct Documents {
     sorted_bytes: Vec<u64>,
     sum_bytes: u64,
-    classes: SizeClasses,
+    classes: SizeCounts,
     top_target: String,
     top_requests: u64,
     coverage: Vec<Coverage>,
@@ -158,7 +158,7 @@ impl Documents {
         let top = ids().rev().max_by_key(|&id| targets.requests(id));
         counts.sort_unstable_by(|a, b| b.cmp(a));
         sizes.sort_unstable();
-        let mut classes = SizeClasses::default();
+        let mut classes = SizeCounts::default();
         sizes.iter().for_each(|&size| classes.add(size));
         Self {
             sum_bytes: sizes.iter().fold(0, |sum, &size| sum.saturating_add(size)),

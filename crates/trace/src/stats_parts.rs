@@ -14,7 +14,7 @@ const BIN_S: u64 = 60;
 
 /// Requests per bin of time.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Arrivals {
+pub struct ArrivalBins {
     /// Start of the first bin in seconds since the trace's origin, a multiple of 60.
     pub start_s: u64,
     /// Width of a bin in seconds: 60, doubled until at most 4,096 bins cover the trace.
@@ -23,7 +23,7 @@ pub struct Arrivals {
     pub requests: Vec<u64>,
 }
 
-impl Arrivals {
+impl ArrivalBins {
     pub(crate) fn new(first_ns: u64) -> Self {
         Self { start_s: first_ns / NS_PER_S / BIN_S * BIN_S, bin_s: BIN_S, requests: Vec::new() }
     }
@@ -56,15 +56,15 @@ pub struct SizeBin {
 
 /// Counts sizes by powers of two: class 0 holds size 0, class k sizes from 2^(k-1) up to 2^k.
 #[derive(Debug, Clone)]
-pub(crate) struct SizeClasses([u64; 65]);
+pub(crate) struct SizeCounts([u64; 65]);
 
-impl Default for SizeClasses {
+impl Default for SizeCounts {
     fn default() -> Self {
         Self([0; 65])
     }
 }
 
-impl SizeClasses {
+impl SizeCounts {
     pub(crate) fn add(&mut self, size_bytes: u64) {
         self.0[(u64::BITS - size_bytes.leading_zeros()) as usize] += 1;
     }
@@ -188,7 +188,7 @@ mod tests {
 
     #[test]
     fn bins_widen_when_the_trace_is_long() {
-        let mut arrivals = Arrivals::new(125 * NS_PER_S);
+        let mut arrivals = ArrivalBins::new(125 * NS_PER_S);
         assert_eq!(arrivals.start_s, 120);
         for s in [125, 179, 180, 120 + 60 * 4095] {
             arrivals.add(s * NS_PER_S);
@@ -205,7 +205,7 @@ mod tests {
 
     #[test]
     fn classes_are_powers_of_two() {
-        let mut classes = SizeClasses::default();
+        let mut classes = SizeCounts::default();
         assert!(classes.bins().is_empty());
         for size in [1, 4, 7, 8, u64::MAX] {
             classes.add(size);
@@ -238,10 +238,10 @@ mod tests {
                 target: 0,
                 client: 0,
                 class: 0,
-                kind: crate::Kind::Static,
+                kind: crate::RecordKind::Static,
             });
             let trace = Trace::from_records(targets, records).unwrap();
-            let mut classes = SizeClasses::default();
+            let mut classes = SizeCounts::default();
             sizes.iter().for_each(|&size| classes.add(size));
             let mut sorted = sizes.to_vec();
             sorted.sort_unstable();

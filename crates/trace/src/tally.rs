@@ -21,7 +21,7 @@ const NAMED_METHODS: usize = 32;
 
 /// Why a line cannot be used.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) enum Reason {
+pub(crate) enum LineError {
     /// A fixed sentence.
     Text(&'static str),
     /// A line or record longer than the limit.
@@ -34,7 +34,7 @@ pub(crate) enum Reason {
     Backwards { by_ns: u64, window_s: u64 },
 }
 
-impl fmt::Display for Reason {
+impl fmt::Display for LineError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Text(text) => f.write_str(text),
@@ -56,7 +56,7 @@ impl fmt::Display for Reason {
 
 /// One rejected line.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Rejection {
+pub struct RejectedLine {
     /// Input as the user named it.
     pub path: String,
     /// Number of the line, record or row in its file, counted from 1.
@@ -65,7 +65,7 @@ pub struct Rejection {
     pub reason: String,
 }
 
-impl fmt::Display for Rejection {
+impl fmt::Display for RejectedLine {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} line {}: {}", self.path, self.line, self.reason)
     }
@@ -73,7 +73,7 @@ impl fmt::Display for Rejection {
 
 /// What reading a trace brought to light.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
-pub struct LoadReport {
+pub struct ReadReport {
     /// Inputs as the user named them (`-` for standard input), or the name of a synthetic workload.
     pub paths: Vec<String>,
     /// Format of the inputs; `None` for a synthetic workload.
@@ -86,7 +86,7 @@ pub struct LoadReport {
     /// Of these, how many could not be used.
     pub lines_rejected: u64,
     /// The first ten rejections.
-    pub rejections: Vec<Rejection>,
+    pub rejections: Vec<RejectedLine>,
     /// Well-formed requests that are no records, by reason, such as `status 404` or `method POST`.
     pub not_counted: BTreeMap<String, u64>,
     /// Records handed on.
@@ -106,7 +106,7 @@ pub struct LoadReport {
 /// Counts what a reader meets and decides when there is too much of the bad.
 #[derive(Debug)]
 pub(crate) struct Tally {
-    pub(crate) report: LoadReport,
+    pub(crate) report: ReadReport,
     path: String,
     statuses: Vec<u64>,
     methods: Vec<(Vec<u8>, u64)>,
@@ -118,7 +118,7 @@ pub(crate) struct Tally {
 impl Tally {
     pub(crate) fn new(options: &ReadOptions) -> Self {
         Self {
-            report: LoadReport::default(),
+            report: ReadReport::default(),
             path: String::new(),
             statuses: vec![0; 1000],
             methods: Vec::new(),
@@ -139,10 +139,10 @@ impl Tally {
     }
 
     #[cold]
-    pub(crate) fn reject(&mut self, line: u64, reason: Reason) {
+    pub(crate) fn reject(&mut self, line: u64, reason: LineError) {
         self.report.lines_rejected += 1;
         if self.report.rejections.len() < EXAMPLES {
-            self.report.rejections.push(Rejection {
+            self.report.rejections.push(RejectedLine {
                 path: self.path.clone(),
                 line,
                 reason: reason.to_string(),
@@ -171,7 +171,7 @@ impl Tally {
 
     /// Fails when most of the first lines are bad: the format is wrong, no use reading on.
     pub(crate) fn judge_early(&self) -> Result<(), TraceError> {
-        let LoadReport { lines, lines_rejected, .. } = self.report;
+        let ReadReport { lines, lines_rejected, .. } = self.report;
         if lines >= EARLY_LINES
             && lines_rejected > lines / 2
             && lines_rejected as f64 > self.max_bad_ratio * lines as f64
@@ -250,7 +250,7 @@ impl Tally {
         if self.report.lines_rejected > shown.len() as u64 {
             shown.push("...".to_owned());
         }
-        let backwards = |r: &Rejection| r.reason.starts_with("time goes backwards");
+        let backwards = |r: &RejectedLine| r.reason.starts_with("time goes backwards");
         if self.report.paths.len() > 1 && self.report.rejections.iter().any(backwards) {
             shown.push("inputs are read in the order given, so name the oldest first".to_owned());
         }

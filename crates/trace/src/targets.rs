@@ -6,7 +6,7 @@ use crate::names::Interner;
 const NONE: u64 = u64::MAX;
 
 #[derive(Debug, Clone, Copy)]
-struct Facts {
+struct TargetFacts {
     requests: u64,
     whole_bytes: u64,
     any_bytes: u64,
@@ -19,7 +19,7 @@ struct Facts {
 #[derive(Debug, Clone, Default)]
 pub struct TargetTable {
     names: Interner,
-    facts: Vec<Facts>,
+    facts: Vec<TargetFacts>,
 }
 
 impl TargetTable {
@@ -44,7 +44,7 @@ impl TargetTable {
     pub fn intern(&mut self, name: &[u8]) -> Option<u32> {
         let id = self.names.intern(name)?;
         if id as usize == self.facts.len() {
-            self.facts.push(Facts { requests: 0, whole_bytes: NONE, any_bytes: 0 });
+            self.facts.push(TargetFacts { requests: 0, whole_bytes: NONE, any_bytes: 0 });
         }
         Some(id)
     }

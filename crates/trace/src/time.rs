@@ -1,6 +1,6 @@
 //! Times: decimal seconds and the stamps of access logs, both exact to the nanosecond.
 
-use crate::tally::Reason;
+use crate::tally::LineError;
 
 /// Nanoseconds in a second.
 pub(crate) const NS_PER_S: u64 = 1_000_000_000;
@@ -11,13 +11,13 @@ pub(crate) const MAX_S: u64 = u64::MAX / NS_PER_S - 1;
 /// Nanoseconds of a decimal number of seconds, such as `1349482464` or `12.25`.
 ///
 /// Digits beyond the ninth decimal are cut off. Numbers with an exponent go through a double.
-pub(crate) fn parse_seconds(text: &[u8]) -> Result<u64, Reason> {
+pub(crate) fn parse_seconds(text: &[u8]) -> Result<u64, LineError> {
     let mut seconds = 0u64;
     let mut at = 0;
     while let Some(digit) = text.get(at).map(|b| b.wrapping_sub(b'0')).filter(|&d| d < 10) {
         seconds = seconds * 10 + u64::from(digit);
         if seconds > MAX_S {
-            return Err(Reason::Text("time is beyond the year 2554"));
+            return Err(LineError::Text("time is beyond the year 2554"));
         }
         at += 1;
     }
@@ -44,22 +44,22 @@ pub(crate) fn parse_seconds(text: &[u8]) -> Result<u64, Reason> {
 }
 
 /// Signs, exponents, infinities and everything that is no number.
-fn parse_unusual(text: &[u8]) -> Result<u64, Reason> {
+fn parse_unusual(text: &[u8]) -> Result<u64, LineError> {
     let value: f64 = std::str::from_utf8(text)
         .ok()
         .and_then(|t| t.parse().ok())
-        .ok_or(Reason::Text("time is not a number of seconds"))?;
+        .ok_or(LineError::Text("time is not a number of seconds"))?;
     seconds_to_ns(value)
 }
 
 /// Nanoseconds of a number of seconds held as a double.
-pub(crate) fn seconds_to_ns(value: f64) -> Result<u64, Reason> {
+pub(crate) fn seconds_to_ns(value: f64) -> Result<u64, LineError> {
     if !value.is_finite() {
-        Err(Reason::Text("time is not finite"))
+        Err(LineError::Text("time is not finite"))
     } else if value < 0.0 {
-        Err(Reason::Text("time is negative"))
+        Err(LineError::Text("time is negative"))
     } else if value > MAX_S as f64 {
-        Err(Reason::Text("time is beyond the year 2554"))
+        Err(LineError::Text("time is beyond the year 2554"))
     } else {
         // Whole part first: it is exact, so that whole seconds stay whole.
         let whole = value.trunc();
@@ -93,8 +93,8 @@ pub(crate) const STAMP_BYTES: usize = 26;
 
 impl StampReader {
     /// Seconds since the Unix epoch of `stamp`.
-    pub(crate) fn parse(&mut self, stamp: &[u8; STAMP_BYTES]) -> Result<u64, Reason> {
-        const BAD: Reason = Reason::Text("time stamp is not of the form dd/Mon/yyyy:hh:mm:ss +hhmm");
+    pub(crate) fn parse(&mut self, stamp: &[u8; STAMP_BYTES]) -> Result<u64, LineError> {
+        const BAD: LineError = LineError::Text("time stamp is not of the form dd/Mon/yyyy:hh:mm:ss +hhmm");
         if stamp[11] != b':' || stamp[14] != b':' || stamp[17] != b':' || stamp[20] != b' ' {
             return Err(BAD);
         }
@@ -108,9 +108,9 @@ impl StampReader {
         // 60 is a leap second.
         let second = two(stamp, 18).filter(|&s| s <= 60).ok_or(BAD)?;
         let time_s = u64::try_from(self.midnight_s + hour * 3600 + minute * 60 + second)
-            .map_err(|_| Reason::Text("time stamp is before 1970"))?;
+            .map_err(|_| LineError::Text("time stamp is before 1970"))?;
         if time_s > MAX_S {
-            return Err(Reason::Text("time is beyond the year 2554"));
+            return Err(LineError::Text("time is beyond the year 2554"));
         }
         Ok(time_s)
     }

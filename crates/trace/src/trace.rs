@@ -3,12 +3,12 @@
 use std::sync::Arc;
 
 use crate::error::TraceError;
-use crate::options::{Input, ReadOptions};
-use crate::reader::Reader;
+use crate::options::{ReadOptions, TraceInput};
+use crate::reader::TraceReader;
 use crate::record::Record;
-use crate::spool::{Cursor, Spool, SpoolWriter};
+use crate::spool::{Spool, SpoolCursor, SpoolWriter};
 use crate::spread::Spread;
-use crate::tally::LoadReport;
+use crate::tally::ReadReport;
 use crate::targets::TargetTable;
 
 /// A trace that was read once and can be run through many times, by several threads at once.
@@ -20,7 +20,7 @@ pub struct Trace {
     /// Everything that is asked for.
     pub targets: TargetTable,
     /// How the reading went.
-    pub report: LoadReport,
+    pub report: ReadReport,
     spool: Arc<Spool>,
     seed: u64,
 }
@@ -30,8 +30,8 @@ pub struct Trace {
 /// # Errors
 /// A missing or damaged input, an unknown or mixed format, more unusable lines than
 /// [`ReadOptions::max_bad_ratio`] allows, or not one usable line.
-pub fn load(inputs: &[Input], options: &ReadOptions) -> Result<Trace, TraceError> {
-    let mut reader = Reader::new(inputs, options);
+pub fn load(inputs: &[TraceInput], options: &ReadOptions) -> Result<Trace, TraceError> {
+    let mut reader = TraceReader::new(inputs, options);
     let mut spool = SpoolWriter::new(options.spool_memory_bytes);
     for record in reader.by_ref() {
         spool.push(&record?)?;
@@ -76,13 +76,13 @@ impl Trace {
             spool.push(&record)?;
         }
         let spool = spool.finish()?;
-        let report = LoadReport {
+        let report = ReadReport {
             lines: spool.len(),
             records: spool.len(),
             // Client 0 stands for none when no other occurs.
             clients: if clients == 0 { 0 } else { clients + 1 },
             stamp_assumption: "arrival".to_owned(),
-            ..LoadReport::default()
+            ..ReadReport::default()
         };
         Ok(Self { targets, report, spool: Arc::new(spool), seed: options.seed })
     }
@@ -104,7 +104,7 @@ impl Trace {
     /// A temporary file that cannot be read.
     pub fn open(&self) -> Result<TraceIter, TraceError> {
         if self.report.times_spread {
-            let cursor = || Cursor::new(Arc::clone(&self.spool));
+            let cursor = || SpoolCursor::new(Arc::clone(&self.spool));
             Ok(TraceIter {
                 mode: Mode::Spread(Box::new(Spread::new(cursor(), cursor(), self.seed)?)),
                 left: self.len(),
@@ -116,7 +116,7 @@ impl Trace {
 
     /// Starts at the first record, with the stamps of the input.
     pub fn open_as_stamped(&self) -> TraceIter {
-        TraceIter { mode: Mode::Stamped(Cursor::new(Arc::clone(&self.spool))), left: self.len() }
+        TraceIter { mode: Mode::Stamped(SpoolCursor::new(Arc::clone(&self.spool))), left: self.len() }
     }
 
     pub(crate) fn spool(&self) -> &Spool {
@@ -133,7 +133,7 @@ pub struct TraceIter {
 
 #[derive(Debug)]
 enum Mode {
-    Stamped(Cursor),
+    Stamped(SpoolCursor),
     Spread(Box<Spread>),
 }
 
@@ -175,7 +175,7 @@ mod tests {
             target,
             client: 0,
             class: 0,
-            kind: crate::Kind::Static,
+            kind: crate::RecordKind::Static,
         }
     }
 

@@ -168,8 +168,8 @@ fn log_config(log: &DecisionLogConfig) -> LogConfig {
         file_bytes: log.file_bytes,
         files: log.files,
         when_full: match log.when_full {
-            WhenFull::Rotate => plimsoll_decisions::WhenFull::Rotate,
-            WhenFull::Stop => plimsoll_decisions::WhenFull::Stop,
+            WhenFull::Rotate => plimsoll_decisions::LogRetention::Rotate,
+            WhenFull::Stop => plimsoll_decisions::LogRetention::Stop,
         },
     }
 }

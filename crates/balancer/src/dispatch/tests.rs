@@ -1,6 +1,6 @@
 use std::task::{Context, Poll, Waker};
 
-use plimsoll_decisions::{Item, LogReader};
+use plimsoll_decisions::{LogItem, LogReader};
 use plimsoll_policy::{Health, Weight};
 
 use super::*;
@@ -198,7 +198,7 @@ fn the_log_holds_every_input_in_order() {
     let mut reader = LogReader::open(directory.path()).unwrap();
     let mut events = 0;
     while let Some(item) = reader.next_item().unwrap() {
-        events += usize::from(matches!(item, Item::Event(_)));
+        events += usize::from(matches!(item, LogItem::Event(_)));
     }
     // The run, two offers, two ends, health, weight, tick.
     assert_eq!(events, 8);

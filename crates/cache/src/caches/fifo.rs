@@ -6,7 +6,7 @@ use crate::registry::CacheSpec;
 /// FIFO.
 pub type Fifo = QueueCache<false>;
 
-/// How the registry knows it.
+/// Registry entry.
 pub static SPEC: CacheSpec = CacheSpec {
     name: "fifo",
     aliases: &["first_in_first_out"],

@@ -38,7 +38,7 @@ impl Rank for InverseSize {
     }
 }
 
-/// How the registry knows it.
+/// Registry entry.
 pub static SPEC: CacheSpec = CacheSpec {
     name: "gds",
     aliases: &["greedy_dual_size", "gds1"],

@@ -40,7 +40,7 @@ impl Rank for UsesPerSize {
     }
 }
 
-/// How the registry knows it.
+/// Registry entry.
 pub static SPEC: CacheSpec = CacheSpec {
     name: "gdsf",
     aliases: &["greedy_dual_size_frequency"],

@@ -22,7 +22,7 @@ impl Rank for Uses {
     }
 }
 
-/// How the registry knows it.
+/// Registry entry.
 pub static SPEC: CacheSpec = CacheSpec {
     name: "lfu",
     aliases: &["least_frequently_used"],

@@ -6,7 +6,7 @@ use crate::registry::CacheSpec;
 /// LRU. With an object limit of 500 KB it is the variant of the LARD paper.
 pub type Lru = QueueCache<true>;
 
-/// How the registry knows it.
+/// Registry entry.
 pub static SPEC: CacheSpec = CacheSpec {
     name: "lru",
     aliases: &["least_recently_used"],

@@ -8,7 +8,7 @@ use plimsoll_agent::daemon::{Agent, AgentConfig, AgentError, AgentStats, FrontEn
 use plimsoll_agent::origin::{OriginConfig, Source};
 use plimsoll_wire::Key;
 
-use super::origin::{self, Signals, Tuning};
+use super::origin::{self, StopSignals, Tuning};
 use crate::error::CliError;
 use crate::{output, values};
 
@@ -109,7 +109,7 @@ pub(crate) fn run(args: &Args) -> Result<(), CliError> {
     // Before it listens: a signal from then on ends it in order.
     let mut signals = {
         let _entered = runtime.enter();
-        Signals::new()?
+        StopSignals::new()?
     };
     let wanted = u64::from(args.max_connections).saturating_mul(2).saturating_add(256);
     if let Some(most) = plimsoll_balancer::raise_open_file_limit().filter(|&most| most < wanted) {

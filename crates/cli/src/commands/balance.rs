@@ -14,7 +14,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::mpsc;
 
 use crate::error::CliError;
-use watch::{Stamp, Watch};
+use watch::{FileWatch, Stamp};
 
 /// A file is read this long after it changed: editors write in several steps.
 const SETTLE: Duration = Duration::from_millis(200);
@@ -57,7 +57,7 @@ pub(crate) fn run(args: &Args) -> Result<(), CliError> {
     }
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|e| CliError::Failed(format!("cannot start: {e}")))?;
-    let mut signals = runtime.block_on(async { Signals::new() })?;
+    let mut signals = runtime.block_on(async { BalanceSignals::new() })?;
     let reloader = Reloader::start(args.config.clone(), balancer, config)?;
     runtime.block_on(supervise(args, seen, &reloader, &mut signals))?;
     // Whoever signals a second time does not want to wait for requests under way, nor for anything else.
@@ -74,13 +74,13 @@ fn load(path: &Path) -> Result<Config, CliError> {
     Config::load(path).map_err(|errors| CliError::config(path, &errors))
 }
 
-struct Signals {
+struct BalanceSignals {
     hangup: Signal,
     terminate: Signal,
     interrupt: Signal,
 }
 
-impl Signals {
+impl BalanceSignals {
     fn new() -> Result<Self, CliError> {
         let get =
             |kind| signal(kind).map_err(|e| CliError::Failed(format!("cannot listen for signals: {e}")));
@@ -104,15 +104,18 @@ async fn supervise(
     args: &Args,
     seen: Stamp,
     reloader: &Reloader,
-    signals: &mut Signals,
+    signals: &mut BalanceSignals,
 ) -> Result<(), CliError> {
     let (sender, mut changes) = mpsc::channel(1);
     let failed = |e| {
         let path = args.config.display();
         CliError::Failed(format!("cannot watch {path}: {e}; use --no-watch to do without"))
     };
-    let mut watch =
-        if args.no_watch { None } else { Some(Watch::start(&args.config, seen, sender).map_err(failed)?) };
+    let mut watch = if args.no_watch {
+        None
+    } else {
+        Some(FileWatch::start(&args.config, seen, sender).map_err(failed)?)
+    };
     let mut settled = None;
     loop {
         let settle = async {
@@ -129,7 +132,7 @@ async fn supervise(
             () = settle => {
                 settled = None;
                 // Links may lead elsewhere now.
-                if let Some(Err(error)) = watch.as_mut().map(Watch::follow) {
+                if let Some(Err(error)) = watch.as_mut().map(FileWatch::follow) {
                     eprintln!("plimsoll: cannot watch {}: {error}", args.config.display());
                 }
                 reloader.ask(false);

@@ -6,7 +6,7 @@ use plimsoll_experiments::{block_on, loopback};
 use plimsoll_report::{Run, RunsContext, json_line, runs_report, runs_table, write_runs_csv};
 use plimsoll_studies::scenario::{Strategy, paper_name};
 use plimsoll_testbed::trial::{self, Trial, TrialConfig};
-use plimsoll_testbed::workload::Workload;
+use plimsoll_testbed::workload::RequestSequence;
 
 use crate::error::CliError;
 use crate::output;
@@ -64,7 +64,7 @@ fn speed(text: &str) -> Result<f64, String> {
 }
 
 /// A policy with what it was measured to do.
-struct Measured {
+struct MeasuredPolicy {
     strategy: Strategy,
     trial: Trial,
     run: Run,
@@ -136,9 +136,9 @@ fn setting(args: &Args, configs: &[TrialConfig]) -> Vec<String> {
 async fn measure(
     strategies: &[Strategy],
     configs: &[TrialConfig],
-    workload: &Workload,
+    workload: &RequestSequence,
     mut live: Live,
-) -> Result<Vec<Measured>, CliError> {
+) -> Result<Vec<MeasuredPolicy>, CliError> {
     let mut measured = Vec::new();
     for (strategy, config) in strategies.iter().zip(configs) {
         live.begin(config.warmup_s, config.warmup_s + config.measured_s);
@@ -151,7 +151,7 @@ async fn measure(
             )));
         }
         let run = loopback::to_run(*strategy, config, &trial);
-        measured.push(Measured { strategy: *strategy, trial, run });
+        measured.push(MeasuredPolicy { strategy: *strategy, trial, run });
     }
     live.end();
     Ok(measured)
@@ -161,7 +161,7 @@ fn percent(share: Option<f64>) -> String {
     share.map_or_else(|| "unknown".to_owned(), |share| format!("{:.1} %", 100.0 * share))
 }
 
-fn warnings(measured: &[Measured]) -> Vec<String> {
+fn warnings(measured: &[MeasuredPolicy]) -> Vec<String> {
     let mut warnings = Vec::new();
     for m in measured {
         let name = paper_name(m.strategy.name);
@@ -180,7 +180,7 @@ fn warnings(measured: &[Measured]) -> Vec<String> {
 }
 
 /// The results as text.
-fn in_words(args: &Args, measured: &[Measured]) -> String {
+fn in_words(args: &Args, measured: &[MeasuredPolicy]) -> String {
     let runs: Vec<Run> = measured.iter().map(|m| m.run.clone()).collect();
     let mut text = format!("{}\n", runs_table(&runs));
     if let [first, .., last] = measured {
@@ -203,7 +203,7 @@ fn in_words(args: &Args, measured: &[Measured]) -> String {
 }
 
 /// The keys of a simulated run, and `live` with what only a real one has.
-fn json(m: &Measured) -> String {
+fn json(m: &MeasuredPolicy) -> String {
     let Ok(serde_json::Value::Object(mut object)) = serde_json::from_str(&json_line(&m.run)) else {
         // A run is an object.
         return json_line(&m.run);
@@ -221,7 +221,7 @@ fn json(m: &Measured) -> String {
 fn write(
     args: &Args,
     configs: &[TrialConfig],
-    measured: &[Measured],
+    measured: &[MeasuredPolicy],
     warnings: Vec<String>,
 ) -> Result<(), CliError> {
     let runs: Vec<Run> = measured.iter().map(|m| m.run.clone()).collect();

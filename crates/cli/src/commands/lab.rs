@@ -15,11 +15,11 @@ use crate::error::CliError;
 #[derive(clap::Args, Debug)]
 pub(crate) struct Args {
     #[command(subcommand)]
-    command: Command,
+    command: LabCommand,
 }
 
 #[derive(Subcommand, Debug)]
-enum Command {
+enum LabCommand {
     /// Build a lab and keep it until Ctrl-C or SIGTERM
     Up(up::Args),
     /// Run a command in a node of a running lab
@@ -32,10 +32,10 @@ enum Command {
 
 pub(crate) fn run(args: &Args) -> Result<(), CliError> {
     match &args.command {
-        Command::Up(args) => up::run(args),
-        Command::Exec(args) => exec::run(args),
-        Command::List(args) => list::run(args),
-        Command::Demo(args) => demo::run(args),
+        LabCommand::Up(args) => up::run(args),
+        LabCommand::Exec(args) => exec::run(args),
+        LabCommand::List(args) => list::run(args),
+        LabCommand::Demo(args) => demo::run(args),
     }
 }
 

@@ -21,7 +21,7 @@ pub(crate) struct Args {
 }
 
 /// One entry of a registry.
-struct Entry {
+struct RegistryEntry {
     name: &'static str,
     aliases: &'static [&'static str],
     summary: &'static str,
@@ -30,9 +30,9 @@ struct Entry {
 }
 
 pub(crate) fn policies(args: &Args) -> Result<(), CliError> {
-    let entries: Vec<Entry> = REGISTRY
+    let entries: Vec<RegistryEntry> = REGISTRY
         .iter()
-        .map(|s| Entry {
+        .map(|s| RegistryEntry {
             name: s.name,
             aliases: s.aliases,
             summary: s.summary,
@@ -44,14 +44,20 @@ pub(crate) fn policies(args: &Args) -> Result<(), CliError> {
 }
 
 pub(crate) fn models(args: &Args) -> Result<(), CliError> {
-    let entries: Vec<Entry> = MODELS
+    let entries: Vec<RegistryEntry> = MODELS
         .iter()
-        .map(|s| Entry { name: s.name, aliases: &[], summary: s.summary, source: s.source, params: s.params })
+        .map(|s| RegistryEntry {
+            name: s.name,
+            aliases: &[],
+            summary: s.summary,
+            source: s.source,
+            params: s.params,
+        })
         .collect();
     show("Model", &entries, args)
 }
 
-fn show(kind: &str, entries: &[Entry], args: &Args) -> Result<(), CliError> {
+fn show(kind: &str, entries: &[RegistryEntry], args: &Args) -> Result<(), CliError> {
     if args.json {
         return entries.iter().try_for_each(|e| output::print(&json(e).to_string()));
     }
@@ -74,7 +80,7 @@ fn show(kind: &str, entries: &[Entry], args: &Args) -> Result<(), CliError> {
     output::print(&format!("{}\n{}", list.to_text(), params.to_text()))
 }
 
-fn json(e: &Entry) -> serde_json::Value {
+fn json(e: &RegistryEntry) -> serde_json::Value {
     let params: Vec<serde_json::Value> = e
         .params
         .iter()
@@ -90,7 +96,7 @@ fn json(e: &Entry) -> serde_json::Value {
     })
 }
 
-fn markdown(kind: &str, entries: &[Entry]) -> String {
+fn markdown(kind: &str, entries: &[RegistryEntry]) -> String {
     let mut out = format!("| {kind} | Also known as | What it does | Source |\n| --- | --- | --- | --- |\n");
     for e in entries {
         let aliases: Vec<String> = e.aliases.iter().map(|a| format!("`{a}`")).collect();

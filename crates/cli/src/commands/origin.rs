@@ -171,7 +171,7 @@ impl From<OriginError> for CliError {
 
 async fn serve(config: OriginConfig, listen: SocketAddr) -> Result<OriginStats, CliError> {
     // Before it listens: a signal from then on ends it in order.
-    let mut signals = Signals::new()?;
+    let mut signals = StopSignals::new()?;
     let origin = Origin::bind(config, listen).await?;
     let handle: OriginHandle = origin.handle();
     eprintln!("listening on http://{}", handle.local_addr());
@@ -189,12 +189,12 @@ async fn serve(config: OriginConfig, listen: SocketAddr) -> Result<OriginStats, 
 }
 
 /// What asks the process to end.
-pub(crate) struct Signals {
+pub(crate) struct StopSignals {
     interrupt: Signal,
     terminate: Signal,
 }
 
-impl Signals {
+impl StopSignals {
     pub(crate) fn new() -> Result<Self, CliError> {
         let failed = |error| CliError::Failed(format!("cannot wait for signals: {error}"));
         Ok(Self {

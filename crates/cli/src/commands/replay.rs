@@ -8,7 +8,7 @@ use std::io::{self, BufWriter, Write as _};
 use std::path::{Path, PathBuf};
 
 use plimsoll_decisions::{
-    CompareOptions, ListedDecision, LogReader, ReadError, ReplayError, compare, replay,
+    CompareOptions, ListedDecision, LogReadError, LogReader, ReplayError, compare, replay,
 };
 use plimsoll_policy::params::nearest;
 use plimsoll_policy::{PolicySpec, find};
@@ -177,8 +177,8 @@ impl DecisionCsv {
     }
 }
 
-impl From<ReadError> for CliError {
-    fn from(error: ReadError) -> Self {
+impl From<LogReadError> for CliError {
+    fn from(error: LogReadError) -> Self {
         Self::Failed(error.to_string())
     }
 }

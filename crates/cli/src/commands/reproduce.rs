@@ -17,7 +17,7 @@ mod adaptload;
 pub(crate) struct Args {
     /// The study
     #[arg(value_enum)]
-    study: Study,
+    study: StudyName,
 
     /// Only this figure of the paper; of LARD also `handoff`: the measures of its connection handoff (section 6.2)
     #[arg(long, value_name = "N")]
@@ -55,7 +55,7 @@ pub(crate) struct Args {
 
 /// The studies there are.
 #[derive(Debug, Clone, Copy, clap::ValueEnum)]
-enum Study {
+enum StudyName {
     /// Locality-aware request distribution: Pai et al., ASPLOS 1998
     Lard,
     /// AdaptLoad, size-based distribution: Zhang et al., Workload-aware load balancing for clustered web servers
@@ -84,13 +84,13 @@ pub(crate) fn run(args: &Args) -> Result<(), CliError> {
         output::make_dir(dir)?;
     }
     let found = match args.study {
-        Study::Lard => run_lard(args, effort)?,
-        Study::Adaptload => adaptload::run(args, effort)?,
+        StudyName::Lard => run_lard(args, effort)?,
+        StudyName::Adaptload => adaptload::run(args, effort)?,
     };
     show(args, found)
 }
 
-fn run_lard(args: &Args, effort: Effort) -> Result<Found, CliError> {
+fn run_lard(args: &Args, effort: Effort) -> Result<StudyFindings, CliError> {
     let others = args.seed.is_some() || args.peak_use.is_some();
     if others || args.profile.is_some() || !args.trace.is_empty() {
         let text = "--profile, --trace, --seed and --peak-use are for the study `adaptload`";
@@ -103,8 +103,8 @@ fn run_lard(args: &Args, effort: Effort) -> Result<Found, CliError> {
     let bar = output::Bar::new(lard::requests(effort, part, &real));
     let study = lard::reproduce(effort, part, &real, &bar).map_err(failed);
     bar.finish();
-    let lard::Study { calibration, claims, runs, report } = study?;
-    Ok(Found { calibration, claims, runs, report })
+    let lard::LardStudy { calibration, claims, runs, report } = study?;
+    Ok(StudyFindings { calibration, claims, runs, report })
 }
 
 fn failed(error: StudyError) -> CliError {
@@ -115,14 +115,14 @@ fn failed(error: StudyError) -> CliError {
 }
 
 /// What a study found.
-struct Found {
+struct StudyFindings {
     calibration: Vec<Claim>,
     claims: Vec<Claim>,
     runs: Vec<Run>,
     report: Report,
 }
 
-fn show(args: &Args, study: Found) -> Result<(), CliError> {
+fn show(args: &Args, study: StudyFindings) -> Result<(), CliError> {
     if let Some(dir) = &args.out {
         let report = study.report.footer("Command", output::command_line());
         let report = report.footer("Version", format!("plimsoll {}", env!("CARGO_PKG_VERSION")));

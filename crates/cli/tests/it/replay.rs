@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use plimsoll_decisions::{BackendEntry, LogConfig, LogWriter, Recorder, RunHeader, WhenFull};
+use plimsoll_decisions::{BackendEntry, LogConfig, LogRetention, LogWriter, Recorder, RunHeader};
 use plimsoll_policy::{
     AdmissionControl, Assigned, BackendId, Completion, Decision, Ending, Health, OfferOptions, Offered,
     Request, TargetId, Time, Weight, Witness, mix,
@@ -63,7 +63,7 @@ fn log(directory: &Path, lost: &[usize], tampered: Option<u64>) {
         directory: directory.to_owned(),
         file_bytes: 1 << 20,
         files: 4,
-        when_full: WhenFull::Rotate,
+        when_full: LogRetention::Rotate,
     };
     let writer = LogWriter::open(&config).unwrap();
     let mut under_way = std::collections::VecDeque::new();

@@ -1,13 +1,17 @@
-//! Front-ends beside one another, and what that asks of the rest of the file.
+//! Checks the table `[peers]` against the rest of the file.
 
 use toml::de::DeValue;
 
 use crate::read::peers::Answering;
-use crate::reader::{Reader, Section, quoted};
+use crate::reader::{ConfigReader, DeclaredTable, quoted};
 use crate::sections::{Mechanism, PolicyConfig};
 
-/// The back-end on this machine has to be one of these.
-pub(super) fn check_local(reader: &mut Reader<'_>, section: &Section<'_>, backends: &[Answering]) {
+/// Checks that the local back-end is one of the configured ones.
+pub(super) fn check_local(
+    reader: &mut ConfigReader<'_>,
+    section: &DeclaredTable<'_>,
+    backends: &[Answering],
+) {
     let Some(found) = section.found("local") else { return };
     if let DeValue::String(text) = found.value
         && backends.iter().all(|b| *b.config.name != **text)
@@ -17,16 +21,16 @@ pub(super) fn check_local(reader: &mut Reader<'_>, section: &Section<'_>, backen
     }
 }
 
-/// What stands elsewhere in the file and does not go with every [peers].
-pub(super) struct Beside<'a> {
+/// The settings elsewhere in the file that `[peers]` restricts.
+pub(super) struct OtherSections<'a> {
     pub(super) mechanism: Mechanism,
     /// The `[[backend]]` on this machine.
     pub(super) local: Option<&'a Answering>,
     pub(super) policy: Option<&'a PolicyConfig>,
 }
 
-/// Front-ends that share what they have seen ask something of the rest of the file.
-pub(super) fn check(reader: &mut Reader<'_>, section: &Section<'_>, beside: &Beside<'_>) {
+/// Checks the rest of the file if front-ends share their observations.
+pub(super) fn check(reader: &mut ConfigReader<'_>, section: &DeclaredTable<'_>, beside: &OtherSections<'_>) {
     let local = beside.local.filter(|local| local.config.agent.is_some());
     if let Some(local) = local.filter(|_| beside.mechanism == Mechanism::Handoff) {
         let what = "packets cannot be led on to the machine that they are on".to_owned();

@@ -1,13 +1,13 @@
-//! How connections are handed off, beside listeners and back-ends.
+//! Reads `[handoff]` and checks it against listeners and back-ends.
 
-use crate::read::peers::Listening;
-use crate::reader::{Reader, Section};
+use crate::read::peers::PlacedListener;
+use crate::reader::{ConfigReader, DeclaredTable};
 use crate::sections::{BackendConfig, HandoffConfig, Mechanism};
 
-/// The table `[handoff]`; `None` when the mechanism is another one.
+/// The table `[handoff]`; `None` with another mechanism.
 pub(super) fn read<'a>(
-    reader: &mut Reader<'a>,
-    section: &Section<'a>,
+    reader: &mut ConfigReader<'a>,
+    section: &DeclaredTable<'a>,
     mechanism: Mechanism,
 ) -> Option<HandoffConfig> {
     if section.table.is_none() && mechanism != Mechanism::Handoff {
@@ -16,11 +16,11 @@ pub(super) fn read<'a>(
     HandoffConfig::read(reader, section).filter(|_| mechanism == Mechanism::Handoff)
 }
 
-/// What handing off asks of listeners and back-ends.
+/// Checks that listeners and back-ends allow handoff.
 pub(super) fn check_peers(
-    reader: &mut Reader<'_>,
-    top: &Section<'_>,
-    listeners: &[Listening],
+    reader: &mut ConfigReader<'_>,
+    top: &DeclaredTable<'_>,
+    listeners: &[PlacedListener],
     backends: &[BackendConfig],
 ) {
     for listener in listeners {

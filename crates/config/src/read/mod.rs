@@ -15,21 +15,21 @@ use crate::config::Config;
 use crate::error::ConfigErrors;
 use crate::keys::SectionSpec;
 use crate::path::plain;
-use crate::read::peers::Listening;
-use crate::reader::{Reader, Section, escaped};
+use crate::read::peers::PlacedListener;
+use crate::reader::{ConfigReader, DeclaredTable, escaped};
 use crate::sections::{
     AccessLog, Admin, AdmissionConfig, DecisionLogConfig, Forwarded, HealthConfig, Limits, ListenerConfig,
     Mechanism, PeersConfig, PolicyConfig, Root, SECTIONS, ShadowConfig, TargetConfig, Timeouts, section,
 };
 
-/// Bytes of a configuration file at most.
+/// The most bytes of a configuration file.
 const FILE_BYTES_MAX: u64 = 4 << 20;
 
 impl Config {
     /// Reads and checks the file at `path`.
     ///
     /// # Errors
-    /// Everything that is wrong with it: that it cannot be read, its syntax, or its keys and values.
+    /// All errors: reading, syntax, keys and values.
     pub fn load(path: &Path) -> Result<Self, ConfigErrors> {
         let name = path.display().to_string();
         let mut bytes = Vec::new();
@@ -48,7 +48,7 @@ impl Config {
                 let bytes = error.as_bytes();
                 let valid = error.utf8_error().valid_up_to();
                 let text = String::from_utf8_lossy(bytes);
-                let mut reader = Reader::new(&text, &name, SECTIONS);
+                let mut reader = ConfigReader::new(&text, &name, SECTIONS);
                 let wrong = ("is not UTF-8".to_owned(), "save the file as UTF-8".to_owned());
                 reader.wrong("", valid..valid + 1, wrong);
                 Err(ConfigErrors::new(reader.errors))
@@ -60,12 +60,12 @@ impl Config {
     /// `file_name`, and a `token_file` is read.
     ///
     /// # Errors
-    /// Everything that is wrong with it: its syntax, or its keys and values.
+    /// All errors: syntax, keys and values.
     pub fn parse(text: &str, file_name: &str) -> Result<Self, ConfigErrors> {
-        let mut reader = Reader::new(text, file_name, SECTIONS);
+        let mut reader = ConfigReader::new(text, file_name, SECTIONS);
         let (root, syntax) = DeTable::parse_recoverable(text);
         if !syntax.is_empty() {
-            // What a recovering parser makes of the rest would be guesses.
+            // A recovering parser could only guess at the rest.
             syntax::report(&mut reader, text, &syntax);
             return Err(ConfigErrors::new(reader.errors));
         }
@@ -77,8 +77,8 @@ impl Config {
     }
 }
 
-fn read<'a>(reader: &mut Reader<'a>, root: &'a DeTable<'a>) -> Option<Config> {
-    let top = Section { spec: section("")?, path: String::new(), table: Some(root), span: 0..0 };
+fn read<'a>(reader: &mut ConfigReader<'a>, root: &'a DeTable<'a>) -> Option<Config> {
+    let top = DeclaredTable { spec: section("")?, path: String::new(), table: Some(root), span: 0..0 };
     unknown_at_the_top(reader, &top);
     let keys = Root::read(reader, &top);
     let mechanism = keys.as_ref().map_or(Mechanism::Proxy, |keys| keys.mechanism);
@@ -113,7 +113,7 @@ fn read<'a>(reader: &mut Reader<'a>, root: &'a DeTable<'a>) -> Option<Config> {
     if peers_section.table.is_some() {
         front_ends::check_local(reader, &peers_section, &answering);
         let local = peers.as_ref().and_then(|peers| answering.iter().find(|b| b.config.name == peers.local));
-        let beside = front_ends::Beside { mechanism, local, policy: policy.as_ref() };
+        let beside = front_ends::OtherSections { mechanism, local, policy: policy.as_ref() };
         front_ends::check(reader, &peers_section, &beside);
     }
     Some(Config {
@@ -137,25 +137,25 @@ fn read<'a>(reader: &mut Reader<'a>, root: &'a DeTable<'a>) -> Option<Config> {
     })
 }
 
-/// What reads a table.
-type Read<'a, T> = fn(&mut Reader<'a>, &Section<'a>) -> Option<T>;
+/// A function that reads a table.
+type ReadTable<'a, T> = fn(&mut ConfigReader<'a>, &DeclaredTable<'a>) -> Option<T>;
 
-/// What `read` makes of the table `name`, which may be absent.
+/// Reads the table `name`, which may be absent.
 fn part<'a, T>(
-    reader: &mut Reader<'a>,
+    reader: &mut ConfigReader<'a>,
     root: &'a DeTable<'a>,
-    read: Read<'a, T>,
+    read: ReadTable<'a, T>,
     name: &'static str,
 ) -> Option<T> {
     let section = one(reader, root, name)?;
     read(reader, &section)
 }
 
-/// The same of a table that switches something on by being there.
+/// Reads a table that switches something on by being present.
 fn switched<'a, T>(
-    reader: &mut Reader<'a>,
+    reader: &mut ConfigReader<'a>,
     root: &'a DeTable<'a>,
-    read: Read<'a, T>,
+    read: ReadTable<'a, T>,
     name: &'static str,
 ) -> Option<T> {
     let section = one(reader, root, name)?;
@@ -163,9 +163,13 @@ fn switched<'a, T>(
 }
 
 /// The table `name`, or an empty one when it is absent or of the wrong type.
-fn one<'a>(reader: &mut Reader<'a>, root: &'a DeTable<'a>, name: &'static str) -> Option<Section<'a>> {
+fn one<'a>(
+    reader: &mut ConfigReader<'a>,
+    root: &'a DeTable<'a>,
+    name: &'static str,
+) -> Option<DeclaredTable<'a>> {
     let spec = section(name)?;
-    let mut out = Section { spec, path: name.to_owned(), table: None, span: 0..0 };
+    let mut out = DeclaredTable { spec, path: name.to_owned(), table: None, span: 0..0 };
     if let Some(value) = root.get(name) {
         match value.get_ref() {
             DeValue::Table(table) => {
@@ -182,7 +186,11 @@ fn one<'a>(reader: &mut Reader<'a>, root: &'a DeTable<'a>, name: &'static str) -
 }
 
 /// The tables of the list `name`.
-fn list<'a>(reader: &mut Reader<'a>, root: &'a DeTable<'a>, name: &'static str) -> Option<Vec<Section<'a>>> {
+fn list<'a>(
+    reader: &mut ConfigReader<'a>,
+    root: &'a DeTable<'a>,
+    name: &'static str,
+) -> Option<Vec<DeclaredTable<'a>>> {
     let spec = section(name)?;
     let Some(value) = root.get(name) else {
         let remedy = "add at least one, with an address".to_owned();
@@ -203,20 +211,21 @@ fn list<'a>(reader: &mut Reader<'a>, root: &'a DeTable<'a>, name: &'static str) 
             not_a_table(reader, spec, item.span());
             continue;
         };
-        let out = Section { spec, path: format!("{name}[{index}]"), table: Some(table), span: item.span() };
+        let out =
+            DeclaredTable { spec, path: format!("{name}[{index}]"), table: Some(table), span: item.span() };
         reader.unknown_keys(&out, |_| false);
         sections.push(out);
     }
     Some(sections)
 }
 
-fn not_a_table(reader: &mut Reader<'_>, spec: &SectionSpec, span: Range<usize>) {
+fn not_a_table(reader: &mut ConfigReader<'_>, spec: &SectionSpec, span: Range<usize>) {
     let what = if spec.many { "is no list of tables" } else { "is no single table" };
     let remedy = format!("write {} above its keys", spec.header());
     reader.wrong(spec.name, span, (what.to_owned(), remedy));
 }
 
-fn unknown_at_the_top(reader: &mut Reader<'_>, top: &Section<'_>) {
+fn unknown_at_the_top(reader: &mut ConfigReader<'_>, top: &DeclaredTable<'_>) {
     let Some(table) = top.table else { return };
     let known: Vec<&str> =
         top.spec.keys().map(|k| k.name).chain(SECTIONS.iter().skip(1).map(|s| s.name)).collect();
@@ -236,24 +245,24 @@ fn unknown_at_the_top(reader: &mut Reader<'_>, top: &Section<'_>) {
 
 /// The admin API and a listener cannot share a port.
 fn separate_admin(
-    reader: &mut Reader<'_>,
-    section: &Section<'_>,
+    reader: &mut ConfigReader<'_>,
+    section: &DeclaredTable<'_>,
     admin: Option<&Admin>,
-    listeners: &[Listening],
+    listeners: &[PlacedListener],
 ) {
     let Some(admin) = admin else { return };
     let Some(other) = listeners.iter().find(|l| peers::collide(l.address, admin.address)) else { return };
     let what = format!("{} collides with {} on {}", admin.address, other.path, other.address);
     let remedy = "choose another port, or write `enabled = false` in [admin]".to_owned();
-    // Where the admin API has its default address, there is only the listener to point at.
+    // If the admin API has its default address, point at the listener.
     let span = section.found("address").map_or_else(|| other.span.clone(), |found| found.span);
     reader.wrong(&section.key("address"), span, (what, remedy));
 }
 
-/// The decision log owns its directory: what it deletes must not be the access log.
+/// The decision log owns its directory and must not delete the access log.
 fn separate_logs(
-    reader: &mut Reader<'_>,
-    section: &Section<'_>,
+    reader: &mut ConfigReader<'_>,
+    section: &DeclaredTable<'_>,
     decisions: Option<&DecisionLogConfig>,
     access: Option<&AccessLog>,
 ) {

@@ -1,11 +1,11 @@
-//! Listeners and back-ends: what has an address must not collide.
+//! Reads listeners and back-ends and checks their addresses for collisions.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::ops::Range;
 use std::sync::Arc;
 
-use crate::reader::{Reader, Section};
+use crate::reader::{ConfigReader, DeclaredTable};
 use crate::sections::{BackendConfig, ListenerConfig};
 
 const LISTENERS_MAX: usize = 64;
@@ -19,16 +19,19 @@ pub(super) fn collide(a: SocketAddr, b: SocketAddr) -> bool {
 }
 
 /// A listener with its place in the file.
-pub(super) struct Listening {
+pub(super) struct PlacedListener {
     pub(super) address: SocketAddr,
     pub(super) path: String,
     pub(super) span: Range<usize>,
 }
 
 /// Where clients connect.
-pub(super) fn listeners<'a>(reader: &mut Reader<'a>, sections: &[Section<'a>]) -> Vec<Listening> {
+pub(super) fn listeners<'a>(
+    reader: &mut ConfigReader<'a>,
+    sections: &[DeclaredTable<'a>],
+) -> Vec<PlacedListener> {
     too_many(reader, sections, LISTENERS_MAX);
-    let mut out: Vec<Listening> = Vec::new();
+    let mut out: Vec<PlacedListener> = Vec::new();
     for section in sections.iter().take(LISTENERS_MAX) {
         let Some(ListenerConfig { address }) = ListenerConfig::read(reader, section) else { continue };
         let span = section.span_of("address");
@@ -37,7 +40,7 @@ pub(super) fn listeners<'a>(reader: &mut Reader<'a>, sections: &[Section<'a>]) -
             let remedy = "choose another port or remove one of the two".to_owned();
             reader.wrong(&section.key("address"), span.clone(), (what, remedy));
         }
-        out.push(Listening { address, path: section.path.clone(), span });
+        out.push(PlacedListener { address, path: section.path.clone(), span });
     }
     out
 }
@@ -50,7 +53,7 @@ pub(super) struct Answering {
 }
 
 /// Who answers.
-pub(super) fn backends<'a>(reader: &mut Reader<'a>, sections: &[Section<'a>]) -> Vec<Answering> {
+pub(super) fn backends<'a>(reader: &mut ConfigReader<'a>, sections: &[DeclaredTable<'a>]) -> Vec<Answering> {
     too_many(reader, sections, BACKENDS_MAX);
     let (mut names, mut addresses) = (BTreeMap::new(), BTreeMap::new());
     let mut out = Vec::new();
@@ -67,7 +70,7 @@ pub(super) fn backends<'a>(reader: &mut Reader<'a>, sections: &[Section<'a>]) ->
     out
 }
 
-fn too_many(reader: &mut Reader<'_>, sections: &[Section<'_>], most: usize) {
+fn too_many(reader: &mut ConfigReader<'_>, sections: &[DeclaredTable<'_>], most: usize) {
     if let Some(section) = sections.get(most) {
         let what = format!("there are {}, more than {most}", sections.len());
         let wrong = (what, "remove the rest".to_owned());
@@ -75,10 +78,10 @@ fn too_many(reader: &mut Reader<'_>, sections: &[Section<'_>], most: usize) {
     }
 }
 
-/// Reports a value that an earlier back-end has.
+/// Reports a value that an earlier back-end already has.
 fn unique<'s, K: Ord>(
-    reader: &mut Reader<'_>,
-    section: &'s Section<'_>,
+    reader: &mut ConfigReader<'_>,
+    section: &'s DeclaredTable<'_>,
     key: &str,
     seen: &mut BTreeMap<K, &'s str>,
     value: K,

@@ -1,13 +1,13 @@
-//! Errors of TOML's syntax, with the key they are nearest to and a remedy.
+//! TOML syntax errors, with the nearest key and a remedy.
 
 use crate::message::may_be_secret;
-use crate::reader::{Reader, escaped};
+use crate::reader::{ConfigReader, escaped};
 
-/// Errors reported; what follows is mostly a consequence.
+/// The most errors reported; later ones are mostly consequences.
 const ERRORS_MAX: usize = 50;
 
-/// Reports what the parser found.
-pub(super) fn report(reader: &mut Reader<'_>, text: &str, errors: &[toml::de::Error]) {
+/// Reports the parser's errors.
+pub(super) fn report(reader: &mut ConfigReader<'_>, text: &str, errors: &[toml::de::Error]) {
     for error in errors.iter().take(ERRORS_MAX) {
         let span = error.span().unwrap_or(0..0);
         let message: String = error.message().lines().collect::<Vec<_>>().join(", ");
@@ -32,7 +32,7 @@ fn key_near(text: &str, at: usize) -> String {
         return escaped(header);
     }
     let key = line.split_once('=').map_or(line, |(key, _)| key);
-    // What follows a space or quote is a value, perhaps a secret, whose `=` is missing.
+    // Text after a space or quote is a value whose `=` is missing, perhaps a secret.
     let key = key.split('#').next().unwrap_or("").trim().split([' ', '\t', '"', '\'']).next().unwrap_or("");
     let header = before.lines().rev().find_map(|l| Some((header_of(l)?, l.trim_start().starts_with("[["))));
     let section = match header {

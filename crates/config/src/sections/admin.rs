@@ -7,11 +7,11 @@ use std::path::Path;
 use crate::address::socket;
 use crate::declare::Entries;
 use crate::keys::Default::{Is, Words};
-use crate::keys::Kind::{Flag, Text};
+use crate::keys::KeyKind::{Flag, Text};
 use crate::keys::{SectionSpec, fixed, key};
 use crate::path::path;
-use crate::reader::{Reader, Section, Wrong};
-use crate::value::Value;
+use crate::reader::{ConfigReader, DeclaredTable, Wrong};
+use crate::value::ConfigValue;
 
 const TOKEN_BYTES: std::ops::RangeInclusive<usize> = 16..=4096;
 
@@ -24,7 +24,7 @@ pub struct Admin {
     pub token: Option<String>,
 }
 
-/// Without the token.
+/// Does not show the token.
 impl std::fmt::Debug for Admin {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let token = self.token.as_ref().map(|_| "(hidden)");
@@ -63,7 +63,7 @@ impl Admin {
     };
 
     /// The admin API; there is one unless it is switched off.
-    pub(crate) fn read<'a>(reader: &mut Reader<'a>, section: &Section<'a>) -> Option<Self> {
+    pub(crate) fn read<'a>(reader: &mut ConfigReader<'a>, section: &DeclaredTable<'a>) -> Option<Self> {
         let enabled = reader.flag(section, "enabled");
         let address = reader.text(section, "address", socket);
         let before = reader.errors.len();
@@ -94,15 +94,17 @@ impl Admin {
 
     /// The keys with their values.
     pub(crate) fn entries(admin: Option<&Self>) -> Entries {
-        let Some(admin) = admin else { return vec![("enabled", Value::Flag(false))] };
-        let mut out =
-            vec![("enabled", Value::Flag(true)), ("address", Value::Text(admin.address.to_string()))];
-        out.extend(admin.token.iter().map(|_| ("token", Value::Secret)));
+        let Some(admin) = admin else { return vec![("enabled", ConfigValue::Flag(false))] };
+        let mut out = vec![
+            ("enabled", ConfigValue::Flag(true)),
+            ("address", ConfigValue::Text(admin.address.to_string())),
+        ];
+        out.extend(admin.token.iter().map(|_| ("token", ConfigValue::Secret)));
         out
     }
 }
 
-/// A token, which no message repeats.
+/// Checks a token without repeating it in a message.
 fn token(text: &str) -> Result<&str, Wrong> {
     // The characters of RFC 6750, section 2.1.
     let good = |c: char| c.is_ascii_alphanumeric() || "-._~+/=".contains(c);
@@ -122,7 +124,7 @@ fn read_token(path: &Path) -> Result<String, Wrong> {
         let remedy = "make it a file that holds the token alone and that this user may read".to_owned();
         (format!("{} {why}", path.display()), remedy)
     };
-    // Reading something that is no file could wait for ever.
+    // Reading something other than a regular file could block for ever.
     let regular = std::fs::metadata(path).map_err(|e| unreadable(format!("cannot be read: {e}")))?.is_file();
     if !regular {
         return Err(unreadable("is no regular file".to_owned()));

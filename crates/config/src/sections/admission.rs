@@ -6,9 +6,9 @@ use toml::de::DeValue;
 
 use crate::declare::{KeyForm, KeyValue, keys};
 use crate::keys::Default::Is;
-use crate::keys::Kind::{self, ChoiceOrInteger, DurationOrZero, Integer};
-use crate::reader::{Reader, Section, quoted};
-use crate::value::Value;
+use crate::keys::KeyKind::{self, ChoiceOrInteger, DurationOrZero, Integer};
+use crate::reader::{ConfigReader, DeclaredTable, quoted};
+use crate::value::ConfigValue;
 
 keys! {
     /// How many requests are let into the cluster at once.
@@ -22,7 +22,7 @@ keys! {
         /// How long a request waits at most; with 0 none waits.
         "queue_timeout" queue_timeout: Duration = Is("250ms"), DurationOrZero;
         /// What a refused client is told to wait, rounded up to whole seconds.
-        "retry_after" retry_after_s: u32 = Is("1s"), Kind::Duration => WholeSeconds;
+        "retry_after" retry_after_s: u32 = Is("1s"), KeyKind::Duration => WholeSeconds;
     }
 }
 
@@ -38,7 +38,7 @@ pub enum AdmissionLimitConfig {
 }
 
 impl KeyValue for AdmissionLimitConfig {
-    fn read<'a>(reader: &mut Reader<'a>, section: &Section<'a>, name: &str) -> Option<Self> {
+    fn read<'a>(reader: &mut ConfigReader<'a>, section: &DeclaredTable<'a>, name: &str) -> Option<Self> {
         let Some(found) = section.found(name) else { return Some(Self::Lard) };
         Some(match found.value {
             DeValue::String(text) if text == "lard" => Self::Lard,
@@ -52,11 +52,11 @@ impl KeyValue for AdmissionLimitConfig {
         })
     }
 
-    fn show(&self, _: Kind) -> Option<Value> {
+    fn show(&self, _: KeyKind) -> Option<ConfigValue> {
         Some(match self {
-            Self::Lard => Value::Text("lard".to_owned()),
-            Self::Fixed(limit) => Value::Integer(*limit),
-            Self::Unlimited => Value::Text("none".to_owned()),
+            Self::Lard => ConfigValue::Text("lard".to_owned()),
+            Self::Fixed(limit) => ConfigValue::Integer(*limit),
+            Self::Unlimited => ConfigValue::Text("none".to_owned()),
         })
     }
 }
@@ -65,12 +65,12 @@ impl KeyValue for AdmissionLimitConfig {
 struct WholeSeconds;
 
 impl KeyForm<u32> for WholeSeconds {
-    fn read<'a>(reader: &mut Reader<'a>, section: &Section<'a>, name: &str) -> Option<u32> {
+    fn read<'a>(reader: &mut ConfigReader<'a>, section: &DeclaredTable<'a>, name: &str) -> Option<u32> {
         let span = reader.duration(section, name);
         Some(u32::try_from(span.as_nanos().div_ceil(1_000_000_000)).unwrap_or(u32::MAX))
     }
 
-    fn show(seconds: &u32) -> Option<Value> {
-        Some(Value::Text(format!("{seconds}s")))
+    fn show(seconds: &u32) -> Option<ConfigValue> {
+        Some(ConfigValue::Text(format!("{seconds}s")))
     }
 }

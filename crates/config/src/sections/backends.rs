@@ -8,9 +8,9 @@ use plimsoll_policy::Weight;
 use crate::address::{HostPort, host_port, socket};
 use crate::declare::{KeyForm, KeyValue, keys};
 use crate::keys::Default::{Is, Required, Words};
-use crate::keys::Kind::{self, Integer, Number, Text};
-use crate::reader::{Reader, Section, Wrong, quoted};
-use crate::value::Value;
+use crate::keys::KeyKind::{self, Integer, Number, Text};
+use crate::reader::{ConfigReader, DeclaredTable, Wrong, quoted};
+use crate::value::ConfigValue;
 
 keys! {
     /// Where clients connect; at least one, at most 64.
@@ -22,12 +22,12 @@ keys! {
 }
 
 impl KeyValue for SocketAddr {
-    fn read<'a>(reader: &mut Reader<'a>, section: &Section<'a>, name: &str) -> Option<Self> {
+    fn read<'a>(reader: &mut ConfigReader<'a>, section: &DeclaredTable<'a>, name: &str) -> Option<Self> {
         reader.text(section, name, socket)
     }
 
-    fn show(&self, _: Kind) -> Option<Value> {
-        Some(Value::Text(self.to_string()))
+    fn show(&self, _: KeyKind) -> Option<ConfigValue> {
+        Some(ConfigValue::Text(self.to_string()))
     }
 }
 
@@ -53,21 +53,21 @@ keys! {
 }
 
 impl KeyValue for HostPort {
-    fn read<'a>(reader: &mut Reader<'a>, section: &Section<'a>, name: &str) -> Option<Self> {
+    fn read<'a>(reader: &mut ConfigReader<'a>, section: &DeclaredTable<'a>, name: &str) -> Option<Self> {
         reader.text(section, name, host_port)
     }
 
-    fn show(&self, _: Kind) -> Option<Value> {
-        Some(Value::Text(self.to_string()))
+    fn show(&self, _: KeyKind) -> Option<ConfigValue> {
+        Some(ConfigValue::Text(self.to_string()))
     }
 }
 
 impl KeyValue for Option<HostPort> {
-    fn read<'a>(reader: &mut Reader<'a>, section: &Section<'a>, name: &str) -> Option<Self> {
+    fn read<'a>(reader: &mut ConfigReader<'a>, section: &DeclaredTable<'a>, name: &str) -> Option<Self> {
         Some(section.found(name).and_then(|_| reader.text(section, name, host_port)))
     }
 
-    fn show(&self, kind: Kind) -> Option<Value> {
+    fn show(&self, kind: KeyKind) -> Option<ConfigValue> {
         self.as_ref().and_then(|at| at.show(kind))
     }
 }
@@ -76,15 +76,19 @@ impl KeyValue for Option<HostPort> {
 struct NameOrAddress;
 
 impl KeyForm<BackendName> for NameOrAddress {
-    fn read<'a>(reader: &mut Reader<'a>, section: &Section<'a>, key: &str) -> Option<BackendName> {
+    fn read<'a>(
+        reader: &mut ConfigReader<'a>,
+        section: &DeclaredTable<'a>,
+        key: &str,
+    ) -> Option<BackendName> {
         reader.text(section, key, |text| name(text).map(Arc::from)).or_else(|| {
             let address = section.found("address")?;
             address.value.as_str().map(Arc::from)
         })
     }
 
-    fn show(name: &BackendName) -> Option<Value> {
-        Some(Value::Text(name.to_string()))
+    fn show(name: &BackendName) -> Option<ConfigValue> {
+        Some(ConfigValue::Text(name.to_string()))
     }
 }
 

@@ -7,11 +7,11 @@ use plimsoll_wire::{Key, KeyError};
 
 use crate::declare::{KeyForm, keys, words};
 use crate::keys::Default::{Is, Required};
-use crate::keys::Kind::{self, Choice, Integer, Size, Text, Texts};
+use crate::keys::KeyKind::{self, Choice, Integer, Size, Text, Texts};
 use crate::keys::SIZE_MAX;
 use crate::path::path;
-use crate::reader::{Reader, Section, Wrong, items, quoted};
-use crate::value::{Value, show_duration};
+use crate::reader::{ConfigReader, DeclaredTable, Wrong, items, quoted};
+use crate::value::{ConfigValue, show_duration};
 
 keys! {
     /// How connections are handed off; used, and needed, with `mechanism = "handoff"`.
@@ -33,7 +33,7 @@ keys! {
         /// Connections that back-ends may have at once; further ones are proxied.
         "flows" flows: u32 = Is("100000"), Integer { min: 1, max: 10_000_000 }, restart;
         /// How long an agent may take to take a connection over; then the front-end takes it back. At least 50ms.
-        "take_over_timeout" take_over_timeout: Duration = Is("500ms"), Kind::Duration => NotTooShort;
+        "take_over_timeout" take_over_timeout: Duration = Is("500ms"), KeyKind::Duration => NotTooShort;
         /// What may be under way on a connection that is handed off or on; with more, it stays where it is.
         "state_size" state_bytes: usize = Is("4MiB"), Size { min: 64 << 10, max: 8 << 20 };
         /// What to do when this system does not allow handoffs: `none`, not to start; `proxy`, to proxy.
@@ -49,20 +49,20 @@ words! {
     }
 }
 
-/// A name that stands in messages between machines.
+/// A name used in messages between machines.
 pub(super) struct MachineName;
 
 impl KeyForm<String> for MachineName {
-    fn read<'a>(reader: &mut Reader<'a>, section: &Section<'a>, name: &str) -> Option<String> {
+    fn read<'a>(reader: &mut ConfigReader<'a>, section: &DeclaredTable<'a>, name: &str) -> Option<String> {
         reader.text(section, name, |text| machine_name(text).map(str::to_owned))
     }
 
-    fn show(name: &String) -> Option<Value> {
-        Some(Value::Text(name.clone()))
+    fn show(name: &String) -> Option<ConfigValue> {
+        Some(ConfigValue::Text(name.clone()))
     }
 }
 
-/// A name that stands in messages between machines.
+/// A name used in messages between machines.
 pub(super) fn machine_name(text: &str) -> Result<&str, Wrong> {
     let good = |c: char| c.is_ascii_alphanumeric() || "-_".contains(c);
     if text.is_empty() || text.len() > 64 || !text.chars().all(good) {
@@ -76,18 +76,18 @@ pub(super) fn machine_name(text: &str) -> Result<&str, Wrong> {
 pub(super) struct KeyFile;
 
 impl KeyForm<Key> for KeyFile {
-    fn read<'a>(reader: &mut Reader<'a>, section: &Section<'a>, name: &str) -> Option<Key> {
+    fn read<'a>(reader: &mut ConfigReader<'a>, section: &DeclaredTable<'a>, name: &str) -> Option<Key> {
         let file = reader.text(section, name, |text| path(text).map(str::to_owned))?;
         let key = read_key(&reader.resolve(&file));
         key.map_err(|wrong| reader.wrong(&section.key(name), section.span_of(name), wrong)).ok()
     }
 
-    fn show(_: &Key) -> Option<Value> {
-        Some(Value::Secret)
+    fn show(_: &Key) -> Option<ConfigValue> {
+        Some(ConfigValue::Secret)
     }
 }
 
-/// The key in the file at `path`. What makes a file fit is for [`Key::load`] to say, which agents use as well.
+/// Reads the key file at `path`. [`Key::load`] checks it, for agents as well.
 fn read_key(path: &Path) -> Result<Key, Wrong> {
     const MAKE: &str =
         "make one: (umask 077; head -c 32 /dev/urandom | od -An -v -tx1 | tr -d ' \\n' > FILE)";
@@ -104,14 +104,18 @@ fn read_key(path: &Path) -> Result<Key, Wrong> {
 }
 
 const INTERFACES_MAX: usize = 16;
-/// Bytes of an interface's name at most (`IFNAMSIZ` without the NUL).
+/// The most bytes of an interface's name (`IFNAMSIZ` without the NUL).
 const INTERFACE_BYTES: usize = 15;
 
 /// Names of network interfaces.
 struct Interfaces;
 
 impl KeyForm<Vec<String>> for Interfaces {
-    fn read<'a>(reader: &mut Reader<'a>, section: &Section<'a>, name: &str) -> Option<Vec<String>> {
+    fn read<'a>(
+        reader: &mut ConfigReader<'a>,
+        section: &DeclaredTable<'a>,
+        name: &str,
+    ) -> Option<Vec<String>> {
         let Some(found) = section.found(name) else {
             let remedy =
                 "name the interface at which packets of clients arrive, e.g. `interfaces = [\"eth0\"]`";
@@ -149,19 +153,19 @@ impl KeyForm<Vec<String>> for Interfaces {
         Some(out)
     }
 
-    fn show(names: &Vec<String>) -> Option<Value> {
-        Some(Value::List(names.clone()))
+    fn show(names: &Vec<String>) -> Option<ConfigValue> {
+        Some(ConfigValue::List(names.clone()))
     }
 }
 
-/// Shorter spans run out while the other side waits for its turn.
+/// Shorter time-outs expire while the other side merely waits for a CPU.
 const SHORTEST: Duration = Duration::from_millis(50);
 
 /// A duration of at least 50 ms.
 pub(super) struct NotTooShort;
 
 impl KeyForm<Duration> for NotTooShort {
-    fn read<'a>(reader: &mut Reader<'a>, section: &Section<'a>, name: &str) -> Option<Duration> {
+    fn read<'a>(reader: &mut ConfigReader<'a>, section: &DeclaredTable<'a>, name: &str) -> Option<Duration> {
         let span = reader.duration(section, name);
         if span < SHORTEST {
             let wrong = ("is too short".to_owned(), "write at least \"50ms\"".to_owned());
@@ -170,8 +174,8 @@ impl KeyForm<Duration> for NotTooShort {
         Some(span)
     }
 
-    fn show(span: &Duration) -> Option<Value> {
-        Some(Value::Text(show_duration(*span)))
+    fn show(span: &Duration) -> Option<ConfigValue> {
+        Some(ConfigValue::Text(show_duration(*span)))
     }
 }
 
@@ -179,11 +183,11 @@ impl KeyForm<Duration> for NotTooShort {
 struct Fallback;
 
 impl KeyForm<bool> for Fallback {
-    fn read<'a>(reader: &mut Reader<'a>, section: &Section<'a>, name: &str) -> Option<bool> {
+    fn read<'a>(reader: &mut ConfigReader<'a>, section: &DeclaredTable<'a>, name: &str) -> Option<bool> {
         Some(reader.choice(section, name) == "proxy")
     }
 
-    fn show(proxies: &bool) -> Option<Value> {
-        Some(Value::Text(if *proxies { "proxy" } else { "none" }.to_owned()))
+    fn show(proxies: &bool) -> Option<ConfigValue> {
+        Some(ConfigValue::Text(if *proxies { "proxy" } else { "none" }.to_owned()))
     }
 }

@@ -5,10 +5,10 @@ use std::time::Duration;
 use crate::address::{host_name, host_port};
 use crate::declare::{Entries, KeyForm, KeyGroup, keys};
 use crate::keys::Default::{Is, Words};
-use crate::keys::Kind::{self, Choice, Integer, Number, Text};
+use crate::keys::KeyKind::{self, Choice, Integer, Number, Text};
 use crate::keys::{KeySpec, key};
-use crate::reader::{Reader, Section, Wrong, quoted};
-use crate::value::{Value, show_duration};
+use crate::reader::{ConfigReader, DeclaredTable, Wrong, quoted};
+use crate::value::{ConfigValue, show_duration};
 
 keys! {
     /// How back-ends are watched.
@@ -18,12 +18,12 @@ keys! {
             probe: HealthProbe = PROBE
         }
         /// Time between checks of a healthy back-end.
-        "interval" interval: Duration = Is("1s"), Kind::Duration;
+        "interval" interval: Duration = Is("1s"), KeyKind::Duration;
         /// Time between checks after one that disagreed with the present state; at most `interval`.
         "fast_interval" fast_interval: Duration =
-            Words("\"250ms\", or `interval` when that is shorter"), Kind::Duration => FastInterval;
+            Words("\"250ms\", or `interval` when that is shorter"), KeyKind::Duration => FastInterval;
         /// How long an answer may take.
-        "timeout" timeout: Duration = Is("500ms"), Kind::Duration;
+        "timeout" timeout: Duration = Is("500ms"), KeyKind::Duration;
         /// Each interval is changed at random by at most this share of it.
         "jitter" jitter_permille: u16 = Is("0.2"), Number { min: 0.0, max: 1.0 } => Permille;
         /// Good answers in a row that bring a back-end up.
@@ -76,7 +76,7 @@ pub enum HealthProbe {
 }
 
 impl KeyGroup for HealthProbe {
-    fn read<'a>(reader: &mut Reader<'a>, section: &Section<'a>) -> Option<Self> {
+    fn read<'a>(reader: &mut ConfigReader<'a>, section: &DeclaredTable<'a>) -> Option<Self> {
         let probe = reader.choice(section, "probe");
         let path = reader.text(section, "path", probe_path);
         let host = reader.text(section, "host", probe_host);
@@ -100,14 +100,14 @@ impl KeyGroup for HealthProbe {
     }
 
     fn entries(&self) -> Entries {
-        let text = |text: &str| Value::Text(text.to_owned());
+        let text = |text: &str| ConfigValue::Text(text.to_owned());
         match self {
             Self::None => vec![("probe", text("none"))],
             Self::Tcp => vec![("probe", text("tcp"))],
             Self::Http { path, host, status_min, status_max } => {
                 let mut out = vec![("probe", text("http")), ("path", text(path))];
                 out.extend(host.iter().map(|host| ("host", text(host))));
-                out.push(("status", Value::Text(format!("{status_min}-{status_max}"))));
+                out.push(("status", ConfigValue::Text(format!("{status_min}-{status_max}"))));
                 out
             }
         }
@@ -142,19 +142,19 @@ fn status(text: &str) -> Result<(u16, u16), Wrong> {
     }
 }
 
-/// The time between checks after one that disagreed, until it is known whether a shorter `interval` takes its place.
+/// `fast_interval` as read, before it is known whether a shorter `interval` replaces it.
 struct FastInterval;
 
 impl KeyForm<Duration> for FastInterval {
-    fn read<'a>(reader: &mut Reader<'a>, section: &Section<'a>, name: &str) -> Option<Duration> {
+    fn read<'a>(reader: &mut ConfigReader<'a>, section: &DeclaredTable<'a>, name: &str) -> Option<Duration> {
         Some(match section.found(name) {
             Some(_) => reader.duration(section, name),
             None => Duration::from_millis(250),
         })
     }
 
-    fn show(span: &Duration) -> Option<Value> {
-        Some(Value::Text(show_duration(*span)))
+    fn show(span: &Duration) -> Option<ConfigValue> {
+        Some(ConfigValue::Text(show_duration(*span)))
     }
 }
 
@@ -162,18 +162,21 @@ impl KeyForm<Duration> for FastInterval {
 struct Permille;
 
 impl KeyForm<u16> for Permille {
-    fn read<'a>(reader: &mut Reader<'a>, section: &Section<'a>, name: &str) -> Option<u16> {
+    fn read<'a>(reader: &mut ConfigReader<'a>, section: &DeclaredTable<'a>, name: &str) -> Option<u16> {
         Some((reader.number(section, name) * 1000.0).round() as u16)
     }
 
-    fn show(permille: &u16) -> Option<Value> {
-        Some(Value::Number(f64::from(*permille) / 1000.0))
+    fn show(permille: &u16) -> Option<ConfigValue> {
+        Some(ConfigValue::Number(f64::from(*permille) / 1000.0))
     }
 }
 
 impl HealthConfig {
     /// Reads the table and checks its two intervals against one another.
-    pub(crate) fn read_checked<'a>(reader: &mut Reader<'a>, section: &Section<'a>) -> Option<Self> {
+    pub(crate) fn read_checked<'a>(
+        reader: &mut ConfigReader<'a>,
+        section: &DeclaredTable<'a>,
+    ) -> Option<Self> {
         let mut config = Self::read(reader, section)?;
         if section.found("fast_interval").is_none() {
             config.fast_interval = config.fast_interval.min(config.interval);

@@ -5,28 +5,28 @@ use std::time::Duration;
 use crate::address::{IpNet, block};
 use crate::declare::{KeyValue, keys};
 use crate::keys::Default::Is;
-use crate::keys::Kind::{self, Integer, Size, SizeOrNone, Texts};
+use crate::keys::KeyKind::{self, Integer, Size, SizeOrNone, Texts};
 use crate::keys::SIZE_MAX;
-use crate::reader::{ListForm, Reader, Section};
-use crate::value::Value;
+use crate::reader::{ConfigReader, DeclaredTable, ListForm};
+use crate::value::ConfigValue;
 
 keys! {
     /// How long is waited for what.
     ["timeouts"] pub struct Timeouts {
         /// A client's whole request head, from its first byte.
-        "head" head: Duration = Is("10s"), Kind::Duration;
+        "head" head: Duration = Is("10s"), KeyKind::Duration;
         /// Between two reads or writes of a body, on either side.
-        "body" body: Duration = Is("30s"), Kind::Duration;
+        "body" body: Duration = Is("30s"), KeyKind::Duration;
         /// A client's connection without a request.
-        "idle" idle: Duration = Is("60s"), Kind::Duration;
+        "idle" idle: Duration = Is("60s"), KeyKind::Duration;
         /// A kept connection to a back-end without a request.
-        "backend_idle" backend_idle: Duration = Is("30s"), Kind::Duration;
+        "backend_idle" backend_idle: Duration = Is("30s"), KeyKind::Duration;
         /// A connection to a back-end.
-        "connect" connect: Duration = Is("1s"), Kind::Duration;
+        "connect" connect: Duration = Is("1s"), KeyKind::Duration;
         /// The first byte of a response, from the end of the request.
-        "first_byte" first_byte: Duration = Is("30s"), Kind::Duration;
+        "first_byte" first_byte: Duration = Is("30s"), KeyKind::Duration;
         /// Requests under way when draining or stopping.
-        "drain" drain: Duration = Is("30s"), Kind::Duration;
+        "drain" drain: Duration = Is("30s"), KeyKind::Duration;
     }
 }
 
@@ -64,11 +64,11 @@ const TRUSTED: ListForm = ListForm {
 };
 
 impl KeyValue for Vec<IpNet> {
-    fn read<'a>(reader: &mut Reader<'a>, section: &Section<'a>, name: &str) -> Option<Self> {
+    fn read<'a>(reader: &mut ConfigReader<'a>, section: &DeclaredTable<'a>, name: &str) -> Option<Self> {
         Some(reader.list(section, name, TRUSTED, block))
     }
 
-    fn show(&self, _: Kind) -> Option<Value> {
-        Some(Value::List(self.iter().map(ToString::to_string).collect()))
+    fn show(&self, _: KeyKind) -> Option<ConfigValue> {
+        Some(ConfigValue::List(self.iter().map(ToString::to_string).collect()))
     }
 }

@@ -4,16 +4,16 @@ use std::path::PathBuf;
 
 use crate::declare::{KeyForm, keys, words};
 use crate::keys::Default::Is;
-use crate::keys::Kind::{Choice, Integer, Size, Text};
+use crate::keys::KeyKind::{Choice, Integer, Size, Text};
 use crate::path::path;
-use crate::reader::{Reader, Section};
-use crate::value::Value;
+use crate::reader::{ConfigReader, DeclaredTable};
+use crate::value::ConfigValue;
 
 keys! {
     /// One line for each request; without this table there is no such log.
     ["access_log"] pub struct AccessLog {
         /// Appended to and opened anew on reload; `-` is standard output.
-        "file" file: Option<PathBuf> = Is("-"), Text("the path of a file, or \"-\"") => LogFile;
+        "file" file: Option<PathBuf> = Is("-"), Text("the path of a file, or \"-\"") => LogTarget;
         /// `combined`: as of Apache and nginx; `json`: with policy, back-end, reason and the split of the latency.
         "format" format: AccessLogFormat = Is("combined"), Choice(AccessLogFormat::WORDS);
     }
@@ -28,10 +28,14 @@ words! {
 }
 
 /// A file; none is standard output.
-struct LogFile;
+struct LogTarget;
 
-impl KeyForm<Option<PathBuf>> for LogFile {
-    fn read<'a>(reader: &mut Reader<'a>, section: &Section<'a>, name: &str) -> Option<Option<PathBuf>> {
+impl KeyForm<Option<PathBuf>> for LogTarget {
+    fn read<'a>(
+        reader: &mut ConfigReader<'a>,
+        section: &DeclaredTable<'a>,
+        name: &str,
+    ) -> Option<Option<PathBuf>> {
         let text = reader.text(section, name, |text| path(text).map(str::to_owned))?;
         let file = (text != "-").then(|| reader.resolve(&text));
         if file.as_ref().is_some_and(|f| f.is_dir()) {
@@ -41,9 +45,9 @@ impl KeyForm<Option<PathBuf>> for LogFile {
         Some(file)
     }
 
-    fn show(file: &Option<PathBuf>) -> Option<Value> {
+    fn show(file: &Option<PathBuf>) -> Option<ConfigValue> {
         let shown = file.as_ref().map_or_else(|| "-".to_owned(), |file| file.display().to_string());
-        Some(Value::Text(shown))
+        Some(ConfigValue::Text(shown))
     }
 }
 
@@ -73,7 +77,7 @@ words! {
 struct Directory;
 
 impl KeyForm<PathBuf> for Directory {
-    fn read<'a>(reader: &mut Reader<'a>, section: &Section<'a>, name: &str) -> Option<PathBuf> {
+    fn read<'a>(reader: &mut ConfigReader<'a>, section: &DeclaredTable<'a>, name: &str) -> Option<PathBuf> {
         let text = reader.text(section, name, |text| path(text).map(str::to_owned))?;
         let directory = reader.resolve(&text);
         if directory.is_file() {
@@ -83,7 +87,7 @@ impl KeyForm<PathBuf> for Directory {
         Some(directory)
     }
 
-    fn show(directory: &PathBuf) -> Option<Value> {
-        Some(Value::Text(directory.display().to_string()))
+    fn show(directory: &PathBuf) -> Option<ConfigValue> {
+        Some(ConfigValue::Text(directory.display().to_string()))
     }
 }

@@ -11,9 +11,9 @@ use super::handoff::{KeyFile, MachineName, NotTooShort, machine_name};
 use crate::address::{HostPort, host_port};
 use crate::declare::{KeyForm, keys};
 use crate::keys::Default::{Is, Required};
-use crate::keys::Kind::{self, Text, Texts};
-use crate::reader::{Reader, Section, Wrong, items, quoted};
-use crate::value::{Value, show_duration};
+use crate::keys::KeyKind::{self, Text, Texts};
+use crate::reader::{ConfigReader, DeclaredTable, Wrong, items, quoted};
+use crate::value::{ConfigValue, show_duration};
 
 keys! {
     /// Front-ends beside one another, one on each back-end's machine, which set the same boundaries of sizes; without this
@@ -33,9 +33,9 @@ keys! {
         "others" others: Vec<PeerConfig> =
             Required, Texts("NAME=HOST:PORT, e.g. \"n1=10.0.0.2:7500\"") => Others, restart;
         /// How often they tell one another what they have seen. At least 50ms.
-        "period" period: Duration = Is("1s"), Kind::Duration => NotTooShort, restart;
+        "period" period: Duration = Is("1s"), KeyKind::Duration => NotTooShort, restart;
         /// How long what one has told counts when nothing more is heard of it; at least three periods.
-        "keep" keep: Duration = Is("30s"), Kind::Duration => ThreePeriods, restart;
+        "keep" keep: Duration = Is("30s"), KeyKind::Duration => ThreePeriods, restart;
     }
 }
 
@@ -50,16 +50,20 @@ pub struct PeerConfig {
     pub port: u16,
 }
 
-/// The name of a back-end; that there is one of this name is checked beside the back-ends.
+/// The name of a back-end. Its existence is checked with the back-ends.
 struct LocalName;
 
 impl KeyForm<BackendName> for LocalName {
-    fn read<'a>(reader: &mut Reader<'a>, section: &Section<'a>, name: &str) -> Option<BackendName> {
+    fn read<'a>(
+        reader: &mut ConfigReader<'a>,
+        section: &DeclaredTable<'a>,
+        name: &str,
+    ) -> Option<BackendName> {
         reader.text(section, name, |text| Ok(Arc::from(text)))
     }
 
-    fn show(name: &BackendName) -> Option<Value> {
-        Some(Value::Text(name.to_string()))
+    fn show(name: &BackendName) -> Option<ConfigValue> {
+        Some(ConfigValue::Text(name.to_string()))
     }
 }
 
@@ -69,7 +73,11 @@ const OTHERS_MAX: usize = 255;
 struct Others;
 
 impl KeyForm<Vec<PeerConfig>> for Others {
-    fn read<'a>(reader: &mut Reader<'a>, section: &Section<'a>, name: &str) -> Option<Vec<PeerConfig>> {
+    fn read<'a>(
+        reader: &mut ConfigReader<'a>,
+        section: &DeclaredTable<'a>,
+        name: &str,
+    ) -> Option<Vec<PeerConfig>> {
         let Some(found) = section.found(name) else {
             let remedy = "name the other front-ends, e.g. `others = [\"n1=10.0.0.2:7500\"]`".to_owned();
             reader.wrong(&section.key(name), section.span.clone(), ("missing".to_owned(), remedy));
@@ -106,10 +114,10 @@ impl KeyForm<Vec<PeerConfig>> for Others {
         Some(out)
     }
 
-    fn show(others: &Vec<PeerConfig>) -> Option<Value> {
+    fn show(others: &Vec<PeerConfig>) -> Option<ConfigValue> {
         let at = |peer: &PeerConfig| HostPort { host: peer.host.clone(), port: peer.port };
         let shown = |peer: &PeerConfig| format!("{}={}", peer.name, at(peer));
-        Some(Value::List(others.iter().map(shown).collect()))
+        Some(ConfigValue::List(others.iter().map(shown).collect()))
     }
 }
 
@@ -130,9 +138,9 @@ fn other(text: &str) -> Result<PeerConfig, Wrong> {
 struct ThreePeriods;
 
 impl KeyForm<Duration> for ThreePeriods {
-    fn read<'a>(reader: &mut Reader<'a>, section: &Section<'a>, name: &str) -> Option<Duration> {
+    fn read<'a>(reader: &mut ConfigReader<'a>, section: &DeclaredTable<'a>, name: &str) -> Option<Duration> {
         let keep = reader.duration(section, name);
-        // What is wrong with the period is said where that is read.
+        // Errors of the period are reported where that is read.
         if section.duration("period").is_some_and(|period| keep < period * 3) {
             let wrong = ("is too short".to_owned(), "write at least three times `period`".to_owned());
             reader.wrong(&section.key(name), section.span_of(name), wrong);
@@ -140,7 +148,7 @@ impl KeyForm<Duration> for ThreePeriods {
         Some(keep)
     }
 
-    fn show(keep: &Duration) -> Option<Value> {
-        Some(Value::Text(show_duration(*keep)))
+    fn show(keep: &Duration) -> Option<ConfigValue> {
+        Some(ConfigValue::Text(show_duration(*keep)))
     }
 }

@@ -7,10 +7,10 @@ use toml::de::DeValue;
 
 use crate::declare::Entries;
 use crate::keys::Default::{Is, Required};
-use crate::keys::Kind::{Cache, Integer, Size};
-use crate::keys::{KeySpec, Kind, SIZE_MAX, SectionSpec, key};
-use crate::reader::{Found, Reader, Section, Wrong, as_number, escaped, quoted};
-use crate::value::{Value, show_size};
+use crate::keys::KeyKind::{Cache, Integer, Size};
+use crate::keys::{KeyKind, KeySpec, SIZE_MAX, SectionSpec, key};
+use crate::reader::{ConfigReader, DeclaredTable, FoundKey, Wrong, as_number, escaped, quoted};
+use crate::value::{ConfigValue, show_size};
 
 /// A policy with its parameters, which it takes.
 #[derive(Debug, Clone)]
@@ -63,7 +63,7 @@ impl PolicyConfig {
         help: "How a back-end is chosen. Every other key is a parameter of the policy, under its name there.",
         group: &[],
         keys: &[
-            key("name", Kind::Policy, Is("weighted_round_robin"), "The policy."),
+            key("name", KeyKind::Policy, Is("weighted_round_robin"), "The policy."),
             SEED,
             CACHE_SIZE,
             CACHE_POLICY,
@@ -71,7 +71,7 @@ impl PolicyConfig {
     };
 
     /// Reads the table of a live or a shadow policy.
-    pub(crate) fn read<'a>(reader: &mut Reader<'a>, section: &Section<'a>) -> Option<Self> {
+    pub(crate) fn read<'a>(reader: &mut ConfigReader<'a>, section: &DeclaredTable<'a>) -> Option<Self> {
         let name = section.spec.policy_key?;
         let spec = reader.text(section, name, find)?;
         let cache = reader.text(section, "cache_policy", |text| {
@@ -87,7 +87,7 @@ impl PolicyConfig {
         Some(Self { spec, params, seed, cache_bytes, cache: cache? })
     }
 
-    /// What the policy is built with.
+    /// The policy's build context.
     #[must_use]
     pub fn context(&self) -> BuildContext {
         BuildContext {
@@ -114,11 +114,11 @@ impl PolicyConfig {
 
     /// The keys with their values; that of the policy's name is called `name`.
     pub(crate) fn entries(&self, name: &'static str) -> Entries {
-        let text = |text: &str| Value::Text(text.to_owned());
+        let text = |text: &str| ConfigValue::Text(text.to_owned());
         let mut out = vec![
             (name, text(self.spec.name)),
-            ("seed", Value::Integer(self.seed)),
-            ("cache", Value::Text(show_size(self.cache_bytes))),
+            ("seed", ConfigValue::Integer(self.seed)),
+            ("cache", ConfigValue::Text(show_size(self.cache_bytes))),
             ("cache_policy", text(self.cache.name)),
         ];
         out.extend(self.params.iter().map(|(key, value)| (key, parameter(value))));
@@ -134,18 +134,18 @@ impl ShadowConfig {
         help: "A policy that is scored beside the live one and moves no traffic; without this table there is none. The cache \
                is also the one by which miss ratios of both are predicted. Every other key is a parameter of the policy.",
         group: &[],
-        keys: &[key("policy", Kind::Policy, Required, "The policy."), SEED, CACHE_SIZE, CACHE_POLICY],
+        keys: &[key("policy", KeyKind::Policy, Required, "The policy."), SEED, CACHE_SIZE, CACHE_POLICY],
     };
 
     /// Reads the table.
-    pub(crate) fn read<'a>(reader: &mut Reader<'a>, section: &Section<'a>) -> Option<Self> {
+    pub(crate) fn read<'a>(reader: &mut ConfigReader<'a>, section: &DeclaredTable<'a>) -> Option<Self> {
         Some(Self { policy: PolicyConfig::read(reader, section)? })
     }
 }
 
-/// Whole where the value is.
-fn parameter(value: ParamValue) -> Value {
-    value.as_u64().map_or_else(|| Value::Number(value.as_f64()), Value::Integer)
+/// Shows a whole value as an integer.
+fn parameter(value: ParamValue) -> ConfigValue {
+    value.as_u64().map_or_else(|| ConfigValue::Number(value.as_f64()), ConfigValue::Integer)
 }
 
 fn find(name: &str) -> Result<&'static PolicySpec, Wrong> {
@@ -159,8 +159,12 @@ fn find(name: &str) -> Result<&'static PolicySpec, Wrong> {
     })
 }
 
-/// The parameters that are in the file over the defaults.
-fn params<'a>(reader: &mut Reader<'a>, section: &Section<'a>, spec: &'static PolicySpec) -> ParamSet {
+/// The parameters in the file, and defaults for the rest.
+fn params<'a>(
+    reader: &mut ConfigReader<'a>,
+    section: &DeclaredTable<'a>,
+    spec: &'static PolicySpec,
+) -> ParamSet {
     let mut given = Vec::new();
     for key in section.table.into_iter().flat_map(|table| table.keys()) {
         let name = key.get_ref().as_ref();
@@ -185,14 +189,14 @@ fn params<'a>(reader: &mut Reader<'a>, section: &Section<'a>, spec: &'static Pol
             given.push((param.name, value.into()));
         }
     }
-    // Each of them is good, but perhaps not all of them together.
+    // Each value is valid, but together they may be inconsistent.
     ParamSet::read(spec.params, given).unwrap_or_else(|error| {
         conflict(reader, section, spec, &error);
         ParamSet::defaults(spec.params)
     })
 }
 
-/// For a key that no known one is near to: the policies that have it.
+/// The policies that have the key, for an unknown key without a near match.
 fn elsewhere(name: &str, known: &[&str]) -> Option<String> {
     if nearest(name, known.iter().copied()).is_some() {
         return None;
@@ -202,7 +206,7 @@ fn elsewhere(name: &str, known: &[&str]) -> Option<String> {
     (!with.is_empty()).then(|| format!("remove it; it is a parameter of {}", with.join(", ")))
 }
 
-fn value(reader: &mut Reader<'_>, found: &Found<'_>, param: &ParamSpec) -> Option<ParamValue> {
+fn value(reader: &mut ConfigReader<'_>, found: &FoundKey<'_>, param: &ParamSpec) -> Option<ParamValue> {
     let remedy = || format!("write {}", param.accepts());
     let given = match found.value {
         DeValue::Integer(n) => match i64::from_str_radix(n.as_str(), n.radix()) {
@@ -221,8 +225,13 @@ fn value(reader: &mut Reader<'_>, found: &Found<'_>, param: &ParamSpec) -> Optio
     value.map_err(|_| reader.wrong_value(found, (format!("{given} is not accepted"), remedy()))).ok()
 }
 
-/// Reports values that do not go together at the first of them that is in the file.
-fn conflict(reader: &mut Reader<'_>, section: &Section<'_>, spec: &PolicySpec, error: &ParamError) {
+/// Reports inconsistent values at the first of them in the file.
+fn conflict(
+    reader: &mut ConfigReader<'_>,
+    section: &DeclaredTable<'_>,
+    spec: &PolicySpec,
+    error: &ParamError,
+) {
     let keys: &[&str] = if let ParamError::Conflict { keys, .. } = error { keys } else { &[] };
     let (key, span) = match keys.iter().find(|key| section.found(key).is_some()) {
         Some(name) => (section.key(name), section.span_of(name)),

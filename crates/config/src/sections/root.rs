@@ -2,9 +2,9 @@
 
 use crate::declare::{KeyForm, keys, words};
 use crate::keys::Default::{Is, Words};
-use crate::keys::Kind::{Choice, Integer};
-use crate::reader::{Reader, Section};
-use crate::value::Value;
+use crate::keys::KeyKind::{Choice, Integer};
+use crate::reader::{ConfigReader, DeclaredTable};
+use crate::value::ConfigValue;
 
 keys! {
     /// These stand before the first table.
@@ -26,18 +26,18 @@ words! {
     }
 }
 
-/// A number of threads; one for each CPU where none is given.
+/// A number of threads; by default one per CPU.
 struct Threads;
 
 impl KeyForm<usize> for Threads {
-    fn read<'a>(reader: &mut Reader<'a>, section: &Section<'a>, name: &str) -> Option<usize> {
+    fn read<'a>(reader: &mut ConfigReader<'a>, section: &DeclaredTable<'a>, name: &str) -> Option<usize> {
         let Some(found) = section.found(name) else {
             return Some(std::thread::available_parallelism().map_or(1, std::num::NonZero::get));
         };
         Some(reader.integer_of(&found).and_then(|n| usize::try_from(n).ok()).unwrap_or(1))
     }
 
-    fn show(threads: &usize) -> Option<Value> {
-        Some(Value::Integer(*threads as u64))
+    fn show(threads: &usize) -> Option<ConfigValue> {
+        Some(ConfigValue::Integer(*threads as u64))
     }
 }

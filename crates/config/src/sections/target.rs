@@ -4,9 +4,9 @@ use std::fmt;
 
 use crate::declare::{KeyValue, keys};
 use crate::keys::Default::Is;
-use crate::keys::Kind::{self, Integer, Text, Texts};
-use crate::reader::{ListForm, Reader, Section, Wrong, not_one_of, quoted};
-use crate::value::Value;
+use crate::keys::KeyKind::{self, Integer, Text, Texts};
+use crate::reader::{ConfigReader, DeclaredTable, ListForm, Wrong, not_one_of, quoted};
+use crate::value::ConfigValue;
 
 keys! {
     /// What a policy takes for the target of a request.
@@ -64,17 +64,17 @@ const PATTERNS: ListForm =
     ListForm { most: 100, fewer: "join patterns, e.g. by a common beginning", remedy: PATTERN_REMEDY };
 
 impl KeyValue for Vec<DynamicPattern> {
-    fn read<'a>(reader: &mut Reader<'a>, section: &Section<'a>, name: &str) -> Option<Self> {
+    fn read<'a>(reader: &mut ConfigReader<'a>, section: &DeclaredTable<'a>, name: &str) -> Option<Self> {
         Some(reader.list(section, name, PATTERNS, pattern))
     }
 
-    fn show(&self, _: Kind) -> Option<Value> {
-        Some(Value::List(self.iter().map(ToString::to_string).collect()))
+    fn show(&self, _: KeyKind) -> Option<ConfigValue> {
+        Some(ConfigValue::List(self.iter().map(ToString::to_string).collect()))
     }
 }
 
 fn pattern(text: &str) -> Result<DynamicPattern, Wrong> {
-    // What a request target can hold, without the query and what would be taken for a pattern of another kind.
+    // Characters of a request target, without the query and those with a meaning in patterns.
     let good = |text: &str| text.bytes().all(|b| b.is_ascii_graphic() && !b"?*#\"<>".contains(&b));
     match text.split_at_checked(1) {
         Some(("?", "")) => Ok(DynamicPattern::Query),
@@ -112,12 +112,12 @@ impl fmt::Display for TargetKey {
 }
 
 impl KeyValue for TargetKey {
-    fn read<'a>(reader: &mut Reader<'a>, section: &Section<'a>, name: &str) -> Option<Self> {
+    fn read<'a>(reader: &mut ConfigReader<'a>, section: &DeclaredTable<'a>, name: &str) -> Option<Self> {
         reader.text(section, name, target_key)
     }
 
-    fn show(&self, _: Kind) -> Option<Value> {
-        Some(Value::Text(self.to_string()))
+    fn show(&self, _: KeyKind) -> Option<ConfigValue> {
+        Some(ConfigValue::Text(self.to_string()))
     }
 }
 

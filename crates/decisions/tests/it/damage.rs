@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use plimsoll_decisions::{CompareOptions, Item, LogReader, ReadError, compare, replay};
+use plimsoll_decisions::{CompareOptions, LogItem, LogReadError, LogReader, compare, replay};
 use proptest::prelude::*;
 
 use crate::live::{Live, header, write};
@@ -21,7 +21,7 @@ fn log(directory: &Path) -> Vec<u8> {
 struct Read {
     events: usize,
     truncated: bool,
-    error: Option<ReadError>,
+    error: Option<LogReadError>,
 }
 
 fn read(path: &Path) -> Read {
@@ -32,8 +32,8 @@ fn read(path: &Path) -> Read {
     };
     for item in reader {
         match item {
-            Ok(Item::Event(_)) => out.events += 1,
-            Ok(Item::Truncated) => out.truncated = true,
+            Ok(LogItem::Event(_)) => out.events += 1,
+            Ok(LogItem::Truncated) => out.truncated = true,
             Ok(_) => {}
             Err(error) => out.error = Some(error),
         }

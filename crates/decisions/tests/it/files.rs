@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use plimsoll_decisions::{Item, LogConfig, LogReader, LogWriter, Missing, WhenFull};
+use plimsoll_decisions::{LogConfig, LogItem, LogReader, LogRetention, LogWriter, Missing};
 
 use crate::live::{Live, config, header, prove, write};
 
@@ -18,7 +18,7 @@ fn sizes(directory: &Path) -> Vec<(String, u64)> {
 }
 
 /// Writes chunks of about a kilobyte into files of 4 KiB.
-fn fill(directory: &Path, when_full: WhenFull, chunks: usize) -> LogWriter {
+fn fill(directory: &Path, when_full: LogRetention, chunks: usize) -> LogWriter {
     let config = LogConfig { file_bytes: 4096, files: 3, when_full, ..config(directory) };
     let writer = LogWriter::open(&config).unwrap();
     let mut live = Live::new(header("lard"), 2);
@@ -38,7 +38,7 @@ fn fill(directory: &Path, when_full: WhenFull, chunks: usize) -> LogWriter {
 #[test]
 fn old_files_go_and_the_replay_says_so() {
     let directory = tempfile::tempdir().unwrap();
-    fill(directory.path(), WhenFull::Rotate, 40).close();
+    fill(directory.path(), LogRetention::Rotate, 40).close();
     let sizes = sizes(directory.path());
     assert_eq!(sizes.len(), 3);
     assert!(sizes.iter().all(|(_, bytes)| *bytes <= 4096), "{sizes:?}");
@@ -55,7 +55,7 @@ fn old_files_go_and_the_replay_says_so() {
 #[test]
 fn a_log_told_to_stop_stops_and_stays_proved() {
     let directory = tempfile::tempdir().unwrap();
-    let writer = fill(directory.path(), WhenFull::Stop, 40);
+    let writer = fill(directory.path(), LogRetention::Stop, 40);
     assert!(writer.stopped());
     writer.close();
     let before = sizes(directory.path());
@@ -64,7 +64,7 @@ fn a_log_told_to_stop_stops_and_stays_proved() {
     let proof = prove(directory.path());
     assert!(proof.is_proved() && proof.full && !proof.ended);
     // There is no room for another log.
-    let writer = fill(directory.path(), WhenFull::Stop, 2);
+    let writer = fill(directory.path(), LogRetention::Stop, 2);
     assert!(writer.stopped());
     drop(writer);
     assert_eq!(sizes(directory.path()), before);
@@ -132,11 +132,14 @@ fn a_chunk_too_large_is_lost_and_the_log_says_so() {
     // Lost at the end: known from the mark alone.
     writer.push(vec![0; (16 << 20) + 1]);
     writer.close();
-    let items: Vec<Item> = LogReader::open(directory.path()).unwrap().map(Result::unwrap).collect();
-    let marks: Vec<&Item> = items.iter().filter(|i| !matches!(i, Item::Event(_))).collect();
-    assert!(matches!(marks[0], Item::Dropped { chunks: 1 }), "{marks:?}");
-    assert!(matches!(marks[1], Item::Resumed { missing: Missing::Chunks(1), run: Some(_), .. }), "{marks:?}");
-    assert!(matches!(marks[2..], [Item::Dropped { chunks: 1 }, Item::Ended]), "{marks:?}");
+    let items: Vec<LogItem> = LogReader::open(directory.path()).unwrap().map(Result::unwrap).collect();
+    let marks: Vec<&LogItem> = items.iter().filter(|i| !matches!(i, LogItem::Event(_))).collect();
+    assert!(matches!(marks[0], LogItem::Dropped { chunks: 1 }), "{marks:?}");
+    assert!(
+        matches!(marks[1], LogItem::Resumed { missing: Missing::Chunks(1), run: Some(_), .. }),
+        "{marks:?}"
+    );
+    assert!(matches!(marks[2..], [LogItem::Dropped { chunks: 1 }, LogItem::Ended]), "{marks:?}");
     let proof = prove(directory.path());
     assert_eq!(proof.dropped_chunks, 2);
     assert!(!proof.is_proved());

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use plimsoll_decisions::{
-    BackendEntry, LogConfig, LogReader, LogWriter, Proof, Recorder, RunHeader, Shadow, WhenFull, replay,
+    BackendEntry, LogConfig, LogReader, LogRetention, LogWriter, Proof, Recorder, RunHeader, Shadow, replay,
 };
 use plimsoll_policy::{
     AdmissionControl, AdmissionLimit, Assigned, BackendId, Completion, Core, Decision, Ending, Health, Kind,
@@ -302,7 +302,12 @@ impl Live {
 }
 
 pub(crate) fn config(directory: &Path) -> LogConfig {
-    LogConfig { directory: directory.to_owned(), file_bytes: 1 << 20, files: 10, when_full: WhenFull::Rotate }
+    LogConfig {
+        directory: directory.to_owned(),
+        file_bytes: 1 << 20,
+        files: 10,
+        when_full: LogRetention::Rotate,
+    }
 }
 
 /// Writes these chunks as a log.

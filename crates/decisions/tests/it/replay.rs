@@ -1,6 +1,6 @@
 //! A replay proves what is so, and shows what is not.
 
-use plimsoll_decisions::{Item, LogReader, Missing, replay};
+use plimsoll_decisions::{LogItem, LogReader, Missing, replay};
 use plimsoll_policy::{BackendId, Decision, REGISTRY};
 
 use crate::live::{Live, header, prove, write};
@@ -142,7 +142,7 @@ fn a_chunk_brings_the_cluster_along() {
         live.steps(10);
         write(directory.path(), [live.take()]);
         let first = LogReader::open(directory.path()).unwrap().next_item().unwrap();
-        let Some(Item::Resumed { missing: Missing::Start, run: Some(run), now: then }) = first else {
+        let Some(LogItem::Resumed { missing: Missing::Start, run: Some(run), now: then }) = first else {
             panic!("{first:?}");
         };
         assert_eq!((run.backends.len(), then), (view.len(), now));

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use plimsoll_decisions::{BackendEntry, Event, Item, LogReader, Recorder, RunHeader, What};
+use plimsoll_decisions::{BackendEntry, Event, LogItem, LogReader, Recorder, RunHeader, What};
 
 use plimsoll_policy::{
     AdmissionControl, AdmissionLimit, Assigned, BackendId, Candidates, Completion, Decision, Features,
@@ -255,8 +255,8 @@ proptest! {
         let mut read = Vec::new();
         for item in LogReader::open(directory.path()).unwrap() {
             match item.unwrap() {
-                Item::Event(event) => read.push(event),
-                other => prop_assert_eq!(other, Item::Ended),
+                LogItem::Event(event) => read.push(event),
+                other => prop_assert_eq!(other, LogItem::Ended),
             }
         }
         prop_assert_eq!(read, events);

@@ -5,17 +5,17 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use plimsoll_lab::{Lab, LabError, Node};
-use plimsoll_testbed::load::{ClosedLoop, Meter, Req, Summary, closed_loop};
+use plimsoll_testbed::load::{ClosedLoop, LoadSummary, Meter, Req, closed_loop};
 
 use crate::{ExperimentError, Tell};
 
 /// A load, on a thread in the client's node. It ends by itself.
-pub struct Load {
+pub struct ClientLoad {
     meter: Meter,
-    thread: JoinHandle<Result<Option<Summary>, LabError>>,
+    thread: JoinHandle<Result<Option<LoadSummary>, LabError>>,
 }
 
-impl Load {
+impl ClientLoad {
     /// Starts it.
     ///
     /// # Errors
@@ -59,7 +59,7 @@ impl Load {
     ///
     /// # Errors
     /// When it did not run.
-    pub fn end(self) -> Result<Summary, ExperimentError> {
+    pub fn end(self) -> Result<LoadSummary, ExperimentError> {
         let failed = || ExperimentError::Failed("the load generator did not run".to_owned());
         self.thread.join().map_err(|_| failed())??.ok_or_else(failed)
     }

@@ -9,7 +9,7 @@ use plimsoll_studies::lard::{HandoffMeasures, Prototype};
 use plimsoll_testbed::machine::CpuTime;
 
 use super::{Bench, handoff_figure, handoff_measures};
-use crate::lab_cluster::{Cluster, ClusterConfig};
+use crate::lab_cluster::{LabCluster, LabClusterConfig};
 use crate::{ExperimentError, Tell, block_on};
 
 /// CPUs in use by other programs beyond which results are doubtful.
@@ -87,8 +87,8 @@ pub(super) fn lab(backends: usize, cpus: Option<&CpuPlan>, fill_checksums: bool)
 }
 
 /// A cluster on it. What does not start is what this machine does not allow.
-pub(super) async fn start<'a>(lab: &'a Lab, config: &ClusterConfig) -> Result<Cluster<'a>, Stop> {
-    Cluster::start(lab, config).await.map_err(|error| match error {
+pub(super) async fn start<'a>(lab: &'a Lab, config: &LabClusterConfig) -> Result<LabCluster<'a>, Stop> {
+    LabCluster::start(lab, config).await.map_err(|error| match error {
         error @ ExperimentError::Lab(LabError::Invalid(_)) => Stop::Failed(error),
         other => Stop::NotHere(one_line(&other.to_string())),
     })
@@ -117,14 +117,14 @@ pub(super) fn cpus_in_words(cpus: Option<&CpuPlan>) -> String {
 }
 
 /// What the CPUs did from a start on.
-pub(super) struct Watch<'a> {
+pub(super) struct CpuWatch<'a> {
     plan: Option<&'a CpuPlan>,
     meter: Option<CpuMeter>,
     tell: Tell<'a>,
 }
 
 /// What stands at one moment.
-pub(super) struct Reading {
+pub(super) struct CpuReading {
     front_end: Option<CpuUse>,
     rest: Option<CpuTime>,
     strangers: Duration,
@@ -140,14 +140,14 @@ pub(super) struct Use {
     pub(super) strangers_cpus: f64,
 }
 
-impl<'a> Watch<'a> {
+impl<'a> CpuWatch<'a> {
     pub(super) fn start(plan: Option<&'a CpuPlan>, tell: Tell<'a>) -> Result<Self, LabError> {
         let meter = plan.map(|plan| CpuMeter::start(plan.front_end)).transpose()?;
         Ok(Self { plan, meter, tell })
     }
 
-    pub(super) fn read(&self) -> Result<Reading, LabError> {
-        Ok(Reading {
+    pub(super) fn read(&self) -> Result<CpuReading, LabError> {
+        Ok(CpuReading {
             front_end: self.meter.as_ref().map(CpuMeter::read),
             rest: self.plan.map_or_else(CpuTime::now, |plan| CpuTime::of(&plan.others)),
             strangers: cpu_time_of_others()?,
@@ -155,7 +155,7 @@ impl<'a> Watch<'a> {
     }
 
     /// What was in use between two readings. Tells when other programs disturbed `what`.
-    pub(super) fn between(&self, start: &Reading, end: &Reading, what: &str, seconds: f64) -> Use {
+    pub(super) fn between(&self, start: &CpuReading, end: &CpuReading, what: &str, seconds: f64) -> Use {
         let strangers_cpus = end.strangers.saturating_sub(start.strangers).as_secs_f64() / seconds;
         if strangers_cpus > OTHERS_CPUS {
             (self.tell)(&format!(

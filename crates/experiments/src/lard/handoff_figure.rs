@@ -4,15 +4,15 @@ use std::time::Duration;
 
 use plimsoll_config::Mechanism;
 use plimsoll_lab::CpuPlan;
-use plimsoll_studies::lard::{self, Point, Prototype};
+use plimsoll_studies::lard::{self, Prototype, PrototypePoint};
 use plimsoll_studies::scenario::Strategy;
 use plimsoll_testbed::load::ClosedLoop;
 use plimsoll_testbed::trial::{self, Sightings, TrialConfig};
-use plimsoll_testbed::workload::{Workload, scaled_rice};
+use plimsoll_testbed::workload::{RequestSequence, scaled_rice};
 
-use super::handoff::{Stop, Watch, cpus_in_words, lab, start};
+use super::handoff::{CpuWatch, Stop, cpus_in_words, lab, start};
 use super::{Bench, prototype};
-use crate::lab_cluster::{Cluster, ClusterConfig, Contents, Load};
+use crate::lab_cluster::{ClientLoad, Contents, LabCluster, LabClusterConfig};
 use crate::{ExperimentError, loopback};
 
 /// Measures every point, one after another.
@@ -29,22 +29,22 @@ pub(super) async fn measure(bench: Bench<'_>, cpus: Option<&CpuPlan>) -> Result<
         points.push(point(bench, *strategy, config, &workload, cpus).await?);
     }
     let told = format!("Every response, however small, is handed off; {}. ", cpus_in_words(cpus));
-    Ok(prototype::prototype(effort, lard::Mechanism::Handoff, &told, points))
+    Ok(prototype::prototype(effort, lard::PrototypeMechanism::Handoff, &told, points))
 }
 
 async fn point(
     bench: Bench<'_>,
     strategy: Strategy,
     config: &TrialConfig,
-    workload: &Workload,
+    workload: &RequestSequence,
     cpus: Option<&CpuPlan>,
-) -> Result<Point, Stop> {
+) -> Result<PrototypePoint, Stop> {
     let lab = lab(config.backends, cpus, false)?;
     let cluster = start(&lab, &cluster(bench, config)).await?;
     let sightings = Sightings::new(config.backends);
     let load = trial::load(config, workload, &sightings);
-    let watch = Watch::start(cpus, bench.tell)?;
-    let load = Load::start(&lab, ClosedLoop { target: cluster.target, keep_alive: false, ..load })?;
+    let watch = CpuWatch::start(cpus, bench.tell)?;
+    let load = ClientLoad::start(&lab, ClosedLoop { target: cluster.target, keep_alive: false, ..load })?;
     tokio::time::sleep(Duration::from_secs_f64(config.warmup_s)).await;
     let before = watch.read()?;
     let handed_off = taken(&cluster);
@@ -61,7 +61,7 @@ async fn point(
     check_handed_off(handed_off, wanted)?;
     let mut run = loopback::to_run(strategy, config, &trial);
     run.params.insert("live.mechanism".to_owned(), "handoff".into());
-    Ok(Point {
+    Ok(PrototypePoint {
         run,
         warmup_requests: trial.warmup_requests,
         machine_busy: trial.machine_busy,
@@ -70,7 +70,7 @@ async fn point(
 }
 
 /// Connections that agents have taken over.
-pub(super) fn taken(cluster: &Cluster<'_>) -> f64 {
+pub(super) fn taken(cluster: &LabCluster<'_>) -> f64 {
     cluster.metric("plimsoll_handoffs_total{outcome=\"taken\"}").unwrap_or(0.0)
 }
 
@@ -86,7 +86,7 @@ pub(super) fn check_handed_off(handed_off: f64, requests: u64) -> Result<(), Sto
 }
 
 /// Contents, caches, disks and CPUs of the points by proxy.
-fn cluster(bench: Bench<'_>, config: &TrialConfig) -> ClusterConfig {
+fn cluster(bench: Bench<'_>, config: &TrialConfig) -> LabClusterConfig {
     let mut what = "rice".to_owned();
     for (key, value) in scaled_rice(loopback::SCALE) {
         what += &format!(",{key}={value}");
@@ -101,11 +101,11 @@ fn cluster(bench: Bench<'_>, config: &TrialConfig) -> ClusterConfig {
         ["--cpu-delay", "lard98"],
         ["--cpu-speed", &speed],
     ];
-    ClusterConfig {
+    LabClusterConfig {
         seed: config.seed,
         admission: config.connections.to_string(),
         origin: origin.into_iter().flatten().map(str::to_owned).collect(),
-        ..ClusterConfig::new(
+        ..LabClusterConfig::new(
             bench.program,
             Mechanism::Handoff,
             config.backends,

@@ -6,12 +6,12 @@ use std::time::Duration;
 use plimsoll_config::Mechanism;
 use plimsoll_lab::{CpuPlan, Lab, Node};
 use plimsoll_studies::lard::{Effort, Forwarding, HandoffMeasures, HandoffThroughput, LatencyRound};
-use plimsoll_testbed::load::{ClosedLoop, Expect, Req, Summary};
+use plimsoll_testbed::load::{ClosedLoop, Expect, LoadSummary, Req};
 
 use super::Bench;
-use super::handoff::{Stop, Use, Watch, cpus_in_words, lab, start};
+use super::handoff::{CpuWatch, Stop, Use, cpus_in_words, lab, start};
 use super::handoff_figure::{check_handed_off, taken};
-use crate::lab_cluster::{Cluster, ClusterConfig, Contents, Load, backend_address};
+use crate::lab_cluster::{ClientLoad, Contents, LabCluster, LabClusterConfig, backend_address};
 use crate::{ExperimentError, Tell};
 
 const BACKENDS: usize = 2;
@@ -47,7 +47,7 @@ impl Lengths {
 #[derive(Clone, Copy)]
 struct Bed<'a> {
     lab: &'a Lab,
-    cluster: &'a Cluster<'a>,
+    cluster: &'a LabCluster<'a>,
     lengths: &'a Lengths,
     cpus: Option<&'a CpuPlan>,
     tell: Tell<'a>,
@@ -61,7 +61,7 @@ pub(super) async fn measure(bench: Bench<'_>, cpus: Option<&CpuPlan>) -> Result<
     // Packets as on a real network: whole segments of at most 1,500 bytes, each acknowledged as such.
     let lab = lab(BACKENDS, cpus, true)?;
     let contents = Contents::Synthetic(format!("fixed:{SMALL}"));
-    let config = ClusterConfig::new(bench.program, Mechanism::Handoff, BACKENDS, "lard_r", contents);
+    let config = LabClusterConfig::new(bench.program, Mechanism::Handoff, BACKENDS, "lard_r", contents);
     let cluster = start(&lab, &config).await?;
     let bed = Bed { lab: &lab, cluster: &cluster, lengths: &lengths, cpus, tell: bench.tell };
     let rounds = latency(bed)?;
@@ -104,7 +104,7 @@ fn latency(bed: Bed<'_>) -> Result<Vec<LatencyRound>, Stop> {
     let origin = backend_address(lab, 0)?;
     let ask = |target, seconds| {
         let load = load(target, SMALL, SMALL_DOCUMENTS, 1);
-        let load = Load::start(lab, ClosedLoop { seconds, ..load })?;
+        let load = ClientLoad::start(lab, ClosedLoop { seconds, ..load })?;
         let summary = tokio::task::block_in_place(|| load.end())?;
         good(&summary, cluster, tell).map(|()| summary)
     };
@@ -116,7 +116,7 @@ fn latency(bed: Bed<'_>) -> Result<Vec<LatencyRound>, Stop> {
         let before = taken(cluster);
         let (direct, handed_off) = (ask(origin, lengths.round_s)?, ask(cluster.target, lengths.round_s)?);
         check_handed_off(taken(cluster) - before, handed_off.succeeded)?;
-        let median_s = |summary: &Summary| summary.quantile(0.5).as_secs_f64();
+        let median_s = |summary: &LoadSummary| summary.quantile(0.5).as_secs_f64();
         let round = LatencyRound {
             direct_s: median_s(&direct),
             handed_off_s: median_s(&handed_off),
@@ -141,10 +141,10 @@ async fn under_load(
     count: impl Fn() -> Result<[f64; 2], Stop>,
 ) -> Result<(f64, [f64; 2], Use), Stop> {
     let Bed { lab, cluster, lengths, cpus, tell } = bed;
-    let (watch, taken_before) = (Watch::start(cpus, tell)?, taken(cluster));
+    let (watch, taken_before) = (CpuWatch::start(cpus, tell)?, taken(cluster));
     // A little longer than measured, so that the end of the load is not in it.
     let seconds = WARMUP_S + lengths.load_s + 0.1;
-    let load = Load::start(lab, ClosedLoop { seconds, ..load })?;
+    let load = ClientLoad::start(lab, ClosedLoop { seconds, ..load })?;
     tokio::time::sleep(Duration::from_secs_f64(WARMUP_S)).await;
     let (start, before, first) = (std::time::Instant::now(), watch.read()?, count()?);
     tokio::time::sleep(Duration::from_secs_f64(lengths.load_s)).await;
@@ -192,7 +192,7 @@ async fn forwarding(bed: Bed<'_>) -> Result<Forwarding, Stop> {
 }
 
 /// A load of which many requests failed measures something else.
-fn good(summary: &Summary, cluster: &Cluster<'_>, tell: Tell<'_>) -> Result<(), Stop> {
+fn good(summary: &LoadSummary, cluster: &LabCluster<'_>, tell: Tell<'_>) -> Result<(), Stop> {
     if summary.failed() > 0 {
         tell(&format!("plimsoll: warning: requests failed on the lab: {summary}"));
     }

@@ -1,6 +1,6 @@
 //! The measurements for figure 17 of the LARD paper: WRR and LARD/R on clusters of several sizes in this process.
 
-use plimsoll_studies::lard::{Effort, Mechanism, Point, Prototype};
+use plimsoll_studies::lard::{Effort, Prototype, PrototypeMechanism, PrototypePoint};
 use plimsoll_studies::scenario::{Strategy, paper_name};
 use plimsoll_testbed::trial::{self, Trial, TrialConfig};
 use plimsoll_testbed::workload::scaled_rice;
@@ -40,7 +40,12 @@ pub(super) fn plan(effort: Effort) -> Result<Vec<(Strategy, TrialConfig)>, Exper
 }
 
 /// Points that were measured, in a setting of which `told` is what differs between mechanisms.
-pub(super) fn prototype(effort: Effort, mechanism: Mechanism, told: &str, points: Vec<Point>) -> Prototype {
+pub(super) fn prototype(
+    effort: Effort,
+    mechanism: PrototypeMechanism,
+    told: &str,
+    points: Vec<PrototypePoint>,
+) -> Prototype {
     let (warmup_s, measured_s) = lengths_s(effort);
     Prototype {
         mechanism,
@@ -89,7 +94,7 @@ pub(super) fn measure(bench: Bench<'_>) -> Result<Prototype, ExperimentError> {
         for (strategy, config) in &plan {
             let trial = trial::run(config, &workload, |_| ()).await?;
             report(*strategy, config, &trial, "", tell);
-            points.push(Point {
+            points.push(PrototypePoint {
                 run: loopback::to_run(*strategy, config, &trial),
                 warmup_requests: trial.warmup_requests,
                 machine_busy: trial.machine_busy,
@@ -98,5 +103,5 @@ pub(super) fn measure(bench: Bench<'_>) -> Result<Prototype, ExperimentError> {
         }
         Ok::<_, ExperimentError>(points)
     })?;
-    Ok(prototype(effort, Mechanism::Proxy, "", points))
+    Ok(prototype(effort, PrototypeMechanism::Proxy, "", points))
 }

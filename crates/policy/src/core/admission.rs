@@ -6,7 +6,7 @@ use crate::thresholds::Thresholds;
 /// How many requests the front-end lets into the cluster at once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AdmissionLimit {
-    /// As many as come.
+    /// No limit.
     Unlimited,
     /// This many.
     Fixed(u64),
@@ -38,10 +38,10 @@ pub struct AdmissionControl {
 }
 
 impl AdmissionControl {
-    /// Every request is let in at once, as long as a back-end is up; without one, none waits.
+    /// No limit and no queue: without an eligible back-end, requests are rejected.
     pub const UNLIMITED: Self = Self { limit: AdmissionLimit::Unlimited, queue: 0 };
 
-    /// `limit` with a queue that is never full.
+    /// `limit` with an unbounded queue.
     #[must_use]
     pub const fn queueing(limit: AdmissionLimit) -> Self {
         Self { limit, queue: usize::MAX }

@@ -1,19 +1,21 @@
-//! A request that has a back-end, as its runtime holds it until the end.
+//! An assigned request, which its runtime holds until it ends.
 
 use crate::cluster::BackendId;
 use crate::request::{Outcome, TargetId};
 use crate::time::Time;
 
-/// How far a request is that has a back-end.
+/// The phase of an assigned request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Phase {
-    /// Chosen ahead for a request that has not come yet. Counts as load; the policy has not been told.
+    /// A prepared choice: the back-end was chosen before the request came. Counts as load; `on_assign` has
+    /// not been called.
     Prepared,
-    /// The client's connection is not established yet. Takes room under the admission limit, but is no load.
+    /// The client's connection is not established yet. Counts against the admission limit, but not as load.
     Connecting,
-    /// The back-end works on it. Counts as load.
+    /// The back-end is working on it. Counts as load.
     Active,
-    /// The back-end is done, and only the client still reads. No load, and takes no room.
+    /// The back-end is done and only the client is still reading. Counts neither as load nor against the
+    /// admission limit.
     Reading,
 }
 
@@ -26,7 +28,7 @@ impl Phase {
     }
 }
 
-/// A request that has a back-end. The runtime keeps it and hands it back to [`Core::complete`](super::Core::complete)
+/// An assigned request. The runtime keeps it and passes it to [`Core::complete`](super::Core::complete)
 /// exactly once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Assigned {
@@ -34,28 +36,29 @@ pub struct Assigned {
     pub number: u64,
     /// What is asked for.
     pub target: TargetId,
-    /// Who has it.
+    /// The back-end it is assigned to.
     pub backend: BackendId,
     /// When it was assigned.
     pub at: Time,
     pub(super) phase: Phase,
-    /// Which policy object assigned it; [`NO_POLICY`] for one that stays with its back-end.
+    /// Epoch of the policy that assigned it; [`NO_POLICY`] for a request that stayed with its connection's
+    /// back-end.
     pub(super) epoch: u32,
-    /// Which of the back-ends that have had this index.
+    /// Generation of the back-end: how many had this index before it.
     pub(super) generation: u32,
 }
 
-/// Epoch of requests that no policy was asked about.
+/// Sentinel: the policy was not asked about the request.
 pub(super) const NO_POLICY: u32 = u32::MAX;
 
 impl Assigned {
-    /// A request that a back-end has and that no core assigned: for those who tell a witness of a past that they know otherwise.
+    /// An assigned request that no core assigned. Lets a witness hear of requests from before the core began.
     #[must_use]
     pub fn told(number: u64, target: TargetId, backend: BackendId, at: Time, phase: Phase) -> Self {
         Self { number, target, backend, at, phase, epoch: NO_POLICY, generation: 0 }
     }
 
-    /// How far it is.
+    /// Its phase.
     #[must_use]
     pub fn phase(&self) -> Phase {
         self.phase

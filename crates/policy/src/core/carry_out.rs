@@ -1,4 +1,4 @@
-//! The policy is asked, what it decides is carried out, and loads are counted.
+//! Asks the policy, carries out its decision, and counts load.
 
 use super::{Assigned, Core, OfferOptions, Offered, Phase, Rejection, WaitingRequest, Witness};
 use crate::cluster::BackendId;
@@ -72,7 +72,7 @@ impl<W: Witness> Core<W> {
         Assigned { number, target, backend, at: now, phase, epoch, generation }
     }
 
-    /// Whether the policy of now assigned it, to the back-end that has this index now.
+    /// Whether the current policy assigned it, to the back-end that has this index now.
     #[inline]
     pub(super) fn is_own(&self, assigned: &Assigned) -> bool {
         assigned.epoch == self.epoch && self.is_there(assigned)

@@ -1,4 +1,4 @@
-//! Back-ends that join and leave, their health and weights.
+//! Membership: back-ends that join and leave, their health and weight.
 
 use std::fmt;
 
@@ -40,8 +40,8 @@ impl<W: Witness> Core<W> {
         self.witness.weight(b, weight, now);
     }
 
-    /// Adds a back-end and tells the policy. It gets the index of the back-end that left first of all, or the next one.
-    /// `key` is its identity for policies that hash; `name` is for the witness alone.
+    /// Adds a back-end and tells the policy. The back-end reuses the index that has been free longest, or
+    /// gets the next one. `key` identifies it to policies that hash; `name` is for the witness only.
     ///
     /// # Errors
     /// When there are 65,535 back-ends.
@@ -58,8 +58,8 @@ impl<W: Witness> Core<W> {
         Ok(b)
     }
 
-    /// Removes a back-end that has no load and tells the policy, which forgets it; whether it did. From now on its index may be
-    /// given to another one.
+    /// Removes a back-end that has no load and tells the policy, which forgets it. Returns whether it did.
+    /// Another back-end may now get its index.
     pub fn leave(&mut self, b: BackendId, now: Time) -> bool {
         if self.cluster.has_left(b) || self.cluster.load(b) > 0 {
             return false;

@@ -1,7 +1,7 @@
-//! The core of a front-end, without input or output: everything that decides about requests and is no policy's.
+//! The sans-I/O core of a front-end: every decision about requests that is not the policy's own.
 //!
-//! A runtime (the simulator, the live front-end, a replay, a shadow policy) hands in what happened and when; the core counts
-//! it, asks the policy, and returns what is to be done. Nobody else calls a policy or changes a [`Cluster`].
+//! A runtime (simulator, live front-end, replay, shadow policy) passes in what happened and when. The core
+//! counts it, asks the policy, and returns what to do. Only the core calls a policy or changes a [`Cluster`].
 //!
 //! ```text
 //! input                               effect
@@ -19,7 +19,8 @@
 //!
 //! After each input that may have made room the runtime calls [`Core::start_next`] until it returns `None`.
 //!
-//! Each input goes to the core's [`Witness`] with the decision that it led to: that is what a decision log holds.
+//! The core passes each input, with the resulting decision, to its [`Witness`]; a decision log records
+//! exactly these.
 
 mod admission;
 mod assigned;
@@ -55,21 +56,22 @@ pub struct Core<W = ()> {
     policy: Box<dyn Policy>,
     cluster: Cluster,
     admission: AdmissionControl,
-    /// What the admission limit comes to for the cluster of now.
+    /// The admission limit for the cluster as it is now, in requests.
     limit: u64,
-    /// Requests that take room without being load: with a poll under way, or not established yet.
+    /// Requests that count against the admission limit without being load: polls under way, and connections
+    /// not established yet.
     reserved: u64,
-    /// Those of them that were there when this core began.
+    /// Those of them that this core began with.
     inherited: u64,
     waiting: WaitQueue,
     polling: BTreeMap<u64, WaitingRequest>,
-    /// Counts the policies that there have been: a request ends under the policy that assigned it, or untold.
+    /// Number of policies before this one. Only the policy that assigned a request hears of its end.
     epoch: u32,
     witness: W,
 }
 
 impl Core<()> {
-    /// A core that asks `policy` about requests to `cluster`, which nobody watches.
+    /// A core without a witness.
     #[must_use]
     pub fn new(policy: Box<dyn Policy>, cluster: Cluster, admission: AdmissionControl) -> Self {
         Self::with_witness(policy, cluster, admission, ())
@@ -77,7 +79,7 @@ impl Core<()> {
 }
 
 impl<W: Witness> Core<W> {
-    /// The same with a witness.
+    /// A core with a witness.
     #[must_use]
     pub fn with_witness(
         policy: Box<dyn Policy>,
@@ -107,25 +109,25 @@ impl<W: Witness> Core<W> {
         &self.cluster
     }
 
-    /// The policy, to be looked at.
+    /// The policy, read-only.
     #[must_use]
     pub fn policy(&self) -> &dyn Policy {
         &*self.policy
     }
 
-    /// How often the policy wants its tick; `None` for never.
+    /// The policy's tick interval; `None` for never.
     #[must_use]
     pub fn tick_interval(&self) -> Option<Nanos> {
         self.policy.tick_interval()
     }
 
-    /// What is told of every input.
+    /// The witness.
     #[must_use]
     pub fn witness(&self) -> &W {
         &self.witness
     }
 
-    /// The same, to be changed.
+    /// The witness, mutably.
     pub fn witness_mut(&mut self) -> &mut W {
         &mut self.witness
     }
@@ -167,13 +169,14 @@ impl<W: Witness> Core<W> {
         self.reserved
     }
 
-    /// Decides about `request`, whose number is that of no other request under way, and above those of all that wait.
+    /// Decides about `request`. Its number must be unused by other requests under way and larger than those
+    /// of all that wait.
     #[inline]
     pub fn offer(&mut self, request: &Request, now: Time) -> Offered {
         self.offer_with(request, &OfferOptions::PLAIN, now)
     }
 
-    /// The same, with more to say of the request.
+    /// Like [`Core::offer`], with options.
     #[inline]
     pub fn offer_with(&mut self, request: &Request, options: &OfferOptions, now: Time) -> Offered {
         let mut rejection = Rejection::NoBackend;
@@ -191,8 +194,8 @@ impl<W: Witness> Core<W> {
         offered
     }
 
-    /// The answers to the poll of request `number`: all that came in time, none if its time was up without any. `None` when
-    /// that request has no poll under way.
+    /// Takes the answers to the poll of request `number`, as many as came in time. `None` when that request
+    /// has no poll under way.
     pub fn answer(&mut self, number: u64, answers: &[PollAnswer], now: Time) -> Option<Offered> {
         let polled = self.polling.remove(&number)?;
         let WaitingRequest { request, options } = &polled;
@@ -205,7 +208,7 @@ impl<W: Witness> Core<W> {
         if excluded {
             self.cluster.readmit();
         }
-        // One poll for each request: a policy that cannot decide from what came gets the default rule.
+        // One poll per request: if the policy asks for another, the default rule decides.
         let own = match own {
             Decision::Poll(_) => least_polled(answers, &self.cluster),
             decided => decided,
@@ -216,7 +219,7 @@ impl<W: Witness> Core<W> {
         Some(offered)
     }
 
-    /// The next request that waited, if it starts now or its deadline has come; to be called until `None`.
+    /// The next waiting request that starts now or whose deadline has passed. Call until `None`.
     #[inline]
     pub fn start_next(&mut self, now: Time) -> Option<Started> {
         if self.waiting.is_empty() { None } else { self.start_waiting(now) }
@@ -237,13 +240,13 @@ impl<W: Witness> Core<W> {
         (offered != Offered::Waits).then_some(Started { number: request.number, offered })
     }
 
-    /// When the first request in the queue is to be rejected: then [`Core::start_next`] has something to do, if not before.
+    /// The deadline of the first request in the queue: call [`Core::start_next`] then at the latest.
     #[must_use]
     pub fn next_deadline(&self) -> Option<Time> {
         self.waiting.front()?.options.deadline
     }
 
-    /// The client of request `number` does not wait any longer; whether it still waited, or its poll was under way.
+    /// The client of request `number` has given up. Returns whether the request was still waiting or polling.
     pub fn give_up(&mut self, number: u64, now: Time) -> bool {
         let polled = self.polling.remove(&number).is_some();
         self.reserved -= u64::from(polled);
@@ -276,8 +279,8 @@ impl<W: Witness> Core<W> {
         }
     }
 
-    /// Counts a request that a back-end has without the policy having been asked, because its connection is there. At one that has
-    /// left it is no load.
+    /// Counts a further request on a connection that stays with its back-end; the policy is not asked. Not
+    /// counted as load if the back-end has left.
     pub fn stay(&mut self, backend: BackendId, number: u64, target: TargetId, now: Time) -> Assigned {
         let generation = self.cluster.backend_generation(backend);
         let phase = if self.cluster.has_left(backend) { Phase::Reading } else { Phase::Active };
@@ -289,7 +292,7 @@ impl<W: Witness> Core<W> {
         assigned
     }
 
-    /// A back-end reported its load. Reaches policies that take reports.
+    /// Passes a back-end's load report to a policy that takes reports.
     pub fn report(&mut self, report: &LoadReport, now: Time) {
         if let Some(takes) = self.policy.as_takes_reports() {
             takes.on_report(report, &self.cluster, now);
@@ -297,7 +300,7 @@ impl<W: Witness> Core<W> {
         self.witness.reported(report, now);
     }
 
-    /// Everything that several front-ends have seen, added up. Reaches policies that share state.
+    /// Passes the sum over all front-ends to a policy that shares state.
     pub fn share(&mut self, sum: &[(u64, u64)], now: Time) {
         if let Some(shares) = self.policy.as_shares_state() {
             shares.on_shared(sum, now);
@@ -311,16 +314,16 @@ impl<W: Witness> Core<W> {
         self.witness.ticked(now);
     }
 
-    /// From now on another admission limit and queue length apply. Requests that wait stay, however many.
+    /// Sets the admission limit and the queue length. Waiting requests stay, even beyond the new length.
     pub fn set_admission(&mut self, admission: AdmissionControl, now: Time) {
         self.admission = admission;
         self.limit = admission.limit.requests(&self.cluster);
         self.witness.admission(admission, now);
     }
 
-    /// From now on asks `policy`, which has seen nothing, under `admission`. The cluster stays with its loads; requests under
-    /// way end without the new policy being told, those that wait go on waiting, and those with a poll under way wait
-    /// again. The witness is not told: what it is to know of a new policy, its owner tells it.
+    /// Replaces the policy and the admission control. The cluster keeps its loads. The new policy does not
+    /// hear of the end of requests under way; waiting requests keep waiting, and those with a poll under way
+    /// wait again. The core does not tell the witness of the new policy; whoever replaces it does.
     pub fn replace_policy(&mut self, policy: Box<dyn Policy>, admission: AdmissionControl) {
         self.policy = policy;
         self.epoch += 1;
@@ -332,8 +335,8 @@ impl<W: Witness> Core<W> {
         }
     }
 
-    /// Ends a request, in this phase, that `backend` had when this core began, or of which nothing else is known: the policy is not
-    /// told, nor is the witness. Whether there was one.
+    /// Ends a request in this phase that `backend` had before this core began. Neither policy nor witness is
+    /// told. Returns whether there was one.
     pub fn complete_inherited(&mut self, backend: BackendId, phase: Phase) -> bool {
         match phase {
             Phase::Active | Phase::Prepared if self.cluster.load(backend) > 0 => {
@@ -349,8 +352,8 @@ impl<W: Witness> Core<W> {
         true
     }
 
-    /// Lets `waiting` wait as if it had been offered, and takes `reserved` requests for not established yet: how a replay begins
-    /// where an earlier policy had such requests.
+    /// Queues `waiting` as if offered, and counts `reserved` requests as not established yet: a replay begins
+    /// so where an earlier policy had such requests.
     pub fn inherit(&mut self, waiting: impl IntoIterator<Item = WaitingRequest>, reserved: u64) {
         waiting.into_iter().for_each(|waiting| self.waiting.push(waiting));
         self.inherited += reserved;

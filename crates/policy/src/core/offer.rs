@@ -1,4 +1,4 @@
-//! What a runtime may say of a request beside what the policy sees, and what becomes of the request.
+//! Offering a request to the core: options and results.
 
 use super::assigned::{Assigned, Phase};
 use crate::cluster::BackendId;
@@ -8,19 +8,19 @@ use crate::time::Time;
 /// Back-ends that a request has been tried on: at most [`Candidates::MOST`], the first ones.
 pub type Tried = Candidates;
 
-/// What a runtime says of a request beside what the policy sees of it.
+/// What the core, but not the policy, knows of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct OfferOptions {
-    /// Back-ends that failed this request already: none of them is chosen while another one takes requests.
+    /// Back-ends that already failed this request; excluded while another one is eligible.
     pub tried: Tried,
-    /// A request that still waits at this time is rejected; `None` for as long as it takes.
+    /// The request is rejected if it still waits at this time; `None` for no deadline.
     pub deadline: Option<Time>,
-    /// The phase that an assignment begins in.
+    /// The phase in which an assignment begins.
     pub begins: Phase,
 }
 
 impl OfferOptions {
-    /// Tried on none, without a deadline, load from the assignment on.
+    /// No back-end tried, no deadline, load from the assignment on.
     pub const PLAIN: Self = Self { tried: Tried::NONE, deadline: None, begins: Phase::Active };
 }
 
@@ -30,10 +30,10 @@ impl Default for OfferOptions {
     }
 }
 
-/// Why a request was turned away.
+/// Why a request was rejected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Rejection {
-    /// As many requests wait as may.
+    /// The queue is full.
     QueueFull,
     /// The policy found no back-end for it.
     NoBackend,
@@ -44,19 +44,19 @@ pub enum Rejection {
 /// What becomes of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Offered {
-    /// A back-end has it. It has been counted.
+    /// Assigned to a back-end, and counted.
     Assigned(Assigned),
-    /// The runtime asks these back-ends for their load and comes back through [`Core::answer`](super::Core::answer), with
-    /// what answers it has when its time is up.
+    /// The runtime asks these back-ends for their load, and calls [`Core::answer`](super::Core::answer) with
+    /// the answers that came in time.
     Poll(Candidates),
-    /// It waits for room; [`Core::start_next`](super::Core::start_next) tells when it leaves the queue.
+    /// Waits for room until [`Core::start_next`](super::Core::start_next) returns it.
     Waits,
-    /// It is turned away.
+    /// Rejected.
     Rejected(Rejection),
 }
 
 impl Offered {
-    /// Who has it, if it was assigned.
+    /// The assignment, if there is one.
     #[must_use]
     pub fn backend(&self) -> Option<BackendId> {
         match self {
@@ -71,6 +71,6 @@ impl Offered {
 pub struct Started {
     /// [`Request::number`](crate::Request::number).
     pub number: u64,
-    /// What becomes of it; never [`Offered::Waits`].
+    /// The result; never [`Offered::Waits`].
     pub offered: Offered,
 }

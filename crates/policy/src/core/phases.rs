@@ -1,12 +1,12 @@
-//! Requests whose load begins or ends at another moment than they do, and choices made ahead.
+//! Phases of assigned requests, and prepared choices.
 
 use super::{Assigned, Core, Ending, OfferOptions, Offered, Phase, Witness};
 use crate::request::{Request, TargetId};
 use crate::time::Time;
 
 impl<W: Witness> Core<W> {
-    /// The connection of a request that was offered as [`Phase::Connecting`] is there: from now on it is load. Changes
-    /// nothing in another phase.
+    /// The connection of a [`Phase::Connecting`] request is established: it counts as load from now on. No
+    /// effect in other phases.
     pub fn established(&mut self, assigned: &mut Assigned, now: Time) {
         if assigned.phase == Phase::Connecting {
             self.reserved -= 1;
@@ -19,8 +19,8 @@ impl<W: Witness> Core<W> {
         }
     }
 
-    /// The back-end is done with a request, and only its client still reads: it is no load any more. Changes nothing in
-    /// another phase than [`Phase::Active`].
+    /// The back-end is done with a [`Phase::Active`] request and only its client is still reading: it no
+    /// longer counts as load. No effect in other phases.
     pub fn delivered(&mut self, assigned: &mut Assigned, now: Time) {
         if assigned.phase == Phase::Active {
             self.uncount(assigned);
@@ -28,8 +28,9 @@ impl<W: Witness> Core<W> {
         }
     }
 
-    /// A choice for a request that has not come yet, by policies that do not look at requests. It counts as load until
-    /// [`Core::take`] and [`Core::complete`], or [`Core::withdraw`]. Beyond the admission limit there is none to be had.
+    /// Prepares a choice for a request that has not come yet; for policies that ignore the request. Counts as
+    /// load until [`Core::take`] and [`Core::complete`], or [`Core::withdraw`]. `None` at the admission
+    /// limit.
     pub fn prepare(&mut self, number: u64, now: Time) -> Option<Assigned> {
         if !self.has_room() || !self.waiting.is_empty() {
             return None;
@@ -45,7 +46,7 @@ impl<W: Witness> Core<W> {
         }
     }
 
-    /// The request for which a choice was prepared is there. Its number stays that of the choice.
+    /// The request for a prepared choice has come. It keeps the number of the choice.
     pub fn take(&mut self, assigned: &mut Assigned, request: &Request, now: Time) {
         if assigned.phase != Phase::Prepared {
             return;
@@ -59,7 +60,7 @@ impl<W: Witness> Core<W> {
         self.witness.taken(assigned, request, now);
     }
 
-    /// A prepared choice is not needed any more. One that was taken is lost instead.
+    /// Withdraws a prepared choice. One that was already taken ends as failed.
     pub fn withdraw(&mut self, assigned: Assigned, now: Time) {
         if assigned.phase != Phase::Prepared {
             return self.complete(&assigned, Ending::FAILED, now);

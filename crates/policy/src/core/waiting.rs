@@ -1,4 +1,4 @@
-//! Requests that wait for room under the admission limit: first come, first served, by their numbers.
+//! The admission queue: requests that wait for room, first come, first served, by their numbers.
 
 use std::collections::VecDeque;
 
@@ -10,7 +10,7 @@ use crate::request::Request;
 pub struct WaitingRequest {
     /// What is asked for.
     pub request: Request,
-    /// What the runtime said of it.
+    /// Its options.
     pub options: OfferOptions,
 }
 
@@ -22,7 +22,7 @@ pub(super) struct WaitQueue {
     len: usize,
 }
 
-/// Empty places beyond the number of taken ones that are tolerated before all are removed.
+/// Empty places are compacted once they outnumber the taken ones by this much.
 const EMPTY_PLACES: usize = 64;
 
 impl WaitQueue {
@@ -38,7 +38,7 @@ impl WaitQueue {
 
     pub(super) fn push(&mut self, waiting: WaitingRequest) {
         let number = waiting.request.number;
-        // Nearly all come in the order of their numbers.
+        // Nearly all requests come in order of their numbers.
         let at = match self.places.back() {
             Some(&(last, _)) if last >= number => self.places.partition_point(|&(n, _)| n < number),
             _ => self.places.len(),
@@ -58,7 +58,7 @@ impl WaitQueue {
         waiting
     }
 
-    /// Takes out the request of this number, if it is there.
+    /// Removes and returns the request with this number.
     pub(super) fn remove(&mut self, number: u64) -> Option<WaitingRequest> {
         let at = self.places.binary_search_by_key(&number, |&(n, _)| n).ok()?;
         let removed = self.places[at].1.take()?;
@@ -67,7 +67,7 @@ impl WaitQueue {
         Some(removed)
     }
 
-    /// In the order in which they leave.
+    /// The waiting requests, next to leave first.
     pub(super) fn iter(&self) -> impl Iterator<Item = &WaitingRequest> {
         self.places.iter().filter_map(|(_, waiting)| waiting.as_ref())
     }

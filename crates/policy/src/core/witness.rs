@@ -1,4 +1,4 @@
-//! Who is told of every input of the core, with the decision that it led to.
+//! The witness: observes every input of the core with the resulting decision.
 
 use super::admission::AdmissionControl;
 use super::assigned::{Assigned, Phase};
@@ -10,64 +10,67 @@ use crate::request::Request;
 use crate::time::Time;
 use crate::weight::Weight;
 
-/// Told of every input of a [`Core`](super::Core), in order, once the core has acted on it: a decision log, a shadow policy.
+/// Observes every input of a [`Core`](super::Core), in order, after the core has acted on it. Decision log
+/// and shadow policy are witnesses.
 ///
-/// As the core calls it, no runtime can forget to. A simulation uses `()`, which costs nothing.
+/// The core itself calls it, so no runtime can forget to. `()` observes nothing and costs nothing.
 pub trait Witness {
-    /// Whether [`Witness::overrule`] may change decisions; then a policy's mistakes are not asserted against.
+    /// Whether [`Witness::overrule`] may change decisions. If so, debug assertions about the policy's
+    /// decisions are off.
     const OVERRULES: bool = false;
 
-    /// The decision to carry out in the place of `own`, which policy and admission limit came to: a replay answers with
-    /// the logged one, so that the state stays on the log's path.
+    /// The decision to carry out instead of `own`, the one by policy and admission limit. A replay returns
+    /// the logged decision, so that its state follows the log.
     #[inline]
     fn overrule(&mut self, own: Decision) -> Decision {
         own
     }
 
-    /// A request was offered. `Wait` and `Reject` may come from the admission limit, without the policy having been asked.
+    /// A request was offered. `Wait` and `Reject` may come from the admission limit without asking the
+    /// policy.
     #[inline]
     fn offered(&mut self, request: &Request, options: &OfferOptions, decision: Decision, now: Time) {
         let _ = (request, options, decision, now);
     }
 
-    /// The answers to a request's poll came, or its time was up.
+    /// A request's poll ended, with answers or by time-out.
     fn answered(&mut self, of: &WaitingRequest, answers: &[PollAnswer], decision: Decision, now: Time) {
         let _ = (of, answers, decision, now);
     }
 
-    /// A request that waited came to its turn, or to its deadline.
+    /// A waiting request got its turn or reached its deadline.
     fn started(&mut self, waited: &WaitingRequest, decision: Decision, now: Time) {
         let _ = (waited, decision, now);
     }
 
-    /// A request that waited, or whose poll was under way, was given up by its client.
+    /// The client gave up a request that was waiting or polling.
     fn gave_up(&mut self, number: u64, now: Time) {
         let _ = (number, now);
     }
 
-    /// A request's phase was `from` and is now [`Assigned::phase`]; `None` in its place when a prepared choice was withdrawn.
-    /// `own` tells whether the policy of now assigned it.
+    /// A request's phase changed from `from` to [`Assigned::phase`], or, for `None`, a prepared choice was
+    /// withdrawn. `own` says whether the current policy assigned it.
     fn moved(&mut self, assigned: &Assigned, from: Phase, to: Option<Phase>, own: bool, now: Time) {
         let _ = (assigned, from, to, own, now);
     }
 
-    /// A prepared choice was taken by this request.
+    /// This request took a prepared choice.
     fn taken(&mut self, assigned: &Assigned, request: &Request, now: Time) {
         let _ = (assigned, request, now);
     }
 
-    /// A request that the policy of now assigned ended.
+    /// A request ended that the current policy assigned.
     #[inline]
     fn completed(&mut self, assigned: &Assigned, completion: &Completion, now: Time) {
         let _ = (assigned, completion, now);
     }
 
-    /// A request that the policy of now did not assign ended: of an earlier policy, or one that stayed.
+    /// A request ended that an earlier policy assigned, or that stayed with its connection.
     fn completed_foreign(&mut self, assigned: &Assigned, completion: &Completion, now: Time) {
         let _ = (assigned, completion, now);
     }
 
-    /// A back-end has a further request on its connection, about which the policy was not asked.
+    /// A further request stayed with its connection's back-end; the policy was not asked.
     fn stayed(&mut self, assigned: &Assigned, now: Time) {
         let _ = (assigned, now);
     }
@@ -77,17 +80,17 @@ pub trait Witness {
         let _ = (report, now);
     }
 
-    /// The sum of what all front-ends have seen came.
+    /// The sum over all front-ends came.
     fn shared(&mut self, sum: &[(u64, u64)], now: Time) {
         let _ = (sum, now);
     }
 
-    /// The health of a back-end is now this.
+    /// A back-end's health changed.
     fn health(&mut self, backend: BackendId, health: Health, now: Time) {
         let _ = (backend, health, now);
     }
 
-    /// The weight of a back-end is now this.
+    /// A back-end's weight changed.
     fn weight(&mut self, backend: BackendId, weight: Weight, now: Time) {
         let _ = (backend, weight, now);
     }
@@ -102,7 +105,7 @@ pub trait Witness {
         let _ = (backend, now);
     }
 
-    /// Another admission limit or queue length applies.
+    /// Admission limit or queue length changed.
     fn admission(&mut self, admission: AdmissionControl, now: Time) {
         let _ = (admission, now);
     }
@@ -113,5 +116,5 @@ pub trait Witness {
     }
 }
 
-/// Wants to know nothing.
+/// Observes nothing.
 impl Witness for () {}

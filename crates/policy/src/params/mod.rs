@@ -1,8 +1,8 @@
 //! Typed parameters from one declaration, which also feeds command line, configuration and documentation.
 //!
-//! A value is read once, at the edge where a user gives it ([`GivenValue`]), into a [`ParamValue`] of the type that the
-//! declaration ([`ParamSpec`]) asks for. A [`ParamSet`] holds the values of one policy or model; what stands in it can be
-//! used as it is.
+//! A value is read once, at the edge where a user gives it ([`GivenValue`]), into a [`ParamValue`] of the
+//! type that the declaration ([`ParamSpec`]) asks for. A [`ParamSet`] holds the values of one policy or
+//! model; its values have been checked.
 
 mod named;
 mod set;
@@ -19,16 +19,16 @@ pub trait Params: Default {
     /// The declaration, for help, documentation and configuration.
     const SPECS: &'static [ParamSpec];
 
-    /// The parameters of this declaration in a set; the defaults of those that it does not have.
+    /// Reads the parameters from a set; defaults for those that it lacks.
     fn of(set: &ParamSet) -> Self;
 
     /// Every parameter with its value.
     fn values(&self) -> Vec<(&'static str, ParamValue)>;
 
-    /// The values as a set, all of them given.
+    /// The values as a set in which all are given.
     ///
     /// # Errors
-    /// On a value out of range and on values that do not go together.
+    /// On a value out of range and on inconsistent values.
     fn to_set(&self) -> Result<ParamSet, ParamError> {
         ParamSet::read(Self::SPECS, self.values().into_iter().map(|(key, value)| (key, value.into())))
     }
@@ -36,15 +36,15 @@ pub trait Params: Default {
     /// Reads settings over the defaults.
     ///
     /// # Errors
-    /// On an unknown key, a value out of range, or values that do not go together.
+    /// On an unknown key, a value out of range, or inconsistent values.
     fn from_settings(settings: &Settings) -> Result<Self, ParamError> {
         ParamSet::from_settings(Self::SPECS, settings).map(|set| Self::of(&set))
     }
 }
 
 /// Declares a struct of parameters, each with type, default, range, unit and help, and implements
-/// [`Params`](crate::params::Params) and `Default` for it. A parameter that has to be larger than another one of the same
-/// type ends with `above OTHER "SOURCE"`.
+/// [`Params`](crate::params::Params) and `Default` for it. `above OTHER "SOURCE"` at the end requires the
+/// parameter to be larger than another one of the same type.
 #[macro_export]
 macro_rules! params {
     (
@@ -85,7 +85,7 @@ macro_rules! params {
     };
 }
 
-/// The kind of a parameter by its type, in constant context. A range that the type does not hold does not compile.
+/// The kind of a parameter by its type, in constant context. A range beyond the type does not compile.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! param_kind {
@@ -123,7 +123,7 @@ macro_rules! param_default {
     };
 }
 
-/// What a parameter has to be above.
+/// The parameter that this one must exceed.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! param_above {

@@ -11,7 +11,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use super::set::ParamSet;
 use super::value::GivenValue;
 
-/// A name with parameters as a user gave them, before it is known what the name stands for.
+/// A name with parameters as a user gave them, before the name is looked up.
 ///
 /// In text it is `NAME` or `NAME:KEY=VALUE,KEY=VALUE`, in a file that text or a table `{ name, params }`.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -23,7 +23,7 @@ pub struct Named {
 }
 
 impl Named {
-    /// This name with what is given of these parameters.
+    /// This name with the parameters that are given in the set.
     #[must_use]
     pub fn with(name: &str, params: &ParamSet) -> Self {
         let params = params.given().map(|(key, value)| (key.to_owned(), value.into())).collect();
@@ -31,7 +31,7 @@ impl Named {
     }
 }
 
-/// The error for what is not `NAME` or `NAME:KEY=VALUE,…`.
+/// The text is not `NAME` or `NAME:KEY=VALUE,…`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NotNamed(String);
 
@@ -76,19 +76,20 @@ impl fmt::Display for Named {
 /// The table form.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Table {
+struct NamedTable {
     name: String,
     #[serde(default)]
     params: BTreeMap<String, GivenValue>,
 }
 
-/// The name alone where no parameter is given, else the table.
+/// Writes the name alone when no parameter is given, else the table.
 impl Serialize for Named {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         if self.params.is_empty() {
             return serializer.serialize_str(&self.name);
         }
-        Table { name: self.name.clone(), params: self.params.iter().cloned().collect() }.serialize(serializer)
+        NamedTable { name: self.name.clone(), params: self.params.iter().cloned().collect() }
+            .serialize(serializer)
     }
 }
 
@@ -104,7 +105,8 @@ impl<'de> Deserialize<'de> for Named {
                 text.parse().map_err(E::custom)
             }
             fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Named, A::Error> {
-                let table = Table::deserialize(MapAccessDeserializer::new(map)).map_err(A::Error::custom)?;
+                let table =
+                    NamedTable::deserialize(MapAccessDeserializer::new(map)).map_err(A::Error::custom)?;
                 Ok(Named { name: table.name, params: table.params.into_iter().collect() })
             }
         }

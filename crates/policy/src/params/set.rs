@@ -10,8 +10,7 @@ pub type Settings = [(String, String)];
 
 /// Parameters in the order of their declaration, each with the value that was given, or else its default.
 ///
-/// Every value is of its parameter's kind and within its range, and all of them go together: what cannot be used does not
-/// become a set.
+/// Every value has its parameter's kind and is within its range, and the values are consistent.
 #[derive(Clone)]
 pub struct ParamSet {
     specs: &'static [ParamSpec],
@@ -26,10 +25,10 @@ impl ParamSet {
         Self { specs, given: vec![None; specs.len()] }
     }
 
-    /// These values over the defaults; of several for one key the last holds.
+    /// These values, and defaults for the rest; the last value for a key holds.
     ///
     /// # Errors
-    /// On an unknown key, a value that is not of its parameter's kind or out of range, and on values that do not go together.
+    /// On an unknown key, a value of the wrong kind or out of range, and on inconsistent values.
     pub fn read<'k>(
         specs: &'static [ParamSpec],
         given: impl IntoIterator<Item = (&'k str, GivenValue)>,
@@ -45,7 +44,7 @@ impl ParamSet {
         Ok(out)
     }
 
-    /// Settings in text over the defaults.
+    /// The values of settings in text, and defaults for the rest.
     ///
     /// # Errors
     /// Like [`read`](Self::read).
@@ -59,13 +58,13 @@ impl ParamSet {
         self.specs
     }
 
-    /// The value of the parameter of this name, if it is declared: as given, or the default.
+    /// The value of a declared parameter: as given, or the default.
     #[must_use]
     pub fn value(&self, name: &str) -> Option<ParamValue> {
         self.iter().find(|(key, _)| *key == name).map(|(_, value)| value)
     }
 
-    /// The same as the type `T`, if it is of that type.
+    /// The value of a declared parameter, if it has type `T`.
     #[must_use]
     pub fn get<T: ParamType>(&self, name: &str) -> Option<T> {
         self.value(name).and_then(T::of)
@@ -81,13 +80,13 @@ impl ParamSet {
         self.specs.iter().zip(&self.given).filter_map(|(spec, given)| given.map(|value| (spec.name, value)))
     }
 
-    /// The parameters that were given, in text: what [`from_settings`](Self::from_settings) reads back as the same set.
+    /// The given parameters in text, which [`from_settings`](Self::from_settings) reads back as an equal set.
     #[must_use]
     pub fn settings(&self) -> Vec<(String, String)> {
         self.given().map(|(key, value)| (key.to_owned(), value.to_string())).collect()
     }
 
-    /// Whether the values go together.
+    /// Checks that the values are consistent.
     fn check(&self) -> Result<(), ParamError> {
         for spec in self.specs {
             let Some(above) = spec.above else { continue };
@@ -118,7 +117,7 @@ impl fmt::Debug for ParamSet {
     }
 }
 
-/// Of the same declarations, and the same is given. A default that is written out is given.
+/// Equal when declarations and given values are equal. A default that the user wrote counts as given.
 impl PartialEq for ParamSet {
     fn eq(&self, other: &Self) -> bool {
         let names = |set: &Self| set.specs.iter().map(|s| s.name);

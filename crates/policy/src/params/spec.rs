@@ -1,4 +1,4 @@
-//! The declaration of a parameter, and what is checked against it.
+//! The declaration of a parameter, and the check of values against it.
 
 use std::fmt;
 
@@ -47,7 +47,7 @@ impl ParamKind {
         match self {
             Self::Integer { .. } => self.integer(text.parse().ok()?),
             Self::Number { .. } => self.number(text.parse().ok()?),
-            // The range holds for the number that is written, which rounding to nanoseconds may change.
+            // The range applies to the number as written; rounding to nanoseconds may change it.
             Self::Seconds { .. } => {
                 let rounded = self.number(text.parse().ok()?)?;
                 Some(exact_seconds(text).map_or(rounded, ParamValue::Seconds))
@@ -64,7 +64,7 @@ impl ParamKind {
 
     fn number(self, x: f64) -> Option<ParamValue> {
         match self {
-            // What has no fraction is a whole number, however it is written: `25.0`.
+            // A number without a fraction is whole, even if written `25.0`.
             Self::Integer { .. } => self.integer(whole(x)?),
             Self::Number { min, max } => (min..=max).contains(&x).then_some(ParamValue::Number(x)),
             Self::Seconds { min, max } => {
@@ -75,12 +75,12 @@ impl ParamKind {
     }
 }
 
-/// A parameter that has to be larger than another one.
+/// Requires a parameter to be larger than another one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Above {
     /// The name of the other one.
     pub other: &'static str,
-    /// Where that is written.
+    /// The source of the rule.
     pub source: &'static str,
 }
 
@@ -95,9 +95,9 @@ pub struct ParamSpec {
     pub unit: &'static str,
     /// What is accepted.
     pub kind: ParamKind,
-    /// The value where none is given.
+    /// The value when none is given.
     pub default: ParamValue,
-    /// What it has to be above.
+    /// The parameter that this one must exceed.
     pub above: Option<Above>,
 }
 
@@ -105,7 +105,7 @@ impl ParamSpec {
     /// The typed value of what a user gave.
     ///
     /// # Errors
-    /// When it is not of this parameter's kind or is out of range.
+    /// When it is of another kind or out of range.
     pub fn read(&self, given: &GivenValue) -> Result<ParamValue, ParamError> {
         let value = match given {
             GivenValue::Integer(n) => self.kind.integer(*n),
@@ -141,7 +141,7 @@ pub enum ParamError {
         /// All names.
         known: Vec<&'static str>,
     },
-    /// The value is not of the kind, or out of range.
+    /// The value is of the wrong kind or out of range.
     Value {
         /// The key.
         key: &'static str,
@@ -150,7 +150,7 @@ pub enum ParamError {
         /// What would be right.
         expected: String,
     },
-    /// Values that do not go together.
+    /// Inconsistent values.
     Conflict {
         /// The parameters.
         keys: [&'static str; 2],
@@ -190,7 +190,7 @@ impl fmt::Display for ParamError {
 
 impl std::error::Error for ParamError {}
 
-/// The nearest of `known` to `given`, if it is near enough to be what was meant.
+/// The member of `known` nearest to `given`, if near enough to be a likely typing error.
 #[must_use]
 pub fn nearest<'a>(given: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     known

@@ -39,7 +39,7 @@ impl ParamValue {
     }
 }
 
-/// The whole number that this is, if it is one that `u64` holds.
+/// The number as `u64`, if it is whole and fits.
 pub(super) fn whole(x: f64) -> Option<u64> {
     (x.fract() == 0.0 && x.is_sign_positive() && x < 2f64.powi(64)).then_some(x as u64)
 }
@@ -62,7 +62,7 @@ impl fmt::Display for ParamValue {
     }
 }
 
-/// The span of a decimal number of seconds without exponent and with at most nine decimals: exact, where the way through a
+/// Parses a decimal number of seconds without exponent and with at most nine decimals. Exact, whereas a
 /// floating-point number would lose nanoseconds of a span of months.
 pub(super) fn exact_seconds(text: &str) -> Option<Nanos> {
     let (whole, decimals) = text.split_once('.').unwrap_or((text, ""));
@@ -75,7 +75,7 @@ pub(super) fn exact_seconds(text: &str) -> Option<Nanos> {
     seconds.checked_mul(NANOS_PER_SECOND)?.checked_add(nanos).map(Nanos::new)
 }
 
-/// A number: whole where the value is, so that `1.0` and `1` are the same bytes.
+/// Writes a whole value as an integer, so that `1.0` and `1` give the same bytes.
 impl Serialize for ParamValue {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match self.as_u64() {
@@ -153,7 +153,7 @@ impl From<&str> for GivenValue {
     }
 }
 
-/// What is written reads back as the same value.
+/// Written values read back as the same value.
 impl From<ParamValue> for GivenValue {
     fn from(value: ParamValue) -> Self {
         match value {

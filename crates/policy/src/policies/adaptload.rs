@@ -46,7 +46,7 @@ crate::params! {
 }
 
 impl AdaptLoadParams {
-    /// How sizes are looked at.
+    /// The parameters of the size-based distribution.
     #[must_use]
     pub fn sizing(&self) -> Sizing {
         let Self { batch, alpha, bins, base, connection_bytes } = *self;
@@ -59,7 +59,7 @@ impl AdaptLoadParams {
 pub struct AdaptLoad(SizeBased);
 
 impl AdaptLoad {
-    /// Nothing seen yet; draws from the stream that `seed` gives.
+    /// Empty; draws random numbers from the stream of `seed`.
     #[must_use]
     pub fn new(params: &AdaptLoadParams, seed: u64) -> Self {
         Self(SizeBased::new(&params.sizing(), seed, STREAM))
@@ -102,7 +102,7 @@ impl ShowsState for AdaptLoad {
     }
 }
 
-/// What it can do beside choosing.
+/// Its capabilities.
 static CAPABILITIES: Capabilities = Capabilities::NONE.shares_state::<AdaptLoad>().shows_state::<AdaptLoad>();
 
 fn build(context: &BuildContext, params: &ParamSet) -> Built {

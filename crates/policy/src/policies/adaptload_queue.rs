@@ -1,5 +1,5 @@
-//! `AdaptLoad` that looks at queues, too: where the intervals would leave them uneven, boundaries are set so that queues
-//! come out even, and an idle back-end takes what a busy one would have to queue.
+//! `AdaptLoad` that also considers queues: where the intervals would leave queues uneven, it sets the
+//! boundaries to even them out, and an idle back-end takes what a busy one would have to queue.
 //!
 //! Citation: Zhang, Riska, Sun, Smirni and Ciardo, "Workload-aware load balancing for clustered web servers", IEEE
 //! Transactions on Parallel and Distributed Systems 2005, section 8, equations 1 and 2 and figure 13. After step 7 of
@@ -71,7 +71,7 @@ pub struct AdaptLoadQueue {
 }
 
 impl AdaptLoadQueue {
-    /// Nothing seen yet; draws from the stream that `seed` gives.
+    /// Empty; draws random numbers from the stream of `seed`.
     #[must_use]
     pub fn new(params: &AdaptLoadQueueParams, seed: u64) -> Self {
         let AdaptLoadQueueParams { batch, alpha, bins, base, connection_bytes, .. } = *params;
@@ -88,7 +88,7 @@ impl AdaptLoadQueue {
         }
     }
 
-    /// At the end of a batch: T and Y for the next one, and the second scan where it is due.
+    /// Ends a batch: sets T and Y for the next one, and evens out the queues if required.
     fn end_batch(&mut self, view: &ClusterView, now: Time) {
         let began = self.batch_began.replace(now).unwrap_or(now);
         if let Some((new, old)) = self.requests.end_batch() {
@@ -101,7 +101,7 @@ impl AdaptLoadQueue {
         }
     }
 
-    /// The parts of the requests that would leave even queues, where the boundaries as they are would not.
+    /// The shares of requests that would even out the queues; `None` if the present boundaries already do.
     fn even_queues(&self, view: &ClusterView) -> Option<Vec<f64>> {
         let eligible = self.sizes.eligible();
         let intervals = self.sizes.intervals();
@@ -115,7 +115,7 @@ impl AdaptLoadQueue {
             return None;
         }
         let queue = |n: usize| f64::from(view.load(eligible[n]));
-        // T mu / fs: what it can answer meanwhile.
+        // T mu / fs: how many requests it can answer in the meantime.
         let answered: Vec<f64> = (0..eligible.len())
             .map(|n| {
                 let (requests, bytes) = if expected[n] > 0.0 && bytes[n] > 0.0 {
@@ -184,7 +184,7 @@ impl ShowsState for AdaptLoadQueue {
     }
 }
 
-/// What it can do beside choosing.
+/// Its capabilities.
 static CAPABILITIES: Capabilities = Capabilities::NONE.shows_state::<AdaptLoadQueue>();
 
 fn build(context: &BuildContext, params: &ParamSet) -> Built {

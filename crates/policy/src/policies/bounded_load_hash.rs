@@ -30,7 +30,7 @@ crate::params! {
     }
 }
 
-/// Points on the ring at most, but for one per back-end.
+/// The most points on the ring, apart from one per back-end.
 const MOST_POINTS: u64 = 1 << 20;
 
 /// See the module's documentation.
@@ -104,7 +104,7 @@ impl ShowsState for BoundedLoadHash {
     }
 }
 
-/// What it can do beside choosing.
+/// Its capabilities.
 static CAPABILITIES: Capabilities = Capabilities::NONE.shows_state::<BoundedLoadHash>();
 
 fn build(_: &BuildContext, params: &ParamSet) -> Built {

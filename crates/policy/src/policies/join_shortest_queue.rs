@@ -1,8 +1,8 @@
 //! Join-shortest-queue: the back-end with the fewest requests in progress, ties at random.
 //!
-//! Citation: Winston, "Optimality of the shortest line discipline", Journal of Applied Probability 1977; the baseline of
-//! AdaptLoad (section 5). `least_connections` is the same with ties to the lowest index, which at light load gives the
-//! first back-ends nearly everything and so a cache that others do not have.
+//! Citation: Winston, "Optimality of the shortest line discipline", Journal of Applied Probability 1977; the
+//! baseline of AdaptLoad (section 5). `least_connections` differs in giving ties to the lowest index: at
+//! light load the first back-ends then get nearly all requests, and only their caches fill.
 //!
 //! ```text
 //! n <- one of the back-ends with the least load / weight, each with the same probability
@@ -27,7 +27,7 @@ const STREAM: u64 = 0x6a73_7100;
 pub struct JoinShortestQueue(Rng);
 
 impl JoinShortestQueue {
-    /// Draws from the stream that `seed` gives.
+    /// Draws random numbers from the stream of `seed`.
     #[must_use]
     pub fn new(seed: u64) -> Self {
         Self(Rng::new(seed, STREAM))

@@ -38,13 +38,13 @@ pub struct JoinShortestWeightedQueue {
     rng: Rng,
     /// Bytes in progress by back-end.
     queued: Vec<u64>,
-    /// What is in progress: as much is taken off at the end of a request as was added at its beginning.
+    /// Requests in progress: the end of a request subtracts what its beginning added.
     in_progress: HashMap<(TargetId, BackendId), InProgress, FixedState>,
     known: InProgress,
 }
 
 impl JoinShortestWeightedQueue {
-    /// Draws from the stream that `seed` gives.
+    /// Draws random numbers from the stream of `seed`.
     #[must_use]
     pub fn new(seed: u64) -> Self {
         Self {
@@ -76,7 +76,7 @@ impl Policy for JoinShortestWeightedQueue {
 
     fn on_assign(&mut self, request: &Request, backend: BackendId, view: &ClusterView, _: Time) {
         let mean = self.known.bytes.checked_div(self.known.requests).unwrap_or(0);
-        // An empty response is something to do, too.
+        // An empty response is work, too.
         let bytes = request.size_bytes.unwrap_or(mean).max(1);
         if request.size_bytes.is_some() {
             self.known.requests += 1;
@@ -84,7 +84,7 @@ impl Policy for JoinShortestWeightedQueue {
         }
         self.queued.resize(view.len(), 0);
         let entry = self.in_progress.entry((request.target, backend)).or_default();
-        // More than fits is not counted: a sum of sizes that nobody has.
+        // Saturates, so that the sum cannot overflow.
         let bytes = bytes.min(u64::MAX - self.queued[backend.index()]);
         self.queued[backend.index()] += bytes;
         entry.requests += 1;
@@ -115,7 +115,7 @@ impl ShowsState for JoinShortestWeightedQueue {
     }
 }
 
-/// What it can do beside choosing.
+/// Its capabilities.
 static CAPABILITIES: Capabilities = Capabilities::NONE.shows_state::<JoinShortestWeightedQueue>();
 
 fn build(context: &BuildContext, _: &ParamSet) -> Built {

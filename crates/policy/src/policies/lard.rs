@@ -27,7 +27,7 @@ use crate::lru_map::LruMap;
 use crate::params::{ParamError, ParamSet, Params as _};
 use crate::policy::{Decision, Policy};
 use crate::request::{Request, TargetId};
-use crate::saved::{Reader, Writer};
+use crate::saved::{StateReader, StateWriter};
 use crate::thresholds::Thresholds;
 use crate::time::Time;
 use crate::turn::Turn;
@@ -45,7 +45,7 @@ crate::params! {
     }
 }
 
-/// The two questions that figures 2 and 3 ask about load.
+/// The test for imbalance in figures 2 and 3.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Imbalance {
     low: RelativeLoad,
@@ -54,7 +54,7 @@ pub(super) struct Imbalance {
 }
 
 impl Imbalance {
-    /// For these thresholds.
+    /// The test with these thresholds.
     pub(super) fn new(thresholds: Thresholds) -> Self {
         let Thresholds { t_low, t_high } = thresholds;
         Self {
@@ -64,7 +64,7 @@ impl Imbalance {
         }
     }
 
-    /// Whether a request for a target of `n` justifies to move the target.
+    /// Whether the loads justify moving a target away from `n`.
     #[inline]
     pub(super) fn is_significant(self, n: BackendId, view: &ClusterView) -> bool {
         let load = view.relative_load(n);
@@ -160,15 +160,15 @@ impl ShowsState for Lard {
 
 impl SavesState for Lard {
     fn save(&self) -> Vec<u8> {
-        let mut out = Writer::default();
+        let mut out = StateWriter::default();
         out.words([self.turn.word(), self.assignments, self.reassignments, self.forgotten]);
-        // No back-end is written as one above all.
+        // "No back-end" is written as a number above all indices.
         self.server.save(&mut out, |server, out| out.word(server.map_or(NO_BACKEND, |b| u64::from(b.0))));
         out.finish()
     }
 
     fn restore(&mut self, saved: &[u8]) -> Result<(), BadState> {
-        let mut from = Reader::new(saved);
+        let mut from = StateReader::new(saved);
         let turn = Turn::of_word(from.word()?);
         let (assignments, reassignments, forgotten) = (from.word()?, from.word()?, from.word()?);
         let server = LruMap::restore(self.server.capacity(), &mut from, |from| match from.word()? {
@@ -183,10 +183,10 @@ impl SavesState for Lard {
     }
 }
 
-/// In saved state: no back-end.
+/// Sentinel in saved state: no back-end.
 const NO_BACKEND: u64 = u64::MAX;
 
-/// What it can do beside choosing.
+/// Its capabilities.
 static CAPABILITIES: Capabilities = Capabilities::NONE.shows_state::<Lard>().saves_state::<Lard>();
 
 fn build(_: &BuildContext, params: &ParamSet) -> Built {

@@ -33,7 +33,7 @@ use crate::lru_map::LruMap;
 use crate::params::{ParamError, ParamSet, Params as _};
 use crate::policy::{Decision, Policy, assign_or_reject};
 use crate::request::{Request, TargetId};
-use crate::saved::{Reader, Writer};
+use crate::saved::{StateReader, StateWriter};
 use crate::thresholds::Thresholds;
 use crate::time::{Nanos, Time};
 use crate::turn::Turn;
@@ -65,11 +65,11 @@ pub struct LardR {
     k: Nanos,
     server_set: LruMap<ServerSet>,
     turn: Turn,
-    counters: Counters,
+    counters: ServerSetCounters,
 }
 
 #[derive(Default)]
-struct Counters {
+struct ServerSetCounters {
     members: u64,
     assignments: u64,
     additions: u64,
@@ -89,13 +89,13 @@ impl LardR {
             k: params.k_s,
             server_set: LruMap::new(params.max_targets as usize),
             turn: Turn::default(),
-            counters: Counters::default(),
+            counters: ServerSetCounters::default(),
         })
     }
 }
 
 impl ServerSet {
-    /// Drops members that take no new requests; says how many went.
+    /// Drops members that take no new requests and returns their number.
     fn drop_ineligible(&mut self, view: &ClusterView) -> u64 {
         let before = self.members.len();
         self.members.retain(|b| view.is_eligible(*b));
@@ -108,7 +108,7 @@ impl ServerSet {
         imbalance: Imbalance,
         k: Nanos,
         turn: &mut Turn,
-        counters: &mut Counters,
+        counters: &mut ServerSetCounters,
         view: &ClusterView,
         now: Time,
     ) -> Option<BackendId> {
@@ -206,8 +206,8 @@ impl ShowsState for LardR {
 
 impl SavesState for LardR {
     fn save(&self) -> Vec<u8> {
-        let mut out = Writer::default();
-        let Counters { members, assignments, additions, removals, forgotten } = self.counters;
+        let mut out = StateWriter::default();
+        let ServerSetCounters { members, assignments, additions, removals, forgotten } = self.counters;
         out.words([self.turn.word(), members, assignments, additions, removals, forgotten]);
         self.server_set.save(&mut out, |set, out| {
             out.words([set.last_mod.as_nanos(), set.members.len() as u64]);
@@ -217,9 +217,9 @@ impl SavesState for LardR {
     }
 
     fn restore(&mut self, saved: &[u8]) -> Result<(), BadState> {
-        let mut from = Reader::new(saved);
+        let mut from = StateReader::new(saved);
         let turn = Turn::of_word(from.word()?);
-        let counters = Counters {
+        let counters = ServerSetCounters {
             members: from.word()?,
             assignments: from.word()?,
             additions: from.word()?,
@@ -237,7 +237,7 @@ impl SavesState for LardR {
     }
 }
 
-/// What it can do beside choosing.
+/// Its capabilities.
 static CAPABILITIES: Capabilities = Capabilities::NONE.shows_state::<LardR>().saves_state::<LardR>();
 
 fn build(_: &BuildContext, params: &ParamSet) -> Built {

@@ -101,7 +101,7 @@ impl LbGc {
     }
 
     fn put(&mut self, target: u64, size_bytes: u64, on: BackendId) {
-        // A copy on a back-end that takes no requests now must not stay behind as a second one.
+        // Remove the copy on a back-end that takes no requests now, so that none is modelled twice.
         if let Some(old) = self.cached.remove(&target) {
             self.caches[old.on.index()].remove(target);
         }
@@ -180,7 +180,7 @@ impl ShowsState for LbGc {
     }
 }
 
-/// What it can do beside choosing.
+/// Its capabilities.
 static CAPABILITIES: Capabilities = Capabilities::NONE.shows_state::<LbGc>();
 
 fn build(context: &BuildContext, params: &ParamSet) -> Built {

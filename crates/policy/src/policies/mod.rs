@@ -75,12 +75,12 @@ impl Default for BuildContext {
     }
 }
 
-/// A policy, fresh, or why it does not take its parameters.
+/// A new policy, or why it refuses its parameters.
 pub type Built = Result<Box<dyn Policy>, ParamError>;
 
 /// One policy as registered.
 pub struct PolicySpec {
-    /// Name: the file's, the configuration key, the metric label.
+    /// Its name: also of its file, in configuration, and as metric label.
     pub name: &'static str,
     /// Other names under which users know it.
     pub aliases: &'static [&'static str],
@@ -88,7 +88,7 @@ pub struct PolicySpec {
     pub summary: &'static str,
     /// Where it comes from.
     pub source: &'static str,
-    /// What it can do beside choosing; what it builds names the same.
+    /// Its capabilities; the policy that it builds returns the same static.
     pub capabilities: &'static Capabilities,
     /// Whether weights of back-ends shift load.
     pub weighted: bool,
@@ -99,7 +99,7 @@ pub struct PolicySpec {
 }
 
 impl PolicySpec {
-    /// The parameters from settings in text, over the defaults.
+    /// Reads its parameters from settings in text; defaults for the rest.
     ///
     /// # Errors
     /// On a setting that cannot be used.
@@ -110,12 +110,12 @@ impl PolicySpec {
     /// Builds the policy with a set of its parameters.
     ///
     /// # Errors
-    /// When it does not take them.
+    /// When the policy refuses them.
     pub fn build(&self, context: &BuildContext, params: &ParamSet) -> Result<Box<dyn Policy>, BuildError> {
         (self.build)(context, params).map_err(|error| self.failed(error))
     }
 
-    /// What is wrong with a parameter of this policy.
+    /// Attributes a parameter error to this policy.
     #[must_use]
     pub fn failed(&self, error: ParamError) -> BuildError {
         BuildError::Param { policy: self.name, error }

@@ -29,7 +29,7 @@ pub struct PowerOfTwo {
 }
 
 impl PowerOfTwo {
-    /// Draws from the stream that `seed` gives.
+    /// Draws random numbers from the stream of `seed`.
     #[must_use]
     pub fn new(seed: u64) -> Self {
         Self { rng: Rng::new(seed, STREAM), eligible: Vec::new(), generation: None }

@@ -29,7 +29,7 @@ pub struct Random {
 }
 
 impl Random {
-    /// Draws from the stream that `seed` gives.
+    /// Draws random numbers from the stream of `seed`.
     #[must_use]
     pub fn new(seed: u64) -> Self {
         Self { rng: Rng::new(seed, STREAM), cumulative: Vec::new(), generation: None }

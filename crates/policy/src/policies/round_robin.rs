@@ -16,7 +16,7 @@ use crate::cluster::{BackendId, ClusterView};
 use crate::params::ParamSet;
 use crate::policy::{Decision, Policy, assign_or_reject};
 use crate::request::Request;
-use crate::saved::{Reader, Writer};
+use crate::saved::{StateReader, StateWriter};
 use crate::time::Time;
 
 /// See the module's documentation.
@@ -60,14 +60,14 @@ impl Policy for RoundRobin {
 
 impl SavesState for RoundRobin {
     fn save(&self) -> Vec<u8> {
-        let mut out = Writer::default();
+        let mut out = StateWriter::default();
         out.words([self.next as u64, self.credit.len() as u64]);
         out.words(self.credit.iter().map(|&credit| credit.cast_unsigned()));
         out.finish()
     }
 
     fn restore(&mut self, saved: &[u8]) -> Result<(), BadState> {
-        let mut from = Reader::new(saved);
+        let mut from = StateReader::new(saved);
         let next = usize::from(u16::try_from(from.word()?).map_err(|_| BadState("a turn is above 65,535"))?);
         let credit =
             (0..from.count()?).map(|_| from.word().map(u64::cast_signed)).collect::<Result<_, _>>()?;
@@ -77,7 +77,7 @@ impl SavesState for RoundRobin {
     }
 }
 
-/// What it can do beside choosing.
+/// Its capabilities.
 static CAPABILITIES: Capabilities = Capabilities::NONE.saves_state::<RoundRobin>();
 
 fn build(_: &BuildContext, _: &ParamSet) -> Built {

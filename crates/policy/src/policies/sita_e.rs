@@ -43,8 +43,8 @@ pub struct SitaE {
 }
 
 impl SitaE {
-    /// For requests of these (size in bytes, number of requests), if they are known; draws from the stream that `seed`
-    /// gives.
+    /// With the workload as pairs of size in bytes and number of requests, if it is known; draws random
+    /// numbers from the stream of `seed`.
     #[must_use]
     pub fn new(params: &SitaEParams, workload: Option<&[(u64, u64)]>, seed: u64) -> Self {
         let SitaEParams { training, bins, base } = *params;
@@ -66,7 +66,7 @@ impl Policy for SitaE {
     #[inline]
     fn on_assign(&mut self, request: &Request, _: BackendId, _: &ClusterView, now: Time) {
         if !self.trained {
-            // A batch of empty documents teaches nothing.
+            // A batch of empty documents sets no intervals.
             self.trained = self.sizes.count(request, now) && self.sizes.intervals().is_set();
         }
     }
@@ -86,7 +86,7 @@ impl ShowsState for SitaE {
     }
 }
 
-/// What it can do beside choosing.
+/// Its capabilities.
 static CAPABILITIES: Capabilities = Capabilities::NONE.shows_state::<SitaE>();
 
 fn build(context: &BuildContext, params: &ParamSet) -> Built {

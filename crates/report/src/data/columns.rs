@@ -18,7 +18,7 @@ pub(super) enum Type {
 
 /// A value in a column.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) enum Value {
+pub(super) enum ColumnValue {
     Null,
     Text(String),
     Count(u64),
@@ -26,46 +26,46 @@ pub(super) enum Value {
 }
 
 /// A column: its name, its type, and its value in a row. `Null` is allowed in every column.
-pub(super) struct Column<T> {
+pub(super) struct DataColumn<T> {
     pub(super) name: &'static str,
     pub(super) kind: Type,
-    pub(super) value: fn(&T) -> Value,
+    pub(super) value: fn(&T) -> ColumnValue,
 }
 
-const fn text<T>(name: &'static str, value: fn(&T) -> Value) -> Column<T> {
-    Column { name, kind: Type::Text, value }
+const fn text<T>(name: &'static str, value: fn(&T) -> ColumnValue) -> DataColumn<T> {
+    DataColumn { name, kind: Type::Text, value }
 }
 
-const fn count<T>(name: &'static str, value: fn(&T) -> Value) -> Column<T> {
-    Column { name, kind: Type::Count, value }
+const fn count<T>(name: &'static str, value: fn(&T) -> ColumnValue) -> DataColumn<T> {
+    DataColumn { name, kind: Type::Count, value }
 }
 
-const fn number<T>(name: &'static str, value: fn(&T) -> Value) -> Column<T> {
-    Column { name, kind: Type::Number, value }
+const fn number<T>(name: &'static str, value: fn(&T) -> ColumnValue) -> DataColumn<T> {
+    DataColumn { name, kind: Type::Number, value }
 }
 
-/// Like JSON, which knows no other numbers: what is not finite is null.
-fn finite(value: impl Into<Option<f64>>) -> Value {
-    value.into().filter(|value| value.is_finite()).map_or(Value::Null, Value::Number)
+/// A number; null unless finite, as in JSON.
+fn finite(value: impl Into<Option<f64>>) -> ColumnValue {
+    value.into().filter(|value| value.is_finite()).map_or(ColumnValue::Null, ColumnValue::Number)
 }
 
-fn delay(run: &Run, pick: fn(&Summary) -> f64) -> Value {
+fn delay(run: &Run, pick: fn(&Summary) -> f64) -> ColumnValue {
     finite(run.response_time_s.as_ref().map(pick))
 }
 
-fn slowdown(run: &Run, pick: fn(&Summary) -> f64) -> Value {
+fn slowdown(run: &Run, pick: fn(&Summary) -> f64) -> ColumnValue {
     finite(run.slowdown.as_ref().map(pick))
 }
 
 /// One row per run.
-pub(super) const RUNS: &[Column<Run>] = &[
-    text("policy", |run| Value::Text(run.policy.clone())),
-    text("model", |run| Value::Text(run.model.clone())),
-    count("backends", |run| Value::Count(run.backends as u64)),
-    count("seed", |run| Value::Count(run.seed)),
-    count("requests", |run| Value::Count(run.requests)),
-    count("completed", |run| Value::Count(run.completed)),
-    count("rejected", |run| Value::Count(run.rejected)),
+pub(super) const RUNS: &[DataColumn<Run>] = &[
+    text("policy", |run| ColumnValue::Text(run.policy.clone())),
+    text("model", |run| ColumnValue::Text(run.model.clone())),
+    count("backends", |run| ColumnValue::Count(run.backends as u64)),
+    count("seed", |run| ColumnValue::Count(run.seed)),
+    count("requests", |run| ColumnValue::Count(run.requests)),
+    count("completed", |run| ColumnValue::Count(run.completed)),
+    count("rejected", |run| ColumnValue::Count(run.rejected)),
     number("simulated_s", |run| finite(run.simulated_s)),
     number("throughput_rps", |run| finite(run.throughput_rps)),
     number("miss_ratio", |run| finite(run.miss_ratio)),
@@ -87,12 +87,12 @@ pub(super) const RUNS: &[Column<Run>] = &[
     number("utilization_disk", |run| finite(run.utilization.disk)),
     number("wall_s", |run| finite(run.wall_s)),
     number("requests_per_wall_s", |run| finite(run.requests_per_wall_s)),
-    text("trace_path", |run| Value::Text(run.trace.path.clone())),
-    text("trace_sha256", |run| run.trace.sha256.clone().map_or(Value::Null, Value::Text)),
-    count("trace_lines_rejected", |run| Value::Count(run.trace.lines_rejected)),
-    text("params", |run| Value::Text(json_text(&run.params))),
-    text("policy_stats", |run| Value::Text(json_text(&run.policy_stats))),
-    text("per_backend", |run| Value::Text(json_text(&run.per_backend))),
+    text("trace_path", |run| ColumnValue::Text(run.trace.path.clone())),
+    text("trace_sha256", |run| run.trace.sha256.clone().map_or(ColumnValue::Null, ColumnValue::Text)),
+    count("trace_lines_rejected", |run| ColumnValue::Count(run.trace.lines_rejected)),
+    text("params", |run| ColumnValue::Text(json_text(&run.params))),
+    text("policy_stats", |run| ColumnValue::Text(json_text(&run.policy_stats))),
+    text("per_backend", |run| ColumnValue::Text(json_text(&run.per_backend))),
 ];
 
 /// The load of one back-end in one time bucket of one run.
@@ -105,12 +105,12 @@ pub(super) struct LoadRow<'a> {
 }
 
 /// One row per back-end and time bucket.
-pub(super) fn load_columns<'a>() -> [Column<LoadRow<'a>>; 6] {
+pub(super) fn load_columns<'a>() -> [DataColumn<LoadRow<'a>>; 6] {
     [
-        text("policy", |row| Value::Text(row.run.policy.clone())),
-        count("backends", |row| Value::Count(row.run.backends as u64)),
-        count("seed", |row| Value::Count(row.run.seed)),
-        count("backend", |row| Value::Count(row.backend as u64)),
+        text("policy", |row| ColumnValue::Text(row.run.policy.clone())),
+        count("backends", |row| ColumnValue::Count(row.run.backends as u64)),
+        count("seed", |row| ColumnValue::Count(row.run.seed)),
+        count("backend", |row| ColumnValue::Count(row.backend as u64)),
         number("time_s", |row| finite(row.time_s)),
         number("load", |row| finite(row.load)),
     ]

@@ -16,18 +16,18 @@ use parquet::{
 
 use crate::data::{
     Cause,
-    columns::{Column, Type, Value},
+    columns::{ColumnValue, DataColumn, Type},
 };
 
 /// A Parquet file being written.
-pub(super) struct Writer(SerializedFileWriter<BufWriter<File>>);
+pub(super) struct ParquetWriter(SerializedFileWriter<BufWriter<File>>);
 
-impl Writer {
+impl ParquetWriter {
     /// Creates the file, with every column optional.
     pub(super) fn create<T>(
         path: &Path,
         name: &str,
-        columns: &[Column<T>],
+        columns: &[DataColumn<T>],
     ) -> std::result::Result<Self, Cause> {
         let fields = columns.iter().map(field).collect::<Result<Vec<_>>>()?;
         let schema = Schema::group_type_builder(name).with_fields(fields).build()?;
@@ -37,10 +37,10 @@ impl Writer {
         Ok(Self(SerializedFileWriter::new(file, Arc::new(schema), Arc::new(properties))?))
     }
 
-    /// Appends rows as one row group; no rows, no group.
+    /// Appends rows as one row group; none for no rows.
     pub(super) fn row_group<T>(
         &mut self,
-        columns: &[Column<T>],
+        columns: &[DataColumn<T>],
         rows: &[T],
     ) -> std::result::Result<(), Cause> {
         if rows.is_empty() {
@@ -58,13 +58,13 @@ impl Writer {
 
     /// Writes the footer.
     pub(super) fn finish(self) -> std::result::Result<(), Cause> {
-        // Flushes the buffer too, and gives its errors.
+        // Also flushes the buffer and reports its errors.
         self.0.into_inner()?.into_inner().map_err(std::io::IntoInnerError::into_error)?;
         Ok(())
     }
 }
 
-fn field<T>(column: &Column<T>) -> Result<Arc<Schema>> {
+fn field<T>(column: &DataColumn<T>) -> Result<Arc<Schema>> {
     let (physical, logical) = match column.kind {
         Type::Text => (Physical::BYTE_ARRAY, Some(LogicalType::String)),
         Type::Count => (Physical::INT64, Some(LogicalType::integer(64, false))),
@@ -77,19 +77,19 @@ fn field<T>(column: &Column<T>) -> Result<Arc<Schema>> {
     Ok(Arc::new(field))
 }
 
-fn write_column<T>(mut writer: SerializedColumnWriter<'_>, column: &Column<T>, rows: &[T]) -> Result<()> {
+fn write_column<T>(mut writer: SerializedColumnWriter<'_>, column: &DataColumn<T>, rows: &[T]) -> Result<()> {
     let mut present = Vec::with_capacity(rows.len());
     let (mut texts, mut counts, mut numbers) = (Vec::new(), Vec::new(), Vec::new());
     for row in rows {
         let value = (column.value)(row);
-        // Definition level 1: the value is there.
-        present.push(i16::from(value != Value::Null));
+        // Definition level 1: the value is present.
+        present.push(i16::from(value != ColumnValue::Null));
         match value {
-            Value::Null => {}
-            Value::Text(text) => texts.push(ByteArray::from(text.into_bytes())),
+            ColumnValue::Null => {}
+            ColumnValue::Text(text) => texts.push(ByteArray::from(text.into_bytes())),
             // An unsigned integer is stored with the bits of a signed one.
-            Value::Count(count) => counts.push(count.cast_signed()),
-            Value::Number(number) => numbers.push(number),
+            ColumnValue::Count(count) => counts.push(count.cast_signed()),
+            ColumnValue::Number(number) => numbers.push(number),
         }
     }
     match writer.untyped() {

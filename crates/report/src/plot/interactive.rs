@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use crate::{
     escape::plotly_text,
     plot::{
-        Kind, PALETTE, Plot, Series, Unit,
+        AxisUnit, PALETTE, Plot, Series, SeriesStyle,
         ticks::{decades, label},
     },
 };
@@ -28,7 +28,7 @@ pub(crate) fn figure(plot: &Plot) -> Value {
             "yaxis": y_axis(plot),
             "barmode": "group",
             "showlegend": shown > 1,
-            // Above the plot, unless that would take several lines.
+            // The legend is above the plot, unless that would take several lines.
             "legend": if shown > 6 { json!({ "tracegroupgap": 0, "font": { "size": 11 } }) } else { json!({ "orientation": "h", "x": 0, "y": 1.02, "yanchor": "bottom" }) },
             "hovermode": if plot.has_bars() { "closest" } else { "x unified" },
         },
@@ -45,7 +45,7 @@ fn traces(plot: &Plot, series: &Series, index: usize, data: &mut Vec<Value>) {
     let (red, green, blue) = PALETTE[index % PALETTE.len()];
     let color = format!("rgb({red},{green},{blue})");
     let name = plotly_text(&series.name);
-    if series.kind == Kind::Band {
+    if series.kind == SeriesStyle::Band {
         let edge = |y: Vec<f64>, fill: &str| {
             json!({
                 "type": "scatter", "mode": "lines", "x": x, "y": y, "name": name, "legendgroup": index.to_string(),
@@ -57,25 +57,25 @@ fn traces(plot: &Plot, series: &Series, index: usize, data: &mut Vec<Value>) {
         data.push(edge(column(|point| point.3), "tonexty"));
     }
     let mut trace = json!({
-        "type": if series.kind == Kind::Bars { "bar" } else { "scatter" },
+        "type": if series.kind == SeriesStyle::Bars { "bar" } else { "scatter" },
         "name": name, "x": x, "y": column(|point| point.1), "legendgroup": index.to_string(),
         "marker": { "color": color, "symbol": SYMBOLS[index % SYMBOLS.len()], "size": 8 },
     });
-    if series.kind != Kind::Bars {
-        let few = points.len() <= 40 && matches!(series.kind, Kind::Line);
+    if series.kind != SeriesStyle::Bars {
+        let few = points.len() <= 40 && matches!(series.kind, SeriesStyle::Line);
         trace["mode"] = json!(match series.kind {
-            Kind::Points => "markers",
+            SeriesStyle::Points => "markers",
             _ if few => "lines+markers",
             _ => "lines",
         });
-        let shape = if series.kind == Kind::Step { "hv" } else { "linear" };
+        let shape = if series.kind == SeriesStyle::Step { "hv" } else { "linear" };
         let dash = DASHES[index / PALETTE.len() % DASHES.len()];
         trace["line"] = json!({ "color": color, "width": if points.len() > 40 { 1.4 } else { 2.2 }, "shape": shape, "dash": dash });
     } else {
-        // The symbol belongs to scatter traces alone.
+        // Only scatter traces have a symbol.
         trace["marker"] = json!({ "color": color });
     }
-    if series.errors.is_some() && series.kind != Kind::Band {
+    if series.errors.is_some() && series.kind != SeriesStyle::Band {
         trace["error_y"] = json!({
             "type": "data", "symmetric": false, "thickness": 1.4, "width": 5,
             "array": points.iter().map(|point| point.3 - point.1).collect::<Vec<_>>(),
@@ -85,7 +85,7 @@ fn traces(plot: &Plot, series: &Series, index: usize, data: &mut Vec<Value>) {
     data.push(trace);
 }
 
-/// Six significant digits: more than a screen can show, and a fraction of the bytes.
+/// Rounds to six significant digits: more than a screen can show, at a fraction of the bytes.
 fn rounded((x, y, low, high): (f64, f64, f64, f64), x_log: bool) -> (f64, f64, f64, f64) {
     let round = |value: f64| format!("{value:.5e}").parse().unwrap_or(value);
     (if x_log { x } else { round(x) }, round(y), round(low), round(high))
@@ -106,7 +106,7 @@ fn x_axis(plot: &Plot) -> Value {
 fn y_axis(plot: &Plot) -> Value {
     let mut axis = json!({ "title": { "text": plotly_text(&plot.y_label), "standoff": 12 }, "type": axis_type(plot.y_log) });
     if let (true, Some((_, (low, high)))) = (plot.y_log, plot.extent()) {
-        // plotly.js would label 2 and 5 of every decade without unit.
+        // plotly.js would label 2 and 5 of every decade without a unit.
         let ticks = decades(low, high);
         axis["ticktext"] = ticks.iter().map(|&value| label(value, plot.y_unit)).collect();
         axis["tickvals"] = ticks.into();
@@ -114,12 +114,12 @@ fn y_axis(plot: &Plot) -> Value {
         axis["rangemode"] = json!("tozero");
     }
     match plot.y_unit {
-        Unit::Plain => axis["hoverformat"] = json!(",.4~r"),
-        Unit::Percent => {
+        AxisUnit::Plain => axis["hoverformat"] = json!(",.4~r"),
+        AxisUnit::Percent => {
             axis["ticksuffix"] = json!(" %");
             axis["hoverformat"] = json!(".3~r");
         }
-        Unit::Seconds => {
+        AxisUnit::Seconds => {
             axis["tickformat"] = json!("~s");
             axis["hoverformat"] = json!(".4~s");
             axis["ticksuffix"] = json!("s");

@@ -8,7 +8,7 @@ use plotters::{
     style::text_anchor::{HPos, Pos, VPos},
 };
 
-use crate::plot::{Kind, PALETTE, Plot, Series, ticks::Axis};
+use crate::plot::{PALETTE, Plot, Series, SeriesStyle, ticks::Axis};
 
 const WIDTH: u32 = 700;
 const HEIGHT: u32 = 330;
@@ -24,7 +24,7 @@ const FONT: &str = "sans-serif";
 
 type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
 type Chart<'a, 'b> = ChartContext<'b, SVGBackend<'a>, Cartesian2d<RangedCoordf64, RangedCoordf64>>;
-type Drawn = Result<(), Box<dyn std::error::Error>>;
+type DrawResult = Result<(), Box<dyn std::error::Error>>;
 
 /// The plot as an SVG element. Everything that is black in the drawing takes the text colour of the page.
 pub(crate) fn svg(plot: &Plot) -> String {
@@ -36,7 +36,7 @@ pub(crate) fn svg(plot: &Plot) -> String {
     out.replace("\"#000000\"", "\"currentColor\"").replacen("<svg ", "<svg role=\"img\" ", 1)
 }
 
-fn draw(plot: &Plot, out: &mut String) -> Drawn {
+fn draw(plot: &Plot, out: &mut String) -> DrawResult {
     let root = SVGBackend::with_string(out, (WIDTH, HEIGHT)).into_drawing_area();
     let Some(((x_min, x_max), (y_min, y_max))) = plot.extent() else {
         root.draw_text("No data.", &text_style(14).pos(Pos::new(HPos::Center, VPos::Center)), (430, 190))?;
@@ -45,7 +45,7 @@ fn draw(plot: &Plot, out: &mut String) -> Drawn {
     let margin = if plot.has_bars() { 0.5 / (plot.categories.len().max(2) - 1) as f64 } else { 0.04 };
     let x = match plot.named_x() {
         Some(names) => Axis::named(&names, margin, plot.x_log),
-        None => Axis::exactly(x_min, x_max, plot.x_log, crate::plot::Unit::Plain),
+        None => Axis::exactly(x_min, x_max, plot.x_log, crate::plot::AxisUnit::Plain),
     };
     // From zero, like the interactive plot, unless the axis has none.
     let y = Axis::around(if plot.y_log { y_min } else { y_min.min(0.0) }, y_max, plot.y_log, plot.y_unit);
@@ -65,7 +65,7 @@ fn text_style(size: i32) -> TextStyle<'static> {
     (FONT, size).into_text_style(&(WIDTH, HEIGHT)).color(&BLACK)
 }
 
-fn draw_chart(plot: &Plot, area: &Area<'_>, x: &Axis, y: &Axis, shown: &[(usize, &Series)]) -> Drawn {
+fn draw_chart(plot: &Plot, area: &Area<'_>, x: &Axis, y: &Axis, shown: &[(usize, &Series)]) -> DrawResult {
     let width = area.dim_in_pixel().0.saturating_sub(Y_LABELS + 2 * MARGIN);
     let labels = XLabels::fit(x, width as usize, !plot.categories.is_empty());
     let mut chart = ChartBuilder::on(area)
@@ -96,7 +96,7 @@ fn draw_chart(plot: &Plot, area: &Area<'_>, x: &Axis, y: &Axis, shown: &[(usize,
     Ok(())
 }
 
-fn draw_y_labels(area: &Area<'_>, chart: &Chart<'_, '_>, y: &Axis) -> Drawn {
+fn draw_y_labels(area: &Area<'_>, chart: &Chart<'_, '_>, y: &Axis) -> DrawResult {
     let (left, top) = area.get_base_pixel();
     for (place, label) in &y.ticks {
         let (pixel_x, pixel_y) = chart.plotting_area().map_coordinate(&(0.0, *place));
@@ -129,7 +129,7 @@ impl XLabels {
     }
 }
 
-fn draw_x_labels(area: &Area<'_>, chart: &Chart<'_, '_>, x: &Axis, labels: &XLabels) -> Drawn {
+fn draw_x_labels(area: &Area<'_>, chart: &Chart<'_, '_>, x: &Axis, labels: &XLabels) -> DrawResult {
     let (left, top) = area.get_base_pixel();
     for (index, (place, label)) in x.ticks.iter().step_by(labels.every).enumerate() {
         let (pixel_x, pixel_y) = chart.plotting_area().map_coordinate(&(*place, 0.0));
@@ -154,7 +154,7 @@ fn draw_series(
     y: &Axis,
     (index, series): (usize, &Series),
     shown: &[(usize, &Series)],
-) -> Drawn {
+) -> DrawResult {
     let points: Vec<(f64, f64, f64, f64)> = plot
         .drawable(series)
         .map(|(at, value, low, high)| (x.place(at), y.place(value), y.place(low), y.place(high)))
@@ -163,9 +163,12 @@ fn draw_series(
     let plane = chart.plotting_area();
     let mut offset = 0.0;
     match series.kind {
-        Kind::Bars => {
-            let bars: Vec<usize> =
-                shown.iter().filter(|(_, other)| other.kind == Kind::Bars).map(|&(other, _)| other).collect();
+        SeriesStyle::Bars => {
+            let bars: Vec<usize> = shown
+                .iter()
+                .filter(|(_, other)| other.kind == SeriesStyle::Bars)
+                .map(|&(other, _)| other)
+                .collect();
             // Bars one unit apart touch neither each other nor, on an odd axis, the ends of the plot.
             let slot = x.one().min(1.0 / points.len().max(1) as f64);
             let width = 0.8 * slot / bars.len().max(1) as f64;
@@ -180,10 +183,12 @@ fn draw_series(
                 plane.draw(&Rectangle::new(corners, color.filled()))?;
             }
         }
-        Kind::Points => {}
-        Kind::Line => draw_path(chart, points.iter().map(|point| (point.0, point.1)).collect(), color, 2)?,
-        Kind::Step => draw_path(chart, stairs(&points), color, 1)?,
-        Kind::Band => {
+        SeriesStyle::Points => {}
+        SeriesStyle::Line => {
+            draw_path(chart, points.iter().map(|point| (point.0, point.1)).collect(), color, 2)?;
+        }
+        SeriesStyle::Step => draw_path(chart, stairs(&points), color, 1)?,
+        SeriesStyle::Band => {
             let upper = points.iter().map(|point| (point.0, point.3));
             let lower = points.iter().rev().map(|point| (point.0, point.2));
             chart
@@ -192,12 +197,12 @@ fn draw_series(
             draw_path(chart, points.iter().map(|point| (point.0, point.1)).collect(), color, 2)?;
         }
     }
-    if series.kind == Kind::Points || (series.kind == Kind::Line && points.len() <= 40) {
+    if series.kind == SeriesStyle::Points || (series.kind == SeriesStyle::Line && points.len() <= 40) {
         for &(at, value, ..) in &points {
             draw_marker(chart.plotting_area(), (at, value), index, color)?;
         }
     }
-    if series.errors.is_some() && series.kind != Kind::Band {
+    if series.errors.is_some() && series.kind != SeriesStyle::Band {
         for &(at, _, low, high) in &points {
             let ends = vec![(at + offset, low), (at + offset, high)];
             chart.plotting_area().draw(&PathElement::new(ends, BLACK.mix(0.8).stroke_width(1)))?;
@@ -218,7 +223,7 @@ fn stairs(points: &[(f64, f64, f64, f64)]) -> Vec<(f64, f64)> {
     corners
 }
 
-fn draw_path(chart: &Chart<'_, '_>, path: Vec<(f64, f64)>, color: RGBColor, width: u32) -> Drawn {
+fn draw_path(chart: &Chart<'_, '_>, path: Vec<(f64, f64)>, color: RGBColor, width: u32) -> DrawResult {
     Ok(chart.plotting_area().draw(&PathElement::new(path, color.stroke_width(width)))?)
 }
 
@@ -227,7 +232,7 @@ fn draw_marker<'a, C: plotters::coord::CoordTranslate>(
     at: C::From,
     index: usize,
     color: RGBColor,
-) -> Drawn
+) -> DrawResult
 where
     C::From: Clone,
 {
@@ -239,14 +244,14 @@ where
     Ok(())
 }
 
-fn draw_legend(area: &Area<'_>, shown: &[(usize, &Series)]) -> Drawn {
+fn draw_legend(area: &Area<'_>, shown: &[(usize, &Series)]) -> DrawResult {
     let spacing = (HEIGHT as i32 - 30) / shown.len().max(15) as i32;
     for (line, &(index, series)) in shown.iter().enumerate() {
         let middle = 24 + spacing * line as i32;
-        if series.kind == Kind::Bars || series.kind == Kind::Band {
+        if series.kind == SeriesStyle::Bars || series.kind == SeriesStyle::Band {
             area.draw(&Rectangle::new([(4, middle - 5), (22, middle + 5)], color(index).filled()))?;
         } else {
-            if series.kind != Kind::Points {
+            if series.kind != SeriesStyle::Points {
                 area.draw(&PathElement::new(vec![(2, middle), (24, middle)], color(index).stroke_width(2)))?;
             }
             draw_marker(area, (13, middle), index, color(index))?;

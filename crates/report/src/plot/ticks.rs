@@ -1,6 +1,6 @@
-//! Where an axis of the static drawing has its tick marks, and what they say.
+//! Tick marks and labels of the axes of the static drawing.
 
-use crate::{format, plot::Unit};
+use crate::{format, plot::AxisUnit};
 
 /// One axis of the drawing, on which the shown range is mapped to 0 to 1.
 #[derive(Debug, Clone, PartialEq)]
@@ -14,7 +14,7 @@ pub(crate) struct Axis {
 
 impl Axis {
     /// An axis that shows exactly `min..=max`.
-    pub(crate) fn exactly(min: f64, max: f64, log: bool, unit: Unit) -> Self {
+    pub(crate) fn exactly(min: f64, max: f64, log: bool, unit: AxisUnit) -> Self {
         if min < max {
             Self::labelled(min, max, values(min, max, log), log, unit)
         } else {
@@ -23,7 +23,7 @@ impl Axis {
     }
 
     /// An axis that shows at least `min..=max`, with round ends.
-    pub(crate) fn around(min: f64, max: f64, log: bool, unit: Unit) -> Self {
+    pub(crate) fn around(min: f64, max: f64, log: bool, unit: AxisUnit) -> Self {
         let values = values(min, max, log);
         let first = values.first().copied().unwrap_or(min);
         let last = values.last().copied().unwrap_or(max);
@@ -40,20 +40,20 @@ impl Axis {
         axis
     }
 
-    fn labelled(first: f64, last: f64, values: Vec<f64>, log: bool, unit: Unit) -> Self {
+    fn labelled(first: f64, last: f64, values: Vec<f64>, log: bool, unit: AxisUnit) -> Self {
         let mut axis = Self { ticks: Vec::new(), range: (scaled(first, log), scaled(last, log)), log };
         let shown = values.into_iter().filter(|value| (first..=last).contains(value));
         axis.ticks = shown.map(|value| (axis.place(value), label(value, unit))).collect();
         axis
     }
 
-    /// Where a value stands; values far outside the range come to stand just outside.
+    /// The place of a value; values far outside the range are placed just outside it.
     pub(crate) fn place(&self, value: f64) -> f64 {
         let (first, last) = self.range;
         ((scaled(value, self.log) - first) / (last - first)).clamp(-0.1, 1.1)
     }
 
-    /// How far two values stand apart that differ by one on a linear axis.
+    /// The distance of two values that differ by one, on a linear axis.
     pub(crate) fn one(&self) -> f64 {
         1.0 / (self.range.1 - self.range.0)
     }
@@ -67,17 +67,17 @@ fn values(min: f64, max: f64, log: bool) -> Vec<f64> {
     if log { decades(min, max) } else { steps(min, max) }
 }
 
-pub(crate) fn label(value: f64, unit: Unit) -> String {
+pub(crate) fn label(value: f64, unit: AxisUnit) -> String {
     match unit {
-        Unit::Plain => format::number(value),
-        Unit::Percent => format!("{} %", format::number(value)),
-        Unit::Seconds => format::duration(value),
+        AxisUnit::Plain => format::number(value),
+        AxisUnit::Percent => format!("{} %", format::number(value)),
+        AxisUnit::Seconds => format::duration(value),
     }
 }
 
 /// Multiples of 1, 2 or 5 times a power of ten around `min..=max`, four to eight of them.
 fn steps(min: f64, max: f64) -> Vec<f64> {
-    // A span that is nothing beside the values would need more digits than a double has.
+    // A span too small relative to the values would need more digits than a double has.
     let size = min.abs().max(max.abs());
     let span = if max > min { (max - min).max(size * 1e-9) } else { size };
     let span = if span > 1e-200 { span } else { 1.0 };
@@ -132,11 +132,11 @@ mod tests {
 
     #[test]
     fn labels_have_units() {
-        let axis = Axis::around(0.000_5, 0.9, true, Unit::Seconds);
+        let axis = Axis::around(0.000_5, 0.9, true, AxisUnit::Seconds);
         assert_eq!(axis.ticks.first(), Some(&(0.0, "100 µs".to_owned())));
-        let axis = Axis::around(0.0, 50.0, false, Unit::Percent);
+        let axis = Axis::around(0.0, 50.0, false, AxisUnit::Percent);
         assert_eq!(axis.ticks[2], (0.4, "20 %".to_owned()));
-        let axis = Axis::exactly(0.5, 44.0, false, Unit::Plain);
+        let axis = Axis::exactly(0.5, 44.0, false, AxisUnit::Plain);
         assert_eq!((axis.place(0.5), axis.place(44.0)), (0.0, 1.0));
         assert_eq!(
             axis.ticks.iter().map(|tick| tick.1.as_str()).collect::<Vec<_>>(),

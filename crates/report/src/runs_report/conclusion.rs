@@ -6,11 +6,11 @@ use crate::{
     runs_report::groups::{backend_counts, on_backends, policies, typical},
 };
 
-/// Closer than this, two throughputs or delays are called equal.
+/// Two throughputs or delays closer than this factor are called equal.
 const TELLING: f64 = 1.02;
 
 /// One policy's medians over seeds on one number of back-ends.
-struct Score<'a> {
+struct PolicyMedians<'a> {
     policy: &'a str,
     throughput_rps: f64,
     miss_ratio: Option<f64>,
@@ -18,8 +18,8 @@ struct Score<'a> {
     p99_s: Option<f64>,
 }
 
-/// One to three sentences: who served most on the largest number of back-ends and why, how that scaled, and what the
-/// tail of the delay was. Nothing for no runs.
+/// One to three sentences: which policy had the highest throughput on the most back-ends and why, how it
+/// scaled, and the tail of the delay. Empty without runs.
 pub(super) fn conclusion(runs: &[Run], name: impl Fn(&str) -> String) -> Vec<String> {
     let counts = backend_counts(runs);
     let Some(&most) = counts.last() else {
@@ -42,10 +42,10 @@ pub(super) fn conclusion(runs: &[Run], name: impl Fn(&str) -> String) -> Vec<Str
     out
 }
 
-fn scores(runs: &[Run], backends: usize) -> Vec<Score<'_>> {
+fn scores(runs: &[Run], backends: usize) -> Vec<PolicyMedians<'_>> {
     let score = |policy| {
         let median = |value: &dyn Fn(&Run) -> Option<f64>| typical(runs, policy, backends, value);
-        Some(Score {
+        Some(PolicyMedians {
             policy,
             throughput_rps: median(&|run| Some(run.throughput_rps))?,
             miss_ratio: median(&|run| run.miss_ratio),
@@ -57,17 +57,17 @@ fn scores(runs: &[Run], backends: usize) -> Vec<Score<'_>> {
 }
 
 /// The highest throughput; the first of equals.
-fn best<'a, 'b>(scores: &'b [Score<'a>]) -> &'b Score<'a> {
+fn best<'a, 'b>(scores: &'b [PolicyMedians<'a>]) -> &'b PolicyMedians<'a> {
     scores
         .iter()
         .reduce(|best, score| if score.throughput_rps > best.throughput_rps { score } else { best })
         .expect("called with at least one score")
 }
 
-/// The best policy against the first one, or against the runner-up where the first is the best.
+/// Compares the best policy with the first one, or with the runner-up if the first is the best.
 fn comparison(
-    first: &Score<'_>,
-    others: &[Score<'_>],
+    first: &PolicyMedians<'_>,
+    others: &[PolicyMedians<'_>],
     backends: usize,
     name: impl Fn(&str) -> String,
 ) -> String {
@@ -102,8 +102,8 @@ fn comparison(
     format!("{winner_name} served {} times as many requests/s as {loser_name} {place}{reason}.", times(ratio))
 }
 
-/// The measured difference that goes with a higher throughput: fewer disk reads, or less idling.
-fn reason(winner: &Score<'_>, loser: &Score<'_>) -> Option<String> {
+/// The measured difference that accompanies a higher throughput: fewer disk reads, or less idling.
+fn reason(winner: &PolicyMedians<'_>, loser: &PolicyMedians<'_>) -> Option<String> {
     let lower = |ours: Option<f64>, theirs: Option<f64>| match (ours, theirs) {
         (Some(ours), Some(theirs)) if ours < theirs * 0.9 && theirs - ours > 0.005 => Some((ours, theirs)),
         _ => None,
@@ -118,7 +118,7 @@ fn reason(winner: &Score<'_>, loser: &Score<'_>) -> Option<String> {
 }
 
 /// The best and the worst 99th percentile, where they differ.
-fn tail(scores: &[Score<'_>], backends: usize, name: impl Fn(&str) -> String) -> Option<String> {
+fn tail(scores: &[PolicyMedians<'_>], backends: usize, name: impl Fn(&str) -> String) -> Option<String> {
     let mut delays: Vec<(f64, &str)> =
         scores.iter().filter_map(|score| Some((score.p99_s?, score.policy))).collect();
     delays.sort_by(|left, right| left.0.total_cmp(&right.0));

@@ -2,7 +2,7 @@
 
 use crate::{
     claim::{largest, median, smallest},
-    plot::{Kind, Series},
+    plot::{Series, SeriesStyle},
     run::Run,
 };
 
@@ -53,7 +53,7 @@ fn push(series: &mut Series, x: f64, values: &[f64]) {
     }
 }
 
-/// Error bars that show nothing are dropped.
+/// Drops error bars without extent.
 fn finished(mut series: Series) -> Series {
     let spread = |errors: &Vec<(f64, f64)>| errors.iter().any(|(low, high)| low < high);
     series.errors = series.errors.filter(spread);
@@ -69,7 +69,7 @@ pub(super) fn by_backends(
     policies(runs)
         .into_iter()
         .map(|policy| {
-            let mut series = Series::new(name(policy), Kind::Line, Vec::new());
+            let mut series = Series::new(name(policy), SeriesStyle::Line, Vec::new());
             for backends in backend_counts(runs) {
                 push(&mut series, backends as f64, &values(runs, policy, backends, value));
             }
@@ -80,7 +80,7 @@ pub(super) fn by_backends(
 
 /// One bar per policy, for runs on one number of back-ends.
 pub(super) fn by_policy(runs: &[Run], value: &dyn Fn(&Run) -> Option<f64>) -> Vec<Series> {
-    let mut series = Series::new("", Kind::Bars, Vec::new());
+    let mut series = Series::new("", SeriesStyle::Bars, Vec::new());
     for backends in backend_counts(runs) {
         for (index, policy) in policies(runs).into_iter().enumerate() {
             push(&mut series, index as f64, &values(runs, policy, backends, value));

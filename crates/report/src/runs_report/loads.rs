@@ -1,13 +1,13 @@
 //! Load over time, one plot per run.
 
 use crate::{
-    plot::{Kind, Plot, Series},
+    plot::{Plot, Series, SeriesStyle},
     report::Section,
     run::Run,
     runs_report::groups::on_backends,
 };
 
-/// More lines than this cannot be told apart: mean and range instead.
+/// The most lines that can be told apart; beyond that, mean and range are drawn.
 const MOST_LINES: usize = 16;
 
 /// Points per line; neighbouring buckets beyond that are averaged. The CSV holds them all.
@@ -45,7 +45,7 @@ fn plot(run: &Run, title: String) -> Plot {
     if lines.len() <= MOST_LINES {
         for (backend, line) in lines.iter().enumerate() {
             let points = line.iter().enumerate().map(|(index, &load)| (at(index), load)).collect();
-            plot.series.push(Series::new(format!("back-end {backend}"), Kind::Line, points));
+            plot.series.push(Series::new(format!("back-end {backend}"), SeriesStyle::Line, points));
         }
         return plot;
     }
@@ -60,7 +60,7 @@ fn plot(run: &Run, title: String) -> Plot {
             }),
         );
     }
-    plot.series.push(Series::new("mean", Kind::Band, points).with_errors(errors));
+    plot.series.push(Series::new("mean", SeriesStyle::Band, points).with_errors(errors));
     plot.note = format!(
         "Mean over {} back-ends; the shaded range is from the least to the most loaded.",
         lines.len()

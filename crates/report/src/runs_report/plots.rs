@@ -1,7 +1,7 @@
 //! Plots of throughput, cache misses, idleness and delays.
 
 use crate::{
-    plot::{Kind, Plot, Series, Unit},
+    plot::{AxisUnit, Plot, Series, SeriesStyle},
     report::Section,
     run::{Run, Summary},
     runs_report::groups::{backend_counts, by_backends, by_policy, on_backends, policies, typical},
@@ -23,15 +23,15 @@ pub(super) const PERCENTILES: [Percentile; 6] = [
 /// The percentiles alone, which rise from left to right.
 const PROFILE: &[Percentile] = PERCENTILES.split_at(1).1;
 
-/// A title, what the y axis counts, its unit, and the value of a run.
-type Measure = (&'static str, &'static str, Unit, fn(&Run) -> Option<f64>);
+/// Title, label and unit of the y axis, and the value of a run.
+type Measure = (&'static str, &'static str, AxisUnit, fn(&Run) -> Option<f64>);
 
 const MEASURES: &[Measure] = &[
-    ("Throughput", "requests per second", Unit::Plain, |run| Some(run.throughput_rps)),
-    ("Miss ratio", "disk reads per request", Unit::Percent, |run| run.miss_ratio.map(percent)),
-    ("Idle ratio", "share of time", Unit::Percent, |run| Some(percent(run.idle_ratio))),
-    ("CPU busy", "share of time", Unit::Percent, |run| Some(percent(run.utilization.cpu))),
-    ("Disk busy", "share of time", Unit::Percent, |run| run.utilization.disk.map(percent)),
+    ("Throughput", "requests per second", AxisUnit::Plain, |run| Some(run.throughput_rps)),
+    ("Miss ratio", "disk reads per request", AxisUnit::Percent, |run| run.miss_ratio.map(percent)),
+    ("Idle ratio", "share of time", AxisUnit::Percent, |run| Some(percent(run.idle_ratio))),
+    ("CPU busy", "share of time", AxisUnit::Percent, |run| Some(percent(run.utilization.cpu))),
+    ("Disk busy", "share of time", AxisUnit::Percent, |run| run.utilization.disk.map(percent)),
 ];
 
 /// Throughput, miss ratio, idle ratio and busy shares against the number of back-ends, or one bar per policy where
@@ -91,14 +91,14 @@ pub(super) fn delays(runs: &[Run], name: impl Fn(&str) -> String) -> Section {
         "response time",
     );
     profile.categories = PROFILE.iter().map(|(label, _)| (*label).to_owned()).collect();
-    profile.y_unit = Unit::Seconds;
+    profile.y_unit = AxisUnit::Seconds;
     profile.y_log = true;
     for policy in policies(runs) {
         let points = PROFILE.iter().enumerate().filter_map(|(index, (_, pick))| {
             let value = typical(runs, policy, most, &|run| run.response_time_s.as_ref().map(pick))?;
             Some((index as f64, value))
         });
-        profile.series.push(Series::new(name(policy), Kind::Line, points.collect()));
+        profile.series.push(Series::new(name(policy), SeriesStyle::Line, points.collect()));
     }
     let mut section = section.plot(profile);
     let chosen =
@@ -107,7 +107,7 @@ pub(super) fn delays(runs: &[Run], name: impl Fn(&str) -> String) -> Section {
         let value = |run: &Run| run.response_time_s.as_ref().map(pick);
         let mut plot = compared(runs, &name, &format!("Response time, {label}"), &value);
         "response time".clone_into(&mut plot.y_label);
-        plot.y_unit = Unit::Seconds;
+        plot.y_unit = AxisUnit::Seconds;
         plot.y_log = true;
         section = section.plot(plot);
     }

@@ -3,7 +3,7 @@
 use std::io::Read;
 
 use base64::{Engine, engine::general_purpose::STANDARD};
-use plimsoll_report::{Kind, Plot, Report, Run, RunsContext, Section, Series, Unit, runs_report};
+use plimsoll_report::{AxisUnit, Plot, Report, Run, RunsContext, Section, Series, SeriesStyle, runs_report};
 use proptest::prelude::*;
 
 use crate::{
@@ -169,23 +169,26 @@ fn no_runs_give_a_page_without_plots() {
 #[test]
 fn a_static_drawing_is_as_agreed() {
     let mut plot = Plot::new("Median delay", "back-ends", "delay");
-    plot.y_unit = Unit::Seconds;
+    plot.y_unit = AxisUnit::Seconds;
     plot.y_log = true;
-    let line =
-        Series::new("a <b> & c", Kind::Line, vec![(1.0, 0.02), (2.0, 0.3), (4.0, f64::NAN), (8.0, 0.0)]);
+    let line = Series::new(
+        "a <b> & c",
+        SeriesStyle::Line,
+        vec![(1.0, 0.02), (2.0, 0.3), (4.0, f64::NAN), (8.0, 0.0)],
+    );
     plot = plot.with(line.with_errors(vec![(0.01, 0.04), (0.3, 0.3), (0.0, 0.0), (0.0, 0.0)]));
-    plot = plot.with(Series::new("steps", Kind::Step, vec![(1.0, 0.05), (2.0, 0.1), (8.0, 0.2)]));
+    plot = plot.with(Series::new("steps", SeriesStyle::Step, vec![(1.0, 0.05), (2.0, 0.1), (8.0, 0.2)]));
     assert_golden("plot.svg", &plot.to_svg());
     assert!(Plot::new("", "", "").to_svg().contains("No data."));
 }
 
 fn any_plot() -> impl Strategy<Value = Plot> {
     let kinds = prop_oneof![
-        Just(Kind::Line),
-        Just(Kind::Bars),
-        Just(Kind::Step),
-        Just(Kind::Points),
-        Just(Kind::Band)
+        Just(SeriesStyle::Line),
+        Just(SeriesStyle::Bars),
+        Just(SeriesStyle::Step),
+        Just(SeriesStyle::Points),
+        Just(SeriesStyle::Band)
     ];
     let point = (any::<f64>(), any::<f64>());
     let points = prop::collection::vec((point, point), 0..6);
@@ -194,7 +197,7 @@ fn any_plot() -> impl Strategy<Value = Plot> {
         let series = Series::new(name, kind, points);
         if with_errors { series.with_errors(errors) } else { series }
     });
-    let units = prop_oneof![Just(Unit::Plain), Just(Unit::Percent), Just(Unit::Seconds)];
+    let units = prop_oneof![Just(AxisUnit::Plain), Just(AxisUnit::Percent), Just(AxisUnit::Seconds)];
     let categories = prop::collection::vec(".*", 0..3);
     (prop::collection::vec(series, 0..4), any::<(bool, bool)>(), units, categories).prop_map(
         |(series, (x_log, y_log), y_unit, categories)| Plot {

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use plimsoll_report::{
-    LoadSeries, PerBackend, PolicyTable, Run, RunsContext, Summary, TraceInfo, Utilization,
+    LoadSeries, PerBackend, Run, RunsContext, StateTable, Summary, TraceInfo, Utilization,
 };
 use serde_json::json;
 
@@ -74,7 +74,7 @@ pub(crate) fn run(policy: usize, backends: usize, seed: u64) -> Run {
             ("reassignments".to_owned(), (policy * 1_713) as f64),
             ("replicas_mean".to_owned(), 1.0 + policy as f64 * 0.012),
         ]),
-        policy_tables: vec![PolicyTable {
+        policy_tables: vec![StateTable {
             name: "boundaries".to_owned(),
             columns: vec!["backend".to_owned(), "size_bytes".to_owned()],
             rows: vec![vec![Some(0.0), Some(4096.0)], vec![Some(1.0), None]],

@@ -8,7 +8,7 @@
 //!   in bytes, and a response without a body takes 1 ns.
 //! - The disk reads one document after the other, whole. Requests for a document that is being read, or about to be, wait
 //!   for that read. The paper does not say so, but without it a popular document that is missing would be read over and over.
-//! - The cache is looked at when a request comes. Documents larger than it are not cached.
+//! - The cache is looked up when a request comes. Documents larger than the cache are not cached.
 //! - Requests without a body (HEAD, 304) touch neither cache nor disk.
 //! - Dynamic requests share a processor (see `processor_sharing.rs`). Their times are lognormal, or those of the trace where
 //!   it has any. They touch neither cache nor disk. The server for them is not among the units whose use is reported.
@@ -25,7 +25,7 @@ use super::packet_ring::PacketRing;
 use super::processor_sharing::ProcessorSharing;
 use super::read_queue::ReadQueue;
 use crate::config::CacheConfig;
-use crate::model::{Busy, Context, JobId, Model, ModelEvent, Usage};
+use crate::model::{Busy, JobId, Model, ModelContext, ModelEvent, Usage};
 use crate::model_spec::{ModelSpec, RunResult, Simulation};
 use crate::workload::{SimRequest, Targets};
 
@@ -60,10 +60,10 @@ const NETWORK: u8 = 0;
 const DISK: u8 = 1;
 const DYNAMIC: u8 = 2;
 
-struct Node {
+struct AdaptLoadBackend {
     network: PacketRing,
     network_alarm: Alarm,
-    /// Ended at the very time at which another request came; the event of that time reports it.
+    /// A transmission that ended at the time another request came; that time's event reports it.
     ended: Option<JobId>,
     reads: ReadQueue,
     disk_busy: Busy,
@@ -75,17 +75,17 @@ struct Node {
 }
 
 /// See the module's documentation.
-pub struct AdaptLoad<'t> {
+pub struct AdaptLoadModel<'t> {
     costs: Costs,
     block_bytes: u64,
     targets: &'t Targets,
-    nodes: Vec<Node>,
+    nodes: Vec<AdaptLoadBackend>,
     caches: Vec<Box<dyn Cache>>,
     times: Lognormal,
     evicted: Vec<u64>,
 }
 
-impl<'t> AdaptLoad<'t> {
+impl<'t> AdaptLoadModel<'t> {
     /// `backends` idle back-ends with empty caches.
     #[must_use]
     pub fn new(
@@ -103,7 +103,7 @@ impl<'t> AdaptLoad<'t> {
             disk_seek_us: p.disk_seek_us / p.speed,
             ..LardModelParams::default()
         });
-        let node = || Node {
+        let node = || AdaptLoadBackend {
             network: PacketRing::new(costs.transmit(p.quantum_bytes)),
             network_alarm: Alarm::default(),
             ended: None,
@@ -126,22 +126,23 @@ impl<'t> AdaptLoad<'t> {
         }
     }
 
-    /// A whole document is read: the first block's latency, a seek for each further one, and the transfer.
+    /// Time to read a whole document: the first block's latency, a seek for each further block, and the
+    /// transfer.
     fn read_time(&self, size_bytes: u64) -> Nanos {
         let further = size_bytes.saturating_sub(1) / self.block_bytes;
         let seeks = Nanos::new(further.saturating_mul(self.costs.disk_seek.as_nanos()));
         self.costs.disk_latency + seeks + linear(size_bytes, 4096, self.costs.disk_transfer_4096)
     }
 
-    /// The document is not in memory.
-    fn miss(&mut self, b: u16, job: JobId, request: &SimRequest, context: &mut Context<'_>) {
+    /// Handles a request whose document is not in memory.
+    fn miss(&mut self, b: u16, job: JobId, request: &SimRequest, context: &mut ModelContext<'_>) {
         let node = &mut self.nodes[usize::from(b)];
         if node.reads.join(request.target, job, request.size_bytes) {
             node.joined_count += 1;
             return;
         }
         node.read_count += 1;
-        // A log may ask for more than the size that it gives the document elsewhere.
+        // A log may contain a response larger than the document's size.
         let size_bytes = self.targets.size_bytes[request.target as usize].max(request.size_bytes);
         let idle = node.reads.current().is_none();
         node.reads.push(request.target, size_bytes, job, request.size_bytes);
@@ -150,8 +151,8 @@ impl<'t> AdaptLoad<'t> {
         }
     }
 
-    /// The disk begins the next document, if there is one.
-    fn read(&mut self, b: u16, context: &mut Context<'_>) {
+    /// Starts the disk on the next document, if there is one.
+    fn read(&mut self, b: u16, context: &mut ModelContext<'_>) {
         let Some(size_bytes) = self.nodes[usize::from(b)].reads.current().map(|read| read.size_bytes) else {
             return;
         };
@@ -162,7 +163,7 @@ impl<'t> AdaptLoad<'t> {
         context.queue.push(context.now + span, event);
     }
 
-    fn disk_done(&mut self, b: u16, context: &mut Context<'_>) {
+    fn disk_done(&mut self, b: u16, context: &mut ModelContext<'_>) {
         let Some((slot, read)) = self.nodes[usize::from(b)].reads.finish() else { return };
         let size_bytes = self.targets.size_bytes[read.target as usize];
         self.caches[usize::from(b)].insert(u64::from(read.target), size_bytes, &mut self.evicted);
@@ -176,15 +177,15 @@ impl<'t> AdaptLoad<'t> {
     }
 }
 
-/// Time to transmit this many bytes with nobody else there.
+/// Time to transmit this many bytes alone.
 #[inline]
 fn transmission(costs: &Costs, bytes: u64) -> Nanos {
     costs.transmit(bytes).max(Nanos::new(1))
 }
 
-impl Node {
+impl AdaptLoadBackend {
     #[inline]
-    fn transmit(&mut self, b: u16, job: JobId, service: Nanos, context: &mut Context<'_>) {
+    fn transmit(&mut self, b: u16, job: JobId, service: Nanos, context: &mut ModelContext<'_>) {
         if let Some(ended) = self.network.complete(context.now) {
             self.ended = Some(ended);
         }
@@ -193,7 +194,7 @@ impl Node {
     }
 
     #[inline]
-    fn set_network_alarm(&mut self, b: u16, context: &mut Context<'_>) {
+    fn set_network_alarm(&mut self, b: u16, context: &mut ModelContext<'_>) {
         if let Some(due) = self.network.due()
             && self.network_alarm.set(due)
         {
@@ -201,7 +202,7 @@ impl Node {
         }
     }
 
-    fn set_dynamic_alarm(&mut self, b: u16, context: &mut Context<'_>) {
+    fn set_dynamic_alarm(&mut self, b: u16, context: &mut ModelContext<'_>) {
         if let Some(due) = self.dynamic.due()
             && self.dynamic_alarm.set(due)
         {
@@ -210,14 +211,14 @@ impl Node {
     }
 
     #[inline]
-    fn network_event(&mut self, b: u16, context: &mut Context<'_>) {
+    fn network_event(&mut self, b: u16, context: &mut ModelContext<'_>) {
         self.network_alarm.rang();
         context.done.extend(self.ended.take());
         context.done.extend(self.network.complete(context.now));
         self.set_network_alarm(b, context);
     }
 
-    fn dynamic_event(&mut self, b: u16, costs: &Costs, context: &mut Context<'_>) {
+    fn dynamic_event(&mut self, b: u16, costs: &Costs, context: &mut ModelContext<'_>) {
         self.dynamic_alarm.rang();
         while let Some((job, bytes)) = self.dynamic.complete(context.now) {
             self.transmit(b, job, transmission(costs, bytes), context);
@@ -226,14 +227,14 @@ impl Node {
     }
 }
 
-impl Model for AdaptLoad<'_> {
+impl Model for AdaptLoadModel<'_> {
     #[inline]
     fn start(
         &mut self,
         backend: BackendId,
         job: JobId,
         request: &SimRequest,
-        context: &mut Context<'_>,
+        context: &mut ModelContext<'_>,
     ) -> Nanos {
         let service = transmission(&self.costs, request.size_bytes);
         let node = &mut self.nodes[backend.index()];
@@ -252,7 +253,7 @@ impl Model for AdaptLoad<'_> {
     }
 
     #[inline]
-    fn handle(&mut self, event: ModelEvent, context: &mut Context<'_>) {
+    fn handle(&mut self, event: ModelEvent, context: &mut ModelContext<'_>) {
         let node = &mut self.nodes[usize::from(event.backend)];
         if event.epoch != node.epoch {
             return;
@@ -303,7 +304,7 @@ impl Model for AdaptLoad<'_> {
 fn run(params: &ParamSet, simulation: Simulation<'_>) -> RunResult {
     let (cache, config) = (simulation.cache, simulation.config);
     let params = AdaptLoadModelParams::of(params);
-    let model = AdaptLoad::new(&params, simulation.backends(), cache, config.targets, config.seed);
+    let model = AdaptLoadModel::new(&params, simulation.backends(), cache, config.targets, config.seed);
     simulation.run(model)
 }
 

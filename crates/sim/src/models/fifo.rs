@@ -1,4 +1,4 @@
-//! Back-ends that serve one request after the other: the model on which the simulator is checked against theory.
+//! Back-ends that serve one request after the other. Used to check the simulator against theory.
 //!
 //! The service time is the trace's where it gives one, else exponential with mean `service_s`.
 
@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 use plimsoll_policy::params::{ParamSet, Params as _};
 use plimsoll_policy::{BackendId, Nanos, Rng, Time};
 
-use crate::model::{Busy, Context, JobId, Model, ModelEvent, Usage};
+use crate::model::{Busy, JobId, Model, ModelContext, ModelEvent, Usage};
 use crate::model_spec::{ModelSpec, RunResult, Simulation};
 use crate::workload::SimRequest;
 
@@ -23,7 +23,7 @@ plimsoll_policy::params! {
 const STREAM: u64 = 0x6669_666F;
 
 #[derive(Default)]
-struct Node {
+struct FifoBackend {
     queue: VecDeque<(JobId, Nanos)>,
     serving: Option<JobId>,
     busy: Busy,
@@ -31,23 +31,27 @@ struct Node {
 }
 
 /// See the module's documentation.
-pub struct Fifo {
+pub struct FifoModel {
     params: FifoParams,
     rng: Rng,
-    nodes: Vec<Node>,
+    nodes: Vec<FifoBackend>,
 }
 
-impl Fifo {
+impl FifoModel {
     /// `backends` idle back-ends.
     #[must_use]
     pub fn new(params: FifoParams, backends: usize, seed: u64) -> Self {
-        Self { params, rng: Rng::new(seed, STREAM), nodes: (0..backends).map(|_| Node::default()).collect() }
+        Self {
+            params,
+            rng: Rng::new(seed, STREAM),
+            nodes: (0..backends).map(|_| FifoBackend::default()).collect(),
+        }
     }
 }
 
-impl Node {
+impl FifoBackend {
     #[inline]
-    fn serve(&mut self, backend: u16, job: JobId, service: Nanos, context: &mut Context<'_>) {
+    fn serve(&mut self, backend: u16, job: JobId, service: Nanos, context: &mut ModelContext<'_>) {
         self.serving = Some(job);
         self.busy.begin(context.now, service);
         let event = ModelEvent { backend, kind: 0, unit: 0, epoch: self.epoch };
@@ -55,14 +59,14 @@ impl Node {
     }
 }
 
-impl Model for Fifo {
+impl Model for FifoModel {
     #[inline]
     fn start(
         &mut self,
         backend: BackendId,
         job: JobId,
         request: &SimRequest,
-        context: &mut Context<'_>,
+        context: &mut ModelContext<'_>,
     ) -> Nanos {
         let service = if request.service == Nanos::ZERO {
             let mean_ns = self.params.service_s.as_nanos() as f64;
@@ -81,7 +85,7 @@ impl Model for Fifo {
     }
 
     #[inline]
-    fn handle(&mut self, event: ModelEvent, context: &mut Context<'_>) {
+    fn handle(&mut self, event: ModelEvent, context: &mut ModelContext<'_>) {
         let node = &mut self.nodes[usize::from(event.backend)];
         if event.epoch != node.epoch {
             return;
@@ -95,7 +99,7 @@ impl Model for Fifo {
     fn fail(&mut self, backend: BackendId, now: Time) {
         let node = &mut self.nodes[backend.index()];
         node.busy.stop(now);
-        *node = Node { busy: node.busy, epoch: node.epoch + 1, ..Node::default() };
+        *node = FifoBackend { busy: node.busy, epoch: node.epoch + 1, ..FifoBackend::default() };
     }
 
     fn usage(&self, backend: BackendId, now: Time) -> Usage {
@@ -112,7 +116,7 @@ impl Model for Fifo {
 }
 
 fn run(params: &ParamSet, simulation: Simulation<'_>) -> RunResult {
-    let model = Fifo::new(FifoParams::of(params), simulation.backends(), simulation.config.seed);
+    let model = FifoModel::new(FifoParams::of(params), simulation.backends(), simulation.config.seed);
     simulation.run(model)
 }
 

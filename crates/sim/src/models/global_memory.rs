@@ -1,4 +1,5 @@
-//! The back-ends' memories joined to one (WRR/GMS of the LARD study), loosely after Feeley et al., SOSP 1995.
+//! The back-ends' memories joined into one (WRR/GMS of the LARD study), loosely after Feeley et al., SOSP
+//! 1995.
 //!
 //! Assumptions, generous as the paper's (section 4.2): the directory of who holds what is always right and free; moving
 //! a file to another memory and choosing whom to displace is free; fetching a file costs only CPU time of the receiver
@@ -15,7 +16,7 @@ use crate::workload::Targets;
 
 /// A copy of a file in some memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Copy {
+struct MemoryCopy {
     on: u16,
     /// Held on behalf of the cluster, not for requests of this back-end.
     forwarded: bool,
@@ -23,7 +24,7 @@ struct Copy {
 
 /// The directory.
 pub(super) struct GlobalMemory {
-    copies: Vec<SmallVec<[Copy; 2]>>,
+    copies: Vec<SmallVec<[MemoryCopy; 2]>>,
     last_request: Vec<u64>,
     clock: u64,
     displaced: Vec<u64>,
@@ -42,7 +43,7 @@ impl GlobalMemory {
         }
     }
 
-    /// `target` is requested; on a hit in the memory of `on`, that copy is for its own requests from now on.
+    /// Notes a request for `target`. On a hit in the memory of `on`, that copy now serves its own requests.
     pub(super) fn touch(&mut self, target: u32, on: Option<u16>) {
         self.clock += 1;
         self.last_request[target as usize] = self.clock;
@@ -51,7 +52,7 @@ impl GlobalMemory {
         }
     }
 
-    /// Whether another memory than that of `b` can supply `target`; a copy held for the cluster leaves it.
+    /// Whether a memory other than that of `b` can supply `target`. A copy held for the cluster then moves.
     pub(super) fn fetch(&mut self, caches: &mut [Box<dyn Cache>], b: u16, target: u32) -> bool {
         let copies = &mut self.copies[target as usize];
         let Some(at) = copies.iter().position(|c| c.on != b) else {
@@ -64,15 +65,15 @@ impl GlobalMemory {
         true
     }
 
-    /// `b` holds `target` now, for its own requests.
+    /// Notes that `b` holds `target` for its own requests.
     pub(super) fn stored(&mut self, b: u16, target: u32) {
         self.down.retain(|d| *d != b);
         let copies = &mut self.copies[target as usize];
         copies.retain(|c| c.on != b);
-        copies.push(Copy { on: b, forwarded: false });
+        copies.push(MemoryCopy { on: b, forwarded: false });
     }
 
-    /// These files left the memory of `b`: last copies are forwarded.
+    /// Notes that these files left the memory of `b`, and forwards last copies.
     pub(super) fn evicted(&mut self, caches: &mut [Box<dyn Cache>], b: u16, gone: &[u64], targets: &Targets) {
         for &target in gone {
             let copies = &mut self.copies[target as usize];
@@ -99,7 +100,7 @@ impl GlobalMemory {
         };
         let mut displaced = std::mem::take(&mut self.displaced);
         if caches[usize::from(on)].insert(u64::from(target), size_bytes, &mut displaced) {
-            self.copies[target as usize].push(Copy { on, forwarded: true });
+            self.copies[target as usize].push(MemoryCopy { on, forwarded: true });
         }
         for gone in displaced.drain(..) {
             self.copies[gone as usize].retain(|c| c.on != on);

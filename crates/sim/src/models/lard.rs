@@ -24,13 +24,13 @@ use super::global_memory::GlobalMemory;
 pub use super::lard_costs::LardModelParams;
 use super::lard_costs::{Costs, linear};
 use crate::config::CacheConfig;
-use crate::model::{Busy, Context, JobId, Model, ModelEvent, Usage};
+use crate::model::{Busy, JobId, Model, ModelContext, ModelEvent, Usage};
 use crate::model_spec::{ModelSpec, RunResult, Simulation};
 use crate::workload::{SimRequest, Targets};
 
 /// What the CPU does for a request until it waits or ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Step {
+enum CpuStep {
     /// Establish the connection and look the file up.
     Connect,
     /// Send `bytes`; tear down if these are the last.
@@ -41,8 +41,8 @@ enum Step {
 struct Task {
     job: JobId,
     target: u32,
-    step: Step,
-    /// Not from the cache: computed.
+    step: CpuStep,
+    /// Computed on demand, not from the cache.
     dynamic: bool,
     bytes: u64,
     /// CPU time on top of the next step: a service time of the trace, or a copy from another back-end's memory.
@@ -50,13 +50,13 @@ struct Task {
 }
 
 #[derive(Debug, Default)]
-struct Read {
+struct FileRead {
     target: u32,
     size_bytes: u64,
     read_bytes: u64,
     /// Bytes of the block under way.
     block_bytes: u64,
-    /// Who waits, and how many bytes it still has to get: never more than are still to be read.
+    /// Waiting requests, each with the bytes it still needs: never more than are still to be read.
     waiters: Vec<(JobId, u64)>,
 }
 
@@ -68,11 +68,11 @@ struct Disk {
 }
 
 #[derive(Default)]
-struct Node {
+struct LardBackend {
     cpu_queue: VecDeque<Task>,
     cpu: Option<Task>,
     disks: Vec<Disk>,
-    reads: Vec<Read>,
+    reads: Vec<FileRead>,
     free_reads: Vec<u32>,
     /// Reads under way by target. Looked up only, never iterated.
     reading: HashMap<u32, u32, FixedState>,
@@ -82,24 +82,24 @@ struct Node {
     joined_count: u64,
 }
 
-/// Blocks of one file, about: reached at 46 GB with blocks of 44 KB.
+/// The most blocks of one file, about; reached at 46 GB with blocks of 44 KB.
 const MOST_BLOCKS: u64 = 1 << 20;
 
 const CPU: u8 = 0;
 const DISK: u8 = 1;
 
 /// See the module's documentation.
-pub struct Lard<'t> {
+pub struct LardModel<'t> {
     params: LardModelParams,
     costs: Costs,
     targets: &'t Targets,
-    nodes: Vec<Node>,
+    nodes: Vec<LardBackend>,
     caches: Vec<Box<dyn Cache>>,
     global_memory: Option<GlobalMemory>,
     evicted: Vec<u64>,
 }
 
-impl<'t> Lard<'t> {
+impl<'t> LardModel<'t> {
     /// `backends` idle back-ends with empty caches; `global_memory` joins their memories (`lard_gms`).
     #[must_use]
     pub fn new(
@@ -109,7 +109,8 @@ impl<'t> Lard<'t> {
         targets: &'t Targets,
         global_memory: bool,
     ) -> Self {
-        let node = || Node { disks: (0..params.disks).map(|_| Disk::default()).collect(), ..Node::default() };
+        let disks = || (0..params.disks).map(|_| Disk::default()).collect();
+        let node = || LardBackend { disks: disks(), ..LardBackend::default() };
         Self {
             params,
             costs: Costs::new(&params),
@@ -121,16 +122,16 @@ impl<'t> Lard<'t> {
         }
     }
 
-    /// The CPU of `b` takes up `task`.
+    /// Starts the CPU of `b` on `task`.
     #[inline]
-    fn run(&mut self, b: u16, mut task: Task, context: &mut Context<'_>) {
-        let connects = task.step == Step::Connect;
+    fn run(&mut self, b: u16, mut task: Task, context: &mut ModelContext<'_>) {
+        let connects = task.step == CpuStep::Connect;
         if connects && (task.bytes == 0 || task.dynamic || self.is_hit(b, task.target)) {
-            task.step = Step::Send { last: true };
+            task.step = CpuStep::Send { last: true };
         }
         let costs = &self.costs;
         let mut span = if connects { costs.connect + std::mem::take(&mut task.extra) } else { Nanos::ZERO };
-        if let Step::Send { last } = task.step {
+        if let CpuStep::Send { last } = task.step {
             span += task.extra + costs.transmit(task.bytes);
             if last {
                 span += costs.teardown;
@@ -153,14 +154,14 @@ impl<'t> Lard<'t> {
         hit
     }
 
-    fn cpu_done(&mut self, b: u16, context: &mut Context<'_>) {
+    fn cpu_done(&mut self, b: u16, context: &mut ModelContext<'_>) {
         let Some(task) = self.nodes[usize::from(b)].cpu.take() else {
             return;
         };
         match task.step {
-            Step::Send { last: true } => context.done.push(task.job),
-            Step::Send { last: false } => {}
-            Step::Connect => {
+            CpuStep::Send { last: true } => context.done.push(task.job),
+            CpuStep::Send { last: false } => {}
+            CpuStep::Connect => {
                 if let Some(more) = self.missed(b, task, context) {
                     // The request does not have to wait, so it keeps the CPU.
                     self.run(b, more, context);
@@ -173,27 +174,27 @@ impl<'t> Lard<'t> {
         }
     }
 
-    /// The file was not in memory when the request was taken up. Returns what the CPU can do at once, if anything.
-    fn missed(&mut self, b: u16, task: Task, context: &mut Context<'_>) -> Option<Task> {
+    /// Handles a miss. Returns what the CPU can do at once, if anything.
+    fn missed(&mut self, b: u16, task: Task, context: &mut ModelContext<'_>) -> Option<Task> {
         let node = &mut self.nodes[usize::from(b)];
         if let Some(&slot) = node.reading.get(&task.target) {
             node.joined_count += 1;
             let read = &mut node.reads[slot as usize];
-            // A log may ask for more than the size that it gives the document elsewhere.
+            // A log may contain a response larger than the document's size.
             read.size_bytes = read.size_bytes.max(task.bytes);
             let ready = read.read_bytes.min(task.bytes);
             if ready < task.bytes {
                 read.waiters.push((task.job, task.bytes - ready));
             }
             return (ready > 0).then_some(Task {
-                step: Step::Send { last: ready == task.bytes },
+                step: CpuStep::Send { last: ready == task.bytes },
                 bytes: ready,
                 ..task
             });
         }
-        // A read that ended while the connection was being established has brought the file in.
+        // A read that ended while the connection was being established may have brought the file in.
         if self.is_hit(b, task.target) {
-            return Some(Task { step: Step::Send { last: true }, ..task });
+            return Some(Task { step: CpuStep::Send { last: true }, ..task });
         }
         if let Some(global) = &mut self.global_memory
             && global.fetch(&mut self.caches, b, task.target)
@@ -201,19 +202,19 @@ impl<'t> Lard<'t> {
             let size_bytes = self.targets.size_bytes[task.target as usize];
             let extra = linear(size_bytes, 512, self.costs.remote_copy_512);
             self.store(b, task.target);
-            return Some(Task { step: Step::Send { last: true }, extra, ..task });
+            return Some(Task { step: CpuStep::Send { last: true }, extra, ..task });
         }
         self.begin_read(b, task, context);
         None
     }
 
-    fn begin_read(&mut self, b: u16, task: Task, context: &mut Context<'_>) {
+    fn begin_read(&mut self, b: u16, task: Task, context: &mut ModelContext<'_>) {
         let size_bytes = self.targets.size_bytes[task.target as usize].max(task.bytes);
         let unit = self.targets.rank[task.target as usize] % self.params.disks;
         let node = &mut self.nodes[usize::from(b)];
         node.read_count += 1;
         let slot = node.free_reads.pop().unwrap_or_else(|| {
-            node.reads.push(Read::default());
+            node.reads.push(FileRead::default());
             (node.reads.len() - 1) as u32
         });
         let read = &mut node.reads[slot as usize];
@@ -230,13 +231,13 @@ impl<'t> Lard<'t> {
     }
 
     /// Starts the next block of the file that the disk is reading.
-    fn read_block(&mut self, b: u16, unit: u8, context: &mut Context<'_>) {
+    fn read_block(&mut self, b: u16, unit: u8, context: &mut ModelContext<'_>) {
         let node = &mut self.nodes[usize::from(b)];
         let disk = &mut node.disks[usize::from(unit)];
         let Some(slot) = disk.reading else { return };
         let read = &mut node.reads[slot as usize];
         let seek = if read.read_bytes == 0 { self.costs.disk_latency } else { self.costs.disk_seek };
-        // Enormous files get larger blocks, so that no single one keeps a run busy for ever.
+        // Enormous files get larger blocks, so that no single file dominates a run.
         let block_bytes = self.params.block_bytes.max(read.size_bytes / MOST_BLOCKS);
         read.block_bytes = (read.size_bytes - read.read_bytes).min(block_bytes);
         let span = seek + linear(read.block_bytes, 4096, self.costs.disk_transfer_4096);
@@ -246,7 +247,7 @@ impl<'t> Lard<'t> {
             .push(context.now + span, ModelEvent { backend: b, kind: DISK, unit, epoch: node.epoch });
     }
 
-    fn disk_done(&mut self, b: u16, unit: u8, context: &mut Context<'_>) {
+    fn disk_done(&mut self, b: u16, unit: u8, context: &mut ModelContext<'_>) {
         let node = &mut self.nodes[usize::from(b)];
         let Some(slot) = node.disks[usize::from(unit)].reading else {
             return;
@@ -259,7 +260,7 @@ impl<'t> Lard<'t> {
         read.waiters.retain_mut(|(job, remaining)| {
             let bytes = block.min(*remaining);
             *remaining -= bytes;
-            let step = Step::Send { last: *remaining == 0 };
+            let step = CpuStep::Send { last: *remaining == 0 };
             cpu_queue.push_back(Task { job: *job, target, step, dynamic: false, bytes, extra: Nanos::ZERO });
             *remaining > 0
         });
@@ -279,7 +280,7 @@ impl<'t> Lard<'t> {
         }
     }
 
-    /// The whole file is in memory now.
+    /// Adds a file that was read completely to the cache.
     fn store(&mut self, b: u16, target: u32) {
         let size_bytes = self.targets.size_bytes[target as usize];
         let stored = self.caches[usize::from(b)].insert(u64::from(target), size_bytes, &mut self.evicted);
@@ -293,18 +294,18 @@ impl<'t> Lard<'t> {
     }
 }
 
-impl Model for Lard<'_> {
+impl Model for LardModel<'_> {
     fn start(
         &mut self,
         backend: BackendId,
         job: JobId,
         request: &SimRequest,
-        context: &mut Context<'_>,
+        context: &mut ModelContext<'_>,
     ) -> Nanos {
         let task = Task {
             job,
             target: request.target,
-            step: Step::Connect,
+            step: CpuStep::Connect,
             dynamic: request.kind == Kind::Dynamic,
             bytes: request.size_bytes,
             extra: request.service,
@@ -321,7 +322,7 @@ impl Model for Lard<'_> {
     }
 
     #[inline]
-    fn handle(&mut self, event: ModelEvent, context: &mut Context<'_>) {
+    fn handle(&mut self, event: ModelEvent, context: &mut ModelContext<'_>) {
         if event.epoch != self.nodes[usize::from(event.backend)].epoch {
             return;
         }
@@ -339,13 +340,13 @@ impl Model for Lard<'_> {
             busy.stop(now);
             Disk { busy, ..Disk::default() }
         };
-        *node = Node {
+        *node = LardBackend {
             disks: node.disks.iter().map(stopped).collect(),
             epoch: node.epoch + 1,
             cpu_busy: node.cpu_busy,
             read_count: node.read_count,
             joined_count: node.joined_count,
-            ..Node::default()
+            ..LardBackend::default()
         };
         let cache = &mut self.caches[backend.index()];
         if let Some(global) = &mut self.global_memory {
@@ -375,7 +376,7 @@ impl Model for Lard<'_> {
 
 fn run(params: &ParamSet, simulation: Simulation<'_>, global_memory: bool) -> RunResult {
     let (backends, cache, targets) = (simulation.backends(), simulation.cache, simulation.config.targets);
-    simulation.run(Lard::new(LardModelParams::of(params), backends, cache, targets, global_memory))
+    simulation.run(LardModel::new(LardModelParams::of(params), backends, cache, targets, global_memory))
 }
 
 /// Registry entry.

@@ -1,4 +1,4 @@
-//! What the steps of a request cost on a back-end of the LARD study (section 3.1).
+//! Costs of the steps of a request on a back-end of the LARD study (section 3.1).
 
 use plimsoll_policy::Nanos;
 

@@ -9,7 +9,7 @@ pub(super) struct Lognormal {
     mu: f64,
     sigma: f64,
     rng: Rng,
-    /// Normal numbers come in pairs.
+    /// The second normal number of the last pair drawn.
     spare: Option<f64>,
 }
 
@@ -20,13 +20,13 @@ impl Lognormal {
         Self { mu: libm::log(mean_ns) - variance / 2.0, sigma: variance.sqrt(), rng, spare: None }
     }
 
-    /// The next one, to the nanosecond.
+    /// Draws a time, rounded to the nanosecond.
     pub(super) fn draw(&mut self) -> Nanos {
         let normal = self.normal();
         Nanos::new((libm::exp(self.mu + self.sigma * normal) + 0.5) as u64)
     }
 
-    /// Polar method of Marsaglia.
+    /// A normal number, by Marsaglia's polar method.
     fn normal(&mut self) -> f64 {
         if let Some(spare) = self.spare.take() {
             return spare;

@@ -4,19 +4,20 @@
 //! enters at the back. A transmission of t ns takes ⌈t/q⌉ quanta, all of q ns but the last, which takes what is left, from 1
 //! to q ns; then the next one begins at once. A quantum that ends when another transmission enters ends first.
 //!
-//! **Why it is exact to leave the quanta out.** Only the last quantum of a transmission can be shorter than q, and with it
-//! the transmission ends. So from one completion to the next every quantum but the very last takes q. An arrival does not
-//! change that: it goes to the back and leaves the quantum in service alone. Between two arrivals or completions the ring
-//! of n therefore only turns, one place every q, and n turns are a pass that gives everybody one quantum:
+//! **Why skipping quanta is exact.** Only the last quantum of a transmission can be shorter than q, and with
+//! it the transmission ends. So from one completion to the next every quantum but the very last takes q. An
+//! arrival does not change that: it goes to the back and leaves the quantum in service alone. Between two
+//! arrivals or completions the ring of n therefore only turns, one place every q, and n turns are a pass that
+//! gives everybody one quantum:
 //!
 //! - A transmission at place i (from 0) that has p quanta to go beyond its next one begins its last quantum after p·n + i
 //!   full ones. As i < n, the next to end is the least (p, i), and its time is now known; an arrival at place n with p'
 //!   comes before it only if p' < p.
 //! - After a time d without a completion the ring has turned by ⌊d/q⌋ places.
 //!
-//! Passes are numbered, and each transmission keeps the number of its last one, so that a turn changes no transmission: what
-//! has passed the seam between two passes counts from the next pass on. All of it is in whole numbers; a property test
-//! compares each completion with a simulation of every quantum.
+//! Passes are numbered, and each transmission keeps the number of its last pass, so that a turn changes no
+//! transmission: one that has passed the seam between two passes counts from the next pass on. All arithmetic
+//! is in whole numbers; a property test compares each completion with a simulation of every quantum.
 
 use std::collections::VecDeque;
 
@@ -33,12 +34,12 @@ struct Transmission {
     last_ns: u64,
 }
 
-/// Who ends next.
+/// The transmission that ends next.
 #[derive(Debug, Clone, Copy)]
-struct Next {
-    /// Quanta it gets before its last one.
+struct NextEnd {
+    /// Quanta before its last one.
     passes: u64,
-    /// Its place.
+    /// Its place in the ring.
     place: usize,
     at: Time,
 }
@@ -51,13 +52,13 @@ pub(super) struct PacketRing {
     ring: VecDeque<Transmission>,
     /// Number of the pass under way.
     pass: u64,
-    /// This many, from the first on, still get their quantum of this pass; the others have had it.
+    /// Number of transmissions, from the first on, that have not yet had their quantum of this pass.
     ahead: usize,
     /// When the quantum in service began.
     since: Time,
     /// Meaningless while the ring is empty.
-    next: Next,
-    /// Time busy up to `busy_since`, and since then if there are transmissions.
+    next: NextEnd,
+    /// Busy time up to `busy_since`; while there are transmissions the ring is busy since then.
     busy: Nanos,
     busy_since: Time,
 }
@@ -71,7 +72,7 @@ impl PacketRing {
             pass: 0,
             ahead: 0,
             since: Time::ZERO,
-            next: Next { passes: 0, place: 0, at: Time::MAX },
+            next: NextEnd { passes: 0, place: 0, at: Time::MAX },
             busy: Nanos::ZERO,
             busy_since: Time::ZERO,
         }
@@ -95,7 +96,7 @@ impl PacketRing {
             (self.pass, self.ahead) = (0, 1);
             (self.since, self.busy_since) = (now, now);
             self.ring.push_back(Transmission { job, last_pass: before_last, last_ns });
-            self.next = Next { passes: before_last, place, at: Time::MAX };
+            self.next = NextEnd { passes: before_last, place, at: Time::MAX };
         } else {
             debug_assert!(now < self.next.at, "what is due is taken out first");
             self.turn_until(now);
@@ -109,7 +110,7 @@ impl PacketRing {
         self.time_next();
     }
 
-    /// Takes the transmission out that ends at `now`, if one does.
+    /// Removes the transmission that ends at `now`, if one does.
     #[inline]
     pub(super) fn complete(&mut self, now: Time) -> Option<JobId> {
         if self.due() != Some(now) {
@@ -155,7 +156,7 @@ impl PacketRing {
         self.turn(passes, places);
     }
 
-    /// Turns by whole passes and by fewer places than there are.
+    /// Turns the ring by whole passes plus some places.
     #[inline]
     fn turn(&mut self, passes: u64, places: usize) {
         self.pass += passes;
@@ -175,19 +176,19 @@ impl PacketRing {
             let before_last = transmission.last_pass - self.pass - u64::from(at >= self.ahead);
             if before_last < passes {
                 (passes, place) = (before_last, at);
-                // In a crowd somebody near the front usually has but one quantum to go.
+                // Fast path: in a large ring a transmission near the front usually has only one quantum left.
                 if passes == 0 {
                     break;
                 }
             }
         }
-        self.next = Next { passes, place, at: Time::MAX };
+        self.next = NextEnd { passes, place, at: Time::MAX };
         self.time_next();
     }
 
     #[inline]
     fn time_next(&mut self) {
-        let Next { passes, place, .. } = self.next;
+        let NextEnd { passes, place, .. } = self.next;
         let quanta = passes.saturating_mul(self.ring.len() as u64).saturating_add(place as u64);
         let full = Nanos::new(quanta.saturating_mul(self.quantum_ns));
         self.next.at = self.since + full + Nanos::new(self.ring[place].last_ns);
@@ -203,7 +204,7 @@ impl PacketRing {
         (self.busy, self.busy_since) = (Nanos::ZERO, now);
     }
 
-    /// Gives all transmissions up at `now`.
+    /// Aborts all transmissions at `now`.
     pub(super) fn clear(&mut self, now: Time) {
         self.busy = self.busy(now);
         self.ring.clear();

@@ -1,9 +1,9 @@
 //! Processor sharing: n requests in service get 1/n of the server each, at all times.
 //!
-//! Between arrivals and completions all of them attain service at the same rate. So it is enough to keep the service that a
-//! request present all along would have attained, and for each request the value of it at which it has all it needs. Both
-//! that and the time of the last arrival or completion are in units of 2^-32 ns. Completions are told at the next whole
-//! nanosecond, but the others share what the request leaves from the moment at which it ended.
+//! Between arrivals and completions all of them attain service at the same rate. So it is enough to keep the
+//! service that a request present from the start would have attained, and for each request the value at which
+//! it ends. Both, and the time of the last arrival or completion, are in units of 2^-32 ns. A completion is
+//! reported at the next whole nanosecond, but its share goes to the others from the moment it ended.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -15,17 +15,17 @@ use crate::model::JobId;
 /// Fractional bits of a nanosecond.
 const BITS: u32 = 32;
 
-/// What rounding may have added to a time: less than a unit with each arrival.
+/// The most that rounding may have added to a time: less than one unit per arrival.
 const SLACK: u128 = 1 << 16;
 
-/// Ordered by what it needs, then by arrival.
+/// A request in service, ordered by its end, then by arrival.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-struct Request {
+struct SharingJob {
     /// The service attained when it ends.
     ends_at: u128,
     arrival: u64,
     job: JobId,
-    /// What it transmits afterwards.
+    /// Bytes to transmit afterwards.
     bytes: u64,
 }
 
@@ -33,9 +33,9 @@ struct Request {
 #[derive(Debug, Default)]
 pub(super) struct ProcessorSharing {
     attained: u128,
-    /// The time up to which it has been attained.
+    /// The time up to which `attained` is current.
     since: u128,
-    requests: BinaryHeap<Reverse<Request>>,
+    requests: BinaryHeap<Reverse<SharingJob>>,
     arrivals: u64,
 }
 
@@ -64,10 +64,11 @@ impl ProcessorSharing {
         self.since = self.since.max(now);
         let ends_at = self.attained + (u128::from(service.as_nanos()) << BITS);
         self.arrivals += 1;
-        self.requests.push(Reverse(Request { ends_at, arrival: self.arrivals, job, bytes }));
+        self.requests.push(Reverse(SharingJob { ends_at, arrival: self.arrivals, job, bytes }));
     }
 
-    /// Takes a request out that has ended by `now`, with the bytes that it transmits. Several may end at the same time.
+    /// Removes a request that has ended by `now` and returns it with its bytes. Several may end at the same
+    /// time.
     pub(super) fn complete(&mut self, now: Time) -> Option<(JobId, u64)> {
         if self.due()? > now {
             return None;
@@ -78,7 +79,7 @@ impl ProcessorSharing {
         Some((ended.job, ended.bytes))
     }
 
-    /// Gives all requests up.
+    /// Aborts all requests.
     pub(super) fn clear(&mut self) {
         self.requests.clear();
     }

@@ -1,4 +1,5 @@
-//! Documents to be read from one disk, first come first served, each once for all that wait for it.
+//! The queue of documents to be read from one disk, first come first served. Requests for the same document
+//! share one read.
 
 use std::collections::VecDeque;
 
@@ -7,21 +8,21 @@ use hashbrown::HashMap;
 
 use crate::model::JobId;
 
-/// A document that is to be read.
+/// A document to be read.
 #[derive(Debug, Default)]
-pub(super) struct Read {
+pub(super) struct QueuedRead {
     /// The document.
     pub(super) target: u32,
     /// Its size in bytes.
     pub(super) size_bytes: u64,
-    /// Who waits for it, with the bytes that are to be sent.
+    /// Requests that wait for it, each with the bytes to send.
     pub(super) waiters: Vec<(JobId, u64)>,
 }
 
 /// See the module's documentation.
 #[derive(Debug, Default)]
 pub(super) struct ReadQueue {
-    reads: Vec<Read>,
+    reads: Vec<QueuedRead>,
     free: Vec<u32>,
     /// The first is being read.
     order: VecDeque<u32>,
@@ -31,21 +32,21 @@ pub(super) struct ReadQueue {
 
 impl ReadQueue {
     /// The document that is being read.
-    pub(super) fn current(&self) -> Option<&Read> {
+    pub(super) fn current(&self) -> Option<&QueuedRead> {
         self.order.front().map(|&slot| &self.reads[slot as usize])
     }
 
-    /// `job` waits for `target` too, if that is being read or about to be.
+    /// Adds `job` to the read of `target`, if one is under way or queued. Returns whether it did.
     pub(super) fn join(&mut self, target: u32, job: JobId, bytes: u64) -> bool {
         let Some(&slot) = self.by_target.get(&target) else { return false };
         self.reads[slot as usize].waiters.push((job, bytes));
         true
     }
 
-    /// `target` is to be read, and `job` waits for it.
+    /// Queues a read of `target`, for which `job` waits.
     pub(super) fn push(&mut self, target: u32, size_bytes: u64, job: JobId, bytes: u64) {
         let slot = self.free.pop().unwrap_or_else(|| {
-            self.reads.push(Read::default());
+            self.reads.push(QueuedRead::default());
             (self.reads.len() - 1) as u32
         });
         let read = &mut self.reads[slot as usize];
@@ -55,16 +56,17 @@ impl ReadQueue {
         self.order.push_back(slot);
     }
 
-    /// The current document has been read; the next one is current. To be given back with [`ReadQueue::give_back`].
-    pub(super) fn finish(&mut self) -> Option<(u32, Read)> {
+    /// Removes the current read, which is complete; the next one becomes current. Return its slot with
+    /// [`ReadQueue::give_back`].
+    pub(super) fn finish(&mut self) -> Option<(u32, QueuedRead)> {
         let slot = self.order.pop_front()?;
         let read = std::mem::take(&mut self.reads[slot as usize]);
         self.by_target.remove(&read.target);
         Some((slot, read))
     }
 
-    /// The memory of a finished read serves another.
-    pub(super) fn give_back(&mut self, slot: u32, mut read: Read) {
+    /// Recycles the memory of a finished read.
+    pub(super) fn give_back(&mut self, slot: u32, mut read: QueuedRead) {
         read.waiters.clear();
         self.reads[slot as usize] = read;
         self.free.push(slot);

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use plimsoll_policy::{BackendId, Health, Kind, Nanos, REGISTRY, Time};
 use plimsoll_sim::models::adaptload::AdaptLoadModelParams;
-use plimsoll_sim::{Arrivals, Fault, FaultAction, Outcome, RunError, SimRequest};
+use plimsoll_sim::{Arrivals, Fault, FaultAction, RunError, RunOutcome, SimRequest};
 use proptest::prelude::*;
 
 use crate::common::{Setup, request, targets};
@@ -23,7 +23,7 @@ fn send(bytes: u64) -> u64 {
 }
 
 /// Runs requests (target, bytes, ms) on one back-end; returns the sum of response times in ns too.
-fn total_ns(sizes: &[u64], requests: &[(u32, u64, u64)], params: &AdaptLoadModelParams) -> (f64, Outcome) {
+fn total_ns(sizes: &[u64], requests: &[(u32, u64, u64)], params: &AdaptLoadModelParams) -> (f64, RunOutcome) {
     let requests: Vec<_> = requests.iter().map(|&(t, bytes, ms)| request(t, bytes, ms)).collect();
     let (outcome, _) = Setup::default().adaptload(params, &targets(sizes), &requests);
     assert_eq!(outcome.completed, requests.len() as u64);

@@ -2,7 +2,7 @@
 
 use plimsoll_policy::{Kind, Nanos, Rng};
 use plimsoll_sim::models::adaptload::AdaptLoadModelParams;
-use plimsoll_sim::{Arrivals, Outcome, SimRequest};
+use plimsoll_sim::{Arrivals, RunOutcome, SimRequest};
 
 use crate::common::{Setup, request, targets};
 use crate::theory::check;
@@ -14,7 +14,7 @@ fn runs(
     requests: &[SimRequest],
     rate_rps: f64,
     cache_bytes: u64,
-) -> Vec<Outcome> {
+) -> Vec<RunOutcome> {
     let run = |seed| {
         let arrivals = Arrivals::Poisson { rate_rps };
         let setup =
@@ -24,7 +24,7 @@ fn runs(
     (0..16).map(run).collect()
 }
 
-fn means_s(outcomes: &[Outcome]) -> Vec<f64> {
+fn means_s(outcomes: &[RunOutcome]) -> Vec<f64> {
     outcomes.iter().map(|o| o.response_ns.mean().unwrap() / 1e9).collect()
 }
 

@@ -6,11 +6,12 @@ use plimsoll_cache::find as find_cache;
 use plimsoll_policy::{
     AdmissionControl, AdmissionLimit, BuildContext, Cluster, Core, Kind, Nanos, Policy, TargetId, Time, build,
 };
-use plimsoll_sim::models::adaptload::{AdaptLoad, AdaptLoadModelParams};
-use plimsoll_sim::models::fifo::{Fifo, FifoParams};
-use plimsoll_sim::models::lard::{Lard, LardModelParams};
+use plimsoll_sim::models::adaptload::{AdaptLoadModel, AdaptLoadModelParams};
+use plimsoll_sim::models::fifo::{FifoModel, FifoParams};
+use plimsoll_sim::models::lard::{LardModel, LardModelParams};
 use plimsoll_sim::{
-    Arrivals, CacheConfig, Config, Decided, Fault, Observer, Outcome, RunError, SimRequest, Targets, run,
+    Arrivals, CacheConfig, DecisionMade, Fault, RunConfig, RunError, RunObserver, RunOutcome, SimRequest,
+    Targets, run,
 };
 
 /// A request for `target` of `size_bytes` at `at_ms`.
@@ -34,10 +35,10 @@ pub(crate) fn targets(sizes: &[u64]) -> Targets {
 
 /// Keeps every decision.
 #[derive(Default)]
-pub(crate) struct Decisions(pub(crate) Vec<Decided>);
+pub(crate) struct Decisions(pub(crate) Vec<DecisionMade>);
 
-impl Observer for Decisions {
-    fn decided(&mut self, decided: Decided) {
+impl RunObserver for Decisions {
+    fn decided(&mut self, decided: DecisionMade) {
         self.0.push(decided);
     }
 }
@@ -87,8 +88,8 @@ impl Setup<'_> {
         Core::new(policy, Cluster::new(self.backends), admission)
     }
 
-    fn config<'c>(&'c self, targets: &'c Targets) -> Config<'c> {
-        Config {
+    fn config<'c>(&'c self, targets: &'c Targets) -> RunConfig<'c> {
+        RunConfig {
             seed: self.seed,
             arrivals: self.arrivals,
             warmup: self.warmup,
@@ -113,7 +114,7 @@ impl Setup<'_> {
         params: &AdaptLoadModelParams,
         targets: &Targets,
         requests: &[SimRequest],
-    ) -> (Outcome, Vec<Decided>) {
+    ) -> (RunOutcome, Vec<DecisionMade>) {
         self.try_adaptload(params, targets, requests).unwrap()
     }
 
@@ -123,8 +124,8 @@ impl Setup<'_> {
         params: &AdaptLoadModelParams,
         targets: &Targets,
         requests: &[SimRequest],
-    ) -> Result<(Outcome, Vec<Decided>), RunError<Infallible>> {
-        let model = AdaptLoad::new(params, self.backends, self.lru(), targets, self.seed);
+    ) -> Result<(RunOutcome, Vec<DecisionMade>), RunError<Infallible>> {
+        let model = AdaptLoadModel::new(params, self.backends, self.lru(), targets, self.seed);
         let mut decisions = Decisions::default();
         let source = requests.iter().map(|r| Ok::<_, Infallible>(*r));
         let outcome = run(&self.config(targets), self.core(), model, source, &mut decisions)?;
@@ -132,7 +133,7 @@ impl Setup<'_> {
     }
 
     /// Runs on LARD back-ends with LRU caches.
-    pub(crate) fn lard(&self, targets: &Targets, requests: &[SimRequest]) -> (Outcome, Vec<Decided>) {
+    pub(crate) fn lard(&self, targets: &Targets, requests: &[SimRequest]) -> (RunOutcome, Vec<DecisionMade>) {
         self.try_lard(targets, requests).unwrap()
     }
 
@@ -141,8 +142,8 @@ impl Setup<'_> {
         &self,
         targets: &Targets,
         requests: &[SimRequest],
-    ) -> Result<(Outcome, Vec<Decided>), RunError<Infallible>> {
-        let model = Lard::new(self.params, self.backends, self.lru(), targets, self.global_memory);
+    ) -> Result<(RunOutcome, Vec<DecisionMade>), RunError<Infallible>> {
+        let model = LardModel::new(self.params, self.backends, self.lru(), targets, self.global_memory);
         let mut decisions = Decisions::default();
         let source = requests.iter().map(|r| Ok::<_, Infallible>(*r));
         let outcome = run(&self.config(targets), self.core(), model, source, &mut decisions)?;
@@ -155,8 +156,8 @@ impl Setup<'_> {
         policy: Box<dyn Policy>,
         targets: &Targets,
         requests: &[SimRequest],
-    ) -> (Outcome, Vec<Decided>) {
-        let model = Lard::new(self.params, self.backends, self.lru(), targets, self.global_memory);
+    ) -> (RunOutcome, Vec<DecisionMade>) {
+        let model = LardModel::new(self.params, self.backends, self.lru(), targets, self.global_memory);
         let mut decisions = Decisions::default();
         let source = requests.iter().map(|r| Ok::<_, Infallible>(*r));
         let outcome =
@@ -165,9 +166,9 @@ impl Setup<'_> {
     }
 
     /// Runs `requests` equal requests on FIFO back-ends with exponential service of mean 1 s.
-    pub(crate) fn fifo(&self, requests: usize) -> Outcome {
+    pub(crate) fn fifo(&self, requests: usize) -> RunOutcome {
         let targets = targets(&[0]);
-        let model = Fifo::new(FifoParams { service_s: Nanos::from_secs(1) }, self.backends, self.seed);
+        let model = FifoModel::new(FifoParams { service_s: Nanos::from_secs(1) }, self.backends, self.seed);
         let source = (0..requests).map(|_| Ok::<_, Infallible>(request(0, 0, 0)));
         run(&self.config(&targets), self.core(), model, source, &mut ()).unwrap()
     }

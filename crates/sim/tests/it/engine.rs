@@ -4,7 +4,7 @@ use plimsoll_policy::{
     AdmissionLimit, BackendId, Candidates, Capabilities, ClusterView, Decision, Health, Nanos, Policy, Polls,
     REGISTRY, Request, Time,
 };
-use plimsoll_sim::{Arrivals, Decided, Fault, FaultAction, Outcome, RunError, SimRequest};
+use plimsoll_sim::{Arrivals, DecisionMade, Fault, FaultAction, RunError, RunOutcome, SimRequest};
 use proptest::prelude::*;
 
 use crate::common::{Setup, request, targets};
@@ -174,7 +174,7 @@ impl Policy for AsksAll {
 
 impl Polls for AsksAll {}
 
-fn asking(poll_time: Nanos, limit: AdmissionLimit, faults: Vec<Fault>) -> (Outcome, Vec<Decided>) {
+fn asking(poll_time: Nanos, limit: AdmissionLimit, faults: Vec<Fault>) -> (RunOutcome, Vec<DecisionMade>) {
     let setup = Setup { backends: 2, poll_time, limit, faults, ..Setup::default() };
     let requests = [request(0, 0, 0), request(0, 0, 0), request(0, 0, 100)];
     setup.lard_with(Box::new(AsksAll), &targets(&[100]), &requests)
@@ -182,7 +182,7 @@ fn asking(poll_time: Nanos, limit: AdmissionLimit, faults: Vec<Fault>) -> (Outco
 
 #[test]
 fn polls_take_their_time_and_their_answers_are_the_loads_at_its_end() {
-    let decided = |decisions: Vec<Decided>| -> Vec<(u64, u16)> {
+    let decided = |decisions: Vec<DecisionMade>| -> Vec<(u64, u16)> {
         decisions.iter().map(|d| (d.time.as_nanos() / 1000, d.backend.0)).collect()
     };
     let (at_once, decisions) = asking(Nanos::ZERO, AdmissionLimit::Unlimited, Vec::new());
@@ -191,7 +191,7 @@ fn polls_take_their_time_and_their_answers_are_the_loads_at_its_end() {
     let (late, decisions) = asking(Nanos::from_millis(2), AdmissionLimit::Unlimited, Vec::new());
     assert_eq!(decided(decisions), [(2_000, 0), (2_000, 1), (102_000, 0)]);
     // A poll is part of the response time.
-    let mean_ns = |outcome: &Outcome| outcome.response_ns.mean().unwrap();
+    let mean_ns = |outcome: &RunOutcome| outcome.response_ns.mean().unwrap();
     assert!((mean_ns(&late) - mean_ns(&at_once) - 2e6).abs() < 1.0);
     // It holds a place under the admission limit: the second request waits for the first one's answer.
     let (_, decisions) = asking(Nanos::from_millis(2), AdmissionLimit::Fixed(1), Vec::new());

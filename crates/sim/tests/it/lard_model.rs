@@ -9,7 +9,11 @@ const US: u64 = 1_000;
 const KB: u64 = 1024;
 
 /// Response times in ns of `requests` (target, bytes, ms) to one back-end, from their mean and count.
-fn total_ns(sizes: &[u64], requests: &[(u32, u64, u64)], setup: &Setup<'_>) -> (f64, plimsoll_sim::Outcome) {
+fn total_ns(
+    sizes: &[u64],
+    requests: &[(u32, u64, u64)],
+    setup: &Setup<'_>,
+) -> (f64, plimsoll_sim::RunOutcome) {
     let requests: Vec<_> = requests.iter().map(|&(t, bytes, ms)| request(t, bytes, ms)).collect();
     let (outcome, _) = setup.lard(&targets(sizes), &requests);
     assert_eq!(outcome.completed, requests.len() as u64);

@@ -1,33 +1,33 @@
-//! The published statistics that workload and speeds are made to meet: tables 1 and 2, figure 2, the utilizations of
-//! figure 11, and of figure 9 the figures that the text reads off.
+//! The published statistics to which workload and speeds are calibrated: tables 1 and 2, figure 2, the
+//! utilizations of figure 11, and the values of figure 9 that the text names.
 //!
-//! They say whether the setting is what it is meant to be, and nothing of the paper's findings.
+//! They show whether the setting is right, and say nothing about the paper's findings.
 
 use super::day::{Minute, PEAK_S, QUIET_S};
 use super::explain::PEAK_USE;
 use super::measures::class;
-use super::plan::{ADAPTLOAD, Cell, Load};
-use super::results::{Results, mean};
-use super::rule::Place::Figure;
-use super::rule::{Over, Rule, Spec};
+use super::plan::{ADAPTLOAD, DayLoad, DayRun};
+use super::results::{AdaptLoadResults, mean};
+use super::rule::PaperReference::Figure;
+use super::rule::{AdaptLoadClaimSpec, Over, Rule};
 
 const MIB: f64 = 1_048_576.0;
 
 /// Mean network utilization under AdaptLoad in per cent.
-fn busy(r: &Results, load: Load, period: (f64, f64)) -> Option<f64> {
-    let cell = Cell { load, ..Cell::day(ADAPTLOAD, 15) };
+fn busy(r: &AdaptLoadResults, load: DayLoad, period: (f64, f64)) -> Option<f64> {
+    let cell = DayRun { load, ..DayRun::day(ADAPTLOAD, 15) };
     let points = r.within(cell, period)?;
     Some(100.0 * mean(&points.iter().map(|p| mean(&p.cpu)).collect::<Vec<_>>()))
 }
 
 /// Largest network utilization of a point under AdaptLoad in per cent.
-fn most(r: &Results, load: Load, period: (f64, f64)) -> Option<f64> {
-    let points = r.within(Cell { load, ..Cell::day(ADAPTLOAD, 15) }, period)?;
+fn most(r: &AdaptLoadResults, load: DayLoad, period: (f64, f64)) -> Option<f64> {
+    let points = r.within(DayRun { load, ..DayRun::day(ADAPTLOAD, 15) }, period)?;
     points.iter().map(|p| 100.0 * mean(&p.cpu)).max_by(f64::total_cmp)
 }
 
-pub(super) const SPECS: &[Spec] = &[
-    Spec {
+pub(super) const SPECS: &[AdaptLoadClaimSpec] = &[
+    AdaptLoadClaimSpec {
         id: "c1",
         place: Figure(1),
         over: Over::Points,
@@ -39,7 +39,7 @@ pub(super) const SPECS: &[Spec] = &[
         value: |r| Some(r.day.workload.targets.len() as f64),
         explanation: "",
     },
-    Spec {
+    AdaptLoadClaimSpec {
         id: "c2",
         place: Figure(1),
         over: Over::Points,
@@ -51,7 +51,7 @@ pub(super) const SPECS: &[Spec] = &[
         value: |r| Some(r.day.workload.working_set_bytes() as f64 / r.day.workload.targets.len() as f64),
         explanation: "",
     },
-    Spec {
+    AdaptLoadClaimSpec {
         id: "c3",
         place: Figure(1),
         over: Over::Points,
@@ -63,7 +63,7 @@ pub(super) const SPECS: &[Spec] = &[
         value: |r| super::figures::median_size(r, |_| 1),
         explanation: "",
     },
-    Spec {
+    AdaptLoadClaimSpec {
         id: "c4",
         place: Figure(1),
         over: Over::Points,
@@ -75,7 +75,7 @@ pub(super) const SPECS: &[Spec] = &[
         value: |r| r.day.workload.targets.size_bytes.iter().max().map(|&b| b as f64 / MIB),
         explanation: "",
     },
-    Spec {
+    AdaptLoadClaimSpec {
         id: "c5",
         place: Figure(1),
         over: Over::Points,
@@ -87,7 +87,7 @@ pub(super) const SPECS: &[Spec] = &[
         value: |r| Some(r.day.workload.working_set_bytes() as f64 / MIB),
         explanation: "",
     },
-    Spec {
+    AdaptLoadClaimSpec {
         id: "c6",
         place: Figure(1),
         over: Over::Points,
@@ -99,7 +99,7 @@ pub(super) const SPECS: &[Spec] = &[
         value: |r| (r.day.scale >= 1.0).then(|| r.day.workload.trace.len() as f64),
         explanation: "",
     },
-    Spec {
+    AdaptLoadClaimSpec {
         id: "c7",
         place: Figure(1),
         over: Over::Points,
@@ -111,7 +111,7 @@ pub(super) const SPECS: &[Spec] = &[
         value: |r| Some(r.day.between((0.0, f64::MAX)).mean_bytes()),
         explanation: "",
     },
-    Spec {
+    AdaptLoadClaimSpec {
         id: "c8",
         place: Figure(1),
         over: Over::Points,
@@ -123,7 +123,7 @@ pub(super) const SPECS: &[Spec] = &[
         value: |r| super::figures::median_size(r, |requests| requests),
         explanation: "",
     },
-    Spec {
+    AdaptLoadClaimSpec {
         id: "c9",
         place: Figure(2),
         over: Over::Points,
@@ -135,7 +135,7 @@ pub(super) const SPECS: &[Spec] = &[
         value: |r| r.day.minutes.iter().filter_map(Minute::cv).max_by(f64::total_cmp),
         explanation: "",
     },
-    Spec {
+    AdaptLoadClaimSpec {
         id: "c10",
         place: Figure(2),
         over: Over::Points,
@@ -147,7 +147,7 @@ pub(super) const SPECS: &[Spec] = &[
         value: |r| r.day.between(QUIET_S).cv(),
         explanation: "",
     },
-    Spec {
+    AdaptLoadClaimSpec {
         id: "c11",
         place: Figure(2),
         over: Over::Points,
@@ -159,7 +159,7 @@ pub(super) const SPECS: &[Spec] = &[
         value: |r| r.day.between(PEAK_S).cv(),
         explanation: "",
     },
-    Spec {
+    AdaptLoadClaimSpec {
         id: "c12",
         place: Figure(11),
         over: Over::Points,
@@ -168,10 +168,10 @@ pub(super) const SPECS: &[Spec] = &[
         paper_text: "around 20 %",
         unit: "%",
         rule: Rule::Within(0.1),
-        value: |r| busy(r, Load::Quiet { heavy: false }, QUIET_S),
+        value: |r| busy(r, DayLoad::Quiet { heavy: false }, QUIET_S),
         explanation: "",
     },
-    Spec {
+    AdaptLoadClaimSpec {
         id: "c13",
         place: Figure(11),
         over: Over::Points,
@@ -180,10 +180,10 @@ pub(super) const SPECS: &[Spec] = &[
         paper_text: "around 40 %",
         unit: "%",
         rule: Rule::Within(0.1),
-        value: |r| busy(r, Load::Quiet { heavy: true }, QUIET_S),
+        value: |r| busy(r, DayLoad::Quiet { heavy: true }, QUIET_S),
         explanation: "",
     },
-    Spec {
+    AdaptLoadClaimSpec {
         id: "c14",
         place: Figure(11),
         over: Over::Points,
@@ -192,10 +192,10 @@ pub(super) const SPECS: &[Spec] = &[
         paper_text: "25 % to 50 %",
         unit: "%",
         rule: Rule::Within(0.1),
-        value: |r| most(r, Load::Peak { heavy: false }, PEAK_S),
+        value: |r| most(r, DayLoad::Peak { heavy: false }, PEAK_S),
         explanation: "",
     },
-    Spec {
+    AdaptLoadClaimSpec {
         id: "c15",
         place: Figure(11),
         over: Over::Points,
@@ -204,10 +204,10 @@ pub(super) const SPECS: &[Spec] = &[
         paper_text: "50 % to nearly 100 %",
         unit: "%",
         rule: Rule::Within(0.1),
-        value: |r| most(r, Load::Peak { heavy: true }, PEAK_S),
+        value: |r| most(r, DayLoad::Peak { heavy: true }, PEAK_S),
         explanation: "",
     },
-    Spec {
+    AdaptLoadClaimSpec {
         id: "c16",
         place: Figure(9),
         over: Over::Points,
@@ -219,7 +219,7 @@ pub(super) const SPECS: &[Spec] = &[
         value: |r| class(r, ADAPTLOAD, 10..=10, 0),
         explanation: PEAK_USE,
     },
-    Spec {
+    AdaptLoadClaimSpec {
         id: "c17",
         place: Figure(9),
         over: Over::Points,

@@ -6,12 +6,12 @@ use super::explain::{
     RESPONSES, SIZES, SPIKE,
 };
 use super::measures::{DAY, disk, least, peak_response, recovery, spike, uneven};
-use super::plan::{ADAPTLOAD, Cell, JSQ, LARD_BEST};
-use super::rule::Place::{Figure, Section};
-use super::rule::{Over, Rule, Spec};
+use super::plan::{ADAPTLOAD, DayRun, JSQ, LARD_BEST};
+use super::rule::PaperReference::{Figure, Section};
+use super::rule::{AdaptLoadClaimSpec, Over, Rule};
 
-pub(super) const SPECS: &[Spec] = &[
-    Spec {
+pub(super) const SPECS: &[AdaptLoadClaimSpec] = &[
+    AdaptLoadClaimSpec {
         id: "a1",
         place: Figure(1),
         over: Over::Points,
@@ -23,7 +23,7 @@ pub(super) const SPECS: &[Spec] = &[
         value: |r| super::figures::share_up_to(r, 10_240).map(|s| 100.0 * s),
         explanation: "",
     },
-    Spec {
+    AdaptLoadClaimSpec {
         id: "a2",
         place: Section("6.2", Some(1)),
         over: Over::Points,
@@ -37,7 +37,7 @@ pub(super) const SPECS: &[Spec] = &[
         },
         explanation: SIZES,
     },
-    Spec {
+    AdaptLoadClaimSpec {
         id: "a3",
         place: Figure(2),
         over: Over::Points,
@@ -49,7 +49,7 @@ pub(super) const SPECS: &[Spec] = &[
         value: |r| super::figures::correlation(r),
         explanation: "",
     },
-    Spec {
+    AdaptLoadClaimSpec {
         id: "a4",
         place: Section("6.1", Some(5)),
         over: Over::Day,
@@ -61,7 +61,7 @@ pub(super) const SPECS: &[Spec] = &[
         value: |r| r.ratio(JSQ, ADAPTLOAD, 5),
         explanation: JSQ_SMALL,
     },
-    Spec {
+    AdaptLoadClaimSpec {
         id: "a5",
         place: Section("6.1", Some(5)),
         over: Over::Day,
@@ -73,7 +73,7 @@ pub(super) const SPECS: &[Spec] = &[
         value: |r| r.ratio(ADAPTLOAD, LARD_BEST, 5),
         explanation: LARD_SMALL,
     },
-    Spec {
+    AdaptLoadClaimSpec {
         id: "a6",
         place: Section("6.1", Some(5)),
         over: Over::Day,
@@ -87,7 +87,7 @@ pub(super) const SPECS: &[Spec] = &[
         },
         explanation: CROSSOVER,
     },
-    Spec {
+    AdaptLoadClaimSpec {
         id: "a7",
         place: Section("6.1", Some(5)),
         over: Over::Day,
@@ -98,11 +98,11 @@ pub(super) const SPECS: &[Spec] = &[
         rule: Rule::AtMost(1.0),
         value: |r| {
             let most = r.caches(JSQ).into_iter().max().filter(|&k| k > 25)?;
-            Some(r.slowdown(Cell::day(JSQ, most))? / r.slowdown(Cell::day(JSQ, 25))?)
+            Some(r.slowdown(DayRun::day(JSQ, most))? / r.slowdown(DayRun::day(JSQ, 25))?)
         },
         explanation: "",
     },
-    Spec {
+    AdaptLoadClaimSpec {
         id: "a8",
         place: Section("6.1", Some(5)),
         over: Over::Day,
@@ -113,14 +113,14 @@ pub(super) const SPECS: &[Spec] = &[
         rule: Rule::AtMost(1.0),
         value: |r| {
             Some(
-                r.response_s(Cell::day(JSQ, 5))?
-                    / r.response_s(Cell::day(ADAPTLOAD, 5))?
+                r.response_s(DayRun::day(JSQ, 5))?
+                    / r.response_s(DayRun::day(ADAPTLOAD, 5))?
                     / r.ratio(JSQ, ADAPTLOAD, 5)?,
             )
         },
         explanation: RESPONSES,
     },
-    Spec {
+    AdaptLoadClaimSpec {
         id: "a9",
         place: Section("6.1", Some(5)),
         over: Over::Points,
@@ -132,7 +132,7 @@ pub(super) const SPECS: &[Spec] = &[
         value: |r| peak_response(r, JSQ, ADAPTLOAD),
         explanation: BUSY,
     },
-    Spec {
+    AdaptLoadClaimSpec {
         id: "a10",
         place: Section("6.1", Some(5)),
         over: Over::Points,
@@ -144,7 +144,7 @@ pub(super) const SPECS: &[Spec] = &[
         value: |r| peak_response(r, JSQ, LARD_BEST),
         explanation: BUSY_LARD,
     },
-    Spec {
+    AdaptLoadClaimSpec {
         id: "a11",
         place: Section("6.1", Some(5)),
         over: Over::Points,
@@ -156,7 +156,7 @@ pub(super) const SPECS: &[Spec] = &[
         value: |r| spike(r, 15),
         explanation: SPIKE,
     },
-    Spec {
+    AdaptLoadClaimSpec {
         id: "a12",
         place: Section("6.1", Some(5)),
         over: Over::Points,
@@ -168,7 +168,7 @@ pub(super) const SPECS: &[Spec] = &[
         value: |r| recovery(r, 15),
         explanation: RECOVERY,
     },
-    Spec {
+    AdaptLoadClaimSpec {
         id: "a13",
         place: Section("6.1", Some(5)),
         over: Over::Points,
@@ -179,13 +179,13 @@ pub(super) const SPECS: &[Spec] = &[
         rule: Rule::AtMost(1.0),
         value: |r| {
             Some(
-                r.mean_within(Cell::day(LARD_BEST, 5), QUIET_S, |p| p.mean_slowdown)?
-                    / r.mean_within(Cell::day(ADAPTLOAD, 5), QUIET_S, |p| p.mean_slowdown)?,
+                r.mean_within(DayRun::day(LARD_BEST, 5), QUIET_S, |p| p.mean_slowdown)?
+                    / r.mean_within(DayRun::day(ADAPTLOAD, 5), QUIET_S, |p| p.mean_slowdown)?,
             )
         },
         explanation: OSCILLATIONS,
     },
-    Spec {
+    AdaptLoadClaimSpec {
         id: "a14",
         place: Figure(6),
         over: Over::Points,
@@ -197,7 +197,7 @@ pub(super) const SPECS: &[Spec] = &[
         value: |r| uneven(r, ADAPTLOAD, DAY),
         explanation: EVENLY,
     },
-    Spec {
+    AdaptLoadClaimSpec {
         id: "a15",
         place: Figure(6),
         over: Over::Points,
@@ -209,7 +209,7 @@ pub(super) const SPECS: &[Spec] = &[
         value: |r| uneven(r, JSQ, DAY),
         explanation: "",
     },
-    Spec {
+    AdaptLoadClaimSpec {
         id: "a16",
         place: Figure(6),
         over: Over::Points,
@@ -221,7 +221,7 @@ pub(super) const SPECS: &[Spec] = &[
         value: |r| Some(uneven(r, LARD_BEST, DAY)? / uneven(r, ADAPTLOAD, DAY)?),
         explanation: EVEN_LARD,
     },
-    Spec {
+    AdaptLoadClaimSpec {
         id: "a17",
         place: Figure(6),
         over: Over::Points,
@@ -233,7 +233,7 @@ pub(super) const SPECS: &[Spec] = &[
         value: |r| Some(uneven(r, LARD_BEST, PEAK_S)? / uneven(r, LARD_BEST, QUIET_S)?),
         explanation: EVEN_LARD,
     },
-    Spec {
+    AdaptLoadClaimSpec {
         id: "a18",
         place: Figure(6),
         over: Over::Points,
@@ -245,7 +245,7 @@ pub(super) const SPECS: &[Spec] = &[
         value: |r| Some(disk(r, JSQ)? / disk(r, ADAPTLOAD)?),
         explanation: "",
     },
-    Spec {
+    AdaptLoadClaimSpec {
         id: "a19",
         place: Figure(6),
         over: Over::Points,
@@ -257,7 +257,7 @@ pub(super) const SPECS: &[Spec] = &[
         value: |r| Some(disk(r, JSQ)? / disk(r, LARD_BEST)?),
         explanation: "",
     },
-    Spec {
+    AdaptLoadClaimSpec {
         id: "a20",
         place: Figure(7),
         over: Over::Points,
@@ -268,13 +268,13 @@ pub(super) const SPECS: &[Spec] = &[
         rule: Rule::AtLeast(2.0),
         value: |r| {
             Some(
-                r.get(Cell::day(ADAPTLOAD, 15))?.points.first()?.miss_ratio
-                    / (1.0 - r.hit_ratio(Cell::day(ADAPTLOAD, 15))?),
+                r.get(DayRun::day(ADAPTLOAD, 15))?.points.first()?.miss_ratio
+                    / (1.0 - r.hit_ratio(DayRun::day(ADAPTLOAD, 15))?),
             )
         },
         explanation: COLD,
     },
-    Spec {
+    AdaptLoadClaimSpec {
         id: "a21",
         place: Figure(7),
         over: Over::Points,
@@ -283,10 +283,10 @@ pub(super) const SPECS: &[Spec] = &[
         paper_text: "almost 100 %",
         unit: "%",
         rule: Rule::AtLeast(95.0),
-        value: |r| Some(100.0 * r.hit_ratio(Cell::day(ADAPTLOAD, 15))?),
+        value: |r| Some(100.0 * r.hit_ratio(DayRun::day(ADAPTLOAD, 15))?),
         explanation: "",
     },
-    Spec {
+    AdaptLoadClaimSpec {
         id: "a22",
         place: Figure(7),
         over: Over::Points,
@@ -295,10 +295,10 @@ pub(super) const SPECS: &[Spec] = &[
         paper_text: "almost 100 %",
         unit: "%",
         rule: Rule::AtLeast(95.0),
-        value: |r| Some(100.0 * r.hit_ratio(Cell::day(LARD_BEST, 15))?),
+        value: |r| Some(100.0 * r.hit_ratio(DayRun::day(LARD_BEST, 15))?),
         explanation: "",
     },
-    Spec {
+    AdaptLoadClaimSpec {
         id: "a23",
         place: Figure(7),
         over: Over::Points,
@@ -307,10 +307,12 @@ pub(super) const SPECS: &[Spec] = &[
         paper_text: "greatly",
         unit: "×",
         rule: Rule::AtLeast(2.0),
-        value: |r| Some((1.0 - r.hit_ratio(Cell::day(JSQ, 5))?) / (1.0 - r.hit_ratio(Cell::day(JSQ, 25))?)),
+        value: |r| {
+            Some((1.0 - r.hit_ratio(DayRun::day(JSQ, 5))?) / (1.0 - r.hit_ratio(DayRun::day(JSQ, 25))?))
+        },
         explanation: "",
     },
-    Spec {
+    AdaptLoadClaimSpec {
         id: "a24",
         place: Figure(7),
         over: Over::Points,
@@ -323,14 +325,14 @@ pub(super) const SPECS: &[Spec] = &[
             least(
                 [ADAPTLOAD, LARD_BEST]
                     .into_iter()
-                    .flat_map(|c| r.caches(c).into_iter().filter(|&k| k >= 5).map(move |k| Cell::day(c, k)))
+                    .flat_map(|c| r.caches(c).into_iter().filter(|&k| k >= 5).map(move |k| DayRun::day(c, k)))
                     .filter_map(|cell| r.hit_ratio(cell)),
             )
             .map(|h| 100.0 * h)
         },
         explanation: "",
     },
-    Spec {
+    AdaptLoadClaimSpec {
         id: "a25",
         place: Figure(7),
         over: Over::Points,
@@ -341,8 +343,8 @@ pub(super) const SPECS: &[Spec] = &[
         rule: Rule::AtLeast(1.2),
         value: |r| {
             Some(
-                r.mean_within(Cell::day(JSQ, 15), QUIET_S, |p| p.miss_ratio)?
-                    / r.mean_within(Cell::day(JSQ, 15), PEAK_S, |p| p.miss_ratio)?,
+                r.mean_within(DayRun::day(JSQ, 15), QUIET_S, |p| p.miss_ratio)?
+                    / r.mean_within(DayRun::day(JSQ, 15), PEAK_S, |p| p.miss_ratio)?,
             )
         },
         explanation: COLD,

@@ -2,12 +2,12 @@
 
 use super::explain::{CLASSES, CROSSOVER, FAIR_JSQ, LARGE, SHORTENED, SLIGHTLY, SMALL, TINY};
 use super::measures::{class, crossover, least, slow};
-use super::plan::{ADAPTLOAD, Cell, JSQ, LARD_BEST};
-use super::rule::Place::Figure;
-use super::rule::{Over, Rule, Spec};
+use super::plan::{ADAPTLOAD, DayRun, JSQ, LARD_BEST};
+use super::rule::PaperReference::Figure;
+use super::rule::{AdaptLoadClaimSpec, Over, Rule};
 
-pub(super) const SPECS: &[Spec] = &[
-    Spec {
+pub(super) const SPECS: &[AdaptLoadClaimSpec] = &[
+    AdaptLoadClaimSpec {
         id: "a26",
         place: Figure(8),
         over: Over::Day,
@@ -16,10 +16,10 @@ pub(super) const SPECS: &[Spec] = &[
         paper_text: "fast",
         unit: "×",
         rule: Rule::AtLeast(2.0),
-        value: |r| Some(r.slowdown(Cell::day(JSQ, 10))? / r.slowdown(Cell::day(JSQ, 25))?),
+        value: |r| Some(r.slowdown(DayRun::day(JSQ, 10))? / r.slowdown(DayRun::day(JSQ, 25))?),
         explanation: "",
     },
-    Spec {
+    AdaptLoadClaimSpec {
         id: "a27",
         place: Figure(8),
         over: Over::Day,
@@ -28,10 +28,10 @@ pub(super) const SPECS: &[Spec] = &[
         paper_text: "maintains",
         unit: "×",
         rule: Rule::AtMost(2.0),
-        value: |r| Some(r.slowdown(Cell::day(ADAPTLOAD, 10))? / r.slowdown(Cell::day(ADAPTLOAD, 25))?),
+        value: |r| Some(r.slowdown(DayRun::day(ADAPTLOAD, 10))? / r.slowdown(DayRun::day(ADAPTLOAD, 25))?),
         explanation: SMALL,
     },
-    Spec {
+    AdaptLoadClaimSpec {
         id: "a28",
         place: Figure(8),
         over: Over::Day,
@@ -40,10 +40,10 @@ pub(super) const SPECS: &[Spec] = &[
         paper_text: "maintains",
         unit: "×",
         rule: Rule::AtMost(2.0),
-        value: |r| Some(r.slowdown(Cell::day(LARD_BEST, 10))? / r.slowdown(Cell::day(LARD_BEST, 25))?),
+        value: |r| Some(r.slowdown(DayRun::day(LARD_BEST, 10))? / r.slowdown(DayRun::day(LARD_BEST, 25))?),
         explanation: SMALL,
     },
-    Spec {
+    AdaptLoadClaimSpec {
         id: "a29",
         place: Figure(8),
         over: Over::Day,
@@ -55,7 +55,7 @@ pub(super) const SPECS: &[Spec] = &[
         value: |r| crossover(r),
         explanation: CROSSOVER,
     },
-    Spec {
+    AdaptLoadClaimSpec {
         id: "a30",
         place: Figure(8),
         over: Over::Day,
@@ -67,7 +67,7 @@ pub(super) const SPECS: &[Spec] = &[
         value: |r| r.ratio(ADAPTLOAD, JSQ, 60),
         explanation: SLIGHTLY,
     },
-    Spec {
+    AdaptLoadClaimSpec {
         id: "a33",
         place: Figure(9),
         over: Over::Points,
@@ -79,7 +79,7 @@ pub(super) const SPECS: &[Spec] = &[
         value: |r| class(r, ADAPTLOAD, 10..=10, 2),
         explanation: CLASSES,
     },
-    Spec {
+    AdaptLoadClaimSpec {
         id: "a34",
         place: Figure(9),
         over: Over::Points,
@@ -91,7 +91,7 @@ pub(super) const SPECS: &[Spec] = &[
         value: |r| class(r, ADAPTLOAD, 10..=10, 3),
         explanation: SHORTENED,
     },
-    Spec {
+    AdaptLoadClaimSpec {
         id: "a35",
         place: Figure(9),
         over: Over::Points,
@@ -103,7 +103,7 @@ pub(super) const SPECS: &[Spec] = &[
         value: |r| Some(slow(r, ADAPTLOAD, 11..=17)? - slow(r, LARD_BEST, 11..=17)?),
         explanation: SHORTENED,
     },
-    Spec {
+    AdaptLoadClaimSpec {
         id: "a36",
         place: Figure(9),
         over: Over::Points,
@@ -115,7 +115,7 @@ pub(super) const SPECS: &[Spec] = &[
         value: |r| Some(slow(r, JSQ, 11..=17)? - slow(r, ADAPTLOAD, 11..=17)?),
         explanation: FAIR_JSQ,
     },
-    Spec {
+    AdaptLoadClaimSpec {
         id: "a37",
         place: Figure(9),
         over: Over::Points,
@@ -133,7 +133,7 @@ pub(super) const SPECS: &[Spec] = &[
         },
         explanation: TINY,
     },
-    Spec {
+    AdaptLoadClaimSpec {
         id: "a38",
         place: Figure(9),
         over: Over::Points,

@@ -6,13 +6,13 @@ use super::explain::{
     QUIET_LARD, SHORTENED, SLIGHTLY,
 };
 use super::measures::{across, disks, in_period, least, most, networks, scaled};
-use super::plan::{ADAPTLOAD, Cell, Contender, IMPROVED_CACHE, JSQ, LARD_BEST};
+use super::plan::{ADAPTLOAD, Contender, DayRun, IMPROVED_CACHE, JSQ, LARD_BEST};
 use super::results::mean;
-use super::rule::Place::{Figure, Section};
-use super::rule::{Over, Rule, Spec};
+use super::rule::PaperReference::{Figure, Section};
+use super::rule::{AdaptLoadClaimSpec, Over, Rule};
 
-pub(super) const SPECS: &[Spec] = &[
-    Spec {
+pub(super) const SPECS: &[AdaptLoadClaimSpec] = &[
+    AdaptLoadClaimSpec {
         id: "a39",
         place: Figure(10),
         over: Over::Day,
@@ -24,7 +24,7 @@ pub(super) const SPECS: &[Spec] = &[
         value: |r| most([ADAPTLOAD, JSQ, LARD_BEST].into_iter().filter_map(|c| scaled(r, c, 4, 8))),
         explanation: NOT_EXPLAINED,
     },
-    Spec {
+    AdaptLoadClaimSpec {
         id: "a40",
         place: Figure(10),
         over: Over::Day,
@@ -41,7 +41,7 @@ pub(super) const SPECS: &[Spec] = &[
         },
         explanation: NOT_EXPLAINED,
     },
-    Spec {
+    AdaptLoadClaimSpec {
         id: "a41",
         place: Figure(10),
         over: Over::Day,
@@ -58,7 +58,7 @@ pub(super) const SPECS: &[Spec] = &[
         },
         explanation: CLUSTERS_LARD,
     },
-    Spec {
+    AdaptLoadClaimSpec {
         id: "a42",
         place: Figure(10),
         over: Over::Day,
@@ -70,7 +70,7 @@ pub(super) const SPECS: &[Spec] = &[
         value: |r| least([4, 8, 12, 16, 20].into_iter().filter_map(|n| across(r, JSQ, ADAPTLOAD, n))),
         explanation: NOT_EXPLAINED,
     },
-    Spec {
+    AdaptLoadClaimSpec {
         id: "a43",
         place: Figure(11),
         over: Over::Points,
@@ -81,13 +81,13 @@ pub(super) const SPECS: &[Spec] = &[
         rule: Rule::AtLeast(1.0),
         value: |r| {
             Some(
-                disks(r, Cell::quiet(ADAPTLOAD, true), QUIET_S)?
-                    / networks(r, Cell::quiet(ADAPTLOAD, true), QUIET_S)?,
+                disks(r, DayRun::quiet(ADAPTLOAD, true), QUIET_S)?
+                    / networks(r, DayRun::quiet(ADAPTLOAD, true), QUIET_S)?,
             )
         },
         explanation: BOTTLENECK,
     },
-    Spec {
+    AdaptLoadClaimSpec {
         id: "a44",
         place: Figure(11),
         over: Over::Points,
@@ -96,10 +96,10 @@ pub(super) const SPECS: &[Spec] = &[
         paper_text: "significantly",
         unit: "×",
         rule: Rule::AtLeast(1.5),
-        value: |r| in_period(r, Cell::quiet(JSQ, false), Cell::quiet(ADAPTLOAD, false), QUIET_S),
+        value: |r| in_period(r, DayRun::quiet(JSQ, false), DayRun::quiet(ADAPTLOAD, false), QUIET_S),
         explanation: QUIET,
     },
-    Spec {
+    AdaptLoadClaimSpec {
         id: "a45",
         place: Figure(11),
         over: Over::Points,
@@ -108,10 +108,10 @@ pub(super) const SPECS: &[Spec] = &[
         paper_text: "significantly",
         unit: "×",
         rule: Rule::AtLeast(1.5),
-        value: |r| in_period(r, Cell::quiet(JSQ, false), Cell::quiet(LARD_BEST, false), QUIET_S),
+        value: |r| in_period(r, DayRun::quiet(JSQ, false), DayRun::quiet(LARD_BEST, false), QUIET_S),
         explanation: QUIET,
     },
-    Spec {
+    AdaptLoadClaimSpec {
         id: "a46",
         place: Figure(11),
         over: Over::Points,
@@ -122,13 +122,13 @@ pub(super) const SPECS: &[Spec] = &[
         rule: Rule::AtLeast(1.0),
         value: |r| {
             Some(
-                in_period(r, Cell::quiet(JSQ, true), Cell::quiet(ADAPTLOAD, true), QUIET_S)?
-                    / in_period(r, Cell::quiet(JSQ, false), Cell::quiet(ADAPTLOAD, false), QUIET_S)?,
+                in_period(r, DayRun::quiet(JSQ, true), DayRun::quiet(ADAPTLOAD, true), QUIET_S)?
+                    / in_period(r, DayRun::quiet(JSQ, false), DayRun::quiet(ADAPTLOAD, false), QUIET_S)?,
             )
         },
         explanation: QUIET,
     },
-    Spec {
+    AdaptLoadClaimSpec {
         id: "a47",
         place: Figure(11),
         over: Over::Points,
@@ -137,10 +137,10 @@ pub(super) const SPECS: &[Spec] = &[
         paper_text: "similar",
         unit: "×",
         rule: Rule::Between(0.7, 1.1),
-        value: |r| in_period(r, Cell::quiet(ADAPTLOAD, false), Cell::quiet(LARD_BEST, false), QUIET_S),
+        value: |r| in_period(r, DayRun::quiet(ADAPTLOAD, false), DayRun::quiet(LARD_BEST, false), QUIET_S),
         explanation: QUIET_LARD,
     },
-    Spec {
+    AdaptLoadClaimSpec {
         id: "a48",
         place: Figure(11),
         over: Over::Points,
@@ -150,11 +150,11 @@ pub(super) const SPECS: &[Spec] = &[
         unit: "%",
         rule: Rule::AtMost(15.0),
         value: |r| {
-            most(r.within(Cell::peak(ADAPTLOAD, false), PEAK_S)?.iter().map(|p| 100.0 * mean(&p.disk)))
+            most(r.within(DayRun::peak(ADAPTLOAD, false), PEAK_S)?.iter().map(|p| 100.0 * mean(&p.disk)))
         },
         explanation: SHORTENED,
     },
-    Spec {
+    AdaptLoadClaimSpec {
         id: "a49",
         place: Figure(11),
         over: Over::Points,
@@ -163,10 +163,12 @@ pub(super) const SPECS: &[Spec] = &[
         paper_text: "less than 20 %",
         unit: "%",
         rule: Rule::AtMost(20.0),
-        value: |r| most(r.within(Cell::peak(ADAPTLOAD, true), PEAK_S)?.iter().map(|p| 100.0 * mean(&p.disk))),
+        value: |r| {
+            most(r.within(DayRun::peak(ADAPTLOAD, true), PEAK_S)?.iter().map(|p| 100.0 * mean(&p.disk)))
+        },
         explanation: SHORTENED,
     },
-    Spec {
+    AdaptLoadClaimSpec {
         id: "a50",
         place: Figure(11),
         over: Over::Points,
@@ -175,10 +177,10 @@ pub(super) const SPECS: &[Spec] = &[
         paper_text: "consistently",
         unit: "×",
         rule: Rule::AtLeast(1.0),
-        value: |r| in_period(r, Cell::peak(JSQ, false), Cell::peak(ADAPTLOAD, false), PEAK_S),
+        value: |r| in_period(r, DayRun::peak(JSQ, false), DayRun::peak(ADAPTLOAD, false), PEAK_S),
         explanation: PEAK,
     },
-    Spec {
+    AdaptLoadClaimSpec {
         id: "a51",
         place: Figure(11),
         over: Over::Points,
@@ -187,10 +189,10 @@ pub(super) const SPECS: &[Spec] = &[
         paper_text: "consistently",
         unit: "×",
         rule: Rule::AtLeast(1.0),
-        value: |r| in_period(r, Cell::peak(LARD_BEST, false), Cell::peak(ADAPTLOAD, false), PEAK_S),
+        value: |r| in_period(r, DayRun::peak(LARD_BEST, false), DayRun::peak(ADAPTLOAD, false), PEAK_S),
         explanation: SHORTENED,
     },
-    Spec {
+    AdaptLoadClaimSpec {
         id: "a52",
         place: Figure(11),
         over: Over::Points,
@@ -199,10 +201,10 @@ pub(super) const SPECS: &[Spec] = &[
         paper_text: "until 65,800 s",
         unit: "×",
         rule: Rule::AtLeast(1.0),
-        value: |r| in_period(r, Cell::peak(JSQ, true), Cell::peak(ADAPTLOAD, true), (58_000.0, 62_000.0)),
+        value: |r| in_period(r, DayRun::peak(JSQ, true), DayRun::peak(ADAPTLOAD, true), (58_000.0, 62_000.0)),
         explanation: PEAK,
     },
-    Spec {
+    AdaptLoadClaimSpec {
         id: "a53",
         place: Figure(11),
         over: Over::Points,
@@ -211,10 +213,10 @@ pub(super) const SPECS: &[Spec] = &[
         paper_text: "better",
         unit: "×",
         rule: Rule::AtMost(1.0),
-        value: |r| in_period(r, Cell::peak(JSQ, true), Cell::peak(ADAPTLOAD, true), (62_000.0, 66_000.0)),
+        value: |r| in_period(r, DayRun::peak(JSQ, true), DayRun::peak(ADAPTLOAD, true), (62_000.0, 66_000.0)),
         explanation: PEAK,
     },
-    Spec {
+    AdaptLoadClaimSpec {
         id: "a54",
         place: Figure(11),
         over: Over::Points,
@@ -224,11 +226,11 @@ pub(super) const SPECS: &[Spec] = &[
         unit: "×",
         rule: Rule::AtMost(1.0),
         value: |r| {
-            in_period(r, Cell::peak(LARD_BEST, true), Cell::peak(ADAPTLOAD, true), (62_000.0, 66_000.0))
+            in_period(r, DayRun::peak(LARD_BEST, true), DayRun::peak(ADAPTLOAD, true), (62_000.0, 66_000.0))
         },
         explanation: PEAK_LARD,
     },
-    Spec {
+    AdaptLoadClaimSpec {
         id: "a55",
         place: Figure(12),
         over: Over::Day,
@@ -237,10 +239,10 @@ pub(super) const SPECS: &[Spec] = &[
         paper_text: "outperforms",
         unit: "×",
         rule: Rule::AtLeast(1.0),
-        value: |r| Some(r.slowdown(Cell::dynamic(JSQ, 30))? / r.slowdown(Cell::dynamic(ADAPTLOAD, 30))?),
+        value: |r| Some(r.slowdown(DayRun::dynamic(JSQ, 30))? / r.slowdown(DayRun::dynamic(ADAPTLOAD, 30))?),
         explanation: NOT_EXPLAINED,
     },
-    Spec {
+    AdaptLoadClaimSpec {
         id: "a56",
         place: Figure(12),
         over: Over::Day,
@@ -249,10 +251,10 @@ pub(super) const SPECS: &[Spec] = &[
         paper_text: "outperforms",
         unit: "×",
         rule: Rule::AtLeast(1.0),
-        value: |r| Some(r.slowdown(Cell::dynamic(JSQ, 70))? / r.slowdown(Cell::dynamic(ADAPTLOAD, 70))?),
+        value: |r| Some(r.slowdown(DayRun::dynamic(JSQ, 70))? / r.slowdown(DayRun::dynamic(ADAPTLOAD, 70))?),
         explanation: NOT_EXPLAINED,
     },
-    Spec {
+    AdaptLoadClaimSpec {
         id: "a57",
         place: Figure(12),
         over: Over::Day,
@@ -263,12 +265,12 @@ pub(super) const SPECS: &[Spec] = &[
         rule: Rule::AtLeast(1.0),
         value: |r| {
             least([ADAPTLOAD, JSQ].into_iter().filter_map(|c| {
-                Some(r.response_s(Cell::dynamic(c, 70))? / r.response_s(Cell::dynamic(c, 30))?)
+                Some(r.response_s(DayRun::dynamic(c, 70))? / r.response_s(DayRun::dynamic(c, 30))?)
             }))
         },
         explanation: NOT_EXPLAINED,
     },
-    Spec {
+    AdaptLoadClaimSpec {
         id: "a58",
         place: Figure(12),
         over: Over::Day,
@@ -280,7 +282,7 @@ pub(super) const SPECS: &[Spec] = &[
         value: |r| {
             let gap = |d| {
                 Some(
-                    (r.slowdown(Cell::dynamic(JSQ, d))? / r.slowdown(Cell::dynamic(ADAPTLOAD, d))?)
+                    (r.slowdown(DayRun::dynamic(JSQ, d))? / r.slowdown(DayRun::dynamic(ADAPTLOAD, d))?)
                         .ln()
                         .abs(),
                 )
@@ -289,7 +291,7 @@ pub(super) const SPECS: &[Spec] = &[
         },
         explanation: DYNAMIC_GAP,
     },
-    Spec {
+    AdaptLoadClaimSpec {
         id: "a59",
         place: Section("8", Some(14)),
         over: Over::Day,
@@ -301,7 +303,7 @@ pub(super) const SPECS: &[Spec] = &[
         value: |r| r.ratio(ADAPTLOAD, JSQ, IMPROVED_CACHE),
         explanation: SLIGHTLY,
     },
-    Spec {
+    AdaptLoadClaimSpec {
         id: "a60",
         place: Section("8", Some(14)),
         over: Over::Day,
@@ -313,7 +315,7 @@ pub(super) const SPECS: &[Spec] = &[
         value: |r| r.ratio(ADAPTLOAD, LARD_BEST, IMPROVED_CACHE),
         explanation: LARD_LARGE_CACHES,
     },
-    Spec {
+    AdaptLoadClaimSpec {
         id: "a61",
         place: Figure(14),
         over: Over::Day,

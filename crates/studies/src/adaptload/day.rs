@@ -1,9 +1,9 @@
-//! The day that is run: the workload, what it is like, and how fast back-ends are for it.
+//! The day that the study runs: its workload, its statistics, and the speeds of back-ends that follow.
 
 use plimsoll_trace::synth;
 
 use super::StudyError;
-use super::plan::{BACKENDS, Load};
+use super::plan::{BACKENDS, DayLoad};
 use crate::lard::Effort;
 use crate::workload::{Workload, WorkloadError};
 
@@ -15,17 +15,19 @@ const QUICK_REQUESTS: u64 = 6_000_000;
 const POINTS: u64 = 388;
 /// Network time of a byte in the paper: 40 µs for 512 bytes.
 const NETWORK_S_PER_BYTE: f64 = 40e-6 / 512.0;
-/// What the paper leaves open, and the study can be repeated with.
+/// What the paper leaves open; the study can be repeated with other values.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Setting {
     /// Seed of workload and runs.
     pub seed: u64,
-    /// Speeds of back-ends over the day follow from this: use of the network at the highest peak, as a share of its time.
+    /// Use of the network at the highest peak, as a share of its time. The speeds of back-ends over the day
+    /// follow from it.
     pub peak_use: f64,
 }
 
 impl Default for Setting {
-    /// Seed 1, and a half: then the slowdowns of documents of 1,000 bytes are those that the paper reads off figure 9.
+    /// Seed 1, and a peak use of one half, which reproduces the slowdowns of documents of 1,000 bytes in
+    /// figure 9.
     fn default() -> Self {
         Self { seed: 1, peak_use: 0.5 }
     }
@@ -37,7 +39,7 @@ pub(super) const PEAK_S: (f64, f64) = (58_000.0, 68_000.0);
 
 /// Where the requests come from.
 #[derive(Debug, Default)]
-pub enum Source {
+pub enum DaySource {
     /// The synthetic World Cup day with its smooth arrivals.
     #[default]
     Smooth,
@@ -90,11 +92,11 @@ pub(super) struct Day {
 }
 
 impl Day {
-    pub(super) fn new(source: Source, effort: Effort, setting: Setting) -> Result<Self, StudyError> {
+    pub(super) fn new(source: DaySource, effort: Effort, setting: Setting) -> Result<Self, StudyError> {
         let (workload, scale) = match source {
-            Source::Trace(workload) => (*workload, 1.0),
-            Source::Smooth => synthesize(None, effort, setting.seed)?,
-            Source::Profile(profile) => synthesize(Some(&profile), effort, setting.seed)?,
+            DaySource::Trace(workload) => (*workload, 1.0),
+            DaySource::Smooth => synthesize(None, effort, setting.seed)?,
+            DaySource::Profile(profile) => synthesize(Some(&profile), effort, setting.seed)?,
         };
         let point_every = (workload.trace.len() / POINTS).max(1);
         let mut day = Self { workload, setting, scale, minutes: Vec::new(), point_every, peak_demand: 0.0 };
@@ -102,7 +104,7 @@ impl Day {
         Ok(day)
     }
 
-    /// Goes through the requests once.
+    /// Collects the statistics in one pass over the requests.
     fn look(&mut self) -> Result<(), StudyError> {
         const MOST_MINUTES: usize = 100_000;
         let (mut origin, mut bytes, mut count, mut since_s) = (None, 0.0, 0, 0.0);
@@ -135,29 +137,29 @@ impl Day {
 
     /// Speed of the back-ends as a multiple of the paper's costs. The paper states no speeds but utilizations of the
     /// network: of figure 11's four experiments; for the others they are only drawn, and [`Setting::peak_use`] was fitted.
-    pub(super) fn speed(&self, load: Load) -> f64 {
+    pub(super) fn speed(&self, load: DayLoad) -> f64 {
         let peak = |busy: f64| self.peak_demand / busy;
         let quiet = |busy: f64| {
             let span_s = (QUIET_S.1 - QUIET_S.0) * self.scale;
             self.between(QUIET_S).bytes * NETWORK_S_PER_BYTE / span_s / BACKENDS as f64 / busy
         };
         let speed = match load {
-            Load::Day => peak(self.setting.peak_use),
-            Load::Peak { heavy: false } => peak(0.5),
-            Load::Peak { heavy: true } => peak(1.0),
-            Load::Quiet { heavy: false } => quiet(0.2),
-            Load::Quiet { heavy: true } => quiet(0.4),
+            DayLoad::Day => peak(self.setting.peak_use),
+            DayLoad::Peak { heavy: false } => peak(0.5),
+            DayLoad::Peak { heavy: true } => peak(1.0),
+            DayLoad::Quiet { heavy: false } => quiet(0.2),
+            DayLoad::Quiet { heavy: true } => quiet(0.4),
         };
-        // Within what the model accepts, for whatever trace a user has.
+        // Clamped to what the model accepts, since users may have any trace.
         if speed.is_finite() { speed.clamp(0.001, 1e5) } else { 1.0 }
     }
 
-    /// Up to when this load is run, in nanoseconds of the trace.
-    pub(super) fn until_s(&self, load: Load) -> Option<f64> {
+    /// The time at which runs of this load end.
+    pub(super) fn until_s(&self, load: DayLoad) -> Option<f64> {
         match load {
-            Load::Day => None,
-            Load::Quiet { .. } => Some(QUIET_S.1 * self.scale),
-            Load::Peak { .. } => Some(PEAK_S.1 * self.scale),
+            DayLoad::Day => None,
+            DayLoad::Quiet { .. } => Some(QUIET_S.1 * self.scale),
+            DayLoad::Peak { .. } => Some(PEAK_S.1 * self.scale),
         }
     }
 }
@@ -176,9 +178,9 @@ fn synthesize(profile: Option<&[u64]>, effort: Effort, seed: u64) -> Result<(Wor
 }
 
 /// Requests that the day is expected to have.
-pub(super) fn expected_requests(source: &Source, effort: Effort) -> u64 {
+pub(super) fn expected_requests(source: &DaySource, effort: Effort) -> u64 {
     match source {
-        Source::Trace(workload) => workload.trace.len(),
+        DaySource::Trace(workload) => workload.trace.len(),
         _ if effort == Effort::Full => FULL_REQUESTS,
         _ => QUICK_REQUESTS,
     }

@@ -1,4 +1,4 @@
-//! Why claims do not hold, as far as it is known. Where a cause is only likely, the text says so.
+//! Why claims do not hold, as far as known. The text says where a cause is only likely.
 
 pub(super) const BOTTLENECK: &str = "\
     Disks are used less than networks here. How many rare files are requested in these hours is not published, \

@@ -1,18 +1,19 @@
 //! The figures as plots, and the report around them.
 
 use plimsoll_report::{
-    Align, Claim, Kind, Plot, Report, Section, Series, Table, Unit, claims_conclusion, claims_table,
+    Align, AxisUnit, Claim, Plot, Report, Section, Series, SeriesStyle, Table, claims_conclusion,
+    claims_table,
 };
 use plimsoll_sim::{SeriesPoint, SizeClasses};
 
 use super::plan::{
-    ADAPTLOAD, Cell, Contender, IMPROVED_CACHE, JSQ, LARD_BEST, LARD_R, Load, MAIN, SCAN_CACHES,
+    ADAPTLOAD, Contender, DayLoad, DayRun, IMPROVED_CACHE, JSQ, LARD_BEST, LARD_R, MAIN, SCAN_CACHES,
 };
-use super::results::{Results, mean};
+use super::results::{AdaptLoadResults, mean};
 use crate::lard::{Effort, calibration_conclusion};
 
 /// Document sizes in rising order, each with the requests for it.
-fn sizes(r: &Results) -> Vec<(u64, u64)> {
+fn sizes(r: &AdaptLoadResults) -> Vec<(u64, u64)> {
     let table = &r.day.workload.trace.targets;
     let mut pairs: Vec<(u64, u64)> =
         (0..table.len() as u32).map(|t| (table.document_size_bytes(t), table.requests(t))).collect();
@@ -21,7 +22,7 @@ fn sizes(r: &Results) -> Vec<(u64, u64)> {
 }
 
 /// The median size of files, each weighed by `weight` of its requests.
-pub(super) fn median_size(r: &Results, weight: impl Fn(u64) -> u64) -> Option<f64> {
+pub(super) fn median_size(r: &AdaptLoadResults, weight: impl Fn(u64) -> u64) -> Option<f64> {
     let sizes = sizes(r);
     let total: u64 = sizes.iter().map(|&(_, requests)| weight(requests)).sum();
     let mut seen = 0;
@@ -33,7 +34,7 @@ pub(super) fn median_size(r: &Results, weight: impl Fn(u64) -> u64) -> Option<f6
 }
 
 /// Share of the requests for files up to this size.
-pub(super) fn share_up_to(r: &Results, bytes: u64) -> Option<f64> {
+pub(super) fn share_up_to(r: &AdaptLoadResults, bytes: u64) -> Option<f64> {
     let sizes = sizes(r);
     let total: u64 = sizes.iter().map(|&(_, requests)| requests).sum();
     let small: u64 = sizes.iter().filter(|&&(size, _)| size <= bytes).map(|&(_, requests)| requests).sum();
@@ -41,7 +42,7 @@ pub(super) fn share_up_to(r: &Results, bytes: u64) -> Option<f64> {
 }
 
 /// Correlation between the requests of a minute and the C.V. of their sizes.
-pub(super) fn correlation(r: &Results) -> Option<f64> {
+pub(super) fn correlation(r: &AdaptLoadResults) -> Option<f64> {
     let pairs: Vec<(f64, f64)> = r.day.minutes.iter().filter_map(|m| Some((m.requests, m.cv()?))).collect();
     let count = pairs.len() as f64;
     let (x, y) =
@@ -59,12 +60,13 @@ pub(super) fn report(
     synthetic: bool,
     calibration: &[Claim],
     claims: &[Claim],
-    r: &Results,
+    r: &AdaptLoadResults,
 ) -> Report {
     let parts = [
         (!claims.is_empty()).then(|| claims_conclusion(claims)),
         (!calibration.is_empty()).then(|| calibration_conclusion(calibration)),
     ];
+    let speed = r.day.speed(DayLoad::Day);
     let mut report = Report::new(
         "AdaptLoad, reproduced",
         "Zhang, Riska, Sun, Smirni and Ciardo, “Workload-aware load balancing for clustered web servers”",
@@ -72,7 +74,7 @@ pub(super) fn report(
     .fact("Effort", if effort == Effort::Full { "full" } else { "quick" })
     .fact("Workload", r.day.workload.name.clone())
     .fact("Requests", r.day.workload.trace.len().to_string())
-    .fact("Speed of back-ends over the day", format!("{:.3} times the paper's costs", r.day.speed(Load::Day)))
+    .fact("Speed of back-ends over the day", format!("{speed:.3} times the paper's costs"))
     .conclusion(parts.into_iter().flatten().collect::<Vec<_>>().join(" "));
     if synthetic && effort == Effort::Quick {
         report = report.warning(format!(
@@ -91,7 +93,7 @@ pub(super) fn report(
             report = report.section(Section::new(title).paragraph(text).table(claims_table(list)));
         }
     }
-    let figures: [(u32, Drawn); 11] = [
+    let figures: [(u32, DrawFigure); 11] = [
         (1, figure_1),
         (2, figure_2),
         (5, figure_5),
@@ -115,10 +117,10 @@ pub(super) fn report(
     report
 }
 
-/// What draws a figure.
-type Drawn = fn(&Results) -> Section;
+/// A function that draws a figure.
+type DrawFigure = fn(&AdaptLoadResults) -> Section;
 
-/// What a curve of each back-end shows of a point.
+/// A value of each back-end at a point.
 type OfBackends = fn(&SeriesPoint) -> &[f64];
 
 const CLAIMS_TEXT: &str = "Each sentence of the paper that has a number or an order, on one workload with one seed. Where \
@@ -133,7 +135,7 @@ const CALIBRATION_TEXT: &str = "What the workload and the speeds are made to mee
 
 const SECONDS: &str = "time of day, s";
 
-fn figure_1(r: &Results) -> Section {
+fn figure_1(r: &AdaptLoadResults) -> Section {
     let sizes = sizes(r);
     let curve = |weight: fn(u64) -> u64| {
         let total: u64 = sizes.iter().map(|&(_, n)| weight(n)).sum();
@@ -149,17 +151,17 @@ fn figure_1(r: &Results) -> Section {
         points
     };
     let mut plot = Plot::new("Sizes", "bytes", "cumulative share")
-        .with(Series::new("unique files", Kind::Line, curve(|_| 1)))
-        .with(Series::new("transfers", Kind::Line, curve(|n| n)));
+        .with(Series::new("unique files", SeriesStyle::Line, curve(|_| 1)))
+        .with(Series::new("transfers", SeriesStyle::Line, curve(|n| n)));
     plot.x_log = true;
     Section::new("Figure 1: sizes of files and transfers").plot(plot)
 }
 
-fn figure_2(r: &Results) -> Section {
+fn figure_2(r: &AdaptLoadResults) -> Section {
     let curve = |title: &str, label: &str, value: fn(&super::day::Minute) -> Option<f64>| {
         let minutes = r.day.minutes.iter().enumerate();
         let points = minutes.filter_map(|(m, minute)| Some((60.0 * m as f64, value(minute)?))).collect();
-        Plot::new(title, SECONDS, label).with(Series::new(title, Kind::Line, points))
+        Plot::new(title, SECONDS, label).with(Series::new(title, SeriesStyle::Line, points))
     };
     Section::new("Figure 2: requests, and their sizes, minute by minute")
         .plot(curve("Arrivals", "requests per minute", |m| Some(m.requests)))
@@ -169,21 +171,21 @@ fn figure_2(r: &Results) -> Section {
 
 /// A plot over the day with one curve per contender.
 fn over_time(
-    r: &Results,
+    r: &AdaptLoadResults,
     (title, label, log): (&str, &str, bool),
-    cells: &[Cell],
+    cells: &[DayRun],
     value: impl Fn(&SeriesPoint) -> f64 + Copy,
 ) -> Plot {
     let mut plot = Plot::new(title, SECONDS, label);
     for cell in cells {
         let curve = r.curve(*cell, value);
         if !curve.is_empty() {
-            plot = plot.with(Series::new(cell.contender.name(), Kind::Line, curve));
+            plot = plot.with(Series::new(cell.contender.name(), SeriesStyle::Line, curve));
         }
     }
     plot.y_log = log;
     if label == RESPONSE {
-        plot.y_unit = Unit::Seconds;
+        plot.y_unit = AxisUnit::Seconds;
     }
     plot
 }
@@ -191,7 +193,7 @@ fn over_time(
 const SLOWDOWN: &str = "mean slowdown";
 const RESPONSE: &str = "mean response time, s";
 
-fn slowdown_and_response(r: &Results, what: &str, cells: &[Cell]) -> [Plot; 2] {
+fn slowdown_and_response(r: &AdaptLoadResults, what: &str, cells: &[DayRun]) -> [Plot; 2] {
     let (slowdown, response) = (format!("Slowdown, {what}"), format!("Response time, {what}"));
     [
         over_time(r, (&slowdown, SLOWDOWN, true), cells, |p| p.mean_slowdown),
@@ -203,17 +205,17 @@ fn with_plots(section: Section, plots: [Plot; 2]) -> Section {
     plots.into_iter().fold(section, Section::plot)
 }
 
-fn figure_5(r: &Results) -> Section {
+fn figure_5(r: &AdaptLoadResults) -> Section {
     let mut all = Section::new("Figure 5: slowdown and response time over the day").two_columns();
     for cache in [5, 15, 25] {
         let title = format!("caches of {cache} %");
-        let cells = MAIN.map(|c| Cell::day(c, cache));
+        let cells = MAIN.map(|c| DayRun::day(c, cache));
         all = with_plots(all, slowdown_and_response(r, &title, &cells));
     }
     all
 }
 
-fn figure_6(r: &Results) -> Section {
+fn figure_6(r: &AdaptLoadResults) -> Section {
     let mut section =
         Section::new("Figure 6: utilization of networks and disks, caches of 15 %").two_columns();
     for contender in [ADAPTLOAD, JSQ, LARD_BEST] {
@@ -221,8 +223,9 @@ fn figure_6(r: &Results) -> Section {
         for (kind, of) in kinds {
             let mut plot = Plot::new(format!("{}: {kind}", contender.name()), SECONDS, "utilization");
             for backend in 0..super::plan::BACKENDS {
-                let curve = r.curve(Cell::day(contender, 15), |p| of(p).get(backend).copied().unwrap_or(0.0));
-                plot = plot.with(Series::new(format!("back-end {}", backend + 1), Kind::Line, curve));
+                let curve =
+                    r.curve(DayRun::day(contender, 15), |p| of(p).get(backend).copied().unwrap_or(0.0));
+                plot = plot.with(Series::new(format!("back-end {}", backend + 1), SeriesStyle::Line, curve));
             }
             section = section.plot(plot);
         }
@@ -230,14 +233,14 @@ fn figure_6(r: &Results) -> Section {
     section
 }
 
-fn figure_7(r: &Results) -> Section {
+fn figure_7(r: &AdaptLoadResults) -> Section {
     let mut section = Section::new("Figure 7: hit ratio over the day").paragraph(
         "Requests that begin no disk read. Those that join a read under way are counted as hits here; the data of the \
          runs has their share.",
     );
     for cache in [5, 15, 25] {
         let title = format!("Caches of {cache} %");
-        let cells = MAIN.map(|c| Cell::day(c, cache));
+        let cells = MAIN.map(|c| DayRun::day(c, cache));
         section = section.plot(over_time(r, (&title, "hit ratio", false), &cells, |p| 1.0 - p.miss_ratio));
     }
     section
@@ -251,28 +254,29 @@ fn over(
 ) -> Plot {
     let mut plot = Plot::new(title, x_label, y_label);
     for &contender in contenders {
-        plot = plot.with(Series::new(contender.name(), Kind::Line, points(contender)));
+        plot = plot.with(Series::new(contender.name(), SeriesStyle::Line, points(contender)));
     }
     plot
 }
 
-fn figure_8(r: &Results) -> Section {
+fn figure_8(r: &AdaptLoadResults) -> Section {
     let x = "cache of a back-end, % of the working set";
-    let curve = |c: Contender, value: fn(&Results, Cell) -> Option<f64>| -> Vec<(f64, f64)> {
+    let curve = |c: Contender, value: fn(&AdaptLoadResults, DayRun) -> Option<f64>| -> Vec<(f64, f64)> {
         let caches = r.caches(c).into_iter();
-        caches.filter_map(|k| Some((f64::from(k), value(r, Cell::day(c, k))?))).collect()
+        caches.filter_map(|k| Some((f64::from(k), value(r, DayRun::day(c, k))?))).collect()
     };
-    let mut slowdown = over(("Slowdown", x, SLOWDOWN), &MAIN, |c| curve(c, Results::slowdown));
-    let mut response = over(("Response time", x, RESPONSE), &MAIN, |c| curve(c, Results::response_s));
-    (slowdown.y_log, response.y_log, response.y_unit) = (true, true, Unit::Seconds);
-    let hits = over(("Hit ratio", x, "hit ratio"), &MAIN, |c| curve(c, Results::hit_ratio));
+    let mut slowdown = over(("Slowdown", x, SLOWDOWN), &MAIN, |c| curve(c, AdaptLoadResults::slowdown));
+    let mut response =
+        over(("Response time", x, RESPONSE), &MAIN, |c| curve(c, AdaptLoadResults::response_s));
+    (slowdown.y_log, response.y_log, response.y_unit) = (true, true, AxisUnit::Seconds);
+    let hits = over(("Hit ratio", x, "hit ratio"), &MAIN, |c| curve(c, AdaptLoadResults::hit_ratio));
     Section::new("Figure 8: size of the caches").plot(slowdown).plot(response).plot(hits)
 }
 
-fn figure_9(r: &Results) -> Section {
+fn figure_9(r: &AdaptLoadResults) -> Section {
     let mut section = Section::new("Figure 9: slowdown by size of the response, caches of 15 %");
     for contender in [ADAPTLOAD, JSQ, LARD_BEST] {
-        let Some(classes) = r.get(Cell::day(contender, 15)).and_then(|done| done.classes.as_ref()) else {
+        let Some(classes) = r.get(DayRun::day(contender, 15)).and_then(|done| done.classes.as_ref()) else {
             continue;
         };
         let right = |text: &'static str| (text, Align::Right);
@@ -298,39 +302,39 @@ fn figure_9(r: &Results) -> Section {
     section
 }
 
-fn figure_10(r: &Results) -> Section {
-    let curve = |c: Contender, value: fn(&Results, Cell) -> Option<f64>| -> Vec<(f64, f64)> {
-        let cell = |backends| Cell::cluster(c, backends);
+fn figure_10(r: &AdaptLoadResults) -> Section {
+    let curve = |c: Contender, value: fn(&AdaptLoadResults, DayRun) -> Option<f64>| -> Vec<(f64, f64)> {
+        let cell = |backends| DayRun::cluster(c, backends);
         let sizes = [4, 8, 12, 16, 20].into_iter();
         sizes.filter_map(|n| Some((n as f64, value(r, cell(n))?))).collect()
     };
-    let mut slowdown = over(("Slowdown", "back-ends", SLOWDOWN), &MAIN, |c| curve(c, Results::slowdown));
+    let mut slowdown =
+        over(("Slowdown", "back-ends", SLOWDOWN), &MAIN, |c| curve(c, AdaptLoadResults::slowdown));
     let mut response =
-        over(("Response time", "back-ends", RESPONSE), &MAIN, |c| curve(c, Results::response_s));
-    (slowdown.y_log, response.y_log, response.y_unit) = (true, true, Unit::Seconds);
+        over(("Response time", "back-ends", RESPONSE), &MAIN, |c| curve(c, AdaptLoadResults::response_s));
+    (slowdown.y_log, response.y_log, response.y_unit) = (true, true, AxisUnit::Seconds);
     Section::new("Figure 10: number of back-ends, caches of 15 %").two_columns().plot(slowdown).plot(response)
 }
 
-fn figure_11(r: &Results) -> Section {
+fn figure_11(r: &AdaptLoadResults) -> Section {
     let mut section = Section::new("Figure 11: two periods, light and heavy load, caches of 15 %")
         .paragraph("Each is run from the beginning of the day, so that caches are not cold.")
         .two_columns();
     let periods = [
-        ("35,000 to 45,000 s, light load", Load::Quiet { heavy: false }, super::day::QUIET_S),
-        ("35,000 to 45,000 s, heavy load", Load::Quiet { heavy: true }, super::day::QUIET_S),
-        ("58,000 to 68,000 s, light load", Load::Peak { heavy: false }, super::day::PEAK_S),
-        ("58,000 to 68,000 s, heavy load", Load::Peak { heavy: true }, super::day::PEAK_S),
+        ("35,000 to 45,000 s, light load", DayLoad::Quiet { heavy: false }, super::day::QUIET_S),
+        ("35,000 to 45,000 s, heavy load", DayLoad::Quiet { heavy: true }, super::day::QUIET_S),
+        ("58,000 to 68,000 s, light load", DayLoad::Peak { heavy: false }, super::day::PEAK_S),
+        ("58,000 to 68,000 s, heavy load", DayLoad::Peak { heavy: true }, super::day::PEAK_S),
     ];
     for (title, load, (from_s, to_s)) in periods {
         let contenders = [ADAPTLOAD, JSQ, LARD_BEST].into_iter().chain(LARD_R);
-        let cells: Vec<Cell> = contenders.map(|c| Cell { load, ..Cell::day(c, 15) }).collect();
+        let cells: Vec<DayRun> = contenders.map(|c| DayRun { load, ..DayRun::day(c, 15) }).collect();
         let mut plot = over_time(r, (title, SLOWDOWN, true), &cells, |p| p.mean_slowdown);
         for series in &mut plot.series {
             series.points.retain(|(time_s, _)| (from_s..to_s).contains(time_s));
         }
-        let used = |of: fn(&SeriesPoint) -> f64| {
-            r.mean_within(cells[0], (from_s, to_s), of).map_or(f64::NAN, |share| 100.0 * share)
-        };
+        let day = (from_s, to_s);
+        let used = |of: fn(&SeriesPoint) -> f64| 100.0 * r.mean_within(cells[0], day, of).unwrap_or(f64::NAN);
         plot.note = format!(
             "{:.3} times the paper's speed; AdaptLoad used the networks {:.0} % and the disks {:.0} % of the time.",
             r.day.speed(load),
@@ -342,25 +346,25 @@ fn figure_11(r: &Results) -> Section {
     section
 }
 
-fn figure_12(r: &Results) -> Section {
+fn figure_12(r: &AdaptLoadResults) -> Section {
     let mut all = Section::new("Figure 12: dynamic requests, caches of 30 %").two_columns();
     for dynamic_percent in [30, 70] {
-        let cells = [ADAPTLOAD, JSQ].map(|c| Cell::dynamic(c, dynamic_percent));
+        let cells = [ADAPTLOAD, JSQ].map(|c| DayRun::dynamic(c, dynamic_percent));
         let title = format!("{dynamic_percent} % dynamic");
         all = with_plots(all, slowdown_and_response(r, &title, &cells));
     }
     all
 }
 
-fn figure_14(r: &Results) -> Section {
+fn figure_14(r: &AdaptLoadResults) -> Section {
     let contenders = [ADAPTLOAD, JSQ, LARD_BEST, Contender::Improved];
-    let cells = contenders.map(|c| Cell::day(c, IMPROVED_CACHE));
+    let cells = contenders.map(|c| DayRun::day(c, IMPROVED_CACHE));
     let section = Section::new("Figure 14: the improved policy, caches of 60 %").two_columns();
     with_plots(section, slowdown_and_response(r, "caches of 60 %", &cells))
 }
 
-/// Every contender at the caches of figure 5, LARD with all thresholds that were tried.
-fn others(r: &Results) -> Section {
+/// Every contender at the caches of figure 5; LARD with all thresholds tried.
+fn others(r: &AdaptLoadResults) -> Section {
     let right = |text: &'static str| (text, Align::Right);
     let mut table = Table::new([
         right("cache, %"),
@@ -374,13 +378,12 @@ fn others(r: &Results) -> Section {
         right("disk, %"),
     ]);
     let warm = r.warm();
-    let is_day = |cell: &Cell, cache| *cell == Cell::day(cell.contender, cache);
-    let cells =
-        SCAN_CACHES.iter().flat_map(|&cache| r.done.iter().filter(move |(cell, _)| is_day(cell, cache)));
-    for (cell, done) in cells {
+    let is_day = |cell: &DayRun, cache| *cell == DayRun::day(cell.contender, cache);
+    let at = |&cache| r.done.iter().filter(move |(cell, _)| is_day(cell, cache));
+    for (cell, done) in SCAN_CACHES.iter().flat_map(at) {
         let shown = |value: Option<f64>| value.map_or("-".to_owned(), |value| format!("{value:.2}"));
         let percent = |share: Option<f64>| shown(share.map(|s| 100.0 * s));
-        let ms = |r: &Results| r.response_s(*cell).map(|s| 1e3 * s);
+        let ms = |r: &AdaptLoadResults| r.response_s(*cell).map(|s| 1e3 * s);
         table.row([
             cell.cache_percent.to_string(),
             cell.contender.name(),

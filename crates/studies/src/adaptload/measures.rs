@@ -1,12 +1,12 @@
-//! What claims are measured by.
+//! The measures of the claims.
 
 use std::ops::RangeInclusive;
 
 use super::day::{PEAK_S, QUIET_S};
-use super::plan::{ADAPTLOAD, Cell, Contender, JSQ};
-use super::results::{Results, mean, spread};
+use super::plan::{ADAPTLOAD, Contender, DayRun, JSQ};
+use super::results::{AdaptLoadResults, mean, spread};
 
-/// All of it.
+/// The whole day.
 pub(super) const DAY: (f64, f64) = (0.0, f64::MAX);
 
 pub(super) fn least(values: impl Iterator<Item = f64>) -> Option<f64> {
@@ -18,8 +18,8 @@ pub(super) fn most(values: impl Iterator<Item = f64>) -> Option<f64> {
 }
 
 /// Mean response time at the afternoon's peak with caches of 25 %, of `a` over that of `b`.
-pub(super) fn peak_response(r: &Results, a: Contender, b: Contender) -> Option<f64> {
-    let of = |c| r.mean_within(Cell::day(c, 25), PEAK_S, |p| p.mean_response_s);
+pub(super) fn peak_response(r: &AdaptLoadResults, a: Contender, b: Contender) -> Option<f64> {
+    let of = |c| r.mean_within(DayRun::day(c, 25), PEAK_S, |p| p.mean_response_s);
     Some(of(a)? / of(b)?)
 }
 
@@ -28,41 +28,41 @@ pub(super) fn median(mut values: Vec<f64>) -> Option<f64> {
     values.get(values.len() / 2).copied()
 }
 
-pub(super) fn usual(r: &Results, cache: u32) -> Option<f64> {
-    let points = r.within(Cell::day(ADAPTLOAD, cache), QUIET_S)?;
+pub(super) fn usual(r: &AdaptLoadResults, cache: u32) -> Option<f64> {
+    let points = r.within(DayRun::day(ADAPTLOAD, cache), QUIET_S)?;
     median(points.iter().map(|p| p.mean_slowdown).collect())
 }
 
-/// When a spike is looked for around 45,000 s.
+/// The period in which to look for the spike around 45,000 s.
 const SPIKE_S: (f64, f64) = (44_000.0, 46_500.0);
 
-/// AdaptLoad's largest slowdown around 45,000 s over what is usual in the hours before.
-pub(super) fn spike(r: &Results, cache: u32) -> Option<f64> {
-    let points = r.within(Cell::day(ADAPTLOAD, cache), SPIKE_S)?;
+/// AdaptLoad's largest slowdown around 45,000 s over the usual one in the hours before.
+pub(super) fn spike(r: &AdaptLoadResults, cache: u32) -> Option<f64> {
+    let points = r.within(DayRun::day(ADAPTLOAD, cache), SPIKE_S)?;
     Some(most(points.iter().map(|p| p.mean_slowdown))? / usual(r, cache)?)
 }
 
-/// AdaptLoad's slowdown two points after the largest from 35,000 s on over what is usual.
-pub(super) fn recovery(r: &Results, cache: u32) -> Option<f64> {
-    let points = r.within(Cell::day(ADAPTLOAD, cache), (QUIET_S.0, PEAK_S.0))?;
+/// AdaptLoad's slowdown two points after its largest one from 35,000 s on, over the usual one.
+pub(super) fn recovery(r: &AdaptLoadResults, cache: u32) -> Option<f64> {
+    let points = r.within(DayRun::day(ADAPTLOAD, cache), (QUIET_S.0, PEAK_S.0))?;
     let largest =
         (0..points.len()).max_by(|&a, &b| points[a].mean_slowdown.total_cmp(&points[b].mean_slowdown))?;
     Some(points.get(largest + 2)?.mean_slowdown / usual(r, cache)?)
 }
 
 /// How unequally the networks are used at 15 %, as the mean over the points.
-pub(super) fn uneven(r: &Results, contender: Contender, period: (f64, f64)) -> Option<f64> {
-    r.mean_within(Cell::day(contender, 15), period, |p| spread(&p.cpu))
+pub(super) fn uneven(r: &AdaptLoadResults, contender: Contender, period: (f64, f64)) -> Option<f64> {
+    r.mean_within(DayRun::day(contender, 15), period, |p| spread(&p.cpu))
 }
 
 /// Mean disk utilization of the day at 15 %.
-pub(super) fn disk(r: &Results, contender: Contender) -> Option<f64> {
-    r.get(Cell::day(contender, 15))?.run.utilization.disk
+pub(super) fn disk(r: &AdaptLoadResults, contender: Contender) -> Option<f64> {
+    r.get(DayRun::day(contender, 15))?.run.utilization.disk
 }
 
-/// The cache at which JSQ's mean slowdown falls below AdaptLoad's, between the caches that were run; the largest of them if it
-/// nowhere does.
-pub(super) fn crossover(r: &Results) -> Option<f64> {
+/// The cache at which JSQ's mean slowdown falls below AdaptLoad's, interpolated between the caches run; the
+/// largest of them if it never does.
+pub(super) fn crossover(r: &AdaptLoadResults) -> Option<f64> {
     let ratios: Vec<(f64, f64)> = r
         .caches(JSQ)
         .into_iter()
@@ -79,42 +79,42 @@ pub(super) fn crossover(r: &Results) -> Option<f64> {
 
 /// Share of a category of slowdowns among the sizes of these bins at 15 %, in per cent.
 pub(super) fn class(
-    r: &Results,
+    r: &AdaptLoadResults,
     contender: Contender,
     bins: RangeInclusive<usize>,
     category: usize,
 ) -> Option<f64> {
-    let shares = r.get(Cell::day(contender, 15))?.classes.as_ref()?.shares(bins)?;
+    let shares = r.get(DayRun::day(contender, 15))?.classes.as_ref()?.shares(bins)?;
     Some(100.0 * shares[category])
 }
 
 /// Share of slowdowns of 5 and more, in per cent.
-pub(super) fn slow(r: &Results, contender: Contender, bins: RangeInclusive<usize>) -> Option<f64> {
+pub(super) fn slow(r: &AdaptLoadResults, contender: Contender, bins: RangeInclusive<usize>) -> Option<f64> {
     class(r, contender, bins, 0).map(|share| 100.0 - share)
 }
 
 /// Slowdown with `to` back-ends over that with `from`.
-pub(super) fn scaled(r: &Results, contender: Contender, from: usize, to: usize) -> Option<f64> {
-    let of = |backends| r.slowdown(Cell::cluster(contender, backends));
+pub(super) fn scaled(r: &AdaptLoadResults, contender: Contender, from: usize, to: usize) -> Option<f64> {
+    let of = |backends| r.slowdown(DayRun::cluster(contender, backends));
     Some(of(to)? / of(from)?)
 }
 
-/// Slowdown of `a` over that of `b` with so many back-ends.
-pub(super) fn across(r: &Results, a: Contender, b: Contender, backends: usize) -> Option<f64> {
-    let of = |c| r.slowdown(Cell::cluster(c, backends));
+/// Slowdown of `a` over that of `b` with this many back-ends.
+pub(super) fn across(r: &AdaptLoadResults, a: Contender, b: Contender, backends: usize) -> Option<f64> {
+    let of = |c| r.slowdown(DayRun::cluster(c, backends));
     Some(of(a)? / of(b)?)
 }
 
 /// Mean slowdown of `a` over that of `b` in a period.
-pub(super) fn in_period(r: &Results, a: Cell, b: Cell, period: (f64, f64)) -> Option<f64> {
+pub(super) fn in_period(r: &AdaptLoadResults, a: DayRun, b: DayRun, period: (f64, f64)) -> Option<f64> {
     let of = |cell| r.mean_within(cell, period, |p| p.mean_slowdown);
     Some(of(a)? / of(b)?)
 }
 
-pub(super) fn disks(r: &Results, cell: Cell, period: (f64, f64)) -> Option<f64> {
+pub(super) fn disks(r: &AdaptLoadResults, cell: DayRun, period: (f64, f64)) -> Option<f64> {
     r.mean_within(cell, period, |p| mean(&p.disk))
 }
 
-pub(super) fn networks(r: &Results, cell: Cell, period: (f64, f64)) -> Option<f64> {
+pub(super) fn networks(r: &AdaptLoadResults, cell: DayRun, period: (f64, f64)) -> Option<f64> {
     r.mean_within(cell, period, |p| mean(&p.cpu))
 }

@@ -1,9 +1,9 @@
 //! The simulation study of Zhang, Riska, Sun, Smirni and Ciardo, "Workload-aware load balancing for clustered web
 //! servers" (AdaptLoad): figures 1, 2, 5 to 12 and 14.
 //!
-//! The study ran on the World Cup trace of 24 June 1998. Here it runs on a synthetic day that meets the published
-//! statistics and changes over its hours as figure 2 says, or on the user's own trace. Policies are simulated on one
-//! workload with one seed; what a synthetic day cannot decide is said with the claim.
+//! The study ran on the World Cup trace of 24 June 1998. Here it runs on a synthetic day that meets the
+//! published statistics and varies over its hours as in figure 2, or on the user's own trace. Policies are
+//! simulated on one workload with one seed; a claim that a synthetic day cannot decide says so.
 
 mod calibration;
 mod claims;
@@ -21,7 +21,7 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use plimsoll_report::{Claim, Report, Run};
-use plimsoll_sim::{Observer, Recording};
+use plimsoll_sim::{Recording, RunObserver};
 use rayon::prelude::*;
 
 use crate::execute::{Extent, execute_recording};
@@ -29,16 +29,16 @@ pub use crate::lard::{Effort, StudyError};
 use crate::matrix::Progress;
 use crate::scenario::ScenarioError;
 use day::Day;
-pub use day::{Setting, Source};
+pub use day::{DaySource, Setting};
 pub use plan::FIGURES;
-use plan::{Cell, Load, cells};
-use results::{Done, Results};
+use plan::{DayLoad, DayRun, cells};
+use results::{AdaptLoadResults, Done};
 
-/// What the study found.
-pub struct Study {
-    /// The published statistics that workload and speeds are made to meet, and what they are.
+/// The results of the study.
+pub struct AdaptLoadStudy {
+    /// The published statistics to which workload and speeds are calibrated, with the values reached.
     pub calibration: Vec<Claim>,
-    /// Every claim with what was measured.
+    /// Every claim with its measurements.
     pub claims: Vec<Claim>,
     /// Every run.
     pub runs: Vec<Run>,
@@ -46,21 +46,21 @@ pub struct Study {
     pub report: Report,
 }
 
-/// How many requests the study will simulate at most: the length of its progress.
+/// The most requests that the study will simulate: the length of its progress bar.
 #[must_use]
-pub fn requests(effort: Effort, figure: Option<u32>, source: &Source) -> u64 {
+pub fn requests(effort: Effort, figure: Option<u32>, source: &DaySource) -> u64 {
     let day = day::expected_requests(source, effort);
     cells(effort, figure).len() as u64 * day
 }
 
 /// Passes progress on, and stops when another run has failed.
-struct Watch<'a> {
+struct DayObserver<'a> {
     progress: &'a dyn Progress,
     failed: &'a AtomicBool,
     reported: u64,
 }
 
-impl Observer for Watch<'_> {
+impl RunObserver for DayObserver<'_> {
     fn progress(&mut self, arrived: u64) -> bool {
         self.progress.advance(arrived - self.reported);
         self.reported = arrived;
@@ -68,22 +68,22 @@ impl Observer for Watch<'_> {
     }
 }
 
-/// Runs the study, or what one figure of it needs.
+/// Runs the study, or the runs for one figure.
 ///
 /// # Errors
 /// When the workload cannot be made or read, or a run fails.
 pub fn reproduce(
     effort: Effort,
     figure: Option<u32>,
-    source: Source,
+    source: DaySource,
     setting: Setting,
     progress: &dyn Progress,
-) -> Result<Study, StudyError> {
-    let synthetic = !matches!(source, Source::Trace(_));
+) -> Result<AdaptLoadStudy, StudyError> {
+    let synthetic = !matches!(source, DaySource::Trace(_));
     let day = Day::new(source, effort, setting)?;
     let planned = cells(effort, figure);
     let failed = AtomicBool::new(false);
-    let run = |cell: &Cell| {
+    let run = |cell: &DayRun| {
         let done = execute_cell(*cell, &day, progress, &failed);
         failed.fetch_or(done.is_err(), Ordering::Relaxed);
         done
@@ -101,18 +101,18 @@ pub fn reproduce(
     if stopped {
         return Err(ScenarioError::Stopped.into());
     }
-    let results = Results::new(day, made);
+    let results = AdaptLoadResults::new(day, made);
     let calibration = rule::evaluate(&[calibration::SPECS], figure, &results);
     let claims = rule::evaluate(&CLAIMS, figure, &results);
     let report = figures::report(effort, figure, synthetic, &calibration, &claims, &results);
-    Ok(Study { calibration, claims, runs: results.into_runs(), report })
+    Ok(AdaptLoadStudy { calibration, claims, runs: results.into_runs(), report })
 }
 
 /// In the paper's order.
-const CLAIMS: [&[rule::Spec]; 3] = [claims::SPECS, claims_caches::SPECS, claims_load::SPECS];
+const CLAIMS: [&[rule::AdaptLoadClaimSpec]; 3] = [claims::SPECS, claims_caches::SPECS, claims_load::SPECS];
 
 fn execute_cell(
-    cell: Cell,
+    cell: DayRun,
     day: &Day,
     progress: &dyn Progress,
     failed: &AtomicBool,
@@ -121,16 +121,16 @@ fn execute_cell(
     let recording = Recording { point_every: Some(day.point_every), by_size: true };
     let start = plimsoll_policy::Time::ZERO;
     let until = day.until_s(cell.load).map(|s| start + plimsoll_policy::Nanos::new((s * 1e9) as u64));
-    let mut watch = Watch { progress, failed, reported: 0 };
+    let mut watch = DayObserver { progress, failed, reported: 0 };
     let (mut run, outcome) =
         execute_recording(&scenario, &day.workload, Extent { until, recording }, &mut watch)?;
     progress.advance(day.workload.trace.len().saturating_sub(watch.reported));
     let part = match cell.load {
-        Load::Day => "",
-        Load::Quiet { heavy: false } => ", to 45,000 s, light load",
-        Load::Quiet { heavy: true } => ", to 45,000 s, heavy load",
-        Load::Peak { heavy: false } => ", to 68,000 s, light load",
-        Load::Peak { heavy: true } => ", to 68,000 s, heavy load",
+        DayLoad::Day => "",
+        DayLoad::Quiet { heavy: false } => ", to 45,000 s, light load",
+        DayLoad::Quiet { heavy: true } => ", to 45,000 s, heavy load",
+        DayLoad::Peak { heavy: false } => ", to 68,000 s, light load",
+        DayLoad::Peak { heavy: true } => ", to 68,000 s, heavy load",
     };
     run.trace.path += part;
     Ok(Done { run, points: outcome.points, classes: outcome.size_classes })
@@ -156,7 +156,7 @@ mod tests {
         let made = plimsoll_trace::synth::build("worldcup", &[("requests", "60000")], 1).unwrap();
         let workload = crate::Workload::of_synthetic(&made, None).unwrap();
         let study =
-            reproduce(Effort::Quick, Some(2), Source::Trace(Box::new(workload)), Setting::default(), &())
+            reproduce(Effort::Quick, Some(2), DaySource::Trace(Box::new(workload)), Setting::default(), &())
                 .unwrap();
         assert!(study.runs.is_empty() && !study.calibration.is_empty());
         assert!(study.report.to_html().contains("Figure 2"));
@@ -167,7 +167,7 @@ mod tests {
         let made = plimsoll_trace::synth::build("worldcup", &[("requests", "60000")], 1).unwrap();
         let workload = crate::Workload::of_synthetic(&made, None).unwrap();
         let study =
-            reproduce(Effort::Quick, Some(9), Source::Trace(Box::new(workload)), Setting::default(), &())
+            reproduce(Effort::Quick, Some(9), DaySource::Trace(Box::new(workload)), Setting::default(), &())
                 .unwrap();
         assert_eq!(study.runs.len(), 3);
         assert!(study.runs.iter().all(|run| run.completed == 60_000));

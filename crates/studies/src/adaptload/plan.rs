@@ -1,4 +1,4 @@
-//! Which runs the study is made of.
+//! The runs of the study.
 
 use plimsoll_cache::caches;
 use plimsoll_sim::Arrivals;
@@ -13,11 +13,11 @@ pub const FIGURES: [u32; 11] = [1, 2, 5, 6, 7, 8, 9, 10, 11, 12, 14];
 /// Back-ends in all experiments but that of figure 10.
 pub(super) const BACKENDS: usize = 4;
 
-/// What is compared.
+/// A policy with parameters, as the study compares it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Contender {
     AdaptLoad,
-    /// Section 8: queue lengths are looked at, and idle back-ends loaded.
+    /// AdaptLoad of section 8, which considers queue lengths and loads idle back-ends.
     Improved,
     Jsq,
     /// LARD with these thresholds.
@@ -28,17 +28,17 @@ pub(super) enum Contender {
     SitaE,
 }
 
-/// LARD as its own paper has it.
+/// LARD with its own paper's thresholds.
 pub(super) const LARD_PAPER: Contender = Contender::Lard(25, 65);
-/// LARD with the thresholds that gave the least geometric mean of the whole day's mean slowdowns at caches of 5, 15 and 25 %,
-/// of its own, these and those tried beside; higher ones give the same, 100/300 has 3 % more. The paper, too, took one pair for
-/// all experiments.
+/// LARD with the thresholds, of all tried, that gave the least geometric mean of the whole day's mean
+/// slowdowns at caches of 5, 15 and 25 %. Higher ones give the same; 100/300 has 3 % more. The paper, too,
+/// used one pair for all experiments.
 pub(super) const LARD_BEST: Contender = Contender::Lard(200, 600);
-/// Thresholds that are tried beside, and the caches at which.
+/// Further thresholds tried.
 const LARD_SCAN: [(u32, u32); 6] = [(2, 5), (6, 16), (50, 130), (100, 300), (300, 900), (1000, 3000)];
 pub(super) const SCAN_CACHES: [u32; 3] = [5, 15, 25];
 
-/// With replication, which the paper does not name, with LARD's own thresholds and higher ones.
+/// LARD/R, which the paper does not mention, with LARD's own thresholds and higher ones.
 pub(super) const LARD_R: [Contender; 2] = [Contender::LardR(25, 65), Contender::LardR(100, 300)];
 
 pub(super) const ADAPTLOAD: Contender = Contender::AdaptLoad;
@@ -72,9 +72,9 @@ impl Contender {
     }
 }
 
-/// How fast back-ends are, and how much of the day is run.
+/// The speed of back-ends, and the part of the day that is run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Load {
+pub(super) enum DayLoad {
     /// The whole day.
     Day,
     /// 35,000 to 45,000 s of figure 11, light or heavy.
@@ -85,8 +85,8 @@ pub(super) enum Load {
 
 /// One run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Cell {
-    pub(super) load: Load,
+pub(super) struct DayRun {
+    pub(super) load: DayLoad,
     pub(super) dynamic_percent: u32,
     pub(super) backends: usize,
     /// Cache of a back-end in per cent of the working set.
@@ -94,20 +94,20 @@ pub(super) struct Cell {
     pub(super) contender: Contender,
 }
 
-impl Cell {
-    /// The paper's standard: the whole day, static, four back-ends.
+impl DayRun {
+    /// The paper's standard setting: the whole day, static, four back-ends.
     pub(super) fn day(contender: Contender, cache_percent: u32) -> Self {
-        Self { load: Load::Day, dynamic_percent: 0, backends: BACKENDS, cache_percent, contender }
+        Self { load: DayLoad::Day, dynamic_percent: 0, backends: BACKENDS, cache_percent, contender }
     }
 
     /// 35,000 to 45,000 s of figure 11.
     pub(super) fn quiet(contender: Contender, heavy: bool) -> Self {
-        Self { load: Load::Quiet { heavy }, ..Self::day(contender, 15) }
+        Self { load: DayLoad::Quiet { heavy }, ..Self::day(contender, 15) }
     }
 
     /// 58,000 to 68,000 s of figure 11.
     pub(super) fn peak(contender: Contender, heavy: bool) -> Self {
-        Self { load: Load::Peak { heavy }, ..Self::day(contender, 15) }
+        Self { load: DayLoad::Peak { heavy }, ..Self::day(contender, 15) }
     }
 
     /// Figure 12.
@@ -145,18 +145,18 @@ const QUICK_CACHES: [u32; 5] = [5, 10, 15, 25, 60];
 /// Back-ends of figure 10 beside four.
 const CLUSTERS: [usize; 4] = [8, 12, 16, 20];
 const QUICK_CLUSTERS: [usize; 2] = [8, 12];
-/// Caches at which figure 10 is run.
+/// The cache at which figure 10 is run.
 const CLUSTER_CACHE: u32 = 15;
 const DYNAMIC_CACHE: u32 = 30;
 pub(super) const IMPROVED_CACHE: u32 = 60;
 
 /// The runs, for the whole study or for one figure; each once.
-pub(super) fn cells(effort: Effort, figure: Option<u32>) -> Vec<Cell> {
+pub(super) fn cells(effort: Effort, figure: Option<u32>) -> Vec<DayRun> {
     let wants = |figures: &[u32]| figure.is_none_or(|f| figures.contains(&f));
     let full = effort == Effort::Full;
     let main: &[Contender] = if full { &MAIN } else { &MAIN[..3] };
     let mut cells = Vec::new();
-    let mut add = |contenders: &[Contender], of: &dyn Fn(Contender) -> Cell| {
+    let mut add = |contenders: &[Contender], of: &dyn Fn(Contender) -> DayRun| {
         cells.extend(contenders.iter().map(|&contender| of(contender)));
     };
     let caches: &[u32] = match figure {
@@ -168,36 +168,36 @@ pub(super) fn cells(effort: Effort, figure: Option<u32>) -> Vec<Cell> {
         Some(_) => &[],
     };
     for &cache in caches {
-        add(main, &|c| Cell::day(c, cache));
+        add(main, &|c| DayRun::day(c, cache));
     }
     if wants(&[10]) {
         for &backends in if full { &CLUSTERS[..] } else { &QUICK_CLUSTERS } {
-            add(main, &|c| Cell::cluster(c, backends));
+            add(main, &|c| DayRun::cluster(c, backends));
         }
     }
     if wants(&[11]) {
         for heavy in [false, true] {
-            add(&MAIN[..3], &|c| Cell::quiet(c, heavy));
-            add(&MAIN[..3], &|c| Cell::peak(c, heavy));
+            add(&MAIN[..3], &|c| DayRun::quiet(c, heavy));
+            add(&MAIN[..3], &|c| DayRun::peak(c, heavy));
             if full {
-                add(&LARD_R, &|c| Cell::peak(c, heavy));
+                add(&LARD_R, &|c| DayRun::peak(c, heavy));
             }
         }
     }
     if wants(&[12]) {
         for dynamic_percent in [30, 70] {
-            add(&[ADAPTLOAD, JSQ], &|c| Cell::dynamic(c, dynamic_percent));
+            add(&[ADAPTLOAD, JSQ], &|c| DayRun::dynamic(c, dynamic_percent));
         }
     }
     if wants(&[14]) {
-        add(&[Contender::Improved], &|c| Cell::day(c, IMPROVED_CACHE));
+        add(&[Contender::Improved], &|c| DayRun::day(c, IMPROVED_CACHE));
     }
     if figure.is_none() && full {
         for cache in SCAN_CACHES {
-            add(&LARD_SCAN.map(|(low, high)| Contender::Lard(low, high)), &|c| Cell::day(c, cache));
-            add(&LARD_R, &|c| Cell::day(c, cache));
+            add(&LARD_SCAN.map(|(low, high)| Contender::Lard(low, high)), &|c| DayRun::day(c, cache));
+            add(&LARD_R, &|c| DayRun::day(c, cache));
         }
-        add(&[Contender::Jswq, Contender::SitaE, Contender::Improved], &|c| Cell::day(c, 15));
+        add(&[Contender::Jswq, Contender::SitaE, Contender::Improved], &|c| DayRun::day(c, 15));
     }
     cells
 }

@@ -1,4 +1,4 @@
-//! The runs of the study, to be asked by claims and figures.
+//! The runs of the study, with queries for claims and figures.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -7,62 +7,63 @@ use plimsoll_report::{LoadSeries, Run};
 use plimsoll_sim::{SeriesPoint, SizeClasses};
 
 use super::day::Day;
-use super::plan::{Cell, Contender};
+use super::plan::{Contender, DayRun};
 
-/// One run with what was recorded on the way.
+/// One run with its recordings.
 pub(super) struct Done {
     pub(super) run: Run,
     pub(super) points: Vec<SeriesPoint>,
     pub(super) classes: Option<SizeClasses>,
 }
 
-/// What warms the caches where a mean is asked for without the cold start: whole points with so many answers. Requests that
-/// wait beyond them are counted.
+/// Answers that means without the cold start leave out, rounded to whole points. Requests that wait beyond
+/// them are counted.
 const COLD_REQUESTS: u64 = 500_000;
 
 /// See the module's documentation.
 #[derive(Clone)]
-pub(super) struct Results {
+pub(super) struct AdaptLoadResults {
     pub(super) day: Arc<Day>,
-    pub(super) done: Arc<BTreeMap<Cell, Done>>,
-    /// Points at the beginning that means of a whole day leave out.
+    pub(super) done: Arc<BTreeMap<DayRun, Done>>,
+    /// Number of points at the beginning that means of a whole day leave out.
     skipped: usize,
 }
 
-impl Results {
-    pub(super) fn new(day: Day, done: BTreeMap<Cell, Done>) -> Self {
+impl AdaptLoadResults {
+    pub(super) fn new(day: Day, done: BTreeMap<DayRun, Done>) -> Self {
         Self { day: Arc::new(day), done: Arc::new(done), skipped: 0 }
     }
 
-    /// The same, with means of a whole day that leave out the cold start; `None` where most of the day would be left out.
+    /// The same results with means of a whole day that leave out the cold start; `None` if that would leave
+    /// out most of the day.
     pub(super) fn warm(&self) -> Option<Self> {
         let skipped = COLD_REQUESTS.div_ceil(self.day.point_every);
         let enough = 2 * COLD_REQUESTS <= self.day.workload.trace.len();
         enough.then(|| Self { skipped: skipped as usize, ..self.clone() })
     }
 
-    pub(super) fn get(&self, cell: Cell) -> Option<&Done> {
+    pub(super) fn get(&self, cell: DayRun) -> Option<&Done> {
         self.done.get(&cell)
     }
 
     /// Mean slowdown of the day.
-    pub(super) fn slowdown(&self, cell: Cell) -> Option<f64> {
+    pub(super) fn slowdown(&self, cell: DayRun) -> Option<f64> {
         self.mean_of_day(cell, |run| run.slowdown.map(|s| s.mean), |p| p.mean_slowdown)
     }
 
     /// Mean response time of the day in seconds.
-    pub(super) fn response_s(&self, cell: Cell) -> Option<f64> {
+    pub(super) fn response_s(&self, cell: DayRun) -> Option<f64> {
         self.mean_of_day(cell, |run| run.response_time_s.map(|s| s.mean), |p| p.mean_response_s)
     }
 
     /// Requests of the whole day answered without a read of their own, 0 to 1.
-    pub(super) fn hit_ratio(&self, cell: Cell) -> Option<f64> {
+    pub(super) fn hit_ratio(&self, cell: DayRun) -> Option<f64> {
         self.get(cell)?.run.miss_ratio.map(|missed| 1.0 - missed)
     }
 
     fn mean_of_day(
         &self,
-        cell: Cell,
+        cell: DayRun,
         whole: impl Fn(&Run) -> Option<f64>,
         of_point: impl Fn(&SeriesPoint) -> f64,
     ) -> Option<f64> {
@@ -75,7 +76,7 @@ impl Results {
 
     /// Mean slowdown of `a` over that of `b` at this cache.
     pub(super) fn ratio(&self, a: Contender, b: Contender, cache: u32) -> Option<f64> {
-        Some(self.slowdown(Cell::day(a, cache))? / self.slowdown(Cell::day(b, cache))?)
+        Some(self.slowdown(DayRun::day(a, cache))? / self.slowdown(DayRun::day(b, cache))?)
     }
 
     /// When a point ends, in seconds of the day.
@@ -84,7 +85,7 @@ impl Results {
     }
 
     /// The points that end between two times of the day; `None` without any.
-    pub(super) fn within(&self, cell: Cell, (from_s, to_s): (f64, f64)) -> Option<Vec<&SeriesPoint>> {
+    pub(super) fn within(&self, cell: DayRun, (from_s, to_s): (f64, f64)) -> Option<Vec<&SeriesPoint>> {
         let points = self.get(cell)?.points.iter();
         let inside: Vec<_> = points.filter(|p| (from_s..to_s).contains(&self.time_s(p))).collect();
         (!inside.is_empty()).then_some(inside)
@@ -93,7 +94,7 @@ impl Results {
     /// Mean of `value` over the answers between two times of the day.
     pub(super) fn mean_within(
         &self,
-        cell: Cell,
+        cell: DayRun,
         period: (f64, f64),
         value: impl Fn(&SeriesPoint) -> f64,
     ) -> Option<f64> {
@@ -101,7 +102,7 @@ impl Results {
     }
 
     /// A curve over the day.
-    pub(super) fn curve(&self, cell: Cell, value: impl Fn(&SeriesPoint) -> f64) -> Vec<(f64, f64)> {
+    pub(super) fn curve(&self, cell: DayRun, value: impl Fn(&SeriesPoint) -> f64) -> Vec<(f64, f64)> {
         let points = self.get(cell).map(|done| &done.points[..]).unwrap_or_default();
         points.iter().map(|p| (self.time_s(p), value(p))).collect()
     }
@@ -111,7 +112,7 @@ impl Results {
         let mut caches: Vec<u32> = self.done.keys().map(|cell| cell.cache_percent).collect();
         caches.sort_unstable();
         caches.dedup();
-        caches.retain(|&cache| self.done.contains_key(&Cell::day(contender, cache)));
+        caches.retain(|&cache| self.done.contains_key(&DayRun::day(contender, cache)));
         caches
     }
 
@@ -138,7 +139,7 @@ pub(super) fn mean(values: &[f64]) -> f64 {
     values.iter().sum::<f64>() / values.len().max(1) as f64
 }
 
-/// How unequal back-ends are: the largest less the smallest value, as a share of the mean.
+/// Inequality of back-ends: the largest minus the smallest value, as a share of the mean.
 pub(super) fn spread(values: &[f64]) -> f64 {
     let most = values.iter().copied().fold(f64::MIN, f64::max);
     let least = values.iter().copied().fold(f64::MAX, f64::min);
@@ -163,12 +164,12 @@ mod tests {
     }
 
     /// The results of a day of so many requests, without a run.
-    fn results(requests: &str) -> Results {
+    fn results(requests: &str) -> AdaptLoadResults {
         let made = plimsoll_trace::synth::build("worldcup", &[("requests", requests)], 1).unwrap();
         let workload = crate::Workload::of_synthetic(&made, None).unwrap();
-        let source = super::super::Source::Trace(Box::new(workload));
+        let source = super::super::DaySource::Trace(Box::new(workload));
         let day = Day::new(source, crate::lard::Effort::Quick, Default::default()).unwrap();
-        Results::new(day, BTreeMap::new())
+        AdaptLoadResults::new(day, BTreeMap::new())
     }
 
     #[test]

@@ -1,15 +1,15 @@
-//! The published statistics that the workloads are made to meet: figures 5 and 6.
+//! The published statistics to which the workloads are calibrated: figures 5 and 6.
 //!
-//! They say whether the workloads are what they are meant to be, and nothing of the paper's findings.
+//! They show whether the workloads are right, and say nothing about the paper's findings.
 
 use plimsoll_report::{Claim, Verdict};
 
 use super::plan::{ibm, rice};
-use super::rule::Place::Figure;
-use super::rule::{Rule, Spec};
+use super::rule::PaperReference::Figure;
+use super::rule::{LardClaimSpec, Rule};
 
-pub(super) const SPECS: &[Spec] = &[
-    Spec {
+pub(super) const SPECS: &[LardClaimSpec] = &[
+    LardClaimSpec {
         id: "5a",
         place: Figure(5),
         statement: "560 MB of memory cover 97 % of the requests of the Rice trace",
@@ -21,7 +21,7 @@ pub(super) const SPECS: &[Spec] = &[
         value: |v| Some(v.profile()?.cover_mib[0]),
         explanation: "",
     },
-    Spec {
+    LardClaimSpec {
         id: "5b",
         place: Figure(5),
         statement: "705 MB cover 98 %",
@@ -33,7 +33,7 @@ pub(super) const SPECS: &[Spec] = &[
         value: |v| Some(v.profile()?.cover_mib[1]),
         explanation: "",
     },
-    Spec {
+    LardClaimSpec {
         id: "5c",
         place: Figure(5),
         statement: "927 MB cover 99 %",
@@ -45,7 +45,7 @@ pub(super) const SPECS: &[Spec] = &[
         value: |v| Some(v.profile()?.cover_mib[2]),
         explanation: "",
     },
-    Spec {
+    LardClaimSpec {
         id: "5d",
         place: Figure(5),
         statement: "the most frequent target takes 2 % of the requests",
@@ -57,7 +57,7 @@ pub(super) const SPECS: &[Spec] = &[
         value: |v| Some(100.0 * v.profile()?.top_share),
         explanation: "",
     },
-    Spec {
+    LardClaimSpec {
         id: "6a",
         place: Figure(6),
         statement: "51 MB of memory cover 97 % of the requests of the IBM trace",
@@ -69,7 +69,7 @@ pub(super) const SPECS: &[Spec] = &[
         value: |v| Some(v.profile()?.cover_mib[0]),
         explanation: "",
     },
-    Spec {
+    LardClaimSpec {
         id: "6b",
         place: Figure(6),
         statement: "80 MB cover 98 %",
@@ -81,7 +81,7 @@ pub(super) const SPECS: &[Spec] = &[
         value: |v| Some(v.profile()?.cover_mib[1]),
         explanation: "",
     },
-    Spec {
+    LardClaimSpec {
         id: "6c",
         place: Figure(6),
         statement: "182 MB cover 99 %",
@@ -93,7 +93,7 @@ pub(super) const SPECS: &[Spec] = &[
         value: |v| Some(v.profile()?.cover_mib[2]),
         explanation: "",
     },
-    Spec {
+    LardClaimSpec {
         id: "6d",
         place: Figure(6),
         statement: "the most frequent target takes 5 % of the requests",

@@ -6,11 +6,11 @@ use super::explain::{
 };
 use super::plan::{Variant, rice};
 use super::results::{GMS, LARD, LARD_R, LB, LB_GC, WRR, farthest, max, min};
-use super::rule::Place::{Figure, Section};
-use super::rule::{Rule, Spec};
+use super::rule::PaperReference::{Figure, Section};
+use super::rule::{LardClaimSpec, Rule};
 
-pub(super) const SPECS: &[Spec] = &[
-    Spec {
+pub(super) const SPECS: &[LardClaimSpec] = &[
+    LardClaimSpec {
         id: "7a",
         place: Figure(7),
         statement: "LARD/R has 3.9 times the throughput of WRR on eight back-ends",
@@ -22,7 +22,7 @@ pub(super) const SPECS: &[Spec] = &[
         value: |v| v.ratio(LARD_R, WRR, 8),
         explanation: EXPLAIN_LOCALITY,
     },
-    Spec {
+    LardClaimSpec {
         id: "7b",
         place: Figure(7),
         statement: "LARD/R has about 4.5 times the throughput of WRR on sixteen back-ends",
@@ -34,7 +34,7 @@ pub(super) const SPECS: &[Spec] = &[
         value: |v| v.ratio(LARD_R, WRR, 16),
         explanation: EXPLAIN_LOCALITY,
     },
-    Spec {
+    LardClaimSpec {
         id: "7c",
         place: Figure(7),
         statement: "WRR has the lowest throughput of all strategies (the next lowest against it, two or more)",
@@ -50,7 +50,7 @@ pub(super) const SPECS: &[Spec] = &[
         },
         explanation: "",
     },
-    Spec {
+    LardClaimSpec {
         id: "7d",
         place: Figure(7),
         statement: "LB has only a modest throughput advantage over WRR (eight back-ends)",
@@ -62,7 +62,7 @@ pub(super) const SPECS: &[Spec] = &[
         value: |v| v.ratio(LB, WRR, 8),
         explanation: EXPLAIN_LB,
     },
-    Spec {
+    LardClaimSpec {
         id: "7e",
         place: Figure(7),
         statement: "LB/GC has no significant advantage over the much simpler LB (largest ratio, two or more)",
@@ -74,7 +74,7 @@ pub(super) const SPECS: &[Spec] = &[
         value: |v| max(v.over(2, |n| v.ratio(LB_GC, LB, n))),
         explanation: "",
     },
-    Spec {
+    LardClaimSpec {
         id: "7f",
         place: Figure(7),
         statement: "LARD/R slightly exceeds LARD for seven or more back-ends (the size that departs most)",
@@ -86,7 +86,7 @@ pub(super) const SPECS: &[Spec] = &[
         value: |v| farthest(1.075, v.over(7, |n| v.ratio(LARD_R, LARD, n))),
         explanation: EXPLAIN_REPLICATION,
     },
-    Spec {
+    LardClaimSpec {
         id: "7g",
         place: Figure(7),
         statement: "LARD/R speeds up superlinearly from one to ten back-ends (against linear, least)",
@@ -98,7 +98,7 @@ pub(super) const SPECS: &[Spec] = &[
         value: |v| min(v.sized(LARD_R, 2..=10, |n| v.efficiency(LARD_R, 1, n))),
         explanation: "",
     },
-    Spec {
+    LardClaimSpec {
         id: "7h",
         place: Figure(7),
         statement: "beyond ten back-ends the speedup of LARD/R is linear (against ten, farthest from linear)",
@@ -110,7 +110,7 @@ pub(super) const SPECS: &[Spec] = &[
         value: |v| farthest(1.0, v.sized(LARD_R, 11..=16, |n| v.efficiency(LARD_R, 10, n))),
         explanation: EXPLAIN_LINEAR,
     },
-    Spec {
+    LardClaimSpec {
         id: "7i",
         place: Figure(7),
         statement: "WRR/GMS has a substantial advantage over WRR (least ratio, four back-ends or more)",
@@ -122,7 +122,7 @@ pub(super) const SPECS: &[Spec] = &[
         value: |v| min(v.over(4, |n| v.ratio(GMS, WRR, n))),
         explanation: "",
     },
-    Spec {
+    LardClaimSpec {
         id: "7j",
         place: Figure(7),
         statement: "WRR/GMS stays below 50 % of LARD/R for all cluster sizes (largest, two back-ends or more)",
@@ -134,7 +134,7 @@ pub(super) const SPECS: &[Spec] = &[
         value: |v| max(v.over(2, |n| Some(100.0 * v.ratio(GMS, LARD_R, n)?))),
         explanation: EXPLAIN_GMS,
     },
-    Spec {
+    LardClaimSpec {
         id: "7k",
         place: Section("4.1", Some(7)),
         statement: "with ten times the cache in each back-end WRR matches LARD (eight back-ends)",
@@ -146,7 +146,7 @@ pub(super) const SPECS: &[Spec] = &[
         value: |v| Some(v.rps_of(WRR, 8, Variant::TenfoldCache)? / v.rps(LARD, 8)?),
         explanation: EXPLAIN_TENFOLD,
     },
-    Spec {
+    LardClaimSpec {
         id: "8a",
         place: Figure(8),
         statement: "the miss ratio of WRR does not depend on the number of back-ends (two to sixteen)",
@@ -158,7 +158,7 @@ pub(super) const SPECS: &[Spec] = &[
         value: |v| Some(v.miss_percent(WRR, 16)? / v.miss_percent(WRR, 2)?),
         explanation: EXPLAIN_COMPULSORY,
     },
-    Spec {
+    LardClaimSpec {
         id: "8b",
         place: Figure(8),
         statement: "WRR has the highest miss ratio of all strategies (the next highest against it, two or more)",
@@ -174,7 +174,7 @@ pub(super) const SPECS: &[Spec] = &[
         },
         explanation: "",
     },
-    Spec {
+    LardClaimSpec {
         id: "8c",
         place: Figure(8),
         statement: "LARD misses below 4 % for eight and more back-ends (largest)",
@@ -186,7 +186,7 @@ pub(super) const SPECS: &[Spec] = &[
         value: |v| max(v.over(8, |n| v.miss_percent(LARD, n))),
         explanation: EXPLAIN_LOCALITY,
     },
-    Spec {
+    LardClaimSpec {
         id: "8d",
         place: Figure(8),
         statement: "LARD/R goes down to 2 % at sixteen back-ends",
@@ -198,7 +198,7 @@ pub(super) const SPECS: &[Spec] = &[
         value: |v| v.miss_percent(LARD_R, 16),
         explanation: EXPLAIN_LOCALITY,
     },
-    Spec {
+    LardClaimSpec {
         id: "8e",
         place: Figure(8),
         statement: "LARD/R misses about as little as LB/GC (largest difference)",
@@ -210,7 +210,7 @@ pub(super) const SPECS: &[Spec] = &[
         value: |v| max(v.over(2, |n| Some(v.miss_percent(LARD_R, n)? - v.miss_percent(LB_GC, n)?))),
         explanation: "",
     },
-    Spec {
+    LardClaimSpec {
         id: "8f",
         place: Figure(8),
         statement: "LB's miss ratio falls with the number of back-ends (sixteen against one)",
@@ -222,7 +222,7 @@ pub(super) const SPECS: &[Spec] = &[
         value: |v| Some(v.miss_percent(LB, 16)? / v.miss_percent(LB, 1)?),
         explanation: "",
     },
-    Spec {
+    LardClaimSpec {
         id: "9a",
         place: Figure(9),
         statement: "WRR has the lowest idle time (four back-ends or more; the next lowest above it)",
@@ -238,7 +238,7 @@ pub(super) const SPECS: &[Spec] = &[
         },
         explanation: EXPLAIN_IDLE,
     },
-    Spec {
+    LardClaimSpec {
         id: "9b",
         place: Figure(9),
         statement: "LARD/R is idle around 1 % of the time (largest, two back-ends or more)",
@@ -250,7 +250,7 @@ pub(super) const SPECS: &[Spec] = &[
         value: |v| max(v.over(2, |n| v.idle_percent(LARD_R, n))),
         explanation: EXPLAIN_IDLE,
     },
-    Spec {
+    LardClaimSpec {
         id: "9c",
         place: Figure(9),
         statement: "LARD is idle around 1 % of the time (largest, two back-ends or more)",
@@ -262,7 +262,7 @@ pub(super) const SPECS: &[Spec] = &[
         value: |v| max(v.over(2, |n| v.idle_percent(LARD, n))),
         explanation: EXPLAIN_IDLE,
     },
-    Spec {
+    LardClaimSpec {
         id: "9d",
         place: Figure(9),
         statement: "LB loses load balance: it is idle more than LARD/R (eight back-ends)",

@@ -6,16 +6,16 @@ use super::explain::{
 };
 use super::plan::{Variant, ibm, rice};
 use super::results::{LARD, LARD_R, View, WRR, farthest, max};
-use super::rule::Place::{Figure, Section};
-use super::rule::{Rule, Spec};
+use super::rule::PaperReference::{Figure, Section};
+use super::rule::{LardClaimSpec, Rule};
 
 /// Throughput at a variant over that of the base setting.
 fn gain(v: &View<'_>, strategy: &str, backends: usize, variant: Variant) -> Option<f64> {
     Some(v.rps_of(strategy, backends, variant)? / v.rps(strategy, backends)?)
 }
 
-pub(super) const SPECS: &[Spec] = &[
-    Spec {
+pub(super) const SPECS: &[LardClaimSpec] = &[
+    LardClaimSpec {
         id: "11a",
         place: Figure(11),
         statement: "WRR cannot benefit from added CPU (eight back-ends, four times the CPU, three times the cache)",
@@ -27,7 +27,7 @@ pub(super) const SPECS: &[Spec] = &[
         value: |v| gain(v, WRR, 8, Variant::Cpu(4)),
         explanation: EXPLAIN_CPU,
     },
-    Spec {
+    LardClaimSpec {
         id: "11b",
         place: Figure(11),
         statement: "WRR is bound by the disk: four times the CPU alone gain it nothing (eight back-ends)",
@@ -39,7 +39,7 @@ pub(super) const SPECS: &[Spec] = &[
         value: |v| gain(v, WRR, 8, Variant::CpuAlone(4)),
         explanation: "",
     },
-    Spec {
+    LardClaimSpec {
         id: "12a",
         place: Figure(12),
         statement: "LARD/R capitalises on added CPU (sixteen back-ends, four times the CPU)",
@@ -51,7 +51,7 @@ pub(super) const SPECS: &[Spec] = &[
         value: |v| gain(v, LARD_R, 16, Variant::Cpu(4)),
         explanation: "",
     },
-    Spec {
+    LardClaimSpec {
         id: "12b",
         place: Figure(12),
         statement: "the advantage of LARD/R over LARD grows with CPU speed (sixteen back-ends, 4x against 1x)",
@@ -66,7 +66,7 @@ pub(super) const SPECS: &[Spec] = &[
         },
         explanation: EXPLAIN_CPU_LARD_R,
     },
-    Spec {
+    LardClaimSpec {
         id: "13a",
         place: Figure(13),
         statement: "WRR greatly benefits from multiple disks (sixteen back-ends, four disks)",
@@ -78,7 +78,7 @@ pub(super) const SPECS: &[Spec] = &[
         value: |v| gain(v, WRR, 16, Variant::Disks(4)),
         explanation: "",
     },
-    Spec {
+    LardClaimSpec {
         id: "13b",
         place: Figure(13),
         statement: "with four disks and sixteen back-ends WRR comes within 15 % of LARD/R",
@@ -92,7 +92,7 @@ pub(super) const SPECS: &[Spec] = &[
         },
         explanation: EXPLAIN_DISKS,
     },
-    Spec {
+    LardClaimSpec {
         id: "14a",
         place: Figure(14),
         statement: "a second disk gives LARD/R a mild gain (eight or sixteen, the one that departs most)",
@@ -106,7 +106,7 @@ pub(super) const SPECS: &[Spec] = &[
         },
         explanation: EXPLAIN_DISKS_LARD,
     },
-    Spec {
+    LardClaimSpec {
         id: "14b",
         place: Figure(14),
         statement: "further disks gain LARD/R nothing (four against two, sixteen back-ends)",
@@ -118,7 +118,7 @@ pub(super) const SPECS: &[Spec] = &[
         value: |v| Some(v.rps_of(LARD_R, 16, Variant::Disks(4))? / v.rps_of(LARD_R, 16, Variant::Disks(2))?),
         explanation: EXPLAIN_DISKS_LARD,
     },
-    Spec {
+    LardClaimSpec {
         id: "d1-8",
         place: Section("4.4", None),
         statement: "on the Rice trace the mean delay of LARD/R is below 25 % of WRR's (eight back-ends)",
@@ -130,7 +130,7 @@ pub(super) const SPECS: &[Spec] = &[
         value: |v| Some(100.0 * v.delay_s(LARD_R, 8)? / v.delay_s(WRR, 8)?),
         explanation: EXPLAIN_DELAY_RICE,
     },
-    Spec {
+    LardClaimSpec {
         id: "d1-16",
         place: Section("4.4", None),
         statement: "on the Rice trace the mean delay of LARD/R is below 25 % of WRR's (sixteen back-ends)",
@@ -142,7 +142,7 @@ pub(super) const SPECS: &[Spec] = &[
         value: |v| Some(100.0 * v.delay_s(LARD_R, 16)? / v.delay_s(WRR, 16)?),
         explanation: EXPLAIN_DELAY_RICE,
     },
-    Spec {
+    LardClaimSpec {
         id: "d2",
         place: Section("4.4", None),
         statement: "on the IBM trace the mean delay of LARD/R is one half of WRR's (eight back-ends)",
@@ -154,7 +154,7 @@ pub(super) const SPECS: &[Spec] = &[
         value: |v| Some(100.0 * v.delay_s(LARD_R, 8)? / v.delay_s(WRR, 8)?),
         explanation: EXPLAIN_DELAY,
     },
-    Spec {
+    LardClaimSpec {
         id: "l1",
         place: Section("3.1", None),
         statement: "with LRU caches throughput is up to 30 % lower than with Greedy-Dual-Size (eight back-ends)",
@@ -171,7 +171,7 @@ pub(super) const SPECS: &[Spec] = &[
         },
         explanation: EXPLAIN_LRU,
     },
-    Spec {
+    LardClaimSpec {
         id: "l2",
         place: Section("3.1", None),
         statement: "with LRU caches LARD/R over WRR stays much as it is with Greedy-Dual-Size (eight back-ends)",

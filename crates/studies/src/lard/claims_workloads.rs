@@ -6,8 +6,8 @@ use super::explain::{
 };
 use super::plan::{Family, ibm};
 use super::results::{GMS, LARD, LARD_R, View, WRR, farthest, max, min};
-use super::rule::Place::{Figure, Section};
-use super::rule::{Rule, Spec};
+use super::rule::PaperReference::{Figure, Section};
+use super::rule::{LardClaimSpec, Rule};
 
 fn chess(family: Family) -> bool {
     family == Family::Chess
@@ -28,8 +28,8 @@ fn replication_gain(v: &View<'_>) -> Option<f64> {
     Some(100.0 * (v.ratio(LARD_R, LARD, 8)? - 1.0))
 }
 
-pub(super) const SPECS: &[Spec] = &[
-    Spec {
+pub(super) const SPECS: &[LardClaimSpec] = &[
+    LardClaimSpec {
         id: "10a-4",
         place: Figure(10),
         statement: "on the IBM trace LARD/R has slightly more than twice the throughput of WRR (four back-ends)",
@@ -41,7 +41,7 @@ pub(super) const SPECS: &[Spec] = &[
         value: |v| v.ratio(LARD_R, WRR, 4),
         explanation: EXPLAIN_IBM_RATIO,
     },
-    Spec {
+    LardClaimSpec {
         id: "10a-16",
         place: Figure(10),
         statement: "on the IBM trace LARD/R has slightly more than twice the throughput of WRR (sixteen back-ends)",
@@ -53,7 +53,7 @@ pub(super) const SPECS: &[Spec] = &[
         value: |v| v.ratio(LARD_R, WRR, 16),
         explanation: EXPLAIN_IBM_RATIO,
     },
-    Spec {
+    LardClaimSpec {
         id: "10b",
         place: Figure(10),
         statement: "WRR/GMS comes within 15 % of LARD/R on sixteen back-ends",
@@ -65,7 +65,7 @@ pub(super) const SPECS: &[Spec] = &[
         value: |v| Some(100.0 * v.ratio(GMS, LARD_R, 16)?),
         explanation: EXPLAIN_IBM_GMS,
     },
-    Spec {
+    LardClaimSpec {
         id: "10c",
         place: Figure(10),
         statement: "LARD/R speeds up superlinearly up to four back-ends (least over two to four)",
@@ -77,7 +77,7 @@ pub(super) const SPECS: &[Spec] = &[
         value: |v| min(v.sized(LARD_R, 2..=4, |n| v.efficiency(LARD_R, 1, n))),
         explanation: EXPLAIN_IBM_FEW,
     },
-    Spec {
+    LardClaimSpec {
         id: "10d",
         place: Figure(10),
         statement: "and not beyond four (against four, largest)",
@@ -89,7 +89,7 @@ pub(super) const SPECS: &[Spec] = &[
         value: |v| max(v.sized(LARD_R, 5..=16, |n| v.efficiency(LARD_R, 4, n))),
         explanation: EXPLAIN_IBM,
     },
-    Spec {
+    LardClaimSpec {
         id: "10e",
         place: Figure(10),
         statement: "LARD/R matches LARD on the IBM trace (the size farthest from 1, two or more)",
@@ -101,7 +101,7 @@ pub(super) const SPECS: &[Spec] = &[
         value: |v| farthest(1.0, v.over(2, |n| v.ratio(LARD_R, LARD, n))),
         explanation: EXPLAIN_IBM_MATCH,
     },
-    Spec {
+    LardClaimSpec {
         id: "10f",
         place: Figure(10),
         statement: "throughput is much larger than on the Rice trace (LARD/R, eight back-ends)",
@@ -113,7 +113,7 @@ pub(super) const SPECS: &[Spec] = &[
         value: |v| Some(v.rps(LARD_R, 8)? / v.sibling(Family::Rice).rps(LARD_R, 8)?),
         explanation: "",
     },
-    Spec {
+    LardClaimSpec {
         id: "h1",
         place: Section("4.2", None),
         statement: "with hot targets (5 to 75 % of the requests) LARD/R exceeds LARD by 0 to 15 %",
@@ -125,7 +125,7 @@ pub(super) const SPECS: &[Spec] = &[
         value: replication_gain,
         explanation: EXPLAIN_HOT,
     },
-    Spec {
+    LardClaimSpec {
         id: "h2",
         place: Section("4.2", None),
         statement: "the gain is most significant for hot targets above 20 KB with 10 to 60 % of the requests",
@@ -137,7 +137,7 @@ pub(super) const SPECS: &[Spec] = &[
         value: replication_gain,
         explanation: EXPLAIN_HOT,
     },
-    Spec {
+    LardClaimSpec {
         id: "c1",
         place: Section("4.2", None),
         statement: "on the chess trace LARD closely matches WRR (the size farthest from 1)",
@@ -149,7 +149,7 @@ pub(super) const SPECS: &[Spec] = &[
         value: |v| farthest(1.0, v.over(2, |n| v.ratio(LARD, WRR, n))),
         explanation: EXPLAIN_CHESS,
     },
-    Spec {
+    LardClaimSpec {
         id: "c2",
         place: Section("4.2", None),
         statement: "on the chess trace LARD/R closely matches WRR (the size farthest from 1)",

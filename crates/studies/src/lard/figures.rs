@@ -1,14 +1,14 @@
 //! The figures as plots, and the report around them.
 
 use plimsoll_report::{
-    Align, Claim, Kind, Plot, Report, Section, Series, Table, claims_conclusion, claims_table,
+    Align, Claim, Plot, Report, Section, Series, SeriesStyle, Table, claims_conclusion, claims_table,
     measurements_table,
 };
 
 use super::calibration::calibration_conclusion;
 use super::label;
 use super::plan::{ALL, Effort, Family, HOT_SHARES, HOT_SIZES, Instance, Variant};
-use super::results::{LARD, LARD_R, Results, View, WRR};
+use super::results::{LARD, LARD_R, LardResults, View, WRR};
 use crate::scenario::paper_name;
 
 fn is(family: Family) -> impl Fn(Family) -> bool {
@@ -21,7 +21,7 @@ pub(super) fn report(
     figure: Option<u32>,
     calibration: &[Claim],
     claims: &[Claim],
-    results: &Results,
+    results: &LardResults,
 ) -> Report {
     let mut report = Report::new(
         "LARD, reproduced",
@@ -76,7 +76,7 @@ fn conclusion(calibration: &[Claim], claims: &[Claim]) -> String {
     parts.into_iter().flatten().collect::<Vec<_>>().join(" ")
 }
 
-fn workloads(number: u32, family: Family, results: &Results) -> Section {
+fn workloads(number: u32, family: Family, results: &LardResults) -> Section {
     let trace = if family == Family::Ibm { "IBM" } else { "Rice" };
     let mut section = Section::new(format!("Figure {number}: {trace} trace")).two_columns();
     let left = |t: &'static str| (t, Align::Left);
@@ -118,8 +118,8 @@ fn workloads(number: u32, family: Family, results: &Results) -> Section {
         };
         let title = format!("{trace}, generator {}", instance.generator);
         let mut plot = Plot::new(title, "targets by falling request frequency", "cumulative share");
-        plot = plot.with(Series::new("requests", Kind::Line, p.requests_curve.clone()));
-        plot = plot.with(Series::new("bytes", Kind::Line, p.bytes_curve.clone()));
+        plot = plot.with(Series::new("requests", SeriesStyle::Line, p.requests_curve.clone()));
+        plot = plot.with(Series::new("bytes", SeriesStyle::Line, p.bytes_curve.clone()));
         section = section.plot(plot);
     }
     section.table(table)
@@ -129,7 +129,7 @@ fn workloads(number: u32, family: Family, results: &Results) -> Section {
 fn curve(
     title: &str,
     instances: &[Instance],
-    results: &Results,
+    results: &LardResults,
     strategy: &str,
     variant: Variant,
     value: impl Fn(&View<'_>, usize) -> Option<f64>,
@@ -145,14 +145,14 @@ fn curve(
             spread.push((*first, *last));
         }
     }
-    Series::new(title, Kind::Line, points).with_errors(spread)
+    Series::new(title, SeriesStyle::Line, points).with_errors(spread)
 }
 
 fn by_strategy(
     title: &str,
     y_label: &str,
     instances: &[Instance],
-    results: &Results,
+    results: &LardResults,
     value: fn(&View<'_>, &str, usize) -> Option<f64>,
 ) -> Plot {
     let mut plot = Plot::new(title, "back-ends", y_label);
@@ -169,7 +169,7 @@ fn by_variant(
     strategy: &str,
     variants: [(&str, Variant); 4],
     instances: &[Instance],
-    results: &Results,
+    results: &LardResults,
 ) -> Plot {
     let mut plot = Plot::new(title, "back-ends", "requests/s");
     for (label, variant) in variants {
@@ -183,7 +183,7 @@ fn by_variant(
 }
 
 /// Figures 7 to 14 by number, and the delays of section 4.4 as number 0.
-fn main_figures(results: &Results) -> Vec<(u32, Section)> {
+fn main_figures(results: &LardResults) -> Vec<(u32, Section)> {
     let mut sections = by_strategies(results);
     sections.extend(by_speeds(results));
     let rice = results.instances(is(Family::Rice));
@@ -193,7 +193,7 @@ fn main_figures(results: &Results) -> Vec<(u32, Section)> {
 }
 
 /// Figures 7 to 10: the strategies side by side.
-fn by_strategies(results: &Results) -> Vec<(u32, Section)> {
+fn by_strategies(results: &LardResults) -> Vec<(u32, Section)> {
     let rice = results.instances(is(Family::Rice));
     let ibm = results.instances(is(Family::Ibm));
     let misses = "disk reads per request, %";
@@ -209,8 +209,8 @@ fn by_strategies(results: &Results) -> Vec<(u32, Section)> {
 }
 
 /// Figures 11 to 14: one strategy at several speeds or numbers of disks.
-fn by_speeds(results: &Results) -> Vec<(u32, Section)> {
-    // Only workloads that were run at every speed can be compared.
+fn by_speeds(results: &LardResults) -> Vec<(u32, Section)> {
+    // Compare only workloads that were run at every speed.
     let varied: Vec<Instance> = results
         .instances(is(Family::Rice))
         .into_iter()
@@ -242,7 +242,7 @@ fn by_speeds(results: &Results) -> Vec<(u32, Section)> {
     ]
 }
 
-fn hot_targets(results: &Results) -> Section {
+fn hot_targets(results: &LardResults) -> Section {
     let mut plot = Plot::new(
         "LARD/R against LARD with hot targets, eight back-ends",
         "share of the requests for hot targets, %",
@@ -259,7 +259,7 @@ fn hot_targets(results: &Results) -> Section {
             }
         }
         if !points.is_empty() {
-            plot = plot.with(Series::new(format!("{} KB", size / 1024), Kind::Line, points));
+            plot = plot.with(Series::new(format!("{} KB", size / 1024), SeriesStyle::Line, points));
         }
     }
     Section::new("Section 4.2: hot targets").plot(plot)

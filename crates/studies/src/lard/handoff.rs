@@ -1,19 +1,19 @@
-//! Section 6.2: what the paper's prototype measured of its connection handoff, beside the same of a real cluster.
+//! Section 6.2: the paper's measurements of connection handoff, beside the same on a real cluster.
 //!
-//! Nothing is measured here: whoever has a cluster does, and hands the numbers over.
+//! Nothing is measured here; the caller passes in measurements.
 
 use plimsoll_report::{Align, Claim, Measured, Section, Table};
 
-use super::rule::{Finding, Place, Rule};
+use super::rule::{MeasuredClaim, PaperReference, Rule};
 
 /// Measurements of connection handoff on one machine.
 #[derive(Debug, Clone)]
 pub struct HandoffMeasures {
-    /// What the setting is, in words.
+    /// The setting, in words.
     pub setting: String,
-    /// Each request alone, on a connection of its own: by turns straight and by handoff.
+    /// Single requests, each on its own connection, alternately direct and by handoff.
     pub rounds: Vec<LatencyRound>,
-    /// As many small answers as can be had, each on a connection of its own.
+    /// The highest throughput of small answers, each on its own connection.
     pub throughput: HandoffThroughput,
     /// Large transfers from back-ends to clients.
     pub forwarding: Forwarding,
@@ -26,7 +26,7 @@ pub struct LatencyRound {
     pub direct_s: f64,
     /// Median when it asks the front-end, which hands the connection off, in seconds.
     pub handed_off_s: f64,
-    /// Requests of the kind of which there were fewer.
+    /// Requests per kind; the smaller of the two numbers.
     pub requests: u64,
 }
 
@@ -37,12 +37,11 @@ pub struct HandoffThroughput {
     pub elapsed_s: f64,
     /// Connections that agents took.
     pub handoffs: u64,
-    /// Time in which the front-end's CPU did something, the kernel's work included, in seconds; `None` if it has none to
-    /// itself.
+    /// Busy time of the front-end's own CPU in seconds, the kernel's work included; `None` if it has none.
     pub front_end_cpu_s: Option<f64>,
-    /// Share of the time for which the CPUs of client and back-ends were busy; `None` if not known.
+    /// Share of time that the CPUs of client and back-ends were busy; `None` if unknown.
     pub others_busy: Option<f64>,
-    /// CPUs in use meanwhile by programs that have nothing to do with this.
+    /// Number of CPUs used by unrelated programs during the measurement.
     pub strangers_cpus: f64,
 }
 
@@ -74,7 +73,7 @@ impl HandoffThroughput {
         self.handoffs as f64 / self.elapsed_s
     }
 
-    /// Of the front-end's CPU.
+    /// Packets per second of busy front-end CPU.
     fn per_busy_s(&self) -> Option<f64> {
         Some(self.handoffs as f64 / self.front_end_cpu_s?)
     }
@@ -89,13 +88,13 @@ impl Forwarding {
         self.bytes as f64 / self.packets as f64
     }
 
-    /// The rate at which a whole CPU would be busy with forwarding, when each packet stands for so many bytes.
+    /// The data rate at which forwarding would use a whole CPU, if each packet stands for this many bytes.
     fn gbit_per_busy_s(&self, bytes_per_packet: f64) -> Option<f64> {
         Some(8.0 * bytes_per_packet / 1e3 / self.cpu_per_packet_us()?)
     }
 }
 
-/// What an acknowledgment stands for in the paper: two IP packets of 1,500 bytes.
+/// The bytes that an acknowledgment stands for in the paper: two IP packets of 1,500 bytes.
 const PAPER_BYTES_PER_PACKET: f64 = 3000.0;
 
 /// The claims of the section, judged.
@@ -111,9 +110,9 @@ pub(super) fn claims(measures: &HandoffMeasures) -> Vec<Claim> {
     };
     let rounds = measures.rounds.iter().zip(1..).map(round);
     let (throughput, forwarding) = (&measures.throughput, &measures.forwarding);
-    let finding = |id, statement, (paper, paper_text, unit), rule, measured| Finding {
+    let finding = |id, statement, (paper, paper_text, unit), rule, measured| MeasuredClaim {
         id,
-        place: Place::Section("6.2", None),
+        place: PaperReference::Section("6.2", None),
         statement,
         paper: Some(paper),
         paper_text,
@@ -159,10 +158,10 @@ pub(super) fn claims(measures: &HandoffMeasures) -> Vec<Claim> {
             one("large transfers", forwarding.gbit_per_busy_s(forwarding.bytes_per_packet())),
         ),
     ];
-    findings.into_iter().filter_map(Finding::claim).collect()
+    findings.into_iter().filter_map(MeasuredClaim::claim).collect()
 }
 
-/// What was measured, what follows from it, and how.
+/// The section of the report: measurements, conclusions and method.
 pub(super) fn section(measures: &HandoffMeasures) -> Section {
     Section::new("Section 6.2: connection handoff")
         .paragraph(format!(
@@ -175,8 +174,8 @@ pub(super) fn section(measures: &HandoffMeasures) -> Section {
         .table(table(measures))
 }
 
-/// Measure, the paper's figure, ours, and how it was got.
-type Row = [String; 4];
+/// Measure, the paper's figure, ours, and the method.
+type FigureRow = [String; 4];
 
 fn table(measures: &HandoffMeasures) -> Table {
     let (left, right) = (|t: &'static str| (t, Align::Left), |t: &'static str| (t, Align::Right));
@@ -192,11 +191,11 @@ fn table(measures: &HandoffMeasures) -> Table {
     table
 }
 
-fn row(name: &str, paper: &str, here: String, how: &str) -> Row {
+fn row(name: &str, paper: &str, here: String, how: &str) -> FigureRow {
     [name.to_owned(), paper.to_owned(), here, how.to_owned()]
 }
 
-fn latency_rows(rounds: &[LatencyRound]) -> Vec<Row> {
+fn latency_rows(rounds: &[LatencyRound]) -> Vec<FigureRow> {
     let of = |pick: fn(&LatencyRound) -> f64| spread(&rounds.iter().map(pick).collect::<Vec<_>>());
     vec![
         row("Latency straight from an origin", "-", of(|r| 1e6 * r.direct_s), "medians of rounds"),
@@ -205,7 +204,7 @@ fn latency_rows(rounds: &[LatencyRound]) -> Vec<Row> {
     ]
 }
 
-fn throughput_rows(t: &HandoffThroughput) -> Vec<Row> {
+fn throughput_rows(t: &HandoffThroughput) -> Vec<FigureRow> {
     let per_busy = t.per_busy_s();
     let rate = |n: f64| format!("{n:.0}/s");
     let mut rows =
@@ -223,7 +222,7 @@ fn throughput_rows(t: &HandoffThroughput) -> Vec<Row> {
     rows
 }
 
-fn forwarding_rows(f: &Forwarding) -> Vec<Row> {
+fn forwarding_rows(f: &Forwarding) -> Vec<FigureRow> {
     let rate = format!("{:.2} Gbit/s", 8e-9 * f.bytes as f64 / f.elapsed_s);
     let packets = format!("{:.0}/s", f.packets as f64 / f.elapsed_s);
     let bytes = format!("{:.0} B", f.bytes_per_packet());
@@ -254,8 +253,8 @@ fn forwarding_rows(f: &Forwarding) -> Vec<Row> {
     rows
 }
 
-/// What the CPUs did meanwhile.
-fn use_rows(front_end: Option<f64>, others: Option<f64>, strangers_cpus: f64) -> [Row; 3] {
+/// Rows on the use of the CPUs.
+fn use_rows(front_end: Option<f64>, others: Option<f64>, strangers_cpus: f64) -> [FigureRow; 3] {
     let percent = |share: Option<f64>| or_dash(share.map(|share| format!("{:.0} %", 100.0 * share)));
     [
         row("Front-end's CPU meanwhile", "-", percent(front_end), "measured"),

@@ -1,11 +1,11 @@
 //! The simulation study of Pai et al., "Locality-aware request distribution in cluster-based network servers", ASPLOS
 //! 1998, sections 3 and 4: figures 5 to 14, the hot-target and delay paragraphs.
 //!
-//! Figure 17, the measurement of the authors' prototype, and the measures of their connection handoff (section 6.2) are
-//! there when the caller hands over measurements of a real cluster ([`Real`]).
+//! Figure 17, the authors' prototype, and their measurements of connection handoff (section 6.2) are included
+//! when the caller passes in measurements of a real cluster ([`Real`]).
 //!
-//! The traces were never published, and their published statistics do not pin a workload. Each claim is therefore
-//! measured on several equally well calibrated generators and seeds, and reported with the spread.
+//! The traces were never published, and their published statistics do not determine a workload. So each claim
+//! is measured on several equally well calibrated generators and seeds, and reported with the spread.
 
 mod calibration;
 mod claims;
@@ -30,18 +30,18 @@ pub use calibration::calibration_conclusion;
 pub use handoff::{Forwarding, HandoffMeasures, HandoffThroughput, LatencyRound};
 pub use plan::{Effort, FIGURES};
 use plan::{Instance, Planned, Variant, instances, scenarios};
-pub use prototype::{FIGURE as PROTOTYPE_FIGURE, Mechanism, Point, Prototype};
-use results::{Profile, Results};
+pub use prototype::{FIGURE as PROTOTYPE_FIGURE, Prototype, PrototypeMechanism, PrototypePoint};
+use results::{LardResults, Profile};
 use rule::evaluate;
 
 /// In the paper's order.
-const CLAIMS: [&[rule::Spec]; 3] = [claims::SPECS, claims_workloads::SPECS, claims_speeds::SPECS];
+const CLAIMS: [&[rule::LardClaimSpec]; 3] = [claims::SPECS, claims_workloads::SPECS, claims_speeds::SPECS];
 
-/// What the study found.
-pub struct Study {
-    /// The published statistics that the workloads are made to meet, and what they are.
+/// The results of the study.
+pub struct LardStudy {
+    /// The published statistics to which the workloads are calibrated, with the values reached.
     pub calibration: Vec<Claim>,
-    /// Every claim with what was measured.
+    /// Every claim with its measurements.
     pub claims: Vec<Claim>,
     /// Every run.
     pub runs: Vec<Run>,
@@ -49,7 +49,7 @@ pub struct Study {
     pub report: Report,
 }
 
-/// A study that could not be finished.
+/// Why a study could not be finished.
 #[derive(Debug, thiserror::Error)]
 pub enum StudyError {
     /// A workload could not be made.
@@ -60,19 +60,20 @@ pub enum StudyError {
     Scenario(#[from] ScenarioError),
 }
 
-/// What of the study is wanted.
+/// The part of the study to run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Part {
     /// All of it.
     All,
-    /// What belongs to this figure of the paper.
+    /// The runs and claims of this figure of the paper.
     Figure(u32),
-    /// The measures of connection handoff, which have no figure.
+    /// The measurements of connection handoff, which have no figure.
     Handoff,
 }
 
 impl Part {
-    /// The figure that is simulated; `None` for all. The measures of handoff have one that is none of the paper's.
+    /// The figure to simulate; `None` for all. Connection handoff has a number that no figure of the paper
+    /// has.
     fn figure(self) -> Option<u32> {
         match self {
             Self::All => None,
@@ -82,18 +83,18 @@ impl Part {
     }
 }
 
-/// What was measured by real traffic.
+/// Measurements by real traffic.
 #[derive(Debug, Clone, Default)]
 pub struct Real {
-    /// Figure 17, by one mechanism or several.
+    /// Figure 17, by one or more mechanisms.
     pub prototypes: Vec<Prototype>,
     /// Section 6.2.
     pub handoff: Option<HandoffMeasures>,
-    /// Why not all could be measured by handoff that was wanted.
+    /// Why some measurements by handoff are missing.
     pub left_out: Option<String>,
 }
 
-/// How many requests the study will simulate: the length of its progress.
+/// How many requests the study will simulate: the length of its progress bar.
 #[must_use]
 pub fn requests(effort: Effort, part: Part, real: &Real) -> u64 {
     let figure = part.figure();
@@ -114,7 +115,7 @@ pub fn reproduce(
     part: Part,
     real: &Real,
     progress: &dyn Progress,
-) -> Result<Study, StudyError> {
+) -> Result<LardStudy, StudyError> {
     let figure = part.figure();
     let on_instance = |instance: &Instance| -> Result<(Profile, Vec<(Variant, Run)>), StudyError> {
         let workload = instance.workload()?;
@@ -125,9 +126,9 @@ pub fn reproduce(
         Ok((Profile::of(&workload), variants.zip(runs).collect()))
     };
     let instances = instances(effort, figure);
-    // One task per workload, so that no CPU waits for the last run of another's workload.
+    // One task per workload, so that no CPU waits for the last run of another workload.
     let done: Vec<_> = instances.par_iter().with_max_len(1).map(on_instance).collect();
-    let mut results = Results::default();
+    let mut results = LardResults::default();
     for (instance, done) in instances.iter().zip(done) {
         let (profile, runs) = done?;
         results.add(instance, profile, runs);
@@ -152,7 +153,7 @@ pub fn reproduce(
         report = report
             .section(section.paragraph(format!("Not all was measured through connection handoff: {why}.")));
     }
-    Ok(Study { calibration, claims, runs, report })
+    Ok(LardStudy { calibration, claims, runs, report })
 }
 
 /// A workload instance in the words of the report.

@@ -1,4 +1,4 @@
-//! Which runs the study is made of.
+//! The runs of the study.
 
 use plimsoll_cache::caches;
 
@@ -10,7 +10,7 @@ use crate::workload::{Workload, WorkloadError};
 /// The figures of the paper that are simulated.
 pub const FIGURES: std::ops::RangeInclusive<u32> = 5..=14;
 
-/// How much to run.
+/// The extent of the study.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Effort {
     /// One seed and few cluster sizes: under two minutes on two cores.
@@ -48,13 +48,13 @@ pub(super) struct Instance {
     pub(super) seed: u64,
 }
 
-/// What differs from the base setting.
+/// A deviation from the base setting.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Variant {
     Base,
     /// CPU this many times as fast, with the paper's larger cache (section 4.3).
     Cpu(u32),
-    /// CPU this many times as fast, and nothing else.
+    /// CPU this many times as fast, with the base cache.
     CpuAlone(u32),
     /// This many disks.
     Disks(u32),
@@ -68,7 +68,7 @@ pub(super) enum Variant {
 pub(super) struct Planned {
     pub(super) variant: Variant,
     scenario: Scenario,
-    /// A parameter of the model that is not at its default.
+    /// A parameter of the model that differs from its default.
     model: Option<(&'static str, GivenValue)>,
 }
 
@@ -105,7 +105,7 @@ impl Instance {
         }
     }
 
-    /// Requests it is expected to have; exact but for the hot targets.
+    /// Expected number of requests; exact except for hot targets.
     pub(super) fn expected_requests(&self) -> u64 {
         match self.family {
             Family::Rice | Family::Chess => 2_300_000,
@@ -135,12 +135,12 @@ pub(super) fn instances(effort: Effort, figure: Option<u32>) -> Vec<Instance> {
     let wants = |figures: &[u32]| figure.is_none_or(|f| figures.contains(&f));
     let seeds: &[u64] = if effort == Effort::Full { &[1, 2, 3] } else { &[1] };
     let mut out = Vec::new();
-    // What is not simulated, such as figure 17, needs none of them.
+    // Figures that are not simulated, such as 17, need none of them.
     if figure.is_some_and(|f| !FIGURES.contains(&f)) {
         return out;
     }
     if figure != Some(6) {
-        // Beside the IBM trace, Rice is asked for its throughput only, with the seeds that IBM has.
+        // Figure 10 compares Rice only with the IBM trace, so it needs only that trace's seeds.
         let seeds = if figure == Some(10) { &seeds[..seeds.len().min(2)] } else { seeds };
         for &seed in seeds {
             out.extend(GENERATORS.map(|generator| Instance { family: Family::Rice, generator, seed }));
@@ -178,15 +178,15 @@ fn hot(effort: Effort) -> Vec<Instance> {
     out
 }
 
-/// Whether CPU speed and disks are varied. One seed, and in a quick run two generators, are enough for what is a
-/// comparison within the workload.
+/// Whether CPU speed and disks are varied. These are comparisons within a workload, so one seed, and in a
+/// quick run two generators, are enough.
 fn varies(instance: &Instance, effort: Effort) -> bool {
     instance.seed == 1 && (effort == Effort::Full || ["windowed", "irm"].contains(&instance.generator))
 }
 
 /// The runs on one workload, for the whole study or for one figure.
 pub(super) fn scenarios(instance: &Instance, effort: Effort, figure: Option<u32>) -> Vec<Planned> {
-    let mut plan = Plan { instance, effort, figure, out: Vec::new() };
+    let mut plan = RunPlan { instance, effort, figure, out: Vec::new() };
     match instance.family {
         Family::Rice => plan.rice(),
         Family::Ibm => {
@@ -200,14 +200,14 @@ pub(super) fn scenarios(instance: &Instance, effort: Effort, figure: Option<u32>
     plan.out
 }
 
-struct Plan<'a> {
+struct RunPlan<'a> {
     instance: &'a Instance,
     effort: Effort,
     figure: Option<u32>,
     out: Vec<Planned>,
 }
 
-impl Plan<'_> {
+impl RunPlan<'_> {
     fn wants(&self, figures: &[u32]) -> bool {
         self.figure.is_none_or(|f| figures.contains(&f))
     }
@@ -216,7 +216,7 @@ impl Plan<'_> {
         if self.wants(&[7, 8, 9]) {
             self.strategies();
             if self.effort == Effort::Quick {
-                // The paper divides the speedup of LARD/R at ten.
+                // The paper's claim about the speedup of LARD/R needs ten back-ends.
                 self.add(&["lard_r"], &[10], Variant::Base);
             }
         }
@@ -238,7 +238,7 @@ impl Plan<'_> {
         if self.effort == Effort::Full {
             self.add(&ALL, &[1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 14, 16], Variant::Base);
         } else {
-            // On one back-end all strategies are the same; claims ask for these two.
+            // On one back-end all strategies are the same; claims need these two.
             self.add(&["uri_hash", "lard_r"], &[1], Variant::Base);
             self.add(&ALL, &[2, 4, 8, 16], Variant::Base);
         }
@@ -251,7 +251,8 @@ impl Plan<'_> {
         if matches!(self.figure, Some(11..=14)) {
             self.add(&WRR_LARDS, sizes, Variant::Base);
         }
-        // A quick run of the whole study makes the runs that claims ask for; the figure alone has all its curves.
+        // A quick run of the whole study makes only the runs that claims need; a single figure has all its
+        // curves.
         let all = full || self.figure.is_some();
         if self.wants(&[11, 12]) {
             self.add(&["weighted_round_robin"], &[8], Variant::CpuAlone(4));

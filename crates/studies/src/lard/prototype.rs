@@ -1,13 +1,13 @@
 //! Figure 17: the throughput of the paper's prototype cluster (section 6.3), by real traffic.
 //!
-//! The traffic is not made here. Whoever has a cluster measures it and hands the points over; this module runs the
-//! simulator on the very same requests and judges.
+//! The traffic is not made here: the caller measures a cluster and passes in the points. This module runs the
+//! simulator on the same requests and judges the claims.
 
-use plimsoll_report::{Align, Claim, Kind, Measured, Plot, Run, Section, Series, Table};
+use plimsoll_report::{Align, Claim, Measured, Plot, Run, Section, Series, SeriesStyle, Table};
 
 use super::StudyError;
 use super::results::{LARD_R, WRR, farthest};
-use super::rule::{Finding, Place, Rule};
+use super::rule::{MeasuredClaim, PaperReference, Rule};
 use crate::matrix::{Progress, run_all};
 use crate::scenario::{Scenario, Strategy, paper_name};
 use crate::workload::Workload;
@@ -20,61 +20,60 @@ const MOST: usize = 6;
 
 /// How the front-end of a real cluster gets requests to back-ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Mechanism {
-    /// It passes requests and responses on.
+pub enum PrototypeMechanism {
+    /// It proxies requests and responses.
     Proxy,
-    /// It hands connections off; back-ends answer clients themselves.
+    /// It hands connections off, and back-ends answer clients directly.
     Handoff,
 }
 
 /// Measurements of a real cluster in one setting.
 #[derive(Debug, Clone)]
 pub struct Prototype {
-    /// By which mechanism.
-    pub mechanism: Mechanism,
-    /// What the setting is, in words.
+    /// The mechanism.
+    pub mechanism: PrototypeMechanism,
+    /// The setting, in words.
     pub setting: String,
-    /// Parameters of the synthetic workload `rice` whose first requests were asked for.
+    /// Parameters of the synthetic workload `rice`, whose first requests were sent.
     pub workload: Vec<(String, String)>,
     /// Seed of workload and policies.
     pub seed: u64,
     /// Memory cache of each back-end in bytes.
     pub cache_bytes: u64,
-    /// How many times as fast as in the paper's section 3.1 disks and CPUs were emulated.
+    /// Speed of the emulated disks and CPUs as a multiple of section 3.1.
     pub speed: f64,
     /// The points of the figure.
-    pub points: Vec<Point>,
+    pub points: Vec<PrototypePoint>,
 }
 
 /// One policy on one number of back-ends.
 #[derive(Debug, Clone)]
-pub struct Point {
-    /// What was measured; the seconds are those of a clock.
+pub struct PrototypePoint {
+    /// The measured run, in real time.
     pub run: Run,
     /// Requests complete before the measurement.
     pub warmup_requests: u64,
-    /// Share of the time for which the CPUs of the measuring machine were busy, but for one that the front-end has to
-    /// itself; `None` if not known.
+    /// Share of time that the machine's CPUs, except the front-end's own, were busy; `None` if unknown.
     pub machine_busy: Option<f64>,
-    /// Share of the time for which that of the front-end was busy; `None` without one.
+    /// Share of time that the front-end's own CPU was busy; `None` without one.
     pub front_end_busy: Option<f64>,
 }
 
-/// A point with what the simulator says of it.
+/// A measured point with the simulator's result.
 struct Pair<'a> {
-    live: &'a Point,
+    live: &'a PrototypePoint,
     simulated: Run,
 }
 
-/// What came out.
-pub(super) struct Outcome {
+/// The results for the prototype.
+pub(super) struct PrototypeFindings {
     pub(super) claims: Vec<Claim>,
     pub(super) section: Section,
     pub(super) runs: Vec<Run>,
 }
 
 /// Simulates every point on the same requests, and judges the claims.
-pub(super) fn judge(prototype: &Prototype, progress: &dyn Progress) -> Result<Outcome, StudyError> {
+pub(super) fn judge(prototype: &Prototype, progress: &dyn Progress) -> Result<PrototypeFindings, StudyError> {
     let mut pairs = Vec::new();
     for live in &prototype.points {
         pairs.push(Pair { live, simulated: simulate(prototype, live, progress)? });
@@ -82,13 +81,17 @@ pub(super) fn judge(prototype: &Prototype, progress: &dyn Progress) -> Result<Ou
     let claims = claims(prototype, &pairs);
     let section = section(prototype, &pairs);
     let runs = pairs.into_iter().flat_map(|pair| [pair.live.run.clone(), pair.simulated]).collect();
-    Ok(Outcome { claims, section, runs })
+    Ok(PrototypeFindings { claims, section, runs })
 }
 
-/// The simulator's run of the same requests. A real measurement ends while requests are under way, a simulated run when the
-/// last one is answered: so its time is the difference of two runs, of all requests and of those of the warm-up, which
-/// both end alike.
-fn simulate(prototype: &Prototype, live: &Point, progress: &dyn Progress) -> Result<Run, StudyError> {
+/// Simulates the same requests. A real measurement ends while requests are under way, a simulated run when
+/// the last one is answered. So its time is the difference of two runs that end alike: one of all requests,
+/// one of the warm-up only.
+fn simulate(
+    prototype: &Prototype,
+    live: &PrototypePoint,
+    progress: &dyn Progress,
+) -> Result<Run, StudyError> {
     let (warmup, measured) = (live.warmup_requests, live.run.requests);
     let mut run = simulate_first(prototype, live, warmup + measured, warmup, progress)?;
     let whole = simulate_first(prototype, live, warmup + measured, 0, &())?;
@@ -103,7 +106,7 @@ fn simulate(prototype: &Prototype, live: &Point, progress: &dyn Progress) -> Res
 
 fn simulate_first(
     prototype: &Prototype,
-    live: &Point,
+    live: &PrototypePoint,
     requests: u64,
     warmup: u64,
     progress: &dyn Progress,
@@ -148,19 +151,19 @@ fn agreement(pair: &Pair<'_>) -> f64 {
 
 fn claims(prototype: &Prototype, pairs: &[Pair<'_>]) -> Vec<Claim> {
     let (ids, workload) = match prototype.mechanism {
-        Mechanism::Proxy => (["17a", "17b", "17c"], "rice, by real traffic"),
-        Mechanism::Handoff => (["17d", "17e", "17f"], "rice, by handoff"),
+        PrototypeMechanism::Proxy => (["17a", "17b", "17c"], "rice, by real traffic"),
+        PrototypeMechanism::Handoff => (["17d", "17e", "17f"], "rice, by handoff"),
     };
-    let by_handoff = prototype.mechanism == Mechanism::Handoff;
+    let by_handoff = prototype.mechanism == PrototypeMechanism::Handoff;
     let measured = |value: Option<f64>| {
         let one = |value| Measured { workload: workload.to_owned(), seed: prototype.seed, value };
         value.filter(|value| value.is_finite()).map(one).into_iter().collect()
     };
     let six = ratios(pairs, MOST);
     let findings = [
-        Finding {
+        MeasuredClaim {
             id: ids[0],
-            place: Place::Figure(FIGURE),
+            place: PaperReference::Figure(FIGURE),
             statement: if by_handoff {
                 "LARD/R exceeds WRR by a factor of 2.5 on six back-ends, through handoff"
             } else {
@@ -173,9 +176,9 @@ fn claims(prototype: &Prototype, pairs: &[Pair<'_>]) -> Vec<Claim> {
             measured: measured(six.map(|(live, _)| live)),
             explanation: EXPLAIN_RATIO,
         },
-        Finding {
+        MeasuredClaim {
             id: ids[1],
-            place: Place::Figure(FIGURE),
+            place: PaperReference::Figure(FIGURE),
             statement: if by_handoff {
                 "through handoff, too, the simulator is confirmed: LARD/R over WRR (six, measured against simulated)"
             } else {
@@ -188,9 +191,9 @@ fn claims(prototype: &Prototype, pairs: &[Pair<'_>]) -> Vec<Claim> {
             measured: measured(six.map(|(live, simulated)| live / simulated)),
             explanation: EXPLAIN_SIMULATOR,
         },
-        Finding {
+        MeasuredClaim {
             id: ids[2],
-            place: Place::Figure(FIGURE),
+            place: PaperReference::Figure(FIGURE),
             statement: "and each throughput (measured against simulated, the point that departs most)",
             paper: Some(1.0),
             paper_text: "confirms",
@@ -200,7 +203,7 @@ fn claims(prototype: &Prototype, pairs: &[Pair<'_>]) -> Vec<Claim> {
             explanation: EXPLAIN_SIMULATOR,
         },
     ];
-    findings.into_iter().filter_map(Finding::claim).collect()
+    findings.into_iter().filter_map(MeasuredClaim::claim).collect()
 }
 
 fn section(prototype: &Prototype, pairs: &[Pair<'_>]) -> Section {
@@ -212,8 +215,16 @@ fn section(prototype: &Prototype, pairs: &[Pair<'_>]) -> Section {
         };
         let name = paper_name(policy);
         plot = plot
-            .with(Series::new(format!("{name}, measured"), Kind::Line, of(|p| p.live.run.throughput_rps)))
-            .with(Series::new(format!("{name}, simulated"), Kind::Line, of(|p| p.simulated.throughput_rps)));
+            .with(Series::new(
+                format!("{name}, measured"),
+                SeriesStyle::Line,
+                of(|p| p.live.run.throughput_rps),
+            ))
+            .with(Series::new(
+                format!("{name}, simulated"),
+                SeriesStyle::Line,
+                of(|p| p.simulated.throughput_rps),
+            ));
     }
     let most = ratios(pairs, MOST).map_or_else(String::new, |(live, simulated)| {
         format!(" On six back-ends LARD/R served {live:.2} times as many requests/s as WRR; the simulator says {simulated:.2}, the paper's prototype had 2.5.")
@@ -226,11 +237,11 @@ fn section(prototype: &Prototype, pairs: &[Pair<'_>]) -> Section {
         )
     });
     let (title, mechanism) = match prototype.mechanism {
-        Mechanism::Proxy => (
+        PrototypeMechanism::Proxy => (
             "Figure 17: real traffic",
             "Here clients, front-end and back-ends share one machine, and the front-end passes requests on as a proxy",
         ),
-        Mechanism::Handoff => (
+        PrototypeMechanism::Handoff => (
             "Figure 17: real traffic through handoff",
             "Here clients, front-end and back-ends are nodes of their own, but on one machine (network namespaces), and \
              the front-end hands every connection off; every request has a connection to itself, as the paper's of \
@@ -317,7 +328,7 @@ mod tests {
             ("cover99_mib", "0"),
         ];
         let mut prototype = Prototype {
-            mechanism: Mechanism::Proxy,
+            mechanism: PrototypeMechanism::Proxy,
             setting: "a test".to_owned(),
             workload: workload.map(|(key, value)| (key.to_owned(), value.to_owned())).into(),
             seed: 1,
@@ -327,7 +338,8 @@ mod tests {
         };
         for policy in [WRR, LARD_R] {
             let run = Run { policy: policy.to_owned(), backends: 6, requests: 4000, ..template(&prototype) };
-            let mut point = Point { run, warmup_requests: 1000, machine_busy: None, front_end_busy: None };
+            let mut point =
+                PrototypePoint { run, warmup_requests: 1000, machine_busy: None, front_end_busy: None };
             let simulated = simulate(&prototype, &point, &()).unwrap();
             let factor = if policy == LARD_R { factor } else { 1.0 };
             point.run.throughput_rps = factor * simulated.throughput_rps;
@@ -346,7 +358,7 @@ mod tests {
     #[test]
     fn agreement_with_the_simulator_holds_and_half_of_it_fails() {
         let outcome = judge(&prototype(1.0), &()).unwrap();
-        let verdict = |outcome: &Outcome, id: &str| {
+        let verdict = |outcome: &PrototypeFindings, id: &str| {
             outcome.claims.iter().find(|claim| claim.id == id).map(|claim| claim.verdict)
         };
         assert_eq!(outcome.claims.len(), 3);
@@ -364,7 +376,7 @@ mod tests {
 
     #[test]
     fn handoff_has_claims_of_its_own() {
-        let both = [Mechanism::Proxy, Mechanism::Handoff];
+        let both = [PrototypeMechanism::Proxy, PrototypeMechanism::Handoff];
         let ids = both.map(|mechanism| {
             let outcome = judge(&Prototype { mechanism, ..prototype(1.0) }, &()).unwrap();
             outcome.claims.into_iter().map(|claim| claim.id).collect::<Vec<_>>().join(" ")

@@ -1,4 +1,4 @@
-//! The runs of the study, to be asked by claims and figures.
+//! The runs of the study, with queries for claims and figures.
 
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
@@ -11,14 +11,14 @@ use crate::workload::Workload;
 
 /// What identifies a run.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-struct Key {
+struct RunKey {
     instance: Instance,
     variant: Variant,
     strategy: String,
     backends: usize,
 }
 
-/// What a workload itself is like: the curves of figures 5 and 6.
+/// Statistics of a workload: the curves of figures 5 and 6.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Profile {
     /// Distinct targets.
@@ -73,20 +73,20 @@ impl Profile {
 
 /// See the module's documentation.
 #[derive(Default)]
-pub(super) struct Results {
-    runs: BTreeMap<Key, Run>,
+pub(super) struct LardResults {
+    runs: BTreeMap<RunKey, Run>,
     profiles: BTreeMap<Instance, Profile>,
 }
 
-impl Results {
+impl LardResults {
     pub(super) fn add(&mut self, instance: &Instance, profile: Profile, runs: Vec<(Variant, Run)>) {
         self.profiles.insert(*instance, profile);
         for (variant, mut run) in runs {
-            // Hundreds of runs: their load over time is not shown, so it is not kept.
+            // There are hundreds of runs, and their load over time is not shown, so drop it.
             run.load_series = LoadSeries::default();
             run.trace.path = instance.name();
             let key =
-                Key { instance: *instance, variant, strategy: run.policy.clone(), backends: run.backends };
+                RunKey { instance: *instance, variant, strategy: run.policy.clone(), backends: run.backends };
             self.runs.insert(key, run);
         }
     }
@@ -112,7 +112,7 @@ impl Results {
 /// The runs on one workload.
 #[derive(Clone, Copy)]
 pub(super) struct View<'a> {
-    results: &'a Results,
+    results: &'a LardResults,
     pub(super) instance: Instance,
 }
 
@@ -135,13 +135,13 @@ impl<'a> View<'a> {
     }
 
     pub(super) fn run(&self, strategy: &str, backends: usize, variant: Variant) -> Option<&'a Run> {
-        let key = Key { instance: self.instance, variant, strategy: strategy.to_owned(), backends };
+        let key = RunKey { instance: self.instance, variant, strategy: strategy.to_owned(), backends };
         self.results.runs.get(&key)
     }
 
     /// Cluster sizes for which the base setting was run.
     pub(super) fn sizes(&self, strategy: &str, variant: Variant) -> Vec<usize> {
-        let of = |k: &&Key| k.instance == self.instance && k.variant == variant && k.strategy == strategy;
+        let of = |k: &&RunKey| k.instance == self.instance && k.variant == variant && k.strategy == strategy;
         self.results.runs.keys().filter(of).map(|k| k.backends).collect()
     }
 
@@ -194,17 +194,17 @@ impl<'a> View<'a> {
     }
 }
 
-/// Smallest; `None` of nothing.
+/// The smallest value; `None` without any.
 pub(super) fn min(values: Vec<f64>) -> Option<f64> {
     values.into_iter().min_by(f64::total_cmp)
 }
 
-/// Largest; `None` of nothing.
+/// The largest value; `None` without any.
 pub(super) fn max(values: Vec<f64>) -> Option<f64> {
     values.into_iter().max_by(f64::total_cmp)
 }
 
-/// The value farthest from `centre`: judges a claim about all cluster sizes by the one that departs most.
+/// The value farthest from `centre`, which judges a claim about all cluster sizes.
 pub(super) fn farthest(centre: f64, values: Vec<f64>) -> Option<f64> {
     values.into_iter().max_by(|a, b| (a - centre).abs().total_cmp(&(b - centre).abs()))
 }

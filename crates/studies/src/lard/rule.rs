@@ -1,15 +1,15 @@
-//! The claims of this study: on which workloads each is measured.
+//! Declaration and measurement of this study's claims.
 
 use plimsoll_report::{Claim, Measured};
 
 use super::plan::Family;
-use super::results::{Results, View};
-pub(super) use crate::judge::{Finding, Place, Rule};
+use super::results::{LardResults, View};
+pub(super) use crate::judge::{MeasuredClaim, PaperReference, Rule};
 
 /// A claim of the paper, and how it is measured on one workload.
-pub(super) struct Spec {
+pub(super) struct LardClaimSpec {
     pub(super) id: &'static str,
-    pub(super) place: Place,
+    pub(super) place: PaperReference,
     pub(super) statement: &'static str,
     pub(super) paper: Option<f64>,
     pub(super) paper_text: &'static str,
@@ -22,18 +22,21 @@ pub(super) struct Spec {
 }
 
 /// The claims that belong to the figure, or all, in their order.
-pub(super) fn wanted<'a>(specs: &'a [&[Spec]], figure: Option<u32>) -> impl Iterator<Item = &'a Spec> {
-    let wanted = move |spec: &&Spec| figure.is_none() || spec.place.figure() == figure;
+pub(super) fn wanted<'a>(
+    specs: &'a [&[LardClaimSpec]],
+    figure: Option<u32>,
+) -> impl Iterator<Item = &'a LardClaimSpec> {
+    let wanted = move |spec: &&LardClaimSpec| figure.is_none() || spec.place.figure() == figure;
     specs.iter().copied().flatten().filter(wanted)
 }
 
 /// Measures the claims that belong to the figure, or all, in their order.
-pub(super) fn evaluate(specs: &[&[Spec]], figure: Option<u32>, results: &Results) -> Vec<Claim> {
+pub(super) fn evaluate(specs: &[&[LardClaimSpec]], figure: Option<u32>, results: &LardResults) -> Vec<Claim> {
     wanted(specs, figure).filter_map(|spec| measure(spec, results)).collect()
 }
 
 /// Measures the claim on every workload of its family; `None` when none of its runs was made.
-fn measure(spec: &Spec, results: &Results) -> Option<Claim> {
+fn measure(spec: &LardClaimSpec, results: &LardResults) -> Option<Claim> {
     let measured: Vec<Measured> = results
         .instances(spec.family)
         .into_iter()
@@ -42,7 +45,7 @@ fn measure(spec: &Spec, results: &Results) -> Option<Claim> {
             Some(Measured { workload: instance.name(), seed: instance.seed, value })
         })
         .collect();
-    let finding = Finding {
+    let finding = MeasuredClaim {
         id: spec.id,
         place: spec.place,
         statement: spec.statement,

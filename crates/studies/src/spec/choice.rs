@@ -1,4 +1,4 @@
-//! A policy and a model as a scenario chooses them, with parameters.
+//! A scenario's choice of policy and model, with parameters.
 
 use plimsoll_policy::params::{Named, ParamSet};
 use plimsoll_sim::ModelSpec;
@@ -22,7 +22,7 @@ impl StrategyChoice {
         Self { strategy, params: ParamSet::defaults(strategy.policy.params) }
     }
 
-    /// Several in one text, separated by commas: `wrr,lard:t_low=10,t_high=80,lard_r` is three.
+    /// Parses several, separated by commas: `wrr,lard:t_low=10,t_high=80,lard_r` is three.
     ///
     /// # Errors
     /// When one of them does not exist or does not take its parameters.
@@ -55,7 +55,7 @@ impl TryFrom<&Named> for StrategyChoice {
     }
 }
 
-/// The same strategy with the same parameters given.
+/// Equal when strategy and given parameters are equal.
 impl PartialEq for StrategyChoice {
     fn eq(&self, other: &Self) -> bool {
         self.strategy.name == other.strategy.name && self.params == other.params
@@ -90,7 +90,7 @@ impl ModelChoice {
         Self { spec, params: ParamSet::defaults(spec.params) }
     }
 
-    /// A model in text.
+    /// Parses a model.
     ///
     /// # Errors
     /// When it does not exist or does not take its parameters.
@@ -110,7 +110,7 @@ impl TryFrom<&Named> for ModelChoice {
     }
 }
 
-/// The same model with the same parameters given.
+/// Equal when model and given parameters are equal.
 impl PartialEq for ModelChoice {
     fn eq(&self, other: &Self) -> bool {
         self.spec.name == other.spec.name && self.params == other.params

@@ -1,5 +1,5 @@
-//! How the values of a scenario stand in a file: each as a number or as the text of the command line, and lists also as one
-//! value or as a text with commas.
+//! Serde forms of a scenario's values: each is a number or the command line's text; lists may also be one
+//! value or a text with commas.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -17,7 +17,7 @@ use super::choice::StrategyChoice;
 use super::values;
 use crate::scenario::Admission;
 
-/// A module for `serde(with)` of values that a function reads from what is given, and another one writes.
+/// Declares a module for `serde(with)` from a function that reads the value and one that writes it.
 macro_rules! form {
     (optional $name:ident: $type:ty = $read:expr) => {
         pub(super) mod $name {
@@ -118,7 +118,7 @@ fn list<'de, D: Deserializer<'de>, T>(
     deserializer.deserialize_any(List(read, PhantomData))
 }
 
-/// Texts that are not taken apart.
+/// A list of texts without splitting at commas.
 pub(super) fn texts<'de, D: Deserializer<'de>>(d: D) -> Result<Vec<String>, D::Error> {
     list(d, |given| Ok(vec![given.to_string()]))
 }
@@ -136,7 +136,7 @@ pub(super) fn faults<'de, D: Deserializer<'de>>(d: D) -> Result<Vec<Fault>, D::E
     list(d, |given| values::fault(given).map(|fault| vec![fault]))
 }
 
-/// What [`faults`] reads back.
+/// Writes what [`faults`] reads.
 pub(super) fn show_faults<S: Serializer>(faults: &[Fault], serializer: S) -> Result<S::Ok, S::Error> {
     serializer.collect_seq(faults.iter().map(values::show_fault))
 }
@@ -160,14 +160,14 @@ pub(super) fn strategies<'de, D: Deserializer<'de>>(d: D) -> Result<Vec<Strategy
         }
 
         fn visit_seq<A: SeqAccess<'de>>(self, all: A) -> Result<Self::Value, A::Error> {
-            let all = Vec::<Entry>::deserialize(SeqAccessDeserializer::new(all))?;
+            let all = Vec::<StrategiesEntry>::deserialize(SeqAccessDeserializer::new(all))?;
             Ok(all.into_iter().flat_map(|entry| entry.0).collect())
         }
     }
 
     /// An entry of the array.
-    struct Entry(Vec<StrategyChoice>);
-    impl<'de> Deserialize<'de> for Entry {
+    struct StrategiesEntry(Vec<StrategyChoice>);
+    impl<'de> Deserialize<'de> for StrategiesEntry {
         fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
             strategies(deserializer).map(Self)
         }
@@ -181,7 +181,7 @@ pub(super) mod settings {
 
     #[derive(Deserialize)]
     #[serde(untagged, expecting = "expected a number, a text, or a table of these")]
-    enum Entry {
+    enum OverrideEntry {
         Value(GivenValue),
         Owner(BTreeMap<String, GivenValue>),
     }
@@ -190,10 +190,10 @@ pub(super) mod settings {
         deserializer: D,
     ) -> Result<Vec<(String, GivenValue)>, D::Error> {
         let mut out = Vec::new();
-        for (key, entry) in BTreeMap::<String, Entry>::deserialize(deserializer)? {
+        for (key, entry) in BTreeMap::<String, OverrideEntry>::deserialize(deserializer)? {
             match entry {
-                Entry::Value(value) => out.push((key, value)),
-                Entry::Owner(table) => {
+                OverrideEntry::Value(value) => out.push((key, value)),
+                OverrideEntry::Owner(table) => {
                     out.extend(table.into_iter().map(|(name, value)| (format!("{key}.{name}"), value)));
                 }
             }
@@ -205,7 +205,7 @@ pub(super) mod settings {
         settings: &[(String, GivenValue)],
         serializer: S,
     ) -> Result<S::Ok, S::Error> {
-        // The last of several for one key is the one that counts.
+        // The last of several values for one key counts.
         settings.iter().cloned().collect::<BTreeMap<_, _>>().serialize(serializer)
     }
 }

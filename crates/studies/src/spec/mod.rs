@@ -1,4 +1,5 @@
-//! What a user asks to be simulated: traces, policies, numbers of back-ends and all that decides the results.
+//! What a user asks to be simulated: traces, policies, numbers of back-ends and everything else that
+//! determines the results.
 //!
 //! Command line, scenario file and other programs fill the same [`ScenarioSpec`]; [`ScenarioSpec::scenarios`] makes the
 //! runs of it.
@@ -20,9 +21,9 @@ pub use choice::{ModelChoice, StrategyChoice};
 use values::CacheSize;
 
 use crate::scenario::{Admission, Scenario, ScenarioError, Strategy, check};
-use crate::settings::{Owner, settings_of};
+use crate::settings::{ParamOwner, settings_of};
 
-/// Runs to be made of one workload: every policy on every number of back-ends.
+/// A set of runs on one workload: every policy on every number of back-ends.
 ///
 /// In a file the keys are the long options of `plimsoll simulate`.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -48,48 +49,48 @@ pub struct ScenarioSpec {
     /// Files above this size in bytes are never cached.
     #[serde(with = "forms::optional_size")]
     pub cache_object_limit: Option<u64>,
-    /// Parameters `policy.key` or `model.key`, or just `key`, which goes to whoever has it; a later one wins. What stands
-    /// with a policy or the model itself wins over all of them.
+    /// Parameters `policy.key` or `model.key`, or just `key`, which goes to every policy or model that has
+    /// it; a later one wins. Parameters given with a policy or model itself win over all of these.
     #[serde(with = "forms::settings")]
     pub set: Vec<(String, GivenValue)>,
     /// How requests arrive.
     #[serde(with = "forms::arrivals")]
     pub arrivals: Arrivals,
-    /// How many times as fast the trace is played, where requests arrive at its times.
+    /// Speed-up of the trace, if requests arrive at its times.
     #[serde(with = "forms::optional_positive")]
     pub speed: Option<f64>,
-    /// Requests let in at once.
+    /// Admission limit.
     #[serde(with = "forms::admission")]
     pub admission: Admission,
     /// Requests answered before the measurement starts.
     #[serde(with = "forms::count")]
     pub warmup: u64,
-    /// What happens to back-ends.
+    /// Faults of back-ends.
     #[serde(deserialize_with = "forms::faults", serialize_with = "forms::show_faults")]
     pub fault: Vec<Fault>,
-    /// Share of the requests that are made dynamic, except those for 100 KB or more.
+    /// Share of the requests to make dynamic, except those for 100 KB or more.
     #[serde(with = "forms::share")]
     pub dynamic_share: f64,
     /// Seed of every random choice.
     #[serde(with = "forms::count")]
     pub seed: u64,
-    /// Format of the traces; told from their content unless given.
+    /// Format of the traces; recognised from their content unless given.
     #[serde(with = "forms::optional_format")]
     pub format: Option<Format>,
-    /// Share of lines that may be unusable before reading is an error.
+    /// The largest share of unusable lines that is no error.
     #[serde(with = "forms::share")]
     pub max_bad_ratio: f64,
     /// Count every request, not only GET and HEAD answered with 200, 206 or 304.
     pub include_all: bool,
     /// Leave the query string out of the target.
     pub strip_query: bool,
-    /// Use only the first requests, this many.
+    /// Use only this many requests, from the first.
     #[serde(with = "forms::optional_count")]
     pub limit: Option<u64>,
 }
 
 impl Default for ScenarioSpec {
-    /// No trace yet; WRR, LARD and LARD/R on eight back-ends of the LARD study.
+    /// WRR, LARD and LARD/R on eight back-ends of the LARD study, without a trace.
     fn default() -> Self {
         let named = ["wrr", "lard", "lard_r"].into_iter().filter_map(|name| Strategy::find(name).ok());
         Self {
@@ -118,7 +119,7 @@ impl Default for ScenarioSpec {
 }
 
 impl ScenarioSpec {
-    /// How the traces are read.
+    /// The options for reading the traces.
     #[must_use]
     pub fn read_options(&self) -> ReadOptions {
         ReadOptions {
@@ -132,13 +133,13 @@ impl ScenarioSpec {
         }
     }
 
-    /// Every policy on every number of back-ends, policies in the order given within each number; what is given twice is run
-    /// once. All targets together have this size, of which a cache may be a share; before it is known, 0 will do to find out
-    /// whether the runs can be made.
+    /// Every policy on every number of back-ends; within each number, policies in the order given; duplicates
+    /// are run once. `working_set_bytes` is the total size of all targets, which a cache size may refer to; 0
+    /// suffices to check whether the runs are possible.
     ///
     /// # Errors
-    /// The first thing that is wrong: parameters that nobody takes, that are out of range or do not go together, numbers of
-    /// back-ends, faults of back-ends that are not there.
+    /// The first thing that is wrong: parameters that are unknown, out of range or inconsistent, numbers of
+    /// back-ends, or faults of back-ends that do not exist.
     pub fn scenarios(&self, working_set_bytes: u64) -> Result<Vec<Scenario>, ScenarioError> {
         let arrivals = match (self.arrivals, self.speed) {
             (Arrivals::Trace { .. }, Some(speed)) => Arrivals::Trace { speed },
@@ -200,18 +201,18 @@ impl ScenarioSpec {
         Ok(out)
     }
 
-    fn model_owner(&self, choice: &StrategyChoice) -> Owner {
+    fn model_owner(&self, choice: &StrategyChoice) -> ParamOwner {
         let effective = choice.strategy.model_on(self.model.spec);
-        Owner { names: vec![effective.name, self.model.spec.name], specs: effective.params }
+        ParamOwner { names: vec![effective.name, self.model.spec.name], specs: effective.params }
     }
 
-    /// Refuses settings that no policy and no model of these runs would take, so that a slip is not ignored.
+    /// Refuses settings that no policy or model of these runs has, so that typing errors are not ignored.
     fn check_settings(&self, policies: &[&StrategyChoice]) -> Result<(), ScenarioError> {
-        let owners: Vec<Owner> =
+        let owners: Vec<ParamOwner> =
             policies.iter().flat_map(|choice| [policy_owner(choice), self.model_owner(choice)]).collect();
         let untaken = self.set.iter().find(|(key, _)| owners.iter().all(|owner| owner.takes(key).is_none()));
         let Some((key, _)) = untaken else { return Ok(()) };
-        let known: Vec<String> = owners.iter().flat_map(Owner::keys).collect();
+        let known: Vec<String> = owners.iter().flat_map(ParamOwner::keys).collect();
         let hint = nearest(key, known.iter().map(String::as_str)).map_or_else(
             || "see `plimsoll policies` and `plimsoll models` for what can be set".to_owned(),
             |near| format!("did you mean `{near}`?"),
@@ -220,8 +221,8 @@ impl ScenarioSpec {
     }
 }
 
-fn policy_owner(choice: &StrategyChoice) -> Owner {
+fn policy_owner(choice: &StrategyChoice) -> ParamOwner {
     let spec = choice.strategy.policy;
     let names = std::iter::once(spec.name).chain(spec.aliases.iter().copied()).collect();
-    Owner { names, specs: spec.params }
+    ParamOwner { names, specs: spec.params }
 }

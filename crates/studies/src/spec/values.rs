@@ -12,7 +12,7 @@ use crate::scenario::Admission;
 /// A number of back-ends.
 ///
 /// # Errors
-/// A sentence that says what would be right, when it is none. So with all others here.
+/// When it is not one; the error is a sentence that says what would be right, like all others here.
 pub fn backends(given: &GivenValue) -> Result<usize, String> {
     let wrong = || format!("expected a number of back-ends from 1 to 65534, not `{given}`");
     let n = given.as_u64().filter(|n| (1..65_535).contains(n)).ok_or_else(wrong)?;
@@ -53,17 +53,17 @@ pub fn size(given: &GivenValue) -> Result<u64, String> {
     units::size(&given.to_string())
 }
 
-/// Room for documents in a back-end's memory.
+/// The size of a back-end's memory cache.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum CacheSize {
     /// This many bytes.
     Bytes(u64),
-    /// This share of the sizes of all targets together.
+    /// This share of the total size of all targets.
     WorkingSet(f64),
 }
 
 impl CacheSize {
-    /// In bytes, where all targets together have this size.
+    /// In bytes, given the total size of all targets.
     #[must_use]
     pub fn bytes(self, working_set_bytes: u64) -> u64 {
         match self {
@@ -105,7 +105,7 @@ pub fn cache_size(given: &GivenValue) -> Result<CacheSize, String> {
         .ok_or_else(wrong)
 }
 
-/// `closed`, `trace` or `poisson:RATE`; `trace` gets its speed elsewhere.
+/// Parses `closed`, `trace` or `poisson:RATE`; the speed of `trace` is set elsewhere.
 ///
 /// # Errors
 /// When it is none of these.
@@ -121,7 +121,7 @@ pub fn arrivals(given: &GivenValue) -> Result<Arrivals, String> {
     }
 }
 
-/// What [`arrivals`] reads back, but for the speed of a trace.
+/// Writes what [`arrivals`] reads, except for the speed of a trace.
 #[must_use]
 pub fn show_arrivals(arrivals: &Arrivals) -> String {
     match arrivals {
@@ -144,7 +144,7 @@ pub fn admission(given: &GivenValue) -> Result<Admission, String> {
     }
 }
 
-/// What [`admission`] reads back.
+/// Writes what [`admission`] reads.
 #[must_use]
 pub fn show_admission(admission: &Admission) -> GivenValue {
     match admission {
@@ -179,7 +179,7 @@ pub fn fault(given: &GivenValue) -> Result<Fault, String> {
     Ok(Fault { at: Time::ZERO + at, backend: BackendId(backend.parse().map_err(|_| wrong())?), action })
 }
 
-/// What [`fault`] reads back.
+/// Writes what [`fault`] reads.
 #[must_use]
 pub fn show_fault(fault: &Fault) -> String {
     let what = match fault.action {

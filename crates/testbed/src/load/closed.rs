@@ -8,35 +8,35 @@ use std::time::Duration;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
-use super::Observer;
-use super::connection::{Client, after};
+use super::SampleObserver;
+use super::connection::{LoadClient, after};
 use super::meter::Meter;
 use super::request::Req;
-use super::summary::Summary;
+use super::summary::LoadSummary;
 
 /// A closed loop. Ends after `requests` or `seconds`, whichever comes first, and lets requests under way end within
 /// `timeout`.
 pub struct ClosedLoop<F> {
-    /// Whom to ask.
+    /// Address of the server.
     pub target: SocketAddr,
-    /// Connections, and so requests under way at most; 16 by default.
+    /// Number of connections, and so the most requests under way; 16 by default.
     pub connections: usize,
-    /// Requests to send at most; without bound by default.
+    /// The most requests to send; unbounded by default.
     pub requests: u64,
     /// Time from the start to the end in seconds, warm-up included; 10 by default.
     pub seconds: f64,
     /// Time at the start that is not measured, in seconds; 0 by default.
     pub warmup_s: f64,
-    /// Whether a connection is kept for the next request; it is by default.
+    /// Whether to keep a connection for the next request; true by default.
     pub keep_alive: bool,
     /// Longest time for one request, from its sending to its end; 30 s by default.
     pub timeout: Duration,
     /// The request of each number, from 0.
     pub request: F,
-    /// Counts that can be read while the load runs.
+    /// Live counts while the load runs.
     pub meter: Meter,
-    /// Is told of every request.
-    pub observer: Option<Observer>,
+    /// Called for every request.
+    pub observer: Option<SampleObserver>,
 }
 
 impl<F: Fn(u64) -> Req> ClosedLoop<F> {
@@ -58,7 +58,7 @@ impl<F: Fn(u64) -> Req> ClosedLoop<F> {
 }
 
 /// Runs a closed loop to its end. Must be called within a tokio runtime. Dropping the future ends all connections.
-pub async fn closed_loop<F>(load: ClosedLoop<F>) -> Summary
+pub async fn closed_loop<F>(load: ClosedLoop<F>) -> LoadSummary
 where
     F: Fn(u64) -> Req + Send + Sync + 'static,
 {
@@ -71,7 +71,7 @@ where
         clients.spawn(client(Arc::clone(&load), Arc::clone(&next), start, warmup..end));
     }
     while clients.join_next().await.is_some() {}
-    // Before the end when the requests ran out.
+    // Earlier than the end if the requests ran out.
     load.meter.finish(start.elapsed().min(end).saturating_sub(warmup))
 }
 
@@ -81,7 +81,7 @@ async fn client<F: Fn(u64) -> Req>(
     start: Instant,
     window: std::ops::Range<Duration>,
 ) {
-    let mut client = Client::new(load.target, load.keep_alive);
+    let mut client = LoadClient::new(load.target, load.keep_alive);
     while start.elapsed() < window.end {
         let number = next.fetch_add(1, Ordering::Relaxed);
         if number >= load.requests {
@@ -97,16 +97,16 @@ async fn client<F: Fn(u64) -> Req>(
             observer(number, &outcome);
         }
         if outcome.failure.is_some() {
-            // Who refuses at once would otherwise be asked as fast as the CPU can.
+            // Otherwise a server that refuses at once would be asked in a busy loop.
             tokio::time::sleep(PAUSE_AFTER_FAILURE).await;
         }
     }
 }
 
-/// What a client waits after a failure.
+/// How long a client waits after a failure.
 const PAUSE_AFTER_FAILURE: Duration = Duration::from_millis(10);
 
-/// A time that is no number of seconds from 0 on is none.
+/// A duration; zero unless `seconds` is a number not below 0.
 pub(super) fn seconds(seconds: f64) -> Duration {
     Duration::try_from_secs_f64(seconds).unwrap_or(Duration::ZERO)
 }

@@ -13,40 +13,40 @@ use tokio::net::TcpStream;
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, timeout_at};
 
-use super::outcome::{Cached, Failure, Outcome};
+use super::outcome::{CacheStatus, RequestFailure, RequestSample};
 use super::request::Req;
 
 /// A client with at most one connection at a time.
-pub(super) struct Client {
+pub(super) struct LoadClient {
     target: SocketAddr,
     keep_alive: bool,
-    open: Option<Open>,
+    open: Option<OpenConnection>,
 }
 
-/// A connection and the task that drives it, which ends with this.
-struct Open {
+/// A connection and its driver task, which is aborted when this is dropped.
+struct OpenConnection {
     sender: SendRequest<Full<Bytes>>,
     driver: JoinHandle<()>,
 }
 
-impl Drop for Open {
+impl Drop for OpenConnection {
     fn drop(&mut self) {
         self.driver.abort();
     }
 }
 
-impl Client {
+impl LoadClient {
     pub(super) fn new(target: SocketAddr, keep_alive: bool) -> Self {
         Self { target, keep_alive, open: None }
     }
 
-    /// Sends a request and reads the response, until `deadline` at most. Times are left to the caller.
-    pub(super) async fn exchange(&mut self, request: &Req, deadline: Instant) -> Outcome {
-        let mut outcome = Outcome::default();
+    /// Sends a request and reads the response, until `deadline` at most. The caller fills in the times.
+    pub(super) async fn exchange(&mut self, request: &Req, deadline: Instant) -> RequestSample {
+        let mut outcome = RequestSample::default();
         outcome.failure = match timeout_at(deadline, self.attempt(request, &mut outcome)).await {
             Ok(Ok(())) => None,
             Ok(Err(failure)) => Some(failure),
-            Err(_) => Some(Failure::Timeout),
+            Err(_) => Some(RequestFailure::Timeout),
         };
         if outcome.failure.is_some() || !self.keep_alive {
             self.open = None;
@@ -54,34 +54,34 @@ impl Client {
         outcome
     }
 
-    async fn attempt(&mut self, request: &Req, outcome: &mut Outcome) -> Result<(), Failure> {
-        let message = request.to_http(self.target, self.keep_alive).ok_or(Failure::Unusable)?;
+    async fn attempt(&mut self, request: &Req, outcome: &mut RequestSample) -> Result<(), RequestFailure> {
+        let message = request.to_http(self.target, self.keep_alive).ok_or(RequestFailure::Unusable)?;
         let response = self.send(message, outcome).await?;
         let status = response.status().as_u16();
         outcome.status = Some(status);
         let header = |name: &str| response.headers().get(name);
-        outcome.cached = header("x-cache").and_then(|value| Cached::parse(value.as_bytes()));
+        outcome.cached = header("x-cache").and_then(|value| CacheStatus::parse(value.as_bytes()));
         outcome.backend = header("x-backend").and_then(|value| value.to_str().ok()).map(str::to_owned);
         let expect = if status == 200 { request.expect } else { super::Expect::Anything };
         let mut body = response.into_body();
         while let Some(frame) = body.frame().await {
-            let frame = frame.map_err(|_| Failure::Truncated)?;
+            let frame = frame.map_err(|_| RequestFailure::Truncated)?;
             let Some(data) = frame.data_ref() else { continue };
             if !expect.allows(outcome.bytes, data) {
-                return Err(Failure::WrongBody);
+                return Err(RequestFailure::WrongBody);
             }
             outcome.bytes += data.len() as u64;
         }
-        if expect.ends_at(outcome.bytes) { Ok(()) } else { Err(Failure::WrongBody) }
+        if expect.ends_at(outcome.bytes) { Ok(()) } else { Err(RequestFailure::WrongBody) }
     }
 
-    /// The head of the response. A request of which nothing was sent, because the kept connection had ended meanwhile,
-    /// goes over a new one; no other is sent twice.
+    /// Sends a request and returns the head of the response. A request of which nothing was sent, because the
+    /// kept connection had ended, goes over a new one; no other is sent twice.
     async fn send(
         &mut self,
         mut message: Request<Full<Bytes>>,
-        outcome: &mut Outcome,
-    ) -> Result<Response<Incoming>, Failure> {
+        outcome: &mut RequestSample,
+    ) -> Result<Response<Incoming>, RequestFailure> {
         if let Some(open) = &mut self.open {
             if open.sender.ready().await.is_ok() {
                 match open.sender.try_send_request(message).await {
@@ -98,27 +98,28 @@ impl Client {
         // The old connection is closed before there is a new one.
         self.open = None;
         let open = self.open.insert(connect(self.target).await?);
-        open.sender.ready().await.map_err(|_| Failure::Closed)?;
+        open.sender.ready().await.map_err(|_| RequestFailure::Closed)?;
         open.sender.send_request(message).await.map_err(|error| classify(&error))
     }
 }
 
-async fn connect(target: SocketAddr) -> Result<Open, Failure> {
-    let stream = TcpStream::connect(target).await.map_err(|_| Failure::Connect)?;
-    stream.set_nodelay(true).map_err(|_| Failure::Connect)?;
-    let (sender, connection) = http1::handshake(TokioIo::new(stream)).await.map_err(|_| Failure::Connect)?;
+async fn connect(target: SocketAddr) -> Result<OpenConnection, RequestFailure> {
+    let stream = TcpStream::connect(target).await.map_err(|_| RequestFailure::Connect)?;
+    stream.set_nodelay(true).map_err(|_| RequestFailure::Connect)?;
+    let (sender, connection) =
+        http1::handshake(TokioIo::new(stream)).await.map_err(|_| RequestFailure::Connect)?;
     let driver = tokio::spawn(async move {
-        // Whoever waits for a response is told of a failure.
+        // The caller that waits for a response gets the error.
         drop(connection.await);
     });
-    Ok(Open { sender, driver })
+    Ok(OpenConnection { sender, driver })
 }
 
-fn classify(error: &hyper::Error) -> Failure {
-    if error.is_parse() { Failure::Malformed } else { Failure::Closed }
+fn classify(error: &hyper::Error) -> RequestFailure {
+    if error.is_parse() { RequestFailure::Malformed } else { RequestFailure::Closed }
 }
 
-/// `now + time`, or what is as good as never.
+/// `now + time`, or far in the future on overflow.
 pub(super) fn after(now: Instant, time: Duration) -> Instant {
     now.checked_add(time).unwrap_or(now + Duration::from_secs(86_400 * 365))
 }

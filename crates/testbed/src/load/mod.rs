@@ -1,9 +1,10 @@
 //! A bounded HTTP/1.1 load generator.
 //!
-//! Bounded in time, in number of requests and in requests under way, whatever the other side does. Two kinds of load:
+//! Bounded in time, in number of requests and in requests under way, whatever the server does. Two kinds of
+//! load:
 //!
-//! - [`closed_loop`]: each of a number of connections asks for the next target of one common sequence as soon as its
-//!   last response is complete. The load follows the speed of what is measured.
+//! - [`closed_loop`]: each connection asks for the next target of one common sequence as soon as its last
+//!   response is complete. The load follows the speed of the server.
 //! - [`open_loop`]: requests are due at a fixed or a Poisson rate, whether or not earlier ones are answered. Delays count
 //!   from the moment at which a request was *due*, so that a server that stalls is charged for every request that would
 //!   have come meanwhile (no coordinated omission).
@@ -31,12 +32,12 @@ mod summary;
 
 pub use closed::{ClosedLoop, closed_loop};
 pub use meter::Meter;
-pub use open::{Arrivals, OpenLoop, open_loop};
-pub use outcome::{Cached, Failure, Outcome};
+pub use open::{ArrivalPattern, OpenLoop, open_loop};
+pub use outcome::{CacheStatus, RequestFailure, RequestSample};
 pub use request::{Expect, Req};
-pub use summary::{Second, Summary};
+pub use summary::{LoadSummary, Second};
 
 use std::sync::Arc;
 
-/// What is told of every request, with its number and whether or not it counts.
-pub type Observer = Arc<dyn Fn(u64, &Outcome) + Send + Sync>;
+/// Called for every request with its number and result, inside and outside of the measured time.
+pub type SampleObserver = Arc<dyn Fn(u64, &RequestSample) + Send + Sync>;

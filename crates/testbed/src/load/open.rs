@@ -1,4 +1,4 @@
-//! Open loop: requests are due at a rate of their own, whatever becomes of the earlier ones.
+//! Open loop: requests are due at a given rate, whatever becomes of earlier ones.
 
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -8,18 +8,18 @@ use plimsoll_policy::Rng;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep_until};
 
-use super::Observer;
+use super::SampleObserver;
 use super::closed::seconds;
-use super::connection::{Client, after};
+use super::connection::{LoadClient, after};
 use super::meter::Meter;
-use super::outcome::{Failure, Outcome};
+use super::outcome::{RequestFailure, RequestSample};
 use super::request::Req;
-use super::summary::Summary;
+use super::summary::LoadSummary;
 
 /// When requests are due.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Arrivals {
-    /// At equal distances.
+pub enum ArrivalPattern {
+    /// At equal intervals.
     Fixed,
     /// As a Poisson process with this seed.
     Poisson(u64),
@@ -27,31 +27,32 @@ pub enum Arrivals {
 
 /// An open loop. All requests that are due within `seconds` are counted; it ends `timeout` later at the latest.
 pub struct OpenLoop<F> {
-    /// Whom to ask.
+    /// Address of the server.
     pub target: SocketAddr,
     /// Requests per second.
     pub rate_rps: f64,
-    /// When they are due; at equal distances by default.
-    pub arrivals: Arrivals,
+    /// When they are due; at equal intervals by default.
+    pub arrivals: ArrivalPattern,
     /// Time in which requests are due, in seconds, warm-up included; 10 by default.
     pub seconds: f64,
     /// Requests due in this time at the start are not counted, in seconds; 0 by default.
     pub warmup_s: f64,
-    /// Requests to send at most; without bound by default.
+    /// The most requests to send; unbounded by default.
     pub requests: u64,
-    /// Connections, and so requests under way at most; 256 by default. When all are taken, a request waits for one, which
-    /// counts as latency; after `timeout` it fails as [`Failure::NotSent`].
+    /// Number of connections, and so the most requests under way; 256 by default. When all are in use, a
+    /// request waits for one, which counts as latency; after `timeout` it fails as
+    /// [`RequestFailure::NotSent`].
     pub connections: usize,
-    /// Whether a connection is kept for the next request; it is by default.
+    /// Whether to keep a connection for the next request; true by default.
     pub keep_alive: bool,
     /// Longest time for one request, from the moment it is due to its end; 10 s by default.
     pub timeout: Duration,
     /// The request of each number, from 0.
     pub request: F,
-    /// Counts that can be read while the load runs.
+    /// Live counts while the load runs.
     pub meter: Meter,
-    /// Is told of every request.
-    pub observer: Option<Observer>,
+    /// Called for every request.
+    pub observer: Option<SampleObserver>,
 }
 
 impl<F: Fn(u64) -> Req> OpenLoop<F> {
@@ -60,7 +61,7 @@ impl<F: Fn(u64) -> Req> OpenLoop<F> {
         Self {
             target,
             rate_rps: 100.0,
-            arrivals: Arrivals::Fixed,
+            arrivals: ArrivalPattern::Fixed,
             seconds: 10.0,
             warmup_s: 0.0,
             requests: u64::MAX,
@@ -76,7 +77,7 @@ impl<F: Fn(u64) -> Req> OpenLoop<F> {
 
 /// The times at which requests are due, in order.
 struct Schedule {
-    arrivals: Arrivals,
+    arrivals: ArrivalPattern,
     rng: Rng,
     gap_s: f64,
     next: u64,
@@ -86,9 +87,9 @@ struct Schedule {
 }
 
 impl Schedule {
-    fn new(arrivals: Arrivals, rate_rps: f64, most: u64, end_s: f64) -> Self {
-        let seed = if let Arrivals::Poisson(seed) = arrivals { seed } else { 0 };
-        // A rate or an end that is no number above 0 has no arrivals.
+    fn new(arrivals: ArrivalPattern, rate_rps: f64, most: u64, end_s: f64) -> Self {
+        let seed = if let ArrivalPattern::Poisson(seed) = arrivals { seed } else { 0 };
+        // No arrivals unless rate and end are numbers above 0.
         let most = if rate_rps > 0.0 && end_s > 0.0 { most } else { 0 };
         let mut rng = Rng::new(seed, 0);
         let gap_s = 1.0 / rate_rps;
@@ -102,9 +103,9 @@ impl Iterator for Schedule {
 
     fn next(&mut self) -> Option<Self::Item> {
         let at_s = match self.arrivals {
-            // A product, not a sum: no rounding adds up.
-            Arrivals::Fixed => self.next as f64 * self.gap_s,
-            Arrivals::Poisson(_) => self.poisson_s,
+            // A product, not a sum, so that rounding errors do not accumulate.
+            ArrivalPattern::Fixed => self.next as f64 * self.gap_s,
+            ArrivalPattern::Poisson(_) => self.poisson_s,
         };
         if self.next >= self.most || at_s.is_nan() || at_s >= self.end_s {
             return None;
@@ -117,7 +118,7 @@ impl Iterator for Schedule {
 }
 
 /// Runs an open loop to its end. Must be called within a tokio runtime. Dropping the future ends all connections.
-pub async fn open_loop<F>(load: OpenLoop<F>) -> Summary
+pub async fn open_loop<F>(load: OpenLoop<F>) -> LoadSummary
 where
     F: Fn(u64) -> Req + Send + Sync + 'static,
 {
@@ -140,7 +141,7 @@ async fn client<F: Fn(u64) -> Req>(
     start: Instant,
     window: std::ops::Range<Duration>,
 ) {
-    let mut client = Client::new(load.target, load.keep_alive);
+    let mut client = LoadClient::new(load.target, load.keep_alive);
     loop {
         let arrival = schedule.lock().unwrap_or_else(PoisonError::into_inner).next();
         let Some((number, due)) = arrival else { return };
@@ -151,7 +152,7 @@ async fn client<F: Fn(u64) -> Req>(
         let mut outcome = if sent < deadline {
             client.exchange(&(load.request)(number), deadline).await
         } else {
-            Outcome { failure: Some(Failure::NotSent), ..Outcome::default() }
+            RequestSample { failure: Some(RequestFailure::NotSent), ..RequestSample::default() }
         };
         outcome.due = due;
         outcome.lateness = sent - due_at;
@@ -169,23 +170,23 @@ mod tests {
 
     #[test]
     fn fixed_arrivals_are_exact_and_bounded() {
-        let due: Vec<_> = Schedule::new(Arrivals::Fixed, 10.0, 100, 0.35).collect();
+        let due: Vec<_> = Schedule::new(ArrivalPattern::Fixed, 10.0, 100, 0.35).collect();
         let expected: Vec<_> = (0..4).map(|n| (n, Duration::from_millis(100 * n))).collect();
         assert_eq!(due, expected);
-        assert_eq!(Schedule::new(Arrivals::Fixed, 10.0, 3, 10.0).count(), 3);
+        assert_eq!(Schedule::new(ArrivalPattern::Fixed, 10.0, 3, 10.0).count(), 3);
         for rate in [0.0, -1.0, f64::NAN] {
-            assert_eq!(Schedule::new(Arrivals::Fixed, rate, 3, 10.0).count(), 0, "{rate}");
+            assert_eq!(Schedule::new(ArrivalPattern::Fixed, rate, 3, 10.0).count(), 0, "{rate}");
         }
     }
 
     #[test]
     fn poisson_arrivals_have_the_rate_and_follow_the_seed() {
-        let due: Vec<_> = Schedule::new(Arrivals::Poisson(1), 1000.0, u64::MAX, 10.0).collect();
+        let due: Vec<_> = Schedule::new(ArrivalPattern::Poisson(1), 1000.0, u64::MAX, 10.0).collect();
         assert!((9_500..10_500).contains(&due.len()), "{}", due.len());
         assert!(due.is_sorted_by_key(|(_, at)| *at));
-        let again: Vec<_> = Schedule::new(Arrivals::Poisson(1), 1000.0, u64::MAX, 10.0).collect();
+        let again: Vec<_> = Schedule::new(ArrivalPattern::Poisson(1), 1000.0, u64::MAX, 10.0).collect();
         assert_eq!(due, again);
-        let other: Vec<_> = Schedule::new(Arrivals::Poisson(2), 1000.0, u64::MAX, 10.0).collect();
+        let other: Vec<_> = Schedule::new(ArrivalPattern::Poisson(2), 1000.0, u64::MAX, 10.0).collect();
         assert_ne!(due, other);
     }
 }

@@ -1,16 +1,16 @@
-//! What became of one request.
+//! The result of one request.
 
 use std::fmt;
 use std::time::Duration;
 
-/// Why a request had no complete, right response.
+/// Why a request had no complete, correct response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Failure {
+pub enum RequestFailure {
     /// No connection could be made.
     Connect,
-    /// The connection ended before the head of the response had come.
+    /// The connection ended before the head of the response.
     Closed,
-    /// The head of the response is no HTTP/1.1.
+    /// The head of the response is not HTTP/1.1.
     Malformed,
     /// The connection ended within the body.
     Truncated,
@@ -18,13 +18,13 @@ pub enum Failure {
     WrongBody,
     /// The response was not complete within the time limit.
     Timeout,
-    /// All connections were taken for as long as the time limit: it was never sent. Open loop only.
+    /// All connections were in use for the whole time limit, so it was never sent. Open loop only.
     NotSent,
-    /// The request cannot be sent: its path is no URI.
+    /// The request cannot be sent: its path is not a URI.
     Unusable,
 }
 
-impl fmt::Display for Failure {
+impl fmt::Display for RequestFailure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Connect => "could not connect",
@@ -39,9 +39,9 @@ impl fmt::Display for Failure {
     }
 }
 
-/// What the header `X-Cache` of an origin says.
+/// Value of an origin's `X-Cache` header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Cached {
+pub enum CacheStatus {
     /// From memory.
     Hit,
     /// Read from disk for this request.
@@ -52,7 +52,7 @@ pub enum Cached {
     Bypass,
 }
 
-impl Cached {
+impl CacheStatus {
     pub(super) fn parse(value: &[u8]) -> Option<Self> {
         match value {
             b"hit" => Some(Self::Hit),
@@ -64,30 +64,30 @@ impl Cached {
     }
 }
 
-/// What became of one request.
+/// The result of one request.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Outcome {
+pub struct RequestSample {
     /// When it was due (open loop) or sent (closed loop), since the start of the load.
     pub due: Duration,
     /// From then until the response was complete or given up.
     pub latency: Duration,
-    /// How long after it was due it was sent; zero in a closed loop.
+    /// Delay between due time and sending; zero in a closed loop.
     pub lateness: Duration,
-    /// Status of the response, when its head came.
+    /// Status of the response, if its head came.
     pub status: Option<u16>,
-    /// Bytes of the body that came.
+    /// Bytes of the body received.
     pub bytes: u64,
-    /// Why there is no complete, right response.
-    pub failure: Option<Failure>,
-    /// What the response's `X-Cache` says.
-    pub cached: Option<Cached>,
-    /// What the response's `X-Backend` says.
+    /// Why there is no complete, correct response.
+    pub failure: Option<RequestFailure>,
+    /// The response's `X-Cache`.
+    pub cached: Option<CacheStatus>,
+    /// The response's `X-Backend`.
     pub backend: Option<String>,
-    /// Whether it was sent on a second connection because the first had ended before anything was sent on it.
+    /// Whether it was sent on a second connection because the kept one had ended before anything was sent.
     pub reconnected: bool,
 }
 
-impl Outcome {
+impl RequestSample {
     /// Whether the response is complete, as expected, and of a status below 400.
     #[must_use]
     pub fn succeeded(&self) -> bool {

@@ -1,4 +1,4 @@
-//! What to ask for, and what is the right answer.
+//! Requests and their expected responses.
 
 use std::net::SocketAddr;
 
@@ -13,23 +13,23 @@ use plimsoll_agent::origin::synthetic;
 pub struct Req {
     /// GET, POST or another.
     pub method: Method,
-    /// Path and query, percent-encoded; one that is no URI makes the request fail as [`super::Failure::Unusable`].
+    /// Path and query, percent-encoded; if invalid, the request fails as [`super::RequestFailure::Unusable`].
     pub path: String,
     /// Further header fields. Without `Host` the address of the target is sent as such.
     pub headers: HeaderMap,
     /// The body; `Content-Length` follows from it.
     pub body: Bytes,
-    /// What the body of a response with status 200 must be.
+    /// Expected body of a response with status 200.
     pub expect: Expect,
 }
 
-/// What the body of a response with status 200 must be.
+/// Expected body of a response with status 200.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Expect {
     /// Anything.
     #[default]
     Anything,
-    /// So many bytes.
+    /// This many bytes.
     Length(u64),
     /// The generated document of this number and size in bytes: every byte is checked. See
     /// [`plimsoll_agent::origin::synthetic`].
@@ -60,21 +60,21 @@ impl Req {
         Self { method: Method::POST, body: body.into(), ..Self::get(path) }
     }
 
-    /// The same with a header field; one of that name is replaced.
+    /// Sets a header field.
     #[must_use]
     pub fn header(mut self, name: HeaderName, value: HeaderValue) -> Self {
         self.headers.insert(name, value);
         self
     }
 
-    /// The same with an expectation.
+    /// Sets the expectation.
     #[must_use]
     pub fn expecting(mut self, expect: Expect) -> Self {
         self.expect = expect;
         self
     }
 
-    /// As it goes over the wire; `None` when the path is no URI.
+    /// The HTTP request; `None` when the path is not a URI.
     pub(super) fn to_http(&self, target: SocketAddr, keep_alive: bool) -> Option<Request<Full<Bytes>>> {
         let mut request = Request::new(Full::new(self.body.clone()));
         *request.method_mut() = self.method.clone();
@@ -92,7 +92,7 @@ impl Req {
 }
 
 impl Expect {
-    /// Whether `bytes` may stand at `offset_bytes` of the body.
+    /// Whether `bytes` may be at `offset_bytes` of the body.
     pub(super) fn allows(self, offset_bytes: u64, bytes: &[u8]) -> bool {
         let end_bytes = offset_bytes.saturating_add(bytes.len() as u64);
         match self {

@@ -7,17 +7,17 @@ use std::time::Duration;
 
 use hdrhistogram::Histogram;
 
-use super::outcome::{Cached, Failure, Outcome};
+use super::outcome::{CacheStatus, RequestFailure, RequestSample};
 
-/// Longest time that a histogram tells from longer ones: an hour.
+/// The longest time that the histograms resolve: an hour.
 const LONGEST_US: u64 = 3_600_000_000;
-/// Seconds of which each is counted on its own; a day.
+/// The most seconds that are counted individually: a day.
 const MOST_SECONDS: usize = 86_400;
 
 /// One second of a load, warm-up included.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Second {
-    /// Requests with a complete, right response of a status below 400.
+    /// Requests with a complete, correct response of a status below 400.
     pub succeeded: u64,
     /// All others.
     pub failed: u64,
@@ -27,22 +27,22 @@ pub struct Second {
     pub latency_sum: Duration,
 }
 
-/// What a load measured. Counts are of the time after the warm-up; see [`Summary::outside`].
+/// What a load measured. Counts are of the time after the warm-up; see [`LoadSummary::outside`].
 #[derive(Debug, Clone)]
-pub struct Summary {
+pub struct LoadSummary {
     /// Requests that are counted here.
     pub requests: u64,
-    /// Requests with a complete, right response of a status below 400.
+    /// Requests with a complete, correct response of a status below 400.
     pub succeeded: u64,
-    /// Requests without a complete, right response.
-    pub failures: BTreeMap<Failure, u64>,
-    /// Responses by status, whether or not their body came.
+    /// Requests without a complete, correct response.
+    pub failures: BTreeMap<RequestFailure, u64>,
+    /// Responses by status, with or without their body.
     pub statuses: BTreeMap<u16, u64>,
     /// Bytes of bodies received.
     pub bytes: u64,
-    /// Responses by what their `X-Cache` says.
-    pub cached: BTreeMap<Cached, u64>,
-    /// Responses by what their `X-Backend` says.
+    /// Responses by their `X-Cache`.
+    pub cached: BTreeMap<CacheStatus, u64>,
+    /// Responses by their `X-Backend`.
     pub backends: BTreeMap<String, u64>,
     /// Requests that went over a second connection because the kept one had ended before they were sent.
     pub reconnected: u64,
@@ -51,16 +51,16 @@ pub struct Summary {
     /// How late requests were sent, in microseconds: the generator's own share of the latencies of an open loop. Timers
     /// have a resolution of one millisecond.
     pub lateness_us: Histogram<u64>,
-    /// Requests during warm-up, or (closed loop) complete only after the end; counted nowhere else but in
-    /// [`Summary::per_second`].
+    /// Requests during warm-up, or (closed loop) completed only after the end; otherwise counted only in
+    /// [`LoadSummary::per_second`].
     pub outside: u64,
-    /// Length of the time that is measured; zero while the load runs.
+    /// Length of the measured time; zero while the load runs.
     pub measured: Duration,
     /// Each second since the start, warm-up included; by completion in a closed loop, by due time in an open one.
     pub per_second: Vec<Second>,
 }
 
-impl Default for Summary {
+impl Default for LoadSummary {
     fn default() -> Self {
         let histogram = || {
             let histogram = Histogram::new_with_bounds(1, LONGEST_US, 3);
@@ -88,8 +88,8 @@ fn micros(time: Duration) -> u64 {
     u64::try_from(time.as_micros()).unwrap_or(u64::MAX)
 }
 
-impl Summary {
-    /// Requests that did not succeed, be it for a failure or for a status of 400 or more.
+impl LoadSummary {
+    /// Requests that did not succeed: failures, and statuses of 400 or more.
     #[must_use]
     pub fn failed(&self) -> u64 {
         self.requests - self.succeeded
@@ -125,18 +125,18 @@ impl Summary {
     pub fn miss_ratio(&self) -> Option<f64> {
         let count = |cached| self.cached.get(&cached).copied().unwrap_or(0);
         let all: u64 = self.cached.values().sum();
-        (all > 0).then(|| (count(Cached::Miss) + count(Cached::Bypass)) as f64 / all as f64)
+        (all > 0).then(|| (count(CacheStatus::Miss) + count(CacheStatus::Bypass)) as f64 / all as f64)
     }
 
     /// Share of the requests that waited for another's disk read. `None` if no response has the header `X-Cache`.
     #[must_use]
     pub fn joined_ratio(&self) -> Option<f64> {
         let all: u64 = self.cached.values().sum();
-        (all > 0).then(|| self.cached.get(&Cached::Joined).copied().unwrap_or(0) as f64 / all as f64)
+        (all > 0).then(|| self.cached.get(&CacheStatus::Joined).copied().unwrap_or(0) as f64 / all as f64)
     }
 
     /// Counts one request, at `at` since the start.
-    pub(super) fn record(&mut self, at: Duration, window: &Range<Duration>, outcome: &Outcome) {
+    pub(super) fn record(&mut self, at: Duration, window: &Range<Duration>, outcome: &RequestSample) {
         self.record_second(at, outcome);
         if !window.contains(&at) {
             self.outside += 1;
@@ -167,7 +167,7 @@ impl Summary {
         }
     }
 
-    fn record_second(&mut self, at: Duration, outcome: &Outcome) {
+    fn record_second(&mut self, at: Duration, outcome: &RequestSample) {
         let index = usize::try_from(at.as_secs()).unwrap_or(usize::MAX);
         if index >= MOST_SECONDS {
             return;
@@ -178,7 +178,7 @@ impl Summary {
         let second = &mut self.per_second[index];
         if outcome.succeeded() {
             second.succeeded += 1;
-            let read = matches!(outcome.cached, Some(Cached::Miss | Cached::Bypass));
+            let read = matches!(outcome.cached, Some(CacheStatus::Miss | CacheStatus::Bypass));
             second.disk_reads += u64::from(read);
             second.latency_sum += outcome.latency;
         } else {
@@ -187,7 +187,7 @@ impl Summary {
     }
 }
 
-impl fmt::Display for Summary {
+impl fmt::Display for LoadSummary {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
@@ -213,35 +213,36 @@ impl fmt::Display for Summary {
 mod tests {
     use super::*;
 
-    fn outcome(status: u16, cached: Cached, latency_ms: u64) -> Outcome {
-        Outcome {
+    fn outcome(status: u16, cached: CacheStatus, latency_ms: u64) -> RequestSample {
+        RequestSample {
             latency: Duration::from_millis(latency_ms),
             status: Some(status),
             cached: Some(cached),
             backend: Some("b1".to_owned()),
             bytes: 10,
-            ..Outcome::default()
+            ..RequestSample::default()
         }
     }
 
     #[test]
     fn counts_what_is_in_the_window() {
-        let mut summary = Summary::default();
+        let mut summary = LoadSummary::default();
         let window = Duration::from_secs(1)..Duration::from_secs(3);
-        let mut at = |ms, outcome: &Outcome| summary.record(Duration::from_millis(ms), &window, outcome);
-        at(999, &outcome(200, Cached::Miss, 1));
-        at(1000, &outcome(200, Cached::Miss, 10));
-        at(1500, &outcome(200, Cached::Hit, 30));
-        at(2000, &outcome(200, Cached::Joined, 20));
-        at(2100, &outcome(503, Cached::Bypass, 1));
-        at(2999, &Outcome { failure: Some(Failure::Timeout), ..Outcome::default() });
-        at(3000, &outcome(200, Cached::Hit, 1));
+        let mut at =
+            |ms, outcome: &RequestSample| summary.record(Duration::from_millis(ms), &window, outcome);
+        at(999, &outcome(200, CacheStatus::Miss, 1));
+        at(1000, &outcome(200, CacheStatus::Miss, 10));
+        at(1500, &outcome(200, CacheStatus::Hit, 30));
+        at(2000, &outcome(200, CacheStatus::Joined, 20));
+        at(2100, &outcome(503, CacheStatus::Bypass, 1));
+        at(2999, &RequestSample { failure: Some(RequestFailure::Timeout), ..RequestSample::default() });
+        at(3000, &outcome(200, CacheStatus::Hit, 1));
         summary.measured = Duration::from_secs(2);
         assert_eq!((summary.requests, summary.succeeded, summary.failed(), summary.outside), (5, 3, 2, 2));
         assert_eq!(summary.miss_ratio(), Some(0.5));
         assert_eq!(summary.joined_ratio(), Some(0.25));
         assert_eq!(summary.statuses, BTreeMap::from([(200, 3), (503, 1)]));
-        assert_eq!(summary.failures, BTreeMap::from([(Failure::Timeout, 1)]));
+        assert_eq!(summary.failures, BTreeMap::from([(RequestFailure::Timeout, 1)]));
         assert_eq!(summary.backends, BTreeMap::from([("b1".to_owned(), 4)]));
         assert!((summary.throughput_rps() - 1.5).abs() < 1e-9);
         assert!((summary.mean_latency().as_secs_f64() - 0.02).abs() < 1e-4);
@@ -253,7 +254,7 @@ mod tests {
 
     #[test]
     fn nothing_measured_is_no_error() {
-        let summary = Summary::default();
+        let summary = LoadSummary::default();
         assert_eq!(summary.miss_ratio(), None);
         assert!(summary.throughput_rps().abs() < 1e-9);
         assert_eq!(summary.quantile(0.5), Duration::ZERO);

@@ -1,10 +1,10 @@
-//! What each back-end did, from what the client saw of every request.
+//! What each back-end did, derived from the client's view of every request.
 
 use std::ops::Range;
 
 use plimsoll_agent::origin::{CpuModel, DiskModel};
 
-use crate::load::Cached;
+use crate::load::CacheStatus;
 
 /// A request at a back-end, in seconds since the start.
 #[derive(Debug, Clone, Copy)]
@@ -12,7 +12,7 @@ pub(super) struct Visit {
     pub(super) start_s: f64,
     pub(super) end_s: f64,
     pub(super) size_bytes: u64,
-    pub(super) cached: Cached,
+    pub(super) cached: CacheStatus,
 }
 
 /// What one back-end did during the measurement.
@@ -22,14 +22,14 @@ pub struct BackendShare {
     pub requests: u64,
     /// Disk reads per request; `None` without any request.
     pub miss_ratio: Option<f64>,
-    /// Work that its emulated disk was given for the requests complete, over the length of the measurement; at most 1. By
-    /// the model's times: no clock of the origin.
+    /// Share of the measurement that its emulated disk worked on the completed requests, at most 1. Computed
+    /// from the model's times, not from a clock of the origin.
     pub disk_busy: f64,
-    /// The same of its emulated CPU.
+    /// Like `disk_busy`, for its emulated CPU.
     pub cpu_busy: f64,
     /// Requests under way, on average.
     pub mean_load: f64,
-    /// Share of the time with fewer requests under way than what counts as idle.
+    /// Share of the time with fewer requests under way than `idle_below`.
     pub idle_ratio: f64,
 }
 
@@ -67,7 +67,7 @@ impl Visits {
             for visit in visits.iter().filter(|visit| window.contains(&visit.end_s)) {
                 share.requests += 1;
                 cpu_s += (cpu.connect + cpu.send_time(visit.size_bytes)).as_secs_f64();
-                if matches!(visit.cached, Cached::Miss | Cached::Bypass) {
+                if matches!(visit.cached, CacheStatus::Miss | CacheStatus::Bypass) {
                     reads += 1;
                     disk_s += disk.read_time(visit.size_bytes).as_secs_f64();
                 }
@@ -131,7 +131,7 @@ fn loads(visits: &[Visit], window: &Range<f64>, idle_below: f64) -> (f64, f64) {
 mod tests {
     use super::*;
 
-    fn visit(start_s: f64, end_s: f64, cached: Cached) -> Visit {
+    fn visit(start_s: f64, end_s: f64, cached: CacheStatus) -> Visit {
         Visit { start_s, end_s, size_bytes: 8192, cached }
     }
 
@@ -139,10 +139,10 @@ mod tests {
     fn one_back_end_by_hand() {
         let mut visits = Visits::new(2);
         // From second 1 to second 5; loads 1, 2, 1, 0 in each.
-        visits.add(0, visit(0.0, 3.0, Cached::Miss));
-        visits.add(0, visit(2.0, 4.0, Cached::Hit));
-        visits.add(0, visit(0.0, 0.5, Cached::Hit));
-        visits.add(7, visit(0.0, 9.0, Cached::Hit));
+        visits.add(0, visit(0.0, 3.0, CacheStatus::Miss));
+        visits.add(0, visit(2.0, 4.0, CacheStatus::Hit));
+        visits.add(0, visit(0.0, 0.5, CacheStatus::Hit));
+        visits.add(7, visit(0.0, 9.0, CacheStatus::Hit));
         let window = 1.0..5.0;
         let shares = visits.shares(&window, DiskModel::lard98(), CpuModel::lard98(), 1.5);
         assert_eq!((shares[0].requests, shares[0].miss_ratio), (2, Some(0.5)));

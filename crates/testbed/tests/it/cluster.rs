@@ -3,16 +3,16 @@
 use std::time::Duration;
 
 use plimsoll_agent::origin::synthetic::Synthetic;
-use plimsoll_testbed::cluster::{Cluster, ClusterConfig, ClusterError};
-use plimsoll_testbed::load::{ClosedLoop, Expect, Req, Summary, closed_loop};
+use plimsoll_testbed::cluster::{ClusterError, LoopbackCluster, LoopbackConfig};
+use plimsoll_testbed::load::{ClosedLoop, Expect, LoadSummary, Req, closed_loop};
 use plimsoll_testbed::trial::{self, Trial, TrialConfig, TrialError};
-use plimsoll_testbed::workload::{Workload, scaled_rice};
+use plimsoll_testbed::workload::{RequestSequence, scaled_rice};
 
-fn config(backends: usize) -> ClusterConfig {
-    ClusterConfig { backends, ..ClusterConfig::new("round_robin", Synthetic::fixed(1000)) }
+fn config(backends: usize) -> LoopbackConfig {
+    LoopbackConfig { backends, ..LoopbackConfig::new("round_robin", Synthetic::fixed(1000)) }
 }
 
-async fn ask(cluster: &Cluster, requests: u64) -> Summary {
+async fn ask(cluster: &LoopbackCluster, requests: u64) -> LoadSummary {
     let request = |n| Req::get(format!("/{n}")).expecting(Expect::Length(1000));
     let load =
         ClosedLoop { connections: 4, requests, seconds: 60.0, ..ClosedLoop::new(cluster.address(), request) };
@@ -21,7 +21,7 @@ async fn ask(cluster: &Cluster, requests: u64) -> Summary {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn all_back_ends_serve_and_one_that_is_killed_comes_back() {
-    let mut cluster = Cluster::start(ClusterConfig { admin: true, ..config(3) }).await.unwrap();
+    let mut cluster = LoopbackCluster::start(LoopbackConfig { admin: true, ..config(3) }).await.unwrap();
     assert!(cluster.admin_address().is_some() && cluster.balancer().is_some());
     let summary = ask(&cluster, 90).await;
     assert_eq!((summary.succeeded, summary.failed()), (90, 0), "{summary}");
@@ -58,7 +58,7 @@ async fn all_back_ends_serve_and_one_that_is_killed_comes_back() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_cluster_that_is_dropped_is_gone() {
-    let cluster = Cluster::start(config(2)).await.unwrap();
+    let cluster = LoopbackCluster::start(config(2)).await.unwrap();
     let addresses = [&[cluster.address()][..], &cluster.backend_addresses()].concat();
     drop(cluster);
     for address in addresses {
@@ -72,10 +72,10 @@ async fn a_cluster_that_is_dropped_is_gone() {
         }
         assert!(gone, "{address} still accepts");
     }
-    assert!(matches!(Cluster::start(config(0)).await, Err(ClusterError::Config(_))));
+    assert!(matches!(LoopbackCluster::start(config(0)).await, Err(ClusterError::Config(_))));
 }
 
-async fn measure(policy: &str, workload: &Workload) -> Trial {
+async fn measure(policy: &str, workload: &RequestSequence) -> Trial {
     let config = TrialConfig {
         policy: policy.to_owned(),
         backends: 4,
@@ -97,7 +97,7 @@ async fn measure(policy: &str, workload: &Workload) -> Trial {
 async fn client_and_origins_agree_on_the_misses_of_a_trial() {
     let overrides = scaled_rice(80);
     let overrides: Vec<_> = overrides.iter().map(|(key, value)| (*key, value.as_str())).collect();
-    let workload = Workload::synthesize("rice", &overrides, 1, 20_000).unwrap();
+    let workload = RequestSequence::synthesize("rice", &overrides, 1, 20_000).unwrap();
     let wrr = measure("weighted_round_robin", &workload).await;
     let lard = measure("lard_r", &workload).await;
     for trial in [&wrr, &lard] {
@@ -116,7 +116,7 @@ async fn client_and_origins_agree_on_the_misses_of_a_trial() {
 
 #[tokio::test]
 async fn a_speed_that_is_none_is_refused() {
-    let workload = Workload::synthesize("rice", &[], 1, 0).unwrap();
+    let workload = RequestSequence::synthesize("rice", &[], 1, 0).unwrap();
     let config = TrialConfig {
         policy: "wrr".to_owned(),
         backends: 1,

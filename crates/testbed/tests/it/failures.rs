@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use plimsoll_testbed::load::{ClosedLoop, Failure, Req, Summary, closed_loop};
+use plimsoll_testbed::load::{ClosedLoop, LoadSummary, Req, RequestFailure, closed_loop};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpListener;
 
@@ -23,7 +23,7 @@ async fn answering(bytes: &'static [u8]) -> SocketAddr {
     address
 }
 
-async fn three(target: SocketAddr, timeout: Duration) -> Summary {
+async fn three(target: SocketAddr, timeout: Duration) -> LoadSummary {
     let load =
         ClosedLoop { connections: 1, requests: 3, timeout, ..ClosedLoop::new(target, |_| Req::get("/")) };
     closed_loop(load).await
@@ -33,11 +33,11 @@ const LONG: Duration = Duration::from_secs(10);
 
 #[tokio::test]
 async fn failures_are_told_apart() {
-    let cases: [(&[u8], Failure); 4] = [
-        (b"", Failure::Closed),
-        (b"HTTP/1.1 200", Failure::Closed),
-        (b"220 smtp.example ESMTP\r\n\r\n", Failure::Malformed),
-        (b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nabc", Failure::Truncated),
+    let cases: [(&[u8], RequestFailure); 4] = [
+        (b"", RequestFailure::Closed),
+        (b"HTTP/1.1 200", RequestFailure::Closed),
+        (b"220 smtp.example ESMTP\r\n\r\n", RequestFailure::Malformed),
+        (b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nabc", RequestFailure::Truncated),
     ];
     for (answer, failure) in cases {
         let summary = three(answering(answer).await, LONG).await;
@@ -50,10 +50,10 @@ async fn who_does_not_listen_or_does_not_answer() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     let summary = three(address, Duration::from_millis(100)).await;
-    assert_eq!(summary.failures, BTreeMap::from([(Failure::Timeout, 3)]), "{summary}");
+    assert_eq!(summary.failures, BTreeMap::from([(RequestFailure::Timeout, 3)]), "{summary}");
     drop(listener);
     let summary = three(address, LONG).await;
-    assert_eq!(summary.failures, BTreeMap::from([(Failure::Connect, 3)]), "{summary}");
+    assert_eq!(summary.failures, BTreeMap::from([(RequestFailure::Connect, 3)]), "{summary}");
 }
 
 #[tokio::test]
@@ -68,7 +68,7 @@ async fn a_connection_that_ended_while_idle_is_replaced() {
     let load = ClosedLoop { connections: 1, requests: 3, ..ClosedLoop::new(target, request) };
     let summary = closed_loop(load).await;
     // Whether the end is seen before the next request is sent is not for the client to decide.
-    let closed = summary.failures.get(&Failure::Closed).copied().unwrap_or(0);
+    let closed = summary.failures.get(&RequestFailure::Closed).copied().unwrap_or(0);
     assert_eq!(summary.succeeded + closed, 3, "{summary}");
     assert!(summary.succeeded >= 2, "{summary}");
 }

@@ -8,7 +8,8 @@ use std::time::Duration;
 use plimsoll_agent::origin::synthetic::Synthetic;
 use plimsoll_agent::origin::{Origin, OriginConfig, OriginHandle, Source};
 use plimsoll_testbed::load::{
-    Arrivals, Cached, ClosedLoop, Expect, Failure, Meter, OpenLoop, Req, closed_loop, open_loop,
+    ArrivalPattern, CacheStatus, ClosedLoop, Expect, Meter, OpenLoop, Req, RequestFailure, closed_loop,
+    open_loop,
 };
 
 async fn origin() -> (SocketAddr, OriginHandle) {
@@ -45,7 +46,7 @@ async fn a_closed_loop_sends_each_request_once_over_kept_connections() {
     assert_eq!(summary.backends, BTreeMap::from([("b1".to_owned(), 200)]));
     // An empty body is neither in memory nor on disk.
     assert_eq!(summary.cached.values().sum::<u64>(), 180);
-    assert_eq!(summary.cached[&Cached::Miss], 9);
+    assert_eq!(summary.cached[&CacheStatus::Miss], 9);
     assert_eq!(summary.latency_us.len(), 200);
     assert!(summary.measured < Duration::from_secs(60));
     let mut seen = seen.lock().unwrap().clone();
@@ -91,7 +92,7 @@ async fn a_closed_loop_ends_with_its_time_and_leaves_the_warm_up_out() {
 #[tokio::test]
 async fn an_open_loop_sends_what_is_due() {
     let (target, _) = origin().await;
-    for arrivals in [Arrivals::Fixed, Arrivals::Poisson(3)] {
+    for arrivals in [ArrivalPattern::Fixed, ArrivalPattern::Poisson(3)] {
         let load = OpenLoop {
             rate_rps: 500.0,
             seconds: 1.0,
@@ -138,7 +139,7 @@ async fn an_open_loop_against_one_that_hangs_ends_in_time() {
     };
     let summary = tokio::time::timeout(Duration::from_secs(10), open_loop(load)).await.unwrap();
     assert_eq!((summary.requests, summary.failed()), (50, 50), "{summary}");
-    assert!(summary.failures[&Failure::Timeout] >= 2, "{summary}");
+    assert!(summary.failures[&RequestFailure::Timeout] >= 2, "{summary}");
 }
 
 #[tokio::test]
@@ -155,6 +156,9 @@ async fn wrong_bodies_and_statuses_are_told() {
     let load = ClosedLoop { connections: 1, requests: 6, ..ClosedLoop::new(target, requests) };
     let summary = closed_loop(load).await;
     assert_eq!((summary.requests, summary.succeeded), (6, 1), "{summary}");
-    assert_eq!(summary.failures, BTreeMap::from([(Failure::WrongBody, 2), (Failure::Unusable, 1)]));
+    assert_eq!(
+        summary.failures,
+        BTreeMap::from([(RequestFailure::WrongBody, 2), (RequestFailure::Unusable, 1)])
+    );
     assert_eq!(summary.statuses, BTreeMap::from([(200, 3), (404, 1), (405, 1)]));
 }

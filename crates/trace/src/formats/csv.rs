@@ -3,11 +3,11 @@
 use csv_core::ReadRecordResult;
 
 use crate::error::TraceError;
-use crate::formats::{BATCH, Decoder};
-use crate::ingest::{Entry, Ingest, parse_size};
-use crate::record::Kind;
-use crate::source::{MAX_LINE_BYTES, Source};
-use crate::tally::Reason;
+use crate::formats::{BATCH, FormatDecoder};
+use crate::ingest::{DecodedRequest, Ingest, parse_size};
+use crate::record::RecordKind;
+use crate::source::{InputSource, MAX_LINE_BYTES};
+use crate::tally::LineError;
 use crate::time::parse_seconds;
 
 /// Most columns a file may have.
@@ -61,7 +61,7 @@ pub(crate) fn find_columns<'a>(
 
 /// Decoder of the canonical CSV.
 pub(crate) struct CsvDecoder {
-    source: Source,
+    source: InputSource,
     parser: csv_core::Reader,
     fields: Vec<u8>,
     ends: Vec<usize>,
@@ -69,14 +69,14 @@ pub(crate) struct CsvDecoder {
 }
 
 /// What reading one record came to.
-enum Read {
+enum CsvRead {
     Record { fields: usize },
     TooLong,
     End,
 }
 
 impl CsvDecoder {
-    pub(crate) fn new(source: Source) -> Self {
+    pub(crate) fn new(source: InputSource) -> Self {
         Self {
             source,
             parser: csv_core::Reader::new(),
@@ -102,7 +102,7 @@ impl CsvDecoder {
         }
     }
 
-    fn read_record(&mut self) -> Result<Read, TraceError> {
+    fn read_record(&mut self) -> Result<CsvRead, TraceError> {
         let (mut written, mut fields) = (0, 0);
         loop {
             let chunk = self.source.chunk()?;
@@ -113,15 +113,15 @@ impl CsvDecoder {
             fields += ends;
             match result {
                 ReadRecordResult::InputEmpty => {}
-                ReadRecordResult::Record => return Ok(Read::Record { fields }),
-                ReadRecordResult::End => return Ok(Read::End),
+                ReadRecordResult::Record => return Ok(CsvRead::Record { fields }),
+                ReadRecordResult::End => return Ok(CsvRead::End),
                 ReadRecordResult::OutputFull | ReadRecordResult::OutputEndsFull => {
                     // Most likely a quote that is never closed: go on at the next line.
                     let line = self.parser.line();
                     self.source.skip_line()?;
                     self.parser.reset();
                     self.parser.set_line(line + 1);
-                    return Ok(Read::TooLong);
+                    return Ok(CsvRead::TooLong);
                 }
             }
         }
@@ -132,8 +132,8 @@ impl CsvDecoder {
             self.source.consume(3);
         }
         let count = match self.read_record()? {
-            Read::Record { fields } => fields,
-            Read::TooLong | Read::End => 0,
+            CsvRead::Record { fields } => fields,
+            CsvRead::TooLong | CsvRead::End => 0,
         };
         let names = (0..count).map(|i| field(&self.fields, &self.ends, i));
         find_columns(self.source.path(), names)
@@ -145,7 +145,7 @@ fn field<'a>(fields: &'a [u8], ends: &[usize], index: usize) -> &'a [u8] {
     &fields[start..ends[index]]
 }
 
-impl Decoder for CsvDecoder {
+impl FormatDecoder for CsvDecoder {
     fn step(&mut self, out: &mut Ingest) -> Result<bool, TraceError> {
         let columns = match self.columns {
             Some(columns) => columns,
@@ -160,13 +160,13 @@ impl Decoder for CsvDecoder {
             }
             let line = self.next_line()?;
             let count = match self.read_record()? {
-                Read::End => return Ok(false),
-                Read::TooLong => {
+                CsvRead::End => return Ok(false),
+                CsvRead::TooLong => {
                     out.count_line();
-                    out.reject(line, Reason::TooLong { limit_bytes: MAX_LINE_BYTES });
+                    out.reject(line, LineError::TooLong { limit_bytes: MAX_LINE_BYTES });
                     continue;
                 }
-                Read::Record { fields } => fields,
+                CsvRead::Record { fields } => fields,
             };
             out.count_line();
             let get = |column: usize| {
@@ -178,25 +178,25 @@ impl Decoder for CsvDecoder {
                 Err(reason) => out.reject(line, reason),
                 Ok(entry) => {
                     let target = out.plain_target(entry.target);
-                    out.accept(line, &Entry { target: &target, ..entry })?;
+                    out.accept(line, &DecodedRequest { target: &target, ..entry })?;
                 }
             }
         }
         Ok(true)
     }
 
-    fn source(&mut self) -> Option<&mut Source> {
+    fn source(&mut self) -> Option<&mut InputSource> {
         Some(&mut self.source)
     }
 }
 
 /// Makes a request of the fields of a row, by their place in [`COLUMNS`].
-fn parse_row<'a>(get: impl Fn(usize) -> Option<&'a [u8]>) -> Result<Entry<'a>, Reason> {
+fn parse_row<'a>(get: impl Fn(usize) -> Option<&'a [u8]>) -> Result<DecodedRequest<'a>, LineError> {
     let required = |column: usize| {
-        get(column).filter(|field| !field.is_empty()).ok_or(Reason::Missing { column: COLUMNS[column] })
+        get(column).filter(|field| !field.is_empty()).ok_or(LineError::Missing { column: COLUMNS[column] })
     };
     let optional = |column: usize| get(column).unwrap_or_default().trim_ascii();
-    Ok(Entry {
+    Ok(DecodedRequest {
         time_ns: parse_seconds(required(0)?.trim_ascii())?,
         target: required(1)?,
         size_bytes: parse_size(required(2)?.trim_ascii())?,
@@ -205,26 +205,28 @@ fn parse_row<'a>(get: impl Fn(usize) -> Option<&'a [u8]>) -> Result<Entry<'a>, R
         class: parse_class(optional(4))?,
         service_ns: match optional(5) {
             b"" => 0,
-            text => parse_seconds(text).map_err(|_| Reason::Text("service_s is not a number of seconds"))?,
+            text => {
+                parse_seconds(text).map_err(|_| LineError::Text("service_s is not a number of seconds"))?
+            }
         },
         client: get(6),
     })
 }
 
-pub(crate) fn parse_kind(text: &[u8]) -> Result<Kind, Reason> {
+pub(crate) fn parse_kind(text: &[u8]) -> Result<RecordKind, LineError> {
     match text {
-        b"" | b"static" => Ok(Kind::Static),
-        b"dynamic" => Ok(Kind::Dynamic),
-        _ => Err(Reason::Text("kind is neither static nor dynamic")),
+        b"" | b"static" => Ok(RecordKind::Static),
+        b"dynamic" => Ok(RecordKind::Dynamic),
+        _ => Err(LineError::Text("kind is neither static nor dynamic")),
     }
 }
 
-fn parse_class(text: &[u8]) -> Result<u16, Reason> {
+fn parse_class(text: &[u8]) -> Result<u16, LineError> {
     if text.is_empty() {
         return Ok(0);
     }
     parse_size(text)
         .ok()
         .and_then(|class| u16::try_from(class).ok())
-        .ok_or(Reason::Text("class is not a number from 0 to 65535"))
+        .ok_or(LineError::Text("class is not a number from 0 to 65535"))
 }

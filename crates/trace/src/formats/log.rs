@@ -1,12 +1,12 @@
 //! Common and combined access log.
 
 use crate::error::TraceError;
-use crate::formats::{BATCH, Decoder};
-use crate::ingest::{Entry, Ingest, parse_size};
+use crate::formats::{BATCH, FormatDecoder};
+use crate::ingest::{DecodedRequest, Ingest, parse_size};
 use crate::options::Include;
-use crate::record::Kind;
-use crate::source::{Framed, MAX_LINE_BYTES, Source};
-use crate::tally::Reason;
+use crate::record::RecordKind;
+use crate::source::{Framed, InputSource, MAX_LINE_BYTES};
+use crate::tally::LineError;
 use crate::time::{NS_PER_S, STAMP_BYTES, StampReader};
 use crate::url;
 
@@ -24,16 +24,17 @@ pub(crate) struct LogLine<'a> {
 
 /// Takes a line apart; what follows the size (referer, user agent) is not looked at.
 #[inline]
-pub(crate) fn split(line: &[u8]) -> Result<LogLine<'_>, Reason> {
-    let space = memchr::memchr(b' ', line).ok_or(Reason::Text("line is not an access log line"))?;
+pub(crate) fn split(line: &[u8]) -> Result<LogLine<'_>, LineError> {
+    let space = memchr::memchr(b' ', line).ok_or(LineError::Text("line is not an access log line"))?;
     let bracket = space
-        + memchr::memchr(b'[', &line[space..]).ok_or(Reason::Text("line has no time stamp in brackets"))?;
+        + memchr::memchr(b'[', &line[space..])
+            .ok_or(LineError::Text("line has no time stamp in brackets"))?;
     let after = &line[bracket + 1..];
     let (stamp, after) =
-        after.split_first_chunk::<STAMP_BYTES>().ok_or(Reason::Text("line ends within the time stamp"))?;
+        after.split_first_chunk::<STAMP_BYTES>().ok_or(LineError::Text("line ends within the time stamp"))?;
     let quoted = after
         .strip_prefix(b"] \"")
-        .ok_or(Reason::Text("time stamp is not followed by a request in quotes"))?;
+        .ok_or(LineError::Text("time stamp is not followed by a request in quotes"))?;
     let (request, tail) = split_request(quoted)?;
     // `split_request` has made sure of the space and three digits.
     let status = tail[1..4].iter().fold(0, |status, digit| status * 10 + u16::from(digit - b'0'));
@@ -56,7 +57,7 @@ pub(crate) fn split(line: &[u8]) -> Result<LogLine<'_>, Reason> {
 /// Finds the quote that closes the request: one that is not escaped and that a status follows, for
 /// old servers wrote quotes within requests as they came.
 #[inline]
-fn split_request(quoted: &[u8]) -> Result<(&[u8], &[u8]), Reason> {
+fn split_request(quoted: &[u8]) -> Result<(&[u8], &[u8]), LineError> {
     for end in memchr::memchr_iter(b'"', quoted) {
         let escapes = quoted[..end].iter().rev().take_while(|&&b| b == b'\\').count();
         let tail = &quoted[end + 1..];
@@ -64,7 +65,7 @@ fn split_request(quoted: &[u8]) -> Result<(&[u8], &[u8]), Reason> {
             return Ok((&quoted[..end], tail));
         }
     }
-    Err(Reason::Text("request is not followed by a status and a size"))
+    Err(LineError::Text("request is not followed by a status and a size"))
 }
 
 #[inline]
@@ -74,11 +75,11 @@ fn is_status(tail: &[u8]) -> bool {
 
 /// Method and target of a request line, with or without protocol (HTTP/0.9 has none).
 #[inline]
-fn split_request_line(request: &[u8]) -> Result<(&[u8], &[u8]), Reason> {
-    let space = memchr::memchr(b' ', request).ok_or(Reason::Text("request has no target"))?;
+fn split_request_line(request: &[u8]) -> Result<(&[u8], &[u8]), LineError> {
+    let space = memchr::memchr(b' ', request).ok_or(LineError::Text("request has no target"))?;
     let (method, rest) = (&request[..space], &request[space..]);
     if method.is_empty() || !method.iter().all(|b| b.is_ascii_uppercase() || matches!(b, b'-' | b'_')) {
-        return Err(Reason::Text("request does not start with a method"));
+        return Err(LineError::Text("request does not start with a method"));
     }
     let target = match memchr::memrchr(b' ', rest) {
         Some(at) if rest[at + 1..].starts_with(b"HTTP/") => &rest[..at],
@@ -86,25 +87,25 @@ fn split_request_line(request: &[u8]) -> Result<(&[u8], &[u8]), Reason> {
     };
     let target = target.trim_ascii();
     if target.is_empty() {
-        return Err(Reason::Text("request has no target"));
+        return Err(LineError::Text("request has no target"));
     }
     Ok((method, target))
 }
 
 /// Decoder of both log formats, which differ only in what is ignored.
 pub(crate) struct LogDecoder {
-    source: Source,
+    source: InputSource,
     stamps: StampReader,
     line: u64,
 }
 
 impl LogDecoder {
-    pub(crate) fn new(source: Source) -> Self {
+    pub(crate) fn new(source: InputSource) -> Self {
         Self { source, stamps: StampReader::default(), line: 0 }
     }
 }
 
-impl Decoder for LogDecoder {
+impl FormatDecoder for LogDecoder {
     fn step(&mut self, out: &mut Ingest) -> Result<bool, TraceError> {
         for _ in 0..BATCH {
             if out.is_full() {
@@ -115,7 +116,7 @@ impl Decoder for LogDecoder {
                 Framed::End => return Ok(false),
                 Framed::TooLong => {
                     out.count_line();
-                    out.reject(self.line, Reason::TooLong { limit_bytes: MAX_LINE_BYTES });
+                    out.reject(self.line, LineError::TooLong { limit_bytes: MAX_LINE_BYTES });
                 }
                 Framed::Line(line) if line.trim_ascii_start().is_empty() => {}
                 Framed::Line(line) => {
@@ -127,7 +128,7 @@ impl Decoder for LogDecoder {
         Ok(true)
     }
 
-    fn source(&mut self) -> Option<&mut Source> {
+    fn source(&mut self) -> Option<&mut InputSource> {
         Some(&mut self.source)
     }
 }
@@ -165,7 +166,7 @@ fn decode(stamps: &mut StampReader, number: u64, line: &[u8], out: &mut Ingest) 
     }
     let Some(target) = url::target(logged, out.strip_query) else {
         if counted_status && out.include == Include::Counted {
-            out.reject(number, Reason::Text("target is neither a path nor a URL"));
+            out.reject(number, LineError::Text("target is neither a path nor a URL"));
         } else {
             out.tally.not_counted_target();
         }
@@ -173,7 +174,7 @@ fn decode(stamps: &mut StampReader, number: u64, line: &[u8], out: &mut Ingest) 
     };
     let head = method == b"HEAD";
     let bodiless = head || parts.status == 304;
-    let entry = Entry {
+    let entry = DecodedRequest {
         time_ns: time_s * NS_PER_S,
         target: &target,
         client: Some(parts.client),
@@ -181,7 +182,7 @@ fn decode(stamps: &mut StampReader, number: u64, line: &[u8], out: &mut Ingest) 
         whole: parts.status == 200 && !head,
         service_ns: 0,
         class: 0,
-        kind: Kind::Static,
+        kind: RecordKind::Static,
     };
     out.accept(number, &entry)
 }

@@ -1,25 +1,25 @@
 //! libCacheSim's `oracleGeneral`.
 
 use crate::error::TraceError;
-use crate::formats::{BATCH, Decoder};
-use crate::ingest::{Entry, Ingest, decimal};
-use crate::record::Kind;
-use crate::source::Source;
-use crate::tally::Reason;
+use crate::formats::{BATCH, FormatDecoder};
+use crate::ingest::{DecodedRequest, Ingest, decimal};
+use crate::record::RecordKind;
+use crate::source::InputSource;
+use crate::tally::LineError;
 use crate::time::NS_PER_S;
 
 /// Bytes of a record: `u32` time in seconds, `u64` object, `u32` size in bytes, `i64` index of the
 /// object's next request (-1 when there is none), packed, little-endian.
 pub(crate) const RECORD_BYTES: usize = 24;
 
-struct Raw {
+struct OracleRecord {
     time_s: u32,
     object: u64,
     size_bytes: u32,
     next_access: i64,
 }
 
-impl Raw {
+impl OracleRecord {
     fn parse(b: &[u8; RECORD_BYTES]) -> Self {
         Self {
             time_s: u32::from_le_bytes([b[0], b[1], b[2], b[3]]),
@@ -35,7 +35,7 @@ pub(crate) fn looks_like(first: &[u8]) -> bool {
     let (records, _) = first.as_chunks::<RECORD_BYTES>();
     let mut last_s = 0;
     !records.is_empty()
-        && records.iter().map(Raw::parse).all(|raw| {
+        && records.iter().map(OracleRecord::parse).all(|raw| {
             let forward = raw.time_s >= last_s;
             last_s = raw.time_s;
             forward && matches!(raw.next_access, -1 | 1..=0xffff_ffff_ffff | i64::MAX)
@@ -44,17 +44,17 @@ pub(crate) fn looks_like(first: &[u8]) -> bool {
 
 /// Decoder of `oracleGeneral`.
 pub(crate) struct OracleDecoder {
-    source: Source,
+    source: InputSource,
     record: u64,
 }
 
 impl OracleDecoder {
-    pub(crate) fn new(source: Source) -> Self {
+    pub(crate) fn new(source: InputSource) -> Self {
         Self { source, record: 0 }
     }
 }
 
-impl Decoder for OracleDecoder {
+impl FormatDecoder for OracleDecoder {
     fn step(&mut self, out: &mut Ingest) -> Result<bool, TraceError> {
         let block = self.source.next_block(BATCH * RECORD_BYTES)?;
         let more = block.len() == BATCH * RECORD_BYTES;
@@ -65,9 +65,9 @@ impl Decoder for OracleDecoder {
             }
             self.record += 1;
             out.count_line();
-            let raw = Raw::parse(bytes);
+            let raw = OracleRecord::parse(bytes);
             let mut target = [0; 20];
-            let entry = Entry {
+            let entry = DecodedRequest {
                 time_ns: u64::from(raw.time_s) * NS_PER_S,
                 target: decimal(raw.object, &mut target),
                 client: None,
@@ -75,18 +75,18 @@ impl Decoder for OracleDecoder {
                 whole: true,
                 service_ns: 0,
                 class: 0,
-                kind: Kind::Static,
+                kind: RecordKind::Static,
             };
             out.accept(self.record, &entry)?;
         }
         if !rest.is_empty() {
             out.count_line();
-            out.reject(self.record + 1, Reason::CutShort { bytes: rest.len(), of_bytes: RECORD_BYTES });
+            out.reject(self.record + 1, LineError::CutShort { bytes: rest.len(), of_bytes: RECORD_BYTES });
         }
         Ok(more)
     }
 
-    fn source(&mut self) -> Option<&mut Source> {
+    fn source(&mut self) -> Option<&mut InputSource> {
         Some(&mut self.source)
     }
 }

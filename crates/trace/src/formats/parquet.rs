@@ -11,11 +11,11 @@ use parquet::file::reader::{FileReader, SerializedFileReader};
 use crate::error::TraceError;
 use crate::formats::csv::{COLUMNS, REQUIRED, find_columns, parse_kind};
 use crate::formats::parquet_columns::{Column, unfit};
-use crate::formats::{BATCH, Decoder};
-use crate::ingest::{Entry, Ingest};
-use crate::options::Input;
-use crate::source::{MAX_LINE_BYTES, Source};
-use crate::tally::Reason;
+use crate::formats::{BATCH, FormatDecoder};
+use crate::ingest::{DecodedRequest, Ingest};
+use crate::options::TraceInput;
+use crate::source::{InputSource, MAX_LINE_BYTES};
+use crate::tally::LineError;
 
 /// Decoder of Parquet. The file is read where it lies; a compressed one or standard input goes
 /// through an unlinked temporary file first, because Parquet starts at its end.
@@ -35,7 +35,7 @@ struct Opened {
 
 impl ParquetDecoder {
     /// Reads the raw bytes to their end (for the digest) and keeps a file to read from.
-    pub(crate) fn new(mut source: Source, input: &Input) -> Result<Self, TraceError> {
+    pub(crate) fn new(mut source: InputSource, input: &TraceInput) -> Result<Self, TraceError> {
         let path = source.path().to_owned();
         let file = match input.path() {
             Some(name) if !source.is_compressed() => {
@@ -143,7 +143,7 @@ fn accept_row(
         }
         Ok(entry) => {
             let target = out.plain_target(entry.target);
-            out.accept(number, &Entry { target: &target, ..entry })
+            out.accept(number, &DecodedRequest { target: &target, ..entry })
         }
     }
 }
@@ -152,26 +152,26 @@ fn parse_row<'a>(
     columns: &'a [Option<Column>; 7],
     row: usize,
     [target, client, kind]: [&'a mut [u8; 20]; 3],
-) -> Result<Entry<'a>, Reason> {
+) -> Result<DecodedRequest<'a>, LineError> {
     const _: () = assert!(REQUIRED == 3);
-    let missing = |column: usize| Reason::Missing { column: COLUMNS[column] };
+    let missing = |column: usize| LineError::Missing { column: COLUMNS[column] };
     let get = |column: usize| columns[column].as_ref();
     let required = |column: usize| get(column).ok_or(missing(column));
     let target = required(1)?.text(row, target)?.filter(|t| !t.is_empty()).ok_or(missing(1))?;
     if target.len() > MAX_LINE_BYTES {
-        return Err(Reason::TooLong { limit_bytes: MAX_LINE_BYTES });
+        return Err(LineError::TooLong { limit_bytes: MAX_LINE_BYTES });
     }
     let class = get(4).map_or(Ok(None), |c| c.number(row))?.unwrap_or(0);
-    Ok(Entry {
+    Ok(DecodedRequest {
         time_ns: required(0)?.nanoseconds(row)?.ok_or(missing(0))?,
         target,
         size_bytes: required(2)?.number(row)?.ok_or(missing(2))?,
         whole: true,
         kind: match get(3) {
             Some(column) => parse_kind(column.text(row, kind)?.unwrap_or_default())?,
-            None => crate::Kind::Static,
+            None => crate::RecordKind::Static,
         },
-        class: u16::try_from(class).map_err(|_| Reason::Text("class is not a number from 0 to 65535"))?,
+        class: u16::try_from(class).map_err(|_| LineError::Text("class is not a number from 0 to 65535"))?,
         service_ns: get(5).map_or(Ok(None), |c| c.nanoseconds(row))?.unwrap_or(0),
         client: match get(6) {
             Some(column) => Some(column.text(row, client)?.unwrap_or_default()),
@@ -180,7 +180,7 @@ fn parse_row<'a>(
     })
 }
 
-impl Decoder for ParquetDecoder {
+impl FormatDecoder for ParquetDecoder {
     fn step(&mut self, out: &mut Ingest) -> Result<bool, TraceError> {
         // The parquet crate is known to panic on some damaged files instead of returning an error.
         match quietly(|| self.step_unguarded(out)) {
@@ -189,7 +189,7 @@ impl Decoder for ParquetDecoder {
         }
     }
 
-    fn source(&mut self) -> Option<&mut Source> {
+    fn source(&mut self) -> Option<&mut InputSource> {
         None
     }
 }

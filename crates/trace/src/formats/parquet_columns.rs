@@ -7,7 +7,7 @@ use parquet::errors::Result as ParquetResult;
 use parquet::schema::types::ColumnDescriptor;
 
 use crate::ingest::{MAX_SIZE_BYTES, decimal};
-use crate::tally::Reason;
+use crate::tally::LineError;
 use crate::time::{MAX_S, NS_PER_S, seconds_to_ns};
 
 /// Values of a batch, those that are not null, end to end.
@@ -22,7 +22,7 @@ enum Values {
 
 /// What a whole number in a column of times stands for.
 #[derive(Debug, Clone, Copy)]
-enum Unit {
+enum StampUnit {
     /// So many units make a second.
     PerSecond(u64),
     /// A decimal with so many digits behind the point.
@@ -33,7 +33,7 @@ enum Unit {
 pub(crate) struct Column {
     reader: ColumnReader,
     nullable: bool,
-    unit: Unit,
+    unit: StampUnit,
     values: Values,
     levels: Vec<i16>,
     /// For each row of the batch its place in `values`; `u32::MAX` stands for null.
@@ -55,25 +55,25 @@ pub(crate) fn unfit(descriptor: &ColumnDescriptor) -> Option<String> {
     }
 }
 
-fn unit(descriptor: &ColumnDescriptor) -> Unit {
+fn unit(descriptor: &ColumnDescriptor) -> StampUnit {
     match descriptor.logical_type_ref() {
         Some(LogicalType::Timestamp(stamp)) => {
-            return Unit::PerSecond(match stamp.unit {
+            return StampUnit::PerSecond(match stamp.unit {
                 TimeUnit::MILLIS => 1_000,
                 TimeUnit::MICROS => 1_000_000,
                 TimeUnit::NANOS => NS_PER_S,
             });
         }
         Some(LogicalType::Decimal(decimal)) => {
-            return Unit::Decimal(u32::try_from(decimal.scale).unwrap_or(0));
+            return StampUnit::Decimal(u32::try_from(decimal.scale).unwrap_or(0));
         }
         _ => {}
     }
     match descriptor.converted_type() {
-        ConvertedType::TIMESTAMP_MILLIS => Unit::PerSecond(1_000),
-        ConvertedType::TIMESTAMP_MICROS => Unit::PerSecond(1_000_000),
-        ConvertedType::DECIMAL => Unit::Decimal(u32::try_from(descriptor.type_scale()).unwrap_or(0)),
-        _ => Unit::PerSecond(1),
+        ConvertedType::TIMESTAMP_MILLIS => StampUnit::PerSecond(1_000),
+        ConvertedType::TIMESTAMP_MICROS => StampUnit::PerSecond(1_000_000),
+        ConvertedType::DECIMAL => StampUnit::Decimal(u32::try_from(descriptor.type_scale()).unwrap_or(0)),
+        _ => StampUnit::PerSecond(1),
     }
 }
 
@@ -141,7 +141,7 @@ impl Column {
         &'a self,
         row: usize,
         digits: &'a mut [u8; 20],
-    ) -> Result<Option<&'a [u8]>, Reason> {
+    ) -> Result<Option<&'a [u8]>, LineError> {
         let Some(at) = self.place(row) else {
             return Ok(None);
         };
@@ -151,8 +151,8 @@ impl Column {
             _ => match self.whole(at) {
                 Some(number) => u64::try_from(number)
                     .map(|number| Some(decimal(number, digits)))
-                    .map_err(|_| Reason::Text("target or client is a negative number")),
-                None => Err(Reason::Text("target or client is neither text nor a whole number")),
+                    .map_err(|_| LineError::Text("target or client is a negative number")),
+                None => Err(LineError::Text("target or client is neither text nor a whole number")),
             },
         }
     }
@@ -166,7 +166,7 @@ impl Column {
     }
 
     /// A whole number not below 0, such as a size; `None` for null.
-    pub(crate) fn number(&self, row: usize) -> Result<Option<u64>, Reason> {
+    pub(crate) fn number(&self, row: usize) -> Result<Option<u64>, LineError> {
         let Some(at) = self.place(row) else {
             return Ok(None);
         };
@@ -177,15 +177,15 @@ impl Column {
             _ => self.whole(at),
         };
         match number.map(u64::try_from) {
-            None => Err(Reason::Text("size_bytes or class is not a whole number")),
-            Some(Err(_)) => Err(Reason::Text("size is negative")),
-            Some(Ok(number)) if number > MAX_SIZE_BYTES => Err(Reason::Text("size is beyond 2^53 bytes")),
+            None => Err(LineError::Text("size_bytes or class is not a whole number")),
+            Some(Err(_)) => Err(LineError::Text("size is negative")),
+            Some(Ok(number)) if number > MAX_SIZE_BYTES => Err(LineError::Text("size is beyond 2^53 bytes")),
             Some(Ok(number)) => Ok(Some(number)),
         }
     }
 
     /// Nanoseconds of a time or duration; `None` for null.
-    pub(crate) fn nanoseconds(&self, row: usize) -> Result<Option<u64>, Reason> {
+    pub(crate) fn nanoseconds(&self, row: usize) -> Result<Option<u64>, LineError> {
         let Some(at) = self.place(row) else {
             return Ok(None);
         };
@@ -199,25 +199,25 @@ impl Column {
         .transpose()
     }
 
-    fn scaled(&self, value: i128) -> Result<u64, Reason> {
+    fn scaled(&self, value: i128) -> Result<u64, LineError> {
         if value < 0 {
-            return Err(Reason::Text("time is negative"));
+            return Err(LineError::Text("time is negative"));
         }
         let ns = match self.unit {
-            Unit::PerSecond(units) => value.checked_mul(i128::from(NS_PER_S / units)),
-            Unit::Decimal(scale @ 0..=9) => value.checked_mul(10i128.pow(9 - scale)),
-            Unit::Decimal(scale) => Some(10i128.checked_pow(scale - 9).map_or(0, |unit| value / unit)),
+            StampUnit::PerSecond(units) => value.checked_mul(i128::from(NS_PER_S / units)),
+            StampUnit::Decimal(scale @ 0..=9) => value.checked_mul(10i128.pow(9 - scale)),
+            StampUnit::Decimal(scale) => Some(10i128.checked_pow(scale - 9).map_or(0, |unit| value / unit)),
         };
         ns.and_then(|ns| u64::try_from(ns).ok())
             .filter(|ns| ns / NS_PER_S <= MAX_S)
-            .ok_or(Reason::Text("time is beyond the year 2554"))
+            .ok_or(LineError::Text("time is beyond the year 2554"))
     }
 }
 
 /// A decimal as Parquet keeps it in bytes: big-endian two's complement.
-fn big_endian(bytes: &[u8]) -> Result<i128, Reason> {
+fn big_endian(bytes: &[u8]) -> Result<i128, LineError> {
     if bytes.is_empty() || bytes.len() > 16 {
-        return Err(Reason::Text("time is not a decimal number"));
+        return Err(LineError::Text("time is not a decimal number"));
     }
     let sign = if bytes[0] & 0x80 == 0 { 0 } else { 0xff };
     let mut wide = [sign; 16];

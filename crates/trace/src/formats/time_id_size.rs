@@ -1,11 +1,11 @@
 //! Lines `time id size`, separated by spaces, tabs or commas.
 
 use crate::error::TraceError;
-use crate::formats::{BATCH, Decoder};
-use crate::ingest::{Entry, Ingest, parse_size};
-use crate::record::Kind;
-use crate::source::{Framed, MAX_LINE_BYTES, Source};
-use crate::tally::Reason;
+use crate::formats::{BATCH, FormatDecoder};
+use crate::ingest::{DecodedRequest, Ingest, parse_size};
+use crate::record::RecordKind;
+use crate::source::{Framed, InputSource, MAX_LINE_BYTES};
+use crate::tally::LineError;
 use crate::time::parse_seconds;
 
 fn is_separator(byte: u8) -> bool {
@@ -13,8 +13,8 @@ fn is_separator(byte: u8) -> bool {
 }
 
 /// Time in nanoseconds, name and size in bytes of a line.
-pub(crate) fn split(line: &[u8]) -> Result<(u64, &[u8], u64), Reason> {
-    const SHAPE: Reason = Reason::Text("line is not of the form `time id size`");
+pub(crate) fn split(line: &[u8]) -> Result<(u64, &[u8], u64), LineError> {
+    const SHAPE: LineError = LineError::Text("line is not of the form `time id size`");
     let mut fields = line.split(|&b| is_separator(b)).filter(|field| !field.is_empty());
     let mut next = || fields.next().ok_or(SHAPE);
     let (time, id, size) = (next()?, next()?, next()?);
@@ -26,17 +26,17 @@ pub(crate) fn split(line: &[u8]) -> Result<(u64, &[u8], u64), Reason> {
 
 /// Decoder of `time id size`.
 pub(crate) struct TimeIdSizeDecoder {
-    source: Source,
+    source: InputSource,
     line: u64,
 }
 
 impl TimeIdSizeDecoder {
-    pub(crate) fn new(source: Source) -> Self {
+    pub(crate) fn new(source: InputSource) -> Self {
         Self { source, line: 0 }
     }
 }
 
-impl Decoder for TimeIdSizeDecoder {
+impl FormatDecoder for TimeIdSizeDecoder {
     fn step(&mut self, out: &mut Ingest) -> Result<bool, TraceError> {
         for _ in 0..BATCH {
             if out.is_full() {
@@ -47,7 +47,7 @@ impl Decoder for TimeIdSizeDecoder {
                 Framed::End => return Ok(false),
                 Framed::TooLong => {
                     out.count_line();
-                    out.reject(self.line, Reason::TooLong { limit_bytes: MAX_LINE_BYTES });
+                    out.reject(self.line, LineError::TooLong { limit_bytes: MAX_LINE_BYTES });
                     continue;
                 }
                 Framed::Line(line) => line,
@@ -59,7 +59,7 @@ impl Decoder for TimeIdSizeDecoder {
             match split(line) {
                 Err(reason) => out.reject(self.line, reason),
                 Ok((time_ns, target, size_bytes)) => {
-                    let entry = Entry {
+                    let entry = DecodedRequest {
                         time_ns,
                         target,
                         client: None,
@@ -67,7 +67,7 @@ impl Decoder for TimeIdSizeDecoder {
                         whole: true,
                         service_ns: 0,
                         class: 0,
-                        kind: Kind::Static,
+                        kind: RecordKind::Static,
                     };
                     out.accept(self.line, &entry)?;
                 }
@@ -76,7 +76,7 @@ impl Decoder for TimeIdSizeDecoder {
         Ok(true)
     }
 
-    fn source(&mut self) -> Option<&mut Source> {
+    fn source(&mut self) -> Option<&mut InputSource> {
         Some(&mut self.source)
     }
 }

@@ -1,12 +1,12 @@
 //! Binary log of the 1998 World Cup (Arlitt and Jin; Internet Traffic Archive).
 
 use crate::error::TraceError;
-use crate::formats::{BATCH, Decoder};
-use crate::ingest::{Entry, Ingest, decimal};
+use crate::formats::{BATCH, FormatDecoder};
+use crate::ingest::{DecodedRequest, Ingest, decimal};
 use crate::options::Include;
-use crate::record::Kind;
-use crate::source::Source;
-use crate::tally::Reason;
+use crate::record::RecordKind;
+use crate::source::InputSource;
+use crate::tally::LineError;
 use crate::time::NS_PER_S;
 
 /// Bytes of a record.
@@ -32,7 +32,7 @@ const STATUSES: [u16; 38] = [
 
 /// One record with its fields in host order.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Raw {
+pub(crate) struct WorldCupRecord {
     pub(crate) time_s: u32,
     pub(crate) client: u32,
     pub(crate) object: u32,
@@ -43,7 +43,7 @@ pub(crate) struct Raw {
     pub(crate) server: u8,
 }
 
-impl Raw {
+impl WorldCupRecord {
     fn parse(bytes: &[u8; RECORD_BYTES]) -> Self {
         let word = |at: usize| u32::from_be_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]]);
         Self {
@@ -73,7 +73,7 @@ impl Raw {
 pub(crate) fn looks_like(first: &[u8]) -> bool {
     let (records, _) = first.as_chunks::<RECORD_BYTES>();
     !records.is_empty()
-        && records.iter().map(Raw::parse).all(|raw| {
+        && records.iter().map(WorldCupRecord::parse).all(|raw| {
             (893_900_000..=901_600_000).contains(&raw.time_s)
                 && usize::from(raw.method) < METHODS.len()
                 && raw.status().is_some()
@@ -83,17 +83,17 @@ pub(crate) fn looks_like(first: &[u8]) -> bool {
 
 /// Decoder of World Cup logs.
 pub(crate) struct WorldCupDecoder {
-    source: Source,
+    source: InputSource,
     record: u64,
 }
 
 impl WorldCupDecoder {
-    pub(crate) fn new(source: Source) -> Self {
+    pub(crate) fn new(source: InputSource) -> Self {
         Self { source, record: 0 }
     }
 }
 
-impl Decoder for WorldCupDecoder {
+impl FormatDecoder for WorldCupDecoder {
     fn step(&mut self, out: &mut Ingest) -> Result<bool, TraceError> {
         let block = self.source.next_block(BATCH * RECORD_BYTES)?;
         let more = block.len() == BATCH * RECORD_BYTES;
@@ -104,23 +104,23 @@ impl Decoder for WorldCupDecoder {
             }
             self.record += 1;
             out.count_line();
-            decode(self.record, &Raw::parse(bytes), out)?;
+            decode(self.record, &WorldCupRecord::parse(bytes), out)?;
         }
         if !rest.is_empty() {
             out.count_line();
-            out.reject(self.record + 1, Reason::CutShort { bytes: rest.len(), of_bytes: RECORD_BYTES });
+            out.reject(self.record + 1, LineError::CutShort { bytes: rest.len(), of_bytes: RECORD_BYTES });
         }
         Ok(more)
     }
 
-    fn source(&mut self) -> Option<&mut Source> {
+    fn source(&mut self) -> Option<&mut InputSource> {
         Some(&mut self.source)
     }
 }
 
-fn decode(number: u64, raw: &Raw, out: &mut Ingest) -> Result<(), TraceError> {
+fn decode(number: u64, raw: &WorldCupRecord, out: &mut Ingest) -> Result<(), TraceError> {
     let (Some(status), Some(method)) = (raw.status(), METHODS.get(usize::from(raw.method))) else {
-        out.reject(number, Reason::Text("method or status is not a World Cup code"));
+        out.reject(number, LineError::Text("method or status is not a World Cup code"));
         return Ok(());
     };
     out.tally.report.world_cup.get_or_insert_default().add(raw);
@@ -137,7 +137,7 @@ fn decode(number: u64, raw: &Raw, out: &mut Ingest) -> Result<(), TraceError> {
     let head = raw.method == 1;
     let known = raw.size().filter(|_| !head && status != 304);
     let (mut target, mut client) = ([0; 20], [0; 20]);
-    let entry = Entry {
+    let entry = DecodedRequest {
         time_ns: u64::from(raw.time_s) * NS_PER_S,
         target: decimal(u64::from(raw.object), &mut target),
         client: Some(decimal(u64::from(raw.client), &mut client)),
@@ -145,7 +145,7 @@ fn decode(number: u64, raw: &Raw, out: &mut Ingest) -> Result<(), TraceError> {
         whole: status == 200 && known.is_some(),
         service_ns: 0,
         class: u16::from(raw.kind),
-        kind: if raw.kind == TYPE_DYNAMIC { Kind::Dynamic } else { Kind::Static },
+        kind: if raw.kind == TYPE_DYNAMIC { RecordKind::Dynamic } else { RecordKind::Static },
     };
     out.accept(number, &entry)
 }

@@ -5,7 +5,7 @@ use rand_pcg::Pcg64;
 
 /// The rule of arrival times.
 #[derive(Debug, Clone)]
-pub(super) enum Arrivals {
+pub(super) enum ArrivalProcess {
     /// Poisson: independent exponential gaps with this mean in nanoseconds.
     Poisson {
         /// Mean gap in nanoseconds.
@@ -44,8 +44,8 @@ pub(super) fn smooth_day() -> Vec<u64> {
 
 /// The times of successive requests.
 #[derive(Debug, Clone)]
-pub(super) struct Clock<'a> {
-    arrivals: &'a Arrivals,
+pub(super) struct ArrivalClock<'a> {
+    arrivals: &'a ArrivalProcess,
     rng: Pcg64,
     now_ns: u64,
     minute: usize,
@@ -55,12 +55,12 @@ pub(super) struct Clock<'a> {
     place: f64,
 }
 
-impl<'a> Clock<'a> {
+impl<'a> ArrivalClock<'a> {
     /// A clock at time 0.
-    pub(super) fn new(arrivals: &'a Arrivals, rng: Pcg64) -> Self {
+    pub(super) fn new(arrivals: &'a ArrivalProcess, rng: Pcg64) -> Self {
         let remaining = match arrivals {
-            Arrivals::Poisson { .. } => 0,
-            Arrivals::PerMinute { requests, .. } => requests.first().copied().unwrap_or(0),
+            ArrivalProcess::Poisson { .. } => 0,
+            ArrivalProcess::PerMinute { requests, .. } => requests.first().copied().unwrap_or(0),
         };
         Self { arrivals, rng, now_ns: 0, minute: 0, remaining, place: 0.0 }
     }
@@ -68,11 +68,11 @@ impl<'a> Clock<'a> {
     /// Time of the next request in nanoseconds; never before the last.
     pub(super) fn next_ns(&mut self) -> u64 {
         match self.arrivals {
-            Arrivals::Poisson { gap_ns } => {
+            ArrivalProcess::Poisson { gap_ns } => {
                 let gap = exponential(&mut self.rng) * gap_ns;
                 self.now_ns = self.now_ns.saturating_add((gap + 0.5) as u64);
             }
-            Arrivals::PerMinute { requests, minute_ns } => {
+            ArrivalProcess::PerMinute { requests, minute_ns } => {
                 while self.remaining == 0 && self.minute + 1 < requests.len() {
                     self.minute += 1;
                     self.remaining = requests[self.minute];
@@ -95,8 +95,8 @@ mod tests {
 
     #[test]
     fn poisson_gaps_have_the_mean_and_spread_of_the_exponential() {
-        let arrivals = Arrivals::Poisson { gap_ns: 1e6 };
-        let mut clock = Clock::new(&arrivals, stream(1, Purpose::Times));
+        let arrivals = ArrivalProcess::Poisson { gap_ns: 1e6 };
+        let mut clock = ArrivalClock::new(&arrivals, stream(1, Purpose::Times));
         let times: Vec<u64> = (0..100_001).map(|_| clock.next_ns()).collect();
         let gaps: Vec<f64> = times.windows(2).map(|pair| (pair[1] - pair[0]) as f64).collect();
         let mean = gaps.iter().sum::<f64>() / 1e5;
@@ -108,8 +108,8 @@ mod tests {
     #[test]
     fn minutes_hold_exactly_their_requests() {
         let requests = vec![3, 0, 0, 1_000, 1, 0];
-        let arrivals = Arrivals::PerMinute { requests: requests.clone(), minute_ns: 60e9 };
-        let mut clock = Clock::new(&arrivals, stream(2, Purpose::Times));
+        let arrivals = ArrivalProcess::PerMinute { requests: requests.clone(), minute_ns: 60e9 };
+        let mut clock = ArrivalClock::new(&arrivals, stream(2, Purpose::Times));
         let mut seen = vec![0; requests.len()];
         let mut inside = 0.0;
         let mut last = 0;

@@ -13,7 +13,7 @@
 //! 5. Targets beyond the first ranks get a window of the trace in which they are requested.
 //! 6. Where the mix drifts over the day, each target gets its part in peaks and bursts.
 //!
-//! Then [`Workload::records`] streams the requests: each target's places in the trace are
+//! Then [`SyntheticWorkload::records`] streams the requests: each target's places in the trace are
 //! successive order statistics of the uniform law over its window, merged by a calendar of slots,
 //! and times come from a Poisson process or a profile of requests per minute. Memory is
 //! proportional to the targets, never to the requests. The same seed gives the same records on
@@ -35,10 +35,10 @@ mod stream;
 mod tests;
 mod workload;
 
-pub use spec::{Bound, Generator, Parameter, ParameterKind, PublishedFigure, WorkloadSpec};
+pub use spec::{FigureBound, Generator, Parameter, ParameterKind, PublishedFigure, WorkloadSpec};
 pub use specs::SPECS;
 pub use stream::Records;
-pub use workload::Workload;
+pub use workload::SyntheticWorkload;
 
 /// Bytes of a "MB" in the figures: 2²⁰, the unit in which memory, and so the papers' caches of
 /// 32 MB, is counted.
@@ -120,7 +120,7 @@ pub fn spec(name: &str) -> Result<&'static WorkloadSpec, SynthError> {
 /// # Errors
 /// For an unknown workload or parameter, a value that is no number or outside its range, and
 /// values that contradict one another.
-pub fn build(name: &str, overrides: &[(&str, &str)], seed: u64) -> Result<Workload, SynthError> {
+pub fn build(name: &str, overrides: &[(&str, &str)], seed: u64) -> Result<SyntheticWorkload, SynthError> {
     let spec = spec(name)?;
     plan::build(spec, spec.resolve(overrides)?, seed)
 }

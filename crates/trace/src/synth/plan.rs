@@ -1,14 +1,14 @@
 //! From parameters to a workload: popularity, numbering, sizes, windows, arrivals.
 
-use super::arrivals::{Arrivals, smooth_day};
+use super::arrivals::{ArrivalProcess, smooth_day};
 use super::day::{self, DayFigures};
 use super::drift::{BURSTS, Drift, DriftKind};
 use super::popularity::{Popularity, apportion_at_least_one};
 use super::random::{Purpose, permutation, stream, uniform};
 use super::sizes::{Copula, CoveragePoint, SizeLaw, fit_coverage, round_with_carry};
 use super::spec::{Parameters, WorkloadSpec};
-use super::stream::Window;
-use super::workload::{Workload, per_minute};
+use super::stream::ActiveWindow;
+use super::workload::{SyntheticWorkload, per_minute};
 use super::{MIB, SynthError};
 use crate::coverage::by_falling_count;
 
@@ -20,7 +20,7 @@ pub(super) fn build(
     spec: &'static WorkloadSpec,
     parameters: Parameters,
     seed: u64,
-) -> Result<Workload, SynthError> {
+) -> Result<SyntheticWorkload, SynthError> {
     let targets = parameters.get("targets") as u32;
     let base_requests = parameters.get("requests") as u64;
     check(&parameters)?;
@@ -60,7 +60,7 @@ pub(super) fn build(
     let requests = base_requests + hot_counts.iter().sum::<u64>();
     let rate = parameters.get("rate");
     let arrivals = if rate > 0.0 {
-        Arrivals::Poisson { gap_ns: 1e9 / rate }
+        ArrivalProcess::Poisson { gap_ns: 1e9 / rate }
     } else {
         per_minute(&smooth_day(), requests, parameters.get("minute_s"))
     };
@@ -69,7 +69,7 @@ pub(super) fn build(
     if let Some(drift) = &drift {
         give_bursts(&mut windows, base, drift, &sizes);
     }
-    Ok(Workload {
+    Ok(SyntheticWorkload {
         spec,
         windows,
         drift,
@@ -209,8 +209,8 @@ fn fit_sizes(
 }
 
 /// The window of every target, by number; hot targets live throughout.
-fn draw_windows(parameters: &Parameters, base: &[u32], counts: &[u64], seed: u64) -> Vec<Window> {
-    let mut windows = vec![Window::WHOLE; counts.len()];
+fn draw_windows(parameters: &Parameters, base: &[u32], counts: &[u64], seed: u64) -> Vec<ActiveWindow> {
+    let mut windows = vec![ActiveWindow::WHOLE; counts.len()];
     let mut rng = stream(seed, Purpose::Windows);
     let (shortest, longest) = (parameters.get("window_min"), parameters.get("window_max"));
     let steady = parameters.get("window_from_rank") as usize - 1;
@@ -218,21 +218,21 @@ fn draw_windows(parameters: &Parameters, base: &[u32], counts: &[u64], seed: u64
         let target = number as usize;
         let length = shortest * libm::pow(longest / shortest, uniform(&mut rng));
         let (start, dither) = (1.0 - uniform(&mut rng), 1.0 - uniform(&mut rng));
-        windows[target] = Window::new(start, length, counts[target], dither);
+        windows[target] = ActiveWindow::new(start, length, counts[target], dither);
     }
     windows
 }
 
 /// Deals bursting targets to the bursts in turn; large ones live throughout, for the few largest decide on how much
 /// sizes vary.
-fn give_bursts(windows: &mut [Window], base: &[u32], drift: &Drift, sizes: &[f64]) {
+fn give_bursts(windows: &mut [ActiveWindow], base: &[u32], drift: &Drift, sizes: &[f64]) {
     for &target in base.iter().filter(|&&target| drift.is_large(sizes[target as usize])) {
-        windows[target as usize] = Window::WHOLE;
+        windows[target as usize] = ActiveWindow::WHOLE;
     }
     let bursting = base.iter().filter(|&&target| drift.kind(target) == DriftKind::Bursting);
     for (turn, &target) in bursting.enumerate() {
         let burst = (turn % BURSTS) as f64;
         let (start, end) = (burst / BURSTS as f64, (burst + 1.0) / BURSTS as f64);
-        windows[target as usize] = Window { start, end, ..Window::WHOLE };
+        windows[target as usize] = ActiveWindow { start, end, ..ActiveWindow::WHOLE };
     }
 }

@@ -128,7 +128,7 @@ pub struct Generator {
 
 /// How a published figure binds the workload.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Bound {
+pub enum FigureBound {
     /// The workload has this value, within the tolerance.
     Equal,
     /// The workload has at most this value.
@@ -145,7 +145,7 @@ pub struct PublishedFigure {
     /// Unit, or "" for a share or a bare number.
     pub unit: &'static str,
     /// Whether the value is met or not exceeded.
-    pub bound: Bound,
+    pub bound: FigureBound,
     /// Permitted relative deviation of a workload with default parameters.
     pub tolerance: f64,
     /// Meaning, as one line.

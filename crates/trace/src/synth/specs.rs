@@ -4,7 +4,7 @@ use super::generators::{CHESS_GENERATORS, IBM_GENERATORS, RICE_GENERATORS, WORLD
 use super::parameters::{
     CHESS_PARAMETERS, HOT_PARAMETERS, IBM_PARAMETERS, RICE_PARAMETERS, WORLDCUP_PARAMETERS,
 };
-use super::spec::{Bound, PublishedFigure, WorkloadSpec};
+use super::spec::{FigureBound, PublishedFigure, WorkloadSpec};
 
 /// Every workload, in the order in which help and docs list them.
 pub const SPECS: &[WorkloadSpec] = &[
@@ -59,11 +59,11 @@ const fn equal(
     tolerance: f64,
     help: &'static str,
 ) -> PublishedFigure {
-    PublishedFigure { name, value, unit, bound: Bound::Equal, tolerance, help }
+    PublishedFigure { name, value, unit, bound: FigureBound::Equal, tolerance, help }
 }
 
 const fn at_most(name: &'static str, value: f64, unit: &'static str, help: &'static str) -> PublishedFigure {
-    PublishedFigure { name, value, unit, bound: Bound::AtMost, tolerance: 0.0, help }
+    PublishedFigure { name, value, unit, bound: FigureBound::AtMost, tolerance: 0.0, help }
 }
 
 const COVER97: &str = "memory that holds the targets of 97 % of the requests";

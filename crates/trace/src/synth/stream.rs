@@ -1,10 +1,10 @@
 //! The requests themselves: every target's own sequence of places in the trace, merged in order
 //! with memory for the targets and one slot of the trace, not for the requests.
 
-use super::arrivals::Clock;
+use super::arrivals::ArrivalClock;
 use super::random::{Purpose, first_of, stream};
-use super::workload::Workload;
-use crate::{Kind, Record};
+use super::workload::SyntheticWorkload;
+use crate::{Record, RecordKind};
 use rand_pcg::Pcg64;
 
 /// Requests per slot of the calendar: few enough that a slot's places sort within the first-level
@@ -20,7 +20,7 @@ const NONE: u32 = u32::MAX;
 /// Part of the trace (places from 0 to 1) in which a target is requested. A window that runs over
 /// the end of the trace goes on at its start, so that windows cover all parts alike.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct Window {
+pub(super) struct ActiveWindow {
     /// Start of the window.
     pub(super) start: f64,
     /// Its end, or 1 if it runs over.
@@ -31,7 +31,7 @@ pub(super) struct Window {
     pub(super) early: u64,
 }
 
-impl Window {
+impl ActiveWindow {
     /// The whole trace.
     pub(super) const WHOLE: Self = Self { start: 0.0, end: 1.0, early_end: 0.0, early: 0 };
 
@@ -52,7 +52,7 @@ impl Window {
 
 /// Where a target stands in its own sequence.
 #[derive(Debug, Clone, Copy)]
-struct Progress {
+struct TargetProgress {
     place: f64,
     end: f64,
     /// Requests to come in this part, the one at `place` not counted.
@@ -62,13 +62,13 @@ struct Progress {
     later_start: f64,
 }
 
-/// The requests of a [`Workload`] in order of time; made by [`Workload::records`].
+/// The requests of a [`SyntheticWorkload`] in order of time; made by [`SyntheticWorkload::records`].
 #[derive(Debug, Clone)]
 pub struct Records<'a> {
-    workload: &'a Workload,
+    workload: &'a SyntheticWorkload,
     places: Pcg64,
-    clock: Clock<'a>,
-    progress: Vec<Progress>,
+    clock: ArrivalClock<'a>,
+    progress: Vec<TargetProgress>,
     /// First target whose next request falls in each slot.
     first: Vec<u32>,
     /// Next target of the same slot.
@@ -81,12 +81,12 @@ pub struct Records<'a> {
 }
 
 impl<'a> Records<'a> {
-    pub(super) fn new(workload: &'a Workload) -> Self {
+    pub(super) fn new(workload: &'a SyntheticWorkload) -> Self {
         let slots = (workload.len() / REQUESTS_PER_SLOT).clamp(1, MOST_SLOTS) as usize;
         let mut records = Self {
             workload,
             places: stream(workload.seed, Purpose::Places),
-            clock: Clock::new(&workload.arrivals, stream(workload.seed, Purpose::Times)),
+            clock: ArrivalClock::new(&workload.arrivals, stream(workload.seed, Purpose::Times)),
             progress: Vec::with_capacity(workload.windows.len()),
             first: vec![NONE; slots],
             next: vec![NONE; workload.windows.len()],
@@ -99,10 +99,15 @@ impl<'a> Records<'a> {
             let later = count - window.early;
             let (place, end, remaining) = (0.0, window.early_end, window.early);
             let later_start = window.start;
-            let mut own = Progress { place, end, remaining, later, later_start };
+            let mut own = TargetProgress { place, end, remaining, later, later_start };
             if own.remaining == 0 {
-                own =
-                    Progress { place: later_start, end: window.end, remaining: later, later: 0, later_start };
+                own = TargetProgress {
+                    place: later_start,
+                    end: window.end,
+                    remaining: later,
+                    later: 0,
+                    later_start,
+                };
             }
             if own.advance(&mut records.places) {
                 let place = records.place_of(target as u32, own.place);
@@ -160,7 +165,7 @@ impl<'a> Records<'a> {
     }
 }
 
-impl Progress {
+impl TargetProgress {
     /// Moves to the next request's place: the smallest of the remaining uniform places between
     /// here and the end. False when there is none.
     fn advance(&mut self, rng: &mut Pcg64) -> bool {
@@ -198,7 +203,7 @@ impl Iterator for Records<'_> {
             target,
             client: 0,
             class: 0,
-            kind: Kind::Static,
+            kind: RecordKind::Static,
         })
     }
 
@@ -214,21 +219,24 @@ mod tests {
 
     #[test]
     fn a_window_over_the_end_divides_its_requests() {
-        let window = Window::new(0.9, 0.4, 100, 0.5);
+        let window = ActiveWindow::new(0.9, 0.4, 100, 0.5);
         assert!((window.early_end - 0.3).abs() < 1e-12);
         assert_eq!((window.start, window.end, window.early), (0.9, 1.0, 75));
         // One request: it falls over the end when the dither says so, three times in four.
-        assert_eq!(Window::new(0.9, 0.4, 1, 0.2).early, 0);
-        assert_eq!(Window::new(0.9, 0.4, 1, 0.3).early, 1);
-        assert_eq!(Window::new(0.1, 0.4, 9, 0.9), Window { start: 0.1, end: 0.5, ..Window::WHOLE });
-        assert_eq!(Window::new(0.7, 1.0, 9, 0.9), Window::WHOLE);
+        assert_eq!(ActiveWindow::new(0.9, 0.4, 1, 0.2).early, 0);
+        assert_eq!(ActiveWindow::new(0.9, 0.4, 1, 0.3).early, 1);
+        assert_eq!(
+            ActiveWindow::new(0.1, 0.4, 9, 0.9),
+            ActiveWindow { start: 0.1, end: 0.5, ..ActiveWindow::WHOLE }
+        );
+        assert_eq!(ActiveWindow::new(0.7, 1.0, 9, 0.9), ActiveWindow::WHOLE);
     }
 
     #[test]
     fn places_of_a_target_are_uniform_order_statistics() {
         let mut rng = stream(4, Purpose::Places);
         let count = 20_000_u64;
-        let whole = Progress { place: 0.25, end: 0.75, remaining: count, later: 0, later_start: 0.0 };
+        let whole = TargetProgress { place: 0.25, end: 0.75, remaining: count, later: 0, later_start: 0.0 };
         let mut own = whole;
         let mut places = Vec::new();
         while own.advance(&mut rng) {

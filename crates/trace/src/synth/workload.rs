@@ -1,10 +1,10 @@
 //! A workload that is ready to be streamed, and its exact statistics.
 
-use super::arrivals::Arrivals;
+use super::arrivals::ArrivalProcess;
 use super::drift::Drift;
 use super::popularity::apportion;
 use super::spec::{Parameter, Parameters, PublishedFigure, WorkloadSpec};
-use super::stream::{Records, Window};
+use super::stream::{ActiveWindow, Records};
 use super::{MIB, SynthError};
 use crate::coverage::coverage_bytes;
 
@@ -14,7 +14,7 @@ use crate::coverage::coverage_bytes;
 /// the order of the requests is exact before the first of them is made. Memory is proportional to
 /// the number of targets.
 #[derive(Debug, Clone)]
-pub struct Workload {
+pub struct SyntheticWorkload {
     pub(super) spec: &'static WorkloadSpec,
     pub(super) parameters: Parameters,
     pub(super) seed: u64,
@@ -23,17 +23,17 @@ pub struct Workload {
     /// By target, in bytes.
     pub(super) sizes: Vec<u64>,
     /// By target.
-    pub(super) windows: Vec<Window>,
+    pub(super) windows: Vec<ActiveWindow>,
     /// How the mix changes over the day, if it does.
     pub(super) drift: Option<Drift>,
     /// Artificial hot targets, in rising order.
     pub(super) hot: Vec<u32>,
-    pub(super) arrivals: Arrivals,
+    pub(super) arrivals: ArrivalProcess,
     pub(super) corrections: Vec<f64>,
     pub(super) requests: u64,
 }
 
-impl Workload {
+impl SyntheticWorkload {
     /// Number of targets.
     #[must_use]
     pub fn target_count(&self) -> u32 {
@@ -168,9 +168,9 @@ impl Workload {
 }
 
 /// Divides `requests` over the minutes of a profile.
-pub(super) fn per_minute(profile: &[u64], requests: u64, minute_s: f64) -> Arrivals {
+pub(super) fn per_minute(profile: &[u64], requests: u64, minute_s: f64) -> ArrivalProcess {
     let weights: Vec<f64> = profile.iter().map(|&weight| weight as f64).collect();
-    Arrivals::PerMinute { requests: apportion(&weights, requests), minute_ns: minute_s * 1e9 }
+    ArrivalProcess::PerMinute { requests: apportion(&weights, requests), minute_ns: minute_s * 1e9 }
 }
 
 /// The smallest value at which half of the weight is reached.

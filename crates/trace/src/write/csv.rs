@@ -6,7 +6,7 @@ use csv_core::WriteResult;
 
 use super::{Requests, Sink, put_seconds};
 use crate::error::TraceError;
-use crate::record::{Kind, Record};
+use crate::record::{Record, RecordKind};
 
 /// Lines gathered before they are written.
 const FLUSH_BYTES: usize = 64 * 1024;
@@ -37,8 +37,8 @@ where
         let _ = write!(lines, ",{}", record.size_bytes);
         if fields.kind {
             lines.extend_from_slice(match record.kind {
-                Kind::Static => b",static",
-                Kind::Dynamic => b",dynamic",
+                RecordKind::Static => b",static",
+                RecordKind::Dynamic => b",dynamic",
             });
         }
         if fields.class {

@@ -11,7 +11,7 @@ use std::path::Path;
 use crate::error::TraceError;
 use crate::format::Format;
 use crate::record::Record;
-use crate::spool::Fields;
+use crate::spool::PresentFields;
 use crate::targets::TargetTable;
 use crate::trace::Trace;
 
@@ -60,7 +60,7 @@ pub fn write_requests(
         if format == Format::OracleGeneral {
             return oracle::write(&Trace::from_records(targets.clone(), records)?, sink);
         }
-        let requests = Requests { targets, fields: Fields::default(), records: records.map(Ok) };
+        let requests = Requests { targets, fields: PresentFields::default(), records: records.map(Ok) };
         put(requests, format, sink)
     })
 }
@@ -69,7 +69,7 @@ pub fn write_requests(
 struct Requests<'a, I> {
     targets: &'a TargetTable,
     /// The optional fields to write.
-    fields: Fields,
+    fields: PresentFields,
     records: I,
 }
 

@@ -105,7 +105,7 @@ impl NextAccesses {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Kind, Record, TargetTable};
+    use crate::{Record, RecordKind, TargetTable};
 
     #[test]
     fn next_accesses_point_forward() {
@@ -121,7 +121,7 @@ mod tests {
             target,
             client: 0,
             class: 0,
-            kind: Kind::Static,
+            kind: RecordKind::Static,
         });
         let trace = Trace::from_records(targets, records).unwrap();
         let mut next = NextAccesses::of(&trace).unwrap();

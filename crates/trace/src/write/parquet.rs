@@ -12,8 +12,8 @@ use parquet::schema::types::{Type, TypePtr};
 
 use super::{Requests, Sink};
 use crate::error::TraceError;
-use crate::record::{Kind, Record};
-use crate::spool::Fields;
+use crate::record::{Record, RecordKind};
+use crate::spool::PresentFields;
 use crate::targets::TargetTable;
 
 /// Rows of a row group: what is held in memory at a time.
@@ -46,13 +46,13 @@ where
     }
 }
 
-fn open(fields: Fields, sink: &mut Sink) -> ParquetResult<SerializedFileWriter<&mut Sink>> {
+fn open(fields: PresentFields, sink: &mut Sink) -> ParquetResult<SerializedFileWriter<&mut Sink>> {
     let properties =
         WriterProperties::builder().set_compression(Compression::ZSTD(ZstdLevel::default())).build();
     SerializedFileWriter::new(sink, schema(fields)?, Arc::new(properties))
 }
 
-fn schema(fields: Fields) -> ParquetResult<TypePtr> {
+fn schema(fields: PresentFields) -> ParquetResult<TypePtr> {
     let column = |name: &str, physical, logical, length: usize, digits: i32| {
         Type::primitive_type_builder(name, physical)
             .with_repetition(Repetition::REQUIRED)
@@ -88,7 +88,7 @@ fn schema(fields: Fields) -> ParquetResult<TypePtr> {
 fn write_group(
     writer: &mut SerializedFileWriter<&mut Sink>,
     rows: &[Record],
-    fields: Fields,
+    fields: PresentFields,
     targets: &TargetTable,
 ) -> ParquetResult<()> {
     let names = [
@@ -129,8 +129,8 @@ fn write_column(
             let texts: Vec<_> = rows
                 .iter()
                 .map(|r| match (kind, r.kind) {
-                    (true, Kind::Static) => ByteArray::from("static"),
-                    (true, Kind::Dynamic) => ByteArray::from("dynamic"),
+                    (true, RecordKind::Static) => ByteArray::from("static"),
+                    (true, RecordKind::Dynamic) => ByteArray::from("dynamic"),
                     (false, _) => text(targets.name(r.target)),
                 })
                 .collect();

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use plimsoll_trace::{Format, Input, ReadOptions, load};
+use plimsoll_trace::{Format, ReadOptions, TraceInput, load};
 
 use crate::helpers::{Scratch, gzip, load_bytes, load_path, load_text, xz, zstd};
 
@@ -79,7 +79,7 @@ fn formats_do_not_mix() {
     let scratch = Scratch::new();
     let first = scratch.file("a", b"1 a 10\n");
     let second = scratch.file("b", b"time_s,target,size_bytes\n2,/a,1\n");
-    let inputs = [Input::File(first), Input::File(second.clone())];
+    let inputs = [TraceInput::File(first), TraceInput::File(second.clone())];
     let text = message(load(&inputs, &ReadOptions::default()));
     says(&text, &[second.to_str().unwrap(), "csv", "time-id-size"]);
 }
@@ -105,7 +105,7 @@ fn inputs_in_the_wrong_order() {
     let scratch = Scratch::new();
     let newer = scratch.file("log", b"100000 a 10\n");
     let older = scratch.file("log.1", b"1000 a 10\n2000 b 10\n");
-    let inputs = [newer, older].map(Input::File);
+    let inputs = [newer, older].map(TraceInput::File);
     says(
         &message(load(&inputs, &ReadOptions::default())),
         &["log.1 line 1: time goes backwards by 99000 s", "name the oldest first"],

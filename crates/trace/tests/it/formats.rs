@@ -1,6 +1,6 @@
 //! The other formats, compression, and several inputs.
 
-use plimsoll_trace::{Format, Input, Kind, ReadOptions, Reader, load};
+use plimsoll_trace::{Format, ReadOptions, RecordKind, TraceInput, TraceReader, load};
 
 use crate::helpers::{Scratch, gzip, listed, load_bytes, load_path, load_text, stamped, xz, zstd};
 
@@ -28,7 +28,14 @@ fn csv_takes_any_order_of_columns_and_quotes() {
     );
     let records = stamped(&trace);
     let rest: Vec<_> = records.iter().map(|r| (r.client, r.kind, r.class, r.service_ns)).collect();
-    assert_eq!(rest, [(0, Kind::Static, 7, 0), (1, Kind::Dynamic, 0, S / 4), (0, Kind::Static, 65535, 0)]);
+    assert_eq!(
+        rest,
+        [
+            (0, RecordKind::Static, 7, 0),
+            (1, RecordKind::Dynamic, 0, S / 4),
+            (0, RecordKind::Static, 65535, 0)
+        ]
+    );
     assert_eq!((trace.report.lines, trace.report.clients), (3, 2));
 }
 
@@ -156,7 +163,7 @@ fn world_cup_codes_are_understood() {
     assert_eq!(trace.report.format, Some(Format::WorldCup98));
     let sizes: Vec<u64> = stamped(&trace).iter().map(|r| r.size_bytes).collect();
     assert_eq!(sizes, [100, 0, 0, 0, 30]);
-    assert_eq!(stamped(&trace)[2].kind, Kind::Dynamic);
+    assert_eq!(stamped(&trace)[2].kind, RecordKind::Dynamic);
     assert_eq!(trace.targets.name(0), b"77");
     assert_eq!(trace.targets.document_size_bytes(0), 100);
     let counts: Vec<_> = trace.report.not_counted.keys().map(String::as_str).collect();
@@ -201,7 +208,7 @@ fn several_inputs_are_one_trace() {
     let first = scratch.file("1.gz", &gzip(b"1 a 10\n2 b 20\n"));
     let empty = scratch.file("2", b"");
     let second = scratch.file("3", b"3 a 10\n4 x\n");
-    let inputs = [&first, &empty, &second].map(|path| Input::File(path.clone()));
+    let inputs = [&first, &empty, &second].map(|path| TraceInput::File(path.clone()));
     let options = ReadOptions { max_bad_ratio: 0.5, ..ReadOptions::default() };
     let trace = load(&inputs, &options).unwrap();
     assert_eq!((trace.len(), trace.targets.len()), (3, 2));
@@ -256,7 +263,7 @@ fn a_byte_order_mark_is_no_part_of_the_header() {
 fn a_reader_streams_and_ends_with_its_verdict() {
     let scratch = Scratch::new();
     let path = scratch.file("s", b"2 a 10\nbad\n1 b 20\n");
-    let mut reader = Reader::new(&[Input::File(path)], &ReadOptions::default());
+    let mut reader = TraceReader::new(&[TraceInput::File(path)], &ReadOptions::default());
     let first = reader.next().unwrap().unwrap();
     assert_eq!((first.time_ns, first.target), (S, 1));
     assert_eq!(reader.next().unwrap().unwrap().time_ns, 2 * S);

@@ -3,7 +3,7 @@
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
-use plimsoll_trace::{Input, ReadOptions, Record, Trace, TraceError, load};
+use plimsoll_trace::{ReadOptions, Record, Trace, TraceError, TraceInput, load};
 
 /// Path of a real trace, or `None` outside continuous integration when the traces are not there.
 pub(crate) fn real_trace(name: &str) -> Option<PathBuf> {
@@ -40,7 +40,7 @@ impl Scratch {
 }
 
 pub(crate) fn load_path(path: &Path, options: &ReadOptions) -> Result<Trace, TraceError> {
-    load(&[Input::File(path.to_owned())], options)
+    load(&[TraceInput::File(path.to_owned())], options)
 }
 
 /// Loads `content` as if it were a file called `trace`.

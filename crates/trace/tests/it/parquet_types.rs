@@ -8,7 +8,7 @@ use parquet::data_type::ByteArray;
 use parquet::file::properties::WriterProperties;
 use parquet::file::writer::SerializedFileWriter;
 use parquet::schema::parser::parse_message_type;
-use plimsoll_trace::{Format, Kind, ReadOptions, Trace, TraceError};
+use plimsoll_trace::{Format, ReadOptions, RecordKind, Trace, TraceError};
 
 use crate::helpers::{gzip, listed, load_bytes, stamped};
 
@@ -114,7 +114,7 @@ fn doubles_numbers_and_nulls() {
     );
     assert_eq!(reasons[4].0, 9);
     let records = stamped(&trace);
-    assert_eq!((records[0].kind, records[1].kind), (Kind::Dynamic, Kind::Static));
+    assert_eq!((records[0].kind, records[1].kind), (RecordKind::Dynamic, RecordKind::Static));
     assert_eq!((records[0].class, records[1].class), (65_535, 0));
     assert_eq!((records[0].service_ns, records[1].service_ns), (0, 250_000_000));
     // The empty client is one of its own.

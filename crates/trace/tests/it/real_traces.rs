@@ -6,7 +6,7 @@
 //! size the largest body with status 200, else the largest body. For one figure at a time:
 //! `zcat nasa_1995_excerpt.log.gz | grep -cE '"(GET|HEAD) .*" (200|206|304) '` gives 6845.
 
-use plimsoll_trace::{Format, Include, Kind, ReadOptions, Trace, TraceStats};
+use plimsoll_trace::{Format, Include, ReadOptions, RecordKind, Trace, TraceStats};
 
 use crate::helpers::{load_path, real_trace, stamped};
 
@@ -193,7 +193,7 @@ fn world_cup_types_become_classes() {
     let of_class = |class| records.iter().filter(|r| r.class == class).count();
     assert_eq!([0, 1, 4, 6, 10].map(of_class), [112, 863, 11, 2, 12]);
     for record in &records {
-        assert_eq!(record.kind == Kind::Dynamic, record.class == 6);
+        assert_eq!(record.kind == RecordKind::Dynamic, record.class == 6);
     }
 }
 

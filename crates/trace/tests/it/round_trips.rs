@@ -2,7 +2,9 @@
 
 use std::path::Path;
 
-use plimsoll_trace::{Format, Kind, ReadOptions, Record, TargetTable, Trace, convert, format_of_output};
+use plimsoll_trace::{
+    Format, ReadOptions, Record, RecordKind, TargetTable, Trace, convert, format_of_output,
+};
 
 use crate::helpers::{Scratch, listed, load_path, real_trace, stamped};
 
@@ -28,7 +30,7 @@ fn rich() -> Trace {
         target: if i < 5 { i as u32 } else { (i * 7 % 5) as u32 },
         client: if i < 9 { i as u32 } else { (i % 9) as u32 },
         class: (i % 4) as u16,
-        kind: if i % 6 == 0 { Kind::Dynamic } else { Kind::Static },
+        kind: if i % 6 == 0 { RecordKind::Dynamic } else { RecordKind::Static },
     });
     Trace::from_records(targets, records).unwrap()
 }

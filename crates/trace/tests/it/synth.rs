@@ -2,11 +2,11 @@
 
 use plimsoll_trace::Record;
 use plimsoll_trace::coverage::coverage_bytes;
-use plimsoll_trace::synth::{Bound, SPECS, Workload, build, spec};
+use plimsoll_trace::synth::{FigureBound, SPECS, SyntheticWorkload, build, spec};
 
 const SEEDS: [u64; 3] = [0, 42, u64::MAX];
 
-fn every_generator(mut check: impl FnMut(&Workload, &str)) {
+fn every_generator(mut check: impl FnMut(&SyntheticWorkload, &str)) {
     for spec in SPECS {
         for generator in spec.generators {
             for seed in SEEDS {
@@ -26,8 +26,8 @@ fn every_generator_meets_every_published_figure() {
             let ours = workload.measured(figure.name).expect("every figure can be measured");
             let deviation = ours / figure.value - 1.0;
             let met = match figure.bound {
-                Bound::Equal => deviation.abs() <= figure.tolerance,
-                Bound::AtMost => deviation <= figure.tolerance,
+                FigureBound::Equal => deviation.abs() <= figure.tolerance,
+                FigureBound::AtMost => deviation <= figure.tolerance,
             };
             assert!(met, "{label}: {} is {ours}, published {}", figure.name, figure.value);
         }
@@ -140,7 +140,7 @@ fn records_restart_run_side_by_side_and_cross_threads() {
 
 /// FNV-1a over the fields that vary: guards the promise that a seed's records never change, which
 /// reproductions of published results rely on.
-fn fingerprint(workload: &Workload, records: usize) -> u64 {
+fn fingerprint(workload: &SyntheticWorkload, records: usize) -> u64 {
     let mut hash = 0xcbf2_9ce4_8422_2325_u64;
     for record in workload.records().take(records) {
         for word in [record.time_ns, record.size_bytes, u64::from(record.target)] {
@@ -244,7 +244,7 @@ fn per_hour(minutes: &[u64]) -> Vec<f64> {
     minutes.chunks(60).map(|hour| hour.iter().sum::<u64>() as f64 / total).collect()
 }
 
-fn requests_per_minute(workload: &Workload) -> Vec<u64> {
+fn requests_per_minute(workload: &SyntheticWorkload) -> Vec<u64> {
     let mut minutes = vec![0; 1_440];
     for record in workload.records() {
         minutes[(record.time_ns / 60_000_000_000) as usize] += 1;
@@ -284,7 +284,10 @@ fn profiles_without_a_request_are_refused() {
 }
 
 /// Coefficient of variation of the sizes of requests, and arrivals, between two hours of the day.
-fn sizes_between(workload: &plimsoll_trace::synth::Workload, hours: std::ops::Range<u64>) -> (f64, u64) {
+fn sizes_between(
+    workload: &plimsoll_trace::synth::SyntheticWorkload,
+    hours: std::ops::Range<u64>,
+) -> (f64, u64) {
     let (mut count, mut sum, mut squares) = (0_u64, 0.0, 0.0);
     for record in workload.records().filter(|r| hours.contains(&(r.time_ns / 3_600_000_000_000))) {
         let size = record.size_bytes as f64;

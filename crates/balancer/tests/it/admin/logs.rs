@@ -4,7 +4,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use plimsoll_decisions::{LogReader, replay};
-use plimsoll_trace::{Format, Input, ReadOptions, load};
+use plimsoll_trace::{Format, ReadOptions, TraceInput, load};
 use serde_json::Value;
 
 use super::rig::{Rig, text};
@@ -90,7 +90,7 @@ fn the_combined_log_is_a_trace() {
             && l.contains(r#" 200 "#)
             && l.contains(r#"odd \"agent\" \\ \xc3\xa4\x09"#))
     );
-    let trace = load(&[Input::File(file)], &ReadOptions::default()).unwrap();
+    let trace = load(&[TraceInput::File(file)], &ReadOptions::default()).unwrap();
     let report = &trace.report;
     assert_eq!((report.format, report.records, report.lines_rejected), (Some(Format::CombinedLog), 40, 0));
     let read: u64 = trace.open().unwrap().map(|record| record.unwrap().size_bytes).sum();

@@ -29,13 +29,13 @@ impl Stamp {
 
 /// Watches one file. Its directory is watched, because most programs replace files, and every directory with a symbolic
 /// link that leads to it.
-pub(super) struct Watch {
+pub(super) struct FileWatch {
     watcher: RecommendedWatcher,
     path: PathBuf,
     watched: BTreeSet<PathBuf>,
 }
 
-impl Watch {
+impl FileWatch {
     /// Sends to `changed` whenever the file is another than before, at first than when it had the stamp `seen`. What
     /// else happens in these directories costs one look at the file.
     ///

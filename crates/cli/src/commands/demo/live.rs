@@ -2,7 +2,7 @@
 
 use std::io::{IsTerminal as _, Write as _, stderr};
 
-use plimsoll_testbed::load::{Second, Summary};
+use plimsoll_testbed::load::{LoadSummary, Second};
 
 /// See the module's documentation. Lines go to standard error; on a terminal each replaces the last.
 pub(super) struct Live {
@@ -31,7 +31,7 @@ impl Live {
     }
 
     /// Tells of the seconds that are complete, or of all that count when the run has ended.
-    pub(super) fn tell(&mut self, summary: &Summary, ended: bool) {
+    pub(super) fn tell(&mut self, summary: &LoadSummary, ended: bool) {
         let Some(present) = self.seconds.last_mut() else { return };
         present.clone_from(&summary.per_second);
         // After the end requests are only completed.

@@ -81,7 +81,7 @@ impl MechanismName {
 }
 
 /// What was measured of a mechanism.
-type Measured = (Mechanism, LabMeasures);
+type MeasuredMechanism = (Mechanism, LabMeasures);
 
 fn backends(text: &str) -> Result<usize, String> {
     let wrong = || format!("expected a number of back-ends from 1 to {MOST_BACKENDS}, not `{text}`");

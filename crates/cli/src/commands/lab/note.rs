@@ -53,13 +53,13 @@ fn path(name: &str) -> PathBuf {
 }
 
 /// The name of a lab that is being built. It is taken until this is dropped.
-pub(super) struct Claim {
+pub(super) struct NameClaim {
     name: String,
     file: File,
     pub(super) path: PathBuf,
 }
 
-impl Claim {
+impl NameClaim {
     /// Takes a name.
     ///
     /// # Errors
@@ -113,7 +113,7 @@ impl Claim {
     }
 }
 
-impl Drop for Claim {
+impl Drop for NameClaim {
     fn drop(&mut self) {
         // The lab removes it as it ends; without one it is still there.
         if is_at(&self.file, &self.path) {
@@ -132,7 +132,7 @@ fn is_at(file: &File, path: &Path) -> bool {
 fn wait_for_clearing(path: &Path, end: Instant) {
     while Instant::now() < end {
         match read(path) {
-            Ok(Found::Stale(note)) if holder_lives(&note) => std::thread::sleep(POLL),
+            Ok(NoteState::Stale(note)) if holder_lives(&note) => std::thread::sleep(POLL),
             _ => return,
         }
     }
@@ -141,7 +141,7 @@ fn wait_for_clearing(path: &Path, end: Instant) {
 /// Whether the process that wrote this note is there, and not as a zombie. A name that is being claimed has no note yet; whoever
 /// wants it then waits in vain.
 fn owner_lives(path: &Path) -> bool {
-    let Ok(Found::Running(note)) = read(path) else { return false };
+    let Ok(NoteState::Running(note)) = read(path) else { return false };
     let stat = fs::read_to_string(format!("/proc/{}/stat", note.pid)).unwrap_or_default();
     // Its state stands behind its name, which is in parentheses.
     stat.rsplit_once(") ").is_some_and(|(_, rest)| !rest.starts_with(['Z', 'X']))
@@ -155,7 +155,7 @@ fn holder_lives(note: &Note) -> bool {
 }
 
 /// What a note's file turned out to be.
-enum Found {
+enum NoteState {
     /// Of a lab that runs.
     Running(Note),
     /// Of one that ended without removing it.
@@ -164,14 +164,14 @@ enum Found {
     Unreadable,
 }
 
-fn read(path: &Path) -> io::Result<Found> {
+fn read(path: &Path) -> io::Result<NoteState> {
     let file = File::open(path)?;
     let mut text = String::new();
     (&file).take(MOST_BYTES).read_to_string(&mut text)?;
-    let Ok(note) = serde_json::from_str(&text) else { return Ok(Found::Unreadable) };
+    let Ok(note) = serde_json::from_str(&text) else { return Ok(NoteState::Unreadable) };
     Ok(match file.try_lock_shared() {
-        Ok(()) => Found::Stale(note),
-        Err(_) => Found::Running(note),
+        Ok(()) => NoteState::Stale(note),
+        Err(_) => NoteState::Running(note),
     })
 }
 
@@ -185,8 +185,8 @@ pub(super) fn running() -> Result<Vec<Note>, CliError> {
     let mut notes = Vec::new();
     for path in entries.filter_map(|entry| Some(entry.ok()?.path())) {
         match read(&path) {
-            Ok(Found::Running(note)) => notes.push(note),
-            Ok(Found::Stale(note)) if !holder_lives(&note) => {
+            Ok(NoteState::Running(note)) => notes.push(note),
+            Ok(NoteState::Stale(note)) if !holder_lives(&note) => {
                 eprintln!(
                     "plimsoll: the lab `{}` has ended without removing its note; removed it now",
                     note.name

@@ -5,7 +5,7 @@ use std::time::Duration;
 use plimsoll_lab::{Lab, LabConfig, Node, Rate, check_privileges};
 use tokio::signal::unix::{SignalKind, signal};
 
-use super::note::{self, Claim, Note};
+use super::note::{self, NameClaim, Note};
 use crate::error::CliError;
 use crate::output;
 
@@ -69,7 +69,7 @@ pub(super) fn run(args: &Args) -> Result<(), CliError> {
         let mut interrupt = signal(SignalKind::interrupt()).map_err(failed)?;
         let mut terminate = signal(SignalKind::terminate()).map_err(failed)?;
         let mut hangup = signal(SignalKind::hangup()).map_err(failed)?;
-        let mut claim = Claim::new(&args.name)?;
+        let mut claim = NameClaim::new(&args.name)?;
         let lab = build(args, &claim)?;
         let note = claim.write(&lab)?;
         let text = if args.json {
@@ -89,7 +89,7 @@ pub(super) fn run(args: &Args) -> Result<(), CliError> {
     })
 }
 
-fn build(args: &Args, claim: &Claim) -> Result<Lab, CliError> {
+fn build(args: &Args, claim: &NameClaim) -> Result<Lab, CliError> {
     let config = LabConfig {
         backends: args.backends,
         clients: args.clients,

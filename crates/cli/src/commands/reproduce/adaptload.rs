@@ -3,22 +3,22 @@
 use std::path::Path;
 
 use plimsoll_studies::Workload;
-use plimsoll_studies::adaptload::{self, Effort, FIGURES, Setting, Source};
-use plimsoll_trace::{Input, ReadOptions, load};
+use plimsoll_studies::adaptload::{self, DaySource, Effort, FIGURES, Setting};
+use plimsoll_trace::{ReadOptions, TraceInput, load};
 
-use super::{Args, Found, failed};
+use super::{Args, StudyFindings, failed};
 use crate::error::CliError;
 use crate::output;
 
-pub(super) fn run(args: &Args, effort: Effort) -> Result<Found, CliError> {
+pub(super) fn run(args: &Args, effort: Effort) -> Result<StudyFindings, CliError> {
     let figure = args.figure.as_deref().map(figure).transpose()?;
     let setting = setting(args)?;
     let source = source(args, setting.seed)?;
     let bar = output::Bar::new(adaptload::requests(effort, figure, &source));
     let study = adaptload::reproduce(effort, figure, source, setting, &bar).map_err(failed);
     bar.finish();
-    let adaptload::Study { calibration, claims, runs, report } = study?;
-    Ok(Found { calibration, claims, runs, report })
+    let adaptload::AdaptLoadStudy { calibration, claims, runs, report } = study?;
+    Ok(StudyFindings { calibration, claims, runs, report })
 }
 
 fn figure(text: &str) -> Result<u32, CliError> {
@@ -44,16 +44,16 @@ fn setting(args: &Args) -> Result<Setting, CliError> {
 }
 
 /// `seed` spreads requests that are stamped with whole seconds within them.
-fn source(args: &Args, seed: u64) -> Result<Source, CliError> {
+fn source(args: &Args, seed: u64) -> Result<DaySource, CliError> {
     if let Some(path) = &args.profile {
-        return profile(path).map(Source::Profile);
+        return profile(path).map(DaySource::Profile);
     }
     if args.trace.is_empty() {
-        return Ok(Source::Smooth);
+        return Ok(DaySource::Smooth);
     }
-    let inputs: Vec<Input> = args.trace.iter().map(Input::from_arg).collect();
+    let inputs: Vec<TraceInput> = args.trace.iter().map(TraceInput::from_arg).collect();
     let options = ReadOptions { seed, ..ReadOptions::default() };
-    Ok(Source::Trace(Box::new(Workload::from_trace(load(&inputs, &options)?))))
+    Ok(DaySource::Trace(Box::new(Workload::from_trace(load(&inputs, &options)?))))
 }
 
 /// Minutes of a profile at most: a month.

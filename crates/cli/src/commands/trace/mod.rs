@@ -16,11 +16,11 @@ use crate::error::CliError;
 #[derive(clap::Args)]
 pub(crate) struct Args {
     #[command(subcommand)]
-    command: Command,
+    command: TraceCommand,
 }
 
 #[derive(clap::Subcommand)]
-enum Command {
+enum TraceCommand {
     /// Say what a trace is like: sizes, popularity, memory it needs, arrivals, errors
     Stats(Box<stats::Args>),
     /// Write a trace in another format
@@ -31,9 +31,9 @@ enum Command {
 
 pub(crate) fn run(args: Args) -> Result<(), CliError> {
     match args.command {
-        Command::Stats(args) => stats::run(&args),
-        Command::Convert(args) => convert::run(&args),
-        Command::Synth(args) => synth::run(&args),
+        TraceCommand::Stats(args) => stats::run(&args),
+        TraceCommand::Convert(args) => convert::run(&args),
+        TraceCommand::Synth(args) => synth::run(&args),
     }
 }
 

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use plimsoll_studies::Workload;
 use plimsoll_trace::TraceStats;
 
-use super::stats_check::{Comparison, Published};
+use super::stats_check::{CheckComparison, Published};
 use super::{stats_report, stats_text};
 use crate::error::CliError;
 use crate::input::{self, ReadArgs};
@@ -69,7 +69,7 @@ pub(crate) fn run(args: &Args) -> Result<(), CliError> {
 }
 
 /// The statistics as one object: where they come from, then the keys of [`TraceStats`], then the World Cup totals.
-fn json(workload: &Workload, stats: &TraceStats, comparison: Option<&Comparison>) -> serde_json::Value {
+fn json(workload: &Workload, stats: &TraceStats, comparison: Option<&CheckComparison>) -> serde_json::Value {
     let report = &workload.trace.report;
     let mut object = serde_json::json!({
         "trace": workload.info,

@@ -5,7 +5,7 @@ use std::fs;
 use std::path::Path;
 
 use plimsoll_report::format::count;
-use plimsoll_trace::LoadReport;
+use plimsoll_trace::ReadReport;
 use serde::Serialize;
 
 use crate::error::CliError;
@@ -32,7 +32,7 @@ impl Published {
     ///
     /// # Errors
     /// When what was read is not a World Cup log.
-    pub(super) fn compare(self, report: &LoadReport) -> Result<Comparison, CliError> {
+    pub(super) fn compare(self, report: &ReadReport) -> Result<CheckComparison, CliError> {
         let Some(totals) = &report.world_cup else {
             let format = report.format.map_or("a synthetic workload", |format| format.name());
             return Err(CliError::Usage(format!(
@@ -45,13 +45,13 @@ impl Published {
         let all = self.lines.len().max(found.len());
         let differences = (0..all)
             .filter(|&at| self.lines.get(at) != found.get(at))
-            .map(|at| Difference {
+            .map(|at| LineDifference {
                 line: at + 1,
                 published: self.lines.get(at).cloned(),
                 found: found.get(at).cloned(),
             })
             .collect::<Vec<_>>();
-        Ok(Comparison { equal: differences.is_empty(), file: self.path, lines: all, differences })
+        Ok(CheckComparison { equal: differences.is_empty(), file: self.path, lines: all, differences })
     }
 }
 
@@ -62,7 +62,7 @@ fn lines(text: &str) -> Vec<String> {
 
 /// A line that is not as published.
 #[derive(Debug, Serialize)]
-struct Difference {
+struct LineDifference {
     line: usize,
     published: Option<String>,
     found: Option<String>,
@@ -70,14 +70,14 @@ struct Difference {
 
 /// What the comparison of a log with its `.check` file found.
 #[derive(Debug, Serialize)]
-pub(super) struct Comparison {
+pub(super) struct CheckComparison {
     file: String,
     equal: bool,
     lines: usize,
-    differences: Vec<Difference>,
+    differences: Vec<LineDifference>,
 }
 
-impl Comparison {
+impl CheckComparison {
     /// # Errors
     /// When a line differs.
     pub(super) fn verdict(&self) -> Result<(), CliError> {
@@ -94,7 +94,7 @@ impl Comparison {
     }
 }
 
-impl fmt::Display for Comparison {
+impl fmt::Display for CheckComparison {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.equal {
             return writeln!(f, "Check: equal to {}, all {} lines.", self.file, self.lines);

@@ -3,9 +3,9 @@
 use std::path::Path;
 
 use plimsoll_report::format::{bytes, count, percent};
-use plimsoll_report::{Align, Kind, Plot, Report, Section, Series, Table, Unit};
+use plimsoll_report::{Align, AxisUnit, Plot, Report, Section, Series, SeriesStyle, Table};
 use plimsoll_studies::Workload;
-use plimsoll_trace::{Arrivals, SizeBin, TraceStats};
+use plimsoll_trace::{ArrivalBins, SizeBin, TraceStats};
 
 use super::ranked::{Ranked, places, ranked};
 use super::stats_text::{
@@ -142,7 +142,7 @@ fn conclusion(stats: &TraceStats) -> Vec<String> {
 fn cumulative(stats: &TraceStats, targets: &[Ranked]) -> Plot {
     let mut plot =
         Plot::new("Cumulative requests and sizes", "targets by falling number of requests", "share of all");
-    plot.y_unit = Unit::Percent;
+    plot.y_unit = AxisUnit::Percent;
     // Evenly apart, and closer together where the curve bends.
     let mut at = places(targets.len(), POINTS / 2, false);
     at.extend(places(targets.len(), POINTS / 2, true));
@@ -159,7 +159,11 @@ fn cumulative(stats: &TraceStats, targets: &[Ranked]) -> Plot {
     };
     let requests = curve(|t| t.requests_so_far, stats.requests);
     let sizes = curve(|t| t.bytes_so_far, stats.documents_bytes);
-    plot.with(Series::new("requests", Kind::Line, requests)).with(Series::new("sizes", Kind::Line, sizes))
+    plot.with(Series::new("requests", SeriesStyle::Line, requests)).with(Series::new(
+        "sizes",
+        SeriesStyle::Line,
+        sizes,
+    ))
 }
 
 fn memory(stats: &TraceStats, targets: &[Ranked]) -> Plot {
@@ -168,7 +172,7 @@ fn memory(stats: &TraceStats, targets: &[Ranked]) -> Plot {
         "memory for the most popular documents, MiB",
         "share of requests",
     );
-    plot.y_unit = Unit::Percent;
+    plot.y_unit = AxisUnit::Percent;
     plot.x_log = true;
     "What an ideal cache of this size would serve, if it held the most popular documents from the start."
         .clone_into(&mut plot.note);
@@ -178,7 +182,7 @@ fn memory(stats: &TraceStats, targets: &[Ranked]) -> Plot {
             let share = t.requests_so_far as f64 / stats.requests.max(1) as f64;
             (t.bytes_so_far as f64 / MIB, 100.0 * share)
         });
-    plot.with(Series::new("requests", Kind::Line, points.collect()))
+    plot.with(Series::new("requests", SeriesStyle::Line, points.collect()))
 }
 
 fn popularity(stats: &TraceStats, targets: &[Ranked]) -> Plot {
@@ -187,7 +191,7 @@ fn popularity(stats: &TraceStats, targets: &[Ranked]) -> Plot {
     let points = places(targets.len(), POINTS / 2, true)
         .into_iter()
         .map(|i| ((i + 1) as f64, targets[i].requests as f64));
-    plot = plot.with(Series::new("targets", Kind::Points, points.collect()));
+    plot = plot.with(Series::new("targets", SeriesStyle::Points, points.collect()));
     let Some(fit) = stats.zipf else {
         return plot;
     };
@@ -201,7 +205,7 @@ fn popularity(stats: &TraceStats, targets: &[Ranked]) -> Plot {
         fit.exponent,
         count(fit.ranks)
     );
-    plot.with(Series::new("Zipf", Kind::Line, line.to_vec()))
+    plot.with(Series::new("Zipf", SeriesStyle::Line, line.to_vec()))
 }
 
 /// Classes of sizes with the number of requests and of documents in each.
@@ -221,7 +225,7 @@ fn classes(stats: &TraceStats) -> Vec<(SizeBin, u64, u64)> {
 
 fn sizes(stats: &TraceStats) -> Plot {
     let mut plot = Plot::new("Sizes by powers of two", "size", "share");
-    plot.y_unit = Unit::Percent;
+    plot.y_unit = AxisUnit::Percent;
     let classes = classes(stats);
     plot.categories = classes.iter().map(|(bin, ..)| class_name(bin)).collect();
     let bars = |value: fn(&(SizeBin, u64, u64)) -> u64, all: u64| {
@@ -232,14 +236,14 @@ fn sizes(stats: &TraceStats) -> Plot {
     let documents = bars(|class| class.2, stats.targets);
     "A request's size is what was sent: nothing for HEAD and for 304 (not modified)."
         .clone_into(&mut plot.note);
-    plot.with(Series::new("requests", Kind::Bars, requests)).with(Series::new(
+    plot.with(Series::new("requests", SeriesStyle::Bars, requests)).with(Series::new(
         "documents",
-        Kind::Bars,
+        SeriesStyle::Bars,
         documents,
     ))
 }
 
-fn arrivals(arrivals: &Arrivals) -> Plot {
+fn arrivals(arrivals: &ArrivalBins) -> Plot {
     let rates = per_minute(arrivals);
     let length_s = rates.len() as f64 * arrivals.bin_s as f64;
     let (unit, unit_s) = if length_s > 4.0 * 86_400.0 {
@@ -263,7 +267,7 @@ fn arrivals(arrivals: &Arrivals) -> Plot {
     if let Some(&(_, rate)) = points.last() {
         points.push((length_s / unit_s, rate));
     }
-    plot.with(Series::new("requests", Kind::Step, points))
+    plot.with(Series::new("requests", SeriesStyle::Step, points))
 }
 
 fn top_targets(workload: &Workload, targets: &[Ranked], stats: &TraceStats) -> Section {

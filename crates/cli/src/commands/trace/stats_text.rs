@@ -3,7 +3,7 @@
 use plimsoll_report::format::{bytes, count, duration, number, percent};
 use plimsoll_report::{Align, Table, bar_chart, sparkline};
 use plimsoll_studies::Workload;
-use plimsoll_trace::{Arrivals, LoadReport, SizeBin, TraceStats};
+use plimsoll_trace::{ArrivalBins, ReadReport, SizeBin, TraceStats};
 
 use crate::input;
 
@@ -45,7 +45,7 @@ pub(super) fn notes(workload: &Workload) -> Vec<String> {
         return vec!["A synthetic workload.".to_owned()];
     }
     // Statistics take the stamps as they are; only a simulation spreads them.
-    let as_stamped = LoadReport { times_spread: false, ..report.clone() };
+    let as_stamped = ReadReport { times_spread: false, ..report.clone() };
     let mut notes = input::notes(&as_stamped);
     if report.times_spread {
         notes.push("All times are whole seconds; a simulation spreads requests within their second.".into());
@@ -199,12 +199,12 @@ pub(super) fn class_name(bin: &SizeBin) -> String {
 }
 
 /// Requests per minute of each bin, which may be longer than a minute.
-pub(super) fn per_minute(arrivals: &Arrivals) -> Vec<f64> {
+pub(super) fn per_minute(arrivals: &ArrivalBins) -> Vec<f64> {
     let minutes = arrivals.bin_s as f64 / 60.0;
     arrivals.requests.iter().map(|&n| n as f64 / minutes).collect()
 }
 
-fn arrivals(arrivals: &Arrivals, drawing: usize, width: usize) -> String {
+fn arrivals(arrivals: &ArrivalBins, drawing: usize, width: usize) -> String {
     let rates = per_minute(arrivals);
     let mean = rates.iter().sum::<f64>() / rates.len().max(1) as f64;
     let busiest = rates.iter().enumerate().max_by(|a, b| a.1.total_cmp(b.1).then(b.0.cmp(&a.0)));

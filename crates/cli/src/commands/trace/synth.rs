@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use plimsoll_report::format::count;
 use plimsoll_report::{Align, Cell, Table, Tone};
 use plimsoll_studies::matrix::Progress as _;
-use plimsoll_trace::synth::{self, Bound, PublishedFigure, Workload};
+use plimsoll_trace::synth::{self, FigureBound, PublishedFigure, SyntheticWorkload};
 use plimsoll_trace::{Format, TargetTable, write_requests};
 
 use super::destination::DestinationArgs;
@@ -99,7 +99,7 @@ pub(crate) fn run(args: &Args) -> Result<(), CliError> {
     output::print(&text)
 }
 
-fn build(args: &Args, name: &str) -> Result<Workload, CliError> {
+fn build(args: &Args, name: &str) -> Result<SyntheticWorkload, CliError> {
     let requests = args.requests.map(|n| n.to_string());
     let mut overrides: Vec<(&str, &str)> =
         args.settings.iter().map(|(key, value)| (key.as_str(), value.as_str())).collect();
@@ -116,7 +116,7 @@ fn build(args: &Args, name: &str) -> Result<Workload, CliError> {
         .map_err(|error| CliError::Failed(format!("{}: {error}", path.display())))
 }
 
-fn target_table(workload: &Workload) -> Result<TargetTable, CliError> {
+fn target_table(workload: &SyntheticWorkload) -> Result<TargetTable, CliError> {
     let mut table = TargetTable::new();
     for target in 0..workload.target_count() {
         let name = workload.target_name(target);
@@ -173,7 +173,7 @@ fn read_profile(path: &Path) -> Result<Vec<u64>, CliError> {
 }
 
 /// What was written, and how it compares with what is published.
-fn summary(workload: &Workload, to: &str, format: Format) -> String {
+fn summary(workload: &SyntheticWorkload, to: &str, format: Format) -> String {
     let mut table = Table::new([
         ("Figure", Align::Left),
         ("Published", Align::Right),
@@ -201,8 +201,8 @@ fn summary(workload: &Workload, to: &str, format: Format) -> String {
 fn compared(figure: &PublishedFigure, value: f64) -> [Cell; 6] {
     let deviation = value / figure.value - 1.0;
     let (met, difference) = match figure.bound {
-        Bound::Equal => (deviation.abs() <= figure.tolerance, format!("{:+.2} %", 100.0 * deviation)),
-        Bound::AtMost => (deviation <= figure.tolerance, String::new()),
+        FigureBound::Equal => (deviation.abs() <= figure.tolerance, format!("{:+.2} %", 100.0 * deviation)),
+        FigureBound::AtMost => (deviation <= figure.tolerance, String::new()),
     };
     let met = if met { Cell::toned("yes", Tone::Good) } else { Cell::toned("no", Tone::Bad) };
     [

@@ -2,7 +2,9 @@
 
 use plimsoll_report::format::{count, number};
 use plimsoll_report::{Align, Table};
-use plimsoll_trace::synth::{self, Bound, Parameter, ParameterKind, PublishedFigure, SPECS, WorkloadSpec};
+use plimsoll_trace::synth::{
+    self, FigureBound, Parameter, ParameterKind, PublishedFigure, SPECS, WorkloadSpec,
+};
 
 use super::synth::with_unit;
 use crate::error::CliError;
@@ -58,9 +60,9 @@ fn figures(specs: &[&WorkloadSpec]) -> Table {
     for spec in specs {
         for (at, figure) in spec.published.iter().enumerate() {
             let within = match figure.bound {
-                Bound::AtMost => String::new(),
-                Bound::Equal if figure.tolerance == 0.0 => "exact".to_owned(),
-                Bound::Equal => format!("{} %", number(100.0 * figure.tolerance)),
+                FigureBound::AtMost => String::new(),
+                FigureBound::Equal if figure.tolerance == 0.0 => "exact".to_owned(),
+                FigureBound::Equal => format!("{} %", number(100.0 * figure.tolerance)),
             };
             let name = if at == 0 { spec.name } else { "" };
             table.row([name, figure.name, &published(figure), &within, figure.help]);
@@ -123,8 +125,8 @@ fn short(value: f64) -> String {
 pub(super) fn published(figure: &PublishedFigure) -> String {
     let value = value_of(figure, figure.value);
     match figure.bound {
-        Bound::Equal => value,
-        Bound::AtMost => format!("at most {value}"),
+        FigureBound::Equal => value,
+        FigureBound::AtMost => format!("at most {value}"),
     }
 }
 

@@ -4,7 +4,7 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use plimsoll_testbed::load::{Expect, OpenLoop, Req, Summary, open_loop};
+use plimsoll_testbed::load::{Expect, LoadSummary, OpenLoop, Req, open_loop};
 use serde_json::Value;
 
 use super::processes::{FrontEnd, Origin, assert_replays, config, run};
@@ -30,7 +30,7 @@ fn asked(number: u64) -> u64 {
 }
 
 /// Sends requests; the size of each and who answered it.
-fn load(front_end: &FrontEnd, first: u64, seconds: f64) -> (Summary, Vec<(u64, String)>) {
+fn load(front_end: &FrontEnd, first: u64, seconds: f64) -> (LoadSummary, Vec<(u64, String)>) {
     let seen: Arc<Mutex<Vec<(u64, String)>>> = Arc::default();
     let keep = Arc::clone(&seen);
     let summary = run(open_loop(OpenLoop {

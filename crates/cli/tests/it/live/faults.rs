@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use plimsoll_testbed::load::{OpenLoop, Req, Summary, open_loop};
+use plimsoll_testbed::load::{LoadSummary, OpenLoop, Req, open_loop};
 
 use super::processes::{FrontEnd, Origin, assert_replays, run};
 
@@ -14,7 +14,7 @@ fn origins() -> Vec<Origin> {
 }
 
 /// Asks for 500 targets in turn while `meanwhile` runs on a thread of its own.
-fn under_load(front_end: &FrontEnd, meanwhile: impl FnOnce() + Send + 'static) -> Summary {
+fn under_load(front_end: &FrontEnd, meanwhile: impl FnOnce() + Send + 'static) -> LoadSummary {
     let load = OpenLoop {
         rate_rps: RATE_RPS,
         seconds: SECONDS,
@@ -27,7 +27,7 @@ fn under_load(front_end: &FrontEnd, meanwhile: impl FnOnce() + Send + 'static) -
     summary
 }
 
-fn assert_none_failed(summary: &Summary) {
+fn assert_none_failed(summary: &LoadSummary) {
     assert_eq!(summary.requests, (RATE_RPS * SECONDS) as u64);
     assert_eq!(summary.succeeded, summary.requests, "{:?} {:?}", summary.failures, summary.statuses);
 }

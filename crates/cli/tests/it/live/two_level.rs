@@ -7,8 +7,8 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use plimsoll_decisions::{Event, Item, LogReader, What};
-use plimsoll_testbed::load::{OpenLoop, Summary, open_loop};
+use plimsoll_decisions::{Event, LogItem, LogReader, What};
+use plimsoll_testbed::load::{LoadSummary, OpenLoop, open_loop};
 use plimsoll_wire::Key;
 
 use super::adaptload::{DOCUMENTS, boundaries, owners, request, size_bytes};
@@ -59,7 +59,7 @@ impl Cluster {
 }
 
 /// Sends requests to one front-end.
-fn load(to: SocketAddr, first: u64, seconds: f64) -> Summary {
+fn load(to: SocketAddr, first: u64, seconds: f64) -> LoadSummary {
     run(open_loop(OpenLoop {
         rate_rps: 200.0,
         seconds,
@@ -176,7 +176,7 @@ fn any_front_end_gives_a_size_to_the_same_back_end() {
     // What the others told is in the log, and so its decisions come out again.
     nodes[0].stop();
     let log = nodes[0].path("log");
-    let shared = |item: &Item| matches!(item, Item::Event(Event { what: What::Shared(_), .. }));
+    let shared = |item: &LogItem| matches!(item, LogItem::Event(Event { what: What::Shared(_), .. }));
     assert!(LogReader::open(&log).unwrap().filter(|item| shared(item.as_ref().unwrap())).count() > 10);
     assert_replays(&log);
 }

@@ -17,9 +17,9 @@ async fn noted_by_now(directory: &Path, seen: &mut mpsc::Receiver<()>) -> bool {
     noted
 }
 
-fn start(path: &Path) -> (Watch, mpsc::Receiver<()>) {
+fn start(path: &Path) -> (FileWatch, mpsc::Receiver<()>) {
     let (sender, changes) = mpsc::channel(1);
-    (Watch::start(path, Stamp::of(path), sender).unwrap(), changes)
+    (FileWatch::start(path, Stamp::of(path), sender).unwrap(), changes)
 }
 
 fn run(test: impl Future<Output = ()>) {
@@ -58,7 +58,7 @@ fn a_change_before_the_watch_counts() {
         let seen = Stamp::of(&path);
         std::fs::write(&path, "other").unwrap();
         let (sender, mut changes) = mpsc::channel(1);
-        let _watch = Watch::start(&path, seen, sender).unwrap();
+        let _watch = FileWatch::start(&path, seen, sender).unwrap();
         assert!(noted(&mut changes).await);
     });
 }

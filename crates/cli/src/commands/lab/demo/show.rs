@@ -6,7 +6,7 @@ use plimsoll_experiments::lab_cluster::documents;
 use plimsoll_experiments::lab_trial::LabMeasures;
 use plimsoll_lab::CpuPlan;
 
-use super::{Args, Measured};
+use super::{Args, MeasuredMechanism};
 
 /// CPUs in use by other programs beyond which results are doubtful.
 const OTHERS_CPUS: f64 = 0.05;
@@ -29,7 +29,7 @@ pub(super) fn setting(args: &Args, cpus: Option<&CpuPlan>) -> String {
 }
 
 /// What makes the results doubtful.
-pub(super) fn warnings((name, measured): &Measured) -> Vec<String> {
+pub(super) fn warnings((name, measured): &MeasuredMechanism) -> Vec<String> {
     let mut warnings = Vec::new();
     if measured.other_programs_cpus > OTHERS_CPUS {
         warnings.push(format!(
@@ -45,7 +45,7 @@ pub(super) fn warnings((name, measured): &Measured) -> Vec<String> {
 }
 
 /// Rows of measures, a column for each mechanism.
-pub(super) fn table(measured: &[Measured]) -> String {
+pub(super) fn table(measured: &[MeasuredMechanism]) -> String {
     type Show = fn(&LabMeasures) -> String;
     let rows: [(&str, Show); 10] = [
         ("requests/s", |m| format!("{:.0}", m.summary.throughput_rps())),
@@ -83,7 +83,7 @@ fn millis(time: Duration) -> String {
 }
 
 /// One mechanism in SI units; `null` where something does not apply.
-pub(super) fn json(args: &Args, (mechanism, m): &Measured) -> String {
+pub(super) fn json(args: &Args, (mechanism, m): &MeasuredMechanism) -> String {
     let at = |share| m.summary.quantile(share).as_secs_f64();
     serde_json::json!({
         "mechanism": mechanism.to_string(),
