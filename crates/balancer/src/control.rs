@@ -13,12 +13,14 @@ use tokio::task::AbortHandle;
 
 use crate::backend::Backend;
 use crate::health;
-use crate::worker::Shared;
+use crate::mechanism::carry::Mechanism;
+use crate::mechanism::registry::{MechanismSystems, Mechanisms};
+use crate::shared::Shared;
 
 /// How often the decision log is handed over and back-ends that have left are looked at.
 const HOUSEKEEPING: Duration = Duration::from_millis(500);
 
-/// Each how many of these the flows that another process left are looked at.
+/// Each how many of these mechanisms forget what is left over.
 const SWEEP_BEATS: u64 = 10;
 
 /// A running control thread.
@@ -35,7 +37,11 @@ impl Control {
     ///
     /// # Errors
     /// When the system has no thread or no event queue to give.
-    pub(crate) fn start(shared: Arc<Shared>, admin: Option<TcpListener>) -> io::Result<Self> {
+    pub(crate) fn start(
+        shared: Arc<Shared>,
+        systems: Arc<MechanismSystems>,
+        admin: Option<TcpListener>,
+    ) -> io::Result<Self> {
         let address = admin.as_ref().map(TcpListener::local_addr).transpose()?;
         let changed = Arc::new(Notify::new());
         let (stop, stopped) = watch::channel(false);
@@ -43,7 +49,7 @@ impl Control {
         let notified = Arc::clone(&changed);
         let thread = std::thread::Builder::new()
             .name("control".into())
-            .spawn(move || runtime.block_on(work(shared, admin, notified, stopped)))?;
+            .spawn(move || runtime.block_on(work(shared, systems, admin, notified, stopped)))?;
         Ok(Self { admin: address, changed, stop, thread })
     }
 
@@ -64,6 +70,7 @@ impl Control {
 
 async fn work(
     shared: Arc<Shared>,
+    systems: Arc<MechanismSystems>,
     admin: Option<TcpListener>,
     changed: Arc<Notify>,
     mut stopped: watch::Receiver<bool>,
@@ -71,9 +78,12 @@ async fn work(
     let mut watching = Watching::default();
     watching.update(&shared);
     let ticking = tokio::spawn(tick(Arc::clone(&shared)));
-    let exchanging =
-        shared.peers.clone().map(|peers| tokio::spawn(crate::peers::run(Arc::clone(&shared), peers)));
-    let serving = admin.map(|socket| tokio::spawn(crate::admin::serve(Arc::clone(&shared), socket)));
+    let exchanging = shared
+        .peers
+        .clone()
+        .map(|peers| tokio::spawn(crate::peers::run(Arc::clone(&shared.dispatch), peers)));
+    let serving = admin
+        .map(|socket| tokio::spawn(crate::admin::serve(Arc::clone(&shared), Arc::clone(&systems), socket)));
     let mut housekeeping = tokio::time::interval(HOUSEKEEPING);
     let mut beats = 0u64;
     loop {
@@ -88,10 +98,8 @@ async fn work(
                 shared.dispatch.flush_log();
                 reconcile(&shared);
                 beats += 1;
-                if let Some(handoff) = &shared.handoff
-                    && beats.is_multiple_of(SWEEP_BEATS)
-                {
-                    handoff.sweep(shared.config.load().timeouts.idle);
+                if beats.is_multiple_of(SWEEP_BEATS) {
+                    Mechanisms::sweep(&systems, shared.config.load().timeouts.idle);
                 }
             }
         }

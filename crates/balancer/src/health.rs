@@ -12,7 +12,7 @@ use tokio::net::TcpStream;
 use crate::backend::Backend;
 use crate::metrics::Counter;
 use crate::net::is_local;
-use crate::worker::Shared;
+use crate::shared::Shared;
 
 /// Bytes of an answer in which its status has to be.
 const MOST_ANSWER_BYTES: usize = 16 << 10;

@@ -1,24 +1,27 @@
 //! The front-end: HTTP/1.1 listeners, dispatch, pools of connections to back-ends, health checks, admission and the
 //! admin API.
 
-mod accept;
+mod accepted;
 mod access_log;
+mod account;
 mod admin;
 mod backend;
 mod clock;
+mod connection;
 mod control;
 mod dispatch;
-mod handoff;
+mod exposition;
 mod health;
 mod http;
+mod mechanism;
 mod metrics;
 mod net;
 mod observe;
 mod peers;
-mod pool;
-mod proxy;
+mod request;
 mod rlimit;
 mod server;
+mod shared;
 mod thread;
 mod worker;
 

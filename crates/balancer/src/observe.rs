@@ -6,6 +6,9 @@ use crate::backend::Backend;
 use crate::dispatch::Reason;
 use crate::http::request::RequestHead;
 
+/// The status that logs show where nobody was left to be answered, as nginx has it.
+pub(crate) const CLIENT_GONE: u16 = 499;
+
 /// When the steps of a request happened.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Times {

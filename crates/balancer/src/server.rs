@@ -18,13 +18,14 @@ use crate::access_log;
 use crate::backend::Backend;
 use crate::control::Control;
 use crate::dispatch::{BuildFailed, Dispatch};
-use crate::handoff::System;
+use crate::mechanism::carry::Mechanism;
+use crate::mechanism::registry::{MechanismSystems, Mechanisms};
 use crate::metrics::WorkerCounts;
 use crate::net::listen::listen;
 use crate::net::places::Places;
 use crate::peers::Peers;
+use crate::shared::Shared;
 use crate::thread::WorkerThread;
-use crate::worker::Shared;
 
 /// Back-ends that a cluster can tell apart.
 const MOST_MEMBERS: usize = 65_534;
@@ -79,6 +80,7 @@ impl From<BuildFailed> for StartError {
 /// A running front-end. Dropping it without [`Balancer::stop`] leaves its threads running.
 pub struct Balancer {
     shared: Arc<Shared>,
+    systems: Arc<MechanismSystems>,
     workers: Vec<WorkerThread>,
     control: Control,
     access_log: JoinHandle<()>,
@@ -96,7 +98,7 @@ impl Balancer {
         let addresses = resolve_all(&config, &[])?;
         let sockets = bind_all(config.listeners.iter().map(|l| l.address), config.workers)?;
         let admin = config.admin.as_ref().map(|admin| bind(admin.address, false)).transpose()?;
-        let handoff = System::start(&config).map_err(StartError::Handoff)?;
+        let systems = Mechanisms::start(&config).map_err(StartError::Handoff)?.unwrap_or_default();
         let peers = config.peers.as_ref().map(beside).transpose()?;
         let dispatch = Dispatch::new(&config)?;
         let (sender, log_thread) =
@@ -114,14 +116,17 @@ impl Balancer {
             places: Places::new(most_connections + acceptors),
             suspected: tokio::sync::Notify::new(),
             stopping: AtomicBool::new(false),
-            handoff,
             peers,
             config: ArcSwap::from_pointee(config),
         });
-        let control = Control::start(Arc::clone(&shared), admin).map_err(StartError::Thread)?;
-        let start = |index| WorkerThread::start(Arc::clone(&shared), index).map_err(StartError::Thread);
+        let control =
+            Control::start(Arc::clone(&shared), Arc::clone(&systems), admin).map_err(StartError::Thread)?;
+        let start = |index| {
+            WorkerThread::start(Arc::clone(&shared), Arc::clone(&systems), index).map_err(StartError::Thread)
+        };
         let workers = (0..shared.counts.len()).map(start).collect::<Result<Vec<_>, _>>()?;
-        let balancer = Self { shared, workers, control, access_log: log_thread, listeners: Mutex::default() };
+        let balancer =
+            Self { shared, systems, workers, control, access_log: log_thread, listeners: Mutex::default() };
         balancer.listen(sockets);
         Ok(balancer)
     }
@@ -175,9 +180,7 @@ impl Balancer {
         self.change_backends(&old, &new, &addresses);
         // Opened anew even when unchanged: that is how a log that was rotated away is let go.
         self.shared.access_log.reopen(new.access_log.clone());
-        if let Some(handoff) = &self.shared.handoff {
-            handoff.watch(&wanted);
-        }
+        Mechanisms::listen(&self.systems, &wanted);
         self.shared.config.store(Arc::new(new));
         listeners.retain(|configured, _| {
             let stays = wanted.contains(configured);
@@ -208,9 +211,7 @@ impl Balancer {
             worker.join();
         }
         self.control.stop();
-        if let Some(handoff) = &self.shared.handoff {
-            handoff.clear();
-        }
+        Mechanisms::clear(&self.systems);
         self.shared.dispatch.close_log();
         self.shared.access_log.flush();
         // The thread ends when the last sender is gone, which may be later, with a task that still holds it.

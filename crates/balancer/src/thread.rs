@@ -14,8 +14,11 @@ use tokio::sync::{Notify, mpsc};
 use tokio::task::LocalSet;
 use tokio::time::Instant;
 
+use crate::connection::Service;
+use crate::mechanism::carry::Mechanism;
+use crate::mechanism::registry::{MechanismSystems, Mechanisms};
 use crate::net::stream::Listener;
-use crate::worker::{Shared, Worker};
+use crate::shared::Shared;
 
 /// A connection that stays idle this long while the front-end stops is closed; before, its next request would still be
 /// answered.
@@ -38,11 +41,16 @@ impl WorkerThread {
     ///
     /// # Errors
     /// When the system has no thread or no event queue to give.
-    pub(crate) fn start(shared: Arc<Shared>, index: usize) -> io::Result<Self> {
+    pub(crate) fn start(
+        shared: Arc<Shared>,
+        systems: Arc<MechanismSystems>,
+        index: usize,
+    ) -> io::Result<Self> {
         let (commands, inbox) = mpsc::unbounded_channel();
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         let thread = std::thread::Builder::new().name(format!("worker-{index}")).spawn(move || {
-            LocalSet::new().block_on(&runtime, work(Worker::new(shared, index), inbox));
+            let service = Service::<Mechanisms>::new(shared, index, &systems);
+            LocalSet::new().block_on(&runtime, work(service, inbox));
         })?;
         Ok(Self { commands, thread })
     }
@@ -88,24 +96,32 @@ impl Listening {
     }
 }
 
-fn listener(worker: &Worker, socket: TcpListener) -> io::Result<Listener> {
-    if worker.handoffs.is_none() {
+fn listener(mechanism: &Mechanisms, socket: TcpListener) -> io::Result<Listener> {
+    if !mechanism.moves_connections() {
         return Listener::new(socket);
     }
     plimsoll_datapath::tcp::acknowledge_late(socket.as_fd())?;
     Listener::with_rush(socket)
 }
 
-async fn work(worker: Rc<Worker>, mut inbox: mpsc::UnboundedReceiver<Command>) {
-    let housekeeping = tokio::task::spawn_local(Rc::clone(&worker).housekeeping());
+async fn work(service: Rc<Service<Mechanisms>>, mut inbox: mpsc::UnboundedReceiver<Command>) {
+    let (worker, mechanism) = (&service.worker, &service.mechanism);
+    let housekeeping = {
+        let (worker, mechanism) = (Rc::clone(worker), Rc::clone(mechanism));
+        let also = {
+            let worker = Rc::clone(&worker);
+            move || mechanism.housekeeping(&worker)
+        };
+        tokio::task::spawn_local(worker.housekeeping(also))
+    };
     let mut listening: BTreeMap<SocketAddr, Listening> = BTreeMap::new();
     let mut drain = Duration::ZERO;
     while let Some(command) = inbox.recv().await {
         match command {
-            Command::Listen(address, socket) => match listener(&worker, socket) {
+            Command::Listen(address, socket) => match listener(mechanism, socket) {
                 Ok(socket) => {
                     let (closing, stop) = (Arc::new(AtomicBool::new(false)), Rc::new(Notify::new()));
-                    let accept = Rc::clone(&worker).accept(socket, Arc::clone(&closing), Rc::clone(&stop));
+                    let accept = Rc::clone(&service).accept(socket, Arc::clone(&closing), Rc::clone(&stop));
                     tokio::task::spawn_local(accept);
                     listening.insert(address, Listening { closing, stop });
                 }
@@ -130,16 +146,13 @@ async fn work(worker: Rc<Worker>, mut inbox: mpsc::UnboundedReceiver<Command>) {
     tokio::task::yield_now().await;
     loop {
         let now = Instant::now();
-        let handed_off = worker.handoffs.as_ref().is_some_and(|h| h.is_busy());
-        if (worker.open() == 0 && !handed_off) || now >= end {
+        if (worker.open() == 0 && !mechanism.is_busy()) || now >= end {
             break;
         }
         if now >= idle_end {
             worker.deadlines.stop_idle();
         }
-        if let Some(handoffs) = &worker.handoffs {
-            handoffs.close_idle();
-        }
+        mechanism.close_idle();
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
     worker.flush();

@@ -1,30 +1,28 @@
-//! A worker: one thread that accepts connections and serves them, sharing little with the others.
+//! A worker, as everything that it serves sees it: buffers, deadlines, counters and logs of one thread, which shares
+//! little with the others.
 
-use std::cell::{Cell, RefCell};
+use std::cell::{Cell, OnceCell, RefCell};
 use std::net::SocketAddr;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
-use arc_swap::ArcSwap;
 use plimsoll_config::{AccessLogFormat, Config};
-use plimsoll_policy::{BackendId, Health};
+use plimsoll_policy::{BackendId, TargetId};
 
-use crate::access_log::{self, AccessLogSender, BUFFER_BYTES, Moment};
+use crate::accepted::{Accepted, Start};
+use crate::access_log::{self, BUFFER_BYTES, Moment};
 use crate::backend::Backend;
 use crate::clock;
-use crate::dispatch::Dispatch;
-use crate::handoff::{Handoffs, System};
-use crate::metrics::{BackendCounts, WorkerCounts, hundreds};
+use crate::http::request::peer_text;
+use crate::metrics::{BackendCounts, hundreds};
 use crate::net::buffer::{Buffer, BufferPool};
 use crate::net::deadline::{Deadlines, SWEEP};
 use crate::net::is_local;
-use crate::net::places::Places;
-use crate::observe::Record;
-use crate::peers::Peers;
-use crate::pool::Pool;
-use crate::proxy::outcome::CLIENT_GONE;
+use crate::net::stream::ClientStream;
+use crate::observe::{CLIENT_GONE, Record};
+use crate::shared::Shared;
 
 /// Bytes read at once from a back-end.
 const RESPONSE_BYTES: usize = 64 << 10;
@@ -32,73 +30,6 @@ const RESPONSE_BYTES: usize = 64 << 10;
 const INPUT_BYTES: usize = 16 << 10;
 /// Scratch space kept for later.
 const MOST_SCRATCH: usize = 256;
-
-/// What all workers share.
-pub(crate) struct Shared {
-    pub(crate) dispatch: Arc<Dispatch>,
-    /// The back-ends by the index of their id.
-    pub(crate) backends: ArcSwap<Vec<Arc<Backend>>>,
-    pub(crate) config: ArcSwap<Config>,
-    pub(crate) access_log: AccessLogSender,
-    /// By worker.
-    pub(crate) counts: Box<[WorkerCounts]>,
-    /// Places for connections of clients.
-    pub(crate) places: Arc<Places>,
-    /// Tells whoever waits that a back-end has just gone down, so that it is looked at again soon.
-    pub(crate) suspected: tokio::sync::Notify,
-    /// Set when the front-end begins to stop.
-    pub(crate) stopping: AtomicBool,
-    /// What handing connections off needs; `None` when requests are proxied.
-    pub(crate) handoff: Option<Arc<System>>,
-    /// Front-ends beside this one.
-    pub(crate) peers: Option<Arc<Peers>>,
-}
-
-impl Shared {
-    /// Takes a sign of a back-end's health: counts it, and tells dispatch when that changes its state.
-    pub(crate) fn sign(&self, backend: &Arc<Backend>, good: bool) {
-        let health = &self.config.load().health;
-        let changed = if good { backend.good_sign(health.rise) } else { backend.bad_sign(health.fall) };
-        if let Some(health) = changed
-            && !backend.is_retired()
-        {
-            match health {
-                Health::Down => tracing::warn!(backend = &*backend.name, "back-end is down"),
-                Health::Up => tracing::info!(backend = &*backend.name, "back-end is up"),
-                Health::Draining => tracing::info!(backend = &*backend.name, "back-end is up, and drained"),
-            }
-            self.tell_health(backend);
-            self.suspected.notify_waiters();
-        }
-    }
-
-    /// Tells dispatch how a back-end is. Whoever comes last with two changes at once tells the later one.
-    pub(crate) fn tell_health(&self, backend: &Backend) {
-        // Each further round is for a change that happened meanwhile.
-        for _ in 0..16 {
-            let health = backend.health();
-            self.dispatch.set_health(backend.id, health);
-            if backend.health() == health {
-                break;
-            }
-        }
-    }
-}
-
-/// Where a connection came in and from whom.
-pub(crate) struct Accepted {
-    /// The client's end.
-    pub(crate) peer: SocketAddr,
-    /// Our end, where that is known without asking the system.
-    pub(crate) local: Option<SocketAddr>,
-    pub(crate) peer_text: Box<str>,
-    /// Whether the peer's forwarding fields are believed.
-    pub(crate) trusted: bool,
-    /// Identity of the client for policies.
-    pub(crate) client: u64,
-    /// Set when its listener closes: the next response is the last.
-    pub(crate) closing: Arc<AtomicBool>,
-}
 
 /// Buffers of request and response heads, kept for the next request.
 type Heads = Rc<RefCell<Vec<(Vec<u8>, Vec<u8>)>>>;
@@ -124,12 +55,14 @@ impl Drop for Scratch {
     }
 }
 
+/// Serves a connection that comes back to its worker.
+pub(crate) type Resume = Box<dyn Fn(ClientStream, Rc<Accepted>, Start)>;
+
 /// One worker, as its tasks see it.
 pub(crate) struct Worker {
     pub(crate) shared: Arc<Shared>,
     pub(crate) index: usize,
     pub(crate) deadlines: Rc<Deadlines>,
-    pub(crate) pool: Pool,
     responses: RefCell<Rc<BufferPool>>,
     inputs: RefCell<Rc<BufferPool>>,
     heads: Heads,
@@ -137,8 +70,7 @@ pub(crate) struct Worker {
     lines: RefCell<Vec<u8>>,
     /// Connections being served.
     pub(crate) open: Cell<usize>,
-    /// What this worker has handed off.
-    pub(crate) handoffs: Option<Rc<Handoffs>>,
+    resume: OnceCell<Resume>,
     /// Set when the worker begins to stop.
     pub(crate) stopping: Arc<AtomicBool>,
 }
@@ -147,13 +79,11 @@ impl Worker {
     pub(crate) fn new(shared: Arc<Shared>, index: usize) -> Rc<Self> {
         let deadlines = Deadlines::new();
         let head_bytes = shared.config.load().limits.head_bytes;
-        let handoffs = shared.handoff.as_ref().map(|system| Handoffs::new(Arc::clone(system), index));
         Rc::new(Self {
-            handoffs,
+            resume: OnceCell::new(),
             stopping: Arc::default(),
             shared,
             index,
-            pool: Pool::new(Rc::clone(&deadlines)),
             deadlines,
             responses: RefCell::new(BufferPool::new(RESPONSE_BYTES.max(head_bytes))),
             inputs: RefCell::new(BufferPool::new(INPUT_BYTES.max(head_bytes))),
@@ -195,16 +125,50 @@ impl Worker {
         self.dates.borrow().http
     }
 
-    /// How much may be under way on a connection that is handed off.
-    pub(crate) fn state_limits(&self) -> plimsoll_datapath::tcp::Limits {
-        let config = self.shared.config.load();
-        let send_bytes = config.handoff.as_ref().map_or(0, |h| h.state_bytes);
-        plimsoll_datapath::tcp::Limits { send_bytes, ..Default::default() }
-    }
-
     /// Connections being served.
     pub(crate) fn open(&self) -> usize {
         self.open.get()
+    }
+
+    /// From now on connections that come back are served by this.
+    pub(crate) fn resume_by(&self, resume: Resume) {
+        // A worker is set up once.
+        drop(self.resume.set(resume));
+    }
+
+    /// Serves a connection that comes back from elsewhere, or could not leave.
+    pub(crate) fn resume(&self, stream: ClientStream, accepted: Rc<Accepted>, start: Start) {
+        if let Some(resume) = self.resume.get() {
+            resume(stream, accepted, start);
+        }
+    }
+
+    /// A connection of a client is there.
+    pub(crate) fn count_accepted(&self) {
+        self.shared.counts[self.index].accepted.add(1);
+    }
+
+    /// A connection of a client has ended.
+    pub(crate) fn count_closed(&self) {
+        self.shared.counts[self.index].closed.add(1);
+    }
+
+    /// What is known of a connection between these ends.
+    pub(crate) fn accepted(
+        &self,
+        peer: SocketAddr,
+        local: Option<SocketAddr>,
+        closing: &Arc<AtomicBool>,
+    ) -> Accepted {
+        let text = peer_text(peer.ip());
+        Accepted {
+            peer,
+            local,
+            trusted: self.shared.config.load().forwarded.trusted.iter().any(|net| net.contains(peer.ip())),
+            client: TargetId::from_key(text.as_bytes()).0,
+            peer_text: text.into_boxed_str(),
+            closing: Arc::clone(closing),
+        }
     }
 
     /// A connection to `backend` was opened.
@@ -275,8 +239,8 @@ impl Worker {
         }
     }
 
-    /// Does what is due from time to time, until the worker ends.
-    pub(crate) async fn housekeeping(self: Rc<Self>) {
+    /// Does what is due from time to time, and `also` this, until the worker ends.
+    pub(crate) async fn housekeeping(self: Rc<Self>, also: impl Fn()) {
         let mut interval = tokio::time::interval(SWEEP);
         interval.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         let mut sweeps = 0u32;
@@ -284,7 +248,6 @@ impl Worker {
             interval.tick().await;
             self.deadlines.sweep();
             let config = self.shared.config.load_full();
-            self.pool.sweep(config.timeouts.backend_idle);
             let fresh = clock::Dates::if_changed(&self.dates.borrow());
             if let Some(dates) = fresh {
                 *self.dates.borrow_mut() = dates;
@@ -293,9 +256,7 @@ impl Worker {
             if sweeps.is_multiple_of(10) {
                 self.flush();
             }
-            if let Some(handoffs) = &self.handoffs {
-                handoffs.housekeeping(&self);
-            }
+            also();
             fit(&self.inputs, INPUT_BYTES.max(config.limits.head_bytes));
             fit(&self.responses, RESPONSE_BYTES.max(config.limits.head_bytes));
         }

@@ -182,7 +182,8 @@ macro_rules! words {
         }
 
         impl $enum {
-            pub(crate) const WORDS: &'static [&'static str] = &[$first_word $(, $word)+];
+            /// The words, the default first.
+            pub const WORDS: &'static [&'static str] = &[$first_word $(, $word)+];
         }
 
         impl $crate::declare::KeyValue for $enum {

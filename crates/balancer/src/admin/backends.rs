@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use super::reply::{Refused, Reply, json};
 use super::snapshot::{BackendState, Snapshot, health_name};
 use crate::backend::Backend;
-use crate::worker::Shared;
+use crate::shared::Shared;
 
 /// A back-end as JSON.
 #[derive(Serialize)]

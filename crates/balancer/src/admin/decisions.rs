@@ -8,7 +8,7 @@ use plimsoll_config::WhenFull;
 use serde::Serialize;
 
 use super::reply::{Refused, Reply, json};
-use crate::worker::Shared;
+use crate::shared::Shared;
 
 /// Files that are listed; a directory holds as many as the configuration says.
 const MOST_FILES: usize = 10_000;

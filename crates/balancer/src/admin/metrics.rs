@@ -5,26 +5,26 @@ use std::sync::Arc;
 
 use plimsoll_policy::Health;
 use prometheus_client::collector::Collector;
-use prometheus_client::encoding::{DescriptorEncoder, EncodeLabelSet, NoLabelSet};
-use prometheus_client::encoding::{EncodeCounterValue, EncodeGaugeValue};
-use prometheus_client::metrics::MetricType;
-use prometheus_client::registry::{Registry, Unit};
+use prometheus_client::encoding::DescriptorEncoder;
+use prometheus_client::registry::Registry;
 
 use super::backends::CODES;
 use super::process::Process;
 use super::snapshot::{BackendState, Snapshot, health_name};
-use crate::handoff::System;
-use crate::metrics::{BUCKETS_US, BackendCounts, Counter, WorkerCounts};
+use crate::exposition::Out;
+use crate::mechanism::carry::Mechanism;
+use crate::mechanism::registry::{MechanismSystems, Mechanisms};
+use crate::metrics::{BackendCounts, Counter, WorkerCounts};
 use crate::peers::Peers;
-use crate::worker::Shared;
+use crate::shared::Shared;
 
 /// The media type.
 pub(super) const MEDIA_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
 /// All metrics, as they are now.
-pub(super) fn encode(shared: &Shared) -> String {
+pub(super) fn encode(shared: &Shared, systems: &Arc<MechanismSystems>) -> String {
     let mut registry = Registry::default();
-    registry.register_collector(Box::new(Sample::take(shared)));
+    registry.register_collector(Box::new(Sample::take(shared, systems)));
     let mut out = String::with_capacity(16 << 10);
     if prometheus_client::encoding::text::encode(&mut out, &registry).is_err() {
         // Writing to a string does not fail.
@@ -49,7 +49,7 @@ struct Sample {
     connections_limit: usize,
     policy: &'static str,
     process: Process,
-    handoff: Option<Arc<System>>,
+    systems: Arc<MechanismSystems>,
     peers: Option<Arc<Peers>>,
 }
 
@@ -60,7 +60,7 @@ impl std::fmt::Debug for Sample {
 }
 
 impl Sample {
-    fn take(shared: &Shared) -> Self {
+    fn take(shared: &Shared, systems: &Arc<MechanismSystems>) -> Self {
         let sum = |of: fn(&WorkerCounts) -> &Counter| shared.counts.iter().map(|c| of(c).get()).sum::<u64>();
         // What has ended first: no connection ends before it was counted as accepted.
         let closed = sum(|c| &c.closed);
@@ -78,7 +78,7 @@ impl Sample {
             connections_limit: config.limits.connections,
             policy: config.policy.spec.name,
             process: Process::now(),
-            handoff: shared.handoff.clone(),
+            systems: Arc::clone(systems),
             peers: shared.peers.clone(),
         }
     }
@@ -200,12 +200,12 @@ impl Sample {
         )?;
         self.backend_counters(out)?;
         out.histograms("plimsoll_backend_response_time", "From request head to response end", || {
-            all().map(|b| (b, b.histogram(|c| &c.response_time)))
+            all().map(|b| (named(b), b.histogram(|c| &c.response_time)))
         })?;
         out.histograms(
             "plimsoll_backend_first_byte",
             "From the choice of the back-end to its response head",
-            || all().map(|b| (b, b.histogram(|c| &c.first_byte))),
+            || all().map(|b| (named(b), b.histogram(|c| &c.first_byte))),
         )
     }
 
@@ -243,13 +243,11 @@ impl Sample {
 
 impl Collector for Sample {
     fn encode(&self, encoder: DescriptorEncoder<'_>) -> Result<(), Error> {
-        let mut out = Out(encoder);
+        let mut out = Out::new(encoder);
         self.clients(&mut out)?;
         self.dispatch(&mut out)?;
         self.backends(&mut out)?;
-        if let Some(system) = &self.handoff {
-            super::handoff::encode(system, &mut out)?;
-        }
+        Mechanisms::encode(&self.systems, &mut out)?;
         if let Some(peers) = &self.peers {
             super::peers::encode(peers, &self.snapshot, &mut out)?;
         }
@@ -259,89 +257,4 @@ impl Collector for Sample {
 
 fn named(b: &BackendState) -> [(&'static str, &str); 1] {
     [("backend", &b.backend.name)]
-}
-
-/// Writes metrics, each with its samples right behind its description.
-pub(super) struct Out<'a>(DescriptorEncoder<'a>);
-
-impl Out<'_> {
-    pub(super) fn counter(
-        &mut self,
-        name: &str,
-        help: &str,
-        value: impl EncodeCounterValue + Copy,
-    ) -> Result<(), Error> {
-        let mut metric = self.0.encode_descriptor(name, help, None, MetricType::Counter)?;
-        metric.encode_counter::<NoLabelSet, _, f64>(&value, None)
-    }
-
-    pub(super) fn gauge(
-        &mut self,
-        name: &str,
-        help: &str,
-        value: impl EncodeGaugeValue + Copy,
-    ) -> Result<(), Error> {
-        self.0.encode_descriptor(name, help, None, MetricType::Gauge)?.encode_gauge(&value)
-    }
-
-    pub(super) fn counters<L: EncodeLabelSet, I: IntoIterator<Item = (L, u64)>>(
-        &mut self,
-        name: &str,
-        help: &str,
-        samples: impl FnOnce() -> I,
-    ) -> Result<(), Error> {
-        let mut metric = self.0.encode_descriptor(name, help, None, MetricType::Counter)?;
-        for (labels, value) in samples() {
-            metric.encode_family(&labels)?.encode_counter::<NoLabelSet, _, f64>(&value, None)?;
-        }
-        Ok(())
-    }
-
-    pub(super) fn gauges<L: EncodeLabelSet, V: EncodeGaugeValue, I: IntoIterator<Item = (L, V)>>(
-        &mut self,
-        name: &str,
-        help: &str,
-        samples: impl FnOnce() -> I,
-    ) -> Result<(), Error> {
-        let mut metric = self.0.encode_descriptor(name, help, None, MetricType::Gauge)?;
-        for (labels, value) in samples() {
-            metric.encode_family(&labels)?.encode_gauge(&value)?;
-        }
-        Ok(())
-    }
-
-    /// A histogram without labels: upper ends of its buckets in microseconds, counts of each and beyond the last, and the
-    /// sum in seconds.
-    pub(super) fn histogram(
-        &mut self,
-        name: &str,
-        help: &str,
-        ends_us: &[u64],
-        (counts, sum_s): (&[u64], f64),
-    ) -> Result<(), Error> {
-        let unit = Unit::Seconds;
-        let mut metric = self.0.encode_descriptor(name, help, Some(&unit), MetricType::Histogram)?;
-        let ends_s = ends_us.iter().map(|&us| us as f64 / 1e6).chain([f64::MAX]);
-        let buckets: Vec<(f64, u64)> = ends_s.zip(counts.iter().copied()).collect();
-        metric.encode_histogram::<NoLabelSet>(sum_s, counts.iter().sum(), &buckets, None)
-    }
-
-    fn histograms<'s, I: IntoIterator<Item = (&'s BackendState, (Vec<u64>, f64))>>(
-        &mut self,
-        name: &str,
-        help: &str,
-        samples: impl FnOnce() -> I,
-    ) -> Result<(), Error> {
-        let unit = Unit::Seconds;
-        let mut metric = self.0.encode_descriptor(name, help, Some(&unit), MetricType::Histogram)?;
-        for (backend, (counts, sum_s)) in samples() {
-            let ends_s = BUCKETS_US.iter().map(|&us| us as f64 / 1e6).chain([f64::MAX]);
-            let buckets: Vec<(f64, u64)> = ends_s.zip(counts).collect();
-            let count = buckets.iter().map(|(_, n)| n).sum();
-            metric
-                .encode_family(&named(backend))?
-                .encode_histogram::<NoLabelSet>(sum_s, count, &buckets, None)?;
-        }
-        Ok(())
-    }
 }

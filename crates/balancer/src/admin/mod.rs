@@ -3,7 +3,6 @@
 mod backends;
 mod decisions;
 mod guard;
-mod handoff;
 mod metrics;
 mod peers;
 mod policy;
@@ -26,7 +25,8 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::net::TcpStream;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-use crate::worker::Shared;
+use crate::mechanism::registry::MechanismSystems;
+use crate::shared::Shared;
 
 /// Connections at once; further ones wait.
 const CONNECTIONS: usize = 64;
@@ -34,17 +34,13 @@ const CONNECTIONS: usize = 64;
 const HEAD_TIME: Duration = Duration::from_secs(5);
 /// Bytes of a request's head.
 const HEAD_BYTES: usize = 16 << 10;
-/// Bytes of a request's body.
-const BODY_BYTES: usize = 64 << 10;
-/// How long the body and the work may take.
-const RESPONSE_TIME: Duration = Duration::from_secs(10);
 /// How long a connection lasts; then it ends with the response that is under way.
 const CONNECTION_TIME: Duration = Duration::from_secs(60);
 /// How long is waited when the system has no connection to give.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
 /// Serves the admin API until the task is aborted.
-pub(crate) async fn serve(shared: Arc<Shared>, socket: TcpListener) {
+pub(crate) async fn serve(shared: Arc<Shared>, systems: Arc<MechanismSystems>, socket: TcpListener) {
     let listener = match tokio::net::TcpListener::from_std(socket) {
         Ok(listener) => listener,
         Err(error) => {
@@ -55,7 +51,9 @@ pub(crate) async fn serve(shared: Arc<Shared>, socket: TcpListener) {
     let places = Arc::new(Semaphore::new(CONNECTIONS));
     while let Ok(place) = Arc::clone(&places).acquire_owned().await {
         match listener.accept().await {
-            Ok((stream, _)) => drop(tokio::spawn(connection(Arc::clone(&shared), stream, place))),
+            Ok((stream, _)) => {
+                drop(tokio::spawn(connection(Arc::clone(&shared), Arc::clone(&systems), stream, place)));
+            }
             Err(error) => {
                 tracing::warn!(%error, "cannot accept a connection to the admin API");
                 tokio::time::sleep(ACCEPT_PAUSE).await;
@@ -64,11 +62,16 @@ pub(crate) async fn serve(shared: Arc<Shared>, socket: TcpListener) {
     }
 }
 
-async fn connection(shared: Arc<Shared>, stream: TcpStream, _place: OwnedSemaphorePermit) {
+async fn connection(
+    shared: Arc<Shared>,
+    systems: Arc<MechanismSystems>,
+    stream: TcpStream,
+    _place: OwnedSemaphorePermit,
+) {
     let Ok(local) = stream.local_addr() else { return };
     let service = service_fn(|request| {
-        let shared = Arc::clone(&shared);
-        async move { Ok::<_, Infallible>(route::answer(&shared, local, request).await) }
+        let (shared, systems) = (Arc::clone(&shared), Arc::clone(&systems));
+        async move { Ok::<_, Infallible>(route::answer(&shared, &systems, local, request).await) }
     });
     let mut http = http1::Builder::new();
     http.timer(TokioTimer::new()).header_read_timeout(HEAD_TIME).max_buf_size(HEAD_BYTES);
@@ -78,7 +81,7 @@ async fn connection(shared: Arc<Shared>, stream: TcpStream, _place: OwnedSemapho
         _ = connection.as_mut() => {}
         () = tokio::time::sleep(CONNECTION_TIME) => {
             connection.as_mut().graceful_shutdown();
-            drop(tokio::time::timeout(RESPONSE_TIME, connection).await);
+            drop(tokio::time::timeout(route::RESPONSE_TIME, connection).await);
         }
     }
 }

@@ -2,8 +2,8 @@
 
 use std::fmt::Error;
 
-use super::metrics::Out;
 use super::snapshot::Snapshot;
+use crate::exposition::Out;
 use crate::peers::Peers;
 
 /// Everything that is counted of exchanges, and where requests were answered.

@@ -9,7 +9,7 @@ use serde::Serialize;
 
 use super::reply::{Reply, json};
 use super::snapshot::Snapshot;
-use crate::worker::Shared;
+use crate::shared::Shared;
 
 #[derive(Serialize)]
 struct Shown<'a> {

@@ -3,6 +3,7 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 use http::request::Parts;
 use http::{Method, Request, StatusCode};
@@ -10,8 +11,14 @@ use http_body_util::{BodyExt, Limited};
 use hyper::body::Incoming;
 
 use super::reply::{Refused, Reply, of, text};
-use super::{BODY_BYTES, RESPONSE_TIME, backends, decisions, guard, metrics, policy, tables, why};
-use crate::worker::Shared;
+use super::{backends, decisions, guard, metrics, policy, tables, why};
+use crate::mechanism::registry::MechanismSystems;
+use crate::shared::Shared;
+
+/// Bytes of a request's body.
+const BODY_BYTES: usize = 64 << 10;
+/// How long the body and the work may take.
+pub(super) const RESPONSE_TIME: Duration = Duration::from_secs(10);
 
 const PATHS: &str = "\
 Plimsoll admin API
@@ -89,8 +96,13 @@ impl<'a> Route<'a> {
 }
 
 /// Answers a request that came in at `local`, within [`RESPONSE_TIME`].
-pub(super) async fn answer(shared: &Arc<Shared>, local: SocketAddr, request: Request<Incoming>) -> Reply {
-    match tokio::time::timeout(RESPONSE_TIME, respond(shared, local, request)).await {
+pub(super) async fn answer(
+    shared: &Arc<Shared>,
+    systems: &Arc<MechanismSystems>,
+    local: SocketAddr,
+    request: Request<Incoming>,
+) -> Reply {
+    match tokio::time::timeout(RESPONSE_TIME, respond(shared, systems, local, request)).await {
         Ok(Ok(reply)) => reply,
         Ok(Err(refused)) => refused.reply(),
         Err(_) => Refused::new(
@@ -104,6 +116,7 @@ pub(super) async fn answer(shared: &Arc<Shared>, local: SocketAddr, request: Req
 
 async fn respond(
     shared: &Arc<Shared>,
+    systems: &Arc<MechanismSystems>,
     local: SocketAddr,
     request: Request<Incoming>,
 ) -> Result<Reply, Refused> {
@@ -125,6 +138,7 @@ async fn respond(
         Route::Drain(name, drained) => backends::set_drained(shared, name, drained),
         Route::Flush => decisions::flush(Arc::clone(shared)).await,
         Route::Decisions => decisions::state(Arc::clone(shared)).await,
+        Route::Metrics => Ok(of(StatusCode::OK, metrics::MEDIA_TYPE, metrics::encode(shared, systems))),
         route => look(shared, route, &parts),
     }
 }
@@ -134,7 +148,6 @@ fn look(shared: &Shared, route: Route<'_>, parts: &Parts) -> Result<Reply, Refus
     debug_assert!(matches!(parts.method, Method::GET | Method::HEAD));
     match route {
         Route::Index => Ok(text(StatusCode::OK, PATHS)),
-        Route::Metrics => Ok(of(StatusCode::OK, metrics::MEDIA_TYPE, metrics::encode(shared))),
         Route::Healthz => Ok(text(StatusCode::OK, "ok\n")),
         Route::Readyz => Ok(ready(shared)),
         Route::Backends => Ok(backends::list(shared)),
@@ -143,7 +156,9 @@ fn look(shared: &Shared, route: Route<'_>, parts: &Parts) -> Result<Reply, Refus
         Route::Tables => Ok(tables::all(shared)),
         Route::Why => why::answer(shared, parts.uri.query()),
         // Answered before.
-        Route::Weight(_) | Route::Drain(..) | Route::Decisions | Route::Flush => Err(Refused::method("GET")),
+        Route::Metrics | Route::Weight(_) | Route::Drain(..) | Route::Decisions | Route::Flush => {
+            Err(Refused::method("GET"))
+        }
     }
 }
 

@@ -8,7 +8,7 @@ use plimsoll_policy::{BackendId, Health, PolicyTable, TargetId, Weight};
 use crate::backend::Backend;
 use crate::dispatch::{DispatchCounts, Inspection, LogState};
 use crate::metrics::{BackendCounts, Counter, Histogram};
-use crate::worker::Shared;
+use crate::shared::Shared;
 
 /// One back-end.
 pub(super) struct BackendState {

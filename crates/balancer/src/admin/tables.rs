@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::reply::{Reply, json_line};
 use super::snapshot::Snapshot;
-use crate::worker::Shared;
+use crate::shared::Shared;
 
 /// Rows of a table that are shown; the last ones, where there are more.
 const MOST_ROWS: usize = 4096;

@@ -10,7 +10,7 @@ use serde::Serialize;
 use super::reply::{Refused, Reply, json};
 use super::snapshot::{BackendState, Snapshot, TargetState, health_name};
 use crate::http::key;
-use crate::worker::Shared;
+use crate::shared::Shared;
 
 #[derive(Serialize)]
 struct Shown<'a> {

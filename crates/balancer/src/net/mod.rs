@@ -2,6 +2,7 @@
 
 pub(crate) mod buffer;
 pub(crate) mod deadline;
+pub(crate) mod halves;
 pub(crate) mod listen;
 pub(crate) mod pace;
 pub(crate) mod places;

@@ -5,16 +5,21 @@
 
 use std::cell::Cell;
 use std::io;
-use std::net::SocketAddr;
+use std::net::{Shutdown, SocketAddr};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::pin::Pin;
 use std::task::{Context, Poll};
+use std::time::Duration;
 
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, SocketFlags, acceptfrom_with, recv};
+use socket2::SockRef;
 use tokio::io::unix::AsyncFd;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
+use tokio::net::tcp::{ReadHalf, WriteHalf};
+
+use super::halves::{ClientIo, Halves};
 
 /// A connection that does not block.
 #[derive(Debug)]
@@ -40,17 +45,6 @@ impl ClientStream {
         Self { state: State::Apart(fd), acknowledges_late: false }
     }
 
-    /// What has come is acknowledged now: more has to come before there is an answer, and a client may wait with it for that
-    /// (Nagle's algorithm, RFC 9293, section 3.7.4).
-    pub(crate) fn acknowledge(&mut self) {
-        if std::mem::take(&mut self.acknowledges_late)
-            && let Some(socket) = self.socket()
-        {
-            // Else it is acknowledged some 40 ms later.
-            let _ = rustix::net::sockopt::set_tcp_quickack(socket, true);
-        }
-    }
-
     /// The connection as one that can be waited for.
     ///
     /// # Errors
@@ -64,30 +58,6 @@ impl ClientStream {
         match &mut self.state {
             State::Watched(stream) => Ok(stream),
             State::Apart(_) | State::Gone => Err(io::ErrorKind::NotConnected.into()),
-        }
-    }
-
-    /// Ready when there may be something to read.
-    ///
-    /// # Errors
-    /// See [`ClientStream::watched`].
-    pub(crate) fn poll_read_ready(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        match &self.state {
-            State::Apart(_) => Poll::Ready(Ok(())),
-            State::Watched(stream) => stream.poll_read_ready(cx),
-            State::Gone => Poll::Ready(Err(io::ErrorKind::NotConnected.into())),
-        }
-    }
-
-    /// The socket, unknown to the event queue.
-    ///
-    /// # Errors
-    /// The system's; the connection is closed then.
-    pub(crate) fn into_fd(self) -> io::Result<OwnedFd> {
-        match self.state {
-            State::Apart(fd) => Ok(fd),
-            State::Watched(stream) => stream.into_std().map(OwnedFd::from),
-            State::Gone => Err(io::ErrorKind::NotConnected.into()),
         }
     }
 
@@ -107,6 +77,60 @@ impl ClientStream {
         match self.watched() {
             Ok(stream) => poll(Pin::new(stream)),
             Err(error) => Poll::Ready(Err(error)),
+        }
+    }
+}
+
+impl Halves for ClientStream {
+    type Input<'a> = ReadHalf<'a>;
+    type Output<'a> = WriteHalf<'a>;
+
+    fn halves(&mut self) -> io::Result<(ReadHalf<'_>, WriteHalf<'_>)> {
+        Ok(self.watched()?.split())
+    }
+}
+
+impl ClientIo for ClientStream {
+    fn poll_begun(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match &self.state {
+            State::Apart(_) => Poll::Ready(Ok(())),
+            State::Watched(stream) => stream.poll_read_ready(cx),
+            State::Gone => Poll::Ready(Err(io::ErrorKind::NotConnected.into())),
+        }
+    }
+
+    /// What has come is acknowledged now: a client may wait with the rest for that (Nagle's algorithm, RFC 9293,
+    /// section 3.7.4).
+    fn acknowledge(&mut self) {
+        if std::mem::take(&mut self.acknowledges_late)
+            && let Some(socket) = self.socket()
+        {
+            // Else it is acknowledged some 40 ms later.
+            let _ = rustix::net::sockopt::set_tcp_quickack(socket, true);
+        }
+    }
+
+    fn end_output(&mut self) -> bool {
+        let shut = self.socket().map(|socket| SockRef::from(&socket).shutdown(Shutdown::Write));
+        matches!(shut, Some(Ok(())))
+    }
+
+    fn reset(&mut self) {
+        if let Some(socket) = self.socket() {
+            // If this fails the connection is gone already.
+            drop(SockRef::from(&socket).set_linger(Some(Duration::ZERO)));
+        }
+    }
+
+    fn can_move(&self) -> bool {
+        true
+    }
+
+    fn into_socket(self) -> io::Result<OwnedFd> {
+        match self.state {
+            State::Apart(fd) => Ok(fd),
+            State::Watched(stream) => stream.into_std().map(OwnedFd::from),
+            State::Gone => Err(io::ErrorKind::NotConnected.into()),
         }
     }
 }
@@ -327,7 +351,7 @@ mod tests {
         assert!(read.is_ok() && &bytes == b"two");
         assert!(matches!(stream.state, State::Watched(_)));
         stream.write_all(b"three").await.unwrap();
-        let mut apart = ClientStream::new(stream.into_fd().unwrap());
+        let mut apart = ClientStream::new(stream.into_socket().unwrap());
         assert!(apart.socket().is_some());
         drop(client);
         // There is an unread answer, so that the client resets.

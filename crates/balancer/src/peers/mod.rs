@@ -21,8 +21,8 @@ use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 use tokio::time::MissedTickBehavior;
 
+use crate::dispatch::Dispatch;
 use crate::metrics::Counter;
-use crate::worker::Shared;
 use exchange::MOST_TIME;
 use message::Sizes;
 
@@ -191,7 +191,7 @@ fn cluster(view: &ClusterView) -> u64 {
 }
 
 /// Tells the others, hears them, and sets the boundaries, again and again.
-pub(crate) async fn run(shared: Arc<Shared>, peers: Arc<Peers>) {
+pub(crate) async fn run(dispatch: Arc<Dispatch>, peers: Arc<Peers>) {
     let listener = peers.listener.lock().unwrap_or_else(PoisonError::into_inner).take();
     let mut tasks = JoinSet::new();
     if let Some(listener) = listener {
@@ -201,12 +201,12 @@ pub(crate) async fn run(shared: Arc<Shared>, peers: Arc<Peers>) {
     interval.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         interval.tick().await;
-        round(&shared, &peers).await;
+        round(&dispatch, &peers).await;
     }
 }
 
-async fn round(shared: &Shared, peers: &Arc<Peers>) {
-    let seen = shared.dispatch.inspect(|i| i.policy.seen().map(|load| (cluster(i.view), load)));
+async fn round(dispatch: &Arc<Dispatch>, peers: &Arc<Peers>) {
+    let seen = dispatch.inspect(|i| i.policy.seen().map(|load| (cluster(i.view), load)));
     // A reload may have brought another policy.
     let Some((cluster, load)) = seen else { return };
     peers.tell(cluster, load);
@@ -221,7 +221,7 @@ async fn round(shared: &Shared, peers: &Arc<Peers>) {
         });
     }
     while asking.join_next().await.is_some() {}
-    shared.dispatch.share(&peers.sum());
+    dispatch.share(&peers.sum());
 }
 
 /// Answers those that connect.

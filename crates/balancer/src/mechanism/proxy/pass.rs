@@ -5,27 +5,28 @@ use std::task::{Context, Poll};
 use std::time::Instant;
 
 use plimsoll_config::Config;
-use tokio::net::TcpStream;
-use tokio::net::tcp::{ReadHalf, WriteHalf};
+use tokio::io::{AsyncRead, AsyncWrite};
 
+use super::pool::BackendConnection;
 use super::relay::{Relay, RelayFailed};
 use super::upload::{Upload, UploadFailed};
 use crate::http::head_end::{HeadEnd, HeadScan};
 use crate::http::request::RequestHead;
 use crate::http::response::{self, ResponseHead};
 use crate::http::{Framing, Refusal, Version};
+use crate::mechanism::carry::{Answered, Failure};
 use crate::net::buffer::Buffer;
 use crate::net::deadline::{Deadline, Fired};
+use crate::net::halves::{Halves, Input};
 use crate::net::pace::Pace;
 use crate::net::write::poll_write_all;
-use crate::pool::BackendConnection;
 
 /// Interim responses that are passed on for one request.
 const MOST_INTERIM: u32 = 32;
 
 /// What passing needs of the client's side.
-pub(crate) struct Exchange<'a> {
-    pub(crate) client: &'a mut TcpStream,
+pub(crate) struct Exchange<'a, C> {
+    pub(crate) client: &'a mut C,
     pub(crate) input: &'a mut Buffer,
     pub(crate) deadline: &'a Deadline,
     pub(crate) config: &'a Arc<Config>,
@@ -45,49 +46,14 @@ pub(crate) struct Exchange<'a> {
     pub(crate) watched: Option<u32>,
 }
 
-/// A response that the client has got to its end.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Answered {
-    pub(crate) head: ResponseHead,
-    /// Bytes of content that the client got.
-    pub(crate) content_bytes: u64,
-    /// When the response's head was there.
-    pub(crate) first_byte_at: Instant,
-    /// Whether the client's connection stays usable.
-    pub(crate) keep_client: bool,
-    /// Whether the back-end's does.
-    pub(crate) keep_backend: bool,
-}
-
-/// What went wrong.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Failure {
-    /// The back-end closed its connection before a response.
-    Lost,
-    /// The back-end was found to be down while it was waited for.
-    BackendDown,
-    /// The back-end took too long.
-    TimedOut,
-    /// The response cannot be passed on.
-    BadResponse(&'static str),
-    /// The request cannot.
-    BadRequest(Refusal),
-    /// The client is gone.
-    ClientGone,
-    /// The client has got part of a response, and no more will come.
-    Broken {
-        /// Its status code.
-        status: u16,
-        /// Bytes of content that the client got.
-        content_bytes: u64,
-    },
-}
-
-impl Exchange<'_> {
+impl<C: Halves> Exchange<'_, C> {
     /// Sends the request, and the response back.
-    pub(crate) async fn pass(&mut self, to: &mut BackendConnection) -> Result<Answered, Failure> {
-        let (from_client, mut to_client) = self.client.split();
-        let (mut from_backend, to_backend) = to.stream.split();
+    pub(crate) async fn pass<B: Halves>(
+        &mut self,
+        to: &mut BackendConnection<B>,
+    ) -> Result<Answered, Failure> {
+        let (from_client, mut to_client) = self.client.halves().map_err(|_| Failure::ClientGone)?;
+        let (mut from_backend, to_backend) = to.stream.halves().map_err(|_| Failure::Lost)?;
         let limits = &self.config.limits;
         let mut upload = Upload::new(
             (from_client, to_backend),
@@ -146,11 +112,11 @@ struct Waiting<'a> {
 impl Waiting<'_> {
     /// Sends the request and reads until the head of the final response is there, and rewritten in `out`. Interim
     /// responses go to the client at once.
-    async fn response(
+    async fn response<I: Input, O: AsyncWrite + Unpin>(
         &self,
-        upload: &mut Upload<'_>,
-        from: &mut ReadHalf<'_>,
-        client: &mut WriteHalf<'_>,
+        upload: &mut Upload<'_, I, O>,
+        from: &mut (impl AsyncRead + Unpin),
+        client: &mut (impl AsyncWrite + Unpin),
         response: &mut Buffer,
         out: &mut Vec<u8>,
     ) -> Result<ResponseHead, Failure> {
@@ -183,10 +149,10 @@ impl Waiting<'_> {
     }
 
     /// Reads until `response` starts with a whole head; its length.
-    async fn head_end(
+    async fn head_end<I: Input, O: AsyncWrite + Unpin>(
         &self,
-        upload: &mut Upload<'_>,
-        from: &mut ReadHalf<'_>,
+        upload: &mut Upload<'_, I, O>,
+        from: &mut (impl AsyncRead + Unpin),
         response: &mut Buffer,
     ) -> Result<usize, Failure> {
         let mut scan = HeadScan::default();
@@ -233,10 +199,10 @@ impl Waiting<'_> {
     }
 
     /// Moves the request on and, when it moved, the deadline.
-    fn poll_upload(
+    fn poll_upload<I: Input, O: AsyncWrite + Unpin>(
         &self,
         cx: &mut Context<'_>,
-        upload: &mut Upload<'_>,
+        upload: &mut Upload<'_, I, O>,
         steps: &mut Option<u64>,
     ) -> Poll<Result<(), Failure>> {
         let result = if upload.is_done() { Poll::Ready(Ok(())) } else { upload.poll(cx) };
@@ -264,12 +230,14 @@ impl Waiting<'_> {
 
 /// Whether the client's connection was reset. A client that only ended its side still waits for the answer; one that has
 /// sent more is looked at no further.
-fn poll_client_gone(cx: &mut Context<'_>, upload: &mut Upload<'_>, watched: &mut bool) -> bool {
-    let mut byte = [0];
-    let mut byte = tokio::io::ReadBuf::new(&mut byte);
-    match upload.client().poll_peek(cx, &mut byte) {
+fn poll_client_gone<I: Input, O: AsyncWrite + Unpin>(
+    cx: &mut Context<'_>,
+    upload: &mut Upload<'_, I, O>,
+    watched: &mut bool,
+) -> bool {
+    match upload.client().poll_broken(cx) {
         Poll::Pending => false,
-        Poll::Ready(Ok(_)) => {
+        Poll::Ready(Ok(())) => {
             *watched = false;
             false
         }

@@ -1,7 +1,8 @@
-//! Connections of one worker to the back-ends, kept for the next request.
+//! Connections of one worker to the back-ends, kept for the next request: of whatever type, TCP the first.
 
 use std::cell::RefCell;
 use std::io;
+use std::net::SocketAddr;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -14,11 +15,12 @@ use tokio::sync::OwnedSemaphorePermit;
 
 use crate::backend::Backend;
 use crate::net::deadline::Deadlines;
+use crate::net::halves::BackendIo;
 
 /// A connection to a back-end.
 #[derive(Debug)]
-pub(crate) struct BackendConnection {
-    pub(crate) stream: TcpStream,
+pub(crate) struct BackendConnection<B> {
+    pub(crate) stream: B,
     pub(crate) backend: Arc<Backend>,
     _permit: OwnedSemaphorePermit,
 }
@@ -32,29 +34,29 @@ pub(crate) enum NoConnection {
     Failed(io::Error),
 }
 
-struct Idle {
-    connection: BackendConnection,
+struct Idle<B> {
+    connection: BackendConnection<B>,
     since_ms: u64,
 }
 
 /// Idle connections by back-end, the one used last on top.
-pub(crate) struct Pool {
-    idle: RefCell<Vec<Vec<Idle>>>,
+pub(crate) struct Pool<B> {
+    idle: RefCell<Vec<Vec<Idle<B>>>>,
     deadlines: Rc<Deadlines>,
 }
 
-impl Pool {
+impl<B: BackendIo> Pool<B> {
     pub(crate) fn new(deadlines: Rc<Deadlines>) -> Self {
         Self { idle: RefCell::default(), deadlines }
     }
 
     /// An idle connection to `backend` that is still open, if there is one. With `surely`, for requests that must not be
     /// sent twice, the system is asked whether the back-end has closed it this very moment.
-    pub(crate) fn take(&self, backend: &Arc<Backend>, surely: bool) -> Option<BackendConnection> {
+    pub(crate) fn take(&self, backend: &Arc<Backend>, surely: bool) -> Option<BackendConnection<B>> {
         let mut idle = self.idle.borrow_mut();
         let stack = idle.get_mut(backend.id.index())?;
         while let Some(Idle { connection, .. }) = stack.pop() {
-            if Arc::ptr_eq(&connection.backend, backend) && is_open(&connection.stream, surely) {
+            if Arc::ptr_eq(&connection.backend, backend) && connection.stream.is_open(surely) {
                 return Some(connection);
             }
         }
@@ -62,7 +64,7 @@ impl Pool {
     }
 
     /// Keeps a connection whose last response was read to its end, unless someone waits for its place.
-    pub(crate) fn put(&self, connection: BackendConnection) {
+    pub(crate) fn put(&self, connection: BackendConnection<B>) {
         let backend = &connection.backend;
         if backend.is_retired() || backend.waiting.load(Ordering::Relaxed) > 0 {
             return;
@@ -86,7 +88,7 @@ impl Pool {
                 wanted = wanted.saturating_sub(1);
                 // A connection that the back-end closed is closed here too, not only when it would be used.
                 !given_up
-                    && is_open(&idle.connection.stream, false)
+                    && idle.connection.stream.is_open(false)
                     && !idle.connection.backend.is_retired()
                     && now_ms.saturating_sub(idle.since_ms) < most_ms
             });
@@ -94,16 +96,23 @@ impl Pool {
     }
 }
 
-/// Whether an idle connection can be written to. Anything to read on it is the end, an error, or bytes that nobody
-/// asked for.
-fn is_open(stream: &TcpStream, surely: bool) -> bool {
-    let mut cx = Context::from_waker(Waker::noop());
-    let quiet = match stream.poll_read_ready(&mut cx) {
-        Poll::Pending => true,
-        // Perhaps only because the last read filled its buffer: the system knows.
-        Poll::Ready(_) => nothing_to_read(stream),
-    };
-    quiet && (!surely || nothing_to_read(stream))
+impl BackendIo for TcpStream {
+    async fn open(address: SocketAddr) -> io::Result<Self> {
+        let stream = Self::connect(address).await?;
+        stream.set_nodelay(true)?;
+        Ok(stream)
+    }
+
+    /// Anything to read on it is the end, an error, or bytes that nobody asked for.
+    fn is_open(&self, surely: bool) -> bool {
+        let mut cx = Context::from_waker(Waker::noop());
+        let quiet = match self.poll_read_ready(&mut cx) {
+            Poll::Pending => true,
+            // Perhaps only because the last read filled its buffer: the system knows.
+            Poll::Ready(_) => nothing_to_read(self),
+        };
+        quiet && (!surely || nothing_to_read(self))
+    }
 }
 
 fn nothing_to_read(stream: &TcpStream) -> bool {
@@ -113,17 +122,17 @@ fn nothing_to_read(stream: &TcpStream) -> bool {
 }
 
 /// Opens a connection to `backend`, within its limit. Waits this long for its place, and as long for the back-end.
-pub(crate) async fn connect(
+pub(crate) async fn connect<B: BackendIo>(
     backend: &Arc<Backend>,
     wait: Duration,
-) -> Result<BackendConnection, NoConnection> {
+) -> Result<BackendConnection<B>, NoConnection> {
     let permit = match Arc::clone(&backend.permits).try_acquire_owned() {
         Ok(permit) => permit,
         Err(_) => wait_for_permit(backend, wait).await?,
     };
-    let open = tokio::time::timeout(wait, TcpStream::connect(backend.address));
+    let open = tokio::time::timeout(wait, B::open(backend.address));
     let stream = open.await.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()));
-    let stream = stream.and_then(|s| s.set_nodelay(true).map(|()| s)).map_err(NoConnection::Failed)?;
+    let stream = stream.map_err(NoConnection::Failed)?;
     Ok(BackendConnection { stream, backend: Arc::clone(backend), _permit: permit })
 }
 

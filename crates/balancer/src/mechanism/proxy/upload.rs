@@ -3,7 +3,7 @@
 use std::io;
 use std::task::{Context, Poll, ready};
 
-use tokio::net::tcp::{ReadHalf, WriteHalf};
+use tokio::io::{AsyncRead, AsyncWrite};
 
 use crate::http::chunked::Decoder;
 use crate::http::{Framing, Refusal};
@@ -46,9 +46,9 @@ enum Writing {
 }
 
 /// One request on its way to a back-end.
-pub(crate) struct Upload<'a> {
-    from: ReadHalf<'a>,
-    to: WriteHalf<'a>,
+pub(crate) struct Upload<'a, R, W> {
+    from: R,
+    to: W,
     head: &'a [u8],
     input: &'a mut Buffer,
     body: Body,
@@ -67,10 +67,10 @@ pub(crate) struct Upload<'a> {
     pub(crate) content_bytes: u64,
 }
 
-impl<'a> Upload<'a> {
+impl<'a, R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Upload<'a, R, W> {
     /// Nothing is sent until the first poll. `input` holds what of the body has been read already.
     pub(crate) fn new(
-        (from, to): (ReadHalf<'a>, WriteHalf<'a>),
+        (from, to): (R, W),
         head: &'a [u8],
         input: &'a mut Buffer,
         framing: Framing,
@@ -105,7 +105,7 @@ impl<'a> Upload<'a> {
     }
 
     /// The client's half that reads, to look whether the client is still there.
-    pub(crate) fn client(&mut self) -> &mut ReadHalf<'a> {
+    pub(crate) fn client(&mut self) -> &mut R {
         &mut self.from
     }
 

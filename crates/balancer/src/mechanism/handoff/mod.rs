@@ -1,13 +1,14 @@
 //! The mechanism `handoff`: a back-end gets the client's connection itself, and answers the client directly.
 //!
-//! `Client` (module `proxy`) decides for each request whether its connection goes ([`Handing`]); [`Handoffs::hand_off`]
-//! sends it on its way; `messages` follows what the agents tell; `recover` deals with everything that goes another way.
+//! `carry` decides for each request whether its connection goes ([`Handing`]); [`Handoffs::hand_off`] sends it on its way; `messages` follows what the agents tell; `recover` deals with everything that goes another way.
 //! Each worker has its own links and its own connections; what they share is in [`System`].
 
 mod active;
+mod carry;
 mod leaving;
 mod link;
 mod messages;
+mod metrics;
 mod recover;
 mod registry;
 mod system;
@@ -22,15 +23,15 @@ use std::time::{Duration, Instant};
 
 use plimsoll_config::Placement;
 use plimsoll_datapath::Flow;
-use plimsoll_datapath::tcp::{Frozen, TcpState};
+use plimsoll_datapath::tcp::{self, Frozen, TcpState};
 use plimsoll_policy::BackendId;
 use plimsoll_wire::message::{Conn, ToAgent};
 use socket2::SockRef;
 
+use crate::accepted::{Accepted, Start};
 use crate::backend::Backend;
-use crate::net::stream::ClientStream;
-use crate::proxy::client::Start;
-use crate::worker::{Accepted, Worker};
+use crate::net::halves::ClientIo;
+use crate::worker::Worker;
 use leaving::Then;
 use table::{Entry, Expected, Phase, Table};
 
@@ -79,7 +80,7 @@ pub(crate) struct Handoffs {
 
 impl Handoffs {
     /// Of one worker.
-    pub(crate) fn new(system: Arc<System>, worker: usize) -> Rc<Self> {
+    fn of_worker(system: Arc<System>, worker: usize) -> Rc<Self> {
         Rc::new(Self {
             links: RefCell::default(),
             known: RefCell::default(),
@@ -98,41 +99,21 @@ impl Handoffs {
         link.has_room().then(|| Rc::clone(link))
     }
 
-    /// Looks after links, and whatever has a time. Called every now and then.
-    pub(crate) fn housekeeping(self: &Rc<Self>, worker: &Rc<Worker>) {
-        self.update_links(worker);
-        recover::sweep(worker, self);
-    }
-
-    /// Whether agents have connections, or clients of such connections still send something.
-    pub(crate) fn is_busy(&self) -> bool {
-        if self.table.borrow().len() > 0 || !self.doubted.borrow().is_empty() {
-            return true;
-        }
-        let leaving: Vec<Flow> = self.system.registry().leaving.flows().copied().collect();
-        leaving.iter().any(|flow| self.system.is_busy(flow, SHORT_QUIET))
-    }
-
-    /// Has agents close the connections on which there is no request, each once.
-    pub(crate) fn close_idle(&self) {
-        self.table.borrow_mut().iter_mut().for_each(Entry::close_if_idle);
-    }
-
     /// Hands a connection off. Whatever goes wrong, the connection stays here and its request is proxied.
-    pub(crate) fn hand_off(
+    fn hand_off(
         self: &Rc<Self>,
         worker: &Rc<Worker>,
-        stream: ClientStream,
+        stream: impl ClientIo,
         accepted: &Rc<Accepted>,
         handing: Handing,
     ) {
         let stays = |fd: OwnedFd, handing: Handing| {
             self.system.counts.kept.add(1);
-            let given = Some(handing.request.assignment);
+            let given = handing.request.account.into_assignment();
             let start = Start { requests: handing.requests - 1, given, stays: true, input: handing.bytes };
             recover::resume(worker, fd, accepted, start);
         };
-        let fd = match stream.into_fd() {
+        let fd = match stream.into_socket() {
             Ok(fd) => fd,
             Err(error) => {
                 tracing::error!(%error, "a connection could not be taken from the event queue");
@@ -157,7 +138,7 @@ impl Handoffs {
                 return stays(failed.fd, handing);
             }
         };
-        match frozen.snapshot(&flow, &handing.bytes, worker.state_limits()) {
+        match frozen.snapshot(&flow, &handing.bytes, state_limits(worker)) {
             Ok(state) => {
                 // No child process of this one has a copy of the descriptor, which this would not wait for.
                 drop(frozen);
@@ -352,4 +333,11 @@ impl Handoffs {
         drop(links);
         *self.known.borrow_mut() = Some(backends);
     }
+}
+
+/// How much may be under way on a connection that is handed off.
+fn state_limits(worker: &Worker) -> tcp::Limits {
+    let config = worker.shared.config.load();
+    let send_bytes = config.handoff.as_ref().map_or(0, |h| h.state_bytes);
+    tcp::Limits { send_bytes, ..Default::default() }
 }

@@ -2,8 +2,8 @@
 
 use std::fmt::Error;
 
-use super::metrics::Out;
-use crate::handoff::System;
+use super::System;
+use crate::exposition::Out;
 use crate::metrics::{Counter, FINE_BUCKETS_US};
 
 /// Everything that is counted of the mechanism.

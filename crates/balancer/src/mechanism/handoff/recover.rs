@@ -13,9 +13,9 @@ use plimsoll_wire::message::{Conn, ToAgent};
 use super::leaving::Then;
 use super::table::{Entry, Expected, Phase};
 use super::{Handoffs, Link, messages};
+use crate::accepted::{Accepted, Start};
 use crate::net::stream::ClientStream;
-use crate::proxy::client::Start;
-use crate::worker::{Accepted, Worker};
+use crate::worker::Worker;
 
 /// How long the clients of an agent that cannot be reached keep their connections, in the hope that it comes back.
 const LOST_GRACE: Duration = Duration::from_secs(2);

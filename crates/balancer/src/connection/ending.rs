@@ -2,12 +2,12 @@
 
 use std::time::{Duration, Instant};
 
-use socket2::SockRef;
-
 use super::client::{Client, Then};
 use super::respond;
 use crate::http::Refusal;
+use crate::mechanism::carry::Mechanism;
 use crate::net::buffer::Buffer;
+use crate::net::halves::ClientIo;
 use crate::net::write::poll_write_all;
 use crate::observe::{Record, Times};
 use crate::worker::Scratch;
@@ -16,11 +16,11 @@ use crate::worker::Scratch;
 const LINGER_BYTES: usize = 1 << 20;
 const LINGER: Duration = Duration::from_secs(1);
 
-impl Client<'_> {
+impl<M: Mechanism, C: ClientIo> Client<'_, M, C> {
     /// A head that cannot be used: what follows it cannot either.
-    pub(super) async fn refuse_head(&mut self, refusal: Refusal, scratch: &mut Scratch) -> Then {
+    pub(super) async fn refuse_head(&mut self, refusal: Refusal, scratch: &mut Scratch) -> Then<M::Parcel> {
         let times = Times { received: Instant::now(), assigned: None, first_byte: None };
-        self.worker.observe(&Record::refused(&self.accepted.peer_text, refusal.status, times));
+        self.service.worker.observe(&Record::refused(&self.accepted.peer_text, refusal.status, times));
         self.write_refusal(refusal, None, false, false, &mut scratch.out).await
     }
 
@@ -31,8 +31,8 @@ impl Client<'_> {
         to_head: bool,
         keep: bool,
         out: &mut Vec<u8>,
-    ) -> Then {
-        respond::answer(refusal, keep, retry_after_s, to_head, &self.worker.date(), out);
+    ) -> Then<M::Parcel> {
+        respond::answer(refusal, keep, retry_after_s, to_head, &self.service.worker.date(), out);
         self.deadline.set(self.config.timeouts.body);
         let stream = &mut *self.stream;
         let mut written = 0;
@@ -47,9 +47,7 @@ impl Client<'_> {
     /// Ends our side and reads on for a while: closing with unread bytes would reset the connection and take the answer
     /// with it (RFC 9112, section 9.6).
     pub(super) async fn close(&mut self, mut scratch: Scratch) {
-        let shut =
-            self.stream.socket().map(|socket| SockRef::from(&socket).shutdown(std::net::Shutdown::Write));
-        if !matches!(shut, Some(Ok(()))) {
+        if !self.stream.end_output() {
             return;
         }
         self.deadline.set(LINGER);
@@ -63,14 +61,6 @@ impl Client<'_> {
             if left == 0 {
                 return;
             }
-        }
-    }
-
-    /// Has the system reset the connection when it is dropped.
-    pub(super) fn cut(&self) {
-        if let Some(socket) = self.stream.socket() {
-            // If this fails the connection is gone already.
-            drop(SockRef::from(&socket).set_linger(Some(Duration::ZERO)));
         }
     }
 }

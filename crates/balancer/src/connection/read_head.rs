@@ -4,7 +4,7 @@ use crate::http::Refusal;
 use crate::http::head_end::{HeadEnd, HeadScan};
 use crate::net::buffer::Buffer;
 use crate::net::deadline::{Deadline, Fired};
-use crate::net::stream::ClientStream;
+use crate::net::halves::ClientIo;
 
 /// Empty lines that are skipped before a request line (RFC 9112, section 2.2, asks for at least one).
 const MOST_EMPTY_LINES: usize = 4;
@@ -20,7 +20,7 @@ pub(crate) enum NoHead {
 
 /// Reads until `input` starts with a whole head; its length in bytes. The deadline is set already.
 pub(crate) async fn read_head(
-    stream: &mut ClientStream,
+    stream: &mut impl ClientIo,
     input: &mut Buffer,
     most_bytes: usize,
     deadline: &Deadline,
@@ -59,7 +59,7 @@ pub(crate) async fn read_head(
     }
 }
 
-async fn fill(stream: &mut ClientStream, input: &mut Buffer, deadline: &Deadline) -> Result<usize, NoHead> {
+async fn fill(stream: &mut impl ClientIo, input: &mut Buffer, deadline: &Deadline) -> Result<usize, NoHead> {
     match deadline.guard(|cx| input.poll_fill(cx, stream)).await {
         Ok(Ok(n)) => Ok(n),
         Ok(Err(_)) => Err(NoHead::Gone),

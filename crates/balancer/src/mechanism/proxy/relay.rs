@@ -4,7 +4,7 @@ use std::io;
 use std::task::{Context, Poll};
 
 use plimsoll_config::{Config, Limits};
-use tokio::net::tcp::{ReadHalf, WriteHalf};
+use tokio::io::{AsyncRead, AsyncWrite};
 
 use super::upload::{Upload, UploadFailed, chunk_line};
 use crate::http::chunked::{BadChunk, Decoder};
@@ -103,14 +103,20 @@ impl<'a> Relay<'a> {
     }
 
     /// Writes and reads until the response is out. What is left of the request goes on at the same time.
-    pub(crate) async fn run(
+    pub(crate) async fn run<I, O, R, W>(
         &mut self,
-        upload: &mut Upload<'_>,
-        from: &mut ReadHalf<'_>,
-        client: &mut WriteHalf<'_>,
+        upload: &mut Upload<'_, I, O>,
+        from: &mut R,
+        client: &mut W,
         deadline: &Deadline,
         config: &Config,
-    ) -> Result<(), RelayFailed> {
+    ) -> Result<(), RelayFailed>
+    where
+        I: AsyncRead + Unpin,
+        O: AsyncWrite + Unpin,
+        R: AsyncRead + Unpin,
+        W: AsyncWrite + Unpin,
+    {
         let mut pace = Pace::default();
         let mut upload_open = !upload.is_done();
         let mut go_on = |cx: &mut Context<'_>| {
@@ -259,7 +265,11 @@ impl<'a> Relay<'a> {
 
 /// Moves the rest of the request on; whether the client's side of it failed so that the exchange has to end. That a
 /// back-end takes no more of a request that it has answered is no failure.
-fn poll_rest(cx: &mut Context<'_>, upload: &mut Upload<'_>, open: &mut bool) -> bool {
+fn poll_rest<I, O>(cx: &mut Context<'_>, upload: &mut Upload<'_, I, O>, open: &mut bool) -> bool
+where
+    I: AsyncRead + Unpin,
+    O: AsyncWrite + Unpin,
+{
     if !*open {
         return false;
     }

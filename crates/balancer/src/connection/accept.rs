@@ -6,13 +6,15 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
-use plimsoll_policy::TargetId;
-
-use crate::http::request::peer_text;
+use super::client;
+use super::service::Service;
+use crate::accepted::{Accepted, Start};
+use crate::mechanism::carry::Mechanism;
+use crate::net::halves::ClientIo;
 use crate::net::places::Place;
 use crate::net::stream::{ClientStream, Listener};
-use crate::proxy::client::{self, Start};
-use crate::worker::{Accepted, Worker};
+use crate::shared::Shared;
+use crate::worker::Worker;
 
 /// How long the system is left alone when it has no room for another connection.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
@@ -21,7 +23,20 @@ const FIRST_DATA: Duration = Duration::from_millis(200);
 /// How long the log is spared a complaint that it has already.
 const COMPLAIN_AGAIN: Duration = Duration::from_secs(10);
 
-impl Worker {
+impl<M: Mechanism> Service<M> {
+    /// The service of worker `index`.
+    pub(crate) fn new(shared: Arc<Shared>, index: usize, system: &Arc<M::System>) -> Rc<Self> {
+        let worker = Worker::new(shared, index);
+        let service = Rc::new(Self { mechanism: M::new(system, &worker), worker });
+        let weak = Rc::downgrade(&service);
+        service.worker.resume_by(Box::new(move |stream, accepted, start| {
+            if let Some(service) = weak.upgrade() {
+                service.resume(stream, accepted, start);
+            }
+        }));
+        service
+    }
+
     /// Accepts connections until `stop` is told. Connections that the system has completed by then are served, too.
     pub(crate) async fn accept(
         self: Rc<Self>,
@@ -33,7 +48,7 @@ impl Worker {
         let mut complained = None;
         loop {
             let next = async {
-                let place = self.shared.places.take().await;
+                let place = self.worker.shared.places.take().await;
                 (listener.accept().await, place)
             };
             let (accepted, place) = tokio::select! {
@@ -56,17 +71,17 @@ impl Worker {
         }
         let last = || {
             while let Some((stream, peer)) = listener.accept_now()
-                && let Some(place) = self.shared.places.try_take()
+                && let Some(place) = self.worker.shared.places.try_take()
             {
                 self.spawn(stream, (peer, local), place, &closing);
             }
         };
         if listener.calm_down() {
             // Completed connections that wait for their first data would be reset with the listener.
-            self.open.set(self.open.get() + 1);
+            self.worker.open.set(self.worker.open.get() + 1);
             tokio::time::sleep(FIRST_DATA).await;
             last();
-            self.open.set(self.open.get() - 1);
+            self.worker.open.set(self.worker.open.get() - 1);
         }
         last();
     }
@@ -78,54 +93,27 @@ impl Worker {
         place: Place,
         closing: &Arc<AtomicBool>,
     ) {
-        let worker = Rc::clone(self);
-        let accepted = Rc::new(self.accepted(peer, local, closing));
-        self.count_accepted();
+        let service = Rc::clone(self);
+        let accepted = Rc::new(self.worker.accepted(peer, local, closing));
+        self.worker.count_accepted();
         tokio::task::spawn_local(async move {
             let _place = place;
-            worker.serve(stream, accepted, Start::default()).await;
+            service.serve(stream, accepted, Start::default()).await;
         });
     }
 
-    /// Serves a connection that comes back from being handed off, or could not be.
-    pub(crate) fn resume(self: &Rc<Self>, stream: ClientStream, accepted: Rc<Accepted>, start: Start) {
-        let worker = Rc::clone(self);
+    /// Serves a connection that comes back from elsewhere, or could not leave.
+    fn resume(self: &Rc<Self>, stream: ClientStream, accepted: Rc<Accepted>, start: Start) {
+        let service = Rc::clone(self);
         // It had a place before: where none is left, it is served all the same.
-        let place = self.shared.places.try_take();
+        let place = self.worker.shared.places.try_take();
         tokio::task::spawn_local(async move {
             let _place = place;
-            worker.serve(stream, accepted, start).await;
+            service.serve(stream, accepted, start).await;
         });
     }
 
-    /// A connection of a client is there.
-    pub(crate) fn count_accepted(&self) {
-        self.shared.counts[self.index].accepted.add(1);
-    }
-
-    /// A connection of a client has ended.
-    pub(crate) fn count_closed(&self) {
-        self.shared.counts[self.index].closed.add(1);
-    }
-
-    pub(crate) fn accepted(
-        &self,
-        peer: SocketAddr,
-        local: Option<SocketAddr>,
-        closing: &Arc<AtomicBool>,
-    ) -> Accepted {
-        let text = peer_text(peer.ip());
-        Accepted {
-            peer,
-            local,
-            trusted: self.shared.config.load().forwarded.trusted.iter().any(|net| net.contains(peer.ip())),
-            client: TargetId::from_key(text.as_bytes()).0,
-            peer_text: text.into_boxed_str(),
-            closing: Arc::clone(closing),
-        }
-    }
-
-    async fn serve(self: Rc<Self>, mut stream: ClientStream, accepted: Rc<Accepted>, start: Start) {
+    async fn serve<C: ClientIo>(self: Rc<Self>, mut stream: C, accepted: Rc<Accepted>, start: Start) {
         struct Open<'a>(&'a Worker, bool);
         impl Drop for Open<'_> {
             fn drop(&mut self) {
@@ -135,13 +123,12 @@ impl Worker {
                 }
             }
         }
-        self.open.set(self.open.get() + 1);
-        let mut open = Open(&self, true);
-        let handing = client::serve(&self, &mut stream, &accepted, start).await;
-        if let (Some(handing), Some(handoffs)) = (handing, &self.handoffs) {
-            // Its end is counted when it comes.
+        self.worker.open.set(self.worker.open.get() + 1);
+        let mut open = Open(&self.worker, true);
+        if let Some(parcel) = client::serve(&self, &mut stream, &accepted, start).await {
+            // The mechanism counts its end when it comes.
             open.1 = false;
-            handoffs.hand_off(&self, stream, &accepted, *handing);
+            self.mechanism.take(&self.worker, stream, &accepted, parcel);
         }
     }
 }

@@ -10,12 +10,12 @@ use plimsoll_wire::message::{Conn, Ended, FromAgent, ToAgent};
 
 use super::table::{Entry, Phase};
 use super::{Active, Handoffs, Link, recover};
-use crate::dispatch::{Assignment, Offer};
+use crate::accepted::Accepted;
+use crate::account::{Account, Admission};
 use crate::http::Framing;
 use crate::http::head_end::{HeadEnd, HeadScan};
 use crate::http::request::{self, RequestHead};
-use crate::observe::Times;
-use crate::worker::{Accepted, Worker};
+use crate::worker::Worker;
 
 /// A request about which an agent asks.
 struct Asked {
@@ -71,7 +71,7 @@ fn kept(worker: &Worker, handoffs: &Handoffs, link: &Rc<Link>, conn: Conn) {
     };
     let Some(mut active) = active else { return };
     // It is load where it is; where it was to go it has failed.
-    active.assignment = worker.shared.dispatch.stay(link.id, active.head.target);
+    active.account.reassign(worker.shared.dispatch.stay(link.id, active.head.target));
     if let Some(entry) = handoffs.table.borrow_mut().get(conn, link) {
         entry.active = Some(active);
     }
@@ -95,17 +95,18 @@ fn ask(worker: &Rc<Worker>, handoffs: &Rc<Handoffs>, link: &Rc<Link>, asked: &As
         // What this front-end has to answer, or to pass on, itself.
         return give_back(handoffs, link, asked, None);
     };
-    match worker.shared.dispatch.offer(request.head.target, request.head.kind, accepted.client) {
-        Offer::Assigned(assignment) => place(handoffs, link, asked, request, assignment, false),
-        Offer::Refused => give_back(handoffs, link, asked, None),
-        Offer::Waits(mut ticket) => {
+    let mut account = Account::new(request.received);
+    match account.offer(worker, &request.head, &accepted) {
+        Admission::Assigned => place(handoffs, link, asked, request.under(account)),
+        Admission::Refused => give_back(handoffs, link, asked, None),
+        Admission::Waits(ticket) => {
             let (handoffs, link) = (Rc::clone(handoffs), Rc::clone(link));
             let asked = Asked { ..*asked };
             tokio::task::spawn_local(async move {
-                let wait = std::future::poll_fn(|cx| ticket.poll(cx));
-                match tokio::time::timeout(config.admission.queue_timeout, wait).await.ok().flatten() {
-                    Some(assignment) => place(&handoffs, &link, &asked, request, assignment, true),
-                    None => give_back(&handoffs, &link, &asked, None),
+                if account.wait(ticket, config.admission.queue_timeout).await {
+                    place(&handoffs, &link, &asked, request.under(account));
+                } else {
+                    give_back(&handoffs, &link, &asked, None);
                 }
             });
         }
@@ -116,7 +117,7 @@ fn ask(worker: &Rc<Worker>, handoffs: &Rc<Handoffs>, link: &Rc<Link>, asked: &As
 struct Request {
     head: RequestHead,
     bytes: Vec<u8>,
-    times: Times,
+    received: Instant,
 }
 
 impl Request {
@@ -135,8 +136,12 @@ impl Request {
         }
         let mut bytes = Vec::with_capacity(head.len() + 128);
         let head = request::rewrite(head, &context, &mut bytes).ok()?;
-        let times = Times { received: Instant::now(), assigned: None, first_byte: None };
-        Some(Self { head, bytes, times })
+        Some(Self { head, bytes, received: Instant::now() })
+    }
+
+    /// The request under way, with what is kept of it.
+    fn under(self, account: Account) -> Active {
+        Active { head: self.head, head_bytes: self.bytes, account }
     }
 }
 
@@ -155,9 +160,9 @@ fn began(worker: &Worker, handoffs: &Handoffs, link: &Rc<Link>, conn: Conn, head
     let Some(request) = Request::read(head, &worker.config(), &accepted) else { return };
     let assignment = worker.shared.dispatch.stay(link.id, request.head.target);
     handoffs.system.counts.stayed.add(1);
-    let times = Times { assigned: Some(request.times.received), ..request.times };
-    let (head, head_bytes) = (request.head, request.bytes);
-    let active = Active { head, head_bytes, assignment, times, attempts: 1, waited: false };
+    let mut account = Account::new(request.received);
+    account.assign(assignment);
+    let active = request.under(account);
     let mut table = handoffs.table.borrow_mut();
     let earlier = table.get(conn, link).and_then(|entry| entry.active.replace(Box::new(active)));
     drop(table);
@@ -166,18 +171,8 @@ fn began(worker: &Worker, handoffs: &Handoffs, link: &Rc<Link>, conn: Conn, head
 }
 
 /// Tells the agent what to do about a request for which a back-end was chosen.
-fn place(
-    handoffs: &Handoffs,
-    link: &Rc<Link>,
-    asked: &Asked,
-    request: Request,
-    assignment: Assignment,
-    waited: bool,
-) {
-    let stays = assignment.backend() == link.id || !asked.portable;
-    let times = Times { assigned: Some(Instant::now()), ..request.times };
-    let (head, head_bytes) = (request.head, request.bytes);
-    let active = Active { head, head_bytes, assignment, times, attempts: 1, waited };
+fn place(handoffs: &Handoffs, link: &Rc<Link>, asked: &Asked, active: Active) {
+    let stays = active.account.chosen() == Some(link.id) || !asked.portable;
     if stays {
         let mut table = handoffs.table.borrow_mut();
         // The client may have gone while the request waited, or the agent waited no longer.
@@ -249,7 +244,7 @@ fn returned(worker: &Rc<Worker>, handoffs: &Rc<Handoffs>, link: &Rc<Link>, conn:
             return over(worker, entry);
         }
     };
-    let next = entry.active.as_ref().and_then(|active| handoffs.link(active.assignment.backend()));
+    let next = entry.active.as_ref().and_then(|active| handoffs.link(active.account.chosen()?));
     match next {
         Some(next) => handoffs.hand_on(worker, entry, &next, state, (link, conn)),
         None => {

@@ -13,8 +13,7 @@ use slab::Slab;
 
 use super::registry::Owner;
 use super::{Active, Link, System};
-use crate::proxy::client::Start;
-use crate::worker::Accepted;
+use crate::accepted::{Accepted, Start};
 
 /// Where a connection is.
 pub(super) enum Phase {
@@ -95,7 +94,7 @@ impl Entry {
 
     /// How this front-end goes on with it: with the request under way, for which a back-end has been chosen.
     pub(super) fn start_here(&mut self) -> Start {
-        let given = self.active.take().map(|active| active.assignment);
+        let given = self.active.take().and_then(|active| active.account.into_assignment());
         Start { requests: self.requests.saturating_sub(1), given, stays: true, input: Vec::new() }
     }
 

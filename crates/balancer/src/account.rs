@@ -1,0 +1,175 @@
+//! What is kept of a request until it ends: its back-end, what was tried for it, and when. Whatever reads requests, and
+//! whatever carries them, admission, completion and records are those of this module.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use plimsoll_policy::BackendId;
+
+use crate::accepted::Accepted;
+use crate::backend::Backend;
+use crate::dispatch::{Assignment, Offer, Reason, Ticket};
+use crate::http::request::RequestHead;
+use crate::observe::{Record, Times};
+use crate::worker::Worker;
+
+/// The account of one request. Ends by [`Account::end`]; one that is dropped has failed, and leaves no record.
+pub(crate) struct Account {
+    /// When the head was there.
+    received: Instant,
+    /// When the back-end was chosen.
+    assigned: Option<Instant>,
+    /// Back-ends that were tried.
+    pub(crate) attempts: u32,
+    /// Whether it waited for room under the admission limit.
+    waited: bool,
+    /// The back-end that failed last.
+    pub(crate) failed: Option<BackendId>,
+    /// The back-end that is tried, or was last.
+    pub(crate) backend: Option<Arc<Backend>>,
+    reason: Option<Reason>,
+    assignment: Option<Assignment>,
+}
+
+/// What becomes of a request that asks for a back-end.
+pub(crate) enum Admission {
+    /// It has one.
+    Assigned,
+    /// It waits for room.
+    Waits(Ticket),
+    /// No back-end takes it.
+    Refused,
+}
+
+/// How a request ended.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct End {
+    /// Status of the answer; 499 when the client did not wait for it.
+    pub(crate) status: u16,
+    /// Bytes of content that the client got.
+    pub(crate) content_bytes: u64,
+    /// When the response's head was there.
+    pub(crate) first_byte: Option<Instant>,
+    /// Whether the back-end answered to the end.
+    pub(crate) complete: bool,
+    /// Whether the back-end had the client's connection and answered itself.
+    pub(crate) handed_off: bool,
+}
+
+impl End {
+    /// Without an answer of a back-end.
+    pub(crate) fn unanswered(status: u16) -> Self {
+        Self { status, content_bytes: 0, first_byte: None, complete: false, handed_off: false }
+    }
+}
+
+impl Account {
+    /// Of a request whose head was there at this time.
+    pub(crate) fn new(received: Instant) -> Self {
+        Self {
+            received,
+            assigned: None,
+            attempts: 0,
+            waited: false,
+            failed: None,
+            backend: None,
+            reason: None,
+            assignment: None,
+        }
+    }
+
+    /// Asks for a back-end.
+    pub(crate) fn offer(&mut self, worker: &Worker, head: &RequestHead, accepted: &Accepted) -> Admission {
+        match worker.shared.dispatch.offer(head.target, head.kind, accepted.client) {
+            Offer::Assigned(assignment) => {
+                self.assign(assignment);
+                Admission::Assigned
+            }
+            Offer::Waits(ticket) => {
+                self.waited = true;
+                Admission::Waits(ticket)
+            }
+            Offer::Refused => Admission::Refused,
+        }
+    }
+
+    /// Waits for a back-end, this long at most; whether there is one.
+    pub(crate) async fn wait(&mut self, mut ticket: Ticket, at_most: Duration) -> bool {
+        let wait = std::future::poll_fn(|cx| ticket.poll(cx));
+        let assignment = tokio::time::timeout(at_most, wait).await.ok().flatten();
+        assignment.map(|assignment| self.assign(assignment)).is_some()
+    }
+
+    /// A back-end has been chosen.
+    pub(crate) fn assign(&mut self, assignment: Assignment) {
+        self.attempts += 1;
+        self.reason = Some(assignment.reason());
+        self.assigned = Some(Instant::now());
+        self.assignment = Some(assignment);
+    }
+
+    /// Another back-end has it than the one that was chosen, which it counts as failed for.
+    pub(crate) fn reassign(&mut self, assignment: Assignment) {
+        self.reason = Some(assignment.reason());
+        self.assignment = Some(assignment);
+    }
+
+    /// The back-end that has been chosen.
+    pub(crate) fn chosen(&self) -> Option<BackendId> {
+        self.assignment.as_ref().map(Assignment::backend)
+    }
+
+    /// When the back-end was chosen; before that, when the head was there.
+    pub(crate) fn began(&self) -> Instant {
+        self.assigned.unwrap_or(self.received)
+    }
+
+    /// Bytes of the response, if one to this target has been seen before.
+    pub(crate) fn expected_bytes(&self) -> Option<u64> {
+        self.assignment.as_ref()?.expected_bytes()
+    }
+
+    /// Hands the account over, and leaves that of a request which has not begun.
+    pub(crate) fn take(&mut self) -> Self {
+        std::mem::replace(self, Self::new(self.received))
+    }
+
+    /// The assignment, for a request that goes on under another account.
+    pub(crate) fn into_assignment(self) -> Option<Assignment> {
+        self.assignment
+    }
+
+    /// The back-end that was chosen does not answer: for it the request has failed.
+    pub(crate) fn lose(&mut self) {
+        self.assignment = None;
+    }
+
+    /// Completes the assignment and keeps what there is to keep of the request.
+    pub(crate) fn end(
+        self,
+        worker: &Worker,
+        accepted: &Accepted,
+        (head, head_bytes): (&RequestHead, &[u8]),
+        end: End,
+    ) {
+        if let Some(assignment) = self.assignment
+            && end.complete
+        {
+            let whole = head.is_get && end.status == 200;
+            assignment.complete(whole.then_some(end.content_bytes));
+        }
+        worker.observe(&Record {
+            peer: &accepted.peer_text,
+            head: Some(head),
+            head_bytes,
+            status: end.status,
+            content_bytes: end.content_bytes,
+            backend: self.backend.as_deref(),
+            reason: self.reason,
+            handed_off: end.handed_off,
+            attempts: self.attempts,
+            waited: self.waited,
+            times: Times { received: self.received, assigned: self.assigned, first_byte: end.first_byte },
+        });
+    }
+}

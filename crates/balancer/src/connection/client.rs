@@ -1,0 +1,239 @@
+//! One connection of a client, request by request.
+
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::task::{Poll, ready};
+use std::time::Instant;
+
+use plimsoll_config::Config;
+
+use super::read_head::{NoHead, read_head};
+use super::service::Service;
+use crate::accepted::{Accepted, Start};
+use crate::account::Account;
+use crate::http::request::{self as http_request, RequestHead};
+use crate::http::{Framing, Refusal, Version};
+use crate::mechanism::carry::{ClientRequest, Mechanism};
+use crate::net::deadline::Deadline;
+use crate::net::halves::ClientIo;
+use crate::request::{self, Ended};
+use crate::worker::Scratch;
+
+/// A small body that has arrived with its head goes to the back-end in one piece with it.
+const JOINED_BODY_BYTES: u64 = 4096;
+
+/// Why a request is refused that a front-end beside this one has placed.
+const PLACED: &str =
+    "the request was placed already: the address of a back-end leads to a front-end beside this one";
+
+/// What becomes of the client's connection after a request.
+pub(super) enum Then<P> {
+    Keep,
+    /// Closed in good order, the rest of what the client sends thrown away.
+    Close,
+    /// Already over.
+    Over,
+    /// Cut, so that nobody takes what came for a whole response.
+    Cut,
+    /// It leaves, with the request.
+    Leave(P),
+}
+
+pub(super) struct Client<'a, M, C: ClientIo> {
+    pub(super) service: &'a Service<M>,
+    pub(super) stream: &'a mut C,
+    pub(super) accepted: &'a Accepted,
+    pub(super) deadline: Deadline,
+    pub(super) config: Arc<Config>,
+    start: Start,
+    /// The request's head as it came, kept where the connection may leave with it.
+    raw: Vec<u8>,
+    /// A response is under way: if the connection ends now, nobody must take what came for a whole one.
+    answering: bool,
+}
+
+impl<M, C: ClientIo> Drop for Client<'_, M, C> {
+    fn drop(&mut self) {
+        if self.answering {
+            self.stream.reset();
+        }
+    }
+}
+
+/// Serves a connection until it ends; or until it is to leave, which the caller sees to.
+pub(crate) async fn serve<M: Mechanism, C: ClientIo>(
+    service: &Service<M>,
+    stream: &mut C,
+    accepted: &Accepted,
+    start: Start,
+) -> Option<M::Parcel> {
+    let deadline = service.worker.deadlines.add();
+    let config = service.worker.config();
+    let raw = Vec::new();
+    let mut client = Client { service, stream, accepted, deadline, config, start, raw, answering: false };
+    client.run().await
+}
+
+impl<M: Mechanism, C: ClientIo> Client<'_, M, C> {
+    async fn run(&mut self) -> Option<M::Parcel> {
+        let mut scratch: Option<Scratch> = None;
+        if !self.start.input.is_empty() {
+            let mut lent = self.service.worker.scratch();
+            if !lent.input.put(&std::mem::take(&mut self.start.input)) {
+                return None;
+            }
+            scratch = Some(lent);
+        }
+        loop {
+            // An idle connection holds no buffer.
+            scratch = scratch.filter(|s| !s.input.is_empty());
+            let mut lent = match scratch.take() {
+                Some(scratch) => scratch,
+                None => match self.begin().await {
+                    Some(scratch) => scratch,
+                    None => return None,
+                },
+            };
+            match self.request(&mut lent).await {
+                Then::Keep => {
+                    scratch = Some(lent);
+                    continue;
+                }
+                Then::Leave(parcel) => return Some(parcel),
+                Then::Close => self.close(lent).await,
+                Then::Over => {}
+                Then::Cut => self.stream.reset(),
+            }
+            return None;
+        }
+    }
+
+    /// Waits for a request to begin, and reads what there is of it; nothing when the connection ends instead.
+    async fn begin(&mut self) -> Option<Scratch> {
+        let idle = match self.start.requests {
+            0 => self.config.timeouts.head,
+            _ => self.config.timeouts.idle,
+        };
+        self.deadline.set(idle);
+        self.deadline.set_idle(true);
+        let (stream, worker) = (&mut *self.stream, &self.service.worker);
+        let begun = self.deadline.guard(|cx| {
+            ready!(stream.poll_begun(cx))?;
+            // A connection can be taken for readable and not be: a new one is. Then the buffer goes back at once.
+            let mut scratch = worker.scratch();
+            let n = ready!(scratch.input.poll_fill(cx, stream))?;
+            Poll::Ready(Ok::<_, io::Error>((n > 0).then_some(scratch)))
+        });
+        let begun = begun.await;
+        self.deadline.set_idle(false);
+        begun.ok()?.ok()?
+    }
+
+    async fn request(&mut self, scratch: &mut Scratch) -> Then<M::Parcel> {
+        self.service.worker.refresh(&mut self.config);
+        self.deadline.set(self.config.timeouts.head);
+        let most_bytes = self.config.limits.head_bytes;
+        let length = match read_head(self.stream, &mut scratch.input, most_bytes, &self.deadline).await {
+            Ok(length) => length,
+            Err(NoHead::Gone) => return Then::Over,
+            Err(NoHead::Refused(refusal)) => return self.refuse_head(refusal, scratch).await,
+        };
+        let received = Instant::now();
+        self.start.requests += 1;
+        let context = http_request::Context {
+            key: &self.config.target.key,
+            dynamic: &self.config.target.dynamic,
+            fields: self.config.limits.fields,
+            peer: self.accepted.peer_text.as_bytes(),
+            trusted: self.accepted.trusted,
+        };
+        let head = match http_request::rewrite(&scratch.input.data()[..length], &context, &mut scratch.head) {
+            Ok(head) => head,
+            Err(refusal) => return self.refuse_head(refusal, scratch).await,
+        };
+        if let Some(peers) = &self.service.worker.shared.peers {
+            // It has been placed by this front-end or one beside it; to pass it on again could go on for ever.
+            if !http_request::mark_placed(peers.local(), &mut scratch.head) {
+                return self.refuse_head(Refusal::of(508, PLACED), scratch).await;
+            }
+        }
+        self.keep_raw(&scratch.input.data()[..length]);
+        scratch.input.consume(length);
+        if let (Framing::Length(length), Some(most)) = (head.framing, self.config.limits.body_bytes)
+            && length > most
+        {
+            return self
+                .refuse_head(Refusal::of(413, "the request's body is larger than allowed"), scratch)
+                .await;
+        }
+        self.answer(&head, scratch, received).await
+    }
+
+    /// A request that has been understood.
+    async fn answer(
+        &mut self,
+        head: &RequestHead,
+        scratch: &mut Scratch,
+        received: Instant,
+    ) -> Then<M::Parcel> {
+        let framing = join_body(head, scratch);
+        if framing != Framing::None {
+            self.stream.acknowledge();
+        }
+        let keep = head.keep_alive
+            && !self.accepted.closing.load(Ordering::Relaxed)
+            && self.start.requests < self.config.limits.requests_per_connection;
+        let mut request = ClientRequest {
+            worker: &self.service.worker,
+            config: &self.config,
+            accepted: self.accepted,
+            stream: &mut *self.stream,
+            deadline: &self.deadline,
+            scratch,
+            head,
+            raw: &mut self.raw,
+            framing,
+            keep,
+            requests: self.start.requests,
+            answering: &mut self.answering,
+            account: Account::new(received),
+            repeatable: false,
+            more: false,
+        };
+        if let Some(given) = self.start.given.take() {
+            request.account.assign(given);
+        }
+        match request::answer(&*self.service.mechanism, &mut request).await {
+            Ended::Answered { keep: true } => Then::Keep,
+            Ended::Answered { keep: false } => Then::Close,
+            Ended::Refused(refusal, retry_after_s) => {
+                // A body that was not read would be taken for the next request. HTTP/1.0 closes unless told otherwise.
+                let keep = keep && framing == Framing::None && head.version == Version::Http11;
+                self.write_refusal(refusal, retry_after_s, head.is_head, keep, &mut scratch.out).await
+            }
+            Ended::Cut => Then::Cut,
+            Ended::Leaves(parcel) => Then::Leave(parcel),
+        }
+    }
+
+    /// Keeps a request's head as it came, where the connection may leave with it.
+    fn keep_raw(&mut self, head: &[u8]) {
+        self.raw.clear();
+        if self.service.mechanism.moves_connections() && !std::mem::take(&mut self.start.stays) {
+            self.raw.extend_from_slice(head);
+        }
+    }
+}
+
+/// Puts a small body that is there behind the head; the framing of what is left to read.
+fn join_body(head: &RequestHead, scratch: &mut Scratch) -> Framing {
+    match head.framing {
+        Framing::Length(length) if length <= JOINED_BODY_BYTES && length as usize <= scratch.input.len() => {
+            scratch.head.extend_from_slice(&scratch.input.data()[..length as usize]);
+            scratch.input.consume(length as usize);
+            Framing::None
+        }
+        framing => framing,
+    }
+}

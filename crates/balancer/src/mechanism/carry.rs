@@ -1,0 +1,180 @@
+//! What a mechanism is, and what it is given.
+
+use std::fmt::Error;
+use std::io;
+use std::net::SocketAddr;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use plimsoll_config::Config;
+
+use crate::accepted::Accepted;
+use crate::account::Account;
+use crate::exposition::Out;
+use crate::http::request::RequestHead;
+use crate::http::response::ResponseHead;
+use crate::http::{Framing, Refusal};
+use crate::net::deadline::Deadline;
+use crate::net::halves::ClientIo;
+use crate::worker::{Scratch, Worker};
+
+/// How a chosen back-end gets a request. One object for each worker; what they share is its `System`.
+pub(crate) trait Mechanism: Sized + 'static {
+    /// What all workers share.
+    type System: Send + Sync + 'static;
+    /// What goes with a connection that leaves this front-end.
+    type Parcel;
+
+    /// Prepares the system; `None` where the configuration asks for another mechanism, or allows to do without this one
+    /// where the system does not.
+    ///
+    /// # Errors
+    /// Why the system does not allow it, in words.
+    fn start(config: &Config) -> Result<Option<Arc<Self::System>>, String>;
+
+    /// That of one worker.
+    fn new(system: &Arc<Self::System>, worker: &Rc<Worker>) -> Rc<Self>;
+
+    /// Gets a request to the back-end that was chosen for it, and the response to the client.
+    async fn carry<C: ClientIo>(&self, request: &mut ClientRequest<'_, C>) -> Carried<Self::Parcel>;
+
+    /// Takes a connection that leaves, after [`Carried::Leaves`]: counts its end, or gives it back by [`Worker::resume`].
+    fn take<C: ClientIo>(
+        self: &Rc<Self>,
+        worker: &Rc<Worker>,
+        stream: C,
+        accepted: &Rc<Accepted>,
+        parcel: Self::Parcel,
+    );
+
+    /// Whether connections may leave with a request, as it came.
+    fn moves_connections(&self) -> bool {
+        false
+    }
+
+    /// Looks after whatever has a time. Called every now and then.
+    fn housekeeping(self: &Rc<Self>, _worker: &Rc<Worker>) {}
+
+    /// Whether connections that have left are still under way, so that the worker cannot end.
+    fn is_busy(&self) -> bool {
+        false
+    }
+
+    /// Ends connections elsewhere on which there is no request.
+    fn close_idle(&self) {}
+
+    /// The front-end listens at these addresses from now on.
+    fn listen(_system: &Self::System, _addresses: &[SocketAddr]) {}
+
+    /// Forgets what nobody has had a use for in this time. Called every few seconds.
+    fn sweep(_system: &Self::System, _idle: Duration) {}
+
+    /// The front-end ends: every connection is over, or has to be.
+    fn clear(_system: &Self::System) {}
+
+    /// Writes what `/metrics` tells of it.
+    ///
+    /// # Errors
+    /// Those of the encoder.
+    fn encode(_system: &Self::System, _out: &mut Out<'_>) -> Result<(), Error> {
+        Ok(())
+    }
+}
+
+/// A request of a client and all that is needed to carry it.
+pub(crate) struct ClientRequest<'a, C> {
+    pub(crate) worker: &'a Rc<Worker>,
+    pub(crate) config: &'a Arc<Config>,
+    pub(crate) accepted: &'a Accepted,
+    /// Where the rest of the request comes from and the response goes.
+    pub(crate) stream: &'a mut C,
+    pub(crate) deadline: &'a Deadline,
+    /// What has been read of the rest, and the rewritten head.
+    pub(crate) scratch: &'a mut Scratch,
+    pub(crate) head: &'a RequestHead,
+    /// The head as it came; empty where the connection does not leave.
+    pub(crate) raw: &'a mut Vec<u8>,
+    /// Framing of what of the body is not behind the rewritten head.
+    pub(crate) framing: Framing,
+    /// Whether the front-end wants to keep the client's connection.
+    pub(crate) keep: bool,
+    /// Requests on the connection so far, this one included.
+    pub(crate) requests: u64,
+    /// To be set while a response is under way: if the connection ends then, it is reset.
+    pub(crate) answering: &'a mut bool,
+    /// Its back-end is the one that has been chosen.
+    pub(crate) account: Account,
+    /// Whether the request may be sent a second time.
+    pub(crate) repeatable: bool,
+    /// Whether another back-end will be tried should this one fail.
+    pub(crate) more: bool,
+}
+
+/// What became of a request that was to be carried.
+pub(crate) enum Carried<P> {
+    /// Nothing has happened: this mechanism is not for it.
+    Declined,
+    /// The client got the whole response.
+    Answered(Answered),
+    /// It did not.
+    Failed(Failure),
+    /// The connection has to leave with the request, whose account the parcel holds.
+    Leaves(P),
+}
+
+impl<P> Carried<P> {
+    /// The same with another parcel.
+    pub(crate) fn map<Q>(self, wrap: impl FnOnce(P) -> Q) -> Carried<Q> {
+        match self {
+            Self::Declined => Carried::Declined,
+            Self::Answered(answered) => Carried::Answered(answered),
+            Self::Failed(failure) => Carried::Failed(failure),
+            Self::Leaves(parcel) => Carried::Leaves(wrap(parcel)),
+        }
+    }
+}
+
+/// A response that the client has got to its end.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Answered {
+    pub(crate) head: ResponseHead,
+    /// Bytes of content that the client got.
+    pub(crate) content_bytes: u64,
+    /// When the response's head was there.
+    pub(crate) first_byte_at: Instant,
+    /// Whether the client's connection stays usable.
+    pub(crate) keep_client: bool,
+    /// Whether the back-end's does.
+    pub(crate) keep_backend: bool,
+}
+
+/// What went wrong.
+#[derive(Debug)]
+pub(crate) enum Failure {
+    /// No connection to the back-end: its limit is reached, and stayed so.
+    NoPlace,
+    /// No connection to the back-end: it could not be opened.
+    Unreachable(io::Error),
+    /// The back-end went down before anything was sent, and another one will be tried.
+    NotSent,
+    /// The back-end closed its connection before a response.
+    Lost,
+    /// The back-end was found to be down while it was waited for.
+    BackendDown,
+    /// The back-end took too long.
+    TimedOut,
+    /// The response cannot be passed on.
+    BadResponse(&'static str),
+    /// The request cannot.
+    BadRequest(Refusal),
+    /// The client is gone.
+    ClientGone,
+    /// The client has got part of a response, and no more will come.
+    Broken {
+        /// Its status code.
+        status: u16,
+        /// Bytes of content that the client got.
+        content_bytes: u64,
+    },
+}

@@ -1,0 +1,47 @@
+//! A request that an agent answers.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use plimsoll_wire::message::Ended;
+
+use crate::accepted::Accepted;
+use crate::account::{Account, End};
+use crate::backend::Backend;
+use crate::http::request::RequestHead;
+use crate::observe::CLIENT_GONE;
+use crate::worker::Worker;
+
+/// A request under way on a connection that has been handed off. Dropping it counts the request as failed.
+pub(crate) struct Active {
+    pub(crate) head: RequestHead,
+    /// The rewritten head, into which `head` points.
+    pub(crate) head_bytes: Vec<u8>,
+    pub(crate) account: Account,
+}
+
+impl Active {
+    /// The agent has reported how the request ended.
+    pub(super) fn end(self, worker: &Worker, accepted: &Accepted, backend: &Arc<Backend>, ended: &Ended) {
+        let began = self.account.began();
+        let answered = ended.status > 0;
+        let end = End {
+            status: if answered { ended.status } else { CLIENT_GONE },
+            content_bytes: ended.content_bytes,
+            first_byte: answered.then(|| began + Duration::from_micros(ended.first_byte_us.into())),
+            complete: ended.complete,
+            handed_off: true,
+        };
+        self.close(worker, accepted, backend, end);
+    }
+
+    /// The agent is gone, or has lost the connection.
+    pub(super) fn lose(self, worker: &Worker, accepted: &Accepted, backend: &Arc<Backend>) {
+        self.close(worker, accepted, backend, End { handed_off: true, ..End::unanswered(502) });
+    }
+
+    fn close(mut self, worker: &Worker, accepted: &Accepted, backend: &Arc<Backend>, end: End) {
+        self.account.backend = Some(Arc::clone(backend));
+        self.account.end(worker, accepted, (&self.head, &self.head_bytes), end);
+    }
+}

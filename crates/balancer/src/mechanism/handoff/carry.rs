@@ -1,0 +1,113 @@
+//! The mechanism as its callers see it: which requests take their connections along, and with what.
+
+use std::fmt::Error;
+use std::net::SocketAddr;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+
+use plimsoll_config::Config;
+use plimsoll_datapath::Flow;
+
+use super::table::Entry;
+use super::{Active, Handing, Handoffs, Link, SHORT_QUIET, System, metrics, recover};
+use crate::accepted::Accepted;
+use crate::exposition::Out;
+use crate::http::Framing;
+use crate::mechanism::carry::{Carried, ClientRequest, Mechanism};
+use crate::net::halves::ClientIo;
+use crate::worker::Worker;
+
+impl Mechanism for Handoffs {
+    type System = System;
+    type Parcel = Box<Handing>;
+
+    fn start(config: &Config) -> Result<Option<Arc<System>>, String> {
+        System::start(config)
+    }
+
+    fn new(system: &Arc<System>, worker: &Rc<Worker>) -> Rc<Self> {
+        Self::of_worker(Arc::clone(system), worker.index)
+    }
+
+    async fn carry<C: ClientIo>(&self, request: &mut ClientRequest<'_, C>) -> Carried<Box<Handing>> {
+        match self.link_for(request) {
+            Some(link) => Carried::Leaves(handing(request, link)),
+            None => Carried::Declined,
+        }
+    }
+
+    fn take<C: ClientIo>(
+        self: &Rc<Self>,
+        worker: &Rc<Worker>,
+        stream: C,
+        accepted: &Rc<Accepted>,
+        handing: Box<Handing>,
+    ) {
+        self.hand_off(worker, stream, accepted, *handing);
+    }
+
+    fn moves_connections(&self) -> bool {
+        true
+    }
+
+    fn housekeeping(self: &Rc<Self>, worker: &Rc<Worker>) {
+        self.update_links(worker);
+        recover::sweep(worker, self);
+    }
+
+    fn is_busy(&self) -> bool {
+        if self.table.borrow().len() > 0 || !self.doubted.borrow().is_empty() {
+            return true;
+        }
+        let leaving: Vec<Flow> = self.system.registry().leaving.flows().copied().collect();
+        leaving.iter().any(|flow| self.system.is_busy(flow, SHORT_QUIET))
+    }
+
+    fn close_idle(&self) {
+        self.table.borrow_mut().iter_mut().for_each(Entry::close_if_idle);
+    }
+
+    fn listen(system: &System, addresses: &[SocketAddr]) {
+        system.watch(addresses);
+    }
+
+    fn sweep(system: &System, idle: Duration) {
+        system.sweep(idle);
+    }
+
+    fn clear(system: &System) {
+        system.clear();
+    }
+
+    fn encode(system: &System, out: &mut Out<'_>) -> Result<(), Error> {
+        metrics::encode(system, out)
+    }
+}
+
+impl Handoffs {
+    /// The agent that gets the connection with this request; `None` when it is proxied: because it has a body, or
+    /// something that a back-end should not see as it came, because a
+    /// small answer ends the connection and costs less that way, or because there is no agent, or none with room.
+    fn link_for<C: ClientIo>(&self, request: &ClientRequest<'_, C>) -> Option<Rc<Link>> {
+        let config = request.config.handoff.as_ref()?;
+        let head = request.head;
+        let simple = request.framing == Framing::None && head.is_plain && (head.is_get || head.is_head);
+        let account = &request.account;
+        let worth = request.keep || account.expected_bytes().unwrap_or(0) >= config.min_bytes;
+        if !simple || !worth || request.raw.is_empty() || !request.stream.can_move() {
+            return None;
+        }
+        self.link(account.chosen()?)
+    }
+}
+
+/// What goes with the connection.
+fn handing<C>(request: &mut ClientRequest<'_, C>, link: Rc<Link>) -> Box<Handing> {
+    let mut bytes = std::mem::take(request.raw);
+    bytes.extend_from_slice(request.scratch.input.data());
+    let account = request.account.take();
+    let head_bytes = std::mem::take(&mut request.scratch.head);
+    let active = Active { head: *request.head, head_bytes, account };
+    Box::new(Handing { bytes, request: active, link, requests: request.requests })
+}

@@ -1,0 +1,111 @@
+//! The mechanism `proxy`: request and response pass through the front-end.
+//!
+//! `pass` carries one request to a back-end and the response back; `upload` and `relay` are the two directions of it;
+//! `pool` keeps connections to back-ends.
+
+mod pass;
+mod pool;
+mod relay;
+mod upload;
+
+use std::convert::Infallible;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use plimsoll_config::Config;
+use tokio::net::TcpStream;
+
+use super::carry::{Answered, Carried, ClientRequest, Failure, Mechanism};
+use crate::accepted::Accepted;
+use crate::backend::Backend;
+use crate::net::halves::{BackendIo, ClientIo};
+use crate::worker::Worker;
+use pass::Exchange;
+use pool::{BackendConnection, NoConnection, Pool};
+
+/// The mechanism of one worker, with connections of this type to back-ends.
+pub(crate) struct Proxy<B = TcpStream> {
+    pool: Pool<B>,
+}
+
+impl<B: BackendIo + 'static> Mechanism for Proxy<B> {
+    type System = ();
+    type Parcel = Infallible;
+
+    /// Always in use: it carries what other mechanisms decline.
+    fn start(_: &Config) -> Result<Option<Arc<()>>, String> {
+        Ok(Some(Arc::new(())))
+    }
+
+    fn new(_: &Arc<()>, worker: &Rc<Worker>) -> Rc<Self> {
+        Rc::new(Self { pool: Pool::new(Rc::clone(&worker.deadlines)) })
+    }
+
+    async fn carry<C: ClientIo>(&self, request: &mut ClientRequest<'_, C>) -> Carried<Infallible> {
+        match self.pass(request).await {
+            Ok(answered) => Carried::Answered(answered),
+            Err(failure) => Carried::Failed(failure),
+        }
+    }
+
+    fn take<C: ClientIo>(self: &Rc<Self>, _: &Rc<Worker>, _: C, _: &Rc<Accepted>, parcel: Infallible) {
+        match parcel {}
+    }
+
+    fn housekeeping(self: &Rc<Self>, worker: &Rc<Worker>) {
+        self.pool.sweep(worker.shared.config.load().timeouts.backend_idle);
+    }
+}
+
+impl<B: BackendIo> Proxy<B> {
+    async fn pass<C: ClientIo>(&self, request: &mut ClientRequest<'_, C>) -> Result<Answered, Failure> {
+        let Some(backend) = &request.account.backend else { return Err(Failure::NoPlace) };
+        let before = backend.turns();
+        let mut connection = self.connect(request, backend).await?;
+        if connection.backend.went_down_since(before) && request.more {
+            // It went down while a connection was waited for.
+            return Err(Failure::NotSent);
+        }
+        let date = request.worker.date();
+        let mut response = request.worker.response_buffer();
+        let scratch = &mut *request.scratch;
+        let mut exchange = Exchange {
+            client: &mut *request.stream,
+            input: &mut scratch.input,
+            deadline: request.deadline,
+            config: request.config,
+            head: request.head,
+            head_bytes: &scratch.head,
+            framing: request.framing,
+            out: &mut scratch.out,
+            response: &mut response,
+            date: &date,
+            keep: request.keep,
+            watched: (request.repeatable && request.more).then_some(before),
+        };
+        *request.answering = true;
+        let passed = exchange.pass(&mut connection).await;
+        *request.answering = false;
+        let answered = passed?;
+        if answered.keep_backend {
+            self.pool.put(connection);
+        }
+        Ok(answered)
+    }
+
+    async fn connect<C>(
+        &self,
+        request: &ClientRequest<'_, C>,
+        backend: &Arc<Backend>,
+    ) -> Result<BackendConnection<B>, Failure> {
+        let surely = !request.repeatable || request.account.attempts > 1;
+        if let Some(connection) = self.pool.take(backend, surely) {
+            return Ok(connection);
+        }
+        let opened = pool::connect(backend, request.config.timeouts.connect).await;
+        opened.inspect(|_| request.worker.connected(backend)).map_err(|why| match why {
+            NoConnection::Limit => Failure::NoPlace,
+            NoConnection::Failed(error) => Failure::Unreachable(error),
+        })
+    }
+}

@@ -1,0 +1,136 @@
+//! The mechanisms that there are.
+
+use std::fmt::Error;
+use std::net::SocketAddr;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+
+use plimsoll_config::Config;
+
+use super::carry::{Carried, ClientRequest, Mechanism};
+use super::handoff::Handoffs;
+use super::proxy::Proxy;
+use crate::accepted::Accepted;
+use crate::exposition::Out;
+use crate::net::halves::ClientIo;
+use crate::worker::Worker;
+
+/// Makes one mechanism of several: each request is carried by the first one that does not decline.
+macro_rules! mechanisms {
+    ($($variant:ident $field:ident: $mechanism:ty = $name:literal;)*) => {
+        /// Names of all mechanisms, as in the configuration.
+        #[cfg(test)]
+        pub(crate) const NAMES: &[&str] = &[$($name),*];
+
+        /// All mechanisms, as far as they are in use.
+        pub(crate) struct Mechanisms {
+            $($field: Option<Rc<$mechanism>>,)*
+        }
+
+        /// What the workers share of them.
+        #[derive(Default)]
+        pub(crate) struct MechanismSystems {
+            $($field: Option<Arc<<$mechanism as Mechanism>::System>>,)*
+        }
+
+        /// What goes with a connection that leaves by one of them.
+        pub(crate) enum Parcel {
+            $($variant(<$mechanism as Mechanism>::Parcel),)*
+        }
+
+        impl Mechanism for Mechanisms {
+            type System = MechanismSystems;
+            type Parcel = Parcel;
+
+            fn start(config: &Config) -> Result<Option<Arc<MechanismSystems>>, String> {
+                Ok(Some(Arc::new(MechanismSystems { $($field: <$mechanism>::start(config)?,)* })))
+            }
+
+            fn new(systems: &Arc<MechanismSystems>, worker: &Rc<Worker>) -> Rc<Self> {
+                Rc::new(Self {
+                    $($field: systems.$field.as_ref().map(|system| <$mechanism>::new(system, worker)),)*
+                })
+            }
+
+            async fn carry<C: ClientIo>(&self, request: &mut ClientRequest<'_, C>) -> Carried<Parcel> {
+                $(
+                    if let Some(mechanism) = &self.$field {
+                        match mechanism.carry(request).await {
+                            Carried::Declined => {}
+                            carried => return carried.map(Parcel::$variant),
+                        }
+                    }
+                )*
+                Carried::Declined
+            }
+
+            fn take<C: ClientIo>(
+                self: &Rc<Self>,
+                worker: &Rc<Worker>,
+                stream: C,
+                accepted: &Rc<Accepted>,
+                parcel: Parcel,
+            ) {
+                match parcel {
+                    $(Parcel::$variant(parcel) => {
+                        if let Some(mechanism) = &self.$field {
+                            mechanism.take(worker, stream, accepted, parcel);
+                        }
+                    })*
+                }
+            }
+
+            fn moves_connections(&self) -> bool {
+                [$(self.$field.as_ref().is_some_and(|m| m.moves_connections())),*].contains(&true)
+            }
+
+            fn housekeeping(self: &Rc<Self>, worker: &Rc<Worker>) {
+                $(if let Some(mechanism) = &self.$field { mechanism.housekeeping(worker) })*
+            }
+
+            fn is_busy(&self) -> bool {
+                [$(self.$field.as_ref().is_some_and(|m| m.is_busy())),*].contains(&true)
+            }
+
+            fn close_idle(&self) {
+                $(if let Some(mechanism) = &self.$field { mechanism.close_idle() })*
+            }
+
+            fn listen(systems: &MechanismSystems, addresses: &[SocketAddr]) {
+                $(if let Some(system) = &systems.$field { <$mechanism>::listen(system, addresses) })*
+            }
+
+            fn sweep(systems: &MechanismSystems, idle: Duration) {
+                $(if let Some(system) = &systems.$field { <$mechanism>::sweep(system, idle) })*
+            }
+
+            fn clear(systems: &MechanismSystems) {
+                $(if let Some(system) = &systems.$field { <$mechanism>::clear(system) })*
+            }
+
+            fn encode(systems: &MechanismSystems, out: &mut Out<'_>) -> Result<(), Error> {
+                $(if let Some(system) = &systems.$field { <$mechanism>::encode(system, out)? })*
+                Ok(())
+            }
+        }
+    };
+}
+
+// One line for each, those first that decline what they are not for.
+mechanisms! {
+    Handoff handoff: Handoffs = "handoff";
+    Proxy proxy: Proxy = "proxy";
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_configuration_knows_these_mechanisms() {
+        let mut known = plimsoll_config::Mechanism::WORDS.to_vec();
+        known.sort_unstable();
+        assert_eq!(known, NAMES);
+    }
+}

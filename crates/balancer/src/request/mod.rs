@@ -1,0 +1,148 @@
+//! A request, from its head to its record: back-ends are chosen for it and tried until one answers, whatever it was read
+//! from and whatever carries it.
+
+use plimsoll_policy::BackendId;
+
+use crate::account::{Admission, End};
+use crate::http::{Framing, Refusal};
+use crate::mechanism::carry::{Answered, Carried, ClientRequest, Failure, Mechanism};
+use crate::net::halves::ClientIo;
+use crate::observe::CLIENT_GONE;
+
+const UNAVAILABLE: Refusal = Refusal::of(503, "no back-end can take the request now");
+
+/// What is left to do for the client when its request has ended.
+pub(crate) enum Ended<P> {
+    /// Nothing: it got a response.
+    Answered {
+        /// Whether its connection stays usable.
+        keep: bool,
+    },
+    /// It gets this answer, perhaps with the seconds after which to try again.
+    Refused(Refusal, Option<u32>),
+    /// Its connection is cut, so that it does not take what came for a whole response.
+    Cut,
+    /// Its connection leaves, with this.
+    Leaves(P),
+}
+
+/// Finds a request a back-end, and another one while that fails and may be repeated. Keeps what there is to keep of it.
+pub(crate) async fn answer<M: Mechanism, C: ClientIo>(
+    mechanism: &M,
+    request: &mut ClientRequest<'_, C>,
+) -> Ended<M::Parcel> {
+    // A body cannot be read a second time.
+    request.repeatable = request.head.is_safe && request.head.framing == Framing::None;
+    match try_backends(mechanism, request).await {
+        Outcome::Leaves(parcel) => Ended::Leaves(parcel),
+        Outcome::Answered(answered) => {
+            let end = End {
+                status: answered.head.status,
+                content_bytes: answered.content_bytes,
+                first_byte: Some(answered.first_byte_at),
+                complete: true,
+                handed_off: false,
+            };
+            close(request, end);
+            Ended::Answered { keep: answered.keep_client }
+        }
+        Outcome::Refused(refusal, retry_after_s) => {
+            close(request, End::unanswered(refusal.status));
+            Ended::Refused(refusal, retry_after_s)
+        }
+        Outcome::Cut { status, content_bytes } => {
+            close(request, End { content_bytes, ..End::unanswered(status) });
+            Ended::Cut
+        }
+    }
+}
+
+/// What became of a request.
+enum Outcome<P> {
+    Answered(Answered),
+    Leaves(P),
+    Refused(Refusal, Option<u32>),
+    Cut { status: u16, content_bytes: u64 },
+}
+
+fn close<C>(request: &mut ClientRequest<'_, C>, end: End) {
+    let account = request.account.take();
+    account.end(request.worker, request.accepted, (request.head, &request.scratch.head), end);
+}
+
+async fn try_backends<M: Mechanism, C: ClientIo>(
+    mechanism: &M,
+    request: &mut ClientRequest<'_, C>,
+) -> Outcome<M::Parcel> {
+    loop {
+        let Some(chosen) = choose(request).await else { return unavailable(request) };
+        request.more = request.account.attempts <= request.config.limits.retries;
+        request.account.backend = request.worker.backend(chosen);
+        let failure = match mechanism.carry(request).await {
+            Carried::Answered(answered) => return Outcome::Answered(answered),
+            Carried::Leaves(parcel) => return Outcome::Leaves(parcel),
+            Carried::Declined => return unavailable(request),
+            Carried::Failed(failure) => failure,
+        };
+        let account = &mut request.account;
+        account.lose();
+        let again = account.failed == Some(chosen);
+        match failure {
+            Failure::NoPlace | Failure::Unreachable(_) => {
+                if let (Failure::Unreachable(error), Some(backend)) = (failure, &account.backend) {
+                    request.worker.connect_failed(backend, &error, again);
+                    account.failed = Some(chosen);
+                }
+                if !request.more {
+                    return unavailable(request);
+                }
+            }
+            Failure::NotSent => account.failed = Some(chosen),
+            // Should it be chosen again and refuse a connection, it is taken for down.
+            Failure::Lost | Failure::BackendDown if request.repeatable && request.more => {
+                account.failed = Some(chosen);
+            }
+            failure => return failed(&failure),
+        }
+    }
+}
+
+fn unavailable<P, C>(request: &ClientRequest<'_, C>) -> Outcome<P> {
+    Outcome::Refused(UNAVAILABLE, Some(request.config.admission.retry_after_s))
+}
+
+/// The back-end that was chosen before, or one that is chosen now, after a wait where the admission limit asks for one.
+async fn choose<C>(request: &mut ClientRequest<'_, C>) -> Option<BackendId> {
+    let account = &mut request.account;
+    if account.chosen().is_none() {
+        match account.offer(request.worker, request.head, request.accepted) {
+            Admission::Assigned => {}
+            Admission::Refused => return None,
+            Admission::Waits(ticket) => {
+                // Not the deadline of the connection: that one may be late by more than this wait is long.
+                if !account.wait(ticket, request.config.admission.queue_timeout).await {
+                    return None;
+                }
+            }
+        }
+    }
+    account.chosen()
+}
+
+/// What the client gets after a failure that is not repeated elsewhere.
+fn failed<P>(failure: &Failure) -> Outcome<P> {
+    let refused = |status, why| Outcome::Refused(Refusal::of(status, why), None);
+    match *failure {
+        Failure::NoPlace | Failure::Unreachable(_) | Failure::NotSent => Outcome::Refused(UNAVAILABLE, None),
+        Failure::Lost => refused(502, "the back-end closed the connection without an answer"),
+        Failure::BackendDown => refused(502, "the back-end failed"),
+        Failure::TimedOut => refused(504, "the back-end took too long"),
+        Failure::BadResponse(why) => {
+            tracing::warn!(why, "a response was not passed on");
+            refused(502, "the back-end's answer cannot be passed on")
+        }
+        Failure::BadRequest(refusal) => Outcome::Refused(refusal, None),
+        Failure::ClientGone => Outcome::Cut { status: CLIENT_GONE, content_bytes: 0 },
+        Failure::Broken { status, content_bytes } => Outcome::Cut { status, content_bytes },
+    }
+}
