@@ -1,14 +1,19 @@
 //! What the tests of several crates share: waiting for events instead of for time. Only tests depend on this crate.
 //!
 //! A test must hold on a machine that is busy with other things. So it never sleeps for a time in which something will
-//! probably have happened: it waits until it has, with the functions here.
+//! probably have happened: it waits until it has, with the functions here. Where a scenario itself takes time, it says so by
+//! [`pace`]. `cargo xtask tidy` refuses any other sleep in a test, and any upper bound on time but [`PATIENCE`].
 
 mod cpu;
+mod loopback;
 mod names;
+mod pace;
 mod process;
 mod wait;
 
 pub use cpu::cpu_time_of;
+pub use loopback::OwnLoopback;
 pub use names::unique_name;
-pub use process::ProcessWatch;
+pub use pace::{Why, pace, pace_async, stays};
+pub use process::{ProcessWatch, is_stopped};
 pub use wait::{PATIENCE, eventually, eventually_async, wait_for};

@@ -50,6 +50,22 @@ impl ProcessWatch {
     }
 }
 
+/// Whether every thread of the process with this number has been stopped by a signal, as `SIGSTOP` does some time after it
+/// was sent.
+///
+/// # Panics
+/// When there is no such process.
+#[must_use]
+pub fn is_stopped(pid: u32) -> bool {
+    let directory = format!("/proc/{pid}/task");
+    let threads = fs::read_dir(&directory).unwrap_or_else(|error| panic!("{directory}: {error}"));
+    threads.flatten().all(|thread| {
+        // A thread that has ended meanwhile runs no more either.
+        let stat = fs::read_to_string(thread.path().join("stat")).unwrap_or_default();
+        stat.rsplit_once(") ").is_none_or(|(_, rest)| rest.starts_with('T'))
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use std::process::{Command, Stdio};
@@ -66,5 +82,15 @@ mod tests {
         assert!(!watch.is_gone());
         child.wait().unwrap();
         assert!(watch.has_ended() && watch.is_gone());
+    }
+
+    #[test]
+    fn tells_when_a_process_is_stopped() {
+        let mut child = Command::new("cat").stdin(Stdio::piped()).spawn().unwrap();
+        assert!(!is_stopped(child.id()));
+        rustix::process::kill_process(Pid::from_child(&child), rustix::process::Signal::STOP).unwrap();
+        crate::eventually("the stop", || is_stopped(child.id()));
+        child.kill().unwrap();
+        child.wait().unwrap();
     }
 }

@@ -12,6 +12,7 @@ mod links;
 mod manifests;
 mod modules;
 mod registered;
+mod sleeps;
 mod source_text;
 mod tree;
 mod violation;
@@ -36,6 +37,7 @@ pub(crate) fn run(root: &Path) -> Result<Vec<Violation>, String> {
         dependencies::check(&graph, dependencies::ARROWS, dependencies::FORBIDDEN),
         core_sources::check(&tree),
         source_text::check(&tree),
+        sleeps::check(&tree),
         links::check(&tree),
         manifests::check(&tree),
         decisions::check(&tree),

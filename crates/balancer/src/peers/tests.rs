@@ -1,5 +1,6 @@
 use std::net::TcpStream;
 
+use plimsoll_testkit::{PATIENCE, eventually_async};
 use plimsoll_wire::Key;
 use tokio::io::AsyncReadExt as _;
 
@@ -82,11 +83,7 @@ async fn another_key_another_name_and_strangers_are_refused() {
         assert!(one.known().values().all(|peer| peer.told.is_none()));
     }
     assert_eq!(a.sum(), [(10, 100)]);
-    let until = Instant::now() + Duration::from_secs(5);
-    while a.refused.get() < 3 && Instant::now() < until {
-        tokio::time::sleep(Duration::from_millis(10)).await;
-    }
-    assert_eq!(a.refused.get(), 3);
+    eventually_async("three refusals", async || a.refused.get() == 3).await;
     task.abort();
 }
 
@@ -99,18 +96,14 @@ async fn what_is_no_exchange_ends_and_costs_little() {
     tokio::io::AsyncWriteExt::write_all(&mut junk, &[0x5a; 1000]).await.unwrap();
     // It is closed, by a reset as it was not read to its end.
     let mut byte = [0; 64];
-    let read = tokio::time::timeout(Duration::from_secs(5), junk.read(&mut byte)).await.unwrap();
+    let read = tokio::time::timeout(PATIENCE, junk.read(&mut byte)).await.unwrap();
     assert!(!matches!(read, Ok(1..)), "{read:?}");
     // Those that say nothing make room after a while, however many they are.
     let silent: Vec<TcpStream> =
         (0..CONNECTIONS + 5).map(|_| TcpStream::connect(a.address).unwrap()).collect();
     let b = peers("b", &key, &[("a", a.address.port())]);
     b.tell(1, vec![(5, 1)]);
-    let mut heard = false;
-    for _ in 0..10 {
-        heard = heard || ask(&b).await.is_ok();
-    }
-    assert!(heard);
+    eventually_async("an exchange", async || ask(&b).await.is_ok()).await;
     drop(silent);
     task.abort();
 }

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use plimsoll_testkit::{Why, pace};
+
 use super::common::origin::{Conn, Origin, echo};
 use super::common::strict::Message;
 use super::common::{Client, End, FrontEnd, noise, statuses};
@@ -35,7 +37,7 @@ fn upload(client: &mut Client, head: &str, body: &[u8], chunked: bool, trailers:
         let end = wire.len().min(at + size);
         client.send(&wire[at..end]);
         if n % 16 == 0 {
-            std::thread::sleep(Duration::from_micros(300));
+            pace(Duration::from_micros(300), Why::Pieces);
         }
         (at, n) = (end, n + 1);
     }
@@ -134,7 +136,7 @@ fn an_early_answer_reaches_the_client_and_ends_the_connection() {
         ));
         for _ in 0..20 {
             client.send("GET /smuggled HTTP/1.1\r\nHost: a\r\n\r\n");
-            std::thread::sleep(Duration::from_millis(1));
+            pace(Duration::from_millis(1), Why::Pieces);
         }
         let (answer, end) = client.rest();
         assert_eq!(statuses(&answer, &["POST"]), [413], "{chunked}");
@@ -159,12 +161,12 @@ fn an_answer_that_begins_early_does_not_end_the_upload() {
             conn.write(format!("5\r\n{:05}\r\n0\r\n\r\n", request.body.len()).as_bytes());
         }
     });
-    let front_end = FrontEnd::new(&[origin.address], "[timeouts]\nbody = \"400ms\"\n");
+    let front_end = FrontEnd::new(&[origin.address], "[timeouts]\nbody = \"2s\"\n");
     let mut client = front_end.client();
     client.send("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 10000\r\n\r\n");
     // Longer than the time-out as a whole, but never quiet for that long.
     for _ in 0..10 {
-        std::thread::sleep(Duration::from_millis(80));
+        pace(Duration::from_millis(250), Why::SlowPeer);
         client.send([b'x'; 1000]);
     }
     assert_eq!(client.response("POST").body, b"early10000");
@@ -194,7 +196,7 @@ fn what_was_cut_off_never_arrives_as_complete() {
         assert!(answer.is_empty() && end != End::Open, "{case:?}: {answer:?}");
         let mut client = front_end.client();
         client.send(&head);
-        std::thread::sleep(Duration::from_millis(10));
+        pace(Duration::from_millis(10), Why::Midst);
         client.reset();
         let mut client = front_end.client();
         client.send(&head);
@@ -243,7 +245,7 @@ fn a_bad_chunk_in_the_middle() {
         let mut client = front_end.client();
         client.send("POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n8000\r\n");
         client.send(noise(0x8000, 1));
-        std::thread::sleep(Duration::from_millis(5));
+        pace(Duration::from_millis(5), Why::Pieces);
         client.send(format!("\r\n{bad}"));
         client.send("0\r\n\r\nGET /smuggled HTTP/1.1\r\nHost: a\r\n\r\n");
         let (answer, _) = client.rest();
@@ -258,7 +260,7 @@ fn a_bad_chunk_in_the_middle() {
 fn a_back_end_that_reads_slowly_holds_the_client_back() {
     let origin = Origin::scripted(|conn| {
         conn.head();
-        std::thread::sleep(Duration::from_millis(300));
+        pace(Duration::from_millis(300), Why::SlowPeer);
         while let Some(request) = conn.request() {
             answer_length(conn, &request);
         }

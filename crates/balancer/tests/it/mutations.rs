@@ -6,6 +6,8 @@ use std::time::Duration;
 use proptest::prelude::*;
 use proptest::test_runner::TestRunner;
 
+use plimsoll_testkit::{Why, pace};
+
 use super::common::origin::{Origin, echo};
 use super::common::strict::responses;
 use super::common::{End, FrontEnd};
@@ -178,7 +180,7 @@ fn spoiled_responses_never_confuse_the_client() {
             }
         }
         // What was wrong with one answer is not passed to the next.
-        std::thread::sleep(Duration::from_millis(1));
+        pace(Duration::from_millis(1), Why::Midst);
         let mut next = front_end.client();
         // The short time-out may hit this one, too, where the machine is busy.
         let own = (0..50).map(|_| next.get("/next")).find(|m| m.status() != 504).unwrap_or_default();

@@ -1,5 +1,7 @@
 //! Requests that must not be passed on, and those that must: judged by what the back-end got.
 
+use plimsoll_testkit::{Why, pace};
+
 use super::common::origin::Origin;
 use super::common::{End, FrontEnd, get, statuses};
 
@@ -196,7 +198,7 @@ fn bad_chunks_never_make_a_whole_request() {
                 client.send(format!("{head}{rest}"));
             } else {
                 client.send(head);
-                std::thread::sleep(std::time::Duration::from_millis(3));
+                pace(std::time::Duration::from_millis(3), Why::Pieces);
                 client.send(rest);
             }
             let (answer, _) = client.rest();

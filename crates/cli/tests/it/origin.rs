@@ -3,8 +3,8 @@
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::process::{Child, ChildStderr, Command, Stdio};
-use std::time::Duration;
 
+use plimsoll_testkit::{PATIENCE, wait_for};
 use serde_json::Value;
 
 /// A running origin; ends with this.
@@ -34,7 +34,7 @@ impl Origin {
 
     fn get(&self, path: &str) -> String {
         let mut stream = TcpStream::connect(self.address).unwrap();
-        stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+        stream.set_read_timeout(Some(PATIENCE)).unwrap();
         let request = format!("GET {path} HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n");
         stream.write_all(request.as_bytes()).unwrap();
         let mut answer = Vec::new();
@@ -103,19 +103,22 @@ fn generated_contents_with_emulated_hardware() {
 fn refused(args: &[&str]) -> (Option<i32>, String) {
     let mut command = Command::new(env!("CARGO_BIN_EXE_plimsoll"));
     command.arg("origin").args(args).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
-    let mut child = command.spawn().unwrap();
-    let mut stderr = child.stderr.take().unwrap();
-    for _ in 0..2000 {
-        if let Some(status) = child.try_wait().unwrap() {
-            let mut message = String::new();
-            stderr.read_to_string(&mut message).unwrap();
-            return (status.code(), message);
-        }
-        std::thread::sleep(Duration::from_millis(10));
+    let mut child = Killed(command.spawn().unwrap());
+    let status = wait_for(&format!("its end: {args:?}"), || child.0.try_wait().unwrap());
+    let mut message = String::new();
+    child.0.stderr.take().unwrap().read_to_string(&mut message).unwrap();
+    (status.code(), message)
+}
+
+/// Does not outlive a test that fails.
+struct Killed(Child);
+
+impl Drop for Killed {
+    fn drop(&mut self) {
+        // It may have ended already.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
     }
-    child.kill().unwrap();
-    child.wait().unwrap();
-    panic!("it serves: {args:?}");
 }
 
 #[test]

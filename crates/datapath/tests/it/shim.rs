@@ -10,7 +10,7 @@ use std::thread;
 use std::time::Duration;
 
 use plimsoll_datapath::shim::{self, Header};
-use plimsoll_testkit::{PATIENCE, eventually};
+use plimsoll_testkit::{PATIENCE, Why, eventually, pace};
 use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sendmsg};
 use rustix::process::{Pid, Signal, Uid, kill_process};
 use rustix::thread::set_thread_res_uid;
@@ -265,7 +265,7 @@ fn ordinary_clients_of_the_unix_socket() {
     let mut client = UnixStream::connect(server.socket()).unwrap();
     client.set_read_timeout(Some(PATIENCE)).unwrap();
     // Slow on purpose: until then it could be an agent.
-    thread::sleep(Duration::from_millis(50));
+    pace(Duration::from_millis(50), Why::SlowPeer);
     for _ in 0..2 {
         client.write_all(b"GET /small.txt HTTP/1.1\r\nHost: a\r\n\r\n").unwrap();
         assert_eq!(answer(&mut client, false).1, b"small");
@@ -279,7 +279,7 @@ fn ordinary_clients_of_the_unix_socket() {
     let (mut slow, socket) = connection();
     let unix = shim::connect(&server.socket()).unwrap();
     // Slow on purpose: an agent that takes its time does not lose its connection.
-    thread::sleep(Duration::from_millis(100));
+    pace(Duration::from_millis(100), Why::SlowPeer);
     shim::send_connection(&unix, socket, KEEP).unwrap();
     get(&mut slow, "/small.txt");
     assert_eq!(answer(&mut slow, false).1, b"small");

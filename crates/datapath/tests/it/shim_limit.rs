@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
 
 use plimsoll_datapath::shim::{self, Header};
-use plimsoll_testkit::{PATIENCE, eventually};
+use plimsoll_testkit::{PATIENCE, Why, eventually, pace};
 use tempfile::TempDir;
 
 use crate::shim_server::{Server, answer, answered, connection, get, given_back, large, let_go};
@@ -278,7 +278,7 @@ fn last_answer_arrives_whole(server: &Server) {
     get(&mut client, "/kept");
     let unix = hand(&server.socket(), agents, last);
     // Slow on purpose: the server has ended while the client still reads.
-    std::thread::sleep(std::time::Duration::from_millis(50));
+    pace(std::time::Duration::from_millis(50), Why::SlowPeer);
     assert_eq!(answer(&mut client, false).1, large());
     assert!(answered(&unix).complete);
     assert_eq!(client.read(&mut [0]).unwrap(), 0);

@@ -6,7 +6,7 @@ use std::thread;
 use std::time::Duration;
 
 use plimsoll_datapath::tcp::{Frozen, Limits};
-use plimsoll_testkit::PATIENCE;
+use plimsoll_testkit::{PATIENCE, Why, pace};
 use socket2::{Domain, Socket, Type};
 
 use crate::tcp::{carry, flow_of};
@@ -33,7 +33,7 @@ fn read_all(mut client: TcpStream) -> usize {
         offset += count;
         if offset < 3_000_000 {
             // Slow on purpose: so the writer has more to send than the client has taken.
-            thread::sleep(Duration::from_millis(1));
+            pace(Duration::from_millis(1), Why::SlowPeer);
         }
     }
 }

@@ -1,12 +1,11 @@
 //! A whole cluster: what passes through it, and what its handles do.
 
-use std::time::Duration;
-
 use plimsoll_agent::origin::synthetic::Synthetic;
 use plimsoll_testbed::cluster::{ClusterError, LoopbackCluster, LoopbackConfig};
 use plimsoll_testbed::load::{ClosedLoop, Expect, LoadSummary, Req, closed_loop};
 use plimsoll_testbed::trial::{self, Trial, TrialConfig, TrialError};
 use plimsoll_testbed::workload::{RequestSequence, scaled_rice};
+use plimsoll_testkit::eventually_async;
 
 fn config(backends: usize) -> LoopbackConfig {
     LoopbackConfig { backends, ..LoopbackConfig::new("round_robin", Synthetic::fixed(1000)) }
@@ -35,15 +34,10 @@ async fn all_back_ends_serve_and_one_that_is_killed_comes_back() {
     let summary = ask(&cluster, 60).await;
     assert_eq!((summary.succeeded, summary.backends.get("b1")), (60, None), "{summary}");
     cluster.restart(1).await.unwrap();
-    let mut seen = false;
-    for _ in 0..100 {
-        tokio::time::sleep(Duration::from_millis(100)).await;
-        seen = ask(&cluster, 30).await.backends.contains_key("b1");
-        if seen {
-            break;
-        }
-    }
-    assert!(seen, "the back-end that came back got no request within ten seconds");
+    eventually_async("a request for the one that came back", async || {
+        ask(&cluster, 30).await.backends.contains_key("b1")
+    })
+    .await;
 
     cluster.reload(|config| config.policy = "uri_hash".to_owned()).unwrap();
     assert!(matches!(
@@ -62,15 +56,10 @@ async fn a_cluster_that_is_dropped_is_gone() {
     let addresses = [&[cluster.address()][..], &cluster.backend_addresses()].concat();
     drop(cluster);
     for address in addresses {
-        let mut gone = false;
-        for _ in 0..100 {
-            gone = tokio::net::TcpStream::connect(address).await.is_err();
-            if gone {
-                break;
-            }
-            tokio::time::sleep(Duration::from_millis(50)).await;
-        }
-        assert!(gone, "{address} still accepts");
+        eventually_async("an end of its listeners", async || {
+            tokio::net::TcpStream::connect(address).await.is_err()
+        })
+        .await;
     }
     assert!(matches!(LoopbackCluster::start(config(0)).await, Err(ClusterError::Config(_))));
 }

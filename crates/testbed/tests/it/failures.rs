@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use plimsoll_testbed::load::{ClosedLoop, LoadSummary, Req, RequestFailure, closed_loop};
+use plimsoll_testkit::{OwnLoopback, PATIENCE, Why, pace};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpListener;
 
@@ -29,7 +30,7 @@ async fn three(target: SocketAddr, timeout: Duration) -> LoadSummary {
     closed_loop(load).await
 }
 
-const LONG: Duration = Duration::from_secs(10);
+const LONG: Duration = PATIENCE;
 
 #[tokio::test]
 async fn failures_are_told_apart() {
@@ -47,8 +48,9 @@ async fn failures_are_told_apart() {
 
 #[tokio::test]
 async fn who_does_not_listen_or_does_not_answer() {
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let address = listener.local_addr().unwrap();
+    let own = OwnLoopback::new();
+    let address = own.at(8000);
+    let listener = TcpListener::bind(address).await.unwrap();
     let summary = three(address, Duration::from_millis(100)).await;
     assert_eq!(summary.failures, BTreeMap::from([(RequestFailure::Timeout, 3)]), "{summary}");
     drop(listener);
@@ -61,8 +63,7 @@ async fn a_connection_that_ended_while_idle_is_replaced() {
     // Without `Connection: close`: the client learns of the end only when it comes.
     let target = answering(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok").await;
     let request = |_| {
-        // Time for the end to come.
-        std::thread::sleep(Duration::from_millis(50));
+        pace(Duration::from_millis(50), Why::Midst);
         Req::get("/")
     };
     let load = ClosedLoop { connections: 1, requests: 3, ..ClosedLoop::new(target, request) };

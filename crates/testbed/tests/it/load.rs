@@ -11,6 +11,7 @@ use plimsoll_testbed::load::{
     ArrivalPattern, CacheStatus, ClosedLoop, Expect, Meter, OpenLoop, Req, RequestFailure, closed_loop,
     open_loop,
 };
+use plimsoll_testkit::{PATIENCE, Why, pace_async};
 
 async fn origin() -> (SocketAddr, OriginHandle) {
     let mut config = OriginConfig::new(Source::synthetic(
@@ -115,7 +116,7 @@ async fn a_stall_is_charged_to_every_request_that_was_due_in_it() {
     origin.pause();
     let wake = origin.clone();
     tokio::spawn(async move {
-        tokio::time::sleep(Duration::from_millis(500)).await;
+        pace_async(Duration::from_millis(500), Why::SlowPeer).await;
         wake.resume();
     });
     let load = OpenLoop { rate_rps: 100.0, seconds: 1.0, connections: 2, ..OpenLoop::new(target, document) };
@@ -137,7 +138,7 @@ async fn an_open_loop_against_one_that_hangs_ends_in_time() {
         timeout: Duration::from_millis(300),
         ..OpenLoop::new(target, document)
     };
-    let summary = tokio::time::timeout(Duration::from_secs(10), open_loop(load)).await.unwrap();
+    let summary = tokio::time::timeout(PATIENCE, open_loop(load)).await.unwrap();
     assert_eq!((summary.requests, summary.failed()), (50, 50), "{summary}");
     assert!(summary.failures[&RequestFailure::Timeout] >= 2, "{summary}");
 }

@@ -15,7 +15,7 @@ use plimsoll_wire::{Key, random};
 
 use super::network::{Segment, VIP, unique};
 
-const WAIT: Duration = Duration::from_secs(5);
+const WAIT: Duration = plimsoll_testkit::PATIENCE;
 
 /// What an agent says, kept.
 #[derive(Debug, Clone, PartialEq, Eq)]

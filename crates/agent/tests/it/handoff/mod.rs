@@ -61,14 +61,23 @@ impl World {
         client
     }
 
-    fn eventually(what: &str, mut is_so: impl FnMut() -> bool) {
-        for _ in 0..500 {
-            if is_so() {
-                return;
-            }
-            std::thread::sleep(Duration::from_millis(10));
-        }
-        panic!("{what}: not within 5 s");
+    fn eventually(what: &str, is_so: impl FnMut() -> bool) {
+        plimsoll_testkit::eventually(what, is_so);
+    }
+
+    /// Waits until what `send` sends has arrived at an agent's machine.
+    fn arrives(&self, agent: usize, send: impl FnOnce()) {
+        let machine = &self.segment.back_ends[agent];
+        let before = machine.frames_received();
+        send();
+        Self::eventually("a frame", || machine.frames_received() > before);
+        // That may have been another frame, such as an acknowledgment on the link.
+        plimsoll_testkit::pace(Duration::from_millis(50), plimsoll_testkit::Why::Midst);
+    }
+
+    /// The IPv4 sockets of an agent's machine, as the kernel lists them.
+    fn sockets(&self, agent: usize) -> String {
+        self.segment.back_ends[agent].run(|| std::fs::read_to_string("/proc/thread-self/net/tcp").unwrap())
     }
 }
 

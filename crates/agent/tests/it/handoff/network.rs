@@ -27,6 +27,11 @@ pub(crate) struct Machine {
 }
 
 impl Machine {
+    /// Frames that have come to it so far.
+    pub(crate) fn frames_received(&self) -> u64 {
+        self.lab.node(self.node).unwrap().counters().unwrap().received_packets
+    }
+
     /// Runs `work` on this machine; sockets and threads that it makes stay here.
     pub(crate) fn run<T: Send>(&self, work: impl FnOnce() -> T + Send) -> T {
         self.lab.node(self.node).unwrap().run(work).unwrap()

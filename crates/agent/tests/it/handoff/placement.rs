@@ -115,8 +115,7 @@ fn packets_follow_a_connection_that_was_given_back() {
     one.say(&ToAgent::Return { conn: Conn(1), request: 1 });
     let Some(Said::Returned { state, .. }) = one.hear() else { panic!() };
     // Still led to the first back-end, which has no socket for it any more.
-    client.send("GET /b HTTP/1.1\r\nHost: x\r\n\r\n");
-    std::thread::sleep(std::time::Duration::from_millis(50));
+    world.arrives(0, || client.send("GET /b HTTP/1.1\r\nHost: x\r\n\r\n"));
     let flow = plimsoll_datapath::tcp::TcpState::decode(&state).unwrap().flow;
     world.front_end.lead(&world.segment, &flow, super::address(1));
     one.say(&ToAgent::Released { conn: Conn(1) });

@@ -10,6 +10,7 @@ use std::process::{Child, Command, Stdio};
 use plimsoll_agent::daemon::ServeConfig;
 use plimsoll_datapath::shim;
 use plimsoll_datapath::tcp::TcpState;
+use plimsoll_testkit::{Why, pace};
 use plimsoll_wire::message::{Conn, Refusal, ToAgent};
 use tempfile::TempDir;
 
@@ -309,7 +310,7 @@ fn nginx_ends_connections() {
     let next = get("/small");
     let (start, rest) = next.split_at(10);
     client.send(start);
-    std::thread::sleep(std::time::Duration::from_millis(50));
+    pace(std::time::Duration::from_millis(50), Why::Pieces);
     client.send(rest);
     link.stay(2, 1);
     assert_eq!(client.response().1, b"small");

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use plimsoll_agent::daemon::FrontEnd as Known;
 use plimsoll_datapath::tcp::TcpState;
+use plimsoll_testkit::{PATIENCE, Why, pace};
 use plimsoll_wire::Key;
 use plimsoll_wire::message::{Conn, Refusal, ToAgent};
 
@@ -24,7 +25,7 @@ fn who_may_not_open_links() {
         match link {
             Err(why) => why,
             // The handshake is over for us before the agent has checked.
-            Ok(mut link) => format!("{:?}", link.hear_within(Duration::from_secs(5))),
+            Ok(mut link) => format!("{:?}", link.hear_within(PATIENCE)),
         }
     };
     assert!(refused(&Key::new([8; 32]), "front-end").contains("same key"));
@@ -120,7 +121,7 @@ fn a_connection_that_cannot_be_given_back_is_kept() {
     client.send("GET /b HTTP/1.1\r\nHost: x\r\n\r\n");
     client.stream.shutdown(std::net::Shutdown::Write).unwrap();
     let Some(Said::Ask { request: 1, .. }) = link.hear() else { panic!() };
-    std::thread::sleep(Duration::from_millis(50));
+    World::eventually("the end of the client's side", || world.sockets(0).contains(" 08 "));
     link.say(&ToAgent::Return { conn: Conn(1), request: 1 });
     assert_eq!(link.hear(), Some(Said::Kept(1, 1)));
     assert!(is_document("/b", &client.response().1));
@@ -162,7 +163,7 @@ fn a_lost_link_loses_no_connection() {
     assert!(adopted.contains(&(first, 1, false)), "{adopted:?}");
     assert!(adopted.contains(&(slow.stream.local_addr().unwrap(), 0, false)), "{adopted:?}");
     let (conn, next) = if adopted[0].0 == first { (11, 12) } else { (12, 11) };
-    std::thread::sleep(Duration::from_millis(50));
+    pace(Duration::from_millis(50), Why::Midst);
     client.send(GET);
     link.stay(conn, 2);
     assert!(is_document("/size/300000/a", &client.response().1));
@@ -176,7 +177,7 @@ fn a_lost_link_before_the_lease_is_confirmed() {
     let world = World::new(1);
     let mut link = world.link(0);
     let (mut client, state) = world.request(0, "GET /b HTTP/1.1\r\nHost: x\r\n\r\n");
-    link.offer(1, 0, Duration::from_millis(500), &state);
+    link.offer(1, 0, Duration::from_secs(3), &state);
     assert_eq!(link.hear(), Some(Said::Taken(1)));
     drop(link);
     assert!(is_document("/b", &client.response().1), "within the lease");
@@ -191,8 +192,7 @@ fn packets_that_come_too_early_and_those_of_nobody() {
     let mut link = world.link(0);
     let (mut client, state) = world.request(0, GET);
     // Led to the agent before it has the connection.
-    client.send("GET /b HTTP/1.1\r\nHost: x\r\n\r\n");
-    std::thread::sleep(Duration::from_millis(100));
+    world.arrives(0, || client.send("GET /b HTTP/1.1\r\nHost: x\r\n\r\n"));
     link.hand_off(1, 0, &state);
     assert!(is_document("/size/300000/a", &client.response().1));
     link.ended(1, 0);
@@ -223,7 +223,7 @@ fn the_clock_is_told_and_a_silent_front_end_is_lost() {
         // One machine has one clock.
         assert!((before_ns..=plimsoll_datapath::now_ns()).contains(&clock_ns));
     }
-    assert_eq!(link.hear_within(Duration::from_secs(15)), Ok(None));
+    assert_eq!(link.hear_within(PATIENCE), Ok(None));
 }
 
 #[test]
@@ -304,9 +304,9 @@ fn connections_of_an_interrupted_link_are_offered_on_others() {
     client.response();
     link.ended(1, 0);
     // Nothing more is heard of it, though it is not closed.
-    std::thread::sleep(Duration::from_millis(1200));
+    pace(Duration::from_millis(1200), Why::TimeIsUp);
     let mut second = world.link(0);
-    let said = second.hear_within(Duration::from_secs(2)).unwrap();
+    let said = second.hear_within(PATIENCE).unwrap();
     let Some(Said::Adopt { orphan, flow, request: 0, active: false }) = said else { panic!("{said:?}") };
     assert_eq!(flow.client, client.stream.local_addr().unwrap());
     second.say(&ToAgent::Adopted { orphan, conn: Conn(21) });

@@ -1,9 +1,10 @@
 //! Decision log and access log.
 
 use std::path::Path;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use plimsoll_decisions::{LogReader, replay};
+use plimsoll_testkit::{Why, pace, wait_for};
 use plimsoll_trace::{Format, ReadOptions, TraceInput, load};
 use serde_json::Value;
 
@@ -55,16 +56,11 @@ fn access_log(file: &Path, format: &str) -> String {
 
 /// The lines of a log once there are so many.
 fn lines(file: &Path, count: usize) -> Vec<String> {
-    let until = Instant::now() + Duration::from_secs(10);
-    loop {
+    wait_for("lines of the log", || {
         let text = std::fs::read_to_string(file).unwrap_or_default();
         let lines: Vec<String> = text.lines().map(str::to_owned).collect();
-        if lines.len() >= count {
-            return lines;
-        }
-        assert!(Instant::now() < until, "{lines:#?}");
-        std::thread::sleep(Duration::from_millis(10));
-    }
+        (lines.len() >= count).then_some(lines)
+    })
 }
 
 #[test]
@@ -100,7 +96,7 @@ fn the_combined_log_is_a_trace() {
 #[test]
 fn json_lines_with_the_split_of_the_latency() {
     let origin = Origin::answering(|request| {
-        std::thread::sleep(Duration::from_millis(30));
+        pace(Duration::from_millis(30), Why::SlowPeer);
         crate::common::origin::echo(request)
     });
     let directory = tempfile::tempdir().unwrap();

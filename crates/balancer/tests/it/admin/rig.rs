@@ -3,10 +3,11 @@
 use std::collections::BTreeMap;
 use std::io::Read;
 use std::net::SocketAddr;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use plimsoll_balancer::Balancer;
 use plimsoll_config::Config;
+use plimsoll_testkit::wait_for;
 use serde_json::Value;
 
 use crate::common::Client;
@@ -119,15 +120,7 @@ impl Rig {
 
     /// Waits until the metrics are like that: a request is counted a moment after its client has the answer.
     pub(crate) fn metrics_once(&self, are_so: impl Fn(&Metrics) -> bool) -> Metrics {
-        let until = Instant::now() + Duration::from_secs(10);
-        loop {
-            let metrics = self.metrics();
-            if are_so(&metrics) {
-                return metrics;
-            }
-            assert!(Instant::now() < until, "{:#?}", metrics.samples);
-            std::thread::sleep(Duration::from_millis(5));
-        }
+        wait_for("metrics that are so", || Some(self.metrics()).filter(&are_so))
     }
 
     pub(crate) fn stop(mut self) {

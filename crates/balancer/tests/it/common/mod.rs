@@ -5,10 +5,11 @@ pub(crate) mod strict;
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpStream};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use plimsoll_balancer::Balancer;
 use plimsoll_config::Config;
+use plimsoll_testkit::{PATIENCE, eventually};
 use strict::Message;
 
 /// A running front-end. When it is dropped, no request may be left over.
@@ -49,11 +50,7 @@ impl FrontEnd {
     /// Waits until no request is under way.
     pub(crate) fn assert_idle(&self) {
         let balancer = self.balancer.as_ref().unwrap();
-        let until = Instant::now() + Duration::from_secs(10);
-        while balancer.load() > 0 {
-            assert!(Instant::now() < until, "{} requests are left over", balancer.load());
-            std::thread::sleep(Duration::from_millis(5));
-        }
+        eventually("the end of all requests", || balancer.load() == 0);
     }
 
     /// Sends bytes over a connection of their own, ends the client's side, and reads all answers.
@@ -106,8 +103,8 @@ impl Client {
     pub(crate) fn connect(address: SocketAddr) -> Self {
         let stream = TcpStream::connect(address).unwrap();
         stream.set_nodelay(true).unwrap();
-        stream.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
-        stream.set_write_timeout(Some(Duration::from_secs(10))).unwrap();
+        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        stream.set_write_timeout(Some(PATIENCE)).unwrap();
         Self { stream, buffer: Vec::new() }
     }
 
@@ -126,7 +123,7 @@ impl Client {
         socket2::SockRef::from(&self.stream).set_linger(Some(Duration::ZERO)).unwrap();
     }
 
-    /// Everything until the connection ends, or nothing has come for 10 s.
+    /// Everything until the connection ends, or nothing has come for very long.
     pub(crate) fn rest(mut self) -> (Vec<u8>, End) {
         let end = loop {
             match self.fill() {
@@ -183,10 +180,18 @@ impl Client {
         }
     }
 
-    /// Whether the connection ends, with nothing more to read, within 10 s.
+    /// Whether the connection ends, with nothing more to read.
     pub(crate) fn ends(self) -> bool {
         let (rest, end) = self.rest();
         rest.is_empty() && end != End::Open
+    }
+
+    /// Whether neither a byte nor an end has come that was not read.
+    pub(crate) fn is_silent(&self) -> bool {
+        self.stream.set_nonblocking(true).unwrap();
+        let peeked = self.stream.peek(&mut [0]);
+        self.stream.set_nonblocking(false).unwrap();
+        self.buffer.is_empty() && peeked.is_err_and(|e| e.kind() == ErrorKind::WouldBlock)
     }
 
     /// Sends a GET and reads its answer.

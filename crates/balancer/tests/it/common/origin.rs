@@ -4,7 +4,9 @@ use std::io::{Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant};
+use std::time::Duration;
+
+use plimsoll_testkit::{PATIENCE, eventually};
 
 use super::strict::{self, Message};
 
@@ -59,8 +61,8 @@ impl Origin {
                 }
                 let Ok(stream) = stream else { return };
                 stream.set_nodelay(true).unwrap();
-                stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
-                stream.set_write_timeout(Some(Duration::from_secs(20))).unwrap();
+                stream.set_read_timeout(Some(PATIENCE)).unwrap();
+                stream.set_write_timeout(Some(PATIENCE)).unwrap();
                 seen.lock().unwrap().connections += 1;
                 open.fetch_add(1, Ordering::SeqCst);
                 let mut conn = Conn { stream, buffer: Vec::new(), seen: Arc::clone(&seen) };
@@ -106,12 +108,18 @@ impl Origin {
 
     /// Waits until no connection is served any more; what came of requests that were never completed.
     pub(crate) fn unfinished(&self) -> Vec<Vec<u8>> {
-        let until = Instant::now() + Duration::from_secs(10);
-        while self.open.load(Ordering::SeqCst) > 0 {
-            assert!(Instant::now() < until, "a connection of the back-end stays open");
-            std::thread::sleep(Duration::from_millis(5));
-        }
+        self.wait_until_closed();
         self.lock().unfinished.clone()
+    }
+
+    /// Waits until no connection is served any more.
+    pub(crate) fn wait_until_closed(&self) {
+        eventually("the end of the back-end's connections", || self.open.load(Ordering::SeqCst) == 0);
+    }
+
+    /// How many requests came to their end since [`Origin::take`].
+    pub(crate) fn count(&self) -> usize {
+        self.lock().requests.len()
     }
 
     /// Fails when anything but requests has come.

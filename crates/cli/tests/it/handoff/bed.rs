@@ -1,14 +1,13 @@
 //! A lab with agents and a front-end that hands connections off to them.
 
+use plimsoll_lab::{Lab, LabConfig, Node, Process};
+use plimsoll_testkit::{PATIENCE, eventually, is_stopped};
 use std::fs::File;
 use std::io::{Read as _, Write as _};
 use std::net::{IpAddr, SocketAddr, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::MutexGuard;
-use std::time::{Duration, Instant};
-
-use plimsoll_lab::{Lab, LabConfig, Node, Process};
 use tempfile::TempDir;
 
 use crate::common::alone;
@@ -152,6 +151,13 @@ impl Bed {
         self.agents[index].take().unwrap().kill();
     }
 
+    /// Stops this agent from running, and waits until every thread of it stands still.
+    pub(super) fn pause_agent(&self, index: usize) {
+        let agent = self.agents[index].as_ref().unwrap();
+        agent.pause().unwrap();
+        eventually("the agent to stand still", || is_stopped(agent.id()));
+    }
+
     /// Nothing passes between the front-end and this agent from now on, but clients' packets do; `Lab::pass_frames` ends it.
     pub(super) fn interrupt_link(&self, index: usize) {
         let agent = self.address(Node::Backend(index));
@@ -236,16 +242,7 @@ impl Bed {
     /// Waits until each worker has a link to this many agents.
     pub(super) fn wait_for_links(&self, agents: usize) {
         let wanted = (agents * WORKERS) as f64;
-        self.wait("links", || self.metric("plimsoll_links") == Some(wanted));
-    }
-
-    /// Waits until this holds.
-    pub(super) fn wait(&self, what: &str, mut holds: impl FnMut() -> bool) {
-        let until = Instant::now() + Duration::from_secs(20);
-        while !holds() {
-            assert!(Instant::now() < until, "no {what} in time");
-            std::thread::sleep(Duration::from_millis(20));
-        }
+        eventually("links", || self.metric("plimsoll_links") == Some(wanted));
     }
 
     /// Does something as the client.
@@ -258,7 +255,7 @@ impl Bed {
         let request = format!("GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
         let ask = || -> std::io::Result<String> {
             let mut stream = TcpStream::connect("127.0.0.1:9090")?;
-            stream.set_read_timeout(Some(Duration::from_secs(10)))?;
+            stream.set_read_timeout(Some(PATIENCE))?;
             stream.write_all(request.as_bytes())?;
             let mut answer = String::new();
             stream.read_to_string(&mut answer)?;
@@ -276,13 +273,13 @@ impl Bed {
 
     /// Nothing is left of what was served: loads, flows, connections; and the decisions replay.
     pub(super) fn assert_quiet(&self) {
-        self.wait("end of all flows", || self.metric("plimsoll_flows") == Some(0.0));
+        eventually("end of all flows", || self.metric("plimsoll_flows") == Some(0.0));
         let loads = || -> Vec<u64> {
             let backends: serde_json::Value =
                 serde_json::from_str(&self.admin("/backends").unwrap()).unwrap();
             backends.as_array().unwrap().iter().map(|b| b["load"].as_u64().unwrap()).collect()
         };
-        self.wait("end of all load", || loads().iter().all(|&load| load == 0));
+        eventually("end of all load", || loads().iter().all(|&load| load == 0));
         assert_eq!(self.metric("plimsoll_connections_open"), Some(0.0));
     }
 
@@ -305,16 +302,16 @@ impl Bed {
 
     fn stop_front_end(&mut self) {
         let front_end = self.front_end.take().unwrap();
-        let status = front_end.stop_within(Duration::from_secs(20)).unwrap();
+        let status = front_end.stop_within(PATIENCE).unwrap();
         assert_eq!(status.and_then(|s| s.code()), Some(0));
     }
 
     fn stop_agents(&mut self) {
         for server in self.servers.drain(..) {
-            server.stop_within(Duration::from_secs(10)).unwrap();
+            server.stop_within(PATIENCE).unwrap();
         }
         for agent in self.agents.iter_mut().filter_map(Option::take) {
-            let status = agent.stop_within(Duration::from_secs(20)).unwrap();
+            let status = agent.stop_within(PATIENCE).unwrap();
             assert_eq!(status.and_then(|s| s.code()), Some(0));
         }
         for node in (0..self.options.backends).map(Node::Backend).chain([Node::FrontEnd]) {

@@ -2,6 +2,8 @@
 
 use std::net::SocketAddr;
 
+use plimsoll_testkit::eventually;
+
 use super::bed::{Bed, Options};
 use super::http::{Client, content};
 
@@ -31,7 +33,7 @@ fn a_connection_goes_from_back_end_to_back_end() {
             assert!(seen.windows(2).all(|pair| pair[0] != pair[1]), "round robin: {seen:?}");
         });
     }
-    bed.wait("answers of back-ends", || {
+    eventually("answers of back-ends", || {
         bed.metric("plimsoll_handoffs_total{outcome=\"taken\"}") >= Some(40.0)
     });
     assert_eq!(bed.metric("plimsoll_handoffs_on_total"), Some(38.0));

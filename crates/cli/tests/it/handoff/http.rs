@@ -2,7 +2,8 @@
 
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpStream};
-use std::time::Duration;
+
+use plimsoll_testkit::PATIENCE;
 
 /// An answer.
 #[derive(Debug)]
@@ -35,12 +36,12 @@ pub(super) struct Client {
 
 impl Client {
     pub(super) fn connect(address: SocketAddr) -> io::Result<Self> {
-        let stream = TcpStream::connect_timeout(&address, Duration::from_secs(5))?;
+        let stream = TcpStream::connect_timeout(&address, PATIENCE)?;
         Self::over(stream)
     }
 
     pub(super) fn over(stream: TcpStream) -> io::Result<Self> {
-        stream.set_read_timeout(Some(Duration::from_secs(20)))?;
+        stream.set_read_timeout(Some(PATIENCE))?;
         stream.set_nodelay(true)?;
         Ok(Self { stream, unread: Vec::new() })
     }

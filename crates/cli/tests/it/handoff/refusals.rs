@@ -1,6 +1,6 @@
 //! What would not work is not begun.
 
-use std::time::Duration;
+use plimsoll_testkit::{PATIENCE, eventually};
 
 use super::bed::{Bed, Options};
 use super::http::Client;
@@ -15,7 +15,7 @@ fn a_second_agent_with_the_same_virtual_address() {
         let mut command = bed.agent_command(0, "second", 7401);
         command.stderr(std::fs::File::create(&log).unwrap());
         let mut second = plimsoll_lab::Process::start(&mut command).unwrap();
-        let status = second.wait_within(Duration::from_secs(10)).expect("it does not start");
+        let status = second.wait_within(PATIENCE).expect("it does not start");
         let said = std::fs::read_to_string(&log).unwrap();
         assert_eq!(status.code(), Some(1), "{said}");
         assert!(said.contains("10.77.0.100") && said.contains("\"b0\" at eth0"), "{said}");
@@ -28,7 +28,7 @@ fn a_second_agent_with_the_same_virtual_address() {
     assert!(refused(&bed).contains("start the agent with the name b0"));
     bed.start_agent(0);
     bed.wait_for_links(1);
-    bed.wait("answers", || get(&bed).is_ok_and(|answer| answer.backend() == "b0"));
+    eventually("answers", || get(&bed).is_ok_and(|answer| answer.backend() == "b0"));
     bed.assert_quiet();
     bed.stop();
 }

@@ -10,7 +10,7 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use plimsoll_lab::{Lab, Node, Process};
-use plimsoll_testkit::eventually;
+use plimsoll_testkit::{PATIENCE, eventually};
 
 use super::bed::{Bed, ORIGIN_PORT, Options};
 use super::http::{Client, content};
@@ -112,7 +112,7 @@ fn blocking(lab: &Lab, directory: &Path, index: usize, shim: &Path) -> Process {
 /// Sends all requests at once, and gets heads and contents of all answers; there is nothing behind them.
 fn pipelined(vip: SocketAddr, requests: &[(&str, &str)]) -> Vec<(String, Vec<u8>)> {
     let mut stream = TcpStream::connect(vip).unwrap();
-    stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+    stream.set_read_timeout(Some(PATIENCE)).unwrap();
     let text: String = requests
         .iter()
         .map(|(method, path)| format!("{method} {path} HTTP/1.1\r\nHost: lab\r\n\r\n"))
@@ -163,7 +163,7 @@ fn pipelined_through(bed: &Bed, content_of: impl Fn(&str) -> Vec<u8>) -> Vec<Str
     }
     bed.assert_quiet();
     let placed = || bed.access_log().len();
-    bed.wait("lines of the access log", || placed() >= requests.len());
+    eventually("lines of the access log", || placed() >= requests.len());
     let mut seen = bed.access_log();
     seen.sort_by_key(|line| line["client"].as_str().unwrap().contains("::"));
     let seen: Vec<(&str, &str, u64)> = seen
@@ -311,7 +311,7 @@ fn requests_with_bodies_and_node() {
     let vips = [bed.vip(), bed.vip_v6()];
     bed.client(|| vips.iter().cycle().take(6).for_each(|&vip| exchange(vip)));
     bed.assert_quiet();
-    bed.wait("lines of the access log", || bed.access_log().len() >= 2 * 6 * FILES.len());
+    eventually("lines of the access log", || bed.access_log().len() >= 2 * 6 * FILES.len());
     let log = bed.access_log();
     let by = |mechanism| log.iter().filter(|line| line["mechanism"] == mechanism).count();
     assert_eq!((by("handoff"), by("proxy")), (6 * FILES.len(), 6 * FILES.len()), "{log:#?}");

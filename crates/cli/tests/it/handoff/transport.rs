@@ -5,6 +5,7 @@ use std::net::{Shutdown, SocketAddr, TcpStream};
 use std::time::Duration;
 
 use plimsoll_lab::{Conditions, Node};
+use plimsoll_testkit::{PATIENCE, Why, eventually, pace};
 use socket2::{Domain, Protocol, Socket, Type};
 
 use super::bed::{Bed, Options};
@@ -53,10 +54,10 @@ fn a_small_window_and_a_slow_reader() {
         socket.set_recv_buffer_size(4096).unwrap();
         socket.connect(&vip.into()).unwrap();
         let mut stream: TcpStream = socket.into();
-        stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+        stream.set_read_timeout(Some(PATIENCE)).unwrap();
         for _ in 0..3 {
             stream.write_all(b"GET /body HTTP/1.1\r\nHost: lab\r\n\r\n").unwrap();
-            std::thread::sleep(Duration::from_millis(300));
+            pace(Duration::from_millis(300), Why::SlowPeer);
             let mut client = Client::over(stream.try_clone().unwrap()).unwrap();
             assert!(client.answer().unwrap().body == content(7, BODY));
         }
@@ -113,7 +114,7 @@ fn from_port(vip: SocketAddr, port: u16, reset: bool) {
     let socket = Socket::new(Domain::IPV4, Type::STREAM, Some(Protocol::TCP)).unwrap();
     socket.set_reuse_address(true).unwrap();
     socket.bind(&SocketAddr::from(([0, 0, 0, 0], port)).into()).unwrap();
-    socket.connect_timeout(&vip.into(), Duration::from_secs(5)).unwrap();
+    socket.connect_timeout(&vip.into(), PATIENCE).unwrap();
     let stream: TcpStream = socket.into();
     let mut client = Client::over(stream).unwrap();
     assert!(client.get("/small").unwrap().body == content(8, 500));
@@ -234,7 +235,7 @@ fn requests_that_back_ends_must_not_read() {
         assert_eq!(ask(&[GOOD, request]), [200, status], "further: {request}");
     }
     bed.assert_quiet();
-    bed.wait("lines of the log", || bed.access_log().len() == 6 * 3);
+    eventually("lines of the log", || bed.access_log().len() == 6 * 3);
     let log = bed.access_log();
     let handed_off = log.iter().filter(|line| line["mechanism"] == "handoff").count();
     assert_eq!(handed_off, 6, "the good ones alone: {log:#?}");

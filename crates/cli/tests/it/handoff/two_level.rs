@@ -5,9 +5,9 @@ use std::io::{Read as _, Write as _};
 use std::net::{IpAddr, SocketAddr, TcpStream};
 use std::path::Path;
 use std::process::Command;
-use std::time::{Duration, Instant};
 
 use plimsoll_lab::{Lab, LabConfig, Node, Process};
+use plimsoll_testkit::{PATIENCE, eventually, wait_for};
 use plimsoll_wire::Key;
 
 use super::http::{Answer, Client};
@@ -21,6 +21,17 @@ const DOCUMENTS: [(&str, usize, usize); 3] =
 struct Machine {
     agent: Process,
     front_end: Process,
+}
+
+impl Drop for Cluster {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            for name in ["n0.log", "n1.log", "b0.log", "b1.log"] {
+                let said = std::fs::read_to_string(self.directory.path().join(name)).unwrap_or_default();
+                eprintln!("{name}:\n{said}");
+            }
+        }
+    }
 }
 
 struct Cluster {
@@ -66,7 +77,7 @@ impl Cluster {
     fn metric(&self, machine: usize, sample: &str) -> f64 {
         let ask = || -> std::io::Result<String> {
             let mut stream = TcpStream::connect("127.0.0.1:9090")?;
-            stream.set_read_timeout(Some(Duration::from_secs(10)))?;
+            stream.set_read_timeout(Some(PATIENCE))?;
             stream.write_all(b"GET /metrics HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")?;
             let mut answer = String::new();
             stream.read_to_string(&mut answer)?;
@@ -128,17 +139,6 @@ fn documents(wanted: &str) -> impl Iterator<Item = String> {
 }
 
 impl Cluster {
-    /// Waits until this holds.
-    fn wait(&self, what: &str, holds: impl Fn() -> bool) {
-        let until = Instant::now() + Duration::from_secs(20);
-        while !holds() {
-            let said = |name: &str| std::fs::read_to_string(self.directory.path().join(name)).unwrap();
-            let all = || ["n0.log", "n1.log", "b0.log", "b1.log"].map(said).join("\n");
-            assert!(Instant::now() < until, "no {what} in time\n{}", all());
-            std::thread::sleep(Duration::from_millis(50));
-        }
-    }
-
     /// Requests that this machine's front-end has handed off, and that were answered elsewhere.
     fn handed(&self, machine: usize) -> (f64, f64) {
         let taken = self.metric(machine, "plimsoll_handoffs_total{outcome=\"taken\"}");
@@ -149,10 +149,9 @@ impl Cluster {
 #[test]
 fn a_connection_goes_to_the_machine_of_the_size() {
     let _alone = alone();
-    let cluster = Cluster::start();
-    cluster
-        .wait("answers", || (0..MACHINES).all(|m| cluster.get(m, "/small0").is_ok_and(|a| a.status == 200)));
-    cluster.wait("links", || (0..MACHINES).all(|m| cluster.metric(m, "plimsoll_links") >= 1.0));
+    let mut cluster = Cluster::start();
+    eventually("answers", || (0..MACHINES).all(|m| cluster.get(m, "/small0").is_ok_and(|a| a.status == 200)));
+    eventually("links", || (0..MACHINES).all(|m| cluster.metric(m, "plimsoll_links") >= 1.0));
     for (name, _, size) in DOCUMENTS.into_iter().cycle().take(60) {
         for (number, path) in documents(name).enumerate() {
             for through in [number % MACHINES, (number + 1) % MACHINES] {
@@ -165,24 +164,26 @@ fn a_connection_goes_to_the_machine_of_the_size() {
     let owner = |through, path: &str| cluster.get(through, path).unwrap().backend();
     let all_of =
         |name: &str, of: &str| documents(name).all(|path| (0..MACHINES).all(|m| owner(m, &path) == of));
-    cluster.wait("agreement", || {
+    eventually("agreement", || {
         let (small, large) = (owner(0, "/small0"), owner(0, "/large0"));
         small != large && all_of("small", &small) && all_of("large", &large)
     });
     for (name, count) in [("small", 10.0), ("large", 2.0)] {
         let at = owner(0, &format!("/{name}0"));
         let other = (0..MACHINES).find(|machine| format!("b{machine}") != at).unwrap();
-        // What was answered is reported a little later.
-        std::thread::sleep(Duration::from_millis(300));
-        let before = cluster.handed(other);
+        // What was answered is reported a little later: all of it is, once both counts agree.
+        let before = wait_for("all reports", || {
+            let handed = cluster.handed(other);
+            (handed.0 == handed.1).then_some(handed)
+        });
         assert!(documents(name).all(|path| owner(other, &path) == at));
-        cluster.wait("each of them handed off", || {
+        eventually("each of them handed off", || {
             cluster.handed(other) == (before.0 + count, before.1 + count)
         });
     }
-    for machine in cluster.machines {
+    for machine in std::mem::take(&mut cluster.machines) {
         for process in [machine.front_end, machine.agent] {
-            let status = process.stop_within(Duration::from_secs(20)).unwrap();
+            let status = process.stop_within(PATIENCE).unwrap();
             assert_eq!(status.and_then(|status| status.code()), Some(0));
         }
     }

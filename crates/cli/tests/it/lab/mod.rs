@@ -3,7 +3,8 @@
 use std::io::{BufRead as _, BufReader};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
+
+use plimsoll_testkit::{ProcessWatch, eventually, unique_name};
 
 use crate::common::{plimsoll, text};
 
@@ -14,24 +15,23 @@ struct Up {
     child: Child,
     name: String,
     note: serde_json::Value,
+    holders: Vec<ProcessWatch>,
 }
 
 impl Up {
-    /// Starts a lab with a name of this test and waits until it is up.
-    fn start(test: &str, more: &[&str]) -> Self {
-        let name = format!("{test}-{}", std::process::id());
+    /// Starts a lab of this name and waits until it is up.
+    fn start(name: &str, more: &[&str]) -> Self {
         let mut command = Command::new(env!("CARGO_BIN_EXE_plimsoll"));
-        command.args(["lab", "up", "--json", "--name", &name]).args(more);
+        command.args(["lab", "up", "--json", "--name", name]).args(more);
         let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
         let mut line = String::new();
         BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
-        let note = serde_json::from_str(&line).unwrap_or_else(|_| panic!("no lab; these tests need root"));
-        Self { child, name, note }
-    }
-
-    fn holders(&self) -> Vec<u64> {
-        let nodes = self.note["nodes"].as_array().unwrap();
-        nodes.iter().map(|node| node["pid"].as_u64().unwrap()).collect()
+        let note: serde_json::Value =
+            serde_json::from_str(&line).unwrap_or_else(|_| panic!("no lab; these tests need root"));
+        let pid = |node: &serde_json::Value| u32::try_from(node["pid"].as_u64().unwrap()).unwrap();
+        let holders =
+            note["nodes"].as_array().unwrap().iter().map(|node| ProcessWatch::new(pid(node))).collect();
+        Self { child, name: name.to_owned(), note, holders }
     }
 
     fn signal(&self, signal: &str) {
@@ -49,16 +49,8 @@ impl Up {
     }
 
     fn wait_for_holders(&self) {
-        let end = Instant::now() + Duration::from_secs(20);
-        while self.holders().iter().any(is_there) {
-            assert!(Instant::now() < end, "something of the lab {} is left", self.name);
-            std::thread::sleep(Duration::from_millis(10));
-        }
+        eventually("the end of the lab", || self.holders.iter().all(ProcessWatch::is_gone));
     }
-}
-
-fn is_there(pid: &u64) -> bool {
-    Path::new(&format!("/proc/{pid}")).exists()
 }
 
 impl Drop for Up {
@@ -77,7 +69,7 @@ fn listed(name: &str) -> bool {
 
 #[test]
 fn a_lab_is_up_until_it_is_asked_to_end() {
-    let mut up = Up::start("lab-up", &["--backends", "3"]);
+    let mut up = Up::start(&unique_name("lab-up-"), &["--backends", "3"]);
     assert!(listed(&up.name));
     assert_eq!(up.note["nodes"].as_array().unwrap().len(), 6);
     assert_eq!(up.note["virtual_address"], "10.77.0.100");
@@ -101,25 +93,26 @@ fn a_lab_is_up_until_it_is_asked_to_end() {
 
 #[test]
 fn a_lab_that_is_killed_leaves_nothing_and_its_name_is_free() {
-    let mut up = Up::start("lab-kill", &["--backends", "1"]);
+    let name = unique_name("lab-kill-");
+    let mut up = Up::start(&name, &["--backends", "1"]);
     let mut inside = Command::new(env!("CARGO_BIN_EXE_plimsoll"))
         .args(["lab", "exec", &up.name, "b0", "--", "sleep", "1000"])
         .spawn()
         .unwrap();
     up.signal("-KILL");
     // At once, while the first one is still being cleared.
-    let mut next = Up::start("lab-kill", &["--backends", "1"]);
+    let mut next = Up::start(&name, &["--backends", "1"]);
     assert!(!inside.wait().unwrap().success());
     assert_eq!(up.child.wait().unwrap().code(), None);
     up.wait_for_holders();
-    assert!(listed(&next.name) && next.holders().iter().all(is_there));
+    assert!(listed(&next.name) && !next.holders.iter().any(ProcessWatch::has_ended));
     next.signal("-INT");
     assert_eq!(next.end(), Some(0));
 }
 
 #[test]
 fn a_note_that_is_left_is_recognised() {
-    let name = format!("lab-stale-{}", std::process::id());
+    let name = unique_name("lab-stale-");
     let path = format!("/run/plimsoll-lab/{name}.json");
     std::fs::create_dir_all("/run/plimsoll-lab").unwrap();
     let node = r#"{"name":"switch","address":"10.77.0.254","address_v6":"fd77::254","pid":4294967295}"#;

@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use plimsoll_testbed::load::{Expect, LoadSummary, OpenLoop, Req, open_loop};
+use plimsoll_testkit::{Why, pace};
 use serde_json::Value;
 
 use super::processes::{FrontEnd, Origin, assert_replays, config, run};
@@ -81,11 +82,13 @@ fn each_size_goes_to_its_interval_and_nothing_is_lost() {
     let more = "[policy]\nname = \"adaptload\"\nbatch = 1000\n[decision_log]\ndirectory = \"log\"\n";
     let mut front_end = FrontEnd::start(&addresses, more);
     let (file, pid) = (front_end.file.clone(), front_end.process.pid().to_string());
+    let heard = front_end.process.heard();
     let leave_and_join = std::thread::spawn(move || {
-        for count in [3, 4, 2, 4] {
-            std::thread::sleep(Duration::from_millis(1300));
+        for (number, count) in [3, 4, 2, 4].into_iter().enumerate() {
+            pace(Duration::from_millis(1300), Why::UnderLoad);
             std::fs::write(&file, config(&addresses[..count], more)).unwrap();
             assert!(std::process::Command::new("kill").args(["-HUP", &pid]).status().unwrap().success());
+            heard.wait_for(" again", number);
         }
     });
     let (summary, seen) = load(&front_end, 0, 7.0);

@@ -1,8 +1,9 @@
 //! Real peers: three nginx behind the front-end, curl before it.
 
-use std::net::{SocketAddr, TcpListener};
+use std::net::SocketAddr;
 use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
+
+use plimsoll_testkit::{OwnLoopback, eventually};
 
 use super::processes::{FrontEnd, assert_replays};
 
@@ -11,16 +12,15 @@ struct Nginx {
     child: Child,
     directory: tempfile::TempDir,
     addresses: Vec<SocketAddr>,
+    _own: OwnLoopback,
 }
 
 impl Nginx {
     fn start() -> Self {
         let directory = tempfile::tempdir().unwrap();
         let d = directory.path().display().to_string();
-        // Ports that were free a moment ago.
-        let free: Vec<TcpListener> = (0..3).map(|_| TcpListener::bind("127.0.0.1:0").unwrap()).collect();
-        let addresses: Vec<SocketAddr> = free.iter().map(|l| l.local_addr().unwrap()).collect();
-        drop(free);
+        let own = OwnLoopback::new();
+        let addresses: Vec<SocketAddr> = (8000..8003).map(|port| own.at(port)).collect();
         std::fs::create_dir(directory.path().join("root")).unwrap();
         for (name, bytes) in [("index.html", 20), ("big", 3_000_000)] {
             let body: Vec<u8> = (0..bytes).map(|i| b'a' + (i % 23) as u8).collect();
@@ -41,12 +41,8 @@ impl Nginx {
             .stderr(Stdio::null())
             .spawn()
             .expect("nginx is needed; `make setup` installs it");
-        let until = Instant::now() + Duration::from_secs(10);
-        while addresses.iter().any(|&a| std::net::TcpStream::connect(a).is_err()) {
-            assert!(Instant::now() < until, "nginx does not listen");
-            std::thread::sleep(Duration::from_millis(20));
-        }
-        Self { child, directory, addresses }
+        eventually("nginx", || addresses.iter().all(|&a| std::net::TcpStream::connect(a).is_ok()));
+        Self { child, directory, addresses, _own: own }
     }
 }
 
@@ -59,7 +55,7 @@ impl Drop for Nginx {
 }
 
 fn curl(args: &[&str]) -> (bool, Vec<u8>) {
-    let out = Command::new("curl").args(["--silent", "--show-error", "--max-time", "20"]).args(args).output();
+    let out = Command::new("curl").args(["--silent", "--show-error", "--max-time", "60"]).args(args).output();
     let out = out.expect("curl is needed; `make setup` installs it");
     (out.status.success(), out.stdout)
 }

@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use plimsoll_testbed::load::{OpenLoop, Req, open_loop};
+use plimsoll_testkit::{OwnLoopback, Why, pace, pace_async};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 
@@ -66,7 +67,7 @@ async fn answer(mut stream: TcpStream, executed: Executed) -> Option<()> {
         }
         bytes.drain(..end + length);
         // Long enough for some to be under way when the process dies.
-        tokio::time::sleep(Duration::from_millis(3)).await;
+        pace_async(Duration::from_millis(3), Why::SlowPeer).await;
         stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok").await.ok()?;
     }
 }
@@ -75,36 +76,38 @@ async fn answer(mut stream: TcpStream, executed: Executed) -> Option<()> {
 fn no_post_is_carried_out_twice_and_only_those_under_way_fail() {
     const RATE_RPS: f64 = 1000.0;
     let executed = Executed::default();
-    let any = SocketAddr::from(([127, 0, 0, 1], 0));
-    let mut backends: Vec<Counting> = (0..4).map(|_| Counting::start(any, &executed)).collect();
+    let own = OwnLoopback::new();
+    let mut backends: Vec<Counting> =
+        (8000..8004).map(|port| Counting::start(own.at(port), &executed)).collect();
     let addresses: Vec<_> = backends.iter().map(|b| b.address).collect();
     let mut front_end = FrontEnd::start(&addresses, "");
     let load = OpenLoop {
         rate_rps: RATE_RPS,
-        seconds: 15.0,
+        seconds: 10.0,
         connections: 64,
         ..OpenLoop::new(front_end.address, |n| Req::post(format!("/{n}"), "body"))
     };
     let thread = std::thread::spawn(move || {
         for backend in &mut backends {
-            std::thread::sleep(Duration::from_millis(1500));
+            pace(Duration::from_millis(1000), Why::UnderLoad);
             backend.kill();
-            std::thread::sleep(Duration::from_millis(1500));
+            pace(Duration::from_millis(1000), Why::UnderLoad);
             backend.restart();
         }
-        std::thread::sleep(Duration::from_secs(5));
+        // They live until the load is over.
+        backends
     });
     let summary = run(open_loop(load));
-    thread.join().unwrap();
+    drop(thread.join().unwrap());
     front_end.stop();
     let executed = executed.lock().unwrap();
     let twice: Vec<_> = executed.iter().filter(|&(_, &n)| n > 1).collect();
     assert!(twice.is_empty(), "carried out more than once: {twice:?}");
-    assert_eq!(summary.requests, 15_000);
+    assert_eq!(summary.requests, 10_000);
     assert!(executed.len() as u64 >= summary.succeeded);
     // Four kills; about four requests are under way at a back-end at any time, more when the machine is busy.
     let failed = summary.requests - summary.succeeded;
-    println!("{failed} of 15,000 failed: {:?} {:?}", summary.failures, summary.statuses);
+    println!("{failed} of 10,000 failed: {:?} {:?}", summary.failures, summary.statuses);
     assert!(failed <= 4 * 64, "{failed} failed: {:?} {:?}", summary.failures, summary.statuses);
     let bad_gateway = summary.statuses.get(&502).copied().unwrap_or(0);
     assert_eq!(

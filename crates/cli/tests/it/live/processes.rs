@@ -5,14 +5,27 @@ use std::net::{SocketAddr, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant};
 
+use plimsoll_testkit::{OwnLoopback, PATIENCE, eventually, wait_for};
 use tempfile::TempDir;
 
 /// A running `plimsoll`; killed when it is dropped.
 pub(super) struct Process {
     child: Child,
-    lines: Arc<Mutex<Vec<(Instant, String)>>>,
+    heard: Heard,
+}
+
+/// What a process says, line by line.
+#[derive(Clone, Default)]
+pub(super) struct Heard(Arc<Mutex<Vec<String>>>);
+
+impl Heard {
+    /// Waits for a line that holds `what`, from the `skip`-th such line on; what it says.
+    pub(super) fn wait_for(&self, what: &str, skip: usize) -> String {
+        wait_for(&format!("line {skip} with `{what}`"), || {
+            self.0.lock().unwrap().iter().filter(|line| line.contains(what)).nth(skip).cloned()
+        })
+    }
 }
 
 impl Process {
@@ -29,14 +42,14 @@ impl Process {
             .stderr(Stdio::piped())
             .spawn()
             .unwrap();
-        let lines: Arc<Mutex<Vec<_>>> = Arc::default();
-        let (stderr, heard) = (BufReader::new(child.stderr.take().unwrap()), Arc::clone(&lines));
+        let heard = Heard::default();
+        let (stderr, hears) = (BufReader::new(child.stderr.take().unwrap()), heard.clone());
         std::thread::spawn(move || {
             for line in stderr.lines().map_while(Result::ok) {
-                heard.lock().unwrap().push((Instant::now(), line));
+                hears.0.lock().unwrap().push(line);
             }
         });
-        Self { child, lines }
+        Self { child, heard }
     }
 
     pub(super) fn pid(&self) -> u32 {
@@ -49,41 +62,31 @@ impl Process {
         assert!(status.success());
     }
 
-    /// Waits for a line that holds `what`, from the `skip`-th such line on; when it came and what it says.
-    pub(super) fn wait_for(&self, what: &str, skip: usize) -> (Instant, String) {
-        let until = Instant::now() + Duration::from_secs(20);
-        while Instant::now() < until {
-            if let Some(found) = self.lines.lock().unwrap().iter().filter(|(_, l)| l.contains(what)).nth(skip)
-            {
-                return found.clone();
-            }
-            std::thread::sleep(Duration::from_millis(5));
-        }
-        panic!("nothing said of `{what}`: {:#?}", self.lines.lock().unwrap());
+    /// What it says, for a thread that waits for it.
+    pub(super) fn heard(&self) -> Heard {
+        self.heard.clone()
+    }
+
+    /// As [`Heard::wait_for`].
+    pub(super) fn wait_for(&self, what: &str, skip: usize) -> String {
+        self.heard.wait_for(what, skip)
     }
 
     /// The address behind `what` in the first line that holds it.
     pub(super) fn address(&self, what: &str) -> SocketAddr {
-        let (_, line) = self.wait_for(what, 0);
+        let line = self.wait_for(what, 0);
         let at = line.find(what).unwrap() + what.len();
         line[at..].trim().parse().unwrap()
     }
 
     /// Everything that was said.
     pub(super) fn said(&self) -> String {
-        self.lines.lock().unwrap().iter().map(|(_, l)| format!("{l}\n")).collect()
+        self.heard.0.lock().unwrap().iter().map(|line| format!("{line}\n")).collect()
     }
 
     /// Waits for the end; the exit code.
     pub(super) fn wait(&mut self) -> Option<i32> {
-        let until = Instant::now() + Duration::from_secs(60);
-        while Instant::now() < until {
-            if let Some(status) = self.child.try_wait().unwrap() {
-                return status.code();
-            }
-            std::thread::sleep(Duration::from_millis(10));
-        }
-        panic!("still running: {}", self.said());
+        wait_for("the end of the process", || self.child.try_wait().unwrap()).code()
     }
 
     pub(super) fn kill(&mut self) {
@@ -94,6 +97,9 @@ impl Process {
 
 impl Drop for Process {
     fn drop(&mut self) {
+        if std::thread::panicking() {
+            eprintln!("{}", self.said());
+        }
         // It may have ended already.
         let _ = self.child.kill();
         let _ = self.child.wait();
@@ -105,18 +111,19 @@ pub(super) struct Origin {
     args: Vec<String>,
     pub(super) process: Process,
     pub(super) address: SocketAddr,
+    _own: OwnLoopback,
 }
 
 impl Origin {
     pub(super) fn start(name: &str, more: &[&str]) -> Self {
         let mut args: Vec<String> =
             ["origin", "--synthetic", "fixed:1KB", "--name", name, "--listen"].map(str::to_owned).to_vec();
-        args.push("127.0.0.1:0".to_owned());
+        let own = OwnLoopback::new();
+        args.push(own.at(8000).to_string());
         args.extend(more.iter().map(|&arg| arg.to_owned()));
         let process = Process::start(&args.iter().map(String::as_str).collect::<Vec<_>>());
         let address = process.address("listening on http://");
-        args[6] = address.to_string();
-        Self { args, process, address }
+        Self { args, process, address, _own: own }
     }
 
     pub(super) fn restart(&mut self) {
@@ -158,23 +165,19 @@ impl FrontEnd {
 
     /// Waits until no back-end has a request any longer.
     fn wait_until_idle(&self) {
-        let until = Instant::now() + Duration::from_secs(10);
-        loop {
-            let backends = self.get("/backends");
-            let loads: Vec<u64> =
-                backends.as_array().unwrap().iter().map(|b| b["load"].as_u64().unwrap()).collect();
-            if loads.iter().all(|&load| load == 0) {
-                return;
-            }
-            assert!(Instant::now() < until, "loads stay at {loads:?}");
-            std::thread::sleep(Duration::from_millis(50));
-        }
+        eventually("the end of all requests", || self.load() == 0);
+    }
+
+    /// How many requests the back-ends have.
+    pub(super) fn load(&self) -> u64 {
+        let backends = self.get("/backends");
+        backends.as_array().unwrap().iter().map(|backend| backend["load"].as_u64().unwrap()).sum()
     }
 
     /// What the admin API answers.
     pub(super) fn get(&self, path: &str) -> serde_json::Value {
         let mut stream = TcpStream::connect(self.admin).unwrap();
-        stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+        stream.set_read_timeout(Some(PATIENCE)).unwrap();
         let request = format!("GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
         stream.write_all(request.as_bytes()).unwrap();
         let mut answer = String::new();

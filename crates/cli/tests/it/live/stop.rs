@@ -2,7 +2,8 @@
 
 use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream};
-use std::time::Duration;
+
+use plimsoll_testkit::{PATIENCE, eventually};
 
 use super::processes::{FrontEnd, config};
 
@@ -15,7 +16,7 @@ fn half_now() -> (SocketAddr, std::sync::mpsc::Sender<()>) {
         let (mut stream, _) = listener.accept().unwrap();
         let _ = stream.read(&mut [0; 4096]).unwrap();
         stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 8\r\n\r\nhalf").unwrap();
-        if told.recv_timeout(Duration::from_secs(30)).is_ok() {
+        if told.recv_timeout(PATIENCE).is_ok() {
             stream.write_all(b"half").unwrap();
         }
     });
@@ -24,7 +25,7 @@ fn half_now() -> (SocketAddr, std::sync::mpsc::Sender<()>) {
 
 fn request(address: SocketAddr) -> TcpStream {
     let mut stream = TcpStream::connect(address).unwrap();
-    stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+    stream.set_read_timeout(Some(PATIENCE)).unwrap();
     stream.write_all(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n").unwrap();
     stream
 }
@@ -48,15 +49,7 @@ fn sigterm_finishes_what_is_under_way_and_takes_nothing_new() {
     read_until(&mut client, "half");
     front_end.process.signal("-TERM");
     front_end.process.wait_for("stopping", 0);
-    let mut refused = false;
-    for _ in 0..200 {
-        refused = TcpStream::connect(front_end.address).is_err();
-        if refused {
-            break;
-        }
-        std::thread::sleep(Duration::from_millis(20));
-    }
-    assert!(refused, "new connections are still accepted");
+    eventually("an end of new connections", || TcpStream::connect(front_end.address).is_err());
     go_on.send(()).unwrap();
     read_until(&mut client, "half");
     assert_eq!(front_end.process.wait(), Some(0), "{}", front_end.process.said());

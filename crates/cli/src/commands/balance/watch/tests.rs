@@ -1,17 +1,19 @@
 use std::os::unix::fs::symlink;
 use std::time::Duration;
 
+use plimsoll_testkit::{PATIENCE, Why, pace_async};
+
 use super::*;
 
-/// True when a change is noted in the next seconds.
+/// True when a change is noted, soon or late.
 async fn noted(changes: &mut mpsc::Receiver<()>) -> bool {
-    tokio::time::timeout(Duration::from_secs(10), changes.recv()).await.is_ok()
+    tokio::time::timeout(PATIENCE, changes.recv()).await.is_ok()
 }
 
-/// Waits until what was done has come through, then tells whether a change was noted.
+/// Leaves time for what was done to come through, then tells whether a change was noted.
 async fn noted_by_now(directory: &Path, seen: &mut mpsc::Receiver<()>) -> bool {
     std::fs::write(directory.join("last"), "x").unwrap();
-    tokio::time::sleep(Duration::from_millis(500)).await;
+    pace_async(Duration::from_millis(500), Why::TimeIsUp).await;
     let noted = seen.try_recv().is_ok();
     while seen.try_recv().is_ok() {}
     noted
