@@ -297,12 +297,13 @@ fn next(state: &mut u64, below: u64) -> u64 {
 }
 
 #[test]
-fn a_minute_of_random_failures_leaves_nothing_behind() {
-    const TIME: Duration = Duration::from_secs(60);
+fn random_failures_leave_nothing_behind() {
+    const FAILURES: usize = 25;
+    const CLIENTS: usize = 12;
     let mut bed = Bed::new(Options { backends: 3, ..Options::default() }, &files());
-    let seen = under_load(&mut bed, 12, |bed, _| {
-        let (began, mut state) = (Instant::now(), 17);
-        while began.elapsed() < TIME {
+    let seen = under_load(&mut bed, CLIENTS, |bed, _| {
+        let mut state = 17;
+        for _ in 0..FAILURES {
             let index = usize::try_from(next(&mut state, 3)).unwrap();
             match next(&mut state, 4) {
                 0 => {
@@ -326,13 +327,15 @@ fn a_minute_of_random_failures_leaves_nothing_behind() {
                     bed.lab.link(Node::Backend(index)).unwrap().up().unwrap();
                 }
             }
-            pace(Duration::from_millis(next(&mut state, 2000)), Why::UnderLoad);
+            pace(Duration::from_millis(next(&mut state, 600)), Why::UnderLoad);
         }
         bed.wait_for_links(3);
     });
     eprintln!("{seen:?}");
     let (answered, broken, _) = seen.counts();
-    assert!(answered > 20 * broken.max(50), "{seen:?}");
+    assert!(answered > 1000, "{seen:?}");
+    // Each breaks the connections that there are, at most.
+    assert!(broken <= (FAILURES * CLIENTS) as u64, "{seen:?}");
     bed.assert_quiet();
     bed.stop_after_crash();
 }
