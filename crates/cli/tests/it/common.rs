@@ -3,15 +3,28 @@
 use std::io::Write as _;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
-/// One lab under load at a time: with several, the machine's few CPUs make nodes of a lab look dead to one another.
-static ALONE: Mutex<()> = Mutex::new(());
+/// Labs take turns: with several under load, the machine's few CPUs make nodes of a lab look dead to one another.
+static LABS: RwLock<()> = RwLock::new(());
 
-/// Waits until no other test has such a lab.
-pub(crate) fn alone() -> MutexGuard<'static, ()> {
+/// The turn of a lab.
+pub(crate) enum Turn {
+    /// Under load, with no other lab.
+    Alone { _guard: RwLockWriteGuard<'static, ()> },
+    /// With little to do, beside others of that kind.
+    Beside { _guard: RwLockReadGuard<'static, ()> },
+}
+
+/// Waits until no other test has a lab.
+pub(crate) fn alone() -> Turn {
     // A test that failed has left nothing behind.
-    ALONE.lock().unwrap_or_else(PoisonError::into_inner)
+    Turn::Alone { _guard: LABS.write().unwrap_or_else(PoisonError::into_inner) }
+}
+
+/// Waits until no other test has a lab under load.
+pub(crate) fn beside_others() -> Turn {
+    Turn::Beside { _guard: LABS.read().unwrap_or_else(PoisonError::into_inner) }
 }
 
 /// Runs the command to its end.

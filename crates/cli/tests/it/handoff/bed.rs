@@ -7,10 +7,9 @@ use std::io::{Read as _, Write as _};
 use std::net::{IpAddr, SocketAddr, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::MutexGuard;
 use tempfile::TempDir;
 
-use crate::common::alone;
+use crate::common::{Turn, alone, beside_others};
 
 /// Where clients connect.
 const PORT: u16 = 80;
@@ -33,6 +32,8 @@ pub(super) struct Options {
     pub(super) agent: Vec<String>,
     /// What agents serve by; by default the origin with the files of the bed.
     pub(super) serve: Option<String>,
+    /// Whether it mostly waits, so that another such lab may run beside it.
+    pub(super) is_quiet: bool,
 }
 
 impl Default for Options {
@@ -44,6 +45,7 @@ impl Default for Options {
             policy: "round_robin",
             agent: Vec::new(),
             serve: None,
+            is_quiet: false,
         }
     }
 }
@@ -55,7 +57,7 @@ pub(super) struct Bed {
     pub(super) lab: Lab,
     pub(super) directory: TempDir,
     options: Options,
-    _alone: MutexGuard<'static, ()>,
+    _turn: Turn,
 }
 
 impl Drop for Bed {
@@ -79,7 +81,7 @@ impl Bed {
         files: &[(&str, Vec<u8>)],
         servers: impl FnOnce(&Lab, &Path) -> Vec<Process>,
     ) -> Self {
-        let alone = alone();
+        let turn = if options.is_quiet { beside_others() } else { alone() };
         let lab = Lab::build(&LabConfig { backends: options.backends, ..LabConfig::default() })
             .unwrap_or_else(|error| panic!("these tests need root, and a kernel that allows labs: {error}"));
         let directory = tempfile::tempdir().unwrap();
@@ -93,7 +95,7 @@ impl Bed {
         std::fs::set_permissions(&key, std::os::unix::fs::PermissionsExt::from_mode(0o600)).unwrap();
         let agents = (0..options.backends).map(|_| None).collect();
         let servers = servers(&lab, directory.path());
-        let mut bed = Self { servers, agents, front_end: None, lab, directory, options, _alone: alone };
+        let mut bed = Self { servers, agents, front_end: None, lab, directory, options, _turn: turn };
         for index in 0..bed.options.backends {
             bed.start_agent(index);
         }

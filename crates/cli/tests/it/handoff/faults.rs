@@ -165,7 +165,7 @@ fn an_agent_that_is_paused_loses_and_spoils_nothing() {
 
 #[test]
 fn a_front_end_that_is_killed_and_started_again() {
-    let mut bed = Bed::new(Options::default(), &files());
+    let mut bed = Bed::new(Options { is_quiet: true, ..Options::default() }, &files());
     let vip = bed.vip();
     std::thread::scope(|scope| {
         let bed = &mut bed;
@@ -214,7 +214,7 @@ fn a_front_end_that_is_killed_and_started_again() {
 
 #[test]
 fn a_back_end_whose_cable_is_pulled() {
-    let bed = Bed::new(Options { backends: 1, ..Options::default() }, &files());
+    let bed = Bed::new(Options { is_quiet: true, backends: 1, ..Options::default() }, &files());
     let vip = bed.vip();
     let waited = bed.client(|| {
         let mut client = Client::connect(vip).unwrap();
@@ -242,7 +242,8 @@ fn a_back_end_whose_cable_is_pulled() {
 
 #[test]
 fn more_connections_than_flows() {
-    let bed = Bed::new(Options { handoff: "flows = 5".to_owned(), ..Options::default() }, &files());
+    let bed =
+        Bed::new(Options { is_quiet: true, handoff: "flows = 5".to_owned(), ..Options::default() }, &files());
     let vip = bed.vip();
     bed.client(|| {
         let mut clients: Vec<Client> = (0..20).map(|_| Client::connect(vip).unwrap()).collect();
@@ -259,7 +260,7 @@ fn more_connections_than_flows() {
 
 #[test]
 fn without_privileges() {
-    let mut bed = Bed::new(Options::default(), &files());
+    let mut bed = Bed::new(Options { is_quiet: true, ..Options::default() }, &files());
     let front_end = bed.front_end.take().unwrap();
     front_end.stop_within(PATIENCE).unwrap();
     let vip = bed.vip();
@@ -342,7 +343,7 @@ fn random_failures_leave_nothing_behind() {
 
 #[test]
 fn an_agent_that_dies_while_it_takes_over() {
-    let mut bed = Bed::new(Options { backends: 2, ..Options::default() }, &files());
+    let mut bed = Bed::new(Options { is_quiet: true, backends: 2, ..Options::default() }, &files());
     let vip = bed.vip();
     for round in 0..3 {
         // It does not look at what it is handed, and is killed before it can.

@@ -70,7 +70,7 @@ fn challenges(bed: &Bed, index: usize) -> u64 {
 #[test]
 fn forged_packets_end_no_connection() {
     let files = [("large", content(9, LARGE)), ("body", content(7, BODY))];
-    let bed = Bed::new(Options::default(), &files);
+    let bed = Bed::new(Options { is_quiet: true, ..Options::default() }, &files);
     let vip = bed.vip();
     let mut client = bed.client(|| Client::connect(vip).unwrap());
     let from = client.stream.local_addr().unwrap();

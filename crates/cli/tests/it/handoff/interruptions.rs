@@ -161,7 +161,10 @@ fn a_reader_that_rests_before_the_end_of_its_answer() {
     const LAST: usize = 100_000;
     /// More than a client is given to end its side after ours, and more than the front-end waits for a FIN.
     const REST: Duration = Duration::from_secs(6);
-    let bed = Bed::new(Options::default(), &[("body", content(5, LENGTH)), ("f0", content(1, FILE))]);
+    let bed = Bed::new(
+        Options { is_quiet: true, ..Options::default() },
+        &[("body", content(5, LENGTH)), ("f0", content(1, FILE))],
+    );
     let vips = [bed.vip(), bed.vip_v6()];
     let rest_and_read = |vip: SocketAddr, field: &str, ends_its_side: bool| {
         let mut client = with_small_window(vip);
@@ -229,7 +232,7 @@ fn assert_ended([mut reading, mut resting]: [Client; 2]) {
 
 #[test]
 fn clients_that_have_ended_their_side_when_the_agent_is_killed() {
-    let mut bed = bed(Options { backends: 1, ..Options::default() });
+    let mut bed = bed(Options { is_quiet: true, backends: 1, ..Options::default() });
     let vip = bed.vip();
     let clients = bed.client(|| half_closed(vip));
     assert_eq!(bed.metric(TAKEN), Some(2.0));
@@ -245,7 +248,7 @@ fn clients_that_have_ended_their_side_when_the_agent_is_killed() {
 
 #[test]
 fn clients_that_have_ended_their_side_when_the_back_end_is_cut_off() {
-    let bed = bed(Options { backends: 1, ..Options::default() });
+    let bed = bed(Options { is_quiet: true, backends: 1, ..Options::default() });
     let vip = bed.vip();
     let clients = bed.client(|| half_closed(vip));
     assert_eq!(bed.metric(TAKEN), Some(2.0));

@@ -27,7 +27,7 @@ fn alternate(client: &mut Client, rounds: usize) {
 
 #[test]
 fn options_that_a_client_lacks() {
-    let bed = bed(Options::default());
+    let bed = bed(Options { is_quiet: true, ..Options::default() });
     let vips = [bed.vip(), bed.vip_v6()];
     // Each as timestamps, selective acknowledgments and window scaling.
     for options in [[0, 1, 1], [1, 0, 1], [1, 1, 0], [0, 0, 0], [1, 1, 1]] {
@@ -47,7 +47,7 @@ fn options_that_a_client_lacks() {
 
 #[test]
 fn a_small_window_and_a_slow_reader() {
-    let bed = bed(Options::default());
+    let bed = bed(Options { is_quiet: true, ..Options::default() });
     let vip = bed.vip();
     bed.client(|| {
         let socket = Socket::new(Domain::IPV4, Type::STREAM, Some(Protocol::TCP)).unwrap();
@@ -68,7 +68,7 @@ fn a_small_window_and_a_slow_reader() {
 
 #[test]
 fn pipelined_requests_keep_their_order() {
-    let bed = bed(Options::default());
+    let bed = bed(Options { is_quiet: true, ..Options::default() });
     let vip = bed.vip();
     bed.client(|| {
         let mut client = Client::connect(vip).unwrap();
@@ -90,7 +90,7 @@ fn pipelined_requests_keep_their_order() {
 
 #[test]
 fn a_client_that_ends_its_side_gets_its_answer() {
-    let bed = bed(Options::default());
+    let bed = bed(Options { is_quiet: true, ..Options::default() });
     let vip = bed.vip();
     bed.client(|| {
         // With its first request, and with a later one.
@@ -131,7 +131,7 @@ fn from_port(vip: SocketAddr, port: u16, reset: bool) {
 
 #[test]
 fn the_same_port_again_and_again() {
-    let bed = bed(Options::default());
+    let bed = bed(Options { is_quiet: true, ..Options::default() });
     let vip = bed.vip();
     bed.client(|| {
         for round in 0..40 {
@@ -208,7 +208,7 @@ fn packets_that_overtake_others() {
 
 #[test]
 fn requests_that_back_ends_must_not_read() {
-    let bed = bed(Options { policy: "uri_hash", ..Options::default() });
+    let bed = bed(Options { is_quiet: true, policy: "uri_hash", ..Options::default() });
     let vip = bed.vip();
     let ask = |requests: &[&str]| {
         bed.client(|| {

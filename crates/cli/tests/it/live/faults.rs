@@ -16,8 +16,11 @@ fn origins() -> Vec<Origin> {
     (0..4).map(|i| Origin::start(&format!("b{i}"), &[])).collect()
 }
 
-/// Asks for 500 targets in turn while `meanwhile` runs on a thread of its own.
-fn under_load(front_end: &FrontEnd, meanwhile: impl FnOnce() + Send + 'static) -> LoadSummary {
+/// Asks for 500 targets in turn while `meanwhile` runs on a thread of its own. What it returns lives until all is asked.
+fn under_load<T: Send + 'static>(
+    front_end: &FrontEnd,
+    meanwhile: impl FnOnce() -> T + Send + 'static,
+) -> LoadSummary {
     let load = OpenLoop {
         rate_rps: RATE_RPS,
         seconds: SECONDS,
@@ -26,7 +29,7 @@ fn under_load(front_end: &FrontEnd, meanwhile: impl FnOnce() + Send + 'static) -
     };
     let thread = std::thread::spawn(meanwhile);
     let summary = run(open_loop(load));
-    thread.join().unwrap();
+    drop(thread.join().unwrap());
     summary
 }
 
@@ -55,7 +58,7 @@ fn all_killed_in_turn(policy: &str) {
             origin.restart();
             heard.wait_for("back-end is up", number);
         }
-        pace(REST, Why::UnderLoad);
+        origins
     });
     assert_none_failed(&summary);
     // Locality leaves back-ends out that it does not need at this load; still, who was killed had to be replaced.
@@ -90,8 +93,7 @@ fn gets_survive_a_backend_that_hangs() {
         pace(REST, Why::UnderLoad);
         origins[1].process.signal("-CONT");
         heard.wait_for("back-end is up", 0);
-        // It lives until the load is over.
-        pace(Duration::from_secs_f64(SECONDS), Why::UnderLoad);
+        origins
     });
     assert_none_failed(&summary);
     let backends = front_end.get("/backends");
