@@ -8,7 +8,7 @@ use plimsoll_datapath::{DatapathError, Flow, FlowEntry, Forwarder, ForwarderConf
 use plimsoll_testkit::cpu_time_of;
 
 use crate::forwarder::{NEXT_HOP, config, entry, forwarder, v4, verdict};
-use crate::network::Instance;
+use crate::network::{Instance, opened};
 use crate::packet::{ACK, Packet};
 
 #[test]
@@ -72,23 +72,23 @@ fn one_living_instance_takes_over_from_a_dead_one() {
     let before = entry(&first, &flow);
     drop(first);
     fs::create_dir_all(format!("{}/v0", instance.pins())).unwrap();
-    let second = Forwarder::open(&config).unwrap();
+    let second = opened(|| Forwarder::open(&config)).unwrap();
     assert_eq!(entry(&second, &flow), before);
     assert_eq!(second.counters().unwrap().forwarded_packets, 1);
     assert!(!fs::exists(format!("{}/v0", instance.pins())).unwrap(), "other layouts are removed");
 
     drop(second);
-    let larger = Forwarder::open(&ForwarderConfig { flows: 2000, ..config.clone() }).unwrap();
+    let larger = opened(|| Forwarder::open(&ForwarderConfig { flows: 2000, ..config.clone() })).unwrap();
     assert_eq!((larger.capacity(), larger.get(&flow).unwrap()), (2000, Some(before)));
 
     larger.insert(&Flow::new("10.0.0.8:1".parse().unwrap(), vip), &NEXT_HOP, 0).unwrap();
     drop(larger);
-    let too_small = Forwarder::open(&ForwarderConfig { flows: 1, ..config.clone() }).unwrap();
+    let too_small = opened(|| Forwarder::open(&ForwarderConfig { flows: 1, ..config.clone() })).unwrap();
     assert_eq!((too_small.capacity(), too_small.get(&flow).unwrap()), (2000, Some(before)));
 
     too_small.clear_and_detach().unwrap();
     assert!(!fs::exists(instance.pins()).unwrap());
-    assert_eq!(Forwarder::open(&config).unwrap().get(&flow).unwrap(), None);
+    assert_eq!(opened(|| Forwarder::open(&config)).unwrap().get(&flow).unwrap(), None);
 }
 
 #[test]

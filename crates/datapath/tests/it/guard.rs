@@ -6,7 +6,7 @@ use std::time::Duration;
 use plimsoll_datapath::{DatapathError, Flow, Guard, GuardConfig, HeldPacket, HeldRing, Verdict, now_ns};
 use plimsoll_testkit::{cpu_time_of, eventually, wait_for};
 
-use crate::network::{Instance, Machine};
+use crate::network::{Instance, Machine, opened};
 use crate::packet::{ACK, FIN, Packet, SYN};
 
 /// A back-end without a network: `eth0` leads nowhere, and the virtual addresses are on `lo`.
@@ -43,7 +43,7 @@ impl Backend {
     }
 
     fn open(&self) -> (Guard, HeldRing) {
-        self.machine.run(|| Guard::open(&self.config())).expect("these tests need root")
+        self.machine.run(|| opened(|| Guard::open(&self.config()))).expect("these tests need root")
     }
 
     fn inbound(&self, guard: &Guard, frame: &[u8]) -> Verdict {
@@ -288,7 +288,7 @@ fn another_interface_takes_the_guard_from_the_first() {
     backend.machine.ip("link add eth1 type veth peer name far1");
     drop(backend.open());
     let config = GuardConfig { interface: "eth1".to_owned(), ..backend.config() };
-    let _guard = backend.machine.run(|| Guard::open(&config)).unwrap();
+    let _guard = backend.machine.run(|| opened(|| Guard::open(&config))).unwrap();
     assert!(!backend.machine.filters("eth0", "ingress").contains("plimsoll"));
     assert!(!backend.machine.filters("eth0", "egress").contains("plimsoll"));
     assert!(backend.machine.filters("eth1", "egress").contains("plimsoll"));
@@ -342,7 +342,7 @@ fn a_virtual_address_has_one_guard() {
     let (guard, _ring) = backend.open();
     let open = |machine: &Machine, instance: &Instance, vips: &[SocketAddr]| {
         let config = GuardConfig { instance: instance.0.clone(), vips: vips.to_vec(), ..backend.config() };
-        machine.run(|| Guard::open(&config)).map(|(guard, _)| guard)
+        machine.run(|| opened(|| Guard::open(&config))).map(|(guard, _)| guard)
     };
     let taken = |error: DatapathError| {
         assert!(matches!(error, DatapathError::Taken { .. }), "{error}");

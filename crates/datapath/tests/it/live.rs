@@ -15,7 +15,7 @@ use plimsoll_datapath::{
 use plimsoll_testkit::{PATIENCE, eventually};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
-use crate::network::{Instance, Machine, Segment, has_nothing_to_read, read};
+use crate::network::{Instance, Machine, Segment, has_nothing_to_read, opened, read};
 
 /// How long somebody is looked for who is not there; nothing depends on its length.
 const IN_VAIN: Duration = Duration::from_millis(400);
@@ -74,7 +74,7 @@ impl Live {
             vips: vec![self.vip],
             flows: 1000,
         };
-        self.front_end().run(|| Forwarder::open(&config)).expect("these tests need root")
+        self.front_end().run(|| opened(|| Forwarder::open(&config))).expect("these tests need root")
     }
 
     fn guard(&self) -> (Guard, HeldRing) {
@@ -85,7 +85,7 @@ impl Live {
             leases: 1000,
             ring_bytes: 1 << 20,
         };
-        self.back_end().run(|| Guard::open(&config)).expect("these tests need root")
+        self.back_end().run(|| opened(|| Guard::open(&config))).expect("these tests need root")
     }
 
     fn vip_on_backend(&self) -> VipThere<'_> {

@@ -7,6 +7,7 @@ use std::os::fd::AsFd;
 use std::process::Command;
 use std::thread;
 
+use plimsoll_datapath::DatapathError;
 use plimsoll_testkit::{PATIENCE, unique_name};
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 
@@ -149,4 +150,13 @@ pub(crate) fn read(stream: &mut TcpStream, count: usize) -> Vec<u8> {
 pub(crate) fn has_nothing_to_read(stream: &TcpStream) -> bool {
     stream.set_nonblocking(true).unwrap();
     stream.peek(&mut [0]).is_err_and(|error| error.kind() == ErrorKind::WouldBlock)
+}
+
+/// Opens what this process may have closed a moment ago. A child that another test is just starting has our files, and with
+/// them the lock of the instance, until it becomes another program.
+pub(crate) fn opened<T>(open: impl Fn() -> Result<T, DatapathError>) -> Result<T, DatapathError> {
+    plimsoll_testkit::wait_for("the lock of the instance", || match open() {
+        Err(DatapathError::Busy { .. }) => None,
+        other => Some(other),
+    })
 }
