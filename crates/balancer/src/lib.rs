@@ -14,6 +14,7 @@ mod exposition;
 mod health;
 mod http;
 mod mechanism;
+mod membership;
 mod metrics;
 mod net;
 mod observe;

@@ -1,25 +1,24 @@
 //! The front-end as a whole: starts workers, takes over configurations, ends in good order.
 
-mod change_backends;
-
 use std::collections::BTreeMap;
 use std::io;
-use std::net::{SocketAddr, TcpListener, ToSocketAddrs};
+use std::net::{SocketAddr, TcpListener};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
-use plimsoll_config::{BackendConfig, Config, HostPort, PeersConfig};
+use plimsoll_config::{Config, PeersConfig};
 use plimsoll_policy::BackendId;
 
 use crate::access_log;
-use crate::backend::Backend;
 use crate::control::Control;
 use crate::dispatch::{BuildFailed, Dispatch};
 use crate::mechanism::carry::Mechanism;
 use crate::mechanism::registry::{MechanismSystems, Mechanisms};
+use crate::membership::configured::{Reload, Unresolved, members_of};
+use crate::membership::members::{self, Members};
 use crate::metrics::WorkerCounts;
 use crate::net::listen::listen;
 use crate::net::places::Places;
@@ -77,6 +76,12 @@ impl From<BuildFailed> for StartError {
     }
 }
 
+impl From<Unresolved> for StartError {
+    fn from(Unresolved { name, host, error }: Unresolved) -> Self {
+        Self::Resolve { name, host, error }
+    }
+}
+
 /// A running front-end. Dropping it without [`Balancer::stop`] leaves its threads running.
 pub struct Balancer {
     shared: Arc<Shared>,
@@ -95,7 +100,7 @@ impl Balancer {
     /// When an address, a name, a file or a thread cannot be had; nothing runs then.
     pub fn start(config: Config) -> Result<Self, StartError> {
         let most_connections = connections(&config, crate::rlimit::raise_open_file_limit());
-        let addresses = resolve_all(&config, &[])?;
+        let members = members_of(&config, &[])?;
         let sockets = bind_all(config.listeners.iter().map(|l| l.address), config.workers)?;
         let admin = config.admin.as_ref().map(|admin| bind(admin.address, false)).transpose()?;
         let systems = Mechanisms::start(&config).map_err(StartError::Handoff)?.unwrap_or_default();
@@ -103,9 +108,8 @@ impl Balancer {
         let dispatch = Dispatch::new(&config)?;
         let (sender, log_thread) =
             access_log::start(config.access_log.as_ref()).map_err(StartError::AccessLog)?;
-        let backends: Vec<_> = config.backends.iter().zip(addresses).enumerate().collect();
-        let backends =
-            backends.into_iter().map(|(i, (b, a))| backend(BackendId::new(i), b, a, config.workers));
+        let backends = members.iter().enumerate();
+        let backends = backends.map(|(i, spec)| members::backend(BackendId::new(i), spec, config.workers));
         let acceptors = config.workers * config.listeners.len();
         let shared = Arc::new(Shared {
             dispatch,
@@ -166,7 +170,7 @@ impl Balancer {
         let mut listeners = self.listeners.lock().unwrap_or_else(PoisonError::into_inner);
         let old = self.shared.config.load_full();
         // First everything that can fail.
-        let addresses = resolve_all(&new, &self.shared.backends.load())?;
+        let members = members_of(&new, &self.shared.backends.load())?;
         let wanted: Vec<SocketAddr> = new.listeners.iter().map(|l| l.address).collect();
         let fresh = wanted.iter().copied().filter(|a| !listeners.contains_key(a));
         let sockets = bind_all(fresh, self.workers.len())?;
@@ -177,7 +181,8 @@ impl Balancer {
         self.shared.dispatch.reconfigure(&old, &new)?;
         // From here on nothing fails.
         self.change_places(&old, &new);
-        self.change_backends(&old, &new, &addresses);
+        let (dispatch, backends) = (&self.shared.dispatch, &self.shared.backends);
+        Members { dispatch, backends, workers: self.workers.len() }.follow(&mut Reload::new(&old, members));
         // Opened anew even when unchanged: that is how a log that was rotated away is let go.
         self.shared.access_log.reopen(new.access_log.clone());
         Mechanisms::listen(&self.systems, &wanted);
@@ -263,38 +268,6 @@ fn beside(config: &PeersConfig) -> Result<Arc<Peers>, StartError> {
     let address = config.address;
     let peers = Peers::new(config.clone(), bind(address, false)?);
     peers.map(Arc::new).map_err(|error| StartError::Listen { address, error })
-}
-
-fn backend(id: BackendId, config: &BackendConfig, at: Addresses, workers: usize) -> Backend {
-    let authority = config.address();
-    let name = Arc::clone(&config.name);
-    Backend::new(id, name, at.address, authority, config.max_connections, workers).with_agent(at.agent)
-}
-
-/// Where a back-end and its agent are.
-#[derive(Debug, Clone, Copy)]
-struct Addresses {
-    address: SocketAddr,
-    agent: Option<SocketAddr>,
-}
-
-/// The addresses of each back-end and its agent: those that it has in `known`, if the names still lead there, else the
-/// first ones.
-fn resolve_all(config: &Config, known: &[Arc<Backend>]) -> Result<Vec<Addresses>, StartError> {
-    let resolve = |b: &BackendConfig, at: &HostPort, before: Option<SocketAddr>| {
-        let failed = |error| StartError::Resolve { name: b.name.to_string(), host: at.host.clone(), error };
-        let found: Vec<_> = (&*at.host, at.port).to_socket_addrs().map_err(failed)?.collect();
-        let first = || failed(io::Error::new(io::ErrorKind::NotFound, "the name has no address"));
-        before.filter(|a| found.contains(a)).or(found.first().copied()).ok_or_else(first)
-    };
-    let both = |b: &BackendConfig| {
-        let before = known.iter().find(|k| k.name == b.name);
-        let address = resolve(b, &b.at, before.map(|k| k.address))?;
-        let agent = b.agent.as_ref().filter(|_| config.handoff.is_some());
-        let agent = agent.map(|at| resolve(b, at, before.and_then(|k| k.agent)));
-        Ok(Addresses { address, agent: agent.transpose()? })
-    };
-    config.backends.iter().map(both).collect()
 }
 
 /// Connections of clients that there is room for: what is configured, or fewer where the system does not allow as many

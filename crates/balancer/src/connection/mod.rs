@@ -13,24 +13,4 @@ mod service;
 pub(crate) use service::Service;
 
 #[cfg(test)]
-mod tests {
-    use super::Service;
-    use super::client::serve;
-
-    use crate::accepted::{Accepted, Start};
-    use crate::mechanism::registry::Mechanisms;
-    use crate::net::stream::ClientStream;
-
-    fn future_bytes<'a, F: Future>(
-        _: impl FnOnce(&'a Service<Mechanisms>, &'a mut ClientStream, &'a Accepted, Start) -> F,
-    ) -> usize {
-        size_of::<F>()
-    }
-
-    #[test]
-    fn a_connection_is_small() {
-        let bytes = future_bytes(serve);
-        println!("{bytes} bytes");
-        assert!(bytes < 3 << 10, "{bytes} bytes for each connection, idle or not");
-    }
-}
+mod tests;

@@ -3,8 +3,9 @@
 use plimsoll_decisions::ShadowScore;
 use plimsoll_policy::{ClusterView, LruMap, TargetId};
 
-use super::journal::Journal;
-use super::{DispatchCounts, LogState, Member};
+use super::journal::{Journal, LogState};
+use super::member::Member;
+use super::state::DispatchCounts;
 
 /// What can be seen from outside.
 pub(crate) struct Inspection<'a> {

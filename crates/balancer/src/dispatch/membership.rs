@@ -2,31 +2,11 @@
 
 use std::sync::Arc;
 
-use plimsoll_config::{BackendConfig, BackendName, Config};
-use plimsoll_policy::{BackendId, Cluster, ClusterFull, Health, LruMap, TargetId, Weight};
+use plimsoll_config::{BackendName, Config};
+use plimsoll_policy::{BackendId, ClusterFull, Health, LruMap, Weight};
 
+use super::member::{Member, key_of};
 use super::{BuildFailed, Dispatch, build, journal};
-
-/// A back-end as dispatch knows it.
-#[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Member {
-    pub(crate) id: BackendId,
-    pub(crate) name: BackendName,
-    pub(crate) key: u64,
-}
-
-impl Member {
-    /// Adds a configured back-end to a cluster that no policy has seen.
-    pub(super) fn join(cluster: &mut Cluster, config: &BackendConfig) -> Self {
-        let key = key_of(&config.name);
-        Self { id: cluster.join(config.weight, key), name: Arc::clone(&config.name), key }
-    }
-}
-
-/// The identity of a back-end for policies that hash: depends on its name alone.
-fn key_of(name: &str) -> u64 {
-    TargetId::from_key(name.as_bytes()).0
-}
 
 impl Dispatch {
     /// The back-end is now in this state.

@@ -1,59 +1,31 @@
 //! The only place of the live system that asks a policy. Everything a policy is told passes through here, in one order,
 //! under one lock: that order is what the decision log holds and what a replay repeats.
 
-mod assignment;
 mod build;
 mod inspection;
 mod journal;
+mod member;
 mod membership;
+mod state;
 mod waiting;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll};
 use std::time::Instant;
 
 use plimsoll_config::Config;
-use plimsoll_policy::{
-    Assigned, BackendId, Cluster, Core, Ending, Kind, LruMap, Nanos, Offered, Outcome, PollAnswer, Request,
-    TargetId, Time,
-};
+use plimsoll_policy::{BackendId, Cluster, Core, Ending, Kind, LruMap, Nanos, Outcome, TargetId, Time};
+use tokio::sync::oneshot;
 
-pub(crate) use assignment::Assignment;
 pub(crate) use build::BuildFailed;
 pub(crate) use inspection::Inspection;
 pub(crate) use journal::LogState;
-pub(crate) use membership::Member;
-pub(crate) use waiting::Ticket;
+pub(crate) use member::Member;
+pub(crate) use state::{DispatchCounts, Reason};
 
 use journal::Journal;
+use state::{Decided, Made, State};
 use waiting::Senders;
-
-/// Why a request was given to the back-end that it was given to, as far as it shows from outside the policy.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Reason {
-    /// The policy keeps no assignment of targets.
-    Load,
-    /// The target had no back-end yet.
-    New,
-    /// The back-end serves this target already.
-    Locality,
-    /// The target's back-ends were passed over.
-    Moved,
-    /// Nobody was asked: the back-end has the connection.
-    Stays,
-}
-
-impl Reason {
-    /// The word for logs.
-    pub(crate) fn name(self) -> &'static str {
-        match self {
-            Self::Load => "load",
-            Self::New => "new",
-            Self::Locality => "locality",
-            Self::Moved => "moved",
-            Self::Stays => "stays",
-        }
-    }
-}
 
 /// What becomes of a request.
 pub(crate) enum Offer {
@@ -65,36 +37,10 @@ pub(crate) enum Offer {
     Refused,
 }
 
-/// Counters of dispatch itself.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct DispatchCounts {
-    /// Requests assigned.
-    pub(crate) assigned: u64,
-    /// Requests that had to wait.
-    pub(crate) waited: u64,
-    /// Requests that were refused because the queue was full, they had waited too long in it, or no back-end takes
-    /// requests.
-    pub(crate) refused: u64,
-}
-
-struct State {
-    /// Decides; its witness is the decision log and the shadow policy.
-    core: Core<Journal>,
-    next_number: u64,
-    last: Time,
-    /// Size in bytes of the response to each target, as last seen.
-    sizes: LruMap<u64>,
-    /// Who is to be told when a request that waits in the core leaves the queue.
-    senders: Senders,
-    explain: bool,
-    members: Vec<Member>,
-    counts: DispatchCounts,
-}
-
 /// Policy, cluster, admission and waiting queue, shared by all workers.
 pub(crate) struct Dispatch {
     origin: Instant,
-    state: Mutex<State>,
+    state: Mutex<State<Assignment>>,
 }
 
 impl Dispatch {
@@ -244,19 +190,19 @@ impl Dispatch {
         })
     }
 
-    fn now(&self, state: &mut State) -> Time {
+    fn now(&self, state: &mut State<Assignment>) -> Time {
         let now = Time::from_nanos(u64::try_from(self.origin.elapsed().as_nanos()).unwrap_or(u64::MAX));
         state.last = state.last.max(now);
         state.last
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, State<Assignment>> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Gives those who wait what room there is, then tells them, with the lock released: whoever has gone meanwhile
     /// gives its assignment back through another call.
-    fn serve_waiting(self: &Arc<Self>, mut state: MutexGuard<'_, State>, now: Time) {
+    fn serve_waiting(self: &Arc<Self>, mut state: MutexGuard<'_, State<Assignment>>, now: Time) {
         if state.core.waiting() == 0 || !state.core.has_room() {
             return;
         }
@@ -291,86 +237,71 @@ impl Dispatch {
     }
 }
 
-/// A decision that was made and counted.
-#[derive(Debug, Clone, Copy)]
-struct Made {
-    assigned: Assigned,
-    reason: Reason,
-    /// Bytes of the response, if its size is known.
-    size_bytes: Option<u64>,
+/// A request assigned to a back-end. [`Assignment::complete`] reports its end; one that is dropped, because its client
+/// or its back-end has gone, is reported as failed.
+pub(crate) struct Assignment {
+    dispatch: Arc<Dispatch>,
+    made: Made,
+    ended: bool,
 }
 
-enum Decided {
-    Assigned(Made),
-    Waits,
-    Rejected,
+impl Assignment {
+    fn new(dispatch: &Arc<Dispatch>, made: Made) -> Self {
+        Self { dispatch: Arc::clone(dispatch), made, ended: false }
+    }
+
+    /// Who has the request.
+    pub(crate) fn backend(&self) -> BackendId {
+        self.made.assigned.backend
+    }
+
+    /// Why this back-end.
+    pub(crate) fn reason(&self) -> Reason {
+        self.made.reason
+    }
+
+    /// Bytes of the response, if one to this target has been seen before.
+    pub(crate) fn expected_bytes(&self) -> Option<u64> {
+        self.made.size_bytes
+    }
+
+    /// The request was answered. `size_bytes` is the size of the whole representation, where the response told: not of an answer
+    /// without a body or with part of one.
+    pub(crate) fn complete(mut self, size_bytes: Option<u64>) {
+        self.ended = true;
+        self.dispatch.end(&self.made, Ending::answered(size_bytes));
+    }
 }
 
-impl State {
-    fn request(&mut self, target: TargetId, kind: Kind, client: u64) -> Request {
-        let number = self.next_number;
-        self.next_number += 1;
-        let size_bytes = self.sizes.peek(target).copied();
-        Request { number, target, size_bytes, kind, client, class: 0, features: None }
-    }
-
-    /// The back-ends that serve `target`, where someone reads why one is chosen.
-    fn explained(&self, target: TargetId) -> Option<Vec<BackendId>> {
-        self.explain.then(|| self.core.policy().server_set(target))
-    }
-
-    /// The request that starts next, with the back-ends that serve its target.
-    fn next_waiting(&self) -> Option<(Request, Option<Vec<BackendId>>)> {
-        let request = self.core.waiting_requests().next()?.request.clone();
-        let before = self.explained(request.target);
-        Some((request, before))
-    }
-
-    /// Does what the core says; `before` are the back-ends that served the target before.
-    fn carry_out(
-        &mut self,
-        request: &Request,
-        mut offered: Offered,
-        before: Option<Vec<BackendId>>,
-        now: Time,
-    ) -> Decided {
-        if let Offered::Poll(candidates) = offered {
-            // Without agents the front-end's own count is the load that it knows of its back-ends.
-            let view = self.core.view();
-            let answer = |&backend: &BackendId| PollAnswer { backend, load: view.load(backend) };
-            let answers: Vec<PollAnswer> = candidates.as_slice().iter().map(answer).collect();
-            offered = self.core.answer(request.number, &answers, now).unwrap_or(offered);
-        }
-        match offered {
-            Offered::Assigned(assigned) => {
-                self.counts.assigned += 1;
-                let reason = self.reason(before, assigned.backend);
-                Decided::Assigned(Made { assigned, reason, size_bytes: request.size_bytes })
-            }
-            Offered::Waits => Decided::Waits,
-            Offered::Poll(_) | Offered::Rejected(_) => Decided::Rejected,
+impl Drop for Assignment {
+    fn drop(&mut self) {
+        if !self.ended {
+            self.dispatch.end(&self.made, Ending::FAILED);
         }
     }
+}
 
-    fn reason(&self, before: Option<Vec<BackendId>>, backend: BackendId) -> Reason {
-        match before {
-            Some(set) if set.contains(&backend) => Reason::Locality,
-            Some(set) if !set.is_empty() => Reason::Moved,
-            Some(_) if self.core.policy().tracked_targets() > 0 => Reason::New,
-            _ => Reason::Load,
-        }
+/// A place in the queue. Dropping it leaves the queue.
+pub(crate) struct Ticket {
+    dispatch: Arc<Dispatch>,
+    number: u64,
+    receiver: oneshot::Receiver<Option<Assignment>>,
+}
+
+impl Ticket {
+    fn new(dispatch: &Arc<Dispatch>, number: u64, receiver: oneshot::Receiver<Option<Assignment>>) -> Self {
+        Self { dispatch: Arc::clone(dispatch), number, receiver }
     }
 
-    /// A policy that has seen nothing begins, on the cluster as it is.
-    fn start_run(&mut self, config: &Config, now: Time) {
-        let header = journal::header(config, &self.core, &self.members);
-        self.core.witness_mut().start_run(&header, now);
+    /// Ready with the assignment once there is room, or with `None` when no back-end can take the request.
+    pub(crate) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Option<Assignment>> {
+        std::pin::Pin::new(&mut self.receiver).poll(cx).map(|result| result.ok().flatten())
     }
+}
 
-    /// The shadow policy begins anew; `built` is the one that `config` names.
-    fn start_shadow(&mut self, built: Option<Box<dyn plimsoll_policy::Policy>>, config: &Config) {
-        let cluster = journal::header(config, &self.core, &self.members).cluster();
-        self.core.witness_mut().start_shadow(built, config, cluster);
+impl Drop for Ticket {
+    fn drop(&mut self) {
+        self.dispatch.give_up(self.number);
     }
 }
 

@@ -5,5 +5,5 @@
 
 pub(crate) mod carry;
 pub(crate) mod handoff;
-mod proxy;
+pub(crate) mod proxy;
 pub(crate) mod registry;

@@ -14,7 +14,7 @@ use plimsoll_wire::session::{
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
-use super::Peers;
+use super::known::Peers;
 use super::message::Sizes;
 
 /// How long an exchange may take.

@@ -5,178 +5,30 @@
 //! cluster, provided they periodically communicate with each other".
 
 mod exchange;
+mod known;
 mod message;
 #[cfg(test)]
 mod tests;
 
-use std::collections::BTreeMap;
 use std::io;
-use std::net::{SocketAddr, TcpListener};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::net::TcpListener;
+use std::sync::{Arc, PoisonError};
+use std::time::Duration;
 
-use plimsoll_config::{PeerConfig, PeersConfig};
 use plimsoll_policy::{ClusterView, TargetId};
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 use tokio::time::MissedTickBehavior;
 
 use crate::dispatch::Dispatch;
-use crate::metrics::Counter;
 use exchange::MOST_TIME;
-use message::Sizes;
+
+pub(crate) use known::Peers;
 
 /// Exchanges at once that others have begun; further ones wait.
 const CONNECTIONS: usize = 64;
 /// How long is waited when the system has no connection to give.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
-
-/// What is known of a peer.
-#[derive(Debug, Default)]
-struct Peer {
-    told: Option<Told>,
-    /// Exchanges that this one began, by how they ended.
-    ok: Counter,
-    failed: Counter,
-    /// Why the last one failed, if it did: only a change is logged.
-    failing: Option<String>,
-}
-
-/// What a peer told last.
-#[derive(Debug)]
-struct Told {
-    sizes: Sizes,
-    at: Instant,
-}
-
-/// What metrics tell of a peer.
-pub(crate) struct PeerState {
-    pub(crate) name: String,
-    pub(crate) ok: u64,
-    pub(crate) failed: u64,
-    /// Time since it told something; `None` when it never has.
-    pub(crate) age: Option<Duration>,
-    /// Whether it takes the same back-ends, with the same weights, for those that take requests.
-    pub(crate) agrees: bool,
-}
-
-/// The other front-ends, and what this one tells them.
-pub(crate) struct Peers {
-    config: PeersConfig,
-    /// Random for each process.
-    instance: u64,
-    /// Where the others connect.
-    pub(crate) address: SocketAddr,
-    listener: Mutex<Option<TcpListener>>,
-    told: Mutex<Arc<Sizes>>,
-    known: Mutex<BTreeMap<String, Peer>>,
-    /// Exchanges begun by others that came to nothing.
-    pub(crate) refused: Counter,
-}
-
-impl Peers {
-    /// Those of the configuration; `listener` is where they connect.
-    ///
-    /// # Errors
-    /// When the system gives no random number, or no address.
-    pub(crate) fn new(config: PeersConfig, listener: TcpListener) -> io::Result<Self> {
-        let known = config.others.iter().map(|peer| (peer.name.clone(), Peer::default())).collect();
-        Ok(Self {
-            instance: u64::from_le_bytes(plimsoll_wire::random()?),
-            address: listener.local_addr()?,
-            listener: Mutex::new(Some(listener)),
-            told: Mutex::default(),
-            known: Mutex::new(known),
-            refused: Counter::default(),
-            config,
-        })
-    }
-
-    /// The back-end on this machine.
-    pub(crate) fn local(&self) -> &str {
-        &self.config.local
-    }
-
-    /// What the others are told now.
-    fn told(&self) -> Arc<Sizes> {
-        Arc::clone(&self.told.lock().unwrap_or_else(PoisonError::into_inner))
-    }
-
-    /// From now on the others are told this.
-    fn tell(&self, cluster: u64, load: Vec<(u64, u64)>) {
-        let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
-        *told = Arc::new(Sizes { instance: self.instance, number: told.number + 1, cluster, load });
-    }
-
-    /// A peer has told this; what overtook it stays.
-    fn heard(&self, name: &str, sizes: Sizes) {
-        let mut known = self.known();
-        let Some(peer) = known.get_mut(name) else { return };
-        // A process that was started anew counts from the beginning.
-        let later = |old: &Sizes| old.instance != sizes.instance || old.number <= sizes.number;
-        if peer.told.as_ref().is_none_or(|told| later(&told.sizes)) {
-            peer.told = Some(Told { sizes, at: Instant::now() });
-        }
-    }
-
-    /// Everything that counts: what the others are told, and what each of them told within `keep`. Sums of whole numbers
-    /// are the same in whatever order.
-    fn sum(&self) -> Vec<(u64, u64)> {
-        let mut sum: BTreeMap<u64, u64> = self.told().load.iter().copied().collect();
-        for told in self.known().values().filter_map(|peer| peer.told.as_ref()) {
-            if told.at.elapsed() <= self.config.keep {
-                for &(size_bytes, bytes) in &told.sizes.load {
-                    let all = sum.entry(size_bytes).or_default();
-                    *all = all.saturating_add(bytes);
-                }
-            }
-        }
-        sum.into_iter().collect()
-    }
-
-    /// What there is to tell of each peer, by name.
-    pub(crate) fn states(&self) -> Vec<PeerState> {
-        let cluster = self.told().cluster;
-        let state = |(name, peer): (&String, &Peer)| PeerState {
-            name: name.clone(),
-            ok: peer.ok.get(),
-            failed: peer.failed.get(),
-            age: peer.told.as_ref().map(|told| told.at.elapsed()),
-            agrees: peer.told.as_ref().is_some_and(|told| told.sizes.cluster == cluster),
-        };
-        self.known().iter().map(state).collect()
-    }
-
-    /// An exchange that this one began has ended.
-    fn asked(&self, peer: &PeerConfig, result: &io::Result<()>) {
-        let mut known = self.known();
-        let Some(state) = known.get_mut(&peer.name) else { return };
-        match result {
-            Ok(()) => {
-                state.ok.add(1);
-                if state.failing.take().is_some() {
-                    tracing::info!(peer = peer.name, "the front-end answers again");
-                }
-            }
-            Err(error) => {
-                state.failed.add(1);
-                let error = error.to_string();
-                if state.failing.as_ref() != Some(&error) {
-                    tracing::warn!(
-                        peer = peer.name,
-                        error,
-                        "a front-end beside this one does not answer as it should"
-                    );
-                    state.failing = Some(error);
-                }
-            }
-        }
-    }
-
-    fn known(&self) -> MutexGuard<'_, BTreeMap<String, Peer>> {
-        self.known.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
 
 /// What a front-end takes for the cluster, as a number.
 fn cluster(view: &ClusterView) -> u64 {

@@ -1,5 +1,6 @@
 use std::net::TcpStream;
 
+use plimsoll_config::{PeerConfig, PeersConfig};
 use plimsoll_testkit::{PATIENCE, eventually_async};
 use plimsoll_wire::Key;
 use tokio::io::AsyncReadExt as _;

@@ -1,0 +1,292 @@
+use std::cell::Cell;
+use std::io;
+use std::net::SocketAddr;
+use std::pin::Pin;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::task::{Context, Poll};
+use std::time::Instant;
+
+use arc_swap::ArcSwap;
+use plimsoll_config::Config;
+use plimsoll_policy::BackendId;
+use tokio::io::{
+    AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, DuplexStream, ReadBuf, ReadHalf, WriteHalf,
+};
+use tokio::task::LocalSet;
+
+use super::Service;
+use super::client::serve;
+use crate::accepted::{Accepted, Start};
+use crate::dispatch::Dispatch;
+use crate::http::Framing;
+use crate::http::response::ResponseHead;
+use crate::mechanism::carry::{Answered, Carried, ClientRequest, Failure, Mechanism};
+use crate::mechanism::proxy::Proxy;
+use crate::mechanism::registry::Mechanisms;
+use crate::membership::configured::members_of;
+use crate::membership::members;
+use crate::metrics::WorkerCounts;
+use crate::net::halves::{BackendIo, ClientIo, Halves, Input};
+use crate::net::places::Places;
+use crate::net::stream::ClientStream;
+use crate::shared::Shared;
+use crate::worker::Worker;
+
+/// A stream in memory, as a client's connection and as one to a back-end.
+struct Memory {
+    stream: DuplexStream,
+    reset: bool,
+}
+
+impl Memory {
+    fn pair() -> (Self, DuplexStream) {
+        let (stream, other) = tokio::io::duplex(512);
+        (Self { stream, reset: false }, other)
+    }
+}
+
+impl Input for ReadHalf<&mut DuplexStream> {
+    fn poll_broken(&mut self, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Pending
+    }
+}
+
+impl Halves for Memory {
+    type Input<'a> = ReadHalf<&'a mut DuplexStream>;
+    type Output<'a> = WriteHalf<&'a mut DuplexStream>;
+
+    fn halves(&mut self) -> io::Result<(Self::Input<'_>, Self::Output<'_>)> {
+        Ok(tokio::io::split(&mut self.stream))
+    }
+}
+
+impl AsyncRead for Memory {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_read(cx, buffer)
+    }
+}
+
+impl AsyncWrite for Memory {
+    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.stream).poll_write(cx, bytes)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_shutdown(cx)
+    }
+}
+
+impl ClientIo for Memory {
+    fn poll_begun(&self, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn end_output(&mut self) -> bool {
+        false
+    }
+
+    fn reset(&mut self) {
+        self.reset = true;
+    }
+}
+
+impl BackendIo for Memory {
+    /// Opens a connection to a back-end that answers each request with its path.
+    async fn open(_: SocketAddr) -> io::Result<Self> {
+        let (ours, mut theirs) = Self::pair();
+        tokio::task::spawn_local(async move {
+            let mut head = Vec::new();
+            while let Ok(byte) = theirs.read_u8().await {
+                head.push(byte);
+                if head.ends_with(b"\r\n\r\n") {
+                    let text = String::from_utf8(std::mem::take(&mut head)).unwrap();
+                    let path = text.split(' ').nth(1).unwrap();
+                    let length = path.len();
+                    let response = format!("HTTP/1.1 200 OK\r\nContent-Length: {length}\r\n\r\n{path}");
+                    theirs.write_all(response.as_bytes()).await.unwrap();
+                }
+            }
+        });
+        Ok(ours)
+    }
+
+    fn is_open(&self, _: bool) -> bool {
+        true
+    }
+}
+
+/// A mechanism that answers out of its head, by the target of the request.
+#[derive(Default)]
+struct OwnAnswers {
+    carried: Cell<u32>,
+}
+
+impl Mechanism for OwnAnswers {
+    type System = ();
+    type Parcel = u64;
+
+    fn start(_: &Config) -> Result<Option<Arc<()>>, String> {
+        Ok(Some(Arc::new(())))
+    }
+
+    fn new(_: &Arc<()>, _: &Rc<Worker>) -> Rc<Self> {
+        Rc::default()
+    }
+
+    async fn carry<C: ClientIo>(&self, request: &mut ClientRequest<'_, C>) -> Carried<u64> {
+        self.carried.set(self.carried.get() + 1);
+        let head = String::from_utf8(request.scratch.head.clone()).unwrap();
+        match head.split(' ').nth(1).unwrap() {
+            "/declined" => Carried::Declined,
+            "/leaves" => Carried::Leaves(request.requests),
+            "/lost-once" if request.account.attempts == 1 => Carried::Failed(Failure::Lost),
+            "/too-slow" => Carried::Failed(Failure::TimedOut),
+            "/cut" => {
+                request.stream.write_all(b"HTTP/1.1 200 OK\r\n").await.unwrap();
+                Carried::Failed(Failure::Broken { status: 200, content_bytes: 0 })
+            }
+            _ => {
+                request.stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nme").await.unwrap();
+                let (framing, keep_client) = (Framing::Length(2), request.keep);
+                let head = ResponseHead {
+                    status: 200,
+                    framing,
+                    chunked_out: false,
+                    keep_backend: true,
+                    keep_client,
+                };
+                let (first_byte_at, keep_backend) = (Instant::now(), true);
+                Carried::Answered(Answered {
+                    head,
+                    content_bytes: 2,
+                    first_byte_at,
+                    keep_client,
+                    keep_backend,
+                })
+            }
+        }
+    }
+
+    fn take<C: ClientIo>(self: &Rc<Self>, _: &Rc<Worker>, _: C, _: &Rc<Accepted>, _: u64) {}
+}
+
+fn service<M: Mechanism<System = ()>>() -> Rc<Service<M>> {
+    let text = "[[listener]]\naddress = \"127.0.0.1:0\"\n[[backend]]\nname = \"a\"\naddress = \"127.0.0.1:1\"\n\
+                [[backend]]\nname = \"b\"\naddress = \"127.0.0.1:2\"\n[policy]\nname = \"round_robin\"\n";
+    let config = Config::parse(text, "test.toml").unwrap();
+    let specs = members_of(&config, &[]).unwrap();
+    let backends = specs.iter().enumerate().map(|(i, s)| Arc::new(members::backend(BackendId::new(i), s, 1)));
+    let shared = Shared {
+        dispatch: Dispatch::new(&config).unwrap(),
+        backends: ArcSwap::from_pointee(backends.collect()),
+        access_log: crate::access_log::start(None).unwrap().0,
+        counts: [WorkerCounts::default()].into(),
+        places: Places::new(1),
+        suspected: tokio::sync::Notify::new(),
+        stopping: AtomicBool::new(false),
+        peers: None,
+        config: ArcSwap::from_pointee(config),
+    };
+    Service::new(Arc::new(shared), 0, &Arc::new(()))
+}
+
+/// What became of a connection on which a client sent this, and closed.
+struct Served<M: Mechanism> {
+    service: Rc<Service<M>>,
+    received: String,
+    parcel: Option<M::Parcel>,
+    reset: bool,
+}
+
+impl<M: Mechanism> Served<M> {
+    /// Requests by the hundred of their status, and those that were tried twice. No load is left.
+    fn counts(&self) -> ([u64; 5], u64) {
+        let shared = &self.service.worker.shared;
+        assert_eq!(shared.dispatch.inspect(|i| i.view.total_load()), 0);
+        let counts = &shared.counts[0];
+        (counts.requests.each_ref().map(|n| n.get()), counts.retried.get())
+    }
+}
+
+async fn over_memory<M: Mechanism<System = ()>>(sent: &str) -> Served<M> {
+    let sent = sent.to_owned();
+    let local = LocalSet::new();
+    let run = local.run_until(async move {
+        let service = service::<M>();
+        let (mut stream, mut client) = Memory::pair();
+        let closing = Arc::default();
+        let accepted = service.worker.accepted(([10, 0, 0, 9], 7).into(), None, &closing);
+        let talk = tokio::task::spawn_local(async move {
+            client.write_all(sent.as_bytes()).await.unwrap();
+            client.shutdown().await.unwrap();
+            let mut received = String::new();
+            client.read_to_string(&mut received).await.unwrap();
+            received
+        });
+        let parcel = serve(&service, &mut stream, &accepted, Start::default()).await;
+        let reset = stream.reset;
+        drop(stream);
+        Served { service, received: talk.await.unwrap(), parcel, reset }
+    });
+    run.await
+}
+
+fn get(path: &str) -> String {
+    format!("GET {path} HTTP/1.1\r\nHost: x\r\n\r\n")
+}
+
+#[tokio::test]
+async fn a_connection_in_memory_is_proxied_to_back_ends_in_memory() {
+    let served = over_memory::<Proxy<Memory>>(&[get("/one"), get("/two"), get("/three")].concat()).await;
+    for path in ["/one", "/two", "/three"] {
+        assert!(served.received.contains(&format!("\r\n\r\n{path}")), "{}", served.received);
+    }
+    assert_eq!(served.counts(), ([0, 3, 0, 0, 0], 0));
+    assert!(!served.reset);
+}
+
+#[tokio::test]
+async fn a_mechanism_of_four_functions_has_retries_records_and_completion() {
+    let served = over_memory::<OwnAnswers>(&[get("/"), get("/lost-once"), get("/")].concat()).await;
+    assert_eq!(served.received.matches("\r\n\r\nme").count(), 3, "{}", served.received);
+    assert_eq!((served.counts(), served.service.mechanism.carried.get()), (([0, 3, 0, 0, 0], 1), 4));
+    let served = over_memory::<OwnAnswers>(&[get("/declined"), get("/too-slow")].concat()).await;
+    assert!(served.received.starts_with("HTTP/1.1 503 "), "{}", served.received);
+    assert!(served.received.contains("HTTP/1.1 504 "), "{}", served.received);
+    assert_eq!(served.counts(), ([0, 0, 0, 0, 2], 0));
+    let served = over_memory::<OwnAnswers>(&get("/cut")).await;
+    assert!(served.reset, "nobody takes what came for a whole response");
+    assert_eq!(served.counts(), ([0, 1, 0, 0, 0], 0));
+}
+
+#[tokio::test]
+async fn a_connection_leaves_with_the_mechanism_s_parcel() {
+    let served = over_memory::<OwnAnswers>(&[get("/"), get("/leaves"), get("/")].concat()).await;
+    assert_eq!(served.parcel, Some(2));
+    assert_eq!(served.received.matches("\r\n\r\nme").count(), 1);
+    // The parcel would hold its account; this mechanism left it, and it has ended with the request.
+    assert_eq!(served.counts(), ([0, 1, 0, 0, 0], 0));
+}
+
+fn future_bytes<'a, F: Future>(
+    _: impl FnOnce(&'a Service<Mechanisms>, &'a mut ClientStream, &'a Accepted, Start) -> F,
+) -> usize {
+    size_of::<F>()
+}
+
+#[test]
+fn a_connection_is_small() {
+    let bytes = future_bytes(serve);
+    println!("{bytes} bytes");
+    assert!(bytes <= 2392, "{bytes} bytes for each connection, idle or not");
+}

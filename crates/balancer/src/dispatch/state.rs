@@ -1,0 +1,147 @@
+//! What dispatch keeps under its lock.
+
+use plimsoll_config::Config;
+use plimsoll_policy::{
+    Assigned, BackendId, Core, Kind, LruMap, Offered, PollAnswer, Request, TargetId, Time,
+};
+
+use super::journal::{self, Journal};
+use super::member::Member;
+use super::waiting::Senders;
+
+/// Why a request was given to the back-end that it was given to, as far as it shows from outside the policy.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Reason {
+    /// The policy keeps no assignment of targets.
+    Load,
+    /// The target had no back-end yet.
+    New,
+    /// The back-end serves this target already.
+    Locality,
+    /// The target's back-ends were passed over.
+    Moved,
+    /// Nobody was asked: the back-end has the connection.
+    Stays,
+}
+
+impl Reason {
+    /// The word for logs.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Load => "load",
+            Self::New => "new",
+            Self::Locality => "locality",
+            Self::Moved => "moved",
+            Self::Stays => "stays",
+        }
+    }
+}
+
+/// Counters of dispatch itself.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct DispatchCounts {
+    /// Requests assigned.
+    pub(crate) assigned: u64,
+    /// Requests that had to wait.
+    pub(crate) waited: u64,
+    /// Requests that were refused because the queue was full, they had waited too long in it, or no back-end takes
+    /// requests.
+    pub(crate) refused: u64,
+}
+
+pub(super) struct State<A> {
+    /// Decides; its witness is the decision log and the shadow policy.
+    pub(super) core: Core<Journal>,
+    pub(super) next_number: u64,
+    pub(super) last: Time,
+    /// Size in bytes of the response to each target, as last seen.
+    pub(super) sizes: LruMap<u64>,
+    /// Who is to be told when a request that waits in the core leaves the queue.
+    pub(super) senders: Senders<A>,
+    pub(super) explain: bool,
+    pub(super) members: Vec<Member>,
+    pub(super) counts: DispatchCounts,
+}
+
+/// A decision that was made and counted.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Made {
+    pub(super) assigned: Assigned,
+    pub(super) reason: Reason,
+    /// Bytes of the response, if its size is known.
+    pub(super) size_bytes: Option<u64>,
+}
+
+pub(super) enum Decided {
+    Assigned(Made),
+    Waits,
+    Rejected,
+}
+
+impl<A> State<A> {
+    pub(super) fn request(&mut self, target: TargetId, kind: Kind, client: u64) -> Request {
+        let number = self.next_number;
+        self.next_number += 1;
+        let size_bytes = self.sizes.peek(target).copied();
+        Request { number, target, size_bytes, kind, client, class: 0, features: None }
+    }
+
+    /// The back-ends that serve `target`, where someone reads why one is chosen.
+    pub(super) fn explained(&self, target: TargetId) -> Option<Vec<BackendId>> {
+        self.explain.then(|| self.core.policy().server_set(target))
+    }
+
+    /// The request that starts next, with the back-ends that serve its target.
+    pub(super) fn next_waiting(&self) -> Option<(Request, Option<Vec<BackendId>>)> {
+        let request = self.core.waiting_requests().next()?.request.clone();
+        let before = self.explained(request.target);
+        Some((request, before))
+    }
+
+    /// Does what the core says; `before` are the back-ends that served the target before.
+    pub(super) fn carry_out(
+        &mut self,
+        request: &Request,
+        mut offered: Offered,
+        before: Option<Vec<BackendId>>,
+        now: Time,
+    ) -> Decided {
+        if let Offered::Poll(candidates) = offered {
+            // Without agents the front-end's own count is the load that it knows of its back-ends.
+            let view = self.core.view();
+            let answer = |&backend: &BackendId| PollAnswer { backend, load: view.load(backend) };
+            let answers: Vec<PollAnswer> = candidates.as_slice().iter().map(answer).collect();
+            offered = self.core.answer(request.number, &answers, now).unwrap_or(offered);
+        }
+        match offered {
+            Offered::Assigned(assigned) => {
+                self.counts.assigned += 1;
+                let reason = self.reason(before, assigned.backend);
+                Decided::Assigned(Made { assigned, reason, size_bytes: request.size_bytes })
+            }
+            Offered::Waits => Decided::Waits,
+            Offered::Poll(_) | Offered::Rejected(_) => Decided::Rejected,
+        }
+    }
+
+    fn reason(&self, before: Option<Vec<BackendId>>, backend: BackendId) -> Reason {
+        match before {
+            Some(set) if set.contains(&backend) => Reason::Locality,
+            Some(set) if !set.is_empty() => Reason::Moved,
+            Some(_) if self.core.policy().tracked_targets() > 0 => Reason::New,
+            _ => Reason::Load,
+        }
+    }
+
+    /// A policy that has seen nothing begins, on the cluster as it is.
+    pub(super) fn start_run(&mut self, config: &Config, now: Time) {
+        let header = journal::header(config, &self.core, &self.members);
+        self.core.witness_mut().start_run(&header, now);
+    }
+
+    /// The shadow policy begins anew; `built` is the one that `config` names.
+    pub(super) fn start_shadow(&mut self, built: Option<Box<dyn plimsoll_policy::Policy>>, config: &Config) {
+        let cluster = journal::header(config, &self.core, &self.members).cluster();
+        self.core.witness_mut().start_shadow(built, config, cluster);
+    }
+}

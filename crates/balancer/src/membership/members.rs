@@ -1,0 +1,196 @@
+//! The one entry through which the cluster changes: what a source says becomes a new table of back-ends, and joins, weights
+//! and departures in dispatch.
+
+use std::collections::{BTreeSet, VecDeque};
+use std::sync::Arc;
+
+use arc_swap::ArcSwap;
+use plimsoll_policy::{BackendId, Health};
+
+use super::source::{MemberSpec, MembershipChange, MembershipSource};
+use crate::backend::Backend;
+use crate::dispatch::Dispatch;
+
+/// Back-ends that are remembered at least, departed ones included, before others get their indices.
+const KEPT_INDICES: usize = 1024;
+
+/// A back-end of this identity, taken to be up until a check says otherwise.
+pub(crate) fn backend(id: BackendId, spec: &MemberSpec, workers: usize) -> Backend {
+    let (name, authority) = (Arc::clone(&spec.name), spec.authority.clone());
+    Backend::new(id, name, spec.address, authority, spec.max_connections, workers).with_agent(spec.agent)
+}
+
+/// The members of the cluster, where they are kept.
+pub(crate) struct Members<'a> {
+    pub(crate) dispatch: &'a Arc<Dispatch>,
+    /// By the index of their ids.
+    pub(crate) backends: &'a ArcSwap<Vec<Arc<Backend>>>,
+    /// Threads that count what back-ends do.
+    pub(crate) workers: usize,
+}
+
+impl Members<'_> {
+    /// Carries out what the source says. One at a time: the caller sees to that.
+    pub(crate) fn follow(&self, source: &mut impl MembershipSource) {
+        let changes = source.changes();
+        let mut backends: Vec<Arc<Backend>> = self.backends.load().to_vec();
+        let mut free = self.free_indices(&backends, &changes);
+        let mut joined = Vec::new();
+        let mut left = Vec::new();
+        for change in &changes {
+            match change {
+                MembershipChange::Leave(name) => left.push(name),
+                MembershipChange::Join(spec) => {
+                    self.set(&mut backends, &mut free, spec, true, &mut joined);
+                }
+                MembershipChange::Change { spec, reweighted } => {
+                    self.set(&mut backends, &mut free, spec, *reweighted, &mut joined);
+                }
+            }
+        }
+        // The table of back-ends comes first: dispatch must not choose what is not in it.
+        self.backends.store(Arc::new(backends.clone()));
+        for spec in joined {
+            // The number of back-ends was checked before.
+            if let Err(full) = self.dispatch.join(&spec.name, spec.weight) {
+                tracing::error!(backend = &*spec.name, %full, "a back-end cannot join");
+            }
+        }
+        for gone in backends.iter().filter(|b| left.contains(&&b.name) && !b.is_retired()) {
+            gone.retire();
+            self.dispatch.set_health(gone.id, Health::Draining);
+        }
+    }
+
+    /// Indices of departed back-ends, one for each that joins beyond [`KEPT_INDICES`]. The others keep theirs, and with it
+    /// their counters, for the case that they come back.
+    fn free_indices(&self, backends: &[Arc<Backend>], changes: &[MembershipChange]) -> VecDeque<BackendId> {
+        let mut there: BTreeSet<&str> =
+            backends.iter().filter(|b| !b.is_retired()).map(|b| &*b.name).collect();
+        for change in changes {
+            match change {
+                MembershipChange::Join(spec) | MembershipChange::Change { spec, .. } => {
+                    there.insert(&spec.name)
+                }
+                MembershipChange::Leave(name) => there.remove(&**name),
+            };
+        }
+        let known = backends.iter().filter(|b| there.contains(&*b.name)).count();
+        let wanted = backends.len() + there.len() - known;
+        let beyond = wanted.saturating_sub(KEPT_INDICES.max(2 * there.len()));
+        let departed = backends.iter().filter(|b| b.is_retired() && !there.contains(&*b.name));
+        self.dispatch.release(departed.map(|b| b.id).take(beyond)).into()
+    }
+
+    /// Makes the table right about one back-end, and tells dispatch of a weight; those that have to join go to `joined`.
+    fn set<'c>(
+        &self,
+        backends: &mut Vec<Arc<Backend>>,
+        free: &mut VecDeque<BackendId>,
+        spec: &'c MemberSpec,
+        reweighted: bool,
+        joined: &mut Vec<&'c MemberSpec>,
+    ) {
+        let Some(index) = backends.iter().position(|b| b.name == spec.name) else {
+            let id = free.front().copied().unwrap_or(BackendId::new(backends.len()));
+            let next = Arc::new(backend(id, spec, self.workers));
+            match free.pop_front() {
+                Some(free) => backends[free.index()] = next,
+                None => backends.push(next),
+            }
+            joined.push(spec);
+            return;
+        };
+        let known = &mut backends[index];
+        let moved = known.is_retired() || known.address != spec.address;
+        if moved || known.agent != spec.agent || known.max_connections != spec.max_connections {
+            let next = Arc::new(backend(known.id, spec, self.workers).succeeding(known));
+            known.retire();
+            *known = next;
+            // With another limit only, it is as healthy as it was, and as drained.
+            if moved {
+                joined.push(spec);
+            } else {
+                self.dispatch.set_weight(known.id, spec.weight);
+            }
+        } else if reweighted {
+            self.dispatch.set_weight(known.id, spec.weight);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use plimsoll_config::Config;
+    use plimsoll_policy::{Kind, TargetId, Weight};
+
+    use super::*;
+    use crate::dispatch::Offer;
+
+    /// Says what it was given, once.
+    struct Told(Vec<MembershipChange>);
+
+    impl MembershipSource for Told {
+        fn changes(&mut self) -> Vec<MembershipChange> {
+            std::mem::take(&mut self.0)
+        }
+    }
+
+    fn spec(name: &str) -> MemberSpec {
+        MemberSpec {
+            name: name.into(),
+            weight: Weight::ONE,
+            address: ([127, 0, 0, 1], 1).into(),
+            agent: None,
+            authority: "a".to_owned(),
+            max_connections: 4,
+        }
+    }
+
+    /// A cluster of one back-end, `stays`.
+    fn cluster() -> (Arc<Dispatch>, ArcSwap<Vec<Arc<Backend>>>) {
+        let text = "[[listener]]\naddress = \"127.0.0.1:0\"\n[[backend]]\nname = \"stays\"\n\
+                    address = \"127.0.0.1:1\"\n[policy]\nname = \"lard\"\n";
+        let dispatch = Dispatch::new(&Config::parse(text, "test.toml").unwrap()).unwrap();
+        let first = Arc::new(backend(BackendId(0), &spec("stays"), 1));
+        (dispatch, ArcSwap::from_pointee(vec![first]))
+    }
+
+    #[test]
+    fn more_back_ends_come_and_go_than_there_are_identities() {
+        let (dispatch, backends) = cluster();
+        let members = Members { dispatch: &dispatch, backends: &backends, workers: 1 };
+        for round in 0..70_000 {
+            let name = format!("b{round}");
+            members.follow(&mut Told(vec![MembershipChange::Join(spec(&name))]));
+            let id = backends.load().iter().find(|b| *b.name == *name).map(|b| b.id).unwrap();
+            let known = dispatch.inspect(|i| {
+                let member = i.members.iter().find(|m| *m.name == *name).map(|m| m.id);
+                (member, i.view.health(id), i.view.eligible())
+            });
+            assert_eq!(known, (Some(id), Health::Up, 2), "{name}");
+            members.follow(&mut Told(vec![MembershipChange::Leave(name.as_str().into())]));
+        }
+        assert!(backends.load().len() <= KEPT_INDICES + 1);
+        assert_eq!(dispatch.inspect(|i| (i.view.eligible(), i.view.total_load())), (1, 0));
+        let Offer::Assigned(assignment) = dispatch.offer(TargetId(7), Kind::Static, 0) else {
+            panic!("the back-end that stays takes requests");
+        };
+        assert_eq!(assignment.backend(), BackendId(0));
+    }
+
+    #[test]
+    fn only_a_source_that_changes_a_weight_overrules_an_operator() {
+        let (dispatch, backends) = cluster();
+        let members = Members { dispatch: &dispatch, backends: &backends, workers: 1 };
+        let set = |spec: MemberSpec, reweighted| {
+            members.follow(&mut Told(vec![MembershipChange::Change { spec, reweighted }]));
+            dispatch.inspect(|i| i.view.weight(BackendId(0)))
+        };
+        let (half, double) = (Weight::new(0.5).unwrap(), Weight::new(2.0).unwrap());
+        dispatch.set_weight(BackendId(0), half);
+        assert_eq!(set(spec("stays"), false), half);
+        assert_eq!(set(MemberSpec { weight: double, ..spec("stays") }, true), double);
+        assert!(!backends.load()[0].is_retired());
+    }
+}

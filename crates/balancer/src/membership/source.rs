@@ -1,0 +1,43 @@
+//! What a source of membership says.
+
+use std::net::SocketAddr;
+
+use plimsoll_config::BackendName;
+use plimsoll_policy::Weight;
+
+/// A back-end as a source knows it, found by its name.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct MemberSpec {
+    pub(crate) name: BackendName,
+    pub(crate) weight: Weight,
+    /// Where it answers.
+    pub(crate) address: SocketAddr,
+    /// Where its agent takes handoffs.
+    pub(crate) agent: Option<SocketAddr>,
+    /// `Host` of health checks.
+    pub(crate) authority: String,
+    /// Connections that may be open to it at once.
+    pub(crate) max_connections: u32,
+}
+
+/// A change of the cluster.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum MembershipChange {
+    /// A back-end joins, or comes back.
+    Join(MemberSpec),
+    /// A back-end is still there; what differs from what is known of it has changed.
+    Change {
+        /// As it is now.
+        spec: MemberSpec,
+        /// Whether the source has changed the weight: one that an operator has set stays otherwise.
+        reweighted: bool,
+    },
+    /// A back-end takes nothing new, and leaves once it has finished what it has.
+    Leave(BackendName),
+}
+
+/// Something that says who is in the cluster.
+pub(crate) trait MembershipSource {
+    /// What has changed since the last call, in the order in which it is to be carried out: nothing where nothing has.
+    fn changes(&mut self) -> Vec<MembershipChange>;
+}
