@@ -68,6 +68,11 @@ lint: setup-lint ## Check format, lints, documentation, dependencies and the rep
 bench: setup-bench ## Measure speed beside other tools; ROUNDS=n repeats each measurement n times
 	benches/run.sh
 
+.PHONY: bench-beside
+bench-beside: setup-bench ## Measure speed beside that of the commit BASE, in alternation, as ratios (PARTS='a b' for some)
+	@test -n '$(BASE)' || { echo 'make bench-beside: name a commit with BASE=COMMIT' >&2; exit 2; }
+	benches/beside.sh '$(BASE)' $(PARTS)
+
 .PHONY: clean
 clean: ## Remove everything that the other targets made in this directory
 	$(CARGO) clean

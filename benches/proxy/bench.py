@@ -224,26 +224,42 @@ def measure_memory(proxies):
         print(f"  {proxy.name:12} {before / 2**20:7.1f} MiB   {after / 2**20:7.1f} MiB   after {done:,} requests")
 
 
-def start(plimsoll, d):
+def unprivileged_nginx(d):
+    """What nginx needs in order to run as whoever started it, and to write below `d` only."""
     user = "user root;" if os.geteuid() == 0 else ""
     temp = " ".join(f"{k}_temp_path {d}/{k};" for k in ("client_body", "proxy", "fastcgi", "uwsgi", "scgi"))
+    return user, temp
+
+
+def start_backends(d):
+    """Starts the back-ends, with a document of each size."""
+    user, temp = unprivileged_nginx(d)
     root = d / "root"
     root.mkdir()
     for size_bytes in SIZES.values():
         (root / str(size_bytes)).write_bytes(b"x" * size_bytes)
     listen = " ".join(f"listen 127.0.0.1:{p} backlog=4096;" for p in BACKENDS)
     (d / "backends.conf").write_text(NGINX_BACKENDS.format(d=d, user=user, temp=temp, listen=listen))
-    backends = subprocess.Popen(
+    return subprocess.Popen(
         ["taskset", "-c", "1", "nginx", "-e", f"{d}/backends.log", "-c", f"{d}/backends.conf"], stderr=subprocess.DEVNULL
     )
+
+
+def backend_tables():
+    """The back-ends as tables of Plimsoll's configuration."""
+    return "\n".join(f'[[backend]]\naddress = "127.0.0.1:{p}"' for p in BACKENDS)
+
+
+def start(plimsoll, d):
+    user, temp = unprivileged_nginx(d)
+    backends = start_backends(d)
     servers = " ".join(f"server 127.0.0.1:{p};" for p in BACKENDS)
     (d / "proxy.conf").write_text(NGINX_PROXY.format(d=d, user=user, temp=temp, servers=servers, port=PORTS["nginx"]))
     servers = "\n  ".join(f"server s{p} 127.0.0.1:{p} check" for p in BACKENDS)
     (d / "haproxy.cfg").write_text(HAPROXY.format(servers=servers, port=PORTS["HAProxy"]))
-    tables = "\n".join(f'[[backend]]\naddress = "127.0.0.1:{p}"' for p in BACKENDS)
     for policy in ("round_robin", "lard_r"):
         text = PLIMSOLL.format(
-            backends=tables, port=PORTS[policy], policy=policy, d=d, admin=PORTS[policy] + 10
+            backends=backend_tables(), port=PORTS[policy], policy=policy, d=d, admin=PORTS[policy] + 10
         )
         (d / f"{policy}.toml").write_text(text)
     time.sleep(0.3)

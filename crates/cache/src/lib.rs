@@ -17,6 +17,7 @@
 //! ```
 
 mod cache;
+mod cache_spec;
 pub mod caches;
 mod heap;
 mod index;
@@ -25,6 +26,7 @@ mod ranked;
 mod registry;
 
 pub use cache::Cache;
+pub use cache_spec::CacheSpec;
 pub use caches::fifo::Fifo;
 pub use caches::gds::GreedyDualSize;
 pub use caches::gdsf::GreedyDualSizeFrequency;
@@ -32,4 +34,4 @@ pub use caches::lfu::Lfu;
 pub use caches::lru::Lru;
 pub use queue::QueueCache;
 pub use ranked::{Rank, RankedCache};
-pub use registry::{CacheSpec, REGISTRY, UnknownCache, build, find};
+pub use registry::{REGISTRY, UnknownCache, build, find};

@@ -1,28 +1,8 @@
 //! The caches by name.
 
 use crate::cache::Cache;
+use crate::cache_spec::CacheSpec;
 use crate::caches::{fifo, gds, gdsf, lfu, lru};
-
-/// A kind of cache as registered.
-pub struct CacheSpec {
-    /// The name, in lower case with underscores.
-    pub name: &'static str,
-    /// Other names it answers to.
-    pub aliases: &'static [&'static str],
-    /// One line that says what it evicts.
-    pub summary: &'static str,
-    /// Where it is described.
-    pub citation: &'static str,
-    /// Builds an empty one from its capacity in bytes and the largest size in bytes of an object
-    /// it admits (`None`: whatever fits).
-    pub build: fn(u64, Option<u64>) -> Box<dyn Cache>,
-}
-
-impl std::fmt::Debug for CacheSpec {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("CacheSpec").field("name", &self.name).finish_non_exhaustive()
-    }
-}
 
 /// Every kind of cache, by name.
 pub static REGISTRY: &[&CacheSpec] = &[&fifo::SPEC, &gds::SPEC, &gdsf::SPEC, &lfu::SPEC, &lru::SPEC];

@@ -5,9 +5,7 @@
 
 use plimsoll_policy::{BackendId, Candidates, Decision, Health, TargetId, Time, Weight};
 
-use crate::bytes::{ByteCursor, Malformed, put_text, put_varint};
-use crate::event::{BackendEntry, RunHeader};
-use crate::request_code;
+use crate::bytes::{ByteCursor, Malformed, put_varint};
 
 /// An offer; flags below.
 pub(crate) const OFFER: u8 = 0b1000_0000;
@@ -64,9 +62,6 @@ pub(crate) const REPORTED: u8 = 13;
 pub(crate) const SHARED: u8 = 14;
 pub(crate) const LEFT: u8 = 15;
 pub(crate) const ADMISSION: u8 = 16;
-
-/// The most requests under way when a run starts; a header that claims more is damaged.
-const MOST_LOAD: u64 = 1 << 24;
 
 /// The latest assignments of the chunk by request number, which the end of a request need not repeat. Fixed
 /// in size; of two requests that share a place the later one is kept.
@@ -181,71 +176,4 @@ pub(crate) fn read_backends(cursor: &mut ByteCursor<'_>) -> Result<Candidates, M
         *id = BackendId(cursor.small()?);
     }
     Ok(Candidates::new(ids[..count].iter().copied()))
-}
-
-pub(crate) fn put_header(out: &mut Vec<u8>, header: &RunHeader, loads: &[u32]) {
-    put_text(out, &header.policy);
-    put_varint(out, header.settings.len() as u64);
-    for (key, value) in &header.settings {
-        put_text(out, key);
-        put_text(out, value);
-    }
-    put_varint(out, header.seed);
-    put_text(out, &header.cache);
-    put_varint(out, header.cache_bytes);
-    put_varint(out, header.started_unix_ns);
-    put_varint(out, header.backends.len() as u64);
-    for (entry, load) in header.backends.iter().zip(loads) {
-        put_text(out, &entry.name);
-        out.extend_from_slice(&entry.key.to_le_bytes());
-        put_varint(out, u64::from(entry.weight.steps()));
-        out.push(health_code(entry.health));
-        put_varint(out, u64::from(*load));
-        put_varint(out, entry.left.map_or(0, |place| u64::from(place) + 1));
-    }
-    request_code::put_admission(out, header.admission);
-    put_varint(out, header.reserved);
-    put_varint(out, header.waiting.len() as u64);
-    header.waiting.iter().for_each(|waiting| request_code::put_waiting(out, waiting));
-}
-
-pub(crate) fn read_header(cursor: &mut ByteCursor<'_>) -> Result<RunHeader, Malformed> {
-    let policy = cursor.text()?;
-    let mut settings = Vec::new();
-    for _ in 0..cursor.varint()? {
-        settings.push((cursor.text()?, cursor.text()?));
-    }
-    let (seed, cache) = (cursor.varint()?, cursor.text()?);
-    let (cache_bytes, started_unix_ns) = (cursor.varint()?, cursor.varint()?);
-    let mut backends = Vec::new();
-    let mut load_left = MOST_LOAD;
-    let count: u16 = cursor.small()?;
-    for _ in 0..count {
-        let (name, key) = (cursor.text()?, cursor.word()?);
-        let (weight, health) = (read_weight(cursor)?, read_health(cursor)?);
-        let load: u32 = cursor.small()?;
-        load_left = load_left
-            .checked_sub(u64::from(load))
-            .ok_or(Malformed("more than 16,777,216 requests are under way"))?;
-        let left = cursor.small::<u32>()?.checked_sub(1);
-        backends.push(BackendEntry { name, key, weight, health, load, left });
-    }
-    let admission = request_code::read_admission(cursor)?;
-    let reserved = cursor.varint()?;
-    if reserved > MOST_LOAD {
-        return Err(Malformed("more than 16,777,216 requests are under way"));
-    }
-    let waiting = request_code::read_all_waiting(cursor)?;
-    Ok(RunHeader {
-        policy,
-        settings,
-        seed,
-        cache,
-        cache_bytes,
-        backends,
-        admission,
-        waiting,
-        reserved,
-        started_unix_ns,
-    })
 }

@@ -10,8 +10,9 @@ use plimsoll_policy::{
 
 use crate::counterfactual::Counterfactual;
 use crate::event::{Event, RunHeader, What};
+use crate::proof::{ListedDecision, known};
 use crate::reader::{LogItem, LogReader};
-use crate::replay::{ListedDecision, ReplayError, inconsistent, known};
+use crate::replay::{ReplayError, inconsistent};
 use crate::score::{Score, Scorer};
 
 /// Options of a comparison.

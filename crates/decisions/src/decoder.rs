@@ -7,6 +7,7 @@ use plimsoll_policy::{
 use crate::bytes::{ByteCursor, Malformed, unzigzag};
 use crate::code::{self, Recent};
 use crate::event::{Event, RunHeader, What};
+use crate::header_code;
 use crate::request_code;
 
 /// The head of a chunk.
@@ -55,7 +56,7 @@ impl EventDecoder {
         self.next_number = cursor.varint()?;
         let run = match cursor.byte()? {
             0 => None,
-            1 => Some(code::read_header(&mut cursor)?),
+            1 => Some(header_code::read_header(&mut cursor)?),
             _ => return Err(Malformed("it does not start like a chunk")),
         };
         self.at = cursor.at();
@@ -177,7 +178,7 @@ impl EventDecoder {
 
 fn rare(tag: u8, cursor: &mut ByteCursor<'_>) -> Result<What, Malformed> {
     Ok(match tag {
-        code::RUN => What::Run(Box::new(code::read_header(cursor)?)),
+        code::RUN => What::Run(Box::new(header_code::read_header(cursor)?)),
         code::FOREIGN => What::CompletedForeign {
             backend: BackendId(cursor.small()?),
             phase: request_code::read_phase(cursor)?,

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use crate::frame::{FileHead, FrameKind, HEAD_BYTES, MOST_PAYLOAD_BYTES, file_path, frame_head, number_of};
-use crate::writer::{LogConfig, LogRetention};
+use crate::log_config::{LogConfig, LogRetention};
 
 /// How many file numbers are tried when another process takes the next ones.
 const TRIES: usize = 1000;

@@ -8,6 +8,7 @@ use plimsoll_policy::{
 use crate::bytes::{StackBytes, put_text, put_varint, zigzag};
 use crate::code::{self, Recent};
 use crate::event::{BackendEntry, RunHeader};
+use crate::header_code;
 use crate::request_code;
 
 /// Records every input of a core, as its witness, under the lock that guards the core.
@@ -65,7 +66,7 @@ impl Recorder {
         let mut header = header.clone();
         header.backends.truncate(usize::from(u16::MAX));
         self.loads = header.backends.iter().map(|b| b.load).collect();
-        code::put_header(&mut self.buffer, &header, &self.loads);
+        header_code::put_header(&mut self.buffer, &header, &self.loads);
         // A chunk's head does not repeat the waiting requests: they would be out of date.
         header.waiting = Vec::new();
         self.left = header.backends.iter().filter_map(|b| b.left).max().map_or(0, |place| place + 1);
@@ -165,7 +166,7 @@ impl Recorder {
         }
         out.push(u8::from(self.run.is_some()));
         if let Some(run) = &self.run {
-            code::put_header(out, run, &self.loads);
+            header_code::put_header(out, run, &self.loads);
         }
     }
 

@@ -9,7 +9,7 @@ use plimsoll_policy::{
 
 use crate::event::{Event, HeaderError, RunHeader, What};
 use crate::frame::Position;
-use crate::replay::{Difference, ListedDecision, RunProof, known};
+use crate::proof::{Difference, ListedDecision, RunProof, known};
 
 /// Overrules the core with the logged decision, and keeps the core's own.
 struct Follow {

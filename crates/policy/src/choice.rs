@@ -6,8 +6,9 @@ use std::str::FromStr;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::params::{GivenValue, Named, NotNamed, ParamSet};
-use crate::policies::{BuildContext, BuildError, PolicySpec, find};
+use crate::policies::find;
 use crate::policy::Policy;
+use crate::policy_spec::{BuildContext, BuildError, PolicySpec};
 
 /// A policy with its parameters.
 ///

@@ -9,11 +9,13 @@ mod choice;
 mod cluster;
 mod core;
 mod data_histogram;
+mod decision;
 mod lru_map;
 mod min_blocks;
 pub mod params;
 pub mod policies;
 mod policy;
+mod policy_spec;
 mod request;
 mod rng;
 mod saved;
@@ -27,9 +29,7 @@ mod turn;
 pub mod units;
 mod weight;
 
-pub use capability::{
-    BadState, Capabilities, Polls, SavesState, SharesState, ShowsState, TakesReports, least_polled,
-};
+pub use capability::{BadState, Polls, SavesState, SharesState, ShowsState, TakesReports, least_polled};
 pub use choice::{ChoiceError, PolicyChoice};
 pub use cluster::{BackendId, Change, Cluster, ClusterView, Health};
 pub use core::{
@@ -37,11 +37,12 @@ pub use core::{
     Rejection, Started, Tried, WaitingRequest, Witness,
 };
 pub use data_histogram::DataHistogram;
+pub use decision::{Candidates, Completion, Decision, LoadReport, PolicyTable, PollAnswer, assign_or_reject};
 pub use lru_map::LruMap;
-pub use policies::{BuildContext, BuildError, Built, PolicySpec, REGISTRY, build, find};
-pub use policy::{
-    Candidates, Completion, Decision, LoadReport, Policy, PolicyTable, PollAnswer, assign_or_reject,
-};
+pub use policies::{REGISTRY, build, find};
+pub use policy::Capabilities;
+pub use policy::Policy;
+pub use policy_spec::{BuildContext, BuildError, Built, PolicySpec};
 pub use request::{Features, Kind, Outcome, Request, TargetId};
 pub use rng::{Rng, mix};
 pub use size_based::{SizeBased, Sizing};

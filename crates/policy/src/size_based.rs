@@ -6,7 +6,7 @@ use std::collections::VecDeque;
 
 use crate::cluster::{BackendId, ClusterView};
 use crate::data_histogram::DataHistogram;
-use crate::policy::PolicyTable;
+use crate::decision::PolicyTable;
 use crate::request::{Kind, Request};
 use crate::rng::Rng;
 use crate::shortest_queue::shortest_queue;

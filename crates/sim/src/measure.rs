@@ -3,6 +3,9 @@
 use hdrhistogram::Histogram;
 use plimsoll_policy::{Nanos, Time};
 
+/// Slowdown is kept in thousandths.
+pub(crate) const SLOWDOWN_SCALE: f64 = 1000.0;
+
 /// Values are kept to three significant digits, up to this; 115 days in nanoseconds.
 const HIGHEST: u64 = 10_000_000_000_000_000;
 

@@ -2,12 +2,9 @@
 
 use plimsoll_policy::{Nanos, PolicyTable};
 
-use crate::measure::{Distribution, LoadOverTime};
+use crate::measure::{Distribution, LoadOverTime, SLOWDOWN_SCALE};
 use crate::model::Usage;
 use crate::series::{SeriesPoint, SizeClasses};
-
-/// Slowdown is kept in thousandths.
-pub(crate) const SLOWDOWN_SCALE: f64 = 1000.0;
 
 /// The results of one back-end.
 #[derive(Debug, Clone, PartialEq)]

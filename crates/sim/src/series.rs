@@ -2,8 +2,8 @@
 
 use plimsoll_policy::{Nanos, Time};
 
+use crate::measure::SLOWDOWN_SCALE;
 use crate::model::Usage;
-use crate::outcome::SLOWDOWN_SCALE;
 
 /// What to record. Nothing by default; what is not recorded costs nothing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

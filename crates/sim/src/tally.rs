@@ -3,9 +3,9 @@
 use plimsoll_policy::{BackendId, Core, Time};
 
 use crate::jobs::Job;
-use crate::measure::{Distribution, LoadMeters};
+use crate::measure::{Distribution, LoadMeters, SLOWDOWN_SCALE};
 use crate::model::Model;
-use crate::outcome::{BackendOutcome, RunOutcome, SLOWDOWN_SCALE};
+use crate::outcome::{BackendOutcome, RunOutcome};
 use crate::series::{Recording, SeriesRecorder, SizeClasses, slowdown_permille};
 
 /// See the module's documentation.

@@ -9,6 +9,7 @@ mod run_result;
 pub mod scenario;
 mod settings;
 pub mod spec;
+mod study_error;
 mod workload;
 
 pub use execute::{Extent, execute, execute_recording};

@@ -41,9 +41,9 @@ impl Strategy {
         }
         find(name).map(|policy| Self { name: policy.name, policy, global_memory: false }).map_err(|error| {
             match error {
-                BuildError::UnknownPolicy { name, nearest: None } => {
+                BuildError::UnknownPolicy { name, nearest: None, known } => {
                     let nearest = nearest(&name, [GMS]);
-                    BuildError::UnknownPolicy { name, nearest: nearest.map(|_| GMS) }
+                    BuildError::UnknownPolicy { name, nearest: nearest.map(|_| GMS), known }
                 }
                 error => error,
             }

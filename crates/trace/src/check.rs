@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::{Serialize, Serializer};
 
-use crate::formats::worldcup::WorldCupRecord;
+use crate::worldcup_record::WorldCupRecord;
 
 /// Totals over all records of a World Cup log, counted or not.
 ///

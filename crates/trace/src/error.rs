@@ -24,21 +24,24 @@ pub enum TraceError {
         reason: String,
     },
     /// A format name that does not exist.
-    #[error("unknown trace format `{name}`{}; known are {}", suggestion(*nearest), crate::Format::names())]
+    #[error("unknown trace format `{name}`{}; known are {}", suggestion(*nearest), known)]
     UnknownFormat {
         /// Name as the user wrote it.
         name: String,
         /// The known name that resembles it most, if any is near.
         nearest: Option<&'static str>,
+        /// Every name, separated by commas.
+        known: String,
     },
     /// The content resembles no known format.
     #[error(
-        "the format of the trace {path} cannot be told from its content; name it with --format, one of {}",
-        crate::Format::names()
+        "the format of the trace {path} cannot be told from its content; name it with --format, one of {known}"
     )]
     Undetected {
         /// Input as the user named it.
         path: String,
+        /// Every format's name, separated by commas.
+        known: String,
     },
     /// Several inputs of unlike formats.
     #[error(

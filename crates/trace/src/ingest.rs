@@ -3,11 +3,12 @@
 use std::borrow::Cow;
 
 use crate::error::TraceError;
+use crate::line_error::LineError;
 use crate::names::Interner;
 use crate::options::{Include, ReadOptions};
 use crate::record::{Record, RecordKind};
 use crate::reorder::Reorder;
-use crate::tally::{LineError, Tally};
+use crate::tally::Tally;
 use crate::targets::TargetTable;
 use crate::time::NS_PER_S;
 

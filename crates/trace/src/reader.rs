@@ -2,18 +2,14 @@
 
 use std::collections::VecDeque;
 
+use crate::decoder::FormatDecoder;
 use crate::error::TraceError;
-use crate::format::{Format, PREFIX_BYTES};
-use crate::formats::FormatDecoder;
-use crate::formats::csv::CsvDecoder;
-use crate::formats::log::LogDecoder;
-use crate::formats::oracle::OracleDecoder;
-use crate::formats::parquet::ParquetDecoder;
-use crate::formats::time_id_size::TimeIdSizeDecoder;
-use crate::formats::worldcup::WorldCupDecoder;
+use crate::format::Format;
 use crate::ingest::Ingest;
-use crate::options::{ReadOptions, TraceInput};
+use crate::input::TraceInput;
+use crate::options::ReadOptions;
 use crate::record::Record;
+use crate::registry::PREFIX_BYTES;
 use crate::source::{InputDigest, InputSource};
 use crate::tally::ReadReport;
 use crate::targets::TargetTable;
@@ -105,20 +101,12 @@ impl TraceReader {
         }
         let format = match self.format {
             Some(format) => format,
-            None => {
-                Format::detect(first, input.path()).ok_or(TraceError::Undetected { path: path.clone() })?
-            }
+            None => Format::detect(first, input.path())
+                .ok_or_else(|| TraceError::Undetected { path: path.clone(), known: Format::names() })?,
         };
         let report = &mut self.ingest.tally.report;
         report.format = Some(merge(report.format, format, &path)?);
-        Ok(Some(match format {
-            Format::CommonLog | Format::CombinedLog => Box::new(LogDecoder::new(source)),
-            Format::WorldCup98 => Box::new(WorldCupDecoder::new(source)),
-            Format::OracleGeneral => Box::new(OracleDecoder::new(source)),
-            Format::TimeIdSize => Box::new(TimeIdSizeDecoder::new(source)),
-            Format::Csv => Box::new(CsvDecoder::new(source)),
-            Format::Parquet => Box::new(ParquetDecoder::new(source, input)?),
-        }))
+        (format.spec().open)(source, input).map(Some)
     }
 
     /// Reads what the digest still lacks of the current input. Standard input may never end, so it
@@ -162,40 +150,18 @@ impl TraceReader {
     }
 }
 
-/// Common and combined logs may be read together; everything else only with its like.
+/// The format of what is read when an input in the format `found` follows inputs in `before`.
 fn merge(before: Option<Format>, found: Format, path: &str) -> Result<Format, TraceError> {
-    use Format::{CombinedLog, CommonLog};
-    match (before, found) {
-        (None, _) => Ok(found),
-        (Some(CommonLog | CombinedLog), CommonLog | CombinedLog) => {
-            Ok(if before == Some(found) { found } else { CombinedLog })
-        }
-        (Some(before), _) if before == found => Ok(found),
-        (Some(before), _) => {
-            Err(TraceError::Mixed { path: path.to_owned(), found: found.name(), expected: before.name() })
-        }
-    }
+    let Some(before) = before else { return Ok(found) };
+    before.merged_with(found).ok_or_else(|| TraceError::Mixed {
+        path: path.to_owned(),
+        found: found.name(),
+        expected: before.name(),
+    })
 }
 
 fn stamp_assumption(report: &ReadReport) -> &'static str {
-    match report.format {
-        Some(Format::CommonLog | Format::CombinedLog) if report.out_of_order > 0 => {
-            "arrival: the log is out of order, as that of Apache is, which stamps the arrival of a \
-             request and writes its line on completion"
-        }
-        Some(Format::CommonLog | Format::CombinedLog) => {
-            "arrival, as Apache stamps; the log is in order, as that of nginx is, which stamps \
-             completion: if nginx wrote it, requests arrived earlier by their response times"
-        }
-        Some(Format::WorldCup98) => {
-            "completion, as the World Cup logs are stamped: requests arrived earlier by their \
-             response times, which the log does not tell; completions are taken for arrivals"
-        }
-        Some(Format::OracleGeneral | Format::TimeIdSize | Format::Csv | Format::Parquet) => {
-            "arrival, as the format defines"
-        }
-        None => "arrival",
-    }
+    report.format.map_or("arrival", |format| (format.spec().stamps)(report))
 }
 
 impl Iterator for TraceReader {

@@ -2,8 +2,8 @@
 
 use std::collections::VecDeque;
 
+use crate::line_error::LineError;
 use crate::record::Record;
-use crate::tally::LineError;
 use crate::time::NS_PER_S;
 
 /// Into how many buckets the window is divided at most.

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use sha2::{Digest, Sha256};
 
 use crate::error::TraceError;
-use crate::options::TraceInput;
+use crate::input::TraceInput;
 
 /// Bytes held at a time; at least twice the longest line.
 const BUFFER_BYTES: usize = 256 * 1024;

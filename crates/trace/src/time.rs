@@ -1,6 +1,6 @@
 //! Times: decimal seconds and the stamps of access logs, both exact to the nanosecond.
 
-use crate::tally::LineError;
+use crate::line_error::LineError;
 
 /// Nanoseconds in a second.
 pub(crate) const NS_PER_S: u64 = 1_000_000_000;

@@ -3,8 +3,7 @@
 use std::sync::Arc;
 
 use crate::error::TraceError;
-use crate::options::{ReadOptions, TraceInput};
-use crate::reader::TraceReader;
+use crate::options::ReadOptions;
 use crate::record::Record;
 use crate::spool::{Spool, SpoolCursor, SpoolWriter};
 use crate::spread::Spread;
@@ -25,22 +24,12 @@ pub struct Trace {
     seed: u64,
 }
 
-/// Reads `inputs`, one after the other, into a trace.
-///
-/// # Errors
-/// A missing or damaged input, an unknown or mixed format, more unusable lines than
-/// [`ReadOptions::max_bad_ratio`] allows, or not one usable line.
-pub fn load(inputs: &[TraceInput], options: &ReadOptions) -> Result<Trace, TraceError> {
-    let mut reader = TraceReader::new(inputs, options);
-    let mut spool = SpoolWriter::new(options.spool_memory_bytes);
-    for record in reader.by_ref() {
-        spool.push(&record?)?;
-    }
-    let (targets, report) = reader.into_parts();
-    Ok(Trace { targets, report, spool: Arc::new(spool.finish()?), seed: options.seed })
-}
-
 impl Trace {
+    /// A trace of what a reader found.
+    pub(crate) fn new(targets: TargetTable, report: ReadReport, spool: Spool, seed: u64) -> Self {
+        Self { targets, report, spool: Arc::new(spool), seed }
+    }
+
     /// A trace of generated records, whose targets are numbered in `targets` and whose times are
     /// taken as they are. Counts every record in the table, as a whole document.
     ///

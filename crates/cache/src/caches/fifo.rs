@@ -1,7 +1,7 @@
 //! First in, first out: the object that came first goes first, used or not. A baseline.
 
+use crate::cache_spec::CacheSpec;
 use crate::queue::QueueCache;
-use crate::registry::CacheSpec;
 
 /// FIFO.
 pub type Fifo = QueueCache<false>;

@@ -16,8 +16,8 @@
 //! Of several objects with the least H the one whose last use is longest ago goes; the paper
 //! leaves it open. An object of size 0 counts as one of size 1.
 
+use crate::cache_spec::CacheSpec;
 use crate::ranked::{Rank, RankedCache};
-use crate::registry::CacheSpec;
 
 /// Greedy-Dual-Size with cost 1.
 pub type GreedyDualSize = RankedCache<InverseSize>;

@@ -18,8 +18,8 @@
 //!
 //! An object of size 0 counts as one of size 1 in the formula.
 
+use crate::cache_spec::CacheSpec;
 use crate::ranked::{Rank, RankedCache};
-use crate::registry::CacheSpec;
 
 /// Greedy-Dual-Size-Frequency with cost 1.
 pub type GreedyDualSizeFrequency = RankedCache<UsesPerSize>;

@@ -2,8 +2,8 @@
 //! last use is longest ago. Uses are counted while an object is present and forgotten with it
 //! ("in-cache LFU").
 
+use crate::cache_spec::CacheSpec;
 use crate::ranked::{Rank, RankedCache};
-use crate::registry::CacheSpec;
 
 /// LFU.
 pub type Lfu = RankedCache<Uses>;

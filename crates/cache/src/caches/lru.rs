@@ -1,7 +1,7 @@
 //! Least recently used: the object whose last use is longest ago goes first.
 
+use crate::cache_spec::CacheSpec;
 use crate::queue::QueueCache;
-use crate::registry::CacheSpec;
 
 /// LRU. With an object limit of 500 KB it is the variant of the LARD paper.
 pub type Lru = QueueCache<true>;

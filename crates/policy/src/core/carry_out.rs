@@ -2,7 +2,7 @@
 
 use super::{Assigned, Core, OfferOptions, Offered, Phase, Rejection, WaitingRequest, Witness};
 use crate::cluster::BackendId;
-use crate::policy::Decision;
+use crate::decision::Decision;
 use crate::request::Request;
 use crate::time::Time;
 

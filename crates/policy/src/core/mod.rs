@@ -47,7 +47,8 @@ use waiting::WaitQueue;
 
 use crate::capability::least_polled;
 use crate::cluster::{BackendId, Cluster, ClusterView};
-use crate::policy::{Completion, Decision, LoadReport, Policy, PollAnswer};
+use crate::decision::{Completion, Decision, LoadReport, PollAnswer};
+use crate::policy::Policy;
 use crate::request::{Request, TargetId};
 use crate::time::{Nanos, Time};
 

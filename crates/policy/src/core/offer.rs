@@ -2,7 +2,7 @@
 
 use super::assigned::{Assigned, Phase};
 use crate::cluster::BackendId;
-use crate::policy::Candidates;
+use crate::decision::Candidates;
 use crate::time::Time;
 
 /// Back-ends that a request has been tried on: at most [`Candidates::MOST`], the first ones.

@@ -6,10 +6,11 @@ mod phases;
 use std::sync::Arc;
 
 use super::*;
-use crate::capability::{Capabilities, Polls, SharesState, ShowsState, TakesReports};
+use crate::capability::{Polls, SharesState, ShowsState, TakesReports};
 use crate::cluster::{Change, Health};
+use crate::decision::{Candidates, assign_or_reject};
 use crate::policies::round_robin::RoundRobin;
-use crate::policy::{Candidates, assign_or_reject};
+use crate::policy::Capabilities;
 use crate::request::Features;
 use crate::thresholds::Thresholds;
 use crate::weight::Weight;

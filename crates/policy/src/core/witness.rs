@@ -5,7 +5,7 @@ use super::assigned::{Assigned, Phase};
 use super::offer::OfferOptions;
 use super::waiting::WaitingRequest;
 use crate::cluster::{BackendId, Health};
-use crate::policy::{Completion, Decision, LoadReport, PollAnswer};
+use crate::decision::{Completion, Decision, LoadReport, PollAnswer};
 use crate::request::Request;
 use crate::time::Time;
 use crate::weight::Weight;

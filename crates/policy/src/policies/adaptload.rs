@@ -17,11 +17,13 @@
 //! With weights, a back-end has its weight's share of the load. Until the first batch is whole, boundaries are set from
 //! the requests so far, after 64 and at each doubling.
 
-use super::{BuildContext, Built, PolicySpec};
-use crate::capability::{Capabilities, SharesState, ShowsState};
+use crate::capability::{SharesState, ShowsState};
 use crate::cluster::{BackendId, ClusterView};
+use crate::decision::{Decision, PolicyTable, assign_or_reject};
 use crate::params::{ParamSet, Params as _};
-use crate::policy::{Decision, Policy, PolicyTable, assign_or_reject};
+use crate::policy::Capabilities;
+use crate::policy::Policy;
+use crate::policy_spec::{BuildContext, Built, PolicySpec};
 use crate::request::Request;
 use crate::size_based::{SizeBased, Sizing};
 use crate::time::Time;

@@ -19,12 +19,14 @@
 //! Both bounds at 0 and the scaling are ours: without them, a back-end that is expected to be idle asks for more requests
 //! than there are, which takes them from those that are behind.
 
-use super::{BuildContext, Built, PolicySpec};
-use crate::capability::{Capabilities, ShowsState};
+use crate::capability::ShowsState;
 use crate::cluster::{BackendId, ClusterView};
 use crate::data_histogram::DataHistogram;
+use crate::decision::{Decision, PolicyTable};
 use crate::params::{ParamSet, Params as _};
-use crate::policy::{Decision, Policy, PolicyTable};
+use crate::policy::Capabilities;
+use crate::policy::Policy;
+use crate::policy_spec::{BuildContext, Built, PolicySpec};
 use crate::request::Request;
 use crate::size_based::{SizeBased, Sizing};
 use crate::time::Time;

@@ -11,11 +11,13 @@
 //! send r to n
 //! ```
 
-use super::{BuildContext, Built, PolicySpec};
-use crate::capability::{Capabilities, ShowsState};
+use crate::capability::ShowsState;
 use crate::cluster::{BackendId, ClusterView};
+use crate::decision::{Decision, assign_or_reject};
 use crate::params::{ParamSet, Params as _};
-use crate::policy::{Decision, Policy, assign_or_reject};
+use crate::policy::Capabilities;
+use crate::policy::Policy;
+use crate::policy_spec::{BuildContext, Built, PolicySpec};
 use crate::request::Request;
 use crate::rng::mix;
 use crate::time::Time;

@@ -13,11 +13,13 @@
 use foldhash::fast::FixedState;
 use hashbrown::HashMap;
 
-use super::{BuildContext, Built, PolicySpec};
-use crate::capability::{Capabilities, ShowsState};
+use crate::capability::ShowsState;
 use crate::cluster::{BackendId, ClusterView};
+use crate::decision::{Completion, Decision, assign_or_reject};
 use crate::params::ParamSet;
-use crate::policy::{Completion, Decision, Policy, assign_or_reject};
+use crate::policy::Capabilities;
+use crate::policy::Policy;
+use crate::policy_spec::{BuildContext, Built, PolicySpec};
 use crate::request::{Request, TargetId};
 use crate::rng::Rng;
 use crate::time::Time;

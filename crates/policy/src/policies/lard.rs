@@ -20,12 +20,14 @@
 //! A back-end that takes no new requests loses its targets: they are assigned as if for the first time (section 2.6), as
 //! are targets that fell out of the LRU map.
 
-use super::{BuildContext, Built, PolicySpec};
-use crate::capability::{BadState, Capabilities, SavesState, ShowsState};
+use crate::capability::{BadState, SavesState, ShowsState};
 use crate::cluster::{BackendId, Change, ClusterView, Health};
+use crate::decision::Decision;
 use crate::lru_map::LruMap;
 use crate::params::{ParamError, ParamSet, Params as _};
-use crate::policy::{Decision, Policy};
+use crate::policy::Capabilities;
+use crate::policy::Policy;
+use crate::policy_spec::{BuildContext, Built, PolicySpec};
 use crate::request::{Request, TargetId};
 use crate::saved::{StateReader, StateWriter};
 use crate::thresholds::Thresholds;

@@ -26,12 +26,14 @@
 use smallvec::SmallVec;
 
 use super::lard::Imbalance;
-use super::{BuildContext, Built, PolicySpec};
-use crate::capability::{BadState, Capabilities, SavesState, ShowsState};
+use crate::capability::{BadState, SavesState, ShowsState};
 use crate::cluster::{BackendId, Change, ClusterView, Health};
+use crate::decision::{Decision, assign_or_reject};
 use crate::lru_map::LruMap;
 use crate::params::{ParamError, ParamSet, Params as _};
-use crate::policy::{Decision, Policy, assign_or_reject};
+use crate::policy::Capabilities;
+use crate::policy::Policy;
+use crate::policy_spec::{BuildContext, Built, PolicySpec};
 use crate::request::{Request, TargetId};
 use crate::saved::{StateReader, StateWriter};
 use crate::thresholds::Thresholds;

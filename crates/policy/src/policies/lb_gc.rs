@@ -21,11 +21,13 @@ use foldhash::fast::FixedState;
 use hashbrown::HashMap;
 use plimsoll_cache::Cache;
 
-use super::{BuildContext, Built, PolicySpec};
-use crate::capability::{Capabilities, ShowsState};
+use crate::capability::ShowsState;
 use crate::cluster::{BackendId, Change, ClusterView, Health};
+use crate::decision::{Decision, assign_or_reject};
 use crate::params::{ParamSet, Params as _};
-use crate::policy::{Decision, Policy, assign_or_reject};
+use crate::policy::Capabilities;
+use crate::policy::Policy;
+use crate::policy_spec::{BuildContext, Built, PolicySpec};
 use crate::request::{Kind, Request, TargetId};
 use crate::time::Time;
 

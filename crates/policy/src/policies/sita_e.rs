@@ -11,11 +11,13 @@
 //!
 //! Where the workload is not known beforehand (live), the first `training` requests of known size take its place.
 
-use super::{BuildContext, Built, PolicySpec};
-use crate::capability::{Capabilities, ShowsState};
+use crate::capability::ShowsState;
 use crate::cluster::{BackendId, ClusterView};
+use crate::decision::{Decision, PolicyTable, assign_or_reject};
 use crate::params::{ParamSet, Params as _};
-use crate::policy::{Decision, Policy, PolicyTable, assign_or_reject};
+use crate::policy::Capabilities;
+use crate::policy::Policy;
+use crate::policy_spec::{BuildContext, Built, PolicySpec};
 use crate::request::Request;
 use crate::size_based::{SizeBased, Sizing};
 use crate::time::Time;

@@ -8,11 +8,12 @@
 //! send r to n
 //! ```
 
-use super::{BuildContext, Built, PolicySpec};
-use crate::capability::Capabilities;
 use crate::cluster::ClusterView;
+use crate::decision::{Decision, assign_or_reject};
 use crate::params::ParamSet;
-use crate::policy::{Decision, Policy, assign_or_reject};
+use crate::policy::Capabilities;
+use crate::policy::Policy;
+use crate::policy_spec::{BuildContext, Built, PolicySpec};
 use crate::request::Request;
 use crate::time::Time;
 use crate::turn::Turn;

@@ -3,10 +3,11 @@
 //!
 //! They show whether the setting is right, and say nothing about the paper's findings.
 
+use super::cluster::DayLoad;
 use super::day::{Minute, PEAK_S, QUIET_S};
 use super::explain::PEAK_USE;
 use super::measures::class;
-use super::plan::{ADAPTLOAD, DayLoad, DayRun};
+use super::plan::{ADAPTLOAD, DayRun};
 use super::results::{AdaptLoadResults, mean};
 use super::rule::PaperReference::Figure;
 use super::rule::{AdaptLoadClaimSpec, Over, Rule};

@@ -2,9 +2,9 @@
 
 use plimsoll_trace::synth;
 
-use super::StudyError;
-use super::plan::{BACKENDS, DayLoad};
+use super::cluster::{BACKENDS, DayLoad};
 use crate::lard::Effort;
+use crate::study_error::StudyError;
 use crate::workload::{Workload, WorkloadError};
 
 /// Requests of the published day.

@@ -6,9 +6,8 @@ use plimsoll_report::{
 };
 use plimsoll_sim::{SeriesPoint, SizeClasses};
 
-use super::plan::{
-    ADAPTLOAD, Contender, DayLoad, DayRun, IMPROVED_CACHE, JSQ, LARD_BEST, LARD_R, MAIN, SCAN_CACHES,
-};
+use super::cluster::DayLoad;
+use super::plan::{ADAPTLOAD, Contender, DayRun, IMPROVED_CACHE, JSQ, LARD_BEST, LARD_R, MAIN, SCAN_CACHES};
 use super::results::{AdaptLoadResults, mean};
 use crate::lard::{Effort, calibration_conclusion};
 
@@ -222,7 +221,7 @@ fn figure_6(r: &AdaptLoadResults) -> Section {
         let kinds: [(&str, OfBackends); 2] = [("network", |p| &p.cpu), ("disk", |p| &p.disk)];
         for (kind, of) in kinds {
             let mut plot = Plot::new(format!("{}: {kind}", contender.name()), SECONDS, "utilization");
-            for backend in 0..super::plan::BACKENDS {
+            for backend in 0..super::cluster::BACKENDS {
                 let curve =
                     r.curve(DayRun::day(contender, 15), |p| of(p).get(backend).copied().unwrap_or(0.0));
                 plot = plot.with(Series::new(format!("back-end {}", backend + 1), SeriesStyle::Line, curve));

@@ -9,6 +9,7 @@ mod calibration;
 mod claims;
 mod claims_caches;
 mod claims_load;
+mod cluster;
 mod day;
 mod explain;
 mod figures;
@@ -25,13 +26,15 @@ use plimsoll_sim::{Recording, RunObserver};
 use rayon::prelude::*;
 
 use crate::execute::{Extent, execute_recording};
-pub use crate::lard::{Effort, StudyError};
+pub use crate::lard::Effort;
 use crate::matrix::Progress;
 use crate::scenario::ScenarioError;
+pub use crate::study_error::StudyError;
+use cluster::DayLoad;
 use day::Day;
 pub use day::{DaySource, Setting};
 pub use plan::FIGURES;
-use plan::{DayLoad, DayRun, cells};
+use plan::{DayRun, cells};
 use results::{AdaptLoadResults, Done};
 
 /// The results of the study.

@@ -3,15 +3,13 @@
 use plimsoll_cache::caches;
 use plimsoll_sim::Arrivals;
 
+use super::cluster::{BACKENDS, DayLoad};
 use super::day::Day;
 use crate::lard::Effort;
 use crate::scenario::{Admission, Scenario, ScenarioError, Strategy};
 
 /// The figures of the paper that are reproduced.
 pub const FIGURES: [u32; 11] = [1, 2, 5, 6, 7, 8, 9, 10, 11, 12, 14];
-
-/// Back-ends in all experiments but that of figure 10.
-pub(super) const BACKENDS: usize = 4;
 
 /// A policy with parameters, as the study compares it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -70,17 +68,6 @@ impl Contender {
             Self::SitaE => "sita_e",
         }
     }
-}
-
-/// The speed of back-ends, and the part of the day that is run.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum DayLoad {
-    /// The whole day.
-    Day,
-    /// 35,000 to 45,000 s of figure 11, light or heavy.
-    Quiet { heavy: bool },
-    /// 58,000 to 68,000 s.
-    Peak { heavy: bool },
 }
 
 /// One run.

@@ -6,7 +6,6 @@ use plimsoll_report::{
 };
 
 use super::calibration::calibration_conclusion;
-use super::label;
 use super::plan::{ALL, Effort, Family, HOT_SHARES, HOT_SIZES, Instance, Variant};
 use super::results::{LARD, LARD_R, LardResults, View, WRR};
 use crate::scenario::paper_name;
@@ -263,4 +262,9 @@ fn hot_targets(results: &LardResults) -> Section {
         }
     }
     Section::new("Section 4.2: hot targets").plot(plot)
+}
+
+/// A workload instance in the words of the report.
+fn label(instance: &Instance) -> String {
+    format!("{}, seed {}", instance.name(), instance.seed)
 }

@@ -23,8 +23,7 @@ use plimsoll_report::{Claim, Report, Run, Section};
 use rayon::prelude::*;
 
 use crate::matrix::{Progress, run_all};
-use crate::scenario::ScenarioError;
-use crate::workload::WorkloadError;
+pub use crate::study_error::StudyError;
 
 pub use calibration::calibration_conclusion;
 pub use handoff::{Forwarding, HandoffMeasures, HandoffThroughput, LatencyRound};
@@ -47,17 +46,6 @@ pub struct LardStudy {
     pub runs: Vec<Run>,
     /// Figures and claims as a report.
     pub report: Report,
-}
-
-/// Why a study could not be finished.
-#[derive(Debug, thiserror::Error)]
-pub enum StudyError {
-    /// A workload could not be made.
-    #[error(transparent)]
-    Workload(#[from] WorkloadError),
-    /// A run failed.
-    #[error(transparent)]
-    Scenario(#[from] ScenarioError),
 }
 
 /// The part of the study to run.
@@ -154,11 +142,6 @@ pub fn reproduce(
             .section(section.paragraph(format!("Not all was measured through connection handoff: {why}.")));
     }
     Ok(LardStudy { calibration, claims, runs, report })
-}
-
-/// A workload instance in the words of the report.
-fn label(instance: &Instance) -> String {
-    format!("{}, seed {}", instance.name(), instance.seed)
 }
 
 #[cfg(test)]

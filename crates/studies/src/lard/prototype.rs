@@ -5,11 +5,11 @@
 
 use plimsoll_report::{Align, Claim, Measured, Plot, Run, Section, Series, SeriesStyle, Table};
 
-use super::StudyError;
 use super::results::{LARD_R, WRR, farthest};
 use super::rule::{MeasuredClaim, PaperReference, Rule};
 use crate::matrix::{Progress, run_all};
 use crate::scenario::{Scenario, Strategy, paper_name};
+use crate::study_error::StudyError;
 use crate::workload::Workload;
 
 /// The number of the figure.

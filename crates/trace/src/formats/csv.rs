@@ -2,12 +2,14 @@
 
 use csv_core::ReadRecordResult;
 
+use crate::decoder::{BATCH, FormatDecoder};
 use crate::error::TraceError;
-use crate::formats::{BATCH, FormatDecoder};
+use crate::format::Format;
+use crate::format_spec::{Encode, FormatSpec, FormatWriter, Likeness, stamped_on_arrival};
 use crate::ingest::{DecodedRequest, Ingest, parse_size};
+use crate::line_error::LineError;
 use crate::record::RecordKind;
 use crate::source::{InputSource, MAX_LINE_BYTES};
-use crate::tally::LineError;
 use crate::time::parse_seconds;
 
 /// Most columns a file may have.
@@ -230,3 +232,25 @@ fn parse_class(text: &[u8]) -> Result<u16, LineError> {
         .and_then(|class| u16::try_from(class).ok())
         .ok_or(LineError::Text("class is not a number from 0 to 65535"))
 }
+
+/// The format's name.
+pub const FORMAT: Format = Format::named("csv");
+
+/// Registry entry.
+pub static SPEC: FormatSpec = FormatSpec {
+    format: FORMAT,
+    aliases: &[],
+    summary: "CSV with the header `time_s,target,size_bytes[,kind,class,service_s,client]` (RFC 4180)",
+    binary: false,
+    family: "csv",
+    likeness: |prefix| {
+        if prefix.lines().next().is_some_and(is_header) { Likeness::Header } else { Likeness::None }
+    },
+    open: |source, _| Ok(Box::new(CsvDecoder::new(source))),
+    stamps: stamped_on_arrival,
+    writer: Some(FormatWriter {
+        endings: &["csv"],
+        loss: "",
+        encode: Encode::Streaming(crate::write::csv::write),
+    }),
+};

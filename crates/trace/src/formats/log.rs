@@ -1,12 +1,16 @@
 //! Common and combined access log.
 
+use crate::decoder::{BATCH, FormatDecoder};
 use crate::error::TraceError;
-use crate::formats::{BATCH, FormatDecoder};
+use crate::format::Format;
+use crate::format_spec::{FormatSpec, Likeness, Prefix};
 use crate::ingest::{DecodedRequest, Ingest, parse_size};
+use crate::input::TraceInput;
+use crate::line_error::LineError;
 use crate::options::Include;
 use crate::record::RecordKind;
 use crate::source::{Framed, InputSource, MAX_LINE_BYTES};
-use crate::tally::LineError;
+use crate::tally::ReadReport;
 use crate::time::{NS_PER_S, STAMP_BYTES, StampReader};
 use crate::url;
 
@@ -186,3 +190,62 @@ fn decode(stamps: &mut StampReader, number: u64, line: &[u8], out: &mut Ingest) 
     };
     out.accept(number, &entry)
 }
+
+/// Whether a line of the prefix says more than the common log.
+fn is_combined(prefix: &Prefix<'_>) -> bool {
+    prefix.lines().filter_map(|line| split(line).ok()).any(|line| line.has_more)
+}
+
+fn likeness(prefix: &Prefix<'_>, combined: bool) -> Likeness {
+    if is_combined(prefix) == combined {
+        prefix.lines_like(|line| split(line).is_ok())
+    } else {
+        Likeness::None
+    }
+}
+
+fn open(source: InputSource, _: &TraceInput) -> Result<Box<dyn FormatDecoder>, TraceError> {
+    Ok(Box::new(LogDecoder::new(source)))
+}
+
+fn stamps(report: &ReadReport) -> &'static str {
+    if report.out_of_order > 0 {
+        "arrival: the log is out of order, as that of Apache is, which stamps the arrival of a \
+         request and writes its line on completion"
+    } else {
+        "arrival, as Apache stamps; the log is in order, as that of nginx is, which stamps \
+         completion: if nginx wrote it, requests arrived earlier by their response times"
+    }
+}
+
+/// The common log's name.
+pub const COMMON: Format = Format::named("common-log");
+
+/// The combined log's name.
+pub const COMBINED: Format = Format::named("combined-log");
+
+/// Registry entry of the common log.
+pub static COMMON_SPEC: FormatSpec = FormatSpec {
+    format: COMMON,
+    aliases: &["common", "clf"],
+    summary: "NCSA common log (Apache `%h %l %u %t \"%r\" %>s %b`)",
+    binary: false,
+    family: "access log",
+    likeness: |prefix| likeness(prefix, false),
+    open,
+    stamps,
+    writer: None,
+};
+
+/// Registry entry of the combined log.
+pub static COMBINED_SPEC: FormatSpec = FormatSpec {
+    format: COMBINED,
+    aliases: &["combined", "apache", "nginx"],
+    summary: "Common log followed by referer and user agent; the default of Apache and nginx",
+    binary: false,
+    family: "access log",
+    likeness: |prefix| likeness(prefix, true),
+    open,
+    stamps,
+    writer: None,
+};

@@ -1,25 +1,22 @@
-//! One decoder per format.
+//! The trace formats, one decoder each, and the registry that command line and reports read.
 
-pub(crate) mod csv;
-pub(crate) mod log;
-pub(crate) mod oracle;
-pub(crate) mod parquet;
+pub mod csv;
+pub mod log;
+pub mod oracle;
+pub mod parquet;
 pub(crate) mod parquet_columns;
-pub(crate) mod time_id_size;
-pub(crate) mod worldcup;
+pub mod time_id_size;
+pub mod worldcup;
 
-use crate::error::TraceError;
-use crate::ingest::Ingest;
-use crate::source::InputSource;
+use crate::format_spec::FormatSpec;
 
-/// Lines or records a decoder takes at a time before it hands control back.
-const BATCH: usize = 4096;
-
-/// Turns the bytes of one input into requests.
-pub(crate) trait FormatDecoder: Send {
-    /// Decodes some more; false when the input is used up.
-    fn step(&mut self, out: &mut Ingest) -> Result<bool, TraceError>;
-
-    /// The input, for reading its raw bytes to the end; `None` when that was done before decoding.
-    fn source(&mut self) -> Option<&mut InputSource>;
-}
+/// Every format, in the order in which messages list them.
+pub static FORMATS: &[&FormatSpec] = &[
+    &log::COMMON_SPEC,
+    &log::COMBINED_SPEC,
+    &worldcup::SPEC,
+    &oracle::SPEC,
+    &time_id_size::SPEC,
+    &csv::SPEC,
+    &parquet::SPEC,
+];

@@ -1,11 +1,13 @@
 //! libCacheSim's `oracleGeneral`.
 
+use crate::decoder::{BATCH, FormatDecoder};
 use crate::error::TraceError;
-use crate::formats::{BATCH, FormatDecoder};
+use crate::format::Format;
+use crate::format_spec::{Encode, FormatSpec, FormatWriter, Likeness, Prefix, stamped_on_arrival};
 use crate::ingest::{DecodedRequest, Ingest, decimal};
+use crate::line_error::LineError;
 use crate::record::RecordKind;
 use crate::source::InputSource;
-use crate::tally::LineError;
 use crate::time::NS_PER_S;
 
 /// Bytes of a record: `u32` time in seconds, `u64` object, `u32` size in bytes, `i64` index of the
@@ -90,3 +92,33 @@ impl FormatDecoder for OracleDecoder {
         Some(&mut self.source)
     }
 }
+
+fn likeness(prefix: &Prefix<'_>) -> Likeness {
+    if prefix.name.contains("oraclegeneral") {
+        Likeness::OwnName
+    } else if looks_like(prefix.bytes) {
+        Likeness::Records
+    } else {
+        Likeness::None
+    }
+}
+
+/// The format's name.
+pub const FORMAT: Format = Format::named("oracle-general");
+
+/// Registry entry.
+pub static SPEC: FormatSpec = FormatSpec {
+    format: FORMAT,
+    aliases: &["oracle"],
+    summary: "libCacheSim's `oracleGeneral`: 24 bytes per request, little-endian",
+    binary: true,
+    family: "oracle-general",
+    likeness,
+    open: |source, _| Ok(Box::new(OracleDecoder::new(source))),
+    stamps: stamped_on_arrival,
+    writer: Some(FormatWriter {
+        endings: &["oraclegeneral", "bin"],
+        loss: " oracle-general keeps whole seconds, targets as numbers and sizes; the rest is left out.",
+        encode: Encode::WholeTrace(crate::write::oracle::write),
+    }),
+};

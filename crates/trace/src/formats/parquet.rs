@@ -8,14 +8,16 @@ use std::sync::Once;
 use parquet::errors::ParquetError;
 use parquet::file::reader::{FileReader, SerializedFileReader};
 
+use crate::decoder::{BATCH, FormatDecoder};
 use crate::error::TraceError;
+use crate::format::Format;
+use crate::format_spec::{Encode, FormatSpec, FormatWriter, Likeness, stamped_on_arrival};
 use crate::formats::csv::{COLUMNS, REQUIRED, find_columns, parse_kind};
 use crate::formats::parquet_columns::{Column, unfit};
-use crate::formats::{BATCH, FormatDecoder};
 use crate::ingest::{DecodedRequest, Ingest};
-use crate::options::TraceInput;
+use crate::input::TraceInput;
+use crate::line_error::LineError;
 use crate::source::{InputSource, MAX_LINE_BYTES};
-use crate::tally::LineError;
 
 /// Decoder of Parquet. The file is read where it lies; a compressed one or standard input goes
 /// through an unlinked temporary file first, because Parquet starts at its end.
@@ -220,3 +222,23 @@ fn quietly<T>(work: impl FnOnce() -> T) -> Result<T, String> {
         message.unwrap_or("its reader gave up").to_owned()
     })
 }
+
+/// The format's name.
+pub const FORMAT: Format = Format::named("parquet");
+
+/// Registry entry.
+pub static SPEC: FormatSpec = FormatSpec {
+    format: FORMAT,
+    aliases: &[],
+    summary: "Apache Parquet with the columns of the CSV",
+    binary: true,
+    family: "parquet",
+    likeness: |prefix| if prefix.bytes.starts_with(b"PAR1") { Likeness::Mark } else { Likeness::None },
+    open: |source, input| Ok(Box::new(ParquetDecoder::new(source, input)?)),
+    stamps: stamped_on_arrival,
+    writer: Some(FormatWriter {
+        endings: &["parquet"],
+        loss: "",
+        encode: Encode::Streaming(crate::write::parquet::write),
+    }),
+};

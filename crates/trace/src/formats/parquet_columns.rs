@@ -7,7 +7,7 @@ use parquet::errors::Result as ParquetResult;
 use parquet::schema::types::ColumnDescriptor;
 
 use crate::ingest::{MAX_SIZE_BYTES, decimal};
-use crate::tally::LineError;
+use crate::line_error::LineError;
 use crate::time::{MAX_S, NS_PER_S, seconds_to_ns};
 
 /// Values of a batch, those that are not null, end to end.

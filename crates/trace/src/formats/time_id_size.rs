@@ -1,11 +1,13 @@
 //! Lines `time id size`, separated by spaces, tabs or commas.
 
+use crate::decoder::{BATCH, FormatDecoder};
 use crate::error::TraceError;
-use crate::formats::{BATCH, FormatDecoder};
+use crate::format::Format;
+use crate::format_spec::{Encode, FormatSpec, FormatWriter, stamped_on_arrival};
 use crate::ingest::{DecodedRequest, Ingest, parse_size};
+use crate::line_error::LineError;
 use crate::record::RecordKind;
 use crate::source::{Framed, InputSource, MAX_LINE_BYTES};
-use crate::tally::LineError;
 use crate::time::parse_seconds;
 
 fn is_separator(byte: u8) -> bool {
@@ -80,3 +82,23 @@ impl FormatDecoder for TimeIdSizeDecoder {
         Some(&mut self.source)
     }
 }
+
+/// The format's name.
+pub const FORMAT: Format = Format::named("time-id-size");
+
+/// Registry entry.
+pub static SPEC: FormatSpec = FormatSpec {
+    format: FORMAT,
+    aliases: &["tis"],
+    summary: "Lines `time id size`, separated by spaces, tabs or commas, without a header",
+    binary: false,
+    family: "time-id-size",
+    likeness: |prefix| prefix.lines_like(|line| split(line).is_ok()),
+    open: |source, _| Ok(Box::new(TimeIdSizeDecoder::new(source))),
+    stamps: stamped_on_arrival,
+    writer: Some(FormatWriter {
+        endings: &["tr", "txt"],
+        loss: " time-id-size keeps times, targets and sizes; the rest is left out.",
+        encode: Encode::Streaming(crate::write::time_id_size::write),
+    }),
+};

@@ -1,85 +1,19 @@
 //! Binary log of the 1998 World Cup (Arlitt and Jin; Internet Traffic Archive).
 
+use crate::decoder::{BATCH, FormatDecoder};
 use crate::error::TraceError;
-use crate::formats::{BATCH, FormatDecoder};
+use crate::format::Format;
+use crate::format_spec::{FormatSpec, Likeness, Prefix};
 use crate::ingest::{DecodedRequest, Ingest, decimal};
+use crate::line_error::LineError;
 use crate::options::Include;
 use crate::record::RecordKind;
 use crate::source::InputSource;
-use crate::tally::LineError;
 use crate::time::NS_PER_S;
-
-/// Bytes of a record.
-const RECORD_BYTES: usize = 20;
-
-/// Size field of a transfer whose size was not logged.
-const UNKNOWN_SIZE: u32 = u32::MAX;
+use crate::worldcup_record::{METHODS, RECORD_BYTES, WorldCupRecord, looks_like};
 
 /// Type of content computed on demand.
 const TYPE_DYNAMIC: u8 = 6;
-
-/// Largest type number (`OTHER_TYPES`).
-const MAX_TYPE: u8 = 12;
-
-const METHODS: [&[u8]; 9] =
-    [b"GET", b"HEAD", b"POST", b"PUT", b"DELETE", b"TRACE", b"OPTIONS", b"CONNECT", b"(other)"];
-
-/// Status code of each index; 0 stands for a code without an index of its own.
-const STATUSES: [u16; 38] = [
-    100, 101, 200, 201, 202, 203, 204, 205, 206, 300, 301, 302, 303, 304, 305, 400, 401, 402, 403, 404, 405,
-    406, 407, 408, 409, 410, 411, 412, 413, 414, 415, 500, 501, 502, 503, 504, 505, 0,
-];
-
-/// One record with its fields in host order.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct WorldCupRecord {
-    pub(crate) time_s: u32,
-    pub(crate) client: u32,
-    pub(crate) object: u32,
-    size: u32,
-    method: u8,
-    status: u8,
-    kind: u8,
-    pub(crate) server: u8,
-}
-
-impl WorldCupRecord {
-    fn parse(bytes: &[u8; RECORD_BYTES]) -> Self {
-        let word = |at: usize| u32::from_be_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]]);
-        Self {
-            time_s: word(0),
-            client: word(4),
-            object: word(8),
-            size: word(12),
-            method: bytes[16],
-            status: bytes[17],
-            kind: bytes[18],
-            server: bytes[19],
-        }
-    }
-
-    /// Bytes transferred; `None` when they were not logged.
-    pub(crate) fn size(&self) -> Option<u32> {
-        (self.size != UNKNOWN_SIZE).then_some(self.size)
-    }
-
-    /// Status code; the two top bits of the field hold the HTTP version.
-    fn status(&self) -> Option<u16> {
-        STATUSES.get(usize::from(self.status & 0x3f)).copied()
-    }
-}
-
-/// Whether the bytes are records of the summer of 1998.
-pub(crate) fn looks_like(first: &[u8]) -> bool {
-    let (records, _) = first.as_chunks::<RECORD_BYTES>();
-    !records.is_empty()
-        && records.iter().map(WorldCupRecord::parse).all(|raw| {
-            (893_900_000..=901_600_000).contains(&raw.time_s)
-                && usize::from(raw.method) < METHODS.len()
-                && raw.status().is_some()
-                && raw.kind <= MAX_TYPE
-        })
-}
 
 /// Decoder of World Cup logs.
 pub(crate) struct WorldCupDecoder {
@@ -149,3 +83,32 @@ fn decode(number: u64, raw: &WorldCupRecord, out: &mut Ingest) -> Result<(), Tra
     };
     out.accept(number, &entry)
 }
+
+fn likeness(prefix: &Prefix<'_>) -> Likeness {
+    if looks_like(prefix.bytes) {
+        Likeness::Records
+    } else if prefix.name.starts_with("wc_day") || prefix.name.contains("worldcup98") {
+        Likeness::CommonName
+    } else {
+        Likeness::None
+    }
+}
+
+/// The format's name.
+pub const FORMAT: Format = Format::named("worldcup98");
+
+/// Registry entry.
+pub static SPEC: FormatSpec = FormatSpec {
+    format: FORMAT,
+    aliases: &["worldcup", "wc98"],
+    summary: "Binary log of the 1998 World Cup (Internet Traffic Archive): 20 bytes per request, big-endian",
+    binary: true,
+    family: "worldcup98",
+    likeness,
+    open: |source, _| Ok(Box::new(WorldCupDecoder::new(source))),
+    stamps: |_| {
+        "completion, as the World Cup logs are stamped: requests arrived earlier by their \
+         response times, which the log does not tell; completions are taken for arrivals"
+    },
+    writer: None,
+};

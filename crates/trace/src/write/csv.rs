@@ -4,17 +4,16 @@ use std::io::Write as _;
 
 use csv_core::WriteResult;
 
-use super::{Requests, Sink, put_seconds};
+use super::requests::Requests;
+use super::sink::Sink;
+use super::text::put_seconds;
 use crate::error::TraceError;
-use crate::record::{Record, RecordKind};
+use crate::record::RecordKind;
 
 /// Lines gathered before they are written.
 const FLUSH_BYTES: usize = 64 * 1024;
 
-pub(super) fn write<I>(requests: Requests<'_, I>, sink: &mut Sink) -> Result<(), TraceError>
-where
-    I: Iterator<Item = Result<Record, TraceError>>,
-{
+pub(crate) fn write(requests: Requests<'_>, sink: &mut Sink) -> Result<(), TraceError> {
     let fields = requests.fields;
     let mut lines = b"time_s,target,size_bytes".to_vec();
     for (present, name) in [

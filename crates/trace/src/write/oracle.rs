@@ -4,7 +4,8 @@ use std::fs::File;
 use std::io::{self, BufWriter, Write as _};
 use std::os::unix::fs::FileExt as _;
 
-use super::{Sink, all_targets};
+use super::sink::Sink;
+use super::text::all_targets;
 use crate::error::TraceError;
 use crate::ingest::decimal;
 use crate::time::NS_PER_S;
@@ -17,7 +18,7 @@ const NEVER: i64 = -1;
 const BLOCK: usize = 32 * 1024;
 
 /// Writes numeric names as they are where every name is a number, else dense numbers.
-pub(super) fn write(trace: &Trace, sink: &mut Sink) -> Result<(), TraceError> {
+pub(crate) fn write(trace: &Trace, sink: &mut Sink) -> Result<(), TraceError> {
     let numeric = all_targets(&trace.targets, |name| number(name).is_some());
     let mut next_accesses = NextAccesses::of(trace)?;
     for (index, record) in (0u64..).zip(trace.open_as_stamped()) {

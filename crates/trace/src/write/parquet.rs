@@ -10,7 +10,8 @@ use parquet::file::properties::WriterProperties;
 use parquet::file::writer::SerializedFileWriter;
 use parquet::schema::types::{Type, TypePtr};
 
-use super::{Requests, Sink};
+use super::requests::Requests;
+use super::sink::Sink;
 use crate::error::TraceError;
 use crate::record::{Record, RecordKind};
 use crate::spool::PresentFields;
@@ -25,18 +26,15 @@ const TIME_BYTES: usize = 9;
 /// Times are decimals with nine digits behind the point, so that they are exact seconds.
 const TIME_DIGITS: i32 = 20;
 
-pub(super) fn write<I>(requests: Requests<'_, I>, sink: &mut Sink) -> Result<(), TraceError>
-where
-    I: Iterator<Item = Result<Record, TraceError>>,
-{
-    let Requests { targets, fields, mut records } = requests;
+pub(crate) fn write(requests: Requests<'_>, sink: &mut Sink) -> Result<(), TraceError> {
+    let Requests { targets, fields, records } = requests;
     let path = sink.path().to_owned();
     let failed = |e: ParquetError| TraceError::write(&path, e.to_string());
     let mut writer = open(fields, sink).map_err(failed)?;
     let mut rows = Vec::with_capacity(GROUP_ROWS);
     loop {
         rows.clear();
-        for record in records.by_ref().take(GROUP_ROWS) {
+        for record in (&mut *records).take(GROUP_ROWS) {
             rows.push(record?);
         }
         if rows.is_empty() {

@@ -2,18 +2,16 @@
 
 use std::io::Write as _;
 
-use super::{Requests, Sink, all_targets, put_seconds};
+use super::requests::Requests;
+use super::sink::Sink;
+use super::text::{all_targets, put_seconds};
 use crate::error::TraceError;
-use crate::record::Record;
 
 /// Lines gathered before they are written.
 const FLUSH_BYTES: usize = 64 * 1024;
 
 /// Writes names where every name is free of separators, else the targets' dense numbers.
-pub(super) fn write<I>(requests: Requests<'_, I>, sink: &mut Sink) -> Result<(), TraceError>
-where
-    I: Iterator<Item = Result<Record, TraceError>>,
-{
+pub(crate) fn write(requests: Requests<'_>, sink: &mut Sink) -> Result<(), TraceError> {
     let names = all_targets(requests.targets, |name| {
         !name.is_empty() && !name.iter().any(|b| matches!(b, b' ' | b'\t' | b',' | b'\n' | b'\r'))
     });

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use plimsoll_trace::{Format, ReadOptions, TraceInput, load};
+use plimsoll_trace::{Format, ReadOptions, TraceInput, formats, load};
 
 use crate::helpers::{Scratch, gzip, load_bytes, load_path, load_text, xz, zstd};
 
@@ -42,14 +42,14 @@ fn nothing_usable() {
 fn unknown_content_and_wrong_formats() {
     let text = message(load_text("hello\nworld\n"));
     says(&text, &["cannot be told", "--format", "combined-log"]);
-    for format in Format::ALL {
+    for format in Format::all() {
         let options = ReadOptions { format: Some(format), ..ReadOptions::default() };
         let text = message(load_bytes(b"hello\nworld, this is no trace\n", &options));
         says(&text, &["trace"]);
     }
     let text = message(load_bytes(
         b"time_s,size_bytes\n1,2\n",
-        &ReadOptions { format: Some(Format::Csv), ..ReadOptions::default() },
+        &ReadOptions { format: Some(formats::csv::FORMAT), ..ReadOptions::default() },
     ));
     says(&text, &["column target is missing", "time_s,target,size_bytes"]);
     says(

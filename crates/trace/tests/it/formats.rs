@@ -1,6 +1,6 @@
 //! The other formats, compression, and several inputs.
 
-use plimsoll_trace::{Format, ReadOptions, RecordKind, TraceInput, TraceReader, load};
+use plimsoll_trace::{ReadOptions, RecordKind, TraceInput, TraceReader, formats, load};
 
 use crate::helpers::{Scratch, gzip, listed, load_bytes, load_path, load_text, stamped, xz, zstd};
 
@@ -16,7 +16,7 @@ fn csv_takes_any_order_of_columns_and_quotes() {
          bob,30,/c,z,3,,65535,\r\n",
     )
     .unwrap();
-    assert_eq!(trace.report.format, Some(Format::Csv));
+    assert_eq!(trace.report.format, Some(formats::csv::FORMAT));
     assert!(!trace.report.times_spread);
     assert_eq!(
         listed(&trace),
@@ -87,7 +87,7 @@ fn a_quote_never_closed_costs_a_record_not_the_file() {
 #[test]
 fn time_id_size_takes_every_separator() {
     let trace = load_text("1 a 10\n2,b,20\n\n3\tc  30\n4.5, a, 5\n").unwrap();
-    assert_eq!(trace.report.format, Some(Format::TimeIdSize));
+    assert_eq!(trace.report.format, Some(formats::time_id_size::FORMAT));
     let sizes: Vec<_> = listed(&trace).into_iter().map(|r| (r.0, r.2)).collect();
     assert_eq!(sizes, [(S, 10), (2 * S, 20), (3 * S, 30), (4 * S + S / 2, 5)]);
     assert_eq!(trace.targets.document_size_bytes(0), 10);
@@ -109,7 +109,7 @@ fn oracle(records: &[(u32, u64, u32, i64)]) -> Vec<u8> {
 fn oracle_general_is_little_endian_and_packed() {
     let records = [(5, u64::MAX, 7, 2), (5, 1 << 40, 9, -1), (6, u64::MAX, u32::MAX, -1)];
     let trace = load_bytes(&oracle(&records), &ReadOptions::default()).unwrap();
-    assert_eq!(trace.report.format, Some(Format::OracleGeneral));
+    assert_eq!(trace.report.format, Some(formats::oracle::FORMAT));
     assert_eq!(
         listed(&trace),
         [
@@ -160,7 +160,7 @@ fn world_cup_codes_are_understood() {
         &ReadOptions::default(),
     )
     .unwrap();
-    assert_eq!(trace.report.format, Some(Format::WorldCup98));
+    assert_eq!(trace.report.format, Some(formats::worldcup::FORMAT));
     let sizes: Vec<u64> = stamped(&trace).iter().map(|r| r.size_bytes).collect();
     assert_eq!(sizes, [100, 0, 0, 0, 30]);
     assert_eq!(stamped(&trace)[2].kind, RecordKind::Dynamic);
@@ -218,7 +218,7 @@ fn several_inputs_are_one_trace() {
     assert_eq!((rejection.line, rejection.path.as_str()), (2, second.to_str().unwrap()));
     let whole =
         scratch.file("whole", &[std::fs::read(&first).unwrap(), std::fs::read(&second).unwrap()].concat());
-    let digest = load_path(&whole, &ReadOptions { format: Some(Format::TimeIdSize), ..options });
+    let digest = load_path(&whole, &ReadOptions { format: Some(formats::time_id_size::FORMAT), ..options });
     // The same bytes end to end; as gzip with trailing rubbish they cannot be read themselves.
     assert!(digest.is_err());
     let limited = ReadOptions { limit: Some(1), ..ReadOptions::default() };
@@ -255,7 +255,7 @@ fn lines_of_any_length_cost_no_memory() {
 #[test]
 fn a_byte_order_mark_is_no_part_of_the_header() {
     let trace = load_text("\u{feff}time_s,target,size_bytes\n1,/a,10\n").unwrap();
-    assert_eq!(trace.report.format, Some(Format::Csv));
+    assert_eq!(trace.report.format, Some(formats::csv::FORMAT));
     assert_eq!(trace.len(), 1);
 }
 

@@ -2,7 +2,7 @@
 
 use std::sync::OnceLock;
 
-use plimsoll_trace::{Format, Include, ReadOptions, TraceStats, convert, format_of_output};
+use plimsoll_trace::{Format, Include, ReadOptions, TraceStats, convert, format_of_output, formats};
 use proptest::prelude::*;
 
 use crate::helpers::{Scratch, gzip, load_bytes, load_path, xz, zstd};
@@ -43,7 +43,7 @@ fn samples() -> &'static [Vec<u8>] {
 
 /// Reads the bytes as every format and as none; whatever loads must also iterate and describe itself.
 fn read_every_way(bytes: &[u8]) {
-    let formats = Format::ALL.map(Some);
+    let formats: Vec<_> = Format::all().map(Some).collect();
     for format in formats.into_iter().chain([None]) {
         let options =
             ReadOptions { format, max_bad_ratio: 1.0, include: Include::All, ..ReadOptions::default() };
@@ -115,8 +115,11 @@ fn parquet_with_any_byte_damaged() {
         for mask in [0x01, 0x80, 0xff] {
             let mut damaged = parquet.clone();
             damaged[place] ^= mask;
-            let options =
-                ReadOptions { format: Some(Format::Parquet), max_bad_ratio: 1.0, ..ReadOptions::default() };
+            let options = ReadOptions {
+                format: Some(formats::parquet::FORMAT),
+                max_bad_ratio: 1.0,
+                ..ReadOptions::default()
+            };
             if let Err(error) = load_bytes(&damaged, &options) {
                 assert!(!error.to_string().contains('\n'), "{error}");
             }

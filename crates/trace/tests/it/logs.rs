@@ -1,6 +1,6 @@
 //! What access logs mean: which requests count, with which target and size.
 
-use plimsoll_trace::{Format, Include, ReadOptions};
+use plimsoll_trace::{Include, ReadOptions, formats};
 
 use crate::helpers::{listed, load_bytes, load_text};
 
@@ -154,7 +154,7 @@ fn clients_and_zones_are_told_apart() {
     // The second line's user name holds a bracket, which no well-formed name does.
     let options = ReadOptions { max_bad_ratio: 0.4, ..ReadOptions::default() };
     let trace = load_bytes(text.as_bytes(), &options).unwrap();
-    assert_eq!(trace.report.format, Some(Format::CombinedLog));
+    assert_eq!(trace.report.format, Some(formats::log::COMBINED));
     let times: Vec<u64> = listed(&trace).iter().map(|r| r.0 / 1_000_000_000).collect();
     assert_eq!(times, [804_556_800, 804_556_802]);
     assert_eq!((trace.report.clients, trace.report.lines_rejected), (1, 1));

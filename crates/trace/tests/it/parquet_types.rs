@@ -8,7 +8,7 @@ use parquet::data_type::ByteArray;
 use parquet::file::properties::WriterProperties;
 use parquet::file::writer::SerializedFileWriter;
 use parquet::schema::parser::parse_message_type;
-use plimsoll_trace::{Format, ReadOptions, RecordKind, Trace, TraceError};
+use plimsoll_trace::{ReadOptions, RecordKind, Trace, TraceError, formats};
 
 use crate::helpers::{gzip, listed, load_bytes, stamped};
 
@@ -91,7 +91,7 @@ fn doubles_numbers_and_nulls() {
     };
     let bytes = file(schema, &[group(1_400_000_000.0), group(1_400_000_100.0)]);
     let trace = load(&bytes).unwrap();
-    assert_eq!(trace.report.format, Some(Format::Parquet));
+    assert_eq!(trace.report.format, Some(formats::parquet::FORMAT));
     let start = 1_400_000_000_000_000_000;
     assert_eq!(
         listed(&trace),

@@ -6,7 +6,7 @@
 //! size the largest body with status 200, else the largest body. For one figure at a time:
 //! `zcat nasa_1995_excerpt.log.gz | grep -cE '"(GET|HEAD) .*" (200|206|304) '` gives 6845.
 
-use plimsoll_trace::{Format, Include, ReadOptions, RecordKind, Trace, TraceStats};
+use plimsoll_trace::{Format, Include, ReadOptions, RecordKind, Trace, TraceStats, formats};
 
 use crate::helpers::{load_path, real_trace, stamped};
 
@@ -72,7 +72,7 @@ fn check_order(trace: &Trace) {
 fn nasa() {
     check(&Expected {
         file: "nasa_1995_excerpt.log.gz",
-        format: Format::CommonLog,
+        format: formats::log::COMMON,
         sha256: "4c45d31883e36949b1fc9af58f4b52b4dd28dc9c2e7b0612cf707f7c5352782f",
         lines: 7084,
         requests: 6845,
@@ -91,7 +91,7 @@ fn nasa() {
 fn apache() {
     check(&Expected {
         file: "apache_combined_2015.log.gz",
-        format: Format::CombinedLog,
+        format: formats::log::COMBINED,
         sha256: "7831ed61a959db2ae05c1bc7296deb01b108d03e2bef682e4fb4721d8a1468dd",
         lines: 10_000,
         requests: 9614,
@@ -117,7 +117,7 @@ fn apache() {
 fn cran() {
     check(&Expected {
         file: "cran_mirror_2012.csv.gz",
-        format: Format::Csv,
+        format: formats::csv::FORMAT,
         sha256: "038fa724256f37d170020787fdcf9d36c9acb04fa7e3957ff8c3415d75abedf0",
         lines: 80_431,
         requests: 80_431,
@@ -136,7 +136,7 @@ fn cran() {
 fn cdn() {
     check(&Expected {
         file: "cdn_time_id_size.tr.gz",
-        format: Format::TimeIdSize,
+        format: formats::time_id_size::FORMAT,
         sha256: "852f235b884edb54f73571383114cbc61d6e9aeb48adb8d88e984bb614b21177",
         lines: 66_987,
         requests: 66_987,
@@ -155,7 +155,7 @@ fn cdn() {
 fn world_cup() {
     check(&Expected {
         file: "worldcup98_test_log.gz",
-        format: Format::WorldCup98,
+        format: formats::worldcup::FORMAT,
         sha256: "a56c01ed787875774e7b4200d737ee7af11da55f791b8474102ffe82988cd978",
         lines: 1000,
         requests: 1000,

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use plimsoll_trace::{
-    Format, ReadOptions, Record, RecordKind, TargetTable, Trace, convert, format_of_output,
+    Format, ReadOptions, Record, RecordKind, TargetTable, Trace, convert, format_of_output, formats,
 };
 
 use crate::helpers::{Scratch, listed, load_path, real_trace, stamped};
@@ -80,7 +80,7 @@ fn numbers_stay_numbers_and_next_accesses_are_right() {
     let source = scratch.file("s", b"1 900 10\n2 7 20\n3 900 10\n4 900 11\n");
     let trace = load_path(&source, &ReadOptions::default()).unwrap();
     let output = scratch.path("o.oracleGeneral");
-    convert(&trace, Format::OracleGeneral, &output).unwrap();
+    convert(&trace, formats::oracle::FORMAT, &output).unwrap();
     let bytes = std::fs::read(&output).unwrap();
     let records: Vec<_> = bytes
         .chunks_exact(24)
@@ -95,7 +95,7 @@ fn numbers_stay_numbers_and_next_accesses_are_right() {
         .collect();
     assert_eq!(records, [(1, 900, 10, 2), (2, 7, 20, -1), (3, 900, 10, 3), (4, 900, 11, -1)]);
     let output = scratch.path("o.tr");
-    convert(&trace, Format::TimeIdSize, &output).unwrap();
+    convert(&trace, formats::time_id_size::FORMAT, &output).unwrap();
     assert_eq!(std::fs::read(&output).unwrap(), std::fs::read(&source).unwrap());
 }
 
@@ -105,7 +105,7 @@ fn csv_is_canonical() {
     let source = scratch.file("s", b"1.5 /a 10\n2 /b 20\n");
     let trace = load_path(&source, &ReadOptions::default()).unwrap();
     let output = scratch.path("o.csv");
-    convert(&trace, Format::Csv, &output).unwrap();
+    convert(&trace, formats::csv::FORMAT, &output).unwrap();
     assert_eq!(std::fs::read_to_string(&output).unwrap(), "time_s,target,size_bytes\n1.5,/a,10\n2,/b,20\n");
 }
 
@@ -114,11 +114,11 @@ fn what_does_not_fit_is_refused() {
     let trace = rich();
     let scratch = Scratch::new();
     let error = |format: Format, path: &Path| convert(&trace, format, path).unwrap_err().to_string();
-    let text = error(Format::OracleGeneral, &scratch.path("o.bin"));
+    let text = error(formats::oracle::FORMAT, &scratch.path("o.bin"));
     assert!(text.contains("o.bin") && text.contains("9007199254740992 bytes"), "{text}");
-    let text = error(Format::CommonLog, &scratch.path("o.log"));
+    let text = error(formats::log::COMMON, &scratch.path("o.log"));
     assert!(text.contains("cannot") || text.contains("not written"), "{text}");
-    let text = error(Format::Csv, &scratch.path("no/such/dir/o.csv"));
+    let text = error(formats::csv::FORMAT, &scratch.path("no/such/dir/o.csv"));
     assert!(text.contains("no/such/dir"), "{text}");
 }
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use plimsoll_decisions::{LogReader, replay};
 use plimsoll_testkit::{Why, pace, wait_for};
-use plimsoll_trace::{Format, ReadOptions, TraceInput, load};
+use plimsoll_trace::{ReadOptions, TraceInput, formats, load};
 use serde_json::Value;
 
 use super::rig::{Rig, text};
@@ -88,7 +88,7 @@ fn the_combined_log_is_a_trace() {
     );
     let trace = load(&[TraceInput::File(file)], &ReadOptions::default()).unwrap();
     let report = &trace.report;
-    assert_eq!((report.format, report.records, report.lines_rejected), (Some(Format::CombinedLog), 40, 0));
+    assert_eq!((report.format, report.records, report.lines_rejected), (Some(formats::log::COMBINED), 40, 0));
     let read: u64 = trace.open().unwrap().map(|record| record.unwrap().size_bytes).sum();
     assert_eq!((trace.targets.len(), read), (8, bytes));
 }

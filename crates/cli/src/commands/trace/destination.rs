@@ -40,7 +40,7 @@ impl DestinationArgs {
     ) -> Result<Destination, CliError> {
         let destination = Destination { path: to.to_owned(), format: self.format(to, fallback)? };
         if destination.is_stdout() {
-            if is_binary(destination.format) && stdout().is_terminal() {
+            if destination.format.spec().binary && stdout().is_terminal() {
                 return Err(CliError::Usage(format!(
                     "the format {} is binary and would garble the terminal; write to a file or a pipe",
                     destination.format
@@ -91,8 +91,8 @@ impl DestinationArgs {
             return Ok(format);
         }
         Err(CliError::Usage(format!(
-            "the format {format} can be read but not written, for a trace keeps less than such a log tells; write csv, \
-             parquet, oracle-general or time-id-size"
+            "the format {format} can be read but not written, for a trace keeps less than such a log tells; write {}",
+            Format::writable_names()
         )))
     }
 }
@@ -109,13 +109,7 @@ impl Destination {
 
     /// What the format has no place for, as a sentence; empty when it keeps everything.
     pub(super) fn loss(&self) -> &'static str {
-        match self.format {
-            Format::OracleGeneral => {
-                " oracle-general keeps whole seconds, targets as numbers and sizes; the rest is left out."
-            }
-            Format::TimeIdSize => " time-id-size keeps times, targets and sizes; the rest is left out.",
-            _ => "",
-        }
+        self.format.loss()
     }
 
     /// Makes sure that the file can be written, which is asked before anything in it is lost.
@@ -138,10 +132,6 @@ impl Destination {
         }
         error.into()
     }
-}
-
-fn is_binary(format: Format) -> bool {
-    matches!(format, Format::Parquet | Format::OracleGeneral | Format::WorldCup98)
 }
 
 /// Whether an input, or standard input for `-`, is this very file, under whatever name.

@@ -6,7 +6,7 @@ use plimsoll_report::format::count;
 use plimsoll_report::{Align, Cell, Table, Tone};
 use plimsoll_studies::matrix::Progress as _;
 use plimsoll_trace::synth::{self, FigureBound, PublishedFigure, SyntheticWorkload};
-use plimsoll_trace::{Format, TargetTable, write_requests};
+use plimsoll_trace::{Format, TargetTable, formats, write_requests};
 
 use super::destination::DestinationArgs;
 use super::synth_list;
@@ -76,7 +76,7 @@ pub(crate) fn run(args: &Args) -> Result<(), CliError> {
     };
     let workload = build(args, name)?;
     // Of the endings only those of compression are left out of account: `rice.gz` is CSV too.
-    let destination = args.destination.resolve(&args.to, &[], Some(Format::Csv))?;
+    let destination = args.destination.resolve(&args.to, &[], Some(formats::csv::FORMAT))?;
     let targets = target_table(&workload)?;
     destination.begin()?;
     let bar = (!destination.is_stdout()).then(|| output::Bar::new(workload.len()));

@@ -1,0 +1,99 @@
+//! The inputs and decisions of policies.
+
+use crate::cluster::BackendId;
+use crate::request::{Outcome, TargetId};
+use crate::time::Nanos;
+
+/// The back-ends that a policy wants to ask for their load: at most [`Candidates::MOST`], so that a decision needs no
+/// heap.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Candidates {
+    ids: [BackendId; Self::MOST],
+    len: u8,
+}
+
+impl Candidates {
+    /// How many can be asked at once.
+    pub const MOST: usize = 8;
+    /// Nobody.
+    pub const NONE: Self = Self { ids: [BackendId(0); Self::MOST], len: 0 };
+
+    /// Takes the first [`Candidates::MOST`] of `ids`.
+    pub fn new(ids: impl IntoIterator<Item = BackendId>) -> Self {
+        let mut out = Self::NONE;
+        for (slot, id) in out.ids.iter_mut().zip(ids) {
+            *slot = id;
+            out.len += 1;
+        }
+        out
+    }
+
+    /// Who is to be asked.
+    #[must_use]
+    pub fn as_slice(&self) -> &[BackendId] {
+        &self.ids[..usize::from(self.len)]
+    }
+}
+
+/// What a policy decides for a request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Decision {
+    /// This back-end answers.
+    Assign(BackendId),
+    /// Ask these back-ends for their load and come back through [`Polls::on_poll`](crate::Polls::on_poll).
+    Poll(Candidates),
+    /// The request waits, and is offered again, before later ones, once there is room.
+    Wait,
+    /// No back-end can take the request.
+    Reject,
+}
+
+/// A back-end's answer to a poll.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PollAnswer {
+    /// Who answered.
+    pub backend: BackendId,
+    /// Its queue length, the request in service included.
+    pub load: u32,
+}
+
+/// A request that ended, with what the front-end knows of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Completion {
+    /// What was asked for.
+    pub target: TargetId,
+    /// The back-end that had it.
+    pub backend: BackendId,
+    /// How it ended.
+    pub outcome: Outcome,
+    /// Bytes of the response body, where known.
+    pub size_bytes: Option<u64>,
+    /// Time since the assignment.
+    pub response_time: Nanos,
+}
+
+/// Part of a policy's inner state, for display.
+#[derive(Debug, Clone, PartialEq)]
+pub struct PolicyTable {
+    /// Stable name.
+    pub name: &'static str,
+    /// Names of the columns, with units.
+    pub columns: &'static [&'static str],
+    /// Rows of as many numbers.
+    pub rows: Vec<Vec<f64>>,
+}
+
+/// Load information that a back-end sent by itself (broadcast, host metrics).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LoadReport {
+    /// Who reports.
+    pub backend: BackendId,
+    /// Its queue length at the time of sending.
+    pub load: u32,
+}
+
+/// `Assign` for `Some`, `Reject` for `None`.
+#[must_use]
+pub fn assign_or_reject(backend: Option<BackendId>) -> Decision {
+    backend.map_or(Decision::Reject, Decision::Assign)
+}

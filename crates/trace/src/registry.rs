@@ -1,0 +1,164 @@
+//! Looks formats up: by name, by the first bytes of an input, by the name of an output.
+
+use std::path::Path;
+use std::str::FromStr;
+
+use crate::error::TraceError;
+use crate::format::Format;
+use crate::format_spec::{FormatSpec, Likeness, Prefix};
+use crate::formats::FORMATS;
+
+/// How much of an input is looked at to tell its format, in bytes.
+pub(crate) const PREFIX_BYTES: usize = 64 * 1024;
+
+impl Format {
+    /// Every format.
+    pub fn all() -> impl Iterator<Item = Self> {
+        FORMATS.iter().map(|spec| spec.format)
+    }
+
+    /// Its registry entry.
+    pub fn spec(self) -> &'static FormatSpec {
+        FORMATS.iter().find(|spec| spec.format == self).expect("only registry entries make formats")
+    }
+
+    /// Whether [`crate::convert`] can write it: an access log or a World Cup 98 log says more than a
+    /// trace knows.
+    pub fn is_writable(self) -> bool {
+        self.spec().writer.is_some()
+    }
+
+    /// What is lost when a trace is written in it, as a sentence after a space; empty when it keeps everything.
+    pub fn loss(self) -> &'static str {
+        self.spec().writer.as_ref().map_or("", |writer| writer.loss)
+    }
+
+    /// All names, separated by commas.
+    pub(crate) fn names() -> String {
+        Self::all().map(Self::name).collect::<Vec<_>>().join(", ")
+    }
+
+    /// The names of those that [`crate::convert`] can write, as messages list them.
+    pub fn writable_names() -> String {
+        let mut names: Vec<_> = Self::all().filter(|f| f.is_writable()).map(Self::name).collect();
+        names.sort_unstable();
+        let last = names.pop().unwrap_or_default();
+        format!("{} or {last}", names.join(", "))
+    }
+
+    /// Tells the format from the first bytes of an input (after decompression; some 64 KiB are
+    /// enough) and, for the binary formats that have no mark of their own, also from its name.
+    ///
+    /// `None` when the bytes resemble no known format.
+    pub fn detect(first: &[u8], path: Option<&Path>) -> Option<Self> {
+        let prefix = Prefix::new(first, path);
+        let mut best = (Likeness::None, None);
+        for spec in FORMATS {
+            let likeness = (spec.likeness)(&prefix);
+            if likeness > best.0 {
+                best = (likeness, Some(spec.format));
+            }
+        }
+        best.1
+    }
+
+    /// The format of inputs in this one and in `other`, read together; `None` where that cannot be.
+    pub(crate) fn merged_with(self, other: Self) -> Option<Self> {
+        let place = |format: Self| FORMATS.iter().position(|spec| spec.format == format);
+        (self.spec().family == other.spec().family)
+            .then(|| if place(self) < place(other) { other } else { self })
+    }
+}
+
+/// The format that the name of an output asks for, leaving endings of compression aside.
+///
+/// `None` when the ending is none of `.csv`, `.parquet`, `.oracleGeneral` (or `.bin`) and `.tr`
+/// (or `.txt`).
+pub fn format_of_output(output: &Path) -> Option<Format> {
+    let name = output.file_name()?.to_str()?.to_ascii_lowercase();
+    let bare = [".gz", ".zst", ".xz"].iter().find_map(|ending| name.strip_suffix(ending)).unwrap_or(&name);
+    let (_, ending) = bare.rsplit_once('.')?;
+    let asked = |spec: &&&FormatSpec| spec.writer.as_ref().is_some_and(|w| w.endings.contains(&ending));
+    FORMATS.iter().find(asked).map(|spec| spec.format)
+}
+
+impl FromStr for Format {
+    type Err = TraceError;
+
+    fn from_str(name: &str) -> Result<Self, TraceError> {
+        let plain = |text: &str| -> String {
+            text.chars().filter(char::is_ascii_alphanumeric).map(|c| c.to_ascii_lowercase()).collect()
+        };
+        let given = plain(name);
+        let known = FORMATS
+            .iter()
+            .find(|spec| plain(spec.format.name()) == given || spec.aliases.contains(&given.as_str()));
+        known.map(|spec| spec.format).ok_or_else(|| TraceError::UnknownFormat {
+            name: name.to_owned(),
+            nearest: nearest(&name.to_ascii_lowercase()),
+            known: Self::names(),
+        })
+    }
+}
+
+fn nearest(name: &str) -> Option<&'static str> {
+    Format::all()
+        .map(|format| (strsim::jaro_winkler(name, format.name()), format.name()))
+        .filter(|(likeness, _)| *likeness > 0.7)
+        .max_by(|a, b| a.0.total_cmp(&b.0))
+        .map(|(_, known)| known)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::formats::{csv, log, oracle, parquet, time_id_size};
+
+    #[test]
+    fn names_parse_back() {
+        for format in Format::all() {
+            assert_eq!(format.name().parse::<Format>().unwrap(), format);
+        }
+        assert_eq!("oracleGeneral".parse::<Format>().unwrap(), oracle::FORMAT);
+        assert_eq!("time id size".parse::<Format>().unwrap(), time_id_size::FORMAT);
+    }
+
+    #[test]
+    fn a_misspelt_name_is_answered_with_the_nearest() {
+        let message = "comon-log".parse::<Format>().unwrap_err().to_string();
+        assert!(message.contains("did you mean `common-log`?"), "{message}");
+        let message = "zzz".parse::<Format>().unwrap_err().to_string();
+        assert!(!message.contains("did you mean"), "{message}");
+        assert!(message.contains("parquet"), "{message}");
+    }
+
+    #[test]
+    fn text_formats_are_told_apart() {
+        let detect = |text: &str| Format::detect(text.as_bytes(), None);
+        let common = "h - - [01/Jul/1995:00:00:01 -0400] \"GET / HTTP/1.0\" 200 6245\n";
+        assert_eq!(detect(common), Some(log::COMMON));
+        assert_eq!(detect(&format!("rubbish\n{common}")), Some(log::COMMON));
+        let combined = common.replace('\n', " \"-\" \"Mozilla\"\n");
+        assert_eq!(detect(&combined), Some(log::COMBINED));
+        assert_eq!(detect("1 0 68\n2 1 7454\n"), Some(time_id_size::FORMAT));
+        assert_eq!(detect("0.5,a,68\r\n2\tb\t7\r\n"), Some(time_id_size::FORMAT));
+        assert_eq!(detect("target,size_bytes,time_s\n"), Some(csv::FORMAT));
+        assert_eq!(detect("\"time_s\",\"target\",size_bytes"), Some(csv::FORMAT));
+        assert_eq!(detect("PAR1\0"), Some(parquet::FORMAT));
+        assert_eq!(detect("hello\nworld\n"), None);
+        assert_eq!(detect(""), None);
+    }
+
+    #[test]
+    fn endings_name_formats() {
+        let format = |name: &str| format_of_output(Path::new(name));
+        assert_eq!(format("a/b.csv"), Some(csv::FORMAT));
+        assert_eq!(format("b.csv.zst"), Some(csv::FORMAT));
+        assert_eq!(format("b.parquet"), Some(parquet::FORMAT));
+        assert_eq!(format("b.oracleGeneral.xz"), Some(oracle::FORMAT));
+        assert_eq!(format("b.tr.gz"), Some(time_id_size::FORMAT));
+        assert_eq!(format("b.log"), None);
+        assert_eq!(format("csv"), None);
+        assert_eq!(format("-"), None);
+    }
+}
