@@ -20,8 +20,8 @@ use crate::shared::Shared;
 /// How often the decision log is handed over and back-ends that have left are looked at.
 const HOUSEKEEPING: Duration = Duration::from_millis(500);
 
-/// Each how many of these mechanisms forget what is left over.
-const SWEEP_BEATS: u64 = 10;
+/// How often mechanisms see to what an earlier process left.
+const SWEEP: Duration = Duration::from_millis(100);
 
 /// A running control thread.
 pub(crate) struct Control {
@@ -85,7 +85,8 @@ async fn work(
     let serving = admin
         .map(|socket| tokio::spawn(crate::admin::serve(Arc::clone(&shared), Arc::clone(&systems), socket)));
     let mut housekeeping = tokio::time::interval(HOUSEKEEPING);
-    let mut beats = 0u64;
+    let mut sweep = tokio::time::interval(SWEEP);
+    sweep.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     loop {
         tokio::select! {
             _ = stopped.changed() => break,
@@ -97,11 +98,8 @@ async fn work(
             _ = housekeeping.tick() => {
                 shared.dispatch.flush_log();
                 reconcile(&shared);
-                beats += 1;
-                if beats.is_multiple_of(SWEEP_BEATS) {
-                    Mechanisms::sweep(&systems, shared.config.load().timeouts.idle);
-                }
             }
+            _ = sweep.tick() => Mechanisms::sweep(&systems, &shared.backends.load()),
         }
     }
     ticking.abort();

@@ -100,7 +100,13 @@ ALWAYS_INLINE void track(struct flow_entry *entry, const struct packet *packet, 
 		entry->last_seen_ns = bpf_ktime_get_ns();
 }
 
-ALWAYS_INLINE int redirect(struct __sk_buff *skb, const struct flow_entry *entry)
+/* The interface by which packets of the flow leave, or 0: they are for this machine. It is read once, as it may change. */
+ALWAYS_INLINE __u32 way_out(const struct flow_entry *entry)
+{
+	return *(const volatile __u32 *)&entry->next_hop.ifindex;
+}
+
+ALWAYS_INLINE int redirect(struct __sk_buff *skb, const struct flow_entry *entry, __u32 ifindex)
 {
 	void *data = (void *)(long)skb->data;
 	void *end = (void *)(long)skb->data_end;
@@ -112,12 +118,13 @@ ALWAYS_INLINE int redirect(struct __sk_buff *skb, const struct flow_entry *entry
 		return TC_ACT_UNSPEC;
 	__builtin_memcpy(ethernet->h_dest, &destination, ETH_ALEN);
 	__builtin_memcpy(ethernet->h_source, &source, ETH_ALEN);
-	return bpf_redirect(entry->next_hop.ifindex, 0);
+	return bpf_redirect(ifindex, 0);
 }
 
 ALWAYS_INLINE int handle_tcp(struct __sk_buff *skb, const struct packet *packet, struct forwarder_counters *counts)
 {
 	struct flow_entry *entry;
+	__u32 ifindex;
 
 	if (!port_is_ours(packet->flow.vip_port))
 		return TC_ACT_UNSPEC;
@@ -138,9 +145,12 @@ ALWAYS_INLINE int handle_tcp(struct __sk_buff *skb, const struct packet *packet,
 		return TC_ACT_UNSPEC;
 	}
 	track(entry, packet, skb->len);
+	ifindex = way_out(entry);
+	if (!ifindex)
+		return TC_ACT_UNSPEC;
 	counts->forwarded_packets++;
 	counts->forwarded_bytes += skb->len;
-	return redirect(skb, entry);
+	return redirect(skb, entry, ifindex);
 }
 
 /* Says nothing of the client, so nothing is noted in the entry. */
@@ -148,14 +158,18 @@ ALWAYS_INLINE int handle_other(struct __sk_buff *skb, struct forwarder_counters 
 {
 	struct flow_key flow = {};
 	struct flow_entry *entry;
+	__u32 ifindex;
 
 	if (!parse_error(skb, &flow) || !port_is_ours(flow.vip_port))
 		return TC_ACT_UNSPEC;
 	entry = bpf_map_lookup_elem(&plimsoll_flows, &flow);
 	if (!entry)
 		return TC_ACT_UNSPEC;
+	ifindex = way_out(entry);
+	if (!ifindex)
+		return TC_ACT_UNSPEC;
 	counts->errors++;
-	return redirect(skb, entry);
+	return redirect(skb, entry, ifindex);
 }
 
 SEC("tc")
@@ -189,7 +203,8 @@ int plimsoll_fwd(struct __sk_buff *skb)
 
 /*
  * Run by the loader, never by a packet: leads a flow elsewhere and leaves alone what is known of the client, which a
- * look-up and an update from outside would set back if a packet came in between. Answers 1 when there is no such flow.
+ * look-up and an update from outside would set back if a packet came in between. An interface 0 leads it to this machine.
+ * Answers 1 when there is no such flow.
  */
 SEC("syscall")
 int plimsoll_turn(struct turn *turn)
@@ -199,6 +214,11 @@ int plimsoll_turn(struct turn *turn)
 
 	if (!entry)
 		return 1;
+	/* This machine has no address to be sent to; a packet that comes now must not find half of one. */
+	if (!turn->next_hop.ifindex) {
+		entry->next_hop.ifindex = 0;
+		return 0;
+	}
 	entry->next_hop.destination = turn->next_hop.destination;
 	entry->next_hop.source = turn->next_hop.source;
 	entry->next_hop.ifindex = turn->next_hop.ifindex;

@@ -28,7 +28,7 @@ struct flow_key {
 struct next_hop {
 	__u64 destination;
 	__u64 source;
-	__u32 ifindex;
+	__u32 ifindex; /* 0: this machine */
 	__u32 agent;
 };
 

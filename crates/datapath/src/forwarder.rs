@@ -153,6 +153,16 @@ impl Forwarder {
         Self::run(&self.turn, &mut turn, "cannot lead a flow elsewhere")
     }
 
+    /// From now on packets of `flow` are for this machine, as after [`Forwarder::remove`], but the flow stays entered: whoever
+    /// opens the forwarder next finds it, should this process die before the connection is safe. False when there is no such
+    /// flow (any more).
+    ///
+    /// # Errors
+    /// The kernel's.
+    pub fn lead_here(&self, flow: &Flow) -> Result<bool, DatapathError> {
+        Self::run(&self.turn, &mut layout::turn_here(flow), "cannot lead a flow to this machine")
+    }
+
     /// The agent has said that the connection is over: its client may begin another one from the same port, whose first
     /// packet ends the flow. Until then no packet does, as anyone can forge one. False when there is no such flow (any
     /// more).

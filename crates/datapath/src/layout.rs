@@ -24,6 +24,7 @@ pub(crate) const MAX_VIPS: usize = 256;
 
 const FIN: u32 = 1;
 const RST: u32 = 2;
+const OVER: u32 = 4;
 const SEEN: u64 = 1 << 32;
 
 /// A MAC address.
@@ -43,7 +44,7 @@ pub struct NextHop {
 /// What is known of a flow that a back-end has. Times are nanoseconds of `CLOCK_MONOTONIC`, see [`crate::now_ns`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FlowEntry {
-    /// Where its packets go.
+    /// Where its packets go: interface 0 after [`crate::Forwarder::lead_here`].
     pub next_hop: NextHop,
     /// The number that the caller gave to the agent which has it.
     pub agent: u32,
@@ -58,6 +59,8 @@ pub struct FlowEntry {
     pub fin: bool,
     /// Whether a RST has come. It may be forged, so nothing more than a hint: the back-end's kernel judges it.
     pub rst: bool,
+    /// Whether the connection is over, see [`crate::Forwarder::end`].
+    pub over: bool,
     /// Packets that were forwarded, merged ones counted once.
     pub packets: u64,
     /// Bytes of the forwarded frames.
@@ -124,6 +127,13 @@ pub(crate) fn turn(flow: &Flow, next_hop: &NextHop, agent: u32) -> [u8; TURN_BYT
     bytes
 }
 
+/// Leads a flow to this machine.
+pub(crate) fn turn_here(flow: &Flow) -> [u8; TURN_BYTES] {
+    let mut bytes = [0; TURN_BYTES];
+    bytes[24..24 + FLOW_KEY_BYTES].copy_from_slice(&flow.key());
+    bytes
+}
+
 pub(crate) fn ended(flow: &Flow, quiet: Duration) -> [u8; ENDED_BYTES] {
     let mut bytes = [0; ENDED_BYTES];
     let quiet_ns = u64::try_from(quiet.as_nanos()).unwrap_or(u64::MAX);
@@ -153,6 +163,7 @@ impl FlowEntry {
             agent: u32_at(bytes, 60),
             fin: seen & FIN != 0,
             rst: seen & RST != 0,
+            over: seen & OVER != 0,
         }
     }
 }
@@ -213,6 +224,8 @@ mod tests {
         assert_eq!(turn[..24], bytes[40..64]);
         assert_eq!(flow_at(&turn, 24), Some(flow()));
         assert_eq!(flow_at(&turn, 60), None);
+        let here = turn_here(&flow());
+        assert_eq!((&here[..24], &here[24..]), (&[0; 24][..], &turn[24..]));
     }
 
     #[test]

@@ -88,6 +88,14 @@ impl Flows {
         self.inner().places.insert(flow, Place::Returned { since_ns: now_ns });
     }
 
+    /// It was given back to a front-end that will not release it.
+    pub(super) fn unreturned(&self, flow: Flow) {
+        let mut inner = self.inner();
+        if matches!(inner.places.get(&flow), Some(Place::Returned { .. })) {
+            inner.places.remove(&flow);
+        }
+    }
+
     /// Packets are led elsewhere; those that came meanwhile are to follow. Nothing if the connection is here again.
     pub(super) fn released(&self, flow: Flow, now_ns: u64) -> Vec<HeldPacket> {
         let mut inner = self.inner();
@@ -205,6 +213,18 @@ mod tests {
         flows.returned(flow(1), 0);
         assert!(flows.sweep(RETURNED_FOR_NS).is_empty(), "no stray");
         assert!(flows.inner().places.is_empty());
+    }
+
+    #[test]
+    fn what_was_given_back_to_a_front_end_that_is_gone_is_a_stray() {
+        let flows = Flows::new();
+        flows.here(flow(2), 70, 0);
+        flows.returned(flow(1), 0);
+        flows.held(packet(1, 60), 0);
+        flows.unreturned(flow(1));
+        flows.unreturned(flow(2));
+        assert_eq!(flows.sweep(SECOND_NS), [flow(1)]);
+        assert!(flows.is_here(&flow(2), 70));
     }
 
     #[test]

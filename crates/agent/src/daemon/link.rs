@@ -32,6 +32,7 @@ pub(super) struct Link {
     wake: Notify,
     lost: AtomicBool,
     doubted: AtomicBool,
+    superseded: AtomicBool,
     /// Looked up only, but for the end of the link.
     table: Mutex<HashMap<Conn, Entry, FixedState>>,
 }
@@ -70,6 +71,7 @@ impl Link {
             wake: Notify::new(),
             lost: AtomicBool::new(false),
             doubted: AtomicBool::new(false),
+            superseded: AtomicBool::new(false),
             table: Mutex::default(),
         }
     }
@@ -93,7 +95,7 @@ impl Link {
     }
 
     fn queue(&self, message: &FromAgent<'_>, due: Instant) {
-        if self.lost.load(Ordering::Relaxed) {
+        if self.is_lost() {
             return;
         }
         let mut out = self.out();
@@ -138,6 +140,24 @@ impl Link {
         of(self) == of(other) && self.peer.name == other.peer.name
     }
 
+    /// Whether another process of the same front-end has this one.
+    pub(super) fn is_of_other_process(&self, other: &Self) -> bool {
+        let of = |link: &Self| (link.source, link.peer.name.clone());
+        of(self) == of(other) && self.peer.instance != other.peer.instance
+    }
+
+    /// Another process of its front-end has opened a link. There is one at a time, as they share a packet program: this
+    /// one's is gone.
+    pub(super) fn supersede(&self) {
+        self.superseded.store(true, Ordering::Relaxed);
+        self.wake.notify_one();
+    }
+
+    /// Whether its front-end's process is gone.
+    pub(super) fn is_superseded(&self) -> bool {
+        self.superseded.load(Ordering::Relaxed)
+    }
+
     /// Its front-end has opened another link: if this one is silent, it is lost.
     pub(super) fn doubt(&self) {
         self.doubted.store(true, Ordering::Relaxed);
@@ -154,17 +174,25 @@ impl Link {
         self.wake.notified().await;
     }
 
-    /// The link is lost: nothing is sent any more. The connections that came by it, oldest first.
-    pub(super) fn lose(&self) -> Vec<Arc<Connection>> {
+    /// Whether nothing is sent any more.
+    pub(super) fn is_lost(&self) -> bool {
+        self.lost.load(Ordering::Relaxed)
+    }
+
+    /// The link is lost: nothing is sent any more. The connections that came by it, oldest first, and the flows of those
+    /// that were given back and not released.
+    pub(super) fn lose(&self) -> (Vec<Arc<Connection>>, Vec<Flow>) {
         self.lost.store(true, Ordering::Relaxed);
-        let entries = std::mem::take(&mut *self.table());
-        let here = entries.into_values().filter_map(|entry| match entry {
-            Entry::Here(connection) => Some(connection),
-            Entry::Returned(_) => None,
-        });
-        let mut connections: Vec<_> = here.collect();
+        let (mut connections, mut returned) = (Vec::new(), Vec::new());
+        for entry in std::mem::take(&mut *self.table()).into_values() {
+            match entry {
+                Entry::Here(connection) => connections.push(connection),
+                Entry::Returned(flow) => returned.push(flow),
+            }
+        }
         connections.sort_unstable_by_key(|connection| connection.number);
-        connections
+        returned.sort_unstable();
+        (connections, returned)
     }
 
     pub(super) fn forget(&self, conn: Conn) {

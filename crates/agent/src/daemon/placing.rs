@@ -112,5 +112,9 @@ fn hand_over(shared: &Shared, connection: &Connection, frozen: Frozen, state: &T
     if let Some((link, conn)) = connection.leave() {
         link.returned(conn, connection.flow);
         link.push(&FromAgent::Returned { conn, request, state: &bytes });
+        if !link.is_lost() {
+            return;
+        }
     }
+    shared.flows.unreturned(connection.flow);
 }

@@ -184,10 +184,11 @@ impl Shared {
         self.losses.fetch_add(1, Ordering::Release);
     }
 
-    /// A front-end that opens a link waits no longer for those of its links that are silent.
+    /// A front-end that opens a link waits no longer for those of its links that are silent, or of a process that is gone.
     pub(super) fn give_up_silent(&self, new: &Link) {
         let links: Vec<Arc<Link>> = locked(&self.links).values().cloned().collect();
         links.iter().filter(|link| link.is_of_same_process(new)).for_each(|link| link.doubt());
+        links.iter().filter(|link| link.is_of_other_process(new)).for_each(|link| link.supersede());
     }
 
     pub(super) fn enter_link(&self, link: &Arc<Link>) {

@@ -146,6 +146,8 @@ impl Talk {
         let mut heard_at = Instant::now();
         let mut sent_at = heard_at;
         let mut sent_before = 0;
+        // Before any Pong: a front-end that has one knows what we have.
+        self.offer_orphans();
         // Frames may have come with the handshake.
         if let Err(why) = self.take_frames(&mut reader) {
             return why;
@@ -170,6 +172,9 @@ impl Talk {
                     }
                 }
                 () = self.link.woken() => {
+                    if self.link.is_superseded() {
+                        return "another process of its front-end has opened one".to_owned();
+                    }
                     if self.link.take_doubt() && heard_at.elapsed() > DOUBTFUL && !self.has_input() {
                         return "it is silent, and its front-end has opened another".to_owned();
                     }
@@ -326,7 +331,10 @@ impl Talk {
 
     /// Leaves the connections to themselves.
     fn lost(&mut self) {
-        for connection in self.link.lose() {
+        let (connections, returned) = self.link.lose();
+        // Nobody will release them: packets of their clients are strays.
+        returned.iter().for_each(|flow| self.shared.flows.unreturned(*flow));
+        for connection in connections {
             if let Some(lease_until_ns) = connection.unlink() {
                 spawn_local(forget_after(lease_until_ns, connection));
             }

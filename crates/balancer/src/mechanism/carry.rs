@@ -5,12 +5,13 @@ use std::io;
 use std::net::SocketAddr;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use plimsoll_config::Config;
 
 use crate::accepted::Accepted;
 use crate::account::Account;
+use crate::backend::Backend;
 use crate::exposition::Out;
 use crate::http::request::RequestHead;
 use crate::http::response::ResponseHead;
@@ -67,8 +68,8 @@ pub(crate) trait Mechanism: Sized + 'static {
     /// The front-end listens at these addresses from now on.
     fn listen(_system: &Self::System, _addresses: &[SocketAddr]) {}
 
-    /// Forgets what nobody has had a use for in this time. Called every few seconds.
-    fn sweep(_system: &Self::System, _idle: Duration) {}
+    /// Sees to what an earlier process left, with these back-ends. Called several times a second.
+    fn sweep(_system: &Self::System, _backends: &[Arc<Backend>]) {}
 
     /// The front-end ends: every connection is over, or has to be.
     fn clear(_system: &Self::System) {}

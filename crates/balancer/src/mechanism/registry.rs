@@ -4,7 +4,6 @@ use std::fmt::Error;
 use std::net::SocketAddr;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::time::Duration;
 
 use plimsoll_config::Config;
 
@@ -12,6 +11,7 @@ use super::carry::{Carried, ClientRequest, Mechanism};
 use super::handoff::Handoffs;
 use super::proxy::Proxy;
 use crate::accepted::Accepted;
+use crate::backend::Backend;
 use crate::exposition::Out;
 use crate::net::halves::ClientIo;
 use crate::worker::Worker;
@@ -101,8 +101,8 @@ macro_rules! mechanisms {
                 $(if let Some(system) = &systems.$field { <$mechanism>::listen(system, addresses) })*
             }
 
-            fn sweep(systems: &MechanismSystems, idle: Duration) {
-                $(if let Some(system) = &systems.$field { <$mechanism>::sweep(system, idle) })*
+            fn sweep(systems: &MechanismSystems, backends: &[Arc<Backend>]) {
+                $(if let Some(system) = &systems.$field { <$mechanism>::sweep(system, backends) })*
             }
 
             fn clear(systems: &MechanismSystems) {

@@ -3,7 +3,7 @@
 //! Here: [`Frozen::freeze`] → [`Frozen::snapshot`] → [`Frozen::close`] (or [`Frozen::thaw`], as if nothing had happened).
 //! There: [`restore`] → [`Restored::activate`]. Neither end of the connection notices, as long as packets of the
 //! client reach no kernel that has no socket for them (it would answer with RST): that is for the packet programs to see
-//! to. [`reset`] ends a connection of which only the sequence numbers are left.
+//! to. [`reset`] ends a connection of which only the sequence numbers are left; [`ask_numbers`] gets these from the client.
 //!
 //! From the freeze on, and until the activation, a socket filter drops whatever comes for the socket: it neither
 //! takes nor acknowledges anything that another kernel would then not have. What is dropped, the client sends again.
@@ -19,7 +19,7 @@ mod sys;
 pub use error::{FreezeFailed, NotPortable, RestoreError, SocketError};
 pub use freeze::{Frozen, Limits};
 pub use plimsoll_wire::{TcpState, Window};
-pub use restore::{Restored, reset, restore};
+pub use restore::{Restored, ask_numbers, reset, restore};
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};

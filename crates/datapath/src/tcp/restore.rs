@@ -168,6 +168,23 @@ pub fn reset(flow: &Flow, send_next: u32, receive_next: u32) -> Result<(), Resto
     sockopt::set_socket_linger(&fd, Some(Duration::ZERO)).restoring("SO_LINGER")
 }
 
+/// Has the client of a connection that no kernel has any more tell its sequence numbers, in a packet that does not reach this
+/// machine's sockets if the flow leads elsewhere. It gets a window probe with wrong numbers, which it answers by its right
+/// ones (RFC 9293, section 3.10.7.4), but not more often than twice a second. `salt` is another one at each attempt: wrong
+/// numbers may be right by chance.
+///
+/// # Errors
+///
+/// See [`RestoreError`]; nothing was sent.
+pub fn ask_numbers(flow: &Flow, salt: u32) -> Result<(), RestoreError> {
+    let spread = salt.wrapping_mul(0x9e37_79b9);
+    let fd = connected(flow, spread, !spread, None)?;
+    // The filter stays: nothing that comes is taken for what this socket expects.
+    set_tcp(fd.as_fd(), libc::TCP_REPAIR, &[REPAIR_OFF]).restoring("TCP_REPAIR")?;
+    // Closed in repair mode, it says nothing more.
+    set_tcp(fd.as_fd(), libc::TCP_REPAIR, &[REPAIR_ON]).restoring("TCP_REPAIR")
+}
+
 /// A socket in repair mode with these ends and sequence numbers, its receive queue selected, which takes nothing.
 fn connected(
     flow: &Flow,

@@ -32,6 +32,23 @@ fn another_agent_gets_the_flow_with_what_is_known() {
 }
 
 #[test]
+fn a_flow_that_leads_here_stays_known() {
+    let (forwarder, _instance) = forwarder();
+    let (client, vip, flow) = v4();
+    assert!(!forwarder.lead_here(&flow).unwrap(), "there is none yet");
+    forwarder.insert(&flow, &NEXT_HOP, 1).unwrap();
+    assert!(forwarder.lead_here(&flow).unwrap());
+    let frame = Packet::new(client, vip, ACK).numbers(10, 20).frame();
+    assert_eq!(verdict(&forwarder, &frame), Verdict::Pass);
+    let here = entry(&forwarder, &flow);
+    assert_eq!((here.next_hop.ifindex, here.agent, here.over), (0, 1, false));
+    assert_eq!((here.last_seq_end, here.last_ack), (Some(10), Some(20)), "its client is still followed");
+    assert!(forwarder.end(&flow).unwrap() && entry(&forwarder, &flow).over);
+    assert!(forwarder.redirect(&flow, &NEXT_HOP, 2).unwrap());
+    assert_eq!(verdict(&forwarder, &frame), Verdict::Redirect);
+}
+
+#[test]
 fn impossible_next_hops_are_refused() {
     let (forwarder, _instance) = forwarder();
     let (.., flow) = v4();

@@ -6,8 +6,8 @@ use std::os::fd::{AsFd, OwnedFd};
 
 use plimsoll_datapath::Flow;
 use plimsoll_datapath::tcp::{
-    Frozen, Limits, NotPortable, RestoreError, SocketError, TcpState, acknowledge_late, await_data, reset,
-    restore,
+    Frozen, Limits, NotPortable, RestoreError, SocketError, TcpState, acknowledge_late, ask_numbers,
+    await_data, reset, restore,
 };
 use plimsoll_testkit::{PATIENCE, eventually, wait_for};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -261,6 +261,25 @@ fn reset_reaches_the_client() {
         let state = frozen.snapshot(&flow_of(&frozen), &[], Limits::default()).unwrap();
         frozen.close();
         world.machines[0].run(|| reset(&state.flow, state.send_next, state.receive_next).unwrap());
+        client.set_read_timeout(Some(PATIENCE)).unwrap();
+        let error = client.read(&mut [0; 8]).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::ConnectionReset, "{error}");
+    }
+}
+
+#[test]
+fn a_client_tells_its_numbers() {
+    for plan in [V4, V6] {
+        let world = World::new(plan);
+        let (mut client, mut machine) = world.connection();
+        client.write_all(b"request").unwrap();
+        assert_eq!(read_exactly(&mut machine, 7), "request");
+        let frozen = Frozen::freeze(machine.into()).unwrap();
+        let flow = flow_of(&frozen);
+        frozen.close();
+        // The answer goes to a machine that has no such connection, whose kernel resets it by the numbers in it.
+        world.route_to(1);
+        world.machines[0].run(|| ask_numbers(&flow, 7).unwrap());
         client.set_read_timeout(Some(PATIENCE)).unwrap();
         let error = client.read(&mut [0; 8]).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::ConnectionReset, "{error}");

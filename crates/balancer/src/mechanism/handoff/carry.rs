@@ -4,14 +4,14 @@ use std::fmt::Error;
 use std::net::SocketAddr;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::time::Duration;
 
 use plimsoll_config::Config;
 use plimsoll_datapath::Flow;
 
 use super::table::Entry;
-use super::{Active, Handing, Handoffs, Link, SHORT_QUIET, System, metrics, recover};
+use super::{Active, Handing, Handoffs, Link, SHORT_QUIET, System, leftovers, metrics, recover};
 use crate::accepted::Accepted;
+use crate::backend::Backend;
 use crate::exposition::Out;
 use crate::http::Framing;
 use crate::mechanism::carry::{Carried, ClientRequest, Mechanism};
@@ -72,8 +72,8 @@ impl Mechanism for Handoffs {
         system.watch(addresses);
     }
 
-    fn sweep(system: &System, idle: Duration) {
-        system.sweep(idle);
+    fn sweep(system: &System, backends: &[Arc<Backend>]) {
+        leftovers::settle(system, backends);
     }
 
     fn clear(system: &System) {

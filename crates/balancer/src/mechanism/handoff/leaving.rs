@@ -18,6 +18,8 @@ pub(super) enum Then {
     Reset {
         /// What it expected when the connection was handed off.
         expected: Option<Expected>,
+        /// How often the client was asked for its sequence numbers.
+        questions: u8,
     },
 }
 
@@ -78,7 +80,7 @@ mod tests {
         let start = Instant::now();
         let after = |ms| start + Duration::from_millis(ms);
         assert!(!leaving.add(flow(1), Then::Forget, after(10)));
-        let reset = Then::Reset { expected: None };
+        let reset = Then::Reset { expected: None, questions: 0 };
         assert!(!leaving.add(flow(2), Then::Forget, after(10)) && leaving.add(flow(2), reset, after(10)));
         assert!(leaving.remove(&flow(1)) && !leaving.remove(&flow(1)));
         assert!(!leaving.add(flow(1), Then::Forget, after(20)));

@@ -64,6 +64,8 @@ struct Up {
     unanswered: u32,
     /// Whether the agent let a handoff go unanswered and has not been heard since.
     doubted: bool,
+    /// Whether it has answered on this link.
+    answered: bool,
 }
 
 impl Link {
@@ -157,13 +159,15 @@ impl Link {
         }
     }
 
-    /// The agent has told its clock.
-    pub(super) fn pong(&self, clock_ns: u64, now_ns: u64) {
-        if let Some(up) = &mut *self.up.borrow_mut() {
-            up.clock.observe(clock_ns, now_ns);
-            up.heard = Instant::now();
-            up.doubted = false;
-        }
+    /// The agent has told its clock. Where its packets go, if that was for the first time.
+    pub(super) fn pong(&self, clock_ns: u64, now_ns: u64) -> Option<NextHop> {
+        let mut up = self.up.borrow_mut();
+        let up = up.as_mut()?;
+        up.clock.observe(clock_ns, now_ns);
+        up.heard = Instant::now();
+        up.doubted = false;
+        let first = !std::mem::replace(&mut up.answered, true);
+        first.then_some(up.hop)
     }
 
     /// The back-end is configured no longer, or elsewhere: nothing more is handed to it.
@@ -185,6 +189,7 @@ pub(super) async fn run(worker: Rc<Worker>, handoffs: Rc<Handoffs>, link: Rc<Lin
                 handoffs.system.count_link(true);
                 let down = serve(&worker, &handoffs, &link, &stream, reader).await;
                 handoffs.system.count_link(false);
+                handoffs.system.offers.unheard(worker.index, link.address);
                 *link.up.borrow_mut() = None;
                 tracing::warn!(backend = &*link.backend().name, ?down, "the link to the agent is down");
                 recover::link_down(&worker, &handoffs, &link, down);
@@ -249,6 +254,7 @@ async fn open(handoffs: &Handoffs, link: &Link) -> io::Result<(TcpStream, FrameR
         window: established.peer.window,
         unanswered: 0,
         doubted: false,
+        answered: false,
     });
     Ok((stream, reader))
 }

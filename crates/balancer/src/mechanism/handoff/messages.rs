@@ -44,7 +44,11 @@ pub(super) fn take(worker: &Rc<Worker>, handoffs: &Rc<Handoffs>, link: &Rc<Link>
             recover::adopt(worker, handoffs, link, (orphan, flow, request));
         }
         FromAgent::Stray { flow } => recover::stray(worker, handoffs, link, flow),
-        FromAgent::Pong { clock_ns, .. } => link.pong(clock_ns, handoffs.system.now_ns()),
+        FromAgent::Pong { clock_ns, .. } => {
+            if let Some(hop) = link.pong(clock_ns, handoffs.system.now_ns()) {
+                handoffs.system.offers.heard(worker.index, link.address, hop);
+            }
+        }
     }
 }
 
@@ -240,6 +244,7 @@ fn returned(worker: &Rc<Worker>, handoffs: &Rc<Handoffs>, link: &Rc<Link>, conn:
                 ?wrong,
                 "a connection came back in a state that is none"
             );
+            recover::reset(handoffs, entry.flow, entry.expected);
             handoffs.forget(entry.flow);
             return over(worker, entry);
         }

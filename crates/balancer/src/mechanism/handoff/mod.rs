@@ -6,9 +6,11 @@
 mod active;
 mod carry;
 mod leaving;
+mod leftovers;
 mod link;
 mod messages;
 mod metrics;
+mod offers;
 mod recover;
 mod registry;
 mod system;
@@ -33,6 +35,7 @@ use crate::backend::Backend;
 use crate::net::halves::ClientIo;
 use crate::worker::Worker;
 use leaving::Then;
+use system::Told;
 use table::{Entry, Expected, Phase, Table};
 
 pub(crate) use active::Active;
@@ -45,6 +48,9 @@ const LINGER: Duration = Duration::from_secs(2);
 const QUIET: Duration = Duration::from_secs(1);
 /// The same when the front-end stops.
 const SHORT_QUIET: Duration = Duration::from_millis(200);
+/// How long a client has to tell its sequence numbers when it is asked, and how often it is asked.
+const ANSWER_TIME: Duration = Duration::from_millis(200);
+const MOST_QUESTIONS: u8 = 6;
 /// The time to take over where nothing is configured any more.
 const DEFAULT_TAKE_OVER: Duration = Duration::from_millis(500);
 /// Room for an encoded state that is kept for the next one.
@@ -149,8 +155,11 @@ impl Handoffs {
             }
             Err(error) => {
                 tracing::debug!(%error, "a connection cannot travel");
+                // The flow is there until the socket is: the kernel ends no frozen connection, should this process die.
+                self.system.lead_here(&flow);
+                let thawed = frozen.thaw();
                 self.take_off(&flow);
-                match frozen.thaw() {
+                match thawed {
                     Ok(fd) => stays(fd, handing),
                     Err(error) => {
                         tracing::warn!(%error, "a connection was lost");
@@ -273,10 +282,15 @@ impl Handoffs {
             let quiet = match then {
                 _ if self.is_reused(&flow) => true,
                 Then::Forget => self.system.forget(&flow, QUIET),
-                Then::Reset { expected } => {
-                    let quiet = !self.system.is_busy(&flow, QUIET);
+                Then::Reset { expected, questions } => {
+                    let quiet = questions > 0 || !self.system.is_busy(&flow, QUIET);
                     if quiet {
-                        recover::reset(self, flow, expected);
+                        let told = recover::reset(self, flow, expected);
+                        if told == Told::Asked && questions < MOST_QUESTIONS {
+                            let then = Then::Reset { expected, questions: questions + 1 };
+                            self.leave(flow, then, now + ANSWER_TIME);
+                            continue;
+                        }
                         if !self.is_reused(&flow) {
                             self.system.unlead(&flow);
                         }

@@ -6,11 +6,12 @@ use std::os::fd::OwnedFd;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
-use plimsoll_datapath::Flow;
 use plimsoll_datapath::tcp::{self, Frozen, Restored, TcpState};
+use plimsoll_datapath::{Flow, FlowEntry};
 use plimsoll_wire::message::{Conn, ToAgent};
 
 use super::leaving::Then;
+use super::system::Told;
 use super::table::{Entry, Expected, Phase};
 use super::{Handoffs, Link, messages};
 use crate::accepted::{Accepted, Start};
@@ -114,7 +115,8 @@ fn has_moved_on(handoffs: &Handoffs, flow: &Flow, state: &TcpState) -> bool {
     beyond(entry.last_ack, state.send_next) || beyond(entry.last_seq_end, state.receive_next)
 }
 
-/// Goes on with a connection here. The socket comes first, then packets are led to it.
+/// Goes on with a connection here. The socket comes first, then packets are led to it. The flow is forgotten when the socket
+/// is live, not before: the kernel ends none that is not, should this process die.
 pub(super) fn restore(worker: &Rc<Worker>, handoffs: &Rc<Handoffs>, mut entry: Entry, state: &TcpState) {
     let flow = entry.flow;
     let restored = match tcp::restore(state) {
@@ -128,8 +130,12 @@ pub(super) fn restore(worker: &Rc<Worker>, handoffs: &Rc<Handoffs>, mut entry: E
             return;
         }
     };
+    if !handoffs.is_reused(&flow) {
+        handoffs.system.lead_here(&flow);
+    }
+    let activated = restored.activate();
     handoffs.forget(flow);
-    match restored.activate() {
+    match activated {
         Ok(fd) => {
             let start = entry.start_here();
             resume(worker, fd, &entry.accepted, start);
@@ -148,22 +154,11 @@ pub(super) fn resume(worker: &Rc<Worker>, fd: OwnedFd, accepted: &Rc<Accepted>, 
 }
 
 /// Tells a client that its connection is over. `before` is what its kernel expected when the connection was handed off.
-pub(super) fn reset(handoffs: &Handoffs, flow: Flow, before: Option<Expected>) {
-    if handoffs.is_reused(&flow) {
-        return;
+pub(super) fn reset(handoffs: &Handoffs, flow: Flow, before: Option<Expected>) -> Told {
+    if handoffs.is_reused(&flow) || handoffs.system.entry(&flow).is_some_and(|entry| entry.rst) {
+        return Told::Done;
     }
-    let entry = handoffs.system.entry(&flow);
-    if entry.as_ref().is_some_and(|entry| entry.rst) {
-        return;
-    }
-    let acknowledged = entry.as_ref().and_then(|entry| entry.last_ack).or(before.map(|b| b.from_us));
-    let sent = entry.as_ref().and_then(|entry| entry.last_seq_end).or(before.map(|b| b.from_client));
-    // Without numbers that the client would believe nothing can be told; its next packet is answered by a reset.
-    let (Some(acknowledged), Some(sent)) = (acknowledged, sent) else { return };
-    handoffs.system.counts.reset.add(1);
-    if let Err(error) = tcp::reset(&flow, acknowledged, sent) {
-        tracing::warn!(%error, client = %flow.client, "a client could not be told that its connection is over");
-    }
+    handoffs.system.reset(&flow, before)
 }
 
 /// A link is down: what its agent had is nobody's, until the agent comes back or its clients are reset.
@@ -178,7 +173,10 @@ pub(super) fn link_down(worker: &Rc<Worker>, handoffs: &Rc<Handoffs>, link: &Rc<
         let entry = handoffs.table.borrow_mut().remove_if(conn, |entry| !entry.is_pending());
         let Some(entry) = entry else { continue };
         handoffs.system.counts.lost.add(1);
-        handoffs.leave(entry.flow, Then::Reset { expected: entry.expected }, at);
+        if entry.expected.is_none() {
+            handoffs.system.learn_numbers(&entry.flow);
+        }
+        handoffs.leave(entry.flow, Then::Reset { expected: entry.expected, questions: 0 }, at);
         messages::over(worker, entry);
     }
 }
@@ -192,25 +190,28 @@ pub(super) fn adopt(
     (orphan, flow, request): (u64, Flow, u32),
 ) {
     let Some(hop) = link.hop() else { return };
-    if handoffs.is_reused(&flow) {
+    let system = &handoffs.system;
+    let mut table = handoffs.table.borrow_mut();
+    let conn = table.next_conn();
+    let mut registry = system.registry();
+    if registry.is_owned(&flow) {
         // Another link, or a later connection of the same client: neither is to be harmed.
         return;
     }
-    let mut table = handoffs.table.borrow_mut();
-    let conn = table.next_conn();
     link.push(&ToAgent::Adopted { orphan, conn });
-    let leads_there = handoffs.system.entry(&flow).is_some_and(|entry| entry.next_hop.mac == hop.mac);
-    if !leads_there {
+    let leads_there = |entry: FlowEntry| entry.next_hop.ifindex != 0 && entry.next_hop.mac == hop.mac;
+    if !system.entry(&flow).is_some_and(leads_there) {
         // Its client was reset, or began anew: whoever has it still is to drop it.
         link.push(&ToAgent::Cancel { conn });
         return;
     }
-    if !handoffs.system.registry().leaving.remove(&flow) {
-        handoffs.system.add_flow();
-    }
-    worker.count_accepted();
     // From now on it is marked as one of this process.
-    handoffs.system.lead(&flow, &hop, link.id);
+    system.lead(&flow, &hop, link.id);
+    if !registry.leaving.remove(&flow) {
+        system.add_flow();
+    }
+    drop(registry);
+    worker.count_accepted();
     handoffs.system.counts.adopted.add(1);
     let accepted = Rc::new(worker.accepted(flow.client, Some(flow.vip), &worker.stopping));
     table.insert(Entry::new(conn, flow, Rc::clone(link), accepted, u64::from(request) + 1));
@@ -230,18 +231,11 @@ pub(super) fn stray(worker: &Rc<Worker>, handoffs: &Rc<Handoffs>, link: &Rc<Link
         }
     };
     handoffs.system.counts.strays.add(1);
-    match entry {
-        Some(entry) => {
-            reset(handoffs, flow, entry.expected);
-            handoffs.forget(flow);
-            messages::over(worker, entry);
-        }
-        // Other workers see to their own flows, and hear of them as well.
-        None if handoffs.system.is_left_over(&flow, link.hop()) => {
-            reset(handoffs, flow, None);
-            handoffs.system.unlead(&flow);
-        }
-        None => {}
+    // Other workers see to their own flows, and hear of them as well. What an earlier process left is seen to anyway.
+    if let Some(entry) = entry {
+        reset(handoffs, flow, entry.expected);
+        handoffs.forget(flow);
+        messages::over(worker, entry);
     }
 }
 

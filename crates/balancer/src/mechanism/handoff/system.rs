@@ -1,20 +1,29 @@
 //! What all workers share of the mechanism.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use plimsoll_config::{Config, Mechanism};
-use plimsoll_datapath::{Flow, FlowEntry, Forwarder, ForwarderConfig, NextHop};
+use plimsoll_datapath::{Flow, FlowEntry, Forwarder, ForwarderConfig, NextHop, tcp};
 use plimsoll_policy::BackendId;
 use plimsoll_wire::Key;
 
+use super::offers::Offers;
 use super::registry::Registry;
+use super::table::Expected;
 use crate::metrics::{Counter, FINE_BUCKETS_US, Histogram};
 
-/// How long a flow that another process left, and that its client has ended, waits for an agent to claim it.
-const ENDED_IDLE: Duration = Duration::from_secs(5);
+/// Whether a client was told that its connection is over.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Told {
+    /// It was, as far as it can be.
+    Done,
+    /// It was asked for its sequence numbers: it can be told soon.
+    Asked,
+}
 
 /// What happened, in all workers.
 #[derive(Debug, Default)]
@@ -56,6 +65,7 @@ pub(crate) struct System {
     pub(crate) instance: u64,
     pub(crate) key: Key,
     pub(crate) counts: Counts,
+    pub(super) offers: Offers,
     registry: Mutex<Registry>,
     flows: AtomicU32,
     links: AtomicU32,
@@ -80,11 +90,12 @@ impl System {
             flows: handoff.flows,
         };
         let started = Forwarder::open(&wanted).map_err(|e| e.to_string()).and_then(|forwarder| {
-            let instance = plimsoll_wire::random().map_err(|e| e.to_string())?;
+            let instance = new_instance(&forwarder)?;
             Ok(Self {
                 forwarder,
                 name: handoff.name.clone(),
-                instance: u64::from_le_bytes(instance),
+                instance,
+                offers: Offers::new(config.workers),
                 key: handoff.key.clone(),
                 counts: Counts::new(),
                 registry: Mutex::default(),
@@ -224,12 +235,6 @@ impl System {
         self.forwarder.get(flow).ok().flatten()
     }
 
-    /// Whether a flow leads to this machine because another process of this front-end led it there.
-    pub(super) fn is_left_over(&self, flow: &Flow, to: Option<NextHop>) -> bool {
-        let (entry, to) = (self.entry(flow), to.map(|hop| hop.mac));
-        entry.is_some_and(|entry| Some(entry.next_hop.mac) == to && !self.is_ours(entry.agent))
-    }
-
     /// Whether the client of a flow has sent something lately.
     pub(super) fn is_busy(&self, flow: &Flow, quiet: Duration) -> bool {
         let Some(entry) = self.entry(flow) else { return false };
@@ -237,28 +242,97 @@ impl System {
         !entry.rst && u128::from(silent_ns) < quiet.as_nanos()
     }
 
-    /// Forgets flows that another process of this front-end left and that no agent has claimed, once their clients have
-    /// been silent for this long.
-    pub(crate) fn sweep(&self, idle: Duration) {
-        let now_ns = plimsoll_datapath::now_ns();
-        let mut gone = Vec::new();
+    /// Tells the client of a flow that its connection is over. `before` is what it expected when the connection was handed
+    /// off, if that is known.
+    pub(super) fn reset(&self, flow: &Flow, before: Option<Expected>) -> Told {
+        let entry = self.entry(flow);
+        let acknowledged = entry.as_ref().and_then(|entry| entry.last_ack).or(before.map(|b| b.from_us));
+        let sent = entry.as_ref().and_then(|entry| entry.last_seq_end).or(before.map(|b| b.from_client));
+        let (Some(acknowledged), Some(sent)) = (acknowledged, sent) else {
+            // Without an entry nothing would be learned from its answer.
+            return if entry.is_some() { self.ask_numbers(flow) } else { Told::Done };
+        };
+        // A client that expects other numbers says so, and this machine's kernel answers by a RST with those.
+        self.lead_here(flow);
+        self.counts.reset.add(1);
+        if let Err(error) = tcp::reset(flow, acknowledged, sent) {
+            tracing::warn!(%error, client = %flow.client, "a client could not be told that its connection is over");
+        }
+        Told::Done
+    }
+
+    /// Has the client of a flow tell its sequence numbers, if none are known: should it have to be reset.
+    pub(super) fn learn_numbers(&self, flow: &Flow) {
+        let unknown = |entry: FlowEntry| entry.last_ack.is_none() || entry.last_seq_end.is_none();
+        if self.entry(flow).is_some_and(unknown) {
+            self.ask_numbers(flow);
+        }
+    }
+
+    /// The client's answer passes the forwarder, which notes its numbers.
+    fn ask_numbers(&self, flow: &Flow) -> Told {
+        match tcp::ask_numbers(flow, plimsoll_datapath::now_ns() as u32) {
+            Ok(()) => Told::Asked,
+            Err(error) => {
+                tracing::debug!(%error, client = %flow.client, "a client could not be asked");
+                Told::Done
+            }
+        }
+    }
+
+    /// Packets of a flow are for this machine's sockets from now on, but its connection is not safe yet.
+    pub(super) fn lead_here(&self, flow: &Flow) {
+        if let Err(error) = self.forwarder.lead_here(flow) {
+            tracing::warn!(%error, client = %flow.client, "a connection cannot be led back");
+        }
+    }
+
+    /// Flows that another process of this front-end left and that no agent has claimed yet.
+    pub(super) fn left_over(&self) -> BTreeMap<Flow, FlowEntry> {
+        let mut left = BTreeMap::new();
         let listed = self.forwarder.for_each(|flow, entry| {
-            let silent_ns = now_ns.saturating_sub(entry.last_seen_ns);
-            // Its client has ended it, and agents have had time to claim it: it may have been over before this process began.
-            let idle = if entry.fin || entry.rst { idle.min(ENDED_IDLE) } else { idle };
-            if !self.is_ours(entry.agent) && u128::from(silent_ns) >= idle.as_nanos() {
-                gone.push((flow, entry));
+            if !self.is_ours(entry.agent) {
+                left.insert(flow, entry);
             }
         });
         if let Err(error) = listed {
             tracing::warn!(%error, "the flows cannot be listed");
         }
-        for (flow, entry) in gone {
-            self.unlead(&flow);
-            if let (false, Some(ack), Some(end)) = (entry.rst, entry.last_ack, entry.last_seq_end) {
-                // Its back-end may be gone as well; its client hears of it, if it is still there.
-                drop(plimsoll_datapath::tcp::reset(&flow, ack, end));
-            }
+        left
+    }
+
+    /// Resets the client of a flow that another process left, and forgets the flow. If the client has to be asked for its
+    /// numbers first, the flow stays, unless this is the last attempt.
+    pub(super) fn reset_left_over(&self, flow: &Flow, last: bool) -> Told {
+        // So that no agent's offer comes in between.
+        let registry = self.registry();
+        let left = self.entry(flow).is_some_and(|entry| !self.is_ours(entry.agent));
+        if !left || registry.is_owned(flow) {
+            return Told::Done;
+        }
+        let told = self.reset(flow, None);
+        if told == Told::Asked && !last {
+            return told;
+        }
+        tracing::debug!(client = %flow.client, "a connection that an earlier process left is nobody's");
+        self.unlead(flow);
+        Told::Done
+    }
+}
+
+/// A number for this process, whose marks are those of no flow that another process left.
+fn new_instance(forwarder: &Forwarder) -> Result<u64, String> {
+    let mut marks = BTreeSet::new();
+    let listed = forwarder.for_each(|_, entry| {
+        marks.insert(entry.agent >> 16);
+    });
+    listed.map_err(|e| e.to_string())?;
+    loop {
+        let bytes = plimsoll_wire::random().map_err(|e| e.to_string())?;
+        let instance = u64::from_le_bytes(bytes);
+        // Each process settles what the ones before it left, so there are a few.
+        if !marks.contains(&(instance as u32 & 0xffff)) || marks.len() > 0x8000 {
+            return Ok(instance);
         }
     }
 }

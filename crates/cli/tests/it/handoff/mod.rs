@@ -2,6 +2,7 @@
 
 mod bed;
 mod bodies;
+mod crash;
 mod faults;
 mod forgery;
 mod http;

@@ -1,0 +1,90 @@
+//! Flows that an earlier process of this front-end led to back-ends, and that no agent claims.
+//!
+//! The process may have been killed at any instant. Its packet program and its flows stay, so that connections which agents
+//! have go on; their agents offer them to this process ([`super::recover::adopt`]). A flow is entered before its connection
+//! leaves this machine's kernel, and stays until the kernel has the connection again, or until it is over. So whichever
+//! connection the process left in no kernel at all has its flow here still:
+//!
+//! | Killed | Where the connection is | What follows |
+//! | --- | --- | --- |
+//! | before the flow is entered | in this machine's kernel | the kernel ends it |
+//! | before it is frozen | in this machine's kernel | the kernel ends it; the flow is left over |
+//! | frozen, or its state taken | nowhere: the kernel says nothing for a frozen socket | left over |
+//! | its `Handoff` not sent | nowhere | left over |
+//! | `Handoff` sent, `Confirm` not | at the agent, until its lease ends | left over |
+//! | `Confirm` sent | at the agent | the agent offers it |
+//! | adopted, `Adopted` not sent | at the agent | the agent offers it again |
+//! | the agent has asked, `Return` not sent | at the agent, which answers itself | the agent offers it |
+//! | `Return` sent, `Returned` not read, or read | at the agent or nowhere | offered or left over |
+//! | restored, not yet activated | nowhere, as above | left over |
+//! | activated, its flow still entered | in this machine's kernel | the kernel ends it; the flow is left over |
+//! | `Closed` read, client not quiet yet | it is over | forgotten, as the flow is marked |
+//! | `Closed` not read | it is over | left over |
+//! | cancelled, lease not over | at the agent, until then | left over |
+//!
+//! Once all agents have offered what they have, or after a bound, what is left over is nobody's: its client is reset. Where
+//! its sequence numbers are not known, the client is asked for them first.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Instant;
+
+use plimsoll_datapath::{Flow, FlowEntry};
+
+use super::QUIET;
+use super::system::{System, Told};
+use crate::backend::Backend;
+
+/// How often a client is asked for its numbers: it answers twice a second at most, and some packets are lost.
+const MOST_QUESTIONS: u32 = 12;
+
+/// Sees to all of them, time and again until none is left.
+pub(super) fn settle(system: &System, backends: &[Arc<Backend>]) {
+    if system.offers.is_over() {
+        return;
+    }
+    let left = system.left_over();
+    if left.is_empty() {
+        return system.offers.end();
+    }
+    let agents: Vec<SocketAddr> =
+        backends.iter().filter(|b| !b.is_retired()).filter_map(|b| b.agent).collect();
+    let now = Instant::now();
+    let settled = system.offers.is_settled(&agents, now);
+    let mut asked = system.offers.asked();
+    asked.retain(|flow, _| left.contains_key(flow));
+    for (flow, entry) in left {
+        let questions = asked.get(&flow).copied().unwrap_or_default();
+        if look_at(system, &flow, &entry, settled, now, questions) == Told::Asked {
+            asked.insert(flow, questions + 1);
+        }
+    }
+}
+
+/// Resets the client of a flow, if that is nobody's.
+fn look_at(
+    system: &System,
+    flow: &Flow,
+    entry: &FlowEntry,
+    settled: bool,
+    now: Instant,
+    questions: u32,
+) -> Told {
+    if entry.over {
+        // The client has everything.
+        system.forget(flow, QUIET);
+        return Told::Done;
+    }
+    let silent_ns = plimsoll_datapath::now_ns().saturating_sub(entry.last_seen_ns);
+    // A socket that was about to be here again is gone.
+    let is_nobodys = entry.next_hop.ifindex == 0
+        || questions > 0
+        || system
+            .offers
+            .quiet(entry.next_hop.mac, settled, now)
+            .is_some_and(|quiet| u128::from(silent_ns) >= quiet.as_nanos());
+    if !is_nobodys {
+        return Told::Done;
+    }
+    system.reset_left_over(flow, questions >= MOST_QUESTIONS)
+}

@@ -1,0 +1,139 @@
+//! Which agents have offered their connections to this process, and so which flows that an earlier process left are nobody's.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use plimsoll_datapath::{Flow, Mac, NextHop};
+
+/// How long after the last agent was heard the others' flows are nobody's: an agent may have just lost its old link.
+const SETTLE: Duration = Duration::from_millis(300);
+/// How long one agent waits for the offers of others.
+const PATIENCE: Duration = Duration::from_millis(1500);
+/// How long a client has to be quiet where its agent was heard: its kernel may still send what a dead agent left.
+const SHORT_QUIET: Duration = Duration::from_millis(200);
+/// How long an agent that cannot be reached has to come back, and how long its client has to be quiet then: as with a link
+/// that is lost.
+const UNREACHED: Duration = Duration::from_secs(2);
+const QUIET: Duration = Duration::from_secs(1);
+
+/// Which agents have offered what they have.
+#[derive(Debug)]
+pub(super) struct Offers {
+    began: Instant,
+    workers: usize,
+    agents: Mutex<BTreeMap<SocketAddr, Heard>>,
+    asked: Mutex<BTreeMap<Flow, u32>>,
+    over: AtomicBool,
+}
+
+#[derive(Debug)]
+struct Heard {
+    mac: Mac,
+    /// The workers to whom it has answered: what it had was offered to one of them before.
+    workers: BTreeSet<usize>,
+    /// When the last of them was answered.
+    at: Instant,
+}
+
+impl Offers {
+    /// Of a process that has this many workers.
+    pub(super) fn new(workers: usize) -> Self {
+        Self {
+            began: Instant::now(),
+            workers,
+            agents: Mutex::default(),
+            asked: Mutex::default(),
+            over: AtomicBool::new(false),
+        }
+    }
+
+    fn agents(&self) -> MutexGuard<'_, BTreeMap<SocketAddr, Heard>> {
+        self.agents.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// How often clients of flows that are nobody's were asked for their sequence numbers.
+    pub(super) fn asked(&self) -> MutexGuard<'_, BTreeMap<Flow, u32>> {
+        self.asked.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Nothing of what an earlier process left is left.
+    pub(super) fn end(&self) {
+        self.over.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether nothing is left.
+    pub(super) fn is_over(&self) -> bool {
+        self.over.load(Ordering::Relaxed)
+    }
+
+    /// An agent has answered on a new link of this worker.
+    pub(super) fn heard(&self, worker: usize, agent: SocketAddr, hop: NextHop) {
+        let (mac, at) = (hop.mac, Instant::now());
+        let mut agents = self.agents();
+        let heard = agents.entry(agent).or_insert_with(|| Heard { mac, workers: BTreeSet::new(), at });
+        (heard.mac, heard.at) = (mac, at);
+        heard.workers.insert(worker);
+    }
+
+    /// The link of this worker to an agent is down.
+    pub(super) fn unheard(&self, worker: usize, agent: SocketAddr) {
+        if let Some(heard) = self.agents().get_mut(&agent) {
+            heard.workers.remove(&worker);
+        }
+    }
+
+    /// Whether all of these agents have offered what they have.
+    pub(super) fn is_settled(&self, agents: &[SocketAddr], now: Instant) -> bool {
+        let heard = self.agents();
+        agents.iter().all(|agent| {
+            heard.get(agent).is_some_and(|h| h.workers.len() >= self.workers && now >= h.at + SETTLE)
+        })
+    }
+
+    /// How long the client of a flow to this machine has to be quiet for the flow to be nobody's; `None` while an agent may
+    /// still claim it.
+    pub(super) fn quiet(&self, to: Mac, all_settled: bool, now: Instant) -> Option<Duration> {
+        if all_settled {
+            return Some(SHORT_QUIET);
+        }
+        let waited = now.saturating_duration_since(self.began);
+        let heard = self.agents();
+        let was_heard = heard.values().any(|h| h.mac == to && h.workers.len() >= self.workers);
+        match was_heard {
+            true => (waited >= PATIENCE).then_some(SHORT_QUIET),
+            // As with a link that is lost.
+            false => (waited >= UNREACHED).then_some(QUIET),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn flows_are_nobodys_when_all_agents_were_heard_or_after_a_bound() {
+        let offers = Offers::new(2);
+        let agents: [SocketAddr; 2] = [([10, 0, 0, 2], 7400).into(), ([10, 0, 0, 3], 7400).into()];
+        let hop = |last| NextHop { ifindex: 1, mac: [2, 0, 0, 0, 0, last], own_mac: [2; 6] };
+        let after = |ms| Instant::now() + Duration::from_millis(ms);
+        for worker in 0..2 {
+            offers.heard(worker, agents[0], hop(2));
+        }
+        offers.heard(0, agents[1], hop(3));
+        assert!(!offers.is_settled(&agents, after(10_000)), "one worker has not heard one agent");
+        assert_eq!(offers.quiet(hop(2).mac, false, after(0)), None);
+        assert_eq!(offers.quiet(hop(2).mac, false, after(1600)), Some(SHORT_QUIET));
+        assert_eq!(offers.quiet(hop(3).mac, false, after(1600)), None);
+        assert_eq!(offers.quiet(hop(3).mac, false, after(2100)), Some(QUIET));
+        offers.heard(1, agents[1], hop(3));
+        assert!(!offers.is_settled(&agents, after(0)) && offers.is_settled(&agents, after(400)));
+        assert_eq!(offers.quiet(hop(3).mac, true, after(0)), Some(SHORT_QUIET));
+        offers.unheard(0, agents[0]);
+        assert!(!offers.is_settled(&agents, after(400)));
+        assert!(offers.is_settled(&[], after(0)), "no agent is configured any more");
+    }
+}
