@@ -61,6 +61,7 @@ lint: setup-lint ## Check format, lints, documentation, dependencies and the rep
 	$(CARGO) clippy $(CARGO_FLAGS) --workspace --all-targets -- -D warnings
 	RUSTDOCFLAGS=-Dwarnings $(CARGO) doc $(CARGO_FLAGS) --workspace --no-deps
 	$(CARGO) deny check --hide-inclusion-graph licenses bans sources
+	$(CARGO) machete
 	$(CARGO) xtask tidy
 	@scripts/check-wasm.sh $(CORE)
 

@@ -7,6 +7,7 @@
 set -euo pipefail
 
 readonly CARGO_DENY_VERSION=0.20.2
+readonly CARGO_MACHETE_VERSION=0.9.2
 packages=()
 
 say() { echo "setup: $*" >&2; }
@@ -57,6 +58,17 @@ need_rustup_component() {
   rustup component add "$component"
 }
 
+# Builds a tool of Cargo's unless it is there in this version, which the given command prints, alone or after its name.
+need_cargo_tool() {
+  local tool=$1 version=$2
+  shift 2
+  [[ " $("$@" 2>/dev/null) " == *" $version "* ]] && return
+  say "building $tool $version; this takes some minutes, once"
+  # Not optimized: it runs for seconds.
+  CARGO_PROFILE_RELEASE_OPT_LEVEL=0 CARGO_PROFILE_RELEASE_LTO=off CARGO_PROFILE_RELEASE_CODEGEN_UNITS=16 \
+    cargo install "$tool" --quiet --locked --force --version "$version"
+}
+
 need_cargo() {
   command -v cargo >/dev/null || die "cargo is missing. Install Rust with rustup first."
   cargo --version >/dev/null || die "cargo does not run. Install a Rust toolchain: rustup toolchain install stable"
@@ -91,12 +103,8 @@ setup_lint() {
   packages=()
   need_rustup_component rustfmt cargo fmt --version
   need_rustup_component clippy cargo clippy --version
-  if [[ $(cargo deny --version 2>/dev/null) != "cargo-deny $CARGO_DENY_VERSION" ]]; then
-    say "building cargo-deny $CARGO_DENY_VERSION; this takes some minutes, once"
-    # Optimized little: it runs for seconds.
-    CARGO_PROFILE_RELEASE_OPT_LEVEL=1 CARGO_PROFILE_RELEASE_LTO=off CARGO_PROFILE_RELEASE_CODEGEN_UNITS=16 \
-      cargo install cargo-deny --quiet --locked --force --version "$CARGO_DENY_VERSION"
-  fi
+  need_cargo_tool cargo-deny "$CARGO_DENY_VERSION" cargo deny --version
+  need_cargo_tool cargo-machete "$CARGO_MACHETE_VERSION" cargo machete --version
   if command -v rustup >/dev/null && ! rustup target list --installed | grep -q '^wasm32-unknown-unknown$'; then
     say "installing the wasm32-unknown-unknown target"
     rustup target add wasm32-unknown-unknown || say "could not; make lint will skip the WebAssembly check"

@@ -5,8 +5,6 @@ use std::error::Error;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use libbpf_cargo::SkeletonBuilder;
-
 #[path = "build/shim.rs"]
 mod shim;
 
@@ -21,15 +19,26 @@ fn main() -> Result<(), Box<dyn Error>> {
     let clang = compiler()?;
     let out = PathBuf::from(env::var_os("OUT_DIR").ok_or("OUT_DIR is not set: run this with cargo")?);
     for program in PROGRAMS {
-        SkeletonBuilder::new()
-            .source(format!("bpf/{program}.bpf.c"))
-            .obj(out.join(format!("{program}.bpf.o")))
-            .clang(&clang)
-            .clang_args(arguments())
-            .build()
-            .map_err(|error| format!("{clang} cannot compile bpf/{program}.bpf.c: {error:#}"))?;
+        compile(&clang, program, &out)?;
     }
     shim::build(&out)
+}
+
+/// Compiles a packet program, with the headers of the libbpf that loads it.
+fn compile(clang: &str, program: &str, out: &Path) -> Result<(), Box<dyn Error>> {
+    let headers =
+        env::var("DEP_BPF_INCLUDE").map_err(|_| "libbpf-sys does not say where libbpf's headers are")?;
+    let source = format!("bpf/{program}.bpf.c");
+    // Atomics need version 3 of the instruction set. `-g` is what makes clang write BTF, which libbpf reads. The path keeps out of the debug information, which libbpf skips.
+    let status = Command::new(clang)
+        .args(["-target", "bpf", "-mcpu=v3", "-O2", "-g", "-Wall", "-Wextra", "-fno-stack-protector"])
+        .arg(format!("-ffile-prefix-map={}=.", env::current_dir()?.display()))
+        .arg(format!("-I{headers}"))
+        .args(kernel_headers())
+        .args(["-c", &source, "-o"])
+        .arg(out.join(format!("{program}.bpf.o")))
+        .status()?;
+    if status.success() { Ok(()) } else { Err(format!("{clang} cannot compile {source}: {status}").into()) }
 }
 
 fn compiler() -> Result<String, String> {
@@ -48,14 +57,9 @@ fn compiler() -> Result<String, String> {
     })
 }
 
-/// Atomics need version 3 of the instruction set. Debian keeps the kernel's `asm` headers in a directory of the machine's
-/// architecture, in which a compiler for eBPF does not look.
-fn arguments() -> Vec<String> {
-    let mut arguments: Vec<String> = ["-mcpu=v3", "-Wall", "-Wextra"].map(str::to_owned).to_vec();
-    let architecture = env::consts::ARCH;
-    let headers = format!("/usr/include/{architecture}-linux-gnu");
-    if Path::new(&headers).is_dir() {
-        arguments.push(format!("-I{headers}"));
-    }
-    arguments
+/// Debian keeps the kernel's `asm` headers in a directory of the machine's architecture, in which a compiler for eBPF does not
+/// look.
+fn kernel_headers() -> Option<String> {
+    let headers = format!("/usr/include/{}-linux-gnu", env::consts::ARCH);
+    Path::new(&headers).is_dir().then(|| format!("-I{headers}"))
 }

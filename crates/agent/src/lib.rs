@@ -1,5 +1,4 @@
-//! What runs beside a back-end: the agent ([`daemon`]), which takes connections over from front-ends and has them answered,
-//! and the [`origin`], a file server with a memory cache and an emulated disk.
+//! What runs beside a back-end ([`daemon`]): takes connections over from front-ends and has them answered, by the origin or by
+//! a server.
 
 pub mod daemon;
-pub mod origin;

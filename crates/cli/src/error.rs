@@ -9,9 +9,9 @@ use plimsoll_experiments::ExperimentError;
 use plimsoll_policy::BuildError;
 use plimsoll_studies::WorkloadError;
 use plimsoll_studies::scenario::ScenarioError;
+use plimsoll_synth::SynthError;
 use plimsoll_testbed::trial::TrialError;
 use plimsoll_trace::TraceError;
-use plimsoll_trace::synth::SynthError;
 
 /// What stops a command.
 #[derive(Debug)]

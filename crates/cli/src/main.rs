@@ -6,6 +6,7 @@
 mod commands;
 mod error;
 mod input;
+mod log;
 mod output;
 mod scenario_file;
 mod values;

@@ -8,9 +8,9 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use plimsoll_agent::origin::synthetic;
 use plimsoll_config::Mechanism;
 use plimsoll_lab::{Lab, Node, NodeHandle, Process};
+use plimsoll_origin::synthetic;
 use plimsoll_wire::Key;
 
 use crate::ExperimentError;

@@ -3,7 +3,7 @@
 use plimsoll_policy::{Kind, Nanos, TargetId, Time};
 use plimsoll_report::TraceInfo;
 use plimsoll_sim::{SimRequest, Targets, with_dynamic};
-use plimsoll_trace::synth::{self, SynthError};
+use plimsoll_synth::SynthError;
 use plimsoll_trace::{Record, TargetTable, Trace, TraceError};
 
 /// See the module's documentation.
@@ -61,14 +61,17 @@ impl Workload {
         seed: u64,
         limit: Option<u64>,
     ) -> Result<Self, WorkloadError> {
-        Ok(Self::of_synthetic(&synth::build(name, overrides, seed)?, limit)?)
+        Ok(Self::of_synthetic(&plimsoll_synth::build(name, overrides, seed)?, limit)?)
     }
 
     /// The first `limit` requests of a built synthetic workload; all of them with `None`.
     ///
     /// # Errors
     /// When the records cannot be kept.
-    pub fn of_synthetic(made: &synth::SyntheticWorkload, limit: Option<u64>) -> Result<Self, TraceError> {
+    pub fn of_synthetic(
+        made: &plimsoll_synth::SyntheticWorkload,
+        limit: Option<u64>,
+    ) -> Result<Self, TraceError> {
         let name = made.spec().name;
         let mut table = TargetTable::new();
         for target in 0..made.target_count() {

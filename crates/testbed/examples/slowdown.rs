@@ -13,7 +13,7 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use plimsoll_agent::origin::{CpuModel, DiskModel};
+use plimsoll_origin::{CpuModel, DiskModel};
 use plimsoll_testbed::cluster::{LoopbackCluster, LoopbackConfig};
 use plimsoll_testbed::load::{
     ArrivalPattern, CacheStatus, ClosedLoop, Expect, OpenLoop, Req, closed_loop, open_loop,

@@ -4,10 +4,10 @@ use std::fmt::Write as _;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
-use plimsoll_agent::origin::synthetic::Synthetic;
-use plimsoll_agent::origin::{CpuModel, DiskModel, Origin, OriginConfig, OriginError, OriginHandle, Source};
 use plimsoll_balancer::{Balancer, StartError};
 use plimsoll_config::{Config, ConfigErrors};
+use plimsoll_origin::synthetic::Synthetic;
+use plimsoll_origin::{CpuModel, DiskModel, Origin, OriginConfig, OriginError, OriginHandle, Source};
 use tokio::task::JoinHandle;
 
 /// The configuration of a cluster.

@@ -4,7 +4,7 @@ use std::net::Ipv4Addr;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use plimsoll_agent::origin::{CpuModel, DiskModel, OriginStats};
+use plimsoll_origin::{CpuModel, DiskModel, OriginStats};
 
 use crate::cluster::{ClusterError, LoopbackCluster, LoopbackConfig};
 use crate::load::{CacheStatus, ClosedLoop, LoadSummary, Req, RequestSample, closed_loop};

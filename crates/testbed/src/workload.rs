@@ -2,8 +2,7 @@
 
 use std::sync::Arc;
 
-use plimsoll_agent::origin::synthetic::{Synthetic, SyntheticError};
-use plimsoll_trace::synth;
+use plimsoll_origin::synthetic::{Synthetic, SyntheticError};
 
 use crate::load::{Expect, Req};
 
@@ -31,7 +30,7 @@ impl RequestSequence {
         seed: u64,
         limit: usize,
     ) -> Result<Self, SyntheticError> {
-        let made = synth::build(name, overrides, seed)?;
+        let made = plimsoll_synth::build(name, overrides, seed)?;
         let targets = 0..made.target_count();
         let paths: Vec<String> = targets.clone().map(|t| made.target_name(t)).collect();
         let sizes_bytes: Vec<u64> = targets.map(|t| made.document_size_bytes(t)).collect();
@@ -110,7 +109,7 @@ mod tests {
         let overrides: Vec<_> = overrides.iter().map(|(key, value)| (*key, value.as_str())).collect();
         let workload = RequestSequence::synthesize("rice", &overrides, 1, 100).unwrap();
         assert_eq!(workload.len(), 100);
-        let made = synth::build("rice", &overrides, 1).unwrap();
+        let made = plimsoll_synth::build("rice", &overrides, 1).unwrap();
         for (number, record) in made.records().take(100).enumerate() {
             let request = workload.request(number as u64);
             assert_eq!(request.path, made.target_name(record.target));

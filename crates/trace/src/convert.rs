@@ -2,10 +2,11 @@
 
 use std::path::Path;
 
+use plimsoll_synth::Record;
+
 use crate::error::TraceError;
 use crate::format::Format;
 use crate::format_spec::Encode;
-use crate::record::Record;
 use crate::spool::PresentFields;
 use crate::targets::TargetTable;
 use crate::trace::Trace;

@@ -6,11 +6,11 @@ use crate::error::TraceError;
 use crate::line_error::LineError;
 use crate::names::Interner;
 use crate::options::{Include, ReadOptions};
-use crate::record::{Record, RecordKind};
 use crate::reorder::Reorder;
 use crate::tally::Tally;
 use crate::targets::TargetTable;
 use crate::time::NS_PER_S;
+use plimsoll_synth::{Record, RecordKind};
 
 /// Largest size that is believed, in bytes: the largest whole number every JSON reader keeps exact.
 pub(crate) const MAX_SIZE_BYTES: u64 = 1 << 53;

@@ -1,8 +1,7 @@
-//! Readers, writers, statistics and calibrated synthesis of request traces.
+//! Readers, writers and statistics of request traces.
 
 mod check;
 mod convert;
-pub mod coverage;
 mod decoder;
 mod error;
 mod format;
@@ -15,7 +14,6 @@ mod load;
 mod names;
 mod options;
 mod reader;
-mod record;
 mod registry;
 mod reorder;
 mod source;
@@ -23,7 +21,6 @@ mod spool;
 mod spread;
 mod stats;
 mod stats_parts;
-pub mod synth;
 mod tally;
 mod targets;
 mod time;
@@ -40,8 +37,8 @@ pub use format_spec::FormatSpec;
 pub use input::TraceInput;
 pub use load::load;
 pub use options::{Include, ReadOptions};
+pub use plimsoll_synth::{Record, RecordKind};
 pub use reader::TraceReader;
-pub use record::{Record, RecordKind};
 pub use registry::format_of_output;
 pub use stats::{Coverage, TraceStats};
 pub use stats_parts::{ArrivalBins, SizeBin, ZipfFit};

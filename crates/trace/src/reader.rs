@@ -8,11 +8,11 @@ use crate::format::Format;
 use crate::ingest::Ingest;
 use crate::input::TraceInput;
 use crate::options::ReadOptions;
-use crate::record::Record;
 use crate::registry::PREFIX_BYTES;
 use crate::source::{InputDigest, InputSource};
 use crate::tally::ReadReport;
 use crate::targets::TargetTable;
+use plimsoll_synth::Record;
 
 /// Reads inputs one after the other and yields their counted requests in order of time.
 ///

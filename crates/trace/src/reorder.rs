@@ -3,8 +3,8 @@
 use std::collections::VecDeque;
 
 use crate::line_error::LineError;
-use crate::record::Record;
 use crate::time::NS_PER_S;
+use plimsoll_synth::Record;
 
 /// Into how many buckets the window is divided at most.
 const BUCKETS: u64 = 600;

@@ -6,8 +6,8 @@ use std::os::unix::fs::FileExt as _;
 use std::sync::Arc;
 
 use crate::error::TraceError;
-use crate::record::{Record, RecordKind};
 use crate::time::NS_PER_S;
+use plimsoll_synth::{Record, RecordKind};
 
 /// Bytes of a chunk, the unit of reading back.
 const CHUNK_BYTES: usize = 256 * 1024;

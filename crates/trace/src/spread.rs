@@ -4,9 +4,9 @@ use rand_core::{Rng as _, SeedableRng as _};
 use rand_pcg::Pcg64;
 
 use crate::error::TraceError;
-use crate::record::Record;
 use crate::spool::SpoolCursor;
 use crate::time::NS_PER_S;
+use plimsoll_synth::Record;
 
 /// Gives the n records of one second the times of n independent uniform draws from that second, in
 /// ascending order, so that the order of records stays and arrivals are those of a Poisson process

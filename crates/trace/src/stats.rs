@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use crate::coverage::coverage_bytes;
 use crate::error::TraceError;
 use crate::stats_parts::{ArrivalBins, SizeBin, SizeCounts, ZipfFit, median_request_bytes};
 use crate::tally::RejectedLine;
 use crate::trace::Trace;
+use plimsoll_synth::coverage_bytes;
 
 /// The shares of requests whose memory is told, as in the LARD paper's table of its traces.
 const SHARES: [f64; 3] = [0.97, 0.98, 0.99];

@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use crate::error::TraceError;
 use crate::options::ReadOptions;
-use crate::record::Record;
 use crate::spool::{Spool, SpoolCursor, SpoolWriter};
 use crate::spread::Spread;
 use crate::tally::ReadReport;
 use crate::targets::TargetTable;
+use plimsoll_synth::Record;
 
 /// A trace that was read once and can be run through many times, by several threads at once.
 ///

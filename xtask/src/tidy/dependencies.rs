@@ -1,5 +1,6 @@
 //! Crates depend on one another only along the arrows drawn in ARCHITECTURE.md, and the deterministic core does without
-//! an asynchronous runtime, configuration and wire types without eBPF.
+//! an asynchronous runtime, configuration, wire types and origin without eBPF, and what runs
+//! beside a back-end without Parquet.
 
 use super::Violation;
 use super::graph::{Graph, Member};
@@ -14,22 +15,24 @@ const ANY: &[&str] = &["*"];
 pub(super) const ARROWS: &[(&str, &[&str])] = &[
     ("cache", &[]),
     ("policy", &["cache"]),
-    ("trace", &[]),
+    ("synth", &[]),
+    ("trace", &["synth"]),
     ("sim", &["policy", "cache"]),
     ("report", &[]),
-    ("studies", &["policy", "cache", "trace", "sim", "report"]),
+    ("studies", &["policy", "cache", "synth", "trace", "sim", "report"]),
     ("config", &["policy", "cache", "wire"]),
     ("decisions", &["policy", "cache"]),
     ("wire", &[]),
     ("datapath", &["wire"]),
-    ("balancer", &["policy", "cache", "config", "decisions", "datapath", "wire"]),
-    ("agent", &["cache", "trace", "datapath", "wire"]),
+    ("balancer", &["policy", "config", "decisions", "datapath", "wire"]),
+    ("origin", &["cache", "synth"]),
+    ("agent", &["origin", "datapath", "wire"]),
     ("lab", &[]),
-    ("testbed", &["policy", "cache", "trace", "config", "balancer", "agent"]),
+    ("testbed", &["policy", "synth", "config", "balancer", "origin"]),
     ("testkit", &[]),
     (
         "experiments",
-        &["policy", "cache", "config", "balancer", "agent", "wire", "lab", "report", "studies", "testbed"],
+        &["policy", "config", "balancer", "origin", "wire", "lab", "report", "studies", "testbed"],
     ),
     ("cli", ANY),
 ];
@@ -41,6 +44,10 @@ pub(super) const FORBIDDEN: &[(&str, &str)] = &[
     ("sim", "tokio"),
     ("wire", "libbpf-rs"),
     ("config", "libbpf-rs"),
+    ("config", "parquet"),
+    ("origin", "libbpf-rs"),
+    ("origin", "parquet"),
+    ("agent", "parquet"),
 ];
 
 /// Checks the graph against a table of arrows and one of forbidden packages.

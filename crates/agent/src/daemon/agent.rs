@@ -14,7 +14,7 @@ use super::queue::SendQueues;
 use super::serve::Serve;
 use super::shared::Shared;
 use super::threads::{OriginThread, serve_origin, start_control, start_held, start_thread};
-use crate::origin::{OriginConfig, OriginStats, Service};
+use plimsoll_origin::{OriginConfig, OriginService, OriginStats};
 
 /// Memory for held packets that were not read yet.
 const RING_BYTES: u32 = 4 << 20;
@@ -106,7 +106,7 @@ impl Agent {
         let asking = |error| AgentError::System { what: "cannot ask the kernel about connections", error };
         let queues = SendQueues::open().map_err(asking)?;
         let serve = match &config.serve {
-            ServeConfig::Origin(origin) => Serve::Origin(Service::new(OriginConfig::clone(origin))?),
+            ServeConfig::Origin(origin) => Serve::Origin(OriginService::new(OriginConfig::clone(origin))?),
             ServeConfig::Copy(address) => Serve::Copy(*address),
             ServeConfig::Shim(path) => Serve::Shim(path.clone()),
         };

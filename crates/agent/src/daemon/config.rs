@@ -9,7 +9,7 @@ use plimsoll_datapath::DatapathError;
 use plimsoll_wire::Key;
 use plimsoll_wire::session::HandshakeError;
 
-use crate::origin::{OriginConfig, OriginError};
+use plimsoll_origin::{OriginConfig, OriginError};
 
 /// A front-end that may open links.
 #[derive(Debug, Clone, PartialEq, Eq)]

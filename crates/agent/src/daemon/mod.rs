@@ -4,7 +4,7 @@
 //!
 //! ```no_run
 //! use plimsoll_agent::daemon::{Agent, AgentConfig, FrontEnd, ServeConfig};
-//! use plimsoll_agent::origin::{OriginConfig, Source};
+//! use plimsoll_origin::{OriginConfig, Source};
 //! use plimsoll_wire::Key;
 //!
 //! # fn example() -> Result<(), Box<dyn std::error::Error>> {

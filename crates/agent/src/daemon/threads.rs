@@ -16,7 +16,7 @@ use tokio::time::{interval, sleep};
 use super::config::AgentError;
 use super::shared::Shared;
 use super::talk;
-use crate::origin::{Origin, OriginError, Service};
+use plimsoll_origin::{Origin, OriginError, OriginService};
 
 /// Most links at once.
 const MOST_LINKS: usize = 1024;
@@ -44,7 +44,7 @@ fn system(what: &'static str) -> impl FnOnce(std::io::Error) -> AgentError {
 
 pub(super) fn serve_origin(
     address: SocketAddr,
-    service: Service,
+    service: OriginService,
     threads: usize,
 ) -> Result<(SocketAddr, OriginThread), AgentError> {
     let runtime = Builder::new_multi_thread()

@@ -1,11 +1,4 @@
-//! Integration tests of the origin, over real sockets on loopback.
+//! Integration tests of the agent.
 #![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 
-mod cache;
-mod client;
-mod emulated;
 mod handoff;
-mod limits;
-mod paths;
-mod semantics;
-mod synthetic;

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use plimsoll_agent::daemon::{Agent, AgentConfig, AgentError, AgentStats, FrontEnd, ServeConfig};
-use plimsoll_agent::origin::{OriginConfig, Source};
+use plimsoll_origin::{OriginConfig, Source};
 use plimsoll_wire::Key;
 
 use super::origin::{self, StopSignals, Tuning};
@@ -96,12 +96,7 @@ fn front_end(text: &str) -> Result<FrontEnd, String> {
 }
 
 pub(crate) fn run(args: &Args) -> Result<(), CliError> {
-    tracing_subscriber::fmt()
-        .with_writer(std::io::stderr)
-        .with_env_filter(
-            tracing_subscriber::EnvFilter::try_from_env("PLIMSOLL_LOG").unwrap_or_else(|_| "info".into()),
-        )
-        .init();
+    crate::log::to_stderr();
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()

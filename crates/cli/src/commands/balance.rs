@@ -40,12 +40,7 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args) -> Result<(), CliError> {
-    tracing_subscriber::fmt()
-        .with_writer(std::io::stderr)
-        .with_env_filter(
-            tracing_subscriber::EnvFilter::try_from_env("PLIMSOLL_LOG").unwrap_or_else(|_| "info".into()),
-        )
-        .init();
+    crate::log::to_stderr();
     let seen = Stamp::of(&args.config);
     let config = load(&args.config)?;
     let balancer = Balancer::start(config.clone()).map_err(|e| CliError::Failed(e.to_string()))?;

@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use std::pin::pin;
 use std::time::Duration;
 
-use plimsoll_agent::origin::synthetic::Synthetic;
-use plimsoll_agent::origin::{
+use plimsoll_origin::synthetic::Synthetic;
+use plimsoll_origin::{
     CpuModel, DiskModel, Origin, OriginConfig, OriginError, OriginHandle, OriginStats, Source,
 };
 use tokio::signal::unix::{Signal, SignalKind, signal};

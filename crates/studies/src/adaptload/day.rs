@@ -1,7 +1,5 @@
 //! The day that the study runs: its workload, its statistics, and the speeds of back-ends that follow.
 
-use plimsoll_trace::synth;
-
 use super::cluster::{BACKENDS, DayLoad};
 use crate::lard::Effort;
 use crate::study_error::StudyError;
@@ -170,7 +168,7 @@ fn synthesize(profile: Option<&[u64]>, effort: Effort, seed: u64) -> Result<(Wor
     let (requests, minute_s) = (requests.to_string(), (60.0 * scale).to_string());
     let settings =
         [("generator", "drifting"), ("requests", requests.as_str()), ("minute_s", minute_s.as_str())];
-    let mut made = synth::build("worldcup", &settings, seed).map_err(WorkloadError::from)?;
+    let mut made = plimsoll_synth::build("worldcup", &settings, seed).map_err(WorkloadError::from)?;
     if let Some(profile) = profile {
         made = made.with_requests_per_minute(profile).map_err(WorkloadError::from)?;
     }

@@ -156,7 +156,7 @@ mod tests {
 
     #[test]
     fn claims_that_need_no_runs_are_measured_on_a_small_trace() {
-        let made = plimsoll_trace::synth::build("worldcup", &[("requests", "60000")], 1).unwrap();
+        let made = plimsoll_synth::build("worldcup", &[("requests", "60000")], 1).unwrap();
         let workload = crate::Workload::of_synthetic(&made, None).unwrap();
         let study =
             reproduce(Effort::Quick, Some(2), DaySource::Trace(Box::new(workload)), Setting::default(), &())
@@ -167,7 +167,7 @@ mod tests {
 
     #[test]
     fn a_figure_is_run_on_a_small_trace() {
-        let made = plimsoll_trace::synth::build("worldcup", &[("requests", "60000")], 1).unwrap();
+        let made = plimsoll_synth::build("worldcup", &[("requests", "60000")], 1).unwrap();
         let workload = crate::Workload::of_synthetic(&made, None).unwrap();
         let study =
             reproduce(Effort::Quick, Some(9), DaySource::Trace(Box::new(workload)), Setting::default(), &())

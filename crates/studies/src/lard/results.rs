@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 
 use plimsoll_report::{LoadSeries, Run};
-use plimsoll_trace::coverage::coverage_bytes;
+use plimsoll_synth::coverage_bytes;
 
 use super::plan::{Family, Instance, Variant};
 use crate::workload::Workload;

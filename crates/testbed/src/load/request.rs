@@ -6,7 +6,7 @@ use bytes::Bytes;
 use http::header::{CONNECTION, HOST};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Uri};
 use http_body_util::Full;
-use plimsoll_agent::origin::synthetic;
+use plimsoll_origin::synthetic;
 
 /// A request to send.
 #[derive(Debug, Clone)]
@@ -32,7 +32,7 @@ pub enum Expect {
     /// This many bytes.
     Length(u64),
     /// The generated document of this number and size in bytes: every byte is checked. See
-    /// [`plimsoll_agent::origin::synthetic`].
+    /// [`plimsoll_origin::synthetic`].
     Document {
         /// The document's number.
         number: u64,

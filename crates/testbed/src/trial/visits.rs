@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use plimsoll_agent::origin::{CpuModel, DiskModel};
+use plimsoll_origin::{CpuModel, DiskModel};
 
 use crate::load::CacheStatus;
 

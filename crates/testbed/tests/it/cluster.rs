@@ -1,6 +1,6 @@
 //! A whole cluster: what passes through it, and what its handles do.
 
-use plimsoll_agent::origin::synthetic::Synthetic;
+use plimsoll_origin::synthetic::Synthetic;
 use plimsoll_testbed::cluster::{ClusterError, LoopbackCluster, LoopbackConfig};
 use plimsoll_testbed::load::{ClosedLoop, Expect, LoadSummary, Req, closed_loop};
 use plimsoll_testbed::trial::{self, Trial, TrialConfig, TrialError};

@@ -5,8 +5,8 @@ use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use plimsoll_agent::origin::synthetic::Synthetic;
-use plimsoll_agent::origin::{Origin, OriginConfig, OriginHandle, Source};
+use plimsoll_origin::synthetic::Synthetic;
+use plimsoll_origin::{Origin, OriginConfig, OriginHandle, Source};
 use plimsoll_testbed::load::{
     ArrivalPattern, CacheStatus, ClosedLoop, Expect, Meter, OpenLoop, Req, RequestFailure, closed_loop,
     open_loop,

@@ -8,9 +8,9 @@ use crate::format::Format;
 use crate::format_spec::{Encode, FormatSpec, FormatWriter, Likeness, stamped_on_arrival};
 use crate::ingest::{DecodedRequest, Ingest, parse_size};
 use crate::line_error::LineError;
-use crate::record::RecordKind;
 use crate::source::{InputSource, MAX_LINE_BYTES};
 use crate::time::parse_seconds;
+use plimsoll_synth::RecordKind;
 
 /// Most columns a file may have.
 const MAX_COLUMNS: usize = 256;

@@ -8,11 +8,11 @@ use crate::ingest::{DecodedRequest, Ingest, parse_size};
 use crate::input::TraceInput;
 use crate::line_error::LineError;
 use crate::options::Include;
-use crate::record::RecordKind;
 use crate::source::{Framed, InputSource, MAX_LINE_BYTES};
 use crate::tally::ReadReport;
 use crate::time::{NS_PER_S, STAMP_BYTES, StampReader};
 use crate::url;
+use plimsoll_synth::RecordKind;
 
 /// The parts of a log line that matter.
 #[derive(Debug)]

@@ -6,9 +6,9 @@ use crate::format::Format;
 use crate::format_spec::{Encode, FormatSpec, FormatWriter, Likeness, Prefix, stamped_on_arrival};
 use crate::ingest::{DecodedRequest, Ingest, decimal};
 use crate::line_error::LineError;
-use crate::record::RecordKind;
 use crate::source::InputSource;
 use crate::time::NS_PER_S;
+use plimsoll_synth::RecordKind;
 
 /// Bytes of a record: `u32` time in seconds, `u64` object, `u32` size in bytes, `i64` index of the
 /// object's next request (-1 when there is none), packed, little-endian.

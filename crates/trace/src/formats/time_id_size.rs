@@ -6,9 +6,9 @@ use crate::format::Format;
 use crate::format_spec::{Encode, FormatSpec, FormatWriter, stamped_on_arrival};
 use crate::ingest::{DecodedRequest, Ingest, parse_size};
 use crate::line_error::LineError;
-use crate::record::RecordKind;
 use crate::source::{Framed, InputSource, MAX_LINE_BYTES};
 use crate::time::parse_seconds;
+use plimsoll_synth::RecordKind;
 
 fn is_separator(byte: u8) -> bool {
     matches!(byte, b' ' | b'\t' | b',')

@@ -1,5 +1,7 @@
 //! Binary log of the 1998 World Cup (Arlitt and Jin; Internet Traffic Archive).
 
+use plimsoll_synth::RecordKind;
+
 use crate::decoder::{BATCH, FormatDecoder};
 use crate::error::TraceError;
 use crate::format::Format;
@@ -7,7 +9,6 @@ use crate::format_spec::{FormatSpec, Likeness, Prefix};
 use crate::ingest::{DecodedRequest, Ingest, decimal};
 use crate::line_error::LineError;
 use crate::options::Include;
-use crate::record::RecordKind;
 use crate::source::InputSource;
 use crate::time::NS_PER_S;
 use crate::worldcup_record::{METHODS, RECORD_BYTES, WorldCupRecord, looks_like};

@@ -4,11 +4,12 @@ use std::io::Write as _;
 
 use csv_core::WriteResult;
 
+use plimsoll_synth::RecordKind;
+
 use super::requests::Requests;
 use super::sink::Sink;
 use super::text::put_seconds;
 use crate::error::TraceError;
-use crate::record::RecordKind;
 
 /// Lines gathered before they are written.
 const FLUSH_BYTES: usize = 64 * 1024;

@@ -13,9 +13,9 @@ use parquet::schema::types::{Type, TypePtr};
 use super::requests::Requests;
 use super::sink::Sink;
 use crate::error::TraceError;
-use crate::record::{Record, RecordKind};
 use crate::spool::PresentFields;
 use crate::targets::TargetTable;
+use plimsoll_synth::{Record, RecordKind};
 
 /// Rows of a row group: what is held in memory at a time.
 const GROUP_ROWS: usize = 128 * 1024;

@@ -1,7 +1,8 @@
 //! What an encoder is given that needs to see each request only once.
 
+use plimsoll_synth::Record;
+
 use crate::error::TraceError;
-use crate::record::Record;
 use crate::spool::PresentFields;
 use crate::targets::TargetTable;
 

@@ -16,4 +16,3 @@ mod parquet_types;
 mod real_traces;
 #[cfg(test)]
 mod round_trips;
-mod synth;

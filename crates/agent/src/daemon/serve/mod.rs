@@ -12,13 +12,13 @@ pub(super) use self::origin::answer_short;
 use super::client::Client;
 use super::connection::Connection;
 use super::head::{Foreign, Outline};
-use crate::origin::Service;
+use plimsoll_origin::OriginService;
 
 /// What answers.
 #[derive(Debug, Clone)]
 pub(super) enum Serve {
     /// The origin.
-    Origin(Service),
+    Origin(OriginService),
     /// The server at this address.
     Copy(SocketAddr),
     /// The server with the accept shim at this socket, which gets the connection itself.
@@ -58,7 +58,7 @@ impl Answer {
 
 /// What one connection has of what answers.
 pub(super) enum Session<'a> {
-    Origin(&'a Service),
+    Origin(&'a OriginService),
     Copy(copy::Copy),
 }
 

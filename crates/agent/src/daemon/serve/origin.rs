@@ -11,11 +11,11 @@ use super::super::client::Client;
 use super::super::connection::Connection;
 use super::super::head::{self, Foreign, Outline};
 use super::{Answer, Then};
-use crate::origin::{OriginBody, Service};
+use plimsoll_origin::{OriginBody, OriginService};
 
 /// Answers the request at the start of the client's input.
 pub(super) async fn answer(
-    service: &Service,
+    service: &OriginService,
     client: &mut Client,
     outline: Outline,
     connection: &Connection,

@@ -11,8 +11,8 @@ use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
 use plimsoll_agent::daemon::{Agent, AgentConfig, FrontEnd as Known, ServeConfig};
-use plimsoll_agent::origin::synthetic::{self, Synthetic};
-use plimsoll_agent::origin::{OriginConfig, Source};
+use plimsoll_origin::synthetic::{self, Synthetic};
+use plimsoll_origin::{OriginConfig, Source};
 
 use front_end::{Client, FrontEnd, Link, key};
 use network::{BACK_ENDS, FRONT_END, Segment, VIP, unique};

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use plimsoll_report::format::count;
 use plimsoll_report::{Align, Cell, Table, Tone};
 use plimsoll_studies::matrix::Progress as _;
-use plimsoll_trace::synth::{self, FigureBound, PublishedFigure, SyntheticWorkload};
+use plimsoll_synth::{FigureBound, PublishedFigure, SyntheticWorkload};
 use plimsoll_trace::{Format, TargetTable, formats, write_requests};
 
 use super::destination::DestinationArgs;
@@ -68,7 +68,7 @@ pub(crate) fn run(args: &Args) -> Result<(), CliError> {
         return output::print(&synth_list::text(args.name.as_deref(), super::text_width())?);
     }
     let Some(name) = args.name.as_deref() else {
-        let names: Vec<&str> = synth::SPECS.iter().map(|spec| spec.name).collect();
+        let names: Vec<&str> = plimsoll_synth::SPECS.iter().map(|spec| spec.name).collect();
         return Err(CliError::Usage(format!(
             "name the workload to make, one of {}; `plimsoll trace synth --list` tells of them",
             names.join(", ")
@@ -106,7 +106,7 @@ fn build(args: &Args, name: &str) -> Result<SyntheticWorkload, CliError> {
     if let Some(requests) = &requests {
         overrides.push(("requests", requests));
     }
-    let workload = synth::build(name, &overrides, args.seed)?;
+    let workload = plimsoll_synth::build(name, &overrides, args.seed)?;
     let Some(path) = &args.arrivals_per_minute else {
         return Ok(workload);
     };

@@ -2,9 +2,7 @@
 
 use plimsoll_report::format::{count, number};
 use plimsoll_report::{Align, Table};
-use plimsoll_trace::synth::{
-    self, FigureBound, Parameter, ParameterKind, PublishedFigure, SPECS, WorkloadSpec,
-};
+use plimsoll_synth::{FigureBound, Parameter, ParameterKind, PublishedFigure, SPECS, WorkloadSpec};
 
 use super::synth::with_unit;
 use crate::error::CliError;
@@ -12,7 +10,7 @@ use crate::error::CliError;
 /// All workloads, or the one called `only`, with generators, published figures and parameters.
 pub(super) fn text(only: Option<&str>, width: usize) -> Result<String, CliError> {
     let specs: Vec<&WorkloadSpec> = match only {
-        Some(name) => vec![synth::spec(name)?],
+        Some(name) => vec![plimsoll_synth::spec(name)?],
         None => SPECS.iter().collect(),
     };
     let width = u16::try_from(width).unwrap_or(u16::MAX);

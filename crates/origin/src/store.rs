@@ -10,7 +10,7 @@ use plimsoll_cache::{Cache, UnknownCache};
 use tokio::sync::{Semaphore, watch};
 
 use super::emulate::{DiskModel, Resource};
-use super::object::{Object, ReadError, Version};
+use super::object::{ContentError, Object, Version};
 use super::stats::{Counters, OriginStats};
 
 /// Files read at the same moment; each takes a thread and memory for its bytes until they are in the cache.
@@ -29,12 +29,12 @@ pub(crate) enum Served {
 /// Why a body was not had.
 #[derive(Debug)]
 pub(crate) enum FetchError {
-    Read(ReadError),
+    Read(ContentError),
     /// Too many reads wait already.
     Busy,
 }
 
-type Outcome = Option<Result<Bytes, ReadError>>;
+type Outcome = Option<Result<Bytes, ContentError>>;
 
 /// See the module's documentation.
 pub(crate) struct Store {

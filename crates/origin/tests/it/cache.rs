@@ -2,8 +2,8 @@
 
 use std::fs;
 
-use plimsoll_agent::origin::synthetic::{self, Synthetic};
-use plimsoll_agent::origin::{OriginConfig, Source};
+use plimsoll_origin::synthetic::{self, Synthetic};
+use plimsoll_origin::{OriginConfig, Source};
 use plimsoll_testkit::eventually_async;
 
 use crate::client::{Client, MODIFIED_S, Running, site, write};

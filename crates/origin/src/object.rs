@@ -45,7 +45,7 @@ enum Place {
 
 /// Why the bytes of an object could not be had.
 #[derive(Debug, Clone, thiserror::Error)]
-pub(crate) enum ReadError {
+pub enum ContentError {
     /// The file is another one than when it was looked at.
     #[error("the file changed while it was being read")]
     Changed,
@@ -54,7 +54,7 @@ pub(crate) enum ReadError {
     Io(Arc<io::Error>),
 }
 
-impl From<io::Error> for ReadError {
+impl From<io::Error> for ContentError {
     fn from(error: io::Error) -> Self {
         match error.kind() {
             io::ErrorKind::NotFound | io::ErrorKind::UnexpectedEof => Self::Changed,
@@ -108,7 +108,7 @@ impl Object {
     }
 
     /// Opens the object for reading; blocks.
-    pub(crate) fn open(self: &Arc<Self>) -> Result<Reader, ReadError> {
+    pub(crate) fn open(self: &Arc<Self>) -> Result<Reader, ContentError> {
         let file = match &self.place {
             Place::File(path) => Some(File::open(path)?),
             Place::Generated { .. } => None,
@@ -119,7 +119,7 @@ impl Object {
     }
 
     /// Reads all of it; blocks.
-    pub(crate) fn read_whole(self: &Arc<Self>) -> Result<Bytes, ReadError> {
+    pub(crate) fn read_whole(self: &Arc<Self>) -> Result<Bytes, ContentError> {
         self.open()?.read(0, self.size_bytes)
     }
 }
@@ -140,14 +140,14 @@ impl Reader {
 
     /// Reads `length_bytes` from `offset_bytes` on; blocks. The caller keeps within the object and to what memory has
     /// room for.
-    pub(crate) fn read(&self, offset_bytes: u64, length_bytes: u64) -> Result<Bytes, ReadError> {
+    pub(crate) fn read(&self, offset_bytes: u64, length_bytes: u64) -> Result<Bytes, ContentError> {
         let length = usize::try_from(length_bytes)
             .map_err(|_| io::Error::new(io::ErrorKind::OutOfMemory, "the file does not fit into memory"))?;
         let mut buffer = vec![0; length];
         match (&self.file, &self.object.place) {
             (Some(file), _) => file.read_exact_at(&mut buffer, offset_bytes)?,
             (None, &Place::Generated { number }) => synthetic::fill(number, offset_bytes, &mut buffer),
-            (None, Place::File(_)) => return Err(ReadError::Changed),
+            (None, Place::File(_)) => return Err(ContentError::Changed),
         }
         // What was written during the read may be half in the buffer.
         self.check()?;
@@ -155,14 +155,14 @@ impl Reader {
     }
 
     /// Checks that the file is the one that was looked at.
-    fn check(&self) -> Result<(), ReadError> {
+    fn check(&self) -> Result<(), ContentError> {
         let Some(file) = &self.file else { return Ok(()) };
         let metadata = file.metadata()?;
         let version = &self.object.version;
         let same = metadata.is_file()
             && metadata.len() == version.size_bytes
             && modified_ns(&metadata) == version.modified_ns;
-        if same { Ok(()) } else { Err(ReadError::Changed) }
+        if same { Ok(()) } else { Err(ContentError::Changed) }
     }
 }
 

@@ -1,8 +1,8 @@
 //! Synthetic workloads: calibration, exactness, determinism, errors.
 
-use plimsoll_trace::Record;
-use plimsoll_trace::coverage::coverage_bytes;
-use plimsoll_trace::synth::{FigureBound, SPECS, SyntheticWorkload, build, spec};
+use plimsoll_synth::Record;
+use plimsoll_synth::coverage_bytes;
+use plimsoll_synth::{FigureBound, SPECS, SyntheticWorkload, build, spec};
 
 const SEEDS: [u64; 3] = [0, 42, u64::MAX];
 
@@ -284,10 +284,7 @@ fn profiles_without_a_request_are_refused() {
 }
 
 /// Coefficient of variation of the sizes of requests, and arrivals, between two hours of the day.
-fn sizes_between(
-    workload: &plimsoll_trace::synth::SyntheticWorkload,
-    hours: std::ops::Range<u64>,
-) -> (f64, u64) {
+fn sizes_between(workload: &plimsoll_synth::SyntheticWorkload, hours: std::ops::Range<u64>) -> (f64, u64) {
     let (mut count, mut sum, mut squares) = (0_u64, 0.0, 0.0);
     for record in workload.records().filter(|r| hours.contains(&(r.time_ns / 3_600_000_000_000))) {
         let size = record.size_bytes as f64;

@@ -4,7 +4,7 @@
 use super::arrivals::ArrivalClock;
 use super::random::{Purpose, first_of, stream};
 use super::workload::SyntheticWorkload;
-use crate::{Record, RecordKind};
+use crate::record::{Record, RecordKind};
 use rand_pcg::Pcg64;
 
 /// Requests per slot of the calendar: few enough that a slot's places sort within the first-level

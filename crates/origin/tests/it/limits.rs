@@ -2,8 +2,8 @@
 
 use std::time::{Duration, Instant};
 
-use plimsoll_agent::origin::synthetic::Synthetic;
-use plimsoll_agent::origin::{DiskModel, Origin, OriginConfig, OriginError, Source};
+use plimsoll_origin::synthetic::Synthetic;
+use plimsoll_origin::{DiskModel, Origin, OriginConfig, OriginError, Source};
 use plimsoll_testkit::{PATIENCE, eventually_async};
 use tokio::sync::oneshot;
 

@@ -6,8 +6,8 @@ use std::net::SocketAddr;
 use std::path::Path;
 use std::time::{Duration, SystemTime};
 
-use plimsoll_agent::origin::synthetic::Synthetic;
-use plimsoll_agent::origin::{Origin, OriginConfig, OriginHandle, Source};
+use plimsoll_origin::synthetic::Synthetic;
+use plimsoll_origin::{Origin, OriginConfig, OriginHandle, Source};
 use plimsoll_testkit::PATIENCE;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::net::TcpStream;

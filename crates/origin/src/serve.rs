@@ -12,7 +12,7 @@ use tokio::time::{sleep, timeout};
 
 use super::config::{OriginConfig, OriginError};
 use super::connection;
-use super::service::Service;
+use super::service::OriginService;
 use super::stats::{Counters, OriginStats};
 
 /// Pause after a connection could not be accepted, such as for want of file descriptors.
@@ -29,7 +29,7 @@ pub struct Origin {
 #[derive(Debug, Clone)]
 pub struct OriginHandle {
     address: SocketAddr,
-    service: Service,
+    service: OriginService,
 }
 
 impl OriginHandle {
@@ -63,13 +63,16 @@ impl Origin {
     /// # Errors
     /// When the address cannot be had, or the configuration names an unknown cache policy or an unusable name.
     pub async fn bind(config: OriginConfig, address: SocketAddr) -> Result<Self, OriginError> {
-        let service = Service::new(config)?;
+        let service = OriginService::new(config)?;
         let listen = |error| OriginError::Listen { address, error };
         Self::listen(service, TcpListener::bind(address).await.map_err(listen)?).map_err(listen)
     }
 
-    /// Listens for a service that may have other ways in.
-    pub(crate) fn listen(service: Service, listener: TcpListener) -> io::Result<Self> {
+    /// Listens for a service that may have other ways in. Must be called within a tokio runtime.
+    ///
+    /// # Errors
+    /// When the socket's address cannot be had.
+    pub fn listen(service: OriginService, listener: TcpListener) -> io::Result<Self> {
         let address = listener.local_addr()?;
         Ok(Self { listener, handle: OriginHandle { address, service } })
     }

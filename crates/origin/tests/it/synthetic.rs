@@ -1,7 +1,7 @@
 //! Generated contents.
 
-use plimsoll_agent::origin::synthetic::{self, Synthetic};
-use plimsoll_agent::origin::{OriginConfig, Source};
+use plimsoll_origin::synthetic::{self, Synthetic};
+use plimsoll_origin::{OriginConfig, Source};
 
 use crate::client::{MODIFIED, Running};
 

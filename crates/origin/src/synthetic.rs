@@ -6,7 +6,7 @@
 
 use foldhash::fast::FixedState;
 use hashbrown::HashMap;
-use plimsoll_trace::synth::{self, SynthError};
+use plimsoll_synth::SynthError;
 
 use super::object::numbers_of;
 
@@ -62,7 +62,7 @@ impl Synthetic {
     /// # Errors
     /// For an unknown workload or parameter and for values that do not go together.
     pub fn workload(name: &str, overrides: &[(&str, &str)], seed: u64) -> Result<Self, SyntheticError> {
-        let workload = synth::build(name, overrides, seed)?;
+        let workload = plimsoll_synth::build(name, overrides, seed)?;
         let targets = 0..workload.target_count();
         Self::table(targets.map(|t| (workload.target_name(t).into_bytes(), workload.document_size_bytes(t))))
     }
@@ -191,7 +191,7 @@ mod tests {
         let parameters = [("targets", "500"), ("total_mib", "4"), ("requests", "5000")];
         let free = [("cover97_mib", "0"), ("cover98_mib", "0"), ("cover99_mib", "0")];
         let overrides = [parameters, free].concat();
-        let workload = synth::build("rice", &overrides, 3).unwrap();
+        let workload = plimsoll_synth::build("rice", &overrides, 3).unwrap();
         let synthetic = Synthetic::workload("rice", &overrides, 3).unwrap();
         for target in 0..workload.target_count() {
             let name = workload.target_name(target);

@@ -20,6 +20,7 @@
 //! every platform.
 
 mod arrivals;
+mod coverage;
 mod day;
 mod drift;
 mod generators;
@@ -27,6 +28,7 @@ mod parameters;
 mod plan;
 mod popularity;
 mod random;
+mod record;
 mod sizes;
 mod spec;
 mod specs;
@@ -35,6 +37,8 @@ mod stream;
 mod tests;
 mod workload;
 
+pub use coverage::coverage_bytes;
+pub use record::{Record, RecordKind};
 pub use spec::{FigureBound, Generator, Parameter, ParameterKind, PublishedFigure, WorkloadSpec};
 pub use specs::SPECS;
 pub use stream::Records;

@@ -1,4 +1,4 @@
-//! The one shape every reader produces and the simulator consumes.
+//! A counted request, whether a generator made it or a reader of traces found it.
 
 /// What kind of work a request asks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -19,7 +19,7 @@ pub struct Record {
     pub size_bytes: u64,
     /// Service time in nanoseconds where the trace gives one, else 0.
     pub service_ns: u64,
-    /// Dense number of the target, in order of first appearance; index into [`crate::TargetTable`].
+    /// Dense number of the target, in order of first appearance where a reader numbers them.
     pub target: u32,
     /// Dense number of the client, in order of first appearance; 0 where the format names none.
     pub client: u32,

@@ -6,9 +6,9 @@
 //! and sizes of a synthetic workload. What it serves follows RFC 9110 and RFC 9112.
 //!
 //! ```no_run
-//! use plimsoll_agent::origin::{Origin, OriginConfig, Source};
+//! use plimsoll_origin::{Origin, OriginConfig, Source};
 //!
-//! # async fn example() -> Result<(), plimsoll_agent::origin::OriginError> {
+//! # async fn example() -> Result<(), plimsoll_origin::OriginError> {
 //! let config = OriginConfig::new(Source::files("public_html", false)?);
 //! let origin = Origin::bind(config, "127.0.0.1:0".parse().expect("an address")).await?;
 //! println!("listening on http://{}", origin.local_addr());
@@ -39,10 +39,11 @@ mod stats;
 mod store;
 pub mod synthetic;
 
-pub(crate) use body::OriginBody;
+pub use body::OriginBody;
 pub use config::{OriginConfig, OriginError};
 pub use emulate::{CpuModel, DiskModel};
+pub use object::ContentError;
 pub use serve::{Origin, OriginHandle};
-pub(crate) use service::Service;
+pub use service::OriginService;
 pub use source::Source;
 pub use stats::OriginStats;

@@ -1,11 +1,11 @@
 //! Prints published figures beside those of the synthetic workloads, per generator and seed.
 //!
-//! Run with `cargo run --release -p plimsoll-trace --example calibrate`, optionally followed by the
+//! Run with `cargo run --release -p plimsoll-synth --example calibrate`, optionally followed by the
 //! name of a workload and by `key=value` parameters, to see what these do to the calibration.
 //! The last column gives the factors by which the last step of the calibration multiplied the
 //! drawn sizes; a generator is well chosen when they are near 1.
 
-use plimsoll_trace::synth::{FigureBound, SPECS, SynthError, SyntheticWorkload, WorkloadSpec, build};
+use plimsoll_synth::{FigureBound, SPECS, SynthError, SyntheticWorkload, WorkloadSpec, build};
 
 const SEEDS: [u64; 3] = [1, 2, 3];
 

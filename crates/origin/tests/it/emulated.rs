@@ -2,8 +2,8 @@
 
 use std::time::{Duration, Instant};
 
-use plimsoll_agent::origin::synthetic::Synthetic;
-use plimsoll_agent::origin::{CpuModel, DiskModel, OriginConfig, Source};
+use plimsoll_origin::synthetic::Synthetic;
+use plimsoll_origin::{CpuModel, DiskModel, OriginConfig, Source};
 
 use crate::client::{Client, Running, until_all_is_read};
 

@@ -3,7 +3,7 @@
 use std::fs;
 use std::os::unix::fs::{PermissionsExt as _, symlink};
 
-use plimsoll_agent::origin::{OriginConfig, Source};
+use plimsoll_origin::{OriginConfig, Source};
 
 use crate::client::{MODIFIED_S, Running, site, write};
 

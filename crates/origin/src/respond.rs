@@ -17,7 +17,7 @@ use hyper::body::{Body, Incoming};
 use super::body::OriginBody;
 use super::conditional::{self, Validators, Verdict};
 use super::emulate::{CpuModel, Resource};
-use super::object::{Object, ReadError, now_s};
+use super::object::{ContentError, Object, now_s};
 use super::range::{self, Piece, Selection};
 use super::source::{Found, Refusal, Source};
 use super::stats::Counters;
@@ -113,11 +113,11 @@ enum Failure {
     Short(Short),
 }
 
-impl From<ReadError> for Failure {
-    fn from(error: ReadError) -> Self {
+impl From<ContentError> for Failure {
+    fn from(error: ContentError) -> Self {
         match error {
-            ReadError::Changed => Self::Changed,
-            ReadError::Io(error) => {
+            ContentError::Changed => Self::Changed,
+            ContentError::Io(error) => {
                 if error.kind() == std::io::ErrorKind::PermissionDenied {
                     return Self::Short(Short::new(StatusCode::FORBIDDEN));
                 }

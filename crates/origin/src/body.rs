@@ -10,7 +10,7 @@ use bytes::Bytes;
 use hyper::body::{Body, Frame, SizeHint};
 use tokio::sync::mpsc;
 
-use super::object::{Object, ReadError, Reader};
+use super::object::{ContentError, Object, Reader};
 use super::range::Piece;
 use super::stats::Counters;
 use super::store::Store;
@@ -21,7 +21,7 @@ const CHUNK_BYTES: u64 = 256 * 1024;
 /// See the module's documentation. Its length is known, and a stream that ends before it is an error, upon which the
 /// connection is cut so that the client notices.
 #[derive(Debug)]
-pub(crate) struct OriginBody {
+pub struct OriginBody {
     parts: Parts,
     remaining_bytes: u64,
     counters: Arc<Counters>,
@@ -30,7 +30,7 @@ pub(crate) struct OriginBody {
 #[derive(Debug)]
 enum Parts {
     Memory(VecDeque<Bytes>),
-    Stream(mpsc::Receiver<Result<Bytes, ReadError>>),
+    Stream(mpsc::Receiver<Result<Bytes, ContentError>>),
 }
 
 impl OriginBody {
@@ -60,7 +60,7 @@ impl OriginBody {
         object: &Arc<Object>,
         pieces: Vec<Piece>,
         counters: &Arc<Counters>,
-    ) -> Result<Self, ReadError> {
+    ) -> Result<Self, ContentError> {
         let to_open = Arc::clone(object);
         let reader = blocking(move || to_open.open()).await?;
         let remaining_bytes = pieces.iter().map(Piece::length_bytes).sum();
@@ -75,7 +75,7 @@ async fn produce(
     store: Arc<Store>,
     reader: Arc<Reader>,
     pieces: Vec<Piece>,
-    sender: mpsc::Sender<Result<Bytes, ReadError>>,
+    sender: mpsc::Sender<Result<Bytes, ContentError>>,
 ) {
     let chunk_bytes = store.disk_block_bytes().unwrap_or(CHUNK_BYTES);
     let mut first = true;
@@ -113,19 +113,19 @@ async fn produce(
 }
 
 async fn blocking<T: Send + 'static>(
-    work: impl FnOnce() -> Result<T, ReadError> + Send + 'static,
-) -> Result<T, ReadError> {
+    work: impl FnOnce() -> Result<T, ContentError> + Send + 'static,
+) -> Result<T, ContentError> {
     tokio::task::spawn_blocking(work).await.unwrap_or_else(|error| Err(io::Error::other(error).into()))
 }
 
 impl Body for OriginBody {
     type Data = Bytes;
-    type Error = ReadError;
+    type Error = ContentError;
 
     fn poll_frame(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, ReadError>>> {
+    ) -> Poll<Option<Result<Frame<Bytes>, ContentError>>> {
         let next = match &mut self.parts {
             Parts::Memory(parts) => parts.pop_front().map(Ok),
             Parts::Stream(receiver) => ready!(receiver.poll_recv(cx)),
@@ -141,7 +141,7 @@ impl Body for OriginBody {
                 tracing::warn!(%error, "a response was cut off");
                 Some(Err(error))
             }
-            None if self.remaining_bytes > 0 => Some(Err(ReadError::Changed)),
+            None if self.remaining_bytes > 0 => Some(Err(ContentError::Changed)),
             None => None,
         })
     }

@@ -16,7 +16,7 @@ use super::store::Store;
 
 /// Contents, cache, emulated disk and CPU, and the bounds on connections. Clones share all of it.
 #[derive(Debug, Clone)]
-pub(crate) struct Service {
+pub struct OriginService {
     pub(super) shared: Arc<Shared>,
     pub(super) store: Arc<Store>,
     pub(super) counters: Arc<Counters>,
@@ -25,8 +25,12 @@ pub(crate) struct Service {
     pub(super) drain_timeout: Duration,
 }
 
-impl Service {
-    pub(crate) fn new(config: OriginConfig) -> Result<Self, OriginError> {
+impl OriginService {
+    /// A service from a configuration; its store starts empty.
+    ///
+    /// # Errors
+    /// When the configuration names an unknown cache policy or an unusable name.
+    pub fn new(config: OriginConfig) -> Result<Self, OriginError> {
         let name = match &config.name {
             Some(name) => {
                 let usable = !name.is_empty() && name.bytes().all(|b| (b' '..=b'~').contains(&b));
@@ -60,13 +64,15 @@ impl Service {
     }
 
     /// The response to a request without a body.
-    pub(crate) async fn answer(&self, head: &Head) -> Response<OriginBody> {
+    pub async fn answer(&self, head: &Head) -> Response<OriginBody> {
         // An error means that nobody can pause any more.
         drop(self.shared.paused.subscribe().wait_for(|paused| !paused).await);
         self.shared.responder.respond_to(head).await
     }
 
-    pub(crate) fn stats(&self) -> OriginStats {
+    /// What was counted so far, over all ways in.
+    #[must_use]
+    pub fn stats(&self) -> OriginStats {
         self.store.stats()
     }
 }

@@ -1,0 +1,4 @@
+//! Integration tests of the synthetic workloads.
+
+#[cfg(test)]
+mod workloads;
