@@ -1,22 +1,32 @@
 //! Escaping of text that comes from traces, file names and command lines before it enters a page.
 
-/// Text for HTML, as content or inside a quoted attribute (HTML standard, section 13.3 "Serializing HTML fragments",
-/// with both quotes escaped).
-pub(crate) fn html(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for character in text.chars() {
-        match character {
-            '&' => out.push_str("&amp;"),
-            '<' => out.push_str("&lt;"),
-            '>' => out.push_str("&gt;"),
-            '"' => out.push_str("&quot;"),
-            '\'' => out.push_str("&#39;"),
-            // Control characters are not allowed in HTML text, and would be invisible anyway.
-            _ if character.is_control() && character != '\n' && character != '\t' => out.push('\u{fffd}'),
-            _ => out.push(character),
+use std::fmt;
+
+use askama::filters::Escaper;
+
+/// How templates escape every text, as content or inside a quoted attribute (HTML standard, section 13.3 "Serializing HTML
+/// fragments", with both quotes escaped).
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Html;
+
+impl Escaper for Html {
+    fn write_escaped_str<W: fmt::Write>(&self, mut out: W, text: &str) -> fmt::Result {
+        for character in text.chars() {
+            match character {
+                '&' => out.write_str("&amp;")?,
+                '<' => out.write_str("&lt;")?,
+                '>' => out.write_str("&gt;")?,
+                '"' => out.write_str("&quot;")?,
+                '\'' => out.write_str("&#39;")?,
+                // Control characters are not allowed in HTML text, and would be invisible anyway.
+                _ if character.is_control() && character != '\n' && character != '\t' => {
+                    out.write_char('\u{fffd}')?;
+                }
+                _ => out.write_char(character)?,
+            }
         }
+        Ok(())
     }
-    out
 }
 
 /// JSON for a `<script type="application/json">` block: still the same JSON value, without any character that HTML
@@ -58,6 +68,11 @@ mod tests {
 
     #[test]
     fn html_has_no_markup_left() {
+        let html = |text| {
+            let mut out = String::new();
+            Html.write_escaped_str(&mut out, text).unwrap();
+            out
+        };
         assert_eq!(html("</script><b a='\"'>&"), "&lt;/script&gt;&lt;b a=&#39;&quot;&#39;&gt;&amp;");
         assert_eq!(html("a\u{0}b\u{1b}[2J"), "a\u{fffd}b\u{fffd}[2J");
     }

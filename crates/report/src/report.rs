@@ -1,6 +1,6 @@
 //! Self-contained HTML reports: one file, no network request, readable without JavaScript.
 
-use std::fmt::Write as _;
+use askama::Template;
 
 use crate::{
     escape,
@@ -144,110 +144,53 @@ impl Report {
 
     /// The whole page. Equal reports give equal bytes.
     pub fn to_html(&self) -> String {
-        let mut body = String::new();
         let mut figures = Vec::new();
-        for section in &self.sections {
-            section_html(section, &mut figures, &mut body);
-        }
-        let mut out = String::with_capacity(LIBRARY.len() + body.len() + 65_536);
-        self.head(&mut out);
-        out.push_str(&body);
-        if !self.footer.is_empty() {
-            out.push_str("<footer>\n<h2>To repeat this</h2>\n");
-            definitions(&self.footer, &mut out);
-            out.push_str("</footer>\n");
-        }
-        out.push_str("</main>\n");
-        if !figures.is_empty() {
-            let data = escape::script_json(&serde_json::Value::Array(figures).to_string());
-            let _ = write!(
-                out,
-                "<script type=\"application/json\" id=\"plot-data\">{data}</script>\n\
-                 <script type=\"text/plain\" id=\"plot-library\">{LIBRARY}</script>\n\
-                 <script>\n{SCRIPT}</script>\n"
-            );
-        }
-        out.push_str("</body>\n</html>\n");
-        out
-    }
-
-    fn head(&self, out: &mut String) {
-        let title = escape::html(&self.title);
-        let _ = write!(
-            out,
-            "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
-             <meta http-equiv=\"Content-Security-Policy\" content=\"{POLICY}\">\n\
-             <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
-             <meta name=\"color-scheme\" content=\"light dark\">\n\
-             <title>{title}</title>\n<link rel=\"icon\" href=\"data:,\">\n<style>\n{STYLE}</style>\n</head>\n\
-             <body>\n<main>\n<header>\n<h1>{title}</h1>\n"
-        );
-        if !self.subtitle.is_empty() {
-            let _ = writeln!(out, "<p class=\"subtitle\">{}</p>", escape::html(&self.subtitle));
-        }
-        definitions(&self.facts, out);
-        out.push_str("</header>\n");
-        for warning in &self.warnings {
-            let _ =
-                writeln!(out, "<p class=\"notice\" role=\"note\"><b>Note:</b> {}</p>", escape::html(warning));
-        }
-        if !self.conclusion.is_empty() {
-            out.push_str("<div class=\"conclusion\">\n");
-            for sentence in &self.conclusion {
-                let _ = writeln!(out, "<p>{}</p>", escape::html(sentence));
-            }
-            out.push_str("</div>\n");
-        }
-        out.push_str(
-            "<noscript><p class=\"hint\">JavaScript is off: the plots below are static drawings.</p></noscript>\n",
-        );
+        let sections = self.sections.iter().map(|section| ShownSection::of(section, &mut figures)).collect();
+        let data = (!figures.is_empty())
+            .then(|| escape::script_json(&serde_json::Value::Array(figures).to_string()));
+        let mut html = Page { report: self, sections, data }
+            .render()
+            .expect("the template calls nothing that fails, and writes to memory");
+        html.push('\n');
+        html
     }
 }
 
-fn definitions(pairs: &[(String, String)], out: &mut String) {
-    if pairs.is_empty() {
-        return;
-    }
-    out.push_str("<dl>\n");
-    for (name, value) in pairs {
-        let _ = writeln!(out, "<dt>{}</dt><dd>{}</dd>", escape::html(name), escape::html(value));
-    }
-    out.push_str("</dl>\n");
+#[derive(Template)]
+#[template(path = "report.html")]
+struct Page<'a> {
+    report: &'a Report,
+    sections: Vec<ShownSection<'a>>,
+    /// The plots for the script, as JSON; `None` without plots.
+    data: Option<String>,
 }
 
-fn section_html(section: &Section, figures: &mut Vec<serde_json::Value>, out: &mut String) {
-    let class = if section.two_columns { " class=\"two\"" } else { "" };
-    let _ = writeln!(out, "<section{class}>\n<h2>{}</h2>", escape::html(&section.heading));
-    for item in &section.items {
-        match item {
-            ReportItem::Paragraph(text) => {
-                let _ = writeln!(out, "<p class=\"text\">{}</p>", escape::html(text));
-            }
-            ReportItem::Table(table) => out.push_str(&table.to_html()),
-            ReportItem::Folded(line, table) => {
-                let line = escape::html(line);
-                let _ = writeln!(out, "<details><summary>{line}</summary>\n{}</details>", table.to_html());
-            }
-            ReportItem::Plot(plot) => plot_html(plot, figures, out),
-        }
-    }
-    out.push_str("</section>\n");
+struct ShownSection<'a> {
+    heading: &'a str,
+    two_columns: bool,
+    items: Vec<Shown<'a>>,
 }
 
-/// The page contains the static drawing; the interactive one replaces it only once it is rendered.
-fn plot_html(plot: &Plot, figures: &mut Vec<serde_json::Value>, out: &mut String) {
-    let number = figures.len();
-    let _ = write!(
-        out,
-        "<figure>\n<figcaption id=\"title-{number}\">{}</figcaption>\n\
-         <div class=\"static\" id=\"static-{number}\">{}</div>\n\
-         <div class=\"live\" id=\"live-{number}\" aria-labelledby=\"title-{number}\"></div>\n",
-        escape::html(&plot.title),
-        plot.to_svg(),
-    );
-    if !plot.note.is_empty() {
-        let _ = writeln!(out, "<p class=\"remark\">{}</p>", escape::html(&plot.note));
+/// An item of a section, with the number of the page's plot.
+enum Shown<'a> {
+    Paragraph(&'a str),
+    Table(&'a Table),
+    Folded(&'a str, &'a Table),
+    Plot(usize, &'a Plot),
+}
+
+impl<'a> ShownSection<'a> {
+    /// Appends the section's plots to `figures`.
+    fn of(section: &'a Section, figures: &mut Vec<serde_json::Value>) -> Self {
+        let items = section.items.iter().map(|item| match item {
+            ReportItem::Paragraph(text) => Shown::Paragraph(text),
+            ReportItem::Table(table) => Shown::Table(table),
+            ReportItem::Folded(line, table) => Shown::Folded(line, table),
+            ReportItem::Plot(plot) => {
+                figures.push(plot::figure(plot));
+                Shown::Plot(figures.len() - 1, plot)
+            }
+        });
+        Self { heading: &section.heading, two_columns: section.two_columns, items: items.collect() }
     }
-    out.push_str("</figure>\n");
-    figures.push(plot::figure(plot));
 }

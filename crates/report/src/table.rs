@@ -1,5 +1,6 @@
 //! Tables: one structure, drawn as text for a terminal and as HTML for a report.
 
+use askama::Template;
 use comfy_table::{CellAlignment, ContentArrangement, TableComponent, presets::NOTHING};
 
 use crate::escape;
@@ -162,37 +163,29 @@ impl Table {
 
     /// The table as an HTML element; every text is escaped.
     pub fn to_html(&self) -> String {
-        let mut out = String::from("<div class=\"table\"><table>\n");
-        if let Some(caption) = &self.caption {
-            out.push_str(&format!("<caption>{}</caption>\n", escape::html(caption)));
-        }
-        out.push_str("<thead><tr>");
-        for (column, title) in self.header.iter().enumerate() {
-            out.push_str(&format!(
-                "<th scope=\"col\"{}>{}</th>",
-                self.class(column, Tone::Neutral),
-                escape::html(title)
-            ));
-        }
-        out.push_str("</tr></thead>\n<tbody>\n");
-        for row in &self.rows {
-            out.push_str(if row.detail.is_some() { "<tr class=\"detailed\">" } else { "<tr>" });
-            for column in 0..self.header.len() {
-                let (text, tone) =
-                    row.cells.get(column).map_or(("", Tone::Neutral), |cell| (cell.text.as_str(), cell.tone));
-                out.push_str(&format!("<td{}>{}</td>", self.class(column, tone), escape::html(text)));
-            }
-            out.push_str("</tr>\n");
-            if let Some(detail) = &row.detail {
-                let span = self.header.len();
-                out.push_str(&format!(
-                    "<tr class=\"detail\"><td colspan=\"{span}\">{}</td></tr>\n",
-                    escape::html(detail)
-                ));
-            }
-        }
-        out.push_str("</tbody>\n</table></div>\n");
-        out
+        format!("{}\n", self.html())
+    }
+
+    /// What [`Table::to_html`] gives, without the line feed at its end.
+    pub(crate) fn html(&self) -> impl std::fmt::Display {
+        TableHtml { table: self }
+    }
+
+    /// The columns' titles, each behind its class attribute.
+    fn titles(&self) -> impl Iterator<Item = (String, &str)> {
+        self.header
+            .iter()
+            .enumerate()
+            .map(|(column, title)| (self.class(column, Tone::Neutral), title.as_str()))
+    }
+
+    /// A row's cells, one per column, each behind its class attribute.
+    fn cells<'a>(&self, row: &'a Row) -> impl Iterator<Item = (String, &'a str)> {
+        (0..self.header.len()).map(move |column| {
+            let cell = row.cells.get(column);
+            let (text, tone) = cell.map_or(("", Tone::Neutral), |cell| (cell.text.as_str(), cell.tone));
+            (self.class(column, tone), text)
+        })
     }
 
     fn class(&self, column: usize, tone: Tone) -> String {
@@ -208,6 +201,12 @@ impl Table {
         }
         if classes.is_empty() { String::new() } else { format!(" class=\"{}\"", classes.join(" ")) }
     }
+}
+
+#[derive(Template)]
+#[template(path = "table.html")]
+struct TableHtml<'a> {
+    table: &'a Table,
 }
 
 fn text_of(row: &Row, column: usize) -> String {
