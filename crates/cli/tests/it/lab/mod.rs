@@ -69,7 +69,7 @@ fn listed(name: &str) -> bool {
 
 #[test]
 fn a_lab_is_up_until_it_is_asked_to_end() {
-    let mut up = Up::start(&unique_name("lab-up-"), &["--backends", "3"]);
+    let mut up = Up::start(&unique_name("up-"), &["--backends", "3"]);
     assert!(listed(&up.name));
     assert_eq!(up.note["nodes"].as_array().unwrap().len(), 6);
     assert_eq!(up.note["virtual_address"], "10.77.0.100");
@@ -93,7 +93,7 @@ fn a_lab_is_up_until_it_is_asked_to_end() {
 
 #[test]
 fn a_lab_that_is_killed_leaves_nothing_and_its_name_is_free() {
-    let name = unique_name("lab-kill-");
+    let name = unique_name("k-");
     let mut up = Up::start(&name, &["--backends", "1"]);
     let mut inside = Command::new(env!("CARGO_BIN_EXE_plimsoll"))
         .args(["lab", "exec", &up.name, "b0", "--", "sleep", "1000"])
@@ -114,7 +114,7 @@ fn a_lab_that_is_killed_leaves_nothing_and_its_name_is_free() {
 
 #[test]
 fn a_note_that_is_left_is_recognised() {
-    let name = unique_name("lab-stale-");
+    let name = unique_name("s-");
     let path = format!("/run/plimsoll-lab/{name}.json");
     std::fs::create_dir_all("/run/plimsoll-lab").unwrap();
     let node = r#"{"name":"switch","address":"10.77.0.254","address_v6":"fd77::254","pid":4294967295}"#;
