@@ -55,8 +55,4 @@ pub(super) const IN_CIRCLES: &[&str] = &[
     "crates/trace/src/synth/specs.rs",
     "crates/trace/src/synth/stream.rs",
     "crates/trace/src/synth/workload.rs",
-    "crates/wire/src/codec.rs",
-    "crates/wire/src/codec/fields.rs",
-    "crates/wire/src/session/handshake.rs",
-    "crates/wire/src/session/wire.rs",
 ];

@@ -2,7 +2,7 @@
 
 use crate::{FLOW_KEY_BYTES, Flow};
 
-use super::{DecodeError, TooLong};
+use super::error::{DecodeError, TooLong};
 use crate::message::{Conn, Ended};
 
 pub(super) fn within(field: &'static str, bytes: usize, most: usize) -> Result<(), TooLong> {

@@ -5,8 +5,8 @@ use std::fmt;
 use super::Keys;
 use super::frame::{FrameReader, FrameWriter};
 use super::wire::{
-    Body, HEADER_BYTES, HELLO, Incoming, NONCE_BYTES, OTHER_VERSION, PROOF, TAG_BYTES, VERSION, WELCOME,
-    begin, check, end, put_name, tag,
+    Body, HEADER_BYTES, HELLO, HandshakeError, Incoming, NONCE_BYTES, OTHER_VERSION, PROOF, TAG_BYTES,
+    WELCOME, begin, check, end, put_name, tag,
 };
 use crate::codec::MOST_STATE_BYTES;
 use crate::key::Key;
@@ -14,44 +14,6 @@ use crate::key::Key;
 const HANDSHAKE_PURPOSE: &str = "plimsoll handoff 1: handshake";
 const TO_AGENT_PURPOSE: &str = "plimsoll handoff 1: frames to the agent";
 const FROM_AGENT_PURPOSE: &str = "plimsoll handoff 1: frames from the agent";
-
-/// Why there is no link.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum HandshakeError {
-    /// What came is not this protocol.
-    #[error(
-        "the other side does not speak the handoff protocol; is the address that of a Plimsoll agent's link?"
-    )]
-    Magic,
-    /// The other side speaks another version.
-    #[error(
-        "the other side speaks version {theirs} of the handoff protocol, this side version {VERSION}; run the same release on both"
-    )]
-    Version {
-        /// Its version.
-        theirs: u16,
-    },
-    /// The other side sent what has no place here, such as our own message.
-    #[error("the other side sent handshake message {kind} instead of {expected}")]
-    Kind {
-        /// What it sent.
-        kind: u8,
-        /// What should have come.
-        expected: u8,
-    },
-    /// A message is not made as it should be.
-    #[error("a handshake message is malformed: {0}")]
-    Malformed(&'static str),
-    /// The other side does not have our key.
-    #[error("the other side does not have the same key; give both the same key file")]
-    Key,
-    /// A name cannot be sent.
-    #[error("{0:?} cannot be a name; give 1 to 64 printable ASCII characters without space")]
-    Name(String),
-    /// There was an error, or it was over, before.
-    #[error("the handshake is over")]
-    Over,
-}
 
 /// Who a front-end is.
 #[derive(Debug, Clone, PartialEq, Eq)]

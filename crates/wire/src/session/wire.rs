@@ -3,10 +3,46 @@
 //! Each begins with a header of 13 bytes: the magic `PLIMSOLL`, the version (`u16`), the kind (`u8`) and the length of what
 //! follows (`u16`). Header and kinds stay as they are in all versions, so that each side can name the other's version.
 
-use super::handshake::HandshakeError;
-
 /// The version of the protocol. Only equal versions understand one another.
 pub const VERSION: u16 = 1;
+
+/// Why there is no link.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum HandshakeError {
+    /// What came is not this protocol.
+    #[error(
+        "the other side does not speak the handoff protocol; is the address that of a Plimsoll agent's link?"
+    )]
+    Magic,
+    /// The other side speaks another version.
+    #[error(
+        "the other side speaks version {theirs} of the handoff protocol, this side version {VERSION}; run the same release on both"
+    )]
+    Version {
+        /// Its version.
+        theirs: u16,
+    },
+    /// The other side sent what has no place here, such as our own message.
+    #[error("the other side sent handshake message {kind} instead of {expected}")]
+    Kind {
+        /// What it sent.
+        kind: u8,
+        /// What should have come.
+        expected: u8,
+    },
+    /// A message is not made as it should be.
+    #[error("a handshake message is malformed: {0}")]
+    Malformed(&'static str),
+    /// The other side does not have our key.
+    #[error("the other side does not have the same key; give both the same key file")]
+    Key,
+    /// A name cannot be sent.
+    #[error("{0:?} cannot be a name; give 1 to 64 printable ASCII characters without space")]
+    Name(String),
+    /// There was an error, or it was over, before.
+    #[error("the handshake is over")]
+    Over,
+}
 
 /// Bytes of a nonce: random, and used once.
 pub const NONCE_BYTES: usize = 32;
