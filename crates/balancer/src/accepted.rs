@@ -1,4 +1,4 @@
-//! What is known of a client's connection beside its stream.
+//! Facts about a client's connection besides its stream.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -10,10 +10,10 @@ use crate::dispatch::Assignment;
 pub(crate) struct Accepted {
     /// The client's end.
     pub(crate) peer: SocketAddr,
-    /// Our end, where that is known without asking the system.
+    /// Our end, if known without a system call.
     pub(crate) local: Option<SocketAddr>,
     pub(crate) peer_text: Box<str>,
-    /// Whether the peer's forwarding fields are believed.
+    /// Whether the peer's forwarding fields are trusted.
     pub(crate) trusted: bool,
     /// Identity of the client for policies.
     pub(crate) client: u64,
@@ -21,15 +21,15 @@ pub(crate) struct Accepted {
     pub(crate) closing: Arc<AtomicBool>,
 }
 
-/// How a connection begins here.
+/// The state in which a connection begins here.
 #[derive(Default)]
 pub(crate) struct Start {
     /// Requests on it that have been answered.
     pub(crate) requests: u64,
-    /// The back-end that has been chosen for its next request, which is not moved any more.
+    /// The back-end already chosen for its next request, which does not move again.
     pub(crate) given: Option<Assignment>,
     /// Whether its next request stays here, whatever the mechanism.
     pub(crate) stays: bool,
-    /// What has been read from it and not answered.
+    /// Bytes read from it and not yet answered.
     pub(crate) input: Vec<u8>,
 }

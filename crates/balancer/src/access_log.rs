@@ -1,5 +1,5 @@
-//! The access log: workers gather lines, a thread of its own writes them. Whatever it writes to may take nothing for as
-//! long as it likes: nobody but that thread ever waits for it.
+//! The access log: workers gather lines, and a separate thread writes them. The output may block for any
+//! time: only that thread waits for it.
 
 mod line;
 mod output;
@@ -18,7 +18,7 @@ use plimsoll_config::AccessLog;
 pub(crate) use line::{Moment, line};
 use output::{Output, Unwritten};
 
-use crate::metrics::Counter;
+use crate::metrics::SharedCounter;
 
 /// Buffers of lines that may wait for the disk; more are lost and counted.
 const BUFFERS_IN_FLIGHT: usize = 64;
@@ -34,17 +34,17 @@ enum Message {
     Flush(SyncSender<()>),
 }
 
-/// What senders and the thread share.
+/// The state shared by senders and the thread.
 #[derive(Default)]
 struct Common {
-    lost: Counter,
+    lost: SharedCounter,
     /// Lines that were handed over and neither written nor lost since.
     waiting: AtomicU64,
-    /// What to open next, until that is done.
+    /// The log to open next, until it is open.
     wanted: Mutex<Option<Option<AccessLog>>>,
-    /// There was no place for [`Message::Reopen`], so that it is to be done before what waits.
+    /// [`Message::Reopen`] did not fit into the queue, so reopen before handling it.
     overtakes: AtomicBool,
-    /// Nothing more is waited for.
+    /// Nothing waits for lines any more.
     given_up: AtomicBool,
 }
 
@@ -62,7 +62,7 @@ pub(crate) struct AccessLogSender {
 }
 
 impl AccessLogSender {
-    /// Hands lines over without waiting; false when they are lost.
+    /// Queues lines without waiting; false when they are lost.
     pub(crate) fn push(&self, lines: Vec<u8>) -> bool {
         let count = count_lines(&lines);
         self.common.waiting.fetch_add(count, Ordering::Relaxed);
@@ -78,9 +78,9 @@ impl AccessLogSender {
         self.common.lost.get()
     }
 
-    /// Has the file closed and opened what the configuration says now, without waiting for it.
+    /// Reopens the log by the present configuration, without waiting.
     ///
-    /// What was handed over before is written to the old one, unless that takes nothing: then it goes to the new one.
+    /// Lines queued before go to the old output, or to the new one if the old one blocks.
     pub(crate) fn reopen(&self, config: Option<AccessLog>) {
         *self.common.wanted() = Some(config);
         if let Err(TrySendError::Full(_)) = self.messages.try_send(Message::Reopen) {
@@ -88,8 +88,8 @@ impl AccessLogSender {
         }
     }
 
-    /// Returns once everything handed over before is written, or lost because nobody took it for two seconds. For the
-    /// end: nothing is written once lines were lost in this way.
+    /// Returns once all queued lines are written, or lost because the output blocked for two seconds. For
+    /// shutdown: nothing is written after such a loss.
     pub(crate) fn flush(&self) {
         self.flush_within(FLUSH);
     }
@@ -169,7 +169,7 @@ impl Writer {
                 Message::Lines(lines) => self.write(&lines),
                 Message::Reopen => drop(self.reopen()),
                 Message::Flush(done) => {
-                    // Whoever asked may have gone.
+                    // The caller may have gone.
                     let _ = done.send(());
                 }
             }
@@ -202,7 +202,7 @@ impl Writer {
         common.waiting.fetch_sub(count_lines(lines), Ordering::Relaxed);
     }
 
-    /// Opens what is wanted, if anything is; true when lines go elsewhere than before.
+    /// Opens the wanted log, if any; true when the output changed.
     fn reopen(&mut self) -> bool {
         let Some(config) = self.common.wanted().take() else { return false };
         match config.as_ref().map(Output::open).transpose() {
@@ -219,7 +219,7 @@ impl Writer {
         }
     }
 
-    /// Says what is wrong, once for each time of opening.
+    /// Logs the error, once per opening.
     fn complain(&mut self, error: &io::Error) {
         if !std::mem::replace(&mut self.complained, true) {
             let file = self.out.as_ref().map_or("none", |out| &*out.name);

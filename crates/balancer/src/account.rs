@@ -1,5 +1,5 @@
-//! What is kept of a request until it ends: its back-end, what was tried for it, and when. Whatever reads requests, and
-//! whatever carries them, admission, completion and records are those of this module.
+//! The account of a request until it ends: its back-end, attempts and times. Admission, completion and
+//! records are here for all sources of requests and all mechanisms.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -10,10 +10,10 @@ use crate::accepted::Accepted;
 use crate::backend::Backend;
 use crate::dispatch::{Assignment, Offer, Reason, Ticket};
 use crate::http::request::RequestHead;
-use crate::observe::{Record, Times};
+use crate::observe::{RequestRecord, Times};
 use crate::worker::Worker;
 
-/// The account of one request. Ends by [`Account::end`]; one that is dropped has failed, and leaves no record.
+/// The account of one request. [`Account::end`] ends it; a dropped one counts as failed and leaves no record.
 pub(crate) struct Account {
     /// When the head was there.
     received: Instant,
@@ -31,8 +31,8 @@ pub(crate) struct Account {
     assignment: Option<Assignment>,
 }
 
-/// What becomes of a request that asks for a back-end.
-pub(crate) enum Admission {
+/// The result of asking for a back-end.
+pub(crate) enum AdmissionResult {
     /// It has one.
     Assigned,
     /// It waits for room.
@@ -79,21 +79,26 @@ impl Account {
     }
 
     /// Asks for a back-end.
-    pub(crate) fn offer(&mut self, worker: &Worker, head: &RequestHead, accepted: &Accepted) -> Admission {
+    pub(crate) fn offer(
+        &mut self,
+        worker: &Worker,
+        head: &RequestHead,
+        accepted: &Accepted,
+    ) -> AdmissionResult {
         match worker.shared.dispatch.offer(head.target, head.kind, accepted.client) {
             Offer::Assigned(assignment) => {
                 self.assign(assignment);
-                Admission::Assigned
+                AdmissionResult::Assigned
             }
             Offer::Waits(ticket) => {
                 self.waited = true;
-                Admission::Waits(ticket)
+                AdmissionResult::Waits(ticket)
             }
-            Offer::Refused => Admission::Refused,
+            Offer::Refused => AdmissionResult::Refused,
         }
     }
 
-    /// Waits for a back-end, this long at most; whether there is one.
+    /// Waits for a back-end for at most this long. Returns whether there is one.
     pub(crate) async fn wait(&mut self, mut ticket: Ticket, at_most: Duration) -> bool {
         let wait = std::future::poll_fn(|cx| ticket.poll(cx));
         let assignment = tokio::time::timeout(at_most, wait).await.ok().flatten();
@@ -108,7 +113,7 @@ impl Account {
         self.assignment = Some(assignment);
     }
 
-    /// Another back-end has it than the one that was chosen, which it counts as failed for.
+    /// Another back-end than the chosen one has it; at the chosen one it counts as failed.
     pub(crate) fn reassign(&mut self, assignment: Assignment) {
         self.reason = Some(assignment.reason());
         self.assignment = Some(assignment);
@@ -129,22 +134,22 @@ impl Account {
         self.assignment.as_ref()?.expected_bytes()
     }
 
-    /// Hands the account over, and leaves that of a request which has not begun.
+    /// Takes the account and leaves a fresh one.
     pub(crate) fn take(&mut self) -> Self {
         std::mem::replace(self, Self::new(self.received))
     }
 
-    /// The assignment, for a request that goes on under another account.
+    /// The assignment, for a request that continues under another account.
     pub(crate) fn into_assignment(self) -> Option<Assignment> {
         self.assignment
     }
 
-    /// The back-end that was chosen does not answer: for it the request has failed.
+    /// The chosen back-end does not answer: the request counts as failed there.
     pub(crate) fn lose(&mut self) {
         self.assignment = None;
     }
 
-    /// Completes the assignment and keeps what there is to keep of the request.
+    /// Completes the assignment and writes the request's record.
     pub(crate) fn end(
         self,
         worker: &Worker,
@@ -158,7 +163,7 @@ impl Account {
             let whole = head.is_get && end.status == 200;
             assignment.complete(whole.then_some(end.content_bytes));
         }
-        worker.observe(&Record {
+        worker.observe(&RequestRecord {
             peer: &accepted.peer_text,
             head: Some(head),
             head_bytes,

@@ -1,4 +1,4 @@
-//! A back-end as all workers share it.
+//! The state of a back-end that all workers share.
 
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
@@ -28,7 +28,7 @@ pub(crate) struct Backend {
     pub(crate) waiting: AtomicU32,
     /// How often it went down or came up: odd while it is down.
     turns: AtomicU32,
-    /// No longer configured: its connections are not kept.
+    /// No longer configured, so its connections are not kept.
     retired: AtomicBool,
     tracker: Mutex<Tracker>,
     /// What happened, by worker; the last one is for everyone else. Shared with the back-ends of this name that a reload
@@ -36,7 +36,7 @@ pub(crate) struct Backend {
     pub(crate) counts: Arc<[BackendCounts]>,
 }
 
-/// Counts good and bad signs of a back-end, and what an operator wants of it.
+/// Counts good and bad signs of a back-end, and keeps an operator's drain.
 #[derive(Debug, Clone)]
 struct Tracker {
     up: bool,
@@ -56,7 +56,7 @@ impl Tracker {
 }
 
 impl Backend {
-    /// A back-end that is taken to be up until a check says otherwise.
+    /// A back-end, up until a check says otherwise.
     pub(crate) fn new(
         id: BackendId,
         name: BackendName,
@@ -86,8 +86,8 @@ impl Backend {
         Self { agent, ..self }
     }
 
-    /// Goes on with the counts of the back-end in whose place this one comes; at the same address also with its health
-    /// and an operator's drain.
+    /// Continues the counts of the back-end that this one replaces; at the same address also its health and
+    /// an operator's drain.
     pub(crate) fn succeeding(self, earlier: &Self) -> Self {
         let counts = Arc::clone(&earlier.counts);
         if earlier.address != self.address || earlier.is_retired() {
@@ -107,12 +107,12 @@ impl Backend {
         before % 2 == 1 || self.turns() != before
     }
 
-    /// Whether it is configured no longer.
+    /// Whether it is no longer configured.
     pub(crate) fn is_retired(&self) -> bool {
         self.retired.load(Ordering::Relaxed)
     }
 
-    /// It is configured no longer.
+    /// Marks it as no longer configured.
     pub(crate) fn retire(&self) {
         self.retired.store(true, Ordering::Relaxed);
     }

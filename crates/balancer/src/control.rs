@@ -15,7 +15,7 @@ use crate::backend::Backend;
 use crate::health;
 use crate::mechanism::carry::Mechanism;
 use crate::mechanism::registry::{MechanismSystems, Mechanisms};
-use crate::shared::Shared;
+use crate::shared::FrontEndShared;
 
 /// How often the decision log is handed over and back-ends that have left are looked at.
 const HOUSEKEEPING: Duration = Duration::from_millis(500);
@@ -36,9 +36,9 @@ impl Control {
     /// Starts the thread.
     ///
     /// # Errors
-    /// When the system has no thread or no event queue to give.
+    /// When the system provides no thread or event queue.
     pub(crate) fn start(
-        shared: Arc<Shared>,
+        shared: Arc<FrontEndShared>,
         systems: Arc<MechanismSystems>,
         admin: Option<TcpListener>,
     ) -> io::Result<Self> {
@@ -53,14 +53,14 @@ impl Control {
         Ok(Self { admin: address, changed, stop, thread })
     }
 
-    /// Watches the back-ends that there are now.
+    /// Watches the current back-ends.
     pub(crate) fn rewatch(&self) {
         self.changed.notify_one();
     }
 
     /// Ends the thread and waits for it.
     pub(crate) fn stop(self) {
-        // A thread that is gone has panicked; joining it tells.
+        // A thread that is gone has panicked, which joining reports.
         let _ = self.stop.send(true);
         if self.thread.join().is_err() {
             tracing::error!("the control thread ended by a panic");
@@ -69,7 +69,7 @@ impl Control {
 }
 
 async fn work(
-    shared: Arc<Shared>,
+    shared: Arc<FrontEndShared>,
     systems: Arc<MechanismSystems>,
     admin: Option<TcpListener>,
     changed: Arc<Notify>,
@@ -115,8 +115,8 @@ struct Watching {
 }
 
 impl Watching {
-    /// Ends the checks of what has left or changed, and starts those that are missing.
-    fn update(&mut self, shared: &Arc<Shared>) {
+    /// Ends the checks of back-ends that left or changed, and starts missing ones.
+    fn update(&mut self, shared: &Arc<FrontEndShared>) {
         let backends = shared.backends.load_full();
         self.tasks.retain(|&index, (backend, task)| {
             let same =
@@ -135,8 +135,8 @@ impl Watching {
     }
 }
 
-/// Calls the policy's tick as often as the policy of the day wants it.
-async fn tick(shared: Arc<Shared>) {
+/// Calls the policy's tick at the current policy's interval.
+async fn tick(shared: Arc<FrontEndShared>) {
     loop {
         match shared.dispatch.tick_interval() {
             Some(interval) => {
@@ -148,9 +148,9 @@ async fn tick(shared: Arc<Shared>) {
     }
 }
 
-/// Sets right what dispatch thinks of back-ends, should a change of health and a reload have crossed; and one that is
-/// configured no longer and has finished what it had is down, so that policies forget it.
-fn reconcile(shared: &Shared) {
+/// Corrects dispatch's view of back-ends if a change of health and a reload crossed. Also marks idle
+/// back-ends that are no longer configured as down, so that policies forget them.
+fn reconcile(shared: &FrontEndShared) {
     let backends = shared.backends.load_full();
     let wrong: Vec<_> = shared.dispatch.inspect(|i| {
         let known = backends.iter().filter(|b| b.id.index() < i.view.len());

@@ -1,4 +1,4 @@
-//! How metrics are written down: the text format of OpenMetrics 1.0.
+//! Writes metrics in the text format of OpenMetrics 1.0.
 
 use std::fmt::Error;
 

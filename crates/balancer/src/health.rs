@@ -10,18 +10,18 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
 use crate::backend::Backend;
-use crate::metrics::Counter;
+use crate::metrics::SharedCounter;
 use crate::net::is_local;
-use crate::shared::Shared;
+use crate::shared::FrontEndShared;
 
 /// Bytes of an answer in which its status has to be.
 const MOST_ANSWER_BYTES: usize = 16 << 10;
 
-/// Time-outs of checks in a row that are not held against a back-end which answers clients meanwhile.
+/// The most time-outs in a row that are ignored while the back-end answers clients.
 const MOST_EXCUSED: u32 = 8;
 
 /// Checks a back-end until the task is aborted.
-pub(crate) async fn watch(shared: Arc<Shared>, backend: Arc<Backend>) {
+pub(crate) async fn watch(shared: Arc<FrontEndShared>, backend: Arc<Backend>) {
     let mut rng = Rng::new(seed(&backend), 0);
     let mut agrees = true;
     let mut excused = 0;
@@ -32,7 +32,7 @@ pub(crate) async fn watch(shared: Arc<Shared>, backend: Arc<Backend>) {
         let config = shared.config.load_full();
         let up = backend.health() != Health::Down;
         let probe = match &config.health.probe {
-            // Nothing is asked of a back-end that is up; one that refused connections has to come back somehow.
+            // Without probes, only a back-end that refused connections is checked, so that it can come back.
             HealthProbe::None if up => None,
             HealthProbe::None => Some(&HealthProbe::Tcp),
             probe => Some(probe),
@@ -47,8 +47,8 @@ pub(crate) async fn watch(shared: Arc<Shared>, backend: Arc<Backend>) {
                     continue;
                 }
                 Ok(result) => matches!(result, Ok(true)),
-                // One that is busy, so that the check stands in a queue, is not one that hangs: it answers others.
-                // A path that is never answered is another matter, so this does not go on for ever.
+                // A busy back-end may queue the check while it answers others; that is no failure. The
+                // probe's path may still hang, so this is limited.
                 Err(_) if answers != self::answers(&backend) && excused < MOST_EXCUSED => {
                     excused += 1;
                     failed.add(1);
@@ -75,7 +75,7 @@ pub(crate) async fn watch(shared: Arc<Shared>, backend: Arc<Backend>) {
 
 /// Requests of clients that it has answered so far.
 fn answers(backend: &Backend) -> u64 {
-    backend.counts.iter().flat_map(|counts| &counts.answers).map(Counter::get).sum()
+    backend.counts.iter().flat_map(|counts| &counts.answers).map(SharedCounter::get).sum()
 }
 
 fn pause(config: &HealthConfig, agrees: bool, rng: &mut Rng) -> Duration {

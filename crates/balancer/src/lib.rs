@@ -1,5 +1,4 @@
-//! The front-end: HTTP/1.1 listeners, dispatch, pools of connections to back-ends, health checks, admission and the
-//! admin API.
+//! The front-end: HTTP/1.1 listeners, dispatch, mechanisms, health checks and the admin API.
 
 mod accepted;
 mod access_log;

@@ -1,4 +1,4 @@
-//! Counters. Each worker counts in memory of its own; who wants to see them adds up.
+//! Counters. Each worker counts in its own memory; readers add up.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -11,9 +11,9 @@ pub(crate) const BUCKETS_US: [u64; 14] = [
 
 /// A number that only grows.
 #[derive(Debug, Default)]
-pub(crate) struct Counter(AtomicU64);
+pub(crate) struct SharedCounter(AtomicU64);
 
-impl Counter {
+impl SharedCounter {
     pub(crate) fn add(&self, n: u64) {
         self.0.fetch_add(n, Ordering::Relaxed);
     }
@@ -32,9 +32,9 @@ pub(crate) const FINE_BUCKETS_US: [u64; 14] =
 pub(crate) struct Histogram {
     ends_us: &'static [u64; 14],
     /// Times up to each end, not cumulated, and beyond the last.
-    pub(crate) buckets: [Counter; 15],
+    pub(crate) buckets: [SharedCounter; 15],
     /// Sum of all times in microseconds.
-    pub(crate) sum_us: Counter,
+    pub(crate) sum_us: SharedCounter,
 }
 
 impl Default for Histogram {
@@ -46,7 +46,7 @@ impl Default for Histogram {
 impl Histogram {
     /// With these upper ends, in microseconds.
     pub(crate) fn with(ends_us: &'static [u64; 14]) -> Self {
-        Self { ends_us, buckets: Default::default(), sum_us: Counter::default() }
+        Self { ends_us, buckets: Default::default(), sum_us: SharedCounter::default() }
     }
 
     pub(crate) fn add(&self, time: Duration) {
@@ -62,21 +62,21 @@ impl Histogram {
 #[repr(align(128))]
 pub(crate) struct BackendCounts {
     /// Answers by the hundreds of their status, 1xx to 5xx.
-    pub(crate) answers: [Counter; 5],
+    pub(crate) answers: [SharedCounter; 5],
     /// Requests that ended without an answer of the back-end.
-    pub(crate) failed: Counter,
+    pub(crate) failed: SharedCounter,
     /// Content passed on to clients, in bytes.
-    pub(crate) content_bytes: Counter,
+    pub(crate) content_bytes: SharedCounter,
     /// From the choice of the back-end to its response's head.
     pub(crate) first_byte: Histogram,
     /// From the request's head to the response's end.
     pub(crate) response_time: Histogram,
     /// Connections opened.
-    pub(crate) connections: Counter,
+    pub(crate) connections: SharedCounter,
     /// Connections that could not be opened.
-    pub(crate) connect_failures: Counter,
+    pub(crate) connect_failures: SharedCounter,
     /// Health checks that failed.
-    pub(crate) checks_failed: Counter,
+    pub(crate) checks_failed: SharedCounter,
 }
 
 /// What one worker did for clients.
@@ -84,17 +84,17 @@ pub(crate) struct BackendCounts {
 #[repr(align(128))]
 pub(crate) struct WorkerCounts {
     /// Connections accepted.
-    pub(crate) accepted: Counter,
+    pub(crate) accepted: SharedCounter,
     /// Connections that have ended.
-    pub(crate) closed: Counter,
+    pub(crate) closed: SharedCounter,
     /// Requests by the hundreds of the status that the client got, 1xx to 5xx.
-    pub(crate) requests: [Counter; 5],
+    pub(crate) requests: [SharedCounter; 5],
     /// Requests that more than one back-end was tried for.
-    pub(crate) retried: Counter,
+    pub(crate) retried: SharedCounter,
     /// Requests that waited under the admission limit.
-    pub(crate) waited: Counter,
+    pub(crate) waited: SharedCounter,
     /// Lines of the access log that were lost because its disk did not keep up.
-    pub(crate) lines_lost: Counter,
+    pub(crate) lines_lost: SharedCounter,
 }
 
 /// The index of a status in counters by hundreds.
@@ -112,7 +112,7 @@ mod tests {
         for ms in [0, 1, 2, 20_000] {
             h.add(Duration::from_millis(ms));
         }
-        let counts: Vec<u64> = h.buckets.iter().map(Counter::get).collect();
+        let counts: Vec<u64> = h.buckets.iter().map(SharedCounter::get).collect();
         assert_eq!(counts, [1, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1]);
         assert_eq!(h.sum_us.get(), 20_003_000);
         assert_eq!((hundreds(100), hundreds(499), hundreds(599), hundreds(0)), (0, 3, 4, 0));

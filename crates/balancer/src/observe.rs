@@ -1,4 +1,4 @@
-//! What is kept of each request: counters, and a line of the access log.
+//! Records each request: counters, and a line of the access log.
 
 use std::time::Instant;
 
@@ -22,7 +22,7 @@ pub(crate) struct Times {
 
 /// One request, at its end.
 #[derive(Debug)]
-pub(crate) struct Record<'a> {
+pub(crate) struct RequestRecord<'a> {
     /// The client's address.
     pub(crate) peer: &'a str,
     /// The request; `None` when its head could not be understood.
@@ -47,7 +47,7 @@ pub(crate) struct Record<'a> {
     pub(crate) times: Times,
 }
 
-impl<'a> Record<'a> {
+impl<'a> RequestRecord<'a> {
     /// A request whose head could not be used.
     pub(crate) fn refused(peer: &'a str, status: u16, times: Times) -> Self {
         Self {

@@ -1,4 +1,4 @@
-//! The front-end as a whole: starts workers, takes over configurations, ends in good order.
+//! The front-end as a whole: starts workers, applies configurations, stops gracefully.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -23,7 +23,7 @@ use crate::metrics::WorkerCounts;
 use crate::net::listen::listen;
 use crate::net::places::Places;
 use crate::peers::Peers;
-use crate::shared::Shared;
+use crate::shared::FrontEndShared;
 use crate::thread::WorkerThread;
 
 /// Back-ends that a cluster can tell apart.
@@ -84,7 +84,7 @@ impl From<Unresolved> for StartError {
 
 /// A running front-end. Dropping it without [`Balancer::stop`] leaves its threads running.
 pub struct Balancer {
-    shared: Arc<Shared>,
+    shared: Arc<FrontEndShared>,
     systems: Arc<MechanismSystems>,
     workers: Vec<WorkerThread>,
     control: Control,
@@ -111,7 +111,7 @@ impl Balancer {
         let backends = members.iter().enumerate();
         let backends = backends.map(|(i, spec)| members::backend(BackendId::new(i), spec, config.workers));
         let acceptors = config.workers * config.listeners.len();
-        let shared = Arc::new(Shared {
+        let shared = Arc::new(FrontEndShared {
             dispatch,
             backends: ArcSwap::from_pointee(backends.map(Arc::new).collect()),
             access_log: sender,
@@ -161,8 +161,8 @@ impl Balancer {
         self.shared.dispatch.inspect(|i| i.view.total_load())
     }
 
-    /// Takes over another configuration: changes only what differs, and loses no request. Workers and admin address stay
-    /// as they are until a restart.
+    /// Applies another configuration: changes only what differs and loses no request. Number of workers and
+    /// admin address change only by a restart.
     ///
     /// # Errors
     /// When something in it cannot be had; the running configuration stays in force then.

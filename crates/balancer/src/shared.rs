@@ -1,4 +1,4 @@
-//! What all threads of the front-end share.
+//! The state that all threads of the front-end share.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -14,8 +14,8 @@ use crate::metrics::WorkerCounts;
 use crate::net::places::Places;
 use crate::peers::Peers;
 
-/// What all workers share.
-pub(crate) struct Shared {
+/// The state that all workers share.
+pub(crate) struct FrontEndShared {
     pub(crate) dispatch: Arc<Dispatch>,
     /// The back-ends by the index of their id.
     pub(crate) backends: ArcSwap<Vec<Arc<Backend>>>,
@@ -33,7 +33,7 @@ pub(crate) struct Shared {
     pub(crate) peers: Option<Arc<Peers>>,
 }
 
-impl Shared {
+impl FrontEndShared {
     /// Takes a sign of a back-end's health: counts it, and tells dispatch when that changes its state.
     pub(crate) fn sign(&self, backend: &Arc<Backend>, good: bool) {
         let health = &self.config.load().health;

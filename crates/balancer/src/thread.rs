@@ -14,17 +14,17 @@ use tokio::sync::{Notify, mpsc};
 use tokio::task::LocalSet;
 use tokio::time::Instant;
 
-use crate::connection::Service;
+use crate::connection::ConnectionService;
 use crate::mechanism::carry::Mechanism;
 use crate::mechanism::registry::{MechanismSystems, Mechanisms};
 use crate::net::stream::Listener;
-use crate::shared::Shared;
+use crate::shared::FrontEndShared;
 
 /// A connection that stays idle this long while the front-end stops is closed; before, its next request would still be
 /// answered.
 const IDLE_GRACE: Duration = Duration::from_secs(2);
 
-enum Command {
+enum WorkerCommand {
     Listen(SocketAddr, TcpListener),
     Unlisten(SocketAddr),
     Stop(Duration),
@@ -32,7 +32,7 @@ enum Command {
 
 /// A running worker.
 pub(crate) struct WorkerThread {
-    commands: mpsc::UnboundedSender<Command>,
+    commands: mpsc::UnboundedSender<WorkerCommand>,
     thread: JoinHandle<()>,
 }
 
@@ -42,14 +42,14 @@ impl WorkerThread {
     /// # Errors
     /// When the system has no thread or no event queue to give.
     pub(crate) fn start(
-        shared: Arc<Shared>,
+        shared: Arc<FrontEndShared>,
         systems: Arc<MechanismSystems>,
         index: usize,
     ) -> io::Result<Self> {
         let (commands, inbox) = mpsc::unbounded_channel();
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         let thread = std::thread::Builder::new().name(format!("worker-{index}")).spawn(move || {
-            let service = Service::<Mechanisms>::new(shared, index, &systems);
+            let service = ConnectionService::<Mechanisms>::new(shared, index, &systems);
             LocalSet::new().block_on(&runtime, work(service, inbox));
         })?;
         Ok(Self { commands, thread })
@@ -57,17 +57,17 @@ impl WorkerThread {
 
     /// Accepts connections from this socket, which is known by its address.
     pub(crate) fn listen(&self, address: SocketAddr, socket: TcpListener) {
-        self.tell(Command::Listen(address, socket));
+        self.tell(WorkerCommand::Listen(address, socket));
     }
 
     /// Accepts no more connections there; those that are open end with their next response.
     pub(crate) fn unlisten(&self, address: SocketAddr) {
-        self.tell(Command::Unlisten(address));
+        self.tell(WorkerCommand::Unlisten(address));
     }
 
     /// Accepts nothing more, finishes what is under way, and ends after `drain` at the latest.
     pub(crate) fn stop(&self, drain: Duration) {
-        self.tell(Command::Stop(drain));
+        self.tell(WorkerCommand::Stop(drain));
     }
 
     /// Waits for the end of a worker that was stopped.
@@ -78,7 +78,7 @@ impl WorkerThread {
         }
     }
 
-    fn tell(&self, command: Command) {
+    fn tell(&self, command: WorkerCommand) {
         // A worker that is gone has panicked; joining it tells.
         drop(self.commands.send(command));
     }
@@ -104,7 +104,7 @@ fn listener(mechanism: &Mechanisms, socket: TcpListener) -> io::Result<Listener>
     Listener::with_rush(socket)
 }
 
-async fn work(service: Rc<Service<Mechanisms>>, mut inbox: mpsc::UnboundedReceiver<Command>) {
+async fn work(service: Rc<ConnectionService<Mechanisms>>, mut inbox: mpsc::UnboundedReceiver<WorkerCommand>) {
     let (worker, mechanism) = (&service.worker, &service.mechanism);
     let housekeeping = {
         let (worker, mechanism) = (Rc::clone(worker), Rc::clone(mechanism));
@@ -118,7 +118,7 @@ async fn work(service: Rc<Service<Mechanisms>>, mut inbox: mpsc::UnboundedReceiv
     let mut drain = Duration::ZERO;
     while let Some(command) = inbox.recv().await {
         match command {
-            Command::Listen(address, socket) => match listener(mechanism, socket) {
+            WorkerCommand::Listen(address, socket) => match listener(mechanism, socket) {
                 Ok(socket) => {
                     let (closing, stop) = (Arc::new(AtomicBool::new(false)), Rc::new(Notify::new()));
                     let accept = Rc::clone(&service).accept(socket, Arc::clone(&closing), Rc::clone(&stop));
@@ -127,12 +127,12 @@ async fn work(service: Rc<Service<Mechanisms>>, mut inbox: mpsc::UnboundedReceiv
                 }
                 Err(error) => tracing::error!(%address, %error, "cannot listen"),
             },
-            Command::Unlisten(address) => {
+            WorkerCommand::Unlisten(address) => {
                 if let Some(listening) = listening.remove(&address) {
                     listening.end();
                 }
             }
-            Command::Stop(wait) => {
+            WorkerCommand::Stop(wait) => {
                 drain = wait;
                 break;
             }

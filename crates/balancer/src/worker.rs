@@ -21,8 +21,8 @@ use crate::net::buffer::{Buffer, BufferPool};
 use crate::net::deadline::{Deadlines, SWEEP};
 use crate::net::is_local;
 use crate::net::stream::ClientStream;
-use crate::observe::{CLIENT_GONE, Record};
-use crate::shared::Shared;
+use crate::observe::{CLIENT_GONE, RequestRecord};
+use crate::shared::FrontEndShared;
 
 /// Bytes read at once from a back-end.
 const RESPONSE_BYTES: usize = 64 << 10;
@@ -60,7 +60,7 @@ pub(crate) type Resume = Box<dyn Fn(ClientStream, Rc<Accepted>, Start)>;
 
 /// One worker, as its tasks see it.
 pub(crate) struct Worker {
-    pub(crate) shared: Arc<Shared>,
+    pub(crate) shared: Arc<FrontEndShared>,
     pub(crate) index: usize,
     pub(crate) deadlines: Rc<Deadlines>,
     responses: RefCell<Rc<BufferPool>>,
@@ -76,7 +76,7 @@ pub(crate) struct Worker {
 }
 
 impl Worker {
-    pub(crate) fn new(shared: Arc<Shared>, index: usize) -> Rc<Self> {
+    pub(crate) fn new(shared: Arc<FrontEndShared>, index: usize) -> Rc<Self> {
         let deadlines = Deadlines::new();
         let head_bytes = shared.config.load().limits.head_bytes;
         Rc::new(Self {
@@ -194,7 +194,7 @@ impl Worker {
     }
 
     /// Keeps what there is to keep of a request.
-    pub(crate) fn observe(&self, record: &Record<'_>) {
+    pub(crate) fn observe(&self, record: &RequestRecord<'_>) {
         let ended = Instant::now();
         let counts = &self.shared.counts[self.index];
         counts.requests[hundreds(record.status)].add(1);

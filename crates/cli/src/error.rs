@@ -13,7 +13,7 @@ use plimsoll_synth::SynthError;
 use plimsoll_testbed::trial::TrialError;
 use plimsoll_trace::TraceError;
 
-/// What stops a command.
+/// The error that ends a command.
 #[derive(Debug)]
 pub(crate) enum CliError {
     /// The command line is wrong: exit code 2.
@@ -56,7 +56,7 @@ impl fmt::Display for CliError {
 }
 
 impl From<io::Error> for CliError {
-    /// Of writing to standard output.
+    /// An error of writing to standard output.
     fn from(error: io::Error) -> Self {
         if error.kind() == io::ErrorKind::BrokenPipe {
             return Self::ClosedPipe;

@@ -45,7 +45,7 @@ impl ReadArgs {
     }
 }
 
-/// What starts the name of a synthetic workload where a trace is expected.
+/// Prefix of synthetic workloads in place of a trace.
 const SYNTH: &str = "synth:";
 
 /// Reads one or several traces, or makes the synthetic workload `synth:NAME,key=value,…`.
@@ -77,7 +77,7 @@ fn synthetic(rest: &str, options: &ReadOptions) -> Result<Workload, CliError> {
     Ok(workload)
 }
 
-/// What a reader of results must know of how the trace was read, in sentences.
+/// Notes on how the trace was read, in sentences.
 pub(crate) fn notes(report: &ReadReport) -> Vec<String> {
     let mut notes = Vec::new();
     if let Some(format) = report.format {
@@ -107,7 +107,7 @@ pub(crate) fn notes(report: &ReadReport) -> Vec<String> {
     notes
 }
 
-/// What was wrong with the trace, in sentences.
+/// Problems of the trace, in sentences.
 pub(crate) fn warnings(report: &ReadReport) -> Vec<String> {
     let mut warnings = Vec::new();
     if report.lines_rejected > 0 {

@@ -76,7 +76,7 @@ fn main() -> ExitCode {
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,
-        // Whoever read our output has had enough (`plimsoll … | head`).
+        // The reader of our output has closed it (`plimsoll … | head`).
         Err(CliError::ClosedPipe) => ExitCode::SUCCESS,
         Err(error) => fail(&error),
     }

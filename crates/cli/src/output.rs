@@ -26,7 +26,7 @@ impl Bar {
         let template = "{bar:40} {percent:>3} % of {human_len} requests, {speed}, {eta} left";
         if let Ok(style) = ProgressStyle::with_template(template) {
             bar.set_style(style.with_key("speed", |state: &ProgressState, out: &mut dyn std::fmt::Write| {
-                // The bar is a convenience: a failure to format it is nobody's loss.
+                // The bar is a convenience, so ignore failures to format it.
                 let _ = write!(out, "{:.1} million/s", state.per_sec() / 1e6);
             }));
         }
@@ -71,12 +71,12 @@ pub(crate) fn write(path: &Path, text: &str) -> Result<(), CliError> {
     fs::write(path, text).map_err(|e| CliError::writing(path, &e))
 }
 
-/// The file of this program, to start more processes of it.
+/// The path of this program, to start more processes of it.
 pub(crate) fn this_program() -> Result<PathBuf, CliError> {
     std::env::current_exe().map_err(|e| CliError::Failed(format!("cannot find this program: {e}")))
 }
 
-/// The command line as it can be repeated.
+/// The command line, quoted for repetition.
 pub(crate) fn command_line() -> String {
     let mut words = vec!["plimsoll".to_owned()];
     words.extend(std::env::args().skip(1).map(|arg| {
@@ -90,14 +90,14 @@ pub(crate) fn command_line() -> String {
     words.join(" ")
 }
 
-/// A file that takes the decisions of one run, and what went wrong with it.
+/// The decision file of one run, with its error, if any.
 struct DecisionFile {
     path: PathBuf,
     file: BufWriter<File>,
     failure: Option<io::Error>,
 }
 
-/// Files that take the decisions of runs: CSV `request,time_s,target,backend`.
+/// Decision files of runs: CSV `request,time_s,target,backend`.
 pub(crate) struct DecisionFiles(Vec<Mutex<DecisionFile>>);
 
 impl DecisionFiles {
@@ -124,7 +124,7 @@ impl DecisionFiles {
         Ok(Self(labels.iter().map(open).collect::<Result<_, _>>()?))
     }
 
-    /// What takes the decisions of run `index`.
+    /// The sink for the decisions of run `index`.
     pub(crate) fn sink<'a>(&'a self, index: usize, workload: &'a Workload) -> Option<DecisionSink<'a>> {
         let file = self.0.get(index)?;
         Some(Box::new(move |d: DecisionMade| {
@@ -153,7 +153,7 @@ impl DecisionFiles {
     }
 }
 
-/// A poisoned lock means that another thread panicked; what it guards is still good to report.
+/// A poisoned lock means that another thread panicked; its data is still usable for reports.
 fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
 }

@@ -1,8 +1,8 @@
 //! `plimsoll simulate --scenario FILE.toml`: the options of `simulate`, kept in a file.
 //!
-//! Keys are the long names of the options, with `traces` for the traces (relative to the file) and a table `set` for the
-//! parameters. What decides the results fills a [`ScenarioSpec`], as the command line does; the rest says what becomes of
-//! them.
+//! Keys are the long names of the options, with `traces` for the traces (relative to the file) and a table
+//! `set` for the parameters. Keys that determine the results fill a [`ScenarioSpec`], as the command line
+//! does; the rest tell what to do with the results.
 
 use std::fs;
 use std::ops::Range;
@@ -17,7 +17,7 @@ use toml::de::{DeTable, Deserializer};
 
 use crate::error::CliError;
 
-/// What becomes of the results.
+/// What to do with the results.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct OutputSpec {
@@ -36,7 +36,7 @@ pub(crate) struct OutputSpec {
 /// Reads a scenario file.
 ///
 /// # Errors
-/// When the file cannot be read, is not TOML, has a key that is no option, or a value that its option does not take.
+/// When the file cannot be read, is not TOML, has an unknown key, or a value that its option does not accept.
 pub(crate) fn read(path: &Path) -> Result<(ScenarioSpec, OutputSpec), CliError> {
     let text = fs::read_to_string(path)
         .map_err(|e| CliError::Failed(format!("cannot read the scenario {}: {e}", path.display())))?;

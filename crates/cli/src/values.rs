@@ -40,7 +40,7 @@ pub(crate) fn cache_size(text: &str) -> Result<CacheSize, String> {
     values::cache_size(&text.into())
 }
 
-/// `closed`, `trace` or `poisson:RATE`; `trace` gets its speed elsewhere.
+/// `closed`, `trace` or `poisson:RATE`; the speed of `trace` is set elsewhere.
 pub(crate) fn arrivals(text: &str) -> Result<Arrivals, String> {
     values::arrivals(&text.into())
 }

@@ -2,8 +2,8 @@
 
 use crate::sections::{
     AccessLog, Admin, AdmissionConfig, BackendConfig, DecisionLogConfig, Forwarded, HandoffConfig,
-    HealthConfig, Limits, ListenerConfig, Mechanism, PeersConfig, PolicyConfig, ShadowConfig, TargetConfig,
-    Timeouts,
+    HealthConfig, Limits, ListenerConfig, MechanismKind, PeersConfig, PolicyConfig, ShadowConfig,
+    TargetConfig, Timeouts,
 };
 
 /// A whole configuration.
@@ -18,7 +18,7 @@ pub struct Config {
     /// A policy that is scored beside the live one.
     pub shadow: Option<ShadowConfig>,
     /// How a chosen back-end gets the request.
-    pub mechanism: Mechanism,
+    pub mechanism: MechanismKind,
     /// How connections are handed off; always there if `mechanism` needs it.
     pub handoff: Option<HandoffConfig>,
     /// Other front-ends, which set the same boundaries.

@@ -28,7 +28,7 @@ pub use error::{ConfigError, ConfigErrors, FilePosition};
 pub use sections::{
     AccessLog, AccessLogFormat, Admin, AdmissionConfig, AdmissionLimitConfig, BackendConfig, BackendName,
     DecisionLogConfig, DynamicPattern, Forwarded, HandoffConfig, HealthConfig, HealthProbe, Limits,
-    ListenerConfig, Mechanism, PeerConfig, PeersConfig, Placement, PolicyConfig, ShadowConfig, TargetConfig,
-    TargetKey, Timeouts, WhenFull,
+    ListenerConfig, MechanismKind, PeerConfig, PeersConfig, Placement, PolicyConfig, ShadowConfig,
+    TargetConfig, TargetKey, Timeouts, WhenFull,
 };
 pub use value::{ConfigValue, size};

@@ -10,41 +10,41 @@ use crate::loader::program_name;
 
 /// Where packets meet a program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Point {
-    /// As they come in.
+pub(crate) enum AttachPoint {
+    /// Arriving packets.
     Ingress,
-    /// As they go out.
+    /// Departing packets.
     Egress,
 }
 
-/// A place at an interface, which belongs to one instance.
+/// A filter's place at an interface; belongs to one instance.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Place {
+pub(crate) struct FilterPlace {
     pub(crate) ifindex: u32,
-    pub(crate) point: Point,
+    pub(crate) point: AttachPoint,
     /// Among the filters of an interface: smaller ones come first.
     pub(crate) priority: u32,
     handle: u32,
 }
 
-/// Our programs are told from others by how their names begin.
+/// Prefix of our programs' names, which tells them from others.
 const OUR_PREFIX: &str = "plimsoll_";
 
-/// What keeps instances on one interface apart: a number from their names (FNV-1a), never 0.
+/// A number from the instance's name (FNV-1a), never 0, that keeps instances on one interface apart.
 fn handle_of(instance: &str) -> u32 {
     let step = |hash: u32, byte: u8| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193);
     (instance.bytes().fold(0x811c_9dc5, step) & 0x7fff_ffff) | 1
 }
 
-impl Place {
-    pub(crate) fn new(instance: &str, ifindex: u32, point: Point, priority: u32) -> Self {
+impl FilterPlace {
+    pub(crate) fn new(instance: &str, ifindex: u32, point: AttachPoint, priority: u32) -> Self {
         Self { ifindex, point, priority, handle: handle_of(instance) }
     }
 
     fn hook(&self, program: BorrowedFd<'_>) -> TcHook {
         let point = match self.point {
-            Point::Ingress => TC_INGRESS,
-            Point::Egress => TC_EGRESS,
+            AttachPoint::Ingress => TC_INGRESS,
+            AttachPoint::Egress => TC_EGRESS,
         };
         TcHookBuilder::new(program)
             .ifindex(self.ifindex.cast_signed())
@@ -58,7 +58,7 @@ impl Place {
         format!("tc {:?} of interface number {}", self.point, self.ifindex).to_lowercase()
     }
 
-    /// Puts `program` here, in one step with the removal of what an earlier instance left.
+    /// Attaches `program` here, atomically replacing that of an earlier instance.
     pub(crate) fn attach(&self, program: BorrowedFd<'_>) -> Result<(), DatapathError> {
         let mut hook = self.hook(program);
         hook.create().map_err(|error| {
@@ -84,17 +84,17 @@ impl Place {
         Ok(())
     }
 
-    /// Name of the program that is here. The descriptor is not looked at.
+    /// Name of the program attached here. The descriptor is ignored.
     fn found(&self, any_descriptor: BorrowedFd<'_>) -> Option<String> {
         self.hook(any_descriptor).query().ok().and_then(program_name)
     }
 
-    /// Whether a program of ours is here.
+    /// Whether a program of ours is attached here.
     pub(crate) fn is_ours(&self, any_descriptor: BorrowedFd<'_>) -> bool {
         self.found(any_descriptor).is_some_and(|name| name.starts_with(OUR_PREFIX))
     }
 
-    /// Takes away what is here, if it is ours.
+    /// Detaches the program here, if it is ours.
     pub(crate) fn detach(&self, any_program: BorrowedFd<'_>) -> Result<(), DatapathError> {
         if !self.is_ours(any_program) {
             return Ok(());

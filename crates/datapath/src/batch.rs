@@ -1,7 +1,7 @@
-//! All entries of a hash map, some thousand for each system call.
+//! Reads all entries of a hash map, some thousand per system call.
 //!
-//! The iterator of libbpf-rs takes a batch that is not quite full for the last one, which it often is not, and allocates
-//! for each entry.
+//! The iterator of libbpf-rs wrongly takes a batch that is not full for the last one, and allocates for each
+//! entry.
 
 #![allow(unsafe_code, reason = "the call fills buffers that it is told the size of")]
 
@@ -12,7 +12,7 @@ use std::ptr;
 use libbpf_rs::libbpf_sys::{bpf_map_batch_opts, bpf_map_lookup_batch};
 use libbpf_rs::{MapCore, MapHandle};
 
-/// Entries that are asked for at a time. More than one bucket of the map ever holds.
+/// Entries per call; more than one bucket of the map ever holds.
 const BATCH: u32 = 4096;
 
 /// Calls `visit` with key and value of each entry. Entries that come or go meanwhile may be left out.
@@ -25,7 +25,8 @@ pub(crate) fn for_each(map: &MapHandle, mut visit: impl FnMut(&[u8], &[u8])) -> 
     let mut values = vec![0; BATCH as usize * value_bytes];
     // The number of the bucket that comes next.
     let (mut from, mut next) = (None, [0_u8; 8]);
-    // Every call but the last gets past a bucket at least, and there are at most twice as many as entries.
+    // Every call but the last passes at least one bucket, and there are at most twice as many buckets as
+    // entries.
     for _ in 0..=map.max_entries().saturating_mul(2) {
         let (count, last) = lookup(map, from.as_ref(), &mut next, &mut keys, &mut values)?;
         let entries = keys.chunks_exact(key_bytes).zip(values.chunks_exact(value_bytes));
@@ -38,7 +39,7 @@ pub(crate) fn for_each(map: &MapHandle, mut visit: impl FnMut(&[u8], &[u8])) -> 
     Ok(())
 }
 
-/// One call: how many entries came, and whether they were the last.
+/// One system call. Returns the number of entries, and whether they were the last.
 fn lookup(
     map: &MapHandle,
     from: Option<&[u8; 8]>,

@@ -1,18 +1,18 @@
-//! What the packet programs counted, summed over CPUs.
+//! Counters of the packet programs, summed over CPUs.
 
 use libbpf_rs::{MapCore, MapFlags, MapHandle};
 
 use crate::error::{BPF_CAPABILITIES, DatapathError};
 use crate::layout::u64_at;
 
-/// What the forwarder did, since its maps were made.
+/// The forwarder's counters since its maps were created.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub struct ForwarderCounters {
     /// Packets sent on to a back-end; merged ones count once.
     pub forwarded_packets: u64,
     /// Their bytes.
     pub forwarded_bytes: u64,
-    /// TCP packets to ports of listeners that no back-end has: the front-end's own.
+    /// TCP packets to listeners' ports whose connection no back-end has: the front-end's own.
     pub unknown: u64,
     /// Flows whose client had ended them and that a new connection from the same port removed.
     pub syn_removed: u64,
@@ -27,7 +27,7 @@ pub struct ForwarderCounters {
     pub malformed: u64,
 }
 
-/// What the guard did, since its maps were made.
+/// The guard's counters since its maps were created.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub struct GuardCounters {
     /// Packets for a virtual address that had their socket.
@@ -38,13 +38,13 @@ pub struct GuardCounters {
     pub ring_full: u64,
     /// Packets without a socket that were dropped because they were too long to be held.
     pub too_long: u64,
-    /// SYNs without a socket that could doubt them, which were dropped: connections begin at the front-end.
+    /// Dropped SYNs without a matching socket: connections begin at the front-end.
     pub syn_dropped: u64,
     /// Packets sent under a lease.
     pub sent: u64,
-    /// Packets that would have left without any lease.
+    /// Packets dropped because their flow had no lease.
     pub fenced_unknown: u64,
-    /// Packets that would have left when the lease was over.
+    /// Packets dropped because the lease was over.
     pub fenced_late: u64,
     /// IP fragments.
     pub fragments: u64,

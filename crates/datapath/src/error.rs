@@ -1,9 +1,9 @@
-//! What can go wrong when the kernel is asked for something.
+//! Errors of requests to the kernel.
 
 use std::io;
 use std::net::IpAddr;
 
-/// Why the kernel could not be made to do something, and what would help.
+/// Why the kernel refused a request, with a remedy.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum DatapathError {
@@ -12,12 +12,12 @@ pub enum DatapathError {
     Denied {
         /// What was tried.
         what: String,
-        /// The capabilities (see `man 7 capabilities`) that it takes.
+        /// The capabilities (see `man 7 capabilities`) that it needs.
         capability: &'static str,
         /// The kernel's answer.
         source: io::Error,
     },
-    /// A system call failed otherwise.
+    /// A system call failed for another reason.
     #[error("{what}: {source}")]
     Failed {
         /// What was tried.
@@ -55,7 +55,7 @@ pub enum DatapathError {
         /// The name, or the number as text.
         name: String,
     },
-    /// A map has as many entries as it may have.
+    /// A map is full.
     #[error("{what}: all {capacity} places are taken")]
     Full {
         /// What was to be entered.
@@ -88,10 +88,10 @@ pub enum DatapathError {
         /// How long was waited, in milliseconds.
         wait_ms: u64,
     },
-    /// An argument or a configured value that cannot be.
+    /// An argument or a configured value is invalid.
     #[error("{0}")]
     Invalid(String),
-    /// What is there does not look as it should: a pinned map, an answer of the kernel, a foreign filter.
+    /// Something existing is not as expected: a pinned map, an answer of the kernel, a foreign filter.
     #[error("{0}")]
     Unexpected(String),
 }
@@ -113,7 +113,8 @@ impl DatapathError {
         error: &libbpf_rs::Error,
     ) -> Self {
         let text = format!("{error:#}");
-        // The verifier refuses with EACCES, whose remedy is no capability, and of the number only the text is left.
+        // The verifier refuses with EACCES, for which no capability helps. Only the number's text is left to
+        // tell them apart.
         let denied = text.contains(&format!("(os error {})", libc::EPERM));
         let kind = if denied { io::ErrorKind::PermissionDenied } else { io::ErrorKind::Other };
         let source = io::Error::new(kind, text);
@@ -124,8 +125,8 @@ impl DatapathError {
     }
 }
 
-/// What loading programs and making maps takes. Without `CAP_PERFMON` the verifier guards against speculation, and takes
-/// few programs of this size.
+/// The capabilities for loading programs and creating maps. Without `CAP_PERFMON` the verifier guards against
+/// speculation and accepts few programs of this size.
 pub(crate) const BPF_CAPABILITIES: &str = "CAP_BPF, CAP_PERFMON and CAP_NET_ADMIN (or CAP_SYS_ADMIN)";
-/// What changing the network takes.
+/// The capability for changing the network.
 pub(crate) const NET_ADMIN: &str = "CAP_NET_ADMIN";

@@ -1,4 +1,4 @@
-//! The front-end's side: packets of connections that back-ends have go there.
+//! The front-end's side: forwards packets of handed-off connections to their back-ends.
 
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, OwnedFd};
@@ -6,15 +6,15 @@ use std::time::Duration;
 
 use libbpf_rs::{ErrorKind, MapCore, MapFlags, MapHandle};
 
-use crate::attach::{Place, Point};
+use crate::attach::{AttachPoint, FilterPlace};
 use crate::clock::now_ns;
 use crate::counters::ForwarderCounters;
 use crate::error::{BPF_CAPABILITIES, DatapathError};
 use crate::layout::{self, FLOW_ENTRY_BYTES, FlowEntry, NextHop, flow_at};
-use crate::loader::{Aligned, Plan, load};
+use crate::loader::{Aligned, LoadPlan, load};
 use crate::netlink;
 use crate::pins::Pins;
-use crate::trial::{Trial, try_frame};
+use crate::trial::{ProgramTrial, try_frame};
 use crate::{Flow, batch, run};
 
 static OBJECT: &Aligned<[u8]> = &Aligned(*include_bytes!(concat!(env!("OUT_DIR"), "/forwarder.bpf.o")));
@@ -29,7 +29,7 @@ const FORGET: &str = "plimsoll_forget";
 /// Priority of the filter: early, yet with room before it.
 const PRIORITY: u32 = 80;
 
-/// What a forwarder is to do.
+/// The configuration of a forwarder.
 #[derive(Debug, Clone)]
 pub struct ForwarderConfig {
     /// Name of the front-end, 1 to 64 letters, digits, `-` and `_`. Two forwarders or guards on one machine need two names,
@@ -39,7 +39,8 @@ pub struct ForwarderConfig {
     pub interfaces: Vec<String>,
     /// Addresses of the listeners. Only their ports count.
     pub vips: Vec<SocketAddr>,
-    /// Most flows that back-ends may have at a time. Each takes some 160 bytes of the kernel's memory, at once.
+    /// The most flows that back-ends may have at a time. Each takes some 160 bytes of kernel memory,
+    /// allocated at start.
     pub flows: u32,
 }
 
@@ -57,7 +58,7 @@ pub struct Forwarder {
     turn: OwnedFd,
     end: OwnedFd,
     forget: OwnedFd,
-    places: Vec<Place>,
+    places: Vec<FilterPlace>,
 }
 
 impl Forwarder {
@@ -72,7 +73,7 @@ impl Forwarder {
         }
         let pins = Pins::open(&config.instance)?;
         let sizes = [(FLOWS, config.flows)];
-        let plan = Plan { object: &OBJECT.0, pinned: &[FLOWS, PORTS, COUNTS], sizes: &sizes };
+        let plan = LoadPlan { object: &OBJECT.0, pinned: &[FLOWS, PORTS, COUNTS], sizes: &sizes };
         let mut loaded = load(&plan, Some(&pins))?;
         let mut forwarder = Self {
             pins,
@@ -92,7 +93,8 @@ impl Forwarder {
     }
 
     fn attach(&mut self, interfaces: &[String]) -> Result<(), DatapathError> {
-        let place = |index: u32| Place::new(self.pins.instance(), index, Point::Ingress, PRIORITY);
+        let place =
+            |index: u32| FilterPlace::new(self.pins.instance(), index, AttachPoint::Ingress, PRIORITY);
         let links = netlink::links()?;
         let mut places = Vec::with_capacity(interfaces.len());
         for name in interfaces {
@@ -112,7 +114,7 @@ impl Forwarder {
         Ok(())
     }
 
-    /// Has packets to the ports of `vips`, and to no others, be looked at: for listeners that change at run time.
+    /// Watches only these VIPs' ports. For listeners that change at run time.
     ///
     /// # Errors
     /// The kernel's.
@@ -182,9 +184,9 @@ impl Forwarder {
         Self::run(&self.forget, &mut layout::ended(flow, quiet), "cannot forget a flow")
     }
 
-    /// Whether the program, run on this context, answers 0.
+    /// Runs the program on this context. Returns whether it returned 0.
     fn run(program: &OwnedFd, context: &mut [u8], what: &'static str) -> Result<bool, DatapathError> {
-        let input = run::Input { context: Some(context), ..Default::default() };
+        let input = run::RunInput { context: Some(context), ..Default::default() };
         let output = run::run(program.as_fd(), input)
             .map_err(|error| DatapathError::of(what, BPF_CAPABILITIES, error))?;
         Ok(output.verdict == 0)
@@ -215,7 +217,8 @@ impl Forwarder {
         }
     }
 
-    /// Calls `visit` for each flow, by some thousand for a system call. Flows that come or go meanwhile may be left out.
+    /// Calls `visit` for each flow, reading some thousand per system call. Flows that come or go meanwhile
+    /// may be left out.
     ///
     /// # Errors
     /// The kernel's.
@@ -229,7 +232,7 @@ impl Forwarder {
             .map_err(|error| DatapathError::of("cannot list the flows", BPF_CAPABILITIES, error))
     }
 
-    /// What the program counted.
+    /// The program's counters.
     ///
     /// # Errors
     /// The kernel's.
@@ -237,7 +240,7 @@ impl Forwarder {
         ForwarderCounters::read(&self.counts)
     }
 
-    /// Most flows at a time.
+    /// The most flows at a time.
     #[must_use]
     pub fn capacity(&self) -> u32 {
         self.flows.max_entries()
@@ -248,7 +251,7 @@ impl Forwarder {
     ///
     /// # Errors
     /// The kernel's.
-    pub fn try_frame(&self, frame: &[u8], repeat: u32) -> Result<Trial, DatapathError> {
+    pub fn try_frame(&self, frame: &[u8], repeat: u32) -> Result<ProgramTrial, DatapathError> {
         try_frame(self.program.as_fd(), frame, repeat)
     }
 
@@ -267,10 +270,11 @@ impl Forwarder {
     }
 }
 
-/// Loads the program and attaches it to the interface number `ifindex`, for an inspection of the system. It stays there.
+/// Loads the program and attaches it to interface `ifindex` for good, to check that the system allows it.
 pub(crate) fn try_out(ifindex: u32) -> Result<(), DatapathError> {
-    let mut loaded = load(&Plan { object: &OBJECT.0, pinned: &[], sizes: &[] }, None)?;
-    Place::new("check", ifindex, Point::Ingress, PRIORITY).attach(loaded.take_program(PROGRAM)?.as_fd())
+    let mut loaded = load(&LoadPlan { object: &OBJECT.0, pinned: &[], sizes: &[] }, None)?;
+    FilterPlace::new("check", ifindex, AttachPoint::Ingress, PRIORITY)
+        .attach(loaded.take_program(PROGRAM)?.as_fd())
 }
 
 impl NextHop {

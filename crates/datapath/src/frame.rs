@@ -1,4 +1,4 @@
-//! Held frames made ready to go on: their checksums and addresses.
+//! Prepares held frames for sending: completes checksums and sets addresses.
 
 use crate::error::DatapathError;
 use crate::layout::Mac;
@@ -10,15 +10,15 @@ const TCP: u8 = 6;
 /// Where the checksum is in a TCP header (RFC 9293, section 3.1).
 const CHECKSUM_AT: usize = 16;
 
-/// Where things are in a frame that the guard has held.
-struct Parts {
+/// The parts of a held frame.
+struct FrameParts {
     /// Sum over the pseudo-header (RFC 9293, section 3.1), not folded.
     pseudo_sum: u64,
-    /// The TCP header and what it carries, without what Ethernet pads.
+    /// The TCP segment, without Ethernet padding.
     segment: std::ops::Range<usize>,
 }
 
-/// `frame` with a TCP checksum that is whole.
+/// `frame` with a complete TCP checksum.
 ///
 /// A packet that never left its machine, or that the kernel merged from several, has only the sum over the
 /// pseudo-header: the kernel knows that it is right, or will have it completed. Taken out of the kernel, this knowledge
@@ -40,13 +40,13 @@ pub(crate) fn with_checksum(frame: &[u8]) -> Result<Vec<u8>, DatapathError> {
         return Err(invalid("has a wrong checksum"));
     }
     let mut whole = frame.to_vec();
-    // The partial sum stands in the field, so that the sum over the segment has the pseudo-header's in it.
+    // The field holds the partial sum, so the sum over the segment includes the pseudo-header.
     let checksum = !fold(sum_of(segment));
     whole[at..at + 2].copy_from_slice(&checksum.to_be_bytes());
     Ok(whole)
 }
 
-/// Has `frame` go from one machine to another.
+/// Sets the MAC addresses of `frame`.
 pub(crate) fn set_macs(frame: &mut [u8], to: Mac, from: Mac) {
     if let Some(header) = frame.get_mut(..12) {
         header[..6].copy_from_slice(&to);
@@ -54,7 +54,7 @@ pub(crate) fn set_macs(frame: &mut [u8], to: Mac, from: Mac) {
     }
 }
 
-fn parts(frame: &[u8]) -> Option<Parts> {
+fn parts(frame: &[u8]) -> Option<FrameParts> {
     let ip = frame.get(ETHERNET_BYTES..)?;
     let (addresses, start, segment_bytes) = match word_at(frame, 12)? {
         IPV4 if *ip.first()? == 0x45 && *ip.get(9)? == TCP => {
@@ -65,7 +65,7 @@ fn parts(frame: &[u8]) -> Option<Parts> {
     };
     let start = ETHERNET_BYTES + start;
     let pseudo_sum = sum_of(addresses) + u64::from(TCP) + segment_bytes as u64;
-    Some(Parts { pseudo_sum, segment: start..start + segment_bytes })
+    Some(FrameParts { pseudo_sum, segment: start..start + segment_bytes })
 }
 
 fn word_at(bytes: &[u8], at: usize) -> Option<u16> {

@@ -1,20 +1,20 @@
-//! The back-end's side: packets that come before their socket are held, and nothing is sent without a lease.
+//! The back-end's side: holds packets that come before their socket, and lets no packet out without a lease.
 
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, OwnedFd};
 
 use libbpf_rs::{ErrorKind, MapCore, MapFlags, MapHandle};
 
-use crate::attach::{Place, Point};
+use crate::attach::{AttachPoint, FilterPlace};
 use crate::clock::now_ns;
 use crate::counters::GuardCounters;
 use crate::error::{BPF_CAPABILITIES, DatapathError};
-use crate::layout::{self, LEASE_BYTES, Lease, MAX_VIPS, Mac, flow_at};
-use crate::loader::{Aligned, Plan, load};
-use crate::netlink::Link;
+use crate::layout::{self, LEASE_BYTES, LeaseEntry, MAX_VIPS, Mac, flow_at};
+use crate::loader::{Aligned, LoadPlan, load};
+use crate::netlink::NetworkInterface;
 use crate::pins::Pins;
 use crate::ring::{HeldPacket, HeldRing};
-use crate::trial::{Trial, try_frame};
+use crate::trial::{ProgramTrial, try_frame};
 use crate::{Flow, batch, frame, inject, netlink};
 
 static OBJECT: &Aligned<[u8]> = &Aligned(*include_bytes!(concat!(env!("OUT_DIR"), "/guard.bpf.o")));
@@ -28,19 +28,19 @@ const PRIORITY: u32 = 81;
 /// A ring must be a power of two and whole pages.
 const RING_BYTES: std::ops::RangeInclusive<u32> = 64 * 1024..=1 << 28;
 
-/// What a guard is to do.
+/// The configuration of a guard.
 #[derive(Debug, Clone)]
 pub struct GuardConfig {
     /// Name of the agent, 1 to 64 letters, digits, `-` and `_`. Two forwarders or guards on one machine need two names, in
     /// whatever network namespaces they are.
     pub instance: String,
-    /// The interface at which front-ends' packets arrive, and by which answers to clients leave.
+    /// The interface at which packets from front-ends arrive and answers to clients leave.
     pub interface: String,
     /// The virtual addresses, with ports. At most 256.
     pub vips: Vec<SocketAddr>,
-    /// Most leases at a time. Each takes some 100 bytes of the kernel's memory, at once.
+    /// The most leases at a time. Each takes some 100 bytes of kernel memory, allocated at start.
     pub leases: u32,
-    /// Memory for packets that are held and not yet read; a power of two from 64 KiB to 256 MiB. 1 MiB is plenty.
+    /// Memory for held packets that are not yet read; a power of two from 64 KiB to 256 MiB. 1 MiB is plenty.
     pub ring_bytes: u32,
 }
 
@@ -59,7 +59,7 @@ pub struct Guard {
     emit: OwnedFd,
     ifindex: u32,
     own_mac: Mac,
-    places: [Place; 2],
+    places: [FilterPlace; 2],
 }
 
 impl Guard {
@@ -78,9 +78,9 @@ impl Guard {
         let pins = Pins::open(&config.instance)?;
         check_alone(&pins, &links, &config.vips).inspect_err(|_| pins.remove_empty())?;
         let sizes = [(LEASES, config.leases), (HELD, config.ring_bytes)];
-        let plan = Plan { object: &OBJECT.0, pinned: &[VIPS, LEASES, HELD, COUNTS], sizes: &sizes };
+        let plan = LoadPlan { object: &OBJECT.0, pinned: &[VIPS, LEASES, HELD, COUNTS], sizes: &sizes };
         let mut loaded = load(&plan, Some(&pins))?;
-        let place = |index, point| Place::new(&config.instance, index, point, PRIORITY);
+        let place = |index, point| FilterPlace::new(&config.instance, index, point, PRIORITY);
         let guard = Self {
             vips: loaded.take_map(VIPS)?,
             leases: loaded.take_map(LEASES)?,
@@ -91,17 +91,17 @@ impl Guard {
             emit: loaded.take_program("plimsoll_emit")?,
             ifindex: link.index,
             own_mac,
-            places: [place(link.index, Point::Ingress), place(link.index, Point::Egress)],
+            places: [place(link.index, AttachPoint::Ingress), place(link.index, AttachPoint::Egress)],
             pins,
         };
         let ring = HeldRing::new(loaded.take_map(HELD)?)?;
         guard.set_vips(&config.vips)?;
-        // The fence first: a packet that is let in may be answered at once.
+        // Attach the outbound program first: a packet that is let in may be answered at once.
         guard.places[1].attach(guard.outbound.as_fd())?;
         guard.places[0].attach(guard.inbound.as_fd())?;
         for other in links.iter().filter(|other| other.index != link.index) {
-            place(other.index, Point::Ingress).detach(guard.inbound.as_fd())?;
-            place(other.index, Point::Egress).detach(guard.outbound.as_fd())?;
+            place(other.index, AttachPoint::Ingress).detach(guard.inbound.as_fd())?;
+            place(other.index, AttachPoint::Egress).detach(guard.outbound.as_fd())?;
         }
         guard.pins.remove_other_versions();
         Ok((guard, ring))
@@ -129,7 +129,7 @@ impl Guard {
         Ok(())
     }
 
-    /// Until `until_ns` (see [`crate::now_ns`]) packets of `flow` may leave. Replaces a lease that is there.
+    /// Lets packets of `flow` out until `until_ns` (see [`crate::now_ns`]). Replaces an existing lease.
     ///
     /// # Errors
     /// [`DatapathError::Full`], or the kernel's.
@@ -142,7 +142,7 @@ impl Guard {
         })
     }
 
-    /// The lease of `flow` has no end any more. False when there is none.
+    /// Makes the lease of `flow` endless. False when there is none.
     ///
     /// # Errors
     /// The kernel's.
@@ -155,15 +155,15 @@ impl Guard {
     }
 
     fn enter(&self, flow: &Flow, until_ns: u64, flags: MapFlags) -> libbpf_rs::Result<()> {
-        let lease = Lease { until_ns, last_sent_ns: now_ns() };
+        let lease = LeaseEntry { until_ns, last_sent_ns: now_ns() };
         self.leases.update(&flow.key(), &lease.to_bytes(), flags)
     }
 
-    /// From now on no packet of `flow` leaves. False when there was no lease.
+    /// Lets no more packets of `flow` out. False when there was no lease.
     ///
-    /// The kernel sends on a connection for some time after its socket is closed: data that is queued, and FINs. So release
-    /// what was given back at once, and what was closed when nothing has been sent for a minute, see
-    /// [`Guard::for_each_lease`].
+    /// The kernel sends on a connection for some time after its socket is closed: queued data, and FINs. So
+    /// release a connection that was given back at once, but a closed one only when nothing has been sent for
+    /// a minute, see [`Guard::for_each_lease`].
     ///
     /// # Errors
     /// The kernel's.
@@ -179,31 +179,32 @@ impl Guard {
     ///
     /// # Errors
     /// The kernel's.
-    pub fn get(&self, flow: &Flow) -> Result<Option<Lease>, DatapathError> {
+    pub fn get(&self, flow: &Flow) -> Result<Option<LeaseEntry>, DatapathError> {
         let mut bytes = [0; LEASE_BYTES];
         let found = self
             .leases
             .lookup_into(&flow.key(), &mut bytes, MapFlags::ANY)
             .map_err(|error| DatapathError::of_bpf("cannot look a lease up", BPF_CAPABILITIES, &error))?;
-        Ok(found.then(|| Lease::from_bytes(&bytes)))
+        Ok(found.then(|| LeaseEntry::from_bytes(&bytes)))
     }
 
-    /// Calls `visit` for each lease, by some thousand for a system call. Leases that come or go meanwhile may be left out.
+    /// Calls `visit` for each lease, reading some thousand per system call. Leases that come or go meanwhile
+    /// may be left out.
     ///
     /// # Errors
     /// The kernel's.
-    pub fn for_each_lease(&self, mut visit: impl FnMut(Flow, Lease)) -> Result<(), DatapathError> {
+    pub fn for_each_lease(&self, mut visit: impl FnMut(Flow, LeaseEntry)) -> Result<(), DatapathError> {
         let visit = |key: &[u8], value: &[u8]| {
             if let Some(flow) = flow_at(key, 0) {
-                visit(flow, Lease::from_bytes(value));
+                visit(flow, LeaseEntry::from_bytes(value));
             }
         };
         batch::for_each(&self.leases, visit)
             .map_err(|error| DatapathError::of("cannot list the leases", BPF_CAPABILITIES, error))
     }
 
-    /// Has a held packet enter the stack as if it had just been received at its interface. It meets the guard again: without
-    /// a socket it is held again, so inject only once the flow's socket is there.
+    /// Injects a held packet into the stack as if its interface had just received it. It passes the guard
+    /// again, which holds it again without a socket, so inject only once the flow's socket exists.
     ///
     /// # Errors
     /// [`DatapathError::Invalid`] for a packet whose checksum is wrong, and the kernel's.
@@ -222,7 +223,7 @@ impl Guard {
         inject::send(self.emit.as_fd(), self.ifindex, &frame)
     }
 
-    /// What the programs counted.
+    /// The programs' counters.
     ///
     /// # Errors
     /// The kernel's.
@@ -235,7 +236,7 @@ impl Guard {
     ///
     /// # Errors
     /// The kernel's.
-    pub fn try_inbound(&self, frame: &[u8], repeat: u32) -> Result<Trial, DatapathError> {
+    pub fn try_inbound(&self, frame: &[u8], repeat: u32) -> Result<ProgramTrial, DatapathError> {
         try_frame(self.inbound.as_fd(), frame, repeat)
     }
 
@@ -243,7 +244,7 @@ impl Guard {
     ///
     /// # Errors
     /// The kernel's.
-    pub fn try_outbound(&self, frame: &[u8], repeat: u32) -> Result<Trial, DatapathError> {
+    pub fn try_outbound(&self, frame: &[u8], repeat: u32) -> Result<ProgramTrial, DatapathError> {
         try_frame(self.outbound.as_fd(), frame, repeat)
     }
 
@@ -260,12 +261,12 @@ impl Guard {
     }
 }
 
-/// Loads the programs and attaches them to the interface number `ifindex`, for an inspection of the system. They stay there.
+/// Loads the programs and attaches them to interface `ifindex` for good, to check that the system allows it.
 pub(crate) fn try_out(ifindex: u32) -> Result<(), DatapathError> {
-    let mut loaded = load(&Plan { object: &OBJECT.0, pinned: &[], sizes: &[] }, None)?;
-    let place = |point| Place::new("check", ifindex, point, PRIORITY);
-    place(Point::Egress).attach(loaded.take_program("plimsoll_out")?.as_fd())?;
-    place(Point::Ingress).attach(loaded.take_program("plimsoll_in")?.as_fd())
+    let mut loaded = load(&LoadPlan { object: &OBJECT.0, pinned: &[], sizes: &[] }, None)?;
+    let place = |point| FilterPlace::new("check", ifindex, point, PRIORITY);
+    place(AttachPoint::Egress).attach(loaded.take_program("plimsoll_out")?.as_fd())?;
+    place(AttachPoint::Ingress).attach(loaded.take_program("plimsoll_in")?.as_fd())
 }
 
 fn check(config: &GuardConfig) -> Result<(), DatapathError> {
@@ -283,19 +284,21 @@ fn check(config: &GuardConfig) -> Result<(), DatapathError> {
     check_vips(&config.vips)
 }
 
-/// Of two guards with one virtual address each would drop what the other lets out, and who ends first takes the address away
-/// from both. So would one with what is left of another that was killed.
-fn check_alone(pins: &Pins, links: &[Link], vips: &[SocketAddr]) -> Result<(), DatapathError> {
+/// Refuses a second guard with the same virtual address. Each would drop what the other lets out, and the
+/// first to end would remove the address from both. The remains of a killed guard do the same harm.
+fn check_alone(pins: &Pins, links: &[NetworkInterface], vips: &[SocketAddr]) -> Result<(), DatapathError> {
     for instance in pins.others() {
         let Ok(theirs) = MapHandle::from_pinned_path(Pins::path_of(&instance, VIPS)) else { continue };
         let is_theirs = |vip: &&SocketAddr| {
             theirs.lookup(&layout::vip_key(vip.ip(), 0), MapFlags::ANY).is_ok_and(|found| found.is_some())
         };
         let Some(shared) = vips.iter().find(is_theirs) else { continue };
-        // One that is nowhere here is in another network namespace, where it harms nobody.
-        let is_there = |link: &&Link| {
-            let place = |point| Place::new(&instance, link.index, point, PRIORITY);
-            [Point::Egress, Point::Ingress].iter().any(|point| place(*point).is_ours(theirs.as_fd()))
+        // An instance without an interface here is in another network namespace and does no harm.
+        let is_there = |link: &&NetworkInterface| {
+            let place = |point| FilterPlace::new(&instance, link.index, point, PRIORITY);
+            [AttachPoint::Egress, AttachPoint::Ingress]
+                .iter()
+                .any(|point| place(*point).is_ours(theirs.as_fd()))
         };
         let Some(link) = links.iter().find(is_there) else { continue };
         let remedy = if Pins::is_alive(&instance) {

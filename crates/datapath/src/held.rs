@@ -1,10 +1,11 @@
-//! Packets that wait for their connection, bounded in number, bytes and time. Knows no clock: times are passed in.
+//! Packets that wait for their connection, bounded in number, bytes and time. Reads no clock: callers pass
+//! times in.
 
 use std::collections::{BTreeMap, VecDeque};
 
 use crate::{Flow, HeldPacket};
 
-/// How much waits at most, and for how long.
+/// Bounds on waiting packets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct HeldLimits {
     /// Packets of one flow.
@@ -25,7 +26,7 @@ impl Default for HeldLimits {
 }
 
 #[derive(Debug)]
-struct Waiting {
+struct WaitingPackets {
     since_ns: u64,
     packets: Vec<HeldPacket>,
 }
@@ -34,21 +35,22 @@ struct Waiting {
 #[derive(Debug)]
 pub struct HeldStore {
     limits: HeldLimits,
-    flows: BTreeMap<Flow, Waiting>,
-    /// In the order in which flows came. One that was taken, or came anew, is skipped: its time differs.
+    flows: BTreeMap<Flow, WaitingPackets>,
+    /// In order of arrival. An entry whose flow was taken, or came again, is skipped: its time differs.
     order: VecDeque<(u64, Flow)>,
     bytes: usize,
     dropped: u64,
 }
 
 impl HeldStore {
-    /// Nothing yet.
+    /// An empty store.
     #[must_use]
     pub fn new(limits: HeldLimits) -> Self {
         Self { limits, flows: BTreeMap::new(), order: VecDeque::new(), bytes: 0, dropped: 0 }
     }
 
-    /// Keeps `packet`, which came at `now_ns`. False, and it is dropped, when there is no room: its sender will repeat it.
+    /// Keeps `packet`, which came at `now_ns`. Without room it drops the packet, which the sender repeats,
+    /// and returns false.
     pub fn add(&mut self, packet: HeldPacket, now_ns: u64) -> bool {
         let bytes = packet.frame.len();
         let known = self.flows.get(&packet.flow).map(|waiting| waiting.packets.len());
@@ -65,19 +67,19 @@ impl HeldStore {
             self.order.push_back((now_ns, packet.flow));
         }
         self.bytes += bytes;
-        let new = || Waiting { since_ns: now_ns, packets: Vec::new() };
+        let new = || WaitingPackets { since_ns: now_ns, packets: Vec::new() };
         self.flows.entry(packet.flow).or_insert_with(new).packets.push(packet);
         true
     }
 
-    /// The packets of `flow` in the order in which they came; they wait no longer.
+    /// Removes and returns the packets of `flow` in order of arrival.
     pub fn take(&mut self, flow: &Flow) -> Vec<HeldPacket> {
         let packets = self.flows.remove(flow).map(|waiting| waiting.packets).unwrap_or_default();
         self.bytes -= packets.iter().map(|packet| packet.frame.len()).sum::<usize>();
         packets
     }
 
-    /// Drops what has waited too long at `now_ns`: the flows that nobody asked for.
+    /// Drops and returns the flows that have waited too long at `now_ns`.
     pub fn expire(&mut self, now_ns: u64) -> Vec<Flow> {
         let mut stray = Vec::new();
         while let Some(&(since_ns, flow)) = self.order.front() {
@@ -123,7 +125,7 @@ impl HeldStore {
         self.dropped
     }
 
-    /// Bounds `order`, in which taken flows stay until their time comes.
+    /// Compacts `order`, in which entries of taken flows stay until they expire.
     fn forget_taken(&mut self) {
         if self.order.len() < 2 * self.limits.flows {
             return;

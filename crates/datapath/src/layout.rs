@@ -1,4 +1,5 @@
-//! The structs of `bpf/structs.h` as bytes. Numbers are in the machine's order, keys of flows in network order.
+//! The encoding of the structs in `bpf/structs.h`. Numbers are in the machine's byte order, flow keys in
+//! network order.
 
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
@@ -30,7 +31,7 @@ const SEEN: u64 = 1 << 32;
 /// A MAC address.
 pub type Mac = [u8; 6];
 
-/// Where frames for a machine on the same Ethernet segment go.
+/// The Ethernet destination of frames for a machine on the same segment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct NextHop {
     /// Index of our interface on that segment.
@@ -41,14 +42,15 @@ pub struct NextHop {
     pub own_mac: Mac,
 }
 
-/// What is known of a flow that a back-end has. Times are nanoseconds of `CLOCK_MONOTONIC`, see [`crate::now_ns`].
+/// The entry of a flow that a back-end has. Times are nanoseconds of `CLOCK_MONOTONIC`, see
+/// [`crate::now_ns`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FlowEntry {
     /// Where its packets go: interface 0 after [`crate::Forwarder::lead_here`].
     pub next_hop: NextHop,
     /// The number that the caller gave to the agent which has it.
     pub agent: u32,
-    /// When the client last sent something; when the flow was entered, if it has not.
+    /// When the client last sent something, or else when the flow was entered.
     pub last_seen_ns: u64,
     /// The highest acknowledgment number that the client has sent since the flow was entered.
     pub last_ack: Option<u32>,
@@ -57,7 +59,7 @@ pub struct FlowEntry {
     pub last_seq_end: Option<u32>,
     /// Whether the client has ended its side.
     pub fin: bool,
-    /// Whether a RST has come. It may be forged, so nothing more than a hint: the back-end's kernel judges it.
+    /// Whether a RST has come. Only a hint, because it may be forged: the back-end's kernel decides.
     pub rst: bool,
     /// Whether the connection is over, see [`crate::Forwarder::end`].
     pub over: bool,
@@ -69,8 +71,8 @@ pub struct FlowEntry {
 
 /// Permission to send on a flow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Lease {
-    /// Until when (`CLOCK_MONOTONIC`, nanoseconds); `u64::MAX` when it has no end.
+pub struct LeaseEntry {
+    /// Its end (`CLOCK_MONOTONIC`, nanoseconds); `u64::MAX` for an endless lease.
     pub until_ns: u64,
     /// When the kernel last sent a packet under it, or when it was entered.
     pub last_sent_ns: u64,
@@ -168,7 +170,7 @@ impl FlowEntry {
     }
 }
 
-impl Lease {
+impl LeaseEntry {
     pub(crate) fn to_bytes(self) -> [u8; LEASE_BYTES] {
         let mut bytes = [0; LEASE_BYTES];
         bytes[..8].copy_from_slice(&self.until_ns.to_ne_bytes());

@@ -1,13 +1,13 @@
-//! What Plimsoll asks of the kernel beyond ordinary sockets. This is the only crate with `unsafe`.
+//! Kernel features beyond ordinary sockets. This is the only crate with `unsafe`.
 //!
-//! - [`tcp`]: established TCP connections taken out of one kernel and put into another (`TCP_REPAIR`).
-//! - [`shim`]: servers that know nothing of Plimsoll serve such connections.
-//! - [`Forwarder`]: on the front-end, sends packets of connections that back-ends have on to them.
+//! - [`tcp`]: moves established TCP connections from one kernel to another (`TCP_REPAIR`).
+//! - [`shim`]: lets unmodified servers serve such connections.
+//! - [`Forwarder`]: on the front-end, forwards packets of handed-off connections to their back-ends.
 //! - [`Guard`]: on a back-end, holds packets that come before their socket, and lets nothing out without a lease.
 //! - [`HeldStore`]: where the agent keeps held packets until their socket is there.
 //! - [`neighbor`]: the MAC address of another machine.
 //! - [`Vip`]: a virtual address on a back-end.
-//! - [`system`]: whether a machine has what all this needs.
+//! - [`system`]: checks whether a machine meets the requirements.
 
 #![cfg(target_os = "linux")]
 #![deny(clippy::undocumented_unsafe_blocks)]
@@ -42,10 +42,10 @@ pub use error::DatapathError;
 pub use forwarder::{Forwarder, ForwarderConfig};
 pub use guard::{Guard, GuardConfig};
 pub use held::{HeldLimits, HeldStore};
-pub use layout::{FlowEntry, Lease, Mac, NextHop};
+pub use layout::{FlowEntry, LeaseEntry, Mac, NextHop};
 pub use neighbor::neighbor;
 pub use ring::{HeldPacket, HeldRing};
-pub use trial::{Trial, Verdict};
+pub use trial::{PacketVerdict, ProgramTrial};
 pub use vip::Vip;
 
 // The types of `plimsoll-wire` in the signatures here.

@@ -1,4 +1,4 @@
-//! From a compiled object to loaded programs, with maps that an earlier instance left where they fit.
+//! Loads a compiled object, reusing maps of an earlier instance that fit.
 
 use std::collections::BTreeMap;
 use std::os::fd::{AsFd, OwnedFd};
@@ -14,17 +14,17 @@ use crate::batch;
 use crate::error::{BPF_CAPABILITIES, DatapathError};
 use crate::pins::Pins;
 
-/// An object, aligned as its format wants.
+/// An object file, aligned as its format requires.
 #[repr(C, align(8))]
 pub(crate) struct Aligned<T: ?Sized>(pub(crate) T);
 
-/// What is to be loaded.
-pub(crate) struct Plan<'a> {
+/// What to load.
+pub(crate) struct LoadPlan<'a> {
     /// The compiled object.
     pub(crate) object: &'a [u8],
     /// Maps that outlive the process.
     pub(crate) pinned: &'a [&'a str],
-    /// Maps whose size is the user's choice.
+    /// Maps whose size the user chooses.
     pub(crate) sizes: &'a [(&'a str, u32)],
 }
 
@@ -36,21 +36,21 @@ pub(crate) struct Loaded {
 }
 
 impl Loaded {
-    /// The map `name`, which the caller owns from now on.
+    /// Moves the map `name` to the caller.
     pub(crate) fn take_map(&mut self, name: &str) -> Result<MapHandle, DatapathError> {
         self.maps
             .remove(name)
             .ok_or_else(|| DatapathError::Unexpected(format!("the object has no map {name}")))
     }
 
-    /// The program `name`, which the caller owns from now on.
+    /// Moves the program `name` to the caller.
     pub(crate) fn take_program(&mut self, name: &str) -> Result<OwnedFd, DatapathError> {
         let program = self.programs.remove(name);
         program.ok_or_else(|| DatapathError::Unexpected(format!("the object has no program {name}")))
     }
 }
 
-/// libbpf would write to the error stream.
+/// Keeps libbpf from writing to standard error.
 fn log_quietly() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
@@ -61,8 +61,8 @@ fn log_quietly() {
     });
 }
 
-/// Loads `plan` with maps pinned at `pins`, or with maps that end with their descriptors.
-pub(crate) fn load(plan: &Plan<'_>, pins: Option<&Pins>) -> Result<Loaded, DatapathError> {
+/// Loads `plan` with maps pinned at `pins`, or with unpinned maps, which vanish with their descriptors.
+pub(crate) fn load(plan: &LoadPlan<'_>, pins: Option<&Pins>) -> Result<Loaded, DatapathError> {
     log_quietly();
     let failed = |what: &str, error: &libbpf_rs::Error| {
         DatapathError::of_bpf(format!("{what} the packet programs failed"), BPF_CAPABILITIES, error)
@@ -92,11 +92,11 @@ pub(crate) fn load(plan: &Plan<'_>, pins: Option<&Pins>) -> Result<Loaded, Datap
     Ok(loaded)
 }
 
-/// Gives maps their sizes, and those that fit the place of pinned ones. Answers which maps are pinned with another size:
-/// what is in them is to move.
+/// Sets the sizes of maps and reuses pinned ones that fit. Returns the pinned maps of another size, whose
+/// contents must be copied.
 fn prepare_maps(
     open: &mut OpenObject,
-    plan: &Plan<'_>,
+    plan: &LoadPlan<'_>,
     pins: Option<&Pins>,
 ) -> Result<BTreeMap<String, MapHandle>, DatapathError> {
     let mut moving = BTreeMap::new();
@@ -120,8 +120,8 @@ fn prepare_maps(
     Ok(moving)
 }
 
-/// Has `map` be the one at `path`, if that fits. Answers the pinned one if it has another size; removes one that is
-/// something else.
+/// Makes `map` reuse the one pinned at `path`, if that fits. Returns the pinned one if it has another size;
+/// removes one of another type.
 fn reuse(map: &mut OpenMapMut<'_>, path: &Path) -> Result<Option<MapHandle>, DatapathError> {
     if !path.exists() {
         return Ok(None);
@@ -157,7 +157,7 @@ fn reuse(map: &mut OpenMapMut<'_>, path: &Path) -> Result<Option<MapHandle>, Dat
     map.reuse_fd(pinned.as_fd()).map(|()| None).map_err(|error| failed(&error))
 }
 
-/// Pins `map`, in place of another if need be.
+/// Pins `map`, replacing another if asked to.
 fn pin(map: &mut MapMut<'_>, path: &Path, replace: bool) -> Result<(), DatapathError> {
     let what = || format!("cannot pin a map at {}", path.display());
     if replace {
@@ -169,7 +169,7 @@ fn pin(map: &mut MapMut<'_>, path: &Path, replace: bool) -> Result<(), DatapathE
     map.pin(path).map_err(|error| DatapathError::of_bpf(what(), BPF_CAPABILITIES, &error))
 }
 
-/// Enters all that `old` has into `new`. What programs change meanwhile may be lost.
+/// Copies all entries of `old` to `new`. Concurrent changes by programs may be lost.
 fn copy(old: &MapHandle, new: &MapHandle) -> Result<(), DatapathError> {
     let what = "cannot move what is in a map to one of another size";
     let mut result = Ok(());

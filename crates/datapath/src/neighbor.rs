@@ -13,13 +13,12 @@ use rtnetlink::packet_route::route::{RouteAddress, RouteAttribute, RouteMessage,
 
 use crate::error::{DatapathError, NET_ADMIN};
 use crate::layout::{Mac, NextHop};
-use crate::netlink::{CREATE_OR_CHANGE, Link, family, links, order, request};
+use crate::netlink::{CREATE_OR_CHANGE, NetworkInterface, family, links, order, request};
 
-/// How often the neighbour table is looked at while somebody is asked.
+/// Interval of looks at the neighbour table during a resolution.
 const PAUSE: Duration = Duration::from_millis(5);
 
-/// Where frames for `address` go. Asks the segment when the MAC address is not known, and waits at most `wait` for the
-/// answer. Blocks.
+/// The next hop for `address`. Resolves an unknown MAC address on the segment and blocks for at most `wait`.
 ///
 /// # Errors
 /// [`DatapathError::Gateway`]: the address is on another segment. [`DatapathError::Unresolved`]: nobody answered.
@@ -50,7 +49,7 @@ pub fn neighbor(address: IpAddr, wait: Duration) -> Result<NextHop, DatapathErro
 }
 
 /// The interface by which `address` is reached directly.
-fn link_of_route(address: IpAddr) -> Result<Link, DatapathError> {
+fn link_of_route(address: IpAddr) -> Result<NetworkInterface, DatapathError> {
     let failed = |error| DatapathError::of(format!("there is no route to {address}"), NET_ADMIN, error);
     let mut message = RouteMessage::default();
     message.header.address_family = family(address);
@@ -100,7 +99,7 @@ fn question(address: IpAddr, index: u32) -> NeighbourMessage {
     message
 }
 
-/// The entry of the neighbour table, if it has a MAC address that holds.
+/// The valid MAC address in the neighbour table, if any.
 fn known(address: IpAddr, index: u32) -> io::Result<Option<Mac>> {
     let answers = match request(RouteNetlinkMessage::GetNeighbour(question(address, index)), 0) {
         Err(error) if error.raw_os_error() == Some(libc::ENOENT) => return Ok(None),
@@ -117,7 +116,7 @@ fn known(address: IpAddr, index: u32) -> io::Result<Option<Mac>> {
     }))
 }
 
-/// Has the kernel resolve the address, as it does for a packet that it has to send.
+/// Makes the kernel resolve the address, as it does to send a packet.
 fn ask(address: IpAddr, index: u32) -> io::Result<()> {
     let mut message = question(address, index);
     message.header.flags = NeighbourFlags::Use;

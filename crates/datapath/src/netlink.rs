@@ -1,4 +1,4 @@
-//! Questions and orders to the kernel's routing netlink, answered at once, without a runtime.
+//! Synchronous requests to the kernel's routing netlink.
 
 use std::io;
 use std::net::IpAddr;
@@ -15,21 +15,21 @@ use rtnetlink::sys::{Socket, SocketAddr, protocols::NETLINK_ROUTE};
 use crate::error::{DatapathError, NET_ADMIN};
 use crate::layout::Mac;
 
-/// Most messages of one answer. A machine with this many interfaces or neighbours is beyond what this is for.
+/// The most messages of one answer.
 const MOST_MESSAGES: usize = 100_000;
 
 /// A network interface.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Link {
+pub(crate) struct NetworkInterface {
     pub(crate) index: u32,
     pub(crate) name: String,
     /// Its MAC address, when it has one and is Ethernet.
     pub(crate) mac: Option<Mac>,
-    /// Most bytes of packets that the kernel merges (`gro_max_size`).
+    /// The most bytes of a merged packet (`gro_max_size`).
     pub(crate) merged_bytes: Option<u32>,
 }
 
-impl Link {
+impl NetworkInterface {
     fn of(message: &LinkMessage) -> Self {
         let mut link =
             Self { index: message.header.index, name: String::new(), mac: None, merged_bytes: None };
@@ -45,7 +45,7 @@ impl Link {
         link
     }
 
-    /// Frames are rewritten by their Ethernet header, so there must be one.
+    /// Fails unless the interface is Ethernet: the programs rewrite Ethernet headers.
     pub(crate) fn check_ethernet(&self) -> Result<Mac, DatapathError> {
         self.mac.ok_or_else(|| {
             DatapathError::Invalid(format!(
@@ -57,12 +57,12 @@ impl Link {
 }
 
 /// All interfaces of this network namespace.
-pub(crate) fn links() -> Result<Vec<Link>, DatapathError> {
+pub(crate) fn links() -> Result<Vec<NetworkInterface>, DatapathError> {
     let message = RouteNetlinkMessage::GetLink(LinkMessage::default());
     let answers = request(message, NLM_F_DUMP)
         .map_err(|error| DatapathError::of("cannot list the network interfaces", NET_ADMIN, error))?;
     let link = |answer: &RouteNetlinkMessage| match answer {
-        RouteNetlinkMessage::NewLink(message) => Some(Link::of(message)),
+        RouteNetlinkMessage::NewLink(message) => Some(NetworkInterface::of(message)),
         _ => None,
     };
     Ok(answers.iter().filter_map(link).collect())
@@ -91,17 +91,17 @@ pub(crate) fn family(address: IpAddr) -> AddressFamily {
     }
 }
 
-/// For things that are to be made, and must not be there yet.
+/// Flags to create something that must not exist yet.
 pub(crate) const CREATE: u16 = NLM_F_CREATE | NLM_F_EXCL;
-/// For things that may be there.
+/// Flags to create or change something.
 pub(crate) const CREATE_OR_CHANGE: u16 = NLM_F_CREATE;
 
-/// Has the kernel do something, and waits until it has.
+/// Sends a command and waits for its acknowledgment.
 pub(crate) fn order(message: RouteNetlinkMessage, flags: u16) -> io::Result<()> {
     request(message, flags | NLM_F_ACK).map(drop)
 }
 
-/// Asks for one thing, or with `NLM_F_DUMP` for all.
+/// Requests one object, or all with `NLM_F_DUMP`.
 pub(crate) fn request(message: RouteNetlinkMessage, flags: u16) -> io::Result<Vec<RouteNetlinkMessage>> {
     let mut header = NetlinkHeader::default();
     header.flags = NLM_F_REQUEST | flags;
@@ -113,8 +113,8 @@ pub(crate) fn request(message: RouteNetlinkMessage, flags: u16) -> io::Result<Ve
     let mut socket = Socket::new(NETLINK_ROUTE)?;
     socket.bind_auto()?;
     socket.connect(&SocketAddr::new(0, 0))?;
-    // The kernel has answered before `send` returns, and makes the rest of a long answer as it is read. A wait would be one
-    // without end.
+    // The kernel answers before `send` returns, and generates the rest of a long answer as it is read. So
+    // blocking could only mean waiting for ever.
     socket.set_non_blocking(true)?;
     socket.send(&bytes, 0)?;
     let several = flags & (NLM_F_DUMP | NLM_F_ACK) != 0;
@@ -128,7 +128,7 @@ pub(crate) fn request(message: RouteNetlinkMessage, flags: u16) -> io::Result<Ve
     Ok(answers)
 }
 
-/// Takes the messages of one datagram; true when it holds the last.
+/// Decodes the messages of one datagram. Returns whether it held the last one.
 fn take(datagram: &[u8], answers: &mut Vec<RouteNetlinkMessage>) -> io::Result<bool> {
     let mut rest = datagram;
     while !rest.is_empty() {
@@ -136,7 +136,7 @@ fn take(datagram: &[u8], answers: &mut Vec<RouteNetlinkMessage>) -> io::Result<b
         let length = (message.header.length as usize).next_multiple_of(4);
         match message.payload {
             NetlinkPayload::Done(_) => return Ok(true),
-            // Without a code it is the acknowledgment.
+            // An error without a code is the acknowledgment.
             NetlinkPayload::Error(error) => match error.code {
                 None => return Ok(true),
                 Some(code) => return Err(io::Error::from_raw_os_error(-code.get())),

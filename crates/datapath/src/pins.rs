@@ -1,4 +1,4 @@
-//! Where maps stay when the process ends: directories of the BPF file system, one for each instance.
+//! Pinned maps, which outlive the process: a directory of the BPF file system per instance.
 
 use std::fs;
 use std::io;
@@ -19,16 +19,16 @@ const LAYOUT_VERSION: &str = "v2";
 const BPF_FS_MAGIC: i64 = 0xcafe_4a11;
 const LONGEST_INSTANCE: usize = 64;
 
-/// The pinned maps of one instance, which no other living process has.
+/// The pinned maps of one instance, locked against other processes.
 #[derive(Debug)]
 pub(crate) struct Pins {
     instance: String,
     directory: PathBuf,
-    /// A lock on the instance's directory, which ends with the process, however that ends.
+    /// A lock on the instance's directory, which ends with the process.
     _lock: OwnedFd,
 }
 
-/// Whether the BPF file system is where it belongs.
+/// Whether the BPF file system is mounted at its usual place.
 pub(crate) fn bpf_fs_is_mounted() -> bool {
     #[expect(clippy::unnecessary_cast, reason = "the type differs between architectures")]
     rustix::fs::statfs(BPF_FS).is_ok_and(|found| found.f_type as i64 == BPF_FS_MAGIC)
@@ -49,7 +49,7 @@ fn home_of_all() -> PathBuf {
     Path::new(BPF_FS).join("plimsoll")
 }
 
-/// Names become directories, in a file system that takes no dots.
+/// Checks a name, which becomes a directory in a file system that allows no dots.
 fn check_instance(instance: &str) -> Result<(), DatapathError> {
     let good = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
     if instance.is_empty() || instance.len() > LONGEST_INSTANCE || !instance.chars().all(good) {
@@ -61,7 +61,7 @@ fn check_instance(instance: &str) -> Result<(), DatapathError> {
 }
 
 impl Pins {
-    /// The directory of `instance`, made if need be, and locked.
+    /// Creates and locks the directory of `instance`.
     pub(crate) fn open(instance: &str) -> Result<Self, DatapathError> {
         check_instance(instance)?;
         mount_bpf_fs()?;
@@ -96,20 +96,20 @@ impl Pins {
         self.directory.join(name)
     }
 
-    /// Names of the other instances that have left something, in no order.
+    /// Names of other instances with pinned maps, unordered.
     pub(crate) fn others(&self) -> Vec<String> {
         let entries = fs::read_dir(home_of_all()).into_iter().flatten().flatten();
         let names = entries.filter_map(|entry| entry.file_name().into_string().ok());
         names.filter(|name| *name != self.instance).collect()
     }
 
-    /// Where another instance has pinned the map `name`.
+    /// The path of another instance's map `name`.
     pub(crate) fn path_of(instance: &str, name: &str) -> PathBuf {
         home_of_all().join(instance).join(LAYOUT_VERSION).join(name)
     }
 
-    /// Whether a living process is this instance. One that is just starting must not be asked about: it may take the
-    /// question for an instance.
+    /// Whether a living process holds this instance. Do not ask about an instance that is just starting: it
+    /// may take this check's lock for another process.
     pub(crate) fn is_alive(instance: &str) -> bool {
         let home = rustix::fs::open(
             home_of_all().join(instance),
@@ -120,9 +120,9 @@ impl Pins {
         home.is_ok_and(|home| locked(home) == Err(rustix::io::Errno::WOULDBLOCK))
     }
 
-    /// Removes the directory if there is nothing in it, as when an instance could not begin.
+    /// Removes the directory if it is empty, as after a failed start.
     pub(crate) fn remove_empty(&self) {
-        // Fails when there is something.
+        // Fails if it is not empty.
         let _ = fs::remove_dir(&self.directory);
         if let Some(home) = self.directory.parent() {
             let _ = fs::remove_dir(home);
@@ -142,7 +142,7 @@ impl Pins {
     pub(crate) fn remove(&self) {
         remove_directory(&self.directory);
         if let Some(home) = self.directory.parent() {
-            // Fails when another process has just begun, which then finds its directory as it needs it.
+            // Fails if another process has just started, whose directory then stays.
             let _ = fs::remove_dir(home);
         }
     }

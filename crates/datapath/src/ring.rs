@@ -1,4 +1,4 @@
-//! Packets that the guard holds, on their way to the agent.
+//! Reads the packets that the guard holds.
 
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -9,7 +9,7 @@ use crate::Flow;
 use crate::error::{BPF_CAPABILITIES, DatapathError};
 use crate::layout::{HELD_FRAME_BYTES, HELD_HEAD_BYTES, flow_at, u32_at, u64_at};
 
-/// Packets that are taken from the ring at a time.
+/// Packets taken from the ring at a time.
 const BATCH: usize = 256;
 
 /// A packet of a client for which the back-end had no socket.
@@ -65,8 +65,9 @@ impl HeldRing {
         Ok(Self { ring, map, packets })
     }
 
-    /// Takes up to 256 packets out of the ring and calls `visit` with each. Answers how many there were: unless that is 0,
-    /// call it again before waiting for the descriptor, which tells only of packets that come to an empty ring.
+    /// Takes up to 256 packets from the ring and calls `visit` with each. Returns their number. Unless that
+    /// is 0, call it again before waiting for the descriptor, which signals only packets that come to an
+    /// empty ring.
     ///
     /// # Errors
     /// The kernel's.

@@ -1,4 +1,4 @@
-//! Programs run by us and not by a packet (`BPF_PROG_TEST_RUN`).
+//! Runs programs on request, not on a packet (`BPF_PROG_TEST_RUN`).
 
 #![allow(
     unsafe_code,
@@ -10,17 +10,17 @@ use std::os::fd::{AsRawFd, BorrowedFd};
 
 use libbpf_rs::libbpf_sys::{bpf_prog_test_run_opts, bpf_test_run_opts};
 
-/// Frames that an XDP program passes go up the stack of the interface that the context names (Linux 5.18).
+/// Flag: frames that an XDP program passes go up the stack of the context's interface (Linux 5.18).
 pub(crate) const LIVE_FRAMES: u32 = 1 << 1;
 
-/// What a program is run on.
+/// The input of a run.
 #[derive(Default)]
-pub(crate) struct Input<'a> {
+pub(crate) struct RunInput<'a> {
     /// Its context, which the kernel may write to.
     pub(crate) context: Option<&'a mut [u8]>,
     /// The frame.
     pub(crate) frame: Option<&'a [u8]>,
-    /// Where to put the frame as it is afterwards.
+    /// Buffer for the resulting frame.
     pub(crate) frame_out: Option<&'a mut [u8]>,
     /// [`LIVE_FRAMES`] or 0.
     pub(crate) flags: u32,
@@ -28,9 +28,9 @@ pub(crate) struct Input<'a> {
     pub(crate) repeat: u32,
 }
 
-/// What came of it.
+/// The result of a run.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Output {
+pub(crate) struct RunOutput {
     /// What the program returned.
     pub(crate) verdict: u32,
     /// Bytes of the frame afterwards.
@@ -43,8 +43,8 @@ pub(crate) struct Output {
 ///
 /// # Errors
 /// The kernel's.
-pub(crate) fn run(program: BorrowedFd<'_>, input: Input<'_>) -> io::Result<Output> {
-    let Input { context, frame, frame_out, flags, repeat } = input;
+pub(crate) fn run(program: BorrowedFd<'_>, input: RunInput<'_>) -> io::Result<RunOutput> {
+    let RunInput { context, frame, frame_out, flags, repeat } = input;
     let mut options = bpf_test_run_opts { sz: size_of::<bpf_test_run_opts>() as _, ..Default::default() };
     options.flags = flags;
     options.repeat = repeat.cast_signed();
@@ -66,7 +66,7 @@ pub(crate) fn run(program: BorrowedFd<'_>, input: Input<'_>) -> io::Result<Outpu
     if result != 0 {
         return Err(io::Error::from_raw_os_error(-result));
     }
-    Ok(Output {
+    Ok(RunOutput {
         verdict: options.retval,
         frame_bytes: options.data_size_out as usize,
         nanoseconds: options.duration,

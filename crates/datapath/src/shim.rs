@@ -1,10 +1,11 @@
-//! The accept shim: lets a server that knows nothing of Plimsoll serve connections that were restored beside it.
+//! The accept shim: lets an unmodified server serve connections that were restored beside it.
 //!
-//! The server listens on a Unix socket and has [`LIBRARY`] preloaded (`LD_PRELOAD`). The agent [`connect`]s to that socket
-//! once per connection that it hands in, and passes the TCP socket by [`send_connection`]; to the server it looks as if it
-//! had accepted that socket. What becomes of it the agent learns by [`receive`] on the Unix connection, whose end says
-//! that the server has let go of the socket. Other clients of the Unix socket are served as without the shim; so is an
-//! agent that is neither root nor the user that started the server (before its workers changed theirs).
+//! The server listens on a Unix socket and has [`LIBRARY`] preloaded (`LD_PRELOAD`). The agent [`connect`]s
+//! to that socket once per connection that it hands in, and passes the TCP socket by [`send_connection`]; to
+//! the server it looks as if it had accepted that socket. By [`receive`] on the Unix connection the agent
+//! learns what becomes of the socket; the connection's end means that the server has released the socket.
+//! Other clients of the Unix socket are served as without the shim; so is an agent that is neither root nor
+//! the user that started the server (before its workers changed theirs).
 //!
 //! A server that can listen on TCP ports only (Apache) needs `PLIMSOLL_SHIM_LISTEN=PORT=PATH` in its environment
 //! ([`LISTEN_VARIABLE`]): what it binds to this port becomes a Unix socket at this path.
@@ -45,7 +46,7 @@ const FLAG_GIVE_BACK: u32 = 1;
 const FLAG_HEAD_REQUEST: u32 = 2;
 const FLAG_COMPLETE: u32 = 4;
 
-/// How often another name is tried when one is in use, by a process of the same number in another namespace.
+/// How many names are tried. A name may be in use by a process with the same id in another namespace.
 const NAME_ATTEMPTS: usize = 8;
 
 /// Writes the shim to a file, for `LD_PRELOAD`. A server that runs with an earlier one keeps it.
@@ -61,7 +62,7 @@ pub fn write_to(path: &Path) -> io::Result<()> {
     fs::rename(&unfinished, path)
 }
 
-/// What the shim is to know of a connection.
+/// What the agent tells the shim about a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Header {
     /// Give the socket back when a further request comes, instead of letting the server read it.
@@ -75,24 +76,24 @@ pub struct Header {
 
 /// How an answer ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Answered {
-    /// Its status; 0 when none was seen.
+pub struct ShimAnswer {
+    /// Its status; 0 if none was seen.
     pub status: u16,
     /// Content that the kernel took, in bytes, without the head and without chunk sizes.
     pub content_bytes: u64,
-    /// Whether it was written to its end. An answer whose end only the end of the connection shows counts as whole when
-    /// the server ended it and no write failed.
+    /// Whether it was written completely. An answer delimited by the end of the connection counts as complete
+    /// when the server ended it and no write failed.
     pub complete: bool,
     /// When its first byte was written (`CLOCK_MONOTONIC`, nanoseconds).
     pub first_byte_ns: u64,
 }
 
-/// What the shim says of a connection.
+/// A notice of the shim about a connection.
 #[derive(Debug)]
 pub enum Notice {
-    /// An answer has been written, or never will be. A server that may read several requests at once (a client that does
-    /// not wait for answers) answers them all.
-    Answered(Answered),
+    /// An answer has been written, or never will be. If the server reads several requests at once (from a
+    /// client that does not wait for answers), it answers them all.
+    Answered(ShimAnswer),
     /// A further request waits in the socket; the server has no copy of it any more, and nothing else follows: drop the
     /// stream.
     GivenBack(OwnedFd),
@@ -141,7 +142,8 @@ pub fn send_connection(unix: &UnixStream, socket: impl AsFd, header: Header) -> 
     }
 }
 
-/// The next notice of the shim; `None`: the server has let go of the socket (by closing it, unless it was given back).
+/// The next notice of the shim; `None` when the server has released the socket (by closing it, unless it was
+/// given back).
 ///
 /// # Errors
 ///
@@ -193,7 +195,7 @@ fn decode(message: &[u8; MESSAGE_BYTES], socket: Option<OwnedFd>) -> io::Result<
         u64::from_ne_bytes(bytes)
     };
     match (kind, socket) {
-        (ANSWERED, None) => Ok(Notice::Answered(Answered {
+        (ANSWERED, None) => Ok(Notice::Answered(ShimAnswer {
             status: u16::from_ne_bytes([s0, s1]),
             content_bytes: number(16),
             complete: u32::from_ne_bytes([f0, f1, f2, f3]) & FLAG_COMPLETE != 0,

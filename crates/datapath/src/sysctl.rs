@@ -1,4 +1,4 @@
-//! Settings of the kernel below `/proc/sys/net`, which each network namespace has its own of.
+//! Kernel settings below `/proc/sys/net`, which each network namespace has separately.
 
 use std::fs;
 use std::path::PathBuf;

@@ -4,16 +4,16 @@ use std::os::fd::BorrowedFd;
 use std::time::Duration;
 
 use crate::error::{BPF_CAPABILITIES, DatapathError};
-use crate::run::{Input, run};
+use crate::run::{RunInput, run};
 
 /// Most bytes that a tried frame may have.
 const LONGEST: usize = 64 * 1024;
 
 /// What a program did with a frame.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Trial {
+pub struct ProgramTrial {
     /// What becomes of it.
-    pub verdict: Verdict,
+    pub verdict: PacketVerdict,
     /// The frame afterwards.
     pub frame: Vec<u8>,
     /// Mean time of one run.
@@ -22,7 +22,7 @@ pub struct Trial {
 
 /// What becomes of a packet (`TC_ACT_` in `linux/pkt_cls.h`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Verdict {
+pub enum PacketVerdict {
     /// It goes its way, past the next filter if there is one.
     Pass,
     /// It is dropped.
@@ -33,7 +33,7 @@ pub enum Verdict {
     Other(u32),
 }
 
-impl Verdict {
+impl PacketVerdict {
     fn of(code: u32) -> Self {
         match code {
             u32::MAX => Self::Pass,
@@ -44,14 +44,18 @@ impl Verdict {
     }
 }
 
-pub(crate) fn try_frame(program: BorrowedFd<'_>, frame: &[u8], repeat: u32) -> Result<Trial, DatapathError> {
+pub(crate) fn try_frame(
+    program: BorrowedFd<'_>,
+    frame: &[u8],
+    repeat: u32,
+) -> Result<ProgramTrial, DatapathError> {
     let mut after = vec![0; frame.len().min(LONGEST)];
-    let input = Input { frame: Some(frame), frame_out: Some(&mut after), repeat, ..Default::default() };
+    let input = RunInput { frame: Some(frame), frame_out: Some(&mut after), repeat, ..Default::default() };
     let output = run(program, input)
         .map_err(|error| DatapathError::of("cannot try a packet program", BPF_CAPABILITIES, error))?;
     after.truncate(output.frame_bytes);
-    Ok(Trial {
-        verdict: Verdict::of(output.verdict),
+    Ok(ProgramTrial {
+        verdict: PacketVerdict::of(output.verdict),
         frame: after,
         time: Duration::from_nanos(output.nanoseconds.into()),
     })

@@ -45,7 +45,7 @@ impl Vip {
     /// No privileges, no such interface, or no place to note what was changed.
     pub fn add(address: IpAddr, interface: &str) -> Result<Self, DatapathError> {
         let address = address.to_canonical();
-        let store = Store::open(interface)?;
+        let store = VipStore::open(interface)?;
         let mut record = store.read()?;
         if address.is_ipv4() && record.previous.is_none() {
             let mut previous = [0; 2];
@@ -129,7 +129,7 @@ fn silence(interface: &str) -> Result<(), DatapathError> {
 }
 
 fn undo(interface: &str, which: impl Fn(&IpAddr) -> bool) -> Result<(), DatapathError> {
-    let store = Store::open(interface)?;
+    let store = VipStore::open(interface)?;
     let mut record = store.read()?;
     let (gone, left): (Vec<_>, Vec<_>) = record.addresses.iter().copied().partition(which);
     for address in gone {
@@ -167,14 +167,14 @@ fn on_loopback(address: IpAddr) -> AddressMessage {
 
 /// What was changed at an interface.
 #[derive(Debug, Default, PartialEq, Eq)]
-struct Record {
+struct VipRecord {
     /// Values of [`ARP`] before, once an IPv4 address has been added.
     previous: Option<[u32; 2]>,
     /// Addresses that we added.
     addresses: Vec<IpAddr>,
 }
 
-impl Record {
+impl VipRecord {
     fn parse(text: &str) -> Option<Self> {
         let mut record = Self::default();
         for line in text.lines() {
@@ -211,12 +211,12 @@ impl Record {
 }
 
 /// The record of one interface, which nobody else reads or writes meanwhile.
-struct Store {
+struct VipStore {
     path: PathBuf,
     _lock: File,
 }
 
-impl Store {
+impl VipStore {
     fn open(interface: &str) -> Result<Self, DatapathError> {
         let lock = Path::new(RECORDS).join("vip.lock");
         let failed = |error| {
@@ -246,19 +246,19 @@ impl Store {
         )
     }
 
-    fn read(&self) -> Result<Record, DatapathError> {
+    fn read(&self) -> Result<VipRecord, DatapathError> {
         match fs::read_to_string(&self.path) {
             Ok(text) => {
                 let damaged = || format!("{} is damaged: remove it", self.path.display());
-                let record = Record::parse(&text).ok_or_else(|| DatapathError::Unexpected(damaged()))?;
+                let record = VipRecord::parse(&text).ok_or_else(|| DatapathError::Unexpected(damaged()))?;
                 Ok(record.still_true(&addresses(LOOPBACK)?))
             }
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Record::default()),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(VipRecord::default()),
             Err(error) => Err(self.failed(error)),
         }
     }
 
-    fn write(&self, record: &Record) -> Result<(), DatapathError> {
+    fn write(&self, record: &VipRecord) -> Result<(), DatapathError> {
         let written = match record.text() {
             empty if empty.is_empty() => match fs::remove_file(&self.path) {
                 Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
@@ -276,28 +276,28 @@ impl Store {
 
 #[cfg(test)]
 mod tests {
-    use super::Record;
+    use super::VipRecord;
 
     #[test]
     fn what_went_with_its_namespace_is_forgotten() {
-        let record = || Record::parse("previous 0 2\naddress 10.0.0.1\naddress fd00::1\n").unwrap();
+        let record = || VipRecord::parse("previous 0 2\naddress 10.0.0.1\naddress fd00::1\n").unwrap();
         let addresses = record().addresses;
         assert_eq!(record().still_true(&addresses), record());
-        assert_eq!(record().still_true(&[]), Record::default());
+        assert_eq!(record().still_true(&[]), VipRecord::default());
         assert_eq!(record().still_true(&addresses[1..]).previous, None);
     }
 
     #[test]
     fn records_and_back() {
-        let record = Record {
+        let record = VipRecord {
             previous: Some([0, 2]),
             addresses: vec!["10.0.0.1".parse().unwrap(), "fd00::1".parse().unwrap()],
         };
         assert_eq!(record.text(), "previous 0 2\naddress 10.0.0.1\naddress fd00::1\n");
-        assert_eq!(Record::parse(&record.text()), Some(record));
-        assert_eq!(Record::parse(""), Some(Record::default()));
+        assert_eq!(VipRecord::parse(&record.text()), Some(record));
+        assert_eq!(VipRecord::parse(""), Some(VipRecord::default()));
         for bad in ["previous 1", "previous a b", "address x", "other"] {
-            assert_eq!(Record::parse(bad), None, "{bad}");
+            assert_eq!(VipRecord::parse(bad), None, "{bad}");
         }
     }
 }

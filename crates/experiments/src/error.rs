@@ -1,4 +1,4 @@
-//! What goes wrong with a measurement.
+//! Errors of measurements.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -7,7 +7,7 @@ use plimsoll_lab::LabError;
 use plimsoll_policy::BuildError;
 use plimsoll_testbed::trial::TrialError;
 
-/// Why a live cluster was not measured.
+/// Why a live cluster could not be measured.
 #[derive(Debug, thiserror::Error)]
 pub enum ExperimentError {
     /// The lab could not be built or used.
@@ -27,7 +27,7 @@ pub enum ExperimentError {
         /// What the system says.
         error: io::Error,
     },
-    /// Anything else, with what to do about it where something can be done.
+    /// Anything else, with a remedy if there is one.
     #[error("{0}")]
     Failed(String),
 }

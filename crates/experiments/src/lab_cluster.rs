@@ -1,4 +1,4 @@
-//! The processes of a cluster on a lab: a front-end, and beside each back-end's documents who serves them.
+//! The processes of a cluster on a lab: a front-end, and an agent or origin on each back-end.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{Read as _, Write as _};
@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use plimsoll_config::Mechanism;
+use plimsoll_config::MechanismKind;
 use plimsoll_lab::{Lab, Node, NodeHandle, Process};
 use plimsoll_origin::synthetic;
 use plimsoll_wire::Key;
@@ -19,11 +19,11 @@ mod load;
 
 pub use load::ClientLoad;
 
-/// Where clients connect, at the virtual address.
+/// The port that clients connect to, at the virtual address.
 const PORT: u16 = 80;
-/// Where back-ends are asked by a proxy.
+/// The port of back-ends for proxied requests.
 const BACKEND_PORT: u16 = 80;
-/// Where agents take handoffs.
+/// The port at which agents take handoffs.
 const AGENT_PORT: u16 = 7400;
 /// The admin API of the front-end, within its node.
 const ADMIN: &str = "127.0.0.1:9090";
@@ -33,27 +33,27 @@ const STARTING: Duration = Duration::from_secs(20);
 const DOCUMENT_BYTES: u64 = 64 << 20;
 const MOST_DOCUMENTS: u64 = 64;
 
-/// What a cluster is made of.
+/// The configuration of a cluster.
 pub struct LabClusterConfig {
-    /// The `plimsoll` program, of which front-end, agents and origins are processes.
+    /// The `plimsoll` program, which runs as front-end, agents and origins.
     pub program: PathBuf,
     /// How a chosen back-end gets the request.
-    pub mechanism: Mechanism,
+    pub mechanism: MechanismKind,
     /// Number of back-ends; the lab has at least as many.
     pub backends: usize,
     /// Policy of the front-end, by name.
     pub policy: String,
     /// Its seed.
     pub seed: u64,
-    /// `none`, or the number of requests in the cluster at most.
+    /// Admission limit: `none` or a number.
     pub admission: String,
-    /// What back-ends serve.
+    /// The contents of back-ends.
     pub contents: Contents,
     /// Further arguments of the origins, such as `--cache`.
     pub origin: Vec<String>,
 }
 
-/// What back-ends serve.
+/// The contents of back-ends.
 pub enum Contents {
     /// Files `/0`, `/1` and so on of this many bytes: as many as [`documents`] says.
     Files(u64),
@@ -62,11 +62,11 @@ pub enum Contents {
 }
 
 impl LabClusterConfig {
-    /// One on `backends` of a lab, with files of this size, without a limit of requests.
+    /// A cluster of `backends` back-ends with these contents and without an admission limit.
     #[must_use]
     pub fn new(
         program: &Path,
-        mechanism: Mechanism,
+        mechanism: MechanismKind,
         backends: usize,
         policy: &str,
         contents: Contents,
@@ -90,12 +90,12 @@ pub fn documents(size_bytes: u64) -> u64 {
     (DOCUMENT_BYTES / size_bytes.max(1)).clamp(1, MOST_DOCUMENTS)
 }
 
-/// Everything that runs on a lab. Dropping it kills it all.
+/// A running cluster on a lab. Dropping it kills all its processes.
 pub struct LabCluster<'a> {
     front_end: NodeHandle<'a>,
     /// Name, node and process; the front-end first to be stopped.
     processes: Vec<(String, NodeHandle<'a>, Process)>,
-    /// Where clients connect.
+    /// The address that clients connect to.
     pub target: SocketAddr,
 }
 
@@ -103,7 +103,8 @@ impl<'a> LabCluster<'a> {
     /// Starts back-ends and front-end, and waits until they answer.
     ///
     /// # Errors
-    /// When a process does not start or does not answer in time; the text ends with what the processes said last.
+    /// When a process does not start or does not answer in time; the text ends with the processes' last
+    /// output.
     pub async fn start(lab: &'a Lab, config: &LabClusterConfig) -> Result<Self, ExperimentError> {
         let front_end = lab.node(Node::FrontEnd)?;
         let target = (lab.virtual_address(), PORT).into();
@@ -126,7 +127,7 @@ impl<'a> LabCluster<'a> {
         command.args(["balance", "--no-watch", "--config", "/run/plimsoll.toml"]);
         cluster.start_process(front_end, command)?;
         cluster.wait_until_it_answers(lab.node(Node::Client)?, target).await?;
-        if config.mechanism == Mechanism::Handoff {
+        if config.mechanism == MechanismKind::Handoff {
             cluster.wait_for_links(config.backends).await?;
         }
         Ok(cluster)
@@ -162,7 +163,7 @@ impl<'a> LabCluster<'a> {
         Ok(())
     }
 
-    /// Fails at the end, or when a process has ended.
+    /// Fails at the deadline, or when a process has ended.
     async fn go_on_waiting(&mut self, what: &str, end: Instant) -> Result<(), ExperimentError> {
         let ended = self.processes.iter_mut().any(|(_, _, process)| !process.is_running());
         if ended || Instant::now() > end {
@@ -172,7 +173,7 @@ impl<'a> LabCluster<'a> {
         Ok(())
     }
 
-    /// What the processes said last, for errors.
+    /// The processes' last output, for errors.
     #[must_use]
     pub fn last_words(&self) -> String {
         let mut text = String::new();
@@ -197,7 +198,7 @@ impl<'a> LabCluster<'a> {
 
 impl Drop for LabCluster<'_> {
     fn drop(&mut self) {
-        // The front-end, which was started last, goes first and misses nobody.
+        // The front-end was started last and stops first, so that it sees no back-end fail.
         while self.processes.pop().is_some() {}
     }
 }
@@ -221,7 +222,7 @@ fn sum_of(page: &str, name: &str) -> Option<f64> {
     (!values.is_empty()).then(|| values.iter().sum())
 }
 
-/// Where the origin of a back-end answers whoever asks it.
+/// The address of a back-end's origin.
 ///
 /// # Errors
 /// When the lab has no such back-end.
@@ -229,7 +230,7 @@ pub fn backend_address(lab: &Lab, number: usize) -> Result<SocketAddr, Experimen
     Ok((lab.node(Node::Backend(number))?.address(), BACKEND_PORT).into())
 }
 
-/// What a back-end runs.
+/// The command of a back-end.
 fn backend(lab: &Lab, node: NodeHandle<'_>, config: &LabClusterConfig) -> Result<Command, ExperimentError> {
     let mut command = node.command(&config.program);
     let (name, own) = (node.node().to_string(), node.address());
@@ -238,7 +239,7 @@ fn backend(lab: &Lab, node: NodeHandle<'_>, config: &LabClusterConfig) -> Result
         Contents::Files(_) => ("--root", "/run/www".to_owned()),
         Contents::Synthetic(what) => ("--synthetic", what.clone()),
     };
-    if config.mechanism == Mechanism::Proxy {
+    if config.mechanism == MechanismKind::Proxy {
         command.args(["origin", option, &contents, "--listen", &origin, "--name", &name]);
     } else {
         let front_end = format!("front-end={}", lab.node(Node::FrontEnd)?.address());
@@ -271,12 +272,12 @@ fn toml(lab: &Lab, config: &LabClusterConfig) -> Result<String, ExperimentError>
         let node = lab.node(Node::Backend(number))?;
         let own = node.address();
         text += &format!("[[backend]]\nname = \"{}\"\naddress = \"{own}:{BACKEND_PORT}\"\n", node.node());
-        if config.mechanism == Mechanism::Handoff {
+        if config.mechanism == MechanismKind::Handoff {
             text += &format!("agent = \"{own}:{AGENT_PORT}\"\n");
         }
     }
-    if config.mechanism == Mechanism::Handoff {
-        // By default small answers are proxied when the connection ends with them; here it is about handing off.
+    if config.mechanism == MechanismKind::Handoff {
+        // By default small answers at the end of a connection are proxied; here all must be handed off.
         text += "[handoff]\nkey_file = \"/run/key\"\ninterfaces = [\"eth0\"]\nmin_size = 0\n";
     }
     Ok(text)

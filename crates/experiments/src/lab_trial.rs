@@ -1,9 +1,9 @@
-//! A mechanism measured on a lab: load from the client's node, and what it costs the front-end.
+//! Measures a mechanism on a lab: load from the client's node, and its cost at the front-end.
 
 use std::path::Path;
 use std::time::Duration;
 
-use plimsoll_config::Mechanism;
+use plimsoll_config::MechanismKind;
 use plimsoll_lab::{CpuMeter, CpuUse, InterfaceCounters, Lab, LabConfig, Node, Traffic, cpu_time_of_others};
 use plimsoll_testbed::load::{ClosedLoop, Expect, LoadSummary, Req};
 
@@ -13,7 +13,7 @@ use crate::{ExperimentError, Tell};
 /// Time under load before anything is measured.
 const WARMUP: Duration = Duration::from_secs(1);
 
-/// A lab with a cluster on it, and the load that is put on it.
+/// The configuration of a trial: a lab with a cluster, and the load on it.
 #[derive(Debug, Clone)]
 pub struct LabTrial<'a> {
     /// The `plimsoll` program, of which front-end, agents and origins are processes.
@@ -22,11 +22,11 @@ pub struct LabTrial<'a> {
     pub lab: LabConfig,
     /// Policy of the front-end, by name.
     pub policy: &'a str,
-    /// What clients ask for.
+    /// The load.
     pub load: LabLoad,
 }
 
-/// What load is put on the cluster.
+/// The load on the cluster.
 #[derive(Debug, Clone, Copy)]
 pub struct LabLoad {
     /// Size of each document in bytes.
@@ -39,22 +39,22 @@ pub struct LabLoad {
     pub keep_alive: bool,
 }
 
-/// What was measured of one mechanism.
+/// The measurements of one mechanism.
 #[derive(Debug)]
 pub struct LabMeasures {
     /// As the client saw it.
     pub summary: LoadSummary,
-    /// Of the front-end's CPU under load, if it has one to itself.
+    /// Use of the front-end's own CPU under load, if it has one.
     pub cpu: Option<CpuUse>,
-    /// CPUs that programs used which have nothing to do with this.
+    /// Number of CPUs used by unrelated programs.
     pub other_programs_cpus: f64,
-    /// What passed the front-end's interface.
+    /// Counts of the front-end's interface.
     pub front_end: InterfaceCounters,
-    /// What the client got, from whom.
+    /// Traffic to the client, by sender.
     pub to_client: Vec<Traffic>,
     /// Connections that agents took; `None` without the mechanism.
     pub handoffs: Option<u64>,
-    /// Further requests on them that stayed where the connection was; `None` without the mechanism.
+    /// Further requests on them that stayed with the connection's back-end; `None` without the mechanism.
     pub stayed: Option<u64>,
 }
 
@@ -81,7 +81,7 @@ impl LabMeasures {
     }
 }
 
-/// What stands at one moment.
+/// A reading of all counters.
 struct LabReading {
     cpu: Option<CpuUse>,
     others: Duration,
@@ -106,13 +106,13 @@ fn read(
     })
 }
 
-/// Builds a fresh lab with everything on it, measures a mechanism, and tears all down.
+/// Builds a fresh lab with a cluster, measures a mechanism, and tears everything down.
 ///
 /// # Errors
 /// When there is no lab, the cluster does not start, or no request is answered.
 pub async fn run(
     trial: &LabTrial<'_>,
-    mechanism: Mechanism,
+    mechanism: MechanismKind,
     tell: Tell<'_>,
 ) -> Result<LabMeasures, ExperimentError> {
     tell(&format!("plimsoll: {mechanism}: building the lab"));
@@ -180,7 +180,7 @@ fn since(end: &[Traffic], start: &[Traffic]) -> Vec<Traffic> {
         .collect()
 }
 
-/// By turns each document once, so that none is the favourite.
+/// Requests the documents in turn, so that all are equally popular.
 fn load(cluster: &LabCluster<'_>, wanted: &LabLoad) -> ClosedLoop<impl Fn(u64) -> Req + Send + Sync + use<>> {
     let (size_bytes, documents) = (wanted.size_bytes, documents(wanted.size_bytes));
     let request = move |number: u64| {

@@ -1,4 +1,4 @@
-//! Measurements of live clusters, for demonstrations and for the figures of studies that take real traffic.
+//! Measurements of live clusters, for demonstrations and for studies' figures of real traffic.
 //!
 //! - [`loopback`]: trials of a policy on a cluster in this process, in the setting of the LARD study.
 //! - [`lab_cluster`]: front-end, back-ends and load as processes on the nodes of a lab; [`lab_trial`]: one mechanism
@@ -18,5 +18,5 @@ mod runtime;
 pub use error::ExperimentError;
 pub use runtime::block_on;
 
-/// Takes what users should read while a measurement runs: progress and warnings, a line each.
+/// Receives progress and warnings for users while a measurement runs, a line each.
 pub type Tell<'a> = &'a (dyn Fn(&str) + Sync);

@@ -16,16 +16,16 @@ pub const SCALE: u32 = 20;
 /// Memory cache of one back-end: the study's 32 MiB, scaled.
 pub const CACHE_BYTES: u64 = (32 << 20) / SCALE as u64;
 
-/// Requests of the workload; then they come again.
+/// Requests of the workload, which then repeats.
 const REQUESTS: usize = 2_300_000 / SCALE as usize;
 
-/// Most back-ends: beyond, this machine would be measured instead of the policy.
+/// The most back-ends; with more, this machine would limit the result.
 pub const MOST_BACKENDS: usize = 64;
 
-/// The name of these runs among the models of back-ends.
+/// The model name of these runs.
 pub const MODEL: &str = "live";
 
-/// What is emulated, in words.
+/// The emulated hardware, in words.
 #[must_use]
 pub fn hardware(speed: f64) -> String {
     let speed =
@@ -66,8 +66,8 @@ pub fn config(strategy: Strategy, backends: usize, seed: u64, speed: f64) -> Tri
     }
 }
 
-/// Raises the limit of open files for a trial with so many connections: client, front-end twice, and origin have a socket
-/// each for every connection.
+/// Raises the limit of open files for a trial with this many connections. Each connection needs four sockets:
+/// client, front-end twice, and origin.
 ///
 /// # Errors
 /// When the system allows fewer.
@@ -82,7 +82,7 @@ pub fn allow_sockets(connections: usize) -> Result<(), ExperimentError> {
     Ok(())
 }
 
-/// A trial in the form of a simulated run, so that the two can stand side by side.
+/// A trial as a [`Run`], comparable with simulated ones.
 #[must_use]
 pub fn to_run(strategy: Strategy, config: &TrialConfig, trial: &Trial) -> Run {
     let s = &trial.summary;

@@ -1,4 +1,4 @@
-//! Running a measurement to its end.
+//! Runs a measurement to its end.
 
 use std::future::Future;
 use std::io;
@@ -9,7 +9,7 @@ use crate::ExperimentError;
 /// Runs `work` to its end on two threads, or until the process gets SIGINT or SIGTERM: then all of it ends at once.
 ///
 /// # Errors
-/// Those of `work`, and when the process is asked to end or threads and signals are not to be had.
+/// Those of `work`; also when the process is asked to end, or threads or signal handlers cannot be created.
 pub fn block_on<T, E: From<ExperimentError>>(work: impl Future<Output = Result<T, E>>) -> Result<T, E> {
     let failed = |what: &str, e: &io::Error| ExperimentError::Failed(format!("cannot {what}: {e}"));
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();

@@ -17,7 +17,7 @@ pub(crate) struct Validators<'a> {
 
 /// What the conditions come to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Verdict {
+pub(crate) enum Precondition {
     /// Answer as if there were none; a `Range` counts if `range`.
     Proceed { range: bool },
     /// 304 Not Modified.
@@ -27,28 +27,28 @@ pub(crate) enum Verdict {
 }
 
 /// Weighs the conditions of a GET or HEAD.
-pub(crate) fn evaluate(headers: &HeaderMap, validators: Validators<'_>) -> Verdict {
+pub(crate) fn evaluate(headers: &HeaderMap, validators: Validators<'_>) -> Precondition {
     if headers.contains_key(header::IF_MATCH) {
         if !any_tag(headers, &header::IF_MATCH, validators.tag, Comparison::Strong) {
-            return Verdict::Failed;
+            return Precondition::Failed;
         }
     } else if let (Some(modified_s), Some(date_s)) =
         (validators.modified_s, date(headers, &header::IF_UNMODIFIED_SINCE))
         && modified_s > date_s
     {
-        return Verdict::Failed;
+        return Precondition::Failed;
     }
     if headers.contains_key(header::IF_NONE_MATCH) {
         if any_tag(headers, &header::IF_NONE_MATCH, validators.tag, Comparison::Weak) {
-            return Verdict::NotModified;
+            return Precondition::NotModified;
         }
     } else if let (Some(modified_s), Some(date_s)) =
         (validators.modified_s, date(headers, &header::IF_MODIFIED_SINCE))
         && modified_s <= date_s
     {
-        return Verdict::NotModified;
+        return Precondition::NotModified;
     }
-    Verdict::Proceed { range: if_range(headers, validators) }
+    Precondition::Proceed { range: if_range(headers, validators) }
 }
 
 /// Whether a range may be served: RFC 9110, section 13.1.5.
@@ -118,11 +118,11 @@ mod tests {
     const BEFORE: &str = "Sun, 06 Nov 1994 08:49:36 GMT";
     const AFTER: &str = "Sunday, 06-Nov-94 08:49:38 GMT";
 
-    fn verdict(headers: &[(&str, &str)]) -> Verdict {
+    fn verdict(headers: &[(&str, &str)]) -> Precondition {
         at(headers, MODIFIED_S + 1)
     }
 
-    fn at(headers: &[(&str, &str)], now_s: u64) -> Verdict {
+    fn at(headers: &[(&str, &str)], now_s: u64) -> Precondition {
         let mut map = HeaderMap::new();
         for (name, value) in headers {
             map.append(HeaderName::try_from(*name).unwrap(), HeaderValue::try_from(*value).unwrap());
@@ -130,33 +130,33 @@ mod tests {
         evaluate(&map, Validators { tag: "x,1", modified_s: Some(MODIFIED_S), now_s })
     }
 
-    const WITH: Verdict = Verdict::Proceed { range: true };
-    const WITHOUT: Verdict = Verdict::Proceed { range: false };
+    const WITH: Precondition = Precondition::Proceed { range: true };
+    const WITHOUT: Precondition = Precondition::Proceed { range: false };
 
     #[test]
     fn conditions_one_by_one() {
-        let table: &[(&str, &str, Verdict)] = &[
+        let table: &[(&str, &str, Precondition)] = &[
             ("if-match", "\"x,1\"", WITH),
             ("if-match", "*", WITH),
             ("if-match", "\"y\", \"x,1\"", WITH),
-            ("if-match", "W/\"x,1\"", Verdict::Failed),
-            ("if-match", "\"y\"", Verdict::Failed),
-            ("if-match", "x,1", Verdict::Failed),
-            ("if-match", "", Verdict::Failed),
+            ("if-match", "W/\"x,1\"", Precondition::Failed),
+            ("if-match", "\"y\"", Precondition::Failed),
+            ("if-match", "x,1", Precondition::Failed),
+            ("if-match", "", Precondition::Failed),
             ("if-unmodified-since", AT, WITH),
             ("if-unmodified-since", AFTER, WITH),
-            ("if-unmodified-since", BEFORE, Verdict::Failed),
+            ("if-unmodified-since", BEFORE, Precondition::Failed),
             ("if-unmodified-since", "yesterday", WITH),
-            ("if-none-match", "\"x,1\"", Verdict::NotModified),
-            ("if-none-match", "W/\"x,1\"", Verdict::NotModified),
-            ("if-none-match", "*", Verdict::NotModified),
-            ("if-none-match", ",, \"y\" , W/\"x,1\"", Verdict::NotModified),
+            ("if-none-match", "\"x,1\"", Precondition::NotModified),
+            ("if-none-match", "W/\"x,1\"", Precondition::NotModified),
+            ("if-none-match", "*", Precondition::NotModified),
+            ("if-none-match", ",, \"y\" , W/\"x,1\"", Precondition::NotModified),
             ("if-none-match", "\"x", WITH),
             ("if-none-match", "\"y\"", WITH),
             ("if-none-match", "junk, \"x,1\"", WITH),
-            ("if-modified-since", AT, Verdict::NotModified),
-            ("if-modified-since", AFTER, Verdict::NotModified),
-            ("if-modified-since", "Sun Nov  6 08:49:37 1994", Verdict::NotModified),
+            ("if-modified-since", AT, Precondition::NotModified),
+            ("if-modified-since", AFTER, Precondition::NotModified),
+            ("if-modified-since", "Sun Nov  6 08:49:37 1994", Precondition::NotModified),
             ("if-modified-since", BEFORE, WITH),
             ("if-modified-since", "0", WITH),
             ("if-range", "\"x,1\"", WITH),
@@ -175,18 +175,18 @@ mod tests {
     #[test]
     fn precedence() {
         let (matches, differs) = ("\"x,1\"", "\"y\"");
-        let table: &[(&[(&str, &str)], Verdict)] = &[
+        let table: &[(&[(&str, &str)], Precondition)] = &[
             // A tag makes the date beside it void.
             (&[("if-match", matches), ("if-unmodified-since", BEFORE)], WITH),
             (&[("if-none-match", differs), ("if-modified-since", AFTER)], WITH),
             // If-Match comes before If-None-Match.
-            (&[("if-match", differs), ("if-none-match", matches)], Verdict::Failed),
-            (&[("if-match", matches), ("if-none-match", matches)], Verdict::NotModified),
-            (&[("if-unmodified-since", AT), ("if-modified-since", AT)], Verdict::NotModified),
+            (&[("if-match", differs), ("if-none-match", matches)], Precondition::Failed),
+            (&[("if-match", matches), ("if-none-match", matches)], Precondition::NotModified),
+            (&[("if-unmodified-since", AT), ("if-modified-since", AT)], Precondition::NotModified),
             (&[("if-none-match", differs), ("if-range", differs)], WITHOUT),
-            (&[("if-none-match", matches), ("if-range", matches)], Verdict::NotModified),
+            (&[("if-none-match", matches), ("if-range", matches)], Precondition::NotModified),
             // Several lines of a list are one list; several dates are none.
-            (&[("if-none-match", differs), ("if-none-match", matches)], Verdict::NotModified),
+            (&[("if-none-match", differs), ("if-none-match", matches)], Precondition::NotModified),
             (&[("if-modified-since", AT), ("if-modified-since", AT)], WITH),
             (&[("if-range", matches), ("if-range", matches)], WITHOUT),
             (&[], WITH),

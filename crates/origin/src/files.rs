@@ -15,7 +15,7 @@ use plimsoll_cache::{Cache, Lru};
 use tokio::time::Instant;
 
 use super::object::{Object, numbers_of};
-use super::source::{Found, Refusal};
+use super::source::{Found, PathRefusal};
 
 /// A file is looked at again when the last look is older than this.
 const FRESH: Duration = Duration::from_secs(1);
@@ -69,13 +69,13 @@ impl Files {
     }
 
     /// The file at `path`, as it stands in a URL.
-    pub(crate) async fn find(self: &Arc<Self>, path: &str) -> Result<Found, Refusal> {
+    pub(crate) async fn find(self: &Arc<Self>, path: &str) -> Result<Found, PathRefusal> {
         if let Some(object) = self.known().get(path) {
             return Ok(Found::Object(object));
         }
         let (files, owned) = (Arc::clone(self), path.to_owned());
         let looked = tokio::task::spawn_blocking(move || files.look(&owned)).await;
-        let found = looked.unwrap_or_else(|error| Err(Refusal::Failed(io::Error::other(error))))?;
+        let found = looked.unwrap_or_else(|error| Err(PathRefusal::Failed(io::Error::other(error))))?;
         if let Found::Object(object) = &found {
             self.known().put(path, object);
         }
@@ -92,7 +92,7 @@ impl Files {
     }
 
     /// Looks at the file system; blocks.
-    fn look(&self, path: &str) -> Result<Found, Refusal> {
+    fn look(&self, path: &str) -> Result<Found, PathRefusal> {
         let wanted = Wanted::parse(path)?;
         let mut place = self.root.clone();
         place.extend(wanted.segments.iter().map(|segment| OsStr::from_bytes(segment)));
@@ -103,35 +103,37 @@ impl Files {
             }
             (place, metadata) = self.real(&place.join("index.html"))?;
         } else if wanted.directory {
-            return Err(Refusal::Missing);
+            return Err(PathRefusal::Missing);
         }
         // Opening anything else, such as a pipe, could wait for ever.
         if !metadata.is_file() {
-            return Err(Refusal::Missing);
+            return Err(PathRefusal::Missing);
         }
         Ok(Found::Object(Arc::new(Object::file(place, &metadata))))
     }
 
     /// The path without symbolic links, and what lies there, if it is ours to serve. Who can replace directories below
     /// the root by links in the moment between this look and the opening of the file is trusted with what is served.
-    fn real(&self, place: &Path) -> Result<(PathBuf, fs::Metadata), Refusal> {
+    fn real(&self, place: &Path) -> Result<(PathBuf, fs::Metadata), PathRefusal> {
         let place = fs::canonicalize(place).map_err(refusal)?;
         if !self.follow_symlinks && !place.starts_with(&self.root) {
-            return Err(Refusal::Missing);
+            return Err(PathRefusal::Missing);
         }
         let metadata = fs::symlink_metadata(&place).map_err(refusal)?;
         Ok((place, metadata))
     }
 }
 
-fn refusal(error: io::Error) -> Refusal {
+fn refusal(error: io::Error) -> PathRefusal {
     use io::ErrorKind as Kind;
     match error.kind() {
-        Kind::NotFound | Kind::NotADirectory | Kind::InvalidFilename | Kind::InvalidInput => Refusal::Missing,
-        Kind::PermissionDenied => Refusal::Forbidden,
+        Kind::NotFound | Kind::NotADirectory | Kind::InvalidFilename | Kind::InvalidInput => {
+            PathRefusal::Missing
+        }
+        Kind::PermissionDenied => PathRefusal::Forbidden,
         // A loop of symbolic links has no kind that is stable.
-        _ if error.raw_os_error() == Some(ELOOP) => Refusal::Missing,
-        _ => Refusal::Failed(error),
+        _ if error.raw_os_error() == Some(ELOOP) => PathRefusal::Missing,
+        _ => PathRefusal::Failed(error),
     }
 }
 
@@ -149,8 +151,8 @@ struct Wanted {
 impl Wanted {
     /// Segments are decoded after the path has been divided, so that an escaped slash divides nothing. Empty segments
     /// and those of one dot mean nothing; two dots are refused.
-    fn parse(path: &str) -> Result<Self, Refusal> {
-        let rest = path.strip_prefix('/').ok_or(Refusal::BadPath)?;
+    fn parse(path: &str) -> Result<Self, PathRefusal> {
+        let rest = path.strip_prefix('/').ok_or(PathRefusal::BadPath)?;
         let mut segments = Vec::new();
         let mut directory = true;
         for raw in rest.split('/') {
@@ -158,10 +160,10 @@ impl Wanted {
             directory = matches!(segment.as_slice(), b"" | b".");
             match segment.as_slice() {
                 b"" | b"." => {}
-                b".." => return Err(Refusal::BadPath),
-                name if name.contains(&0) => return Err(Refusal::BadPath),
+                b".." => return Err(PathRefusal::BadPath),
+                name if name.contains(&0) => return Err(PathRefusal::BadPath),
                 // No file name has a slash in it.
-                name if name.contains(&b'/') => return Err(Refusal::Missing),
+                name if name.contains(&b'/') => return Err(PathRefusal::Missing),
                 _ => segments.push(segment),
             }
         }
@@ -180,13 +182,13 @@ impl Wanted {
     }
 }
 
-fn decode(raw: &str) -> Result<Vec<u8>, Refusal> {
+fn decode(raw: &str) -> Result<Vec<u8>, PathRefusal> {
     let bytes = raw.as_bytes();
     let escapes_are_whole = bytes.iter().enumerate().filter(|(_, byte)| **byte == b'%').all(|(at, _)| {
         bytes.get(at + 1..at + 3).is_some_and(|digits| digits.iter().all(u8::is_ascii_hexdigit))
     });
     if !escapes_are_whole {
-        return Err(Refusal::BadPath);
+        return Err(PathRefusal::BadPath);
     }
     Ok(percent_decode(bytes).collect())
 }

@@ -15,11 +15,11 @@ use http_body_util::BodyExt as _;
 use hyper::body::{Body, Incoming};
 
 use super::body::OriginBody;
-use super::conditional::{self, Validators, Verdict};
+use super::conditional::{self, Precondition, Validators};
 use super::emulate::{CpuModel, Resource};
 use super::object::{ContentError, Object, now_s};
 use super::range::{self, Piece, Selection};
-use super::source::{Found, Refusal, Source};
+use super::source::{Found, PathRefusal, Source};
 use super::stats::Counters;
 use super::store::{FetchError, Served, Store};
 
@@ -92,13 +92,13 @@ impl Short {
     }
 }
 
-impl From<Refusal> for Short {
-    fn from(refusal: Refusal) -> Self {
+impl From<PathRefusal> for Short {
+    fn from(refusal: PathRefusal) -> Self {
         Self::new(match refusal {
-            Refusal::BadPath => StatusCode::BAD_REQUEST,
-            Refusal::Missing => StatusCode::NOT_FOUND,
-            Refusal::Forbidden => StatusCode::FORBIDDEN,
-            Refusal::Failed(error) => {
+            PathRefusal::BadPath => StatusCode::BAD_REQUEST,
+            PathRefusal::Missing => StatusCode::NOT_FOUND,
+            PathRefusal::Forbidden => StatusCode::FORBIDDEN,
+            PathRefusal::Failed(error) => {
                 tracing::warn!(%error, "a file could not be looked at");
                 StatusCode::INTERNAL_SERVER_ERROR
             }
@@ -208,9 +208,9 @@ impl Responder {
         let short = |status| Failure::Short(Short::with(status, header::ETAG, tag.clone()));
         let use_range =
             match conditional::evaluate(&head.headers, Validators { tag: &object.tag, modified_s, now_s }) {
-                Verdict::Proceed { range } => range && head.method == Method::GET,
-                Verdict::NotModified => return Err(short(StatusCode::NOT_MODIFIED)),
-                Verdict::Failed => return Err(short(StatusCode::PRECONDITION_FAILED)),
+                Precondition::Proceed { range } => range && head.method == Method::GET,
+                Precondition::NotModified => return Err(short(StatusCode::NOT_MODIFIED)),
+                Precondition::Failed => return Err(short(StatusCode::PRECONDITION_FAILED)),
             };
         let size_bytes = object.size_bytes;
         let selection = if use_range { range::select(&head.headers, size_bytes) } else { Selection::Whole };

@@ -28,7 +28,7 @@ pub(crate) enum Found {
 
 /// Why a path leads to nothing.
 #[derive(Debug)]
-pub(crate) enum Refusal {
+pub(crate) enum PathRefusal {
     /// It is no valid path.
     BadPath,
     /// There is nothing there, or nothing that is served.
@@ -60,11 +60,11 @@ impl Source {
     }
 
     /// What `path_and_query` of a request leads to.
-    pub(crate) async fn find(&self, path_and_query: &str) -> Result<Found, Refusal> {
+    pub(crate) async fn find(&self, path_and_query: &str) -> Result<Found, PathRefusal> {
         match &self.0 {
             Kind::Files(files) => files.find(path_of(path_and_query)).await,
             Kind::Synthetic(synthetic) => {
-                let document = synthetic.find(path_and_query).ok_or(Refusal::Missing)?;
+                let document = synthetic.find(path_and_query).ok_or(PathRefusal::Missing)?;
                 let object = Object::generated(path_of(path_and_query), document.number, document.size_bytes);
                 Ok(Found::Object(Arc::new(object)))
             }

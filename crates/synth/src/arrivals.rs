@@ -1,9 +1,9 @@
-//! When the requests of a synthetic workload arrive.
+//! Arrival times of synthetic workloads.
 
 use super::random::{exponential, first_of};
 use rand_pcg::Pcg64;
 
-/// The rule of arrival times.
+/// The arrival process.
 #[derive(Debug, Clone)]
 pub(super) enum ArrivalProcess {
     /// Poisson: independent exponential gaps with this mean in nanoseconds.
@@ -11,7 +11,7 @@ pub(super) enum ArrivalProcess {
         /// Mean gap in nanoseconds.
         gap_ns: f64,
     },
-    /// So many requests in each successive minute, uniformly spread within it.
+    /// A given number of requests in each minute, uniformly spread within it.
     PerMinute {
         /// Whole numbers of requests, their sum the length of the workload.
         requests: Vec<u64>,

@@ -32,8 +32,8 @@ pub(crate) fn by_falling_count(counts: &[u64]) -> Vec<usize> {
 /// How many targets from the front of `order` cover at least `share` of all requests.
 pub(crate) fn covering_targets(counts: &[u64], order: &[usize], share: f64) -> usize {
     let requests: u64 = order.iter().map(|&target| counts[target]).sum();
-    // A product such as 0.97 × 100 lies just above 97 as a binary fraction; without the allowance
-    // one target too many would be counted.
+    // A product such as 0.97 × 100 lies just above 97 as a binary fraction. Without the allowance, one target
+    // too many would count.
     let goal = share * requests as f64 * (1.0 - 1e-12);
     let mut covered = 0_u64;
     for (taken, &target) in order.iter().enumerate() {

@@ -1,4 +1,4 @@
-//! How the mix of requests changes over the day: who takes part in the peaks.
+//! How the mix of requests changes over the day: which targets make up the peaks.
 //!
 //! Without drift every target's requests are spread over the trace in proportion to all requests. With it there are
 //! three kinds of targets:
@@ -21,14 +21,14 @@ const BURST_MINUTES: (usize, usize, usize) = (600, 30, 5);
 /// Minutes of the day that these are given in.
 const DAY_MINUTES: usize = 1_440;
 
-/// Which requests a target gets.
+/// When a target is requested.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum DriftKind {
     /// Makes up the peaks.
     Popular,
-    /// Takes part in them less.
+    /// Has a smaller part in the peaks.
     Steady,
-    /// In one burst only.
+    /// Requested in one burst only.
     Bursting,
 }
 
@@ -85,7 +85,7 @@ pub(super) struct Drift {
 }
 
 impl Drift {
-    /// The drift that the parameters ask for, over a day with this profile. `order` has the targets by falling
+    /// The drift by these parameters, over a day with this profile. `order` has the targets by falling
     /// popularity.
     pub(super) fn new(
         parameters: &Parameters,
@@ -99,7 +99,7 @@ impl Drift {
         let (rank, bytes) = (parameters.get("surge_rank") as usize, parameters.get("surge_size_bytes"));
         let mut kinds = vec![DriftKind::Popular; counts.len()];
         let mut wanted = (burst_share * order.len() as f64) as usize;
-        // From the rarest on: what is asked for in bursts only is nothing that is popular.
+        // Start with the rarest: targets requested only in bursts are not popular.
         for (at, &target) in order.iter().enumerate().rev() {
             let small = sizes[target as usize] <= bytes;
             kinds[target as usize] = if small && at >= rank && wanted > 0 {
@@ -153,7 +153,7 @@ fn warps(surge: f64, kinds: &[DriftKind], counts: &[u64], profile: &[u64]) -> [W
     }]
 }
 
-/// A kind that nothing is left for is spread like all requests.
+/// If nothing is left for a kind, spreads it like all requests.
 fn or_all(own: Vec<f64>, all: &[f64]) -> Vec<f64> {
     if own.iter().sum::<f64>() > 0.0 { own } else { all.to_vec() }
 }
@@ -164,8 +164,8 @@ fn in_burst(minute: usize, minutes: usize) -> bool {
     of_day >= first && (of_day - first) / step < BURSTS && (of_day - first) % step < length
 }
 
-/// `shape` with the sum `requests`, but nowhere above nine tenths of `most`: what does not fit there goes elsewhere in
-/// proportion, as far as there is room.
+/// Scales `shape` to the sum `requests`, but nowhere above nine tenths of `most`; the excess goes elsewhere
+/// in proportion, as far as there is room.
 fn scaled(shape: &[f64], requests: f64, most: &[f64]) -> Vec<f64> {
     const ROUNDS: usize = 30;
     let mut out = vec![0.0; shape.len()];

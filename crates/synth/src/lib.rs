@@ -1,13 +1,13 @@
 //! Synthetic workloads calibrated to published statistics.
 //!
-//! The traces of the classic studies were never published; their statistics were. [`build`] makes
-//! a workload that meets those statistics, from one of several generators that meet them equally
-//! well but differ where nothing is published (how popularity falls, how sizes are distributed, how
-//! long a target stays in use). A finding that holds under all of them does not hang on a guess.
+//! The traces of the classic studies were never published; their statistics were. [`build`] makes a workload
+//! that meets those statistics, from one of several generators that meet them equally well but differ where
+//! nothing is published (how popularity falls, how sizes are distributed, how long a target stays in use). A
+//! finding that holds under all of them does not depend on a guess.
 //!
 //! A workload is built in these steps, each with its own stream of random numbers:
 //! 1. Popularity by rank gives every target a whole number of requests (assigned, not sampled).
-//! 2. A permutation gives the ranks their target numbers, so that a number says nothing.
+//! 2. A permutation gives the ranks their target numbers, so that a number reveals nothing.
 //! 3. Sizes are drawn and paired with the ranks through a Gaussian copula.
 //! 4. Sizes are fitted: by one factor per band of popularity the coverage curve becomes exact.
 //! 5. Targets beyond the first ranks get a window of the trace in which they are requested.

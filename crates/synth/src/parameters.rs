@@ -23,7 +23,7 @@ const SHARED: usize = 19;
 /// Number of parameters of the workloads that are fitted to a coverage curve.
 const COVERED: usize = SHARED + 5;
 
-/// Extent and time.
+/// Parameters of size and time of the trace.
 const fn trace_parameters(d: &Defaults) -> [Parameter; 6] {
     [
         Parameter::choice("generator", d.generators, "which of the calibrated generators"),
@@ -47,7 +47,7 @@ const fn trace_parameters(d: &Defaults) -> [Parameter; 6] {
     ]
 }
 
-/// How often which target is requested.
+/// Parameters of popularity.
 const fn popularity_parameters(d: &Defaults) -> [Parameter; 6] {
     [
         Parameter::number(
@@ -71,7 +71,7 @@ const fn popularity_parameters(d: &Defaults) -> [Parameter; 6] {
     ]
 }
 
-/// Sizes and lives of targets.
+/// Parameters of the targets' sizes and lifetimes.
 const fn shape_parameters(d: &Defaults) -> [Parameter; 7] {
     [
         Parameter::number(
@@ -114,13 +114,13 @@ const fn shape_parameters(d: &Defaults) -> [Parameter; 7] {
     ]
 }
 
-/// What every workload has.
+/// The parameters of every workload.
 const fn shared(d: &Defaults) -> [Parameter; SHARED] {
     let front: [Parameter; 12] = join(&trace_parameters(d), &popularity_parameters(d));
     join(&front, &shape_parameters(d))
 }
 
-/// What a workload has that is fitted to a coverage curve.
+/// The parameters of a workload that is fitted to a coverage curve.
 const fn covered(d: &Defaults) -> [Parameter; COVERED] {
     let (share, mib) = ((0.0, 1.0), (0.0, 1e7));
     join(

@@ -84,7 +84,7 @@ pub(super) fn build(
     })
 }
 
-/// Checks what the ranges of the single parameters cannot.
+/// Checks that the parameters are consistent.
 fn check(parameters: &Parameters) -> Result<(), SynthError> {
     let value = |name| parameters.get(name);
     let refuse = |reason: String| Err(parameters.contradiction(reason));

@@ -1,8 +1,8 @@
-//! How a workload is declared, and how given parameters are checked against the declaration.
+//! The declaration of a workload, and the check of given parameters against it.
 
 use super::SynthError;
 
-/// What a parameter's value may be.
+/// The kind of a parameter's value.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum ParameterKind {
     /// Any number of the range.
@@ -126,7 +126,7 @@ pub struct Generator {
     pub values: &'static [(&'static str, f64)],
 }
 
-/// How a published figure binds the workload.
+/// How a published figure constrains the workload.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FigureBound {
     /// The workload has this value, within the tolerance.
@@ -224,7 +224,7 @@ impl Parameters {
         &self.values
     }
 
-    /// The error that these values do not go together.
+    /// The error for inconsistent values.
     pub(super) fn contradiction(&self, reason: String) -> SynthError {
         SynthError::Contradiction { workload: self.workload, reason }
     }

@@ -17,8 +17,8 @@ const MOST_SLOTS: u64 = 1 << 20;
 /// End of a slot's list of targets.
 const NONE: u32 = u32::MAX;
 
-/// Part of the trace (places from 0 to 1) in which a target is requested. A window that runs over
-/// the end of the trace goes on at its start, so that windows cover all parts alike.
+/// Part of the trace (places from 0 to 1) in which a target is requested. A window that extends beyond the
+/// end of the trace wraps around to its start, so that windows cover all parts alike.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct ActiveWindow {
     /// Start of the window.
@@ -50,7 +50,7 @@ impl ActiveWindow {
     }
 }
 
-/// Where a target stands in its own sequence.
+/// Progress of a target in its own sequence.
 #[derive(Debug, Clone, Copy)]
 struct TargetProgress {
     place: f64,

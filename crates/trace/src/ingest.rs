@@ -1,4 +1,4 @@
-//! The way every request takes from a decoder into the trace.
+//! The path of every request from a decoder into the trace.
 
 use std::borrow::Cow;
 
@@ -12,7 +12,7 @@ use crate::targets::TargetTable;
 use crate::time::NS_PER_S;
 use plimsoll_synth::{Record, RecordKind};
 
-/// Largest size that is believed, in bytes: the largest whole number every JSON reader keeps exact.
+/// The largest accepted size in bytes: the largest whole number that every JSON reader keeps exact.
 pub(crate) const MAX_SIZE_BYTES: u64 = 1 << 53;
 
 /// A request as a decoder found it, names not yet numbered.
@@ -69,7 +69,7 @@ impl Ingest {
         self.tally.reject(line, reason);
     }
 
-    /// Takes a request that counts.
+    /// Adds a request that counts.
     #[inline]
     pub(crate) fn accept(&mut self, line: u64, entry: &DecodedRequest<'_>) -> Result<(), TraceError> {
         if let Err(reason) = self.order.admits(entry.time_ns) {
@@ -111,7 +111,7 @@ impl Ingest {
         TraceError::TooManyNames { path: self.tally.path().to_owned(), what }
     }
 
-    /// Target of a textual trace other than a log: as it stands, but for the query.
+    /// Target of a textual trace other than a log: unchanged, or without the query.
     pub(crate) fn plain_target<'a>(&self, target: &'a [u8]) -> Cow<'a, [u8]> {
         let end = if self.strip_query {
             memchr::memchr(b'?', target).unwrap_or(target.len())
@@ -141,7 +141,7 @@ impl Ingest {
         self.whole_seconds
     }
 
-    /// Lets go what still waits and completes the report.
+    /// Releases the records that still wait and completes the report.
     pub(crate) fn finish(&mut self) {
         self.order.finish();
         self.tally.report.clients = self.clients.len() as u64;
@@ -160,7 +160,7 @@ pub(crate) fn parse_size(text: &[u8]) -> Result<u64, LineError> {
         if digit > 9 {
             return Err(unusual_size(text));
         }
-        // Twenty digits may wrap; the length check below catches what could.
+        // Twenty digits may wrap; the length check below catches that.
         size = size.wrapping_mul(10).wrapping_add(u64::from(digit));
     }
     if size > MAX_SIZE_BYTES || (text.len() > 17 && text[..text.len() - 17].iter().any(|&b| b != b'0')) {

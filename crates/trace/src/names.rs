@@ -11,7 +11,7 @@ use hashbrown::HashTable;
 /// input gives equal numbers on every run.
 #[derive(Debug, Clone)]
 pub(crate) struct Interner {
-    /// Half of each name's hash, and its number: so neither growing nor a miss looks at the names.
+    /// Half of each name's hash, and its number, so that neither growing nor a miss reads the names.
     table: HashTable<(u32, u32)>,
     hasher: FixedState,
     bytes: Vec<u8>,

@@ -1,11 +1,11 @@
-//! What to read and how.
+//! Inputs and options for reading.
 
 use crate::format::Format;
 
 /// Which logged requests become records.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Include {
-    /// Those a back-end answers with a document: GET or HEAD with status 200, 206 or 304.
+    /// Requests answered with a document: GET or HEAD with status 200, 206 or 304.
     #[default]
     Counted,
     /// Everything whose target can be used, whatever its method and status.
@@ -15,7 +15,7 @@ pub enum Include {
 /// How to read a trace.
 #[derive(Debug, Clone)]
 pub struct ReadOptions {
-    /// Format of every input; `None` tells it from the content.
+    /// Format of every input; `None` to recognise it by the content.
     pub format: Option<Format>,
     /// Seed of the spreading of whole-second stamps within their second.
     pub seed: u64,
@@ -27,7 +27,7 @@ pub struct ReadOptions {
     pub limit: Option<u64>,
     /// Leave the query (`?` and what follows) out of the target.
     pub strip_query: bool,
-    /// How far back in trace time a line may be stamped and still be sorted in, in seconds.
+    /// How many seconds older than the newest line a line may be and still be sorted in.
     pub reorder_window_s: u64,
     /// How many records may wait to be sorted.
     pub reorder_records: usize,

@@ -1,4 +1,4 @@
-//! One stream of records out of any inputs.
+//! Reads any inputs as one stream of records.
 
 use std::collections::VecDeque;
 
@@ -27,9 +27,9 @@ pub struct TraceReader {
     ingest: Ingest,
     /// Whether the digest covers the inputs to their end.
     digest_whole: bool,
-    /// Whether nothing more is read.
+    /// Whether reading has ended.
     done: bool,
-    /// Whether the verdict over the whole was given, or an error was.
+    /// Whether the final check, or an error, was already returned.
     judged: bool,
 }
 
@@ -109,8 +109,8 @@ impl TraceReader {
         (format.spec().open)(source, input).map(Some)
     }
 
-    /// Reads what the digest still lacks of the current input. Standard input may never end, so it
-    /// is left alone when the limit on records stopped the reading.
+    /// Reads the rest of the current input for the digest. Standard input may never end, so it is not read on
+    /// after the limit on records.
     fn finish_current(&mut self) -> Result<(), TraceError> {
         let Some(mut decoder) = self.current.take() else {
             return Ok(());
@@ -125,7 +125,7 @@ impl TraceReader {
         Ok(())
     }
 
-    /// Hashes the inputs that the limit on records left unread.
+    /// Hashes the inputs that are unread because of the limit on records.
     fn skip_rest(&mut self) -> Result<(), TraceError> {
         for input in std::mem::take(&mut self.inputs) {
             if input == TraceInput::Stdin {

@@ -6,17 +6,17 @@ use crate::line_error::LineError;
 use crate::time::NS_PER_S;
 use plimsoll_synth::Record;
 
-/// Into how many buckets the window is divided at most.
+/// The most buckets in the window.
 const BUCKETS: u64 = 600;
 
-/// Emptied buckets with room for more records than this give it back.
+/// Emptied buckets with a larger capacity than this free their memory.
 const KEPT_RECORDS: usize = 1 << 16;
 
-/// Holds records back until none that belongs before them may come any more.
+/// Holds records back until no earlier one can come.
 ///
-/// Records wait in buckets of equal width (a second for the usual window of ten minutes). A bucket
-/// that has fallen behind the newest stamp by more than the window is sorted, stably, and let go;
-/// so is the oldest when too many records wait. What comes later and is older is refused.
+/// Records wait in buckets of equal width (a second for the usual window of ten minutes). A bucket older than
+/// the newest stamp by more than the window is sorted, stably, and released; so is the oldest one when too
+/// many records wait. Older records that come later are refused.
 #[derive(Debug)]
 pub(crate) struct Reorder {
     window_s: u64,
@@ -30,7 +30,7 @@ pub(crate) struct Reorder {
     spare: Vec<Vec<Record>>,
     waiting: usize,
     newest_ns: u64,
-    /// Time of the last record let go out of a bucket that still waits.
+    /// Time of the last record released from a bucket that still waits.
     released_ns: u64,
     ready: VecDeque<Record>,
 }
@@ -64,7 +64,7 @@ impl Reorder {
         }
     }
 
-    /// Takes an admitted record.
+    /// Adds an admitted record.
     #[inline]
     pub(crate) fn push(&mut self, record: Record) {
         let number = record.time_ns / self.width_ns;
@@ -107,7 +107,7 @@ impl Reorder {
         }
     }
 
-    /// Lets the oldest records go because too many wait.
+    /// Releases the oldest records because too many wait.
     #[cold]
     fn shed(&mut self) {
         while self.waiting > self.max_waiting && self.buckets.len() > 1 {
@@ -123,7 +123,7 @@ impl Reorder {
         }
     }
 
-    /// Lets everything go: no more records come.
+    /// Releases everything at the end of the input.
     pub(crate) fn finish(&mut self) {
         while !self.buckets.is_empty() {
             self.release_first();

@@ -42,7 +42,7 @@ impl InputDigest {
     }
 }
 
-/// The undecompressed bytes; a clone reads on where the other stopped.
+/// The raw bytes, not yet decompressed; clones share the position.
 #[derive(Clone)]
 struct RawInput {
     reader: Arc<Mutex<Box<dyn Read + Send>>>,
@@ -58,7 +58,7 @@ impl Read for RawInput {
     }
 }
 
-/// What the line reader found.
+/// The result of reading a line.
 pub(crate) enum Framed<'a> {
     /// A line without its end (`\n` or `\r\n`).
     Line(&'a [u8]),
@@ -81,7 +81,7 @@ pub(crate) struct InputSource {
 }
 
 impl InputSource {
-    /// Opens `input` and finds out from its first bytes how it is compressed.
+    /// Opens `input` and detects its compression by its first bytes.
     pub(crate) fn open(input: &TraceInput, digest: &InputDigest) -> Result<Self, TraceError> {
         let path = input.to_string();
         let open_error = |source| TraceError::Open { path: path.clone(), source };
@@ -128,7 +128,7 @@ impl InputSource {
         !self.packing.is_empty()
     }
 
-    /// Reads more behind what is buffered; false at the end or when the buffer is full.
+    /// Reads more into the buffer; false at the end of the input or when the buffer is full.
     fn fill(&mut self) -> Result<bool, TraceError> {
         if self.ended {
             return Ok(false);
@@ -177,7 +177,7 @@ impl InputSource {
         Ok(&self.buffer[self.start..end])
     }
 
-    /// What is buffered, at least one byte unless the input has ended.
+    /// The buffered bytes, at least one unless the input has ended.
     pub(crate) fn chunk(&mut self) -> Result<&[u8], TraceError> {
         if self.start == self.end {
             self.fill()?;
@@ -265,11 +265,11 @@ fn frame(line: &[u8]) -> Framed<'_> {
     if line.len() > MAX_LINE_BYTES { Framed::TooLong } else { Framed::Line(line) }
 }
 
-/// Puts the decompressor that `magic` asks for in front of the input, whose first bytes those were.
+/// Wraps the input, whose first bytes are `magic`, in its decompressor.
 fn unpack(magic: Vec<u8>, raw: RawInput) -> io::Result<(&'static str, Box<dyn Read + Send>)> {
     let kind = match magic.as_slice() {
         [0x1f, 0x8b, ..] => "gzip",
-        // Frames proper, and skippable frames, which parallel compressors put first.
+        // Data frames, and the skippable frames that parallel compressors write first.
         [0x28, 0xb5, 0x2f, 0xfd, ..] | [0x50..=0x5f, 0x2a, 0x4d, 0x18, ..] => "zstd",
         [0xfd, b'7', b'z', b'X', b'Z', 0] => "xz",
         _ => "",

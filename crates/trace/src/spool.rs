@@ -1,4 +1,4 @@
-//! Records kept for reading again: encoded in memory, and beyond a limit in a temporary file.
+//! Keeps records for reading again: encoded in memory and, beyond a limit, in a temporary file.
 
 use std::fs::File;
 use std::io::{self, Write as _};
@@ -12,7 +12,7 @@ use plimsoll_synth::{Record, RecordKind};
 /// Bytes of a chunk, the unit of reading back.
 const CHUNK_BYTES: usize = 256 * 1024;
 
-/// More than any encoded record takes: a byte of flags and six numbers of at most ten bytes.
+/// The most bytes of an encoded record: a byte of flags and six numbers of at most ten bytes.
 const RECORD_BYTES: usize = 61;
 
 const DYNAMIC: u8 = 1;
@@ -22,7 +22,7 @@ const HAS_SERVICE: u8 = 8;
 const SAME_TIME: u8 = 16;
 const WHOLE_SECONDS: u8 = 32;
 
-/// Which of the optional fields occur at all.
+/// Which optional fields occur.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct PresentFields {
     pub(crate) kind: bool,
@@ -34,7 +34,7 @@ pub(crate) struct PresentFields {
 #[derive(Debug)]
 enum SpoolStore {
     Memory(Vec<Arc<[u8]>>),
-    /// Unlinked already: it goes when the last reader does.
+    /// Already unlinked; vanishes with its last reader.
     File(File),
 }
 
@@ -46,7 +46,7 @@ struct Chunk {
     base_ns: u64,
 }
 
-/// Records that can be read many times, by several threads at once.
+/// Records that several threads can read repeatedly.
 #[derive(Debug)]
 pub(crate) struct Spool {
     store: SpoolStore,

@@ -8,13 +8,12 @@ use crate::spool::SpoolCursor;
 use crate::time::NS_PER_S;
 use plimsoll_synth::Record;
 
-/// Gives the n records of one second the times of n independent uniform draws from that second, in
-/// ascending order, so that the order of records stays and arrivals are those of a Poisson process
-/// within the second.
+/// Gives the n records of one second the sorted times of n independent uniform draws from that second. So the
+/// order of records stays, and arrivals within the second form a Poisson process.
 ///
-/// The draws come one by one: with m still to come, the smallest of m uniform numbers in the rest
-/// of the second lies at the share `1 - u^(1/m)` of it. A second cursor counts ahead, so nothing
-/// is buffered however many requests a second has.
+/// It draws the times one by one: with m to go, the smallest of m uniform numbers in the rest of the second
+/// is at the share `1 - u^(1/m)` of it. A second cursor counts ahead, so nothing is buffered however many
+/// requests a second has.
 #[derive(Debug)]
 pub(crate) struct Spread {
     records: SpoolCursor,

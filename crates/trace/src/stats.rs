@@ -10,7 +10,7 @@ use crate::tally::RejectedLine;
 use crate::trace::Trace;
 use plimsoll_synth::coverage_bytes;
 
-/// The shares of requests whose memory is told, as in the LARD paper's table of its traces.
+/// The shares of requests for which to report memory, as in the LARD paper's table of its traces.
 const SHARES: [f64; 3] = [0.97, 0.98, 0.99];
 
 /// Memory that covers a share of all requests.
@@ -22,7 +22,7 @@ pub struct Coverage {
     pub bytes: u64,
 }
 
-/// What a trace is like, in numbers.
+/// The statistics of a trace.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct TraceStats {
     /// Number of requests.
@@ -131,7 +131,7 @@ impl TraceStats {
     }
 }
 
-/// What the table of targets tells.
+/// Statistics from the table of targets.
 struct Documents {
     sorted_bytes: Vec<u64>,
     sum_bytes: u64,

@@ -6,7 +6,7 @@ use crate::error::TraceError;
 use crate::time::NS_PER_S;
 use crate::trace::Trace;
 
-/// Most bins of arrivals; when a trace is longer, bins get wider.
+/// The most bins of arrivals; longer traces get wider bins.
 const MAX_BINS: u64 = 4096;
 
 /// Width of the bins to begin with, in seconds.
@@ -43,7 +43,7 @@ impl ArrivalBins {
     }
 }
 
-/// How many sizes lie in one class.
+/// The number of sizes in one class.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct SizeBin {
     /// Smallest size of the class in bytes: 0 or a power of two.
@@ -101,7 +101,7 @@ pub(crate) fn median_request_bytes(trace: &Trace, bins: &[SizeBin]) -> Result<f6
 
 /// The request size in bytes that has `rank` (from 0) when sorted.
 fn size_at(trace: &Trace, bins: &[SizeBin], mut rank: u64) -> Result<u64, TraceError> {
-    /// Into how many parts a class is divided in one pass.
+    /// The number of parts into which one pass divides a class.
     const PARTS: u64 = 1 << 16;
     let (mut from, mut width) = (0, 1);
     for bin in bins {

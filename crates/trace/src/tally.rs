@@ -1,4 +1,4 @@
-//! What was read, what was refused and why.
+//! Counts what was read, what was rejected and why.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -37,7 +37,7 @@ impl fmt::Display for RejectedLine {
     }
 }
 
-/// What reading a trace brought to light.
+/// The report on reading a trace.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct ReadReport {
     /// Inputs as the user named them (`-` for standard input), or the name of a synthetic workload.
@@ -69,7 +69,7 @@ pub struct ReadReport {
     pub world_cup: Option<WorldCupCheck>,
 }
 
-/// Counts what a reader meets and decides when there is too much of the bad.
+/// Counts lines and decides when too many are bad.
 #[derive(Debug)]
 pub(crate) struct Tally {
     pub(crate) report: ReadReport,
@@ -135,7 +135,7 @@ impl Tally {
         self.no_target += 1;
     }
 
-    /// Fails when most of the first lines are bad: the format is wrong, no use reading on.
+    /// Fails when most of the first lines are bad, which means that the format is wrong.
     pub(crate) fn judge_early(&self) -> Result<(), TraceError> {
         let ReadReport { lines, lines_rejected, .. } = self.report;
         if lines >= EARLY_LINES

@@ -1,8 +1,8 @@
-//! The table of everything that is asked for.
+//! The table of targets.
 
 use crate::names::Interner;
 
-/// Size marker of a target of which no whole body was seen yet.
+/// Sentinel: no whole body of the target was seen yet.
 const NONE: u64 = u64::MAX;
 
 #[derive(Debug, Clone, Copy)]
@@ -64,7 +64,7 @@ impl TargetTable {
         }
     }
 
-    /// States the document size of `id` in bytes, for workloads that know it beforehand.
+    /// Sets the document size of `id` in bytes, for workloads that know it beforehand.
     ///
     /// # Panics
     /// When `id` is not a number of this table.

@@ -43,7 +43,7 @@ pub(crate) fn parse_seconds(text: &[u8]) -> Result<u64, LineError> {
     Ok(seconds * NS_PER_S + fraction)
 }
 
-/// Signs, exponents, infinities and everything that is no number.
+/// Parses numbers with signs or exponents, and refuses everything else.
 fn parse_unusual(text: &[u8]) -> Result<u64, LineError> {
     let value: f64 = std::str::from_utf8(text)
         .ok()

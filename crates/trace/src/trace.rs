@@ -12,13 +12,13 @@ use plimsoll_synth::Record;
 
 /// A trace that was read once and can be run through many times, by several threads at once.
 ///
-/// Memory holds the targets and at most the configured bytes of encoded records (some ten bytes
-/// each); what goes beyond lies in an unlinked temporary file.
+/// Memory holds the targets and at most the configured bytes of encoded records (some ten bytes each); the
+/// rest is in an unlinked temporary file.
 #[derive(Debug)]
 pub struct Trace {
-    /// Everything that is asked for.
+    /// The targets.
     pub targets: TargetTable,
-    /// How the reading went.
+    /// The report on reading.
     pub report: ReadReport,
     spool: Arc<Spool>,
     seed: u64,

@@ -1,11 +1,11 @@
-//! From the request line of a log to the target.
+//! Derives the target from a logged request line.
 
 use std::borrow::Cow;
 
 /// Target of a logged request: path and query, without scheme, host and fragment, percent-encoding
 /// normalised (RFC 3986, section 6.2.2: upper-case digits, unreserved characters decoded).
 ///
-/// `None` for what names no document (`*`, `example.org:443`, nothing).
+/// `None` for a target that names no document (`*`, `example.org:443`, an empty one).
 pub(crate) fn target(logged: &[u8], strip_query: bool) -> Option<Cow<'_, [u8]>> {
     let mut target = logged;
     if target.first() != Some(&b'/') {
@@ -24,7 +24,7 @@ pub(crate) fn target(logged: &[u8], strip_query: bool) -> Option<Cow<'_, [u8]>> 
     Some(Cow::Borrowed(target))
 }
 
-/// What follows scheme and host in an absolute URL.
+/// The part of an absolute URL after scheme and host.
 fn strip_authority(url: &[u8]) -> Option<&[u8]> {
     let scheme_end = memchr::memchr(b':', url)?;
     let scheme_ok = scheme_end > 0

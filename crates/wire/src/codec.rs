@@ -1,7 +1,7 @@
-//! Messages as bytes: a kind, then the fields in their order of declaration. Numbers are little-endian and have a fixed
-//! width, a truth value is 0 or 1, a flow is its key of 36 bytes, and bytes of variable length follow their length
-//! (`u32`). The kinds of the two directions have no number in common, so that a message that is sent back to its sender
-//! is none.
+//! The encoding of messages: a kind, then the fields in their order of declaration. Numbers are little-endian
+//! and of fixed width, a Boolean is 0 or 1, a flow is its key of 36 bytes, and bytes of variable length
+//! follow their length (`u32`). The two directions share no kind, so that a message reflected to its sender
+//! is invalid.
 
 mod error;
 mod fields;
@@ -28,13 +28,13 @@ pub trait Message<'a>: Sized {
     /// The message at the start of `bytes`, and what follows it. The message borrows its longer fields.
     ///
     /// # Errors
-    /// When there is none.
+    /// When the bytes do not begin with a message.
     fn decode_first(bytes: &'a [u8]) -> Result<(Self, &'a [u8]), DecodeError>;
 
-    /// The message that `bytes` are.
+    /// Decodes `bytes` as exactly one message.
     ///
     /// # Errors
-    /// When they are none, or more than one.
+    /// When they are not a message, or more than one.
     fn decode(bytes: &'a [u8]) -> Result<Self, DecodeError> {
         match Self::decode_first(bytes)? {
             (message, []) => Ok(message),

@@ -6,15 +6,15 @@ use std::io::{self, Read as _};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
-/// 32 secret bytes. Whoever has them may hand connections to the agents, and may be handed connections. Its debug form
+/// 32 secret bytes. Whoever has them can hand connections to agents and take over connections. The debug form
 /// does not show them.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Key([u8; 32]);
 
-/// Why there is no key.
+/// Why a key cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub enum KeyError {
-    /// It is not written as 64 hexadecimal digits.
+    /// It is not 64 hexadecimal digits.
     #[error("a key is 64 hexadecimal digits and nothing else; {what}")]
     Form {
         /// What is wrong. Nothing of the key is in it.
@@ -28,7 +28,7 @@ pub enum KeyError {
         /// What the system says.
         error: io::Error,
     },
-    /// Others than the owner and the group can get at the file, or the group can write it.
+    /// Others can access the file, or the group can write it.
     #[error(
         "the key file {} has mode {mode:03o}, so that others could read or replace it; `chmod 600` it, or 640 for a group",
         path.display()
@@ -62,15 +62,15 @@ impl Key {
         Self(bytes)
     }
 
-    /// A new one, from the system's random numbers.
+    /// A new key from the system's random numbers.
     ///
     /// # Errors
-    /// When the system gives none.
+    /// When the system provides none.
     pub fn generate() -> io::Result<Self> {
         random().map(Self)
     }
 
-    /// The key that is written as 64 hexadecimal digits. White space around them is left out.
+    /// Parses 64 hexadecimal digits, ignoring white space around them.
     ///
     /// # Errors
     /// When it is not.
@@ -95,11 +95,11 @@ impl Key {
     /// Reads the key from a file, which only its owner, and at most its group, may read.
     ///
     /// # Errors
-    /// When the file cannot be read, others can get at it, or it holds no key.
+    /// When the file cannot be read, others can access it, or it holds no key.
     pub fn load(path: &Path) -> Result<Self, KeyError> {
         let failed = |error| KeyError::File { path: path.to_owned(), error };
         let file = File::open(path).map_err(failed)?;
-        // Of the open file: what the path leads to may change meanwhile.
+        // Of the open file, because the path may lead elsewhere meanwhile.
         let mode = file.metadata().map_err(failed)?.permissions().mode() & 0o777;
         if mode & EXPOSED != 0 {
             return Err(KeyError::Exposed { path: path.to_owned(), mode });
@@ -116,7 +116,8 @@ impl Key {
         blake3::Hash::from_bytes(self.0).to_hex().to_string()
     }
 
-    /// A key for one purpose, from which neither this one nor that for another purpose can be had.
+    /// Derives a key for one purpose, from which neither this key nor that for another purpose can be
+    /// computed.
     pub(crate) fn derive(&self, purpose: &str) -> [u8; 32] {
         blake3::derive_key(purpose, &self.0)
     }
@@ -131,11 +132,11 @@ impl fmt::Debug for Key {
 /// Random bytes from the system, for keys, nonces and instance ids.
 ///
 /// # Errors
-/// When the system gives none.
+/// When the system provides none.
 pub fn random<const N: usize>() -> io::Result<[u8; N]> {
     let mut bytes = [0; N];
     let mut filled = 0;
-    // Small requests are answered whole; the loop is for a signal that comes in between.
+    // Small requests are answered completely; the loop handles an interrupting signal.
     for _ in 0..1000 {
         match rustix::rand::getrandom(&mut bytes[filled..], rustix::rand::GetRandomFlags::empty()) {
             Ok(count) => filled += count,

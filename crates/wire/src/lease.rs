@@ -1,12 +1,14 @@
-//! What a front-end knows of an agent's clock, and the leases that it gives in terms of it.
+//! A front-end's bounds on an agent's clock, and the leases that it grants in terms of that clock.
 //!
-//! An agent tells its clock in [`FromAgent::Pong`](crate::message::FromAgent::Pong) and when a link begins. By the time
-//! the front-end reads it, the agent's clock is past what it told, and from then on both clocks run at about the same
-//! rate. So the front-end has a *floor*: a time that the agent's clock has surely reached. A lease that ends some time
-//! after the floor is over when that time, and a margin for the clocks' drift, has passed here.
+//! An agent sends its clock in [`FromAgent::Pong`](crate::message::FromAgent::Pong) and when a link begins.
+//! By the time the front-end reads it, the agent's clock is past that value, and from then on both clocks run
+//! at about the same rate. So the front-end has a *floor*: a time that the agent's clock has surely reached.
+//! A lease that ends some time after the floor is over when that time, plus a margin for drift, has passed
+//! here.
 //!
-//! It is assumed that the two clocks run at rates that differ by no more than [`DRIFT_PER_S_NS`], and that neither stands
-//! still while its host runs. A host that is suspended between taking a connection over and saying so breaks this.
+//! This assumes that the rates of the two clocks differ by no more than [`DRIFT_PER_S_NS`], and that neither
+//! stops while its host runs. A host that is suspended between taking a connection over and reporting it
+//! breaks the assumption.
 
 /// How far two clocks may drift apart in a second, in nanoseconds: 1 ms. Clocks that are disciplined by NTP differ by less
 /// than half of it.
@@ -14,7 +16,7 @@ pub const DRIFT_PER_S_NS: u64 = 1_000_000;
 
 const SECOND_NS: u64 = 1_000_000_000;
 
-/// The floor of an agent's clock. Of one link only: an agent that was started anew may have another clock.
+/// The floor of an agent's clock, for one link: a restarted agent may have another clock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct AgentClock {
     clock_ns: u64,
@@ -31,27 +33,27 @@ pub struct Lease {
 }
 
 impl AgentClock {
-    /// The agent told `clock_ns`, which was read when the front-end's clock showed `read_at_ns`.
+    /// The agent sent `clock_ns`, which the front-end read at `read_at_ns` of its own clock.
     #[must_use]
     pub fn new(clock_ns: u64, read_at_ns: u64) -> Self {
         Self { clock_ns, read_at_ns }
     }
 
-    /// The agent told its clock again. Whichever of both gives the higher floor counts from now on.
+    /// Takes another clock value of the agent; the one with the higher floor counts.
     pub fn observe(&mut self, clock_ns: u64, read_at_ns: u64) {
         if clock_ns >= self.floor_ns(read_at_ns) {
             *self = Self { clock_ns, read_at_ns };
         }
     }
 
-    /// What the agent's clock has surely reached when the front-end's shows `now_ns`.
+    /// The time that the agent's clock has surely reached when the front-end's shows `now_ns`.
     #[must_use]
     pub fn floor_ns(&self, now_ns: u64) -> u64 {
         let passed_ns = now_ns.saturating_sub(self.read_at_ns);
         self.clock_ns.saturating_add(passed_ns.saturating_sub(drift_ns(passed_ns)))
     }
 
-    /// A lease that is given at `now_ns` of the front-end's clock and lasts `duration_ns` at most, both in nanoseconds.
+    /// A lease granted at `now_ns` of the front-end's clock for at most `duration_ns`.
     #[must_use]
     pub fn lease(&self, now_ns: u64, duration_ns: u64) -> Lease {
         // The agent's clock gains at least 1 − d in each unit of ours, so the duration takes 1 / (1 − d) of them.

@@ -2,12 +2,14 @@
 //! no clock, and does no input or output apart from the loader of keys ([`Key::load`]) and the system's random numbers
 //! ([`random`]). It does not depend on eBPF; `plimsoll-datapath` takes these types to the kernel.
 //!
-//! - [`Flow`]: which connection; [`TcpState`]: all that another kernel needs to go on with it.
-//! - [`message`]: what the two tell one another.
-//! - [`codec`]: messages as bytes.
-//! - [`session`]: who is at the other end ([`session::FrontEndHandshake`], [`session::AgentHandshake`]), and frames that
-//!   nobody else can make, repeat, reorder or leave out ([`session::FrameWriter`], [`session::FrameReader`]).
-//! - [`lease`]: what the front-end knows of an agent's clock.
+//! - [`Flow`]: the identity of a connection; [`TcpState`]: the state that another kernel needs to continue
+//!   it.
+//! - [`message`]: the messages between front-end and agent.
+//! - [`codec`]: the encoding of messages.
+//! - [`session`]: mutual authentication ([`session::FrontEndHandshake`], [`session::AgentHandshake`]), and
+//!   frames that no third party can forge, repeat, reorder or drop ([`session::FrameWriter`],
+//!   [`session::FrameReader`]).
+//! - [`lease`]: the front-end's bounds on an agent's clock.
 //!
 //! The wire format and the states of both sides stand in `docs/mechanisms/handoff.md`.
 

@@ -1,4 +1,4 @@
-//! What front-end and agents tell one another.
+//! The messages between front-end and agents.
 
 use crate::Flow;
 
@@ -15,15 +15,16 @@ pub enum ToAgent<'a> {
         conn: Conn,
         /// Number of the request on this connection, from 0.
         request: u32,
-        /// The agent's clock (`CLOCK_MONOTONIC`, nanoseconds) until which it may send to the client without a
-        /// [`ToAgent::Confirm`]. A connection that cannot be taken over before that is refused.
+        /// Time on the agent's clock (`CLOCK_MONOTONIC`, nanoseconds) until which it may send to the client
+        /// without a [`ToAgent::Confirm`]. The agent refuses a connection that it cannot take over before
+        /// that.
         lease_until_ns: u64,
         /// Whether the agent asks about each further request, or answers them all itself and reports them.
         ask: bool,
         /// The connection's state, as `TcpState` encodes it; the receive queue begins with the request's head.
         state: &'a [u8],
     },
-    /// The front-end has read [`FromAgent::Taken`]: the lease has no end any more.
+    /// The front-end has read [`FromAgent::Taken`]: the lease no longer ends.
     Confirm {
         /// The connection.
         conn: Conn,
@@ -47,7 +48,8 @@ pub enum ToAgent<'a> {
         /// The request.
         request: u32,
     },
-    /// [`FromAgent::Returned`] has arrived and the flow leads elsewhere: packets that came meanwhile may follow it.
+    /// [`FromAgent::Returned`] has arrived and the flow leads elsewhere: the agent may send on packets that
+    /// came meanwhile.
     Released {
         /// The connection.
         conn: Conn,
@@ -57,7 +59,7 @@ pub enum ToAgent<'a> {
         /// The connection.
         conn: Conn,
     },
-    /// Answer to [`FromAgent::Adopt`]: the connection has this number now.
+    /// Answer to [`FromAgent::Adopt`]: the connection's new number.
     Adopted {
         /// As in the question.
         orphan: u64,
@@ -71,10 +73,10 @@ pub enum ToAgent<'a> {
     },
 }
 
-/// Why an agent does not take a connection over.
+/// Why an agent refuses a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Refusal {
-    /// It has as many as it may have.
+    /// It has its maximum of connections.
     Full,
     /// It is stopping.
     Stopping,
@@ -84,13 +86,13 @@ pub enum Refusal {
     Kernel,
     /// The server behind the agent cannot be reached.
     NoServer,
-    /// The state cannot be understood, or names an address that is not the agent's.
+    /// The state is malformed, or names an address that is not the agent's.
     BadState,
 }
 
 /// How a request ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Ended {
+pub struct AnswerReport {
     /// Number of the request on its connection.
     pub request: u32,
     /// Status of the answer; 0 when there was none, or none that was seen.
@@ -113,14 +115,14 @@ pub enum FromAgent<'a> {
         /// The connection.
         conn: Conn,
     },
-    /// It is not, and never will be.
+    /// The connection is not taken over, and never will be.
     Refused {
         /// The connection.
         conn: Conn,
         /// Why.
         why: Refusal,
     },
-    /// A further request has come; who is to answer it?
+    /// A further request has come; asks who answers it.
     Ask {
         /// The connection.
         conn: Conn,
@@ -145,7 +147,7 @@ pub enum FromAgent<'a> {
         /// The connection.
         conn: Conn,
         /// How it ended.
-        ended: Ended,
+        ended: AnswerReport,
     },
     /// Here is the connection back; the agent has let go of it.
     Returned {

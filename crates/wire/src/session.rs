@@ -8,7 +8,9 @@ mod handshake;
 mod wire;
 
 pub use frame::{FrameError, FrameReader, FrameWriter, MAC_BYTES, MOST_FRAME_BYTES};
-pub use handshake::{AgentHandshake, AgentTerms, Established, FrontEndHandshake, FrontEndId, Progress};
+pub use handshake::{
+    AgentHandshake, AgentTerms, Established, FrontEndHandshake, FrontEndId, HandshakeProgress,
+};
 pub use wire::{HandshakeError, NONCE_BYTES, VERSION};
 
 /// The keys of a link's two directions, as frames that go out and come in. Whoever holds them can speak on this link and on

@@ -23,9 +23,9 @@ const WINDOW_SCALING: u8 = 8;
 pub struct Window {
     /// Sequence number of the segment that last changed the send window.
     pub update_seq: u32,
-    /// What the client takes beyond what it has acknowledged.
+    /// Bytes that the client accepts beyond what it has acknowledged.
     pub send: u32,
-    /// The largest `send` that there was.
+    /// The largest `send` so far.
     pub send_max: u32,
     /// What we announced.
     pub receive: u32,
@@ -33,10 +33,10 @@ pub struct Window {
     pub receive_from: u32,
 }
 
-/// An established TCP connection between two segments: all that another kernel needs to go on with it.
+/// An established TCP connection between two segments: all that another kernel needs to continue it.
 ///
-/// What does not travel: congestion window and round-trip time (measured anew), ECN (off afterwards), the timestamp that
-/// the client sent last (its next segment brings it), segments received out of order (the client sends them again).
+/// Not included: congestion window and round-trip time (measured anew), ECN (off afterwards), the client's
+/// last timestamp (its next segment brings it), segments received out of order (the client sends them again).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TcpState {
     /// Both ends.
@@ -45,7 +45,7 @@ pub struct TcpState {
     pub send_next: u32,
     /// Sequence number after the last byte received; the receive queue ends here.
     pub receive_next: u32,
-    /// Largest segment that the client takes, in bytes, options not deducted.
+    /// Largest segment that the client accepts, in bytes, options not deducted.
     pub mss: u16,
     /// Window scales (client's, ours), when both sides agreed on scaling.
     pub window_scales: Option<(u8, u8)>,
@@ -59,7 +59,7 @@ pub struct TcpState {
     pub send_queue: Vec<u8>,
     /// How many bytes at the end of the send queue have never been sent.
     pub unsent_bytes: usize,
-    /// Bytes of the client that nobody has read. See [`TcpState::set_receive_queue`].
+    /// Unread bytes of the client. See [`TcpState::set_receive_queue`].
     pub receive_queue: Vec<u8>,
 }
 
@@ -81,9 +81,9 @@ pub enum StateError {
 }
 
 impl TcpState {
-    /// Puts other bytes into the receive queue: any content of any length; the connection's sequence numbers stay. A
-    /// restored socket delivers exactly these bytes before what the client sends from then on. So bytes that were read
-    /// before the freeze can be put back.
+    /// Replaces the receive queue by any bytes; the connection's sequence numbers stay. A restored socket
+    /// delivers exactly these bytes before what the client sends from then on. So bytes that were read before
+    /// the freeze can be put back.
     pub fn set_receive_queue(&mut self, bytes: Vec<u8>) {
         self.receive_queue = bytes;
     }
@@ -152,7 +152,7 @@ impl TcpState {
         out.extend_from_slice(&self.receive_queue);
     }
 
-    /// The state that these bytes are, and no more than it.
+    /// Decodes a state that uses all of `bytes`.
     ///
     /// # Errors
     ///
@@ -210,7 +210,7 @@ fn check(right: bool, what: &'static str) -> Result<(), StateError> {
     if right { Ok(()) } else { Err(StateError::Value(what)) }
 }
 
-/// The bytes that are left.
+/// The rest of the bytes.
 struct Reader<'a>(&'a [u8]);
 
 impl<'a> Reader<'a> {

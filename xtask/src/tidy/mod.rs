@@ -11,6 +11,7 @@ mod in_circles;
 mod links;
 mod manifests;
 mod modules;
+mod names;
 mod registered;
 mod sleeps;
 mod source_text;
@@ -41,6 +42,7 @@ pub(crate) fn run(root: &Path) -> Result<Vec<Violation>, String> {
         links::check(&tree),
         manifests::check(&tree),
         decisions::check(&tree),
+        names::check(&tree, names::SHARED_NAMES),
         changelog::check(&tree),
         circles::check(&tree, in_circles::IN_CIRCLES),
     ]

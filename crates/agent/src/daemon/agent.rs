@@ -1,4 +1,4 @@
-//! An agent from its start to its end.
+//! Starts and stops an agent.
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -12,23 +12,23 @@ use tokio::sync::oneshot;
 use super::config::{AgentConfig, AgentError, LEASES, ServeConfig};
 use super::queue::SendQueues;
 use super::serve::Serve;
-use super::shared::Shared;
+use super::shared::AgentShared;
 use super::threads::{OriginThread, serve_origin, start_control, start_held, start_thread};
 use plimsoll_origin::{OriginConfig, OriginService, OriginStats};
 
 /// Memory for held packets that were not read yet.
 const RING_BYTES: u32 = 4 << 20;
-/// How often it is looked whether connections are gone.
+/// Interval of checks whether connections are gone.
 const LOOK: Duration = Duration::from_millis(5);
 /// Time for connections that were cut off to be gone.
 const CUT_OFF: Duration = Duration::from_secs(1);
 
-/// What an agent has done since it began.
+/// Counts of an agent since its start.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct AgentStats {
     /// Connections that were taken over.
     pub taken: u64,
-    /// Connections that were not.
+    /// Connections that were refused.
     pub refused: u64,
     /// Connections that were given back.
     pub returned: u64,
@@ -46,21 +46,21 @@ pub struct AgentStats {
     pub connections: u64,
     /// Held packets that were given to their connections.
     pub packets_injected: u64,
-    /// Held packets that followed connections which were given back.
+    /// Held packets sent on to where their given-back connection went.
     pub packets_emitted: u64,
     /// Held packets for which there was no room.
     pub packets_dropped: u64,
     /// Flows of which packets came and no connection.
     pub strays: u64,
-    /// Packets that the kernel did not let out for want of a lease.
+    /// Packets that the kernel dropped for lack of a lease.
     pub fenced: u64,
-    /// What the origin counted, if it is what serves.
+    /// Counts of the origin, if it answers.
     pub origin: Option<OriginStats>,
 }
 
-/// An agent that runs. Dropped, it is left to run until the process ends; its packet programs stay then.
+/// A running agent. If dropped, it runs until the process ends, and its packet programs stay.
 pub struct Agent {
-    shared: Arc<Shared>,
+    shared: Arc<AgentShared>,
     vips: Vec<Vip>,
     address: SocketAddr,
     origin_address: Option<SocketAddr>,
@@ -70,12 +70,12 @@ pub struct Agent {
     origin: Option<OriginThread>,
 }
 
-/// What can be done with an agent while it is being stopped, from any thread.
+/// A handle to an agent that is being stopped, usable from any thread.
 #[derive(Clone)]
-pub struct AgentHandle(Weak<Shared>);
+pub struct AgentHandle(Weak<AgentShared>);
 
 impl AgentHandle {
-    /// Has [`Agent::stop`] give requests under way no more time.
+    /// Makes [`Agent::stop`] end requests under way at once.
     pub fn hurry(&self) {
         if let Some(shared) = self.0.upgrade() {
             shared.hurry();
@@ -99,7 +99,7 @@ impl Agent {
     /// Sets the virtual addresses up, loads the packet programs, and takes links.
     ///
     /// # Errors
-    /// When the configuration cannot be, privileges are missing, or an address cannot be listened on.
+    /// When the configuration is invalid, privileges are missing, or an address cannot be listened on.
     pub fn start(config: AgentConfig) -> Result<Self, AgentError> {
         config.check()?;
         tcp::prepare().map_err(AgentError::Repair)?;
@@ -134,7 +134,7 @@ impl Agent {
         addresses.dedup();
         let vips = addresses.iter().map(|&vip| Vip::add(vip, &config.interface)).collect::<Result<_, _>>()?;
         let threads = config.threads;
-        let shared = Arc::new(Shared::new(config, guard, serve, queues));
+        let shared = Arc::new(AgentShared::new(config, guard, serve, queues));
         let (senders, mut threads): (Vec<_>, Vec<_>) = (0..threads)
             .map(|number| start_thread(number, &shared))
             .collect::<Result<Vec<_>, _>>()?
@@ -170,8 +170,8 @@ impl Agent {
         AgentHandle(Arc::downgrade(&self.shared))
     }
 
-    /// Takes nothing more over, gives requests under way the time `drain_timeout`, cuts off the rest, and undoes what was
-    /// set up.
+    /// Refuses new connections, gives requests under way `drain_timeout`, cuts off the rest, and undoes the
+    /// setup.
     ///
     /// # Errors
     /// When something could not be undone. The agent has stopped all the same.
@@ -205,7 +205,7 @@ impl Agent {
                 tracing::error!("a thread of the agent has failed");
             }
         }
-        // One that fails has the rest dropped, which undoes them as well.
+        // If one fails, the rest is dropped, which undoes it as well.
         let undone = vips.into_iter().try_for_each(Vip::undo);
         match Arc::into_inner(shared) {
             Some(shared) => shared.guard.clear_and_detach()?,
@@ -216,7 +216,7 @@ impl Agent {
     }
 }
 
-fn stats(shared: &Shared) -> AgentStats {
+fn stats(shared: &AgentShared) -> AgentStats {
     let of = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
     let counters = &shared.counters;
     let guard = shared.guard.counters().unwrap_or_else(|error| {
@@ -246,7 +246,7 @@ fn stats(shared: &Shared) -> AgentStats {
 }
 
 /// Waits until there is no connection any more.
-fn wait_for_none(shared: &Shared, limit: Duration) {
+fn wait_for_none(shared: &AgentShared, limit: Duration) {
     let deadline = Instant::now() + limit;
     while shared.open() > 0 && Instant::now() < deadline && !shared.is_hurried() {
         std::thread::sleep(LOOK);

@@ -1,4 +1,4 @@
-//! A client's connection as the agent serves it: bytes in, bytes out, with limits of time.
+//! A client's connection at the agent: reads and writes bytes with time limits.
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -14,50 +14,50 @@ use tokio::net::TcpStream;
 use tokio::time::{Instant, timeout, timeout_at};
 
 use super::connection::Connection;
-use super::head::{self, Foreign, Found, MOST_HEAD_BYTES, Outline};
+use super::head::{self, Foreign, FoundHead, MOST_HEAD_BYTES, Outline};
 
 /// Bytes that are read at a time.
 const READ_BYTES: usize = 8 * 1024;
-/// Time for a client to end its side after ours was ended; and most bytes that it may send meanwhile.
+/// Time for a client to end its side after ours, and the most bytes that it may send in that time.
 const LINGER: Duration = Duration::from_secs(2);
 const LINGER_BYTES: usize = 256 * 1024;
 
 /// See the module's documentation.
 #[derive(Debug)]
-pub(super) struct Client {
+pub(super) struct ClientConnection {
     pub(super) stream: TcpStream,
-    /// What was read and not used.
+    /// Bytes read and not yet used.
     pub(super) input: BytesMut,
     /// Bytes written since the connection is here.
     pub(super) written_bytes: u64,
     write_timeout: Duration,
 }
 
-/// What came of waiting for a request.
+/// The result of waiting for a request.
 #[derive(Debug)]
 pub(super) enum Next {
     Request(Outline),
     Foreign(Foreign),
     /// The client has ended its side, or failed.
     End,
-    /// It has sent no whole head in time.
+    /// It has not sent a complete head in time.
     TimedOut,
-    /// The connection is to be closed, and nothing has come.
+    /// The connection is to be closed, and no request has come.
     Close,
 }
 
-impl Client {
+impl ClientConnection {
     pub(super) fn new(fd: OwnedFd, input: &[u8], write_timeout: Duration) -> io::Result<Self> {
         let stream = TcpStream::from_std(fd.into())?;
         Ok(Self { stream, input: BytesMut::from(input), written_bytes: 0, write_timeout })
     }
 
-    /// Longest time for which the other side may do nothing while it is waited for.
+    /// The longest inactivity of the client while we wait for it.
     pub(super) fn limit(&self) -> Duration {
         self.write_timeout
     }
 
-    /// The connection's descriptor, which is watched no longer, and what was read of it.
+    /// Unregisters the descriptor from the runtime and returns it with the bytes read.
     pub(super) fn into_parts(self) -> io::Result<(OwnedFd, BytesMut)> {
         Ok((self.stream.into_std()?.into(), self.input))
     }
@@ -68,9 +68,9 @@ impl Client {
         loop {
             if !self.input.is_empty() {
                 match head::find(&self.input) {
-                    Found::Part => {}
-                    Found::Request(outline) => return Next::Request(outline),
-                    Found::Foreign(why) => return Next::Foreign(why),
+                    FoundHead::Part => {}
+                    FoundHead::Request(outline) => return Next::Request(outline),
+                    FoundHead::Foreign(why) => return Next::Foreign(why),
                 }
             } else if connection.is_closing() {
                 return Next::Close;
@@ -95,8 +95,8 @@ impl Client {
         }
     }
 
-    /// Waits for the next head, and leaves it in the socket: what it is, and its bytes (those that have come, if it is not
-    /// for the agent).
+    /// Waits for the next head and leaves it in the socket. Returns it parsed and as bytes (those that have
+    /// come, if it is not for the agent).
     pub(super) async fn peek(&mut self, connection: &Connection, limit: Duration) -> (Next, Vec<u8>) {
         let mut buffer = Vec::with_capacity(READ_BYTES);
         let mut deadline = None;
@@ -105,21 +105,21 @@ impl Client {
             match self.peek_into(&mut buffer) {
                 Ok(()) if buffer.is_empty() => return (Next::End, buffer),
                 Ok(()) => match head::find(&buffer) {
-                    Found::Part if buffer.len() > before => continue,
-                    // The client's end does not show in what waits.
-                    Found::Part if !self.is_whole() => return (Next::End, buffer),
-                    Found::Part => {}
-                    Found::Request(outline) => {
+                    FoundHead::Part if buffer.len() > before => continue,
+                    // The waiting bytes do not show whether the client has ended its side.
+                    FoundHead::Part if !self.is_whole() => return (Next::End, buffer),
+                    FoundHead::Part => {}
+                    FoundHead::Request(outline) => {
                         buffer.truncate(outline.bytes);
                         return (Next::Request(outline), buffer);
                     }
-                    Found::Foreign(why) => return (Next::Foreign(why), buffer),
+                    FoundHead::Foreign(why) => return (Next::Foreign(why), buffer),
                 },
                 Err(Errno::AGAIN) if connection.is_closing() => return (Next::Close, buffer),
                 Err(Errno::AGAIN) => {}
                 Err(_) => return (Next::End, buffer),
             }
-            // Nothing new: until more comes, which shows as a new event.
+            // Nothing new: wait for the next event.
             let deadline = *deadline.get_or_insert_with(|| Instant::now() + limit);
             let stale: io::Result<()> =
                 self.stream.try_io(Interest::READABLE, || Err(io::ErrorKind::WouldBlock.into()));
@@ -135,7 +135,7 @@ impl Client {
         }
     }
 
-    /// What waits in the socket, up to a little more than a head may have.
+    /// Peeks at the bytes in the socket, up to a little more than the longest head.
     fn peek_into(&self, buffer: &mut Vec<u8>) -> Result<(), Errno> {
         let room = (buffer.len() * 2).clamp(READ_BYTES, MOST_HEAD_BYTES + 1);
         buffer.clear();
@@ -143,7 +143,7 @@ impl Client {
         recv(&self.stream, spare_capacity(buffer), RecvFlags::PEEK | RecvFlags::DONTWAIT).map(drop)
     }
 
-    /// Whether the client has not ended its side, as far as it shows.
+    /// Whether the client has not visibly ended its side.
     pub(super) fn is_whole(&self) -> bool {
         let mut fds = [PollFd::from_borrowed_fd(self.stream.as_fd(), PollFlags::RDHUP)];
         let now = Timespec { tv_sec: 0, tv_nsec: 0 };
@@ -159,7 +159,7 @@ impl Client {
     pub(super) async fn write(&mut self, mut first: &[u8], mut second: &[u8]) -> io::Result<()> {
         while !first.is_empty() || !second.is_empty() {
             let slices = [io::IoSlice::new(first), io::IoSlice::new(second)];
-            // Not by way of the runtime, which would first wait to be told that a new socket can be written to.
+            // Writes directly: the runtime would first wait for an event that a new socket is writable.
             let written = match rustix::io::writev(&self.stream, &slices) {
                 Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
                 Ok(count) => count,
@@ -189,7 +189,7 @@ impl Client {
         timeout(self.write_timeout, room).await.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))
     }
 
-    /// Ends our side in order, and gives the client a moment to end its side. Whether it has.
+    /// Ends our side gracefully and gives the client a moment to end its side. Returns whether it did.
     pub(super) async fn finish(&mut self) -> bool {
         if shutdown(&self.stream, Shutdown::Write).is_err() {
             return false;
@@ -217,7 +217,7 @@ impl Client {
         timeout(LINGER, rest).await.unwrap_or(false)
     }
 
-    /// Ends the connection with a RST, which tells the client that it is not in order.
+    /// Ends the connection with a RST, which tells the client of the failure.
     pub(super) fn abort(self) {
         if let Err(error) = sockopt::set_socket_linger(&self.stream, Some(Duration::ZERO)) {
             tracing::debug!(%error, "a connection could not be reset");

@@ -1,4 +1,4 @@
-//! What an agent is made of, and what can be wrong with it.
+//! The configuration of an agent, and its errors.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -14,13 +14,13 @@ use plimsoll_origin::{OriginConfig, OriginError};
 /// A front-end that may open links.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FrontEnd {
-    /// The name that it gives of itself.
+    /// The name by which it introduces itself.
     pub name: String,
     /// Where it comes from.
     pub address: IpAddr,
 }
 
-/// What answers on the connections that are taken over.
+/// What answers requests on connections taken over.
 #[derive(Debug, Clone)]
 pub enum ServeConfig {
     /// The origin.
@@ -31,7 +31,7 @@ pub enum ServeConfig {
     Shim(PathBuf),
 }
 
-/// Everything that decides what an agent does.
+/// The configuration of an agent.
 #[derive(Debug, Clone)]
 pub struct AgentConfig {
     /// Its name, which front-ends are told; also that of its packet programs: 1 to 64 letters, digits, `-` and `_`.
@@ -134,10 +134,10 @@ impl AgentConfig {
     }
 }
 
-/// Why there is no agent.
+/// Why an agent does not start or stop.
 #[derive(Debug, thiserror::Error)]
 pub enum AgentError {
-    /// The configuration cannot be.
+    /// The configuration is invalid.
     #[error("{0}")]
     Config(String),
     /// The address for links cannot be listened on.
@@ -148,7 +148,7 @@ pub enum AgentError {
         /// What the system says.
         error: io::Error,
     },
-    /// The kernel does not do what is needed.
+    /// The kernel refused a request.
     #[error(transparent)]
     Datapath(#[from] DatapathError),
     /// Connections cannot be restored.
@@ -156,13 +156,13 @@ pub enum AgentError {
         "cannot prepare to restore connections: {0}; the agent needs CAP_NET_ADMIN and CAP_BPF: run it as root, or grant them"
     )]
     Repair(io::Error),
-    /// The origin cannot be.
+    /// The origin's configuration is invalid.
     #[error(transparent)]
     Origin(#[from] OriginError),
     /// The name cannot be sent.
     #[error(transparent)]
     Name(#[from] HandshakeError),
-    /// The system gives no thread, timer or random number.
+    /// The system provides no thread, timer or random number.
     #[error("{what}: {error}")]
     System {
         /// What was tried.

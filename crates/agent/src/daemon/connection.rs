@@ -1,4 +1,4 @@
-//! What a connection's task, the links and the end of the agent tell one another about it.
+//! The shared state of a connection: its task, the links and the agent's shutdown communicate through it.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -7,11 +7,11 @@ use plimsoll_wire::message::{Conn, FromAgent};
 use tokio::sync::Notify;
 
 use super::config::FrontEnd;
-use super::link::Link;
+use super::link::FrontEndLink;
 
-/// Who answers a request that was asked about.
+/// The front-end's decision about a further request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Decision {
+pub(super) enum PlacementDecision {
     Stay,
     Return,
 }
@@ -19,27 +19,27 @@ pub(super) enum Decision {
 /// How a connection is cut off.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Cut {
-    /// The front-end has it, or somebody else has: the client must hear nothing from here.
+    /// Another machine has it: nothing may be sent to the client.
     Silent,
-    /// The client is told.
+    /// The client gets a RST.
     Reset,
 }
 
 /// A connection that was taken over.
 pub(super) struct Connection {
     pub(super) flow: Flow,
-    /// Number by which the agent knows it, whatever link it is on.
+    /// The agent's number for it, independent of links.
     pub(super) number: u64,
-    /// The front-end that it is from.
+    /// The front-end that handed it off.
     pub(super) front_end: Arc<FrontEnd>,
-    state: Mutex<State>,
+    state: Mutex<ConnectionState>,
     wake: Notify,
     cut: Notify,
 }
 
-struct State {
-    /// Where to report, and under which number.
-    link: Option<(Arc<Link>, Conn)>,
+struct ConnectionState {
+    /// The link to report on, and its number there.
+    link: Option<(Arc<FrontEndLink>, Conn)>,
     /// A new link has offered it to the front-end.
     offered: bool,
     /// Whether further requests are asked about.
@@ -50,15 +50,15 @@ struct State {
     active: bool,
     /// The request that was asked about, as long as nothing was decided.
     asked: Option<u32>,
-    decision: Option<Decision>,
+    decision: Option<PlacementDecision>,
     closing: bool,
     cut: Option<Cut>,
     over: bool,
 }
 
-/// What a connection is born with.
+/// The initial state of a connection.
 pub(super) struct Birth {
-    pub(super) link: Arc<Link>,
+    pub(super) link: Arc<FrontEndLink>,
     pub(super) conn: Conn,
     pub(super) request: u32,
     pub(super) lease_until_ns: u64,
@@ -71,7 +71,7 @@ impl Connection {
             flow,
             number,
             front_end,
-            state: Mutex::new(State {
+            state: Mutex::new(ConnectionState {
                 link: Some((birth.link, birth.conn)),
                 offered: false,
                 ask: birth.ask,
@@ -90,11 +90,11 @@ impl Connection {
         }
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, ConnectionState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Something may have changed: a decision, the wish to close, the link.
+    /// Waits until something may have changed: a decision, a request to close, the link.
     pub(super) async fn woken(&self) {
         self.wake.notified().await;
     }
@@ -107,7 +107,7 @@ impl Connection {
         }
     }
 
-    /// The same, for what nobody waits for.
+    /// Reports something that is not urgent.
     pub(super) fn tell_later<'m>(&self, message: impl FnOnce(Conn) -> FromAgent<'m>) {
         let link = self.state().link.clone();
         if let Some((link, conn)) = link {
@@ -115,7 +115,7 @@ impl Connection {
         }
     }
 
-    /// A further request is there: its number.
+    /// Counts a further request and returns its number.
     pub(super) fn next_request(&self) -> u32 {
         let mut state = self.state();
         state.request = state.request.wrapping_add(1);
@@ -148,21 +148,22 @@ impl Connection {
         Some(ask)
     }
 
-    /// What has been decided; [`Decision::Stay`] when nobody is there any more who would.
-    pub(super) fn decision(&self) -> Option<Decision> {
+    /// What has been decided; [`PlacementDecision::Stay`] when nobody is there any more who would.
+    pub(super) fn decision(&self) -> Option<PlacementDecision> {
         let mut state = self.state();
-        let decision = state.decision.take().or_else(|| state.link.is_none().then_some(Decision::Stay))?;
+        let decision =
+            state.decision.take().or_else(|| state.link.is_none().then_some(PlacementDecision::Stay))?;
         state.asked = None;
         Some(decision)
     }
 
-    /// Nobody has decided; from now on it is too late.
+    /// Ends the wait for a decision; a later one is ignored.
     pub(super) fn give_up_asking(&self) {
         self.state().asked = None;
     }
 
-    /// The front-end has decided. False when nothing was asked about this request.
-    pub(super) fn decide(&self, request: u32, decision: Decision) -> bool {
+    /// Takes the front-end's decision. False when this request was not asked about.
+    pub(super) fn decide(&self, request: u32, decision: PlacementDecision) -> bool {
         let mut state = self.state();
         if state.asked != Some(request) || state.decision.is_some() {
             return false;
@@ -173,7 +174,7 @@ impl Connection {
         true
     }
 
-    /// To be closed once the request under way is answered.
+    /// Closes it once the request under way is answered.
     pub(super) fn close(&self) {
         self.state().closing = true;
         self.wake.notify_one();
@@ -183,7 +184,7 @@ impl Connection {
         self.state().closing
     }
 
-    /// The lease has no end any more.
+    /// Makes the lease endless.
     pub(super) fn confirm(&self) {
         self.state().confirmed = true;
     }
@@ -195,7 +196,7 @@ impl Connection {
         self.cut.notify_one();
     }
 
-    /// Until it is cut off.
+    /// Waits until it is cut off.
     pub(super) async fn is_cut(&self) -> Cut {
         loop {
             if let Some(how) = self.cut_now() {
@@ -235,8 +236,8 @@ impl Connection {
         self.state().offered = false;
     }
 
-    /// The front-end has adopted it. False when it is over.
-    pub(super) fn adopt(&self, link: Arc<Link>, conn: Conn) -> bool {
+    /// Marks it as adopted by the front-end. False when it is over.
+    pub(super) fn adopt(&self, link: Arc<FrontEndLink>, conn: Conn) -> bool {
         let mut state = self.state();
         if state.over {
             return false;
@@ -246,8 +247,8 @@ impl Connection {
         true
     }
 
-    /// It is over: where to report that, if anywhere, and its number there.
-    pub(super) fn leave(&self) -> Option<(Arc<Link>, Conn)> {
+    /// Marks it as over. Returns the link to report on, if any, and its number there.
+    pub(super) fn leave(&self) -> Option<(Arc<FrontEndLink>, Conn)> {
         let mut state = self.state();
         state.over = true;
         state.link.take()

@@ -1,5 +1,5 @@
-//! A connection from the moment it was taken over to its end: requests one after the other, each placed by the front-end as
-//! long as there is one to ask.
+//! Drives a connection from the take-over to its end: requests one after the other, each placed by the
+//! front-end while it is reachable.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,35 +9,36 @@ use plimsoll_datapath::tcp::Restored;
 use plimsoll_wire::message::FromAgent;
 use tokio::time::Instant;
 
-use super::client::{Client, Next};
+use super::client::{ClientConnection, Next};
 use super::connection::{Connection, Cut};
-use super::outcome::{End, report};
+use super::outcome::{ConnectionEnd, report};
 use super::placing::{Placed, place};
-use super::serve::{Answer, Serve, Session, Then};
-use super::shared::{Room, Shared, count};
+use super::serve::{AfterAnswer, Answer, Serve, Session};
+use super::shared::{AgentShared, Room, count};
 use super::shim;
 
-/// A connection that was taken over and says nothing yet.
+/// A connection that was taken over and is not active yet.
 pub(super) struct Taken {
     pub(super) connection: Arc<Connection>,
     pub(super) restored: Restored,
-    /// What the client has sent and nobody has read.
+    /// Unread bytes from the client.
     pub(super) input: Vec<u8>,
     pub(super) room: Room,
 }
 
 /// Serves a connection to its end.
-pub(super) async fn drive(shared: Arc<Shared>, taken: Taken) {
+pub(super) async fn drive(shared: Arc<AgentShared>, taken: Taken) {
     let Taken { connection, restored, input, room } = taken;
     let taken_at = std::time::Instant::now();
     if connection.cut_now() == Some(Cut::Silent) {
-        // Not activated, it says nothing.
+        // Never activated, so it sends nothing.
         shared.release(&connection.flow, connection.number);
         drop(restored);
         leave(&shared, &connection);
         return;
     }
-    let client = restored.activate().and_then(|fd| Client::new(fd, &input, shared.config.write_timeout));
+    let client =
+        restored.activate().and_then(|fd| ClientConnection::new(fd, &input, shared.config.write_timeout));
     let client = match client {
         Ok(client) => client,
         Err(error) => {
@@ -47,7 +48,7 @@ pub(super) async fn drive(shared: Arc<Shared>, taken: Taken) {
             return;
         }
     };
-    // The socket is there, so that what was held finds it.
+    // The socket exists, so held packets can be injected.
     for packet in shared.flows.here(connection.flow, connection.number, now_ns()) {
         shared.inject(&packet);
     }
@@ -63,15 +64,15 @@ pub(super) async fn drive(shared: Arc<Shared>, taken: Taken) {
         } => Ok(end),
     };
     match end {
-        Ok(End::Returned) => {
+        Ok(ConnectionEnd::Returned) => {
             count(&shared.counters.returned, 1);
             shared.forget(&connection);
             drop(room);
             return;
         }
-        Ok(End::Close(client)) => close(&shared, &connection, Some(client)).await,
-        Ok(End::Abort(client)) => client.abort(),
-        Ok(End::Lost) => close(&shared, &connection, None).await,
+        Ok(ConnectionEnd::Close(client)) => close(&shared, &connection, Some(client)).await,
+        Ok(ConnectionEnd::Abort(client)) => client.abort(),
+        Ok(ConnectionEnd::Lost) => close(&shared, &connection, None).await,
         Err(how) => {
             silence(&shared, &connection, how);
             if how == Cut::Reset && connection.is_active() {
@@ -86,9 +87,9 @@ pub(super) async fn drive(shared: Arc<Shared>, taken: Taken) {
     drop(room);
 }
 
-/// Ends a connection in order: it is over when the client has everything. Without the socket, a server has closed it, or
-/// the kernel has lost it.
-async fn close(shared: &Shared, connection: &Connection, mut client: Option<Client>) {
+/// Ends a connection gracefully: it is over when the client has received everything. Without a socket, the
+/// server has closed it or the kernel has lost it.
+async fn close(shared: &AgentShared, connection: &Connection, mut client: Option<ClientConnection>) {
     let finished = async {
         let both = match client.as_mut() {
             Some(client) => client.finish().await,
@@ -118,8 +119,8 @@ async fn close(shared: &Shared, connection: &Connection, mut client: Option<Clie
     }
 }
 
-/// Waits until the kernel has nothing more to send; false when it could send nothing for too long.
-async fn sent(shared: &Shared, connection: &Connection) -> bool {
+/// Waits until the kernel has nothing more to send. False when it made no progress for too long.
+async fn sent(shared: &AgentShared, connection: &Connection) -> bool {
     const FIRST_PAUSE: Duration = Duration::from_millis(50);
     const LONGEST_PAUSE: Duration = Duration::from_secs(1);
     let mut least_bytes = u32::MAX;
@@ -127,7 +128,7 @@ async fn sent(shared: &Shared, connection: &Connection) -> bool {
     let mut pause = FIRST_PAUSE;
     loop {
         if !shared.flows.is_here(&connection.flow, connection.number) {
-            // Another connection has its addresses, so that it is over.
+            // Another connection has its addresses, so this one is over.
             return true;
         }
         match shared.queues.bytes(&connection.flow) {
@@ -144,15 +145,15 @@ async fn sent(shared: &Shared, connection: &Connection) -> bool {
     }
 }
 
-/// If the client must hear nothing, it hears nothing from here on.
-fn silence(shared: &Shared, connection: &Connection, how: Cut) {
+/// Silences the connection if the client must hear nothing.
+fn silence(shared: &AgentShared, connection: &Connection, how: Cut) {
     if how == Cut::Silent {
         shared.release(&connection.flow, connection.number);
     }
 }
 
-/// The connection is over.
-fn leave(shared: &Shared, connection: &Connection) {
+/// Removes a connection that is over.
+fn leave(shared: &AgentShared, connection: &Connection) {
     shared.flows.gone(connection.flow, connection.number);
     shared.forget(connection);
     if let Some((link, conn)) = connection.leave() {
@@ -163,12 +164,17 @@ fn leave(shared: &Shared, connection: &Connection) {
     }
 }
 
-/// Requests and answers, until the connection ends. The client is in `slot` at every point at which this may be given up.
-async fn converse(shared: &Shared, connection: &Connection, slot: &mut Option<Client>) -> End {
-    let Some(mut session) = shared.serve.session() else { return End::Lost };
+/// Handles requests until the connection ends. The client is in `slot` at every await at which this future
+/// may be dropped.
+async fn converse(
+    shared: &AgentShared,
+    connection: &Connection,
+    slot: &mut Option<ClientConnection>,
+) -> ConnectionEnd {
+    let Some(mut session) = shared.serve.session() else { return ConnectionEnd::Lost };
     let mut first = true;
     loop {
-        let Some(client) = slot.as_mut() else { return End::Lost };
+        let Some(client) = slot.as_mut() else { return ConnectionEnd::Lost };
         let next = client.next(connection, shared.config.idle_timeout).await;
         let began_at = std::time::Instant::now();
         if matches!(next, Next::End | Next::TimedOut | Next::Close) {
@@ -176,7 +182,7 @@ async fn converse(shared: &Shared, connection: &Connection, slot: &mut Option<Cl
                 // The request for which it was handed off never came.
                 report(shared, connection, Answer::NONE, began_at);
             }
-            return slot.take().map_or(End::Lost, End::Close);
+            return slot.take().map_or(ConnectionEnd::Lost, ConnectionEnd::Close);
         }
         if !first {
             let head_bytes = match next {
@@ -186,25 +192,25 @@ async fn converse(shared: &Shared, connection: &Connection, slot: &mut Option<Cl
             let head = client.input[..head_bytes.min(client.input.len())].to_vec();
             match place(shared, connection, slot, &next, &head).await {
                 Placed::Here => {}
-                Placed::Returned => return End::Returned,
-                Placed::Lost => return End::Lost,
+                Placed::Returned => return ConnectionEnd::Returned,
+                Placed::Lost => return ConnectionEnd::Lost,
             }
         }
         first = false;
-        let Some(client) = slot.as_mut() else { return End::Lost };
+        let Some(client) = slot.as_mut() else { return ConnectionEnd::Lost };
         let answer = answer(&mut session, client, &next, connection).await;
         report(shared, connection, answer, began_at);
         match answer.then {
-            Then::KeepAlive => {}
-            Then::Close => return slot.take().map_or(End::Lost, End::Close),
-            Then::Abort => return slot.take().map_or(End::Lost, End::Abort),
+            AfterAnswer::KeepAlive => {}
+            AfterAnswer::Close => return slot.take().map_or(ConnectionEnd::Lost, ConnectionEnd::Close),
+            AfterAnswer::Abort => return slot.take().map_or(ConnectionEnd::Lost, ConnectionEnd::Abort),
         }
     }
 }
 
 async fn answer(
     session: &mut Session<'_>,
-    client: &mut Client,
+    client: &mut ClientConnection,
     next: &Next,
     connection: &Connection,
 ) -> Answer {

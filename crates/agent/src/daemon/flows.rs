@@ -1,5 +1,6 @@
-//! What is known of each flow for the packets that the guard holds: whether its connection is here, is still to come, or
-//! has been given back. Bounded in flows, packets and bytes; what has no room is dropped, and TCP sends it again.
+//! The state of each flow for the packets that the guard holds: its connection is here, still to come, or
+//! given back. Bounded in flows, packets and bytes; packets without room are dropped, and TCP sends them
+//! again.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -11,14 +12,14 @@ const SECOND_NS: u64 = 1_000_000_000;
 /// How long a connection that was given back is remembered, and how long packets are sent on after it was released.
 const RETURNED_FOR_NS: u64 = 10 * SECOND_NS;
 const RELEASED_FOR_NS: u64 = 3 * SECOND_NS;
-/// Packets of a flow that are injected in a second at most: without its socket an injected packet comes back.
+/// The most packets of a flow injected per second. An injected packet without a socket comes back.
 const MOST_INJECTED: u32 = 64;
 const LIMITS: HeldLimits =
     HeldLimits { packets_per_flow: 64, flows: 16_384, bytes: 16 << 20, wait_ns: SECOND_NS };
 
-/// What is to be done with a packet.
+/// What to do with a packet.
 #[derive(Debug)]
-pub(super) enum Verdict {
+pub(super) enum PacketFate {
     /// Its connection is here.
     Inject(HeldPacket),
     /// Its connection has been given back, and the flow leads elsewhere.
@@ -30,7 +31,7 @@ pub(super) enum Verdict {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Place {
+enum FlowPlace {
     /// The connection with this number is here. How many packets were injected in the second that began at `since_ns`.
     Here { number: u64, since_ns: u64, injected: u32 },
     /// It was given back, and packets may still be led here.
@@ -41,8 +42,8 @@ enum Place {
 
 #[derive(Debug)]
 struct Inner {
-    /// Flows that are known. Looked up, and swept in a way in which the order does not matter.
-    places: HashMap<Flow, Place, FixedState>,
+    /// The known flows. Looked up by key, and swept in an order that does not matter.
+    places: HashMap<Flow, FlowPlace, FixedState>,
     held: HeldStore,
 }
 
@@ -60,61 +61,67 @@ impl Flows {
     }
 
     /// A packet was held.
-    pub(super) fn held(&self, packet: HeldPacket, now_ns: u64) -> Verdict {
+    pub(super) fn held(&self, packet: HeldPacket, now_ns: u64) -> PacketFate {
         let mut inner = self.inner();
         match inner.places.get_mut(&packet.flow) {
-            Some(Place::Here { since_ns, injected, .. }) => {
+            Some(FlowPlace::Here { since_ns, injected, .. }) => {
                 if now_ns.saturating_sub(*since_ns) > SECOND_NS {
                     (*since_ns, *injected) = (now_ns, 0);
                 }
                 *injected += 1;
-                return if *injected > MOST_INJECTED { Verdict::Dropped } else { Verdict::Inject(packet) };
+                return if *injected > MOST_INJECTED {
+                    PacketFate::Dropped
+                } else {
+                    PacketFate::Inject(packet)
+                };
             }
-            Some(Place::Released { .. }) => return Verdict::Emit(packet),
-            Some(Place::Returned { .. }) | None => {}
+            Some(FlowPlace::Released { .. }) => return PacketFate::Emit(packet),
+            Some(FlowPlace::Returned { .. }) | None => {}
         }
-        if inner.held.add(packet, now_ns) { Verdict::Kept } else { Verdict::Dropped }
+        if inner.held.add(packet, now_ns) { PacketFate::Kept } else { PacketFate::Dropped }
     }
 
-    /// The connection is here from now on; the packets that waited for it are to be injected.
+    /// Marks the connection as here and returns the packets to inject.
     pub(super) fn here(&self, flow: Flow, number: u64, now_ns: u64) -> Vec<HeldPacket> {
         let mut inner = self.inner();
-        inner.places.insert(flow, Place::Here { number, since_ns: now_ns, injected: 0 });
+        inner.places.insert(flow, FlowPlace::Here { number, since_ns: now_ns, injected: 0 });
         if inner.held.is_empty() { Vec::new() } else { inner.held.take(&flow) }
     }
 
-    /// The connection is being given back.
+    /// Marks the connection as given back.
     pub(super) fn returned(&self, flow: Flow, now_ns: u64) {
-        self.inner().places.insert(flow, Place::Returned { since_ns: now_ns });
+        self.inner().places.insert(flow, FlowPlace::Returned { since_ns: now_ns });
     }
 
     /// It was given back to a front-end that will not release it.
     pub(super) fn unreturned(&self, flow: Flow) {
         let mut inner = self.inner();
-        if matches!(inner.places.get(&flow), Some(Place::Returned { .. })) {
+        if matches!(inner.places.get(&flow), Some(FlowPlace::Returned { .. })) {
             inner.places.remove(&flow);
         }
     }
 
-    /// Packets are led elsewhere; those that came meanwhile are to follow. Nothing if the connection is here again.
+    /// Packets now go elsewhere; returns those that came meanwhile, to be sent on. Empty if the connection is
+    /// here again.
     pub(super) fn released(&self, flow: Flow, now_ns: u64) -> Vec<HeldPacket> {
         let mut inner = self.inner();
         let inner = &mut *inner;
         match inner.places.get_mut(&flow) {
-            Some(place @ Place::Returned { .. }) => {
-                *place = Place::Released { since_ns: now_ns };
+            Some(place @ FlowPlace::Returned { .. }) => {
+                *place = FlowPlace::Released { since_ns: now_ns };
                 inner.held.take(&flow)
             }
             _ => Vec::new(),
         }
     }
 
-    /// The connection will not come, or is somebody else's: what waited for it is dropped, so that it is no stray.
+    /// The connection will not come, or belongs to another machine: drops its packets, so that they do not
+    /// count as stray.
     pub(super) fn unwanted(&self, flow: Flow) {
         self.inner().held.take(&flow);
     }
 
-    /// The connection is over. Another one may be in its place by now, and stays.
+    /// Removes a connection that is over; a newer one of the same flow stays.
     pub(super) fn gone(&self, flow: Flow, number: u64) {
         let mut inner = self.inner();
         if is_of(inner.places.get(&flow), number) {
@@ -127,22 +134,22 @@ impl Flows {
         is_of(self.inner().places.get(flow), number)
     }
 
-    /// Forgets what has waited long enough, and names the flows that nobody has told of.
+    /// Drops packets that have waited too long, and returns their flows, which nobody has announced.
     pub(super) fn sweep(&self, now_ns: u64) -> Vec<Flow> {
         let mut inner = self.inner();
         let mut strays = inner.held.expire(now_ns);
         strays.retain(|flow| !inner.places.contains_key(flow));
         inner.places.retain(|_, place| match *place {
-            Place::Here { .. } => true,
-            Place::Returned { since_ns } => now_ns.saturating_sub(since_ns) < RETURNED_FOR_NS,
-            Place::Released { since_ns } => now_ns.saturating_sub(since_ns) < RELEASED_FOR_NS,
+            FlowPlace::Here { .. } => true,
+            FlowPlace::Returned { since_ns } => now_ns.saturating_sub(since_ns) < RETURNED_FOR_NS,
+            FlowPlace::Released { since_ns } => now_ns.saturating_sub(since_ns) < RELEASED_FOR_NS,
         });
         strays
     }
 }
 
-fn is_of(place: Option<&Place>, number: u64) -> bool {
-    matches!(place, Some(Place::Here { number: of, .. }) if *of == number)
+fn is_of(place: Option<&FlowPlace>, number: u64) -> bool {
+    matches!(place, Some(FlowPlace::Here { number: of, .. }) if *of == number)
 }
 
 #[cfg(test)]
@@ -160,15 +167,15 @@ mod tests {
     #[test]
     fn packets_wait_for_their_connection() {
         let flows = Flows::new();
-        assert!(matches!(flows.held(packet(1, 60), 0), Verdict::Kept));
-        assert!(matches!(flows.held(packet(1, 70), 0), Verdict::Kept));
+        assert!(matches!(flows.held(packet(1, 60), 0), PacketFate::Kept));
+        assert!(matches!(flows.held(packet(1, 70), 0), PacketFate::Kept));
         let waited: Vec<usize> = flows.here(flow(1), 70, 0).iter().map(|packet| packet.frame.len()).collect();
         assert_eq!(waited, [60, 70]);
         assert!(flows.is_here(&flow(1), 70));
-        assert!(matches!(flows.held(packet(1, 60), 0), Verdict::Inject(_)));
+        assert!(matches!(flows.held(packet(1, 60), 0), PacketFate::Inject(_)));
         flows.gone(flow(1), 70);
         assert!(!flows.is_here(&flow(1), 70));
-        assert!(matches!(flows.held(packet(1, 60), 0), Verdict::Kept));
+        assert!(matches!(flows.held(packet(1, 60), 0), PacketFate::Kept));
     }
 
     #[test]
@@ -204,12 +211,12 @@ mod tests {
         assert!(flows.released(flow(1), 0).is_empty(), "not given back");
         assert!(flows.is_here(&flow(1), 70));
         flows.returned(flow(1), 0);
-        assert!(matches!(flows.held(packet(1, 60), 0), Verdict::Kept));
+        assert!(matches!(flows.held(packet(1, 60), 0), PacketFate::Kept));
         assert_eq!(flows.released(flow(1), 0).len(), 1);
-        assert!(matches!(flows.held(packet(1, 60), 0), Verdict::Emit(_)));
+        assert!(matches!(flows.held(packet(1, 60), 0), PacketFate::Emit(_)));
         // Handed off to here anew.
         flows.here(flow(1), 70, 0);
-        assert!(matches!(flows.held(packet(1, 60), 0), Verdict::Inject(_)));
+        assert!(matches!(flows.held(packet(1, 60), 0), PacketFate::Inject(_)));
         flows.returned(flow(1), 0);
         assert!(flows.sweep(RETURNED_FOR_NS).is_empty(), "no stray");
         assert!(flows.inner().places.is_empty());
@@ -241,9 +248,9 @@ mod tests {
         let flows = Flows::new();
         flows.here(flow(2), 70, 0);
         for _ in 0..MOST_INJECTED {
-            assert!(matches!(flows.held(packet(2, 60), 0), Verdict::Inject(_)));
+            assert!(matches!(flows.held(packet(2, 60), 0), PacketFate::Inject(_)));
         }
-        assert!(matches!(flows.held(packet(2, 60), 0), Verdict::Dropped));
-        assert!(matches!(flows.held(packet(2, 60), SECOND_NS + 1), Verdict::Inject(_)));
+        assert!(matches!(flows.held(packet(2, 60), 0), PacketFate::Dropped));
+        assert!(matches!(flows.held(packet(2, 60), SECOND_NS + 1), PacketFate::Inject(_)));
     }
 }

@@ -1,4 +1,4 @@
-//! Heads of requests: where they end, and what of them decides how the connection goes on.
+//! Heads of requests: their end, and the parts that decide how the connection continues.
 
 use http::request::Parts;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Uri, Version};
@@ -9,23 +9,23 @@ pub(super) const MOST_HEAD_BYTES: usize = 64 * 1024;
 /// Most fields of a head.
 const MOST_FIELDS: usize = 128;
 
-/// What is at the start of the bytes that a client has sent.
+/// What the bytes from a client begin with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Found {
+pub(super) enum FoundHead {
     /// A part of a head, or nothing.
     Part,
     /// A request without a body.
     Request(Outline),
-    /// Something that is not for the agent.
+    /// A request that is not for the agent.
     Foreign(Foreign),
 }
 
-/// What a request's head says about its connection.
+/// A request's head, as far as it concerns the connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Outline {
     /// Bytes of the head, to its empty line.
     pub(super) bytes: usize,
-    /// Whether the client lets the connection stay open.
+    /// Whether the client allows the connection to stay open.
     pub(super) keep_alive: bool,
     /// Whether the version is 1.0.
     pub(super) old: bool,
@@ -44,15 +44,15 @@ pub(super) enum Foreign {
     TooLong,
 }
 
-/// Looks at the start of `bytes`.
-pub(super) fn find(bytes: &[u8]) -> Found {
+/// Parses the start of `bytes`.
+pub(super) fn find(bytes: &[u8]) -> FoundHead {
     let mut fields = [httparse::EMPTY_HEADER; MOST_FIELDS];
     let mut request = httparse::Request::new(&mut fields);
     let length = match request.parse(bytes) {
         Ok(httparse::Status::Complete(length)) if length <= MOST_HEAD_BYTES => length,
-        Ok(httparse::Status::Partial) if bytes.len() < MOST_HEAD_BYTES => return Found::Part,
-        Ok(_) | Err(httparse::Error::TooManyHeaders) => return Found::Foreign(Foreign::TooLong),
-        Err(_) => return Found::Foreign(Foreign::Malformed),
+        Ok(httparse::Status::Partial) if bytes.len() < MOST_HEAD_BYTES => return FoundHead::Part,
+        Ok(_) | Err(httparse::Error::TooManyHeaders) => return FoundHead::Foreign(Foreign::TooLong),
+        Err(_) => return FoundHead::Foreign(Foreign::Malformed),
     };
     let old = request.version == Some(0);
     let (mut close, mut keep, mut body) = (false, false, false);
@@ -68,9 +68,9 @@ pub(super) fn find(bytes: &[u8]) -> Found {
         }
     }
     if body || request.method == Some("CONNECT") {
-        return Found::Foreign(Foreign::Body);
+        return FoundHead::Foreign(Foreign::Body);
     }
-    Found::Request(Outline {
+    FoundHead::Request(Outline {
         bytes: length,
         keep_alive: !close && (!old || keep),
         old,
@@ -83,7 +83,7 @@ pub(super) fn has_token(value: &[u8], token: &[u8]) -> bool {
     value.split(|&byte| byte == b',').any(|item| item.trim_ascii().eq_ignore_ascii_case(token))
 }
 
-/// The head that `bytes` are, for the origin; `None` if it has no such form after all.
+/// Parses a head for the origin; `None` if it is invalid after all.
 pub(super) fn parts(bytes: &[u8]) -> Option<Parts> {
     let mut fields = [httparse::EMPTY_HEADER; MOST_FIELDS];
     let mut request = httparse::Request::new(&mut fields);
@@ -108,7 +108,7 @@ mod tests {
 
     fn outline(text: &str) -> Outline {
         match find(text.as_bytes()) {
-            Found::Request(outline) => outline,
+            FoundHead::Request(outline) => outline,
             other => panic!("{text:?}: {other:?}"),
         }
     }
@@ -119,7 +119,7 @@ mod tests {
         assert_eq!(outline(head).bytes, head.len());
         assert_eq!(outline(&format!("{head}GET /b")).bytes, head.len(), "pipelined");
         for end in 0..head.len() {
-            assert_eq!(find(&head.as_bytes()[..end]), Found::Part);
+            assert_eq!(find(&head.as_bytes()[..end]), FoundHead::Part);
         }
         assert_eq!(parts(head.as_bytes()).unwrap().uri, "/a");
         assert!(outline("HEAD / HTTP/1.1\r\n\r\n").is_head);
@@ -140,7 +140,7 @@ mod tests {
     #[test]
     fn what_is_not_for_the_agent() {
         let foreign = |text: &[u8]| match find(text) {
-            Found::Foreign(why) => why,
+            FoundHead::Foreign(why) => why,
             other => panic!("{other:?}"),
         };
         for field in ["Content-Length: 5", "Content-Length: 00", "Transfer-Encoding: chunked"] {
@@ -159,7 +159,7 @@ mod tests {
         #[test]
         fn arbitrary_bytes_do_no_harm(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
             for head in [bytes.clone(), [b"GET /x HTTP/1.1\r\n", &bytes[..], b"\r\n\r\n"].concat()] {
-                if let Found::Request(outline) = find(&head) {
+                if let FoundHead::Request(outline) = find(&head) {
                     prop_assert!(outline.bytes <= head.len());
                     parts(&head[..outline.bytes]);
                 }

@@ -1,4 +1,4 @@
-//! A link as the connections and the other threads see it: where messages are queued, and what its numbers stand for.
+//! The shared side of a link: the queue of messages, and the connections by number.
 
 use std::io;
 use std::net::IpAddr;
@@ -17,57 +17,58 @@ use tokio::time::Instant;
 
 use super::connection::Connection;
 
-/// Most bytes that wait to be sent; a front-end that takes less loses the link.
+/// The most queued bytes; a front-end that does not read them loses the link.
 const MOST_QUEUED_BYTES: usize = 64 << 20;
 
-/// How long a message waits at most for others to go with: a frame of its own costs the front-end more than its content.
+/// How long a message may wait to share a frame with others: a frame of its own costs the front-end more than
+/// the message.
 const LATER: Duration = Duration::from_millis(5);
 
-/// A link as others see it.
-pub(super) struct Link {
+/// The shared side of a link.
+pub(super) struct FrontEndLink {
     pub(super) number: u64,
     pub(super) peer: FrontEndId,
     source: IpAddr,
-    out: Mutex<Out>,
+    out: Mutex<LinkOutput>,
     wake: Notify,
     lost: AtomicBool,
     doubted: AtomicBool,
     superseded: AtomicBool,
-    /// Looked up only, but for the end of the link.
-    table: Mutex<HashMap<Conn, Entry, FixedState>>,
+    /// Looked up only, except at the end of the link.
+    table: Mutex<HashMap<Conn, LinkEntry, FixedState>>,
 }
 
-struct Out {
+struct LinkOutput {
     writer: FrameWriter,
     sent_bytes: u64,
-    /// When what is queued is to be sent.
+    /// When to send the queued messages.
     due: Option<Instant>,
 }
 
-/// What became of an attempt to send.
+/// The result of an attempt to send.
 pub(super) struct Flushed {
-    /// Whether the socket does not take all now.
+    /// Whether bytes are left that the socket did not take.
     pub(super) left: bool,
     /// Bytes sent since the link began.
     pub(super) sent_bytes: u64,
-    /// When there is something to be sent that can wait.
+    /// When to send queued messages that can wait.
     pub(super) due: Option<Instant>,
 }
 
-/// What a number of the front-end stands for.
-enum Entry {
+/// The connection of a number.
+enum LinkEntry {
     Here(Arc<Connection>),
     /// Given back, and not released yet.
     Returned(Flow),
 }
 
-impl Link {
+impl FrontEndLink {
     pub(super) fn new(number: u64, peer: FrontEndId, source: IpAddr, writer: FrameWriter) -> Self {
         Self {
             number,
             peer,
             source,
-            out: Mutex::new(Out { writer, sent_bytes: 0, due: None }),
+            out: Mutex::new(LinkOutput { writer, sent_bytes: 0, due: None }),
             wake: Notify::new(),
             lost: AtomicBool::new(false),
             doubted: AtomicBool::new(false),
@@ -76,20 +77,20 @@ impl Link {
         }
     }
 
-    fn out(&self) -> MutexGuard<'_, Out> {
+    fn out(&self) -> MutexGuard<'_, LinkOutput> {
         self.out.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn table(&self) -> MutexGuard<'_, HashMap<Conn, Entry, FixedState>> {
+    fn table(&self) -> MutexGuard<'_, HashMap<Conn, LinkEntry, FixedState>> {
         self.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Queues a message; it is sent when the link's thread comes to it.
+    /// Queues a message, which the link's thread will send.
     pub(super) fn push(&self, message: &FromAgent<'_>) {
         self.queue(message, Instant::now());
     }
 
-    /// Queues a message that nobody waits for: it goes with the next one, or alone before long.
+    /// Queues a message that is not urgent: it goes with the next one, or alone soon.
     pub(super) fn push_later(&self, message: &FromAgent<'_>) {
         self.queue(message, Instant::now() + LATER);
     }
@@ -113,24 +114,24 @@ impl Link {
         }
     }
 
-    /// The connection was given back; packets are sent on once it is released.
+    /// Notes a given-back connection, whose packets are sent on once it is released.
     pub(super) fn returned(&self, conn: Conn, flow: Flow) {
-        self.table().insert(conn, Entry::Returned(flow));
+        self.table().insert(conn, LinkEntry::Returned(flow));
     }
 
-    /// The number stands for this connection; false when it stands for one already.
+    /// Registers a connection under its number; false when the number is taken.
     pub(super) fn enter(&self, conn: Conn, connection: &Arc<Connection>) -> bool {
-        self.table().try_insert(conn, Entry::Here(Arc::clone(connection))).is_ok()
+        self.table().try_insert(conn, LinkEntry::Here(Arc::clone(connection))).is_ok()
     }
 
     pub(super) fn knows(&self, conn: Conn) -> bool {
         self.table().contains_key(&conn)
     }
 
-    /// The flow of a connection that was given back, which is told of once.
+    /// Removes a given-back connection and returns its flow.
     pub(super) fn take_returned(&self, conn: Conn) -> Option<Flow> {
         let mut table = self.table();
-        let Some(&Entry::Returned(flow)) = table.get(&conn) else { return None };
+        let Some(&LinkEntry::Returned(flow)) = table.get(&conn) else { return None };
         table.remove(&conn);
         Some(flow)
     }
@@ -158,7 +159,7 @@ impl Link {
         self.superseded.load(Ordering::Relaxed)
     }
 
-    /// Its front-end has opened another link: if this one is silent, it is lost.
+    /// Its front-end has opened another link: this one is lost if it stays silent.
     pub(super) fn doubt(&self) {
         self.doubted.store(true, Ordering::Relaxed);
         self.wake.notify_one();
@@ -169,7 +170,7 @@ impl Link {
         self.doubted.swap(false, Ordering::Relaxed)
     }
 
-    /// Something has been queued, or the link is doubted.
+    /// Waits until something is queued or the link is doubted.
     pub(super) async fn woken(&self) {
         self.wake.notified().await;
     }
@@ -186,8 +187,8 @@ impl Link {
         let (mut connections, mut returned) = (Vec::new(), Vec::new());
         for entry in std::mem::take(&mut *self.table()).into_values() {
             match entry {
-                Entry::Here(connection) => connections.push(connection),
-                Entry::Returned(flow) => returned.push(flow),
+                LinkEntry::Here(connection) => connections.push(connection),
+                LinkEntry::Returned(flow) => returned.push(flow),
             }
         }
         connections.sort_unstable_by_key(|connection| connection.number);
@@ -201,12 +202,12 @@ impl Link {
 
     pub(super) fn find(&self, conn: Conn) -> Option<Arc<Connection>> {
         match self.table().get(&conn) {
-            Some(Entry::Here(connection)) => Some(Arc::clone(connection)),
+            Some(LinkEntry::Here(connection)) => Some(Arc::clone(connection)),
             _ => None,
         }
     }
 
-    /// Sends what the socket takes, if something is due; then all goes.
+    /// If something is due, sends all queued bytes that the socket takes.
     pub(super) fn flush(&self, stream: &TcpStream) -> io::Result<Flushed> {
         let mut out = self.out();
         if out.due.is_none_or(|due| due > Instant::now()) {
@@ -235,7 +236,7 @@ impl Link {
         }
     }
 
-    /// Bytes that will have been sent when all is that is queued now.
+    /// The count of sent bytes once everything queued now is sent.
     pub(super) fn mark(&self) -> u64 {
         let mut out = self.out();
         let queued = out.writer.finish().len() as u64;

@@ -1,20 +1,20 @@
-//! What serving a connection comes to: the report of each answer, and the connection's end.
+//! Reports each answer; and how a connection ended.
 
 use std::time::{Duration, Instant};
 
-use plimsoll_wire::message::{Ended, FromAgent};
+use plimsoll_wire::message::{AnswerReport, FromAgent};
 
-use super::client::Client;
+use super::client::ClientConnection;
 use super::connection::Connection;
 use super::serve::Answer;
-use super::shared::{Shared, count};
+use super::shared::{AgentShared, count};
 
 /// How a connection ended.
-pub(super) enum End {
-    /// In order.
-    Close(Client),
-    /// Not in order.
-    Abort(Client),
+pub(super) enum ConnectionEnd {
+    /// Gracefully.
+    Close(ClientConnection),
+    /// By a failure.
+    Abort(ClientConnection),
     /// The front-end has it back.
     Returned,
     /// The kernel lost it.
@@ -22,7 +22,7 @@ pub(super) enum End {
 }
 
 /// Counts and reports the answer to the request under way.
-pub(super) fn report(shared: &Shared, connection: &Connection, answer: Answer, began_at: Instant) {
+pub(super) fn report(shared: &AgentShared, connection: &Connection, answer: Answer, began_at: Instant) {
     connection.answered();
     count(&shared.counters.requests, 1);
     count(&shared.counters.content_bytes, answer.content_bytes);
@@ -30,12 +30,12 @@ pub(super) fn report(shared: &Shared, connection: &Connection, answer: Answer, b
     connection.tell_later(|conn| FromAgent::Ended { conn, ended });
 }
 
-fn ended_of(request: u32, answer: Answer, began_at: Instant) -> Ended {
+fn ended_of(request: u32, answer: Answer, began_at: Instant) -> AnswerReport {
     let micros = |time: Duration| u32::try_from(time.as_micros()).unwrap_or(u32::MAX);
     let total_us = micros(began_at.elapsed());
     let first_byte_us =
         answer.first_byte_at.map_or(total_us, |at| micros(at.saturating_duration_since(began_at)));
-    Ended {
+    AnswerReport {
         request,
         status: answer.status,
         complete: answer.complete,

@@ -1,18 +1,18 @@
-//! Has the front-end place further requests, and gives the connection back where one belongs elsewhere.
+//! Lets the front-end place further requests, and gives the connection back if one belongs elsewhere.
 
 use std::time::Duration;
 
 use plimsoll_datapath::now_ns;
-use plimsoll_datapath::tcp::{Frozen, Limits, TcpState};
+use plimsoll_datapath::tcp::{Frozen, QueueLimits, TcpState};
 use plimsoll_wire::message::FromAgent;
 use tokio::time::{Instant, timeout_at};
 
-use super::client::{Client, Next};
-use super::connection::{Connection, Decision};
+use super::client::{ClientConnection, Next};
+use super::connection::{Connection, PlacementDecision};
 use super::head::MOST_HEAD_BYTES;
-use super::shared::{Shared, count};
+use super::shared::{AgentShared, count};
 
-/// How long the front-end may take to decide; then the request is answered here.
+/// Time-out of a decision, after which the request is answered here.
 const DECISION: Duration = Duration::from_secs(10);
 
 /// Where a further request is answered.
@@ -22,11 +22,12 @@ pub(super) enum Placed {
     Lost,
 }
 
-/// Has the front-end place the request that begins with `head`, or is that if it is not for the agent.
+/// Lets the front-end place the request with this `head` (the bytes that have come, if it is not for the
+/// agent).
 pub(super) async fn place(
-    shared: &Shared,
+    shared: &AgentShared,
     connection: &Connection,
-    slot: &mut Option<Client>,
+    slot: &mut Option<ClientConnection>,
     next: &Next,
     head: &[u8],
 ) -> Placed {
@@ -45,13 +46,13 @@ pub(super) async fn place(
     let portable = client.is_whole();
     connection.tell(|conn| FromAgent::Ask { conn, request, portable, head });
     match decided(connection).await {
-        Decision::Stay => Placed::Here,
-        Decision::Return => give_back(shared, connection, slot, request),
+        PlacementDecision::Stay => Placed::Here,
+        PlacementDecision::Return => give_back(shared, connection, slot, request),
     }
 }
 
-/// The decision, for which there is a limit of time.
-async fn decided(connection: &Connection) -> Decision {
+/// Waits for the decision, for a limited time.
+async fn decided(connection: &Connection) -> PlacementDecision {
     let deadline = Instant::now() + DECISION;
     loop {
         if let Some(decision) = connection.decision() {
@@ -59,18 +60,23 @@ async fn decided(connection: &Connection) -> Decision {
         }
         if timeout_at(deadline, connection.woken()).await.is_err() {
             connection.give_up_asking();
-            return Decision::Stay;
+            return PlacementDecision::Stay;
         }
     }
 }
 
-/// Gives the connection back, if it can be; otherwise says that it stays.
-fn give_back(shared: &Shared, connection: &Connection, slot: &mut Option<Client>, request: u32) -> Placed {
+/// Gives the connection back, if possible; otherwise reports that it stays.
+fn give_back(
+    shared: &AgentShared,
+    connection: &Connection,
+    slot: &mut Option<ClientConnection>,
+    request: u32,
+) -> Placed {
     let Some(client) = slot.take() else { return Placed::Lost };
     let Ok((fd, input)) = client.into_parts() else { return Placed::Lost };
-    let limits = Limits::default();
+    let limits = QueueLimits::default();
     let send_bytes = shared.config.state_bytes.saturating_sub(limits.receive_bytes);
-    let limits = Limits { send_bytes, ..limits };
+    let limits = QueueLimits { send_bytes, ..limits };
     let (fd, why) = match Frozen::freeze(fd) {
         Ok(frozen) => match frozen.snapshot(&connection.flow, &input, limits) {
             Ok(state) => {
@@ -88,7 +94,7 @@ fn give_back(shared: &Shared, connection: &Connection, slot: &mut Option<Client>
         Err(failed) => (failed.fd, failed.error),
     };
     tracing::debug!(flow = ?connection.flow, "a connection is not given back: {why}");
-    match Client::new(fd, &input, shared.config.write_timeout) {
+    match ClientConnection::new(fd, &input, shared.config.write_timeout) {
         Ok(client) => *slot = Some(client),
         Err(error) => {
             tracing::warn!(%error, flow = ?connection.flow, "a connection was lost");
@@ -100,12 +106,12 @@ fn give_back(shared: &Shared, connection: &Connection, slot: &mut Option<Client>
     Placed::Here
 }
 
-/// Lets go of the connection and then says so. Should there be nobody to say it to, the connection ends: nobody could
-/// answer on it.
-fn hand_over(shared: &Shared, connection: &Connection, frozen: Frozen, state: &TcpState, request: u32) {
+/// Closes our socket silently, then reports the connection as returned. Without a front-end to report to, the
+/// connection ends, as nobody could answer on it.
+fn hand_over(shared: &AgentShared, connection: &Connection, frozen: Frozen, state: &TcpState, request: u32) {
     let mut bytes = Vec::new();
     state.encode(&mut bytes);
-    // Before the socket is gone, as packets are held from then on.
+    // Before the socket is gone, because packets are held from then on.
     shared.flows.returned(connection.flow, now_ns());
     shared.release(&connection.flow, connection.number);
     frozen.close();

@@ -1,5 +1,5 @@
-//! How much the kernel still has to send on a connection, asked of its socket diagnosis (sock_diag(7)): that also knows
-//! sockets which a server has closed.
+//! How much the kernel still has to send on a connection, by socket diagnosis (sock_diag(7)), which also
+//! knows sockets that a server has closed.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -25,7 +25,7 @@ const QUESTION_BYTES: usize = 72;
 const STATE_AT: usize = HEADER_BYTES + 1;
 const SEND_QUEUE_AT: usize = HEADER_BYTES + 60;
 
-/// See the module's documentation. It tells of the network namespace in which it was opened.
+/// See the module's documentation. Queries the network namespace in which it was opened.
 #[derive(Debug)]
 pub(super) struct SendQueues(Mutex<OwnedFd>);
 
@@ -39,7 +39,7 @@ impl SendQueues {
         Ok(Self(Mutex::new(socket)))
     }
 
-    /// Bytes that the client has not acknowledged, of which our FIN is one; 0 when there is no connection.
+    /// Bytes that the client has not acknowledged, our FIN included; 0 without a connection.
     ///
     /// # Errors
     /// The kernel's, or that its answer is not understood.
@@ -47,7 +47,7 @@ impl SendQueues {
         let question = question(flow);
         let mut answer = [0; 1024];
         let socket = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        // What an earlier question may have left; the kernel answers within `send`.
+        // Discards what an earlier query may have left; the kernel answers within `send`.
         for _ in 0..16 {
             if recv(&*socket, &mut answer[..], RecvFlags::DONTWAIT).is_err() {
                 break;

@@ -1,4 +1,4 @@
-//! What all threads of an agent share.
+//! The state shared by all threads of an agent.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -11,14 +11,14 @@ use plimsoll_wire::message::FromAgent;
 
 use super::config::{AgentConfig, FrontEnd, LEASES};
 use super::connection::{Connection, Cut};
-use super::flows::{Flows, Verdict};
-use super::link::Link;
+use super::flows::{Flows, PacketFate};
+use super::link::FrontEndLink;
 use super::queue::SendQueues;
 use super::serve::Serve;
 
-/// What an agent has done since it began.
+/// The counters behind [`AgentStats`](super::agent::AgentStats).
 #[derive(Debug, Default)]
-pub(super) struct Counters {
+pub(super) struct AgentCounters {
     pub(super) taken: AtomicU64,
     pub(super) refused: AtomicU64,
     pub(super) returned: AtomicU64,
@@ -38,23 +38,23 @@ pub(super) fn count(counter: &AtomicU64, by: u64) {
 }
 
 /// See the module's documentation.
-pub(super) struct Shared {
+pub(super) struct AgentShared {
     pub(super) config: AgentConfig,
     pub(super) guard: Guard,
     pub(super) flows: Flows,
     pub(super) queues: SendQueues,
     pub(super) serve: Serve,
-    pub(super) counters: Counters,
+    pub(super) counters: AgentCounters,
     stopping: AtomicBool,
     hurried: AtomicBool,
     ended: AtomicBool,
     open: AtomicUsize,
     next_number: AtomicU64,
     losses: AtomicU64,
-    /// Until when the server behind the agent counts as unreachable.
+    /// Time until which the server behind the agent counts as unreachable.
     down_until_ns: AtomicU64,
     connections: Mutex<BTreeMap<u64, Arc<Connection>>>,
-    links: Mutex<BTreeMap<u64, Arc<Link>>>,
+    links: Mutex<BTreeMap<u64, Arc<FrontEndLink>>>,
     /// Connections that both sides have ended: when (ns of `CLOCK_MONOTONIC`), in that order, flow and number.
     closed: Mutex<VecDeque<(u64, Flow, u64)>>,
     /// Number of the connection that each lease of this agent is for. Held while a lease is entered or ended. Looked up only.
@@ -66,7 +66,7 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 /// Room for one connection, as long as this lives.
-pub(super) struct Room(Arc<Shared>);
+pub(super) struct Room(Arc<AgentShared>);
 
 impl Drop for Room {
     fn drop(&mut self) {
@@ -74,7 +74,7 @@ impl Drop for Room {
     }
 }
 
-impl Shared {
+impl AgentShared {
     pub(super) fn new(config: AgentConfig, guard: Guard, serve: Serve, queues: SendQueues) -> Self {
         Self {
             config,
@@ -82,7 +82,7 @@ impl Shared {
             flows: Flows::new(),
             queues,
             serve,
-            counters: Counters::default(),
+            counters: AgentCounters::default(),
             stopping: AtomicBool::new(false),
             hurried: AtomicBool::new(false),
             ended: AtomicBool::new(false),
@@ -101,14 +101,14 @@ impl Shared {
         self.stopping.load(Ordering::Relaxed)
     }
 
-    /// Nothing more is taken over; idle connections end, and others after the request under way.
+    /// Refuses new connections; ends idle ones at once and others after the request under way.
     pub(super) fn stop(&self) {
         self.stopping.store(true, Ordering::Relaxed);
         let connections: Vec<_> = locked(&self.connections).values().cloned().collect();
         connections.iter().for_each(|connection| connection.close());
     }
 
-    /// Requests under way get no more time.
+    /// Ends requests under way at once.
     pub(super) fn hurry(&self) {
         self.hurried.store(true, Ordering::Relaxed);
     }
@@ -117,7 +117,7 @@ impl Shared {
         self.hurried.load(Ordering::Relaxed)
     }
 
-    /// Its threads are to end.
+    /// Ends the threads.
     pub(super) fn end(&self) {
         self.ended.store(true, Ordering::Relaxed);
     }
@@ -126,18 +126,18 @@ impl Shared {
         self.ended.load(Ordering::Relaxed)
     }
 
-    /// Whatever is left is cut off.
+    /// Cuts off all remaining connections.
     pub(super) fn cut_all(&self) {
         let connections: Vec<_> = locked(&self.connections).values().cloned().collect();
         connections.iter().for_each(|connection| connection.cut(Cut::Reset));
     }
 
-    /// Connections at the moment.
+    /// Number of connections.
     pub(super) fn open(&self) -> usize {
         self.open.load(Ordering::Relaxed)
     }
 
-    /// Room for one more connection, if there is.
+    /// Reserves room for one more connection, if there is any.
     pub(super) fn room(self: &Arc<Self>) -> Option<Room> {
         let most = self.config.max_connections;
         let room = |open: usize| (open < most).then_some(open + 1);
@@ -145,7 +145,7 @@ impl Shared {
         Some(Room(Arc::clone(self)))
     }
 
-    /// The server behind the agent has not taken a connection: for a moment, none is taken over.
+    /// The server behind the agent refused a connection: none is taken over for a moment.
     pub(super) fn server_failed(&self) {
         const PAUSE_NS: u64 = 500_000_000;
         self.down_until_ns.store(now_ns().saturating_add(PAUSE_NS), Ordering::Relaxed);
@@ -174,38 +174,38 @@ impl Shared {
         connections.values().filter(|connection| *connection.front_end == *front_end).cloned().collect()
     }
 
-    /// How many links have been lost: with each, there may be connections to offer anew.
+    /// How many links have been lost. After each there may be connections to offer for adoption.
     pub(super) fn losses(&self) -> u64 {
         self.losses.load(Ordering::Acquire)
     }
 
-    /// The connections of a link that was lost are nobody's.
+    /// Notes a lost link, whose connections have no front-end now.
     pub(super) fn link_lost(&self) {
         self.losses.fetch_add(1, Ordering::Release);
     }
 
     /// A front-end that opens a link waits no longer for those of its links that are silent, or of a process that is gone.
-    pub(super) fn give_up_silent(&self, new: &Link) {
-        let links: Vec<Arc<Link>> = locked(&self.links).values().cloned().collect();
+    pub(super) fn give_up_silent(&self, new: &FrontEndLink) {
+        let links: Vec<Arc<FrontEndLink>> = locked(&self.links).values().cloned().collect();
         links.iter().filter(|link| link.is_of_same_process(new)).for_each(|link| link.doubt());
         links.iter().filter(|link| link.is_of_other_process(new)).for_each(|link| link.supersede());
     }
 
-    pub(super) fn enter_link(&self, link: &Arc<Link>) {
+    pub(super) fn enter_link(&self, link: &Arc<FrontEndLink>) {
         locked(&self.links).insert(link.number, Arc::clone(link));
     }
 
-    pub(super) fn forget_link(&self, link: &Link) {
+    pub(super) fn forget_link(&self, link: &FrontEndLink) {
         locked(&self.links).remove(&link.number);
     }
 
-    /// A packet was held.
+    /// Handles a held packet.
     pub(super) fn held(&self, packet: HeldPacket) {
         match self.flows.held(packet, now_ns()) {
-            Verdict::Inject(packet) => self.inject(&packet),
-            Verdict::Emit(packet) => self.emit(&packet),
-            Verdict::Kept => {}
-            Verdict::Dropped => count(&self.counters.dropped, 1),
+            PacketFate::Inject(packet) => self.inject(&packet),
+            PacketFate::Emit(packet) => self.emit(&packet),
+            PacketFate::Kept => {}
+            PacketFate::Dropped => count(&self.counters.dropped, 1),
         }
     }
 
@@ -219,9 +219,9 @@ impl Shared {
         }
     }
 
-    /// Sends a packet back to whom it came from.
+    /// Sends a packet back to its sender.
     pub(super) fn emit(&self, packet: &HeldPacket) {
-        // Of the Ethernet header.
+        // The source of the Ethernet header.
         let Some(sender) = packet.frame.get(6..12).and_then(|mac| mac.try_into().ok()) else { return };
         match self.guard.emit(packet, sender) {
             Ok(()) => count(&self.counters.emitted, 1),
@@ -232,25 +232,26 @@ impl Shared {
         }
     }
 
-    /// Forgets packets that waited in vain, and tells the front-ends of their flows: every worker, as only one knows each.
+    /// Drops packets that waited in vain and reports their flows on every link, because only one worker knows
+    /// each flow.
     pub(super) fn sweep_held(&self) {
         let strays = self.flows.sweep(now_ns());
         if strays.is_empty() {
             return;
         }
         count(&self.counters.strays, strays.len() as u64);
-        let links: Vec<Arc<Link>> = locked(&self.links).values().cloned().collect();
+        let links: Vec<Arc<FrontEndLink>> = locked(&self.links).values().cloned().collect();
         for link in &links {
             strays.iter().for_each(|&flow| link.push(&FromAgent::Stray { flow }));
         }
     }
 
-    /// A connection ended in order on both sides: all that its kernel may still say is an acknowledgment that was lost.
+    /// A connection was closed by both sides: its kernel may only repeat a lost acknowledgment.
     pub(super) fn closed(&self, connection: &Connection) {
         locked(&self.closed).push_back((now_ns(), connection.flow, connection.number));
     }
 
-    /// Ends the leases of connections that both sides have ended.
+    /// Ends the leases of connections that both sides have closed.
     pub(super) fn sweep_closed(&self) {
         const QUIET_AFTER_NS: u64 = 3_000_000_000;
         let now_ns = now_ns();
@@ -265,11 +266,11 @@ impl Shared {
         }
     }
 
-    /// Ends the leases of connections that were closed otherwise and whose last packet left a good while ago.
+    /// Ends the leases of connections that ended otherwise and whose last packet left long ago.
     pub(super) fn sweep_leases(&self) {
-        /// The kernel repeats itself, and asks whether there is room, with growing pauses of up to 120 s.
+        /// The kernel retransmits and probes windows with growing pauses of up to 120 s.
         const SILENT_FOR_NS: u64 = 130_000_000_000;
-        /// When leases are scarce, it must do to have waited this long.
+        /// The shorter wait when leases are scarce.
         const SILENT_FOR_AT_LEAST_NS: u64 = 10_000_000_000;
         let now_ns = now_ns();
         let mut count = 0;
@@ -291,7 +292,7 @@ impl Shared {
         }
     }
 
-    /// The connection may speak until then (ns of `CLOCK_MONOTONIC`).
+    /// Gives the connection a lease until this time (ns of `CLOCK_MONOTONIC`).
     pub(super) fn lease(&self, connection: &Connection, until_ns: u64) -> Result<(), DatapathError> {
         let mut leased = locked(&self.leased);
         self.guard.lease(&connection.flow, until_ns)?;
@@ -299,7 +300,7 @@ impl Shared {
         Ok(())
     }
 
-    /// The lease of the connection has no end any more, if it has one.
+    /// Makes the connection's lease endless, if it has one.
     pub(super) fn confirm(&self, connection: &Connection) -> Result<(), DatapathError> {
         let leased = locked(&self.leased);
         if leased.get(&connection.flow) == Some(&connection.number) {
@@ -308,7 +309,7 @@ impl Shared {
         Ok(())
     }
 
-    /// Nothing leaves on this flow any more, unless it is another connection's than the one with this number.
+    /// Ends the lease of this flow, unless it belongs to a connection with another number.
     pub(super) fn release(&self, flow: &Flow, number: u64) {
         let mut leased = locked(&self.leased);
         if leased.get(flow) == Some(&number) {

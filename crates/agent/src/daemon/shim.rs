@@ -1,5 +1,5 @@
-//! Connections that a server with the accept shim answers: it gets the socket for each request, and gives it back when
-//! the next one comes.
+//! Connections that a server with the accept shim answers: it gets the socket for each request and gives it
+//! back when the next one comes.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -9,43 +9,43 @@ use std::time::{Duration, Instant};
 
 use http::StatusCode;
 use plimsoll_datapath::now_ns;
-use plimsoll_datapath::shim::{Answered, Header, Notice, connect, receive, send_connection};
+use plimsoll_datapath::shim::{Header, Notice, ShimAnswer, connect, receive, send_connection};
 use tokio::io::Interest;
 
-use super::client::{Client, Next};
+use super::client::{ClientConnection, Next};
 use super::connection::Connection;
-use super::outcome::{End, report};
+use super::outcome::{ConnectionEnd, report};
 use super::placing::{Placed, place};
-use super::serve::{Answer, Then, answer_short};
-use super::shared::Shared;
+use super::serve::{AfterAnswer, Answer, answer_short};
+use super::shared::AgentShared;
 
 /// How often a connection to the server is tried while its queue is full, and the pause between.
 const ATTEMPTS: usize = 50;
 const PAUSE: Duration = Duration::from_millis(2);
 
-/// Requests and answers, until the connection ends. The client is in `slot` when it is not the server's.
+/// Handles requests until the connection ends. The client is in `slot` while the server does not have it.
 pub(super) async fn converse(
-    shared: &Shared,
+    shared: &AgentShared,
     connection: &Connection,
-    slot: &mut Option<Client>,
+    slot: &mut Option<ClientConnection>,
     path: &Path,
-) -> End {
+) -> ConnectionEnd {
     let mut first = true;
     loop {
-        let Some(client) = slot.as_mut() else { return End::Lost };
+        let Some(client) = slot.as_mut() else { return ConnectionEnd::Lost };
         let (next, head) = client.peek(connection, shared.config.idle_timeout).await;
         let began_at = Instant::now();
         if matches!(next, Next::End | Next::TimedOut | Next::Close) {
             if first {
                 report(shared, connection, Answer::NONE, began_at);
             }
-            return slot.take().map_or(End::Lost, End::Close);
+            return slot.take().map_or(ConnectionEnd::Lost, ConnectionEnd::Close);
         }
         if !first {
             match place(shared, connection, slot, &next, &head).await {
                 Placed::Here => {}
-                Placed::Returned => return End::Returned,
-                Placed::Lost => return End::Lost,
+                Placed::Returned => return ConnectionEnd::Returned,
+                Placed::Lost => return ConnectionEnd::Lost,
             }
         }
         first = false;
@@ -54,29 +54,30 @@ pub(super) async fn converse(
             Err(error) => {
                 tracing::warn!(%error, path = %path.display(), "the server took no connection");
                 shared.server_failed();
-                let Some(client) = slot.as_mut() else { return End::Lost };
+                let Some(client) = slot.as_mut() else { return ConnectionEnd::Lost };
                 let answer = answer_short(client, StatusCode::BAD_GATEWAY).await;
                 report(shared, connection, answer, began_at);
-                return slot.take().map_or(End::Lost, End::Close);
+                return slot.take().map_or(ConnectionEnd::Lost, ConnectionEnd::Close);
             }
         };
         match follow(shared, connection, &unix, began_at).await {
             Some(socket) => {
-                // The shim has set it as a server expects it, and all copies have that in common.
+                // The shim has set the flag that the server expects, which all copies share.
                 let client = rustix::io::ioctl_fionbio(&socket, true)
                     .map_err(io::Error::from)
-                    .and_then(|()| Client::new(socket, &[], shared.config.write_timeout));
+                    .and_then(|()| ClientConnection::new(socket, &[], shared.config.write_timeout));
                 match client {
                     Ok(client) => *slot = Some(client),
-                    Err(_) => return End::Lost,
+                    Err(_) => return ConnectionEnd::Lost,
                 }
             }
-            None => return End::Lost,
+            None => return ConnectionEnd::Lost,
         }
     }
 }
 
-/// The server reads this request and no other. Of one that is not for the agent the end is not known.
+/// The server may read this request and no further one. The end of a request that is not for the agent is
+/// unknown.
 fn header_of(next: &Next) -> Header {
     let (head_request, head_bytes) = match next {
         Next::Request(outline) => (outline.is_head, outline.bytes),
@@ -86,8 +87,8 @@ fn header_of(next: &Next) -> Header {
     Header { give_back_at_next_request: true, head_request, head_size_bytes }
 }
 
-/// Gives the server the connection. It is in `slot` still if that fails.
-async fn pass(slot: &mut Option<Client>, path: &Path, header: Header) -> io::Result<UnixStream> {
+/// Passes the connection to the server. It stays in `slot` if that fails.
+async fn pass(slot: &mut Option<ClientConnection>, path: &Path, header: Header) -> io::Result<UnixStream> {
     let mut attempt = 1;
     let unix = loop {
         match connect(path) {
@@ -100,14 +101,14 @@ async fn pass(slot: &mut Option<Client>, path: &Path, header: Header) -> io::Res
     };
     let Some(client) = slot.as_ref() else { return Err(io::ErrorKind::NotConnected.into()) };
     send_connection(&unix, &client.stream, header)?;
-    // The last copy is the server's, so that its `close` ends the connection.
+    // The server must have the last copy, so that its `close` ends the connection.
     *slot = None;
     Ok(unix)
 }
 
-/// Reports answers until the server gives the connection back; `None` when it has ended it.
+/// Reports answers until the server gives the connection back; `None` when the server has ended it.
 async fn follow(
-    shared: &Shared,
+    shared: &AgentShared,
     connection: &Connection,
     unix: &UnixStream,
     began_at: Instant,
@@ -118,7 +119,7 @@ async fn follow(
         watched.inspect_err(|error| tracing::warn!(%error, "a server could not be watched")).ok()?;
     let mut reported = false;
     let mut say = |answer: Answer| {
-        // Where the end of a request is not known, a server may answer others that came with it.
+        // If the end of a request is unknown, the server may answer others that came with it.
         if !std::mem::replace(&mut reported, true) {
             report(shared, connection, answer, began_at);
         }
@@ -151,13 +152,13 @@ async fn follow(
     }
 }
 
-fn answer_of(answered: &Answered, began_at: Instant, began_ns: u64) -> Answer {
+fn answer_of(answered: &ShimAnswer, began_at: Instant, began_ns: u64) -> Answer {
     let until_first = Duration::from_nanos(answered.first_byte_ns.saturating_sub(began_ns));
     Answer {
         status: answered.status,
         complete: answered.complete,
         content_bytes: answered.content_bytes,
         first_byte_at: (answered.first_byte_ns > 0).then(|| began_at + until_first),
-        then: Then::KeepAlive,
+        then: AfterAnswer::KeepAlive,
     }
 }

@@ -1,4 +1,4 @@
-//! Taking a connection over: everything that can fail, before the front-end is told that it has not.
+//! Takes a connection over: does everything that can fail before reporting success to the front-end.
 
 use std::sync::Arc;
 
@@ -9,11 +9,11 @@ use plimsoll_wire::message::{Conn, Refusal};
 use super::config::FrontEnd;
 use super::connection::{Birth, Connection};
 use super::drive::Taken;
-use super::link::Link;
-use super::shared::Shared;
+use super::link::FrontEndLink;
+use super::shared::AgentShared;
 
 /// A connection that the front-end hands off.
-pub(super) struct Offer<'a> {
+pub(super) struct HandoffOffer<'a> {
     pub(super) conn: Conn,
     pub(super) request: u32,
     pub(super) lease_until_ns: u64,
@@ -21,12 +21,12 @@ pub(super) struct Offer<'a> {
     pub(super) state: &'a [u8],
 }
 
-/// Restores the connection; it has a lease, and says nothing yet.
+/// Restores the connection and gives it a lease. It is not active yet.
 pub(super) fn take(
-    shared: &Arc<Shared>,
-    link: &Arc<Link>,
+    shared: &Arc<AgentShared>,
+    link: &Arc<FrontEndLink>,
     front_end: &Arc<FrontEnd>,
-    offer: &Offer<'_>,
+    offer: &HandoffOffer<'_>,
 ) -> Result<Taken, Refusal> {
     if shared.is_stopping() {
         return Err(Refusal::Stopping);
@@ -46,12 +46,12 @@ pub(super) fn take(
     taken
 }
 
-/// The same of a state that was understood.
+/// Restores a decoded state.
 fn restore(
-    shared: &Arc<Shared>,
-    link: &Arc<Link>,
+    shared: &Arc<AgentShared>,
+    link: &Arc<FrontEndLink>,
     front_end: &Arc<FrontEnd>,
-    offer: &Offer<'_>,
+    offer: &HandoffOffer<'_>,
     mut state: TcpState,
 ) -> Result<Taken, Refusal> {
     let flow = state.flow;
@@ -66,7 +66,7 @@ fn restore(
     if now_ns() >= offer.lease_until_ns {
         return Err(Refusal::Late);
     }
-    // What was read of the request is kept here, rather than written to the kernel and read again.
+    // Keep the request's bytes here instead of writing them to the kernel and reading them again.
     let input = if shared.serve.reads_here() { std::mem::take(&mut state.receive_queue) } else { Vec::new() };
     let restored = tcp::restore(&state).map_err(|error| {
         if let RestoreError::InUse { .. } = error {
@@ -86,7 +86,7 @@ fn restore(
     let connection = Connection::new(flow, shared.next_number(), Arc::clone(front_end), birth);
     let connection = Arc::new(connection);
     shared.enter(&connection);
-    // Known before it has a lease, so that this is not taken for what an earlier one has left.
+    // Register it before the lease, so that the lease is not taken for a leftover of an earlier connection.
     shared.lease(&connection, offer.lease_until_ns).map_err(|error| {
         shared.forget(&connection);
         match error {
@@ -98,11 +98,11 @@ fn restore(
         }
     })?;
     if shared.is_stopping() {
-        // Since it was looked at above, and perhaps after all connections were told.
+        // The agent may have begun to stop since the check above.
         connection.close();
     }
     Ok(Taken { connection, restored, input, room })
 }
 
-/// What an encoded state has beyond the bytes under way.
+/// Bytes of an encoded state beyond its queues.
 const SPARE_BYTES: usize = 1024;

@@ -1,4 +1,4 @@
-//! One link, from the handshake to its loss: what the front-end says, and what follows from it.
+//! Runs one link from the handshake to its loss: handles the front-end's messages.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -17,24 +17,24 @@ use tokio::task::spawn_local;
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep_until, timeout};
 
 use super::config::FrontEnd;
-use super::connection::{Connection, Cut, Decision};
+use super::connection::{Connection, Cut, PlacementDecision};
 use super::drive::{Taken, drive};
-use super::link::{Flushed, Link};
-use super::shared::{Shared, count};
+use super::link::{Flushed, FrontEndLink};
+use super::shared::{AgentShared, count};
 use super::take;
 
 /// Time for a handshake.
 const HANDSHAKE: Duration = Duration::from_secs(5);
 /// A link on which nothing comes, or nothing can be sent, for this long is lost.
 const SILENCE: Duration = Duration::from_secs(5);
-/// One that was silent for this long, in which a front-end has something to say twice, is lost when the same process opens
-/// another.
+/// A link that was silent for this long, twice the interval at which a front-end sends something, is lost
+/// when the same process opens another.
 const DOUBTFUL: Duration = Duration::from_secs(1);
 /// Reads in one turn, so that answers are sent in between.
 const READS: usize = 16;
 
 /// Serves a link to its end.
-pub(super) async fn serve(shared: Arc<Shared>, mut stream: TcpStream, source: IpAddr) {
+pub(super) async fn serve(shared: Arc<AgentShared>, mut stream: TcpStream, source: IpAddr) {
     let greeted = timeout(HANDSHAKE, greet(&shared, &mut stream)).await;
     let greeted = greeted.unwrap_or_else(|_| Err("the handshake took too long".to_owned()));
     let established = match greeted.and_then(|established| check_name(&shared, established, source)) {
@@ -45,7 +45,7 @@ pub(super) async fn serve(shared: Arc<Shared>, mut stream: TcpStream, source: Ip
         }
     };
     let number = shared.next_number();
-    let link = Arc::new(Link::new(number, established.peer, source, established.keys.writer));
+    let link = Arc::new(FrontEndLink::new(number, established.peer, source, established.keys.writer));
     tracing::info!(front_end = link.peer.name, instance = link.peer.instance, %source, "a link begins");
     count(&shared.counters.links, 1);
     shared.give_up_silent(&link);
@@ -67,7 +67,7 @@ pub(super) async fn serve(shared: Arc<Shared>, mut stream: TcpStream, source: Ip
 }
 
 /// The agent's part of the handshake.
-async fn greet(shared: &Shared, stream: &mut TcpStream) -> Result<Established<FrontEndId>, String> {
+async fn greet(shared: &AgentShared, stream: &mut TcpStream) -> Result<Established<FrontEndId>, String> {
     use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
     let terms = AgentTerms {
         name: shared.config.name.clone(),
@@ -103,7 +103,7 @@ async fn greet(shared: &Shared, stream: &mut TcpStream) -> Result<Established<Fr
 }
 
 fn check_name(
-    shared: &Shared,
+    shared: &AgentShared,
     established: Established<FrontEndId>,
     source: IpAddr,
 ) -> Result<Established<FrontEndId>, String> {
@@ -116,30 +116,30 @@ fn check_name(
     }
 }
 
-/// A connection that was taken over and is not served yet, as the front-end must be told first.
-struct Waiting {
+/// Connections taken over that are not served yet, because the front-end must be told first.
+struct WaitingConnections {
     /// Bytes of the link that must have been sent.
     mark: u64,
     taken: Vec<Taken>,
 }
 
-/// A link as its own task sees it.
+/// A link's own task.
 struct Talk {
-    shared: Arc<Shared>,
-    link: Arc<Link>,
+    shared: Arc<AgentShared>,
+    link: Arc<FrontEndLink>,
     front_end: Arc<FrontEnd>,
     stream: TcpStream,
     /// Taken over in this turn.
     fresh: Vec<Taken>,
-    waiting: Vec<Waiting>,
+    waiting: Vec<WaitingConnections>,
     /// Connections that were offered for adoption.
     offered: BTreeMap<u64, Arc<Connection>>,
-    /// How many links had been lost when that was last done.
+    /// The count of lost links when orphans were last offered.
     offered_after: Option<u64>,
 }
 
 impl Talk {
-    /// Until the link is lost: why.
+    /// Runs until the link is lost and returns why.
     async fn run(&mut self, mut reader: FrameReader) -> String {
         let mut tick = interval(Duration::from_millis(500));
         tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -153,7 +153,7 @@ impl Talk {
             return why;
         }
         loop {
-            // In each turn, of which there is one at least for each tick.
+            // On each turn; there is at least one per tick.
             self.offer_orphans();
             let Flushed { left, sent_bytes, due } = match self.link.flush(&self.stream) {
                 Ok(flushed) => flushed,
@@ -193,13 +193,13 @@ impl Talk {
         }
     }
 
-    /// Whether something has come that was not read.
+    /// Whether there is unread input.
     fn has_input(&self) -> bool {
         let mut fds = [PollFd::new(&self.stream, PollFlags::IN)];
         poll(&mut fds, Some(&Timespec { tv_sec: 0, tv_nsec: 0 })).is_ok_and(|count| count > 0)
     }
 
-    /// Reads and handles what is there.
+    /// Reads and handles the available input.
     fn read(&mut self, reader: &mut FrameReader) -> Result<(), String> {
         for _ in 0..READS {
             match self.stream.try_read(reader.space()) {
@@ -221,12 +221,12 @@ impl Talk {
         }
         if !self.fresh.is_empty() {
             let taken = std::mem::take(&mut self.fresh);
-            self.waiting.push(Waiting { mark: self.link.mark(), taken });
+            self.waiting.push(WaitingConnections { mark: self.link.mark(), taken });
         }
         Ok(())
     }
 
-    /// Serves the connections of whose taking over the front-end has been told.
+    /// Serves the connections whose take-over has been reported to the front-end.
     fn serve_waiting(&mut self, sent_bytes: u64) {
         let told = self.waiting.iter().take_while(|waiting| waiting.mark <= sent_bytes).count();
         for taken in self.waiting.drain(..told).flat_map(|waiting| waiting.taken) {
@@ -240,7 +240,7 @@ impl Talk {
                 if self.link.knows(conn) {
                     return Err(format!("the front-end used the number {} twice", conn.0));
                 }
-                let offer = take::Offer { conn, request, lease_until_ns, ask, state };
+                let offer = take::HandoffOffer { conn, request, lease_until_ns, ask, state };
                 match take::take(&self.shared, &self.link, &self.front_end, &offer) {
                     Ok(taken) => {
                         count(&self.shared.counters.taken, 1);
@@ -262,7 +262,7 @@ impl Talk {
             ToAgent::Cancel { conn } => {
                 if let Some(connection) = self.link.find(conn) {
                     count(&self.shared.counters.cancelled, 1);
-                    // At once, not when its task comes to it.
+                    // At once, without waiting for its task.
                     self.shared.release(&connection.flow, connection.number);
                     self.shared.flows.unwanted(connection.flow);
                     connection.cut(Cut::Silent);
@@ -270,12 +270,12 @@ impl Talk {
             }
             ToAgent::Stay { conn, request } => {
                 if let Some(connection) = self.link.find(conn) {
-                    connection.decide(request, Decision::Stay);
+                    connection.decide(request, PlacementDecision::Stay);
                 }
             }
             ToAgent::Return { conn, request } => {
                 if let Some(connection) = self.link.find(conn)
-                    && !connection.decide(request, Decision::Return)
+                    && !connection.decide(request, PlacementDecision::Return)
                 {
                     self.link.push(&FromAgent::Kept { conn, request });
                 }
@@ -288,7 +288,7 @@ impl Talk {
             }
             ToAgent::Adopted { orphan, conn } => {
                 if let Some(connection) = self.offered.remove(&orphan) {
-                    // Before it can end, which removes it from there.
+                    // Before it can end, which removes it from the table.
                     self.link.enter(conn, &connection);
                     if !connection.adopt(Arc::clone(&self.link), conn) {
                         self.link.forget(conn);
@@ -314,7 +314,7 @@ impl Talk {
         }
     }
 
-    /// Tells the front-end of the connections that it had handed off on a link that is lost.
+    /// Offers connections of lost links to the front-end for adoption.
     fn offer_orphans(&mut self) {
         let losses = self.shared.losses();
         if self.offered_after.replace(losses) == Some(losses) {
@@ -329,7 +329,7 @@ impl Talk {
         }
     }
 
-    /// Leaves the connections to themselves.
+    /// Detaches the connections from the lost link.
     fn lost(&mut self) {
         let (connections, returned) = self.link.lose();
         // Nobody will release them: packets of their clients are strays.
@@ -343,7 +343,7 @@ impl Talk {
             connection.withdraw();
         }
         self.shared.link_lost();
-        // Those of whose taking over the front-end was never told end silently when they are dropped.
+        // Connections whose take-over was never reported end silently when dropped.
         for taken in self.waiting.drain(..).flat_map(|waiting| waiting.taken).chain(self.fresh.drain(..)) {
             taken.connection.cut(Cut::Silent);
             spawn_local(drive(Arc::clone(&self.shared), taken));
@@ -351,9 +351,9 @@ impl Talk {
     }
 }
 
-/// Ends a connection whose lease was never confirmed, as the front-end may have it.
+/// Ends a connection whose lease was never confirmed, because the front-end may have taken it back.
 async fn forget_after(lease_until_ns: u64, connection: Arc<Connection>) {
-    /// However far off the lease's end is.
+    /// An upper bound, however far off the lease's end is.
     const LONGEST: Duration = Duration::from_secs(60);
     let left = Duration::from_nanos(lease_until_ns.saturating_sub(now_ns())).min(LONGEST);
     tokio::time::sleep(left).await;
@@ -361,7 +361,7 @@ async fn forget_after(lease_until_ns: u64, connection: Arc<Connection>) {
     connection.cut(Cut::Silent);
 }
 
-/// Until then; without a time, for ever.
+/// Waits until `time`; for ever without one.
 async fn until(time: Option<Instant>) {
     match time {
         Some(time) => sleep_until(time).await,

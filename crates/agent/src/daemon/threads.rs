@@ -14,13 +14,13 @@ use tokio::task::{LocalSet, spawn_local};
 use tokio::time::{interval, sleep};
 
 use super::config::AgentError;
-use super::shared::Shared;
+use super::shared::AgentShared;
 use super::talk;
 use plimsoll_origin::{Origin, OriginError, OriginService};
 
 /// Most links at once.
 const MOST_LINKS: usize = 1024;
-/// Pause after a link could not be accepted, such as for want of file descriptors.
+/// Pause after a failure to accept a link, such as for lack of file descriptors.
 const AFTER_FAILURE: Duration = Duration::from_millis(50);
 
 /// The origin's own listener.
@@ -31,7 +31,7 @@ pub(super) struct OriginThread {
     pub(super) done: std_mpsc::Receiver<()>,
 }
 
-/// A link that was accepted, on its way to its thread.
+/// An accepted link on its way to its thread.
 pub(super) struct NewLink {
     stream: std::net::TcpStream,
     source: IpAddr,
@@ -63,7 +63,7 @@ pub(super) fn serve_origin(
     runtime.spawn(async move {
         origin
             .serve(async {
-                // Fails when the sender is gone without having sent: the agent was dropped, and goes on.
+                // Fails when the sender was dropped without sending: the agent was dropped and keeps running.
                 if stopped.await.is_err() {
                     std::future::pending::<()>().await;
                 }
@@ -77,7 +77,7 @@ pub(super) fn serve_origin(
 pub(super) type ThreadEnds = (mpsc::UnboundedSender<NewLink>, JoinHandle<()>);
 
 /// A thread that serves links.
-pub(super) fn start_thread(number: usize, shared: &Arc<Shared>) -> Result<ThreadEnds, AgentError> {
+pub(super) fn start_thread(number: usize, shared: &Arc<AgentShared>) -> Result<ThreadEnds, AgentError> {
     let (sender, mut links) = mpsc::unbounded_channel::<NewLink>();
     let shared = Arc::clone(shared);
     let runtime =
@@ -104,9 +104,9 @@ pub(super) fn start_thread(number: usize, shared: &Arc<Shared>) -> Result<Thread
     Ok((sender, thread.map_err(system("cannot start a thread"))?))
 }
 
-/// The thread that accepts links and forgets what is over.
+/// The thread that accepts links and sweeps expired state.
 pub(super) fn start_control(
-    shared: Arc<Shared>,
+    shared: Arc<AgentShared>,
     listener: std::net::TcpListener,
     senders: Vec<mpsc::UnboundedSender<NewLink>>,
     stopped: oneshot::Receiver<()>,
@@ -118,7 +118,7 @@ pub(super) fn start_control(
             let all = async { tokio::join!(accept(&shared, listener, &senders), sweep(&shared)) };
             tokio::select! {
                 _ = all => {}
-                // Fails when the agent was dropped: it goes on.
+                // Fails when the agent was dropped: it keeps running.
                 () = async { if stopped.await.is_err() { std::future::pending().await } } => {}
             }
         });
@@ -127,9 +127,9 @@ pub(super) fn start_control(
     thread.map_err(system("cannot start a thread"))
 }
 
-/// Accepts links and deals them out to the threads in turn.
+/// Accepts links and distributes them to the threads in turn.
 async fn accept(
-    shared: &Shared,
+    shared: &AgentShared,
     listener: std::net::TcpListener,
     senders: &[mpsc::UnboundedSender<NewLink>],
 ) {
@@ -160,7 +160,7 @@ async fn accept(
             tracing::warn!(%source, "a link was refused: there are {MOST_LINKS}");
             continue;
         };
-        // There is one thread at least, and threads end after this one.
+        // There is at least one thread, and threads end after this one.
         if let Some(sender) = senders.get(turn % senders.len().max(1)) {
             let _ = sender.send(NewLink { stream, source, permit });
         }
@@ -168,9 +168,9 @@ async fn accept(
     }
 }
 
-/// The thread that takes packets from the guard as they are held.
-pub(super) fn start_held(shared: Arc<Shared>, mut ring: HeldRing) -> Result<JoinHandle<()>, AgentError> {
-    /// How often it looks whether the agent has ended.
+/// The thread that takes held packets from the guard.
+pub(super) fn start_held(shared: Arc<AgentShared>, mut ring: HeldRing) -> Result<JoinHandle<()>, AgentError> {
+    /// Interval of checks whether the agent has ended.
     const LOOK: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
     let run = move || {
         while !shared.has_ended() {
@@ -197,8 +197,8 @@ pub(super) fn start_held(shared: Arc<Shared>, mut ring: HeldRing) -> Result<Join
     thread.map_err(system("cannot start a thread"))
 }
 
-/// Forgets what is over.
-async fn sweep(shared: &Shared) {
+/// Sweeps expired state.
+async fn sweep(shared: &AgentShared) {
     const STEP: Duration = Duration::from_millis(250);
     const STEPS_TO_LEASES: u32 = 20;
     let mut tick = interval(STEP);

@@ -4,10 +4,10 @@ use std::time::{Duration, Instant};
 
 use plimsoll_config::AccessLogFormat;
 
-use crate::http::Version;
+use crate::http::HttpVersion;
 use crate::http::fields::push_number;
 use crate::http::request::Span;
-use crate::observe::Record;
+use crate::observe::RequestRecord;
 
 /// The end of a request.
 #[derive(Debug, Clone, Copy)]
@@ -21,7 +21,7 @@ pub(crate) struct Moment<'a> {
 /// Appends the line of a request that ended at this moment.
 pub(crate) fn line(
     format: AccessLogFormat,
-    record: &Record<'_>,
+    record: &RequestRecord<'_>,
     policy: &str,
     end: Moment<'_>,
     out: &mut Vec<u8>,
@@ -33,22 +33,22 @@ pub(crate) fn line(
 }
 
 /// Method, target and version; `None` for a request that was not understood.
-fn request_line<'a>(record: &Record<'a>) -> Option<(&'a [u8], &'a [u8], &'static str)> {
+fn request_line<'a>(record: &RequestRecord<'a>) -> Option<(&'a [u8], &'a [u8], &'static str)> {
     let head = record.head?;
     let line = head.line.of(record.head_bytes);
     let (method, target) = line.split_at(memchr::memchr(b' ', line).unwrap_or(line.len()));
-    let version = if head.version == Version::Http11 { "HTTP/1.1" } else { "HTTP/1.0" };
+    let version = if head.version == HttpVersion::Http11 { "HTTP/1.1" } else { "HTTP/1.0" };
     Some((method, target.get(1..).unwrap_or_default(), version))
 }
 
 /// The value of a field that is there and not empty.
-fn value<'a>(record: &Record<'a>, span: Option<Span>) -> Option<&'a [u8]> {
+fn value<'a>(record: &RequestRecord<'a>, span: Option<Span>) -> Option<&'a [u8]> {
     span.filter(|&span| span != Span::default())
         .map(|span| span.of(record.head_bytes))
         .filter(|v| !v.is_empty())
 }
 
-fn combined(record: &Record<'_>, end: Moment<'_>, out: &mut Vec<u8>) {
+fn combined(record: &RequestRecord<'_>, end: Moment<'_>, out: &mut Vec<u8>) {
     out.extend_from_slice(record.peer.as_bytes());
     out.extend_from_slice(b" - - [");
     out.extend_from_slice(end.time.as_bytes());
@@ -109,7 +109,7 @@ fn for_plain_runs(
     out.extend_from_slice(bytes);
 }
 
-fn json(record: &Record<'_>, policy: &str, end: Moment<'_>, out: &mut Vec<u8>) {
+fn json(record: &RequestRecord<'_>, policy: &str, end: Moment<'_>, out: &mut Vec<u8>) {
     // What most lines need.
     out.reserve(512);
     let line = request_line(record);

@@ -1,4 +1,4 @@
-//! `/backends`: what there is, drain and weight.
+//! `/backends`: list, drain and weight.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use super::reply::{Refused, Reply, json};
 use super::snapshot::{BackendState, Snapshot, health_name};
 use crate::backend::Backend;
-use crate::shared::Shared;
+use crate::shared::FrontEndShared;
 
 /// A back-end as JSON.
 #[derive(Serialize)]
@@ -65,14 +65,14 @@ impl<'a> Shown<'a> {
 }
 
 /// All back-ends.
-pub(super) fn list(shared: &Shared) -> Reply {
+pub(super) fn list(shared: &FrontEndShared) -> Reply {
     let snapshot = Snapshot::take(shared);
     let shown: Vec<Shown<'_>> = snapshot.backends.iter().filter(|b| b.is_there()).map(Shown::of).collect();
     json(StatusCode::OK, &shown)
 }
 
 /// The back-end that a path names.
-pub(super) fn one(shared: &Shared, name: &str) -> Result<Reply, Refused> {
+pub(super) fn one(shared: &FrontEndShared, name: &str) -> Result<Reply, Refused> {
     let backend = find(shared, name)?;
     let snapshot = Snapshot::take(shared);
     let state = snapshot.backends.iter().find(|state| state.backend.id == backend.id);
@@ -80,7 +80,7 @@ pub(super) fn one(shared: &Shared, name: &str) -> Result<Reply, Refused> {
 }
 
 /// Starts or ends draining.
-pub(super) fn set_drained(shared: &Shared, name: &str, drained: bool) -> Result<Reply, Refused> {
+pub(super) fn set_drained(shared: &FrontEndShared, name: &str, drained: bool) -> Result<Reply, Refused> {
     let backend = find(shared, name)?;
     backend.set_drained(drained);
     shared.tell_health(&backend);
@@ -90,7 +90,7 @@ pub(super) fn set_drained(shared: &Shared, name: &str, drained: bool) -> Result<
 }
 
 /// Sets the weight.
-pub(super) fn set_weight(shared: &Shared, name: &str, body: &[u8]) -> Result<Reply, Refused> {
+pub(super) fn set_weight(shared: &FrontEndShared, name: &str, body: &[u8]) -> Result<Reply, Refused> {
     let backend = find(shared, name)?;
     let weight = parse_weight(body)?;
     shared.dispatch.set_weight(backend.id, weight);
@@ -122,7 +122,7 @@ fn parse_weight(body: &[u8]) -> Result<Weight, Refused> {
 }
 
 /// The configured back-end of this name, which dispatch knows as well.
-fn find(shared: &Shared, name: &str) -> Result<Arc<Backend>, Refused> {
+fn find(shared: &FrontEndShared, name: &str) -> Result<Arc<Backend>, Refused> {
     let decoded = super::why::percent_decoded(name.as_bytes());
     let is_it = |b: &&Arc<Backend>| b.name.as_bytes() == decoded && !b.is_retired();
     let found = shared.backends.load().iter().find(is_it).cloned();
@@ -130,7 +130,7 @@ fn find(shared: &Shared, name: &str) -> Result<Arc<Backend>, Refused> {
     found.filter(|b| b.id.index() < known).ok_or_else(|| unknown(shared, name))
 }
 
-fn unknown(shared: &Shared, name: &str) -> Refused {
+fn unknown(shared: &FrontEndShared, name: &str) -> Refused {
     let backends = shared.backends.load();
     let names: Vec<&str> = backends.iter().filter(|b| !b.is_retired()).map(|b| &*b.name).take(20).collect();
     let remedy = format!("GET /backends lists them; among them are {}", names.join(", "));

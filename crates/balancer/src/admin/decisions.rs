@@ -8,7 +8,7 @@ use plimsoll_config::WhenFull;
 use serde::Serialize;
 
 use super::reply::{Refused, Reply, json};
-use crate::shared::Shared;
+use crate::shared::FrontEndShared;
 
 /// Files that are listed; a directory holds as many as the configuration says.
 const MOST_FILES: usize = 10_000;
@@ -35,13 +35,13 @@ struct LogFile {
 }
 
 /// The state of the log.
-pub(super) async fn state(shared: Arc<Shared>) -> Result<Reply, Refused> {
+pub(super) async fn state(shared: Arc<FrontEndShared>) -> Result<Reply, Refused> {
     // The directory may be on a slow disk; health checks share this thread.
     off_thread(move || json(StatusCode::OK, &look(&shared))).await
 }
 
 /// Writes what has been gathered, and tells the state afterwards.
-pub(super) async fn flush(shared: Arc<Shared>) -> Result<Reply, Refused> {
+pub(super) async fn flush(shared: Arc<FrontEndShared>) -> Result<Reply, Refused> {
     let written =
         off_thread(move || shared.dispatch.sync_log().then(|| json(StatusCode::OK, &look(&shared))));
     written.await?.ok_or_else(|| {
@@ -60,7 +60,7 @@ async fn off_thread<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static
     })
 }
 
-fn look(shared: &Shared) -> Shown {
+fn look(shared: &FrontEndShared) -> Shown {
     let config = shared.config.load_full();
     let log = config.decision_log.as_ref();
     let state = shared.dispatch.inspect(|i| i.log_state());

@@ -1,4 +1,4 @@
-//! Who may use the admin API.
+//! Access control of the admin API.
 //!
 //! With a token, whoever has it. Without one, programs on this machine: then a browser must not be made a tool of the
 //! pages that it shows, neither by a name that resolves to the loopback address (DNS rebinding) nor by a form or script
@@ -13,8 +13,8 @@ use plimsoll_config::Admin;
 
 use super::reply::Refused;
 
-/// Lets a request pass, or says why not. `admin` is what the configuration says now, `local` the address at which the
-/// connection came in.
+/// Lets a request pass, or says why not. `admin` is the present configuration, `local` the address at which
+/// the connection came in.
 pub(super) fn check(admin: Option<&Admin>, local: SocketAddr, request: &Parts) -> Result<(), Refused> {
     let Some(admin) = admin else {
         return Err(Refused::new(

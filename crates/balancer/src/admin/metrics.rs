@@ -9,20 +9,20 @@ use prometheus_client::encoding::DescriptorEncoder;
 use prometheus_client::registry::Registry;
 
 use super::backends::CODES;
-use super::process::Process;
+use super::process::ProcessUsage;
 use super::snapshot::{BackendState, Snapshot, health_name};
 use crate::exposition::Out;
 use crate::mechanism::carry::Mechanism;
 use crate::mechanism::registry::{MechanismSystems, Mechanisms};
-use crate::metrics::{BackendCounts, Counter, WorkerCounts};
+use crate::metrics::{BackendCounts, SharedCounter, WorkerCounts};
 use crate::peers::Peers;
-use crate::shared::Shared;
+use crate::shared::FrontEndShared;
 
 /// The media type.
 pub(super) const MEDIA_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
 /// All metrics, as they are now.
-pub(super) fn encode(shared: &Shared, systems: &Arc<MechanismSystems>) -> String {
+pub(super) fn encode(shared: &FrontEndShared, systems: &Arc<MechanismSystems>) -> String {
     let mut registry = Registry::default();
     registry.register_collector(Box::new(Sample::take(shared, systems)));
     let mut out = String::with_capacity(16 << 10);
@@ -48,7 +48,7 @@ struct Sample {
     totals: Totals,
     connections_limit: usize,
     policy: &'static str,
-    process: Process,
+    process: ProcessUsage,
     systems: Arc<MechanismSystems>,
     peers: Option<Arc<Peers>>,
 }
@@ -60,8 +60,9 @@ impl std::fmt::Debug for Sample {
 }
 
 impl Sample {
-    fn take(shared: &Shared, systems: &Arc<MechanismSystems>) -> Self {
-        let sum = |of: fn(&WorkerCounts) -> &Counter| shared.counts.iter().map(|c| of(c).get()).sum::<u64>();
+    fn take(shared: &FrontEndShared, systems: &Arc<MechanismSystems>) -> Self {
+        let sum =
+            |of: fn(&WorkerCounts) -> &SharedCounter| shared.counts.iter().map(|c| of(c).get()).sum::<u64>();
         // What has ended first: no connection ends before it was counted as accepted.
         let closed = sum(|c| &c.closed);
         let accepted = sum(|c| &c.accepted);
@@ -77,7 +78,7 @@ impl Sample {
             },
             connections_limit: config.limits.connections,
             policy: config.policy.spec.name,
-            process: Process::now(),
+            process: ProcessUsage::now(),
             systems: Arc::clone(systems),
             peers: shared.peers.clone(),
         }
@@ -210,7 +211,7 @@ impl Sample {
     }
 
     fn backend_counters(&self, out: &mut Out<'_>) -> Result<(), Error> {
-        let mut sums = |name, help, of: fn(&BackendCounts) -> &Counter| {
+        let mut sums = |name, help, of: fn(&BackendCounts) -> &SharedCounter| {
             out.counters(name, help, || self.snapshot.backends.iter().map(|b| (named(b), b.sum(of))))
         };
         sums("plimsoll_backend_failures", "Requests that ended without a whole answer of it", |c| &c.failed)?;

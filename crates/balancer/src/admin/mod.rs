@@ -26,7 +26,7 @@ use tokio::net::TcpStream;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::mechanism::registry::MechanismSystems;
-use crate::shared::Shared;
+use crate::shared::FrontEndShared;
 
 /// Connections at once; further ones wait.
 const CONNECTIONS: usize = 64;
@@ -40,7 +40,7 @@ const CONNECTION_TIME: Duration = Duration::from_secs(60);
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
 /// Serves the admin API until the task is aborted.
-pub(crate) async fn serve(shared: Arc<Shared>, systems: Arc<MechanismSystems>, socket: TcpListener) {
+pub(crate) async fn serve(shared: Arc<FrontEndShared>, systems: Arc<MechanismSystems>, socket: TcpListener) {
     let listener = match tokio::net::TcpListener::from_std(socket) {
         Ok(listener) => listener,
         Err(error) => {
@@ -63,7 +63,7 @@ pub(crate) async fn serve(shared: Arc<Shared>, systems: Arc<MechanismSystems>, s
 }
 
 async fn connection(
-    shared: Arc<Shared>,
+    shared: Arc<FrontEndShared>,
     systems: Arc<MechanismSystems>,
     stream: TcpStream,
     _place: OwnedSemaphorePermit,
@@ -77,7 +77,7 @@ async fn connection(
     http.timer(TokioTimer::new()).header_read_timeout(HEAD_TIME).max_buf_size(HEAD_BYTES);
     let mut connection = pin!(http.serve_connection(TokioIo::new(stream), service));
     tokio::select! {
-        // Why a client's connection ended is its own affair.
+        // The reason why a client's connection ended does not matter.
         _ = connection.as_mut() => {}
         () = tokio::time::sleep(CONNECTION_TIME) => {
             connection.as_mut().graceful_shutdown();

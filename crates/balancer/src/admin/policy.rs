@@ -9,7 +9,7 @@ use serde::Serialize;
 
 use super::reply::{Reply, json};
 use super::snapshot::Snapshot;
-use crate::shared::Shared;
+use crate::shared::FrontEndShared;
 
 #[derive(Serialize)]
 struct Shown<'a> {
@@ -59,7 +59,7 @@ impl<'a> ShownScore<'a> {
 }
 
 /// The policy's state.
-pub(super) fn state(shared: &Shared) -> Reply {
+pub(super) fn state(shared: &FrontEndShared) -> Reply {
     let config = shared.config.load_full();
     let snapshot = Snapshot::take(shared);
     let shown = Shown {

@@ -7,7 +7,7 @@ const TICKS_PER_S: f64 = 100.0;
 
 /// What is told of the process; a value that the system does not give is left out.
 #[derive(Debug, Default)]
-pub(super) struct Process {
+pub(super) struct ProcessUsage {
     /// Memory in RAM in bytes.
     pub(super) resident_bytes: Option<u64>,
     /// CPU time in seconds, user and system.
@@ -18,7 +18,7 @@ pub(super) struct Process {
     pub(super) start_time_s: Option<f64>,
 }
 
-impl Process {
+impl ProcessUsage {
     /// The process as it is now.
     pub(super) fn now() -> Self {
         let text = |path: &str| fs::read_to_string(path).unwrap_or_default();

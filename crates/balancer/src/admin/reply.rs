@@ -60,7 +60,7 @@ pub(super) fn json(status: StatusCode, value: &impl Serialize) -> Reply {
     of_json(status, serde_json::to_string_pretty(value))
 }
 
-/// The same on one line, for what is long.
+/// The same on one line, for long values.
 pub(super) fn json_line(status: StatusCode, value: &impl Serialize) -> Reply {
     of_json(status, serde_json::to_string(value))
 }

@@ -1,4 +1,4 @@
-//! From a request to what answers it.
+//! Routes requests to their handlers.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use hyper::body::Incoming;
 use super::reply::{Refused, Reply, of, text};
 use super::{backends, decisions, guard, metrics, policy, tables, why};
 use crate::mechanism::registry::MechanismSystems;
-use crate::shared::Shared;
+use crate::shared::FrontEndShared;
 
 /// Bytes of a request's body.
 const BODY_BYTES: usize = 64 << 10;
@@ -89,7 +89,7 @@ impl<'a> Route<'a> {
         }
     }
 
-    /// Whether it is for anyone: it tells nothing but yes or no.
+    /// Whether anyone may ask: it answers only yes or no.
     fn is_open(self) -> bool {
         matches!(self, Self::Healthz | Self::Readyz)
     }
@@ -97,7 +97,7 @@ impl<'a> Route<'a> {
 
 /// Answers a request that came in at `local`, within [`RESPONSE_TIME`].
 pub(super) async fn answer(
-    shared: &Arc<Shared>,
+    shared: &Arc<FrontEndShared>,
     systems: &Arc<MechanismSystems>,
     local: SocketAddr,
     request: Request<Incoming>,
@@ -115,7 +115,7 @@ pub(super) async fn answer(
 }
 
 async fn respond(
-    shared: &Arc<Shared>,
+    shared: &Arc<FrontEndShared>,
     systems: &Arc<MechanismSystems>,
     local: SocketAddr,
     request: Request<Incoming>,
@@ -143,8 +143,8 @@ async fn respond(
     }
 }
 
-/// What is answered at once and changes nothing.
-fn look(shared: &Shared, route: Route<'_>, parts: &Parts) -> Result<Reply, Refused> {
+/// Answers requests that change nothing, at once.
+fn look(shared: &FrontEndShared, route: Route<'_>, parts: &Parts) -> Result<Reply, Refused> {
     debug_assert!(matches!(parts.method, Method::GET | Method::HEAD));
     match route {
         Route::Index => Ok(text(StatusCode::OK, PATHS)),
@@ -162,7 +162,7 @@ fn look(shared: &Shared, route: Route<'_>, parts: &Parts) -> Result<Reply, Refus
     }
 }
 
-fn ready(shared: &Shared) -> Reply {
+fn ready(shared: &FrontEndShared) -> Reply {
     let not = |why: &str| text(StatusCode::SERVICE_UNAVAILABLE, format!("not ready: {why}\n"));
     if shared.stopping.load(Ordering::Relaxed) {
         return not("the front-end is stopping");

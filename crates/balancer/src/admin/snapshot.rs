@@ -1,4 +1,4 @@
-//! The state of the front-end at one moment, taken under the lock of dispatch and looked at without it.
+//! A snapshot of the front-end's state, taken under the lock of dispatch and used without it.
 
 use std::sync::Arc;
 
@@ -7,8 +7,8 @@ use plimsoll_policy::{BackendId, Health, PolicyTable, TargetId, Weight};
 
 use crate::backend::Backend;
 use crate::dispatch::{DispatchCounts, Inspection, LogState};
-use crate::metrics::{BackendCounts, Counter, Histogram};
-use crate::shared::Shared;
+use crate::metrics::{BackendCounts, Histogram, SharedCounter};
+use crate::shared::FrontEndShared;
 
 /// One back-end.
 pub(super) struct BackendState {
@@ -35,31 +35,31 @@ pub(super) struct Snapshot {
     pub(super) log: LogState,
 }
 
-/// What is known of one target.
+/// The state of one target.
 pub(super) struct TargetState {
     pub(super) server_set: Vec<BackendId>,
     pub(super) known_size_bytes: Option<u64>,
 }
 
 impl Snapshot {
-    pub(super) fn take(shared: &Shared) -> Self {
+    pub(super) fn take(shared: &FrontEndShared) -> Self {
         Self::with(shared, |_| ()).0
     }
 
     /// The same, with what else there is to see of the policy's state.
-    pub(super) fn with_tables(shared: &Shared) -> (Self, Vec<PolicyTable>) {
+    pub(super) fn with_tables(shared: &FrontEndShared) -> (Self, Vec<PolicyTable>) {
         Self::with(shared, |i| i.policy.tables())
     }
 
     /// The same, with what is known of a target at that moment.
-    pub(super) fn with_target(shared: &Shared, target: TargetId) -> (Self, TargetState) {
+    pub(super) fn with_target(shared: &FrontEndShared, target: TargetId) -> (Self, TargetState) {
         Self::with(shared, |i| TargetState {
             server_set: i.policy.server_set(target),
             known_size_bytes: i.known_size_bytes(target),
         })
     }
 
-    fn with<T>(shared: &Shared, look: impl FnOnce(&Inspection<'_>) -> T) -> (Self, T) {
+    fn with<T>(shared: &FrontEndShared, look: impl FnOnce(&Inspection<'_>) -> T) -> (Self, T) {
         let backends = shared.backends.load_full();
         shared.dispatch.inspect(|i| {
             let state = |backend: &Arc<Backend>| {
@@ -96,7 +96,7 @@ impl BackendState {
     }
 
     /// A counter over all workers.
-    pub(super) fn sum(&self, of: impl Fn(&BackendCounts) -> &Counter) -> u64 {
+    pub(super) fn sum(&self, of: impl Fn(&BackendCounts) -> &SharedCounter) -> u64 {
         self.backend.counts.iter().map(|counts| of(counts).get()).sum()
     }
 

@@ -1,4 +1,4 @@
-//! `/policy/tables`: what there is to see of a policy's inner state, such as boundaries and histograms.
+//! `/policy/tables`: tables of a policy's inner state, such as boundaries and histograms.
 
 use http::StatusCode;
 use plimsoll_policy::PolicyTable;
@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::reply::{Reply, json_line};
 use super::snapshot::Snapshot;
-use crate::shared::Shared;
+use crate::shared::FrontEndShared;
 
 /// Rows of a table that are shown; the last ones, where there are more.
 const MOST_ROWS: usize = 4096;
@@ -30,7 +30,7 @@ struct ShownTable {
 }
 
 /// All tables of the policy.
-pub(super) fn all(shared: &Shared) -> Reply {
+pub(super) fn all(shared: &FrontEndShared) -> Reply {
     let policy = shared.config.load().policy.spec.name;
     let (snapshot, tables) = Snapshot::with_tables(shared);
     let names: Vec<&str> = snapshot.backends.iter().map(|b| &*b.backend.name).collect();

@@ -1,4 +1,4 @@
-//! `/why`: what the policy holds about one target, in numbers and in words.
+//! `/why`: the policy's state of one target, in numbers and in words.
 
 use std::borrow::Cow;
 
@@ -10,7 +10,7 @@ use serde::Serialize;
 use super::reply::{Refused, Reply, json};
 use super::snapshot::{BackendState, Snapshot, TargetState, health_name};
 use crate::http::key;
-use crate::shared::Shared;
+use crate::shared::FrontEndShared;
 
 #[derive(Serialize)]
 struct Shown<'a> {
@@ -39,7 +39,7 @@ struct ShownBackend<'a> {
 }
 
 /// Answers the query of a request to `/why`.
-pub(super) fn answer(shared: &Shared, query: Option<&str>) -> Result<Reply, Refused> {
+pub(super) fn answer(shared: &FrontEndShared, query: Option<&str>) -> Result<Reply, Refused> {
     let config = shared.config.load_full();
     let target = target(&config.target.key, query)?;
     let id = key::of_text(&config.target.key, &target);
@@ -108,7 +108,7 @@ fn explain(config: &Config, snapshot: &Snapshot, target: &TargetState) -> String
     out
 }
 
-/// What a request would meet now, whatever its target.
+/// What would happen to any request now.
 fn now(snapshot: &Snapshot) -> String {
     let relative = |b: &BackendState| f64::from(b.load) / b.weight.as_f64();
     let eligible = snapshot.backends.iter().filter(|b| b.eligible);

@@ -7,25 +7,25 @@ use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
 use super::client;
-use super::service::Service;
+use super::service::ConnectionService;
 use crate::accepted::{Accepted, Start};
 use crate::mechanism::carry::Mechanism;
 use crate::net::halves::ClientIo;
-use crate::net::places::Place;
+use crate::net::places::TakenPlace;
 use crate::net::stream::{ClientStream, Listener};
-use crate::shared::Shared;
+use crate::shared::FrontEndShared;
 use crate::worker::Worker;
 
-/// How long the system is left alone when it has no room for another connection.
+/// Pause after the system had no room for another connection.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 /// How long the first data of a completed connection may be under way when the listener closes.
 const FIRST_DATA: Duration = Duration::from_millis(200);
-/// How long the log is spared a complaint that it has already.
+/// Interval between equal complaints in the log.
 const COMPLAIN_AGAIN: Duration = Duration::from_secs(10);
 
-impl<M: Mechanism> Service<M> {
+impl<M: Mechanism> ConnectionService<M> {
     /// The service of worker `index`.
-    pub(crate) fn new(shared: Arc<Shared>, index: usize, system: &Arc<M::System>) -> Rc<Self> {
+    pub(crate) fn new(shared: Arc<FrontEndShared>, index: usize, system: &Arc<M::System>) -> Rc<Self> {
         let worker = Worker::new(shared, index);
         let service = Rc::new(Self { mechanism: M::new(system, &worker), worker });
         let weak = Rc::downgrade(&service);
@@ -37,7 +37,8 @@ impl<M: Mechanism> Service<M> {
         service
     }
 
-    /// Accepts connections until `stop` is told. Connections that the system has completed by then are served, too.
+    /// Accepts connections until `stop` is notified. Also serves connections that the system has completed by
+    /// then.
     pub(crate) async fn accept(
         self: Rc<Self>,
         listener: Listener,
@@ -59,7 +60,7 @@ impl<M: Mechanism> Service<M> {
             match (accepted, place) {
                 (Ok((stream, peer)), Some(place)) => self.spawn(stream, (peer, local), place, &closing),
                 (Err(error), _) => {
-                    // Mostly that the process has too many files open: waiting lets others finish.
+                    // Mostly too many open files: waiting lets others finish.
                     if complained.is_none_or(|at: Instant| at.elapsed() > COMPLAIN_AGAIN) {
                         complained = Some(Instant::now());
                         tracing::warn!(%error, "cannot accept a connection");
@@ -90,7 +91,7 @@ impl<M: Mechanism> Service<M> {
         self: &Rc<Self>,
         stream: ClientStream,
         (peer, local): (SocketAddr, Option<SocketAddr>),
-        place: Place,
+        place: TakenPlace,
         closing: &Arc<AtomicBool>,
     ) {
         let service = Rc::clone(self);
@@ -102,10 +103,10 @@ impl<M: Mechanism> Service<M> {
         });
     }
 
-    /// Serves a connection that comes back from elsewhere, or could not leave.
+    /// Serves a connection that came back, or could not leave.
     fn resume(self: &Rc<Self>, stream: ClientStream, accepted: Rc<Accepted>, start: Start) {
         let service = Rc::clone(self);
-        // It had a place before: where none is left, it is served all the same.
+        // It had a place before, so serve it even if none is left.
         let place = self.worker.shared.places.try_take();
         tokio::task::spawn_local(async move {
             let _place = place;

@@ -1,4 +1,4 @@
-//! One connection of a client, request by request.
+//! Drives a client's connection, request by request.
 
 use std::io;
 use std::sync::Arc;
@@ -9,11 +9,11 @@ use std::time::Instant;
 use plimsoll_config::Config;
 
 use super::read_head::{NoHead, read_head};
-use super::service::Service;
+use super::service::ConnectionService;
 use crate::accepted::{Accepted, Start};
 use crate::account::Account;
 use crate::http::request::{self as http_request, RequestHead};
-use crate::http::{Framing, Refusal, Version};
+use crate::http::{Framing, HttpVersion, RequestRefusal};
 use crate::mechanism::carry::{ClientRequest, Mechanism};
 use crate::net::deadline::Deadline;
 use crate::net::halves::ClientIo;
@@ -23,25 +23,25 @@ use crate::worker::Scratch;
 /// A small body that has arrived with its head goes to the back-end in one piece with it.
 const JOINED_BODY_BYTES: u64 = 4096;
 
-/// Why a request is refused that a front-end beside this one has placed.
+/// Why a request that a peer has placed is refused.
 const PLACED: &str =
     "the request was placed already: the address of a back-end leads to a front-end beside this one";
 
-/// What becomes of the client's connection after a request.
+/// What happens to the client's connection after a request.
 pub(super) enum Then<P> {
     Keep,
-    /// Closed in good order, the rest of what the client sends thrown away.
+    /// Closed gracefully, discarding the rest of what the client sends.
     Close,
     /// Already over.
     Over,
-    /// Cut, so that nobody takes what came for a whole response.
+    /// Cut, so that nobody takes a partial response for a complete one.
     Cut,
     /// It leaves, with the request.
     Leave(P),
 }
 
 pub(super) struct Client<'a, M, C: ClientIo> {
-    pub(super) service: &'a Service<M>,
+    pub(super) service: &'a ConnectionService<M>,
     pub(super) stream: &'a mut C,
     pub(super) accepted: &'a Accepted,
     pub(super) deadline: Deadline,
@@ -49,7 +49,7 @@ pub(super) struct Client<'a, M, C: ClientIo> {
     start: Start,
     /// The request's head as it came, kept where the connection may leave with it.
     raw: Vec<u8>,
-    /// A response is under way: if the connection ends now, nobody must take what came for a whole one.
+    /// A response is under way: if the connection ends now, it must not look complete.
     answering: bool,
 }
 
@@ -61,9 +61,9 @@ impl<M, C: ClientIo> Drop for Client<'_, M, C> {
     }
 }
 
-/// Serves a connection until it ends; or until it is to leave, which the caller sees to.
+/// Serves a connection until it ends or leaves. The caller makes it leave.
 pub(crate) async fn serve<M: Mechanism, C: ClientIo>(
-    service: &Service<M>,
+    service: &ConnectionService<M>,
     stream: &mut C,
     accepted: &Accepted,
     start: Start,
@@ -109,7 +109,7 @@ impl<M: Mechanism, C: ClientIo> Client<'_, M, C> {
         }
     }
 
-    /// Waits for a request to begin, and reads what there is of it; nothing when the connection ends instead.
+    /// Waits for a request to begin and reads its first bytes; `None` when the connection ends instead.
     async fn begin(&mut self) -> Option<Scratch> {
         let idle = match self.start.requests {
             0 => self.config.timeouts.head,
@@ -141,7 +141,7 @@ impl<M: Mechanism, C: ClientIo> Client<'_, M, C> {
         };
         let received = Instant::now();
         self.start.requests += 1;
-        let context = http_request::Context {
+        let context = http_request::RequestContext {
             key: &self.config.target.key,
             dynamic: &self.config.target.dynamic,
             fields: self.config.limits.fields,
@@ -153,9 +153,9 @@ impl<M: Mechanism, C: ClientIo> Client<'_, M, C> {
             Err(refusal) => return self.refuse_head(refusal, scratch).await,
         };
         if let Some(peers) = &self.service.worker.shared.peers {
-            // It has been placed by this front-end or one beside it; to pass it on again could go on for ever.
+            // This front-end or a peer has placed it; passing it on again could loop for ever.
             if !http_request::mark_placed(peers.local(), &mut scratch.head) {
-                return self.refuse_head(Refusal::of(508, PLACED), scratch).await;
+                return self.refuse_head(RequestRefusal::of(508, PLACED), scratch).await;
             }
         }
         self.keep_raw(&scratch.input.data()[..length]);
@@ -164,13 +164,13 @@ impl<M: Mechanism, C: ClientIo> Client<'_, M, C> {
             && length > most
         {
             return self
-                .refuse_head(Refusal::of(413, "the request's body is larger than allowed"), scratch)
+                .refuse_head(RequestRefusal::of(413, "the request's body is larger than allowed"), scratch)
                 .await;
         }
         self.answer(&head, scratch, received).await
     }
 
-    /// A request that has been understood.
+    /// Answers a parsed request.
     async fn answer(
         &mut self,
         head: &RequestHead,
@@ -209,7 +209,7 @@ impl<M: Mechanism, C: ClientIo> Client<'_, M, C> {
             Ended::Answered { keep: false } => Then::Close,
             Ended::Refused(refusal, retry_after_s) => {
                 // A body that was not read would be taken for the next request. HTTP/1.0 closes unless told otherwise.
-                let keep = keep && framing == Framing::None && head.version == Version::Http11;
+                let keep = keep && framing == Framing::None && head.version == HttpVersion::Http11;
                 self.write_refusal(refusal, retry_after_s, head.is_head, keep, &mut scratch.out).await
             }
             Ended::Cut => Then::Cut,
@@ -226,7 +226,7 @@ impl<M: Mechanism, C: ClientIo> Client<'_, M, C> {
     }
 }
 
-/// Puts a small body that is there behind the head; the framing of what is left to read.
+/// Appends a small body that has arrived to the head. Returns the framing of the rest.
 fn join_body(head: &RequestHead, scratch: &mut Scratch) -> Framing {
     match head.framing {
         Framing::Length(length) if length <= JOINED_BODY_BYTES && length as usize <= scratch.input.len() => {

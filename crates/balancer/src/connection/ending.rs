@@ -4,29 +4,34 @@ use std::time::{Duration, Instant};
 
 use super::client::{Client, Then};
 use super::respond;
-use crate::http::Refusal;
+use crate::http::RequestRefusal;
 use crate::mechanism::carry::Mechanism;
 use crate::net::buffer::Buffer;
 use crate::net::halves::ClientIo;
 use crate::net::write::poll_write_all;
-use crate::observe::{Record, Times};
+use crate::observe::{RequestRecord, Times};
 use crate::worker::Scratch;
 
-/// What is read and thrown away from a client that is told to go, so that it gets to read the answer, and how long.
+/// How much to read and discard from a client that is told to go, so that it can read the answer, and how
+/// long.
 const LINGER_BYTES: usize = 1 << 20;
 const LINGER: Duration = Duration::from_secs(1);
 
 impl<M: Mechanism, C: ClientIo> Client<'_, M, C> {
-    /// A head that cannot be used: what follows it cannot either.
-    pub(super) async fn refuse_head(&mut self, refusal: Refusal, scratch: &mut Scratch) -> Then<M::Parcel> {
+    /// Refuses a bad head, after which the connection is unusable.
+    pub(super) async fn refuse_head(
+        &mut self,
+        refusal: RequestRefusal,
+        scratch: &mut Scratch,
+    ) -> Then<M::Parcel> {
         let times = Times { received: Instant::now(), assigned: None, first_byte: None };
-        self.service.worker.observe(&Record::refused(&self.accepted.peer_text, refusal.status, times));
+        self.service.worker.observe(&RequestRecord::refused(&self.accepted.peer_text, refusal.status, times));
         self.write_refusal(refusal, None, false, false, &mut scratch.out).await
     }
 
     pub(super) async fn write_refusal(
         &mut self,
-        refusal: Refusal,
+        refusal: RequestRefusal,
         retry_after_s: Option<u32>,
         to_head: bool,
         keep: bool,

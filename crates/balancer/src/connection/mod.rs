@@ -10,7 +10,7 @@ mod read_head;
 mod respond;
 mod service;
 
-pub(crate) use service::Service;
+pub(crate) use service::ConnectionService;
 
 #[cfg(test)]
 mod tests;

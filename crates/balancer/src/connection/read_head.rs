@@ -1,6 +1,6 @@
 //! Reading a request's head.
 
-use crate::http::Refusal;
+use crate::http::RequestRefusal;
 use crate::http::head_end::{HeadEnd, HeadScan};
 use crate::net::buffer::Buffer;
 use crate::net::deadline::{Deadline, Fired};
@@ -15,10 +15,11 @@ pub(crate) enum NoHead {
     /// The client has closed, or stopped in the middle of it, or was waited for too long between requests.
     Gone,
     /// The client gets this answer.
-    Refused(Refusal),
+    Refused(RequestRefusal),
 }
 
-/// Reads until `input` starts with a whole head; its length in bytes. The deadline is set already.
+/// Reads until `input` starts with a complete head and returns its length in bytes. The caller has set the
+/// deadline.
 pub(crate) async fn read_head(
     stream: &mut impl ClientIo,
     input: &mut Buffer,
@@ -40,7 +41,7 @@ pub(crate) async fn read_head(
                 }
                 HeadEnd::At(length) => return Ok(length),
                 HeadEnd::BareLineFeed => {
-                    return Err(NoHead::Refused(Refusal::bad_request(
+                    return Err(NoHead::Refused(RequestRefusal::bad_request(
                         "a line feed without a carriage return",
                     )));
                 }
@@ -64,16 +65,16 @@ async fn fill(stream: &mut impl ClientIo, input: &mut Buffer, deadline: &Deadlin
         Ok(Ok(n)) => Ok(n),
         Ok(Err(_)) => Err(NoHead::Gone),
         Err(Fired::TimedOut) if !input.is_empty() => {
-            Err(NoHead::Refused(Refusal::of(408, "the request head took too long")))
+            Err(NoHead::Refused(RequestRefusal::of(408, "the request head took too long")))
         }
         Err(_) => Err(NoHead::Gone),
     }
 }
 
 /// 414 when not even the request line fits, else 431.
-fn too_long(bytes: &[u8], most_bytes: usize) -> Refusal {
+fn too_long(bytes: &[u8], most_bytes: usize) -> RequestRefusal {
     match memchr::memchr(b'\n', &bytes[..bytes.len().min(most_bytes)]) {
-        None => Refusal::of(414, "the request line is too long"),
-        Some(_) => Refusal::of(431, "the request head is too long"),
+        None => RequestRefusal::of(414, "the request line is too long"),
+        Some(_) => RequestRefusal::of(431, "the request head is too long"),
     }
 }

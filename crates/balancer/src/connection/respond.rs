@@ -1,11 +1,11 @@
 //! Answers of the front-end itself.
 
-use crate::http::Refusal;
+use crate::http::RequestRefusal;
 use crate::http::fields::{push, push_number};
 
 /// Writes an answer to `out`, which is cleared before: a short text that says why, or nothing to HEAD and in 204.
 pub(crate) fn answer(
-    refusal: Refusal,
+    refusal: RequestRefusal,
     keep: bool,
     retry_after_s: Option<u32>,
     to_head: bool,
@@ -49,7 +49,7 @@ mod tests {
     #[test]
     fn an_answer_says_why() {
         let mut out = Vec::new();
-        answer(Refusal::of(503, "no room"), true, Some(1), false, b"now", &mut out);
+        answer(RequestRefusal::of(503, "no room"), true, Some(1), false, b"now", &mut out);
         assert_eq!(
             String::from_utf8(out).unwrap(),
             "HTTP/1.1 503 Service Unavailable\r\nDate: now\r\nRetry-After: 1\r\n\

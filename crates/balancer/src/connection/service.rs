@@ -1,11 +1,11 @@
-//! What serves a worker's connections.
+//! The service of a worker's connections.
 
 use std::rc::Rc;
 
 use crate::worker::Worker;
 
 /// A worker and the mechanism by which its requests are carried.
-pub(crate) struct Service<M> {
+pub(crate) struct ConnectionService<M> {
     pub(crate) worker: Rc<Worker>,
     pub(crate) mechanism: Rc<M>,
 }

@@ -16,7 +16,7 @@ use tokio::io::{
 };
 use tokio::task::LocalSet;
 
-use super::Service;
+use super::ConnectionService;
 use super::client::serve;
 use crate::accepted::{Accepted, Start};
 use crate::dispatch::Dispatch;
@@ -31,7 +31,7 @@ use crate::metrics::WorkerCounts;
 use crate::net::halves::{BackendIo, ClientIo, Halves, Input};
 use crate::net::places::Places;
 use crate::net::stream::ClientStream;
-use crate::shared::Shared;
+use crate::shared::FrontEndShared;
 use crate::worker::Worker;
 
 /// A stream in memory, as a client's connection and as one to a back-end.
@@ -180,13 +180,13 @@ impl Mechanism for OwnAnswers {
     fn take<C: ClientIo>(self: &Rc<Self>, _: &Rc<Worker>, _: C, _: &Rc<Accepted>, _: u64) {}
 }
 
-fn service<M: Mechanism<System = ()>>() -> Rc<Service<M>> {
+fn service<M: Mechanism<System = ()>>() -> Rc<ConnectionService<M>> {
     let text = "[[listener]]\naddress = \"127.0.0.1:0\"\n[[backend]]\nname = \"a\"\naddress = \"127.0.0.1:1\"\n\
                 [[backend]]\nname = \"b\"\naddress = \"127.0.0.1:2\"\n[policy]\nname = \"round_robin\"\n";
     let config = Config::parse(text, "test.toml").unwrap();
     let specs = members_of(&config, &[]).unwrap();
     let backends = specs.iter().enumerate().map(|(i, s)| Arc::new(members::backend(BackendId::new(i), s, 1)));
-    let shared = Shared {
+    let shared = FrontEndShared {
         dispatch: Dispatch::new(&config).unwrap(),
         backends: ArcSwap::from_pointee(backends.collect()),
         access_log: crate::access_log::start(None).unwrap().0,
@@ -197,12 +197,12 @@ fn service<M: Mechanism<System = ()>>() -> Rc<Service<M>> {
         peers: None,
         config: ArcSwap::from_pointee(config),
     };
-    Service::new(Arc::new(shared), 0, &Arc::new(()))
+    ConnectionService::new(Arc::new(shared), 0, &Arc::new(()))
 }
 
 /// What became of a connection on which a client sent this, and closed.
 struct Served<M: Mechanism> {
-    service: Rc<Service<M>>,
+    service: Rc<ConnectionService<M>>,
     received: String,
     parcel: Option<M::Parcel>,
     reset: bool,
@@ -279,7 +279,7 @@ async fn a_connection_leaves_with_the_mechanism_s_parcel() {
 }
 
 fn future_bytes<'a, F: Future>(
-    _: impl FnOnce(&'a Service<Mechanisms>, &'a mut ClientStream, &'a Accepted, Start) -> F,
+    _: impl FnOnce(&'a ConnectionService<Mechanisms>, &'a mut ClientStream, &'a Accepted, Start) -> F,
 ) -> usize {
     size_of::<F>()
 }

@@ -1,9 +1,9 @@
-//! From the configuration to a policy and an admission limit.
+//! Builds policy and admission limit from the configuration.
 
 use plimsoll_config::{AccessLogFormat, Config, PolicyConfig};
 use plimsoll_policy::{AdmissionControl, BuildError, Policy};
 
-/// What keeps a dispatch from being built.
+/// Why a dispatch cannot be built.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum BuildFailed {
     /// The policy does not take its parameters.
@@ -19,12 +19,12 @@ pub(crate) enum BuildFailed {
     },
 }
 
-/// A policy that has seen nothing.
+/// A fresh policy.
 pub(super) fn policy(config: &PolicyConfig) -> Result<Box<dyn Policy>, BuildFailed> {
     Ok(config.build()?)
 }
 
-/// The shadow policy, where there is one, that has seen nothing.
+/// A fresh shadow policy, if configured.
 pub(super) fn shadow(config: &Config) -> Result<Option<Box<dyn Policy>>, BuildFailed> {
     config.shadow.as_ref().map(|shadow| policy(&shadow.policy)).transpose()
 }
@@ -34,7 +34,7 @@ pub(super) fn admission(config: &Config) -> AdmissionControl {
     AdmissionControl { limit: config.admission_limit(), queue: config.admission.queue }
 }
 
-/// Whether someone reads why a back-end was chosen.
+/// Whether any log needs the reason of a choice.
 pub(super) fn wants_reasons(config: &Config) -> bool {
     config.access_log.as_ref().is_some_and(|log| log.format == AccessLogFormat::Json)
 }

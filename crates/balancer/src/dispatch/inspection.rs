@@ -1,4 +1,4 @@
-//! What can be seen of dispatch from outside.
+//! Read access to dispatch from outside.
 
 use plimsoll_decisions::ShadowScore;
 use plimsoll_policy::{ClusterView, LruMap, TargetId};
@@ -7,7 +7,7 @@ use super::journal::{Journal, LogState};
 use super::member::Member;
 use super::state::DispatchCounts;
 
-/// What can be seen from outside.
+/// Read access to dispatch under its lock.
 pub(crate) struct Inspection<'a> {
     pub(crate) view: &'a ClusterView,
     pub(crate) policy: &'a dyn plimsoll_policy::Policy,
@@ -25,12 +25,12 @@ impl Inspection<'_> {
         self.sizes.peek(target).copied()
     }
 
-    /// How the live policy and the shadow policy fare, when there is one.
+    /// Scores of live and shadow policy, if there is one.
     pub(crate) fn shadow(&self) -> Option<ShadowScore> {
         self.journal.shadow_score()
     }
 
-    /// How the decision log fares.
+    /// The state of the decision log.
     pub(crate) fn log_state(&self) -> LogState {
         self.journal.log_state()
     }

@@ -1,4 +1,4 @@
-//! What is told of each input besides the policy itself: the decision log and the shadow policy.
+//! The witnesses of the core: decision log and shadow policy.
 
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -14,11 +14,11 @@ use super::{BuildFailed, Member};
 
 pub(super) struct Log {
     recorder: Recorder,
-    /// Shared with whoever waits for the disk, which nobody does under the lock.
+    /// Shared with those who wait for the disk, which nobody does under the lock.
     writer: Arc<LogWriter>,
 }
 
-/// How the decision log fares.
+/// The state of the decision log.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct LogState {
     /// Chunks that were lost since the start, by logs that have been closed as well.
@@ -52,34 +52,34 @@ pub(super) fn open_log(config: &Config) -> Result<Option<Log>, BuildFailed> {
 }
 
 impl Journal {
-    /// Puts another log in the place of this one. The writer of the old one has to be closed by the caller, with the lock
-    /// released: it waits for the disk.
+    /// Replaces the log. The caller must close the returned old writer after releasing the lock, because that
+    /// waits for the disk.
     pub(super) fn replace_log(&mut self, fresh: Option<Log>) -> Option<Arc<LogWriter>> {
         self.flush();
         std::mem::replace(&mut self.log, fresh).map(|old| old.writer)
     }
 
-    /// Keeps what a log that was closed had lost.
+    /// Adds up the losses of a closed log.
     pub(super) fn remember(&mut self, closed: &LogWriter) {
         self.past.0 += closed.dropped_chunks();
         self.past.1 += closed.errors();
     }
 
-    /// A policy that has seen nothing begins.
+    /// A fresh policy begins.
     pub(super) fn start_run(&mut self, header: &RunHeader, now: Time) {
         if let Some(log) = &mut self.log {
             log.recorder.run_started(header, now);
         }
     }
 
-    /// The shadow policy begins anew, on this cluster; `built` is the one that `config` names.
+    /// Restarts the shadow policy on this cluster; `built` is the one in `config`.
     pub(super) fn start_shadow(&mut self, built: Option<Box<dyn Policy>>, config: &Config, cluster: Cluster) {
         self.shadow = config.shadow.as_ref().zip(built).map(|(ShadowConfig { policy }, built)| {
             Shadow::new(policy.spec.name, built, cluster, policy.cache, policy.cache_bytes)
         });
     }
 
-    /// Hands what was recorded to the writer.
+    /// Passes the recorded bytes to the writer.
     pub(super) fn flush(&mut self) {
         if let Some(log) = &mut self.log {
             log.hand_over();
@@ -100,7 +100,7 @@ impl Journal {
         self.shadow.as_ref().map(Shadow::score)
     }
 
-    /// How the log fares.
+    /// The state of the log.
     pub(super) fn log_state(&self) -> LogState {
         let past = LogState { dropped_chunks: self.past.0, errors: self.past.1, ..LogState::default() };
         match &self.log {

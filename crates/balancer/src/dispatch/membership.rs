@@ -1,4 +1,4 @@
-//! Who is in the cluster: joins, health, weights, and a policy that takes another's place.
+//! Membership of the cluster: joins, health, weights; and replacing the policy.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use super::member::{Member, key_of};
 use super::{BuildFailed, Dispatch, build, journal};
 
 impl Dispatch {
-    /// The back-end is now in this state.
+    /// Sets a back-end's health.
     pub(crate) fn set_health(self: &Arc<Self>, b: BackendId, health: Health) {
         let mut state = self.lock();
         if state.core.view().health(b) == health {
@@ -20,7 +20,7 @@ impl Dispatch {
         self.serve_waiting(state, now);
     }
 
-    /// The back-end now has this weight.
+    /// Sets a back-end's weight.
     pub(crate) fn set_weight(self: &Arc<Self>, b: BackendId, weight: Weight) {
         let mut state = self.lock();
         if state.core.view().weight(b) == weight {
@@ -31,7 +31,7 @@ impl Dispatch {
         self.serve_waiting(state, now);
     }
 
-    /// Adds a back-end, or takes back one of this name that had been drained and has not left.
+    /// Adds a back-end, or restores one of this name that was drained and has not left.
     ///
     /// # Errors
     /// When there are as many back-ends as there can be.
@@ -60,8 +60,8 @@ impl Dispatch {
         Ok(id)
     }
 
-    /// Has those of `departed` leave that are idle, so that others may have their indices. Returns the free indices, in the
-    /// order in which [`Dispatch::join`] gives them away.
+    /// Removes the idle ones of `departed`, which frees their indices. Returns the free indices in the order
+    /// in which [`Dispatch::join`] reuses them.
     pub(crate) fn release(&self, departed: impl Iterator<Item = BackendId>) -> Vec<BackendId> {
         let mut state = self.lock();
         let now = self.now(&mut state);
@@ -79,7 +79,7 @@ impl Dispatch {
         known.len() + names.filter(|name| !known.contains(&***name)).count()
     }
 
-    /// Takes over what another configuration says about policy, admission, sizes, shadow policy and decision log.
+    /// Applies another configuration's policy, admission, sizes, shadow policy and decision log.
     ///
     /// # Errors
     /// When something cannot be built; nothing has changed then.

@@ -1,5 +1,5 @@
-//! The only place of the live system that asks a policy. Everything a policy is told passes through here, in one order,
-//! under one lock: that order is what the decision log holds and what a replay repeats.
+//! The only part of the live system that drives the core. All its inputs pass through here, in one order,
+//! under one lock: the decision log records that order, and a replay repeats it.
 
 mod build;
 mod inspection;
@@ -27,13 +27,13 @@ use journal::Journal;
 use state::{Decided, Made, State};
 use waiting::Senders;
 
-/// What becomes of a request.
+/// The result of offering a request.
 pub(crate) enum Offer {
     /// A back-end has it.
     Assigned(Assignment),
     /// The admission limit is reached: it waits.
     Waits(Ticket),
-    /// Nobody can take it: the queue is full, or the policy refuses.
+    /// Rejected: the queue is full, or the policy found no back-end.
     Refused,
 }
 
@@ -44,7 +44,7 @@ pub(crate) struct Dispatch {
 }
 
 impl Dispatch {
-    /// A dispatch for the back-ends of `config`, all taken to be up.
+    /// A dispatch for the back-ends of `config`, all up.
     ///
     /// # Errors
     /// When the policy cannot be built or the decision log cannot be opened.
@@ -91,7 +91,7 @@ impl Dispatch {
         }
     }
 
-    /// A back-end has a further request on a connection that stays with it: counted, and nobody is asked.
+    /// Counts a further request on a connection that stays with its back-end; the policy is not asked.
     pub(crate) fn stay(self: &Arc<Self>, backend: BackendId, target: TargetId) -> Assignment {
         let mut state = self.lock();
         let now = self.now(&mut state);
@@ -113,7 +113,7 @@ impl Dispatch {
         self.serve_waiting(state, now);
     }
 
-    /// The client of a request that waited has gone, or waited long enough.
+    /// The client of a waiting request has gone, or its time is up.
     fn give_up(&self, number: u64) {
         let mut state = self.lock();
         if !state.senders.remove(number) {
@@ -132,7 +132,7 @@ impl Dispatch {
         state.core.tick(now);
     }
 
-    /// Tells the policy what several front-ends have seen, added up.
+    /// Passes the sum over all front-ends to the policy.
     pub(crate) fn share(&self, sum: &[(u64, u64)]) {
         let mut state = self.lock();
         let now = self.now(&mut state);
@@ -144,7 +144,7 @@ impl Dispatch {
         self.lock().core.tick_interval()
     }
 
-    /// Hands what the decision log has gathered to its writer.
+    /// Passes the decision log's recorded bytes to its writer.
     pub(crate) fn flush_log(&self) {
         self.lock().core.witness_mut().flush();
     }
@@ -158,13 +158,12 @@ impl Dispatch {
             journal.take_writer()
         };
         if let Some(writer) = writer {
-            // Whoever still waits for the disk keeps the writer; its last owner closes it.
+            // Others may still wait for the disk; the writer's last owner closes it.
             writer.flush();
         }
     }
 
-    /// Hands over what the decision log has gathered and waits until it is on the disk, not under the lock; false when
-    /// there is no log.
+    /// Flushes the decision log to disk, waiting without the lock; false when there is no log.
     pub(crate) fn sync_log(&self) -> bool {
         let writer = {
             let mut state = self.lock();
@@ -175,7 +174,7 @@ impl Dispatch {
         writer.inspect(|writer| writer.flush()).is_some()
     }
 
-    /// Looks at the cluster, the policy and the counters.
+    /// Inspects cluster, policy and counters under the lock.
     pub(crate) fn inspect<T>(&self, look: impl FnOnce(&Inspection<'_>) -> T) -> T {
         let state = self.lock();
         look(&Inspection {
@@ -200,8 +199,8 @@ impl Dispatch {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Gives those who wait what room there is, then tells them, with the lock released: whoever has gone meanwhile
-    /// gives its assignment back through another call.
+    /// Starts waiting requests while there is room, then notifies their owners without the lock: an owner
+    /// that has gone returns its assignment by another call.
     fn serve_waiting(self: &Arc<Self>, mut state: MutexGuard<'_, State<Assignment>>, now: Time) {
         if state.core.waiting() == 0 || !state.core.has_room() {
             return;
@@ -215,7 +214,7 @@ impl Dispatch {
             match state.carry_out(&request, started.offered, before, now) {
                 Decided::Assigned(made) => served.push((sender, Some(Assignment::new(self, made)))),
                 Decided::Waits => {
-                    // Its poll came to nothing yet; it stays in the queue.
+                    // Its poll is still under way, so it stays in the queue.
                     if let Some(sender) = sender {
                         state.senders.put_back(request.number, sender);
                     }
@@ -229,7 +228,7 @@ impl Dispatch {
         }
         drop(state);
         for (sender, assignment) in served {
-            // Who has gone meanwhile gives its assignment back.
+            // An owner that has gone returns its assignment.
             if let Some(sender) = sender {
                 drop(sender.send(assignment));
             }

@@ -1,4 +1,4 @@
-//! Who waits for a request that is in the core's queue.
+//! The owners of requests in the core's queue.
 
 use std::collections::BTreeMap;
 
@@ -31,7 +31,7 @@ impl<A> Senders<A> {
         self.0.insert(number, sender);
     }
 
-    /// Forgets who waits for a request; whether anybody did.
+    /// Removes a request's owner. Returns whether there was one.
     pub(super) fn remove(&mut self, number: u64) -> bool {
         self.0.remove(&number).is_some()
     }

@@ -1,4 +1,4 @@
-//! From a request to the target that a policy sees.
+//! Derives the target that a policy sees from a request.
 
 use std::borrow::Cow;
 

@@ -28,7 +28,7 @@ pub(crate) enum Framing {
 
 /// HTTP/1.0 or HTTP/1.1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Version {
+pub(crate) enum HttpVersion {
     /// HTTP/1.0.
     Http10,
     /// HTTP/1.1.
@@ -37,14 +37,14 @@ pub(crate) enum Version {
 
 /// A request that the front-end answers itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Refusal {
+pub(crate) struct RequestRefusal {
     /// Status code of the answer.
     pub(crate) status: u16,
     /// What is wrong, for the body of the answer and the log.
     pub(crate) why: &'static str,
 }
 
-impl Refusal {
+impl RequestRefusal {
     pub(crate) const fn bad_request(why: &'static str) -> Self {
         Self { status: 400, why }
     }

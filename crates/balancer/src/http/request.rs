@@ -8,13 +8,13 @@ use plimsoll_policy::{Kind, TargetId};
 
 use super::fields::{ConnectionOptions, Field, classify, content_length, push, push_number};
 use super::target_form::{self, TargetForm};
-use super::{Framing, Refusal, Version, host, key};
+use super::{Framing, HttpVersion, RequestRefusal, host, key};
 
 /// The most fields that a head can be configured to have.
 pub(crate) const MOST_FIELDS: usize = 256;
 
 /// What rewriting needs to know besides the bytes.
-pub(crate) struct Context<'a> {
+pub(crate) struct RequestContext<'a> {
     /// What a policy takes for the target.
     pub(crate) key: &'a TargetKey,
     /// Which requests are computed, whatever their method.
@@ -50,7 +50,7 @@ pub(crate) struct RequestHead {
     /// How the body is framed.
     pub(crate) framing: Framing,
     /// The client's version.
-    pub(crate) version: Version,
+    pub(crate) version: HttpVersion,
     /// Whether the client wants the connection kept.
     pub(crate) keep_alive: bool,
     /// Whether the client waits for `100 Continue`.
@@ -76,27 +76,27 @@ pub(crate) struct RequestHead {
 /// are written anew from what was understood.
 pub(crate) fn rewrite(
     bytes: &[u8],
-    context: &Context<'_>,
+    context: &RequestContext<'_>,
     out: &mut Vec<u8>,
-) -> Result<RequestHead, Refusal> {
+) -> Result<RequestHead, RequestRefusal> {
     let mut room = [const { MaybeUninit::<httparse::Header<'_>>::uninit() }; MOST_FIELDS];
     let mut request = httparse::Request::new(&mut []);
     match request.parse_with_uninit_headers(bytes, &mut room[..context.fields.min(MOST_FIELDS)]) {
         Ok(httparse::Status::Complete(n)) if n == bytes.len() => {}
-        Ok(_) => return Err(Refusal::bad_request("the request head does not end where it should")),
+        Ok(_) => return Err(RequestRefusal::bad_request("the request head does not end where it should")),
         Err(error) => return Err(refusal(error)),
     }
     let method = request.method.unwrap_or_default().as_bytes();
-    let version = if request.version == Some(1) { Version::Http11 } else { Version::Http10 };
+    let version = if request.version == Some(1) { HttpVersion::Http11 } else { HttpVersion::Http10 };
     let form = target_form::parse(method, request.path.unwrap_or_default().as_bytes())?;
-    let facts = Facts::gather(request.headers)?;
+    let facts = RequestFacts::gather(request.headers)?;
     let host = facts.host(&form, version)?;
     let framing = facts.framing(version)?;
     if method == b"TRACE" {
-        return Err(Refusal::of(501, "TRACE is not supported"));
+        return Err(RequestRefusal::of(501, "TRACE is not supported"));
     }
     if method == b"OPTIONS" && facts.max_forwards == Some(b"0") {
-        return Err(Refusal::of(204, ""));
+        return Err(RequestRefusal::of(204, ""));
     }
 
     out.clear();
@@ -105,9 +105,9 @@ pub(crate) fn rewrite(
         kind: key::kind(context.dynamic, method, form.path_query),
         framing,
         version,
-        keep_alive: !facts.options.close && (version == Version::Http11 || facts.options.keep_alive),
+        keep_alive: !facts.options.close && (version == HttpVersion::Http11 || facts.options.keep_alive),
         // Only HTTP/1.1 clients wait (RFC 9110, section 10.1.1).
-        expects_continue: facts.expect && version == Version::Http11 && framing != Framing::None,
+        expects_continue: facts.expect && version == HttpVersion::Http11 && framing != Framing::None,
         is_head: method == b"HEAD",
         is_get: method == b"GET",
         is_plain: facts.is_plain(context.trusted) && form.authority.is_none() && !form.rootless,
@@ -143,25 +143,25 @@ pub(crate) fn mark_placed(local: &str, head: &mut Vec<u8>) -> bool {
     true
 }
 
-fn refusal(error: httparse::Error) -> Refusal {
+fn refusal(error: httparse::Error) -> RequestRefusal {
     match error {
-        httparse::Error::TooManyHeaders => Refusal::of(431, "too many fields"),
-        httparse::Error::Version => Refusal::of(505, "only HTTP/1.0 and HTTP/1.1 are spoken here"),
+        httparse::Error::TooManyHeaders => RequestRefusal::of(431, "too many fields"),
+        httparse::Error::Version => RequestRefusal::of(505, "only HTTP/1.0 and HTTP/1.1 are spoken here"),
         httparse::Error::HeaderName => {
-            Refusal::bad_request("a field name that is not a token right before a colon")
+            RequestRefusal::bad_request("a field name that is not a token right before a colon")
         }
-        httparse::Error::HeaderValue => Refusal::bad_request("a control character in a field"),
-        httparse::Error::NewLine => Refusal::bad_request("a carriage return without a line feed"),
+        httparse::Error::HeaderValue => RequestRefusal::bad_request("a control character in a field"),
+        httparse::Error::NewLine => RequestRefusal::bad_request("a carriage return without a line feed"),
         httparse::Error::Token => {
-            Refusal::bad_request("a request line that is not method, target and version")
+            RequestRefusal::bad_request("a request line that is not method, target and version")
         }
-        httparse::Error::Status => Refusal::bad_request("a malformed head"),
+        httparse::Error::Status => RequestRefusal::bad_request("a malformed head"),
     }
 }
 
 /// What the fields say, as far as it concerns the front-end.
 #[derive(Default)]
-struct Facts<'a> {
+struct RequestFacts<'a> {
     content_length: Option<u64>,
     chunked: bool,
     host: Option<&'a [u8]>,
@@ -177,8 +177,8 @@ struct Facts<'a> {
     forwarded: bool,
 }
 
-impl<'a> Facts<'a> {
-    fn gather(fields: &[httparse::Header<'a>]) -> Result<Self, Refusal> {
+impl<'a> RequestFacts<'a> {
+    fn gather(fields: &[httparse::Header<'a>]) -> Result<Self, RequestRefusal> {
         let mut facts = Self::default();
         for field in fields {
             let value = field.value;
@@ -187,27 +187,27 @@ impl<'a> Facts<'a> {
             match kind {
                 Field::Host => {
                     if facts.host.replace(value).is_some() {
-                        return Err(Refusal::bad_request("more than one Host field"));
+                        return Err(RequestRefusal::bad_request("more than one Host field"));
                     }
                     if !host::is_valid(value) {
-                        return Err(Refusal::bad_request("the Host field is not a host"));
+                        return Err(RequestRefusal::bad_request("the Host field is not a host"));
                     }
                 }
                 Field::ContentLength => {
                     let length = content_length(value)
-                        .ok_or(Refusal::bad_request("a Content-Length that is not a number"))?;
+                        .ok_or(RequestRefusal::bad_request("a Content-Length that is not a number"))?;
                     if facts.content_length.replace(length).is_some() {
-                        return Err(Refusal::bad_request("more than one Content-Length field"));
+                        return Err(RequestRefusal::bad_request("more than one Content-Length field"));
                     }
                 }
                 Field::TransferEncoding => facts.transfer_encoding(value)?,
                 Field::Connection if facts.options.add(value) => {}
                 Field::Connection => {
-                    return Err(Refusal::of(431, "too many options in the Connection field"));
+                    return Err(RequestRefusal::of(431, "too many options in the Connection field"));
                 }
                 Field::Expect => {
                     if !value.eq_ignore_ascii_case(b"100-continue") {
-                        return Err(Refusal::of(417, "an expectation other than 100-continue"));
+                        return Err(RequestRefusal::of(417, "an expectation other than 100-continue"));
                     }
                     facts.expect = true;
                 }
@@ -240,16 +240,16 @@ impl<'a> Facts<'a> {
         !self.peculiar && (trusted || !self.forwarded) && !self.options.nominates_any()
     }
 
-    fn transfer_encoding(&mut self, value: &[u8]) -> Result<(), Refusal> {
+    fn transfer_encoding(&mut self, value: &[u8]) -> Result<(), RequestRefusal> {
         if self.chunked {
-            return Err(Refusal::bad_request("more than one transfer coding"));
+            return Err(RequestRefusal::bad_request("more than one transfer coding"));
         }
         if !value.eq_ignore_ascii_case(b"chunked") {
             // RFC 9112, section 6.1: 501 for a coding that is not understood. What is spelled almost like chunked is
             // an attempt to have two readers disagree.
             return Err(match value.windows(5).any(|w| w.eq_ignore_ascii_case(b"chunk")) {
-                true => Refusal::bad_request("a Transfer-Encoding other than chunked alone"),
-                false => Refusal::of(501, "a transfer coding other than chunked"),
+                true => RequestRefusal::bad_request("a Transfer-Encoding other than chunked alone"),
+                false => RequestRefusal::of(501, "a transfer coding other than chunked"),
             });
         }
         self.chunked = true;
@@ -257,14 +257,14 @@ impl<'a> Facts<'a> {
     }
 
     /// The host that the request is for (RFC 9112, section 3.2).
-    fn host<'b>(&self, form: &TargetForm<'b>, version: Version) -> Result<&'b [u8], Refusal>
+    fn host<'b>(&self, form: &TargetForm<'b>, version: HttpVersion) -> Result<&'b [u8], RequestRefusal>
     where
         'a: 'b,
     {
         match (form.authority, self.host) {
-            (_, None) if version == Version::Http11 => Err(Refusal::bad_request("no Host field")),
+            (_, None) if version == HttpVersion::Http11 => Err(RequestRefusal::bad_request("no Host field")),
             (Some(authority), Some(field)) if !host::same(authority, field) => {
-                Err(Refusal::bad_request("Host and the authority of the request target disagree"))
+                Err(RequestRefusal::bad_request("Host and the authority of the request target disagree"))
             }
             (Some(authority), _) => Ok(authority),
             (None, Some(field)) => Ok(field),
@@ -273,11 +273,11 @@ impl<'a> Facts<'a> {
         }
     }
 
-    fn framing(&self, version: Version) -> Result<Framing, Refusal> {
+    fn framing(&self, version: HttpVersion) -> Result<Framing, RequestRefusal> {
         match (self.chunked, self.content_length) {
-            (true, Some(_)) => Err(Refusal::bad_request("both Content-Length and Transfer-Encoding")),
-            (true, None) if version == Version::Http10 => {
-                Err(Refusal::bad_request("a transfer coding in HTTP/1.0"))
+            (true, Some(_)) => Err(RequestRefusal::bad_request("both Content-Length and Transfer-Encoding")),
+            (true, None) if version == HttpVersion::Http10 => {
+                Err(RequestRefusal::bad_request("a transfer coding in HTTP/1.0"))
             }
             (true, None) => Ok(Framing::Chunked),
             (false, None | Some(0)) => Ok(Framing::None),
@@ -300,7 +300,7 @@ fn write_line(method: &[u8], form: &TargetForm<'_>, head: &mut RequestHead, out:
 /// Writes the fields that are passed on as they are.
 fn write_fields(
     fields: &[httparse::Header<'_>],
-    facts: &Facts<'_>,
+    facts: &RequestFacts<'_>,
     trusted: bool,
     head: &mut RequestHead,
     out: &mut Vec<u8>,
@@ -344,10 +344,10 @@ fn write_fields(
 }
 
 fn write_forwarding(
-    facts: &Facts<'_>,
+    facts: &RequestFacts<'_>,
     host: &[u8],
-    version: Version,
-    context: &Context<'_>,
+    version: HttpVersion,
+    context: &RequestContext<'_>,
     out: &mut Vec<u8>,
 ) {
     out.extend_from_slice(b"X-Forwarded-For: ");
@@ -367,8 +367,8 @@ fn write_forwarding(
     }
     // RFC 9110, section 7.6.3: the version that was received, and a pseudonym.
     out.extend_from_slice(match version {
-        Version::Http11 => b"Via: 1.1 plimsoll\r\n",
-        Version::Http10 => b"Via: 1.0 plimsoll\r\n",
+        HttpVersion::Http11 => b"Via: 1.1 plimsoll\r\n",
+        HttpVersion::Http10 => b"Via: 1.0 plimsoll\r\n",
     });
 }
 

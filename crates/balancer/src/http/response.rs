@@ -4,20 +4,20 @@ use std::mem::MaybeUninit;
 
 use super::fields::{ConnectionOptions, Field, classify, content_length, push, push_number};
 use super::request::MOST_FIELDS;
-use super::{Framing, Version};
+use super::{Framing, HttpVersion};
 
 /// Why a response is not passed on; the client gets 502.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct BadResponse(pub(crate) &'static str);
 
 /// What rewriting needs to know besides the bytes.
-pub(crate) struct Context<'a> {
+pub(crate) struct ResponseContext<'a> {
     /// Fields allowed.
     pub(crate) fields: usize,
     /// Whether the request was HEAD.
     pub(crate) to_head: bool,
     /// The client's version.
-    pub(crate) client: Version,
+    pub(crate) client: HttpVersion,
     /// Whether the client's connection is to be kept, as far as the request and the front-end say.
     pub(crate) keep_client: bool,
     /// `Date` to add where the back-end sent none.
@@ -42,7 +42,7 @@ pub(crate) struct ResponseHead {
 /// Reads a complete head and appends what the client gets to `out`.
 pub(crate) fn rewrite(
     bytes: &[u8],
-    context: &Context<'_>,
+    context: &ResponseContext<'_>,
     out: &mut Vec<u8>,
 ) -> Result<ResponseHead, BadResponse> {
     let mut room = [const { MaybeUninit::<httparse::Header<'_>>::uninit() }; MOST_FIELDS];
@@ -59,12 +59,12 @@ pub(crate) fn rewrite(
     if !(100..600).contains(&status) || status == 101 {
         return Err(BadResponse("a status code that was not asked for"));
     }
-    let facts = Facts::gather(response.headers)?;
-    let version = if response.version == Some(1) { Version::Http11 } else { Version::Http10 };
+    let facts = ResponseFacts::gather(response.headers)?;
+    let version = if response.version == Some(1) { HttpVersion::Http11 } else { HttpVersion::Http10 };
     let framing = facts.framing(status, context.to_head, version)?;
     let (chunked_out, keep_client) = match (framing, context.client) {
-        (Framing::Chunked | Framing::UntilClose, Version::Http11) => (true, context.keep_client),
-        (Framing::Chunked | Framing::UntilClose, Version::Http10) => (false, false),
+        (Framing::Chunked | Framing::UntilClose, HttpVersion::Http11) => (true, context.keep_client),
+        (Framing::Chunked | Framing::UntilClose, HttpVersion::Http10) => (false, false),
         _ => (false, context.keep_client),
     };
     let head = ResponseHead {
@@ -73,7 +73,7 @@ pub(crate) fn rewrite(
         chunked_out,
         keep_backend: !facts.options.close
             && framing != Framing::UntilClose
-            && (version == Version::Http11 || facts.options.keep_alive),
+            && (version == HttpVersion::Http11 || facts.options.keep_alive),
         keep_client,
     };
     write_line(status, response.reason.unwrap_or_default(), out);
@@ -84,14 +84,14 @@ pub(crate) fn rewrite(
 }
 
 #[derive(Default)]
-struct Facts<'a> {
+struct ResponseFacts<'a> {
     content_length: Option<u64>,
     chunked: bool,
     options: ConnectionOptions<'a>,
     date: bool,
 }
 
-impl<'a> Facts<'a> {
+impl<'a> ResponseFacts<'a> {
     fn gather(fields: &[httparse::Header<'a>]) -> Result<Self, BadResponse> {
         let mut facts = Self::default();
         for field in fields {
@@ -118,11 +118,11 @@ impl<'a> Facts<'a> {
         Ok(facts)
     }
 
-    fn framing(&self, status: u16, to_head: bool, version: Version) -> Result<Framing, BadResponse> {
+    fn framing(&self, status: u16, to_head: bool, version: HttpVersion) -> Result<Framing, BadResponse> {
         if self.chunked && self.content_length.is_some() {
             return Err(BadResponse("both Content-Length and Transfer-Encoding"));
         }
-        if self.chunked && version == Version::Http10 {
+        if self.chunked && version == HttpVersion::Http10 {
             return Err(BadResponse("a transfer coding in HTTP/1.0"));
         }
         Ok(match self.content_length {
@@ -143,7 +143,7 @@ fn write_line(status: u16, reason: &str, out: &mut Vec<u8>) {
     out.extend_from_slice(b"\r\n");
 }
 
-fn write_fields(fields: &[httparse::Header<'_>], facts: &Facts<'_>, out: &mut Vec<u8>) {
+fn write_fields(fields: &[httparse::Header<'_>], facts: &ResponseFacts<'_>, out: &mut Vec<u8>) {
     for field in fields {
         let own = matches!(
             classify(field.name),
@@ -155,7 +155,12 @@ fn write_fields(fields: &[httparse::Header<'_>], facts: &Facts<'_>, out: &mut Ve
     }
 }
 
-fn write_own(head: &ResponseHead, facts: &Facts<'_>, context: &Context<'_>, out: &mut Vec<u8>) {
+fn write_own(
+    head: &ResponseHead,
+    facts: &ResponseFacts<'_>,
+    context: &ResponseContext<'_>,
+    out: &mut Vec<u8>,
+) {
     let informational = head.status < 200;
     if let Some(length) = facts.content_length.filter(|_| !informational && head.status != 204) {
         // Also where it only describes a body that is not sent (RFC 9110, section 8.6).
@@ -174,8 +179,8 @@ fn write_own(head: &ResponseHead, facts: &Facts<'_>, context: &Context<'_>, out:
     }
     match (head.keep_client, context.client) {
         (false, _) => out.extend_from_slice(b"Connection: close\r\n"),
-        (true, Version::Http10) => out.extend_from_slice(b"Connection: keep-alive\r\n"),
-        (true, Version::Http11) => {}
+        (true, HttpVersion::Http10) => out.extend_from_slice(b"Connection: keep-alive\r\n"),
+        (true, HttpVersion::Http11) => {}
     }
 }
 
@@ -183,11 +188,17 @@ fn write_own(head: &ResponseHead, facts: &Facts<'_>, context: &Context<'_>, out:
 mod tests {
     use super::*;
 
-    fn context() -> Context<'static> {
-        Context { fields: 100, to_head: false, client: Version::Http11, keep_client: true, date: b"now" }
+    fn context() -> ResponseContext<'static> {
+        ResponseContext {
+            fields: 100,
+            to_head: false,
+            client: HttpVersion::Http11,
+            keep_client: true,
+            date: b"now",
+        }
     }
 
-    fn run(head: &str, context: &Context<'_>) -> Result<(ResponseHead, String), BadResponse> {
+    fn run(head: &str, context: &ResponseContext<'_>) -> Result<(ResponseHead, String), BadResponse> {
         let mut out = Vec::new();
         let head = rewrite(head.as_bytes(), context, &mut out)?;
         Ok((head, String::from_utf8(out).unwrap()))
@@ -195,7 +206,8 @@ mod tests {
 
     #[test]
     fn framing_by_status_method_and_fields() {
-        let framing = |head: &str, to_head| run(head, &Context { to_head, ..context() }).unwrap().0.framing;
+        let framing =
+            |head: &str, to_head| run(head, &ResponseContext { to_head, ..context() }).unwrap().0.framing;
         let ok = "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n";
         assert_eq!(framing(ok, false), Framing::Length(5));
         assert_eq!(framing(ok, true), Framing::None);
@@ -218,7 +230,7 @@ mod tests {
         let (head, out) = run("HTTP/1.0 200 \r\nDate: d\r\n\r\n", &context()).unwrap();
         assert_eq!(out, "HTTP/1.1 200 \r\nDate: d\r\nTransfer-Encoding: chunked\r\n\r\n");
         assert!(!head.keep_backend && head.chunked_out);
-        let old = Context { client: Version::Http10, ..context() };
+        let old = ResponseContext { client: HttpVersion::Http10, ..context() };
         let (head, out) =
             run("HTTP/1.1 200 OK\r\nDate: d\r\nTransfer-Encoding: chunked\r\n\r\n", &old).unwrap();
         assert_eq!(out, "HTTP/1.1 200 OK\r\nDate: d\r\nConnection: close\r\n\r\n");

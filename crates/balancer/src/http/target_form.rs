@@ -1,6 +1,6 @@
 //! The four forms of a request target (RFC 9112, section 3.2).
 
-use super::{Refusal, host};
+use super::{RequestRefusal, host};
 
 /// A request target, taken apart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -14,14 +14,16 @@ pub(crate) struct TargetForm<'a> {
 }
 
 /// Takes the target of a request with this method apart.
-pub(crate) fn parse<'a>(method: &[u8], target: &'a [u8]) -> Result<TargetForm<'a>, Refusal> {
+pub(crate) fn parse<'a>(method: &[u8], target: &'a [u8]) -> Result<TargetForm<'a>, RequestRefusal> {
     if method == b"CONNECT" {
-        return Err(Refusal::of(501, "CONNECT is not supported"));
+        return Err(RequestRefusal::of(501, "CONNECT is not supported"));
     }
     if let Some(&bad) = target.iter().find(|&&b| !(0x21..0x7f).contains(&b) || b"\"<>#".contains(&b)) {
         return Err(match bad {
-            b'#' => Refusal::bad_request("a fragment in the request target"),
-            _ => Refusal::bad_request("a character in the request target that has to be percent-encoded"),
+            b'#' => RequestRefusal::bad_request("a fragment in the request target"),
+            _ => RequestRefusal::bad_request(
+                "a character in the request target that has to be percent-encoded",
+            ),
         });
     }
     match target {
@@ -33,8 +35,9 @@ pub(crate) fn parse<'a>(method: &[u8], target: &'a [u8]) -> Result<TargetForm<'a
     }
 }
 
-fn absolute<'a>(method: &[u8], target: &'a [u8]) -> Result<TargetForm<'a>, Refusal> {
-    const NOT_HTTP: Refusal = Refusal::bad_request("the request target is neither a path nor an http URL");
+fn absolute<'a>(method: &[u8], target: &'a [u8]) -> Result<TargetForm<'a>, RequestRefusal> {
+    const NOT_HTTP: RequestRefusal =
+        RequestRefusal::bad_request("the request target is neither a path nor an http URL");
     let Some((scheme, rest)) = target.split_at_checked(7) else {
         return Err(NOT_HTTP);
     };
@@ -44,7 +47,7 @@ fn absolute<'a>(method: &[u8], target: &'a [u8]) -> Result<TargetForm<'a>, Refus
     let end = rest.iter().position(|b| matches!(b, b'/' | b'?')).unwrap_or(rest.len());
     let (authority, path_query) = rest.split_at(end);
     if !host::is_valid(authority) {
-        return Err(Refusal::bad_request("the authority in the request target is not a host"));
+        return Err(RequestRefusal::bad_request("the authority in the request target is not a host"));
     }
     // RFC 9112, section 3.2.4: OPTIONS of a whole server.
     let path_query = if path_query.is_empty() && method == b"OPTIONS" { b"*" } else { path_query };

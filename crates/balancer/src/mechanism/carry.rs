@@ -1,4 +1,4 @@
-//! What a mechanism is, and what it is given.
+//! The trait of mechanisms, and its arguments.
 
 use std::fmt::Error;
 use std::io;
@@ -15,16 +15,16 @@ use crate::backend::Backend;
 use crate::exposition::Out;
 use crate::http::request::RequestHead;
 use crate::http::response::ResponseHead;
-use crate::http::{Framing, Refusal};
+use crate::http::{Framing, RequestRefusal};
 use crate::net::deadline::Deadline;
 use crate::net::halves::ClientIo;
 use crate::worker::{Scratch, Worker};
 
 /// How a chosen back-end gets a request. One object for each worker; what they share is its `System`.
 pub(crate) trait Mechanism: Sized + 'static {
-    /// What all workers share.
+    /// The state that all workers share.
     type System: Send + Sync + 'static;
-    /// What goes with a connection that leaves this front-end.
+    /// The state that accompanies a connection that leaves this front-end.
     type Parcel;
 
     /// Prepares the system; `None` where the configuration asks for another mechanism, or allows to do without this one
@@ -34,10 +34,10 @@ pub(crate) trait Mechanism: Sized + 'static {
     /// Why the system does not allow it, in words.
     fn start(config: &Config) -> Result<Option<Arc<Self::System>>, String>;
 
-    /// That of one worker.
+    /// The mechanism of one worker.
     fn new(system: &Arc<Self::System>, worker: &Rc<Worker>) -> Rc<Self>;
 
-    /// Gets a request to the back-end that was chosen for it, and the response to the client.
+    /// Carries a request to its chosen back-end, and the response to the client.
     async fn carry<C: ClientIo>(&self, request: &mut ClientRequest<'_, C>) -> Carried<Self::Parcel>;
 
     /// Takes a connection that leaves, after [`Carried::Leaves`]: counts its end, or gives it back by [`Worker::resume`].
@@ -54,7 +54,7 @@ pub(crate) trait Mechanism: Sized + 'static {
         false
     }
 
-    /// Looks after whatever has a time. Called every now and then.
+    /// Handles time-outs. Called regularly.
     fn housekeeping(self: &Rc<Self>, _worker: &Rc<Worker>) {}
 
     /// Whether connections that have left are still under way, so that the worker cannot end.
@@ -65,16 +65,16 @@ pub(crate) trait Mechanism: Sized + 'static {
     /// Ends connections elsewhere on which there is no request.
     fn close_idle(&self) {}
 
-    /// The front-end listens at these addresses from now on.
+    /// Notifies it of the front-end's listeners.
     fn listen(_system: &Self::System, _addresses: &[SocketAddr]) {}
 
     /// Sees to what an earlier process left, with these back-ends. Called several times a second.
     fn sweep(_system: &Self::System, _backends: &[Arc<Backend>]) {}
 
-    /// The front-end ends: every connection is over, or has to be.
+    /// Cleans up when the front-end ends.
     fn clear(_system: &Self::System) {}
 
-    /// Writes what `/metrics` tells of it.
+    /// Writes its part of `/metrics`.
     ///
     /// # Errors
     /// Those of the encoder.
@@ -112,9 +112,9 @@ pub(crate) struct ClientRequest<'a, C> {
     pub(crate) more: bool,
 }
 
-/// What became of a request that was to be carried.
+/// The result of carrying a request.
 pub(crate) enum Carried<P> {
-    /// Nothing has happened: this mechanism is not for it.
+    /// Nothing happened: the mechanism does not apply.
     Declined,
     /// The client got the whole response.
     Answered(Answered),
@@ -150,7 +150,7 @@ pub(crate) struct Answered {
     pub(crate) keep_backend: bool,
 }
 
-/// What went wrong.
+/// Why carrying a request failed.
 #[derive(Debug)]
 pub(crate) enum Failure {
     /// No connection to the back-end: its limit is reached, and stayed so.
@@ -168,7 +168,7 @@ pub(crate) enum Failure {
     /// The response cannot be passed on.
     BadResponse(&'static str),
     /// The request cannot.
-    BadRequest(Refusal),
+    BadRequest(RequestRefusal),
     /// The client is gone.
     ClientGone,
     /// The client has got part of a response, and no more will come.

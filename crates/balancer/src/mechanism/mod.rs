@@ -1,7 +1,7 @@
 //! How a chosen back-end gets a request.
 //!
-//! `carry` has the trait, `registry` the mechanisms that there are. A mechanism does not know what reads requests; what
-//! reads them knows no mechanism but the trait.
+//! `carry` has the trait, `registry` the list of mechanisms. A mechanism does not depend on what reads
+//! requests, and that depends only on the trait.
 
 pub(crate) mod carry;
 pub(crate) mod handoff;

@@ -1,4 +1,4 @@
-//! The mechanisms that there are.
+//! The list of mechanisms.
 
 use std::fmt::Error;
 use std::net::SocketAddr;
@@ -129,7 +129,7 @@ mod tests {
 
     #[test]
     fn the_configuration_knows_these_mechanisms() {
-        let mut known = plimsoll_config::Mechanism::WORDS.to_vec();
+        let mut known = plimsoll_config::MechanismKind::WORDS.to_vec();
         known.sort_unstable();
         assert_eq!(known, NAMES);
     }

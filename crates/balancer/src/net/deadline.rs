@@ -27,7 +27,7 @@ pub(crate) enum Fired {
 }
 
 #[derive(Debug, Default)]
-struct Entry {
+struct DeadlineEntry {
     due_ms: u64,
     waker: Option<Waker>,
     watched: Option<(Arc<Backend>, u32)>,
@@ -41,7 +41,7 @@ struct Entry {
 pub(crate) struct Deadlines {
     origin: Instant,
     now_ms: Cell<u64>,
-    entries: RefCell<Slab<Entry>>,
+    entries: RefCell<Slab<DeadlineEntry>>,
 }
 
 impl Deadlines {
@@ -51,7 +51,7 @@ impl Deadlines {
 
     /// A deadline that is not set.
     pub(crate) fn add(self: &Rc<Self>) -> Deadline {
-        let entry = Entry { due_ms: u64::MAX, ..Entry::default() };
+        let entry = DeadlineEntry { due_ms: u64::MAX, ..DeadlineEntry::default() };
         Deadline { key: self.entries.borrow_mut().insert(entry), all: Rc::clone(self) }
     }
 
@@ -60,7 +60,7 @@ impl Deadlines {
         self.now_ms.get()
     }
 
-    /// Wakes whoever's time is over, or whose watched back-end went down.
+    /// Wakes the waiters whose time is over or whose watched back-end went down.
     pub(crate) fn sweep(&self) {
         let now_ms = u64::try_from(self.origin.elapsed().as_millis()).unwrap_or(u64::MAX);
         // A worker that was held up sweeps late; deadlines that were set since the last sweep counted from that one, so
@@ -85,7 +85,7 @@ impl Deadlines {
     }
 }
 
-impl Entry {
+impl DeadlineEntry {
     fn fire(&mut self, why: Fired) {
         if self.fired.is_none() {
             self.fired = Some(why);
@@ -121,7 +121,8 @@ impl Deadline {
         self.all.now_ms.get()
     }
 
-    /// Says whether the connection waits for a request. One that came just as the front-end stopped is served.
+    /// Sets whether the connection waits for a request. A request that came just as the front-end stopped is
+    /// served.
     pub(crate) fn set_idle(&self, idle: bool) {
         let mut entries = self.all.entries.borrow_mut();
         let entry = &mut entries[self.key];

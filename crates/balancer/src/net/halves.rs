@@ -1,4 +1,4 @@
-//! What a connection has to be able to do, whatever carries its bytes.
+//! The traits of connections, independent of the transport.
 
 use std::io;
 use std::net::SocketAddr;
@@ -49,13 +49,13 @@ pub(crate) trait ClientIo: Halves + AsyncRead + AsyncWrite + Unpin {
     /// When the connection is closed.
     fn poll_begun(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>>;
 
-    /// More has to come before there is an answer; a client that waits for an acknowledgment gets it now.
+    /// Acknowledges received data now, for a client that waits for that before it sends more.
     fn acknowledge(&mut self) {}
 
     /// Ends our direction; false when the connection is gone already.
     fn end_output(&mut self) -> bool;
 
-    /// Has the connection be reset when it is dropped.
+    /// Makes the connection be reset when it is dropped.
     fn reset(&mut self);
 
     /// Whether the connection is all in its socket, so that another machine can go on with it.

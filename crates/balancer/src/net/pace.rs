@@ -1,5 +1,5 @@
-//! The least rate at which a client has to send or take a body: whoever is slower holds a place under the admission limit
-//! that others could have.
+//! The least rate at which a client must send or receive a body: a slower one holds a place under the
+//! admission limit that others could use.
 
 use std::time::Duration;
 

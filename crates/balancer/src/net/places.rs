@@ -15,7 +15,7 @@ pub(crate) struct Places {
 
 /// A place that is taken; free again when dropped.
 #[derive(Debug)]
-pub(crate) struct Place {
+pub(crate) struct TakenPlace {
     permit: Option<OwnedSemaphorePermit>,
     places: Arc<Places>,
 }
@@ -26,18 +26,18 @@ impl Places {
     }
 
     /// Takes a place as soon as there is one.
-    pub(crate) async fn take(self: &Arc<Self>) -> Option<Place> {
+    pub(crate) async fn take(self: &Arc<Self>) -> Option<TakenPlace> {
         let permit = Arc::clone(&self.free).acquire_owned().await.ok()?;
-        Some(Place { permit: Some(permit), places: Arc::clone(self) })
+        Some(TakenPlace { permit: Some(permit), places: Arc::clone(self) })
     }
 
     /// Takes a place if there is one now.
-    pub(crate) fn try_take(self: &Arc<Self>) -> Option<Place> {
+    pub(crate) fn try_take(self: &Arc<Self>) -> Option<TakenPlace> {
         let permit = Arc::clone(&self.free).try_acquire_owned().ok()?;
-        Some(Place { permit: Some(permit), places: Arc::clone(self) })
+        Some(TakenPlace { permit: Some(permit), places: Arc::clone(self) })
     }
 
-    /// There were `old` places, now there are `new` ones. Called by one at a time.
+    /// Changes the number of places from `old` to `new`. Not called concurrently.
     pub(crate) fn resize(&self, old: usize, new: usize) {
         if new < old {
             let fewer = old - new;
@@ -50,13 +50,13 @@ impl Places {
         }
     }
 
-    /// One place less is owed; false when none was.
+    /// Pays one owed place; false when none is owed.
     fn pay(&self) -> bool {
         self.owed.try_update(Ordering::Relaxed, Ordering::Relaxed, |owed| owed.checked_sub(1)).is_ok()
     }
 }
 
-impl Drop for Place {
+impl Drop for TakenPlace {
     fn drop(&mut self) {
         if let Some(permit) = self.permit.take()
             && self.places.pay()

@@ -1,4 +1,4 @@
-//! A client's connection, which costs the event queue nothing until it has to be waited for.
+//! A client's connection, registered with the event queue only when it has to wait.
 //!
 //! Many connections are readable when they are accepted, and are handed off with their first request: entering them into
 //! the event queue and taking them out again would be two system calls and a turn of the event loop for nothing.
@@ -283,7 +283,8 @@ impl Listener {
         (stream, peer)
     }
 
-    /// Has connections be accepted at once from now on. True if some may have been completed that wait for their first data.
+    /// Accepts connections at once from now on. True if some may be complete but still waiting for their
+    /// first data.
     pub(crate) fn calm_down(&self) -> bool {
         let Some(cell) = &self.rush else { return false };
         let was_on = cell.take().on;

@@ -1,4 +1,5 @@
-//! One exchange: whoever connects proves that it has the key, tells what it has seen, and is told the same.
+//! One exchange with a peer: the connecting side proves the key and sends its load; the other side answers
+//! with its own.
 
 use std::io;
 use std::sync::Arc;
@@ -9,7 +10,7 @@ use plimsoll_wire::codec::Message as _;
 use plimsoll_wire::random;
 use plimsoll_wire::session::{
     AgentHandshake, AgentTerms, Established, FrameReader, FrameWriter, FrontEndHandshake, FrontEndId,
-    Progress,
+    HandshakeProgress,
 };
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
@@ -61,7 +62,7 @@ pub(super) async fn answer(peers: &Peers, mut stream: TcpStream) -> io::Result<(
 /// Leads a handshake to its end; also what came behind it.
 async fn establish<T>(
     stream: &mut TcpStream,
-    mut feed: impl FnMut(&[u8]) -> io::Result<Progress<Established<T>>>,
+    mut feed: impl FnMut(&[u8]) -> io::Result<HandshakeProgress<Established<T>>>,
 ) -> io::Result<(Established<T>, Vec<u8>)> {
     let mut bytes = [0; 4096];
     // Each read gives at least a byte, and a handshake has no more.

@@ -9,22 +9,22 @@ use std::time::{Duration, Instant};
 use plimsoll_config::{PeerConfig, PeersConfig};
 
 use super::message::Sizes;
-use crate::metrics::Counter;
+use crate::metrics::SharedCounter;
 
 /// What is known of a peer.
 #[derive(Debug, Default)]
 pub(super) struct Peer {
-    pub(super) told: Option<Told>,
+    pub(super) told: Option<PeerReport>,
     /// Exchanges that this one began, by how they ended.
-    ok: Counter,
-    failed: Counter,
+    ok: SharedCounter,
+    failed: SharedCounter,
     /// Why the last one failed, if it did: only a change is logged.
     failing: Option<String>,
 }
 
 /// What a peer told last.
 #[derive(Debug)]
-pub(super) struct Told {
+pub(super) struct PeerReport {
     sizes: Sizes,
     at: Instant,
 }
@@ -51,7 +51,7 @@ pub(crate) struct Peers {
     told: Mutex<Arc<Sizes>>,
     known: Mutex<BTreeMap<String, Peer>>,
     /// Exchanges begun by others that came to nothing.
-    pub(crate) refused: Counter,
+    pub(crate) refused: SharedCounter,
 }
 
 impl Peers {
@@ -67,7 +67,7 @@ impl Peers {
             listener: Mutex::new(Some(listener)),
             told: Mutex::default(),
             known: Mutex::new(known),
-            refused: Counter::default(),
+            refused: SharedCounter::default(),
             config,
         })
     }
@@ -95,7 +95,7 @@ impl Peers {
         // A process that was started anew counts from the beginning.
         let later = |old: &Sizes| old.instance != sizes.instance || old.number <= sizes.number;
         if peer.told.as_ref().is_none_or(|told| later(&told.sizes)) {
-            peer.told = Some(Told { sizes, at: Instant::now() });
+            peer.told = Some(PeerReport { sizes, at: Instant::now() });
         }
     }
 

@@ -1,4 +1,4 @@
-//! What front-ends beside one another tell one another, as bytes in the frames of a link.
+//! Defines the message between peers, and its encoding in the frames of a link.
 
 use plimsoll_wire::codec::{DecodeError, Message, TooLong};
 
@@ -16,7 +16,7 @@ pub(super) struct Sizes {
     pub(super) instance: u64,
     /// Grows with each message of one process.
     pub(super) number: u64,
-    /// What it takes for the cluster: equal where the same back-ends with the same weights take requests.
+    /// Its view of the cluster: equal if the same back-ends with the same weights take requests.
     pub(super) cluster: u64,
     /// Largest sizes, ascending, and bytes.
     pub(super) load: Vec<(u64, u64)>,

@@ -1,5 +1,5 @@
-//! Front-ends beside one another, each on the machine of a back-end: they tell one another the sizes that they have seen,
-//! and set boundaries from the sum, so that all set the same.
+//! Peers: front-ends, each on a back-end's machine, that exchange the sizes they have seen and set boundaries
+//! from the sum, so that all set the same.
 //!
 //! Source: AdaptLoad, section 5: in a two-level scheme the histogram is "built and maintained by the servers of the
 //! cluster, provided they periodically communicate with each other".
@@ -42,7 +42,7 @@ fn cluster(view: &ClusterView) -> u64 {
     TargetId::from_key(&bytes).0
 }
 
-/// Tells the others, hears them, and sets the boundaries, again and again.
+/// Periodically exchanges loads with peers and sets the boundaries.
 pub(crate) async fn run(dispatch: Arc<Dispatch>, peers: Arc<Peers>) {
     let listener = peers.listener.lock().unwrap_or_else(PoisonError::into_inner).take();
     let mut tasks = JoinSet::new();

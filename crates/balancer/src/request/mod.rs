@@ -1,17 +1,17 @@
-//! A request, from its head to its record: back-ends are chosen for it and tried until one answers, whatever it was read
-//! from and whatever carries it.
+//! A request from its head to its record: chooses back-ends and tries them until one answers, independent of
+//! the request's source and the mechanism.
 
 use plimsoll_policy::BackendId;
 
-use crate::account::{Admission, End};
-use crate::http::{Framing, Refusal};
+use crate::account::{AdmissionResult, End};
+use crate::http::{Framing, RequestRefusal};
 use crate::mechanism::carry::{Answered, Carried, ClientRequest, Failure, Mechanism};
 use crate::net::halves::ClientIo;
 use crate::observe::CLIENT_GONE;
 
-const UNAVAILABLE: Refusal = Refusal::of(503, "no back-end can take the request now");
+const UNAVAILABLE: RequestRefusal = RequestRefusal::of(503, "no back-end can take the request now");
 
-/// What is left to do for the client when its request has ended.
+/// What the connection must do when a request has ended.
 pub(crate) enum Ended<P> {
     /// Nothing: it got a response.
     Answered {
@@ -19,14 +19,15 @@ pub(crate) enum Ended<P> {
         keep: bool,
     },
     /// It gets this answer, perhaps with the seconds after which to try again.
-    Refused(Refusal, Option<u32>),
+    Refused(RequestRefusal, Option<u32>),
     /// Its connection is cut, so that it does not take what came for a whole response.
     Cut,
     /// Its connection leaves, with this.
     Leaves(P),
 }
 
-/// Finds a request a back-end, and another one while that fails and may be repeated. Keeps what there is to keep of it.
+/// Carries a request to a back-end, and to another one while that fails and the request may be repeated.
+/// Records it.
 pub(crate) async fn answer<M: Mechanism, C: ClientIo>(
     mechanism: &M,
     request: &mut ClientRequest<'_, C>,
@@ -57,11 +58,11 @@ pub(crate) async fn answer<M: Mechanism, C: ClientIo>(
     }
 }
 
-/// What became of a request.
+/// The result of a request.
 enum Outcome<P> {
     Answered(Answered),
     Leaves(P),
-    Refused(Refusal, Option<u32>),
+    Refused(RequestRefusal, Option<u32>),
     Cut { status: u16, content_bytes: u64 },
 }
 
@@ -116,9 +117,9 @@ async fn choose<C>(request: &mut ClientRequest<'_, C>) -> Option<BackendId> {
     let account = &mut request.account;
     if account.chosen().is_none() {
         match account.offer(request.worker, request.head, request.accepted) {
-            Admission::Assigned => {}
-            Admission::Refused => return None,
-            Admission::Waits(ticket) => {
+            AdmissionResult::Assigned => {}
+            AdmissionResult::Refused => return None,
+            AdmissionResult::Waits(ticket) => {
                 // Not the deadline of the connection: that one may be late by more than this wait is long.
                 if !account.wait(ticket, request.config.admission.queue_timeout).await {
                     return None;
@@ -131,7 +132,7 @@ async fn choose<C>(request: &mut ClientRequest<'_, C>) -> Option<BackendId> {
 
 /// What the client gets after a failure that is not repeated elsewhere.
 fn failed<P>(failure: &Failure) -> Outcome<P> {
-    let refused = |status, why| Outcome::Refused(Refusal::of(status, why), None);
+    let refused = |status, why| Outcome::Refused(RequestRefusal::of(status, why), None);
     match *failure {
         Failure::NoPlace | Failure::Unreachable(_) | Failure::NotSent => Outcome::Refused(UNAVAILABLE, None),
         Failure::Lost => refused(502, "the back-end closed the connection without an answer"),

@@ -16,9 +16,9 @@ use tokio::sync::mpsc;
 use crate::error::CliError;
 use watch::{FileWatch, Stamp};
 
-/// A file is read this long after it changed: editors write in several steps.
+/// Delay between a change of the file and reading it: editors write in several steps.
 const SETTLE: Duration = Duration::from_millis(200);
-/// A reload under way when it is time to stop may take so long, for instance to find the addresses of back-ends.
+/// How long a stop waits for a reload under way, which may for instance resolve names of back-ends.
 const LAST_RELOAD: Duration = Duration::from_secs(10);
 
 /// Arguments of `balance`.
@@ -55,7 +55,7 @@ pub(crate) fn run(args: &Args) -> Result<(), CliError> {
     let mut signals = runtime.block_on(async { BalanceSignals::new() })?;
     let reloader = Reloader::start(args.config.clone(), balancer, config)?;
     runtime.block_on(supervise(args, seen, &reloader, &mut signals))?;
-    // Whoever signals a second time does not want to wait for requests under way, nor for anything else.
+    // A second signal ends the process without waiting.
     std::thread::spawn(move || {
         runtime.block_on(signals.stop());
         std::process::exit(1);
@@ -94,7 +94,7 @@ impl BalanceSignals {
     }
 }
 
-/// Asks for reloads when there is cause, until it is time to stop. Never waits for anything but its causes.
+/// Requests reloads on signals and file changes, until told to stop. Never blocks on a reload.
 async fn supervise(
     args: &Args,
     seen: Stamp,
@@ -126,7 +126,7 @@ async fn supervise(
             Some(()) = changes.recv() => settled = settled.or(Some(tokio::time::Instant::now() + SETTLE)),
             () = settle => {
                 settled = None;
-                // Links may lead elsewhere now.
+                // Symbolic links may have changed.
                 if let Some(Err(error)) = watch.as_mut().map(FileWatch::follow) {
                     eprintln!("plimsoll: cannot watch {}: {error}", args.config.display());
                 }
@@ -136,12 +136,12 @@ async fn supervise(
     }
 }
 
-/// Reads the configuration again and takes it over on a thread of its own, because that may wait for files and name
-/// servers, and signals must be heard meanwhile. One reload after the other; those asked for meanwhile become one.
+/// Reloads the configuration on its own thread, because that may wait for files and name servers while
+/// signals must be handled. Reloads run one after the other; requests during a reload are merged into one.
 struct Reloader {
     wake: SyncSender<()>,
     wishes: Arc<Wishes>,
-    /// Gives the front-end back.
+    /// Returns the front-end.
     ended: Receiver<Balancer>,
 }
 
@@ -162,7 +162,7 @@ impl Reloader {
             while woken.recv().is_ok() && !asked.stop.load(Ordering::Acquire) {
                 reload(&path, &balancer, &mut running, asked.hangup.swap(false, Ordering::AcqRel));
             }
-            // Nobody waits any longer when it took too long.
+            // The receiver has given up if it took too long.
             let _ = end.send(balancer);
         };
         std::thread::Builder::new()
@@ -177,7 +177,7 @@ impl Reloader {
         if by_signal {
             self.wishes.hangup.store(true, Ordering::Release);
         }
-        // One that is asked for already and not begun will do.
+        // A pending request suffices.
         let _ = self.wake.try_send(());
     }
 
@@ -196,7 +196,7 @@ impl Reloader {
     }
 }
 
-/// Takes over what the file says now. Whatever is wrong with it, the running configuration stays in force.
+/// Applies the file's current configuration. On any error, the running one stays in force.
 fn reload(path: &Path, balancer: &Balancer, running: &mut Config, asked: bool) {
     let new = match load(path) {
         Ok(new) => new,
@@ -207,7 +207,7 @@ fn reload(path: &Path, balancer: &Balancer, running: &mut Config, asked: bool) {
         }
     };
     let changes = Config::diff(running, &new);
-    // Without a difference only a signal has a meaning: the access log was moved away.
+    // Without changes only a signal matters: the access log may have been moved.
     if changes.is_empty() && !asked {
         return;
     }

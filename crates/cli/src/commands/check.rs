@@ -1,4 +1,4 @@
-//! `plimsoll check`: whether a configuration of the live system is good, and what it amounts to.
+//! `plimsoll check`: validates a configuration of the live system and shows its effective values.
 
 mod system;
 

@@ -63,7 +63,7 @@ fn speed(text: &str) -> Result<f64, String> {
     within(text, 0.1, 100.0)
 }
 
-/// A policy with what it was measured to do.
+/// A policy with its measurements.
 struct MeasuredPolicy {
     strategy: Strategy,
     trial: Trial,
@@ -117,7 +117,7 @@ fn config(args: &Args, strategy: Strategy) -> TrialConfig {
     }
 }
 
-/// What is about to be measured, in words.
+/// The setting, in words.
 fn setting(args: &Args, configs: &[TrialConfig]) -> Vec<String> {
     let (connections, warmup_s) = configs.first().map_or((0, 0.0), |c| (c.connections, c.warmup_s));
     vec![
@@ -202,7 +202,7 @@ fn in_words(args: &Args, measured: &[MeasuredPolicy]) -> String {
     text + &format!("\nReport: {}\n", args.out.join("report.html").display())
 }
 
-/// The keys of a simulated run, and `live` with what only a real one has.
+/// JSON with the keys of a simulated run, and `live` with further values of a live run.
 fn json(m: &MeasuredPolicy) -> String {
     let Ok(serde_json::Value::Object(mut object)) = serde_json::from_str(&json_line(&m.run)) else {
         // A run is an object.

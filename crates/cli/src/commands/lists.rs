@@ -1,4 +1,4 @@
-//! `plimsoll policies` and `plimsoll models`: what there is and what can be set, from the registries.
+//! `plimsoll policies` and `plimsoll models`: lists the registries with all parameters.
 
 use plimsoll_policy::REGISTRY;
 use plimsoll_policy::params::ParamSpec;

@@ -59,7 +59,7 @@ pub(crate) struct Args {
     json_stats: bool,
 }
 
-/// How an origin serves, whatever way requests come in by.
+/// Options of an origin, independent of how requests reach it.
 #[derive(clap::Args, Debug)]
 pub(crate) struct Tuning {
     /// Seed of the synthetic workload
@@ -102,7 +102,7 @@ pub(crate) fn run(args: &Args) -> Result<(), CliError> {
         .build()
         .map_err(|error| CliError::Failed(format!("cannot start threads: {error}")))?;
     let stats = runtime.block_on(serve(config, args.listen))?;
-    // Reads that nobody waits for any more are not waited for.
+    // Do not wait for abandoned reads.
     runtime.shutdown_timeout(Duration::from_millis(100));
     if args.json_stats { output::print(&format!("{}\n", json(&stats))) } else { Ok(()) }
 }
@@ -188,7 +188,7 @@ async fn serve(config: OriginConfig, listen: SocketAddr) -> Result<OriginStats, 
     Ok(handle.stats())
 }
 
-/// What asks the process to end.
+/// The signals that end the process.
 pub(crate) struct StopSignals {
     interrupt: Signal,
     terminate: Signal,
@@ -203,7 +203,7 @@ impl StopSignals {
         })
     }
 
-    /// The next request to end.
+    /// Waits for the next one.
     pub(crate) async fn next(&mut self) {
         tokio::select! {
             _ = self.interrupt.recv() => {}

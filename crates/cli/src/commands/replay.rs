@@ -1,4 +1,4 @@
-//! `plimsoll replay`: a decision log through the policy that took the decisions, or through others.
+//! `plimsoll replay`: replays a decision log through its own policy, or through others.
 
 mod comparison;
 mod proof;
@@ -141,7 +141,7 @@ fn options(args: &Args) -> Result<CompareOptions, CliError> {
     for spec in specs {
         let own = |(key, value): &(String, String)| Some((taken_by(spec, key)?, value.clone()));
         let settings: Vec<_> = args.settings.iter().filter_map(own).collect();
-        // What cannot be used is refused before a long log is read.
+        // Refuse unusable settings before reading a long log.
         policies.push((spec.name.to_owned(), spec.read(&settings)?.settings()));
     }
     let cache = args.cache_policy.as_deref().map(plimsoll_cache::find).transpose();
@@ -149,7 +149,8 @@ fn options(args: &Args) -> Result<CompareOptions, CliError> {
     Ok(CompareOptions { policies, cache, cache_bytes: args.cache })
 }
 
-/// Assignments as CSV `request,time_s,target,backend`; the target as 16 hexadecimal digits, for the log holds no names.
+/// Assignments as CSV `request,time_s,target,backend`; the target as 16 hexadecimal digits, because the log
+/// holds no names.
 struct DecisionCsv {
     path: PathBuf,
     file: BufWriter<File>,

@@ -97,7 +97,7 @@ fn run_lard(args: &Args, effort: Effort) -> Result<StudyFindings, CliError> {
         return Err(CliError::Usage(text.into()));
     }
     let part = args.figure.as_deref().map_or(Ok(Part::All), part).map_err(CliError::Usage)?;
-    // What takes real traffic comes first, while nothing else takes the CPUs.
+    // Measurements of real traffic come first, while nothing else uses the CPUs.
     let tell = |line: &str| eprintln!("{line}");
     let real = plimsoll_experiments::lard::measure(effort, part, &output::this_program()?, &tell)?;
     let bar = output::Bar::new(lard::requests(effort, part, &real));
@@ -114,7 +114,7 @@ fn failed(error: StudyError) -> CliError {
     }
 }
 
-/// What a study found.
+/// The results of a study.
 struct StudyFindings {
     calibration: Vec<Claim>,
     claims: Vec<Claim>,
@@ -143,7 +143,8 @@ fn show(args: &Args, study: StudyFindings) -> Result<(), CliError> {
     output::print(&text)
 }
 
-/// The claims as a table with the conclusion. The calibration is one sentence, and a table where that is not enough.
+/// The claims as a table with the conclusion. The calibration is one sentence, followed by a table if some
+/// statistics are not met.
 fn in_words(calibration: &[Claim], claims: &[Claim]) -> String {
     let mut text = String::new();
     if !calibration.is_empty() {

@@ -119,13 +119,13 @@ pub(crate) struct Args {
     jobs: Option<usize>,
 }
 
-/// What stands on the command line, over what the scenario file says.
+/// Merges the command line over the scenario file.
 fn specs(args: &Args, given: impl Fn(&str) -> bool) -> Result<(ScenarioSpec, OutputSpec), CliError> {
     let (mut spec, mut output) = match &args.scenario {
         Some(path) => scenario_file::read(path)?,
         None => (ScenarioSpec::default(), OutputSpec::default()),
     };
-    /// Takes the values that are given, each into the field of the same place.
+    /// Copies the given values into the corresponding fields.
     macro_rules! take {
         ($($id:literal: $value:expr => $field:expr;)*) => { $( if given($id) { $field = $value; } )* };
     }
@@ -155,7 +155,7 @@ fn specs(args: &Args, given: impl Fn(&str) -> bool) -> Result<(ScenarioSpec, Out
         "timing": args.timing => output.timing;
         "jobs": args.jobs => output.jobs;
     }
-    // Parameters add to those of the file; the later ones win.
+    // Parameters are added to those of the file; later ones win.
     spec.set.extend(args.settings.iter().cloned());
     Ok((spec, output))
 }
@@ -164,7 +164,7 @@ fn find_cache(name: &str) -> Result<&'static CacheSpec, CliError> {
     plimsoll_cache::find(name).map_err(|e| CliError::Usage(e.to_string()))
 }
 
-/// Runs the command; `matches` says what of `args` stands on the command line.
+/// Runs the command; `matches` tells which of `args` were given on the command line.
 pub(crate) fn run(args: &Args, matches: Option<&ArgMatches>) -> Result<(), CliError> {
     let given = |id: &str| matches.and_then(|m| m.value_source(id)) == Some(ValueSource::CommandLine);
     let (spec, output) = specs(args, given)?;
@@ -178,7 +178,7 @@ pub(crate) fn run(args: &Args, matches: Option<&ArgMatches>) -> Result<(), CliEr
             "there is no trace: name one on the command line, or as `traces` in the scenario file".into(),
         ));
     }
-    // What cannot be run is refused before a long trace is read.
+    // Refuse impossible runs before reading a long trace.
     spec.scenarios(0)?;
     if let Some(dir) = &output.out {
         output::make_dir(dir)?;
@@ -197,7 +197,7 @@ pub(crate) fn run(args: &Args, matches: Option<&ArgMatches>) -> Result<(), CliEr
         write_report(dir, &workload, &runs)?;
     }
     print(&output, &workload, &runs)?;
-    // Results first: a decision file that could not be written does not take them away.
+    // Print results first, so that they survive a failure to write a decision file.
     decisions.map_or(Ok(()), |files| files.finish())
 }
 
@@ -235,7 +235,7 @@ fn execute(
         let wall_s = started.elapsed().as_secs_f64();
         let all: u64 = runs.iter().map(|r| r.requests).sum();
         for run in &mut runs {
-            // Runs share the CPUs; the time is that of all of them, divided by their requests.
+            // Runs share the CPUs, so the time of all runs is divided by their requests.
             run.requests_per_wall_s = Some(all as f64 / wall_s);
             run.wall_s = Some(wall_s * run.requests as f64 / all.max(1) as f64);
         }

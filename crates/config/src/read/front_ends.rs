@@ -4,7 +4,7 @@ use toml::de::DeValue;
 
 use crate::read::peers::Answering;
 use crate::reader::{ConfigReader, DeclaredTable, quoted};
-use crate::sections::{Mechanism, PolicyConfig};
+use crate::sections::{MechanismKind, PolicyConfig};
 
 /// Checks that the local back-end is one of the configured ones.
 pub(super) fn check_local(
@@ -23,7 +23,7 @@ pub(super) fn check_local(
 
 /// The settings elsewhere in the file that `[peers]` restricts.
 pub(super) struct OtherSections<'a> {
-    pub(super) mechanism: Mechanism,
+    pub(super) mechanism: MechanismKind,
     /// The `[[backend]]` on this machine.
     pub(super) local: Option<&'a Answering>,
     pub(super) policy: Option<&'a PolicyConfig>,
@@ -32,7 +32,7 @@ pub(super) struct OtherSections<'a> {
 /// Checks the rest of the file if front-ends share their observations.
 pub(super) fn check(reader: &mut ConfigReader<'_>, section: &DeclaredTable<'_>, beside: &OtherSections<'_>) {
     let local = beside.local.filter(|local| local.config.agent.is_some());
-    if let Some(local) = local.filter(|_| beside.mechanism == Mechanism::Handoff) {
+    if let Some(local) = local.filter(|_| beside.mechanism == MechanismKind::Handoff) {
         let what = "packets cannot be led on to the machine that they are on".to_owned();
         let remedy =
             "remove it: requests for the `local` of [peers] are proxied, those for the others handed off";

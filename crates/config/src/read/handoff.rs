@@ -2,18 +2,18 @@
 
 use crate::read::peers::PlacedListener;
 use crate::reader::{ConfigReader, DeclaredTable};
-use crate::sections::{BackendConfig, HandoffConfig, Mechanism};
+use crate::sections::{BackendConfig, HandoffConfig, MechanismKind};
 
 /// The table `[handoff]`; `None` with another mechanism.
 pub(super) fn read<'a>(
     reader: &mut ConfigReader<'a>,
     section: &DeclaredTable<'a>,
-    mechanism: Mechanism,
+    mechanism: MechanismKind,
 ) -> Option<HandoffConfig> {
-    if section.table.is_none() && mechanism != Mechanism::Handoff {
+    if section.table.is_none() && mechanism != MechanismKind::Handoff {
         return None;
     }
-    HandoffConfig::read(reader, section).filter(|_| mechanism == Mechanism::Handoff)
+    HandoffConfig::read(reader, section).filter(|_| mechanism == MechanismKind::Handoff)
 }
 
 /// Checks that listeners and back-ends allow handoff.

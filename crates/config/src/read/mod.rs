@@ -19,7 +19,7 @@ use crate::read::peers::PlacedListener;
 use crate::reader::{ConfigReader, DeclaredTable, escaped};
 use crate::sections::{
     AccessLog, Admin, AdmissionConfig, DecisionLogConfig, Forwarded, HealthConfig, Limits, ListenerConfig,
-    Mechanism, PeersConfig, PolicyConfig, Root, SECTIONS, ShadowConfig, TargetConfig, Timeouts, section,
+    MechanismKind, PeersConfig, PolicyConfig, Root, SECTIONS, ShadowConfig, TargetConfig, Timeouts, section,
 };
 
 /// The most bytes of a configuration file.
@@ -81,7 +81,7 @@ fn read<'a>(reader: &mut ConfigReader<'a>, root: &'a DeTable<'a>) -> Option<Conf
     let top = DeclaredTable { spec: section("")?, path: String::new(), table: Some(root), span: 0..0 };
     unknown_at_the_top(reader, &top);
     let keys = Root::read(reader, &top);
-    let mechanism = keys.as_ref().map_or(Mechanism::Proxy, |keys| keys.mechanism);
+    let mechanism = keys.as_ref().map_or(MechanismKind::Proxy, |keys| keys.mechanism);
     let listener_sections = list(reader, root, "listener")?;
     let listeners = peers::listeners(reader, &listener_sections);
     let backend_sections = list(reader, root, "backend")?;
@@ -97,7 +97,7 @@ fn read<'a>(reader: &mut ConfigReader<'a>, root: &'a DeTable<'a>) -> Option<Conf
     let forwarded = part(reader, root, Forwarded::read, "forwarded");
     let handoff_section = one(reader, root, "handoff")?;
     let handoff = handoff::read(reader, &handoff_section, mechanism);
-    if mechanism == Mechanism::Handoff {
+    if mechanism == MechanismKind::Handoff {
         handoff::check_peers(reader, &top, &listeners, &backends);
     }
     let peers_section = one(reader, root, "peers")?;

@@ -23,7 +23,7 @@ pub use limits::{Forwarded, Limits, Timeouts};
 pub use logs::{AccessLog, AccessLogFormat, DecisionLogConfig, WhenFull};
 pub use peers::{PeerConfig, PeersConfig};
 pub use policy::{PolicyConfig, ShadowConfig};
-pub use root::Mechanism;
+pub use root::MechanismKind;
 pub(crate) use root::Root;
 pub use target::{DynamicPattern, TargetConfig, TargetKey};
 

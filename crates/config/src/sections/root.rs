@@ -14,13 +14,13 @@ keys! {
             Words("the number of CPUs available"), Integer { min: 1, max: 1024 } => Threads, restart;
         /// How a chosen back-end gets the request: `proxy`, the front-end passes request and response on; `handoff`, the
         /// back-end gets the client's connection and answers the client directly.
-        "mechanism" mechanism: Mechanism = Is("proxy"), Choice(Mechanism::WORDS), restart;
+        "mechanism" mechanism: MechanismKind = Is("proxy"), Choice(MechanismKind::WORDS), restart;
     }
 }
 
 words! {
     /// How a chosen back-end gets the request.
-    pub enum Mechanism {
+    pub enum MechanismKind {
         Proxy = "proxy" / "The front-end passes request and response on.",
         Handoff = "handoff" / "The back-end gets the client's connection and answers the client directly.",
     }

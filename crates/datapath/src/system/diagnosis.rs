@@ -1,4 +1,5 @@
-//! Whether the kernel tells about TCP sockets (sock_diag(7)), which an agent asks how much of an answer is still to be sent.
+//! Checks whether the kernel supports queries about TCP sockets (sock_diag(7)), by which an agent learns how
+//! much of an answer is still to be sent.
 
 use std::io;
 
@@ -18,22 +19,22 @@ const QUESTION_BYTES: usize = 72;
 const FAMILY_INET: u8 = 2;
 pub(super) const TCP: u8 = 6;
 
-/// What the kernel does when it is asked.
+/// The kernel's reaction to a query.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Diagnosis {
     /// It answers.
     Answers,
-    /// It can be asked, but not about TCP sockets.
+    /// It supports queries, but not about TCP sockets.
     NotAboutTcp,
-    /// It cannot be asked.
+    /// It does not support queries.
     Fails(String),
 }
 
-/// Asks for all sockets of a protocol that are in none of the states that there are: an answer without any.
+/// Queries a protocol's sockets in no state at all, which gives an empty answer.
 pub(super) fn probe(protocol: u8) -> Diagnosis {
     match ask(protocol) {
         Ok(()) => Diagnosis::Answers,
-        // It also says so when what it would load is not there.
+        // It also answers so when the module to load is missing.
         Err(error) if error.raw_os_error() == Some(Errno::NOENT.raw_os_error()) => Diagnosis::NotAboutTcp,
         Err(error) => Diagnosis::Fails(error.to_string()),
     }

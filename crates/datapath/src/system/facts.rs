@@ -1,4 +1,4 @@
-//! What is so on this machine.
+//! Facts about this machine.
 
 use std::net::IpAddr;
 use std::os::fd::AsFd;
@@ -10,7 +10,7 @@ use tracing::debug;
 
 use super::diagnosis::{self, Diagnosis};
 use super::{Question, Role, raw};
-use crate::netlink::{Link, addresses, links};
+use crate::netlink::{NetworkInterface, addresses, links};
 use crate::{forwarder, guard, neighbor, pins, sysctl};
 
 /// How long a peer may take to say its MAC address.
@@ -18,9 +18,9 @@ const WAIT: Duration = Duration::from_secs(1);
 /// The loopback interface's number.
 const LOOPBACK: u32 = 1;
 
-/// Everything that findings are made from.
+/// All facts from which findings follow.
 #[derive(Debug, Clone)]
-pub(super) struct Facts {
+pub(super) struct SystemFacts {
     pub(super) role: Role,
     pub(super) net_admin: bool,
     /// What allows loading programs: `CAP_BPF` and `CAP_PERFMON`, or `CAP_SYS_ADMIN`, which includes them.
@@ -29,7 +29,7 @@ pub(super) struct Facts {
     /// As `uname -r` shows it.
     pub(super) kernel: String,
     pub(super) bpf_fs: bool,
-    /// Whether the programs could be loaded and attached; `None` when it could not be tried.
+    /// Whether the programs could be loaded and attached; `None` if not tried.
     pub(super) programs: Option<Result<(), String>>,
     pub(super) repair: Result<(), String>,
     /// Only of a back-end.
@@ -42,20 +42,20 @@ pub(super) struct Facts {
     pub(super) peers: Vec<(IpAddr, Result<(), String>)>,
 }
 
-/// An interface that is there.
+/// An existing interface.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Interface {
     pub(super) ethernet: bool,
     pub(super) merged_bytes: Option<u32>,
     pub(super) large_receive: Option<bool>,
-    /// The greater of the interface's value and that of all, which is the one that holds.
+    /// The effective value: the greater of the interface's and that of `all`.
     pub(super) rp_filter: u32,
     pub(super) arp_ignore: u32,
     pub(super) arp_announce: u32,
     pub(super) accept_local: u32,
 }
 
-pub(super) fn gather(question: &Question) -> Facts {
+pub(super) fn gather(question: &Question) -> SystemFacts {
     let effective = capabilities(None).map(|sets| sets.effective).unwrap_or(CapabilitySet::empty());
     let links = links().unwrap_or_default();
     let interface = |name: &String| {
@@ -63,7 +63,7 @@ pub(super) fn gather(question: &Question) -> Facts {
         (name.clone(), link.map(interface))
     };
     let sys_admin = effective.contains(CapabilitySet::SYS_ADMIN);
-    Facts {
+    SystemFacts {
         role: question.role,
         net_admin: effective.contains(CapabilitySet::NET_ADMIN),
         bpf: effective.contains(CapabilitySet::BPF | CapabilitySet::PERFMON) || sys_admin,
@@ -80,7 +80,7 @@ pub(super) fn gather(question: &Question) -> Facts {
     }
 }
 
-fn interface(link: &Link) -> Interface {
+fn interface(link: &NetworkInterface) -> Interface {
     let read = |interface: &str, name| sysctl::read("ipv4", interface, name).unwrap_or(0);
     let effective = |name| read("all", name).max(read(&link.name, name));
     Interface {
@@ -94,8 +94,8 @@ fn interface(link: &Link) -> Interface {
     }
 }
 
-fn holders(vip: IpAddr, links: &[Link]) -> Vec<String> {
-    let has = |link: &&Link| addresses(link.index).is_ok_and(|found| found.contains(&vip));
+fn holders(vip: IpAddr, links: &[NetworkInterface]) -> Vec<String> {
+    let has = |link: &&NetworkInterface| addresses(link.index).is_ok_and(|found| found.contains(&vip));
     links.iter().filter(has).map(|link| link.name.clone()).collect()
 }
 

@@ -1,6 +1,6 @@
-//! What an inspection says.
+//! The findings of a check.
 
-/// How it stands with one thing.
+/// The status of a finding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Status {
     /// As it should be.
@@ -11,16 +11,16 @@ pub enum Status {
     Missing,
 }
 
-/// One thing that was looked at.
+/// The result of one check.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Finding {
-    /// What, and of which interface or address.
+    /// What was checked, with its interface or address.
     pub name: String,
-    /// How it stands.
+    /// Its status.
     pub status: Status,
     /// What was found, and what that means.
     pub meaning: String,
-    /// What helps, when something is to be helped.
+    /// A remedy, if there is a problem.
     pub remedy: Option<String>,
 }
 

@@ -1,12 +1,12 @@
-//! From facts to findings. Pure.
+//! Derives findings from facts. Pure.
 
 use std::net::IpAddr;
 
-use super::facts::{Facts, Interface};
+use super::facts::{Interface, SystemFacts};
 use super::finding::Finding;
 use super::{Role, diagnosis};
 
-pub(super) fn judge(facts: &Facts) -> Vec<Finding> {
+pub(super) fn judge(facts: &SystemFacts) -> Vec<Finding> {
     let mut findings = vec![kernel(facts), capability_net(facts), capability_bpf(facts), bpf_fs(facts)];
     findings.push(programs(facts));
     findings.push(repair(facts));
@@ -27,7 +27,7 @@ pub(super) fn judge(facts: &Facts) -> Vec<Finding> {
 }
 
 /// Programs of type `syscall` came with 5.14, frames that a test run has received with 5.18.
-fn kernel(facts: &Facts) -> Finding {
+fn kernel(facts: &SystemFacts) -> Finding {
     let (least, what) = match facts.role {
         Role::FrontEnd => ((5, 14), "leads flows elsewhere in one step"),
         Role::Backend => ((5, 18), "takes held packets back in"),
@@ -43,7 +43,7 @@ fn kernel(facts: &Facts) -> Finding {
     }
 }
 
-fn capability_net(facts: &Facts) -> Finding {
+fn capability_net(facts: &SystemFacts) -> Finding {
     let name = "CAP_NET_ADMIN";
     if facts.net_admin {
         return Finding::ok(name, "this process may attach programs and repair sockets");
@@ -52,7 +52,7 @@ fn capability_net(facts: &Facts) -> Finding {
     Finding::missing(name, meaning, "run as root, or grant it (systemd: AmbientCapabilities=CAP_NET_ADMIN)")
 }
 
-fn capability_bpf(facts: &Facts) -> Finding {
+fn capability_bpf(facts: &SystemFacts) -> Finding {
     let name = "CAP_BPF, CAP_PERFMON";
     if facts.bpf {
         return Finding::ok(name, "this process may load programs");
@@ -62,7 +62,7 @@ fn capability_bpf(facts: &Facts) -> Finding {
     Finding::missing(name, "this process may not load programs", remedy)
 }
 
-fn bpf_fs(facts: &Facts) -> Finding {
+fn bpf_fs(facts: &SystemFacts) -> Finding {
     let name = "BPF file system";
     let remedy = "mount -t bpf bpf /sys/fs/bpf";
     match (facts.bpf_fs, facts.sys_admin) {
@@ -72,7 +72,7 @@ fn bpf_fs(facts: &Facts) -> Finding {
     }
 }
 
-fn programs(facts: &Facts) -> Finding {
+fn programs(facts: &SystemFacts) -> Finding {
     let name = "packet programs";
     match &facts.programs {
         Some(Ok(())) => Finding::ok(name, "load, and can be attached with tc (clsact)"),
@@ -89,7 +89,7 @@ fn programs(facts: &Facts) -> Finding {
     }
 }
 
-fn repair(facts: &Facts) -> Finding {
+fn repair(facts: &SystemFacts) -> Finding {
     let name = "TCP_REPAIR";
     match &facts.repair {
         Ok(()) => Finding::ok(name, "sockets can be taken out of the kernel and put back"),
@@ -100,7 +100,7 @@ fn repair(facts: &Facts) -> Finding {
     }
 }
 
-fn judge_interface(facts: &Facts, name: &str, interface: &Interface, findings: &mut Vec<Finding>) {
+fn judge_interface(facts: &SystemFacts, name: &str, interface: &Interface, findings: &mut Vec<Finding>) {
     findings.push(if interface.ethernet {
         Finding::ok(format!("interface {name}"), "Ethernet")
     } else {
@@ -142,7 +142,7 @@ fn large_packets(name: &str, interface: &Interface) -> Option<Finding> {
 }
 
 /// Answers that pass through the front-end come from its own address.
-fn local_sources(facts: &Facts, name: &str, interface: &Interface) -> Option<Finding> {
+fn local_sources(facts: &SystemFacts, name: &str, interface: &Interface) -> Option<Finding> {
     if !facts.routes {
         return None;
     }
@@ -174,7 +174,7 @@ fn reverse_path(name: &str, interface: &Interface) -> Finding {
     }
 }
 
-fn address_resolution(facts: &Facts, name: &str, interface: &Interface) -> Finding {
+fn address_resolution(facts: &SystemFacts, name: &str, interface: &Interface) -> Finding {
     let label = format!("{name}: arp_ignore, arp_announce");
     let (ignore, announce) = (interface.arp_ignore, interface.arp_announce);
     let has_vip = facts.vips.iter().any(|(vip, holders)| vip.is_ipv4() && !holders.is_empty());
@@ -193,7 +193,7 @@ fn address_resolution(facts: &Facts, name: &str, interface: &Interface) -> Findi
     )
 }
 
-fn judge_vip(facts: &Facts, vip: IpAddr, holders: &[String]) -> Finding {
+fn judge_vip(facts: &SystemFacts, vip: IpAddr, holders: &[String]) -> Finding {
     let name = format!("virtual address {vip}");
     let elsewhere = holders.iter().find(|holder| *holder != "lo");
     match (facts.role, elsewhere, holders.is_empty()) {
@@ -233,7 +233,7 @@ mod tests {
     use super::*;
     use crate::system::Status;
 
-    fn facts(role: Role) -> Facts {
+    fn facts(role: Role) -> SystemFacts {
         let interface = Interface {
             ethernet: true,
             merged_bytes: Some(65536),
@@ -243,7 +243,7 @@ mod tests {
             arp_announce: 0,
             accept_local: 0,
         };
-        Facts {
+        SystemFacts {
             role,
             net_admin: true,
             bpf: true,
@@ -261,7 +261,7 @@ mod tests {
     }
 
     /// What is not in order, by the beginning of its name.
-    fn complaints(facts: &Facts) -> Vec<(String, Status)> {
+    fn complaints(facts: &SystemFacts) -> Vec<(String, Status)> {
         let bad = judge(facts).into_iter().filter(|finding| finding.status != Status::Ok);
         bad.map(|finding| {
             assert!(finding.remedy.is_some() && !finding.meaning.is_empty(), "{finding:?}");
@@ -285,7 +285,7 @@ mod tests {
     #[test]
     fn kernels() {
         let with = |role, kernel: &str| {
-            let facts = Facts { kernel: kernel.to_owned(), ..facts(role) };
+            let facts = SystemFacts { kernel: kernel.to_owned(), ..facts(role) };
             complaints(&facts)
         };
         assert_eq!(with(Role::FrontEnd, "5.14.0"), []);
@@ -298,7 +298,7 @@ mod tests {
 
     #[test]
     fn privileges() {
-        let none = Facts {
+        let none = SystemFacts {
             net_admin: false,
             bpf: false,
             sys_admin: false,
@@ -315,11 +315,11 @@ mod tests {
             ("TCP_REPAIR", Status::Missing),
         ];
         assert_eq!(complaints(&none), expected.map(|(name, status)| (name.to_owned(), status)));
-        let may_mount = Facts { bpf_fs: false, ..facts(Role::FrontEnd) };
+        let may_mount = SystemFacts { bpf_fs: false, ..facts(Role::FrontEnd) };
         assert_eq!(complaints(&may_mount), []);
     }
 
-    fn change(role: Role, change: impl FnOnce(&mut Interface)) -> Facts {
+    fn change(role: Role, change: impl FnOnce(&mut Interface)) -> SystemFacts {
         let mut facts = facts(role);
         change(facts.interfaces[0].1.as_mut().unwrap());
         facts
@@ -335,7 +335,7 @@ mod tests {
         assert_eq!(complaints(&strict), one("eth0: rp_filter", Status::Warning));
         let tunnel = change(Role::Backend, |interface| interface.ethernet = false);
         assert_eq!(complaints(&tunnel), one("interface eth0", Status::Missing));
-        let router = Facts { routes: true, ..facts(Role::FrontEnd) };
+        let router = SystemFacts { routes: true, ..facts(Role::FrontEnd) };
         assert_eq!(complaints(&router), one("eth0: accept_local", Status::Warning));
         let mut none = facts(Role::FrontEnd);
         none.interfaces[0].1 = None;
@@ -346,7 +346,7 @@ mod tests {
     fn virtual_addresses() {
         let with = |role, holders: &[&str]| {
             let holders = holders.iter().map(ToString::to_string).collect();
-            Facts { vips: vec![("10.0.0.1".parse().unwrap(), holders)], ..facts(role) }
+            SystemFacts { vips: vec![("10.0.0.1".parse().unwrap(), holders)], ..facts(role) }
         };
         let name = "virtual address 10.0.0.1";
         assert_eq!(complaints(&with(Role::FrontEnd, &["eth0"])), []);

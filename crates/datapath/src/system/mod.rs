@@ -1,4 +1,5 @@
-//! Whether this machine can hand connections over or take them: what is missing, what that means, and what helps.
+//! Checks whether this machine can hand connections over or take them: what is missing, what that means, and
+//! a remedy.
 
 mod diagnosis;
 mod facts;
@@ -10,7 +11,7 @@ use std::net::IpAddr;
 
 pub use finding::{Finding, Status};
 
-/// What a machine is to be.
+/// The role of a machine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Role {
     /// It forwards clients' packets.
@@ -19,10 +20,10 @@ pub enum Role {
     Backend,
 }
 
-/// What is asked about a machine.
+/// What to check.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Question {
-    /// What it is to be.
+    /// Its role.
     pub role: Role,
     /// Interfaces at which clients' packets arrive.
     pub interfaces: Vec<String>,
@@ -32,8 +33,8 @@ pub struct Question {
     pub peers: Vec<IpAddr>,
 }
 
-/// Looks at the machine and says what it found, the good and the bad. Programs are tried in a network namespace of their
-/// own, so nothing changes. Takes up to a second for each peer that does not answer.
+/// Checks the machine and returns all findings, good and bad. Tries the programs in a separate network
+/// namespace, so nothing changes. Takes up to a second per peer that does not answer.
 #[must_use]
 pub fn check(question: &Question) -> Vec<Finding> {
     judge::judge(&facts::gather(question))

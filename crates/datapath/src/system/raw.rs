@@ -20,13 +20,13 @@ struct Value {
     data: u32,
 }
 
-/// The calling thread gets a network namespace of its own, empty but for `lo`.
+/// Moves the calling thread to a new network namespace, empty except for `lo`.
 pub(super) fn own_network() -> io::Result<()> {
     // SAFETY: only `FILES` makes the call unsafe, by leaving other threads without descriptors.
     unsafe { unshare_unsafe(UnshareFlags::NEWNET) }.map_err(io::Error::from)
 }
 
-/// Whether the interface's driver merges packets into such as cannot be sent on; `None` when it does not say.
+/// Whether the interface's driver merges packets so that they cannot be forwarded; `None` if unknown.
 pub(super) fn large_receive(interface: &str) -> Option<bool> {
     let socket = socket(AddressFamily::INET, SocketType::DGRAM, None).ok()?;
     let mut name = [0; libc::IFNAMSIZ];

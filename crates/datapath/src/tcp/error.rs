@@ -1,10 +1,10 @@
-//! What can go wrong with a connection that is to travel.
+//! Errors of moving a connection.
 
 use std::io;
 use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
 
-/// Why a connection cannot travel as it is.
+/// Why a connection cannot be moved now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum NotPortable {
     /// The client has ended its side (its FIN has arrived), or the connection is over: serve it where it is.
@@ -30,7 +30,7 @@ pub enum NotPortable {
     /// An address of IPv6 link-local scope means nothing on another machine.
     #[error("address {0} is link-local")]
     LinkLocal(SocketAddr),
-    /// A path or a client with larger segments than any that another kernel can be told of.
+    /// The segments are larger than another kernel accepts.
     #[error("segment size {0} is out of range")]
     SegmentSize(u32),
     /// Packets kept arriving while the snapshot was taken.
@@ -41,20 +41,20 @@ pub enum NotPortable {
 /// Why a socket was not frozen or read.
 #[derive(Debug, thiserror::Error)]
 pub enum SocketError {
-    /// Its connection cannot travel, now or ever.
+    /// Its connection cannot be moved.
     #[error(transparent)]
     NotPortable(#[from] NotPortable),
     /// The kernel refused.
     #[error("{step}: {source}")]
     Kernel {
-        /// What was being done.
+        /// The step that failed.
         step: &'static str,
         /// The kernel's answer.
         source: io::Error,
     },
 }
 
-/// A socket that was not frozen: it goes on as before.
+/// A socket that could not be frozen; it continues as before.
 #[derive(Debug, thiserror::Error)]
 #[error("{error}")]
 pub struct FreezeFailed {
@@ -68,10 +68,10 @@ pub struct FreezeFailed {
 /// Why a connection was not restored.
 #[derive(Debug, thiserror::Error)]
 pub enum RestoreError {
-    /// Our end's address is none of this machine's.
+    /// Our end's address is not one of this machine's.
     #[error("{0} is not an address of this machine")]
     NotLocal(SocketAddr),
-    /// This machine has a socket of the same two ends.
+    /// This machine already has a socket with the same two ends.
     #[error("the connection between {client} and {vip} is in use here")]
     InUse {
         /// The client's end.
@@ -82,14 +82,14 @@ pub enum RestoreError {
     /// The kernel refused.
     #[error("{step}: {source}")]
     Kernel {
-        /// What was being done.
+        /// The step that failed.
         step: &'static str,
         /// The kernel's answer.
         source: io::Error,
     },
 }
 
-/// Says what was being done when the kernel refused.
+/// Adds the failed step to the kernel's error.
 pub(super) trait Step<T> {
     /// As an error of freezing or reading.
     fn freezing(self, step: &'static str) -> Result<T, SocketError>;

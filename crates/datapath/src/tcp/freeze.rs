@@ -25,14 +25,14 @@ const ATTEMPTS: usize = 4;
 
 /// How much may be queued on a connection that is to travel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Limits {
+pub struct QueueLimits {
     /// Most bytes that the client has not acknowledged.
     pub send_bytes: usize,
     /// Most bytes that have been received, those read before the freeze included.
     pub receive_bytes: usize,
 }
 
-impl Default for Limits {
+impl Default for QueueLimits {
     /// 4 MiB to send, 256 KiB received.
     fn default() -> Self {
         Self { send_bytes: 4 << 20, receive_bytes: 256 << 10 }
@@ -110,7 +110,12 @@ impl Frozen {
     ///
     /// A connection that cannot travel after all (its client's FIN or urgent data came just before the freeze; more is
     /// queued than `limits` allow), or the kernel's refusal. [`Frozen::thaw`] it then.
-    pub fn snapshot(&self, flow: &Flow, read_before: &[u8], limits: Limits) -> Result<TcpState, SocketError> {
+    pub fn snapshot(
+        &self,
+        flow: &Flow,
+        read_before: &[u8],
+        limits: QueueLimits,
+    ) -> Result<TcpState, SocketError> {
         link_local(flow.client)?;
         link_local(flow.vip)?;
         for _ in 0..ATTEMPTS {
@@ -154,7 +159,7 @@ impl Frozen {
         &self,
         flow: &Flow,
         read_before: &[u8],
-        limits: Limits,
+        limits: QueueLimits,
     ) -> Result<Option<TcpState>, SocketError> {
         let fd = self.fd.as_fd();
         let [mss] = tcp(fd, libc::TCP_MAXSEG).freezing("TCP_MAXSEG")?;

@@ -17,7 +17,7 @@ mod restore;
 mod sys;
 
 pub use error::{FreezeFailed, NotPortable, RestoreError, SocketError};
-pub use freeze::{Frozen, Limits};
+pub use freeze::{Frozen, QueueLimits};
 pub use plimsoll_wire::{TcpState, Window};
 pub use restore::{Restored, ask_numbers, reset, restore};
 

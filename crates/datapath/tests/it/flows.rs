@@ -4,7 +4,7 @@ use std::fs;
 use std::thread;
 use std::time::Duration;
 
-use plimsoll_datapath::{DatapathError, Flow, FlowEntry, Forwarder, ForwarderConfig, NextHop, Verdict};
+use plimsoll_datapath::{DatapathError, Flow, FlowEntry, Forwarder, ForwarderConfig, NextHop, PacketVerdict};
 use plimsoll_testkit::cpu_time_of;
 
 use crate::forwarder::{NEXT_HOP, config, entry, forwarder, v4, verdict};
@@ -28,7 +28,7 @@ fn another_agent_gets_the_flow_with_what_is_known() {
     assert_eq!((entry(&forwarder, &flow).last_ack, entry(&forwarder, &flow).packets), (None, 0));
     assert!(forwarder.remove(&flow).unwrap());
     assert!(!forwarder.remove(&flow).unwrap());
-    assert_eq!(verdict(&forwarder, &Packet::new(client, vip, ACK).frame()), Verdict::Pass);
+    assert_eq!(verdict(&forwarder, &Packet::new(client, vip, ACK).frame()), PacketVerdict::Pass);
 }
 
 #[test]
@@ -39,13 +39,13 @@ fn a_flow_that_leads_here_stays_known() {
     forwarder.insert(&flow, &NEXT_HOP, 1).unwrap();
     assert!(forwarder.lead_here(&flow).unwrap());
     let frame = Packet::new(client, vip, ACK).numbers(10, 20).frame();
-    assert_eq!(verdict(&forwarder, &frame), Verdict::Pass);
+    assert_eq!(verdict(&forwarder, &frame), PacketVerdict::Pass);
     let here = entry(&forwarder, &flow);
     assert_eq!((here.next_hop.ifindex, here.agent, here.over), (0, 1, false));
     assert_eq!((here.last_seq_end, here.last_ack), (Some(10), Some(20)), "its client is still followed");
     assert!(forwarder.end(&flow).unwrap() && entry(&forwarder, &flow).over);
     assert!(forwarder.redirect(&flow, &NEXT_HOP, 2).unwrap());
-    assert_eq!(verdict(&forwarder, &frame), Verdict::Redirect);
+    assert_eq!(verdict(&forwarder, &frame), PacketVerdict::Redirect);
 }
 
 #[test]
@@ -69,9 +69,9 @@ fn watched_ports_change() {
     forwarder.insert(&flow, &NEXT_HOP, 0).unwrap();
     let frame = Packet::new(client, vip, ACK).frame();
     forwarder.watch(&["0.0.0.0:8080".parse().unwrap()]).unwrap();
-    assert_eq!(verdict(&forwarder, &frame), Verdict::Pass);
+    assert_eq!(verdict(&forwarder, &frame), PacketVerdict::Pass);
     forwarder.watch(&["0.0.0.0:8080".parse().unwrap(), vip]).unwrap();
-    assert_eq!(verdict(&forwarder, &frame), Verdict::Redirect);
+    assert_eq!(verdict(&forwarder, &frame), PacketVerdict::Redirect);
 }
 
 #[test]

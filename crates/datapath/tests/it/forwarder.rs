@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use plimsoll_datapath::{Flow, FlowEntry, Forwarder, ForwarderConfig, NextHop, Verdict, now_ns};
+use plimsoll_datapath::{Flow, FlowEntry, Forwarder, ForwarderConfig, NextHop, PacketVerdict, now_ns};
 
 use crate::network::Instance;
 use crate::packet::{ACK, FIN, Packet, RST, SYN};
@@ -33,7 +33,7 @@ pub(crate) fn v4() -> (SocketAddr, SocketAddr, Flow) {
     (client, vip, Flow::new(client, vip))
 }
 
-pub(crate) fn verdict(forwarder: &Forwarder, frame: &[u8]) -> Verdict {
+pub(crate) fn verdict(forwarder: &Forwarder, frame: &[u8]) -> PacketVerdict {
     forwarder.try_frame(frame, 1).unwrap().verdict
 }
 
@@ -54,7 +54,7 @@ fn hits_are_sent_on_and_tracked() {
         let before = now_ns();
         let sent = Packet::new(client, vip, ACK).numbers(5000, 0xffff_fff0).payload(100).frame();
         let trial = forwarder.try_frame(&sent, 1).unwrap();
-        assert_eq!(trial.verdict, Verdict::Redirect);
+        assert_eq!(trial.verdict, PacketVerdict::Redirect);
         assert_eq!((&trial.frame[..6], &trial.frame[6..12]), (&NEXT_HOP.mac[..], &NEXT_HOP.own_mac[..]));
         assert_eq!(trial.frame[12..], sent[12..]);
 
@@ -74,7 +74,7 @@ fn ethernet_padding_is_no_payload() {
         forwarder.insert(&flow, &NEXT_HOP, 0).unwrap();
         let mut frame = Packet::new(client, vip, ACK).numbers(5000, 1).frame();
         frame.extend([0; 30]);
-        assert_eq!(verdict(&forwarder, &frame), Verdict::Redirect);
+        assert_eq!(verdict(&forwarder, &frame), PacketVerdict::Redirect);
         assert_eq!(entry(&forwarder, &flow).last_seq_end, Some(5000));
     }
 }
@@ -100,7 +100,7 @@ fn what_is_not_ours_passes_unchanged() {
         arp,
     ] {
         let trial = forwarder.try_frame(&frame, 1).unwrap();
-        assert_eq!((trial.verdict, trial.frame), (Verdict::Pass, frame));
+        assert_eq!((trial.verdict, trial.frame), (PacketVerdict::Pass, frame));
     }
     let counters = forwarder.counters().unwrap();
     assert_eq!((counters.unknown, counters.forwarded_packets, counters.malformed), (1, 0, 0));
@@ -116,7 +116,7 @@ fn strange_packets_pass_and_are_counted() {
         let before = forwarder.counters().unwrap();
         let options: &[u8] = if client.is_ipv4() { &[1, 1, 1, 0] } else { &[6, 0, 1, 4, 0, 0, 0, 0] };
         for frame in [packet.fragment(true), packet.fragment(false), packet.with(0, options)] {
-            assert_eq!(verdict(&forwarder, &frame), Verdict::Pass);
+            assert_eq!(verdict(&forwarder, &frame), PacketVerdict::Pass);
         }
         let after = forwarder.counters().unwrap();
         assert_eq!((after.fragments, after.options), (before.fragments + 2, before.options + 1));
@@ -133,7 +133,7 @@ fn cut_off_packets_pass() {
         // The kernel wants an Ethernet and an IP header's worth of bytes to try a program on.
         for length in 34..whole.len() {
             match forwarder.try_frame(&whole[..length], 1) {
-                Ok(trial) => assert_eq!(trial.verdict, Verdict::Pass, "{length}"),
+                Ok(trial) => assert_eq!(trial.verdict, PacketVerdict::Pass, "{length}"),
                 Err(error) => assert!(length < 54 && client.is_ipv6(), "{length}: {error}"),
             }
         }
@@ -143,10 +143,10 @@ fn cut_off_packets_pass() {
         bad[1][ip + 12] = 0xf0; // of 60, more than there is
         bad[2][14] = 0x10; // version 1
         for frame in bad {
-            assert_eq!(verdict(&forwarder, &frame), Verdict::Pass);
+            assert_eq!(verdict(&forwarder, &frame), PacketVerdict::Pass);
         }
         assert_eq!(entry(&forwarder, &Flow::new(client, vip)).packets, 0);
-        assert_eq!(verdict(&forwarder, &whole), Verdict::Redirect);
+        assert_eq!(verdict(&forwarder, &whole), PacketVerdict::Redirect);
     }
     assert!(forwarder.counters().unwrap().malformed >= 26);
 }
@@ -160,11 +160,11 @@ fn a_new_connection_ends_a_flow_that_is_over() {
         forwarder.insert(&flow, &NEXT_HOP, 0).unwrap();
         verdict(&forwarder, &Packet::new(client, vip, end).frame());
         // Not yet: anyone may have sent both.
-        assert_eq!(verdict(&forwarder, &Packet::new(client, vip, SYN).frame()), Verdict::Redirect);
+        assert_eq!(verdict(&forwarder, &Packet::new(client, vip, SYN).frame()), PacketVerdict::Redirect);
         assert!(forwarder.end(&flow).unwrap());
-        assert_eq!(verdict(&forwarder, &Packet::new(client, vip, SYN).frame()), Verdict::Pass);
+        assert_eq!(verdict(&forwarder, &Packet::new(client, vip, SYN).frame()), PacketVerdict::Pass);
         assert_eq!(forwarder.get(&flow).unwrap(), None);
-        assert_eq!(verdict(&forwarder, &Packet::new(client, vip, SYN).frame()), Verdict::Pass);
+        assert_eq!(verdict(&forwarder, &Packet::new(client, vip, SYN).frame()), PacketVerdict::Pass);
         let counters = forwarder.counters().unwrap();
         assert_eq!((counters.syn_removed, counters.unknown), (count, count));
     }
@@ -179,16 +179,16 @@ fn a_syn_alone_does_not_end_a_flow() {
     // A simultaneous open is none; a FIN or RST with a SYN is none either.
     for flags in [SYN, SYN | ACK, SYN | FIN, SYN | RST, SYN] {
         let syn = Packet::new(client, vip, flags).numbers(6000, 200);
-        assert_eq!(verdict(&forwarder, &syn.frame()), Verdict::Redirect, "{flags:#x}");
+        assert_eq!(verdict(&forwarder, &syn.frame()), PacketVerdict::Redirect, "{flags:#x}");
     }
     let seen = entry(&forwarder, &flow);
     assert_eq!((seen.last_seq_end, seen.last_ack, seen.packets), (Some(5000), Some(100), 6));
     assert_eq!((seen.fin, seen.rst, forwarder.counters().unwrap().syn_removed), (false, false, 0));
     // The client answers the challenge: it has forgotten the connection, of which the back-end tells.
     let reset = Packet::new(client, vip, RST).numbers(5000, 0);
-    assert_eq!(verdict(&forwarder, &reset.frame()), Verdict::Redirect);
+    assert_eq!(verdict(&forwarder, &reset.frame()), PacketVerdict::Redirect);
     forwarder.end(&flow).unwrap();
-    assert_eq!(verdict(&forwarder, &Packet::new(client, vip, SYN).frame()), Verdict::Pass);
+    assert_eq!(verdict(&forwarder, &Packet::new(client, vip, SYN).frame()), PacketVerdict::Pass);
     assert_eq!(forwarder.get(&flow).unwrap(), None);
 }
 
@@ -222,7 +222,7 @@ fn numbers_that_cannot_be_the_clients_are_not_noted() {
     for number in [known.wrapping_add(ahead + 1), known.wrapping_sub(near + 1), known.wrapping_add(1 << 31)] {
         for flags in [ACK, RST, RST | ACK, FIN | ACK] {
             let forged = Packet::new(client, vip, flags).numbers(number, number);
-            assert_eq!(verdict(&forwarder, &forged.frame()), Verdict::Redirect);
+            assert_eq!(verdict(&forwarder, &forged.frame()), PacketVerdict::Redirect);
         }
         let seen = entry(&forwarder, &flow);
         assert_eq!((seen.last_seq_end, seen.last_ack), (Some(known), Some(known)), "{number:#x}");
@@ -247,11 +247,11 @@ fn errors_of_routers_follow_the_connection() {
         let flow = Flow::new(client, vip);
         let before = forwarder.counters().unwrap().errors;
         let error = Packet::new(vip, client, ACK).payload(1400).too_big();
-        assert_eq!(verdict(&forwarder, &error), Verdict::Pass);
+        assert_eq!(verdict(&forwarder, &error), PacketVerdict::Pass);
         forwarder.insert(&flow, &NEXT_HOP, 0).unwrap();
         let fresh = entry(&forwarder, &flow);
         let trial = forwarder.try_frame(&error, 1).unwrap();
-        assert_eq!((trial.verdict, &trial.frame[..6]), (Verdict::Redirect, &NEXT_HOP.mac[..]));
+        assert_eq!((trial.verdict, &trial.frame[..6]), (PacketVerdict::Redirect, &NEXT_HOP.mac[..]));
         assert_eq!(trial.frame[12..], error[12..]);
         assert_eq!(entry(&forwarder, &flow), fresh, "the client has sent nothing");
 
@@ -260,13 +260,13 @@ fn errors_of_routers_follow_the_connection() {
         let other_way = Packet::new(client, vip, ACK).payload(1400).too_big();
         let other_port = Packet::new(SocketAddr::new(vip.ip(), 81), client, ACK).too_big();
         for frame in [echo, other_way, other_port] {
-            assert_eq!(verdict(&forwarder, &frame), Verdict::Pass);
+            assert_eq!(verdict(&forwarder, &frame), PacketVerdict::Pass);
         }
         let ports_end = if client.is_ipv4() { 66 } else { 106 };
         for cut in 54..ports_end {
-            assert_eq!(verdict(&forwarder, &error[..cut]), Verdict::Pass, "{cut}");
+            assert_eq!(verdict(&forwarder, &error[..cut]), PacketVerdict::Pass, "{cut}");
         }
-        assert_eq!(verdict(&forwarder, &error[..ports_end]), Verdict::Redirect);
+        assert_eq!(verdict(&forwarder, &error[..ports_end]), PacketVerdict::Redirect);
         assert_eq!(forwarder.counters().unwrap().errors, before + 2);
     }
 }
@@ -277,11 +277,11 @@ fn ends_are_noted_and_sent_on() {
     let (client, vip, flow) = v4();
     forwarder.insert(&flow, &NEXT_HOP, 0).unwrap();
     let fin = Packet::new(client, vip, ACK | FIN).numbers(5000, 1).payload(10);
-    assert_eq!(verdict(&forwarder, &fin.frame()), Verdict::Redirect);
+    assert_eq!(verdict(&forwarder, &fin.frame()), PacketVerdict::Redirect);
     let seen = entry(&forwarder, &flow);
     assert_eq!((seen.fin, seen.rst, seen.last_seq_end), (true, false, Some(5011)));
     let reset = Packet::new(client, vip, RST | ACK).numbers(900_000, 8_000_000);
-    assert_eq!(verdict(&forwarder, &reset.frame()), Verdict::Redirect);
+    assert_eq!(verdict(&forwarder, &reset.frame()), PacketVerdict::Redirect);
     let seen = entry(&forwarder, &flow);
     assert_eq!((seen.fin, seen.rst), (true, true));
     assert_eq!((seen.last_seq_end, seen.last_ack), (Some(5011), Some(1)), "a RST's numbers do not count");
@@ -302,7 +302,7 @@ fn numbers_rise_across_the_end_of_their_range() {
     ];
     for (seq, ack, expected) in steps {
         let frame = Packet::new(client, vip, ACK).numbers(seq, ack).frame();
-        assert_eq!(verdict(&forwarder, &frame), Verdict::Redirect);
+        assert_eq!(verdict(&forwarder, &frame), PacketVerdict::Redirect);
         let seen = entry(&forwarder, &flow);
         assert_eq!((seen.last_ack, seen.last_seq_end), (Some(expected), Some(expected)), "{ack:#x}");
     }

@@ -3,7 +3,9 @@
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::time::Duration;
 
-use plimsoll_datapath::{DatapathError, Flow, Guard, GuardConfig, HeldPacket, HeldRing, Verdict, now_ns};
+use plimsoll_datapath::{
+    DatapathError, Flow, Guard, GuardConfig, HeldPacket, HeldRing, PacketVerdict, now_ns,
+};
 use plimsoll_testkit::{cpu_time_of, eventually, wait_for};
 
 use crate::network::{Instance, Machine, opened};
@@ -46,12 +48,12 @@ impl Backend {
         self.machine.run(|| opened(|| Guard::open(&self.config()))).expect("these tests need root")
     }
 
-    fn inbound(&self, guard: &Guard, frame: &[u8]) -> Verdict {
+    fn inbound(&self, guard: &Guard, frame: &[u8]) -> PacketVerdict {
         self.machine.run(|| guard.try_inbound(frame, 1)).unwrap().verdict
     }
 }
 
-fn outbound(guard: &Guard, frame: &[u8]) -> Verdict {
+fn outbound(guard: &Guard, frame: &[u8]) -> PacketVerdict {
     guard.try_outbound(frame, 1).unwrap().verdict
 }
 
@@ -72,7 +74,7 @@ fn packets_without_a_socket_are_held_whole() {
         let frames = [0, 1, 100, 134, 135, 1400, 2900]
             .map(|bytes| Packet::new(client, vip, ACK).payload(bytes).frame());
         for frame in &frames {
-            assert_eq!(backend.inbound(&guard, frame), Verdict::Drop);
+            assert_eq!(backend.inbound(&guard, frame), PacketVerdict::Drop);
         }
         let packets = held(&mut ring);
         assert_eq!(packets.len(), frames.len());
@@ -91,16 +93,19 @@ fn the_ring_is_bounded_and_so_are_frames() {
     let backend = Backend::new();
     let (guard, mut ring) = backend.open();
     let (client, vip) = pairs()[0];
-    assert_eq!(backend.inbound(&guard, &Packet::new(client, vip, ACK).payload(3100).frame()), Verdict::Drop);
+    assert_eq!(
+        backend.inbound(&guard, &Packet::new(client, vip, ACK).payload(3100).frame()),
+        PacketVerdict::Drop
+    );
     assert_eq!(guard.counters().unwrap().too_long, 1);
     let frame = Packet::new(client, vip, ACK).payload(1000).frame();
     let trial = backend.machine.run(|| guard.try_inbound(&frame, 100)).unwrap();
-    assert_eq!(trial.verdict, Verdict::Drop);
+    assert_eq!(trial.verdict, PacketVerdict::Drop);
     let counters = guard.counters().unwrap();
     assert_eq!(counters.held + counters.ring_full, 100);
     assert!(counters.ring_full >= 75, "64 KiB hold no more: {counters:?}");
     assert_eq!(held(&mut ring).len() as u64, counters.held);
-    assert_eq!(backend.inbound(&guard, &frame), Verdict::Drop);
+    assert_eq!(backend.inbound(&guard, &frame), PacketVerdict::Drop);
     assert_eq!(held(&mut ring).len(), 1, "there is room again");
 }
 
@@ -114,20 +119,20 @@ fn packets_with_a_socket_pass_and_connections_begin_elsewhere() {
         let (accepted, client) = listener.accept().unwrap();
         let packet = |flags| Packet::new(client, vip, flags).frame();
         let before = guard.counters().unwrap();
-        assert_eq!(backend.inbound(&guard, &packet(ACK)), Verdict::Pass);
-        assert_eq!(backend.inbound(&guard, &packet(ACK | FIN)), Verdict::Pass);
+        assert_eq!(backend.inbound(&guard, &packet(ACK)), PacketVerdict::Pass);
+        assert_eq!(backend.inbound(&guard, &packet(ACK | FIN)), PacketVerdict::Pass);
         // It is for the socket to doubt it.
-        assert_eq!(backend.inbound(&guard, &packet(SYN)), Verdict::Pass);
+        assert_eq!(backend.inbound(&guard, &packet(SYN)), PacketVerdict::Pass);
         let other = SocketAddr::new(client.ip(), client.port() ^ 1);
-        assert_eq!(backend.inbound(&guard, &Packet::new(other, vip, SYN).frame()), Verdict::Drop);
+        assert_eq!(backend.inbound(&guard, &Packet::new(other, vip, SYN).frame()), PacketVerdict::Drop);
         let after = guard.counters().unwrap();
         assert_eq!((after.passed - before.passed, after.syn_dropped - before.syn_dropped), (3, 1));
         // Ours ends first, so it waits for late packets.
         drop(accepted);
         drop(near);
         eventually("waiting for late packets", || {
-            backend.inbound(&guard, &packet(ACK)) == Verdict::Pass
-                && backend.inbound(&guard, &packet(SYN)) == Verdict::Drop
+            backend.inbound(&guard, &packet(ACK)) == PacketVerdict::Pass
+                && backend.inbound(&guard, &packet(SYN)) == PacketVerdict::Drop
         });
         assert!(held(&mut ring).is_empty());
     }
@@ -147,11 +152,11 @@ fn what_is_not_for_a_virtual_address_passes() {
             Packet { to_mac: [2; 6], ..Packet::new(client, vip, ACK) }.frame(),
             Packet::new(client, vip, ACK).fragment(true),
         ] {
-            assert_eq!(backend.inbound(&guard, &frame), Verdict::Pass);
+            assert_eq!(backend.inbound(&guard, &frame), PacketVerdict::Pass);
         }
-        assert_eq!(outbound(&guard, &Packet::new(other_port, client, ACK).frame()), Verdict::Pass);
-        assert_eq!(outbound(&guard, &Packet::new(other_address, client, ACK).frame()), Verdict::Pass);
-        assert_eq!(outbound(&guard, &Packet::new(client, vip, ACK).frame()), Verdict::Pass);
+        assert_eq!(outbound(&guard, &Packet::new(other_port, client, ACK).frame()), PacketVerdict::Pass);
+        assert_eq!(outbound(&guard, &Packet::new(other_address, client, ACK).frame()), PacketVerdict::Pass);
+        assert_eq!(outbound(&guard, &Packet::new(client, vip, ACK).frame()), PacketVerdict::Pass);
     }
     assert!(held(&mut ring).is_empty());
     let counters = guard.counters().unwrap();
@@ -166,23 +171,23 @@ fn nothing_leaves_without_a_lease() {
         let flow = Flow::new(client, vip);
         let frame = Packet::new(vip, client, ACK).payload(100).frame();
         let start = guard.counters().unwrap();
-        assert_eq!(outbound(&guard, &frame), Verdict::Drop);
+        assert_eq!(outbound(&guard, &frame), PacketVerdict::Drop);
 
         guard.lease(&flow, now_ns() + 3_600_000_000_000).unwrap();
         let before = now_ns();
-        assert_eq!(outbound(&guard, &frame), Verdict::Pass);
+        assert_eq!(outbound(&guard, &frame), PacketVerdict::Pass);
         assert!(guard.get(&flow).unwrap().unwrap().last_sent_ns >= before);
 
         guard.lease(&flow, now_ns() - 1).unwrap();
-        assert_eq!(outbound(&guard, &frame), Verdict::Drop);
+        assert_eq!(outbound(&guard, &frame), PacketVerdict::Drop);
         assert!(guard.confirm(&flow).unwrap());
         assert_eq!(guard.get(&flow).unwrap().unwrap().until_ns, u64::MAX);
-        assert_eq!(outbound(&guard, &frame), Verdict::Pass);
+        assert_eq!(outbound(&guard, &frame), PacketVerdict::Pass);
 
         assert!(guard.release(&flow).unwrap());
         assert!(!guard.release(&flow).unwrap());
         assert!(!guard.confirm(&flow).unwrap(), "what is released is not confirmed");
-        assert_eq!(outbound(&guard, &frame), Verdict::Drop);
+        assert_eq!(outbound(&guard, &frame), PacketVerdict::Drop);
         let end = guard.counters().unwrap();
         assert_eq!((end.sent - start.sent, end.fenced_late - start.fenced_late), (2, 1));
         assert_eq!(end.fenced_unknown - start.fenced_unknown, 2);
@@ -203,7 +208,7 @@ fn leases_run_out_by_themselves() {
         loop {
             let before = now_ns();
             match outbound(&guard, &frame) {
-                Verdict::Pass => assert!(before < until, "it has run out"),
+                PacketVerdict::Pass => assert!(before < until, "it has run out"),
                 _ => break,
             }
             passed += 1;
@@ -222,10 +227,10 @@ fn the_fence_has_no_gaps() {
         let packet = Packet::new(vip, client, ACK).payload(8);
         let options: &[u8] = if client.is_ipv4() { &[1, 1, 1, 0] } else { &[6, 0, 1, 4, 0, 0, 0, 0] };
         for frame in [packet.fragment(true), packet.fragment(false), packet.with(0, options)] {
-            assert_eq!(outbound(&guard, &frame), Verdict::Drop);
+            assert_eq!(outbound(&guard, &frame), PacketVerdict::Drop);
         }
         let elsewhere = Packet::new(SocketAddr::new(client.ip(), 80), client, ACK);
-        assert_eq!(outbound(&guard, &elsewhere.fragment(true)), Verdict::Pass);
+        assert_eq!(outbound(&guard, &elsewhere.fragment(true)), PacketVerdict::Pass);
     }
 }
 
@@ -236,11 +241,15 @@ fn virtual_addresses_change() {
     let [(client, vip), (_, vip6)] = pairs();
     let other = SocketAddr::new(vip.ip(), 8080);
     guard.set_vips(&[other, vip6]).unwrap();
-    assert_eq!(outbound(&guard, &Packet::new(vip, client, ACK).frame()), Verdict::Pass);
-    assert_eq!(outbound(&guard, &Packet::new(other, client, ACK).frame()), Verdict::Drop);
-    assert_eq!(outbound(&guard, &Packet::new(vip, client, ACK).fragment(true)), Verdict::Drop, "any port");
+    assert_eq!(outbound(&guard, &Packet::new(vip, client, ACK).frame()), PacketVerdict::Pass);
+    assert_eq!(outbound(&guard, &Packet::new(other, client, ACK).frame()), PacketVerdict::Drop);
+    assert_eq!(
+        outbound(&guard, &Packet::new(vip, client, ACK).fragment(true)),
+        PacketVerdict::Drop,
+        "any port"
+    );
     guard.set_vips(&[vip6]).unwrap();
-    assert_eq!(outbound(&guard, &Packet::new(vip, client, ACK).fragment(true)), Verdict::Pass);
+    assert_eq!(outbound(&guard, &Packet::new(vip, client, ACK).fragment(true)), PacketVerdict::Pass);
     for bad in ["0.0.0.0:80", "[::]:80", "10.0.0.1:0"] {
         assert!(matches!(guard.set_vips(&[bad.parse().unwrap()]), Err(DatapathError::Invalid(_))), "{bad}");
     }
@@ -330,7 +339,7 @@ fn packets_cost_little() {
         let outbound = Packet::new(vip, client, ACK).payload(1400).frame();
         let (passed_out, outbound) = cpu_time_of(|| guard.try_outbound(&outbound, TIMES).unwrap().verdict);
         println!("{vip}: inbound {:?}, outbound {:?}", inbound / TIMES, outbound / TIMES);
-        assert_eq!((passed_in, passed_out), (Verdict::Pass, Verdict::Pass));
+        assert_eq!((passed_in, passed_out), (PacketVerdict::Pass, PacketVerdict::Pass));
         let most = TIMES * Duration::from_micros(10);
         assert!(inbound < most && outbound < most, "130 ns each when alone");
     }

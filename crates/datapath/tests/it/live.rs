@@ -7,7 +7,7 @@ use std::os::fd::OwnedFd;
 use std::time::Duration;
 
 use plimsoll_datapath::system::{Question, Role, Status, check};
-use plimsoll_datapath::tcp::{Frozen, Limits, restore};
+use plimsoll_datapath::tcp::{Frozen, QueueLimits, restore};
 use plimsoll_datapath::{
     DatapathError, Flow, Forwarder, ForwarderConfig, Guard, GuardConfig, HeldPacket, HeldRing, NextHop, Vip,
     neighbor,
@@ -135,7 +135,7 @@ fn hand_off(v6: bool) {
     // Front-end: from here on packets go to the back-end, which knows nothing of the connection yet.
     forwarder.insert(&flow, &live.next_hop(), 1).unwrap();
     let frozen = Frozen::freeze(OwnedFd::from(accepted)).unwrap();
-    let state = frozen.snapshot(&crate::tcp::flow_of(&frozen), b"first", Limits::default()).unwrap();
+    let state = frozen.snapshot(&crate::tcp::flow_of(&frozen), b"first", QueueLimits::default()).unwrap();
     frozen.close();
     client.write_all(b"second").unwrap();
     let packets = held(&mut ring, 1);

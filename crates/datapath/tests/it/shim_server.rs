@@ -9,7 +9,7 @@ use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 
-use plimsoll_datapath::shim::{self, Answered, Header, Notice};
+use plimsoll_datapath::shim::{self, Header, Notice, ShimAnswer};
 use plimsoll_testkit::{PATIENCE, eventually};
 use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
@@ -203,7 +203,7 @@ pub(crate) fn answer(client: &mut impl Read, head_request: bool) -> (String, Vec
     (head, content)
 }
 
-pub(crate) fn answered(unix: &UnixStream) -> Answered {
+pub(crate) fn answered(unix: &UnixStream) -> ShimAnswer {
     match shim::receive(unix).unwrap() {
         Some(Notice::Answered(answered)) => answered,
         other => panic!("{other:?} instead of an answer's end"),

@@ -6,7 +6,7 @@ use std::os::fd::{AsFd, OwnedFd};
 
 use plimsoll_datapath::Flow;
 use plimsoll_datapath::tcp::{
-    Frozen, Limits, NotPortable, RestoreError, SocketError, TcpState, acknowledge_late, ask_numbers,
+    Frozen, NotPortable, QueueLimits, RestoreError, SocketError, TcpState, acknowledge_late, ask_numbers,
     await_data, reset, restore,
 };
 use plimsoll_testkit::{PATIENCE, eventually, wait_for};
@@ -40,7 +40,7 @@ pub(crate) fn flow_of(frozen: &Frozen) -> Flow {
 /// Moves the machine's end to another machine, while the client may be sending.
 pub(crate) fn carry(world: &World, stream: TcpStream, to: usize) -> (TcpStream, TcpState) {
     let frozen = Frozen::freeze(stream.into()).unwrap();
-    let limits = Limits { send_bytes: 64 << 20, ..Limits::default() };
+    let limits = QueueLimits { send_bytes: 64 << 20, ..QueueLimits::default() };
     let state = sent(&frozen.snapshot(&flow_of(&frozen), &[], limits).unwrap());
     let restored = world.machines[to].run(|| restore(&state).unwrap());
     world.route_to(to);
@@ -129,7 +129,8 @@ fn bytes_read_before_come_first() {
     assert_eq!(read_exactly(&mut machine, 18), "GET / HTTP/1.1\r\n\r\n");
     wait_for_bytes(&machine, 4);
     let frozen = Frozen::freeze(machine.into()).unwrap();
-    let mut state = frozen.snapshot(&flow_of(&frozen), b"GET / HTTP/1.1\r\n\r\n", Limits::default()).unwrap();
+    let mut state =
+        frozen.snapshot(&flow_of(&frozen), b"GET / HTTP/1.1\r\n\r\n", QueueLimits::default()).unwrap();
     assert_eq!(state.receive_queue, b"GET / HTTP/1.1\r\n\r\nrest");
     // Any other bytes do as well, more than the client ever sent included.
     let other: Vec<u8> = (0..900_000u32).map(|at| b'a' + (at % 26) as u8).collect();
@@ -186,7 +187,7 @@ fn urgent_data_does_not_travel() {
     SockRef::from(&client).send_out_of_band(b"!").unwrap();
     eventually("urgent data", || polls(&machine, PollFlags::PRI));
     let frozen = Frozen::freeze(machine.into()).unwrap();
-    let error = frozen.snapshot(&flow_of(&frozen), &[], Limits::default()).unwrap_err();
+    let error = frozen.snapshot(&flow_of(&frozen), &[], QueueLimits::default()).unwrap_err();
     assert!(matches!(error, SocketError::NotPortable(NotPortable::Urgent)), "{error:?}");
     let machine = frozen.thaw().unwrap();
     let mut byte = [std::mem::MaybeUninit::uninit()];
@@ -200,7 +201,7 @@ fn limits_of_both_queues() {
     client.write_all(&[b'x'; 100]).unwrap();
     wait_for_bytes(&machine, 100);
     let frozen = Frozen::freeze(machine.into()).unwrap();
-    let tight = Limits { receive_bytes: 101, ..Limits::default() };
+    let tight = QueueLimits { receive_bytes: 101, ..QueueLimits::default() };
     assert!(frozen.snapshot(&flow_of(&frozen), b"1", tight).is_ok());
     let error = frozen.snapshot(&flow_of(&frozen), b"22", tight).unwrap_err();
     assert!(
@@ -216,11 +217,11 @@ fn thawed_as_if_nothing_had_happened() {
     client.write_all(b"before").unwrap();
     wait_for_bytes(&machine, 6);
     let frozen = Frozen::freeze(machine.into()).unwrap();
-    let state = frozen.snapshot(&flow_of(&frozen), &[], Limits::default()).unwrap();
+    let state = frozen.snapshot(&flow_of(&frozen), &[], QueueLimits::default()).unwrap();
     let mark = world.connection();
     client.write_all(b"while").unwrap();
     until_delivered(mark);
-    let again = frozen.snapshot(&flow_of(&frozen), &[], Limits::default()).unwrap();
+    let again = frozen.snapshot(&flow_of(&frozen), &[], QueueLimits::default()).unwrap();
     assert_eq!((&again.receive_queue, again.receive_next), (&state.receive_queue, state.receive_next));
     // A socket elsewhere that is dropped before it lives says nothing either.
     drop(world.machines[1].run(|| restore(&state).unwrap()));
@@ -237,7 +238,7 @@ fn nothing_is_taken_before_activation() {
     let world = World::new(V4);
     let (mut client, machine) = world.connection();
     let frozen = Frozen::freeze(machine.into()).unwrap();
-    let state = frozen.snapshot(&flow_of(&frozen), &[], Limits::default()).unwrap();
+    let state = frozen.snapshot(&flow_of(&frozen), &[], QueueLimits::default()).unwrap();
     frozen.close();
     let restored = world.machines[0].run(|| restore(&state).unwrap());
     let mark = world.connection();
@@ -258,7 +259,7 @@ fn reset_reaches_the_client() {
         client.write_all(b"request").unwrap();
         assert_eq!(read_exactly(&mut machine, 7), "request");
         let frozen = Frozen::freeze(machine.into()).unwrap();
-        let state = frozen.snapshot(&flow_of(&frozen), &[], Limits::default()).unwrap();
+        let state = frozen.snapshot(&flow_of(&frozen), &[], QueueLimits::default()).unwrap();
         frozen.close();
         world.machines[0].run(|| reset(&state.flow, state.send_next, state.receive_next).unwrap());
         client.set_read_timeout(Some(PATIENCE)).unwrap();
@@ -291,7 +292,7 @@ fn address_elsewhere_and_connection_in_use() {
     let world = World::new(V4);
     let (mut client, machine) = world.connection();
     let frozen = Frozen::freeze(machine.into()).unwrap();
-    let state = frozen.snapshot(&flow_of(&frozen), &[], Limits::default()).unwrap();
+    let state = frozen.snapshot(&flow_of(&frozen), &[], QueueLimits::default()).unwrap();
     let error = world.machines[0].run(|| restore(&state).unwrap_err());
     assert!(
         matches!(error, RestoreError::InUse { client, vip } if Flow { client, vip } == state.flow),
@@ -338,7 +339,7 @@ fn closed_at_once_in_spite_of_copies() {
     let (mut client, machine) = world.connection();
     let copy = machine.try_clone().unwrap();
     let frozen = Frozen::freeze(machine.into()).unwrap();
-    let state = frozen.snapshot(&flow_of(&frozen), &[], Limits::default()).unwrap();
+    let state = frozen.snapshot(&flow_of(&frozen), &[], QueueLimits::default()).unwrap();
     frozen.close();
     let restored = world.machines[0].run(|| restore(&state).unwrap());
     let mut machine = blocking(restored.activate().unwrap());

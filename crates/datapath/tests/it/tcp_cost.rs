@@ -3,7 +3,7 @@
 use std::io::{Read, Write};
 use std::time::{Duration, Instant};
 
-use plimsoll_datapath::tcp::{Frozen, Limits, TcpState, restore};
+use plimsoll_datapath::tcp::{Frozen, QueueLimits, TcpState, restore};
 
 use crate::tcp::{blocking, flow_of, wait_for_bytes};
 use crate::tcp_world::{V4, V6, World};
@@ -25,7 +25,7 @@ fn moved_very_often() {
                 let start = Instant::now();
                 let frozen = Frozen::freeze(fd).unwrap();
                 let froze = start.elapsed();
-                let state = frozen.snapshot(&flow_of(&frozen), &[], Limits::default()).unwrap();
+                let state = frozen.snapshot(&flow_of(&frozen), &[], QueueLimits::default()).unwrap();
                 let read = start.elapsed();
                 frozen.close();
                 let closed = start.elapsed();

@@ -5,7 +5,7 @@ use std::net::TcpStream;
 use std::thread;
 use std::time::Duration;
 
-use plimsoll_datapath::tcp::{Frozen, Limits};
+use plimsoll_datapath::tcp::{Frozen, QueueLimits};
 use plimsoll_testkit::{PATIENCE, Why, pace};
 use socket2::{Domain, Socket, Type};
 
@@ -93,7 +93,7 @@ fn long_answer_thawed_many_times() {
     for part in content.chunks(1_000_000) {
         machine.write_all(part).unwrap();
         let frozen = Frozen::freeze(machine.into()).unwrap();
-        let limits = Limits { send_bytes: 64 << 20, ..Limits::default() };
+        let limits = QueueLimits { send_bytes: 64 << 20, ..QueueLimits::default() };
         frozen.snapshot(&flow_of(&frozen), &[], limits).unwrap();
         frozen.snapshot(&flow_of(&frozen), &[], limits).unwrap();
         machine = frozen.thaw().unwrap().into();

@@ -9,7 +9,7 @@ use plimsoll_testbed::load::{ClosedLoop, LoadSummary, Meter, Req, closed_loop};
 
 use crate::{ExperimentError, Tell};
 
-/// A load, on a thread in the client's node. It ends by itself.
+/// A load on a thread in the client's node, which ends by itself.
 pub struct ClientLoad {
     meter: Meter,
     thread: JoinHandle<Result<Option<LoadSummary>, LabError>>,
@@ -30,7 +30,7 @@ impl ClientLoad {
         let thread = std::thread::Builder::new().name("load".to_owned()).spawn(move || {
             enter.enter()?;
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-            // Whoever waits has the result of the thread instead.
+            // If the receiver is gone, it uses the thread's result instead.
             let _ = started.send(());
             Ok(runtime.ok().map(|runtime| runtime.block_on(closed_loop(load))))
         });
@@ -40,7 +40,7 @@ impl ClientLoad {
         Ok(Self { meter, thread })
     }
 
-    /// Waits for this time, and tells each second how it goes.
+    /// Waits for this time and reports progress each second.
     pub async fn tell(&self, time: Duration, tell: Tell<'_>) {
         let end = tokio::time::Instant::now() + time;
         let mut told = 0;

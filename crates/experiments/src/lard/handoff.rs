@@ -1,4 +1,4 @@
-//! What is measured by connection handoff, on a lab.
+//! Measurements with connection handoff, on a lab.
 
 use std::time::Duration;
 
@@ -15,20 +15,20 @@ use crate::{ExperimentError, Tell, block_on};
 /// CPUs in use by other programs beyond which results are doubtful.
 const OTHERS_CPUS: f64 = 0.05;
 
-/// What was measured.
+/// The measurements.
 #[derive(Default)]
 pub(super) struct ByHandoff {
     pub(super) figure: Option<Prototype>,
     pub(super) measures: Option<HandoffMeasures>,
-    /// Why not all is there that was wanted, on one line.
+    /// Why some of the wanted measurements are missing, on one line.
     pub(super) left_out: Option<String>,
 }
 
-/// Why there is nothing.
+/// Why there are no measurements.
 pub(super) enum Stop {
-    /// This machine does not allow it, or had too much else to do.
+    /// This machine does not support it, or was too busy.
     NotHere(String),
-    /// It began and went wrong.
+    /// It failed after it had begun.
     Failed(ExperimentError),
 }
 
@@ -44,10 +44,10 @@ impl From<LabError> for Stop {
     }
 }
 
-/// Measures what is wanted, as far as this machine allows it.
+/// Makes the wanted measurements, as far as this machine allows.
 pub(super) fn measure(bench: Bench<'_>, figure: bool, measures: bool) -> Result<ByHandoff, ExperimentError> {
     let mut measured = ByHandoff::default();
-    // On a thread of its own, as it is bound to some of the CPUs and all that it starts with it.
+    // On its own thread, which is bound to some of the CPUs with everything that it starts.
     let result = std::thread::scope(|scope| {
         let work = || on_lab(bench, figure, measures, &mut measured);
         let thread = std::thread::Builder::new().name("lab".to_owned()).spawn_scoped(scope, work);
@@ -80,13 +80,13 @@ fn on_lab(bench: Bench<'_>, figure: bool, measures: bool, measured: &mut ByHando
     })
 }
 
-/// A lab, with the CPUs dealt out if there are several.
+/// Builds a lab, with CPUs assigned if there are several.
 pub(super) fn lab(backends: usize, cpus: Option<&CpuPlan>, fill_checksums: bool) -> Result<Lab, Stop> {
     let config = LabConfig { backends, fill_checksums, cpus: cpus.cloned(), ..LabConfig::default() };
     Lab::build(&config).map_err(|error| Stop::NotHere(one_line(&error.to_string())))
 }
 
-/// A cluster on it. What does not start is what this machine does not allow.
+/// Starts a cluster on it. A failure to start counts as missing support of this machine.
 pub(super) async fn start<'a>(lab: &'a Lab, config: &LabClusterConfig) -> Result<LabCluster<'a>, Stop> {
     LabCluster::start(lab, config).await.map_err(|error| match error {
         error @ ExperimentError::Lab(LabError::Invalid(_)) => Stop::Failed(error),
@@ -99,7 +99,7 @@ fn one_line(text: &str) -> String {
     lines.join("; ").trim_end_matches('.').to_owned()
 }
 
-/// How the CPUs are dealt out, as a sentence that follows another.
+/// The assignment of CPUs, as a sentence to append.
 pub(super) fn cpus_in_words(cpus: Option<&CpuPlan>) -> String {
     cpus.map_or_else(
         || "front-end, client and back-ends share the one CPU there is".to_owned(),
@@ -116,27 +116,27 @@ pub(super) fn cpus_in_words(cpus: Option<&CpuPlan>) -> String {
     )
 }
 
-/// What the CPUs did from a start on.
+/// Watches the use of CPUs.
 pub(super) struct CpuWatch<'a> {
     plan: Option<&'a CpuPlan>,
     meter: Option<CpuMeter>,
     tell: Tell<'a>,
 }
 
-/// What stands at one moment.
+/// A reading of the CPU counters.
 pub(super) struct CpuReading {
     front_end: Option<CpuUse>,
     rest: Option<CpuTime>,
     strangers: Duration,
 }
 
-/// What was in use between two.
+/// CPU use between two readings.
 pub(super) struct Use {
-    /// Of the front-end's CPU, if it has one.
+    /// Use of the front-end's own CPU, if it has one.
     pub(super) front_end: Option<CpuUse>,
     /// Share of the CPUs of client and back-ends.
     pub(super) others_busy: Option<f64>,
-    /// CPUs in use by programs that have nothing to do with this.
+    /// Number of CPUs used by unrelated programs.
     pub(super) strangers_cpus: f64,
 }
 
@@ -154,7 +154,7 @@ impl<'a> CpuWatch<'a> {
         })
     }
 
-    /// What was in use between two readings. Tells when other programs disturbed `what`.
+    /// CPU use between two readings. Warns when other programs disturbed `what`.
     pub(super) fn between(&self, start: &CpuReading, end: &CpuReading, what: &str, seconds: f64) -> Use {
         let strangers_cpus = end.strangers.saturating_sub(start.strangers).as_secs_f64() / seconds;
         if strangers_cpus > OTHERS_CPUS {

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use plimsoll_config::Mechanism;
+use plimsoll_config::MechanismKind;
 use plimsoll_lab::CpuPlan;
 use plimsoll_studies::lard::{self, Prototype, PrototypePoint};
 use plimsoll_studies::scenario::Strategy;
@@ -56,7 +56,7 @@ async fn point(
     let mut trial = sightings.trial(config, summary).map_err(ExperimentError::from)?;
     trial.machine_busy = in_use.others_busy;
     prototype::report(strategy, config, &trial, " through handoff", bench.tell);
-    // Under way at both ends, at most as many as there are connections.
+    // At start and end of the measurement, at most one request per connection is under way.
     let wanted = trial.summary.succeeded.saturating_sub(2 * config.connections as u64);
     check_handed_off(handed_off, wanted)?;
     let mut run = loopback::to_run(strategy, config, &trial);
@@ -74,8 +74,8 @@ pub(super) fn taken(cluster: &LabCluster<'_>) -> f64 {
     cluster.metric("plimsoll_handoffs_total{outcome=\"taken\"}").unwrap_or(0.0)
 }
 
-/// Ends it when of this many requests not nearly all were handed off, as then another mechanism was measured: on a machine
-/// with too much to do, agents look dead, and the front-end proxies.
+/// Fails unless nearly all of the requests were handed off. On a busy machine agents look dead and the
+/// front-end proxies, so another mechanism would have been measured.
 pub(super) fn check_handed_off(handed_off: f64, requests: u64) -> Result<(), Stop> {
     if handed_off > 0.0 && handed_off >= 0.95 * requests as f64 {
         return Ok(());
@@ -107,7 +107,7 @@ fn cluster(bench: Bench<'_>, config: &TrialConfig) -> LabClusterConfig {
         origin: origin.into_iter().flatten().map(str::to_owned).collect(),
         ..LabClusterConfig::new(
             bench.program,
-            Mechanism::Handoff,
+            MechanismKind::Handoff,
             config.backends,
             &config.policy,
             Contents::Synthetic(what),

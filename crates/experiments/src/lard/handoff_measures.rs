@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use plimsoll_config::Mechanism;
+use plimsoll_config::MechanismKind;
 use plimsoll_lab::{CpuPlan, Lab, Node};
 use plimsoll_studies::lard::{Effort, Forwarding, HandoffMeasures, HandoffThroughput, LatencyRound};
 use plimsoll_testbed::load::{ClosedLoop, Expect, LoadSummary, Req};
@@ -15,9 +15,9 @@ use crate::lab_cluster::{ClientLoad, Contents, LabCluster, LabClusterConfig, bac
 use crate::{ExperimentError, Tell};
 
 const BACKENDS: usize = 2;
-/// Of the answers whose latency or number counts, in bytes.
+/// Size of the answers for latency and throughput, in bytes.
 const SMALL: u64 = 1024;
-/// Of the transfers for which packets are forwarded, in bytes.
+/// Size of the transfers for which packets are forwarded, in bytes.
 const LARGE: u64 = 16 << 20;
 /// Documents of either size.
 const SMALL_DOCUMENTS: u64 = 64;
@@ -27,7 +27,7 @@ const SMALL_CONNECTIONS: usize = 64;
 const LARGE_CONNECTIONS: usize = 4;
 const WARMUP_S: f64 = 0.5;
 
-/// How long it all takes, in seconds.
+/// Lengths of the measurements in seconds.
 struct Lengths {
     rounds: usize,
     round_s: f64,
@@ -43,7 +43,7 @@ impl Lengths {
     }
 }
 
-/// What is measured, and how.
+/// The test bed.
 #[derive(Clone, Copy)]
 struct Bed<'a> {
     lab: &'a Lab,
@@ -61,7 +61,7 @@ pub(super) async fn measure(bench: Bench<'_>, cpus: Option<&CpuPlan>) -> Result<
     // Packets as on a real network: whole segments of at most 1,500 bytes, each acknowledged as such.
     let lab = lab(BACKENDS, cpus, true)?;
     let contents = Contents::Synthetic(format!("fixed:{SMALL}"));
-    let config = LabClusterConfig::new(bench.program, Mechanism::Handoff, BACKENDS, "lard_r", contents);
+    let config = LabClusterConfig::new(bench.program, MechanismKind::Handoff, BACKENDS, "lard_r", contents);
     let cluster = start(&lab, &config).await?;
     let bed = Bed { lab: &lab, cluster: &cluster, lengths: &lengths, cpus, tell: bench.tell };
     let rounds = latency(bed)?;
@@ -86,7 +86,7 @@ fn setting(lengths: &Lengths, cpus: Option<&CpuPlan>) -> String {
     )
 }
 
-/// By turns each document of a size once, each request on a connection of its own.
+/// Requests the documents of a size in turn, each on its own connection.
 fn load(
     target: SocketAddr,
     size_bytes: u64,
@@ -108,7 +108,7 @@ fn latency(bed: Bed<'_>) -> Result<Vec<LatencyRound>, Stop> {
         let summary = tokio::task::block_in_place(|| load.end())?;
         good(&summary, cluster, tell).map(|()| summary)
     };
-    // Caches and tables are filled first, unmeasured.
+    // Fills caches and tables first, unmeasured.
     ask(origin, 0.2)?;
     ask(cluster.target, 0.2)?;
     let mut rounds = Vec::new();
@@ -133,7 +133,7 @@ fn latency(bed: Bed<'_>) -> Result<Vec<LatencyRound>, Stop> {
     Ok(rounds)
 }
 
-/// What the load on the cluster amounts to: length of the measurement, what `count` counted in it, and the CPUs.
+/// Measures under load: length of the measurement, the growth of `count`, and the use of CPUs.
 async fn under_load(
     bed: Bed<'_>,
     what: &str,
@@ -142,7 +142,7 @@ async fn under_load(
 ) -> Result<(f64, [f64; 2], Use), Stop> {
     let Bed { lab, cluster, lengths, cpus, tell } = bed;
     let (watch, taken_before) = (CpuWatch::start(cpus, tell)?, taken(cluster));
-    // A little longer than measured, so that the end of the load is not in it.
+    // A little longer than the measurement, so that it does not include the end of the load.
     let seconds = WARMUP_S + lengths.load_s + 0.1;
     let load = ClientLoad::start(lab, ClosedLoop { seconds, ..load })?;
     tokio::time::sleep(Duration::from_secs_f64(WARMUP_S)).await;
@@ -191,7 +191,7 @@ async fn forwarding(bed: Bed<'_>) -> Result<Forwarding, Stop> {
     })
 }
 
-/// A load of which many requests failed measures something else.
+/// Fails if many requests failed, because the load then measured something else.
 fn good(summary: &LoadSummary, cluster: &LabCluster<'_>, tell: Tell<'_>) -> Result<(), Stop> {
     if summary.failed() > 0 {
         tell(&format!("plimsoll: warning: requests failed on the lab: {summary}"));

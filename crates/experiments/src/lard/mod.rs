@@ -1,4 +1,4 @@
-//! What the LARD study takes from real clusters: figure 17 and section 6.2.
+//! The LARD study's measurements of real clusters: figure 17 and section 6.2.
 
 use std::path::Path;
 
@@ -11,20 +11,21 @@ mod handoff_figure;
 mod handoff_measures;
 mod prototype;
 
-/// What all measurements of the study have in common.
+/// Parameters of all measurements.
 #[derive(Clone, Copy)]
 struct Bench<'a> {
     effort: Effort,
-    /// The `plimsoll` program, of which clusters on a lab are made.
+    /// The `plimsoll` program, which runs the clusters on a lab.
     program: &'a Path,
     tell: Tell<'a>,
 }
 
-/// Measures what a part of the study takes from real clusters, for [`plimsoll_studies::lard::reproduce`]. What needs a lab
-/// is left out where this machine does not allow one; the result says so. `program` is the `plimsoll` program.
+/// Makes the measurements of real clusters for a part of the study, for
+/// [`plimsoll_studies::lard::reproduce`]. Leaves out measurements that need a lab if this machine does not
+/// allow one; the result says so. `program` is the `plimsoll` program.
 ///
 /// # Errors
-/// When a measurement began and went wrong.
+/// When a measurement failed after it had begun.
 pub fn measure(effort: Effort, part: Part, program: &Path, tell: Tell<'_>) -> Result<Real, ExperimentError> {
     let bench = Bench { effort, program, tell };
     let mut real = Real::default();

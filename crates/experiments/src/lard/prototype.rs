@@ -39,7 +39,7 @@ pub(super) fn plan(effort: Effort) -> Result<Vec<(Strategy, TrialConfig)>, Exper
     Ok(plan)
 }
 
-/// Points that were measured, in a setting of which `told` is what differs between mechanisms.
+/// The prototype's measurements; `told` describes the setting of the mechanism.
 pub(super) fn prototype(
     effort: Effort,
     mechanism: PrototypeMechanism,
@@ -67,7 +67,7 @@ pub(super) fn prototype(
     }
 }
 
-/// Tells how a point went.
+/// Reports the result of a point.
 pub(super) fn report(strategy: Strategy, config: &TrialConfig, trial: &Trial, by: &str, tell: Tell<'_>) {
     let name = paper_name(strategy.name);
     tell(&format!("figure 17: {name} on {}{by}: {}", config.backends, trial.summary));

@@ -19,7 +19,7 @@ const MAX_COLUMNS: usize = 256;
 pub(crate) const COLUMNS: [&str; 7] =
     ["time_s", "target", "size_bytes", "kind", "class", "service_s", "client"];
 
-/// How many of [`COLUMNS`] must be there.
+/// How many of [`COLUMNS`] are required.
 pub(crate) const REQUIRED: usize = 3;
 
 /// Whether the line is a header with the required columns.
@@ -34,8 +34,8 @@ pub(crate) fn is_header(line: &[u8]) -> bool {
     })
 }
 
-/// Where each of [`COLUMNS`] stands among `names`; an error when a required one is missing or any
-/// stands twice. Other columns are allowed and ignored.
+/// The position of each of [`COLUMNS`] among `names`. An error if a required one is missing or any occurs
+/// twice; other columns are ignored.
 pub(crate) fn find_columns<'a>(
     path: &str,
     names: impl Iterator<Item = &'a [u8]>,
@@ -70,7 +70,7 @@ pub(crate) struct CsvDecoder {
     columns: Option<[Option<usize>; 7]>,
 }
 
-/// What reading one record came to.
+/// The result of reading one record.
 enum CsvRead {
     Record { fields: usize },
     TooLong,
@@ -118,7 +118,7 @@ impl CsvDecoder {
                 ReadRecordResult::Record => return Ok(CsvRead::Record { fields }),
                 ReadRecordResult::End => return Ok(CsvRead::End),
                 ReadRecordResult::OutputFull | ReadRecordResult::OutputEndsFull => {
-                    // Most likely a quote that is never closed: go on at the next line.
+                    // Most likely a quote that is never closed: continue at the next line.
                     let line = self.parser.line();
                     self.source.skip_line()?;
                     self.parser.reset();
@@ -192,7 +192,7 @@ impl FormatDecoder for CsvDecoder {
     }
 }
 
-/// Makes a request of the fields of a row, by their place in [`COLUMNS`].
+/// Parses a request from the fields of a row, by their place in [`COLUMNS`].
 fn parse_row<'a>(get: impl Fn(usize) -> Option<&'a [u8]>) -> Result<DecodedRequest<'a>, LineError> {
     let required = |column: usize| {
         get(column).filter(|field| !field.is_empty()).ok_or(LineError::Missing { column: COLUMNS[column] })

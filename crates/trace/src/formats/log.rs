@@ -26,7 +26,7 @@ pub(crate) struct LogLine<'a> {
     pub(crate) has_more: bool,
 }
 
-/// Takes a line apart; what follows the size (referer, user agent) is not looked at.
+/// Splits a line; ignores what follows the size (referer, user agent).
 #[inline]
 pub(crate) fn split(line: &[u8]) -> Result<LogLine<'_>, LineError> {
     let space = memchr::memchr(b' ', line).ok_or(LineError::Text("line is not an access log line"))?;
@@ -40,7 +40,7 @@ pub(crate) fn split(line: &[u8]) -> Result<LogLine<'_>, LineError> {
         .strip_prefix(b"] \"")
         .ok_or(LineError::Text("time stamp is not followed by a request in quotes"))?;
     let (request, tail) = split_request(quoted)?;
-    // `split_request` has made sure of the space and three digits.
+    // `split_request` has checked the space and three digits.
     let status = tail[1..4].iter().fold(0, |status, digit| status * 10 + u16::from(digit - b'0'));
     let size = &tail[5..];
     let size_end = memchr::memchr(b' ', size).unwrap_or(size.len());
@@ -58,8 +58,8 @@ pub(crate) fn split(line: &[u8]) -> Result<LogLine<'_>, LineError> {
     })
 }
 
-/// Finds the quote that closes the request: one that is not escaped and that a status follows, for
-/// old servers wrote quotes within requests as they came.
+/// Finds the quote that closes the request: an unescaped one that a status follows, because old servers did
+/// not escape quotes in requests.
 #[inline]
 fn split_request(quoted: &[u8]) -> Result<(&[u8], &[u8]), LineError> {
     for end in memchr::memchr_iter(b'"', quoted) {
@@ -154,7 +154,7 @@ fn decode(stamps: &mut StampReader, number: u64, line: &[u8], out: &mut Ingest) 
     }
     let (method, logged) = match split_request_line(parts.request) {
         Ok(found) => found,
-        // What the back-end refused need not be a request at all (port scans, TLS on a plain port).
+        // A request that the server refused may be anything (port scans, TLS on a plain port).
         Err(_) if !counted_status => {
             out.tally.not_counted_target();
             return Ok(());

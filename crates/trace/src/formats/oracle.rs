@@ -32,7 +32,7 @@ impl OracleRecord {
     }
 }
 
-/// Whether the bytes are records with times that do not go back and believable next accesses.
+/// Whether the bytes are records with non-decreasing times and plausible next accesses.
 pub(crate) fn looks_like(first: &[u8]) -> bool {
     let (records, _) = first.as_chunks::<RECORD_BYTES>();
     let mut last_s = 0;

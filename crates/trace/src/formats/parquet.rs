@@ -19,8 +19,8 @@ use crate::input::TraceInput;
 use crate::line_error::LineError;
 use crate::source::{InputSource, MAX_LINE_BYTES};
 
-/// Decoder of Parquet. The file is read where it lies; a compressed one or standard input goes
-/// through an unlinked temporary file first, because Parquet starts at its end.
+/// Decoder of Parquet. Reads a file in place; a compressed one or standard input goes through an unlinked
+/// temporary file first, because reading Parquet starts at the end.
 pub(crate) struct ParquetDecoder {
     path: String,
     file: Option<File>,

@@ -10,7 +10,7 @@ use crate::ingest::{MAX_SIZE_BYTES, decimal};
 use crate::line_error::LineError;
 use crate::time::{MAX_S, NS_PER_S, seconds_to_ns};
 
-/// Values of a batch, those that are not null, end to end.
+/// The non-null values of a batch, end to end.
 enum Values {
     I32(Vec<i32>),
     I64(Vec<i64>),
@@ -20,12 +20,12 @@ enum Values {
     Fixed(Vec<FixedLenByteArray>),
 }
 
-/// What a whole number in a column of times stands for.
+/// The unit of a whole number in a column of times.
 #[derive(Debug, Clone, Copy)]
 enum StampUnit {
-    /// So many units make a second.
+    /// This many units per second.
     PerSecond(u64),
-    /// A decimal with so many digits behind the point.
+    /// A decimal with this many fractional digits.
     Decimal(u32),
 }
 
@@ -40,7 +40,7 @@ pub(crate) struct Column {
     places: Vec<u32>,
 }
 
-/// Why a column cannot serve, or `None` when it can.
+/// Why a column is unusable, or `None` if it is usable.
 pub(crate) fn unfit(descriptor: &ColumnDescriptor) -> Option<String> {
     if descriptor.max_rep_level() > 0 || descriptor.path().parts().len() != 1 {
         return Some(format!("column {} is nested or repeated", descriptor.name()));
@@ -233,7 +233,7 @@ fn fill<T: DataType>(
 ) -> ParquetResult<usize> {
     values.clear();
     let mut count = 0;
-    // One call stops at the end of a page when nulls are about.
+    // With nulls, one call may stop at the end of a page.
     while count < rows {
         let (records, _, _) = reader.read_records(rows - count, levels.as_deref_mut(), None, values)?;
         if records == 0 {

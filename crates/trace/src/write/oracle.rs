@@ -11,13 +11,13 @@ use crate::ingest::decimal;
 use crate::time::NS_PER_S;
 use crate::trace::Trace;
 
-/// Next access of an object that is not asked for again.
+/// Next access of an object that is not requested again.
 const NEVER: i64 = -1;
 
 /// Next accesses read back at a time.
 const BLOCK: usize = 32 * 1024;
 
-/// Writes numeric names as they are where every name is a number, else dense numbers.
+/// Writes numeric names unchanged if every name is a number, else dense numbers.
 pub(crate) fn write(trace: &Trace, sink: &mut Sink) -> Result<(), TraceError> {
     let numeric = all_targets(&trace.targets, |name| number(name).is_some());
     let mut next_accesses = NextAccesses::of(trace)?;
@@ -49,7 +49,7 @@ pub(crate) fn write(trace: &Trace, sink: &mut Sink) -> Result<(), TraceError> {
     Ok(())
 }
 
-/// The number that `name` is, if it is written as this program writes numbers.
+/// The number `name`, if it is in canonical decimal form.
 fn number(name: &[u8]) -> Option<u64> {
     let number: u64 = std::str::from_utf8(name).ok()?.parse().ok()?;
     (decimal(number, &mut [0; 20]) == name).then_some(number)

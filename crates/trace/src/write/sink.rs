@@ -1,4 +1,4 @@
-//! An output file, compressed as its name says.
+//! An output file, compressed according to its name.
 
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
@@ -69,7 +69,7 @@ impl Sink {
         TraceError::write(&self.path, reason)
     }
 
-    /// The error of a write that failed, told apart when the reader of standard output is gone.
+    /// The error of a failed write; distinguishes a closed standard output.
     pub(crate) fn explain(&self, error: TraceError) -> TraceError {
         if self.closed { TraceError::ClosedPipe } else { error }
     }

@@ -3,7 +3,7 @@
 use crate::{FLOW_KEY_BYTES, Flow};
 
 use super::error::{DecodeError, TooLong};
-use crate::message::{Conn, Ended};
+use crate::message::{AnswerReport, Conn};
 
 pub(super) fn within(field: &'static str, bytes: usize, most: usize) -> Result<(), TooLong> {
     if bytes <= most { Ok(()) } else { Err(TooLong { field, bytes, most }) }
@@ -24,7 +24,7 @@ pub(super) fn put_bytes(out: &mut Vec<u8>, bytes: &[u8]) {
     out.extend_from_slice(bytes);
 }
 
-pub(super) fn put_ended(out: &mut Vec<u8>, ended: &Ended) {
+pub(super) fn put_ended(out: &mut Vec<u8>, ended: &AnswerReport) {
     put(out, ended.request.to_le_bytes());
     put(out, ended.status.to_le_bytes());
     out.push(u8::from(ended.complete));
@@ -83,8 +83,8 @@ impl<'a> Fields<'a> {
         Ok(bytes)
     }
 
-    pub(super) fn ended(&mut self) -> Result<Ended, DecodeError> {
-        Ok(Ended {
+    pub(super) fn ended(&mut self) -> Result<AnswerReport, DecodeError> {
+        Ok(AnswerReport {
             request: self.u32()?,
             status: self.u16()?,
             complete: self.truth("complete")?,

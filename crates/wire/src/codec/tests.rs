@@ -4,7 +4,7 @@ use crate::Flow;
 use proptest::prelude::*;
 
 use super::*;
-use crate::message::Ended;
+use crate::message::AnswerReport;
 
 fn flow() -> impl Strategy<Value = Flow> {
     (any::<IpAddr>(), any::<u16>(), any::<IpAddr>(), any::<u16>())
@@ -36,7 +36,7 @@ fn to_agent(n: (u64, u64, u32), b: bool, long: &[u8], mut check: impl FnMut(&ToA
 /// The same of messages from an agent.
 fn from_agent(n: (u64, u64, u32), b: bool, long: &[u8], flow: Flow, mut check: impl FnMut(&FromAgent<'_>)) {
     let (conn, request) = (Conn(n.0), n.2);
-    let ended = Ended {
+    let ended = AnswerReport {
         request,
         status: n.1 as u16,
         complete: b,

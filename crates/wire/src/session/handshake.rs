@@ -37,7 +37,7 @@ pub struct AgentTerms {
 
 /// What came of some bytes.
 #[derive(Debug)]
-pub struct Progress<T> {
+pub struct HandshakeProgress<T> {
     /// How many of the bytes belonged to the handshake; the rest belongs to the frames that follow it, and is to be fed to
     /// their reader.
     pub consumed: usize,
@@ -94,9 +94,14 @@ impl FrontEndHandshake {
     ///
     /// # Errors
     /// When it is not what an agent with the same key sends. The handshake is over then.
-    pub fn feed(&mut self, bytes: &[u8]) -> Result<Progress<Established<AgentTerms>>, HandshakeError> {
+    pub fn feed(
+        &mut self,
+        bytes: &[u8],
+    ) -> Result<HandshakeProgress<Established<AgentTerms>>, HandshakeError> {
         let (consumed, welcome) = self.incoming.feed(bytes)?;
-        let Some(welcome) = welcome else { return Ok(Progress { consumed, send: Vec::new(), done: None }) };
+        let Some(welcome) = welcome else {
+            return Ok(HandshakeProgress { consumed, send: Vec::new(), done: None });
+        };
         self.incoming.over = true;
         let (signed, received) =
             welcome.split_last_chunk::<TAG_BYTES>().ok_or(HandshakeError::Malformed("too short"))?;
@@ -116,7 +121,7 @@ impl FrontEndHandshake {
             writer: FrameWriter::new(session_key(&self.shared, TO_AGENT_PURPOSE, &transcript)),
             reader: FrameReader::new(session_key(&self.shared, FROM_AGENT_PURPOSE, &transcript)),
         };
-        Ok(Progress { consumed, send: proof, done: Some(Established { keys, peer, clock_ns }) })
+        Ok(HandshakeProgress { consumed, send: proof, done: Some(Established { keys, peer, clock_ns }) })
     }
 }
 
@@ -161,13 +166,15 @@ impl AgentHandshake {
         &mut self,
         bytes: &[u8],
         clock_ns: u64,
-    ) -> Result<Progress<Established<FrontEndId>>, HandshakeError> {
+    ) -> Result<HandshakeProgress<Established<FrontEndId>>, HandshakeError> {
         let (consumed, message) = self.incoming.feed(bytes)?;
-        let Some(message) = message else { return Ok(Progress { consumed, send: Vec::new(), done: None }) };
+        let Some(message) = message else {
+            return Ok(HandshakeProgress { consumed, send: Vec::new(), done: None });
+        };
         match self.greeted.take() {
             None => {
                 let send = self.welcome(message, clock_ns).inspect_err(|_| self.incoming.over = true)?;
-                Ok(Progress { consumed, send, done: None })
+                Ok(HandshakeProgress { consumed, send, done: None })
             }
             Some((hello, welcome, peer, clock_ns)) => {
                 self.incoming.over = true;
@@ -181,7 +188,7 @@ impl AgentHandshake {
                     reader: FrameReader::new(session_key(&self.shared, TO_AGENT_PURPOSE, &transcript)),
                 };
                 let done = Some(Established { keys, peer, clock_ns });
-                Ok(Progress { consumed, send: Vec::new(), done })
+                Ok(HandshakeProgress { consumed, send: Vec::new(), done })
             }
         }
     }

@@ -1,5 +1,5 @@
-//! Answers by an HTTP server at an address of its own, to which requests are copied, and from which responses are. Nothing is
-//! changed on the way; responses are followed only to see where they end.
+//! Answers by an HTTP server at another address: copies requests to it and responses from it, unchanged.
+//! Parses responses only to find their end.
 
 use std::io;
 use std::net::SocketAddr;
@@ -12,14 +12,14 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, copy_bidirectional};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
-use super::super::client::Client;
+use super::super::client::ClientConnection;
 use super::super::head::Outline;
-use super::framing::{Chunks, Followed, Length, Malformed, Response, response};
-use super::{Answer, Then, origin};
+use super::framing::{Chunks, Followed, Length, MalformedResponse, Response, response};
+use super::{AfterAnswer, Answer, origin};
 
 const CONNECT: Duration = Duration::from_secs(2);
 const READ_BYTES: usize = 64 * 1024;
-/// Interim responses to one request.
+/// The most interim responses to one request.
 const MOST_INTERIM: usize = 16;
 
 /// A client's way to the server.
@@ -33,12 +33,12 @@ pub(in super::super) struct Copy {
 #[derive(Debug)]
 struct Server {
     stream: TcpStream,
-    /// What it has sent and was not used.
+    /// Bytes from it that are not yet used.
     input: BytesMut,
 }
 
-/// What went wrong between the server and the client.
-enum Failure {
+/// What failed between server and client.
+enum CopyFailure {
     /// The server; nothing of its response has reached the client.
     Before,
     /// The server, within its response.
@@ -59,7 +59,7 @@ impl Copy {
     }
 
     /// Copies the request at the start of the client's input, and its response.
-    pub(super) async fn answer(&mut self, client: &mut Client, outline: Outline) -> Answer {
+    pub(super) async fn answer(&mut self, client: &mut ClientConnection, outline: Outline) -> Answer {
         let request = client.input.split_to(outline.bytes.min(client.input.len())).freeze();
         let kept = self.server.take();
         let was_kept = kept.is_some();
@@ -72,8 +72,8 @@ impl Copy {
             },
         };
         let mut passed = passing.pass(&mut server, client, &request).await;
-        if was_kept && matches!(passed, Err(Failure::Before)) {
-            // The server has closed it meanwhile, as it may; requests without a body are sent again.
+        if was_kept && matches!(passed, Err(CopyFailure::Before)) {
+            // The server has closed the idle connection, as it may; requests without a body are sent again.
             server = match self.connect().await {
                 Ok(server) => server,
                 Err(error) => return self.unreachable(client, &error).await,
@@ -91,18 +91,22 @@ impl Copy {
                 self.server = Some(server);
                 Answer { status: 101, ..self.pass_all(client).await }
             }
-            Err(Failure::Before) => self.unreachable(client, &io::ErrorKind::ConnectionReset.into()).await,
-            Err(Failure::Within | Failure::Client) => Answer { then: Then::Abort, ..passing.answer },
+            Err(CopyFailure::Before) => {
+                self.unreachable(client, &io::ErrorKind::ConnectionReset.into()).await
+            }
+            Err(CopyFailure::Within | CopyFailure::Client) => {
+                Answer { then: AfterAnswer::Abort, ..passing.answer }
+            }
         }
     }
 
-    async fn unreachable(&self, client: &mut Client, error: &io::Error) -> Answer {
+    async fn unreachable(&self, client: &mut ClientConnection, error: &io::Error) -> Answer {
         tracing::warn!(%error, address = %self.address, "the server did not answer");
         origin::answer_short(client, StatusCode::BAD_GATEWAY).await
     }
 
     /// Copies everything in both directions until both have ended.
-    pub(super) async fn pass_all(&mut self, client: &mut Client) -> Answer {
+    pub(super) async fn pass_all(&mut self, client: &mut ClientConnection) -> Answer {
         let server = match self.server.take() {
             Some(server) => Ok(server),
             None => self.connect().await,
@@ -113,7 +117,7 @@ impl Copy {
         };
         let began_bytes = client.written_bytes;
         let copied = async {
-            // Nothing need be said for long; but a peer that is gone is noticed.
+            // Long silence is allowed, but a vanished peer must be noticed.
             sockopt::set_socket_keepalive(&client.stream, true)?;
             let first = server.input.split().freeze();
             client.write(&first, b"").await?;
@@ -124,7 +128,7 @@ impl Copy {
         let copied = copied.await;
         let (complete, more_bytes) = copied.map_or((false, 0), |(_, to_client)| (true, to_client));
         let content_bytes = client.written_bytes - began_bytes + more_bytes;
-        let then = if complete { Then::Close } else { Then::Abort };
+        let then = if complete { AfterAnswer::Close } else { AfterAnswer::Abort };
         Answer { status: 0, complete, content_bytes, first_byte_at: None, then }
     }
 }
@@ -136,27 +140,27 @@ struct Passing {
 }
 
 impl Passing {
-    /// Passes request and response. Whether the server's connection can be kept; `None` when the two have changed the
-    /// protocol.
+    /// Passes request and response. Returns whether the server's connection can be kept; `None` after a
+    /// change of protocol.
     async fn pass(
         &mut self,
         server: &mut Server,
-        client: &mut Client,
+        client: &mut ClientConnection,
         request: &[u8],
-    ) -> Result<Option<bool>, Failure> {
+    ) -> Result<Option<bool>, CopyFailure> {
         let limit = client.limit();
         let sent = timeout(limit, server.stream.write_all(request)).await;
         if !matches!(sent, Ok(Ok(()))) {
-            return Err(Failure::Before);
+            return Err(CopyFailure::Before);
         }
         for _ in 0..=MOST_INTERIM {
             let head = self.head(server, limit).await?;
             self.answer.status = head.status;
             let bytes = server.input.split_to(head.bytes).freeze();
-            // What has come of the content goes with it.
+            // Content that has already come goes with it.
             let interim = head.status < 200;
             if interim {
-                client.write(&bytes, b"").await.map_err(|_| Failure::Client)?;
+                client.write(&bytes, b"").await.map_err(|_| CopyFailure::Client)?;
                 self.answer.first_byte_at.get_or_insert_with(Instant::now);
                 if head.status == 101 {
                     return Ok(None);
@@ -166,21 +170,23 @@ impl Passing {
             self.content(server, client, &head, &bytes).await?;
             self.answer.complete = true;
             let keep = head.keep_alive && server.input.is_empty();
-            self.answer.then = if keep && self.outline.keep_alive { Then::KeepAlive } else { Then::Close };
+            self.answer.then =
+                if keep && self.outline.keep_alive { AfterAnswer::KeepAlive } else { AfterAnswer::Close };
             return Ok(Some(keep));
         }
-        Err(Failure::Within)
+        Err(CopyFailure::Within)
     }
 
     /// The next head that the server sends, at the start of its input.
-    async fn head(&self, server: &mut Server, limit: Duration) -> Result<Response, Failure> {
-        let failure = || if self.answer.first_byte_at.is_some() { Failure::Within } else { Failure::Before };
+    async fn head(&self, server: &mut Server, limit: Duration) -> Result<Response, CopyFailure> {
+        let failure =
+            || if self.answer.first_byte_at.is_some() { CopyFailure::Within } else { CopyFailure::Before };
         loop {
             if !server.input.is_empty() {
                 match response(&server.input, self.outline.is_head) {
                     Ok(Some(head)) => return Ok(head),
                     Ok(None) => {}
-                    Err(Malformed) => return Err(failure()),
+                    Err(MalformedResponse) => return Err(failure()),
                 }
             }
             if server.read(limit).await.map_err(|_| failure())? == 0 {
@@ -193,27 +199,27 @@ impl Passing {
     async fn content(
         &mut self,
         server: &mut Server,
-        client: &mut Client,
+        client: &mut ClientConnection,
         head: &Response,
         head_bytes: &[u8],
-    ) -> Result<(), Failure> {
+    ) -> Result<(), CopyFailure> {
         let limit = client.limit();
         let mut rest = Rest { length: head.length, chunks: Chunks::default() };
         let mut head_bytes = head_bytes;
         loop {
-            let followed = rest.follow(&server.input).map_err(|Malformed| Failure::Within)?;
+            let followed = rest.follow(&server.input).map_err(|MalformedResponse| CopyFailure::Within)?;
             let written = client.write(head_bytes, &server.input[..followed.bytes]).await;
             self.answer.first_byte_at.get_or_insert_with(Instant::now);
-            written.map_err(|_| Failure::Client)?;
+            written.map_err(|_| CopyFailure::Client)?;
             self.answer.content_bytes += followed.content_bytes;
             server.input.advance(followed.bytes);
             head_bytes = b"";
             if followed.done {
                 return Ok(());
             }
-            let count = server.read(limit).await.map_err(|_| Failure::Within)?;
+            let count = server.read(limit).await.map_err(|_| CopyFailure::Within)?;
             if count == 0 {
-                return if head.length == Length::UntilClose { Ok(()) } else { Err(Failure::Within) };
+                return if head.length == Length::UntilClose { Ok(()) } else { Err(CopyFailure::Within) };
             }
         }
     }
@@ -226,14 +232,14 @@ impl Server {
     }
 }
 
-/// What is still to come of a response.
+/// The rest of a response.
 struct Rest {
     length: Length,
     chunks: Chunks,
 }
 
 impl Rest {
-    fn follow(&mut self, input: &[u8]) -> Result<Followed, Malformed> {
+    fn follow(&mut self, input: &[u8]) -> Result<Followed, MalformedResponse> {
         match &mut self.length {
             Length::Chunked => self.chunks.follow(input),
             Length::UntilClose => {

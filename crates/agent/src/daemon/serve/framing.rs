@@ -1,4 +1,4 @@
-//! Where responses end (RFC 9112, section 6.3), without touching them.
+//! Finds the end of responses (RFC 9112, section 6.3) without changing them.
 
 use super::super::head::has_token;
 
@@ -6,7 +6,7 @@ use super::super::head::has_token;
 pub(super) const MOST_HEAD_BYTES: usize = 256 * 1024;
 const MOST_FIELDS: usize = 256;
 
-/// How the end of a response is known.
+/// How a response is delimited.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Length {
     /// By its length in bytes.
@@ -17,31 +17,31 @@ pub(super) enum Length {
     UntilClose,
 }
 
-/// What a response's head says.
+/// A response's head.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Response {
     /// Bytes of the head, to its empty line.
     pub(super) bytes: usize,
     pub(super) status: u16,
     pub(super) length: Length,
-    /// Whether the server lets the connection stay open.
+    /// Whether the server allows the connection to stay open.
     pub(super) keep_alive: bool,
 }
 
-/// It cannot be understood.
+/// The response is malformed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Malformed;
+pub(super) struct MalformedResponse;
 
-/// The head at the start of `bytes`, if it is whole; `to_head` for the answer to a HEAD request.
-pub(super) fn response(bytes: &[u8], to_head: bool) -> Result<Option<Response>, Malformed> {
+/// The head at the start of `bytes`, if it is complete; `to_head` for the answer to a HEAD request.
+pub(super) fn response(bytes: &[u8], to_head: bool) -> Result<Option<Response>, MalformedResponse> {
     let mut fields = [httparse::EMPTY_HEADER; MOST_FIELDS];
     let mut response = httparse::Response::new(&mut fields);
     let length = match response.parse(bytes) {
         Ok(httparse::Status::Complete(length)) => length,
         Ok(httparse::Status::Partial) if bytes.len() < MOST_HEAD_BYTES => return Ok(None),
-        _ => return Err(Malformed),
+        _ => return Err(MalformedResponse),
     };
-    let status = response.code.ok_or(Malformed)?;
+    let status = response.code.ok_or(MalformedResponse)?;
     let old = response.version == Some(0);
     let (mut close, mut keep, mut chunked, mut coded, mut known) = (false, false, false, false, None);
     for field in response.headers.iter() {
@@ -52,11 +52,11 @@ pub(super) fn response(bytes: &[u8], to_head: bool) -> Result<Option<Response>, 
             coded = true;
             chunked = field.value.trim_ascii().to_ascii_lowercase().ends_with(b"chunked");
         } else if field.name.eq_ignore_ascii_case("content-length") {
-            let text = std::str::from_utf8(field.value).map_err(|_| Malformed)?;
+            let text = std::str::from_utf8(field.value).map_err(|_| MalformedResponse)?;
             let bytes = Some(text.trim()).filter(|t| t.bytes().all(|b| b.is_ascii_digit()));
-            let bytes: u64 = bytes.and_then(|text| text.parse().ok()).ok_or(Malformed)?;
+            let bytes: u64 = bytes.and_then(|text| text.parse().ok()).ok_or(MalformedResponse)?;
             if known.replace(bytes).is_some_and(|before| before != bytes) {
-                return Err(Malformed);
+                return Err(MalformedResponse);
             }
         }
     }
@@ -88,13 +88,13 @@ enum At {
     Extension {
         bytes: u64,
     },
-    /// In a chunk; so many bytes are left.
+    /// In a chunk, with this many bytes left.
     Data {
         bytes: u64,
     },
     /// In the line end after a chunk.
     DataEnd,
-    /// In a line after the last chunk; so many bytes of the line have come.
+    /// In a line after the last chunk, of which this many bytes have come.
     Trailer {
         bytes: u32,
     },
@@ -107,7 +107,7 @@ impl Default for At {
     }
 }
 
-/// What some bytes were.
+/// The result of following some bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Followed {
     /// How many of them belong to the response.
@@ -119,13 +119,13 @@ pub(super) struct Followed {
 }
 
 impl Chunks {
-    pub(super) fn follow(&mut self, input: &[u8]) -> Result<Followed, Malformed> {
+    pub(super) fn follow(&mut self, input: &[u8]) -> Result<Followed, MalformedResponse> {
         let (mut at, mut content_bytes) = (0, 0);
         while at < input.len() && self.at != At::Done {
             if let At::Data { bytes } = self.at {
                 let here = u64::try_from(input.len() - at).unwrap_or(u64::MAX).min(bytes);
                 content_bytes += here;
-                // No more than the input has.
+                // Not more than the input has.
                 at += usize::try_from(here).unwrap_or(usize::MAX);
                 self.at = if here == bytes { At::DataEnd } else { At::Data { bytes: bytes - here } };
                 continue;
@@ -137,19 +137,19 @@ impl Chunks {
     }
 
     /// A byte that is not content.
-    fn step(&mut self, byte: u8) -> Result<(), Malformed> {
+    fn step(&mut self, byte: u8) -> Result<(), MalformedResponse> {
         /// Most bytes of a line after the last chunk.
         const MOST_LINE_BYTES: u32 = 64 * 1024;
         let after_size = |bytes| if bytes == 0 { At::Trailer { bytes: 0 } } else { At::Data { bytes } };
         self.at = match (self.at, byte) {
             (At::Size { bytes, digits }, b'0'..=b'9' | b'a'..=b'f' | b'A'..=b'F') => {
                 if digits >= 15 {
-                    return Err(Malformed);
+                    return Err(MalformedResponse);
                 }
                 let digit = char::from(byte).to_digit(16).map_or(0, u64::from);
                 At::Size { bytes: bytes << 4 | digit, digits: digits + 1 }
             }
-            (At::Size { digits: 0, .. }, _) => return Err(Malformed),
+            (At::Size { digits: 0, .. }, _) => return Err(MalformedResponse),
             (At::Size { bytes, .. } | At::Extension { bytes }, b'\n') => after_size(bytes),
             (At::Size { bytes, .. } | At::Extension { bytes }, _) => At::Extension { bytes },
             (At::DataEnd, b'\r') => At::DataEnd,
@@ -158,7 +158,9 @@ impl Chunks {
             (At::Trailer { .. }, b'\n') => At::Trailer { bytes: 0 },
             (At::Trailer { bytes: 0 }, b'\r') => At::Trailer { bytes: 0 },
             (At::Trailer { bytes }, _) if bytes < MOST_LINE_BYTES => At::Trailer { bytes: bytes + 1 },
-            (At::DataEnd | At::Trailer { .. } | At::Data { .. } | At::Done, _) => return Err(Malformed),
+            (At::DataEnd | At::Trailer { .. } | At::Data { .. } | At::Done, _) => {
+                return Err(MalformedResponse);
+            }
         };
         Ok(())
     }
@@ -213,7 +215,7 @@ mod tests {
         let followed = Chunks::default().follow(&with_more).unwrap();
         assert_eq!(followed, Followed { bytes: CHUNKS.len(), content_bytes: 15, done: true });
         for bad in [&b"\r\n"[..], b"x", b"5\r\nhelloX", b"1234567890abcdef0\r\n"] {
-            assert_eq!(Chunks::default().follow(bad), Err(Malformed), "{bad:?}");
+            assert_eq!(Chunks::default().follow(bad), Err(MalformedResponse), "{bad:?}");
         }
     }
 

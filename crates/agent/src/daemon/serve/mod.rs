@@ -1,4 +1,4 @@
-//! What answers requests on connections that were taken over.
+//! Answers requests on connections taken over.
 
 mod copy;
 mod framing;
@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use std::time::Instant;
 
 pub(super) use self::origin::answer_short;
-use super::client::Client;
+use super::client::ClientConnection;
 use super::connection::Connection;
 use super::head::{Foreign, Outline};
 use plimsoll_origin::OriginService;
@@ -28,42 +28,42 @@ pub(super) enum Serve {
 /// How a request was answered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Answer {
-    /// 0 when there was none.
+    /// Its status; 0 without an answer.
     pub(super) status: u16,
-    /// Whether it was handed to the kernel to its end.
+    /// Whether it was handed to the kernel completely.
     pub(super) complete: bool,
     /// Bytes of content that were handed to the kernel.
     pub(super) content_bytes: u64,
     pub(super) first_byte_at: Option<Instant>,
     /// What becomes of the connection.
-    pub(super) then: Then,
+    pub(super) then: AfterAnswer,
 }
 
 /// What becomes of a connection after an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Then {
+pub(super) enum AfterAnswer {
     /// The next request.
     KeepAlive,
-    /// It ends in order.
+    /// It ends gracefully.
     Close,
-    /// It ends at once: the answer is not whole.
+    /// It ends at once, because the answer is incomplete.
     Abort,
 }
 
 impl Answer {
     /// No answer at all.
     pub(super) const NONE: Self =
-        Self { status: 0, complete: false, content_bytes: 0, first_byte_at: None, then: Then::Abort };
+        Self { status: 0, complete: false, content_bytes: 0, first_byte_at: None, then: AfterAnswer::Abort };
 }
 
-/// What one connection has of what answers.
+/// The state of what answers, for one connection.
 pub(super) enum Session<'a> {
     Origin(&'a OriginService),
     Copy(copy::Copy),
 }
 
 impl Serve {
-    /// For a connection whose bytes go through the agent; `None` if they do not.
+    /// A session for a connection; `None` if its bytes do not pass through the agent.
     pub(super) fn session(&self) -> Option<Session<'_>> {
         match self {
             Self::Origin(service) => Some(Session::Origin(service)),
@@ -72,17 +72,17 @@ impl Serve {
         }
     }
 
-    /// Whether requests are read by the agent, rather than by who answers.
+    /// Whether the agent itself reads requests.
     pub(super) fn reads_here(&self) -> bool {
         !matches!(self, Self::Shim(_))
     }
 }
 
 impl Session<'_> {
-    /// Answers the request at the start of the input, which is taken from there.
+    /// Answers the request at the start of the input and removes it.
     pub(super) async fn answer(
         &mut self,
-        client: &mut Client,
+        client: &mut ClientConnection,
         outline: Outline,
         connection: &Connection,
     ) -> Answer {
@@ -92,8 +92,8 @@ impl Session<'_> {
         }
     }
 
-    /// Deals with what is no request for the agent, but stays here. The connection ends with it.
-    pub(super) async fn answer_foreign(&mut self, client: &mut Client, why: Foreign) -> Answer {
+    /// Handles a request that is not for the agent but stays here. The connection ends with it.
+    pub(super) async fn answer_foreign(&mut self, client: &mut ClientConnection, why: Foreign) -> Answer {
         match self {
             Self::Copy(copy) if why == Foreign::Body => copy.pass_all(client).await,
             _ => origin::refuse(client, why).await,

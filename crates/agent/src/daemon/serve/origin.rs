@@ -7,16 +7,16 @@ use http::{HeaderMap, Response, StatusCode, header};
 use http_body_util::BodyExt as _;
 use hyper::body::Body as _;
 
-use super::super::client::Client;
+use super::super::client::ClientConnection;
 use super::super::connection::Connection;
 use super::super::head::{self, Foreign, Outline};
-use super::{Answer, Then};
+use super::{AfterAnswer, Answer};
 use plimsoll_origin::{OriginBody, OriginService};
 
 /// Answers the request at the start of the client's input.
 pub(super) async fn answer(
     service: &OriginService,
-    client: &mut Client,
+    client: &mut ClientConnection,
     outline: Outline,
     connection: &Connection,
 ) -> Answer {
@@ -24,12 +24,12 @@ pub(super) async fn answer(
     let Some(parts) = head::parts(&bytes) else { return refuse(client, Foreign::Malformed).await };
     let response = service.answer(&parts).await;
     let keep_alive = outline.keep_alive && !connection.is_closing() && !says_close(response.headers());
-    write(client, response, Kind { keep_alive, old: outline.old, is_head: outline.is_head }).await
+    write(client, response, AnswerKind { keep_alive, old: outline.old, is_head: outline.is_head }).await
 }
 
 /// How an answer is framed.
 #[derive(Clone, Copy)]
-struct Kind {
+struct AnswerKind {
     keep_alive: bool,
     old: bool,
     is_head: bool,
@@ -39,27 +39,27 @@ fn says_close(headers: &HeaderMap) -> bool {
     headers.get_all(header::CONNECTION).iter().any(|value| head::has_token(value.as_bytes(), b"close"))
 }
 
-async fn write(client: &mut Client, response: Response<OriginBody>, kind: Kind) -> Answer {
+async fn write(client: &mut ClientConnection, response: Response<OriginBody>, kind: AnswerKind) -> Answer {
     let (parts, mut body) = response.into_parts();
     let status = parts.status;
     let without = kind.is_head || matches!(status, StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED);
     let head = head_of(status, &parts.headers, body.size_hint().exact(), kind);
-    let then = if kind.keep_alive { Then::KeepAlive } else { Then::Close };
+    let then = if kind.keep_alive { AfterAnswer::KeepAlive } else { AfterAnswer::Close };
     let mut answer =
         Answer { status: status.as_u16(), complete: false, content_bytes: 0, first_byte_at: None, then };
     let mut head = &head[..];
     if without {
         return match client.write(head, b"").await {
             Ok(()) => Answer { complete: true, first_byte_at: Some(Instant::now()), ..answer },
-            Err(_) => Answer { then: Then::Abort, ..answer },
+            Err(_) => Answer { then: AfterAnswer::Abort, ..answer },
         };
     }
     let before = client.written_bytes + head.len() as u64;
     loop {
         let data = match body.frame().await {
             Some(Ok(frame)) => frame.into_data().unwrap_or_default(),
-            // Cut off, so that the client notices.
-            Some(Err(_)) => return Answer { then: Then::Abort, ..answer },
+            // Cut the connection off, so that the client notices.
+            Some(Err(_)) => return Answer { then: AfterAnswer::Abort, ..answer },
             None if head.is_empty() => return Answer { complete: true, ..answer },
             None => bytes::Bytes::new(),
         };
@@ -69,15 +69,15 @@ async fn write(client: &mut Client, response: Response<OriginBody>, kind: Kind) 
             answer.first_byte_at = Some(Instant::now());
         }
         if written.is_err() {
-            return Answer { then: Then::Abort, ..answer };
+            return Answer { then: AfterAnswer::Abort, ..answer };
         }
         head = b"";
     }
 }
 
-/// The head of an answer, as hyper makes it for the origin's own listener: with `Date`, `Content-Length` where there may be
-/// content, and `Connection` where it says something.
-fn head_of(status: StatusCode, headers: &HeaderMap, length_bytes: Option<u64>, kind: Kind) -> Vec<u8> {
+/// The head of an answer, as hyper writes it for the origin's own listener: with `Date`, `Content-Length` if
+/// there may be content, and `Connection` if it differs from the default.
+fn head_of(status: StatusCode, headers: &HeaderMap, length_bytes: Option<u64>, kind: AnswerKind) -> Vec<u8> {
     let mut head = Vec::with_capacity(512);
     let reason = status.canonical_reason().unwrap_or_default();
     // Writing to memory does not fail.
@@ -106,8 +106,8 @@ fn head_of(status: StatusCode, headers: &HeaderMap, length_bytes: Option<u64>, k
     head
 }
 
-/// Answers what is no request that could be served, and ends the connection with it.
-pub(super) async fn refuse(client: &mut Client, why: Foreign) -> Answer {
+/// Refuses a request that cannot be served and ends the connection.
+pub(super) async fn refuse(client: &mut ClientConnection, why: Foreign) -> Answer {
     client.input.clear();
     let status = match why {
         Foreign::Body => StatusCode::METHOD_NOT_ALLOWED,
@@ -117,15 +117,15 @@ pub(super) async fn refuse(client: &mut Client, why: Foreign) -> Answer {
     answer_short(client, status).await
 }
 
-/// Answers with a status and a line of text, and ends the connection with it.
-pub(in super::super) async fn answer_short(client: &mut Client, status: StatusCode) -> Answer {
+/// Answers with a status and a line of text and ends the connection.
+pub(in super::super) async fn answer_short(client: &mut ClientConnection, status: StatusCode) -> Answer {
     let text = format!("{status}\n");
     let mut headers = HeaderMap::new();
     headers.insert(header::CONTENT_TYPE, header::HeaderValue::from_static("text/plain"));
     if status == StatusCode::METHOD_NOT_ALLOWED {
         headers.insert(header::ALLOW, header::HeaderValue::from_static("GET, HEAD, OPTIONS"));
     }
-    let kind = Kind { keep_alive: false, old: false, is_head: false };
+    let kind = AnswerKind { keep_alive: false, old: false, is_head: false };
     let head = head_of(status, &headers, Some(text.len() as u64), kind);
     let complete = client.write(&head, text.as_bytes()).await.is_ok();
     Answer {
@@ -133,6 +133,6 @@ pub(in super::super) async fn answer_short(client: &mut Client, status: StatusCo
         complete,
         content_bytes: if complete { text.len() as u64 } else { 0 },
         first_byte_at: complete.then(Instant::now),
-        then: if complete { Then::Close } else { Then::Abort },
+        then: if complete { AfterAnswer::Close } else { AfterAnswer::Abort },
     }
 }

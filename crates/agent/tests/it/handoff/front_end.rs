@@ -5,11 +5,11 @@ use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
 use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
 
-use plimsoll_datapath::tcp::{Frozen, Limits, TcpState};
+use plimsoll_datapath::tcp::{Frozen, QueueLimits, TcpState};
 use plimsoll_datapath::{Flow, Forwarder, ForwarderConfig, neighbor, now_ns};
 use plimsoll_wire::codec::messages;
 use plimsoll_wire::lease::AgentClock;
-use plimsoll_wire::message::{Conn, Ended, FromAgent, Refusal, ToAgent};
+use plimsoll_wire::message::{AnswerReport, Conn, FromAgent, Refusal, ToAgent};
 use plimsoll_wire::session::{FrontEndHandshake, FrontEndId, Keys};
 use plimsoll_wire::{Key, random};
 
@@ -24,7 +24,7 @@ pub(crate) enum Said {
     Refused(u64, Refusal),
     Ask { conn: u64, request: u32, portable: bool, head: String },
     Began { conn: u64, request: u32, head: String },
-    Ended(u64, Ended),
+    Ended(u64, AnswerReport),
     Returned { conn: u64, request: u32, state: Vec<u8> },
     Kept(u64, u32),
     Closed(u64),
@@ -149,7 +149,7 @@ impl Link {
     }
 
     /// Hears how a request ended.
-    pub(crate) fn ended(&mut self, conn: u64, request: u32) -> Ended {
+    pub(crate) fn ended(&mut self, conn: u64, request: u32) -> AnswerReport {
         match self.hear() {
             Some(Said::Ended(of, ended)) if of == conn && ended.request == request => ended,
             other => panic!("not the end of request {request} of {conn}: {other:?}"),
@@ -211,7 +211,7 @@ impl FrontEnd {
         }
         self.lead(segment, &flow, to);
         let frozen = Frozen::freeze(OwnedFd::from(accepted)).unwrap();
-        let state = frozen.snapshot(&flow, &head, Limits::default()).unwrap();
+        let state = frozen.snapshot(&flow, &head, QueueLimits::default()).unwrap();
         frozen.close();
         state
     }

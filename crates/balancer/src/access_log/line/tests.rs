@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::*;
 use crate::backend::Backend;
 use crate::dispatch::Reason;
-use crate::http::request::{Context, RequestHead, rewrite};
+use crate::http::request::{RequestContext, RequestHead, rewrite};
 use crate::observe::Times;
 
 fn head(fields: &[u8]) -> (RequestHead, Vec<u8>) {
@@ -16,8 +16,13 @@ fn head(fields: &[u8]) -> (RequestHead, Vec<u8>) {
     bytes.extend_from_slice(fields);
     bytes.extend_from_slice(b"\r\n");
     let mut out = Vec::new();
-    let context =
-        Context { key: &TargetKey::PathQuery, dynamic: &[], fields: 100, peer: b"192.0.2.1", trusted: false };
+    let context = RequestContext {
+        key: &TargetKey::PathQuery,
+        dynamic: &[],
+        fields: 100,
+        peer: b"192.0.2.1",
+        trusted: false,
+    };
     let head = rewrite(&bytes, &context, &mut out).unwrap();
     (head, out)
 }
@@ -36,7 +41,7 @@ fn write(format: AccessLogFormat, fields: &[u8]) -> Vec<u8> {
         assigned: Some(received + Duration::from_millis(1)),
         first_byte: Some(received + Duration::from_millis(21)),
     };
-    let record = Record {
+    let record = RequestRecord {
         head: Some(&head),
         head_bytes: &head_bytes,
         content_bytes: 1234,
@@ -44,7 +49,7 @@ fn write(format: AccessLogFormat, fields: &[u8]) -> Vec<u8> {
         reason: Some(Reason::Locality),
         handed_off: true,
         attempts: 1,
-        ..Record::refused("192.0.2.1", 200, times)
+        ..RequestRecord::refused("192.0.2.1", 200, times)
     };
     let mut out = Vec::new();
     let end = Moment { time: "TIME", at: received + Duration::from_millis(321) };
@@ -95,7 +100,7 @@ fn json_escapes() {
 #[test]
 fn a_request_that_was_not_understood() {
     let received = Instant::now();
-    let record = Record::refused("::1", 400, Times { received, assigned: None, first_byte: None });
+    let record = RequestRecord::refused("::1", 400, Times { received, assigned: None, first_byte: None });
     let of = |format| {
         let mut out = Vec::new();
         line(format, &record, "lard", Moment { time: "T", at: received }, &mut out);

@@ -1,8 +1,8 @@
 use super::*;
 
-fn run(head: &str, trusted: bool) -> Result<(RequestHead, String), Refusal> {
+fn run(head: &str, trusted: bool) -> Result<(RequestHead, String), RequestRefusal> {
     let context =
-        Context { key: &TargetKey::PathQuery, dynamic: &[], fields: 50, peer: b"192.0.2.1", trusted };
+        RequestContext { key: &TargetKey::PathQuery, dynamic: &[], fields: 50, peer: b"192.0.2.1", trusted };
     let mut out = Vec::new();
     let head = rewrite(head.as_bytes(), &context, &mut out)?;
     Ok((head, String::from_utf8(out).unwrap()))
@@ -163,7 +163,7 @@ fn what_a_back_end_may_read_as_it_came() {
     let plain = |fields: &str, trusted: bool| {
         let head = format!("GET /a HTTP/1.1\r\nHost: h\r\n{fields}\r\n");
         let context =
-            Context { key: &TargetKey::Path, dynamic: &[], fields: 100, peer: b"10.0.0.9", trusted };
+            RequestContext { key: &TargetKey::Path, dynamic: &[], fields: 100, peer: b"10.0.0.9", trusted };
         rewrite(head.as_bytes(), &context, &mut Vec::new()).unwrap().is_plain
     };
     for good in [
@@ -188,16 +188,26 @@ fn what_a_back_end_may_read_as_it_came() {
     }
     assert!(plain("X-Forwarded-For: 10.1.1.1\r\n", true) && !plain("X-Forwarded-For: 10.1.1.1\r\n", false));
     let absolute = b"GET http://h/a HTTP/1.1\r\nHost: h\r\n\r\n";
-    let context =
-        Context { key: &TargetKey::Path, dynamic: &[], fields: 100, peer: b"10.0.0.9", trusted: false };
+    let context = RequestContext {
+        key: &TargetKey::Path,
+        dynamic: &[],
+        fields: 100,
+        peer: b"10.0.0.9",
+        trusted: false,
+    };
     assert!(!rewrite(absolute, &context, &mut Vec::new()).unwrap().is_plain);
 }
 
 #[test]
 fn a_request_is_marked_once() {
     let mark = |fields: &str| {
-        let context =
-            Context { key: &TargetKey::Path, dynamic: &[], fields: 100, peer: b"10.0.0.9", trusted: false };
+        let context = RequestContext {
+            key: &TargetKey::Path,
+            dynamic: &[],
+            fields: 100,
+            peer: b"10.0.0.9",
+            trusted: false,
+        };
         let bytes = format!("GET /plimsoll-placed-by: HTTP/1.1\r\nHost: a\r\n{fields}\r\n");
         let mut out = Vec::new();
         rewrite(bytes.as_bytes(), &context, &mut out).unwrap();

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use plimsoll_wire::message::Ended;
+use plimsoll_wire::message::AnswerReport;
 
 use crate::accepted::Accepted;
 use crate::account::{Account, End};
@@ -22,7 +22,13 @@ pub(crate) struct Active {
 
 impl Active {
     /// The agent has reported how the request ended.
-    pub(super) fn end(self, worker: &Worker, accepted: &Accepted, backend: &Arc<Backend>, ended: &Ended) {
+    pub(super) fn end(
+        self,
+        worker: &Worker,
+        accepted: &Accepted,
+        backend: &Arc<Backend>,
+        ended: &AnswerReport,
+    ) {
         let began = self.account.began();
         let answered = ended.status > 0;
         let end = End {

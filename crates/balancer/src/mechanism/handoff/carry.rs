@@ -1,4 +1,4 @@
-//! The mechanism as its callers see it: which requests take their connections along, and with what.
+//! Implements the mechanism's trait: decides which requests move their connections.
 
 use std::fmt::Error;
 use std::net::SocketAddr;
@@ -8,8 +8,8 @@ use std::sync::Arc;
 use plimsoll_config::Config;
 use plimsoll_datapath::Flow;
 
-use super::table::Entry;
-use super::{Active, Handing, Handoffs, Link, SHORT_QUIET, System, leftovers, metrics, recover};
+use super::table::HandoffEntry;
+use super::{Active, AgentLink, Handing, Handoffs, SHORT_QUIET, System, leftovers, metrics, recover};
 use crate::accepted::Accepted;
 use crate::backend::Backend;
 use crate::exposition::Out;
@@ -65,7 +65,7 @@ impl Mechanism for Handoffs {
     }
 
     fn close_idle(&self) {
-        self.table.borrow_mut().iter_mut().for_each(Entry::close_if_idle);
+        self.table.borrow_mut().iter_mut().for_each(HandoffEntry::close_if_idle);
     }
 
     fn listen(system: &System, addresses: &[SocketAddr]) {
@@ -89,7 +89,7 @@ impl Handoffs {
     /// The agent that gets the connection with this request; `None` when it is proxied: because it has a body, or
     /// something that a back-end should not see as it came, because a
     /// small answer ends the connection and costs less that way, or because there is no agent, or none with room.
-    fn link_for<C: ClientIo>(&self, request: &ClientRequest<'_, C>) -> Option<Rc<Link>> {
+    fn link_for<C: ClientIo>(&self, request: &ClientRequest<'_, C>) -> Option<Rc<AgentLink>> {
         let config = request.config.handoff.as_ref()?;
         let head = request.head;
         let simple = request.framing == Framing::None && head.is_plain && (head.is_get || head.is_head);
@@ -103,7 +103,7 @@ impl Handoffs {
 }
 
 /// What goes with the connection.
-fn handing<C>(request: &mut ClientRequest<'_, C>, link: Rc<Link>) -> Box<Handing> {
+fn handing<C>(request: &mut ClientRequest<'_, C>, link: Rc<AgentLink>) -> Box<Handing> {
     let mut bytes = std::mem::take(request.raw);
     bytes.extend_from_slice(request.scratch.input.data());
     let account = request.account.take();

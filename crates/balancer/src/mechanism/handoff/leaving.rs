@@ -9,9 +9,9 @@ use plimsoll_datapath::Flow;
 
 use super::table::Expected;
 
-/// What is due for a flow.
+/// What to do with a flow when its time comes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Then {
+pub(super) enum FlowEnd {
     /// It is forgotten, once its client is quiet.
     Forget,
     /// Its client is reset, once it is quiet.
@@ -27,14 +27,14 @@ pub(super) enum Then {
 #[derive(Default)]
 pub(super) struct Leaving {
     queue: VecDeque<(Instant, Flow, u32)>,
-    flows: HashMap<Flow, (u32, Then), FixedState>,
+    flows: HashMap<Flow, (u32, FlowEnd), FixedState>,
     serial: u32,
 }
 
 impl Leaving {
     /// Has a flow looked at, at a time that is not before that of any other flow by more than matters. True when it was
     /// leaving already: it is looked at once.
-    pub(super) fn add(&mut self, flow: Flow, then: Then, at: Instant) -> bool {
+    pub(super) fn add(&mut self, flow: Flow, then: FlowEnd, at: Instant) -> bool {
         self.serial = self.serial.wrapping_add(1);
         self.queue.push_back((at, flow, self.serial));
         self.flows.insert(flow, (self.serial, then)).is_some()
@@ -46,7 +46,7 @@ impl Leaving {
     }
 
     /// Takes out a flow whose time has come.
-    pub(super) fn next(&mut self, now: Instant) -> Option<(Flow, Then)> {
+    pub(super) fn next(&mut self, now: Instant) -> Option<(Flow, FlowEnd)> {
         while let Some(&(at, flow, serial)) = self.queue.front() {
             let found = self.flows.get(&flow).filter(|(s, _)| *s == serial).map(|(_, then)| *then);
             if found.is_some() && at > now {
@@ -79,15 +79,15 @@ mod tests {
         let flow = |port: u16| Flow::new(([10, 0, 0, 9], port).into(), ([10, 0, 0, 1], 80).into());
         let start = Instant::now();
         let after = |ms| start + Duration::from_millis(ms);
-        assert!(!leaving.add(flow(1), Then::Forget, after(10)));
-        let reset = Then::Reset { expected: None, questions: 0 };
-        assert!(!leaving.add(flow(2), Then::Forget, after(10)) && leaving.add(flow(2), reset, after(10)));
+        assert!(!leaving.add(flow(1), FlowEnd::Forget, after(10)));
+        let reset = FlowEnd::Reset { expected: None, questions: 0 };
+        assert!(!leaving.add(flow(2), FlowEnd::Forget, after(10)) && leaving.add(flow(2), reset, after(10)));
         assert!(leaving.remove(&flow(1)) && !leaving.remove(&flow(1)));
-        assert!(!leaving.add(flow(1), Then::Forget, after(20)));
+        assert!(!leaving.add(flow(1), FlowEnd::Forget, after(20)));
         assert_eq!(leaving.next(after(9)), None);
         assert_eq!(leaving.next(after(10)), Some((flow(2), reset)));
         assert_eq!(leaving.next(after(10)), None, "its second entry counts");
-        assert_eq!(leaving.next(after(20)), Some((flow(1), Then::Forget)));
+        assert_eq!(leaving.next(after(20)), Some((flow(1), FlowEnd::Forget)));
         assert_eq!((leaving.next(after(99)), leaving.flows().count()), (None, 0));
     }
 }

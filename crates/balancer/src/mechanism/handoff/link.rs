@@ -40,8 +40,8 @@ const MOST_QUEUED_BYTES: usize = 8 << 20;
 /// Bytes read from a link before others have their turn.
 const READ_TURN_BYTES: usize = 1 << 20;
 
-/// A link, whether it is up or not.
-pub(crate) struct Link {
+/// A link to an agent, up or down.
+pub(crate) struct AgentLink {
     /// The back-end beside whose agent it ends.
     pub(crate) id: BackendId,
     pub(super) backend: RefCell<Arc<Backend>>,
@@ -62,13 +62,13 @@ struct Up {
     heard: Instant,
     window: u32,
     unanswered: u32,
-    /// Whether the agent let a handoff go unanswered and has not been heard since.
+    /// Whether the agent left a handoff unanswered and was not heard since.
     doubted: bool,
     /// Whether it has answered on this link.
     answered: bool,
 }
 
-impl Link {
+impl AgentLink {
     pub(super) fn new(backend: Arc<Backend>, address: SocketAddr) -> Rc<Self> {
         Rc::new(Self {
             id: backend.id,
@@ -152,7 +152,7 @@ impl Link {
         }
     }
 
-    /// The agent has let a handoff go unanswered: it gets no other before it is heard again.
+    /// The agent left a handoff unanswered: it gets no other until it is heard again.
     pub(super) fn doubt(&self) {
         if let Some(up) = &mut *self.up.borrow_mut() {
             up.doubted = true;
@@ -178,7 +178,7 @@ impl Link {
 }
 
 /// Keeps a link up, until it is retired and its last connection is over.
-pub(super) async fn run(worker: Rc<Worker>, handoffs: Rc<Handoffs>, link: Rc<Link>) {
+pub(super) async fn run(worker: Rc<Worker>, handoffs: Rc<Handoffs>, link: Rc<AgentLink>) {
     let mut pause = FIRST_PAUSE;
     let mut told = false;
     while !link.retired.get() {
@@ -210,7 +210,7 @@ pub(super) async fn run(worker: Rc<Worker>, handoffs: Rc<Handoffs>, link: Rc<Lin
 }
 
 /// Connects, proves the key, and finds out where packets for the back-end go.
-async fn open(handoffs: &Handoffs, link: &Link) -> io::Result<(TcpStream, FrameReader)> {
+async fn open(handoffs: &Handoffs, link: &AgentLink) -> io::Result<(TcpStream, FrameReader)> {
     let system = &handoffs.system;
     let stream = TcpStream::connect(link.address).await?;
     stream.set_nodelay(true)?;
@@ -275,7 +275,7 @@ async fn write_all(stream: &TcpStream, mut bytes: &[u8]) -> io::Result<()> {
 async fn serve(
     worker: &Rc<Worker>,
     handoffs: &Rc<Handoffs>,
-    link: &Rc<Link>,
+    link: &Rc<AgentLink>,
     stream: &TcpStream,
     mut reader: FrameReader,
 ) -> Down {
@@ -319,7 +319,7 @@ async fn serve(
     }
 }
 
-/// Until then; without a time, for ever.
+/// Waits until `time`; for ever without one.
 async fn until(time: Option<Instant>) {
     match time {
         Some(time) => tokio::time::sleep_until(time).await,
@@ -328,7 +328,7 @@ async fn until(time: Option<Instant>) {
 }
 
 /// Sends what waits, if something is due; false when the system takes no more now.
-fn flush(link: &Link, stream: &TcpStream) -> io::Result<bool> {
+fn flush(link: &AgentLink, stream: &TcpStream) -> io::Result<bool> {
     let mut up = link.up.borrow_mut();
     let (Some(up), Some(due)) = (&mut *up, link.due.get()) else { return Ok(true) };
     if due > Instant::now() {
@@ -352,7 +352,7 @@ fn flush(link: &Link, stream: &TcpStream) -> io::Result<bool> {
 fn read(
     worker: &Rc<Worker>,
     handoffs: &Rc<Handoffs>,
-    link: &Rc<Link>,
+    link: &Rc<AgentLink>,
     stream: &TcpStream,
     reader: &mut FrameReader,
 ) -> io::Result<()> {

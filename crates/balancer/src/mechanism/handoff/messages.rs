@@ -1,4 +1,4 @@
-//! What agents tell, and what becomes of it.
+//! Handles messages of agents.
 
 use std::rc::Rc;
 use std::sync::atomic::Ordering;
@@ -6,12 +6,12 @@ use std::time::Instant;
 
 use plimsoll_config::Config;
 use plimsoll_datapath::tcp::TcpState;
-use plimsoll_wire::message::{Conn, Ended, FromAgent, ToAgent};
+use plimsoll_wire::message::{AnswerReport, Conn, FromAgent, ToAgent};
 
-use super::table::{Entry, Phase};
-use super::{Active, Handoffs, Link, recover};
+use super::table::{HandoffEntry, HandoffPhase};
+use super::{Active, AgentLink, Handoffs, recover};
 use crate::accepted::Accepted;
-use crate::account::{Account, Admission};
+use crate::account::{Account, AdmissionResult};
 use crate::http::Framing;
 use crate::http::head_end::{HeadEnd, HeadScan};
 use crate::http::request::{self, RequestHead};
@@ -24,13 +24,18 @@ struct Asked {
     portable: bool,
 }
 
-/// Takes one message.
-pub(super) fn take(worker: &Rc<Worker>, handoffs: &Rc<Handoffs>, link: &Rc<Link>, message: &FromAgent<'_>) {
+/// Handles one message.
+pub(super) fn take(
+    worker: &Rc<Worker>,
+    handoffs: &Rc<Handoffs>,
+    link: &Rc<AgentLink>,
+    message: &FromAgent<'_>,
+) {
     match *message {
         FromAgent::Taken { conn } => taken(handoffs, link, conn),
         FromAgent::Refused { conn, why } => {
             tracing::debug!(backend = &*link.backend().name, ?why, "a connection was refused");
-            recover::take_back(worker, handoffs, conn, recover::Why::Refused);
+            recover::take_back(worker, handoffs, conn, recover::TakeBackReason::Refused);
         }
         FromAgent::Ask { conn, request, portable, head } => {
             ask(worker, handoffs, link, &Asked { conn, request, portable }, head);
@@ -52,12 +57,12 @@ pub(super) fn take(worker: &Rc<Worker>, handoffs: &Rc<Handoffs>, link: &Rc<Link>
     }
 }
 
-fn taken(handoffs: &Handoffs, link: &Rc<Link>, conn: Conn) {
+fn taken(handoffs: &Handoffs, link: &Rc<AgentLink>, conn: Conn) {
     if let Some(entry) = handoffs.table.borrow_mut().get(conn, link)
-        && let Phase::Pending { since, .. } = entry.phase
+        && let HandoffPhase::Pending { since, .. } = entry.phase
     {
         link.answered();
-        entry.phase = Phase::Held;
+        entry.phase = HandoffPhase::Held;
         let counts = &handoffs.system.counts;
         counts.taken.add(1);
         counts.take_over.add(since.elapsed());
@@ -66,11 +71,11 @@ fn taken(handoffs: &Handoffs, link: &Rc<Link>, conn: Conn) {
 }
 
 /// The agent answers a request that was to go elsewhere.
-fn kept(worker: &Worker, handoffs: &Handoffs, link: &Rc<Link>, conn: Conn) {
+fn kept(worker: &Worker, handoffs: &Handoffs, link: &Rc<AgentLink>, conn: Conn) {
     let active = {
         let mut table = handoffs.table.borrow_mut();
         let Some(entry) = table.get(conn, link) else { return };
-        entry.phase = Phase::Held;
+        entry.phase = HandoffPhase::Held;
         entry.active.take()
     };
     let Some(mut active) = active else { return };
@@ -81,7 +86,7 @@ fn kept(worker: &Worker, handoffs: &Handoffs, link: &Rc<Link>, conn: Conn) {
     }
 }
 
-fn ask(worker: &Rc<Worker>, handoffs: &Rc<Handoffs>, link: &Rc<Link>, asked: &Asked, head: &[u8]) {
+fn ask(worker: &Rc<Worker>, handoffs: &Rc<Handoffs>, link: &Rc<AgentLink>, asked: &Asked, head: &[u8]) {
     let Some((accepted, requests)) = count_request(handoffs, link, asked.conn) else { return };
     if let Some(entry) = handoffs.table.borrow_mut().get(asked.conn, link) {
         entry.asked = Some(asked.request);
@@ -101,9 +106,9 @@ fn ask(worker: &Rc<Worker>, handoffs: &Rc<Handoffs>, link: &Rc<Link>, asked: &As
     };
     let mut account = Account::new(request.received);
     match account.offer(worker, &request.head, &accepted) {
-        Admission::Assigned => place(handoffs, link, asked, request.under(account)),
-        Admission::Refused => give_back(handoffs, link, asked, None),
-        Admission::Waits(ticket) => {
+        AdmissionResult::Assigned => place(handoffs, link, asked, request.under(account)),
+        AdmissionResult::Refused => give_back(handoffs, link, asked, None),
+        AdmissionResult::Waits(ticket) => {
             let (handoffs, link) = (Rc::clone(handoffs), Rc::clone(link));
             let asked = Asked { ..*asked };
             tokio::task::spawn_local(async move {
@@ -127,7 +132,7 @@ struct Request {
 impl Request {
     /// Checks a head that an agent has shown.
     fn read(head: &[u8], config: &Config, accepted: &Accepted) -> Option<Self> {
-        let context = request::Context {
+        let context = request::RequestContext {
             key: &config.target.key,
             dynamic: &config.target.dynamic,
             fields: config.limits.fields,
@@ -150,7 +155,7 @@ impl Request {
 }
 
 /// Whose further request it is, and how many there have been with it.
-fn count_request(handoffs: &Handoffs, link: &Rc<Link>, conn: Conn) -> Option<(Rc<Accepted>, u64)> {
+fn count_request(handoffs: &Handoffs, link: &Rc<AgentLink>, conn: Conn) -> Option<(Rc<Accepted>, u64)> {
     let mut table = handoffs.table.borrow_mut();
     let entry = table.get(conn, link)?;
     entry.requests += 1;
@@ -158,7 +163,7 @@ fn count_request(handoffs: &Handoffs, link: &Rc<Link>, conn: Conn) -> Option<(Rc
 }
 
 /// A further request is being answered, on a connection that was placed as a whole.
-fn began(worker: &Worker, handoffs: &Handoffs, link: &Rc<Link>, conn: Conn, head: &[u8]) {
+fn began(worker: &Worker, handoffs: &Handoffs, link: &Rc<AgentLink>, conn: Conn, head: &[u8]) {
     let Some((accepted, _)) = count_request(handoffs, link, conn) else { return };
     // One that this front-end would not have passed on is its back-end's alone.
     let Some(request) = Request::read(head, &worker.config(), &accepted) else { return };
@@ -175,7 +180,7 @@ fn began(worker: &Worker, handoffs: &Handoffs, link: &Rc<Link>, conn: Conn, head
 }
 
 /// Tells the agent what to do about a request for which a back-end was chosen.
-fn place(handoffs: &Handoffs, link: &Rc<Link>, asked: &Asked, active: Active) {
+fn place(handoffs: &Handoffs, link: &Rc<AgentLink>, asked: &Asked, active: Active) {
     let stays = active.account.chosen() == Some(link.id) || !asked.portable;
     if stays {
         let mut table = handoffs.table.borrow_mut();
@@ -192,16 +197,16 @@ fn place(handoffs: &Handoffs, link: &Rc<Link>, asked: &Asked, active: Active) {
     }
 }
 
-fn give_back(handoffs: &Handoffs, link: &Rc<Link>, asked: &Asked, active: Option<Active>) {
+fn give_back(handoffs: &Handoffs, link: &Rc<AgentLink>, asked: &Asked, active: Option<Active>) {
     let mut table = handoffs.table.borrow_mut();
     let Some(entry) = table.get(asked.conn, link).filter(|e| e.asked == Some(asked.request)) else { return };
     entry.asked = None;
-    entry.phase = Phase::Returning;
+    entry.phase = HandoffPhase::Returning;
     entry.active = active.map(Box::new);
     link.push(&ToAgent::Return { conn: asked.conn, request: asked.request });
 }
 
-fn end(worker: &Worker, handoffs: &Handoffs, link: &Rc<Link>, conn: Conn, ended: &Ended) {
+fn end(worker: &Worker, handoffs: &Handoffs, link: &Rc<AgentLink>, conn: Conn, ended: &AnswerReport) {
     let found = handoffs.table.borrow_mut().get(conn, link).map(|entry| {
         if entry.asked == Some(ended.request) {
             // It was answered without waiting for the decision any longer.
@@ -215,7 +220,7 @@ fn end(worker: &Worker, handoffs: &Handoffs, link: &Rc<Link>, conn: Conn, ended:
     }
 }
 
-fn closed(worker: &Rc<Worker>, handoffs: &Rc<Handoffs>, link: &Rc<Link>, conn: Conn) {
+fn closed(worker: &Rc<Worker>, handoffs: &Rc<Handoffs>, link: &Rc<AgentLink>, conn: Conn) {
     let entry = handoffs.table.borrow_mut().remove_if(conn, |entry| Rc::ptr_eq(&entry.link, link));
     if let Some(entry) = entry {
         handoffs.forget_later(entry.flow);
@@ -224,7 +229,7 @@ fn closed(worker: &Rc<Worker>, handoffs: &Rc<Handoffs>, link: &Rc<Link>, conn: C
 }
 
 /// A connection is over.
-pub(super) fn over(worker: &Worker, entry: Entry) {
+pub(super) fn over(worker: &Worker, entry: HandoffEntry) {
     worker.count_closed();
     if let Some(active) = entry.active {
         active.lose(worker, &entry.accepted, &entry.link.backend());
@@ -232,8 +237,10 @@ pub(super) fn over(worker: &Worker, entry: Entry) {
 }
 
 /// The connection has come back: on to the back-end that was chosen, or on by this front-end itself.
-fn returned(worker: &Rc<Worker>, handoffs: &Rc<Handoffs>, link: &Rc<Link>, conn: Conn, state: &[u8]) {
-    let of_link = |entry: &Entry| Rc::ptr_eq(&entry.link, link) && matches!(entry.phase, Phase::Returning);
+fn returned(worker: &Rc<Worker>, handoffs: &Rc<Handoffs>, link: &Rc<AgentLink>, conn: Conn, state: &[u8]) {
+    let of_link = |entry: &HandoffEntry| {
+        Rc::ptr_eq(&entry.link, link) && matches!(entry.phase, HandoffPhase::Returning)
+    };
     let entry = handoffs.table.borrow_mut().remove_if(conn, of_link);
     let Some(entry) = entry else { return };
     let state = match TcpState::decode(state) {

@@ -1,10 +1,10 @@
-//! What `/metrics` tells of connections that are handed off.
+//! The mechanism's part of `/metrics`.
 
 use std::fmt::Error;
 
 use super::System;
 use crate::exposition::Out;
-use crate::metrics::{Counter, FINE_BUCKETS_US};
+use crate::metrics::{FINE_BUCKETS_US, SharedCounter};
 
 /// Everything that is counted of the mechanism.
 pub(super) fn encode(system: &System, out: &mut Out<'_>) -> Result<(), Error> {
@@ -14,7 +14,7 @@ pub(super) fn encode(system: &System, out: &mut Out<'_>) -> Result<(), Error> {
             [("taken", &counts.taken), ("refused", &counts.refused), ("timed_out", &counts.timed_out)];
         outcomes.map(|(outcome, n)| ([("outcome", outcome)], n.get()))
     })?;
-    let single: [(&str, &str, &Counter); 7] = [
+    let single: [(&str, &str, &SharedCounter); 7] = [
         ("plimsoll_handoffs_on", "Connections handed on from one back-end to another", &counts.handed_on),
         (
             "plimsoll_handoffs_kept",
@@ -38,7 +38,7 @@ pub(super) fn encode(system: &System, out: &mut Out<'_>) -> Result<(), Error> {
     out.gauge("plimsoll_links", "Links to agents that are up, over all workers", links)?;
     out.gauge("plimsoll_flows", "Flows that are forwarded to back-ends", u64::from(system.flows()))?;
     let take_over = &counts.take_over;
-    let buckets = take_over.buckets.each_ref().map(Counter::get);
+    let buckets = take_over.buckets.each_ref().map(SharedCounter::get);
     let sum_s = take_over.sum_us.get() as f64 / 1e6;
     let help = "From telling the agent to its answer";
     out.histogram("plimsoll_take_over", help, &FINE_BUCKETS_US, (&buckets, sum_s))?;

@@ -34,12 +34,12 @@ use crate::accepted::{Accepted, Start};
 use crate::backend::Backend;
 use crate::net::halves::ClientIo;
 use crate::worker::Worker;
-use leaving::Then;
+use leaving::FlowEnd;
 use system::Told;
-use table::{Entry, Expected, Phase, Table};
+use table::{Expected, HandoffEntry, HandoffPhase, HandoffTable};
 
 pub(crate) use active::Active;
-pub(crate) use link::Link;
+pub(crate) use link::AgentLink;
 pub(crate) use system::System;
 
 /// How long the packets of a connection that is over are forwarded at least.
@@ -63,7 +63,7 @@ pub(crate) struct Handing {
     /// The request.
     pub(crate) request: Active,
     /// Where it goes.
-    pub(crate) link: Rc<Link>,
+    pub(crate) link: Rc<AgentLink>,
     /// Requests on it so far, this one included.
     pub(crate) requests: u64,
 }
@@ -72,10 +72,10 @@ pub(crate) struct Handing {
 pub(crate) struct Handoffs {
     pub(crate) system: Arc<System>,
     /// By the index of their back-ends' ids.
-    links: RefCell<Vec<Option<Rc<Link>>>>,
+    links: RefCell<Vec<Option<Rc<AgentLink>>>>,
     /// The back-ends for which there are links.
     known: RefCell<Option<Arc<Vec<Arc<Backend>>>>>,
-    table: RefCell<Table>,
+    table: RefCell<HandoffTable>,
     /// When the leases of handoffs that were not answered are over.
     pending: RefCell<VecDeque<(Instant, Conn)>>,
     /// Flows of connections that an agent may have taken over without saying so.
@@ -90,7 +90,7 @@ impl Handoffs {
         Rc::new(Self {
             links: RefCell::default(),
             known: RefCell::default(),
-            table: RefCell::new(Table::new(Arc::clone(&system), worker)),
+            table: RefCell::new(HandoffTable::new(Arc::clone(&system), worker)),
             system,
             pending: RefCell::default(),
             doubted: RefCell::default(),
@@ -99,7 +99,7 @@ impl Handoffs {
     }
 
     /// The link to the agent of a back-end, if it can take another connection now.
-    pub(crate) fn link(&self, backend: BackendId) -> Option<Rc<Link>> {
+    pub(crate) fn link(&self, backend: BackendId) -> Option<Rc<AgentLink>> {
         let links = self.links.borrow();
         let link = links.get(backend.index())?.as_ref()?;
         link.has_room().then(|| Rc::clone(link))
@@ -149,7 +149,8 @@ impl Handoffs {
                 // No child process of this one has a copy of the descriptor, which this would not wait for.
                 drop(frozen);
                 let conn = self.table.borrow_mut().next_conn();
-                let mut entry = Entry::new(conn, flow, handing.link, Rc::clone(accepted), handing.requests);
+                let mut entry =
+                    HandoffEntry::new(conn, flow, handing.link, Rc::clone(accepted), handing.requests);
                 entry.active = Some(Box::new(handing.request));
                 self.send(worker, entry, state);
             }
@@ -174,10 +175,10 @@ impl Handoffs {
     fn hand_on(
         self: &Rc<Self>,
         worker: &Rc<Worker>,
-        mut entry: Entry,
-        next: &Rc<Link>,
+        mut entry: HandoffEntry,
+        next: &Rc<AgentLink>,
         state: TcpState,
-        from: (&Rc<Link>, Conn),
+        from: (&Rc<AgentLink>, Conn),
     ) {
         let led = next.hop().is_some_and(|hop| self.system.lead(&entry.flow, &hop, next.id));
         from.0.push_later(&ToAgent::Released { conn: from.1 });
@@ -192,7 +193,7 @@ impl Handoffs {
     }
 
     /// Sends a connection, whose flow leads there already, to the agent of its entry's link.
-    fn send(self: &Rc<Self>, worker: &Rc<Worker>, mut entry: Entry, state: TcpState) {
+    fn send(self: &Rc<Self>, worker: &Rc<Worker>, mut entry: HandoffEntry, state: TcpState) {
         let (conn, link) = (entry.conn, Rc::clone(&entry.link));
         let now = Instant::now();
         let config = worker.config();
@@ -210,14 +211,14 @@ impl Handoffs {
             self.encoded.replace(bytes);
         }
         entry.expected = Some(Expected::of(&state));
-        entry.phase = Phase::Pending { state: Box::new(state), since: now };
+        entry.phase = HandoffPhase::Pending { state: Box::new(state), since: now };
         self.table.borrow_mut().insert(entry);
         if sent {
             link.unanswered();
             let wait = Duration::from_nanos(lease.over_at_ns.saturating_sub(self.system.now_ns()));
             self.pending.borrow_mut().push_back((now + wait, conn));
         } else {
-            recover::take_back(worker, self, conn, recover::Why::Refused);
+            recover::take_back(worker, self, conn, recover::TakeBackReason::Refused);
         }
     }
 
@@ -256,11 +257,11 @@ impl Handoffs {
         if !self.is_reused(&flow) {
             self.system.end(&flow);
         }
-        self.leave(flow, Then::Forget, Instant::now() + LINGER);
+        self.leave(flow, FlowEnd::Forget, Instant::now() + LINGER);
     }
 
     /// This is done about a flow then, unless an agent has adopted it.
-    fn leave(&self, flow: Flow, then: Then, at: Instant) {
+    fn leave(&self, flow: Flow, then: FlowEnd, at: Instant) {
         let mut registry = self.system.registry();
         if registry.is_owned(&flow) {
             drop(registry);
@@ -281,13 +282,13 @@ impl Handoffs {
             let Some((flow, then)) = next else { return };
             let quiet = match then {
                 _ if self.is_reused(&flow) => true,
-                Then::Forget => self.system.forget(&flow, QUIET),
-                Then::Reset { expected, questions } => {
+                FlowEnd::Forget => self.system.forget(&flow, QUIET),
+                FlowEnd::Reset { expected, questions } => {
                     let quiet = questions > 0 || !self.system.is_busy(&flow, QUIET);
                     if quiet {
                         let told = recover::reset(self, flow, expected);
                         if told == Told::Asked && questions < MOST_QUESTIONS {
-                            let then = Then::Reset { expected, questions: questions + 1 };
+                            let then = FlowEnd::Reset { expected, questions: questions + 1 };
                             self.leave(flow, then, now + ANSWER_TIME);
                             continue;
                         }
@@ -307,7 +308,7 @@ impl Handoffs {
     }
 
     /// Has a retired agent close what is idle; true when it has nothing left.
-    fn retire(&self, link: &Rc<Link>) -> bool {
+    fn retire(&self, link: &Rc<AgentLink>) -> bool {
         let mut table = self.table.borrow_mut();
         let mut left = 0;
         for entry in table.iter_mut().filter(|e| Rc::ptr_eq(&e.link, link)) {
@@ -339,7 +340,7 @@ impl Handoffs {
                 old.retire();
             }
             *slot = wanted.map(|agent| {
-                let link = Link::new(Arc::clone(backend), agent);
+                let link = AgentLink::new(Arc::clone(backend), agent);
                 tokio::task::spawn_local(link::run(Rc::clone(worker), Rc::clone(self), Rc::clone(&link)));
                 link
             });
@@ -350,8 +351,8 @@ impl Handoffs {
 }
 
 /// How much may be under way on a connection that is handed off.
-fn state_limits(worker: &Worker) -> tcp::Limits {
+fn state_limits(worker: &Worker) -> tcp::QueueLimits {
     let config = worker.shared.config.load();
     let send_bytes = config.handoff.as_ref().map_or(0, |h| h.state_bytes);
-    tcp::Limits { send_bytes, ..Default::default() }
+    tcp::QueueLimits { send_bytes, ..Default::default() }
 }

@@ -1,5 +1,5 @@
-//! Connections that come back, or are lost, other than in the ordinary way. None is left hanging: the front-end serves it
-//! itself, or its client is reset.
+//! Recovers connections after failures. None is left hanging: the front-end serves it itself, or its client
+//! is reset.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -10,15 +10,15 @@ use plimsoll_datapath::tcp::{self, Frozen, Restored, TcpState};
 use plimsoll_datapath::{Flow, FlowEntry};
 use plimsoll_wire::message::{Conn, ToAgent};
 
-use super::leaving::Then;
+use super::leaving::FlowEnd;
 use super::system::Told;
-use super::table::{Entry, Expected, Phase};
-use super::{Handoffs, Link, messages};
+use super::table::{Expected, HandoffEntry, HandoffPhase};
+use super::{AgentLink, Handoffs, messages};
 use crate::accepted::{Accepted, Start};
 use crate::net::stream::ClientStream;
 use crate::worker::Worker;
 
-/// How long the clients of an agent that cannot be reached keep their connections, in the hope that it comes back.
+/// How long clients of an unreachable agent keep their connections before they are reset.
 const LOST_GRACE: Duration = Duration::from_secs(2);
 
 /// How long a client has to answer a probe.
@@ -26,7 +26,7 @@ const PROBE_TIME: Duration = Duration::from_millis(60);
 
 /// Why a connection comes back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Why {
+pub(super) enum TakeBackReason {
     /// The agent said that it does not take it.
     Refused,
     /// The agent has not said anything, and its lease is over.
@@ -56,15 +56,17 @@ impl Down {
 }
 
 /// Takes back a connection that the agent has not taken over.
-pub(super) fn take_back(worker: &Rc<Worker>, handoffs: &Rc<Handoffs>, conn: Conn, why: Why) {
-    let entry = handoffs.table.borrow_mut().remove_if(conn, Entry::is_pending);
+pub(super) fn take_back(worker: &Rc<Worker>, handoffs: &Rc<Handoffs>, conn: Conn, why: TakeBackReason) {
+    let entry = handoffs.table.borrow_mut().remove_if(conn, HandoffEntry::is_pending);
     let Some(mut entry) = entry else { return };
     entry.link.answered();
-    let Phase::Pending { state, .. } = std::mem::replace(&mut entry.phase, Phase::Held) else { return };
+    let HandoffPhase::Pending { state, .. } = std::mem::replace(&mut entry.phase, HandoffPhase::Held) else {
+        return;
+    };
     let counts = &handoffs.system.counts;
     match why {
-        Why::Refused => counts.refused.add(1),
-        Why::TimedOut => {
+        TakeBackReason::Refused => counts.refused.add(1),
+        TakeBackReason::TimedOut => {
             counts.timed_out.add(1);
             entry.link.push(&ToAgent::Cancel { conn });
             entry.link.doubt();
@@ -79,7 +81,7 @@ pub(super) fn take_back(worker: &Rc<Worker>, handoffs: &Rc<Handoffs>, conn: Conn
 
 /// Finds out whether the agent did take the connection over, with its lease over now: if the client has part of an answer,
 /// nobody else can go on with it, and the client is reset. Else the connection goes on here.
-async fn probe(worker: &Rc<Worker>, handoffs: &Rc<Handoffs>, mut entry: Entry, state: &TcpState) {
+async fn probe(worker: &Rc<Worker>, handoffs: &Rc<Handoffs>, mut entry: HandoffEntry, state: &TcpState) {
     // Its acknowledgment may have been lost: a probe has it repeated. Packets still lead to the agent, past our table.
     let probing = tcp::restore(state).map_err(io::Error::other).and_then(Restored::activate).and_then(|fd| {
         let frozen = Frozen::freeze(fd).map_err(|failed| io::Error::other(failed.error))?;
@@ -117,7 +119,12 @@ fn has_moved_on(handoffs: &Handoffs, flow: &Flow, state: &TcpState) -> bool {
 
 /// Goes on with a connection here. The socket comes first, then packets are led to it. The flow is forgotten when the socket
 /// is live, not before: the kernel ends none that is not, should this process die.
-pub(super) fn restore(worker: &Rc<Worker>, handoffs: &Rc<Handoffs>, mut entry: Entry, state: &TcpState) {
+pub(super) fn restore(
+    worker: &Rc<Worker>,
+    handoffs: &Rc<Handoffs>,
+    mut entry: HandoffEntry,
+    state: &TcpState,
+) {
     let flow = entry.flow;
     let restored = match tcp::restore(state) {
         Ok(restored) => restored,
@@ -162,7 +169,7 @@ pub(super) fn reset(handoffs: &Handoffs, flow: Flow, before: Option<Expected>) -
 }
 
 /// A link is down: what its agent had is nobody's, until the agent comes back or its clients are reset.
-pub(super) fn link_down(worker: &Rc<Worker>, handoffs: &Rc<Handoffs>, link: &Rc<Link>, down: Down) {
+pub(super) fn link_down(worker: &Rc<Worker>, handoffs: &Rc<Handoffs>, link: &Rc<AgentLink>, down: Down) {
     let conns = handoffs.table.borrow().of_link(link);
     // Whoever still acknowledges something is served by a back-end that only its link has lost, or by a kernel that sends
     // what its process left: only who is quiet then is reset.
@@ -176,7 +183,7 @@ pub(super) fn link_down(worker: &Rc<Worker>, handoffs: &Rc<Handoffs>, link: &Rc<
         if entry.expected.is_none() {
             handoffs.system.learn_numbers(&entry.flow);
         }
-        handoffs.leave(entry.flow, Then::Reset { expected: entry.expected, questions: 0 }, at);
+        handoffs.leave(entry.flow, FlowEnd::Reset { expected: entry.expected, questions: 0 }, at);
         messages::over(worker, entry);
     }
 }
@@ -186,7 +193,7 @@ pub(super) fn link_down(worker: &Rc<Worker>, handoffs: &Rc<Handoffs>, link: &Rc<
 pub(super) fn adopt(
     worker: &Rc<Worker>,
     handoffs: &Rc<Handoffs>,
-    link: &Rc<Link>,
+    link: &Rc<AgentLink>,
     (orphan, flow, request): (u64, Flow, u32),
 ) {
     let Some(hop) = link.hop() else { return };
@@ -214,15 +221,15 @@ pub(super) fn adopt(
     worker.count_accepted();
     handoffs.system.counts.adopted.add(1);
     let accepted = Rc::new(worker.accepted(flow.client, Some(flow.vip), &worker.stopping));
-    table.insert(Entry::new(conn, flow, Rc::clone(link), accepted, u64::from(request) + 1));
+    table.insert(HandoffEntry::new(conn, flow, Rc::clone(link), accepted, u64::from(request) + 1));
 }
 
 /// An agent got packets of a connection that it does not have.
-pub(super) fn stray(worker: &Rc<Worker>, handoffs: &Rc<Handoffs>, link: &Rc<Link>, flow: Flow) {
+pub(super) fn stray(worker: &Rc<Worker>, handoffs: &Rc<Handoffs>, link: &Rc<AgentLink>, flow: Flow) {
     let entry = {
         let mut table = handoffs.table.borrow_mut();
         match table.by_flow(&flow) {
-            Some(conn) if table.get(conn, link).is_some_and(|e| matches!(e.phase, Phase::Held)) => {
+            Some(conn) if table.get(conn, link).is_some_and(|e| matches!(e.phase, HandoffPhase::Held)) => {
                 table.remove(conn)
             }
             // On its way to the agent, or back, or elsewhere by now.
@@ -244,7 +251,7 @@ pub(super) fn stray(worker: &Rc<Worker>, handoffs: &Rc<Handoffs>, link: &Rc<Link
 pub(super) fn sweep(worker: &Rc<Worker>, handoffs: &Rc<Handoffs>) {
     let now = Instant::now();
     while let Some(conn) = handoffs.next_overdue(now) {
-        take_back(worker, handoffs, conn, Why::TimedOut);
+        take_back(worker, handoffs, conn, TakeBackReason::TimedOut);
     }
     handoffs.sweep_leaving(now);
 }

@@ -1,5 +1,5 @@
-//! What all workers know of flows: who has each, and which are leaving. A connection may be lost by one worker and adopted by
-//! another, and a client may begin anew from a port whose last connection another worker had.
+//! The flows of all workers: which worker has each, and which are leaving. One worker may lose a connection
+//! that another adopts, and a client may reuse a port whose last connection another worker had.
 
 use foldhash::fast::FixedState;
 use hashbrown::HashMap;

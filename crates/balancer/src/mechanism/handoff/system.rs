@@ -1,4 +1,4 @@
-//! What all workers share of the mechanism.
+//! The mechanism's state that all workers share.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use plimsoll_config::{Config, Mechanism};
+use plimsoll_config::{Config, MechanismKind};
 use plimsoll_datapath::{Flow, FlowEntry, Forwarder, ForwarderConfig, NextHop, tcp};
 use plimsoll_policy::BackendId;
 use plimsoll_wire::Key;
@@ -14,7 +14,7 @@ use plimsoll_wire::Key;
 use super::offers::Offers;
 use super::registry::Registry;
 use super::table::Expected;
-use crate::metrics::{Counter, FINE_BUCKETS_US, Histogram};
+use crate::metrics::{FINE_BUCKETS_US, Histogram, SharedCounter};
 
 /// Whether a client was told that its connection is over.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -25,29 +25,29 @@ pub(super) enum Told {
     Asked,
 }
 
-/// What happened, in all workers.
+/// Counts over all workers.
 #[derive(Debug, Default)]
 pub(crate) struct Counts {
     /// Connections sent on after an agent gave them back.
-    pub(crate) handed_on: Counter,
+    pub(crate) handed_on: SharedCounter,
     /// Taken over by an agent.
-    pub(crate) taken: Counter,
+    pub(crate) taken: SharedCounter,
     /// Refused by an agent, and served here.
-    pub(crate) refused: Counter,
+    pub(crate) refused: SharedCounter,
     /// Not answered in time by an agent, and served here.
-    pub(crate) timed_out: Counter,
-    /// Chosen for handing off, but such that they could not travel, or no room for them: served here.
-    pub(crate) kept: Counter,
+    pub(crate) timed_out: SharedCounter,
+    /// Chosen for handoff but not portable, or without room: served here.
+    pub(crate) kept: SharedCounter,
     /// Further requests that stayed with the back-end that had the connection.
-    pub(crate) stayed: Counter,
+    pub(crate) stayed: SharedCounter,
     /// Adopted from an agent that had them before this front-end, or its link, began.
-    pub(crate) adopted: Counter,
+    pub(crate) adopted: SharedCounter,
     /// Lost with their agent, or because they could not be taken back.
-    pub(crate) lost: Counter,
+    pub(crate) lost: SharedCounter,
     /// Clients reset.
-    pub(crate) reset: Counter,
+    pub(crate) reset: SharedCounter,
     /// Flows that led to an agent that did not have them.
-    pub(crate) strays: Counter,
+    pub(crate) strays: SharedCounter,
     /// From telling the agent to its answer.
     pub(crate) take_over: Histogram,
 }
@@ -58,7 +58,7 @@ impl Counts {
     }
 }
 
-/// The forwarder and what goes with it.
+/// The forwarder, key and counters.
 pub(crate) struct System {
     pub(crate) forwarder: Forwarder,
     pub(crate) name: String,
@@ -79,7 +79,7 @@ impl System {
     /// # Errors
     /// Why this system does not allow it, in words; not if the configuration allows proxying instead.
     pub(crate) fn start(config: &Config) -> Result<Option<Arc<Self>>, String> {
-        let (Mechanism::Handoff, Some(handoff)) = (config.mechanism, &config.handoff) else {
+        let (MechanismKind::Handoff, Some(handoff)) = (config.mechanism, &config.handoff) else {
             return Ok(None);
         };
         let vips: Vec<SocketAddr> = config.listeners.iter().map(|l| l.address).collect();
@@ -115,7 +115,7 @@ impl System {
         }
     }
 
-    /// What all workers know of flows. Nothing is waited for while this is held.
+    /// The flows of all workers. Do not block while holding this.
     pub(super) fn registry(&self) -> MutexGuard<'_, Registry> {
         self.registry.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -141,26 +141,26 @@ impl System {
         self.flows.try_update(Ordering::Relaxed, Ordering::Relaxed, more).is_ok()
     }
 
-    /// A flow more, whether there is room or not.
+    /// Increments the flow count, ignoring the limit.
     pub(super) fn add_flow(&self) {
         self.flows.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// A flow less.
+    /// Decrements the flow count.
     pub(super) fn free_flow(&self) {
         let less = |flows: u32| flows.checked_sub(1);
-        // None less than none: an adopted flow that two workers forgot.
+        // Stays at 0: two workers may both forget an adopted flow.
         let _ = self.flows.try_update(Ordering::Relaxed, Ordering::Relaxed, less);
     }
 
-    /// Packets to these addresses are looked at from now on.
+    /// Watches packets to these addresses.
     pub(crate) fn watch(&self, listeners: &[SocketAddr]) {
         if let Err(error) = self.forwarder.watch(listeners) {
             tracing::error!(%error, "packets to changed listeners are not forwarded");
         }
     }
 
-    /// Takes the packet programs out of the system: every connection is over, or has to be.
+    /// Removes the packet programs; no connection may be left.
     pub(crate) fn clear(&self) {
         if let Err(error) = self.forwarder.clear_and_detach() {
             tracing::warn!(%error, "the packet programs could not be taken out of the system");
@@ -208,14 +208,14 @@ impl System {
         }
     }
 
-    /// A flow leads to this front-end again.
+    /// Leads a flow back to this front-end.
     pub(super) fn unlead(&self, flow: &Flow) {
         if let Err(error) = self.forwarder.remove(flow) {
             tracing::warn!(%error, client = %flow.client, "a connection cannot be led back");
         }
     }
 
-    /// The connection of a flow is over: its client may begin another one.
+    /// Marks a flow's connection as over: its client may begin another one.
     pub(super) fn end(&self, flow: &Flow) {
         if let Err(error) = self.forwarder.end(flow) {
             tracing::warn!(%error, client = %flow.client, "a connection that is over cannot be marked");

@@ -12,14 +12,14 @@ use plimsoll_wire::message::{Conn, ToAgent};
 use slab::Slab;
 
 use super::registry::Owner;
-use super::{Active, Link, System};
+use super::{Active, AgentLink, System};
 use crate::accepted::{Accepted, Start};
 
-/// Where a connection is.
-pub(super) enum Phase {
+/// The phase of a handed-off connection.
+pub(super) enum HandoffPhase {
     /// The agent has not said yet that it has it. Until it does, this is all there is of the connection.
     Pending {
-        /// What it is restored from, should the agent not take it.
+        /// The state to restore if the agent does not take it.
         state: Box<TcpState>,
         /// When the agent was told.
         since: Instant,
@@ -45,14 +45,14 @@ impl Expected {
 }
 
 /// A connection that has been handed off.
-pub(super) struct Entry {
+pub(super) struct HandoffEntry {
     pub(super) conn: Conn,
     pub(super) flow: Flow,
-    pub(super) link: Rc<Link>,
+    pub(super) link: Rc<AgentLink>,
     pub(super) accepted: Rc<Accepted>,
     /// Requests on it so far, the one under way included.
     pub(super) requests: u64,
-    pub(super) phase: Phase,
+    pub(super) phase: HandoffPhase,
     /// The request under way.
     pub(super) active: Option<Box<Active>>,
     /// The request about which the agent has asked and was not told yet.
@@ -63,16 +63,22 @@ pub(super) struct Entry {
     pub(super) closing: bool,
 }
 
-impl Entry {
+impl HandoffEntry {
     /// A connection that the agent has, or is about to get.
-    pub(super) fn new(conn: Conn, flow: Flow, link: Rc<Link>, accepted: Rc<Accepted>, requests: u64) -> Self {
+    pub(super) fn new(
+        conn: Conn,
+        flow: Flow,
+        link: Rc<AgentLink>,
+        accepted: Rc<Accepted>,
+        requests: u64,
+    ) -> Self {
         Self {
             conn,
             flow,
             link,
             accepted,
             requests,
-            phase: Phase::Held,
+            phase: HandoffPhase::Held,
             active: None,
             asked: None,
             expected: None,
@@ -82,10 +88,10 @@ impl Entry {
 
     /// Whether the agent has not said yet that it has it.
     pub(super) fn is_pending(&self) -> bool {
-        matches!(self.phase, Phase::Pending { .. })
+        matches!(self.phase, HandoffPhase::Pending { .. })
     }
 
-    /// Has the agent close it, once, if there is no request on it.
+    /// Tells the agent, once, to close it if it is idle.
     pub(super) fn close_if_idle(&mut self) {
         if self.is_idle() && !self.closing {
             self.closing = self.link.push(&ToAgent::Close { conn: self.conn });
@@ -100,33 +106,33 @@ impl Entry {
 
     /// Whether the agent has it and there is no request on it.
     fn is_idle(&self) -> bool {
-        self.active.is_none() && matches!(self.phase, Phase::Held)
+        self.active.is_none() && matches!(self.phase, HandoffPhase::Held)
     }
 }
 
-/// All of them, by number and by flow.
-pub(super) struct Table {
+/// The handed-off connections, by number and by flow.
+pub(super) struct HandoffTable {
     system: Arc<System>,
     worker: usize,
-    entries: Slab<Entry>,
+    entries: Slab<HandoffEntry>,
     by_flow: HashMap<Flow, Conn, FixedState>,
     serial: u32,
 }
 
-impl Table {
+impl HandoffTable {
     /// Of the worker with this number.
     pub(super) fn new(system: Arc<System>, worker: usize) -> Self {
         Self { system, worker, entries: Slab::new(), by_flow: HashMap::default(), serial: 0 }
     }
 
-    /// A number for a connection, which [`Table::insert`] is to be called with next.
+    /// A number for a connection, which [`HandoffTable::insert`] is to be called with next.
     pub(super) fn next_conn(&mut self) -> Conn {
         self.serial = self.serial.wrapping_add(1);
         Conn(u64::from(self.serial) << 32 | self.entries.vacant_key() as u64)
     }
 
     /// Adds a connection under the number that was got last.
-    pub(super) fn insert(&mut self, entry: Entry) {
+    pub(super) fn insert(&mut self, entry: HandoffEntry) {
         debug_assert_eq!(entry.conn.0 & 0xffff_ffff, self.entries.vacant_key() as u64, "the number got last");
         self.by_flow.insert(entry.flow, entry.conn);
         self.system.registry().own(entry.flow, Owner { worker: self.worker, conn: entry.conn });
@@ -134,12 +140,12 @@ impl Table {
     }
 
     /// The connection of this number, if this link has it.
-    pub(super) fn get(&mut self, conn: Conn, link: &Rc<Link>) -> Option<&mut Entry> {
+    pub(super) fn get(&mut self, conn: Conn, link: &Rc<AgentLink>) -> Option<&mut HandoffEntry> {
         self.find(conn).filter(|entry| Rc::ptr_eq(&entry.link, link))
     }
 
     /// The connection of this number.
-    pub(super) fn find(&mut self, conn: Conn) -> Option<&mut Entry> {
+    pub(super) fn find(&mut self, conn: Conn) -> Option<&mut HandoffEntry> {
         let index = usize::try_from(conn.0 & 0xffff_ffff).ok()?;
         self.entries.get_mut(index).filter(|entry| entry.conn == conn)
     }
@@ -149,14 +155,18 @@ impl Table {
         self.by_flow.get(flow).copied()
     }
 
-    /// Takes a connection out if this holds of it.
-    pub(super) fn remove_if(&mut self, conn: Conn, holds: impl FnOnce(&Entry) -> bool) -> Option<Entry> {
+    /// Removes a connection if `holds` is true for it.
+    pub(super) fn remove_if(
+        &mut self,
+        conn: Conn,
+        holds: impl FnOnce(&HandoffEntry) -> bool,
+    ) -> Option<HandoffEntry> {
         self.find(conn).filter(|entry| holds(entry))?;
         self.remove(conn)
     }
 
     /// Takes a connection out.
-    pub(super) fn remove(&mut self, conn: Conn) -> Option<Entry> {
+    pub(super) fn remove(&mut self, conn: Conn) -> Option<HandoffEntry> {
         let index = usize::try_from(conn.0 & 0xffff_ffff).ok()?;
         self.entries.get(index).filter(|entry| entry.conn == conn)?;
         let entry = self.entries.remove(index);
@@ -168,12 +178,12 @@ impl Table {
     }
 
     /// The numbers of the connections that a link has.
-    pub(super) fn of_link(&self, link: &Rc<Link>) -> Vec<Conn> {
+    pub(super) fn of_link(&self, link: &Rc<AgentLink>) -> Vec<Conn> {
         self.entries.iter().filter(|(_, e)| Rc::ptr_eq(&e.link, link)).map(|(_, e)| e.conn).collect()
     }
 
     /// Every connection.
-    pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = &mut Entry> {
+    pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = &mut HandoffEntry> {
         self.entries.iter_mut().map(|(_, entry)| entry)
     }
 

@@ -13,7 +13,7 @@ use super::upload::{Upload, UploadFailed};
 use crate::http::head_end::{HeadEnd, HeadScan};
 use crate::http::request::RequestHead;
 use crate::http::response::{self, ResponseHead};
-use crate::http::{Framing, Refusal, Version};
+use crate::http::{Framing, HttpVersion, RequestRefusal};
 use crate::mechanism::carry::{Answered, Failure};
 use crate::net::buffer::Buffer;
 use crate::net::deadline::{Deadline, Fired};
@@ -24,7 +24,7 @@ use crate::net::write::poll_write_all;
 /// Interim responses that are passed on for one request.
 const MOST_INTERIM: u32 = 32;
 
-/// What passing needs of the client's side.
+/// The client's side of an exchange.
 pub(crate) struct Exchange<'a, C> {
     pub(crate) client: &'a mut C,
     pub(crate) input: &'a mut Buffer,
@@ -123,7 +123,7 @@ impl Waiting<'_> {
         for _ in 0..=MOST_INTERIM {
             let length = self.head_end(upload, from, response).await?;
             out.clear();
-            let context = response::Context {
+            let context = response::ResponseContext {
                 fields: self.config.limits.fields,
                 to_head: self.head.is_head,
                 client: self.head.version,
@@ -136,7 +136,7 @@ impl Waiting<'_> {
             if head.status >= 200 {
                 return Ok(head);
             }
-            if self.head.version == Version::Http11 {
+            if self.head.version == HttpVersion::Http11 {
                 let mut written = 0;
                 let write =
                     self.deadline.guard(|cx| poll_write_all(cx, client, &[&out[..]], &mut written)).await;
@@ -191,7 +191,10 @@ impl Waiting<'_> {
                 Err(Fired::BackendDown) if response.is_empty() => return Err(Failure::BackendDown),
                 Err(Fired::BackendDown) => return Err(Failure::BadResponse("a head that was cut off")),
                 Err(_) if upload.waits_for_client => {
-                    return Err(Failure::BadRequest(Refusal::of(408, "the request body took too long")));
+                    return Err(Failure::BadRequest(RequestRefusal::of(
+                        408,
+                        "the request body took too long",
+                    )));
                 }
                 Err(_) => return Err(Failure::TimedOut),
             }

@@ -77,7 +77,8 @@ impl<B: BackendIo> Pool<B> {
         idle[index].push(Idle { connection, since_ms: self.deadlines.now_ms() });
     }
 
-    /// Closes what has been idle for too long, leads to a back-end that is gone, or is in another worker's way.
+    /// Closes connections that were idle for too long, lead to a removed back-end, or take a place that
+    /// another worker needs.
     pub(crate) fn sweep(&self, backend_idle: Duration) {
         let most_ms = u64::try_from(backend_idle.as_millis()).unwrap_or(u64::MAX);
         let now_ms = self.deadlines.now_ms();
@@ -103,7 +104,7 @@ impl BackendIo for TcpStream {
         Ok(stream)
     }
 
-    /// Anything to read on it is the end, an error, or bytes that nobody asked for.
+    /// Readable means the end, an error, or unexpected bytes.
     fn is_open(&self, surely: bool) -> bool {
         let mut cx = Context::from_waker(Waker::noop());
         let quiet = match self.poll_read_ready(&mut cx) {

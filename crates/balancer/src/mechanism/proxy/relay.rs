@@ -1,4 +1,4 @@
-//! From the back-end to the client: the rewritten head and the body, framed for the client.
+//! Relays a response to the client: the rewritten head and the body, framed for the client.
 
 use std::io;
 use std::task::{Context, Poll};
@@ -9,7 +9,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use super::upload::{Upload, UploadFailed, chunk_line};
 use crate::http::chunked::{BadChunk, Decoder};
 use crate::http::response::{BadResponse, ResponseHead};
-use crate::http::{Framing, Version};
+use crate::http::{Framing, HttpVersion};
 use crate::net::buffer::Buffer;
 use crate::net::deadline::Deadline;
 use crate::net::pace::Pace;
@@ -60,7 +60,7 @@ impl<'a> Relay<'a> {
     /// A response that is seen to be badly framed before anything has gone out is not begun.
     pub(crate) fn new(
         head: ResponseHead,
-        client: Version,
+        client: HttpVersion,
         response: &'a mut Buffer,
         out: &'a mut Vec<u8>,
         limits: &Limits,
@@ -81,7 +81,7 @@ impl<'a> Relay<'a> {
             tail: Vec::new(),
             content_bytes: 0,
             clean: true,
-            trailers_out: client == Version::Http11,
+            trailers_out: client == HttpVersion::Http11,
         };
         if matches!(relay.body, Body::Read) {
             // What follows a response without a body was not asked for; the client need not know.

@@ -1,4 +1,4 @@
-//! From the client to the back-end: the rewritten head, then the body as it arrives.
+//! Uploads a request to the back-end: the rewritten head, then the body as it arrives.
 
 use std::io;
 use std::task::{Context, Poll, ready};
@@ -6,7 +6,7 @@ use std::task::{Context, Poll, ready};
 use tokio::io::{AsyncRead, AsyncWrite};
 
 use crate::http::chunked::Decoder;
-use crate::http::{Framing, Refusal};
+use crate::http::{Framing, RequestRefusal};
 use crate::net::buffer::Buffer;
 use crate::net::write::poll_write_all;
 
@@ -16,7 +16,7 @@ pub(crate) enum UploadFailed {
     /// The client's connection ended in the middle of the body.
     ClientGone,
     /// The body is not what a body has to be.
-    Refused(Refusal),
+    Refused(RequestRefusal),
     /// The back-end takes no more.
     Backend,
 }
@@ -167,7 +167,7 @@ impl<'a, R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Upload<'a, R, W> {
         Poll::Ready(self.next_piece().map_err(UploadFailed::Refused))
     }
 
-    fn next_piece(&mut self) -> Result<(), Refusal> {
+    fn next_piece(&mut self) -> Result<(), RequestRefusal> {
         let (content, consumed) = match &mut self.body {
             Body::Length(left) => {
                 let n = self.input.len().min(usize::try_from(*left).unwrap_or(usize::MAX));
@@ -178,14 +178,15 @@ impl<'a, R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Upload<'a, R, W> {
                 (n, n)
             }
             Body::Chunked(decoder) => {
-                let step =
-                    decoder.decode(self.input.data_mut()).map_err(|bad| Refusal::bad_request(bad.0))?;
+                let step = decoder
+                    .decode(self.input.data_mut())
+                    .map_err(|bad| RequestRefusal::bad_request(bad.0))?;
                 self.frame.clear();
                 if step.content > 0 {
                     chunk_line(step.content, &mut self.frame);
                 }
                 if step.done {
-                    let trailers = decoder.trailers().map_err(|bad| Refusal::bad_request(bad.0))?;
+                    let trailers = decoder.trailers().map_err(|bad| RequestRefusal::bad_request(bad.0))?;
                     self.body = Body::Read;
                     return self.last_piece(step.content, step.consumed, &trailers);
                 }
@@ -203,7 +204,7 @@ impl<'a, R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Upload<'a, R, W> {
     }
 
     /// The last content of a chunked body goes out with the end in one piece: the end is part of what follows it.
-    fn last_piece(&mut self, content: usize, consumed: usize, trailers: &[u8]) -> Result<(), Refusal> {
+    fn last_piece(&mut self, content: usize, consumed: usize, trailers: &[u8]) -> Result<(), RequestRefusal> {
         self.count(content)?;
         let mut end = std::mem::take(&mut self.frame);
         end.extend_from_slice(&self.input.data()[..content]);
@@ -219,10 +220,11 @@ impl<'a, R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Upload<'a, R, W> {
         Ok(())
     }
 
-    fn count(&mut self, content: usize) -> Result<(), Refusal> {
+    fn count(&mut self, content: usize) -> Result<(), RequestRefusal> {
         self.content_bytes += content as u64;
         let left = self.allowed_bytes.checked_sub(content as u64);
-        self.allowed_bytes = left.ok_or(Refusal::of(413, "the request's body is larger than allowed"))?;
+        self.allowed_bytes =
+            left.ok_or(RequestRefusal::of(413, "the request's body is larger than allowed"))?;
         Ok(())
     }
 }

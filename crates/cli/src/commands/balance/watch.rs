@@ -14,8 +14,8 @@ use tokio::sync::mpsc;
 /// Symbolic links to follow at most, as Linux does (`path_resolution(7)`).
 const LINKS: usize = 40;
 
-/// What tells one content of a file from the next: device, inode, time of change in s and ns, and length in bytes.
-/// `None` is a file that is not there.
+/// Identifies a version of a file: device, inode, time of change in s and ns, and length in bytes. `None` if
+/// the file does not exist.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Stamp(Option<(u64, u64, i64, i64, u64)>);
 
@@ -36,8 +36,8 @@ pub(super) struct FileWatch {
 }
 
 impl FileWatch {
-    /// Sends to `changed` whenever the file is another than before, at first than when it had the stamp `seen`. What
-    /// else happens in these directories costs one look at the file.
+    /// Sends to `changed` whenever the file's stamp changes, starting from `seen`. Other events in these
+    /// directories cost one look at the file.
     ///
     /// # Errors
     /// When a directory cannot be watched, or the system has no more watches.
@@ -50,7 +50,7 @@ impl FileWatch {
                 let now = Stamp::of(&path);
                 let mut last = last.lock().unwrap_or_else(PoisonError::into_inner);
                 if std::mem::replace(&mut *last, now) != now {
-                    // A change that is noted already need not be noted twice.
+                    // A pending notification suffices.
                     let _ = changed.try_send(());
                 }
             }
@@ -77,7 +77,7 @@ impl FileWatch {
         let wanted = directories(&self.path).map_err(notify::Error::io)?;
         let mut result = Ok(());
         for directory in &wanted {
-            // Watched again even when it was: another may have come under its name.
+            // Watch again even if watched before: the directory may have been replaced.
             let added = self.watcher.watch(directory, RecursiveMode::NonRecursive);
             result = result.and(added);
         }

@@ -1,4 +1,4 @@
-//! `plimsoll check --system`: whether this machine can do what is asked of it.
+//! `plimsoll check --system`: checks whether this machine meets the requirements.
 
 use std::net::{IpAddr, ToSocketAddrs};
 
@@ -9,7 +9,7 @@ use serde_json::json;
 use crate::error::CliError;
 use crate::output;
 
-/// What a configuration asks of the machine of the front-end.
+/// The requirements of a configuration on the front-end's machine.
 pub(super) fn question(config: &Config) -> Result<Question, CliError> {
     let agents = config.backends.iter().filter_map(|b| b.agent.as_ref().map(|agent| (&b.name, agent)));
     let mut peers: Vec<IpAddr> = Vec::new();
@@ -28,7 +28,7 @@ pub(super) fn question(config: &Config) -> Result<Question, CliError> {
     })
 }
 
-/// Prints what was found; fails when something is missing.
+/// Prints the findings; fails when something is missing.
 pub(super) fn report(question: &Question, as_json: bool) -> Result<(), CliError> {
     let findings = system::check(question);
     if as_json {

@@ -1,4 +1,5 @@
-//! What happens, a line per second: throughput, miss ratio and delay of each policy at the same second of its own run.
+//! Progress of the demo, a line per second: throughput, miss ratio and delay of each policy at the same
+//! second of its own run.
 
 use std::io::{IsTerminal as _, Write as _, stderr};
 
@@ -21,7 +22,7 @@ impl Live {
         Self { names, seconds: Vec::new(), told: 0, warmup_s: 0.0, end_s: 0.0, terminal }
     }
 
-    /// The next policy begins.
+    /// Begins the next policy.
     pub(super) fn begin(&mut self, warmup_s: f64, end_s: f64) {
         if self.seconds.is_empty() {
             self.print(&self.header(), false);
@@ -30,7 +31,7 @@ impl Live {
         (self.told, self.warmup_s, self.end_s) = (0, warmup_s, end_s);
     }
 
-    /// Tells of the seconds that are complete, or of all that count when the run has ended.
+    /// Prints the complete seconds, or all that count when the run has ended.
     pub(super) fn tell(&mut self, summary: &LoadSummary, ended: bool) {
         let Some(present) = self.seconds.last_mut() else { return };
         present.clone_from(&summary.per_second);
@@ -52,7 +53,7 @@ impl Live {
 
     fn print(&self, line: &str, replace: bool) {
         let mut out = stderr().lock();
-        // Progress is a convenience: no one to read it is nobody's loss.
+        // Progress is a convenience, so ignore errors.
         let _ = if replace { write!(out, "\r{line}\x1b[K") } else { writeln!(out, "{line}") };
         let _ = out.flush();
     }

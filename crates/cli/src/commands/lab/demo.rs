@@ -4,7 +4,7 @@ mod show;
 
 use std::path::Path;
 
-use plimsoll_config::Mechanism;
+use plimsoll_config::MechanismKind;
 use plimsoll_experiments::block_on;
 use plimsoll_experiments::lab_trial::{self, LabLoad, LabMeasures, LabTrial};
 use plimsoll_lab::{CpuPlan, LabConfig, Node, Rate, check_privileges};
@@ -72,16 +72,16 @@ enum MechanismName {
 
 impl MechanismName {
     /// This one, after the one that it is compared with.
-    fn with_baseline(self) -> Vec<Mechanism> {
+    fn with_baseline(self) -> Vec<MechanismKind> {
         match self {
-            Self::Proxy => vec![Mechanism::Proxy],
-            Self::Handoff => vec![Mechanism::Proxy, Mechanism::Handoff],
+            Self::Proxy => vec![MechanismKind::Proxy],
+            Self::Handoff => vec![MechanismKind::Proxy, MechanismKind::Handoff],
         }
     }
 }
 
-/// What was measured of a mechanism.
-type MeasuredMechanism = (Mechanism, LabMeasures);
+/// A mechanism with its measurements.
+type MeasuredMechanism = (MechanismKind, LabMeasures);
 
 fn backends(text: &str) -> Result<usize, String> {
     let wrong = || format!("expected a number of back-ends from 1 to {MOST_BACKENDS}, not `{text}`");
@@ -113,7 +113,7 @@ pub(super) fn run(args: &Args) -> Result<(), CliError> {
     let program = output::this_program()?;
     let cpus = cpus();
     if let Some(plan) = &cpus {
-        // What this process does, and what it starts unless told otherwise, is not the front-end's work.
+        // Keeps this process and what it starts off the front-end's CPU.
         plan.pin_this_thread(Node::Client)?;
     }
     eprintln!("plimsoll: {}", show::setting(args, cpus.as_ref()));

@@ -1,4 +1,4 @@
-//! The notes by which labs are found again: a file for each, which its process has locked as long as it lives.
+//! Notes that describe running labs: a file for each, which the lab's process keeps locked while it lives.
 
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, Read as _, Write as _};
@@ -63,23 +63,23 @@ impl NameClaim {
     /// Takes a name.
     ///
     /// # Errors
-    /// When another lab has it, or there is no place for notes.
+    /// When another lab has it, or notes cannot be written.
     pub(super) fn new(name: &str) -> Result<Self, CliError> {
         let path = path(name);
         fs::create_dir_all(DIRECTORY).map_err(|e| CliError::writing(Path::new(DIRECTORY), &e))?;
         let end = Instant::now() + CLEARING;
         let mut refused = 0;
-        // An owner that is just being killed is still seen for a moment.
+        // An owner that is being killed is still visible for a moment.
         while Instant::now() < end && refused < 5 {
             wait_for_clearing(&path, end);
             let file = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(&path);
             let file = file.map_err(|e| CliError::writing(&path, &e))?;
             match file.try_lock() {
-                // Else its last owner removed it in between.
+                // Otherwise its last owner removed it in between.
                 Ok(()) if is_at(&file, &path) => return Ok(Self { name: name.to_owned(), file, path }),
                 Ok(()) => {}
                 Err(TryLockError::WouldBlock) => {
-                    // Else somebody is only looking at it.
+                    // Otherwise another process is only reading it.
                     refused += u32::from(owner_lives(&path));
                     std::thread::sleep(POLL);
                 }
@@ -115,20 +115,21 @@ impl NameClaim {
 
 impl Drop for NameClaim {
     fn drop(&mut self) {
-        // The lab removes it as it ends; without one it is still there.
+        // The lab removes it when it ends; without a lab it still exists.
         if is_at(&self.file, &self.path) {
             let _ = fs::remove_file(&self.path);
         }
     }
 }
 
-/// Whether this is the file that is there.
+/// Whether `path` still leads to this file.
 fn is_at(file: &File, path: &Path) -> bool {
     let number = |found: io::Result<fs::Metadata>| found.map(|found| found.ino()).ok();
     number(file.metadata()).is_some_and(|ours| number(fs::metadata(path)) == Some(ours))
 }
 
-/// Of a lab that was killed the note remains until its nodes are cleared, and must not be taken for that of a new one.
+/// Waits for the note of a killed lab to vanish. It remains until the lab's nodes are cleared, and must not
+/// be taken for that of a new lab.
 fn wait_for_clearing(path: &Path, end: Instant) {
     while Instant::now() < end {
         match read(path) {
@@ -138,8 +139,8 @@ fn wait_for_clearing(path: &Path, end: Instant) {
     }
 }
 
-/// Whether the process that wrote this note is there, and not as a zombie. A name that is being claimed has no note yet; whoever
-/// wants it then waits in vain.
+/// Whether the process that wrote this note lives and is not a zombie. A name that is being claimed has no
+/// note yet.
 fn owner_lives(path: &Path) -> bool {
     let Ok(NoteState::Running(note)) = read(path) else { return false };
     let stat = fs::read_to_string(format!("/proc/{}/stat", note.pid)).unwrap_or_default();
@@ -154,7 +155,7 @@ fn holder_lives(note: &Note) -> bool {
     })
 }
 
-/// What a note's file turned out to be.
+/// The state of a note.
 enum NoteState {
     /// Of a lab that runs.
     Running(Note),
@@ -175,7 +176,7 @@ fn read(path: &Path) -> io::Result<NoteState> {
     })
 }
 
-/// All labs that run, by name. Notes of labs that are gone are removed, which is said.
+/// All running labs, by name. Removes notes of labs that are gone, and prints that.
 pub(super) fn running() -> Result<Vec<Note>, CliError> {
     let entries = match fs::read_dir(DIRECTORY) {
         Ok(entries) => entries,

@@ -1,4 +1,4 @@
-//! What other policies would have done, as text and as JSON.
+//! The comparison with other policies, as text and as JSON.
 
 use plimsoll_decisions::{Comparison, Other, Score};
 use plimsoll_report::format::{bytes, count, number, or_dash, percent_number};

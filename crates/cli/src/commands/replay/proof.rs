@@ -1,4 +1,4 @@
-//! What a replay found, as text and as JSON.
+//! The result of a replay, as text and as JSON.
 
 use std::fmt::Write as _;
 

@@ -56,7 +56,7 @@ fn source(args: &Args, seed: u64) -> Result<DaySource, CliError> {
     Ok(DaySource::Trace(Box::new(Workload::from_trace(load(&inputs, &options)?))))
 }
 
-/// Minutes of a profile at most: a month.
+/// The most minutes of a profile: a month.
 const MOST_MINUTES: usize = 44_640;
 
 /// The column `requests` of a CSV of minutes.

@@ -1,4 +1,4 @@
-//! Where converted and synthetic traces go, checked before any work is done.
+//! Destinations of converted and synthetic traces, checked before any work is done.
 
 use std::fs::{self, Metadata};
 use std::io::{IsTerminal as _, stdin, stdout};
@@ -30,8 +30,8 @@ pub(super) struct Destination {
 }
 
 impl DestinationArgs {
-    /// Checks that the format can be written and that no file is lost that the user wants to keep. `fallback` is the
-    /// format where neither the option nor the name tells one.
+    /// Checks that the format can be written and that no file is overwritten against the user's will.
+    /// `fallback` is the format if neither option nor name gives one.
     pub(super) fn resolve(
         &self,
         to: &Path,
@@ -56,7 +56,7 @@ impl DestinationArgs {
                 missing.display()
             )));
         }
-        // A device or a pipe is not overwritten by writing to it.
+        // Devices and pipes are not overwritten.
         if let Some(existing) = fs::metadata(to).ok().filter(Metadata::is_file) {
             if let Some(input) = inputs.iter().find(|input| is_same(input, &existing)) {
                 return Err(CliError::Usage(format!(
@@ -102,17 +102,17 @@ impl Destination {
         self.path.as_os_str() == "-"
     }
 
-    /// How messages name it.
+    /// Its name in messages.
     pub(super) fn name(&self) -> String {
         if self.is_stdout() { "standard output".to_owned() } else { self.path.display().to_string() }
     }
 
-    /// What the format has no place for, as a sentence; empty when it keeps everything.
+    /// The fields that the format lacks, as a sentence; empty when it keeps everything.
     pub(super) fn loss(&self) -> &'static str {
         self.format.loss()
     }
 
-    /// Makes sure that the file can be written, which is asked before anything in it is lost.
+    /// Checks that the file can be written, before anything in it is lost.
     pub(super) fn begin(&self) -> Result<(), CliError> {
         if self.is_stdout() || fs::metadata(&self.path).is_ok_and(|found| !found.is_file()) {
             return Ok(());
@@ -121,20 +121,21 @@ impl Destination {
         opened.map(|_| ()).map_err(|error| CliError::writing(&self.path, &error))
     }
 
-    /// The error of a write that failed after [`Destination::begin`]. A file that was begun is removed: cut off, it would pass for a whole one.
+    /// The error of a write that failed after [`Destination::begin`]. Removes the incomplete file, which
+    /// could pass for a complete one.
     pub(super) fn failed(&self, error: TraceError) -> CliError {
         if matches!(error, TraceError::ClosedPipe) {
             return CliError::ClosedPipe;
         }
         if fs::metadata(&self.path).is_ok_and(|found| found.is_file()) && !self.is_stdout() {
-            // The first error is the one to tell.
+            // Report only the first error.
             let _ = fs::remove_file(&self.path);
         }
         error.into()
     }
 }
 
-/// Whether an input, or standard input for `-`, is this very file, under whatever name.
+/// Whether an input, or standard input for `-`, is this file under any name.
 fn is_same(input: &str, file: &Metadata) -> bool {
     let found = if input == "-" {
         stdin().as_fd().try_clone_to_owned().and_then(|handle| fs::File::from(handle).metadata())

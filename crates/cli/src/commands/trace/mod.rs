@@ -37,7 +37,7 @@ pub(crate) fn run(args: Args) -> Result<(), CliError> {
     }
 }
 
-/// Columns of text to fill: those of the terminal, or 100 when there is none.
+/// Width of text in columns: the terminal's, or 100 without one.
 fn text_width() -> usize {
     terminal_size::terminal_size().map_or(100, |(width, _)| usize::from(width.0).clamp(40, 140))
 }

@@ -2,12 +2,12 @@
 
 use plimsoll_trace::Trace;
 
-/// One target that is asked for.
+/// A target.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Ranked {
     /// Number of the target in the trace.
     pub(super) id: u32,
-    /// How many requests ask for it.
+    /// Number of requests for it.
     pub(super) requests: u64,
     /// Size of its document in bytes.
     pub(super) size_bytes: u64,

@@ -1,4 +1,4 @@
-//! `plimsoll trace stats`: what a trace is like.
+//! `plimsoll trace stats`: statistics of a trace.
 
 use std::path::PathBuf;
 
@@ -45,7 +45,7 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args) -> Result<(), CliError> {
-    // Read first: a misspelt name should not cost the time that a long trace takes.
+    // Read first, so that a misspelt name fails before a long trace is read.
     let published = args.check.as_deref().map(Published::read).transpose()?;
     let workload = input::workload(&args.traces, &args.read.options(args.seed))?;
     let comparison = published.map(|published| published.compare(&workload.trace.report)).transpose()?;

@@ -60,7 +60,7 @@ fn lines(text: &str) -> Vec<String> {
     text.trim_end().lines().map(|line| line.trim_end().to_owned()).collect()
 }
 
-/// A line that is not as published.
+/// A line that differs from the published one.
 #[derive(Debug, Serialize)]
 struct LineDifference {
     line: usize,
@@ -68,7 +68,7 @@ struct LineDifference {
     found: Option<String>,
 }
 
-/// What the comparison of a log with its `.check` file found.
+/// The result of comparing a log with its `.check` file.
 #[derive(Debug, Serialize)]
 pub(super) struct CheckComparison {
     file: String,
@@ -116,7 +116,7 @@ impl fmt::Display for CheckComparison {
     }
 }
 
-/// A line of a file as it may be shown on a terminal: control characters are made visible, what is long is cut.
+/// A line of a file, safe for a terminal: control characters become visible, long lines are cut.
 fn printable(line: &str) -> String {
     let mut text: String = line.chars().take(200).flat_map(shown).collect();
     if line.chars().count() > 200 {

@@ -143,7 +143,7 @@ fn cumulative(stats: &TraceStats, targets: &[Ranked]) -> Plot {
     let mut plot =
         Plot::new("Cumulative requests and sizes", "targets by falling number of requests", "share of all");
     plot.y_unit = AxisUnit::Percent;
-    // Evenly apart, and closer together where the curve bends.
+    // Evenly spaced, and denser where the curve bends.
     let mut at = places(targets.len(), POINTS / 2, false);
     at.extend(places(targets.len(), POINTS / 2, true));
     at.sort_unstable();
@@ -195,7 +195,7 @@ fn popularity(stats: &TraceStats, targets: &[Ranked]) -> Plot {
     let Some(fit) = stats.zipf else {
         return plot;
     };
-    // As many requests over the ranks of the fit as there are.
+    // Scaled to the number of requests over the ranks of the fit.
     let weight = |rank: u64| (rank as f64).powf(-fit.exponent);
     let weights: f64 = (1..=fit.ranks).map(weight).sum();
     let requests = targets.get(fit.ranks as usize - 1).map_or(0.0, |last| last.requests_so_far as f64);

@@ -10,7 +10,7 @@ use crate::input;
 /// Widest drawing: longer bars say no more.
 const DRAWING_WIDTH: usize = 100;
 
-/// Everything that is known of the trace, at most `width` columns wide where the names of targets allow.
+/// All statistics of the trace, at most `width` columns wide if the names of targets allow.
 pub(super) fn text(workload: &Workload, stats: &TraceStats, width: usize) -> String {
     let drawing = width.min(DRAWING_WIDTH);
     let mut out = format!("{}\n", workload.name);
@@ -38,13 +38,13 @@ pub(super) fn text(workload: &Workload, stats: &TraceStats, width: usize) -> Str
     out
 }
 
-/// How the trace was read, in sentences; of a synthetic workload there is nothing to tell.
+/// How the trace was read, in sentences; empty for a synthetic workload.
 pub(super) fn notes(workload: &Workload) -> Vec<String> {
     let report = &workload.trace.report;
     if report.format.is_none() {
         return vec!["A synthetic workload.".to_owned()];
     }
-    // Statistics take the stamps as they are; only a simulation spreads them.
+    // Statistics use the stamps unchanged; only a simulation spreads them.
     let as_stamped = ReadReport { times_spread: false, ..report.clone() };
     let mut notes = input::notes(&as_stamped);
     if report.times_spread {
@@ -108,7 +108,7 @@ fn span(stats: &TraceStats) -> String {
     }
 }
 
-/// A moment as a date in UTC, where it looks like one.
+/// A time as a date in UTC, if it is plausible as one.
 pub(super) fn date(time_s: f64) -> Option<String> {
     const YEAR_1989_S: f64 = 6e8;
     (time_s >= YEAR_1989_S)
@@ -229,14 +229,14 @@ fn arrivals(arrivals: &ArrivalBins, drawing: usize, width: usize) -> String {
     format!("Arrivals per minute{bins}\n{}{}\n", wrapped(&line, width, 2), sparkline(&rates, drawing))
 }
 
-/// Text from a trace as it may be shown on a terminal: control characters are made visible.
+/// Text from a trace, safe for a terminal: control characters become visible.
 fn printable(text: &str) -> String {
     text.chars()
         .flat_map(|c| if c.is_control() { c.escape_default().collect::<Vec<_>>() } else { vec![c] })
         .collect()
 }
 
-/// The text cut to so many characters, with a sign that it goes on.
+/// The text cut to this many characters, with an ellipsis.
 fn cut(text: &str, characters: usize) -> String {
     if text.chars().count() <= characters {
         return text.to_owned();

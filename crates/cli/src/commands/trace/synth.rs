@@ -1,4 +1,4 @@
-//! `plimsoll trace synth`: a synthetic workload as a trace, made as it is written.
+//! `plimsoll trace synth`: generates a synthetic workload as a trace.
 
 use std::path::{Path, PathBuf};
 
@@ -75,7 +75,7 @@ pub(crate) fn run(args: &Args) -> Result<(), CliError> {
         )));
     };
     let workload = build(args, name)?;
-    // Of the endings only those of compression are left out of account: `rice.gz` is CSV too.
+    // Ignores endings of compression: `rice.gz` is CSV, too.
     let destination = args.destination.resolve(&args.to, &[], Some(formats::csv::FORMAT))?;
     let targets = target_table(&workload)?;
     destination.begin()?;
@@ -172,7 +172,7 @@ fn read_profile(path: &Path) -> Result<Vec<u64>, CliError> {
     Ok(profile)
 }
 
-/// What was written, and how it compares with what is published.
+/// What was written, compared with the published figures.
 fn summary(workload: &SyntheticWorkload, to: &str, format: Format) -> String {
     let mut table = Table::new([
         ("Figure", Align::Left),

@@ -6,10 +6,8 @@ use std::net::{IpAddr, SocketAddr, TcpStream};
 use std::path::Path;
 use std::process::Command;
 
-use std::time::Duration;
-
 use plimsoll_lab::{Lab, LabConfig, Node, Process};
-use plimsoll_testkit::{PATIENCE, Why, eventually, pace, wait_for};
+use plimsoll_testkit::{PATIENCE, eventually, wait_for};
 use plimsoll_wire::Key;
 
 use super::http::{Answer, Client};
@@ -173,11 +171,10 @@ fn a_connection_goes_to_the_machine_of_the_size() {
     for (name, count) in [("small", 10.0), ("large", 2.0)] {
         let at = owner(0, &format!("/{name}0"));
         let other = (0..MACHINES).find(|machine| format!("b{machine}") != at).unwrap();
-        // What was answered is reported a little later.
-        let before = wait_for("the end of all reports", || {
+        // What was answered is reported a little later: all of it is, once both counts agree.
+        let before = wait_for("all reports", || {
             let handed = cluster.handed(other);
-            pace(Duration::from_millis(300), Why::Measuring);
-            (cluster.handed(other) == handed).then_some(handed)
+            (handed.0 == handed.1).then_some(handed)
         });
         assert!(documents(name).all(|path| owner(other, &path) == at));
         eventually("each of them handed off", || {

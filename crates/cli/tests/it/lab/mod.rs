@@ -99,9 +99,7 @@ fn a_lab_that_is_killed_leaves_nothing_and_its_name_is_free() {
         .args(["lab", "exec", &up.name, "b0", "--", "sleep", "1000"])
         .spawn()
         .unwrap();
-    let owner = ProcessWatch::new(up.child.id());
     up.signal("-KILL");
-    eventually("its death", || owner.has_ended());
     // At once, while the first one is still being cleared.
     let mut next = Up::start(&name, &["--backends", "1"]);
     assert!(!inside.wait().unwrap().success());

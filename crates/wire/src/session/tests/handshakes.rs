@@ -170,7 +170,7 @@ proptest! {
             flip(&mut welcome);
         }
         // A shorter length leaves bytes over, a longer one waits for more.
-        let Ok(Progress { send: mut proof, done: Some(_), .. }) = front_end.feed(&welcome) else { return Ok(()) };
+        let Ok(HandshakeProgress { send: mut proof, done: Some(_), .. }) = front_end.feed(&welcome) else { return Ok(()) };
         prop_assert_eq!(message, 2);
         flip(&mut proof);
         let done = agent.feed(&proof, 5).map(|progress| progress.done.is_some());

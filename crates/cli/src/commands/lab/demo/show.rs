@@ -11,7 +11,7 @@ use super::{Args, MeasuredMechanism};
 /// CPUs in use by other programs beyond which results are doubtful.
 const OTHERS_CPUS: f64 = 0.05;
 
-/// What is about to be measured.
+/// The setting, in words.
 pub(super) fn setting(args: &Args, cpus: Option<&CpuPlan>) -> String {
     let connections =
         if args.new_connections { "a new connection for each request" } else { "connections are kept" };
@@ -28,7 +28,7 @@ pub(super) fn setting(args: &Args, cpus: Option<&CpuPlan>) -> String {
     )
 }
 
-/// What makes the results doubtful.
+/// Reasons to doubt the results.
 pub(super) fn warnings((name, measured): &MeasuredMechanism) -> Vec<String> {
     let mut warnings = Vec::new();
     if measured.other_programs_cpus > OTHERS_CPUS {
