@@ -8,11 +8,12 @@ use std::process::Command;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::commands;
+use crate::conditions::Conditions;
 use crate::config::{LabConfig, addresses, virtual_v4, virtual_v6};
 use crate::error::LabError;
 use crate::holder::Holder;
-use crate::link::NodeLink;
-use crate::node::{Node, NodeHandle, enter};
+use crate::node::Node;
+use crate::node_handle::{NodeHandle, enter};
 use crate::privileges::check_privileges;
 use crate::rules::{COUNTING, Rules, check_matching};
 use crate::traffic::{Traffic, parse};
@@ -112,15 +113,19 @@ impl Lab {
         virtual_v6()
     }
 
-    /// The link of a node to the switch.
-    ///
-    /// # Errors
-    /// When there is no such node, or it is the switch.
-    pub fn link(&self, node: Node) -> Result<NodeLink<'_>, LabError> {
+    /// The node, if it has a link to the switch.
+    pub(crate) fn linked(&self, node: Node) -> Result<Node, LabError> {
         if node == Node::Switch {
             return Err(LabError::Invalid("the switch has no link to itself".to_owned()));
         }
-        self.node(node).map(|_| NodeLink { lab: self, node })
+        self.node(node).map(|_| node)
+    }
+
+    /// Sets the conditions of the link of `node`.
+    pub(crate) fn set_conditions(&self, node: Node, conditions: &Conditions) -> Result<(), LabError> {
+        conditions.check()?;
+        self.set_queue(node, conditions.queue().as_deref())?;
+        self.change_rules(|rules| rules.loss.insert(node, conditions.loss).unwrap_or(0.0) != conditions.loss)
     }
 
     /// Drops all frames from `from` to `to` from now on. Needs `nft`.
@@ -128,7 +133,7 @@ impl Lab {
     /// # Errors
     /// When one of them is not a node with a link, or `nft` fails.
     pub fn block(&self, from: Node, to: Node) -> Result<(), LabError> {
-        let pair = (self.link(from)?.node, self.link(to)?.node);
+        let pair = (self.linked(from)?, self.linked(to)?);
         self.change_rules(|rules| rules.blocked.insert(pair))
     }
 
@@ -269,7 +274,7 @@ impl Lab {
         let conditions = self.config.conditions();
         if conditions.queue().is_some() {
             for handle in self.nodes().filter(|handle| handle.node() != Node::Switch) {
-                self.link(handle.node())?.set(&conditions)?;
+                self.set_conditions(handle.node(), &conditions)?;
             }
         }
         Ok(())

@@ -28,6 +28,7 @@
 //! pinned objects vanish with it. Namespaces have no names, and no file is written outside.
 
 mod commands;
+mod conditions;
 mod config;
 mod cpus;
 mod error;
@@ -36,20 +37,25 @@ mod lab;
 mod link;
 mod meter;
 mod node;
+mod node_handle;
 mod others;
 mod privileges;
 mod process;
+mod rate;
 mod rules;
 mod traffic;
 
-pub use config::{LabConfig, MOST_BACKENDS, MOST_CLIENTS, Rate};
+pub use conditions::Conditions;
+pub use config::{LabConfig, MOST_BACKENDS, MOST_CLIENTS};
 pub use cpus::CpuPlan;
 pub use error::LabError;
 pub use lab::Lab;
-pub use link::{Conditions, NodeLink};
+pub use link::NodeLink;
 pub use meter::{CpuMeter, CpuUse};
-pub use node::{NamespaceEntry, Node, NodeHandle, enter};
+pub use node::Node;
+pub use node_handle::{NamespaceEntry, NodeHandle, enter};
 pub use others::cpu_time_of_others;
 pub use privileges::check_privileges;
 pub use process::{Capture, Process};
+pub use rate::Rate;
 pub use traffic::{InterfaceCounters, Traffic};

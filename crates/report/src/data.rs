@@ -1,37 +1,22 @@
 //! Results as files for further analysis: CSV (RFC 4180) and Parquet, with the same columns in both.
 
 mod columns;
+mod error;
 mod parquet_file;
 
 use std::{
     fs::File,
-    io::{self, BufWriter, Write},
-    path::{Path, PathBuf},
+    io::{BufWriter, Write},
+    path::Path,
 };
+
+pub use error::DataError;
 
 use crate::{
     data::columns::{ColumnValue, DataColumn, LoadRow, RUNS, load_columns, load_rows},
+    data::error::{Cause, failure},
     run::Run,
 };
-
-/// Why a file of results could not be written.
-#[derive(Debug, thiserror::Error)]
-#[error("{}: the results could not be written: {source}", path.display())]
-pub struct DataError {
-    path: PathBuf,
-    source: Cause,
-}
-
-/// The error of the library concerned.
-#[derive(Debug, thiserror::Error)]
-enum Cause {
-    #[error(transparent)]
-    Io(#[from] io::Error),
-    #[error(transparent)]
-    Csv(#[from] csv::Error),
-    #[error(transparent)]
-    Parquet(#[from] parquet::errors::ParquetError),
-}
 
 /// Writes one row per run. Summaries are spread over columns such as `response_time_p99_s`; `params`, `policy_stats`
 /// and `per_backend` are columns of JSON; what does not apply is empty.
@@ -82,10 +67,6 @@ pub fn write_load_parquet(path: impl AsRef<Path>, runs: &[Run]) -> Result<(), Da
         file.finish()
     };
     write().map_err(|source| failure(path, source))
-}
-
-fn failure(path: &Path, source: Cause) -> DataError {
-    DataError { path: path.to_owned(), source }
 }
 
 fn csv_file<R: std::borrow::Borrow<T>, T>(

@@ -5,7 +5,6 @@ mod svg;
 mod ticks;
 
 pub(crate) use interactive::figure;
-pub(crate) use svg::svg;
 
 /// Colours of the series, in order: Okabe and Ito's palette for colour-blind readers, with grey instead of
 /// black and yellow, which vanish on a dark or a white page. Symbols and dashes also distinguish series.
@@ -113,11 +112,6 @@ impl Plot {
     pub fn with(mut self, series: Series) -> Self {
         self.series.push(series);
         self
-    }
-
-    /// The plot as a static SVG element, with the text in the colour of the surrounding page.
-    pub fn to_svg(&self) -> String {
-        svg(self)
     }
 
     /// Whether the axes can show a point.

@@ -3,13 +3,14 @@
 use super::arrivals::{ArrivalProcess, smooth_day};
 use super::day::{self, DayFigures};
 use super::drift::{BURSTS, Drift, DriftKind};
+use super::error::SynthError;
 use super::popularity::{Popularity, apportion_at_least_one};
 use super::random::{Purpose, permutation, stream, uniform};
 use super::sizes::{Copula, CoveragePoint, SizeLaw, fit_coverage, round_with_carry};
 use super::spec::{Parameters, WorkloadSpec};
-use super::stream::ActiveWindow;
+use super::units::MIB;
+use super::window::ActiveWindow;
 use super::workload::{SyntheticWorkload, per_minute};
-use super::{MIB, SynthError};
 use crate::coverage::by_falling_count;
 
 /// Longest trace in seconds whose times fit 64 bits of nanoseconds with room to spare.

@@ -1,6 +1,6 @@
 //! The declaration of a workload, and the check of given parameters against it.
 
-use super::SynthError;
+use super::error::{SynthError, did_you_mean};
 
 /// The kind of a parameter's value.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -107,7 +107,7 @@ impl Parameter {
                 given: text.to_owned(),
                 accepted: self.accepted(),
                 hint: match self.kind {
-                    ParameterKind::Choice(words) => super::did_you_mean(text, words.iter().copied()),
+                    ParameterKind::Choice(words) => did_you_mean(text, words.iter().copied()),
                     _ => String::new(),
                 },
             })
@@ -184,7 +184,7 @@ impl WorkloadSpec {
             let parameter = self.parameter(key).ok_or_else(|| SynthError::UnknownParameter {
                 workload: self.name,
                 given: (*key).to_owned(),
-                hint: super::did_you_mean(key, self.parameters.iter().map(|known| known.name)),
+                hint: did_you_mean(key, self.parameters.iter().map(|known| known.name)),
                 known: self.parameters.iter().map(|p| p.name).collect::<Vec<_>>().join(", "),
             })?;
             given.push((parameter.name, parameter.parse(self.name, text)?));

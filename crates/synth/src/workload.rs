@@ -2,10 +2,11 @@
 
 use super::arrivals::ArrivalProcess;
 use super::drift::Drift;
+use super::error::SynthError;
 use super::popularity::apportion;
 use super::spec::{Parameter, Parameters, PublishedFigure, WorkloadSpec};
-use super::stream::{ActiveWindow, Records};
-use super::{MIB, SynthError};
+use super::units::MIB;
+use super::window::ActiveWindow;
 use crate::coverage::coverage_bytes;
 
 /// A synthetic workload: how often each target is requested, its size, and when.
@@ -108,12 +109,6 @@ impl SyntheticWorkload {
     #[must_use]
     pub fn size_corrections(&self) -> &[f64] {
         &self.corrections
-    }
-
-    /// The requests from the first one on. Each call starts afresh and gives the same sequence.
-    #[must_use]
-    pub fn records(&self) -> Records<'_> {
-        Records::new(self)
     }
 
     /// Replaces the arrival times by a profile: `requests_per_minute[i]` is the weight of minute

@@ -14,10 +14,8 @@ use parquet::{
     schema::types::Type as Schema,
 };
 
-use crate::data::{
-    Cause,
-    columns::{ColumnValue, DataColumn, Type},
-};
+use crate::data::columns::{ColumnValue, DataColumn, Type};
+use crate::data::error::Cause;
 
 /// A Parquet file being written.
 pub(super) struct ParquetWriter(SerializedFileWriter<BufWriter<File>>);

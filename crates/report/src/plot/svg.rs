@@ -26,8 +26,15 @@ type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
 type Chart<'a, 'b> = ChartContext<'b, SVGBackend<'a>, Cartesian2d<RangedCoordf64, RangedCoordf64>>;
 type DrawResult = Result<(), Box<dyn std::error::Error>>;
 
+impl Plot {
+    /// The plot as a static SVG element, with the text in the colour of the surrounding page.
+    pub fn to_svg(&self) -> String {
+        svg(self)
+    }
+}
+
 /// The plot as an SVG element. Everything that is black in the drawing takes the text colour of the page.
-pub(crate) fn svg(plot: &Plot) -> String {
+fn svg(plot: &Plot) -> String {
     let mut out = String::new();
     // Writing to a string cannot fail; a plot that plotters cannot lay out is left out rather than the whole report.
     if draw(plot, &mut out).is_err() {
