@@ -30,8 +30,6 @@ pub(super) const IN_CIRCLES: &[&str] = &[
     "crates/experiments/src/lard/handoff_measures.rs",
     "crates/experiments/src/lard/mod.rs",
     "crates/experiments/src/lard/prototype.rs",
-    "crates/report/src/data.rs",
-    "crates/report/src/data/parquet_file.rs",
     "crates/origin/src/config.rs",
     "crates/origin/src/files.rs",
     "crates/origin/src/object.rs",
