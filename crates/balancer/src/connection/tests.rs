@@ -288,5 +288,6 @@ fn future_bytes<'a, F: Future>(
 fn a_connection_is_small() {
     let bytes = future_bytes(serve);
     println!("{bytes} bytes");
-    assert!(bytes <= 2392, "{bytes} bytes for each connection, idle or not");
+    // Eight of them are tokio's own where some crate of the build uses its feature `test-util`.
+    assert!(bytes <= 2400, "{bytes} bytes for each connection, idle or not");
 }
