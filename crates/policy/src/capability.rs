@@ -11,7 +11,7 @@ use crate::time::Time;
 
 /// Answers [`Decision::Poll`] and decides from the answers.
 pub trait Polls {
-    /// The answers to the poll that [`Policy::choose`] asked for: those that came in time, perhaps none. By default
+    /// The answers to the poll that [`Policy::choose`](crate::Policy::choose) asked for: those that came in time, perhaps none. By default
     /// [`least_polled`].
     fn on_poll(
         &mut self,
