@@ -32,6 +32,7 @@ use std::time::Instant;
 use plimsoll_datapath::{Flow, FlowEntry};
 
 use super::QUIET;
+use super::offers::LeftFlow;
 use super::system::{System, Told};
 use crate::backend::Backend;
 
@@ -51,12 +52,12 @@ pub(super) fn settle(system: &System, backends: &[Arc<Backend>]) {
         backends.iter().filter(|b| !b.is_retired()).filter_map(|b| b.agent).collect();
     let now = Instant::now();
     let settled = system.offers.is_settled(&agents, now);
-    let mut asked = system.offers.asked();
-    asked.retain(|flow, _| left.contains_key(flow));
+    let mut known = system.offers.left();
+    known.retain(|flow, _| left.contains_key(flow));
     for (flow, entry) in left {
-        let questions = asked.get(&flow).copied().unwrap_or_default();
-        if look_at(system, &flow, &entry, settled, now, questions) == Told::Asked {
-            asked.insert(flow, questions + 1);
+        let left_flow = known.entry(flow).or_insert_with(|| LeftFlow::new(&entry, now));
+        if look_at(system, &flow, &entry, settled, now, left_flow) == Told::Asked {
+            left_flow.questions += 1;
         }
     }
 }
@@ -68,7 +69,7 @@ fn look_at(
     entry: &FlowEntry,
     settled: bool,
     now: Instant,
-    questions: u32,
+    left_flow: &mut LeftFlow,
 ) -> Told {
     if entry.over {
         // The client has everything.
@@ -76,15 +77,16 @@ fn look_at(
         return Told::Done;
     }
     let silent_ns = plimsoll_datapath::now_ns().saturating_sub(entry.last_seen_ns);
+    let is_stuck = left_flow.is_stuck(entry, now);
     // A socket that was about to be here again is gone.
     let is_nobodys = entry.next_hop.ifindex == 0
-        || questions > 0
+        || left_flow.questions > 0
         || system
             .offers
             .quiet(entry.next_hop.mac, settled, now)
-            .is_some_and(|quiet| u128::from(silent_ns) >= quiet.as_nanos());
+            .is_some_and(|quiet| is_stuck || u128::from(silent_ns) >= quiet.as_nanos());
     if !is_nobodys {
         return Told::Done;
     }
-    system.reset_left_over(flow, questions >= MOST_QUESTIONS)
+    system.reset_left_over(flow, left_flow.questions >= MOST_QUESTIONS)
 }

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use plimsoll_datapath::{Flow, Mac, NextHop};
+use plimsoll_datapath::{Flow, FlowEntry, Mac, NextHop};
 
 /// How long after the last agent was heard the others' flows are nobody's: an agent may have just lost its old link.
 const SETTLE: Duration = Duration::from_millis(300);
@@ -19,13 +19,44 @@ const SHORT_QUIET: Duration = Duration::from_millis(200);
 const UNREACHED: Duration = Duration::from_secs(2);
 const QUIET: Duration = Duration::from_secs(1);
 
+/// How long a client that sends packets may make no progress: it and a socket that has other sequence numbers may answer one
+/// another without end.
+const STUCK: Duration = Duration::from_millis(600);
+
+/// What is known of a flow that an earlier process left.
+#[derive(Debug)]
+pub(super) struct LeftFlow {
+    /// How often its client was asked for its sequence numbers.
+    pub(super) questions: u32,
+    /// What the client has acknowledged and sent.
+    numbers: (Option<u32>, Option<u32>),
+    /// Since when these are the same.
+    since: Instant,
+}
+
+impl LeftFlow {
+    /// As the flow is seen first.
+    pub(super) fn new(entry: &FlowEntry, now: Instant) -> Self {
+        Self { questions: 0, numbers: (entry.last_ack, entry.last_seq_end), since: now }
+    }
+
+    /// Whether the client has neither sent nor acknowledged anything new for a while.
+    pub(super) fn is_stuck(&mut self, entry: &FlowEntry, now: Instant) -> bool {
+        let numbers = (entry.last_ack, entry.last_seq_end);
+        if self.numbers != numbers {
+            (self.numbers, self.since) = (numbers, now);
+        }
+        now.saturating_duration_since(self.since) >= STUCK
+    }
+}
+
 /// Which agents have offered what they have.
 #[derive(Debug)]
 pub(super) struct Offers {
     began: Instant,
     workers: usize,
     agents: Mutex<BTreeMap<SocketAddr, Heard>>,
-    asked: Mutex<BTreeMap<Flow, u32>>,
+    left: Mutex<BTreeMap<Flow, LeftFlow>>,
     over: AtomicBool,
 }
 
@@ -45,7 +76,7 @@ impl Offers {
             began: Instant::now(),
             workers,
             agents: Mutex::default(),
-            asked: Mutex::default(),
+            left: Mutex::default(),
             over: AtomicBool::new(false),
         }
     }
@@ -54,9 +85,9 @@ impl Offers {
         self.agents.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// How often clients of flows that are nobody's were asked for their sequence numbers.
-    pub(super) fn asked(&self) -> MutexGuard<'_, BTreeMap<Flow, u32>> {
-        self.asked.lock().unwrap_or_else(PoisonError::into_inner)
+    /// The flows that an earlier process left, as far as they were looked at.
+    pub(super) fn left(&self) -> MutexGuard<'_, BTreeMap<Flow, LeftFlow>> {
+        self.left.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Nothing of what an earlier process left is left.
