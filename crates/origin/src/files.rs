@@ -14,8 +14,9 @@ use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode, percent_encod
 use plimsoll_cache::{Cache, Lru};
 use tokio::time::Instant;
 
-use super::object::{Object, numbers_of};
-use super::source::{Found, PathRefusal};
+use super::found::{Found, PathRefusal};
+use super::numbers::numbers_of;
+use super::object::Object;
 
 /// A file is looked at again when the last look is older than this.
 const FRESH: Duration = Duration::from_secs(1);

@@ -1,7 +1,6 @@
 //! One thing that is served: what is known of it, and how its bytes are read.
 
 use std::fs::File;
-use std::hash::BuildHasher as _;
 use std::io;
 use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
@@ -9,9 +8,9 @@ use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use bytes::Bytes;
-use foldhash::fast::FixedState;
 use http::HeaderValue;
 
+use super::numbers::numbers_of;
 use super::synthetic;
 
 /// What tells one version of an object from another one, and objects whose numbers collide from one another.
@@ -68,12 +67,6 @@ const LAST_HTTP_SECOND: u64 = 253_402_300_799;
 
 /// When generated contents were last modified: 1 October 1998, so that all origins agree.
 const GENERATED_MODIFIED_S: u64 = 907_200_000;
-
-/// Two independent numbers for a name, equal on every machine.
-pub(crate) fn numbers_of(name: &[u8]) -> (u64, u64) {
-    let id = FixedState::with_seed(0x6f72_6967_696e).hash_one(name);
-    (id, FixedState::with_seed(0x0063_6865_636b).hash_one(name))
-}
 
 impl Object {
     /// The file at `path`, without symbolic links, as `metadata` describes it.

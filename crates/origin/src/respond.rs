@@ -17,9 +17,10 @@ use hyper::body::{Body, Incoming};
 use super::body::OriginBody;
 use super::conditional::{self, Precondition, Validators};
 use super::emulate::{CpuModel, Resource};
+use super::found::{Found, PathRefusal};
 use super::object::{ContentError, Object, now_s};
 use super::range::{self, Piece, Selection};
-use super::source::{Found, PathRefusal, Source};
+use super::source::Source;
 use super::stats::Counters;
 use super::store::{FetchError, Served, Store};
 

@@ -10,8 +10,9 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 
-use super::config::{OriginConfig, OriginError};
+use super::config::OriginConfig;
 use super::connection;
+use super::error::OriginError;
 use super::service::OriginService;
 use super::stats::{Counters, OriginStats};
 

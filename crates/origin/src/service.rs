@@ -8,8 +8,9 @@ use http::{HeaderValue, Response};
 use tokio::sync::{Semaphore, watch};
 
 use super::body::OriginBody;
-use super::config::{OriginConfig, OriginError};
+use super::config::OriginConfig;
 use super::connection::Shared;
+use super::error::OriginError;
 use super::respond::Responder;
 use super::stats::{Counters, OriginStats};
 use super::store::Store;

@@ -3,8 +3,9 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use super::config::OriginError;
+use super::error::OriginError;
 use super::files::Files;
+use super::found::{Found, PathRefusal};
 use super::object::Object;
 use super::synthetic::Synthetic;
 
@@ -16,27 +17,6 @@ pub struct Source(Kind);
 enum Kind {
     Files(Arc<Files>),
     Synthetic(Arc<Synthetic>),
-}
-
-/// What a path leads to.
-#[derive(Debug)]
-pub(crate) enum Found {
-    Object(Arc<Object>),
-    /// A directory asked for without its slash: the path, as in a URL, to ask for instead.
-    Redirect(String),
-}
-
-/// Why a path leads to nothing.
-#[derive(Debug)]
-pub(crate) enum PathRefusal {
-    /// It is no valid path.
-    BadPath,
-    /// There is nothing there, or nothing that is served.
-    Missing,
-    /// The system does not let us.
-    Forbidden,
-    /// The system failed.
-    Failed(std::io::Error),
 }
 
 impl Source {

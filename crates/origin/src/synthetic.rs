@@ -8,7 +8,7 @@ use foldhash::fast::FixedState;
 use hashbrown::HashMap;
 use plimsoll_synth::SynthError;
 
-use super::object::numbers_of;
+use super::numbers::numbers_of;
 
 /// Why there are no such contents.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

@@ -9,7 +9,8 @@ use rustix::thread::{CapabilitySet, capabilities};
 use tracing::debug;
 
 use super::diagnosis::{self, Diagnosis};
-use super::{Question, Role, raw};
+use super::question::{Question, Role};
+use super::raw;
 use crate::netlink::{NetworkInterface, addresses, links};
 use crate::{forwarder, guard, neighbor, pins, sysctl};
 

@@ -2,9 +2,10 @@
 
 use std::net::IpAddr;
 
+use super::diagnosis;
 use super::facts::{Interface, SystemFacts};
 use super::finding::Finding;
-use super::{Role, diagnosis};
+use super::question::Role;
 
 pub(super) fn judge(facts: &SystemFacts) -> Vec<Finding> {
     let mut findings = vec![kernel(facts), capability_net(facts), capability_bpf(facts), bpf_fs(facts)];

@@ -9,6 +9,7 @@ mod stats_report;
 mod stats_text;
 mod synth;
 mod synth_list;
+mod text;
 
 use crate::error::CliError;
 
@@ -35,9 +36,4 @@ pub(crate) fn run(args: Args) -> Result<(), CliError> {
         TraceCommand::Convert(args) => convert::run(&args),
         TraceCommand::Synth(args) => synth::run(&args),
     }
-}
-
-/// Width of text in columns: the terminal's, or 100 without one.
-fn text_width() -> usize {
-    terminal_size::terminal_size().map_or(100, |(width, _)| usize::from(width.0).clamp(40, 140))
 }

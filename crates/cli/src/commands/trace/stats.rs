@@ -6,6 +6,7 @@ use plimsoll_studies::Workload;
 use plimsoll_trace::TraceStats;
 
 use super::stats_check::{CheckComparison, Published};
+use super::text::text_width;
 use super::{stats_report, stats_text};
 use crate::error::CliError;
 use crate::input::{self, ReadArgs};
@@ -56,7 +57,7 @@ pub(crate) fn run(args: &Args) -> Result<(), CliError> {
     if args.json {
         output::print(&json(&workload, &stats, comparison.as_ref()).to_string())?;
     } else {
-        let mut text = stats_text::text(&workload, &stats, super::text_width());
+        let mut text = stats_text::text(&workload, &stats, text_width());
         if let Some(comparison) = &comparison {
             text += &format!("\n{comparison}");
         }

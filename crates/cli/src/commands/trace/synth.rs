@@ -10,6 +10,7 @@ use plimsoll_trace::{Format, TargetTable, formats, write_requests};
 
 use super::destination::DestinationArgs;
 use super::synth_list;
+use super::text::text_width;
 use crate::error::CliError;
 use crate::{output, values};
 
@@ -65,7 +66,7 @@ pub(crate) struct Args {
 
 pub(crate) fn run(args: &Args) -> Result<(), CliError> {
     if args.list {
-        return output::print(&synth_list::text(args.name.as_deref(), super::text_width())?);
+        return output::print(&synth_list::text(args.name.as_deref(), text_width())?);
     }
     let Some(name) = args.name.as_deref() else {
         let names: Vec<&str> = plimsoll_synth::SPECS.iter().map(|spec| spec.name).collect();
@@ -213,9 +214,4 @@ fn compared(figure: &PublishedFigure, value: f64) -> [Cell; 6] {
         met,
         figure.help.into(),
     ]
-}
-
-/// A number with its unit, if it has one.
-pub(super) fn with_unit(number: String, unit: &str) -> String {
-    if unit.is_empty() { number } else { format!("{number} {unit}") }
 }

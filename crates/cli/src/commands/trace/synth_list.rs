@@ -4,7 +4,7 @@ use plimsoll_report::format::{count, number};
 use plimsoll_report::{Align, Table};
 use plimsoll_synth::{FigureBound, Parameter, ParameterKind, PublishedFigure, SPECS, WorkloadSpec};
 
-use super::synth::with_unit;
+use super::text::with_unit;
 use crate::error::CliError;
 
 /// All workloads, or the one called `only`, with generators, published figures and parameters.

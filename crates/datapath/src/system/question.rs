@@ -1,0 +1,25 @@
+//! What is asked of a machine.
+
+use std::net::IpAddr;
+
+/// The role of a machine.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Role {
+    /// It forwards clients' packets.
+    FrontEnd,
+    /// It answers clients.
+    Backend,
+}
+
+/// What to check.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Question {
+    /// Its role.
+    pub role: Role,
+    /// Interfaces at which clients' packets arrive.
+    pub interfaces: Vec<String>,
+    /// Virtual addresses.
+    pub vips: Vec<IpAddr>,
+    /// The machines on the other side: back-ends of a front-end, front-ends of a back-end.
+    pub peers: Vec<IpAddr>,
+}
