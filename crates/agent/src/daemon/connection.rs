@@ -39,7 +39,7 @@ pub(super) struct Connection {
 
 struct ConnectionState {
     /// The link to report on, and its number there.
-    link: Option<(Arc<FrontEndLink>, Conn)>,
+    link: Option<(Arc<FrontEndLink<Connection>>, Conn)>,
     /// A new link has offered it to the front-end.
     offered: bool,
     /// Whether further requests are asked about.
@@ -58,7 +58,7 @@ struct ConnectionState {
 
 /// The initial state of a connection.
 pub(super) struct Birth {
-    pub(super) link: Arc<FrontEndLink>,
+    pub(super) link: Arc<FrontEndLink<Connection>>,
     pub(super) conn: Conn,
     pub(super) request: u32,
     pub(super) lease_until_ns: u64,
@@ -237,7 +237,7 @@ impl Connection {
     }
 
     /// Marks it as adopted by the front-end. False when it is over.
-    pub(super) fn adopt(&self, link: Arc<FrontEndLink>, conn: Conn) -> bool {
+    pub(super) fn adopt(&self, link: Arc<FrontEndLink<Connection>>, conn: Conn) -> bool {
         let mut state = self.state();
         if state.over {
             return false;
@@ -248,7 +248,7 @@ impl Connection {
     }
 
     /// Marks it as over. Returns the link to report on, if any, and its number there.
-    pub(super) fn leave(&self) -> Option<(Arc<FrontEndLink>, Conn)> {
+    pub(super) fn leave(&self) -> Option<(Arc<FrontEndLink<Connection>>, Conn)> {
         let mut state = self.state();
         state.over = true;
         state.link.take()

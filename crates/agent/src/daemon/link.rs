@@ -15,8 +15,6 @@ use tokio::net::TcpStream;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
-use super::connection::Connection;
-
 /// The most queued bytes; a front-end that does not read them loses the link.
 const MOST_QUEUED_BYTES: usize = 64 << 20;
 
@@ -24,8 +22,8 @@ const MOST_QUEUED_BYTES: usize = 64 << 20;
 /// the message.
 const LATER: Duration = Duration::from_millis(5);
 
-/// The shared side of a link.
-pub(super) struct FrontEndLink {
+/// The shared side of a link. It keeps a `C` for each connection that came by it, only to give it out again.
+pub(super) struct FrontEndLink<C> {
     pub(super) number: u64,
     pub(super) peer: FrontEndId,
     source: IpAddr,
@@ -35,7 +33,7 @@ pub(super) struct FrontEndLink {
     doubted: AtomicBool,
     superseded: AtomicBool,
     /// Looked up only, except at the end of the link.
-    table: Mutex<HashMap<Conn, LinkEntry, FixedState>>,
+    table: Mutex<HashMap<Conn, LinkEntry<C>, FixedState>>,
 }
 
 struct LinkOutput {
@@ -56,13 +54,13 @@ pub(super) struct Flushed {
 }
 
 /// The connection of a number.
-enum LinkEntry {
-    Here(Arc<Connection>),
+enum LinkEntry<C> {
+    Here(Arc<C>),
     /// Given back, and not released yet.
     Returned(Flow),
 }
 
-impl FrontEndLink {
+impl<C> FrontEndLink<C> {
     pub(super) fn new(number: u64, peer: FrontEndId, source: IpAddr, writer: FrameWriter) -> Self {
         Self {
             number,
@@ -81,7 +79,7 @@ impl FrontEndLink {
         self.out.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn table(&self) -> MutexGuard<'_, HashMap<Conn, LinkEntry, FixedState>> {
+    fn table(&self) -> MutexGuard<'_, HashMap<Conn, LinkEntry<C>, FixedState>> {
         self.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -120,7 +118,7 @@ impl FrontEndLink {
     }
 
     /// Registers a connection under its number; false when the number is taken.
-    pub(super) fn enter(&self, conn: Conn, connection: &Arc<Connection>) -> bool {
+    pub(super) fn enter(&self, conn: Conn, connection: &Arc<C>) -> bool {
         self.table().try_insert(conn, LinkEntry::Here(Arc::clone(connection))).is_ok()
     }
 
@@ -180,9 +178,9 @@ impl FrontEndLink {
         self.lost.load(Ordering::Relaxed)
     }
 
-    /// The link is lost: nothing is sent any more. The connections that came by it, oldest first, and the flows of those
-    /// that were given back and not released.
-    pub(super) fn lose(&self) -> (Vec<Arc<Connection>>, Vec<Flow>) {
+    /// Marks the link as lost: it sends nothing any more. Returns the connections that came by it, in no order, and the
+    /// flows of those that were given back and not released.
+    pub(super) fn lose(&self) -> (Vec<Arc<C>>, Vec<Flow>) {
         self.lost.store(true, Ordering::Relaxed);
         let (mut connections, mut returned) = (Vec::new(), Vec::new());
         for entry in std::mem::take(&mut *self.table()).into_values() {
@@ -191,7 +189,6 @@ impl FrontEndLink {
                 LinkEntry::Returned(flow) => returned.push(flow),
             }
         }
-        connections.sort_unstable_by_key(|connection| connection.number);
         returned.sort_unstable();
         (connections, returned)
     }
@@ -200,7 +197,7 @@ impl FrontEndLink {
         self.table().remove(&conn);
     }
 
-    pub(super) fn find(&self, conn: Conn) -> Option<Arc<Connection>> {
+    pub(super) fn find(&self, conn: Conn) -> Option<Arc<C>> {
         match self.table().get(&conn) {
             Some(LinkEntry::Here(connection)) => Some(Arc::clone(connection)),
             _ => None,

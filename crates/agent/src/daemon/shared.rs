@@ -54,7 +54,7 @@ pub(super) struct AgentShared {
     /// Time until which the server behind the agent counts as unreachable.
     down_until_ns: AtomicU64,
     connections: Mutex<BTreeMap<u64, Arc<Connection>>>,
-    links: Mutex<BTreeMap<u64, Arc<FrontEndLink>>>,
+    links: Mutex<BTreeMap<u64, Arc<FrontEndLink<Connection>>>>,
     /// Connections that both sides have ended: when (ns of `CLOCK_MONOTONIC`), in that order, flow and number.
     closed: Mutex<VecDeque<(u64, Flow, u64)>>,
     /// Number of the connection that each lease of this agent is for. Held while a lease is entered or ended. Looked up only.
@@ -185,17 +185,17 @@ impl AgentShared {
     }
 
     /// A front-end that opens a link waits no longer for those of its links that are silent, or of a process that is gone.
-    pub(super) fn give_up_silent(&self, new: &FrontEndLink) {
-        let links: Vec<Arc<FrontEndLink>> = locked(&self.links).values().cloned().collect();
+    pub(super) fn give_up_silent(&self, new: &FrontEndLink<Connection>) {
+        let links: Vec<Arc<FrontEndLink<Connection>>> = locked(&self.links).values().cloned().collect();
         links.iter().filter(|link| link.is_of_same_process(new)).for_each(|link| link.doubt());
         links.iter().filter(|link| link.is_of_other_process(new)).for_each(|link| link.supersede());
     }
 
-    pub(super) fn enter_link(&self, link: &Arc<FrontEndLink>) {
+    pub(super) fn enter_link(&self, link: &Arc<FrontEndLink<Connection>>) {
         locked(&self.links).insert(link.number, Arc::clone(link));
     }
 
-    pub(super) fn forget_link(&self, link: &FrontEndLink) {
+    pub(super) fn forget_link(&self, link: &FrontEndLink<Connection>) {
         locked(&self.links).remove(&link.number);
     }
 
@@ -240,7 +240,7 @@ impl AgentShared {
             return;
         }
         count(&self.counters.strays, strays.len() as u64);
-        let links: Vec<Arc<FrontEndLink>> = locked(&self.links).values().cloned().collect();
+        let links: Vec<Arc<FrontEndLink<Connection>>> = locked(&self.links).values().cloned().collect();
         for link in &links {
             strays.iter().for_each(|&flow| link.push(&FromAgent::Stray { flow }));
         }

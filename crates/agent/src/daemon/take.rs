@@ -24,7 +24,7 @@ pub(super) struct HandoffOffer<'a> {
 /// Restores the connection and gives it a lease. It is not active yet.
 pub(super) fn take(
     shared: &Arc<AgentShared>,
-    link: &Arc<FrontEndLink>,
+    link: &Arc<FrontEndLink<Connection>>,
     front_end: &Arc<FrontEnd>,
     offer: &HandoffOffer<'_>,
 ) -> Result<Taken, Refusal> {
@@ -49,7 +49,7 @@ pub(super) fn take(
 /// Restores a decoded state.
 fn restore(
     shared: &Arc<AgentShared>,
-    link: &Arc<FrontEndLink>,
+    link: &Arc<FrontEndLink<Connection>>,
     front_end: &Arc<FrontEnd>,
     offer: &HandoffOffer<'_>,
     mut state: TcpState,

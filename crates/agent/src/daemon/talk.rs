@@ -126,7 +126,7 @@ struct WaitingConnections {
 /// A link's own task.
 struct Talk {
     shared: Arc<AgentShared>,
-    link: Arc<FrontEndLink>,
+    link: Arc<FrontEndLink<Connection>>,
     front_end: Arc<FrontEnd>,
     stream: TcpStream,
     /// Taken over in this turn.
@@ -331,7 +331,9 @@ impl Talk {
 
     /// Detaches the connections from the lost link.
     fn lost(&mut self) {
-        let (connections, returned) = self.link.lose();
+        let (mut connections, returned) = self.link.lose();
+        // Oldest first.
+        connections.sort_unstable_by_key(|connection| connection.number);
         // Nobody will release them: packets of their clients are strays.
         returned.iter().for_each(|flow| self.shared.flows.unreturned(*flow));
         for connection in connections {

@@ -14,8 +14,9 @@ use tokio::time::timeout;
 
 use super::super::client::ClientConnection;
 use super::super::head::Outline;
+use super::answer::{AfterAnswer, Answer};
 use super::framing::{Chunks, Followed, Length, MalformedResponse, Response, response};
-use super::{AfterAnswer, Answer, origin};
+use super::origin;
 
 const CONNECT: Duration = Duration::from_secs(2);
 const READ_BYTES: usize = 64 * 1024;

@@ -1,13 +1,14 @@
 //! Answers requests on connections taken over.
 
+mod answer;
 mod copy;
 mod framing;
 mod origin;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
-use std::time::Instant;
 
+pub(super) use self::answer::{AfterAnswer, Answer};
 pub(super) use self::origin::answer_short;
 use super::client::ClientConnection;
 use super::connection::Connection;
@@ -23,37 +24,6 @@ pub(super) enum Serve {
     Copy(SocketAddr),
     /// The server with the accept shim at this socket, which gets the connection itself.
     Shim(PathBuf),
-}
-
-/// How a request was answered.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Answer {
-    /// Its status; 0 without an answer.
-    pub(super) status: u16,
-    /// Whether it was handed to the kernel completely.
-    pub(super) complete: bool,
-    /// Bytes of content that were handed to the kernel.
-    pub(super) content_bytes: u64,
-    pub(super) first_byte_at: Option<Instant>,
-    /// What becomes of the connection.
-    pub(super) then: AfterAnswer,
-}
-
-/// What becomes of a connection after an answer.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum AfterAnswer {
-    /// The next request.
-    KeepAlive,
-    /// It ends gracefully.
-    Close,
-    /// It ends at once, because the answer is incomplete.
-    Abort,
-}
-
-impl Answer {
-    /// No answer at all.
-    pub(super) const NONE: Self =
-        Self { status: 0, complete: false, content_bytes: 0, first_byte_at: None, then: AfterAnswer::Abort };
 }
 
 /// The state of what answers, for one connection.

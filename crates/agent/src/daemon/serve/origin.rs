@@ -10,7 +10,7 @@ use hyper::body::Body as _;
 use super::super::client::ClientConnection;
 use super::super::connection::Connection;
 use super::super::head::{self, Foreign, Outline};
-use super::{AfterAnswer, Answer};
+use super::answer::{AfterAnswer, Answer};
 use plimsoll_origin::{OriginBody, OriginService};
 
 /// Answers the request at the start of the client's input.
