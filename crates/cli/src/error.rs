@@ -8,6 +8,7 @@ use plimsoll_config::ConfigErrors;
 use plimsoll_experiments::ExperimentError;
 use plimsoll_policy::BuildError;
 use plimsoll_studies::WorkloadError;
+use plimsoll_studies::lard::StudyError;
 use plimsoll_studies::scenario::ScenarioError;
 use plimsoll_synth::SynthError;
 use plimsoll_testbed::trial::TrialError;
@@ -101,6 +102,15 @@ impl From<ScenarioError> for CliError {
             ScenarioError::Trace(error) => error.into(),
             ScenarioError::Stopped => Self::Failed(error.to_string()),
             _ => Self::Usage(error.to_string()),
+        }
+    }
+}
+
+impl From<StudyError> for CliError {
+    fn from(error: StudyError) -> Self {
+        match error {
+            StudyError::Workload(error) => error.into(),
+            StudyError::Scenario(error) => error.into(),
         }
     }
 }

@@ -6,7 +6,8 @@ use plimsoll_studies::Workload;
 use plimsoll_studies::adaptload::{self, DaySource, Effort, FIGURES, Setting};
 use plimsoll_trace::{ReadOptions, TraceInput, load};
 
-use super::{Args, StudyFindings, failed};
+use super::args::Args;
+use super::findings::StudyFindings;
 use crate::error::CliError;
 use crate::output;
 
@@ -15,7 +16,7 @@ pub(super) fn run(args: &Args, effort: Effort) -> Result<StudyFindings, CliError
     let setting = setting(args)?;
     let source = source(args, setting.seed)?;
     let bar = output::Bar::new(adaptload::requests(effort, figure, &source));
-    let study = adaptload::reproduce(effort, figure, source, setting, &bar).map_err(failed);
+    let study = adaptload::reproduce(effort, figure, source, setting, &bar);
     bar.finish();
     let adaptload::AdaptLoadStudy { calibration, claims, runs, report } = study?;
     Ok(StudyFindings { calibration, claims, runs, report })

@@ -2,14 +2,18 @@
 
 use std::time::Duration;
 
+use plimsoll_config::MechanismKind;
 use plimsoll_experiments::lab_cluster::documents;
 use plimsoll_experiments::lab_trial::LabMeasures;
 use plimsoll_lab::CpuPlan;
 
-use super::{Args, MeasuredMechanism};
+use super::args::Args;
 
 /// CPUs in use by other programs beyond which results are doubtful.
 const OTHERS_CPUS: f64 = 0.05;
+
+/// A mechanism with its measurements.
+pub(super) type MeasuredMechanism = (MechanismKind, LabMeasures);
 
 /// The setting, in words.
 pub(super) fn setting(args: &Args, cpus: Option<&CpuPlan>) -> String {

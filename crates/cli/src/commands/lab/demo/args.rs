@@ -1,0 +1,93 @@
+//! The arguments of `plimsoll lab demo`.
+
+use plimsoll_config::MechanismKind;
+use plimsoll_lab::Rate;
+
+use crate::values;
+
+/// Most back-ends of the demo: each is a process.
+const MOST_BACKENDS: usize = 16;
+/// Largest document: each back-end has some in memory.
+const MOST_BYTES: u64 = 64 << 20;
+
+/// Arguments of `lab demo`.
+#[derive(clap::Args, Debug)]
+#[command(after_help = "\
+Needs root. With --mechanism handoff the same load is also put on a front-end that proxies, and the results stand side by \
+side. Where there are two CPUs, the front-end's node has one to itself, so that its cost can be told, the kernel's work \
+for its packets included.")]
+pub(in super::super) struct Args {
+    /// How a chosen back-end gets the request
+    #[arg(long, value_enum, default_value = "handoff")]
+    pub(super) mechanism: MechanismName,
+
+    /// Number of back-ends, 1 to 16
+    #[arg(long, default_value = "2", value_parser = backends)]
+    pub(super) backends: usize,
+
+    /// Seconds measured for each mechanism, 1 to 3600; one of warm-up comes before
+    #[arg(long, default_value = "5", value_parser = seconds)]
+    pub(super) seconds: f64,
+
+    /// Size of each document, at most 64MiB
+    #[arg(long, default_value = "100KiB", value_parser = size)]
+    pub(super) size: u64,
+
+    /// Connections of the client, 1 to 10000, each with one request at a time
+    #[arg(long, default_value_t = 16, value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    pub(super) connections: u32,
+
+    /// Make a connection for each request, instead of keeping it for the next one
+    #[arg(long)]
+    pub(super) new_connections: bool,
+
+    /// Policy of the front-end (see `plimsoll policies`)
+    #[arg(long, default_value = "lard_r")]
+    pub(super) policy: String,
+
+    /// Rate of every link, each way, such as 1gbit; as fast as the machine by default
+    #[arg(long)]
+    pub(super) rate: Option<Rate>,
+
+    /// Print one JSON object per mechanism instead of the table
+    #[arg(long)]
+    pub(super) json: bool,
+}
+
+/// A mechanism on the command line.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub(super) enum MechanismName {
+    /// The front-end passes requests and responses on
+    Proxy,
+    /// The back-end gets the client's connection and answers the client directly
+    Handoff,
+}
+
+impl MechanismName {
+    /// This one, after the one that it is compared with.
+    pub(super) fn with_baseline(self) -> Vec<MechanismKind> {
+        match self {
+            Self::Proxy => vec![MechanismKind::Proxy],
+            Self::Handoff => vec![MechanismKind::Proxy, MechanismKind::Handoff],
+        }
+    }
+}
+
+fn backends(text: &str) -> Result<usize, String> {
+    let wrong = || format!("expected a number of back-ends from 1 to {MOST_BACKENDS}, not `{text}`");
+    text.parse().ok().filter(|n| (1..=MOST_BACKENDS).contains(n)).ok_or_else(wrong)
+}
+
+fn seconds(text: &str) -> Result<f64, String> {
+    let wrong = || format!("expected a number of seconds from 1 to 3600, not `{text}`");
+    text.parse().ok().filter(|s| (1.0..=3600.0).contains(s)).ok_or_else(wrong)
+}
+
+fn size(text: &str) -> Result<u64, String> {
+    let size = values::size(text)?;
+    if (1..=MOST_BYTES).contains(&size) {
+        Ok(size)
+    } else {
+        Err("expected a size from 1 to 64MiB".to_owned())
+    }
+}

@@ -1,0 +1,53 @@
+//! The arguments of `plimsoll reproduce`.
+
+use std::path::PathBuf;
+
+/// Arguments of `reproduce`.
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// The study
+    #[arg(value_enum)]
+    pub(super) study: StudyName,
+
+    /// Only this figure of the paper; of LARD also `handoff`: the measures of its connection handoff (section 6.2)
+    #[arg(long, value_name = "N")]
+    pub(super) figure: Option<String>,
+
+    /// Fewer runs, of a shortened day for AdaptLoad: one to three minutes on two cores
+    #[arg(long)]
+    pub(super) quick: bool,
+
+    /// AdaptLoad: requests per minute of the day, a CSV with columns `minute` and `requests`; a smooth day without it
+    #[arg(long, value_name = "FILE", conflicts_with = "trace")]
+    pub(super) profile: Option<PathBuf>,
+
+    /// AdaptLoad: run on these traces, joined, instead of the synthetic World Cup day
+    #[arg(long, value_name = "FILE", num_args = 1..)]
+    pub(super) trace: Vec<String>,
+
+    /// AdaptLoad: seed of workload and runs [default: 1]
+    #[arg(long, value_name = "N")]
+    pub(super) seed: Option<u64>,
+
+    /// AdaptLoad: how much of its time the network is used at the day's highest peak, from which the speed of back-ends
+    /// follows; the paper does not say [default: 0.5]
+    #[arg(long, value_name = "SHARE")]
+    pub(super) peak_use: Option<f64>,
+
+    /// Write an HTML report and the data of all runs into this directory
+    #[arg(short, long, value_name = "DIR")]
+    pub(super) out: Option<PathBuf>,
+
+    /// Print one JSON object per claim and calibrated statistic instead of the table
+    #[arg(long)]
+    pub(super) json: bool,
+}
+
+/// The studies there are.
+#[derive(Debug, Clone, Copy, clap::ValueEnum)]
+pub(super) enum StudyName {
+    /// Locality-aware request distribution: Pai et al., ASPLOS 1998
+    Lard,
+    /// AdaptLoad, size-based distribution: Zhang et al., Workload-aware load balancing for clustered web servers
+    Adaptload,
+}
