@@ -9,9 +9,4 @@ pub(super) const IN_CIRCLES: &[&str] = &[
     "crates/balancer/src/mechanism/handoff/registry.rs",
     "crates/balancer/src/mechanism/handoff/system.rs",
     "crates/balancer/src/mechanism/handoff/table.rs",
-    "crates/experiments/src/lard/handoff.rs",
-    "crates/experiments/src/lard/handoff_figure.rs",
-    "crates/experiments/src/lard/handoff_measures.rs",
-    "crates/experiments/src/lard/mod.rs",
-    "crates/experiments/src/lard/prototype.rs",
 ];

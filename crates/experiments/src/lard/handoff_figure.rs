@@ -10,8 +10,11 @@ use plimsoll_testbed::load::ClosedLoop;
 use plimsoll_testbed::trial::{self, Sightings, TrialConfig};
 use plimsoll_testbed::workload::{RequestSequence, scaled_rice};
 
-use super::handoff::{CpuWatch, Stop, cpus_in_words, lab, start};
-use super::{Bench, prototype};
+use super::bench::Bench;
+use super::cpu_watch::{CpuWatch, cpus_in_words};
+use super::lab::{lab, start};
+use super::prototype;
+use super::stop::Stop;
 use crate::lab_cluster::{ClientLoad, Contents, LabCluster, LabClusterConfig};
 use crate::{ExperimentError, loopback};
 

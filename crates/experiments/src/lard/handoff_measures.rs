@@ -8,9 +8,11 @@ use plimsoll_lab::{CpuPlan, Lab, Node};
 use plimsoll_studies::lard::{Effort, Forwarding, HandoffMeasures, HandoffThroughput, LatencyRound};
 use plimsoll_testbed::load::{ClosedLoop, Expect, LoadSummary, Req};
 
-use super::Bench;
-use super::handoff::{CpuWatch, Stop, Use, cpus_in_words, lab, start};
+use super::bench::Bench;
+use super::cpu_watch::{CpuWatch, Use, cpus_in_words};
 use super::handoff_figure::{check_handed_off, taken};
+use super::lab::{lab, start};
+use super::stop::Stop;
 use crate::lab_cluster::{ClientLoad, Contents, LabCluster, LabClusterConfig, backend_address};
 use crate::{ExperimentError, Tell};
 

@@ -5,20 +5,16 @@ use std::path::Path;
 use plimsoll_studies::lard::{Effort, PROTOTYPE_FIGURE, Part, Real};
 
 use crate::{ExperimentError, Tell};
+use bench::Bench;
 
+mod bench;
+mod cpu_watch;
 mod handoff;
 mod handoff_figure;
 mod handoff_measures;
+mod lab;
 mod prototype;
-
-/// Parameters of all measurements.
-#[derive(Clone, Copy)]
-struct Bench<'a> {
-    effort: Effort,
-    /// The `plimsoll` program, which runs the clusters on a lab.
-    program: &'a Path,
-    tell: Tell<'a>,
-}
+mod stop;
 
 /// Makes the measurements of real clusters for a part of the study, for
 /// [`plimsoll_studies::lard::reproduce`]. Leaves out measurements that need a lab if this machine does not

@@ -5,7 +5,7 @@ use plimsoll_studies::scenario::{Strategy, paper_name};
 use plimsoll_testbed::trial::{self, Trial, TrialConfig};
 use plimsoll_testbed::workload::scaled_rice;
 
-use super::Bench;
+use super::bench::Bench;
 use crate::{ExperimentError, Tell, block_on, loopback};
 
 /// The paper's cluster has six back-ends at most.
