@@ -10,7 +10,7 @@ use crate::values;
 /// How to read traces; shared by every command that does.
 #[derive(clap::Args, Debug, Clone)]
 pub(crate) struct ReadArgs {
-    /// Format of the traces; told from their content unless given
+    /// Format of the traces (see `plimsoll trace formats`); told from their content unless given
     #[arg(long, value_name = "FORMAT")]
     pub(crate) format: Option<Format>,
 

@@ -15,10 +15,13 @@ use crate::write::{Requests, Sink};
 pub struct FormatSpec {
     /// Its name.
     pub format: Format,
-    /// Other names, of lower-case letters and digits only: what a user writes is compared without anything else.
+    /// Other names that a user may write, in lower-case letters and digits: the look-up ignores case and every other
+    /// character.
     pub aliases: &'static [&'static str],
-    /// What it is, in a sentence.
+    /// What it is, for lists of formats.
     pub summary: &'static str,
+    /// By what an input of unknown format is recognised as this one, for lists of formats.
+    pub recognised_by: &'static str,
     /// Whether its bytes would garble a terminal.
     pub binary: bool,
     /// Inputs of formats of one family may be read together; the result is named after the later one in the registry.

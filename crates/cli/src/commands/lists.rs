@@ -8,16 +8,16 @@ use plimsoll_sim::models::MODELS;
 use crate::error::CliError;
 use crate::output;
 
-/// Arguments of the lists.
+/// Arguments of the commands that list a registry.
 #[derive(clap::Args)]
 pub(crate) struct Args {
     /// Print Markdown, as in the documentation
     #[arg(long)]
-    markdown: bool,
+    pub(crate) markdown: bool,
 
     /// Print one JSON object per line
     #[arg(long, conflicts_with = "markdown")]
-    json: bool,
+    pub(crate) json: bool,
 }
 
 /// One entry of a registry.

@@ -1,6 +1,7 @@
-//! `plimsoll trace`: here `stats`, and what the tests of the other two need.
+//! `plimsoll trace`: here `stats`, and what the tests of the others need.
 
 mod convert;
+mod formats;
 mod real;
 mod synth;
 

@@ -241,6 +241,7 @@ pub static SPEC: FormatSpec = FormatSpec {
     format: FORMAT,
     aliases: &[],
     summary: "CSV with the header `time_s,target,size_bytes[,kind,class,service_s,client]` (RFC 4180)",
+    recognised_by: "the header",
     binary: false,
     family: "csv",
     likeness: |prefix| {

@@ -111,6 +111,7 @@ pub static SPEC: FormatSpec = FormatSpec {
     format: FORMAT,
     aliases: &["oracle"],
     summary: "libCacheSim's `oracleGeneral`: 24 bytes per request, little-endian",
+    recognised_by: "times in order and plausible next requests, or `oracleGeneral` in the name",
     binary: true,
     family: "oracle-general",
     likeness,

@@ -231,6 +231,7 @@ pub static SPEC: FormatSpec = FormatSpec {
     format: FORMAT,
     aliases: &[],
     summary: "Apache Parquet with the columns of the CSV",
+    recognised_by: "the mark `PAR1` at the start",
     binary: true,
     family: "parquet",
     likeness: |prefix| if prefix.bytes.starts_with(b"PAR1") { Likeness::Mark } else { Likeness::None },

@@ -91,6 +91,7 @@ pub static SPEC: FormatSpec = FormatSpec {
     format: FORMAT,
     aliases: &["tis"],
     summary: "Lines `time id size`, separated by spaces, tabs or commas, without a header",
+    recognised_by: "lines that parse",
     binary: false,
     family: "time-id-size",
     likeness: |prefix| prefix.lines_like(|line| split(line).is_ok()),

@@ -103,6 +103,7 @@ pub static SPEC: FormatSpec = FormatSpec {
     format: FORMAT,
     aliases: &["worldcup", "wc98"],
     summary: "Binary log of the 1998 World Cup (Internet Traffic Archive): 20 bytes per request, big-endian",
+    recognised_by: "times of the summer of 1998 and valid codes, or a name such as `wc_day66_1.gz`",
     binary: true,
     family: "worldcup98",
     likeness,

@@ -13,7 +13,8 @@ use crate::error::CliError;
 /// Where to write and how; shared by `convert` and `synth`.
 #[derive(clap::Args, Debug)]
 pub(super) struct DestinationArgs {
-    /// Format to write: csv, parquet, oracle-general or time-id-size; by default told from the ending of the name
+    /// Format to write: csv, parquet, oracle-general or time-id-size (see `plimsoll trace formats`); by default told from
+    /// the ending of the name
     #[arg(long, value_name = "FORMAT")]
     to_format: Option<Format>,
 

@@ -2,6 +2,7 @@
 
 mod convert;
 mod destination;
+mod formats;
 mod ranked;
 mod stats;
 mod stats_check;
@@ -11,6 +12,7 @@ mod synth;
 mod synth_list;
 mod text;
 
+use super::lists;
 use crate::error::CliError;
 
 /// Arguments of `trace`.
@@ -28,6 +30,8 @@ enum TraceCommand {
     Convert(Box<convert::Args>),
     /// Make a synthetic workload calibrated to published statistics
     Synth(Box<synth::Args>),
+    /// List the trace formats
+    Formats(lists::Args),
 }
 
 pub(crate) fn run(args: Args) -> Result<(), CliError> {
@@ -35,5 +39,6 @@ pub(crate) fn run(args: Args) -> Result<(), CliError> {
         TraceCommand::Stats(args) => stats::run(&args),
         TraceCommand::Convert(args) => convert::run(&args),
         TraceCommand::Synth(args) => synth::run(&args),
+        TraceCommand::Formats(args) => formats::run(&args),
     }
 }
