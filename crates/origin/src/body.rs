@@ -18,8 +18,8 @@ use super::store::Store;
 /// Bytes read at a time when no disk is emulated.
 const CHUNK_BYTES: u64 = 256 * 1024;
 
-/// See the module's documentation. Its length is known, and a stream that ends before it is an error, upon which the
-/// connection is cut so that the client notices.
+/// The body of a response. Its length is known from the start. A stream that ends too early is an error: the connection
+/// is then cut, so that the client notices.
 #[derive(Debug)]
 pub struct OriginBody {
     parts: Parts,
@@ -34,12 +34,12 @@ enum Parts {
 }
 
 impl OriginBody {
-    /// These pieces of a document that is in memory.
+    /// A body of these pieces of a document, all of which is in memory.
     pub(crate) fn memory(whole: &Bytes, pieces: Vec<Piece>, counters: &Arc<Counters>) -> Self {
         let size = whole.len();
         let cut = |piece| match piece {
             Piece::Given(bytes) => bytes,
-            // Within the document, as its length was known when the range was chosen; clamped all the same.
+            // The range was chosen to lie within the document. Clamped all the same, as slicing beyond would panic.
             Piece::Part(range) => {
                 let end = usize::try_from(range.end).map_or(size, |end| end.min(size));
                 whole.slice(usize::try_from(range.start).map_or(end, |start| start.min(end))..end)
@@ -48,13 +48,13 @@ impl OriginBody {
         Self::given(pieces.into_iter().map(cut).collect(), counters)
     }
 
-    /// These bytes.
+    /// A body of these bytes.
     pub(crate) fn given(parts: VecDeque<Bytes>, counters: &Arc<Counters>) -> Self {
         let remaining_bytes = parts.iter().map(|bytes| bytes.len() as u64).sum();
         Self { parts: Parts::Memory(parts), remaining_bytes, counters: Arc::clone(counters) }
     }
 
-    /// These pieces of an object, read while they are sent. No more than three chunks of it are in memory.
+    /// A body of these pieces of an object, read while they are sent. At most three chunks are in memory at once.
     pub(crate) async fn stream(
         store: &Arc<Store>,
         object: &Arc<Object>,
@@ -70,7 +70,7 @@ impl OriginBody {
     }
 }
 
-/// Reads the pieces one after another until they end or nobody wants them any more.
+/// Reads the pieces one after another, until the last one or until the body is dropped.
 async fn produce(
     store: Arc<Store>,
     reader: Arc<Reader>,
@@ -92,7 +92,7 @@ async fn produce(
         let mut offset_bytes = range.start;
         while offset_bytes < range.end {
             let length_bytes = chunk_bytes.min(range.end - offset_bytes);
-            // Not before there is room: a client that does not read does not keep the disk busy.
+            // Wait for room first: a client that does not read must not keep the disk busy.
             let Ok(place) = sender.reserve().await else { return };
             store.wait_for_block(first, length_bytes).await;
             first = false;

@@ -1,10 +1,10 @@
-//! Preconditions: RFC 9110, section 13, in the order of section 13.2.2.
+//! Evaluates the preconditions of requests (RFC 9110, section 13) in the order of section 13.2.2.
 
 use std::time::UNIX_EPOCH;
 
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 
-/// What a request's conditions are held against.
+/// What the preconditions of a request are compared with.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Validators<'a> {
     /// Entity tag without its quotes; strong.
@@ -15,18 +15,18 @@ pub(crate) struct Validators<'a> {
     pub(crate) now_s: u64,
 }
 
-/// What the conditions come to.
+/// What follows from the preconditions of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Precondition {
-    /// Answer as if there were none; a `Range` counts if `range`.
+    /// Answer as if there were none. `range` tells whether the header `Range` counts.
     Proceed { range: bool },
-    /// 304 Not Modified.
+    /// Answer 304 Not Modified.
     NotModified,
-    /// 412 Precondition Failed.
+    /// Answer 412 Precondition Failed.
     Failed,
 }
 
-/// Weighs the conditions of a GET or HEAD.
+/// Evaluates the preconditions of a GET or HEAD.
 pub(crate) fn evaluate(headers: &HeaderMap, validators: Validators<'_>) -> Precondition {
     if headers.contains_key(header::IF_MATCH) {
         if !any_tag(headers, &header::IF_MATCH, validators.tag, Comparison::Strong) {
@@ -51,7 +51,7 @@ pub(crate) fn evaluate(headers: &HeaderMap, validators: Validators<'_>) -> Preco
     Precondition::Proceed { range: if_range(headers, validators) }
 }
 
-/// Whether a range may be served: RFC 9110, section 13.1.5.
+/// Whether `If-Range` allows to serve a range: RFC 9110, section 13.1.5.
 fn if_range(headers: &HeaderMap, validators: Validators<'_>) -> bool {
     let Some(value) = only(headers, &header::IF_RANGE) else {
         return !headers.contains_key(header::IF_RANGE);
@@ -60,12 +60,12 @@ fn if_range(headers: &HeaderMap, validators: Validators<'_>) -> bool {
     if text.starts_with(b"\"") || text.starts_with(b"W/") {
         return any_tag(headers, &header::IF_RANGE, validators.tag, Comparison::Strong);
     }
-    // A date is as good as a strong tag only when the second it names is over: section 8.8.2.2.
+    // A date is as good as a strong tag only once the second that it names is over: section 8.8.2.2.
     let modified_s = validators.modified_s.filter(|&modified_s| modified_s < validators.now_s);
     modified_s.is_some() && date(headers, &header::IF_RANGE) == modified_s
 }
 
-/// The value of a header that must not come twice.
+/// The value of the header; `None` unless it occurs exactly once.
 fn only<'h>(headers: &'h HeaderMap, name: &HeaderName) -> Option<&'h HeaderValue> {
     let mut values = headers.get_all(name).iter();
     let value = values.next()?;
@@ -79,14 +79,17 @@ fn date(headers: &HeaderMap, name: &HeaderName) -> Option<u64> {
     Some(date.duration_since(UNIX_EPOCH).ok()?.as_secs())
 }
 
+/// How entity tags are compared: RFC 9110, section 8.8.3.2.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Comparison {
-    /// A weak tag equals none.
+    /// A weak tag equals no other one.
     Strong,
+    /// A weak tag equals another one of the same text.
     Weak,
 }
 
-/// Whether a list of entity tags has `*` or a tag equal to `tag`. Of a list with a mistake, what precedes it counts.
+/// Whether the header is `*` or lists an entity tag equal to `tag`. If the list has a mistake, only what stands before the
+/// mistake counts.
 fn any_tag(headers: &HeaderMap, name: &HeaderName, tag: &str, comparison: Comparison) -> bool {
     headers.get_all(name).iter().any(|value| {
         let value = value.as_bytes().trim_ascii();

@@ -1,11 +1,11 @@
-//! What an origin is made of, and what can be wrong with it.
+//! The settings of an origin.
 
 use std::time::Duration;
 
 use super::emulate::{CpuModel, DiskModel};
 use super::source::Source;
 
-/// Everything that decides what an origin does.
+/// The settings of an origin.
 #[derive(Debug, Clone)]
 pub struct OriginConfig {
     /// What it serves.
@@ -14,26 +14,26 @@ pub struct OriginConfig {
     pub cache_policy: String,
     /// Size of the memory cache in bytes; 64 MiB by default, 0 for none.
     pub cache_bytes: u64,
-    /// Files above this size in bytes are never cached but streamed; by default those that the cache cannot hold.
+    /// Largest file that the cache takes, in bytes; larger ones are streamed. By default the size of the cache.
     pub cache_object_limit_bytes: Option<u64>,
-    /// The disk to emulate; none by default, which reads as fast as the machine does.
+    /// The disk to emulate. By default none: files are read as fast as this machine can.
     pub disk: Option<DiskModel>,
     /// The CPU to emulate; none by default.
     pub cpu: Option<CpuModel>,
     /// Value of the header `X-Backend`; the header is left out by default.
     pub name: Option<String>,
-    /// Most connections at once; further ones wait to be accepted. 4,096 by default.
+    /// Most open connections; further ones wait to be accepted. 4,096 by default.
     pub max_connections: usize,
-    /// Time for a client to send the head of its next request, idle time included; 60 s by default.
+    /// How long a client may take until it has sent the head of its next request, idle time included; 60 s by default.
     pub head_timeout: Duration,
-    /// Longest time for which a client may take no byte of a response; 30 s by default.
+    /// How long a client may take no byte of a response before its connection is cut; 30 s by default.
     pub write_timeout: Duration,
-    /// Time that running requests get when the origin stops; 10 s by default.
+    /// How long requests under way may go on when the origin stops; 10 s by default.
     pub drain_timeout: Duration,
 }
 
 impl OriginConfig {
-    /// The defaults for this source.
+    /// The defaults, for an origin that serves `source`.
     #[must_use]
     pub fn new(source: Source) -> Self {
         Self {

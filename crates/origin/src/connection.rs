@@ -1,4 +1,4 @@
-//! One connection: HTTP/1.1 within bounds of time and size.
+//! Serves one connection by HTTP/1.1, within limits of time and size.
 
 use std::convert::Infallible;
 use std::io;
@@ -28,7 +28,7 @@ pub(crate) struct Shared {
     pub(crate) write_timeout: Duration,
     /// While true, requests wait.
     pub(crate) paused: watch::Sender<bool>,
-    /// Once true, connections end after the request under way.
+    /// Once true, each connection ends after its request under way.
     pub(crate) stopping: watch::Sender<bool>,
 }
 
@@ -69,13 +69,14 @@ pub(crate) async fn serve(stream: TcpStream, shared: &Arc<Shared>) {
     }
 }
 
-/// A stream on which a write that makes no progress for a time fails, so that a client that stops reading does not keep
-/// its connection for ever.
+/// A stream whose writes fail when they make no progress for the time `limit`. So a client that stops reading does not
+/// keep its connection for ever.
 #[derive(Debug)]
 struct Patient {
     stream: TcpStream,
     limit: Duration,
     timer: Pin<Box<Sleep>>,
+    /// Whether a write is waiting, so that the timer counts.
     waiting: bool,
 }
 
@@ -84,6 +85,7 @@ impl Patient {
         Self { stream, limit, timer: Box::pin(sleep(limit)), waiting: false }
     }
 
+    /// Writes, or fails once the timer of a waiting write has run out.
     fn watched<T>(
         &mut self,
         cx: &mut Context<'_>,
@@ -97,7 +99,7 @@ impl Patient {
         if !self.waiting {
             self.waiting = true;
             let deadline = Instant::now().checked_add(self.limit);
-            // Without a deadline that a clock can show, the timer's first one serves.
+            // A deadline too far off to be represented leaves the timer as it is.
             if let Some(deadline) = deadline {
                 self.timer.as_mut().reset(deadline);
             }

@@ -33,8 +33,8 @@ impl DiskModel {
         }
     }
 
-    /// The same disk, `speed` times as fast; `None` unless `speed` is a number above 0 that leaves the times
-    /// representable.
+    /// The same disk, `speed` times as fast. `None` if `speed` is not above 0, or so small that the times do not fit into
+    /// a [`Duration`].
     #[must_use]
     pub fn faster(self, speed: f64) -> Option<Self> {
         Some(Self {
@@ -53,7 +53,7 @@ impl DiskModel {
         self.latency.saturating_add(seeks).saturating_add(linear(size_bytes, 4096, self.transfer_4096))
     }
 
-    /// Time to read one block of `bytes`, the first of a read or a further one.
+    /// Time to read one block of `bytes`. `first` tells whether it is the first block of a read.
     pub(crate) fn block_time(&self, first: bool, bytes: u64) -> Duration {
         let seek = if first { self.latency } else { self.seek };
         seek.saturating_add(linear(bytes, 4096, self.transfer_4096))
@@ -82,8 +82,8 @@ impl CpuModel {
         }
     }
 
-    /// The same CPU, `speed` times as fast; `None` unless `speed` is a number above 0 that leaves the times
-    /// representable.
+    /// The same CPU, `speed` times as fast. `None` if `speed` is not above 0, or so small that the times do not fit into
+    /// a [`Duration`].
     #[must_use]
     pub fn faster(self, speed: f64) -> Option<Self> {
         Some(Self {
@@ -107,7 +107,7 @@ fn divided(time: Duration, speed: f64) -> Option<Duration> {
     Duration::try_from_secs_f64(time.as_secs_f64() / speed).ok()
 }
 
-/// `per_unit` for every `unit` bytes, linear, rounded down.
+/// The time for `bytes` when each `unit` bytes take `per_unit`: in proportion, rounded down to nanoseconds.
 fn linear(bytes: u64, unit: u64, per_unit: Duration) -> Duration {
     let nanos = u128::from(bytes).saturating_mul(per_unit.as_nanos()) / u128::from(unit);
     Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX))
@@ -117,21 +117,22 @@ fn nanos_times(time: Duration, times: u64) -> Duration {
     linear(times, 1, time)
 }
 
-/// Longest time for which one visit keeps a resource: a century is for ever, and instants do not overflow.
+/// Longest time for which one visit keeps a resource. A century is as good as for ever, and with it instants do not
+/// overflow.
 const LONGEST_VISIT: Duration = Duration::from_secs(100 * 365 * 86_400);
 
 /// A resource that serves visits one after another, first come first served.
 ///
-/// It keeps the instant at which the last visit ends, not a running timer, so that a timer that fires late delays its own
-/// visit and no other: over time the resource does exactly the work it should.
+/// It remembers the instant at which the last visit ends; no timer runs from one visit to the next. A timer that fires late
+/// therefore delays its own visit and no other, and over time the resource does exactly the work it should.
 #[derive(Debug, Default)]
 pub(crate) struct Resource {
     free_at: Mutex<Option<Instant>>,
 }
 
 impl Resource {
-    /// Waits for the visits before this one, and then for this one to take `time`. The visit counts from the call on,
-    /// whether or not the returned future is polled to its end.
+    /// Adds a visit of length `time` to the queue. The returned future ends when the visit does. The visit takes its time
+    /// even if the future is dropped.
     pub(crate) fn visit(&self, time: Duration) -> impl Future<Output = ()> + Send + use<> {
         sleep_until(self.reserve(time))
     }

@@ -1,4 +1,4 @@
-//! Why there is no origin.
+//! Why an origin could not start.
 
 use std::io;
 use std::net::SocketAddr;
@@ -8,7 +8,7 @@ use plimsoll_cache::UnknownCache;
 
 use super::synthetic::SyntheticError;
 
-/// Why there is no origin.
+/// Why an origin could not start.
 #[derive(Debug, thiserror::Error)]
 pub enum OriginError {
     /// The directory to serve is not there, is no directory, or may not be read.
@@ -19,7 +19,7 @@ pub enum OriginError {
         /// What the system says.
         error: io::Error,
     },
-    /// The address cannot be listened on.
+    /// The system does not let the origin listen on this address.
     #[error("cannot listen on {address}: {error}; give an address of this machine and a port that is free")]
     Listen {
         /// The address as it was given.
@@ -27,13 +27,13 @@ pub enum OriginError {
         /// What the system says.
         error: io::Error,
     },
-    /// There is no cache of that name.
+    /// There is no replacement policy of this name.
     #[error(transparent)]
     Cache(#[from] UnknownCache),
-    /// The name cannot stand in a header.
+    /// The name for the header `X-Backend` is empty or has characters that are not printable ASCII.
     #[error("the name {0:?} cannot stand in the header X-Backend; give printable ASCII characters")]
     Name(String),
-    /// The generated contents are not declared right.
+    /// The generated contents are not described correctly.
     #[error(transparent)]
     Synthetic(#[from] SyntheticError),
 }

@@ -18,28 +18,29 @@ use super::found::{Found, PathRefusal};
 use super::numbers::numbers_of;
 use super::object::Object;
 
-/// A file is looked at again when the last look is older than this.
+/// How long the result of a look at a file is used again; the next request after that looks anew.
 const FRESH: Duration = Duration::from_secs(1);
 
-/// Paths remembered, and the longest of them in bytes: together at most some 16 MiB.
+/// Most paths that are remembered.
 const MOST_KNOWN: u64 = 32_768;
+/// Longest path that is remembered, in bytes. So the paths take at most 16 MiB.
 const LONGEST_KNOWN_BYTES: usize = 512;
 
-/// What need not be escaped in a path (RFC 3986, section 2.3).
+/// What is escaped in a path: all but the unreserved characters (RFC 3986, section 2.3).
 const ESCAPED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 
-/// See the module's documentation.
+/// The files below a directory.
 #[derive(Debug)]
 pub(crate) struct Files {
-    /// Without symbolic links.
+    /// The directory, with symbolic links resolved.
     root: PathBuf,
     follow_symlinks: bool,
     known: Mutex<Known>,
 }
 
-/// The files seen lately, by a number for the path as it stands in the URL.
+/// The files found lately. Each is kept under a hash of its path, as the path stands in the URL.
 struct Known {
-    /// Each path counts as one byte.
+    /// Decides which paths to forget. Each path counts as one byte, so the capacity is a number of paths.
     order: Lru,
     /// Looked up only, never iterated.
     files: HashMap<u64, KnownFile, FixedState>,
@@ -69,7 +70,7 @@ impl Files {
         Ok(Self { root, follow_symlinks, known: Mutex::new(known) })
     }
 
-    /// The file at `path`, as it stands in a URL.
+    /// Finds the file at `path`, which is written as in a URL.
     pub(crate) async fn find(self: &Arc<Self>, path: &str) -> Result<Found, PathRefusal> {
         if let Some(object) = self.known().get(path) {
             return Ok(Found::Object(object));
@@ -83,7 +84,7 @@ impl Files {
         Ok(found)
     }
 
-    /// Has the path looked at again by the next request.
+    /// Forgets what was found at the path, so that the next request looks again.
     pub(crate) fn forget(&self, path: &str) {
         self.known().remove(path);
     }
@@ -92,7 +93,7 @@ impl Files {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Looks at the file system; blocks.
+    /// Looks for the file in the file system. This blocks.
     fn look(&self, path: &str) -> Result<Found, PathRefusal> {
         let wanted = Wanted::parse(path)?;
         let mut place = self.root.clone();
@@ -113,8 +114,11 @@ impl Files {
         Ok(Found::Object(Arc::new(Object::file(place, &metadata))))
     }
 
-    /// The path without symbolic links, and what lies there, if it is ours to serve. Who can replace directories below
-    /// the root by links in the moment between this look and the opening of the file is trusted with what is served.
+    /// Resolves the symbolic links in a path. Returns the result with the metadata of what lies there, unless that is
+    /// outside of the root and must not be served.
+    ///
+    /// Between this check and the opening of the file, someone who may write below the root could put a link in place
+    /// of a directory. Whoever may write there is trusted.
     fn real(&self, place: &Path) -> Result<(PathBuf, fs::Metadata), PathRefusal> {
         let place = fs::canonicalize(place).map_err(refusal)?;
         if !self.follow_symlinks && !place.starts_with(&self.root) {
@@ -138,20 +142,20 @@ fn refusal(error: io::Error) -> PathRefusal {
     }
 }
 
-/// Too many symbolic links, on Linux.
+/// The error "too many symbolic links" of Linux.
 const ELOOP: i32 = 40;
 
-/// A path taken apart and decoded.
+/// The path of a request, divided into decoded segments.
 #[derive(Debug)]
 struct Wanted {
     segments: Vec<Vec<u8>>,
-    /// Whether it ended with a slash.
+    /// Whether it names a directory: it ends with a slash or with `/.`.
     directory: bool,
 }
 
 impl Wanted {
-    /// Segments are decoded after the path has been divided, so that an escaped slash divides nothing. Empty segments
-    /// and those of one dot mean nothing; two dots are refused.
+    /// Divides the path before it decodes the segments, so that an escaped slash divides nothing. Skips empty segments
+    /// and `.`; refuses `..`.
     fn parse(path: &str) -> Result<Self, PathRefusal> {
         let rest = path.strip_prefix('/').ok_or(PathRefusal::BadPath)?;
         let mut segments = Vec::new();
@@ -171,8 +175,8 @@ impl Wanted {
         Ok(Self { segments, directory })
     }
 
-    /// As a path with the slash at its end. One slash stands at its beginning whatever the request had: two would
-    /// name another host.
+    /// The path with a slash at its end, escaped as in a URL. It begins with one slash even if the request had two: two
+    /// would name another host.
     fn as_directory(&self) -> String {
         let mut path = String::from("/");
         for segment in &self.segments {

@@ -1,9 +1,9 @@
 //! The origin: an HTTP/1.1 file server with a whole-file memory cache.
 //!
-//! It stands behind the front-end in demos, tests and studies, and beside back-ends that have files to serve. Its memory
-//! cache follows the very policies that the simulator runs (`plimsoll-cache`), its disk and CPU can be slowed down to
-//! those of the LARD study (Pai et al., ASPLOS 1998, section 3.1), and its contents may be generated, with the targets
-//! and sizes of a synthetic workload. What it serves follows RFC 9110 and RFC 9112.
+//! It answers behind the front-end in demos, tests and studies, and in the agent of a back-end that has files to serve.
+//! Its memory cache uses the replacement policies of the simulator (`plimsoll-cache`). It can be slowed down to the
+//! disk and the CPU of the LARD study (Pai et al., ASPLOS 1998, section 3.1). It serves files, or generated contents
+//! with the targets and sizes of a synthetic workload. Its answers follow RFC 9110 and RFC 9112.
 //!
 //! ```no_run
 //! use plimsoll_origin::{Origin, OriginConfig, Source};
@@ -19,9 +19,9 @@
 //! # }
 //! ```
 //!
-//! A request goes this way: `respond` finds the object in the [`Source`], weighs the preconditions (`conditional`) and
-//! ranges (`range`), has the `store` fetch the bytes, and makes a `body` of them; `emulate` says how long each step
-//! takes; `connection` bounds what a client may do.
+//! For each request, `respond` finds the object in the [`Source`], evaluates preconditions (`conditional`) and ranges
+//! (`range`), has the `store` fetch the bytes, and makes a `body` of them. `emulate` makes it wait for the emulated disk
+//! and CPU. `connection` limits what a client may do.
 
 mod body;
 mod conditional;

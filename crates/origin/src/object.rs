@@ -1,4 +1,4 @@
-//! One thing that is served: what is known of it, and how its bytes are read.
+//! An object that is served, a file or a generated document: what is known of it, and how its bytes are read.
 
 use std::fs::File;
 use std::io;
@@ -13,7 +13,7 @@ use http::HeaderValue;
 use super::numbers::numbers_of;
 use super::synthetic;
 
-/// What tells one version of an object from another one, and objects whose numbers collide from one another.
+/// Tells apart versions of one object, and different objects that happen to have the same number in the cache.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct Version {
     check: u64,
@@ -42,13 +42,13 @@ enum Place {
     Generated { number: u64 },
 }
 
-/// Why the bytes of an object could not be had.
+/// Why the bytes of an object could not be read.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum ContentError {
-    /// The file is another one than when it was looked at.
+    /// The file was changed, replaced or removed after it was looked at.
     #[error("the file changed while it was being read")]
     Changed,
-    /// The system failed.
+    /// The system failed to read it.
     #[error("{0}")]
     Io(Arc<io::Error>),
 }
@@ -100,7 +100,7 @@ impl Object {
         }
     }
 
-    /// Opens the object for reading; blocks.
+    /// Opens the object for reading. This blocks.
     pub(crate) fn open(self: &Arc<Self>) -> Result<Reader, ContentError> {
         let file = match &self.place {
             Place::File(path) => Some(File::open(path)?),
@@ -111,7 +111,7 @@ impl Object {
         Ok(reader)
     }
 
-    /// Reads all of it; blocks.
+    /// Reads all of it. This blocks.
     pub(crate) fn read_whole(self: &Arc<Self>) -> Result<Bytes, ContentError> {
         self.open()?.read(0, self.size_bytes)
     }
@@ -126,13 +126,13 @@ pub(crate) struct Reader {
 }
 
 impl Reader {
-    /// Whether reading takes the file system, which may block.
+    /// Whether reading may block, as it may for files.
     pub(crate) fn blocks(&self) -> bool {
         self.file.is_some()
     }
 
-    /// Reads `length_bytes` from `offset_bytes` on; blocks. The caller keeps within the object and to what memory has
-    /// room for.
+    /// Reads `length_bytes` from `offset_bytes` on. For a file this blocks. The caller asks only for bytes that the object
+    /// has, and for no more than fit into memory.
     pub(crate) fn read(&self, offset_bytes: u64, length_bytes: u64) -> Result<Bytes, ContentError> {
         let length = usize::try_from(length_bytes)
             .map_err(|_| io::Error::new(io::ErrorKind::OutOfMemory, "the file does not fit into memory"))?;
@@ -142,12 +142,12 @@ impl Reader {
             (None, &Place::Generated { number }) => synthetic::fill(number, offset_bytes, &mut buffer),
             (None, Place::File(_)) => return Err(ContentError::Changed),
         }
-        // What was written during the read may be half in the buffer.
+        // If someone wrote to the file meanwhile, the buffer may hold a mixture of old and new.
         self.check()?;
         Ok(Bytes::from(buffer))
     }
 
-    /// Checks that the file is the one that was looked at.
+    /// Checks that the file has the same size and time of modification as when it was looked at.
     fn check(&self) -> Result<(), ContentError> {
         let Some(file) = &self.file else { return Ok(()) };
         let metadata = file.metadata()?;

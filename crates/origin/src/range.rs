@@ -6,7 +6,7 @@ use bytes::Bytes;
 use http::HeaderMap;
 use http::header;
 
-/// Most ranges that one request gets; RFC 9110, section 14.2, lets a server ignore what looks like an attack.
+/// Most ranges in one request. RFC 9110, section 14.2, lets a server ignore requests that look like an attack.
 const MOST_RANGES: usize = 16;
 
 /// What part of a document is wanted.
@@ -16,20 +16,20 @@ pub(crate) enum Selection {
     Whole,
     /// These bytes: at least one range, none of them empty, all within the document.
     Ranges(Vec<Range<u64>>),
-    /// Nothing that is there: 416.
+    /// Only bytes that the document does not have: answer 416.
     Unsatisfiable,
 }
 
-/// What the `Range` header of a GET selects from a document of `size_bytes`. A header that is no valid set of byte
-/// ranges is ignored, as is one that asks for more than [`MOST_RANGES`] or, with overlaps, for more bytes than there
-/// are.
+/// What the `Range` header of a GET selects from a document of `size_bytes`. Ignores a header that is no valid set of
+/// byte ranges, and one that is repeated. Ignores it also if it has more than [`MOST_RANGES`], or if its ranges overlap so
+/// that they add up to more bytes than the document has.
 pub(crate) fn select(headers: &HeaderMap, size_bytes: u64) -> Selection {
     let mut values = headers.get_all(header::RANGE).iter();
     let (Some(value), None) = (values.next(), values.next()) else { return Selection::Whole };
     let Some(specs) = value.to_str().ok().and_then(parse) else { return Selection::Whole };
     let ranges: Vec<Range<u64>> = specs.iter().filter_map(|spec| spec.within(size_bytes)).collect();
     if ranges.is_empty() {
-        // Of an empty document not even its end can be sent as a range, yet asking for its end is no mistake.
+        // No range of an empty document can be sent, but asking for its last bytes is no mistake.
         let asks_for_end = specs.iter().any(|spec| matches!(spec, Spec::Last(n) if *n > 0));
         return if size_bytes == 0 && asks_for_end { Selection::Whole } else { Selection::Unsatisfiable };
     }
@@ -37,6 +37,7 @@ pub(crate) fn select(headers: &HeaderMap, size_bytes: u64) -> Selection {
     if total > size_bytes { Selection::Whole } else { Selection::Ranges(ranges) }
 }
 
+/// A range as the header states it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Spec {
     /// From this byte to the end.
@@ -48,6 +49,7 @@ enum Spec {
 }
 
 impl Spec {
+    /// The bytes that it selects from a document of `size_bytes`; `None` if there are none.
     fn within(self, size_bytes: u64) -> Option<Range<u64>> {
         let range = match self {
             Self::From(first) => first..size_bytes,
@@ -58,7 +60,7 @@ impl Spec {
     }
 }
 
-/// `bytes=` and a list of ranges; `None` if it is anything else.
+/// Reads `bytes=` and a list of ranges; `None` if the text is anything else.
 fn parse(text: &str) -> Option<Vec<Spec>> {
     let (unit, list) = text.split_once('=')?;
     if !unit.trim().eq_ignore_ascii_case("bytes") {
@@ -90,7 +92,7 @@ fn parse(text: &str) -> Option<Vec<Spec>> {
     (!specs.is_empty()).then_some(specs)
 }
 
-/// Digits only; what does not fit is larger than any document.
+/// Reads a number of digits only. One too large for a `u64` becomes the largest, which is beyond any document.
 fn number(text: &str) -> Option<u64> {
     if text.is_empty() || !text.bytes().all(|b| b.is_ascii_digit()) {
         return None;
@@ -101,9 +103,9 @@ fn number(text: &str) -> Option<u64> {
 /// A piece of a body.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Piece {
-    /// Bytes that are there already.
+    /// These bytes, such as a head between two parts.
     Given(Bytes),
-    /// A part of the document.
+    /// These bytes of the document.
     Part(Range<u64>),
 }
 

@@ -1,4 +1,4 @@
-//! From the head of a request to its response.
+//! Answers requests: makes the response from the head of the request.
 
 use std::collections::VecDeque;
 use std::hash::BuildHasher as _;
@@ -28,14 +28,14 @@ use super::store::{FetchError, Served, Store};
 const MOST_BODY_BYTES: u64 = 64 * 1024;
 /// Time for a client to send the body of its request.
 const BODY_TIMEOUT: Duration = Duration::from_secs(10);
-/// How often a file that changes while it is read is looked at anew.
+/// How often a request is tried if its file changes while it is read.
 const MOST_TRIES: usize = 3;
 
 const ALLOW: HeaderValue = HeaderValue::from_static("GET, HEAD, OPTIONS");
 const X_CACHE: HeaderName = HeaderName::from_static("x-cache");
 const X_BACKEND: HeaderName = HeaderName::from_static("x-backend");
 
-/// Answers requests; see the module's documentation.
+/// Answers requests.
 #[derive(Debug)]
 pub(crate) struct Responder {
     source: Source,
@@ -43,7 +43,7 @@ pub(crate) struct Responder {
     cpu: Option<(CpuModel, Resource)>,
     name: Option<HeaderValue>,
     counters: Arc<Counters>,
-    /// Multipart bodies made; keeps their boundaries apart.
+    /// Number of multipart bodies made, from which each gets a boundary of its own.
     boundaries: AtomicU64,
 }
 
@@ -64,12 +64,12 @@ impl Short {
         Self { status, header: Some((name, value)), close: false }
     }
 
-    /// Of a request whose end was not seen, so that no other can follow it.
+    /// For a request that was not read to its end: no other one can follow it on the connection.
     fn closing(status: StatusCode) -> Self {
         Self { status, header: None, close: true }
     }
 
-    /// What the client may try again soon.
+    /// For a request that the client may soon send again.
     fn busy() -> Self {
         Self::with(StatusCode::SERVICE_UNAVAILABLE, header::RETRY_AFTER, HeaderValue::from_static("1"))
     }
@@ -109,7 +109,7 @@ impl From<PathRefusal> for Short {
 
 /// Why a document was not sent.
 enum Failure {
-    /// It changed between look and read: look again.
+    /// The file changed after it was looked at: look again.
     Changed,
     Short(Short),
 }
@@ -141,14 +141,14 @@ impl Responder {
         Self { source, store, cpu, name, counters, boundaries: AtomicU64::new(0) }
     }
 
-    /// The response to a request; every request has one.
+    /// Answers a request; an error is an answer, too.
     pub(crate) async fn respond(&self, request: Request<Incoming>) -> Response<OriginBody> {
         let (head, body) = request.into_parts();
         let read = discard(body).await.map_err(Short::closing);
         self.conclude(&head, read).await
     }
 
-    /// The response to a request whose body, if it has one, is the caller's affair.
+    /// Answers a request. Its body, if it has one, is left to the caller.
     pub(crate) async fn respond_to(&self, head: &Head) -> Response<OriginBody> {
         self.conclude(head, Ok(())).await
     }
@@ -182,7 +182,7 @@ impl Responder {
             Method::OPTIONS => return Err(Short::with(StatusCode::NO_CONTENT, header::ALLOW, ALLOW)),
             _ => return Err(Short::with(StatusCode::METHOD_NOT_ALLOWED, header::ALLOW, ALLOW)),
         }
-        // A name of a host alone, as only CONNECT has it, is no path.
+        // The target of CONNECT is a host without a path.
         let Some(target) = head.uri.path_and_query().map(http::uri::PathAndQuery::as_str) else {
             return Err(Short::new(StatusCode::BAD_REQUEST));
         };
@@ -266,7 +266,7 @@ impl Responder {
         Ok(response)
     }
 
-    /// A boundary that no one can foresee well enough to put it into a file.
+    /// A boundary for a multipart body, too hard to foresee for anyone to put it into a file.
     fn boundary(&self, object: &Object) -> String {
         let count = self.boundaries.fetch_add(1, Ordering::Relaxed);
         let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_nanos());
@@ -274,7 +274,7 @@ impl Responder {
         format!("{:016x}{:016x}", hash(1), hash(2))
     }
 
-    /// Has the bytes fetched and makes a response of these pieces.
+    /// Fetches the bytes and makes a response of these pieces.
     async fn send(
         &self,
         object: &Arc<Object>,
@@ -305,8 +305,8 @@ impl Responder {
         Ok(response)
     }
 
-    /// The bytes of an object that the cache takes. As in the simulator's model, the CPU is visited once for a hit, and
-    /// for a miss once before and once after the disk.
+    /// Fetches an object of a size that the cache takes. As in the simulator's model, a hit visits the CPU once; a miss
+    /// visits it once before the disk and once after.
     async fn fetch(&self, object: &Arc<Object>, length_bytes: u64) -> Result<(Bytes, Served), Failure> {
         if self.cpu.is_some() {
             if let Some(whole) = self.store.hit(object) {
@@ -332,7 +332,7 @@ impl Responder {
     }
 }
 
-/// Reads a request's body to its end and drops it; the status to answer with if that cannot be done.
+/// Reads a request's body to its end and drops it. If that fails, returns the status to answer with.
 async fn discard(mut body: Incoming) -> Result<(), StatusCode> {
     if body.is_end_stream() {
         return Ok(());
@@ -360,7 +360,7 @@ fn redirect(path: String, query: Option<&str>) -> Short {
     Short::with(StatusCode::MOVED_PERMANENTLY, header::LOCATION, value(&location))
 }
 
-/// A header's value from text that is made of visible ASCII; should it not be, an empty one.
+/// A header's value from text of visible ASCII; an empty one from any other text.
 fn value(text: &str) -> HeaderValue {
     HeaderValue::from_str(text).unwrap_or(HeaderValue::from_static(""))
 }

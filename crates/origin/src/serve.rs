@@ -1,4 +1,4 @@
-//! The listener, and what holds an origin together.
+//! The origin as a server: it listens, accepts connections, serves them, and stops.
 
 use std::io;
 use std::net::SocketAddr;
@@ -16,17 +16,17 @@ use super::error::OriginError;
 use super::service::OriginService;
 use super::stats::{Counters, OriginStats};
 
-/// Pause after a connection could not be accepted, such as for want of file descriptors.
+/// Pause after a failure to accept a connection, such as for lack of file descriptors.
 const AFTER_FAILURE: Duration = Duration::from_millis(50);
 
-/// An origin that listens. Connections are served from [`Origin::serve`] on.
+/// An origin that listens. [`Origin::serve`] accepts and serves connections.
 #[derive(Debug)]
 pub struct Origin {
     listener: TcpListener,
     handle: OriginHandle,
 }
 
-/// What can be done with an origin while it serves, from any thread.
+/// Observes and controls an origin while it serves, from any thread.
 #[derive(Debug, Clone)]
 pub struct OriginHandle {
     address: SocketAddr,
@@ -34,25 +34,25 @@ pub struct OriginHandle {
 }
 
 impl OriginHandle {
-    /// Where the origin listens, with the real port.
+    /// The address that the origin listens on; in place of port 0, with the port that it got.
     #[must_use]
     pub fn local_addr(&self) -> SocketAddr {
         self.address
     }
 
-    /// What was counted so far.
+    /// The counts so far.
     #[must_use]
     pub fn stats(&self) -> OriginStats {
         self.service.stats()
     }
 
-    /// Makes the origin a back-end that hangs: connections are accepted and requests read, and none is answered until
-    /// [`OriginHandle::resume`]. Responses under way go on.
+    /// Makes the origin behave like a back-end that hangs: it accepts connections and reads requests, but answers none
+    /// until [`OriginHandle::resume`]. Responses under way go on.
     pub fn pause(&self) {
         self.service.shared.paused.send_replace(true);
     }
 
-    /// Ends [`OriginHandle::pause`]; what waited is answered.
+    /// Ends [`OriginHandle::pause`]; the requests that waited are answered.
     pub fn resume(&self) {
         self.service.shared.paused.send_replace(false);
     }
@@ -62,42 +62,44 @@ impl Origin {
     /// Listens on `address`; port 0 takes a free one. Must be called within a tokio runtime.
     ///
     /// # Errors
-    /// When the address cannot be had, or the configuration names an unknown cache policy or an unusable name.
+    /// When the system does not let it listen on the address, the cache policy is unknown, or the name cannot stand in a
+    /// header.
     pub async fn bind(config: OriginConfig, address: SocketAddr) -> Result<Self, OriginError> {
         let service = OriginService::new(config)?;
         let listen = |error| OriginError::Listen { address, error };
         Self::listen(service, TcpListener::bind(address).await.map_err(listen)?).map_err(listen)
     }
 
-    /// Listens for a service that may have other ways in. Must be called within a tokio runtime.
+    /// An origin from a service, which may also answer requests that come in elsewhere, and a listener. Must be called
+    /// within a tokio runtime.
     ///
     /// # Errors
-    /// When the socket's address cannot be had.
+    /// When the system does not tell the listener's address.
     pub fn listen(service: OriginService, listener: TcpListener) -> io::Result<Self> {
         let address = listener.local_addr()?;
         Ok(Self { listener, handle: OriginHandle { address, service } })
     }
 
-    /// Where it listens, with the real port.
+    /// The address that it listens on; in place of port 0, with the port that it got.
     #[must_use]
     pub fn local_addr(&self) -> SocketAddr {
         self.handle.address
     }
 
-    /// What was counted so far.
+    /// The counts so far.
     #[must_use]
     pub fn stats(&self) -> OriginStats {
         self.handle.stats()
     }
 
-    /// A handle to keep when the origin itself has gone to serve.
+    /// A handle. It stays usable after [`Origin::serve`] has taken the origin.
     #[must_use]
     pub fn handle(&self) -> OriginHandle {
         self.handle.clone()
     }
 
-    /// Serves until `shutdown` is done; then accepts nothing more, closes idle connections, and gives the requests
-    /// under way the time `drain_timeout` to end. Dropping the future cuts everything off.
+    /// Serves until `shutdown` completes. Then accepts no more connections, closes idle ones, and gives requests under way
+    /// the time [`OriginConfig::drain_timeout`] to end. Dropping the future cuts all connections.
     pub async fn serve(self, shutdown: impl Future<Output = ()>) {
         let Self { listener, handle: OriginHandle { service, .. } } = self;
         let mut connections = JoinSet::new();
@@ -106,7 +108,7 @@ impl Origin {
             let (stream, permit) = tokio::select! {
                 () = shutdown.as_mut() => break,
                 accepted = accept(&listener, &service.permits) => accepted,
-                // Whoever ended makes room in the set.
+                // Removes the ended connection from the set.
                 Some(_) = connections.join_next() => continue,
             };
             service.counters.connections.add(1);
@@ -127,7 +129,7 @@ impl Origin {
     }
 }
 
-/// A connection that counts as open as long as this lives.
+/// Counts a connection as open until it is dropped.
 struct Open(Arc<Counters>, #[expect(dead_code, reason = "held for its drop")] OwnedSemaphorePermit);
 
 impl Drop for Open {
@@ -136,7 +138,7 @@ impl Drop for Open {
     }
 }
 
-/// The next connection, when there is room for one.
+/// Waits until one more connection is allowed, and accepts it.
 async fn accept(listener: &TcpListener, permits: &Arc<Semaphore>) -> (TcpStream, OwnedSemaphorePermit) {
     loop {
         // The semaphore is never closed.

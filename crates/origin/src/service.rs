@@ -1,4 +1,4 @@
-//! What answers requests, whatever way they come in by.
+//! The part of an origin that answers requests, however they come in: by its own listener or through the agent.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,22 +15,23 @@ use super::respond::Responder;
 use super::stats::{Counters, OriginStats};
 use super::store::Store;
 
-/// Contents, cache, emulated disk and CPU, and the bounds on connections. Clones share all of it.
+/// Answers requests. It has the contents, the cache, the emulated disk and CPU, and the limits of connections; clones
+/// share all of these.
 #[derive(Debug, Clone)]
 pub struct OriginService {
     pub(super) shared: Arc<Shared>,
     pub(super) store: Arc<Store>,
     pub(super) counters: Arc<Counters>,
-    /// For connections to a listener.
+    /// One for each connection that listeners may have open.
     pub(super) permits: Arc<Semaphore>,
     pub(super) drain_timeout: Duration,
 }
 
 impl OriginService {
-    /// A service from a configuration; its store starts empty.
+    /// Makes a service from its settings. Its cache starts empty.
     ///
     /// # Errors
-    /// When the configuration names an unknown cache policy or an unusable name.
+    /// When the cache policy is unknown, or the name cannot stand in a header.
     pub fn new(config: OriginConfig) -> Result<Self, OriginError> {
         let name = match &config.name {
             Some(name) => {
@@ -47,7 +48,7 @@ impl OriginService {
             config.cache_bytes,
             config.cache_object_limit_bytes,
             config.disk,
-            // Each connection has one request at a time, so more reads than that were given up.
+            // Each connection has one request at a time; reads beyond that number are of requests that were given up.
             max_connections,
             Arc::clone(&counters),
         )?);
@@ -64,14 +65,14 @@ impl OriginService {
         Ok(Self { shared, store, counters, permits, drain_timeout: config.drain_timeout })
     }
 
-    /// The response to a request without a body.
+    /// Answers a request without a body.
     pub async fn answer(&self, head: &Head) -> Response<OriginBody> {
         // An error means that nobody can pause any more.
         drop(self.shared.paused.subscribe().wait_for(|paused| !paused).await);
         self.shared.responder.respond_to(head).await
     }
 
-    /// What was counted so far, over all ways in.
+    /// The counts so far, of requests by all ways.
     #[must_use]
     pub fn stats(&self) -> OriginStats {
         self.store.stats()

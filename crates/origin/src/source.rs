@@ -9,7 +9,7 @@ use super::found::{Found, PathRefusal};
 use super::object::Object;
 use super::synthetic::Synthetic;
 
-/// What an origin serves. Clones share what is remembered of files.
+/// What an origin serves: files or generated contents. Clones share what is remembered of files.
 #[derive(Debug, Clone)]
 pub struct Source(Kind);
 
@@ -39,7 +39,7 @@ impl Source {
         Self(Kind::Synthetic(Arc::new(synthetic)))
     }
 
-    /// What `path_and_query` of a request leads to.
+    /// Finds what a request for `path_and_query` asks for.
     pub(crate) async fn find(&self, path_and_query: &str) -> Result<Found, PathRefusal> {
         match &self.0 {
             Kind::Files(files) => files.find(path_of(path_and_query)).await,
@@ -51,7 +51,7 @@ impl Source {
         }
     }
 
-    /// Forgets what is remembered of a path that turned out to have changed.
+    /// Forgets what was found at a path, because the file there turned out to have changed.
     pub(crate) fn forget(&self, path_and_query: &str) {
         if let Kind::Files(files) = &self.0 {
             files.forget(path_of(path_and_query));

@@ -2,22 +2,23 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Counts of an origin since it was bound, and what is there now.
+/// What an origin has counted since it was made, and what it holds now.
 ///
-/// The figures are read one after another while the origin works; of an idle origin they agree with one another.
+/// The figures are read one after another, so while the origin works one may be newer than another. Those of an idle
+/// origin agree.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct OriginStats {
     /// Requests whose head was read.
     pub requests: u64,
     /// Bodies served from memory.
     pub hits: u64,
-    /// Bodies for which a file was read.
+    /// Bodies that were not in memory, so that their request had them read.
     pub misses: u64,
-    /// Bodies that waited for the read of another request.
+    /// Bodies that were not in memory, but being read for another request already.
     pub joined: u64,
-    /// Bodies streamed past the memory cache, because it does not take files of their size.
+    /// Bodies that were streamed, because the memory cache does not take files of their size.
     pub bypassed: u64,
-    /// Whole files read into memory, on whatever request's account.
+    /// Whole files read into memory, including those whose request was given up.
     pub reads: u64,
     /// Bytes of bodies handed to connections.
     pub body_bytes: u64,
@@ -62,7 +63,7 @@ impl Counter {
 impl Counters {
     /// A snapshot, with what the cache holds.
     pub(crate) fn snapshot(&self, cache_used_bytes: u64, cache_objects: u64) -> OriginStats {
-        // Closed before accepted: so the difference is never below zero.
+        // The closed ones are read before all: so the difference is never below zero.
         let closed = self.connections_closed.get();
         let connections = self.connections.get();
         OriginStats {

@@ -13,20 +13,23 @@ use super::emulate::{DiskModel, Resource};
 use super::object::{ContentError, Object, Version};
 use super::stats::{Counters, OriginStats};
 
-/// Files read at the same moment; each takes a thread and memory for its bytes until they are in the cache.
+/// Most files read at the same time. Each takes a thread, and memory for its bytes until they are in the cache.
 const READS_AT_ONCE: usize = 32;
 
-/// How a body was had.
+/// Where a body came from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Served {
+    /// It was in memory.
     Hit,
+    /// It was read for this request.
     Miss,
+    /// It was read for another request, whose read was under way.
     Joined,
-    /// Streamed past the cache.
+    /// It is streamed and never put into memory as a whole.
     Bypass,
 }
 
-/// Why a body was not had.
+/// Why a body could not be fetched.
 #[derive(Debug)]
 pub(crate) enum FetchError {
     Read(ContentError),
@@ -34,9 +37,10 @@ pub(crate) enum FetchError {
     Busy,
 }
 
+/// What a read has come to; `None` as long as it is under way.
 type Outcome = Option<Result<Bytes, ContentError>>;
 
-/// See the module's documentation.
+/// The memory cache, with the reads that fill it.
 pub(crate) struct Store {
     shelf: Mutex<Shelf>,
     /// The largest file that is cached, in bytes.
@@ -48,6 +52,7 @@ pub(crate) struct Store {
     counters: Arc<Counters>,
 }
 
+/// What is in memory, and what is about to come.
 struct Shelf {
     cache: Box<dyn Cache>,
     /// The bodies of exactly the objects in `cache`. Looked up only, never iterated.
@@ -69,7 +74,7 @@ impl std::fmt::Debug for Store {
 }
 
 impl Store {
-    /// An empty one. `most_reads` bounds the reads that wait for the disk.
+    /// An empty store. At most `most_reads` reads wait or run at once.
     pub(crate) fn new(
         cache_policy: &str,
         cache_bytes: u64,
@@ -112,13 +117,13 @@ impl Store {
         }
     }
 
-    /// The body if it is in memory, which counts as a use.
+    /// The body, if it is in memory. The cache counts this as a use.
     pub(crate) fn hit(&self, object: &Object) -> Option<Bytes> {
         self.shelf().hit(object)
     }
 
-    /// The body, from memory or read; of several requests for one version of an object, one causes the read and the
-    /// others wait for it. A read goes on when its request is given up.
+    /// The body, from memory or read. When several requests want the same version of an object, the first starts a read and
+    /// the others wait for it. A read goes on when its request is given up.
     pub(crate) async fn fetch(self: &Arc<Self>, object: &Arc<Object>) -> Result<(Bytes, Served), FetchError> {
         let (mut outcome, served) = {
             let mut shelf = self.shelf();
@@ -160,7 +165,7 @@ impl Store {
     async fn read(&self, object: Arc<Object>, sender: &watch::Sender<Outcome>) {
         self.counters.reads.add(1);
         let key = (object.id, object.version);
-        // The semaphore is never closed, so this is a permit; and it lasts until the bytes are accounted for.
+        // The semaphore is never closed, so this is a permit. It is held until the bytes are in the cache.
         let _permit = self.readers.acquire().await;
         let size_bytes = object.size_bytes;
         let read = tokio::task::spawn_blocking(move || object.read_whole()).await;
@@ -174,7 +179,7 @@ impl Store {
         sender.send_replace(Some(result));
     }
 
-    /// The counters, with what is in memory.
+    /// The counts so far, and how much is in memory.
     pub(crate) fn stats(&self) -> OriginStats {
         let (used_bytes, objects) = {
             let shelf = self.shelf();
@@ -201,7 +206,7 @@ impl Shelf {
     }
 
     fn put(&mut self, (id, version): (u64, Version), size_bytes: u64, bytes: &Bytes) {
-        // A cache takes an object of the same size for the version it has.
+        // Removed first, because the cache tells versions apart by size alone.
         if self.bodies.get(&id).is_some_and(|body| body.version != version) {
             self.cache.remove(id);
             self.bodies.remove(&id);

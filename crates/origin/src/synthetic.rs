@@ -1,8 +1,7 @@
 //! Generated contents: documents with given names and sizes whose bytes follow from their number.
 //!
-//! The bytes are not stored anywhere, and whoever knows a document's number can check each byte that arrives: word `i`
-//! of eight bytes, little-endian, is `mix(number) + i · 0x9e3779b97f4a7c15`, so that no two places of a document are
-//! alike.
+//! The bytes are stored nowhere. Whoever knows a document's number can compute them and check each byte that arrives: word
+//! `i` of eight bytes, little-endian, is `mix(number) + i · 0x9e3779b97f4a7c15`. So no two words of a document are equal.
 
 use foldhash::fast::FixedState;
 use hashbrown::HashMap;
@@ -10,13 +9,13 @@ use plimsoll_synth::SynthError;
 
 use super::numbers::numbers_of;
 
-/// Why there are no such contents.
+/// Why such contents cannot be generated.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SyntheticError {
     /// There is no such workload, or a parameter is wrong.
     #[error(transparent)]
     Workload(#[from] SynthError),
-    /// Two documents have one name.
+    /// Two documents have the same name.
     #[error("two documents are both called {0:?}; each needs a name of its own")]
     TwiceNamed(String),
     /// There are more than 4,294,967,295 documents.
@@ -33,7 +32,7 @@ pub struct Document {
     pub size_bytes: u64,
 }
 
-/// Which documents there are.
+/// A set of generated documents.
 #[derive(Debug, Clone)]
 pub struct Synthetic(Kind);
 
@@ -49,7 +48,7 @@ enum Kind {
     },
 }
 
-/// Where the size stands in a path when every path has a document.
+/// After this, a path names the size of its document; for [`Synthetic::fixed`] only.
 const SIZE_PREFIX: &str = "/size/";
 
 /// The largest size that a path may ask for: 1 PiB.
@@ -85,14 +84,14 @@ impl Synthetic {
         Ok(Self(Kind::Table { numbers, sizes_bytes }))
     }
 
-    /// A document of `size_bytes` at every path, except that `/size/N` and any path below it has N bytes. The number
-    /// is a hash of the path.
+    /// A document of `size_bytes` at every path. Only `/size/N` and the paths below it have documents of N bytes instead.
+    /// A document's number is a hash of its path.
     #[must_use]
     pub fn fixed(size_bytes: u64) -> Self {
         Self(Kind::Fixed { size_bytes })
     }
 
-    /// The document at `path_and_query`; in a table, with the query left out if the whole is no name.
+    /// The document at `path_and_query`. A table that has no such name is searched again without the query.
     #[must_use]
     pub fn find(&self, path_and_query: &str) -> Option<Document> {
         let path = path_and_query.split('?').next().unwrap_or_default();
