@@ -13,15 +13,15 @@ use crate::observe::CLIENT_GONE;
 use crate::worker::Worker;
 
 /// A request under way on a connection that has been handed off. Dropping it counts the request as failed.
-pub(crate) struct Active {
-    pub(crate) head: RequestHead,
+pub(super) struct Active {
+    pub(super) head: RequestHead,
     /// The rewritten head, into which `head` points.
-    pub(crate) head_bytes: Vec<u8>,
-    pub(crate) account: Account,
+    pub(super) head_bytes: Vec<u8>,
+    pub(super) account: Account,
 }
 
 impl Active {
-    /// The agent has reported how the request ended.
+    /// Ends the request as its agent reports.
     pub(super) fn end(
         self,
         worker: &Worker,
@@ -41,7 +41,7 @@ impl Active {
         self.close(worker, accepted, backend, end);
     }
 
-    /// The agent is gone, or has lost the connection.
+    /// Ends the request as failed: the agent is gone, or has lost the connection.
     pub(super) fn lose(self, worker: &Worker, accepted: &Accepted, backend: &Arc<Backend>) {
         self.close(worker, accepted, backend, End { handed_off: true, ..End::unanswered(502) });
     }

@@ -8,8 +8,14 @@ use std::sync::Arc;
 use plimsoll_config::Config;
 use plimsoll_datapath::Flow;
 
+use super::active::Active;
+use super::handoffs::Handoffs;
+use super::link::AgentLink;
+use super::send::{self, Handing};
+use super::system::System;
 use super::table::HandoffEntry;
-use super::{Active, AgentLink, Handing, Handoffs, SHORT_QUIET, System, leftovers, metrics, recover};
+use super::times::SHORT_QUIET;
+use super::{leftovers, link_task, metrics, sweep};
 use crate::accepted::Accepted;
 use crate::backend::Backend;
 use crate::exposition::Out;
@@ -44,7 +50,7 @@ impl Mechanism for Handoffs {
         accepted: &Rc<Accepted>,
         handing: Box<Handing>,
     ) {
-        self.hand_off(worker, stream, accepted, *handing);
+        send::hand_off(worker, self, stream, accepted, *handing);
     }
 
     fn moves_connections(&self) -> bool {
@@ -52,8 +58,8 @@ impl Mechanism for Handoffs {
     }
 
     fn housekeeping(self: &Rc<Self>, worker: &Rc<Worker>) {
-        self.update_links(worker);
-        recover::sweep(worker, self);
+        link_task::update_links(worker, self);
+        sweep::sweep(worker, self);
     }
 
     fn is_busy(&self) -> bool {
@@ -86,9 +92,9 @@ impl Mechanism for Handoffs {
 }
 
 impl Handoffs {
-    /// The agent that gets the connection with this request; `None` when it is proxied: because it has a body, or
-    /// something that a back-end should not see as it came, because a
-    /// small answer ends the connection and costs less that way, or because there is no agent, or none with room.
+    /// The link to the agent that gets the connection with this request; `None` if the request is to be proxied. It is when it
+    /// has a body or something that a back-end should not see as it came, when it is the last one and its answer is small, as
+    /// proxying costs less then, and when the back-end has no agent with room.
     fn link_for<C: ClientIo>(&self, request: &ClientRequest<'_, C>) -> Option<Rc<AgentLink>> {
         let config = request.config.handoff.as_ref()?;
         let head = request.head;
@@ -102,7 +108,7 @@ impl Handoffs {
     }
 }
 
-/// What goes with the connection.
+/// Takes from a request what goes with its connection.
 fn handing<C>(request: &mut ClientRequest<'_, C>, link: Rc<AgentLink>) -> Box<Handing> {
     let mut bytes = std::mem::take(request.raw);
     bytes.extend_from_slice(request.scratch.input.data());

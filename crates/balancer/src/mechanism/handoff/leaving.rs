@@ -7,23 +7,23 @@ use foldhash::fast::FixedState;
 use hashbrown::HashMap;
 use plimsoll_datapath::Flow;
 
-use super::table::Expected;
+use super::numbers::{Expected, Questions};
 
 /// What to do with a flow when its time comes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum FlowEnd {
-    /// It is forgotten, once its client is quiet.
+    /// Forget the flow, once its client is quiet.
     Forget,
-    /// Its client is reset, once it is quiet.
+    /// Reset the client, once it is quiet.
     Reset {
-        /// What it expected when the connection was handed off.
+        /// What the client expected when the connection was handed off.
         expected: Option<Expected>,
         /// How often the client was asked for its sequence numbers.
-        questions: u8,
+        questions: Questions,
     },
 }
 
-/// Flows with a time at which they are looked at. A flow is in it at most once.
+/// Flows with the time at which each is looked at. It holds each flow at most once.
 #[derive(Default)]
 pub(super) struct Leaving {
     queue: VecDeque<(Instant, Flow, u32)>,
@@ -32,20 +32,20 @@ pub(super) struct Leaving {
 }
 
 impl Leaving {
-    /// Has a flow looked at, at a time that is not before that of any other flow by more than matters. True when it was
-    /// leaving already: it is looked at once.
+    /// Schedules a look at a flow. Times must come nearly in order: a flow waits for those that were added before it.
+    /// Returns true if the flow was leaving already; then the new schedule replaces the old one.
     pub(super) fn add(&mut self, flow: Flow, then: FlowEnd, at: Instant) -> bool {
         self.serial = self.serial.wrapping_add(1);
         self.queue.push_back((at, flow, self.serial));
         self.flows.insert(flow, (self.serial, then)).is_some()
     }
 
-    /// A connection has this flow again; false when none was leaving.
+    /// Removes a flow that a connection has again. Returns false if it was not leaving.
     pub(super) fn remove(&mut self, flow: &Flow) -> bool {
         self.flows.remove(flow).is_some()
     }
 
-    /// Takes out a flow whose time has come.
+    /// Takes out the next flow whose time has come.
     pub(super) fn next(&mut self, now: Instant) -> Option<(Flow, FlowEnd)> {
         while let Some(&(at, flow, serial)) = self.queue.front() {
             let found = self.flows.get(&flow).filter(|(s, _)| *s == serial).map(|(_, then)| *then);
@@ -61,7 +61,7 @@ impl Leaving {
         None
     }
 
-    /// Those that are leaving, each at least once.
+    /// The flows that are leaving, each at least once.
     pub(super) fn flows(&self) -> impl Iterator<Item = &Flow> {
         self.queue.iter().map(|(_, flow, _)| flow)
     }
@@ -80,7 +80,7 @@ mod tests {
         let start = Instant::now();
         let after = |ms| start + Duration::from_millis(ms);
         assert!(!leaving.add(flow(1), FlowEnd::Forget, after(10)));
-        let reset = FlowEnd::Reset { expected: None, questions: 0 };
+        let reset = FlowEnd::Reset { expected: None, questions: Questions::after_lost_link() };
         assert!(!leaving.add(flow(2), FlowEnd::Forget, after(10)) && leaving.add(flow(2), reset, after(10)));
         assert!(leaving.remove(&flow(1)) && !leaving.remove(&flow(1)));
         assert!(!leaving.add(flow(1), FlowEnd::Forget, after(20)));

@@ -31,15 +31,12 @@ use std::time::Instant;
 
 use plimsoll_datapath::{Flow, FlowEntry};
 
-use super::QUIET;
 use super::offers::LeftFlow;
-use super::system::{System, Told};
+use super::system::System;
+use super::times::QUIET;
 use crate::backend::Backend;
 
-/// How often a client is asked for its numbers: it answers twice a second at most, and some packets are lost.
-const MOST_QUESTIONS: u32 = 12;
-
-/// Sees to all of them, time and again until none is left.
+/// Looks at every flow that is left over. It is called regularly, and does nothing once none is left.
 pub(super) fn settle(system: &System, backends: &[Arc<Backend>]) {
     if system.offers.is_over() {
         return;
@@ -56,13 +53,11 @@ pub(super) fn settle(system: &System, backends: &[Arc<Backend>]) {
     known.retain(|flow, _| left.contains_key(flow));
     for (flow, entry) in left {
         let left_flow = known.entry(flow).or_insert_with(|| LeftFlow::new(&entry, now));
-        if look_at(system, &flow, &entry, settled, now, left_flow) == Told::Asked {
-            left_flow.questions += 1;
-        }
+        look_at(system, &flow, &entry, settled, now, left_flow);
     }
 }
 
-/// Resets the client of a flow, if that is nobody's.
+/// Resets the client of a flow if no agent claims the flow any more.
 fn look_at(
     system: &System,
     flow: &Flow,
@@ -70,23 +65,22 @@ fn look_at(
     settled: bool,
     now: Instant,
     left_flow: &mut LeftFlow,
-) -> Told {
+) {
     if entry.over {
         // The client has everything.
         system.forget(flow, QUIET);
-        return Told::Done;
+        return;
     }
     let silent_ns = plimsoll_datapath::now_ns().saturating_sub(entry.last_seen_ns);
     let is_stuck = left_flow.is_stuck(entry, now);
-    // A socket that was about to be here again is gone.
+    // Without a next hop, the connection was being taken back, and its socket died with the process.
     let is_nobodys = entry.next_hop.ifindex == 0
-        || left_flow.questions > 0
+        || left_flow.questions.have_begun()
         || system
             .offers
             .quiet(entry.next_hop.mac, settled, now)
             .is_some_and(|quiet| is_stuck || u128::from(silent_ns) >= quiet.as_nanos());
-    if !is_nobodys {
-        return Told::Done;
+    if is_nobodys {
+        system.reset_left_over(flow, &mut left_flow.questions);
     }
-    system.reset_left_over(flow, left_flow.questions >= MOST_QUESTIONS)
 }

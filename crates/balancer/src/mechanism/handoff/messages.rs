@@ -8,8 +8,11 @@ use plimsoll_config::Config;
 use plimsoll_datapath::tcp::TcpState;
 use plimsoll_wire::message::{AnswerReport, Conn, FromAgent, ToAgent};
 
+use super::active::Active;
+use super::handoffs::Handoffs;
+use super::link::AgentLink;
 use super::table::{HandoffEntry, HandoffPhase};
-use super::{Active, AgentLink, Handoffs, recover};
+use super::{recover, send};
 use crate::accepted::Accepted;
 use crate::account::{Account, AdmissionResult};
 use crate::http::Framing;
@@ -70,7 +73,7 @@ fn taken(handoffs: &Handoffs, link: &Rc<AgentLink>, conn: Conn) {
     }
 }
 
-/// The agent answers a request that was to go elsewhere.
+/// Notes that the agent answers a request itself that was to go elsewhere.
 fn kept(worker: &Worker, handoffs: &Handoffs, link: &Rc<AgentLink>, conn: Conn) {
     let active = {
         let mut table = handoffs.table.borrow_mut();
@@ -122,7 +125,7 @@ fn ask(worker: &Rc<Worker>, handoffs: &Rc<Handoffs>, link: &Rc<AgentLink>, asked
     }
 }
 
-/// A further request as it was understood.
+/// A further request on a connection that was handed off.
 struct Request {
     head: RequestHead,
     bytes: Vec<u8>,
@@ -130,7 +133,7 @@ struct Request {
 }
 
 impl Request {
-    /// Checks a head that an agent has shown.
+    /// Checks and rewrites a head that an agent has sent. Returns `None` if this front-end would not pass it on.
     fn read(head: &[u8], config: &Config, accepted: &Accepted) -> Option<Self> {
         let context = request::RequestContext {
             key: &config.target.key,
@@ -148,13 +151,13 @@ impl Request {
         Some(Self { head, bytes, received: Instant::now() })
     }
 
-    /// The request under way, with what is kept of it.
+    /// Makes it the request under way, with its account.
     fn under(self, account: Account) -> Active {
         Active { head: self.head, head_bytes: self.bytes, account }
     }
 }
 
-/// Whose further request it is, and how many there have been with it.
+/// Counts a further request on a connection. Returns what is known of the connection, and how many requests it has had.
 fn count_request(handoffs: &Handoffs, link: &Rc<AgentLink>, conn: Conn) -> Option<(Rc<Accepted>, u64)> {
     let mut table = handoffs.table.borrow_mut();
     let entry = table.get(conn, link)?;
@@ -162,10 +165,10 @@ fn count_request(handoffs: &Handoffs, link: &Rc<AgentLink>, conn: Conn) -> Optio
     Some((Rc::clone(&entry.accepted), entry.requests))
 }
 
-/// A further request is being answered, on a connection that was placed as a whole.
+/// Notes that a further request is being answered on a connection that was placed as a whole.
 fn began(worker: &Worker, handoffs: &Handoffs, link: &Rc<AgentLink>, conn: Conn, head: &[u8]) {
     let Some((accepted, _)) = count_request(handoffs, link, conn) else { return };
-    // One that this front-end would not have passed on is its back-end's alone.
+    // A request that this front-end would not have passed on is left to the back-end, and not counted.
     let Some(request) = Request::read(head, &worker.config(), &accepted) else { return };
     let assignment = worker.shared.dispatch.stay(link.id, request.head.target);
     handoffs.system.counts.stayed.add(1);
@@ -224,19 +227,11 @@ fn closed(worker: &Rc<Worker>, handoffs: &Rc<Handoffs>, link: &Rc<AgentLink>, co
     let entry = handoffs.table.borrow_mut().remove_if(conn, |entry| Rc::ptr_eq(&entry.link, link));
     if let Some(entry) = entry {
         handoffs.forget_later(entry.flow);
-        over(worker, entry);
+        recover::over(worker, entry);
     }
 }
 
-/// A connection is over.
-pub(super) fn over(worker: &Worker, entry: HandoffEntry) {
-    worker.count_closed();
-    if let Some(active) = entry.active {
-        active.lose(worker, &entry.accepted, &entry.link.backend());
-    }
-}
-
-/// The connection has come back: on to the back-end that was chosen, or on by this front-end itself.
+/// Handles a connection that has come back: it goes to the back-end that was chosen, or stays at this front-end.
 fn returned(worker: &Rc<Worker>, handoffs: &Rc<Handoffs>, link: &Rc<AgentLink>, conn: Conn, state: &[u8]) {
     let of_link = |entry: &HandoffEntry| {
         Rc::ptr_eq(&entry.link, link) && matches!(entry.phase, HandoffPhase::Returning)
@@ -253,12 +248,12 @@ fn returned(worker: &Rc<Worker>, handoffs: &Rc<Handoffs>, link: &Rc<AgentLink>, 
             );
             recover::reset(handoffs, entry.flow, entry.expected);
             handoffs.forget(entry.flow);
-            return over(worker, entry);
+            return recover::over(worker, entry);
         }
     };
     let next = entry.active.as_ref().and_then(|active| handoffs.link(active.account.chosen()?));
     match next {
-        Some(next) => handoffs.hand_on(worker, entry, &next, state, (link, conn)),
+        Some(next) => send::hand_on(worker, handoffs, entry, &next, state, (link, conn)),
         None => {
             recover::restore(worker, handoffs, entry, &state);
             link.push_later(&ToAgent::Released { conn });

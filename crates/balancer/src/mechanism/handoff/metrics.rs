@@ -2,7 +2,7 @@
 
 use std::fmt::Error;
 
-use super::System;
+use super::system::System;
 use crate::exposition::Out;
 use crate::metrics::{FINE_BUCKETS_US, SharedCounter};
 

@@ -8,17 +8,13 @@ use std::time::{Duration, Instant};
 
 use plimsoll_datapath::{Flow, FlowEntry, Mac, NextHop};
 
-/// How long after the last agent was heard the others' flows are nobody's: an agent may have just lost its old link.
-const SETTLE: Duration = Duration::from_millis(300);
-/// How long one agent waits for the offers of others.
-const PATIENCE: Duration = Duration::from_millis(1500);
-/// How long a client has to be quiet where its agent was heard: its kernel may still send what a dead agent left.
-const SHORT_QUIET: Duration = Duration::from_millis(200);
-/// How long an agent that cannot be reached has to come back, and how long its client has to be quiet then: as with a link
-/// that is lost.
-const UNREACHED: Duration = Duration::from_secs(2);
-const QUIET: Duration = Duration::from_secs(1);
+use super::numbers::Questions;
+use super::times::{LOST_GRACE, QUIET, SHORT_QUIET};
 
+/// How long after an agent was heard it counts as having offered all: it may have lost its old link just before.
+const SETTLE: Duration = Duration::from_millis(300);
+/// How long flows to an agent that was heard wait for the offers of the other agents.
+const PATIENCE: Duration = Duration::from_millis(1500);
 /// How long a client that sends packets may make no progress: it and a socket that has other sequence numbers may answer one
 /// another without end.
 const STUCK: Duration = Duration::from_millis(600);
@@ -27,7 +23,7 @@ const STUCK: Duration = Duration::from_millis(600);
 #[derive(Debug)]
 pub(super) struct LeftFlow {
     /// How often its client was asked for its sequence numbers.
-    pub(super) questions: u32,
+    pub(super) questions: Questions,
     /// What the client has acknowledged and sent.
     numbers: (Option<u32>, Option<u32>),
     /// Since when these are the same.
@@ -35,9 +31,10 @@ pub(super) struct LeftFlow {
 }
 
 impl LeftFlow {
-    /// As the flow is seen first.
+    /// The state of a flow that is seen for the first time.
     pub(super) fn new(entry: &FlowEntry, now: Instant) -> Self {
-        Self { questions: 0, numbers: (entry.last_ack, entry.last_seq_end), since: now }
+        let numbers = (entry.last_ack, entry.last_seq_end);
+        Self { questions: Questions::for_left_over(), numbers, since: now }
     }
 
     /// Whether the client has neither sent nor acknowledged anything new for a while.
@@ -135,8 +132,8 @@ impl Offers {
         let was_heard = heard.values().any(|h| h.mac == to && h.workers.len() >= self.workers);
         match was_heard {
             true => (waited >= PATIENCE).then_some(SHORT_QUIET),
-            // As with a link that is lost.
-            false => (waited >= UNREACHED).then_some(QUIET),
+            // The same time as after a link was lost.
+            false => (waited >= LOST_GRACE).then_some(QUIET),
         }
     }
 }

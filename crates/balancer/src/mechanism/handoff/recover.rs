@@ -10,16 +10,15 @@ use plimsoll_datapath::tcp::{self, Frozen, Restored, TcpState};
 use plimsoll_datapath::{Flow, FlowEntry};
 use plimsoll_wire::message::{Conn, ToAgent};
 
+use super::handoffs::Handoffs;
 use super::leaving::FlowEnd;
-use super::system::Told;
-use super::table::{Expected, HandoffEntry, HandoffPhase};
-use super::{AgentLink, Handoffs, messages};
+use super::link::{AgentLink, Down};
+use super::numbers::{Expected, Questions, Told};
+use super::table::{HandoffEntry, HandoffPhase};
+use super::times::LOST_GRACE;
 use crate::accepted::{Accepted, Start};
 use crate::net::stream::ClientStream;
 use crate::worker::Worker;
-
-/// How long clients of an unreachable agent keep their connections before they are reset.
-const LOST_GRACE: Duration = Duration::from_secs(2);
 
 /// How long a client has to answer a probe.
 const PROBE_TIME: Duration = Duration::from_millis(60);
@@ -31,28 +30,6 @@ pub(super) enum TakeBackReason {
     Refused,
     /// The agent has not said anything, and its lease is over.
     TimedOut,
-}
-
-/// Why a link is down.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Down {
-    /// The agent's end was closed: its process is gone, and the kernel there has closed what it had.
-    Closed,
-    /// Nothing was heard of it: its machine may be gone, and its connections hang.
-    Silent,
-}
-
-impl Down {
-    /// Why a link failed with this error.
-    pub(super) fn of(error: &io::Error) -> Self {
-        match error.kind() {
-            // The kernel found nobody to send to.
-            io::ErrorKind::TimedOut | io::ErrorKind::HostUnreachable | io::ErrorKind::NetworkUnreachable => {
-                Self::Silent
-            }
-            _ => Self::Closed,
-        }
-    }
 }
 
 /// Takes back a connection that the agent has not taken over.
@@ -79,8 +56,8 @@ pub(super) fn take_back(worker: &Rc<Worker>, handoffs: &Rc<Handoffs>, conn: Conn
     restore(worker, handoffs, entry, &state);
 }
 
-/// Finds out whether the agent did take the connection over, with its lease over now: if the client has part of an answer,
-/// nobody else can go on with it, and the client is reset. Else the connection goes on here.
+/// Finds out whether the agent has taken the connection over, now that its lease is over. If the client has part of an answer,
+/// nobody else can continue the connection, and the client is reset. Otherwise the connection continues here.
 async fn probe(worker: &Rc<Worker>, handoffs: &Rc<Handoffs>, mut entry: HandoffEntry, state: &TcpState) {
     // Its acknowledgment may have been lost: a probe has it repeated. Packets still lead to the agent, past our table.
     let probing = tcp::restore(state).map_err(io::Error::other).and_then(Restored::activate).and_then(|fd| {
@@ -103,7 +80,7 @@ async fn probe(worker: &Rc<Worker>, handoffs: &Rc<Handoffs>, mut entry: HandoffE
             }
             reset(handoffs, entry.flow, entry.expected);
             handoffs.forget(entry.flow);
-            messages::over(worker, entry);
+            over(worker, entry);
         }
     }
 }
@@ -117,8 +94,8 @@ fn has_moved_on(handoffs: &Handoffs, flow: &Flow, state: &TcpState) -> bool {
     beyond(entry.last_ack, state.send_next) || beyond(entry.last_seq_end, state.receive_next)
 }
 
-/// Goes on with a connection here. The socket comes first, then packets are led to it. The flow is forgotten when the socket
-/// is live, not before: the kernel ends none that is not, should this process die.
+/// Continues a connection here. The socket comes first, then packets are led to it. The flow is forgotten only when the socket
+/// is live: should this process die earlier, the kernel would not end the connection.
 pub(super) fn restore(
     worker: &Rc<Worker>,
     handoffs: &Rc<Handoffs>,
@@ -155,12 +132,21 @@ pub(super) fn restore(
     }
 }
 
-/// Serves a connection that this front-end has again, or still.
+/// Counts a connection as closed. The request under way on it, if there is one, has failed.
+pub(super) fn over(worker: &Worker, entry: HandoffEntry) {
+    worker.count_closed();
+    if let Some(active) = entry.active {
+        active.lose(worker, &entry.accepted, &entry.link.backend());
+    }
+}
+
+/// Serves a connection here: one that was taken back, or that could not be handed off.
 pub(super) fn resume(worker: &Rc<Worker>, fd: OwnedFd, accepted: &Rc<Accepted>, start: Start) {
     worker.resume(ClientStream::new(fd), Rc::clone(accepted), start);
 }
 
-/// Tells a client that its connection is over. `before` is what its kernel expected when the connection was handed off.
+/// Tells a client that its connection is over, or asks for its sequence numbers first, unless another connection has the flow
+/// or a RST has come from the client. `before` is what the client's kernel expected when the connection was handed off.
 pub(super) fn reset(handoffs: &Handoffs, flow: Flow, before: Option<Expected>) -> Told {
     if handoffs.is_reused(&flow) || handoffs.system.entry(&flow).is_some_and(|entry| entry.rst) {
         return Told::Done;
@@ -168,11 +154,12 @@ pub(super) fn reset(handoffs: &Handoffs, flow: Flow, before: Option<Expected>) -
     handoffs.system.reset(&flow, before)
 }
 
-/// A link is down: what its agent had is nobody's, until the agent comes back or its clients are reset.
+/// Gives up the connections of a link that is down. The agent may come back and offer them; otherwise their clients are reset
+/// after [`LOST_GRACE`].
 pub(super) fn link_down(worker: &Rc<Worker>, handoffs: &Rc<Handoffs>, link: &Rc<AgentLink>, down: Down) {
     let conns = handoffs.table.borrow().of_link(link);
-    // Whoever still acknowledges something is served by a back-end that only its link has lost, or by a kernel that sends
-    // what its process left: only who is quiet then is reset.
+    // A client that still acknowledges something is served by a back-end that has only lost its link, or by a kernel that sends
+    // what its process left. Only clients that are quiet then are reset.
     let at = Instant::now() + LOST_GRACE;
     tracing::debug!(?down, connections = conns.len(), "connections were lost with a link");
     for conn in conns {
@@ -183,13 +170,14 @@ pub(super) fn link_down(worker: &Rc<Worker>, handoffs: &Rc<Handoffs>, link: &Rc<
         if entry.expected.is_none() {
             handoffs.system.learn_numbers(&entry.flow);
         }
-        handoffs.leave(entry.flow, FlowEnd::Reset { expected: entry.expected, questions: 0 }, at);
-        messages::over(worker, entry);
+        let questions = Questions::after_lost_link();
+        handoffs.leave(entry.flow, FlowEnd::Reset { expected: entry.expected, questions }, at);
+        over(worker, entry);
     }
 }
 
-/// An agent has a connection that this front-end does not know of: it was started anew, or the link was. It is named by the
-/// agent's number for it, its flow, and the number of its latest request.
+/// Adopts a connection that an agent has and that this front-end does not know, as the front-end or the link has started anew.
+/// It is given by the agent's number for it, its flow, and the number of its latest request.
 pub(super) fn adopt(
     worker: &Rc<Worker>,
     handoffs: &Rc<Handoffs>,
@@ -202,17 +190,17 @@ pub(super) fn adopt(
     let conn = table.next_conn();
     let mut registry = system.registry();
     if registry.is_owned(&flow) {
-        // Another link, or a later connection of the same client: neither is to be harmed.
+        // Another link has it, or a later connection of the same client has its flow: neither may be harmed.
         return;
     }
     link.push(&ToAgent::Adopted { orphan, conn });
     let leads_there = |entry: FlowEntry| entry.next_hop.ifindex != 0 && entry.next_hop.mac == hop.mac;
     if !system.entry(&flow).is_some_and(leads_there) {
-        // Its client was reset, or began anew: whoever has it still is to drop it.
+        // Its client was reset, or connected again: an agent that still has it must drop it.
         link.push(&ToAgent::Cancel { conn });
         return;
     }
-    // From now on it is marked as one of this process.
+    // From now on the flow is marked as one of this process.
     system.lead(&flow, &hop, link.id);
     if !registry.leaving.remove(&flow) {
         system.add_flow();
@@ -224,7 +212,7 @@ pub(super) fn adopt(
     table.insert(HandoffEntry::new(conn, flow, Rc::clone(link), accepted, u64::from(request) + 1));
 }
 
-/// An agent got packets of a connection that it does not have.
+/// Handles a report that an agent got packets of a connection that it does not have.
 pub(super) fn stray(worker: &Rc<Worker>, handoffs: &Rc<Handoffs>, link: &Rc<AgentLink>, flow: Flow) {
     let entry = {
         let mut table = handoffs.table.borrow_mut();
@@ -232,26 +220,16 @@ pub(super) fn stray(worker: &Rc<Worker>, handoffs: &Rc<Handoffs>, link: &Rc<Agen
             Some(conn) if table.get(conn, link).is_some_and(|e| matches!(e.phase, HandoffPhase::Held)) => {
                 table.remove(conn)
             }
-            // On its way to the agent, or back, or elsewhere by now.
+            // It is on its way to the agent or back, or elsewhere by now.
             Some(_) => return,
             None => None,
         }
     };
     handoffs.system.counts.strays.add(1);
-    // Other workers see to their own flows, and hear of them as well. What an earlier process left is seen to anyway.
+    // Other workers get the report as well and handle their own flows; `leftovers` handles what an earlier process left.
     if let Some(entry) = entry {
         reset(handoffs, flow, entry.expected);
         handoffs.forget(flow);
-        messages::over(worker, entry);
+        over(worker, entry);
     }
-}
-
-/// Looks after what has a time: handoffs that were not answered, clients of agents that did not come back, flows that have
-/// ended.
-pub(super) fn sweep(worker: &Rc<Worker>, handoffs: &Rc<Handoffs>) {
-    let now = Instant::now();
-    while let Some(conn) = handoffs.next_overdue(now) {
-        take_back(worker, handoffs, conn, TakeBackReason::TimedOut);
-    }
-    handoffs.sweep_leaving(now);
 }

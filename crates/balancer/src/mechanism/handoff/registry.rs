@@ -19,18 +19,18 @@ pub(super) struct Owner {
 
 /// Flows that lead to back-ends.
 #[derive(Default)]
-pub(crate) struct Registry {
+pub(super) struct Registry {
     owners: HashMap<Flow, Owner, FixedState>,
     pub(super) leaving: Leaving,
 }
 
 impl Registry {
-    /// The flow is now that of this connection.
+    /// Gives a flow to a connection.
     pub(super) fn own(&mut self, flow: Flow, owner: Owner) {
         self.owners.insert(flow, owner);
     }
 
-    /// This connection has ended, or is elsewhere.
+    /// Takes a flow from a connection that has ended or is elsewhere, unless another connection has it by now.
     pub(super) fn disown(&mut self, flow: &Flow, owner: Owner) {
         if self.owners.get(flow) == Some(&owner) {
             self.owners.remove(flow);

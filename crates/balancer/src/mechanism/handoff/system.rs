@@ -11,19 +11,10 @@ use plimsoll_datapath::{Flow, FlowEntry, Forwarder, ForwarderConfig, NextHop, tc
 use plimsoll_policy::BackendId;
 use plimsoll_wire::Key;
 
+use super::numbers::{Expected, Questions, Told};
 use super::offers::Offers;
 use super::registry::Registry;
-use super::table::Expected;
 use crate::metrics::{FINE_BUCKETS_US, Histogram, SharedCounter};
-
-/// Whether a client was told that its connection is over.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Told {
-    /// It was, as far as it can be.
-    Done,
-    /// It was asked for its sequence numbers: it can be told soon.
-    Asked,
-}
 
 /// Counts over all workers.
 #[derive(Debug, Default)]
@@ -135,7 +126,7 @@ impl System {
         mark >> 16 == self.instance as u32 & 0xffff
     }
 
-    /// Room for another flow; false when there is none.
+    /// Increments the flow count. Returns false, and changes nothing, if there is no room.
     pub(super) fn take_flow(&self) -> bool {
         let more = |flows: u32| (flows < self.most_flows).then_some(flows + 1);
         self.flows.try_update(Ordering::Relaxed, Ordering::Relaxed, more).is_ok()
@@ -167,7 +158,7 @@ impl System {
         }
     }
 
-    /// A link came up, or went down.
+    /// Counts a link that came up, or went down.
     pub(super) fn count_link(&self, up: bool) {
         if up {
             self.links.fetch_add(1, Ordering::Relaxed);
@@ -222,7 +213,7 @@ impl System {
         }
     }
 
-    /// A flow leads to this front-end again, unless its client has sent something lately: false then.
+    /// Leads a flow back to this front-end if its client has been quiet for so long. Returns false if it has not.
     pub(super) fn forget(&self, flow: &Flow, quiet: Duration) -> bool {
         self.forwarder.forget(flow, quiet).unwrap_or_else(|error| {
             tracing::warn!(%error, client = %flow.client, "a connection cannot be led back");
@@ -242,14 +233,14 @@ impl System {
         !entry.rst && u128::from(silent_ns) < quiet.as_nanos()
     }
 
-    /// Tells the client of a flow that its connection is over. `before` is what it expected when the connection was handed
-    /// off, if that is known.
+    /// Tells the client of a flow that its connection is over, or asks for its sequence numbers if these are unknown. `before`
+    /// is what the client expected when the connection was handed off, if that is known.
     pub(super) fn reset(&self, flow: &Flow, before: Option<Expected>) -> Told {
         let entry = self.entry(flow);
         let acknowledged = entry.as_ref().and_then(|entry| entry.last_ack).or(before.map(|b| b.from_us));
         let sent = entry.as_ref().and_then(|entry| entry.last_seq_end).or(before.map(|b| b.from_client));
         let (Some(acknowledged), Some(sent)) = (acknowledged, sent) else {
-            // Without an entry nothing would be learned from its answer.
+            // Without an entry, nothing would note the numbers in its answer.
             return if entry.is_some() { self.ask_numbers(flow) } else { Told::Done };
         };
         // A client that expects other numbers says so, and this machine's kernel answers by a RST with those.
@@ -261,7 +252,7 @@ impl System {
         Told::Done
     }
 
-    /// Has the client of a flow tell its sequence numbers, if none are known: should it have to be reset.
+    /// Asks the client of a flow for its sequence numbers if these are unknown, so that it can be reset later.
     pub(super) fn learn_numbers(&self, flow: &Flow) {
         let unknown = |entry: FlowEntry| entry.last_ack.is_none() || entry.last_seq_end.is_none();
         if self.entry(flow).is_some_and(unknown) {
@@ -269,7 +260,7 @@ impl System {
         }
     }
 
-    /// The client's answer passes the forwarder, which notes its numbers.
+    /// Asks the client of a flow for its sequence numbers. Its answer passes the forwarder, which notes them.
     fn ask_numbers(&self, flow: &Flow) -> Told {
         match tcp::ask_numbers(flow, plimsoll_datapath::now_ns() as u32) {
             Ok(()) => Told::Asked,
@@ -280,7 +271,7 @@ impl System {
         }
     }
 
-    /// Packets of a flow are for this machine's sockets from now on, but its connection is not safe yet.
+    /// Leads packets of a flow to this machine's sockets, but keeps the flow, as its connection is not safe yet.
     pub(super) fn lead_here(&self, flow: &Flow) {
         if let Err(error) = self.forwarder.lead_here(flow) {
             tracing::warn!(%error, client = %flow.client, "a connection cannot be led back");
@@ -301,26 +292,24 @@ impl System {
         left
     }
 
-    /// Resets the client of a flow that another process left, and forgets the flow. If the client has to be asked for its
-    /// numbers first, the flow stays, unless this is the last attempt.
-    pub(super) fn reset_left_over(&self, flow: &Flow, last: bool) -> Told {
-        // So that no agent's offer comes in between.
+    /// Resets the client of a flow that another process left, and forgets the flow. While the client is asked for its numbers,
+    /// the flow stays.
+    pub(super) fn reset_left_over(&self, flow: &Flow, questions: &mut Questions) {
+        // Locked until the end, so that no agent's offer comes in between.
         let registry = self.registry();
         let left = self.entry(flow).is_some_and(|entry| !self.is_ours(entry.agent));
         if !left || registry.is_owned(flow) {
-            return Told::Done;
+            return;
         }
-        let told = self.reset(flow, None);
-        if told == Told::Asked && !last {
-            return told;
+        if questions.go_on(self.reset(flow, None)) {
+            return;
         }
         tracing::debug!(client = %flow.client, "a connection that an earlier process left is nobody's");
         self.unlead(flow);
-        Told::Done
     }
 }
 
-/// A number for this process, whose marks are those of no flow that another process left.
+/// Makes a number for this process such that no flow left by another process has a mark of that number.
 fn new_instance(forwarder: &Forwarder) -> Result<u64, String> {
     let mut marks = BTreeSet::new();
     let listed = forwarder.for_each(|_, entry| {

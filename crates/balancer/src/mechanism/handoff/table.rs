@@ -11,8 +11,11 @@ use plimsoll_datapath::tcp::TcpState;
 use plimsoll_wire::message::{Conn, ToAgent};
 use slab::Slab;
 
+use super::active::Active;
+use super::link::AgentLink;
+use super::numbers::Expected;
 use super::registry::Owner;
-use super::{Active, AgentLink, System};
+use super::system::System;
 use crate::accepted::{Accepted, Start};
 
 /// The phase of a handed-off connection.
@@ -21,27 +24,13 @@ pub(super) enum HandoffPhase {
     Pending {
         /// The state to restore if the agent does not take it.
         state: Box<TcpState>,
-        /// When the agent was told.
+        /// When the connection was sent to the agent.
         since: Instant,
     },
     /// The agent has it.
     Held,
     /// The agent has been told to give it back.
     Returning,
-}
-
-/// The sequence numbers that come next, as a client's kernel sees it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Expected {
-    pub(super) from_us: u32,
-    pub(super) from_client: u32,
-}
-
-impl Expected {
-    /// Of a connection in this state, if the client has all that was sent.
-    pub(super) fn of(state: &TcpState) -> Self {
-        Self { from_us: state.send_sent(), from_client: state.receive_next }
-    }
 }
 
 /// A connection that has been handed off.
@@ -98,7 +87,7 @@ impl HandoffEntry {
         }
     }
 
-    /// How this front-end goes on with it: with the request under way, for which a back-end has been chosen.
+    /// Describes how this front-end continues the connection: with the request under way, whose back-end has been chosen.
     pub(super) fn start_here(&mut self) -> Start {
         let given = self.active.take().and_then(|active| active.account.into_assignment());
         Start { requests: self.requests.saturating_sub(1), given, stays: true, input: Vec::new() }
@@ -120,18 +109,18 @@ pub(super) struct HandoffTable {
 }
 
 impl HandoffTable {
-    /// Of the worker with this number.
+    /// The empty table of the worker with this index.
     pub(super) fn new(system: Arc<System>, worker: usize) -> Self {
         Self { system, worker, entries: Slab::new(), by_flow: HashMap::default(), serial: 0 }
     }
 
-    /// A number for a connection, which [`HandoffTable::insert`] is to be called with next.
+    /// Makes a number for a connection. The next call of [`HandoffTable::insert`] must use it.
     pub(super) fn next_conn(&mut self) -> Conn {
         self.serial = self.serial.wrapping_add(1);
         Conn(u64::from(self.serial) << 32 | self.entries.vacant_key() as u64)
     }
 
-    /// Adds a connection under the number that was got last.
+    /// Adds a connection under the number that was made last.
     pub(super) fn insert(&mut self, entry: HandoffEntry) {
         debug_assert_eq!(entry.conn.0 & 0xffff_ffff, self.entries.vacant_key() as u64, "the number got last");
         self.by_flow.insert(entry.flow, entry.conn);
@@ -165,7 +154,7 @@ impl HandoffTable {
         self.remove(conn)
     }
 
-    /// Takes a connection out.
+    /// Removes a connection.
     pub(super) fn remove(&mut self, conn: Conn) -> Option<HandoffEntry> {
         let index = usize::try_from(conn.0 & 0xffff_ffff).ok()?;
         self.entries.get(index).filter(|entry| entry.conn == conn)?;

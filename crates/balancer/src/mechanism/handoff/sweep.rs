@@ -1,0 +1,55 @@
+//! Looks regularly at what has a time: handoffs that were not answered, and flows whose connections are over or lost.
+
+use std::rc::Rc;
+use std::time::{Duration, Instant};
+
+use super::handoffs::Handoffs;
+use super::leaving::FlowEnd;
+use super::recover::{self, TakeBackReason};
+use super::times::{LINGER, QUIET};
+use crate::worker::Worker;
+
+/// How long a client has to tell its sequence numbers before it is asked again.
+const ANSWER_TIME: Duration = Duration::from_millis(200);
+
+/// Takes back what no agent took over in time, and ends the flows whose time has come.
+pub(super) fn sweep(worker: &Rc<Worker>, handoffs: &Rc<Handoffs>) {
+    let now = Instant::now();
+    while let Some(conn) = handoffs.next_overdue(now) {
+        recover::take_back(worker, handoffs, conn, TakeBackReason::TimedOut);
+    }
+    sweep_leaving(handoffs, now);
+}
+
+/// Forgets flows, or resets their clients, as was scheduled by [`Handoffs::leave`]. Flows of clients that are not quiet yet
+/// are scheduled again.
+fn sweep_leaving(handoffs: &Handoffs, now: Instant) {
+    let system = &handoffs.system;
+    loop {
+        let next = system.registry().leaving.next(now);
+        let Some((flow, then)) = next else { return };
+        let quiet = match then {
+            _ if handoffs.is_reused(&flow) => true,
+            FlowEnd::Forget => system.forget(&flow, QUIET),
+            FlowEnd::Reset { expected, mut questions } => {
+                let quiet = questions.have_begun() || !system.is_busy(&flow, QUIET);
+                if quiet {
+                    let told = recover::reset(handoffs, flow, expected);
+                    if questions.go_on(told) {
+                        handoffs.leave(flow, FlowEnd::Reset { expected, questions }, now + ANSWER_TIME);
+                        continue;
+                    }
+                    if !handoffs.is_reused(&flow) {
+                        system.unlead(&flow);
+                    }
+                }
+                quiet
+            }
+        };
+        if quiet {
+            system.free_flow();
+        } else {
+            handoffs.leave(flow, then, now + LINGER);
+        }
+    }
+}
