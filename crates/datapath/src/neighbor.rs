@@ -5,11 +5,11 @@ use std::net::IpAddr;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use rtnetlink::packet_route::RouteNetlinkMessage;
-use rtnetlink::packet_route::neighbour::{
+use netlink_packet_route::RouteNetlinkMessage;
+use netlink_packet_route::neighbour::{
     NeighbourAddress, NeighbourAttribute, NeighbourFlags, NeighbourMessage, NeighbourState,
 };
-use rtnetlink::packet_route::route::{RouteAddress, RouteAttribute, RouteMessage, RouteType, RouteVia};
+use netlink_packet_route::route::{RouteAddress, RouteAttribute, RouteMessage, RouteType, RouteVia};
 
 use crate::error::{DatapathError, NET_ADMIN};
 use crate::layout::{Mac, NextHop};

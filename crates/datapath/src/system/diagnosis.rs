@@ -3,7 +3,7 @@
 
 use std::io;
 
-use rtnetlink::sys::{Socket, SocketAddr, protocols::NETLINK_SOCK_DIAG};
+use netlink_sys::{Socket, SocketAddr, protocols::NETLINK_SOCK_DIAG};
 use rustix::io::Errno;
 
 use super::finding::Finding;
