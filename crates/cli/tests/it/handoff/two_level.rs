@@ -5,9 +5,10 @@ use std::io::{Read as _, Write as _};
 use std::net::{IpAddr, SocketAddr, TcpStream};
 use std::path::Path;
 use std::process::Command;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use plimsoll_lab::{Lab, LabConfig, Node, Process};
-use plimsoll_testkit::{PATIENCE, eventually, wait_for};
+use plimsoll_testkit::{PATIENCE, eventually};
 use plimsoll_wire::Key;
 
 use super::http::{Answer, Client};
@@ -38,6 +39,8 @@ struct Cluster {
     machines: Vec<Machine>,
     lab: Lab,
     directory: tempfile::TempDir,
+    /// Requests that each machine's front-end was sent and that were answered with 200.
+    answered: [AtomicUsize; MACHINES],
 }
 
 fn own(lab: &Lab, index: usize) -> IpAddr {
@@ -65,12 +68,16 @@ impl Cluster {
         std::fs::write(&key, Key::generate().unwrap().to_hex()).unwrap();
         std::fs::set_permissions(&key, std::os::unix::fs::PermissionsExt::from_mode(0o600)).unwrap();
         let machines = (0..MACHINES).map(|index| machine(&lab, index, directory.path())).collect();
-        Self { machines, lab, directory }
+        Self { machines, lab, directory, answered: Default::default() }
     }
 
     fn get(&self, through: usize, path: &str) -> std::io::Result<Answer> {
         let client = self.lab.node(Node::Client).unwrap();
-        client.run(|| Client::connect(vip(through))?.get(path)).unwrap()
+        let answer = client.run(|| Client::connect(vip(through))?.get(path)).unwrap();
+        if answer.as_ref().is_ok_and(|answer| answer.status == 200) {
+            self.answered[through].fetch_add(1, Ordering::Relaxed);
+        }
+        answer
     }
 
     /// 0 where it is not there, or nobody answers.
@@ -139,10 +146,23 @@ fn documents(wanted: &str) -> impl Iterator<Item = String> {
 }
 
 impl Cluster {
+    /// Requests through this machine's front-end that were answered here, or elsewhere.
+    fn counted(&self, machine: usize, place: &str) -> f64 {
+        self.metric(machine, &format!("plimsoll_peers_requests_total{{answered=\"{place}\"}}"))
+    }
+
     /// Requests that this machine's front-end has handed off, and that were answered elsewhere.
     fn handed(&self, machine: usize) -> (f64, f64) {
         let taken = self.metric(machine, "plimsoll_handoffs_total{outcome=\"taken\"}");
-        (taken, self.metric(machine, "plimsoll_peers_requests_total{answered=\"elsewhere\"}"))
+        (taken, self.counted(machine, "elsewhere"))
+    }
+
+    /// Waits until the front-end has counted every request that was answered: agents report a little later.
+    fn wait_for_reports(&self, machine: usize) {
+        eventually("all reports", || {
+            let counted = self.counted(machine, "here") + self.counted(machine, "elsewhere");
+            counted >= self.answered[machine].load(Ordering::Relaxed) as f64
+        });
     }
 }
 
@@ -171,11 +191,8 @@ fn a_connection_goes_to_the_machine_of_the_size() {
     for (name, count) in [("small", 10.0), ("large", 2.0)] {
         let at = owner(0, &format!("/{name}0"));
         let other = (0..MACHINES).find(|machine| format!("b{machine}") != at).unwrap();
-        // What was answered is reported a little later: all of it is, once both counts agree.
-        let before = wait_for("all reports", || {
-            let handed = cluster.handed(other);
-            (handed.0 == handed.1).then_some(handed)
-        });
+        cluster.wait_for_reports(other);
+        let before = cluster.handed(other);
         assert!(documents(name).all(|path| owner(other, &path) == at));
         eventually("each of them handed off", || {
             cluster.handed(other) == (before.0 + count, before.1 + count)
