@@ -105,6 +105,7 @@ impl ClusterView {
 
     /// Number of back-ends that take new requests.
     #[must_use]
+    #[inline]
     pub fn eligible(&self) -> usize {
         self.eligible
     }
@@ -123,48 +124,56 @@ impl ClusterView {
 
     /// Whether `b` takes new requests: it is up and its weight is not zero.
     #[must_use]
+    #[inline]
     pub fn is_eligible(&self, b: BackendId) -> bool {
         self.relative.get(b.index()).is_some_and(|r| r != RelativeLoad::INELIGIBLE)
     }
 
     /// Requests assigned to `b` and not completed (LARD's active connections).
     #[must_use]
+    #[inline]
     pub fn load(&self, b: BackendId) -> u32 {
         self.load[b.index()]
     }
 
     /// Requests assigned and not completed, over all back-ends.
     #[must_use]
+    #[inline]
     pub fn total_load(&self) -> u64 {
         self.total_load
     }
 
     /// Load per unit of weight; above every real load when `b` takes no new requests.
     #[must_use]
+    #[inline]
     pub fn relative_load(&self, b: BackendId) -> RelativeLoad {
         RelativeLoad(self.relative.get(b.index()).unwrap_or(RelativeLoad::INELIGIBLE))
     }
 
     /// Weight of `b`.
     #[must_use]
+    #[inline]
     pub fn weight(&self, b: BackendId) -> Weight {
         self.weight[b.index()]
     }
 
     /// Health of `b`.
     #[must_use]
+    #[inline]
     pub fn health(&self, b: BackendId) -> Health {
         self.health[b.index()]
     }
 
     /// Stable identity of `b` for hashing: does not depend on its index.
     #[must_use]
+    #[inline]
     pub fn key(&self, b: BackendId) -> u64 {
         self.key[b.index()]
     }
 
     /// Whether the back-end that had the index of `b` has left, and no other one has it.
     #[must_use]
+    #[inline]
     pub fn has_left(&self, b: BackendId) -> bool {
         !self.present[b.index()]
     }
@@ -218,6 +227,7 @@ pub struct Cluster(ClusterView);
 
 impl Deref for Cluster {
     type Target = ClusterView;
+    #[inline]
     fn deref(&self) -> &ClusterView {
         &self.0
     }

@@ -19,6 +19,7 @@ impl Candidates {
     pub const NONE: Self = Self { ids: [BackendId(0); Self::MOST], len: 0 };
 
     /// Takes the first [`Candidates::MOST`] of `ids`.
+    #[inline]
     pub fn new(ids: impl IntoIterator<Item = BackendId>) -> Self {
         let mut out = Self::NONE;
         for (slot, id) in out.ids.iter_mut().zip(ids) {
@@ -30,6 +31,7 @@ impl Candidates {
 
     /// Who is to be asked.
     #[must_use]
+    #[inline]
     pub fn as_slice(&self) -> &[BackendId] {
         &self.ids[..usize::from(self.len)]
     }
@@ -94,6 +96,7 @@ pub struct LoadReport {
 
 /// `Assign` for `Some`, `Reject` for `None`.
 #[must_use]
+#[inline]
 pub fn assign_or_reject(backend: Option<BackendId>) -> Decision {
     backend.map_or(Decision::Reject, Decision::Assign)
 }

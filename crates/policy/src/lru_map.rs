@@ -59,18 +59,21 @@ impl<V> LruMap<V> {
 
     /// Number of targets held.
     #[must_use]
+    #[inline]
     pub fn len(&self) -> usize {
         self.index.len()
     }
 
     /// Whether no target is held.
     #[must_use]
+    #[inline]
     pub fn is_empty(&self) -> bool {
         self.index.is_empty()
     }
 
     /// The state of `target`, without counting as a use.
     #[must_use]
+    #[inline]
     pub fn peek(&self, target: TargetId) -> Option<&V> {
         let slots = &self.slots;
         let at = self.index.find(self.hasher.hash_one(target.0), |&i| slots[i as usize].target == target)?;
@@ -79,6 +82,7 @@ impl<V> LruMap<V> {
 
     /// The state of `target`, created by `new` if absent, which becomes the most recently used. The second
     /// value is the state evicted to make room.
+    #[inline]
     pub fn get_or_insert_with(&mut self, target: TargetId, new: impl FnOnce() -> V) -> (&mut V, Option<V>) {
         let hash = self.hasher.hash_one(target.0);
         let slots = &self.slots;
@@ -155,10 +159,12 @@ impl<V> LruMap<V> {
         self.capacity
     }
 
+    #[inline]
     fn value_at(&mut self, at: u32) -> &mut V {
         self.slots[at as usize].value.as_mut().expect("an indexed slot is occupied")
     }
 
+    #[inline]
     fn touch(&mut self, at: u32) {
         // A wrapped counter can only make the distance look shorter once in 2^32 moves, and the order coarser then.
         let ahead_at_most = self.moves.wrapping_sub(self.slots[at as usize].moved) as usize;
@@ -196,6 +202,7 @@ impl<V> LruMap<V> {
         at
     }
 
+    #[inline]
     fn unlink(&mut self, at: u32) {
         let Slot { prev, next, .. } = self.slots[at as usize];
         match prev {
@@ -208,6 +215,7 @@ impl<V> LruMap<V> {
         }
     }
 
+    #[inline]
     fn link_newest(&mut self, at: u32) {
         self.moves = self.moves.wrapping_add(1);
         let slot = &mut self.slots[at as usize];

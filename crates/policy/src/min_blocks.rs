@@ -14,6 +14,7 @@ pub(crate) struct MinBlocks {
     least: Vec<u32>,
 }
 
+#[inline]
 fn least_of(values: &[u32]) -> u32 {
     values.iter().fold(u32::MAX, |least, &v| least.min(v))
 }

@@ -15,6 +15,7 @@ impl Rng {
     }
 
     /// 64 random bits.
+    #[inline]
     pub fn next_u64(&mut self) -> u64 {
         self.0.next_u64()
     }
@@ -23,6 +24,7 @@ impl Rng {
     ///
     /// # Panics
     /// When `bound` is 0.
+    #[inline]
     pub fn below(&mut self, bound: u64) -> u64 {
         assert!(bound > 0, "below(0) has no answer");
         loop {
@@ -35,12 +37,14 @@ impl Rng {
     }
 
     /// A number in `[0, 1)` with 53 random bits.
+    #[inline]
     pub fn unit(&mut self) -> f64 {
         (self.next_u64() >> 11) as f64 * (1.0 / (1u64 << 53) as f64)
     }
 
     /// Exponentially distributed with mean 1, by inversion. The logarithm is `libm`'s own code: the system's may differ
     /// in the last digit from one machine to the next.
+    #[inline]
     pub fn exponential(&mut self) -> f64 {
         -libm::log(1.0 - self.unit())
     }
@@ -48,6 +52,7 @@ impl Rng {
 
 /// A bijective mixer of 64 bits (the finalizer of `SplitMix64`): spreads structured keys before they are compared.
 #[must_use]
+#[inline]
 pub const fn mix(mut x: u64) -> u64 {
     x = (x ^ (x >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
     x = (x ^ (x >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);

@@ -21,24 +21,28 @@ impl Time {
 
     /// The instant `ns` nanoseconds after the origin.
     #[must_use]
+    #[inline]
     pub const fn from_nanos(ns: u64) -> Self {
         Self(ns)
     }
 
     /// Nanoseconds since the origin.
     #[must_use]
+    #[inline]
     pub const fn as_nanos(self) -> u64 {
         self.0
     }
 
     /// Seconds since the origin, for output only: decisions compare integers.
     #[must_use]
+    #[inline]
     pub fn as_secs_f64(self) -> f64 {
         self.0 as f64 / PER_SECOND as f64
     }
 
     /// The time since `earlier`, or zero when `earlier` lies in the future.
     #[must_use]
+    #[inline]
     pub const fn since(self, earlier: Self) -> Nanos {
         Nanos(self.0.saturating_sub(earlier.0))
     }
@@ -52,6 +56,7 @@ impl Nanos {
 
     /// A span of `ns` nanoseconds.
     #[must_use]
+    #[inline]
     pub const fn new(ns: u64) -> Self {
         Self(ns)
     }
@@ -76,6 +81,7 @@ impl Nanos {
 
     /// The span nearest to `s` seconds; `None` when `s` is negative, not finite or beyond 584 years.
     #[must_use]
+    #[inline]
     pub fn from_secs_f64(s: f64) -> Option<Self> {
         let ns = (s * PER_SECOND as f64).round();
         (ns >= 0.0 && ns < u64::MAX as f64).then_some(Self(ns as u64))
@@ -83,12 +89,14 @@ impl Nanos {
 
     /// Nanoseconds.
     #[must_use]
+    #[inline]
     pub const fn as_nanos(self) -> u64 {
         self.0
     }
 
     /// Seconds, for output only.
     #[must_use]
+    #[inline]
     pub fn as_secs_f64(self) -> f64 {
         self.0 as f64 / PER_SECOND as f64
     }

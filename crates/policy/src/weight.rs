@@ -18,12 +18,14 @@ impl Weight {
 
     /// The weight as a number.
     #[must_use]
+    #[inline]
     pub fn as_f64(self) -> f64 {
         f64::from(self.0) / 256.0
     }
 
     /// The weight in steps of 1/256.
     #[must_use]
+    #[inline]
     pub const fn steps(self) -> u32 {
         self.0
     }
@@ -39,12 +41,14 @@ impl RelativeLoad {
 
     /// The relative load of `requests` on a back-end of weight 1: how thresholds such as `t_low` are expressed.
     #[must_use]
+    #[inline]
     pub const fn threshold(requests: u32) -> Self {
         let steps = (requests as u64) << 8;
         Self(if steps < Self::INELIGIBLE as u64 { steps as u32 } else { Self::INELIGIBLE - 1 })
     }
 
     /// Of `load` requests on a back-end of this weight.
+    #[inline]
     pub(crate) fn of(load: u32, weight: Weight) -> u32 {
         if weight == Weight::ONE {
             return load.saturating_mul(256).min(Self::INELIGIBLE - 1);

@@ -292,10 +292,7 @@ impl<M: Model, E, S: Iterator<Item = Result<SimRequest, E>>> Engine<'_, M, S> {
     fn carry_out(&mut self, arrived: Arrived, offered: Offered, observer: &mut dyn RunObserver) {
         match offered {
             Offered::Assigned(assigned) => self.start(&arrived, assigned, observer),
-            Offered::Waits => {
-                let after = self.waiting.iter().rev().take_while(|w| w.number > arrived.number).count();
-                self.waiting.insert(self.waiting.len() - after, arrived);
-            }
+            Offered::Waits => self.hold(arrived),
             Offered::Rejected(_) => self.tally.rejected += 1,
             Offered::Poll(candidates) => {
                 self.polls.push_back(Poll { ends: self.now + self.config.poll_time, arrived, candidates });
@@ -306,7 +303,15 @@ impl<M: Model, E, S: Iterator<Item = Result<SimRequest, E>>> Engine<'_, M, S> {
         }
     }
 
+    /// Keeps a request that waits in the core, in the core's order.
+    #[cold]
+    fn hold(&mut self, arrived: Arrived) {
+        let after = self.waiting.iter().rev().take_while(|w| w.number > arrived.number).count();
+        self.waiting.insert(self.waiting.len() - after, arrived);
+    }
+
     /// Answers the first poll under way with the loads of this instant.
+    #[cold]
     fn polled(&mut self, observer: &mut dyn RunObserver) {
         let Some(Poll { arrived, candidates, .. }) = self.polls.pop_front() else { return };
         let view = self.core.view();

@@ -2,7 +2,7 @@
 
 use super::{Assigned, Core, OfferOptions, Offered, Phase, Rejection, WaitingRequest, Witness};
 use crate::cluster::BackendId;
-use crate::decision::Decision;
+use crate::decision::{Candidates, Decision};
 use crate::request::Request;
 use crate::time::Time;
 
@@ -34,17 +34,24 @@ impl<W: Witness> Core<W> {
                 Offered::Assigned(self.assign(request, options.begins, backend, now))
             }
             Decision::Reject => Offered::Rejected(rejection),
-            Decision::Poll(candidates) => {
-                self.reserved += 1;
-                let polled = WaitingRequest { request: request.clone(), options: *options };
-                self.polling.insert(request.number, polled);
-                Offered::Poll(candidates)
-            }
-            Decision::Wait => {
-                self.waiting.push(WaitingRequest { request: request.clone(), options: *options });
-                Offered::Waits
-            }
+            Decision::Poll(candidates) => self.poll(request, options, candidates),
+            Decision::Wait => self.wait(request, options),
         }
+    }
+
+    // These two stay out of line, so that an assignment is inlined where requests are offered.
+    #[cold]
+    fn poll(&mut self, request: &Request, options: &OfferOptions, candidates: Candidates) -> Offered {
+        self.reserved += 1;
+        let polled = WaitingRequest { request: request.clone(), options: *options };
+        self.polling.insert(request.number, polled);
+        Offered::Poll(candidates)
+    }
+
+    #[cold]
+    fn wait(&mut self, request: &Request, options: &OfferOptions) -> Offered {
+        self.waiting.push(WaitingRequest { request: request.clone(), options: *options });
+        Offered::Waits
     }
 
     #[inline]
