@@ -32,7 +32,7 @@ fn main() -> Result<(), Box<dyn Error>> {
                 Assigned::told(done, completion.target, completion.backend, Time::ZERO, Phase::Active);
             recorder.completed(&assigned, &completion, now);
         }
-        if recorder.buffered_bytes() >= Recorder::CHUNK_BYTES {
+        if recorder.is_chunk_full() {
             let chunk = recorder.take();
             bytes += chunk.len();
             if chunks.len() < LogWriter::CHUNKS_IN_FLIGHT {

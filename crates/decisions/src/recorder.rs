@@ -17,6 +17,8 @@ use crate::request_code;
 /// a [`crate::LogWriter`]. Each chunk can be read on its own.
 pub struct Recorder {
     buffer: Vec<u8>,
+    /// Length of the buffer that makes a chunk.
+    full_bytes: usize,
     spare: Option<Vec<u8>>,
     /// Of the next chunk, or of the one begun.
     sequence: u64,
@@ -47,6 +49,7 @@ impl Recorder {
     pub fn new() -> Self {
         Self {
             buffer: Vec::new(),
+            full_bytes: Self::CHUNK_BYTES,
             spare: None,
             sequence: 0,
             last_time: Time::ZERO,
@@ -78,6 +81,14 @@ impl Recorder {
     #[inline]
     pub fn buffered_bytes(&self) -> usize {
         self.buffer.len()
+    }
+
+    /// Whether what was recorded makes a chunk. In a large cluster, whose state heads each chunk, chunks are longer than
+    /// [`Recorder::CHUNK_BYTES`]: most of a chunk is events.
+    #[must_use]
+    #[inline]
+    pub fn is_chunk_full(&self) -> bool {
+        self.buffer.len() >= self.full_bytes
     }
 
     /// Takes the recorded bytes as a chunk for [`crate::LogWriter::push`]; empty when there are none.
@@ -168,6 +179,7 @@ impl Recorder {
         if let Some(run) = &self.run {
             header_code::put_header(out, run, &self.loads);
         }
+        self.full_bytes = Self::CHUNK_BYTES.max(5 * out.len());
     }
 
     fn entry(&mut self, backend: BackendId) -> Option<&mut BackendEntry> {

@@ -122,7 +122,7 @@ macro_rules! passed_on {
             $($(#[$inline])? fn $name(&mut self, $($arg: $type),*) {
                 if let Some(log) = &mut self.log {
                     log.recorder.$name($($arg),*);
-                    if log.recorder.buffered_bytes() >= Recorder::CHUNK_BYTES {
+                    if log.recorder.is_chunk_full() {
                         log.hand_over();
                     }
                 }

@@ -60,13 +60,17 @@ impl Dispatch {
         Ok(id)
     }
 
-    /// Removes the idle ones of `departed`, which frees their indices. Returns the free indices in the order
+    /// Removes idle ones of `departed`, at most `most`, which frees their indices. Returns the free indices in the order
     /// in which [`Dispatch::join`] reuses them.
-    pub(crate) fn release(&self, departed: impl Iterator<Item = BackendId>) -> Vec<BackendId> {
+    pub(crate) fn release(&self, departed: impl Iterator<Item = BackendId>, most: usize) -> Vec<BackendId> {
         let mut state = self.lock();
         let now = self.now(&mut state);
+        let mut left = 0;
         for b in departed {
-            state.core.leave(b, now);
+            if left == most {
+                break;
+            }
+            left += usize::from(state.core.leave(b, now));
         }
         state.core.view().left_ids().collect()
     }

@@ -158,12 +158,12 @@ fn the_index_of_a_departed_back_end_goes_to_another_one() {
         assert_eq!(id, BackendId(2));
         let held = (n % 1000 == 0).then(|| d.stay(id, T));
         assert_eq!(
-            d.release([id].into_iter()).len(),
+            d.release([id].into_iter(), 1).len(),
             usize::from(held.is_none()),
             "not while it has a request"
         );
         drop(held);
-        assert_eq!(d.release([id].into_iter()), [id]);
+        assert_eq!(d.release([id].into_iter(), 1), [id]);
     }
     assert_eq!((d.inspect(|i| i.view.len()), load(&d)), (3, 0));
     assert_eq!(d.members_with([name(0), name(1)].iter()), 4);

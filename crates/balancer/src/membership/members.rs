@@ -76,10 +76,11 @@ impl Members<'_> {
             };
         }
         let known = backends.iter().filter(|b| there.contains(&*b.name)).count();
-        let wanted = backends.len() + there.len() - known;
-        let beyond = wanted.saturating_sub(KEPT_INDICES.max(2 * there.len()));
+        let new = there.len() - known;
+        let beyond = (backends.len() + new).saturating_sub(KEPT_INDICES.max(2 * there.len()));
         let departed = backends.iter().filter(|b| b.is_retired() && !there.contains(&*b.name));
-        self.dispatch.release(departed.map(|b| b.id).take(beyond)).into()
+        // No more than join now: a name whose index is free must not stay in the table.
+        self.dispatch.release(departed.map(|b| b.id), beyond.min(new)).into()
     }
 
     /// Makes the table right about one back-end, and tells dispatch of a weight; those that have to join go to `joined`.
@@ -110,7 +111,7 @@ impl Members<'_> {
             // With another limit only, it is as healthy as it was, and as drained.
             if moved {
                 joined.push(spec);
-            } else {
+            } else if reweighted {
                 self.dispatch.set_weight(known.id, spec.weight);
             }
         } else if reweighted {
@@ -180,6 +181,38 @@ mod tests {
     }
 
     #[test]
+    fn a_name_that_returns_has_the_same_index_in_the_table_and_in_dispatch() {
+        let (dispatch, backends) = cluster();
+        let members = Members { dispatch: &dispatch, backends: &backends, workers: 1 };
+        let names = |letter: char| (0..700).map(move |n| format!("{letter}{n}"));
+        let join = |names: &mut dyn Iterator<Item = String>| {
+            members.follow(&mut Told(names.map(|name| MembershipChange::Join(spec(&name))).collect()));
+        };
+        let leave = |letter| {
+            let gone = names(letter).map(|name| MembershipChange::Leave(name.as_str().into()));
+            members.follow(&mut Told(gone.collect()));
+        };
+        let agree = || {
+            let table = backends.load();
+            dispatch.inspect(|i| {
+                for member in i.members.iter().filter(|m| i.view.is_eligible(m.id)) {
+                    assert_eq!(table[member.id.index()].name, member.name);
+                }
+                i.view.eligible()
+            })
+        };
+        for letter in ['x', 'y'] {
+            join(&mut names(letter));
+            assert_eq!(agree(), 701);
+            leave(letter);
+            assert_eq!(agree(), 1);
+        }
+        // One that was there before, beside one that is new.
+        join(&mut ["x5", "y600", "z"].map(str::to_owned).into_iter());
+        assert_eq!(agree(), 4);
+    }
+
+    #[test]
     fn only_a_source_that_changes_a_weight_overrules_an_operator() {
         let (dispatch, backends) = cluster();
         let members = Members { dispatch: &dispatch, backends: &backends, workers: 1 };
@@ -190,6 +223,8 @@ mod tests {
         let (half, double) = (Weight::new(0.5).unwrap(), Weight::new(2.0).unwrap());
         dispatch.set_weight(BackendId(0), half);
         assert_eq!(set(spec("stays"), false), half);
+        assert_eq!(set(MemberSpec { max_connections: 9, ..spec("stays") }, false), half);
+        assert_eq!(backends.load()[0].max_connections, 9);
         assert_eq!(set(MemberSpec { weight: double, ..spec("stays") }, true), double);
         assert!(!backends.load()[0].is_retired());
     }

@@ -11,7 +11,7 @@ use plimsoll_policy::{
 };
 use proptest::prelude::*;
 
-use crate::live::write;
+use crate::live::{header, write};
 
 /// Numbers of all magnitudes.
 fn any_number() -> impl Strategy<Value = u64> {
@@ -285,4 +285,27 @@ fn a_request_takes_few_bytes() {
     }
     let bytes = recorder.take().len() as u64;
     assert!(bytes <= 24 * pairs, "{bytes} bytes for {pairs} requests");
+}
+
+#[test]
+fn chunks_of_a_large_cluster_are_mostly_events() {
+    let mut header = header("round_robin");
+    let one = header.backends[0].clone();
+    header.backends =
+        (0..5_000).map(|i| BackendEntry { name: format!("backend-{i}"), ..one.clone() }).collect();
+    let mut recorder = Recorder::new();
+    recorder.run_started(&header, Time::ZERO);
+    assert!(recorder.is_chunk_full());
+    let head_bytes = recorder.take().len();
+    assert!(head_bytes > Recorder::CHUNK_BYTES);
+    let (mut events, mut chunk) = (0u64, Vec::new());
+    while chunk.is_empty() {
+        let request = Request::of(events, TargetId(events));
+        recorder.offered(&request, &OfferOptions::PLAIN, Decision::Assign(BackendId(3)), Time::ZERO);
+        events += 1;
+        if recorder.is_chunk_full() {
+            chunk = recorder.take();
+        }
+    }
+    assert!(chunk.len() > 4 * head_bytes && events > 1_000, "{events} events in {} bytes", chunk.len());
 }

@@ -109,14 +109,14 @@ fn ask(worker: &Rc<Worker>, handoffs: &Rc<Handoffs>, link: &Rc<AgentLink>, asked
     };
     let mut account = Account::new(request.received);
     match account.offer(worker, &request.head, &accepted) {
-        AdmissionResult::Assigned => place(handoffs, link, asked, request.under(account)),
+        AdmissionResult::Assigned => place(worker, handoffs, link, asked, request.under(account)),
         AdmissionResult::Refused => give_back(handoffs, link, asked, None),
         AdmissionResult::Waits(ticket) => {
-            let (handoffs, link) = (Rc::clone(handoffs), Rc::clone(link));
+            let (worker, handoffs, link) = (Rc::clone(worker), Rc::clone(handoffs), Rc::clone(link));
             let asked = Asked { ..*asked };
             tokio::task::spawn_local(async move {
                 if account.wait(ticket, config.admission.queue_timeout).await {
-                    place(&handoffs, &link, &asked, request.under(account));
+                    place(&worker, &handoffs, &link, &asked, request.under(account));
                 } else {
                     give_back(&handoffs, &link, &asked, None);
                 }
@@ -183,8 +183,14 @@ fn began(worker: &Worker, handoffs: &Handoffs, link: &Rc<AgentLink>, conn: Conn,
 }
 
 /// Tells the agent what to do about a request for which a back-end was chosen.
-fn place(handoffs: &Handoffs, link: &Rc<AgentLink>, asked: &Asked, active: Active) {
-    let stays = active.account.chosen() == Some(link.id) || !asked.portable;
+fn place(worker: &Worker, handoffs: &Handoffs, link: &Rc<AgentLink>, asked: &Asked, mut active: Active) {
+    // The index of a departed back-end may be another one's by now.
+    let is_here = active.account.chosen() == Some(link.id) && !link.is_retired();
+    let stays = is_here || !asked.portable;
+    if stays && active.account.chosen() != Some(link.id) {
+        // It is load where it is, not where it would have gone.
+        active.account.reassign(worker.shared.dispatch.stay(link.id, active.head.target));
+    }
     if stays {
         let mut table = handoffs.table.borrow_mut();
         // The client may have gone while the request waited, or the agent waited no longer.

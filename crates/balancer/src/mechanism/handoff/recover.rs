@@ -110,8 +110,7 @@ pub(super) fn restore(
             handoffs.system.counts.lost.add(1);
             reset(handoffs, flow, Some(Expected::of(state)));
             handoffs.forget(flow);
-            worker.count_closed();
-            return;
+            return over(worker, entry);
         }
     };
     if !handoffs.is_reused(&flow) {
@@ -127,7 +126,7 @@ pub(super) fn restore(
         Err(error) => {
             tracing::warn!(%error, client = %flow.client, "a connection could not be taken back");
             handoffs.system.counts.lost.add(1);
-            worker.count_closed();
+            over(worker, entry);
         }
     }
 }

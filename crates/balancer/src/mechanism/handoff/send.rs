@@ -52,11 +52,15 @@ pub(super) fn hand_off(
         let start = Start { requests: handing.requests - 1, given, stays: true, input: handing.bytes };
         recover::resume(worker, fd, accepted, start);
     };
+    let lost = |handing: Handing| {
+        worker.count_closed();
+        handing.request.lose(worker, accepted, &handing.link.backend());
+    };
     let fd = match stream.into_socket() {
         Ok(fd) => fd,
         Err(error) => {
             tracing::error!(%error, "a connection could not be taken from the event queue");
-            return worker.count_closed();
+            return lost(handing);
         }
     };
     let local = accepted.local.or_else(|| SockRef::from(&fd).local_addr().ok()?.as_socket());
@@ -97,7 +101,7 @@ pub(super) fn hand_off(
                 Ok(fd) => stays(fd, handing),
                 Err(error) => {
                     tracing::warn!(%error, "a connection was lost");
-                    worker.count_closed();
+                    lost(handing);
                 }
             }
         }
