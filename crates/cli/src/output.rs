@@ -2,6 +2,7 @@
 
 use std::fs::{self, File};
 use std::io::{self, BufWriter, IsTerminal as _, Write as _, stdout};
+use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
@@ -57,7 +58,13 @@ pub(crate) fn print(text: &str) -> Result<(), CliError> {
 
 /// Columns for tables: those of the terminal, within reason, or 120 without one.
 pub(crate) fn width() -> u16 {
-    terminal_size::terminal_size().map_or(120, |(width, _)| width.0.clamp(80, 160))
+    columns(120, 80..=160)
+}
+
+/// Columns of the terminal within the bounds, or `otherwise` without a terminal.
+pub(crate) fn columns(otherwise: u16, bounds: RangeInclusive<u16>) -> u16 {
+    terminal_size::terminal_size()
+        .map_or(otherwise, |(width, _)| width.0.clamp(*bounds.start(), *bounds.end()))
 }
 
 /// Makes a directory with its parents.

@@ -76,13 +76,6 @@ impl Recorder {
         self.run = Some(header);
     }
 
-    /// Bytes recorded and not taken.
-    #[must_use]
-    #[inline]
-    pub fn buffered_bytes(&self) -> usize {
-        self.buffer.len()
-    }
-
     /// Whether what was recorded makes a chunk. In a large cluster, whose state heads each chunk, chunks are longer than
     /// [`Recorder::CHUNK_BYTES`]: most of a chunk is events.
     #[must_use]
@@ -99,17 +92,15 @@ impl Recorder {
         }
         self.sequence += 1;
         // The slack keeps the last event before the chunk is taken from growing the buffer.
-        let fresh = self
-            .spare
-            .take()
-            .unwrap_or_else(|| Vec::with_capacity(Self::CHUNK_BYTES + (Self::CHUNK_BYTES >> 4)));
+        let fresh =
+            self.spare.take().unwrap_or_else(|| Vec::with_capacity(self.full_bytes + (self.full_bytes >> 4)));
         std::mem::replace(&mut self.buffer, fresh)
     }
 
     /// Returns a used buffer, so that the next [`Recorder::take`] need not allocate.
     pub fn recycle(&mut self, mut buffer: Vec<u8>) {
         buffer.clear();
-        if buffer.capacity() >= Self::CHUNK_BYTES && buffer.capacity() <= 4 * Self::CHUNK_BYTES {
+        if (self.full_bytes..=4 * self.full_bytes).contains(&buffer.capacity()) {
             self.spare = Some(buffer);
         }
     }

@@ -122,7 +122,7 @@ impl LogWriter {
         self.shared.last_error.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Whether the files are full and nothing more is written ([`LogRetention::Stop`](crate::LogRetention::Stop)(crate::LogRetention::Stop)(crate::LogRetention::Stop)).
+    /// Whether the files are full and nothing more is written ([`LogRetention::Stop`](crate::LogRetention::Stop)).
     #[must_use]
     pub fn stopped(&self) -> bool {
         self.shared.stopped.load(Ordering::Relaxed)

@@ -20,6 +20,27 @@ pub(crate) struct Args {
     pub(crate) json: bool,
 }
 
+impl Args {
+    /// Prints the entries of a registry as the arguments ask: as one JSON object per line, as Markdown, or as text.
+    pub(crate) fn print<T>(
+        &self,
+        entries: &[T],
+        json: impl Fn(&T) -> serde_json::Value,
+        markdown: impl FnOnce() -> String,
+        text: impl FnOnce() -> String,
+    ) -> Result<(), CliError> {
+        if self.json {
+            return entries.iter().try_for_each(|entry| output::print(&json(entry).to_string()));
+        }
+        output::print(&if self.markdown { markdown() } else { text() })
+    }
+}
+
+/// The words as Markdown code, separated by commas.
+pub(crate) fn as_code(words: &[&str]) -> String {
+    words.iter().map(|word| format!("`{word}`")).collect::<Vec<_>>().join(", ")
+}
+
 /// One entry of a registry.
 struct RegistryEntry {
     name: &'static str,
@@ -58,12 +79,10 @@ pub(crate) fn models(args: &Args) -> Result<(), CliError> {
 }
 
 fn show(kind: &str, entries: &[RegistryEntry], args: &Args) -> Result<(), CliError> {
-    if args.json {
-        return entries.iter().try_for_each(|e| output::print(&json(e).to_string()));
-    }
-    if args.markdown {
-        return output::print(&markdown(kind, entries));
-    }
+    args.print(entries, json, || markdown(kind, entries), || text(kind, entries))
+}
+
+fn text(kind: &str, entries: &[RegistryEntry]) -> String {
     let mut list = Table::new([(kind, Align::Left), ("Also", Align::Left), ("What it does", Align::Left)]);
     let mut params = Table::new([
         ("Parameter", Align::Left),
@@ -77,7 +96,7 @@ fn show(kind: &str, entries: &[RegistryEntry], args: &Args) -> Result<(), CliErr
             params.row([&format!("{}.{}", e.name, p.name), &p.default.to_string(), p.unit, p.help.trim()]);
         }
     }
-    output::print(&format!("{}\n{}", list.to_text(), params.to_text()))
+    format!("{}\n{}", list.to_text(), params.to_text())
 }
 
 fn json(e: &RegistryEntry) -> serde_json::Value {
@@ -99,8 +118,7 @@ fn json(e: &RegistryEntry) -> serde_json::Value {
 fn markdown(kind: &str, entries: &[RegistryEntry]) -> String {
     let mut out = format!("| {kind} | Also known as | What it does | Source |\n| --- | --- | --- | --- |\n");
     for e in entries {
-        let aliases: Vec<String> = e.aliases.iter().map(|a| format!("`{a}`")).collect();
-        out += &format!("| `{}` | {} | {} | {} |\n", e.name, aliases.join(", "), e.summary, e.source);
+        out += &format!("| `{}` | {} | {} | {} |\n", e.name, as_code(e.aliases), e.summary, e.source);
     }
     out += "\n| Parameter | Default | Unit | Accepts | Meaning |\n| --- | --- | --- | --- | --- |\n";
     for e in entries {

@@ -268,7 +268,7 @@ fn a_request_takes_few_bytes() {
     let mut recorder = Recorder::new();
     let mut now = Time::ZERO;
     let mut pairs = 0;
-    while recorder.buffered_bytes() < Recorder::CHUNK_BYTES {
+    while !recorder.is_chunk_full() {
         let request = Request::of(pairs, TargetId(plimsoll_policy::mix(pairs)));
         now += Nanos::from_micros(100);
         recorder.offered(&request, &OfferOptions::PLAIN, Decision::Assign(BackendId(3)), now);

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use plimsoll_policy::BackendId;
 use plimsoll_wire::message::AnswerReport;
 
 use crate::accepted::Accepted;
@@ -21,6 +22,11 @@ pub(super) struct Active {
 }
 
 impl Active {
+    /// Counts the request at the back-end that answers it, not where it was to go: there it has failed.
+    pub(super) fn stay_at(&mut self, worker: &Worker, backend: BackendId) {
+        self.account.reassign(worker.shared.dispatch.stay(backend, self.head.target));
+    }
+
     /// Ends the request as its agent reports.
     pub(super) fn end(
         self,

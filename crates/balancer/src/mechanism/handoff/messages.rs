@@ -82,8 +82,7 @@ fn kept(worker: &Worker, handoffs: &Handoffs, link: &Rc<AgentLink>, conn: Conn) 
         entry.active.take()
     };
     let Some(mut active) = active else { return };
-    // It is load where it is; where it was to go it has failed.
-    active.account.reassign(worker.shared.dispatch.stay(link.id, active.head.target));
+    active.stay_at(worker, link.id);
     if let Some(entry) = handoffs.table.borrow_mut().get(conn, link) {
         entry.active = Some(active);
     }
@@ -185,13 +184,11 @@ fn began(worker: &Worker, handoffs: &Handoffs, link: &Rc<AgentLink>, conn: Conn,
 /// Tells the agent what to do about a request for which a back-end was chosen.
 fn place(worker: &Worker, handoffs: &Handoffs, link: &Rc<AgentLink>, asked: &Asked, mut active: Active) {
     // The index of a departed back-end may be another one's by now.
-    let is_here = active.account.chosen() == Some(link.id) && !link.is_retired();
-    let stays = is_here || !asked.portable;
-    if stays && active.account.chosen() != Some(link.id) {
-        // It is load where it is, not where it would have gone.
-        active.account.reassign(worker.shared.dispatch.stay(link.id, active.head.target));
-    }
-    if stays {
+    let chosen_here = active.account.chosen() == Some(link.id);
+    if (chosen_here && !link.is_retired()) || !asked.portable {
+        if !chosen_here {
+            active.stay_at(worker, link.id);
+        }
         let mut table = handoffs.table.borrow_mut();
         // The client may have gone while the request waited, or the agent waited no longer.
         let Some(entry) = table.get(asked.conn, link).filter(|e| e.asked == Some(asked.request)) else {

@@ -1,6 +1,7 @@
 //! Recovers connections after failures. None is left hanging: the front-end serves it itself, or its client
 //! is reset.
 
+use std::fmt::Display;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::rc::Rc;
@@ -106,11 +107,9 @@ pub(super) fn restore(
     let restored = match tcp::restore(state) {
         Ok(restored) => restored,
         Err(error) => {
-            tracing::warn!(%error, client = %flow.client, "a connection could not be taken back");
-            handoffs.system.counts.lost.add(1);
             reset(handoffs, flow, Some(Expected::of(state)));
             handoffs.forget(flow);
-            return over(worker, entry);
+            return lose(worker, handoffs, entry, &error);
         }
     };
     if !handoffs.is_reused(&flow) {
@@ -123,12 +122,15 @@ pub(super) fn restore(
             let start = entry.start_here();
             resume(worker, fd, &entry.accepted, start);
         }
-        Err(error) => {
-            tracing::warn!(%error, client = %flow.client, "a connection could not be taken back");
-            handoffs.system.counts.lost.add(1);
-            over(worker, entry);
-        }
+        Err(error) => lose(worker, handoffs, entry, &error),
     }
+}
+
+/// Counts a connection as lost: it could not be taken back.
+fn lose(worker: &Worker, handoffs: &Handoffs, entry: HandoffEntry, error: &dyn Display) {
+    tracing::warn!(%error, client = %entry.flow.client, "a connection could not be taken back");
+    handoffs.system.counts.lost.add(1);
+    over(worker, entry);
 }
 
 /// Counts a connection as closed. The request under way on it, if there is one, has failed.

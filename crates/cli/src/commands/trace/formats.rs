@@ -4,15 +4,12 @@ use plimsoll_report::{Align, Table};
 use plimsoll_trace::FormatSpec;
 use plimsoll_trace::formats::FORMATS;
 
-use crate::commands::lists::Args;
+use crate::commands::lists::{Args, as_code};
 use crate::error::CliError;
 use crate::output;
 
 pub(super) fn run(args: &Args) -> Result<(), CliError> {
-    if args.json {
-        return FORMATS.iter().try_for_each(|spec| output::print(&json(spec).to_string()));
-    }
-    output::print(&if args.markdown { markdown() } else { text() })
+    args.print(FORMATS, |spec| json(spec), markdown, text)
 }
 
 fn text() -> String {
@@ -46,10 +43,9 @@ fn markdown() -> String {
     let head = "| Format | Also known as | What it is | Recognised by | Written |";
     let mut out = format!("{head}\n| --- | --- | --- | --- | --- |\n");
     for spec in FORMATS {
-        let aliases: Vec<String> = spec.aliases.iter().map(|alias| format!("`{alias}`")).collect();
-        let (name, summary, mark, written) =
-            (spec.format.name(), spec.summary, spec.recognised_by, written(spec));
-        out += &format!("| `{name}` | {} | {summary} | {mark} | {written} |\n", aliases.join(", "));
+        let (name, aliases) = (spec.format.name(), as_code(spec.aliases));
+        let (summary, mark, written) = (spec.summary, spec.recognised_by, written(spec));
+        out += &format!("| `{name}` | {aliases} | {summary} | {mark} | {written} |\n");
     }
     out
 }

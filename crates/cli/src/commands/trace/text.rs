@@ -1,8 +1,10 @@
 //! What the texts of these commands share.
 
+use crate::output;
+
 /// Width of text in columns: the terminal's, or 100 without one.
 pub(super) fn text_width() -> usize {
-    terminal_size::terminal_size().map_or(100, |(width, _)| usize::from(width.0).clamp(40, 140))
+    output::columns(100, 40..=140).into()
 }
 
 /// A number with its unit, if it has one.
