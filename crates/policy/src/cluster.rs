@@ -56,17 +56,23 @@ pub enum Change {
     Weight(Weight),
 }
 
+/// What each assignment reads and writes of a back-end, in one place.
+#[derive(Debug, Clone, Copy)]
+struct Counted {
+    load: u32,
+    weight: Weight,
+    /// How many back-ends have had this index before.
+    generation: u32,
+}
+
 /// Load, weight and health of every back-end.
 #[derive(Debug, Clone)]
 pub struct ClusterView {
-    load: Vec<u32>,
+    counted: Vec<Counted>,
     /// Relative load, or `RelativeLoad::INELIGIBLE`.
     relative: MinBlocks,
-    weight: Vec<Weight>,
     health: Vec<Health>,
     key: Vec<u64>,
-    /// How many back-ends have had this index before.
-    backend_generation: Vec<u32>,
     /// Whether a back-end has the index.
     present: Vec<bool>,
     /// Indices that no back-end has, in the order in which theirs left.
@@ -84,18 +90,18 @@ impl ClusterView {
     /// Number of indices: back-ends, failed ones included, and those that have left.
     #[must_use]
     pub fn len(&self) -> usize {
-        self.load.len()
+        self.counted.len()
     }
 
     /// Whether there is no back-end at all.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.load.is_empty()
+        self.counted.is_empty()
     }
 
     /// Every back-end in index order.
     pub fn ids(&self) -> impl Iterator<Item = BackendId> + use<> {
-        (0..self.load.len()).map(BackendId::new)
+        (0..self.counted.len()).map(BackendId::new)
     }
 
     /// The back-ends that take new requests, in index order.
@@ -133,7 +139,7 @@ impl ClusterView {
     #[must_use]
     #[inline]
     pub fn load(&self, b: BackendId) -> u32 {
-        self.load[b.index()]
+        self.counted[b.index()].load
     }
 
     /// Requests assigned and not completed, over all back-ends.
@@ -154,7 +160,7 @@ impl ClusterView {
     #[must_use]
     #[inline]
     pub fn weight(&self, b: BackendId) -> Weight {
-        self.weight[b.index()]
+        self.counted[b.index()].weight
     }
 
     /// Health of `b`.
@@ -187,7 +193,7 @@ impl ClusterView {
     #[must_use]
     #[inline]
     pub fn backend_generation(&self, b: BackendId) -> u32 {
-        self.backend_generation[b.index()]
+        self.counted[b.index()].generation
     }
 
     /// Grows with every change of membership, health or weight, so that a policy can tell that its tables are
@@ -244,12 +250,10 @@ impl Cluster {
     #[must_use]
     pub fn new(backends: usize) -> Self {
         let mut cluster = Self(ClusterView {
-            load: Vec::new(),
+            counted: Vec::new(),
             relative: MinBlocks::new(&[]),
-            weight: Vec::new(),
             health: Vec::new(),
             key: Vec::new(),
-            backend_generation: Vec::new(),
             present: Vec::new(),
             left: VecDeque::new(),
             excluded: Vec::new(),
@@ -280,12 +284,13 @@ impl Cluster {
         let b = match self.0.left.pop_front() {
             Some(b) => {
                 let i = b.index();
-                (self.0.weight[i], self.0.health[i], self.0.key[i]) = (weight, Health::Up, key);
-                self.0.backend_generation[i] += 1;
+                (self.0.health[i], self.0.key[i]) = (Health::Up, key);
+                self.0.counted[i].weight = weight;
+                self.0.counted[i].generation += 1;
                 self.0.present[i] = true;
                 b
             }
-            None if self.0.load.len() < Self::MOST => self.push(weight, key),
+            None if self.0.counted.len() < Self::MOST => self.push(weight, key),
             None => return None,
         };
         self.refresh();
@@ -297,7 +302,7 @@ impl Cluster {
     /// # Panics
     /// When `b` has load, or has left before.
     pub fn leave(&mut self, b: BackendId) {
-        assert!(self.0.load[b.index()] == 0 && !self.0.has_left(b), "only an idle back-end leaves, and once");
+        assert!(self.0.load(b) == 0 && !self.0.has_left(b), "only an idle back-end leaves, and once");
         self.0.health[b.index()] = Health::Down;
         self.0.present[b.index()] = false;
         self.0.left.push_back(b);
@@ -323,13 +328,11 @@ impl Cluster {
     }
 
     fn push(&mut self, weight: Weight, key: u64) -> BackendId {
-        assert!(self.0.load.len() < Self::MOST, "a cluster holds at most 65,535 back-ends");
-        let b = BackendId::new(self.0.load.len());
-        self.0.load.push(0);
-        self.0.weight.push(weight);
+        assert!(self.0.counted.len() < Self::MOST, "a cluster holds at most 65,535 back-ends");
+        let b = BackendId::new(self.0.counted.len());
+        self.0.counted.push(Counted { load: 0, weight, generation: 0 });
         self.0.health.push(Health::Up);
         self.0.key.push(key);
-        self.0.backend_generation.push(0);
         self.0.present.push(true);
         b
     }
@@ -342,17 +345,18 @@ impl Cluster {
 
     /// Sets the weight of `b`.
     pub fn set_weight(&mut self, b: BackendId, weight: Weight) {
-        self.0.weight[b.index()] = weight;
+        self.0.counted[b.index()].weight = weight;
         self.refresh();
     }
 
     /// Counts a request assigned to `b`.
     #[inline]
     pub fn assign(&mut self, b: BackendId) {
-        let i = b.index();
-        self.0.load[i] += 1;
+        let counted = &mut self.0.counted[b.index()];
+        counted.load += 1;
+        let relative = RelativeLoad::of(counted.load, counted.weight);
         self.0.total_load += 1;
-        self.update_relative(i);
+        self.0.relative.set_unless(RelativeLoad::INELIGIBLE, b.index(), relative);
     }
 
     /// Counts a request of `b` as completed.
@@ -361,17 +365,11 @@ impl Cluster {
     /// When `b` has no request: every assignment is completed exactly once.
     #[inline]
     pub fn complete(&mut self, b: BackendId) {
-        let i = b.index();
-        self.0.load[i] = self.0.load[i].checked_sub(1).expect("a request completes exactly once");
+        let counted = &mut self.0.counted[b.index()];
+        counted.load = counted.load.checked_sub(1).expect("a request completes exactly once");
+        let relative = RelativeLoad::of(counted.load, counted.weight);
         self.0.total_load -= 1;
-        self.update_relative(i);
-    }
-
-    #[inline]
-    fn update_relative(&mut self, i: usize) {
-        if self.0.relative.get(i) != Some(RelativeLoad::INELIGIBLE) {
-            self.0.relative.set(i, RelativeLoad::of(self.0.load[i], self.0.weight[i]));
-        }
+        self.0.relative.set_unless(RelativeLoad::INELIGIBLE, b.index(), relative);
     }
 
     /// Recomputes everything derived from health and weight. Membership changes are rare enough for that.
@@ -379,14 +377,14 @@ impl Cluster {
         let v = &mut self.0;
         (v.eligible, v.eligible_weight, v.uniform) = (0, 0, true);
         let mut first = None;
-        let mut relative = vec![RelativeLoad::INELIGIBLE; v.load.len()];
+        let mut relative = vec![RelativeLoad::INELIGIBLE; v.counted.len()];
         for (i, relative) in relative.iter_mut().enumerate() {
-            let takes = v.health[i] == Health::Up && v.weight[i] != Weight::ZERO;
+            let takes = v.health[i] == Health::Up && v.counted[i].weight != Weight::ZERO;
             if takes && (v.excluded.is_empty() || !v.excluded.contains(&BackendId::new(i))) {
-                *relative = RelativeLoad::of(v.load[i], v.weight[i]);
+                *relative = RelativeLoad::of(v.counted[i].load, v.counted[i].weight);
                 v.eligible += 1;
-                v.eligible_weight += u64::from(v.weight[i].steps());
-                v.uniform &= *first.get_or_insert(v.weight[i]) == v.weight[i];
+                v.eligible_weight += u64::from(v.counted[i].weight.steps());
+                v.uniform &= *first.get_or_insert(v.counted[i].weight) == v.counted[i].weight;
             }
         }
         v.relative = MinBlocks::new(&relative);

@@ -8,23 +8,35 @@ const BLOCK: usize = 16;
 /// A change may recompute the minimum of its block; a query looks at the minimum of every block: one block
 /// for up to 16 back-ends, 16 blocks for 256. A tournament tree does less work for large clusters, but its
 /// unpredictable branches made the common small ones slower.
+///
+/// Kept as signed numbers in the same order: every x86-64 compares those many at a time.
 #[derive(Debug, Clone)]
 pub(crate) struct MinBlocks {
-    blocks: Vec<[u32; BLOCK]>,
-    least: Vec<u32>,
+    blocks: Vec<[i32; BLOCK]>,
+    least: Vec<i32>,
 }
 
 #[inline]
-fn least_of(values: &[u32]) -> u32 {
-    values.iter().fold(u32::MAX, |least, &v| least.min(v))
+fn to_signed(value: u32) -> i32 {
+    (value ^ 1 << 31).cast_signed()
+}
+
+#[inline]
+fn from_signed(value: i32) -> u32 {
+    value.cast_unsigned() ^ 1 << 31
+}
+
+#[inline]
+fn least_of(values: &[i32]) -> i32 {
+    values.iter().fold(i32::MAX, |least, &v| least.min(v))
 }
 
 impl MinBlocks {
     /// Blocks over these values.
     pub(crate) fn new(values: &[u32]) -> Self {
-        let mut blocks = vec![[u32::MAX; BLOCK]; values.len().div_ceil(BLOCK)];
-        for (block, values) in blocks.iter_mut().zip(values.chunks(BLOCK)) {
-            block[..values.len()].copy_from_slice(values);
+        let mut blocks = vec![[i32::MAX; BLOCK]; values.len().div_ceil(BLOCK)];
+        for (k, &value) in values.iter().enumerate() {
+            blocks[k / BLOCK][k % BLOCK] = to_signed(value);
         }
         let least = blocks.iter().map(|block| least_of(block)).collect();
         Self { blocks, least }
@@ -33,14 +45,19 @@ impl MinBlocks {
     /// Number `k`, `None` beyond the last block.
     #[inline]
     pub(crate) fn get(&self, k: usize) -> Option<u32> {
-        self.blocks.get(k / BLOCK).map(|block| block[k % BLOCK])
+        self.blocks.get(k / BLOCK).map(|block| from_signed(block[k % BLOCK]))
     }
 
-    /// Sets number `k`.
+    /// Sets number `k`, unless it is `fixed`.
     #[inline]
-    pub(crate) fn set(&mut self, k: usize, value: u32) {
+    pub(crate) fn set_unless(&mut self, fixed: u32, k: usize, value: u32) {
+        let (fixed, value) = (to_signed(fixed), to_signed(value));
         let block = &mut self.blocks[k / BLOCK];
-        let old = std::mem::replace(&mut block[k % BLOCK], value);
+        let old = block[k % BLOCK];
+        if old == fixed {
+            return;
+        }
+        block[k % BLOCK] = value;
         let least = &mut self.least[k / BLOCK];
         // Only when the minimum itself rises must the block be scanned.
         if value <= *least {
@@ -53,14 +70,15 @@ impl MinBlocks {
     /// The least number; `u32::MAX` of none.
     #[inline]
     pub(crate) fn least(&self) -> u32 {
-        least_of(&self.least)
+        from_signed(least_of(&self.least))
     }
 
     /// The first place at or after `from` that holds `least`; without one, the first place that does.
     #[inline]
     pub(crate) fn first_from(&self, from: usize, least: u32) -> Option<usize> {
+        let least = to_signed(least);
         let start = (from / BLOCK).min(self.blocks.len());
-        let holds = |v: &u32| *v == least;
+        let holds = |v: &i32| *v == least;
         if let Some(block) = self.blocks.get(start)
             && let Some(at) = block[from % BLOCK..].iter().position(holds)
         {
@@ -89,7 +107,7 @@ mod tests {
             for (k, value) in changes {
                 let k = k % values.len();
                 values[k] = value;
-                blocks.set(k, value);
+                blocks.set_unless(u32::MAX, k, value);
                 let least = values.iter().copied().min().unwrap();
                 prop_assert_eq!(blocks.least(), least);
                 let from = from % values.len();

@@ -5,6 +5,7 @@ use plimsoll_policy::{Candidates, Time};
 use crate::workload::SimRequest;
 
 /// The request that arrives next, with its time and its sequence number among events of equal time.
+#[derive(Clone, Copy)]
 pub(crate) struct Upcoming {
     pub(crate) time: Time,
     pub(crate) turn: u64,
@@ -12,6 +13,7 @@ pub(crate) struct Upcoming {
 }
 
 /// A request that has arrived.
+#[derive(Clone, Copy)]
 pub(crate) struct Arrived {
     pub(crate) time: Time,
     pub(crate) number: u64,

@@ -127,7 +127,9 @@ impl<M: Model, E, S: Iterator<Item = Result<SimRequest, E>>> Engine<'_, M, S> {
                     self.complete();
                     self.admit(observer)?;
                 }
-                NextEvent::Arrival => self.arrive(observer)?,
+                NextEvent::Arrival => {
+                    self.arrive(observer)?;
+                }
                 NextEvent::Fault(fault) => {
                     self.fault(fault);
                     self.admit(observer)?;
@@ -234,25 +236,18 @@ impl<M: Model, E, S: Iterator<Item = Result<SimRequest, E>>> Engine<'_, M, S> {
         Ok(())
     }
 
-    /// Lets the upcoming request arrive and fetches the one after it.
+    /// Lets the upcoming request arrive and fetches the one after it. Returns whether there was one.
     #[inline]
-    fn take_upcoming(&mut self) -> Result<Option<Arrived>, RunError<E>> {
-        let Some(Upcoming { request, .. }) = self.upcoming.take() else {
-            return Ok(None);
+    fn arrive(&mut self, observer: &mut dyn RunObserver) -> Result<bool, RunError<E>> {
+        // Copied once, and lent from there on: a request that moves costs as much as its event.
+        let Some(Upcoming { request, .. }) = self.upcoming else {
+            return Ok(false);
         };
-        let number = self.arrived;
+        let arrived = Arrived { time: self.now, number: self.arrived, request };
         self.arrived += 1;
         self.fetch()?;
-        Ok(Some(Arrived { time: self.now, number, request }))
-    }
-
-    /// An open arrival.
-    #[inline]
-    fn arrive(&mut self, observer: &mut dyn RunObserver) -> Result<(), RunError<E>> {
-        if let Some(arrived) = self.take_upcoming()? {
-            self.offer(arrived, observer);
-        }
-        Ok(())
+        self.offer(&arrived, observer);
+        Ok(true)
     }
 
     /// Starts waiting requests, then admits as many requests of a closed loop as the admission limit allows.
@@ -261,19 +256,16 @@ impl<M: Model, E, S: Iterator<Item = Result<SimRequest, E>>> Engine<'_, M, S> {
         while let Some(started) = self.core.start_next(self.now) {
             let arrived = self.waiting.pop_front().expect("what waits in the core waits here");
             debug_assert_eq!(arrived.number, started.number, "the same order");
-            self.carry_out(arrived, started.offered, observer);
+            self.carry_out(&arrived, &started.offered, observer);
         }
         if self.config.arrivals == Arrivals::Closed {
-            while self.core.has_room() && self.core.waiting() == 0 {
-                let Some(next) = self.take_upcoming()? else { break };
-                self.offer(next, observer);
-            }
+            while self.core.has_room() && self.core.waiting() == 0 && self.arrive(observer)? {}
         }
         Ok(())
     }
 
     #[inline]
-    fn offer(&mut self, arrived: Arrived, observer: &mut dyn RunObserver) {
+    fn offer(&mut self, arrived: &Arrived, observer: &mut dyn RunObserver) {
         let request = &arrived.request;
         let asked = Request {
             number: arrived.number,
@@ -285,17 +277,18 @@ impl<M: Model, E, S: Iterator<Item = Result<SimRequest, E>>> Engine<'_, M, S> {
             features: None,
         };
         let offered = self.core.offer(&asked, self.now);
-        self.carry_out(arrived, offered, observer);
+        self.carry_out(arrived, &offered, observer);
     }
 
     #[inline]
-    fn carry_out(&mut self, arrived: Arrived, offered: Offered, observer: &mut dyn RunObserver) {
-        match offered {
-            Offered::Assigned(assigned) => self.start(&arrived, assigned, observer),
-            Offered::Waits => self.hold(arrived),
+    fn carry_out(&mut self, arrived: &Arrived, offered: &Offered, observer: &mut dyn RunObserver) {
+        match *offered {
+            Offered::Assigned(ref assigned) => self.start(arrived, assigned, observer),
+            Offered::Waits => self.hold(*arrived),
             Offered::Rejected(_) => self.tally.rejected += 1,
             Offered::Poll(candidates) => {
-                self.polls.push_back(Poll { ends: self.now + self.config.poll_time, arrived, candidates });
+                let ends = self.now + self.config.poll_time;
+                self.polls.push_back(Poll { ends, arrived: *arrived, candidates });
                 if self.config.poll_time == Nanos::ZERO {
                     self.polled(observer);
                 }
@@ -304,33 +297,38 @@ impl<M: Model, E, S: Iterator<Item = Result<SimRequest, E>>> Engine<'_, M, S> {
     }
 
     /// Keeps a request that waits in the core, in the core's order.
-    #[cold]
+    #[inline(never)]
     fn hold(&mut self, arrived: Arrived) {
         let after = self.waiting.iter().rev().take_while(|w| w.number > arrived.number).count();
         self.waiting.insert(self.waiting.len() - after, arrived);
     }
 
     /// Answers the first poll under way with the loads of this instant.
-    #[cold]
+    #[inline(never)]
     fn polled(&mut self, observer: &mut dyn RunObserver) {
         let Some(Poll { arrived, candidates, .. }) = self.polls.pop_front() else { return };
         let view = self.core.view();
         let answers = candidates.as_slice().iter().map(|&b| PollAnswer { backend: b, load: view.load(b) });
         let answers: Vec<PollAnswer> = answers.collect();
         if let Some(offered) = self.core.answer(arrived.number, &answers, self.now) {
-            self.carry_out(arrived, offered, observer);
+            self.carry_out(&arrived, &offered, observer);
         }
     }
 
     #[inline]
-    fn start(&mut self, arrived: &Arrived, assigned: Assigned, observer: &mut dyn RunObserver) {
+    fn start(&mut self, arrived: &Arrived, assigned: &Assigned, observer: &mut dyn RunObserver) {
         let (b, request) = (assigned.backend, &arrived.request);
         let (time, number) = (self.now, arrived.number);
         observer.decided(DecisionMade { request: number, time, target: request.target, backend: b });
         self.tally.load_changed(b, self.core.view().load(b), self.now);
         self.tally.assigned();
         let size_bytes = request.size_bytes;
-        let id = self.jobs.insert(Job { assigned, arrived: arrived.time, alone: Nanos::ZERO, size_bytes });
+        let id = self.jobs.insert(Job {
+            assigned: *assigned,
+            arrived: arrived.time,
+            alone: Nanos::ZERO,
+            size_bytes,
+        });
         let mut context = ModelContext { now: self.now, queue: &mut self.queue, done: &mut self.done };
         self.jobs.get_mut(id).alone = self.model.start(b, id, request, &mut context);
     }

@@ -26,4 +26,4 @@ pub use model::{JobId, Model, ModelContext, ModelEvent, Usage};
 pub use model_spec::{ModelSpec, RunResult, Simulation, SourceError};
 pub use outcome::{BackendOutcome, RunOutcome};
 pub use series::{Recording, SeriesPoint, SizeClasses};
-pub use workload::{Arrivals, SimRequest, Targets, with_dynamic};
+pub use workload::{Arrivals, DynamicDraw, SimRequest, Targets};

@@ -85,32 +85,37 @@ const DYNAMIC_STREAM: u64 = 0x6479_6E61;
 ///
 /// Source: `AdaptLoad`, section 7.1. Each request is a candidate with probability `share`, independently of the others, and a
 /// candidate becomes dynamic if its response is smaller than 100 KB. Equal seeds make the same requests dynamic.
-pub fn with_dynamic<E>(
-    source: impl Iterator<Item = Result<SimRequest, E>>,
+#[derive(Debug)]
+pub struct DynamicDraw {
     share: f64,
-    seed: u64,
-) -> impl Iterator<Item = Result<SimRequest, E>> {
-    let mut rng = Rng::new(seed, DYNAMIC_STREAM);
-    source.map(move |request| {
-        request.map(|mut request| {
-            // Every request draws a number, so that sizes do not shift the draws of later requests.
-            if share > 0.0 && rng.unit() < share && request.size_bytes < LARGE_BYTES {
-                request.kind = Kind::Dynamic;
-            }
-            request
-        })
-    })
+    rng: Rng,
+}
+
+impl DynamicDraw {
+    /// Draws for the first request next. A `share` of 0 leaves all requests as they are.
+    #[must_use]
+    pub fn new(share: f64, seed: u64) -> Self {
+        Self { share, rng: Rng::new(seed, DYNAMIC_STREAM) }
+    }
+
+    /// Draws for the next request.
+    #[inline]
+    pub fn draw(&mut self, request: &mut SimRequest) {
+        // Every request draws a number, so that sizes do not shift the draws of later requests.
+        if self.share > 0.0 && self.rng.unit() < self.share && request.size_bytes < LARGE_BYTES {
+            request.kind = Kind::Dynamic;
+        }
+    }
 }
 
 #[cfg(test)]
 mod tests {
-    use std::convert::Infallible;
-
     use super::*;
 
     fn dynamic(sizes: &[u64], share: f64, seed: u64) -> Vec<usize> {
-        let requests = sizes.iter().map(|&size_bytes| {
-            Ok::<_, Infallible>(SimRequest {
+        let mut draw = DynamicDraw::new(share, seed);
+        let kinds = sizes.iter().map(|&size_bytes| {
+            let mut request = SimRequest {
                 time: Time::ZERO,
                 target: 0,
                 size_bytes,
@@ -118,9 +123,10 @@ mod tests {
                 client: 0,
                 class: 0,
                 kind: Kind::Static,
-            })
+            };
+            draw.draw(&mut request);
+            request.kind
         });
-        let kinds = with_dynamic(requests, share, seed).map(|r| r.unwrap().kind);
         kinds.enumerate().filter(|(_, kind)| *kind == Kind::Dynamic).map(|(n, _)| n).collect()
     }
 

@@ -9,7 +9,6 @@ use plimsoll_policy::{
 use plimsoll_report::Run;
 use plimsoll_sim::{
     CacheConfig, Recording, RunConfig, RunError, RunObserver, RunOutcome, Simulation, SourceError,
-    with_dynamic,
 };
 use plimsoll_trace::TraceError;
 
@@ -87,8 +86,8 @@ pub fn execute_recording(
         targets: &workload.targets,
     };
     let until = extent.until.unwrap_or(Time::MAX);
-    let requests = workload.requests()?.take_while(|r| r.as_ref().map_or(true, |r| r.time < until));
-    let mut source = with_dynamic(requests.map(|r| r.map_err(SourceError::from)), s.dynamic_share, s.seed);
+    let requests = workload.requests::<SourceError>()?;
+    let mut source = requests.until(until).with_dynamic(s.dynamic_share, s.seed);
     let model = s.effective_model();
     let simulation = Simulation {
         config: &config,

@@ -11,6 +11,8 @@ mod settings;
 pub mod spec;
 mod study_error;
 mod workload;
+mod workload_requests;
 
 pub use execute::{Extent, execute, execute_recording};
 pub use workload::{Workload, WorkloadError};
+pub use workload_requests::WorkloadRequests;

@@ -1,10 +1,12 @@
 //! A workload ready for simulation: a trace that was read or synthesized, and its targets.
 
-use plimsoll_policy::{Kind, Nanos, TargetId, Time};
+use plimsoll_policy::{Kind, TargetId};
 use plimsoll_report::TraceInfo;
-use plimsoll_sim::{SimRequest, Targets, with_dynamic};
+use plimsoll_sim::{SimRequest, Targets};
 use plimsoll_synth::SynthError;
-use plimsoll_trace::{Record, TargetTable, Trace, TraceError};
+use plimsoll_trace::{TargetTable, Trace, TraceError};
+
+use crate::workload_requests::WorkloadRequests;
 
 /// See the module's documentation.
 #[derive(Debug)]
@@ -107,8 +109,8 @@ impl Workload {
     /// When the kept records cannot be read.
     pub fn static_sizes(&self, dynamic_share: f64, seed: u64) -> Result<Vec<(u64, u64)>, TraceError> {
         let mut requests = vec![0; self.targets.len()];
-        for request in with_dynamic(self.requests()?, dynamic_share, seed) {
-            let request = request?;
+        for request in self.requests()?.with_dynamic(dynamic_share, seed) {
+            let request: SimRequest = request?;
             requests[request.target as usize] += u64::from(request.kind == Kind::Static);
         }
         let counted = self.targets.size_bytes.iter().copied().zip(requests);
@@ -119,23 +121,7 @@ impl Workload {
     ///
     /// # Errors
     /// When the kept records cannot be read.
-    pub fn requests(&self) -> Result<impl Iterator<Item = Result<SimRequest, TraceError>>, TraceError> {
-        Ok(self.trace.open()?.map(|record| record.map(convert)))
-    }
-}
-
-#[inline]
-fn convert(record: Record) -> SimRequest {
-    SimRequest {
-        time: Time::from_nanos(record.time_ns),
-        target: record.target,
-        size_bytes: record.size_bytes,
-        service: Nanos::new(record.service_ns),
-        client: record.client,
-        class: record.class,
-        kind: match record.kind {
-            plimsoll_trace::RecordKind::Static => Kind::Static,
-            plimsoll_trace::RecordKind::Dynamic => Kind::Dynamic,
-        },
+    pub fn requests<E: From<TraceError>>(&self) -> Result<WorkloadRequests<E>, TraceError> {
+        Ok(WorkloadRequests::new(self.trace.open()?))
     }
 }

@@ -16,6 +16,7 @@ mod options;
 mod reader;
 mod registry;
 mod reorder;
+mod seven_bits;
 mod source;
 mod spool;
 mod spread;

@@ -6,6 +6,7 @@ use std::os::unix::fs::FileExt as _;
 use std::sync::Arc;
 
 use crate::error::TraceError;
+use crate::seven_bits::{Undecoded, put};
 use crate::time::NS_PER_S;
 use plimsoll_synth::{Record, RecordKind};
 
@@ -214,16 +215,6 @@ impl SpoolWriter {
     }
 }
 
-/// Appends a number, seven bits to a byte, the lowest first; the top bit says that more follow.
-#[inline]
-fn put(bytes: &mut Vec<u8>, mut number: u64) {
-    while number >= 0x80 {
-        bytes.push(number as u8 | 0x80);
-        number >>= 7;
-    }
-    bytes.push(number as u8);
-}
-
 #[derive(Debug)]
 struct SpoolDecoder {
     bytes: Arc<[u8]>,
@@ -233,36 +224,22 @@ struct SpoolDecoder {
 
 impl SpoolDecoder {
     #[inline]
-    fn number(&mut self) -> Option<u64> {
-        let mut number = 0;
-        let mut shift = 0;
-        loop {
-            let byte = *self.bytes.get(self.at)?;
-            self.at += 1;
-            number |= u64::from(byte & 0x7f).checked_shl(shift)?;
-            if byte & 0x80 == 0 {
-                return Some(number);
-            }
-            shift += 7;
-        }
-    }
-
-    #[inline]
     fn record(&mut self) -> Option<Record> {
-        let flags = *self.bytes.get(self.at)?;
-        self.at += 1;
+        let mut rest = Undecoded::new(self.bytes.get(self.at..)?);
+        let flags = rest.byte()?;
         let delta_ns = match flags & (SAME_TIME | WHOLE_SECONDS) {
             SAME_TIME => 0,
-            WHOLE_SECONDS => self.number()?.checked_mul(NS_PER_S)?,
-            _ => self.number()?,
+            WHOLE_SECONDS => rest.number()?.checked_mul(NS_PER_S)?,
+            _ => rest.number()?,
         };
-        self.last_ns = self.last_ns.checked_add(delta_ns)?;
-        let target = u32::try_from(self.number()?).ok()?;
-        let size_bytes = self.number()?;
-        let mut optional = |flag| if flags & flag == 0 { Some(0) } else { self.number() };
+        let target = u32::try_from(rest.number()?).ok()?;
+        let size_bytes = rest.number()?;
+        let mut optional = |flag| if flags & flag == 0 { Some(0) } else { rest.number() };
         let class = u16::try_from(optional(HAS_CLASS)?).ok()?;
         let client = u32::try_from(optional(HAS_CLIENT)?).ok()?;
         let service_ns = optional(HAS_SERVICE)?;
+        self.at = self.bytes.len() - rest.len();
+        self.last_ns = self.last_ns.checked_add(delta_ns)?;
         Some(Record {
             time_ns: self.last_ns,
             size_bytes,
@@ -290,16 +267,33 @@ impl SpoolCursor {
 
     #[inline]
     pub(crate) fn next(&mut self) -> Result<Option<Record>, TraceError> {
-        if self.decoder.at == self.decoder.bytes.len() {
-            if self.next_chunk == self.spool.chunks.len() {
-                return Ok(None);
-            }
-            self.decoder.bytes =
-                self.spool.load(self.next_chunk).map_err(|source| TraceError::Spool { source })?;
-            self.decoder.at = 0;
-            self.next_chunk += 1;
+        if self.decoder.at == self.decoder.bytes.len() && !self.load_chunk()? {
+            return Ok(None);
         }
         self.decoder.record().ok_or_else(damaged).map(Some)
+    }
+
+    /// Adds the next records to `records`, at most `most`.
+    pub(crate) fn take_batch(&mut self, records: &mut Vec<Record>, most: usize) -> Result<(), TraceError> {
+        for _ in 0..most {
+            if self.decoder.at == self.decoder.bytes.len() && !self.load_chunk()? {
+                break;
+            }
+            records.push(self.decoder.record().ok_or_else(damaged)?);
+        }
+        Ok(())
+    }
+
+    /// Loads the next chunk. Returns whether there is one.
+    fn load_chunk(&mut self) -> Result<bool, TraceError> {
+        if self.next_chunk == self.spool.chunks.len() {
+            return Ok(false);
+        }
+        self.decoder.bytes =
+            self.spool.load(self.next_chunk).map_err(|source| TraceError::Spool { source })?;
+        self.decoder.at = 0;
+        self.next_chunk += 1;
+        Ok(true)
     }
 }
 

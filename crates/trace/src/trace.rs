@@ -126,6 +126,24 @@ enum Mode {
     Spread(Box<Spread>),
 }
 
+impl TraceIter {
+    /// Adds the next records to `records`, at most `most`, and none only at the end.
+    ///
+    /// # Errors
+    /// A temporary file that cannot be read. Records before it have been added.
+    pub fn take_batch(&mut self, records: &mut Vec<Record>, most: usize) -> Result<(), TraceError> {
+        if let Mode::Stamped(cursor) = &mut self.mode {
+            let most = most.min(usize::try_from(self.left).unwrap_or(usize::MAX));
+            self.left -= most as u64;
+            return cursor.take_batch(records, most);
+        }
+        for record in self.take(most) {
+            records.push(record?);
+        }
+        Ok(())
+    }
+}
+
 impl Iterator for TraceIter {
     type Item = Result<Record, TraceError>;
 

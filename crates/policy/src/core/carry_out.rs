@@ -2,7 +2,7 @@
 
 use super::{Assigned, Core, OfferOptions, Offered, Phase, Rejection, WaitingRequest, Witness};
 use crate::cluster::BackendId;
-use crate::decision::{Candidates, Decision};
+use crate::decision::Decision;
 use crate::request::Request;
 use crate::time::Time;
 
@@ -20,7 +20,9 @@ impl<W: Witness> Core<W> {
         decision
     }
 
-    #[inline]
+    /// Inlined, and calls nothing that needs the result's address: so an assignment stays in registers. Written to memory in
+    /// small parts and read back as a whole, it costs a tenth of a cheap decision.
+    #[inline(always)]
     pub(super) fn carry_out(
         &mut self,
         request: &Request,
@@ -34,27 +36,31 @@ impl<W: Witness> Core<W> {
                 Offered::Assigned(self.assign(request, options.begins, backend, now))
             }
             Decision::Reject => Offered::Rejected(rejection),
-            Decision::Poll(candidates) => self.poll(request, options, candidates),
-            Decision::Wait => self.wait(request, options),
+            Decision::Poll(candidates) => {
+                self.poll(request, options);
+                Offered::Poll(candidates)
+            }
+            Decision::Wait => {
+                self.wait(request, options);
+                Offered::Waits
+            }
         }
     }
 
-    // These two stay out of line, so that an assignment is inlined where requests are offered.
-    #[cold]
-    fn poll(&mut self, request: &Request, options: &OfferOptions, candidates: Candidates) -> Offered {
+    #[inline(never)]
+    fn poll(&mut self, request: &Request, options: &OfferOptions) {
         self.reserved += 1;
         let polled = WaitingRequest { request: request.clone(), options: *options };
         self.polling.insert(request.number, polled);
-        Offered::Poll(candidates)
     }
 
-    #[cold]
-    fn wait(&mut self, request: &Request, options: &OfferOptions) -> Offered {
+    #[inline(never)]
+    fn wait(&mut self, request: &Request, options: &OfferOptions) {
         self.waiting.push(WaitingRequest { request: request.clone(), options: *options });
-        Offered::Waits
     }
 
-    #[inline]
+    /// Inlined for the same reason.
+    #[inline(always)]
     pub(super) fn assign(
         &mut self,
         request: &Request,
@@ -85,19 +91,18 @@ impl<W: Witness> Core<W> {
         assigned.epoch == self.epoch && self.is_there(assigned)
     }
 
+    /// Whether its back-end has not left. A back-end with load never does.
     #[inline]
     pub(super) fn is_there(&self, assigned: &Assigned) -> bool {
-        assigned.generation == self.cluster.backend_generation(assigned.backend)
+        assigned.phase.is_load() || assigned.generation == self.cluster.backend_generation(assigned.backend)
     }
 
     #[inline]
     pub(super) fn uncount(&mut self, assigned: &Assigned) {
-        match assigned.phase {
-            Phase::Active | Phase::Prepared if self.is_there(assigned) => {
-                self.cluster.complete(assigned.backend);
-            }
-            Phase::Connecting => self.reserved -= 1,
-            _ => {}
+        if assigned.phase.is_load() {
+            self.cluster.complete(assigned.backend);
+        } else if assigned.phase == Phase::Connecting {
+            self.reserved -= 1;
         }
     }
 }

@@ -264,7 +264,6 @@ impl<W: Witness> Core<W> {
     /// When its back-end has no request: each assignment ends once.
     #[inline]
     pub fn complete(&mut self, assigned: &Assigned, ending: Ending, now: Time) {
-        self.uncount(assigned);
         let completion = Completion {
             target: assigned.target,
             backend: assigned.backend,
@@ -272,11 +271,24 @@ impl<W: Witness> Core<W> {
             size_bytes: ending.size_bytes,
             response_time: now.since(assigned.at),
         };
-        if self.is_own(assigned) && assigned.phase != Phase::Prepared {
+        // The usual case, without the questions of the others.
+        if assigned.phase == Phase::Active && assigned.epoch == self.epoch {
+            self.cluster.complete(assigned.backend);
             self.policy.on_complete(&completion, &self.cluster, now);
             self.witness.completed(assigned, &completion, now);
         } else {
-            self.witness.completed_foreign(assigned, &completion, now);
+            self.complete_unusual(assigned, &completion, now);
+        }
+    }
+
+    #[inline(never)]
+    fn complete_unusual(&mut self, assigned: &Assigned, completion: &Completion, now: Time) {
+        self.uncount(assigned);
+        if self.is_own(assigned) && assigned.phase != Phase::Prepared {
+            self.policy.on_complete(completion, &self.cluster, now);
+            self.witness.completed(assigned, completion, now);
+        } else {
+            self.witness.completed_foreign(assigned, completion, now);
         }
     }
 

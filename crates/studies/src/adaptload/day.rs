@@ -106,8 +106,8 @@ impl Day {
     fn look(&mut self) -> Result<(), StudyError> {
         const MOST_MINUTES: usize = 100_000;
         let (mut origin, mut bytes, mut count, mut since_s) = (None, 0.0, 0, 0.0);
-        for request in self.workload.requests().map_err(WorkloadError::from)? {
-            let request = request.map_err(WorkloadError::from)?;
+        for request in self.workload.requests::<WorkloadError>().map_err(WorkloadError::from)? {
+            let request = request?;
             let time_s = request.time.since(*origin.get_or_insert(request.time)).as_secs_f64();
             let minute = ((time_s / self.scale / 60.0) as usize).min(MOST_MINUTES);
             if self.minutes.len() <= minute {
