@@ -113,10 +113,13 @@ impl Account {
         self.assignment = Some(assignment);
     }
 
-    /// Another back-end than the chosen one has it; at the chosen one it counts as failed.
-    pub(crate) fn reassign(&mut self, assignment: Assignment) {
-        self.reason = Some(assignment.reason());
-        self.assignment = Some(assignment);
+    /// The back-end of its connection has it, chosen or not; at another one that was chosen it counts as failed. `None` where
+    /// that back-end is no longer configured, so that nothing counts its load.
+    pub(crate) fn stays(&mut self, assignment: Option<Assignment>) {
+        self.attempts = self.attempts.max(1);
+        self.reason = Some(Reason::Stays);
+        self.assigned.get_or_insert_with(Instant::now);
+        self.assignment = assignment;
     }
 
     /// The back-end that has been chosen.

@@ -94,42 +94,57 @@ impl<M: Mechanism> ConnectionService<M> {
         place: TakenPlace,
         closing: &Arc<AtomicBool>,
     ) {
-        let service = Rc::clone(self);
         let accepted = Rc::new(self.worker.accepted(peer, local, closing));
         self.worker.count_accepted();
-        tokio::task::spawn_local(async move {
-            let _place = place;
-            service.serve(stream, accepted, Start::default()).await;
-        });
+        self.serve(stream, accepted, Start::default(), Some(place));
     }
 
     /// Serves a connection that came back, or could not leave.
     fn resume(self: &Rc<Self>, stream: ClientStream, accepted: Rc<Accepted>, start: Start) {
-        let service = Rc::clone(self);
         // It had a place before, so serve it even if none is left.
-        let place = self.worker.shared.places.try_take();
-        tokio::task::spawn_local(async move {
-            let _place = place;
-            service.serve(stream, accepted, start).await;
-        });
+        self.serve(stream, accepted, start, self.worker.shared.places.try_take());
     }
 
-    async fn serve<C: ClientIo>(self: Rc<Self>, mut stream: C, accepted: Rc<Accepted>, start: Start) {
-        struct Open<'a>(&'a Worker, bool);
-        impl Drop for Open<'_> {
-            fn drop(&mut self) {
-                self.0.open.set(self.0.open.get() - 1);
-                if self.1 {
-                    self.0.count_closed();
-                }
+    pub(super) fn serve(
+        self: &Rc<Self>,
+        mut stream: impl ClientIo + 'static,
+        accepted: Rc<Accepted>,
+        mut start: Start,
+        place: Option<TakenPlace>,
+    ) {
+        let mut open = OpenConnection::new(self, place);
+        // What an idle connection needs is this future: it lends what it has, as an argument would be kept a second time.
+        tokio::task::spawn_local(async move {
+            if let Some(parcel) = client::serve(&open.service, &mut stream, &accepted, &mut start).await {
+                open.has_left = true;
+                open.service.mechanism.take(&open.service.worker, stream, &accepted, parcel);
             }
-        }
-        self.worker.open.set(self.worker.open.get() + 1);
-        let mut open = Open(&self.worker, true);
-        if let Some(parcel) = client::serve(&self, &mut stream, &accepted, start).await {
-            // The mechanism counts its end when it comes.
-            open.1 = false;
-            self.mechanism.take(&self.worker, stream, &accepted, parcel);
+        });
+    }
+}
+
+/// An open connection of a worker. Counts from its making on, so that a worker that stops does not miss one whose task has not
+/// begun.
+struct OpenConnection<M> {
+    service: Rc<ConnectionService<M>>,
+    _place: Option<TakenPlace>,
+    /// The mechanism has it and counts its end when it comes.
+    has_left: bool,
+}
+
+impl<M> OpenConnection<M> {
+    fn new(service: &Rc<ConnectionService<M>>, place: Option<TakenPlace>) -> Self {
+        service.worker.open.set(service.worker.open.get() + 1);
+        Self { service: Rc::clone(service), _place: place, has_left: false }
+    }
+}
+
+impl<M> Drop for OpenConnection<M> {
+    fn drop(&mut self) {
+        let worker = &self.service.worker;
+        worker.open.set(worker.open.get() - 1);
+        if !self.has_left {
+            worker.count_closed();
         }
     }
 }

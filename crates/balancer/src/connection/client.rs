@@ -46,7 +46,7 @@ pub(super) struct Client<'a, M, C: ClientIo> {
     pub(super) accepted: &'a Accepted,
     pub(super) deadline: Deadline,
     pub(super) config: Arc<Config>,
-    start: Start,
+    start: &'a mut Start,
     /// The request's head as it came, kept where the connection may leave with it.
     raw: Vec<u8>,
     /// A response is under way: if the connection ends now, it must not look complete.
@@ -66,7 +66,7 @@ pub(crate) async fn serve<M: Mechanism, C: ClientIo>(
     service: &ConnectionService<M>,
     stream: &mut C,
     accepted: &Accepted,
-    start: Start,
+    start: &mut Start,
 ) -> Option<M::Parcel> {
     let deadline = service.worker.deadlines.add();
     let config = service.worker.config();
@@ -86,7 +86,7 @@ impl<M: Mechanism, C: ClientIo> Client<'_, M, C> {
             scratch = Some(lent);
         }
         loop {
-            // An idle connection holds no buffer.
+            // An idle connection holds no buffers.
             scratch = scratch.filter(|s| !s.input.is_empty());
             let mut lent = match scratch.take() {
                 Some(scratch) => scratch,
@@ -95,7 +95,8 @@ impl<M: Mechanism, C: ClientIo> Client<'_, M, C> {
                     None => return None,
                 },
             };
-            match self.request(&mut lent).await {
+            // In a box, which an idle connection does not hold: it takes most of what a busy one needs.
+            match Box::pin(self.request(&mut lent)).await {
                 Then::Keep => {
                     scratch = Some(lent);
                     continue;

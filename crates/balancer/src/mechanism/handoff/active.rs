@@ -3,9 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use plimsoll_policy::BackendId;
 use plimsoll_wire::message::AnswerReport;
 
+use super::link::AgentLink;
 use crate::accepted::Accepted;
 use crate::account::{Account, End};
 use crate::backend::Backend;
@@ -23,8 +23,10 @@ pub(super) struct Active {
 
 impl Active {
     /// Counts the request at the back-end that answers it, not where it was to go: there it has failed.
-    pub(super) fn stay_at(&mut self, worker: &Worker, backend: BackendId) {
-        self.account.reassign(worker.shared.dispatch.stay(backend, self.head.target));
+    pub(super) fn stay_at(&mut self, worker: &Worker, link: &AgentLink) {
+        // The index of a departed back-end may be another one's by now.
+        let counted = !link.is_retired();
+        self.account.stays(counted.then(|| worker.shared.dispatch.stay(link.id, self.head.target)));
     }
 
     /// Ends the request as its agent reports.

@@ -54,6 +54,7 @@ pub(super) struct AgentLink {
     /// Where the agent listens.
     pub(super) address: SocketAddr,
     up: RefCell<Option<Up>>,
+    sessions: Cell<u32>,
     wake: Notify,
     /// When what is queued is to be sent.
     due: Cell<Option<Instant>>,
@@ -63,6 +64,8 @@ pub(super) struct AgentLink {
 /// The state of a link that is up.
 struct Up {
     writer: FrameWriter,
+    /// Counts the times that the link came up.
+    session: u32,
     hop: NextHop,
     clock: AgentClock,
     heard: Instant,
@@ -82,6 +85,7 @@ impl AgentLink {
             backend: RefCell::new(backend),
             address,
             up: RefCell::new(None),
+            sessions: Cell::new(0),
             wake: Notify::new(),
             due: Cell::new(None),
             retired: Cell::new(false),
@@ -145,24 +149,28 @@ impl AgentLink {
             .map_or(Lease { until_ns: 0, over_at_ns: now_ns }, |up| up.clock.lease(now_ns, duration_ns))
     }
 
-    /// Counts a handoff that was sent.
-    pub(super) fn unanswered(&self) {
-        if let Some(up) = &mut *self.up.borrow_mut() {
-            up.unanswered += 1;
-        }
+    /// Counts a handoff that was sent. Returns the session in which it was; `None` when the link is down.
+    pub(super) fn unanswered(&self) -> Option<u32> {
+        let mut up = self.up.borrow_mut();
+        let up = up.as_mut()?;
+        up.unanswered += 1;
+        Some(up.session)
     }
 
-    /// Counts a handoff that was answered, or whose answer is no longer waited for.
-    pub(super) fn answered(&self) {
-        if let Some(up) = &mut *self.up.borrow_mut() {
-            up.unanswered = up.unanswered.saturating_sub(1);
-        }
+    /// Counts a handoff of this session that was answered, or whose answer is no longer waited for.
+    pub(super) fn answered(&self, session: Option<u32>) {
+        self.with_session(session, |up| up.unanswered = up.unanswered.saturating_sub(1));
     }
 
-    /// Hands nothing more to the agent until it is heard again, as it left a handoff unanswered.
-    pub(super) fn doubt(&self) {
-        if let Some(up) = &mut *self.up.borrow_mut() {
-            up.doubted = true;
+    /// Hands nothing more to the agent until it is heard again, as it left a handoff of this session unanswered.
+    pub(super) fn doubt(&self, session: Option<u32>) {
+        self.with_session(session, |up| up.doubted = true);
+    }
+
+    /// Changes the link's state, unless the session is over: a new one begins without what the last one left.
+    fn with_session(&self, session: Option<u32>, change: impl FnOnce(&mut Up)) {
+        if let Some(up) = self.up.borrow_mut().as_mut().filter(|up| Some(up.session) == session) {
+            change(up);
         }
     }
 
@@ -191,8 +199,11 @@ impl AgentLink {
     /// Marks the link as up. `hop` is where packets for the back-end go, and `window` how many unanswered handoffs the agent
     /// allows.
     pub(super) fn set_up(&self, writer: FrameWriter, hop: NextHop, clock: AgentClock, window: u32) {
+        let session = self.sessions.get().wrapping_add(1);
+        self.sessions.set(session);
         *self.up.borrow_mut() = Some(Up {
             writer,
+            session,
             hop,
             clock,
             heard: Instant::now(),
@@ -242,5 +253,49 @@ impl AgentLink {
                 Err(error) => return Err(error),
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use plimsoll_wire::Key;
+    use plimsoll_wire::session::{AgentHandshake, AgentTerms, FrontEndHandshake, FrontEndId};
+
+    use super::*;
+
+    fn writer() -> FrameWriter {
+        let key = Key::new([3; 32]);
+        let id = FrontEndId { name: "fe1".to_owned(), instance: 77 };
+        let terms = AgentTerms { name: "b1".to_owned(), window: 2, most_state_bytes: 1 << 20 };
+        let (mut front_end, hello) = FrontEndHandshake::new(&key, &id, [1; 32]).unwrap();
+        let mut agent = AgentHandshake::new(&key, terms, [2; 32]).unwrap();
+        let welcome = agent.feed(&hello, 0).unwrap();
+        front_end.feed(&welcome.send).unwrap().done.unwrap().keys.writer
+    }
+
+    #[test]
+    fn a_handoff_of_an_earlier_session_makes_no_room_in_this_one() {
+        let address = ([10, 0, 0, 2], 80).into();
+        let backend = Backend::new(BackendId(0), "b1".into(), address, "b1".to_owned(), 8, 1);
+        let link = AgentLink::new(Arc::new(backend), ([10, 0, 0, 2], 7400).into());
+        assert_eq!((link.unanswered(), link.has_room()), (None, false));
+        let hop = NextHop { ifindex: 1, mac: [2; 6], own_mac: [4; 6] };
+        let come_up = || link.set_up(writer(), hop, AgentClock::new(0, 0), 2);
+        come_up();
+        let earlier = link.unanswered();
+        assert!(earlier.is_some());
+        link.set_down();
+        link.answered(earlier);
+        come_up();
+        let (first, second) = (link.unanswered(), link.unanswered());
+        link.answered(earlier);
+        link.answered(None);
+        assert!(!link.has_room(), "two handoffs are unanswered, as many as the agent allows");
+        link.answered(first);
+        assert!(link.has_room());
+        link.doubt(earlier);
+        assert!(link.has_room(), "the agent has been heard since");
+        link.doubt(second);
+        assert!(!link.has_room());
     }
 }

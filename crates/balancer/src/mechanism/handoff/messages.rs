@@ -62,9 +62,9 @@ pub(super) fn take(
 
 fn taken(handoffs: &Handoffs, link: &Rc<AgentLink>, conn: Conn) {
     if let Some(entry) = handoffs.table.borrow_mut().get(conn, link)
-        && let HandoffPhase::Pending { since, .. } = entry.phase
+        && let HandoffPhase::Pending { since, session, .. } = entry.phase
     {
-        link.answered();
+        link.answered(session);
         entry.phase = HandoffPhase::Held;
         let counts = &handoffs.system.counts;
         counts.taken.add(1);
@@ -82,7 +82,7 @@ fn kept(worker: &Worker, handoffs: &Handoffs, link: &Rc<AgentLink>, conn: Conn) 
         entry.active.take()
     };
     let Some(mut active) = active else { return };
-    active.stay_at(worker, link.id);
+    active.stay_at(worker, link);
     if let Some(entry) = handoffs.table.borrow_mut().get(conn, link) {
         entry.active = Some(active);
     }
@@ -169,11 +169,10 @@ fn began(worker: &Worker, handoffs: &Handoffs, link: &Rc<AgentLink>, conn: Conn,
     let Some((accepted, _)) = count_request(handoffs, link, conn) else { return };
     // A request that this front-end would not have passed on is left to the back-end, and not counted.
     let Some(request) = Request::read(head, &worker.config(), &accepted) else { return };
-    let assignment = worker.shared.dispatch.stay(link.id, request.head.target);
     handoffs.system.counts.stayed.add(1);
-    let mut account = Account::new(request.received);
-    account.assign(assignment);
-    let active = request.under(account);
+    let account = Account::new(request.received);
+    let mut active = request.under(account);
+    active.stay_at(worker, link);
     let mut table = handoffs.table.borrow_mut();
     let earlier = table.get(conn, link).and_then(|entry| entry.active.replace(Box::new(active)));
     drop(table);
@@ -187,7 +186,7 @@ fn place(worker: &Worker, handoffs: &Handoffs, link: &Rc<AgentLink>, asked: &Ask
     let chosen_here = active.account.chosen() == Some(link.id);
     if (chosen_here && !link.is_retired()) || !asked.portable {
         if !chosen_here {
-            active.stay_at(worker, link.id);
+            active.stay_at(worker, link);
         }
         let mut table = handoffs.table.borrow_mut();
         // The client may have gone while the request waited, or the agent waited no longer.

@@ -37,17 +37,19 @@ pub(super) enum TakeBackReason {
 pub(super) fn take_back(worker: &Rc<Worker>, handoffs: &Rc<Handoffs>, conn: Conn, why: TakeBackReason) {
     let entry = handoffs.table.borrow_mut().remove_if(conn, HandoffEntry::is_pending);
     let Some(mut entry) = entry else { return };
-    entry.link.answered();
-    let HandoffPhase::Pending { state, .. } = std::mem::replace(&mut entry.phase, HandoffPhase::Held) else {
+    let HandoffPhase::Pending { state, session, .. } =
+        std::mem::replace(&mut entry.phase, HandoffPhase::Held)
+    else {
         return;
     };
+    entry.link.answered(session);
     let counts = &handoffs.system.counts;
     match why {
         TakeBackReason::Refused => counts.refused.add(1),
         TakeBackReason::TimedOut => {
             counts.timed_out.add(1);
             entry.link.push(&ToAgent::Cancel { conn });
-            entry.link.doubt();
+            entry.link.doubt(session);
             handoffs.doubted.borrow_mut().insert(entry.flow);
             let (worker, handoffs) = (Rc::clone(worker), Rc::clone(handoffs));
             tokio::task::spawn_local(async move { probe(&worker, &handoffs, entry, &state).await });

@@ -148,10 +148,10 @@ fn send(worker: &Rc<Worker>, handoffs: &Rc<Handoffs>, mut entry: HandoffEntry, s
         handoffs.encoded.replace(bytes);
     }
     entry.expected = Some(Expected::of(&state));
-    entry.phase = HandoffPhase::Pending { state: Box::new(state), since: now };
+    let session = if sent { link.unanswered() } else { None };
+    entry.phase = HandoffPhase::Pending { state: Box::new(state), since: now, session };
     handoffs.table.borrow_mut().insert(entry);
     if sent {
-        link.unanswered();
         let wait = Duration::from_nanos(lease.over_at_ns.saturating_sub(handoffs.system.now_ns()));
         handoffs.pending.borrow_mut().push_back((now + wait, conn));
     } else {

@@ -26,6 +26,8 @@ pub(super) enum HandoffPhase {
         state: Box<TcpState>,
         /// When the connection was sent to the agent.
         since: Instant,
+        /// The link's session in which it was sent; `None` when it was not.
+        session: Option<u32>,
     },
     /// The agent has it.
     Held,
