@@ -16,6 +16,8 @@ BACKENDS ?= 8
 OUT ?= out
 
 PLIMSOLL := $(CARGO) run $(CARGO_FLAGS) --quiet --release --package plimsoll-cli --bin plimsoll --
+# Tests wait more than they compute: twice as many at a time as there are processors.
+TEST_THREADS ?= $(shell echo $$((2 * $$(nproc))))
 # As the tests were built.
 TESTED = "$${CARGO_TARGET_DIR:-target}/debug/plimsoll"
 # The crates that must do without an operating system.
@@ -50,7 +52,7 @@ demo: build ## Simulate the bundled sample trace, then compare WRR and LARD/R on
 
 .PHONY: test
 test: setup-build ## Run all tests, and the studies in their quick forms
-	$(CARGO) test $(CARGO_FLAGS) --workspace
+	RUST_TEST_THREADS=$(TEST_THREADS) $(CARGO) test $(CARGO_FLAGS) --workspace
 	$(TESTED) reproduce lard --quick --out '$(OUT)/reproduce-lard'
 	$(TESTED) reproduce adaptload --quick --out '$(OUT)/reproduce-adaptload'
 

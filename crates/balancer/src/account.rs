@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use plimsoll_policy::BackendId;
+use plimsoll_policy::{BackendId, Tried};
 
 use crate::accepted::Accepted;
 use crate::backend::Backend;
@@ -23,8 +23,8 @@ pub(crate) struct Account {
     pub(crate) attempts: u32,
     /// Whether it waited for room under the admission limit.
     waited: bool,
-    /// The back-end that failed last.
-    pub(crate) failed: Option<BackendId>,
+    /// The back-ends that failed it. None of them is chosen again while another one takes requests.
+    pub(crate) tried: Tried,
     /// The back-end that is tried, or was last.
     pub(crate) backend: Option<Arc<Backend>>,
     reason: Option<Reason>,
@@ -71,7 +71,7 @@ impl Account {
             assigned: None,
             attempts: 0,
             waited: false,
-            failed: None,
+            tried: Tried::NONE,
             backend: None,
             reason: None,
             assignment: None,
@@ -85,7 +85,7 @@ impl Account {
         head: &RequestHead,
         accepted: &Accepted,
     ) -> AdmissionResult {
-        match worker.shared.dispatch.offer(head.target, head.kind, accepted.client) {
+        match worker.shared.dispatch.offer_again(head.target, head.kind, accepted.client, self.tried) {
             Offer::Assigned(assignment) => {
                 self.assign(assignment);
                 AdmissionResult::Assigned
@@ -147,9 +147,13 @@ impl Account {
         self.assignment
     }
 
-    /// The chosen back-end does not answer: the request counts as failed there.
-    pub(crate) fn lose(&mut self) {
-        self.assignment = None;
+    /// The chosen back-end does not answer: the request counts as failed there. Returns whether it failed the request before.
+    pub(crate) fn lose(&mut self) -> bool {
+        let Some(assignment) = self.assignment.take() else { return false };
+        let backend = assignment.backend();
+        let again = self.tried.as_slice().contains(&backend);
+        self.tried.push(backend);
+        again
     }
 
     /// Completes the assignment and writes the request's record.

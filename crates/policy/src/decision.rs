@@ -29,6 +29,15 @@ impl Candidates {
         out
     }
 
+    /// Adds `id`, unless it is there already or there are [`Candidates::MOST`].
+    pub fn push(&mut self, id: BackendId) {
+        let len = usize::from(self.len);
+        if len < Self::MOST && !self.ids[..len].contains(&id) {
+            self.ids[len] = id;
+            self.len += 1;
+        }
+    }
+
     /// Who is to be asked.
     #[must_use]
     #[inline]

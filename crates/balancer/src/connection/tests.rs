@@ -10,7 +10,7 @@ use std::time::Instant;
 
 use arc_swap::ArcSwap;
 use plimsoll_config::Config;
-use plimsoll_policy::BackendId;
+use plimsoll_policy::{BackendId, REGISTRY};
 use tokio::io::{
     AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, DuplexStream, ReadBuf, ReadHalf, WriteHalf,
 };
@@ -150,6 +150,9 @@ impl Mechanism for OwnAnswers {
             "/declined" => Carried::Declined,
             "/leaves" => Carried::Leaves(request.requests),
             "/lost-once" if request.account.attempts == 1 => Carried::Failed(Failure::Lost),
+            "/not-by-a" if &*request.account.backend.as_ref().unwrap().name == "a" => {
+                Carried::Failed(Failure::Lost)
+            }
             "/too-slow" => Carried::Failed(Failure::TimedOut),
             "/cut" => {
                 request.stream.write_all(b"HTTP/1.1 200 OK\r\n").await.unwrap();
@@ -180,10 +183,12 @@ impl Mechanism for OwnAnswers {
     fn take<C: ClientIo>(self: &Rc<Self>, _: &Rc<Worker>, _: C, _: &Rc<Accepted>, _: u64) {}
 }
 
-fn service<M: Mechanism<System = ()>>() -> Rc<ConnectionService<M>> {
-    let text = "[[listener]]\naddress = \"127.0.0.1:0\"\n[[backend]]\nname = \"a\"\naddress = \"127.0.0.1:1\"\n\
-                [[backend]]\nname = \"b\"\naddress = \"127.0.0.1:2\"\n[policy]\nname = \"round_robin\"\n";
-    let config = Config::parse(text, "test.toml").unwrap();
+fn service<M: Mechanism<System = ()>>(policy: &str) -> Rc<ConnectionService<M>> {
+    let text = format!(
+        "[[listener]]\naddress = \"127.0.0.1:0\"\n[[backend]]\nname = \"a\"\naddress = \"127.0.0.1:1\"\n\
+                [[backend]]\nname = \"b\"\naddress = \"127.0.0.1:2\"\n[policy]\nname = \"{policy}\"\n"
+    );
+    let config = Config::parse(&text, "test.toml").unwrap();
     let specs = members_of(&config, &[]).unwrap();
     let backends = specs.iter().enumerate().map(|(i, s)| Arc::new(members::backend(BackendId::new(i), s, 1)));
     let shared = FrontEndShared {
@@ -219,10 +224,14 @@ impl<M: Mechanism> Served<M> {
 }
 
 async fn over_memory<M: Mechanism<System = ()>>(sent: &str) -> Served<M> {
+    under_policy("round_robin", sent).await
+}
+
+async fn under_policy<M: Mechanism<System = ()>>(policy: &str, sent: &str) -> Served<M> {
     let sent = sent.to_owned();
     let local = LocalSet::new();
     let run = local.run_until(async move {
-        let service = service::<M>();
+        let service = service::<M>(policy);
         let (mut stream, mut client) = Memory::pair();
         let closing = Arc::default();
         let accepted = service.worker.accepted(([10, 0, 0, 9], 7).into(), None, &closing);
@@ -270,6 +279,17 @@ async fn a_mechanism_of_four_functions_has_retries_records_and_completion() {
 }
 
 #[tokio::test]
+async fn no_policy_sends_a_request_back_to_the_back_end_that_failed_it() {
+    for policy in REGISTRY.iter().map(|spec| spec.name) {
+        let sent: Vec<String> = (0..20).map(|_| get("/not-by-a")).collect();
+        let served = under_policy::<OwnAnswers>(policy, &sent.concat()).await;
+        let retried = served.counts().1;
+        assert_eq!(served.counts().0, [0, 20, 0, 0, 0], "{policy}: {}", served.received);
+        assert_eq!(u64::from(served.service.mechanism.carried.get()), 20 + retried, "{policy}");
+    }
+}
+
+#[tokio::test]
 async fn a_connection_leaves_with_the_mechanism_s_parcel() {
     let served = over_memory::<OwnAnswers>(&[get("/"), get("/leaves"), get("/")].concat()).await;
     assert_eq!(served.parcel, Some(2));
@@ -282,7 +302,7 @@ async fn a_connection_leaves_with_the_mechanism_s_parcel() {
 async fn a_connection_counts_before_its_task_has_begun() {
     let local = LocalSet::new();
     let run = local.run_until(async {
-        let service = service::<Proxy<Memory>>();
+        let service = service::<Proxy<Memory>>("round_robin");
         let (stream, client) = Memory::pair();
         let accepted = service.worker.accepted(([10, 0, 0, 9], 7).into(), None, &Arc::default());
         service.serve(stream, Rc::new(accepted), Start::default(), None);

@@ -14,7 +14,9 @@ use std::task::{Context, Poll};
 use std::time::Instant;
 
 use plimsoll_config::Config;
-use plimsoll_policy::{BackendId, Cluster, Core, Ending, Kind, LruMap, Nanos, Outcome, TargetId, Time};
+use plimsoll_policy::{
+    BackendId, Cluster, Core, Ending, Kind, LruMap, Nanos, OfferOptions, Outcome, TargetId, Time, Tried,
+};
 use tokio::sync::oneshot;
 
 pub(crate) use build::BuildFailed;
@@ -71,12 +73,25 @@ impl Dispatch {
     }
 
     /// Offers a request of this kind for `target` from the client with this identity.
+    #[cfg(test)]
     pub(crate) fn offer(self: &Arc<Self>, target: TargetId, kind: Kind, client: u64) -> Offer {
+        self.offer_again(target, kind, client, Tried::NONE)
+    }
+
+    /// Offers a request of this kind for `target` from the client with this identity, after these back-ends failed it.
+    pub(crate) fn offer_again(
+        self: &Arc<Self>,
+        target: TargetId,
+        kind: Kind,
+        client: u64,
+        tried: Tried,
+    ) -> Offer {
         let mut state = self.lock();
         let now = self.now(&mut state);
         let request = state.request(target, kind, client);
         let before = state.explained(target);
-        let offered = state.core.offer(&request, now);
+        let options = OfferOptions { tried, ..OfferOptions::PLAIN };
+        let offered = state.core.offer_with(&request, &options, now);
         match state.carry_out(&request, offered, before, now) {
             Decided::Assigned(made) => Offer::Assigned(Assignment::new(self, made)),
             Decided::Waits => {

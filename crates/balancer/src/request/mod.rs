@@ -86,23 +86,19 @@ async fn try_backends<M: Mechanism, C: ClientIo>(
             Carried::Failed(failure) => failure,
         };
         let account = &mut request.account;
-        account.lose();
-        let again = account.failed == Some(chosen);
+        let again = account.lose();
         match failure {
             Failure::NoPlace | Failure::Unreachable(_) => {
                 if let (Failure::Unreachable(error), Some(backend)) = (failure, &account.backend) {
                     request.worker.connect_failed(backend, &error, again);
-                    account.failed = Some(chosen);
                 }
                 if !request.more {
                     return unavailable(request);
                 }
             }
-            Failure::NotSent => account.failed = Some(chosen),
-            // Should it be chosen again and refuse a connection, it is taken for down.
-            Failure::Lost | Failure::BackendDown if request.repeatable && request.more => {
-                account.failed = Some(chosen);
-            }
+            Failure::NotSent => {}
+            // Should it be chosen again, as the last one, and refuse a connection, it is taken for down.
+            Failure::Lost | Failure::BackendDown if request.repeatable && request.more => {}
             failure => return failed(&failure),
         }
     }
