@@ -23,8 +23,10 @@ pub(crate) struct Account {
     pub(crate) attempts: u32,
     /// Whether it waited for room under the admission limit.
     waited: bool,
+    /// The back-end that failed last.
+    pub(crate) failed: Option<BackendId>,
     /// The back-ends that failed it. None of them is chosen again while another one takes requests.
-    pub(crate) tried: Tried,
+    tried: Tried,
     /// The back-end that is tried, or was last.
     pub(crate) backend: Option<Arc<Backend>>,
     reason: Option<Reason>,
@@ -71,6 +73,7 @@ impl Account {
             assigned: None,
             attempts: 0,
             waited: false,
+            failed: None,
             tried: Tried::NONE,
             backend: None,
             reason: None,
@@ -114,7 +117,7 @@ impl Account {
     }
 
     /// The back-end of its connection has it, chosen or not; at another one that was chosen it counts as failed. `None` where
-    /// that back-end is no longer configured, so that nothing counts its load.
+    /// that back-end is gone and another one has its index, so that nothing counts its load.
     pub(crate) fn stays(&mut self, assignment: Option<Assignment>) {
         self.attempts = self.attempts.max(1);
         self.reason = Some(Reason::Stays);
@@ -147,13 +150,13 @@ impl Account {
         self.assignment
     }
 
-    /// The chosen back-end does not answer: the request counts as failed there. Returns whether it failed the request before.
-    pub(crate) fn lose(&mut self) -> bool {
-        let Some(assignment) = self.assignment.take() else { return false };
-        let backend = assignment.backend();
-        let again = self.tried.as_slice().contains(&backend);
-        self.tried.push(backend);
-        again
+    /// The chosen back-end does not answer: the request counts as failed there. With `excluded`, it is not chosen again for
+    /// this request while another one takes requests.
+    pub(crate) fn lose(&mut self, excluded: bool) {
+        let lost = self.assignment.take();
+        if let Some(lost) = lost.filter(|_| excluded) {
+            self.tried.push(lost.backend());
+        }
     }
 
     /// Completes the assignment and writes the request's record.

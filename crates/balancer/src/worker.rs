@@ -176,8 +176,8 @@ impl Worker {
         self.backend_counts(backend).connections.add(1);
     }
 
-    /// A connection to `backend` could not be opened. With `again`, for one request the second time: it is taken for
-    /// down, so that the policy chooses another.
+    /// A connection to `backend` could not be opened. With `again`, for one request the second time, as no other back-end
+    /// takes requests: it is taken for down.
     pub(crate) fn connect_failed(&self, backend: &Arc<Backend>, error: &std::io::Error, again: bool) {
         self.backend_counts(backend).connect_failures.add(1);
         tracing::debug!(backend = &*backend.name, %error, "cannot connect");

@@ -3,7 +3,7 @@
 //! A chunk is `sequence, time, next number` as varints, the state of the run (0 for none, or 1 and a header), then
 //! events. Every chunk can be read without the ones before it.
 
-use plimsoll_policy::{BackendId, Candidates, Decision, Health, TargetId, Time, Weight};
+use plimsoll_policy::{BackendId, BackendList, Decision, Health, TargetId, Time, Weight};
 
 use crate::bytes::{ByteCursor, Malformed, put_varint};
 
@@ -166,14 +166,16 @@ pub(crate) fn put_backends(out: &mut Vec<u8>, backends: &[BackendId]) {
     backends.iter().for_each(|b| put_varint(out, u64::from(b.0)));
 }
 
-pub(crate) fn read_backends(cursor: &mut ByteCursor<'_>) -> Result<Candidates, Malformed> {
+pub(crate) fn read_backends<const MOST: usize>(
+    cursor: &mut ByteCursor<'_>,
+) -> Result<BackendList<MOST>, Malformed> {
     let count = usize::from(cursor.byte()?);
-    if count > Candidates::MOST {
+    if count > MOST {
         return Err(Malformed("more back-ends are named than can be"));
     }
-    let mut ids = [BackendId(0); Candidates::MOST];
+    let mut ids = [BackendId(0); MOST];
     for id in &mut ids[..count] {
         *id = BackendId(cursor.small()?);
     }
-    Ok(Candidates::new(ids[..count].iter().copied()))
+    Ok(BackendList::new(ids[..count].iter().copied()))
 }

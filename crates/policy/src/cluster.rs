@@ -77,8 +77,6 @@ pub struct ClusterView {
     present: Vec<bool>,
     /// Indices that no back-end has, in the order in which theirs left.
     left: VecDeque<BackendId>,
-    /// Excluded from the choice under way.
-    excluded: Vec<BackendId>,
     eligible: usize,
     eligible_weight: u64,
     uniform: bool,
@@ -102,6 +100,12 @@ impl ClusterView {
     /// Every back-end in index order.
     pub fn ids(&self) -> impl Iterator<Item = BackendId> + use<> {
         (0..self.counted.len()).map(BackendId::new)
+    }
+
+    /// Like [`Self::eligible_ids`], with those that only the choice under way leaves out because they failed the
+    /// request: what a policy's tables are made of.
+    pub fn ids_for_tables(&self) -> impl Iterator<Item = BackendId> + '_ {
+        self.ids().filter(|&b| self.takes_requests(b))
     }
 
     /// The back-ends that take new requests, in index order.
@@ -133,6 +137,10 @@ impl ClusterView {
     #[inline]
     pub fn is_eligible(&self, b: BackendId) -> bool {
         self.relative.get(b.index()).is_some_and(|r| r != RelativeLoad::INELIGIBLE)
+    }
+
+    fn takes_requests(&self, b: BackendId) -> bool {
+        self.health(b) == Health::Up && self.weight(b) != Weight::ZERO
     }
 
     /// Requests assigned to `b` and not completed (LARD's active connections).
@@ -256,7 +264,6 @@ impl Cluster {
             key: Vec::new(),
             present: Vec::new(),
             left: VecDeque::new(),
-            excluded: Vec::new(),
             eligible: 0,
             eligible_weight: 0,
             uniform: true,
@@ -306,24 +313,6 @@ impl Cluster {
         self.0.health[b.index()] = Health::Down;
         self.0.present[b.index()] = false;
         self.0.left.push_back(b);
-        self.refresh();
-    }
-
-    /// Makes `ids` ineligible until [`Cluster::readmit`], unless no other back-end is eligible. Returns
-    /// whether it did.
-    pub(crate) fn exclude(&mut self, ids: &[BackendId]) -> bool {
-        let others = self.0.eligible_ids().any(|b| !ids.contains(&b));
-        if !others || !ids.iter().any(|&b| self.0.is_eligible(b)) {
-            return false;
-        }
-        self.0.excluded.extend_from_slice(ids);
-        self.refresh();
-        true
-    }
-
-    /// Ends [`Cluster::exclude`].
-    pub(crate) fn readmit(&mut self) {
-        self.0.excluded.clear();
         self.refresh();
     }
 
@@ -379,8 +368,7 @@ impl Cluster {
         let mut first = None;
         let mut relative = vec![RelativeLoad::INELIGIBLE; v.counted.len()];
         for (i, relative) in relative.iter_mut().enumerate() {
-            let takes = v.health[i] == Health::Up && v.counted[i].weight != Weight::ZERO;
-            if takes && (v.excluded.is_empty() || !v.excluded.contains(&BackendId::new(i))) {
+            if v.takes_requests(BackendId::new(i)) {
                 *relative = RelativeLoad::of(v.counted[i].load, v.counted[i].weight);
                 v.eligible += 1;
                 v.eligible_weight += u64::from(v.counted[i].weight.steps());
@@ -392,5 +380,6 @@ impl Cluster {
     }
 }
 
+mod exclude;
 #[cfg(test)]
 mod tests;

@@ -4,21 +4,23 @@ use crate::cluster::BackendId;
 use crate::request::{Outcome, TargetId};
 use crate::time::Nanos;
 
-/// The back-ends that a policy wants to ask for their load: at most [`Candidates::MOST`], so that a decision needs no
-/// heap.
+/// At most `MOST` back-ends, in a list that needs no heap.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Candidates {
-    ids: [BackendId; Self::MOST],
+pub struct BackendList<const MOST: usize> {
+    ids: [BackendId; MOST],
     len: u8,
 }
 
-impl Candidates {
-    /// How many can be asked at once.
-    pub const MOST: usize = 8;
-    /// Nobody.
-    pub const NONE: Self = Self { ids: [BackendId(0); Self::MOST], len: 0 };
+/// The back-ends that a policy wants to ask for their load.
+pub type Candidates = BackendList<8>;
 
-    /// Takes the first [`Candidates::MOST`] of `ids`.
+impl<const MOST: usize> BackendList<MOST> {
+    /// How many it can hold.
+    pub const MOST: usize = MOST;
+    /// Nobody.
+    pub const NONE: Self = Self { ids: [BackendId(0); MOST], len: 0 };
+
+    /// Takes the first [`BackendList::MOST`] of `ids`.
     #[inline]
     pub fn new(ids: impl IntoIterator<Item = BackendId>) -> Self {
         let mut out = Self::NONE;
@@ -29,16 +31,16 @@ impl Candidates {
         out
     }
 
-    /// Adds `id`, unless it is there already or there are [`Candidates::MOST`].
+    /// Adds `id`, unless it is there already or there are [`BackendList::MOST`].
     pub fn push(&mut self, id: BackendId) {
         let len = usize::from(self.len);
-        if len < Self::MOST && !self.ids[..len].contains(&id) {
+        if len < MOST && !self.as_slice().contains(&id) {
             self.ids[len] = id;
             self.len += 1;
         }
     }
 
-    /// Who is to be asked.
+    /// Its back-ends.
     #[must_use]
     #[inline]
     pub fn as_slice(&self) -> &[BackendId] {

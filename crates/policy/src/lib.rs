@@ -37,7 +37,9 @@ pub use core::{
     Rejection, Started, Tried, WaitingRequest, Witness,
 };
 pub use data_histogram::DataHistogram;
-pub use decision::{Candidates, Completion, Decision, LoadReport, PolicyTable, PollAnswer, assign_or_reject};
+pub use decision::{
+    BackendList, Candidates, Completion, Decision, LoadReport, PolicyTable, PollAnswer, assign_or_reject,
+};
 pub use lru_map::LruMap;
 pub use policies::{REGISTRY, build, find};
 pub use policy::Capabilities;

@@ -51,13 +51,17 @@ impl MinBlocks {
     /// Sets number `k`, unless it is `fixed`.
     #[inline]
     pub(crate) fn set_unless(&mut self, fixed: u32, k: usize, value: u32) {
-        let (fixed, value) = (to_signed(fixed), to_signed(value));
-        let block = &mut self.blocks[k / BLOCK];
-        let old = block[k % BLOCK];
-        if old == fixed {
-            return;
+        if self.blocks[k / BLOCK][k % BLOCK] != to_signed(fixed) {
+            self.set(k, value);
         }
-        block[k % BLOCK] = value;
+    }
+
+    /// Sets number `k`.
+    #[inline]
+    pub(crate) fn set(&mut self, k: usize, value: u32) {
+        let value = to_signed(value);
+        let block = &mut self.blocks[k / BLOCK];
+        let old = std::mem::replace(&mut block[k % BLOCK], value);
         let least = &mut self.least[k / BLOCK];
         // Only when the minimum itself rises must the block be scanned.
         if value <= *least {
@@ -95,19 +99,28 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
+    const FIXED: u32 = 1 << 31;
+
+    /// Few different ones, from both halves.
+    fn numbers() -> impl Strategy<Value = u32> {
+        (0u32..5, any::<bool>()).prop_map(|(n, upper)| if upper { FIXED - 2 + n } else { n })
+    }
+
     proptest! {
         /// Against a scan.
         #[test]
         fn finds_what_a_scan_finds(
-            mut values in prop::collection::vec(0u32..5, 1..40),
-            changes in prop::collection::vec((0usize..40, 0u32..5), 0..60),
+            mut values in prop::collection::vec(numbers(), 1..40),
+            changes in prop::collection::vec((0usize..40, numbers()), 0..60),
             from in 0usize..40,
         ) {
             let mut blocks = MinBlocks::new(&values);
             for (k, value) in changes {
                 let k = k % values.len();
-                values[k] = value;
-                blocks.set_unless(u32::MAX, k, value);
+                if values[k] != FIXED {
+                    values[k] = value;
+                }
+                blocks.set_unless(FIXED, k, value);
                 let least = values.iter().copied().min().unwrap();
                 prop_assert_eq!(blocks.least(), least);
                 let from = from % values.len();

@@ -124,7 +124,7 @@ impl SizeBased {
         if self.generation != Some(view.generation()) {
             self.generation = Some(view.generation());
             self.eligible.clear();
-            self.eligible.extend(view.eligible_ids());
+            self.eligible.extend(view.ids_for_tables());
             if self.shared.is_some() {
                 // The same order at every front-end, however each numbers its back-ends.
                 self.eligible.sort_by_key(|&b| view.key(b));

@@ -239,7 +239,7 @@ impl<M: Model, E, S: Iterator<Item = Result<SimRequest, E>>> Engine<'_, M, S> {
     /// Lets the upcoming request arrive and fetches the one after it. Returns whether there was one.
     #[inline]
     fn arrive(&mut self, observer: &mut dyn RunObserver) -> Result<bool, RunError<E>> {
-        // Copied once, and lent from there on: a request that moves costs as much as its event.
+        // The request is copied here, and lent from here on: a further copy would cost as much as the event.
         let Some(Upcoming { request, .. }) = self.upcoming else {
             return Ok(false);
         };

@@ -4,6 +4,7 @@ use plimsoll_policy::Time;
 
 /// Children per node. Four makes the heap half as deep as a binary one, and the four children share cache lines.
 const ARITY: usize = 4;
+const _: () = assert!(ARITY == 4, "`first_of` compares four");
 
 #[derive(Clone, Copy)]
 struct Scheduled<E> {

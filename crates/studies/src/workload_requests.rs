@@ -22,7 +22,7 @@ pub struct WorkloadRequests<E> {
     dynamic: DynamicDraw,
 }
 
-/// WorkloadRequests of a batch: few enough to stay in the nearest cache.
+/// Requests of a batch: few enough to stay in the nearest cache.
 const BATCH: usize = 32;
 
 impl<E: From<TraceError>> WorkloadRequests<E> {

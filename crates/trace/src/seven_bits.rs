@@ -32,7 +32,7 @@ impl<'a> Undecoded<'a> {
         Some(byte)
     }
 
-    /// A number as [`put`] writes it; `None` when it does not end, or exceeds 64 bits.
+    /// A number as [`put`] writes it; `None` when it does not end, or has more than ten bytes.
     #[inline]
     pub(crate) fn number(&mut self) -> Option<u64> {
         const STOP: u64 = 0x8080_8080_8080_8080;

@@ -135,7 +135,7 @@ impl TraceIter {
         if let Mode::Stamped(cursor) = &mut self.mode {
             let most = most.min(usize::try_from(self.left).unwrap_or(usize::MAX));
             self.left -= most as u64;
-            return cursor.take_batch(records, most);
+            return cursor.take_batch(records, most).inspect_err(|_| self.left = 0);
         }
         for record in self.take(most) {
             records.push(record?);

@@ -113,12 +113,18 @@ impl<M: Mechanism> ConnectionService<M> {
         place: Option<TakenPlace>,
     ) {
         let mut open = OpenConnection::new(self, place);
-        // What an idle connection needs is this future: it lends what it has, as an argument would be kept a second time.
+        // This future is most of the memory of an idle connection. It passes references: an asynchronous function keeps
+        // what it takes by value twice.
         tokio::task::spawn_local(async move {
-            if let Some(parcel) = client::serve(&open.service, &mut stream, &accepted, &mut start).await {
-                open.has_left = true;
-                open.service.mechanism.take(&open.service.worker, stream, &accepted, parcel);
+            match client::serve(&open.service, &mut stream, &accepted, &mut start).await {
+                Some(parcel) => {
+                    open.has_left = true;
+                    open.service.mechanism.take(&open.service.worker, stream, &accepted, parcel);
+                }
+                None => drop(stream),
             }
+            // Its place is free when its descriptor is.
+            drop(open);
         });
     }
 }

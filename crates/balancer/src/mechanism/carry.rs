@@ -159,6 +159,9 @@ pub(crate) enum Failure {
     Unreachable(io::Error),
     /// The back-end went down before anything was sent, and another one will be tried.
     NotSent,
+    /// The back-end closed a connection that had been kept, before a response: it may have found it idle for too long in the
+    /// same moment. Another connection to it may do.
+    Stale,
     /// The back-end closed its connection before a response.
     Lost,
     /// The back-end was found to be down while it was waited for.

@@ -86,19 +86,24 @@ async fn try_backends<M: Mechanism, C: ClientIo>(
             Carried::Failed(failure) => failure,
         };
         let account = &mut request.account;
-        let again = account.lose();
+        let again = account.failed == Some(chosen);
+        account.lose(!matches!(failure, Failure::Stale));
         match failure {
             Failure::NoPlace | Failure::Unreachable(_) => {
                 if let (Failure::Unreachable(error), Some(backend)) = (failure, &account.backend) {
                     request.worker.connect_failed(backend, &error, again);
+                    account.failed = Some(chosen);
                 }
                 if !request.more {
                     return unavailable(request);
                 }
             }
-            Failure::NotSent => {}
-            // Should it be chosen again, as the last one, and refuse a connection, it is taken for down.
-            Failure::Lost | Failure::BackendDown if request.repeatable && request.more => {}
+            Failure::NotSent => account.failed = Some(chosen),
+            // It is chosen again if its connection was only stale, or if no other one takes requests. If it then refuses a
+            // connection, it is taken for down.
+            Failure::Stale | Failure::Lost | Failure::BackendDown if request.repeatable && request.more => {
+                account.failed = Some(chosen);
+            }
             failure => return failed(&failure),
         }
     }
@@ -131,7 +136,9 @@ fn failed<P>(failure: &Failure) -> Outcome<P> {
     let refused = |status, why| Outcome::Refused(RequestRefusal::of(status, why), None);
     match *failure {
         Failure::NoPlace | Failure::Unreachable(_) | Failure::NotSent => Outcome::Refused(UNAVAILABLE, None),
-        Failure::Lost => refused(502, "the back-end closed the connection without an answer"),
+        Failure::Stale | Failure::Lost => {
+            refused(502, "the back-end closed the connection without an answer")
+        }
         Failure::BackendDown => refused(502, "the back-end failed"),
         Failure::TimedOut => refused(504, "the back-end took too long"),
         Failure::BadResponse(why) => {

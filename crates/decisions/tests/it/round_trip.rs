@@ -7,7 +7,7 @@ use plimsoll_decisions::{BackendEntry, Event, LogItem, LogReader, Recorder, RunH
 use plimsoll_policy::{
     AdmissionControl, AdmissionLimit, Assigned, BackendId, Candidates, Completion, Decision, Features,
     Health, Kind, LoadReport, Nanos, OfferOptions, Outcome, Phase, PollAnswer, Request, TargetId, Thresholds,
-    Time, WaitingRequest, Weight, Witness,
+    Time, Tried, WaitingRequest, Weight, Witness,
 };
 use proptest::prelude::*;
 
@@ -45,7 +45,7 @@ fn any_options() -> impl Strategy<Value = OfferOptions> {
     let tried = prop::collection::vec(any_backend(), 0..=8);
     let begins = prop_oneof![3 => Just(Phase::Active), 1 => any_phase()];
     let rare = (tried, prop::option::of(any_number()), begins).prop_map(|(tried, deadline, begins)| {
-        OfferOptions { tried: Candidates::new(tried), deadline: deadline.map(Time::from_nanos), begins }
+        OfferOptions { tried: Tried::new(tried), deadline: deadline.map(Time::from_nanos), begins }
     });
     prop_oneof![3 => Just(OfferOptions::PLAIN), 1 => rare]
 }

@@ -2,7 +2,7 @@
 
 use super::{Assigned, Core, OfferOptions, Offered, Phase, Rejection, WaitingRequest, Witness};
 use crate::cluster::BackendId;
-use crate::decision::Decision;
+use crate::decision::{Decision, assign_or_reject};
 use crate::request::Request;
 use crate::time::Time;
 
@@ -12,10 +12,26 @@ impl<W: Witness> Core<W> {
         if options.tried.as_slice().is_empty() {
             return self.policy.choose(request, &self.cluster, now);
         }
-        let excluded = self.cluster.exclude(options.tried.as_slice());
-        let decision = self.policy.choose(request, &self.cluster, now);
+        self.without_tried(options, |core| core.policy.choose(request, &core.cluster, now))
+    }
+
+    /// Has the policy decide while back-ends that were tried are not eligible.
+    pub(super) fn without_tried(
+        &mut self,
+        options: &OfferOptions,
+        decide: impl FnOnce(&mut Self) -> Decision,
+    ) -> Decision {
+        let tried = options.tried.as_slice();
+        let excluded = self.cluster.exclude(tried);
+        let decision = match decide(self) {
+            // Out of a table that the policy made before.
+            Decision::Assign(b) if excluded && tried.contains(&b) => {
+                assign_or_reject(self.cluster.least_loaded())
+            }
+            decided => decided,
+        };
         if excluded {
-            self.cluster.readmit();
+            self.cluster.readmit(tried);
         }
         decision
     }
@@ -91,7 +107,7 @@ impl<W: Witness> Core<W> {
         assigned.epoch == self.epoch && self.is_there(assigned)
     }
 
-    /// Whether its back-end has not left. A back-end with load never does.
+    /// Whether no other back-end has its back-end's index. A back-end with load never leaves.
     #[inline]
     pub(super) fn is_there(&self, assigned: &Assigned) -> bool {
         assigned.phase.is_load() || assigned.generation == self.cluster.backend_generation(assigned.backend)

@@ -201,14 +201,10 @@ impl<W: Witness> Core<W> {
         let polled = self.polling.remove(&number)?;
         let WaitingRequest { request, options } = &polled;
         self.reserved -= 1;
-        let excluded = self.cluster.exclude(options.tried.as_slice());
-        let own = match self.policy.as_polls() {
-            Some(polls) => polls.on_poll(request, answers, &self.cluster, now),
-            None => least_polled(answers, &self.cluster),
-        };
-        if excluded {
-            self.cluster.readmit();
-        }
+        let own = self.without_tried(options, |core| match core.policy.as_polls() {
+            Some(polls) => polls.on_poll(request, answers, &core.cluster, now),
+            None => least_polled(answers, &core.cluster),
+        });
         // One poll per request: if the policy asks for another, the default rule decides.
         let own = match own {
             Decision::Poll(_) => least_polled(answers, &self.cluster),
@@ -271,7 +267,7 @@ impl<W: Witness> Core<W> {
             size_bytes: ending.size_bytes,
             response_time: now.since(assigned.at),
         };
-        // The usual case, without the questions of the others.
+        // Nearly all requests end here: the current policy assigned them, and they count as load.
         if assigned.phase == Phase::Active && assigned.epoch == self.epoch {
             self.cluster.complete(assigned.backend);
             self.policy.on_complete(&completion, &self.cluster, now);

@@ -2,11 +2,11 @@
 
 use super::assigned::{Assigned, Phase};
 use crate::cluster::BackendId;
-use crate::decision::Candidates;
+use crate::decision::{BackendList, Candidates};
 use crate::time::Time;
 
-/// Back-ends that a request has been tried on: at most [`Candidates::MOST`], the first ones.
-pub type Tried = Candidates;
+/// Back-ends that a request has been tried on, the first ones of them.
+pub type Tried = BackendList<16>;
 
 /// What the core, but not the policy, knows of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -56,7 +56,7 @@ impl BoundedLoadHash {
         // However large weights and parameters are, the ring stays within bounds; shares stay proportional.
         let wanted = u64::from(self.params.points) * view.eligible_weight_steps() / 256;
         let shrink = wanted.div_ceil(MOST_POINTS).max(1);
-        for b in view.eligible_ids() {
+        for b in view.ids_for_tables() {
             let points = u64::from(self.params.points) * u64::from(view.weight(b).steps()) / 256 / shrink;
             let points = points.max(1);
             self.ring.extend((0..points).map(|p| (mix(view.key(b) ^ mix(p + 1)), b)));
@@ -84,7 +84,7 @@ impl Policy for BoundedLoadHash {
             if last == Some(b) {
                 continue;
             }
-            if f64::from(view.load(b)) < self.limit(b, view) {
+            if f64::from(view.load(b)) < self.limit(b, view) && view.is_eligible(b) {
                 self.overflows += u64::from(last.is_some());
                 return Decision::Assign(b);
             }

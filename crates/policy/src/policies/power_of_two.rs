@@ -41,7 +41,7 @@ impl Policy for PowerOfTwo {
     fn choose(&mut self, _: &Request, view: &ClusterView, _: Time) -> Decision {
         if self.generation != Some(view.generation()) {
             self.eligible.clear();
-            self.eligible.extend(view.eligible_ids());
+            self.eligible.extend(view.ids_for_tables());
             self.generation = Some(view.generation());
         }
         let n = self.eligible.len() as u64;

@@ -39,7 +39,7 @@ impl Random {
     fn refresh(&mut self, view: &ClusterView) {
         self.cumulative.clear();
         let mut sum = 0;
-        for b in view.eligible_ids() {
+        for b in view.ids_for_tables() {
             sum += u64::from(view.weight(b).steps());
             self.cumulative.push((sum, b));
         }

@@ -34,26 +34,36 @@ impl UriHash {
     fn winner(&mut self, target: TargetId, view: &ClusterView) -> Option<BackendId> {
         if self.generation != Some(view.generation()) {
             self.eligible.clear();
-            self.eligible.extend(view.eligible_ids().map(|b| (view.key(b), b)));
+            self.eligible.extend(view.ids_for_tables().map(|b| (view.key(b), b)));
             self.generation = Some(view.generation());
         }
-        if view.is_uniform() {
-            let mut best: Option<(u64, BackendId)> = None;
-            for &(key, b) in &self.eligible {
-                let hash = mix(target.0 ^ key);
-                if best.is_none_or(|(most, _)| hash > most) {
-                    best = Some((hash, b));
-                }
-            }
-            return best.map(|(_, b)| b);
+        let winner = winner_of(&self.eligible, target, view)?;
+        if view.is_eligible(winner) {
+            return Some(winner);
         }
-        let score = |(key, b): (u64, BackendId)| {
-            let unit = (mix(target.0 ^ key) as f64 + 0.5) / 18_446_744_073_709_551_616.0;
-            view.weight(b).as_f64() / -libm::log(unit)
-        };
-        let scored = self.eligible.iter().map(|&entry| (score(entry), entry.1));
-        scored.max_by(|x, y| x.0.total_cmp(&y.0).then(y.1.cmp(&x.1))).map(|(_, b)| b)
+        // It failed this request: the next one in the order of the hash.
+        let others: Vec<_> = self.eligible.iter().copied().filter(|&(_, b)| view.is_eligible(b)).collect();
+        winner_of(&others, target, view)
     }
+}
+
+fn winner_of(entries: &[(u64, BackendId)], target: TargetId, view: &ClusterView) -> Option<BackendId> {
+    if view.is_uniform() {
+        let mut best: Option<(u64, BackendId)> = None;
+        for &(key, b) in entries {
+            let hash = mix(target.0 ^ key);
+            if best.is_none_or(|(most, _)| hash > most) {
+                best = Some((hash, b));
+            }
+        }
+        return best.map(|(_, b)| b);
+    }
+    let score = |(key, b): (u64, BackendId)| {
+        let unit = (mix(target.0 ^ key) as f64 + 0.5) / 18_446_744_073_709_551_616.0;
+        view.weight(b).as_f64() / -libm::log(unit)
+    };
+    let scored = entries.iter().map(|&entry| (score(entry), entry.1));
+    scored.max_by(|x, y| x.0.total_cmp(&y.0).then(y.1.cmp(&x.1))).map(|(_, b)| b)
 }
 
 impl Policy for UriHash {

@@ -24,8 +24,7 @@ pub(super) struct Active {
 impl Active {
     /// Counts the request at the back-end that answers it, not where it was to go: there it has failed.
     pub(super) fn stay_at(&mut self, worker: &Worker, link: &AgentLink) {
-        // The index of a departed back-end may be another one's by now.
-        let counted = !link.is_retired();
+        let counted = link.has_index(worker);
         self.account.stays(counted.then(|| worker.shared.dispatch.stay(link.id, self.head.target)));
     }
 

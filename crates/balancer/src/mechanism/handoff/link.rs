@@ -18,6 +18,7 @@ use tokio::sync::futures::Notified;
 use tokio::time::Instant;
 
 use crate::backend::Backend;
+use crate::worker::Worker;
 
 /// How long a message waits at most for others to go with.
 const LATER: Duration = Duration::from_millis(2);
@@ -113,6 +114,11 @@ impl AgentLink {
             *self.backend.borrow_mut() = Arc::clone(backend);
         }
         same
+    }
+
+    /// Whether the index of its back-end is not another one's by now.
+    pub(super) fn has_index(&self, worker: &Worker) -> bool {
+        worker.backend(self.id).is_some_and(|now| now.name == self.backend.borrow().name)
     }
 
     /// Where packets for the back-end go, if the link is up.

@@ -182,8 +182,7 @@ fn began(worker: &Worker, handoffs: &Handoffs, link: &Rc<AgentLink>, conn: Conn,
 
 /// Tells the agent what to do about a request for which a back-end was chosen.
 fn place(worker: &Worker, handoffs: &Handoffs, link: &Rc<AgentLink>, asked: &Asked, mut active: Active) {
-    // The index of a departed back-end may be another one's by now.
-    let chosen_here = active.account.chosen() == Some(link.id);
+    let chosen_here = active.account.chosen() == Some(link.id) && link.has_index(worker);
     if (chosen_here && !link.is_retired()) || !asked.portable {
         if !chosen_here {
             active.stay_at(worker, link);

@@ -61,7 +61,7 @@ impl<B: BackendIo> Proxy<B> {
     async fn pass<C: ClientIo>(&self, request: &mut ClientRequest<'_, C>) -> Result<Answered, Failure> {
         let Some(backend) = &request.account.backend else { return Err(Failure::NoPlace) };
         let before = backend.turns();
-        let mut connection = self.connect(request, backend).await?;
+        let (mut connection, perhaps_stale) = self.connect(request, backend).await?;
         if connection.backend.went_down_since(before) && request.more {
             // It went down while a connection was waited for.
             return Err(Failure::NotSent);
@@ -86,26 +86,31 @@ impl<B: BackendIo> Proxy<B> {
         *request.answering = true;
         let passed = exchange.pass(&mut connection).await;
         *request.answering = false;
-        let answered = passed?;
+        let answered = passed.map_err(|failure| match failure {
+            Failure::Lost if perhaps_stale => Failure::Stale,
+            failure => failure,
+        })?;
         if answered.keep_backend {
             self.pool.put(connection);
         }
         Ok(answered)
     }
 
+    /// A connection to the back-end, and whether it may have been closed meanwhile.
     async fn connect<C>(
         &self,
         request: &ClientRequest<'_, C>,
         backend: &Arc<Backend>,
-    ) -> Result<BackendConnection<B>, Failure> {
+    ) -> Result<(BackendConnection<B>, bool), Failure> {
         let surely = !request.repeatable || request.account.attempts > 1;
         if let Some(connection) = self.pool.take(backend, surely) {
-            return Ok(connection);
+            return Ok((connection, !surely));
         }
         let opened = pool::connect(backend, request.config.timeouts.connect).await;
-        opened.inspect(|_| request.worker.connected(backend)).map_err(|why| match why {
+        let opened = opened.inspect(|_| request.worker.connected(backend)).map_err(|why| match why {
             NoConnection::Limit => Failure::NoPlace,
             NoConnection::Failed(error) => Failure::Unreachable(error),
-        })
+        });
+        Ok((opened?, false))
     }
 }

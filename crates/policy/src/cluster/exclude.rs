@@ -1,0 +1,35 @@
+//! Back-ends that one choice leaves out.
+
+use super::{BackendId, Cluster, Counted};
+use crate::weight::RelativeLoad;
+
+impl Cluster {
+    /// Makes `ids` ineligible until [`Cluster::readmit`], unless no other back-end is eligible. Returns
+    /// whether it did. The membership stays as it is, and with it all that policies derive from it: tables,
+    /// number and weight of the back-ends that take requests, [`ClusterView::generation`].
+    pub(crate) fn exclude(&mut self, ids: &[BackendId]) -> bool {
+        let mut excluded = 0;
+        for &b in ids {
+            if self.0.is_eligible(b) {
+                self.0.relative.set(b.index(), RelativeLoad::INELIGIBLE);
+                excluded += 1;
+            }
+        }
+        if excluded == self.0.eligible {
+            self.readmit(ids);
+            return false;
+        }
+        excluded > 0
+    }
+
+    /// Ends [`Cluster::exclude`] of these.
+    pub(crate) fn readmit(&mut self, ids: &[BackendId]) {
+        let len = self.0.len();
+        for &b in ids.iter().filter(|b| b.index() < len) {
+            if self.0.takes_requests(b) {
+                let Counted { load, weight, .. } = self.0.counted[b.index()];
+                self.0.relative.set(b.index(), RelativeLoad::of(load, weight));
+            }
+        }
+    }
+}
