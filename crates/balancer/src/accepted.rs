@@ -4,6 +4,8 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
+use plimsoll_policy::Tried;
+
 use crate::dispatch::Assignment;
 
 /// Where a connection came in and from whom.
@@ -21,13 +23,22 @@ pub(crate) struct Accepted {
     pub(crate) closing: Arc<AtomicBool>,
 }
 
+/// A request whose back-end has been chosen before its connection begins here.
+pub(crate) struct GivenRequest {
+    pub(crate) assignment: Assignment,
+    /// Back-ends that were tried, the chosen one included.
+    pub(crate) attempts: u32,
+    /// Those that failed it.
+    pub(crate) tried: Tried,
+}
+
 /// The state in which a connection begins here.
 #[derive(Default)]
 pub(crate) struct Start {
     /// Requests on it that have been answered.
     pub(crate) requests: u64,
-    /// The back-end already chosen for its next request, which does not move again.
-    pub(crate) given: Option<Assignment>,
+    /// What is known of its next request, which does not move again.
+    pub(crate) given: Option<Box<GivenRequest>>,
     /// Whether its next request stays here, whatever the mechanism.
     pub(crate) stays: bool,
     /// Bytes read from it and not yet answered.

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use plimsoll_policy::{BackendId, Tried};
 
-use crate::accepted::Accepted;
+use crate::accepted::{Accepted, GivenRequest};
 use crate::backend::Backend;
 use crate::dispatch::{Assignment, Offer, Reason, Ticket};
 use crate::http::request::RequestHead;
@@ -145,9 +145,16 @@ impl Account {
         std::mem::replace(self, Self::new(self.received))
     }
 
-    /// The assignment, for a request that continues under another account.
-    pub(crate) fn into_assignment(self) -> Option<Assignment> {
-        self.assignment
+    /// What a request takes with it that continues under another account; `None` before a back-end was chosen.
+    pub(crate) fn give(self) -> Option<Box<GivenRequest>> {
+        let (attempts, tried) = (self.attempts, self.tried);
+        self.assignment.map(|assignment| Box::new(GivenRequest { assignment, attempts, tried }))
+    }
+
+    /// Continues a request that began under another account.
+    pub(crate) fn take_over(&mut self, given: GivenRequest) {
+        self.assign(given.assignment);
+        (self.attempts, self.tried) = (given.attempts, given.tried);
     }
 
     /// The chosen back-end does not answer: the request counts as failed there. With `excluded`, it is not chosen again for

@@ -203,7 +203,7 @@ impl<M: Mechanism, C: ClientIo> Client<'_, M, C> {
             more: false,
         };
         if let Some(given) = self.start.given.take() {
-            request.account.assign(given);
+            request.account.take_over(*given);
         }
         match request::answer(&*self.service.mechanism, &mut request).await {
             Ended::Answered { keep: true } => Then::Keep,

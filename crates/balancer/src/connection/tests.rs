@@ -10,7 +10,7 @@ use std::time::Instant;
 
 use arc_swap::ArcSwap;
 use plimsoll_config::Config;
-use plimsoll_policy::{BackendId, REGISTRY, TargetId};
+use plimsoll_policy::{BackendId, Kind, REGISTRY, TargetId, Tried};
 use tokio::io::{
     AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, DuplexStream, ReadBuf, ReadHalf, WriteHalf,
 };
@@ -18,8 +18,8 @@ use tokio::task::LocalSet;
 
 use super::ConnectionService;
 use super::client::serve;
-use crate::accepted::{Accepted, Start};
-use crate::dispatch::Dispatch;
+use crate::accepted::{Accepted, GivenRequest, Start};
+use crate::dispatch::{Dispatch, Offer};
 use crate::http::Framing;
 use crate::http::response::ResponseHead;
 use crate::mechanism::carry::{Answered, Carried, ClientRequest, Failure, Mechanism};
@@ -153,6 +153,7 @@ impl Mechanism for OwnAnswers {
             "/only-by-c" if &*request.account.backend.as_ref().unwrap().name != "c" => {
                 Carried::Failed(Failure::Lost)
             }
+            "/second-try" if request.account.attempts != 2 => Carried::Failed(Failure::BadResponse("")),
             "/stale-once" if request.account.attempts == 1 => Carried::Failed(Failure::Stale),
             "/too-slow" => Carried::Failed(Failure::TimedOut),
             "/cut" => {
@@ -229,6 +230,14 @@ async fn over_memory<M: Mechanism<System = ()>>(sent: &str) -> Served<M> {
 }
 
 async fn under_policy<M: Mechanism<System = ()>>(policy: &str, sent: &str) -> Served<M> {
+    from_start(policy, sent, |_| Start::default()).await
+}
+
+async fn from_start<M: Mechanism<System = ()>>(
+    policy: &str,
+    sent: &str,
+    start: impl FnOnce(&Arc<Dispatch>) -> Start + 'static,
+) -> Served<M> {
     let sent = sent.to_owned();
     let local = LocalSet::new();
     let run = local.run_until(async move {
@@ -243,7 +252,8 @@ async fn under_policy<M: Mechanism<System = ()>>(policy: &str, sent: &str) -> Se
             client.read_to_string(&mut received).await.unwrap();
             received
         });
-        let parcel = serve(&service, &mut stream, &accepted, &mut Start::default()).await;
+        let mut start = start(&service.worker.shared.dispatch);
+        let parcel = serve(&service, &mut stream, &accepted, &mut start).await;
         let reset = stream.reset;
         drop(stream);
         Served { service, received: talk.await.unwrap(), parcel, reset }
@@ -300,6 +310,20 @@ async fn a_stale_connection_moves_no_target() {
     }
     assert_eq!(sets[0], sets[1]);
     assert_ne!(sets[0], sets[2], "a back-end that failed is left");
+}
+
+#[tokio::test]
+async fn a_request_that_comes_back_keeps_its_attempts() {
+    let sent = get("/second-try");
+    let served = from_start::<OwnAnswers>("lard", &sent, |dispatch| {
+        let Offer::Assigned(assignment) = dispatch.offer(TargetId(1), Kind::Static, 0) else {
+            panic!("none")
+        };
+        let tried = Tried::new([BackendId(2)]);
+        let given = Some(Box::new(GivenRequest { assignment, attempts: 2, tried }));
+        Start { given, ..Start::default() }
+    });
+    assert_eq!(served.await.counts(), ([0, 1, 0, 0, 0], 1));
 }
 
 #[tokio::test]

@@ -48,7 +48,7 @@ pub(super) fn hand_off(
     let system = &handoffs.system;
     let stays = |fd: OwnedFd, handing: Handing| {
         system.counts.kept.add(1);
-        let given = handing.request.account.into_assignment();
+        let given = handing.request.account.give();
         let start = Start { requests: handing.requests - 1, given, stays: true, input: handing.bytes };
         recover::resume(worker, fd, accepted, start);
     };

@@ -91,7 +91,7 @@ impl HandoffEntry {
 
     /// Describes how this front-end continues the connection: with the request under way, whose back-end has been chosen.
     pub(super) fn start_here(&mut self) -> Start {
-        let given = self.active.take().and_then(|active| active.account.into_assignment());
+        let given = self.active.take().and_then(|active| active.account.give());
         Start { requests: self.requests.saturating_sub(1), given, stays: true, input: Vec::new() }
     }
 
