@@ -26,7 +26,7 @@ use crate::peers::Peers;
 use crate::shared::FrontEndShared;
 use crate::thread::WorkerThread;
 
-/// Back-ends that a cluster can tell apart.
+/// The most back-ends that are there at a time, departed ones with requests included.
 const MOST_MEMBERS: usize = 65_534;
 
 /// Open files for logs, listeners, the admin API, health checks and what else there is.
@@ -59,8 +59,8 @@ pub enum StartError {
     /// Policy or decision log cannot be used.
     #[error("{0}")]
     Dispatch(String),
-    /// There would have been more back-ends than a cluster can tell apart since the start.
-    #[error("more than 65,534 back-ends have come and gone since the start; restart to begin anew")]
+    /// The back-ends before and after, which are there together for a while, are more than a cluster holds.
+    #[error("old and new back-ends together are more than 65,534; replace them in several reloads")]
     TooManyBackends,
     /// This system does not allow connections to be handed off.
     #[error("connections cannot be handed off: {0}")]
