@@ -315,9 +315,17 @@ mod tests {
             .collect()
     }
 
+    /// One by one, and in batches of seven.
     fn read(spool: Spool) -> Vec<Record> {
-        let mut cursor = SpoolCursor::new(Arc::new(spool));
-        std::iter::from_fn(|| cursor.next().unwrap()).collect()
+        let spool = Arc::new(spool);
+        let mut cursor = SpoolCursor::new(Arc::clone(&spool));
+        let single: Vec<Record> = std::iter::from_fn(|| cursor.next().unwrap()).collect();
+        let (mut cursor, mut batched) = (SpoolCursor::new(spool), Vec::new());
+        for _ in 0..=single.len() / 7 {
+            cursor.take_batch(&mut batched, 7).unwrap();
+        }
+        assert_eq!(batched, single);
+        single
     }
 
     fn spool(records: &[Record], memory_bytes: usize) -> Spool {
