@@ -235,10 +235,11 @@ impl Bed {
         out
     }
 
-    /// Lines of the access log.
+    /// Whole lines of the access log: one may be on its way to the file.
     pub(super) fn access_log(&self) -> Vec<serde_json::Value> {
         let text = std::fs::read_to_string(self.path("access.log")).unwrap_or_default();
-        text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+        let whole = text.split_inclusive('\n').filter(|line| line.ends_with('\n'));
+        whole.map(|line| serde_json::from_str(line).unwrap()).collect()
     }
 
     /// Waits until each worker has a link to this many agents.
