@@ -1,35 +1,111 @@
-//! The encoding of messages: a kind, then the fields in their order of declaration. Numbers are little-endian
-//! and of fixed width, a Boolean is 0 or 1, a flow is its key of 36 bytes, and bytes of variable length
-//! follow their length (`u32`). The two directions share no kind, so that a message reflected to its sender
-//! is invalid.
+//! The encoding of messages: a byte that says between whom they are exchanged, then the message as [`postcard`] encodes it with
+//! serde. Integers of more than 8 bits are varints, a signed one in zigzag form; a variant is its number in the order of
+//! declaration, bytes of variable length follow their length, the fields of a struct follow one another without names.
 
-mod error;
-mod fields;
+use std::marker::PhantomData;
 
-use self::fields::{Fields, put, put_bytes, put_ended, start, within};
-use crate::message::{Conn, FromAgent, Refusal, ToAgent};
+use postcard::ser_flavors::Flavor;
+use serde::{Deserialize, Serialize};
 
-pub use self::error::{DecodeError, TooLong};
+/// A field of a message breaks its bound: it is not sent, and refused when received.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum FieldError {
+    /// It is too long.
+    #[error("the {field} of a message has a length of {length}; {most} is the most")]
+    TooLong {
+        /// Which field.
+        field: &'static str,
+        /// Its length, in bytes or elements.
+        length: usize,
+        /// The greatest length.
+        most: usize,
+    },
+    /// Its elements do not ascend.
+    #[error("the {field} of a message must ascend")]
+    Unordered {
+        /// Which field.
+        field: &'static str,
+    },
+}
 
-/// Most bytes of a request's head in a message.
-pub const MOST_HEAD_BYTES: usize = 64 * 1024;
+/// Why bytes are no message.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum DecodeError {
+    /// Messages between others begin with this byte.
+    #[error("a message of another exchange: it begins with {found} instead of {expected}")]
+    Exchange {
+        /// The first byte.
+        found: u8,
+        /// What it should be.
+        expected: u8,
+    },
+    /// The bytes end within a message.
+    #[error("a message is cut off")]
+    Short,
+    /// No message is encoded so.
+    #[error("a message is malformed: {0}")]
+    Malformed(&'static str),
+    /// A field has a value that no message may have.
+    #[error(transparent)]
+    Field(#[from] FieldError),
+    /// Bytes follow where one message was expected.
+    #[error("{bytes} bytes follow a message")]
+    Trailing {
+        /// How many.
+        bytes: usize,
+    },
+}
 
-/// Most bytes of a connection's state in a message.
-pub const MOST_STATE_BYTES: usize = 12 << 20;
+impl DecodeError {
+    fn of(error: &postcard::Error) -> Self {
+        match error {
+            postcard::Error::DeserializeUnexpectedEnd => Self::Short,
+            postcard::Error::DeserializeBadBool => Self::Malformed("a truth value is neither 0 nor 1"),
+            postcard::Error::DeserializeBadVarint => Self::Malformed("an integer is too long"),
+            // Of our types only variants refuse a number.
+            _ => Self::Malformed("a number stands for no message, reason or kind of address"),
+        }
+    }
+}
 
-/// A message of one direction.
-pub trait Message<'a>: Sized {
+/// A message of one exchange.
+pub trait Message<'a>: Serialize + Deserialize<'a> {
+    /// The first byte of each message, different for each direction and each pair of parties, so that a message that comes
+    /// where it does not belong is invalid.
+    const EXCHANGE: u8;
+
+    /// Checks what the types do not say, such as lengths.
+    ///
+    /// # Errors
+    /// Names the field that is wrong.
+    fn check(&self) -> Result<(), FieldError>;
+
     /// Appends the message to `out`.
     ///
     /// # Errors
-    /// When a field is too long; `out` is then as it was.
-    fn encode(&self, out: &mut Vec<u8>) -> Result<(), TooLong>;
+    /// See [`Message::check`]; `out` is then as it was.
+    fn encode(&self, out: &mut Vec<u8>) -> Result<(), FieldError> {
+        self.check()?;
+        out.push(Self::EXCHANGE);
+        // Fails for none of our types: it would for sequences of unknown length, which no message has.
+        postcard::serialize_with_flavor(self, Appending(out)).expect("messages can be encoded");
+        Ok(())
+    }
 
     /// The message at the start of `bytes`, and what follows it. The message borrows its longer fields.
     ///
     /// # Errors
     /// When the bytes do not begin with a message.
-    fn decode_first(bytes: &'a [u8]) -> Result<(Self, &'a [u8]), DecodeError>;
+    fn decode_first(bytes: &'a [u8]) -> Result<(Self, &'a [u8]), DecodeError> {
+        let (&found, bytes) = bytes.split_first().ok_or(DecodeError::Short)?;
+        if found != Self::EXCHANGE {
+            return Err(DecodeError::Exchange { found, expected: Self::EXCHANGE });
+        }
+        let (message, rest) =
+            postcard::take_from_bytes::<Self>(bytes).map_err(|error| DecodeError::of(&error))?;
+        message.check()?;
+        Ok((message, rest))
+    }
 
     /// Decodes `bytes` as exactly one message.
     ///
@@ -43,17 +119,46 @@ pub trait Message<'a>: Sized {
     }
 }
 
+/// Checks the length of a field.
+///
+/// # Errors
+/// When it is greater than `most`.
+pub fn within(field: &'static str, length: usize, most: usize) -> Result<(), FieldError> {
+    if length <= most { Ok(()) } else { Err(FieldError::TooLong { field, length, most }) }
+}
+
+/// Encodes to the end of a buffer; postcard's own flavors take the buffer over or need its final length.
+struct Appending<'a>(&'a mut Vec<u8>);
+
+impl Flavor for Appending<'_> {
+    type Output = ();
+
+    fn try_push(&mut self, byte: u8) -> postcard::Result<()> {
+        self.0.push(byte);
+        Ok(())
+    }
+
+    fn try_extend(&mut self, bytes: &[u8]) -> postcard::Result<()> {
+        self.0.extend_from_slice(bytes);
+        Ok(())
+    }
+
+    fn finalize(self) -> postcard::Result<()> {
+        Ok(())
+    }
+}
+
 /// The messages of a frame, one after the other; an error is the last item.
 #[derive(Debug, Clone)]
 pub struct Messages<'a, M> {
     rest: &'a [u8],
-    kind: std::marker::PhantomData<M>,
+    message: PhantomData<M>,
 }
 
 /// The messages in a frame's message area.
 #[must_use]
 pub fn messages<'a, M: Message<'a>>(area: &'a [u8]) -> Messages<'a, M> {
-    Messages { rest: area, kind: std::marker::PhantomData }
+    Messages { rest: area, message: PhantomData }
 }
 
 impl<'a, M: Message<'a>> Iterator for Messages<'a, M> {
@@ -73,198 +178,6 @@ impl<'a, M: Message<'a>> Iterator for Messages<'a, M> {
                 Err(error)
             }
         })
-    }
-}
-
-mod kind {
-    pub(super) const HANDOFF: u8 = 1;
-    pub(super) const CONFIRM: u8 = 2;
-    pub(super) const CANCEL: u8 = 3;
-    pub(super) const STAY: u8 = 4;
-    pub(super) const RETURN: u8 = 5;
-    pub(super) const RELEASED: u8 = 6;
-    pub(super) const CLOSE: u8 = 7;
-    pub(super) const ADOPTED: u8 = 8;
-    pub(super) const PING: u8 = 9;
-    pub(super) const TAKEN: u8 = 65;
-    pub(super) const REFUSED: u8 = 66;
-    pub(super) const ASK: u8 = 67;
-    pub(super) const BEGAN: u8 = 68;
-    pub(super) const ENDED: u8 = 69;
-    pub(super) const RETURNED: u8 = 70;
-    pub(super) const KEPT: u8 = 71;
-    pub(super) const CLOSED: u8 = 72;
-    pub(super) const ADOPT: u8 = 73;
-    pub(super) const STRAY: u8 = 74;
-    pub(super) const PONG: u8 = 75;
-}
-
-impl Refusal {
-    const ALL: [Self; 6] =
-        [Self::Full, Self::Stopping, Self::Late, Self::Kernel, Self::NoServer, Self::BadState];
-
-    fn code(self) -> u8 {
-        match self {
-            Self::Full => 0,
-            Self::Stopping => 1,
-            Self::Late => 2,
-            Self::Kernel => 3,
-            Self::NoServer => 4,
-            Self::BadState => 5,
-        }
-    }
-
-    fn of_code(code: u8) -> Result<Self, DecodeError> {
-        let known = Self::ALL.get(usize::from(code)).copied();
-        known.ok_or(DecodeError::Value { field: "reason", value: code })
-    }
-}
-
-impl<'a> Message<'a> for ToAgent<'a> {
-    fn encode(&self, out: &mut Vec<u8>) -> Result<(), TooLong> {
-        match *self {
-            Self::Handoff { conn, request, lease_until_ns, ask, state } => {
-                within("state", state.len(), MOST_STATE_BYTES)?;
-                start(out, kind::HANDOFF, conn);
-                put(out, request.to_le_bytes());
-                put(out, lease_until_ns.to_le_bytes());
-                out.push(u8::from(ask));
-                put_bytes(out, state);
-            }
-            Self::Confirm { conn } => start(out, kind::CONFIRM, conn),
-            Self::Cancel { conn } => start(out, kind::CANCEL, conn),
-            Self::Stay { conn, request } => {
-                start(out, kind::STAY, conn);
-                put(out, request.to_le_bytes());
-            }
-            Self::Return { conn, request } => {
-                start(out, kind::RETURN, conn);
-                put(out, request.to_le_bytes());
-            }
-            Self::Released { conn } => start(out, kind::RELEASED, conn),
-            Self::Close { conn } => start(out, kind::CLOSE, conn),
-            Self::Adopted { orphan, conn } => {
-                start(out, kind::ADOPTED, Conn(orphan));
-                put(out, conn.0.to_le_bytes());
-            }
-            Self::Ping { token } => start(out, kind::PING, Conn(token)),
-        }
-        Ok(())
-    }
-
-    fn decode_first(bytes: &'a [u8]) -> Result<(Self, &'a [u8]), DecodeError> {
-        let mut fields = Fields(bytes);
-        let message = match fields.u8()? {
-            kind::HANDOFF => Self::Handoff {
-                conn: fields.conn()?,
-                request: fields.u32()?,
-                lease_until_ns: fields.u64()?,
-                ask: fields.truth("ask")?,
-                state: fields.bytes("state", MOST_STATE_BYTES)?,
-            },
-            kind::CONFIRM => Self::Confirm { conn: fields.conn()? },
-            kind::CANCEL => Self::Cancel { conn: fields.conn()? },
-            kind::STAY => Self::Stay { conn: fields.conn()?, request: fields.u32()? },
-            kind::RETURN => Self::Return { conn: fields.conn()?, request: fields.u32()? },
-            kind::RELEASED => Self::Released { conn: fields.conn()? },
-            kind::CLOSE => Self::Close { conn: fields.conn()? },
-            kind::ADOPTED => Self::Adopted { orphan: fields.u64()?, conn: fields.conn()? },
-            kind::PING => Self::Ping { token: fields.u64()? },
-            other => return Err(DecodeError::Kind(other)),
-        };
-        Ok((message, fields.0))
-    }
-}
-
-impl<'a> Message<'a> for FromAgent<'a> {
-    fn encode(&self, out: &mut Vec<u8>) -> Result<(), TooLong> {
-        match *self {
-            Self::Taken { conn } => start(out, kind::TAKEN, conn),
-            Self::Refused { conn, why } => {
-                start(out, kind::REFUSED, conn);
-                out.push(why.code());
-            }
-            Self::Ask { conn, request, portable, head } => {
-                within("head", head.len(), MOST_HEAD_BYTES)?;
-                start(out, kind::ASK, conn);
-                put(out, request.to_le_bytes());
-                out.push(u8::from(portable));
-                put_bytes(out, head);
-            }
-            Self::Began { conn, request, head } => {
-                within("head", head.len(), MOST_HEAD_BYTES)?;
-                start(out, kind::BEGAN, conn);
-                put(out, request.to_le_bytes());
-                put_bytes(out, head);
-            }
-            Self::Ended { conn, ended } => {
-                start(out, kind::ENDED, conn);
-                put_ended(out, &ended);
-            }
-            Self::Returned { conn, request, state } => {
-                within("state", state.len(), MOST_STATE_BYTES)?;
-                start(out, kind::RETURNED, conn);
-                put(out, request.to_le_bytes());
-                put_bytes(out, state);
-            }
-            Self::Kept { conn, request } => {
-                start(out, kind::KEPT, conn);
-                put(out, request.to_le_bytes());
-            }
-            Self::Closed { conn } => start(out, kind::CLOSED, conn),
-            Self::Adopt { orphan, flow, request, active } => {
-                start(out, kind::ADOPT, Conn(orphan));
-                put(out, flow.key());
-                put(out, request.to_le_bytes());
-                out.push(u8::from(active));
-            }
-            Self::Stray { flow } => {
-                out.push(kind::STRAY);
-                put(out, flow.key());
-            }
-            Self::Pong { token, clock_ns } => {
-                start(out, kind::PONG, Conn(token));
-                put(out, clock_ns.to_le_bytes());
-            }
-        }
-        Ok(())
-    }
-
-    fn decode_first(bytes: &'a [u8]) -> Result<(Self, &'a [u8]), DecodeError> {
-        let mut fields = Fields(bytes);
-        let message = match fields.u8()? {
-            kind::TAKEN => Self::Taken { conn: fields.conn()? },
-            kind::REFUSED => Self::Refused { conn: fields.conn()?, why: Refusal::of_code(fields.u8()?)? },
-            kind::ASK => Self::Ask {
-                conn: fields.conn()?,
-                request: fields.u32()?,
-                portable: fields.truth("portable")?,
-                head: fields.bytes("head", MOST_HEAD_BYTES)?,
-            },
-            kind::BEGAN => Self::Began {
-                conn: fields.conn()?,
-                request: fields.u32()?,
-                head: fields.bytes("head", MOST_HEAD_BYTES)?,
-            },
-            kind::ENDED => Self::Ended { conn: fields.conn()?, ended: fields.ended()? },
-            kind::RETURNED => Self::Returned {
-                conn: fields.conn()?,
-                request: fields.u32()?,
-                state: fields.bytes("state", MOST_STATE_BYTES)?,
-            },
-            kind::KEPT => Self::Kept { conn: fields.conn()?, request: fields.u32()? },
-            kind::CLOSED => Self::Closed { conn: fields.conn()? },
-            kind::ADOPT => Self::Adopt {
-                orphan: fields.u64()?,
-                flow: fields.flow()?,
-                request: fields.u32()?,
-                active: fields.truth("active")?,
-            },
-            kind::STRAY => Self::Stray { flow: fields.flow()? },
-            kind::PONG => Self::Pong { token: fields.u64()?, clock_ns: fields.u64()? },
-            other => return Err(DecodeError::Kind(other)),
-        };
-        Ok((message, fields.0))
     }
 }
 

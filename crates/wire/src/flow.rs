@@ -2,9 +2,12 @@
 
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 
+use serde::{Deserialize, Serialize};
+
 /// A client's TCP connection to a virtual address. Addresses are canonical: an IPv4 address that a dual-stack socket shows
 /// as IPv6 (`::ffff:a.b.c.d`) is IPv4 here.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(from = "(SocketAddr, SocketAddr)", into = "(SocketAddr, SocketAddr)")]
 pub struct Flow {
     /// The client's end.
     pub client: SocketAddr,
@@ -44,6 +47,18 @@ impl Flow {
             SocketAddr::new(Ipv6Addr::from(octets).to_canonical(), port)
         };
         Self { client: address(0, 32), vip: address(16, 34) }
+    }
+}
+
+impl From<(SocketAddr, SocketAddr)> for Flow {
+    fn from((client, vip): (SocketAddr, SocketAddr)) -> Self {
+        Self::new(client, vip)
+    }
+}
+
+impl From<Flow> for (SocketAddr, SocketAddr) {
+    fn from(flow: Flow) -> Self {
+        (flow.client, flow.vip)
     }
 }
 

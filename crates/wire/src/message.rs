@@ -1,13 +1,23 @@
-//! The messages between front-end and agents.
+//! Defines the messages between front-end and agents. Their variants and fields are encoded in the order of their declaration
+//! (see [`codec`](crate::codec)): another order is another version of the protocol.
+
+use serde::{Deserialize, Serialize};
 
 use crate::Flow;
+use crate::codec::{FieldError, Message, within};
+
+/// Most bytes of a request's head in a message.
+pub const MOST_HEAD_BYTES: usize = 64 * 1024;
+
+/// Most bytes of a connection's state in a message.
+pub const MOST_STATE_BYTES: usize = 12 << 20;
 
 /// Number of a connection on one link, chosen by the front-end, and never used again on that link.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Conn(pub u64);
 
 /// From the front-end to an agent.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum ToAgent<'a> {
     /// Take this connection over and answer the request at the start of its receive queue.
     Handoff {
@@ -22,6 +32,7 @@ pub enum ToAgent<'a> {
         /// Whether the agent asks about each further request, or answers them all itself and reports them.
         ask: bool,
         /// The connection's state, as `TcpState` encodes it; the receive queue begins with the request's head.
+        #[serde(with = "serde_bytes", borrow)]
         state: &'a [u8],
     },
     /// The front-end has read [`FromAgent::Taken`]: the lease no longer ends.
@@ -74,7 +85,7 @@ pub enum ToAgent<'a> {
 }
 
 /// Why an agent refuses a connection.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Refusal {
     /// It has its maximum of connections.
     Full,
@@ -91,7 +102,7 @@ pub enum Refusal {
 }
 
 /// How a request ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AnswerReport {
     /// Number of the request on its connection.
     pub request: u32,
@@ -108,7 +119,7 @@ pub struct AnswerReport {
 }
 
 /// From an agent to the front-end.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum FromAgent<'a> {
     /// The connection is taken over. Written to the link before any byte goes to the client.
     Taken {
@@ -131,6 +142,7 @@ pub enum FromAgent<'a> {
         /// Whether the connection could be given back as it is now: not when its client has ended its side.
         portable: bool,
         /// The request's head, to its empty line.
+        #[serde(with = "serde_bytes", borrow)]
         head: &'a [u8],
     },
     /// A further request has come on a connection about which the agent does not ask; it is being answered.
@@ -140,6 +152,7 @@ pub enum FromAgent<'a> {
         /// Number of the request on this connection.
         request: u32,
         /// The request's head, to its empty line.
+        #[serde(with = "serde_bytes", borrow)]
         head: &'a [u8],
     },
     /// A request has been answered, or never will be.
@@ -156,6 +169,7 @@ pub enum FromAgent<'a> {
         /// The request with whose head the receive queue begins.
         request: u32,
         /// The connection's state, as `TcpState` encodes it.
+        #[serde(with = "serde_bytes", borrow)]
         state: &'a [u8],
     },
     /// The connection cannot be given back: the agent answers the request itself.
@@ -193,4 +207,27 @@ pub enum FromAgent<'a> {
         /// The agent's clock (`CLOCK_MONOTONIC`, nanoseconds).
         clock_ns: u64,
     },
+}
+
+impl<'a> Message<'a> for ToAgent<'a> {
+    const EXCHANGE: u8 = 1;
+
+    fn check(&self) -> Result<(), FieldError> {
+        match self {
+            Self::Handoff { state, .. } => within("state", state.len(), MOST_STATE_BYTES),
+            _ => Ok(()),
+        }
+    }
+}
+
+impl<'a> Message<'a> for FromAgent<'a> {
+    const EXCHANGE: u8 = 2;
+
+    fn check(&self) -> Result<(), FieldError> {
+        match self {
+            Self::Ask { head, .. } | Self::Began { head, .. } => within("head", head.len(), MOST_HEAD_BYTES),
+            Self::Returned { state, .. } => within("state", state.len(), MOST_STATE_BYTES),
+            _ => Ok(()),
+        }
+    }
 }

@@ -16,7 +16,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
 use super::known::Peers;
-use super::message::Sizes;
+use super::message::{MOST_MESSAGE_BYTES, Sizes};
 
 /// How long an exchange may take.
 pub(super) const MOST_TIME: Duration = Duration::from_secs(2);
@@ -101,6 +101,13 @@ async fn tell(stream: &mut TcpStream, writer: &mut FrameWriter, sizes: &Arc<Size
 async fn hear(stream: &mut TcpStream, reader: &mut FrameReader) -> io::Result<Sizes> {
     loop {
         if let Some(area) = reader.next_frame().map_err(io::Error::other)? {
+            // Before it is decoded: what is decoded takes more memory.
+            if area.len() > MOST_MESSAGE_BYTES {
+                let bytes = area.len();
+                return Err(io::Error::other(format!(
+                    "a message of {bytes} bytes; {MOST_MESSAGE_BYTES} is the most"
+                )));
+            }
             return Sizes::decode(area).map_err(io::Error::other);
         }
         let n = read(stream, reader.space()).await?;

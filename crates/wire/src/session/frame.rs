@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::codec::{Message, TooLong};
+use crate::codec::{FieldError, Message};
 
 /// Most bytes of messages in a frame.
 pub const MOST_FRAME_BYTES: usize = 16 << 20;
@@ -80,8 +80,8 @@ impl FrameWriter {
     /// Adds a message to the frame that is being made; one that has no room there begins another one.
     ///
     /// # Errors
-    /// When the message has too long a field; nothing is added then.
-    pub fn push<'m, M: Message<'m>>(&mut self, message: &M) -> Result<(), TooLong> {
+    /// See [`Message::check`]; nothing is added then.
+    pub fn push<'m, M: Message<'m>>(&mut self, message: &M) -> Result<(), FieldError> {
         let start = self.open.unwrap_or_else(|| self.begin());
         let before = self.buffer.len();
         if let Err(error) = message.encode(&mut self.buffer) {

@@ -8,9 +8,10 @@ use super::wire::{
     Body, HEADER_BYTES, HELLO, HandshakeError, Incoming, NONCE_BYTES, OTHER_VERSION, PROOF, TAG_BYTES,
     WELCOME, begin, check, end, put_name, tag,
 };
-use crate::codec::MOST_STATE_BYTES;
 use crate::key::Key;
+use crate::message::MOST_STATE_BYTES;
 
+// These numbers do not follow `VERSION`: the derivation of keys has not changed since the first one.
 const HANDSHAKE_PURPOSE: &str = "plimsoll handoff 1: handshake";
 const TO_AGENT_PURPOSE: &str = "plimsoll handoff 1: frames to the agent";
 const FROM_AGENT_PURPOSE: &str = "plimsoll handoff 1: frames from the agent";

@@ -20,13 +20,13 @@ fn nothing_is_free() {
     let writer = &mut front_end.keys.writer;
     assert!(writer.is_empty());
     assert_eq!(writer.finish(), b"");
-    let state = vec![0; crate::codec::MOST_STATE_BYTES + 1];
+    let state = vec![0; crate::message::MOST_STATE_BYTES + 1];
     let handoff = ToAgent::Handoff { conn: Conn(1), request: 0, lease_until_ns: 0, ask: true, state: &state };
     assert!(writer.push(&handoff).is_err());
     assert!(writer.is_empty());
     writer.push(&ToAgent::Ping { token: 1 }).unwrap();
     assert!(writer.push(&handoff).is_err());
-    assert_eq!(writer.finish().len(), 4 + 9 + 16);
+    assert_eq!(writer.finish().len(), 4 + 3 + 16);
 }
 
 #[test]
@@ -37,7 +37,7 @@ fn messages_of_a_turn_share_a_frame() {
         writer.push(&ToAgent::Confirm { conn: Conn(conn) }).unwrap();
     }
     let bytes = writer.finish().to_vec();
-    assert_eq!(bytes.len(), 4 + 900 + 16);
+    assert_eq!(bytes.len(), 4 + 300 + 16);
     assert_eq!(writer.queued_bytes(), bytes.len());
     agent.keys.reader.feed(&bytes);
     assert_eq!(confirmed(&mut agent.keys.reader).unwrap(), (0..100).collect::<Vec<_>>());

@@ -104,11 +104,11 @@ fn own_messages_sent_back() {
 fn other_versions_and_protocols() {
     let (mut one, hello) = front_end(&key());
     let mut newer = hello;
-    newer[8] = 2;
+    newer[8] = 9;
     let mut agent = agent(&key(), 2);
     let error = agent.feed(&newer, 5).unwrap_err();
-    assert_eq!(error, HandshakeError::Version { theirs: 2 });
-    assert!(error.to_string().contains("version 2") && error.to_string().contains("version 1"), "{error}");
+    assert_eq!(error, HandshakeError::Version { theirs: 9 });
+    assert!(error.to_string().contains("version 9") && error.to_string().contains("version 2"), "{error}");
     // The answer names the agent's version to a front-end of another one.
     let mut parting = AgentHandshake::parting(&error);
     assert_eq!(parting.len(), 13);
