@@ -73,6 +73,10 @@ pub(crate) struct Args {
     #[arg(long, value_name = "S", default_value = "10", value_parser = values::positive)]
     drain_timeout: f64,
 
+    /// Time that a client may take to send its next request, in seconds
+    #[arg(long, value_name = "S", default_value = "60", value_parser = values::positive)]
+    idle_timeout: f64,
+
     #[command(flatten)]
     tuning: Tuning,
 
@@ -140,10 +144,17 @@ fn config(args: &Args) -> Result<AgentConfig, CliError> {
         config.threads = usize::from(threads);
     }
     config.max_connections = usize::try_from(args.max_connections).unwrap_or(usize::MAX);
-    let drain_timeout = Duration::try_from_secs_f64(args.drain_timeout);
-    config.drain_timeout =
-        drain_timeout.map_err(|_| CliError::Usage("--drain-timeout is too large".into()))?;
+    config.drain_timeout = seconds("--drain-timeout", args.drain_timeout)?;
+    config.idle_timeout = seconds("--idle-timeout", args.idle_timeout)?;
     Ok(config)
+}
+
+/// A time that configuration files accept too: above 0 and at most a day.
+fn seconds(option: &str, value_s: f64) -> Result<Duration, CliError> {
+    let time = Duration::try_from_secs_f64(value_s).ok();
+    time.filter(|time| !time.is_zero() && *time <= Duration::from_secs(86_400)).ok_or_else(|| {
+        CliError::Usage(format!("{option} {value_s}: give seconds above 0 and at most 86400, a day"))
+    })
 }
 
 fn serve(args: &Args) -> Result<ServeConfig, CliError> {

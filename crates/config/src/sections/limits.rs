@@ -13,11 +13,11 @@ use crate::value::ConfigValue;
 keys! {
     /// How long is waited for what.
     ["timeouts"] pub struct Timeouts {
-        /// A client's whole request head, from its first byte.
+        /// A client's whole request head, from its first byte; also the time for that byte on a new connection.
         "head" head: Duration = Is("10s"), KeyKind::Duration;
         /// Between two reads or writes of a body, on either side.
         "body" body: Duration = Is("30s"), KeyKind::Duration;
-        /// A client's connection without a request.
+        /// A client's connection after an answer, without a further request.
         "idle" idle: Duration = Is("60s"), KeyKind::Duration;
         /// A kept connection to a back-end without a request.
         "backend_idle" backend_idle: Duration = Is("30s"), KeyKind::Duration;
