@@ -105,7 +105,7 @@ impl Balancer {
         let admin = config.admin.as_ref().map(|admin| bind(admin.address, false)).transpose()?;
         let systems = Mechanisms::start(&config).map_err(StartError::Handoff)?.unwrap_or_default();
         let peers = config.peers.as_ref().map(beside).transpose()?;
-        let dispatch = Dispatch::new(&config)?;
+        let dispatch = Dispatch::new(&config, &members)?;
         let (sender, log_thread) =
             access_log::start(config.access_log.as_ref()).map_err(StartError::AccessLog)?;
         let backends = members.iter().enumerate();

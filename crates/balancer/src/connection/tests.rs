@@ -194,7 +194,7 @@ fn service<M: Mechanism<System = ()>>(policy: &str) -> Rc<ConnectionService<M>> 
     let specs = members_of(&config, &[]).unwrap();
     let backends = specs.iter().enumerate().map(|(i, s)| Arc::new(members::backend(BackendId::new(i), s, 1)));
     let shared = FrontEndShared {
-        dispatch: Dispatch::new(&config).unwrap(),
+        dispatch: Dispatch::new(&config, &specs).unwrap(),
         backends: ArcSwap::from_pointee(backends.collect()),
         access_log: crate::access_log::start(None).unwrap().0,
         counts: [WorkerCounts::default()].into(),

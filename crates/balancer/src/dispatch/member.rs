@@ -2,8 +2,10 @@
 
 use std::sync::Arc;
 
-use plimsoll_config::{BackendConfig, BackendName};
+use plimsoll_config::BackendName;
 use plimsoll_policy::{BackendId, Cluster, TargetId};
+
+use crate::membership::source::MemberSpec;
 
 /// A back-end as dispatch knows it.
 #[derive(Debug, Clone, PartialEq)]
@@ -14,10 +16,10 @@ pub(crate) struct Member {
 }
 
 impl Member {
-    /// Adds a configured back-end to a cluster that no policy has seen.
-    pub(super) fn join(cluster: &mut Cluster, config: &BackendConfig) -> Self {
-        let key = key_of(&config.name);
-        Self { id: cluster.join(config.weight, key), name: Arc::clone(&config.name), key }
+    /// Adds a back-end to a cluster that no policy has seen.
+    pub(super) fn join(cluster: &mut Cluster, spec: &MemberSpec) -> Self {
+        let key = key_of(&spec.name);
+        Self { id: cluster.join(spec.weight, key), name: Arc::clone(&spec.name), key }
     }
 }
 

@@ -19,6 +19,8 @@ use plimsoll_policy::{
 };
 use tokio::sync::oneshot;
 
+use crate::membership::source::MemberSpec;
+
 pub(crate) use build::BuildFailed;
 pub(crate) use inspection::Inspection;
 pub(crate) use journal::LogState;
@@ -46,14 +48,14 @@ pub(crate) struct Dispatch {
 }
 
 impl Dispatch {
-    /// A dispatch for the back-ends of `config`, all up.
+    /// A dispatch whose cluster begins with the back-ends `first`, all up; they get their ids in this order.
     ///
     /// # Errors
     /// When the policy cannot be built or the decision log cannot be opened.
-    pub(crate) fn new(config: &Config) -> Result<Arc<Self>, BuildFailed> {
+    pub(crate) fn new(config: &Config, first: &[MemberSpec]) -> Result<Arc<Self>, BuildFailed> {
         let policy = build::policy(&config.policy)?;
         let mut cluster = Cluster::new(0);
-        let members: Vec<Member> = config.backends.iter().map(|b| Member::join(&mut cluster, b)).collect();
+        let members: Vec<Member> = first.iter().map(|spec| Member::join(&mut cluster, spec)).collect();
         let core = Core::with_witness(policy, cluster, build::admission(config), Journal::default());
         let mut state = State {
             core,

@@ -4,6 +4,7 @@ use plimsoll_decisions::{LogItem, LogReader};
 use plimsoll_policy::{Health, Weight};
 
 use super::*;
+use crate::membership::configured::members_of;
 
 fn config(policy: &str, more: &str) -> Config {
     let text = format!(
@@ -14,7 +15,11 @@ fn config(policy: &str, more: &str) -> Config {
 }
 
 fn dispatch(policy: &str, more: &str) -> Arc<Dispatch> {
-    Dispatch::new(&config(policy, more)).unwrap()
+    started(&config(policy, more))
+}
+
+fn started(config: &Config) -> Arc<Dispatch> {
+    Dispatch::new(config, &members_of(config, &[]).unwrap()).unwrap()
 }
 
 fn assigned(offer: Offer) -> Assignment {
@@ -106,7 +111,7 @@ fn without_backends_requests_wait_for_one() {
 #[test]
 fn another_policy_leaves_loads_right() {
     let old = config("lard_r", "");
-    let d = Dispatch::new(&old).unwrap();
+    let d = started(&old);
     let before: Vec<Assignment> = (0..10).map(|_| assigned(d.offer(T, STATIC, 0))).collect();
     d.reconfigure(&old, &config("least_connections", "[admission]\nlimit = 12\n")).unwrap();
     let after: Vec<Assignment> = (0..2).map(|_| assigned(d.offer(T, STATIC, 0))).collect();
@@ -121,7 +126,7 @@ fn another_policy_leaves_loads_right() {
 #[test]
 fn a_reload_keeps_what_the_policy_knows_unless_the_policy_changes() {
     let old = config("lard_r", "");
-    let d = Dispatch::new(&old).unwrap();
+    let d = started(&old);
     let tracked = |d: &Dispatch| d.inspect(|i| i.policy.tracked_targets());
     let kept = assigned(d.offer(T, STATIC, 0));
     let new = config("lard_r", "[admission]\nlimit = 3\n[shadow]\npolicy = \"random\"\n");
