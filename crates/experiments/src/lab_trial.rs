@@ -1,7 +1,7 @@
 //! Measures a mechanism on a lab: load from the client's node, and its cost at the front-end.
 
 use std::path::Path;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use plimsoll_config::MechanismKind;
 use plimsoll_lab::{CpuMeter, CpuUse, InterfaceCounters, Lab, LabConfig, Node, Traffic, cpu_time_of_others};
@@ -62,14 +62,14 @@ impl LabMeasures {
     /// CPU time of the front-end per request in seconds, the kernel's work included.
     #[must_use]
     pub fn cpu_per_request_s(&self) -> Option<f64> {
-        let requests = self.summary.succeeded;
+        let requests = self.summary.succeeded_ever();
         self.cpu.filter(|_| requests > 0).map(|cpu| cpu.busy.as_secs_f64() / requests as f64)
     }
 
     /// Packets that arrived at the front-end, by request; 0 without any.
     #[must_use]
     pub fn packets_per_request(&self) -> f64 {
-        self.front_end.received_packets as f64 / self.summary.succeeded.max(1) as f64
+        self.front_end.received_packets as f64 / self.summary.succeeded_ever().max(1) as f64
     }
 
     /// Share of the bytes to the client that came by the front-end.
@@ -142,13 +142,16 @@ async fn measure(
     tell: Tell<'_>,
 ) -> Result<LabMeasures, ExperimentError> {
     let meter = lab.config().cpus.as_ref().map(|plan| CpuMeter::start(plan.front_end)).transpose()?;
-    let load = ClientLoad::start(lab, load(cluster, wanted))?;
+    // A load of its own: all requests of the measured one lie between the two readings, those too that end after its time.
+    let warmup = ClientLoad::start(lab, load(cluster, wanted, WARMUP))?;
     tokio::time::sleep(WARMUP).await;
-    let start = read(lab, cluster, meter.as_ref())?;
+    warmup.end()?;
+    let (start, began) = (read(lab, cluster, meter.as_ref())?, Instant::now());
     let measured = Duration::from_secs_f64(wanted.measured_s);
+    let load = ClientLoad::start(lab, load(cluster, wanted, measured))?;
     load.tell(measured, tell).await;
-    let end = read(lab, cluster, meter.as_ref())?;
     let summary = load.end()?;
+    let (end, elapsed) = (read(lab, cluster, meter.as_ref())?, began.elapsed());
     let count = |end: Option<f64>, start: Option<f64>| {
         // Counters are whole and do not fall.
         end.map(|end| (end - start.unwrap_or(0.0)).max(0.0) as u64)
@@ -156,7 +159,7 @@ async fn measure(
     Ok(LabMeasures {
         summary,
         cpu: end.cpu.zip(start.cpu).map(|(end, start)| end.since(start)),
-        other_programs_cpus: (end.others.saturating_sub(start.others)).as_secs_f64() / wanted.measured_s,
+        other_programs_cpus: (end.others.saturating_sub(start.others)).as_secs_f64() / elapsed.as_secs_f64(),
         front_end: end.front_end.since(start.front_end),
         to_client: since(&end.traffic, &start.traffic),
         handoffs: count(end.handoffs, start.handoffs),
@@ -181,7 +184,11 @@ fn since(end: &[Traffic], start: &[Traffic]) -> Vec<Traffic> {
 }
 
 /// Requests the documents in turn, so that all are equally popular.
-fn load(cluster: &LabCluster<'_>, wanted: &LabLoad) -> ClosedLoop<impl Fn(u64) -> Req + Send + Sync + use<>> {
+fn load(
+    cluster: &LabCluster<'_>,
+    wanted: &LabLoad,
+    time: Duration,
+) -> ClosedLoop<impl Fn(u64) -> Req + Send + Sync + use<>> {
     let (size_bytes, documents) = (wanted.size_bytes, documents(wanted.size_bytes));
     let request = move |number: u64| {
         let number = number % documents;
@@ -189,8 +196,7 @@ fn load(cluster: &LabCluster<'_>, wanted: &LabLoad) -> ClosedLoop<impl Fn(u64) -
     };
     ClosedLoop {
         connections: wanted.connections,
-        seconds: wanted.measured_s + WARMUP.as_secs_f64(),
-        warmup_s: WARMUP.as_secs_f64(),
+        seconds: time.as_secs_f64(),
         keep_alive: wanted.keep_alive,
         timeout: Duration::from_secs(10),
         ..ClosedLoop::new(cluster.target, request)

@@ -128,6 +128,12 @@ impl LoadSummary {
         (all > 0).then(|| (count(CacheStatus::Miss) + count(CacheStatus::Bypass)) as f64 / all as f64)
     }
 
+    /// Requests that succeeded at any time, inside and outside the measured time.
+    #[must_use]
+    pub fn succeeded_ever(&self) -> u64 {
+        self.per_second.iter().map(|second| second.succeeded).sum()
+    }
+
     /// Share of the requests that waited for another's disk read. `None` if no response has the header `X-Cache`.
     #[must_use]
     pub fn joined_ratio(&self) -> Option<f64> {
