@@ -2,8 +2,8 @@
 # Measures Plimsoll's speed, beside other tools where there are some. Called by `make bench`.
 #
 # ROUNDS=n in the environment repeats every measurement n times (5 unless set, at least 2); medians are shown. Figures
-# are per CPU-second; still, let nothing else run on the machine, because caches and memory are shared. Wrong results
-# fail the run, missed goals are only shown.
+# but those of (h) are per CPU-second; still, let nothing else run on the machine, because caches and memory are shared.
+# Wrong results fail the run, missed goals are only shown.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 export ROUNDS=${ROUNDS:-5}
@@ -19,7 +19,7 @@ machine() {
 # Builds the named examples and prints a line "NAME PROGRAM" for each.
 build_examples() {
   cargo build --locked --quiet --release --message-format json-render-diagnostics \
-    --package plimsoll-sim --package plimsoll-studies --package plimsoll-trace \
+    --package plimsoll-sim --package plimsoll-studies --package plimsoll-trace --package plimsoll-testbed \
     "${@/#/--example=}" |
     python3 -c '
 import json, sys
@@ -39,13 +39,14 @@ program() {
 }
 
 # Everything is built first: a build beside a measurement would disturb it.
-programs=$(build_examples fifo_jsq lard_speed decision_speed adaptload_speed boundary_speed parse_speed)
+programs=$(build_examples fifo_jsq lard_speed decision_speed adaptload_speed boundary_speed parse_speed overload)
 fifo_jsq=$(program fifo_jsq)
 lard_speed=$(program lard_speed)
 decision_speed=$(program decision_speed)
 adaptload_speed=$(program adaptload_speed)
 boundary_speed=$(program boundary_speed)
 parse_speed=$(program parse_speed)
+overload=$(program overload)
 cargo build --locked --quiet --release --package plimsoll-cli
 cargo build --locked --quiet --release --manifest-path benches/peers/Cargo.toml --target-dir benches/target
 cargo build --locked --quiet --release --manifest-path benches/cache/Cargo.toml --target-dir benches/target
@@ -91,6 +92,9 @@ if ((EUID == 0)); then
 else
   echo "left out: networks of namespaces need root"
 fi
+
+heading "(h) The front-end under overload, and with back-ends that fail"
+"$overload" "${CARGO_TARGET_DIR:-target}/release/plimsoll" "$ROUNDS"
 
 echo
 machine
