@@ -354,6 +354,22 @@ mod tests {
     }
 
     #[test]
+    fn an_error_follows_the_records_before_it() {
+        let records = records(100_000);
+        let spool = spool(&records, 0);
+        let SpoolStore::File(file) = &spool.store else { panic!("it is in memory") };
+        file.set_len(spool.chunks[1].offset + 10).unwrap();
+        let before = spool.chunk_records(0).unwrap().len();
+        assert_ne!(before % 32, 0, "the error comes in the middle of a batch");
+        let (mut cursor, mut batched) = (SpoolCursor::new(Arc::new(spool)), Vec::new());
+        for _ in 0..before / 32 {
+            cursor.take_batch(&mut batched, 32).unwrap();
+        }
+        assert!(matches!(cursor.take_batch(&mut batched, 32), Err(TraceError::Spool { .. })));
+        assert!(batched == records[..before]);
+    }
+
+    #[test]
     fn fields_tell_what_occurs() {
         let mut plain = records(1);
         plain[0] = Record { service_ns: 0, kind: RecordKind::Static, ..plain[0] };

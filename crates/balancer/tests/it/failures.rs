@@ -217,7 +217,7 @@ fn whatever_breaks_off_gives_its_places_back() {
         [b"HTTP/1.1 200 OK\r\nContent-Length: 300000\r\n\r\n".to_vec(), vec![b'x'; 300_000]].concat()
     });
     let text = format!(
-        "[[backend]]\naddress = \"{}\"\nmax_connections = 2\n[limits]\nconnections = 8\n[timeouts]\nhead = \"1s\"\n",
+        "[[backend]]\naddress = \"{}\"\nmax_connections = 2\n[limits]\nconnections = 8\n",
         origin.address
     );
     let front_end = FrontEnd::from_text(&text);

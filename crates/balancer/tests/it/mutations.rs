@@ -1,12 +1,12 @@
 //! Good requests spoiled at random: whatever comes of it, the back-end gets nothing but requests.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
 
 use proptest::prelude::*;
 use proptest::test_runner::TestRunner;
 
-use plimsoll_testkit::{Why, pace};
+use plimsoll_testkit::eventually;
 
 use super::common::origin::{Origin, echo};
 use super::common::strict::responses;
@@ -64,7 +64,7 @@ const SPOILERS: &[&str] = &[
 #[test]
 fn spoiled_requests_never_confuse_the_back_end() {
     let origin = Origin::echo();
-    let front_end = FrontEnd::new(&[origin.address], "[timeouts]\nhead = \"1s\"\nbody = \"1s\"\n");
+    let front_end = FrontEnd::new(&[origin.address], "");
     let spoil = (any::<prop::sample::Index>(), any::<prop::sample::Index>(), 0..4u8, 1..30usize);
     let plan = (
         proptest::collection::vec(any::<prop::sample::Index>(), 1..5),
@@ -127,15 +127,19 @@ const ANSWERS: &[&str] = &[
 fn spoiled_responses_never_confuse_the_client() {
     let spoiled = Arc::new(Mutex::new((Vec::new(), 0, false)));
     let script = Arc::clone(&spoiled);
+    let under_way = Arc::new(AtomicUsize::new(0));
+    let writing = Arc::clone(&under_way);
     let origin = Origin::scripted(move |conn| {
         while let Some(request) = conn.request() {
             if request.target() != "/spoiled" {
                 conn.write(&echo(&request));
                 continue;
             }
+            writing.fetch_add(1, Ordering::Relaxed);
             let (bytes, cut, closes): (Vec<u8>, usize, bool) = script.lock().unwrap().clone();
             conn.write(&bytes[..cut]);
             conn.write(&bytes[cut..]);
+            writing.fetch_sub(1, Ordering::Relaxed);
             if closes {
                 return;
             }
@@ -179,8 +183,8 @@ fn spoiled_responses_never_confuse_the_client() {
                 prop_assert!(finals[0] < 400 || finals[0] == 504, "{}", shown);
             }
         }
-        // What was wrong with one answer is not passed to the next.
-        pace(Duration::from_millis(1), Why::Midst);
+        // What was wrong with one answer is not passed to the next, once all of it is there.
+        eventually("the rest of the answer", || under_way.load(Ordering::Relaxed) == 0);
         let mut next = front_end.client();
         // The short time-out may hit this one, too, where the machine is busy.
         let own = (0..50).map(|_| next.get("/next")).find(|m| m.status() != 504).unwrap_or_default();

@@ -99,6 +99,7 @@ impl Bed {
         for index in 0..bed.options.backends {
             bed.start_agent(index);
         }
+        bed.wait_for_backends();
         bed.start_front_end();
         bed.wait_for_links(bed.options.backends);
         bed
@@ -196,6 +197,16 @@ impl Bed {
         self.front_end = Some(node.spawn(&mut command).unwrap());
     }
 
+    /// Gives the front-end this configuration, and waits until it is in force.
+    pub(super) fn reload(&self, text: &str) {
+        std::fs::write(self.path("plimsoll.toml"), text).unwrap();
+        let log = || std::fs::read_to_string(self.path("front-end.log")).unwrap();
+        let before = log().matches(" again").count();
+        let pid = self.front_end.as_ref().unwrap().id().to_string();
+        assert!(Command::new("kill").args(["-HUP", &pid]).status().unwrap().success());
+        eventually("the new configuration", || log().matches(" again").count() > before);
+    }
+
     pub(super) fn kill_front_end(&mut self) {
         self.front_end.take().unwrap().kill();
     }
@@ -235,11 +246,28 @@ impl Bed {
         out
     }
 
-    /// Whole lines of the access log: one may be on its way to the file.
-    pub(super) fn access_log(&self) -> Vec<serde_json::Value> {
+    /// The lines of the access log, once there are as many: they are written by a thread of their own.
+    pub(super) fn access_log(&self, lines: usize) -> Vec<serde_json::Value> {
+        eventually("lines of the access log", || self.lines_now().len() >= lines);
+        let log = self.lines_now();
+        assert_eq!(log.len(), lines);
+        log
+    }
+
+    fn lines_now(&self) -> Vec<serde_json::Value> {
         let text = std::fs::read_to_string(self.path("access.log")).unwrap_or_default();
         let whole = text.split_inclusive('\n').filter(|line| line.ends_with('\n'));
         whole.map(|line| serde_json::from_str(line).unwrap()).collect()
+    }
+
+    /// Waits until each back-end accepts connections: the front-end takes one that does not for down.
+    fn wait_for_backends(&self) {
+        for index in 0..self.options.backends {
+            let address = SocketAddr::from((self.address(Node::Backend(index)), ORIGIN_PORT));
+            let listens =
+                || self.lab.node(Node::FrontEnd).unwrap().run(|| TcpStream::connect(address).is_ok());
+            eventually("back-ends that listen", || listens().unwrap());
+        }
     }
 
     /// Waits until each worker has a link to this many agents.
@@ -283,7 +311,7 @@ impl Bed {
             backends.as_array().unwrap().iter().map(|b| b["load"].as_u64().unwrap()).collect()
         };
         eventually("end of all load", || loads().iter().all(|&load| load == 0));
-        assert_eq!(self.metric("plimsoll_connections_open"), Some(0.0));
+        eventually("end of all connections", || self.metric("plimsoll_connections_open") == Some(0.0));
     }
 
     /// Stops everything in good order: nothing is left in the kernel of the front-end or the back-ends, and the decisions

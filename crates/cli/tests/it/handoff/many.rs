@@ -33,7 +33,11 @@ fn ten_thousand_connections_with_random_targets() {
     let bodies: Vec<Vec<u8>> = (0..FILES).map(|i| content(i as u64 + 1, 100 + i * 397)).collect();
     let names: Vec<String> = (0..FILES).map(|i| format!("f{i}")).collect();
     let files: Vec<(&str, Vec<u8>)> = names.iter().map(String::as_str).zip(bodies.iter().cloned()).collect();
-    let bed = Bed::new(Options { backends: 3, policy: "uri_hash", ..Options::default() }, &files);
+    // A connection waits for the others; how long that takes depends on the machine.
+    let config = "[timeouts]\nhead = \"1h\"\nidle = \"1h\"\n".to_owned();
+    let agent = ["--idle-timeout", "3600"].map(str::to_owned).to_vec();
+    let options = Options { backends: 3, policy: "uri_hash", config, agent, ..Options::default() };
+    let bed = Bed::new(options, &files);
     let vip = bed.vip();
     bed.client(|| {
         std::thread::scope(|scope| {
@@ -49,6 +53,6 @@ fn ten_thousand_connections_with_random_targets() {
     assert!((0.5..0.8).contains(&(on / further)), "{on} of {further} were handed on");
     assert_eq!(bed.metric("plimsoll_connections_lost_total"), Some(0.0));
     bed.assert_quiet();
-    assert_eq!(bed.access_log().len(), CONNECTIONS * ROUNDS);
+    bed.access_log(CONNECTIONS * ROUNDS);
     bed.stop();
 }

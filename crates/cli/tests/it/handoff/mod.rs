@@ -3,6 +3,7 @@
 mod bed;
 mod bodies;
 mod crash;
+mod departures;
 mod faults;
 mod forgery;
 mod http;

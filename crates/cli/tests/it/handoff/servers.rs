@@ -162,9 +162,7 @@ fn pipelined_through(bed: &Bed, content_of: impl Fn(&str) -> Vec<u8>) -> Vec<Str
         assert!(*content == if *method == "HEAD" { Vec::new() } else { expected }, "{method} {path}");
     }
     bed.assert_quiet();
-    let placed = || bed.access_log().len();
-    eventually("lines of the access log", || placed() >= requests.len());
-    let mut seen = bed.access_log();
+    let mut seen = bed.access_log(requests.len());
     seen.sort_by_key(|line| line["client"].as_str().unwrap().contains("::"));
     let seen: Vec<(&str, &str, u64)> = seen
         .iter()
@@ -279,7 +277,7 @@ fn nginx_behind_the_shim_sees_its_clients() {
     let text = read(0) + &read(1);
     let handed: Vec<&str> = text.lines().filter(|l| l.starts_with(&v4) || l.starts_with(&v6)).collect();
     assert_eq!(handed.len(), 2 * 4 * 5, "every request shows its client's address: {text}");
-    let log = bed.access_log();
+    let log = bed.access_log(2 * 4 * 5);
     assert!(log.iter().all(|line| line["mechanism"] == "handoff"), "{log:#?}");
     let told: u64 = log.iter().filter(|l| l["status"] == 200).map(|l| l["bytes"].as_u64().unwrap()).sum();
     assert_eq!(told, bodies as u64, "the shim counted what nginx sent");
@@ -311,8 +309,7 @@ fn requests_with_bodies_and_node() {
     let vips = [bed.vip(), bed.vip_v6()];
     bed.client(|| vips.iter().cycle().take(6).for_each(|&vip| exchange(vip)));
     bed.assert_quiet();
-    eventually("lines of the access log", || bed.access_log().len() >= 2 * 6 * FILES.len());
-    let log = bed.access_log();
+    let log = bed.access_log(2 * 6 * FILES.len());
     let by = |mechanism| log.iter().filter(|line| line["mechanism"] == mechanism).count();
     assert_eq!((by("handoff"), by("proxy")), (6 * FILES.len(), 6 * FILES.len()), "{log:#?}");
     bed.stop();

@@ -5,7 +5,7 @@ use std::net::{Shutdown, SocketAddr, TcpStream};
 use std::time::Duration;
 
 use plimsoll_lab::{Conditions, Node};
-use plimsoll_testkit::{PATIENCE, Why, eventually, pace};
+use plimsoll_testkit::{PATIENCE, Why, pace};
 use socket2::{Domain, Protocol, Socket, Type};
 
 use super::bed::{Bed, Options};
@@ -235,8 +235,7 @@ fn requests_that_back_ends_must_not_read() {
         assert_eq!(ask(&[GOOD, request]), [200, status], "further: {request}");
     }
     bed.assert_quiet();
-    eventually("lines of the log", || bed.access_log().len() == 6 * 3);
-    let log = bed.access_log();
+    let log = bed.access_log(6 * 3);
     let handed_off = log.iter().filter(|line| line["mechanism"] == "handoff").count();
     assert_eq!(handed_off, 6, "the good ones alone: {log:#?}");
     bed.stop();
