@@ -7,8 +7,9 @@ Within a round each program runs once, the two builds in turn, and each round be
 formed within a round; its median, least and greatest over the rounds are shown. A ratio above 1 means that the new build
 needs more (time, memory) per unit of work. Exit status: 0 unless a program fails.
 
-ROUNDS (5, at least 2) in the environment sets the number of rounds, LOGS names the logs of part (e), SECONDS (2) the
-time of one measurement of parts (f) and (g). Part (g) needs root.
+ROUNDS (5, at least 2) in the environment sets the number of rounds, DECISIONS (2,000,000) that of the decisions for a
+line of part (d), SECONDS (2) the time of one measurement of parts (f) and (g); LOGS names the logs of part (e). Part (g)
+needs root.
 """
 
 import contextlib
@@ -116,7 +117,7 @@ def part_d(programs):
     def measure(build):
         return {
             f"(d) {line['policy']}, {line['popularity']}, {line['backends']}": line["ns_per_decision"]
-            for line in alone.run([programs[build] / "decision_speed"])
+            for line in alone.run([programs[build] / "decision_speed", *os.environ.get("DECISIONS", "").split()])
         }
 
     by_turns(measure, "ns")
