@@ -186,8 +186,10 @@ fn spoiled_responses_never_confuse_the_client() {
         // What was wrong with one answer is not passed to the next, once all of it is there.
         eventually("the rest of the answer", || under_way.load(Ordering::Relaxed) == 0);
         let mut next = front_end.client();
-        // The short time-out may hit this one, too, where the machine is busy.
-        let own = (0..50).map(|_| next.get("/next")).find(|m| m.status() != 504).unwrap_or_default();
+        // The short time-out may hit this one, too, where the machine is busy; or its connection may just be closing, and
+        // nothing is tried again.
+        let own = (0..50).map(|_| next.get("/next")).find(|m| ![502, 504].contains(&m.status()));
+        let own = own.unwrap_or_default();
         prop_assert_eq!(own.body, b"GET /next\n", "{}", shown);
         Ok(())
     });
