@@ -240,7 +240,10 @@ impl Cluster {
             origin
         });
         self.origins[2] = origin?;
-        let (longest_s, first) = (locked(&seen).0.longest_s()?, locked(&seen).1);
+        let (longest_s, first) = {
+            let seen = locked(&seen);
+            (seen.0.longest_s()?, seen.1)
+        };
         let restarted = locked(&restarted).ok_or("it was not restarted")?;
         let first = first.ok_or("the restarted back-end answered nothing in 8 s")?;
         let after_s = (first - restarted).as_secs_f64();
