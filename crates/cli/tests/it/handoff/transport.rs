@@ -1,11 +1,11 @@
 //! Every kind of TCP client is served.
 
-use std::io::{Read as _, Write as _};
+use std::io::{ErrorKind, Read as _, Write as _};
 use std::net::{Shutdown, SocketAddr, TcpStream};
 use std::time::Duration;
 
 use plimsoll_lab::{Conditions, Node};
-use plimsoll_testkit::{PATIENCE, Why, pace};
+use plimsoll_testkit::{PATIENCE, Why, pace, wait_for};
 use socket2::{Domain, Protocol, Socket, Type};
 
 use super::bed::{Bed, Options};
@@ -111,11 +111,17 @@ fn a_client_that_ends_its_side_gets_its_answer() {
 
 /// Opens a connection from this port and ends it with a reset, or in good order.
 fn from_port(vip: SocketAddr, port: u16, reset: bool) {
-    let socket = Socket::new(Domain::IPV4, Type::STREAM, Some(Protocol::TCP)).unwrap();
-    socket.set_reuse_address(true).unwrap();
-    socket.bind(&SocketAddr::from(([0, 0, 0, 0], port)).into()).unwrap();
-    socket.connect_timeout(&vip.into(), PATIENCE).unwrap();
-    let stream: TcpStream = socket.into();
+    let connected = || {
+        let socket = Socket::new(Domain::IPV4, Type::STREAM, Some(Protocol::TCP)).unwrap();
+        socket.set_reuse_address(true).unwrap();
+        socket.bind(&SocketAddr::from(([0, 0, 0, 0], port)).into()).unwrap();
+        match socket.connect_timeout(&vip.into(), PATIENCE) {
+            // The connection before this one waits for the last acknowledgement.
+            Err(error) if error.kind() == ErrorKind::AddrNotAvailable => None,
+            result => Some(result.map(|()| socket).unwrap()),
+        }
+    };
+    let stream: TcpStream = wait_for("the port is free again", connected).into();
     let mut client = Client::over(stream).unwrap();
     assert!(client.get("/small").unwrap().body == content(8, 500));
     assert!(client.get("/body").unwrap().body == content(7, BODY));
