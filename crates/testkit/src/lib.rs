@@ -16,4 +16,4 @@ pub use loopback::OwnLoopback;
 pub use names::unique_name;
 pub use pace::{Why, pace, pace_async, stays};
 pub use process::{ProcessWatch, is_stopped};
-pub use wait::{PATIENCE, eventually, eventually_async, wait_for};
+pub use wait::{PATIENCE, eventually, eventually_async, uninterrupted, wait_for};

@@ -1,5 +1,6 @@
 //! Waiting until a condition holds.
 
+use std::io;
 use std::time::{Duration, Instant};
 
 /// How long a test waits for an event before it fails. A test that passes never waits this long, however busy the machine
@@ -8,6 +9,20 @@ pub const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Time between two looks at a condition.
 pub(crate) const PAUSE: Duration = Duration::from_millis(2);
+
+/// Does `call` again as long as it is interrupted: a system call with a time-out may be at any moment, even where the
+/// program handles no signal (`signal(7)`).
+///
+/// # Errors
+/// Those of the call.
+pub fn uninterrupted<T>(mut call: impl FnMut() -> io::Result<T>) -> io::Result<T> {
+    loop {
+        match call() {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            result => return result,
+        }
+    }
+}
 
 /// Waits until `is_so` returns true.
 ///

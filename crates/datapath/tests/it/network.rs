@@ -8,7 +8,7 @@ use std::process::Command;
 use std::thread;
 
 use plimsoll_datapath::DatapathError;
-use plimsoll_testkit::{PATIENCE, unique_name};
+use plimsoll_testkit::{PATIENCE, uninterrupted, unique_name};
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 
 /// A name of an instance, whose pins go with this value.
@@ -137,7 +137,7 @@ pub(crate) fn read(stream: &mut TcpStream, count: usize) -> Vec<u8> {
     let mut found = vec![0; count];
     let mut length = 0;
     while length < count {
-        match stream.read(&mut found[length..]) {
+        match uninterrupted(|| stream.read(&mut found[length..])) {
             Ok(0) | Err(_) => break,
             Ok(more) => length += more,
         }
@@ -149,7 +149,7 @@ pub(crate) fn read(stream: &mut TcpStream, count: usize) -> Vec<u8> {
 /// Whether nothing has come that is not read, the end included.
 pub(crate) fn has_nothing_to_read(stream: &TcpStream) -> bool {
     stream.set_nonblocking(true).unwrap();
-    stream.peek(&mut [0]).is_err_and(|error| error.kind() == ErrorKind::WouldBlock)
+    uninterrupted(|| stream.peek(&mut [0])).is_err_and(|error| error.kind() == ErrorKind::WouldBlock)
 }
 
 /// Opens what this process may have closed a moment ago. A child that another test is just starting has our files, and with

@@ -10,7 +10,7 @@ use std::thread;
 use std::time::Duration;
 
 use plimsoll_datapath::shim::{self, Header};
-use plimsoll_testkit::{PATIENCE, Why, eventually, pace};
+use plimsoll_testkit::{PATIENCE, Why, eventually, pace, uninterrupted};
 use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sendmsg};
 use rustix::process::{Pid, Signal, Uid, kill_process};
 use rustix::thread::set_thread_res_uid;
@@ -87,7 +87,7 @@ fn given_back_at_each_further_request_from(server: &Server) {
         socket = given_back(&unix);
         drop(unix);
         let mut waiting = [0; 9];
-        assert_eq!(socket.peek(&mut waiting).unwrap(), 9);
+        assert_eq!(uninterrupted(|| socket.peek(&mut waiting)).unwrap(), 9);
         // The agent's socket again: what the client has sent is still in it.
         socket.set_read_timeout(Some(PATIENCE)).unwrap();
         socket.read_exact(&mut waiting).unwrap();
@@ -294,7 +294,7 @@ fn sockets_too_many_are_closed() {
     send(&unix, &[7; 32], &[socket.as_fd(), other.as_fd()]);
     drop((socket, other));
     for client in [&mut client, &mut other_client] {
-        assert_eq!(client.read(&mut [0]).unwrap(), 0);
+        assert_eq!(uninterrupted(|| client.read(&mut [0])).unwrap(), 0);
     }
     let ((mut client, socket), (mut other_client, other)) = (connection(), connection());
     let unix = shim::connect(&server.socket()).unwrap();
@@ -305,7 +305,7 @@ fn sockets_too_many_are_closed() {
     drop((socket, other));
     get(&mut client, "/small.txt");
     assert_eq!(answer(&mut client, false).1, b"small");
-    assert_eq!(other_client.read(&mut [0]).unwrap(), 0);
+    assert_eq!(uninterrupted(|| other_client.read(&mut [0])).unwrap(), 0);
 }
 
 fn send(unix: &UnixStream, message: &[u8], sockets: &[BorrowedFd<'_>]) {
@@ -346,5 +346,5 @@ fn other_users_are_ordinary_clients() {
         assert!(answer(&mut unix, false).0.starts_with("http/1.1 400"), "{user}");
     }
     drop(socket);
-    assert_eq!(client.read(&mut [0]).unwrap(), 0);
+    assert_eq!(uninterrupted(|| client.read(&mut [0])).unwrap(), 0);
 }

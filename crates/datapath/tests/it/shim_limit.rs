@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
 
 use plimsoll_datapath::shim::{self, Header};
-use plimsoll_testkit::{PATIENCE, Why, eventually, pace};
+use plimsoll_testkit::{PATIENCE, Why, eventually, pace, uninterrupted};
 use tempfile::TempDir;
 
 use crate::shim_server::{Server, answer, answered, connection, get, given_back, large, let_go};
@@ -97,7 +97,7 @@ fn pipelined(socket: &Path, with_end: bool) -> u64 {
             if !with_end {
                 client.shutdown(Shutdown::Write).unwrap();
             }
-            assert_eq!(client.read(&mut [0]).unwrap(), 0);
+            assert_eq!(uninterrupted(|| client.read(&mut [0])).unwrap(), 0);
             let_go(&unix);
             break;
         }
@@ -259,7 +259,7 @@ fn real_server(server: &Server, with_end: bool) {
         assert_eq!(ended.content_bytes, content.len() as u64, "{head}");
         assert_eq!((ended.status, ended.complete), (if number == 4 { 404 } else { 200 }, true));
         if number == 4 && with_end {
-            assert_eq!(client.read(&mut [0]).unwrap(), 0);
+            assert_eq!(uninterrupted(|| client.read(&mut [0])).unwrap(), 0);
             return let_go(&unix);
         }
         if number == 4 {
@@ -281,7 +281,7 @@ fn last_answer_arrives_whole(server: &Server) {
     pace(std::time::Duration::from_millis(50), Why::SlowPeer);
     assert_eq!(answer(&mut client, false).1, large());
     assert!(answered(&unix).complete);
-    assert_eq!(client.read(&mut [0]).unwrap(), 0);
+    assert_eq!(uninterrupted(|| client.read(&mut [0])).unwrap(), 0);
     drop(client);
     let_go(&unix);
 }

@@ -9,7 +9,7 @@ use plimsoll_datapath::tcp::{
     Frozen, NotPortable, QueueLimits, RestoreError, SocketError, TcpState, acknowledge_late, ask_numbers,
     await_data, reset, restore,
 };
-use plimsoll_testkit::{PATIENCE, eventually, wait_for};
+use plimsoll_testkit::{PATIENCE, eventually, uninterrupted, wait_for};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use socket2::{Domain, SockRef, Socket, Type};
 
@@ -58,7 +58,7 @@ fn read_exactly(stream: &mut TcpStream, bytes: usize) -> String {
 pub(crate) fn wait_for_bytes(stream: &TcpStream, bytes: usize) {
     let mut buffer = vec![0; bytes];
     stream.set_read_timeout(Some(PATIENCE)).unwrap();
-    eventually("the client's bytes", || stream.peek(&mut buffer).unwrap() == bytes);
+    eventually("the client's bytes", || uninterrupted(|| stream.peek(&mut buffer)).unwrap() == bytes);
 }
 
 /// Returns when what clients have sent to the same machine before has arrived: something sent later has, on a connection
@@ -263,7 +263,7 @@ fn reset_reaches_the_client() {
         frozen.close();
         world.machines[0].run(|| reset(&state.flow, state.send_next, state.receive_next).unwrap());
         client.set_read_timeout(Some(PATIENCE)).unwrap();
-        let error = client.read(&mut [0; 8]).unwrap_err();
+        let error = uninterrupted(|| client.read(&mut [0; 8])).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::ConnectionReset, "{error}");
     }
 }
@@ -282,7 +282,7 @@ fn a_client_tells_its_numbers() {
         world.route_to(1);
         world.machines[0].run(|| ask_numbers(&flow, 7).unwrap());
         client.set_read_timeout(Some(PATIENCE)).unwrap();
-        let error = client.read(&mut [0; 8]).unwrap_err();
+        let error = uninterrupted(|| client.read(&mut [0; 8])).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::ConnectionReset, "{error}");
     }
 }
@@ -363,7 +363,7 @@ fn connections_are_accepted_with_their_data() {
     assert!(is_of(peer, &speaks), "the other one has said nothing");
     stream.set_nonblocking(true).unwrap();
     let mut bytes = [0; 9];
-    assert_eq!(stream.read(&mut bytes).unwrap(), 5, "the data is there at once");
+    assert_eq!(uninterrupted(|| stream.read(&mut bytes)).unwrap(), 5, "the data is there at once");
     assert!(is_of(accept().1, &silent), "a client that says nothing is accepted later");
     await_data(listener.as_fd(), false).unwrap();
     let (silent, mut speaks) = (connect(), connect());
@@ -373,5 +373,5 @@ fn connections_are_accepted_with_their_data() {
     await_data(listener.as_fd(), true).unwrap();
     let closed = connect();
     drop(closed);
-    assert_eq!(accept().0.read(&mut bytes).unwrap(), 0, "so is one that has gone");
+    assert_eq!(uninterrupted(|| accept().0.read(&mut bytes)).unwrap(), 0, "so is one that has gone");
 }

@@ -6,7 +6,7 @@ use std::thread;
 use std::time::Duration;
 
 use plimsoll_datapath::tcp::{Frozen, QueueLimits};
-use plimsoll_testkit::{PATIENCE, Why, pace};
+use plimsoll_testkit::{PATIENCE, Why, pace, uninterrupted};
 use socket2::{Domain, Socket, Type};
 
 use crate::tcp::{carry, flow_of};
@@ -23,7 +23,7 @@ fn read_all(mut client: TcpStream) -> usize {
     let mut buffer = vec![0; 60_000];
     let mut offset = 0;
     loop {
-        let count = client.read(&mut buffer).unwrap();
+        let count = uninterrupted(|| client.read(&mut buffer)).unwrap();
         if count == 0 {
             return offset;
         }

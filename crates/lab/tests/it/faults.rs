@@ -5,6 +5,7 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::time::{Duration, Instant};
 
 use plimsoll_lab::{Conditions, Lab, LabConfig, Node};
+use plimsoll_testkit::uninterrupted;
 
 use crate::common::{PATIENCE, eventually, exchange, is_cut_off, lab, lacking};
 
@@ -31,7 +32,7 @@ impl Datagrams {
 
     fn receive(&self) -> u8 {
         let mut content = [0];
-        self.receiver.recv(&mut content).unwrap();
+        uninterrupted(|| self.receiver.recv(&mut content)).unwrap();
         content[0]
     }
 

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use plimsoll_datapath::tcp::{Frozen, QueueLimits, TcpState};
 use plimsoll_datapath::{Flow, Forwarder, ForwarderConfig, neighbor, now_ns};
+use plimsoll_testkit::uninterrupted;
 use plimsoll_wire::codec::messages;
 use plimsoll_wire::lease::AgentClock;
 use plimsoll_wire::message::{AnswerReport, Conn, FromAgent, Refusal, ToAgent};
@@ -84,7 +85,7 @@ impl Link {
             stream.write_all(&hello).map_err(|error| error.to_string())?;
             let mut byte = [0];
             loop {
-                match stream.read(&mut byte) {
+                match uninterrupted(|| stream.read(&mut byte)) {
                     Ok(1) => {}
                     Ok(_) => return Err("closed".to_owned()),
                     Err(error) => return Err(error.to_string()),
@@ -121,7 +122,7 @@ impl Link {
             }
             let left = deadline.saturating_duration_since(Instant::now()).max(Duration::from_millis(1));
             self.stream.set_read_timeout(Some(left)).unwrap();
-            match self.stream.read(self.keys.reader.space()) {
+            match uninterrupted(|| self.stream.read(self.keys.reader.space())) {
                 Ok(0) => return Ok(None),
                 Ok(count) => self.keys.reader.filled(count),
                 Err(error) if Instant::now() >= deadline => return Err(error.to_string()),
@@ -205,7 +206,7 @@ impl FrontEnd {
         let mut head = Vec::new();
         let mut buffer = [0; 4096];
         while !head.windows(4).any(|end| end == b"\r\n\r\n") {
-            let count = accepted.read(&mut buffer).unwrap();
+            let count = uninterrupted(|| accepted.read(&mut buffer)).unwrap();
             assert_ne!(count, 0);
             head.extend_from_slice(&buffer[..count]);
         }
@@ -258,7 +259,7 @@ impl Client {
 
     fn fill(&mut self) -> std::io::Result<usize> {
         let mut buffer = [0; 65_536];
-        let count = self.stream.read(&mut buffer)?;
+        let count = uninterrupted(|| self.stream.read(&mut buffer))?;
         self.input.extend_from_slice(&buffer[..count]);
         Ok(count)
     }

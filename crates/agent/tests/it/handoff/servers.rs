@@ -10,7 +10,7 @@ use std::process::{Child, Command, Stdio};
 use plimsoll_agent::daemon::ServeConfig;
 use plimsoll_datapath::shim;
 use plimsoll_datapath::tcp::TcpState;
-use plimsoll_testkit::{Why, pace};
+use plimsoll_testkit::{Why, pace, uninterrupted};
 use plimsoll_wire::message::{Conn, Refusal, ToAgent};
 use tempfile::TempDir;
 
@@ -48,7 +48,7 @@ fn small_connection(mut stream: TcpStream) {
     let mut buffer = [0; 1024];
     loop {
         let Some(end) = input.windows(4).position(|end| end == b"\r\n\r\n") else {
-            match stream.read(&mut buffer) {
+            match uninterrupted(|| stream.read(&mut buffer)) {
                 Ok(0) | Err(_) => return,
                 Ok(count) => input.extend_from_slice(&buffer[..count]),
             }

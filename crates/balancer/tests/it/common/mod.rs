@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use plimsoll_balancer::Balancer;
 use plimsoll_config::Config;
-use plimsoll_testkit::{PATIENCE, eventually};
+use plimsoll_testkit::{PATIENCE, eventually, uninterrupted};
 use strict::Message;
 
 /// A running front-end. When it is dropped, no request may be left over.
@@ -189,7 +189,7 @@ impl Client {
     /// Whether neither a byte nor an end has come that was not read.
     pub(crate) fn is_silent(&self) -> bool {
         self.stream.set_nonblocking(true).unwrap();
-        let peeked = self.stream.peek(&mut [0]);
+        let peeked = uninterrupted(|| self.stream.peek(&mut [0]));
         self.stream.set_nonblocking(false).unwrap();
         self.buffer.is_empty() && peeked.is_err_and(|e| e.kind() == ErrorKind::WouldBlock)
     }
@@ -202,7 +202,7 @@ impl Client {
 
     fn fill(&mut self) -> std::io::Result<usize> {
         let mut bytes = [0; 65_536];
-        let n = self.stream.read(&mut bytes)?;
+        let n = uninterrupted(|| self.stream.read(&mut bytes))?;
         self.buffer.extend_from_slice(&bytes[..n]);
         Ok(n)
     }

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use plimsoll_testkit::{PATIENCE, eventually};
+use plimsoll_testkit::{PATIENCE, eventually, uninterrupted};
 
 use super::strict::{self, Message};
 
@@ -189,7 +189,7 @@ impl Conn {
     /// Reads what there is; 0 at the end.
     pub(crate) fn read(&mut self) -> usize {
         let mut bytes = [0; 65_536];
-        let n = self.stream.read(&mut bytes).unwrap_or(0);
+        let n = uninterrupted(|| self.stream.read(&mut bytes)).unwrap_or(0);
         self.buffer.extend_from_slice(&bytes[..n]);
         n
     }

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Condvar, Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
-use plimsoll_testkit::{Why, eventually, pace};
+use plimsoll_testkit::{Why, eventually, pace, uninterrupted};
 use socket2::{Domain, Protocol, Socket, Type};
 
 use super::bed::{Bed, Options};
@@ -191,7 +191,7 @@ impl Round {
         let outcome = loop {
             // A client that rests is not one that waits.
             let asked_at = Instant::now();
-            let read = client.stream.read(&mut buffer);
+            let read = uninterrupted(|| client.stream.read(&mut buffer));
             if self.is_over() {
                 longest = longest.max(self.killed.get().unwrap().max(&asked_at).elapsed());
             }

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use plimsoll_lab::Node;
-use plimsoll_testkit::{PATIENCE, Why, eventually, pace};
+use plimsoll_testkit::{PATIENCE, Why, eventually, pace, uninterrupted};
 
 use super::bed::{Bed, Options};
 use super::http::{Client, content};
@@ -182,7 +182,7 @@ fn a_front_end_that_is_killed_and_started_again() {
                 let mut buffer = vec![0; 1 << 20];
                 let head = rest.windows(4).position(|w| w == b"\r\n\r\n").unwrap() + 4;
                 while rest.len() < head + LARGE {
-                    let n = client.stream.read(&mut buffer).unwrap();
+                    let n = uninterrupted(|| client.stream.read(&mut buffer)).unwrap();
                     assert!(n > 0, "the download was cut");
                     rest.extend_from_slice(&buffer[..n]);
                 }

@@ -3,7 +3,7 @@
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 
-use plimsoll_testkit::PATIENCE;
+use plimsoll_testkit::{PATIENCE, uninterrupted};
 
 /// An answer.
 #[derive(Debug)]
@@ -84,13 +84,14 @@ impl Client {
 
     /// Whether the server has closed, all answers read.
     pub(super) fn is_closed(&mut self) -> bool {
-        self.unread.is_empty() && matches!(self.stream.read(&mut [0]), Ok(0))
+        self.unread.is_empty() && matches!(uninterrupted(|| self.stream.read(&mut [0])), Ok(0))
     }
 
     fn more(&mut self) -> io::Result<()> {
         let start = self.unread.len();
         self.unread.resize(start + (256 << 10), 0);
-        let n = self.stream.read(&mut self.unread[start..]).inspect_err(|_| self.unread.truncate(start))?;
+        let n = uninterrupted(|| self.stream.read(&mut self.unread[start..]))
+            .inspect_err(|_| self.unread.truncate(start))?;
         self.unread.truncate(start + n);
         if n == 0 {
             return Err(io::ErrorKind::UnexpectedEof.into());

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use plimsoll_lab::Node;
-use plimsoll_testkit::{PATIENCE, Why, eventually, pace};
+use plimsoll_testkit::{PATIENCE, Why, eventually, pace, uninterrupted};
 use socket2::{Domain, Protocol, Socket, Type};
 
 use super::bed::{Bed, Options};
@@ -49,7 +49,7 @@ fn download(vip: SocketAddr, time: Duration) -> io::Result<Client> {
     for piece in 1..=PIECES {
         let until = LARGE / PIECES * piece;
         while read < until {
-            let n = client.stream.read(&mut all[read..until])?;
+            let n = uninterrupted(|| client.stream.read(&mut all[read..until]))?;
             assert!(n > 0, "the download was cut at {read}");
             read += n;
         }

@@ -4,7 +4,7 @@ use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};
 use std::process::{Command, Stdio};
 
-use plimsoll_testkit::{PATIENCE, eventually};
+use plimsoll_testkit::{PATIENCE, eventually, uninterrupted};
 
 use super::processes::{FrontEnd, Origin, Process, config};
 
@@ -22,7 +22,7 @@ fn fill(address: SocketAddr) {
         stream.write_all(request.as_bytes()).unwrap();
         let mut end = 0;
         while !answer[..end].ends_with(b"\r\n\r\n") {
-            let n = stream.read(&mut answer[end..]).unwrap();
+            let n = uninterrupted(|| stream.read(&mut answer[end..])).unwrap();
             assert_ne!(n, 0, "request {number}");
             end += n;
         }

@@ -3,7 +3,7 @@
 use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 
-use plimsoll_testkit::{PATIENCE, eventually};
+use plimsoll_testkit::{PATIENCE, eventually, uninterrupted};
 
 use super::processes::{FrontEnd, config};
 
@@ -14,7 +14,7 @@ fn half_now() -> (SocketAddr, std::sync::mpsc::Sender<()>) {
     let (go_on, told) = std::sync::mpsc::channel();
     std::thread::spawn(move || {
         let (mut stream, _) = listener.accept().unwrap();
-        let _ = stream.read(&mut [0; 4096]).unwrap();
+        let _ = uninterrupted(|| stream.read(&mut [0; 4096])).unwrap();
         stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 8\r\n\r\nhalf").unwrap();
         if told.recv_timeout(PATIENCE).is_ok() {
             stream.write_all(b"half").unwrap();
@@ -34,7 +34,7 @@ fn read_until(stream: &mut TcpStream, end: &str) -> String {
     let mut text = String::new();
     let mut piece = [0; 4096];
     while !text.ends_with(end) {
-        let n = stream.read(&mut piece).unwrap();
+        let n = uninterrupted(|| stream.read(&mut piece)).unwrap();
         assert_ne!(n, 0, "ended after {text:?}");
         text += std::str::from_utf8(&piece[..n]).unwrap();
     }
