@@ -76,6 +76,11 @@ bench-beside: setup-bench ## Measure speed beside that of the commit BASE, in al
 	@test -n '$(BASE)' || { echo 'make bench-beside: name a commit with BASE=COMMIT' >&2; exit 2; }
 	benches/beside.sh '$(BASE)' $(PARTS)
 
+.PHONY: faults
+faults: setup-bench ## Faults of back-ends and clients, beside HAProxy and nginx (SCENARIOS='a b' for some, ROUNDS=n)
+	$(CARGO) build $(CARGO_FLAGS) --release --package plimsoll-cli
+	python3 benches/faults/run.py "$${CARGO_TARGET_DIR:-target}/release/plimsoll" $(SCENARIOS)
+
 .PHONY: clean
 clean: ## Remove everything that the other targets made in this directory
 	$(CARGO) clean

@@ -9,8 +9,11 @@ use plimsoll_policy::{BackendId, Tried};
 use crate::accepted::{Accepted, GivenRequest};
 use crate::backend::Backend;
 use crate::dispatch::{Assignment, Offer, Reason, Ticket};
+use crate::ejection::TrialEnd;
 use crate::http::request::RequestHead;
 use crate::observe::{RequestRecord, Times};
+use crate::stalling::Stalling;
+use crate::trial::BackendTrial;
 use crate::worker::Worker;
 
 /// The account of one request. [`Account::end`] ends it; a dropped one counts as failed and leaves no record.
@@ -31,6 +34,8 @@ pub(crate) struct Account {
     pub(crate) backend: Option<Arc<Backend>>,
     reason: Option<Reason>,
     assignment: Option<Assignment>,
+    /// Set while it tries whether a back-end answers.
+    trial: Option<BackendTrial>,
 }
 
 /// The result of asking for a back-end.
@@ -78,6 +83,15 @@ impl Account {
             backend: None,
             reason: None,
             assignment: None,
+            trial: None,
+        }
+    }
+
+    /// Sends a request that can be repeated elsewhere to a back-end on trial, where one is due for it.
+    pub(crate) fn try_ejected(&mut self, worker: &Worker, head: &RequestHead) {
+        if let Some(trial) = BackendTrial::begin(&worker.shared) {
+            self.assign(worker.shared.dispatch.assign_trial(trial.backend.id, head.target));
+            self.trial = Some(trial);
         }
     }
 
@@ -101,8 +115,9 @@ impl Account {
         }
     }
 
-    /// Waits for a back-end for at most this long. Returns whether there is one.
+    /// Waits for a back-end for at most this long, and briefly where that is no use. Returns whether there is one.
     pub(crate) async fn wait(&mut self, mut ticket: Ticket, at_most: Duration) -> bool {
+        let at_most = ticket.patience(at_most);
         let wait = std::future::poll_fn(|cx| ticket.poll(cx));
         let assignment = tokio::time::timeout(at_most, wait).await.ok().flatten();
         assignment.map(|assignment| self.assign(assignment)).is_some()
@@ -128,6 +143,11 @@ impl Account {
     /// The back-end that has been chosen.
     pub(crate) fn chosen(&self) -> Option<BackendId> {
         self.assignment.as_ref().map(Assignment::backend)
+    }
+
+    /// What tells dispatch when only the client is waited for.
+    pub(crate) fn stalling(&mut self) -> Stalling<'_> {
+        Stalling::new(self.assignment.as_mut())
     }
 
     /// When the back-end was chosen; before that, when the head was there.
@@ -158,8 +178,11 @@ impl Account {
     }
 
     /// The chosen back-end does not answer: the request counts as failed there. With `excluded`, it is not chosen again for
-    /// this request while another one takes requests.
-    pub(crate) fn lose(&mut self, excluded: bool) {
+    /// this request while another one takes requests. `by_backend` says whether that was the back-end's fault.
+    pub(crate) fn lose(&mut self, excluded: bool, by_backend: bool) {
+        if let Some(trial) = self.trial.take() {
+            trial.end(if by_backend { TrialEnd::Failed } else { TrialEnd::Unknown });
+        }
         let lost = self.assignment.take();
         if let Some(lost) = lost.filter(|_| excluded) {
             self.tried.push(lost.backend());
@@ -177,6 +200,9 @@ impl Account {
         if let Some(assignment) = self.assignment
             && end.complete
         {
+            if let Some(trial) = self.trial {
+                trial.end(TrialEnd::Answered);
+            }
             let whole = head.is_get && end.status == 200;
             assignment.complete(whole.then_some(end.content_bytes));
         }

@@ -3,12 +3,14 @@
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
 
-use plimsoll_config::BackendName;
+use plimsoll_config::{BackendName, EjectionConfig};
 use plimsoll_policy::{BackendId, Health};
 use tokio::sync::Semaphore;
 
-use crate::metrics::BackendCounts;
+use crate::ejection::{Ejection, EjectionChange, TrialEnd};
+use crate::metrics::{BackendCounts, SharedCounter};
 
 /// A back-end: address, connection limit, health.
 #[derive(Debug)]
@@ -36,18 +38,19 @@ pub(crate) struct Backend {
     pub(crate) counts: Arc<[BackendCounts]>,
 }
 
-/// Counts good and bad signs of a back-end, and keeps an operator's drain.
+/// Counts good and bad signs of a back-end and its failures, and keeps an operator's drain.
 #[derive(Debug, Clone)]
 struct Tracker {
     up: bool,
     good: u32,
     bad: u32,
     drained: bool,
+    ejection: Ejection,
 }
 
 impl Tracker {
     fn health(&self) -> Health {
-        match (self.up, self.drained) {
+        match (self.up, self.drained || self.ejection.is_ejected()) {
             (false, _) => Health::Down,
             (true, true) => Health::Draining,
             (true, false) => Health::Up,
@@ -76,7 +79,13 @@ impl Backend {
             waiting: AtomicU32::new(0),
             turns: AtomicU32::new(0),
             retired: AtomicBool::new(false),
-            tracker: Mutex::new(Tracker { up: true, good: 0, bad: 0, drained: false }),
+            tracker: Mutex::new(Tracker {
+                up: true,
+                good: 0,
+                bad: 0,
+                drained: false,
+                ejection: Ejection::new(),
+            }),
             counts: (0..=workers).map(|_| BackendCounts::default()).collect(),
         }
     }
@@ -136,6 +145,7 @@ impl Backend {
             return None;
         }
         tracker.up = true;
+        tracker.ejection.clear();
         self.turns.fetch_add(1, Ordering::Relaxed);
         Some(tracker.health())
     }
@@ -151,6 +161,43 @@ impl Backend {
         tracker.up = false;
         self.turns.fetch_add(1, Ordering::Relaxed);
         Some(tracker.health())
+    }
+
+    /// Whether it takes no requests but trials, because it failed too many.
+    pub(crate) fn is_ejected(&self) -> bool {
+        self.tracker().ejection.is_ejected()
+    }
+
+    /// Requests of clients that it has answered so far.
+    pub(crate) fn answers(&self) -> u64 {
+        self.counts.iter().flat_map(|counts| &counts.answers).map(SharedCounter::get).sum()
+    }
+
+    /// Counts a request that failed here. True when it has to be ejected.
+    pub(crate) fn attempt_failed(&self, now: Instant, config: &EjectionConfig) -> bool {
+        let answers = self.answers();
+        self.tracker().ejection.failed(answers, now, config)
+    }
+
+    /// Ejects it.
+    pub(crate) fn eject(&self, now: Instant, config: &EjectionConfig) {
+        self.tracker().ejection.eject(now, config);
+    }
+
+    /// Whether a request may be sent to it on trial now; that trial is then under way.
+    pub(crate) fn begin_trial(&self, now: Instant) -> bool {
+        let mut tracker = self.tracker();
+        tracker.up && !tracker.drained && tracker.ejection.begin_trial(now)
+    }
+
+    /// The trial under way has ended.
+    pub(crate) fn end_trial(
+        &self,
+        end: TrialEnd,
+        now: Instant,
+        config: &EjectionConfig,
+    ) -> Option<EjectionChange> {
+        self.tracker().ejection.end_trial(end, now, config)
     }
 
     /// Starts or ends draining; the new health.

@@ -97,6 +97,7 @@ async fn work(
             }
             _ = housekeeping.tick() => {
                 shared.dispatch.flush_log();
+                shared.look_for_ejected();
                 reconcile(&shared);
             }
             _ = sweep.tick() => Mechanisms::sweep(&systems, &shared.backends.load()),

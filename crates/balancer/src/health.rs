@@ -10,7 +10,6 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
 use crate::backend::Backend;
-use crate::metrics::SharedCounter;
 use crate::net::is_local;
 use crate::shared::FrontEndShared;
 
@@ -23,7 +22,7 @@ const MOST_EXCUSED: u32 = 8;
 /// Checks a back-end until the task is aborted.
 pub(crate) async fn watch(shared: Arc<FrontEndShared>, backend: Arc<Backend>) {
     let mut rng = Rng::new(seed(&backend), 0);
-    let mut agrees = true;
+    let mut settled = true;
     let mut excused = 0;
     // The first checks of many back-ends do not all happen at once.
     let first = shared.config.load().health.interval.mul_f64(rng.unit());
@@ -38,7 +37,7 @@ pub(crate) async fn watch(shared: Arc<FrontEndShared>, backend: Arc<Backend>) {
             probe => Some(probe),
         };
         if let Some(probe) = probe {
-            let answers = answers(&backend);
+            let answers = backend.answers();
             let failed = &backend.counts[backend.counts.len() - 1].checks_failed;
             let good = match tokio::time::timeout(config.health.timeout, check(probe, &backend)).await {
                 Ok(Err(error)) if is_local(&error) => {
@@ -49,7 +48,7 @@ pub(crate) async fn watch(shared: Arc<FrontEndShared>, backend: Arc<Backend>) {
                 Ok(result) => matches!(result, Ok(true)),
                 // A busy back-end may queue the check while it answers others; that is no failure. The
                 // probe's path may still hang, so this is limited.
-                Err(_) if answers != self::answers(&backend) && excused < MOST_EXCUSED => {
+                Err(_) if answers != backend.answers() && excused < MOST_EXCUSED => {
                     excused += 1;
                     failed.add(1);
                     tokio::time::sleep(pause(&config.health, false, &mut rng)).await;
@@ -60,9 +59,10 @@ pub(crate) async fn watch(shared: Arc<FrontEndShared>, backend: Arc<Backend>) {
             excused = 0;
             failed.add(u64::from(!good));
             shared.sign(&backend, good);
-            agrees = good == (backend.health() != Health::Down);
+            // One that is down is looked at often: clients wait for it when it was the last one.
+            settled = good && backend.health() != Health::Down;
         }
-        let wait = pause(&config.health, agrees, &mut rng);
+        let wait = pause(&config.health, settled, &mut rng);
         // A failed connection of a request is a reason to look at once.
         tokio::select! {
             () = tokio::time::sleep(wait) => {}
@@ -73,13 +73,8 @@ pub(crate) async fn watch(shared: Arc<FrontEndShared>, backend: Arc<Backend>) {
     }
 }
 
-/// Requests of clients that it has answered so far.
-fn answers(backend: &Backend) -> u64 {
-    backend.counts.iter().flat_map(|counts| &counts.answers).map(SharedCounter::get).sum()
-}
-
-fn pause(config: &HealthConfig, agrees: bool, rng: &mut Rng) -> Duration {
-    let base = if agrees { config.interval } else { config.fast_interval };
+fn pause(config: &HealthConfig, settled: bool, rng: &mut Rng) -> Duration {
+    let base = if settled { config.interval } else { config.fast_interval };
     let jitter = f64::from(config.jitter_permille) / 1000.0;
     base.mul_f64((1.0 + jitter * (2.0 * rng.unit() - 1.0)).max(0.0))
 }

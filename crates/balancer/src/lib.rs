@@ -9,6 +9,7 @@ mod clock;
 mod connection;
 mod control;
 mod dispatch;
+mod ejection;
 mod exposition;
 mod health;
 mod http;
@@ -22,7 +23,9 @@ mod request;
 mod rlimit;
 mod server;
 mod shared;
+mod stalling;
 mod thread;
+mod trial;
 mod worker;
 
 pub use rlimit::raise_open_file_limit;

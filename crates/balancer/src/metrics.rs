@@ -75,6 +75,10 @@ pub(crate) struct BackendCounts {
     pub(crate) connections: SharedCounter,
     /// Connections that could not be opened.
     pub(crate) connect_failures: SharedCounter,
+    /// Requests that failed here, those included that another back-end then answered.
+    pub(crate) attempts_failed: SharedCounter,
+    /// Times that it was ejected.
+    pub(crate) ejections: SharedCounter,
     /// Health checks that failed.
     pub(crate) checks_failed: SharedCounter,
 }
@@ -87,6 +91,8 @@ pub(crate) struct WorkerCounts {
     pub(crate) accepted: SharedCounter,
     /// Connections that have ended.
     pub(crate) closed: SharedCounter,
+    /// Connections without a request that were ended to make room for others.
+    pub(crate) made_room: SharedCounter,
     /// Requests by the hundreds of the status that the client got, 1xx to 5xx.
     pub(crate) requests: [SharedCounter; 5],
     /// Requests that more than one back-end was tried for.

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::io;
 use std::net::{SocketAddr, TcpListener};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -15,6 +15,7 @@ use plimsoll_policy::BackendId;
 use crate::access_log;
 use crate::control::Control;
 use crate::dispatch::{BuildFailed, Dispatch};
+use crate::http::target_hash::TargetHash;
 use crate::mechanism::carry::Mechanism;
 use crate::mechanism::registry::{MechanismSystems, Mechanisms};
 use crate::membership::configured::{Reload, Unresolved, members_of};
@@ -65,6 +66,9 @@ pub enum StartError {
     /// This system does not allow connections to be handed off.
     #[error("connections cannot be handed off: {0}")]
     Handoff(String),
+    /// The system provides no random numbers.
+    #[error("cannot draw a key for the hash of targets: {0}")]
+    Random(io::Error),
     /// The system has no thread to give.
     #[error("cannot start a thread: {0}")]
     Thread(io::Error),
@@ -105,20 +109,24 @@ impl Balancer {
         let admin = config.admin.as_ref().map(|admin| bind(admin.address, false)).transpose()?;
         let systems = Mechanisms::start(&config).map_err(StartError::Handoff)?.unwrap_or_default();
         let peers = config.peers.as_ref().map(beside).transpose()?;
-        let dispatch = Dispatch::new(&config, &members)?;
+        let hash = TargetHash::of(&config).map_err(StartError::Random)?;
+        let dispatch = Dispatch::new(&config, &members, hash.table_seed())?;
         let (sender, log_thread) =
             access_log::start(config.access_log.as_ref()).map_err(StartError::AccessLog)?;
         let backends = members.iter().enumerate();
         let backends = backends.map(|(i, spec)| members::backend(BackendId::new(i), spec, config.workers));
-        let acceptors = config.workers * config.listeners.len();
         let shared = Arc::new(FrontEndShared {
             dispatch,
+            hash,
             backends: ArcSwap::from_pointee(backends.map(Arc::new).collect()),
             access_log: sender,
             counts: (0..config.workers).map(|_| WorkerCounts::default()).collect(),
-            // Each task that accepts holds one place while it waits.
-            places: Places::new(most_connections + acceptors),
+            room_wanted: AtomicUsize::new(0),
+            connections_limit: AtomicUsize::new(most_connections),
+            places: Places::new(most_connections),
             suspected: tokio::sync::Notify::new(),
+            ejecting: Mutex::default(),
+            any_ejected: AtomicBool::new(false),
             stopping: AtomicBool::new(false),
             peers,
             config: ArcSwap::from_pointee(config),
@@ -180,7 +188,7 @@ impl Balancer {
         }
         self.shared.dispatch.reconfigure(&old, &new)?;
         // From here on nothing fails.
-        self.change_places(&old, &new);
+        self.change_places(&new);
         let (dispatch, backends) = (&self.shared.dispatch, &self.shared.backends);
         Members { dispatch, backends, workers: self.workers.len() }.follow(&mut Reload::new(&old, members));
         // Opened anew even when unchanged: that is how a log that was rotated away is let go.
@@ -233,10 +241,10 @@ impl Balancer {
         }
     }
 
-    fn change_places(&self, old: &Config, new: &Config) {
-        let allowed = crate::rlimit::raise_open_file_limit();
-        let places = |c: &Config| connections(c, allowed) + self.workers.len() * c.listeners.len();
-        self.shared.places.resize(places(old), places(new));
+    fn change_places(&self, new: &Config) {
+        let places = connections(new, crate::rlimit::raise_open_file_limit());
+        let old = self.shared.connections_limit.swap(places, Ordering::Relaxed);
+        self.shared.places.resize(old, places);
     }
 }
 

@@ -1,7 +1,8 @@
 //! The state that all threads of the front-end share.
 
-use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Instant;
 
 use arc_swap::ArcSwap;
 use plimsoll_config::Config;
@@ -10,6 +11,8 @@ use plimsoll_policy::Health;
 use crate::access_log::AccessLogSender;
 use crate::backend::Backend;
 use crate::dispatch::Dispatch;
+use crate::ejection::{EjectionChange, TrialEnd};
+use crate::http::target_hash::TargetHash;
 use crate::metrics::WorkerCounts;
 use crate::net::places::Places;
 use crate::peers::Peers;
@@ -20,13 +23,23 @@ pub(crate) struct FrontEndShared {
     /// The back-ends by the index of their id.
     pub(crate) backends: ArcSwap<Vec<Arc<Backend>>>,
     pub(crate) config: ArcSwap<Config>,
+    /// How targets and clients are identified.
+    pub(crate) hash: TargetHash,
     pub(crate) access_log: AccessLogSender,
     /// By worker.
     pub(crate) counts: Box<[WorkerCounts]>,
+    /// Accepted connections for which there is no place yet.
+    pub(crate) room_wanted: AtomicUsize,
+    /// The number of places.
+    pub(crate) connections_limit: AtomicUsize,
     /// Places for connections of clients.
     pub(crate) places: Arc<Places>,
     /// Tells whoever waits that a back-end has just gone down, so that it is looked at again soon.
     pub(crate) suspected: tokio::sync::Notify,
+    /// Held while one back-end is ejected, so that two at once are not more than may be.
+    pub(crate) ejecting: Mutex<()>,
+    /// Whether a back-end may be ejected, so that requests look for one on trial.
+    pub(crate) any_ejected: AtomicBool,
     /// Set when the front-end begins to stop.
     pub(crate) stopping: AtomicBool,
     /// Front-ends beside this one.
@@ -61,5 +74,63 @@ impl FrontEndShared {
                 break;
             }
         }
+    }
+
+    /// Counts a request that failed at this back-end, and ejects it where that is due and may be.
+    pub(crate) fn attempt_failed(&self, backend: &Arc<Backend>) {
+        let now = Instant::now();
+        if backend.attempt_failed(now, &self.config.load().ejection) && !backend.is_retired() {
+            self.eject(backend, now);
+        }
+    }
+
+    fn eject(&self, backend: &Arc<Backend>, now: Instant) {
+        let _one = self.ejecting.lock().unwrap_or_else(PoisonError::into_inner);
+        let config = self.config.load();
+        let backends = self.backends.load();
+        let there = backends.iter().filter(|b| !b.is_retired()).count();
+        let ejected = backends.iter().filter(|b| !b.is_retired() && b.is_ejected()).count();
+        let may = (ejected + 1) * 1000 <= there * usize::from(config.ejection.most_permille);
+        let another = self.dispatch.inspect(|i| i.view.eligible_ids().any(|b| b != backend.id));
+        if !may || !another || backend.is_ejected() {
+            return;
+        }
+        backend.eject(now, &config.ejection);
+        self.any_ejected.store(true, Ordering::Relaxed);
+        self.count_ejection(backend);
+        tracing::warn!(backend = &*backend.name, "back-end is ejected: it failed too many requests");
+        self.tell_health(backend);
+    }
+
+    /// A back-end to which the next request may be sent on trial, which is then under way.
+    pub(crate) fn begin_trial(&self) -> Option<Arc<Backend>> {
+        if !self.any_ejected.load(Ordering::Relaxed) {
+            return None;
+        }
+        let now = Instant::now();
+        self.backends.load().iter().find(|b| !b.is_retired() && b.begin_trial(now)).cloned()
+    }
+
+    /// A trial has ended.
+    pub(crate) fn end_trial(&self, backend: &Arc<Backend>, end: TrialEnd) {
+        let changed = backend.end_trial(end, Instant::now(), &self.config.load().ejection);
+        match changed {
+            Some(EjectionChange::Ejected) => self.count_ejection(backend),
+            Some(EjectionChange::Readmitted) if !backend.is_retired() => {
+                tracing::info!(backend = &*backend.name, "back-end is back: it answered its trials");
+                self.tell_health(backend);
+            }
+            _ => {}
+        }
+    }
+
+    /// Looks whether any back-end is ejected.
+    pub(crate) fn look_for_ejected(&self) {
+        let any = self.backends.load().iter().any(|b| b.is_ejected());
+        self.any_ejected.store(any, Ordering::Relaxed);
+    }
+
+    fn count_ejection(&self, backend: &Backend) {
+        backend.counts[backend.counts.len() - 1].ejections.add(1);
     }
 }

@@ -5,11 +5,11 @@ use std::cell::{Cell, OnceCell, RefCell};
 use std::net::SocketAddr;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 use plimsoll_config::{AccessLogFormat, Config};
-use plimsoll_policy::{BackendId, TargetId};
+use plimsoll_policy::BackendId;
 
 use crate::accepted::{Accepted, Start};
 use crate::access_log::{self, BUFFER_BYTES, Moment};
@@ -165,7 +165,7 @@ impl Worker {
             peer,
             local,
             trusted: self.shared.config.load().forwarded.trusted.iter().any(|net| net.contains(peer.ip())),
-            client: TargetId::from_key(text.as_bytes()).0,
+            client: self.shared.hash.target(text.as_bytes()).0,
             peer_text: text.into_boxed_str(),
             closing: Arc::clone(closing),
         }
@@ -188,9 +188,18 @@ impl Worker {
             _ if again => self.shared.config.load().health.fall,
             _ => 1,
         };
+        if signs > 0 {
+            self.attempt_failed(backend);
+        }
         for _ in 0..signs {
             self.shared.sign(backend, false);
         }
+    }
+
+    /// A request failed at `backend` by the back-end's fault.
+    pub(crate) fn attempt_failed(&self, backend: &Arc<Backend>) {
+        self.backend_counts(backend).attempts_failed.add(1);
+        self.shared.attempt_failed(backend);
     }
 
     /// Keeps what there is to keep of a request.
@@ -239,6 +248,14 @@ impl Worker {
         }
     }
 
+    /// Ends connections without a request where a client waits for a place.
+    pub(crate) fn make_room(&self) {
+        if self.shared.room_wanted.load(Ordering::Relaxed) > 0 {
+            let made = self.deadlines.make_room();
+            self.shared.counts[self.index].made_room.add(made as u64);
+        }
+    }
+
     /// Does what is due from time to time, and `also` this, until the worker ends.
     pub(crate) async fn housekeeping(self: Rc<Self>, also: impl Fn()) {
         let mut interval = tokio::time::interval(SWEEP);
@@ -247,6 +264,7 @@ impl Worker {
         loop {
             interval.tick().await;
             self.deadlines.sweep();
+            self.make_room();
             let config = self.shared.config.load_full();
             let fresh = clock::Dates::if_changed(&self.dates.borrow());
             if let Some(dates) = fresh {

@@ -53,14 +53,28 @@ impl std::fmt::Display for IpNet {
     }
 }
 
-/// An IP address and port to listen on.
+/// What was meant by an IPv6 address without brackets: its last group may be the port.
+fn bracketed(text: &str, port: u16) -> String {
+    let meant = text.rsplit_once(':').and_then(|(ip, port)| {
+        let ip: Ipv6Addr = ip.parse().ok()?;
+        port.parse::<u16>().ok().map(|port| format!("\"[{ip}]:{port}\" for port {port}"))
+    });
+    let whole = format!("\"[{}]:{port}\"", escaped(text));
+    meant.map_or(whole.clone(), |meant| format!("{meant}, or {whole}"))
+}
+
+/// An IP address and port to listen on; an IPv4 address written as an IPv6 one is that IPv4 address.
 pub(crate) fn socket(text: &str) -> Result<SocketAddr, Wrong> {
-    text.parse().map_err(|_| {
+    let parsed: Result<SocketAddr, _> = text.parse();
+    let plain = |at: SocketAddr| {
+        if is_mapped(at.ip()) { SocketAddr::new(at.ip().to_canonical(), at.port()) } else { at }
+    };
+    parsed.map(plain).map_err(|_| {
         let what = format!("{} is no IP address and port", quoted(text));
         let plain = escaped(text);
         let remedy = match text.parse::<IpAddr>() {
             Ok(IpAddr::V4(ip)) => format!("write the port too, e.g. \"{ip}:8080\""),
-            Ok(IpAddr::V6(ip)) => format!("write the port too, e.g. \"[{ip}]:8080\""),
+            Ok(IpAddr::V6(_)) => format!("put the address in brackets: {}", bracketed(text, 8080)),
             Err(_) if text.strip_prefix(':').unwrap_or(text).parse::<u16>().is_ok() => {
                 format!("write the address too, e.g. \"0.0.0.0:{}\"", plain.trim_start_matches(':'))
             }
@@ -78,7 +92,8 @@ pub(crate) fn host_port(text: &str) -> Result<HostPort, Wrong> {
         return Err(wrong("is a URL"));
     }
     if text.parse::<Ipv6Addr>().is_ok() {
-        return Err((format!("{} has no port", quoted(text)), format!("write \"[{}]:80\"", escaped(text))));
+        let what = format!("{} has no brackets around its IPv6 address, or no port", quoted(text));
+        return Err((what, format!("write {}", bracketed(text, 80))));
     }
     let Some((host, port)) = text.rsplit_once(':') else { return Err(wrong("has no port")) };
     let digits = port.chars().all(|c| c.is_ascii_digit());
@@ -86,7 +101,8 @@ pub(crate) fn host_port(text: &str) -> Result<HostPort, Wrong> {
         return Err(wrong("has no port from 1 to 65535"));
     };
     let host = if let Some(inner) = host.strip_prefix('[').and_then(|h| h.strip_suffix(']')) {
-        inner.parse::<Ipv6Addr>().map_err(|_| wrong("has no IPv6 address in its brackets"))?.to_string()
+        let ip: Ipv6Addr = inner.parse().map_err(|_| wrong("has no IPv6 address in its brackets"))?;
+        ip.to_canonical().to_string()
     } else if host.contains(':') {
         return Err(wrong("has an IPv6 address without brackets"));
     } else {

@@ -1,9 +1,9 @@
 //! The configuration after all checks, from which the live system is built. Every value is valid.
 
 use crate::sections::{
-    AccessLog, Admin, AdmissionConfig, BackendConfig, DecisionLogConfig, Forwarded, HandoffConfig,
-    HealthConfig, Limits, ListenerConfig, MechanismKind, PeersConfig, PolicyConfig, ShadowConfig,
-    TargetConfig, Timeouts,
+    AccessLog, Admin, AdmissionConfig, BackendConfig, DecisionLogConfig, EjectionConfig, Forwarded,
+    HandoffConfig, HealthConfig, Limits, ListenerConfig, MechanismKind, PeersConfig, PolicyConfig,
+    ShadowConfig, TargetConfig, Timeouts,
 };
 
 /// A whole configuration.
@@ -29,6 +29,8 @@ pub struct Config {
     pub admission: AdmissionConfig,
     /// Active health checks.
     pub health: HealthConfig,
+    /// When a back-end that fails requests is left out.
+    pub ejection: EjectionConfig,
     /// Time-outs.
     pub timeouts: Timeouts,
     /// Bounds on what clients and back-ends may send.

@@ -62,6 +62,7 @@ impl Config {
             ("target", self.target.entries()),
             ("admission", self.admission.entries()),
             ("health", self.health.entries()),
+            ("ejection", self.ejection.entries()),
             ("timeouts", self.timeouts.entries()),
             ("limits", self.limits.entries()),
             ("forwarded", self.forwarded.entries()),

@@ -82,7 +82,11 @@ pub fn compare(
                 segment.event(&event, sink).map_err(|what| inconsistent(reader, what))?;
                 continue;
             }
-            LogItem::Dropped { .. } | LogItem::Truncated | LogItem::Full | LogItem::Ended => continue,
+            LogItem::Dropped { .. }
+            | LogItem::Truncated { .. }
+            | LogItem::NoEnd
+            | LogItem::Full
+            | LogItem::Ended => continue,
         };
         let next = header.map(|header| Segment::start(header, whole, options, reader)).transpose()?;
         done.extend(std::mem::replace(&mut segment, next).map(Segment::finish));

@@ -114,8 +114,11 @@ impl Counterfactual {
             // A damaged log may have ended it already.
             Some(Some(assigned)) if !has_load(&self.core, assigned) => {}
             Some(Some(assigned)) => match to {
-                Some(Phase::Active) => self.core.established(assigned, now),
-                Some(_) => self.core.delivered(assigned, now),
+                Some(Phase::Active) => {
+                    self.core.established(assigned, now);
+                    self.core.resumed(assigned, now);
+                }
+                Some(_) => self.core.stalled(assigned, now),
                 None => {
                     let assigned = *assigned;
                     self.core.withdraw(assigned, now);

@@ -71,8 +71,10 @@ pub struct Proof {
     pub missing: Vec<(Position, Missing)>,
     /// Chunks that the writer reported as dropped.
     pub dropped_chunks: u64,
-    /// Where files end in the middle of a record. Everything before is complete.
-    pub truncated: Vec<Position>,
+    /// Where files end in the middle of a record, and how many bytes were not read. Everything before is complete.
+    pub truncated: Vec<(Position, u64)>,
+    /// Where logs stop that were not closed: what may follow is unknown.
+    pub endless: Vec<Position>,
     /// Whether the log stopped because its files were full.
     pub full: bool,
     /// Whether its last writer closed it.
@@ -86,7 +88,7 @@ impl Proof {
         self.runs.iter().any(|run| run.whole && run.identical != run.decisions)
     }
 
-    /// Whether the log is complete from its start and every decision equals the logged one.
+    /// Whether the log is complete from its start to its end and every decision equals the logged one.
     #[must_use]
     pub fn is_proved(&self) -> bool {
         let same = |run: &RunProof| run.whole && run.identical == run.decisions;
@@ -94,6 +96,8 @@ impl Proof {
             && self.runs.iter().all(same)
             && self.missing.is_empty()
             && self.dropped_chunks == 0
+            && self.truncated.is_empty()
+            && self.endless.is_empty()
     }
 
     /// Decisions compared, and how many of them are identical.

@@ -55,8 +55,13 @@ pub enum LogItem {
         /// How many.
         chunks: u64,
     },
-    /// A file ends in the middle of a record: its front-end crashed, or is writing it now.
-    Truncated,
+    /// A file ends in the middle of a record: its front-end crashed, or is writing it now, or its length is damaged.
+    Truncated {
+        /// Bytes of the file that were not read.
+        unread_bytes: u64,
+    },
+    /// A log that was neither closed nor full ends here: its front-end crashed or still runs, or files are missing.
+    NoEnd,
     /// The files were full, and the writer stopped.
     Full,
     /// The log was closed.
@@ -86,6 +91,8 @@ pub struct LogReader {
     /// Session of the file being read, and the sequence of its next chunk.
     expected: Option<(u64, u64)>,
     done: bool,
+    /// The session whose end has not been read.
+    open: Option<u64>,
 }
 
 struct OpenInput {
@@ -132,6 +139,7 @@ impl LogReader {
             path: PathBuf::new(),
             expected: None,
             done: false,
+            open: None,
         })
     }
 
@@ -159,8 +167,15 @@ impl LogReader {
                 Ok(None) => {}
                 Err(Malformed(what)) => return Err(self.damaged(what)),
             }
-            if self.current.is_none() && !self.next_file()? {
-                return Ok(None);
+            if self.current.is_none() {
+                let next = self.files.last().map(|(_, session)| *session);
+                if self.open.is_some() && self.open != next {
+                    self.open = None;
+                    return Ok(Some(LogItem::NoEnd));
+                }
+                if !self.next_file()? {
+                    return Ok(None);
+                }
             }
             if let Some(item) = self.frame()? {
                 return Ok(Some(item));
@@ -176,11 +191,12 @@ impl LogReader {
         self.item_at = 0;
         let mut current = OpenInput { input: BufReader::with_capacity(1 << 16, file), session, at: 0 };
         let mut head = [0; HEAD_BYTES];
-        let whole = self.fill(&mut current, &mut head)? == HEAD_BYTES;
-        if whole {
+        let there = self.fill(&mut current, &mut head)?;
+        current.at = there as u64;
+        if there == HEAD_BYTES {
             current.session = FileHead::read(&head).map_err(|what| self.damaged(what))?.session;
-            current.at = HEAD_BYTES as u64;
         }
+        self.open = Some(current.session);
         // Without a complete head nothing follows; reading the next frame then finds the end.
         self.current = Some(current);
         Ok(true)
@@ -194,14 +210,18 @@ impl LogReader {
         match self.fill(&mut current, &mut head)? {
             0 if current.at >= HEAD_BYTES as u64 => return Ok(None),
             FRAME_HEAD_BYTES => {}
-            _ => return Ok(Some(LogItem::Truncated)),
+            n => {
+                let of_head = if current.at < HEAD_BYTES as u64 { current.at } else { 0 };
+                return Ok(Some(LogItem::Truncated { unread_bytes: of_head + n as u64 }));
+            }
         }
         let head = FrameHead::read(&head).map_err(|what| self.damaged(what))?;
         let mut payload = Vec::new();
         let read = (&mut current.input).take(head.payload_bytes as u64).read_to_end(&mut payload);
         read.map_err(|error| LogReadError::Io { path: self.path.clone(), error })?;
         if payload.len() < head.payload_bytes {
-            return Ok(Some(LogItem::Truncated));
+            let unread_bytes = (FRAME_HEAD_BYTES + payload.len()) as u64;
+            return Ok(Some(LogItem::Truncated { unread_bytes }));
         }
         head.check(&payload).map_err(|what| self.damaged(what))?;
         let payload_at = current.at + FRAME_HEAD_BYTES as u64;
@@ -210,8 +230,14 @@ impl LogReader {
         self.current = Some(current);
         match head.kind {
             FrameKind::Gap => Ok(Some(LogItem::Dropped { chunks: word(&payload) })),
-            FrameKind::Full => Ok(Some(LogItem::Full)),
-            FrameKind::End => Ok(Some(LogItem::Ended)),
+            FrameKind::Full => {
+                self.open = None;
+                Ok(Some(LogItem::Full))
+            }
+            FrameKind::End => {
+                self.open = None;
+                Ok(Some(LogItem::Ended))
+            }
             FrameKind::Chunk => self.chunk(payload, payload_at, session),
         }
     }

@@ -62,7 +62,8 @@ pub fn replay(reader: &mut LogReader, sink: &mut dyn FnMut(ListedDecision)) -> R
                 finish(&mut proof, std::mem::replace(&mut run, next));
             }
             LogItem::Dropped { chunks } => proof.dropped_chunks = proof.dropped_chunks.saturating_add(chunks),
-            LogItem::Truncated => proof.truncated.push(reader.place()),
+            LogItem::Truncated { unread_bytes } => proof.truncated.push((reader.place(), unread_bytes)),
+            LogItem::NoEnd => proof.endless.push(reader.place()),
             LogItem::Full => proof.full = true,
             LogItem::Ended => {}
         }

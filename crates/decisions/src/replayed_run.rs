@@ -325,9 +325,10 @@ impl ReplayedRun {
         }
         self.has_load(&assigned)?;
         match to {
+            Some(Phase::Active) if from == Phase::Stalled => self.core.resumed(&mut assigned, now),
             Some(Phase::Active) => self.core.established(&mut assigned, now),
-            Some(Phase::Reading) if from == Phase::Connecting => self.core.established(&mut assigned, now),
-            Some(Phase::Reading) => self.core.delivered(&mut assigned, now),
+            Some(Phase::Stalled) if from == Phase::Connecting => self.core.established(&mut assigned, now),
+            Some(Phase::Stalled) => self.core.stalled(&mut assigned, now),
             None => {
                 self.core.withdraw(assigned, now);
                 return Ok(());

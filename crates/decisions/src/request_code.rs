@@ -141,7 +141,7 @@ pub(crate) fn phase_code(phase: Phase) -> u8 {
         Phase::Prepared => 0,
         Phase::Connecting => 1,
         Phase::Active => 2,
-        Phase::Reading => 3,
+        Phase::Stalled => 3,
     }
 }
 
@@ -150,7 +150,7 @@ pub(crate) fn read_phase(cursor: &mut ByteCursor<'_>) -> Result<Phase, Malformed
         0 => Ok(Phase::Prepared),
         1 => Ok(Phase::Connecting),
         2 => Ok(Phase::Active),
-        3 => Ok(Phase::Reading),
+        3 => Ok(Phase::Stalled),
         _ => Err(Malformed("a request is in no known phase")),
     }
 }

@@ -38,6 +38,7 @@ pub struct LruMap<V> {
     free: u32,
     capacity: usize,
     moves: u32,
+    table_seed: u64,
     hasher: FixedState,
 }
 
@@ -45,6 +46,13 @@ impl<V> LruMap<V> {
     /// A map of at most `capacity` targets (at least 1, at most 2^32 − 2).
     #[must_use]
     pub fn new(capacity: usize) -> Self {
+        Self::with_seed(capacity, 0x506C_696D_736F_6C6C)
+    }
+
+    /// The same with a hash function that is drawn by this seed: a secret one where clients choose the targets. Nothing but
+    /// the time that it takes depends on it.
+    #[must_use]
+    pub fn with_seed(capacity: usize, table_seed: u64) -> Self {
         Self {
             index: HashTable::new(),
             slots: Vec::new(),
@@ -53,7 +61,8 @@ impl<V> LruMap<V> {
             free: NONE,
             capacity: capacity.clamp(1, NONE as usize - 1),
             moves: 0,
-            hasher: FixedState::with_seed(0x506C_696D_736F_6C6C),
+            table_seed,
+            hasher: FixedState::with_seed(table_seed),
         }
     }
 
@@ -126,14 +135,14 @@ impl<V> LruMap<V> {
         }
     }
 
-    /// Reads a map of `capacity` targets back.
-    pub(crate) fn restore(
-        capacity: usize,
+    /// Reads back into an empty map of the same capacity and seed what [`LruMap::save`] wrote.
+    pub(crate) fn restored(
+        &self,
         from: &mut StateReader<'_>,
         value: impl Fn(&mut StateReader<'_>) -> Result<V, BadState>,
     ) -> Result<Self, BadState> {
         const COUNTER: BadState = BadState("a counter of moves is above 2^32");
-        let mut map = Self::new(capacity);
+        let mut map = Self::with_seed(self.capacity, self.table_seed);
         let count = from.count()?;
         if count > map.capacity {
             return Err(BadState("it holds more targets than `max_targets`"));
@@ -154,9 +163,9 @@ impl<V> LruMap<V> {
         Ok(map)
     }
 
-    /// How many targets it holds at most.
-    pub(crate) fn capacity(&self) -> usize {
-        self.capacity
+    /// Draws another hash function, of a map that is empty.
+    pub(crate) fn reseed(&mut self, table_seed: u64) {
+        *self = Self::with_seed(self.capacity, table_seed);
     }
 
     #[inline]

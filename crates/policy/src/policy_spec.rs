@@ -13,6 +13,8 @@ use crate::policy::{Capabilities, Policy};
 pub struct BuildContext {
     /// Seed of the run; each policy derives its own stream.
     pub seed: u64,
+    /// Seed of hash tables, a secret in a live system. No decision depends on it.
+    pub table_seed: u64,
     /// Memory cache of one back-end in bytes, for policies that model the back-ends' caches.
     pub cache_bytes: u64,
     /// Replacement policy of the back-ends' caches.
@@ -28,6 +30,7 @@ impl Default for BuildContext {
     fn default() -> Self {
         Self {
             seed: 1,
+            table_seed: 1,
             cache_bytes: 32 << 20,
             cache: &plimsoll_cache::caches::gds::SPEC,
             cache_object_limit_bytes: None,

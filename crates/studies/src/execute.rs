@@ -26,6 +26,7 @@ fn build_context(s: &Scenario, static_sizes: Option<StaticSizes>) -> BuildContex
         cache: s.cache,
         cache_object_limit_bytes: s.cache_object_limit_bytes,
         workload: static_sizes,
+        ..BuildContext::default()
     }
 }
 

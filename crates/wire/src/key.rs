@@ -118,7 +118,8 @@ impl Key {
 
     /// Derives a key for one purpose, from which neither this key nor that for another purpose can be
     /// computed.
-    pub(crate) fn derive(&self, purpose: &str) -> [u8; 32] {
+    #[must_use]
+    pub fn derive(&self, purpose: &str) -> [u8; 32] {
         blake3::derive_key(purpose, &self.0)
     }
 }

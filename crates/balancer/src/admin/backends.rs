@@ -19,6 +19,7 @@ struct Shown<'a> {
     address: String,
     health: &'static str,
     drained: bool,
+    ejected: bool,
     takes_requests: bool,
     configured: bool,
     weight: f64,
@@ -28,6 +29,8 @@ struct Shown<'a> {
     waiting_for_connection: u32,
     answers: BTreeMap<&'static str, u64>,
     failed: u64,
+    attempts_failed: u64,
+    ejections: u64,
     checks_failed: u64,
     mean_response_time_s: Option<f64>,
 }
@@ -45,6 +48,7 @@ impl<'a> Shown<'a> {
             address: backend.address.to_string(),
             health: health_name(state.health),
             drained: backend.is_drained(),
+            ejected: state.ejected,
             takes_requests: state.eligible,
             configured: !backend.is_retired(),
             weight: state.weight.as_f64(),
@@ -58,6 +62,8 @@ impl<'a> Shown<'a> {
                 .map(|(i, code)| (code, state.sum(|c| &c.answers[i])))
                 .collect(),
             failed: state.sum(|c| &c.failed),
+            attempts_failed: state.sum(|c| &c.attempts_failed),
+            ejections: state.sum(|c| &c.ejections),
             checks_failed: state.sum(|c| &c.checks_failed),
             mean_response_time_s: (answered > 0).then(|| sum_s / answered as f64),
         }

@@ -39,6 +39,7 @@ struct Totals {
     requests: [u64; 5],
     retried: u64,
     accepted: u64,
+    made_room: u64,
     open: u64,
     lines_lost: u64,
 }
@@ -74,9 +75,10 @@ impl Sample {
                 retried: sum(|c| &c.retried),
                 accepted,
                 open: accepted.saturating_sub(closed),
+                made_room: sum(|c| &c.made_room),
                 lines_lost: sum(|c| &c.lines_lost) + shared.access_log.lost(),
             },
-            connections_limit: config.limits.connections,
+            connections_limit: shared.connections_limit.load(std::sync::atomic::Ordering::Relaxed),
             policy: config.policy.spec.name,
             process: ProcessUsage::now(),
             systems: Arc::clone(systems),
@@ -103,6 +105,11 @@ impl Sample {
         )?;
         out.gauge("plimsoll_requests_waiting", "Requests that wait for room", self.snapshot.waiting as u64)?;
         out.counter("plimsoll_connections_accepted", "Connections of clients accepted", totals.accepted)?;
+        out.counter(
+            "plimsoll_connections_made_room",
+            "Connections without a request that were ended because others needed their places",
+            totals.made_room,
+        )?;
         out.gauge("plimsoll_connections_open", "Connections of clients open", totals.open)?;
         out.gauge(
             "plimsoll_connections_limit",
@@ -182,6 +189,11 @@ impl Sample {
                 })
             },
         )?;
+        out.gauges(
+            "plimsoll_backend_ejected",
+            "1 while it takes only trials, because it failed requests",
+            || there().map(|b| (named(b), u64::from(b.ejected))),
+        )?;
         out.gauges("plimsoll_backend_weight", "Weight", || there().map(|b| (named(b), b.weight.as_f64())))?;
         out.gauges("plimsoll_backend_connections_open", "Connections open to the back-end", || {
             there().map(|b| (named(b), b.connections()))
@@ -215,6 +227,12 @@ impl Sample {
             out.counters(name, help, || self.snapshot.backends.iter().map(|b| (named(b), b.sum(of))))
         };
         sums("plimsoll_backend_failures", "Requests that ended without a whole answer of it", |c| &c.failed)?;
+        sums(
+            "plimsoll_backend_attempts_failed",
+            "Requests that failed there, repeated ones included",
+            |c| &c.attempts_failed,
+        )?;
+        sums("plimsoll_backend_ejections", "Times that it was ejected", |c| &c.ejections)?;
         sums("plimsoll_backend_content_bytes", "Content passed on to clients", |c| &c.content_bytes)?;
         sums("plimsoll_backend_connections_opened", "Connections opened to it", |c| &c.connections)?;
         sums("plimsoll_backend_connections_failed", "Connections that could not be opened", |c| {

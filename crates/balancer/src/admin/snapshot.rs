@@ -19,6 +19,8 @@ pub(super) struct BackendState {
     pub(super) health: Health,
     /// Whether it takes new requests.
     pub(super) eligible: bool,
+    /// Whether it takes only trials, because it failed requests.
+    pub(super) ejected: bool,
 }
 
 /// The cluster, the policy and the counters of dispatch.
@@ -71,6 +73,7 @@ impl Snapshot {
                     weight: i.view.weight(id),
                     health: i.view.health(id),
                     eligible: i.view.is_eligible(id),
+                    ejected: backend.is_ejected(),
                 })
             };
             let snapshot = Self {

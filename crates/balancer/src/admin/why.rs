@@ -33,6 +33,7 @@ struct ShownBackend<'a> {
     name: &'a str,
     in_server_set: bool,
     takes_requests: bool,
+    ejected: bool,
     health: &'static str,
     weight: f64,
     load: u32,
@@ -42,7 +43,7 @@ struct ShownBackend<'a> {
 pub(super) fn answer(shared: &FrontEndShared, query: Option<&str>) -> Result<Reply, Refused> {
     let config = shared.config.load_full();
     let target = target(&config.target.key, query)?;
-    let id = key::of_text(&config.target.key, &target);
+    let id = key::of_text((&config.target.key, &shared.hash), &target);
     let (snapshot, of_target) = Snapshot::with_target(shared, id);
     let in_set = |b: &BackendState| of_target.server_set.contains(&b.backend.id);
     let there = snapshot.backends.iter().filter(|b| b.is_there() || in_set(b));
@@ -50,6 +51,7 @@ pub(super) fn answer(shared: &FrontEndShared, query: Option<&str>) -> Result<Rep
         name: &b.backend.name,
         in_server_set: in_set(b),
         takes_requests: b.eligible,
+        ejected: b.ejected,
         health: health_name(b.health),
         weight: b.weight.as_f64(),
         load: b.load,
@@ -131,6 +133,7 @@ fn state_in_words(b: &BackendState) -> String {
     let state = match b.health {
         Health::Up if b.eligible => "",
         Health::Up => ", of weight 0",
+        Health::Draining if b.ejected => ", ejected because it failed requests",
         Health::Draining => ", draining",
         Health::Down => ", down",
     };

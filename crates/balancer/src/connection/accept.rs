@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use super::client;
@@ -48,18 +48,26 @@ impl<M: Mechanism> ConnectionService<M> {
         let local = listener.only_address();
         let mut complained = None;
         loop {
-            let next = async {
-                let place = self.worker.shared.places.take().await;
-                (listener.accept().await, place)
-            };
-            let (accepted, place) = tokio::select! {
+            let accepted = tokio::select! {
                 biased;
                 () = stop.notified() => break,
-                next = next => next,
+                accepted = listener.accept() => accepted,
             };
-            match (accepted, place) {
-                (Ok((stream, peer)), Some(place)) => self.spawn(stream, (peer, local), place, &closing),
-                (Err(error), _) => {
+            match accepted {
+                Ok((stream, peer)) => {
+                    let place = tokio::select! {
+                        biased;
+                        place = self.place() => place,
+                        () = stop.notified() => {
+                            stop.notify_one();
+                            None
+                        }
+                    };
+                    if let Some(place) = place {
+                        self.spawn(stream, (peer, local), place, &closing);
+                    }
+                }
+                Err(error) => {
                     // Mostly too many open files: waiting lets others finish.
                     if complained.is_none_or(|at: Instant| at.elapsed() > COMPLAIN_AGAIN) {
                         complained = Some(Instant::now());
@@ -67,7 +75,6 @@ impl<M: Mechanism> ConnectionService<M> {
                     }
                     tokio::time::sleep(ACCEPT_PAUSE).await;
                 }
-                (_, None) => return,
             }
         }
         let last = || {
@@ -85,6 +92,18 @@ impl<M: Mechanism> ConnectionService<M> {
             self.worker.open.set(self.worker.open.get() - 1);
         }
         last();
+    }
+
+    /// A place for a connection that was accepted. Where none is free, those make room that have waited longest for a
+    /// request: here, or with another worker.
+    async fn place(&self) -> Option<TakenPlace> {
+        let shared = &self.worker.shared;
+        if let Some(place) = shared.places.try_take() {
+            return Some(place);
+        }
+        let _wanted = WantedRoom::new(&shared.room_wanted);
+        self.worker.make_room();
+        shared.places.take().await
     }
 
     fn spawn(
@@ -126,6 +145,22 @@ impl<M: Mechanism> ConnectionService<M> {
             // Its place is free when its descriptor is.
             drop(open);
         });
+    }
+}
+
+/// One connection waits for a place.
+struct WantedRoom<'a>(&'a AtomicUsize);
+
+impl<'a> WantedRoom<'a> {
+    fn new(wanted: &'a AtomicUsize) -> Self {
+        wanted.fetch_add(1, Ordering::Relaxed);
+        Self(wanted)
+    }
+}
+
+impl Drop for WantedRoom<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
     }
 }
 

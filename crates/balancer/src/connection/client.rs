@@ -8,15 +8,18 @@ use std::time::Instant;
 
 use plimsoll_config::Config;
 
+use super::read_body::{NoBody, read_body};
 use super::read_head::{NoHead, read_head};
 use super::service::ConnectionService;
 use crate::accepted::{Accepted, Start};
-use crate::account::Account;
+use crate::account::{Account, End};
+use crate::http::placed::mark_placed;
 use crate::http::request::{self as http_request, RequestHead};
 use crate::http::{Framing, HttpVersion, RequestRefusal};
 use crate::mechanism::carry::{ClientRequest, Mechanism};
 use crate::net::deadline::Deadline;
 use crate::net::halves::ClientIo;
+use crate::observe::CLIENT_GONE;
 use crate::request::{self, Ended};
 use crate::worker::Scratch;
 
@@ -89,7 +92,10 @@ impl<M: Mechanism, C: ClientIo> Client<'_, M, C> {
             // An idle connection holds no buffers.
             scratch = scratch.filter(|s| !s.input.is_empty());
             let mut lent = match scratch.take() {
-                Some(scratch) => scratch,
+                Some(scratch) => {
+                    self.deadline.set_headless(true);
+                    scratch
+                }
                 None => match self.begin().await {
                     Some(scratch) => scratch,
                     None => return None,
@@ -118,6 +124,7 @@ impl<M: Mechanism, C: ClientIo> Client<'_, M, C> {
         };
         self.deadline.set(idle);
         self.deadline.set_idle(true);
+        self.deadline.set_headless(true);
         let (stream, worker) = (&mut *self.stream, &self.service.worker);
         let begun = self.deadline.guard(|cx| {
             ready!(stream.poll_begun(cx))?;
@@ -138,12 +145,17 @@ impl<M: Mechanism, C: ClientIo> Client<'_, M, C> {
         let length = match read_head(self.stream, &mut scratch.input, most_bytes, &self.deadline).await {
             Ok(length) => length,
             Err(NoHead::Gone) => return Then::Over,
-            Err(NoHead::Refused(refusal)) => return self.refuse_head(refusal, scratch).await,
+            Err(NoHead::Refused(refusal)) => {
+                self.deadline.set_headless(false);
+                return self.refuse_head(refusal, scratch).await;
+            }
         };
+        self.deadline.set_headless(false);
         let received = Instant::now();
         self.start.requests += 1;
         let context = http_request::RequestContext {
             key: &self.config.target.key,
+            hash: &self.service.worker.shared.hash,
             dynamic: &self.config.target.dynamic,
             fields: self.config.limits.fields,
             peer: self.accepted.peer_text.as_bytes(),
@@ -155,7 +167,7 @@ impl<M: Mechanism, C: ClientIo> Client<'_, M, C> {
         };
         if let Some(peers) = &self.service.worker.shared.peers {
             // This front-end or a peer has placed it; passing it on again could loop for ever.
-            if !http_request::mark_placed(peers.local(), &mut scratch.head) {
+            if !mark_placed(peers.local(), &mut scratch.head) {
                 return self.refuse_head(RequestRefusal::of(508, PLACED), scratch).await;
             }
         }
@@ -178,6 +190,9 @@ impl<M: Mechanism, C: ClientIo> Client<'_, M, C> {
         scratch: &mut Scratch,
         received: Instant,
     ) -> Then<M::Parcel> {
+        if let Some(then) = self.small_body(head, scratch, received).await {
+            return then;
+        }
         let framing = join_body(head, scratch);
         if framing != Framing::None {
             self.stream.acknowledge();
@@ -216,6 +231,32 @@ impl<M: Mechanism, C: ClientIo> Client<'_, M, C> {
             Ended::Cut => Then::Cut,
             Ended::Leaves(parcel) => Then::Leave(parcel),
         }
+    }
+
+    /// Reads a body that fits into the buffer, unless the client waits to be asked for it. Returns what happens
+    /// otherwise when it does not come.
+    async fn small_body(
+        &mut self,
+        head: &RequestHead,
+        scratch: &mut Scratch,
+        received: Instant,
+    ) -> Option<Then<M::Parcel>> {
+        let Framing::Length(length) = head.framing else { return None };
+        let length = usize::try_from(length).ok().filter(|&l| l <= scratch.input.room())?;
+        if head.expects_continue {
+            return None;
+        }
+        let timeout = self.config.timeouts.body;
+        let read = read_body(self.stream, &mut scratch.input, length, &self.deadline, timeout).await;
+        let no_body = read.err()?;
+        let status = if no_body == NoBody::Gone { CLIENT_GONE } else { 408 };
+        let head = (head, &scratch.head[..]);
+        Account::new(received).end(&self.service.worker, self.accepted, head, End::unanswered(status));
+        if no_body == NoBody::Gone {
+            return Some(Then::Over);
+        }
+        let refusal = RequestRefusal::of(408, "the request body took too long");
+        Some(self.write_refusal(refusal, None, false, false, &mut scratch.out).await)
     }
 
     /// Keeps a request's head as it came, where the connection may leave with it.

@@ -6,6 +6,7 @@
 mod accept;
 mod client;
 mod ending;
+mod read_body;
 mod read_head;
 mod respond;
 mod service;

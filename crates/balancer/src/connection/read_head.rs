@@ -1,7 +1,7 @@
 //! Reading a request's head.
 
 use crate::http::RequestRefusal;
-use crate::http::head_end::{HeadEnd, HeadScan};
+use crate::http::head_end::{HeadEnd, HeadScan, may_become_request};
 use crate::net::buffer::Buffer;
 use crate::net::deadline::{Deadline, Fired};
 use crate::net::halves::ClientIo;
@@ -47,6 +47,11 @@ pub(crate) async fn read_head(
                 }
                 HeadEnd::Open if input.len() >= most_bytes => {
                     return Err(NoHead::Refused(too_long(input.data(), most_bytes)));
+                }
+                HeadEnd::Open if !may_become_request(input.data()) => {
+                    return Err(NoHead::Refused(RequestRefusal::bad_request(
+                        "what came is no HTTP/1 request",
+                    )));
                 }
                 HeadEnd::Open => {}
             }

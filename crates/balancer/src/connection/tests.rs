@@ -194,12 +194,17 @@ fn service<M: Mechanism<System = ()>>(policy: &str) -> Rc<ConnectionService<M>> 
     let specs = members_of(&config, &[]).unwrap();
     let backends = specs.iter().enumerate().map(|(i, s)| Arc::new(members::backend(BackendId::new(i), s, 1)));
     let shared = FrontEndShared {
-        dispatch: Dispatch::new(&config, &specs).unwrap(),
+        hash: crate::http::target_hash::TargetHash::PLAIN,
+        dispatch: Dispatch::new(&config, &specs, 1).unwrap(),
         backends: ArcSwap::from_pointee(backends.collect()),
         access_log: crate::access_log::start(None).unwrap().0,
         counts: [WorkerCounts::default()].into(),
+        room_wanted: std::sync::atomic::AtomicUsize::new(0),
+        connections_limit: std::sync::atomic::AtomicUsize::new(1),
         places: Places::new(1),
         suspected: tokio::sync::Notify::new(),
+        ejecting: std::sync::Mutex::default(),
+        any_ejected: AtomicBool::new(false),
         stopping: AtomicBool::new(false),
         peers: None,
         config: ArcSwap::from_pointee(config),

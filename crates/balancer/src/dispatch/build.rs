@@ -20,13 +20,13 @@ pub(crate) enum BuildFailed {
 }
 
 /// A fresh policy.
-pub(super) fn policy(config: &PolicyConfig) -> Result<Box<dyn Policy>, BuildFailed> {
-    Ok(config.build()?)
+pub(super) fn policy(config: &PolicyConfig, table_seed: u64) -> Result<Box<dyn Policy>, BuildFailed> {
+    Ok(config.build(table_seed)?)
 }
 
 /// A fresh shadow policy, if configured.
-pub(super) fn shadow(config: &Config) -> Result<Option<Box<dyn Policy>>, BuildFailed> {
-    config.shadow.as_ref().map(|shadow| policy(&shadow.policy)).transpose()
+pub(super) fn shadow(config: &Config, table_seed: u64) -> Result<Option<Box<dyn Policy>>, BuildFailed> {
+    config.shadow.as_ref().map(|shadow| policy(&shadow.policy, table_seed)).transpose()
 }
 
 /// The admission limit and the length of the queue.

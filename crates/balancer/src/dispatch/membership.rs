@@ -89,8 +89,8 @@ impl Dispatch {
     /// When something cannot be built; nothing has changed then.
     pub(crate) fn reconfigure(self: &Arc<Self>, old: &Config, new: &Config) -> Result<(), BuildFailed> {
         // Everything that may fail or wait for the disk comes before the lock.
-        let policy = build::policy(&new.policy)?;
-        let shadow = build::shadow(new)?;
+        let policy = build::policy(&new.policy, self.table_seed)?;
+        let shadow = build::shadow(new, self.table_seed)?;
         let new_log = old.decision_log != new.decision_log;
         let log = if new_log { journal::open_log(new)? } else { None };
         // A replay starts with a policy that has seen nothing, so with another log the policy begins anew as well.
@@ -110,7 +110,7 @@ impl Dispatch {
             state.start_shadow(shadow, new);
         }
         if old.target.sizes != new.target.sizes {
-            state.sizes = LruMap::new(new.target.sizes);
+            state.sizes = LruMap::with_seed(new.target.sizes, self.table_seed);
         }
         state.explain = build::wants_reasons(new);
         self.serve_waiting(state, now);

@@ -6,12 +6,13 @@ mod inspection;
 mod journal;
 mod member;
 mod membership;
+mod patience;
 mod state;
 mod waiting;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use plimsoll_config::Config;
 use plimsoll_policy::{
@@ -28,6 +29,7 @@ pub(crate) use member::Member;
 pub(crate) use state::{DispatchCounts, Reason};
 
 use journal::Journal;
+use patience::Patience;
 use state::{Decided, Made, State};
 use waiting::Senders;
 
@@ -44,16 +46,23 @@ pub(crate) enum Offer {
 /// Policy, cluster, admission and waiting queue, shared by all workers.
 pub(crate) struct Dispatch {
     origin: Instant,
+    /// Seed of hash tables of targets.
+    table_seed: u64,
     state: Mutex<State<Assignment>>,
 }
 
 impl Dispatch {
     /// A dispatch whose cluster begins with the back-ends `first`, all up; they get their ids in this order.
+    /// `table_seed` is for hash tables of targets.
     ///
     /// # Errors
     /// When the policy cannot be built or the decision log cannot be opened.
-    pub(crate) fn new(config: &Config, first: &[MemberSpec]) -> Result<Arc<Self>, BuildFailed> {
-        let policy = build::policy(&config.policy)?;
+    pub(crate) fn new(
+        config: &Config,
+        first: &[MemberSpec],
+        table_seed: u64,
+    ) -> Result<Arc<Self>, BuildFailed> {
+        let policy = build::policy(&config.policy, table_seed)?;
         let mut cluster = Cluster::new(0);
         let members: Vec<Member> = first.iter().map(|spec| Member::join(&mut cluster, spec)).collect();
         let core = Core::with_witness(policy, cluster, build::admission(config), Journal::default());
@@ -61,8 +70,9 @@ impl Dispatch {
             core,
             next_number: 0,
             last: Time::ZERO,
-            sizes: LruMap::new(config.target.sizes),
+            sizes: LruMap::with_seed(config.target.sizes, table_seed),
             senders: Senders::default(),
+            patience: Patience::new(),
             explain: build::wants_reasons(config),
             members,
             counts: DispatchCounts::default(),
@@ -70,8 +80,8 @@ impl Dispatch {
         let log = journal::open_log(config)?;
         state.core.witness_mut().replace_log(log);
         state.start_run(config, Time::ZERO);
-        state.start_shadow(build::shadow(config)?, config);
-        Ok(Arc::new(Self { origin: Instant::now(), state: Mutex::new(state) }))
+        state.start_shadow(build::shadow(config, table_seed)?, config);
+        Ok(Arc::new(Self { origin: Instant::now(), table_seed, state: Mutex::new(state) }))
     }
 
     /// Offers a request of this kind for `target` from the client with this identity.
@@ -98,8 +108,18 @@ impl Dispatch {
             Decided::Assigned(made) => Offer::Assigned(Assignment::new(self, made)),
             Decided::Waits => {
                 state.counts.waited += 1;
+                if state.core.waiting() <= 1 {
+                    state.patience.is_empty(now);
+                }
+                let any_backend = state.core.view().eligible() > 0;
+                let patience = (state.patience, any_backend, now);
                 let receiver = state.senders.add(request.number);
-                Offer::Waits(Ticket::new(self, request.number, receiver))
+                Offer::Waits(Ticket {
+                    dispatch: Arc::clone(self),
+                    number: request.number,
+                    receiver,
+                    patience,
+                })
             }
             Decided::Rejected => {
                 state.counts.refused += 1;
@@ -110,13 +130,34 @@ impl Dispatch {
 
     /// Counts a further request on a connection that stays with its back-end; the policy is not asked.
     pub(crate) fn stay(self: &Arc<Self>, backend: BackendId, target: TargetId) -> Assignment {
+        self.count_at(backend, target, Reason::Stays)
+    }
+
+    /// Counts a request that is sent to a back-end on trial; the policy is not asked.
+    pub(crate) fn assign_trial(self: &Arc<Self>, backend: BackendId, target: TargetId) -> Assignment {
+        self.count_at(backend, target, Reason::Trial)
+    }
+
+    fn count_at(self: &Arc<Self>, backend: BackendId, target: TargetId, reason: Reason) -> Assignment {
         let mut state = self.lock();
         let now = self.now(&mut state);
         let number = state.next_number;
         state.next_number += 1;
         let assigned = state.core.stay(backend, number, target, now);
         let size_bytes = state.sizes.peek(target).copied();
-        Assignment::new(self, Made { assigned, reason: Reason::Stays, size_bytes })
+        Assignment::new(self, Made { assigned, reason, size_bytes })
+    }
+
+    /// Has the core move a request to another phase.
+    fn move_on(
+        self: &Arc<Self>,
+        made: &mut Made,
+        to: impl FnOnce(&mut Core<Journal>, &mut plimsoll_policy::Assigned, Time),
+    ) {
+        let mut state = self.lock();
+        let now = self.now(&mut state);
+        to(&mut state.core, &mut made.assigned, now);
+        self.serve_waiting(state, now);
     }
 
     /// Ends an assignment. Called once for each, by [`Assignment`].
@@ -281,6 +322,16 @@ impl Assignment {
         self.made.size_bytes
     }
 
+    /// Only its client is waited for: it is no load until [`Assignment::resumed`].
+    pub(crate) fn stalled(&mut self) {
+        self.dispatch.move_on(&mut self.made, |core, assigned, now| core.stalled(assigned, now));
+    }
+
+    /// Its back-end works on it again.
+    pub(crate) fn resumed(&mut self) {
+        self.dispatch.move_on(&mut self.made, |core, assigned, now| core.resumed(assigned, now));
+    }
+
     /// The request was answered. `size_bytes` is the size of the whole representation, where the response told: not of an answer
     /// without a body or with part of one.
     pub(crate) fn complete(mut self, size_bytes: Option<u64>) {
@@ -302,11 +353,15 @@ pub(crate) struct Ticket {
     dispatch: Arc<Dispatch>,
     number: u64,
     receiver: oneshot::Receiver<Option<Assignment>>,
+    /// The state of the queue when it was joined, whether any back-end took requests, and the time.
+    patience: (Patience, bool, Time),
 }
 
 impl Ticket {
-    fn new(dispatch: &Arc<Dispatch>, number: u64, receiver: oneshot::Receiver<Option<Assignment>>) -> Self {
-        Self { dispatch: Arc::clone(dispatch), number, receiver }
+    /// How long to wait, of `longest` at most.
+    pub(crate) fn patience(&self, longest: Duration) -> Duration {
+        let (patience, any_backend, now) = self.patience;
+        patience.of(longest, any_backend, now)
     }
 
     /// Ready with the assignment once there is room, or with `None` when no back-end can take the request.

@@ -7,6 +7,7 @@ use plimsoll_policy::{
 
 use super::journal::{self, Journal};
 use super::member::Member;
+use super::patience::Patience;
 use super::waiting::Senders;
 
 /// Why a request was given to the back-end that it was given to, as far as it shows from outside the policy.
@@ -22,6 +23,8 @@ pub(crate) enum Reason {
     Moved,
     /// Nobody was asked: the back-end has the connection.
     Stays,
+    /// Nobody was asked: the back-end was ejected, and the request tries whether it answers.
+    Trial,
 }
 
 impl Reason {
@@ -33,6 +36,7 @@ impl Reason {
             Self::Locality => "locality",
             Self::Moved => "moved",
             Self::Stays => "stays",
+            Self::Trial => "trial",
         }
     }
 }
@@ -58,6 +62,8 @@ pub(super) struct State<A> {
     pub(super) sizes: LruMap<u64>,
     /// Who is to be told when a request that waits in the core leaves the queue.
     pub(super) senders: Senders<A>,
+    /// How long requests may wait.
+    pub(super) patience: Patience,
     pub(super) explain: bool,
     pub(super) members: Vec<Member>,
     pub(super) counts: DispatchCounts,

@@ -19,7 +19,7 @@ fn dispatch(policy: &str, more: &str) -> Arc<Dispatch> {
 }
 
 fn started(config: &Config) -> Arc<Dispatch> {
-    Dispatch::new(config, &members_of(config, &[]).unwrap()).unwrap()
+    Dispatch::new(config, &members_of(config, &[]).unwrap(), 1).unwrap()
 }
 
 fn assigned(offer: Offer) -> Assignment {

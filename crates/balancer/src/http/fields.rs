@@ -19,7 +19,9 @@ pub(crate) enum Field {
     ForwardedHost,
     /// RFC 7239: says what the three above say.
     Forwarded,
-    /// One of the three above written with underscores, which many back-ends cannot tell apart.
+    /// Another field by which proxies tell about a client's connection: see [`FORWARDING`].
+    ForwardedOther,
+    /// One of these fields written with underscores, which many back-ends cannot tell apart.
     ForwardedLookalike,
     Cookie,
     Referer,
@@ -50,18 +52,45 @@ pub(crate) fn classify(name: &str) -> Field {
         16 if is("x-forwarded-host") => Field::ForwardedHost,
         17 if is("transfer-encoding") => Field::TransferEncoding,
         17 if is("x-forwarded-proto") => Field::ForwardedProto,
-        15..=17 if is_lookalike(name) => Field::ForwardedLookalike,
-        _ => Field::Other,
+        _ if !is_forwarding(name) => Field::Other,
+        _ if name.contains('_') => Field::ForwardedLookalike,
+        _ => Field::ForwardedOther,
     }
 }
 
-fn is_lookalike(name: &str) -> bool {
-    let dashed = |known: &str| {
-        let same = |(a, b): (u8, u8)| a == b || (a == b'_' && b == b'-');
-        name.len() == known.len() && name.bytes().map(|b| b.to_ascii_lowercase()).zip(known.bytes()).all(same)
+/// Fields by which proxies tell back-ends about a client's connection. What a stranger sends of them is not passed on,
+/// also where a dash is written as an underscore; those that are ours are written anew.
+const FORWARDING: [&str; 21] = [
+    "forwarded",
+    "x-forwarded-for",
+    "x-forwarded-proto",
+    "x-forwarded-host",
+    "x-forwarded-port",
+    "x-forwarded-ssl",
+    "x-forwarded-prefix",
+    "x-forwarded-server",
+    "x-forwarded-scheme",
+    "x-forwarded-protocol",
+    "x-forwarded-by",
+    "x-forwarded-path",
+    "x-forwarded",
+    "x-real-ip",
+    "x-client-ip",
+    "x-cluster-client-ip",
+    "x-original-host",
+    "x-original-forwarded-for",
+    "x-scheme",
+    "x-url-scheme",
+    "front-end-https",
+];
+
+fn is_forwarding(name: &str) -> bool {
+    let same = |known: &str| {
+        let dashed = name.bytes().map(|b| if b == b'_' { b'-' } else { b.to_ascii_lowercase() });
+        name.len() == known.len() && dashed.eq(known.bytes())
     };
-    name.as_bytes()[0].eq_ignore_ascii_case(&b'x')
-        && ["x-forwarded-for", "x-forwarded-host", "x-forwarded-proto"].into_iter().any(dashed)
+    // Most fields are told apart by their first letter.
+    matches!(name.as_bytes().first(), Some(b'x' | b'X' | b'f' | b'F')) && FORWARDING.into_iter().any(same)
 }
 
 /// `Content-Length` as RFC 9110, section 8.6, writes it: digits only. A list, a sign or white space inside is not a
@@ -190,6 +219,9 @@ mod tests {
         assert_eq!(classify("Content-LENGTH"), Field::ContentLength);
         assert_eq!(classify("TE"), Field::HopByHop);
         assert_eq!(classify("X-Forwarded-Foo"), Field::Other);
+        assert_eq!(classify("X-Real-IP"), Field::ForwardedOther);
+        assert_eq!(classify("x_real-ip"), Field::ForwardedLookalike);
+        assert_eq!(classify("Front-End-Https"), Field::ForwardedOther);
         assert_eq!(classify("X_Forwarded-For"), Field::ForwardedLookalike);
         assert_eq!(classify("FORWARDED"), Field::Forwarded);
     }

@@ -12,6 +12,21 @@ pub(crate) enum HeadEnd {
     BareLineFeed,
 }
 
+/// Whether the first bytes of a head can become a request line, so that it is worth while to wait for the rest. A TLS
+/// handshake or the banner of SSH cannot.
+pub(crate) fn may_become_request(bytes: &[u8]) -> bool {
+    let line = memchr::memchr(b'\n', bytes);
+    let shown = line.map_or(bytes, |end| bytes[..end].strip_suffix(b"\r").unwrap_or(&bytes[..end]));
+    let method_end = memchr::memchr(b' ', shown);
+    let method = &shown[..method_end.unwrap_or(shown.len())];
+    // A lone carriage return may be half of an empty line's or the line's own end.
+    let method = if method_end.is_none() { method.strip_suffix(b"\r").unwrap_or(method) } else { method };
+    let is_token = method.iter().all(|&b| b.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&b));
+    let begins = is_token && (method_end != Some(0));
+    // A whole line has two blanks and a version.
+    begins && (line.is_none() || shown.windows(6).any(|w| w == b" HTTP/"))
+}
+
 /// Looks for the end of a head in bytes that arrive piece by piece, each byte looked at once.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct HeadScan {
@@ -53,6 +68,19 @@ mod tests {
             let first = scan.scan(&head[..cut]);
             let end = if first == HeadEnd::Open { scan.scan(head) } else { first };
             assert_eq!(end, HeadEnd::At(head.len() - 4), "cut at {cut}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_http_is_seen_at_once() {
+        let request = b"GET /a HTTP/1.1\r\nHost: a\r\n";
+        assert!((0..=request.len()).all(|n| may_become_request(&request[..n])));
+        assert!(may_become_request(b"PRI * HTTP/2.0\r\n") && may_become_request(b"\r"));
+        let tls = b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc";
+        let bad: [&[u8]; 7] =
+            [tls, b"\x16", b"SSH-2.0-OpenSSH_9.2\r\n", b"GET\r\n", b"GET /a\r\n", b" GET", b"\xc3\xa9"];
+        for bad in bad {
+            assert!(!may_become_request(bad), "{}", bad.escape_ascii());
         }
     }
 

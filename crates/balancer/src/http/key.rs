@@ -6,31 +6,32 @@ use plimsoll_config::{DynamicPattern, TargetKey};
 use plimsoll_policy::{Kind, TargetId};
 
 use super::fields::{Field, classify, trim};
+use super::target_hash::TargetHash;
 
 /// The target of a request. `path_query` starts with `/` (or is `*`); `host` is the host it is for.
 ///
 /// Percent-encoding is normalised (RFC 3986, section 6.2.2) as the readers of access logs do it, so that a request
 /// and its log line are the same target.
 pub(crate) fn target(
-    key: &TargetKey,
+    (key, hash): (&TargetKey, &TargetHash),
     path_query: &[u8],
     host: &[u8],
     fields: &[httparse::Header<'_>],
 ) -> TargetId {
     let or_path = |value: Option<&[u8]>| match value {
-        Some(value) => TargetId::from_key(value),
-        None => TargetId::from_key(&normal(path_query)),
+        Some(value) => hash.target(value),
+        None => hash.target(&normal(path_query)),
     };
     match key {
         TargetKey::PathQuery => or_path(None),
         TargetKey::Path => {
             let end = memchr::memchr(b'?', path_query).unwrap_or(path_query.len());
-            TargetId::from_key(&normal(&path_query[..end]))
+            hash.target(&normal(&path_query[..end]))
         }
         TargetKey::HostPath => {
             let mut key = host.to_ascii_lowercase();
             key.extend_from_slice(&normal(path_query));
-            TargetId::from_key(&key)
+            hash.target(&key)
         }
         TargetKey::Header(name) => {
             or_path(fields.iter().find(|f| f.name.eq_ignore_ascii_case(name)).map(|f| f.value))
@@ -51,14 +52,14 @@ pub(crate) fn kind(dynamic: &[DynamicPattern], method: &[u8], path_query: &[u8])
 
 /// The target that a request has whose key is `text`: what someone who asks about a target writes. For paths that is the
 /// path with its query, for `host_path` the host before it, for fields and cookies the value.
-pub(crate) fn of_text(key: &TargetKey, text: &[u8]) -> TargetId {
+pub(crate) fn of_text((key, hash): (&TargetKey, &TargetHash), text: &[u8]) -> TargetId {
     match key {
-        TargetKey::PathQuery | TargetKey::Path => target(key, text, b"", &[]),
+        TargetKey::PathQuery | TargetKey::Path => target((key, hash), text, b"", &[]),
         TargetKey::HostPath => {
             let slash = memchr::memchr(b'/', text).unwrap_or(text.len());
-            target(key, &text[slash..], &text[..slash], &[])
+            target((key, hash), &text[slash..], &text[..slash], &[])
         }
-        TargetKey::Header(_) | TargetKey::Cookie(_) => TargetId::from_key(text),
+        TargetKey::Header(_) | TargetKey::Cookie(_) => hash.target(text),
     }
 }
 
@@ -105,7 +106,7 @@ mod tests {
 
     #[test]
     fn one_target_however_it_is_encoded() {
-        let id = |path: &str| target(&TargetKey::PathQuery, path.as_bytes(), b"", &[]);
+        let id = |path: &str| target((&TargetKey::PathQuery, &TargetHash::PLAIN), path.as_bytes(), b"", &[]);
         assert_eq!(id("/%7euser/%2fa"), id("/~user/%2Fa"));
         assert_eq!(id("/a"), TargetId::from_key(b"/a"));
         assert_ne!(id("/a?b"), id("/a"));
@@ -128,15 +129,18 @@ mod tests {
 
     #[test]
     fn a_target_by_its_text() {
-        let by_request = |key: &TargetKey| target(key, b"/%7ea?b", b"Host:81", &[]);
+        let by_request = |key: &TargetKey| target((key, &TargetHash::PLAIN), b"/%7ea?b", b"Host:81", &[]);
         for (key, text) in [
             (TargetKey::PathQuery, "/~a?b"),
             (TargetKey::Path, "/%7Ea?c"),
             (TargetKey::HostPath, "HOST:81/~a?b"),
         ] {
-            assert_eq!(of_text(&key, text.as_bytes()), by_request(&key), "{key}");
+            assert_eq!(of_text((&key, &TargetHash::PLAIN), text.as_bytes()), by_request(&key), "{key}");
         }
-        assert_eq!(of_text(&TargetKey::Cookie("c".into()), b"xyz"), TargetId::from_key(b"xyz"));
+        assert_eq!(
+            of_text((&TargetKey::Cookie("c".into()), &TargetHash::PLAIN), b"xyz"),
+            TargetId::from_key(b"xyz")
+        );
     }
 
     #[test]
@@ -145,7 +149,7 @@ mod tests {
             httparse::Header { name: "Cookie", value: b"a=1; session=xyz; b=2" },
             httparse::Header { name: "X-Tenant", value: b"blue" },
         ];
-        let id = |key: TargetKey| target(&key, b"/p?q", b"Host", &fields);
+        let id = |key: TargetKey| target((&key, &TargetHash::PLAIN), b"/p?q", b"Host", &fields);
         assert_eq!(id(TargetKey::Cookie("session".into())), TargetId::from_key(b"xyz"));
         assert_eq!(id(TargetKey::Cookie("none".into())), TargetId::from_key(b"/p?q"));
         assert_eq!(id(TargetKey::Header("x-tenant".into())), TargetId::from_key(b"blue"));

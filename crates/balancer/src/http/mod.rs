@@ -9,9 +9,11 @@ pub(crate) mod fields;
 pub(crate) mod head_end;
 pub(crate) mod host;
 pub(crate) mod key;
+pub(crate) mod placed;
 pub(crate) mod request;
 pub(crate) mod response;
 pub(crate) mod target_form;
+pub(crate) mod target_hash;
 
 /// How the end of a message's body is found (RFC 9112, section 6.3).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

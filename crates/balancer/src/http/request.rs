@@ -8,6 +8,7 @@ use plimsoll_policy::{Kind, TargetId};
 
 use super::fields::{ConnectionOptions, Field, classify, content_length, push, push_number};
 use super::target_form::{self, TargetForm};
+use super::target_hash::TargetHash;
 use super::{Framing, HttpVersion, RequestRefusal, host, key};
 
 /// The most fields that a head can be configured to have.
@@ -17,6 +18,8 @@ pub(crate) const MOST_FIELDS: usize = 256;
 pub(crate) struct RequestContext<'a> {
     /// What a policy takes for the target.
     pub(crate) key: &'a TargetKey,
+    /// How its identity is computed.
+    pub(crate) hash: &'a TargetHash,
     /// Which requests are computed, whatever their method.
     pub(crate) dynamic: &'a [DynamicPattern],
     /// Fields allowed.
@@ -101,7 +104,7 @@ pub(crate) fn rewrite(
 
     out.clear();
     let mut head = RequestHead {
-        target: key::target(context.key, form.path_query, host, request.headers),
+        target: key::target((context.key, context.hash), form.path_query, host, request.headers),
         kind: key::kind(context.dynamic, method, form.path_query),
         framing,
         version,
@@ -123,24 +126,6 @@ pub(crate) fn rewrite(
     write_framing(&head, method, out);
     out.extend_from_slice(b"\r\n");
     Ok(head)
-}
-
-/// The field that says which back-end a front-end with others beside it was on the machine of when it placed a request.
-const PLACED: &str = "Plimsoll-Placed-By";
-
-/// Marks a rewritten head as that of a request which has been placed; false, and nothing done, when it is marked already.
-pub(crate) fn mark_placed(local: &str, head: &mut Vec<u8>) -> bool {
-    let is_mark = |line: &[u8]| {
-        let name = line.get(..PLACED.len() + 1).and_then(|start| start.split_last());
-        name.is_some_and(|(&colon, name)| colon == b':' && name.eq_ignore_ascii_case(PLACED.as_bytes()))
-    };
-    if !head.ends_with(b"\r\n\r\n") || head.split(|&b| b == b'\n').any(is_mark) {
-        return false;
-    }
-    head.truncate(head.len() - 2);
-    push(head, PLACED.as_bytes(), local.as_bytes());
-    head.extend_from_slice(b"\r\n");
-    true
 }
 
 fn refusal(error: httparse::Error) -> RequestRefusal {
@@ -229,7 +214,11 @@ impl<'a> RequestFacts<'a> {
             }
             Field::ForwardedLookalike => self.peculiar = true,
             Field::HopByHop => self.peculiar |= !name.eq_ignore_ascii_case("keep-alive"),
-            Field::ForwardedFor | Field::ForwardedProto | Field::ForwardedHost | Field::Forwarded => {
+            Field::ForwardedFor
+            | Field::ForwardedProto
+            | Field::ForwardedHost
+            | Field::Forwarded
+            | Field::ForwardedOther => {
                 self.forwarded = true;
             }
             _ => {}
@@ -315,7 +304,7 @@ fn write_fields(
             Field::MaxForwards | Field::Host | Field::ContentLength | Field::TransferEncoding => false,
             Field::Connection | Field::HopByHop => false,
             Field::ForwardedFor | Field::ForwardedProto | Field::ForwardedHost => false,
-            Field::Forwarded => trusted,
+            Field::Forwarded | Field::ForwardedOther => trusted,
             Field::ForwardedLookalike => false,
         };
         if !passes || facts.options.nominates(field.name) {

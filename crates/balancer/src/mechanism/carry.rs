@@ -150,6 +150,13 @@ pub(crate) struct Answered {
     pub(crate) keep_backend: bool,
 }
 
+impl Failure {
+    /// Whether the back-end had the request, or part of it, and is at fault.
+    pub(crate) fn is_by_backend(&self) -> bool {
+        matches!(self, Self::Stale | Self::Lost | Self::TimedOut | Self::BadResponse(_) | Self::Broken { .. })
+    }
+}
+
 /// Why carrying a request failed.
 #[derive(Debug)]
 pub(crate) enum Failure {

@@ -153,7 +153,7 @@ mod tests {
         let text = "[[listener]]\naddress = \"127.0.0.1:0\"\n[[backend]]\nname = \"stays\"\n\
                     address = \"127.0.0.1:1\"\n[policy]\nname = \"lard\"\n";
         let config = Config::parse(text, "test.toml").unwrap();
-        let dispatch = Dispatch::new(&config, &[spec("stays")]).unwrap();
+        let dispatch = Dispatch::new(&config, &[spec("stays")], 1).unwrap();
         let first = Arc::new(backend(BackendId(0), &spec("stays"), 1));
         (dispatch, ArcSwap::from_pointee(vec![first]))
     }

@@ -39,6 +39,11 @@ impl Buffer {
         self.start == self.end
     }
 
+    /// How many bytes it holds at most.
+    pub(crate) fn room(&self) -> usize {
+        self.bytes.len()
+    }
+
     /// Uses up the first `n` bytes.
     pub(crate) fn consume(&mut self, n: usize) {
         self.start += n;

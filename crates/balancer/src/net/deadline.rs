@@ -15,6 +15,13 @@ use crate::backend::Backend;
 /// How often deadlines are looked at, and so how late one may fire.
 pub(crate) const SWEEP: Duration = Duration::from_millis(50);
 
+/// A connection makes room only after it has waited this long for a head: one that was just opened may have sent it.
+const ROOM_AFTER_MS: u64 = 300;
+
+/// To make room, one of so many connections without a request is ended at once, and at most this many.
+const ROOM_SHARE: usize = 64;
+const MOST_ROOM: usize = 32;
+
 /// Why a wait ended before what was waited for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Fired {
@@ -24,6 +31,8 @@ pub(crate) enum Fired {
     BackendDown,
     /// The front-end stops and does not wait any longer.
     Stopped,
+    /// Another client needs the connection's place.
+    MadeRoom,
 }
 
 #[derive(Debug, Default)]
@@ -34,6 +43,8 @@ struct DeadlineEntry {
     fired: Option<Fired>,
     /// Between two requests.
     idle: bool,
+    /// Since when a request's head is waited for, in milliseconds; `None` while there is one.
+    headless_since_ms: Option<u64>,
 }
 
 /// All deadlines of one worker.
@@ -75,6 +86,25 @@ impl Deadlines {
                 entry.fire(Fired::BackendDown);
             }
         }
+    }
+
+    /// Ends the connections that have waited longest for a request's head, as other clients need their places: a few at
+    /// a time, because finding them looks at all. Returns how many.
+    pub(crate) fn make_room(&self) -> usize {
+        let mut entries = self.entries.borrow_mut();
+        let due_ms = self.now_ms.get().saturating_sub(ROOM_AFTER_MS);
+        let waiting = |(key, e): (usize, &DeadlineEntry)| {
+            let since_ms = e.headless_since_ms.filter(|&ms| e.fired.is_none() && ms <= due_ms);
+            since_ms.map(|since_ms| (since_ms, key))
+        };
+        let mut oldest: Vec<(u64, usize)> = entries.iter().filter_map(waiting).collect();
+        let most = oldest.len().div_ceil(ROOM_SHARE).min(MOST_ROOM);
+        if most < oldest.len() {
+            oldest.select_nth_unstable(most);
+            oldest.truncate(most);
+        }
+        oldest.iter().for_each(|&(_, key)| entries[key].fire(Fired::MadeRoom));
+        oldest.len()
     }
 
     /// Wakes every connection that waits for a request, because the front-end stops.
@@ -128,6 +158,17 @@ impl Deadline {
         let entry = &mut entries[self.key];
         entry.idle = idle;
         if entry.fired == Some(Fired::Stopped) {
+            entry.fired = None;
+        }
+    }
+
+    /// Sets whether a request's head is waited for. A head that was there when the connection was to make room is served.
+    pub(crate) fn set_headless(&self, headless: bool) {
+        let now_ms = self.all.now_ms.get();
+        let mut entries = self.all.entries.borrow_mut();
+        let entry = &mut entries[self.key];
+        entry.headless_since_ms = headless.then(|| entry.headless_since_ms.unwrap_or(now_ms));
+        if entry.fired == Some(Fired::MadeRoom) && !headless {
             entry.fired = None;
         }
     }
@@ -200,6 +241,31 @@ mod tests {
         // A request came at the same moment: it is waited for as any other.
         idle.set_idle(false);
         assert_eq!(fired(&idle), None);
+    }
+
+    #[test]
+    fn those_who_waited_longest_for_a_head_make_room() {
+        let all = Deadlines::new();
+        let deadlines: Vec<Deadline> = (0..130u64)
+            .map(|n| {
+                all.now_ms.set(1000 - n);
+                let deadline = all.add();
+                deadline.set_headless(n != 129);
+                deadline
+            })
+            .collect();
+        all.now_ms.set(870 + ROOM_AFTER_MS);
+        assert_eq!(all.make_room(), 0, "none has waited long");
+        all.now_ms.set(2000);
+        assert_eq!(all.make_room(), 3);
+        let gone: Vec<usize> = (0..130).filter(|&n| fired(&deadlines[n]).is_some()).collect();
+        assert_eq!(gone, [126, 127, 128], "the one with a request stays");
+        assert_eq!(all.make_room(), 2);
+        // A head came at the same moment: it is served.
+        deadlines[127].set_headless(false);
+        assert_eq!(fired(&deadlines[127]), None);
+        drop(deadlines);
+        assert_eq!(all.make_room(), 0);
     }
 
     #[test]

@@ -87,7 +87,18 @@ async fn try_backends<M: Mechanism, C: ClientIo>(
         };
         let account = &mut request.account;
         let again = account.failed == Some(chosen);
-        account.lose(!matches!(failure, Failure::Stale));
+        let by_backend = failure.is_by_backend();
+        account.lose(
+            !matches!(failure, Failure::Stale),
+            by_backend || matches!(failure, Failure::Unreachable(_)),
+        );
+        if let Some(backend) = account.backend.as_ref().filter(|_| by_backend) {
+            request.worker.attempt_failed(backend);
+            if let Failure::BadResponse(why) = failure {
+                let line = request.head.line.of(&request.scratch.head).escape_ascii();
+                tracing::warn!(backend = &*backend.name, request = %line, why, "a response was not passed on");
+            }
+        }
         match failure {
             Failure::NoPlace | Failure::Unreachable(_) => {
                 if let (Failure::Unreachable(error), Some(backend)) = (failure, &account.backend) {
@@ -116,6 +127,9 @@ fn unavailable<P, C>(request: &ClientRequest<'_, C>) -> Outcome<P> {
 /// The back-end that was chosen before, or one that is chosen now, after a wait where the admission limit asks for one.
 async fn choose<C>(request: &mut ClientRequest<'_, C>) -> Option<BackendId> {
     let account = &mut request.account;
+    if request.repeatable && account.attempts == 0 && request.config.limits.retries > 0 {
+        account.try_ejected(request.worker, request.head);
+    }
     if account.chosen().is_none() {
         match account.offer(request.worker, request.head, request.accepted) {
             AdmissionResult::Assigned => {}
@@ -141,10 +155,7 @@ fn failed<P>(failure: &Failure) -> Outcome<P> {
         }
         Failure::BackendDown => refused(502, "the back-end failed"),
         Failure::TimedOut => refused(504, "the back-end took too long"),
-        Failure::BadResponse(why) => {
-            tracing::warn!(why, "a response was not passed on");
-            refused(502, "the back-end's answer cannot be passed on")
-        }
+        Failure::BadResponse(_) => refused(502, "the back-end's answer cannot be passed on"),
         Failure::BadRequest(refusal) => Outcome::Refused(refusal, None),
         Failure::ClientGone => Outcome::Cut { status: CLIENT_GONE, content_bytes: 0 },
         Failure::Broken { status, content_bytes } => Outcome::Cut { status, content_bytes },

@@ -163,13 +163,14 @@ fn an_answer_that_begins_early_does_not_end_the_upload() {
     });
     let front_end = FrontEnd::new(&[origin.address], "[timeouts]\nbody = \"2s\"\n");
     let mut client = front_end.client();
-    client.send("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 10000\r\n\r\n");
+    // More than is read before a back-end is chosen.
+    client.send("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 30000\r\n\r\n");
     // Longer than the time-out as a whole, but never quiet for that long.
     for _ in 0..10 {
         pace(Duration::from_millis(250), Why::SlowPeer);
-        client.send([b'x'; 1000]);
+        client.send([b'x'; 3000]);
     }
-    assert_eq!(client.response("POST").body, b"early10000");
+    assert_eq!(client.response("POST").body, b"early30000");
     assert!(client.ends());
 }
 
@@ -205,8 +206,8 @@ fn what_was_cut_off_never_arrives_as_complete() {
     }
     front_end.assert_idle();
     assert_eq!(origin.take(), []);
-    // Each of them cut the connection to the back-end.
-    assert_eq!(origin.unfinished().len(), 3 * cases.len());
+    // Each of them cut the connection to the back-end, but for the two whose bodies are small: these went nowhere.
+    assert_eq!(origin.unfinished().len(), 3 * (cases.len() - 2));
 }
 
 #[test]

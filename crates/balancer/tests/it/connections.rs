@@ -1,7 +1,7 @@
 //! Connections of clients: order, persistence, time-outs, those that are slow and those that go.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use plimsoll_testkit::{Why, eventually, pace};
@@ -120,8 +120,8 @@ fn many_slow_heads_keep_nobody_else_waiting() {
 
 #[test]
 fn a_slow_reader_holds_the_back_end_back() {
-    let taken = Arc::new(AtomicUsize::new(0));
-    let count = Arc::clone(&taken);
+    let (taken, cut): (Arc<AtomicUsize>, Arc<AtomicBool>) = Default::default();
+    let (count, is_cut) = (Arc::clone(&taken), Arc::clone(&cut));
     let origin = Origin::scripted(move |conn| {
         while let Some(request) = conn.request() {
             if request.target() != "/large" {
@@ -132,6 +132,7 @@ fn a_slow_reader_holds_the_back_end_back() {
             let piece = [b'x'; 50_000];
             for _ in 0..2000 {
                 if !conn.write(&piece) {
+                    is_cut.store(true, Ordering::SeqCst);
                     return;
                 }
                 count.fetch_add(piece.len(), Ordering::SeqCst);
@@ -147,7 +148,7 @@ fn a_slow_reader_holds_the_back_end_back() {
         pace(Duration::from_millis(20), Why::SlowPeer);
     }
     // Given up, as its client takes nothing.
-    front_end.assert_idle();
+    eventually("the end of the transfer", || cut.load(Ordering::SeqCst));
     // Buffers of the system hold some; the front-end must not.
     assert!(taken.load(Ordering::SeqCst) < 40_000_000, "{taken:?}");
     let (answer, end) = slow.rest();
@@ -192,23 +193,49 @@ fn clients_that_go() {
 
 #[test]
 fn connections_beyond_the_limit_wait_their_turn() {
-    let origin = Origin::echo();
-    let front_end =
-        FrontEnd::new(&[origin.address], "[limits]\nconnections = 10\n[timeouts]\nidle = \"300s\"\n");
-    let mut clients: Vec<Client> = (0..40).map(|_| front_end.client()).collect();
-    clients.iter_mut().for_each(|c| {
-        let _ = c.send(get("/"));
+    // At work, at most at work so far, and whether they may end.
+    let (at_work, most, go): (Arc<AtomicUsize>, Arc<AtomicUsize>, Arc<AtomicBool>) = Default::default();
+    let (now, peak, end) = (Arc::clone(&at_work), Arc::clone(&most), Arc::clone(&go));
+    let origin = Origin::answering(move |request| {
+        peak.fetch_max(now.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
+        eventually("the word to go on", || end.load(Ordering::SeqCst));
+        now.fetch_sub(1, Ordering::SeqCst);
+        echo(request)
     });
-    // Each gives its place up once it has its answer. Each worker has one more in its hands.
-    let mut gone = 0;
-    eventually("an answer for everyone", || {
-        assert!(origin.count() <= gone + 14, "more are served than there are places");
-        if let Some(at) = clients.iter().position(|client| !client.is_silent()) {
-            assert_eq!(clients.swap_remove(at).response("GET").status(), 200);
-            gone += 1;
+    let front_end = FrontEnd::new(
+        &[origin.address],
+        "[limits]\nconnections = 10\n[timeouts]\nidle = \"1h\"\nhead = \"1h\"\n",
+    );
+    std::thread::scope(|scope| {
+        for _ in 0..40 {
+            scope.spawn(|| {
+                // One that has not sent its request in time makes room for others, and comes again.
+                eventually("an answer", || {
+                    let mut client = front_end.client();
+                    client.send(get("/"));
+                    client.answer_or_end().is_some_and(|answer| answer.status() == 200)
+                });
+            });
         }
-        clients.is_empty()
+        eventually("as many as there are places", || at_work.load(Ordering::SeqCst) == 10);
+        go.store(true, Ordering::SeqCst);
     });
+    // Those that were answered kept their connections, and made room for the others.
+    assert_eq!(most.load(Ordering::SeqCst), 10);
+}
+
+#[test]
+fn clients_without_a_request_make_room() {
+    let origin = Origin::echo();
+    let front_end = FrontEnd::new(
+        &[origin.address],
+        "[limits]\nconnections = 6\n[timeouts]\nidle = \"1h\"\nhead = \"1h\"\n",
+    );
+    let mut slow: Vec<Client> = (0..30).map(|_| front_end.client()).collect();
+    slow.iter_mut().for_each(|client| assert!(client.send("GET / HTTP/1.1\r\nHost:")));
+    // Thirty that never send the rest, one after the other, are in front of it.
+    assert_eq!(front_end.client().asked("/").status(), 200);
+    assert_eq!(origin.take_lines(), ["GET /"]);
 }
 
 #[test]

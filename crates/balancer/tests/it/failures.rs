@@ -1,6 +1,6 @@
 //! Back-ends that fail: what is tried again, and what must not be.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Barrier, Mutex};
 use std::time::Duration;
 
@@ -39,6 +39,30 @@ fn nobody_there_is_503() {
     assert_eq!((answer.status(), answer.one("retry-after").is_some()), (503, true));
     client.send(post("/"));
     assert_eq!(client.response("POST").status(), 503);
+}
+
+#[test]
+fn a_post_is_answered_when_its_back_end_is_found_down() {
+    // Answers checks until a POST has come, and that one never.
+    let hung: Arc<AtomicBool> = Arc::default();
+    let hangs = Arc::clone(&hung);
+    let origin = Origin::scripted(move |conn| {
+        while let Some(request) = conn.request() {
+            if request.method() == "POST" {
+                hangs.store(true, Ordering::SeqCst);
+            } else if !hangs.load(Ordering::SeqCst) {
+                conn.write(&echo(&request));
+            }
+        }
+    });
+    let front_end = FrontEnd::watching(
+        "interval = \"100ms\"\ntimeout = \"100ms\"",
+        &format!("[[backend]]\naddress = \"{}\"\n[timeouts]\nfirst_byte = \"1h\"\n", origin.address),
+    );
+    let mut client = front_end.client();
+    client.send(post("/"));
+    assert_eq!(client.response("POST").status(), 502);
+    assert!(hung.load(Ordering::SeqCst));
 }
 
 /// An origin that resets or closes each connection once it has a whole request.

@@ -159,8 +159,18 @@ impl Reloader {
         let wishes = Arc::<Wishes>::default();
         let asked = Arc::clone(&wishes);
         let work = move || {
+            let mut told = None;
             while woken.recv().is_ok() && !asked.stop.load(Ordering::Acquire) {
-                reload(&path, &balancer, &mut running, asked.hangup.swap(false, Ordering::AcqRel));
+                let by_signal = asked.hangup.swap(false, Ordering::AcqRel);
+                let stamp = Stamp::of(&path);
+                let Err(refused) = reload(&path, &balancer, &mut running, by_signal) else { continue };
+                // A signal and the change of the file that it follows are one reload.
+                let refused = Some((stamp, refused));
+                if by_signal || refused != told {
+                    refused.iter().for_each(|(_, text)| eprintln!("plimsoll: {text}"));
+                    eprintln!("plimsoll: the running configuration stays in force");
+                }
+                told = refused;
             }
             // The receiver has given up if it took too long.
             let _ = end.send(balancer);
@@ -196,26 +206,16 @@ impl Reloader {
     }
 }
 
-/// Applies the file's current configuration. On any error, the running one stays in force.
-fn reload(path: &Path, balancer: &Balancer, running: &mut Config, asked: bool) {
-    let new = match load(path) {
-        Ok(new) => new,
-        Err(error) => {
-            eprintln!("plimsoll: {error}");
-            eprintln!("plimsoll: the running configuration stays in force");
-            return;
-        }
-    };
+/// Applies the file's current configuration. On any error, which it returns in words, the running one stays in force.
+fn reload(path: &Path, balancer: &Balancer, running: &mut Config, asked: bool) -> Result<(), String> {
+    let new = load(path).map_err(|error| error.to_string())?;
     let changes = Config::diff(running, &new);
     // Without changes only a signal matters: the access log may have been moved.
     if changes.is_empty() && !asked {
-        return;
+        return Ok(());
     }
-    if let Err(error) = balancer.reload(new.clone()) {
-        eprintln!("plimsoll: cannot take over {}: {error}", path.display());
-        eprintln!("plimsoll: the running configuration stays in force");
-        return;
-    }
+    let taken = balancer.reload(new.clone());
+    taken.map_err(|error| format!("cannot take over {}: {error}", path.display()))?;
     eprintln!("plimsoll: read {} again", path.display());
     let changes_text = changes.to_string();
     for line in changes_text.lines() {
@@ -225,4 +225,5 @@ fn reload(path: &Path, balancer: &Balancer, running: &mut Config, asked: bool) {
         eprintln!("plimsoll: `{}` takes effect at the next start", change.key);
     }
     *running = new;
+    Ok(())
 }

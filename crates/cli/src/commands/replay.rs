@@ -47,7 +47,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "NAME", requires = "policy")]
     cache_policy: Option<String>,
 
-    /// Succeed although the log lacks its start or something in between, when the rest agrees
+    /// Succeed although the log lacks its start, its end or something in between, when the rest agrees
     #[arg(long, conflicts_with = "policy")]
     partial: bool,
 

@@ -18,8 +18,9 @@ use crate::path::plain;
 use crate::read::peers::PlacedListener;
 use crate::reader::{ConfigReader, DeclaredTable, escaped};
 use crate::sections::{
-    AccessLog, Admin, AdmissionConfig, DecisionLogConfig, Forwarded, HealthConfig, Limits, ListenerConfig,
-    MechanismKind, PeersConfig, PolicyConfig, Root, SECTIONS, ShadowConfig, TargetConfig, Timeouts, section,
+    AccessLog, Admin, AdmissionConfig, DecisionLogConfig, EjectionConfig, Forwarded, HealthConfig, Limits,
+    ListenerConfig, MechanismKind, PeersConfig, PolicyConfig, Root, SECTIONS, ShadowConfig, TargetConfig,
+    Timeouts, section,
 };
 
 /// The most bytes of a configuration file.
@@ -86,12 +87,14 @@ fn read<'a>(reader: &mut ConfigReader<'a>, root: &'a DeTable<'a>) -> Option<Conf
     let listeners = peers::listeners(reader, &listener_sections);
     let backend_sections = list(reader, root, "backend")?;
     let answering = peers::backends(reader, &backend_sections);
+    peers::check(reader, &listeners, &answering);
     let backends: Vec<_> = answering.iter().map(|b| b.config.clone()).collect();
     let policy = part(reader, root, PolicyConfig::read, "policy");
     let shadow = switched(reader, root, ShadowConfig::read, "shadow");
     let target = part(reader, root, TargetConfig::read, "target");
     let admission = part(reader, root, AdmissionConfig::read, "admission");
     let health = part(reader, root, HealthConfig::read_checked, "health");
+    let ejection = part(reader, root, EjectionConfig::read, "ejection");
     let timeouts = part(reader, root, Timeouts::read, "timeouts");
     let limits = part(reader, root, Limits::read, "limits");
     let forwarded = part(reader, root, Forwarded::read, "forwarded");
@@ -127,6 +130,7 @@ fn read<'a>(reader: &mut ConfigReader<'a>, root: &'a DeTable<'a>) -> Option<Conf
         target: target?,
         admission: admission?,
         health: health?,
+        ejection: ejection?,
         timeouts: timeouts?,
         limits: limits?,
         forwarded: forwarded?,

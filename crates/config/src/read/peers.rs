@@ -1,10 +1,13 @@
-//! Reads listeners and back-ends and checks their addresses for collisions.
+//! Reads listeners and back-ends and checks them against one another.
 
 use std::collections::BTreeMap;
-use std::net::SocketAddr;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::ops::Range;
 use std::sync::Arc;
 
+use plimsoll_policy::Weight;
+
+use crate::address::HostPort;
 use crate::reader::{ConfigReader, DeclaredTable};
 use crate::sections::{BackendConfig, ListenerConfig};
 
@@ -48,6 +51,9 @@ pub(super) fn listeners<'a>(
 /// A back-end with the place of its agent in the file.
 pub(super) struct Answering {
     pub(super) config: BackendConfig,
+    path: String,
+    address_span: Range<usize>,
+    weight_span: Range<usize>,
     pub(super) agent_path: String,
     pub(super) agent_span: Range<usize>,
 }
@@ -59,15 +65,47 @@ pub(super) fn backends<'a>(reader: &mut ConfigReader<'a>, sections: &[DeclaredTa
     let mut out = Vec::new();
     for section in sections.iter().take(BACKENDS_MAX) {
         let Some(config) = BackendConfig::read(reader, section) else { continue };
-        unique(reader, section, "address", &mut addresses, config.at.clone());
+        unique(reader, section, "address", &mut addresses, one_spelling(&config.at));
         unique(reader, section, "name", &mut names, Arc::clone(&config.name));
         out.push(Answering {
             config,
+            path: section.path.clone(),
+            address_span: section.span_of("address"),
+            weight_span: section.span_of("weight"),
             agent_path: section.key("agent"),
             agent_span: section.span_of("agent"),
         });
     }
     out
+}
+
+/// The same for all spellings of one address: `localhost` is 127.0.0.1.
+fn one_spelling(at: &HostPort) -> HostPort {
+    let host = if at.host == "localhost" { Ipv4Addr::LOCALHOST.to_string() } else { at.host.clone() };
+    HostPort { host, port: at.port }
+}
+
+/// Some back-end must take requests, and none of them must be a listener: its requests would go round for ever.
+pub(super) fn check(reader: &mut ConfigReader<'_>, listeners: &[PlacedListener], backends: &[Answering]) {
+    if let Some(first) = backends.first().filter(|_| backends.iter().all(|b| b.config.weight == Weight::ZERO))
+    {
+        let what = "all back-ends have weight 0, so that none takes requests".to_owned();
+        let remedy = "give one of them a weight above 0".to_owned();
+        reader.wrong(&format!("{}.weight", first.path), first.weight_span.clone(), (what, remedy));
+    }
+    for backend in backends {
+        let at = one_spelling(&backend.config.at);
+        let Ok(ip) = at.host.parse::<IpAddr>() else { continue };
+        let is_it = |l: &&PlacedListener| {
+            let every = l.address.ip().is_unspecified() && ip.is_loopback();
+            l.address.port() == at.port && (l.address.ip() == ip || every)
+        };
+        if let Some(listener) = listeners.iter().find(is_it) {
+            let what = format!("is {} itself: its requests would come back here", listener.path);
+            let remedy = "write where the server behind this front-end listens".to_owned();
+            reader.wrong(&format!("{}.address", backend.path), backend.address_span.clone(), (what, remedy));
+        }
+    }
 }
 
 fn too_many(reader: &mut ConfigReader<'_>, sections: &[DeclaredTable<'_>], most: usize) {

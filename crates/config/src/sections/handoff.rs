@@ -88,7 +88,7 @@ impl KeyForm<Key> for KeyFile {
 }
 
 /// Reads the key file at `path`. [`Key::load`] checks it, for agents as well.
-fn read_key(path: &Path) -> Result<Key, Wrong> {
+pub(super) fn read_key(path: &Path) -> Result<Key, Wrong> {
     const MAKE: &str =
         "make one: (umask 077; head -c 32 /dev/urandom | od -An -v -tx1 | tr -d ' \\n' > FILE)";
     Key::load(path).map_err(|error| match error {

@@ -19,7 +19,7 @@ keys! {
         }
         /// Time between checks of a healthy back-end.
         "interval" interval: Duration = Is("1s"), KeyKind::Duration;
-        /// Time between checks after one that disagreed with the present state; at most `interval`.
+        /// Time between checks after a bad answer, and while a back-end is down; at most `interval`.
         "fast_interval" fast_interval: Duration =
             Words("\"250ms\", or `interval` when that is shorter"), KeyKind::Duration => FastInterval;
         /// How long an answer may take.
@@ -159,7 +159,7 @@ impl KeyForm<Duration> for FastInterval {
 }
 
 /// A share from 0 to 1, kept in per mille.
-struct Permille;
+pub(super) struct Permille;
 
 impl KeyForm<u16> for Permille {
     fn read<'a>(reader: &mut ConfigReader<'a>, section: &DeclaredTable<'a>, name: &str) -> Option<u16> {

@@ -3,6 +3,7 @@
 mod admin;
 mod admission;
 mod backends;
+mod ejection;
 mod handoff;
 mod health;
 mod limits;
@@ -17,6 +18,7 @@ use crate::keys::SectionSpec;
 pub use admin::Admin;
 pub use admission::{AdmissionConfig, AdmissionLimitConfig};
 pub use backends::{BackendConfig, BackendName, ListenerConfig};
+pub use ejection::EjectionConfig;
 pub use handoff::{HandoffConfig, Placement};
 pub use health::{HealthConfig, HealthProbe};
 pub use limits::{Forwarded, Limits, Timeouts};
@@ -25,7 +27,7 @@ pub use peers::{PeerConfig, PeersConfig};
 pub use policy::{PolicyConfig, ShadowConfig};
 pub use root::MechanismKind;
 pub(crate) use root::Root;
-pub use target::{DynamicPattern, TargetConfig, TargetKey};
+pub use target::{DynamicPattern, HashKey, TargetConfig, TargetKey};
 
 /// Every table, in the order in which the documentation has them; the keys of the top first.
 pub(crate) static SECTIONS: &[SectionSpec] = &[
@@ -37,6 +39,7 @@ pub(crate) static SECTIONS: &[SectionSpec] = &[
     TargetConfig::SECTION,
     AdmissionConfig::SECTION,
     HealthConfig::SECTION,
+    EjectionConfig::SECTION,
     Timeouts::SECTION,
     Limits::SECTION,
     Forwarded::SECTION,

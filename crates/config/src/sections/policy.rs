@@ -98,12 +98,12 @@ impl PolicyConfig {
         }
     }
 
-    /// Builds the policy.
+    /// Builds the policy, with this seed of its hash tables.
     ///
     /// # Errors
     /// Never for what [`Config::load`](crate::Config::load) or [`Config::parse`](crate::Config::parse) returned.
-    pub fn build(&self) -> Result<Box<dyn Policy>, BuildError> {
-        self.spec.build(&self.context(), &self.params)
+    pub fn build(&self, table_seed: u64) -> Result<Box<dyn Policy>, BuildError> {
+        self.spec.build(&BuildContext { table_seed, ..self.context() }, &self.params)
     }
 
     /// The thresholds by which LARD's admission limit is computed: `t_low` and `t_high` of the policy, or 25 and 65.

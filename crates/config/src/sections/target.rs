@@ -2,9 +2,13 @@
 
 use std::fmt;
 
+use plimsoll_wire::Key;
+
+use super::handoff::read_key;
 use crate::declare::{KeyValue, keys};
 use crate::keys::Default::Is;
 use crate::keys::KeyKind::{self, Integer, Text, Texts};
+use crate::path::path;
 use crate::reader::{ConfigReader, DeclaredTable, ListForm, Wrong, not_one_of, quoted};
 use crate::value::ConfigValue;
 
@@ -15,6 +19,10 @@ keys! {
         /// `cookie:NAME`: the value of that field or cookie, and path and query when it is absent.
         "key" key: TargetKey = Is("path_query"),
             Text("\"path\", \"path_query\", \"host_path\", \"header:NAME\" or \"cookie:NAME\"");
+        /// The secret with which targets are hashed, so that nobody can choose targets that are alike to a policy: the file of a
+        /// key, which all front-ends that have it hash alike with; `random`, one that is drawn at each start (derived from
+        /// `peers.key_file` where that is given); `none`, for clients that are trusted: targets are hashed as in the simulator.
+        "hash_key" hash_key: HashKey = Is("random"), Text("\"random\", \"none\", or the path of a file"), restart;
         /// Targets whose response size is remembered.
         "sizes" sizes: usize = Is("1000000"), Integer { min: 1, max: 100_000_000 };
         /// Requests that are computed, as those of methods other than GET and HEAD are, whatever the size of earlier
@@ -22,6 +30,40 @@ keys! {
         "dynamic" dynamic: Vec<DynamicPattern> = Is("[]"), Texts(
             "the beginning of a path, e.g. \"/cgi-bin/\", its end behind `*`, e.g. \"*.php\", or \"?\"",
         );
+    }
+}
+
+/// The secret with which targets are hashed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum HashKey {
+    /// None: as in the simulator.
+    None,
+    /// Drawn at each start, or derived from the key of the peers.
+    Random,
+    /// This one.
+    Given(Key),
+}
+
+impl KeyValue for HashKey {
+    fn read<'a>(reader: &mut ConfigReader<'a>, section: &DeclaredTable<'a>, name: &str) -> Option<Self> {
+        match &*reader.text(section, name, |text| Ok(text.to_owned()))? {
+            "none" => Some(Self::None),
+            "random" => Some(Self::Random),
+            file => {
+                let key = path(file).and_then(|file| read_key(&reader.resolve(file)));
+                key.map_err(|wrong| reader.wrong(&section.key(name), section.span_of(name), wrong))
+                    .map(Self::Given)
+                    .ok()
+            }
+        }
+    }
+
+    fn show(&self, _: KeyKind) -> Option<ConfigValue> {
+        Some(match self {
+            Self::None => ConfigValue::Text("none".to_owned()),
+            Self::Random => ConfigValue::Text("random".to_owned()),
+            Self::Given(_) => ConfigValue::Secret,
+        })
     }
 }
 

@@ -47,6 +47,17 @@ const BAD: &[(&str, &str)] = &[
     ("forwarded.trusted", "[forwarded]\ntrusted = \"10.0.0.0/8\"\n"),
     ("forwarded.trusted[1]", "[forwarded]\ntrusted = [\"::1\", 5]\n"),
     ("target", "target = \"path\"\n"),
+    // Back-ends beside one another and beside listeners.
+    (
+        "backend[0].weight",
+        "[[listener]]\naddress = \"127.0.0.1:0\"\n[[backend]]\naddress = \"10.0.0.1:80\"\nweight = 0\n#",
+    ),
+    (
+        "backend[0].address",
+        "[[listener]]\naddress = \"0.0.0.0:8080\"\n[[backend]]\naddress = \"localhost:8080\"\n#",
+    ),
+    ("backend[1].address", "[[backend]]\naddress = \"[::ffff:10.0.0.1]:80\"\n"),
+    ("backend[1].address", "[[backend]]\naddress = \"::1:80\"\n"),
     // Ranges.
     ("workers", "workers = 0\n"),
     ("backend[1].weight", "[[backend]]\naddress = \"h:1\"\nweight = -1\n"),

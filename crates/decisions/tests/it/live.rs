@@ -219,7 +219,8 @@ impl Live {
         match (what, self.under_way.last_mut()) {
             (0 | 1, Some(assigned)) => match assigned.phase() {
                 Phase::Connecting => self.core.established(assigned, now),
-                _ => self.core.delivered(assigned, now),
+                Phase::Stalled => self.core.resumed(assigned, now),
+                _ => self.core.stalled(assigned, now),
             },
             (2, _) => {
                 let number = self.core.waiting_requests().next().map(|w| w.request.number);

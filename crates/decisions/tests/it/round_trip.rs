@@ -38,7 +38,7 @@ fn any_request() -> impl Strategy<Value = Request> {
 }
 
 fn any_phase() -> impl Strategy<Value = Phase> {
-    prop_oneof![Just(Phase::Prepared), Just(Phase::Connecting), Just(Phase::Active), Just(Phase::Reading)]
+    prop_oneof![Just(Phase::Prepared), Just(Phase::Connecting), Just(Phase::Active), Just(Phase::Stalled)]
 }
 
 fn any_options() -> impl Strategy<Value = OfferOptions> {

@@ -14,9 +14,9 @@ pub enum Phase {
     Connecting,
     /// The back-end is working on it. Counts as load.
     Active,
-    /// The back-end is done and only the client is still reading. Counts neither as load nor against the
-    /// admission limit.
-    Reading,
+    /// Only its client is waited for, which is still reading the answer or has yet to send the rest of the
+    /// request; or its back-end has left. Counts neither as load nor against the admission limit.
+    Stalled,
 }
 
 impl Phase {

@@ -9,7 +9,8 @@
 //! answer(answers or none in time)     assigned · waits · rejected
 //! start_next()                        the next request that waited: assigned · poll these · rejected
 //! give_up(waiting request)
-//! established · delivered             load begins, or ends, before the request does
+//! established                         load begins later than the request
+//! stalled · resumed                   no load while only the client is waited for
 //! prepare · take · withdraw           a choice made ahead of its request
 //! complete(assigned)                  room for who waits
 //! stay(back-end)                      a further request on a connection that stays: counted, nobody asked
@@ -292,7 +293,7 @@ impl<W: Witness> Core<W> {
     /// counted as load if the back-end has left.
     pub fn stay(&mut self, backend: BackendId, number: u64, target: TargetId, now: Time) -> Assigned {
         let generation = self.cluster.backend_generation(backend);
-        let phase = if self.cluster.has_left(backend) { Phase::Reading } else { Phase::Active };
+        let phase = if self.cluster.has_left(backend) { Phase::Stalled } else { Phase::Active };
         if phase == Phase::Active {
             self.cluster.assign(backend);
         }
@@ -355,7 +356,7 @@ impl<W: Witness> Core<W> {
                 self.inherited -= 1;
                 self.reserved -= 1;
             }
-            Phase::Reading => {}
+            Phase::Stalled => {}
             _ => return false,
         }
         true

@@ -15,16 +15,28 @@ impl<W: Witness> Core<W> {
             if there {
                 self.cluster.assign(assigned.backend);
             }
-            self.enter(assigned, if there { Phase::Active } else { Phase::Reading }, now);
+            self.enter(assigned, if there { Phase::Active } else { Phase::Stalled }, now);
         }
     }
 
-    /// The back-end is done with a [`Phase::Active`] request and only its client is still reading: it no
-    /// longer counts as load. No effect in other phases.
-    pub fn delivered(&mut self, assigned: &mut Assigned, now: Time) {
+    /// From now on only the client of a [`Phase::Active`] request is waited for: it no longer counts as load.
+    /// No effect in other phases.
+    pub fn stalled(&mut self, assigned: &mut Assigned, now: Time) {
         if assigned.phase == Phase::Active {
             self.uncount(assigned);
-            self.enter(assigned, Phase::Reading, now);
+            self.enter(assigned, Phase::Stalled, now);
+        }
+    }
+
+    /// The back-end of a [`Phase::Stalled`] request works on it again: it counts as load, whatever the admission
+    /// limit. No effect in other phases, and where the back-end has left.
+    pub fn resumed(&mut self, assigned: &mut Assigned, now: Time) {
+        if assigned.phase == Phase::Stalled
+            && self.is_there(assigned)
+            && !self.cluster.has_left(assigned.backend)
+        {
+            self.cluster.assign(assigned.backend);
+            self.enter(assigned, Phase::Active, now);
         }
     }
 

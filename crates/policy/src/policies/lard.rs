@@ -173,7 +173,7 @@ impl SavesState for Lard {
         let mut from = StateReader::new(saved);
         let turn = Turn::of_word(from.word()?);
         let (assignments, reassignments, forgotten) = (from.word()?, from.word()?, from.word()?);
-        let server = LruMap::restore(self.server.capacity(), &mut from, |from| match from.word()? {
+        let server = self.server.restored(&mut from, |from| match from.word()? {
             NO_BACKEND => Ok(None),
             b => u16::try_from(b)
                 .map(|b| Some(BackendId(b)))
@@ -191,8 +191,10 @@ const NO_BACKEND: u64 = u64::MAX;
 /// Its capabilities.
 static CAPABILITIES: Capabilities = Capabilities::NONE.shows_state::<Lard>().saves_state::<Lard>();
 
-fn build(_: &BuildContext, params: &ParamSet) -> Built {
-    Ok(Box::new(Lard::new(&LardParams::of(params))?))
+fn build(context: &BuildContext, params: &ParamSet) -> Built {
+    let mut policy = Lard::new(&LardParams::of(params))?;
+    policy.server.reseed(context.table_seed);
+    Ok(Box::new(policy))
 }
 
 /// Registry entry.

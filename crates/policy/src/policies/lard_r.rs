@@ -228,7 +228,7 @@ impl SavesState for LardR {
             removals: from.word()?,
             forgotten: from.word()?,
         };
-        let server_set = LruMap::restore(self.server_set.capacity(), &mut from, |from| {
+        let server_set = self.server_set.restored(&mut from, |from| {
             let last_mod = Time::from_nanos(from.word()?);
             let members = (0..from.count()?).map(|_| from.backend()).collect::<Result<_, _>>()?;
             Ok(ServerSet { members, last_mod })
@@ -242,8 +242,10 @@ impl SavesState for LardR {
 /// Its capabilities.
 static CAPABILITIES: Capabilities = Capabilities::NONE.shows_state::<LardR>().saves_state::<LardR>();
 
-fn build(_: &BuildContext, params: &ParamSet) -> Built {
-    Ok(Box::new(LardR::new(&LardRParams::of(params))?))
+fn build(context: &BuildContext, params: &ParamSet) -> Built {
+    let mut policy = LardR::new(&LardRParams::of(params))?;
+    policy.server_set.reseed(context.table_seed);
+    Ok(Box::new(policy))
 }
 
 /// Registry entry.

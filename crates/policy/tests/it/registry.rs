@@ -27,7 +27,7 @@ enum Step {
     CompleteOldest {
         failed: bool,
     },
-    /// The newest request is established, or delivered.
+    /// The newest request is established, stalls, or goes on.
     MoveOn,
     GiveUp,
     Stay(u16),
@@ -179,7 +179,8 @@ impl Play<'_> {
                 if let Some(newest) = self.under_way.back_mut() {
                     match newest.phase() {
                         Phase::Connecting => self.core.established(newest, now),
-                        _ => self.core.delivered(newest, now),
+                        Phase::Stalled => self.core.resumed(newest, now),
+                        _ => self.core.stalled(newest, now),
                     }
                 }
             }

@@ -17,6 +17,7 @@ fn head(fields: &[u8]) -> (RequestHead, Vec<u8>) {
     bytes.extend_from_slice(b"\r\n");
     let mut out = Vec::new();
     let context = RequestContext {
+        hash: &crate::http::target_hash::TargetHash::PLAIN,
         key: &TargetKey::PathQuery,
         dynamic: &[],
         fields: 100,

@@ -1,8 +1,15 @@
+use super::super::placed::mark_placed;
 use super::*;
 
 fn run(head: &str, trusted: bool) -> Result<(RequestHead, String), RequestRefusal> {
-    let context =
-        RequestContext { key: &TargetKey::PathQuery, dynamic: &[], fields: 50, peer: b"192.0.2.1", trusted };
+    let context = RequestContext {
+        key: &TargetKey::PathQuery,
+        hash: &TargetHash::PLAIN,
+        dynamic: &[],
+        fields: 50,
+        peer: b"192.0.2.1",
+        trusted,
+    };
     let mut out = Vec::new();
     let head = rewrite(head.as_bytes(), &context, &mut out)?;
     Ok((head, String::from_utf8(out).unwrap()))
@@ -57,6 +64,16 @@ fn what_looks_like_forwarding_is_believed_from_nobody_else() {
     assert!(!out.contains("6.6.6.6"), "{out}");
     let (_, out) = run(head, true).unwrap();
     assert!(out.contains("Forwarded: for=6.6.6.6\r\n") && !out.contains("X_For"), "{out}");
+    for name in
+        ["X-Forwarded-Port", "X-Forwarded-Ssl", "x-forwarded-prefix", "X-Forwarded-Server", "X-Real-IP"]
+    {
+        let head = format!("GET / HTTP/1.1\r\nHost: a\r\n{name}: spoofed\r\n\r\n");
+        let passed = |trusted| run(&head, trusted).unwrap().1.contains("spoofed");
+        assert!(passed(true) && !passed(false), "{name}");
+        let head = head.replacen('-', "_", 1);
+        let passed = |trusted| run(&head, trusted).unwrap().1.contains("spoofed");
+        assert!(!passed(true) && !passed(false), "{name} with an underscore");
+    }
 }
 
 #[test]
@@ -162,8 +179,14 @@ fn what_is_refused() {
 fn what_a_back_end_may_read_as_it_came() {
     let plain = |fields: &str, trusted: bool| {
         let head = format!("GET /a HTTP/1.1\r\nHost: h\r\n{fields}\r\n");
-        let context =
-            RequestContext { key: &TargetKey::Path, dynamic: &[], fields: 100, peer: b"10.0.0.9", trusted };
+        let context = RequestContext {
+            key: &TargetKey::Path,
+            hash: &TargetHash::PLAIN,
+            dynamic: &[],
+            fields: 100,
+            peer: b"10.0.0.9",
+            trusted,
+        };
         rewrite(head.as_bytes(), &context, &mut Vec::new()).unwrap().is_plain
     };
     for good in [
@@ -190,6 +213,7 @@ fn what_a_back_end_may_read_as_it_came() {
     let absolute = b"GET http://h/a HTTP/1.1\r\nHost: h\r\n\r\n";
     let context = RequestContext {
         key: &TargetKey::Path,
+        hash: &TargetHash::PLAIN,
         dynamic: &[],
         fields: 100,
         peer: b"10.0.0.9",
@@ -203,6 +227,7 @@ fn a_request_is_marked_once() {
     let mark = |fields: &str| {
         let context = RequestContext {
             key: &TargetKey::Path,
+            hash: &TargetHash::PLAIN,
             dynamic: &[],
             fields: 100,
             peer: b"10.0.0.9",

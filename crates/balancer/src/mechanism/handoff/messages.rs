@@ -4,7 +4,6 @@ use std::rc::Rc;
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 
-use plimsoll_config::Config;
 use plimsoll_datapath::tcp::TcpState;
 use plimsoll_wire::message::{AnswerReport, Conn, FromAgent, ToAgent};
 
@@ -94,7 +93,7 @@ fn ask(worker: &Rc<Worker>, handoffs: &Rc<Handoffs>, link: &Rc<AgentLink>, asked
         entry.asked = Some(asked.request);
     }
     let config = worker.config();
-    let request = Request::read(head, &config, &accepted).filter(|request| {
+    let request = Request::read(head, worker, &accepted).filter(|request| {
         let known = &request.head;
         known.framing == Framing::None
             && known.is_plain
@@ -133,8 +132,10 @@ struct Request {
 
 impl Request {
     /// Checks and rewrites a head that an agent has sent. Returns `None` if this front-end would not pass it on.
-    fn read(head: &[u8], config: &Config, accepted: &Accepted) -> Option<Self> {
+    fn read(head: &[u8], worker: &Worker, accepted: &Accepted) -> Option<Self> {
+        let config = worker.config();
         let context = request::RequestContext {
+            hash: &worker.shared.hash,
             key: &config.target.key,
             dynamic: &config.target.dynamic,
             fields: config.limits.fields,
@@ -168,7 +169,7 @@ fn count_request(handoffs: &Handoffs, link: &Rc<AgentLink>, conn: Conn) -> Optio
 fn began(worker: &Worker, handoffs: &Handoffs, link: &Rc<AgentLink>, conn: Conn, head: &[u8]) {
     let Some((accepted, _)) = count_request(handoffs, link, conn) else { return };
     // A request that this front-end would not have passed on is left to the back-end, and not counted.
-    let Some(request) = Request::read(head, &worker.config(), &accepted) else { return };
+    let Some(request) = Request::read(head, worker, &accepted) else { return };
     handoffs.system.counts.stayed.add(1);
     let account = Account::new(request.received);
     let mut active = request.under(account);

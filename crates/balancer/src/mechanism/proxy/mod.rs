@@ -59,9 +59,9 @@ impl<B: BackendIo + 'static> Mechanism for Proxy<B> {
 
 impl<B: BackendIo> Proxy<B> {
     async fn pass<C: ClientIo>(&self, request: &mut ClientRequest<'_, C>) -> Result<Answered, Failure> {
-        let Some(backend) = &request.account.backend else { return Err(Failure::NoPlace) };
+        let Some(backend) = request.account.backend.clone() else { return Err(Failure::NoPlace) };
         let before = backend.turns();
-        let (mut connection, perhaps_stale) = self.connect(request, backend).await?;
+        let (mut connection, perhaps_stale) = self.connect(request, &backend).await?;
         if connection.backend.went_down_since(before) && request.more {
             // It went down while a connection was waited for.
             return Err(Failure::NotSent);
@@ -81,7 +81,8 @@ impl<B: BackendIo> Proxy<B> {
             response: &mut response,
             date: &date,
             keep: request.keep,
-            watched: (request.repeatable && request.more).then_some(before),
+            stalling: request.account.stalling(),
+            turns: before,
         };
         *request.answering = true;
         let passed = exchange.pass(&mut connection).await;

@@ -20,6 +20,7 @@ use crate::net::deadline::{Deadline, Fired};
 use crate::net::halves::{Halves, Input};
 use crate::net::pace::Pace;
 use crate::net::write::poll_write_all;
+use crate::stalling::Stalling;
 
 /// Interim responses that are passed on for one request.
 const MOST_INTERIM: u32 = 32;
@@ -41,9 +42,10 @@ pub(crate) struct Exchange<'a, C> {
     pub(crate) date: &'a [u8],
     /// Whether the front-end wants to keep the client's connection.
     pub(crate) keep: bool,
-    /// How often the back-end had turned when it was chosen, if the request may be sent again elsewhere as long as no
-    /// byte of a response has come.
-    pub(crate) watched: Option<u32>,
+    /// Told when only the client is waited for.
+    pub(crate) stalling: Stalling<'a>,
+    /// How often the back-end had turned when it was chosen: once it goes down, no response is waited for.
+    pub(crate) turns: u32,
 }
 
 impl<C: Halves> Exchange<'_, C> {
@@ -71,18 +73,27 @@ impl<C: Halves> Exchange<'_, C> {
             keep: self.keep,
             began_ms: self.deadline.now_ms(),
         };
-        if let Some(before) = self.watched {
-            self.deadline.watch(&to.backend, before);
-        }
-        let head = waiting.response(&mut upload, &mut from_backend, &mut to_client, self.response, self.out);
+        self.deadline.watch(&to.backend, self.turns);
+        let buffers = (&mut *self.response, &mut *self.out);
+        let head =
+            waiting.response(&mut upload, &mut from_backend, &mut to_client, buffers, &mut self.stalling);
         let head = head.await;
         self.deadline.unwatch();
         let head = head?;
+        self.stalling.resume();
         let first_byte_at = Instant::now();
         let mut relay = Relay::new(head, self.head.version, self.response, self.out, limits)
             .map_err(|bad| Failure::BadResponse(bad.0))?;
-        let done =
-            relay.run(&mut upload, &mut from_backend, &mut to_client, self.deadline, self.config).await;
+        let done = relay
+            .run(
+                &mut upload,
+                &mut from_backend,
+                &mut to_client,
+                self.deadline,
+                self.config,
+                &mut self.stalling,
+            )
+            .await;
         let content_bytes = relay.content_bytes();
         match done {
             Ok(()) => Ok(Answered {
@@ -117,11 +128,11 @@ impl Waiting<'_> {
         upload: &mut Upload<'_, I, O>,
         from: &mut (impl AsyncRead + Unpin),
         client: &mut (impl AsyncWrite + Unpin),
-        response: &mut Buffer,
-        out: &mut Vec<u8>,
+        (response, out): (&mut Buffer, &mut Vec<u8>),
+        stalling: &mut Stalling<'_>,
     ) -> Result<ResponseHead, Failure> {
         for _ in 0..=MOST_INTERIM {
-            let length = self.head_end(upload, from, response).await?;
+            let length = self.head_end(upload, from, response, stalling).await?;
             out.clear();
             let context = response::ResponseContext {
                 fields: self.config.limits.fields,
@@ -154,6 +165,7 @@ impl Waiting<'_> {
         upload: &mut Upload<'_, I, O>,
         from: &mut (impl AsyncRead + Unpin),
         response: &mut Buffer,
+        stalling: &mut Stalling<'_>,
     ) -> Result<usize, Failure> {
         let mut scan = HeadScan::default();
         let mut steps = None;
@@ -170,7 +182,7 @@ impl Waiting<'_> {
             let read = self
                 .deadline
                 .guard(|cx| {
-                    if let Poll::Ready(Err(failure)) = self.poll_upload(cx, upload, &mut steps) {
+                    if let Poll::Ready(Err(failure)) = self.poll_upload(cx, upload, &mut steps, stalling) {
                         return Poll::Ready(Err(failure));
                     }
                     if upload.is_done() && client_watched && poll_client_gone(cx, upload, &mut client_watched)
@@ -190,6 +202,10 @@ impl Waiting<'_> {
                 Ok(Err(failure)) => return Err(failure),
                 Err(Fired::BackendDown) if response.is_empty() => return Err(Failure::BackendDown),
                 Err(Fired::BackendDown) => return Err(Failure::BadResponse("a head that was cut off")),
+                Err(Fired::TimedOut) if upload.waits_for_client && !stalling.is_stalled() => {
+                    stalling.stall();
+                    steps = None;
+                }
                 Err(_) if upload.waits_for_client => {
                     return Err(Failure::BadRequest(RequestRefusal::of(
                         408,
@@ -207,16 +223,23 @@ impl Waiting<'_> {
         cx: &mut Context<'_>,
         upload: &mut Upload<'_, I, O>,
         steps: &mut Option<u64>,
+        stalling: &mut Stalling<'_>,
     ) -> Poll<Result<(), Failure>> {
         let result = if upload.is_done() { Poll::Ready(Ok(())) } else { upload.poll(cx) };
         if *steps != Some(upload.steps) {
             *steps = Some(upload.steps);
             let timeouts = &self.config.timeouts;
             if upload.is_done() {
+                stalling.resume();
                 self.deadline.set(timeouts.first_byte);
             } else {
-                let pace = Pace::default().after(self.deadline.now_ms().saturating_sub(self.began_ms));
-                self.deadline.set(pace.next(timeouts.body, upload.content_bytes));
+                let waited_ms = self.deadline.now_ms().saturating_sub(self.began_ms);
+                let wait = Pace::default().after(waited_ms).next(timeouts.body, upload.content_bytes);
+                self.deadline.set(if upload.waits_for_client {
+                    stalling.next(wait, waited_ms)
+                } else {
+                    wait
+                });
             }
         }
         match result {

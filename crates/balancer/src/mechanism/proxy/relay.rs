@@ -2,6 +2,7 @@
 
 use std::io;
 use std::task::{Context, Poll};
+use std::time::Duration;
 
 use plimsoll_config::{Config, Limits};
 use tokio::io::{AsyncRead, AsyncWrite};
@@ -11,9 +12,10 @@ use crate::http::chunked::{BadChunk, Decoder};
 use crate::http::response::{BadResponse, ResponseHead};
 use crate::http::{Framing, HttpVersion};
 use crate::net::buffer::Buffer;
-use crate::net::deadline::Deadline;
+use crate::net::deadline::{Deadline, Fired};
 use crate::net::pace::Pace;
 use crate::net::write::poll_write_all;
+use crate::stalling::Stalling;
 
 /// A body up to this size goes out in one piece with its head: copying it costs less than a second piece.
 const COPIED_BYTES: usize = 2048;
@@ -34,6 +36,27 @@ enum Body {
     UntilClose,
     /// All has been read.
     Read,
+}
+
+/// Waiting for a client to take a piece.
+struct ClientWait<'a> {
+    deadline: &'a Deadline,
+    /// Without this piece.
+    pace: Pace,
+    began_ms: u64,
+    /// The time-out of one step.
+    most: Duration,
+    /// Content that the client has taken before, in bytes.
+    moved_bytes: u64,
+}
+
+impl ClientWait<'_> {
+    /// Sets the deadline, after `written` bytes of the piece.
+    fn set(&self, stalling: &Stalling<'_>, written: usize) {
+        let waited_ms = self.deadline.now_ms().saturating_sub(self.began_ms);
+        let most = self.pace.after(waited_ms).next(self.most, self.moved_bytes + written as u64);
+        self.deadline.set(stalling.next(most, waited_ms));
+    }
 }
 
 /// One response on its way to a client.
@@ -110,6 +133,7 @@ impl<'a> Relay<'a> {
         client: &mut W,
         deadline: &Deadline,
         config: &Config,
+        stalling: &mut Stalling<'_>,
     ) -> Result<(), RelayFailed>
     where
         I: AsyncRead + Unpin,
@@ -129,26 +153,15 @@ impl<'a> Relay<'a> {
         };
         loop {
             self.join_small();
-            let mut written = 0;
             let began_ms = deadline.now_ms();
-            let moved_bytes = self.content_bytes;
-            deadline.set(pace.next(config.timeouts.body, moved_bytes));
-            let pieces: [&[u8]; 3] = [self.out, &self.response.data()[..self.content], &self.tail];
-            let write = deadline.guard(|cx| {
-                if go_on(cx) {
-                    return Poll::Ready(Err(io::ErrorKind::ConnectionAborted.into()));
-                }
-                let before = written;
-                let result = poll_write_all(cx, client, &pieces, &mut written);
-                if written != before && result.is_pending() {
-                    let pace = pace.after(deadline.now_ms().saturating_sub(began_ms));
-                    deadline.set(pace.next(config.timeouts.body, moved_bytes + written as u64));
-                }
-                result
-            });
-            if !matches!(write.await, Ok(Ok(()))) {
-                return Err(RelayFailed::ClientGone);
-            }
+            let wait = ClientWait {
+                deadline,
+                pace,
+                began_ms,
+                most: config.timeouts.body,
+                moved_bytes: self.content_bytes,
+            };
+            self.write_out(client, &wait, stalling, &mut go_on).await?;
             pace = pace.after(deadline.now_ms().saturating_sub(began_ms));
             self.wrote();
             if matches!(self.body, Body::Read) {
@@ -172,6 +185,44 @@ impl<'a> Relay<'a> {
                     break;
                 }
             }
+        }
+    }
+
+    /// Writes what is there. A client that takes it slowly is no load of the back-end, nor is one that is the last to be
+    /// waited for.
+    async fn write_out<W: AsyncWrite + Unpin>(
+        &self,
+        client: &mut W,
+        wait: &ClientWait<'_>,
+        stalling: &mut Stalling<'_>,
+        go_on: &mut impl FnMut(&mut Context<'_>) -> bool,
+    ) -> Result<(), RelayFailed> {
+        let all_read = matches!(self.body, Body::Read);
+        let pieces: [&[u8]; 3] = [self.out, &self.response.data()[..self.content], &self.tail];
+        let mut written = 0;
+        wait.set(stalling, written);
+        loop {
+            let write = wait.deadline.guard(|cx| {
+                if go_on(cx) {
+                    return Poll::Ready(Err(io::ErrorKind::ConnectionAborted.into()));
+                }
+                let before = written;
+                let result = poll_write_all(cx, client, &pieces, &mut written);
+                let begins = all_read && !stalling.is_stalled();
+                if result.is_pending() && (begins || written != before) {
+                    if begins {
+                        stalling.stall();
+                    }
+                    wait.set(stalling, written);
+                }
+                result
+            });
+            match write.await {
+                Ok(Ok(())) => return Ok(()),
+                Err(Fired::TimedOut) if !stalling.is_stalled() => stalling.stall(),
+                _ => return Err(RelayFailed::ClientGone),
+            }
+            wait.set(stalling, written);
         }
     }
 

@@ -27,9 +27,14 @@ impl FrontEnd {
 
     /// With back-ends and whatever else there is in `text`.
     pub(crate) fn from_text(text: &str) -> Self {
+        Self::watching("probe = \"none\"", text)
+    }
+
+    /// The same with these keys of the health checks.
+    pub(crate) fn watching(health: &str, text: &str) -> Self {
         let text = format!(
             "workers = 2\n[[listener]]\naddress = \"127.0.0.1:0\"\n[[listener]]\naddress = \"[::1]:0\"\n\
-             [health]\nprobe = \"none\"\n[admin]\nenabled = false\n{text}"
+             [health]\n{health}\n[admin]\nenabled = false\n{text}"
         );
         let config = Config::parse(&text, "test.toml").unwrap_or_else(|e| panic!("{text}\n{e}"));
         let balancer = Balancer::start(config).unwrap();
@@ -161,6 +166,17 @@ impl Client {
         }
     }
 
+    /// The answer to a GET, if the connection does not end before one.
+    pub(crate) fn answer_or_end(&mut self) -> Option<Message> {
+        while !self.fill().is_ok_and(|n| n == 0) {
+            if let Some((message, _)) = strict::response(&self.buffer, false, false).unwrap() {
+                return Some(message);
+            }
+        }
+        assert!(self.buffer.is_empty(), "half an answer");
+        None
+    }
+
     /// One response on a connection that may end behind it.
     pub(crate) fn response_or_end(mut self, method: &str) -> Message {
         loop {
@@ -198,6 +214,12 @@ impl Client {
     pub(crate) fn get(&mut self, target: &str) -> Message {
         self.send(get(target));
         self.response("GET")
+    }
+
+    /// Sends a GET and reads its answer, on a connection that may end behind it.
+    pub(crate) fn asked(mut self, target: &str) -> Message {
+        self.send(get(target));
+        self.response_or_end("GET")
     }
 
     fn fill(&mut self) -> std::io::Result<usize> {

@@ -14,8 +14,17 @@ pub(super) fn objection(proof: &Proof, partial: bool) -> Option<String> {
         let differ = decisions - identical;
         return Some(format!("{} of {} decisions came out differently", count(differ), count(decisions)));
     }
-    let lacks = "the log is not whole, so that nothing is proved about what follows the missing part";
-    (!partial && !proof.is_proved()).then(|| format!("{lacks}; --partial accepts that"))
+    if partial || proof.is_proved() {
+        return None;
+    }
+    let whole =
+        proof.missing.is_empty() && proof.dropped_chunks == 0 && proof.runs.iter().all(|run| run.whole);
+    let lacks = if whole {
+        "the log lacks its end, so that nothing is proved about what may follow"
+    } else {
+        "the log is not whole, so that nothing is proved about what follows the missing part"
+    };
+    Some(format!("{lacks}; --partial accepts that"))
 }
 
 pub(super) fn text(proof: &Proof) -> String {
@@ -49,9 +58,18 @@ pub(super) fn text(proof: &Proof) -> String {
             "Dropped: {chunks} chunks, for the disk was too slow or failed; the writer says so"
         );
     }
-    for position in &proof.truncated {
-        let _ =
-            writeln!(out, "Cut: a record is not whole ({position}): a crash, or the log is being written");
+    for (position, unread_bytes) in &proof.truncated {
+        let _ = writeln!(
+            out,
+            "Cut: a record is not whole ({position}), {} bytes were not read: a crash, damage, or the log is being written",
+            count(*unread_bytes)
+        );
+    }
+    for position in &proof.endless {
+        let _ = writeln!(
+            out,
+            "No end: the log was not closed ({position}): its front-end crashed or still runs, or files are missing"
+        );
     }
     if proof.full {
         out += "Full: the log stopped because its files were full\n";
@@ -151,7 +169,8 @@ pub(super) fn json(proof: &Proof) -> String {
         "proved": proof.is_proved(), "events": proof.events, "decisions": decisions, "identical": identical,
         "runs": runs, "first_difference": proof.first_difference.as_ref().map(difference_json),
         "missing": missing, "dropped_chunks": proof.dropped_chunks,
-        "truncated": proof.truncated.iter().map(place).collect::<Vec<_>>(),
+        "truncated": proof.truncated.iter().map(cut).collect::<Vec<_>>(),
+        "endless": proof.endless.iter().map(place).collect::<Vec<_>>(),
         "full": proof.full, "ended": proof.ended,
     })
     .to_string()
@@ -164,6 +183,11 @@ pub(super) fn settings(settings: &[(String, String)]) -> Value {
 
 fn place(position: &Position) -> Value {
     json!({"file": position.file.display().to_string(), "byte": position.offset})
+}
+
+fn cut((position, unread_bytes): &(Position, u64)) -> Value {
+    let Position { file, offset } = position;
+    json!({"file": file.display().to_string(), "byte": offset, "unread_bytes": unread_bytes})
 }
 
 fn difference_json(d: &Difference) -> Value {

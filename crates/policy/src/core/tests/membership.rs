@@ -8,7 +8,7 @@ fn an_index_is_given_to_another_back_end_once_it_is_free() {
     let first = assigned(core.offer(&request(0), at(1)));
     assert!(!core.leave(B0, at(2)), "it has a request");
     let mut reading = first;
-    core.delivered(&mut reading, at(3));
+    core.stalled(&mut reading, at(3));
     assert!(core.leave(B0, at(4)) && core.leave(B2, at(4)) && !core.leave(B0, at(4)));
     assert_eq!(
         (core.view().eligible(), core.view().has_left(B0), core.view().health(B0)),

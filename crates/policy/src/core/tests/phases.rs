@@ -25,12 +25,35 @@ fn who_only_reads_is_no_load() {
     let mut core = core(1, fixed(1, 9));
     let mut first = assigned(core.offer(&request(0), at(1)));
     assert_eq!(core.offer(&request(1), at(1)), Offered::Waits);
-    core.delivered(&mut first, at(2));
-    core.delivered(&mut first, at(2));
+    core.stalled(&mut first, at(2));
+    core.stalled(&mut first, at(2));
     assert_eq!(core.start_next(at(2)).unwrap().offered.backend(), Some(B0));
     assert_eq!(stat(&core, "outstanding"), 2.0, "the policy hears of the end when it comes");
     core.complete(&first, ANSWERED, at(9));
     assert_eq!((core.view().load(B0), stat(&core, "outstanding")), (1, 1.0));
+}
+
+#[test]
+fn what_goes_on_is_load_again_whatever_the_limit() {
+    let mut core = core(1, fixed(1, 9));
+    let mut first = assigned(core.offer(&request(0), at(1)));
+    core.resumed(&mut first, at(1));
+    core.stalled(&mut first, at(2));
+    let second = assigned(core.offer(&request(1), at(3)));
+    core.resumed(&mut first, at(4));
+    core.resumed(&mut first, at(4));
+    assert_eq!((core.view().load(B0), first.phase(), core.has_room()), (2, Phase::Active, false));
+    core.complete(&second, ANSWERED, at(5));
+    core.stalled(&mut first, at(6));
+    // Its back-end leaves meanwhile, and another one gets its index.
+    core.set_health(B0, Health::Draining, at(7));
+    assert!(core.leave(B0, at(7)));
+    core.resumed(&mut first, at(8));
+    assert_eq!(core.join("next", 5, Weight::ONE, at(9)).unwrap(), B0);
+    core.resumed(&mut first, at(10));
+    assert_eq!((core.view().load(B0), first.phase()), (0, Phase::Stalled));
+    core.complete(&first, ANSWERED, at(11));
+    assert_eq!(core.view().load(B0), 0);
 }
 
 #[test]

@@ -1,0 +1,41 @@
+//! Reading a small body before its request is offered: a client that sends slowly then keeps no back-end busy.
+
+use std::time::Duration;
+
+use crate::net::buffer::Buffer;
+use crate::net::deadline::{Deadline, Fired};
+use crate::net::halves::ClientIo;
+use crate::net::pace::Pace;
+
+/// Why there is no body.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum NoBody {
+    /// The client has closed.
+    Gone,
+    /// It sends too slowly.
+    TooSlow,
+}
+
+/// Reads until `input` starts with a body of this many bytes, which fit into it.
+pub(crate) async fn read_body(
+    stream: &mut impl ClientIo,
+    input: &mut Buffer,
+    length: usize,
+    deadline: &Deadline,
+    timeout: Duration,
+) -> Result<(), NoBody> {
+    if input.len() < length {
+        stream.acknowledge();
+    }
+    let began_ms = deadline.now_ms();
+    while input.len() < length {
+        let pace = Pace::default().after(deadline.now_ms().saturating_sub(began_ms));
+        deadline.set(pace.next(timeout, input.len() as u64));
+        match deadline.guard(|cx| input.poll_fill(cx, stream)).await {
+            Ok(Ok(1..)) => {}
+            Err(Fired::TimedOut) => return Err(NoBody::TooSlow),
+            _ => return Err(NoBody::Gone),
+        }
+    }
+    Ok(())
+}
