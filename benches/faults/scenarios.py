@@ -105,6 +105,18 @@ async def slow_readers(front_end):
     return await beside(front_end, client.slow_readers, size=400_000)
 
 
+async def long_polls(front_end):
+    """500 GETs at once, each of which its back-end answers after 3 s."""
+    there = [backend(i, service_s=3) for i in range(3)]
+    try:
+        with front_end():
+            await asyncio.sleep(1)
+            answers = await asyncio.gather(*(exchange(get(), timeout=20) for _ in range(500)))
+        return failed(answers, "500")
+    finally:
+        [b.stop() for b in there]
+
+
 async def overload(front_end):
     """Three times what the back-ends can answer, 600/s, for 10 s; the first two do not count."""
     there = [backend(i, capacity=200) for i in range(3)]
@@ -221,6 +233,6 @@ async def spoofed(front_end):
 
 
 ALL = (
-    half_closed, half_reset, killed_in_turn, slow_posts, slow_large_posts, slow_readers, overload, all_dead, hung,
+    half_closed, half_reset, killed_in_turn, slow_posts, slow_large_posts, slow_readers, long_polls, overload, all_dead, hung,
     slow_heads, no_http, spoofed,
 )

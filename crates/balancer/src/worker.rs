@@ -265,6 +265,7 @@ impl Worker {
             interval.tick().await;
             self.deadlines.sweep();
             self.make_room();
+            self.shared.dispatch.serve_waiting_now();
             let config = self.shared.config.load_full();
             let fresh = clock::Dates::if_changed(&self.dates.borrow());
             if let Some(dates) = fresh {

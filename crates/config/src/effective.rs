@@ -20,6 +20,7 @@ impl Config {
     #[must_use]
     pub fn admission_limit(&self) -> AdmissionLimit {
         match self.admission.limit {
+            AdmissionLimitConfig::Adaptive => AdmissionLimit::Adaptive(self.policy.thresholds()),
             AdmissionLimitConfig::Lard => AdmissionLimit::Lard(self.policy.thresholds()),
             AdmissionLimitConfig::Fixed(limit) => AdmissionLimit::Fixed(limit),
             AdmissionLimitConfig::Unlimited => AdmissionLimit::Unlimited,

@@ -108,6 +108,7 @@ impl ReplayedRun {
                 self.undecided.remove(number);
             }
             What::Moved { number, backend, from, to, own } => {
+                self.core.advance(now);
                 self.moved(*number, (*backend, *from), *to, *own, now)?;
             }
             What::Taken { number, request } => match self.under_way.get_mut(number) {
@@ -123,7 +124,10 @@ impl ReplayedRun {
                 // Its end names only the back-end.
                 self.core.stay(*backend, 0, plimsoll_policy::TargetId(0), now);
             }
-            What::CompletedForeign { backend, phase } => self.foreign_ended(*backend, *phase)?,
+            What::CompletedForeign { backend, phase } => {
+                self.core.advance(now);
+                self.foreign_ended(*backend, *phase)?;
+            }
             What::Reported(report) => {
                 self.known(report.backend)?;
                 self.core.report(report, now);

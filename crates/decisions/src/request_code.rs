@@ -162,20 +162,28 @@ pub(crate) fn put_admission(out: &mut Vec<u8>, admission: AdmissionControl) {
             out.push(1);
             put_varint(out, limit);
         }
-        AdmissionLimit::Lard(Thresholds { t_low, t_high }) => {
-            out.push(2);
-            put_varint(out, u64::from(t_low));
-            put_varint(out, u64::from(t_high));
-        }
+        AdmissionLimit::Lard(thresholds) => put_thresholds(out, 2, thresholds),
+        AdmissionLimit::Adaptive(thresholds) => put_thresholds(out, 3, thresholds),
     }
     put_varint(out, admission.queue as u64);
+}
+
+fn put_thresholds(out: &mut Vec<u8>, kind: u8, Thresholds { t_low, t_high }: Thresholds) {
+    out.push(kind);
+    put_varint(out, u64::from(t_low));
+    put_varint(out, u64::from(t_high));
+}
+
+fn read_thresholds(cursor: &mut ByteCursor<'_>) -> Result<Thresholds, Malformed> {
+    Ok(Thresholds { t_low: cursor.small()?, t_high: cursor.small()? })
 }
 
 pub(crate) fn read_admission(cursor: &mut ByteCursor<'_>) -> Result<AdmissionControl, Malformed> {
     let limit = match cursor.byte()? {
         0 => AdmissionLimit::Unlimited,
         1 => AdmissionLimit::Fixed(cursor.varint()?),
-        2 => AdmissionLimit::Lard(Thresholds { t_low: cursor.small()?, t_high: cursor.small()? }),
+        2 => AdmissionLimit::Lard(read_thresholds(cursor)?),
+        3 => AdmissionLimit::Adaptive(read_thresholds(cursor)?),
         _ => return Err(Malformed("an admission limit is of no known kind")),
     };
     Ok(AdmissionControl { limit, queue: cursor.small()? })

@@ -93,7 +93,7 @@ impl<M: Mechanism, C: ClientIo> Client<'_, M, C> {
             scratch = scratch.filter(|s| !s.input.is_empty());
             let mut lent = match scratch.take() {
                 Some(scratch) => {
-                    self.deadline.set_headless(true);
+                    self.deadline.set_incomplete(true);
                     scratch
                 }
                 None => match self.begin().await {
@@ -124,7 +124,7 @@ impl<M: Mechanism, C: ClientIo> Client<'_, M, C> {
         };
         self.deadline.set(idle);
         self.deadline.set_idle(true);
-        self.deadline.set_headless(true);
+        self.deadline.set_incomplete(true);
         let (stream, worker) = (&mut *self.stream, &self.service.worker);
         let begun = self.deadline.guard(|cx| {
             ready!(stream.poll_begun(cx))?;
@@ -146,11 +146,11 @@ impl<M: Mechanism, C: ClientIo> Client<'_, M, C> {
             Ok(length) => length,
             Err(NoHead::Gone) => return Then::Over,
             Err(NoHead::Refused(refusal)) => {
-                self.deadline.set_headless(false);
+                self.deadline.set_incomplete(false);
                 return self.refuse_head(refusal, scratch).await;
             }
         };
-        self.deadline.set_headless(false);
+        self.deadline.set_incomplete(false);
         let received = Instant::now();
         self.start.requests += 1;
         let context = http_request::RequestContext {

@@ -1,7 +1,7 @@
 //! Reading a request's head.
 
 use crate::http::RequestRefusal;
-use crate::http::head_end::{HeadEnd, HeadScan, may_become_request};
+use crate::http::head_end::{HeadEnd, HeadScan, RequestLineScan};
 use crate::net::buffer::Buffer;
 use crate::net::deadline::{Deadline, Fired};
 use crate::net::halves::ClientIo;
@@ -26,7 +26,7 @@ pub(crate) async fn read_head(
     most_bytes: usize,
     deadline: &Deadline,
 ) -> Result<usize, NoHead> {
-    let mut scan = HeadScan::default();
+    let (mut scan, mut line) = (HeadScan::default(), RequestLineScan::default());
     let mut empty_lines = 0;
     loop {
         while input.data().starts_with(b"\r\n") && empty_lines < MOST_EMPTY_LINES {
@@ -48,7 +48,7 @@ pub(crate) async fn read_head(
                 HeadEnd::Open if input.len() >= most_bytes => {
                     return Err(NoHead::Refused(too_long(input.data(), most_bytes)));
                 }
-                HeadEnd::Open if !may_become_request(input.data()) => {
+                HeadEnd::Open if !line.may_become_request(input.data()) => {
                     return Err(NoHead::Refused(RequestRefusal::bad_request(
                         "what came is no HTTP/1 request",
                     )));

@@ -29,7 +29,7 @@ pub(crate) use member::Member;
 pub(crate) use state::{DispatchCounts, Reason};
 
 use journal::Journal;
-use patience::Patience;
+use patience::{BRIEF, Patience};
 use state::{Decided, Made, State};
 use waiting::Senders;
 
@@ -111,20 +111,31 @@ impl Dispatch {
                 if state.core.waiting() <= 1 {
                     state.patience.is_empty(now);
                 }
-                let any_backend = state.core.view().eligible() > 0;
-                let patience = (state.patience, any_backend, now);
-                let receiver = state.senders.add(request.number);
-                Offer::Waits(Ticket {
-                    dispatch: Arc::clone(self),
-                    number: request.number,
-                    receiver,
-                    patience,
-                })
+                // Without a back-end there is little to wait for; a limit that may grow will soon have room.
+                let briefly = state.core.view().eligible() == 0
+                    || (state.patience.is_standing(now) && !state.core.may_grow());
+                let (dispatch, number) = (Arc::clone(self), request.number);
+                let ticket = Ticket { dispatch, number, receiver: state.senders.add(number), briefly };
+                // Time may have made room for those that waited already.
+                self.serve_waiting(state, now);
+                Offer::Waits(ticket)
             }
             Decided::Rejected => {
                 state.counts.refused += 1;
+                self.serve_waiting(state, now);
                 Offer::Refused
             }
+        }
+    }
+
+    /// Starts waiting requests where only time has passed: an adaptive limit may have made room. Called several times a
+    /// second.
+    pub(crate) fn serve_waiting_now(self: &Arc<Self>) {
+        let mut state = self.lock();
+        if state.core.waiting() > 0 {
+            let now = self.now(&mut state);
+            state.core.advance(now);
+            self.serve_waiting(state, now);
         }
     }
 
@@ -353,15 +364,14 @@ pub(crate) struct Ticket {
     dispatch: Arc<Dispatch>,
     number: u64,
     receiver: oneshot::Receiver<Option<Assignment>>,
-    /// The state of the queue when it was joined, whether any back-end took requests, and the time.
-    patience: (Patience, bool, Time),
+    /// Whether it is not worth while to wait long.
+    briefly: bool,
 }
 
 impl Ticket {
     /// How long to wait, of `longest` at most.
     pub(crate) fn patience(&self, longest: Duration) -> Duration {
-        let (patience, any_backend, now) = self.patience;
-        patience.of(longest, any_backend, now)
+        if self.briefly { longest.min(BRIEF) } else { longest }
     }
 
     /// Ready with the assignment once there is room, or with `None` when no back-end can take the request.

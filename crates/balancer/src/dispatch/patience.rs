@@ -1,4 +1,4 @@
-//! How long a request may wait for room: long in a short burst, briefly while the queue has been standing.
+//! Whether a request may wait long for room: in a short burst it may, not while the queue has been standing.
 //!
 //! A queue that empties now and then absorbs bursts, and waiting in it is worth while. One that never empties only makes
 //! each request late by its length: then all wait briefly, and what is too much is refused soon. This is the idea of
@@ -7,12 +7,12 @@
 
 use std::time::Duration;
 
-use plimsoll_policy::Time;
+use plimsoll_policy::{Nanos, Time};
 
-/// A queue that has not been empty for this share of the longest wait is standing.
-const STANDING: f64 = 0.4;
-/// What a request waits at most in a standing queue, as a share of the longest wait; and where no back-end takes requests.
-const BRIEF: f64 = 0.1;
+/// A queue that has not been empty for longer is standing.
+const STANDING: Nanos = Nanos::from_millis(100);
+/// What a request waits at most in a standing queue, and where no back-end takes requests.
+pub(super) const BRIEF: Duration = Duration::from_millis(25);
 
 /// When the queue was last seen empty.
 #[derive(Debug, Clone, Copy)]
@@ -30,11 +30,9 @@ impl Patience {
         self.empty_at = now;
     }
 
-    /// How long a request may wait from now on that is allowed `longest`. Without a back-end that takes requests there is
-    /// little to wait for.
-    pub(super) fn of(self, longest: Duration, any_backend: bool, now: Time) -> Duration {
-        let standing = Duration::from_nanos(now.since(self.empty_at).as_nanos()) > longest.mul_f64(STANDING);
-        if standing || !any_backend { longest.mul_f64(BRIEF) } else { longest }
+    /// Whether the queue has been standing.
+    pub(super) fn is_standing(self, now: Time) -> bool {
+        now.since(self.empty_at) > STANDING
     }
 }
 
@@ -43,16 +41,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn bursts_wait_and_a_standing_queue_does_not() {
+    fn a_queue_stands_until_it_is_seen_empty() {
         let at = |ms: u64| Time::from_nanos(ms * 1_000_000);
-        let longest = Duration::from_millis(250);
         let mut patience = Patience::new();
         patience.is_empty(at(1000));
-        assert_eq!(patience.of(longest, true, at(1100)), longest);
-        assert_eq!(patience.of(longest, true, at(1101)), Duration::from_millis(25));
+        assert!(!patience.is_standing(at(1100)));
+        assert!(patience.is_standing(at(1101)));
         patience.is_empty(at(1200));
-        assert_eq!(patience.of(longest, true, at(1201)), longest);
-        assert_eq!(patience.of(longest, false, at(1201)), Duration::from_millis(25));
-        assert_eq!(patience.of(Duration::ZERO, true, at(1201)), Duration::ZERO);
+        assert!(!patience.is_standing(at(1201)));
     }
 }

@@ -58,39 +58,34 @@ pub(crate) fn classify(name: &str) -> Field {
     }
 }
 
-/// Fields by which proxies tell back-ends about a client's connection. What a stranger sends of them is not passed on,
-/// also where a dash is written as an underscore; those that are ours are written anew.
-const FORWARDING: [&str; 21] = [
+/// Fields by which proxies tell back-ends about a client or its request: all that begin with `x-forwarded`,
+/// `x-original-` or `x-envoy-external-`, and these. What a stranger sends of them is not passed on, also where a dash is
+/// written as an underscore; those that are ours are written anew.
+const FORWARDING: [&str; 14] = [
     "forwarded",
-    "x-forwarded-for",
-    "x-forwarded-proto",
-    "x-forwarded-host",
-    "x-forwarded-port",
-    "x-forwarded-ssl",
-    "x-forwarded-prefix",
-    "x-forwarded-server",
-    "x-forwarded-scheme",
-    "x-forwarded-protocol",
-    "x-forwarded-by",
-    "x-forwarded-path",
-    "x-forwarded",
     "x-real-ip",
     "x-client-ip",
     "x-cluster-client-ip",
-    "x-original-host",
-    "x-original-forwarded-for",
     "x-scheme",
     "x-url-scheme",
+    "x-rewrite-url",
+    "true-client-ip",
+    "cf-connecting-ip",
+    "cf-connecting-ipv6",
+    "fastly-client-ip",
     "front-end-https",
+    "x-ms-forwarded-client-cert",
+    "x-appengine-user-ip",
 ];
+const FORWARDING_PREFIXES: [&str; 3] = ["x-forwarded", "x-original-", "x-envoy-external-"];
 
 fn is_forwarding(name: &str) -> bool {
-    let same = |known: &str| {
-        let dashed = name.bytes().map(|b| if b == b'_' { b'-' } else { b.to_ascii_lowercase() });
-        name.len() == known.len() && dashed.eq(known.bytes())
-    };
+    let dashed = || name.bytes().map(|b| if b == b'_' { b'-' } else { b.to_ascii_lowercase() });
+    let same = |known: &str| name.len() == known.len() && dashed().eq(known.bytes());
+    let begins = |prefix: &str| name.len() >= prefix.len() && dashed().take(prefix.len()).eq(prefix.bytes());
     // Most fields are told apart by their first letter.
-    matches!(name.as_bytes().first(), Some(b'x' | b'X' | b'f' | b'F')) && FORWARDING.into_iter().any(same)
+    matches!(name.as_bytes().first(), Some(b'x' | b'X' | b'f' | b'F' | b't' | b'T' | b'c' | b'C'))
+        && (FORWARDING.into_iter().any(same) || FORWARDING_PREFIXES.into_iter().any(begins))
 }
 
 /// `Content-Length` as RFC 9110, section 8.6, writes it: digits only. A list, a sign or white space inside is not a
@@ -218,7 +213,10 @@ mod tests {
     fn names_are_known_in_any_case() {
         assert_eq!(classify("Content-LENGTH"), Field::ContentLength);
         assert_eq!(classify("TE"), Field::HopByHop);
-        assert_eq!(classify("X-Forwarded-Foo"), Field::Other);
+        assert_eq!(classify("X-Forwarded-Foo"), Field::ForwardedOther);
+        assert_eq!(classify("X-Original_URL"), Field::ForwardedLookalike);
+        assert_eq!(classify("X-Forward"), Field::Other);
+        assert_eq!(classify("True-Client-IP"), Field::ForwardedOther);
         assert_eq!(classify("X-Real-IP"), Field::ForwardedOther);
         assert_eq!(classify("x_real-ip"), Field::ForwardedLookalike);
         assert_eq!(classify("Front-End-Https"), Field::ForwardedOther);

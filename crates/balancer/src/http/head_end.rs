@@ -13,18 +13,42 @@ pub(crate) enum HeadEnd {
 }
 
 /// Whether the first bytes of a head can become a request line, so that it is worth while to wait for the rest. A TLS
-/// handshake or the banner of SSH cannot.
-pub(crate) fn may_become_request(bytes: &[u8]) -> bool {
-    let line = memchr::memchr(b'\n', bytes);
-    let shown = line.map_or(bytes, |end| bytes[..end].strip_suffix(b"\r").unwrap_or(&bytes[..end]));
-    let method_end = memchr::memchr(b' ', shown);
-    let method = &shown[..method_end.unwrap_or(shown.len())];
-    // A lone carriage return may be half of an empty line's or the line's own end.
-    let method = if method_end.is_none() { method.strip_suffix(b"\r").unwrap_or(method) } else { method };
-    let is_token = method.iter().all(|&b| b.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&b));
-    let begins = is_token && (method_end != Some(0));
-    // A whole line has two blanks and a version.
-    begins && (line.is_none() || shown.windows(6).any(|w| w == b" HTTP/"))
+/// handshake or the banner of SSH cannot. Looks at each byte once, as they arrive.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct RequestLineScan {
+    /// Bytes that have been looked at.
+    seen: usize,
+    /// The method has ended.
+    in_target: bool,
+    /// The line has ended.
+    done: bool,
+}
+
+impl RequestLineScan {
+    /// Goes on in `bytes`, which start with the request line and only ever grow. False when it is none.
+    pub(crate) fn may_become_request(&mut self, bytes: &[u8]) -> bool {
+        let is_token = |b: u8| b.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&b);
+        while !self.in_target {
+            match bytes.get(self.seen) {
+                None => return true,
+                Some(b' ') if self.seen > 0 => self.in_target = true,
+                Some(&b) if is_token(b) => {}
+                Some(_) => return false,
+            }
+            self.seen += 1;
+        }
+        if !self.done {
+            match memchr::memchr(b'\n', &bytes[self.seen..]) {
+                None => self.seen = bytes.len(),
+                Some(found) => {
+                    self.done = true;
+                    // A whole line has two blanks and a version.
+                    return memchr::memmem::find(&bytes[..self.seen + found], b" HTTP/").is_some();
+                }
+            }
+        }
+        true
+    }
 }
 
 /// Looks for the end of a head in bytes that arrive piece by piece, each byte looked at once.
@@ -74,13 +98,19 @@ mod tests {
     #[test]
     fn what_is_no_http_is_seen_at_once() {
         let request = b"GET /a HTTP/1.1\r\nHost: a\r\n";
-        assert!((0..=request.len()).all(|n| may_become_request(&request[..n])));
-        assert!(may_become_request(b"PRI * HTTP/2.0\r\n") && may_become_request(b"\r"));
+        let at_once = |bytes: &[u8]| RequestLineScan::default().may_become_request(bytes);
+        assert!((0..=request.len()).all(|n| at_once(&request[..n])));
+        let mut scan = RequestLineScan::default();
+        assert!((0..=request.len()).all(|n| scan.may_become_request(&request[..n])));
+        assert!(at_once(b"PRI * HTTP/2.0\r\n") && at_once(b"m-search /b  HTTP/1.0\r\n"));
         let tls = b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc";
         let bad: [&[u8]; 7] =
             [tls, b"\x16", b"SSH-2.0-OpenSSH_9.2\r\n", b"GET\r\n", b"GET /a\r\n", b" GET", b"\xc3\xa9"];
         for bad in bad {
-            assert!(!may_become_request(bad), "{}", bad.escape_ascii());
+            assert!(!at_once(bad), "{}", bad.escape_ascii());
+            let mut scan = RequestLineScan::default();
+            let seen = (0..=bad.len()).position(|n| !scan.may_become_request(&bad[..n]));
+            assert!(seen.is_some(), "{}", bad.escape_ascii());
         }
     }
 

@@ -1,5 +1,6 @@
 //! The configuration as a source of membership: a reload changes who is in the cluster.
 
+use std::collections::BTreeMap;
 use std::io;
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::sync::Arc;
@@ -42,7 +43,22 @@ pub(crate) fn members_of(config: &Config, known: &[Arc<Backend>]) -> Result<Vec<
             max_connections: b.max_connections,
         })
     };
-    config.backends.iter().map(member).collect()
+    let members: Vec<MemberSpec> = config.backends.iter().map(member).collect::<Result<_, _>>()?;
+    warn_of_strange_addresses(config, &members);
+    Ok(members)
+}
+
+/// Warns where names lead to one address, or to this front-end.
+fn warn_of_strange_addresses(config: &Config, members: &[MemberSpec]) {
+    let mut names = BTreeMap::new();
+    for MemberSpec { name, address, .. } in members {
+        if let Some(first) = names.insert(address, name) {
+            tracing::warn!(%address, "back-ends {first} and {name} have the same address: it counts twice");
+        }
+        if config.listeners.iter().any(|listener| listener.address == *address) {
+            tracing::warn!(%address, "back-end {name} is this front-end itself: its requests come back");
+        }
+    }
 }
 
 /// A configuration that takes the place of another one.

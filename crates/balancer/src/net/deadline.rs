@@ -15,7 +15,7 @@ use crate::backend::Backend;
 /// How often deadlines are looked at, and so how late one may fire.
 pub(crate) const SWEEP: Duration = Duration::from_millis(50);
 
-/// A connection makes room only after it has waited this long for a head: one that was just opened may have sent it.
+/// A connection makes room only after it has waited this long: one that was just opened may have sent its request.
 const ROOM_AFTER_MS: u64 = 300;
 
 /// To make room, one of so many connections without a request is ended at once, and at most this many.
@@ -43,8 +43,8 @@ struct DeadlineEntry {
     fired: Option<Fired>,
     /// Between two requests.
     idle: bool,
-    /// Since when a request's head is waited for, in milliseconds; `None` while there is one.
-    headless_since_ms: Option<u64>,
+    /// Since when a request's head or small body is waited for, in milliseconds; `None` while there is a whole one.
+    incomplete_since_ms: Option<u64>,
 }
 
 /// All deadlines of one worker.
@@ -88,13 +88,13 @@ impl Deadlines {
         }
     }
 
-    /// Ends the connections that have waited longest for a request's head, as other clients need their places: a few at
-    /// a time, because finding them looks at all. Returns how many.
+    /// Ends the connections that have waited longest for a request's head or small body, as other clients need their
+    /// places: a few at a time, because finding them looks at all. Returns how many.
     pub(crate) fn make_room(&self) -> usize {
         let mut entries = self.entries.borrow_mut();
         let due_ms = self.now_ms.get().saturating_sub(ROOM_AFTER_MS);
         let waiting = |(key, e): (usize, &DeadlineEntry)| {
-            let since_ms = e.headless_since_ms.filter(|&ms| e.fired.is_none() && ms <= due_ms);
+            let since_ms = e.incomplete_since_ms.filter(|&ms| e.fired.is_none() && ms <= due_ms);
             since_ms.map(|since_ms| (since_ms, key))
         };
         let mut oldest: Vec<(u64, usize)> = entries.iter().filter_map(waiting).collect();
@@ -162,13 +162,14 @@ impl Deadline {
         }
     }
 
-    /// Sets whether a request's head is waited for. A head that was there when the connection was to make room is served.
-    pub(crate) fn set_headless(&self, headless: bool) {
+    /// Sets whether a request's head, or the rest of a small body, is waited for. What was there when the connection was to
+    /// make room is served.
+    pub(crate) fn set_incomplete(&self, incomplete: bool) {
         let now_ms = self.all.now_ms.get();
         let mut entries = self.all.entries.borrow_mut();
         let entry = &mut entries[self.key];
-        entry.headless_since_ms = headless.then(|| entry.headless_since_ms.unwrap_or(now_ms));
-        if entry.fired == Some(Fired::MadeRoom) && !headless {
+        entry.incomplete_since_ms = incomplete.then(|| entry.incomplete_since_ms.unwrap_or(now_ms));
+        if entry.fired == Some(Fired::MadeRoom) && !incomplete {
             entry.fired = None;
         }
     }
@@ -250,7 +251,7 @@ mod tests {
             .map(|n| {
                 all.now_ms.set(1000 - n);
                 let deadline = all.add();
-                deadline.set_headless(n != 129);
+                deadline.set_incomplete(n != 129);
                 deadline
             })
             .collect();
@@ -262,7 +263,7 @@ mod tests {
         assert_eq!(gone, [126, 127, 128], "the one with a request stays");
         assert_eq!(all.make_room(), 2);
         // A head came at the same moment: it is served.
-        deadlines[127].set_headless(false);
+        deadlines[127].set_incomplete(false);
         assert_eq!(fired(&deadlines[127]), None);
         drop(deadlines);
         assert_eq!(all.make_room(), 0);

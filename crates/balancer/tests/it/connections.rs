@@ -239,6 +239,19 @@ fn clients_without_a_request_make_room() {
 }
 
 #[test]
+fn those_whose_bodies_do_not_come_make_room() {
+    let origin = Origin::echo();
+    let tables = "[limits]\nconnections = 6\n[timeouts]\nidle = \"1h\"\nhead = \"1h\"\nbody = \"1h\"\n";
+    let front_end = FrontEnd::new(&[origin.address], tables);
+    let mut slow: Vec<Client> = (0..6).map(|_| front_end.client()).collect();
+    for client in &mut slow {
+        assert!(client.send("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\nhalf"));
+    }
+    assert_eq!(front_end.client().asked("/").status(), 200);
+    assert_eq!(origin.take_lines(), ["GET /"]);
+}
+
+#[test]
 fn ipv6_on_both_sides() {
     let origin = Origin::scripted_at("[::1]:0", |conn| {
         while let Some(request) = conn.request() {

@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 
 mod admin;
+mod admission;
 mod bodies;
 mod broken;
 mod common;

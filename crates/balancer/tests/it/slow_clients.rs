@@ -8,8 +8,9 @@ use plimsoll_testkit::eventually;
 use super::common::origin::{Origin, echo};
 use super::common::{Client, FrontEnd, get};
 
-/// Two requests may be under way, and none waits.
-const NARROW: &str = "[admission]\nlimit = 2\nqueue = 0\n";
+/// Two requests may be under way, and none waits. No time-out makes room.
+const NARROW: &str = "[admission]\nlimit = 2\nqueue = 0\n\
+    [timeouts]\nhead = \"1h\"\nbody = \"1h\"\nfirst_byte = \"1h\"\n";
 
 /// How many of `clients` wait for the rest of a request of theirs.
 fn open(front_end: &FrontEnd, clients: usize, bytes: &str) -> Vec<Client> {
@@ -42,9 +43,7 @@ fn small_bodies_are_read_before_a_back_end_is_chosen() {
 fn slow_senders_of_large_bodies_keep_nobody_out() {
     let origin = Origin::echo();
     let front_end = FrontEnd::new(&[origin.address], NARROW);
-    for framing in
-        ["Content-Length: 1000000", "Transfer-Encoding: chunked", "Content-Length: 9\r\nExpect: 100-continue"]
-    {
+    for framing in ["Content-Length: 1000000", "Transfer-Encoding: chunked"] {
         let half = format!("POST /slow HTTP/1.1\r\nHost: a\r\n{framing}\r\n\r\n");
         for _ in 0..3 {
             // Two at a time have room until they are known to be slow.
@@ -55,6 +54,16 @@ fn slow_senders_of_large_bodies_keep_nobody_out() {
         }
         front_end.assert_idle();
     }
+}
+
+#[test]
+fn a_back_end_that_does_not_ask_for_the_body_is_what_is_waited_for() {
+    let origin = Origin::scripted(|conn| while conn.read() > 0 {});
+    let front_end = FrontEnd::new(&[origin.address], "[timeouts]\nfirst_byte = \"300ms\"\nbody = \"1h\"\n");
+    let mut client = front_end.client();
+    client.send("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\nExpect: 100-continue\r\n\r\n");
+    assert_eq!(client.response("POST").status(), 504);
+    front_end.assert_idle();
 }
 
 #[test]
@@ -88,7 +97,7 @@ fn a_body_that_has_come_at_last_is_load_again() {
         }
         echo(request)
     });
-    let front_end = FrontEnd::new(&[origin.address], "[admission]\nlimit = 1\nqueue = 0\n");
+    let front_end = FrontEnd::new(&[origin.address], &NARROW.replace("limit = 2", "limit = 1"));
     let mut slow = front_end.client();
     slow.send("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 100000\r\n\r\n");
     eventually("the choice of the back-end", || origin.connections() == 1);

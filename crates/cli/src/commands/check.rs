@@ -6,9 +6,9 @@ use std::fmt::Write as _;
 use std::net::IpAddr;
 use std::path::PathBuf;
 
-use plimsoll_config::{AccessLogFormat, Config, HealthProbe, PolicyConfig};
+use plimsoll_config::{AccessLogFormat, Config, HashKey, HealthProbe, PolicyConfig};
 use plimsoll_datapath::system::{Question, Role};
-use plimsoll_policy::{AdmissionLimit, BackendId, Cluster};
+use plimsoll_policy::{AdmissionLimit, BackendId, Cluster, Thresholds};
 use plimsoll_report::{Align, Table};
 
 use crate::error::CliError;
@@ -84,7 +84,7 @@ fn summary(config: &Config, path: &str) -> String {
         line("shadow policy", &policy(&shadow.policy));
     }
     line("mechanism", &mechanism(config));
-    line("target", &config.target.key.to_string());
+    line("target", &target(config));
     line("admission", &admission(config));
     line("health checks", &health(config));
     line("admin API", &admin(config));
@@ -103,6 +103,17 @@ fn policy(policy: &PolicyConfig) -> String {
         out += &format!(": {}", params.join(", "));
     }
     out
+}
+
+/// The target, and how long its hash stays the same.
+fn target(config: &Config) -> String {
+    let hash = match &config.target.hash_key {
+        HashKey::Random if config.peers.is_some() => "hashed with a key derived from that of the peers",
+        HashKey::Random => "hashed with a key made at each start: policies that hash then place targets anew",
+        HashKey::None => "hashed without a key: clients can choose targets that meet",
+        HashKey::Given(_) => "hashed with the key in a file",
+    };
+    format!("{}; {hash}", config.target.key)
 }
 
 fn mechanism(config: &Config) -> String {
@@ -127,12 +138,18 @@ fn admission(config: &Config) -> String {
     let bound = match limit {
         AdmissionLimit::Unlimited => return "no limit".to_owned(),
         AdmissionLimit::Fixed(n) => format!("at most {n} requests"),
-        AdmissionLimit::Lard(t) => format!(
-            "at most {} requests while all back-ends are up (t_low = {}, t_high = {})",
-            limit.requests(&cluster),
-            t.t_low,
-            t.t_high
-        ),
+        AdmissionLimit::Lard(t) | AdmissionLimit::Adaptive(t) => {
+            let more = if let AdmissionLimit::Adaptive(_) = limit {
+                ", more when they are not overloaded"
+            } else {
+                ""
+            };
+            let s = limit.requests(&cluster);
+            let Thresholds { t_low, t_high } = t;
+            format!(
+                "at most {s} requests while all back-ends are up (t_low = {t_low}, t_high = {t_high}){more}"
+            )
+        }
     };
     format!("{bound}; {} may wait for {} s", a.queue, a.queue_timeout.as_secs_f64())
 }

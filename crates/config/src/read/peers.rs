@@ -1,7 +1,7 @@
 //! Reads listeners and back-ends and checks them against one another.
 
 use std::collections::BTreeMap;
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -94,11 +94,17 @@ pub(super) fn check(reader: &mut ConfigReader<'_>, listeners: &[PlacedListener],
         reader.wrong(&format!("{}.weight", first.path), first.weight_span.clone(), (what, remedy));
     }
     for backend in backends {
-        let at = one_spelling(&backend.config.at);
-        let Ok(ip) = at.host.parse::<IpAddr>() else { continue };
+        let at = &backend.config.at;
+        let ips: Vec<IpAddr> = match &*at.host {
+            "localhost" => vec![Ipv4Addr::LOCALHOST.into(), Ipv6Addr::LOCALHOST.into()],
+            host => host.parse().into_iter().collect(),
+        };
         let is_it = |l: &&PlacedListener| {
-            let every = l.address.ip().is_unspecified() && ip.is_loopback();
-            l.address.port() == at.port && (l.address.ip() == ip || every)
+            // A listener at `[::]` takes no IPv4.
+            let every = |ip: &IpAddr| {
+                l.address.ip().is_unspecified() && ip.is_loopback() && l.address.is_ipv4() == ip.is_ipv4()
+            };
+            l.address.port() == at.port && ips.iter().any(|ip| l.address.ip() == *ip || every(ip))
         };
         if let Some(listener) = listeners.iter().find(is_it) {
             let what = format!("is {} itself: its requests would come back here", listener.path);

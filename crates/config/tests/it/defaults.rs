@@ -23,8 +23,8 @@ fn the_least_configuration_has_the_documented_defaults() {
     assert_eq!((c.policy.cache_bytes, c.policy.cache.name), (32 << 20, "gds"));
     assert!(c.shadow.is_none() && c.access_log.is_none() && c.decision_log.is_none());
     assert_eq!((c.target.key.clone(), c.target.sizes), (TargetKey::PathQuery, 1_000_000));
-    assert_eq!((c.admission.limit, c.admission.queue), (AdmissionLimitConfig::Lard, 1024));
-    assert_eq!((c.admission.queue_timeout, c.admission.retry_after_s), (Duration::from_millis(250), 1));
+    assert_eq!((c.admission.limit, c.admission.queue), (AdmissionLimitConfig::Adaptive, 1024));
+    assert_eq!((c.admission.queue_timeout, c.admission.retry_after_s), (Duration::from_secs(1), 1));
     let probe = HealthProbe::Http { path: "/".into(), host: None, status_min: 200, status_max: 399 };
     assert_eq!((&c.health.probe, c.health.jitter_permille), (&probe, 200));
     assert_eq!(

@@ -65,7 +65,7 @@ fn every_table_has_its_changes() {
         ("[policy]\nseed = 2", "policy: seed 1 -> 2"),
         ("[shadow]\npolicy = \"random\"", "shadow: policy (none) -> random"),
         ("[target]\nkey = \"path\"", "target: key path_query -> path"),
-        ("[admission]\nlimit = 5", "admission: limit lard -> 5"),
+        ("[admission]\nlimit = 5", "admission: limit adaptive -> 5"),
         ("[health]\nrise = 3", "health: rise 2 -> 3"),
         ("[timeouts]\nhead = \"1m\"", "timeouts: head 10s -> 60s"),
         ("[limits]\nbody = \"1MiB\"", "limits: body none -> 1MiB"),

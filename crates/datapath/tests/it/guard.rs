@@ -1,6 +1,7 @@
 //! The guard's programs, tried on single packets, and its maps.
 
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::io::Read as _;
+use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::time::Duration;
 
 use plimsoll_datapath::{
@@ -115,8 +116,8 @@ fn packets_with_a_socket_pass_and_connections_begin_elsewhere() {
     let (guard, mut ring) = backend.open();
     for (_, vip) in pairs() {
         let listener = backend.machine.run(|| TcpListener::bind(vip).unwrap());
-        let near = backend.machine.run(|| TcpStream::connect(vip).unwrap());
-        let (accepted, client) = listener.accept().unwrap();
+        let mut near = backend.machine.run(|| TcpStream::connect(vip).unwrap());
+        let (mut accepted, client) = listener.accept().unwrap();
         let packet = |flags| Packet::new(client, vip, flags).frame();
         let before = guard.counters().unwrap();
         assert_eq!(backend.inbound(&guard, &packet(ACK)), PacketVerdict::Pass);
@@ -127,9 +128,12 @@ fn packets_with_a_socket_pass_and_connections_begin_elsewhere() {
         assert_eq!(backend.inbound(&guard, &Packet::new(other, vip, SYN).frame()), PacketVerdict::Drop);
         let after = guard.counters().unwrap();
         assert_eq!((after.passed - before.passed, after.syn_dropped - before.syn_dropped), (3, 1));
-        // Ours ends first, so it waits for late packets.
-        drop(accepted);
-        drop(near);
+        // Ours ends first, so it waits for late packets. To close it is not enough: a child process that another test
+        // starts in this moment has a copy of its descriptor.
+        accepted.shutdown(Shutdown::Write).unwrap();
+        assert_eq!(near.read(&mut [0]).unwrap(), 0);
+        near.shutdown(Shutdown::Write).unwrap();
+        assert_eq!(accepted.read(&mut [0]).unwrap(), 0);
         eventually("waiting for late packets", || {
             backend.inbound(&guard, &packet(ACK)) == PacketVerdict::Pass
                 && backend.inbound(&guard, &packet(SYN)) == PacketVerdict::Drop

@@ -94,6 +94,8 @@ pub(crate) struct Live {
     under_way: Vec<Assigned>,
     number: u64,
     random: u64,
+    /// The longest time between two steps, in nanoseconds.
+    pub(crate) pause_ns: u64,
 }
 
 impl Live {
@@ -104,7 +106,15 @@ impl Live {
     /// The same with a policy that is in no registry.
     pub(crate) fn with_core(mut core: Core<Both>, header: RunHeader, seed: u64) -> Self {
         core.witness_mut().recorder.run_started(&header, Time::ZERO);
-        Self { core, now: Time::ZERO, header, under_way: Vec::new(), number: 0, random: seed }
+        Self {
+            core,
+            now: Time::ZERO,
+            header,
+            under_way: Vec::new(),
+            number: 0,
+            random: seed,
+            pause_ns: 200_000,
+        }
     }
 
     /// What was recorded since it was taken last.
@@ -125,7 +135,7 @@ impl Live {
     }
 
     pub(crate) fn step(&mut self) {
-        let pause = Nanos::new(1 + self.draw(200_000));
+        let pause = Nanos::new(1 + self.draw(self.pause_ns));
         self.now += pause;
         match self.draw(1000) {
             0..=4 => self.membership(),

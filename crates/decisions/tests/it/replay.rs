@@ -1,7 +1,7 @@
 //! A replay proves what is so, and shows what is not.
 
-use plimsoll_decisions::{LogItem, LogReader, Missing, replay};
-use plimsoll_policy::{BackendId, Decision, REGISTRY};
+use plimsoll_decisions::{LogItem, LogReader, Missing, RunHeader, replay};
+use plimsoll_policy::{AdmissionControl, AdmissionLimit, BackendId, Decision, REGISTRY, Thresholds};
 
 use crate::live::{Live, header, prove, write};
 
@@ -26,6 +26,30 @@ fn every_policy_decides_the_same_again() {
         assert!(proof.events > 10_000);
         assert!(proof.ended && proof.truncated.is_empty());
         assert_eq!(proof.runs[0].header, header(spec.name));
+    }
+}
+
+#[test]
+fn an_adaptive_limit_decides_the_same_again() {
+    let limit = AdmissionLimit::Adaptive(Thresholds { t_low: 3, t_high: 6 });
+    for (policy, seed) in [("least_connections", 1), ("lard_r", 2), ("random", 3), ("uri_hash", 4)] {
+        let directory = tempfile::tempdir().unwrap();
+        let header = RunHeader { admission: AdmissionControl { limit, queue: 20 }, ..header(policy) };
+        let mut live = Live::new(header, seed);
+        let (mut above, mut refused_room) = (0, 0);
+        let mut chunks = Vec::new();
+        for part in 0..200 {
+            // Now slowly, so that responses take long, now fast.
+            live.pause_ns = if part % 20 < 10 { 20_000_000 } else { 100_000 };
+            live.steps(50);
+            above += u32::from(live.core.view().total_load() > live.core.admission_limit());
+            refused_room += u32::from(live.core.waiting() > 0);
+            chunks.push(live.take());
+        }
+        write(directory.path(), chunks);
+        let proof = prove(directory.path());
+        assert!(proof.is_proved(), "{policy}: {:?}", proof.first_difference);
+        assert!(above > 10 && refused_room > 10, "{policy}: {above} above S, {refused_room} with a queue");
     }
 }
 

@@ -56,6 +56,8 @@ fn any_admission() -> impl Strategy<Value = AdmissionControl> {
         any_number().prop_map(AdmissionLimit::Fixed),
         (any::<u32>(), any::<u32>())
             .prop_map(|(t_low, t_high)| AdmissionLimit::Lard(Thresholds { t_low, t_high })),
+        (any::<u32>(), any::<u32>())
+            .prop_map(|(t_low, t_high)| AdmissionLimit::Adaptive(Thresholds { t_low, t_high })),
     ];
     (limit, any_number()).prop_map(|(limit, queue)| AdmissionControl { limit, queue: queue as usize })
 }

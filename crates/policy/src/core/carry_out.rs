@@ -90,6 +90,9 @@ impl<W: Witness> Core<W> {
         );
         if phase.is_load() {
             self.cluster.assign(backend);
+            if let Some(growth) = &mut self.growth {
+                growth.begins(now, now);
+            }
         } else {
             self.reserved += 1;
         }
@@ -111,6 +114,25 @@ impl<W: Witness> Core<W> {
     #[inline]
     pub(super) fn is_there(&self, assigned: &Assigned) -> bool {
         assigned.phase.is_load() || assigned.generation == self.cluster.backend_generation(assigned.backend)
+    }
+
+    /// This request of the current policy is load from now on.
+    pub(super) fn perhaps_young(&mut self, assigned: &Assigned, now: Time) {
+        if let Some(growth) = &mut self.growth
+            && assigned.epoch == self.epoch
+        {
+            growth.begins(assigned.at, now);
+        }
+    }
+
+    /// This request of the current policy is no longer load, if it was.
+    pub(super) fn no_longer_young(&mut self, assigned: &Assigned) {
+        if let Some(growth) = &mut self.growth
+            && assigned.epoch == self.epoch
+            && assigned.phase.is_load()
+        {
+            growth.ends(assigned.at);
+        }
     }
 
     #[inline]

@@ -53,6 +53,9 @@ impl<W: Witness> Core<W> {
         now: Time,
     ) -> Result<BackendId, ClusterFull> {
         let b = self.cluster.try_join(weight, key).ok_or(ClusterFull)?;
+        if let Some(growth) = &mut self.growth {
+            growth.joined(b);
+        }
         self.changed(b, Change::Joined, now);
         self.witness.joined(b, name, key, weight, now);
         Ok(b)
@@ -74,6 +77,7 @@ impl<W: Witness> Core<W> {
     }
 
     fn changed(&mut self, b: BackendId, change: Change, now: Time) {
+        self.advance(now);
         self.limit = self.admission.limit.requests(&self.cluster);
         self.policy.on_membership(b, change, &self.cluster, now);
     }

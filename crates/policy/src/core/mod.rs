@@ -26,6 +26,7 @@
 mod admission;
 mod assigned;
 mod carry_out;
+mod growth;
 mod membership;
 mod offer;
 mod phases;
@@ -44,6 +45,7 @@ pub use witness::Witness;
 use std::collections::BTreeMap;
 
 use assigned::NO_POLICY;
+use growth::Growth;
 use waiting::WaitQueue;
 
 use crate::capability::least_polled;
@@ -60,6 +62,8 @@ pub struct Core<W = ()> {
     admission: AdmissionControl,
     /// The admission limit for the cluster as it is now, in requests.
     limit: u64,
+    /// For an adaptive limit.
+    growth: Option<Box<Growth>>,
     /// Requests that count against the admission limit without being load: polls under way, and connections
     /// not established yet.
     reserved: u64,
@@ -95,6 +99,7 @@ impl<W: Witness> Core<W> {
             cluster,
             admission,
             limit,
+            growth: admission.limit.growth(),
             reserved: 0,
             inherited: 0,
             waiting: WaitQueue::default(),
@@ -134,25 +139,6 @@ impl<W: Witness> Core<W> {
         &mut self.witness
     }
 
-    /// The admission limit S now, in requests.
-    #[must_use]
-    pub fn admission_limit(&self) -> u64 {
-        self.limit
-    }
-
-    /// The admission limit and the length of the queue, as set.
-    #[must_use]
-    pub fn admission(&self) -> AdmissionControl {
-        self.admission
-    }
-
-    /// Whether the admission limit leaves room for one more request.
-    #[must_use]
-    #[inline]
-    pub fn has_room(&self) -> bool {
-        self.cluster.total_load() + self.reserved < self.limit
-    }
-
     /// Number of requests that wait.
     #[must_use]
     #[inline]
@@ -181,6 +167,7 @@ impl<W: Witness> Core<W> {
     /// Like [`Core::offer`], with options.
     #[inline]
     pub fn offer_with(&mut self, request: &Request, options: &OfferOptions, now: Time) -> Offered {
+        self.advance(now);
         let mut rejection = Rejection::NoBackend;
         let own = if self.waiting.is_empty() && self.has_room() {
             self.ask(request, options, now)
@@ -224,6 +211,7 @@ impl<W: Witness> Core<W> {
     }
 
     fn start_waiting(&mut self, now: Time) -> Option<Started> {
+        self.advance(now);
         let expired = self.waiting.front()?.options.deadline.is_some_and(|deadline| deadline <= now);
         if !expired && !self.has_room() {
             return None;
@@ -271,6 +259,9 @@ impl<W: Witness> Core<W> {
         // Nearly all requests end here: the current policy assigned them, and they count as load.
         if assigned.phase == Phase::Active && assigned.epoch == self.epoch {
             self.cluster.complete(assigned.backend);
+            if let Some(growth) = &mut self.growth {
+                growth.completed(&completion, assigned.at, now);
+            }
             self.policy.on_complete(&completion, &self.cluster, now);
             self.witness.completed(assigned, &completion, now);
         } else {
@@ -280,7 +271,9 @@ impl<W: Witness> Core<W> {
 
     #[inline(never)]
     fn complete_unusual(&mut self, assigned: &Assigned, completion: &Completion, now: Time) {
+        self.advance(now);
         self.uncount(assigned);
+        self.no_longer_young(assigned);
         if self.is_own(assigned) && assigned.phase != Phase::Prepared {
             self.policy.on_complete(completion, &self.cluster, now);
             self.witness.completed(assigned, completion, now);
@@ -324,21 +317,13 @@ impl<W: Witness> Core<W> {
         self.witness.ticked(now);
     }
 
-    /// Sets the admission limit and the queue length. Waiting requests stay, even beyond the new length.
-    pub fn set_admission(&mut self, admission: AdmissionControl, now: Time) {
-        self.admission = admission;
-        self.limit = admission.limit.requests(&self.cluster);
-        self.witness.admission(admission, now);
-    }
-
     /// Replaces the policy and the admission control. The cluster keeps its loads. The new policy does not
     /// hear of the end of requests under way; waiting requests keep waiting, and those with a poll under way
     /// wait again. The core does not tell the witness of the new policy; whoever replaces it does.
     pub fn replace_policy(&mut self, policy: Box<dyn Policy>, admission: AdmissionControl) {
         self.policy = policy;
         self.epoch += 1;
-        self.admission = admission;
-        self.limit = admission.limit.requests(&self.cluster);
+        self.set_limit(admission);
         self.reserved -= self.polling.len() as u64;
         for (_, polled) in std::mem::take(&mut self.polling) {
             self.waiting.push(polled);

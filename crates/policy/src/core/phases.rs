@@ -8,12 +8,14 @@ impl<W: Witness> Core<W> {
     /// The connection of a [`Phase::Connecting`] request is established: it counts as load from now on. No
     /// effect in other phases.
     pub fn established(&mut self, assigned: &mut Assigned, now: Time) {
+        self.advance(now);
         if assigned.phase == Phase::Connecting {
             self.reserved -= 1;
             // A back-end that has left meanwhile cannot have load.
             let there = self.is_there(assigned);
             if there {
                 self.cluster.assign(assigned.backend);
+                self.perhaps_young(assigned, now);
             }
             self.enter(assigned, if there { Phase::Active } else { Phase::Stalled }, now);
         }
@@ -22,8 +24,10 @@ impl<W: Witness> Core<W> {
     /// From now on only the client of a [`Phase::Active`] request is waited for: it no longer counts as load.
     /// No effect in other phases.
     pub fn stalled(&mut self, assigned: &mut Assigned, now: Time) {
+        self.advance(now);
         if assigned.phase == Phase::Active {
             self.uncount(assigned);
+            self.no_longer_young(assigned);
             self.enter(assigned, Phase::Stalled, now);
         }
     }
@@ -31,11 +35,13 @@ impl<W: Witness> Core<W> {
     /// The back-end of a [`Phase::Stalled`] request works on it again: it counts as load, whatever the admission
     /// limit. No effect in other phases, and where the back-end has left.
     pub fn resumed(&mut self, assigned: &mut Assigned, now: Time) {
+        self.advance(now);
         if assigned.phase == Phase::Stalled
             && self.is_there(assigned)
             && !self.cluster.has_left(assigned.backend)
         {
             self.cluster.assign(assigned.backend);
+            self.perhaps_young(assigned, now);
             self.enter(assigned, Phase::Active, now);
         }
     }
@@ -44,6 +50,7 @@ impl<W: Witness> Core<W> {
     /// load until [`Core::take`] and [`Core::complete`], or [`Core::withdraw`]. `None` at the admission
     /// limit.
     pub fn prepare(&mut self, number: u64, now: Time) -> Option<Assigned> {
+        self.advance(now);
         if !self.has_room() || !self.waiting.is_empty() {
             return None;
         }
@@ -63,9 +70,12 @@ impl<W: Witness> Core<W> {
         if assigned.phase != Phase::Prepared {
             return;
         }
+        self.advance(now);
+        self.no_longer_young(assigned);
         assigned.target = request.target;
         assigned.at = now;
         assigned.phase = Phase::Active;
+        self.perhaps_young(assigned, now);
         if self.is_own(assigned) {
             self.policy.on_assign(request, assigned.backend, &self.cluster, now);
         }
@@ -77,7 +87,9 @@ impl<W: Witness> Core<W> {
         if assigned.phase != Phase::Prepared {
             return self.complete(&assigned, Ending::FAILED, now);
         }
+        self.advance(now);
         self.uncount(&assigned);
+        self.no_longer_young(&assigned);
         let own = self.is_own(&assigned);
         self.witness.moved(&assigned, Phase::Prepared, None, own, now);
     }

@@ -1,5 +1,6 @@
 //! The core by hand: a policy that does what it is told, and every input.
 
+mod growth;
 mod membership;
 mod phases;
 

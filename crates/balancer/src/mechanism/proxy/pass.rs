@@ -131,8 +131,9 @@ impl Waiting<'_> {
         (response, out): (&mut Buffer, &mut Vec<u8>),
         stalling: &mut Stalling<'_>,
     ) -> Result<ResponseHead, Failure> {
-        for _ in 0..=MOST_INTERIM {
-            let length = self.head_end(upload, from, response, stalling).await?;
+        for interim in 0..=MOST_INTERIM {
+            let asked_for = interim > 0 || !self.head.expects_continue;
+            let length = self.head_end(upload, from, response, stalling, asked_for).await?;
             out.clear();
             let context = response::ResponseContext {
                 fields: self.config.limits.fields,
@@ -159,13 +160,15 @@ impl Waiting<'_> {
         Err(Failure::BadResponse("too many interim responses"))
     }
 
-    /// Reads until `response` starts with a whole head; its length.
+    /// Reads until `response` starts with a whole head; its length. `asked_for` says that the client does not wait for the
+    /// back-end to ask for the body.
     async fn head_end<I: Input, O: AsyncWrite + Unpin>(
         &self,
         upload: &mut Upload<'_, I, O>,
         from: &mut (impl AsyncRead + Unpin),
         response: &mut Buffer,
         stalling: &mut Stalling<'_>,
+        asked_for: bool,
     ) -> Result<usize, Failure> {
         let mut scan = HeadScan::default();
         let mut steps = None;
@@ -182,7 +185,9 @@ impl Waiting<'_> {
             let read = self
                 .deadline
                 .guard(|cx| {
-                    if let Poll::Ready(Err(failure)) = self.poll_upload(cx, upload, &mut steps, stalling) {
+                    if let Poll::Ready(Err(failure)) =
+                        self.poll_upload(cx, upload, &mut steps, stalling, asked_for)
+                    {
                         return Poll::Ready(Err(failure));
                     }
                     if upload.is_done() && client_watched && poll_client_gone(cx, upload, &mut client_watched)
@@ -202,11 +207,11 @@ impl Waiting<'_> {
                 Ok(Err(failure)) => return Err(failure),
                 Err(Fired::BackendDown) if response.is_empty() => return Err(Failure::BackendDown),
                 Err(Fired::BackendDown) => return Err(Failure::BadResponse("a head that was cut off")),
-                Err(Fired::TimedOut) if upload.waits_for_client && !stalling.is_stalled() => {
+                Err(Fired::TimedOut) if waits_for_client(upload, asked_for) && !stalling.is_stalled() => {
                     stalling.stall();
                     steps = None;
                 }
-                Err(_) if upload.waits_for_client => {
+                Err(_) if waits_for_client(upload, asked_for) => {
                     return Err(Failure::BadRequest(RequestRefusal::of(
                         408,
                         "the request body took too long",
@@ -224,6 +229,7 @@ impl Waiting<'_> {
         upload: &mut Upload<'_, I, O>,
         steps: &mut Option<u64>,
         stalling: &mut Stalling<'_>,
+        asked_for: bool,
     ) -> Poll<Result<(), Failure>> {
         let result = if upload.is_done() { Poll::Ready(Ok(())) } else { upload.poll(cx) };
         if *steps != Some(upload.steps) {
@@ -231,6 +237,8 @@ impl Waiting<'_> {
             let timeouts = &self.config.timeouts;
             if upload.is_done() {
                 stalling.resume();
+                self.deadline.set(timeouts.first_byte);
+            } else if upload.waits_for_client && !waits_for_client(upload, asked_for) {
                 self.deadline.set(timeouts.first_byte);
             } else {
                 let waited_ms = self.deadline.now_ms().saturating_sub(self.began_ms);
@@ -252,6 +260,11 @@ impl Waiting<'_> {
             Poll::Ready(Ok(())) => Poll::Ready(Ok(())),
         }
     }
+}
+
+/// Whether only the client is waited for. While it waits for the back-end to ask for the body, the back-end is.
+fn waits_for_client<I, O>(upload: &Upload<'_, I, O>, asked_for: bool) -> bool {
+    upload.waits_for_client && (asked_for || upload.content_bytes > 0)
 }
 
 /// Whether the client's connection was reset. A client that only ended its side still waits for the answer; one that has
