@@ -1,7 +1,8 @@
 """A back-end with faults: `backend.py NAME PORT [KEY=VALUE…]`.
 
 Answers each request with 200 and its own name, after `service_s` seconds; `capacity` requests a second at most, one after
-the other, where that is given. It always answers `/health` at once. Bodies of requests are read to their end.
+the other, where that is given. It always answers `/health` at once. Bodies of requests are read to their end. From one
+SIGUSR1 to the next it answers nothing, checks neither, and resets each connection 100 ms after a request.
 
 fail_every=N   closes the connection of every Nth request without an answer
 reset=1        resets it instead
@@ -10,6 +11,7 @@ fields=1       answers with the request's head
 """
 
 import asyncio
+import signal
 import socket
 import struct
 import sys
@@ -26,6 +28,14 @@ class Backend:
         self.capacity = float(options.get("capacity", 0))
         self.free_at = 0.0
         self.requests = 0
+        self.resets = False
+
+    def toggle(self):
+        self.resets = not self.resets
+
+    def reset_at_end(self, writer):
+        linger = struct.pack("ii", 1, 0)
+        writer.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger)
 
     async def work(self):
         now = asyncio.get_running_loop().time()
@@ -56,6 +66,10 @@ class Backend:
         length = int(fields.get(b"content-length", 0))
         if length:
             await reader.readexactly(length)
+        if self.resets:
+            await asyncio.sleep(0.1)
+            self.reset_at_end(writer)
+            return False
         path = head.split(b" ", 2)[1]
         if path == b"/health":
             writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
@@ -65,8 +79,7 @@ class Backend:
             self.requests += 1
             if self.fail_every and self.requests % self.fail_every == 0:
                 if self.reset:
-                    linger = struct.pack("ii", 1, 0)
-                    writer.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger)
+                    self.reset_at_end(writer)
                 return False
             await self.work()
             writer.write(self.answer(head, b"x" * self.size))
@@ -85,6 +98,7 @@ class Backend:
 
 async def main(name, port, options):
     backend = Backend(name, options)
+    asyncio.get_running_loop().add_signal_handler(signal.SIGUSR1, backend.toggle)
     server = await asyncio.start_server(backend.connection, "127.0.0.1", port, backlog=4096, limit=1 << 20)
     async with server:
         await server.serve_forever()

@@ -46,6 +46,14 @@ fn the_least_configuration_has_the_documented_defaults() {
 }
 
 #[test]
+fn a_back_end_on_a_listeners_port_in_the_other_family_is_another_server() {
+    for (listener, backend) in [("[::]:8080", "127.0.0.1:8080"), ("0.0.0.0:8080", "[::1]:8080")] {
+        let c = parse(&format!("[[listener]]\naddress = \"{listener}\"\n[[backend]]\naddress = \"{backend}\"\n"));
+        assert_eq!(c.backends.len(), 1);
+    }
+}
+
+#[test]
 fn values_are_read() {
     let c = parse(&format!(
         "workers = 3\n{LEAST}name = \"a\"\nweight = 0.5\n[[backend]]\naddress = \"[FD00::1]:81\"\n\

@@ -201,7 +201,7 @@ impl Responses {
         }
         self.least_known[0] = self.least_known[0].min(response_time);
         self.count += 1;
-        self.sum = self.sum + response_time;
+        self.sum += response_time;
         self.least = self.least.min(response_time);
         if self.count == GROUP {
             let began = self.last.map_or(at, |last| last.ended);
