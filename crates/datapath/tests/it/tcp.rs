@@ -324,7 +324,9 @@ fn beside_listeners_of_the_same_port() {
     let (mut machine, _) = carry(&world, machine, 1);
     client.write_all(b"hello").unwrap();
     assert_eq!(read_exactly(&mut machine, 5), "hello");
-    // A program that starts anew finds the port free as long as it sets SO_REUSEADDR, as all do.
+    // A program that starts anew finds the port free as long as it sets SO_REUSEADDR, as all do. A child process that another
+    // test starts in this moment has copies of the descriptors, so that it takes more than to close them.
+    listeners.iter().for_each(|listener| listener.shutdown(Shutdown::Both).unwrap());
     drop(listeners);
     let again = world.machines[1].run(listener);
     machine.write_all(b"world").unwrap();
