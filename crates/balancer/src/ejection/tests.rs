@@ -105,7 +105,7 @@ fn without_a_failed_trial_it_is_back_after_a_bound() {
     for end in [TrialEnd::Answered, TrialEnd::TimedOut, TrialEnd::ClientGone, TrialEnd::Unknown] {
         let mut e = ejected(start);
         let mut at = start + SECOND;
-        while !e.is_over(at) {
+        while !e.is_over(at) && at < start + 10 * LATEST {
             if let Some(number) = e.begin_trial(at) {
                 at += SECOND / 2;
                 e.end_trial(number, end, at, &config);
@@ -160,6 +160,22 @@ fn after_a_slow_trial_the_next_one_waits() {
     assert_eq!(next_after(TrialEnd::ClientGone, SECOND), SECOND);
     assert_eq!(next_after(TrialEnd::ClientGone, SECOND / 2), zero);
     assert_eq!(next_after(TrialEnd::Unknown, 2 * SECOND), zero);
+}
+
+#[test]
+fn a_slow_trial_begins_a_new_row() {
+    let (start, config) = (Instant::now(), config());
+    let mut e = ejected(start);
+    let mut at = start + SECOND;
+    let mut trial = |end| {
+        at = at.max(e.trials_from().unwrap());
+        let number = e.begin_trial(at).unwrap();
+        e.end_trial(number, end, at, &config)
+    };
+    use TrialEnd::{Answered, TimedOut, Unknown};
+    let ends = [Answered, Answered, TimedOut, Answered, Answered, Unknown].map(&mut trial);
+    assert_eq!(ends, [None; 6]);
+    assert_eq!(trial(Answered), Some(EjectionChange::Readmitted));
 }
 
 #[test]

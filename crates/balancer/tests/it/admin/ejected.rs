@@ -169,6 +169,17 @@ fn nor_is_a_back_end_that_has_waited_for_the_client_for_too_long() {
         assert_eq!(client.response_or_end("POST").status(), 502);
     });
     assert_eq!(failed, (0, "5xx"));
+    // Nor in the middle of its answer.
+    let begin = |conn: &mut Conn| {
+        conn.head();
+        conn.write(b"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nbegun");
+    };
+    let failed = failures_of("", begin, |mut client| {
+        client.send("POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n");
+        client.rest();
+    });
+    assert_eq!(failed, (0, "2xx"));
+    // With the whole request, it is at fault.
     let failed = failures_of("", close, |mut client| {
         client.send(POST);
         assert_eq!(client.response_or_end("POST").status(), 502);
