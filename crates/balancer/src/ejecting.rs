@@ -101,7 +101,7 @@ impl FrontEndShared {
 
     fn readmit(&self, backend: &Backend, now: Instant, why: &str) {
         backend.readmit(now);
-        tracing::info!(backend = &*backend.name, "back-end is back: {why}");
+        tracing::info!(backend = &*backend.name, "back-end is no longer ejected: {why}");
         self.pass_health(backend);
     }
 
