@@ -145,9 +145,14 @@ impl Account {
         self.assignment.as_ref().map(Assignment::backend)
     }
 
-    /// What tells dispatch when only the client is waited for.
-    pub(crate) fn stalling(&mut self) -> Stalling<'_> {
-        Stalling::new(self.assignment.as_mut())
+    /// Whether it tries an ejected back-end, and has not heard of it yet.
+    pub(crate) fn is_on_trial(&self) -> bool {
+        self.trial.is_some()
+    }
+
+    /// What tells dispatch when only the client is waited for, and the trial, which ends once the back-end has answered.
+    pub(crate) fn stalling_and_trial(&mut self) -> (Stalling<'_>, &mut Option<BackendTrial>) {
+        (Stalling::new(self.assignment.as_mut()), &mut self.trial)
     }
 
     /// When the back-end was chosen; before that, when the head was there.
@@ -178,10 +183,10 @@ impl Account {
     }
 
     /// The chosen back-end does not answer: the request counts as failed there. With `excluded`, it is not chosen again for
-    /// this request while another one takes requests. `by_backend` says whether that was the back-end's fault.
-    pub(crate) fn lose(&mut self, excluded: bool, by_backend: bool) {
+    /// this request while another one takes requests. If it was on trial, that has ended so.
+    pub(crate) fn lose(&mut self, excluded: bool, trial_end: TrialEnd) {
         if let Some(trial) = self.trial.take() {
-            trial.end(if by_backend { TrialEnd::Failed } else { TrialEnd::Unknown });
+            trial.end(trial_end);
         }
         let lost = self.assignment.take();
         if let Some(lost) = lost.filter(|_| excluded) {

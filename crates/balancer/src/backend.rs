@@ -28,18 +28,34 @@ pub(crate) struct Backend {
     pub(crate) max_connections: u32,
     /// Requests that wait for a connection because the limit is reached.
     pub(crate) waiting: AtomicU32,
-    /// How often it went down or came up: odd while it is down.
-    turns: AtomicU32,
+    /// Shared with the back-ends of this name at the same address, which a reload put another in the place of: what is
+    /// under way on those tells of this one, too.
+    condition: Arc<Condition>,
     /// No longer configured, so its connections are not kept.
     retired: AtomicBool,
-    tracker: Mutex<Tracker>,
     /// What happened, by worker; the last one is for everyone else. Shared with the back-ends of this name that a reload
     /// put another in the place of, so that no count falls.
     pub(crate) counts: Arc<[BackendCounts]>,
 }
 
+/// How a back-end is.
+#[derive(Debug)]
+struct Condition {
+    /// How often it went down or came up: odd while it is down.
+    turns: AtomicU32,
+    tracker: Mutex<Tracker>,
+}
+
+impl Condition {
+    /// Of a back-end that is up.
+    fn up() -> Self {
+        let tracker = Tracker { up: true, good: 0, bad: 0, drained: false, ejection: Ejection::default() };
+        Self { turns: AtomicU32::new(0), tracker: Mutex::new(tracker) }
+    }
+}
+
 /// Counts good and bad signs of a back-end and its failures, and keeps an operator's drain.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 struct Tracker {
     up: bool,
     good: u32,
@@ -77,15 +93,8 @@ impl Backend {
             permits: Arc::new(Semaphore::new(max_connections as usize)),
             max_connections,
             waiting: AtomicU32::new(0),
-            turns: AtomicU32::new(0),
+            condition: Arc::new(Condition::up()),
             retired: AtomicBool::new(false),
-            tracker: Mutex::new(Tracker {
-                up: true,
-                good: 0,
-                bad: 0,
-                drained: false,
-                ejection: Ejection::new(),
-            }),
             counts: (0..=workers).map(|_| BackendCounts::default()).collect(),
         }
     }
@@ -102,13 +111,17 @@ impl Backend {
         if earlier.address != self.address || earlier.is_retired() {
             return Self { counts, ..self };
         }
-        let tracker = Mutex::new(earlier.tracker().clone());
-        Self { counts, tracker, turns: AtomicU32::new(earlier.turns()), ..self }
+        Self { counts, condition: Arc::clone(&earlier.condition), ..self }
+    }
+
+    /// Whether the other one is this one, or was before a reload: how one of them is, the other one is.
+    pub(crate) fn is_same(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.condition, &other.condition)
     }
 
     /// Changes whenever the back-end goes down or comes up.
     pub(crate) fn turns(&self) -> u32 {
-        self.turns.load(Ordering::Relaxed)
+        self.condition.turns.load(Ordering::Relaxed)
     }
 
     /// Whether it is down, or was at some time since it had turned `before` times.
@@ -146,7 +159,7 @@ impl Backend {
         }
         tracker.up = true;
         tracker.ejection.clear();
-        self.turns.fetch_add(1, Ordering::Relaxed);
+        self.condition.turns.fetch_add(1, Ordering::Relaxed);
         Some(tracker.health())
     }
 
@@ -159,7 +172,7 @@ impl Backend {
             return None;
         }
         tracker.up = false;
-        self.turns.fetch_add(1, Ordering::Relaxed);
+        self.condition.turns.fetch_add(1, Ordering::Relaxed);
         Some(tracker.health())
     }
 
@@ -173,10 +186,10 @@ impl Backend {
         self.counts.iter().flat_map(|counts| &counts.answers).map(SharedCounter::get).sum()
     }
 
-    /// Counts a request that failed here. True when it has to be ejected.
-    pub(crate) fn attempt_failed(&self, now: Instant, config: &EjectionConfig) -> bool {
+    /// Counts a request that was sent at the time `sent` and failed here. True when it has to be ejected.
+    pub(crate) fn attempt_failed(&self, sent: Instant, now: Instant, config: &EjectionConfig) -> bool {
         let answers = self.answers();
-        self.tracker().ejection.failed(answers, now, config)
+        self.tracker().ejection.failed(sent, answers, now, config)
     }
 
     /// Ejects it.
@@ -184,31 +197,66 @@ impl Backend {
         self.tracker().ejection.eject(now, config);
     }
 
-    /// Whether a request may be sent to it on trial now; that trial is then under way.
-    pub(crate) fn begin_trial(&self, now: Instant) -> bool {
-        let mut tracker = self.tracker();
-        tracker.up && !tracker.drained && tracker.ejection.begin_trial(now)
+    /// Takes it back.
+    pub(crate) fn readmit(&self, now: Instant) {
+        self.tracker().ejection.readmit(now);
     }
 
-    /// The trial under way has ended.
+    /// When its trials begin, while it is ejected.
+    pub(crate) fn trials_from(&self) -> Option<Instant> {
+        self.tracker().ejection.trials_from()
+    }
+
+    /// Whether it is to be readmitted though no trial says so.
+    pub(crate) fn is_ejection_over(&self, now: Instant) -> bool {
+        self.tracker().ejection.is_over(now)
+    }
+
+    /// Whether it would take requests if it were not ejected.
+    pub(crate) fn is_able(&self) -> bool {
+        let tracker = self.tracker();
+        tracker.up && !tracker.drained
+    }
+
+    /// Whether a request may be sent to it on trial now.
+    pub(crate) fn is_trial_due(&self, now: Instant) -> bool {
+        let tracker = self.tracker();
+        tracker.up && !tracker.drained && tracker.ejection.is_trial_due(now)
+    }
+
+    /// Begins a trial where one is due; its number.
+    pub(crate) fn begin_trial(&self, now: Instant) -> Option<u64> {
+        let mut tracker = self.tracker();
+        if !tracker.up || tracker.drained {
+            return None;
+        }
+        tracker.ejection.begin_trial(now)
+    }
+
+    /// The trial of this number has ended.
     pub(crate) fn end_trial(
         &self,
+        number: u64,
         end: TrialEnd,
         now: Instant,
         config: &EjectionConfig,
     ) -> Option<EjectionChange> {
-        self.tracker().ejection.end_trial(end, now, config)
+        self.tracker().ejection.end_trial(number, end, now, config)
     }
 
-    /// Starts or ends draining; the new health.
+    /// Starts or ends draining; the new health. Whoever ends it wants the back-end to take requests, so that ends an
+    /// ejection, too.
     pub(crate) fn set_drained(&self, drained: bool) -> Health {
         let mut tracker = self.tracker();
         tracker.drained = drained;
+        if !drained {
+            tracker.ejection.clear();
+        }
         tracker.health()
     }
 
     fn tracker(&self) -> MutexGuard<'_, Tracker> {
-        self.tracker.lock().unwrap_or_else(PoisonError::into_inner)
+        self.condition.tracker.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -240,6 +288,41 @@ mod tests {
         assert_eq!(b.set_drained(true), Health::Draining);
         assert_eq!(b.bad_sign(1), Some(Health::Down));
         assert_eq!(b.good_sign(1), Some(Health::Draining));
+        assert_eq!(b.set_drained(false), Health::Up);
+    }
+
+    #[test]
+    fn what_is_under_way_at_a_reload_tells_of_the_back_end_after_it() {
+        let text = "[[listener]]\naddress = \"127.0.0.1:0\"\n[[backend]]\naddress = \"127.0.0.1:1\"\n\
+                    [ejection]\ntrials = 1\nfailures = 2\n";
+        let config = plimsoll_config::Config::parse(text, "test.toml").unwrap().ejection;
+        let (old, now) = (backend(), Instant::now());
+        assert!(!old.attempt_failed(now, now, &config));
+        let new = backend().succeeding(&old);
+        assert!(old.is_same(&new));
+        assert!(old.attempt_failed(now, now, &config), "failures before and after it are of one row");
+        new.eject(now, &config);
+        let at = now + config.time;
+        let number = old.begin_trial(at).unwrap();
+        let newer = backend().succeeding(&new);
+        assert_eq!(newer.begin_trial(at), None, "one at a time");
+        assert_eq!(old.end_trial(number, TrialEnd::Answered, at, &config), Some(EjectionChange::Readmitted));
+        assert_eq!((newer.health(), newer.is_ejected()), (Health::Up, false));
+        old.bad_sign(1);
+        assert!(newer.went_down_since(0));
+        // At another address it is another one.
+        let moved = Backend { address: ([127, 0, 0, 1], 2).into(), ..backend() }.succeeding(&newer);
+        assert!(!moved.is_same(&newer) && moved.health() == Health::Up);
+    }
+
+    #[test]
+    fn who_undrains_a_back_end_wants_it_back() {
+        let text = "[[listener]]\naddress = \"127.0.0.1:0\"\n[[backend]]\naddress = \"127.0.0.1:1\"\n";
+        let config = plimsoll_config::Config::parse(text, "test.toml").unwrap().ejection;
+        let b = backend();
+        b.eject(Instant::now(), &config);
+        assert_eq!(b.health(), Health::Draining);
+        assert_eq!(b.set_drained(true), Health::Draining);
         assert_eq!(b.set_drained(false), Health::Up);
     }
 }

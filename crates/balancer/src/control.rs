@@ -5,7 +5,7 @@ use std::io;
 use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use plimsoll_policy::Health;
 use tokio::sync::{Notify, watch};
@@ -97,7 +97,7 @@ async fn work(
             }
             _ = housekeeping.tick() => {
                 shared.dispatch.flush_log();
-                shared.look_for_ejected();
+                shared.look_after_ejected(Instant::now());
                 reconcile(&shared);
             }
             _ = sweep.tick() => Mechanisms::sweep(&systems, &shared.backends.load()),

@@ -3,17 +3,19 @@
 //!
 //! ```text
 //!            failures in a row, or share of failures in the window
-//!   included ────────────────────────────────────────────────────► ejected
-//!      ▲                                                           │     ▲
-//!      │ trials answered in a row                        time over │     │ a trial failed:
-//!      └──────────────────────── on trial ◄────────────────────────┘     │ twice the time
-//!                                    └───────────────────────────────────┘
+//!   included ────────────────────────────────────────────────────► ejected ◄──┐
+//!      ▲                                                              │       │ a trial failed:
+//!      │ trials answered in a row, or no trial within the bounds      │       │ twice the time
+//!      └──────────────────────────────────────────────────────────────┴───────┘
 //! ```
+//!
+//! Trials alone do not bring every back-end back: there may be no request that can be tried. So an ejection also ends
+//! when no trial has begun for a while, and in any case [`LATEST`] after its time.
 //!
 //! Nothing is done for a request that a back-end answers: the number of answers so far, which is counted anyway,
 //! says at the next failure whether there was an answer in between.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use plimsoll_config::EjectionConfig;
 
@@ -21,23 +23,49 @@ use plimsoll_config::EjectionConfig;
 const LEAST_REQUESTS: u64 = 20;
 /// The longest ejection, in first ones.
 const LONGEST: u32 = 30;
+/// The latest end of an ejection in which no trial failed, after its time.
+const LATEST: Duration = Duration::from_secs(30);
+/// How long at least a trial is waited for.
+const LEAST_PATIENCE: Duration = Duration::from_secs(1);
+/// A trial that has not ended for this long is forgotten, so that another one can begin.
+const LONGEST_TRIAL: Duration = Duration::from_secs(10);
+/// A back-end that has left a client without a byte for this long is slow.
+const SLOW: Duration = Duration::from_secs(1);
 
-/// Where a back-end stands.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Standing {
-    Included,
-    Ejected {
-        until: Instant,
-    },
-    OnTrial {
-        /// Trials answered since it is on trial.
-        answered: u32,
-        /// Whether one is under way.
-        under_way: bool,
-    },
+/// The state of an ejected back-end.
+#[derive(Debug, Clone)]
+struct LeftOut {
+    /// How long no trial begins.
+    time: Duration,
+    /// No trial begins before: while one is under way, until that one is forgotten.
+    trials_from: Instant,
+    /// It is back then if no trial has begun.
+    untried_until: Instant,
+    /// It is back then if no trial has failed.
+    ends: Instant,
+    /// Trials answered in a row.
+    answered: u32,
+    /// The trial under way: its number, and when it began.
+    trial: Option<(u64, Instant)>,
 }
 
-/// What a failure or a trial has changed.
+impl LeftOut {
+    fn new(now: Instant, time: Duration) -> Self {
+        let trials_from = now + time;
+        let ends = trials_from + LATEST;
+        let mut new = Self { time, trials_from, untried_until: ends, ends, answered: 0, trial: None };
+        new.wait_for_trial(trials_from);
+        new
+    }
+
+    /// The next trial may begin at `from`, and is waited for as long again.
+    fn wait_for_trial(&mut self, from: Instant) {
+        self.trials_from = from;
+        self.untried_until = from + self.time.clamp(LEAST_PATIENCE, LATEST);
+    }
+}
+
+/// What a trial has changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum EjectionChange {
     /// It takes no requests for a while.
@@ -51,16 +79,20 @@ pub(crate) enum EjectionChange {
 pub(crate) enum TrialEnd {
     /// The back-end answered.
     Answered,
-    /// It did not.
+    /// It failed the request.
     Failed,
-    /// Nobody knows: the client went away, or the request went another way.
+    /// It did not answer in time. It may be slow by nature at this request.
+    TimedOut,
+    /// The client went away first.
+    ClientGone,
+    /// Nobody knows: the request did not get there, for reasons that are not the back-end's.
     Unknown,
 }
 
 /// Failures of one back-end, and what follows from them.
-#[derive(Debug, Clone)]
+#[derive(Debug, Default)]
 pub(crate) struct Ejection {
-    standing: Standing,
+    left_out: Option<LeftOut>,
     /// Failures since the last answer.
     in_a_row: u32,
     /// Answers so far when the last failure was counted.
@@ -71,28 +103,34 @@ pub(crate) struct Ejection {
     length: u32,
     /// When it was readmitted.
     readmitted: Option<Instant>,
+    /// Trials begun so far: the number of the last one.
+    trials: u64,
 }
 
 impl Ejection {
-    pub(crate) const fn new() -> Self {
-        Self {
-            standing: Standing::Included,
-            in_a_row: 0,
-            answers_then: 0,
-            window: None,
-            length: 0,
-            readmitted: None,
-        }
-    }
-
     /// Whether it takes no requests but trials.
     pub(crate) fn is_ejected(&self) -> bool {
-        self.standing != Standing::Included
+        self.left_out.is_some()
     }
 
-    /// Counts a failed request, after `answers` answered ones in all. True when the back-end has to be ejected: the
-    /// caller does so by [`Ejection::eject`] where that may be.
-    pub(crate) fn failed(&mut self, answers: u64, now: Instant, config: &EjectionConfig) -> bool {
+    /// When its trials begin, while it is ejected.
+    pub(crate) fn trials_from(&self) -> Option<Instant> {
+        self.left_out.as_ref().map(|out| out.trials_from)
+    }
+
+    /// Counts a failed request that was sent at the time `sent`, after `answers` answered ones in all. True when the
+    /// back-end has to be ejected: the caller does so by [`Ejection::eject`] where that may be.
+    pub(crate) fn failed(
+        &mut self,
+        sent: Instant,
+        answers: u64,
+        now: Instant,
+        config: &EjectionConfig,
+    ) -> bool {
+        // What was sent before it was readmitted says nothing about it as it is now.
+        if self.is_ejected() || self.readmitted.is_some_and(|at| sent < at) {
+            return false;
+        }
         self.in_a_row = if answers == self.answers_then { self.in_a_row.saturating_add(1) } else { 1 };
         self.answers_then = answers;
         let fresh = (now, 0, answers);
@@ -100,7 +138,7 @@ impl Ejection {
             self.window.filter(|w| now.saturating_duration_since(w.0) <= config.window).unwrap_or(fresh);
         let failures = failures + 1;
         self.window = Some((began, failures, before));
-        if self.is_ejected() || config.failures == 0 {
+        if config.failures == 0 {
             return false;
         }
         let requests = failures + answers.saturating_sub(before);
@@ -117,135 +155,82 @@ impl Ejection {
             .is_some_and(|at| now.saturating_duration_since(at) > config.time * LONGEST);
         let length = if well { 0 } else { self.length };
         self.length = (length * 2).clamp(1, LONGEST);
-        self.standing = Standing::Ejected { until: now + config.time * self.length };
-        self.window = None;
-        self.in_a_row = 0;
+        self.left_out = Some(LeftOut::new(now, config.time * self.length));
     }
 
-    /// Forgets everything, after the back-end was down.
-    pub(crate) fn clear(&mut self) {
-        *self = Self::new();
-    }
-
-    /// Whether a request may be sent to it on trial now; that trial is then under way.
-    pub(crate) fn begin_trial(&mut self, now: Instant) -> bool {
-        match &mut self.standing {
-            Standing::Ejected { until } if *until <= now => {
-                self.standing = Standing::OnTrial { answered: 0, under_way: true };
-                true
-            }
-            Standing::OnTrial { under_way, .. } if !*under_way => {
-                *under_way = true;
-                true
-            }
-            _ => false,
+    /// Takes it back, with fresh counts. Should it fail again soon, it is ejected for longer.
+    pub(crate) fn readmit(&mut self, now: Instant) {
+        if self.left_out.take().is_some() {
+            self.readmitted = Some(now);
+            (self.in_a_row, self.window) = (0, None);
         }
     }
 
-    /// The trial under way has ended.
+    /// Forgets everything, after the back-end was down or an operator had it back.
+    pub(crate) fn clear(&mut self) {
+        // Numbers go on: a trial that began before is none of those that begin now.
+        *self = Self { trials: self.trials, ..Self::default() };
+    }
+
+    /// Whether it is to be readmitted though no trial says so.
+    pub(crate) fn is_over(&self, now: Instant) -> bool {
+        self.left_out.as_ref().is_some_and(|out| now >= out.ends.min(out.untried_until))
+    }
+
+    /// Whether a request may be sent to it on trial now.
+    pub(crate) fn is_trial_due(&self, now: Instant) -> bool {
+        self.left_out.as_ref().is_some_and(|out| out.trials_from <= now)
+    }
+
+    /// Begins a trial where one is due; its number.
+    pub(crate) fn begin_trial(&mut self, now: Instant) -> Option<u64> {
+        if !self.is_trial_due(now) {
+            return None;
+        }
+        let out = self.left_out.as_mut()?;
+        self.trials += 1;
+        out.trial = Some((self.trials, now));
+        out.wait_for_trial(now + LONGEST_TRIAL);
+        Some(self.trials)
+    }
+
+    /// The trial of this number has ended. One that was forgotten, or begun before the back-end was back, changes
+    /// nothing.
     pub(crate) fn end_trial(
         &mut self,
+        number: u64,
         end: TrialEnd,
         now: Instant,
         config: &EjectionConfig,
     ) -> Option<EjectionChange> {
-        let Standing::OnTrial { answered, under_way } = &mut self.standing else { return None };
-        *under_way = false;
-        match end {
-            TrialEnd::Unknown => None,
+        let out = self.left_out.as_mut()?;
+        let (_, began) = out.trial.take_if(|(under_way, _)| *under_way == number)?;
+        let slow = match end {
             TrialEnd::Failed => {
                 self.eject(now, config);
-                Some(EjectionChange::Ejected)
+                return Some(EjectionChange::Ejected);
             }
             TrialEnd::Answered => {
-                *answered += 1;
-                if *answered < config.trials {
-                    return None;
-                }
-                self.standing = Standing::Included;
-                self.readmitted = Some(now);
-                Some(EjectionChange::Readmitted)
+                out.answered += 1;
+                false
             }
+            TrialEnd::TimedOut => true,
+            TrialEnd::ClientGone => now.saturating_duration_since(began) >= SLOW,
+            TrialEnd::Unknown => false,
+        };
+        if out.answered >= config.trials {
+            self.readmit(now);
+            return Some(EjectionChange::Readmitted);
         }
+        if slow {
+            // The next client, too, would wait in vain.
+            out.answered = 0;
+        }
+        let time = out.time;
+        out.wait_for_trial(if slow { now + time } else { now });
+        None
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use std::time::Duration;
-
-    use super::*;
-
-    const SECOND: Duration = Duration::from_secs(1);
-
-    fn config() -> EjectionConfig {
-        EjectionConfig {
-            failures: 5,
-            share_permille: 300,
-            window: 10 * SECOND,
-            time: SECOND,
-            trials: 3,
-            most_permille: 500,
-        }
-    }
-
-    #[test]
-    fn failures_in_a_row() {
-        let (mut e, now, config) = (Ejection::new(), Instant::now(), config());
-        let told: Vec<bool> =
-            [7, 7, 7, 7, 7].iter().map(|&answers| e.failed(answers, now, &config)).collect();
-        assert_eq!(told, [false, false, false, false, true]);
-        // An answer in between begins a new row.
-        let mut e = Ejection::new();
-        assert!([1, 1, 1, 1, 2, 2, 2].iter().all(|&answers| !e.failed(answers, now, &config)));
-        let never = EjectionConfig { failures: 0, ..config };
-        let mut e = Ejection::new();
-        assert!((0..100).all(|_| !e.failed(0, now, &never)));
-    }
-
-    #[test]
-    fn a_share_of_the_window() {
-        let (now, config) = (Instant::now(), config());
-        // Every other request fails: at the tenth failure there were nineteen requests, at the eleventh there are 21.
-        let mut e = Ejection::new();
-        let first = (1..).find(|&n| e.failed(n - 1, now, &config));
-        assert_eq!(first, Some(11));
-        // One of ten fails: never.
-        let mut e = Ejection::new();
-        assert!((0..1000).all(|n| !e.failed(9 * n, now, &config)));
-        // Every other one, but slowly: the window is over before there are twenty.
-        let mut e = Ejection::new();
-        assert!((0..100).all(|n| !e.failed(u64::from(n), now + n * 2 * SECOND, &config)));
-    }
-
-    #[test]
-    fn trials_bring_it_back_and_failed_ones_double_the_time() {
-        let (mut e, start, config) = (Ejection::new(), Instant::now(), config());
-        e.eject(start, &config);
-        assert!(e.is_ejected() && !e.begin_trial(start + SECOND / 2));
-        let at = start + SECOND;
-        assert!(e.begin_trial(at));
-        assert!(!e.begin_trial(at), "one at a time");
-        assert_eq!(e.end_trial(TrialEnd::Answered, at, &config), None);
-        assert!(e.begin_trial(at));
-        assert_eq!(e.end_trial(TrialEnd::Unknown, at, &config), None);
-        assert!(e.begin_trial(at));
-        assert_eq!(e.end_trial(TrialEnd::Failed, at, &config), Some(EjectionChange::Ejected));
-        assert!(!e.begin_trial(at + SECOND) && e.begin_trial(at + 2 * SECOND));
-        let mut back = None;
-        for _ in 0..3 {
-            assert_eq!(back, None);
-            back = e.end_trial(TrialEnd::Answered, at + 2 * SECOND, &config);
-            e.begin_trial(at + 2 * SECOND);
-        }
-        assert_eq!((back, e.is_ejected()), (Some(EjectionChange::Readmitted), false));
-        // Soon again: longer still; after a long while: as at first.
-        let mut later = e.clone();
-        e.eject(at + 3 * SECOND, &config);
-        assert_eq!(e.length, 4);
-        later.eject(at + 60 * SECOND, &config);
-        assert_eq!(later.length, 1);
-        (0..10).for_each(|_| later.eject(at + 60 * SECOND, &config));
-        assert_eq!(later.length, LONGEST);
-    }
-}
+mod tests;

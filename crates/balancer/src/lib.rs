@@ -9,6 +9,7 @@ mod clock;
 mod connection;
 mod control;
 mod dispatch;
+mod ejecting;
 mod ejection;
 mod exposition;
 mod health;

@@ -6,7 +6,7 @@ use std::net::{SocketAddr, TcpListener};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use arc_swap::ArcSwap;
 use plimsoll_config::{Config, PeersConfig};
@@ -195,6 +195,7 @@ impl Balancer {
         self.shared.access_log.reopen(new.access_log.clone());
         Mechanisms::listen(&self.systems, &wanted);
         self.shared.config.store(Arc::new(new));
+        self.shared.look_after_ejected(Instant::now());
         listeners.retain(|configured, _| {
             let stays = wanted.contains(configured);
             if !stays {

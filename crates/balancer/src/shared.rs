@@ -1,17 +1,18 @@
 //! The state that all threads of the front-end share.
 
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::atomic::{AtomicBool, AtomicUsize};
+use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 use arc_swap::ArcSwap;
 use plimsoll_config::Config;
+#[cfg(test)]
+use plimsoll_policy::BackendId;
 use plimsoll_policy::Health;
 
 use crate::access_log::AccessLogSender;
 use crate::backend::Backend;
 use crate::dispatch::Dispatch;
-use crate::ejection::{EjectionChange, TrialEnd};
 use crate::http::target_hash::TargetHash;
 use crate::metrics::WorkerCounts;
 use crate::net::places::Places;
@@ -36,7 +37,7 @@ pub(crate) struct FrontEndShared {
     pub(crate) places: Arc<Places>,
     /// Tells whoever waits that a back-end has just gone down, so that it is looked at again soon.
     pub(crate) suspected: tokio::sync::Notify,
-    /// Held while one back-end is ejected, so that two at once are not more than may be.
+    /// Held while back-ends are ejected or readmitted, so that two at once are not more than may be.
     pub(crate) ejecting: Mutex<()>,
     /// Whether a back-end may be ejected, so that requests look for one on trial.
     pub(crate) any_ejected: AtomicBool,
@@ -52,7 +53,7 @@ impl FrontEndShared {
         let health = &self.config.load().health;
         let changed = if good { backend.good_sign(health.rise) } else { backend.bad_sign(health.fall) };
         if let Some(health) = changed
-            && !backend.is_retired()
+            && self.is_there(backend)
         {
             match health {
                 Health::Down => tracing::warn!(backend = &*backend.name, "back-end is down"),
@@ -64,8 +65,14 @@ impl FrontEndShared {
         }
     }
 
-    /// Tells dispatch how a back-end is. Whoever comes last with two changes at once tells the later one.
+    /// Tells dispatch how a back-end is, and readmits ejected ones where that asks for it.
     pub(crate) fn tell_health(&self, backend: &Backend) {
+        self.pass_health(backend);
+        self.look_after_ejected(Instant::now());
+    }
+
+    /// Tells dispatch how a back-end is. Whoever comes last with two changes at once tells the later one.
+    pub(crate) fn pass_health(&self, backend: &Backend) {
         // Each further round is for a change that happened meanwhile.
         for _ in 0..16 {
             let health = backend.health();
@@ -76,61 +83,48 @@ impl FrontEndShared {
         }
     }
 
-    /// Counts a request that failed at this back-end, and ejects it where that is due and may be.
-    pub(crate) fn attempt_failed(&self, backend: &Arc<Backend>) {
-        let now = Instant::now();
-        if backend.attempt_failed(now, &self.config.load().ejection) && !backend.is_retired() {
-            self.eject(backend, now);
-        }
-    }
-
-    fn eject(&self, backend: &Arc<Backend>, now: Instant) {
-        let _one = self.ejecting.lock().unwrap_or_else(PoisonError::into_inner);
-        let config = self.config.load();
+    /// Whether a back-end is configured, as it is or as it was before a reload.
+    pub(crate) fn is_there(&self, backend: &Backend) -> bool {
         let backends = self.backends.load();
-        let there = backends.iter().filter(|b| !b.is_retired()).count();
-        let ejected = backends.iter().filter(|b| !b.is_retired() && b.is_ejected()).count();
-        let may = (ejected + 1) * 1000 <= there * usize::from(config.ejection.most_permille);
-        let another = self.dispatch.inspect(|i| i.view.eligible_ids().any(|b| b != backend.id));
-        if !may || !another || backend.is_ejected() {
-            return;
-        }
-        backend.eject(now, &config.ejection);
-        self.any_ejected.store(true, Ordering::Relaxed);
-        self.count_ejection(backend);
-        tracing::warn!(backend = &*backend.name, "back-end is ejected: it failed too many requests");
-        self.tell_health(backend);
+        backends.get(backend.id.index()).is_some_and(|now| !now.is_retired() && now.is_same(backend))
+    }
+}
+
+#[cfg(test)]
+impl FrontEndShared {
+    /// Of a front-end without threads, before three back-ends `a`, `b` and `c`; `tables` goes to the end of the configuration.
+    pub(crate) fn before_three(tables: &str) -> Arc<Self> {
+        let backends: String = ["a", "b", "c"]
+            .iter()
+            .zip(1..)
+            .map(|(name, port)| format!("[[backend]]\nname = \"{name}\"\naddress = \"127.0.0.1:{port}\"\n"))
+            .collect();
+        let text = format!("[[listener]]\naddress = \"127.0.0.1:0\"\n{backends}{tables}");
+        let config = Config::parse(&text, "test.toml").unwrap_or_else(|e| panic!("{text}\n{e}"));
+        let specs = crate::membership::configured::members_of(&config, &[]).unwrap();
+        let backends = specs.iter().enumerate();
+        let backends =
+            backends.map(|(i, s)| Arc::new(crate::membership::members::backend(BackendId::new(i), s, 1)));
+        Arc::new(Self {
+            hash: TargetHash::PLAIN,
+            dispatch: Dispatch::new(&config, &specs, 1).unwrap(),
+            backends: ArcSwap::from_pointee(backends.collect()),
+            access_log: crate::access_log::start(None).unwrap().0,
+            counts: [WorkerCounts::default()].into(),
+            room_wanted: AtomicUsize::new(0),
+            connections_limit: AtomicUsize::new(1),
+            places: Places::new(1),
+            suspected: tokio::sync::Notify::new(),
+            ejecting: Mutex::default(),
+            any_ejected: AtomicBool::new(false),
+            stopping: AtomicBool::new(false),
+            peers: None,
+            config: ArcSwap::from_pointee(config),
+        })
     }
 
-    /// A back-end to which the next request may be sent on trial, which is then under way.
-    pub(crate) fn begin_trial(&self) -> Option<Arc<Backend>> {
-        if !self.any_ejected.load(Ordering::Relaxed) {
-            return None;
-        }
-        let now = Instant::now();
-        self.backends.load().iter().find(|b| !b.is_retired() && b.begin_trial(now)).cloned()
-    }
-
-    /// A trial has ended.
-    pub(crate) fn end_trial(&self, backend: &Arc<Backend>, end: TrialEnd) {
-        let changed = backend.end_trial(end, Instant::now(), &self.config.load().ejection);
-        match changed {
-            Some(EjectionChange::Ejected) => self.count_ejection(backend),
-            Some(EjectionChange::Readmitted) if !backend.is_retired() => {
-                tracing::info!(backend = &*backend.name, "back-end is back: it answered its trials");
-                self.tell_health(backend);
-            }
-            _ => {}
-        }
-    }
-
-    /// Looks whether any back-end is ejected.
-    pub(crate) fn look_for_ejected(&self) {
-        let any = self.backends.load().iter().any(|b| b.is_ejected());
-        self.any_ejected.store(any, Ordering::Relaxed);
-    }
-
-    fn count_ejection(&self, backend: &Backend) {
-        backend.counts[backend.counts.len() - 1].ejections.add(1);
+    /// The back-end of this index.
+    pub(crate) fn nth(&self, index: usize) -> Arc<Backend> {
+        Arc::clone(&self.backends.load()[index])
     }
 }

@@ -176,9 +176,15 @@ impl Worker {
         self.backend_counts(backend).connections.add(1);
     }
 
-    /// A connection to `backend` could not be opened. With `again`, for one request the second time, as no other back-end
-    /// takes requests: it is taken for down.
-    pub(crate) fn connect_failed(&self, backend: &Arc<Backend>, error: &std::io::Error, again: bool) {
+    /// A connection to `backend` could not be opened, for a request that was sent there at the time `sent`. With `again`, for
+    /// one request the second time, as no other back-end takes requests: it is taken for down.
+    pub(crate) fn connect_failed(
+        &self,
+        backend: &Arc<Backend>,
+        sent: Instant,
+        error: &std::io::Error,
+        again: bool,
+    ) {
         self.backend_counts(backend).connect_failures.add(1);
         tracing::debug!(backend = &*backend.name, %error, "cannot connect");
         let signs = match error.kind() {
@@ -189,17 +195,17 @@ impl Worker {
             _ => 1,
         };
         if signs > 0 {
-            self.attempt_failed(backend);
+            self.attempt_failed(backend, sent);
         }
         for _ in 0..signs {
             self.shared.sign(backend, false);
         }
     }
 
-    /// A request failed at `backend` by the back-end's fault.
-    pub(crate) fn attempt_failed(&self, backend: &Arc<Backend>) {
+    /// A request that was sent to `backend` at the time `sent` failed by the back-end's fault.
+    pub(crate) fn attempt_failed(&self, backend: &Arc<Backend>, sent: Instant) {
         self.backend_counts(backend).attempts_failed.add(1);
-        self.shared.attempt_failed(backend);
+        self.shared.attempt_failed(backend, sent, Instant::now());
     }
 
     /// Keeps what there is to keep of a request.

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Instant;
 
 use http::StatusCode;
 use plimsoll_policy::Weight;
@@ -100,6 +101,7 @@ pub(super) fn set_weight(shared: &FrontEndShared, name: &str, body: &[u8]) -> Re
     let backend = find(shared, name)?;
     let weight = parse_weight(body)?;
     shared.dispatch.set_weight(backend.id, weight);
+    shared.look_after_ejected(Instant::now());
     tracing::info!(backend = &*backend.name, weight = weight.as_f64(), "weight is set, by the admin API");
     one(shared, name)
 }

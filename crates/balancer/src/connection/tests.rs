@@ -1,14 +1,14 @@
+mod ejection;
+
 use std::cell::Cell;
 use std::io;
 use std::net::SocketAddr;
 use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 use std::task::{Context, Poll};
 use std::time::Instant;
 
-use arc_swap::ArcSwap;
 use plimsoll_config::Config;
 use plimsoll_policy::{BackendId, Kind, REGISTRY, TargetId, Tried};
 use tokio::io::{
@@ -19,17 +19,13 @@ use tokio::task::LocalSet;
 use super::ConnectionService;
 use super::client::serve;
 use crate::accepted::{Accepted, GivenRequest, Start};
-use crate::dispatch::{Dispatch, Offer};
+use crate::dispatch::Offer;
 use crate::http::Framing;
 use crate::http::response::ResponseHead;
 use crate::mechanism::carry::{Answered, Carried, ClientRequest, Failure, Mechanism};
 use crate::mechanism::proxy::Proxy;
 use crate::mechanism::registry::Mechanisms;
-use crate::membership::configured::members_of;
-use crate::membership::members;
-use crate::metrics::WorkerCounts;
 use crate::net::halves::{BackendIo, ClientIo, Halves, Input};
-use crate::net::places::Places;
 use crate::net::stream::ClientStream;
 use crate::shared::FrontEndShared;
 use crate::worker::Worker;
@@ -101,8 +97,8 @@ impl ClientIo for Memory {
 }
 
 impl BackendIo for Memory {
-    /// Opens a connection to a back-end that answers each request with its path.
-    async fn open(_: SocketAddr) -> io::Result<Self> {
+    /// Opens a connection to a back-end that answers each request with its path, where that does not say otherwise.
+    async fn open(address: SocketAddr) -> io::Result<Self> {
         let (ours, mut theirs) = Self::pair();
         tokio::task::spawn_local(async move {
             let mut head = Vec::new();
@@ -112,6 +108,13 @@ impl BackendIo for Memory {
                     let text = String::from_utf8(std::mem::take(&mut head)).unwrap();
                     let path = text.split(' ').nth(1).unwrap();
                     let length = path.len();
+                    if path == "/hangs-at-a" && address.port() == 1 {
+                        std::future::pending::<()>().await;
+                    }
+                    if path == "/never-ends" {
+                        theirs.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nbegun").await.unwrap();
+                        std::future::pending::<()>().await;
+                    }
                     let response = format!("HTTP/1.1 200 OK\r\nContent-Length: {length}\r\n\r\n{path}");
                     theirs.write_all(response.as_bytes()).await.unwrap();
                 }
@@ -129,6 +132,7 @@ impl BackendIo for Memory {
 #[derive(Default)]
 struct OwnAnswers {
     carried: Cell<u32>,
+    trials: Cell<u32>,
 }
 
 impl Mechanism for OwnAnswers {
@@ -145,6 +149,8 @@ impl Mechanism for OwnAnswers {
 
     async fn carry<C: ClientIo>(&self, request: &mut ClientRequest<'_, C>) -> Carried<u64> {
         self.carried.set(self.carried.get() + 1);
+        let on_trial = request.account.is_on_trial();
+        self.trials.set(self.trials.get() + u32::from(on_trial));
         let head = String::from_utf8(request.scratch.head.clone()).unwrap();
         match head.split(' ').nth(1).unwrap() {
             "/declined" => Carried::Declined,
@@ -155,10 +161,13 @@ impl Mechanism for OwnAnswers {
             }
             "/second-try" if request.account.attempts != 2 => Carried::Failed(Failure::BadResponse("")),
             "/stale-once" if request.account.attempts == 1 => Carried::Failed(Failure::Stale),
+            "/bad-on-trial" if on_trial => Carried::Failed(Failure::BadResponse("")),
+            "/long-on-trial" if on_trial => Carried::Failed(Failure::OverLimit("")),
+            "/slow-on-trial" if on_trial => Carried::Failed(Failure::TimedOut),
             "/too-slow" => Carried::Failed(Failure::TimedOut),
             "/cut" => {
                 request.stream.write_all(b"HTTP/1.1 200 OK\r\n").await.unwrap();
-                Carried::Failed(Failure::Broken { status: 200, content_bytes: 0 })
+                Carried::Failed(Failure::Broken { status: 200, content_bytes: 0, by_backend: true })
             }
             _ => {
                 request.stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nme").await.unwrap();
@@ -185,33 +194,13 @@ impl Mechanism for OwnAnswers {
     fn take<C: ClientIo>(self: &Rc<Self>, _: &Rc<Worker>, _: C, _: &Rc<Accepted>, _: u64) {}
 }
 
-fn service<M: Mechanism<System = ()>>(policy: &str) -> Rc<ConnectionService<M>> {
-    let text = format!(
-        "[[listener]]\naddress = \"127.0.0.1:0\"\n[[backend]]\nname = \"a\"\naddress = \"127.0.0.1:1\"\n\
-                [[backend]]\nname = \"b\"\naddress = \"127.0.0.1:2\"\n[[backend]]\nname = \"c\"\naddress = \"127.0.0.1:3\"\n[policy]\nname = \"{policy}\"\n"
-    );
-    let config = Config::parse(&text, "test.toml").unwrap();
-    let specs = members_of(&config, &[]).unwrap();
-    let backends = specs.iter().enumerate().map(|(i, s)| Arc::new(members::backend(BackendId::new(i), s, 1)));
-    let shared = FrontEndShared {
-        hash: crate::http::target_hash::TargetHash::PLAIN,
-        dispatch: Dispatch::new(&config, &specs, 1).unwrap(),
-        backends: ArcSwap::from_pointee(backends.collect()),
-        access_log: crate::access_log::start(None).unwrap().0,
-        counts: [WorkerCounts::default()].into(),
-        room_wanted: std::sync::atomic::AtomicUsize::new(0),
-        connections_limit: std::sync::atomic::AtomicUsize::new(1),
-        places: Places::new(1),
-        suspected: tokio::sync::Notify::new(),
-        ejecting: std::sync::Mutex::default(),
-        any_ejected: AtomicBool::new(false),
-        stopping: AtomicBool::new(false),
-        peers: None,
-        config: ArcSwap::from_pointee(config),
-    };
-    ConnectionService::new(Arc::new(shared), 0, &Arc::new(()))
+fn service<M: Mechanism<System = ()>>(tables: &str) -> Rc<ConnectionService<M>> {
+    ConnectionService::new(FrontEndShared::before_three(tables), 0, &Arc::new(()))
 }
 
+fn under(policy: &str) -> String {
+    format!("[policy]\nname = \"{policy}\"\n")
+}
 /// What became of a connection on which a client sent this, and closed.
 struct Served<M: Mechanism> {
     service: Rc<ConnectionService<M>>,
@@ -235,18 +224,18 @@ async fn over_memory<M: Mechanism<System = ()>>(sent: &str) -> Served<M> {
 }
 
 async fn under_policy<M: Mechanism<System = ()>>(policy: &str, sent: &str) -> Served<M> {
-    from_start(policy, sent, |_| Start::default()).await
+    from_start(&under(policy), sent, |_| Start::default()).await
 }
 
 async fn from_start<M: Mechanism<System = ()>>(
-    policy: &str,
+    tables: &str,
     sent: &str,
-    start: impl FnOnce(&Arc<Dispatch>) -> Start + 'static,
+    start: impl FnOnce(&Arc<FrontEndShared>) -> Start + 'static,
 ) -> Served<M> {
     let sent = sent.to_owned();
     let local = LocalSet::new();
     let run = local.run_until(async move {
-        let service = service::<M>(policy);
+        let service = service::<M>(tables);
         let (mut stream, mut client) = Memory::pair();
         let closing = Arc::default();
         let accepted = service.worker.accepted(([10, 0, 0, 9], 7).into(), None, &closing);
@@ -257,7 +246,7 @@ async fn from_start<M: Mechanism<System = ()>>(
             client.read_to_string(&mut received).await.unwrap();
             received
         });
-        let mut start = start(&service.worker.shared.dispatch);
+        let mut start = start(&service.worker.shared);
         let parcel = serve(&service, &mut stream, &accepted, &mut start).await;
         let reset = stream.reset;
         drop(stream);
@@ -320,8 +309,9 @@ async fn a_stale_connection_moves_no_target() {
 #[tokio::test]
 async fn a_request_that_comes_back_keeps_its_attempts() {
     let sent = get("/second-try");
-    let served = from_start::<OwnAnswers>("lard", &sent, |dispatch| {
-        let Offer::Assigned(assignment) = dispatch.offer(TargetId(1), Kind::Static, 0) else {
+    let tables = under("lard");
+    let served = from_start::<OwnAnswers>(&tables, &sent, |shared| {
+        let Offer::Assigned(assignment) = shared.dispatch.offer(TargetId(1), Kind::Static, 0) else {
             panic!("none")
         };
         let tried = Tried::new([BackendId(2)]);
@@ -344,7 +334,7 @@ async fn a_connection_leaves_with_the_mechanism_s_parcel() {
 async fn a_connection_counts_before_its_task_has_begun() {
     let local = LocalSet::new();
     let run = local.run_until(async {
-        let service = service::<Proxy<Memory>>("round_robin");
+        let service = service::<Proxy<Memory>>(&under("round_robin"));
         let (stream, client) = Memory::pair();
         let accepted = service.worker.accepted(([10, 0, 0, 9], 7).into(), None, &Arc::default());
         service.serve(stream, Rc::new(accepted), Start::default(), None);

@@ -8,7 +8,12 @@ use super::{Framing, HttpVersion};
 
 /// Why a response is not passed on; the client gets 502.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct BadResponse(pub(crate) &'static str);
+pub(crate) enum BadResponse {
+    /// It is not what a response has to be.
+    Wrong(&'static str),
+    /// It is more than is allowed here.
+    OverLimit(&'static str),
+}
 
 /// What rewriting needs to know besides the bytes.
 pub(crate) struct ResponseContext<'a> {
@@ -51,13 +56,13 @@ pub(crate) fn rewrite(
     let config = httparse::ParserConfig::default();
     match config.parse_response_with_uninit_headers(&mut response, bytes, room) {
         Ok(httparse::Status::Complete(n)) if n == bytes.len() => {}
-        Ok(_) => return Err(BadResponse("the head does not end where it should")),
-        Err(httparse::Error::TooManyHeaders) => return Err(BadResponse("too many fields")),
-        Err(_) => return Err(BadResponse("a malformed head")),
+        Ok(_) => return Err(BadResponse::Wrong("the head does not end where it should")),
+        Err(httparse::Error::TooManyHeaders) => return Err(BadResponse::OverLimit("too many fields")),
+        Err(_) => return Err(BadResponse::Wrong("a malformed head")),
     }
     let status = response.code.unwrap_or_default();
     if !(100..600).contains(&status) || status == 101 {
-        return Err(BadResponse("a status code that was not asked for"));
+        return Err(BadResponse::Wrong("a status code that was not asked for"));
     }
     let facts = ResponseFacts::gather(response.headers)?;
     let version = if response.version == Some(1) { HttpVersion::Http11 } else { HttpVersion::Http10 };
@@ -98,19 +103,21 @@ impl<'a> ResponseFacts<'a> {
             match classify(field.name) {
                 Field::ContentLength => {
                     let length = content_length(field.value)
-                        .ok_or(BadResponse("a Content-Length that is no number"))?;
+                        .ok_or(BadResponse::Wrong("a Content-Length that is no number"))?;
                     if facts.content_length.replace(length).is_some() {
-                        return Err(BadResponse("more than one Content-Length field"));
+                        return Err(BadResponse::Wrong("more than one Content-Length field"));
                     }
                 }
                 Field::TransferEncoding => {
                     if facts.chunked || !field.value.eq_ignore_ascii_case(b"chunked") {
-                        return Err(BadResponse("a Transfer-Encoding other than chunked alone"));
+                        return Err(BadResponse::Wrong("a Transfer-Encoding other than chunked alone"));
                     }
                     facts.chunked = true;
                 }
                 Field::Connection if facts.options.add(field.value) => {}
-                Field::Connection => return Err(BadResponse("too many options in the Connection field")),
+                Field::Connection => {
+                    return Err(BadResponse::OverLimit("too many options in the Connection field"));
+                }
                 Field::Date => facts.date = true,
                 _ => {}
             }
@@ -120,10 +127,10 @@ impl<'a> ResponseFacts<'a> {
 
     fn framing(&self, status: u16, to_head: bool, version: HttpVersion) -> Result<Framing, BadResponse> {
         if self.chunked && self.content_length.is_some() {
-            return Err(BadResponse("both Content-Length and Transfer-Encoding"));
+            return Err(BadResponse::Wrong("both Content-Length and Transfer-Encoding"));
         }
         if self.chunked && version == HttpVersion::Http10 {
-            return Err(BadResponse("a transfer coding in HTTP/1.0"));
+            return Err(BadResponse::Wrong("a transfer coding in HTTP/1.0"));
         }
         Ok(match self.content_length {
             _ if to_head || status < 200 || status == 204 || status == 304 => Framing::None,

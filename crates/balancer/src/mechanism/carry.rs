@@ -12,12 +12,14 @@ use plimsoll_config::Config;
 use crate::accepted::Accepted;
 use crate::account::Account;
 use crate::backend::Backend;
+use crate::ejection::TrialEnd;
 use crate::exposition::Out;
 use crate::http::request::RequestHead;
-use crate::http::response::ResponseHead;
+use crate::http::response::{BadResponse, ResponseHead};
 use crate::http::{Framing, RequestRefusal};
 use crate::net::deadline::Deadline;
 use crate::net::halves::ClientIo;
+use crate::net::is_local;
 use crate::worker::{Scratch, Worker};
 
 /// How a chosen back-end gets a request. One object for each worker; what they share is its `System`.
@@ -153,7 +155,36 @@ pub(crate) struct Answered {
 impl Failure {
     /// Whether the back-end had the request, or part of it, and is at fault.
     pub(crate) fn is_by_backend(&self) -> bool {
-        matches!(self, Self::Stale | Self::Lost | Self::TimedOut | Self::BadResponse(_) | Self::Broken { .. })
+        matches!(
+            self,
+            Self::Stale
+                | Self::Lost
+                | Self::TimedOut
+                | Self::BadResponse(_)
+                | Self::Broken { by_backend: true, .. }
+        )
+    }
+
+    /// What it says of a back-end that was on trial.
+    pub(crate) fn trial_end(&self) -> TrialEnd {
+        match self {
+            Self::Unreachable(error) if is_local(error) => TrialEnd::Unknown,
+            Self::Unreachable(error) if error.kind() == io::ErrorKind::TimedOut => TrialEnd::TimedOut,
+            Self::TimedOut => TrialEnd::TimedOut,
+            Self::ClientGone => TrialEnd::ClientGone,
+            Self::Unreachable(_) => TrialEnd::Failed,
+            failure if failure.is_by_backend() => TrialEnd::Failed,
+            _ => TrialEnd::Unknown,
+        }
+    }
+}
+
+impl From<BadResponse> for Failure {
+    fn from(bad: BadResponse) -> Self {
+        match bad {
+            BadResponse::Wrong(why) => Self::BadResponse(why),
+            BadResponse::OverLimit(why) => Self::OverLimit(why),
+        }
     }
 }
 
@@ -171,12 +202,16 @@ pub(crate) enum Failure {
     Stale,
     /// The back-end closed its connection before a response.
     Lost,
+    /// It did so while the client was waited for, to send the rest of the request.
+    LostPatience,
     /// The back-end was found to be down while it was waited for.
     BackendDown,
     /// The back-end took too long.
     TimedOut,
     /// The response cannot be passed on.
     BadResponse(&'static str),
+    /// The response cannot be passed on because it is larger than this front-end allows.
+    OverLimit(&'static str),
     /// The request cannot.
     BadRequest(RequestRefusal),
     /// The client is gone.
@@ -187,5 +222,35 @@ pub(crate) enum Failure {
         status: u16,
         /// Bytes of content that the client got.
         content_bytes: u64,
+        /// Whether it is the back-end's fault: not while the client was waited for, to send the rest of the request.
+        by_backend: bool,
     },
+}
+
+#[cfg(test)]
+mod tests {
+    use rustix::io::Errno;
+
+    use super::*;
+
+    #[test]
+    fn what_a_failure_says_of_a_back_end_on_trial() {
+        let unreachable = |errno: Errno| Failure::Unreachable(errno.into()).trial_end();
+        for here in [Errno::MFILE, Errno::NFILE, Errno::ADDRNOTAVAIL, Errno::NOMEM] {
+            assert_eq!(unreachable(here), TrialEnd::Unknown, "{here:?}");
+        }
+        for there in [Errno::CONNREFUSED, Errno::HOSTUNREACH] {
+            assert_eq!(unreachable(there), TrialEnd::Failed, "{there:?}");
+        }
+        let late = Failure::Unreachable(io::ErrorKind::TimedOut.into());
+        assert_eq!([late.trial_end(), Failure::TimedOut.trial_end()], [TrialEnd::TimedOut; 2]);
+        assert_eq!(Failure::ClientGone.trial_end(), TrialEnd::ClientGone);
+        for fault in [Failure::Lost, Failure::BadResponse("")] {
+            assert_eq!((fault.trial_end(), fault.is_by_backend()), (TrialEnd::Failed, true), "{fault:?}");
+        }
+        let broken = Failure::Broken { status: 200, content_bytes: 0, by_backend: false };
+        for other in [Failure::OverLimit(""), Failure::LostPatience, Failure::NoPlace, broken] {
+            assert_eq!((other.trial_end(), other.is_by_backend()), (TrialEnd::Unknown, false), "{other:?}");
+        }
+    }
 }

@@ -87,14 +87,13 @@ async fn try_backends<M: Mechanism, C: ClientIo>(
         };
         let account = &mut request.account;
         let again = account.failed == Some(chosen);
-        let by_backend = failure.is_by_backend();
-        account.lose(
-            !matches!(failure, Failure::Stale),
-            by_backend || matches!(failure, Failure::Unreachable(_)),
-        );
-        if let Some(backend) = account.backend.as_ref().filter(|_| by_backend) {
-            request.worker.attempt_failed(backend);
-            if let Failure::BadResponse(why) = failure {
+        let (on_trial, sent) = (account.is_on_trial(), account.began());
+        account.lose(!matches!(failure, Failure::Stale), failure.trial_end());
+        if let Some(backend) = &account.backend {
+            if failure.is_by_backend() {
+                request.worker.attempt_failed(backend, sent);
+            }
+            if let Failure::BadResponse(why) | Failure::OverLimit(why) = failure {
                 let line = request.head.line.of(&request.scratch.head).escape_ascii();
                 tracing::warn!(backend = &*backend.name, request = %line, why, "a response was not passed on");
             }
@@ -102,7 +101,7 @@ async fn try_backends<M: Mechanism, C: ClientIo>(
         match failure {
             Failure::NoPlace | Failure::Unreachable(_) => {
                 if let (Failure::Unreachable(error), Some(backend)) = (failure, &account.backend) {
-                    request.worker.connect_failed(backend, &error, again);
+                    request.worker.connect_failed(backend, sent, &error, again);
                     account.failed = Some(chosen);
                 }
                 if !request.more {
@@ -113,6 +112,12 @@ async fn try_backends<M: Mechanism, C: ClientIo>(
             // It is chosen again if its connection was only stale, or if no other one takes requests. If it then refuses a
             // connection, it is taken for down.
             Failure::Stale | Failure::Lost | Failure::BackendDown if request.repeatable && request.more => {
+                account.failed = Some(chosen);
+            }
+            // Without the trial another back-end would have had it. The client has got nothing of these answers.
+            Failure::TimedOut | Failure::BadResponse(_) | Failure::OverLimit(_)
+                if on_trial && request.repeatable && request.more =>
+            {
                 account.failed = Some(chosen);
             }
             failure => return failed(&failure),
@@ -150,14 +155,16 @@ fn failed<P>(failure: &Failure) -> Outcome<P> {
     let refused = |status, why| Outcome::Refused(RequestRefusal::of(status, why), None);
     match *failure {
         Failure::NoPlace | Failure::Unreachable(_) | Failure::NotSent => Outcome::Refused(UNAVAILABLE, None),
-        Failure::Stale | Failure::Lost => {
+        Failure::Stale | Failure::Lost | Failure::LostPatience => {
             refused(502, "the back-end closed the connection without an answer")
         }
         Failure::BackendDown => refused(502, "the back-end failed"),
         Failure::TimedOut => refused(504, "the back-end took too long"),
-        Failure::BadResponse(_) => refused(502, "the back-end's answer cannot be passed on"),
+        Failure::BadResponse(_) | Failure::OverLimit(_) => {
+            refused(502, "the back-end's answer cannot be passed on")
+        }
         Failure::BadRequest(refusal) => Outcome::Refused(refusal, None),
         Failure::ClientGone => Outcome::Cut { status: CLIENT_GONE, content_bytes: 0 },
-        Failure::Broken { status, content_bytes } => Outcome::Cut { status, content_bytes },
+        Failure::Broken { status, content_bytes, .. } => Outcome::Cut { status, content_bytes },
     }
 }

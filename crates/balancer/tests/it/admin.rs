@@ -1,6 +1,7 @@
 //! The admin API over real sockets.
 
 mod access;
+mod ejected;
 mod logs;
 mod rig;
 mod sizes;

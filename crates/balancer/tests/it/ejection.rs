@@ -5,11 +5,11 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use plimsoll_testkit::eventually;
 
+use super::common::FrontEnd;
 use super::common::origin::{Origin, echo};
-use super::common::{FrontEnd, get};
 
 /// An origin that closes the connection of every `nth` request while it is told to, and what it has got.
-fn failing(nth: usize) -> (Origin, Arc<AtomicBool>, Arc<AtomicUsize>) {
+pub(crate) fn failing(nth: usize) -> (Origin, Arc<AtomicBool>, Arc<AtomicUsize>) {
     let (fails, got): (_, Arc<AtomicUsize>) = (Arc::new(AtomicBool::new(true)), Arc::default());
     let (told, count) = (Arc::clone(&fails), Arc::clone(&got));
     let origin = Origin::scripted(move |conn| {
@@ -62,27 +62,4 @@ fn one_always_stays() {
         fails.store(false, Ordering::SeqCst);
     }
     assert_eq!(front_end.client().asked("/").status(), 200);
-}
-
-#[test]
-fn what_may_not_be_repeated_is_no_trial() {
-    let (bad, _, got) = failing(1);
-    let good = Origin::echo();
-    let front_end = FrontEnd::new(
-        &[bad.address, good.address],
-        "[ejection]\nfailures = 1\ntime = \"1ms\"\ntrials = 1000\n",
-    );
-    let mut client = front_end.client();
-    eventually("the ejection", || {
-        assert_eq!(client.get("/").status(), 200);
-        got.load(Ordering::SeqCst) > 0
-    });
-    let before = got.load(Ordering::SeqCst);
-    for _ in 0..50 {
-        client.send("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 0\r\n\r\n");
-        assert_eq!(client.response("POST").status(), 200);
-    }
-    assert_eq!(got.load(Ordering::SeqCst), before);
-    client.send(get("/"));
-    assert_eq!(client.response("GET").status(), 200);
 }

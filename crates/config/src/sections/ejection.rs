@@ -18,7 +18,7 @@ keys! {
         "window" window: Duration = Is("10s"), KeyKind::Duration;
         /// How long a back-end is left out at first; twice as long each further time, up to 30 times.
         "time" time: Duration = Is("1s"), KeyKind::Duration;
-        /// Requests in a row that it must then answer on trial, one at a time, before it is back.
+        /// Requests in a row that it must then answer on trial, one at a time, to be back; without trials, time brings it back.
         "trials" trials: u32 = Is("3"), Integer { min: 1, max: 1000 };
         /// The largest share of the back-ends that may be ejected at once; one always stays.
         "most" most_permille: u16 = Is("0.5"), Number { min: 0.0, max: 1.0 } => Permille;

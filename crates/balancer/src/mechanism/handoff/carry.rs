@@ -93,13 +93,17 @@ impl Mechanism for Handoffs {
 
 impl Handoffs {
     /// The link to the agent that gets the connection with this request; `None` if the request is to be proxied. It is when it
-    /// has a body or something that a back-end should not see as it came, when it is the last one and its answer is small, as
-    /// proxying costs less then, and when the back-end has no agent with room.
+    /// has a body or something that a back-end should not see as it came, when it tries an ejected back-end, when it is the last
+    /// one and its answer is small, as proxying costs less then, and when the back-end has no agent with room.
     fn link_for<C: ClientIo>(&self, request: &ClientRequest<'_, C>) -> Option<Rc<AgentLink>> {
         let config = request.config.handoff.as_ref()?;
         let head = request.head;
-        let simple = request.framing == Framing::None && head.is_plain && (head.is_get || head.is_head);
         let account = &request.account;
+        // Only of what it has proxied does this front-end learn whether the back-end answers.
+        let simple = request.framing == Framing::None
+            && head.is_plain
+            && (head.is_get || head.is_head)
+            && !account.is_on_trial();
         let worth = request.keep || account.expected_bytes().unwrap_or(0) >= config.min_bytes;
         if !simple || !worth || request.raw.is_empty() || !request.stream.can_move() {
             return None;

@@ -19,6 +19,7 @@ use super::carry::{Answered, Carried, ClientRequest, Failure, Mechanism};
 use crate::accepted::Accepted;
 use crate::backend::Backend;
 use crate::net::halves::{BackendIo, ClientIo};
+use crate::trial;
 use crate::worker::Worker;
 use pass::Exchange;
 use pool::{BackendConnection, NoConnection, Pool};
@@ -66,9 +67,11 @@ impl<B: BackendIo> Proxy<B> {
             // It went down while a connection was waited for.
             return Err(Failure::NotSent);
         }
+        let first_byte = trial::wait(request.config.timeouts.first_byte, request.account.is_on_trial());
         let date = request.worker.date();
         let mut response = request.worker.response_buffer();
         let scratch = &mut *request.scratch;
+        let (stalling, trial) = request.account.stalling_and_trial();
         let mut exchange = Exchange {
             client: &mut *request.stream,
             input: &mut scratch.input,
@@ -81,7 +84,9 @@ impl<B: BackendIo> Proxy<B> {
             response: &mut response,
             date: &date,
             keep: request.keep,
-            stalling: request.account.stalling(),
+            stalling,
+            trial,
+            first_byte,
             turns: before,
         };
         *request.answering = true;
@@ -104,10 +109,12 @@ impl<B: BackendIo> Proxy<B> {
         backend: &Arc<Backend>,
     ) -> Result<(BackendConnection<B>, bool), Failure> {
         let surely = !request.repeatable || request.account.attempts > 1;
-        if let Some(connection) = self.pool.take(backend, surely) {
+        // On trial, a kept connection that was closed meanwhile would say nothing of the back-end as it is now.
+        let on_trial = request.account.is_on_trial();
+        if !on_trial && let Some(connection) = self.pool.take(backend, surely) {
             return Ok((connection, !surely));
         }
-        let opened = pool::connect(backend, request.config.timeouts.connect).await;
+        let opened = pool::connect(backend, trial::wait(request.config.timeouts.connect, on_trial)).await;
         let opened = opened.inspect(|_| request.worker.connected(backend)).map_err(|why| match why {
             NoConnection::Limit => Failure::NoPlace,
             NoConnection::Failed(error) => Failure::Unreachable(error),

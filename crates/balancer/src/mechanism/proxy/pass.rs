@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 use std::task::{Context, Poll};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use plimsoll_config::Config;
 use tokio::io::{AsyncRead, AsyncWrite};
@@ -10,6 +10,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use super::pool::BackendConnection;
 use super::relay::{Relay, RelayFailed};
 use super::upload::{Upload, UploadFailed};
+use crate::ejection::TrialEnd;
 use crate::http::head_end::{HeadEnd, HeadScan};
 use crate::http::request::RequestHead;
 use crate::http::response::{self, ResponseHead};
@@ -21,6 +22,7 @@ use crate::net::halves::{Halves, Input};
 use crate::net::pace::Pace;
 use crate::net::write::poll_write_all;
 use crate::stalling::Stalling;
+use crate::trial::BackendTrial;
 
 /// Interim responses that are passed on for one request.
 const MOST_INTERIM: u32 = 32;
@@ -44,6 +46,10 @@ pub(crate) struct Exchange<'a, C> {
     pub(crate) keep: bool,
     /// Told when only the client is waited for.
     pub(crate) stalling: Stalling<'a>,
+    /// Ended once there is an answer that can be passed on.
+    pub(crate) trial: &'a mut Option<BackendTrial>,
+    /// How long an answer is waited for.
+    pub(crate) first_byte: Duration,
     /// How often the back-end had turned when it was chosen: once it goes down, no response is waited for.
     pub(crate) turns: u32,
 }
@@ -71,6 +77,7 @@ impl<C: Halves> Exchange<'_, C> {
             head: self.head,
             date: self.date,
             keep: self.keep,
+            first_byte: self.first_byte,
             began_ms: self.deadline.now_ms(),
         };
         self.deadline.watch(&to.backend, self.turns);
@@ -82,8 +89,11 @@ impl<C: Halves> Exchange<'_, C> {
         let head = head?;
         self.stalling.resume();
         let first_byte_at = Instant::now();
-        let mut relay = Relay::new(head, self.head.version, self.response, self.out, limits)
-            .map_err(|bad| Failure::BadResponse(bad.0))?;
+        let mut relay = Relay::new(head, self.head.version, self.response, self.out, limits)?;
+        if let Some(trial) = self.trial.take() {
+            // It does not take as long as the client takes the answer.
+            trial.end(TrialEnd::Answered);
+        }
         let done = relay
             .run(
                 &mut upload,
@@ -104,7 +114,9 @@ impl<C: Halves> Exchange<'_, C> {
                 keep_backend: head.keep_backend && upload.is_done() && relay.ended_cleanly(),
             }),
             Err(RelayFailed::ClientGone) => Err(Failure::ClientGone),
-            Err(RelayFailed::Broken) => Err(Failure::Broken { status: head.status, content_bytes }),
+            Err(RelayFailed::Broken { by_backend }) => {
+                Err(Failure::Broken { status: head.status, content_bytes, by_backend })
+            }
         }
     }
 }
@@ -116,6 +128,7 @@ struct Waiting<'a> {
     head: &'a RequestHead,
     date: &'a [u8],
     keep: bool,
+    first_byte: Duration,
     /// The worker's time when the request began to be sent.
     began_ms: u64,
 }
@@ -142,8 +155,7 @@ impl Waiting<'_> {
                 keep_client: self.keep && upload.is_done(),
                 date: self.date,
             };
-            let head = response::rewrite(&response.data()[..length], &context, out)
-                .map_err(|bad| Failure::BadResponse(bad.0))?;
+            let head = response::rewrite(&response.data()[..length], &context, out)?;
             response.consume(length);
             if head.status >= 200 {
                 return Ok(head);
@@ -157,7 +169,7 @@ impl Waiting<'_> {
                 }
             }
         }
-        Err(Failure::BadResponse("too many interim responses"))
+        Err(Failure::OverLimit("too many interim responses"))
     }
 
     /// Reads until `response` starts with a whole head; its length. `asked_for` says that the client does not wait for the
@@ -180,7 +192,7 @@ impl Waiting<'_> {
                     return Err(Failure::BadResponse("a line feed without a carriage return"));
                 }
                 HeadEnd::Open if response.len() < self.config.limits.head_bytes => {}
-                _ => return Err(Failure::BadResponse("a head that is too long")),
+                _ => return Err(Failure::OverLimit("a head that is too long")),
             }
             let read = self
                 .deadline
@@ -198,6 +210,9 @@ impl Waiting<'_> {
                 })
                 .await;
             match read {
+                Ok(Ok(0) | Err(Failure::Lost)) if response.is_empty() && upload.waits_for_client => {
+                    return Err(Failure::LostPatience);
+                }
                 Ok(Ok(0)) if response.is_empty() => return Err(Failure::Lost),
                 Ok(Ok(0)) => return Err(Failure::BadResponse("a head that was cut off")),
                 Ok(Ok(_)) => {}
@@ -237,9 +252,9 @@ impl Waiting<'_> {
             let timeouts = &self.config.timeouts;
             if upload.is_done() {
                 stalling.resume();
-                self.deadline.set(timeouts.first_byte);
+                self.deadline.set(self.first_byte);
             } else if upload.waits_for_client && !waits_for_client(upload, asked_for) {
-                self.deadline.set(timeouts.first_byte);
+                self.deadline.set(self.first_byte);
             } else {
                 let waited_ms = self.deadline.now_ms().saturating_sub(self.began_ms);
                 let wait = Pace::default().after(waited_ms).next(timeouts.body, upload.content_bytes);

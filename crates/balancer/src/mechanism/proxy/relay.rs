@@ -26,7 +26,14 @@ pub(crate) enum RelayFailed {
     /// The client does not take it.
     ClientGone,
     /// The back-end's body was cut off, too long or badly framed, or took too long.
-    Broken,
+    Broken {
+        /// Whether it is the back-end's fault: perhaps not while the client was waited for, to send the rest of the request.
+        by_backend: bool,
+    },
+}
+
+impl RelayFailed {
+    const BY_BACKEND: Self = Self::Broken { by_backend: true };
 }
 
 enum Body {
@@ -110,7 +117,7 @@ impl<'a> Relay<'a> {
             // What follows a response without a body was not asked for; the client need not know.
             relay.clean = relay.response.is_empty();
         } else {
-            relay.take().map_err(|bad| BadResponse(bad.0))?;
+            relay.take().map_err(|bad| BadResponse::Wrong(bad.0))?;
         }
         Ok(relay)
     }
@@ -142,15 +149,8 @@ impl<'a> Relay<'a> {
         W: AsyncWrite + Unpin,
     {
         let mut pace = Pace::default();
-        let mut upload_open = !upload.is_done();
-        let mut go_on = |cx: &mut Context<'_>| {
-            let before = upload.steps;
-            let ends = poll_rest(cx, upload, &mut upload_open);
-            if upload.steps != before {
-                deadline.set(config.timeouts.body);
-            }
-            ends
-        };
+        let open = !upload.is_done();
+        let mut rest = RequestRest { upload, open, spoilt: false, deadline, step: config.timeouts.body };
         loop {
             self.join_small();
             let began_ms = deadline.now_ms();
@@ -161,7 +161,7 @@ impl<'a> Relay<'a> {
                 most: config.timeouts.body,
                 moved_bytes: self.content_bytes,
             };
-            self.write_out(client, &wait, stalling, &mut go_on).await?;
+            self.write_out(client, &wait, stalling, &mut rest).await?;
             pace = pace.after(deadline.now_ms().saturating_sub(began_ms));
             self.wrote();
             if matches!(self.body, Body::Read) {
@@ -170,15 +170,18 @@ impl<'a> Relay<'a> {
             deadline.set(config.timeouts.body);
             while self.content == 0 && self.tail.is_empty() {
                 let read = deadline.guard(|cx| {
-                    if go_on(cx) {
-                        return Poll::Ready(Err(io::ErrorKind::ConnectionAborted.into()));
+                    if rest.poll(cx) {
+                        return Poll::Ready(None);
                     }
-                    self.response.poll_fill(cx, from)
+                    self.response.poll_fill(cx, from).map(Some)
                 });
                 match read.await {
-                    Ok(Ok(0)) => self.end_of_stream()?,
-                    Ok(Ok(_)) => self.take().map_err(|_| RelayFailed::Broken)?,
-                    Ok(Err(_)) | Err(_) => return Err(RelayFailed::Broken),
+                    Ok(Some(Ok(0))) if self.ends_here() => {}
+                    Ok(Some(Ok(n))) if n > 0 => self.take().map_err(|_| RelayFailed::BY_BACKEND)?,
+                    Ok(None) => return Err(RelayFailed::ClientGone),
+                    Err(_) if rest.is_awaited() => return Err(RelayFailed::ClientGone),
+                    // A back-end may end its connection because the client sends nothing.
+                    _ => return Err(RelayFailed::Broken { by_backend: !rest.is_awaited() }),
                 }
                 deadline.set(config.timeouts.body);
                 if matches!(self.body, Body::Read) {
@@ -190,20 +193,25 @@ impl<'a> Relay<'a> {
 
     /// Writes what is there. A client that takes it slowly is no load of the back-end, nor is one that is the last to be
     /// waited for.
-    async fn write_out<W: AsyncWrite + Unpin>(
+    async fn write_out<I, O, W>(
         &self,
         client: &mut W,
         wait: &ClientWait<'_>,
         stalling: &mut Stalling<'_>,
-        go_on: &mut impl FnMut(&mut Context<'_>) -> bool,
-    ) -> Result<(), RelayFailed> {
+        rest: &mut RequestRest<'_, '_, I, O>,
+    ) -> Result<(), RelayFailed>
+    where
+        I: AsyncRead + Unpin,
+        O: AsyncWrite + Unpin,
+        W: AsyncWrite + Unpin,
+    {
         let all_read = matches!(self.body, Body::Read);
         let pieces: [&[u8]; 3] = [self.out, &self.response.data()[..self.content], &self.tail];
         let mut written = 0;
         wait.set(stalling, written);
         loop {
             let write = wait.deadline.guard(|cx| {
-                if go_on(cx) {
+                if rest.poll(cx) {
                     return Poll::Ready(Err(io::ErrorKind::ConnectionAborted.into()));
                 }
                 let before = written;
@@ -265,14 +273,15 @@ impl<'a> Relay<'a> {
         Ok(())
     }
 
-    fn end_of_stream(&mut self) -> Result<(), RelayFailed> {
+    /// The back-end's connection has ended: whether the body may end with it.
+    fn ends_here(&mut self) -> bool {
         if !matches!(self.body, Body::UntilClose) {
-            return Err(RelayFailed::Broken);
+            return false;
         }
         self.body = Body::Read;
         self.clean = false;
         self.frame(Some(&[]));
-        Ok(())
+        true
     }
 
     /// Puts the chunk's frame around the content, and the end of the body behind it when `trailers` are given.
@@ -314,21 +323,38 @@ impl<'a> Relay<'a> {
     }
 }
 
-/// Moves the rest of the request on; whether the client's side of it failed so that the exchange has to end. That a
-/// back-end takes no more of a request that it has answered is no failure.
-fn poll_rest<I, O>(cx: &mut Context<'_>, upload: &mut Upload<'_, I, O>, open: &mut bool) -> bool
-where
-    I: AsyncRead + Unpin,
-    O: AsyncWrite + Unpin,
-{
-    if !*open {
-        return false;
-    }
-    match upload.poll(cx) {
-        Poll::Pending => false,
-        Poll::Ready(result) => {
-            *open = false;
-            matches!(result, Err(UploadFailed::ClientGone))
+/// What is left of the request, and goes on while the response is passed on.
+struct RequestRest<'a, 'u, I, O> {
+    upload: &'a mut Upload<'u, I, O>,
+    /// Whether there is more to come.
+    open: bool,
+    /// Whether what came is no body, so that no more is passed on.
+    spoilt: bool,
+    deadline: &'a Deadline,
+    /// The time-out of one step.
+    step: Duration,
+}
+
+impl<I: AsyncRead + Unpin, O: AsyncWrite + Unpin> RequestRest<'_, '_, I, O> {
+    /// Moves it on; whether the client's side of it failed so that the exchange has to end. That a back-end takes no more of
+    /// a request that it has answered is no failure.
+    fn poll(&mut self, cx: &mut Context<'_>) -> bool {
+        if !self.open {
+            return false;
         }
+        let before = self.upload.steps;
+        let polled = self.upload.poll(cx);
+        if self.upload.steps != before {
+            self.deadline.set(self.step);
+        }
+        let Poll::Ready(result) = polled else { return false };
+        self.open = false;
+        self.spoilt = matches!(result, Err(UploadFailed::Refused(_)));
+        matches!(result, Err(UploadFailed::ClientGone))
+    }
+
+    /// Whether the back-end may be waiting for more of the request, which does not come.
+    fn is_awaited(&self) -> bool {
+        self.spoilt || (self.open && self.upload.waits_for_client)
     }
 }

@@ -128,6 +128,13 @@ impl Client {
         socket2::SockRef::from(&self.stream).set_linger(Some(Duration::ZERO)).unwrap();
     }
 
+    /// Reads until what has come ends with this.
+    pub(crate) fn read_until(&mut self, end: &str) {
+        while !self.buffer.ends_with(end.as_bytes()) {
+            assert!(self.fill().is_ok_and(|n| n > 0), "closed before {end}");
+        }
+    }
+
     /// Everything until the connection ends, or nothing has come for very long.
     pub(crate) fn rest(mut self) -> (Vec<u8>, End) {
         let end = loop {

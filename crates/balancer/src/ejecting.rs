@@ -1,0 +1,128 @@
+//! Which back-ends are ejected, and which of them are readmitted: what no back-end knows alone.
+
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, MutexGuard, PoisonError};
+use std::time::Instant;
+
+use plimsoll_config::EjectionConfig;
+use plimsoll_policy::Weight;
+
+use crate::backend::Backend;
+use crate::ejection::{EjectionChange, TrialEnd};
+use crate::shared::FrontEndShared;
+
+impl FrontEndShared {
+    /// Counts a request that was sent to this back-end at the time `sent` and failed there, and ejects the back-end where
+    /// that is due and may be.
+    pub(crate) fn attempt_failed(&self, backend: &Arc<Backend>, sent: Instant, now: Instant) {
+        if backend.attempt_failed(sent, now, &self.config.load().ejection) && self.is_there(backend) {
+            self.eject(backend, now);
+        }
+    }
+
+    fn eject(&self, backend: &Backend, now: Instant) {
+        let _one = self.lock_ejecting();
+        let config = self.config.load();
+        let backends = self.backends.load();
+        let ejected = backends.iter().filter(|b| !b.is_retired() && b.is_ejected()).count();
+        let may = ejected < most_ejected(&backends, &config.ejection);
+        let another = self.dispatch.inspect(|i| i.view.eligible_ids().any(|b| b != backend.id));
+        if !may || !another || backend.is_ejected() {
+            return;
+        }
+        backend.eject(now, &config.ejection);
+        self.any_ejected.store(true, Ordering::Relaxed);
+        count_ejection(backend);
+        tracing::warn!(backend = &*backend.name, "back-end is ejected: it failed too many requests");
+        self.pass_health(backend);
+        // Another one may have gone down in the same moment.
+        self.settle(now);
+    }
+
+    /// A back-end to which the next request may be sent on trial, and the number of that trial, which is then under way.
+    pub(crate) fn begin_trial(&self, now: Instant) -> Option<(Arc<Backend>, u64)> {
+        if !self.any_ejected.load(Ordering::Relaxed) {
+            return None;
+        }
+        let backends = self.backends.load();
+        let mut due =
+            backends.iter().filter(|b| !b.is_retired() && b.is_trial_due(now) && self.has_weight(b));
+        due.find_map(|b| Some((Arc::clone(b), b.begin_trial(now)?)))
+    }
+
+    /// The trial of this number has ended.
+    pub(crate) fn end_trial(&self, backend: &Backend, number: u64, end: TrialEnd, now: Instant) {
+        match backend.end_trial(number, end, now, &self.config.load().ejection) {
+            Some(EjectionChange::Ejected) => count_ejection(backend),
+            Some(EjectionChange::Readmitted) if self.is_there(backend) => {
+                tracing::info!(backend = &*backend.name, "back-end is back: it answered its trials");
+                self.tell_health(backend);
+            }
+            _ => {}
+        }
+    }
+
+    /// Readmits ejected back-ends where their time is over, or where they are more than may be. Called from time to time,
+    /// and whenever something has changed.
+    pub(crate) fn look_after_ejected(&self, now: Instant) {
+        if self.any_ejected.load(Ordering::Relaxed) {
+            let _one = self.lock_ejecting();
+            self.settle(now);
+        }
+    }
+
+    /// The same, by whom holds the lock.
+    fn settle(&self, now: Instant) {
+        let config = self.config.load();
+        let backends = self.backends.load();
+        let mut ejected: Vec<&Backend> = Vec::new();
+        for backend in backends.iter().filter(|b| !b.is_retired() && b.is_ejected()) {
+            if config.ejection.failures == 0 {
+                self.readmit(backend, now, "none is to be ejected any more");
+            } else if backend.is_ejection_over(now) {
+                self.readmit(backend, now, "its time is over, and no trial says that it fails");
+            } else {
+                ejected.push(backend);
+            }
+        }
+        // Those go first whose time is over first.
+        ejected.sort_by_key(|b| b.trials_from());
+        let beyond = ejected.len().saturating_sub(most_ejected(&backends, &config.ejection));
+        for backend in ejected.drain(..beyond) {
+            self.readmit(backend, now, "the share of ejected ones has become too large");
+        }
+        if !ejected.is_empty() && self.dispatch.inspect(|i| i.view.eligible() == 0) {
+            for backend in ejected.extract_if(.., |b| b.is_able() && self.has_weight(b)) {
+                self.readmit(backend, now, "no other one takes requests");
+            }
+        }
+        self.any_ejected.store(!ejected.is_empty(), Ordering::Relaxed);
+    }
+
+    fn readmit(&self, backend: &Backend, now: Instant, why: &str) {
+        backend.readmit(now);
+        tracing::info!(backend = &*backend.name, "back-end is no longer ejected: {why}");
+        self.pass_health(backend);
+    }
+
+    fn has_weight(&self, backend: &Backend) -> bool {
+        self.dispatch.inspect(|i| i.view.weight(backend.id) != Weight::ZERO)
+    }
+
+    fn lock_ejecting(&self) -> MutexGuard<'_, ()> {
+        self.ejecting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// How many of these may be ejected at once.
+fn most_ejected(backends: &[Arc<Backend>], config: &EjectionConfig) -> usize {
+    let there = backends.iter().filter(|b| !b.is_retired()).count();
+    there * usize::from(config.most_permille) / 1000
+}
+
+fn count_ejection(backend: &Backend) {
+    backend.counts[backend.counts.len() - 1].ejections.add(1);
+}
+
+#[cfg(test)]
+mod tests;
