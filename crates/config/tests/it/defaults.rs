@@ -48,7 +48,8 @@ fn the_least_configuration_has_the_documented_defaults() {
 #[test]
 fn a_back_end_on_a_listeners_port_in_the_other_family_is_another_server() {
     for (listener, backend) in [("[::]:8080", "127.0.0.1:8080"), ("0.0.0.0:8080", "[::1]:8080")] {
-        let c = parse(&format!("[[listener]]\naddress = \"{listener}\"\n[[backend]]\naddress = \"{backend}\"\n"));
+        let c =
+            parse(&format!("[[listener]]\naddress = \"{listener}\"\n[[backend]]\naddress = \"{backend}\"\n"));
         assert_eq!(c.backends.len(), 1);
     }
 }

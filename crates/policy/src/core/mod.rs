@@ -30,6 +30,7 @@ mod growth;
 mod membership;
 mod offer;
 mod phases;
+mod room;
 #[cfg(test)]
 mod tests;
 mod waiting;
