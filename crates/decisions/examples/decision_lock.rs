@@ -10,8 +10,8 @@ use std::time::Instant;
 
 use plimsoll_decisions::Recorder;
 use plimsoll_policy::{
-    AdmissionControl, BuildContext, Cluster, Core, Ending, Offered, Policy, Request, Rng, TargetId, Time,
-    Witness, build, mix,
+    AdmissionControl, AdmissionLimit, BuildContext, Cluster, Core, Ending, Offered, Policy, Request, Rng,
+    TargetId, Thresholds, Time, Witness, build, mix,
 };
 
 const TARGETS: u64 = 100_000;
@@ -80,7 +80,10 @@ fn measure<W: Witness + Send>(
     drain: fn(&mut W),
     log: bool,
 ) {
-    let core = Core::with_witness(policy, Cluster::new(BACKENDS), AdmissionControl::UNLIMITED, witness);
+    // As in the live front-end.
+    let limit = AdmissionLimit::Adaptive(Thresholds::default());
+    let admission = AdmissionControl { limit, queue: 1024 };
+    let core = Core::with_witness(policy, Cluster::new(BACKENDS), admission, witness);
     let shared = Mutex::new(Shared { core, number: 0 });
     // Targets become known before the clock starts.
     seconds(&shared, 1, decisions / 4, drain);

@@ -47,24 +47,31 @@ struct AgeCount<const N: usize> {
     /// By the slot of the assignment, modulo N.
     counts: [u64; N],
     sum: u64,
-    /// The current slot.
+    /// The current slot, and when it ends.
     slot: u64,
+    ends: Time,
 }
 
 impl<const N: usize> AgeCount<N> {
     const fn new(width: Nanos) -> Self {
-        Self { width, counts: [0; N], sum: 0, slot: 0 }
+        Self { width, counts: [0; N], sum: 0, slot: 0, ends: Time::ZERO }
     }
 
     #[inline]
     fn advance(&mut self, now: Time) {
-        let slot = now.as_nanos() / self.width.as_nanos();
-        if slot > self.slot {
-            for passed in self.slot + 1..=slot.min(self.slot + N as u64) {
-                self.sum -= std::mem::take(&mut self.counts[(passed % N as u64) as usize]);
-            }
-            self.slot = slot;
+        if now >= self.ends {
+            self.next_slot(now);
         }
+    }
+
+    #[inline(never)]
+    fn next_slot(&mut self, now: Time) {
+        let slot = now.as_nanos() / self.width.as_nanos();
+        for passed in self.slot + 1..=slot.min(self.slot + N as u64) {
+            self.sum -= std::mem::take(&mut self.counts[(passed % N as u64) as usize]);
+        }
+        self.slot = slot;
+        self.ends = Time::from_nanos((slot + 1).saturating_mul(self.width.as_nanos()));
     }
 
     /// The slot of a request that was assigned at `at`, if it still counts.
