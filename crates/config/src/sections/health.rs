@@ -50,7 +50,7 @@ const PROBE: &[KeySpec] = &[
     key(
         "status",
         Text("a status or range of them from 100 to 599, e.g. \"200\" or \"200-399\""),
-        Is("200-399"),
+        Words("\"200-399\", or \"200-499\" at the path `/`: many servers have nothing there, or want a password"),
         "Good answers, both ends included; with `http` only.",
     ),
 ];
@@ -93,8 +93,10 @@ impl KeyGroup for HealthProbe {
             "tcp" => Self::Tcp,
             "none" => Self::None,
             _ => {
-                let (status_min, status_max) = status?;
-                Self::Http { path: path?, host, status_min, status_max }
+                let path = path?;
+                let most = if path == "/" { 499 } else { 399 };
+                let (status_min, status_max) = status.unwrap_or((200, most));
+                Self::Http { path, host, status_min, status_max }
             }
         })
     }

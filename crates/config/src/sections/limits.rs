@@ -24,7 +24,7 @@ keys! {
         /// A connection to a back-end.
         "connect" connect: Duration = Is("1s"), KeyKind::Duration;
         /// The first byte of a response, from the end of the request.
-        "first_byte" first_byte: Duration = Is("30s"), KeyKind::Duration;
+        "first_byte" first_byte: Duration = Is("60s"), KeyKind::Duration;
         /// Requests under way when draining or stopping.
         "drain" drain: Duration = Is("30s"), KeyKind::Duration;
     }

@@ -25,7 +25,9 @@ fn the_least_configuration_has_the_documented_defaults() {
     assert_eq!((c.target.key.clone(), c.target.sizes), (TargetKey::PathQuery, 1_000_000));
     assert_eq!((c.admission.limit, c.admission.queue), (AdmissionLimitConfig::Adaptive, 1024));
     assert_eq!((c.admission.queue_timeout, c.admission.retry_after_s), (Duration::from_secs(1), 1));
-    let probe = HealthProbe::Http { path: "/".into(), host: None, status_min: 200, status_max: 399 };
+    let probe = HealthProbe::Http { path: "/".into(), host: None, status_min: 200, status_max: 499 };
+    let with_path = parse(&format!("{LEAST}[health]\npath = \"/health\"\n")).health.probe;
+    assert!(matches!(with_path, HealthProbe::Http { status_max: 399, .. }));
     assert_eq!((&c.health.probe, c.health.jitter_permille), (&probe, 200));
     assert_eq!(
         (c.health.interval, c.health.fast_interval),
@@ -35,7 +37,7 @@ fn the_least_configuration_has_the_documented_defaults() {
     let t = &c.timeouts;
     let seconds =
         [t.head, t.body, t.idle, t.backend_idle, t.connect, t.first_byte, t.drain].map(|d| d.as_secs());
-    assert_eq!(seconds, [10, 30, 60, 30, 1, 30, 30]);
+    assert_eq!(seconds, [10, 30, 60, 30, 1, 60, 30]);
     let l = &c.limits;
     assert_eq!((l.head_bytes, l.fields, l.body_bytes, l.connections), (16 << 10, 100, None, 10_000));
     assert_eq!((l.requests_per_connection, l.retries), (1_000_000, 3));
