@@ -73,7 +73,12 @@ impl ReplayedRun {
     pub(crate) fn event(&mut self, event: &Event, sink: &mut dyn FnMut(ListedDecision)) -> ReplayResult {
         self.proof.events += 1;
         let now = event.now;
-        if !matches!(event.what, What::Started { .. } | What::Admission(_)) {
+        // These follow others at once, or tell of what a start began.
+        let follows = matches!(
+            event.what,
+            What::Started { .. } | What::Answered { .. } | What::Admission(_) | What::Left { .. }
+        );
+        if !follows {
             self.nobody_was_forgotten()?;
         }
         match &event.what {
@@ -249,8 +254,8 @@ impl ReplayedRun {
             // The admission limit decided, not the policy.
             return Ok(None);
         }
-        if decision == Decision::Wait && !self.proof.whole {
-            // After a gap, the requests that waited before it are unknown.
+        if !self.proof.whole && (decision == Decision::Wait || own == Decision::Wait) {
+            // After a gap, the requests that waited before it are unknown, and so is what an adaptive limit had measured.
             return Ok(None);
         }
         if let Decision::Assign(backend) = own {

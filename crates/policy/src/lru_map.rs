@@ -89,6 +89,14 @@ impl<V> LruMap<V> {
         slots[*at as usize].value.as_ref()
     }
 
+    /// The state of `target`, which becomes the most recently used; `None` if absent.
+    pub fn get_mut(&mut self, target: TargetId) -> Option<&mut V> {
+        let slots = &self.slots;
+        let at = *self.index.find(self.hasher.hash_one(target.0), |&i| slots[i as usize].target == target)?;
+        self.touch(at);
+        Some(self.value_at(at))
+    }
+
     /// The state of `target`, created by `new` if absent, which becomes the most recently used. The second
     /// value is the state evicted to make room.
     #[inline]

@@ -62,7 +62,11 @@ impl Dispatch {
 
     /// Removes idle ones of `departed`, at most `most`, which frees their indices. Returns the free indices in the order
     /// in which [`Dispatch::join`] reuses them.
-    pub(crate) fn release(&self, departed: impl Iterator<Item = BackendId>, most: usize) -> Vec<BackendId> {
+    pub(crate) fn release(
+        self: &Arc<Self>,
+        departed: impl Iterator<Item = BackendId>,
+        most: usize,
+    ) -> Vec<BackendId> {
         let mut state = self.lock();
         let now = self.now(&mut state);
         let mut left = 0;
@@ -72,7 +76,9 @@ impl Dispatch {
             }
             left += usize::from(state.core.leave(b, now));
         }
-        state.core.view().left_ids().collect()
+        let free = state.core.view().left_ids().collect();
+        self.serve_waiting(state, now);
+        free
     }
 
     /// How many back-ends there would be with these as well; there is room for 65,535.

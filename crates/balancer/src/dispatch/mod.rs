@@ -156,6 +156,8 @@ impl Dispatch {
         state.next_number += 1;
         let assigned = state.core.stay(backend, number, target, now);
         let size_bytes = state.sizes.peek(target).copied();
+        // Under an adaptive limit, which looks at the share of young requests, more load may leave more room.
+        self.serve_waiting(state, now);
         Assignment::new(self, Made { assigned, reason, size_bytes })
     }
 
@@ -281,7 +283,7 @@ impl Dispatch {
             debug_assert_eq!(started.number, request.number, "the first one starts first");
             let sender = state.senders.take(request.number);
             match state.carry_out(&request, started.offered, before, now) {
-                Decided::Assigned(made) => served.push((sender, Some(Assignment::new(self, made)))),
+                Decided::Assigned(made) => served.push((sender, Some(made))),
                 Decided::Waits => {
                     // Its poll is still under way, so it stays in the queue.
                     if let Some(sender) = sender {
@@ -296,7 +298,8 @@ impl Dispatch {
             }
         }
         drop(state);
-        for (sender, assignment) in served {
+        for (sender, made) in served {
+            let assignment = made.map(|made| Assignment::new(self, made));
             // An owner that has gone returns its assignment.
             if let Some(sender) = sender {
                 drop(sender.send(assignment));

@@ -59,9 +59,9 @@ pub(crate) fn classify(name: &str) -> Field {
 }
 
 /// Fields by which proxies tell back-ends about a client or its request: all that begin with `x-forwarded`,
-/// `x-original-` or `x-envoy-external-`, and these. What a stranger sends of them is not passed on, also where a dash is
+/// `x-original-forwarded` or `x-envoy-external-`, and these. What a stranger sends of them is not passed on, also where a dash is
 /// written as an underscore; those that are ours are written anew.
-const FORWARDING: [&str; 14] = [
+const FORWARDING: [&str; 20] = [
     "forwarded",
     "x-real-ip",
     "x-client-ip",
@@ -69,6 +69,12 @@ const FORWARDING: [&str; 14] = [
     "x-scheme",
     "x-url-scheme",
     "x-rewrite-url",
+    "x-original-url",
+    "x-original-uri",
+    "x-original-host",
+    "x-original-for",
+    "x-original-method",
+    "x-original-proto",
     "true-client-ip",
     "cf-connecting-ip",
     "cf-connecting-ipv6",
@@ -77,7 +83,7 @@ const FORWARDING: [&str; 14] = [
     "x-ms-forwarded-client-cert",
     "x-appengine-user-ip",
 ];
-const FORWARDING_PREFIXES: [&str; 3] = ["x-forwarded", "x-original-", "x-envoy-external-"];
+const FORWARDING_PREFIXES: [&str; 3] = ["x-forwarded", "x-original-forwarded", "x-envoy-external-"];
 
 fn is_forwarding(name: &str) -> bool {
     let dashed = || name.bytes().map(|b| if b == b'_' { b'-' } else { b.to_ascii_lowercase() });
@@ -216,6 +222,7 @@ mod tests {
         assert_eq!(classify("X-Forwarded-Foo"), Field::ForwardedOther);
         assert_eq!(classify("X-Original_URL"), Field::ForwardedLookalike);
         assert_eq!(classify("X-Forward"), Field::Other);
+        assert_eq!(classify("X-Original-Filename"), Field::Other);
         assert_eq!(classify("True-Client-IP"), Field::ForwardedOther);
         assert_eq!(classify("X-Real-IP"), Field::ForwardedOther);
         assert_eq!(classify("x_real-ip"), Field::ForwardedLookalike);

@@ -50,7 +50,9 @@ const PROBE: &[KeySpec] = &[
     key(
         "status",
         Text("a status or range of them from 100 to 599, e.g. \"200\" or \"200-399\""),
-        Words("\"200-399\", or \"200-499\" at the path `/`: many servers have nothing there, or want a password"),
+        Words(
+            "\"200-399\", or \"200-499\" at the path `/`: many servers have nothing there, or want a password",
+        ),
         "Good answers, both ends included; with `http` only.",
     ),
 ];

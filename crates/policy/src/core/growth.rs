@@ -5,124 +5,68 @@
 //! look the same by the number of requests alone; they differ in how those end:
 //!
 //! ```text
-//! groups of 16 responses of a back-end: mean and least response time
-//! overloaded  = the last group ended lately: twice the mean or twice what the group took ago, or later
-//!           and least >= 4 * the least of the last minutes + 50 ms: none is as fast as it could be
+//! busy        = S / 2 requests or more are under way
+//! usual       = of a target: a quarter of its responses take no longer while it is not busy;
+//!               of one of which nothing is known: the least response time of such targets here in the last minute
+//! slowed      = response time >= 6 * usual + 50 ms
+//! overloaded  = it is busy, and of the back-end's last 16 responses 6 or more are slowed, and took half of the time
 //!           and (mean <= 1 s or least >= mean / 3): waiting, not the kind of request, makes them slow
+//!           and the last one ended lately: not before twice the mean, or twice what the 16 took
 //! room above S, where overloaded back-ends have half of the load or more = of the last minute come fewer than S requests
 //!              elsewhere = of the last 100 ms come fewer than S, or fewer than the older ones: the load doubles at most
 //! ```
 
+mod age;
+
+use age::AgeCount;
+
 use crate::cluster::{BackendId, ClusterView};
 use crate::decision::Completion;
+use crate::lru_map::LruMap;
 use crate::request::Outcome;
 use crate::time::{Nanos, Time};
 
 /// A request is young for this many slots of this width, and recent for this many.
 const YOUNG: (usize, Nanos) = (4, Nanos::from_millis(25));
 const RECENT: (usize, Nanos) = (60, Nanos::from_secs(1));
-/// Responses in a group.
+/// Responses in a group, and how many of them are slowed where a back-end is overloaded.
 const GROUP: u32 = 16;
-/// The least response time is forgotten after one to two of these.
-const MEMORY: Nanos = Nanos::from_secs(60);
-/// A response that takes longer than the least one by this factor and [`SLOWED_BY`] was slowed.
-const SLOWED_TIMES: u64 = 4;
+const SLOWED_OF_GROUP: u32 = 6;
+/// A response that takes longer than usual by this factor and [`SLOWED_BY`] was slowed.
+const SLOWED_TIMES: u64 = 6;
 const SLOWED_BY: Nanos = Nanos::from_millis(50);
+/// What is usual is forgotten when all responses have been slowed for this long.
+const MEMORY: Nanos = Nanos::from_secs(600);
+/// How long the least response time of targets of which nothing is known is remembered.
+const MEMORY_OF_UNKNOWN: Nanos = Nanos::from_secs(60);
+/// Targets of which something is known at once.
+const TARGETS: usize = 16_384;
 /// Above this mean only responses that take about equally long are a sign of waiting.
 const LONG: Nanos = Nanos::from_secs(1);
 
 /// Measures what the adaptive limit depends on.
-#[derive(Debug)]
 pub(super) struct Growth {
     young: AgeCount<{ YOUNG.0 }>,
     recent: AgeCount<{ RECENT.0 }>,
     now: Time,
     backends: Vec<Responses>,
-}
-
-/// Counts requests that are load and were assigned in the last N slots of time.
-#[derive(Debug)]
-struct AgeCount<const N: usize> {
-    width: Nanos,
-    /// By the slot of the assignment, modulo N.
-    counts: [u64; N],
-    sum: u64,
-    /// The current slot, and when it ends.
-    slot: u64,
-    ends: Time,
-}
-
-impl<const N: usize> AgeCount<N> {
-    const fn new(width: Nanos) -> Self {
-        Self { width, counts: [0; N], sum: 0, slot: 0, ends: Time::ZERO }
-    }
-
-    #[inline]
-    fn advance(&mut self, now: Time) {
-        if now >= self.ends {
-            self.next_slot(now);
-        }
-    }
-
-    #[inline(never)]
-    fn next_slot(&mut self, now: Time) {
-        let slot = now.as_nanos() / self.width.as_nanos();
-        for passed in self.slot + 1..=slot.min(self.slot + N as u64) {
-            self.sum -= std::mem::take(&mut self.counts[(passed % N as u64) as usize]);
-        }
-        self.slot = slot;
-        self.ends = Time::from_nanos((slot + 1).saturating_mul(self.width.as_nanos()));
-    }
-
-    /// The slot of a request that was assigned at `at`, if it still counts.
-    fn of(&mut self, at: Time) -> Option<&mut u64> {
-        let slot = at.as_nanos() / self.width.as_nanos();
-        (slot + N as u64 > self.slot).then(|| &mut self.counts[(slot % N as u64) as usize])
-    }
-
-    fn add(&mut self, at: Time) {
-        if let Some(count) = self.of(at) {
-            *count += 1;
-            self.sum += 1;
-        }
-    }
-
-    fn remove(&mut self, at: Time) {
-        if let Some(count) = self.of(at).filter(|count| **count > 0) {
-            *count -= 1;
-            self.sum -= 1;
-        }
-    }
+    /// What is usual for each target.
+    known: LruMap<Usual>,
+    busy: bool,
 }
 
 impl Default for Growth {
     fn default() -> Self {
         let (young, recent) = (AgeCount::new(YOUNG.1), AgeCount::new(RECENT.1));
-        Self { young, recent, now: Time::ZERO, backends: Vec::new() }
+        Self {
+            young,
+            recent,
+            now: Time::ZERO,
+            backends: Vec::new(),
+            known: LruMap::new(TARGETS),
+            busy: false,
+        }
     }
-}
-
-/// Response times of one back-end.
-#[derive(Debug, Clone, Copy)]
-struct Responses {
-    /// The group that is being collected.
-    count: u32,
-    sum: Nanos,
-    least: Nanos,
-    /// The last full group, if there was one.
-    last: Option<Group>,
-    /// The least response time in this and the last span of [`MEMORY`].
-    least_known: [Nanos; 2],
-    span: u64,
-}
-
-#[derive(Debug, Clone, Copy)]
-struct Group {
-    mean: Nanos,
-    least: Nanos,
-    /// From the end of the group before, or from the first assignment in it.
-    duration: Nanos,
-    ended: Time,
 }
 
 impl Growth {
@@ -147,17 +91,37 @@ impl Growth {
         self.recent.remove(at);
     }
 
-    /// A request that was assigned at `at` has ended.
-    pub(super) fn completed(&mut self, completion: &Completion, at: Time, now: Time) {
+    /// A request that was assigned at `at` has ended. `busy`: half of S or more are under way.
+    pub(super) fn completed(&mut self, completion: &Completion, at: Time, busy: bool, now: Time) {
         self.advance(now);
         self.ends(at);
-        if completion.outcome == Outcome::Completed {
-            let index = completion.backend.index();
-            if self.backends.len() <= index {
-                self.backends.resize(index + 1, Responses::NONE);
-            }
-            self.backends[index].add(at, now);
+        if completion.outcome != Outcome::Completed {
+            return;
         }
+        let index = completion.backend.index();
+        if self.backends.len() <= index {
+            self.backends.resize(index + 1, Responses::NONE);
+        }
+        self.busy = busy;
+        let responses = &mut self.backends[index];
+        let response_time = now.since(at);
+        let known = self.known.get_mut(completion.target).filter(|usual| now.since(usual.seen) <= MEMORY);
+        let usual = match &known {
+            Some(usual) => usual.response_time,
+            None => responses.least_of_unknown(response_time, now),
+        };
+        let slowed = busy && response_time.as_nanos() >= slow_from(usual);
+        match known {
+            // What is slow while there is little to do is slow by nature.
+            Some(usual) if !busy => usual.add(response_time, now),
+            Some(usual) if !slowed => usual.seen = now,
+            None if !slowed => {
+                let new = Usual { response_time, seen: now };
+                *self.known.get_or_insert_with(completion.target, || new).0 = new;
+            }
+            _ => {}
+        }
+        responses.add(response_time, slowed, at, now);
     }
 
     /// Nothing is known of a back-end that joins.
@@ -170,14 +134,17 @@ impl Growth {
     /// Whether one more may enter although there are `base` requests or more, `reserved` of which are not load yet.
     pub(super) fn has_room(&self, base: u64, reserved: u64, view: &ClusterView) -> bool {
         if self.overloaded(view) {
-            return self.recent.sum + reserved < base;
+            return self.recent.sum() + reserved < base;
         }
-        let young = self.young.sum + reserved;
+        let young = self.young.sum() + reserved;
         base > 0 && young < base.max(view.total_load().saturating_sub(young))
     }
 
     /// Whether overloaded back-ends have half of the load or more.
     pub(super) fn overloaded(&self, view: &ClusterView) -> bool {
+        if !self.busy {
+            return false;
+        }
         let mut overloaded = 0;
         for (index, responses) in self.backends.iter().enumerate().take(view.len()) {
             let load = u64::from(view.load(BackendId::new(index)));
@@ -189,42 +156,102 @@ impl Growth {
     }
 }
 
+/// The least response time that is slow where this one is usual, in nanoseconds.
+fn slow_from(usual: Nanos) -> u64 {
+    usual.as_nanos().saturating_mul(SLOWED_TIMES).saturating_add(SLOWED_BY.as_nanos())
+}
+
+/// The response time that is usual for a target, and when it was last seen.
+#[derive(Debug, Clone, Copy)]
+struct Usual {
+    response_time: Nanos,
+    seen: Time,
+}
+
+impl Usual {
+    /// Another response. In the long run a quarter of them take no longer: each one below pulls down three times as far as one
+    /// above pushes up.
+    fn add(&mut self, response_time: Nanos, now: Time) {
+        let step = self.response_time.as_nanos() / 32 + 1;
+        self.response_time = Nanos::new(if response_time < self.response_time {
+            self.response_time.as_nanos().saturating_sub(3 * step).max(response_time.as_nanos())
+        } else {
+            (self.response_time.as_nanos() + step).min(response_time.as_nanos())
+        });
+        self.seen = now;
+    }
+}
+
+/// Responses of one back-end.
+#[derive(Debug, Clone, Copy)]
+struct Responses {
+    /// The group that is being collected.
+    count: u32,
+    sum: Nanos,
+    /// Of slowed ones.
+    slowed: u32,
+    slowed_sum: Nanos,
+    least: Nanos,
+    /// The last full group, if there was one.
+    last: Option<Group>,
+    /// The least response time of targets of which nothing is known, and when it was seen.
+    unknown: Option<(Nanos, Time)>,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Group {
+    /// Enough responses are slowed, and took half of the time or more.
+    slowed: bool,
+    mean: Nanos,
+    least: Nanos,
+    /// From the end of the group before, or from the first assignment in it.
+    duration: Nanos,
+    ended: Time,
+}
+
 impl Responses {
     const NONE: Self = Self {
         count: 0,
         sum: Nanos::ZERO,
+        slowed: 0,
+        slowed_sum: Nanos::ZERO,
         least: Nanos::MAX,
         last: None,
-        least_known: [Nanos::MAX; 2],
-        span: 0,
+        unknown: None,
     };
 
-    fn add(&mut self, at: Time, now: Time) {
-        let response_time = now.since(at);
-        let span = now.as_nanos() / MEMORY.as_nanos();
-        if span != self.span {
-            let before = if span == self.span + 1 { self.least_known[0] } else { Nanos::MAX };
-            (self.least_known, self.span) = ([Nanos::MAX, before], span);
-        }
-        self.least_known[0] = self.least_known[0].min(response_time);
+    /// The least response time of targets of which nothing is known, with this one.
+    fn least_of_unknown(&mut self, response_time: Nanos, now: Time) -> Nanos {
+        let known = self.unknown.filter(|(_, seen)| now.since(*seen) <= MEMORY_OF_UNKNOWN);
+        let least = known.filter(|(least, _)| *least < response_time).unwrap_or((response_time, now));
+        self.unknown = Some(least);
+        least.0
+    }
+
+    /// Adds the response to a request that was assigned at `at`.
+    fn add(&mut self, response_time: Nanos, slowed: bool, at: Time, now: Time) {
         self.count += 1;
         self.sum += response_time;
+        if slowed {
+            self.slowed += 1;
+            self.slowed_sum += response_time;
+        }
         self.least = self.least.min(response_time);
         if self.count == GROUP {
-            let began = self.last.map_or(at, |last| last.ended);
             let mean = Nanos::new(self.sum.as_nanos() / u64::from(GROUP));
-            self.last = Some(Group { mean, least: self.least, duration: now.since(began), ended: now });
-            (self.count, self.sum, self.least) = (0, Nanos::ZERO, Nanos::MAX);
+            let duration = now.since(self.last.map_or(at, |last| last.ended));
+            let slowed =
+                self.slowed >= SLOWED_OF_GROUP && self.slowed_sum.as_nanos() >= self.sum.as_nanos() / 2;
+            let last = Group { slowed, mean, least: self.least, duration, ended: now };
+            *self = Self { last: Some(last), unknown: self.unknown, ..Self::NONE };
         }
     }
 
     fn overloaded(&self, now: Time) -> bool {
         let Some(last) = self.last else { return false };
-        let least_known = self.least_known[0].min(self.least_known[1]).as_nanos();
-        let slowed = least_known.saturating_mul(SLOWED_TIMES).saturating_add(SLOWED_BY.as_nanos());
         let fresh = now.since(last.ended).as_nanos() / 2 <= last.mean.max(last.duration).as_nanos();
         let alike =
             last.mean <= LONG || 3 * u128::from(last.least.as_nanos()) >= u128::from(last.mean.as_nanos());
-        fresh && last.least.as_nanos() >= slowed && alike
+        last.slowed && fresh && alike
     }
 }

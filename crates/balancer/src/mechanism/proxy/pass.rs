@@ -144,9 +144,9 @@ impl Waiting<'_> {
         (response, out): (&mut Buffer, &mut Vec<u8>),
         stalling: &mut Stalling<'_>,
     ) -> Result<ResponseHead, Failure> {
-        for interim in 0..=MOST_INTERIM {
-            let asked_for = interim > 0 || !self.head.expects_continue;
-            let length = self.head_end(upload, from, response, stalling, asked_for).await?;
+        let mut asked_ms = (!self.head.expects_continue).then_some(self.began_ms);
+        for _ in 0..=MOST_INTERIM {
+            let length = self.head_end(upload, from, response, stalling, asked_ms).await?;
             out.clear();
             let context = response::ResponseContext {
                 fields: self.config.limits.fields,
@@ -160,6 +160,9 @@ impl Waiting<'_> {
             if head.status >= 200 {
                 return Ok(head);
             }
+            if head.status == 100 {
+                asked_ms.get_or_insert(self.deadline.now_ms());
+            }
             if self.head.version == HttpVersion::Http11 {
                 let mut written = 0;
                 let write =
@@ -172,15 +175,15 @@ impl Waiting<'_> {
         Err(Failure::OverLimit("too many interim responses"))
     }
 
-    /// Reads until `response` starts with a whole head; its length. `asked_for` says that the client does not wait for the
-    /// back-end to ask for the body.
+    /// Reads until `response` starts with a whole head; its length. `asked_ms` is the worker's time when the client was asked
+    /// for the body; `None` while it waits for the back-end to ask.
     async fn head_end<I: Input, O: AsyncWrite + Unpin>(
         &self,
         upload: &mut Upload<'_, I, O>,
         from: &mut (impl AsyncRead + Unpin),
         response: &mut Buffer,
         stalling: &mut Stalling<'_>,
-        asked_for: bool,
+        asked_ms: Option<u64>,
     ) -> Result<usize, Failure> {
         let mut scan = HeadScan::default();
         let mut steps = None;
@@ -198,7 +201,7 @@ impl Waiting<'_> {
                 .deadline
                 .guard(|cx| {
                     if let Poll::Ready(Err(failure)) =
-                        self.poll_upload(cx, upload, &mut steps, stalling, asked_for)
+                        self.poll_upload(cx, upload, &mut steps, stalling, asked_ms)
                     {
                         return Poll::Ready(Err(failure));
                     }
@@ -210,7 +213,9 @@ impl Waiting<'_> {
                 })
                 .await;
             match read {
-                Ok(Ok(0) | Err(Failure::Lost)) if response.is_empty() && upload.waits_for_client => {
+                Ok(Ok(0) | Err(Failure::Lost))
+                    if response.is_empty() && waits_for_client(upload, asked_ms) =>
+                {
                     return Err(Failure::LostPatience);
                 }
                 Ok(Ok(0)) if response.is_empty() => return Err(Failure::Lost),
@@ -222,11 +227,11 @@ impl Waiting<'_> {
                 Ok(Err(failure)) => return Err(failure),
                 Err(Fired::BackendDown) if response.is_empty() => return Err(Failure::BackendDown),
                 Err(Fired::BackendDown) => return Err(Failure::BadResponse("a head that was cut off")),
-                Err(Fired::TimedOut) if waits_for_client(upload, asked_for) && !stalling.is_stalled() => {
+                Err(Fired::TimedOut) if waits_for_client(upload, asked_ms) && !stalling.is_stalled() => {
                     stalling.stall();
                     steps = None;
                 }
-                Err(_) if waits_for_client(upload, asked_for) => {
+                Err(_) if waits_for_client(upload, asked_ms) => {
                     return Err(Failure::BadRequest(RequestRefusal::of(
                         408,
                         "the request body took too long",
@@ -244,7 +249,7 @@ impl Waiting<'_> {
         upload: &mut Upload<'_, I, O>,
         steps: &mut Option<u64>,
         stalling: &mut Stalling<'_>,
-        asked_for: bool,
+        asked_ms: Option<u64>,
     ) -> Poll<Result<(), Failure>> {
         let result = if upload.is_done() { Poll::Ready(Ok(())) } else { upload.poll(cx) };
         if *steps != Some(upload.steps) {
@@ -253,10 +258,11 @@ impl Waiting<'_> {
             if upload.is_done() {
                 stalling.resume();
                 self.deadline.set(self.first_byte);
-            } else if upload.waits_for_client && !waits_for_client(upload, asked_for) {
+            } else if upload.waits_for_client && !waits_for_client(upload, asked_ms) {
                 self.deadline.set(self.first_byte);
             } else {
-                let waited_ms = self.deadline.now_ms().saturating_sub(self.began_ms);
+                let since_ms = asked_ms.unwrap_or(self.began_ms);
+                let waited_ms = self.deadline.now_ms().saturating_sub(since_ms);
                 let wait = Pace::default().after(waited_ms).next(timeouts.body, upload.content_bytes);
                 self.deadline.set(if upload.waits_for_client {
                     stalling.next(wait, waited_ms)
@@ -278,8 +284,8 @@ impl Waiting<'_> {
 }
 
 /// Whether only the client is waited for. While it waits for the back-end to ask for the body, the back-end is.
-fn waits_for_client<I, O>(upload: &Upload<'_, I, O>, asked_for: bool) -> bool {
-    upload.waits_for_client && (asked_for || upload.content_bytes > 0)
+fn waits_for_client<I, O>(upload: &Upload<'_, I, O>, asked_ms: Option<u64>) -> bool {
+    upload.waits_for_client && (asked_ms.is_some() || upload.content_bytes > 0)
 }
 
 /// Whether the client's connection was reset. A client that only ended its side still waits for the answer; one that has

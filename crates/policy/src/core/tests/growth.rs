@@ -12,6 +12,8 @@ enum Service {
     Queue(u64),
     /// All at once, each for the time that its number gives.
     Parallel(fn(u64) -> u64),
+    /// Like [`Service::Queue`], but some at once.
+    Mixed(u64),
 }
 
 /// A cluster behind an adaptive limit, in virtual time, of which some requests wait at most a second.
@@ -23,6 +25,10 @@ struct Front {
     waiting_since: BTreeMap<u64, u64>,
     refused: Vec<u64>,
     most_load: u64,
+    /// Which target a request is for.
+    target: fn(u64) -> u64,
+    /// Which requests are served at once where the service is mixed.
+    mixed: fn(u64) -> bool,
 }
 
 impl Front {
@@ -36,6 +42,8 @@ impl Front {
             waiting_since: BTreeMap::new(),
             refused: Vec::new(),
             most_load: 0,
+            target: |number| number % 10,
+            mixed: |_| false,
         }
     }
 
@@ -43,20 +51,26 @@ impl Front {
         match offered {
             Offered::Assigned(assigned) => {
                 let end = match self.service {
-                    Service::Queue(time) => {
-                        let free_at = &mut self.free_at[assigned.backend.index()];
-                        *free_at = now.max(*free_at) + time;
-                        *free_at
-                    }
+                    Service::Queue(time) => self.queue(assigned.backend, time, now),
                     Service::Parallel(time) => now + time(number),
+                    Service::Mixed(_) if (self.mixed)(number) => now + MS,
+                    Service::Mixed(time) => self.queue(assigned.backend, time, now),
                 };
                 self.under_way.insert((end, number), *assigned);
             }
             Offered::Waits => {
                 self.waiting_since.insert(number, now);
             }
+            Offered::Rejected(_) => self.refused.push(number),
             other => panic!("{other:?}"),
         }
+    }
+
+    /// When a queueing back-end has done this one, too.
+    fn queue(&mut self, backend: BackendId, time: u64, now: u64) -> u64 {
+        let free_at = &mut self.free_at[backend.index()];
+        *free_at = now.max(*free_at) + time;
+        *free_at
     }
 
     fn serve(&mut self, now: u64) {
@@ -96,7 +110,8 @@ impl Front {
         for number in numbers {
             self.run_to(now, now + every_ms);
             now += every_ms;
-            let offered = self.core.offer(&request(number), at(now * MS));
+            let request = Request::of(number, TargetId((self.target)(number)));
+            let offered = self.core.offer(&request, at(now * MS));
             self.carry_out(number, &offered, now * MS);
         }
         now
@@ -118,6 +133,38 @@ fn handlers_that_wait_for_something_else_are_all_let_in() {
     let now = front.offer(0..5000, 0, 2);
     assert_eq!(front.refused, [0_u64; 0]);
     assert!(front.core.waiting() < 30, "{} wait at {now} ms", front.core.waiting());
+}
+
+#[test]
+fn a_fast_response_now_and_then_makes_nothing_overloaded() {
+    // One in 50 takes 1 ms, the others half a second; at first there are few.
+    let time = |number| if number % 50 == 0 { MS } else { 500 * MS };
+    let mut front = Front::new(1, Service::Parallel(time));
+    front.target = |number| if number % 50 == 0 { 7 } else { 1000 + number % 20 };
+    let now = front.offer(0..100, 0, 100);
+    let now = front.offer(100..5000, now, 4);
+    assert_eq!((front.refused.len(), front.core.waiting()), (0, 0), "at {now} ms");
+}
+
+#[test]
+fn fast_responses_hide_no_overload() {
+    // A third takes no time, whatever there is to do; 200/s of the rest, of which 600/s come.
+    let mut front = Front::new(1, Service::Mixed(5 * MS));
+    front.target = |number| if number % 3 == 0 { 3 } else { 1000 + number % 20 };
+    front.mixed = |number| number % 3 == 0;
+    let now = front.offer(0..2000, 0, 1);
+    front.most_load = 0;
+    front.offer(2000..7000, now, 1);
+    // Until they take six times as long as usual; without a limit there would be thousands.
+    assert!(front.most_load <= 200, "{}", front.most_load);
+}
+
+#[test]
+fn overload_that_begins_at_once_is_noticed_with_targets_that_never_come_again() {
+    let mut front = Front::new(3, Service::Queue(5 * MS));
+    front.target = |number| number;
+    front.offer(0..10_000, 0, 1);
+    assert!(front.most_load <= 154, "{}", front.most_load);
 }
 
 #[test]
@@ -148,9 +195,11 @@ fn slow_back_ends_that_are_overloaded_are_noticed_too() {
     // Five requests a second, at one back-end; S is 24. Ten times as many come.
     let mut front = Front::new(1, Service::Queue(200 * MS));
     let now = front.offer(0..300, 0, 20);
+    let at_first = front.core.view().total_load();
     front.most_load = 0;
     front.offer(300..2300, now, 20);
-    assert!(front.most_load <= 320, "{}", front.most_load);
+    assert!(at_first < 300 && front.most_load <= at_first + 20, "{at_first}, then {}", front.most_load);
+    assert!(front.core.view().total_load() < at_first / 2);
     assert!(front.refused.len() > 1000, "{}", front.refused.len());
 }
 
