@@ -5,11 +5,11 @@
 //! look the same by the number of requests alone; they differ in how those end:
 //!
 //! ```text
-//! busy        = S / 2 requests or more are under way
-//! usual       = of a target: a quarter of its responses take no longer while it is not busy;
-//!               of one of which nothing is known: the least response time of such targets here in the last minute
-//! slowed      = response time >= 6 * usual + 50 ms
-//! overloaded  = it is busy, and of the back-end's last 16 responses 6 or more are slowed, and took half of the time
+//! usual       = of a target: a quarter of its responses take no longer while fewer than S / 8 requests are under way;
+//!               of one of which nothing is known: the least response time of such targets here in the last minute,
+//!               while more requests are under way
+//! slowed      = response time >= 5 * usual + 50 ms, or 3 * usual + 50 ms where nothing is known of the target
+//! overloaded  = S / 2 requests or more are under way, and of the back-end's last 16 responses 6 or more are slowed, and took half of the time
 //!           and (mean <= 1 s or least >= mean / 3): waiting, not the kind of request, makes them slow
 //!           and the last one ended lately: not before twice the mean, or twice what the 16 took
 //! room above S, where overloaded back-ends have half of the load or more = of the last minute come fewer than S requests
@@ -32,8 +32,9 @@ const RECENT: (usize, Nanos) = (60, Nanos::from_secs(1));
 /// Responses in a group, and how many of them are slowed where a back-end is overloaded.
 const GROUP: u32 = 16;
 const SLOWED_OF_GROUP: u32 = 6;
-/// A response that takes longer than usual by this factor and [`SLOWED_BY`] was slowed.
-const SLOWED_TIMES: u64 = 6;
+/// A response that takes longer than usual by this factor and [`SLOWED_BY`] was slowed; the second factor is for targets of
+/// which nothing is known.
+const SLOWED_TIMES: (u64, u64) = (5, 3);
 const SLOWED_BY: Nanos = Nanos::from_millis(50);
 /// What is usual is forgotten when all responses have been slowed for this long.
 const MEMORY: Nanos = Nanos::from_secs(600);
@@ -91,8 +92,14 @@ impl Growth {
         self.recent.remove(at);
     }
 
-    /// A request that was assigned at `at` has ended. `busy`: half of S or more are under way.
-    pub(super) fn completed(&mut self, completion: &Completion, at: Time, busy: bool, now: Time) {
+    /// A request that was assigned at `at` has ended, and `load` others are under way; S is `base`.
+    pub(super) fn completed(
+        &mut self,
+        completion: &Completion,
+        at: Time,
+        (load, base): (u64, u64),
+        now: Time,
+    ) {
         self.advance(now);
         self.ends(at);
         if completion.outcome != Outcome::Completed {
@@ -102,20 +109,23 @@ impl Growth {
         if self.backends.len() <= index {
             self.backends.resize(index + 1, Responses::NONE);
         }
+        let (idle, busy) = (8 * load < base, 2 * load >= base);
         self.busy = busy;
         let responses = &mut self.backends[index];
         let response_time = now.since(at);
         let known = self.known.get_mut(completion.target).filter(|usual| now.since(usual.seen) <= MEMORY);
-        let usual = match &known {
-            Some(usual) => usual.response_time,
-            None => responses.least_of_unknown(response_time, now),
+        let slow_from = match &known {
+            Some(usual) => slow_from(usual.response_time, SLOWED_TIMES.0),
+            // It will be known.
+            None if idle => u64::MAX,
+            None => slow_from(responses.least_of_unknown(response_time, now), SLOWED_TIMES.1),
         };
-        let slowed = busy && response_time.as_nanos() >= slow_from(usual);
+        let slowed = busy && response_time.as_nanos() >= slow_from;
         match known {
             // What is slow while there is little to do is slow by nature.
-            Some(usual) if !busy => usual.add(response_time, now),
+            Some(usual) if idle => usual.add(response_time, now),
             Some(usual) if !slowed => usual.seen = now,
-            None if !slowed => {
+            None if idle => {
                 let new = Usual { response_time, seen: now };
                 *self.known.get_or_insert_with(completion.target, || new).0 = new;
             }
@@ -157,8 +167,8 @@ impl Growth {
 }
 
 /// The least response time that is slow where this one is usual, in nanoseconds.
-fn slow_from(usual: Nanos) -> u64 {
-    usual.as_nanos().saturating_mul(SLOWED_TIMES).saturating_add(SLOWED_BY.as_nanos())
+fn slow_from(usual: Nanos, times: u64) -> u64 {
+    usual.as_nanos().saturating_mul(times).saturating_add(SLOWED_BY.as_nanos())
 }
 
 /// The response time that is usual for a target, and when it was last seen.

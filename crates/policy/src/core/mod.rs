@@ -261,8 +261,8 @@ impl<W: Witness> Core<W> {
         if assigned.phase == Phase::Active && assigned.epoch == self.epoch {
             self.cluster.complete(assigned.backend);
             if let Some(growth) = &mut self.growth {
-                let busy = 2 * self.cluster.total_load() >= self.limit;
-                growth.completed(&completion, assigned.at, busy, now);
+                let load = (self.cluster.total_load(), self.limit);
+                growth.completed(&completion, assigned.at, load, now);
             }
             self.policy.on_complete(&completion, &self.cluster, now);
             self.witness.completed(assigned, &completion, now);

@@ -168,6 +168,28 @@ fn overload_that_begins_at_once_is_noticed_with_targets_that_never_come_again() 
 }
 
 #[test]
+fn overload_that_begins_at_once_is_noticed_with_some_targets() {
+    // Twice the requests in each millisecond: 1,800/s and more.
+    let mut front = Front::new(3, Service::Queue(5 * MS));
+    front.target = |number| number % 100;
+    for number in 0..5000 {
+        front.offer(2 * number..2 * number + 1, number, 0);
+        front.offer(2 * number + 1..2 * number + 2, number, 1);
+    }
+    assert!(front.most_load <= 250, "{}", front.most_load);
+}
+
+#[test]
+fn slow_requests_after_one_fast_one_are_all_let_in() {
+    let time = |number| if number == 0 { MS } else { 500 * MS };
+    let mut front = Front::new(1, Service::Parallel(time));
+    front.target = |number| number;
+    let now = front.offer(0..1, 0, 10);
+    let now = front.offer(1..3000, now, 5);
+    assert_eq!((front.refused.len(), front.core.waiting()), (0, 0), "at {now} ms");
+}
+
+#[test]
 fn short_requests_pass_beside_streams_that_do_not_end() {
     let mut front =
         Front::new(1, Service::Parallel(|number| if number < 200 { 3_600_000 * MS } else { 5 * MS }));
