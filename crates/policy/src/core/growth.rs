@@ -7,7 +7,7 @@
 //! ```text
 //! usual       = of a target: a quarter of its responses take no longer while fewer than S / 8 requests are under way;
 //!               of one of which nothing is known: the least response time of such targets here in the last minute,
-//!               while more requests are under way
+//!               while more requests are under way; nothing is forgotten while S / 2 are
 //! slowed      = response time >= 5 * usual + 50 ms, or 3 * usual + 50 ms where nothing is known of the target
 //! overloaded  = S / 2 requests or more are under way, and of the back-end's last 16 responses 6 or more are slowed, and took half of the time
 //!           and (mean <= 1 s or least >= mean / 3): waiting, not the kind of request, makes them slow
@@ -113,12 +113,13 @@ impl Growth {
         self.busy = busy;
         let responses = &mut self.backends[index];
         let response_time = now.since(at);
-        let known = self.known.get_mut(completion.target).filter(|usual| now.since(usual.seen) <= MEMORY);
+        let remembered = |usual: &&mut Usual| busy || now.since(usual.seen) <= MEMORY;
+        let known = self.known.get_mut(completion.target).filter(remembered);
         let slow_from = match &known {
             Some(usual) => slow_from(usual.response_time, SLOWED_TIMES.0),
             // It will be known.
             None if idle => u64::MAX,
-            None => slow_from(responses.least_of_unknown(response_time, now), SLOWED_TIMES.1),
+            None => slow_from(responses.least_of_unknown(response_time, busy, now), SLOWED_TIMES.1),
         };
         let slowed = busy && response_time.as_nanos() >= slow_from;
         match known {
@@ -231,8 +232,8 @@ impl Responses {
     };
 
     /// The least response time of targets of which nothing is known, with this one.
-    fn least_of_unknown(&mut self, response_time: Nanos, now: Time) -> Nanos {
-        let known = self.unknown.filter(|(_, seen)| now.since(*seen) <= MEMORY_OF_UNKNOWN);
+    fn least_of_unknown(&mut self, response_time: Nanos, busy: bool, now: Time) -> Nanos {
+        let known = self.unknown.filter(|(_, seen)| busy || now.since(*seen) <= MEMORY_OF_UNKNOWN);
         let least = known.filter(|(least, _)| *least < response_time).unwrap_or((response_time, now));
         self.unknown = Some(least);
         least.0
