@@ -9,11 +9,13 @@
 //!               of one of which nothing is known: the least response time of such targets here in the last minute,
 //!               while more requests are under way; nothing is forgotten while S / 2 are
 //! slowed      = response time >= 5 * usual + 50 ms, or 3 * usual + 50 ms where nothing is known of the target
-//! overloaded  = S / 2 requests or more are under way, and of the back-end's last 16 responses 6 or more are slowed, and took half of the time
-//!           and (mean <= 1 s or least >= mean / 3): waiting, not the kind of request, makes them slow
+//! overloaded  = of the back-end's last 16 responses 6 or more were slowed while S / 2 requests were under way, and took half
+//!               of the time of all; so they are known as soon as there are 6
+//!           and (mean <= 1 s or least >= mean / 3): waiting, not the kind of request, makes them slow; or it was overloaded
+//!               before, and all are slowed
 //!           and the last one ended lately: not before twice the mean, or twice what the 16 took
 //! room above S, where overloaded back-ends have half of the load or more = of the last minute come fewer than S requests
-//!              elsewhere = of the last 100 ms come fewer than S, or fewer than the older ones: the load doubles at most
+//!              elsewhere = of the last 200 ms come fewer than S, or fewer than the older ones: the load doubles at most
 //! ```
 
 mod age;
@@ -27,7 +29,7 @@ use crate::request::Outcome;
 use crate::time::{Nanos, Time};
 
 /// A request is young for this many slots of this width, and recent for this many.
-const YOUNG: (usize, Nanos) = (4, Nanos::from_millis(25));
+const YOUNG: (usize, Nanos) = (4, Nanos::from_millis(50));
 const RECENT: (usize, Nanos) = (60, Nanos::from_secs(1));
 /// Responses in a group, and how many of them are slowed where a back-end is overloaded.
 const GROUP: u32 = 16;
@@ -53,20 +55,12 @@ pub(super) struct Growth {
     backends: Vec<Responses>,
     /// What is usual for each target.
     known: LruMap<Usual>,
-    busy: bool,
 }
 
 impl Default for Growth {
     fn default() -> Self {
         let (young, recent) = (AgeCount::new(YOUNG.1), AgeCount::new(RECENT.1));
-        Self {
-            young,
-            recent,
-            now: Time::ZERO,
-            backends: Vec::new(),
-            known: LruMap::new(TARGETS),
-            busy: false,
-        }
+        Self { young, recent, now: Time::ZERO, backends: Vec::new(), known: LruMap::new(TARGETS) }
     }
 }
 
@@ -110,7 +104,6 @@ impl Growth {
             self.backends.resize(index + 1, Responses::NONE);
         }
         let (idle, busy) = (8 * load < base, 2 * load >= base);
-        self.busy = busy;
         let responses = &mut self.backends[index];
         let response_time = now.since(at);
         let remembered = |usual: &&mut Usual| busy || now.since(usual.seen) <= MEMORY;
@@ -153,9 +146,6 @@ impl Growth {
 
     /// Whether overloaded back-ends have half of the load or more.
     pub(super) fn overloaded(&self, view: &ClusterView) -> bool {
-        if !self.busy {
-            return false;
-        }
         let mut overloaded = 0;
         for (index, responses) in self.backends.iter().enumerate().take(view.len()) {
             let load = u64::from(view.load(BackendId::new(index)));
@@ -203,6 +193,8 @@ struct Responses {
     slowed: u32,
     slowed_sum: Nanos,
     least: Nanos,
+    /// When the last response came.
+    latest: Time,
     /// The last full group, if there was one.
     last: Option<Group>,
     /// The least response time of targets of which nothing is known, and when it was seen.
@@ -211,10 +203,8 @@ struct Responses {
 
 #[derive(Debug, Clone, Copy)]
 struct Group {
-    /// Enough responses are slowed, and took half of the time or more.
-    slowed: bool,
+    overloaded: bool,
     mean: Nanos,
-    least: Nanos,
     /// From the end of the group before, or from the first assignment in it.
     duration: Nanos,
     ended: Time,
@@ -227,6 +217,7 @@ impl Responses {
         slowed: 0,
         slowed_sum: Nanos::ZERO,
         least: Nanos::MAX,
+        latest: Time::ZERO,
         last: None,
         unknown: None,
     };
@@ -241,6 +232,7 @@ impl Responses {
 
     /// Adds the response to a request that was assigned at `at`.
     fn add(&mut self, response_time: Nanos, slowed: bool, at: Time, now: Time) {
+        self.latest = now;
         self.count += 1;
         self.sum += response_time;
         if slowed {
@@ -249,20 +241,26 @@ impl Responses {
         }
         self.least = self.least.min(response_time);
         if self.count == GROUP {
-            let mean = Nanos::new(self.sum.as_nanos() / u64::from(GROUP));
-            let duration = now.since(self.last.map_or(at, |last| last.ended));
-            let slowed =
-                self.slowed >= SLOWED_OF_GROUP && self.slowed_sum.as_nanos() >= self.sum.as_nanos() / 2;
-            let last = Group { slowed, mean, least: self.least, duration, ended: now };
-            *self = Self { last: Some(last), unknown: self.unknown, ..Self::NONE };
+            *self = Self { last: Some(self.group(at)), unknown: self.unknown, ..Self::NONE };
         }
     }
 
+    /// The responses since the last full group, to the latest request, which was assigned at `at`.
+    fn group(&self, at: Time) -> Group {
+        let mean = Nanos::new(self.sum.as_nanos() / u64::from(self.count.max(1)));
+        let duration = self.latest.since(self.last.map_or(at, |last| last.ended));
+        let slowed = self.slowed >= SLOWED_OF_GROUP && self.slowed_sum.as_nanos() >= self.sum.as_nanos() / 2;
+        // When the queue becomes shorter, responses after it are faster than those before; yet all are slowed.
+        let goes_on = self.slowed == self.count && self.last.is_some_and(|last| last.overloaded);
+        let alike = 3 * u128::from(self.least.as_nanos()) >= u128::from(mean.as_nanos());
+        let overloaded = slowed && (mean <= LONG || alike || goes_on);
+        Group { overloaded, mean, duration, ended: self.latest }
+    }
+
     fn overloaded(&self, now: Time) -> bool {
-        let Some(last) = self.last else { return false };
-        let fresh = now.since(last.ended).as_nanos() / 2 <= last.mean.max(last.duration).as_nanos();
-        let alike =
-            last.mean <= LONG || 3 * u128::from(last.least.as_nanos()) >= u128::from(last.mean.as_nanos());
-        last.slowed && fresh && alike
+        // Slowed ones count as soon as there are enough.
+        let running = Some(self.group(self.latest)).filter(|group| group.overloaded);
+        let Some(last) = running.or(self.last) else { return false };
+        last.overloaded && now.since(last.ended).as_nanos() / 2 <= last.mean.max(last.duration).as_nanos()
     }
 }

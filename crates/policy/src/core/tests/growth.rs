@@ -222,7 +222,8 @@ fn slow_back_ends_that_are_overloaded_are_noticed_too() {
     front.most_load = 0;
     front.offer(300..2300, now, 20);
     assert!(at_first < 300 && front.most_load <= at_first + 20, "{at_first}, then {}", front.most_load);
-    assert!(front.core.view().total_load() < at_first / 2);
+    let at_last = front.core.view().total_load();
+    assert!(at_last <= 30, "{at_first}, then {}, then {at_last}", front.most_load);
     assert!(front.refused.len() > 1000, "{}", front.refused.len());
 }
 
