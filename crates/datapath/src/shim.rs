@@ -22,6 +22,7 @@ use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::sync::atomic::{AtomicU32, Ordering};
 
+use rustix::io::retry_on_intr;
 use rustix::net::{
     AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
     SendAncillaryMessage, SendFlags, SocketAddrUnix, SocketFlags, SocketType, bind,
@@ -153,7 +154,9 @@ pub fn receive(unix: &UnixStream) -> io::Result<Option<Notice>> {
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
     let mut ancillary = RecvAncillaryBuffer::new(&mut space);
     let mut parts = [IoSliceMut::new(&mut message)];
-    let received = match recvmsg(unix, &mut parts, &mut ancillary, RecvFlags::CMSG_CLOEXEC) {
+    // A read with a time-out may be interrupted at any moment, even where no signal is handled (`signal(7)`).
+    let received = match retry_on_intr(|| recvmsg(unix, &mut parts, &mut ancillary, RecvFlags::CMSG_CLOEXEC))
+    {
         // The server closed its end with the agent's message unread.
         Ok(received) if received.bytes == 0 => return Ok(None),
         Err(rustix::io::Errno::CONNRESET) => return Ok(None),

@@ -7,7 +7,7 @@ use std::time::Duration;
 use plimsoll_datapath::{
     DatapathError, Flow, Guard, GuardConfig, HeldPacket, HeldRing, PacketVerdict, now_ns,
 };
-use plimsoll_testkit::{cpu_time_of, eventually, wait_for};
+use plimsoll_testkit::{cpu_time_of, eventually, uninterrupted, wait_for};
 
 use crate::network::{Instance, Machine, opened};
 use crate::packet::{ACK, FIN, Packet, SYN};
@@ -131,9 +131,9 @@ fn packets_with_a_socket_pass_and_connections_begin_elsewhere() {
         // Ours ends first, so it waits for late packets. To close it is not enough: a child process that another test
         // starts in this moment has a copy of its descriptor.
         accepted.shutdown(Shutdown::Write).unwrap();
-        assert_eq!(near.read(&mut [0]).unwrap(), 0);
+        assert_eq!(uninterrupted(|| near.read(&mut [0])).unwrap(), 0);
         near.shutdown(Shutdown::Write).unwrap();
-        assert_eq!(accepted.read(&mut [0]).unwrap(), 0);
+        assert_eq!(uninterrupted(|| accepted.read(&mut [0])).unwrap(), 0);
         eventually("waiting for late packets", || {
             backend.inbound(&guard, &packet(ACK)) == PacketVerdict::Pass
                 && backend.inbound(&guard, &packet(SYN)) == PacketVerdict::Drop
