@@ -139,6 +139,19 @@ async def long_polls(front_end):
         [b.stop() for b in there]
 
 
+async def waiting_handlers(front_end):
+    """6,000 GETs at 1,000/s, each of which its back-end answers after 0.2 s, as many at once as come."""
+    there = [backend(i, service_s=0.2) for i in range(3)]
+    try:
+        with front_end():
+            await asyncio.sleep(1)
+            answers = await open_loop(1000, 6000, timeout=10)
+        ms = [a.seconds * 1000 for a in answers if a.status == 200]
+        return failed(answers, "6,000") | {"median ms": percentile(ms, 50), "99 % ms": percentile(ms, 99)}
+    finally:
+        [b.stop() for b in there]
+
+
 async def overload(front_end):
     """Three times what the back-ends can answer, 600/s, for 10 s; the first two do not count."""
     there = [backend(i, capacity=200) for i in range(3)]
@@ -255,6 +268,6 @@ async def spoofed(front_end):
 
 
 ALL = (
-    half_closed, half_reset, reset_peer, killed_in_turn, slow_posts, slow_large_posts, slow_readers, long_polls, overload,
-    all_dead, hung, slow_heads, no_http, spoofed,
+    half_closed, half_reset, reset_peer, killed_in_turn, slow_posts, slow_large_posts, slow_readers, long_polls,
+    waiting_handlers, overload, all_dead, hung, slow_heads, no_http, spoofed,
 )

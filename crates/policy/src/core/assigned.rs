@@ -46,6 +46,8 @@ pub struct Assigned {
     pub(super) epoch: u32,
     /// Generation of the back-end: how many had this index before it.
     pub(super) generation: u32,
+    /// Its client was waited for, so that its response time says nothing of the back-end.
+    pub(super) has_stalled: bool,
 }
 
 /// Sentinel: the policy was not asked about the request.
@@ -55,7 +57,7 @@ impl Assigned {
     /// An assigned request that no core assigned. Lets a witness hear of requests from before the core began.
     #[must_use]
     pub fn told(number: u64, target: TargetId, backend: BackendId, at: Time, phase: Phase) -> Self {
-        Self { number, target, backend, at, phase, epoch: NO_POLICY, generation: 0 }
+        Self { number, target, backend, at, phase, epoch: NO_POLICY, generation: 0, has_stalled: false }
     }
 
     /// Its phase.

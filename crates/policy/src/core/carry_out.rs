@@ -101,7 +101,7 @@ impl<W: Witness> Core<W> {
         }
         let (number, target, epoch) = (request.number, request.target, self.epoch);
         let generation = self.cluster.backend_generation(backend);
-        Assigned { number, target, backend, at: now, phase, epoch, generation }
+        Assigned { number, target, backend, at: now, phase, epoch, generation, has_stalled: false }
     }
 
     /// Whether the current policy assigned it, to the back-end that has this index now.
@@ -117,7 +117,7 @@ impl<W: Witness> Core<W> {
     }
 
     /// This request of the current policy is load from now on.
-    pub(super) fn perhaps_young(&mut self, assigned: &Assigned, now: Time) {
+    pub(super) fn perhaps_recent(&mut self, assigned: &Assigned, now: Time) {
         if let Some(growth) = &mut self.growth
             && assigned.epoch == self.epoch
         {
@@ -126,7 +126,7 @@ impl<W: Witness> Core<W> {
     }
 
     /// This request of the current policy is no longer load, if it was.
-    pub(super) fn no_longer_young(&mut self, assigned: &Assigned) {
+    pub(super) fn no_longer_recent(&mut self, assigned: &Assigned) {
         if let Some(growth) = &mut self.growth
             && assigned.epoch == self.epoch
             && assigned.phase.is_load()

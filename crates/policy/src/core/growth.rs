@@ -12,15 +12,22 @@
 //! overloaded  = of the back-end's last 16 responses 6 or more were slowed while S / 2 requests were under way, and took half
 //!               of the time of all; so they are known as soon as there are 6
 //!           and (mean <= 1 s or least >= mean / 3): waiting, not the kind of request, makes them slow; or it was overloaded
-//!               before, and all are slowed
+//!               before, and all are slowed. Above 10 s, equal times are a sign only for targets of which something is known
 //!           and the last one ended lately: not before twice the mean, or twice what the 16 took
-//! room above S, where overloaded back-ends have half of the load or more = of the last minute come fewer than S requests
-//!              elsewhere = of the last 200 ms come fewer than S, or fewer than the older ones: the load doubles at most
+//! room above S, where most back-ends are overloaded = fewer than `probe`'s limit are under way that were assigned in the last
+//!               four mean response times; older ones are streams
+//!              elsewhere = of the last minute fewer than twice as many as a tenth of a second ago, or than S more
 //! ```
 
 mod age;
+mod past;
+mod probe;
+mod responses;
 
 use age::AgeCount;
+use past::Past;
+use probe::Probe;
+use responses::{Responses, TimedResponse};
 
 use crate::cluster::{BackendId, ClusterView};
 use crate::decision::Completion;
@@ -28,39 +35,43 @@ use crate::lru_map::LruMap;
 use crate::request::Outcome;
 use crate::time::{Nanos, Time};
 
-/// A request is young for this many slots of this width, and recent for this many.
-const YOUNG: (usize, Nanos) = (4, Nanos::from_millis(50));
+/// A request is recent for this many slots of this width.
 const RECENT: (usize, Nanos) = (60, Nanos::from_secs(1));
-/// Responses in a group, and how many of them are slowed where a back-end is overloaded.
-const GROUP: u32 = 16;
-const SLOWED_OF_GROUP: u32 = 6;
 /// A response that takes longer than usual by this factor and [`SLOWED_BY`] was slowed; the second factor is for targets of
 /// which nothing is known.
 const SLOWED_TIMES: (u64, u64) = (5, 3);
 const SLOWED_BY: Nanos = Nanos::from_millis(50);
-/// What is usual is forgotten when all responses have been slowed for this long.
+/// What is usual is forgotten when it was not seen for this long, but not while there is much to do.
 const MEMORY: Nanos = Nanos::from_secs(600);
-/// How long the least response time of targets of which nothing is known is remembered.
-const MEMORY_OF_UNKNOWN: Nanos = Nanos::from_secs(60);
 /// Targets of which something is known at once.
 const TARGETS: usize = 16_384;
-/// Above this mean only responses that take about equally long are a sign of waiting.
-const LONG: Nanos = Nanos::from_secs(1);
+/// Where back-ends are overloaded, requests count for so many mean response times.
+const MEANS: u64 = 4;
 
 /// Measures what the adaptive limit depends on.
 pub(super) struct Growth {
-    young: AgeCount<{ YOUNG.0 }>,
     recent: AgeCount<{ RECENT.0 }>,
+    past: Past,
     now: Time,
     backends: Vec<Responses>,
     /// What is usual for each target.
     known: LruMap<Usual>,
+    probe: Probe,
+    /// In how many slots of `recent` a request counts where back-ends are overloaded.
+    window: usize,
 }
 
 impl Default for Growth {
     fn default() -> Self {
-        let (young, recent) = (AgeCount::new(YOUNG.1), AgeCount::new(RECENT.1));
-        Self { young, recent, now: Time::ZERO, backends: Vec::new(), known: LruMap::new(TARGETS) }
+        Self {
+            recent: AgeCount::new(RECENT.1),
+            past: Past::default(),
+            now: Time::ZERO,
+            backends: Vec::new(),
+            known: LruMap::new(TARGETS),
+            probe: Probe::default(),
+            window: RECENT.0,
+        }
     }
 }
 
@@ -68,7 +79,10 @@ impl Growth {
     /// Time has come to `now`.
     #[inline]
     pub(super) fn advance(&mut self, now: Time) {
-        self.young.advance(now);
+        if self.probe.is_on() {
+            self.probe.pass(self.recent.sum_of_last(self.window), now);
+        }
+        self.past.advance(self.recent.sum(), now);
         self.recent.advance(now);
         self.now = now;
     }
@@ -76,22 +90,21 @@ impl Growth {
     /// A request that was assigned at `at` is load from now on.
     pub(super) fn begins(&mut self, at: Time, now: Time) {
         self.advance(now);
-        self.young.add(at);
         self.recent.add(at);
     }
 
     /// A request that was assigned at `at` is no load any more.
     pub(super) fn ends(&mut self, at: Time) {
-        self.young.remove(at);
         self.recent.remove(at);
     }
 
-    /// A request that was assigned at `at` has ended, and `load` others are under way; S is `base`.
+    /// A request that was assigned at `at` has ended, without that its client was waited for; S is `base`.
     pub(super) fn completed(
         &mut self,
         completion: &Completion,
         at: Time,
-        (load, base): (u64, u64),
+        base: u64,
+        view: &ClusterView,
         now: Time,
     ) {
         self.advance(now);
@@ -101,59 +114,77 @@ impl Growth {
         }
         let index = completion.backend.index();
         if self.backends.len() <= index {
-            self.backends.resize(index + 1, Responses::NONE);
+            self.backends.resize(index + 1, Responses::default());
         }
+        let load = self.recent.sum();
         let (idle, busy) = (8 * load < base, 2 * load >= base);
         let responses = &mut self.backends[index];
-        let response_time = now.since(at);
+        let time = now.since(at);
         let remembered = |usual: &&mut Usual| busy || now.since(usual.seen) <= MEMORY;
-        let known = self.known.get_mut(completion.target).filter(remembered);
-        let slow_from = match &known {
+        let usual = self.known.get_mut(completion.target).filter(remembered);
+        let known = usual.is_some();
+        let slow_from = match &usual {
             Some(usual) => slow_from(usual.response_time, SLOWED_TIMES.0),
             // It will be known.
             None if idle => u64::MAX,
-            None => slow_from(responses.least_of_unknown(response_time, busy, now), SLOWED_TIMES.1),
+            None => slow_from(responses.least_of_unknown(time, busy, now), SLOWED_TIMES.1),
         };
-        let slowed = busy && response_time.as_nanos() >= slow_from;
-        match known {
+        let slowed = busy && time.as_nanos() >= slow_from;
+        match usual {
             // What is slow while there is little to do is slow by nature.
-            Some(usual) if idle => usual.add(response_time, now),
+            Some(usual) if idle => usual.add(time, now),
             Some(usual) if !slowed => usual.seen = now,
             None if idle => {
-                let new = Usual { response_time, seen: now };
+                let new = Usual { response_time: time, seen: now };
                 *self.known.get_or_insert_with(completion.target, || new).0 = new;
             }
             _ => {}
         }
-        responses.add(response_time, slowed, at, now);
+        responses.add(&TimedResponse { at, time, slowed, known }, now);
+        if busy || self.probe.is_on() {
+            let window = self.overloaded_window(view);
+            self.window = window.unwrap_or(self.window);
+            self.probe.responded(time, window.is_some(), base, now);
+        }
     }
 
     /// Nothing is known of a back-end that joins.
     pub(super) fn joined(&mut self, backend: BackendId) {
         if let Some(responses) = self.backends.get_mut(backend.index()) {
-            *responses = Responses::NONE;
+            *responses = Responses::default();
         }
     }
 
     /// Whether one more may enter although there are `base` requests or more, `reserved` of which are not load yet.
     pub(super) fn has_room(&self, base: u64, reserved: u64, view: &ClusterView) -> bool {
-        if self.overloaded(view) {
-            return self.recent.sum() + reserved < base;
+        match self.overloaded_window(view) {
+            _ if base == 0 => false,
+            Some(window) => self.recent.sum_of_last(window) + reserved < self.probe.limit(base),
+            None => self.recent.sum() + reserved < self.past.then() + base.max(self.past.then()),
         }
-        let young = self.young.sum() + reserved;
-        base > 0 && young < base.max(view.total_load().saturating_sub(young))
     }
 
-    /// Whether overloaded back-ends have half of the load or more.
+    /// Whether most back-ends are overloaded.
     pub(super) fn overloaded(&self, view: &ClusterView) -> bool {
-        let mut overloaded = 0;
+        self.overloaded_window(view).is_some()
+    }
+
+    /// Where most back-ends are overloaded: in how many slots of `recent` a request counts.
+    fn overloaded_window(&self, view: &ClusterView) -> Option<usize> {
+        let (mut overloaded, mut mean) = (0, Nanos::ZERO);
         for (index, responses) in self.backends.iter().enumerate().take(view.len()) {
-            let load = u64::from(view.load(BackendId::new(index)));
-            if load > 0 && responses.overloaded(self.now) {
-                overloaded += load;
+            let backend = BackendId::new(index);
+            if let Some(of_this) = responses.overloaded(self.now)
+                && view.load(backend) > 0
+                && view.is_eligible(backend)
+            {
+                overloaded += 1;
+                mean = mean.max(of_this);
             }
         }
-        overloaded > 0 && 2 * overloaded >= view.total_load()
+        let slots = mean.as_nanos().saturating_mul(MEANS) / RECENT.1.as_nanos();
+        // The current slot has just begun, and the first one is not whole.
+        (2 * overloaded > view.eligible()).then(|| RECENT.0.min(slots as usize + 2))
     }
 }
 
@@ -180,87 +211,5 @@ impl Usual {
             (self.response_time.as_nanos() + step).min(response_time.as_nanos())
         });
         self.seen = now;
-    }
-}
-
-/// Responses of one back-end.
-#[derive(Debug, Clone, Copy)]
-struct Responses {
-    /// The group that is being collected.
-    count: u32,
-    sum: Nanos,
-    /// Of slowed ones.
-    slowed: u32,
-    slowed_sum: Nanos,
-    least: Nanos,
-    /// When the last response came.
-    latest: Time,
-    /// The last full group, if there was one.
-    last: Option<Group>,
-    /// The least response time of targets of which nothing is known, and when it was seen.
-    unknown: Option<(Nanos, Time)>,
-}
-
-#[derive(Debug, Clone, Copy)]
-struct Group {
-    overloaded: bool,
-    mean: Nanos,
-    /// From the end of the group before, or from the first assignment in it.
-    duration: Nanos,
-    ended: Time,
-}
-
-impl Responses {
-    const NONE: Self = Self {
-        count: 0,
-        sum: Nanos::ZERO,
-        slowed: 0,
-        slowed_sum: Nanos::ZERO,
-        least: Nanos::MAX,
-        latest: Time::ZERO,
-        last: None,
-        unknown: None,
-    };
-
-    /// The least response time of targets of which nothing is known, with this one.
-    fn least_of_unknown(&mut self, response_time: Nanos, busy: bool, now: Time) -> Nanos {
-        let known = self.unknown.filter(|(_, seen)| busy || now.since(*seen) <= MEMORY_OF_UNKNOWN);
-        let least = known.filter(|(least, _)| *least < response_time).unwrap_or((response_time, now));
-        self.unknown = Some(least);
-        least.0
-    }
-
-    /// Adds the response to a request that was assigned at `at`.
-    fn add(&mut self, response_time: Nanos, slowed: bool, at: Time, now: Time) {
-        self.latest = now;
-        self.count += 1;
-        self.sum += response_time;
-        if slowed {
-            self.slowed += 1;
-            self.slowed_sum += response_time;
-        }
-        self.least = self.least.min(response_time);
-        if self.count == GROUP {
-            *self = Self { last: Some(self.group(at)), unknown: self.unknown, ..Self::NONE };
-        }
-    }
-
-    /// The responses since the last full group, to the latest request, which was assigned at `at`.
-    fn group(&self, at: Time) -> Group {
-        let mean = Nanos::new(self.sum.as_nanos() / u64::from(self.count.max(1)));
-        let duration = self.latest.since(self.last.map_or(at, |last| last.ended));
-        let slowed = self.slowed >= SLOWED_OF_GROUP && self.slowed_sum.as_nanos() >= self.sum.as_nanos() / 2;
-        // When the queue becomes shorter, responses after it are faster than those before; yet all are slowed.
-        let goes_on = self.slowed == self.count && self.last.is_some_and(|last| last.overloaded);
-        let alike = 3 * u128::from(self.least.as_nanos()) >= u128::from(mean.as_nanos());
-        let overloaded = slowed && (mean <= LONG || alike || goes_on);
-        Group { overloaded, mean, duration, ended: self.latest }
-    }
-
-    fn overloaded(&self, now: Time) -> bool {
-        // Slowed ones count as soon as there are enough.
-        let running = Some(self.group(self.latest)).filter(|group| group.overloaded);
-        let Some(last) = running.or(self.last) else { return false };
-        last.overloaded && now.since(last.ended).as_nanos() / 2 <= last.mean.max(last.duration).as_nanos()
     }
 }

@@ -260,9 +260,13 @@ impl<W: Witness> Core<W> {
         // Nearly all requests end here: the current policy assigned them, and they count as load.
         if assigned.phase == Phase::Active && assigned.epoch == self.epoch {
             self.cluster.complete(assigned.backend);
-            if let Some(growth) = &mut self.growth {
-                let load = (self.cluster.total_load(), self.limit);
-                growth.completed(&completion, assigned.at, load, now);
+            match &mut self.growth {
+                Some(growth) if assigned.has_stalled => {
+                    growth.advance(now);
+                    growth.ends(assigned.at);
+                }
+                Some(growth) => growth.completed(&completion, assigned.at, self.limit, &self.cluster, now),
+                None => {}
             }
             self.policy.on_complete(&completion, &self.cluster, now);
             self.witness.completed(assigned, &completion, now);
@@ -275,7 +279,7 @@ impl<W: Witness> Core<W> {
     fn complete_unusual(&mut self, assigned: &Assigned, completion: &Completion, now: Time) {
         self.advance(now);
         self.uncount(assigned);
-        self.no_longer_young(assigned);
+        self.no_longer_recent(assigned);
         if self.is_own(assigned) && assigned.phase != Phase::Prepared {
             self.policy.on_complete(completion, &self.cluster, now);
             self.witness.completed(assigned, completion, now);
@@ -292,7 +296,9 @@ impl<W: Witness> Core<W> {
         if phase == Phase::Active {
             self.cluster.assign(backend);
         }
-        let assigned = Assigned { number, target, backend, at: now, phase, epoch: NO_POLICY, generation };
+        let epoch = NO_POLICY;
+        let assigned =
+            Assigned { number, target, backend, at: now, phase, epoch, generation, has_stalled: false };
         self.witness.stayed(&assigned, now);
         assigned
     }

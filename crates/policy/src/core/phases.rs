@@ -15,7 +15,7 @@ impl<W: Witness> Core<W> {
             let there = self.is_there(assigned);
             if there {
                 self.cluster.assign(assigned.backend);
-                self.perhaps_young(assigned, now);
+                self.perhaps_recent(assigned, now);
             }
             self.enter(assigned, if there { Phase::Active } else { Phase::Stalled }, now);
         }
@@ -27,7 +27,8 @@ impl<W: Witness> Core<W> {
         self.advance(now);
         if assigned.phase == Phase::Active {
             self.uncount(assigned);
-            self.no_longer_young(assigned);
+            self.no_longer_recent(assigned);
+            assigned.has_stalled = true;
             self.enter(assigned, Phase::Stalled, now);
         }
     }
@@ -41,7 +42,7 @@ impl<W: Witness> Core<W> {
             && !self.cluster.has_left(assigned.backend)
         {
             self.cluster.assign(assigned.backend);
-            self.perhaps_young(assigned, now);
+            self.perhaps_recent(assigned, now);
             self.enter(assigned, Phase::Active, now);
         }
     }
@@ -71,11 +72,11 @@ impl<W: Witness> Core<W> {
             return;
         }
         self.advance(now);
-        self.no_longer_young(assigned);
+        self.no_longer_recent(assigned);
         assigned.target = request.target;
         assigned.at = now;
         assigned.phase = Phase::Active;
-        self.perhaps_young(assigned, now);
+        self.perhaps_recent(assigned, now);
         if self.is_own(assigned) {
             self.policy.on_assign(request, assigned.backend, &self.cluster, now);
         }
@@ -89,7 +90,7 @@ impl<W: Witness> Core<W> {
         }
         self.advance(now);
         self.uncount(&assigned);
-        self.no_longer_young(&assigned);
+        self.no_longer_recent(&assigned);
         let own = self.is_own(&assigned);
         self.witness.moved(&assigned, Phase::Prepared, None, own, now);
     }

@@ -1,6 +1,6 @@
 //! Whether there is room under the admission limit.
 
-use super::{AdmissionControl, Core, Witness};
+use super::{AdmissionControl, AdmissionLimit, Core, Witness};
 use crate::time::Time;
 
 impl<W: Witness> Core<W> {
@@ -44,11 +44,15 @@ impl<W: Witness> Core<W> {
 
     /// Sets the admission limit and the queue length. Waiting requests stay, even beyond the new length.
     pub fn set_admission(&mut self, admission: AdmissionControl, now: Time) {
+        let both_adaptive = self.growth.is_some() && matches!(admission.limit, AdmissionLimit::Adaptive(_));
+        // What was measured still holds, and requests under way are part of it.
+        let growth = self.growth.take().filter(|_| both_adaptive);
         self.set_limit(admission);
+        self.growth = growth.or(self.growth.take());
         self.witness.admission(admission, now);
     }
 
-    /// An adaptive limit measures anew: a decision log that begins here knows nothing of what was before.
+    /// An adaptive limit measures anew: requests of an earlier policy are not part of it.
     pub(super) fn set_limit(&mut self, admission: AdmissionControl) {
         self.admission = admission;
         self.limit = admission.limit.requests(&self.cluster);

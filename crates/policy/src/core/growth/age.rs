@@ -25,6 +25,15 @@ impl<const N: usize> AgeCount<N> {
         self.sum
     }
 
+    /// How many there are in the last slots, the current one included.
+    pub(super) fn sum_of_last(&self, slots: usize) -> u64 {
+        if slots >= N {
+            return self.sum;
+        }
+        let first = (self.slot + 1).saturating_sub(slots as u64);
+        (first..=self.slot).map(|slot| self.counts[(slot % N as u64) as usize]).sum()
+    }
+
     /// Time has come to `now`.
     #[inline]
     pub(super) fn advance(&mut self, now: Time) {
