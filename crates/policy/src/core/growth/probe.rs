@@ -6,20 +6,22 @@
 //! is tried again at once. Else it is tried again after a pause. Now and then a raised limit is tried lower.
 //!
 //! ```text
-//! limit   = S * 1.5^steps
+//! limit   = S * (4/3)^steps
 //! measure   at the limit: requests under way, responses per second
-//! settle    at 1.5 times, or 1/1.5 times, the limit, for 1.5 times the mean response time
+//! settle    at 4/3 times, or 3/4 times, the limit, for 3 mean response times
 //! try       measure there
 //! ```
 
 use crate::time::{Nanos, Time};
 
-/// Responses and time that a measurement takes at least. The time is twice the mean response time where that is longer.
+/// Responses and time that a measurement takes at least. The time is [`MEANS`] mean response times where that is longer.
 const RESPONSES: u64 = 100;
-const MEASURE: Nanos = Nanos::from_secs(1);
+const MEASURE: Nanos = Nanos::from_millis(500);
 const SETTLE: Nanos = Nanos::from_millis(200);
+/// Among fast requests there are slow ones, whose responses take several times as long as the mean.
+const MEANS: u64 = 3;
 /// The pause after a try that failed; it doubles each time.
-const FIRST_PAUSE: Nanos = Nanos::from_secs(5);
+const FIRST_PAUSE: Nanos = Nanos::from_secs(8);
 const LONGEST_PAUSE: Nanos = Nanos::from_secs(60);
 /// After so many tries that failed, a lower limit is tried once.
 const FAILED: u32 = 4;
@@ -28,7 +30,7 @@ const LAPSE: Nanos = Nanos::from_secs(2);
 /// The limit is S again when they have not seemed overloaded for this long.
 const OVER: Nanos = Nanos::from_secs(60);
 /// The limit is raised so often at most.
-const STEPS: u32 = 16;
+const STEPS: u32 = 20;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Stage {
@@ -55,7 +57,7 @@ impl Sample {
     }
 
     fn is_enough(&self) -> bool {
-        let time = MEASURE.as_nanos().max(self.mean().as_nanos().saturating_mul(2));
+        let time = MEASURE.as_nanos().max(self.mean().as_nanos().saturating_mul(MEANS));
         self.responses >= RESPONSES && self.time >= time
     }
 
@@ -64,9 +66,9 @@ impl Sample {
         1000 * self.area / u128::from(self.time.max(1))
     }
 
-    /// Whether there were nearly `limit` requests under way.
+    /// Whether there were about `limit` requests under way: not fewer, nor still more from before it was the limit.
     fn is_full(&self, limit: u64) -> bool {
-        self.load() >= 900 * u128::from(limit)
+        (900 * u128::from(limit)..=1100 * u128::from(limit)).contains(&self.load())
     }
 
     /// Whether `more` requests under way bring at least half as large a share more responses: 2 · (rate' / rate − 1) ≥
@@ -130,7 +132,7 @@ impl Probe {
             (true, false) => self.steps + 1,
             (true, true) => self.steps.saturating_sub(1),
         };
-        (0..steps).fold(base, |limit, _| limit.saturating_add(limit / 2))
+        (0..steps).fold(base, |limit, _| limit.saturating_add(limit / 3))
     }
 
     /// Until `now`, `load` requests were under way.
@@ -174,8 +176,7 @@ impl Probe {
 
     /// What was let in before is answered after as long.
     fn settles(&self) -> Nanos {
-        let mean = self.before.mean().as_nanos();
-        SETTLE.max(Nanos::new(mean + mean / 2))
+        SETTLE.max(Nanos::new(self.before.mean().as_nanos().saturating_mul(MEANS)))
     }
 
     /// The limit is tried only where it is what keeps requests out.
@@ -247,8 +248,8 @@ mod tests {
     fn back_ends_that_queue_get_no_more() {
         let mut probe = Probe::default();
         let limits = run(&mut probe, (0, 40_000), |_| 500);
-        // Tried after one, seven and eighteen seconds or so.
-        assert_eq!(limits, [S, 150, S, 150, S, 150, S]);
+        // Tried after one, ten and twenty-seven seconds or so.
+        assert_eq!(limits, [S, 133, S, 133, S, 133, S]);
     }
 
     #[test]
@@ -256,12 +257,12 @@ mod tests {
         let mut probe = Probe::default();
         // Each request takes half a second, but no more than 400 at once are answered.
         let limits = run(&mut probe, (0, 20_000), |load| 2 * load.min(400));
-        assert!(limits.starts_with(&[S, 150, 225, 337, 505]), "{limits:?}");
-        assert!(*limits.iter().max().unwrap() <= 757, "{limits:?}");
+        assert!(limits.starts_with(&[S, 133, 177, 236, 314, 418]), "{limits:?}");
+        assert!(*limits.iter().max().unwrap() <= 557, "{limits:?}");
         // What is too much is noticed, and what became too much as well.
         let (limit, least) =
             (probe.limit(S), *run(&mut probe, (20_000, 1_200_000), |_| 200).iter().min().unwrap());
-        assert!(limit >= 337 && least <= 150, "{limit}, then {least}");
+        assert!(limit >= 314 && least <= 133, "{limit}, then {least}");
     }
 
     #[test]
@@ -269,7 +270,7 @@ mod tests {
         let mut probe = Probe::default();
         run(&mut probe, (0, 10_000), |load| 2 * load);
         let limit = probe.limit(S);
-        assert!(limit > 300 && probe.is_on());
+        assert!(limit > 200 && probe.is_on());
         for time in 10_000..69_000 {
             probe.responded(Nanos::from_millis(500), false, S, ms(time));
         }
