@@ -34,26 +34,40 @@ ALWAYS_INLINE bool port_is_ours(__be16 port)
 	return bits && (*bits >> (number % 64)) & 1;
 }
 
-/* Numbers of a client are this far from known ones at most: no window is larger (RFC 7323, section 2.3). */
-#define NUMBERS_AHEAD (1U << 30)
-/* A packet that ends a connection comes as near as this to the last one. Forgers have to guess. */
-#define END_DISTANCE (1U << 20)
+/* No window is larger (RFC 7323, section 2.3). Holds for the microseconds until a new flow's windows are known. */
+#define WINDOW_MAX (1U << 30)
+
+ALWAYS_INLINE __u64 read_word(const __u64 *word)
+{
+	return *(const volatile __u64 *)word;
+}
 
 /*
- * Raises `*known` to `number`, in the order of sequence numbers (RFC 9293, section 3.4), unless it cannot be one of this
- * connection. Atomic, because a lost update of `last_ack` would have the front-end believe that the client has seen
- * nothing. Few attempts are enough: packets of one flow come to one CPU at a time, but for rare moves.
+ * Whether `number` is at most a window away from the known one: behind it, when a packet is late or sent again, or ahead.
+ * A stranger who guesses addresses and ports must hit this range, too.
+ */
+ALWAYS_INLINE bool within(__u64 known, __u32 number, __u32 window)
+{
+	if (!window)
+		window = WINDOW_MAX;
+	return !known || number - (__u32)known + window <= 2 * window;
+}
+
+/*
+ * Raises `*known` to `number`, which is within a window of it, in the order of sequence numbers (RFC 9293, section 3.4).
+ * Atomic, because a lost update of `last_ack` would have the front-end believe that the client has seen nothing. Few
+ * attempts are enough: packets of one flow come to one CPU at a time, but for rare moves.
  */
 ALWAYS_INLINE void raise(__u64 *known, __u32 number)
 {
-	__u64 found = *(volatile __u64 *)known;
+	__u64 found = read_word(known);
 	__u64 before;
 	int i;
 
 	for (i = 0; i < 8; i++) {
-		__u32 ahead = number - (__u32)found;
+		__s32 ahead = number - (__u32)found;
 
-		if ((found & SEEN) && (ahead == 0 || ahead > NUMBERS_AHEAD))
+		if (found && (ahead < 0 || (ahead == 0 && found & SEEN)))
 			return;
 		before = __sync_val_compare_and_swap(known, found, SEEN | number);
 		if (before == found)
@@ -62,42 +76,56 @@ ALWAYS_INLINE void raise(__u64 *known, __u32 number)
 	}
 }
 
-ALWAYS_INLINE bool may_end(const struct flow_entry *entry, __u32 seq)
+/* The number after the last one that the packet covers. */
+ALWAYS_INLINE __u32 seq_end(const struct packet *packet)
 {
-	__u64 known = *(const volatile __u64 *)&entry->last_seq_end;
+	return packet->seq + packet->payload_bytes + (packet->flags & TCP_FIN ? 1 : 0);
+}
 
-	return !(known & SEEN) || seq - (__u32)known + END_DISTANCE <= 2 * END_DISTANCE;
+/*
+ * Whether the packet can be the client's. As a kernel does (RFC 9293, section 3.10.7.4; RFC 5961), it asks for numbers within
+ * the windows, and for the exact one of a RST. A RST that comes after lost data and so is not believed does no harm: the
+ * back-end's kernel says what it expects, and the client repeats it.
+ */
+ALWAYS_INLINE bool is_believed(const struct flow_entry *entry, const struct packet *packet)
+{
+	__u64 last_seq_end = read_word(&entry->last_seq_end);
+
+	/* Of another connection, or forged: the back-end's kernel finds out. */
+	if (packet->flags & TCP_SYN)
+		return false;
+	if (packet->flags & TCP_RST)
+		return !last_seq_end || packet->seq == (__u32)last_seq_end;
+	return packet->flags & TCP_ACK && within(last_seq_end, seq_end(packet), entry->our_window) &&
+	       within(read_word(&entry->last_ack), packet->ack, entry->client_window);
 }
 
 /* What the packet's flags and numbers say of the client. */
 ALWAYS_INLINE void note(struct flow_entry *entry, const struct packet *packet)
 {
-	__u32 end = packet->seq + packet->payload_bytes;
-	__u32 seen = 0;
+	__u32 window = (__u32)packet->window << (entry->client_scale & 15);
 
-	/* Of another connection, or forged: the back-end's kernel finds out. */
-	if (packet->flags & TCP_SYN)
+	entry->last_seen_ns = bpf_ktime_get_ns();
+	/* A RST's other numbers say nothing about what the client has sent or seen. */
+	if (packet->flags & TCP_RST) {
+		__sync_fetch_and_or(&entry->seen, FLOW_RST);
 		return;
-	if (packet->flags & (TCP_FIN | TCP_RST) && may_end(entry, packet->seq))
-		seen = packet->flags & TCP_RST ? FLOW_RST : FLOW_FIN;
-	/* A RST's numbers say nothing about what the client has sent or seen. */
-	if (!(packet->flags & TCP_RST)) {
-		raise(&entry->last_seq_end, packet->flags & TCP_FIN ? end + 1 : end);
-		if (packet->flags & TCP_ACK)
-			raise(&entry->last_ack, packet->ack);
 	}
-	if (seen)
-		__sync_fetch_and_or(&entry->seen, seen);
+	if (packet->flags & TCP_FIN)
+		__sync_fetch_and_or(&entry->seen, FLOW_FIN);
+	raise(&entry->last_seq_end, seq_end(packet));
+	raise(&entry->last_ack, packet->ack);
+	if (entry->client_window && window > entry->client_window)
+		entry->client_window = window;
 }
 
+/* A packet that is not believed counts, but says nothing: however often it is repeated, it keeps no flow. */
 ALWAYS_INLINE void track(struct flow_entry *entry, const struct packet *packet, __u32 bytes)
 {
-	note(entry, packet);
+	if (is_believed(entry, packet))
+		note(entry, packet);
 	__sync_fetch_and_add(&entry->packets, 1);
 	__sync_fetch_and_add(&entry->bytes, bytes);
-	/* A SYN is of no connection that there is: however often it is repeated, it keeps no flow. */
-	if (!opens_connection(packet))
-		entry->last_seen_ns = bpf_ktime_get_ns();
 }
 
 /* The interface by which packets of the flow leave, or 0: they are for this machine. It is read once, as it may change. */
@@ -223,6 +251,35 @@ int plimsoll_turn(struct turn *turn)
 	entry->next_hop.source = turn->next_hop.source;
 	entry->next_hop.ifindex = turn->next_hop.ifindex;
 	entry->next_hop.agent = turn->next_hop.agent;
+	return 0;
+}
+
+/* What the client has sent stays, unless it is too far from what this machine's kernel knows. */
+ALWAYS_INLINE void give(__u64 *known, __u32 number, __u32 window)
+{
+	__u64 found = read_word(known);
+
+	if (!found || !within(found, number, window))
+		*(volatile __u64 *)known = GIVEN | number;
+}
+
+/*
+ * Run by the loader when a connection was frozen: from now on numbers are believed within its windows alone. Answers 1 when
+ * there is no such flow.
+ */
+SEC("syscall")
+int plimsoll_windows(struct windows *windows)
+{
+	struct flow_key flow = windows->flow;
+	struct flow_entry *entry = bpf_map_lookup_elem(&plimsoll_flows, &flow);
+
+	if (!entry)
+		return 1;
+	give(&entry->last_ack, windows->from_us, windows->client_window);
+	give(&entry->last_seq_end, windows->from_client, windows->our_window);
+	entry->client_scale = windows->client_scale;
+	entry->client_window = windows->client_window;
+	entry->our_window = windows->our_window;
 	return 0;
 }
 

@@ -40,7 +40,8 @@ struct packet {
 	__u32 seq;
 	__u32 ack;
 	__u32 payload_bytes;
-	__u8 flags; /* TCP_* */
+	__u16 window; /* not shifted */
+	__u8 flags;   /* TCP_* */
 	bool v6;
 };
 
@@ -79,6 +80,7 @@ ALWAYS_INLINE enum parsed parse_tcp(struct tcphdr *tcp, void *end, __u32 ip_payl
 	packet->seq = bpf_ntohl(tcp->seq);
 	packet->ack = bpf_ntohl(tcp->ack_seq);
 	packet->payload_bytes = ip_payload_bytes - header_bytes;
+	packet->window = bpf_ntohs(tcp->window);
 	packet->flags = ((__u8 *)tcp)[13];
 	return PARSED_TCP;
 }

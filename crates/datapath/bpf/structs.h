@@ -21,8 +21,12 @@ struct flow_key {
 #define FLOW_RST 0x2 /* the client has sent a RST, likewise */
 #define FLOW_OVER 0x4 /* the back-end says that the connection is over */
 
-/* A sequence number that may be unknown: 0, or SEEN with the number in the low half. One word, so that it changes whole. */
-#define SEEN (1ULL << 32)
+/*
+ * A sequence number that may be unknown: 0, or SEEN or GIVEN with the number in the low half. One word, so that it changes
+ * whole.
+ */
+#define SEEN (1ULL << 32)  /* the client has sent it */
+#define GIVEN (1ULL << 33) /* the front-end's kernel expected it when the connection was handed off */
 
 /* MAC addresses stand in the first six bytes, so that each is changed by one store. */
 struct next_hop {
@@ -41,7 +45,10 @@ struct flow_entry {
 	__u64 last_seq_end; /* highest sequence number, plus what it covers, see SEEN */
 	struct next_hop next_hop;
 	__u32 seen; /* FLOW_* */
-	__u32 padding;
+	/* The windows are in bytes; 0: unknown. */
+	__u32 our_window;    /* the largest that our side can announce */
+	__u32 client_window; /* the largest that the client has announced */
+	__u32 client_scale;  /* by how many bits the client's announcements are shifted */
 };
 
 /* What the loader gives to `plimsoll_turn`. */
@@ -49,6 +56,16 @@ struct turn {
 	struct next_hop next_hop;
 	struct flow_key flow;
 	__u32 padding;
+};
+
+/* What the loader gives to `plimsoll_windows`. */
+struct windows {
+	__u32 from_us;     /* what the client has acknowledged */
+	__u32 from_client; /* the number after the last byte that the client has sent */
+	__u32 our_window;
+	__u32 client_window;
+	__u32 client_scale;
+	struct flow_key flow;
 };
 
 /* What the loader gives to `plimsoll_end` and `plimsoll_forget`. */

@@ -14,6 +14,7 @@ use crate::layout::{self, FLOW_ENTRY_BYTES, FlowEntry, NextHop, flow_at};
 use crate::loader::{Aligned, LoadPlan, load};
 use crate::netlink;
 use crate::pins::Pins;
+use crate::tcp::TcpState;
 use crate::trial::{ProgramTrial, try_frame};
 use crate::{Flow, batch, run};
 
@@ -24,6 +25,7 @@ const FLOWS: &str = "plimsoll_flows";
 const COUNTS: &str = "plimsoll_counts";
 const PROGRAM: &str = "plimsoll_fwd";
 const TURN: &str = "plimsoll_turn";
+const WINDOWS: &str = "plimsoll_windows";
 const END: &str = "plimsoll_end";
 const FORGET: &str = "plimsoll_forget";
 /// Priority of the filter: early, yet with room before it.
@@ -56,6 +58,7 @@ pub struct Forwarder {
     counts: MapHandle,
     program: OwnedFd,
     turn: OwnedFd,
+    windows: OwnedFd,
     end: OwnedFd,
     forget: OwnedFd,
     places: Vec<FilterPlace>,
@@ -82,6 +85,7 @@ impl Forwarder {
             counts: loaded.take_map(COUNTS)?,
             program: loaded.take_program(PROGRAM)?,
             turn: loaded.take_program(TURN)?,
+            windows: loaded.take_program(WINDOWS)?,
             end: loaded.take_program(END)?,
             forget: loaded.take_program(FORGET)?,
             places: Vec::new(),
@@ -163,6 +167,16 @@ impl Forwarder {
     /// The kernel's.
     pub fn lead_here(&self, flow: &Flow) -> Result<bool, DatapathError> {
         Self::run(&self.turn, &mut layout::turn_here(flow), "cannot lead a flow to this machine")
+    }
+
+    /// From now on only packets with numbers within this connection's windows tell anything about its client: others are sent
+    /// on, but may be forged. Without windows, those of a new flow are any up to 2^30 away from the first. False when there is no
+    /// such flow (any more).
+    ///
+    /// # Errors
+    /// The kernel's.
+    pub fn set_windows(&self, state: &TcpState) -> Result<bool, DatapathError> {
+        Self::run(&self.windows, &mut layout::windows(state), "cannot set the windows of a flow")
     }
 
     /// The agent has said that the connection is over: its client may begin another one from the same port, whose first

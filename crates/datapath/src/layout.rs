@@ -4,12 +4,14 @@
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
-use plimsoll_wire::{FLOW_KEY_BYTES, Flow, ipv6_mapped};
+use plimsoll_wire::{FLOW_KEY_BYTES, Flow, TcpState, ipv6_mapped};
 
 /// Bytes of `struct flow_entry`.
-pub(crate) const FLOW_ENTRY_BYTES: usize = 72;
+pub(crate) const FLOW_ENTRY_BYTES: usize = 80;
 /// Bytes of `struct turn`.
 pub(crate) const TURN_BYTES: usize = 64;
+/// Bytes of `struct windows`.
+pub(crate) const WINDOWS_BYTES: usize = 56;
 /// Bytes of `struct ended`.
 pub(crate) const ENDED_BYTES: usize = 48;
 /// Bytes of `struct lease`.
@@ -22,6 +24,11 @@ pub(crate) const HELD_HEAD_BYTES: usize = 56;
 pub(crate) const HELD_FRAME_BYTES: usize = 3072;
 /// Most virtual addresses, `MAX_VIPS`.
 pub(crate) const MAX_VIPS: usize = 256;
+
+/// Largest window scale (RFC 7323, section 2.3).
+const WINDOW_SCALE_MAX: u8 = 14;
+/// A client's window counts as large as this at least: one that announces nothing now may announce this much at any time.
+const CLIENT_WINDOW_MIN: u32 = 1 << 16;
 
 const FIN: u32 = 1;
 const RST: u32 = 2;
@@ -59,7 +66,7 @@ pub struct FlowEntry {
     pub last_seq_end: Option<u32>,
     /// Whether the client has ended its side.
     pub fin: bool,
-    /// Whether a RST has come. Only a hint, because it may be forged: the back-end's kernel decides.
+    /// Whether a RST with the right sequence number has come. Only a hint: the back-end's kernel decides.
     pub rst: bool,
     /// Whether the connection is over, see [`crate::Forwarder::end`].
     pub over: bool,
@@ -136,6 +143,26 @@ pub(crate) fn turn_here(flow: &Flow) -> [u8; TURN_BYTES] {
     bytes
 }
 
+/// The windows of a connection that was frozen in this state.
+pub(crate) fn windows(state: &TcpState) -> [u8; WINDOWS_BYTES] {
+    let (client_scale, our_scale) = state.window_scales.unwrap_or_default();
+    let our_window = u32::from(u16::MAX) << our_scale.min(WINDOW_SCALE_MAX);
+    let client_window = state.window.send_max.max(CLIENT_WINDOW_MIN);
+    let words = [
+        state.send_acknowledged(),
+        state.receive_next,
+        our_window,
+        client_window,
+        client_scale.min(WINDOW_SCALE_MAX).into(),
+    ];
+    let mut bytes = [0; WINDOWS_BYTES];
+    for (to, word) in bytes.chunks_exact_mut(4).zip(words) {
+        to.copy_from_slice(&word.to_ne_bytes());
+    }
+    bytes[20..].copy_from_slice(&state.flow.key());
+    bytes
+}
+
 pub(crate) fn ended(flow: &Flow, quiet: Duration) -> [u8; ENDED_BYTES] {
     let mut bytes = [0; ENDED_BYTES];
     let quiet_ns = u64::try_from(quiet.as_nanos()).unwrap_or(u64::MAX);
@@ -146,9 +173,9 @@ pub(crate) fn ended(flow: &Flow, quiet: Duration) -> [u8; ENDED_BYTES] {
 
 impl FlowEntry {
     pub(crate) fn from_bytes(bytes: &[u8]) -> Self {
-        let number = |at| match u64_at(bytes, at) {
-            0 => None,
-            word => Some((word & !SEEN) as u32),
+        let number = |at| {
+            let word = u64_at(bytes, at);
+            (word & SEEN != 0).then_some(word as u32)
         };
         let seen = u32_at(bytes, 64);
         Self {

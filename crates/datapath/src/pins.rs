@@ -14,7 +14,7 @@ use crate::error::DatapathError;
 /// The BPF file system.
 pub(crate) const BPF_FS: &str = "/sys/fs/bpf";
 /// Version of `bpf/structs.h` and of the maps. Raised whenever an older instance's maps cannot be taken over.
-const LAYOUT_VERSION: &str = "v2";
+const LAYOUT_VERSION: &str = "v3";
 /// `BPF_FS_MAGIC` of `linux/magic.h`.
 const BPF_FS_MAGIC: i64 = 0xcafe_4a11;
 const LONGEST_INSTANCE: usize = 64;

@@ -3,6 +3,7 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
+use plimsoll_datapath::tcp::{TcpState, Window};
 use plimsoll_datapath::{Flow, FlowEntry, Forwarder, ForwarderConfig, NextHop, PacketVerdict, now_ns};
 
 use crate::network::Instance;
@@ -31,6 +32,23 @@ pub(crate) fn pairs() -> [(SocketAddr, SocketAddr); 2] {
 pub(crate) fn v4() -> (SocketAddr, SocketAddr, Flow) {
     let [(client, vip), _] = pairs();
     (client, vip, Flow::new(client, vip))
+}
+
+/// The state of a connection whose client has acknowledged `known`, and has sent so far itself.
+fn frozen_state(flow: Flow, known: u32, window_scales: (u8, u8), client_window: u32) -> TcpState {
+    TcpState {
+        flow,
+        send_next: known,
+        receive_next: known,
+        mss: 1460,
+        window_scales: Some(window_scales),
+        sack: true,
+        timestamp: None,
+        window: Window { send: client_window, send_max: client_window, ..Window::default() },
+        send_queue: Vec::new(),
+        unsent_bytes: 0,
+        receive_queue: Vec::new(),
+    }
 }
 
 pub(crate) fn verdict(forwarder: &Forwarder, frame: &[u8]) -> PacketVerdict {
@@ -214,30 +232,79 @@ fn a_flow_is_forgotten_when_its_client_is_quiet() {
 fn numbers_that_cannot_be_the_clients_are_not_noted() {
     let (forwarder, _instance) = forwarder();
     let (client, vip, flow) = v4();
-    let near = 1 << 20;
-    let ahead = 1 << 30;
     let known = u32::MAX - 5;
-    forwarder.insert(&flow, &NEXT_HOP, 0).unwrap();
-    verdict(&forwarder, &Packet::new(client, vip, ACK).numbers(known, known).frame());
-    for number in [known.wrapping_add(ahead + 1), known.wrapping_sub(near + 1), known.wrapping_add(1 << 31)] {
-        for flags in [ACK, RST, RST | ACK, FIN | ACK] {
-            let forged = Packet::new(client, vip, flags).numbers(number, number);
-            assert_eq!(verdict(&forwarder, &forged.frame()), PacketVerdict::Redirect);
-        }
-        let seen = entry(&forwarder, &flow);
-        assert_eq!((seen.last_seq_end, seen.last_ack), (Some(known), Some(known)), "{number:#x}");
-        assert_eq!((seen.fin, seen.rst), (false, false), "{number:#x}");
-    }
-    verdict(&forwarder, &Packet::new(client, vip, RST).numbers(known.wrapping_add(near + 1), 0).frame());
-    assert!(!entry(&forwarder, &flow).rst);
-    verdict(&forwarder, &Packet::new(client, vip, ACK).numbers(known, known.wrapping_add(ahead)).frame());
-    assert_eq!(entry(&forwarder, &flow).last_ack, Some(known.wrapping_add(ahead)));
-    for number in [known.wrapping_add(near), known.wrapping_sub(near)] {
+    // Before the windows are known, any that a window can have; then those of the windows.
+    for (windows, of_seq, of_ack) in [(None, 1 << 30, 1 << 30), (Some((7, 100_000)), 65_535 << 7, 100_000)] {
         forwarder.insert(&flow, &NEXT_HOP, 0).unwrap();
+        if let Some((our_scale, client_window)) = windows {
+            let state = frozen_state(flow, known, (0, our_scale), client_window);
+            assert!(forwarder.set_windows(&state).unwrap());
+        }
         verdict(&forwarder, &Packet::new(client, vip, ACK).numbers(known, known).frame());
-        verdict(&forwarder, &Packet::new(client, vip, RST).numbers(number, 0).frame());
-        assert!(entry(&forwarder, &flow).rst, "{number:#x}");
+        let before = entry(&forwarder, &flow);
+        assert_eq!((before.last_seq_end, before.last_ack), (Some(known), Some(known)));
+        let beside = |window: u32| [known.wrapping_add(window + 1), known.wrapping_sub(window + 1)];
+        let far = known.wrapping_add(1 << 31);
+        let forged = beside(of_seq).map(|seq| (seq, known)).into_iter();
+        let forged = forged.chain(beside(of_ack).map(|ack| (known, ack))).chain([(far, known), (known, far)]);
+        for (seq, ack) in forged {
+            for flags in [ACK, FIN | ACK, 0, FIN] {
+                let frame = Packet::new(client, vip, flags).numbers(seq, ack).frame();
+                assert_eq!(verdict(&forwarder, &frame), PacketVerdict::Redirect, "sent on");
+            }
+            let seen = entry(&forwarder, &flow);
+            let same = FlowEntry { packets: before.packets, bytes: before.bytes, ..seen };
+            assert_eq!(same, before, "{windows:?}: {seq:#x} {ack:#x}");
+        }
+        let (seq, ack) = (known.wrapping_add(of_seq), known.wrapping_add(of_ack));
+        verdict(&forwarder, &Packet::new(client, vip, ACK).numbers(seq, ack).frame());
+        let seen = entry(&forwarder, &flow);
+        assert_eq!((seen.last_seq_end, seen.last_ack), (Some(seq), Some(ack)), "{windows:?}");
     }
+}
+
+#[test]
+fn a_reset_needs_the_exact_number() {
+    let (forwarder, _instance) = forwarder();
+    let (client, vip, flow) = v4();
+    forwarder.insert(&flow, &NEXT_HOP, 0).unwrap();
+    assert!(forwarder.set_windows(&frozen_state(flow, 5000, (0, 7), 65_535)).unwrap());
+    for seq in [4999, 5001, 5000 + (1 << 20), 5000 - (1 << 12), 0] {
+        let forged = Packet::new(client, vip, RST).numbers(seq, 5000).frame();
+        assert_eq!(verdict(&forwarder, &forged), PacketVerdict::Redirect);
+        assert!(!entry(&forwarder, &flow).rst, "{seq}");
+    }
+    verdict(&forwarder, &Packet::new(client, vip, RST).numbers(5000, 0).frame());
+    assert!(entry(&forwarder, &flow).rst);
+}
+
+#[test]
+fn windows_grow_with_what_the_client_announces() {
+    let (forwarder, _instance) = forwarder();
+    let (client, vip, flow) = v4();
+    let state = frozen_state(flow, 5000, (10, 7), 65_535);
+    assert!(!forwarder.set_windows(&state).unwrap(), "there is no flow yet");
+    forwarder.insert(&flow, &NEXT_HOP, 0).unwrap();
+    assert!(forwarder.set_windows(&state).unwrap());
+    let given = entry(&forwarder, &flow);
+    assert_eq!((given.last_ack, given.last_seq_end), (None, None), "the client has sent nothing yet");
+    let acknowledges = |seq: u32, ack: u32| {
+        verdict(&forwarder, &Packet::new(client, vip, ACK).numbers(seq, ack).frame());
+        entry(&forwarder, &flow).last_ack
+    };
+    // Packets announce 256 << 10 bytes; one that is not believed changes no window.
+    assert_eq!(acknowledges(5000, 5000 + 262_144), None);
+    assert_eq!(acknowledges(5000 + (65_535 << 7) + 1, 5000), None);
+    assert_eq!(acknowledges(5000, 5000 + 262_144), None);
+    assert_eq!(acknowledges(5000, 5000), Some(5000));
+    assert_eq!(acknowledges(5000, 5000 + 262_144), Some(5000 + 262_144));
+    // Another back-end gets the connection: what the client has sent stays, unless it cannot be.
+    assert!(forwarder.set_windows(&state).unwrap());
+    assert_eq!(entry(&forwarder, &flow).last_ack, None, "it was forged while the windows were unknown");
+    assert!(forwarder.set_windows(&frozen_state(flow, 5000, (10, 7), 1 << 20)).unwrap());
+    assert_eq!(acknowledges(5000, 5100), Some(5100));
+    assert!(forwarder.set_windows(&frozen_state(flow, 5050, (10, 7), 1 << 20)).unwrap());
+    assert_eq!(entry(&forwarder, &flow).last_ack, Some(5100));
 }
 
 #[test]
@@ -280,7 +347,7 @@ fn ends_are_noted_and_sent_on() {
     assert_eq!(verdict(&forwarder, &fin.frame()), PacketVerdict::Redirect);
     let seen = entry(&forwarder, &flow);
     assert_eq!((seen.fin, seen.rst, seen.last_seq_end), (true, false, Some(5011)));
-    let reset = Packet::new(client, vip, RST | ACK).numbers(900_000, 8_000_000);
+    let reset = Packet::new(client, vip, RST | ACK).numbers(5011, 8_000_000);
     assert_eq!(verdict(&forwarder, &reset.frame()), PacketVerdict::Redirect);
     let seen = entry(&forwarder, &flow);
     assert_eq!((seen.fin, seen.rst), (true, true));
@@ -307,8 +374,9 @@ fn numbers_rise_across_the_end_of_their_range() {
         assert_eq!((seen.last_ack, seen.last_seq_end), (Some(expected), Some(expected)), "{ack:#x}");
     }
     // Without the flag the field means nothing.
-    verdict(&forwarder, &Packet::new(client, vip, 0).numbers(16, 1000).frame());
-    assert_eq!(entry(&forwarder, &flow).last_ack, Some(16));
+    verdict(&forwarder, &Packet::new(client, vip, 0).numbers(17, 1000).frame());
+    let seen = entry(&forwarder, &flow);
+    assert_eq!((seen.last_ack, seen.last_seq_end), (Some(16), Some(16)));
     // Payload that reaches across the end.
     forwarder.insert(&flow, &NEXT_HOP, 0).unwrap();
     verdict(&forwarder, &Packet::new(client, vip, ACK).numbers(u32::MAX - 9, 1).payload(30).frame());

@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use plimsoll_config::{Config, MechanismKind};
+use plimsoll_datapath::tcp::TcpState;
 use plimsoll_datapath::{Flow, FlowEntry, Forwarder, ForwarderConfig, NextHop, tcp};
 use plimsoll_policy::BackendId;
 use plimsoll_wire::Key;
@@ -184,6 +185,13 @@ impl System {
             |error| tracing::warn!(%error, client = %flow.client, "a connection cannot be forwarded"),
         )
         .is_ok()
+    }
+
+    /// From now on the forwarder believes only numbers within this connection's windows.
+    pub(super) fn set_windows(&self, state: &TcpState) {
+        if let Err(error) = self.forwarder.set_windows(state) {
+            tracing::warn!(%error, client = %state.flow.client, "a connection's windows cannot be set");
+        }
     }
 
     /// Leads a flow to another back-end.
