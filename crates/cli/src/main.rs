@@ -39,6 +39,8 @@ enum Command {
     Check(commands::check::Args),
     /// Take connections over from front-ends and have them answered here
     Agent(Box<commands::agent::Args>),
+    /// List the connections that back-ends have
+    Flows(commands::flows::Args),
     /// Write the library through which an unmodified server takes connections over
     Shim(commands::shim::Args),
     /// Serve files or generated contents, with a memory cache and an emulated disk
@@ -66,6 +68,7 @@ fn main() -> ExitCode {
         Command::Balance(args) => commands::balance::run(&args),
         Command::Check(args) => commands::check::run(&args),
         Command::Agent(args) => commands::agent::run(&args),
+        Command::Flows(args) => commands::flows::run(&args),
         Command::Shim(args) => commands::shim::run(&args),
         Command::Origin(args) => commands::origin::run(&args),
         Command::Replay(args) => commands::replay::run(&args),

@@ -54,11 +54,11 @@ ALWAYS_INLINE bool within(__u64 known, __u32 number, __u32 window)
 }
 
 /*
- * Raises `*known` to `number`, which is within a window of it, in the order of sequence numbers (RFC 9293, section 3.4).
- * Atomic, because a lost update of `last_ack` would have the front-end believe that the client has seen nothing. Few
+ * Raises `*known` to `number`, which is within a window of it, in the order of sequence numbers (RFC 9293, section 3.4), and
+ * answers by how much. Atomic, because a lost update of `last_ack` would have the front-end believe that the client has seen nothing. Few
  * attempts are enough: packets of one flow come to one CPU at a time, but for rare moves.
  */
-ALWAYS_INLINE void raise(__u64 *known, __u32 number)
+ALWAYS_INLINE __u32 raise(__u64 *known, __u32 number)
 {
 	__u64 found = read_word(known);
 	__u64 before;
@@ -68,12 +68,13 @@ ALWAYS_INLINE void raise(__u64 *known, __u32 number)
 		__s32 ahead = number - (__u32)found;
 
 		if (found && (ahead < 0 || (ahead == 0 && found & SEEN)))
-			return;
+			return 0;
 		before = __sync_val_compare_and_swap(known, found, SEEN | number);
 		if (before == found)
-			return;
+			return found ? ahead : 0;
 		found = before;
 	}
+	return 0;
 }
 
 /* The number after the last one that the packet covers. */
@@ -114,7 +115,7 @@ ALWAYS_INLINE void note(struct flow_entry *entry, const struct packet *packet)
 	if (packet->flags & TCP_FIN)
 		__sync_fetch_and_or(&entry->seen, FLOW_FIN);
 	raise(&entry->last_seq_end, seq_end(packet));
-	raise(&entry->last_ack, packet->ack);
+	__sync_fetch_and_add(&entry->acked_bytes, raise(&entry->last_ack, packet->ack));
 	if (entry->client_window && window > entry->client_window)
 		entry->client_window = window;
 }

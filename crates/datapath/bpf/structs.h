@@ -49,6 +49,8 @@ struct flow_entry {
 	__u32 our_window;    /* the largest that our side can announce */
 	__u32 client_window; /* the largest that the client has announced */
 	__u32 client_scale;  /* by how many bits the client's announcements are shifted */
+	__u64 began_ns;      /* when the flow was entered */
+	__u64 acked_bytes;   /* what the client has acknowledged since then */
 };
 
 /* What the loader gives to `plimsoll_turn`. */

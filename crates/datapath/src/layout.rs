@@ -7,7 +7,7 @@ use std::time::Duration;
 use plimsoll_wire::{FLOW_KEY_BYTES, Flow, TcpState, ipv6_mapped};
 
 /// Bytes of `struct flow_entry`.
-pub(crate) const FLOW_ENTRY_BYTES: usize = 80;
+pub(crate) const FLOW_ENTRY_BYTES: usize = 96;
 /// Bytes of `struct turn`.
 pub(crate) const TURN_BYTES: usize = 64;
 /// Bytes of `struct windows`.
@@ -74,6 +74,10 @@ pub struct FlowEntry {
     pub packets: u64,
     /// Bytes of the forwarded frames.
     pub bytes: u64,
+    /// When the flow was entered.
+    pub began_ns: u64,
+    /// Bytes of answers that the client has acknowledged since.
+    pub acked_bytes: u64,
 }
 
 /// Permission to send on a flow.
@@ -126,6 +130,7 @@ pub(crate) fn new_flow_entry(next_hop: &NextHop, agent: u32, now_ns: u64) -> [u8
     let mut bytes = [0; FLOW_ENTRY_BYTES];
     bytes[..8].copy_from_slice(&now_ns.to_ne_bytes());
     put_next_hop(&mut bytes[40..64], next_hop, agent);
+    bytes[80..88].copy_from_slice(&now_ns.to_ne_bytes());
     bytes
 }
 
@@ -193,6 +198,8 @@ impl FlowEntry {
             fin: seen & FIN != 0,
             rst: seen & RST != 0,
             over: seen & OVER != 0,
+            began_ns: u64_at(bytes, 80),
+            acked_bytes: u64_at(bytes, 88),
         }
     }
 }
@@ -244,6 +251,7 @@ mod tests {
         let mut bytes = new_flow_entry(&next_hop, 3, 99);
         let entry = FlowEntry::from_bytes(&bytes);
         assert_eq!((entry.next_hop, entry.agent, entry.last_seen_ns), (next_hop, 3, 99));
+        assert_eq!((entry.began_ns, entry.acked_bytes), (99, 0));
         assert_eq!((entry.last_ack, entry.last_seq_end, entry.fin, entry.rst), (None, None, false, false));
         bytes[24..32].copy_from_slice(&SEEN.to_ne_bytes());
         bytes[64] = 2;

@@ -42,6 +42,8 @@ pub struct AgentStats {
     pub content_bytes: u64,
     /// Links that began.
     pub links: u64,
+    /// Links that were refused: from other addresses than those of front-ends, or without the right key.
+    pub refused_links: u64,
     /// Connections at the moment.
     pub connections: u64,
     /// Held packets that were given to their connections.
@@ -232,6 +234,7 @@ fn stats(shared: &AgentShared) -> AgentStats {
         requests: of(&counters.requests),
         content_bytes: of(&counters.content_bytes),
         links: of(&counters.links),
+        refused_links: of(&counters.refused_links),
         connections: shared.open() as u64,
         packets_injected: of(&counters.injected),
         packets_emitted: of(&counters.emitted),

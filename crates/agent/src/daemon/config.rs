@@ -66,6 +66,11 @@ pub struct AgentConfig {
     pub write_timeout: Duration,
     /// Time that requests under way get when the agent stops; 10 s by default.
     pub drain_timeout: Duration,
+    /// How long a link may be silent before it counts as lost; 1.5 s by default.
+    pub link_timeout: Duration,
+    /// How long a front-end whose link was silent has to open another. Then clients that acknowledge nothing are reset. 1.25 s
+    /// by default.
+    pub lost_grace: Duration,
 }
 
 /// Leases that the packet programs have room for: those of connections, and those of closed ones for some time.
@@ -73,6 +78,8 @@ pub(super) const LEASES: u32 = 262_144;
 const MOST_CONNECTIONS: usize = 50_000;
 const STATE_BYTES: std::ops::RangeInclusive<usize> = 1 << 20..=11 << 20;
 const MOST_THREADS: usize = 256;
+/// Shorter time-outs expire while the other side merely waits for a CPU.
+const SHORTEST_TIMEOUT: Duration = Duration::from_millis(50);
 
 impl AgentConfig {
     /// The defaults for an agent with these properties.
@@ -94,6 +101,8 @@ impl AgentConfig {
             idle_timeout: Duration::from_secs(60),
             write_timeout: Duration::from_secs(30),
             drain_timeout: Duration::from_secs(10),
+            link_timeout: Duration::from_millis(1500),
+            lost_grace: Duration::from_millis(1250),
         }
     }
 
@@ -121,6 +130,9 @@ impl AgentConfig {
         }
         if !(1..=MOST_THREADS).contains(&self.threads) {
             return wrong(format!("there cannot be {} threads; give 1 to {MOST_THREADS}", self.threads));
+        }
+        if self.link_timeout < SHORTEST_TIMEOUT {
+            return wrong(format!("a link cannot be lost after {:?}; give 0.05 s at least", self.link_timeout));
         }
         if self.window == 0 {
             return wrong("a window of no handoffs lets none come".to_owned());

@@ -231,6 +231,12 @@ impl Connection {
         Some((state.request, state.active))
     }
 
+    /// Whether it has no link, and was confirmed before.
+    pub(super) fn is_orphan(&self) -> bool {
+        let state = self.state();
+        state.link.is_none() && state.confirmed
+    }
+
     /// The link that has offered it is lost.
     pub(super) fn withdraw(&self) {
         self.state().offered = false;

@@ -1,8 +1,10 @@
 //! The state shared by all threads of an agent.
 
 use std::collections::{BTreeMap, VecDeque};
+use std::net::IpAddr;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
 
 use foldhash::fast::FixedState;
 use hashbrown::HashMap;
@@ -13,6 +15,7 @@ use super::config::{AgentConfig, FrontEnd, LEASES};
 use super::connection::{Connection, Cut};
 use super::flows::{Flows, PacketFate};
 use super::link::FrontEndLink;
+use super::noise::Noise;
 use super::queue::SendQueues;
 use super::serve::Serve;
 
@@ -31,6 +34,7 @@ pub(super) struct AgentCounters {
     pub(super) dropped: AtomicU64,
     pub(super) strays: AtomicU64,
     pub(super) links: AtomicU64,
+    pub(super) refused_links: AtomicU64,
 }
 
 pub(super) fn count(counter: &AtomicU64, by: u64) {
@@ -45,6 +49,7 @@ pub(super) struct AgentShared {
     pub(super) queues: SendQueues,
     pub(super) serve: Serve,
     pub(super) counters: AgentCounters,
+    refused_links: Noise,
     stopping: AtomicBool,
     hurried: AtomicBool,
     ended: AtomicBool,
@@ -83,6 +88,7 @@ impl AgentShared {
             queues,
             serve,
             counters: AgentCounters::default(),
+            refused_links: Noise::default(),
             stopping: AtomicBool::new(false),
             hurried: AtomicBool::new(false),
             ended: AtomicBool::new(false),
@@ -94,6 +100,14 @@ impl AgentShared {
             links: Mutex::default(),
             closed: Mutex::default(),
             leased: Mutex::default(),
+        }
+    }
+
+    /// A link was refused: strangers can cause this as often as they like.
+    pub(super) fn refused_link(&self, source: IpAddr, why: &str) {
+        count(&self.counters.refused_links, 1);
+        if let Some(left_out) = self.refused_links.admits(Instant::now()) {
+            tracing::warn!(%source, not_logged = left_out, "a link was refused: {why}");
         }
     }
 

@@ -1,6 +1,7 @@
 //! Runs one link from the handshake to its loss: handles the front-end's messages.
 
 use std::collections::BTreeMap;
+use std::convert::Infallible;
 use std::io;
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -25,11 +26,8 @@ use super::take;
 
 /// Time for a handshake.
 const HANDSHAKE: Duration = Duration::from_secs(5);
-/// A link on which nothing comes, or nothing can be sent, for this long is lost.
-const SILENCE: Duration = Duration::from_secs(5);
-/// A link that was silent for this long, twice the interval at which a front-end sends something, is lost
-/// when the same process opens another.
-const DOUBTFUL: Duration = Duration::from_secs(1);
+/// Looks at a link within the time for which it may be silent.
+const LOOKS: u32 = 8;
 /// Reads in one turn, so that answers are sent in between.
 const READS: usize = 16;
 
@@ -40,7 +38,7 @@ pub(super) async fn serve(shared: Arc<AgentShared>, mut stream: TcpStream, sourc
     let established = match greeted.and_then(|established| check_name(&shared, established, source)) {
         Ok(established) => established,
         Err(why) => {
-            tracing::warn!(%source, "a link was refused: {why}");
+            shared.refused_link(source, &why);
             return;
         }
     };
@@ -60,10 +58,39 @@ pub(super) async fn serve(shared: Arc<AgentShared>, mut stream: TcpStream, sourc
         offered: BTreeMap::new(),
         offered_after: None,
     };
-    let why = talk.run(established.keys.reader).await;
-    tracing::info!(front_end = link.peer.name, %source, "a link ends: {why}");
+    let end = talk.run(established.keys.reader).await;
+    tracing::info!(front_end = link.peer.name, %source, "a link ends: {end}");
     shared.forget_link(&link);
-    talk.lost();
+    talk.lost(matches!(end, LinkEnd::Silent(_)));
+}
+
+/// Why a link is lost.
+#[derive(Debug, thiserror::Error)]
+enum LinkEnd {
+    /// Nothing was heard, or could be sent: the front-end's machine may be gone, or the way to it.
+    #[error("{0}")]
+    Silent(String),
+    /// The front-end ended it, or broke the protocol.
+    #[error("{0}")]
+    Ended(String),
+}
+
+impl From<String> for LinkEnd {
+    fn from(why: String) -> Self {
+        Self::Ended(why)
+    }
+}
+
+impl From<io::Error> for LinkEnd {
+    fn from(error: io::Error) -> Self {
+        match error.kind() {
+            // The kernel found nobody to send to.
+            io::ErrorKind::TimedOut | io::ErrorKind::HostUnreachable | io::ErrorKind::NetworkUnreachable => {
+                Self::Silent(error.to_string())
+            }
+            _ => Self::Ended(error.to_string()),
+        }
+    }
 }
 
 /// The agent's part of the handshake.
@@ -140,8 +167,18 @@ struct Talk {
 
 impl Talk {
     /// Runs until the link is lost and returns why.
-    async fn run(&mut self, mut reader: FrameReader) -> String {
-        let mut tick = interval(Duration::from_millis(500));
+    async fn run(&mut self, reader: FrameReader) -> LinkEnd {
+        match self.talk(reader).await {
+            Ok(never) => match never {},
+            Err(end) => end,
+        }
+    }
+
+    async fn talk(&mut self, mut reader: FrameReader) -> Result<Infallible, LinkEnd> {
+        let silence = self.shared.config.link_timeout;
+        // A front-end sends something three times as often.
+        let doubtful = silence * 2 / 3;
+        let mut tick = interval(silence / LOOKS);
         tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let mut heard_at = Instant::now();
         let mut sent_at = heard_at;
@@ -149,16 +186,11 @@ impl Talk {
         // Before any Pong: a front-end that has one knows what we have.
         self.offer_orphans();
         // Frames may have come with the handshake.
-        if let Err(why) = self.take_frames(&mut reader) {
-            return why;
-        }
+        self.take_frames(&mut reader)?;
         loop {
             // On each turn; there is at least one per tick.
             self.offer_orphans();
-            let Flushed { left, sent_bytes, due } = match self.link.flush(&self.stream) {
-                Ok(flushed) => flushed,
-                Err(error) => return error.to_string(),
-            };
+            let Flushed { left, sent_bytes, due } = self.link.flush(&self.stream)?;
             self.serve_waiting(sent_bytes);
             if sent_bytes != sent_before || !left {
                 (sent_before, sent_at) = (sent_bytes, Instant::now());
@@ -166,27 +198,26 @@ impl Talk {
             tokio::select! {
                 biased;
                 ready = self.stream.readable() => {
-                    match ready.map_err(|error| error.to_string()).and_then(|()| self.read(&mut reader)) {
-                        Ok(()) => heard_at = Instant::now(),
-                        Err(why) => return why,
-                    }
+                    ready?;
+                    self.read(&mut reader)?;
+                    heard_at = Instant::now();
                 }
                 () = self.link.woken() => {
                     if self.link.is_superseded() {
-                        return "another process of its front-end has opened one".to_owned();
+                        return Err("another process of its front-end has opened one".to_owned().into());
                     }
-                    if self.link.take_doubt() && heard_at.elapsed() > DOUBTFUL && !self.has_input() {
-                        return "it is silent, and its front-end has opened another".to_owned();
+                    if self.link.take_doubt() && heard_at.elapsed() > doubtful && !self.has_input() {
+                        return Err("it is silent, and its front-end has opened another".to_owned().into());
                     }
                 }
                 _ = self.stream.writable(), if left => {}
                 () = until(due) => {}
                 _ = tick.tick() => {
-                    if heard_at.elapsed() > SILENCE {
-                        return format!("nothing was heard for {} s", SILENCE.as_secs());
+                    if heard_at.elapsed() > silence && !self.has_input() {
+                        return Err(LinkEnd::Silent(format!("nothing was heard for {silence:?}")));
                     }
-                    if sent_at.elapsed() > SILENCE {
-                        return format!("nothing could be sent for {} s", SILENCE.as_secs());
+                    if sent_at.elapsed() > silence {
+                        return Err(LinkEnd::Silent(format!("nothing could be sent for {silence:?}")));
                     }
                 }
             }
@@ -200,13 +231,13 @@ impl Talk {
     }
 
     /// Reads and handles the available input.
-    fn read(&mut self, reader: &mut FrameReader) -> Result<(), String> {
+    fn read(&mut self, reader: &mut FrameReader) -> Result<(), LinkEnd> {
         for _ in 0..READS {
             match self.stream.try_read(reader.space()) {
-                Ok(0) => return Err("it was closed".to_owned()),
+                Ok(0) => return Err("it was closed".to_owned().into()),
                 Ok(count) => reader.filled(count),
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
-                Err(error) => return Err(error.to_string()),
+                Err(error) => return Err(error.into()),
             }
             self.take_frames(reader)?;
         }
@@ -329,17 +360,22 @@ impl Talk {
         }
     }
 
-    /// Detaches the connections from the lost link.
-    fn lost(&mut self) {
+    /// Detaches the connections from the lost link, which was silent or has ended.
+    fn lost(&mut self, silent: bool) {
         let (mut connections, returned) = self.link.lose();
         // Oldest first.
         connections.sort_unstable_by_key(|connection| connection.number);
         // Nobody will release them: packets of their clients are strays.
         returned.iter().for_each(|flow| self.shared.flows.unreturned(*flow));
+        let mut confirmed = Vec::new();
         for connection in connections {
-            if let Some(lease_until_ns) = connection.unlink() {
-                spawn_local(forget_after(lease_until_ns, connection));
+            match connection.unlink() {
+                Some(lease_until_ns) => drop(spawn_local(forget_after(lease_until_ns, connection))),
+                None => confirmed.push(connection),
             }
+        }
+        if silent {
+            spawn_local(reset_stalled(Arc::clone(&self.shared), confirmed));
         }
         for connection in std::mem::take(&mut self.offered).into_values() {
             connection.withdraw();
@@ -361,6 +397,23 @@ async fn forget_after(lease_until_ns: u64, connection: Arc<Connection>) {
     tokio::time::sleep(left).await;
     tracing::debug!(flow = ?connection.flow, "a connection whose lease was not confirmed is forgotten");
     connection.cut(Cut::Silent);
+}
+
+/// Resets clients that acknowledge nothing when no front-end has taken their connections up again: their packets come by the
+/// front-end, whose machine is gone, or the way to it. (If only its process is gone, its links end and are not silent, and its
+/// kernel sends packets on.)
+async fn reset_stalled(shared: Arc<AgentShared>, connections: Vec<Arc<Connection>>) {
+    let grace = shared.config.lost_grace;
+    tokio::time::sleep(grace).await;
+    let stalled = |connection: &&Arc<Connection>| {
+        connection.is_orphan()
+            && shared.queues.stalled_for(&connection.flow).is_ok_and(|stalled| stalled.is_some_and(|t| t >= grace))
+    };
+    let stalled: Vec<_> = connections.iter().filter(stalled).collect();
+    if !stalled.is_empty() {
+        tracing::warn!(connections = stalled.len(), "clients of a front-end that cannot be reached are reset");
+    }
+    stalled.into_iter().for_each(|connection| connection.cut(Cut::Reset));
 }
 
 /// Waits until `time`; for ever without one.

@@ -153,11 +153,11 @@ async fn accept(
             }
         };
         if !shared.config.front_ends.iter().any(|known| known.address == source) {
-            tracing::warn!(%source, "a link from an address that is no front-end's was refused");
+            shared.refused_link(source, "its address is no front-end's");
             continue;
         }
         let Ok(permit) = Arc::clone(&permits).try_acquire_owned() else {
-            tracing::warn!(%source, "a link was refused: there are {MOST_LINKS}");
+            shared.refused_link(source, &format!("there are {MOST_LINKS}"));
             continue;
         };
         // There is at least one thread, and threads end after this one.

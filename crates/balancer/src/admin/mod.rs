@@ -2,6 +2,7 @@
 
 mod backends;
 mod decisions;
+mod flows;
 mod guard;
 mod metrics;
 mod peers;

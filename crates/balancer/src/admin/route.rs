@@ -11,7 +11,7 @@ use http_body_util::{BodyExt, Limited};
 use hyper::body::Incoming;
 
 use super::reply::{Refused, Reply, of, text};
-use super::{backends, decisions, guard, metrics, policy, tables, why};
+use super::{backends, decisions, flows, guard, metrics, policy, tables, why};
 use crate::mechanism::registry::MechanismSystems;
 use crate::shared::FrontEndShared;
 
@@ -34,6 +34,7 @@ POST /backends/NAME/undrain    takes requests again
 GET  /policy                   the policy, its parameters and its state in numbers
 GET  /policy/tables            what else there is to see of it, such as boundaries
 GET  /why?target=/path         what the policy holds about a target
+GET  /flows                    connections that back-ends have
 GET  /decisions                the state of the decision log
 POST /decisions/flush          writes what the decision log has gathered
 ";
@@ -51,6 +52,7 @@ enum Route<'a> {
     Policy,
     Tables,
     Why,
+    Flows,
     Decisions,
     Flush,
 }
@@ -66,6 +68,7 @@ impl<'a> Route<'a> {
             "/policy" => Self::Policy,
             "/policy/tables" => Self::Tables,
             "/why" => Self::Why,
+            "/flows" => Self::Flows,
             "/decisions" => Self::Decisions,
             "/decisions/flush" => Self::Flush,
             _ => {
@@ -139,6 +142,7 @@ async fn respond(
         Route::Flush => decisions::flush(Arc::clone(shared)).await,
         Route::Decisions => decisions::state(Arc::clone(shared)).await,
         Route::Metrics => Ok(of(StatusCode::OK, metrics::MEDIA_TYPE, metrics::encode(shared, systems))),
+        Route::Flows => flows::answer(shared, systems, parts.uri.query()),
         route => look(shared, route, &parts),
     }
 }
@@ -156,7 +160,12 @@ fn look(shared: &FrontEndShared, route: Route<'_>, parts: &Parts) -> Result<Repl
         Route::Tables => Ok(tables::all(shared)),
         Route::Why => why::answer(shared, parts.uri.query()),
         // Answered before.
-        Route::Metrics | Route::Weight(_) | Route::Drain(..) | Route::Decisions | Route::Flush => {
+        Route::Metrics
+        | Route::Weight(_)
+        | Route::Drain(..)
+        | Route::Flows
+        | Route::Decisions
+        | Route::Flush => {
             Err(Refused::method("GET"))
         }
     }

@@ -5,9 +5,10 @@ use std::io;
 use std::net::SocketAddr;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use plimsoll_config::Config;
+use plimsoll_datapath::Flow;
 
 use crate::accepted::Accepted;
 use crate::account::Account;
@@ -21,6 +22,40 @@ use crate::net::deadline::Deadline;
 use crate::net::halves::ClientIo;
 use crate::net::is_local;
 use crate::worker::{Scratch, Worker};
+
+/// A client's connection that a back-end has.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct FlowState {
+    /// Both ends.
+    pub(crate) flow: Flow,
+    /// The index of the back-end, if this process knows it.
+    pub(crate) backend: Option<usize>,
+    /// Since it was handed off first.
+    pub(crate) age: Duration,
+    /// Since the client sent something.
+    pub(crate) idle: Duration,
+    /// Bytes of answers that the client has acknowledged.
+    pub(crate) acknowledged_bytes: u64,
+    /// What the client has sent, in whole frames.
+    pub(crate) forwarded_packets: u64,
+    pub(crate) forwarded_bytes: u64,
+    pub(crate) phase: FlowPhase,
+}
+
+/// The phase of a connection that a back-end has, as the front-end knows it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum FlowPhase {
+    /// The back-end has it.
+    Held,
+    /// It comes back to this front-end.
+    Returning,
+    /// The back-end has it, and the client has ended its side.
+    HalfClosed,
+    /// It is over, and the client's last packets are still forwarded.
+    Over,
+    /// A process of this front-end before this one handed it off, and no agent has claimed it yet.
+    LeftOver,
+}
 
 /// How a chosen back-end gets a request. One object for each worker; what they share is its `System`.
 pub(crate) trait Mechanism: Sized + 'static {
@@ -75,6 +110,14 @@ pub(crate) trait Mechanism: Sized + 'static {
 
     /// Cleans up when the front-end ends.
     fn clear(_system: &Self::System) {}
+
+    /// Calls `visit` for each connection that back-ends have.
+    ///
+    /// # Errors
+    /// Why they cannot be listed, in words.
+    fn flows(_system: &Self::System, _visit: &mut dyn FnMut(FlowState)) -> Result<(), String> {
+        Ok(())
+    }
 
     /// Writes its part of `/metrics`.
     ///

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use plimsoll_config::Config;
 
-use super::carry::{Carried, ClientRequest, Mechanism};
+use super::carry::{Carried, ClientRequest, FlowState, Mechanism};
 use super::handoff::Handoffs;
 use super::proxy::Proxy;
 use crate::accepted::Accepted;
@@ -107,6 +107,11 @@ macro_rules! mechanisms {
 
             fn clear(systems: &MechanismSystems) {
                 $(if let Some(system) = &systems.$field { <$mechanism>::clear(system) })*
+            }
+
+            fn flows(systems: &MechanismSystems, visit: &mut dyn FnMut(FlowState)) -> Result<(), String> {
+                $(if let Some(system) = &systems.$field { <$mechanism>::flows(system, visit)? })*
+                Ok(())
             }
 
             fn encode(systems: &MechanismSystems, out: &mut Out<'_>) -> Result<(), Error> {

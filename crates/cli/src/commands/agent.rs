@@ -77,6 +77,15 @@ pub(crate) struct Args {
     #[arg(long, value_name = "S", default_value = "60", value_parser = values::positive)]
     idle_timeout: f64,
 
+    /// Time for which a link may be silent before it counts as lost, in seconds, at least 0.05
+    #[arg(long, value_name = "S", default_value = "1.5", value_parser = values::positive)]
+    link_timeout: f64,
+
+    /// Time that a front-end whose link was silent has to open another, in seconds; then clients that acknowledge nothing are
+    /// reset
+    #[arg(long, value_name = "S", default_value = "1.25", value_parser = values::positive)]
+    lost_grace: f64,
+
     #[command(flatten)]
     tuning: Tuning,
 
@@ -146,6 +155,8 @@ fn config(args: &Args) -> Result<AgentConfig, CliError> {
     config.max_connections = usize::try_from(args.max_connections).unwrap_or(usize::MAX);
     config.drain_timeout = seconds("--drain-timeout", args.drain_timeout)?;
     config.idle_timeout = seconds("--idle-timeout", args.idle_timeout)?;
+    config.link_timeout = seconds("--link-timeout", args.link_timeout)?;
+    config.lost_grace = seconds("--lost-grace", args.lost_grace)?;
     Ok(config)
 }
 
@@ -202,6 +213,7 @@ fn json(stats: &AgentStats) -> serde_json::Value {
         "requests": stats.requests,
         "content_bytes": stats.content_bytes,
         "links": stats.links,
+        "refused_links": stats.refused_links,
         "packets_injected": stats.packets_injected,
         "packets_emitted": stats.packets_emitted,
         "packets_dropped": stats.packets_dropped,

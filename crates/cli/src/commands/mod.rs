@@ -4,6 +4,7 @@ pub(crate) mod agent;
 pub(crate) mod balance;
 pub(crate) mod check;
 pub(crate) mod demo;
+pub(crate) mod flows;
 pub(crate) mod lab;
 pub(crate) mod lists;
 pub(crate) mod origin;

@@ -34,6 +34,11 @@ keys! {
         "flows" flows: u32 = Is("100000"), Integer { min: 1, max: 10_000_000 }, restart;
         /// How long an agent may take to take a connection over; then the front-end takes it back. At least 50ms.
         "take_over_timeout" take_over_timeout: Duration = Is("500ms"), KeyKind::Duration => NotTooShort;
+        /// How long a link to an agent may be silent before it counts as lost. At least 50ms.
+        "link_timeout" link_timeout: Duration = Is("1500ms"), KeyKind::Duration => NotTooShort;
+        /// How long an agent whose link is lost has to come back. Then clients of its connections are reset, except those to
+        /// whom something still comes.
+        "lost_grace" lost_grace: Duration = Is("1250ms"), KeyKind::Duration;
         /// What may be under way on a connection that is handed off or on; with more, it stays where it is.
         "state_size" state_bytes: usize = Is("4MiB"), Size { min: 64 << 10, max: 8 << 20 };
         /// What to do when this system does not allow handoffs: `none`, not to start; `proxy`, to proxy.

@@ -373,6 +373,7 @@ fn numbers_rise_across_the_end_of_their_range() {
         let seen = entry(&forwarder, &flow);
         assert_eq!((seen.last_ack, seen.last_seq_end), (Some(expected), Some(expected)), "{ack:#x}");
     }
+    assert_eq!(entry(&forwarder, &flow).acked_bytes, 272, "since the first one that was seen");
     // Without the flag the field means nothing.
     verdict(&forwarder, &Packet::new(client, vip, 0).numbers(17, 1000).frame());
     let seen = entry(&forwarder, &flow);

@@ -20,7 +20,7 @@ use crate::accepted::Accepted;
 use crate::backend::Backend;
 use crate::exposition::Out;
 use crate::http::Framing;
-use crate::mechanism::carry::{Carried, ClientRequest, Mechanism};
+use crate::mechanism::carry::{Carried, ClientRequest, FlowState, Mechanism};
 use crate::net::halves::ClientIo;
 use crate::worker::Worker;
 
@@ -84,6 +84,10 @@ impl Mechanism for Handoffs {
 
     fn clear(system: &System) {
         system.clear();
+    }
+
+    fn flows(system: &System, visit: &mut dyn FnMut(FlowState)) -> Result<(), String> {
+        system.visit_flows(visit)
     }
 
     fn encode(system: &System, out: &mut Out<'_>) -> Result<(), Error> {

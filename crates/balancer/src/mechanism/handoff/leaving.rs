@@ -1,13 +1,14 @@
 //! Flows of connections that are over, or lost: the last packets of their clients are still forwarded for a while.
 
-use std::collections::VecDeque;
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
 use std::time::Instant;
 
 use foldhash::fast::FixedState;
 use hashbrown::HashMap;
 use plimsoll_datapath::Flow;
 
-use super::numbers::{Expected, Questions};
+use super::numbers::{Expected, Questions, SeenNumbers};
 
 /// What to do with a flow when its time comes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -20,23 +21,25 @@ pub(super) enum FlowEnd {
         expected: Option<Expected>,
         /// How often the client was asked for its sequence numbers.
         questions: Questions,
+        /// What was seen of the client when this was scheduled. With the same numbers it counts as quiet, as it only repeats
+        /// what nobody answers.
+        seen: Option<SeenNumbers>,
     },
 }
 
 /// Flows with the time at which each is looked at. It holds each flow at most once.
 #[derive(Default)]
 pub(super) struct Leaving {
-    queue: VecDeque<(Instant, Flow, u32)>,
+    queue: BinaryHeap<Reverse<(Instant, u32, Flow)>>,
     flows: HashMap<Flow, (u32, FlowEnd), FixedState>,
     serial: u32,
 }
 
 impl Leaving {
-    /// Schedules a look at a flow. Times must come nearly in order: a flow waits for those that were added before it.
-    /// Returns true if the flow was leaving already; then the new schedule replaces the old one.
+    /// Schedules a look at a flow. Returns true if the flow was leaving already; then the new schedule replaces the old one.
     pub(super) fn add(&mut self, flow: Flow, then: FlowEnd, at: Instant) -> bool {
         self.serial = self.serial.wrapping_add(1);
-        self.queue.push_back((at, flow, self.serial));
+        self.queue.push(Reverse((at, self.serial, flow)));
         self.flows.insert(flow, (self.serial, then)).is_some()
     }
 
@@ -47,12 +50,12 @@ impl Leaving {
 
     /// Takes out the next flow whose time has come.
     pub(super) fn next(&mut self, now: Instant) -> Option<(Flow, FlowEnd)> {
-        while let Some(&(at, flow, serial)) = self.queue.front() {
+        while let Some(&Reverse((at, serial, flow))) = self.queue.peek() {
             let found = self.flows.get(&flow).filter(|(s, _)| *s == serial).map(|(_, then)| *then);
             if found.is_some() && at > now {
                 return None;
             }
-            self.queue.pop_front();
+            self.queue.pop();
             if let Some(then) = found {
                 self.flows.remove(&flow);
                 return Some((flow, then));
@@ -63,7 +66,7 @@ impl Leaving {
 
     /// The flows that are leaving, each at least once.
     pub(super) fn flows(&self) -> impl Iterator<Item = &Flow> {
-        self.queue.iter().map(|(_, flow, _)| flow)
+        self.queue.iter().map(|Reverse((_, _, flow))| flow)
     }
 }
 
@@ -80,7 +83,8 @@ mod tests {
         let start = Instant::now();
         let after = |ms| start + Duration::from_millis(ms);
         assert!(!leaving.add(flow(1), FlowEnd::Forget, after(10)));
-        let reset = FlowEnd::Reset { expected: None, questions: Questions::after_lost_link() };
+        let questions = Questions::after_lost_link();
+        let reset = FlowEnd::Reset { expected: None, questions, seen: None };
         assert!(!leaving.add(flow(2), FlowEnd::Forget, after(10)) && leaving.add(flow(2), reset, after(10)));
         assert!(leaving.remove(&flow(1)) && !leaving.remove(&flow(1)));
         assert!(!leaving.add(flow(1), FlowEnd::Forget, after(20)));
@@ -89,5 +93,9 @@ mod tests {
         assert_eq!(leaving.next(after(10)), None, "its second entry counts");
         assert_eq!(leaving.next(after(20)), Some((flow(1), FlowEnd::Forget)));
         assert_eq!((leaving.next(after(99)), leaving.flows().count()), (None, 0));
+        // None waits for one that was added before it and has more time.
+        assert!(!leaving.add(flow(3), FlowEnd::Forget, after(90)) && !leaving.add(flow(4), reset, after(30)));
+        assert_eq!(leaving.next(after(30)), Some((flow(4), reset)));
+        assert_eq!((leaving.next(after(89)), leaving.next(after(90))), (None, Some((flow(3), FlowEnd::Forget))));
     }
 }

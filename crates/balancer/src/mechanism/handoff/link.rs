@@ -17,6 +17,7 @@ use tokio::sync::Notify;
 use tokio::sync::futures::Notified;
 use tokio::time::Instant;
 
+use super::stuck::LastLook;
 use crate::backend::Backend;
 use crate::worker::Worker;
 
@@ -60,6 +61,8 @@ pub(super) struct AgentLink {
     /// When what is queued is to be sent.
     due: Cell<Option<Instant>>,
     retired: Cell<bool>,
+    /// What was seen of its connections while the back-end is down.
+    pub(super) last_look: RefCell<Option<LastLook>>,
 }
 
 /// The state of a link that is up.
@@ -90,6 +93,7 @@ impl AgentLink {
             wake: Notify::new(),
             due: Cell::new(None),
             retired: Cell::new(false),
+            last_look: RefCell::new(None),
         })
     }
 
@@ -225,9 +229,14 @@ impl AgentLink {
         *self.up.borrow_mut() = None;
     }
 
-    /// Whether the agent has not been heard for longer than this.
+    /// When the agent will not have been heard for this long.
+    pub(super) fn silent_at(&self, longest: Duration) -> Instant {
+        self.up.borrow().as_ref().map_or_else(Instant::now, |up| up.heard + longest)
+    }
+
+    /// Whether the agent has not been heard for this long.
     pub(super) fn is_silent(&self, longest: Duration) -> bool {
-        self.up.borrow().as_ref().is_none_or(|up| up.heard.elapsed() > longest)
+        Instant::now() >= self.silent_at(longest)
     }
 
     /// When queued messages are to be sent.

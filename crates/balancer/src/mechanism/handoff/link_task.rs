@@ -12,19 +12,20 @@ use plimsoll_wire::session::{FrameReader, FrontEndHandshake, FrontEndId};
 use plimsoll_wire::{codec, random};
 use socket2::SockRef;
 use tokio::net::TcpStream;
-use tokio::time::{Instant, MissedTickBehavior};
+use tokio::time::Instant;
 
 use super::handoffs::Handoffs;
 use super::link::{AgentLink, Down};
+use super::times::DEFAULT_LINK_TIMEOUT;
 use super::{messages, recover};
 use crate::worker::Worker;
 
 /// How long connecting and the handshake may take.
 const OPEN_TIMEOUT: Duration = Duration::from_secs(1);
-/// How often the agent is asked whether it is there.
-const PING_INTERVAL: Duration = Duration::from_millis(500);
-/// How long the agent may be silent before the link is given up.
-const SILENCE: Duration = Duration::from_millis(1500);
+/// The agent is asked so often within the time for which it may be silent whether it is there.
+const PINGS: u32 = 3;
+/// The shortest time between two looks whether it is.
+const SHORTEST_LOOK: Duration = Duration::from_millis(10);
 /// How long the MAC address of the agent's machine may take to be found.
 const NEIGHBOR_TIMEOUT: Duration = Duration::from_millis(300);
 /// The pause after the first failed attempt to connect. It doubles each time.
@@ -70,13 +71,14 @@ async fn run(worker: Rc<Worker>, handoffs: Rc<Handoffs>, link: Rc<AgentLink>) {
     let mut pause = FIRST_PAUSE;
     let mut told = false;
     while !link.is_retired() {
-        match tokio::time::timeout(OPEN_TIMEOUT, open(&handoffs, &link)).await {
+        match tokio::time::timeout(OPEN_TIMEOUT, open(&worker, &handoffs, &link)).await {
             Ok(Ok((stream, reader))) => {
                 (pause, told) = (FIRST_PAUSE, false);
                 tracing::info!(backend = &*link.backend().name, agent = %link.address, "the link to the agent is up");
-                handoffs.system.count_link(true);
+                let name = Arc::clone(&link.backend().name);
+                handoffs.system.count_link(&name, true);
                 let down = serve(&worker, &handoffs, &link, &stream, reader).await;
-                handoffs.system.count_link(false);
+                handoffs.system.count_link(&name, false);
                 handoffs.system.offers.unheard(worker.index, link.address);
                 link.set_down();
                 tracing::warn!(backend = &*link.backend().name, ?down, "the link to the agent is down");
@@ -98,12 +100,16 @@ async fn run(worker: Rc<Worker>, handoffs: Rc<Handoffs>, link: Rc<AgentLink>) {
 }
 
 /// Connects, proves the key, and finds out where packets for the back-end go.
-async fn open(handoffs: &Handoffs, link: &AgentLink) -> io::Result<(TcpStream, FrameReader)> {
+async fn open(
+    worker: &Worker,
+    handoffs: &Handoffs,
+    link: &AgentLink,
+) -> io::Result<(TcpStream, FrameReader)> {
     let system = &handoffs.system;
     let stream = TcpStream::connect(link.address).await?;
     stream.set_nodelay(true)?;
     // Frames that nobody acknowledges are given up when the agent is, not minutes later.
-    SockRef::from(&stream).set_tcp_user_timeout(Some(SILENCE))?;
+    SockRef::from(&stream).set_tcp_user_timeout(Some(link_timeout(worker)))?;
     let us = FrontEndId { name: system.name.clone(), instance: system.instance };
     let (mut handshake, hello) =
         FrontEndHandshake::new(&system.key, &us, random()?).map_err(io::Error::other)?;
@@ -159,10 +165,10 @@ async fn serve(
     stream: &TcpStream,
     mut reader: FrameReader,
 ) -> Down {
-    let mut ping = tokio::time::interval(PING_INTERVAL);
-    ping.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut token = 0;
-    let mut pinged = Instant::now();
+    let mut looked = Instant::now();
+    let mut look_at = looked;
+    let mut ping_at = looked;
     loop {
         // What was queued in one turn goes out together.
         let all = match link.flush(stream) {
@@ -179,23 +185,34 @@ async fn serve(
             _ = stream.writable(), if !all => {}
             () = until(link.due()), if all => {}
             () = link.woken() => {}
-            _ = ping.tick() => {
-                token += 1;
-                link.push(&ToAgent::Ping { token });
+            () = tokio::time::sleep_until(look_at) => {
+                let now = Instant::now();
+                let timeout = link_timeout(worker);
+                if now >= ping_at {
+                    token += 1;
+                    link.push(&ToAgent::Ping { token });
+                    ping_at = now + timeout / PINGS;
+                }
                 // If this worker is the one that was late, what waits to be read may have come in time.
                 if let Err(error) = read(worker, handoffs, link, stream, &mut reader) {
                     return Down::of(&error);
                 }
-                let late = std::mem::replace(&mut pinged, Instant::now()).elapsed() > 2 * PING_INTERVAL;
-                if !late && link.is_silent(SILENCE) {
+                let late = now.duration_since(std::mem::replace(&mut looked, now)) > 2 * timeout / PINGS;
+                if !late && link.is_silent(timeout) {
                     return Down::Silent;
                 }
+                look_at = ping_at.min(link.silent_at(timeout)).max(now + SHORTEST_LOOK);
                 if link.is_retired() && handoffs.retire(link) {
                     return Down::Closed;
                 }
             }
         }
     }
+}
+
+/// How long an agent may be silent before its link is given up.
+fn link_timeout(worker: &Worker) -> Duration {
+    worker.config().handoff.as_ref().map_or(DEFAULT_LINK_TIMEOUT, |h| h.link_timeout)
 }
 
 /// Waits until `time`, or for ever if there is none.

@@ -18,6 +18,7 @@ mod offers;
 mod recover;
 mod registry;
 mod send;
+mod stuck;
 mod sweep;
 mod system;
 mod table;

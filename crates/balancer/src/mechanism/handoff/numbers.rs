@@ -1,5 +1,6 @@
 //! Sequence numbers of clients: what is known of them, and how often a client is asked for them.
 
+use plimsoll_datapath::FlowEntry;
 use plimsoll_datapath::tcp::TcpState;
 
 /// How often a client whose connection was lost with a link is asked before the last attempt to reset it. It is asked again
@@ -22,6 +23,20 @@ impl Expected {
     /// The numbers for a connection in this state, if the client has all that was sent.
     pub(super) fn of(state: &TcpState) -> Self {
         Self { from_us: state.send_sent(), from_client: state.receive_next }
+    }
+}
+
+/// What a client has acknowledged and sent, as far as the forwarder has seen it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct SeenNumbers {
+    last_ack: Option<u32>,
+    last_seq_end: Option<u32>,
+}
+
+impl SeenNumbers {
+    /// Of the client of this flow.
+    pub(super) fn of(entry: &FlowEntry) -> Self {
+        Self { last_ack: entry.last_ack, last_seq_end: entry.last_seq_end }
     }
 }
 

@@ -8,13 +8,15 @@ use std::time::{Duration, Instant};
 
 use plimsoll_datapath::{Flow, FlowEntry, Mac, NextHop};
 
-use super::numbers::Questions;
-use super::times::{LOST_GRACE, QUIET, SHORT_QUIET};
+use super::numbers::{Questions, SeenNumbers};
+use super::times::{QUIET, SHORT_QUIET};
 
 /// How long after an agent was heard it counts as having offered all: it may have lost its old link just before.
 const SETTLE: Duration = Duration::from_millis(300);
 /// How long flows to an agent that was heard wait for the offers of the other agents.
 const PATIENCE: Duration = Duration::from_millis(1500);
+/// How long an agent that was not heard has to offer the connections of its flows.
+const UNHEARD_PATIENCE: Duration = Duration::from_secs(2);
 /// How long a client that sends packets may make no progress: it and a socket that has other sequence numbers may answer one
 /// another without end.
 const STUCK: Duration = Duration::from_millis(600);
@@ -25,7 +27,7 @@ pub(super) struct LeftFlow {
     /// How often its client was asked for its sequence numbers.
     pub(super) questions: Questions,
     /// What the client has acknowledged and sent.
-    numbers: (Option<u32>, Option<u32>),
+    numbers: SeenNumbers,
     /// Since when these are the same.
     since: Instant,
 }
@@ -33,13 +35,13 @@ pub(super) struct LeftFlow {
 impl LeftFlow {
     /// The state of a flow that is seen for the first time.
     pub(super) fn new(entry: &FlowEntry, now: Instant) -> Self {
-        let numbers = (entry.last_ack, entry.last_seq_end);
+        let numbers = SeenNumbers::of(entry);
         Self { questions: Questions::for_left_over(), numbers, since: now }
     }
 
     /// Whether the client has neither sent nor acknowledged anything new for a while.
     pub(super) fn is_stuck(&mut self, entry: &FlowEntry, now: Instant) -> bool {
-        let numbers = (entry.last_ack, entry.last_seq_end);
+        let numbers = SeenNumbers::of(entry);
         if self.numbers != numbers {
             (self.numbers, self.since) = (numbers, now);
         }
@@ -132,8 +134,7 @@ impl Offers {
         let was_heard = heard.values().any(|h| h.mac == to && h.workers.len() >= self.workers);
         match was_heard {
             true => (waited >= PATIENCE).then_some(SHORT_QUIET),
-            // The same time as after a link was lost.
-            false => (waited >= LOST_GRACE).then_some(QUIET),
+            false => (waited >= UNHEARD_PATIENCE).then_some(QUIET),
         }
     }
 }

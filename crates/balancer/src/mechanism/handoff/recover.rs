@@ -14,9 +14,9 @@ use plimsoll_wire::message::{Conn, ToAgent};
 use super::handoffs::Handoffs;
 use super::leaving::FlowEnd;
 use super::link::{AgentLink, Down};
-use super::numbers::{Expected, Questions, Told};
+use super::numbers::{Expected, Questions, SeenNumbers, Told};
 use super::table::{HandoffEntry, HandoffPhase};
-use super::times::LOST_GRACE;
+use super::times::DEFAULT_LOST_GRACE;
 use crate::accepted::{Accepted, Start};
 use crate::net::stream::ClientStream;
 use crate::worker::Worker;
@@ -158,12 +158,13 @@ pub(super) fn reset(handoffs: &Handoffs, flow: Flow, before: Option<Expected>) -
 }
 
 /// Gives up the connections of a link that is down. The agent may come back and offer them; otherwise their clients are reset
-/// after [`LOST_GRACE`].
+/// after `handoff.lost_grace`.
 pub(super) fn link_down(worker: &Rc<Worker>, handoffs: &Rc<Handoffs>, link: &Rc<AgentLink>, down: Down) {
     let conns = handoffs.table.borrow().of_link(link);
-    // A client that still acknowledges something is served by a back-end that has only lost its link, or by a kernel that sends
-    // what its process left. Only clients that are quiet then are reset.
-    let at = Instant::now() + LOST_GRACE;
+    // A client that acknowledges something new is served by a back-end that has only lost its link, or by a kernel that sends
+    // what its process left. Only the others are reset then.
+    let grace = worker.config().handoff.as_ref().map_or(DEFAULT_LOST_GRACE, |h| h.lost_grace);
+    let at = Instant::now() + grace;
     tracing::debug!(?down, connections = conns.len(), "connections were lost with a link");
     for conn in conns {
         // One that the agent may still take over is decided when its lease is over.
@@ -173,10 +174,26 @@ pub(super) fn link_down(worker: &Rc<Worker>, handoffs: &Rc<Handoffs>, link: &Rc<
         if entry.expected.is_none() {
             handoffs.system.learn_numbers(&entry.flow);
         }
-        let questions = Questions::after_lost_link();
-        handoffs.leave(entry.flow, FlowEnd::Reset { expected: entry.expected, questions }, at);
+        leave_for_reset(handoffs, &entry, at);
         over(worker, entry);
     }
+}
+
+/// Resets the client of a connection at this time, unless something comes to it until then.
+fn leave_for_reset(handoffs: &Handoffs, entry: &HandoffEntry, at: Instant) {
+    let seen = handoffs.system.entry(&entry.flow).as_ref().map(SeenNumbers::of);
+    let reset = FlowEnd::Reset { expected: entry.expected, questions: Questions::after_lost_link(), seen };
+    handoffs.leave(entry.flow, reset, at);
+}
+
+/// Gives up a connection whose back-end no longer answers: the agent forgets it, and its client is reset.
+pub(super) fn abandon(worker: &Rc<Worker>, handoffs: &Rc<Handoffs>, conn: Conn) {
+    let entry = handoffs.table.borrow_mut().remove_if(conn, |entry| !entry.is_pending());
+    let Some(entry) = entry else { return };
+    entry.link.push(&ToAgent::Cancel { conn });
+    handoffs.system.counts.lost.add(1);
+    leave_for_reset(handoffs, &entry, Instant::now());
+    over(worker, entry);
 }
 
 /// Adopts a connection that an agent has and that this front-end does not know, as the front-end or the link has started anew.

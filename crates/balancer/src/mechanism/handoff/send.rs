@@ -16,12 +16,11 @@ use super::link::AgentLink;
 use super::numbers::Expected;
 use super::recover::{self, TakeBackReason};
 use super::table::{HandoffEntry, HandoffPhase};
+use super::times::DEFAULT_TAKE_OVER;
 use crate::accepted::{Accepted, Start};
 use crate::net::halves::ClientIo;
 use crate::worker::Worker;
 
-/// How long an agent has to take a connection over when a reload has removed the setting.
-const DEFAULT_TAKE_OVER: Duration = Duration::from_millis(500);
 /// A buffer for encoded states that has grown larger than this is not kept.
 const MOST_KEPT_BYTES: usize = 64 << 10;
 

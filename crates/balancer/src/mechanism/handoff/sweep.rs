@@ -5,7 +5,9 @@ use std::time::{Duration, Instant};
 
 use super::handoffs::Handoffs;
 use super::leaving::FlowEnd;
+use super::numbers::SeenNumbers;
 use super::recover::{self, TakeBackReason};
+use super::stuck;
 use super::times::{LINGER, QUIET};
 use crate::worker::Worker;
 
@@ -18,6 +20,7 @@ pub(super) fn sweep(worker: &Rc<Worker>, handoffs: &Rc<Handoffs>) {
     while let Some(conn) = handoffs.next_overdue(now) {
         recover::take_back(worker, handoffs, conn, TakeBackReason::TimedOut);
     }
+    stuck::look(worker, handoffs, now);
     sweep_leaving(handoffs, now);
 }
 
@@ -28,15 +31,18 @@ fn sweep_leaving(handoffs: &Handoffs, now: Instant) {
     loop {
         let next = system.registry().leaving.next(now);
         let Some((flow, then)) = next else { return };
-        let quiet = match then {
+        let mut then = then;
+        let quiet = match &mut then {
             _ if handoffs.is_reused(&flow) => true,
             FlowEnd::Forget => system.forget(&flow, QUIET),
-            FlowEnd::Reset { expected, mut questions } => {
-                let quiet = questions.have_begun() || !system.is_busy(&flow, QUIET);
+            FlowEnd::Reset { expected, questions, seen } => {
+                let now_seen = system.entry(&flow).as_ref().map(SeenNumbers::of);
+                let same = std::mem::replace(seen, now_seen) == now_seen;
+                let quiet = questions.have_begun() || same || !system.is_busy(&flow, QUIET);
                 if quiet {
-                    let told = recover::reset(handoffs, flow, expected);
+                    let told = recover::reset(handoffs, flow, *expected);
                     if questions.go_on(told) {
-                        handoffs.leave(flow, FlowEnd::Reset { expected, questions }, now + ANSWER_TIME);
+                        handoffs.leave(flow, then, now + ANSWER_TIME);
                         continue;
                     }
                     if !handoffs.is_reused(&flow) {

@@ -15,6 +15,7 @@ use plimsoll_wire::Key;
 use super::numbers::{Expected, Questions, Told};
 use super::offers::Offers;
 use super::registry::Registry;
+use crate::mechanism::carry::{FlowPhase, FlowState};
 use crate::metrics::{FINE_BUCKETS_US, Histogram, SharedCounter};
 
 /// Counts over all workers.
@@ -60,7 +61,8 @@ pub(crate) struct System {
     pub(super) offers: Offers,
     registry: Mutex<Registry>,
     flows: AtomicU32,
-    links: AtomicU32,
+    /// Links that are up, by the name of their back-end.
+    links: Mutex<BTreeMap<Arc<str>, u32>>,
     most_flows: u32,
     origin: Instant,
 }
@@ -92,7 +94,7 @@ impl System {
                 counts: Counts::new(),
                 registry: Mutex::default(),
                 flows: AtomicU32::new(0),
-                links: AtomicU32::new(0),
+                links: Mutex::default(),
                 most_flows: handoff.flows,
                 origin: Instant::now(),
             })
@@ -160,17 +162,16 @@ impl System {
     }
 
     /// Counts a link that came up, or went down.
-    pub(super) fn count_link(&self, up: bool) {
-        if up {
-            self.links.fetch_add(1, Ordering::Relaxed);
-        } else {
-            self.links.fetch_sub(1, Ordering::Relaxed);
-        }
+    pub(super) fn count_link(&self, backend: &Arc<str>, up: bool) {
+        let mut links = self.links.lock().unwrap_or_else(PoisonError::into_inner);
+        let count = links.entry(Arc::clone(backend)).or_default();
+        *count = if up { *count + 1 } else { count.saturating_sub(1) };
     }
 
-    /// Links to agents that are up, over all workers.
-    pub(crate) fn links(&self) -> u32 {
-        self.links.load(Ordering::Relaxed)
+    /// Links to agents that are up, over all workers, by the name of their back-end. Those of a back-end that had one once are
+    /// there.
+    pub(crate) fn links(&self) -> BTreeMap<Arc<str>, u32> {
+        self.links.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Flows that lead to back-ends now.
@@ -284,6 +285,36 @@ impl System {
         if let Err(error) = self.forwarder.lead_here(flow) {
             tracing::warn!(%error, client = %flow.client, "a connection cannot be led back");
         }
+    }
+
+    /// Calls `visit` for each flow that leads to a back-end.
+    ///
+    /// # Errors
+    /// Why they cannot be listed, in words.
+    pub(super) fn visit_flows(&self, visit: &mut dyn FnMut(FlowState)) -> Result<(), String> {
+        let now_ns = plimsoll_datapath::now_ns();
+        let since = |then_ns: u64| Duration::from_nanos(now_ns.saturating_sub(then_ns));
+        let listed = self.forwarder.for_each(|flow, entry| {
+            let ours = self.is_ours(entry.agent);
+            let phase = match &entry {
+                entry if entry.over => FlowPhase::Over,
+                _ if !ours => FlowPhase::LeftOver,
+                entry if entry.next_hop.ifindex == 0 => FlowPhase::Returning,
+                entry if entry.fin => FlowPhase::HalfClosed,
+                _ => FlowPhase::Held,
+            };
+            visit(FlowState {
+                flow,
+                backend: ours.then_some((entry.agent & 0xffff) as usize),
+                age: since(entry.began_ns),
+                idle: since(entry.last_seen_ns),
+                acknowledged_bytes: entry.acked_bytes,
+                forwarded_packets: entry.packets,
+                forwarded_bytes: entry.bytes,
+                phase,
+            });
+        });
+        listed.map_err(|error| error.to_string())
     }
 
     /// Flows that another process of this front-end left and that no agent has claimed yet.

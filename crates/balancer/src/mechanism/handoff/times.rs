@@ -13,5 +13,7 @@ pub(super) const QUIET: Duration = Duration::from_secs(1);
 /// has offered all its connections. Not zero, as the kernel beside a dead agent may still send what that agent left.
 pub(super) const SHORT_QUIET: Duration = Duration::from_millis(200);
 
-/// How long an agent that cannot be reached has to come back before its clients are reset.
-pub(super) const LOST_GRACE: Duration = Duration::from_secs(2);
+/// The times that are configured, when a reload has removed the section.
+pub(super) const DEFAULT_TAKE_OVER: Duration = Duration::from_millis(500);
+pub(super) const DEFAULT_LINK_TIMEOUT: Duration = Duration::from_millis(1500);
+pub(super) const DEFAULT_LOST_GRACE: Duration = Duration::from_millis(1250);

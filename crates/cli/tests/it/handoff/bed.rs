@@ -171,6 +171,23 @@ impl Bed {
         eventually("the agent to stand still", || is_stopped(agent.id()));
     }
 
+    /// Kills the server behind this agent.
+    pub(super) fn kill_server(&mut self, index: usize) {
+        self.servers.remove(index).kill();
+    }
+
+    /// Stops the server behind this agent from running, until [`Bed::resume_server`].
+    pub(super) fn pause_server(&self, index: usize) {
+        let server = &self.servers[index];
+        server.pause().unwrap();
+        eventually("the server to stand still", || is_stopped(server.id()));
+    }
+
+    /// Lets a paused server run again.
+    pub(super) fn resume_server(&self, index: usize) {
+        self.servers[index].resume().unwrap();
+    }
+
     /// Nothing passes between the front-end and this agent from now on, but clients' packets do; `Lab::pass_frames` ends it.
     pub(super) fn interrupt_link(&self, index: usize) {
         let agent = self.address(Node::Backend(index));

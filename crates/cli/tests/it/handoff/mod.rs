@@ -2,6 +2,7 @@
 
 mod bed;
 mod bodies;
+mod bounds;
 mod crash;
 mod departures;
 mod faults;
@@ -10,6 +11,7 @@ mod http;
 mod interruptions;
 mod many;
 mod refusals;
+mod round;
 mod servers;
 mod transport;
 mod two_level;
