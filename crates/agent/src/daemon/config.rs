@@ -132,7 +132,10 @@ impl AgentConfig {
             return wrong(format!("there cannot be {} threads; give 1 to {MOST_THREADS}", self.threads));
         }
         if self.link_timeout < SHORTEST_TIMEOUT {
-            return wrong(format!("a link cannot be lost after {:?}; give 0.05 s at least", self.link_timeout));
+            return wrong(format!(
+                "a link cannot be lost after {:?}; give 0.05 s at least",
+                self.link_timeout
+            ));
         }
         if self.window == 0 {
             return wrong("a window of no handoffs lets none come".to_owned());

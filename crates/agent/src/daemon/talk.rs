@@ -407,11 +407,17 @@ async fn reset_stalled(shared: Arc<AgentShared>, connections: Vec<Arc<Connection
     tokio::time::sleep(grace).await;
     let stalled = |connection: &&Arc<Connection>| {
         connection.is_orphan()
-            && shared.queues.stalled_for(&connection.flow).is_ok_and(|stalled| stalled.is_some_and(|t| t >= grace))
+            && shared
+                .queues
+                .stalled_for(&connection.flow)
+                .is_ok_and(|stalled| stalled.is_some_and(|t| t >= grace))
     };
     let stalled: Vec<_> = connections.iter().filter(stalled).collect();
     if !stalled.is_empty() {
-        tracing::warn!(connections = stalled.len(), "clients of a front-end that cannot be reached are reset");
+        tracing::warn!(
+            connections = stalled.len(),
+            "clients of a front-end that cannot be reached are reset"
+        );
     }
     stalled.into_iter().for_each(|connection| connection.cut(Cut::Reset));
 }

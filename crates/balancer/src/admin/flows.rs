@@ -49,7 +49,9 @@ impl Wanted {
             let wrong = || format!("`{key}={value}` is not known");
             match &*key {
                 "backend" => wanted.backend = Some(value.into_owned()),
-                "client" => wanted.client = Some(value.parse::<IpAddr>().map_err(|_| wrong())?.to_canonical()),
+                "client" => {
+                    wanted.client = Some(value.parse::<IpAddr>().map_err(|_| wrong())?.to_canonical())
+                }
                 "limit" => wanted.limit = value.parse().map_err(|_| wrong())?,
                 _ => return Err(wrong()),
             }

@@ -165,9 +165,7 @@ fn look(shared: &FrontEndShared, route: Route<'_>, parts: &Parts) -> Result<Repl
         | Route::Drain(..)
         | Route::Flows
         | Route::Decisions
-        | Route::Flush => {
-            Err(Refused::method("GET"))
-        }
+        | Route::Flush => Err(Refused::method("GET")),
     }
 }
 

@@ -106,7 +106,9 @@ fn ask(admin: &Admin, target: &str) -> Result<String, CliError> {
         tokio::time::timeout(PATIENCE, get(address, admin.token.as_deref(), target)).await
     });
     let failed = |why: &str| {
-        CliError::Failed(format!("cannot ask the front-end at {address}: {why}; does it run with this configuration?"))
+        CliError::Failed(format!(
+            "cannot ask the front-end at {address}: {why}; does it run with this configuration?"
+        ))
     };
     let (status, text) = match asked {
         Ok(Ok(answer)) => answer,
@@ -124,8 +126,9 @@ fn ask(admin: &Admin, target: &str) -> Result<String, CliError> {
 
 async fn get(address: SocketAddr, token: Option<&str>, target: &str) -> Result<(StatusCode, String), String> {
     let stream = TcpStream::connect(address).await.map_err(|error| error.to_string())?;
-    let (mut sender, connection) =
-        hyper::client::conn::http1::handshake(TokioIo::new(stream)).await.map_err(|error| error.to_string())?;
+    let (mut sender, connection) = hyper::client::conn::http1::handshake(TokioIo::new(stream))
+        .await
+        .map_err(|error| error.to_string())?;
     let mut request = Request::get(target).header("Host", address.to_string());
     if let Some(token) = token {
         request = request.header("Authorization", format!("Bearer {token}"));

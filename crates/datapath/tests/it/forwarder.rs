@@ -243,7 +243,8 @@ fn numbers_that_cannot_be_the_clients_are_not_noted() {
         verdict(&forwarder, &Packet::new(client, vip, ACK).numbers(known, known).frame());
         let before = entry(&forwarder, &flow);
         assert_eq!((before.last_seq_end, before.last_ack), (Some(known), Some(known)));
-        let beside = |window: u32| [known.wrapping_add(window + 1), known.wrapping_sub(window + 1)];
+        // A FIN counts as one more.
+        let beside = |window: u32| [known.wrapping_add(window + 1), known.wrapping_sub(window + 2)];
         let far = known.wrapping_add(1 << 31);
         let forged = beside(of_seq).map(|seq| (seq, known)).into_iter();
         let forged = forged.chain(beside(of_ack).map(|ack| (known, ack))).chain([(far, known), (known, far)]);

@@ -83,6 +83,8 @@ impl World {
 
 fn start(segment: &Segment, number: usize, change: &dyn Fn(&mut AgentConfig)) -> Agent {
     let mut config = AgentConfig::new(unique("a"), SocketAddr::new(address(number), 0), key(), origin());
+    // These front-ends send nothing on their own.
+    config.link_timeout = Duration::from_secs(5);
     config.front_ends = vec![Known { name: "front-end".to_owned(), address: FRONT_END }];
     config.interface = "eth0".to_owned();
     config.vips = vec![VIP];

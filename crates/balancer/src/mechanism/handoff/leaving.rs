@@ -96,6 +96,9 @@ mod tests {
         // None waits for one that was added before it and has more time.
         assert!(!leaving.add(flow(3), FlowEnd::Forget, after(90)) && !leaving.add(flow(4), reset, after(30)));
         assert_eq!(leaving.next(after(30)), Some((flow(4), reset)));
-        assert_eq!((leaving.next(after(89)), leaving.next(after(90))), (None, Some((flow(3), FlowEnd::Forget))));
+        assert_eq!(
+            (leaving.next(after(89)), leaving.next(after(90))),
+            (None, Some((flow(3), FlowEnd::Forget)))
+        );
     }
 }

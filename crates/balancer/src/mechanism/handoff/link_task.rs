@@ -22,6 +22,8 @@ use crate::worker::Worker;
 
 /// How long connecting and the handshake may take.
 const OPEN_TIMEOUT: Duration = Duration::from_secs(1);
+/// How long connecting alone may take: a lost SYN would be repeated after a second.
+const CONNECT_TIMEOUT: Duration = Duration::from_millis(300);
 /// The agent is asked so often within the time for which it may be silent whether it is there.
 const PINGS: u32 = 3;
 /// The shortest time between two looks whether it is.
@@ -31,7 +33,7 @@ const NEIGHBOR_TIMEOUT: Duration = Duration::from_millis(300);
 /// The pause after the first failed attempt to connect. It doubles each time.
 const FIRST_PAUSE: Duration = Duration::from_millis(100);
 /// The longest pause between attempts to connect.
-const MOST_PAUSE: Duration = Duration::from_millis(500);
+const MOST_PAUSE: Duration = Duration::from_millis(250);
 /// Bytes read from a link before others have their turn.
 const READ_TURN_BYTES: usize = 1 << 20;
 
@@ -106,7 +108,7 @@ async fn open(
     link: &AgentLink,
 ) -> io::Result<(TcpStream, FrameReader)> {
     let system = &handoffs.system;
-    let stream = TcpStream::connect(link.address).await?;
+    let stream = tokio::time::timeout(CONNECT_TIMEOUT, TcpStream::connect(link.address)).await??;
     stream.set_nodelay(true)?;
     // Frames that nobody acknowledges are given up when the agent is, not minutes later.
     SockRef::from(&stream).set_tcp_user_timeout(Some(link_timeout(worker)))?;

@@ -37,9 +37,11 @@ pub(super) fn encode(system: &System, out: &mut Out<'_>) -> Result<(), Error> {
     let links = system.links();
     let all: u64 = links.values().map(|&count| u64::from(count)).sum();
     out.gauge("plimsoll_links", "Links to agents that are up, over all workers", all)?;
-    out.gauges("plimsoll_backend_links", "Links to the agent of each back-end that are up, over all workers", || {
-        links.iter().map(|(backend, &count)| ([("backend", &**backend)], u64::from(count)))
-    })?;
+    out.gauges(
+        "plimsoll_backend_links",
+        "Links to the agent of each back-end that are up, over all workers",
+        || links.iter().map(|(backend, &count)| ([("backend", &**backend)], u64::from(count))),
+    )?;
     out.gauge("plimsoll_flows", "Flows that are forwarded to back-ends", u64::from(system.flows()))?;
     let take_over = &counts.take_over;
     let buckets = take_over.buckets.each_ref().map(SharedCounter::get);

@@ -42,7 +42,11 @@ pub(super) fn look(worker: &Rc<Worker>, handoffs: &Rc<Handoffs>, now: Instant) {
         if let Some(last) = last.replace(LastLook { at: now, requests: found.clone() }) {
             let stuck: Vec<Conn> = last.still(&found).collect();
             if !stuck.is_empty() {
-                tracing::warn!(backend = &*link.backend().name, connections = stuck.len(), "clients of a back-end that is down are reset");
+                tracing::warn!(
+                    backend = &*link.backend().name,
+                    connections = stuck.len(),
+                    "clients of a back-end that is down are reset"
+                );
             }
             stuck.into_iter().for_each(|conn| recover::abandon(worker, handoffs, conn));
         }
@@ -75,7 +79,8 @@ mod tests {
 
     #[test]
     fn only_requests_to_which_nothing_came_are_stuck() {
-        let of = |conns: &[(u64, u64)]| conns.iter().map(|&(conn, n)| (Conn(conn), n, None)).collect::<Vec<_>>();
+        let of =
+            |conns: &[(u64, u64)]| conns.iter().map(|&(conn, n)| (Conn(conn), n, None)).collect::<Vec<_>>();
         let last = LastLook { at: Instant::now(), requests: of(&[(0, 1), (2, 1), (3, 5), (7, 1)]) };
         // The second has another request, the third slot another connection, and one is new.
         let found = of(&[(0, 1), (2, 2), (1 << 32 | 3, 5), (6, 1), (7, 1)]);

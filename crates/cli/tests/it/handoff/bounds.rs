@@ -1,13 +1,13 @@
 //! Every fault of an agent, a server, a link or a machine: after the bound no client hangs.
 
+use std::path::Path;
 use std::time::Duration;
 
 use plimsoll_lab::{Lab, Node, Process};
 use plimsoll_testkit::{Why, pace};
-use std::path::Path;
 
 use super::bed::{Bed, ORIGIN_PORT, Options};
-use super::round::{self, BOUND, Fate, PHASES, Phase};
+use super::round::{self, Fate, PHASES, Phase};
 
 const CLIENTS: usize = 100;
 const WAIT: Duration = Duration::from_millis(100);
@@ -22,10 +22,8 @@ fn count(fates: &[(Phase, Fate, Duration)], fate: Fate) -> usize {
     fates.iter().filter(|(_, f, _)| *f == fate).count()
 }
 
-/// Until the bound is over.
-fn stay_broken(_: &mut Bed) {
-    pace(2 * BOUND, Why::TimeIsUp);
-}
+/// Until all clients know what became of them.
+fn stay_broken(_: &mut Bed) {}
 
 #[test]
 fn an_agent_that_is_killed() {
@@ -82,7 +80,6 @@ fn front_end_and_agent_at_once() {
     round::see(&mut bed, (CLIENTS, &PHASES), WAIT, kill, |bed| {
         pace(Duration::from_millis(500), Why::TimeIsUp);
         bed.start_front_end();
-        pace(2 * BOUND, Why::TimeIsUp);
     });
     bed.start_agent(0);
     bed.wait_for_links(2);
@@ -106,7 +103,7 @@ fn servers(lab: &Lab, directory: &Path) -> Vec<Process> {
             let node = lab.node(Node::Backend(index)).unwrap();
             let mut command = node.command(env!("CARGO_BIN_EXE_plimsoll"));
             command.args(["origin", "--listen", &format!("{}:{ORIGIN_PORT}", node.address())]);
-            node.spawn(command.arg(directory.join("www"))).unwrap()
+            node.spawn(command.arg("--root").arg(directory.join("www"))).unwrap()
         })
         .collect()
 }
@@ -118,7 +115,8 @@ fn a_server_behind_an_agent_that_is_killed_or_stands_still() {
         let mut bed = Bed::new_with(Options { serve: serve.clone(), ..options(2) }, &round::files(), servers);
         let fault = |bed: &mut Bed| if kills { bed.kill_server(0) } else { bed.pause_server(0) };
         let fates = round::see(&mut bed, (CLIENTS, &PHASES), WAIT, fault, stay_broken);
-        assert!(count(&fates, Fate::Reset) > 0 && count(&fates, Fate::WentOn) > 0);
+        // What a server that was killed had sent is passed on.
+        assert!((kills || count(&fates, Fate::Reset) > 0) && count(&fates, Fate::WentOn) > 0);
         bed.resume_server(0);
         bed.assert_quiet();
         bed.stop();

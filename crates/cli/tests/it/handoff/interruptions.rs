@@ -86,7 +86,9 @@ fn keep_getting(vip: SocketAddr, files: &[u64], over: &AtomicBool) -> (usize, us
 
 #[test]
 fn a_link_that_is_interrupted_for_two_seconds() {
-    let bed = bed(Options { policy: "uri_hash", ..Options::default() });
+    // More time than it takes to come back, on a busy machine too.
+    let handoff = "lost_grace = \"20s\"".to_owned();
+    let bed = bed(Options { policy: "uri_hash", handoff, ..Options::default() });
     let vip = bed.vip();
     let of = |path: String| bed.client(|| Client::connect(vip).unwrap().get(&path).unwrap().backend());
     let cut_off = of("/large".to_owned());
