@@ -35,6 +35,7 @@ mod drive;
 mod flows;
 mod head;
 mod link;
+mod lost;
 mod noise;
 mod outcome;
 mod placing;

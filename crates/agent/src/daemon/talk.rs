@@ -21,6 +21,7 @@ use super::config::FrontEnd;
 use super::connection::{Connection, Cut, PlacementDecision};
 use super::drive::{Taken, drive};
 use super::link::{Flushed, FrontEndLink};
+use super::lost::{LinkEnd, forget_after, reset_stalled};
 use super::shared::{AgentShared, count};
 use super::take;
 
@@ -62,35 +63,6 @@ pub(super) async fn serve(shared: Arc<AgentShared>, mut stream: TcpStream, sourc
     tracing::info!(front_end = link.peer.name, %source, "a link ends: {end}");
     shared.forget_link(&link);
     talk.lost(matches!(end, LinkEnd::Silent(_)));
-}
-
-/// Why a link is lost.
-#[derive(Debug, thiserror::Error)]
-enum LinkEnd {
-    /// Nothing was heard, or could be sent: the front-end's machine may be gone, or the way to it.
-    #[error("{0}")]
-    Silent(String),
-    /// The front-end ended it, or broke the protocol.
-    #[error("{0}")]
-    Ended(String),
-}
-
-impl From<String> for LinkEnd {
-    fn from(why: String) -> Self {
-        Self::Ended(why)
-    }
-}
-
-impl From<io::Error> for LinkEnd {
-    fn from(error: io::Error) -> Self {
-        match error.kind() {
-            // The kernel found nobody to send to.
-            io::ErrorKind::TimedOut | io::ErrorKind::HostUnreachable | io::ErrorKind::NetworkUnreachable => {
-                Self::Silent(error.to_string())
-            }
-            _ => Self::Ended(error.to_string()),
-        }
-    }
 }
 
 /// The agent's part of the handshake.
@@ -387,39 +359,6 @@ impl Talk {
             spawn_local(drive(Arc::clone(&self.shared), taken));
         }
     }
-}
-
-/// Ends a connection whose lease was never confirmed, because the front-end may have taken it back.
-async fn forget_after(lease_until_ns: u64, connection: Arc<Connection>) {
-    /// An upper bound, however far off the lease's end is.
-    const LONGEST: Duration = Duration::from_secs(60);
-    let left = Duration::from_nanos(lease_until_ns.saturating_sub(now_ns())).min(LONGEST);
-    tokio::time::sleep(left).await;
-    tracing::debug!(flow = ?connection.flow, "a connection whose lease was not confirmed is forgotten");
-    connection.cut(Cut::Silent);
-}
-
-/// Resets clients that acknowledge nothing when no front-end has taken their connections up again: their packets come by the
-/// front-end, whose machine is gone, or the way to it. (If only its process is gone, its links end and are not silent, and its
-/// kernel sends packets on.)
-async fn reset_stalled(shared: Arc<AgentShared>, connections: Vec<Arc<Connection>>) {
-    let grace = shared.config.lost_grace;
-    tokio::time::sleep(grace).await;
-    let stalled = |connection: &&Arc<Connection>| {
-        connection.is_orphan()
-            && shared
-                .queues
-                .stalled_for(&connection.flow)
-                .is_ok_and(|stalled| stalled.is_some_and(|t| t >= grace))
-    };
-    let stalled: Vec<_> = connections.iter().filter(stalled).collect();
-    if !stalled.is_empty() {
-        tracing::warn!(
-            connections = stalled.len(),
-            "clients of a front-end that cannot be reached are reset"
-        );
-    }
-    stalled.into_iter().for_each(|connection| connection.cut(Cut::Reset));
 }
 
 /// Waits until `time`; for ever without one.

@@ -50,7 +50,7 @@ impl Wanted {
             match &*key {
                 "backend" => wanted.backend = Some(value.into_owned()),
                 "client" => {
-                    wanted.client = Some(value.parse::<IpAddr>().map_err(|_| wrong())?.to_canonical())
+                    wanted.client = Some(value.parse::<IpAddr>().map_err(|_| wrong())?.to_canonical());
                 }
                 "limit" => wanted.limit = value.parse().map_err(|_| wrong())?,
                 _ => return Err(wrong()),

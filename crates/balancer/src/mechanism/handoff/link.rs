@@ -17,7 +17,7 @@ use tokio::sync::Notify;
 use tokio::sync::futures::Notified;
 use tokio::time::Instant;
 
-use super::stuck::LastLook;
+use super::last_look::LastLook;
 use crate::backend::Backend;
 use crate::worker::Worker;
 

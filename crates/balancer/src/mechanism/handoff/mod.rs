@@ -7,6 +7,7 @@
 mod active;
 mod carry;
 mod handoffs;
+mod last_look;
 mod leaving;
 mod leftovers;
 mod link;

@@ -182,7 +182,7 @@ fn long_polls_beside_fast_requests_for_ever_new_targets_are_all_let_in() {
 #[test]
 fn a_target_that_is_both_fast_and_slow_is_let_in_after_a_while() {
     // As a script's preflight and its request: every other one takes 1 ms, the others half a second; 60 at once.
-    let time = |number: u64| if number % 2 == 0 { MS } else { (400 + number * 7919 % 200) * MS };
+    let time = |number: u64| if number.is_multiple_of(2) { MS } else { (400 + number * 7919 % 200) * MS };
     let mut front = Front::new(1, Service::Parallel(time));
     front.target = |number| number / 2 % 5;
     let now = front.offer(0..400, 0, 300);
