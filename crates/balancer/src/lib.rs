@@ -30,4 +30,4 @@ mod trial;
 mod worker;
 
 pub use rlimit::raise_open_file_limit;
-pub use server::{Balancer, StartError};
+pub use server::{Balancer, PreparedBalancer, StartError};

@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 
 use arc_swap::ArcSwap;
 use plimsoll_config::{Config, PeersConfig};
+use plimsoll_datapath::privileges::RunUser;
 use plimsoll_policy::BackendId;
 
 use crate::access_log;
@@ -20,6 +21,7 @@ use crate::mechanism::carry::Mechanism;
 use crate::mechanism::registry::{MechanismSystems, Mechanisms};
 use crate::membership::configured::{Reload, Unresolved, members_of};
 use crate::membership::members::{self, Members};
+use crate::membership::source::MemberSpec;
 use crate::metrics::WorkerCounts;
 use crate::net::listen::listen;
 use crate::net::places::Places;
@@ -97,18 +99,39 @@ pub struct Balancer {
     listeners: Mutex<BTreeMap<SocketAddr, SocketAddr>>,
 }
 
-impl Balancer {
-    /// Starts a front-end: it serves clients when this returns.
+/// A front-end that has what takes privileges: bound sockets and loaded packet programs. It has no thread yet, so that the
+/// process can give its privileges away.
+pub struct PreparedBalancer {
+    config: Config,
+    most_connections: usize,
+    members: Vec<MemberSpec>,
+    sockets: Vec<Bound>,
+    admin: Option<TcpListener>,
+    systems: Arc<MechanismSystems>,
+    peers: Option<Arc<Peers>>,
+}
+
+impl PreparedBalancer {
+    /// Prepares a front-end; `user` is the one that the process is to become before [`PreparedBalancer::start`], if any.
     ///
     /// # Errors
-    /// When an address, a name, a file or a thread cannot be had; nothing runs then.
-    pub fn start(config: Config) -> Result<Self, StartError> {
+    /// When an address or a name cannot be had, or connections cannot be handed off.
+    pub fn new(config: Config, user: Option<&RunUser>) -> Result<Self, StartError> {
         let most_connections = connections(&config, crate::rlimit::raise_open_file_limit());
         let members = members_of(&config, &[])?;
         let sockets = bind_all(config.listeners.iter().map(|l| l.address), config.workers)?;
         let admin = config.admin.as_ref().map(|admin| bind(admin.address, false)).transpose()?;
-        let systems = Mechanisms::start(&config).map_err(StartError::Handoff)?.unwrap_or_default();
+        let systems = Mechanisms::start(&config, user).map_err(StartError::Handoff)?.unwrap_or_default();
         let peers = config.peers.as_ref().map(beside).transpose()?;
+        Ok(Self { config, most_connections, members, sockets, admin, systems, peers })
+    }
+
+    /// Starts it: it serves clients when this returns.
+    ///
+    /// # Errors
+    /// When a file or a thread cannot be had; nothing runs then.
+    pub fn start(self) -> Result<Balancer, StartError> {
+        let Self { config, most_connections, members, sockets, admin, systems, peers } = self;
         let hash = TargetHash::of(&config).map_err(StartError::Random)?;
         let dispatch = Dispatch::new(&config, &members, hash.table_seed())?;
         let (sender, log_thread) =
@@ -137,10 +160,20 @@ impl Balancer {
             WorkerThread::start(Arc::clone(&shared), Arc::clone(&systems), index).map_err(StartError::Thread)
         };
         let workers = (0..shared.counts.len()).map(start).collect::<Result<Vec<_>, _>>()?;
-        let balancer =
-            Self { shared, systems, workers, control, access_log: log_thread, listeners: Mutex::default() };
+        let listeners = Mutex::default();
+        let balancer = Balancer { shared, systems, workers, control, access_log: log_thread, listeners };
         balancer.listen(sockets);
         Ok(balancer)
+    }
+}
+
+impl Balancer {
+    /// Starts a front-end: it serves clients when this returns.
+    ///
+    /// # Errors
+    /// When an address, a name, a file or a thread cannot be had; nothing runs then.
+    pub fn start(config: Config) -> Result<Self, StartError> {
+        PreparedBalancer::new(config, None)?.start()
     }
 
     /// The addresses at which clients are served, in the order of the configuration.

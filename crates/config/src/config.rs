@@ -1,5 +1,7 @@
 //! The configuration after all checks, from which the live system is built. Every value is valid.
 
+use std::path::PathBuf;
+
 use crate::sections::{
     AccessLog, Admin, AdmissionConfig, BackendConfig, DecisionLogConfig, EjectionConfig, Forwarded,
     HandoffConfig, HealthConfig, Limits, ListenerConfig, MechanismKind, PeersConfig, PolicyConfig,
@@ -45,4 +47,10 @@ pub struct Config {
     pub decision_log: Option<DecisionLogConfig>,
     /// Threads that serve clients, at least 1; by default one per CPU.
     pub workers: usize,
+    /// The user that the front-end becomes, by name or number; none: it chooses.
+    pub user: Option<String>,
+    /// Whether the kernel is to refuse system calls that the front-end never makes.
+    pub seccomp: bool,
+    /// Other files that were read for this configuration, and are read again with it.
+    pub files: Vec<PathBuf>,
 }

@@ -72,6 +72,16 @@ macro_rules! narrower {
 
 narrower!(u32, usize);
 
+impl KeyValue for bool {
+    fn read<'a>(reader: &mut ConfigReader<'a>, section: &DeclaredTable<'a>, name: &str) -> Option<Self> {
+        Some(reader.flag(section, name))
+    }
+
+    fn show(&self, _: KeyKind) -> Option<ConfigValue> {
+        Some(ConfigValue::Flag(*self))
+    }
+}
+
 /// A size or none.
 impl KeyValue for Option<u64> {
     fn read<'a>(reader: &mut ConfigReader<'a>, section: &DeclaredTable<'a>, name: &str) -> Option<Self> {

@@ -55,7 +55,12 @@ impl Config {
     /// The tables with their effective values, without listeners and back-ends. An absent table that would
     /// switch something on has no entries.
     pub(crate) fn sections(&self) -> Vec<(&'static str, Entries)> {
-        let root = Root { workers: self.workers, mechanism: self.mechanism };
+        let root = Root {
+            workers: self.workers,
+            mechanism: self.mechanism,
+            user: self.user.clone(),
+            seccomp: self.seccomp,
+        };
         vec![
             ("", root.entries()),
             ("policy", self.policy.entries("name")),

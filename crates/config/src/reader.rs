@@ -26,6 +26,8 @@ pub(crate) struct ConfigReader<'a> {
     /// Every table, to tell where a misplaced key belongs.
     sections: &'static [SectionSpec],
     pub(crate) errors: Vec<ConfigError>,
+    /// Other files that were read.
+    pub(crate) files: Vec<PathBuf>,
 }
 
 /// A table of the file with its declaration; all defaults if the table is absent.
@@ -100,12 +102,19 @@ impl<'a> DeclaredTable<'a> {
 impl<'a> ConfigReader<'a> {
     pub(crate) fn new(text: &'a str, file: &'a str, sections: &'static [SectionSpec]) -> Self {
         let lines = std::iter::once(0).chain(text.match_indices('\n').map(|(at, _)| at + 1)).collect();
-        Self { text, file, lines, sections, errors: Vec::new() }
+        Self { text, file, lines, sections, errors: Vec::new(), files: Vec::new() }
     }
 
     /// The directory to which paths in the file are relative.
     pub(crate) fn resolve(&self, path: &str) -> PathBuf {
         Path::new(self.file).parent().unwrap_or(Path::new("")).join(path)
+    }
+
+    /// As [`ConfigReader::resolve`], of a file that is read now, and again with each reload.
+    pub(crate) fn file(&mut self, path: &str) -> PathBuf {
+        let path = self.resolve(path);
+        self.files.push(path.clone());
+        path
     }
 
     /// Records an error at a place.

@@ -3,10 +3,10 @@
 use std::os::fd::BorrowedFd;
 
 use libbpf_rs::{TC_EGRESS, TC_INGRESS, TcHook, TcHookBuilder};
-use tracing::info;
+use tracing::{info, warn};
 
 use crate::error::{BPF_CAPABILITIES, DatapathError, NET_ADMIN};
-use crate::loader::program_name;
+use crate::filters::{InterfaceFilter, filters_at};
 
 /// Where packets meet a program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -18,13 +18,15 @@ pub(crate) enum AttachPoint {
 }
 
 /// A filter's place at an interface; belongs to one instance.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub(crate) struct FilterPlace {
     pub(crate) ifindex: u32,
     pub(crate) point: AttachPoint,
     /// Among the filters of an interface: smaller ones come first.
     pub(crate) priority: u32,
     handle: u32,
+    /// Whether the interface's clsact qdisc is there only for us.
+    has_made_qdisc: bool,
 }
 
 /// Prefix of our programs' names, which tells them from others.
@@ -38,7 +40,7 @@ fn handle_of(instance: &str) -> u32 {
 
 impl FilterPlace {
     pub(crate) fn new(instance: &str, ifindex: u32, point: AttachPoint, priority: u32) -> Self {
-        Self { ifindex, point, priority, handle: handle_of(instance) }
+        Self { ifindex, point, priority, handle: handle_of(instance), has_made_qdisc: false }
     }
 
     fn hook(&self, program: BorrowedFd<'_>) -> TcHook {
@@ -59,8 +61,9 @@ impl FilterPlace {
     }
 
     /// Attaches `program` here, atomically replacing that of an earlier instance.
-    pub(crate) fn attach(&self, program: BorrowedFd<'_>) -> Result<(), DatapathError> {
+    pub(crate) fn attach(&mut self, program: BorrowedFd<'_>) -> Result<(), DatapathError> {
         let mut hook = self.hook(program);
+        let before = filters_at(self.ifindex);
         hook.create().map_err(|error| {
             DatapathError::of_bpf(
                 format!("cannot add the clsact qdisc for {}", self.name()),
@@ -68,11 +71,15 @@ impl FilterPlace {
                 &error,
             )
         })?;
-        if let Some(foreign) = self.found(program).filter(|name| !name.starts_with(OUR_PREFIX)) {
+        // Made just now, or by instances whose filters are all that it has.
+        let alone = |filters: Vec<InterfaceFilter>| !filters.is_empty() && filters.iter().all(is_ours);
+        self.has_made_qdisc = before.is_ok_and(|before| before.is_none_or(alone));
+        if let Some(foreign) = self.found().filter(|found| !is_ours(found)) {
             return Err(DatapathError::Unexpected(format!(
-                "{} has a filter {foreign:?} of somebody else at priority {} and handle {:#x}: give this instance \
+                "{} has a filter {:?} of somebody else at priority {} and handle {:#x}: give this instance \
                  another name",
                 self.name(),
+                foreign.name,
                 self.priority,
                 self.handle
             )));
@@ -84,27 +91,46 @@ impl FilterPlace {
         Ok(())
     }
 
-    /// Name of the program attached here. The descriptor is ignored.
-    fn found(&self, any_descriptor: BorrowedFd<'_>) -> Option<String> {
-        self.hook(any_descriptor).query().ok().and_then(program_name)
+    /// The filter here.
+    fn found(&self) -> Option<InterfaceFilter> {
+        let is_here = |filter: &InterfaceFilter| {
+            filter.is_ingress == (self.point == AttachPoint::Ingress)
+                && (filter.priority, filter.handle) == (self.priority, self.handle)
+        };
+        filters_at(self.ifindex).ok().flatten()?.into_iter().find(is_here)
     }
 
     /// Whether a program of ours is attached here.
-    pub(crate) fn is_ours(&self, any_descriptor: BorrowedFd<'_>) -> bool {
-        self.found(any_descriptor).is_some_and(|name| name.starts_with(OUR_PREFIX))
+    pub(crate) fn is_ours(&self) -> bool {
+        self.found().as_ref().is_some_and(is_ours)
     }
 
-    /// Detaches the program here, if it is ours.
+    /// Detaches the program here, if it is ours, and removes the qdisc that was made for it, once nobody has a filter there.
     pub(crate) fn detach(&self, any_program: BorrowedFd<'_>) -> Result<(), DatapathError> {
-        if !self.is_ours(any_program) {
+        if !self.is_ours() {
             return Ok(());
         }
         info!("detaching from {}", self.name());
         let detached = self.hook(any_program).detach();
         detached.map_err(|error| {
             DatapathError::of_bpf(format!("cannot detach from {}", self.name()), NET_ADMIN, &error)
-        })
+        })?;
+        if self.has_made_qdisc && is_empty(self.ifindex) {
+            let removed = self.hook(any_program).attach_point(TC_INGRESS | TC_EGRESS).destroy();
+            // Programs are detached, which is what matters.
+            let _ = removed.inspect_err(|error| warn!("the clsact qdisc of {} stays: {error}", self.name()));
+        }
+        Ok(())
     }
+}
+
+/// Whether an interface has a clsact qdisc without filters.
+fn is_empty(ifindex: u32) -> bool {
+    matches!(filters_at(ifindex), Ok(Some(left)) if left.is_empty())
+}
+
+fn is_ours(filter: &InterfaceFilter) -> bool {
+    filter.name.starts_with(OUR_PREFIX)
 }
 
 #[cfg(test)]

@@ -15,6 +15,7 @@ use crate::loader::{Aligned, LoadPlan, load};
 use crate::netlink;
 use crate::pins::Pins;
 use crate::tcp::TcpState;
+use crate::privileges::RunUser;
 use crate::trial::{ProgramTrial, try_frame};
 use crate::{Flow, batch, run};
 
@@ -71,10 +72,18 @@ impl Forwarder {
     /// No privileges, no such interface, an instance of that name that is alive ([`DatapathError::Busy`]), or a kernel
     /// that is too old.
     pub fn open(config: &ForwarderConfig) -> Result<Self, DatapathError> {
+        Self::open_for(config, None)
+    }
+
+    /// As [`Forwarder::open`], for a process of root that is to become `user`, who can take over and remove what it pins.
+    ///
+    /// # Errors
+    /// As [`Forwarder::open`].
+    pub fn open_for(config: &ForwarderConfig, user: Option<&RunUser>) -> Result<Self, DatapathError> {
         if config.flows == 0 {
             return Err(DatapathError::Invalid("a forwarder needs room for 1 flow at least".to_owned()));
         }
-        let pins = Pins::open(&config.instance)?;
+        let pins = Pins::open(&config.instance, user)?;
         let sizes = [(FLOWS, config.flows)];
         let plan = LoadPlan { object: &OBJECT.0, pinned: &[FLOWS, PORTS, COUNTS], sizes: &sizes };
         let mut loaded = load(&plan, Some(&pins))?;
@@ -107,11 +116,12 @@ impl Forwarder {
             link.check_ethernet()?;
             places.push(place(link.index));
         }
-        for place in &places {
+        for place in &mut places {
             place.attach(self.program.as_fd())?;
         }
         // What an earlier instance with other interfaces left.
-        for other in links.iter().map(|link| place(link.index)).filter(|other| !places.contains(other)) {
+        let is_other = |other: &FilterPlace| !places.iter().any(|place| place.ifindex == other.ifindex);
+        for other in links.iter().map(|link| place(link.index)).filter(is_other) {
             other.detach(self.program.as_fd())?;
         }
         self.places = places;
@@ -269,7 +279,7 @@ impl Forwarder {
         try_frame(self.program.as_fd(), frame, repeat)
     }
 
-    /// Forgets all flows and leaves nothing behind in the kernel but an empty clsact qdisc, which others may use. For an
+    /// Forgets all flows and leaves nothing behind in the kernel; a clsact qdisc stays that others have made or use. For an
     /// end that is intended, when no back-end has a connection any more.
     ///
     /// # Errors
@@ -289,6 +299,11 @@ pub(crate) fn try_out(ifindex: u32) -> Result<(), DatapathError> {
     let mut loaded = load(&LoadPlan { object: &OBJECT.0, pinned: &[], sizes: &[] }, None)?;
     FilterPlace::new("check", ifindex, AttachPoint::Ingress, PRIORITY)
         .attach(loaded.take_program(PROGRAM)?.as_fd())
+}
+
+/// Loads the programs and attaches them nowhere, to check that this process may.
+pub(crate) fn try_load() -> Result<(), DatapathError> {
+    load(&LoadPlan { object: &OBJECT.0, pinned: &[], sizes: &[] }, None).map(drop)
 }
 
 impl NextHop {

@@ -13,6 +13,7 @@ use crate::layout::{self, LEASE_BYTES, LeaseEntry, MAX_VIPS, Mac, flow_at};
 use crate::loader::{Aligned, LoadPlan, load};
 use crate::netlink::NetworkInterface;
 use crate::pins::Pins;
+use crate::privileges::RunUser;
 use crate::ring::{HeldPacket, HeldRing};
 use crate::trial::{ProgramTrial, try_frame};
 use crate::{Flow, batch, frame, inject, netlink};
@@ -70,18 +71,26 @@ impl Guard {
     /// No privileges, no such interface, an instance of that name that is alive ([`DatapathError::Busy`]), another one with
     /// one of the addresses ([`DatapathError::Taken`]), a kernel that is too old, or a configuration out of bounds.
     pub fn open(config: &GuardConfig) -> Result<(Self, HeldRing), DatapathError> {
+        Self::open_for(config, None)
+    }
+
+    /// As [`Guard::open`], for a process of root that is to become `user`, who can take over and remove what it pins.
+    ///
+    /// # Errors
+    /// As [`Guard::open`].
+    pub fn open_for(config: &GuardConfig, user: Option<&RunUser>) -> Result<(Self, HeldRing), DatapathError> {
         check(config)?;
         let links = netlink::links()?;
         let link = links.iter().find(|link| link.name == config.interface);
         let link = link.ok_or_else(|| DatapathError::NoInterface { name: config.interface.clone() })?;
         let own_mac = link.check_ethernet()?;
-        let pins = Pins::open(&config.instance)?;
+        let pins = Pins::open(&config.instance, user)?;
         check_alone(&pins, &links, &config.vips).inspect_err(|_| pins.remove_empty())?;
         let sizes = [(LEASES, config.leases), (HELD, config.ring_bytes)];
         let plan = LoadPlan { object: &OBJECT.0, pinned: &[VIPS, LEASES, HELD, COUNTS], sizes: &sizes };
         let mut loaded = load(&plan, Some(&pins))?;
         let place = |index, point| FilterPlace::new(&config.instance, index, point, PRIORITY);
-        let guard = Self {
+        let mut guard = Self {
             vips: loaded.take_map(VIPS)?,
             leases: loaded.take_map(LEASES)?,
             counts: loaded.take_map(COUNTS)?,
@@ -248,7 +257,7 @@ impl Guard {
         try_frame(self.outbound.as_fd(), frame, repeat)
     }
 
-    /// Forgets all leases and leaves nothing behind in the kernel but an empty clsact qdisc, which others may use. For an
+    /// Forgets all leases and leaves nothing behind in the kernel; a clsact qdisc stays that others have made or use. For an
     /// end that is intended, when no connection is left: without the guard the kernel resets those that have no socket.
     ///
     /// # Errors
@@ -269,6 +278,11 @@ pub(crate) fn try_out(ifindex: u32) -> Result<(), DatapathError> {
     place(AttachPoint::Ingress).attach(loaded.take_program("plimsoll_in")?.as_fd())
 }
 
+/// Loads the programs and attaches them nowhere, to check that this process may.
+pub(crate) fn try_load() -> Result<(), DatapathError> {
+    load(&LoadPlan { object: &OBJECT.0, pinned: &[], sizes: &[] }, None).map(drop)
+}
+
 fn check(config: &GuardConfig) -> Result<(), DatapathError> {
     if config.leases == 0 {
         return Err(DatapathError::Invalid("a guard needs room for 1 lease at least".to_owned()));
@@ -287,29 +301,28 @@ fn check(config: &GuardConfig) -> Result<(), DatapathError> {
 /// Refuses a second guard with the same virtual address. Each would drop what the other lets out, and the
 /// first to end would remove the address from both. The remains of a killed guard do the same harm.
 fn check_alone(pins: &Pins, links: &[NetworkInterface], vips: &[SocketAddr]) -> Result<(), DatapathError> {
-    for instance in pins.others() {
-        let Ok(theirs) = MapHandle::from_pinned_path(Pins::path_of(&instance, VIPS)) else { continue };
+    for other in pins.others() {
+        let Ok(theirs) = MapHandle::from_pinned_path(other.path(VIPS)) else { continue };
         let is_theirs = |vip: &&SocketAddr| {
             theirs.lookup(&layout::vip_key(vip.ip(), 0), MapFlags::ANY).is_ok_and(|found| found.is_some())
         };
         let Some(shared) = vips.iter().find(is_theirs) else { continue };
         // An instance without an interface here is in another network namespace and does no harm.
         let is_there = |link: &&NetworkInterface| {
-            let place = |point| FilterPlace::new(&instance, link.index, point, PRIORITY);
-            [AttachPoint::Egress, AttachPoint::Ingress]
-                .iter()
-                .any(|point| place(*point).is_ours(theirs.as_fd()))
+            let place = |point| FilterPlace::new(&other.instance, link.index, point, PRIORITY);
+            [AttachPoint::Egress, AttachPoint::Ingress].iter().any(|point| place(*point).is_ours())
         };
         let Some(link) = links.iter().find(is_there) else { continue };
-        let remedy = if Pins::is_alive(&instance) {
+        let remedy = if other.is_alive() {
             "stop that one, or have one agent serve all that clients ask for at this address".to_owned()
         } else {
             format!(
-                "its process has not ended in good order; start the agent with the name {instance}, which takes over \
-                     what is left"
+                "its process has not ended in good order; start the agent with the name {}, which takes over \
+                     what is left",
+                other.instance
             )
         };
-        let (address, interface) = (shared.ip(), link.name.clone());
+        let (address, interface, instance) = (shared.ip(), link.name.clone(), other.instance);
         return Err(DatapathError::Taken { address, instance, interface, remedy });
     }
     Ok(())

@@ -7,6 +7,7 @@
 //! - [`HeldStore`]: where the agent keeps held packets until their socket is there.
 //! - [`neighbor`]: the MAC address of another machine.
 //! - [`Vip`]: a virtual address on a back-end.
+//! - [`privileges`]: gives away what a process does not need any more.
 //! - [`system`]: checks whether a machine meets the requirements.
 
 #![cfg(target_os = "linux")]
@@ -17,6 +18,7 @@ mod batch;
 mod clock;
 mod counters;
 mod error;
+mod filters;
 mod forwarder;
 mod frame;
 mod guard;
@@ -26,7 +28,9 @@ mod layout;
 mod loader;
 mod neighbor;
 mod netlink;
+mod pin_home;
 mod pins;
+pub mod privileges;
 mod ring;
 mod run;
 pub mod shim;

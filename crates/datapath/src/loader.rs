@@ -79,7 +79,10 @@ pub(crate) fn load(plan: &LoadPlan<'_>, pins: Option<&Pins>) -> Result<Loaded, D
             copy(old, &handle)?;
         }
         if let Some(pins) = pins.filter(|_| plan.pinned.contains(&name.as_str())) {
-            pin(&mut map, &pins.path(&name), moving.contains_key(&name))?;
+            if let Some(path) = pins.path(&name) {
+                pin(&mut map, &path, moving.contains_key(&name))?;
+                pins.give(&path)?;
+            }
         }
         loaded.maps.insert(name, handle);
     }
@@ -111,8 +114,8 @@ fn prepare_maps(
                 )
             })?;
         }
-        if let Some(pins) = pins.filter(|_| plan.pinned.contains(&name.as_str()))
-            && let Some(old) = reuse(&mut map, &pins.path(&name))?
+        if let Some(path) = pins.filter(|_| plan.pinned.contains(&name.as_str())).and_then(|p| p.path(&name))
+            && let Some(old) = reuse(&mut map, &path)?
         {
             moving.insert(name, old);
         }
@@ -179,10 +182,4 @@ fn copy(old: &MapHandle, new: &MapHandle) -> Result<(), DatapathError> {
         }
     });
     copied.map_err(|error| DatapathError::of(what, BPF_CAPABILITIES, error)).and(result)
-}
-
-/// Name of the program that has this number in the kernel.
-pub(crate) fn program_name(id: u32) -> Option<String> {
-    let program = libbpf_rs::ProgramHandle::from_prog_id(id).ok()?;
-    Some(program.name().to_string_lossy().into_owned())
 }

@@ -18,6 +18,9 @@ use crate::layout::Mac;
 /// The most messages of one answer.
 const MOST_MESSAGES: usize = 100_000;
 
+/// The loopback interface has this number in every network namespace.
+pub(crate) const LOOPBACK: u32 = 1;
+
 /// A network interface.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct NetworkInterface {
@@ -70,18 +73,24 @@ pub(crate) fn links() -> Result<Vec<NetworkInterface>, DatapathError> {
 
 /// Addresses of the interface number `index`.
 pub(crate) fn addresses(index: u32) -> Result<Vec<IpAddr>, DatapathError> {
+    let address = |message: &AddressMessage| {
+        message.attributes.iter().find_map(|attribute| match attribute {
+            AddressAttribute::Address(address) => Some(*address),
+            _ => None,
+        })
+    };
+    Ok(address_messages(index)?.iter().filter_map(address).collect())
+}
+
+/// All that the kernel says of the addresses of the interface number `index`.
+pub(crate) fn address_messages(index: u32) -> Result<Vec<AddressMessage>, DatapathError> {
     let answers = request(RouteNetlinkMessage::GetAddress(AddressMessage::default()), NLM_F_DUMP)
         .map_err(|error| DatapathError::of("cannot list the addresses", NET_ADMIN, error))?;
-    let address = |answer: &RouteNetlinkMessage| match answer {
-        RouteNetlinkMessage::NewAddress(message) if message.header.index == index => {
-            message.attributes.iter().find_map(|attribute| match attribute {
-                AddressAttribute::Address(address) => Some(*address),
-                _ => None,
-            })
-        }
+    let of_interface = |answer| match answer {
+        RouteNetlinkMessage::NewAddress(message) if message.header.index == index => Some(message),
         _ => None,
     };
-    Ok(answers.iter().filter_map(address).collect())
+    Ok(answers.into_iter().filter_map(of_interface).collect())
 }
 
 pub(crate) fn family(address: IpAddr) -> AddressFamily {

@@ -1,31 +1,41 @@
-//! Pinned maps, which outlive the process: a directory of the BPF file system per instance.
+//! Pinned maps, which outlive the process: a directory of the BPF file system per instance, in the home of its user.
 
 use std::fs;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{FlockOperation, Mode, OFlags};
+use rustix::fs::{AtFlags, Dir, FlockOperation, unlinkat};
+use rustix::io::Errno;
 use rustix::mount::MountFlags;
+use rustix::process::geteuid;
 use tracing::{info, warn};
 
 use crate::error::DatapathError;
+use crate::pin_home::{ATTEMPTS, BPF_FS, PinHome, Taking, open_directory};
+use crate::privileges::RunUser;
 
-/// The BPF file system.
-pub(crate) const BPF_FS: &str = "/sys/fs/bpf";
 /// Version of `bpf/structs.h` and of the maps. Raised whenever an older instance's maps cannot be taken over.
 const LAYOUT_VERSION: &str = "v3";
 /// `BPF_FS_MAGIC` of `linux/magic.h`.
 const BPF_FS_MAGIC: i64 = 0xcafe_4a11;
 const LONGEST_INSTANCE: usize = 64;
 
-/// The pinned maps of one instance, locked against other processes.
+/// The pinned maps of one instance, locked against other processes; none where this user may not pin.
 #[derive(Debug)]
 pub(crate) struct Pins {
     instance: String,
-    directory: PathBuf,
-    /// A lock on the instance's directory, which ends with the process.
-    _lock: OwnedFd,
+    place: Option<PinPlace>,
+}
+
+/// Where maps are pinned.
+#[derive(Debug)]
+struct PinPlace {
+    home: PinHome,
+    /// The instance's directory, with a lock that ends with the process.
+    lock: OwnedFd,
+    /// The directory in it of this layout.
+    directory: OwnedFd,
 }
 
 /// Whether the BPF file system is mounted at its usual place.
@@ -45,10 +55,6 @@ fn mount_bpf_fs() -> Result<(), DatapathError> {
     })
 }
 
-fn home_of_all() -> PathBuf {
-    Path::new(BPF_FS).join("plimsoll")
-}
-
 /// Checks a name, which becomes a directory in a file system that allows no dots.
 fn check_instance(instance: &str) -> Result<(), DatapathError> {
     let good = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
@@ -61,29 +67,52 @@ fn check_instance(instance: &str) -> Result<(), DatapathError> {
 }
 
 impl Pins {
-    /// Creates and locks the directory of `instance`.
-    pub(crate) fn open(instance: &str) -> Result<Self, DatapathError> {
+    /// Creates and locks the directory of `instance`, for `user` where the process is to become that one. What an earlier
+    /// process of root left is taken over.
+    ///
+    /// A process that is not root and may not make the directory has no pins, and says so.
+    pub(crate) fn open(instance: &str, user: Option<&RunUser>) -> Result<Self, DatapathError> {
         check_instance(instance)?;
-        mount_bpf_fs()?;
-        let home = home_of_all().join(instance);
-        let directory = home.join(LAYOUT_VERSION);
-        let failed = |error| {
-            DatapathError::of(
-                format!("cannot make {}", directory.display()),
-                "write access to /sys/fs/bpf",
-                error,
-            )
-        };
-        fs::create_dir_all(&directory).map_err(failed)?;
-        let lock = rustix::fs::open(&home, OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())
-            .map_err(|errno| failed(errno.into()))?;
-        match rustix::fs::flock(&lock, FlockOperation::NonBlockingLockExclusive) {
-            Ok(()) => Ok(Self { instance: instance.to_owned(), directory, _lock: lock }),
-            Err(rustix::io::Errno::WOULDBLOCK) => {
-                Err(DatapathError::Busy { instance: instance.to_owned(), path: home.display().to_string() })
+        match Self::open_at_home(instance, user) {
+            Err(error) if !geteuid().is_root() && !matches!(error, DatapathError::Busy { .. }) => {
+                warn!(
+                    "{error}. Without this place, connections that back-ends have are lost when this process is \
+                     restarted or killed, and a second process of the same name is not noticed"
+                );
+                Ok(Self { instance: instance.to_owned(), place: None })
             }
-            Err(errno) => Err(failed(errno.into())),
+            opened => opened,
         }
+    }
+
+    fn open_at_home(instance: &str, user: Option<&RunUser>) -> Result<Self, DatapathError> {
+        mount_bpf_fs()?;
+        let mut home = PinHome::open(user)?;
+        let directory = home.directory_of(instance);
+        let failed = |error| {
+            DatapathError::of(format!("cannot make {}", directory.display()), "write access there", error)
+        };
+        for _ in 0..ATTEMPTS {
+            let lock = match home.take(instance) {
+                Err(Taking::Gone) => {
+                    // Another process of this home has ended, and took the home with it.
+                    home = PinHome::open(user)?;
+                    continue;
+                }
+                Err(Taking::Busy) => {
+                    let path = directory.display().to_string();
+                    return Err(DatapathError::Busy { instance: instance.to_owned(), path });
+                }
+                Err(Taking::Failed(error)) => return Err(failed(error)),
+                Ok(lock) => lock,
+            };
+            let layout = directory.join(LAYOUT_VERSION);
+            home.make(&layout).map_err(failed)?;
+            let directory = open_directory(&layout).map_err(|errno| failed(errno.into()))?;
+            let place = Some(PinPlace { home, lock, directory });
+            return Ok(Self { instance: instance.to_owned(), place });
+        }
+        Err(failed(io::ErrorKind::NotFound.into()))
     }
 
     /// The instance's name.
@@ -91,47 +120,46 @@ impl Pins {
         &self.instance
     }
 
-    /// Where the map `name` is pinned.
-    pub(crate) fn path(&self, name: &str) -> PathBuf {
-        self.directory.join(name)
+    /// Where the map `name` is pinned, if it is.
+    pub(crate) fn path(&self, name: &str) -> Option<PathBuf> {
+        let home = &self.place.as_ref()?.home;
+        Some(home.directory_of(&self.instance).join(LAYOUT_VERSION).join(name))
     }
 
-    /// Names of other instances with pinned maps, unordered.
-    pub(crate) fn others(&self) -> Vec<String> {
-        let entries = fs::read_dir(home_of_all()).into_iter().flatten().flatten();
-        let names = entries.filter_map(|entry| entry.file_name().into_string().ok());
-        names.filter(|name| *name != self.instance).collect()
+    /// Gives what is pinned to the user that this process is to become.
+    pub(crate) fn give(&self, path: &Path) -> Result<(), DatapathError> {
+        let Some(place) = &self.place else { return Ok(()) };
+        place.home.give(path).map_err(|error| {
+            DatapathError::of(format!("cannot give {} to its user", path.display()), "CAP_CHOWN", error)
+        })
     }
 
-    /// The path of another instance's map `name`.
-    pub(crate) fn path_of(instance: &str, name: &str) -> PathBuf {
-        home_of_all().join(instance).join(LAYOUT_VERSION).join(name)
-    }
-
-    /// Whether a living process holds this instance. Do not ask about an instance that is just starting: it
-    /// may take this check's lock for another process.
-    pub(crate) fn is_alive(instance: &str) -> bool {
-        let home = rustix::fs::open(
-            home_of_all().join(instance),
-            OFlags::DIRECTORY | OFlags::CLOEXEC,
-            Mode::empty(),
-        );
-        let locked = |home| rustix::fs::flock(home, FlockOperation::NonBlockingLockShared);
-        home.is_ok_and(|home| locked(home) == Err(rustix::io::Errno::WOULDBLOCK))
+    /// Other instances with pinned maps, unordered, as far as this process sees them: those of root and of its user.
+    pub(crate) fn others(&self) -> Vec<OtherPins> {
+        let of_root = PinHome::of_root();
+        let own = self.place.as_ref().map(|place| &place.home);
+        let is_another = of_root.is_sound() && own.is_none_or(|own| own.uid != of_root.uid);
+        let homes = own.into_iter().chain(is_another.then_some(&of_root));
+        let entries = homes.flat_map(|home| fs::read_dir(&home.path).into_iter().flatten().flatten());
+        let others = entries.filter_map(|entry| {
+            let directory = entry.path();
+            Some(OtherPins { instance: entry.file_name().into_string().ok()?, directory })
+        });
+        others.filter(|other| other.instance != self.instance).collect()
     }
 
     /// Removes the directory if it is empty, as after a failed start.
     pub(crate) fn remove_empty(&self) {
-        // Fails if it is not empty.
-        let _ = fs::remove_dir(&self.directory);
-        if let Some(home) = self.directory.parent() {
-            let _ = fs::remove_dir(home);
-        }
+        let Some(place) = &self.place else { return };
+        // Fails if there is something in it.
+        let _ = unlinkat(&place.lock, LAYOUT_VERSION, AtFlags::REMOVEDIR);
+        place.home.leave(&self.instance);
     }
 
     /// Removes the maps of other layouts. Programs that still use them keep them until they are replaced.
     pub(crate) fn remove_other_versions(&self) {
-        let Some(entries) = self.directory.parent().and_then(|home| fs::read_dir(home).ok()) else { return };
+        let Some(place) = &self.place else { return };
+        let Ok(entries) = fs::read_dir(place.home.directory_of(&self.instance)) else { return };
         for entry in entries.flatten().filter(|entry| entry.file_name() != LAYOUT_VERSION) {
             info!("removing maps of another version in {}", entry.path().display());
             remove_directory(&entry.path());
@@ -140,11 +168,43 @@ impl Pins {
 
     /// Removes all pins.
     pub(crate) fn remove(&self) {
-        remove_directory(&self.directory);
-        if let Some(home) = self.directory.parent() {
-            // Fails if another process has just started, whose directory then stays.
-            let _ = fs::remove_dir(home);
+        let Some(place) = &self.place else { return };
+        if let Err(error) = remove_contents(&place.directory) {
+            warn!("cannot remove the pinned maps of {}: {error}", self.instance);
         }
+        self.remove_empty();
+    }
+}
+
+/// Removes the files in a directory.
+fn remove_contents(directory: &OwnedFd) -> io::Result<()> {
+    for entry in Dir::read_from(directory)? {
+        let entry = entry?;
+        if !matches!(entry.file_name().to_bytes(), b"." | b"..") {
+            unlinkat(directory, entry.file_name(), AtFlags::empty())?;
+        }
+    }
+    Ok(())
+}
+
+/// The pinned maps of another instance.
+#[derive(Debug)]
+pub(crate) struct OtherPins {
+    pub(crate) instance: String,
+    directory: PathBuf,
+}
+
+impl OtherPins {
+    /// The path of its map `name`.
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.directory.join(LAYOUT_VERSION).join(name)
+    }
+
+    /// Whether a living process holds this instance. Do not ask about an instance that is just starting: it
+    /// may take this check's lock for another process.
+    pub(crate) fn is_alive(&self) -> bool {
+        let locked = |directory| rustix::fs::flock(directory, FlockOperation::NonBlockingLockShared);
+        open_directory(&self.directory).is_ok_and(|directory| locked(directory) == Err(Errno::WOULDBLOCK))
     }
 }
 

@@ -20,7 +20,6 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
-use std::sync::atomic::{AtomicU32, Ordering};
 
 use rustix::io::retry_on_intr;
 use rustix::net::{
@@ -47,7 +46,7 @@ const FLAG_GIVE_BACK: u32 = 1;
 const FLAG_HEAD_REQUEST: u32 = 2;
 const FLAG_COMPLETE: u32 = 4;
 
-/// How many names are tried. A name may be in use by a process with the same id in another namespace.
+/// How many names are tried.
 const NAME_ATTEMPTS: usize = 8;
 
 /// Writes the shim to a file, for `LD_PRELOAD`. A server that runs with an earlier one keeps it.
@@ -106,12 +105,11 @@ pub enum Notice {
 ///
 /// The kernel's; `WouldBlock` when the server's queue of connections is full.
 pub fn connect(path: &Path) -> io::Result<UnixStream> {
-    static NEXT: AtomicU32 = AtomicU32::new(0);
     let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
     let socket = socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
     for attempt in 1.. {
-        let number = NEXT.fetch_add(1, Ordering::Relaxed);
-        let name = format!("{NAME}{:x}-{number:x}", std::process::id());
+        // Nobody can guess the name, and so take it before.
+        let name = format!("{NAME}{:032x}", u128::from_ne_bytes(plimsoll_wire::random()?));
         match bind(&socket, &SocketAddrUnix::new_abstract_name(name.as_bytes())?) {
             Err(rustix::io::Errno::ADDRINUSE) if attempt < NAME_ATTEMPTS => {}
             result => {

@@ -26,3 +26,9 @@ pub(crate) fn write(family: &str, interface: &str, name: &str, value: u32) -> Re
         DatapathError::of(format!("cannot set {} to {value}", path.display()), NET_ADMIN, error)
     })
 }
+
+/// The smallest port that takes no privileges to bind, in this network namespace.
+pub(crate) fn first_free_port() -> u32 {
+    let text = fs::read_to_string("/proc/sys/net/ipv4/ip_unprivileged_port_start");
+    text.ok().and_then(|text| text.trim().parse().ok()).unwrap_or(1024)
+}

@@ -5,36 +5,79 @@
 //! which it came (`ndisc_recv_ns`). IPv4 answers for any address of the machine, unless `arp_ignore` is 1, and asks in the
 //! name of any, unless `arp_announce` is 2.
 //!
-//! What was changed is noted below [`RECORDS`] before it is changed, so that it can be undone after a crash.
+//! What was changed is noted at the address itself, so that whoever comes after a crash can undo it, and nothing is noted
+//! that is no longer true. An IPv4 address has a label that says for which interface it is there, and what its settings were
+//! before (`lo:p2.00`); an IPv6 address, which has no label, a protocol number.
 
-use std::fs::{self, File};
-use std::io;
 use std::net::IpAddr;
-use std::path::{Path, PathBuf};
 
 use netlink_packet_route::RouteNetlinkMessage;
-use netlink_packet_route::address::{AddressAttribute, AddressHeaderFlags, AddressMessage};
-use rustix::fs::FlockOperation;
+use netlink_packet_route::address::{AddressAttribute, AddressHeaderFlags, AddressMessage, AddressProtocol};
 use tracing::{info, warn};
 
 use crate::error::{DatapathError, NET_ADMIN};
-use crate::netlink::{CREATE, addresses, family, order};
+use crate::netlink::{CREATE, LOOPBACK, address_messages, family, links, order};
 use crate::sysctl;
 
-/// Where it is noted what has been changed. Emptied by a restart of the machine, as the settings are.
-const RECORDS: &str = "/run/plimsoll";
-/// The loopback interface has this number in every network namespace.
-const LOOPBACK: u32 = 1;
 /// (name, least value) of the settings of an interface.
 const ARP: [(&str, u32); 2] = [("arp_ignore", 1), ("arp_announce", 2)];
+/// The beginning of our addresses' labels. Labels of `lo` begin with its name, have 15 bytes at most, and no meaning.
+const LABEL: &str = "lo:p";
+/// Who made our IPv6 addresses (`IFA_PROTO`, Linux 5.18). The kernel itself has the numbers up to 3.
+const PROTOCOL: AddressProtocol = AddressProtocol::Other(0x70);
 
 /// A virtual address of this machine, which ends with this value.
 #[derive(Debug)]
 pub struct Vip {
     address: IpAddr,
-    interface: String,
+    place: VipPlace,
+    /// The settings before, should the address itself not say so.
+    previous: ArpSettings,
     /// Whether there is still something to undo.
     there: bool,
+}
+
+/// The interface at which an address is not announced.
+#[derive(Debug, Clone)]
+struct VipPlace {
+    interface: String,
+    ifindex: u32,
+}
+
+impl VipPlace {
+    fn find(interface: &str) -> Result<Self, DatapathError> {
+        let link = links()?.into_iter().find(|link| link.name == interface);
+        let link = link.ok_or_else(|| DatapathError::NoInterface { name: interface.to_owned() })?;
+        Ok(Self { interface: link.name, ifindex: link.index })
+    }
+
+    /// Those values of its settings that are too low, and so are changed.
+    fn too_low(&self) -> Result<ArpSettings, DatapathError> {
+        let mut found = ArpSettings::default();
+        for (value, (name, least)) in found.0.iter_mut().zip(ARP) {
+            *value = Some(sysctl::read("ipv4", &self.interface, name)?).filter(|value| *value < least);
+        }
+        Ok(found)
+    }
+
+    /// Has the interface neither answer for our addresses nor ask in their name. Stricter settings are left.
+    fn silence(&self) -> Result<(), DatapathError> {
+        for (value, (name, least)) in self.too_low()?.0.into_iter().zip(ARP) {
+            if value.is_some() {
+                sysctl::write("ipv4", &self.interface, name, least)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn restore(&self, previous: ArpSettings) -> Result<(), DatapathError> {
+        for (value, (name, _)) in previous.0.into_iter().zip(ARP) {
+            if let Some(value) = value {
+                sysctl::write("ipv4", &self.interface, name, value)?;
+            }
+        }
+        Ok(())
+    }
 }
 
 impl Vip {
@@ -42,40 +85,26 @@ impl Vip {
     /// instance that crashed or by the administrator; what the administrator has done is not undone.
     ///
     /// # Errors
-    /// No privileges, no such interface, or no place to note what was changed.
+    /// No privileges, or no such interface.
     pub fn add(address: IpAddr, interface: &str) -> Result<Self, DatapathError> {
         let address = address.to_canonical();
-        let store = VipStore::open(interface)?;
-        let mut record = store.read()?;
-        if address.is_ipv4() && record.previous.is_none() {
-            let mut previous = [0; 2];
-            for (value, (name, _)) in previous.iter_mut().zip(ARP) {
-                *value = sysctl::read("ipv4", interface, name)?;
-            }
-            record.previous = Some(previous);
-        }
-        let ours = record.addresses.contains(&address);
-        if !ours {
-            record.addresses.push(address);
-        }
-        store.write(&record)?;
+        let place = VipPlace::find(interface)?;
+        let mut previous = ArpSettings::default();
         if address.is_ipv4() {
-            silence(interface)?;
+            // Where another address is there already, it says what was before both.
+            previous = place.too_low()?.or(settings_before(&own_addresses()?, place.ifindex));
+            place.silence()?;
         }
-        match order(RouteNetlinkMessage::NewAddress(on_loopback(address)), CREATE) {
+        let message = on_loopback(address, Some((place.ifindex, previous)));
+        match order(RouteNetlinkMessage::NewAddress(message), CREATE) {
             Ok(()) => info!("{address} is an address of this machine now, unannounced at {interface}"),
-            Err(error) if error.raw_os_error() == Some(libc::EEXIST) => {
-                if !ours {
-                    record.addresses.retain(|other| *other != address);
-                    store.write(&record)?;
-                }
-            }
+            Err(error) if error.raw_os_error() == Some(libc::EEXIST) => {}
             Err(error) => {
                 let what = format!("cannot add {address} to the loopback interface");
                 return Err(DatapathError::of(what, NET_ADMIN, error));
             }
         }
-        Ok(Self { address, interface: interface.to_owned(), there: true })
+        Ok(Self { address, place, previous, there: true })
     }
 
     /// The address.
@@ -91,7 +120,7 @@ impl Vip {
     /// As [`Vip::add`].
     pub fn undo(mut self) -> Result<(), DatapathError> {
         self.there = false;
-        undo(&self.interface, |address| *address == self.address)
+        undo(&self.place, self.previous, |own| own.address == self.address)
     }
 
     /// Leaves the address and the settings as they are: for a process that ends while connections go on.
@@ -99,41 +128,38 @@ impl Vip {
         self.there = false;
     }
 
-    /// Undoes all that instances which crashed have left at `interface`.
+    /// Undoes all that instances which crashed have left at `interface`; all IPv6 addresses, as these do not say at which
+    /// interface they are not announced.
     ///
     /// # Errors
     /// As [`Vip::add`].
     pub fn undo_leftovers(interface: &str) -> Result<(), DatapathError> {
-        undo(interface, |_| true)
+        let place = VipPlace::find(interface)?;
+        let is_there = |own: &OwnAddress| own.settings.is_none_or(|(ifindex, _)| ifindex == place.ifindex);
+        undo(&place, ArpSettings::default(), is_there)
     }
 }
 
 impl Drop for Vip {
     fn drop(&mut self) {
         if self.there
-            && let Err(error) = undo(&self.interface, |address| *address == self.address)
+            && let Err(error) = undo(&self.place, self.previous, |own| own.address == self.address)
         {
             warn!("{error}");
         }
     }
 }
 
-/// Has the interface neither answer for our addresses nor ask in their name. Stricter settings are left.
-fn silence(interface: &str) -> Result<(), DatapathError> {
-    for (name, least) in ARP {
-        if sysctl::read("ipv4", interface, name)? < least {
-            sysctl::write("ipv4", interface, name, least)?;
-        }
-    }
-    Ok(())
-}
-
-fn undo(interface: &str, which: impl Fn(&IpAddr) -> bool) -> Result<(), DatapathError> {
-    let store = VipStore::open(interface)?;
-    let mut record = store.read()?;
-    let (gone, left): (Vec<_>, Vec<_>) = record.addresses.iter().copied().partition(which);
-    for address in gone {
-        match order(RouteNetlinkMessage::DelAddress(on_loopback(address)), 0) {
+fn undo(
+    place: &VipPlace,
+    previous: ArpSettings,
+    which: impl Fn(&OwnAddress) -> bool,
+) -> Result<(), DatapathError> {
+    let before = own_addresses()?;
+    let previous = settings_before(&before, place.ifindex).or(previous);
+    let (gone, left): (Vec<_>, Vec<_>) = before.into_iter().partition(which);
+    for OwnAddress { address, .. } in gone {
+        match order(RouteNetlinkMessage::DelAddress(on_loopback(address, None)), 0) {
             Err(error) if error.raw_os_error() != Some(libc::EADDRNOTAVAIL) => {
                 let what = format!("cannot remove {address} from the loopback interface");
                 return Err(DatapathError::of(what, NET_ADMIN, error));
@@ -141,18 +167,18 @@ fn undo(interface: &str, which: impl Fn(&IpAddr) -> bool) -> Result<(), Datapath
             _ => info!("{address} is no address of this machine any more"),
         }
     }
-    record.addresses = left;
-    if !record.addresses.iter().any(IpAddr::is_ipv4)
-        && let Some(previous) = record.previous.take()
-    {
-        for ((name, _), value) in ARP.into_iter().zip(previous) {
-            sysctl::write("ipv4", interface, name, value)?;
-        }
-    }
-    store.write(&record)
+    let is_needed = |own: &OwnAddress| own.settings.is_some_and(|(ifindex, _)| ifindex == place.ifindex);
+    if left.iter().any(is_needed) { Ok(()) } else { place.restore(previous) }
 }
 
-fn on_loopback(address: IpAddr) -> AddressMessage {
+/// The settings of an interface before the first of these addresses.
+fn settings_before(own: &[OwnAddress], ifindex: u32) -> ArpSettings {
+    let of_interface = own.iter().filter_map(|own| own.settings).filter(|(index, _)| *index == ifindex);
+    of_interface.fold(ArpSettings::default(), |all, (_, settings)| all.or(settings))
+}
+
+/// The address as a message; with what is noted at it.
+fn on_loopback(address: IpAddr, note: Option<(u32, ArpSettings)>) -> AddressMessage {
     let mut message = AddressMessage::default();
     message.header.family = family(address);
     message.header.prefix_len = if address.is_ipv4() { 32 } else { 128 };
@@ -162,142 +188,116 @@ fn on_loopback(address: IpAddr) -> AddressMessage {
     }
     message.attributes.push(AddressAttribute::Local(address));
     message.attributes.push(AddressAttribute::Address(address));
+    message.attributes.extend(note.map(|(ifindex, previous)| match address {
+        IpAddr::V4(_) => AddressAttribute::Label(previous.label(ifindex)),
+        IpAddr::V6(_) => AddressAttribute::Protocol(PROTOCOL),
+    }));
     message
 }
 
-/// What was changed at an interface.
-#[derive(Debug, Default, PartialEq, Eq)]
-struct VipRecord {
-    /// Values of [`ARP`] before, once an IPv4 address has been added.
-    previous: Option<[u32; 2]>,
-    /// Addresses that we added.
-    addresses: Vec<IpAddr>,
+/// An address that an agent has added.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct OwnAddress {
+    address: IpAddr,
+    /// Of IPv4: the number of the interface at which it is not announced, and its settings before.
+    settings: Option<(u32, ArpSettings)>,
 }
 
-impl VipRecord {
-    fn parse(text: &str) -> Option<Self> {
-        let mut record = Self::default();
-        for line in text.lines() {
-            match line.split_whitespace().collect::<Vec<_>>().as_slice() {
-                ["previous", ignore, announce] => {
-                    record.previous = Some([ignore.parse().ok()?, announce.parse().ok()?]);
-                }
-                ["address", address] => record.addresses.push(address.parse().ok()?),
-                [] => {}
-                _ => return None,
-            }
+/// The addresses that agents have added in this network namespace.
+fn own_addresses() -> Result<Vec<OwnAddress>, DatapathError> {
+    let of_loopback = address_messages(LOOPBACK)?;
+    Ok(of_loopback.iter().filter_map(|message| own_address(&message.attributes)).collect())
+}
+
+fn own_address(attributes: &[AddressAttribute]) -> Option<OwnAddress> {
+    let address = attributes.iter().find_map(|attribute| match attribute {
+        AddressAttribute::Address(address) => Some(*address),
+        _ => None,
+    })?;
+    attributes.iter().find_map(|attribute| match attribute {
+        AddressAttribute::Label(label) if address.is_ipv4() => {
+            Some(OwnAddress { address, settings: Some(ArpSettings::of_label(label)?) })
         }
-        Some(record)
-    }
-
-    /// Without what is no longer true: a namespace that is deleted takes its addresses with it, and another may get its
-    /// number.
-    fn still_true(mut self, there: &[IpAddr]) -> Self {
-        self.addresses.retain(|address| there.contains(address));
-        if !self.addresses.iter().any(IpAddr::is_ipv4) {
-            self.previous = None;
+        AddressAttribute::Protocol(protocol) if address.is_ipv6() && *protocol == PROTOCOL => {
+            Some(OwnAddress { address, settings: None })
         }
-        self
-    }
-
-    fn text(&self) -> String {
-        let previous = self
-            .previous
-            .map(|[ignore, announce]| format!("previous {ignore} {announce}\n"))
-            .unwrap_or_default();
-        let addresses: String = self.addresses.iter().map(|address| format!("address {address}\n")).collect();
-        previous + &addresses
-    }
+        _ => None,
+    })
 }
 
-/// The record of one interface, which nobody else reads or writes meanwhile.
-struct VipStore {
-    path: PathBuf,
-    _lock: File,
-}
+/// Values of [`ARP`] before they were changed; none for one that was not.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+struct ArpSettings([Option<u32>; 2]);
 
-impl VipStore {
-    fn open(interface: &str) -> Result<Self, DatapathError> {
-        let lock = Path::new(RECORDS).join("vip.lock");
-        let failed = |error| {
-            DatapathError::of(
-                format!("cannot note changes in {}", lock.display()),
-                "write access there",
-                error,
-            )
+impl ArpSettings {
+    /// These, and where there is none, the others.
+    fn or(self, others: Self) -> Self {
+        Self([self.0[0].or(others.0[0]), self.0[1].or(others.0[1])])
+    }
+
+    /// The label of an address for an interface with these settings: the interface's number, a dot, and a digit for each
+    /// setting, or `-`.
+    fn label(self, ifindex: u32) -> String {
+        // Only values below 2 are too low; a negative one, which the kernel takes for 0, would read as a large one.
+        let digit = |value: Option<u32>| value.and_then(|value| char::from_digit(value, 10)).unwrap_or('-');
+        format!("{LABEL}{ifindex}.{}{}", digit(self.0[0]), digit(self.0[1]))
+    }
+
+    fn of_label(label: &str) -> Option<(u32, Self)> {
+        let (ifindex, digits) = label.strip_prefix(LABEL)?.split_once('.')?;
+        let [ignore, announce] = *digits.as_bytes() else { return None };
+        let value = |digit: u8| match digit {
+            b'-' => Some(None),
+            digit => char::from(digit).to_digit(10).map(Some),
         };
-        fs::create_dir_all(RECORDS).map_err(failed)?;
-        let file = File::create(&lock).map_err(failed)?;
-        rustix::fs::flock(&file, FlockOperation::LockExclusive).map_err(|errno| failed(errno.into()))?;
-        let namespace = fs::metadata("/proc/thread-self/ns/net").map_err(failed)?;
-        let namespace = std::os::unix::fs::MetadataExt::ino(&namespace);
-        // A name with a slash, or `..`, is that of no interface.
-        if interface.contains('/') || interface.is_empty() {
-            return Err(DatapathError::NoInterface { name: format!("{interface:?}") });
-        }
-        Ok(Self { path: Path::new(RECORDS).join(format!("vip-{namespace}-{interface}")), _lock: file })
-    }
-
-    fn failed(&self, error: io::Error) -> DatapathError {
-        DatapathError::of(
-            format!("cannot note changes in {}", self.path.display()),
-            "write access there",
-            error,
-        )
-    }
-
-    fn read(&self) -> Result<VipRecord, DatapathError> {
-        match fs::read_to_string(&self.path) {
-            Ok(text) => {
-                let damaged = || format!("{} is damaged: remove it", self.path.display());
-                let record = VipRecord::parse(&text).ok_or_else(|| DatapathError::Unexpected(damaged()))?;
-                Ok(record.still_true(&addresses(LOOPBACK)?))
-            }
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(VipRecord::default()),
-            Err(error) => Err(self.failed(error)),
-        }
-    }
-
-    fn write(&self, record: &VipRecord) -> Result<(), DatapathError> {
-        let written = match record.text() {
-            empty if empty.is_empty() => match fs::remove_file(&self.path) {
-                Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-                removed => removed,
-            },
-            text => {
-                // In one step, so that a crash leaves the old or the new.
-                let new = self.path.with_extension("new");
-                fs::write(&new, text).and_then(|()| fs::rename(&new, &self.path))
-            }
-        };
-        written.map_err(|error| self.failed(error))
+        Some((ifindex.parse().ok()?, Self([value(ignore)?, value(announce)?])))
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::VipRecord;
+    use super::*;
 
     #[test]
-    fn what_went_with_its_namespace_is_forgotten() {
-        let record = || VipRecord::parse("previous 0 2\naddress 10.0.0.1\naddress fd00::1\n").unwrap();
-        let addresses = record().addresses;
-        assert_eq!(record().still_true(&addresses), record());
-        assert_eq!(record().still_true(&[]), VipRecord::default());
-        assert_eq!(record().still_true(&addresses[1..]).previous, None);
+    fn labels_and_back() {
+        for (settings, label) in
+            [([Some(0), Some(1)], "lo:p2.01"), ([None, Some(0)], "lo:p2.-0"), ([None, None], "lo:p2.--")]
+        {
+            let settings = ArpSettings(settings);
+            assert_eq!(settings.label(2), label);
+            assert_eq!(ArpSettings::of_label(label), Some((2, settings)));
+        }
+        assert!(ArpSettings::default().label(99_999_999).len() <= 15, "the kernel cuts longer ones");
+        for other in ["lo", "lo:0", "lo:p2", "lo:p2.0", "lo:p2.000", "lo:p.00", "lo:p2.x0", "eth0:p2.00", ""]
+        {
+            assert_eq!(ArpSettings::of_label(other), None, "{other}");
+        }
     }
 
     #[test]
-    fn records_and_back() {
-        let record = VipRecord {
-            previous: Some([0, 2]),
-            addresses: vec!["10.0.0.1".parse().unwrap(), "fd00::1".parse().unwrap()],
+    fn what_was_before_the_first_is_known_to_all() {
+        let own = |address: &str, ifindex, settings| OwnAddress {
+            address: address.parse().unwrap(),
+            settings: Some((ifindex, ArpSettings(settings))),
         };
-        assert_eq!(record.text(), "previous 0 2\naddress 10.0.0.1\naddress fd00::1\n");
-        assert_eq!(VipRecord::parse(&record.text()), Some(record));
-        assert_eq!(VipRecord::parse(""), Some(VipRecord::default()));
-        for bad in ["previous 1", "previous a b", "address x", "other"] {
-            assert_eq!(VipRecord::parse(bad), None, "{bad}");
-        }
+        let all = [
+            own("10.0.0.1", 2, [None, Some(1)]),
+            own("10.0.0.2", 2, [Some(0), None]),
+            own("10.0.0.3", 3, [Some(0); 2]),
+        ];
+        assert_eq!(settings_before(&all, 2), ArpSettings([Some(0), Some(1)]));
+        assert_eq!(settings_before(&all, 4), ArpSettings::default());
+    }
+
+    #[test]
+    fn whose_an_address_is() {
+        let address = AddressAttribute::Address("10.0.0.1".parse().unwrap());
+        let label = |label: &str| AddressAttribute::Label(label.to_owned());
+        assert!(own_address(&[address.clone(), label("lo:p2.00")]).is_some());
+        assert!(own_address(&[label("lo:p2.00"), address.clone()]).is_some());
+        assert_eq!(own_address(&[address, label("lo")]), None);
+        let address = AddressAttribute::Address("fd00::1".parse().unwrap());
+        assert!(own_address(&[address.clone(), AddressAttribute::Protocol(PROTOCOL)]).is_some());
+        assert_eq!(own_address(&[address, AddressAttribute::Protocol(AddressProtocol::Loopback)]), None);
     }
 }

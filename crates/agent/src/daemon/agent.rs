@@ -1,12 +1,14 @@
 //! Starts and stops an agent.
 
-use std::net::{IpAddr, SocketAddr};
+use std::io;
+use std::net::{IpAddr, SocketAddr, TcpListener};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use plimsoll_datapath::{Guard, GuardConfig, GuardCounters, Vip, tcp};
+use plimsoll_datapath::privileges::RunUser;
+use plimsoll_datapath::{Guard, GuardConfig, GuardCounters, HeldRing, Vip, tcp};
 use tokio::sync::oneshot;
 
 use super::config::{AgentConfig, AgentError, LEASES, ServeConfig};
@@ -14,7 +16,7 @@ use super::queue::SendQueues;
 use super::serve::Serve;
 use super::shared::AgentShared;
 use super::threads::{OriginThread, serve_origin, start_control, start_held, start_thread};
-use plimsoll_origin::{OriginConfig, OriginService, OriginStats};
+use plimsoll_origin::{OriginConfig, OriginError, OriginService, OriginStats};
 
 /// Memory for held packets that were not read yet.
 const RING_BYTES: u32 = 4 << 20;
@@ -97,12 +99,32 @@ impl std::fmt::Debug for Agent {
     }
 }
 
-impl Agent {
-    /// Sets the virtual addresses up, loads the packet programs, and takes links.
+/// An agent that has what takes privileges: bound sockets, loaded packet programs and virtual addresses. It has no thread yet,
+/// so that the process can give its privileges away.
+pub struct PreparedAgent {
+    config: AgentConfig,
+    queues: SendQueues,
+    serve: Serve,
+    listener: TcpListener,
+    origin: Option<TcpListener>,
+    guard: Guard,
+    ring: HeldRing,
+    vips: Vec<Vip>,
+}
+
+impl std::fmt::Debug for PreparedAgent {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("PreparedAgent").field("config", &self.config).finish_non_exhaustive()
+    }
+}
+
+impl PreparedAgent {
+    /// Sets the virtual addresses up and loads the packet programs; `user` is the one that the process is to become before
+    /// [`PreparedAgent::start`], if any.
     ///
     /// # Errors
     /// When the configuration is invalid, privileges are missing, or an address cannot be listened on.
-    pub fn start(config: AgentConfig) -> Result<Self, AgentError> {
+    pub fn new(config: AgentConfig, user: Option<&RunUser>) -> Result<Self, AgentError> {
         config.check()?;
         tcp::prepare().map_err(AgentError::Repair)?;
         let asking = |error| AgentError::System { what: "cannot ask the kernel about connections", error };
@@ -112,29 +134,46 @@ impl Agent {
             ServeConfig::Copy(address) => Serve::Copy(*address),
             ServeConfig::Shim(path) => Serve::Shim(path.clone()),
         };
-        let listening = |address| move |error| AgentError::Listen { address, error };
-        let listener = std::net::TcpListener::bind(config.listen).map_err(listening(config.listen))?;
-        listener.set_nonblocking(true).map_err(listening(config.listen))?;
-        let address = listener.local_addr().map_err(listening(config.listen))?;
+        let listener =
+            listen(config.listen).map_err(|error| AgentError::Listen { address: config.listen, error })?;
         let origin = match (config.origin_listen, &serve) {
-            (Some(address), Serve::Origin(service)) => {
-                Some(serve_origin(address, service.clone(), config.threads)?)
+            (Some(address), Serve::Origin(_)) => {
+                let failed = |error| AgentError::Origin(OriginError::Listen { address, error });
+                Some(listen(address).map_err(failed)?)
             }
             _ => None,
         };
-        let (origin_address, origin) = origin.unzip();
         // The guard first: without it the kernel resets what comes for an address of its own.
-        let (guard, ring) = Guard::open(&GuardConfig {
+        let wanted = GuardConfig {
             instance: config.name.clone(),
             interface: config.interface.clone(),
             vips: config.vips.clone(),
             leases: LEASES,
             ring_bytes: RING_BYTES,
-        })?;
+        };
+        let (guard, ring) = Guard::open_for(&wanted, user)?;
         let mut addresses: Vec<IpAddr> = config.vips.iter().map(SocketAddr::ip).collect();
         addresses.sort_unstable();
         addresses.dedup();
         let vips = addresses.iter().map(|&vip| Vip::add(vip, &config.interface)).collect::<Result<_, _>>()?;
+        Ok(Self { config, queues, serve, listener, origin, guard, ring, vips })
+    }
+
+    /// Takes links.
+    ///
+    /// # Errors
+    /// When the system provides no threads.
+    pub fn start(self) -> Result<Agent, AgentError> {
+        let Self { config, queues, serve, listener, origin, guard, ring, vips } = self;
+        let listening = |error| AgentError::Listen { address: config.listen, error };
+        let address = listener.local_addr().map_err(listening)?;
+        let origin = match (origin, &serve) {
+            (Some(listener), Serve::Origin(service)) => {
+                Some(serve_origin(listener, service.clone(), config.threads)?)
+            }
+            _ => None,
+        };
+        let (origin_address, origin) = origin.unzip();
         let threads = config.threads;
         let shared = Arc::new(AgentShared::new(config, guard, serve, queues));
         let (senders, mut threads): (Vec<_>, Vec<_>) = (0..threads)
@@ -145,7 +184,24 @@ impl Agent {
         let (stop, stopped) = oneshot::channel();
         let control = start_control(Arc::clone(&shared), listener, senders, stopped)?;
         threads.push(start_held(Arc::clone(&shared), ring)?);
-        Ok(Self { shared, vips, address, origin_address, control, stop, threads, origin })
+        Ok(Agent { shared, vips, address, origin_address, control, stop, threads, origin })
+    }
+}
+
+/// A listener that does not block.
+fn listen(address: SocketAddr) -> io::Result<TcpListener> {
+    let listener = TcpListener::bind(address)?;
+    listener.set_nonblocking(true)?;
+    Ok(listener)
+}
+
+impl Agent {
+    /// Sets the virtual addresses up, loads the packet programs, and takes links.
+    ///
+    /// # Errors
+    /// As [`PreparedAgent::new`] and [`PreparedAgent::start`].
+    pub fn start(config: AgentConfig) -> Result<Self, AgentError> {
+        PreparedAgent::new(config, None)?.start()
     }
 
     /// Where it takes links, with the real port.

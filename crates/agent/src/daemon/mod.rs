@@ -47,5 +47,5 @@ mod take;
 mod talk;
 mod threads;
 
-pub use agent::{Agent, AgentHandle, AgentStats};
+pub use agent::{Agent, AgentHandle, AgentStats, PreparedAgent};
 pub use config::{AgentConfig, AgentError, FrontEnd, ServeConfig};

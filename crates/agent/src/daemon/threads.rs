@@ -16,7 +16,7 @@ use tokio::time::{interval, sleep};
 use super::config::AgentError;
 use super::shared::AgentShared;
 use super::talk;
-use plimsoll_origin::{Origin, OriginError, OriginService};
+use plimsoll_origin::{Origin, OriginService};
 
 /// Most links at once.
 const MOST_LINKS: usize = 1024;
@@ -43,7 +43,7 @@ fn system(what: &'static str) -> impl FnOnce(std::io::Error) -> AgentError {
 }
 
 pub(super) fn serve_origin(
-    address: SocketAddr,
+    listener: std::net::TcpListener,
     service: OriginService,
     threads: usize,
 ) -> Result<(SocketAddr, OriginThread), AgentError> {
@@ -53,10 +53,9 @@ pub(super) fn serve_origin(
         .enable_all()
         .build()
         .map_err(system("cannot start the origin's threads"))?;
-    let listen = |error| AgentError::Origin(OriginError::Listen { address, error });
     let origin = runtime
-        .block_on(async { Origin::listen(service, TcpListener::bind(address).await?) })
-        .map_err(listen)?;
+        .block_on(async { Origin::listen(service, TcpListener::from_std(listener)?) })
+        .map_err(system("cannot watch the origin's listener"))?;
     let address = origin.local_addr();
     let (stop, stopped) = oneshot::channel::<()>();
     let (ended, done) = std_mpsc::channel();

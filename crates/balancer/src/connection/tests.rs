@@ -10,6 +10,7 @@ use std::task::{Context, Poll};
 use std::time::Instant;
 
 use plimsoll_config::Config;
+use plimsoll_datapath::privileges::RunUser;
 use plimsoll_policy::{BackendId, Kind, REGISTRY, TargetId, Tried};
 use tokio::io::{
     AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, DuplexStream, ReadBuf, ReadHalf, WriteHalf,
@@ -139,7 +140,7 @@ impl Mechanism for OwnAnswers {
     type System = ();
     type Parcel = u64;
 
-    fn start(_: &Config) -> Result<Option<Arc<()>>, String> {
+    fn start(_: &Config, _: Option<&RunUser>) -> Result<Option<Arc<()>>, String> {
         Ok(Some(Arc::new(())))
     }
 

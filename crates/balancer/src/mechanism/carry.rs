@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use plimsoll_config::Config;
 use plimsoll_datapath::Flow;
+use plimsoll_datapath::privileges::RunUser;
 
 use crate::accepted::Accepted;
 use crate::account::Account;
@@ -64,12 +65,12 @@ pub(crate) trait Mechanism: Sized + 'static {
     /// The state that accompanies a connection that leaves this front-end.
     type Parcel;
 
-    /// Prepares the system; `None` where the configuration asks for another mechanism, or allows to do without this one
+    /// Prepares the system, for a process that is to become `user`, if there is one; `None` where the configuration asks for another mechanism, or allows to do without this one
     /// where the system does not.
     ///
     /// # Errors
     /// Why the system does not allow it, in words.
-    fn start(config: &Config) -> Result<Option<Arc<Self::System>>, String>;
+    fn start(config: &Config, user: Option<&RunUser>) -> Result<Option<Arc<Self::System>>, String>;
 
     /// The mechanism of one worker.
     fn new(system: &Arc<Self::System>, worker: &Rc<Worker>) -> Rc<Self>;

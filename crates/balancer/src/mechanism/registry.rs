@@ -6,6 +6,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use plimsoll_config::Config;
+use plimsoll_datapath::privileges::RunUser;
 
 use super::carry::{Carried, ClientRequest, FlowState, Mechanism};
 use super::handoff::Handoffs;
@@ -43,8 +44,11 @@ macro_rules! mechanisms {
             type System = MechanismSystems;
             type Parcel = Parcel;
 
-            fn start(config: &Config) -> Result<Option<Arc<MechanismSystems>>, String> {
-                Ok(Some(Arc::new(MechanismSystems { $($field: <$mechanism>::start(config)?,)* })))
+            fn start(
+                config: &Config,
+                user: Option<&RunUser>,
+            ) -> Result<Option<Arc<MechanismSystems>>, String> {
+                Ok(Some(Arc::new(MechanismSystems { $($field: <$mechanism>::start(config, user)?,)* })))
             }
 
             fn new(systems: &Arc<MechanismSystems>, worker: &Rc<Worker>) -> Rc<Self> {

@@ -1,14 +1,18 @@
 //! `plimsoll agent`: what takes connections over beside a back-end.
 
 use std::net::{IpAddr, SocketAddr};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use plimsoll_agent::daemon::{Agent, AgentConfig, AgentError, AgentStats, FrontEnd, ServeConfig};
+use plimsoll_agent::daemon::{
+    Agent, AgentConfig, AgentError, AgentStats, FrontEnd, PreparedAgent, ServeConfig,
+};
+use plimsoll_datapath::privileges::{FileAccess, FileNeed, Identity, KeptWork, PrivilegeDrop, choose};
 use plimsoll_origin::{OriginConfig, Source};
 use plimsoll_wire::Key;
 
 use super::origin::{self, StopSignals, Tuning};
+use super::privileges;
 use crate::error::CliError;
 use crate::{output, values};
 
@@ -16,7 +20,8 @@ use crate::{output, values};
 #[derive(clap::Args, Debug)]
 #[command(after_help = "\
 The agent runs until SIGINT or SIGTERM; then it takes nothing more over, ends the requests under way, and undoes what it
-has set up. A second signal ends it at once. It needs CAP_NET_ADMIN, CAP_BPF and CAP_PERFMON: run it as root, or grant them.
+has set up. A second signal ends it at once. To start, it needs CAP_NET_ADMIN, CAP_BPF and CAP_PERFMON, and
+CAP_NET_BIND_SERVICE for clients' ports below 1024: run it as root, or grant them. It gives away what it needs no more.
 
 WHAT answers on the connections that it takes over:
   origin:DIR             the files below DIR, as `plimsoll origin --root DIR` serves them
@@ -93,6 +98,15 @@ pub(crate) struct Args {
     #[arg(long)]
     follow_symlinks: bool,
 
+    /// The user, by name or number, that an agent of root becomes once it has started; `nobody` by default, where it may
+    /// read what is served, and root otherwise
+    #[arg(long, value_name = "USER")]
+    user: Option<String>,
+
+    /// Do not have the kernel refuse system calls that an agent never makes
+    #[arg(long)]
+    no_seccomp: bool,
+
     /// Print the counters as a line of JSON at the end
     #[arg(long)]
     json_stats: bool,
@@ -125,7 +139,7 @@ pub(crate) fn run(args: &Args) -> Result<(), CliError> {
             "plimsoll: only {most} files may be open here, fewer than --max-connections may need: {wanted}"
         );
     }
-    let agent = Agent::start(config(args)?)?;
+    let agent = start(args)?;
     eprintln!("plimsoll: taking connections over at {}", agent.address());
     if let Some(address) = agent.origin_address() {
         eprintln!("plimsoll: origin on http://{address}");
@@ -140,6 +154,53 @@ pub(crate) fn run(args: &Args) -> Result<(), CliError> {
     });
     let stats = agent.stop()?;
     if args.json_stats { output::print(&format!("{}\n", json(&stats))) } else { Ok(()) }
+}
+
+/// Starts an agent that has given away the privileges it needs no more.
+fn start(args: &Args) -> Result<Agent, CliError> {
+    let config = config(args)?;
+    let needs = needs(args);
+    let identity = identity(args, &config, &needs)?;
+    let low_ports = config.vips.iter().any(|vip| vip.port() < 1024);
+    let prepared = PreparedAgent::new(config, identity.user())?;
+    let work = KeptWork::TakeOver { low_ports };
+    let kept = PrivilegeDrop { identity: &identity, work, seccomp: !args.no_seccomp };
+    privileges::give_away(kept, &needs, "--user")?;
+    Ok(prepared.start()?)
+}
+
+/// What the agent needs of the file system once it runs. The key is read before.
+fn needs(args: &Args) -> Vec<FileNeed> {
+    let need = match args.serve.split_once(':') {
+        Some(("origin", what)) if !what.starts_with("synthetic:") => {
+            Some(FileNeed::new(what, FileAccess::ReadTree, "the origin"))
+        }
+        // It may come later.
+        Some(("shim", path)) if Path::new(path).exists() => {
+            Some(FileNeed::new(path, FileAccess::Connect, "the server's socket"))
+        }
+        _ => None,
+    };
+    need.into_iter().collect()
+}
+
+fn identity(args: &Args, config: &AgentConfig, needs: &[FileNeed]) -> Result<Identity, CliError> {
+    let is_shim = matches!(config.serve, ServeConfig::Shim(_));
+    if !is_shim || args.user.is_some() {
+        return Ok(choose(args.user.as_deref(), needs)?);
+    }
+    // Of those who are not root, the shim takes connections only from the user that started the server.
+    let mut identity = choose(None, needs)?;
+    if !matches!(identity, Identity::Starter) {
+        identity = choose(Some("root"), needs)?;
+        if let Identity::Root { why, .. } = &mut identity {
+            *why = Some(
+                "the accept shim takes connections from root or from the user that started the server"
+                    .to_owned(),
+            );
+        }
+    }
+    Ok(identity)
 }
 
 fn config(args: &Args) -> Result<AgentConfig, CliError> {

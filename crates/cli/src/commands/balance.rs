@@ -1,6 +1,6 @@
 //! `plimsoll balance`: the live front-end.
 
-mod watch;
+pub(super) mod watch;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -8,11 +8,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::time::Duration;
 
-use plimsoll_balancer::Balancer;
+use plimsoll_balancer::{Balancer, PreparedBalancer, StartError};
 use plimsoll_config::Config;
+use plimsoll_datapath::privileges::PrivilegeDrop;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::mpsc;
 
+use super::privileges;
 use crate::error::CliError;
 use watch::{FileWatch, Stamp};
 
@@ -43,7 +45,7 @@ pub(crate) fn run(args: &Args) -> Result<(), CliError> {
     crate::log::to_stderr();
     let seen = Stamp::of(&args.config);
     let config = load(&args.config)?;
-    let balancer = Balancer::start(config.clone()).map_err(|e| CliError::Failed(e.to_string()))?;
+    let balancer = start(args, &config)?;
     for address in balancer.addresses() {
         eprintln!("plimsoll: listening on http://{address}");
     }
@@ -63,6 +65,18 @@ pub(crate) fn run(args: &Args) -> Result<(), CliError> {
     eprintln!("plimsoll: stopping");
     reloader.end()?.stop();
     Ok(())
+}
+
+/// Starts a front-end that has given away the privileges it needs no more.
+fn start(args: &Args, config: &Config) -> Result<Balancer, CliError> {
+    let failed = |error: StartError| CliError::Failed(error.to_string());
+    let needs = privileges::needs_of_front_end(config, &args.config, !args.no_watch);
+    let identity = privileges::front_end(config, &needs)?;
+    let prepared = PreparedBalancer::new(config.clone(), identity.user()).map_err(failed)?;
+    let kept =
+        PrivilegeDrop { identity: &identity, work: privileges::work_of(config), seccomp: config.seccomp };
+    privileges::give_away(kept, &needs, "`user` in the configuration")?;
+    prepared.start().map_err(failed)
 }
 
 fn load(path: &Path) -> Result<Config, CliError> {

@@ -4,13 +4,15 @@ mod system;
 
 use std::fmt::Write as _;
 use std::net::IpAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use plimsoll_config::{AccessLogFormat, Config, HashKey, HealthProbe, PolicyConfig};
+use plimsoll_datapath::privileges::PrivilegeError;
 use plimsoll_datapath::system::{Question, Role};
 use plimsoll_policy::{AdmissionLimit, BackendId, Cluster, Thresholds};
 use plimsoll_report::{Align, Table};
 
+use super::privileges;
 use crate::error::CliError;
 use crate::output;
 
@@ -50,27 +52,46 @@ pub(crate) struct Args {
 pub(crate) fn run(args: &Args) -> Result<(), CliError> {
     if let Some(interface) = &args.interface {
         let (vips, peers) = (args.vip.clone(), args.front_end.clone());
-        let question = Question { role: Role::Backend, interfaces: vec![interface.clone()], vips, peers };
+        let interfaces = vec![interface.clone()];
+        // The ports are the agent's to know.
+        let question = Question { role: Role::Backend, interfaces, vips, ports: Vec::new(), peers };
         return system::report(&question, args.json);
     }
     let Some(path) = args.config.as_ref().filter(|_| !args.schema) else {
         return output::print(&Config::json_schema());
     };
     let config = Config::load(path).map_err(|errors| CliError::config(path, &errors))?;
+    let user = user(&config, path)?;
     match (args.system, args.json) {
         (true, json) => {
             if !json {
-                output::print(&summary(&config, &path.display().to_string()))?;
+                output::print(&summary(&config, path, &user))?;
             }
             system::report(&system::question(&config)?, json)
         }
         (false, true) => output::print(&config.to_json().to_string()),
-        (false, false) => output::print(&summary(&config, &path.display().to_string())),
+        (false, false) => output::print(&summary(&config, path, &user)),
     }
 }
 
-fn summary(config: &Config, path: &str) -> String {
-    let mut out = format!("{path} is good.\n\n");
+/// As whom the front-end would run, were this user to start it.
+///
+/// # Errors
+/// The configured user is none of this machine, or may not use a file that is needed.
+fn user(config: &Config, path: &Path) -> Result<String, CliError> {
+    let needs = privileges::needs_of_front_end(config, path, true);
+    match privileges::front_end(config, &needs) {
+        Ok(identity) => Ok(privileges::text(&identity)),
+        // Whoever starts it will be.
+        Err(PrivilegeError::NotRoot { name, .. }) => {
+            Ok(format!("{name}; only root can check its access to files"))
+        }
+        Err(error) => Err(CliError::Failed(format!("{} is not good: user: {error}", path.display()))),
+    }
+}
+
+fn summary(config: &Config, path: &Path, user: &str) -> String {
+    let mut out = format!("{} is good.\n\n", path.display());
     let listeners: Vec<String> = config.listeners.iter().map(|l| l.address.to_string()).collect();
     let workers = config.workers;
     let mut line = |what: &str, text: &str| {
@@ -79,6 +100,7 @@ fn summary(config: &Config, path: &str) -> String {
     };
     line("listeners", &listeners.join(", "));
     line("workers", &workers.to_string());
+    line("user", user);
     line("policy", &policy(&config.policy));
     if let Some(shadow) = &config.shadow {
         line("shadow policy", &policy(&shadow.policy));

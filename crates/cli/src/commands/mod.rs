@@ -8,6 +8,7 @@ pub(crate) mod flows;
 pub(crate) mod lab;
 pub(crate) mod lists;
 pub(crate) mod origin;
+mod privileges;
 pub(crate) mod replay;
 pub(crate) mod reproduce;
 pub(crate) mod shim;

@@ -10,5 +10,7 @@ mod live;
 mod origin;
 mod replay;
 mod reproduce;
+mod rights;
 mod simulate;
 mod trace;
+mod units;

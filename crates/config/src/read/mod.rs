@@ -119,6 +119,7 @@ fn read<'a>(reader: &mut ConfigReader<'a>, root: &'a DeTable<'a>) -> Option<Conf
         let beside = front_ends::OtherSections { mechanism, local, policy: policy.as_ref() };
         front_ends::check(reader, &peers_section, &beside);
     }
+    let Root { workers, user, seccomp, .. } = keys?;
     Some(Config {
         listeners: listeners.iter().map(|l| ListenerConfig { address: l.address }).collect(),
         backends,
@@ -137,7 +138,10 @@ fn read<'a>(reader: &mut ConfigReader<'a>, root: &'a DeTable<'a>) -> Option<Conf
         admin,
         access_log,
         decision_log,
-        workers: keys?.workers,
+        workers,
+        user,
+        seccomp,
+        files: std::mem::take(&mut reader.files),
     })
 }
 

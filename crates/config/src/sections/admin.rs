@@ -74,7 +74,7 @@ impl Admin {
             reader.wrong(&section.key("token_file"), section.span_of("token_file"), wrong);
         }
         let from_file = file.and_then(|name| {
-            let read = read_token(&reader.resolve(&name));
+            let read = read_token(&reader.file(&name));
             let wrong = read.map_err(|(what, remedy)| (format!("the file {what}"), remedy));
             wrong.map_err(|w| reader.wrong(&section.key("token_file"), section.span_of("token_file"), w)).ok()
         });

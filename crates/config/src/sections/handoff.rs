@@ -83,7 +83,7 @@ pub(super) struct KeyFile;
 impl KeyForm<Key> for KeyFile {
     fn read<'a>(reader: &mut ConfigReader<'a>, section: &DeclaredTable<'a>, name: &str) -> Option<Key> {
         let file = reader.text(section, name, |text| path(text).map(str::to_owned))?;
-        let key = read_key(&reader.resolve(&file));
+        let key = read_key(&reader.file(&file));
         key.map_err(|wrong| reader.wrong(&section.key(name), section.span_of(name), wrong)).ok()
     }
 

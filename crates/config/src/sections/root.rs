@@ -2,8 +2,8 @@
 
 use crate::declare::{KeyForm, keys, words};
 use crate::keys::Default::{Is, Words};
-use crate::keys::KeyKind::{Choice, Integer};
-use crate::reader::{ConfigReader, DeclaredTable};
+use crate::keys::KeyKind::{Choice, Flag, Integer, Text};
+use crate::reader::{ConfigReader, DeclaredTable, Wrong, quoted};
 use crate::value::ConfigValue;
 
 keys! {
@@ -15,6 +15,11 @@ keys! {
         /// How a chosen back-end gets the request: `proxy`, the front-end passes request and response on; `handoff`, the
         /// back-end gets the client's connection and answers the client directly.
         "mechanism" mechanism: MechanismKind = Is("proxy"), Choice(MechanismKind::WORDS), restart;
+        /// Whom a front-end that root starts becomes, once it has started: a user, by name or number, or `root`; `auto`:
+        /// `nobody`, where `nobody` may use all files that are needed later, or else `root` with few capabilities.
+        "user" user: Option<String> = Is("auto"), Text("\"auto\", or the name or number of a user") => WantedUser, restart;
+        /// Whether the kernel refuses system calls that the front-end never makes, such as to start a program.
+        "seccomp" seccomp: bool = Is("true"), Flag, restart;
     }
 }
 
@@ -39,5 +44,48 @@ impl KeyForm<usize> for Threads {
 
     fn show(threads: &usize) -> Option<ConfigValue> {
         Some(ConfigValue::Integer(*threads as u64))
+    }
+}
+
+/// A user of the machine, who need not be there; none is `auto`.
+struct WantedUser;
+
+impl KeyForm<Option<String>> for WantedUser {
+    fn read<'a>(
+        reader: &mut ConfigReader<'a>,
+        section: &DeclaredTable<'a>,
+        name: &str,
+    ) -> Option<Option<String>> {
+        let text = reader.text(section, name, user)?;
+        Some((text != "auto").then_some(text))
+    }
+
+    fn show(user: &Option<String>) -> Option<ConfigValue> {
+        Some(ConfigValue::Text(user.clone().unwrap_or_else(|| "auto".to_owned())))
+    }
+}
+
+/// A name that a user database can hold.
+fn user(text: &str) -> Result<String, Wrong> {
+    let good = |c: char| !c.is_whitespace() && !c.is_control() && !":/,".contains(c);
+    if text.is_empty() || text.len() > 256 || text.starts_with('-') || !text.chars().all(good) {
+        let remedy = "write the name or the number of one user, or \"auto\"".to_owned();
+        return Err((format!("{} is no name of a user", quoted(text)), remedy));
+    }
+    Ok(text.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::user;
+
+    #[test]
+    fn names_of_users() {
+        for good in ["auto", "nobody", "root", "0", "65534", "www-data", "a.b@example", "plimsoll$"] {
+            assert_eq!(user(good).as_deref(), Ok(good));
+        }
+        for bad in ["", "-1", "a b", "a:b", "a/b", "a,b", "a\n"] {
+            assert!(user(bad).is_err(), "{bad:?}");
+        }
     }
 }

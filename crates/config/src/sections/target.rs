@@ -50,7 +50,7 @@ impl KeyValue for HashKey {
             "none" => Some(Self::None),
             "random" => Some(Self::Random),
             file => {
-                let key = path(file).and_then(|file| read_key(&reader.resolve(file)));
+                let key = path(file).and_then(|file| read_key(&reader.file(file)));
                 key.map_err(|wrong| reader.wrong(&section.key(name), section.span_of(name), wrong))
                     .map(Self::Given)
                     .ok()

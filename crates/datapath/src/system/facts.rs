@@ -11,27 +11,34 @@ use tracing::debug;
 use super::diagnosis::{self, Diagnosis};
 use super::question::{Question, Role};
 use super::raw;
-use crate::netlink::{NetworkInterface, addresses, links};
+use crate::netlink::{LOOPBACK, NetworkInterface, addresses, links};
+use crate::pin_home::PinHome;
 use crate::{forwarder, guard, neighbor, pins, sysctl};
 
 /// How long a peer may take to say its MAC address.
 const WAIT: Duration = Duration::from_secs(1);
-/// The loopback interface's number.
-const LOOPBACK: u32 = 1;
 
 /// All facts from which findings follow.
 #[derive(Debug, Clone)]
 pub(super) struct SystemFacts {
     pub(super) role: Role,
     pub(super) net_admin: bool,
-    /// What allows loading programs: `CAP_BPF` and `CAP_PERFMON`, or `CAP_SYS_ADMIN`, which includes them.
+    /// `CAP_BPF`, or `CAP_SYS_ADMIN`, which includes it.
     pub(super) bpf: bool,
+    /// `CAP_PERFMON`, or `CAP_SYS_ADMIN`, which includes it.
+    pub(super) perfmon: bool,
+    pub(super) bind_service: bool,
     pub(super) sys_admin: bool,
+    /// The smallest port that anybody may bind.
+    pub(super) first_free_port: u32,
+    /// Ports to be bound; none are known of a back-end.
+    pub(super) ports: Vec<u16>,
     /// As `uname -r` shows it.
     pub(super) kernel: String,
     pub(super) bpf_fs: bool,
-    /// Whether the programs could be loaded and attached; `None` if not tried.
-    pub(super) programs: Option<Result<(), String>>,
+    /// Whether this user may keep maps there, and if not, why; `None` if not tried.
+    pub(super) pins: Option<Result<(), String>>,
+    pub(super) programs: ProgramsTried,
     pub(super) repair: Result<(), String>,
     /// Only of a back-end.
     pub(super) diagnosis: Option<Diagnosis>,
@@ -41,6 +48,17 @@ pub(super) struct SystemFacts {
     /// Virtual addresses, and where this machine has them.
     pub(super) vips: Vec<(IpAddr, Vec<String>)>,
     pub(super) peers: Vec<(IpAddr, Result<(), String>)>,
+}
+
+/// Whether the packet programs could be loaded and attached.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum ProgramsTried {
+    /// They could.
+    Attached,
+    /// They could be loaded; this process has no network of its own to attach them in.
+    Loaded,
+    /// They could not.
+    Failed(String),
 }
 
 /// An existing interface.
@@ -67,10 +85,15 @@ pub(super) fn gather(question: &Question) -> SystemFacts {
     SystemFacts {
         role: question.role,
         net_admin: effective.contains(CapabilitySet::NET_ADMIN),
-        bpf: effective.contains(CapabilitySet::BPF | CapabilitySet::PERFMON) || sys_admin,
+        bpf: effective.contains(CapabilitySet::BPF) || sys_admin,
+        perfmon: effective.contains(CapabilitySet::PERFMON) || sys_admin,
+        bind_service: effective.contains(CapabilitySet::NET_BIND_SERVICE),
         sys_admin,
+        first_free_port: sysctl::first_free_port(),
+        ports: question.ports.clone(),
         kernel: rustix::system::uname().release().to_string_lossy().into_owned(),
         bpf_fs: pins::bpf_fs_is_mounted(),
+        pins: pins::bpf_fs_is_mounted().then(try_pins),
         programs: try_programs(question.role),
         repair: try_repair(),
         diagnosis: (question.role == Role::Backend).then(|| diagnosis::probe(diagnosis::TCP)),
@@ -104,20 +127,33 @@ fn resolve(peer: IpAddr) -> Result<(), String> {
     neighbor(peer, WAIT).map(drop).map_err(|error| error.to_string())
 }
 
-/// In a network namespace of its own, which ends with the thread.
-fn try_programs(role: Role) -> Option<Result<(), String>> {
+/// Attaches them in a network namespace of its own, which ends with the thread; where this process may make none, only loads
+/// them.
+fn try_programs(role: Role) -> ProgramsTried {
     let attempt = move || {
-        if let Err(error) = raw::own_network() {
-            debug!("no network namespace to try programs in: {error}");
-            return None;
-        }
-        let tried = match role {
-            Role::FrontEnd => forwarder::try_out(LOOPBACK),
-            Role::Backend => guard::try_out(LOOPBACK),
+        let is_apart =
+            raw::own_network().inspect_err(|error| debug!("no network namespace: {error}")).is_ok();
+        let tried = match (role, is_apart) {
+            (Role::FrontEnd, true) => forwarder::try_out(LOOPBACK),
+            (Role::Backend, true) => guard::try_out(LOOPBACK),
+            (Role::FrontEnd, false) => forwarder::try_load(),
+            (Role::Backend, false) => guard::try_load(),
         };
-        Some(tried.map_err(|error| error.to_string()))
+        match tried {
+            Ok(()) if is_apart => ProgramsTried::Attached,
+            Ok(()) => ProgramsTried::Loaded,
+            Err(error) => ProgramsTried::Failed(error.to_string()),
+        }
     };
-    thread::Builder::new().spawn(attempt).ok()?.join().ok()?
+    let thread = thread::Builder::new().spawn(attempt);
+    let tried = thread.ok().and_then(|thread| thread.join().ok());
+    tried.unwrap_or_else(|| ProgramsTried::Failed("no thread could try them".to_owned()))
+}
+
+fn try_pins() -> Result<(), String> {
+    let home = PinHome::open(None).map_err(|error| error.to_string())?;
+    home.remove_if_empty();
+    Ok(())
 }
 
 fn try_repair() -> Result<(), String> {

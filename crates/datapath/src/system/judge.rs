@@ -3,12 +3,15 @@
 use std::net::IpAddr;
 
 use super::diagnosis;
-use super::facts::{Interface, SystemFacts};
+use super::facts::{Interface, ProgramsTried, SystemFacts};
 use super::finding::Finding;
 use super::question::Role;
 
 pub(super) fn judge(facts: &SystemFacts) -> Vec<Finding> {
-    let mut findings = vec![kernel(facts), capability_net(facts), capability_bpf(facts), bpf_fs(facts)];
+    let mut findings = vec![kernel(facts)];
+    findings.extend(capabilities(facts));
+    findings.push(bpf_fs(facts));
+    findings.extend(facts.pins.as_ref().map(pins));
     findings.push(programs(facts));
     findings.push(repair(facts));
     findings.extend(facts.diagnosis.as_ref().map(diagnosis::judge));
@@ -44,48 +47,90 @@ fn kernel(facts: &SystemFacts) -> Finding {
     }
 }
 
-fn capability_net(facts: &SystemFacts) -> Finding {
-    let name = "CAP_NET_ADMIN";
-    if facts.net_admin {
-        return Finding::ok(name, "this process may attach programs and repair sockets");
-    }
-    let meaning = "this process may neither attach programs to interfaces nor repair sockets";
-    Finding::missing(name, meaning, "run as root, or grant it (systemd: AmbientCapabilities=CAP_NET_ADMIN)")
+/// One finding for each capability.
+fn capabilities(facts: &SystemFacts) -> Vec<Finding> {
+    let needed = |name: &str, has: bool, what: &str| {
+        let remedy = format!("run as root, or grant it (systemd: AmbientCapabilities={name})");
+        match has {
+            true => Finding::ok(name, format!("this process may {what}")),
+            false => Finding::missing(name, format!("this process may not {what}"), remedy),
+        }
+    };
+    vec![
+        needed("CAP_NET_ADMIN", facts.net_admin, "attach programs to interfaces and repair sockets"),
+        needed("CAP_BPF", facts.bpf, "load programs and use their maps"),
+        needed(
+            "CAP_PERFMON",
+            facts.perfmon,
+            "load programs that the kernel would otherwise find too complex",
+        ),
+        capability_bind(facts),
+    ]
 }
 
-fn capability_bpf(facts: &SystemFacts) -> Finding {
-    let name = "CAP_BPF, CAP_PERFMON";
-    if facts.bpf {
-        return Finding::ok(name, "this process may load programs");
+/// A connection that comes back is bound to its port too.
+fn capability_bind(facts: &SystemFacts) -> Finding {
+    let name = "CAP_NET_BIND_SERVICE";
+    let least = facts.first_free_port;
+    let is_low = |port: &&u16| u32::from(**port) < least;
+    let remedy = "run as root, or grant it (systemd: AmbientCapabilities=CAP_NET_BIND_SERVICE)";
+    if facts.bind_service {
+        return Finding::ok(name, "this process may listen at any port");
     }
-    let remedy =
-        "run as root, or grant both (systemd: AmbientCapabilities=CAP_BPF CAP_PERFMON CAP_NET_ADMIN)";
-    Finding::missing(name, "this process may not load programs", remedy)
+    match (facts.role, facts.ports.iter().find(is_low)) {
+        (_, Some(port)) => Finding::missing(
+            name,
+            format!("this process may not bind port {port}, which is below {least}"),
+            remedy,
+        ),
+        (Role::FrontEnd, None) => Finding::ok(name, format!("not needed for ports from {least} on")),
+        (Role::Backend, None) if least == 0 => Finding::ok(name, "not needed: anybody may bind any port"),
+        (Role::Backend, None) => Finding::warning(
+            name,
+            format!("connections to ports below {least} cannot be taken over"),
+            format!("none where clients connect to ports from {least} on; otherwise {remedy}"),
+        ),
+    }
+}
+
+fn pins(found: &Result<(), String>) -> Finding {
+    let name = "pinned maps";
+    match found {
+        Ok(()) => Finding::ok(name, "connections in progress outlive a restart of the process"),
+        Err(error) => Finding::warning(
+            name,
+            format!("connections in progress do not outlive a restart of the process: {error}"),
+            "start as root and let the process become its user, or let that user make directories there (chmod 1777 /sys/fs/bpf, \
+             the kernel's own default)",
+        ),
+    }
 }
 
 fn bpf_fs(facts: &SystemFacts) -> Finding {
     let name = "BPF file system";
     let remedy = "mount -t bpf bpf /sys/fs/bpf";
     match (facts.bpf_fs, facts.sys_admin) {
-        (true, _) => Finding::ok(name, "mounted; connections in progress outlive a restart of the process"),
+        (true, _) => Finding::ok(name, "mounted"),
         (false, true) => Finding::ok(name, "not mounted; it will be, as this process may do that"),
-        (false, false) => Finding::missing(name, "not mounted, and this process may not do that", remedy),
+        (false, false) => {
+            let meaning = "not mounted, and this process may not do that: connections in progress do not outlive its restart";
+            Finding::warning(name, meaning, remedy)
+        }
     }
 }
 
 fn programs(facts: &SystemFacts) -> Finding {
     let name = "packet programs";
     match &facts.programs {
-        Some(Ok(())) => Finding::ok(name, "load, and can be attached with tc (clsact)"),
-        Some(Err(error)) => Finding::missing(
+        ProgramsTried::Attached => Finding::ok(name, "load, and can be attached with tc (clsact)"),
+        ProgramsTried::Loaded => Finding::ok(
+            name,
+            "load; attaching was not tried, as this process may not make a network to try it in",
+        ),
+        ProgramsTried::Failed(error) => Finding::missing(
             name,
             error,
-            "the kernel needs BPF_SYSCALL, BPF_JIT, NET_CLS_BPF, NET_CLS_ACT and NET_SCH_INGRESS",
-        ),
-        None => Finding::warning(
-            name,
-            "not tried: this process may not make a network namespace to try them in",
-            "repeat this as root",
+            "grant the capabilities above; the kernel needs BPF_SYSCALL, BPF_JIT, NET_CLS_BPF, NET_CLS_ACT and NET_SCH_INGRESS",
         ),
     }
 }
@@ -230,140 +275,4 @@ fn judge_peer(peer: IpAddr, found: &Result<(), String>) -> Finding {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::system::Status;
-
-    fn facts(role: Role) -> SystemFacts {
-        let interface = Interface {
-            ethernet: true,
-            merged_bytes: Some(65536),
-            large_receive: Some(false),
-            rp_filter: 0,
-            arp_ignore: 0,
-            arp_announce: 0,
-            accept_local: 0,
-        };
-        SystemFacts {
-            role,
-            net_admin: true,
-            bpf: true,
-            sys_admin: true,
-            kernel: "6.1.0-13-amd64".to_owned(),
-            bpf_fs: true,
-            programs: Some(Ok(())),
-            repair: Ok(()),
-            diagnosis: Some(diagnosis::Diagnosis::Answers),
-            routes: false,
-            interfaces: vec![("eth0".to_owned(), Some(interface))],
-            vips: vec![],
-            peers: vec![("10.0.0.2".parse().unwrap(), Ok(()))],
-        }
-    }
-
-    /// What is not in order, by the beginning of its name.
-    fn complaints(facts: &SystemFacts) -> Vec<(String, Status)> {
-        let bad = judge(facts).into_iter().filter(|finding| finding.status != Status::Ok);
-        bad.map(|finding| {
-            assert!(finding.remedy.is_some() && !finding.meaning.is_empty(), "{finding:?}");
-            (finding.name, finding.status)
-        })
-        .collect()
-    }
-
-    fn one(name: &str, status: Status) -> Vec<(String, Status)> {
-        vec![(name.to_owned(), status)]
-    }
-
-    #[test]
-    fn a_machine_in_order_has_no_complaints() {
-        for role in [Role::FrontEnd, Role::Backend] {
-            assert_eq!(complaints(&facts(role)), []);
-            assert!(judge(&facts(role)).len() >= 8);
-        }
-    }
-
-    #[test]
-    fn kernels() {
-        let with = |role, kernel: &str| {
-            let facts = SystemFacts { kernel: kernel.to_owned(), ..facts(role) };
-            complaints(&facts)
-        };
-        assert_eq!(with(Role::FrontEnd, "5.14.0"), []);
-        assert_eq!(with(Role::Backend, "5.18"), []);
-        for old in ["5.13.9", "4.19", "", "x"] {
-            assert_eq!(with(Role::FrontEnd, old), one("kernel", Status::Missing), "{old}");
-        }
-        assert_eq!(with(Role::Backend, "5.17.3-arch1"), one("kernel", Status::Missing));
-    }
-
-    #[test]
-    fn privileges() {
-        let none = SystemFacts {
-            net_admin: false,
-            bpf: false,
-            sys_admin: false,
-            bpf_fs: false,
-            programs: None,
-            repair: Err("Operation not permitted".to_owned()),
-            ..facts(Role::Backend)
-        };
-        let expected = [
-            ("CAP_NET_ADMIN", Status::Missing),
-            ("CAP_BPF, CAP_PERFMON", Status::Missing),
-            ("BPF file system", Status::Missing),
-            ("packet programs", Status::Warning),
-            ("TCP_REPAIR", Status::Missing),
-        ];
-        assert_eq!(complaints(&none), expected.map(|(name, status)| (name.to_owned(), status)));
-        let may_mount = SystemFacts { bpf_fs: false, ..facts(Role::FrontEnd) };
-        assert_eq!(complaints(&may_mount), []);
-    }
-
-    fn change(role: Role, change: impl FnOnce(&mut Interface)) -> SystemFacts {
-        let mut facts = facts(role);
-        change(facts.interfaces[0].1.as_mut().unwrap());
-        facts
-    }
-
-    #[test]
-    fn interfaces() {
-        let lro = change(Role::FrontEnd, |interface| interface.large_receive = Some(true));
-        assert_eq!(complaints(&lro), one("eth0: large receive offload", Status::Warning));
-        let big = change(Role::FrontEnd, |interface| interface.merged_bytes = Some(200_000));
-        assert_eq!(complaints(&big), one("eth0: gro_max_size", Status::Warning));
-        let strict = change(Role::Backend, |interface| interface.rp_filter = 1);
-        assert_eq!(complaints(&strict), one("eth0: rp_filter", Status::Warning));
-        let tunnel = change(Role::Backend, |interface| interface.ethernet = false);
-        assert_eq!(complaints(&tunnel), one("interface eth0", Status::Missing));
-        let router = SystemFacts { routes: true, ..facts(Role::FrontEnd) };
-        assert_eq!(complaints(&router), one("eth0: accept_local", Status::Warning));
-        let mut none = facts(Role::FrontEnd);
-        none.interfaces[0].1 = None;
-        assert_eq!(complaints(&none), one("interface eth0", Status::Missing));
-    }
-
-    #[test]
-    fn virtual_addresses() {
-        let with = |role, holders: &[&str]| {
-            let holders = holders.iter().map(ToString::to_string).collect();
-            SystemFacts { vips: vec![("10.0.0.1".parse().unwrap(), holders)], ..facts(role) }
-        };
-        let name = "virtual address 10.0.0.1";
-        assert_eq!(complaints(&with(Role::FrontEnd, &["eth0"])), []);
-        assert_eq!(complaints(&with(Role::FrontEnd, &[])), one(name, Status::Missing));
-        assert_eq!(complaints(&with(Role::FrontEnd, &["lo"])), one(name, Status::Warning));
-        assert_eq!(complaints(&with(Role::Backend, &[])), []);
-        let arp = "eth0: arp_ignore, arp_announce";
-        assert_eq!(complaints(&with(Role::Backend, &["lo"])), one(arp, Status::Missing));
-        let announced = complaints(&with(Role::Backend, &["eth0"]));
-        assert!(announced.contains(&(name.to_owned(), Status::Missing)), "{announced:?}");
-    }
-
-    #[test]
-    fn peers() {
-        let mut far = facts(Role::Backend);
-        far.peers[0].1 = Err("reached through a gateway".to_owned());
-        assert_eq!(complaints(&far), one("peer 10.0.0.2", Status::Missing));
-    }
-}
+mod tests;

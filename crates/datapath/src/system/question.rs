@@ -20,6 +20,8 @@ pub struct Question {
     pub interfaces: Vec<String>,
     /// Virtual addresses.
     pub vips: Vec<IpAddr>,
+    /// Ports to be bound, as far as they are known.
+    pub ports: Vec<u16>,
     /// The machines on the other side: back-ends of a front-end, front-ends of a back-end.
     pub peers: Vec<IpAddr>,
 }

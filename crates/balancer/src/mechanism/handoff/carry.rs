@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use plimsoll_config::Config;
 use plimsoll_datapath::Flow;
+use plimsoll_datapath::privileges::RunUser;
 
 use super::active::Active;
 use super::handoffs::Handoffs;
@@ -28,8 +29,8 @@ impl Mechanism for Handoffs {
     type System = System;
     type Parcel = Box<Handing>;
 
-    fn start(config: &Config) -> Result<Option<Arc<System>>, String> {
-        System::start(config)
+    fn start(config: &Config, user: Option<&RunUser>) -> Result<Option<Arc<System>>, String> {
+        System::start(config, user)
     }
 
     fn new(system: &Arc<System>, worker: &Rc<Worker>) -> Rc<Self> {

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use plimsoll_config::{Config, MechanismKind};
 use plimsoll_datapath::tcp::TcpState;
+use plimsoll_datapath::privileges::RunUser;
 use plimsoll_datapath::{Flow, FlowEntry, Forwarder, ForwarderConfig, NextHop, tcp};
 use plimsoll_policy::BackendId;
 use plimsoll_wire::Key;
@@ -68,11 +69,11 @@ pub(crate) struct System {
 }
 
 impl System {
-    /// Loads the packet programs, if the configuration asks for handing off.
+    /// Loads the packet programs, if the configuration asks for handing off, for a process that is to become `user`.
     ///
     /// # Errors
     /// Why this system does not allow it, in words; not if the configuration allows proxying instead.
-    pub(crate) fn start(config: &Config) -> Result<Option<Arc<Self>>, String> {
+    pub(crate) fn start(config: &Config, user: Option<&RunUser>) -> Result<Option<Arc<Self>>, String> {
         let (MechanismKind::Handoff, Some(handoff)) = (config.mechanism, &config.handoff) else {
             return Ok(None);
         };
@@ -83,7 +84,12 @@ impl System {
             vips,
             flows: handoff.flows,
         };
-        let started = Forwarder::open(&wanted).map_err(|e| e.to_string()).and_then(|forwarder| {
+        // What moves connections is loaded now: later nobody could say so if the kernel refused it.
+        let prepared = tcp::prepare().map_err(|e| {
+            format!("cannot load what freezes connections: {e}. This needs CAP_BPF: run as root, or grant it")
+        });
+        let opened = || Forwarder::open_for(&wanted, user).map_err(|e| e.to_string());
+        let started = prepared.and_then(|()| opened()).and_then(|forwarder| {
             let instance = new_instance(&forwarder)?;
             Ok(Self {
                 forwarder,

@@ -13,6 +13,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use plimsoll_config::Config;
+use plimsoll_datapath::privileges::RunUser;
 use tokio::net::TcpStream;
 
 use super::carry::{Answered, Carried, ClientRequest, Failure, Mechanism};
@@ -34,7 +35,7 @@ impl<B: BackendIo + 'static> Mechanism for Proxy<B> {
     type Parcel = Infallible;
 
     /// Always in use: it carries what other mechanisms decline.
-    fn start(_: &Config) -> Result<Option<Arc<()>>, String> {
+    fn start(_: &Config, _: Option<&RunUser>) -> Result<Option<Arc<()>>, String> {
         Ok(Some(Arc::new(())))
     }
 

@@ -90,9 +90,10 @@ impl FileWatch {
     }
 }
 
-/// The directories whose entries decide which file an absolute path leads to: those with symbolic links on the way, and
+/// The directories whose entries decide which file a path leads to: those with symbolic links on the way, and
 /// the one that holds the file.
-fn directories(path: &Path) -> io::Result<BTreeSet<PathBuf>> {
+pub(in crate::commands) fn directories(path: &Path) -> io::Result<BTreeSet<PathBuf>> {
+    let path = std::path::absolute(path)?;
     let mut found = BTreeSet::new();
     let mut at = PathBuf::from("/");
     // Names still to go, the next one last.

@@ -24,6 +24,7 @@ pub(super) fn question(config: &Config) -> Result<Question, CliError> {
         role: Role::FrontEnd,
         interfaces: config.handoff.as_ref().map_or_else(Vec::new, |h| h.interfaces.clone()),
         vips: config.listeners.iter().map(|l| l.address.ip()).collect(),
+        ports: config.listeners.iter().map(|l| l.address.port()).filter(|port| *port != 0).collect(),
         peers,
     })
 }

@@ -10,6 +10,7 @@ use std::process::Command;
 use tempfile::TempDir;
 
 use crate::common::{Turn, alone, beside_others};
+use crate::rights::{as_user, command_in, open_directory};
 
 /// Where clients connect.
 const PORT: u16 = 80;
@@ -34,6 +35,12 @@ pub(super) struct Options {
     pub(super) serve: Option<String>,
     /// Whether it mostly waits, so that another such lab may run beside it.
     pub(super) is_quiet: bool,
+    /// Whose the files are, which others may read but for the key; without, they are root's alone.
+    pub(super) owner: Option<u32>,
+    /// Whether the owner of the files starts the processes, with capabilities and nothing else; otherwise root does.
+    pub(super) is_plain: bool,
+    /// The mode of the nodes' BPF file systems.
+    pub(super) bpf_mode: &'static str,
 }
 
 impl Default for Options {
@@ -46,9 +53,15 @@ impl Default for Options {
             agent: Vec::new(),
             serve: None,
             is_quiet: false,
+            owner: None,
+            is_plain: false,
+            bpf_mode: "1777",
         }
     }
 }
+
+/// What a front-end and an agent need, of a plain user.
+const CAPABILITIES: [&str; 4] = ["net_admin", "bpf", "perfmon", "net_bind_service"];
 
 pub(super) struct Bed {
     pub(super) agents: Vec<Option<Process>>,
@@ -85,7 +98,7 @@ impl Bed {
         let turn = if options.is_quiet { beside_others() } else { alone() };
         let lab = Lab::build(&LabConfig { backends: options.backends, ..LabConfig::default() })
             .unwrap_or_else(|error| panic!("these tests need root, and a kernel that allows labs: {error}"));
-        let directory = tempfile::tempdir().unwrap();
+        let directory = options.owner.map_or_else(|| tempfile::tempdir().unwrap(), open_directory);
         std::fs::create_dir(directory.path().join("www")).unwrap();
         std::fs::write(directory.path().join("www/index.html"), "hello\n").unwrap();
         for (name, content) in files {
@@ -94,6 +107,11 @@ impl Bed {
         let key = directory.path().join("key");
         std::fs::write(&key, format!("{:064x}\n", u64::from(std::process::id()))).unwrap();
         std::fs::set_permissions(&key, std::os::unix::fs::PermissionsExt::from_mode(0o600)).unwrap();
+        std::os::unix::fs::chown(&key, options.owner, options.owner).unwrap();
+        for node in lab.nodes() {
+            let mut chmod = node.command("chmod");
+            assert!(chmod.args([options.bpf_mode, "/sys/fs/bpf"]).status().unwrap().success());
+        }
         let agents = (0..options.backends).map(|_| None).collect();
         let servers = servers(&lab, directory.path());
         let mut bed = Self {
@@ -115,7 +133,26 @@ impl Bed {
         bed
     }
 
-    fn path(&self, name: &str) -> PathBuf {
+    /// What runs the command in a node.
+    fn command(&self, node: Node) -> Command {
+        let node = self.lab.node(node).unwrap();
+        let Some(owner) = self.options.owner else {
+            return node.command(env!("CARGO_BIN_EXE_plimsoll"));
+        };
+        let program = self.path("plimsoll");
+        if !program.exists() {
+            command_in(self.directory.path());
+        }
+        if !self.options.is_plain {
+            return node.command(program);
+        }
+        let all = as_user(owner, &CAPABILITIES, program);
+        let mut command = node.command(&all[0]);
+        command.args(&all[1..]);
+        command
+    }
+
+    pub(super) fn path(&self, name: &str) -> PathBuf {
         self.directory.path().join(name)
     }
 
@@ -146,9 +183,8 @@ impl Bed {
 
     /// What runs an agent of this name beside a back-end.
     pub(super) fn agent_command(&self, index: usize, name: &str, port: u16) -> Command {
-        let node = self.lab.node(Node::Backend(index)).unwrap();
-        let mut command = node.command(env!("CARGO_BIN_EXE_plimsoll"));
-        let own = node.address();
+        let mut command = self.command(Node::Backend(index));
+        let own = self.lab.node(Node::Backend(index)).unwrap().address();
         let serve = self.options.serve.as_deref().unwrap_or("origin:DIRECTORY/www");
         let serve = serve.replace("DIRECTORY", &self.directory.path().display().to_string());
         let serve = serve.replace("ADDRESS", &own.to_string()).replace("INDEX", &index.to_string());
@@ -222,7 +258,7 @@ impl Bed {
         let file = self.path("plimsoll.toml");
         std::fs::write(&file, self.config_text()).unwrap();
         let node = self.lab.node(Node::FrontEnd).unwrap();
-        let mut command = node.command(env!("CARGO_BIN_EXE_plimsoll"));
+        let mut command = self.command(Node::FrontEnd);
         command.args(["balance", "--no-watch", "--config"]).arg(&file);
         command.stderr(self.log("front-end.log"));
         self.front_end = Some(node.spawn(&mut command).unwrap());
@@ -372,6 +408,43 @@ impl Bed {
         self.stop_agents();
     }
 
+    /// Nothing of ours is left on a node.
+    fn assert_clean(&self, node: Node) {
+        let handle = self.lab.node(node).unwrap();
+        let pins = std::fs::read_dir(handle.root().join("sys/fs/bpf")).unwrap();
+        // The kernel has some of its own there.
+        let ours = pins
+            .map(|entry| entry.unwrap())
+            .filter(|e| e.file_name().to_string_lossy().starts_with("plimsoll"));
+        let left: Vec<_> = ours.map(|entry| entry.path()).collect();
+        // In a directory that is root's alone, another user can remove nothing.
+        let may_stay = self.options.bpf_mode == "700" && self.options.owner.is_some();
+        let is_empty = |path: &PathBuf| std::fs::read_dir(path).unwrap().next().is_none();
+        assert!(
+            left.is_empty() || may_stay && left.iter().all(is_empty),
+            "pins are left on {node}: {left:?}"
+        );
+        assert!(!handle.root().join("run/plimsoll").exists(), "files are left on {node}");
+        let say = |program: &str, arguments: &[&str]| {
+            let output = handle.command(program).args(arguments).output().unwrap();
+            String::from_utf8_lossy(&output.stdout).into_owned()
+        };
+        let qdiscs = say("tc", &["qdisc", "show"]);
+        assert!(!qdiscs.contains("clsact"), "a qdisc is left on {node}: {qdiscs}");
+        if node != Node::FrontEnd {
+            let addresses = say("ip", &["addr", "show", "dev", "lo"]);
+            let vips = [self.vip().ip().to_string(), self.vip_v6().ip().to_string()];
+            assert!(!vips.iter().any(|vip| addresses.contains(&format!("{vip}/"))), "on {node}: {addresses}");
+            let setting = |of: &str, name: &str| {
+                let path = format!("/proc/sys/net/ipv4/conf/{of}/{name}");
+                handle.run(|| std::fs::read_to_string(path).unwrap()).unwrap()
+            };
+            for name in ["arp_ignore", "arp_announce"] {
+                assert_eq!(setting("eth0", name), setting("default", name), "{name} of {node}");
+            }
+        }
+    }
+
     fn stop_front_end(&mut self) {
         let front_end = self.front_end.take().unwrap();
         let status = front_end.stop_within(PATIENCE).unwrap();
@@ -387,11 +460,7 @@ impl Bed {
             assert_eq!(status.and_then(|s| s.code()), Some(0));
         }
         for node in (0..self.options.backends).map(Node::Backend).chain([Node::FrontEnd]) {
-            let left = |dir: &str| {
-                let path = self.lab.node(node).unwrap().root().join(dir);
-                std::fs::read_dir(path).map_or(0, |entries| entries.count())
-            };
-            assert_eq!(left("sys/fs/bpf/plimsoll"), 0, "pins are left on {node}");
+            self.assert_clean(node);
         }
     }
 }

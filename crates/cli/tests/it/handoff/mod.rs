@@ -10,6 +10,7 @@ mod forgery;
 mod http;
 mod interruptions;
 mod many;
+mod privileges;
 mod refusals;
 mod round;
 mod servers;

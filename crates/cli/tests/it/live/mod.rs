@@ -7,6 +7,7 @@ mod faults;
 mod overload;
 mod peers;
 mod posts;
+mod privileges;
 mod processes;
 mod reload;
 mod stop;

@@ -35,13 +35,12 @@ impl Process {
 
     /// The same; a pipe is held, but not read.
     pub(super) fn start_with_stdout(args: &[&str], stdout: Stdio) -> Self {
-        let mut child = Command::new(env!("CARGO_BIN_EXE_plimsoll"))
-            .args(args)
-            .stdin(Stdio::null())
-            .stdout(stdout)
-            .stderr(Stdio::piped())
-            .spawn()
-            .unwrap();
+        Self::run(Command::new(env!("CARGO_BIN_EXE_plimsoll")).args(args), stdout)
+    }
+
+    /// Runs this command.
+    pub(super) fn run(command: &mut Command, stdout: Stdio) -> Self {
+        let mut child = command.stdin(Stdio::null()).stdout(stdout).stderr(Stdio::piped()).spawn().unwrap();
         let heard = Heard::default();
         let (stderr, hears) = (BufReader::new(child.stderr.take().unwrap()), heard.clone());
         std::thread::spawn(move || {
