@@ -78,11 +78,11 @@ pub(crate) fn load(plan: &LoadPlan<'_>, pins: Option<&Pins>) -> Result<Loaded, D
         if let Some(old) = moving.get(&name) {
             copy(old, &handle)?;
         }
-        if let Some(pins) = pins.filter(|_| plan.pinned.contains(&name.as_str())) {
-            if let Some(path) = pins.path(&name) {
-                pin(&mut map, &path, moving.contains_key(&name))?;
-                pins.give(&path)?;
-            }
+        if let Some(pins) = pins.filter(|_| plan.pinned.contains(&name.as_str()))
+            && let Some(path) = pins.path(&name)
+        {
+            pin(&mut map, &path, moving.contains_key(&name))?;
+            pins.give(&path)?;
         }
         loaded.maps.insert(name, handle);
     }

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use plimsoll_balancer::{Balancer, PreparedBalancer, StartError};
 use plimsoll_config::Config;
-use plimsoll_datapath::privileges::PrivilegeDrop;
+use plimsoll_datapath::privileges::{Identity, PrivilegeDrop};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::mpsc;
 
@@ -45,7 +45,7 @@ pub(crate) fn run(args: &Args) -> Result<(), CliError> {
     crate::log::to_stderr();
     let seen = Stamp::of(&args.config);
     let config = load(&args.config)?;
-    let balancer = start(args, &config)?;
+    let (balancer, identity) = start(args, &config)?;
     for address in balancer.addresses() {
         eprintln!("plimsoll: listening on http://{address}");
     }
@@ -55,7 +55,7 @@ pub(crate) fn run(args: &Args) -> Result<(), CliError> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|e| CliError::Failed(format!("cannot start: {e}")))?;
     let mut signals = runtime.block_on(async { BalanceSignals::new() })?;
-    let reloader = Reloader::start(args.config.clone(), balancer, config)?;
+    let reloader = Reloader::start(args.config.clone(), balancer, config, identity)?;
     runtime.block_on(supervise(args, seen, &reloader, &mut signals))?;
     // A second signal ends the process without waiting.
     std::thread::spawn(move || {
@@ -68,7 +68,7 @@ pub(crate) fn run(args: &Args) -> Result<(), CliError> {
 }
 
 /// Starts a front-end that has given away the privileges it needs no more.
-fn start(args: &Args, config: &Config) -> Result<Balancer, CliError> {
+fn start(args: &Args, config: &Config) -> Result<(Balancer, Identity), CliError> {
     let failed = |error: StartError| CliError::Failed(error.to_string());
     let needs = privileges::needs_of_front_end(config, &args.config, !args.no_watch);
     let identity = privileges::front_end(config, &needs)?;
@@ -76,7 +76,7 @@ fn start(args: &Args, config: &Config) -> Result<Balancer, CliError> {
     let kept =
         PrivilegeDrop { identity: &identity, work: privileges::work_of(config), seccomp: config.seccomp };
     privileges::give_away(kept, &needs, "`user` in the configuration")?;
-    prepared.start().map_err(failed)
+    Ok((prepared.start().map_err(failed)?, identity))
 }
 
 fn load(path: &Path) -> Result<Config, CliError> {
@@ -167,7 +167,12 @@ struct Wishes {
 }
 
 impl Reloader {
-    fn start(path: PathBuf, balancer: Balancer, mut running: Config) -> Result<Self, CliError> {
+    fn start(
+        path: PathBuf,
+        balancer: Balancer,
+        mut running: Config,
+        identity: Identity,
+    ) -> Result<Self, CliError> {
         let (wake, woken) = sync_channel(1);
         let (end, ended) = sync_channel(1);
         let wishes = Arc::<Wishes>::default();
@@ -181,7 +186,7 @@ impl Reloader {
                 // A signal and the change of the file that it follows are one reload.
                 let refused = Some((stamp, refused));
                 if by_signal || refused != told {
-                    refused.iter().for_each(|(_, text)| eprintln!("plimsoll: {text}"));
+                    refused.iter().for_each(|(_, text)| privileges::tell_refused(text, &identity));
                     eprintln!("plimsoll: the running configuration stays in force");
                 }
                 told = refused;

@@ -77,6 +77,14 @@ pub(super) fn give_away(
     Ok(())
 }
 
+/// Says why a reload was refused, and what to do where the front-end itself may not use a file that it is to use.
+pub(super) fn tell_refused(text: &str, identity: &Identity) {
+    eprintln!("plimsoll: {text}");
+    if let Some(user) = identity.user().filter(|_| text.contains("Permission denied")) {
+        eprintln!("plimsoll: it runs as {user} since its start; give that user access, or start it anew");
+    }
+}
+
 /// What `check` says of it.
 pub(super) fn text(identity: &Identity) -> String {
     match identity {

@@ -107,6 +107,22 @@ fn root_becomes_nobody() {
     front_end.assert_works(LOGS);
 }
 
+/// What a reload asks for in addition may be out of reach then; the answer says so.
+#[test]
+fn a_new_log_where_nobody_may_write() {
+    let mut front_end = Trimmed::start(0, "", itself);
+    assert_eq!(front_end.rights(), Rights::trimmed(NOBODY, BIND_SERVICE), "{}", front_end.process.said());
+    fs::write(front_end.path("plimsoll.toml"), config_before(&front_end.origin, LOGS)).unwrap();
+    let line = front_end.process.wait_for("it runs as", 0);
+    assert_eq!(
+        line,
+        "plimsoll: it runs as nobody (65534) since its start; give that user access, or start it anew"
+    );
+    front_end.process.wait_for("stays in force", 0);
+    front_end.process.signal("-TERM");
+    assert_eq!(front_end.process.wait(), Some(0), "{}", front_end.process.said());
+}
+
 #[test]
 fn root_becomes_the_configured_user() {
     let more = format!("user = \"{STRANGER}\"\n{LOGS}");

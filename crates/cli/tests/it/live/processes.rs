@@ -148,7 +148,7 @@ impl FrontEnd {
 
     /// The same with this standard output.
     pub(super) fn start_with_stdout(backends: &[SocketAddr], more: &str, stdout: Stdio) -> Self {
-        let directory = tempfile::tempdir().unwrap();
+        let directory = private_directory();
         let file = directory.path().join("plimsoll.toml");
         std::fs::write(&file, config(backends, more)).unwrap();
         let args = ["balance", "--no-watch", "--config", file.to_str().unwrap()];
@@ -191,6 +191,13 @@ impl FrontEnd {
         self.process.signal("-TERM");
         assert_eq!(self.process.wait(), Some(0), "{}", self.process.said());
     }
+}
+
+/// A directory of root alone: a front-end with its configuration there stays root, so that a reload may add files to it.
+pub(super) fn private_directory() -> TempDir {
+    let directory = tempfile::tempdir().unwrap();
+    std::fs::set_permissions(directory.path(), std::os::unix::fs::PermissionsExt::from_mode(0o700)).unwrap();
+    directory
 }
 
 /// A configuration with these back-ends, named `b0`, `b1` and so on.
