@@ -116,12 +116,11 @@ impl Forwarder {
             link.check_ethernet()?;
             places.push(place(link.index));
         }
-        for place in &mut places {
+        for place in &places {
             place.attach(self.program.as_fd())?;
         }
         // What an earlier instance with other interfaces left.
-        let is_other = |other: &FilterPlace| !places.iter().any(|place| place.ifindex == other.ifindex);
-        for other in links.iter().map(|link| place(link.index)).filter(is_other) {
+        for other in links.iter().map(|link| place(link.index)).filter(|other| !places.contains(other)) {
             other.detach(self.program.as_fd())?;
         }
         self.places = places;

@@ -90,7 +90,7 @@ impl Guard {
         let plan = LoadPlan { object: &OBJECT.0, pinned: &[VIPS, LEASES, HELD, COUNTS], sizes: &sizes };
         let mut loaded = load(&plan, Some(&pins))?;
         let place = |index, point| FilterPlace::new(&config.instance, index, point, PRIORITY);
-        let mut guard = Self {
+        let guard = Self {
             vips: loaded.take_map(VIPS)?,
             leases: loaded.take_map(LEASES)?,
             counts: loaded.take_map(COUNTS)?,

@@ -1,6 +1,7 @@
 //! The forwarder's maps: flows that come, change hands and go, and what outlives a process.
 
 use std::fs;
+use std::process::Command;
 use std::thread;
 use std::time::Duration;
 
@@ -8,7 +9,7 @@ use plimsoll_datapath::{DatapathError, Flow, FlowEntry, Forwarder, ForwarderConf
 use plimsoll_testkit::cpu_time_of;
 
 use crate::forwarder::{NEXT_HOP, config, entry, forwarder, v4, verdict};
-use crate::network::{Instance, opened};
+use crate::network::{Instance, Segment, opened};
 use crate::packet::{ACK, Packet};
 
 #[test]
@@ -195,4 +196,34 @@ fn neither_packets_nor_lists_cost_much() {
     let miss = cost(&miss);
     println!("a packet that is sent on: {hit:?}, one that is not: {miss:?}");
     assert!(hit < Duration::from_micros(10) && miss < Duration::from_micros(10), "110 and 60 ns when alone");
+}
+
+/// The qdisc goes with the last filter, after a crash too; unless it was there before.
+#[test]
+fn the_qdisc_goes_with_the_last_filter() {
+    let segment = Segment::new(1);
+    let machine = &segment.machines[0];
+    let instances = [Instance::new(), Instance::new()];
+    let open = |number: usize| {
+        let config =
+            ForwarderConfig { interfaces: vec!["eth0".to_owned()], ..config(&instances[number], 10) };
+        machine.run(|| opened(|| Forwarder::open(&config))).unwrap()
+    };
+    let clear = |forwarder: Forwarder| machine.run(|| forwarder.clear_and_detach()).unwrap();
+    for was_there in [false, true] {
+        if was_there {
+            let added = Command::new("tc")
+                .args(["-n", &machine.name, "qdisc", "add", "dev", "eth0", "clsact"])
+                .status();
+            assert!(added.unwrap().success());
+        }
+        // It crashes.
+        drop(open(0));
+        let first = open(0);
+        let second = open(1);
+        clear(first);
+        assert!(machine.has_qdisc("eth0") && machine.filters("eth0", "ingress").contains("plimsoll_fwd"));
+        clear(second);
+        assert_eq!(machine.has_qdisc("eth0"), was_there);
+    }
 }

@@ -80,6 +80,13 @@ impl Machine {
         String::from_utf8_lossy(&command.output().unwrap().stdout).into_owned()
     }
 
+    /// Whether an interface has a clsact qdisc.
+    pub(crate) fn has_qdisc(&self, interface: &str) -> bool {
+        let mut command = Command::new("tc");
+        command.args(["-n", &self.name, "qdisc", "show", "dev", interface]);
+        String::from_utf8_lossy(&command.output().unwrap().stdout).contains("clsact")
+    }
+
     pub(crate) fn sysctl(&self, path: &str, value: &str) {
         self.run(|| fs::write(format!("/proc/sys/{path}"), value).unwrap());
     }

@@ -116,6 +116,32 @@ fn a_plain_user_who_may_not_pin() {
     bed.stop();
 }
 
+#[test]
+fn agents_become_the_named_user() {
+    let agent = vec!["--user".to_owned(), STRANGER.to_string(), "--no-seccomp".to_owned()];
+    let bed = bed(Options { owner: Some(NOBODY), agent, ..Options::default() });
+    let expected = Rights { seccomp: 0, ..Rights::trimmed(STRANGER, KEPT) };
+    assert_eq!(rights(&bed).1, vec![expected; 2], "{}", said(&bed, "b0.log"));
+    assert_hands_off(&bed);
+    bed.assert_quiet();
+    bed.stop();
+}
+
+/// As on most machines: the key is root's, so that the front-end stays root, and agents do not.
+#[test]
+fn root_keeps_its_key() {
+    let bed = bed(Options::default());
+    let (front_end, agents) = rights(&bed);
+    assert_eq!(front_end, Rights::trimmed(0, KEPT), "{}", said(&bed, "front-end.log"));
+    assert_eq!(agents, vec![Rights::trimmed(NOBODY, KEPT); 2], "{}", said(&bed, "b0.log"));
+    let reason = format!("nobody may not read {}", bed.path("key").display());
+    assert_eq!(said(&bed, "front-end.log").matches(&reason).count(), 1, "{}", said(&bed, "front-end.log"));
+    assert_hands_off(&bed);
+    assert_reloads(&bed);
+    bed.assert_quiet();
+    bed.stop();
+}
+
 /// What was pinned is removed where the way to it is closed since.
 #[test]
 fn nobody_cleans_up_behind_closed_doors() {
@@ -154,14 +180,11 @@ fn a_user_who_may_not_use_a_file() {
 #[test]
 fn a_system_is_checked_as_a_plain_user() {
     let bed = bed(Options { owner: Some(STRANGER), is_plain: true, ..Options::default() });
-    let check = |capabilities: &[&str]| -> Vec<String> {
-        let node = bed.lab.node(Node::FrontEnd).unwrap();
+    let check_on = |node: Node, capabilities: &[&str], of_role: &[&str]| -> Vec<String> {
+        let node = bed.lab.node(node).unwrap();
         let all = crate::rights::as_user(STRANGER, capabilities, bed.path("plimsoll"));
         let mut command: Command = node.command(&all[0]);
-        command
-            .args(&all[1..])
-            .args(["check", "--system", "--json", "--config"])
-            .arg(bed.path("plimsoll.toml"));
+        command.args(&all[1..]).args(["check", "--system", "--json"]).args(of_role);
         let output = command.output().unwrap();
         let text = crate::common::text(&output.stdout);
         let findings: Vec<serde_json::Value> = serde_json::from_str(&text)
@@ -169,8 +192,16 @@ fn a_system_is_checked_as_a_plain_user() {
         let bad = findings.iter().filter(|finding| finding["status"] == "missing");
         bad.map(|finding| finding["name"].as_str().unwrap().to_owned()).collect()
     };
+    let file = bed.path("plimsoll.toml").display().to_string();
+    let check = |capabilities: &[&str]| check_on(Node::FrontEnd, capabilities, &["--config", &file]);
     let all = ["net_admin", "bpf", "perfmon", "net_bind_service"];
     assert_eq!(check(&all), [""; 0]);
+    let front_end = bed.lab.node(Node::FrontEnd).unwrap().address().to_string();
+    let vip = bed.vip().ip().to_string();
+    let of_backend = ["--interface", "eth0", "--vip", &vip, "--front-end", &front_end];
+    assert_eq!(check_on(Node::Backend(0), &all, &of_backend), [""; 0]);
+    let missing = check_on(Node::Backend(0), &all[1..], &of_backend);
+    assert_eq!(missing, ["CAP_NET_ADMIN", "packet programs", "TCP_REPAIR"]);
     for (left_out, name) in [(1, "CAP_BPF"), (2, "CAP_PERFMON"), (3, "CAP_NET_BIND_SERVICE")] {
         let mut some = all.to_vec();
         some.remove(left_out);
