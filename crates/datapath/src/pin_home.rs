@@ -302,6 +302,26 @@ mod tests {
         drop(held);
     }
 
+    /// A user who is not root runs without pins then; nothing of the stranger's is touched.
+    #[test]
+    fn a_plain_user_refuses_a_strangers_home() {
+        let home = TestHome::new(3);
+        fs::create_dir(&home.0.path).unwrap();
+        fs::set_permissions(&home.0.path, std::os::unix::fs::PermissionsExt::from_mode(0o777)).unwrap();
+        chown(&home.0.path, Some(54_321), None).unwrap();
+        let user = rustix::process::Uid::from_raw(home.0.uid);
+        let refused = std::thread::scope(|scope| {
+            let as_user = || {
+                // Of this thread alone.
+                rustix::thread::set_thread_res_uid(user, user, user).unwrap();
+                PinHome::open(None).unwrap_err().to_string()
+            };
+            scope.spawn(as_user).join().unwrap()
+        });
+        assert!(refused.contains("belongs to user 54321, a stranger"), "{refused}");
+        assert_eq!(home.0.path.metadata().unwrap().uid(), 54_321);
+    }
+
     #[test]
     fn an_instance_is_taken_once() {
         let home = TestHome::new(2);

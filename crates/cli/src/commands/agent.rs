@@ -7,7 +7,9 @@ use std::time::Duration;
 use plimsoll_agent::daemon::{
     Agent, AgentConfig, AgentError, AgentStats, FrontEnd, PreparedAgent, ServeConfig,
 };
-use plimsoll_datapath::privileges::{FileAccess, FileNeed, Identity, KeptWork, PrivilegeDrop, choose};
+use plimsoll_datapath::privileges::{
+    FileAccess, FileNeed, Identity, KeptWork, PrivilegeDrop, choose, is_privileged_port,
+};
 use plimsoll_origin::{OriginConfig, Source};
 use plimsoll_wire::Key;
 
@@ -161,7 +163,7 @@ fn start(args: &Args) -> Result<Agent, CliError> {
     let config = config(args)?;
     let needs = needs(args);
     let identity = identity(args, &config, &needs)?;
-    let low_ports = config.vips.iter().any(|vip| vip.port() < 1024);
+    let low_ports = config.vips.iter().any(|vip| is_privileged_port(vip.port()));
     let prepared = PreparedAgent::new(config, identity.user())?;
     let work = KeptWork::TakeOver { low_ports };
     let kept = PrivilegeDrop { identity: &identity, work, seccomp: !args.no_seccomp };

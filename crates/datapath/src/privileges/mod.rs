@@ -17,6 +17,14 @@ pub use run_user::RunUser;
 
 use std::io;
 
+use crate::sysctl;
+
+/// Whether it takes a privilege (`CAP_NET_BIND_SERVICE`) to bind this port, in this network namespace.
+#[must_use]
+pub fn is_privileged_port(port: u16) -> bool {
+    u32::from(port) < sysctl::first_free_port()
+}
+
 /// Why a process cannot run as it should.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
