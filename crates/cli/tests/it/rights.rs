@@ -5,6 +5,8 @@ use std::fs;
 use std::os::unix::fs::{PermissionsExt as _, chown};
 use std::path::{Path, PathBuf};
 
+use plimsoll_testkit::eventually;
+
 /// Bits of capability sets (`linux/capability.h`).
 pub(crate) const DAC_OVERRIDE: u64 = 1 << 1;
 pub(crate) const BIND_SERVICE: u64 = 1 << 10;
@@ -69,13 +71,13 @@ impl Rights {
         }
     }
 
-    /// Of a process, all of whose threads must have the same; `threads` at least.
+    /// Of a process, all of whose threads must have the same, once there are as many.
     pub(crate) fn of(pid: u32, threads: usize) -> Self {
-        let tasks = fs::read_dir(format!("/proc/{pid}/task")).unwrap();
+        let tasks = || fs::read_dir(format!("/proc/{pid}/task")).unwrap();
+        eventually("all threads", || tasks().count() >= threads);
         // A thread may end meanwhile.
-        let texts = tasks.filter_map(|task| fs::read_to_string(task.ok()?.path().join("status")).ok());
+        let texts = tasks().filter_map(|task| fs::read_to_string(task.ok()?.path().join("status")).ok());
         let all: Vec<Self> = texts.map(|text| Self::of_status(&text)).collect();
-        assert!(all.len() >= threads, "{} threads", all.len());
         assert!(all.iter().all(|one| *one == all[0]), "threads differ: {all:#?}");
         all[0].clone()
     }
