@@ -54,7 +54,10 @@ pub enum PrivilegeError {
         denied: DeniedFile,
     },
     /// There are other threads, which would keep their privileges.
-    #[error("privileges cannot be given away: there are {threads} threads already")]
+    #[error(
+        "privileges cannot be given away, as there are {threads} threads already, which would keep theirs; start it without \
+         preloaded libraries that begin threads"
+    )]
     Threads {
         /// How many.
         threads: usize,

@@ -90,7 +90,7 @@ fn root_becomes_nobody() {
 
 #[test]
 fn a_plain_user_with_capabilities() {
-    let bed = bed(Options { owner: Some(STRANGER), is_plain: true, ..Options::default() });
+    let mut bed = bed(Options { owner: Some(STRANGER), is_plain: true, ..Options::default() });
     let (front_end, agents) = rights(&bed);
     // Only CAP_SETPCAP trims the bounding set.
     let trimmed = Rights { bounding: front_end.bounding, ..Rights::trimmed(STRANGER, KEPT) };
@@ -99,8 +99,17 @@ fn a_plain_user_with_capabilities() {
     assert!(!said(&bed, "front-end.log").contains("Without this place"), "{}", said(&bed, "front-end.log"));
     assert_hands_off(&bed);
     assert_reloads(&bed);
+    // What it pinned is there for the next one.
+    let mut client = bed.client(|| Client::connect(bed.vip()).unwrap());
+    bed.client(|| client.get("/body").unwrap());
+    bed.kill_front_end();
+    bed.start_front_end();
+    bed.wait_for_links(2);
+    assert!(said(&bed, "front-end.log").contains("taking over the map"), "{}", said(&bed, "front-end.log"));
+    assert_eq!(bed.client(|| client.get("/small").unwrap()).body, content(8, 500));
+    drop(client);
     bed.assert_quiet();
-    bed.stop();
+    bed.stop_after_crash();
 }
 
 /// The BPF file system as systemd mounts it.
