@@ -63,7 +63,7 @@ pub(crate) struct PinHome {
 impl PinHome {
     /// The home of root, which need not be there.
     pub(crate) fn of_root() -> Self {
-        Self { path: Path::new(BPF_FS).join(ROOT), uid: 0, gid: None, directory: None }
+        Self { path: Path::new(BPF_FS).join(ROOT), uid: 0, gid: Some(0), directory: None }
     }
 
     fn of(user: Option<&RunUser>) -> Self {

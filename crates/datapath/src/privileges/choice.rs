@@ -201,7 +201,10 @@ mod tests {
         else {
             panic!("root's file alone asks for root, without more")
         };
-        assert!(why.contains(&format!("may not read {}, for this test", file.display())), "{why}");
+        assert!(
+            why.contains(&format!("may not read {} (this test): Permission denied", file.display())),
+            "{why}"
+        );
         let error = choose(Some("nobody"), &readable).unwrap_err().to_string();
         assert!(
             error.contains("nobody (65534) may not read") && error.contains("give that user access"),

@@ -104,10 +104,10 @@ pub struct DeniedFile {
     error: io::Error,
 }
 
-/// As in "may not read /etc/key, the key (Permission denied)".
+/// As in "may not read /etc/key (the key): Permission denied".
 impl fmt::Display for DeniedFile {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { path, verb, what, error } = self;
-        write!(f, "may not {verb} {}, for {what} ({error})", path.display())
+        write!(f, "may not {verb} {} ({what}): {error}", path.display())
     }
 }
