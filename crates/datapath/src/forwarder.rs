@@ -14,8 +14,8 @@ use crate::layout::{self, FLOW_ENTRY_BYTES, FlowEntry, NextHop, flow_at};
 use crate::loader::{Aligned, LoadPlan, load};
 use crate::netlink;
 use crate::pins::Pins;
-use crate::tcp::TcpState;
 use crate::privileges::RunUser;
+use crate::tcp::TcpState;
 use crate::trial::{ProgramTrial, try_frame};
 use crate::{Flow, batch, run};
 

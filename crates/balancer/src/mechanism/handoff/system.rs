@@ -7,8 +7,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use plimsoll_config::{Config, MechanismKind};
-use plimsoll_datapath::tcp::TcpState;
 use plimsoll_datapath::privileges::RunUser;
+use plimsoll_datapath::tcp::TcpState;
 use plimsoll_datapath::{Flow, FlowEntry, Forwarder, ForwarderConfig, NextHop, tcp};
 use plimsoll_policy::BackendId;
 use plimsoll_wire::Key;
