@@ -298,13 +298,14 @@ fn a_client_that_takes_no_end_is_reset() {
 
 #[test]
 fn connections_of_an_interrupted_link_are_offered_on_others() {
-    let world = World::new(1);
+    let timeout = Duration::from_secs(6);
+    let world = World::with(1, |config| config.link_timeout = timeout);
     let mut link = world.link(0);
     let mut client = world.handed_off(&mut link, 0, 1, GET);
     client.response();
     link.ended(1, 0);
-    // Nothing more is heard of it, though it is not closed.
-    pace(Duration::from_millis(1200), Why::TimeIsUp);
+    // Nothing more is heard of it, though it is not closed: long enough to be in doubt.
+    pace(timeout * 7 / 10, Why::TimeIsUp);
     let mut second = world.link(0);
     let said = second.hear_within(PATIENCE).unwrap();
     let Some(Said::Adopt { orphan, flow, request: 0, active: false }) = said else { panic!("{said:?}") };
