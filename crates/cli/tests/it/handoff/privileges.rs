@@ -156,8 +156,9 @@ fn root_keeps_its_key() {
 fn nobody_cleans_up_behind_closed_doors() {
     let bed = bed(Options { owner: Some(NOBODY), bpf_mode: "700", ..Options::default() });
     let node = bed.lab.node(Node::FrontEnd).unwrap();
-    let pins = node.root().join("sys/fs/bpf/plimsoll-65534/front-end/v2");
-    assert!(std::fs::read_dir(&pins).unwrap().count() >= 3);
+    let versions = std::fs::read_dir(node.root().join("sys/fs/bpf/plimsoll-65534/front-end")).unwrap();
+    let pins = versions.flat_map(|version| std::fs::read_dir(version.unwrap().path()).unwrap());
+    assert!(pins.count() >= 3);
     assert_hands_off(&bed);
     bed.assert_quiet();
     bed.stop();
