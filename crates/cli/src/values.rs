@@ -35,6 +35,14 @@ pub(crate) fn share(text: &str) -> Result<f64, String> {
     values::share(&text.into())
 }
 
+/// A share as a number from 0 to 1 or in per cent, such as `0.01` or `1%`.
+pub(crate) fn share_or_percent(text: &str) -> Result<f64, String> {
+    let wrong = || format!("expected a share of 0% to 100%, such as 1% or 0.01, not `{text}`");
+    let (number, whole) = text.strip_suffix('%').map_or((text, 1.0), |number| (number, 100.0));
+    let number: f64 = number.trim().parse().map_err(|_| wrong())?;
+    Some(number / whole).filter(|share| (0.0..=1.0).contains(share)).ok_or_else(wrong)
+}
+
 /// A size, or per cent of the working set, such as `15%`.
 pub(crate) fn cache_size(text: &str) -> Result<CacheSize, String> {
     values::cache_size(&text.into())
@@ -69,6 +77,17 @@ mod tests {
         assert_eq!(fault("weight=0.5:1@3s").unwrap().action, FaultAction::Weight(Weight::new(0.5).unwrap()));
         for bad in ["down:2", "2@10", "sideways:1@2", "down:x@1", "down:1@-1", "weight=-1:1@1"] {
             assert!(fault(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn shares() {
+        assert_eq!(share_or_percent("1%"), Ok(0.01));
+        assert_eq!(share_or_percent("2.5 %"), Ok(0.025));
+        assert_eq!(share_or_percent("0.25"), Ok(0.25));
+        assert_eq!(share_or_percent("100%"), Ok(1.0));
+        for bad in ["", "%", "-1%", "101%", "1.5", "nan", "nan%", "inf%", "lots"] {
+            assert!(share_or_percent(bad).unwrap_err().contains("1% or 0.01"), "{bad}");
         }
     }
 

@@ -2,13 +2,11 @@
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 use std::path::PathBuf;
-use std::time::Duration;
 
 use crate::conditions::Conditions;
 use crate::cpus::CpuPlan;
 use crate::error::LabError;
 use crate::node::Node;
-use crate::rate::Rate;
 
 /// The most back-ends of a lab.
 pub const MOST_BACKENDS: usize = 80;
@@ -24,10 +22,11 @@ pub struct LabConfig {
     /// Number of addresses of the client node, 1 to [`MOST_CLIENTS`]; 1 by default. A client address has at most some
     /// 60,000 connections to one port of the front-end.
     pub clients: usize,
-    /// Rate of every link, each way; as fast as the machine by default.
-    pub rate: Option<Rate>,
-    /// Delay of every link, each way, so that a round trip between two nodes takes four times as long; none by default.
-    pub delay: Option<Duration>,
+    /// Conditions of every link, each way, so that a round trip between two nodes takes four times their delay; perfect links
+    /// by default. [`NodeLink`](crate::NodeLink) changes those of one link.
+    pub links: Conditions,
+    /// The seed of all chance on the links; 1 by default. The same frames at the same times have the same fate with it.
+    pub seed: u64,
     /// Whether nodes send packets with checksums, as on a real network, and segment them before sending. By
     /// default they do neither, because the kernel omits both between namespaces.
     pub fill_checksums: bool,
@@ -42,8 +41,8 @@ impl Default for LabConfig {
         Self {
             backends: 2,
             clients: 1,
-            rate: None,
-            delay: None,
+            links: Conditions::default(),
+            seed: 1,
             fill_checksums: false,
             cpus: None,
             remove_at_end: None,
@@ -61,12 +60,8 @@ impl LabConfig {
         };
         within("back-ends", self.backends, MOST_BACKENDS)?;
         within("client addresses", self.clients, MOST_CLIENTS)?;
-        self.conditions().check()?;
+        self.links.check()?;
         self.cpus.as_ref().map_or(Ok(()), CpuPlan::check)
-    }
-
-    pub(crate) fn conditions(&self) -> Conditions {
-        Conditions { delay: self.delay, rate: self.rate, ..Conditions::default() }
     }
 
     /// All nodes, the switch first.
@@ -117,7 +112,10 @@ pub(crate) fn addresses(node: Node, clients: usize) -> Vec<(Ipv4Addr, Ipv6Addr)>
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
+    use crate::rate::Rate;
 
     #[test]
     fn addresses_of_both_families_read_alike() {
@@ -156,6 +154,6 @@ mod tests {
         assert_eq!(check(|c| c.backends = 0).unwrap_err(), "a lab has 1 to 80 back-ends, not 0");
         assert!(check(|c| c.backends = 81).is_err());
         assert!(check(|c| c.clients = 0).is_err() && check(|c| c.clients = 151).is_err());
-        assert!(check(|c| c.delay = Some(Duration::from_secs(61))).is_err());
+        assert!(check(|c| c.links = Conditions::delayed(Duration::from_secs(61))).is_err());
     }
 }

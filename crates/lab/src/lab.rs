@@ -7,6 +7,7 @@ use std::net::{Ipv4Addr, Ipv6Addr};
 use std::process::Command;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use crate::cable::Cable;
 use crate::commands;
 use crate::conditions::Conditions;
 use crate::config::{LabConfig, addresses, virtual_v4, virtual_v6};
@@ -34,10 +35,10 @@ struct NodeMember {
 
 /// What the switch does besides forwarding frames.
 #[derive(Debug, Default)]
-struct SwitchState {
+pub(crate) struct SwitchState {
     rules: Rules,
-    /// Nodes whose links hold frames.
-    queues: Vec<Node>,
+    /// Those that have had conditions.
+    pub(crate) cables: BTreeMap<Node, Cable>,
 }
 
 impl Lab {
@@ -121,13 +122,6 @@ impl Lab {
         self.node(node).map(|_| node)
     }
 
-    /// Sets the conditions of the link of `node`.
-    pub(crate) fn set_conditions(&self, node: Node, conditions: &Conditions) -> Result<(), LabError> {
-        conditions.check()?;
-        self.set_queue(node, conditions.queue().as_deref())?;
-        self.change_rules(|rules| rules.loss.insert(node, conditions.loss).unwrap_or(0.0) != conditions.loss)
-    }
-
     /// Drops all frames from `from` to `to` from now on. Needs `nft`.
     ///
     /// # Errors
@@ -163,7 +157,7 @@ impl Lab {
         done
     }
 
-    /// Ends what [`Lab::drop_frames`] and [`Lab::block`] began; losses of links stay.
+    /// Ends what [`Lab::drop_frames`] and [`Lab::block`] began; conditions of links stay.
     ///
     /// # Errors
     /// When `nft` fails.
@@ -204,42 +198,19 @@ impl Lab {
         enter(self.nodes.get(&Node::Switch).map_or(0, |member| member.holder.pid()), program)
     }
 
-    fn lock(&self) -> MutexGuard<'_, SwitchState> {
+    pub(crate) fn lock(&self) -> MutexGuard<'_, SwitchState> {
         // Nothing panics while holding it.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Changes which frames are dropped; `change` returns whether it changed anything.
-    pub(crate) fn change_rules(&self, change: impl FnOnce(&mut Rules) -> bool) -> Result<(), LabError> {
+    fn change_rules(&self, change: impl FnOnce(&mut Rules) -> bool) -> Result<(), LabError> {
         let mut state = self.lock();
         if !change(&mut state.rules) {
             return Ok(());
         }
         commands::need("nft")?;
         commands::run(self.switch_command("nft").args(["-f", "-"]), &state.rules.script()).map(drop)
-    }
-
-    /// Sets the queue at both ends of a link, or removes it.
-    pub(crate) fn set_queue(&self, node: Node, queue: Option<&str>) -> Result<(), LabError> {
-        let mut state = self.lock();
-        let held = state.queues.contains(&node);
-        let words = match queue {
-            Some(queue) => format!("root {queue}"),
-            None if held => "root".to_owned(),
-            None => return Ok(()),
-        };
-        let verb = if queue.is_some() { "replace" } else { "del" };
-        state.queues.retain(|other| *other != node);
-        state.queues.push(node);
-        for (place, interface) in [(node, "eth0".to_owned()), (Node::Switch, node.to_string())] {
-            let mut command = enter(self.node(place)?.pid(), "tc");
-            command.args(["qdisc", verb, "dev", &interface]).args(words.split(' '));
-            commands::run(&mut command, "").map_err(|error| unsupported(error, &words))?;
-        }
-        if queue.is_none() {
-            state.queues.retain(|other| *other != node);
-        }
-        Ok(())
     }
 
     /// Makes the bridge and the cables.
@@ -271,10 +242,9 @@ impl Lab {
                 plan.steer(handle.node(), &handle.root())?;
             }
         }
-        let conditions = self.config.conditions();
-        if conditions.queue().is_some() {
+        if self.config.links != Conditions::default() {
             for handle in self.nodes().filter(|handle| handle.node() != Node::Switch) {
-                self.set_conditions(handle.node(), &conditions)?;
+                self.link(handle.node())?.set(&self.config.links)?;
             }
         }
         Ok(())
@@ -283,6 +253,8 @@ impl Lab {
 
 impl Drop for Lab {
     fn drop(&mut self) {
+        // They keep interfaces alive, and so the switch's namespace.
+        self.lock().cables.clear();
         // Release all at once, then wait for each.
         self.nodes.values_mut().for_each(|member| member.holder.release());
     }
@@ -327,19 +299,4 @@ fn address_script(handle: NodeHandle<'_>) -> String {
     }
     let _ = writeln!(out, "link set {interface} up");
     out
-}
-
-/// Explains the kernel's error when it lacks this queue.
-fn unsupported(error: LabError, words: &str) -> LabError {
-    match error {
-        LabError::Command { printed, .. } if printed.contains("qdisc kind is unknown") => {
-            let kind = if words.contains("netem") { "sch_netem" } else { "sch_tbf" };
-            LabError::Unsupported {
-                what: if kind == "sch_netem" { "delaying frames" } else { "limiting the rate of a link" }
-                    .to_owned(),
-                why: format!("the kernel lacks {kind}"),
-            }
-        }
-        other => other,
-    }
 }

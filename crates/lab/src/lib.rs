@@ -27,14 +27,18 @@
 //! error or `SIGKILL`, the holder kills everything in its node and ends; namespace, interfaces, mounts and
 //! pinned objects vanish with it. Namespaces have no names, and no file is written outside.
 
+mod cable;
 mod commands;
 mod conditions;
 mod config;
 mod cpus;
+mod emulator;
 mod error;
 mod holder;
 mod lab;
 mod link;
+mod link_forwarder;
+mod link_statistics;
 mod meter;
 mod node;
 mod node_handle;
@@ -43,14 +47,17 @@ mod privileges;
 mod process;
 mod rate;
 mod rules;
+mod splice;
+mod tap;
 mod traffic;
 
-pub use conditions::Conditions;
+pub use conditions::{Conditions, LinkDelay};
 pub use config::{LabConfig, MOST_BACKENDS, MOST_CLIENTS};
 pub use cpus::CpuPlan;
 pub use error::LabError;
 pub use lab::Lab;
 pub use link::NodeLink;
+pub use link_statistics::{DirectionStatistics, LinkStatistics, TimeQuantiles};
 pub use meter::{CpuMeter, CpuUse};
 pub use node::Node;
 pub use node_handle::{NamespaceEntry, NodeHandle, enter};

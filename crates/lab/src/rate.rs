@@ -66,7 +66,7 @@ impl FromStr for Rate {
     }
 }
 
-/// Refuses delays that `tc` would misread, and absurd ones.
+/// Refuses absurd delays.
 pub(crate) fn check_delay(delay: Duration) -> Result<(), LabError> {
     if delay <= LONGEST_DELAY {
         return Ok(());

@@ -1,6 +1,6 @@
 //! Frames that the switch drops, as rules of `nft`.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
 use crate::error::LabError;
@@ -9,16 +9,11 @@ use crate::node::Node;
 /// The rules by which the switch drops frames.
 #[derive(Debug, Default)]
 pub(crate) struct Rules {
-    /// Share of the frames lost on a node's link, each way.
-    pub(crate) loss: BTreeMap<Node, f64>,
     /// Pairs of nodes; frames of the first do not reach the second.
     pub(crate) blocked: BTreeSet<(Node, Node)>,
     /// `nft` expressions of frames to drop.
     pub(crate) matching: Vec<String>,
 }
-
-/// Shares of loss are in steps of this.
-const STEPS: f64 = 1e6;
 
 impl Rules {
     /// A script that puts exactly these rules in force, in one transaction.
@@ -33,15 +28,6 @@ impl Rules {
         }
         for matching in &self.matching {
             let _ = writeln!(out, "  {matching} drop");
-        }
-        for (node, &share) in self.loss.iter().filter(|(_, share)| **share > 0.0) {
-            let steps = (share * STEPS).round().min(STEPS - 1.0) as u32;
-            // `nft` rejects a comparison that is always true.
-            let by_chance =
-                if share < 1.0 { format!("numgen random mod {STEPS} < {steps} ") } else { String::new() };
-            for way in ["iifname", "oifname"] {
-                let _ = writeln!(out, "  {way} \"{node}\" {by_chance}drop");
-            }
         }
         out + " }\n}\n"
     }
@@ -78,18 +64,12 @@ mod tests {
     fn rules_as_text() {
         let mut rules = Rules::default();
         assert!(!rules.script().contains("drop"));
-        rules.loss.insert(Node::Client, 0.01);
-        rules.loss.insert(Node::FrontEnd, 0.0);
         rules.blocked.insert((Node::FrontEnd, Node::Backend(1)));
         rules.matching.push("tcp dport 80".to_owned());
         let script = rules.script();
         assert!(script.contains("\n  iifname \"front-end\" oifname \"b1\" drop\n"), "{script}");
         assert!(script.contains("\n  tcp dport 80 drop\n"), "{script}");
-        assert!(
-            script.contains("\n  iifname \"client\" numgen random mod 1000000 < 10000 drop\n"),
-            "{script}"
-        );
-        assert_eq!(script.matches("drop").count(), 4, "{script}");
+        assert_eq!(script.matches("drop").count(), 2, "{script}");
     }
 
     #[test]

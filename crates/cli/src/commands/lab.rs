@@ -1,7 +1,11 @@
 //! `plimsoll lab`: a network of namespaces on this machine.
 
+mod conditions;
+mod control;
 mod demo;
 mod exec;
+mod link;
+mod link_report;
 mod list;
 mod note;
 mod up;
@@ -24,6 +28,8 @@ enum LabCommand {
     Up(up::Args),
     /// Run a command in a node of a running lab
     Exec(exec::Args),
+    /// Show or change what a node's link does to frames: delay, loss, reordering and more
+    Link(link::Args),
     /// List the running labs
     List(list::Args),
     /// Measure a mechanism on a lab: clients, front-end and back-ends as processes in nodes of their own
@@ -34,6 +40,7 @@ pub(crate) fn run(args: &Args) -> Result<(), CliError> {
     match &args.command {
         LabCommand::Up(args) => up::run(args),
         LabCommand::Exec(args) => exec::run(args),
+        LabCommand::Link(args) => link::run(args),
         LabCommand::List(args) => list::run(args),
         LabCommand::Demo(args) => demo::run(args),
     }

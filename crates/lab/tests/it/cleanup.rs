@@ -4,8 +4,9 @@ use std::fs::{self, File};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 use std::process::{Command, Stdio};
+use std::time::Duration;
 
-use plimsoll_lab::{Lab, LabConfig, Node};
+use plimsoll_lab::{Conditions, Lab, LabConfig, Node};
 use plimsoll_testkit::ProcessWatch;
 
 use crate::common::{eventually, lab, on_a_machine_of_its_own};
@@ -50,6 +51,15 @@ fn machine() -> [Vec<String>; 3] {
     [list("/sys/class/net"), list("/run/netns"), mounts]
 }
 
+/// Threads that forward frames, and TAP interfaces, which this process has.
+fn emulation() -> (usize, usize) {
+    let entries = |path: &str| fs::read_dir(path).unwrap().flatten().map(|entry| entry.path());
+    let is_forwarder = |task: &Path| fs::read_to_string(task.join("comm")).is_ok_and(|name| name == "link\n");
+    let is_tap = |file: &Path| fs::read_link(file).is_ok_and(|target| target == Path::new("/dev/net/tun"));
+    let threads = entries("/proc/self/task").filter(|task| is_forwarder(task)).count();
+    (threads, entries("/proc/self/fd").filter(|file| is_tap(file)).count())
+}
+
 /// A process in a node that has a child which outlives it, as daemons do. The number of the child.
 fn start_daemon(lab: &Lab) -> u32 {
     let node = lab.node(Node::Backend(0)).unwrap();
@@ -76,7 +86,14 @@ fn a_dropped_lab_leaves_nothing() {
     let node = lab.node(Node::Client).unwrap();
     let mut waiting = node.command("sleep").arg("1000").spawn().unwrap();
     assert!(!daemon.has_ended() && file.exists());
+    let (threads, taps) = emulation();
+    for node in [Node::Client, Node::Backend(2)] {
+        lab.link(node).unwrap().set(&Conditions::delayed(Duration::from_secs(1))).unwrap();
+    }
+    // A thread takes its name when it starts.
+    eventually("threads and interfaces", || emulation() == (threads + 2, taps + 4));
     drop(lab);
+    assert_eq!(emulation(), (threads, taps));
     assert!(!namespaces.iter().any(Namespace::is_inhabited));
     assert!(holders.iter().all(ProcessWatch::is_gone));
     // Killed processes leave their namespaces first, and end a moment later.
@@ -110,6 +127,7 @@ fn holds_a_lab_until_killed() {
         return;
     }
     let lab = lab(2);
+    lab.link(Node::Client).unwrap().set(&Conditions::delayed(Duration::from_secs(1))).unwrap();
     let daemon = start_daemon(&lab);
     let numbers: Vec<String> = pids(&lab).map(|pid| pid.to_string()).collect();
     println!("\nlab {daemon} {}", numbers.join(" "));

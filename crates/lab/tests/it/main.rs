@@ -3,6 +3,7 @@
 
 mod cleanup;
 mod common;
+mod emulated;
 mod faults;
 mod network;
 mod nodes;

@@ -7,7 +7,7 @@ use std::path::Path;
 
 use plimsoll_experiments::block_on;
 use plimsoll_experiments::lab_trial::{self, LabLoad, LabTrial};
-use plimsoll_lab::{CpuPlan, LabConfig, Node, check_privileges};
+use plimsoll_lab::{Conditions, CpuPlan, LabConfig, Node, check_privileges};
 
 use crate::error::CliError;
 use crate::output;
@@ -65,6 +65,7 @@ fn trial<'a>(args: &'a Args, cpus: Option<CpuPlan>, program: &'a Path) -> LabTri
         connections: args.connections as usize,
         keep_alive: !args.new_connections,
     };
-    let lab = LabConfig { backends: args.backends, rate: args.rate, cpus, ..LabConfig::default() };
+    let links = Conditions { rate: args.rate, ..Conditions::default() };
+    let lab = LabConfig { backends: args.backends, links, cpus, ..LabConfig::default() };
     LabTrial { program, lab, policy: &args.policy, load }
 }

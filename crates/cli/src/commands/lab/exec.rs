@@ -5,7 +5,7 @@ use std::os::unix::process::CommandExt as _;
 
 use plimsoll_lab::{Node, check_privileges, enter};
 
-use super::note::{self, Note};
+use super::note;
 use crate::error::CliError;
 
 /// Arguments of `lab exec`.
@@ -37,18 +37,10 @@ pub(super) fn run(args: &Args) -> Result<(), CliError> {
     node.parse::<Node>()?;
     check_privileges()?;
     let note = note::find(lab)?;
-    let pid = holder(&note, node)?;
+    let pid = note.node(node)?.pid;
     let Some((program, arguments)) = args.command.split_first() else {
         return Err(CliError::Usage("give a command after --".to_owned()));
     };
     let error = enter(pid, program).args(arguments).exec();
     Err(CliError::Failed(format!("cannot run nsenter: {error}")))
-}
-
-fn holder(note: &Note, node: &str) -> Result<u32, CliError> {
-    let found = note.nodes.iter().find(|other| other.name == node);
-    found.map(|node| node.pid).ok_or_else(|| {
-        let names: Vec<&str> = note.nodes.iter().map(|node| node.name.as_str()).collect();
-        CliError::Failed(format!("the lab `{}` has no node `{node}`, but {}", note.name, names.join(", ")))
-    })
 }

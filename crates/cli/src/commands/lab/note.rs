@@ -39,6 +39,20 @@ pub(super) struct NodeNote {
     pub(super) pid: u32,
 }
 
+impl Note {
+    /// One of its nodes.
+    pub(super) fn node(&self, name: &str) -> Result<&NodeNote, CliError> {
+        self.nodes.iter().find(|node| node.name == name).ok_or_else(|| {
+            let names: Vec<&str> = self.nodes.iter().map(|node| node.name.as_str()).collect();
+            CliError::Failed(format!(
+                "the lab `{}` has no node `{name}`, but {}",
+                self.name,
+                names.join(", ")
+            ))
+        })
+    }
+}
+
 /// A name of a lab: 1 to 32 letters, digits, `-`, `_`.
 pub(super) fn name(text: &str) -> Result<String, String> {
     let good = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';

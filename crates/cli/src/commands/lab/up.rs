@@ -1,10 +1,11 @@
 //! `plimsoll lab up`: a lab that lasts until Ctrl-C.
 
-use std::time::Duration;
-
-use plimsoll_lab::{Lab, LabConfig, Node, Rate, check_privileges};
+use plimsoll_lab::{Conditions, Lab, LabConfig, Node, check_privileges};
 use tokio::signal::unix::{SignalKind, signal};
 
+use super::conditions::ConditionOptions;
+use super::control::{self, ControlSocket};
+use super::link;
 use super::note::{self, NameClaim, Note};
 use crate::error::CliError;
 use crate::output;
@@ -17,6 +18,7 @@ that runs and is pinned in them.
 
 Examples:
   plimsoll lab up --backends 3
+  plimsoll lab up --delay 5ms --loss 0.1%
   plimsoll lab exec b0 -- plimsoll origin --root public_html --listen 10.77.0.11:80
   plimsoll lab exec client -- curl http://10.77.0.11/")]
 pub(super) struct Args {
@@ -28,35 +30,25 @@ pub(super) struct Args {
     #[arg(long, value_name = "N", default_value_t = 1)]
     clients: usize,
 
-    /// Rate of every link, each way, such as 1gbit; as fast as the machine by default
-    #[arg(long)]
-    rate: Option<Rate>,
-
-    /// Delay of every link, each way, such as 1ms; a round trip crosses four. Needs sch_netem of the kernel
-    #[arg(long, value_name = "TIME", value_parser = duration)]
-    delay: Option<Duration>,
-
     /// Have nodes fill in checksums, as packets from a real network have them (needs ethtool)
     #[arg(long)]
     fill_checksums: bool,
 
-    /// Name by which `lab exec` finds it
+    /// Seed of all chance on the links
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+
+    /// Name by which `lab exec` and `lab link` find it
     #[arg(long, default_value = "lab", value_parser = note::name)]
     name: String,
 
     /// Print what the lab is as one JSON object
     #[arg(long)]
     json: bool,
-}
 
-/// `1ms`, `250us`, `0.5s`.
-fn duration(text: &str) -> Result<Duration, String> {
-    let wrong = || format!("expected a time such as 1ms, 250us or 0.5s, not `{text}`");
-    let units = [("us", 1e-6), ("ms", 1e-3), ("s", 1.0)];
-    let (number, unit_s) =
-        units.into_iter().find_map(|(unit, s)| Some((text.strip_suffix(unit)?, s))).ok_or_else(wrong)?;
-    let number: f64 = number.trim().parse().map_err(|_| wrong())?;
-    Duration::try_from_secs_f64(number * unit_s).map_err(|_| wrong())
+    /// Of every link, each way; `lab link` changes those of one
+    #[command(flatten)]
+    links: ConditionOptions,
 }
 
 pub(super) fn run(args: &Args) -> Result<(), CliError> {
@@ -69,8 +61,11 @@ pub(super) fn run(args: &Args) -> Result<(), CliError> {
         let mut interrupt = signal(SignalKind::interrupt()).map_err(failed)?;
         let mut terminate = signal(SignalKind::terminate()).map_err(failed)?;
         let mut hangup = signal(SignalKind::hangup()).map_err(failed)?;
+        let mut links = Conditions::default();
+        args.links.change(&mut links)?;
         let mut claim = NameClaim::new(&args.name)?;
-        let lab = build(args, &claim)?;
+        let control = ControlSocket::bind(&args.name)?;
+        let lab = build(args, links, &claim)?;
         let note = claim.write(&lab)?;
         let text = if args.json {
             serde_json::to_string(&note).map_err(|e| CliError::Failed(e.to_string()))?
@@ -78,10 +73,13 @@ pub(super) fn run(args: &Args) -> Result<(), CliError> {
             in_words(&note)
         };
         output::print(&text)?;
-        tokio::select! {
-            _ = interrupt.recv() => {}
-            _ = terminate.recv() => {}
-            _ = hangup.recv() => {}
+        loop {
+            tokio::select! {
+                _ = interrupt.recv() => break,
+                _ = terminate.recv() => break,
+                _ = hangup.recv() => break,
+                stream = control.accept() => control::answer(&lab, stream, link::carry_out).await,
+            }
         }
         eprintln!("plimsoll: tearing down the lab `{}`", note.name);
         drop(lab);
@@ -89,12 +87,12 @@ pub(super) fn run(args: &Args) -> Result<(), CliError> {
     })
 }
 
-fn build(args: &Args, claim: &NameClaim) -> Result<Lab, CliError> {
+fn build(args: &Args, links: Conditions, claim: &NameClaim) -> Result<Lab, CliError> {
     let config = LabConfig {
         backends: args.backends,
         clients: args.clients,
-        rate: args.rate,
-        delay: args.delay,
+        links,
+        seed: args.seed,
         fill_checksums: args.fill_checksums,
         remove_at_end: Some(claim.path.clone()),
         ..LabConfig::default()
@@ -118,19 +116,4 @@ fn in_words(note: &Note) -> String {
         note.virtual_address_v6,
         note.name
     )
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn times() {
-        assert_eq!(duration("1ms"), Ok(Duration::from_millis(1)));
-        assert_eq!(duration("250us"), Ok(Duration::from_micros(250)));
-        assert_eq!(duration("0.5s"), Ok(Duration::from_millis(500)));
-        for bad in ["", "1", "ms", "-1ms", "nans", "1h", "1e400s"] {
-            assert!(duration(bad).is_err(), "{bad}");
-        }
-    }
 }

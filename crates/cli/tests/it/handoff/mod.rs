@@ -5,6 +5,7 @@ mod bodies;
 mod bounds;
 mod crash;
 mod departures;
+mod distance;
 mod faults;
 mod forgery;
 mod http;

@@ -2,7 +2,7 @@
 
 use std::io::{BufRead as _, BufReader};
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command, Output, Stdio};
 
 use plimsoll_testkit::{ProcessWatch, eventually, unique_name};
 
@@ -91,6 +91,50 @@ fn a_lab_is_up_until_it_is_asked_to_end() {
     assert_eq!(gone.status.code(), Some(1));
 }
 
+/// Runs `lab link` on the link of this lab's client.
+fn link(up: &Up, more: &[&str]) -> Output {
+    plimsoll(&[&["lab", "link", &up.name, "client"], more].concat())
+}
+
+/// The link as JSON, after these changes.
+fn linked(up: &Up, more: &[&str]) -> serde_json::Value {
+    let output = link(up, &[more, &["--json"]].concat());
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    serde_json::from_str(&text(&output.stdout)).unwrap()
+}
+
+#[test]
+fn a_link_is_shown_and_changed_while_the_lab_runs() {
+    let up = Up::start(&unique_name("l-"), &["--backends", "1", "--delay", "2ms", "--seed", "7"]);
+    let at_first = linked(&up, &[]);
+    assert_eq!((&at_first["node"], &at_first["from"]["delay_s"]), (&"client".into(), &0.002.into()));
+    assert_eq!(at_first["from"]["loss"], 0.0);
+    let changed = linked(&up, &["--way", "to", "--delay", "25ms", "--jitter", "5ms", "--loss", "100%"]);
+    assert_eq!((&changed["from"]["delay_s"], &changed["to"]["delay_s"]), (&0.002.into(), &0.025.into()));
+    assert_eq!((&changed["to"]["jitter_s"], &changed["to"]["loss"]), (&0.005.into(), &1.0.into()));
+    // A request for a MAC address.
+    let send = ["lab", "exec", &up.name, "front-end", "--", "bash", "-c", "echo x >/dev/udp/10.77.0.101/9"];
+    assert!(plimsoll(&send).status.success());
+    eventually("a frame that was lost", || linked(&up, &[])["to"]["counts"]["lost"].as_u64() > Some(0));
+    let shown = text(&link(&up, &["--loss", "1%"]).stdout);
+    assert!(shown.contains("from client") && shown.contains("1 %") && shown.contains("25 ms"), "{shown}");
+    let cleared = link(&up, &["--clear"]);
+    assert!(text(&cleared.stdout).contains("perfect"), "{}", text(&cleared.stdout));
+    assert!(linked(&up, &[])["to"]["counts"].is_null());
+    for (more, code, expected) in [
+        (&["--reorder", "1%"][..], 2, "reorder needs a delay"),
+        (&["--jitter", "1ms"], 2, "add --delay"),
+        (&["--delay", "1ms", "--pareto", "0.5"], 2, "above 1"),
+        (&["--rate-queue", "1MiB"], 2, "needs a rate"),
+    ] {
+        let output = link(&up, more);
+        let stderr = text(&output.stderr);
+        assert!(output.status.code() == Some(code) && stderr.contains(expected), "{more:?}: {stderr}");
+    }
+    let nowhere = plimsoll(&["lab", "link", &up.name, "b1"]);
+    assert!(text(&nowhere.stderr).contains("no node `b1`"), "{}", text(&nowhere.stderr));
+}
+
 #[test]
 fn a_lab_that_is_killed_leaves_nothing_and_its_name_is_free() {
     let name = unique_name("k-");
@@ -127,12 +171,18 @@ fn a_note_that_is_left_is_recognised() {
 
 #[test]
 fn wrong_usage_says_what_would_be_right() {
-    let cases: [(&[&str], &str); 10] = [
+    let cases: [(&[&str], &str); 16] = [
         (&["lab"], "Usage"),
         (&["lab", "up", "--backends", "0"], "from 1 to 80"),
         (&["lab", "up", "--clients", "151"], "1 to 150 client addresses"),
         (&["lab", "up", "--rate", "fast"], "1gbit"),
         (&["lab", "up", "--delay", "1"], "1ms"),
+        (&["lab", "up", "--jitter", "1ms"], "add --delay"),
+        (&["lab", "up", "--reorder", "1%"], "reorder needs a delay"),
+        (&["lab", "up", "--loss", "2"], "such as 1% or 0.01"),
+        (&["lab", "link"], "NODE"),
+        (&["lab", "link", "switch"], "no link to itself"),
+        (&["lab", "link", "client", "--way", "up"], "from, to, both"),
         (&["lab", "up", "--name", "a/b"], "letters, digits"),
         (&["lab", "exec", "client"], "COMMAND"),
         (&["lab", "exec", "nowhere", "--", "true"], "no node `nowhere`"),

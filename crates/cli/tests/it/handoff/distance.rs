@@ -1,0 +1,343 @@
+//! Clients that are far away: 50 ms there and back, and of a hundred frames one is lost and one overtakes others, each way.
+
+use std::io::{self, ErrorKind, Read as _, Write as _};
+use std::net::{Shutdown, SocketAddr};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use plimsoll_lab::{Conditions, Node};
+use plimsoll_testkit::{PATIENCE, Why, eventually, pace, uninterrupted};
+use socket2::{Domain, Protocol, Socket, Type};
+
+use super::bed::{Bed, Options};
+use super::http::{Client, content};
+
+const LARGE: usize = 1 << 20;
+const SIZES: [usize; 5] = [1, 700, 8192, 100_000, 30_000];
+
+/// The content of the file `f0`, `f1` and so on, or of `large`.
+fn body(name: &str) -> Vec<u8> {
+    match name.strip_prefix('f').map(|number| number.parse::<usize>().unwrap()) {
+        Some(number) => content(number as u64 + 1, SIZES[number]),
+        None => content(99, LARGE),
+    }
+}
+
+fn far_bed(options: Options) -> Bed {
+    let names = ["f0", "f1", "f2", "f3", "f4", "large"];
+    let files: Vec<(&str, Vec<u8>)> = names.into_iter().map(|name| (name, body(name))).collect();
+    let bed = Bed::new(Options { is_quiet: true, ..options }, &files);
+    let far = Conditions { loss: 0.01, reorder: 0.01, ..Conditions::delayed(Duration::from_millis(25)) };
+    bed.lab.link(Node::Client).unwrap().set(&far).unwrap();
+    bed
+}
+
+/// The link did what it should, and everything comes to its end.
+fn stop(bed: Bed) {
+    assert_far(&bed);
+    bed.assert_quiet();
+    bed.stop();
+}
+
+fn assert_far(bed: &Bed) {
+    let statistics = bed.lab.link(Node::Client).unwrap().statistics().unwrap().unwrap();
+    for direction in [statistics.from_node, statistics.to_node] {
+        assert!(direction.lost > 0 && direction.reordered > 0, "{statistics:?}");
+        assert_eq!((direction.missed, direction.overflowed), (0, 0), "{statistics:?}");
+    }
+    eprintln!("{statistics:?}");
+}
+
+/// Gets this file, and checks every byte.
+fn get(client: &mut Client, name: &str) -> io::Result<String> {
+    client.send(&format!("/{name}"))?;
+    let answer = client.answer()?;
+    assert_eq!(answer.status, 200, "{}", answer.head);
+    assert!(answer.body == body(name), "{name} was spoiled: {}", answer.head);
+    Ok(answer.backend())
+}
+
+fn with_small_window(vip: SocketAddr) -> Client {
+    let socket = Socket::new(Domain::for_address(vip), Type::STREAM, Some(Protocol::TCP)).unwrap();
+    socket.set_recv_buffer_size(16 << 10).unwrap();
+    socket.connect_timeout(&vip.into(), PATIENCE).unwrap();
+    Client::over(socket.into()).unwrap()
+}
+
+#[test]
+fn requests_on_one_connection_move_from_back_end_to_back_end() {
+    let bed = far_bed(Options { backends: 3, ..Options::default() });
+    let vips = [bed.vip(), bed.vip_v6()];
+    bed.client(|| {
+        std::thread::scope(|scope| {
+            for number in 0..12 {
+                scope.spawn(move || {
+                    let mut client = Client::connect(vips[number % 2]).unwrap();
+                    let files = ["f0", "f3", "f1", "f4", "f2"];
+                    let mut seen = Vec::new();
+                    for step in 0..25 {
+                        seen.push(get(&mut client, files[(number + step) % files.len()]).unwrap());
+                    }
+                    assert!(seen.iter().any(|backend| *backend != seen[0]), "{seen:?}");
+                    get(&mut client, "large").unwrap();
+                });
+            }
+        });
+    });
+    assert!(bed.metric("plimsoll_handoffs_on_total") >= Some(100.0));
+    assert_eq!(bed.metric("plimsoll_connections_lost_total"), Some(0.0));
+    stop(bed);
+}
+
+#[test]
+fn connections_are_opened_again_and_again() {
+    let bed = far_bed(Options { handoff: "min_size = 0".to_owned(), ..Options::default() });
+    let vip = bed.vip();
+    bed.client(|| {
+        std::thread::scope(|scope| {
+            for number in 0..16 {
+                scope.spawn(move || {
+                    for round in 0..10 {
+                        let mut client = Client::connect(vip).unwrap();
+                        let name = format!("f{}", (number + round) % 5);
+                        let request =
+                            format!("GET /{name} HTTP/1.1\r\nHost: lab\r\nConnection: close\r\n\r\n");
+                        client.stream.write_all(request.as_bytes()).unwrap();
+                        let answer = client.answer().unwrap();
+                        assert!(answer.status == 200 && answer.body == body(&name), "{}", answer.head);
+                        assert!(client.is_closed());
+                    }
+                });
+            }
+        });
+    });
+    stop(bed);
+}
+
+#[test]
+fn pipelined_requests_posts_and_half_closed_connections() {
+    let bed = far_bed(Options::default());
+    let vip = bed.vip();
+    let pipelined = || {
+        let mut client = Client::connect(vip).unwrap();
+        for _ in 0..4 {
+            let names = ["f0", "f3", "f1", "f4", "f2"];
+            names.iter().for_each(|name| client.send(&format!("/{name}")).unwrap());
+            for name in names {
+                assert!(client.answer().unwrap().body == body(name), "{name}");
+            }
+        }
+    };
+    let posts = || {
+        let mut client = Client::connect(vip).unwrap();
+        for _ in 0..4 {
+            get(&mut client, "f4").unwrap();
+            let content = vec![b'x'; 50_000];
+            let head = format!("POST /f1 HTTP/1.1\r\nHost: lab\r\nContent-Length: {}\r\n\r\n", content.len());
+            client.stream.write_all(head.as_bytes()).unwrap();
+            client.stream.write_all(&content).unwrap();
+            // The files of the origin are only read.
+            assert_eq!(client.answer().unwrap().status, 405);
+            if client.stream.take_error().unwrap().is_some() || client.send("/f2").is_err() {
+                client = Client::connect(vip).unwrap();
+            } else {
+                match client.answer() {
+                    Ok(answer) => assert!(answer.body == body("f2"), "{}", answer.head),
+                    // Who answers before it has read a body may close.
+                    Err(_) => client = Client::connect(vip).unwrap(),
+                }
+            }
+        }
+    };
+    let half_closed = |before: usize| {
+        let mut client = Client::connect(vip).unwrap();
+        for _ in 0..before {
+            get(&mut client, "f1").unwrap();
+        }
+        client.send("/f3").unwrap();
+        client.stream.shutdown(Shutdown::Write).unwrap();
+        assert!(client.answer().unwrap().body == body("f3"));
+        assert!(client.is_closed());
+    };
+    bed.client(|| {
+        std::thread::scope(|scope| {
+            for number in 0..4 {
+                scope.spawn(pipelined);
+                scope.spawn(posts);
+                scope.spawn(move || (0..3).for_each(|_| half_closed(number)));
+            }
+        });
+    });
+    stop(bed);
+}
+
+#[test]
+fn readers_that_are_slow() {
+    let bed = far_bed(Options::default());
+    let vips = [bed.vip(), bed.vip_v6()];
+    let read_slowly = |vip: SocketAddr| {
+        let mut client = with_small_window(vip);
+        for _ in 0..3 {
+            client.send("/f3").unwrap();
+            pace(Duration::from_millis(500), Why::SlowPeer);
+            assert!(client.answer().unwrap().body == body("f3"));
+        }
+        get(&mut client, "f0").unwrap();
+    };
+    bed.client(|| {
+        std::thread::scope(|scope| {
+            for number in 0..8 {
+                scope.spawn(move || read_slowly(vips[number % 2]));
+            }
+        });
+    });
+    assert_eq!(bed.metric("plimsoll_connections_lost_total"), Some(0.0));
+    stop(bed);
+}
+
+/// What became of clients that went on asking while something failed.
+#[derive(Debug, Default)]
+struct Fates {
+    answered: AtomicUsize,
+    ended: AtomicUsize,
+    hung: AtomicUsize,
+}
+
+/// Asks on one connection until it ends, or `over` says that it is enough; then once more on a new one, which must be answered.
+/// A client that waits for longer than `bound` hangs.
+fn ask_until(vip: SocketAddr, over: &(dyn Fn() -> bool + Sync), bound: Duration, fates: &Fates) {
+    let count = |fate: &AtomicUsize| fate.fetch_add(1, Ordering::Relaxed);
+    let mut client = Client::connect(vip).unwrap();
+    client.stream.set_read_timeout(Some(bound)).unwrap();
+    for step in 0.. {
+        if over() {
+            break;
+        }
+        let name = ["f3", "f1", "f4"][step % 3];
+        let answer = client.send(&format!("/{name}")).and_then(|()| client.answer());
+        match answer {
+            Ok(answer) if answer.status == 200 => {
+                assert!(answer.body == body(name), "{name} was spoiled: {}", answer.head);
+                count(&fates.answered);
+            }
+            Ok(answer) => {
+                assert!(answer.status >= 502, "{}", answer.head);
+                pace(Duration::from_millis(50), Why::SlowPeer);
+            }
+            Err(error) => {
+                count(if error.kind() == ErrorKind::WouldBlock { &fates.hung } else { &fates.ended });
+                break;
+            }
+        }
+    }
+    eventually("an answer on a new connection", || {
+        let answer = Client::connect(vip).and_then(|mut client| client.get("/f1"));
+        answer.is_ok_and(|answer| answer.status == 200 && answer.body == body("f1"))
+    });
+}
+
+/// Reads `large` with a rest before each piece; an end before its time is no error, wrong bytes are.
+fn download(vip: SocketAddr, started: &AtomicUsize, bound: Duration) -> Result<(), ErrorKind> {
+    let mut client = with_small_window(vip);
+    client.stream.set_read_timeout(Some(bound)).unwrap();
+    client.send("/large").unwrap();
+    let mut all = Vec::new();
+    let mut buffer = vec![0; 64 << 10];
+    let expected = body("large");
+    let mut is_counted = false;
+    loop {
+        match uninterrupted(|| client.stream.read(&mut buffer)) {
+            Ok(0) => return Err(ErrorKind::UnexpectedEof),
+            Ok(length) => all.extend_from_slice(&buffer[..length]),
+            Err(error) => return Err(error.kind()),
+        }
+        if all.len() < 100_000 {
+            continue;
+        }
+        if !is_counted {
+            started.fetch_add(1, Ordering::Relaxed);
+            is_counted = true;
+        }
+        let head = all.windows(4).position(|w| w == b"\r\n\r\n").unwrap() + 4;
+        assert!(expected.starts_with(&all[head..]), "a download was spoiled");
+        if all.len() == head + LARGE {
+            return Ok(());
+        }
+        pace(Duration::from_millis(5), Why::SlowPeer);
+    }
+}
+
+/// What is promised is 3 s from the kill; a lost RST is repeated when the client repeats a request or an acknowledgment,
+/// which it does after a second, two and four.
+const BOUND: Duration = Duration::from_secs(12);
+
+#[test]
+fn a_front_end_that_is_killed_and_started_again_during_downloads() {
+    const CLIENTS: usize = 8;
+    let mut bed = far_bed(Options::default());
+    let vip = bed.vip();
+    let (fates, started, killed) = (Fates::default(), AtomicUsize::new(0), AtomicUsize::new(0));
+    let is_over = || killed.load(Ordering::Relaxed) == 2;
+    std::thread::scope(|scope| {
+        let (fates, started, is_over) = (&fates, &started, &is_over);
+        let downloads: Vec<_> = bed.client(|| {
+            for _ in 0..CLIENTS {
+                scope.spawn(move || ask_until(vip, is_over, BOUND, fates));
+            }
+            (0..CLIENTS).map(|_| scope.spawn(move || download(vip, started, BOUND))).collect()
+        });
+        eventually("downloads", || started.load(Ordering::Relaxed) >= CLIENTS);
+        eventually("answers", || fates.answered.load(Ordering::Relaxed) >= 2 * CLIENTS);
+        bed.kill_front_end();
+        killed.store(1, Ordering::Relaxed);
+        pace(Duration::from_millis(500), Why::UnderLoad);
+        bed.start_front_end();
+        bed.wait_for_links(2);
+        pace(Duration::from_secs(1), Why::UnderLoad);
+        killed.store(2, Ordering::Relaxed);
+        // Back-ends have them, and go on.
+        let ends: Vec<_> = downloads.into_iter().map(|download| download.join().unwrap()).collect();
+        assert!(ends.iter().all(|end| end.is_ok()), "{ends:?}");
+    });
+    eprintln!("{fates:?}");
+    assert_eq!(fates.hung.load(Ordering::Relaxed), 0, "{fates:?}");
+    assert!(bed.metric("plimsoll_connections_adopted_total") >= Some(1.0));
+    assert_far(&bed);
+    bed.assert_quiet();
+    bed.stop();
+}
+
+#[test]
+fn an_agent_that_is_killed() {
+    const CLIENTS: usize = 8;
+    let mut bed = far_bed(Options { backends: 2, ..Options::default() });
+    let vip = bed.vip();
+    let (fates, started, over) = (Fates::default(), AtomicUsize::new(0), AtomicUsize::new(0));
+    let is_over = || over.load(Ordering::Relaxed) == 1;
+    std::thread::scope(|scope| {
+        let (fates, started, is_over) = (&fates, &started, &is_over);
+        let downloads: Vec<_> = bed.client(|| {
+            for _ in 0..CLIENTS {
+                scope.spawn(move || ask_until(vip, is_over, BOUND, fates));
+            }
+            (0..CLIENTS).map(|_| scope.spawn(move || download(vip, started, BOUND))).collect()
+        });
+        eventually("downloads", || started.load(Ordering::Relaxed) >= CLIENTS);
+        eventually("answers", || fates.answered.load(Ordering::Relaxed) >= 2 * CLIENTS);
+        let began = Instant::now();
+        bed.kill_agent(0);
+        pace(Duration::from_secs(1), Why::UnderLoad);
+        bed.start_agent(0);
+        bed.wait_for_links(2);
+        over.store(1, Ordering::Relaxed);
+        let ends: Vec<_> = downloads.into_iter().map(|download| download.join().unwrap()).collect();
+        eprintln!("{ends:?} after {:?}", began.elapsed());
+        // Those of the other back-end are whole; those of the dead one end, and none is left waiting.
+        assert!(ends.iter().any(|end| end.is_ok()), "{ends:?}");
+        let told = |kind| matches!(kind, ErrorKind::UnexpectedEof | ErrorKind::ConnectionReset);
+        assert!(ends.iter().all(|end| end.is_ok() || end.is_err_and(told)), "{ends:?}");
+    });
+    eprintln!("{fates:?}");
+    assert_eq!(fates.hung.load(Ordering::Relaxed), 0, "{fates:?}");
+    stop(bed);
+}
