@@ -4,6 +4,7 @@ use std::cell::Cell;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::time::Duration;
 
 use plimsoll_wire::{Flow, TcpState, Window};
 use rustix::buffer::spare_capacity;
@@ -52,6 +53,8 @@ pub struct Frozen {
 /// What `TCP_INFO` says up to `tcpi_notsent_bytes`, in words of 32 bits (`include/uapi/linux/tcp.h`).
 const INFO_WORDS: usize = 37;
 const INFO_UNACKED: usize = 6;
+const INFO_RTT: usize = 17;
+const INFO_RTT_VARIANCE: usize = 18;
 const INFO_NOT_SENT: usize = 36;
 
 /// What is needed of `TCP_INFO`.
@@ -63,6 +66,8 @@ struct Info {
     window_scales: u8,
     /// Whether the client has acknowledged all that was ever written.
     all_acknowledged: bool,
+    /// The smoothed round-trip time and its mean deviation, in microseconds.
+    round_trip_us: [u32; 2],
 }
 
 impl Info {
@@ -71,7 +76,8 @@ impl Info {
         let [state, ..] = words[0].to_ne_bytes();
         let [_, options, window_scales, _] = words[1].to_ne_bytes();
         let all_acknowledged = words[INFO_UNACKED] == 0 && words[INFO_NOT_SENT] == 0;
-        Ok(Self { state, options, window_scales, all_acknowledged })
+        let round_trip_us = [words[INFO_RTT], words[INFO_RTT_VARIANCE]];
+        Ok(Self { state, options, window_scales, all_acknowledged, round_trip_us })
     }
 
     /// States as `include/net/tcp_states.h` numbers them.
@@ -100,6 +106,14 @@ impl Frozen {
             Ok(info) => Ok(Self { fd, info, send_window: Cell::new(None) }),
             Err(error) => Err(FreezeFailed { fd, error }),
         }
+    }
+
+    /// A time within which the client answers, by the round trips that the kernel has measured: their mean and four times the
+    /// mean deviation, as for a retransmission.
+    #[must_use]
+    pub fn answer_time(&self) -> Duration {
+        let [mean, deviation] = self.info.round_trip_us;
+        Duration::from_micros(u64::from(mean) + 4 * u64::from(deviation))
     }
 
     /// The connection's state, the socket untouched. `flow` is its two ends, which the caller knows (asking costs two

@@ -21,8 +21,15 @@ use crate::accepted::{Accepted, Start};
 use crate::net::stream::ClientStream;
 use crate::worker::Worker;
 
-/// How long a client has to answer a probe.
+/// How long a client has to answer a probe, however near it is.
 const PROBE_TIME: Duration = Duration::from_millis(60);
+/// How long it has when nothing is known of its distance, and how long after a probe another one is answered: a client answers
+/// at most twice a second.
+const PROBE_AGAIN: Duration = Duration::from_millis(600);
+/// The longest wait for one answer.
+const MOST_PROBE_TIME: Duration = Duration::from_secs(3);
+/// How often a client is probed before it is given up.
+const MOST_PROBES: u32 = 3;
 
 /// Why a connection comes back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -60,25 +67,22 @@ pub(super) fn take_back(worker: &Rc<Worker>, handoffs: &Rc<Handoffs>, conn: Conn
 }
 
 /// Finds out whether the agent has taken the connection over, now that its lease is over. If the client has part of an answer,
-/// nobody else can continue the connection, and the client is reset. Otherwise the connection continues here.
+/// nobody else can continue the connection, and the client is reset; so is one that does not answer.
 async fn probe(worker: &Rc<Worker>, handoffs: &Rc<Handoffs>, mut entry: HandoffEntry, state: &TcpState) {
-    // Its acknowledgment may have been lost: a probe has it repeated. Packets still lead to the agent, past our table.
-    let probing = tcp::restore(state).map_err(io::Error::other).and_then(Restored::activate).and_then(|fd| {
-        let frozen = Frozen::freeze(fd).map_err(|failed| io::Error::other(failed.error))?;
-        frozen.thaw()
-    });
-    if probing.is_ok() {
-        tokio::time::sleep(PROBE_TIME).await;
-    }
+    let restored = tcp::restore(state).map_err(io::Error::other).and_then(Restored::activate);
+    let probed = match restored {
+        Ok(fd) => ask(handoffs, &entry, fd).await,
+        Err(error) => Err(error),
+    };
     handoffs.doubted.borrow_mut().remove(&entry.flow);
-    match probing {
-        Ok(fd) if !has_moved_on(handoffs, &entry.flow, state) => {
+    match probed {
+        Ok((fd, true)) if !has_moved_on(handoffs, &entry.flow, state) => {
             handoffs.forget(entry.flow);
             let start = entry.start_here();
             resume(worker, fd, &entry.accepted, start);
         }
         probed => {
-            if let Ok(Ok(frozen)) = probed.map(Frozen::freeze) {
+            if let Ok(Ok(frozen)) = probed.map(|(fd, _)| Frozen::freeze(fd)) {
                 frozen.close();
             }
             reset(handoffs, entry.flow, entry.expected);
@@ -86,6 +90,21 @@ async fn probe(worker: &Rc<Worker>, handoffs: &Rc<Handoffs>, mut entry: HandoffE
             over(worker, entry);
         }
     }
+}
+
+/// Has the client repeat its acknowledgment, which may have been lost or still be under way, and waits for that. Packets still
+/// lead to the agent, past our table. Whether the client has answered: silence says nothing of what it has seen.
+async fn ask(handoffs: &Handoffs, entry: &HandoffEntry, mut fd: OwnedFd) -> io::Result<(OwnedFd, bool)> {
+    let known = entry.answer_time.unwrap_or(PROBE_AGAIN).clamp(PROBE_TIME, MOST_PROBE_TIME);
+    for attempt in 0..MOST_PROBES {
+        let asked_ns = plimsoll_datapath::now_ns();
+        fd = Frozen::freeze(fd).map_err(|failed| io::Error::other(failed.error))?.thaw()?;
+        tokio::time::sleep(if attempt == 0 { known } else { known.max(PROBE_AGAIN) }).await;
+        if handoffs.system.entry(&entry.flow).is_none_or(|flow| flow.last_seen_ns >= asked_ns) {
+            return Ok((fd, true));
+        }
+    }
+    Ok((fd, false))
 }
 
 /// Whether the client has acknowledged more than this front-end ever sent, or has sent more than it ever took.

@@ -82,12 +82,14 @@ pub(super) fn hand_off(
     };
     match frozen.snapshot(&flow, &handing.bytes, state_limits(worker)) {
         Ok(state) => {
+            let answer_time = frozen.answer_time();
             // This closes the socket: no child process has a copy of the descriptor.
             drop(frozen);
             let conn = handoffs.table.borrow_mut().next_conn();
             let mut entry =
                 HandoffEntry::new(conn, flow, handing.link, Rc::clone(accepted), handing.requests);
             entry.active = Some(Box::new(handing.request));
+            entry.answer_time = Some(answer_time);
             send(worker, handoffs, entry, state);
         }
         Err(error) => {

@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use foldhash::fast::FixedState;
 use hashbrown::HashMap;
@@ -50,6 +50,8 @@ pub(super) struct HandoffEntry {
     pub(super) asked: Option<u32>,
     /// What its client expected when it was handed off.
     pub(super) expected: Option<Expected>,
+    /// A time within which its client answers, if this front-end has had the connection.
+    pub(super) answer_time: Option<Duration>,
     /// Whether the agent has been told to close it.
     pub(super) closing: bool,
 }
@@ -73,6 +75,7 @@ impl HandoffEntry {
             active: None,
             asked: None,
             expected: None,
+            answer_time: None,
             closing: false,
         }
     }
