@@ -1,16 +1,17 @@
 //! Clients that are far away: 50 ms there and back, and of a hundred frames one is lost and one overtakes others, each way.
 
-use std::io::{self, ErrorKind, Read as _, Write as _};
-use std::net::{Shutdown, SocketAddr};
+use std::io::{self, BufRead as _, BufReader, ErrorKind, Read as _, Write as _};
+use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use plimsoll_lab::{Conditions, Node};
+use plimsoll_lab::{Conditions, Lab, Node};
 use plimsoll_testkit::{PATIENCE, Why, eventually, pace, uninterrupted};
 use socket2::{Domain, Protocol, Socket, Type};
 
-use super::bed::{Bed, Options};
-use super::http::{Client, content};
+use super::bed::{Bed, ORIGIN_PORT, Options};
+use super::http::{Answer, Client, content};
 
 const LARGE: usize = 1 << 20;
 const SIZES: [usize; 5] = [1, 700, 8192, 100_000, 30_000];
@@ -340,4 +341,105 @@ fn an_agent_that_is_killed() {
     eprintln!("{fates:?}");
     assert_eq!(fates.hung.load(Ordering::Relaxed), 0, "{fates:?}");
     stop(bed);
+}
+
+/// A server of a back-end that answers each request with other bytes.
+struct CountingServer(TcpListener);
+
+impl CountingServer {
+    const LENGTH: usize = 50_000;
+
+    fn start(lab: &Lab, index: usize) -> Self {
+        let node = lab.node(Node::Backend(index)).unwrap();
+        let listener = node.run(|| TcpListener::bind((node.address(), ORIGIN_PORT))).unwrap().unwrap();
+        let accepting = listener.try_clone().unwrap();
+        std::thread::spawn(move || {
+            let count = Arc::new(AtomicUsize::new(0));
+            while let Ok((stream, _)) = accepting.accept() {
+                let count = Arc::clone(&count);
+                std::thread::spawn(move || Self::serve(stream, &count));
+            }
+        });
+        Self(listener)
+    }
+
+    fn serve(mut stream: TcpStream, count: &AtomicUsize) -> Option<()> {
+        let mut reader = BufReader::new(stream.try_clone().ok()?);
+        loop {
+            let mut line = String::new();
+            while reader.read_line(&mut line).ok()? > 0 && !line.ends_with("\r\n\r\n") {}
+            if line.is_empty() {
+                return None;
+            }
+            let letter = b'a' + (count.fetch_add(1, Ordering::Relaxed) % 26) as u8;
+            let mut answer =
+                format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n", Self::LENGTH).into_bytes();
+            answer.resize(answer.len() + Self::LENGTH, letter);
+            stream.write_all(&answer).ok()?;
+        }
+    }
+}
+
+impl Drop for CountingServer {
+    fn drop(&mut self) {
+        // The thread that waits for connections ends.
+        let _ = socket2::SockRef::from(&self.0).shutdown(Shutdown::Both);
+    }
+}
+
+#[test]
+fn an_answer_is_never_made_of_two() {
+    // The client is farther away than the lease of a connection that is not confirmed is long: when it is over, the client's
+    // acknowledgments of what the back-end sent under it are still on their way.
+    let options = Options {
+        is_quiet: true,
+        handoff: "take_over_timeout = \"200ms\"".to_owned(),
+        serve: Some(format!("copy:ADDRESS:{ORIGIN_PORT}")),
+        ..Options::default()
+    };
+    let mut servers = Vec::new();
+    let bed = Bed::new_with(options, &[], |lab, _| {
+        servers.extend((0..2).map(|index| CountingServer::start(lab, index)));
+        Vec::new()
+    });
+    let vip = bed.vip();
+    bed.lab.link(Node::Client).unwrap().set(&Conditions::delayed(Duration::from_millis(150))).unwrap();
+    let is_whole = |answer: &Answer| {
+        answer.body.len() == CountingServer::LENGTH && answer.body.iter().all(|byte| *byte == answer.body[0])
+    };
+    let clients: Vec<Client> = bed.client(|| {
+        // From then on the back-ends know the client's MAC address.
+        let mut first = Client::connect(vip).unwrap();
+        (0..2).for_each(|_| assert!(is_whole(&first.get("/").unwrap())));
+        (0..8).map(|_| Client::connect(vip).unwrap()).collect()
+    });
+    // What agents say is lost from now on: they take connections over, and the front-end does not hear of it.
+    bed.lab.drop_frames("tcp sport 7400").unwrap();
+    let ask = |mut client: Client| {
+        client.stream.set_read_timeout(Some(BOUND)).unwrap();
+        match client.get("/") {
+            Ok(answer) if answer.status == 200 => {
+                assert!(is_whole(&answer), "an answer was made of two: {}", answer.head);
+                "answered"
+            }
+            Ok(answer) => {
+                assert!(answer.status >= 502, "{}", answer.head);
+                "refused"
+            }
+            Err(error) => {
+                assert_ne!(error.kind(), ErrorKind::WouldBlock, "it was left waiting");
+                "ended"
+            }
+        }
+    };
+    let ends: Vec<_> = std::thread::scope(|scope| {
+        let all: Vec<_> = clients.into_iter().map(|client| scope.spawn(move || ask(client))).collect();
+        all.into_iter().map(|client| client.join().unwrap()).collect()
+    });
+    eprintln!("{ends:?}");
+    bed.lab.pass_frames().unwrap();
+    bed.wait_for_links(2);
+    assert!(bed.metric("plimsoll_handoffs_total{outcome=\"timed_out\"}") >= Some(8.0));
+    bed.assert_quiet();
+    bed.stop();
 }
