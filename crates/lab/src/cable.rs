@@ -61,19 +61,15 @@ impl Cable {
 
     fn put_in(&mut self, place: CablePlace<'_>, conditions: [Conditions; 2]) -> Result<(), LabError> {
         let node = place.node.node();
-        let [from_node, to_node] = splice::insert(place.switch, node)?;
         let setup = |direction: usize, from| {
             let seed = mix(place.seed ^ mix(place_number(node) * 2 + direction as u64));
             DirectionSetup { from, conditions: conditions[direction], seed }
         };
-        let setup = [setup(0, from_node), setup(1, to_node)];
-        match LinkForwarder::start(setup, place.cpus.map(<[usize]>::to_vec)) {
-            Ok(forwarder) => self.forwarder = Some(forwarder),
-            Err(error) => {
-                let _ = splice::remove(place.switch, node);
-                return Err(error);
-            }
-        }
+        let forwarder = LinkForwarder::start(place.cpus.map(<[usize]>::to_vec), || {
+            let [from_node, to_node] = splice::insert(place.switch, node)?;
+            Ok([setup(0, from_node), setup(1, to_node)])
+        })?;
+        self.forwarder = Some(forwarder);
         Ok(())
     }
 

@@ -51,32 +51,46 @@ pub(crate) struct DirectionSetup {
 }
 
 impl LinkForwarder {
-    /// Starts to forward, on these CPUs or any.
-    pub(crate) fn start(setup: [DirectionSetup; 2], cpus: Option<Vec<usize>>) -> Result<Self, LabError> {
+    /// Starts to forward between the interfaces that `make` makes, on these CPUs or any.
+    pub(crate) fn start(
+        cpus: Option<Vec<usize>>,
+        make: impl FnOnce() -> Result<[DirectionSetup; 2], LabError>,
+    ) -> Result<Self, LabError> {
         let wake = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)
             .map_err(|errno| LabError::system("make an event for a link's thread", errno))?;
         let wake = Arc::new(wake);
         let (orders, received) = channel();
-        let mut forwarding = Forwarding {
-            ends: setup.map(|setup| {
-                let emulator = Emulator::new(&setup.conditions, setup.seed);
-                LinkEnd { file: setup.from, emulator }
-            }),
-            orders: received,
-            wake: Arc::clone(&wake),
-            began: Instant::now(),
-            buffer: vec![0; BUFFER_BYTES],
-        };
+        let (setup, set_up) = channel::<[DirectionSetup; 2]>();
+        let (ready, is_ready) = channel();
+        let wake_of_thread = Arc::clone(&wake);
         let work = move || {
-            // All of this makes it more punctual; it works without.
+            // All of this makes it more punctual; it works without. It takes some milliseconds, in which no frame waits yet.
             let _ = cpus.map(|cpus| pin(&cpus));
             let _ = set_current_timer_slack(NonZeroU64::new(1));
             let _ = raise_priority();
-            forwarding.run();
+            // Whoever started this waits.
+            let _ = ready.send(());
+            // Without interfaces there is nothing to do.
+            if let Ok(setup) = set_up.recv() {
+                Forwarding::new(setup, received, wake_of_thread).run();
+            }
         };
         let thread = std::thread::Builder::new().name("link".to_owned()).spawn(work);
         let thread = thread.map_err(|e| LabError::system("start a thread", e))?;
-        Ok(Self { orders: Some(orders), wake, thread: Some(thread) })
+        let forwarder = Self { orders: Some(orders), wake, thread: Some(thread) };
+        // Neither this nor sending fails: the thread waits.
+        let _ = is_ready.recv();
+        match make() {
+            Ok(made) => {
+                let _ = setup.send(made);
+                Ok(forwarder)
+            }
+            Err(error) => {
+                // Otherwise the thread would wait for it, and the forwarder for the thread.
+                drop(setup);
+                Err(error)
+            }
+        }
     }
 
     /// Changes the conditions. They hold for frames that come after this.
@@ -135,6 +149,14 @@ struct Forwarding {
 }
 
 impl Forwarding {
+    fn new(setup: [DirectionSetup; 2], orders: Receiver<ForwarderOrder>, wake: Arc<OwnedFd>) -> Self {
+        let ends = setup.map(|setup| {
+            let emulator = Emulator::new(&setup.conditions, setup.seed);
+            LinkEnd { file: setup.from, emulator }
+        });
+        Self { ends, orders, wake, began: Instant::now(), buffer: vec![0; BUFFER_BYTES] }
+    }
+
     fn run(&mut self) {
         loop {
             let more = self.take_in(0) | self.take_in(1);
