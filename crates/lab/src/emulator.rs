@@ -16,7 +16,7 @@ use crate::link_statistics::DirectionStatistics;
 use chance::Chance;
 use delay_source::DelaySource;
 use loss_source::LossSource;
-use tally::Tally;
+use tally::DirectionTally;
 
 /// Streams of chance, one for each question: what a frame's delay is does not depend on whether frames are reordered.
 const LOSS: u64 = 0;
@@ -40,7 +40,7 @@ pub(crate) struct Emulator {
     next_number: u64,
     /// One more than the highest number that has left.
     left: u64,
-    tally: Tally,
+    tally: DirectionTally,
 }
 
 /// A frame that waits.
@@ -80,7 +80,7 @@ impl Emulator {
             last_due_ns: 0,
             next_number: 0,
             left: 0,
-            tally: Tally::new(),
+            tally: DirectionTally::new(),
         }
     }
 

@@ -37,7 +37,7 @@ pub(crate) struct LinkForwarder {
 /// What the thread is asked. It answers when it is done.
 #[derive(Debug)]
 enum ForwarderOrder {
-    Set([Conditions; 2], Sender<()>),
+    Set(Box<[Conditions; 2]>, Sender<()>),
     Count(Sender<[DirectionStatistics; 2]>),
 }
 
@@ -95,7 +95,7 @@ impl LinkForwarder {
 
     /// Changes the conditions. They hold for frames that come after this.
     pub(crate) fn set(&self, conditions: [Conditions; 2]) -> Result<(), LabError> {
-        self.ask(|answer| ForwarderOrder::Set(conditions, answer))
+        self.ask(|answer| ForwarderOrder::Set(Box::new(conditions), answer))
     }
 
     pub(crate) fn statistics(&self) -> Result<[DirectionStatistics; 2], LabError> {
@@ -209,8 +209,8 @@ impl Forwarding {
         let at_ns = self.now_ns();
         // The kernel takes a frame whole or not at all.
         match (&self.ends[1 - end].file).write(&frame.bytes) {
-            Ok(_) => self.ends[end].emulator.left(frame, at_ns),
-            Err(_) => self.ends[end].emulator.refused(),
+            Ok(length) if length == frame.bytes.len() => self.ends[end].emulator.left(frame, at_ns),
+            Ok(_) | Err(_) => self.ends[end].emulator.refused(),
         }
     }
 
@@ -248,7 +248,7 @@ impl Forwarding {
         loop {
             match self.orders.try_recv() {
                 Ok(ForwarderOrder::Set(conditions, answer)) => {
-                    for (end, conditions) in self.ends.iter_mut().zip(&conditions) {
+                    for (end, conditions) in self.ends.iter_mut().zip(conditions.iter()) {
                         end.emulator.set(conditions);
                     }
                     // Nobody has to wait for the answer.

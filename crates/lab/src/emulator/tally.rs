@@ -11,14 +11,14 @@ const LONGEST_NS: u64 = 200_000_000_000;
 
 /// The counts of one direction.
 #[derive(Debug)]
-pub(crate) struct Tally {
+pub(crate) struct DirectionTally {
     /// Without quantiles, and without what is held.
     pub(crate) counts: DirectionStatistics,
     delays_ns: Histogram<u64>,
     lateness_ns: Histogram<u64>,
 }
 
-impl Tally {
+impl DirectionTally {
     pub(crate) fn new() -> Self {
         let histogram = || Histogram::new_with_bounds(1, LONGEST_NS, 2).expect("the bounds are valid");
         Self { counts: DirectionStatistics::default(), delays_ns: histogram(), lateness_ns: histogram() }
