@@ -113,10 +113,14 @@ impl Receiver {
         }
     }
 
+    fn received(&self) -> u64 {
+        self.count.load(Ordering::Relaxed)
+    }
+
     /// As many are counted: not fewer, as this waits for them, and not more.
     fn assert_received(&self, at_least: u64, at_most: u64) {
-        eventually("datagrams", || self.count.load(Ordering::Relaxed) >= at_least);
-        let count = self.count.load(Ordering::Relaxed);
+        eventually("datagrams", || self.received() >= at_least);
+        let count = self.received();
         assert!(count <= at_most, "{count} arrived, {at_least} to {at_most} left the emulator");
     }
 }
@@ -143,8 +147,11 @@ fn count_datagrams(conditions: &Conditions, count: u64) -> DirectionStatistics {
         for number in 0..count {
             sender.send_to(b"x", to).unwrap();
             if number % 100 == 99 {
-                // Sockets and interfaces hold some hundred of them.
+                // Interfaces and sockets hold some hundred of them.
                 eventually("frames at the emulator", || sent_by_client(&lab).frames > number);
+                eventually("room at the receiver", || {
+                    receiver.received() + 100 >= sent_by_client(&lab).delivered
+                });
             }
         }
         eventually("an empty link", || {
