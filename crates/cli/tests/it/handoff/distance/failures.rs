@@ -21,11 +21,11 @@ struct Fates {
     hung: AtomicUsize,
 }
 
-/// Asks on one connection until it ends, or `over` says that it is enough; then once more on a new one, which must be answered.
+/// Asks on this connection until it ends, or `over` says that it is enough; then once more on a new one, which must be answered.
 /// A client that waits for longer than `bound` hangs.
-fn ask_until(vip: SocketAddr, over: &(dyn Fn() -> bool + Sync), bound: Duration, fates: &Fates) {
+fn ask_until(mut client: Client, over: &(dyn Fn() -> bool + Sync), bound: Duration, fates: &Fates) {
     let count = |fate: &AtomicUsize| fate.fetch_add(1, Ordering::Relaxed);
-    let mut client = Client::connect(vip).unwrap();
+    let vip = client.stream.peer_addr().unwrap();
     client.stream.set_read_timeout(Some(bound)).unwrap();
     for step in 0.. {
         if over() {
@@ -100,7 +100,8 @@ fn a_front_end_that_is_killed_and_started_again_during_downloads() {
         let (fates, started, is_over) = (&fates, &started, &is_over);
         let downloads: Vec<_> = bed.client(|| {
             for _ in 0..CLIENTS {
-                scope.spawn(move || ask_until(vip, is_over, BOUND, fates));
+                let client = Client::connect(vip).unwrap();
+                scope.spawn(move || ask_until(client, is_over, BOUND, fates));
             }
             (0..CLIENTS).map(|_| scope.spawn(move || download(vip, started, BOUND))).collect()
         });
@@ -136,7 +137,8 @@ fn an_agent_that_is_killed() {
         let (fates, started, is_over) = (&fates, &started, &is_over);
         let downloads: Vec<_> = bed.client(|| {
             for _ in 0..CLIENTS {
-                scope.spawn(move || ask_until(vip, is_over, BOUND, fates));
+                let client = Client::connect(vip).unwrap();
+                scope.spawn(move || ask_until(client, is_over, BOUND, fates));
             }
             (0..CLIENTS).map(|_| scope.spawn(move || download(vip, started, BOUND))).collect()
         });
