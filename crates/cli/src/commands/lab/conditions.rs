@@ -267,7 +267,7 @@ mod tests {
         for (line, expected) in [
             ("--delay 1", "such as 1ms"),
             ("--loss 101%", "a share of 0% to 100%"),
-            ("--loss -1", "a share"),
+            ("--loss=-1", "a share"),
             ("--reorder lots", "such as 1% or 0.01"),
             ("--jitter 1ms --pareto 1.5", "cannot be used with"),
             ("--order random", "queue, independent"),
