@@ -6,20 +6,21 @@
 //! is tried again at once. Else it is tried again after a pause. Now and then a raised limit is tried lower.
 //!
 //! ```text
-//! limit   = S * (4/3)^steps
+//! limit   = S * (5/4)^steps
 //! measure   at the limit: requests under way, responses per second
-//! settle    at 4/3 times, or 3/4 times, the limit, for 3 mean response times
+//! settle    at 5/4 times, or 4/5 times, the limit, for 2 mean response times
 //! try       measure there
 //! ```
 
 use crate::time::{Nanos, Time};
 
-/// Responses and time that a measurement takes at least. The time is [`MEANS`] mean response times where that is longer.
+/// Responses and time that a measurement takes at least. The time is [`MEASURED_MEANS`] mean response times where that is longer.
 const RESPONSES: u64 = 100;
 const MEASURE: Nanos = Nanos::from_millis(500);
 const SETTLE: Nanos = Nanos::from_millis(200);
-/// Among fast requests there are slow ones, whose responses take several times as long as the mean.
-const MEANS: u64 = 3;
+/// Mean response times of a measurement and before it: among fast requests there are slow ones, whose responses take longer.
+const MEASURED_MEANS: u64 = 3;
+const SETTLED_MEANS: u64 = 2;
 /// The pause after a try that failed; it doubles each time.
 const FIRST_PAUSE: Nanos = Nanos::from_secs(8);
 const LONGEST_PAUSE: Nanos = Nanos::from_secs(60);
@@ -30,7 +31,7 @@ const LAPSE: Nanos = Nanos::from_secs(2);
 /// The limit is S again when they have not seemed overloaded for this long.
 const OVER: Nanos = Nanos::from_secs(60);
 /// The limit is raised so often at most.
-const STEPS: u32 = 20;
+const STEPS: u32 = 26;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Stage {
@@ -57,7 +58,7 @@ impl Sample {
     }
 
     fn is_enough(&self) -> bool {
-        let time = MEASURE.as_nanos().max(self.mean().as_nanos().saturating_mul(MEANS));
+        let time = MEASURE.as_nanos().max(self.mean().as_nanos().saturating_mul(MEASURED_MEANS));
         self.responses >= RESPONSES && self.time >= time
     }
 
@@ -132,7 +133,7 @@ impl Probe {
             (true, false) => self.steps + 1,
             (true, true) => self.steps.saturating_sub(1),
         };
-        (0..steps).fold(base, |limit, _| limit.saturating_add(limit / 3))
+        (0..steps).fold(base, |limit, _| limit.saturating_add(limit / 4))
     }
 
     /// Until `now`, `load` requests were under way.
@@ -176,7 +177,7 @@ impl Probe {
 
     /// What was let in before is answered after as long.
     fn settles(&self) -> Nanos {
-        SETTLE.max(Nanos::new(self.before.mean().as_nanos().saturating_mul(MEANS)))
+        SETTLE.max(Nanos::new(self.before.mean().as_nanos().saturating_mul(SETTLED_MEANS)))
     }
 
     /// The limit is tried only where it is what keeps requests out.
@@ -249,7 +250,7 @@ mod tests {
         let mut probe = Probe::default();
         let limits = run(&mut probe, (0, 40_000), |_| 500);
         // Tried after one, ten and twenty-seven seconds or so.
-        assert_eq!(limits, [S, 133, S, 133, S, 133, S]);
+        assert_eq!(limits, [S, 125, S, 125, S, 125, S]);
     }
 
     #[test]
@@ -257,12 +258,12 @@ mod tests {
         let mut probe = Probe::default();
         // Each request takes half a second, but no more than 400 at once are answered.
         let limits = run(&mut probe, (0, 20_000), |load| 2 * load.min(400));
-        assert!(limits.starts_with(&[S, 133, 177, 236, 314, 418]), "{limits:?}");
-        assert!(*limits.iter().max().unwrap() <= 557, "{limits:?}");
+        assert!(limits.starts_with(&[S, 125, 156, 195, 243, 303, 378]), "{limits:?}");
+        assert!(*limits.iter().max().unwrap() <= 472, "{limits:?}");
         // What is too much is noticed, and what became too much as well.
         let (limit, least) =
             (probe.limit(S), *run(&mut probe, (20_000, 1_200_000), |_| 200).iter().min().unwrap());
-        assert!(limit >= 314 && least <= 133, "{limit}, then {least}");
+        assert!(limit >= 303 && least <= 125, "{limit}, then {least}");
     }
 
     #[test]

@@ -188,7 +188,8 @@ fn a_target_that_is_both_fast_and_slow_is_let_in_after_a_while() {
     let now = front.offer(0..400, 0, 300);
     let now = front.offer(400..8400, now, 4);
     let at_first = front.refused.len();
-    assert!(at_first < 800, "{at_first} of 8,000 refused until {now} ms");
+    // A limit of S would refuse 60 %; half a minute is enough for some tries, of which some fail by chance.
+    assert!(at_first < 2400, "{at_first} of 8,000 refused until {now} ms");
     front.offer(8400..18_400, now, 4);
     assert!(front.refused.len() < at_first + 100, "{at_first}, then {}", front.refused.len());
 }
@@ -248,7 +249,7 @@ fn overload_that_begins_at_once_is_noticed_with_targets_that_never_come_again() 
     front.target = |number| number;
     // For longer than anything is remembered otherwise.
     front.offer(0..150_000, 0, 1);
-    assert!(front.most_load <= 210, "{}", front.most_load);
+    assert!(front.most_load <= 200, "{}", front.most_load);
     // Tried ever more seldom.
     assert!(front.above_ms <= 12_000, "above S for {} of 150,000 ms", front.above_ms);
 }
@@ -294,8 +295,8 @@ fn overloaded_back_ends_get_no_more_than_s() {
     assert!(front.most_load <= 2 * 154, "{} at first", front.most_load);
     (front.most_load, front.above_ms) = (0, 0);
     front.offer(2000..7000, now, 1);
-    // Now and then it is tried whether a third more bring more answers.
-    assert!(front.most_load <= 210, "{} in the long run", front.most_load);
+    // Now and then it is tried whether a quarter more bring more answers.
+    assert!(front.most_load <= 200, "{} in the long run", front.most_load);
     assert!(front.above_ms <= 1300, "above S for {} of 5000 ms", front.above_ms);
     assert!(front.refused.len() > 1000, "{}", front.refused.len());
 }
@@ -310,7 +311,7 @@ fn slow_back_ends_that_are_overloaded_are_noticed_too() {
     front.offer(300..2300, now, 20);
     assert!(at_first < 300 && front.most_load <= at_first + 20, "{at_first}, then {}", front.most_load);
     let at_last = front.core.view().total_load();
-    assert!(at_last <= 32, "{at_first}, then {}, then {at_last}", front.most_load);
+    assert!(at_last <= 30, "{at_first}, then {}, then {at_last}", front.most_load);
     assert!(front.refused.len() > 1000, "{}", front.refused.len());
 }
 
