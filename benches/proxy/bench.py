@@ -3,8 +3,8 @@
 Usage: bench.py PLIMSOLL        PLIMSOLL: the optimized program
 
 The proxies run on CPU 0, the load generator (wrk) and four back-ends (nginx) on CPU 1. What is measured is the CPU time
-of a proxy's process, user and system, per request, from /proc/PID/task/*/schedstat. The proxies take turns within each
-round; ratios are formed within a round, and medians over the rounds are shown. Wrong answers fail the run, missed goals
+of a proxy's process, user and system, per request, from /proc/PID/task/*/schedstat. `bare` (bare.c) is the least that a proxy
+with epoll can do: it passes bytes on and nothing else. The proxies take turns within each round; ratios are formed within a round, and medians over the rounds are shown. Wrong answers fail the run, missed goals
 are only shown.
 
 ROUNDS (5) and SECONDS (2) in the environment set the number of rounds and the time of one measurement.
@@ -33,7 +33,7 @@ IDLE_GOAL_BYTES = 8192
 IDLE_CONNECTIONS = 5000
 GROWTH_REQUESTS = 1_000_000
 BACKENDS = [9611, 9612, 9613, 9614]
-PORTS = {"HAProxy": 9621, "nginx": 9622, "round_robin": 9623, "lard_r": 9624}
+PORTS = {"HAProxy": 9621, "nginx": 9622, "round_robin": 9623, "lard_r": 9624, "bare": 9625}
 
 NGINX_BACKENDS = """
 worker_processes 1; pid {d}/backends.pid; error_log {d}/backends.log; daemon off; {user}
@@ -154,7 +154,11 @@ def mark(value, goal):
 
 
 def measure_cpu(proxies):
-    print(f"{'':24}" + "".join(f"{p.name:>14}" for p in proxies) + "    round_robin / HAProxy     lard_r / round_robin")
+    print(
+        f"{'':24}"
+        + "".join(f"{p.name:>14}" for p in proxies)
+        + "    round_robin / HAProxy     lard_r / round_robin  bare / HAProxy"
+    )
     for label, size_bytes in SIZES.items():
         for connections in CONNECTIONS:
             rounds = []
@@ -164,10 +168,11 @@ def measure_cpu(proxies):
             medians = [statistics.median(r[p.name] for r in rounds) for p in proxies]
             ours = statistics.median(r["round_robin"] / r["HAProxy"] for r in rounds)
             lard = statistics.median(r["lard_r"] / r["round_robin"] for r in rounds)
+            bare = statistics.median(r["bare"] / r["HAProxy"] for r in rounds)
             print(
                 f"{label:>8}, {connections:3} conns    "
                 + "".join(f"{m:11.2f} us" for m in medians)
-                + f"    {ours:5.2f} ({mark(ours, GOALS[label])})    {lard:5.2f} ({mark(lard, LARD_GOAL)})",
+                + f"    {ours:5.2f} ({mark(ours, GOALS[label])})    {lard:5.2f} ({mark(lard, LARD_GOAL)})    {bare:5.2f}",
                 flush=True,
             )
 
@@ -262,12 +267,15 @@ def start(plimsoll, d):
             backends=backend_tables(), port=PORTS[policy], policy=policy, d=d, admin=PORTS[policy] + 10
         )
         (d / f"{policy}.toml").write_text(text)
+    source = pathlib.Path(__file__).with_name("bare.c")
+    subprocess.run(["cc", "-O2", "-o", d / "bare", source], check=True)
     time.sleep(0.3)
     commands = {
         "HAProxy": ["haproxy", "-db", "-f", f"{d}/haproxy.cfg"],
         "nginx": ["nginx", "-e", f"{d}/proxy.log", "-c", f"{d}/proxy.conf"],
         "round_robin": [plimsoll, "balance", "--no-watch", "--config", f"{d}/round_robin.toml"],
         "lard_r": [plimsoll, "balance", "--no-watch", "--config", f"{d}/lard_r.toml"],
+        "bare": [d / "bare", str(PORTS["bare"]), *map(str, BACKENDS)],
     }
     proxies = [Proxy(name, command, PORTS[name]) for name, command in commands.items()]
     return backends, proxies
@@ -284,7 +292,7 @@ def main():
             for proxy in proxies:
                 proxy.wait_until_ready()
             print("CPU time of the proxy per request (JSON access log, decision log, health checks and admin API on in")
-            print("round_robin and lard_r; no log in HAProxy and nginx)\n")
+            print("round_robin and lard_r; no log in HAProxy and nginx; bare does nothing but pass bytes on)\n")
             measure_cpu(proxies)
             measure_syscalls(proxies)
             measure_memory(proxies)

@@ -26,8 +26,9 @@ const PROBE_TIME: Duration = Duration::from_millis(60);
 /// How long it has when nothing is known of its distance, and how long after a probe another one is answered: a client answers
 /// at most twice a second.
 const PROBE_AGAIN: Duration = Duration::from_millis(600);
-/// The longest wait for one answer.
-const MOST_PROBE_TIME: Duration = Duration::from_secs(3);
+/// The longest wait for one answer: with all probes and the lease before them, less than three seconds. A client that is farther
+/// away is given up.
+const MOST_PROBE_TIME: Duration = Duration::from_millis(800);
 /// How often a client is probed before it is given up.
 const MOST_PROBES: u32 = 3;
 
