@@ -173,6 +173,11 @@ impl Bed {
         self.lab.node(node).unwrap().address().into()
     }
 
+    /// Where an agent takes links.
+    pub(super) fn agent_address(&self, index: usize) -> SocketAddr {
+        (self.address(Node::Backend(index)), AGENT_PORT).into()
+    }
+
     pub(super) fn start_agent(&mut self, index: usize) {
         let node = self.lab.node(Node::Backend(index)).unwrap();
         let own = node.address();
