@@ -172,7 +172,11 @@ fn noise_at_an_agents_port_fills_no_log() {
     bed.lab.node(Node::FrontEnd).unwrap().run(|| noise(agent, 500)).unwrap();
     let mut client = bed.client(|| Client::connect(vip).unwrap());
     assert!(client.get("/body").unwrap().body == content(7, BODY));
-    assert_eq!(bed.metric("plimsoll_handoffs_total{outcome=\"taken\"}"), Some(1.0), "the link is still there");
+    assert_eq!(
+        bed.metric("plimsoll_handoffs_total{outcome=\"taken\"}"),
+        Some(1.0),
+        "the link is still there"
+    );
     let log = std::fs::read_to_string(bed.path("b0.log")).unwrap();
     let told = log.matches("a link was refused").count();
     // One in ten seconds, with the number of the others.
