@@ -44,11 +44,12 @@ impl<W: Witness> Core<W> {
 
     /// Sets the admission limit and the queue length. Waiting requests stay, even beyond the new length.
     pub fn set_admission(&mut self, admission: AdmissionControl, now: Time) {
-        let both_adaptive = self.growth.is_some() && matches!(admission.limit, AdmissionLimit::Adaptive(_));
-        // What was measured still holds, and requests under way are part of it.
-        let growth = self.growth.take().filter(|_| both_adaptive);
-        self.set_limit(admission);
-        self.growth = growth.or(self.growth.take());
+        // What an adaptive limit has measured still holds, and requests under way are part of it.
+        if self.growth.is_some() != matches!(admission.limit, AdmissionLimit::Adaptive(_)) {
+            self.growth = admission.limit.growth();
+        }
+        self.admission = admission;
+        self.limit = admission.limit.requests(&self.cluster);
         self.witness.admission(admission, now);
     }
 

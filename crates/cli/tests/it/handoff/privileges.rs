@@ -60,6 +60,18 @@ fn said(bed: &Bed, name: &str) -> String {
     std::fs::read_to_string(bed.path(name)).unwrap()
 }
 
+/// A front-end that is killed, and the next one: a client goes on, with the connection that is returned.
+fn assert_takes_over_what_was_pinned(bed: &mut Bed) -> Client {
+    let mut client = bed.client(|| Client::connect(bed.vip()).unwrap());
+    bed.client(|| client.get("/body").unwrap());
+    bed.kill_front_end();
+    bed.start_front_end();
+    bed.wait_for_links(2);
+    assert!(said(bed, "front-end.log").contains("taking over the map"), "{}", said(bed, "front-end.log"));
+    assert_eq!(bed.client(|| client.get("/small").unwrap()).body, content(8, 500));
+    client
+}
+
 #[test]
 fn root_becomes_nobody() {
     let mut bed = bed(Options { owner: Some(NOBODY), ..Options::default() });
@@ -70,13 +82,7 @@ fn root_becomes_nobody() {
     assert_hands_off(&bed);
     assert_reloads(&bed);
     // Whoever comes after a crash finds what was pinned, as root, and gives it to nobody again.
-    let mut client = bed.client(|| Client::connect(bed.vip()).unwrap());
-    bed.client(|| client.get("/body").unwrap());
-    bed.kill_front_end();
-    bed.start_front_end();
-    bed.wait_for_links(2);
-    assert!(said(&bed, "front-end.log").contains("taking over the map"), "{}", said(&bed, "front-end.log"));
-    assert_eq!(bed.client(|| client.get("/small").unwrap()).body, content(8, 500));
+    let client = assert_takes_over_what_was_pinned(&mut bed);
     bed.kill_agent(0);
     bed.start_agent(0);
     eventually("the agent", || said(&bed, "b0.log").matches("taking connections over at").count() == 2);
@@ -100,13 +106,7 @@ fn a_plain_user_with_capabilities() {
     assert_hands_off(&bed);
     assert_reloads(&bed);
     // What it pinned is there for the next one.
-    let mut client = bed.client(|| Client::connect(bed.vip()).unwrap());
-    bed.client(|| client.get("/body").unwrap());
-    bed.kill_front_end();
-    bed.start_front_end();
-    bed.wait_for_links(2);
-    assert!(said(&bed, "front-end.log").contains("taking over the map"), "{}", said(&bed, "front-end.log"));
-    assert_eq!(bed.client(|| client.get("/small").unwrap()).body, content(8, 500));
+    let client = assert_takes_over_what_was_pinned(&mut bed);
     drop(client);
     bed.assert_quiet();
     bed.stop_after_crash();
