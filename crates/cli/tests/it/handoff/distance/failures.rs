@@ -3,7 +3,8 @@
 use std::io::{BufRead as _, BufReader, ErrorKind, Read as _, Write as _};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::thread::{Scope, ScopedJoinHandle};
 use std::time::{Duration, Instant};
 
 use plimsoll_lab::{Conditions, Lab, Node};
@@ -89,31 +90,41 @@ fn download(vip: SocketAddr, started: &AtomicUsize, bound: Duration) -> Result<(
 /// which it does after a second, two and four.
 const BOUND: Duration = Duration::from_secs(12);
 
+/// Eight clients that ask until `over`, and as many that download. All are under way.
+fn busy_clients<'scope>(
+    scope: &'scope Scope<'scope, '_>,
+    bed: &Bed,
+    over: &'scope (dyn Fn() -> bool + Sync),
+    fates: &'scope Fates,
+) -> Vec<ScopedJoinHandle<'scope, Result<(), ErrorKind>>> {
+    const CLIENTS: usize = 8;
+    let (vip, started) = (bed.vip(), Arc::new(AtomicUsize::new(0)));
+    let downloads = bed.client(|| {
+        for _ in 0..CLIENTS {
+            let client = Client::connect(vip).unwrap();
+            scope.spawn(move || ask_until(client, over, BOUND, fates));
+        }
+        let download_in = |started: Arc<AtomicUsize>| scope.spawn(move || download(vip, &started, BOUND));
+        (0..CLIENTS).map(|_| download_in(Arc::clone(&started))).collect()
+    });
+    eventually("downloads", || started.load(Ordering::Relaxed) >= CLIENTS);
+    eventually("answers", || fates.answered.load(Ordering::Relaxed) >= 2 * CLIENTS);
+    downloads
+}
+
 #[test]
 fn a_front_end_that_is_killed_and_started_again_during_downloads() {
-    const CLIENTS: usize = 8;
     let mut bed = far_bed(Options::default());
-    let vip = bed.vip();
-    let (fates, started, killed) = (Fates::default(), AtomicUsize::new(0), AtomicUsize::new(0));
-    let is_over = || killed.load(Ordering::Relaxed) == 2;
+    let (fates, over) = (Fates::default(), AtomicBool::new(false));
+    let is_over = || over.load(Ordering::Relaxed);
     std::thread::scope(|scope| {
-        let (fates, started, is_over) = (&fates, &started, &is_over);
-        let downloads: Vec<_> = bed.client(|| {
-            for _ in 0..CLIENTS {
-                let client = Client::connect(vip).unwrap();
-                scope.spawn(move || ask_until(client, is_over, BOUND, fates));
-            }
-            (0..CLIENTS).map(|_| scope.spawn(move || download(vip, started, BOUND))).collect()
-        });
-        eventually("downloads", || started.load(Ordering::Relaxed) >= CLIENTS);
-        eventually("answers", || fates.answered.load(Ordering::Relaxed) >= 2 * CLIENTS);
+        let downloads = busy_clients(scope, &bed, &is_over, &fates);
         bed.kill_front_end();
-        killed.store(1, Ordering::Relaxed);
         pace(Duration::from_millis(500), Why::UnderLoad);
         bed.start_front_end();
         bed.wait_for_links(2);
         pace(Duration::from_secs(1), Why::UnderLoad);
-        killed.store(2, Ordering::Relaxed);
+        over.store(true, Ordering::Relaxed);
         // Back-ends have them, and go on.
         let ends: Vec<_> = downloads.into_iter().map(|download| download.join().unwrap()).collect();
         assert!(ends.iter().all(|end| end.is_ok()), "{ends:?}");
@@ -128,28 +139,17 @@ fn a_front_end_that_is_killed_and_started_again_during_downloads() {
 
 #[test]
 fn an_agent_that_is_killed() {
-    const CLIENTS: usize = 8;
     let mut bed = far_bed(Options { backends: 2, ..Options::default() });
-    let vip = bed.vip();
-    let (fates, started, over) = (Fates::default(), AtomicUsize::new(0), AtomicUsize::new(0));
-    let is_over = || over.load(Ordering::Relaxed) == 1;
+    let (fates, over) = (Fates::default(), AtomicBool::new(false));
+    let is_over = || over.load(Ordering::Relaxed);
     std::thread::scope(|scope| {
-        let (fates, started, is_over) = (&fates, &started, &is_over);
-        let downloads: Vec<_> = bed.client(|| {
-            for _ in 0..CLIENTS {
-                let client = Client::connect(vip).unwrap();
-                scope.spawn(move || ask_until(client, is_over, BOUND, fates));
-            }
-            (0..CLIENTS).map(|_| scope.spawn(move || download(vip, started, BOUND))).collect()
-        });
-        eventually("downloads", || started.load(Ordering::Relaxed) >= CLIENTS);
-        eventually("answers", || fates.answered.load(Ordering::Relaxed) >= 2 * CLIENTS);
+        let downloads = busy_clients(scope, &bed, &is_over, &fates);
         let began = Instant::now();
         bed.kill_agent(0);
         pace(Duration::from_secs(1), Why::UnderLoad);
         bed.start_agent(0);
         bed.wait_for_links(2);
-        over.store(1, Ordering::Relaxed);
+        over.store(true, Ordering::Relaxed);
         let ends: Vec<_> = downloads.into_iter().map(|download| download.join().unwrap()).collect();
         eprintln!("{ends:?} after {:?}", began.elapsed());
         // Those of the other back-end are whole; those of the dead one end, and none is left waiting.
