@@ -11,12 +11,22 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, Result, bail};
 use plimsoll_lab::{CpuPlan, Lab, LabConfig, Node, NodeHandle, Process};
 
-use crate::configs;
+use crate::configs::{self, FrontEnd};
 use crate::http::{Client, metrics, sum};
 
 /// Sizes of documents: what they are called, and bytes.
-pub const SIZES: [(&str, usize); 4] =
-    [("100 B", 100), ("8 KB", 8 << 10), ("100 KB", 100 << 10), ("1 MB", 1 << 20)];
+pub const SIZES: [(&str, usize); 10] = [
+    ("100 B", 100),
+    ("1 KB", 1 << 10),
+    ("4 KB", 4 << 10),
+    ("8 KB", 8 << 10),
+    ("16 KB", 16 << 10),
+    ("32 KB", 32 << 10),
+    ("64 KB", 64 << 10),
+    ("100 KB", 100 << 10),
+    ("256 KB", 256 << 10),
+    ("1 MB", 1 << 20),
+];
 /// Documents of each size.
 const DOCUMENTS: usize = 8;
 /// How long everything may take to start.
@@ -85,10 +95,18 @@ impl Bed {
         if node == self.measured { self.plan.of(Node::FrontEnd) } else { self.plan.of(Node::Client) }
     }
 
-    /// The counters of Plimsoll's front-end.
-    pub fn metrics(&self) -> Result<String> {
-        let admin = configs::ADMIN.parse()?;
-        self.lab.node(Node::FrontEnd)?.run(|| metrics(admin))?
+    /// The counters of Plimsoll's front-end with this port.
+    pub fn metrics(&self, port: u16) -> Result<String> {
+        self.lab.node(Node::FrontEnd)?.run(|| metrics(configs::admin(port)))?
+    }
+
+    /// Plimsoll's front-ends.
+    fn front_ends(&self) -> &'static [FrontEnd] {
+        match self.kind {
+            Kind::Proxies => &configs::BESIDE_PROXIES,
+            Kind::Origin => &configs::BEFORE_AGENTS,
+            Kind::Shim => &configs::BEFORE_AGENTS[..1],
+        }
     }
 
     fn backends(&self) -> Result<Vec<(String, Ipv4Addr)>> {
@@ -155,12 +173,18 @@ impl Bed {
     }
 
     fn start_agent(&mut self, node: Node, name: &str, own: Ipv4Addr) -> Result<()> {
-        let front_end = format!("front-end={}", self.lab.node(Node::FrontEnd)?.address());
-        let vip = format!("{}:{}", self.lab.virtual_address(), configs::PLIMSOLL_PORT);
+        let of_front_ends = self.front_ends().iter().filter(|f| f.hands_off()).map(|front_end| {
+            let from = format!("{}={}", front_end.name, self.lab.node(Node::FrontEnd)?.address());
+            Ok([from, format!("{}:{}", self.lab.virtual_address(), front_end.port)])
+        });
+        let of_front_ends: Vec<[String; 2]> = of_front_ends.collect::<Result<_>>()?;
         let listen = format!("{own}:{}", configs::AGENT_PORT);
         let origin = format!("{own}:{}", configs::BACKEND_PORT);
         let mut arguments = vec!["agent", "--listen", &listen, "--key", "/run/key", "--name", name];
-        arguments.extend(["--front-end", &front_end, "--interface", "eth0", "--vip", &vip, "--threads", "1"]);
+        arguments.extend(["--interface", "eth0", "--threads", "1"]);
+        for [from, vip] in &of_front_ends {
+            arguments.extend(["--front-end", from, "--vip", vip]);
+        }
         match self.kind {
             Kind::Shim => arguments.extend(["--serve", "shim:/run/nginx.sock"]),
             _ => arguments.extend(["--serve", "origin:/run/www", "--origin-listen", &origin]),
@@ -171,11 +195,6 @@ impl Bed {
 
     fn start_front_ends(&mut self) -> Result<()> {
         let (address, backends, node) = (self.lab.virtual_address(), self.backends()?, Node::FrontEnd);
-        self.write(
-            node,
-            "plimsoll.toml",
-            &configs::plimsoll(address, &backends, self.kind != Kind::Proxies),
-        )?;
         if self.kind == Kind::Proxies {
             self.write(node, "nginx.conf", &configs::nginx_proxy(address, &backends))?;
             self.write(node, "haproxy.cfg", &configs::haproxy(address, &backends))?;
@@ -183,7 +202,12 @@ impl Bed {
             self.spawn(node, "haproxy", &["-db", "-f", "/run/haproxy.cfg"])?;
         }
         let program = self.program().to_owned();
-        self.spawn(node, &program, &["balance", "--no-watch", "--config", "/run/plimsoll.toml"])
+        for front_end in self.front_ends() {
+            let file = format!("{}.toml", front_end.name);
+            self.write(node, &file, &configs::plimsoll(front_end, address, &backends))?;
+            self.spawn(node, &program, &["balance", "--no-watch", "--config", &format!("/run/{file}")])?;
+        }
+        Ok(())
     }
 
     fn write(&self, node: Node, name: &str, text: &str) -> Result<()> {
@@ -214,14 +238,14 @@ impl Bed {
 
     /// Whether every document of every size comes whole, over one connection, from every front-end of this lab.
     pub fn check(&self, backends: usize) -> Result<()> {
-        let ports = match self.kind {
-            Kind::Proxies => {
-                vec![configs::PLIMSOLL_PORT, configs::HAPROXY_PORT, configs::NGINX_PORT, configs::ITSELF_PORT]
+        let mut ports: Vec<u16> = self.front_ends().iter().map(|front_end| front_end.port).collect();
+        if self.kind == Kind::Proxies {
+            ports.extend([configs::HAPROXY_PORT, configs::NGINX_PORT, configs::ITSELF_PORT]);
+        }
+        for front_end in self.front_ends().iter().filter(|f| f.hands_off()) {
+            if sum(&self.metrics(front_end.port)?, "plimsoll_links", "") < backends as f64 {
+                bail!("the front-end {} has no link to every agent", front_end.name);
             }
-            Kind::Origin | Kind::Shim => vec![configs::PLIMSOLL_PORT],
-        };
-        if self.kind != Kind::Proxies && sum(&self.metrics()?, "plimsoll_links", "") < backends as f64 {
-            bail!("the front-end has no link to every agent");
         }
         let node = self.lab.node(Node::Client)?;
         for port in ports {

@@ -1,18 +1,54 @@
 //! What the programs are told.
 
 use std::fmt::Write as _;
-use std::net::Ipv4Addr;
+use std::net::{Ipv4Addr, SocketAddr};
 
 /// Where clients connect, at the virtual address.
 pub const PLIMSOLL_PORT: u16 = 80;
 pub const HAPROXY_PORT: u16 = 8001;
 pub const NGINX_PORT: u16 = 8002;
 pub const ITSELF_PORT: u16 = 8003;
+/// The same for front-ends beside the one that hands everything off, in front of the same back-ends.
+pub const PROXY_PORT: u16 = 8004;
+pub const AUTO_PORT: u16 = 8005;
 /// Where back-ends answer proxies and checks, and their agents listen.
 pub const BACKEND_PORT: u16 = 80;
 pub const AGENT_PORT: u16 = 7400;
-/// The admin API of the front-end, within its node.
-pub const ADMIN: &str = "127.0.0.1:9090";
+/// The port of the first front-end's admin API, within its node.
+const ADMIN_PORT: u16 = 9090;
+
+/// One front-end of Plimsoll.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FrontEnd {
+    /// What agents call it.
+    pub name: &'static str,
+    pub port: u16,
+    pub mechanism: &'static str,
+    policy: &'static str,
+}
+
+/// In front of nginx.
+pub const BESIDE_PROXIES: [FrontEnd; 1] =
+    [FrontEnd { name: "proxy", port: PLIMSOLL_PORT, mechanism: "proxy", policy: "round_robin" }];
+/// In front of agents.
+pub const BEFORE_AGENTS: [FrontEnd; 3] = [
+    FrontEnd { name: "front-end", port: PLIMSOLL_PORT, mechanism: "handoff", policy: "uri_hash" },
+    FrontEnd { name: "proxy", port: PROXY_PORT, mechanism: "proxy", policy: "uri_hash" },
+    FrontEnd { name: "auto", port: AUTO_PORT, mechanism: "auto", policy: "uri_hash" },
+];
+
+impl FrontEnd {
+    /// Whether agents get connections from it.
+    pub fn hands_off(&self) -> bool {
+        self.mechanism != "proxy"
+    }
+}
+
+/// The admin API of the front-end with this port, within its node.
+pub fn admin(port: u16) -> SocketAddr {
+    let number = BEFORE_AGENTS.iter().position(|front_end| front_end.port == port).unwrap_or(0);
+    (Ipv4Addr::LOCALHOST, ADMIN_PORT + number as u16).into()
+}
 
 const TEMPORARY: &str = "client_body_temp_path /run/t1; proxy_temp_path /run/t2; fastcgi_temp_path /run/t3; \
                          uwsgi_temp_path /run/t4; scgi_temp_path /run/t5;";
@@ -72,30 +108,35 @@ backend b
 }
 
 /// Plimsoll's front-end.
-pub fn plimsoll(address: Ipv4Addr, backends: &[(String, Ipv4Addr)], handoff: bool) -> String {
-    let (mechanism, policy) = if handoff { ("handoff", "uri_hash") } else { ("proxy", "round_robin") };
+pub fn plimsoll(front_end: &FrontEnd, address: Ipv4Addr, backends: &[(String, Ipv4Addr)]) -> String {
+    let FrontEnd { name, port, mechanism, policy } = front_end;
     let mut text = format!(
         "mechanism = \"{mechanism}\"
 workers = 1
 [[listener]]
-address = \"{address}:{PLIMSOLL_PORT}\"
+address = \"{address}:{port}\"
 [policy]
 name = \"{policy}\"
+[target]
+hash_key = \"none\"
 [admission]
 limit = \"none\"
 [health]
 probe = \"tcp\"
 [admin]
-address = \"{ADMIN}\"
-"
+address = \"{}\"
+",
+        admin(*port)
     );
-    if handoff {
-        // Small responses, too, are to be handed off here.
-        text += "[handoff]\nkey_file = \"/run/key\"\ninterfaces = [\"eth0\"]\nmin_size = 0\n";
+    if front_end.hands_off() {
+        // Small responses, too, are to be handed off here, unless the front-end chooses.
+        let all = if *mechanism == "handoff" { "min_size = 0\n" } else { "" };
+        text +=
+            &format!("[handoff]\nname = \"{name}\"\nkey_file = \"/run/key\"\ninterfaces = [\"eth0\"]\n{all}");
     }
     for (name, own) in backends {
         let _ = write!(text, "[[backend]]\nname = \"{name}\"\naddress = \"{own}:{BACKEND_PORT}\"\n");
-        if handoff {
+        if front_end.hands_off() {
             let _ = writeln!(text, "agent = \"{own}:{AGENT_PORT}\"");
         }
     }

@@ -6,7 +6,7 @@ use anyhow::{Context as _, Result};
 use plimsoll_lab::CpuMeter;
 
 use crate::bed::{Bed, Kind, SIZES};
-use crate::configs::{HAPROXY_PORT, ITSELF_PORT, NGINX_PORT, PLIMSOLL_PORT};
+use crate::configs::{AUTO_PORT, HAPROXY_PORT, ITSELF_PORT, NGINX_PORT, PLIMSOLL_PORT, PROXY_PORT};
 use crate::load::{Load, Mode, Sample};
 
 const CONNECTIONS: usize = 16;
@@ -34,7 +34,7 @@ pub const NEW: usize = 9;
 pub const ITSELF: usize = 10;
 
 /// All of them; the constants above are places herein.
-pub const CASES: [Case; 11] = [
+pub const CASES: [Case; 17] = [
     case("HAProxy", Kind::Proxies, HAPROXY_PORT, Mode::Stay),
     case("nginx", Kind::Proxies, NGINX_PORT, Mode::Stay),
     case("proxy", Kind::Proxies, PLIMSOLL_PORT, Mode::Stay),
@@ -46,6 +46,12 @@ pub const CASES: [Case; 11] = [
     case("proxy, new connections", Kind::Proxies, PLIMSOLL_PORT, Mode::New),
     case("handoff, new connections", Kind::Origin, PLIMSOLL_PORT, Mode::New),
     case("nginx itself, new connections", Kind::Proxies, ITSELF_PORT, Mode::New),
+    case("proxy before agents", Kind::Origin, PROXY_PORT, Mode::Stay),
+    case("proxy before agents, by turns", Kind::Origin, PROXY_PORT, Mode::Alternate),
+    case("proxy before agents, new connections", Kind::Origin, PROXY_PORT, Mode::New),
+    case("auto", Kind::Origin, AUTO_PORT, Mode::Stay),
+    case("auto, by turns", Kind::Origin, AUTO_PORT, Mode::Alternate),
+    case("auto, new connections", Kind::Origin, AUTO_PORT, Mode::New),
 ];
 
 /// The labs, by what is on them.
@@ -53,6 +59,9 @@ pub type Beds = BTreeMap<Kind, Bed>;
 
 /// For each case, the samples of all rounds.
 pub type Samples = Vec<Vec<Sample>>;
+
+/// What the tables are of.
+const TABLE_SIZES: [usize; 4] = [100, 8 << 10, 100 << 10, 1 << 20];
 
 /// Measurements beside which other programs used more CPUs than this are repeated, some times in all.
 const DISTURBED_CPUS: f64 = 0.1;
@@ -203,7 +212,7 @@ pub fn print_disturbance(all: &[Samples]) {
     );
 }
 
-/// The sizes, in order.
+/// The sizes of the tables, in order.
 pub fn sizes() -> impl Iterator<Item = (&'static str, usize)> {
-    SIZES.into_iter()
+    SIZES.into_iter().filter(|(_, size_bytes)| TABLE_SIZES.contains(size_bytes))
 }

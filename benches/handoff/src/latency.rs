@@ -23,14 +23,14 @@ pub fn measure(beds: &Beds, plan: &CpuPlan) -> Result<()> {
     println!(
         "\nFirst response on a new connection after its request was sent, 100 B, one client, {CONNECTIONS} connections"
     );
-    let before = beds.get(&Kind::Origin).context("no such lab")?.metrics()?;
+    let before = beds.get(&Kind::Origin).context("no such lab")?.metrics(PLIMSOLL_PORT)?;
     run(beds, "CPUs sleep when idle")?;
-    let between = beds.get(&Kind::Origin).context("no such lab")?.metrics()?;
+    let between = beds.get(&Kind::Origin).context("no such lab")?.metrics(PLIMSOLL_PORT)?;
     {
         let _awake = [plan.front_end, plan.others[0]].map(CpuMeter::start);
         run(beds, "CPUs kept awake")?;
     }
-    let after = beds.get(&Kind::Origin).context("no such lab")?.metrics()?;
+    let after = beds.get(&Kind::Origin).context("no such lab")?.metrics(PLIMSOLL_PORT)?;
     println!("  take-over as the front-end counts it (plimsoll_take_over):");
     println!("    CPUs sleep when idle: {}", take_over(&before, &between));
     println!("    CPUs kept awake:      {}", take_over(&between, &after));

@@ -7,7 +7,7 @@ use anyhow::{Context as _, Result, bail};
 use plimsoll_lab::{CpuMeter, Node, cpu_time_of_others};
 
 use crate::bed::Bed;
-use crate::configs::PLIMSOLL_PORT;
+use crate::configs::{AUTO_PORT, PLIMSOLL_PORT, PROXY_PORT};
 use crate::http::sum;
 
 /// What clients do.
@@ -80,8 +80,8 @@ impl Load<'_> {
 
     /// `None` if nothing was answered.
     fn run_for(&self, seconds: u64, meter: &CpuMeter) -> Result<Option<Sample>> {
-        let ours = self.port == PLIMSOLL_PORT;
-        let metrics = || if ours { self.bed.metrics() } else { Ok(String::new()) };
+        let ours = [PLIMSOLL_PORT, PROXY_PORT, AUTO_PORT].contains(&self.port);
+        let metrics = || if ours { self.bed.metrics(self.port) } else { Ok(String::new()) };
         let front_end = self.bed.lab().node(Node::FrontEnd)?;
         let page_before = metrics()?;
         let (others, counters, cpu) = (cpu_time_of_others()?, front_end.counters()?, meter.read());
@@ -115,7 +115,7 @@ impl Load<'_> {
         let client = self.bed.lab().node(Node::Client)?;
         fs::write(client.root().join("run/load.lua"), include_str!("load.lua"))?;
         // Each thread has its own turn of documents: one connection in each where they are to alternate on connections.
-        let threads = if self.mode == Mode::Alternate { self.connections } else { 2 };
+        let threads = if self.mode == Mode::Alternate { self.connections } else { self.connections.min(2) };
         let mut command = self.bed.command(Node::Client, "wrk")?;
         command.args([format!("-t{threads}"), format!("-c{}", self.connections), format!("-d{seconds}")]);
         command

@@ -1,6 +1,8 @@
 //! Handing connections off beside HAProxy and nginx as proxies, each on a lab of its own on this machine.
 //!
 //! Usage: plimsoll-bench-handoff PLIMSOLL            PLIMSOLL: the optimized program
+//!        plimsoll-bench-handoff PLIMSOLL border     where handing off begins to pay, see `border.rs`; with one more
+//!                                                   argument only lines that contain it, such as "many, new"
 //!        plimsoll-bench-handoff PLIMSOLL CASE SIZE  one case (a number) only, under `perf`, see `profile.rs`
 //!
 //! One CPU is that of the front-end's node, with all work of the kernel for it; everything else runs on the others.
@@ -9,6 +11,7 @@
 //! rounds and the time of one measurement. Needs root, wrk, haproxy and nginx.
 
 mod bed;
+mod border;
 mod cluster;
 mod configs;
 mod cost;
@@ -34,6 +37,9 @@ fn main() -> Result<()> {
     plan.pin_this_thread(Node::Client)?;
     match &arguments[..] {
         [plimsoll] => all(&program(plimsoll)?, &plan),
+        [plimsoll, word, part @ ..] if word == "border" && part.len() <= 1 => {
+            border(&program(plimsoll)?, &plan, part.first().map_or("", String::as_str))
+        }
         [plimsoll, case, size] => profile::run(&start(&program(plimsoll)?, &plan)?, case, size, &plan),
         _ => bail!("give the program `plimsoll`, and nothing or a case and a size for a profile"),
     }
@@ -52,6 +58,14 @@ fn from_environment(name: &str, usual: u64) -> Result<u64> {
 fn start(plimsoll: &Path, plan: &CpuPlan) -> Result<Beds> {
     let kinds = [Kind::Proxies, Kind::Origin, Kind::Shim].into_iter();
     kinds.map(|kind| Ok((kind, Bed::start(kind, plimsoll, plan, Node::FrontEnd, BACKENDS)?))).collect()
+}
+
+fn border(plimsoll: &Path, plan: &CpuPlan, part: &str) -> Result<()> {
+    let rounds = usize::try_from(from_environment("ROUNDS", 5)?)?;
+    let seconds = from_environment("SECONDS", 1)?;
+    let beds = start(plimsoll, plan)?;
+    let meter = CpuMeter::start(plan.front_end)?;
+    border::measure(&beds, part, rounds, seconds, &meter)
 }
 
 fn all(plimsoll: &Path, plan: &CpuPlan) -> Result<()> {

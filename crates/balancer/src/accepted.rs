@@ -1,5 +1,6 @@
 //! Facts about a client's connection besides its stream.
 
+use std::cell::Cell;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -7,6 +8,7 @@ use std::sync::atomic::AtomicBool;
 use plimsoll_policy::Tried;
 
 use crate::dispatch::Assignment;
+use crate::placement_row::PlacementRow;
 
 /// Where a connection came in and from whom.
 pub(crate) struct Accepted {
@@ -21,6 +23,8 @@ pub(crate) struct Accepted {
     pub(crate) client: u64,
     /// Set when its listener closes: the next response is the last.
     pub(crate) closing: Arc<AtomicBool>,
+    /// Where its latest requests went.
+    pub(crate) row: Cell<PlacementRow>,
 }
 
 /// A request whose back-end has been chosen before its connection begins here.

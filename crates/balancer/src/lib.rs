@@ -20,6 +20,7 @@ mod metrics;
 mod net;
 mod observe;
 mod peers;
+mod placement_row;
 mod request;
 mod rlimit;
 mod server;

@@ -168,6 +168,7 @@ impl Worker {
             client: self.shared.hash.target(text.as_bytes()).0,
             peer_text: text.into_boxed_str(),
             closing: Arc::clone(closing),
+            row: Cell::default(),
         }
     }
 

@@ -127,7 +127,7 @@ impl<'a> LabCluster<'a> {
         command.args(["balance", "--no-watch", "--config", "/run/plimsoll.toml"]);
         cluster.start_process(front_end, command)?;
         cluster.wait_until_it_answers(lab.node(Node::Client)?, target).await?;
-        if config.mechanism == MechanismKind::Handoff {
+        if config.mechanism.hands_off() {
             cluster.wait_for_links(config.backends).await?;
         }
         Ok(cluster)
@@ -272,13 +272,16 @@ fn toml(lab: &Lab, config: &LabClusterConfig) -> Result<String, ExperimentError>
         let node = lab.node(Node::Backend(number))?;
         let own = node.address();
         text += &format!("[[backend]]\nname = \"{}\"\naddress = \"{own}:{BACKEND_PORT}\"\n", node.node());
-        if config.mechanism == MechanismKind::Handoff {
+        if config.mechanism.hands_off() {
             text += &format!("agent = \"{own}:{AGENT_PORT}\"\n");
         }
     }
+    if config.mechanism.hands_off() {
+        text += "[handoff]\nkey_file = \"/run/key\"\ninterfaces = [\"eth0\"]\n";
+    }
     if config.mechanism == MechanismKind::Handoff {
         // By default small answers at the end of a connection are proxied; here all must be handed off.
-        text += "[handoff]\nkey_file = \"/run/key\"\ninterfaces = [\"eth0\"]\nmin_size = 0\n";
+        text += "min_size = 0\n";
     }
     Ok(text)
 }

@@ -139,6 +139,8 @@ mod tests {
     #[test]
     fn the_configuration_knows_these_mechanisms() {
         let mut known = plimsoll_config::MechanismKind::WORDS.to_vec();
+        // Not one more, but a choice among them.
+        known.retain(|&word| word != "auto");
         known.sort_unstable();
         assert_eq!(known, NAMES);
     }

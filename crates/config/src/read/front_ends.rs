@@ -32,7 +32,7 @@ pub(super) struct OtherSections<'a> {
 /// Checks the rest of the file if front-ends share their observations.
 pub(super) fn check(reader: &mut ConfigReader<'_>, section: &DeclaredTable<'_>, beside: &OtherSections<'_>) {
     let local = beside.local.filter(|local| local.config.agent.is_some());
-    if let Some(local) = local.filter(|_| beside.mechanism == MechanismKind::Handoff) {
+    if let Some(local) = local.filter(|_| beside.mechanism.hands_off()) {
         let what = "packets cannot be led on to the machine that they are on".to_owned();
         let remedy =
             "remove it: requests for the `local` of [peers] are proxied, those for the others handed off";

@@ -4,16 +4,16 @@ use crate::read::peers::PlacedListener;
 use crate::reader::{ConfigReader, DeclaredTable};
 use crate::sections::{BackendConfig, HandoffConfig, MechanismKind};
 
-/// The table `[handoff]`; `None` with another mechanism.
+/// The table `[handoff]`; `None` with a mechanism that hands nothing off.
 pub(super) fn read<'a>(
     reader: &mut ConfigReader<'a>,
     section: &DeclaredTable<'a>,
     mechanism: MechanismKind,
 ) -> Option<HandoffConfig> {
-    if section.table.is_none() && mechanism != MechanismKind::Handoff {
+    if section.table.is_none() && !mechanism.hands_off() {
         return None;
     }
-    HandoffConfig::read(reader, section).filter(|_| mechanism == MechanismKind::Handoff)
+    HandoffConfig::read(reader, section).filter(|_| mechanism.hands_off())
 }
 
 /// Checks that listeners and back-ends allow handoff.

@@ -100,7 +100,7 @@ fn read<'a>(reader: &mut ConfigReader<'a>, root: &'a DeTable<'a>) -> Option<Conf
     let forwarded = part(reader, root, Forwarded::read, "forwarded");
     let handoff_section = one(reader, root, "handoff")?;
     let handoff = handoff::read(reader, &handoff_section, mechanism);
-    if mechanism == MechanismKind::Handoff {
+    if mechanism.hands_off() {
         handoff::check_peers(reader, &top, &listeners, &backends);
     }
     let peers_section = one(reader, root, "peers")?;

@@ -14,7 +14,7 @@ use crate::reader::{ConfigReader, DeclaredTable, Wrong, items, quoted};
 use crate::value::{ConfigValue, show_duration};
 
 keys! {
-    /// How connections are handed off; used, and needed, with `mechanism = "handoff"`.
+    /// How connections are handed off; used, and needed, with `mechanism = "handoff"` and `"auto"`.
     ["handoff"] pub struct HandoffConfig {
         /// What agents call this front-end; after a restart they know it by this name.
         "name" name: String = Is("front-end"), Text("1 to 64 letters, digits, `-` and `_`") => MachineName, restart;
@@ -27,9 +27,12 @@ keys! {
         /// What the policy places: `request`, each request, so that a connection is handed on when its next request belongs
         /// elsewhere; `connection`, each connection by its first request.
         "placement" placement: Placement = Is("request"), Choice(Placement::WORDS);
-        /// A response expected to be smaller is proxied when the connection ends with it; so is one of unknown size below
-        /// it.
-        "min_size" min_bytes: u64 = Is("4KiB"), Size { min: 0, max: SIZE_MAX };
+        /// A response that is expected to be smaller, or whose size is not known, is proxied when the connection ends with it. With
+        /// `mechanism = "auto"`: smaller ones are proxied however busy the front-end is, unless the connection stays with its
+        /// back-end.
+        "min_size" min_bytes: u64 = Is("16KiB"), Size { min: 0, max: SIZE_MAX };
+        /// With `mechanism = "auto"`: a response expected to be at least as large is handed off in any case.
+        "large_size" large_bytes: u64 = Is("1MiB"), Size { min: 0, max: SIZE_MAX };
         /// Connections that back-ends may have at once; further ones are proxied.
         "flows" flows: u32 = Is("100000"), Integer { min: 1, max: 10_000_000 }, restart;
         /// How long an agent may take to take a connection over; then the front-end takes it back. At least 50ms.

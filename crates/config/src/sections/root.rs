@@ -13,7 +13,8 @@ keys! {
         "workers" workers: usize =
             Words("the number of CPUs available"), Integer { min: 1, max: 1024 } => Threads, restart;
         /// How a chosen back-end gets the request: `proxy`, the front-end passes request and response on; `handoff`, the
-        /// back-end gets the client's connection and answers the client directly.
+        /// back-end gets the client's connection and answers the client directly; `auto`, each request in the way that costs
+        /// less.
         "mechanism" mechanism: MechanismKind = Is("proxy"), Choice(MechanismKind::WORDS), restart;
         /// Whom a front-end that root starts becomes, once it has started: a user, by name or number, or `root`; `auto`:
         /// `nobody`, where `nobody` may use all files that are needed later, or else `root` with few capabilities.
@@ -28,6 +29,15 @@ words! {
     pub enum MechanismKind {
         Proxy = "proxy" / "The front-end passes request and response on.",
         Handoff = "handoff" / "The back-end gets the client's connection and answers the client directly.",
+        Auto = "auto" / "Requests are handed off where that costs less, and the others are proxied.",
+    }
+}
+
+impl MechanismKind {
+    /// Whether connections may be handed off.
+    #[must_use]
+    pub fn hands_off(self) -> bool {
+        matches!(self, Self::Handoff | Self::Auto)
     }
 }
 

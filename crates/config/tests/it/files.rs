@@ -89,7 +89,7 @@ fn a_handoff_key() {
     let handoff = config.handoff.as_ref().unwrap();
     assert_eq!(handoff.key, plimsoll_wire::Key::parse(&digits).unwrap());
     assert_eq!(config.backends[0].agent, Some(HostPort { host: "fd00::1".to_owned(), port: 7400 }));
-    assert_eq!((handoff.min_bytes, handoff.flows, handoff.fallback), (4096, 100_000, false));
+    assert_eq!((handoff.min_bytes, handoff.flows, handoff.fallback), (16 << 10, 100_000, false));
     assert!(format!("{config:?}").contains("Key(…)"), "the key does not show");
     assert_eq!(config.to_json()["handoff"]["key_file"], "(hidden)");
     for (key, mode, what) in [

@@ -4,6 +4,7 @@ use std::fmt::Error;
 use std::net::SocketAddr;
 use std::rc::Rc;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use plimsoll_config::Config;
 use plimsoll_datapath::Flow;
@@ -16,7 +17,7 @@ use super::send::{self, Handing};
 use super::system::System;
 use super::table::HandoffEntry;
 use super::times::SHORT_QUIET;
-use super::{leftovers, link_task, metrics, sweep};
+use super::{leftovers, link_task, metrics, payoff, sweep};
 use crate::accepted::Accepted;
 use crate::backend::Backend;
 use crate::exposition::Out;
@@ -59,6 +60,9 @@ impl Mechanism for Handoffs {
     }
 
     fn housekeeping(self: &Rc<Self>, worker: &Rc<Worker>) {
+        if let (Some(relief), Some(shown)) = (&self.relief, self.system.relief.get(worker.index)) {
+            shown.store((1e6 * relief.look()) as u32, Ordering::Relaxed);
+        }
         link_task::update_links(worker, self);
         sweep::sweep(worker, self);
     }
@@ -98,22 +102,29 @@ impl Mechanism for Handoffs {
 
 impl Handoffs {
     /// The link to the agent that gets the connection with this request; `None` if the request is to be proxied. It is when it
-    /// has a body or something that a back-end should not see as it came, when it tries an ejected back-end, when it is the last
-    /// one and its answer is small, as proxying costs less then, and when the back-end has no agent with room.
+    /// has a body or something that a back-end should not see as it came, when it tries an ejected back-end, when proxying costs
+    /// less, and when the back-end has no agent with room.
     fn link_for<C: ClientIo>(&self, request: &ClientRequest<'_, C>) -> Option<Rc<AgentLink>> {
         let config = request.config.handoff.as_ref()?;
         let head = request.head;
         let account = &request.account;
+        let chosen = account.chosen()?;
+        let row = request.accepted.row.get().and(chosen, account.expected_bytes());
+        request.accepted.row.set(row);
         // Only of what it has proxied does this front-end learn whether the back-end answers.
         let simple = request.framing == Framing::None
             && head.is_plain
             && (head.is_get || head.is_head)
             && !account.is_on_trial();
-        let worth = request.keep || account.expected_bytes().unwrap_or(0) >= config.min_bytes;
-        if !simple || !worth || request.raw.is_empty() || !request.stream.can_move() {
+        if !simple || request.raw.is_empty() || !request.stream.can_move() {
             return None;
         }
-        self.link(account.chosen()?)
+        let worth = match &self.relief {
+            Some(relief) => payoff::pays(config, relief, account, row, (request.requests, request.keep)),
+            // The last request of a connection is proxied if its answer is small: that costs less.
+            None => request.keep || account.expected_bytes().unwrap_or(0) >= config.min_bytes,
+        };
+        if worth { self.link(chosen) } else { None }
     }
 }
 

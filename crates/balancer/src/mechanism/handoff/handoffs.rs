@@ -12,6 +12,7 @@ use plimsoll_wire::message::Conn;
 
 use super::leaving::FlowEnd;
 use super::link::AgentLink;
+use super::relief::Relief;
 use super::system::System;
 use super::table::HandoffTable;
 use super::times::LINGER;
@@ -31,6 +32,8 @@ pub(crate) struct Handoffs {
     pub(super) doubted: RefCell<BTreeSet<Flow>>,
     /// A buffer for encoded states.
     pub(super) encoded: RefCell<Vec<u8>>,
+    /// Set where requests are handed off only if that pays.
+    pub(super) relief: Option<Relief>,
 }
 
 impl Handoffs {
@@ -40,6 +43,7 @@ impl Handoffs {
             links: RefCell::default(),
             known: RefCell::default(),
             table: RefCell::new(HandoffTable::new(Arc::clone(&system), worker)),
+            relief: system.chooses.then(|| Relief::new(Instant::now())),
             system,
             pending: RefCell::default(),
             doubted: RefCell::default(),

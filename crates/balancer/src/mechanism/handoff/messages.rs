@@ -11,7 +11,7 @@ use super::active::Active;
 use super::handoffs::Handoffs;
 use super::link::AgentLink;
 use super::table::{HandoffEntry, HandoffPhase};
-use super::{recover, send};
+use super::{payoff, recover, send};
 use crate::accepted::Accepted;
 use crate::account::{Account, AdmissionResult};
 use crate::http::Framing;
@@ -184,7 +184,8 @@ fn began(worker: &Worker, handoffs: &Handoffs, link: &Rc<AgentLink>, conn: Conn,
 /// Tells the agent what to do about a request for which a back-end was chosen.
 fn place(worker: &Worker, handoffs: &Handoffs, link: &Rc<AgentLink>, asked: &Asked, mut active: Active) {
     let chosen_here = active.account.chosen() == Some(link.id) && link.has_index(worker);
-    if (chosen_here && !link.is_retired()) || !asked.portable {
+    let stays = chosen_here && !link.is_retired() && !comes_back(handoffs, link, asked.conn, &active.account);
+    if stays || !asked.portable {
         if !chosen_here {
             active.stay_at(worker, link);
         }
@@ -202,11 +203,22 @@ fn place(worker: &Worker, handoffs: &Handoffs, link: &Rc<AgentLink>, asked: &Ask
     }
 }
 
+/// Counts a further request in the row of its connection. Whether the connection had better come back, as this front-end chooses,
+/// and its responses cost less when they are passed on.
+fn comes_back(handoffs: &Handoffs, link: &Rc<AgentLink>, conn: Conn, account: &Account) -> bool {
+    let mut table = handoffs.table.borrow_mut();
+    let Some(entry) = table.get(conn, link) else { return false };
+    let row = entry.accepted.row.get().and(link.id, account.expected_bytes());
+    entry.accepted.row.set(row);
+    handoffs.relief.as_ref().is_some_and(|relief| row.pays_to_return() && relief.is_idle())
+}
+
 fn give_back(handoffs: &Handoffs, link: &Rc<AgentLink>, asked: &Asked, active: Option<Active>) {
     let mut table = handoffs.table.borrow_mut();
     let Some(entry) = table.get(asked.conn, link).filter(|e| e.asked == Some(asked.request)) else { return };
     entry.asked = None;
     entry.phase = HandoffPhase::Returning;
+    entry.accepted.row.set(entry.accepted.row.get().after_return());
     entry.active = active.map(Box::new);
     link.push(&ToAgent::Return { conn: asked.conn, request: asked.request });
 }
@@ -253,7 +265,7 @@ fn returned(worker: &Rc<Worker>, handoffs: &Rc<Handoffs>, link: &Rc<AgentLink>, 
             return recover::over(worker, entry);
         }
     };
-    let next = entry.active.as_ref().and_then(|active| handoffs.link(active.account.chosen()?));
+    let next = entry.active.as_ref().and_then(|active| next_link(worker, handoffs, &active.account));
     match next {
         Some(next) => send::hand_on(worker, handoffs, entry, &next, state, (link, conn)),
         None => {
@@ -261,4 +273,11 @@ fn returned(worker: &Rc<Worker>, handoffs: &Rc<Handoffs>, link: &Rc<AgentLink>, 
             link.push_later(&ToAgent::Released { conn });
         }
     }
+}
+
+/// The link by which a connection that has come back goes on; `None` where its request is proxied.
+fn next_link(worker: &Worker, handoffs: &Handoffs, account: &Account) -> Option<Rc<AgentLink>> {
+    let config = worker.config();
+    let pays = handoffs.relief.is_none() || payoff::pays_to_hand_on(config.handoff.as_ref()?, account);
+    if pays { handoffs.link(account.chosen()?) } else { None }
 }

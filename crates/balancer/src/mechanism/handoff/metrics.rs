@@ -1,6 +1,7 @@
 //! The mechanism's part of `/metrics`.
 
 use std::fmt::Error;
+use std::sync::atomic::Ordering;
 
 use super::system::System;
 use crate::exposition::Out;
@@ -42,6 +43,11 @@ pub(super) fn encode(system: &System, out: &mut Out<'_>) -> Result<(), Error> {
         "Links to the agent of each back-end that are up, over all workers",
         || links.iter().map(|(backend, &count)| ([("backend", &**backend)], u64::from(count))),
     )?;
+    if system.chooses {
+        let help = "Share of responses of middle size that are handed off so that the front-end has CPU time left, mean over workers";
+        let all: u32 = system.relief.iter().map(|share| share.load(Ordering::Relaxed)).sum();
+        out.gauge("plimsoll_relief_ratio", help, f64::from(all) / 1e6 / system.relief.len().max(1) as f64)?;
+    }
     out.gauge("plimsoll_flows", "Flows that are forwarded to back-ends", u64::from(system.flows()))?;
     let take_over = &counts.take_over;
     let buckets = take_over.buckets.each_ref().map(SharedCounter::get);

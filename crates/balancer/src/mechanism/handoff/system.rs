@@ -65,6 +65,10 @@ pub(crate) struct System {
     /// Links that are up, by the name of their back-end.
     links: Mutex<BTreeMap<Arc<str>, u32>>,
     most_flows: u32,
+    /// Whether requests are handed off only where that pays.
+    pub(super) chooses: bool,
+    /// For each worker, the share of responses of middle size that it hands off for want of CPU time, in millionths.
+    pub(super) relief: Vec<AtomicU32>,
     origin: Instant,
 }
 
@@ -74,7 +78,7 @@ impl System {
     /// # Errors
     /// Why this system does not allow it, in words; not if the configuration allows proxying instead.
     pub(crate) fn start(config: &Config, user: Option<&RunUser>) -> Result<Option<Arc<Self>>, String> {
-        let (MechanismKind::Handoff, Some(handoff)) = (config.mechanism, &config.handoff) else {
+        let Some(handoff) = config.handoff.as_ref().filter(|_| config.mechanism.hands_off()) else {
             return Ok(None);
         };
         let vips: Vec<SocketAddr> = config.listeners.iter().map(|l| l.address).collect();
@@ -102,6 +106,8 @@ impl System {
                 flows: AtomicU32::new(0),
                 links: Mutex::default(),
                 most_flows: handoff.flows,
+                chooses: config.mechanism == MechanismKind::Auto,
+                relief: (0..config.workers).map(|_| AtomicU32::new(0)).collect(),
                 origin: Instant::now(),
             })
         });

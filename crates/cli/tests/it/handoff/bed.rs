@@ -1,5 +1,6 @@
 //! A lab with agents and a front-end that hands connections off to them.
 
+mod said;
 mod stop;
 
 use plimsoll_lab::{Lab, LabConfig, Node, Process};
@@ -30,6 +31,7 @@ pub(super) struct Options {
     pub(super) config: String,
     /// Lines of its table `[handoff]`.
     pub(super) handoff: String,
+    pub(super) mechanism: &'static str,
     pub(super) policy: &'static str,
     /// Arguments of agents beyond the usual.
     pub(super) agent: Vec<String>,
@@ -52,6 +54,7 @@ impl Default for Options {
             backends: 2,
             config: String::new(),
             handoff: String::new(),
+            mechanism: "handoff",
             policy: "round_robin",
             agent: Vec::new(),
             serve: None,
@@ -241,9 +244,10 @@ impl Bed {
 
     pub(super) fn config_text(&self) -> String {
         let mut text = format!(
-            "workers = {WORKERS}\nmechanism = \"handoff\"\n[[listener]]\naddress = \"{}\"\n[[listener]]\naddress = \"{}\"\n\
+            "workers = {WORKERS}\nmechanism = \"{}\"\n[[listener]]\naddress = \"{}\"\n[[listener]]\naddress = \"{}\"\n\
              [policy]\nname = \"{}\"\n[access_log]\nfile = \"access.log\"\nformat = \"json\"\n\
              [decision_log]\ndirectory = \"decisions\"\n[handoff]\nkey_file = \"key\"\ninterfaces = [\"eth0\"]\n{}\n",
+            self.options.mechanism,
             self.vip(),
             self.vip_v6(),
             self.options.policy,
@@ -289,37 +293,6 @@ impl Bed {
 
     fn log(&self, name: &str) -> File {
         File::options().create(true).append(true).open(self.path(name)).unwrap()
-    }
-
-    /// What the processes said.
-    fn said(&self) -> String {
-        let names =
-            (0..self.options.backends).map(|i| format!("b{i}.log")).chain(["front-end.log".to_owned()]);
-        names
-            .map(|name| {
-                let text = std::fs::read_to_string(self.path(&name)).unwrap_or_default();
-                let tail: Vec<&str> = text.lines().rev().take(30).collect();
-                format!("{name}:\n{}\n", tail.into_iter().rev().collect::<Vec<_>>().join("\n"))
-            })
-            .collect()
-    }
-
-    /// What the front-end counts of the mechanism.
-    fn counted(&self) -> String {
-        let text = self.admin("/metrics").unwrap_or_default();
-        let of_mechanism = |line: &&str| {
-            ["plimsoll_handoffs", "plimsoll_connections", "plimsoll_flows"]
-                .iter()
-                .any(|p| line.starts_with(p))
-        };
-        let mut out = text.lines().filter(of_mechanism).collect::<Vec<_>>().join("\n");
-        for node in (0..self.options.backends).map(Node::Backend).chain([Node::FrontEnd, Node::Client]) {
-            let sockets = self.lab.node(node).unwrap().command("ss").args(["-tanH"]).output().unwrap();
-            let sockets = String::from_utf8_lossy(&sockets.stdout).into_owned();
-            let some: Vec<&str> = sockets.lines().take(20).collect();
-            out += &format!("\nsockets of {node}:\n{}", some.join("\n"));
-        }
-        out
     }
 
     /// The lines of the access log, once there are as many: they are written by a thread of their own.

@@ -1,5 +1,6 @@
 //! Connections handed off between machines of a lab: real kernels, real sockets, real processes. These tests need root.
 
+mod auto;
 mod bed;
 mod bodies;
 mod bounds;

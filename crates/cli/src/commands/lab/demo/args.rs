@@ -13,8 +13,8 @@ const MOST_BYTES: u64 = 64 << 20;
 /// Arguments of `lab demo`.
 #[derive(clap::Args, Debug)]
 #[command(after_help = "\
-Needs root. With --mechanism handoff the same load is also put on a front-end that proxies, and the results stand side by \
-side. Where there are two CPUs, the front-end's node has one to itself, so that its cost can be told, the kernel's work \
+Needs root. With --mechanism handoff the same load is also put on a front-end that proxies, with auto on both, and the results \
+stand side by side. Where there are two CPUs, the front-end's node has one to itself, so that its cost can be told, the kernel's work \
 for its packets included.")]
 pub(in super::super) struct Args {
     /// How a chosen back-end gets the request
@@ -61,6 +61,8 @@ pub(super) enum MechanismName {
     Proxy,
     /// The back-end gets the client's connection and answers the client directly
     Handoff,
+    /// Each request is handed off or passed on, whichever costs less
+    Auto,
 }
 
 impl MechanismName {
@@ -69,6 +71,7 @@ impl MechanismName {
         match self {
             Self::Proxy => vec![MechanismKind::Proxy],
             Self::Handoff => vec![MechanismKind::Proxy, MechanismKind::Handoff],
+            Self::Auto => vec![MechanismKind::Proxy, MechanismKind::Handoff, MechanismKind::Auto],
         }
     }
 }
