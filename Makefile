@@ -59,7 +59,10 @@ test: setup-build ## Run all tests, and the studies in their quick forms
 .PHONY: lint
 lint: setup-lint ## Check format, lints, documentation, dependencies and the repository's own rules
 	$(CARGO) fmt --all --check
-	@for manifest in benches/*/Cargo.toml; do $(CARGO) fmt --all --check --manifest-path "$$manifest"; done
+	@for manifest in benches/*/Cargo.toml; do \
+	  $(CARGO) fmt --all --check --manifest-path "$$manifest" && \
+	  $(CARGO) metadata $(CARGO_FLAGS) --format-version 1 --manifest-path "$$manifest" >/dev/null || exit 1; \
+	done
 	$(CARGO) clippy $(CARGO_FLAGS) --workspace --all-targets -- -D warnings
 	RUSTDOCFLAGS=-Dwarnings $(CARGO) doc $(CARGO_FLAGS) --workspace --no-deps
 	$(CARGO) deny check --hide-inclusion-graph licenses bans sources

@@ -6,13 +6,11 @@ use plimsoll_lab::CpuMeter;
 
 use crate::bed::{Kind, SIZES};
 use crate::configs::{AUTO_PORT, PLIMSOLL_PORT, PROXY_PORT};
-use crate::cost::{Beds, median, median_of, met};
+use crate::cost::{Beds, CHOICE_GOAL, median, median_of, met};
 use crate::load::{Load, Mode, Sample};
 
 /// The front-ends by turns, the one that chooses last.
 const PORTS: [u16; 3] = [PROXY_PORT, PLIMSOLL_PORT, AUTO_PORT];
-/// The least share of the better one's rate that is the goal.
-const GOAL: f64 = 0.95;
 /// Loads: a client alone, whose rate is the reciprocal of its response time, and many.
 const LOADS: [(&str, Mode, usize); 6] = [
     ("alone, kept", Mode::Stay, 1),
@@ -56,7 +54,7 @@ pub fn measure(beds: &Beds, part: &str, rounds: usize, seconds: u64, meter: &Cpu
                 auto.requests_per_s / others.0.requests_per_s.max(others.1.requests_per_s)
             };
             let ratio = median(auto.iter().zip(proxy.iter().zip(handoff)).map(beside));
-            missed += usize::from(ratio < GOAL);
+            missed += usize::from(ratio < CHOICE_GOAL);
             print!("{label:>8} {name:<17}");
             for of_one in &samples {
                 print!(
@@ -66,9 +64,9 @@ pub fn measure(beds: &Beds, part: &str, rounds: usize, seconds: u64, meter: &Cpu
                     100.0 * median_of(of_one, |s| s.handoffs + s.stayed)
                 );
             }
-            println!("   {ratio:.2} {}", met(ratio >= GOAL));
+            println!("   {ratio:.2} {}", met(ratio >= CHOICE_GOAL));
         }
     }
-    println!("{missed} lines below {GOAL}");
+    println!("{missed} lines below {CHOICE_GOAL}");
     Ok(())
 }

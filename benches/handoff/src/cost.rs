@@ -202,9 +202,32 @@ pub fn print_capacity(samples: &Samples) {
     println!("  beside that: connections that nginx accepts, answers itself and closes {itself:>8.0}");
 }
 
+/// The three mechanisms before the same back-ends: what the load is called, and the places of proxy, handoff and auto.
+const CHOICES: [(&str, [usize; 3]); 3] =
+    [("kept", [11, STAY, 14]), ("by turns", [12, HAND_ON, 15]), ("new connections", [13, NEW, 16])];
+/// The least share of the better one's rate that is the goal of the front-end that chooses.
+pub const CHOICE_GOAL: f64 = 0.95;
+
+/// Prints whether the front-end that chooses gets through as much as the better one of the others.
+pub fn print_choices(all: &[(&str, Samples)]) {
+    println!(
+        "\nRequests/s of auto beside the better of proxy and handoff, before the same back-ends (goal {CHOICE_GOAL})"
+    );
+    for (label, samples) in all {
+        for (name, [proxy, handoff, auto]) in CHOICES {
+            let others = samples[proxy].iter().zip(&samples[handoff]);
+            let beside = |(auto, (proxy, handoff)): (&Sample, (&Sample, &Sample))| {
+                auto.requests_per_s / proxy.requests_per_s.max(handoff.requests_per_s)
+            };
+            let ratio = median(samples[auto].iter().zip(others).map(beside));
+            println!("  {label:>6}, {name:<16} {ratio:>5.2} {}", met(ratio >= CHOICE_GOAL));
+        }
+    }
+}
+
 /// Prints what else ran meanwhile, if it was much.
-pub fn print_disturbance(all: &[Samples]) {
-    let others = all.iter().flatten().flatten().map(|s| s.other_cpus);
+pub fn print_disturbance(all: &[(&str, Samples)]) {
+    let others = all.iter().flat_map(|(_, samples)| samples).flatten().map(|s| s.other_cpus);
     println!(
         "\nOther programs used {:.3} CPUs meanwhile (median; {:.3} at most)",
         median(others.clone()),

@@ -94,14 +94,15 @@ fn all(plimsoll: &Path, plan: &CpuPlan) -> Result<()> {
     for (label, size_bytes) in cost::sizes() {
         let of_size = cost::measure(&beds, size_bytes, rounds, seconds, &meter)?;
         cost::print(label, size_bytes, &of_size);
-        samples.push(of_size);
+        samples.push((label, of_size));
     }
-    cost::print_capacity(&samples[0]);
+    cost::print_capacity(&samples[0].1);
+    cost::print_choices(&samples);
     for bed in beds.values() {
         bed.check(BACKENDS)?;
     }
     drop(beds);
-    cluster::measure(&samples[2], plimsoll, plan, (rounds, seconds), &meter)?;
+    cluster::measure(&samples[2].1, plimsoll, plan, (rounds, seconds), &meter)?;
     cost::print_disturbance(&samples);
     Ok(())
 }
