@@ -9,6 +9,10 @@
 
 struct real {
     int (*bind)(int, const struct sockaddr *, socklen_t);
+    int (*getsockname)(int, struct sockaddr *, socklen_t *);
+    int (*getpeername)(int, struct sockaddr *, socklen_t *);
+    int (*setsockopt)(int, int, int, const void *, socklen_t);
+    int (*getsockopt)(int, int, int, void *, socklen_t *);
     int (*accept4)(int, struct sockaddr *, socklen_t *, int);
     ssize_t (*read)(int, void *, size_t);
     ssize_t (*readv)(int, const struct iovec *, int);

@@ -9,6 +9,7 @@
 #include <sys/sendfile.h>
 
 #include "channel.h"
+#include "listen.h"
 #include "real.h"
 #include "table.h"
 
@@ -57,6 +58,8 @@ EXPORT int accept4(int listener, __SOCKADDR_ARG address, socklen_t *room, int fl
         table_check((unsigned)fd, (unsigned)fd);
     if (fd >= 0 && channel_is_agent(fd, &peer, length))
         fd = accept_handed(fd, &peer, &length, flags);
+    else if (fd >= 0 && peer.ss_family == AF_UNIX && listen_stands_in(fd))
+        listen_loopback(&peer, &length, 0);
     if (fd >= 0)
         fill_address(address.__sockaddr__, room, &peer, length);
     return fd;

@@ -17,3 +17,4 @@ mod round;
 mod servers;
 mod transport;
 mod two_level;
+mod unmodified;
