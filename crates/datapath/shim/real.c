@@ -34,6 +34,7 @@ static void find(void)
     FIND(sendmsg);
     FIND(sendfile);
     FIND(sendfile64);
+    FIND(splice);
     FIND(close);
     FIND(close_range);
     FIND(dup2);

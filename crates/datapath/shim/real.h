@@ -26,6 +26,7 @@ struct real {
     ssize_t (*sendmsg)(int, const struct msghdr *, int);
     ssize_t (*sendfile)(int, int, off_t *, size_t);
     ssize_t (*sendfile64)(int, int, off64_t *, size_t);
+    ssize_t (*splice)(int, off64_t *, int, off64_t *, size_t, unsigned);
     int (*close)(int);
     int (*close_range)(unsigned, unsigned, int);
     int (*dup2)(int, int);
