@@ -1,13 +1,15 @@
-// Serves files in the ordinary way of Go: `files CONTENT ADDRESS:PORT`. A request's body is read, and its size told in the
-// field X-Body.
+// Serves files in the ordinary way of Go: `files CONTENT LISTEN...`. LISTEN is the path of a Unix socket, or ADDRESS:PORT. A
+// request's body is read, and its size told in the field X-Body.
 package main
 
 import (
 	"io"
 	"log"
+	"net"
 	"net/http"
 	"os"
 	"strconv"
+	"strings"
 )
 
 func main() {
@@ -20,5 +22,17 @@ func main() {
 		response.Header().Set("X-Body", strconv.FormatInt(size, 10))
 		files.ServeHTTP(response, request)
 	}
-	log.Fatal(http.ListenAndServe(os.Args[2], http.HandlerFunc(serve)))
+	ended := make(chan error)
+	for _, place := range os.Args[2:] {
+		network := "tcp"
+		if strings.HasPrefix(place, "/") {
+			network = "unix"
+		}
+		listener, err := net.Listen(network, place)
+		if err != nil {
+			log.Fatal(err)
+		}
+		go func() { ended <- http.Serve(listener, http.HandlerFunc(serve)) }()
+	}
+	log.Fatal(<-ended)
 }

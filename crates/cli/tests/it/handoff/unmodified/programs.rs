@@ -46,13 +46,14 @@ impl Place<'_> {
         format!("{}:{ORIGIN_PORT}", self.node.address())
     }
 
-    /// Writes a configuration. In it, SOCKET, INNER, LISTEN, ADDRESS, WWW, DIRECTORY and INDEX stand for what they are here.
+    /// Writes a configuration. In it, SOCKET, INNER, LISTEN, ADDRESS, PORT, WWW, DIRECTORY and INDEX stand for what they are here.
     fn write(&self, name: &str, text: &str) -> PathBuf {
         let file = self.path(name);
         let is = |path: PathBuf| path.display().to_string();
         let text = text.replace("SOCKET", &is(self.socket())).replace("INNER", &is(self.inner()));
         let text = text.replace("LISTEN", &self.listen()).replace("WWW", &is(self.www()));
         let text = text.replace("ADDRESS", &self.node.address().to_string());
+        let text = text.replace("PORT", &ORIGIN_PORT.to_string());
         let text = text.replace("DIRECTORY", &self.directory.display().to_string());
         std::fs::write(&file, text.replace("INDEX", &self.index.to_string())).unwrap();
         file
@@ -85,7 +86,7 @@ pub(super) fn uvloop(place: &Place<'_>) -> Vec<Command> {
 pub(super) fn lighttpd(place: &Place<'_>) -> Vec<Command> {
     let file = place.write(
         "lighttpd",
-        "server.document-root = \"WWW\"\nserver.bind = \"ADDRESS\"\nserver.port = 8080\nindex-file.names = (\"index.html\")\n\
+        "server.document-root = \"WWW\"\nserver.bind = \"ADDRESS\"\nserver.port = PORT\nindex-file.names = (\"index.html\")\n\
          server.errorlog = \"DIRECTORY/lighttpdINDEX.log\"\nserver.max-keep-alive-idle = 60\n\
          server.max-keep-alive-requests = 10000\n$SERVER[\"socket\"] == \"SOCKET\" { }\n",
     );
@@ -111,7 +112,7 @@ pub(super) fn haproxy(place: &Place<'_>) -> Vec<Command> {
     let file = place.write(
         "haproxy",
         "global\n nbthread 2\n maxconn 1000\ndefaults\n mode http\n timeout connect 60s\n timeout client 60s\n\
-         \x20timeout server 60s\nlisten files\n bind unix@SOCKET\n bind LISTEN\n\
+         \x20timeout server 60s\n option splice-response\nlisten files\n bind unix@SOCKET\n bind LISTEN\n\
          \x20http-response set-header X-Client %[src]\n server inner unix@INNER pool-max-conn 0\n",
     );
     let mut command = place.node.command("haproxy");
@@ -150,6 +151,14 @@ pub(super) fn php(place: &Place<'_>) -> Vec<Command> {
 }
 
 pub(super) fn go(place: &Place<'_>) -> Vec<Command> {
+    go_at(place, &[&place.listen()])
+}
+
+pub(super) fn go_on_unix(place: &Place<'_>) -> Vec<Command> {
+    go_at(place, &[place.socket().to_str().unwrap(), &place.listen()])
+}
+
+fn go_at(place: &Place<'_>, places: &[&str]) -> Vec<Command> {
     let program = place.directory.join("go-files");
     if !program.exists() {
         let mut build = Command::new("go");
@@ -163,14 +172,14 @@ pub(super) fn go(place: &Place<'_>) -> Vec<Command> {
         assert!(build.status().unwrap().success());
     }
     let mut command = place.node.command(program);
-    command.arg(place.www()).arg(place.listen());
+    command.arg(place.www()).args(places);
     vec![command]
 }
 
 pub(super) fn caddy(place: &Place<'_>) -> Vec<Command> {
     let file = place.write(
         "caddy",
-        "{\nadmin off\nauto_https off\ngrace_period 1s\n}\nhttp://:8080 {\nbind ADDRESS\nroot * WWW\n\
+        "{\nadmin off\nauto_https off\ngrace_period 1s\n}\nhttp://:PORT {\nbind ADDRESS\nroot * WWW\n\
          @post method POST\nrespond @post taken 201\nfile_server\n}\n",
     );
     let mut command = place.node.command("caddy");
