@@ -85,6 +85,13 @@ setup_build() {
   need_package wrk command -v wrk
   need_package apache2-bin command -v apache2
   need_package nodejs command -v node
+  need_package python3-uvloop /usr/bin/python3 -c 'import uvloop'
+  need_package lighttpd command -v lighttpd
+  need_package varnish command -v varnishd
+  need_package haproxy command -v haproxy
+  need_package php8.2-fpm command -v php-fpm8.2
+  need_package golang-go command -v go
+  need_package caddy command -v caddy
   need_package tcpdump command -v tcpdump
   # The packet programs are C, compiled for eBPF, and loaded by libbpf, which reads them with libelf.
   need_package clang-14 command -v clang-14
@@ -114,7 +121,6 @@ setup_lint() {
 setup_bench() {
   setup_build
   need_package python3-venv python3 -c 'import venv, ensurepip'
-  need_package haproxy command -v haproxy
   need_package linux-perf command -v perf
 }
 

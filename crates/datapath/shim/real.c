@@ -17,6 +17,10 @@ static pthread_once_t once = PTHREAD_ONCE_INIT;
 static void find(void)
 {
     FIND(bind);
+    FIND(getsockname);
+    FIND(getpeername);
+    FIND(setsockopt);
+    FIND(getsockopt);
     FIND(accept4);
     FIND(read);
     FIND(readv);
@@ -30,6 +34,7 @@ static void find(void)
     FIND(sendmsg);
     FIND(sendfile);
     FIND(sendfile64);
+    FIND(splice);
     FIND(close);
     FIND(close_range);
     FIND(dup2);

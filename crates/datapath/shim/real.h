@@ -9,6 +9,10 @@
 
 struct real {
     int (*bind)(int, const struct sockaddr *, socklen_t);
+    int (*getsockname)(int, struct sockaddr *, socklen_t *);
+    int (*getpeername)(int, struct sockaddr *, socklen_t *);
+    int (*setsockopt)(int, int, int, const void *, socklen_t);
+    int (*getsockopt)(int, int, int, void *, socklen_t *);
     int (*accept4)(int, struct sockaddr *, socklen_t *, int);
     ssize_t (*read)(int, void *, size_t);
     ssize_t (*readv)(int, const struct iovec *, int);
@@ -22,6 +26,7 @@ struct real {
     ssize_t (*sendmsg)(int, const struct msghdr *, int);
     ssize_t (*sendfile)(int, int, off_t *, size_t);
     ssize_t (*sendfile64)(int, int, off64_t *, size_t);
+    ssize_t (*splice)(int, off64_t *, int, off64_t *, size_t, unsigned);
     int (*close)(int);
     int (*close_range)(unsigned, unsigned, int);
     int (*dup2)(int, int);

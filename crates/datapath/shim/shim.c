@@ -9,6 +9,7 @@
 #include <sys/sendfile.h>
 
 #include "channel.h"
+#include "listen.h"
 #include "real.h"
 #include "table.h"
 
@@ -57,6 +58,8 @@ EXPORT int accept4(int listener, __SOCKADDR_ARG address, socklen_t *room, int fl
         table_check((unsigned)fd, (unsigned)fd);
     if (fd >= 0 && channel_is_agent(fd, &peer, length))
         fd = accept_handed(fd, &peer, &length, flags);
+    else if (fd >= 0 && peer.ss_family == AF_UNIX && listen_stands_in(fd))
+        listen_loopback(&peer, &length, 0);
     if (fd >= 0)
         fill_address(address.__sockaddr__, room, &peer, length);
     return fd;
@@ -260,6 +263,17 @@ EXPORT ssize_t sendfile(int fd, int file, off_t *offset, size_t size)
 EXPORT ssize_t sendfile64(int fd, int file, off64_t *offset, size_t size)
 {
     WRITE(fd, real_functions()->sendfile64(fd, file, offset, size),
+          connection_wrote(connection, NULL, (size_t)count));
+}
+
+/* The pipe at one end has the bytes that the kernel moves at the other. */
+EXPORT ssize_t splice(int from, off64_t *from_offset, int to, off64_t *to_offset, size_t size, unsigned flags)
+{
+    const size_t known_bytes = 0;
+    if (table_find(from) != NULL)
+        READ(from, 0, NULL, known_bytes,
+             real_functions()->splice(from, from_offset, to, to_offset, least(size, most), flags));
+    WRITE(to, real_functions()->splice(from, from_offset, to, to_offset, size, flags),
           connection_wrote(connection, NULL, (size_t)count));
 }
 

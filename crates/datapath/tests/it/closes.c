@@ -59,15 +59,39 @@ static void wait_for_test(void)
     CHECK(read(STDIN_FILENO, &byte, 1) == 1);
 }
 
+/* Writes by a pipe. */
+static ssize_t splice_to(int fd, const char *bytes, size_t count)
+{
+    int ends[2];
+    CHECK(pipe(ends) == 0 && write(ends[1], bytes, count) == (ssize_t)count);
+    ssize_t moved = splice(ends[0], NULL, fd, NULL, count, 0);
+    close(ends[0]);
+    close(ends[1]);
+    return moved;
+}
+
+/* Reads by a pipe. */
+static ssize_t splice_from(int fd, char *bytes, size_t room)
+{
+    int ends[2];
+    CHECK(pipe(ends) == 0);
+    ssize_t count = splice(fd, NULL, ends[1], NULL, room, 0);
+    CHECK(count <= 0 || read(ends[0], bytes, room) == count);
+    close(ends[0]);
+    close(ends[1]);
+    return count;
+}
+
 static void converse(const char *state)
 {
-    static const char answer[] = "HTTP/1.1 200 OK\r\nContent-Length: 8\r\n\r\n12345678";
+    static const char head[] = "HTTP/1.1 200 OK\r\nContent-Length: 8\r\n\r\n";
     char request[100];
     if (is(state, "taken"))
         return;
     CHECK(read(first, request, sizeof request) > 0);
-    ssize_t count = (ssize_t)strlen(answer) - (is(state, "half") ? 4 : 0);
-    CHECK(write(first, answer, (size_t)count) == count);
+    ssize_t count = is(state, "half") ? 4 : 8;
+    CHECK(write(first, head, strlen(head)) == (ssize_t)strlen(head));
+    CHECK(splice_to(first, "12345678", (size_t)count) == count);
     if (is(state, "given_back"))
         CHECK(read(first, request, sizeof request) == 0);
 }
@@ -179,6 +203,8 @@ static void use(const char *what)
                     : is(what, "sendto")   ? sendto(first, content, sizeof content, 0, NULL, 0)
                     : is(what, "sendmsg")  ? sendmsg(first, &sent, 0)
                     : is(what, "sendfile") ? sendfile(first, file, NULL, sizeof content)
+                    : is(what, "splice")   ? splice_to(first, content, sizeof content)
+                    : is(what, "rsplice")  ? splice_from(first, bytes, sizeof bytes)
                     : is(what, "shutdown") ? shutdown(first, SHUT_WR) + size
                     : is(what, "epoll")    ? epoll_ctl(epoll, EPOLL_CTL_ADD, first, &event) + size
                     : is(what, "ioctl")    ? ioctl(first, FIONREAD, &waiting) + waiting

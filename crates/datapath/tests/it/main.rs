@@ -11,6 +11,7 @@ mod packet;
 mod shim;
 mod shim_closes;
 mod shim_limit;
+mod shim_names;
 mod shim_node;
 mod shim_server;
 mod tcp;

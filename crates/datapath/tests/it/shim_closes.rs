@@ -26,9 +26,9 @@ const UNSEEN: [&str; 3] = ["fclose", "closefrom", "io_uring"];
 const STATES: [&str; 4] = ["taken", "half", "answered", "given_back"];
 
 /// Every function that the shim puts itself in front of, and which can meet a number again.
-const USES: [&str; 14] = [
-    "read", "readv", "recv", "recvfrom", "recvmsg", "write", "writev", "send", "sendto", "sendmsg",
-    "sendfile", "shutdown", "epoll", "ioctl",
+const USES: [&str; 16] = [
+    "read", "readv", "recv", "recvfrom", "recvmsg", "rsplice", "write", "writev", "send", "sendto",
+    "sendmsg", "sendfile", "splice", "shutdown", "epoll", "ioctl",
 ];
 
 /// The compiled server.

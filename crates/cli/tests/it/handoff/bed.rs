@@ -297,13 +297,14 @@ impl Bed {
 
     /// The lines of the access log, once there are as many: they are written by a thread of their own.
     pub(super) fn access_log(&self, lines: usize) -> Vec<serde_json::Value> {
-        eventually("lines of the access log", || self.lines_now().len() >= lines);
-        let log = self.lines_now();
+        eventually("lines of the access log", || self.log_now().len() >= lines);
+        let log = self.log_now();
         assert_eq!(log.len(), lines);
         log
     }
 
-    fn lines_now(&self) -> Vec<serde_json::Value> {
+    /// The lines so far.
+    pub(super) fn log_now(&self) -> Vec<serde_json::Value> {
         let text = std::fs::read_to_string(self.path("access.log")).unwrap_or_default();
         let whole = text.split_inclusive('\n').filter(|line| line.ends_with('\n'));
         whole.map(|line| serde_json::from_str(line).unwrap()).collect()

@@ -57,8 +57,19 @@ impl Client {
         self.answer()
     }
 
-    /// Reads an answer with `Content-Length`.
+    /// Sends a request, and reads its answer.
+    pub(super) fn ask(&mut self, method: &str, path: &str, fields: &str) -> io::Result<Answer> {
+        self.stream.write_all(format!("{method} {path} HTTP/1.1\r\nHost: lab\r\n{fields}\r\n").as_bytes())?;
+        self.answer_to(method)
+    }
+
+    /// Reads an answer with `Content-Length`, or in chunks.
     pub(super) fn answer(&mut self) -> io::Result<Answer> {
+        self.answer_to("GET")
+    }
+
+    /// Reads the answer to a request of this method.
+    pub(super) fn answer_to(&mut self, method: &str) -> io::Result<Answer> {
         let end = loop {
             if let Some(at) = self.unread.windows(4).position(|w| w == b"\r\n\r\n") {
                 break at + 4;
@@ -69,17 +80,46 @@ impl Client {
         let status = head.split(' ').nth(1).and_then(|s| s.parse().ok());
         let mut answer =
             Answer { status: status.ok_or_else(|| io::Error::other(head.clone()))?, head, body: Vec::new() };
+        if method == "HEAD" || matches!(answer.status, 204 | 304) {
+            return Ok(answer);
+        }
         let length = answer.field("content-length").and_then(|v| v.parse().ok());
-        let length: usize = match (answer.status, length) {
-            (304 | 204, _) => 0,
-            (_, Some(length)) => length,
+        answer.body = match (length, answer.field("transfer-encoding")) {
+            (Some(length), None) => self.exactly(length)?,
+            (None, Some("chunked")) => self.chunks()?,
             _ => return Err(io::Error::other(format!("no length: {}", answer.head))),
         };
+        Ok(answer)
+    }
+
+    fn exactly(&mut self, length: usize) -> io::Result<Vec<u8>> {
         while self.unread.len() < length {
             self.more()?;
         }
-        answer.body = self.unread.drain(..length).collect();
-        Ok(answer)
+        Ok(self.unread.drain(..length).collect())
+    }
+
+    /// A body in chunks, without a trailer.
+    fn chunks(&mut self) -> io::Result<Vec<u8>> {
+        let mut body = Vec::new();
+        loop {
+            let end = loop {
+                if let Some(at) = self.unread.windows(2).position(|w| w == b"\r\n") {
+                    break at;
+                }
+                self.more()?;
+            };
+            let line = self.exactly(end + 2)?;
+            let size = std::str::from_utf8(&line[..end]).ok().and_then(|s| usize::from_str_radix(s, 16).ok());
+            let size = size.ok_or_else(|| io::Error::other(format!("no size of a chunk: {line:?}")))?;
+            body.extend(self.exactly(size)?);
+            if self.exactly(2)? != b"\r\n" {
+                return Err(io::Error::other("a chunk without an end"));
+            }
+            if size == 0 {
+                return Ok(body);
+            }
+        }
     }
 
     /// Whether the server has closed, all answers read.

@@ -18,3 +18,4 @@ mod round;
 mod servers;
 mod transport;
 mod two_level;
+mod unmodified;

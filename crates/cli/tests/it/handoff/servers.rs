@@ -49,7 +49,7 @@ fn nginx(lab: &Lab, directory: &Path, index: usize, shim: Option<&Path>) -> Proc
 }
 
 /// Writes the shim.
-fn shim(directory: &Path) -> PathBuf {
+pub(super) fn shim(directory: &Path) -> PathBuf {
     let shim = directory.join("shim.so");
     let out = crate::common::plimsoll(&["shim", shim.to_str().unwrap()]);
     assert!(out.status.success(), "{}", crate::common::text(&out.stderr));
