@@ -42,6 +42,8 @@ pub(super) struct SystemFacts {
     pub(super) repair: Result<(), String>,
     /// Only of a back-end.
     pub(super) diagnosis: Option<Diagnosis>,
+    /// Whether connection tracking takes connections up in the middle; `None` where there is none. Only of a back-end.
+    pub(super) tracks_loosely: Option<bool>,
     /// Whether the machine routes IPv4.
     pub(super) routes: bool,
     pub(super) interfaces: Vec<(String, Option<Interface>)>,
@@ -97,6 +99,7 @@ pub(super) fn gather(question: &Question) -> SystemFacts {
         programs: try_programs(question.role),
         repair: try_repair(),
         diagnosis: (question.role == Role::Backend).then(|| diagnosis::probe(diagnosis::TCP)),
+        tracks_loosely: (question.role == Role::Backend).then(tracks_loosely).flatten(),
         routes: sysctl::read("ipv4", "all", "forwarding").is_ok_and(|value| value != 0),
         interfaces: question.interfaces.iter().map(interface).collect(),
         vips: question.vips.iter().map(|vip| (*vip, holders(*vip, &links))).collect(),
@@ -116,6 +119,11 @@ fn interface(link: &NetworkInterface) -> Interface {
         arp_announce: effective("arp_announce"),
         accept_local: effective("accept_local"),
     }
+}
+
+fn tracks_loosely() -> Option<bool> {
+    let text = std::fs::read_to_string("/proc/sys/net/netfilter/nf_conntrack_tcp_loose").ok()?;
+    Some(text.trim() != "0")
 }
 
 fn holders(vip: IpAddr, links: &[NetworkInterface]) -> Vec<String> {

@@ -15,6 +15,7 @@ pub(super) fn judge(facts: &SystemFacts) -> Vec<Finding> {
     findings.push(programs(facts));
     findings.push(repair(facts));
     findings.extend(facts.diagnosis.as_ref().map(diagnosis::judge));
+    findings.extend(facts.tracks_loosely.map(tracking));
     for (name, interface) in &facts.interfaces {
         match interface {
             Some(interface) => judge_interface(facts, name, interface, &mut findings),
@@ -163,6 +164,20 @@ fn judge_interface(facts: &SystemFacts, name: &str, interface: &Interface, findi
             findings.push(reverse_path(name, interface));
             findings.push(address_resolution(facts, name, interface));
         }
+    }
+}
+
+/// A connection that is handed off begins on another machine.
+fn tracking(loosely: bool) -> Finding {
+    let label = "nf_conntrack_tcp_loose";
+    match loosely {
+        true => Finding::ok(label, "1: connection tracking takes connections up that were handed off"),
+        false => Finding::warning(
+            label,
+            "0: to connection tracking, packets of connections that were handed off are `invalid`; if a rule drops those, such \
+             connections hang",
+            "sysctl -w net.netfilter.nf_conntrack_tcp_loose=1, or `notrack` for the virtual addresses",
+        ),
     }
 }
 
