@@ -67,13 +67,7 @@ fn all_over(step: usize) -> impl Iterator<Item = (u32, u32)> {
 
 /// How often this back-end's kernel has answered such packets by telling the numbers that it expects.
 fn challenges(bed: &Bed, index: usize) -> u64 {
-    let node = bed.lab.node(Node::Backend(index)).unwrap();
-    let text =
-        String::from_utf8(node.command("cat").arg("/proc/net/netstat").output().unwrap().stdout).unwrap();
-    let mut lines = text.lines().filter_map(|line| line.strip_prefix("TcpExt: "));
-    let (names, values) = (lines.next().unwrap(), lines.next().unwrap());
-    let found = names.split(' ').zip(values.split(' ')).find(|(name, _)| *name == "TCPChallengeACK");
-    found.unwrap().1.parse().unwrap()
+    bed.kernel_counter(Node::Backend(index), "TCPChallengeACK")
 }
 
 #[test]
