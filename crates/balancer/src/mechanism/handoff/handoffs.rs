@@ -89,8 +89,12 @@ impl Handoffs {
     /// Forgets the flow of a connection that is over at its back-end, but only after a while: until then, what the client
     /// still sends goes to the back-end.
     pub(super) fn forget_later(&self, flow: Flow) {
-        if !self.is_reused(&flow) {
-            self.system.end(&flow);
+        {
+            // Locked, so that no connection gets the flow in between: it would be taken for over.
+            let registry = self.system.registry();
+            if !registry.is_owned(&flow) {
+                self.system.end(&flow);
+            }
         }
         self.leave(flow, FlowEnd::Forget, Instant::now() + LINGER);
     }

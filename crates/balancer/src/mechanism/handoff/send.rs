@@ -132,7 +132,6 @@ pub(super) fn hand_on(
 
 /// Sends a connection to the agent of its entry's link. Its flow leads there already.
 fn send(worker: &Rc<Worker>, handoffs: &Rc<Handoffs>, mut entry: HandoffEntry, state: TcpState) {
-    handoffs.system.set_windows(&state);
     let (conn, link) = (entry.conn, Rc::clone(&entry.link));
     let now = Instant::now();
     let config = worker.config();
