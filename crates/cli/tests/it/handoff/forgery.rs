@@ -1,7 +1,7 @@
 //! Packets that a stranger sends in a client's name. He knows addresses and ports, but not the sequence numbers (RFC 5961).
 
 use std::io::{ErrorKind, Read as _};
-use std::net::{SocketAddr, SocketAddrV4};
+use std::net::SocketAddr;
 use std::time::Duration;
 
 use plimsoll_lab::Node;
@@ -10,53 +10,17 @@ use socket2::{Domain, Protocol, Socket, Type};
 
 use super::bed::{Bed, Options};
 use super::http::{Client, content};
+use super::raw::{ACK, FIN, RST, SYN, Shape, packets, segment, sender};
 
 const LARGE: usize = 60 << 20;
 const BODY: usize = 50_000;
-const FIN: u8 = 1;
-const SYN: u8 = 2;
-const RST: u8 = 4;
-const ACK: u8 = 16;
-/// Of raw sockets whose packets bring their IP header (`IPPROTO_RAW`).
-const WITH_HEADER: i32 = 255;
-
-/// The sum of RFC 1071.
-fn checksum(bytes: &[u8]) -> u16 {
-    let words = bytes.chunks(2).map(|pair| u32::from(pair[0]) << 8 | u32::from(*pair.get(1).unwrap_or(&0)));
-    let sum = words.sum::<u32>();
-    let sum = (sum & 0xffff) + (sum >> 16);
-    !((sum & 0xffff) + (sum >> 16)) as u16
-}
-
-/// An IPv4 packet without payload. The kernel fills the header's checksum and identification in.
-fn packet(from: SocketAddrV4, to: SocketAddrV4, flags: u8, sequence: u32, ack: u32) -> [u8; 40] {
-    let mut bytes = [0; 40];
-    let mut put = |at: usize, value: &[u8]| bytes[at..at + value.len()].copy_from_slice(value);
-    // Version and length of the header, total length, time to live, protocol.
-    put(0, &[0x45, 0, 0, 40]);
-    put(8, &[64, 6]);
-    put(12, &from.ip().octets());
-    put(16, &to.ip().octets());
-    put(20, &from.port().to_be_bytes());
-    put(22, &to.port().to_be_bytes());
-    put(24, &sequence.to_be_bytes());
-    put(28, &ack.to_be_bytes());
-    // Length of the header in words, flags, window.
-    put(32, &[5 << 4, flags, 0x10, 0]);
-    // With the pseudo header: addresses, protocol, length.
-    let mut summed = vec![0, 6, 0, 20];
-    summed.extend_from_slice(&bytes[12..]);
-    bytes[36..38].copy_from_slice(&checksum(&summed).to_be_bytes());
-    bytes
-}
-
 /// Sends packets with these sequence and acknowledgment numbers.
 fn forge(from: SocketAddr, to: SocketAddr, flags: u8, numbers: impl Iterator<Item = (u32, u32)>) {
-    let (SocketAddr::V4(from), SocketAddr::V4(to)) = (from, to) else { panic!("{from} and {to}") };
-    let socket = Socket::new(Domain::IPV4, Type::RAW, Some(Protocol::from(WITH_HEADER))).unwrap();
-    let address = SocketAddr::from((*to.ip(), 0)).into();
-    for (sequence, ack) in numbers {
-        socket.send_to(&packet(from, to, flags, sequence, ack), &address).unwrap();
+    let socket = sender(to);
+    let address = SocketAddr::new(to.ip(), 0).into();
+    for numbers in numbers {
+        let packets = packets(from, to, Shape::Plain, 0, &segment(from, to, flags, numbers, b""));
+        socket.send_to(&packets[0], &address).unwrap();
     }
 }
 
