@@ -10,6 +10,7 @@ use plimsoll_datapath::Flow;
 use plimsoll_policy::BackendId;
 use plimsoll_wire::message::Conn;
 
+use super::adopt::Offer;
 use super::leaving::FlowEnd;
 use super::link::AgentLink;
 use super::system::System;
@@ -29,6 +30,8 @@ pub(crate) struct Handoffs {
     pub(super) pending: RefCell<VecDeque<(Instant, Conn)>>,
     /// Flows of connections that an agent may have taken over without saying so.
     pub(super) doubted: RefCell<BTreeSet<Flow>>,
+    /// Offers of connections that another link still has.
+    pub(super) kept_offers: RefCell<Vec<Offer>>,
     /// A buffer for encoded states.
     pub(super) encoded: RefCell<Vec<u8>>,
 }
@@ -43,6 +46,7 @@ impl Handoffs {
             system,
             pending: RefCell::default(),
             doubted: RefCell::default(),
+            kept_offers: RefCell::default(),
             encoded: RefCell::default(),
         })
     }

@@ -6,7 +6,6 @@ use std::time::Duration;
 
 use plimsoll_lab::Node;
 use plimsoll_testkit::{PATIENCE, Why, eventually, pace};
-use socket2::{Domain, Protocol, Socket, Type};
 
 use super::bed::{Bed, Options};
 use super::http::{Client, content};
@@ -104,42 +103,6 @@ fn forged_numbers_are_not_believed() {
     assert_eq!(error.kind(), ErrorKind::ConnectionReset);
     bed.lab.link(Node::Backend(0)).unwrap().up().unwrap();
     bed.wait_for_links(1);
-    bed.assert_quiet();
-    bed.stop();
-}
-
-/// Connects this often, says something that is no handshake, and is gone.
-fn noise(agent: SocketAddr, connections: usize) {
-    for _ in 0..connections {
-        let socket = Socket::new(Domain::IPV4, Type::STREAM, Some(Protocol::TCP)).unwrap();
-        // Gone with a RST, so that no port waits.
-        socket.set_linger(Some(Duration::ZERO)).unwrap();
-        socket.connect(&agent.into()).unwrap();
-        // The agent may have closed it already.
-        let _ = socket.send(b"GET / HTTP/1.1\r\n\r\n");
-    }
-}
-
-#[test]
-fn noise_at_an_agents_port_fills_no_log() {
-    let bed = Bed::new(Options { backends: 1, ..Options::default() }, &[("body", content(7, BODY))]);
-    let vip = bed.vip();
-    let agent = bed.agent_address(0);
-    // Strangers, and something on the front-end's machine.
-    bed.client(|| noise(agent, 3000));
-    bed.lab.node(Node::FrontEnd).unwrap().run(|| noise(agent, 500)).unwrap();
-    let mut client = bed.client(|| Client::connect(vip).unwrap());
-    assert!(client.get("/body").unwrap().body == content(7, BODY));
-    assert_eq!(
-        bed.metric("plimsoll_handoffs_total{outcome=\"taken\"}"),
-        Some(1.0),
-        "the link is still there"
-    );
-    let log = std::fs::read_to_string(bed.path("b0.log")).unwrap();
-    let told = log.matches("a link was refused").count();
-    // One in ten seconds, with the number of the others.
-    assert!((1..50).contains(&told) && log.len() < 20_000, "{told} of 3,500:\n{log}");
-    drop(client);
     bed.assert_quiet();
     bed.stop();
 }
