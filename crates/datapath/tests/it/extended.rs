@@ -61,7 +61,11 @@ fn fragments_follow_the_first() {
         forwarder.insert(&flow, &NEXT_HOP, 0).unwrap();
         let packet = Packet::new(client, vip, ACK).numbers(5000, 300).payload(80);
         let before = forwarder.counters().unwrap();
-        assert_eq!(verdict(&forwarder, &packet.fragment(false)), PacketVerdict::Pass, "it overtook the first");
+        assert_eq!(
+            verdict(&forwarder, &packet.fragment(false)),
+            PacketVerdict::Pass,
+            "it overtook the first"
+        );
         assert_eq!(verdict(&forwarder, &packet.fragment(true)), PacketVerdict::Redirect);
         assert_eq!(entry(&forwarder, &flow).last_ack, Some(300));
         let later = forwarder.try_frame(&packet.fragment(false), 1).unwrap();

@@ -7,8 +7,8 @@ use std::os::fd::OwnedFd;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
-use plimsoll_datapath::tcp::{self, Frozen, Restored, TcpState};
 use plimsoll_datapath::Flow;
+use plimsoll_datapath::tcp::{self, Frozen, Restored, TcpState};
 use plimsoll_wire::message::{Conn, ToAgent};
 
 use super::handoffs::Handoffs;

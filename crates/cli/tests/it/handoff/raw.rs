@@ -122,7 +122,7 @@ fn ip_packet(
             }
             Shape::Fragments if is_fragment => {
                 headers.extend([TCP, 0]);
-                headers.extend((offset * 8 | u16::from(more)).to_be_bytes());
+                headers.extend(((offset * 8) | u16::from(more)).to_be_bytes());
                 headers.extend(u32::from(id).to_be_bytes());
                 44
             }

@@ -48,9 +48,7 @@ impl Tampering {
             self.bed.metric("plimsoll_handoffs_total{outcome=\"taken\"}") == Some(confirmed)
         });
         drop(another);
-        eventually("the end of the other one", || {
-            self.bed.metric("plimsoll_connections_open") == Some(1.0)
-        });
+        eventually("the end of the other one", || self.bed.metric("plimsoll_connections_open") == Some(1.0));
     }
 
     /// Tampers with a session. Its link is closed with a line in the log, another one is opened, and the connection goes on.
@@ -87,11 +85,8 @@ fn frames_that_come_again_or_too_early_close_the_link() {
     // In the same session, and in later ones.
     for _ in 0..2 {
         for frame in [&handoff, &report] {
-            let session = if frame.session < 2 && test.relay.sessions() == 2 {
-                frame.session
-            } else {
-                test.session()
-            };
+            let session =
+                if frame.session < 2 && test.relay.sessions() == 2 { frame.session } else { test.session() };
             test.tamper(frame.way, |relay| relay.repeat(frame, session));
         }
     }
