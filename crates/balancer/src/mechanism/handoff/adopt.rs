@@ -3,44 +3,19 @@
 use std::rc::Rc;
 use std::time::Instant;
 
-use plimsoll_datapath::{Flow, FlowEntry};
+use plimsoll_datapath::FlowEntry;
 use plimsoll_wire::message::ToAgent;
 
 use super::handoffs::Handoffs;
-use super::link::AgentLink;
+use super::orphan::OrphanOffer;
 use super::table::HandoffEntry;
-use super::times::link_timeout;
 use crate::worker::Worker;
-
-/// An agent's offer of a connection.
-pub(super) struct Offer {
-    link: Rc<AgentLink>,
-    /// The agent's number for the connection.
-    orphan: u64,
-    flow: Flow,
-    /// Number of its latest request.
-    request: u32,
-    /// How long it is waited for that another link loses the connection.
-    until: Instant,
-}
-
-impl Offer {
-    /// An offer that has just come by this link.
-    pub(super) fn new(
-        worker: &Worker,
-        link: &Rc<AgentLink>,
-        (orphan, flow, request): (u64, Flow, u32),
-    ) -> Self {
-        let until = Instant::now() + link_timeout(worker);
-        Self { link: Rc::clone(link), orphan, flow, request, until }
-    }
-}
 
 /// Adopts an offered connection, or keeps the offer while another link has it: an agent that has closed that link offers its
 /// connections by the others, and may be heard there first.
-pub(super) fn adopt(worker: &Rc<Worker>, handoffs: &Rc<Handoffs>, offer: Offer) {
+pub(super) fn adopt(worker: &Rc<Worker>, handoffs: &Rc<Handoffs>, offer: OrphanOffer) {
     let Some(hop) = offer.link.hop() else { return };
-    let Offer { ref link, orphan, flow, request, .. } = offer;
+    let OrphanOffer { ref link, orphan, flow, request, .. } = offer;
     let system = &handoffs.system;
     let mut table = handoffs.table.borrow_mut();
     let conn = table.next_conn();

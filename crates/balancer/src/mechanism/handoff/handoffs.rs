@@ -10,9 +10,9 @@ use plimsoll_datapath::Flow;
 use plimsoll_policy::BackendId;
 use plimsoll_wire::message::Conn;
 
-use super::adopt::Offer;
 use super::leaving::FlowEnd;
 use super::link::AgentLink;
+use super::orphan::OrphanOffer;
 use super::system::System;
 use super::table::HandoffTable;
 use super::times::LINGER;
@@ -31,7 +31,7 @@ pub(crate) struct Handoffs {
     /// Flows of connections that an agent may have taken over without saying so.
     pub(super) doubted: RefCell<BTreeSet<Flow>>,
     /// Offers of connections that another link still has.
-    pub(super) kept_offers: RefCell<Vec<Offer>>,
+    pub(super) kept_offers: RefCell<Vec<OrphanOffer>>,
     /// A buffer for encoded states.
     pub(super) encoded: RefCell<Vec<u8>>,
 }

@@ -8,9 +8,10 @@ use plimsoll_datapath::tcp::TcpState;
 use plimsoll_wire::message::{AnswerReport, Conn, FromAgent, ToAgent};
 
 use super::active::Active;
-use super::adopt::{Offer, adopt};
+use super::adopt::adopt;
 use super::handoffs::Handoffs;
 use super::link::AgentLink;
+use super::orphan::OrphanOffer;
 use super::table::{HandoffEntry, HandoffPhase};
 use super::{recover, send};
 use crate::accepted::Accepted;
@@ -49,7 +50,7 @@ pub(super) fn take(
         FromAgent::Kept { conn, .. } => kept(worker, handoffs, link, conn),
         FromAgent::Closed { conn } => closed(worker, handoffs, link, conn),
         FromAgent::Adopt { orphan, flow, request, .. } => {
-            let offer = Offer::new(worker, link, (orphan, flow, request));
+            let offer = OrphanOffer::new(worker, link, (orphan, flow, request));
             adopt(worker, handoffs, offer);
         }
         FromAgent::Stray { flow } => recover::stray(worker, handoffs, link, flow),

@@ -17,6 +17,7 @@ mod messages;
 mod metrics;
 mod numbers;
 mod offers;
+mod orphan;
 mod recover;
 mod registry;
 mod send;
