@@ -20,6 +20,8 @@ use plimsoll_origin::{OriginConfig, OriginError, OriginService, OriginStats};
 
 /// Memory for held packets that were not read yet.
 const RING_BYTES: u32 = 4 << 20;
+/// Connections that may wait to be accepted, as far as the system allows.
+const BACKLOG: i32 = 4096;
 /// Interval of checks whether connections are gone.
 const LOOK: Duration = Duration::from_millis(5);
 /// Time for connections that were cut off to be gone.
@@ -163,6 +165,8 @@ impl PreparedAgent {
 /// A listener that does not block.
 fn listen(address: SocketAddr) -> io::Result<TcpListener> {
     let listener = TcpListener::bind(address)?;
+    // The standard library has 128 wait: beside the noise of strangers, a front-end would have to try again after a second.
+    rustix::net::listen(&listener, BACKLOG)?;
     listener.set_nonblocking(true)?;
     Ok(listener)
 }

@@ -13,7 +13,7 @@ use super::http::{Client, content};
 
 const BODY: usize = 50_000;
 /// Connections of strangers, and of something on the front-end's machine.
-const CONNECTIONS: [usize; 2] = [6000, 1000];
+const CONNECTIONS: [usize; 2] = [16_000, 4000];
 /// How many of them stay open meanwhile and say nothing, or one byte after the other.
 const OPEN: usize = 200;
 
