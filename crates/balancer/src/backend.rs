@@ -7,6 +7,7 @@ use std::time::Instant;
 
 use plimsoll_config::{BackendName, EjectionConfig};
 use plimsoll_policy::{BackendId, Health};
+use plimsoll_wire::message::AgentCounts;
 use tokio::sync::Semaphore;
 
 use crate::ejection::{Ejection, EjectionChange, TrialEnd};
@@ -31,6 +32,8 @@ pub(crate) struct Backend {
     /// Shared with the back-ends of this name at the same address, which a reload put another in the place of: what is
     /// under way on those tells of this one, too.
     condition: Arc<Condition>,
+    /// What its agent has counted, as it last told; shared like `counts`.
+    agent_counts: Arc<Mutex<Option<AgentCounts>>>,
     /// No longer configured, so its connections are not kept.
     retired: AtomicBool,
     /// What happened, by worker; the last one is for everyone else. Shared with the back-ends of this name that a reload
@@ -94,6 +97,7 @@ impl Backend {
             max_connections,
             waiting: AtomicU32::new(0),
             condition: Arc::new(Condition::up()),
+            agent_counts: Arc::default(),
             retired: AtomicBool::new(false),
             counts: (0..=workers).map(|_| BackendCounts::default()).collect(),
         }
@@ -108,10 +112,22 @@ impl Backend {
     /// an operator's drain.
     pub(crate) fn succeeding(self, earlier: &Self) -> Self {
         let counts = Arc::clone(&earlier.counts);
-        if earlier.address != self.address || earlier.is_retired() {
-            return Self { counts, ..self };
+        let agent_counts = Arc::clone(&earlier.agent_counts);
+        let this = Self { counts, agent_counts, ..self };
+        if earlier.address != this.address || earlier.is_retired() {
+            return this;
         }
-        Self { counts, condition: Arc::clone(&earlier.condition), ..self }
+        Self { condition: Arc::clone(&earlier.condition), ..this }
+    }
+
+    /// What its agent has counted, if it has told.
+    pub(crate) fn agent_counts(&self) -> Option<AgentCounts> {
+        *self.agent_counts.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Its agent has told what it has counted.
+    pub(crate) fn set_agent_counts(&self, counts: AgentCounts) {
+        *self.agent_counts.lock().unwrap_or_else(PoisonError::into_inner) = Some(counts);
     }
 
     /// Whether the other one is this one, or was before a reload: how one of them is, the other one is.

@@ -23,6 +23,14 @@ struct {
 	__type(value, struct flow_entry);
 } plimsoll_flows SEC(".maps");
 
+/* Where the first fragment of a packet went: later ones have no ports. LRU, as many of them are lost. */
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, 4096);
+	__type(key, struct fragment_key);
+	__type(value, struct next_hop);
+} plimsoll_fragments SEC(".maps");
+
 COUNTERS(forwarder_counters) plimsoll_counts SEC(".maps");
 
 ALWAYS_INLINE bool port_is_ours(__be16 port)
@@ -135,13 +143,13 @@ ALWAYS_INLINE __u32 way_out(const struct flow_entry *entry)
 	return *(const volatile __u32 *)&entry->next_hop.ifindex;
 }
 
-ALWAYS_INLINE int redirect(struct __sk_buff *skb, const struct flow_entry *entry, __u32 ifindex)
+ALWAYS_INLINE int redirect(struct __sk_buff *skb, const struct next_hop *hop, __u32 ifindex)
 {
 	void *data = (void *)(long)skb->data;
 	void *end = (void *)(long)skb->data_end;
 	struct ethhdr *ethernet = data;
-	__u64 destination = entry->next_hop.destination;
-	__u64 source = entry->next_hop.source;
+	__u64 destination = hop->destination;
+	__u64 source = hop->source;
 
 	if ((void *)(ethernet + 1) > end)
 		return TC_ACT_UNSPEC;
@@ -150,7 +158,63 @@ ALWAYS_INLINE int redirect(struct __sk_buff *skb, const struct flow_entry *entry
 	return bpf_redirect(ifindex, 0);
 }
 
-ALWAYS_INLINE int handle_tcp(struct __sk_buff *skb, const struct packet *packet, struct forwarder_counters *counts)
+/* Whether the back-end that has the flow has sent this packet of its client back to us. */
+ALWAYS_INLINE bool comes_back(struct __sk_buff *skb, const struct flow_entry *entry)
+{
+	void *data = (void *)(long)skb->data;
+	void *end = (void *)(long)skb->data_end;
+	struct ethhdr *ethernet = data;
+	__u64 source = 0;
+
+	if ((void *)(ethernet + 1) > end)
+		return false;
+	__builtin_memcpy(&source, ethernet->h_source, ETH_ALEN);
+	return source == entry->next_hop.destination;
+}
+
+/*
+ * Whether a SYN that the back-end has sent back begins a connection anew. The back-end only says that it has no socket of
+ * the flow any more, perhaps of an earlier connection, while the latest is still on its way there: so the client must have
+ * ended this one. A FIN leaves a socket that waits for late packets, which gives way to a SYN beyond them (RFC 9293,
+ * section 3.10.7.4); otherwise the client has to wait until the back-end has told that the connection is over.
+ */
+ALWAYS_INLINE bool begins_anew(const struct flow_entry *entry, const struct packet *packet)
+{
+	__u32 last_seq_end = (__u32)read_word(&entry->last_seq_end);
+
+	if (entry->seen & FLOW_RST)
+		return true;
+	return entry->seen & FLOW_FIN && (__s32)(packet->seq - last_seq_end) > 0;
+}
+
+ALWAYS_INLINE void set_fragment_key(struct fragment_key *key, const struct packet *packet)
+{
+	__builtin_memcpy(key->client, packet->flow.client, sizeof(key->client));
+	__builtin_memcpy(key->vip, packet->flow.vip, sizeof(key->vip));
+	key->id = packet->fragment_id;
+}
+
+/* Later fragments of this packet go the same way. */
+ALWAYS_INLINE void lead_fragments(const struct packet *packet, const struct next_hop *hop)
+{
+	struct fragment_key key;
+	struct next_hop copy = *hop;
+
+	set_fragment_key(&key, packet);
+	bpf_map_update_elem(&plimsoll_fragments, &key, &copy, BPF_ANY);
+}
+
+/* An earlier packet of this number may have gone elsewhere. */
+ALWAYS_INLINE void forget_fragments(const struct packet *packet)
+{
+	struct fragment_key key;
+
+	set_fragment_key(&key, packet);
+	bpf_map_delete_elem(&plimsoll_fragments, &key);
+}
+
+ALWAYS_INLINE int handle_tcp(struct __sk_buff *skb, const struct packet *packet, bool is_fragment,
+			     struct forwarder_counters *counts)
 {
 	struct flow_entry *entry;
 	__u32 ifindex;
@@ -162,24 +226,57 @@ ALWAYS_INLINE int handle_tcp(struct __sk_buff *skb, const struct packet *packet,
 		counts->unknown++;
 		return TC_ACT_UNSPEC;
 	}
+	ifindex = way_out(entry);
 	/*
 	 * The client uses the port again. Only the back-end knows that the connection which the entry stood for is no
 	 * more: anyone can send this, and a FIN or RST before it. While it has not said so, this is led on, and the
-	 * back-end's kernel challenges it (RFC 5961, section 4). A client that has indeed forgotten the connection answers
-	 * with a RST, and then repeats its SYN.
+	 * back-end's kernel challenges it (RFC 5961, section 4), if it has the connection. If it has not, this comes back.
 	 */
-	if (opens_connection(packet) && entry->seen & FLOW_OVER) {
-		if (bpf_map_delete_elem(&plimsoll_flows, &packet->flow) == 0)
-			counts->syn_removed++;
-		return TC_ACT_UNSPEC;
+	if (opens_connection(packet)) {
+		bool back = ifindex && comes_back(skb, entry);
+
+		if (entry->seen & FLOW_OVER || (back && begins_anew(entry, packet))) {
+			if (bpf_map_delete_elem(&plimsoll_flows, &packet->flow) == 0)
+				counts->syn_removed++;
+			return TC_ACT_UNSPEC;
+		}
+		/* The client repeats it, and by then the back-end has told what it knows. */
+		if (back)
+			return TC_ACT_SHOT;
 	}
 	track(entry, packet, skb->len);
-	ifindex = way_out(entry);
 	if (!ifindex)
+		return TC_ACT_UNSPEC;
+	if (is_fragment)
+		lead_fragments(packet, &entry->next_hop);
+	counts->forwarded_packets++;
+	counts->forwarded_bytes += skb->len;
+	return redirect(skb, &entry->next_hop, ifindex);
+}
+
+ALWAYS_INLINE int handle_first_fragment(struct __sk_buff *skb, const struct packet *packet,
+					struct forwarder_counters *counts)
+{
+	counts->fragments++;
+	forget_fragments(packet);
+	return handle_tcp(skb, packet, true, counts);
+}
+
+/* One that comes before the first of its packet is not led on: the client sends the packet again. */
+ALWAYS_INLINE int handle_later_fragment(struct __sk_buff *skb, const struct packet *packet,
+					struct forwarder_counters *counts)
+{
+	struct fragment_key key;
+	struct next_hop *hop;
+
+	counts->fragments++;
+	set_fragment_key(&key, packet);
+	hop = bpf_map_lookup_elem(&plimsoll_fragments, &key);
+	if (!hop || !hop->ifindex)
 		return TC_ACT_UNSPEC;
 	counts->forwarded_packets++;
 	counts->forwarded_bytes += skb->len;
-	return redirect(skb, entry, ifindex);
+	return redirect(skb, hop, hop->ifindex);
 }
 
 /* Says nothing of the client, so nothing is noted in the entry. */
@@ -198,7 +295,7 @@ ALWAYS_INLINE int handle_other(struct __sk_buff *skb, struct forwarder_counters 
 	if (!ifindex)
 		return TC_ACT_UNSPEC;
 	counts->errors++;
-	return redirect(skb, entry, ifindex);
+	return redirect(skb, &entry->next_hop, ifindex);
 }
 
 SEC("tc")
@@ -212,12 +309,13 @@ int plimsoll_fwd(struct __sk_buff *skb)
 		return TC_ACT_UNSPEC;
 	switch (parse(skb, FROM_CLIENT, &packet)) {
 	case PARSED_TCP:
-		return handle_tcp(skb, &packet, counts);
+		return handle_tcp(skb, &packet, false, counts);
+	case PARSED_FIRST_FRAGMENT:
+		return handle_first_fragment(skb, &packet, counts);
+	case PARSED_LATER_FRAGMENT:
+		return handle_later_fragment(skb, &packet, counts);
 	case PARSED_OTHER:
 		return handle_other(skb, counts);
-	case PARSED_FRAGMENT:
-		counts->fragments++;
-		break;
 	case PARSED_OPTIONS:
 		counts->options++;
 		break;
@@ -281,6 +379,8 @@ int plimsoll_windows(struct windows *windows)
 	entry->client_scale = windows->client_scale;
 	entry->client_window = windows->client_window;
 	entry->our_window = windows->our_window;
+	/* The end of an earlier connection may have been told since the flow was entered. */
+	__sync_fetch_and_and(&entry->seen, ~FLOW_OVER);
 	return 0;
 }
 

@@ -112,12 +112,36 @@ ALWAYS_INLINE void hold(struct __sk_buff *skb, const struct packet *packet, stru
 
 ALWAYS_INLINE void count_strange(enum parsed parsed, struct guard_counters *counts)
 {
-	if (parsed == PARSED_FRAGMENT)
+	if (parsed == PARSED_FIRST_FRAGMENT || parsed == PARSED_LATER_FRAGMENT)
 		counts->fragments++;
 	else if (parsed == PARSED_OPTIONS)
 		counts->options++;
 	else if (parsed == PARSED_MALFORMED)
 		counts->malformed++;
+}
+
+/*
+ * A SYN for which there is no socket. Connections begin at the front-end, so it goes back there if a connection of this flow
+ * was here: a client that uses the port again need not wait until we have told of the end. A lease shows that: a connection
+ * gets it when its socket is there, and loses it before the socket goes, if another machine is to have it.
+ */
+ALWAYS_INLINE int send_back(struct __sk_buff *skb, const struct packet *packet, struct guard_counters *counts)
+{
+	struct lease *lease = bpf_map_lookup_elem(&plimsoll_leases, &packet->flow);
+	void *data = (void *)(long)skb->data;
+	void *end = (void *)(long)skb->data_end;
+	struct ethhdr *ethernet = data;
+	__u8 ours[ETH_ALEN];
+
+	if (!lease || (void *)(ethernet + 1) > end) {
+		counts->syn_dropped++;
+		return TC_ACT_SHOT;
+	}
+	__builtin_memcpy(ours, ethernet->h_dest, ETH_ALEN);
+	__builtin_memcpy(ethernet->h_dest, ethernet->h_source, ETH_ALEN);
+	__builtin_memcpy(ethernet->h_source, ours, ETH_ALEN);
+	counts->syn_returned++;
+	return bpf_redirect(skb->ifindex, 0);
 }
 
 SEC("tc")
@@ -132,10 +156,11 @@ int plimsoll_in(struct __sk_buff *skb)
 	if (!counts || skb->pkt_type != FOR_THIS_HOST)
 		return TC_ACT_UNSPEC;
 	parsed = parse(skb, FROM_CLIENT, &packet);
-	if (parsed != PARSED_TCP) {
+	if (parsed != PARSED_TCP)
 		count_strange(parsed, counts);
+	/* The kernel keeps a later fragment until it has the first, which is held until there is a socket. */
+	if (parsed != PARSED_TCP && parsed != PARSED_FIRST_FRAGMENT)
 		return TC_ACT_UNSPEC;
-	}
 	if (!is_vip(&packet.flow, packet.flow.vip_port))
 		return TC_ACT_UNSPEC;
 	state = socket_state(skb, &packet);
@@ -143,10 +168,8 @@ int plimsoll_in(struct __sk_buff *skb)
 	 * Connections begin at the front-end only. A socket answers a SYN with a challenge (RFC 5961, section 4), but one
 	 * that only waits for late packets may give way to a listener.
 	 */
-	if (opens_connection(&packet) && (state == STATE_NONE || state == STATE_TIME_WAIT)) {
-		counts->syn_dropped++;
-		return TC_ACT_SHOT;
-	}
+	if (opens_connection(&packet) && (state == STATE_NONE || state == STATE_TIME_WAIT))
+		return send_back(skb, &packet, counts);
 	if (state != STATE_NONE) {
 		counts->passed++;
 		return TC_ACT_UNSPEC;

@@ -53,6 +53,13 @@ struct flow_entry {
 	__u64 acked_bytes;   /* what the client has acknowledged since then */
 };
 
+/* Which packet a fragment is of. No padding. */
+struct fragment_key {
+	__u32 client[4];
+	__u32 vip[4];
+	__u32 id;
+};
+
 /* What the loader gives to `plimsoll_turn`. */
 struct turn {
 	struct next_hop next_hop;
@@ -131,6 +138,7 @@ struct guard_counters {
 	__u64 ring_full;
 	__u64 too_long;
 	__u64 syn_dropped;
+	__u64 syn_returned;
 	__u64 sent;
 	__u64 fenced_unknown;
 	__u64 fenced_late;

@@ -19,9 +19,9 @@ pub struct ForwarderCounters {
     /// ICMP errors about packets of back-ends, sent on to these. Among them are those by which a sender learns of a
     /// smaller MTU on the way.
     pub errors: u64,
-    /// IP fragments. They are never forwarded.
+    /// IP fragments. They are forwarded if the first fragment of their packet was.
     pub fragments: u64,
-    /// TCP packets with IP options or IPv6 extension headers. They are never forwarded.
+    /// Packets with IPv6 extension headers that the program does not understand. They are never forwarded.
     pub options: u64,
     /// Packets whose lengths contradict one another. They are never forwarded.
     pub malformed: u64,
@@ -40,6 +40,8 @@ pub struct GuardCounters {
     pub too_long: u64,
     /// Dropped SYNs without a matching socket: connections begin at the front-end.
     pub syn_dropped: u64,
+    /// SYNs sent back to the front-end, because the connection that they follow is over.
+    pub syn_returned: u64,
     /// Packets sent under a lease.
     pub sent: u64,
     /// Packets dropped because their flow had no lease.
@@ -48,7 +50,7 @@ pub struct GuardCounters {
     pub fenced_late: u64,
     /// IP fragments.
     pub fragments: u64,
-    /// TCP packets with IP options or IPv6 extension headers.
+    /// Packets with IPv6 extension headers that the program does not understand.
     pub options: u64,
     /// Packets whose lengths contradict one another.
     pub malformed: u64,
@@ -79,6 +81,7 @@ impl GuardCounters {
             ring_full,
             too_long,
             syn_dropped,
+            syn_returned,
             sent,
             unknown,
             late,
@@ -92,6 +95,7 @@ impl GuardCounters {
             ring_full,
             too_long,
             syn_dropped,
+            syn_returned,
             sent,
             fenced_unknown: unknown,
             fenced_late: late,

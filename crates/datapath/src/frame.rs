@@ -10,6 +10,10 @@ const TCP: u8 = 6;
 /// Where the checksum is in a TCP header (RFC 9293, section 3.1).
 const CHECKSUM_AT: usize = 16;
 
+/// IPv6 headers behind which TCP may come (RFC 8200): hop-by-hop options, routing, destination options; and the fragment header.
+const EXTENSIONS: [u8; 3] = [0, 43, 60];
+const FRAGMENT: u8 = 44;
+
 /// The parts of a held frame.
 struct FrameParts {
     /// Sum over the pseudo-header (RFC 9293, section 3.1), not folded.
@@ -24,11 +28,17 @@ struct FrameParts {
 /// pseudo-header: the kernel knows that it is right, or will have it completed. Taken out of the kernel, this knowledge
 /// is lost, so the checksum is completed here. One that is neither whole nor of this kind is wrong.
 ///
+/// A fragment has the checksum of a segment that is not all here. It is complete: the kernel completes it before it fragments.
+///
 /// # Errors
 /// [`DatapathError::Invalid`]: the checksum is wrong, or the frame is no TCP segment of a kind that the guard holds.
 pub(crate) fn with_checksum(frame: &[u8]) -> Result<Vec<u8>, DatapathError> {
     let invalid = |why: &str| DatapathError::Invalid(format!("a held packet of {} bytes {why}", frame.len()));
-    let parts = parts(frame).ok_or_else(|| invalid("is no TCP segment"))?;
+    let parts = match contents(frame) {
+        Some(Contents::Segment(parts)) => parts,
+        Some(Contents::Fragment) => return Ok(frame.to_vec()),
+        None => return Err(invalid("is no TCP segment")),
+    };
     let segment = frame.get(parts.segment.clone()).ok_or_else(|| invalid("is cut off"))?;
     let sum = fold(parts.pseudo_sum + sum_of(segment));
     if sum == 0xffff {
@@ -54,18 +64,40 @@ pub(crate) fn set_macs(frame: &mut [u8], to: Mac, from: Mac) {
     }
 }
 
-fn parts(frame: &[u8]) -> Option<FrameParts> {
+/// What a held frame has behind its IP header.
+enum Contents {
+    Segment(FrameParts),
+    Fragment,
+}
+
+fn contents(frame: &[u8]) -> Option<Contents> {
     let ip = frame.get(ETHERNET_BYTES..)?;
-    let (addresses, start, segment_bytes) = match word_at(frame, 12)? {
-        IPV4 if *ip.first()? == 0x45 && *ip.get(9)? == TCP => {
-            (ip.get(12..20)?, 20, usize::from(word_at(ip, 2)?).checked_sub(20)?)
+    let (addresses, start, end) = match word_at(frame, 12)? {
+        IPV4 if *ip.first()? >> 4 == 4 && *ip.get(9)? == TCP => {
+            if word_at(ip, 6)? & 0x3fff != 0 {
+                return Some(Contents::Fragment);
+            }
+            (ip.get(12..20)?, usize::from(*ip.first()? & 15) * 4, usize::from(word_at(ip, 2)?))
         }
-        IPV6 if *ip.get(6)? == TCP => (ip.get(8..40)?, 40, usize::from(word_at(ip, 4)?)),
+        IPV6 => {
+            let (mut next, mut start) = (*ip.get(6)?, 40);
+            while EXTENSIONS.contains(&next) {
+                let header = ip.get(start..start + 2)?;
+                next = header[0];
+                start += (usize::from(header[1]) + 1) * 8;
+            }
+            match next {
+                FRAGMENT => return Some(Contents::Fragment),
+                TCP => (ip.get(8..40)?, start, 40 + usize::from(word_at(ip, 4)?)),
+                _ => return None,
+            }
+        }
         _ => return None,
     };
-    let start = ETHERNET_BYTES + start;
+    let segment_bytes = end.checked_sub(start)?;
     let pseudo_sum = sum_of(addresses) + u64::from(TCP) + segment_bytes as u64;
-    Some(FrameParts { pseudo_sum, segment: start..start + segment_bytes })
+    let segment = ETHERNET_BYTES + start..ETHERNET_BYTES + end;
+    Some(Contents::Segment(FrameParts { pseudo_sum, segment }))
 }
 
 fn word_at(bytes: &[u8], at: usize) -> Option<u16> {
@@ -108,7 +140,7 @@ mod tests {
 
     #[test]
     fn checksums_are_completed_or_refused() {
-        let parts = parts(&frame()).unwrap();
+        let Some(Contents::Segment(parts)) = contents(&frame()) else { panic!("no segment") };
         let right = !fold(parts.pseudo_sum + sum_of(&frame()[34..57]));
         let partial = fold(parts.pseudo_sum);
         assert_eq!(with_checksum(&with(right)).unwrap(), with(right));
@@ -116,6 +148,39 @@ mod tests {
         for wrong in [right ^ 1, partial ^ 1, 0] {
             assert!(with_checksum(&with(wrong)).is_err(), "{wrong:#x}");
         }
+    }
+
+    #[test]
+    fn options_stand_before_the_segment() {
+        let right = with_checksum(&with(fold(pseudo_sum(&frame())))).unwrap();
+        let mut options = with(fold(pseudo_sum(&frame())));
+        options.splice(34..34, [7, 3, 4, 0]);
+        (options[14], options[17]) = (0x46, 47);
+        assert_eq!(with_checksum(&options).unwrap()[38..], right[34..]);
+        // Hop-by-hop options and destination options.
+        let mut v6 = vec![0; ETHERNET_BYTES];
+        v6[12..14].copy_from_slice(&IPV6.to_be_bytes());
+        v6.extend([0x60, 0, 0, 0, 0, 47, 0, 64]);
+        v6.extend([0; 15].into_iter().chain([2]).chain([0; 15]).chain([1]));
+        v6.extend([60, 0, 1, 4, 0, 0, 0, 0, TCP, 1, 1, 12, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]);
+        v6.extend(&frame()[34..57]);
+        let start = ETHERNET_BYTES + 64;
+        let partial = fold(pseudo_sum(&v6));
+        v6[start + CHECKSUM_AT..start + CHECKSUM_AT + 2].copy_from_slice(&partial.to_be_bytes());
+        let whole = with_checksum(&v6).unwrap();
+        assert_eq!(fold(pseudo_sum(&v6) + sum_of(&whole[start..])), 0xffff);
+    }
+
+    fn pseudo_sum(frame: &[u8]) -> u64 {
+        let Some(Contents::Segment(parts)) = contents(frame) else { panic!("no segment") };
+        parts.pseudo_sum
+    }
+
+    #[test]
+    fn fragments_stay_as_they_are() {
+        let mut first = with(0x1234);
+        first[20] = 0x20;
+        assert_eq!(with_checksum(&first).unwrap(), first);
     }
 
     #[test]

@@ -16,7 +16,7 @@ use crate::pin_home::{ATTEMPTS, BPF_FS, PinHome, Taking, open_directory};
 use crate::privileges::RunUser;
 
 /// Version of `bpf/structs.h` and of the maps. Raised whenever an older instance's maps cannot be taken over.
-const LAYOUT_VERSION: &str = "v3";
+const LAYOUT_VERSION: &str = "v4";
 /// `BPF_FS_MAGIC` of `linux/magic.h`.
 const BPF_FS_MAGIC: i64 = 0xcafe_4a11;
 const LONGEST_INSTANCE: usize = 64;

@@ -118,6 +118,43 @@ pub struct AnswerReport {
     pub total_us: u32,
 }
 
+/// What an agent has counted since it began, over all its front-ends.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AgentCounts {
+    /// Connections at the moment.
+    pub connections: u64,
+    /// Connections that were taken over.
+    pub taken: u64,
+    /// Connections that were refused.
+    pub refused: u64,
+    /// Connections that were given back.
+    pub returned: u64,
+    /// Connections that could not be given back when that was asked.
+    pub kept: u64,
+    /// Connections that the front-end took back without having heard that they were taken over.
+    pub cancelled: u64,
+    /// Requests that were answered, or cut off while they were.
+    pub requests: u64,
+    /// Bytes of content that were handed to the kernel.
+    pub content_bytes: u64,
+    /// Links that began.
+    pub links: u64,
+    /// Links that were refused: from other addresses than those of front-ends, or without the right key.
+    pub refused_links: u64,
+    /// Held packets that were given to their connections.
+    pub packets_injected: u64,
+    /// Held packets sent on to where their given-back connection went.
+    pub packets_emitted: u64,
+    /// Held packets for which there was no room.
+    pub packets_dropped: u64,
+    /// SYNs sent back to the front-end, because the connection that they follow is over.
+    pub syns_returned: u64,
+    /// Flows of which packets came and no connection.
+    pub strays: u64,
+    /// Packets that the kernel dropped for lack of a lease.
+    pub fenced: u64,
+}
+
 /// From an agent to the front-end.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum FromAgent<'a> {
@@ -206,6 +243,11 @@ pub enum FromAgent<'a> {
         token: u64,
         /// The agent's clock (`CLOCK_MONOTONIC`, nanoseconds).
         clock_ns: u64,
+    },
+    /// Follows a [`FromAgent::Pong`], once a second at most.
+    Counted {
+        /// What the agent has counted.
+        counts: AgentCounts,
     },
 }
 

@@ -2,13 +2,13 @@
 
 use std::io;
 use std::net::{IpAddr, SocketAddr, TcpListener};
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use plimsoll_datapath::privileges::RunUser;
-use plimsoll_datapath::{Guard, GuardConfig, GuardCounters, HeldRing, Vip, tcp};
+use plimsoll_datapath::{Guard, GuardConfig, HeldRing, Vip, tcp};
+use plimsoll_wire::message::AgentCounts;
 use tokio::sync::oneshot;
 
 use super::config::{AgentConfig, AgentError, LEASES, ServeConfig};
@@ -20,6 +20,8 @@ use plimsoll_origin::{OriginConfig, OriginError, OriginService, OriginStats};
 
 /// Memory for held packets that were not read yet.
 const RING_BYTES: u32 = 4 << 20;
+/// Connections that may wait to be accepted, as far as the system allows.
+const BACKLOG: i32 = 4096;
 /// Interval of checks whether connections are gone.
 const LOOK: Duration = Duration::from_millis(5);
 /// Time for connections that were cut off to be gone.
@@ -28,36 +30,8 @@ const CUT_OFF: Duration = Duration::from_secs(1);
 /// Counts of an agent since its start.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct AgentStats {
-    /// Connections that were taken over.
-    pub taken: u64,
-    /// Connections that were refused.
-    pub refused: u64,
-    /// Connections that were given back.
-    pub returned: u64,
-    /// Connections that could not be given back when that was asked.
-    pub kept: u64,
-    /// Connections that the front-end took back without having heard that they were taken over.
-    pub cancelled: u64,
-    /// Requests that were answered, or cut off while they were.
-    pub requests: u64,
-    /// Bytes of content that were handed to the kernel.
-    pub content_bytes: u64,
-    /// Links that began.
-    pub links: u64,
-    /// Links that were refused: from other addresses than those of front-ends, or without the right key.
-    pub refused_links: u64,
-    /// Connections at the moment.
-    pub connections: u64,
-    /// Held packets that were given to their connections.
-    pub packets_injected: u64,
-    /// Held packets sent on to where their given-back connection went.
-    pub packets_emitted: u64,
-    /// Held packets for which there was no room.
-    pub packets_dropped: u64,
-    /// Flows of which packets came and no connection.
-    pub strays: u64,
-    /// Packets that the kernel dropped for lack of a lease.
-    pub fenced: u64,
+    /// What it has counted itself.
+    pub counts: AgentCounts,
     /// Counts of the origin, if it answers.
     pub origin: Option<OriginStats>,
 }
@@ -191,6 +165,8 @@ impl PreparedAgent {
 /// A listener that does not block.
 fn listen(address: SocketAddr) -> io::Result<TcpListener> {
     let listener = TcpListener::bind(address)?;
+    // The standard library has 128 wait: beside the noise of strangers, a front-end would have to try again after a second.
+    rustix::net::listen(&listener, BACKLOG)?;
     listener.set_nonblocking(true)?;
     Ok(listener)
 }
@@ -275,33 +251,11 @@ impl Agent {
 }
 
 fn stats(shared: &AgentShared) -> AgentStats {
-    let of = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
-    let counters = &shared.counters;
-    let guard = shared.guard.counters().unwrap_or_else(|error| {
-        tracing::debug!(%error, "the packet programs' counters could not be read");
-        GuardCounters::default()
-    });
-    AgentStats {
-        taken: of(&counters.taken),
-        refused: of(&counters.refused),
-        returned: of(&counters.returned),
-        kept: of(&counters.kept),
-        cancelled: of(&counters.cancelled),
-        requests: of(&counters.requests),
-        content_bytes: of(&counters.content_bytes),
-        links: of(&counters.links),
-        refused_links: of(&counters.refused_links),
-        connections: shared.open() as u64,
-        packets_injected: of(&counters.injected),
-        packets_emitted: of(&counters.emitted),
-        packets_dropped: of(&counters.dropped) + guard.ring_full + guard.too_long,
-        strays: of(&counters.strays),
-        fenced: guard.fenced_unknown + guard.fenced_late,
-        origin: match &shared.serve {
-            Serve::Origin(service) => Some(service.stats()),
-            Serve::Copy(_) | Serve::Shim(_) => None,
-        },
-    }
+    let origin = match &shared.serve {
+        Serve::Origin(service) => Some(service.stats()),
+        Serve::Copy(_) | Serve::Shim(_) => None,
+    };
+    AgentStats { counts: shared.counts(), origin }
 }
 
 /// Waits until there is no connection any more.

@@ -8,8 +8,8 @@ use std::time::Instant;
 
 use foldhash::fast::FixedState;
 use hashbrown::HashMap;
-use plimsoll_datapath::{DatapathError, Flow, Guard, HeldPacket, now_ns};
-use plimsoll_wire::message::FromAgent;
+use plimsoll_datapath::{DatapathError, Flow, Guard, GuardCounters, HeldPacket, now_ns};
+use plimsoll_wire::message::{AgentCounts, FromAgent};
 
 use super::config::{AgentConfig, FrontEnd, LEASES};
 use super::connection::{Connection, Cut};
@@ -19,7 +19,7 @@ use super::noise::Noise;
 use super::queue::SendQueues;
 use super::serve::Serve;
 
-/// The counters behind [`AgentStats`](super::agent::AgentStats).
+/// The counters behind [`AgentCounts`].
 #[derive(Debug, Default)]
 pub(super) struct AgentCounters {
     pub(super) taken: AtomicU64,
@@ -100,6 +100,34 @@ impl AgentShared {
             links: Mutex::default(),
             closed: Mutex::default(),
             leased: Mutex::default(),
+        }
+    }
+
+    /// What has been counted so far.
+    pub(super) fn counts(&self) -> AgentCounts {
+        let of = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        let counters = &self.counters;
+        let guard = self.guard.counters().unwrap_or_else(|error| {
+            tracing::debug!(%error, "the packet programs' counters could not be read");
+            GuardCounters::default()
+        });
+        AgentCounts {
+            connections: self.open() as u64,
+            taken: of(&counters.taken),
+            refused: of(&counters.refused),
+            returned: of(&counters.returned),
+            kept: of(&counters.kept),
+            cancelled: of(&counters.cancelled),
+            requests: of(&counters.requests),
+            content_bytes: of(&counters.content_bytes),
+            links: of(&counters.links),
+            refused_links: of(&counters.refused_links),
+            packets_injected: of(&counters.injected),
+            packets_emitted: of(&counters.emitted),
+            packets_dropped: of(&counters.dropped) + guard.ring_full + guard.too_long,
+            syns_returned: guard.syn_returned,
+            strays: of(&counters.strays),
+            fenced: guard.fenced_unknown + guard.fenced_late,
         }
     }
 

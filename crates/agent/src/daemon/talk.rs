@@ -29,6 +29,8 @@ use super::take;
 const HANDSHAKE: Duration = Duration::from_secs(5);
 /// Looks at a link within the time for which it may be silent.
 const LOOKS: u32 = 8;
+/// Time between two messages that tell a front-end what has been counted.
+const COUNTED: Duration = Duration::from_secs(1);
 /// Reads in one turn, so that answers are sent in between.
 const READS: usize = 16;
 
@@ -58,6 +60,7 @@ pub(super) async fn serve(shared: Arc<AgentShared>, mut stream: TcpStream, sourc
         waiting: Vec::new(),
         offered: BTreeMap::new(),
         offered_after: None,
+        counted_at: None,
     };
     let end = talk.run(established.keys.reader).await;
     tracing::info!(front_end = link.peer.name, %source, "a link ends: {end}");
@@ -135,6 +138,8 @@ struct Talk {
     offered: BTreeMap<u64, Arc<Connection>>,
     /// The count of lost links when orphans were last offered.
     offered_after: Option<u64>,
+    /// When the front-end was last told what has been counted.
+    counted_at: Option<Instant>,
 }
 
 impl Talk {
@@ -299,7 +304,13 @@ impl Talk {
                     }
                 }
             }
-            ToAgent::Ping { token } => self.link.push(&FromAgent::Pong { token, clock_ns: now_ns() }),
+            ToAgent::Ping { token } => {
+                self.link.push(&FromAgent::Pong { token, clock_ns: now_ns() });
+                if self.counted_at.is_none_or(|at| at.elapsed() >= COUNTED) {
+                    self.counted_at = Some(Instant::now());
+                    self.link.push(&FromAgent::Counted { counts: self.shared.counts() });
+                }
+            }
         }
         Ok(())
     }

@@ -6,6 +6,7 @@ use std::time::Instant;
 
 use http::StatusCode;
 use plimsoll_policy::Weight;
+use plimsoll_wire::message::AgentCounts;
 use serde::{Deserialize, Serialize};
 
 use super::reply::{Refused, Reply, json};
@@ -34,6 +35,8 @@ struct Shown<'a> {
     ejections: u64,
     checks_failed: u64,
     mean_response_time_s: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    agent: Option<AgentCounts>,
 }
 
 /// Names of the hundreds of a status.
@@ -67,6 +70,7 @@ impl<'a> Shown<'a> {
             ejections: state.sum(|c| &c.ejections),
             checks_failed: state.sum(|c| &c.checks_failed),
             mean_response_time_s: (answered > 0).then(|| sum_s / answered as f64),
+            agent: backend.agent_counts(),
         }
     }
 }

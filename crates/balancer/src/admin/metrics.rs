@@ -267,6 +267,7 @@ impl Collector for Sample {
         self.dispatch(&mut out)?;
         self.backends(&mut out)?;
         Mechanisms::encode(&self.systems, &mut out)?;
+        super::agents::encode(&self.snapshot, &mut out)?;
         if let Some(peers) = &self.peers {
             super::peers::encode(peers, &self.snapshot, &mut out)?;
         }

@@ -1,5 +1,6 @@
 //! The admin API: HTTP on the control thread, off the path of requests, bounded in connections, bytes and time.
 
+mod agents;
 mod backends;
 mod decisions;
 mod flows;

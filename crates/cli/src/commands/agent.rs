@@ -267,21 +267,23 @@ impl From<AgentError> for CliError {
 }
 
 fn json(stats: &AgentStats) -> serde_json::Value {
+    let counts = &stats.counts;
     serde_json::json!({
-        "taken": stats.taken,
-        "refused": stats.refused,
-        "returned": stats.returned,
-        "kept": stats.kept,
-        "cancelled": stats.cancelled,
-        "requests": stats.requests,
-        "content_bytes": stats.content_bytes,
-        "links": stats.links,
-        "refused_links": stats.refused_links,
-        "packets_injected": stats.packets_injected,
-        "packets_emitted": stats.packets_emitted,
-        "packets_dropped": stats.packets_dropped,
-        "strays": stats.strays,
-        "fenced": stats.fenced,
+        "taken": counts.taken,
+        "refused": counts.refused,
+        "returned": counts.returned,
+        "kept": counts.kept,
+        "cancelled": counts.cancelled,
+        "requests": counts.requests,
+        "content_bytes": counts.content_bytes,
+        "links": counts.links,
+        "refused_links": counts.refused_links,
+        "packets_injected": counts.packets_injected,
+        "packets_emitted": counts.packets_emitted,
+        "packets_dropped": counts.packets_dropped,
+        "syns_returned": counts.syns_returned,
+        "strays": counts.strays,
+        "fenced": counts.fenced,
         "origin": stats.origin.as_ref().map(origin::json),
     })
 }

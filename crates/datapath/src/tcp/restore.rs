@@ -26,6 +26,12 @@ const OPTION_TIMESTAMPS: u32 = 8;
 /// Largest value that `TCP_MAXSEG` takes, and smallest.
 const MAXSEG_RANGE: (u16, u16) = (88, 32_767);
 
+/// Up to this window, segments of the window's size are better than segments of half of it (the kernel's `TCP_MSS_DEFAULT`).
+const TINY_WINDOW_BYTES: u32 = 536;
+
+/// What the timestamps take of each segment.
+const TIMESTAMP_BYTES: u32 = 12;
+
 /// What a socket buffer has room for beyond the queue that it must hold (the kernel doubles the sum).
 const BUFFER_SPARE_BYTES: usize = 256 << 10;
 
@@ -54,7 +60,7 @@ pub struct Restored {
 /// See [`RestoreError`]. Nothing is left behind.
 pub fn restore(state: &TcpState) -> Result<Restored, RestoreError> {
     let received_from = state.receive_queue_start();
-    let fd = connected(&state.flow, state.send_acknowledged(), received_from, Some(state.mss))?;
+    let fd = connected(&state.flow, state.send_acknowledged(), received_from, Some(segment_bytes(state)))?;
     set_options(state, fd.as_fd())?;
     let sent_bytes = state.send_queue.len().saturating_sub(state.unsent_bytes);
     let (sent, unsent) = state.send_queue.split_at(sent_bytes);
@@ -64,6 +70,20 @@ pub fn restore(state: &TcpState) -> Result<Restored, RestoreError> {
     set_tcp(fd.as_fd(), libc::TCP_REPAIR_WINDOW, &window).restoring("TCP_REPAIR_WINDOW")?;
     sockopt::set_tcp_nodelay(&fd, true).restoring("TCP_NODELAY")?;
     Ok(Restored { fd, unsent: unsent.to_vec(), in_flight: !sent.is_empty(), buffers_set })
+}
+
+/// The segment size to connect with. A kernel bounds it to half of the largest window that the client has announced; here
+/// the connect comes before the window is known. A segment that is larger than the window would wait for the timer that
+/// probes closed windows, and so would each one after it. When the client announces more, the kernel starts from
+/// `OPTION_MSS`.
+fn segment_bytes(state: &TcpState) -> u16 {
+    let window = state.window.send_max;
+    let bound = if window > TINY_WINDOW_BYTES { window / 2 } else { window };
+    if bound == 0 {
+        return state.mss;
+    }
+    let option_bytes = if state.timestamp.is_some() { TIMESTAMP_BYTES } else { 0 };
+    state.mss.min(u16::try_from(bound.saturating_add(option_bytes)).unwrap_or(u16::MAX))
 }
 
 fn set_options(state: &TcpState, fd: BorrowedFd<'_>) -> Result<(), RestoreError> {

@@ -138,6 +138,11 @@ fn packets_with_a_socket_pass_and_connections_begin_elsewhere() {
             backend.inbound(&guard, &packet(ACK)) == PacketVerdict::Pass
                 && backend.inbound(&guard, &packet(SYN)) == PacketVerdict::Drop
         });
+        // Where a connection was, a SYN goes back, by way of which the next one begins.
+        guard.lease(&Flow::new(client, vip), u64::MAX).unwrap();
+        let trial = backend.machine.run(|| guard.try_inbound(&packet(SYN), 1)).unwrap();
+        assert_eq!(trial.verdict, PacketVerdict::Redirect);
+        assert_eq!(trial.frame[..12], [&packet(SYN)[6..12], &packet(SYN)[..6]].concat());
         assert!(held(&mut ring).is_empty());
     }
 }
@@ -154,7 +159,7 @@ fn what_is_not_for_a_virtual_address_passes() {
             Packet::new(client, other_port, SYN).frame(),
             Packet::new(client, other_address, ACK).frame(),
             Packet { to_mac: [2; 6], ..Packet::new(client, vip, ACK) }.frame(),
-            Packet::new(client, vip, ACK).fragment(true),
+            Packet::new(client, vip, ACK).fragment(false),
         ] {
             assert_eq!(backend.inbound(&guard, &frame), PacketVerdict::Pass);
         }
@@ -230,9 +235,12 @@ fn the_fence_has_no_gaps() {
         guard.lease(&Flow::new(client, vip), u64::MAX).unwrap();
         let packet = Packet::new(vip, client, ACK).payload(8);
         let options: &[u8] = if client.is_ipv4() { &[1, 1, 1, 0] } else { &[6, 0, 1, 4, 0, 0, 0, 0] };
-        for frame in [packet.fragment(true), packet.fragment(false), packet.with(0, options)] {
+        for frame in [packet.fragment(true), packet.fragment(false)] {
             assert_eq!(outbound(&guard, &frame), PacketVerdict::Drop);
         }
+        assert_eq!(outbound(&guard, &packet.with(0, options)), PacketVerdict::Pass);
+        guard.release(&Flow::new(client, vip)).unwrap();
+        assert_eq!(outbound(&guard, &packet.with(0, options)), PacketVerdict::Drop);
         let elsewhere = Packet::new(SocketAddr::new(client.ip(), 80), client, ACK);
         assert_eq!(outbound(&guard, &elsewhere.fragment(true)), PacketVerdict::Pass);
     }

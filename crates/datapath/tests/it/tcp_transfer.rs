@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use plimsoll_datapath::tcp::{Frozen, QueueLimits};
 use plimsoll_testkit::{PATIENCE, Why, pace, uninterrupted};
-use socket2::{Domain, Socket, Type};
+use socket2::{Domain, SockRef, Socket, Type};
 
 use crate::tcp::{carry, flow_of};
 use crate::tcp_world::{Plan, V4, V6, World};
@@ -59,19 +59,24 @@ fn answer(world: &World, mut machine: TcpStream, total: usize, moves: usize) -> 
     (travelled, unsent)
 }
 
-fn transfer(plan: Plan, sysctls: &[(&str, &str)], receive_buffer: Option<usize>, total: usize, moves: usize) {
-    let world = World::new(plan);
-    for (name, value) in sysctls {
-        world.client.sysctl(name, value);
-    }
-    let (client, machine) = world.connection_by(|address| {
+/// (client's end, machine's end). A small receive buffer makes the client announce a small window.
+fn connection(world: &World, receive_buffer: Option<usize>) -> (TcpStream, TcpStream) {
+    world.connection_by(|address| {
         let socket = Socket::new(Domain::for_address(address), Type::STREAM, None).unwrap();
         if let Some(bytes) = receive_buffer {
             socket.set_recv_buffer_size(bytes).unwrap();
         }
         socket.connect(&address.into()).unwrap();
         socket.into()
-    });
+    })
+}
+
+fn transfer(plan: Plan, sysctls: &[(&str, &str)], receive_buffer: Option<usize>, total: usize, moves: usize) {
+    let world = World::new(plan);
+    for (name, value) in sysctls {
+        world.client.sysctl(name, value);
+    }
+    let (client, machine) = connection(&world, receive_buffer);
     let reader = thread::spawn(move || read_all(client));
     let (travelled, unsent) = answer(&world, machine, total, moves);
     assert_eq!(reader.join().unwrap(), total);
@@ -117,4 +122,23 @@ fn long_answer_to_a_client_without_options() {
 #[test]
 fn long_answer_to_a_client_with_a_small_window() {
     transfer(V4, &[], Some(4_000), 1_000_000, 4);
+}
+
+/// A kernel sends nothing of a segment that is larger than the window, until a timer runs out.
+#[test]
+fn segments_fit_the_window_after_a_move() {
+    let segment_bytes = |machine: &TcpStream| SockRef::from(machine).tcp_mss().unwrap();
+    for plan in [V4, V6] {
+        let world = World::new(plan);
+        let mut sizes = Vec::new();
+        for receive_buffer in [Some(0), Some(3_000), Some(4_000), Some(20_000), None] {
+            let (_client, machine) = connection(&world, receive_buffer);
+            let before = segment_bytes(&machine);
+            let (machine, state) = carry(&world, machine, 1);
+            assert_eq!(segment_bytes(&machine), before, "{state:?}");
+            world.route_to(0);
+            sizes.push(before);
+        }
+        assert!(sizes[0] < sizes[4] / 2, "no window was small: {sizes:?}");
+    }
 }

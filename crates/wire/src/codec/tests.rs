@@ -4,7 +4,9 @@ use crate::Flow;
 use proptest::prelude::*;
 
 use super::*;
-use crate::message::{AnswerReport, Conn, FromAgent, MOST_HEAD_BYTES, MOST_STATE_BYTES, Refusal, ToAgent};
+use crate::message::{
+    AgentCounts, AnswerReport, Conn, FromAgent, MOST_HEAD_BYTES, MOST_STATE_BYTES, Refusal, ToAgent,
+};
 
 fn flow() -> impl Strategy<Value = Flow> {
     (any::<IpAddr>(), any::<u16>(), any::<IpAddr>(), any::<u16>())
@@ -44,6 +46,7 @@ fn from_agent(n: (u64, u64, u32), b: bool, long: &[u8], flow: Flow, mut check: i
         first_byte_us: n.0 as u32,
         total_us: n.1 as u32,
     };
+    let counts = AgentCounts::default();
     let why = [
         Refusal::Full,
         Refusal::Stopping,
@@ -65,6 +68,7 @@ fn from_agent(n: (u64, u64, u32), b: bool, long: &[u8], flow: Flow, mut check: i
         FromAgent::Adopt { orphan: n.1, flow, request, active: b },
         FromAgent::Stray { flow },
         FromAgent::Pong { token: n.0, clock_ns: n.1 },
+        FromAgent::Counted { counts: AgentCounts { taken: n.0, strays: n.1, fenced: n.2.into(), ..counts } },
     ] {
         check(&message);
     }
@@ -153,6 +157,10 @@ fn the_encoding_stays_as_it_is() {
     let flow = Flow::new("10.0.0.9:4711".parse().unwrap(), "[fd00::1]:80".parse().unwrap());
     let stray = b"\x02\x09\x00\x0a\x00\x00\x09\xe7\x24\x01\xfd\0\0\0\0\0\0\0\0\0\0\0\0\0\0\x01\x50";
     assert_eq!(encoded(&|out| FromAgent::Stray { flow }.encode(out).unwrap()), stray);
+    let counted =
+        FromAgent::Counted { counts: AgentCounts { connections: 300, fenced: 1, ..AgentCounts::default() } };
+    let all = [&b"\x02\x0b\xac\x02"[..], &[0; 14], b"\x01"].concat();
+    assert_eq!(encoded(&|out| counted.encode(out).unwrap()), all);
 }
 
 #[test]

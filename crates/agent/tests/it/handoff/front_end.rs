@@ -10,7 +10,7 @@ use plimsoll_datapath::{Flow, Forwarder, ForwarderConfig, neighbor, now_ns};
 use plimsoll_testkit::uninterrupted;
 use plimsoll_wire::codec::messages;
 use plimsoll_wire::lease::AgentClock;
-use plimsoll_wire::message::{AnswerReport, Conn, FromAgent, Refusal, ToAgent};
+use plimsoll_wire::message::{AgentCounts, AnswerReport, Conn, FromAgent, Refusal, ToAgent};
 use plimsoll_wire::session::{FrontEndHandshake, FrontEndId, Keys};
 use plimsoll_wire::{Key, random};
 
@@ -32,6 +32,7 @@ pub(crate) enum Said {
     Adopt { orphan: u64, flow: Flow, request: u32, active: bool },
     Stray(Flow),
     Pong { token: u64, clock_ns: u64 },
+    Counted(AgentCounts),
 }
 
 impl From<FromAgent<'_>> for Said {
@@ -57,6 +58,7 @@ impl From<FromAgent<'_>> for Said {
             }
             FromAgent::Stray { flow } => Self::Stray(flow),
             FromAgent::Pong { token, clock_ns } => Self::Pong { token, clock_ns },
+            FromAgent::Counted { counts } => Self::Counted(counts),
         }
     }
 }
@@ -66,6 +68,8 @@ pub(crate) struct Link {
     stream: TcpStream,
     keys: Keys,
     pub(crate) clock: AgentClock,
+    /// What the agent has told of its counters.
+    pub(crate) counted: Vec<AgentCounts>,
     said: std::collections::VecDeque<Said>,
 }
 
@@ -94,7 +98,13 @@ impl Link {
                 stream.write_all(&progress.send).map_err(|error| error.to_string())?;
                 if let Some(done) = progress.done {
                     let clock = AgentClock::new(done.clock_ns, now_ns());
-                    return Ok(Self { stream, keys: done.keys, clock, said: Default::default() });
+                    return Ok(Self {
+                        stream,
+                        keys: done.keys,
+                        clock,
+                        counted: Vec::new(),
+                        said: Default::default(),
+                    });
                 }
             }
         })
@@ -130,7 +140,12 @@ impl Link {
                 Err(_) => return Ok(None),
             }
             while let Some(area) = self.keys.reader.next_frame().unwrap() {
-                self.said.extend(messages::<FromAgent<'_>>(area).map(|message| Said::from(message.unwrap())));
+                for said in messages::<FromAgent<'_>>(area).map(|message| Said::from(message.unwrap())) {
+                    match said {
+                        Said::Counted(counts) => self.counted.push(counts),
+                        said => self.said.push_back(said),
+                    }
+                }
             }
         }
     }

@@ -19,8 +19,8 @@ fn a_connection_is_taken_over_and_its_request_answered() {
     // The client ends the connection.
     drop(client);
     assert_eq!(link.hear(), Some(Said::Closed(5)));
-    World::eventually("no connection is left", || world.agents[0].stats().connections == 0);
-    assert_eq!(world.agents[0].stats().requests, 1);
+    World::eventually("no connection is left", || world.agents[0].stats().counts.connections == 0);
+    assert_eq!(world.agents[0].stats().counts.requests, 1);
 }
 
 #[test]
@@ -61,7 +61,10 @@ fn further_requests_stay_or_move() {
     assert!(is_document("/size/300000/a", &client.response().1));
     assert_eq!(one.ended(2, 5).content_bytes, 300_000);
     let stats = [world.agents[0].stats(), world.agents[1].stats()];
-    assert_eq!((stats[0].taken, stats[0].returned, stats[1].taken, stats[1].returned), (2, 1, 1, 1));
+    assert_eq!(
+        (stats[0].counts.taken, stats[0].counts.returned, stats[1].counts.taken, stats[1].counts.returned),
+        (2, 1, 1, 1)
+    );
 }
 
 #[test]
@@ -119,13 +122,13 @@ fn packets_follow_a_connection_that_was_given_back() {
     let flow = plimsoll_datapath::tcp::TcpState::decode(&state).unwrap().flow;
     world.front_end.lead(&world.segment, &flow, super::address(1));
     one.say(&ToAgent::Released { conn: Conn(1) });
-    World::eventually("the packet is sent on", || world.agents[0].stats().packets_emitted > 0);
+    World::eventually("the packet is sent on", || world.agents[0].stats().counts.packets_emitted > 0);
     two.hand_off(1, 1, &state);
     assert!(is_document("/size/300000/a", &client.response().1));
     two.ended(1, 1);
     two.stay(1, 2);
     assert!(is_document("/b", &client.response().1));
-    assert!(world.agents[1].stats().packets_injected > 0);
+    assert!(world.agents[1].stats().counts.packets_injected > 0);
 }
 
 #[test]

@@ -39,9 +39,9 @@ fn who_may_not_open_links() {
         uninterrupted(|| stream.read(&mut [0; 100]))
     });
     assert!(matches!(stranger, Ok(0) | Err(_)));
-    assert_eq!(world.agents[0].stats().links, 0);
+    assert_eq!(world.agents[0].stats().counts.links, 0);
     world.link(0);
-    World::eventually("a link", || world.agents[0].stats().links == 1);
+    World::eventually("a link", || world.agents[0].stats().counts.links == 1);
 }
 
 #[test]
@@ -67,7 +67,7 @@ fn refusals() {
     assert_eq!(link.hear(), Some(Said::Refused(5, Refusal::Full)));
     drop(client);
     assert_eq!(link.hear(), Some(Said::Closed(4)));
-    assert_eq!(world.agents[0].stats().refused, 4);
+    assert_eq!(world.agents[0].stats().counts.refused, 4);
 }
 
 #[test]
@@ -79,7 +79,7 @@ fn a_lease_that_is_not_confirmed_silences_the_agent() {
     assert_eq!(link.hear(), Some(Said::Taken(1)));
     // Whatever came within the lease, it ends.
     World::eventually("silence", || client.is_silent(QUIET));
-    assert!(world.agents[0].stats().fenced > 0);
+    assert!(world.agents[0].stats().counts.fenced > 0);
     // Confirmed after all, it goes on where it was.
     link.say(&ToAgent::Confirm { conn: Conn(1) });
     let (head, body) = client.response();
@@ -96,15 +96,15 @@ fn cancelled() {
     assert_eq!(link.hear(), Some(Said::Taken(1)));
     // No FIN and no RST, though the answer is not whole.
     World::eventually("silence", || client.is_silent(QUIET));
-    World::eventually("the connection is gone", || world.agents[0].stats().connections == 0);
+    World::eventually("the connection is gone", || world.agents[0].stats().counts.connections == 0);
     assert!(client.is_silent(QUIET));
-    assert_eq!(world.agents[0].stats().cancelled, 1);
+    assert_eq!(world.agents[0].stats().counts.cancelled, 1);
     // There is no socket left that would be in the way.
     let (mut client, state) = world.request(0, GET);
     link.offer(2, 0, LEASE, &state);
     link.say(&ToAgent::Cancel { conn: Conn(2) });
     assert_eq!(link.hear(), Some(Said::Taken(2)));
-    World::eventually("the connection is gone", || world.agents[0].stats().connections == 0);
+    World::eventually("the connection is gone", || world.agents[0].stats().counts.connections == 0);
     if client.is_silent(QUIET) {
         link.hand_off(3, 0, &state);
         assert!(is_document("/size/300000/a", &client.response().1));
@@ -181,7 +181,7 @@ fn a_lost_link_before_the_lease_is_confirmed() {
     assert_eq!(link.hear(), Some(Said::Taken(1)));
     drop(link);
     assert!(is_document("/b", &client.response().1), "within the lease");
-    World::eventually("it is forgotten", || world.agents[0].stats().connections == 0);
+    World::eventually("it is forgotten", || world.agents[0].stats().counts.connections == 0);
     // The client hears of no end: somebody else may have the connection.
     assert!(client.is_silent(QUIET));
 }
@@ -198,7 +198,7 @@ fn packets_that_come_too_early_and_those_of_nobody() {
     link.ended(1, 0);
     link.stay(1, 1);
     assert!(is_document("/b", &client.response().1));
-    assert!(world.agents[0].stats().packets_injected > 0);
+    assert!(world.agents[0].stats().counts.packets_injected > 0);
     link.ended(1, 1);
     // Nobody tells of this one.
     let (client, _) = world.request(0, GET);
@@ -208,7 +208,7 @@ fn packets_that_come_too_early_and_those_of_nobody() {
     let said = link.hear();
     assert!(matches!(said, Some(Said::Stray(flow)) if flow.client == from), "{said:?}");
     assert!(client.is_silent(Duration::from_millis(50)));
-    assert!(world.agents[0].stats().strays > 0);
+    assert!(world.agents[0].stats().counts.strays > 0);
 }
 
 #[test]
@@ -223,6 +223,7 @@ fn the_clock_is_told_and_a_silent_front_end_is_lost() {
         // One machine has one clock.
         assert!((before_ns..=plimsoll_datapath::now_ns()).contains(&clock_ns));
     }
+    assert_eq!(link.counted.first().map(|counts| (counts.links, counts.taken)), Some((1, 0)));
     assert_eq!(link.hear_within(PATIENCE), Ok(None));
 }
 
@@ -249,7 +250,7 @@ fn the_agent_stops() {
         World::eventually("a refusal", || link.hear() == Some(refused.clone()));
         stopping.join().unwrap()
     });
-    assert_eq!((stats.taken, stats.connections), (3, 0));
+    assert_eq!((stats.counts.taken, stats.counts.connections), (3, 0));
     assert!(stuck.rest().is_err(), "cut off with a RST");
     // Nothing is left on the machine.
     let addresses = machine.run(|| {
@@ -292,7 +293,7 @@ fn a_client_that_takes_no_end_is_reset() {
     let mut client = with_an_unread_answer(&world, &mut link);
     let agent = world.agents.remove(0);
     let stats = world.segment.back_ends[0].run(|| agent.stop().unwrap());
-    assert_eq!(stats.connections, 0);
+    assert_eq!(stats.counts.connections, 0);
     assert!(client.rest().is_err(), "not left hanging");
 }
 

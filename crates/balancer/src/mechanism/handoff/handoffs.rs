@@ -12,6 +12,7 @@ use plimsoll_wire::message::Conn;
 
 use super::leaving::FlowEnd;
 use super::link::AgentLink;
+use super::orphan::OrphanOffer;
 use super::relief::Relief;
 use super::system::System;
 use super::table::HandoffTable;
@@ -30,6 +31,8 @@ pub(crate) struct Handoffs {
     pub(super) pending: RefCell<VecDeque<(Instant, Conn)>>,
     /// Flows of connections that an agent may have taken over without saying so.
     pub(super) doubted: RefCell<BTreeSet<Flow>>,
+    /// Offers of connections that another link still has.
+    pub(super) kept_offers: RefCell<Vec<OrphanOffer>>,
     /// A buffer for encoded states.
     pub(super) encoded: RefCell<Vec<u8>>,
     /// Set where requests are handed off only if that pays.
@@ -47,6 +50,7 @@ impl Handoffs {
             system,
             pending: RefCell::default(),
             doubted: RefCell::default(),
+            kept_offers: RefCell::default(),
             encoded: RefCell::default(),
         })
     }
@@ -93,8 +97,12 @@ impl Handoffs {
     /// Forgets the flow of a connection that is over at its back-end, but only after a while: until then, what the client
     /// still sends goes to the back-end.
     pub(super) fn forget_later(&self, flow: Flow) {
-        if !self.is_reused(&flow) {
-            self.system.end(&flow);
+        {
+            // Locked, so that no connection gets the flow in between: it would be taken for over.
+            let registry = self.system.registry();
+            if !registry.is_owned(&flow) {
+                self.system.end(&flow);
+            }
         }
         self.leave(flow, FlowEnd::Forget, Instant::now() + LINGER);
     }

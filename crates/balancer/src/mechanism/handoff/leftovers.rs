@@ -1,7 +1,7 @@
 //! Flows that an earlier process of this front-end led to back-ends, and that no agent claims.
 //!
 //! The process may have been killed at any instant. Its packet program and its flows stay, so that connections which agents
-//! have go on; their agents offer them to this process ([`super::recover::adopt`]). A flow is entered before its connection
+//! have go on; their agents offer them to this process ([`super::adopt`]). A flow is entered before its connection
 //! leaves this machine's kernel, and stays until the kernel has the connection again, or until it is over. So whichever
 //! connection the process left in no kernel at all has its flow here still:
 //!

@@ -16,7 +16,7 @@ use tokio::time::Instant;
 
 use super::handoffs::Handoffs;
 use super::link::{AgentLink, Down};
-use super::times::DEFAULT_LINK_TIMEOUT;
+use super::times::link_timeout;
 use super::{messages, recover};
 use crate::worker::Worker;
 
@@ -175,13 +175,13 @@ async fn serve(
         // What was queued in one turn goes out together.
         let all = match link.flush(stream) {
             Ok(all) => all,
-            Err(error) => return Down::of(&error),
+            Err(error) => return failed(link, &error),
         };
         tokio::select! {
             readable = stream.readable() => {
                 let read = readable.and_then(|()| read(worker, handoffs, link, stream, &mut reader));
                 if let Err(error) = read {
-                    return Down::of(&error);
+                    return failed(link, &error);
                 }
             }
             _ = stream.writable(), if !all => {}
@@ -197,7 +197,7 @@ async fn serve(
                 }
                 // If this worker is the one that was late, what waits to be read may have come in time.
                 if let Err(error) = read(worker, handoffs, link, stream, &mut reader) {
-                    return Down::of(&error);
+                    return failed(link, &error);
                 }
                 let late = now.duration_since(std::mem::replace(&mut looked, now)) > 2 * timeout / PINGS;
                 if !late && link.is_silent(timeout) {
@@ -212,9 +212,13 @@ async fn serve(
     }
 }
 
-/// How long an agent may be silent before its link is given up.
-fn link_timeout(worker: &Worker) -> Duration {
-    worker.config().handoff.as_ref().map_or(DEFAULT_LINK_TIMEOUT, |h| h.link_timeout)
+/// Why a link is down that failed with this error.
+fn failed(link: &AgentLink, error: &io::Error) -> Down {
+    // What the agent cannot have sent: someone between it and us, or a mistake of one of us.
+    if !matches!(error.kind(), io::ErrorKind::UnexpectedEof) {
+        tracing::warn!(backend = &*link.backend().name, %error, "the link to the agent has failed");
+    }
+    Down::of(error)
 }
 
 /// Waits until `time`, or for ever if there is none.

@@ -8,8 +8,10 @@ use plimsoll_datapath::tcp::TcpState;
 use plimsoll_wire::message::{AnswerReport, Conn, FromAgent, ToAgent};
 
 use super::active::Active;
+use super::adopt::adopt;
 use super::handoffs::Handoffs;
 use super::link::AgentLink;
+use super::orphan::OrphanOffer;
 use super::table::{HandoffEntry, HandoffPhase};
 use super::{payoff, recover, send};
 use crate::accepted::Accepted;
@@ -48,7 +50,8 @@ pub(super) fn take(
         FromAgent::Kept { conn, .. } => kept(worker, handoffs, link, conn),
         FromAgent::Closed { conn } => closed(worker, handoffs, link, conn),
         FromAgent::Adopt { orphan, flow, request, .. } => {
-            recover::adopt(worker, handoffs, link, (orphan, flow, request));
+            let offer = OrphanOffer::new(worker, link, (orphan, flow, request));
+            adopt(worker, handoffs, offer);
         }
         FromAgent::Stray { flow } => recover::stray(worker, handoffs, link, flow),
         FromAgent::Pong { clock_ns, .. } => {
@@ -56,6 +59,7 @@ pub(super) fn take(
                 handoffs.system.offers.heard(worker.index, link.address, hop);
             }
         }
+        FromAgent::Counted { counts } => link.backend().set_agent_counts(counts),
     }
 }
 

@@ -7,8 +7,8 @@ use std::os::fd::OwnedFd;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
+use plimsoll_datapath::Flow;
 use plimsoll_datapath::tcp::{self, Frozen, Restored, TcpState};
-use plimsoll_datapath::{Flow, FlowEntry};
 use plimsoll_wire::message::{Conn, ToAgent};
 
 use super::handoffs::Handoffs;
@@ -214,42 +214,6 @@ pub(super) fn abandon(worker: &Rc<Worker>, handoffs: &Rc<Handoffs>, conn: Conn) 
     handoffs.system.counts.lost.add(1);
     leave_for_reset(handoffs, &entry, Instant::now());
     over(worker, entry);
-}
-
-/// Adopts a connection that an agent has and that this front-end does not know, as the front-end or the link has started anew.
-/// It is given by the agent's number for it, its flow, and the number of its latest request.
-pub(super) fn adopt(
-    worker: &Rc<Worker>,
-    handoffs: &Rc<Handoffs>,
-    link: &Rc<AgentLink>,
-    (orphan, flow, request): (u64, Flow, u32),
-) {
-    let Some(hop) = link.hop() else { return };
-    let system = &handoffs.system;
-    let mut table = handoffs.table.borrow_mut();
-    let conn = table.next_conn();
-    let mut registry = system.registry();
-    if registry.is_owned(&flow) {
-        // Another link has it, or a later connection of the same client has its flow: neither may be harmed.
-        return;
-    }
-    link.push(&ToAgent::Adopted { orphan, conn });
-    let leads_there = |entry: FlowEntry| entry.next_hop.ifindex != 0 && entry.next_hop.mac == hop.mac;
-    if !system.entry(&flow).is_some_and(leads_there) {
-        // Its client was reset, or connected again: an agent that still has it must drop it.
-        link.push(&ToAgent::Cancel { conn });
-        return;
-    }
-    // From now on the flow is marked as one of this process.
-    system.lead(&flow, &hop, link.id);
-    if !registry.leaving.remove(&flow) {
-        system.add_flow();
-    }
-    drop(registry);
-    worker.count_accepted();
-    handoffs.system.counts.adopted.add(1);
-    let accepted = Rc::new(worker.accepted(flow.client, Some(flow.vip), &worker.stopping));
-    table.insert(HandoffEntry::new(conn, flow, Rc::clone(link), accepted, u64::from(request) + 1));
 }
 
 /// Handles a report that an agent got packets of a connection that it does not have.

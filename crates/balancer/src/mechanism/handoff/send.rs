@@ -132,6 +132,8 @@ pub(super) fn hand_on(
 
 /// Sends a connection to the agent of its entry's link. Its flow leads there already.
 fn send(worker: &Rc<Worker>, handoffs: &Rc<Handoffs>, mut entry: HandoffEntry, state: TcpState) {
+    // From now on nobody takes the flow for that of an earlier connection, whose end may be told late.
+    handoffs.table.borrow().own(entry.flow, entry.conn);
     handoffs.system.set_windows(&state);
     let (conn, link) = (entry.conn, Rc::clone(&entry.link));
     let now = Instant::now();

@@ -3,6 +3,7 @@
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
+use super::adopt;
 use super::handoffs::Handoffs;
 use super::leaving::FlowEnd;
 use super::numbers::SeenNumbers;
@@ -20,6 +21,7 @@ pub(super) fn sweep(worker: &Rc<Worker>, handoffs: &Rc<Handoffs>) {
     while let Some(conn) = handoffs.next_overdue(now) {
         recover::take_back(worker, handoffs, conn, TakeBackReason::TimedOut);
     }
+    adopt::look_again(worker, handoffs);
     stuck::look(worker, handoffs, now);
     sweep_leaving(handoffs, now);
 }

@@ -125,11 +125,16 @@ impl HandoffTable {
         Conn(u64::from(self.serial) << 32 | self.entries.vacant_key() as u64)
     }
 
+    /// Gives a flow to the connection with this number, which is inserted next.
+    pub(super) fn own(&self, flow: Flow, conn: Conn) {
+        self.system.registry().own(flow, Owner { worker: self.worker, conn });
+    }
+
     /// Adds a connection under the number that was made last.
     pub(super) fn insert(&mut self, entry: HandoffEntry) {
         debug_assert_eq!(entry.conn.0 & 0xffff_ffff, self.entries.vacant_key() as u64, "the number got last");
         self.by_flow.insert(entry.flow, entry.conn);
-        self.system.registry().own(entry.flow, Owner { worker: self.worker, conn: entry.conn });
+        self.own(entry.flow, entry.conn);
         self.entries.insert(entry);
     }
 

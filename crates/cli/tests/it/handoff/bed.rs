@@ -1,5 +1,6 @@
 //! A lab with agents and a front-end that hands connections off to them.
 
+mod kernel;
 mod said;
 mod stop;
 

@@ -116,3 +116,31 @@ fn bodies_of_a_hundred_megabytes() {
     bed.assert_quiet();
     bed.stop();
 }
+
+/// The front-end has seen nothing of the answers: the agents tell.
+#[test]
+fn the_access_log_has_bytes_and_times_of_answers() {
+    /// The least time that the emulated disk takes for a file.
+    const DISK_S: f64 = 0.028;
+    let files = files(&[5000, 100_000, 200_000]);
+    let agent = ["--disk-delay", "lard98"].map(str::to_owned).to_vec();
+    let bed = Bed::new(Options { agent, is_quiet: true, ..Options::default() }, &named(&files));
+    let vip = bed.vip();
+    bed.client(|| {
+        let mut client = Client::connect(vip).unwrap();
+        for (name, body) in &files {
+            assert!(client.get(&format!("/{name}")).unwrap().body == *body, "{name}");
+        }
+    });
+    bed.assert_quiet();
+    let log = bed.access_log(files.len());
+    for (line, (name, body)) in log.iter().zip(&files) {
+        let time_s = |field: &str| line[field].as_f64().unwrap_or_else(|| panic!("{field}: {line}"));
+        assert_eq!((&line["target"], &line["mechanism"]), (&format!("/{name}").into(), &"handoff".into()));
+        assert_eq!(line["bytes"], body.len(), "{line}");
+        assert!(time_s("first_byte_s") >= DISK_S, "no disk is as fast: {line}");
+        assert!(time_s("total_s") >= time_s("first_byte_s") + time_s("transfer_s"), "{line}");
+        assert!(line["backend"].is_string() && line["status"] == 200, "{line}");
+    }
+    bed.stop();
+}

@@ -66,6 +66,27 @@ fn a_small_window_and_a_slow_reader() {
     bed.stop();
 }
 
+/// A segment that is larger than the client's window would wait for a timer, and so would each one after it.
+#[test]
+fn a_window_smaller_than_a_segment() {
+    let bed = bed(Options { is_quiet: true, ..Options::default() });
+    for vip in [bed.vip(), bed.vip_v6()] {
+        bed.client(|| {
+            let socket = Socket::new(Domain::for_address(vip), Type::STREAM, Some(Protocol::TCP)).unwrap();
+            // The least that the kernel allows.
+            socket.set_recv_buffer_size(0).unwrap();
+            socket.connect(&vip.into()).unwrap();
+            let mut client = Client::over(socket.into()).unwrap();
+            assert!(client.get("/body").unwrap().body == content(7, BODY));
+        });
+    }
+    assert_eq!(bed.metric("plimsoll_handoffs_total{outcome=\"taken\"}"), Some(2.0));
+    let probes: u64 = (0..2).map(|n| bed.kernel_counter(Node::Backend(n), "TCPWinProbe")).sum();
+    assert!(probes < 50, "{probes} for some 500 windows");
+    bed.assert_quiet();
+    bed.stop();
+}
+
 #[test]
 fn pipelined_requests_keep_their_order() {
     let bed = bed(Options { is_quiet: true, ..Options::default() });
@@ -144,6 +165,9 @@ fn the_same_port_again_and_again() {
             from_port(vip, 20_000, round % 2 == 0);
         }
     });
+    // A SYN that meets what is left of the connection before it is not sent again after a second.
+    let again = bed.kernel_counter(Node::Client, "TCPSynRetrans");
+    assert!(again < 5, "{again} SYNs were sent again");
     bed.assert_quiet();
     bed.stop();
 }

@@ -26,6 +26,7 @@ fn facts(role: Role) -> SystemFacts {
         programs: ProgramsTried::Attached,
         repair: Ok(()),
         diagnosis: Some(diagnosis::Diagnosis::Answers),
+        tracks_loosely: Some(true),
         routes: false,
         interfaces: vec![("eth0".to_owned(), Some(interface))],
         vips: vec![],
@@ -113,6 +114,13 @@ fn a_plain_user_with_capabilities_only() {
         change(&mut facts);
         assert_eq!(complaints(&facts), one(name, Status::Missing));
     }
+}
+
+#[test]
+fn connection_tracking() {
+    let with = |tracks_loosely| complaints(&SystemFacts { tracks_loosely, ..facts(Role::Backend) });
+    assert_eq!(with(None), []);
+    assert_eq!(with(Some(false)), one("nf_conntrack_tcp_loose", Status::Warning));
 }
 
 #[test]
