@@ -22,6 +22,7 @@ mod payoff;
 mod recover;
 mod registry;
 mod relief;
+mod repeats;
 mod send;
 mod stuck;
 mod sweep;

@@ -16,6 +16,7 @@ use plimsoll_wire::Key;
 use super::numbers::{Expected, Questions, Told};
 use super::offers::Offers;
 use super::registry::Registry;
+use super::repeats::Repeats;
 use crate::mechanism::carry::{FlowPhase, FlowState};
 use crate::metrics::{FINE_BUCKETS_US, Histogram, SharedCounter};
 
@@ -61,6 +62,7 @@ pub(crate) struct System {
     pub(crate) counts: Counts,
     pub(super) offers: Offers,
     registry: Mutex<Registry>,
+    repeats: Repeats,
     flows: AtomicU32,
     /// Links that are up, by the name of their back-end.
     links: Mutex<BTreeMap<Arc<str>, u32>>,
@@ -103,6 +105,7 @@ impl System {
                 key: handoff.key.clone(),
                 counts: Counts::new(),
                 registry: Mutex::default(),
+                repeats: Repeats::default(),
                 flows: AtomicU32::new(0),
                 links: Mutex::default(),
                 most_flows: handoff.flows,
@@ -267,6 +270,7 @@ impl System {
         // A client that expects other numbers says so, and this machine's kernel answers by a RST with those.
         self.lead_here(flow);
         self.counts.reset.add(1);
+        self.repeats.add(*flow, Instant::now());
         if let Err(error) = tcp::reset(flow, acknowledged, sent) {
             tracing::warn!(%error, client = %flow.client, "a client could not be told that its connection is over");
         }
@@ -279,6 +283,18 @@ impl System {
         if self.entry(flow).is_some_and(unknown) {
             self.ask_numbers(flow);
         }
+    }
+
+    /// Makes clients that were reset say something if their connection is still there, unless they have another connection by
+    /// now.
+    pub(super) fn ask_again(&self) {
+        self.repeats.ask(Instant::now(), |flow| {
+            // Locked until the end, so that no connection gets the flow in between.
+            let registry = self.registry();
+            let is_over = !registry.is_owned(flow) && self.entry(flow).is_none();
+            // The kernel refuses this where it has another connection of the same client.
+            is_over && self.ask_numbers(flow) == Told::Asked
+        });
     }
 
     /// Asks the client of a flow for its sequence numbers. Its answer passes the forwarder, which notes them.

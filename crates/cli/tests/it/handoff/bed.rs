@@ -1,5 +1,6 @@
 //! A lab with agents and a front-end that hands connections off to them.
 
+mod far;
 mod kernel;
 mod said;
 mod stop;
@@ -12,6 +13,8 @@ use std::net::{IpAddr, SocketAddr, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use tempfile::TempDir;
+
+pub(super) use far::move_client;
 
 use crate::common::{Turn, alone, beside_others};
 use crate::rights::{as_user, command_in, open_directory};
@@ -40,6 +43,8 @@ pub(super) struct Options {
     pub(super) serve: Option<String>,
     /// Whether it mostly waits, so that another such lab may run beside it.
     pub(super) is_quiet: bool,
+    /// Whether clients are far away, over a link that loses and reorders.
+    pub(super) is_far: bool,
     /// Whose the files are. Without, they are root's; as the key is too, the front-end then stays root, and agents become
     /// `nobody`.
     pub(super) owner: Option<u32>,
@@ -60,6 +65,7 @@ impl Default for Options {
             agent: Vec::new(),
             serve: None,
             is_quiet: false,
+            is_far: false,
             owner: None,
             is_plain: false,
             bpf_mode: "1777",
@@ -137,6 +143,7 @@ impl Bed {
         bed.wait_for_backends();
         bed.start_front_end();
         bed.wait_for_links(bed.options.backends);
+        bed.move_client();
         bed
     }
 

@@ -1,12 +1,12 @@
 //! Clients that are far away: 50 ms there and back, and of a hundred frames one is lost and one overtakes others, each way.
 
 mod failures;
+mod once_more;
 
 use std::io::{self, Write as _};
 use std::net::{Shutdown, SocketAddr};
 use std::time::Duration;
 
-use plimsoll_lab::{Conditions, Node};
 use plimsoll_testkit::{PATIENCE, Why, pace};
 use socket2::{Domain, Protocol, Socket, Type};
 
@@ -27,26 +27,14 @@ fn body(name: &str) -> Vec<u8> {
 fn far_bed(options: Options) -> Bed {
     let names = ["f0", "f1", "f2", "f3", "f4", "large"];
     let files: Vec<(&str, Vec<u8>)> = names.into_iter().map(|name| (name, body(name))).collect();
-    let bed = Bed::new(Options { is_quiet: true, ..options }, &files);
-    let far = Conditions { loss: 0.01, reorder: 0.01, ..Conditions::delayed(Duration::from_millis(25)) };
-    bed.lab.link(Node::Client).unwrap().set(&far).unwrap();
-    bed
+    Bed::new(Options { is_quiet: true, is_far: true, ..options }, &files)
 }
 
 /// The link did what it should, and everything comes to its end.
 fn stop(bed: Bed) {
-    assert_far(&bed);
+    bed.assert_far();
     bed.assert_quiet();
     bed.stop();
-}
-
-fn assert_far(bed: &Bed) {
-    let statistics = bed.lab.link(Node::Client).unwrap().statistics().unwrap().unwrap();
-    for direction in [statistics.from_node, statistics.to_node] {
-        assert!(direction.lost > 0 && direction.reordered > 0, "{statistics:?}");
-        assert_eq!((direction.missed, direction.overflowed), (0, 0), "{statistics:?}");
-    }
-    eprintln!("{statistics:?}");
 }
 
 /// Gets this file, and checks every byte.

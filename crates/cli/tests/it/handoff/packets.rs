@@ -12,8 +12,8 @@ use super::raw::{ACK, RawClient, Shape, packets, segment, sender};
 const BODY: usize = 50_000;
 
 /// Gets a file over several back-ends by requests that are longer than a fragment.
-fn served(shape: Shape, counted: &str) {
-    let bed = Bed::new(Options { is_quiet: true, ..Options::default() }, &[("body", content(7, BODY))]);
+pub(super) fn served(options: Options, shape: Shape, counted: &str) {
+    let bed = Bed::new(options, &[("body", content(7, BODY))]);
     let body = content(7, BODY);
     for (port, vip) in [(20_000, bed.vip()), (20_001, bed.vip_v6())] {
         let mut client = RawClient::connect(&bed, vip, port, shape);
@@ -34,7 +34,7 @@ fn served(shape: Shape, counted: &str) {
 
 #[test]
 fn ip_options_and_extension_headers() {
-    served(Shape::Options, "forwarded");
+    served(Options { is_quiet: true, ..Options::default() }, Shape::Options, "forwarded");
 }
 
 #[test]
@@ -73,5 +73,5 @@ fn what_agents_count_is_shown_while_they_run() {
 
 #[test]
 fn fragments() {
-    served(Shape::Fragments, "fragment");
+    served(Options { is_quiet: true, ..Options::default() }, Shape::Fragments, "fragment");
 }

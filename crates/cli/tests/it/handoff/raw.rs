@@ -1,8 +1,10 @@
-//! A client with a TCP of its own, over raw sockets, so that it can send packets of any shape. It expects a network that loses
-//! and reorders nothing.
+//! A client with a TCP of its own, over raw sockets, so that it can send packets of any shape. It sends again what is not
+//! answered, and drops what comes in another order.
 
-use std::io::Read as _;
+use std::io::{ErrorKind, Read as _};
 use std::net::{IpAddr, SocketAddr, UdpSocket};
+
+use std::time::{Duration, Instant};
 
 use plimsoll_testkit::{PATIENCE, uninterrupted};
 use socket2::{Domain, Protocol, Socket, Type};
@@ -20,6 +22,8 @@ const TCP: u8 = 6;
 const TCP_HEADER_BYTES: usize = 20;
 /// Bytes of an IP packet's content in each of its fragments.
 const FRAGMENT_BYTES: usize = 64;
+/// After so long without a packet the client sends its last segment again.
+const AGAIN: Duration = Duration::from_millis(300);
 
 /// What packets look like.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -153,6 +157,10 @@ pub(super) struct RawClient {
     id: u16,
     sequence: u32,
     ack: u32,
+    /// The latest segment that has to be acknowledged, and what it ends with.
+    latest: (Vec<u8>, u32),
+    /// What the other side has acknowledged.
+    acknowledged: u32,
 }
 
 impl RawClient {
@@ -163,13 +171,15 @@ impl RawClient {
         bed.lab.drop_frames(&resets).unwrap();
         bed.client(|| {
             let receiver = Socket::new(Domain::for_address(to), Type::RAW, Some(Protocol::TCP)).unwrap();
-            receiver.set_read_timeout(Some(PATIENCE)).unwrap();
+            receiver.set_read_timeout(Some(AGAIN)).unwrap();
             receiver.set_recv_buffer_size(4 << 20).unwrap();
             let from = SocketAddr::new(source(to), port);
             let sequence = 1_000_000;
-            let mut client = Self { from, to, shape, sender: sender(to), receiver, id: 1, sequence, ack: 0 };
+            let latest = (Vec::new(), sequence);
+            let sender = sender(to);
+            let mut client =
+                Self { from, to, shape, sender, receiver, id: 1, sequence, ack: 0, latest, acknowledged: sequence };
             client.send(SYN, b"");
-            client.sequence += 1;
             let (flags, sequence, _) = client.next();
             assert_eq!(flags & (SYN | ACK), SYN | ACK);
             client.ack = sequence.wrapping_add(1);
@@ -181,19 +191,34 @@ impl RawClient {
     /// Sends a segment with these flags.
     pub(super) fn send(&mut self, flags: u8, content: &[u8]) {
         let segment = segment(self.from, self.to, flags, (self.sequence, self.ack), content);
-        self.sequence = self.sequence.wrapping_add(u32::try_from(content.len()).unwrap());
+        let length = u32::try_from(content.len()).unwrap() + u32::from(flags & (SYN | FIN) != 0);
+        self.sequence = self.sequence.wrapping_add(length);
+        self.send_segment(&segment);
+        if length > 0 {
+            self.latest = (segment, self.sequence);
+        }
+    }
+
+    fn send_segment(&mut self, segment: &[u8]) {
         self.id += 1;
         let to = SocketAddr::new(self.to.ip(), 0).into();
-        for packet in packets(self.from, self.to, self.shape, self.id, &segment) {
+        for packet in packets(self.from, self.to, self.shape, self.id, segment) {
             self.sender.send_to(&packet, &to).unwrap();
         }
     }
 
-    /// The next segment of the connection: flags, sequence number, content.
-    fn next(&self) -> (u8, u32, Vec<u8>) {
+    /// The next segment of the connection: flags, sequence number, content. Sends again what may have been lost meanwhile.
+    fn next(&mut self) -> (u8, u32, Vec<u8>) {
         let mut buffer = vec![0; 1 << 16];
+        let began = Instant::now();
         loop {
-            let count = uninterrupted(|| (&self.receiver).read(&mut buffer)).unwrap();
+            let count = match uninterrupted(|| (&self.receiver).read(&mut buffer)) {
+                Err(error) if error.kind() == ErrorKind::WouldBlock && began.elapsed() < PATIENCE => {
+                    self.send_again();
+                    continue;
+                }
+                count => count.unwrap(),
+            };
             // With IPv4 the kernel gives the IP header, too.
             let start = if self.to.is_ipv4() { usize::from(buffer[0] & 15) * 4 } else { 0 };
             let tcp = &buffer[start..count];
@@ -201,8 +226,22 @@ impl RawClient {
             if tcp[..4] == ports {
                 assert_eq!(tcp[13] & RST, 0, "{:?} was reset", self.shape);
                 let content = tcp[usize::from(tcp[12] >> 4) * 4..].to_vec();
+                let acknowledged = u32::from_be_bytes(tcp[8..12].try_into().unwrap());
+                if acknowledged.wrapping_sub(self.acknowledged).cast_signed() > 0 {
+                    self.acknowledged = acknowledged;
+                }
                 return (tcp[13], u32::from_be_bytes(tcp[4..8].try_into().unwrap()), content);
             }
+        }
+    }
+
+    /// Sends the latest segment again if it was not acknowledged, or else an acknowledgment.
+    fn send_again(&mut self) {
+        if self.acknowledged == self.latest.1 {
+            self.send(ACK, b"");
+        } else {
+            let (segment, _) = self.latest.clone();
+            self.send_segment(&segment);
         }
     }
 
@@ -215,16 +254,20 @@ impl RawClient {
                 self.ack = self.ack.wrapping_add(u32::try_from(content.len()).unwrap());
                 return content;
             }
+            // Something before it is missing, or an acknowledgment was lost.
+            if !content.is_empty() {
+                self.send(ACK, b"");
+            }
         }
     }
 
     /// Ends the connection, and waits until the other side has.
     pub(super) fn close(&mut self) {
         self.send(FIN | ACK, b"");
-        self.sequence += 1;
         while !matches!(self.next(), (flags, sequence, _) if flags & FIN != 0 && sequence == self.ack) {}
         self.ack += 1;
-        self.send(ACK, b"");
+        // Nobody sends it again when the other side has not got it.
+        (0..3).for_each(|_| self.send(ACK, b""));
     }
 
     /// Sends a request, and returns what comes until it ends with this.

@@ -19,11 +19,11 @@ struct Tampering {
 }
 
 impl Tampering {
-    fn begin() -> Self {
+    fn begin(options: Options) -> Self {
         // The agent sees the relay in place of the front-end.
         let agent = ["--front-end", "front-end=10.77.0.11"].map(str::to_owned).to_vec();
         let bed =
-            Bed::new(Options { backends: 1, agent, ..Options::default() }, &[("body", content(7, BODY))]);
+            Bed::new(Options { backends: 1, agent, ..options }, &[("body", content(7, BODY))]);
         let relay = Relay::start(&bed, RELAY_PORT);
         let (direct, relayed) = (bed.agent_address(0).to_string(), relay.address().to_string());
         bed.reload(&bed.config_text().replace(&direct, &relayed));
@@ -76,7 +76,11 @@ impl Tampering {
 
 #[test]
 fn frames_that_come_again_or_too_early_close_the_link() {
-    let mut test = Tampering::begin();
+    tampered(Options::default());
+}
+
+pub(super) fn tampered(options: Options) {
+    let mut test = Tampering::begin(options);
     test.get();
     let is_handoff = |message: &ToAgent<'_>| matches!(message, ToAgent::Handoff { .. });
     let handoff = test.relay.recorded(|frame| frame.tells(is_handoff)).remove(0);

@@ -11,8 +11,9 @@ use plimsoll_lab::{Lab, LabConfig, Node, Process};
 use plimsoll_testkit::{PATIENCE, eventually};
 use plimsoll_wire::Key;
 
-use super::http::{Answer, Client};
-use crate::common::alone;
+use super::bed::move_client;
+use super::http::{Answer, Client, content};
+use crate::common::{alone, beside_others};
 
 const MACHINES: usize = 2;
 /// Documents, how many and of how many bytes: half of all bytes are those of middle size, in which the boundary lies.
@@ -61,7 +62,7 @@ impl Cluster {
         std::fs::create_dir(&www).unwrap();
         for (name, count, size) in DOCUMENTS {
             for number in 0..count {
-                std::fs::write(www.join(format!("{name}{number}")), vec![b'x'; size]).unwrap();
+                std::fs::write(www.join(format!("{name}{number}")), content(number as u64, size)).unwrap();
             }
         }
         let key = directory.path().join("key");
@@ -78,6 +79,26 @@ impl Cluster {
             self.answered[through].fetch_add(1, Ordering::Relaxed);
         }
         answer
+    }
+
+    /// Gets each document this often through each machine, with this many clients.
+    fn ask_for_all(&self, rounds: usize, clients: usize) {
+        let mut wanted = Vec::new();
+        for (name, _, size) in DOCUMENTS.into_iter().cycle().take(rounds * DOCUMENTS.len()) {
+            for (number, path) in documents(name).enumerate() {
+                for through in [number % MACHINES, (number + 1) % MACHINES] {
+                    wanted.push((through, path.clone(), content(number as u64, size)));
+                }
+            }
+        }
+        let next = AtomicUsize::new(0);
+        let ask = || {
+            while let Some((through, path, body)) = wanted.get(next.fetch_add(1, Ordering::Relaxed)) {
+                let answer = self.get(*through, path).unwrap();
+                assert!(answer.status == 200 && answer.body == *body, "{path}: {}", answer.head);
+            }
+        };
+        std::thread::scope(|scope| (0..clients).for_each(|_| drop(scope.spawn(ask))));
     }
 
     /// 0 where it is not there, or nobody answers.
@@ -168,18 +189,23 @@ impl Cluster {
 
 #[test]
 fn a_connection_goes_to_the_machine_of_the_size() {
-    let _alone = alone();
-    let mut cluster = Cluster::start();
+    let _turn = alone();
+    owned_by_size(Cluster::start(), 1);
+}
+
+/// The same where clients are far away.
+pub(super) fn a_far_connection_goes_to_the_machine_of_the_size() {
+    let _turn = beside_others();
+    let cluster = Cluster::start();
+    move_client(&cluster.lab);
+    owned_by_size(cluster, 20);
+}
+
+/// Small and large documents come to have a machine each, when this many clients ask at a time.
+fn owned_by_size(mut cluster: Cluster, clients: usize) {
     eventually("answers", || (0..MACHINES).all(|m| cluster.get(m, "/small0").is_ok_and(|a| a.status == 200)));
     eventually("links", || (0..MACHINES).all(|m| cluster.metric(m, "plimsoll_links") >= 1.0));
-    for (name, _, size) in DOCUMENTS.into_iter().cycle().take(60) {
-        for (number, path) in documents(name).enumerate() {
-            for through in [number % MACHINES, (number + 1) % MACHINES] {
-                let answer = cluster.get(through, &path).unwrap();
-                assert_eq!((answer.status, answer.body.len()), (200, size));
-            }
-        }
-    }
+    cluster.ask_for_all(20, clients);
     // Small and large ones have one machine each, whichever a client comes to.
     let owner = |through, path: &str| cluster.get(through, path).unwrap().backend();
     let all_of =

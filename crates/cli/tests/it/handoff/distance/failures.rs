@@ -12,7 +12,7 @@ use plimsoll_testkit::{Why, eventually, pace, uninterrupted};
 
 use super::super::bed::{Bed, ORIGIN_PORT, Options};
 use super::super::http::{Answer, Client};
-use super::{LARGE, assert_far, body, far_bed, stop, with_small_window};
+use super::{LARGE, body, far_bed, stop, with_small_window};
 
 /// What became of clients that went on asking while something failed.
 #[derive(Debug, Default)]
@@ -132,7 +132,7 @@ fn a_front_end_that_is_killed_and_started_again_during_downloads() {
     eprintln!("{fates:?}");
     assert_eq!(fates.hung.load(Ordering::Relaxed), 0, "{fates:?}");
     assert!(bed.metric("plimsoll_connections_adopted_total") >= Some(1.0));
-    assert_far(&bed);
+    bed.assert_far();
     bed.assert_quiet();
     bed.stop();
 }
