@@ -85,7 +85,7 @@ impl Mechanism for Handoffs {
 
     fn sweep(system: &System, backends: &[Arc<Backend>]) {
         leftovers::settle(system, backends);
-        system.ask_again();
+        system.reset_again();
     }
 
     fn clear(system: &System) {

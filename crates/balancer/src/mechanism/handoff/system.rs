@@ -270,7 +270,8 @@ impl System {
         // A client that expects other numbers says so, and this machine's kernel answers by a RST with those.
         self.lead_here(flow);
         self.counts.reset.add(1);
-        self.repeats.add(*flow, Instant::now());
+        let numbers = Expected { from_us: acknowledged, from_client: sent };
+        self.repeats.add(*flow, numbers, Instant::now());
         if let Err(error) = tcp::reset(flow, acknowledged, sent) {
             tracing::warn!(%error, client = %flow.client, "a client could not be told that its connection is over");
         }
@@ -285,15 +286,17 @@ impl System {
         }
     }
 
-    /// Makes clients that were reset say something if their connection is still there, unless they have another connection by
-    /// now.
-    pub(super) fn ask_again(&self) {
-        self.repeats.ask(Instant::now(), |flow| {
+    /// Tells clients again that were reset, unless they have another connection by now. A client that expects other numbers
+    /// than the RST's ignores it; it is also asked for them, and this machine's kernel answers by a RST with those.
+    pub(super) fn reset_again(&self) {
+        self.repeats.tell(Instant::now(), |flow, numbers| {
             // Locked until the end, so that no connection gets the flow in between.
             let registry = self.registry();
             let is_over = !registry.is_owned(flow) && self.entry(flow).is_none();
-            // The kernel refuses this where it has another connection of the same client.
-            is_over && self.ask_numbers(flow) == Told::Asked
+            // The kernel refuses both where it has another connection of the same client.
+            is_over
+                && tcp::reset(flow, numbers.from_us, numbers.from_client).is_ok()
+                && self.ask_numbers(flow) == Told::Asked
         });
     }
 
