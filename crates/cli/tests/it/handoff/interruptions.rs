@@ -115,7 +115,8 @@ pub(super) fn interrupted(options: Options) {
     let handoff = "lost_grace = \"20s\"".to_owned();
     let bed = bed(Options { policy: "uri_hash", handoff, ..options });
     let vip = bed.vip();
-    let of = |path: String| bed.client(|| Client::connect(vip).unwrap().ask("HEAD", &path, "").unwrap().backend());
+    let of =
+        |path: String| bed.client(|| Client::connect(vip).unwrap().ask("HEAD", &path, "").unwrap().backend());
     let cut_off = of("/large".to_owned());
     let (there, elsewhere): (Vec<u64>, Vec<u64>) = (0..FILES).partition(|n| of(format!("/f{n}")) == cut_off);
     assert!(!there.is_empty() && !elsewhere.is_empty(), "{there:?} {elsewhere:?}");

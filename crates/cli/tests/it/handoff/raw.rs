@@ -177,8 +177,18 @@ impl RawClient {
             let sequence = 1_000_000;
             let latest = (Vec::new(), sequence);
             let sender = sender(to);
-            let mut client =
-                Self { from, to, shape, sender, receiver, id: 1, sequence, ack: 0, latest, acknowledged: sequence };
+            let mut client = Self {
+                from,
+                to,
+                shape,
+                sender,
+                receiver,
+                id: 1,
+                sequence,
+                ack: 0,
+                latest,
+                acknowledged: sequence,
+            };
             client.send(SYN, b"");
             let (flags, sequence, _) = client.next();
             assert_eq!(flags & (SYN | ACK), SYN | ACK);

@@ -22,8 +22,7 @@ impl Tampering {
     fn begin(options: Options) -> Self {
         // The agent sees the relay in place of the front-end.
         let agent = ["--front-end", "front-end=10.77.0.11"].map(str::to_owned).to_vec();
-        let bed =
-            Bed::new(Options { backends: 1, agent, ..options }, &[("body", content(7, BODY))]);
+        let bed = Bed::new(Options { backends: 1, agent, ..options }, &[("body", content(7, BODY))]);
         let relay = Relay::start(&bed, RELAY_PORT);
         let (direct, relayed) = (bed.agent_address(0).to_string(), relay.address().to_string());
         bed.reload(&bed.config_text().replace(&direct, &relayed));

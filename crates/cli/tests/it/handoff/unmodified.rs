@@ -6,6 +6,7 @@ mod running;
 
 use std::io::{self, Write as _};
 use std::net::{SocketAddr, TcpStream};
+use std::ops::Range;
 use std::os::unix::fs::PermissionsExt;
 use std::process::Command;
 use std::sync::LazyLock;
@@ -25,13 +26,16 @@ struct File {
     body: Vec<u8>,
 }
 
-/// The last one does not fit into the buffers of a socket whose client does not read.
-static FILES: LazyLock<[File; 4]> = LazyLock::new(|| {
-    let sizes = [("a", 1), ("b", 700), ("c", 100_000), ("d", 3_000_000)];
+/// The files. The last one does not fit into the buffers of a socket whose client does not read.
+fn files(last: usize) -> [File; 4] {
+    let sizes = [("a", 1), ("b", 700), ("c", 100_000), ("d", last)];
     sizes.map(|(name, bytes)| File { name, body: content(bytes as u64, bytes) })
-});
+}
 
-const RANGE: std::ops::Range<usize> = 1_000..2_000_001;
+static NEAR_FILES: LazyLock<[File; 4]> = LazyLock::new(|| files(3_000_000));
+/// For clients to whom less comes in the same time.
+static FAR_FILES: LazyLock<[File; 4]> = LazyLock::new(|| files(600_000));
+
 const BODY_BYTES: usize = 50_000;
 const CLIENTS: usize = 24;
 const RESETS: usize = 32;
@@ -51,6 +55,19 @@ struct Unmodified {
     counts_body: bool,
     /// Whether it tells in `X-Client` who asks.
     tells_client: bool,
+    /// Whether clients are far away.
+    is_far: bool,
+}
+
+impl Unmodified {
+    fn files(&self) -> &'static [File; 4] {
+        if self.is_far { &FAR_FILES } else { &NEAR_FILES }
+    }
+
+    /// A part of the last file.
+    fn range(&self) -> Range<usize> {
+        1_000..self.files()[3].body.len() / 3 * 2 + 1
+    }
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -68,11 +85,17 @@ const USUAL: Unmodified = Unmodified {
     post_status: 200,
     counts_body: true,
     tells_client: true,
+    is_far: false,
 };
 
 #[test]
 fn asyncio() {
     trial(&Unmodified { name: "asyncio", commands: programs::asyncio, ..USUAL });
+}
+
+#[test]
+fn asyncio_with_far_clients() {
+    trial(&Unmodified { name: "asyncio", commands: programs::asyncio, is_far: true, ..USUAL });
 }
 
 #[test]
@@ -99,6 +122,11 @@ fn haproxy() {
 #[test]
 fn php_behind_nginx() {
     trial(&Unmodified { name: "php", commands: programs::php, has_ranges: false, ..USUAL });
+}
+
+#[test]
+fn php_behind_nginx_with_far_clients() {
+    trial(&Unmodified { name: "php", commands: programs::php, has_ranges: false, is_far: true, ..USUAL });
 }
 
 #[test]
@@ -139,10 +167,11 @@ fn trial(server: &Unmodified) {
         Way::Shim => "shim:DIRECTORY/bINDEX.sock".to_owned(),
         Way::Copying => format!("copy:ADDRESS:{ORIGIN_PORT}"),
     };
-    let files: Vec<_> = FILES.iter().map(|file| (file.name, file.body.clone())).collect();
+    let files: Vec<_> = server.files().iter().map(|file| (file.name, file.body.clone())).collect();
     let mut running = Vec::new();
     let config = "[health]\ninterval = \"250ms\"\ntimeout = \"2s\"\n".to_owned();
-    let options = Options { serve: Some(serve), config, ..Options::default() };
+    let base = if server.is_far { Options::far() } else { Options::default() };
+    let options = Options { serve: Some(serve), config, ..base };
     let bed = Bed::new_with(options, &files, |lab, directory| {
         // Some servers' processes are not root.
         std::fs::set_permissions(directory, PermissionsExt::from_mode(0o755)).unwrap();
@@ -175,10 +204,11 @@ fn get(client: &mut Client, file: &File) -> io::Result<Answer> {
 
 /// All kinds of requests over one connection, in the order that `turn` says. How many.
 fn visit(vip: SocketAddr, server: &Unmodified, turn: usize) -> usize {
+    let files = server.files();
     let mut client = Client::connect(vip).unwrap();
     let own = client.stream.local_addr().unwrap().ip().to_string();
-    for step in 0..2 * FILES.len() {
-        let file = &FILES[(turn + step) % FILES.len()];
+    for step in 0..2 * files.len() {
+        let file = &files[(turn + step) % files.len()];
         let answer = get(&mut client, file).unwrap();
         let seen = answer.field("x-client").is_some_and(|client| client.contains(&own));
         assert!(seen || !server.tells_client, "{own}: {}", answer.head);
@@ -187,13 +217,14 @@ fn visit(vip: SocketAddr, server: &Unmodified, turn: usize) -> usize {
             answer.field("content-length").is_none_or(|length| length == file.body.len().to_string());
         assert!(answer.status == 200 && length, "HEAD {}: {}", file.name, answer.head);
     }
-    let asked = format!("Range: bytes={}-{}\r\n", RANGE.start, RANGE.end - 1);
+    let range = server.range();
+    let asked = format!("Range: bytes={}-{}\r\n", range.start, range.end - 1);
     let part = client.ask("GET", "/d", if server.has_ranges { &asked } else { "" }).unwrap();
-    let all = &FILES[3].body;
-    let (status, body) = if server.has_ranges { (206, &all[RANGE]) } else { (200, &all[..]) };
+    let all = &files[3].body;
+    let (status, body) = if server.has_ranges { (206, &all[range]) } else { (200, &all[..]) };
     assert!(part.status == status && part.body == body, "{}", part.head);
     assert_eq!(client.get("/none").unwrap().status, 404);
-    4 * FILES.len() + 2
+    4 * files.len() + 2
 }
 
 fn many_clients(bed: &Bed, server: &Unmodified) -> usize {
@@ -216,16 +247,17 @@ const PIPELINED: [(&str, usize); 6] =
 
 /// Requests that are sent without waiting for answers, and behind them others with bodies. How many.
 fn pipelined_and_bodies(bed: &Bed, server: &Unmodified) -> usize {
+    let files = server.files();
     let exchange = |vip: SocketAddr| {
         let mut client = Client::connect(vip).unwrap();
         let text: String = PIPELINED
             .iter()
-            .map(|(method, file)| format!("{method} /{} HTTP/1.1\r\nHost: lab\r\n\r\n", FILES[*file].name))
+            .map(|(method, file)| format!("{method} /{} HTTP/1.1\r\nHost: lab\r\n\r\n", files[*file].name))
             .collect();
         client.stream.write_all(text.as_bytes()).unwrap();
         for (method, file) in PIPELINED {
             let answer = client.answer_to(method).unwrap();
-            let body: &[u8] = if method == "HEAD" { &[] } else { &FILES[file].body };
+            let body: &[u8] = if method == "HEAD" { &[] } else { &files[file].body };
             assert!(answer.status == 200 && answer.body == body, "{method} {file}: {}", answer.head);
         }
         for _ in 0..2 {
@@ -239,7 +271,7 @@ fn pipelined_and_bodies(bed: &Bed, server: &Unmodified) -> usize {
             if answer.field("connection") == Some("close") {
                 client = Client::connect(vip).unwrap();
             }
-            get(&mut client, &FILES[1]).unwrap();
+            get(&mut client, &files[1]).unwrap();
         }
         PIPELINED.len() + 4
     };
@@ -282,10 +314,11 @@ fn resets(bed: &Bed) {
 
 /// One server stops, while some of its clients wait and others are answered; then it starts again.
 fn stop_and_start(bed: &Bed, server: &Unmodified, running: &mut [Running]) {
+    let files = server.files();
     let vips = [bed.vip(), bed.vip_v6()];
     let connect = |number: usize| {
         let mut client = Client::connect(vips[number % 2]).unwrap();
-        get(&mut client, &FILES[1]).unwrap();
+        get(&mut client, &files[1]).unwrap();
         client
     };
     let (idle, halfway) = bed.client(|| {
@@ -299,10 +332,10 @@ fn stop_and_start(bed: &Bed, server: &Unmodified, running: &mut [Running]) {
     running[0].stop();
     eventually("the end of requests for it", || !takes_requests());
     // Those of the other back-end go on. The others end, or go there with their next request.
-    let went_on = idle.into_iter().filter_map(|mut client| get(&mut client, &FILES[2]).ok()).count();
+    let went_on = idle.into_iter().filter_map(|mut client| get(&mut client, &files[2]).ok()).count();
     assert!(went_on >= 2, "{went_on}");
     let whole = halfway.into_iter().filter_map(|mut client| client.answer().ok());
-    let whole = whole.map(|answer| assert!(answer.body == FILES[3].body, "{}", answer.head)).count();
+    let whole = whole.map(|answer| assert!(answer.body == files[3].body, "{}", answer.head)).count();
     assert!(whole >= 1, "{whole}");
     bed.client(|| (0..8).for_each(|number| drop(connect(number))));
     running[0].start(server, &bed.lab, bed.directory.path());
