@@ -8,6 +8,7 @@ mod crash;
 mod departures;
 mod distance;
 mod faults;
+mod firewall;
 mod forgery;
 mod http;
 mod interruptions;
