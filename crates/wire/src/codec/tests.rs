@@ -28,6 +28,8 @@ fn to_agent(n: (u64, u64, u32), b: bool, long: &[u8], mut check: impl FnMut(&ToA
         ToAgent::Close { conn },
         ToAgent::Adopted { orphan: n.1, conn },
         ToAgent::Ping { token: n.1 },
+        ToAgent::Activate { term: n.1 },
+        ToAgent::Deactivate,
     ] {
         check(&message);
     }
@@ -51,8 +53,9 @@ fn from_agent(n: (u64, u64, u32), b: bool, long: &[u8], flow: Flow, mut check: i
         Refusal::Kernel,
         Refusal::NoServer,
         Refusal::BadState,
+        Refusal::NotActive,
     ];
-    let why = why[(n.0 % 6) as usize];
+    let why = why[(n.0 % 7) as usize];
     for message in [
         FromAgent::Taken { conn },
         FromAgent::Refused { conn, why },
@@ -65,6 +68,7 @@ fn from_agent(n: (u64, u64, u32), b: bool, long: &[u8], flow: Flow, mut check: i
         FromAgent::Adopt { orphan: n.1, flow, request, active: b },
         FromAgent::Stray { flow },
         FromAgent::Pong { token: n.0, clock_ns: n.1 },
+        FromAgent::Active { term: n.0, instance: n.1 },
     ] {
         check(&message);
     }

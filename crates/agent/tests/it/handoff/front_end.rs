@@ -32,6 +32,7 @@ pub(crate) enum Said {
     Adopt { orphan: u64, flow: Flow, request: u32, active: bool },
     Stray(Flow),
     Pong { token: u64, clock_ns: u64 },
+    Active { term: u64, instance: u64 },
 }
 
 impl From<FromAgent<'_>> for Said {
@@ -57,6 +58,7 @@ impl From<FromAgent<'_>> for Said {
             }
             FromAgent::Stray { flow } => Self::Stray(flow),
             FromAgent::Pong { token, clock_ns } => Self::Pong { token, clock_ns },
+            FromAgent::Active { term, instance } => Self::Active { term, instance },
         }
     }
 }

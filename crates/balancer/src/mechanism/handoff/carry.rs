@@ -16,7 +16,7 @@ use super::send::{self, Handing};
 use super::system::System;
 use super::table::HandoffEntry;
 use super::times::SHORT_QUIET;
-use super::{leftovers, link_task, metrics, sweep};
+use super::{failover, leftovers, link_task, metrics, sweep};
 use crate::accepted::Accepted;
 use crate::backend::Backend;
 use crate::exposition::Out;
@@ -34,7 +34,9 @@ impl Mechanism for Handoffs {
     }
 
     fn new(system: &Arc<System>, worker: &Rc<Worker>) -> Rc<Self> {
-        Self::of_worker(Arc::clone(system), worker.index)
+        let handoffs = Self::of_worker(Arc::clone(system), worker.index);
+        failover::start(worker, &handoffs);
+        handoffs
     }
 
     async fn carry<C: ClientIo>(&self, request: &mut ClientRequest<'_, C>) -> Carried<Box<Handing>> {
@@ -64,6 +66,11 @@ impl Mechanism for Handoffs {
     }
 
     fn is_busy(&self) -> bool {
+        if self.system.failover.is_some() {
+            // What agents have goes on with another front-end.
+            return !self.doubted.borrow().is_empty()
+                || self.table.borrow_mut().iter_mut().any(|e| e.is_pending());
+        }
         if self.table.borrow().len() > 0 || !self.doubted.borrow().is_empty() {
             return true;
         }
@@ -72,7 +79,9 @@ impl Mechanism for Handoffs {
     }
 
     fn close_idle(&self) {
-        self.table.borrow_mut().iter_mut().for_each(HandoffEntry::close_if_idle);
+        if self.system.failover.is_none() {
+            self.table.borrow_mut().iter_mut().for_each(HandoffEntry::close_if_idle);
+        }
     }
 
     fn listen(system: &System, addresses: &[SocketAddr]) {
@@ -110,7 +119,12 @@ impl Handoffs {
             && (head.is_get || head.is_head)
             && !account.is_on_trial();
         let worth = request.keep || account.expected_bytes().unwrap_or(0) >= config.min_bytes;
-        if !simple || !worth || request.raw.is_empty() || !request.stream.can_move() {
+        if !self.system.is_active()
+            || !simple
+            || !worth
+            || request.raw.is_empty()
+            || !request.stream.can_move()
+        {
             return None;
         }
         self.link(account.chosen()?)

@@ -1,6 +1,6 @@
 //! The state of one worker: its links, the connections it has handed off, and what is still to be done about them.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::{BTreeSet, VecDeque};
 use std::rc::Rc;
 use std::sync::Arc;
@@ -29,6 +29,8 @@ pub(crate) struct Handoffs {
     pub(super) pending: RefCell<VecDeque<(Instant, Conn)>>,
     /// Flows of connections that an agent may have taken over without saying so.
     pub(super) doubted: RefCell<BTreeSet<Flow>>,
+    /// The active time of this front-end to which the connections belong.
+    pub(super) beginnings: Cell<u64>,
     /// A buffer for encoded states.
     pub(super) encoded: RefCell<Vec<u8>>,
 }
@@ -43,6 +45,7 @@ impl Handoffs {
             system,
             pending: RefCell::default(),
             doubted: RefCell::default(),
+            beginnings: Cell::new(0),
             encoded: RefCell::default(),
         })
     }

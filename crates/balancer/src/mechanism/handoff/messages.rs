@@ -10,6 +10,7 @@ use plimsoll_wire::message::{AnswerReport, Conn, FromAgent, ToAgent};
 use super::active::Active;
 use super::handoffs::Handoffs;
 use super::link::AgentLink;
+use super::role::Role;
 use super::table::{HandoffEntry, HandoffPhase};
 use super::{recover, send};
 use crate::accepted::Accepted;
@@ -52,10 +53,26 @@ pub(super) fn take(
         }
         FromAgent::Stray { flow } => recover::stray(worker, handoffs, link, flow),
         FromAgent::Pong { clock_ns, .. } => {
-            if let Some(hop) = link.pong(clock_ns, handoffs.system.now_ns()) {
+            let first = link.pong(clock_ns, handoffs.system.now_ns());
+            // Where front-ends share an address, an agent says when it has offered all.
+            if let Some(hop) = first.filter(|_| handoffs.system.failover.is_none()) {
                 handoffs.system.offers.heard(worker.index, link.address, hop);
             }
         }
+        FromAgent::Active { term, instance } => active(worker, handoffs, link, term, instance),
+    }
+}
+
+/// An agent says which front-end is active: if this one, it has offered all connections on this link.
+fn active(worker: &Worker, handoffs: &Handoffs, link: &AgentLink, term: u64, instance: u64) {
+    let system = &handoffs.system;
+    let Some(failover) = &system.failover else { return };
+    failover.told(system, term, instance);
+    if failover.role() == (Role::Active { term })
+        && instance == system.instance
+        && let Some(hop) = link.hop()
+    {
+        system.offers.heard(worker.index, link.address, hop);
     }
 }
 

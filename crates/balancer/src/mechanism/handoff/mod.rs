@@ -6,6 +6,8 @@
 
 mod active;
 mod carry;
+mod earlier_flows;
+mod failover;
 mod handoffs;
 mod last_look;
 mod leaving;
@@ -18,6 +20,7 @@ mod numbers;
 mod offers;
 mod recover;
 mod registry;
+mod role;
 mod send;
 mod stuck;
 mod sweep;

@@ -226,6 +226,12 @@ pub(super) fn adopt(
 ) {
     let Some(hop) = link.hop() else { return };
     let system = &handoffs.system;
+    if !system.is_active() {
+        // It offers the connection to the front-end that is, too.
+        return;
+    }
+    // What another machine handed off has no entry on this one.
+    let is_new = system.failover.is_some() && !system.offers.is_heard(worker.index, link.address);
     let mut table = handoffs.table.borrow_mut();
     let conn = table.next_conn();
     let mut registry = system.registry();
@@ -235,7 +241,7 @@ pub(super) fn adopt(
     }
     link.push(&ToAgent::Adopted { orphan, conn });
     let leads_there = |entry: FlowEntry| entry.next_hop.ifindex != 0 && entry.next_hop.mac == hop.mac;
-    if !system.entry(&flow).is_some_and(leads_there) {
+    if !is_new && !system.entry(&flow).is_some_and(leads_there) {
         // Its client was reset, or connected again: an agent that still has it must drop it.
         link.push(&ToAgent::Cancel { conn });
         return;

@@ -6,6 +6,7 @@ mod bounds;
 mod crash;
 mod departures;
 mod distance;
+mod failover;
 mod faults;
 mod forgery;
 mod http;
