@@ -34,9 +34,7 @@ impl Mechanism for Handoffs {
     }
 
     fn new(system: &Arc<System>, worker: &Rc<Worker>) -> Rc<Self> {
-        let handoffs = Self::of_worker(Arc::clone(system), worker.index);
-        failover::start(worker, &handoffs);
-        handoffs
+        Self::of_worker(Arc::clone(system), worker.index)
     }
 
     async fn carry<C: ClientIo>(&self, request: &mut ClientRequest<'_, C>) -> Carried<Box<Handing>> {
@@ -61,6 +59,7 @@ impl Mechanism for Handoffs {
     }
 
     fn housekeeping(self: &Rc<Self>, worker: &Rc<Worker>) {
+        failover::start(worker, self);
         link_task::update_links(worker, self);
         sweep::sweep(worker, self);
     }

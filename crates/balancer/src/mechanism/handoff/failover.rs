@@ -90,9 +90,9 @@ fn describe(role: Role) -> String {
     }
 }
 
-/// Has this worker follow the front-end's role, and the first one the address.
+/// Has this worker follow the front-end's role, and the first one the address, unless they do already.
 pub(super) fn start(worker: &Rc<Worker>, handoffs: &Rc<Handoffs>) {
-    if handoffs.system.failover.is_none() {
+    if handoffs.system.failover.is_none() || handoffs.follows.replace(true) {
         return;
     }
     tokio::task::spawn_local(follow_role(Rc::clone(worker), Rc::clone(handoffs)));

@@ -29,6 +29,8 @@ pub(crate) struct Handoffs {
     pub(super) pending: RefCell<VecDeque<(Instant, Conn)>>,
     /// Flows of connections that an agent may have taken over without saying so.
     pub(super) doubted: RefCell<BTreeSet<Flow>>,
+    /// Whether the role of this front-end is followed.
+    pub(super) follows: Cell<bool>,
     /// The active time of this front-end to which the connections belong.
     pub(super) beginnings: Cell<u64>,
     /// A buffer for encoded states.
@@ -45,6 +47,7 @@ impl Handoffs {
             system,
             pending: RefCell::default(),
             doubted: RefCell::default(),
+            follows: Cell::new(false),
             beginnings: Cell::new(0),
             encoded: RefCell::default(),
         })

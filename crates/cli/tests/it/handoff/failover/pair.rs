@@ -4,7 +4,6 @@ use std::fs::File;
 use std::io::{self, Read as _, Write as _};
 use std::net::{IpAddr, SocketAddr, TcpStream};
 use std::path::PathBuf;
-use std::process::Command;
 
 use plimsoll_lab::{Lab, LabConfig, Node, Process};
 use plimsoll_testkit::{PATIENCE, eventually};
@@ -176,6 +175,21 @@ impl Pair {
 
     pub(super) fn kill_front_end(&mut self, machine: usize) {
         self.front_ends[machine].take().unwrap().kill();
+    }
+
+    /// Stops the front-end in good order, which takes as long as it has something under way itself.
+    pub(super) fn stop_front_end(&mut self, machine: usize) {
+        let status = self.front_ends[machine].take().unwrap().stop_within(PATIENCE).unwrap();
+        assert_eq!(status.and_then(|s| s.code()), Some(0));
+    }
+
+    /// Waits until keepalived would give this machine the address.
+    pub(super) fn wait_until_ready(&self, machine: usize) {
+        let log = || std::fs::read_to_string(self.path(&format!("keepalived-{machine}.log"))).unwrap();
+        let last = |what: &str| log().rfind(what);
+        eventually("keepalived", || {
+            last("Entering BACKUP STATE") > last("Entering FAULT STATE").or(last("entering FAULT state"))
+        });
     }
 
     pub(super) fn wait_until_active(&self, machine: usize) {
