@@ -4,12 +4,14 @@ mod downloads;
 mod pair;
 
 use std::io::ErrorKind;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use plimsoll_testkit::{Why, eventually, pace};
 
 use super::http::{Client, content};
-use downloads::{Download, Ends, finish, read_for};
+use downloads::{Download, Ends, HANGS, finish, read_for};
 use pair::{MACHINES, Pair};
 
 const LARGE: usize = 300_000;
@@ -44,9 +46,12 @@ fn under_way(pair: &Pair, count: usize) -> Vec<Download> {
 /// Does something while the downloads are read to their ends, all of which are good.
 fn assert_survive(what: &str, mut downloads: Vec<Download>, meanwhile: impl FnOnce()) {
     let count = downloads.len();
+    let is_slow = AtomicBool::new(true);
     let (ends, longest) = std::thread::scope(|scope| {
-        let reading = scope.spawn(|| finish(&mut downloads, &large()));
-        meanwhile();
+        let reading = scope.spawn(|| finish(&mut downloads, &large(), &is_slow));
+        let done = catch_unwind(AssertUnwindSafe(meanwhile));
+        is_slow.store(false, Ordering::Relaxed);
+        done.unwrap_or_else(|panic| resume_unwind(panic));
         reading.join().unwrap()
     });
     eprintln!("{what}: {} of {count} whole, the longest silence {longest:?}", ends.whole);
@@ -145,6 +150,7 @@ fn the_machine_of_a_front_end_that_is_cut_off_and_comes_back() {
         assert_go_on(&mut clients);
         assert_serves(&pair);
     });
+    drop(clients);
     pair.stop();
 }
 
@@ -174,6 +180,7 @@ fn switches_that_are_planned() {
         assert_go_on(&mut clients);
     });
     assert_eq!(pair.metric(1, "plimsoll_connections_reset_total"), Some(0.0));
+    drop(clients);
     pair.stop();
 }
 
@@ -204,8 +211,10 @@ fn what_the_front_end_itself_had_is_reset() {
     // Those of a process that is killed hear of it from its kernel.
     let mut downloads = under_way(&pair, 20);
     pair.kill_front_end(1);
-    let (ends, _) = finish(&mut downloads, &large());
+    let (ends, longest) = finish(&mut downloads, &large(), &AtomicBool::new(false));
+    eprintln!("proxied: the longest silence {longest:?}");
     assert_eq!(ends.whole, 10, "{ends:?}");
+    assert!(!ends.failed.iter().any(|why| why == HANGS), "{ends:?}");
     pair.wait_until_active(0);
     assert_serves(&pair);
     pair.stop();
@@ -233,5 +242,6 @@ fn two_machines_that_take_themselves_for_the_owner() {
         assert_serves(&pair);
         assert_go_on(&mut clients);
     });
+    drop(clients);
     pair.stop();
 }

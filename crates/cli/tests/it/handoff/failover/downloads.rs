@@ -2,6 +2,7 @@
 
 use std::io::{self, ErrorKind, Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use plimsoll_testkit::{PATIENCE, Why, pace};
@@ -10,6 +11,9 @@ use socket2::{Domain, Protocol, Socket, Type};
 /// Bytes that each client reads in one round, and the pause between rounds.
 const PIECE: usize = 2_000;
 const PAUSE: Duration = Duration::from_millis(20);
+
+/// What became of a download that has not ended.
+pub(super) const HANGS: &str = "hangs";
 
 /// One download.
 pub(super) struct Download {
@@ -103,16 +107,16 @@ pub(super) fn read_for(downloads: &mut [Download], time: Duration, file: &[u8]) 
     }
 }
 
-/// Reads to the end of all. Returns how they ended, and for how long a client heard nothing at most.
-pub(super) fn finish(downloads: &mut [Download], file: &[u8]) -> (Ends, Duration) {
+/// Reads to the end of all, slowly as long as `is_slow`. Returns how they ended, and for how long a client heard nothing at most.
+pub(super) fn finish(downloads: &mut [Download], file: &[u8], is_slow: &AtomicBool) -> (Ends, Duration) {
     let began = Instant::now();
     let mut longest = Duration::ZERO;
     while downloads.iter().any(|download| !download.is_over()) {
-        round(downloads, 8 * PIECE, file);
+        round(downloads, if is_slow.load(Ordering::Relaxed) { PIECE / 4 } else { 20 * PIECE }, file);
         let silent = downloads.iter().filter(|d| !d.is_over()).map(|d| d.heard_at.elapsed()).max();
         longest = longest.max(silent.unwrap_or_default());
         if began.elapsed() > PATIENCE {
-            downloads.iter_mut().filter(|d| !d.is_over()).for_each(|d| d.fail("hangs".to_owned()));
+            downloads.iter_mut().filter(|d| !d.is_over()).for_each(|d| d.fail(HANGS.to_owned()));
         }
     }
     let mut ends = Ends::default();

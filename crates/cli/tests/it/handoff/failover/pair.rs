@@ -109,7 +109,7 @@ impl Pair {
         command.args(["--name", &format!("b{index}"), "--vip", &self.vip().to_string()]);
         command.arg("--key").arg(self.path("key")).arg("--serve");
         command.arg(format!("origin:{}", self.path("www").display()));
-        command.args(["--origin-listen", &format!("{own}:{ORIGIN_PORT}")]);
+        command.args(["--origin-listen", &format!("{own}:{ORIGIN_PORT}"), "--drain-timeout", "1"]);
         for machine in MACHINES {
             command.args(["--front-end", &format!("front-end={}", self.address(machine))]);
         }
@@ -122,7 +122,7 @@ impl Pair {
         let mut text = format!(
             "workers = {WORKERS}\nmechanism = \"handoff\"\n[[listener]]\naddress = \"{vip}\"\n\
              [policy]\nname = \"round_robin\"\n[handoff]\nkey_file = \"key\"\ninterfaces = [\"eth0\"]\n\
-             [failover]\naddress = \"{}\"\n[admission]\nlimit = 10000\n[health]\ntimeout = \"2s\"\n",
+             [failover]\naddress = \"{}\"\n[admission]\nlimit = 10000\n[health]\ntimeout = \"2s\"\n[timeouts]\ndrain = \"1s\"\n",
             vip.ip()
         );
         for index in 0..BACKENDS {
@@ -236,13 +236,13 @@ impl Pair {
 
     /// Stops everything in good order.
     pub(super) fn stop(mut self) {
-        for keepalived in self.keepaliveds.iter_mut().filter_map(Option::take) {
-            keepalived.stop_within(PATIENCE).unwrap();
-        }
         let front_ends = self.front_ends.iter_mut().filter_map(Option::take);
         for process in front_ends.chain(self.agents.drain(..)) {
             let status = process.stop_within(PATIENCE).unwrap();
             assert_eq!(status.and_then(|s| s.code()), Some(0));
+        }
+        for keepalived in self.keepaliveds.iter_mut().filter_map(Option::take) {
+            keepalived.stop_within(PATIENCE).unwrap();
         }
     }
 }
