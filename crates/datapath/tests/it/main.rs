@@ -5,6 +5,7 @@
 mod flows;
 mod forwarder;
 mod guard;
+mod hold;
 mod live;
 mod network;
 mod packet;

@@ -188,7 +188,7 @@ fn lengths_are_bounded() {
 fn values_are_checked() {
     let mut refused = Vec::new();
     FromAgent::Refused { conn: Conn(7), why: Refusal::BadState }.encode(&mut refused).unwrap();
-    refused[3] = 6;
+    refused[3] = 7;
     let error = FromAgent::decode(&refused).unwrap_err().to_string();
     assert_eq!(error, "a message is malformed: a number stands for no message, reason or kind of address");
     let mut handoff = Vec::new();

@@ -24,16 +24,22 @@ impl System {
         self.flows.store(0, Ordering::Relaxed);
     }
 
-    /// As a standby: forgets the flows whose clients have been quiet, as their packets come to another machine now.
-    pub(super) fn forget_quiet(&self, quiet: Duration) {
+    /// This front-end is active no longer: no client is to be reset for what it had.
+    pub(super) fn let_go(&self) {
+        self.offers.begin();
+        *self.registry() = Registry::default();
+    }
+
+    /// As a standby: forgets the flows whose clients have been quiet, as their packets come to another machine now. Returns whether
+    /// none is left.
+    pub(super) fn forget_quiet(&self, quiet: Duration) -> bool {
         let mut flows = Vec::new();
         let listed = self.forwarder.for_each(|flow, _| flows.push(flow));
         if let Err(error) = listed {
             tracing::warn!(%error, "the flows cannot be listed");
         }
-        for flow in flows {
-            self.forget(&flow, quiet);
-        }
+        flows.retain(|flow| !self.forget(flow, quiet));
+        flows.is_empty()
     }
 
     /// Flows that another process of this front-end left and that no agent has claimed yet.

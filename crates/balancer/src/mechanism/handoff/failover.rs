@@ -68,8 +68,10 @@ impl Failover {
         let role = state.role();
         tracing::warn!(address = %self.address, "this front-end is {}", describe(role));
         system.hold(true);
-        if role.is_active() && !before.is_active() {
-            system.begin_anew();
+        match (before.is_active(), role.is_active()) {
+            (false, true) => system.begin_anew(),
+            (true, false) => system.let_go(),
+            _ => {}
         }
         self.role.send_replace(role);
     }

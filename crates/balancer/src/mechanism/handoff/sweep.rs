@@ -4,7 +4,7 @@ use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use super::handoffs::Handoffs;
-use super::leaving::FlowEnd;
+use super::leaving::{FlowEnd, Leaving};
 use super::numbers::SeenNumbers;
 use super::recover::{self, TakeBackReason};
 use super::stuck;
@@ -28,6 +28,11 @@ pub(super) fn sweep(worker: &Rc<Worker>, handoffs: &Rc<Handoffs>) {
 /// are scheduled again.
 fn sweep_leaving(handoffs: &Handoffs, now: Instant) {
     let system = &handoffs.system;
+    if !system.is_active() {
+        // Lost with links while this worker did not know yet.
+        system.registry().leaving = Leaving::default();
+        return;
+    }
     loop {
         let next = system.registry().leaving.next(now);
         let Some((flow, then)) = next else { return };

@@ -185,6 +185,31 @@ fn switches_that_are_planned() {
 }
 
 #[test]
+fn a_front_end_that_stands_still_and_goes_on() {
+    const COUNT: usize = 100;
+    let pair = Pair::new(&files());
+    let mut clients = resting(&pair);
+    let downloads = under_way(&pair, COUNT);
+    assert_survive("stands still", downloads, || {
+        let first = pair.front_ends[0].as_ref().unwrap();
+        first.pause().unwrap();
+        pair.wait_until_active(1);
+        wait_for_adoption(&pair, 1, COUNT + RESTING);
+        assert_go_on(&mut clients);
+        // It takes itself for the active one, until it looks.
+        first.resume().unwrap();
+        pair.wait_until_standby(0);
+        pair.wait_for_links(0);
+        assert_serves(&pair);
+        assert_go_on(&mut clients);
+    });
+    assert_eq!(pair.metric(0, "plimsoll_connections_reset_total"), Some(0.0));
+    assert_eq!(pair.metric(1, "plimsoll_connections_lost_total"), Some(0.0));
+    drop(clients);
+    pair.stop();
+}
+
+#[test]
 fn what_the_front_end_itself_had_is_reset() {
     let mut pair = Pair::with_proxied(&files(), 1);
     let vip = pair.vip();
