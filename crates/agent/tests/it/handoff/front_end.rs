@@ -14,7 +14,7 @@ use plimsoll_wire::message::{AnswerReport, Conn, FromAgent, Refusal, ToAgent};
 use plimsoll_wire::session::{FrontEndHandshake, FrontEndId, Keys};
 use plimsoll_wire::{Key, random};
 
-use super::network::{Segment, VIP, unique};
+use super::network::{Machine, Segment, VIP, unique};
 
 const WAIT: Duration = plimsoll_testkit::PATIENCE;
 
@@ -78,11 +78,21 @@ pub(crate) fn key() -> Key {
 impl Link {
     /// Opens one; why not, if not.
     pub(crate) fn open(segment: &Segment, agent: SocketAddr, key: &Key, name: &str) -> Result<Self, String> {
-        segment.front_end.run(|| {
+        Self::open_from(&segment.front_end, agent, key, (name, 1))
+    }
+
+    /// The same from another machine, as the process with this number.
+    pub(crate) fn open_from(
+        machine: &Machine,
+        agent: SocketAddr,
+        key: &Key,
+        (name, instance): (&str, u64),
+    ) -> Result<Self, String> {
+        machine.run(|| {
             let mut stream = TcpStream::connect(agent).map_err(|error| error.to_string())?;
             stream.set_read_timeout(Some(WAIT)).unwrap();
             stream.set_nodelay(true).unwrap();
-            let id = FrontEndId { name: name.to_owned(), instance: 1 };
+            let id = FrontEndId { name: name.to_owned(), instance };
             let (mut handshake, hello) = FrontEndHandshake::new(key, &id, random().unwrap()).unwrap();
             stream.write_all(&hello).map_err(|error| error.to_string())?;
             let mut byte = [0];

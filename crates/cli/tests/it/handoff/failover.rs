@@ -161,8 +161,12 @@ fn switches_that_are_planned() {
     let mut clients = resting(&pair);
     let downloads = under_way(&pair, COUNT);
     assert_survive("told to stop", downloads, || {
+        // Until it offers its connections, nobody may reset their clients.
+        pair.pause_agent(0);
         pair.stop_front_end(0);
         pair.wait_until_active(1);
+        pace(Duration::from_millis(300), Why::UnderLoad);
+        pair.resume_agent(0);
         wait_for_adoption(&pair, 1, COUNT + RESTING);
         assert_serves(&pair);
         assert_go_on(&mut clients);
@@ -203,6 +207,9 @@ fn a_front_end_that_stands_still_and_goes_on() {
         assert_serves(&pair);
         assert_go_on(&mut clients);
     });
+    for left in ["plimsoll_connections_open", "plimsoll_flows"] {
+        eventually("a standby that has let go", || pair.metric(0, left) == Some(0.0));
+    }
     assert_eq!(pair.metric(0, "plimsoll_connections_reset_total"), Some(0.0));
     assert_eq!(pair.metric(1, "plimsoll_connections_lost_total"), Some(0.0));
     drop(clients);

@@ -6,7 +6,7 @@ use std::net::{IpAddr, SocketAddr, TcpStream};
 use std::path::PathBuf;
 
 use plimsoll_lab::{Lab, LabConfig, Node, Process};
-use plimsoll_testkit::{PATIENCE, eventually};
+use plimsoll_testkit::{PATIENCE, eventually, is_stopped};
 use tempfile::TempDir;
 
 use crate::common::{Turn, alone};
@@ -122,7 +122,7 @@ impl Pair {
         let mut text = format!(
             "workers = {WORKERS}\nmechanism = \"handoff\"\n[[listener]]\naddress = \"{vip}\"\n\
              [policy]\nname = \"round_robin\"\n[handoff]\nkey_file = \"key\"\ninterfaces = [\"eth0\"]\n\
-             [failover]\naddress = \"{}\"\n[admission]\nlimit = 10000\n[health]\ntimeout = \"2s\"\n[timeouts]\ndrain = \"1s\"\n",
+             [failover]\naddress = \"{}\"\nsettle_timeout = \"20s\"\n[admission]\nlimit = 10000\n[health]\ntimeout = \"2s\"\n[timeouts]\ndrain = \"1s\"\n",
             vip.ip()
         );
         for index in 0..BACKENDS {
@@ -171,6 +171,17 @@ impl Pair {
     /// Stops keepalived in good order: it gives the address up.
     pub(super) fn stop_keepalived(&mut self, machine: usize) {
         self.keepaliveds[machine].take().unwrap().stop_within(PATIENCE).unwrap();
+    }
+
+    /// Stops this agent from running, until [`Pair::resume_agent`].
+    pub(super) fn pause_agent(&self, index: usize) {
+        let agent = &self.agents[index];
+        agent.pause().unwrap();
+        eventually("the agent to stand still", || is_stopped(agent.id()));
+    }
+
+    pub(super) fn resume_agent(&self, index: usize) {
+        self.agents[index].resume().unwrap();
     }
 
     pub(super) fn kill_front_end(&mut self, machine: usize) {
