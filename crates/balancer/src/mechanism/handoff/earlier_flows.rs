@@ -28,6 +28,7 @@ impl System {
     pub(super) fn let_go(&self) {
         self.offers.begin();
         *self.registry() = Registry::default();
+        self.flows.store(0, Ordering::Relaxed);
     }
 
     /// As a standby: forgets the flows whose clients have been quiet, as their packets come to another machine now. Returns whether
