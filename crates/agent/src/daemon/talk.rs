@@ -295,17 +295,7 @@ impl Talk {
                     connection.close();
                 }
             }
-            ToAgent::Adopted { orphan, conn } => {
-                let offered = self.offered.remove(&orphan);
-                if let Some(connection) = offered.filter(|_| !self.shared.active.is_another(&self.link)) {
-                    // Before it can end, which removes it from the table.
-                    self.link.enter(conn, &connection);
-                    if !connection.adopt(Arc::clone(&self.link), conn) {
-                        self.link.forget(conn);
-                        self.link.push(&FromAgent::Closed { conn });
-                    }
-                }
-            }
+            ToAgent::Adopted { orphan, conn } => self.adopted(orphan, conn),
             ToAgent::Ping { token } => self.link.push(&FromAgent::Pong { token, clock_ns: now_ns() }),
             ToAgent::Activate { term } => {
                 succession::activate(&self.shared, &self.link, term);
@@ -315,6 +305,17 @@ impl Talk {
             ToAgent::Deactivate => succession::deactivate(&self.shared, &self.link),
         }
         Ok(())
+    }
+
+    fn adopted(&mut self, orphan: u64, conn: Conn) {
+        let offered = self.offered.remove(&orphan);
+        let Some(connection) = offered.filter(|_| !self.shared.active.is_another(&self.link)) else { return };
+        // Before it can end, which removes it from the table.
+        self.link.enter(conn, &connection);
+        if !connection.adopt(Arc::clone(&self.link), conn) {
+            self.link.forget(conn);
+            self.link.push(&FromAgent::Closed { conn });
+        }
     }
 
     fn refuse(&self, conn: Conn, why: Refusal) {

@@ -1,14 +1,14 @@
 //! Flows of the forwarder that this front-end has not led itself, or not since it became active.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use plimsoll_datapath::{Flow, FlowEntry, Forwarder};
+use plimsoll_datapath::{Flow, FlowEntry};
 
 use super::numbers::Questions;
 use super::registry::Registry;
-use super::system::System;
+use super::system::{System, new_instance};
 
 impl System {
     /// This front-end becomes active: nothing that it knew of flows counts, until agents offer them.
@@ -71,22 +71,5 @@ impl System {
         }
         tracing::debug!(client = %flow.client, "a connection that an earlier process left is nobody's");
         self.unlead(flow);
-    }
-}
-
-/// Makes a number for this process such that no flow left by another process has a mark of that number.
-pub(super) fn new_instance(forwarder: &Forwarder) -> Result<u64, String> {
-    let mut marks = BTreeSet::new();
-    let listed = forwarder.for_each(|_, entry| {
-        marks.insert(entry.agent >> 16);
-    });
-    listed.map_err(|e| e.to_string())?;
-    loop {
-        let bytes = plimsoll_wire::random().map_err(|e| e.to_string())?;
-        let instance = u64::from_le_bytes(bytes);
-        // Each process settles what the ones before it left, so there are a few.
-        if !marks.contains(&(instance as u32 & 0xffff)) || marks.len() > 0x8000 {
-            return Ok(instance);
-        }
     }
 }

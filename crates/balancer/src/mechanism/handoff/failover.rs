@@ -6,12 +6,11 @@
 //! machine's kernel would reset their clients.
 
 use std::future::pending;
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 use std::rc::Rc;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
-use plimsoll_config::FailoverConfig;
 use plimsoll_datapath::AddressWatch;
 use plimsoll_wire::message::ToAgent;
 use tokio::sync::watch;
@@ -20,7 +19,7 @@ use tokio::time::Instant;
 use super::handoffs::Handoffs;
 use super::link::AgentLink;
 use super::recover;
-use super::role::{Role, RoleState};
+use super::role::{FailoverRole, RoleState};
 use super::system::System;
 use super::table::HandoffPhase;
 use crate::worker::Worker;
@@ -30,63 +29,30 @@ const LOOK: Duration = Duration::from_millis(10);
 /// How often it is looked for the address in any case, should the kernel's message be lost.
 const LONGEST_LOOK: Duration = Duration::from_millis(500);
 
-/// The role of this front-end, which all workers follow.
-#[derive(Debug)]
-pub(super) struct Failover {
-    address: IpAddr,
-    settle_timeout: Duration,
-    state: Mutex<RoleState>,
-    role: watch::Sender<Role>,
-}
-
-impl Failover {
-    pub(super) fn new(config: &FailoverConfig, instance: u64) -> Self {
-        Self {
-            address: config.address,
-            settle_timeout: config.settle_timeout,
-            state: Mutex::new(RoleState::new(instance)),
-            role: watch::Sender::new(Role::Standby),
-        }
-    }
-
-    pub(super) fn role(&self) -> Role {
-        *self.role.borrow()
-    }
-
-    fn state(&self) -> MutexGuard<'_, RoleState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Takes over what `change` makes of the role, if it changes it.
-    fn change(&self, system: &System, change: impl FnOnce(&mut RoleState) -> bool) {
-        // Locked until all know, so that they hear of changes in their order.
-        let mut state = self.state();
-        let before = state.role();
-        if !change(&mut state) {
-            return;
-        }
-        let role = state.role();
-        tracing::warn!(address = %self.address, "this front-end is {}", describe(role));
+/// Takes over what `change` makes of the role, if it changes it.
+fn change(system: &System, change: impl FnOnce(&mut RoleState) -> bool) {
+    let Some(failover) = &system.failover else { return };
+    failover.change(change, |before, role| {
+        tracing::warn!(address = %failover.address, "this front-end is {}", describe(role));
         system.hold(true);
         match (before.is_active(), role.is_active()) {
             (false, true) => system.begin_anew(),
             (true, false) => system.let_go(),
             _ => {}
         }
-        self.role.send_replace(role);
-    }
-
-    /// An agent says which process is active.
-    pub(super) fn told(&self, system: &System, term: u64, instance: u64) {
-        self.change(system, |state| state.told(term, instance));
-    }
+    });
 }
 
-fn describe(role: Role) -> String {
+/// An agent says which process is active.
+pub(super) fn told(system: &System, term: u64, instance: u64) {
+    change(system, |state| state.told(term, instance));
+}
+
+fn describe(role: FailoverRole) -> String {
     match role {
-        Role::Standby => "a standby".to_owned(),
-        Role::Active { term } => format!("the active one, with term {term}"),
-        Role::Superseded => {
+        FailoverRole::Standby => "a standby".to_owned(),
+        FailoverRole::Active { term } => format!("the active one, with term {term}"),
+        FailoverRole::Superseded => {
             "not the active one, although this machine has the address: another one is".to_owned()
         }
     }
@@ -106,7 +72,7 @@ pub(super) fn start(worker: &Rc<Worker>, handoffs: &Rc<Handoffs>) {
 /// Lets go of the connections that this worker has handed off when the front-end is no longer active: they are another one's now.
 async fn follow_role(worker: Rc<Worker>, handoffs: Rc<Handoffs>) {
     let Some(failover) = &handoffs.system.failover else { return };
-    let mut role = failover.role.subscribe();
+    let mut role = failover.subscribe();
     loop {
         role.mark_unchanged();
         catch_up(&worker, &handoffs);
@@ -147,21 +113,21 @@ async fn follow_address(worker: Rc<Worker>, system: Arc<System>) {
             return;
         }
     };
-    let mut role = failover.role.subscribe();
+    let mut role = failover.subscribe();
     let mut held_until = None;
     let mut looked: Option<Instant> = None;
     loop {
         if watch.has_changed() || looked.is_none_or(|at| at.elapsed() >= LONGEST_LOOK) {
             looked = Some(Instant::now());
             match watch.is_here() {
-                Ok(is_here) => failover.change(&system, |state| state.address(is_here)),
+                Ok(is_here) => change(&system, |state| state.address(is_here)),
                 Err(error) => {
-                    tracing::error!(%error, "whether this machine has the virtual address is not known")
+                    tracing::error!(%error, "whether this machine has the virtual address is not known");
                 }
             }
         }
         if role.has_changed().unwrap_or(false) {
-            let is_here = *role.borrow_and_update() != Role::Standby;
+            let is_here = *role.borrow_and_update() != FailoverRole::Standby;
             held_until = is_here.then(|| Instant::now() + failover.settle_timeout);
         }
         if let Some(until) = held_until
@@ -184,14 +150,14 @@ fn all_have_offered(worker: &Worker, system: &System) -> bool {
 
 /// Tells an agent of the front-end's role, on a link that is up, whenever it changes.
 pub(super) struct RoleTeller {
-    role: Option<watch::Receiver<Role>>,
+    role: Option<watch::Receiver<FailoverRole>>,
     said: bool,
 }
 
 impl RoleTeller {
     /// On a link that has just come up.
     pub(super) fn new(system: &System) -> Self {
-        Self { role: system.failover.as_ref().map(|failover| failover.role.subscribe()), said: false }
+        Self { role: system.failover.as_ref().map(|failover| failover.subscribe()), said: false }
     }
 
     /// Tells the role, if it is not what the agent takes it for.
@@ -200,13 +166,13 @@ impl RoleTeller {
         // Before the agent offers anything.
         catch_up(worker, handoffs);
         match *role.borrow_and_update() {
-            Role::Active { term } => {
+            FailoverRole::Active { term } => {
                 self.said = link.push(&ToAgent::Activate { term });
             }
-            Role::Standby | Role::Superseded if self.said => {
+            FailoverRole::Standby | FailoverRole::Superseded if self.said => {
                 self.said = !link.push(&ToAgent::Deactivate);
             }
-            Role::Standby | Role::Superseded => {}
+            FailoverRole::Standby | FailoverRole::Superseded => {}
         }
     }
 
@@ -217,6 +183,6 @@ impl RoleTeller {
         {
             return role.mark_changed();
         }
-        pending().await
+        pending::<()>().await;
     }
 }

@@ -10,9 +10,10 @@ use plimsoll_wire::message::{AnswerReport, Conn, FromAgent, ToAgent};
 use super::active::Active;
 use super::handoffs::Handoffs;
 use super::link::AgentLink;
-use super::role::Role;
+use super::role::FailoverRole;
+use super::shared_role::SharedRole;
 use super::table::{HandoffEntry, HandoffPhase};
-use super::{recover, send};
+use super::{failover, recover, send};
 use crate::accepted::Accepted;
 use crate::account::{Account, AdmissionResult};
 use crate::http::Framing;
@@ -66,9 +67,9 @@ pub(super) fn take(
 /// An agent says which front-end is active: if this one, it has offered all connections on this link.
 fn active(worker: &Worker, handoffs: &Handoffs, link: &AgentLink, term: u64, instance: u64) {
     let system = &handoffs.system;
-    let Some(failover) = &system.failover else { return };
-    failover.told(system, term, instance);
-    if failover.role() == (Role::Active { term })
+    failover::told(system, term, instance);
+    let Some(role) = system.failover.as_ref().map(SharedRole::role) else { return };
+    if role == (FailoverRole::Active { term })
         && instance == system.instance
         && let Some(hop) = link.hop()
     {

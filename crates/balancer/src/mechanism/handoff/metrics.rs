@@ -2,7 +2,7 @@
 
 use std::fmt::Error;
 
-use super::role::Role;
+use super::role::FailoverRole;
 use super::system::System;
 use crate::exposition::Out;
 use crate::metrics::{FINE_BUCKETS_US, SharedCounter};
@@ -37,8 +37,8 @@ pub(super) fn encode(system: &System, out: &mut Out<'_>) -> Result<(), Error> {
     }
     if let Some(failover) = &system.failover {
         let (is_active, term) = match failover.role() {
-            Role::Active { term } => (1, term),
-            Role::Standby | Role::Superseded => (0, 0),
+            FailoverRole::Active { term } => (1, term),
+            FailoverRole::Standby | FailoverRole::Superseded => (0, 0),
         };
         let help = "Whether this is the active one of the front-ends that share the virtual address";
         out.gauge("plimsoll_front_end_active", help, is_active)?;

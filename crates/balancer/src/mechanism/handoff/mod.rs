@@ -22,6 +22,7 @@ mod recover;
 mod registry;
 mod role;
 mod send;
+mod shared_role;
 mod stuck;
 mod sweep;
 mod system;

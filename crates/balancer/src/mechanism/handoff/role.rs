@@ -2,7 +2,7 @@
 
 /// What a front-end is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Role {
+pub(super) enum FailoverRole {
     /// Another machine has the virtual address.
     Standby,
     /// This machine has the address, and agents do as this front-end says.
@@ -15,7 +15,7 @@ pub(super) enum Role {
     Superseded,
 }
 
-impl Role {
+impl FailoverRole {
     pub(super) fn is_active(self) -> bool {
         matches!(self, Self::Active { .. })
     }
@@ -28,16 +28,16 @@ pub(super) struct RoleState {
     has_address: bool,
     /// The highest term of which an agent has told.
     highest: u64,
-    role: Role,
+    role: FailoverRole,
 }
 
 impl RoleState {
     /// Of the process with this number.
     pub(super) fn new(instance: u64) -> Self {
-        Self { instance, has_address: false, highest: 0, role: Role::Standby }
+        Self { instance, has_address: false, highest: 0, role: FailoverRole::Standby }
     }
 
-    pub(super) fn role(&self) -> Role {
+    pub(super) fn role(&self) -> FailoverRole {
         self.role
     }
 
@@ -46,7 +46,7 @@ impl RoleState {
         if std::mem::replace(&mut self.has_address, is_here) == is_here {
             return false;
         }
-        self.role = if is_here { self.next_term() } else { Role::Standby };
+        self.role = if is_here { self.next_term() } else { FailoverRole::Standby };
         true
     }
 
@@ -56,21 +56,21 @@ impl RoleState {
         let is_vacant = instance == 0;
         let next = match self.role {
             // The agent has not heard of this one yet.
-            Role::Active { term: own } if (term, instance) <= (own, self.instance) && !is_vacant => {
+            FailoverRole::Active { term: own } if (term, instance) <= (own, self.instance) && !is_vacant => {
                 return false;
             }
-            Role::Active { term: own } if is_vacant && term < own => return false,
-            Role::Active { .. } | Role::Superseded if is_vacant => self.next_term(),
-            Role::Active { .. } => Role::Superseded,
-            Role::Standby | Role::Superseded => return false,
+            FailoverRole::Active { term: own } if is_vacant && term < own => return false,
+            FailoverRole::Active { .. } | FailoverRole::Superseded if is_vacant => self.next_term(),
+            FailoverRole::Active { .. } => FailoverRole::Superseded,
+            FailoverRole::Standby | FailoverRole::Superseded => return false,
         };
         self.role = next;
         true
     }
 
-    fn next_term(&mut self) -> Role {
+    fn next_term(&mut self) -> FailoverRole {
         self.highest += 1;
-        Role::Active { term: self.highest }
+        FailoverRole::Active { term: self.highest }
     }
 }
 
@@ -78,20 +78,20 @@ impl RoleState {
 mod tests {
     use super::*;
 
-    fn active(term: u64) -> Role {
-        Role::Active { term }
+    fn active(term: u64) -> FailoverRole {
+        FailoverRole::Active { term }
     }
 
     #[test]
     fn the_address_decides_and_terms_grow() {
         let mut state = RoleState::new(7);
-        assert!(!state.address(false) && state.role() == Role::Standby);
+        assert!(!state.address(false) && state.role() == FailoverRole::Standby);
         assert!(!state.told(4, 9), "another one is active");
         assert!(state.address(true) && !state.address(true));
         assert_eq!(state.role(), active(5));
         assert!(!state.told(4, 9) && !state.told(5, 7), "the agent did not know, and then it did");
         assert!(state.address(false));
-        assert_eq!(state.role(), Role::Standby);
+        assert_eq!(state.role(), FailoverRole::Standby);
         assert!(state.address(true));
         assert_eq!(state.role(), active(6));
     }
@@ -101,12 +101,12 @@ mod tests {
         let mut state = RoleState::new(7);
         state.address(true);
         assert!(state.told(2, 9));
-        assert_eq!(state.role(), Role::Superseded);
+        assert_eq!(state.role(), FailoverRole::Superseded);
         assert!(!state.told(2, 9) && !state.told(1, 7));
         assert!(state.told(2, 0));
         assert_eq!(state.role(), active(3));
         assert!(state.told(3, 9), "both chose the same term");
-        assert!(state.address(false) && state.role() == Role::Standby);
+        assert!(state.address(false) && state.role() == FailoverRole::Standby);
         assert!(!state.told(3, 0), "without the address it does not begin");
     }
 

@@ -1,6 +1,6 @@
 //! The mechanism's state that all workers share.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -13,11 +13,10 @@ use plimsoll_datapath::{Flow, FlowEntry, Forwarder, ForwarderConfig, NextHop, tc
 use plimsoll_policy::BackendId;
 use plimsoll_wire::Key;
 
-use super::earlier_flows::new_instance;
-use super::failover::Failover;
 use super::numbers::{Expected, Told};
 use super::offers::Offers;
 use super::registry::Registry;
+use super::shared_role::SharedRole;
 use crate::mechanism::carry::{FlowPhase, FlowState};
 use crate::metrics::{FINE_BUCKETS_US, Histogram, SharedCounter};
 
@@ -63,7 +62,7 @@ pub(crate) struct System {
     pub(crate) counts: Counts,
     pub(super) offers: Offers,
     /// Where several front-ends share the virtual address.
-    pub(super) failover: Option<Failover>,
+    pub(super) failover: Option<SharedRole>,
     /// What marks the flows of this process, since it became active last.
     pub(super) mark: AtomicU32,
     /// How often it has become active.
@@ -99,7 +98,7 @@ impl System {
         let opened = || Forwarder::open_for(&wanted, user).map_err(|e| e.to_string());
         let started = prepared.and_then(|()| opened()).and_then(|forwarder| {
             let instance = new_instance(&forwarder)?;
-            let failover = config.failover.as_ref().map(|config| Failover::new(config, instance));
+            let failover = config.failover.as_ref().map(|config| SharedRole::new(config, instance));
             if failover.is_some() {
                 // Until it is known whether this machine has the address.
                 forwarder.hold(true).map_err(|e| e.to_string())?;
@@ -363,5 +362,22 @@ impl System {
             });
         });
         listed.map_err(|error| error.to_string())
+    }
+}
+
+/// Makes a number for this process such that no flow left by another process has a mark of that number.
+pub(super) fn new_instance(forwarder: &Forwarder) -> Result<u64, String> {
+    let mut marks = BTreeSet::new();
+    let listed = forwarder.for_each(|_, entry| {
+        marks.insert(entry.agent >> 16);
+    });
+    listed.map_err(|e| e.to_string())?;
+    loop {
+        let bytes = plimsoll_wire::random().map_err(|e| e.to_string())?;
+        let instance = u64::from_le_bytes(bytes);
+        // Each process settles what the ones before it left, so there are a few.
+        if !marks.contains(&(instance as u32 & 0xffff)) || marks.len() > 0x8000 {
+            return Ok(instance);
+        }
     }
 }
