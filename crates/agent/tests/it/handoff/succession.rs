@@ -20,8 +20,15 @@ fn second_link(world: &World, instance: u64) -> Link {
     Link::open_from(machine, world.agents[0].address(), &key(), ("front-end", instance)).unwrap()
 }
 
+/// What the agent says next, but for offers: as long as nobody is active, it makes them to whom the connection came from.
 fn active(link: &mut Link, term: u64, instance: u64) {
-    assert_eq!(link.hear(), Some(Said::Active { term, instance }));
+    let said = loop {
+        match link.hear() {
+            Some(Said::Adopt { .. }) => {}
+            said => break said,
+        }
+    };
+    assert_eq!(said, Some(Said::Active { term, instance }));
 }
 
 fn become_active(link: &mut Link, term: u64, instance: u64) {

@@ -129,6 +129,8 @@ async fn follow_address(worker: Rc<Worker>, system: Arc<System>) {
         if role.has_changed().unwrap_or(false) {
             let is_here = *role.borrow_and_update() != FailoverRole::Standby;
             held_until = is_here.then(|| Instant::now() + failover.settle_timeout);
+            // Should another worker have changed the role in the moment when the wait was over.
+            system.hold(true);
         }
         if let Some(until) = held_until
             && (Instant::now() >= until || failover.role().is_active() && all_have_offered(&worker, &system))
