@@ -39,13 +39,23 @@ fn become_active(link: &mut Link, term: u64, instance: u64) {
 /// Takes the one connection that the agent offers next.
 fn adopt(link: &mut Link, client: &Client, (conn, request): (u64, u32)) {
     let said = link.hear();
-    let Some(Said::Adopt { orphan, flow, request: latest, active: false }) = said else { panic!("{said:?}") };
+    let Some(Said::Adopt { orphan, flow, request: latest, .. }) = said else { panic!("{said:?}") };
     assert_eq!((flow.client, latest), (client.stream.local_addr().unwrap(), request));
     link.say(&ToAgent::Adopted { orphan, conn: Conn(conn) });
 }
 
 /// The agent asks this front-end about the next request, and the answer is whole.
 fn serve(link: &mut Link, client: &mut Client, (conn, request): (u64, u32)) {
+    // What was said before has been heard: an agent that has not heard who adopts a connection asks nobody.
+    link.say(&ToAgent::Ping { token: 7 });
+    loop {
+        match link.hear() {
+            Some(Said::Pong { token: 7, .. }) => break,
+            // Of a request that was answered before anybody had adopted the connection.
+            Some(Said::Ended(..)) => {}
+            other => panic!("{other:?}"),
+        }
+    }
     client.send(GET);
     link.stay(conn, request);
     assert!(is_document("/size/300000/a", &client.response().1));
@@ -89,8 +99,9 @@ fn a_front_end_that_was_active_can_do_nothing_any_more() {
 #[test]
 fn who_gives_up_or_is_gone_is_followed() {
     let world = world();
-    let (mut first, mut second) = (world.link(0), second_link(&world, 2));
+    let mut first = world.link(0);
     become_active(&mut first, 1, 1);
+    let mut second = second_link(&world, 2);
     active(&mut second, 1, 1);
     let mut client = world.handed_off(&mut first, 0, 1, GET);
     client.response();
