@@ -35,8 +35,7 @@ fn files() -> Vec<(&'static str, Vec<u8>)> {
 
 /// Downloads under way, all older than [`AGE`].
 fn under_way(pair: &Pair, count: usize) -> Vec<Download> {
-    let vip = pair.vip();
-    let begin = || (0..count).map(|_| Download::begin(vip, "/large").unwrap()).collect();
+    let begin = || (0..count).map(|i| Download::begin(pair.vip_of(i), "/large").unwrap()).collect();
     let mut downloads: Vec<Download> = pair.client(begin);
     read_for(&mut downloads, AGE, &large());
     assert!(!downloads.iter().any(Download::is_over));
@@ -60,9 +59,9 @@ fn assert_survive(what: &str, mut downloads: Vec<Download>, meanwhile: impl FnOn
 
 /// Clients that have had an answer, from back-ends that have their connections now.
 fn resting(pair: &Pair) -> Vec<Client> {
-    let vip = pair.vip();
     pair.client(|| {
-        let mut clients: Vec<Client> = (0..RESTING).map(|_| Client::connect(vip).unwrap()).collect();
+        let connect = |i| Client::connect(pair.vip_of(i)).unwrap();
+        let mut clients: Vec<Client> = (0..RESTING).map(connect).collect();
         clients.iter_mut().for_each(|client| assert_eq!(client.get("/small").unwrap().status, 200));
         clients
     })

@@ -93,6 +93,11 @@ impl Pair {
         (self.lab.virtual_address(), 80).into()
     }
 
+    /// Where this one of many connects: one in four by IPv6.
+    pub(super) fn vip_of(&self, client: usize) -> SocketAddr {
+        if client.is_multiple_of(4) { (self.lab.virtual_address_v6(), 80).into() } else { self.vip() }
+    }
+
     fn address(&self, node: Node) -> IpAddr {
         self.lab.node(node).unwrap().address().into()
     }
@@ -107,6 +112,7 @@ impl Pair {
         let mut command = node.command(env!("CARGO_BIN_EXE_plimsoll"));
         command.args(["agent", "--listen", &format!("{own}:{AGENT_PORT}"), "--interface", "eth0"]);
         command.args(["--name", &format!("b{index}"), "--vip", &self.vip().to_string()]);
+        command.args(["--vip", &self.vip_of(0).to_string()]);
         command.arg("--key").arg(self.path("key")).arg("--serve");
         command.arg(format!("origin:{}", self.path("www").display()));
         command.args(["--origin-listen", &format!("{own}:{ORIGIN_PORT}"), "--drain-timeout", "1"]);
@@ -121,8 +127,10 @@ impl Pair {
         let vip = self.vip();
         let mut text = format!(
             "workers = {WORKERS}\nmechanism = \"handoff\"\n[[listener]]\naddress = \"{vip}\"\n\
+             [[listener]]\naddress = \"{}\"\n\
              [policy]\nname = \"round_robin\"\n[handoff]\nkey_file = \"key\"\ninterfaces = [\"eth0\"]\n\
              [failover]\naddress = \"{}\"\nsettle_timeout = \"20s\"\n[admission]\nlimit = 10000\n[health]\ntimeout = \"2s\"\n[timeouts]\ndrain = \"1s\"\n",
+            self.vip_of(0),
             vip.ip()
         );
         for index in 0..BACKENDS {
@@ -154,9 +162,11 @@ impl Pair {
              vrrp_script plimsoll {{\n  script \"/usr/bin/curl -fs -o /dev/null -m 5 http://127.0.0.1:9090/healthz\"\n\
              \x20 interval 1\n  timeout 5\n  fall 1\n  rise 1\n}}\n\
              vrrp_instance plimsoll {{\n  state BACKUP\n  nopreempt\n  interface eth0\n  virtual_router_id 51\n  priority {}\n\
-             \x20 advert_int 0.1\n  virtual_ipaddress {{\n    {}/32 dev eth0\n  }}\n  track_script {{\n    plimsoll\n  }}\n}}\n",
+             \x20 advert_int 0.1\n  virtual_ipaddress {{\n    {}/32 dev eth0\n  }}\n\
+             \x20 virtual_ipaddress_excluded {{\n    {}/128 dev eth0 nodad preferred_lft 0\n  }}\n  track_script {{\n    plimsoll\n  }}\n}}\n",
             150 - machine,
             self.vip().ip(),
+            self.vip_of(0).ip(),
         );
         std::fs::write(&file, text).unwrap();
         let node = self.lab.node(MACHINES[machine]).unwrap();
