@@ -7,6 +7,8 @@
 mod active;
 mod adopt;
 mod carry;
+mod earlier_flows;
+mod failover;
 mod handoffs;
 mod last_look;
 mod leaving;
@@ -22,7 +24,9 @@ mod payoff;
 mod recover;
 mod registry;
 mod relief;
+mod role;
 mod send;
+mod shared_role;
 mod stuck;
 mod sweep;
 mod system;

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -13,9 +13,10 @@ use plimsoll_datapath::{Flow, FlowEntry, Forwarder, ForwarderConfig, NextHop, tc
 use plimsoll_policy::BackendId;
 use plimsoll_wire::Key;
 
-use super::numbers::{Expected, Questions, Told};
+use super::numbers::{Expected, Told};
 use super::offers::Offers;
 use super::registry::Registry;
+use super::shared_role::SharedRole;
 use crate::mechanism::carry::{FlowPhase, FlowState};
 use crate::metrics::{FINE_BUCKETS_US, Histogram, SharedCounter};
 
@@ -60,8 +61,14 @@ pub(crate) struct System {
     pub(crate) key: Key,
     pub(crate) counts: Counts,
     pub(super) offers: Offers,
+    /// Where several front-ends share the virtual address.
+    pub(super) failover: Option<SharedRole>,
+    /// What marks the flows of this process, since it became active last.
+    pub(super) mark: AtomicU32,
+    /// How often it has become active.
+    pub(super) beginnings: AtomicU64,
     registry: Mutex<Registry>,
-    flows: AtomicU32,
+    pub(super) flows: AtomicU32,
     /// Links that are up, by the name of their back-end.
     links: Mutex<BTreeMap<Arc<str>, u32>>,
     most_flows: u32,
@@ -95,6 +102,11 @@ impl System {
         let opened = || Forwarder::open_for(&wanted, user).map_err(|e| e.to_string());
         let started = prepared.and_then(|()| opened()).and_then(|forwarder| {
             let instance = new_instance(&forwarder)?;
+            let failover = config.failover.as_ref().map(|config| SharedRole::new(config, instance));
+            if failover.is_some() {
+                // Until it is known whether this machine has the address.
+                forwarder.hold(true).map_err(|e| e.to_string())?;
+            }
             Ok(Self {
                 forwarder,
                 name: handoff.name.clone(),
@@ -102,6 +114,9 @@ impl System {
                 offers: Offers::new(config.workers),
                 key: handoff.key.clone(),
                 counts: Counts::new(),
+                failover,
+                mark: AtomicU32::new(instance as u32 & 0xffff),
+                beginnings: AtomicU64::new(0),
                 registry: Mutex::default(),
                 flows: AtomicU32::new(0),
                 links: Mutex::default(),
@@ -133,12 +148,29 @@ impl System {
 
     /// What the forwarder keeps beside a flow: which process of this front-end led it, and to which back-end.
     fn mark(&self, backend: BackendId) -> u32 {
-        (self.instance as u32) << 16 | (backend.index() as u32 & 0xffff)
+        self.mark.load(Ordering::Relaxed) << 16 | (backend.index() as u32 & 0xffff)
     }
 
-    /// Whether a mark was made by this process.
-    fn is_ours(&self, mark: u32) -> bool {
-        mark >> 16 == self.instance as u32 & 0xffff
+    /// Whether a mark was made by this process, since it became active last.
+    pub(super) fn is_ours(&self, mark: u32) -> bool {
+        mark >> 16 == self.mark.load(Ordering::Relaxed)
+    }
+
+    /// Whether agents do as this front-end says: not while another one has the virtual address.
+    pub(super) fn is_active(&self) -> bool {
+        self.failover.as_ref().is_none_or(|failover| failover.role().is_active())
+    }
+
+    /// Whether packets of unknown connections are dropped.
+    pub(super) fn hold(&self, holds: bool) {
+        if let Err(error) = self.forwarder.hold(holds) {
+            tracing::error!(%error, holds, "packets of unknown connections are treated as before");
+        }
+    }
+
+    /// How often this front-end has become active.
+    pub(super) fn beginnings(&self) -> u64 {
+        self.beginnings.load(Ordering::Relaxed)
     }
 
     /// Increments the flow count. Returns false, and changes nothing, if there is no room.
@@ -166,8 +198,17 @@ impl System {
         }
     }
 
-    /// Removes the packet programs; no connection may be left.
+    /// Removes the packet programs; no connection may be left. Where another front-end takes the connections over, the programs
+    /// stay while there are any, and forward packets until the address has moved.
     pub(crate) fn clear(&self) {
+        let mut flows = 0;
+        if self.failover.is_some()
+            && self.forwarder.for_each(|_, entry| flows += u32::from(!entry.over)).is_ok()
+            && flows > 0
+        {
+            tracing::info!(flows, "the packet programs stay, as back-ends have connections");
+            return;
+        }
         if let Err(error) = self.forwarder.clear_and_detach() {
             tracing::warn!(%error, "the packet programs could not be taken out of the system");
         }
@@ -328,40 +369,10 @@ impl System {
         });
         listed.map_err(|error| error.to_string())
     }
-
-    /// Flows that another process of this front-end left and that no agent has claimed yet.
-    pub(super) fn left_over(&self) -> BTreeMap<Flow, FlowEntry> {
-        let mut left = BTreeMap::new();
-        let listed = self.forwarder.for_each(|flow, entry| {
-            if !self.is_ours(entry.agent) {
-                left.insert(flow, entry);
-            }
-        });
-        if let Err(error) = listed {
-            tracing::warn!(%error, "the flows cannot be listed");
-        }
-        left
-    }
-
-    /// Resets the client of a flow that another process left, and forgets the flow. While the client is asked for its numbers,
-    /// the flow stays.
-    pub(super) fn reset_left_over(&self, flow: &Flow, questions: &mut Questions) {
-        // Locked until the end, so that no agent's offer comes in between.
-        let registry = self.registry();
-        let left = self.entry(flow).is_some_and(|entry| !self.is_ours(entry.agent));
-        if !left || registry.is_owned(flow) {
-            return;
-        }
-        if questions.go_on(self.reset(flow, None)) {
-            return;
-        }
-        tracing::debug!(client = %flow.client, "a connection that an earlier process left is nobody's");
-        self.unlead(flow);
-    }
 }
 
 /// Makes a number for this process such that no flow left by another process has a mark of that number.
-fn new_instance(forwarder: &Forwarder) -> Result<u64, String> {
+pub(super) fn new_instance(forwarder: &Forwarder) -> Result<u64, String> {
     let mut marks = BTreeSet::new();
     let listed = forwarder.for_each(|_, entry| {
         marks.insert(entry.agent >> 16);

@@ -7,6 +7,7 @@ mod bounds;
 mod crash;
 mod departures;
 mod distance;
+mod failover;
 mod faults;
 mod firewall;
 mod forgery;
