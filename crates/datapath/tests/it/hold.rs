@@ -34,7 +34,8 @@ fn only_what_would_be_answered_by_a_reset_is_held() {
         forwarder.remove(&flow).unwrap();
         assert_eq!(see(stranger, ACK), PacketVerdict::Drop);
         drop((client, listener));
-        assert_eq!(see(stranger, ACK), PacketVerdict::Pass, "nobody listens there");
+        // A process that another test is just starting may have a copy of the listener for a moment.
+        eventually("nobody to listen there", || see(stranger, ACK) == PacketVerdict::Pass);
         forwarder.hold(false).unwrap();
         assert_eq!(see(stranger, ACK), PacketVerdict::Pass);
     }
