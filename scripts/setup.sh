@@ -102,6 +102,8 @@ setup_build() {
   need_package iproute2 command -v ip
   need_package nftables command -v nft
   need_package ethtool command -v ethtool
+  # Moves the virtual address in tests of front-ends that take over.
+  need_package keepalived command -v keepalived
 }
 
 setup_lint() {

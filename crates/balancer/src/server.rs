@@ -119,8 +119,9 @@ impl PreparedBalancer {
     pub fn new(config: Config, user: Option<&RunUser>) -> Result<Self, StartError> {
         let most_connections = connections(&config, crate::rlimit::raise_open_file_limit());
         let members = members_of(&config, &[])?;
-        let sockets = bind_all(config.listeners.iter().map(|l| l.address), config.workers)?;
-        let admin = config.admin.as_ref().map(|admin| bind(admin.address, false)).transpose()?;
+        let anywhere = config.failover.is_some();
+        let sockets = bind_all(config.listeners.iter().map(|l| l.address), config.workers, anywhere)?;
+        let admin = config.admin.as_ref().map(|admin| bind(admin.address, false, false)).transpose()?;
         let systems = Mechanisms::start(&config, user).map_err(StartError::Handoff)?.unwrap_or_default();
         let peers = config.peers.as_ref().map(beside).transpose()?;
         Ok(Self { config, most_connections, members, sockets, admin, systems, peers })
@@ -214,7 +215,7 @@ impl Balancer {
         let members = members_of(&new, &self.shared.backends.load())?;
         let wanted: Vec<SocketAddr> = new.listeners.iter().map(|l| l.address).collect();
         let fresh = wanted.iter().copied().filter(|a| !listeners.contains_key(a));
-        let sockets = bind_all(fresh, self.workers.len())?;
+        let sockets = bind_all(fresh, self.workers.len(), old.failover.is_some())?;
         access_log::probe(new.access_log.as_ref()).map_err(StartError::AccessLog)?;
         if self.shared.dispatch.members_with(new.backends.iter().map(|b| &b.name)) > MOST_MEMBERS {
             return Err(StartError::TooManyBackends);
@@ -289,26 +290,30 @@ struct Bound {
     sockets: Vec<TcpListener>,
 }
 
-fn bind_all(addresses: impl Iterator<Item = SocketAddr>, workers: usize) -> Result<Vec<Bound>, StartError> {
+fn bind_all(
+    addresses: impl Iterator<Item = SocketAddr>,
+    workers: usize,
+    anywhere: bool,
+) -> Result<Vec<Bound>, StartError> {
     let bind_one = |configured: SocketAddr| {
         // Sharing the port is for our workers: another front-end that serves it already is found out.
-        drop(bind(configured, false)?);
-        let first = bind(configured, true)?;
+        drop(bind(configured, false, anywhere)?);
+        let first = bind(configured, true, anywhere)?;
         let real = first.local_addr().map_err(|error| StartError::Listen { address: configured, error })?;
-        let more = (1..workers).map(|_| bind(real, true));
+        let more = (1..workers).map(|_| bind(real, true, anywhere));
         let sockets = std::iter::once(Ok(first)).chain(more).collect::<Result<_, _>>()?;
         Ok(Bound { configured, real, sockets })
     };
     addresses.map(bind_one).collect()
 }
 
-fn bind(address: SocketAddr, shared: bool) -> Result<TcpListener, StartError> {
-    listen(address, shared).map_err(|error| StartError::Listen { address, error })
+fn bind(address: SocketAddr, shared: bool, anywhere: bool) -> Result<TcpListener, StartError> {
+    listen(address, shared, anywhere).map_err(|error| StartError::Listen { address, error })
 }
 
 fn beside(config: &PeersConfig) -> Result<Arc<Peers>, StartError> {
     let address = config.address;
-    let peers = Peers::new(config.clone(), bind(address, false)?);
+    let peers = Peers::new(config.clone(), bind(address, false, false)?);
     peers.map(Arc::new).map_err(|error| StartError::Listen { address, error })
 }
 

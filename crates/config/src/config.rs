@@ -3,8 +3,8 @@
 use std::path::PathBuf;
 
 use crate::sections::{
-    AccessLog, Admin, AdmissionConfig, BackendConfig, DecisionLogConfig, EjectionConfig, Forwarded,
-    HandoffConfig, HealthConfig, Limits, ListenerConfig, MechanismKind, PeersConfig, PolicyConfig,
+    AccessLog, Admin, AdmissionConfig, BackendConfig, DecisionLogConfig, EjectionConfig, FailoverConfig,
+    Forwarded, HandoffConfig, HealthConfig, Limits, ListenerConfig, MechanismKind, PeersConfig, PolicyConfig,
     ShadowConfig, TargetConfig, Timeouts,
 };
 
@@ -23,6 +23,8 @@ pub struct Config {
     pub mechanism: MechanismKind,
     /// How connections are handed off; always there if `mechanism` needs it.
     pub handoff: Option<HandoffConfig>,
+    /// When another front-end may take the virtual address over.
+    pub failover: Option<FailoverConfig>,
     /// Other front-ends, which set the same boundaries.
     pub peers: Option<PeersConfig>,
     /// What a policy takes for the target.

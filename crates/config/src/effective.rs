@@ -73,6 +73,7 @@ impl Config {
             ("limits", self.limits.entries()),
             ("forwarded", self.forwarded.entries()),
             ("handoff", self.handoff.as_ref().map_or_else(Entries::new, |h| h.entries())),
+            ("failover", self.failover.as_ref().map_or_else(Entries::new, |f| f.entries())),
             ("peers", self.peers.as_ref().map_or_else(Entries::new, |p| p.entries())),
             ("admin", Admin::entries(self.admin.as_ref())),
             ("access_log", self.access_log.as_ref().map_or_else(Entries::new, |l| l.entries())),

@@ -33,6 +33,17 @@ struct {
 
 COUNTERS(forwarder_counters) plimsoll_counts SEC(".maps");
 
+/*
+ * Whether packets of connections that nobody here knows are dropped: 1 while another front-end may still be the one that
+ * has the virtual address, or agents have not offered all connections. Not pinned: each process has its own.
+ */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, __u32);
+} plimsoll_hold SEC(".maps");
+
 ALWAYS_INLINE bool port_is_ours(__be16 port)
 {
 	__u16 number = bpf_ntohs(port);
@@ -213,6 +224,42 @@ ALWAYS_INLINE void forget_fragments(const struct packet *packet)
 	bpf_map_delete_elem(&plimsoll_fragments, &key);
 }
 
+#define TCP_STATE_LISTEN 10 /* TCP_LISTEN of the kernel */
+
+/*
+ * Whether this machine would answer with a RST, as it has a listener for the packet, but neither the flow nor a socket: the
+ * connection may be one that an agent has and has not offered yet. A packet that opens a connection is never held.
+ */
+ALWAYS_INLINE bool is_held(struct __sk_buff *skb, const struct packet *packet)
+{
+	struct bpf_sock_tuple tuple = {};
+	struct bpf_sock *socket;
+	__u32 zero = 0;
+	__u32 *hold = bpf_map_lookup_elem(&plimsoll_hold, &zero);
+	bool listens;
+
+	if (!hold || !*(const volatile __u32 *)hold || opens_connection(packet))
+		return false;
+	if (packet->v6) {
+		__builtin_memcpy(tuple.ipv6.saddr, packet->flow.client, sizeof(tuple.ipv6.saddr));
+		__builtin_memcpy(tuple.ipv6.daddr, packet->flow.vip, sizeof(tuple.ipv6.daddr));
+		tuple.ipv6.sport = packet->flow.client_port;
+		tuple.ipv6.dport = packet->flow.vip_port;
+		socket = bpf_skc_lookup_tcp(skb, &tuple, sizeof(tuple.ipv6), BPF_F_CURRENT_NETNS, 0);
+	} else {
+		tuple.ipv4.saddr = packet->flow.client[3];
+		tuple.ipv4.daddr = packet->flow.vip[3];
+		tuple.ipv4.sport = packet->flow.client_port;
+		tuple.ipv4.dport = packet->flow.vip_port;
+		socket = bpf_skc_lookup_tcp(skb, &tuple, sizeof(tuple.ipv4), BPF_F_CURRENT_NETNS, 0);
+	}
+	if (!socket)
+		return false;
+	listens = socket->state == TCP_STATE_LISTEN;
+	bpf_sk_release(socket);
+	return listens;
+}
+
 ALWAYS_INLINE int handle_tcp(struct __sk_buff *skb, const struct packet *packet, bool is_fragment,
 			     struct forwarder_counters *counts)
 {
@@ -224,7 +271,7 @@ ALWAYS_INLINE int handle_tcp(struct __sk_buff *skb, const struct packet *packet,
 	entry = bpf_map_lookup_elem(&plimsoll_flows, &packet->flow);
 	if (!entry) {
 		counts->unknown++;
-		return TC_ACT_UNSPEC;
+		return is_held(skb, packet) ? TC_ACT_SHOT : TC_ACT_UNSPEC;
 	}
 	ifindex = way_out(entry);
 	/*

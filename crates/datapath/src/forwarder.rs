@@ -24,6 +24,7 @@ static OBJECT: &Aligned<[u8]> = &Aligned(*include_bytes!(concat!(env!("OUT_DIR")
 const PORTS: &str = "plimsoll_ports";
 const FLOWS: &str = "plimsoll_flows";
 const COUNTS: &str = "plimsoll_counts";
+const HOLD: &str = "plimsoll_hold";
 const PROGRAM: &str = "plimsoll_fwd";
 const TURN: &str = "plimsoll_turn";
 const WINDOWS: &str = "plimsoll_windows";
@@ -57,6 +58,7 @@ pub struct Forwarder {
     flows: MapHandle,
     ports: MapHandle,
     counts: MapHandle,
+    hold: MapHandle,
     program: OwnedFd,
     turn: OwnedFd,
     windows: OwnedFd,
@@ -92,6 +94,7 @@ impl Forwarder {
             flows: loaded.take_map(FLOWS)?,
             ports: loaded.take_map(PORTS)?,
             counts: loaded.take_map(COUNTS)?,
+            hold: loaded.take_map(HOLD)?,
             program: loaded.take_program(PROGRAM)?,
             turn: loaded.take_program(TURN)?,
             windows: loaded.take_program(WINDOWS)?,
@@ -139,6 +142,19 @@ impl Forwarder {
         let updated = self.ports.update_batch(&keys, &values, count, MapFlags::ANY, MapFlags::ANY);
         updated
             .map_err(|error| DatapathError::of_bpf("cannot set the watched ports", BPF_CAPABILITIES, &error))
+    }
+
+    /// Whether packets of connections that neither this machine's kernel nor an entry knows are dropped from now on, where the
+    /// kernel would answer that there is no such connection. TCP repeats them. Packets that open a connection pass. At first
+    /// nothing is dropped.
+    ///
+    /// # Errors
+    /// The kernel's.
+    pub fn hold(&self, holds: bool) -> Result<(), DatapathError> {
+        let value = u32::from(holds).to_ne_bytes();
+        self.hold.update(&0_u32.to_ne_bytes(), &value, MapFlags::ANY).map_err(|error| {
+            DatapathError::of_bpf("cannot hold packets of unknown connections", BPF_CAPABILITIES, &error)
+        })
     }
 
     /// From now on packets of `flow` go to `next_hop`. `agent` is the caller's number for who has it. An entry that is

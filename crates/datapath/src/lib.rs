@@ -6,13 +6,14 @@
 //! - [`Guard`]: on a back-end, holds packets that come before their socket, and lets nothing out without a lease.
 //! - [`HeldStore`]: where the agent keeps held packets until their socket is there.
 //! - [`neighbor`]: the MAC address of another machine.
-//! - [`Vip`]: a virtual address on a back-end.
+//! - [`Vip`]: a virtual address on a back-end. [`AddressWatch`]: whether this machine has an address.
 //! - [`privileges`]: gives away what a process does not need any more.
 //! - [`system`]: checks whether a machine meets the requirements.
 
 #![cfg(target_os = "linux")]
 #![deny(clippy::undocumented_unsafe_blocks)]
 
+mod address_watch;
 mod attach;
 mod batch;
 mod clock;
@@ -40,6 +41,7 @@ pub mod tcp;
 mod trial;
 mod vip;
 
+pub use address_watch::AddressWatch;
 pub use clock::now_ns;
 pub use counters::{ForwarderCounters, GuardCounters};
 pub use error::DatapathError;

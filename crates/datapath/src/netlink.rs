@@ -82,15 +82,39 @@ pub(crate) fn addresses(index: u32) -> Result<Vec<IpAddr>, DatapathError> {
     Ok(address_messages(index)?.iter().filter_map(address).collect())
 }
 
+/// Addresses of all interfaces.
+pub(crate) fn all_addresses() -> Result<Vec<IpAddr>, DatapathError> {
+    let own = |message: AddressMessage| {
+        let find = |of: fn(&AddressAttribute) -> Option<IpAddr>| message.attributes.iter().find_map(of);
+        let local = find(|attribute| match attribute {
+            AddressAttribute::Local(address) => Some(*address),
+            _ => None,
+        });
+        // Beside a local address, this is that of the other end.
+        let only = || {
+            find(|attribute| match attribute {
+                AddressAttribute::Address(address) => Some(*address),
+                _ => None,
+            })
+        };
+        local.or_else(only)
+    };
+    Ok(dump_addresses()?.into_iter().filter_map(own).collect())
+}
+
 /// All that the kernel says of the addresses of the interface number `index`.
 pub(crate) fn address_messages(index: u32) -> Result<Vec<AddressMessage>, DatapathError> {
+    Ok(dump_addresses()?.into_iter().filter(|message| message.header.index == index).collect())
+}
+
+fn dump_addresses() -> Result<Vec<AddressMessage>, DatapathError> {
     let answers = request(RouteNetlinkMessage::GetAddress(AddressMessage::default()), NLM_F_DUMP)
         .map_err(|error| DatapathError::of("cannot list the addresses", NET_ADMIN, error))?;
-    let of_interface = |answer| match answer {
-        RouteNetlinkMessage::NewAddress(message) if message.header.index == index => Some(message),
+    let address = |answer| match answer {
+        RouteNetlinkMessage::NewAddress(message) => Some(message),
         _ => None,
     };
-    Ok(answers.into_iter().filter_map(of_interface).collect())
+    Ok(answers.into_iter().filter_map(address).collect())
 }
 
 pub(crate) fn family(address: IpAddr) -> AddressFamily {

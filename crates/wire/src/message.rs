@@ -82,6 +82,14 @@ pub enum ToAgent<'a> {
         /// Comes back unchanged.
         token: u64,
     },
+    /// This process has got the virtual address: it is the active one of all front-ends of its name, unless another one has a
+    /// higher term. Offer it all connections of that name, then answer with [`FromAgent::Active`].
+    Activate {
+        /// Higher than any that the front-end has heard of.
+        term: u64,
+    },
+    /// This process has the virtual address no longer.
+    Deactivate,
 }
 
 /// Why an agent refuses a connection.
@@ -99,6 +107,8 @@ pub enum Refusal {
     NoServer,
     /// The state is malformed, or names an address that is not the agent's.
     BadState,
+    /// Another front-end of that name is the active one.
+    NotActive,
 }
 
 /// How a request ended.
@@ -248,6 +258,14 @@ pub enum FromAgent<'a> {
     Counted {
         /// What the agent has counted.
         counts: AgentCounts,
+    },
+    /// Which process of the front-ends of this name is the active one. Answer to [`ToAgent::Activate`], after all offers; also
+    /// sent when it changes.
+    Active {
+        /// The highest term so far.
+        term: u64,
+        /// The process, as it introduced itself; 0 when it is gone or has the address no longer.
+        instance: u64,
     },
 }
 

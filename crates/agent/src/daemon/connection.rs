@@ -40,8 +40,8 @@ pub(super) struct Connection {
 struct ConnectionState {
     /// The link to report on, and its number there.
     link: Option<(Arc<FrontEndLink<Connection>>, Conn)>,
-    /// A new link has offered it to the front-end.
-    offered: bool,
+    /// The number of the link that has offered it to its front-end.
+    offered: Option<u64>,
     /// Whether further requests are asked about.
     ask: bool,
     confirmed: bool,
@@ -73,7 +73,7 @@ impl Connection {
             front_end,
             state: Mutex::new(ConnectionState {
                 link: Some((birth.link, birth.conn)),
-                offered: false,
+                offered: None,
                 ask: birth.ask,
                 confirmed: false,
                 lease_until_ns: birth.lease_until_ns,
@@ -214,20 +214,22 @@ impl Connection {
     pub(super) fn unlink(&self) -> Option<u64> {
         let mut state = self.state();
         state.link = None;
+        // What was decided about a request counts no more: there would be nobody to give the connection back to.
+        state.decision = None;
         let doubtful = (!state.confirmed).then_some(state.lease_until_ns);
         drop(state);
         self.wake.notify_one();
         doubtful
     }
 
-    /// Takes it for a new link of its front-end, if it has none and no other one has offered it: the number of its latest
-    /// request, and whether that is being answered.
-    pub(super) fn offer(&self) -> Option<(u32, bool)> {
+    /// Takes it for the link of this number, if it has none and no other one has offered it: the number of its latest request,
+    /// and whether that is being answered.
+    pub(super) fn offer(&self, number: u64) -> Option<(u32, bool)> {
         let mut state = self.state();
-        if state.link.is_some() || state.offered || !state.confirmed || state.cut.is_some() {
+        if state.link.is_some() || state.offered.is_some() || !state.confirmed || state.cut.is_some() {
             return None;
         }
-        state.offered = true;
+        state.offered = Some(number);
         Some((state.request, state.active))
     }
 
@@ -237,9 +239,15 @@ impl Connection {
         state.link.is_none() && state.confirmed
     }
 
-    /// The link that has offered it is lost.
-    pub(super) fn withdraw(&self) {
-        self.state().offered = false;
+    /// The link of this number is lost, which has offered it.
+    pub(super) fn withdraw(&self, number: u64) {
+        let mut state = self.state();
+        state.offered = state.offered.filter(|by| *by != number);
+    }
+
+    /// Whoever has offered it: another front-end is the active one.
+    pub(super) fn withdraw_from_all(&self) {
+        self.state().offered = None;
     }
 
     /// Marks it as adopted by the front-end. False when it is over.
@@ -248,7 +256,7 @@ impl Connection {
         if state.over {
             return false;
         }
-        state.offered = false;
+        state.offered = None;
         state.link = Some((link, conn));
         true
     }

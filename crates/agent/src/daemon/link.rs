@@ -26,7 +26,7 @@ const LATER: Duration = Duration::from_millis(5);
 pub(super) struct FrontEndLink<C> {
     pub(super) number: u64,
     pub(super) peer: FrontEndId,
-    source: IpAddr,
+    pub(super) source: IpAddr,
     out: Mutex<LinkOutput>,
     wake: Notify,
     lost: AtomicBool,
@@ -145,6 +145,11 @@ impl<C> FrontEndLink<C> {
         of(self) == of(other) && self.peer.instance != other.peer.instance
     }
 
+    /// Whether its front-end has the same name.
+    pub(super) fn is_of_same_name(&self, other: &Self) -> bool {
+        self.peer.name == other.peer.name
+    }
+
     /// Another process of its front-end has opened a link. There is one at a time, as they share a packet program: this
     /// one's is gone.
     pub(super) fn supersede(&self) {
@@ -182,6 +187,12 @@ impl<C> FrontEndLink<C> {
     /// flows of those that were given back and not released.
     pub(super) fn lose(&self) -> (Vec<Arc<C>>, Vec<Flow>) {
         self.lost.store(true, Ordering::Relaxed);
+        self.surrender()
+    }
+
+    /// Takes its connections from the link, which stays: its front-end has no say in them any more. Returns the same as
+    /// [`FrontEndLink::lose`].
+    pub(super) fn surrender(&self) -> (Vec<Arc<C>>, Vec<Flow>) {
         let (mut connections, mut returned) = (Vec::new(), Vec::new());
         for entry in std::mem::take(&mut *self.table()).into_values() {
             match entry {

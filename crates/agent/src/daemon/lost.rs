@@ -4,7 +4,8 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
-use plimsoll_datapath::now_ns;
+use plimsoll_datapath::{Flow, now_ns};
+use tokio::task::spawn_local;
 
 use super::connection::{Connection, Cut};
 use super::shared::AgentShared;
@@ -38,8 +39,27 @@ impl From<io::Error> for LinkEnd {
     }
 }
 
+/// Takes connections, and flows that were given back, from the link that they came by. Returns the connections that go on, oldest
+/// first.
+pub(super) fn detach(
+    shared: &AgentShared,
+    (mut connections, returned): (Vec<Arc<Connection>>, Vec<Flow>),
+) -> Vec<Arc<Connection>> {
+    connections.sort_unstable_by_key(|connection| connection.number);
+    // Nobody will release them: packets of their clients are strays.
+    returned.iter().for_each(|flow| shared.flows.unreturned(*flow));
+    let mut confirmed = Vec::new();
+    for connection in connections {
+        match connection.unlink() {
+            Some(lease_until_ns) => drop(spawn_local(forget_after(lease_until_ns, connection))),
+            None => confirmed.push(connection),
+        }
+    }
+    confirmed
+}
+
 /// Ends a connection whose lease was never confirmed, because the front-end may have taken it back.
-pub(super) async fn forget_after(lease_until_ns: u64, connection: Arc<Connection>) {
+async fn forget_after(lease_until_ns: u64, connection: Arc<Connection>) {
     /// An upper bound, however far off the lease's end is.
     const LONGEST: Duration = Duration::from_secs(60);
     let left = Duration::from_nanos(lease_until_ns.saturating_sub(now_ns())).min(LONGEST);

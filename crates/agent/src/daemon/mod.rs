@@ -27,6 +27,7 @@
 //! belongs, and `outcome` reports each answer. `serve` answers, or a server does by way of `shim`. `client` is the socket;
 //! `connection` is what others may ask of it; `flows` knows where each flow is, and `queue` what the kernel still has to send.
 
+mod active;
 mod agent;
 mod client;
 mod config;
@@ -43,6 +44,7 @@ mod queue;
 mod serve;
 mod shared;
 mod shim;
+mod succession;
 mod take;
 mod talk;
 mod threads;

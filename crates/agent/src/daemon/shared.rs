@@ -11,6 +11,7 @@ use hashbrown::HashMap;
 use plimsoll_datapath::{DatapathError, Flow, Guard, GuardCounters, HeldPacket, now_ns};
 use plimsoll_wire::message::{AgentCounts, FromAgent};
 
+use super::active::ActiveFrontEnds;
 use super::config::{AgentConfig, FrontEnd, LEASES};
 use super::connection::{Connection, Cut};
 use super::flows::{Flows, PacketFate};
@@ -49,6 +50,7 @@ pub(super) struct AgentShared {
     pub(super) queues: SendQueues,
     pub(super) serve: Serve,
     pub(super) counters: AgentCounters,
+    pub(super) active: ActiveFrontEnds,
     refused_links: Noise,
     stopping: AtomicBool,
     hurried: AtomicBool,
@@ -88,6 +90,7 @@ impl AgentShared {
             queues,
             serve,
             counters: AgentCounters::default(),
+            active: ActiveFrontEnds::default(),
             refused_links: Noise::default(),
             stopping: AtomicBool::new(false),
             hurried: AtomicBool::new(false),
@@ -212,8 +215,16 @@ impl AgentShared {
 
     /// Connections of a front-end.
     pub(super) fn connections_of(&self, front_end: &FrontEnd) -> Vec<Arc<Connection>> {
-        let connections = locked(&self.connections);
-        connections.values().filter(|connection| *connection.front_end == *front_end).cloned().collect()
+        self.connections_with(|connection| *connection.front_end == *front_end)
+    }
+
+    /// Connections of all front-ends of this name.
+    pub(super) fn connections_of_name(&self, name: &str) -> Vec<Arc<Connection>> {
+        self.connections_with(|connection| connection.front_end.name == name)
+    }
+
+    fn connections_with(&self, holds: impl Fn(&Connection) -> bool) -> Vec<Arc<Connection>> {
+        locked(&self.connections).values().filter(|connection| holds(connection)).cloned().collect()
     }
 
     /// How many links have been lost. After each there may be connections to offer for adoption.
@@ -228,7 +239,7 @@ impl AgentShared {
 
     /// A front-end that opens a link waits no longer for those of its links that are silent, or of a process that is gone.
     pub(super) fn give_up_silent(&self, new: &FrontEndLink<Connection>) {
-        let links: Vec<Arc<FrontEndLink<Connection>>> = locked(&self.links).values().cloned().collect();
+        let links = self.links();
         links.iter().filter(|link| link.is_of_same_process(new)).for_each(|link| link.doubt());
         links.iter().filter(|link| link.is_of_other_process(new)).for_each(|link| link.supersede());
     }
@@ -239,6 +250,11 @@ impl AgentShared {
 
     pub(super) fn forget_link(&self, link: &FrontEndLink<Connection>) {
         locked(&self.links).remove(&link.number);
+    }
+
+    /// All links, in the order in which they were opened.
+    pub(super) fn links(&self) -> Vec<Arc<FrontEndLink<Connection>>> {
+        locked(&self.links).values().cloned().collect()
     }
 
     /// Handles a held packet.
@@ -282,7 +298,7 @@ impl AgentShared {
             return;
         }
         count(&self.counters.strays, strays.len() as u64);
-        let links: Vec<Arc<FrontEndLink<Connection>>> = locked(&self.links).values().cloned().collect();
+        let links = self.links();
         for link in &links {
             strays.iter().for_each(|&flow| link.push(&FromAgent::Stray { flow }));
         }

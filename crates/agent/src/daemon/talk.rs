@@ -21,9 +21,9 @@ use super::config::FrontEnd;
 use super::connection::{Connection, Cut, PlacementDecision};
 use super::drive::{Taken, drive};
 use super::link::{Flushed, FrontEndLink};
-use super::lost::{LinkEnd, forget_after, reset_stalled};
+use super::lost::{LinkEnd, detach, reset_stalled};
 use super::shared::{AgentShared, count};
-use super::take;
+use super::{succession, take};
 
 /// Time for a handshake.
 const HANDSHAKE: Duration = Duration::from_secs(5);
@@ -51,6 +51,7 @@ pub(super) async fn serve(shared: Arc<AgentShared>, mut stream: TcpStream, sourc
     count(&shared.counters.links, 1);
     shared.give_up_silent(&link);
     shared.enter_link(&link);
+    succession::begins(&shared, &link);
     let mut talk = Talk {
         front_end: Arc::new(FrontEnd { name: link.peer.name.clone(), address: source }),
         shared: Arc::clone(&shared),
@@ -65,6 +66,7 @@ pub(super) async fn serve(shared: Arc<AgentShared>, mut stream: TcpStream, sourc
     let end = talk.run(established.keys.reader).await;
     tracing::info!(front_end = link.peer.name, %source, "a link ends: {end}");
     shared.forget_link(&link);
+    succession::ends(&shared, &link);
     talk.lost(matches!(end, LinkEnd::Silent(_)));
 }
 
@@ -248,6 +250,10 @@ impl Talk {
                 if self.link.knows(conn) {
                     return Err(format!("the front-end used the number {} twice", conn.0));
                 }
+                if self.shared.active.is_another(&self.link) {
+                    self.refuse(conn, Refusal::NotActive);
+                    return Ok(());
+                }
                 let offer = take::HandoffOffer { conn, request, lease_until_ns, ask, state };
                 match take::take(&self.shared, &self.link, &self.front_end, &offer) {
                     Ok(taken) => {
@@ -294,25 +300,35 @@ impl Talk {
                     connection.close();
                 }
             }
-            ToAgent::Adopted { orphan, conn } => {
-                if let Some(connection) = self.offered.remove(&orphan) {
-                    // Before it can end, which removes it from the table.
-                    self.link.enter(conn, &connection);
-                    if !connection.adopt(Arc::clone(&self.link), conn) {
-                        self.link.forget(conn);
-                        self.link.push(&FromAgent::Closed { conn });
-                    }
-                }
+            ToAgent::Adopted { orphan, conn } => self.adopted(orphan, conn),
+            ToAgent::Ping { token } => self.pong(token),
+            ToAgent::Activate { term } => {
+                succession::activate(&self.shared, &self.link, term);
+                self.offer_orphans();
+                succession::tell(&self.shared, &self.link);
             }
-            ToAgent::Ping { token } => {
-                self.link.push(&FromAgent::Pong { token, clock_ns: now_ns() });
-                if self.counted_at.is_none_or(|at| at.elapsed() >= COUNTED) {
-                    self.counted_at = Some(Instant::now());
-                    self.link.push(&FromAgent::Counted { counts: self.shared.counts() });
-                }
-            }
+            ToAgent::Deactivate => succession::deactivate(&self.shared, &self.link),
         }
         Ok(())
+    }
+
+    fn pong(&mut self, token: u64) {
+        self.link.push(&FromAgent::Pong { token, clock_ns: now_ns() });
+        if self.counted_at.is_none_or(|at| at.elapsed() >= COUNTED) {
+            self.counted_at = Some(Instant::now());
+            self.link.push(&FromAgent::Counted { counts: self.shared.counts() });
+        }
+    }
+
+    fn adopted(&mut self, orphan: u64, conn: Conn) {
+        let offered = self.offered.remove(&orphan);
+        let Some(connection) = offered.filter(|_| !self.shared.active.is_another(&self.link)) else { return };
+        // Before it can end, which removes it from the table.
+        self.link.enter(conn, &connection);
+        if !connection.adopt(Arc::clone(&self.link), conn) {
+            self.link.forget(conn);
+            self.link.push(&FromAgent::Closed { conn });
+        }
     }
 
     fn refuse(&self, conn: Conn, why: Refusal) {
@@ -334,8 +350,15 @@ impl Talk {
         if self.offered_after.replace(losses) == Some(losses) {
             return;
         }
-        for connection in self.shared.connections_of(&self.front_end) {
-            if let Some((request, active)) = connection.offer() {
+        let connections = match () {
+            () if self.shared.active.is_active(&self.link) => {
+                self.shared.connections_of_name(&self.front_end.name)
+            }
+            () if self.shared.active.is_another(&self.link) => Vec::new(),
+            () => self.shared.connections_of(&self.front_end),
+        };
+        for connection in connections {
+            if let Some((request, active)) = connection.offer(self.link.number) {
                 let (orphan, flow) = (connection.number, connection.flow);
                 self.link.push(&FromAgent::Adopt { orphan, flow, request, active });
                 self.offered.insert(orphan, connection);
@@ -345,23 +368,12 @@ impl Talk {
 
     /// Detaches the connections from the lost link, which was silent or has ended.
     fn lost(&mut self, silent: bool) {
-        let (mut connections, returned) = self.link.lose();
-        // Oldest first.
-        connections.sort_unstable_by_key(|connection| connection.number);
-        // Nobody will release them: packets of their clients are strays.
-        returned.iter().for_each(|flow| self.shared.flows.unreturned(*flow));
-        let mut confirmed = Vec::new();
-        for connection in connections {
-            match connection.unlink() {
-                Some(lease_until_ns) => drop(spawn_local(forget_after(lease_until_ns, connection))),
-                None => confirmed.push(connection),
-            }
-        }
+        let confirmed = detach(&self.shared, self.link.lose());
         if silent {
             spawn_local(reset_stalled(Arc::clone(&self.shared), confirmed));
         }
         for connection in std::mem::take(&mut self.offered).into_values() {
-            connection.withdraw();
+            connection.withdraw(self.link.number);
         }
         self.shared.link_lost();
         // Connections whose take-over was never reported end silently when dropped.

@@ -1,5 +1,6 @@
 //! From the text of a file to a checked configuration.
 
+mod failover;
 mod front_ends;
 mod handoff;
 mod peers;
@@ -103,6 +104,8 @@ fn read<'a>(reader: &mut ConfigReader<'a>, root: &'a DeTable<'a>) -> Option<Conf
     if mechanism.hands_off() {
         handoff::check_peers(reader, &top, &listeners, &backends);
     }
+    let failover_section = one(reader, root, "failover")?;
+    let failover = failover::read(reader, &failover_section, mechanism, &listeners);
     let peers_section = one(reader, root, "peers")?;
     let peers = peers_section.table.and_then(|_| PeersConfig::read(reader, &peers_section));
     let admin_section = one(reader, root, "admin")?;
@@ -127,6 +130,7 @@ fn read<'a>(reader: &mut ConfigReader<'a>, root: &'a DeTable<'a>) -> Option<Conf
         shadow,
         mechanism,
         handoff,
+        failover,
         peers,
         target: target?,
         admission: admission?,

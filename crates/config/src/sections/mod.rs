@@ -4,6 +4,7 @@ mod admin;
 mod admission;
 mod backends;
 mod ejection;
+mod failover;
 mod handoff;
 mod health;
 mod limits;
@@ -19,6 +20,7 @@ pub use admin::Admin;
 pub use admission::{AdmissionConfig, AdmissionLimitConfig};
 pub use backends::{BackendConfig, BackendName, ListenerConfig};
 pub use ejection::EjectionConfig;
+pub use failover::FailoverConfig;
 pub use handoff::{HandoffConfig, Placement};
 pub use health::{HealthConfig, HealthProbe};
 pub use limits::{Forwarded, Limits, Timeouts};
@@ -44,6 +46,7 @@ pub(crate) static SECTIONS: &[SectionSpec] = &[
     Limits::SECTION,
     Forwarded::SECTION,
     HandoffConfig::SECTION,
+    FailoverConfig::SECTION,
     PeersConfig::SECTION,
     Admin::SECTION,
     AccessLog::SECTION,

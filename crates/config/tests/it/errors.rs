@@ -127,6 +127,11 @@ const BAD: &[(&str, &str)] = &[
     ("peers.period", "[peers]\nname = \"n0\"\nothers = []\nperiod = \"1ms\"\n"),
     ("peers.keep", "[peers]\nname = \"n0\"\nothers = []\nkeep = \"2s\"\n"),
     ("peers", "[policy]\nname = \"lard\"\n[peers]\nname = \"n0\"\nothers = []\n"),
+    ("failover.address", "[failover]\n"),
+    ("failover.address", "[failover]\naddress = \"127.0.0.1:80\"\n"),
+    ("failover.address", "[failover]\naddress = \"192.0.2.80\"\n"),
+    ("failover.settle_timeout", "[failover]\naddress = \"127.0.0.1\"\nsettle_timeout = \"1ms\"\n"),
+    ("failover", "[failover]\naddress = \"127.0.0.1\"\n"),
     ("backend[1].agent", "[[backend]]\naddress = \"h:1\"\nagent = \"h\"\n"),
     // What does not go together.
     (

@@ -86,6 +86,11 @@ fn a_handoff_key() {
     let digits = "0123456789abcdef".repeat(4);
     assert!(with(&digits, 0o640).is_ok(), "a group may read it");
     let config = with(&format!("{digits}\n"), 0o600).unwrap();
+    assert_eq!(config.failover, None);
+    let shared = format!("{text}[failover]\naddress = \"::ffff:10.0.0.9\"\n");
+    let failover = load(dir.path(), shared.as_bytes()).unwrap().failover.unwrap();
+    let expected = ("10.0.0.9".parse().unwrap(), std::time::Duration::from_millis(1500));
+    assert_eq!((failover.address, failover.settle_timeout), expected);
     let handoff = config.handoff.as_ref().unwrap();
     assert_eq!(handoff.key, plimsoll_wire::Key::parse(&digits).unwrap());
     assert_eq!(config.backends[0].agent, Some(HostPort { host: "fd00::1".to_owned(), port: 7400 }));

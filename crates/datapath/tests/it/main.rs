@@ -6,6 +6,7 @@ mod extended;
 mod flows;
 mod forwarder;
 mod guard;
+mod hold;
 mod live;
 mod network;
 mod packet;

@@ -30,6 +30,8 @@ fn to_agent(n: (u64, u64, u32), b: bool, long: &[u8], mut check: impl FnMut(&ToA
         ToAgent::Close { conn },
         ToAgent::Adopted { orphan: n.1, conn },
         ToAgent::Ping { token: n.1 },
+        ToAgent::Activate { term: n.1 },
+        ToAgent::Deactivate,
     ] {
         check(&message);
     }
@@ -54,8 +56,9 @@ fn from_agent(n: (u64, u64, u32), b: bool, long: &[u8], flow: Flow, mut check: i
         Refusal::Kernel,
         Refusal::NoServer,
         Refusal::BadState,
+        Refusal::NotActive,
     ];
-    let why = why[(n.0 % 6) as usize];
+    let why = why[(n.0 % 7) as usize];
     for message in [
         FromAgent::Taken { conn },
         FromAgent::Refused { conn, why },
@@ -69,6 +72,7 @@ fn from_agent(n: (u64, u64, u32), b: bool, long: &[u8], flow: Flow, mut check: i
         FromAgent::Stray { flow },
         FromAgent::Pong { token: n.0, clock_ns: n.1 },
         FromAgent::Counted { counts: AgentCounts { taken: n.0, strays: n.1, fenced: n.2.into(), ..counts } },
+        FromAgent::Active { term: n.0, instance: n.1 },
     ] {
         check(&message);
     }
@@ -192,7 +196,7 @@ fn lengths_are_bounded() {
 fn values_are_checked() {
     let mut refused = Vec::new();
     FromAgent::Refused { conn: Conn(7), why: Refusal::BadState }.encode(&mut refused).unwrap();
-    refused[3] = 6;
+    refused[3] = 7;
     let error = FromAgent::decode(&refused).unwrap_err().to_string();
     assert_eq!(error, "a message is malformed: a number stands for no message, reason or kind of address");
     let mut handoff = Vec::new();

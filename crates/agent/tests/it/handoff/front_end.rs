@@ -14,7 +14,7 @@ use plimsoll_wire::message::{AgentCounts, AnswerReport, Conn, FromAgent, Refusal
 use plimsoll_wire::session::{FrontEndHandshake, FrontEndId, Keys};
 use plimsoll_wire::{Key, random};
 
-use super::network::{Segment, VIP, unique};
+use super::network::{Machine, Segment, VIP, unique};
 
 const WAIT: Duration = plimsoll_testkit::PATIENCE;
 
@@ -33,6 +33,7 @@ pub(crate) enum Said {
     Stray(Flow),
     Pong { token: u64, clock_ns: u64 },
     Counted(AgentCounts),
+    Active { term: u64, instance: u64 },
 }
 
 impl From<FromAgent<'_>> for Said {
@@ -59,6 +60,7 @@ impl From<FromAgent<'_>> for Said {
             FromAgent::Stray { flow } => Self::Stray(flow),
             FromAgent::Pong { token, clock_ns } => Self::Pong { token, clock_ns },
             FromAgent::Counted { counts } => Self::Counted(counts),
+            FromAgent::Active { term, instance } => Self::Active { term, instance },
         }
     }
 }
@@ -80,11 +82,21 @@ pub(crate) fn key() -> Key {
 impl Link {
     /// Opens one; why not, if not.
     pub(crate) fn open(segment: &Segment, agent: SocketAddr, key: &Key, name: &str) -> Result<Self, String> {
-        segment.front_end.run(|| {
+        Self::open_from(&segment.front_end, agent, key, (name, 1))
+    }
+
+    /// The same from another machine, as the process with this number.
+    pub(crate) fn open_from(
+        machine: &Machine,
+        agent: SocketAddr,
+        key: &Key,
+        (name, instance): (&str, u64),
+    ) -> Result<Self, String> {
+        machine.run(|| {
             let mut stream = TcpStream::connect(agent).map_err(|error| error.to_string())?;
             stream.set_read_timeout(Some(WAIT)).unwrap();
             stream.set_nodelay(true).unwrap();
-            let id = FrontEndId { name: name.to_owned(), instance: 1 };
+            let id = FrontEndId { name: name.to_owned(), instance };
             let (mut handshake, hello) = FrontEndHandshake::new(key, &id, random().unwrap()).unwrap();
             stream.write_all(&hello).map_err(|error| error.to_string())?;
             let mut byte = [0];

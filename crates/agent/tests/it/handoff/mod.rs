@@ -5,6 +5,7 @@ mod network;
 mod pipelined;
 mod placement;
 mod servers;
+mod succession;
 mod trouble;
 
 use std::net::{IpAddr, SocketAddr};

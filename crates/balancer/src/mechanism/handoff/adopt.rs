@@ -17,20 +17,28 @@ pub(super) fn adopt(worker: &Rc<Worker>, handoffs: &Rc<Handoffs>, offer: OrphanO
     let Some(hop) = offer.link.hop() else { return };
     let OrphanOffer { ref link, orphan, flow, request, .. } = offer;
     let system = &handoffs.system;
+    if !system.is_active() {
+        // It offers the connection to the front-end that is, too.
+        return;
+    }
     let mut table = handoffs.table.borrow_mut();
     let conn = table.next_conn();
     let mut registry = system.registry();
     if registry.is_owned(&flow) {
         // By that link, or by a later connection of the same client: neither may be harmed.
         if Instant::now() < offer.until {
-            handoffs.kept_offers.borrow_mut().push(offer);
+            handoffs.kept_offers.borrow_mut().push(OrphanOffer { is_kept: true, ..offer });
         }
         return;
     }
     link.push(&ToAgent::Adopted { orphan, conn });
     let leads_there =
         |entry: FlowEntry| entry.next_hop.ifindex != 0 && entry.next_hop.mac == hop.mac && !entry.over;
-    if !system.entry(&flow).is_some_and(leads_there) {
+    let is_ours = match system.entry(&flow) {
+        Some(entry) => leads_there(entry) || offer.is_foreign && !offer.is_kept,
+        None => offer.is_foreign,
+    };
+    if !is_ours {
         // Its client was reset, or connected again: an agent that still has it must drop it.
         link.push(&ToAgent::Cancel { conn });
         return;

@@ -17,7 +17,7 @@ use super::send::{self, Handing};
 use super::system::System;
 use super::table::HandoffEntry;
 use super::times::SHORT_QUIET;
-use super::{leftovers, link_task, metrics, payoff, sweep};
+use super::{failover, leftovers, link_task, metrics, payoff, repeats, sweep};
 use crate::accepted::Accepted;
 use crate::backend::Backend;
 use crate::exposition::Out;
@@ -63,11 +63,17 @@ impl Mechanism for Handoffs {
         if let (Some(relief), Some(shown)) = (&self.relief, self.system.relief.get(worker.index)) {
             shown.store((1e6 * relief.look()) as u32, Ordering::Relaxed);
         }
+        failover::start(worker, self);
         link_task::update_links(worker, self);
         sweep::sweep(worker, self);
     }
 
     fn is_busy(&self) -> bool {
+        if self.system.failover.is_some() {
+            // What agents have goes on with another front-end.
+            return !self.doubted.borrow().is_empty()
+                || self.table.borrow_mut().iter_mut().any(|e| e.is_pending());
+        }
         if self.table.borrow().len() > 0 || !self.doubted.borrow().is_empty() {
             return true;
         }
@@ -76,7 +82,9 @@ impl Mechanism for Handoffs {
     }
 
     fn close_idle(&self) {
-        self.table.borrow_mut().iter_mut().for_each(HandoffEntry::close_if_idle);
+        if self.system.failover.is_none() {
+            self.table.borrow_mut().iter_mut().for_each(HandoffEntry::close_if_idle);
+        }
     }
 
     fn listen(system: &System, addresses: &[SocketAddr]) {
@@ -85,7 +93,7 @@ impl Mechanism for Handoffs {
 
     fn sweep(system: &System, backends: &[Arc<Backend>]) {
         leftovers::settle(system, backends);
-        system.reset_again();
+        repeats::reset_again(system);
     }
 
     fn clear(system: &System) {
@@ -117,7 +125,7 @@ impl Handoffs {
             && head.is_plain
             && (head.is_get || head.is_head)
             && !account.is_on_trial();
-        if !simple || request.raw.is_empty() || !request.stream.can_move() {
+        if !self.system.is_active() || !simple || request.raw.is_empty() || !request.stream.can_move() {
             return None;
         }
         let worth = match &self.relief {

@@ -1,6 +1,6 @@
 //! The state of one worker: its links, the connections it has handed off, and what is still to be done about them.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::{BTreeSet, VecDeque};
 use std::rc::Rc;
 use std::sync::Arc;
@@ -33,6 +33,10 @@ pub(crate) struct Handoffs {
     pub(super) doubted: RefCell<BTreeSet<Flow>>,
     /// Offers of connections that another link still has.
     pub(super) kept_offers: RefCell<Vec<OrphanOffer>>,
+    /// Whether the role of this front-end is followed.
+    pub(super) follows: Cell<bool>,
+    /// The active time of this front-end to which the connections belong.
+    pub(super) beginnings: Cell<u64>,
     /// A buffer for encoded states.
     pub(super) encoded: RefCell<Vec<u8>>,
     /// Set where requests are handed off only if that pays.
@@ -51,6 +55,8 @@ impl Handoffs {
             pending: RefCell::default(),
             doubted: RefCell::default(),
             kept_offers: RefCell::default(),
+            follows: Cell::new(false),
+            beginnings: Cell::new(0),
             encoded: RefCell::default(),
         })
     }

@@ -33,12 +33,18 @@ use plimsoll_datapath::{Flow, FlowEntry};
 
 use super::offers::LeftFlow;
 use super::system::System;
-use super::times::QUIET;
+use super::times::{LINGER, QUIET};
 use crate::backend::Backend;
 
 /// Looks at every flow that is left over. It is called regularly, and does nothing once none is left.
 pub(super) fn settle(system: &System, backends: &[Arc<Backend>]) {
     if system.offers.is_over() {
+        return;
+    }
+    if !system.is_active() {
+        if system.forget_quiet(LINGER) {
+            system.offers.end();
+        }
         return;
     }
     let left = system.left_over();

@@ -14,6 +14,7 @@ use socket2::SockRef;
 use tokio::net::TcpStream;
 use tokio::time::Instant;
 
+use super::failover::RoleTeller;
 use super::handoffs::Handoffs;
 use super::link::{AgentLink, Down};
 use super::times::link_timeout;
@@ -171,6 +172,8 @@ async fn serve(
     let mut looked = Instant::now();
     let mut look_at = looked;
     let mut ping_at = looked;
+    let mut teller = RoleTeller::new(&handoffs.system);
+    teller.tell(worker, handoffs, link);
     loop {
         // What was queued in one turn goes out together.
         let all = match link.flush(stream) {
@@ -187,6 +190,7 @@ async fn serve(
             _ = stream.writable(), if !all => {}
             () = until(link.due()), if all => {}
             () = link.woken() => {}
+            () = teller.changed() => teller.tell(worker, handoffs, link),
             () = tokio::time::sleep_until(look_at) => {
                 let now = Instant::now();
                 let timeout = link_timeout(worker);

@@ -12,8 +12,10 @@ use super::adopt::adopt;
 use super::handoffs::Handoffs;
 use super::link::AgentLink;
 use super::orphan::OrphanOffer;
+use super::role::FailoverRole;
+use super::shared_role::SharedRole;
 use super::table::{HandoffEntry, HandoffPhase};
-use super::{payoff, recover, send};
+use super::{failover, payoff, recover, send};
 use crate::accepted::Accepted;
 use crate::account::{Account, AdmissionResult};
 use crate::http::Framing;
@@ -50,16 +52,32 @@ pub(super) fn take(
         FromAgent::Kept { conn, .. } => kept(worker, handoffs, link, conn),
         FromAgent::Closed { conn } => closed(worker, handoffs, link, conn),
         FromAgent::Adopt { orphan, flow, request, .. } => {
-            let offer = OrphanOffer::new(worker, link, (orphan, flow, request));
+            let offer = OrphanOffer::new(worker, &handoffs.system, link, (orphan, flow, request));
             adopt(worker, handoffs, offer);
         }
         FromAgent::Stray { flow } => recover::stray(worker, handoffs, link, flow),
         FromAgent::Pong { clock_ns, .. } => {
-            if let Some(hop) = link.pong(clock_ns, handoffs.system.now_ns()) {
+            let first = link.pong(clock_ns, handoffs.system.now_ns());
+            // Where front-ends share an address, an agent says when it has offered all.
+            if let Some(hop) = first.filter(|_| handoffs.system.failover.is_none()) {
                 handoffs.system.offers.heard(worker.index, link.address, hop);
             }
         }
         FromAgent::Counted { counts } => link.backend().set_agent_counts(counts),
+        FromAgent::Active { term, instance } => active(worker, handoffs, link, term, instance),
+    }
+}
+
+/// An agent says which front-end is active: if this one, it has offered all connections on this link.
+fn active(worker: &Worker, handoffs: &Handoffs, link: &AgentLink, term: u64, instance: u64) {
+    let system = &handoffs.system;
+    failover::told(system, term, instance);
+    let Some(role) = system.failover.as_ref().map(SharedRole::role) else { return };
+    if role == (FailoverRole::Active { term })
+        && instance == system.instance
+        && let Some(hop) = link.hop()
+    {
+        system.offers.heard(worker.index, link.address, hop);
     }
 }
 

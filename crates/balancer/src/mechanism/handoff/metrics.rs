@@ -3,6 +3,7 @@
 use std::fmt::Error;
 use std::sync::atomic::Ordering;
 
+use super::role::FailoverRole;
 use super::system::System;
 use crate::exposition::Out;
 use crate::metrics::{FINE_BUCKETS_US, SharedCounter};
@@ -34,6 +35,15 @@ pub(super) fn encode(system: &System, out: &mut Out<'_>) -> Result<(), Error> {
     ];
     for (name, help, n) in single {
         out.counter(name, help, n.get())?;
+    }
+    if let Some(failover) = &system.failover {
+        let (is_active, term) = match failover.role() {
+            FailoverRole::Active { term } => (1, term),
+            FailoverRole::Standby | FailoverRole::Superseded => (0, 0),
+        };
+        let help = "Whether this is the active one of the front-ends that share the virtual address";
+        out.gauge("plimsoll_front_end_active", help, is_active)?;
+        out.gauge("plimsoll_front_end_term", "The term with which it is active, 0 for a standby", term)?;
     }
     let links = system.links();
     let all: u64 = links.values().map(|&count| u64::from(count)).sum();

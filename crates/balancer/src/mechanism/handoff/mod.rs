@@ -7,6 +7,8 @@
 mod active;
 mod adopt;
 mod carry;
+mod earlier_flows;
+mod failover;
 mod handoffs;
 mod last_look;
 mod leaving;
@@ -23,7 +25,9 @@ mod recover;
 mod registry;
 mod relief;
 mod repeats;
+mod role;
 mod send;
+mod shared_role;
 mod stuck;
 mod sweep;
 mod system;

@@ -52,7 +52,7 @@ impl LeftFlow {
 /// Which agents have offered what they have.
 #[derive(Debug)]
 pub(super) struct Offers {
-    began: Instant,
+    began: Mutex<Instant>,
     workers: usize,
     agents: Mutex<BTreeMap<SocketAddr, Heard>>,
     left: Mutex<BTreeMap<Flow, LeftFlow>>,
@@ -72,7 +72,7 @@ impl Offers {
     /// Of a process that has this many workers.
     pub(super) fn new(workers: usize) -> Self {
         Self {
-            began: Instant::now(),
+            began: Mutex::new(Instant::now()),
             workers,
             agents: Mutex::default(),
             left: Mutex::default(),
@@ -82,6 +82,14 @@ impl Offers {
 
     fn agents(&self) -> MutexGuard<'_, BTreeMap<SocketAddr, Heard>> {
         self.agents.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Agents offer all that they have once more, and flows are left from before.
+    pub(super) fn begin(&self) {
+        *self.began.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
+        self.agents().clear();
+        self.left().clear();
+        self.over.store(false, Ordering::Relaxed);
     }
 
     /// The flows that an earlier process left, as far as they were looked at.
@@ -115,6 +123,17 @@ impl Offers {
         }
     }
 
+    /// Whether this agent has answered on a link of this worker.
+    pub(super) fn is_heard(&self, worker: usize, agent: SocketAddr) -> bool {
+        self.agents().get(&agent).is_some_and(|heard| heard.workers.contains(&worker))
+    }
+
+    /// Whether all of these agents have answered all workers.
+    pub(super) fn are_all_heard(&self, agents: &[SocketAddr]) -> bool {
+        let heard = self.agents();
+        agents.iter().all(|agent| heard.get(agent).is_some_and(|h| h.workers.len() >= self.workers))
+    }
+
     /// Whether all of these agents have offered what they have.
     pub(super) fn is_settled(&self, agents: &[SocketAddr], now: Instant) -> bool {
         let heard = self.agents();
@@ -129,7 +148,8 @@ impl Offers {
         if all_settled {
             return Some(SHORT_QUIET);
         }
-        let waited = now.saturating_duration_since(self.began);
+        let waited =
+            now.saturating_duration_since(*self.began.lock().unwrap_or_else(PoisonError::into_inner));
         let heard = self.agents();
         let was_heard = heard.values().any(|h| h.mac == to && h.workers.len() >= self.workers);
         match was_heard {

@@ -6,6 +6,7 @@ use std::time::Instant;
 use plimsoll_datapath::Flow;
 
 use super::link::AgentLink;
+use super::system::System;
 use super::times::link_timeout;
 use crate::worker::Worker;
 
@@ -17,6 +18,10 @@ pub(super) struct OrphanOffer {
     pub(super) flow: Flow,
     /// Number of its latest request.
     pub(super) request: u32,
+    /// Whether it is of a connection that another front-end handed off, which has no entry here.
+    pub(super) is_foreign: bool,
+    /// Whether it has waited for another link to lose the connection.
+    pub(super) is_kept: bool,
     /// How long it is waited for that another link loses the connection.
     pub(super) until: Instant,
 }
@@ -25,10 +30,13 @@ impl OrphanOffer {
     /// An offer that has just come by this link.
     pub(super) fn new(
         worker: &Worker,
+        system: &System,
         link: &Rc<AgentLink>,
         (orphan, flow, request): (u64, Flow, u32),
     ) -> Self {
         let until = Instant::now() + link_timeout(worker);
-        Self { link: Rc::clone(link), orphan, flow, request, until }
+        // Until the agent has offered all.
+        let is_foreign = system.failover.is_some() && !system.offers.is_heard(worker.index, link.address);
+        Self { link: Rc::clone(link), orphan, flow, request, is_foreign, is_kept: false, until }
     }
 }

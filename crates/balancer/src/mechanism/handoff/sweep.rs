@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use super::adopt;
 use super::handoffs::Handoffs;
-use super::leaving::FlowEnd;
+use super::leaving::{FlowEnd, Leaving};
 use super::numbers::SeenNumbers;
 use super::recover::{self, TakeBackReason};
 use super::stuck;
@@ -30,6 +30,11 @@ pub(super) fn sweep(worker: &Rc<Worker>, handoffs: &Rc<Handoffs>) {
 /// are scheduled again.
 fn sweep_leaving(handoffs: &Handoffs, now: Instant) {
     let system = &handoffs.system;
+    if !system.is_active() {
+        // Lost with links while this worker did not know yet.
+        system.registry().leaving = Leaving::default();
+        return;
+    }
     loop {
         let next = system.registry().leaving.next(now);
         let Some((flow, then)) = next else { return };

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -13,10 +13,11 @@ use plimsoll_datapath::{Flow, FlowEntry, Forwarder, ForwarderConfig, NextHop, tc
 use plimsoll_policy::BackendId;
 use plimsoll_wire::Key;
 
-use super::numbers::{Expected, Questions, Told};
+use super::numbers::{Expected, Told};
 use super::offers::Offers;
 use super::registry::Registry;
 use super::repeats::Repeats;
+use super::shared_role::SharedRole;
 use crate::mechanism::carry::{FlowPhase, FlowState};
 use crate::metrics::{FINE_BUCKETS_US, Histogram, SharedCounter};
 
@@ -61,9 +62,15 @@ pub(crate) struct System {
     pub(crate) key: Key,
     pub(crate) counts: Counts,
     pub(super) offers: Offers,
+    /// Where several front-ends share the virtual address.
+    pub(super) failover: Option<SharedRole>,
+    /// What marks the flows of this process, since it became active last.
+    pub(super) mark: AtomicU32,
+    /// How often it has become active.
+    pub(super) beginnings: AtomicU64,
     registry: Mutex<Registry>,
-    repeats: Repeats,
-    flows: AtomicU32,
+    pub(super) repeats: Repeats,
+    pub(super) flows: AtomicU32,
     /// Links that are up, by the name of their back-end.
     links: Mutex<BTreeMap<Arc<str>, u32>>,
     most_flows: u32,
@@ -97,6 +104,11 @@ impl System {
         let opened = || Forwarder::open_for(&wanted, user).map_err(|e| e.to_string());
         let started = prepared.and_then(|()| opened()).and_then(|forwarder| {
             let instance = new_instance(&forwarder)?;
+            let failover = config.failover.as_ref().map(|config| SharedRole::new(config, instance));
+            if failover.is_some() {
+                // Until it is known whether this machine has the address.
+                forwarder.hold(true).map_err(|e| e.to_string())?;
+            }
             Ok(Self {
                 forwarder,
                 name: handoff.name.clone(),
@@ -104,6 +116,9 @@ impl System {
                 offers: Offers::new(config.workers),
                 key: handoff.key.clone(),
                 counts: Counts::new(),
+                failover,
+                mark: AtomicU32::new(instance as u32 & 0xffff),
+                beginnings: AtomicU64::new(0),
                 registry: Mutex::default(),
                 repeats: Repeats::default(),
                 flows: AtomicU32::new(0),
@@ -136,12 +151,29 @@ impl System {
 
     /// What the forwarder keeps beside a flow: which process of this front-end led it, and to which back-end.
     fn mark(&self, backend: BackendId) -> u32 {
-        (self.instance as u32) << 16 | (backend.index() as u32 & 0xffff)
+        self.mark.load(Ordering::Relaxed) << 16 | (backend.index() as u32 & 0xffff)
     }
 
-    /// Whether a mark was made by this process.
-    fn is_ours(&self, mark: u32) -> bool {
-        mark >> 16 == self.instance as u32 & 0xffff
+    /// Whether a mark was made by this process, since it became active last.
+    pub(super) fn is_ours(&self, mark: u32) -> bool {
+        mark >> 16 == self.mark.load(Ordering::Relaxed)
+    }
+
+    /// Whether agents do as this front-end says: not while another one has the virtual address.
+    pub(super) fn is_active(&self) -> bool {
+        self.failover.as_ref().is_none_or(|failover| failover.role().is_active())
+    }
+
+    /// Whether packets of unknown connections are dropped.
+    pub(super) fn hold(&self, holds: bool) {
+        if let Err(error) = self.forwarder.hold(holds) {
+            tracing::error!(%error, holds, "packets of unknown connections are treated as before");
+        }
+    }
+
+    /// How often this front-end has become active.
+    pub(super) fn beginnings(&self) -> u64 {
+        self.beginnings.load(Ordering::Relaxed)
     }
 
     /// Increments the flow count. Returns false, and changes nothing, if there is no room.
@@ -169,8 +201,17 @@ impl System {
         }
     }
 
-    /// Removes the packet programs; no connection may be left.
+    /// Removes the packet programs; no connection may be left. Where another front-end takes the connections over, the programs
+    /// stay while there are any, and forward packets until the address has moved.
     pub(crate) fn clear(&self) {
+        let mut flows = 0;
+        if self.failover.is_some()
+            && self.forwarder.for_each(|_, entry| flows += u32::from(!entry.over)).is_ok()
+            && flows > 0
+        {
+            tracing::info!(flows, "the packet programs stay, as back-ends have connections");
+            return;
+        }
         if let Err(error) = self.forwarder.clear_and_detach() {
             tracing::warn!(%error, "the packet programs could not be taken out of the system");
         }
@@ -286,22 +327,8 @@ impl System {
         }
     }
 
-    /// Tells clients again that were reset, unless they have another connection by now. A client that expects other numbers
-    /// than the RST's ignores it; it is also asked for them, and this machine's kernel answers by a RST with those.
-    pub(super) fn reset_again(&self) {
-        self.repeats.tell(Instant::now(), |flow, numbers| {
-            // Locked until the end, so that no connection gets the flow in between.
-            let registry = self.registry();
-            let is_over = !registry.is_owned(flow) && self.entry(flow).is_none();
-            // The kernel refuses both where it has another connection of the same client.
-            is_over
-                && tcp::reset(flow, numbers.from_us, numbers.from_client).is_ok()
-                && self.ask_numbers(flow) == Told::Asked
-        });
-    }
-
     /// Asks the client of a flow for its sequence numbers. Its answer passes the forwarder, which notes them.
-    fn ask_numbers(&self, flow: &Flow) -> Told {
+    pub(super) fn ask_numbers(&self, flow: &Flow) -> Told {
         match tcp::ask_numbers(flow, plimsoll_datapath::now_ns() as u32) {
             Ok(()) => Told::Asked,
             Err(error) => {
@@ -347,40 +374,10 @@ impl System {
         });
         listed.map_err(|error| error.to_string())
     }
-
-    /// Flows that another process of this front-end left and that no agent has claimed yet.
-    pub(super) fn left_over(&self) -> BTreeMap<Flow, FlowEntry> {
-        let mut left = BTreeMap::new();
-        let listed = self.forwarder.for_each(|flow, entry| {
-            if !self.is_ours(entry.agent) {
-                left.insert(flow, entry);
-            }
-        });
-        if let Err(error) = listed {
-            tracing::warn!(%error, "the flows cannot be listed");
-        }
-        left
-    }
-
-    /// Resets the client of a flow that another process left, and forgets the flow. While the client is asked for its numbers,
-    /// the flow stays.
-    pub(super) fn reset_left_over(&self, flow: &Flow, questions: &mut Questions) {
-        // Locked until the end, so that no agent's offer comes in between.
-        let registry = self.registry();
-        let left = self.entry(flow).is_some_and(|entry| !self.is_ours(entry.agent));
-        if !left || registry.is_owned(flow) {
-            return;
-        }
-        if questions.go_on(self.reset(flow, None)) {
-            return;
-        }
-        tracing::debug!(client = %flow.client, "a connection that an earlier process left is nobody's");
-        self.unlead(flow);
-    }
 }
 
 /// Makes a number for this process such that no flow left by another process has a mark of that number.
-fn new_instance(forwarder: &Forwarder) -> Result<u64, String> {
+pub(super) fn new_instance(forwarder: &Forwarder) -> Result<u64, String> {
     let mut marks = BTreeSet::new();
     let listed = forwarder.for_each(|_, entry| {
         marks.insert(entry.agent >> 16);

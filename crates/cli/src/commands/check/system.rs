@@ -20,10 +20,13 @@ pub(super) fn question(config: &Config) -> Result<Question, CliError> {
         })?;
         peers.push(address.ip());
     }
+    // Where front-ends share the address, only the active one's machine has it.
+    let shared = config.failover.is_some();
+    let addresses = config.listeners.iter().map(|l| l.address.ip());
     Ok(Question {
         role: Role::FrontEnd,
         interfaces: config.handoff.as_ref().map_or_else(Vec::new, |h| h.interfaces.clone()),
-        vips: config.listeners.iter().map(|l| l.address.ip()).collect(),
+        vips: if shared { Vec::new() } else { addresses.collect() },
         ports: config.listeners.iter().map(|l| l.address.port()).filter(|port| *port != 0).collect(),
         peers,
     })

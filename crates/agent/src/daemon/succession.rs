@@ -1,0 +1,63 @@
+//! One front-end takes the connections of another one over: see [`super::active`].
+
+use plimsoll_wire::message::FromAgent;
+
+use super::connection::Connection;
+use super::link::FrontEndLink;
+use super::lost::detach;
+use super::shared::AgentShared;
+
+/// A link begins: its front-end hears which process is active.
+pub(super) fn begins(shared: &AgentShared, link: &FrontEndLink<Connection>) {
+    if shared.active.replace(link) {
+        tell_all(shared, link);
+    } else {
+        tell(shared, link);
+    }
+}
+
+/// A link is over. Without any link, the active process counts as gone.
+pub(super) fn ends(shared: &AgentShared, link: &FrontEndLink<Connection>) {
+    let is_last = !shared.links().iter().any(|other| other.is_of_same_process(link));
+    if is_last && shared.active.deactivate(&link.peer.name, link.peer.instance) {
+        tell_all(shared, link);
+    }
+}
+
+/// The process at the other end of the link says that it is active. If it is, all connections of its name are to be offered to
+/// it; other processes have no say in them any more, even if their links are still open.
+pub(super) fn activate(shared: &AgentShared, link: &FrontEndLink<Connection>, term: u64) {
+    if !shared.active.activate(link, term) {
+        return;
+    }
+    tracing::info!(front_end = link.peer.name, source = %link.source, term, "this front-end is the active one now");
+    let links = shared.links();
+    for other in links.iter().filter(|o| link.is_of_same_name(o) && !link.is_of_same_process(o)) {
+        detach(shared, other.surrender());
+        tell(shared, other);
+    }
+    let connections = shared.connections_of_name(&link.peer.name);
+    connections.iter().for_each(|connection| connection.withdraw_from_all());
+    shared.link_lost();
+}
+
+/// It says that it is not, or no longer.
+pub(super) fn deactivate(shared: &AgentShared, link: &FrontEndLink<Connection>) {
+    detach(shared, link.surrender());
+    shared.link_lost();
+    if shared.active.deactivate(&link.peer.name, link.peer.instance) {
+        tracing::info!(front_end = link.peer.name, source = %link.source, "this front-end is active no longer");
+        tell_all(shared, link);
+    }
+}
+
+/// Says which process is active, if ever one was.
+pub(super) fn tell(shared: &AgentShared, link: &FrontEndLink<Connection>) {
+    if let Some(now) = shared.active.of(&link.peer.name) {
+        link.push(&FromAgent::Active { term: now.term, instance: now.instance });
+    }
+}
+
+fn tell_all(shared: &AgentShared, link: &FrontEndLink<Connection>) {
+    shared.links().iter().filter(|other| link.is_of_same_name(other)).for_each(|other| tell(shared, other));
+}
