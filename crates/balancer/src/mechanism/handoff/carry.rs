@@ -17,7 +17,7 @@ use super::send::{self, Handing};
 use super::system::System;
 use super::table::HandoffEntry;
 use super::times::SHORT_QUIET;
-use super::{failover, leftovers, link_task, metrics, payoff, repeats, sweep};
+use super::{failover, leftovers, link_task, metrics, payoff, sweep};
 use crate::accepted::Accepted;
 use crate::backend::Backend;
 use crate::exposition::Out;
@@ -93,7 +93,7 @@ impl Mechanism for Handoffs {
 
     fn sweep(system: &System, backends: &[Arc<Backend>]) {
         leftovers::settle(system, backends);
-        repeats::reset_again(system);
+        sweep::reset_again(system);
     }
 
     fn clear(system: &System) {

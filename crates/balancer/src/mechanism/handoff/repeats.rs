@@ -5,10 +5,9 @@ use std::collections::VecDeque;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use plimsoll_datapath::{Flow, tcp};
+use plimsoll_datapath::Flow;
 
-use super::numbers::{Expected, Told};
-use super::system::System;
+use super::numbers::Expected;
 
 /// How often a client is told again.
 const MOST: u8 = 3;
@@ -65,20 +64,6 @@ impl Repeats {
         let mut queue = self.queue.lock().unwrap_or_else(PoisonError::into_inner);
         queue.pop_front_if(|repeat| repeat.at <= now)
     }
-}
-
-/// Tells clients again that were reset, unless they have another connection by now, or another front-end has the address. A client that expects other numbers than
-/// the RST's ignores it; it is also asked for them, and this machine's kernel answers by a RST with those.
-pub(super) fn reset_again(system: &System) {
-    system.repeats.tell(Instant::now(), |flow, numbers| {
-        // Locked until the end, so that no connection gets the flow in between.
-        let registry = system.registry();
-        let is_over = system.is_active() && !registry.is_owned(flow) && system.entry(flow).is_none();
-        // The kernel refuses both where it has another connection of the same client.
-        is_over
-            && tcp::reset(flow, numbers.from_us, numbers.from_client).is_ok()
-            && system.ask_numbers(flow) == Told::Asked
-    });
 }
 
 #[cfg(test)]

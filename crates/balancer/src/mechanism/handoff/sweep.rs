@@ -3,12 +3,15 @@
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
+use plimsoll_datapath::tcp;
+
 use super::adopt;
 use super::handoffs::Handoffs;
 use super::leaving::{FlowEnd, Leaving};
-use super::numbers::SeenNumbers;
+use super::numbers::{SeenNumbers, Told};
 use super::recover::{self, TakeBackReason};
 use super::stuck;
+use super::system::System;
 use super::times::{LINGER, QUIET};
 use crate::worker::Worker;
 
@@ -65,4 +68,19 @@ fn sweep_leaving(handoffs: &Handoffs, now: Instant) {
             handoffs.leave(flow, then, now + LINGER);
         }
     }
+}
+
+/// Tells clients again that were reset, unless they have another connection by now, or another front-end has the address. A
+/// client that expects other numbers than the RST's ignores it; it is also asked for them, and this machine's kernel answers by
+/// a RST with those.
+pub(super) fn reset_again(system: &System) {
+    system.repeats.tell(Instant::now(), |flow, numbers| {
+        // Locked until the end, so that no connection gets the flow in between.
+        let registry = system.registry();
+        let is_over = system.is_active() && !registry.is_owned(flow) && system.entry(flow).is_none();
+        // The kernel refuses both where it has another connection of the same client.
+        is_over
+            && tcp::reset(flow, numbers.from_us, numbers.from_client).is_ok()
+            && system.ask_numbers(flow) == Told::Asked
+    });
 }

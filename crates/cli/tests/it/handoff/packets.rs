@@ -13,8 +13,9 @@ const BODY: usize = 50_000;
 
 /// Gets a file over several back-ends by requests that are longer than a fragment.
 pub(super) fn served(options: Options, shape: Shape, counted: &str) {
-    let bed = Bed::new(options, &[("body", content(7, BODY))]);
-    let body = content(7, BODY);
+    // A client that drops what comes too early gets a long answer from afar slowly.
+    let body = content(7, if options.is_far { 15_000 } else { BODY });
+    let bed = Bed::new(options, &[("body", body.clone())]);
     for (port, vip) in [(20_000, bed.vip()), (20_001, bed.vip_v6())] {
         let mut client = RawClient::connect(&bed, vip, port, shape);
         for _ in 0..4 {

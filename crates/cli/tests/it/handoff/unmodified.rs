@@ -34,7 +34,7 @@ fn files(last: usize) -> [File; 4] {
 
 static NEAR_FILES: LazyLock<[File; 4]> = LazyLock::new(|| files(3_000_000));
 /// For clients to whom less comes in the same time.
-static FAR_FILES: LazyLock<[File; 4]> = LazyLock::new(|| files(600_000));
+static FAR_FILES: LazyLock<[File; 4]> = LazyLock::new(|| files(300_000));
 
 const BODY_BYTES: usize = 50_000;
 const CLIENTS: usize = 24;
