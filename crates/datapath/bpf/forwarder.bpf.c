@@ -3,6 +3,7 @@
 
 #include "icmp.h"
 #include "parse.h"
+#include "socket.h"
 
 /* Ports of our listeners, one bit each: a cheap look before the look-up of a flow. */
 struct {
@@ -224,40 +225,18 @@ ALWAYS_INLINE void forget_fragments(const struct packet *packet)
 	bpf_map_delete_elem(&plimsoll_fragments, &key);
 }
 
-#define TCP_STATE_LISTEN 10 /* TCP_LISTEN of the kernel */
-
 /*
  * Whether this machine would answer with a RST, as it has a listener for the packet, but neither the flow nor a socket: the
  * connection may be one that an agent has and has not offered yet. A packet that opens a connection is never held.
  */
 ALWAYS_INLINE bool is_held(struct __sk_buff *skb, const struct packet *packet)
 {
-	struct bpf_sock_tuple tuple = {};
-	struct bpf_sock *socket;
 	__u32 zero = 0;
 	__u32 *hold = bpf_map_lookup_elem(&plimsoll_hold, &zero);
-	bool listens;
 
 	if (!hold || !*(const volatile __u32 *)hold || opens_connection(packet))
 		return false;
-	if (packet->v6) {
-		__builtin_memcpy(tuple.ipv6.saddr, packet->flow.client, sizeof(tuple.ipv6.saddr));
-		__builtin_memcpy(tuple.ipv6.daddr, packet->flow.vip, sizeof(tuple.ipv6.daddr));
-		tuple.ipv6.sport = packet->flow.client_port;
-		tuple.ipv6.dport = packet->flow.vip_port;
-		socket = bpf_skc_lookup_tcp(skb, &tuple, sizeof(tuple.ipv6), BPF_F_CURRENT_NETNS, 0);
-	} else {
-		tuple.ipv4.saddr = packet->flow.client[3];
-		tuple.ipv4.daddr = packet->flow.vip[3];
-		tuple.ipv4.sport = packet->flow.client_port;
-		tuple.ipv4.dport = packet->flow.vip_port;
-		socket = bpf_skc_lookup_tcp(skb, &tuple, sizeof(tuple.ipv4), BPF_F_CURRENT_NETNS, 0);
-	}
-	if (!socket)
-		return false;
-	listens = socket->state == TCP_STATE_LISTEN;
-	bpf_sk_release(socket);
-	return listens;
+	return state_of_socket(skb, packet) == STATE_LISTEN;
 }
 
 ALWAYS_INLINE int handle_tcp(struct __sk_buff *skb, const struct packet *packet, bool is_fragment,

@@ -5,12 +5,7 @@
  */
 
 #include "parse.h"
-
-/* States of a socket (include/net/tcp_states.h). 0 is of none. */
-#define STATE_NONE 0
-#define STATE_TIME_WAIT 6
-#define STATE_LISTEN 10
-#define STATE_NEW_SYN_RECV 12
+#include "socket.h"
 
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
@@ -45,28 +40,8 @@ ALWAYS_INLINE bool is_vip(const struct flow_key *flow, __be16 port)
 /* State of this network namespace's socket of the connection, if it is past its handshake. */
 ALWAYS_INLINE __u32 socket_state(struct __sk_buff *skb, const struct packet *packet)
 {
-	struct bpf_sock_tuple tuple = {};
-	struct bpf_sock *socket;
-	__u32 tuple_bytes = sizeof(tuple.ipv4);
-	__u32 state;
+	__u32 state = state_of_socket(skb, packet);
 
-	if (packet->v6) {
-		__builtin_memcpy(tuple.ipv6.saddr, packet->flow.client, sizeof(tuple.ipv6.saddr));
-		__builtin_memcpy(tuple.ipv6.daddr, packet->flow.vip, sizeof(tuple.ipv6.daddr));
-		tuple.ipv6.sport = packet->flow.client_port;
-		tuple.ipv6.dport = packet->flow.vip_port;
-		socket = bpf_skc_lookup_tcp(skb, &tuple, sizeof(tuple.ipv6), BPF_F_CURRENT_NETNS, 0);
-	} else {
-		tuple.ipv4.saddr = packet->flow.client[3];
-		tuple.ipv4.daddr = packet->flow.vip[3];
-		tuple.ipv4.sport = packet->flow.client_port;
-		tuple.ipv4.dport = packet->flow.vip_port;
-		socket = bpf_skc_lookup_tcp(skb, &tuple, tuple_bytes, BPF_F_CURRENT_NETNS, 0);
-	}
-	if (!socket)
-		return STATE_NONE;
-	state = socket->state;
-	bpf_sk_release(socket);
 	return state == STATE_LISTEN || state == STATE_NEW_SYN_RECV ? STATE_NONE : state;
 }
 

@@ -27,13 +27,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define CHECK(holds)                                                  \
-    do {                                                              \
-        if (!(holds)) {                                               \
-            fprintf(stderr, "line %d: %s: %m\n", __LINE__, #holds);   \
-            exit(1);                                                  \
-        }                                                             \
-    } while (0)
+#include "check.h"
 
 #define CLIENTS 3
 

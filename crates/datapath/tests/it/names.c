@@ -9,13 +9,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#define CHECK(holds)                                                \
-    do {                                                            \
-        if (!(holds)) {                                             \
-            fprintf(stderr, "line %d: %s: %m\n", __LINE__, #holds); \
-            exit(1);                                                \
-        }                                                           \
-    } while (0)
+#include "check.h"
 
 static int family;
 static int port;

@@ -118,8 +118,10 @@ impl Handoffs {
         let head = request.head;
         let account = &request.account;
         let chosen = account.chosen()?;
-        let row = request.accepted.row.get().and(chosen, account.expected_bytes());
-        request.accepted.row.set(row);
+        let row = &request.accepted.row;
+        if self.relief.is_some() {
+            row.set(row.get().and(chosen, account.expected_bytes()));
+        }
         // Only of what it has proxied does this front-end learn whether the back-end answers.
         let simple = request.framing == Framing::None
             && head.is_plain
@@ -129,7 +131,9 @@ impl Handoffs {
             return None;
         }
         let worth = match &self.relief {
-            Some(relief) => payoff::pays(config, relief, account, row, (request.requests, request.keep)),
+            Some(relief) => {
+                payoff::pays(config, relief, account, row.get(), (request.requests, request.keep))
+            }
             // The last request of a connection is proxied if its answer is small: that costs less.
             None => request.keep || account.expected_bytes().unwrap_or(0) >= config.min_bytes,
         };

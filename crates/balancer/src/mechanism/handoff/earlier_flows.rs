@@ -19,9 +19,7 @@ impl System {
             Err(error) => tracing::warn!(error, "the flows cannot be listed"),
         }
         self.beginnings.fetch_add(1, Ordering::Relaxed);
-        self.offers.begin();
-        *self.registry() = Registry::default();
-        self.flows.store(0, Ordering::Relaxed);
+        self.let_go();
     }
 
     /// This front-end is active no longer: no client is to be reset for what it had.

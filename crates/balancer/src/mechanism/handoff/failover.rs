@@ -2,11 +2,10 @@
 //! and a standby when the address is gone.
 //!
 //! Agents know all connections, so they are the replica of the flows: a front-end that becomes active says so to each, and each
-//! offers what it has (`super::recover::adopt`). Until all have, packets of unknown connections are dropped, as this
+//! offers what it has (`super::adopt`). Until all have, packets of unknown connections are dropped, as this
 //! machine's kernel would reset their clients.
 
 use std::future::pending;
-use std::net::SocketAddr;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,6 +17,7 @@ use tokio::time::Instant;
 
 use super::handoffs::Handoffs;
 use super::link::AgentLink;
+use super::offers::agents;
 use super::recover;
 use super::role::{FailoverRole, RoleState};
 use super::system::System;
@@ -145,9 +145,7 @@ async fn follow_address(worker: Rc<Worker>, system: Arc<System>) {
 
 fn all_have_offered(worker: &Worker, system: &System) -> bool {
     let backends = worker.shared.backends.load();
-    let agents: Vec<SocketAddr> =
-        backends.iter().filter(|b| !b.is_retired()).filter_map(|b| b.agent).collect();
-    system.offers.are_all_heard(&agents)
+    system.offers.are_all_heard(&agents(&backends))
 }
 
 /// Tells an agent of the front-end's role, on a link that is up, whenever it changes.

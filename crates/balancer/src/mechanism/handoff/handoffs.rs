@@ -50,7 +50,7 @@ impl Handoffs {
             links: RefCell::default(),
             known: RefCell::default(),
             table: RefCell::new(HandoffTable::new(Arc::clone(&system), worker)),
-            relief: system.chooses.then(|| Relief::new(Instant::now())),
+            relief: system.chooses.then(Relief::new),
             system,
             pending: RefCell::default(),
             doubted: RefCell::default(),

@@ -25,13 +25,12 @@
 //! Once all agents have offered what they have, or after a bound, what is left over is nobody's: its client is reset. Where
 //! its sequence numbers are not known, the client is asked for them first.
 
-use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Instant;
 
 use plimsoll_datapath::{Flow, FlowEntry};
 
-use super::offers::LeftFlow;
+use super::offers::{LeftFlow, agents};
 use super::system::System;
 use super::times::{LINGER, QUIET};
 use crate::backend::Backend;
@@ -51,10 +50,8 @@ pub(super) fn settle(system: &System, backends: &[Arc<Backend>]) {
     if left.is_empty() {
         return system.offers.end();
     }
-    let agents: Vec<SocketAddr> =
-        backends.iter().filter(|b| !b.is_retired()).filter_map(|b| b.agent).collect();
     let now = Instant::now();
-    let settled = system.offers.is_settled(&agents, now);
+    let settled = system.offers.is_settled(&agents(backends), now);
     let mut known = system.offers.left();
     known.retain(|flow, _| left.contains_key(flow));
     for (flow, entry) in left {

@@ -228,11 +228,12 @@ fn place(worker: &Worker, handoffs: &Handoffs, link: &Rc<AgentLink>, asked: &Ask
 /// Counts a further request in the row of its connection. Whether the connection had better come back, as this front-end chooses,
 /// and its responses cost less when they are passed on.
 fn comes_back(handoffs: &Handoffs, link: &Rc<AgentLink>, conn: Conn, account: &Account) -> bool {
+    let Some(relief) = &handoffs.relief else { return false };
     let mut table = handoffs.table.borrow_mut();
     let Some(entry) = table.get(conn, link) else { return false };
     let row = entry.accepted.row.get().and(link.id, account.expected_bytes());
     entry.accepted.row.set(row);
-    handoffs.relief.as_ref().is_some_and(|relief| row.pays_to_return() && relief.is_idle())
+    row.pays_to_return() && relief.is_idle()
 }
 
 fn give_back(handoffs: &Handoffs, link: &Rc<AgentLink>, asked: &Asked, active: Option<Active>) {

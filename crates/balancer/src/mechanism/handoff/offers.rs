@@ -3,13 +3,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use plimsoll_datapath::{Flow, FlowEntry, Mac, NextHop};
 
 use super::numbers::{Questions, SeenNumbers};
 use super::times::{QUIET, SHORT_QUIET};
+use crate::backend::Backend;
 
 /// How long after an agent was heard it counts as having offered all: it may have lost its old link just before.
 const SETTLE: Duration = Duration::from_millis(300);
@@ -66,6 +67,11 @@ struct Heard {
     workers: BTreeSet<usize>,
     /// When the last of them was answered.
     at: Instant,
+}
+
+/// The agents that offer: those of back-ends that have not left.
+pub(super) fn agents(backends: &[Arc<Backend>]) -> Vec<SocketAddr> {
+    backends.iter().filter(|b| !b.is_retired()).filter_map(|b| b.agent).collect()
 }
 
 impl Offers {

@@ -16,13 +16,13 @@ pub(super) struct Relief {
     /// The part of a request by which fewer than `share` were handed off so far.
     owed: Cell<f64>,
     /// When the worker's CPU time was read last, and what it was.
-    read: Cell<(Instant, Duration)>,
+    read: Cell<Option<(Instant, Duration)>>,
 }
 
 impl Relief {
     /// Of a worker that has only begun.
-    pub(super) fn new(now: Instant) -> Self {
-        Self { share: Cell::new(0.0), owed: Cell::new(0.0), read: Cell::new((now, Duration::MAX)) }
+    pub(super) fn new() -> Self {
+        Self { share: Cell::new(0.0), owed: Cell::new(0.0), read: Cell::new(None) }
     }
 
     /// Looks how busy this thread, the worker's, was since the last time. Returns the share of such requests that are handed off
@@ -38,8 +38,8 @@ impl Relief {
     }
 
     fn follow(&self, now: Instant, used: Duration) {
-        let (before, used_before) = self.read.replace((now, used));
-        let Some(used) = used.checked_sub(used_before) else { return };
+        let Some((before, used_before)) = self.read.replace(Some((now, used))) else { return };
+        let used = used.saturating_sub(used_before);
         let passed_s = now.saturating_duration_since(before).as_secs_f64();
         if passed_s > 0.0 {
             let beyond = used.as_secs_f64() / passed_s - BUSY;
@@ -71,7 +71,7 @@ mod tests {
     /// is spared `spared` when it hands everything off.
     fn settled(busy: f64, spared: f64) -> f64 {
         let begin = Instant::now();
-        let relief = Relief::new(begin);
+        let relief = Relief::new();
         let mut used = Duration::ZERO;
         relief.follow(begin, used);
         for step in 1..=400 {
@@ -91,7 +91,7 @@ mod tests {
 
     #[test]
     fn as_many_leave_as_the_share_says() {
-        let relief = Relief::new(Instant::now());
+        let relief = Relief::new();
         assert!(!(0..100).any(|_| relief.next_leaves()));
         relief.share.set(0.25);
         assert_eq!((0..1000).filter(|_| relief.next_leaves()).count(), 250);

@@ -16,6 +16,7 @@ use tempfile::TempDir;
 
 pub(super) use far::move_client;
 
+use super::http::{ask_admin, metric_of};
 use crate::common::{Turn, alone, beside_others};
 use crate::rights::{as_user, command_in, open_directory};
 
@@ -348,23 +349,12 @@ impl Bed {
 
     /// What the front-end's admin API answers, if it does.
     pub(super) fn admin(&self, path: &str) -> Option<String> {
-        let request = format!("GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
-        let ask = || -> std::io::Result<String> {
-            let mut stream = TcpStream::connect("127.0.0.1:9090")?;
-            stream.set_read_timeout(Some(PATIENCE))?;
-            stream.write_all(request.as_bytes())?;
-            let mut answer = String::new();
-            stream.read_to_string(&mut answer)?;
-            Ok(answer)
-        };
-        let answer = self.lab.node(Node::FrontEnd).unwrap().run(ask).unwrap().ok()?;
-        answer.split_once("\r\n\r\n").map(|(_, body)| body.to_owned())
+        self.lab.node(Node::FrontEnd).unwrap().run(|| ask_admin(path)).unwrap().ok()
     }
 
     /// The value of a metric: the name with labels as `/metrics` shows it.
     pub(super) fn metric(&self, name: &str) -> Option<f64> {
-        let text = self.admin("/metrics")?;
-        text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' ')?.parse().ok())
+        metric_of(&self.admin("/metrics")?, name)
     }
 
     /// Nothing is left of what was served: loads, flows, connections; and the decisions replay.

@@ -140,6 +140,24 @@ impl Client {
     }
 }
 
+/// What the admin API of the front-end in this node answers.
+pub(super) fn ask_admin(path: &str) -> io::Result<String> {
+    let mut stream = TcpStream::connect("127.0.0.1:9090")?;
+    stream.set_read_timeout(Some(PATIENCE))?;
+    let request = format!("GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
+    stream.write_all(request.as_bytes())?;
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer)?;
+    let body = answer.split_once("\r\n\r\n").map(|(_, body)| body.to_owned());
+    body.ok_or_else(|| io::Error::other(answer))
+}
+
+/// A value of the page `/metrics`: the name with labels as the page shows it.
+pub(super) fn metric_of(page: &str, name: &str) -> Option<f64> {
+    let value = page.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '))?;
+    Some(value.parse().unwrap())
+}
+
 /// Bytes that no other place has: those of file `seed` from its start.
 pub(super) fn content(seed: u64, length: usize) -> Vec<u8> {
     let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;

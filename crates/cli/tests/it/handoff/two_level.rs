@@ -1,8 +1,7 @@
 //! Front-ends beside back-ends, each with a virtual address of its own, which hand a connection on to the machine whose
 //! interval the document's size lies in.
 
-use std::io::{Read as _, Write as _};
-use std::net::{IpAddr, SocketAddr, TcpStream};
+use std::net::{IpAddr, SocketAddr};
 use std::path::Path;
 use std::process::Command;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -12,7 +11,7 @@ use plimsoll_testkit::{PATIENCE, eventually};
 use plimsoll_wire::Key;
 
 use super::bed::move_client;
-use super::http::{Answer, Client, content};
+use super::http::{Answer, Client, ask_admin, content, metric_of};
 use crate::common::{alone, beside_others};
 
 const MACHINES: usize = 2;
@@ -103,18 +102,8 @@ impl Cluster {
 
     /// 0 where it is not there, or nobody answers.
     fn metric(&self, machine: usize, sample: &str) -> f64 {
-        let ask = || -> std::io::Result<String> {
-            let mut stream = TcpStream::connect("127.0.0.1:9090")?;
-            stream.set_read_timeout(Some(PATIENCE))?;
-            stream.write_all(b"GET /metrics HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")?;
-            let mut answer = String::new();
-            stream.read_to_string(&mut answer)?;
-            Ok(answer)
-        };
-        let answer = self.lab.node(Node::Backend(machine)).unwrap().run(ask).unwrap();
-        let text = answer.unwrap_or_default();
-        let line = text.lines().find_map(|line| line.strip_prefix(sample)?.strip_prefix(' '));
-        line.map_or(0.0, |value| value.parse().unwrap())
+        let page = self.lab.node(Node::Backend(machine)).unwrap().run(|| ask_admin("/metrics")).unwrap();
+        metric_of(&page.unwrap_or_default(), sample).unwrap_or(0.0)
     }
 }
 

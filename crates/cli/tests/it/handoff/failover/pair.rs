@@ -1,14 +1,14 @@
 //! A lab with two machines for front-ends, of which keepalived gives one the virtual address, and two back-ends.
 
 use std::fs::File;
-use std::io::{self, Read as _, Write as _};
-use std::net::{IpAddr, SocketAddr, TcpStream};
+use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 
 use plimsoll_lab::{Lab, LabConfig, Node, Process};
 use plimsoll_testkit::{PATIENCE, eventually, is_stopped};
 use tempfile::TempDir;
 
+use super::super::http::{ask_admin, metric_of};
 use crate::common::{Turn, alone};
 
 /// The machines of the two front-ends. The second one is a back-end's in other tests.
@@ -233,16 +233,8 @@ impl Pair {
 
     /// The value of a metric of a front-end, if that answers.
     pub(super) fn metric(&self, machine: usize, name: &str) -> Option<f64> {
-        let ask = || -> io::Result<String> {
-            let mut stream = TcpStream::connect("127.0.0.1:9090")?;
-            stream.set_read_timeout(Some(PATIENCE))?;
-            stream.write_all(b"GET /metrics HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")?;
-            let mut answer = String::new();
-            stream.read_to_string(&mut answer)?;
-            Ok(answer)
-        };
-        let text = self.lab.node(MACHINES[machine]).unwrap().run(ask).unwrap().ok()?;
-        text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' ')?.parse().ok())
+        let page = self.lab.node(MACHINES[machine]).unwrap().run(|| ask_admin("/metrics")).unwrap();
+        metric_of(&page.ok()?, name)
     }
 
     fn said(&self) -> String {
