@@ -57,6 +57,11 @@ impl PlacementRow {
         Self { backend: None, length: 0, wanted, ..self }
     }
 
+    /// After the back-end had to keep a connection that was to come back: it is not asked for again at once.
+    pub(crate) fn after_kept(self) -> Self {
+        Self { spared_us: self.spared_us.map(|_| 0.0), ..self }
+    }
+
     /// Whether the next requests are likely to go where the latest one goes.
     pub(crate) fn is_steady(self) -> bool {
         self.length >= self.wanted

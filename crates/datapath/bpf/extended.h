@@ -108,7 +108,10 @@ ALWAYS_INLINE enum parsed extended_v6(struct __sk_buff *skb, enum direction dire
 		if (next == EXTENSION_FRAGMENT) {
 			packet->fragment_id = bpf_ntohl(extension.fragment_id);
 			if (extension.fragment_bits & bpf_htons(FRAGMENT_OFFSET_MASK_V6))
-				return PARSED_LATER_FRAGMENT;
+				/* What stands first in the whole packet, in each of its fragments. */
+				return extension.next == PROTOCOL_TCP || is_extension(extension.next) ?
+					       PARSED_LATER_FRAGMENT :
+					       PARSED_OTHER;
 			more = extension.fragment_bits & bpf_htons(FRAGMENT_MORE_V6);
 			offset += sizeof(extension);
 		} else {

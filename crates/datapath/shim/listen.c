@@ -130,6 +130,10 @@ EXPORT int getsockopt(int fd, int level, int name, void *value, socklen_t *lengt
     int result = real_functions()->getsockopt(fd, level, name, value, length);
     if (result == 0 || !is_about_tcp(fd, level))
         return result;
+    if (value == NULL || length == NULL) {
+        errno = EFAULT;
+        return -1;
+    }
     memset(value, 0, *length);
     errno = before;
     return 0;

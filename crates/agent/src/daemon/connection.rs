@@ -239,6 +239,11 @@ impl Connection {
         state.link.is_none() && state.confirmed
     }
 
+    /// Whether it has ended.
+    pub(super) fn is_over(&self) -> bool {
+        self.state().over
+    }
+
     /// The link of this number is lost, which has offered it.
     pub(super) fn withdraw(&self, number: u64) {
         let mut state = self.state();

@@ -2,7 +2,7 @@
 
 use std::io;
 use std::net::IpAddr;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -32,6 +32,8 @@ pub(super) struct FrontEndLink<C> {
     lost: AtomicBool,
     doubted: AtomicBool,
     superseded: AtomicBool,
+    /// With which its front-end last said that it is active; 0 before.
+    term: AtomicU64,
     /// Looked up only, except at the end of the link.
     table: Mutex<HashMap<Conn, LinkEntry<C>, FixedState>>,
 }
@@ -71,6 +73,7 @@ impl<C> FrontEndLink<C> {
             lost: AtomicBool::new(false),
             doubted: AtomicBool::new(false),
             superseded: AtomicBool::new(false),
+            term: AtomicU64::new(0),
             table: Mutex::default(),
         }
     }
@@ -81,6 +84,11 @@ impl<C> FrontEndLink<C> {
 
     fn table(&self) -> MutexGuard<'_, HashMap<Conn, LinkEntry<C>, FixedState>> {
         self.table.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The front-end says here that it is active with this term. Returns whether it has not said so here before.
+    pub(super) fn begins_term(&self, term: u64) -> bool {
+        self.term.swap(term, Ordering::Relaxed) != term
     }
 
     /// Queues a message, which the link's thread will send.

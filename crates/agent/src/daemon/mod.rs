@@ -48,6 +48,7 @@ mod succession;
 mod take;
 mod talk;
 mod threads;
+mod wait;
 
 pub use agent::{Agent, AgentHandle, AgentStats, PreparedAgent};
 pub use config::{AgentConfig, AgentError, FrontEnd, ServeConfig};

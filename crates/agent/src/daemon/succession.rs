@@ -7,11 +7,12 @@ use super::link::FrontEndLink;
 use super::lost::detach;
 use super::shared::AgentShared;
 
-/// A link begins: its front-end hears which process is active.
+/// A link begins: its front-end hears which process is active, unless it is itself. To the active one this message says that all
+/// connections have been offered on the link, which they have not been yet.
 pub(super) fn begins(shared: &AgentShared, link: &FrontEndLink<Connection>) {
     if shared.active.replace(link) {
         tell_all(shared, link);
-    } else {
+    } else if !shared.active.is_active(link) {
         tell(shared, link);
     }
 }
@@ -27,6 +28,12 @@ pub(super) fn ends(shared: &AgentShared, link: &FrontEndLink<Connection>) {
 /// The process at the other end of the link says that it is active. If it is, all connections of its name are to be offered to
 /// it; other processes have no say in them any more, even if their links are still open.
 pub(super) fn activate(shared: &AgentShared, link: &FrontEndLink<Connection>, term: u64) {
+    if link.begins_term(term) {
+        // What it had on this link in an earlier term, it has let go of; and what was offered to it, it has not adopted.
+        detach(shared, link.surrender());
+        shared.connections_of_name(&link.peer.name).iter().for_each(|c| c.withdraw(link.number));
+        shared.link_lost();
+    }
     if !shared.active.activate(link, term) {
         return;
     }
@@ -39,6 +46,14 @@ pub(super) fn activate(shared: &AgentShared, link: &FrontEndLink<Connection>, te
     let connections = shared.connections_of_name(&link.peer.name);
     connections.iter().for_each(|connection| connection.withdraw_from_all());
     shared.link_lost();
+}
+
+/// Takes the connections of a link away, if another process has become the active one while they were entered there.
+pub(super) fn surrender_if_superseded(shared: &AgentShared, link: &FrontEndLink<Connection>) {
+    if shared.active.is_another(link) {
+        detach(shared, link.surrender());
+        shared.link_lost();
+    }
 }
 
 /// It says that it is not, or no longer.

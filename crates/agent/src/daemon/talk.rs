@@ -15,7 +15,7 @@ use plimsoll_wire::session::{AgentHandshake, AgentTerms, Established, FrameReade
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use tokio::net::TcpStream;
 use tokio::task::spawn_local;
-use tokio::time::{Instant, MissedTickBehavior, interval, sleep_until, timeout};
+use tokio::time::{Instant, MissedTickBehavior, interval, timeout};
 
 use super::config::FrontEnd;
 use super::connection::{Connection, Cut, PlacementDecision};
@@ -23,6 +23,7 @@ use super::drive::{Taken, drive};
 use super::link::{Flushed, FrontEndLink};
 use super::lost::{LinkEnd, detach, reset_stalled};
 use super::shared::{AgentShared, count};
+use super::wait::until;
 use super::{succession, take};
 
 /// Time for a handshake.
@@ -261,6 +262,7 @@ impl Talk {
                         self.link.enter(conn, &taken.connection);
                         self.link.push(&FromAgent::Taken { conn });
                         self.fresh.push(taken);
+                        succession::surrender_if_superseded(&self.shared, &self.link);
                     }
                     Err(why) => self.refuse(conn, why),
                 }
@@ -322,13 +324,21 @@ impl Talk {
 
     fn adopted(&mut self, orphan: u64, conn: Conn) {
         let offered = self.offered.remove(&orphan);
-        let Some(connection) = offered.filter(|_| !self.shared.active.is_another(&self.link)) else { return };
+        if self.shared.active.is_another(&self.link) {
+            return;
+        }
+        let Some(connection) = offered else {
+            // It was not offered on this link, or is taken back: the front-end has adopted what is not there.
+            self.link.push(&FromAgent::Closed { conn });
+            return;
+        };
         // Before it can end, which removes it from the table.
         self.link.enter(conn, &connection);
         if !connection.adopt(Arc::clone(&self.link), conn) {
             self.link.forget(conn);
             self.link.push(&FromAgent::Closed { conn });
         }
+        succession::surrender_if_superseded(&self.shared, &self.link);
     }
 
     fn refuse(&self, conn: Conn, why: Refusal) {
@@ -357,6 +367,8 @@ impl Talk {
             () if self.shared.active.is_another(&self.link) => Vec::new(),
             () => self.shared.connections_of(&self.front_end),
         };
+        // Others may be adopted here even if they were offered elsewhere since: the answer is on its way.
+        self.offered.retain(|_, connection| !connection.is_over());
         for connection in connections {
             if let Some((request, active)) = connection.offer(self.link.number) {
                 let (orphan, flow) = (connection.number, connection.flow);
@@ -381,13 +393,5 @@ impl Talk {
             taken.connection.cut(Cut::Silent);
             spawn_local(drive(Arc::clone(&self.shared), taken));
         }
-    }
-}
-
-/// Waits until `time`; for ever without one.
-async fn until(time: Option<Instant>) {
-    match time {
-        Some(time) => sleep_until(time).await,
-        None => std::future::pending().await,
     }
 }

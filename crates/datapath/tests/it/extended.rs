@@ -79,6 +79,21 @@ fn fragments_follow_the_first() {
     }
 }
 
+#[test]
+fn fragments_of_other_protocols_are_none_of_its_business() {
+    let (forwarder, _instance) = forwarder();
+    for (client, vip) in pairs() {
+        forwarder.insert(&Flow::new(client, vip), &NEXT_HOP, 0).unwrap();
+        for first in [true, false] {
+            let mut frame = Packet::new(client, vip, ACK).payload(80).fragment(first);
+            // UDP's number: in the IPv4 header, or in the fragment's.
+            frame[if client.is_ipv4() { 23 } else { 54 }] = 17;
+            assert_eq!(verdict(&forwarder, &frame), PacketVerdict::Pass);
+        }
+    }
+    assert_eq!(forwarder.counters().unwrap().fragments, 0);
+}
+
 /// As a back-end with this MAC address sends it back.
 fn returned(forwarder: &Forwarder, packet: &Packet, by: [u8; 6]) -> PacketVerdict {
     let mut frame = packet.frame();

@@ -1,6 +1,7 @@
 /* A server that takes its sockets for TCP sockets, and ends when the kernel tells it otherwise: `names FAMILY PORT`, of which
  * FAMILY is 4 or 6. It says "served" to three clients. */
 #include <arpa/inet.h>
+#include <errno.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <stdio.h>
@@ -34,6 +35,7 @@ static void check_options(int fd)
     CHECK(setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one) == 0);
     CHECK(getsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &is_set, &length) == 0);
     CHECK(length == sizeof is_set && (is_set == 0 || is_set == 1));
+    CHECK(getsockopt(fd, IPPROTO_TCP, TCP_NODELAY, NULL, &length) == -1 && errno == EFAULT);
     CHECK(setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &one, sizeof one) == 0);
     /* What is wrong stays wrong. */
     CHECK(setsockopt(fd, SOL_SOCKET, 12345, &one, sizeof one) == -1);

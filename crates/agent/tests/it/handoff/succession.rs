@@ -134,3 +134,65 @@ fn who_gives_up_or_is_gone_is_followed() {
     active(&mut first, 4, 1);
     serve(&mut first, &mut client, (41, 4));
 }
+
+#[test]
+fn the_active_one_is_told_that_it_is_when_all_was_offered() {
+    let world = world();
+    let mut first = world.link(0);
+    become_active(&mut first, 1, 1);
+    let mut client = world.handed_off(&mut first, 0, 1, GET);
+    client.response();
+    first.ended(1, 0);
+    // Another link of the same process.
+    let mut next = world.link(0);
+    drop(first);
+    adopt(&mut next, &client, (21, 0));
+    next.say(&ToAgent::Ping { token: 9 });
+    let said = next.hear();
+    assert!(matches!(said, Some(Said::Pong { token: 9, .. })), "{said:?}");
+    become_active(&mut next, 1, 1);
+}
+
+#[test]
+fn a_process_that_begins_a_new_term_is_offered_what_it_had() {
+    let world = world();
+    let mut link = world.link(0);
+    become_active(&mut link, 1, 1);
+    let mut client = world.handed_off(&mut link, 0, 1, GET);
+    client.response();
+    link.ended(1, 0);
+    // It has let go of all connections, as another one was active for a moment, of which this agent has not heard.
+    link.say(&ToAgent::Activate { term: 3 });
+    adopt(&mut link, &client, (21, 0));
+    active(&mut link, 3, 1);
+    serve(&mut link, &mut client, (21, 1));
+    // Said once more, it changes nothing.
+    become_active(&mut link, 3, 1);
+    serve(&mut link, &mut client, (21, 2));
+}
+
+#[test]
+fn a_connection_that_was_not_offered_counts_as_closed() {
+    let world = world();
+    let mut link = world.link(0);
+    link.say(&ToAgent::Adopted { orphan: 999, conn: Conn(5) });
+    assert_eq!(link.hear(), Some(Said::Closed(5)));
+}
+
+#[test]
+fn what_was_offered_before_the_front_end_became_active_is_offered_again() {
+    let world = world();
+    let mut first = world.link(0);
+    let mut client = world.handed_off(&mut first, 0, 1, GET);
+    client.response();
+    first.ended(1, 0);
+    let mut second = world.link(0);
+    drop(first);
+    // Nobody is active yet, and the front-end has no use for it.
+    let said = second.hear();
+    assert!(matches!(said, Some(Said::Adopt { request: 0, .. })), "{said:?}");
+    second.say(&ToAgent::Activate { term: 1 });
+    adopt(&mut second, &client, (21, 0));
+    active(&mut second, 1, 1);
+    serve(&mut second, &mut client, (21, 1));
+}

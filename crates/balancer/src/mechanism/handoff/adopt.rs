@@ -8,6 +8,7 @@ use plimsoll_wire::message::ToAgent;
 
 use super::handoffs::Handoffs;
 use super::orphan::OrphanOffer;
+use super::registry::Owner;
 use super::table::HandoffEntry;
 use crate::worker::Worker;
 
@@ -17,8 +18,8 @@ pub(super) fn adopt(worker: &Rc<Worker>, handoffs: &Rc<Handoffs>, offer: OrphanO
     let Some(hop) = offer.link.hop() else { return };
     let OrphanOffer { ref link, orphan, flow, request, .. } = offer;
     let system = &handoffs.system;
-    if !system.is_active() {
-        // It offers the connection to the front-end that is, too.
+    if !handoffs.has_say_on(link) {
+        // It offers the connection to the front-end that has, or once more to this one.
         return;
     }
     let mut table = handoffs.table.borrow_mut();
@@ -48,6 +49,8 @@ pub(super) fn adopt(worker: &Rc<Worker>, handoffs: &Rc<Handoffs>, offer: OrphanO
     if !registry.leaving.remove(&flow) {
         system.add_flow();
     }
+    // Before another worker looks: it may have an offer of the same connection.
+    registry.own(flow, Owner { worker: worker.index, conn });
     drop(registry);
     worker.count_accepted();
     handoffs.system.counts.adopted.add(1);

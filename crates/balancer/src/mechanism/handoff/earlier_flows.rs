@@ -37,7 +37,11 @@ impl System {
         if let Err(error) = listed {
             tracing::warn!(%error, "the flows cannot be listed");
         }
-        flows.retain(|flow| !self.forget(flow, quiet));
+        flows.retain(|flow| {
+            // The address may come back meanwhile, and agents offer the connections again.
+            let registry = self.registry();
+            self.is_active() || registry.is_owned(flow) || !self.forget(flow, quiet)
+        });
         flows.is_empty()
     }
 

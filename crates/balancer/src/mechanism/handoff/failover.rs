@@ -36,9 +36,10 @@ fn change(system: &System, change: impl FnOnce(&mut RoleState) -> bool) {
         tracing::warn!(address = %failover.address, "this front-end is {}", describe(role));
         system.hold(true);
         match (before.is_active(), role.is_active()) {
-            (false, true) => system.begin_anew(),
+            // Also where it was active and another one after it, of which it has not heard: agents offer all once more.
+            (_, true) => system.begin_anew(),
             (true, false) => system.let_go(),
-            _ => {}
+            (false, false) => {}
         }
     });
 }
@@ -101,6 +102,7 @@ fn let_go(worker: &Worker, handoffs: &Handoffs) {
         recover::over(worker, entry);
     }
     handoffs.pending.borrow_mut().clear();
+    handoffs.kept_offers.borrow_mut().clear();
 }
 
 /// Looks for the address when addresses of this machine change, and ends the wait for the agents' offers.
@@ -110,6 +112,7 @@ async fn follow_address(worker: Rc<Worker>, system: Arc<System>) {
         Ok(watch) => watch,
         Err(error) => {
             tracing::error!(%error, "the virtual address cannot be watched: this front-end stays a standby");
+            system.hold(false);
             return;
         }
     };
@@ -168,9 +171,11 @@ impl RoleTeller {
         match *role.borrow_and_update() {
             FailoverRole::Active { term } => {
                 self.said = link.push(&ToAgent::Activate { term });
+                link.set_term(self.said.then_some(term));
             }
             FailoverRole::Standby | FailoverRole::Superseded if self.said => {
                 self.said = !link.push(&ToAgent::Deactivate);
+                link.set_term(None);
             }
             FailoverRole::Standby | FailoverRole::Superseded => {}
         }

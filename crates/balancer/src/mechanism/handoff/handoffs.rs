@@ -14,6 +14,7 @@ use super::leaving::FlowEnd;
 use super::link::AgentLink;
 use super::orphan::OrphanOffer;
 use super::relief::Relief;
+use super::role::FailoverRole;
 use super::system::System;
 use super::table::HandoffTable;
 use super::times::LINGER;
@@ -65,7 +66,16 @@ impl Handoffs {
     pub(super) fn link(&self, backend: BackendId) -> Option<Rc<AgentLink>> {
         let links = self.links.borrow();
         let link = links.get(backend.index())?.as_ref()?;
-        link.has_room().then(|| Rc::clone(link))
+        (link.has_room() && self.has_say_on(link)).then(|| Rc::clone(link))
+    }
+
+    /// Whether the agent does what this front-end says on this link. Where others share the address, it has been told there that
+    /// this one is active, in this term: what it was told or has told before does not count any more.
+    pub(super) fn has_say_on(&self, link: &AgentLink) -> bool {
+        self.system.failover.as_ref().is_none_or(|failover| match failover.role() {
+            FailoverRole::Active { term } => link.term() == Some(term),
+            FailoverRole::Standby | FailoverRole::Superseded => false,
+        })
     }
 
     /// Undoes the first steps of a handoff: packets of the flow come here again. The flow is removed even if an earlier

@@ -41,7 +41,8 @@ pub(super) fn settle(system: &System, backends: &[Arc<Backend>]) {
         return;
     }
     if !system.is_active() {
-        if system.forget_quiet(LINGER) {
+        let beginnings = system.beginnings();
+        if system.forget_quiet(LINGER) && !system.is_active() && system.beginnings() == beginnings {
             system.offers.end();
         }
         return;

@@ -79,6 +79,8 @@ struct Up {
     doubted: bool,
     /// Whether the agent has answered on this link.
     answered: bool,
+    /// The term with which it was told last that this front-end is active.
+    term: Option<u64>,
 }
 
 impl AgentLink {
@@ -195,6 +197,18 @@ impl AgentLink {
         first.then_some(up.hop)
     }
 
+    /// Notes that the agent has been told that this front-end is active with this term, or that it is not.
+    pub(super) fn set_term(&self, term: Option<u64>) {
+        if let Some(up) = self.up.borrow_mut().as_mut() {
+            up.term = term;
+        }
+    }
+
+    /// What the agent was told last; `None` also when the link is down.
+    pub(super) fn term(&self) -> Option<u64> {
+        self.up.borrow().as_ref()?.term
+    }
+
     /// Hands nothing more to the back-end, which is no longer configured, or elsewhere.
     pub(super) fn retire(&self) {
         self.retired.set(true);
@@ -221,6 +235,7 @@ impl AgentLink {
             unanswered: 0,
             doubted: false,
             answered: false,
+            term: None,
         });
     }
 

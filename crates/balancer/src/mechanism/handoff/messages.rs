@@ -49,7 +49,7 @@ pub(super) fn take(
         FromAgent::Began { conn, head, .. } => began(worker, handoffs, link, conn, head),
         FromAgent::Ended { conn, ended } => end(worker, handoffs, link, conn, &ended),
         FromAgent::Returned { conn, state, .. } => returned(worker, handoffs, link, conn, state),
-        FromAgent::Kept { conn, .. } => kept(worker, handoffs, link, conn),
+        FromAgent::Kept { conn, request } => kept(worker, handoffs, link, conn, request),
         FromAgent::Closed { conn } => closed(worker, handoffs, link, conn),
         FromAgent::Adopt { orphan, flow, request, .. } => {
             let offer = OrphanOffer::new(worker, &handoffs.system, link, (orphan, flow, request));
@@ -94,16 +94,20 @@ fn taken(handoffs: &Handoffs, link: &Rc<AgentLink>, conn: Conn) {
     }
 }
 
-/// Notes that the agent answers a request itself that was to go elsewhere.
-fn kept(worker: &Worker, handoffs: &Handoffs, link: &Rc<AgentLink>, conn: Conn) {
+/// Notes that the agent answers a request itself that was to come back.
+fn kept(worker: &Worker, handoffs: &Handoffs, link: &Rc<AgentLink>, conn: Conn, request: u32) {
     let active = {
         let mut table = handoffs.table.borrow_mut();
-        let Some(entry) = table.get(conn, link) else { return };
+        let Some(entry) = table.get(conn, link).filter(|entry| entry.is_returning(request)) else { return };
         entry.phase = HandoffPhase::Held;
+        entry.accepted.row.set(entry.accepted.row.get().after_kept());
         entry.active.take()
     };
     let Some(mut active) = active else { return };
-    active.stay_at(worker, link);
+    handoffs.system.counts.stayed.add(1);
+    if active.account.chosen() != Some(link.id) || !link.has_index(worker) {
+        active.stay_at(worker, link);
+    }
     if let Some(entry) = handoffs.table.borrow_mut().get(conn, link) {
         entry.active = Some(active);
     }
@@ -217,9 +221,11 @@ fn place(worker: &Worker, handoffs: &Handoffs, link: &Rc<AgentLink>, asked: &Ask
             return;
         };
         entry.asked = None;
-        entry.active = Some(Box::new(active));
+        let earlier = entry.active.replace(Box::new(active));
         handoffs.system.counts.stayed.add(1);
         link.push(&ToAgent::Stay { conn: asked.conn, request: asked.request });
+        drop(table);
+        drop(earlier);
     } else {
         give_back(handoffs, link, asked, Some(active));
     }
@@ -230,7 +236,8 @@ fn place(worker: &Worker, handoffs: &Handoffs, link: &Rc<AgentLink>, asked: &Ask
 fn comes_back(handoffs: &Handoffs, link: &Rc<AgentLink>, conn: Conn, account: &Account) -> bool {
     let Some(relief) = &handoffs.relief else { return false };
     let mut table = handoffs.table.borrow_mut();
-    let Some(entry) = table.get(conn, link) else { return false };
+    // One that was answered meanwhile is counted when its agent tells of it.
+    let Some(entry) = table.get(conn, link).filter(|entry| entry.asked.is_some()) else { return false };
     let row = entry.accepted.row.get().and(link.id, account.expected_bytes());
     entry.accepted.row.set(row);
     row.pays_to_return() && relief.is_idle()
@@ -240,10 +247,12 @@ fn give_back(handoffs: &Handoffs, link: &Rc<AgentLink>, asked: &Asked, active: O
     let mut table = handoffs.table.borrow_mut();
     let Some(entry) = table.get(asked.conn, link).filter(|e| e.asked == Some(asked.request)) else { return };
     entry.asked = None;
-    entry.phase = HandoffPhase::Returning;
-    entry.accepted.row.set(entry.accepted.row.get().after_return());
-    entry.active = active.map(Box::new);
+    entry.phase = HandoffPhase::Returning { request: asked.request };
+    let earlier = std::mem::replace(&mut entry.active, active.map(Box::new));
     link.push(&ToAgent::Return { conn: asked.conn, request: asked.request });
+    drop(table);
+    // Of an agent that has not told the end of it. Whoever waits for its place may come back here.
+    drop(earlier);
 }
 
 fn end(worker: &Worker, handoffs: &Handoffs, link: &Rc<AgentLink>, conn: Conn, ended: &AnswerReport) {
@@ -271,10 +280,11 @@ fn closed(worker: &Rc<Worker>, handoffs: &Rc<Handoffs>, link: &Rc<AgentLink>, co
 /// Handles a connection that has come back: it goes to the back-end that was chosen, or stays at this front-end.
 fn returned(worker: &Rc<Worker>, handoffs: &Rc<Handoffs>, link: &Rc<AgentLink>, conn: Conn, state: &[u8]) {
     let of_link = |entry: &HandoffEntry| {
-        Rc::ptr_eq(&entry.link, link) && matches!(entry.phase, HandoffPhase::Returning)
+        Rc::ptr_eq(&entry.link, link) && matches!(entry.phase, HandoffPhase::Returning { .. })
     };
     let entry = handoffs.table.borrow_mut().remove_if(conn, of_link);
     let Some(entry) = entry else { return };
+    entry.accepted.row.set(entry.accepted.row.get().after_return());
     let state = match TcpState::decode(state) {
         Ok(state) if state.flow == entry.flow => state,
         wrong => {

@@ -56,6 +56,8 @@ pub(super) struct Offers {
     began: Mutex<Instant>,
     workers: usize,
     agents: Mutex<BTreeMap<SocketAddr, Heard>>,
+    /// Workers and agents of which one has answered the other once.
+    once: Mutex<BTreeSet<(usize, SocketAddr)>>,
     left: Mutex<BTreeMap<Flow, LeftFlow>>,
     over: AtomicBool,
 }
@@ -81,6 +83,7 @@ impl Offers {
             began: Mutex::new(Instant::now()),
             workers,
             agents: Mutex::default(),
+            once: Mutex::default(),
             left: Mutex::default(),
             over: AtomicBool::new(false),
         }
@@ -90,10 +93,15 @@ impl Offers {
         self.agents.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    fn once(&self) -> MutexGuard<'_, BTreeSet<(usize, SocketAddr)>> {
+        self.once.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Agents offer all that they have once more, and flows are left from before.
     pub(super) fn begin(&self) {
         *self.began.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
         self.agents().clear();
+        self.once().clear();
         self.left().clear();
         self.over.store(false, Ordering::Relaxed);
     }
@@ -120,6 +128,7 @@ impl Offers {
         let heard = agents.entry(agent).or_insert_with(|| Heard { mac, workers: BTreeSet::new(), at });
         (heard.mac, heard.at) = (mac, at);
         heard.workers.insert(worker);
+        self.once().insert((worker, agent));
     }
 
     /// The link of this worker to an agent is down.
@@ -129,9 +138,9 @@ impl Offers {
         }
     }
 
-    /// Whether this agent has answered on a link of this worker.
-    pub(super) fn is_heard(&self, worker: usize, agent: SocketAddr) -> bool {
-        self.agents().get(&agent).is_some_and(|heard| heard.workers.contains(&worker))
+    /// Whether this agent has answered this worker, on this link or an earlier one.
+    pub(super) fn was_heard(&self, worker: usize, agent: SocketAddr) -> bool {
+        self.once().contains(&(worker, agent))
     }
 
     /// Whether all of these agents have answered all workers.

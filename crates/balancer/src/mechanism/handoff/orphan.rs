@@ -34,9 +34,10 @@ impl OrphanOffer {
         link: &Rc<AgentLink>,
         (orphan, flow, request): (u64, Flow, u32),
     ) -> Self {
-        let until = Instant::now() + link_timeout(worker);
-        // Until the agent has offered all.
-        let is_foreign = system.failover.is_some() && !system.offers.is_heard(worker.index, link.address);
+        // A link that is lost later by one look, and was read last after this offer came.
+        let until = Instant::now() + 2 * link_timeout(worker);
+        // Until the agent has offered all for the first time.
+        let is_foreign = system.failover.is_some() && !system.offers.was_heard(worker.index, link.address);
         Self { link: Rc::clone(link), orphan, flow, request, is_foreign, is_kept: false, until }
     }
 }

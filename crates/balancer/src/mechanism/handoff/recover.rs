@@ -180,6 +180,8 @@ pub(super) fn reset(handoffs: &Handoffs, flow: Flow, before: Option<Expected>) -
 /// Gives up the connections of a link that is down. The agent may come back and offer them; otherwise their clients are reset
 /// after `handoff.lost_grace`.
 pub(super) fn link_down(worker: &Rc<Worker>, handoffs: &Rc<Handoffs>, link: &Rc<AgentLink>, down: Down) {
+    // The agent offers them on another link, or on this one's next session.
+    handoffs.kept_offers.borrow_mut().retain(|offer| !Rc::ptr_eq(&offer.link, link));
     let conns = handoffs.table.borrow().of_link(link);
     // A client that acknowledges something new is served by a back-end that has only lost its link, or by a kernel that sends
     // what its process left. Only the others are reset then.

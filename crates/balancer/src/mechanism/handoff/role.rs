@@ -59,7 +59,8 @@ impl RoleState {
             FailoverRole::Active { term: own } if (term, instance) <= (own, self.instance) && !is_vacant => {
                 return false;
             }
-            FailoverRole::Active { term: own } if is_vacant && term < own => return false,
+            // It is told of this one as soon as its link is up.
+            FailoverRole::Active { term: own } if is_vacant && term <= own => return false,
             FailoverRole::Active { .. } | FailoverRole::Superseded if is_vacant => self.next_term(),
             FailoverRole::Active { .. } => FailoverRole::Superseded,
             FailoverRole::Standby | FailoverRole::Superseded => return false,
@@ -117,6 +118,7 @@ mod tests {
         assert!(state.told(8, 0));
         assert_eq!(state.role(), active(9));
         assert!(!state.told(8, 0), "the next agent, before it has heard");
+        assert!(!state.told(9, 0), "an agent that has lost all links and has one again");
         assert!(!state.told(9, 3), "another one with the same term and a lower number");
     }
 }

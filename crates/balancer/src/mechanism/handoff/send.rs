@@ -62,6 +62,10 @@ pub(super) fn hand_off(
             return lost(handing);
         }
     };
+    if !handoffs.has_say_on(&handing.link) {
+        // The address has gone, or come, while the connection was on its way here.
+        return stays(fd, handing);
+    }
     let local = accepted.local.or_else(|| SockRef::from(&fd).local_addr().ok()?.as_socket());
     let (Some(local), Some(hop)) = (local, handing.link.hop()) else { return stays(fd, handing) };
     let flow = Flow::new(accepted.peer, local);

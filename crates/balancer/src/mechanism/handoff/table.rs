@@ -31,8 +31,11 @@ pub(super) enum HandoffPhase {
     },
     /// The agent has it.
     Held,
-    /// The agent has been told to give it back.
-    Returning,
+    /// The agent has been told to give it back, with this request.
+    Returning {
+        /// The request's number on the connection.
+        request: u32,
+    },
 }
 
 /// A connection that has been handed off.
@@ -83,6 +86,11 @@ impl HandoffEntry {
     /// Whether the agent has not said yet that it has it.
     pub(super) fn is_pending(&self) -> bool {
         matches!(self.phase, HandoffPhase::Pending { .. })
+    }
+
+    /// Whether the agent has been told to give it back with this request.
+    pub(super) fn is_returning(&self, request: u32) -> bool {
+        matches!(self.phase, HandoffPhase::Returning { request: last } if last == request)
     }
 
     /// Tells the agent, once, to close it if it is idle.
