@@ -246,7 +246,10 @@ fn what_the_front_end_itself_had_is_reset() {
     pair.wait_until_standby(0);
     pair.wait_for_links(0);
     // Those of a process that is killed hear of it from its kernel.
+    pair.wait_for_backend(1, "b1");
+    pair.bound_send_buffers(1);
     let mut downloads = under_way(&pair, 20);
+    assert_eq!(pair.metric(1, "plimsoll_flows"), Some(10.0), "the other ten are proxied");
     pair.kill_front_end(1);
     let (ends, longest) = finish(&mut downloads, &large(), &AtomicBool::new(false));
     eprintln!("proxied: the longest silence {longest:?}");

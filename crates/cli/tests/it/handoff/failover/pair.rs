@@ -226,6 +226,18 @@ impl Pair {
         eventually("links", || self.metric(machine, "plimsoll_links") == Some(wanted));
     }
 
+    /// Waits until a front-end takes a back-end for healthy.
+    pub(super) fn wait_for_backend(&self, machine: usize, backend: &str) {
+        let state = format!("plimsoll_backend_state{{backend=\"{backend}\",state=\"up\"}}");
+        eventually("a back-end", || self.metric(machine, &state) == Some(1.0));
+    }
+
+    /// Keeps the kernel of a front-end's machine from buffering whole answers of new connections.
+    pub(super) fn bound_send_buffers(&self, machine: usize) {
+        let bound = || std::fs::write("/proc/sys/net/ipv4/tcp_wmem", "4096 16384 65536");
+        self.lab.node(MACHINES[machine]).unwrap().run(bound).unwrap().unwrap();
+    }
+
     /// Does something as the client.
     pub(super) fn client<T: Send>(&self, work: impl FnOnce() -> T + Send) -> T {
         self.lab.node(Node::Client).unwrap().run(work).unwrap()
