@@ -48,10 +48,15 @@ impl ActiveFrontEnds {
         accepted
     }
 
-    /// This process is active no longer. Returns false if it was not.
-    pub(super) fn deactivate(&self, name: &str, instance: u64) -> bool {
+    /// The process at the other end of this link is active no longer: in the term that it has said there, or in any if it is
+    /// gone. Returns false if it was not.
+    pub(super) fn deactivate<C>(&self, link: &FrontEndLink<C>, is_gone: bool) -> bool {
+        let instance = link.peer.instance;
         let mut all = self.all();
-        let was = all.get_mut(name).filter(|now| now.instance == instance && instance != 0);
+        let was = all.get_mut(&link.peer.name).filter(|now| {
+            // On another link it may have begun a later one already.
+            now.instance == instance && instance != 0 && (is_gone || now.term == link.term())
+        });
         was.map(|now| now.instance = 0).is_some()
     }
 
@@ -69,9 +74,12 @@ impl ActiveFrontEnds {
         self.of(&link.peer.name).is_some_and(|now| now.instance == link.peer.instance)
     }
 
-    /// Whether another process is.
-    pub(super) fn is_another<C>(&self, link: &FrontEndLink<C>) -> bool {
-        self.of(&link.peer.name).is_some_and(|now| now.instance != 0 && now.instance != link.peer.instance)
+    /// Whether what the front-end says on this link counts: always if no process is active; else if it is the active one, and has
+    /// said its term there.
+    pub(super) fn has_say<C>(&self, link: &FrontEndLink<C>) -> bool {
+        self.of(&link.peer.name).is_none_or(|now| {
+            now.instance == 0 || (now.instance == link.peer.instance && now.term == link.term())
+        })
     }
 }
 
@@ -94,19 +102,35 @@ mod tests {
         FrontEndLink::new(instance, established.peer, [10, 0, 0, last].into(), established.keys.writer)
     }
 
+    fn activate(active: &ActiveFrontEnds, link: &FrontEndLink<()>, term: u64) -> bool {
+        link.begins_term(term);
+        active.activate(link, term)
+    }
+
     #[test]
     fn the_highest_term_counts() {
         let (active, first, second) = (ActiveFrontEnds::default(), link(71, 1), link(72, 2));
-        assert!(!active.is_active(&first) && !active.is_another(&first), "nobody is");
-        assert!(active.activate(&first, 1) && !active.activate(&first, 1));
-        assert!(active.is_active(&first) && active.is_another(&second));
-        assert!(active.activate(&second, 2) && active.is_another(&first));
-        assert!(!active.activate(&first, 1), "it does not know yet");
-        assert!(!active.deactivate("fe", 71) && active.is_active(&second));
-        assert!(active.deactivate("fe", 72) && !active.deactivate("fe", 72));
-        assert!(!active.is_another(&first) && !active.is_active(&second));
+        assert!(!active.is_active(&first) && active.has_say(&first), "nobody is");
+        assert!(activate(&active, &first, 1) && !activate(&active, &first, 1));
+        assert!(active.is_active(&first) && active.has_say(&first) && !active.has_say(&second));
+        assert!(activate(&active, &second, 2) && !active.has_say(&first));
+        assert!(!activate(&active, &first, 1), "it does not know yet");
+        assert!(!active.deactivate(&first, false) && active.is_active(&second));
+        assert!(active.deactivate(&second, false) && !active.deactivate(&second, true));
+        assert!(active.has_say(&first) && !active.is_active(&second));
         assert_eq!(active.of("fe").map(|now| now.term), Some(2));
-        assert!(active.activate(&first, 3));
+        assert!(activate(&active, &first, 3));
+    }
+
+    #[test]
+    fn what_is_said_late_on_another_link_does_not_count() {
+        let (active, link_of, other) = (ActiveFrontEnds::default(), link(71, 1), link(71, 1));
+        assert!(activate(&active, &link_of, 1) && !activate(&active, &other, 1));
+        assert!(active.has_say(&other) && active.deactivate(&link_of, false));
+        assert!(activate(&active, &link_of, 2));
+        assert!(!active.has_say(&other), "it has not said the new term yet");
+        assert!(!active.deactivate(&other, false), "that concerns the earlier term");
+        assert!(active.has_say(&link_of) && active.deactivate(&other, true), "but if it is gone, it is");
     }
 
     #[test]
@@ -114,7 +138,7 @@ mod tests {
         for order in [[71, 72], [72, 71]] {
             let active = ActiveFrontEnds::default();
             for instance in order {
-                active.activate(&link(instance, instance as u8), 5);
+                activate(&active, &link(instance, instance as u8), 5);
             }
             assert_eq!(active.of("fe").map(|now| now.instance), Some(72));
         }
@@ -124,8 +148,8 @@ mod tests {
     fn a_process_at_the_address_of_the_active_one_is_its_successor() {
         let (active, first, next, other) =
             (ActiveFrontEnds::default(), link(71, 1), link(70, 1), link(72, 2));
-        assert!(active.activate(&first, 1) && !active.replace(&first) && !active.replace(&other));
+        assert!(activate(&active, &first, 1) && !active.replace(&first) && !active.replace(&other));
         assert!(active.replace(&next) && !active.replace(&next));
-        assert!(active.activate(&next, 1), "nobody else has this term");
+        assert!(activate(&active, &next, 1), "nobody else has this term");
     }
 }

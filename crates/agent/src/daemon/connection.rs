@@ -184,9 +184,11 @@ impl Connection {
         self.state().closing
     }
 
-    /// Makes the lease endless.
-    pub(super) fn confirm(&self) {
-        self.state().confirmed = true;
+    /// Makes the lease endless. Returns false if the link that says so was taken from it meanwhile: then the lease ends.
+    pub(super) fn confirm(&self) -> bool {
+        let mut state = self.state();
+        state.confirmed |= state.link.is_some() || state.over;
+        state.confirmed
     }
 
     pub(super) fn cut(&self, how: Cut) {
@@ -210,9 +212,12 @@ impl Connection {
         self.state().cut
     }
 
-    /// Its link is lost. If its lease was never confirmed: the end of it.
-    pub(super) fn unlink(&self) -> Option<u64> {
+    /// The link of this number is lost. If that was its link, and its lease was never confirmed: the end of the lease.
+    pub(super) fn unlink(&self, number: u64) -> Option<u64> {
         let mut state = self.state();
+        if state.link.as_ref().is_some_and(|(link, _)| link.number != number) {
+            return None;
+        }
         state.link = None;
         // What was decided about a request counts no more: there would be nobody to give the connection back to.
         state.decision = None;
@@ -255,14 +260,18 @@ impl Connection {
         self.state().offered = None;
     }
 
-    /// Marks it as adopted by the front-end. False when it is over.
+    /// Marks it as adopted by the front-end, whichever link it had. False when it is over or about to be.
     pub(super) fn adopt(&self, link: Arc<FrontEndLink<Connection>>, conn: Conn) -> bool {
         let mut state = self.state();
-        if state.over {
+        if state.over || state.cut.is_some() {
             return false;
         }
         state.offered = None;
-        state.link = Some((link, conn));
+        let before = state.link.replace((link, conn));
+        drop(state);
+        if let Some((link, conn)) = before {
+            link.forget(conn);
+        }
         true
     }
 

@@ -91,6 +91,11 @@ impl<C> FrontEndLink<C> {
         self.term.swap(term, Ordering::Relaxed) != term
     }
 
+    /// The term that it said last here; 0 before.
+    pub(super) fn term(&self) -> u64 {
+        self.term.load(Ordering::Relaxed)
+    }
+
     /// Queues a message, which the link's thread will send.
     pub(super) fn push(&self, message: &FromAgent<'_>) {
         self.queue(message, Instant::now());

@@ -8,6 +8,7 @@ use plimsoll_datapath::{Flow, now_ns};
 use tokio::task::spawn_local;
 
 use super::connection::{Connection, Cut};
+use super::link::FrontEndLink;
 use super::shared::AgentShared;
 
 /// Why a link is lost.
@@ -39,10 +40,10 @@ impl From<io::Error> for LinkEnd {
     }
 }
 
-/// Takes connections, and flows that were given back, from the link that they came by. Returns the connections that go on, oldest
-/// first.
+/// Takes connections, and flows that were given back, from the link that had them. Returns the connections that go on, oldest first.
 pub(super) fn detach(
     shared: &AgentShared,
+    link: &FrontEndLink<Connection>,
     (mut connections, returned): (Vec<Arc<Connection>>, Vec<Flow>),
 ) -> Vec<Arc<Connection>> {
     connections.sort_unstable_by_key(|connection| connection.number);
@@ -50,7 +51,7 @@ pub(super) fn detach(
     returned.iter().for_each(|flow| shared.flows.unreturned(*flow));
     let mut confirmed = Vec::new();
     for connection in connections {
-        match connection.unlink() {
+        match connection.unlink(link.number) {
             Some(lease_until_ns) => drop(spawn_local(forget_after(lease_until_ns, connection))),
             None => confirmed.push(connection),
         }

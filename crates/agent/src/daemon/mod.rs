@@ -34,6 +34,7 @@ mod config;
 mod connection;
 mod drive;
 mod flows;
+mod greet;
 mod head;
 mod link;
 mod lost;
@@ -48,7 +49,6 @@ mod succession;
 mod take;
 mod talk;
 mod threads;
-mod wait;
 
 pub use agent::{Agent, AgentHandle, AgentStats, PreparedAgent};
 pub use config::{AgentConfig, AgentError, FrontEnd, ServeConfig};

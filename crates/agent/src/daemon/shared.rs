@@ -51,6 +51,7 @@ pub(super) struct AgentShared {
     pub(super) serve: Serve,
     pub(super) counters: AgentCounters,
     pub(super) active: ActiveFrontEnds,
+    succession: Mutex<()>,
     refused_links: Noise,
     stopping: AtomicBool,
     hurried: AtomicBool,
@@ -91,6 +92,7 @@ impl AgentShared {
             serve,
             counters: AgentCounters::default(),
             active: ActiveFrontEnds::default(),
+            succession: Mutex::default(),
             refused_links: Noise::default(),
             stopping: AtomicBool::new(false),
             hurried: AtomicBool::new(false),
@@ -182,6 +184,11 @@ impl AgentShared {
         self.open.load(Ordering::Relaxed)
     }
 
+    /// Held while links begin or end, and connections go to other links: so "all was offered" is true. The first lock of all.
+    pub(super) fn succession(&self) -> MutexGuard<'_, ()> {
+        locked(&self.succession)
+    }
+
     /// Reserves room for one more connection, if there is any.
     pub(super) fn room(self: &Arc<Self>) -> Option<Room> {
         let most = self.config.max_connections;
@@ -237,7 +244,7 @@ impl AgentShared {
         self.losses.fetch_add(1, Ordering::Release);
     }
 
-    /// A front-end that opens a link waits no longer for those of its links that are silent, or of a process that is gone.
+    /// A front-end that opens a link waits no longer for its links that are silent or of a process that is gone.
     pub(super) fn give_up_silent(&self, new: &FrontEndLink<Connection>) {
         let links = self.links();
         links.iter().filter(|link| link.is_of_same_process(new)).for_each(|link| link.doubt());
@@ -326,9 +333,8 @@ impl AgentShared {
 
     /// Ends the leases of connections that ended otherwise and whose last packet left long ago.
     pub(super) fn sweep_leases(&self) {
-        /// The kernel retransmits and probes windows with growing pauses of up to 120 s.
+        /// The kernel retransmits and probes windows with growing pauses of up to 120 s. The second one: when leases are scarce.
         const SILENT_FOR_NS: u64 = 130_000_000_000;
-        /// The shorter wait when leases are scarce.
         const SILENT_FOR_AT_LEAST_NS: u64 = 10_000_000_000;
         let now_ns = now_ns();
         let mut count = 0;

@@ -1,4 +1,5 @@
-//! One front-end takes the connections of another one over: see [`super::active`].
+//! One front-end takes the connections of another one over: see [`super::active`]. All of this is called with
+//! [`AgentShared::succession`] held.
 
 use plimsoll_wire::message::FromAgent;
 
@@ -20,7 +21,7 @@ pub(super) fn begins(shared: &AgentShared, link: &FrontEndLink<Connection>) {
 /// A link is over. Without any link, the active process counts as gone.
 pub(super) fn ends(shared: &AgentShared, link: &FrontEndLink<Connection>) {
     let is_last = !shared.links().iter().any(|other| other.is_of_same_process(link));
-    if is_last && shared.active.deactivate(&link.peer.name, link.peer.instance) {
+    if is_last && shared.active.deactivate(link, true) {
         tell_all(shared, link);
     }
 }
@@ -30,7 +31,7 @@ pub(super) fn ends(shared: &AgentShared, link: &FrontEndLink<Connection>) {
 pub(super) fn activate(shared: &AgentShared, link: &FrontEndLink<Connection>, term: u64) {
     if link.begins_term(term) {
         // What it had on this link in an earlier term, it has let go of; and what was offered to it, it has not adopted.
-        detach(shared, link.surrender());
+        detach(shared, link, link.surrender());
         shared.connections_of_name(&link.peer.name).iter().for_each(|c| c.withdraw(link.number));
         shared.link_lost();
     }
@@ -40,7 +41,7 @@ pub(super) fn activate(shared: &AgentShared, link: &FrontEndLink<Connection>, te
     tracing::info!(front_end = link.peer.name, source = %link.source, term, "this front-end is the active one now");
     let links = shared.links();
     for other in links.iter().filter(|o| link.is_of_same_name(o) && !link.is_of_same_process(o)) {
-        detach(shared, other.surrender());
+        detach(shared, other, other.surrender());
         tell(shared, other);
     }
     let connections = shared.connections_of_name(&link.peer.name);
@@ -48,19 +49,21 @@ pub(super) fn activate(shared: &AgentShared, link: &FrontEndLink<Connection>, te
     shared.link_lost();
 }
 
-/// Takes the connections of a link away, if another process has become the active one while they were entered there.
+/// Takes the connections of a link away, if another process has become the active one, or this one has begun a new term, while
+/// they were entered there. The only function here that takes the lock itself.
 pub(super) fn surrender_if_superseded(shared: &AgentShared, link: &FrontEndLink<Connection>) {
-    if shared.active.is_another(link) {
-        detach(shared, link.surrender());
+    let _turn = shared.succession();
+    if !shared.active.has_say(link) {
+        detach(shared, link, link.surrender());
         shared.link_lost();
     }
 }
 
 /// It says that it is not, or no longer.
 pub(super) fn deactivate(shared: &AgentShared, link: &FrontEndLink<Connection>) {
-    detach(shared, link.surrender());
+    detach(shared, link, link.surrender());
     shared.link_lost();
-    if shared.active.deactivate(&link.peer.name, link.peer.instance) {
+    if shared.active.deactivate(link, false) {
         tracing::info!(front_end = link.peer.name, source = %link.source, "this front-end is active no longer");
         tell_all(shared, link);
     }

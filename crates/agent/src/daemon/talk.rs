@@ -10,20 +10,19 @@ use std::time::Duration;
 use plimsoll_datapath::now_ns;
 use plimsoll_wire::codec::messages;
 use plimsoll_wire::message::{Conn, FromAgent, Refusal, ToAgent};
-use plimsoll_wire::random;
-use plimsoll_wire::session::{AgentHandshake, AgentTerms, Established, FrameReader, FrontEndId};
+use plimsoll_wire::session::FrameReader;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use tokio::net::TcpStream;
 use tokio::task::spawn_local;
-use tokio::time::{Instant, MissedTickBehavior, interval, timeout};
+use tokio::time::{Instant, MissedTickBehavior, interval, sleep_until, timeout};
 
 use super::config::FrontEnd;
 use super::connection::{Connection, Cut, PlacementDecision};
 use super::drive::{Taken, drive};
+use super::greet::{check_name, greet};
 use super::link::{Flushed, FrontEndLink};
 use super::lost::{LinkEnd, detach, reset_stalled};
 use super::shared::{AgentShared, count};
-use super::wait::until;
 use super::{succession, take};
 
 /// Time for a handshake.
@@ -50,9 +49,12 @@ pub(super) async fn serve(shared: Arc<AgentShared>, mut stream: TcpStream, sourc
     let link = Arc::new(FrontEndLink::new(number, established.peer, source, established.keys.writer));
     tracing::info!(front_end = link.peer.name, instance = link.peer.instance, %source, "a link begins");
     count(&shared.counters.links, 1);
-    shared.give_up_silent(&link);
-    shared.enter_link(&link);
-    succession::begins(&shared, &link);
+    {
+        let _turn = shared.succession();
+        shared.give_up_silent(&link);
+        shared.enter_link(&link);
+        succession::begins(&shared, &link);
+    }
     let mut talk = Talk {
         front_end: Arc::new(FrontEnd { name: link.peer.name.clone(), address: source }),
         shared: Arc::clone(&shared),
@@ -66,59 +68,11 @@ pub(super) async fn serve(shared: Arc<AgentShared>, mut stream: TcpStream, sourc
     };
     let end = talk.run(established.keys.reader).await;
     tracing::info!(front_end = link.peer.name, %source, "a link ends: {end}");
+    let _turn = shared.succession();
+    // First of all: who becomes active because of the end is offered what the link had.
+    talk.lost(matches!(end, LinkEnd::Silent(_)));
     shared.forget_link(&link);
     succession::ends(&shared, &link);
-    talk.lost(matches!(end, LinkEnd::Silent(_)));
-}
-
-/// The agent's part of the handshake.
-async fn greet(shared: &AgentShared, stream: &mut TcpStream) -> Result<Established<FrontEndId>, String> {
-    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-    let terms = AgentTerms {
-        name: shared.config.name.clone(),
-        window: shared.config.window,
-        most_state_bytes: u32::try_from(shared.config.state_bytes).unwrap_or(u32::MAX),
-    };
-    let nonce = random().map_err(|error| error.to_string())?;
-    let mut handshake = AgentHandshake::new(&shared.config.key, terms, nonce).map_err(|e| e.to_string())?;
-    stream.set_nodelay(true).map_err(|error| error.to_string())?;
-    let mut buffer = [0; 4096];
-    loop {
-        let count = stream.read(&mut buffer).await.map_err(|error| error.to_string())?;
-        if count == 0 {
-            return Err("it was closed within the handshake".to_owned());
-        }
-        let mut bytes = &buffer[..count];
-        while !bytes.is_empty() {
-            let progress = match handshake.feed(bytes, now_ns()) {
-                Ok(progress) => progress,
-                Err(error) => {
-                    let _ = stream.write_all(&AgentHandshake::parting(&error)).await;
-                    return Err(error.to_string());
-                }
-            };
-            bytes = &bytes[progress.consumed..];
-            stream.write_all(&progress.send).await.map_err(|error| error.to_string())?;
-            if let Some(mut established) = progress.done {
-                established.keys.reader.feed(bytes);
-                return Ok(established);
-            }
-        }
-    }
-}
-
-fn check_name(
-    shared: &AgentShared,
-    established: Established<FrontEndId>,
-    source: IpAddr,
-) -> Result<Established<FrontEndId>, String> {
-    let name = &established.peer.name;
-    let known = shared.config.front_ends.iter().any(|known| known.name == *name && known.address == source);
-    if known {
-        Ok(established)
-    } else {
-        Err(format!("no front-end called {name:?} is known at this address"))
-    }
 }
 
 /// Connections taken over that are not served yet, because the front-end must be told first.
@@ -251,7 +205,7 @@ impl Talk {
                 if self.link.knows(conn) {
                     return Err(format!("the front-end used the number {} twice", conn.0));
                 }
-                if self.shared.active.is_another(&self.link) {
+                if !self.shared.active.has_say(&self.link) {
                     self.refuse(conn, Refusal::NotActive);
                     return Ok(());
                 }
@@ -268,11 +222,11 @@ impl Talk {
                 }
             }
             ToAgent::Confirm { conn } => {
-                if let Some(connection) = self.link.find(conn) {
-                    connection.confirm();
-                    if let Err(error) = self.shared.confirm(&connection) {
-                        tracing::error!(%error, flow = ?connection.flow, "a lease could not be confirmed");
-                    }
+                if let Some(connection) = self.link.find(conn)
+                    && connection.confirm()
+                    && let Err(error) = self.shared.confirm(&connection)
+                {
+                    tracing::error!(%error, flow = ?connection.flow, "a lease could not be confirmed");
                 }
             }
             ToAgent::Cancel { conn } => {
@@ -305,11 +259,16 @@ impl Talk {
             ToAgent::Adopted { orphan, conn } => self.adopted(orphan, conn),
             ToAgent::Ping { token } => self.pong(token),
             ToAgent::Activate { term } => {
-                succession::activate(&self.shared, &self.link, term);
+                let shared = Arc::clone(&self.shared);
+                let _turn = shared.succession();
+                succession::activate(&shared, &self.link, term);
                 self.offer_orphans();
-                succession::tell(&self.shared, &self.link);
+                succession::tell(&shared, &self.link);
             }
-            ToAgent::Deactivate => succession::deactivate(&self.shared, &self.link),
+            ToAgent::Deactivate => {
+                let _turn = self.shared.succession();
+                succession::deactivate(&self.shared, &self.link);
+            }
         }
         Ok(())
     }
@@ -323,8 +282,10 @@ impl Talk {
     }
 
     fn adopted(&mut self, orphan: u64, conn: Conn) {
+        let shared = Arc::clone(&self.shared);
+        let _turn = shared.succession();
         let offered = self.offered.remove(&orphan);
-        if self.shared.active.is_another(&self.link) {
+        if !shared.active.has_say(&self.link) {
             return;
         }
         let Some(connection) = offered else {
@@ -338,7 +299,6 @@ impl Talk {
             self.link.forget(conn);
             self.link.push(&FromAgent::Closed { conn });
         }
-        succession::surrender_if_superseded(&self.shared, &self.link);
     }
 
     fn refuse(&self, conn: Conn, why: Refusal) {
@@ -361,10 +321,10 @@ impl Talk {
             return;
         }
         let connections = match () {
+            () if !self.shared.active.has_say(&self.link) => Vec::new(),
             () if self.shared.active.is_active(&self.link) => {
                 self.shared.connections_of_name(&self.front_end.name)
             }
-            () if self.shared.active.is_another(&self.link) => Vec::new(),
             () => self.shared.connections_of(&self.front_end),
         };
         // Others may be adopted here even if they were offered elsewhere since: the answer is on its way.
@@ -380,7 +340,7 @@ impl Talk {
 
     /// Detaches the connections from the lost link, which was silent or has ended.
     fn lost(&mut self, silent: bool) {
-        let confirmed = detach(&self.shared, self.link.lose());
+        let confirmed = detach(&self.shared, &self.link, self.link.lose());
         if silent {
             spawn_local(reset_stalled(Arc::clone(&self.shared), confirmed));
         }
@@ -393,5 +353,13 @@ impl Talk {
             taken.connection.cut(Cut::Silent);
             spawn_local(drive(Arc::clone(&self.shared), taken));
         }
+    }
+}
+
+/// Waits until `time`; for ever without one.
+async fn until(time: Option<Instant>) {
+    match time {
+        Some(time) => sleep_until(time).await,
+        None => std::future::pending().await,
     }
 }

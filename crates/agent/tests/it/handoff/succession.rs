@@ -143,14 +143,16 @@ fn the_active_one_is_told_that_it_is_when_all_was_offered() {
     let mut client = world.handed_off(&mut first, 0, 1, GET);
     client.response();
     first.ended(1, 0);
-    // Another link of the same process.
+    // Another link of the same process: nothing that is said there counts before it has said its term.
     let mut next = world.link(0);
     drop(first);
-    adopt(&mut next, &client, (21, 0));
     next.say(&ToAgent::Ping { token: 9 });
     let said = next.hear();
     assert!(matches!(said, Some(Said::Pong { token: 9, .. })), "{said:?}");
-    become_active(&mut next, 1, 1);
+    next.say(&ToAgent::Activate { term: 2 });
+    adopt(&mut next, &client, (21, 0));
+    active(&mut next, 2, 1);
+    serve(&mut next, &mut client, (21, 1));
 }
 
 #[test]

@@ -37,7 +37,8 @@ pub(super) fn adopt(worker: &Rc<Worker>, handoffs: &Rc<Handoffs>, offer: OrphanO
         |entry: FlowEntry| entry.next_hop.ifindex != 0 && entry.next_hop.mac == hop.mac && !entry.over;
     let is_ours = match system.entry(&flow) {
         Some(entry) => leads_there(entry) || offer.is_foreign && !offer.is_kept,
-        None => offer.is_foreign,
+        // It may be back here meanwhile, if it has waited.
+        None => offer.is_foreign && !offer.is_kept,
     };
     if !is_ours {
         // Its client was reset, or connected again: an agent that still has it must drop it.

@@ -18,7 +18,6 @@ impl System {
             Ok(mark) => self.mark.store(mark as u32 & 0xffff, Ordering::Relaxed),
             Err(error) => tracing::warn!(error, "the flows cannot be listed"),
         }
-        self.beginnings.fetch_add(1, Ordering::Relaxed);
         self.let_go();
     }
 
@@ -27,6 +26,21 @@ impl System {
         self.offers.begin();
         *self.registry() = Registry::default();
         self.flows.store(0, Ordering::Relaxed);
+    }
+
+    /// A worker lets go of this flow. If the worker led it in the moment when a new active time began, nothing of that time has it: it
+    /// is treated as what was left from before.
+    pub(super) fn disclaim(&self, flow: &Flow) {
+        let registry = self.registry();
+        let ours = |entry: &FlowEntry| self.is_ours(entry.agent) && !registry.is_owned(flow);
+        if !self.is_active() {
+            return;
+        }
+        if let Some(entry) = self.entry(flow).filter(ours)
+            && let Err(error) = self.forwarder.redirect(flow, &entry.next_hop, !entry.agent)
+        {
+            tracing::warn!(%error, client = %flow.client, "a connection cannot be forwarded");
+        }
     }
 
     /// As a standby: forgets the flows whose clients have been quiet, as their packets come to another machine now. Returns whether

@@ -75,18 +75,18 @@ async fn follow_role(worker: Rc<Worker>, handoffs: Rc<Handoffs>) {
     let Some(failover) = &handoffs.system.failover else { return };
     let mut role = failover.subscribe();
     loop {
-        role.mark_unchanged();
-        catch_up(&worker, &handoffs);
+        let now = *role.borrow_and_update();
+        catch_up(&worker, &handoffs, now);
         if role.changed().await.is_err() {
             return;
         }
     }
 }
 
-/// Lets go if the front-end is not active, or was not for a moment that this worker has missed.
-fn catch_up(worker: &Worker, handoffs: &Handoffs) {
-    let beginnings = handoffs.system.beginnings();
-    if handoffs.beginnings.replace(beginnings) != beginnings || !handoffs.system.is_active() {
+/// Lets go of what this worker had in another term, or while the front-end was not active.
+fn catch_up(worker: &Worker, handoffs: &Handoffs, role: FailoverRole) {
+    let term = role.term();
+    if handoffs.term.replace(term) != term {
         let_go(worker, handoffs);
     }
 }
@@ -99,6 +99,7 @@ fn let_go(worker: &Worker, handoffs: &Handoffs) {
         if let HandoffPhase::Pending { session, .. } = entry.phase {
             entry.link.answered(session);
         }
+        handoffs.system.disclaim(&entry.flow);
         recover::over(worker, entry);
     }
     handoffs.pending.borrow_mut().clear();
@@ -166,9 +167,10 @@ impl RoleTeller {
     /// Tells the role, if it is not what the agent takes it for.
     pub(super) fn tell(&mut self, worker: &Worker, handoffs: &Handoffs, link: &AgentLink) {
         let Some(role) = &mut self.role else { return };
+        let now = *role.borrow_and_update();
         // Before the agent offers anything.
-        catch_up(worker, handoffs);
-        match *role.borrow_and_update() {
+        catch_up(worker, handoffs, now);
+        match now {
             FailoverRole::Active { term } => {
                 self.said = link.push(&ToAgent::Activate { term });
                 link.set_term(self.said.then_some(term));

@@ -14,7 +14,6 @@ use super::leaving::FlowEnd;
 use super::link::AgentLink;
 use super::orphan::OrphanOffer;
 use super::relief::Relief;
-use super::role::FailoverRole;
 use super::system::System;
 use super::table::HandoffTable;
 use super::times::LINGER;
@@ -36,8 +35,8 @@ pub(crate) struct Handoffs {
     pub(super) kept_offers: RefCell<Vec<OrphanOffer>>,
     /// Whether the role of this front-end is followed.
     pub(super) follows: Cell<bool>,
-    /// The active time of this front-end to which the connections belong.
-    pub(super) beginnings: Cell<u64>,
+    /// The term to which the connections belong, where several front-ends share the address and this one is active.
+    pub(super) term: Cell<Option<u64>>,
     /// A buffer for encoded states.
     pub(super) encoded: RefCell<Vec<u8>>,
     /// Set where requests are handed off only if that pays.
@@ -57,7 +56,7 @@ impl Handoffs {
             doubted: RefCell::default(),
             kept_offers: RefCell::default(),
             follows: Cell::new(false),
-            beginnings: Cell::new(0),
+            term: Cell::new(None),
             encoded: RefCell::default(),
         })
     }
@@ -72,9 +71,9 @@ impl Handoffs {
     /// Whether the agent does what this front-end says on this link. Where others share the address, it has been told there that
     /// this one is active, in this term: what it was told or has told before does not count any more.
     pub(super) fn has_say_on(&self, link: &AgentLink) -> bool {
-        self.system.failover.as_ref().is_none_or(|failover| match failover.role() {
-            FailoverRole::Active { term } => link.term() == Some(term),
-            FailoverRole::Standby | FailoverRole::Superseded => false,
+        self.system.failover.as_ref().is_none_or(|failover| {
+            let term = failover.role().term();
+            term.is_some() && link.term() == term && self.term.get() == term
         })
     }
 

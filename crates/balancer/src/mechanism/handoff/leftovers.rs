@@ -40,16 +40,16 @@ pub(super) fn settle(system: &System, backends: &[Arc<Backend>]) {
     if system.offers.is_over() {
         return;
     }
+    let began = system.offers.count();
     if !system.is_active() {
-        let beginnings = system.beginnings();
-        if system.forget_quiet(LINGER) && !system.is_active() && system.beginnings() == beginnings {
-            system.offers.end();
+        if system.forget_quiet(LINGER) {
+            system.offers.end(began);
         }
         return;
     }
     let left = system.left_over();
     if left.is_empty() {
-        return system.offers.end();
+        return system.offers.end(began);
     }
     let now = Instant::now();
     let settled = system.offers.is_settled(&agents(backends), now);

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -56,10 +56,12 @@ pub(super) struct Offers {
     began: Mutex<Instant>,
     workers: usize,
     agents: Mutex<BTreeMap<SocketAddr, Heard>>,
-    /// Workers and agents of which one has answered the other once.
-    once: Mutex<BTreeSet<(usize, SocketAddr)>>,
+    /// The workers whom an agent has answered once, whatever became of the link since, and when the last of them was.
+    once: Mutex<BTreeMap<SocketAddr, (BTreeSet<usize>, Instant)>>,
     left: Mutex<BTreeMap<Flow, LeftFlow>>,
     over: AtomicBool,
+    /// How often [`Offers::begin`] was called.
+    count: AtomicU64,
 }
 
 #[derive(Debug)]
@@ -86,6 +88,7 @@ impl Offers {
             once: Mutex::default(),
             left: Mutex::default(),
             over: AtomicBool::new(false),
+            count: AtomicU64::new(0),
         }
     }
 
@@ -93,17 +96,19 @@ impl Offers {
         self.agents.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn once(&self) -> MutexGuard<'_, BTreeSet<(usize, SocketAddr)>> {
+    fn once(&self) -> MutexGuard<'_, BTreeMap<SocketAddr, (BTreeSet<usize>, Instant)>> {
         self.once.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Agents offer all that they have once more, and flows are left from before.
     pub(super) fn begin(&self) {
         *self.began.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
-        self.agents().clear();
+        let mut agents = self.agents();
+        agents.clear();
         self.once().clear();
         self.left().clear();
         self.over.store(false, Ordering::Relaxed);
+        self.count.fetch_add(1, Ordering::Relaxed);
     }
 
     /// The flows that an earlier process left, as far as they were looked at.
@@ -111,9 +116,17 @@ impl Offers {
         self.left.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Nothing of what an earlier process left is left.
-    pub(super) fn end(&self) {
-        self.over.store(true, Ordering::Relaxed);
+    /// How often agents have begun to offer everything.
+    pub(super) fn count(&self) -> u64 {
+        self.count.load(Ordering::Relaxed)
+    }
+
+    /// Nothing of what an earlier process left is left, unless agents have begun once more since the count was this.
+    pub(super) fn end(&self, count: u64) {
+        let _began = self.agents();
+        if self.count() == count {
+            self.over.store(true, Ordering::Relaxed);
+        }
     }
 
     /// Whether nothing is left.
@@ -128,7 +141,11 @@ impl Offers {
         let heard = agents.entry(agent).or_insert_with(|| Heard { mac, workers: BTreeSet::new(), at });
         (heard.mac, heard.at) = (mac, at);
         heard.workers.insert(worker);
-        self.once().insert((worker, agent));
+        let mut once = self.once();
+        let (workers, latest) = once.entry(agent).or_insert_with(|| (BTreeSet::new(), at));
+        if workers.insert(worker) {
+            *latest = at;
+        }
     }
 
     /// The link of this worker to an agent is down.
@@ -138,9 +155,11 @@ impl Offers {
         }
     }
 
-    /// Whether this agent has answered this worker, on this link or an earlier one.
-    pub(super) fn was_heard(&self, worker: usize, agent: SocketAddr) -> bool {
-        self.once().contains(&(worker, agent))
+    /// Whether this agent has offered all that it had when this began: what it offers now is known here.
+    pub(super) fn has_offered_all(&self, agent: SocketAddr, now: Instant) -> bool {
+        self.once()
+            .get(&agent)
+            .is_some_and(|(workers, at)| workers.len() >= self.workers && now >= *at + SETTLE)
     }
 
     /// Whether all of these agents have answered all workers.

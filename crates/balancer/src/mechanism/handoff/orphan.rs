@@ -36,8 +36,9 @@ impl OrphanOffer {
     ) -> Self {
         // A link that is lost later by one look, and was read last after this offer came.
         let until = Instant::now() + 2 * link_timeout(worker);
-        // Until the agent has offered all for the first time.
-        let is_foreign = system.failover.is_some() && !system.offers.was_heard(worker.index, link.address);
+        // A link may be lost before all was offered on it: then others bring the rest.
+        let is_foreign =
+            system.failover.is_some() && !system.offers.has_offered_all(link.address, Instant::now());
         Self { link: Rc::clone(link), orphan, flow, request, is_foreign, is_kept: false, until }
     }
 }

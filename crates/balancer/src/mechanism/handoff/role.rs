@@ -19,6 +19,14 @@ impl FailoverRole {
     pub(super) fn is_active(self) -> bool {
         matches!(self, Self::Active { .. })
     }
+
+    /// The term in which it is active.
+    pub(super) fn term(self) -> Option<u64> {
+        match self {
+            Self::Active { term } => Some(term),
+            Self::Standby | Self::Superseded => None,
+        }
+    }
 }
 
 /// See the module's documentation.

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -66,8 +66,6 @@ pub(crate) struct System {
     pub(super) failover: Option<SharedRole>,
     /// What marks the flows of this process, since it became active last.
     pub(super) mark: AtomicU32,
-    /// How often it has become active.
-    pub(super) beginnings: AtomicU64,
     registry: Mutex<Registry>,
     pub(super) repeats: Repeats,
     pub(super) flows: AtomicU32,
@@ -118,7 +116,6 @@ impl System {
                 counts: Counts::new(),
                 failover,
                 mark: AtomicU32::new(instance as u32 & 0xffff),
-                beginnings: AtomicU64::new(0),
                 registry: Mutex::default(),
                 repeats: Repeats::default(),
                 flows: AtomicU32::new(0),
@@ -169,11 +166,6 @@ impl System {
         if let Err(error) = self.forwarder.hold(holds) {
             tracing::error!(%error, holds, "packets of unknown connections are treated as before");
         }
-    }
-
-    /// How often this front-end has become active.
-    pub(super) fn beginnings(&self) -> u64 {
-        self.beginnings.load(Ordering::Relaxed)
     }
 
     /// Increments the flow count. Returns false, and changes nothing, if there is no room.
