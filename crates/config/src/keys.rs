@@ -1,6 +1,6 @@
 //! Declarations of keys of the configuration file: type, range, default and meaning.
 
-use plimsoll_policy::REGISTRY;
+use plimsoll_policy::registered;
 
 /// What a key accepts.
 #[derive(Debug, Clone, Copy)]
@@ -164,7 +164,7 @@ impl KeyKind {
 
 /// Names and aliases of all policies.
 pub(crate) fn policy_names() -> Vec<&'static str> {
-    REGISTRY.iter().flat_map(|s| std::iter::once(s.name).chain(s.aliases.iter().copied())).collect()
+    registered().flat_map(|s| std::iter::once(s.name).chain(s.aliases.iter().copied())).collect()
 }
 
 /// Names and aliases of all caches.

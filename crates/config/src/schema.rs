@@ -1,7 +1,7 @@
 //! The JSON schema of the configuration file, from the declarations of its keys and of the policies' parameters.
 
 use plimsoll_policy::params::{ParamKind, ParamSpec};
-use plimsoll_policy::{PolicySpec, REGISTRY};
+use plimsoll_policy::{PolicySpec, registered};
 use serde_json::{Map, Value, json};
 
 use crate::config::Config;
@@ -51,7 +51,7 @@ fn table(section: &SectionSpec) -> Value {
     }
     match section.policy_key {
         None => out["additionalProperties"] = json!(false),
-        Some(name) => out["allOf"] = REGISTRY.iter().map(|spec| with_policy(section, name, spec)).collect(),
+        Some(name) => out["allOf"] = registered().map(|spec| with_policy(section, name, spec)).collect(),
     }
     out
 }

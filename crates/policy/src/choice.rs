@@ -6,9 +6,9 @@ use std::str::FromStr;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::params::{GivenValue, Named, NotNamed, ParamSet};
-use crate::policies::find;
 use crate::policy::Policy;
 use crate::policy_spec::{BuildContext, BuildError, PolicySpec};
+use crate::registry::find;
 
 /// A policy with its parameters.
 ///

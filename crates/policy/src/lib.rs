@@ -16,6 +16,7 @@ pub mod params;
 pub mod policies;
 mod policy;
 mod policy_spec;
+mod registry;
 mod request;
 mod rng;
 mod saved;
@@ -41,10 +42,11 @@ pub use decision::{
     BackendList, Candidates, Completion, Decision, LoadReport, PolicyTable, PollAnswer, assign_or_reject,
 };
 pub use lru_map::LruMap;
-pub use policies::{REGISTRY, build, find};
+pub use policies::REGISTRY;
 pub use policy::Capabilities;
 pub use policy::Policy;
 pub use policy_spec::{BuildContext, BuildError, Built, PolicySpec};
+pub use registry::{RegisterError, build, find, register, registered};
 pub use request::{Features, Kind, Outcome, Request, TargetId};
 pub use rng::{Rng, mix};
 pub use size_based::{SizeBased, Sizing};

@@ -1,7 +1,7 @@
 //! `plimsoll policies` and `plimsoll models`: lists the registries with all parameters.
 
-use plimsoll_policy::REGISTRY;
 use plimsoll_policy::params::ParamSpec;
+use plimsoll_policy::registered;
 use plimsoll_report::{Align, Table};
 use plimsoll_sim::models::MODELS;
 
@@ -51,8 +51,7 @@ struct RegistryEntry {
 }
 
 pub(crate) fn policies(args: &Args) -> Result<(), CliError> {
-    let entries: Vec<RegistryEntry> = REGISTRY
-        .iter()
+    let entries: Vec<RegistryEntry> = registered()
         .map(|s| RegistryEntry {
             name: s.name,
             aliases: s.aliases,

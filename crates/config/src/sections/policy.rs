@@ -150,7 +150,7 @@ fn parameter(value: ParamValue) -> ConfigValue {
 
 fn find(name: &str) -> Result<&'static PolicySpec, Wrong> {
     plimsoll_policy::find(name).map_err(|error| {
-        let names: Vec<_> = plimsoll_policy::REGISTRY.iter().map(|s| s.name).collect();
+        let names: Vec<_> = plimsoll_policy::registered().map(|s| s.name).collect();
         let remedy = match error {
             BuildError::UnknownPolicy { nearest: Some(near), .. } => format!("did you mean \"{near}\"?"),
             _ => format!("write one of {}", names.join(", ")),
@@ -201,7 +201,7 @@ fn elsewhere(name: &str, known: &[&str]) -> Option<String> {
     if nearest(name, known.iter().copied()).is_some() {
         return None;
     }
-    let with = plimsoll_policy::REGISTRY.iter().filter(|s| s.params.iter().any(|p| p.name == name));
+    let with = plimsoll_policy::registered().filter(|s| s.params.iter().any(|p| p.name == name));
     let with: Vec<_> = with.map(|s| s.name).collect();
     (!with.is_empty()).then(|| format!("remove it; it is a parameter of {}", with.join(", ")))
 }

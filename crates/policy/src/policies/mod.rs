@@ -1,9 +1,7 @@
 //! The policies, one file each, and the registry that command line, configuration, documentation, metrics and
 //! property tests read. A new policy is one file and one line in [`REGISTRY`].
 
-use crate::params::{Settings, nearest};
-use crate::policy::Policy;
-use crate::policy_spec::{BuildContext, BuildError, PolicySpec};
+use crate::policy_spec::PolicySpec;
 
 pub mod adaptload;
 pub mod adaptload_queue;
@@ -42,38 +40,11 @@ pub static REGISTRY: &[&PolicySpec] = &[
     &adaptload_queue::SPEC,
 ];
 
-/// The policy of this name or alias. Case, and `-` or `/` for `_`, do not matter.
-///
-/// # Errors
-/// When there is none; the error names the nearest.
-pub fn find(name: &str) -> Result<&'static PolicySpec, BuildError> {
-    let wanted = name.to_lowercase().replace(['-', '/', ' '], "_");
-    REGISTRY.iter().copied().find(|s| s.name == wanted || s.aliases.contains(&wanted.as_str())).ok_or_else(
-        || {
-            let known =
-                REGISTRY.iter().flat_map(|s| std::iter::once(s.name).chain(s.aliases.iter().copied()));
-            BuildError::UnknownPolicy {
-                name: name.to_owned(),
-                nearest: nearest(&wanted, known),
-                known: REGISTRY.iter().map(|s| s.name).collect::<Vec<_>>().join(", "),
-            }
-        },
-    )
-}
-
-/// Builds the policy of this name or alias from settings in text.
-///
-/// # Errors
-/// On an unknown name, or a setting that cannot be used.
-pub fn build(name: &str, context: &BuildContext, settings: &Settings) -> Result<Box<dyn Policy>, BuildError> {
-    let spec = find(name)?;
-    spec.build(context, &spec.read(settings)?)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::params::ParamSet;
+    use crate::policy_spec::BuildContext;
 
     #[test]
     fn names_and_aliases_are_unique() {
@@ -83,16 +54,6 @@ mod tests {
         let count = all.len();
         all.dedup();
         assert_eq!(all.len(), count);
-    }
-
-    #[test]
-    fn finds_by_alias_and_suggests_the_nearest() {
-        assert_eq!(find("wrr").unwrap().name, "weighted_round_robin");
-        assert_eq!(find("LARD/R").unwrap().name, "lard_r");
-        assert_eq!(find("least-connections").unwrap().name, "least_connections");
-        let error = find("lrad").err().unwrap().to_string();
-        assert_eq!(error, "no policy `lrad`; did you mean `lard`?");
-        assert!(find("banana").err().unwrap().to_string().contains("there are random, round_robin"));
     }
 
     #[test]
