@@ -249,7 +249,7 @@ fn what_the_front_end_itself_had_is_reset() {
     pair.wait_for_backend(1, "b1");
     pair.bound_send_buffers(1);
     let mut downloads = under_way(&pair, 20);
-    assert_eq!(pair.metric(1, "plimsoll_backend_load{backend=\"b1\"}"), Some(10.0), "these are proxied");
+    assert_eq!(pair.metric(1, "plimsoll_backend_connections_open{backend=\"b1\"}"), Some(10.0), "proxied");
     pair.kill_front_end(1);
     let (ends, longest) = finish(&mut downloads, &large(), &AtomicBool::new(false));
     eprintln!("proxied: the longest silence {longest:?}");
