@@ -24,8 +24,6 @@ fn main() -> io::Result<()> {
     };
     save("many.html", &runs_report(title, &sample::context(), &sample::runs(&[1, 2, 4, 8, 16, 32])))?;
     save("one_count.html", &runs_report(title, &sample::context(), &sample::runs(&[8])))?;
-    let mut names = sample::context();
-    names.labels.clear();
     let long: Vec<_> = (0..8).map(|policy| sample::run(policy % 4, 8, 1)).collect();
     let long: Vec<_> = (1..)
         .zip(long)
@@ -34,7 +32,7 @@ fn main() -> io::Result<()> {
             run
         })
         .collect();
-    save("long_names.html", &runs_report(title, &names, &long))?;
+    save("long_names.html", &runs_report(title, &sample::context(), &long))?;
     save("study.html", &study())
 }
 

@@ -6,13 +6,11 @@ mod loads;
 mod plots;
 mod tables;
 
-use std::collections::BTreeMap;
-
 use crate::{
     format::count,
     report::{Report, Section},
     run::Run,
-    runs_table::summary_with,
+    runs_table::summary_table,
 };
 
 /// Context of the runs, for the reader of the report.
@@ -28,36 +26,29 @@ pub struct RunsContext {
     pub load_notes: Vec<String>,
     /// What may make the results misleading, e.g. rejected lines.
     pub warnings: Vec<String>,
-    /// Names to show for policies, by [`Run::policy`], e.g. `LARD/R` for `lard_r`; others are shown as they are.
-    pub labels: BTreeMap<String, String>,
-}
-
-impl RunsContext {
-    /// The name to show for a policy.
-    fn label(&self, policy: &str) -> String {
-        self.labels.get(policy).cloned().unwrap_or_else(|| policy.to_owned())
-    }
+    /// Whether as many requests as the admission limit allows were under way all the time: then delays belong to different
+    /// throughputs.
+    pub saturated: bool,
 }
 
 /// A report that compares runs: conclusion, summary table, plots against the number of back-ends, delays,
 /// load over time, then the details. The baseline is the first run's policy.
 pub fn runs_report(title: &str, context: &RunsContext, runs: &[Run]) -> Report {
-    let name = |policy: &str| context.label(policy);
     let mut report = header(title, context, runs);
-    for sentence in conclusion::conclusion(runs, name) {
+    for sentence in conclusion::conclusion(runs, context.saturated) {
         report = report.conclusion(sentence);
     }
     if runs.is_empty() {
         return report.section(Section::new("Summary").paragraph("There was no run to report."));
     }
     report
-        .section(Section::new("Summary").table(summary_with(runs, name)))
-        .section(plots::overview(runs, name))
-        .section(plots::delays(runs, name).table(tables::delays(runs, name)))
-        .section(loads::section(runs, name))
-        .section(tables::backends(runs, name))
-        .section(tables::counters(runs, name))
-        .section(tables::parameters(runs, name))
+        .section(Section::new("Summary").table(summary_table(runs)))
+        .section(plots::overview(runs))
+        .section(plots::delays(runs).table(tables::delays(runs)))
+        .section(loads::section(runs))
+        .section(tables::backends(runs))
+        .section(tables::counters(runs))
+        .section(tables::parameters(runs))
 }
 
 fn header(title: &str, context: &RunsContext, runs: &[Run]) -> Report {
@@ -73,7 +64,7 @@ fn header(title: &str, context: &RunsContext, runs: &[Run]) -> Report {
     };
     let all = |pick: &dyn Fn(&Run) -> String| distinct(runs.iter().map(pick).collect());
     let facts = [
-        ("Policies", all(&|run| context.label(&run.policy))),
+        ("Policies", all(&|run| run.policy.clone())),
         ("Back-ends", all(&|run| run.backends.to_string())),
         ("Back-end model", all(&|run| run.model.clone())),
         ("Requests per run", all(&|run| count(run.requests))),
@@ -84,7 +75,7 @@ fn header(title: &str, context: &RunsContext, runs: &[Run]) -> Report {
         }
     }
     for run in runs.iter().filter(|run| run.rejected > 0) {
-        let (policy, rejected) = (context.label(&run.policy), count(run.rejected));
+        let (policy, rejected) = (run.policy.clone(), count(run.rejected));
         report = report.warning(format!(
             "{policy} on {} back-ends rejected or lost {rejected} of {} requests.",
             run.backends,

@@ -14,12 +14,7 @@ pub fn runs_table(runs: &[Run]) -> String {
 /// The runs as a table: throughput, miss, joined and idle ratio, delays, busy shares, and the throughput over that of
 /// the first run's policy on the same number of back-ends; and the requests not answered, when there are any.
 pub fn summary_table(runs: &[Run]) -> Table {
-    summary_with(runs, str::to_owned)
-}
-
-/// Like [`summary_table`], with display names for the policies.
-pub(crate) fn summary_with(runs: &[Run], name: impl Fn(&str) -> String) -> Table {
-    let first_policy = runs.first().map_or_else(|| "first".to_owned(), |run| name(&run.policy));
+    let first_policy = runs.first().map_or_else(|| "first".to_owned(), |run| run.policy.clone());
     let ratio = format!("× {}", if first_policy.chars().count() <= 8 { &first_policy } else { "first" });
     let mut header: Vec<(&str, Align)> = vec![("policy", Align::Left)];
     let columns =
@@ -36,7 +31,7 @@ pub(crate) fn summary_with(runs: &[Run], name: impl Fn(&str) -> String) -> Table
     for run in runs {
         let delay = |pick: fn(&Summary) -> f64| or_dash(run.response_time_s.as_ref().map(pick), duration);
         let mut cells = vec![
-            name(&run.policy),
+            run.policy.clone(),
             count(run.backends as u64),
             number(run.throughput_rps),
             or_dash(run.miss_ratio, percent_number),

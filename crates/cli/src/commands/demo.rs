@@ -3,8 +3,8 @@
 use std::path::PathBuf;
 
 use plimsoll_experiments::{block_on, loopback};
-use plimsoll_report::{Run, RunsContext, json_line, runs_report, runs_table, write_runs_csv};
-use plimsoll_studies::scenario::{Strategy, paper_name};
+use plimsoll_report::{Run, RunsContext, json_line, runs_report, runs_table, write_runs_csv, write_runs_parquet};
+use plimsoll_studies::scenario::Strategy;
 use plimsoll_testbed::trial::{self, Trial, TrialConfig};
 use plimsoll_testbed::workload::RequestSequence;
 
@@ -22,8 +22,8 @@ Clients, front-end and back-ends all run in this process, on ports of loopback t
 real HTTP through the proxy of `plimsoll balance`; disks and CPUs of the back-ends are emulated.")]
 pub(crate) struct Args {
     /// Policies to compare, by name or alias (see `plimsoll policies`), each on a fresh cluster
-    #[arg(long, value_delimiter = ',', default_value = "wrr,lard_r")]
-    policies: Vec<String>,
+    #[arg(short, long, visible_alias = "policies", value_delimiter = ',', default_value = "wrr,lard_r")]
+    policy: Vec<String>,
 
     /// Number of back-ends, 1 to 64
     #[arg(long, default_value_t = 8, value_parser = clap::value_parser!(u16).range(1..=loopback::MOST_BACKENDS as i64))]
@@ -71,7 +71,7 @@ struct MeasuredPolicy {
 }
 
 pub(crate) fn run(args: &Args) -> Result<(), CliError> {
-    let strategies = strategies(&args.policies)?;
+    let strategies = strategies(&args.policy)?;
     let configs: Vec<TrialConfig> = strategies.iter().map(|&strategy| config(args, strategy)).collect();
     loopback::allow_sockets(configs.iter().map(|c| c.connections).max().unwrap_or(0))?;
     let workload = loopback::workload(args.seed)?;
@@ -79,7 +79,7 @@ pub(crate) fn run(args: &Args) -> Result<(), CliError> {
     for line in setting(args, &configs) {
         eprintln!("{line}");
     }
-    let names = strategies.iter().map(|s| paper_name(s.name).to_owned()).collect();
+    let names = strategies.iter().map(|s| s.name.to_owned()).collect();
     let measured = block_on(measure(&strategies, &configs, &workload, Live::new(names)))?;
     let warnings = warnings(&measured);
     for warning in &warnings {
@@ -164,7 +164,7 @@ fn percent(share: Option<f64>) -> String {
 fn warnings(measured: &[MeasuredPolicy]) -> Vec<String> {
     let mut warnings = Vec::new();
     for m in measured {
-        let name = paper_name(m.strategy.name);
+        let name = m.strategy.name;
         if m.trial.machine_was_bottleneck() {
             warnings.push(format!(
                 "under {name} the CPUs of this machine were busy {} of the time: they, not the emulated hardware, may \
@@ -185,14 +185,14 @@ fn in_words(args: &Args, measured: &[MeasuredPolicy]) -> String {
     let mut text = format!("{}\n", runs_table(&runs));
     if let [first, .., last] = measured {
         let ratio = last.run.throughput_rps / first.run.throughput_rps;
-        let (last, first) = (paper_name(last.strategy.name), paper_name(first.strategy.name));
+        let (last, first) = (last.strategy.name, first.strategy.name);
         text += &format!("{last} served {ratio:.2} times as many requests/s as {first}.\n");
     }
     for m in measured {
         text += &format!(
             "{}: miss ratio {} by the clients (X-Cache), {} by the origins' own counts; this machine's CPUs busy {} of \
              the time.\n",
-            paper_name(m.strategy.name),
+            m.strategy.name,
             percent(m.run.miss_ratio),
             percent(m.trial.origin_miss_ratio),
             percent(m.trial.machine_busy)
@@ -231,16 +231,18 @@ fn write(
         version: format!("plimsoll {}", env!("CARGO_PKG_VERSION")),
         load_notes: setting(args, configs),
         warnings,
-        labels: runs.iter().map(|run| (run.policy.clone(), paper_name(&run.policy).to_owned())).collect(),
+        saturated: true,
     };
     let report = runs_report("Policies on live traffic", &context, &runs);
     let facts = measured.iter().fold(report, |report, m| {
         let both = format!("{} / {}", percent(m.run.miss_ratio), percent(m.trial.origin_miss_ratio));
-        let name = paper_name(m.strategy.name);
+        let name = m.strategy.name;
         report
             .fact(format!("{name}: miss ratio by clients / by origins"), both)
             .fact(format!("{name}: CPUs of this machine busy"), percent(m.trial.machine_busy))
     });
     output::write(&args.out.join("report.html"), &facts.to_html())?;
-    write_runs_csv(args.out.join("runs.csv"), &runs).map_err(|e| CliError::Failed(e.to_string()))
+    write_runs_csv(args.out.join("runs.csv"), &runs)
+        .and_then(|()| write_runs_parquet(args.out.join("runs.parquet"), &runs))
+        .map_err(|e| CliError::Failed(e.to_string()))
 }

@@ -14,7 +14,7 @@ use plimsoll_report::{
 use plimsoll_sim::{Arrivals, Fault};
 use plimsoll_studies::Workload;
 use plimsoll_studies::matrix::run_all;
-use plimsoll_studies::scenario::{Admission, Scenario, paper_name};
+use plimsoll_studies::scenario::{Admission, Scenario};
 use plimsoll_studies::spec::{ModelChoice, ScenarioSpec, StrategyChoice};
 
 use crate::error::CliError;
@@ -194,7 +194,7 @@ pub(crate) fn run(args: &Args, matches: Option<&ArgMatches>) -> Result<(), CliEr
     let decisions = output.decisions.as_ref().map(create).transpose()?;
     let runs = execute(&output, &scenarios, &workload, decisions.as_ref())?;
     if let Some(dir) = &output.out {
-        write_report(dir, &workload, &runs)?;
+        write_report(dir, &workload, &runs, scenarios.iter().all(|s| s.arrivals == Arrivals::Closed))?;
     }
     print(&output, &workload, &runs)?;
     // Print results first, so that they survive a failure to write a decision file.
@@ -243,14 +243,14 @@ fn execute(
     Ok(runs)
 }
 
-fn write_report(dir: &Path, workload: &Workload, runs: &[Run]) -> Result<(), CliError> {
+fn write_report(dir: &Path, workload: &Workload, runs: &[Run], saturated: bool) -> Result<(), CliError> {
     let context = RunsContext {
         trace: workload.name.clone(),
         command: output::command_line(),
         version: format!("plimsoll {}", env!("CARGO_PKG_VERSION")),
         load_notes: input::notes(&workload.trace.report),
         warnings: input::warnings(&workload.trace.report),
-        labels: runs.iter().map(|run| (run.policy.clone(), paper_name(&run.policy).to_owned())).collect(),
+        saturated,
     };
     let report = runs_report("Which policy serves this trace best?", &context, runs);
     output::write(&dir.join("report.html"), &report.to_html())?;

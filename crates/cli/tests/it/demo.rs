@@ -51,14 +51,14 @@ fn lard_r_misses_less_than_wrr_by_real_traffic() {
     assert!((2..=6).contains(&seconds), "{messages}");
     assert!(messages.contains("emulated disk"), "{messages}");
     let report = std::fs::read_to_string(out.join("report.html")).unwrap();
-    assert!(report.contains("LARD/R") && report.contains("emulated disk"));
-    assert!(out.join("runs.csv").exists());
+    assert!(report.contains("lard_r") && report.contains("emulated disk"));
+    assert!(out.join("runs.csv").exists() && out.join("runs.parquet").exists());
 }
 
 #[test]
 fn bad_arguments_are_refused_at_once() {
     let cases = [
-        (&["--policies", "lard_s"][..], "lard"),
+        (&["--policy", "lard_s"][..], "lard"),
         (&["--policies", "wrr_gms"], "simulator"),
         (&["--backends", "0"], "--backends"),
         (&["--backends", "65"], "--backends"),

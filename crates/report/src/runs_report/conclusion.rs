@@ -8,6 +8,20 @@ use crate::{
 
 /// Two throughputs or delays closer than this factor are called equal.
 const TELLING: f64 = 1.02;
+/// A delay that grows by less is not worth a sentence.
+const WORSE: f64 = 1.2;
+
+/// What other balancers offer: what a reader who does not take the winner would do.
+const ORDINARY: [&str; 8] = [
+    "bounded_load_hash",
+    "uri_hash",
+    "least_connections",
+    "weighted_least_connections",
+    "power_of_two",
+    "weighted_round_robin",
+    "round_robin",
+    "random",
+];
 
 /// One policy's medians over seeds on one number of back-ends.
 struct PolicyMedians<'a> {
@@ -15,30 +29,34 @@ struct PolicyMedians<'a> {
     throughput_rps: f64,
     miss_ratio: Option<f64>,
     idle_ratio: Option<f64>,
+    p50_s: Option<f64>,
     p99_s: Option<f64>,
 }
 
-/// One to three sentences: which policy had the highest throughput on the most back-ends and why, how it
-/// scaled, and the tail of the delay. Empty without runs.
-pub(super) fn conclusion(runs: &[Run], name: impl Fn(&str) -> String) -> Vec<String> {
+/// Up to four sentences: which policy had the highest throughput on the most back-ends, beside the best one that other
+/// balancers offer too, and why; what gets worse with it; how delays differ; how it scaled. Empty without runs.
+///
+/// `saturated`: as many requests as the admission limit allows were under way all the time.
+pub(super) fn conclusion(runs: &[Run], saturated: bool) -> Vec<String> {
     let counts = backend_counts(runs);
     let Some(&most) = counts.last() else {
         return Vec::new();
     };
     let scores = scores(runs, most);
+    let Some(winner) = best(scores.iter()) else { return Vec::new() };
     let mut out = Vec::new();
-    if let [first, others @ ..] = &scores[..] {
-        if others.is_empty() {
-            let place = on_backends(most);
-            let rate = number(first.throughput_rps);
-            out.push(format!("{} served {rate} requests/s {place}.", name(first.policy)));
-        } else {
-            out.push(comparison(first, others, most, &name));
-            out.extend(tail(&scores, most, &name));
+    match rival(&scores, winner) {
+        None => {
+            let (name, rate) = (winner.policy, number(winner.throughput_rps));
+            out.push(format!("{name} served {rate} requests/s {}.", on_backends(most)));
         }
-        let best = best(&scores);
-        out.extend(scaling(runs, best.policy, &counts, &name));
+        Some(rival) => {
+            out.push(comparison(winner, rival, &scores, most));
+            out.extend(worse(winner, rival, saturated));
+            out.extend(tail(&scores, most));
+        }
     }
+    out.extend(scaling(runs, winner.policy, &counts));
     out
 }
 
@@ -50,6 +68,7 @@ fn scores(runs: &[Run], backends: usize) -> Vec<PolicyMedians<'_>> {
             throughput_rps: median(&|run| Some(run.throughput_rps))?,
             miss_ratio: median(&|run| run.miss_ratio),
             idle_ratio: median(&|run| Some(run.idle_ratio)),
+            p50_s: median(&|run| run.response_time_s.map(|summary| summary.p50)),
             p99_s: median(&|run| run.response_time_s.map(|summary| summary.p99)),
         })
     };
@@ -57,49 +76,60 @@ fn scores(runs: &[Run], backends: usize) -> Vec<PolicyMedians<'_>> {
 }
 
 /// The highest throughput; the first of equals.
-fn best<'a, 'b>(scores: &'b [PolicyMedians<'a>]) -> &'b PolicyMedians<'a> {
-    scores
-        .iter()
-        .reduce(|best, score| if score.throughput_rps > best.throughput_rps { score } else { best })
-        .expect("called with at least one score")
+fn best<'a, 'b>(mut scores: impl Iterator<Item = &'b PolicyMedians<'a>>) -> Option<&'b PolicyMedians<'a>>
+where
+    'a: 'b,
+{
+    let first = scores.next()?;
+    Some(
+        scores
+            .fold(first, |best, score| if score.throughput_rps > best.throughput_rps { score } else { best }),
+    )
 }
 
-/// Compares the best policy with the first one, or with the runner-up if the first is the best.
+fn is_ordinary(score: &PolicyMedians<'_>) -> bool {
+    ORDINARY.contains(&score.policy)
+}
+
+/// What the reader would do otherwise: the best other policy that other balancers offer; without one, the best other policy.
+fn rival<'a, 'b>(
+    scores: &'b [PolicyMedians<'a>],
+    winner: &PolicyMedians<'_>,
+) -> Option<&'b PolicyMedians<'a>> {
+    let others = || scores.iter().filter(|score| score.policy != winner.policy);
+    best(others().filter(|score| is_ordinary(score))).or_else(|| best(others()))
+}
+
+/// Compares the best policy with its rival.
 fn comparison(
-    first: &PolicyMedians<'_>,
-    others: &[PolicyMedians<'_>],
+    winner: &PolicyMedians<'_>,
+    rival: &PolicyMedians<'_>,
+    scores: &[PolicyMedians<'_>],
     backends: usize,
-    name: impl Fn(&str) -> String,
 ) -> String {
     let place = on_backends(backends);
-    let rival = best(others);
-    let (winner, loser) =
-        if rival.throughput_rps > first.throughput_rps { (rival, first) } else { (first, rival) };
-    let ratio = winner.throughput_rps / loser.throughput_rps;
-    let slowest = others.iter().map(|score| score.throughput_rps).fold(first.throughput_rps, f64::min);
+    let rate = number(winner.throughput_rps);
+    let ratio = winner.throughput_rps / rival.throughput_rps;
+    let slowest = scores.iter().map(|score| score.throughput_rps).fold(f64::INFINITY, f64::min);
     if winner.throughput_rps < slowest * TELLING {
-        return format!(
-            "All policies served the same throughput {place} within 2 %, {} requests/s.",
-            number(winner.throughput_rps)
-        );
+        return format!("All policies served the same throughput {place} within 2 %, {rate} requests/s.");
     }
     if !ratio.is_finite() {
-        return format!(
-            "{} served {} requests/s {place}.",
-            name(winner.policy),
-            number(winner.throughput_rps)
-        );
+        return format!("{} served {rate} requests/s {place}.", winner.policy);
     }
-    let (winner_name, loser_name) = (name(winner.policy), name(loser.policy));
     if ratio < TELLING {
         return format!(
-            "{winner_name} and {loser_name} served the most {place}, {} requests/s, within 2 % of each \
-             other.",
-            number(winner.throughput_rps)
+            "{} and {} served the most {place}, {rate} requests/s, within 2 % of each other.",
+            winner.policy, rival.policy
         );
     }
-    let reason = reason(winner, loser).map_or_else(String::new, |reason| format!(", because {reason}"));
-    format!("{winner_name} served {} times as many requests/s as {loser_name} {place}{reason}.", times(ratio))
+    let reason = reason(winner, rival).map_or_else(String::new, |reason| format!(", because {reason}"));
+    let known = match is_ordinary(rival) && scores.len() > 2 && !is_ordinary(winner) {
+        true => ", the best of the policies here that other balancers have,",
+        false => "",
+    };
+    let (name, other) = (winner.policy, rival.policy);
+    format!("{name} served {} times as many requests/s as {other}{known} {place}{reason}.", times(ratio))
 }
 
 /// The measured difference that accompanies a higher throughput: fewer disk reads, or less idling.
@@ -117,26 +147,56 @@ fn reason(winner: &PolicyMedians<'_>, loser: &PolicyMedians<'_>) -> Option<Strin
     misses.or_else(idling)
 }
 
+/// What the winner does worse than its rival: delays, and more misses.
+fn worse(winner: &PolicyMedians<'_>, rival: &PolicyMedians<'_>, saturated: bool) -> Option<String> {
+    let slower = |what: &str, ours: Option<f64>, theirs: Option<f64>| {
+        let (ours, theirs) = (ours?, theirs?);
+        (ours > theirs * WORSE)
+            .then(|| format!("its {what} was {} against {}", duration(ours), duration(theirs)))
+    };
+    let misses = match (winner.miss_ratio, rival.miss_ratio) {
+        (Some(ours), Some(theirs)) if ours > theirs * WORSE && ours - theirs > 0.005 => {
+            Some(format!("its miss ratio was {} against {}", percent(ours), percent(theirs)))
+        }
+        _ => None,
+    };
+    let delays = [
+        slower("median response time", winner.p50_s, rival.p50_s),
+        slower("99th percentile", winner.p99_s, rival.p99_s),
+    ];
+    let are_slower = delays.iter().any(Option::is_some);
+    let all: Vec<String> = misses.into_iter().chain(delays.into_iter().flatten()).collect();
+    if all.is_empty() {
+        return None;
+    }
+    // Under saturation a policy that keeps CPUs busy lets hits wait, which others answer at once while disks are the bottleneck.
+    let why = match saturated && are_slower {
+        true => {
+            " Each policy was given all the load that it bears: compare delays under the same load \
+                 (--arrivals poisson:RATE)."
+        }
+        false => "",
+    };
+    Some(format!("What is worse with {}: {}.{why}", winner.policy, all.join(", ")))
+}
+
 /// The best and the worst 99th percentile, where they differ.
-fn tail(scores: &[PolicyMedians<'_>], backends: usize, name: impl Fn(&str) -> String) -> Option<String> {
+fn tail(scores: &[PolicyMedians<'_>], backends: usize) -> Option<String> {
     let mut delays: Vec<(f64, &str)> =
         scores.iter().filter_map(|score| Some((score.p99_s?, score.policy))).collect();
     delays.sort_by(|left, right| left.0.total_cmp(&right.0));
     let (&(low, quick), &(high, slow)) = (delays.first()?, delays.last()?);
     let place = on_backends(backends);
     (high > low * TELLING).then(|| {
+        let (low, high) = (duration(low), duration(high));
         format!(
-            "The slowest hundredth of requests took {} or more with {} and {} or more with {} {place}.",
-            duration(low),
-            name(quick),
-            duration(high),
-            name(slow)
+            "The slowest hundredth of requests took {low} or more with {quick} and {high} or more with {slow} {place}."
         )
     })
 }
 
 /// How a policy's throughput grew from the fewest back-ends to the most.
-fn scaling(runs: &[Run], policy: &str, counts: &[usize], name: impl Fn(&str) -> String) -> Option<String> {
+fn scaling(runs: &[Run], policy: &str, counts: &[usize]) -> Option<String> {
     let of = |backends| typical(runs, policy, backends, &|run| Some(run.throughput_rps));
     let mut measured = counts.iter().filter_map(|&backends| Some((backends, of(backends)?)));
     let (few, low) = measured.next()?;
@@ -144,9 +204,8 @@ fn scaling(runs: &[Run], policy: &str, counts: &[usize], name: impl Fn(&str) -> 
     let growth = high / low;
     growth.is_finite().then(|| {
         format!(
-            "From {few} to {many} back-ends ({} times as many), the throughput of {} grew {} times.",
+            "From {few} to {many} back-ends ({} times as many), the throughput of {policy} grew {} times.",
             times(many as f64 / few as f64),
-            name(policy),
             times(growth)
         )
     })

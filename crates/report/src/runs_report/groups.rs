@@ -61,15 +61,11 @@ fn finished(mut series: Series) -> Series {
 }
 
 /// One line per policy against the number of back-ends.
-pub(super) fn by_backends(
-    runs: &[Run],
-    name: impl Fn(&str) -> String,
-    value: &dyn Fn(&Run) -> Option<f64>,
-) -> Vec<Series> {
+pub(super) fn by_backends(runs: &[Run], value: &dyn Fn(&Run) -> Option<f64>) -> Vec<Series> {
     policies(runs)
         .into_iter()
         .map(|policy| {
-            let mut series = Series::new(name(policy), SeriesStyle::Line, Vec::new());
+            let mut series = Series::new(policy, SeriesStyle::Line, Vec::new());
             for backends in backend_counts(runs) {
                 push(&mut series, backends as f64, &values(runs, policy, backends, value));
             }

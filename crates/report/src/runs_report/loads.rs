@@ -14,11 +14,11 @@ const MOST_LINES: usize = 16;
 const MOST_POINTS: usize = 240;
 
 /// Load of every back-end over time, for the runs that recorded it.
-pub(super) fn section(runs: &[Run], name: impl Fn(&str) -> String) -> Section {
+pub(super) fn section(runs: &[Run]) -> Section {
     let mut section = Section::new("Load over time").two_columns();
     let several_seeds = runs.windows(2).any(|pair| pair[0].seed != pair[1].seed);
     for run in runs.iter().filter(|run| run.load_series.load.iter().any(|load| !load.is_empty())) {
-        let mut title = format!("{} {}", name(&run.policy), on_backends(run.backends));
+        let mut title = format!("{} {}", run.policy.clone(), on_backends(run.backends));
         if several_seeds {
             title.push_str(&format!(", seed {}", run.seed));
         }

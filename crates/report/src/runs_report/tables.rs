@@ -11,13 +11,13 @@ use crate::{
 };
 
 /// Response time and slowdown of every run.
-pub(super) fn delays(runs: &[Run], name: impl Fn(&str) -> String) -> Table {
+pub(super) fn delays(runs: &[Run]) -> Table {
     let mut columns = vec![("policy".to_owned(), Align::Left), ("back-ends".to_owned(), Align::Right)];
     columns.extend(PERCENTILES.iter().map(|(label, _)| ((*label).to_owned(), Align::Right)));
     columns.extend(["slowdown mean", "slowdown p99"].map(|label| (label.to_owned(), Align::Right)));
     let mut table = Table::new(columns);
     for run in runs {
-        let mut cells = vec![name(&run.policy), count(run.backends as u64)];
+        let mut cells = vec![run.policy.clone(), count(run.backends as u64)];
         let delay = |pick: &fn(&Summary) -> f64| or_dash(run.response_time_s.as_ref().map(pick), duration);
         cells.extend(PERCENTILES.iter().map(|(_, pick)| delay(pick)));
         cells.push(or_dash(run.slowdown.map(|summary| summary.mean), number));
@@ -28,7 +28,7 @@ pub(super) fn delays(runs: &[Run], name: impl Fn(&str) -> String) -> Table {
 }
 
 /// What each back-end did, one folded table per run.
-pub(super) fn backends(runs: &[Run], name: impl Fn(&str) -> String) -> Section {
+pub(super) fn backends(runs: &[Run]) -> Section {
     let mut section = Section::new("Back-ends");
     for run in runs.iter().filter(|run| !run.per_backend.is_empty()) {
         let mut table = Table::new([
@@ -51,7 +51,7 @@ pub(super) fn backends(runs: &[Run], name: impl Fn(&str) -> String) -> Section {
                 number(backend.mean_load),
             ]);
         }
-        let line = format!("{} {}: {}", name(&run.policy), on_backends(run.backends), spread(run));
+        let line = format!("{} {}: {}", run.policy.clone(), on_backends(run.backends), spread(run));
         section = section.folded_table(line, table);
     }
     section
@@ -65,7 +65,7 @@ fn spread(run: &Run) -> String {
 }
 
 /// The policies' own counters, one row per run.
-pub(super) fn counters(runs: &[Run], name: impl Fn(&str) -> String) -> Section {
+pub(super) fn counters(runs: &[Run]) -> Section {
     let section = Section::new("Policy counters");
     let names: BTreeSet<&str> =
         runs.iter().flat_map(|run| run.policy_stats.keys().map(String::as_str)).collect();
@@ -76,7 +76,7 @@ pub(super) fn counters(runs: &[Run], name: impl Fn(&str) -> String) -> Section {
     columns.extend(names.iter().map(|name| (*name, Align::Right)));
     let mut table = Table::new(columns);
     for run in runs.iter().filter(|run| !run.policy_stats.is_empty()) {
-        let mut cells = vec![name(&run.policy), count(run.backends as u64)];
+        let mut cells = vec![run.policy.clone(), count(run.backends as u64)];
         cells.extend(names.iter().map(|name| or_dash(run.policy_stats.get(*name).copied(), number)));
         table.row(cells);
     }
@@ -84,7 +84,7 @@ pub(super) fn counters(runs: &[Run], name: impl Fn(&str) -> String) -> Section {
 }
 
 /// Every parameter with its values, and the runs that had them where not all runs did.
-pub(super) fn parameters(runs: &[Run], name: impl Fn(&str) -> String) -> Section {
+pub(super) fn parameters(runs: &[Run]) -> Section {
     let section = Section::new("Parameters");
     let mut users: BTreeMap<(&str, String), Vec<&Run>> = BTreeMap::new();
     for run in runs {
@@ -97,13 +97,13 @@ pub(super) fn parameters(runs: &[Run], name: impl Fn(&str) -> String) -> Section
     }
     let mut table = Table::new([("parameter", Align::Left), ("value", Align::Right), ("runs", Align::Left)]);
     for ((key, value), users) in users {
-        table.row([key.to_owned(), value, users_text(&users, runs, &name)]);
+        table.row([key.to_owned(), value, users_text(&users, runs)]);
     }
     section.table(table)
 }
 
 /// Which runs, as short as is exact: all, all of some policies, or each by its number of back-ends.
-fn users_text(users: &[&Run], runs: &[Run], name: impl Fn(&str) -> String) -> String {
+fn users_text(users: &[&Run], runs: &[Run]) -> String {
     if users.len() == runs.len() {
         return "all".to_owned();
     }
@@ -112,9 +112,9 @@ fn users_text(users: &[&Run], runs: &[Run], name: impl Fn(&str) -> String) -> St
         let same = |run: &&Run| run.policy == user.policy;
         let whole_policy = users.iter().copied().filter(same).count() == runs.iter().filter(same).count();
         let text = if whole_policy {
-            name(&user.policy)
+            user.policy.clone()
         } else {
-            format!("{} {}", name(&user.policy), on_backends(user.backends))
+            format!("{} {}", user.policy.clone(), on_backends(user.backends))
         };
         if !texts.contains(&text) {
             texts.push(text);

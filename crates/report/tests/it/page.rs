@@ -101,7 +101,7 @@ fn names_from_outside_are_only_text() {
         version: EVIL.to_owned(),
         load_notes: vec![EVIL.to_owned()],
         warnings: vec![EVIL.to_owned()],
-        labels: [(runs[1].policy.clone(), EVIL.to_owned())].into(),
+        saturated: true,
     };
     let section = Section::new(EVIL).paragraph(EVIL);
     let evil = runs_report(EVIL, &context, &runs).section(section).fact(EVIL, EVIL).to_html();
@@ -123,17 +123,19 @@ fn the_conclusion_says_why() {
     (runs[1].throughput_rps, runs[1].miss_ratio, runs[1].idle_ratio) = (3900.0, Some(0.031), 0.02);
     assert_eq!(
         conclusion(&runs),
-        "LARD/R served 3.9 times as many requests/s as WRR on 8 back-ends, because its miss ratio was 3.1 % against \
+        "lard_r served 3.9 times as many requests/s as weighted_round_robin on 8 back-ends, because its miss ratio was 3.1 % against \
          48.0 %."
     );
     // The first policy may be the best; a higher miss ratio is no reason.
     runs.reverse();
-    assert!(
-        conclusion(&runs)
-            .starts_with("LARD/R served 3.9 times as many requests/s as WRR on 8 back-ends, because")
-    );
+    assert!(conclusion(&runs).starts_with(
+        "lard_r served 3.9 times as many requests/s as weighted_round_robin on 8 back-ends, because"
+    ));
     runs[0].miss_ratio = Some(0.6);
-    assert_eq!(conclusion(&runs), "LARD/R served 3.9 times as many requests/s as WRR on 8 back-ends.");
+    assert_eq!(
+        conclusion(&runs),
+        "lard_r served 3.9 times as many requests/s as weighted_round_robin on 8 back-ends."
+    );
     runs[0].idle_ratio = 0.0;
     runs[1].idle_ratio = 0.3;
     assert!(
@@ -147,6 +149,26 @@ fn the_conclusion_says_why() {
             .starts_with("All policies served the same throughput on 8 back-ends within 2 %, 3,900")
     );
     assert!(conclusion(&[run(2, 1, 1)]).ends_with("requests/s on 1 back-end."));
+}
+
+#[test]
+fn the_conclusion_compares_with_what_others_offer_and_says_what_is_worse() {
+    let mut runs: Vec<Run> = (0..4).map(|policy| run(policy, 8, 1)).collect();
+    for (run, (rate, p50)) in
+        runs.iter_mut().zip([(1000.0, 0.001), (3000.0, 0.006), (3300.0, 0.03), (3900.0, 0.05)])
+    {
+        run.throughput_rps = rate;
+        run.response_time_s.as_mut().unwrap().p50 = p50;
+    }
+    let html = runs_report("Test", &context(), &runs).to_html();
+    let says = |what: &str| assert!(html.contains(what), "{}", without_library(&html));
+    says(
+        "lard_r served 1.30 times as many requests/s as uri_hash, the best of the policies here that other balancers have,",
+    );
+    says("What is worse with lard_r: its median response time was 50 ms against 6 ms");
+    says("compare delays under the same load");
+    let context = RunsContext { saturated: false, ..context() };
+    assert!(!runs_report("Test", &context, &runs).to_html().contains("compare delays"));
 }
 
 #[test]

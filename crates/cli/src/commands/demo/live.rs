@@ -1,5 +1,5 @@
-//! Progress of the demo, a line per second: throughput, miss ratio and delay of each policy at the same
-//! second of its own run.
+//! Progress of the demo, a line per second of each run: throughput, miss ratio and delay, and the throughput beside that of the first
+//! policy in the same second of its own run.
 
 use std::io::{IsTerminal as _, Write as _, stderr};
 
@@ -24,9 +24,11 @@ impl Live {
 
     /// Begins the next policy.
     pub(super) fn begin(&mut self, warmup_s: f64, end_s: f64) {
-        if self.seconds.is_empty() {
-            self.print(&self.header(), false);
+        if self.terminal && !self.seconds.is_empty() {
+            // The line that was replaced last stays.
+            self.print("", false);
         }
+        self.print(&self.header(), false);
         self.seconds.push(Vec::new());
         (self.told, self.warmup_s, self.end_s) = (0, warmup_s, end_s);
     }
@@ -58,25 +60,24 @@ impl Live {
         let _ = out.flush();
     }
 
+    /// Above the lines of the policy that begins.
     fn header(&self) -> String {
-        let columns =
-            self.names.iter().map(|name| format!("  {:>16}  miss %   delay", format!("{name} req/s")));
-        format!("second{}", columns.collect::<String>())
+        let name = self.names.get(self.seconds.len()).map_or("", String::as_str);
+        format!("{name}\nsecond    req/s  miss %    delay")
     }
 
+    /// Of the present policy.
     fn line(&self, second: usize) -> String {
-        let mut line = format!("{:>6}", second + 1);
-        let mut rates = Vec::new();
-        for policy in &self.seconds {
-            let s = policy.get(second).copied().unwrap_or_default();
-            rates.push(s.succeeded as f64);
-            let answered = s.succeeded.max(1) as f64;
-            let (miss, delay_ms) =
-                (100.0 * s.disk_reads as f64 / answered, 1e3 * s.latency_sum.as_secs_f64() / answered);
-            line += &format!("  {:>16}  {miss:>6.1}  {delay_ms:>4.0} ms", s.succeeded);
-        }
-        if let [first, .., last] = rates[..] {
-            line += &format!("  × {:.1}", last / first.max(1.0));
+        let of = |policy: &Vec<Second>| policy.get(second).copied();
+        let s = self.seconds.last().and_then(of).unwrap_or_default();
+        let answered = s.succeeded.max(1) as f64;
+        let (miss, delay_ms) =
+            (100.0 * s.disk_reads as f64 / answered, 1e3 * s.latency_sum.as_secs_f64() / answered);
+        let mut line = format!("{:>6}  {:>7}  {miss:>6.1}  {delay_ms:>4.0} ms", second + 1, s.succeeded);
+        if let [first, _, ..] = &self.seconds[..]
+            && let Some(first) = of(first)
+        {
+            line += &format!("  × {:.1}", s.succeeded as f64 / first.succeeded.max(1) as f64);
         }
         if (second as f64) < self.warmup_s {
             line += "  warm-up";
@@ -99,14 +100,14 @@ mod tests {
             disk_reads,
             latency_sum: Duration::from_millis(ms),
         };
-        let mut live = Live::new(vec!["WRR".to_owned(), "LARD/R".to_owned()]);
-        live.seconds =
-            vec![vec![second(100, 50, 10_000), second(200, 50, 10_000)], vec![second(400, 40, 8_000)]];
+        let mut live = Live::new(vec!["round_robin".to_owned(), "lard_r".to_owned()]);
         live.warmup_s = 1.0;
         let words = |line: &str| line.split_whitespace().map(str::to_owned).collect::<Vec<_>>().join(" ");
-        assert_eq!(words(&live.header()), "second WRR req/s miss % delay LARD/R req/s miss % delay");
-        assert_eq!(words(&live.line(0)), "1 100 50.0 100 ms 400 10.0 20 ms × 4.0 warm-up");
-        live.seconds.pop();
+        assert_eq!(words(&live.header()), "round_robin second req/s miss % delay");
+        live.seconds.push(vec![second(100, 50, 10_000), second(200, 50, 10_000)]);
         assert_eq!(words(&live.line(1)), "2 200 25.0 50 ms");
+        assert_eq!(words(&live.header()), "lard_r second req/s miss % delay");
+        live.seconds.push(vec![second(400, 40, 8_000)]);
+        assert_eq!(words(&live.line(0)), "1 400 10.0 20 ms × 4.0 warm-up");
     }
 }
