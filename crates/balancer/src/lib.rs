@@ -21,6 +21,7 @@ mod net;
 mod observe;
 mod peers;
 mod placement_row;
+mod refusals;
 mod request;
 mod rlimit;
 mod server;
@@ -30,5 +31,6 @@ mod thread;
 mod trial;
 mod worker;
 
+pub use membership::resolve::{UnresolvedHost, unresolved_hosts};
 pub use rlimit::raise_open_file_limit;
 pub use server::{Balancer, PreparedBalancer, StartError};

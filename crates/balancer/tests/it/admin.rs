@@ -2,7 +2,9 @@
 
 mod access;
 mod ejected;
+mod formats;
 mod logs;
+mod refusals;
 mod rig;
 mod sizes;
 mod state;

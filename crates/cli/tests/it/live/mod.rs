@@ -4,6 +4,8 @@
 mod adaptload;
 mod blocked;
 mod faults;
+mod least;
+mod names;
 mod overload;
 mod peers;
 mod posts;
