@@ -86,6 +86,6 @@ fn main() -> ExitCode {
 }
 
 fn fail(error: &CliError) -> ExitCode {
-    eprintln!("plimsoll: {error}");
+    log::error(error);
     error.exit_code()
 }

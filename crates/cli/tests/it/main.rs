@@ -8,6 +8,7 @@ mod handoff;
 mod lab;
 mod live;
 mod origin;
+mod readme;
 mod replay;
 mod reproduce;
 mod rights;

@@ -5,6 +5,7 @@ mod adaptload;
 mod blocked;
 mod faults;
 mod least;
+mod messages;
 mod names;
 mod overload;
 mod peers;
