@@ -55,6 +55,10 @@ enum Command {
     Policies(commands::lists::Args),
     /// List the back-end models with their parameters
     Models(commands::lists::Args),
+    /// Print the script by which a shell completes this command line
+    Completions(commands::completions::CompletionsArgs),
+    /// Write manual pages of all commands
+    Man(commands::completions::ManArgs),
 }
 
 fn main() -> ExitCode {
@@ -76,6 +80,8 @@ fn main() -> ExitCode {
         Command::Lab(args) => commands::lab::run(&args),
         Command::Policies(args) => commands::lists::policies(&args),
         Command::Models(args) => commands::lists::models(&args),
+        Command::Completions(args) => commands::completions::completions(&args, Cli::command()),
+        Command::Man(args) => commands::completions::man(&args, Cli::command()),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,

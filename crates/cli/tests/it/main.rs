@@ -3,6 +3,7 @@
 
 mod check;
 mod common;
+mod completions;
 mod demo;
 mod handoff;
 mod lab;
