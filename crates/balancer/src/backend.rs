@@ -10,8 +10,8 @@ use plimsoll_policy::{BackendId, Health};
 use plimsoll_wire::message::AgentCounts;
 use tokio::sync::Semaphore;
 
-use crate::membership::resolve::UnresolvedHost;
 use crate::ejection::{Ejection, EjectionChange, TrialEnd};
+use crate::membership::resolve::UnresolvedHost;
 use crate::metrics::{BackendCounts, SharedCounter};
 
 /// A back-end: address, connection limit, health.

@@ -49,13 +49,11 @@ impl Control {
         let (stop, stopped) = watch::channel(false);
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         let notified = Arc::clone(&changed);
-        let thread = std::thread::Builder::new()
-            .name("control".into())
-            .spawn(move || {
-                runtime.block_on(work(shared, systems, admin, notified, stopped));
-                // A name that is looked up is not waited for.
-                runtime.shutdown_background();
-            })?;
+        let thread = std::thread::Builder::new().name("control".into()).spawn(move || {
+            runtime.block_on(work(shared, systems, admin, notified, stopped));
+            // A name that is looked up is not waited for.
+            runtime.shutdown_background();
+        })?;
         Ok(Self { admin: address, changed, stop, thread })
     }
 

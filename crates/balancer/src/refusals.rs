@@ -142,7 +142,12 @@ impl RefusalReason {
     const fn is_by_client(self) -> bool {
         matches!(
             self,
-            Self::Malformed | Self::Unsupported | Self::HeadLimit | Self::BodyLimit | Self::HeadTimeout | Self::BodyTimeout
+            Self::Malformed
+                | Self::Unsupported
+                | Self::HeadLimit
+                | Self::BodyLimit
+                | Self::HeadTimeout
+                | Self::BodyTimeout
         )
     }
 }
@@ -275,7 +280,10 @@ mod tests {
             let statuses = if r.statuses().is_empty() { "connection ends" } else { r.statuses() };
             format!("| `{}` | {statuses} | {} | {} |\n", r.name(), r.meaning(), r.remedy())
         });
-        let table = format!("| Reason | Status | What has happened | What to do |\n| --- | --- | --- | --- |\n{}", rows.collect::<String>());
+        let table = format!(
+            "| Reason | Status | What has happened | What to do |\n| --- | --- | --- | --- |\n{}",
+            rows.collect::<String>()
+        );
         let page = include_str!("../../../docs/refusals.md");
         assert!(page.contains(&table), "docs/refusals.md must hold this table:\n{table}");
     }
@@ -288,7 +296,11 @@ mod tests {
             for quoted in text.split('`').skip(1).step_by(2).filter(|q| !q.contains(['/', ' ', '['])) {
                 let key = quoted.rsplit('.').next().unwrap();
                 let is_metric = quoted.starts_with("plimsoll_");
-                assert!(is_metric || reference.contains(&format!("| `{key}` |")), "{quoted} of {}", reason.name());
+                assert!(
+                    is_metric || reference.contains(&format!("| `{key}` |")),
+                    "{quoted} of {}",
+                    reason.name()
+                );
             }
         }
     }

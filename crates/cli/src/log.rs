@@ -147,7 +147,8 @@ mod tests {
         let (written, all) = (Written::default(), LevelFilter::TRACE);
         let to = written.clone();
         let layer = tracing_subscriber::fmt::layer().with_writer(move || to.clone());
-        let registry = tracing_subscriber::registry().with(all).with(layer.event_format(MessageForm { short }));
+        let registry =
+            tracing_subscriber::registry().with(all).with(layer.event_format(MessageForm { short }));
         tracing::subscriber::with_default(registry, || {
             tracing::info!("read again\n  a: b");
             tracing::warn!(backend = "b0", "back-end is down");

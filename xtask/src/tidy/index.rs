@@ -14,7 +14,8 @@ pub(super) fn check(tree: &Tree) -> Vec<Violation> {
     let Some(index) = tree.text(INDEX) else {
         return vec![Violation::new(INDEX, 1, RULE, "missing; list every page with a link")];
     };
-    let pages = tree.texts().map(|(path, _)| path).filter(|path| path.ends_with(".md") && !path.starts_with(RECORDS));
+    let pages =
+        tree.texts().map(|(path, _)| path).filter(|path| path.ends_with(".md") && !path.starts_with(RECORDS));
     let pages = pages.filter_map(|path| path.strip_prefix(DIRECTORY)).filter(|page| *page != "README.md");
     pages
         .filter(|page| !index.contains(&format!("]({page})")))
@@ -27,7 +28,13 @@ mod tests {
     use super::*;
 
     fn missing(index: &str) -> Vec<String> {
-        let files = [(INDEX, index), ("docs/a.md", ""), ("docs/b/c.md", ""), ("docs/decisions/0001-a.md", ""), ("x.md", "")];
+        let files = [
+            (INDEX, index),
+            ("docs/a.md", ""),
+            ("docs/b/c.md", ""),
+            ("docs/decisions/0001-a.md", ""),
+            ("x.md", ""),
+        ];
         check(&Tree::of(&files)).iter().map(ToString::to_string).collect()
     }
 

@@ -107,7 +107,12 @@ impl Sample {
         out.counters(
             "plimsoll_refusals",
             "Requests that the front-end itself answered, and connections that it ended, by reason",
-            || RefusalReason::ALL.iter().zip(&self.totals.refusals).map(|(r, &n)| ([("reason", r.name())], n)),
+            || {
+                RefusalReason::ALL
+                    .iter()
+                    .zip(&self.totals.refusals)
+                    .map(|(r, &n)| ([("reason", r.name())], n))
+            },
         )?;
         out.gauge("plimsoll_requests_waiting", "Requests that wait for room", self.snapshot.waiting as u64)?;
         out.counter("plimsoll_connections_accepted", "Connections of clients accepted", totals.accepted)?;

@@ -12,8 +12,8 @@ use http_body_util::{BodyExt, Limited};
 use hyper::body::Incoming;
 
 use super::reply::{Refused, Reply, of, text};
-use super::{backends, decisions, flows, guard, metrics, policy, refused, tables, why};
 use super::text_format::MetricsFormat;
+use super::{backends, decisions, flows, guard, metrics, policy, refused, tables, why};
 use crate::mechanism::registry::MechanismSystems;
 use crate::shared::FrontEndShared;
 

@@ -67,7 +67,8 @@ fn to_prometheus(open_metrics: &str) -> String {
         if line == "# EOF" || line.starts_with("# UNIT ") {
             continue;
         }
-        let described = ["# HELP ", "# TYPE "].into_iter().find_map(|start| Some((start, line.strip_prefix(start)?)));
+        let described =
+            ["# HELP ", "# TYPE "].into_iter().find_map(|start| Some((start, line.strip_prefix(start)?)));
         match described.and_then(|(start, rest)| Some((start, rest.split_once(' ')?))) {
             Some((start, (name, rest))) if counters.contains(name) => {
                 out.extend([start, name, "_total ", rest]);

@@ -119,7 +119,9 @@ fn in_words(refusals: &[ShownRefusals]) -> String {
     let Some(most) = refusals.first() else { return String::new() };
     let more = if refusals.len() > 1 { " `refusals` has the other reasons." } else { "" };
     let ShownRefusals { reason, count, meaning, remedy } = most;
-    format!(" Refused since the start, for whatever target: {count} for `{reason}`: {meaning}; {remedy}.{more}")
+    format!(
+        " Refused since the start, for whatever target: {count} for `{reason}`: {meaning}; {remedy}.{more}"
+    )
 }
 
 /// What would happen to any request now.

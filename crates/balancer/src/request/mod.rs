@@ -171,7 +171,8 @@ async fn choose<C>(request: &mut ClientRequest<'_, C>) -> Result<BackendId, Refu
 
 /// What the client gets after a failure that is not repeated elsewhere.
 fn failed<P>(failure: &Failure) -> Outcome<P> {
-    let refused = |status, reason, why| Outcome::Refused(RequestRefusal::of(status, why).because(reason), None);
+    let refused =
+        |status, reason, why| Outcome::Refused(RequestRefusal::of(status, why).because(reason), None);
     match *failure {
         Failure::NoPlace | Failure::Unreachable(_) | Failure::NotSent => {
             Outcome::Refused(UNAVAILABLE.because(unplaced(failure)), None)

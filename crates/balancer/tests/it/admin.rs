@@ -1,6 +1,7 @@
 //! The admin API over real sockets.
 
 mod access;
+mod documented;
 mod ejected;
 mod formats;
 mod logs;

@@ -141,9 +141,7 @@ pub(crate) fn run(args: &Args) -> Result<(), CliError> {
     };
     let wanted = u64::from(args.max_connections).saturating_mul(2).saturating_add(256);
     if let Some(most) = plimsoll_balancer::raise_open_file_limit().filter(|&most| most < wanted) {
-        tracing::warn!(
-            "only {most} files may be open here, fewer than --max-connections may need: {wanted}"
-        );
+        tracing::warn!("only {most} files may be open here, fewer than --max-connections may need: {wanted}");
     }
     let agent = start(args)?;
     tracing::info!("taking connections over at {}", agent.address());

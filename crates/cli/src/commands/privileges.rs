@@ -70,9 +70,7 @@ pub(super) fn give_away(
         tracing::info!("{left}");
     }
     if let Identity::Root { why: Some(why), .. } = privileges.identity {
-        tracing::warn!(
-            "it does not become another user: {why}; change that, or choose a user by {option}"
-        );
+        tracing::warn!("it does not become another user: {why}; change that, or choose a user by {option}");
     }
     Ok(())
 }

@@ -8,7 +8,8 @@ use crate::common::{plimsoll, text};
 fn commands() -> Vec<String> {
     let help = text(&plimsoll(&["--help"]).stdout);
     let list = help.split_once("Commands:\n").unwrap().1.split_once("\n\n").unwrap().0;
-    let names = list.lines().filter_map(|line| line.split_whitespace().next().filter(|_| !line.starts_with("    ")));
+    let names =
+        list.lines().filter_map(|line| line.split_whitespace().next().filter(|_| !line.starts_with("    ")));
     names.map(str::to_owned).filter(|name| name != "help").collect()
 }
 

@@ -6,6 +6,7 @@ mod common;
 mod completions;
 mod demo;
 mod handoff;
+mod json;
 mod lab;
 mod live;
 mod origin;

@@ -26,13 +26,21 @@ fn the_live_quick_start_answers_and_replays() {
     let path = format!("{}:{}", bin.display(), std::env::var("PATH").unwrap());
     // What fails ends the script, and with it what it has started.
     let script = format!("set -e\ntrap 'kill $(jobs -p) 2>/dev/null || true' EXIT\n{script}");
-    let output =
-        Command::new("bash").arg("-c").arg(&script).env("PATH", path).current_dir(directory.path()).output().unwrap();
+    let output = Command::new("bash")
+        .arg("-c")
+        .arg(&script)
+        .env("PATH", path)
+        .current_dir(directory.path())
+        .output()
+        .unwrap();
     let (stdout, stderr) = (text(&output.stdout), text(&output.stderr));
     assert!(output.status.success(), "{stdout}\n{stderr}");
     assert!(stdout.contains("plimsoll.toml is good."), "{stdout}");
     assert!(stdout.contains("\n200\n"), "{stdout}\n{stderr}");
-    assert!(stdout.contains("\"policy\": \"lard_r\"") && stdout.contains("has assigned this target to"), "{stdout}");
+    assert!(
+        stdout.contains("\"policy\": \"lard_r\"") && stdout.contains("has assigned this target to"),
+        "{stdout}"
+    );
     assert!(stdout.contains("identical"), "{stdout}");
     let page = std::fs::metadata(directory.path().join("try-plimsoll/page")).unwrap();
     assert_eq!(page.len(), 10_000);

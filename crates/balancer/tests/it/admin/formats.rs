@@ -18,7 +18,21 @@ fn lint(name: &str, kind: &str, help: &str) {
     }
     let words: BTreeSet<&str> = name.split('_').collect();
     // Base units, written out; no type in a name.
-    for word in ["ms", "us", "ns", "s", "sec", "milliseconds", "kb", "mb", "kilobytes", "percent", "counter", "gauge", "histogram"] {
+    for word in [
+        "ms",
+        "us",
+        "ns",
+        "s",
+        "sec",
+        "milliseconds",
+        "kb",
+        "mb",
+        "kilobytes",
+        "percent",
+        "counter",
+        "gauge",
+        "histogram",
+    ] {
         assert!(!words.contains(word), "{name} has `{word}` in it");
     }
 }
@@ -36,7 +50,8 @@ fn parse_plain(text: &str) -> BTreeMap<String, f64> {
             while let Some(c) = chars.next() {
                 assert!(c != '\\' || matches!(chars.next(), Some('\\' | 'n')), "{line}");
             }
-        } else if let Some((name, kind)) = line.strip_prefix("# TYPE ").and_then(|rest| rest.split_once(' ')) {
+        } else if let Some((name, kind)) = line.strip_prefix("# TYPE ").and_then(|rest| rest.split_once(' '))
+        {
             assert!(["counter", "gauge", "histogram"].contains(&kind), "{line}");
             assert!(kinds.insert(name.to_owned(), kind.to_owned()).is_none(), "two types of {name}");
             lint(name, kind, helps.get(name).map_or("", String::as_str));
@@ -45,7 +60,8 @@ fn parse_plain(text: &str) -> BTreeMap<String, f64> {
             assert!(!line.starts_with('#'), "{line}");
             let (series, value) = line.rsplit_once(' ').unwrap();
             let name = series.split('{').next().unwrap();
-            let ends: &[&str] = if kinds[&current] == "histogram" { &["_bucket", "_sum", "_count"] } else { &[""] };
+            let ends: &[&str] =
+                if kinds[&current] == "histogram" { &["_bucket", "_sum", "_count"] } else { &[""] };
             let end = name.strip_prefix(&*current).unwrap_or_else(|| panic!("{line} is not of {current}"));
             assert!(ends.contains(&end), "{line}");
             assert!(samples.insert(series.to_owned(), value.parse().unwrap()).is_none(), "twice: {series}");
@@ -57,7 +73,10 @@ fn parse_plain(text: &str) -> BTreeMap<String, f64> {
 #[test]
 fn metrics_in_the_format_that_is_asked_for() {
     let origins = [Origin::echo(), Origin::echo()];
-    let rig = Rig::new(&[&origins[0], &origins[1]], "[policy]\nname = \"lard\"\n[shadow]\npolicy = \"round_robin\"\n");
+    let rig = Rig::new(
+        &[&origins[0], &origins[1]],
+        "[policy]\nname = \"lard\"\n[shadow]\npolicy = \"round_robin\"\n",
+    );
     rig.get_times(5, "/a");
     rig.metrics_once(|m| m.sum("plimsoll_requests_total", "") == 5.0);
     for accept in [None, Some(("Accept", "*/*")), Some(("Accept", "text/html, text/plain;q=0.5"))] {
@@ -66,7 +85,10 @@ fn metrics_in_the_format_that_is_asked_for() {
         assert_eq!(answer.field("vary"), "Accept");
         let plain = parse_plain(&answer.body);
         assert_eq!(plain["plimsoll_requests_total{code=\"2xx\"}"], 5.0);
-        assert!(plain.contains_key("plimsoll_backend_response_time_seconds_bucket{le=\"+Inf\",backend=\"b0\"}"), "{plain:?}");
+        assert!(
+            plain.contains_key("plimsoll_backend_response_time_seconds_bucket{le=\"+Inf\",backend=\"b0\"}"),
+            "{plain:?}"
+        );
     }
     let answer = rig.call("GET", "/metrics", &[ASKS_OPEN_METRICS], "");
     assert_eq!(answer.field("content-type"), "application/openmetrics-text; version=1.0.0; charset=utf-8");

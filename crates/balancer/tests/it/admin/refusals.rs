@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use super::rig::{Rig, text};
-use crate::common::{End, get};
 use crate::common::origin::{Conn, Origin, echo};
+use crate::common::{End, get};
 
 /// Answers as the path says.
 fn by_path(conn: &mut Conn) {

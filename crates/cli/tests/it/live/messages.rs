@@ -28,7 +28,10 @@ fn every_line_has_time_and_level_where_there_is_no_terminal() {
     for line in said(&[]) {
         let (time, rest) = line.split_once(' ').unwrap_or_else(|| panic!("{line}"));
         assert!(time.parse::<jiff::Timestamp>().is_ok(), "{line}");
-        assert!(["INFO ", "WARN ", "ERROR "].iter().any(|level| rest.trim_start().starts_with(level)), "{line}");
+        assert!(
+            ["INFO ", "WARN ", "ERROR "].iter().any(|level| rest.trim_start().starts_with(level)),
+            "{line}"
+        );
     }
 }
 
@@ -43,7 +46,8 @@ fn every_line_is_short_where_that_is_asked_for() {
 fn every_line_is_an_object_where_that_is_asked_for() {
     let mut warned = false;
     for line in said(&["--log-format", "json"]) {
-        let message: serde_json::Value = serde_json::from_str(&line).unwrap_or_else(|e| panic!("{line}: {e}"));
+        let message: serde_json::Value =
+            serde_json::from_str(&line).unwrap_or_else(|e| panic!("{line}: {e}"));
         assert!(message["timestamp"].as_str().unwrap().parse::<jiff::Timestamp>().is_ok(), "{line}");
         for key in ["level", "message", "target"] {
             assert!(message[key].is_string(), "{line}");

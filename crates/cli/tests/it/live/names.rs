@@ -10,13 +10,20 @@ use super::processes::{Origin, Process, private_directory};
 /// A command that runs `plimsoll` where names lead to what the file `hosts` in this directory says, and to nothing else.
 fn plimsoll(directory: &Path, args: &str) -> Command {
     // Nobody answers at the address of the name server.
-    std::fs::write(directory.join("resolv.conf"), "nameserver 127.0.0.1\noptions timeout:1 attempts:1\n").unwrap();
+    std::fs::write(directory.join("resolv.conf"), "nameserver 127.0.0.1\noptions timeout:1 attempts:1\n")
+        .unwrap();
     std::fs::write(directory.join("nsswitch.conf"), "hosts: files\n").unwrap();
     let mounts = ["hosts", "resolv.conf", "nsswitch.conf"]
         .map(|file| format!("mount --bind {file} /etc/{file} && "))
         .concat();
     let mut command = Command::new("unshare");
-    command.args(["--mount", "sh", "-c", &format!("{mounts}exec \"$0\" {args}"), env!("CARGO_BIN_EXE_plimsoll")]);
+    command.args([
+        "--mount",
+        "sh",
+        "-c",
+        &format!("{mounts}exec \"$0\" {args}"),
+        env!("CARGO_BIN_EXE_plimsoll"),
+    ]);
     command.current_dir(directory);
     command
 }
@@ -43,7 +50,9 @@ fn a_back_end_takes_part_once_its_name_leads_to_an_address() {
     let checked = check("");
     let said = String::from_utf8_lossy(&checked.stderr).into_owned();
     assert_eq!(checked.status.code(), Some(1), "{said}");
-    for part in ["not good: 1 error", "backend[0].address: cannot find the address of late.example: ", "--no-resolve"] {
+    for part in
+        ["not good: 1 error", "backend[0].address: cannot find the address of late.example: ", "--no-resolve"]
+    {
         assert!(said.contains(part), "no `{part}` in:\n{said}");
     }
     let checked = check("--no-resolve");
