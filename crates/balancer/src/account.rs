@@ -12,7 +12,7 @@ use crate::dispatch::{Assignment, Offer, Reason, Ticket};
 use crate::ejection::TrialEnd;
 use crate::http::request::RequestHead;
 use crate::observe::{RequestRecord, Times};
-use crate::refusals::RefusalReason;
+use crate::refusal_reason::RefusalReason;
 use crate::stalling::Stalling;
 use crate::trial::BackendTrial;
 use crate::worker::Worker;

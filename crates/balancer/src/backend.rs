@@ -11,7 +11,7 @@ use plimsoll_wire::message::AgentCounts;
 use tokio::sync::Semaphore;
 
 use crate::ejection::{Ejection, EjectionChange, TrialEnd};
-use crate::membership::resolve::UnresolvedHost;
+use crate::host_names::UnresolvedHost;
 use crate::metrics::{BackendCounts, SharedCounter};
 
 /// A back-end: address, connection limit, health.

@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use crate::refusals::RefusalCounts;
+use crate::refusal_reason::{REASONS, RefusalReason};
 
 /// Upper ends of the buckets of response times, in microseconds.
 pub(crate) const BUCKETS_US: [u64; 14] = [
@@ -105,6 +105,22 @@ pub(crate) struct WorkerCounts {
     pub(crate) refusals: RefusalCounts,
     /// Lines of the access log that were lost because its disk did not keep up.
     pub(crate) lines_lost: SharedCounter,
+}
+
+/// Counters by reason.
+#[derive(Debug, Default)]
+pub(crate) struct RefusalCounts([SharedCounter; REASONS]);
+
+impl RefusalCounts {
+    /// Counts.
+    pub(crate) fn add(&self, reason: RefusalReason, n: u64) {
+        self.0[reason as usize].add(n);
+    }
+}
+
+/// How often there was a refusal for this reason, over all workers.
+pub(crate) fn refusals(counts: &[WorkerCounts], reason: RefusalReason) -> u64 {
+    counts.iter().map(|worker| worker.refusals.0[reason as usize].get()).sum()
 }
 
 /// The index of a status in counters by hundreds.

@@ -5,7 +5,7 @@ use std::time::Instant;
 use crate::backend::Backend;
 use crate::dispatch::Reason;
 use crate::http::request::RequestHead;
-use crate::refusals::RefusalReason;
+use crate::refusal_reason::RefusalReason;
 
 /// The status that logs show where nobody was left to be answered, as nginx has it.
 pub(crate) const CLIENT_GONE: u16 = 499;

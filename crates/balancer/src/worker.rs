@@ -22,7 +22,7 @@ use crate::net::deadline::{Deadlines, SWEEP};
 use crate::net::is_local;
 use crate::net::stream::ClientStream;
 use crate::observe::{CLIENT_GONE, RequestRecord};
-use crate::refusals::RefusalReason;
+use crate::refusal_reason::RefusalReason;
 use crate::shared::FrontEndShared;
 
 /// Bytes read at once from a back-end.

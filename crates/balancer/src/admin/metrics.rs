@@ -16,7 +16,7 @@ use crate::mechanism::carry::Mechanism;
 use crate::mechanism::registry::{MechanismSystems, Mechanisms};
 use crate::metrics::{BackendCounts, SharedCounter, WorkerCounts};
 use crate::peers::Peers;
-use crate::refusals::{self, RefusalReason};
+use crate::refusal_reason::RefusalReason;
 use crate::shared::FrontEndShared;
 
 /// All metrics, as they are now, as OpenMetrics.
@@ -76,7 +76,10 @@ impl Sample {
                 accepted,
                 open: accepted.saturating_sub(closed),
                 made_room: sum(|c| &c.made_room),
-                refusals: RefusalReason::ALL.iter().map(|&r| refusals::total(&shared.counts, r)).collect(),
+                refusals: RefusalReason::ALL
+                    .iter()
+                    .map(|&r| crate::metrics::refusals(&shared.counts, r))
+                    .collect(),
                 lines_lost: sum(|c| &c.lines_lost) + shared.access_log.lost(),
             },
             connections_limit: shared.connections_limit.load(std::sync::atomic::Ordering::Relaxed),

@@ -4,7 +4,7 @@ use http::StatusCode;
 use serde::Serialize;
 
 use super::reply::{Reply, json};
-use crate::refusals::{self, RefusalReason};
+use crate::refusal_reason::RefusalReason;
 use crate::shared::FrontEndShared;
 
 /// The refusals for one reason as JSON.
@@ -20,7 +20,7 @@ pub(super) struct ShownRefusals {
 pub(super) fn so_far(shared: &FrontEndShared) -> Vec<ShownRefusals> {
     let shown = RefusalReason::ALL.iter().map(|&reason| ShownRefusals {
         reason: reason.name(),
-        count: refusals::total(&shared.counts, reason),
+        count: crate::metrics::refusals(&shared.counts, reason),
         meaning: reason.meaning(),
         remedy: reason.remedy(),
     });

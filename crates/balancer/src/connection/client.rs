@@ -20,7 +20,7 @@ use crate::mechanism::carry::{ClientRequest, Mechanism};
 use crate::net::deadline::Deadline;
 use crate::net::halves::ClientIo;
 use crate::observe::CLIENT_GONE;
-use crate::refusals::RefusalReason;
+use crate::refusal_reason::RefusalReason;
 use crate::request::{self, Ended};
 use crate::worker::Scratch;
 

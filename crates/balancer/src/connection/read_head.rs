@@ -5,7 +5,7 @@ use crate::http::head_end::{HeadEnd, HeadScan, RequestLineScan};
 use crate::net::buffer::Buffer;
 use crate::net::deadline::{Deadline, Fired};
 use crate::net::halves::ClientIo;
-use crate::refusals::RefusalReason;
+use crate::refusal_reason::RefusalReason;
 
 /// Empty lines that are skipped before a request line (RFC 9112, section 2.2, asks for at least one).
 const MOST_EMPTY_LINES: usize = 4;

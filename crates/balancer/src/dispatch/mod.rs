@@ -21,7 +21,7 @@ use plimsoll_policy::{
 use tokio::sync::oneshot;
 
 use crate::membership::source::MemberSpec;
-use crate::refusals::RefusalReason;
+use crate::refusal_reason::RefusalReason;
 
 pub(crate) use build::BuildFailed;
 pub(crate) use inspection::Inspection;
@@ -381,13 +381,7 @@ impl Ticket {
 
     /// Why there is no assignment: after the wait, or because no back-end was chosen.
     pub(crate) fn refusal(&self, timed_out: bool) -> RefusalReason {
-        let is_any = self.dispatch.lock().core.view().eligible() > 0;
-        match (is_any, timed_out) {
-            (false, _) => RefusalReason::NoBackend,
-            (true, true) if self.briefly => RefusalReason::QueueStanding,
-            (true, true) => RefusalReason::QueueTimeout,
-            (true, false) => RefusalReason::Policy,
-        }
+        self.dispatch.lock().refusal_of_waiting(timed_out, self.briefly)
     }
 
     /// Ready with the assignment once there is room, or with `None` when no back-end can take the request.

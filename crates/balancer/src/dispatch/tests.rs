@@ -5,7 +5,7 @@ use plimsoll_policy::{Health, Weight};
 
 use super::*;
 use crate::membership::resolve::members_of;
-use crate::refusals::RefusalReason;
+use crate::refusal_reason::RefusalReason;
 
 fn config(policy: &str, more: &str) -> Config {
     let text = format!(

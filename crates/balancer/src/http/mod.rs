@@ -15,7 +15,7 @@ pub(crate) mod response;
 pub(crate) mod target_form;
 pub(crate) mod target_hash;
 
-use crate::refusals::RefusalReason;
+use crate::refusal_reason::RefusalReason;
 
 /// How the end of a message's body is found (RFC 9112, section 6.3).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use plimsoll_config::BackendName;
 use plimsoll_policy::Weight;
 
-use super::resolve::UnresolvedHost;
+use crate::host_names::UnresolvedHost;
 
 /// A back-end as a source knows it, found by its name.
 #[derive(Debug, Clone, PartialEq)]

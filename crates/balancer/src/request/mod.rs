@@ -8,7 +8,7 @@ use crate::http::{Framing, RequestRefusal};
 use crate::mechanism::carry::{Answered, Carried, ClientRequest, Failure, Mechanism};
 use crate::net::halves::ClientIo;
 use crate::observe::CLIENT_GONE;
-use crate::refusals::RefusalReason;
+use crate::refusal_reason::RefusalReason;
 
 const NOT_PASSED_ON: &str = "the back-end's answer cannot be passed on";
 const UNAVAILABLE: RequestRefusal = RequestRefusal::of(503, "no back-end can take the request now");

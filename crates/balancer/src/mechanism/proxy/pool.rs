@@ -14,7 +14,7 @@ use tokio::net::TcpStream;
 use tokio::sync::OwnedSemaphorePermit;
 
 use crate::backend::Backend;
-use crate::membership::resolve::UnresolvedHost;
+use crate::host_names::UnresolvedHost;
 use crate::net::deadline::Deadlines;
 use crate::net::halves::BackendIo;
 
