@@ -12,6 +12,7 @@ use crate::dispatch::{Assignment, Offer, Reason, Ticket};
 use crate::ejection::TrialEnd;
 use crate::http::request::RequestHead;
 use crate::observe::{RequestRecord, Times};
+use crate::refusal_reason::RefusalReason;
 use crate::stalling::Stalling;
 use crate::trial::BackendTrial;
 use crate::worker::Worker;
@@ -45,7 +46,7 @@ pub(crate) enum AdmissionResult {
     /// It waits for room.
     Waits(Ticket),
     /// No back-end takes it.
-    Refused,
+    Refused(RefusalReason),
 }
 
 /// How a request ended.
@@ -61,12 +62,14 @@ pub(crate) struct End {
     pub(crate) complete: bool,
     /// Whether the back-end had the client's connection and answered itself.
     pub(crate) handed_off: bool,
+    /// Why the front-end refused it, if it did.
+    pub(crate) refused: Option<RefusalReason>,
 }
 
 impl End {
     /// Without an answer of a back-end.
     pub(crate) fn unanswered(status: u16) -> Self {
-        Self { status, content_bytes: 0, first_byte: None, complete: false, handed_off: false }
+        Self { status, content_bytes: 0, first_byte: None, complete: false, handed_off: false, refused: None }
     }
 }
 
@@ -111,16 +114,25 @@ impl Account {
                 self.waited = true;
                 AdmissionResult::Waits(ticket)
             }
-            Offer::Refused => AdmissionResult::Refused,
+            Offer::Refused(reason) => AdmissionResult::Refused(reason),
         }
     }
 
-    /// Waits for a back-end for at most this long, and briefly where that is no use. Returns whether there is one.
-    pub(crate) async fn wait(&mut self, mut ticket: Ticket, at_most: Duration) -> bool {
+    /// Waits for a back-end for at most this long, and briefly where that is no use.
+    ///
+    /// # Errors
+    /// Why there is none.
+    pub(crate) async fn wait(&mut self, mut ticket: Ticket, at_most: Duration) -> Result<(), RefusalReason> {
         let at_most = ticket.patience(at_most);
         let wait = std::future::poll_fn(|cx| ticket.poll(cx));
-        let assignment = tokio::time::timeout(at_most, wait).await.ok().flatten();
-        assignment.map(|assignment| self.assign(assignment)).is_some()
+        match tokio::time::timeout(at_most, wait).await {
+            Ok(Some(assignment)) => {
+                self.assign(assignment);
+                Ok(())
+            }
+            Ok(None) => Err(ticket.refusal(false)),
+            Err(_) => Err(ticket.refusal(true)),
+        }
     }
 
     /// A back-end has been chosen.
@@ -219,6 +231,7 @@ impl Account {
             content_bytes: end.content_bytes,
             backend: self.backend.as_deref(),
             reason: self.reason,
+            refused: end.refused,
             handed_off: end.handed_off,
             attempts: self.attempts,
             waited: self.waited,

@@ -11,6 +11,7 @@ use plimsoll_wire::message::AgentCounts;
 use tokio::sync::Semaphore;
 
 use crate::ejection::{Ejection, EjectionChange, TrialEnd};
+use crate::host_names::UnresolvedHost;
 use crate::metrics::{BackendCounts, SharedCounter};
 
 /// A back-end: address, connection limit, health.
@@ -18,7 +19,8 @@ use crate::metrics::{BackendCounts, SharedCounter};
 pub(crate) struct Backend {
     pub(crate) id: BackendId,
     pub(crate) name: BackendName,
-    pub(crate) address: SocketAddr,
+    /// Where it answers, or why that is not known: then it is down.
+    pub(crate) address: Result<SocketAddr, UnresolvedHost>,
     /// Where its agent takes handoffs.
     pub(crate) agent: Option<SocketAddr>,
     /// `Host` of health checks.
@@ -50,10 +52,10 @@ struct Condition {
 }
 
 impl Condition {
-    /// Of a back-end that is up.
-    fn up() -> Self {
-        let tracker = Tracker { up: true, good: 0, bad: 0, drained: false, ejection: Ejection::default() };
-        Self { turns: AtomicU32::new(0), tracker: Mutex::new(tracker) }
+    /// Of a back-end that is up, or down.
+    fn new(up: bool) -> Self {
+        let tracker = Tracker { up, good: 0, bad: 0, drained: false, ejection: Ejection::default() };
+        Self { turns: AtomicU32::new(u32::from(!up)), tracker: Mutex::new(tracker) }
     }
 }
 
@@ -78,11 +80,11 @@ impl Tracker {
 }
 
 impl Backend {
-    /// A back-end, up until a check says otherwise.
+    /// A back-end, up until a check says otherwise; without an address it stays down.
     pub(crate) fn new(
         id: BackendId,
         name: BackendName,
-        address: SocketAddr,
+        address: Result<SocketAddr, UnresolvedHost>,
         authority: String,
         max_connections: u32,
         workers: usize,
@@ -90,13 +92,13 @@ impl Backend {
         Self {
             id,
             name,
-            address,
             agent: None,
             authority,
             permits: Arc::new(Semaphore::new(max_connections as usize)),
             max_connections,
             waiting: AtomicU32::new(0),
-            condition: Arc::new(Condition::up()),
+            condition: Arc::new(Condition::new(address.is_ok())),
+            address,
             agent_counts: Arc::default(),
             retired: AtomicBool::new(false),
             counts: (0..=workers).map(|_| BackendCounts::default()).collect(),
@@ -170,7 +172,7 @@ impl Backend {
         let mut tracker = self.tracker();
         tracker.bad = 0;
         tracker.good = tracker.good.saturating_add(1);
-        if tracker.up || tracker.good < rise {
+        if self.address.is_err() || tracker.up || tracker.good < rise {
             return None;
         }
         tracker.up = true;
@@ -281,7 +283,7 @@ mod tests {
     use super::*;
 
     fn backend() -> Backend {
-        Backend::new(BackendId(0), "b".into(), SocketAddr::from(([127, 0, 0, 1], 1)), "b".into(), 4, 1)
+        Backend::new(BackendId(0), "b".into(), Ok(([127, 0, 0, 1], 1).into()), "b".into(), 4, 1)
     }
 
     #[test]
@@ -327,7 +329,7 @@ mod tests {
         old.bad_sign(1);
         assert!(newer.went_down_since(0));
         // At another address it is another one.
-        let moved = Backend { address: ([127, 0, 0, 1], 2).into(), ..backend() }.succeeding(&newer);
+        let moved = Backend { address: Ok(([127, 0, 0, 1], 2).into()), ..backend() }.succeeding(&newer);
         assert!(!moved.is_same(&newer) && moved.health() == Health::Up);
     }
 

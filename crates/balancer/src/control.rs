@@ -15,6 +15,8 @@ use crate::backend::Backend;
 use crate::health;
 use crate::mechanism::carry::Mechanism;
 use crate::mechanism::registry::{MechanismSystems, Mechanisms};
+use crate::membership::resolve::follow_name;
+use crate::refusals::RefusalTeller;
 use crate::shared::FrontEndShared;
 
 /// How often the decision log is handed over and back-ends that have left are looked at.
@@ -47,9 +49,11 @@ impl Control {
         let (stop, stopped) = watch::channel(false);
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         let notified = Arc::clone(&changed);
-        let thread = std::thread::Builder::new()
-            .name("control".into())
-            .spawn(move || runtime.block_on(work(shared, systems, admin, notified, stopped)))?;
+        let thread = std::thread::Builder::new().name("control".into()).spawn(move || {
+            runtime.block_on(work(shared, systems, admin, notified, stopped));
+            // A name that is looked up is not waited for.
+            runtime.shutdown_background();
+        })?;
         Ok(Self { admin: address, changed, stop, thread })
     }
 
@@ -76,7 +80,8 @@ async fn work(
     mut stopped: watch::Receiver<bool>,
 ) {
     let mut watching = Watching::default();
-    watching.update(&shared);
+    let mut refusals = RefusalTeller::new();
+    watching.update(&shared, &changed);
     let ticking = tokio::spawn(tick(Arc::clone(&shared)));
     let exchanging = shared
         .peers
@@ -91,25 +96,27 @@ async fn work(
         tokio::select! {
             _ = stopped.changed() => break,
             () = changed.notified() => {
-                watching.update(&shared);
+                watching.update(&shared, &changed);
                 // Other intervals count from now on.
                 shared.suspected.notify_waiters();
             }
             _ = housekeeping.tick() => {
                 shared.dispatch.flush_log();
                 shared.look_after_ejected(Instant::now());
+                refusals.tell(&shared.counts, &shared.refusal_examples, false);
                 reconcile(&shared);
             }
             _ = sweep.tick() => Mechanisms::sweep(&systems, &shared.backends.load()),
         }
     }
+    refusals.tell(&shared.counts, &shared.refusal_examples, true);
     ticking.abort();
     for task in serving.into_iter().chain(exchanging) {
         task.abort();
     }
 }
 
-/// The tasks that check back-ends.
+/// The tasks that check back-ends, or find their addresses.
 #[derive(Default)]
 struct Watching {
     tasks: BTreeMap<usize, (Arc<Backend>, AbortHandle)>,
@@ -117,7 +124,7 @@ struct Watching {
 
 impl Watching {
     /// Ends the checks of back-ends that left or changed, and starts missing ones.
-    fn update(&mut self, shared: &Arc<FrontEndShared>) {
+    fn update(&mut self, shared: &Arc<FrontEndShared>, changed: &Arc<Notify>) {
         let backends = shared.backends.load_full();
         self.tasks.retain(|&index, (backend, task)| {
             let same =
@@ -129,7 +136,11 @@ impl Watching {
         });
         for (index, backend) in backends.iter().enumerate().filter(|(_, b)| !b.is_retired()) {
             self.tasks.entry(index).or_insert_with(|| {
-                let task = tokio::spawn(health::watch(Arc::clone(shared), Arc::clone(backend)));
+                let (shared, watched) = (Arc::clone(shared), Arc::clone(backend));
+                let task = match backend.address {
+                    Ok(_) => tokio::spawn(health::watch(shared, watched)),
+                    Err(_) => tokio::spawn(follow_name(shared, watched, Arc::clone(changed))),
+                };
                 (Arc::clone(backend), task.abort_handle())
             });
         }

@@ -86,7 +86,8 @@ fn seed(backend: &Backend) -> u64 {
 }
 
 async fn check(probe: &HealthProbe, backend: &Backend) -> io::Result<bool> {
-    let mut stream = TcpStream::connect(backend.address).await?;
+    let Ok(address) = backend.address else { return Ok(false) };
+    let mut stream = TcpStream::connect(address).await?;
     let HealthProbe::Http { path, host, status_min, status_max } = probe else {
         return Ok(true);
     };

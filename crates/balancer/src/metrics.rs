@@ -3,6 +3,8 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use crate::refusal_reason::{REASONS, RefusalReason};
+
 /// Upper ends of the buckets of response times, in microseconds.
 pub(crate) const BUCKETS_US: [u64; 14] = [
     500, 1_000, 2_500, 5_000, 10_000, 25_000, 50_000, 100_000, 250_000, 500_000, 1_000_000, 2_500_000,
@@ -99,8 +101,26 @@ pub(crate) struct WorkerCounts {
     pub(crate) retried: SharedCounter,
     /// Requests that waited under the admission limit.
     pub(crate) waited: SharedCounter,
+    /// Refused requests and ended connections, by reason.
+    pub(crate) refusals: RefusalCounts,
     /// Lines of the access log that were lost because its disk did not keep up.
     pub(crate) lines_lost: SharedCounter,
+}
+
+/// Counters by reason.
+#[derive(Debug, Default)]
+pub(crate) struct RefusalCounts([SharedCounter; REASONS]);
+
+impl RefusalCounts {
+    /// Counts.
+    pub(crate) fn add(&self, reason: RefusalReason, n: u64) {
+        self.0[reason as usize].add(n);
+    }
+}
+
+/// How often there was a refusal for this reason, over all workers.
+pub(crate) fn refusals(counts: &[WorkerCounts], reason: RefusalReason) -> u64 {
+    counts.iter().map(|worker| worker.refusals.0[reason as usize].get()).sum()
 }
 
 /// The index of a status in counters by hundreds.

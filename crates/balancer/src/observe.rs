@@ -5,6 +5,7 @@ use std::time::Instant;
 use crate::backend::Backend;
 use crate::dispatch::Reason;
 use crate::http::request::RequestHead;
+use crate::refusal_reason::RefusalReason;
 
 /// The status that logs show where nobody was left to be answered, as nginx has it.
 pub(crate) const CLIENT_GONE: u16 = 499;
@@ -37,6 +38,8 @@ pub(crate) struct RequestRecord<'a> {
     pub(crate) backend: Option<&'a Backend>,
     /// Why it was chosen.
     pub(crate) reason: Option<Reason>,
+    /// Why the front-end refused it, if it did.
+    pub(crate) refused: Option<RefusalReason>,
     /// Whether the back-end got the client's connection and answered itself.
     pub(crate) handed_off: bool,
     /// Back-ends that were tried.
@@ -58,6 +61,7 @@ impl<'a> RequestRecord<'a> {
             content_bytes: 0,
             backend: None,
             reason: None,
+            refused: None,
             handed_off: false,
             attempts: 0,
             waited: false,

@@ -19,13 +19,14 @@ use crate::dispatch::{BuildFailed, Dispatch};
 use crate::http::target_hash::TargetHash;
 use crate::mechanism::carry::Mechanism;
 use crate::mechanism::registry::{MechanismSystems, Mechanisms};
-use crate::membership::configured::{Reload, Unresolved, members_of};
+use crate::membership::configured::{Reload, warn_of_strange_addresses};
 use crate::membership::members::{self, Members};
-use crate::membership::source::MemberSpec;
+use crate::membership::resolve::members_of;
 use crate::metrics::WorkerCounts;
 use crate::net::listen::listen;
 use crate::net::places::Places;
 use crate::peers::Peers;
+use crate::refusals::RefusalExamples;
 use crate::shared::FrontEndShared;
 use crate::thread::WorkerThread;
 
@@ -43,16 +44,6 @@ pub enum StartError {
     Listen {
         /// The address.
         address: SocketAddr,
-        /// Why not.
-        error: io::Error,
-    },
-    /// A back-end's name leads to no address.
-    #[error("back-end `{name}`: cannot find the address of {host}: {error}")]
-    Resolve {
-        /// The back-end.
-        name: String,
-        /// The host.
-        host: String,
         /// Why not.
         error: io::Error,
     },
@@ -82,12 +73,6 @@ impl From<BuildFailed> for StartError {
     }
 }
 
-impl From<Unresolved> for StartError {
-    fn from(Unresolved { name, host, error }: Unresolved) -> Self {
-        Self::Resolve { name, host, error }
-    }
-}
-
 /// A running front-end. Dropping it without [`Balancer::stop`] leaves its threads running.
 pub struct Balancer {
     shared: Arc<FrontEndShared>,
@@ -104,7 +89,6 @@ pub struct Balancer {
 pub struct PreparedBalancer {
     config: Config,
     most_connections: usize,
-    members: Vec<MemberSpec>,
     sockets: Vec<Bound>,
     admin: Option<TcpListener>,
     systems: Arc<MechanismSystems>,
@@ -115,16 +99,15 @@ impl PreparedBalancer {
     /// Prepares a front-end; `user` is the one that the process is to become before [`PreparedBalancer::start`], if any.
     ///
     /// # Errors
-    /// When an address or a name cannot be had, or connections cannot be handed off.
+    /// When an address cannot be had, or connections cannot be handed off.
     pub fn new(config: Config, user: Option<&RunUser>) -> Result<Self, StartError> {
         let most_connections = connections(&config, crate::rlimit::raise_open_file_limit());
-        let members = members_of(&config, &[])?;
         let anywhere = config.failover.is_some();
         let sockets = bind_all(config.listeners.iter().map(|l| l.address), config.workers, anywhere)?;
         let admin = config.admin.as_ref().map(|admin| bind(admin.address, false, false)).transpose()?;
         let systems = Mechanisms::start(&config, user).map_err(StartError::Handoff)?.unwrap_or_default();
         let peers = config.peers.as_ref().map(beside).transpose()?;
-        Ok(Self { config, most_connections, members, sockets, admin, systems, peers })
+        Ok(Self { config, most_connections, sockets, admin, systems, peers })
     }
 
     /// Starts it: it serves clients when this returns.
@@ -132,19 +115,27 @@ impl PreparedBalancer {
     /// # Errors
     /// When a file or a thread cannot be had; nothing runs then.
     pub fn start(self) -> Result<Balancer, StartError> {
-        let Self { config, most_connections, members, sockets, admin, systems, peers } = self;
+        let Self { config, most_connections, sockets, admin, systems, peers } = self;
+        let members = members_of(&config, &[]);
+        warn_of_strange_addresses(&config, &members);
         let hash = TargetHash::of(&config).map_err(StartError::Random)?;
         let dispatch = Dispatch::new(&config, &members, hash.table_seed())?;
         let (sender, log_thread) =
             access_log::start(config.access_log.as_ref()).map_err(StartError::AccessLog)?;
         let backends = members.iter().enumerate();
         let backends = backends.map(|(i, spec)| members::backend(BackendId::new(i), spec, config.workers));
+        let backends: Vec<_> = backends.map(Arc::new).collect();
+        for backend in backends.iter().filter(|b| b.address.is_err()) {
+            dispatch.set_health(backend.id, backend.health());
+        }
         let shared = Arc::new(FrontEndShared {
             dispatch,
             hash,
-            backends: ArcSwap::from_pointee(backends.map(Arc::new).collect()),
+            backends: ArcSwap::from_pointee(backends),
+            membership: Mutex::default(),
             access_log: sender,
             counts: (0..config.workers).map(|_| WorkerCounts::default()).collect(),
+            refusal_examples: RefusalExamples::default(),
             room_wanted: AtomicUsize::new(0),
             connections_limit: AtomicUsize::new(most_connections),
             places: Places::new(most_connections),
@@ -172,7 +163,7 @@ impl Balancer {
     /// Starts a front-end: it serves clients when this returns.
     ///
     /// # Errors
-    /// When an address, a name, a file or a thread cannot be had; nothing runs then.
+    /// When an address, a file or a thread cannot be had; nothing runs then.
     pub fn start(config: Config) -> Result<Self, StartError> {
         PreparedBalancer::new(config, None)?.start()
     }
@@ -212,7 +203,9 @@ impl Balancer {
         let mut listeners = self.listeners.lock().unwrap_or_else(PoisonError::into_inner);
         let old = self.shared.config.load_full();
         // First everything that can fail.
-        let members = members_of(&new, &self.shared.backends.load())?;
+        let members = members_of(&new, &self.shared.backends.load());
+        warn_of_strange_addresses(&new, &members);
+        let one_at_a_time = self.shared.membership.lock().unwrap_or_else(PoisonError::into_inner);
         let wanted: Vec<SocketAddr> = new.listeners.iter().map(|l| l.address).collect();
         let fresh = wanted.iter().copied().filter(|a| !listeners.contains_key(a));
         let sockets = bind_all(fresh, self.workers.len(), old.failover.is_some())?;
@@ -229,6 +222,7 @@ impl Balancer {
         self.shared.access_log.reopen(new.access_log.clone());
         Mechanisms::listen(&self.systems, &wanted);
         self.shared.config.store(Arc::new(new));
+        drop(one_at_a_time);
         self.shared.look_after_ejected(Instant::now());
         listeners.retain(|configured, _| {
             let stays = wanted.contains(configured);

@@ -17,6 +17,7 @@ use crate::http::target_hash::TargetHash;
 use crate::metrics::WorkerCounts;
 use crate::net::places::Places;
 use crate::peers::Peers;
+use crate::refusals::RefusalExamples;
 
 /// The state that all workers share.
 pub(crate) struct FrontEndShared {
@@ -24,11 +25,15 @@ pub(crate) struct FrontEndShared {
     /// The back-ends by the index of their id.
     pub(crate) backends: ArcSwap<Vec<Arc<Backend>>>,
     pub(crate) config: ArcSwap<Config>,
+    /// Held while back-ends come, go or change, so that it is one change at a time.
+    pub(crate) membership: Mutex<()>,
     /// How targets and clients are identified.
     pub(crate) hash: TargetHash,
     pub(crate) access_log: AccessLogSender,
     /// By worker.
     pub(crate) counts: Box<[WorkerCounts]>,
+    /// Refused requests, to show in the log.
+    pub(crate) refusal_examples: RefusalExamples,
     /// Accepted connections for which there is no place yet.
     pub(crate) room_wanted: AtomicUsize,
     /// The number of places.
@@ -101,7 +106,7 @@ impl FrontEndShared {
             .collect();
         let text = format!("[[listener]]\naddress = \"127.0.0.1:0\"\n{backends}{tables}");
         let config = Config::parse(&text, "test.toml").unwrap_or_else(|e| panic!("{text}\n{e}"));
-        let specs = crate::membership::configured::members_of(&config, &[]).unwrap();
+        let specs = crate::membership::resolve::members_of(&config, &[]);
         let backends = specs.iter().enumerate();
         let backends =
             backends.map(|(i, s)| Arc::new(crate::membership::members::backend(BackendId::new(i), s, 1)));
@@ -109,8 +114,10 @@ impl FrontEndShared {
             hash: TargetHash::PLAIN,
             dispatch: Dispatch::new(&config, &specs, 1).unwrap(),
             backends: ArcSwap::from_pointee(backends.collect()),
+            membership: Mutex::default(),
             access_log: crate::access_log::start(None).unwrap().0,
             counts: [WorkerCounts::default()].into(),
+            refusal_examples: RefusalExamples::default(),
             room_wanted: AtomicUsize::new(0),
             connections_limit: AtomicUsize::new(1),
             places: Places::new(1),

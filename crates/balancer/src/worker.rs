@@ -22,6 +22,7 @@ use crate::net::deadline::{Deadlines, SWEEP};
 use crate::net::is_local;
 use crate::net::stream::ClientStream;
 use crate::observe::{CLIENT_GONE, RequestRecord};
+use crate::refusal_reason::RefusalReason;
 use crate::shared::FrontEndShared;
 
 /// Bytes read at once from a back-end.
@@ -243,6 +244,13 @@ impl Worker {
         }
     }
 
+    /// Counts a request that the front-end itself answers, or a connection that it cuts, if that is for a reason that counts.
+    pub(crate) fn count_refusal(&self, reason: Option<RefusalReason>, client: &str, line: Option<&[u8]>) {
+        let Some(reason) = reason else { return };
+        self.shared.counts[self.index].refusals.add(reason, 1);
+        self.shared.refusal_examples.offer(reason, client, line);
+    }
+
     fn backend_counts<'a>(&self, backend: &'a Backend) -> &'a BackendCounts {
         &backend.counts[self.index.min(backend.counts.len() - 1)]
     }
@@ -259,7 +267,9 @@ impl Worker {
     pub(crate) fn make_room(&self) {
         if self.shared.room_wanted.load(Ordering::Relaxed) > 0 {
             let made = self.deadlines.make_room();
-            self.shared.counts[self.index].made_room.add(made as u64);
+            let counts = &self.shared.counts[self.index];
+            counts.made_room.add(made as u64);
+            counts.refusals.add(RefusalReason::MadeRoom, made as u64);
         }
     }
 

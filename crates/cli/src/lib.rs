@@ -56,6 +56,10 @@ enum Command {
     Policies(commands::lists::Args),
     /// List the back-end models with their parameters
     Models(commands::lists::Args),
+    /// Print the script by which a shell completes this command line
+    Completions(commands::completions::CompletionsArgs),
+    /// Write manual pages of all commands
+    Man(commands::completions::ManArgs),
 }
 
 /// Runs the command with this process's arguments, and with these policies beside the product's: they are known by their names
@@ -84,6 +88,8 @@ pub fn run(own: &[&'static PolicySpec]) -> ExitCode {
         Command::Lab(args) => commands::lab::run(&args),
         Command::Policies(args) => commands::lists::policies(&args),
         Command::Models(args) => commands::lists::models(&args),
+        Command::Completions(args) => commands::completions::completions(&args, Cli::command()),
+        Command::Man(args) => commands::completions::man(&args, Cli::command()),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,
@@ -94,6 +100,6 @@ pub fn run(own: &[&'static PolicySpec]) -> ExitCode {
 }
 
 fn fail(error: &CliError) -> ExitCode {
-    eprintln!("plimsoll: {error}");
+    log::error(error);
     error.exit_code()
 }

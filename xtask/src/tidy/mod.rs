@@ -8,6 +8,7 @@ mod dependencies;
 mod file_length;
 mod graph;
 mod in_circles;
+mod index;
 mod links;
 mod manifests;
 mod modules;
@@ -42,6 +43,7 @@ pub(crate) fn run(root: &Path) -> Result<Vec<Violation>, String> {
         links::check(&tree),
         manifests::check(&tree),
         decisions::check(&tree),
+        index::check(&tree),
         names::check(&tree, names::SHARED_NAMES),
         changelog::check(&tree),
         circles::check(&tree, in_circles::IN_CIRCLES),

@@ -134,6 +134,7 @@ fn json(record: &RequestRecord<'_>, policy: &str, end: Moment<'_>, out: &mut Vec
     text(out, ",\"policy\":", Some(policy.as_bytes()));
     text(out, ",\"backend\":", record.backend.map(|b| b.name.as_bytes()));
     text(out, ",\"reason\":", record.reason.map(|r| r.name().as_bytes()));
+    text(out, ",\"refused\":", record.refused.map(|r| r.name().as_bytes()));
     let mechanism: &[u8] = if record.handed_off { b"handoff" } else { b"proxy" };
     text(out, ",\"mechanism\":", record.backend.map(|_| mechanism));
     number(out, ",\"attempts\":", u64::from(record.attempts));

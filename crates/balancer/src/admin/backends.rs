@@ -18,7 +18,9 @@ use crate::shared::FrontEndShared;
 #[derive(Serialize)]
 struct Shown<'a> {
     name: &'a str,
-    address: String,
+    address: Option<String>,
+    host: &'a str,
+    unresolved: Option<String>,
     health: &'static str,
     drained: bool,
     ejected: bool,
@@ -49,7 +51,9 @@ impl<'a> Shown<'a> {
         let answered: u64 = buckets.iter().sum();
         Self {
             name: &backend.name,
-            address: backend.address.to_string(),
+            address: backend.address.as_ref().ok().map(ToString::to_string),
+            host: &backend.authority,
+            unresolved: backend.address.as_ref().err().map(|error| error.error.clone()),
             health: health_name(state.health),
             drained: backend.is_drained(),
             ejected: state.ejected,

@@ -16,12 +16,10 @@ use crate::mechanism::carry::Mechanism;
 use crate::mechanism::registry::{MechanismSystems, Mechanisms};
 use crate::metrics::{BackendCounts, SharedCounter, WorkerCounts};
 use crate::peers::Peers;
+use crate::refusal_reason::RefusalReason;
 use crate::shared::FrontEndShared;
 
-/// The media type.
-pub(super) const MEDIA_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
-
-/// All metrics, as they are now.
+/// All metrics, as they are now, as OpenMetrics.
 pub(super) fn encode(shared: &FrontEndShared, systems: &Arc<MechanismSystems>) -> String {
     let mut registry = Registry::default();
     registry.register_collector(Box::new(Sample::take(shared, systems)));
@@ -42,6 +40,8 @@ struct Totals {
     made_room: u64,
     open: u64,
     lines_lost: u64,
+    /// By reason.
+    refusals: Vec<u64>,
 }
 
 struct Sample {
@@ -76,6 +76,10 @@ impl Sample {
                 accepted,
                 open: accepted.saturating_sub(closed),
                 made_room: sum(|c| &c.made_room),
+                refusals: RefusalReason::ALL
+                    .iter()
+                    .map(|&r| crate::metrics::refusals(&shared.counts, r))
+                    .collect(),
                 lines_lost: sum(|c| &c.lines_lost) + shared.access_log.lost(),
             },
             connections_limit: shared.connections_limit.load(std::sync::atomic::Ordering::Relaxed),
@@ -102,6 +106,16 @@ impl Sample {
             "plimsoll_requests_refused",
             "Requests refused because the queue was full or no back-end took them",
             counts.refused,
+        )?;
+        out.counters(
+            "plimsoll_refusals",
+            "Requests that the front-end itself answered, and connections that it ended, by reason",
+            || {
+                RefusalReason::ALL
+                    .iter()
+                    .zip(&self.totals.refusals)
+                    .map(|(r, &n)| ([("reason", r.name())], n))
+            },
         )?;
         out.gauge("plimsoll_requests_waiting", "Requests that wait for room", self.snapshot.waiting as u64)?;
         out.counter("plimsoll_connections_accepted", "Connections of clients accepted", totals.accepted)?;
@@ -193,6 +207,11 @@ impl Sample {
             "plimsoll_backend_ejected",
             "1 while it takes only trials, because it failed requests",
             || there().map(|b| (named(b), u64::from(b.ejected))),
+        )?;
+        out.gauges(
+            "plimsoll_backend_unresolved",
+            "1 while it is down because its name leads to no address",
+            || there().map(|b| (named(b), u64::from(b.backend.address.is_err()))),
         )?;
         out.gauges("plimsoll_backend_weight", "Weight", || there().map(|b| (named(b), b.weight.as_f64())))?;
         out.gauges("plimsoll_backend_connections_open", "Connections open to the back-end", || {

@@ -9,10 +9,12 @@ mod metrics;
 mod peers;
 mod policy;
 mod process;
+mod refused;
 mod reply;
 mod route;
 mod snapshot;
 mod tables;
+mod text_format;
 mod why;
 
 use std::convert::Infallible;

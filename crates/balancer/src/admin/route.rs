@@ -5,13 +5,15 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use http::header::{HeaderValue, VARY};
 use http::request::Parts;
 use http::{Method, Request, StatusCode};
 use http_body_util::{BodyExt, Limited};
 use hyper::body::Incoming;
 
 use super::reply::{Refused, Reply, of, text};
-use super::{backends, decisions, flows, guard, metrics, policy, tables, why};
+use super::text_format::MetricsFormat;
+use super::{backends, decisions, flows, guard, metrics, policy, refused, tables, why};
 use crate::mechanism::registry::MechanismSystems;
 use crate::shared::FrontEndShared;
 
@@ -23,7 +25,7 @@ pub(super) const RESPONSE_TIME: Duration = Duration::from_secs(10);
 const PATHS: &str = "\
 Plimsoll admin API
 
-GET  /metrics                  metrics in the OpenMetrics text format
+GET  /metrics                  metrics for Prometheus
 GET  /healthz                  200 while the process serves
 GET  /readyz                   200 while at least one back-end takes requests
 GET  /backends                 every back-end: health, weight, load, answers
@@ -34,6 +36,7 @@ POST /backends/NAME/undrain    takes requests again
 GET  /policy                   the policy, its parameters and its state in numbers
 GET  /policy/tables            what else there is to see of it, such as boundaries
 GET  /why?target=/path         what the policy holds about a target
+GET  /refusals                 what was refused, why, and what to change
 GET  /flows                    connections that back-ends have
 GET  /decisions                the state of the decision log
 POST /decisions/flush          writes what the decision log has gathered
@@ -52,6 +55,7 @@ enum Route<'a> {
     Policy,
     Tables,
     Why,
+    Refusals,
     Flows,
     Decisions,
     Flush,
@@ -68,6 +72,7 @@ impl<'a> Route<'a> {
             "/policy" => Self::Policy,
             "/policy/tables" => Self::Tables,
             "/why" => Self::Why,
+            "/refusals" => Self::Refusals,
             "/flows" => Self::Flows,
             "/decisions" => Self::Decisions,
             "/decisions/flush" => Self::Flush,
@@ -141,7 +146,13 @@ async fn respond(
         Route::Drain(name, drained) => backends::set_drained(shared, name, drained),
         Route::Flush => decisions::flush(Arc::clone(shared)).await,
         Route::Decisions => decisions::state(Arc::clone(shared)).await,
-        Route::Metrics => Ok(of(StatusCode::OK, metrics::MEDIA_TYPE, metrics::encode(shared, systems))),
+        Route::Metrics => {
+            let format = MetricsFormat::wanted(&parts.headers);
+            let encoded = format.of(metrics::encode(shared, systems));
+            let mut reply = of(StatusCode::OK, format.media_type(), encoded);
+            reply.headers_mut().insert(VARY, HeaderValue::from_static("Accept"));
+            Ok(reply)
+        }
         Route::Flows => flows::answer(shared, systems, parts.uri.query()),
         route => look(shared, route, &parts),
     }
@@ -159,6 +170,7 @@ fn look(shared: &FrontEndShared, route: Route<'_>, parts: &Parts) -> Result<Repl
         Route::Policy => Ok(policy::state(shared)),
         Route::Tables => Ok(tables::all(shared)),
         Route::Why => why::answer(shared, parts.uri.query()),
+        Route::Refusals => Ok(refused::list(shared)),
         // Answered before.
         Route::Metrics
         | Route::Weight(_)

@@ -7,6 +7,7 @@ use plimsoll_config::{Config, TargetKey};
 use plimsoll_policy::{BackendId, Health};
 use serde::Serialize;
 
+use super::refused::{self, ShownRefusals};
 use super::reply::{Refused, Reply, json};
 use super::snapshot::{BackendState, Snapshot, TargetState, health_name};
 use crate::http::key;
@@ -25,6 +26,7 @@ struct Shown<'a> {
     admission_limit: Option<u64>,
     waiting: usize,
     backends: Vec<ShownBackend<'a>>,
+    refusals: Vec<ShownRefusals>,
     explanation: String,
 }
 
@@ -56,6 +58,7 @@ pub(super) fn answer(shared: &FrontEndShared, query: Option<&str>) -> Result<Rep
         weight: b.weight.as_f64(),
         load: b.load,
     });
+    let refusals = refused::so_far(shared);
     let named = |id: &BackendId| snapshot.backends.get(id.index()).map(|b| &*b.backend.name);
     let shown = Shown {
         target: String::from_utf8_lossy(&target),
@@ -69,7 +72,8 @@ pub(super) fn answer(shared: &FrontEndShared, query: Option<&str>) -> Result<Rep
         admission_limit: snapshot.admission_limit,
         waiting: snapshot.waiting,
         backends: backends.collect(),
-        explanation: explain(&config, &snapshot, &of_target),
+        explanation: explain(&config, &snapshot, &of_target) + &in_words(&refusals),
+        refusals,
     };
     Ok(json(StatusCode::OK, &shown))
 }
@@ -108,6 +112,16 @@ fn explain(config: &Config, snapshot: &Snapshot, target: &TargetState) -> String
     out.push(' ');
     out.push_str(&now(snapshot));
     out
+}
+
+/// What has been refused so far, for the reason that was most frequent.
+fn in_words(refusals: &[ShownRefusals]) -> String {
+    let Some(most) = refusals.first() else { return String::new() };
+    let more = if refusals.len() > 1 { " `refusals` has the other reasons." } else { "" };
+    let ShownRefusals { reason, count, meaning, remedy } = most;
+    format!(
+        " Refused since the start, for whatever target: {count} for `{reason}`: {meaning}; {remedy}.{more}"
+    )
 }
 
 /// What would happen to any request now.

@@ -20,6 +20,7 @@ use crate::mechanism::carry::{ClientRequest, Mechanism};
 use crate::net::deadline::Deadline;
 use crate::net::halves::ClientIo;
 use crate::observe::CLIENT_GONE;
+use crate::refusal_reason::RefusalReason;
 use crate::request::{self, Ended};
 use crate::worker::Scratch;
 
@@ -250,8 +251,11 @@ impl<M: Mechanism, C: ClientIo> Client<'_, M, C> {
         let read = read_body(self.stream, &mut scratch.input, length, &self.deadline, timeout).await;
         let no_body = read.err()?;
         let status = if no_body == NoBody::Gone { CLIENT_GONE } else { 408 };
+        let refused = RefusalReason::of_status(status);
+        let (worker, client) = (&self.service.worker, &self.accepted.peer_text);
+        worker.count_refusal(refused, client, Some(head.line.of(&scratch.head)));
         let head = (head, &scratch.head[..]);
-        Account::new(received).end(&self.service.worker, self.accepted, head, End::unanswered(status));
+        Account::new(received).end(worker, self.accepted, head, End { refused, ..End::unanswered(status) });
         if no_body == NoBody::Gone {
             return Some(Then::Over);
         }

@@ -25,7 +25,12 @@ impl<M: Mechanism, C: ClientIo> Client<'_, M, C> {
         scratch: &mut Scratch,
     ) -> Then<M::Parcel> {
         let times = Times { received: Instant::now(), assigned: None, first_byte: None };
-        self.service.worker.observe(&RequestRecord::refused(&self.accepted.peer_text, refusal.status, times));
+        let worker = &self.service.worker;
+        worker.count_refusal(refusal.reason, &self.accepted.peer_text, None);
+        worker.observe(&RequestRecord {
+            refused: refusal.reason,
+            ..RequestRecord::refused(&self.accepted.peer_text, refusal.status, times)
+        });
         self.write_refusal(refusal, None, false, false, &mut scratch.out).await
     }
 

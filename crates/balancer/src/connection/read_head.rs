@@ -5,6 +5,7 @@ use crate::http::head_end::{HeadEnd, HeadScan, RequestLineScan};
 use crate::net::buffer::Buffer;
 use crate::net::deadline::{Deadline, Fired};
 use crate::net::halves::ClientIo;
+use crate::refusal_reason::RefusalReason;
 
 /// Empty lines that are skipped before a request line (RFC 9112, section 2.2, asks for at least one).
 const MOST_EMPTY_LINES: usize = 4;
@@ -70,7 +71,8 @@ async fn fill(stream: &mut impl ClientIo, input: &mut Buffer, deadline: &Deadlin
         Ok(Ok(n)) => Ok(n),
         Ok(Err(_)) => Err(NoHead::Gone),
         Err(Fired::TimedOut) if !input.is_empty() => {
-            Err(NoHead::Refused(RequestRefusal::of(408, "the request head took too long")))
+            let late = RequestRefusal::of(408, "the request head took too long");
+            Err(NoHead::Refused(late.because(RefusalReason::HeadTimeout)))
         }
         Err(_) => Err(NoHead::Gone),
     }

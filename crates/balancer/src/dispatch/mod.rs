@@ -21,6 +21,7 @@ use plimsoll_policy::{
 use tokio::sync::oneshot;
 
 use crate::membership::source::MemberSpec;
+use crate::refusal_reason::RefusalReason;
 
 pub(crate) use build::BuildFailed;
 pub(crate) use inspection::Inspection;
@@ -40,7 +41,7 @@ pub(crate) enum Offer {
     /// The admission limit is reached: it waits.
     Waits(Ticket),
     /// Rejected: the queue is full, or the policy found no back-end.
-    Refused,
+    Refused(RefusalReason),
 }
 
 /// Policy, cluster, admission and waiting queue, shared by all workers.
@@ -122,8 +123,9 @@ impl Dispatch {
             }
             Decided::Rejected => {
                 state.counts.refused += 1;
+                let reason = state.refusal();
                 self.serve_waiting(state, now);
-                Offer::Refused
+                Offer::Refused(reason)
             }
         }
     }
@@ -375,6 +377,11 @@ impl Ticket {
     /// How long to wait, of `longest` at most.
     pub(crate) fn patience(&self, longest: Duration) -> Duration {
         if self.briefly { longest.min(BRIEF) } else { longest }
+    }
+
+    /// Why there is no assignment: after the wait, or because no back-end was chosen.
+    pub(crate) fn refusal(&self, timed_out: bool) -> RefusalReason {
+        self.dispatch.lock().refusal_of_waiting(timed_out, self.briefly)
     }
 
     /// Ready with the assignment once there is room, or with `None` when no back-end can take the request.

@@ -9,6 +9,7 @@ use super::journal::{self, Journal};
 use super::member::Member;
 use super::patience::Patience;
 use super::waiting::Senders;
+use crate::refusal_reason::RefusalReason;
 
 /// Why a request was given to the back-end that it was given to, as far as it shows from outside the policy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -85,6 +86,25 @@ pub(super) enum Decided {
 }
 
 impl<A> State<A> {
+    /// Why a request that waited is refused now: its time is over, which was brief or not, or no back-end was chosen.
+    pub(super) fn refusal_of_waiting(&self, timed_out: bool, briefly: bool) -> RefusalReason {
+        match (self.core.view().eligible(), timed_out) {
+            (0, _) => RefusalReason::NoBackend,
+            (_, true) if briefly => RefusalReason::QueueStanding,
+            (_, true) => RefusalReason::QueueTimeout,
+            (_, false) => RefusalReason::Policy,
+        }
+    }
+
+    /// Why a request is refused at once now.
+    pub(super) fn refusal(&self) -> RefusalReason {
+        match self.core.view().eligible() {
+            0 => RefusalReason::NoBackend,
+            _ if self.core.waiting() >= self.core.admission().queue => RefusalReason::QueueFull,
+            _ => RefusalReason::Policy,
+        }
+    }
+
     pub(super) fn request(&mut self, target: TargetId, kind: Kind, client: u64) -> Request {
         let number = self.next_number;
         self.next_number += 1;

@@ -4,7 +4,8 @@ use plimsoll_decisions::{LogItem, LogReader};
 use plimsoll_policy::{Health, Weight};
 
 use super::*;
-use crate::membership::configured::members_of;
+use crate::membership::resolve::members_of;
+use crate::refusal_reason::RefusalReason;
 
 fn config(policy: &str, more: &str) -> Config {
     let text = format!(
@@ -19,14 +20,14 @@ fn dispatch(policy: &str, more: &str) -> Arc<Dispatch> {
 }
 
 fn started(config: &Config) -> Arc<Dispatch> {
-    Dispatch::new(config, &members_of(config, &[]).unwrap(), 1).unwrap()
+    Dispatch::new(config, &members_of(config, &[]), 1).unwrap()
 }
 
 fn assigned(offer: Offer) -> Assignment {
     match offer {
         Offer::Assigned(assignment) => assignment,
         Offer::Waits(_) => panic!("has to wait"),
-        Offer::Refused => panic!("is refused"),
+        Offer::Refused(reason) => panic!("is refused: {reason:?}"),
     }
 }
 
@@ -67,7 +68,7 @@ fn who_waits_is_served_in_order_when_there_is_room() {
     let running = assigned(d.offer(T, STATIC, 0));
     let mut one = waits(d.offer(T, STATIC, 0));
     let mut two = waits(d.offer(T, STATIC, 0));
-    assert!(matches!(d.offer(T, STATIC, 0), Offer::Refused), "the queue holds two");
+    assert!(matches!(d.offer(T, STATIC, 0), Offer::Refused(RefusalReason::QueueFull)), "the queue holds two");
     assert!(poll(&mut one).is_pending() && poll(&mut two).is_pending());
     running.complete(None);
     let Poll::Ready(Some(served)) = poll(&mut one) else { panic!("the first is served") };

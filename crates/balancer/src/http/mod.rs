@@ -15,6 +15,8 @@ pub(crate) mod response;
 pub(crate) mod target_form;
 pub(crate) mod target_hash;
 
+use crate::refusal_reason::RefusalReason;
+
 /// How the end of a message's body is found (RFC 9112, section 6.3).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Framing {
@@ -44,14 +46,21 @@ pub(crate) struct RequestRefusal {
     pub(crate) status: u16,
     /// What is wrong, for the body of the answer and the log.
     pub(crate) why: &'static str,
+    /// Under which reason it counts.
+    pub(crate) reason: Option<RefusalReason>,
 }
 
 impl RequestRefusal {
     pub(crate) const fn bad_request(why: &'static str) -> Self {
-        Self { status: 400, why }
+        Self::of(400, why)
     }
 
     pub(crate) const fn of(status: u16, why: &'static str) -> Self {
-        Self { status, why }
+        Self { status, why, reason: RefusalReason::of_status(status) }
+    }
+
+    /// The same, for this reason.
+    pub(crate) const fn because(self, reason: RefusalReason) -> Self {
+        Self { reason: Some(reason), ..self }
     }
 }

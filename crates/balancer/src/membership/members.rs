@@ -14,10 +14,11 @@ use crate::dispatch::Dispatch;
 /// Back-ends that are remembered at least, departed ones included, before others get their indices.
 const KEPT_INDICES: usize = 1024;
 
-/// A back-end of this identity, taken to be up until a check says otherwise.
+/// A back-end of this identity, taken to be up until a check says otherwise; without an address it is down.
 pub(crate) fn backend(id: BackendId, spec: &MemberSpec, workers: usize) -> Backend {
     let (name, authority) = (Arc::clone(&spec.name), spec.authority.clone());
-    Backend::new(id, name, spec.address, authority, spec.max_connections, workers).with_agent(spec.agent)
+    let address = spec.address.clone();
+    Backend::new(id, name, address, authority, spec.max_connections, workers).with_agent(spec.agent)
 }
 
 /// The members of the cluster, where they are kept.
@@ -52,8 +53,10 @@ impl Members<'_> {
         self.backends.store(Arc::new(backends.clone()));
         for spec in joined {
             // The number of back-ends was checked before.
-            if let Err(full) = self.dispatch.join(&spec.name, spec.weight) {
-                tracing::error!(backend = &*spec.name, %full, "a back-end cannot join");
+            match self.dispatch.join(&spec.name, spec.weight) {
+                Ok(id) if spec.address.is_err() => self.dispatch.set_health(id, Health::Down),
+                Ok(_) => {}
+                Err(full) => tracing::error!(backend = &*spec.name, %full, "a back-end cannot join"),
             }
         }
         for gone in backends.iter().filter(|b| left.contains(&&b.name) && !b.is_retired()) {
@@ -141,7 +144,7 @@ mod tests {
         MemberSpec {
             name: name.into(),
             weight: Weight::ONE,
-            address: ([127, 0, 0, 1], 1).into(),
+            address: Ok(([127, 0, 0, 1], 1).into()),
             agent: None,
             authority: "a".to_owned(),
             max_connections: 4,

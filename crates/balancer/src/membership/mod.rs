@@ -1,6 +1,8 @@
 //! Who is in the cluster. A source says who joins, changes and leaves; `members` carries it out, in the table of back-ends
-//! and in dispatch. The configuration is the first source.
+//! and in dispatch. The configuration is the first source; `resolve` has
+//! the addresses of names, and is one when a name leads to an address at last.
 
 pub(crate) mod configured;
 pub(crate) mod members;
+pub(crate) mod resolve;
 pub(crate) mod source;

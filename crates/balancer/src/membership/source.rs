@@ -5,13 +5,15 @@ use std::net::SocketAddr;
 use plimsoll_config::BackendName;
 use plimsoll_policy::Weight;
 
+use crate::host_names::UnresolvedHost;
+
 /// A back-end as a source knows it, found by its name.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct MemberSpec {
     pub(crate) name: BackendName,
     pub(crate) weight: Weight,
-    /// Where it answers.
-    pub(crate) address: SocketAddr,
+    /// Where it answers, or why that is not known: then it is down.
+    pub(crate) address: Result<SocketAddr, UnresolvedHost>,
     /// Where its agent takes handoffs.
     pub(crate) agent: Option<SocketAddr>,
     /// `Host` of health checks.

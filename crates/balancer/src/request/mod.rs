@@ -8,7 +8,9 @@ use crate::http::{Framing, RequestRefusal};
 use crate::mechanism::carry::{Answered, Carried, ClientRequest, Failure, Mechanism};
 use crate::net::halves::ClientIo;
 use crate::observe::CLIENT_GONE;
+use crate::refusal_reason::RefusalReason;
 
+const NOT_PASSED_ON: &str = "the back-end's answer cannot be passed on";
 const UNAVAILABLE: RequestRefusal = RequestRefusal::of(503, "no back-end can take the request now");
 
 /// What the connection must do when a request has ended.
@@ -43,16 +45,18 @@ pub(crate) async fn answer<M: Mechanism, C: ClientIo>(
                 first_byte: Some(answered.first_byte_at),
                 complete: true,
                 handed_off: false,
+                refused: None,
             };
             close(request, end);
             Ended::Answered { keep: answered.keep_client }
         }
         Outcome::Refused(refusal, retry_after_s) => {
-            close(request, End::unanswered(refusal.status));
+            close(request, End { refused: refusal.reason, ..End::unanswered(refusal.status) });
             Ended::Refused(refusal, retry_after_s)
         }
         Outcome::Cut { status, content_bytes } => {
-            close(request, End { content_bytes, ..End::unanswered(status) });
+            let refused = (status != CLIENT_GONE).then_some(RefusalReason::ResponseCut);
+            close(request, End { content_bytes, refused, ..End::unanswered(status) });
             Ended::Cut
         }
     }
@@ -68,6 +72,8 @@ enum Outcome<P> {
 
 fn close<C>(request: &mut ClientRequest<'_, C>, end: End) {
     let account = request.account.take();
+    let line = request.head.line.of(&request.scratch.head);
+    request.worker.count_refusal(end.refused, &request.accepted.peer_text, Some(line));
     account.end(request.worker, request.accepted, (request.head, &request.scratch.head), end);
 }
 
@@ -76,13 +82,16 @@ async fn try_backends<M: Mechanism, C: ClientIo>(
     request: &mut ClientRequest<'_, C>,
 ) -> Outcome<M::Parcel> {
     loop {
-        let Some(chosen) = choose(request).await else { return unavailable(request) };
+        let chosen = match choose(request).await {
+            Ok(chosen) => chosen,
+            Err(reason) => return unavailable(request, reason),
+        };
         request.more = request.account.attempts <= request.config.limits.retries;
         request.account.backend = request.worker.backend(chosen);
         let failure = match mechanism.carry(request).await {
             Carried::Answered(answered) => return Outcome::Answered(answered),
             Carried::Leaves(parcel) => return Outcome::Leaves(parcel),
-            Carried::Declined => return unavailable(request),
+            Carried::Declined => return unavailable(request, RefusalReason::NotHandedOff),
             Carried::Failed(failure) => failure,
         };
         let account = &mut request.account;
@@ -100,12 +109,13 @@ async fn try_backends<M: Mechanism, C: ClientIo>(
         }
         match failure {
             Failure::NoPlace | Failure::Unreachable(_) => {
+                let reason = unplaced(&failure);
                 if let (Failure::Unreachable(error), Some(backend)) = (failure, &account.backend) {
                     request.worker.connect_failed(backend, sent, &error, again);
                     account.failed = Some(chosen);
                 }
                 if !request.more {
-                    return unavailable(request);
+                    return unavailable(request, reason);
                 }
             }
             Failure::NotSent => account.failed = Some(chosen),
@@ -125,12 +135,23 @@ async fn try_backends<M: Mechanism, C: ClientIo>(
     }
 }
 
-fn unavailable<P, C>(request: &ClientRequest<'_, C>) -> Outcome<P> {
-    Outcome::Refused(UNAVAILABLE, Some(request.config.admission.retry_after_s))
+/// Why there is no connection to a back-end.
+fn unplaced(failure: &Failure) -> RefusalReason {
+    match failure {
+        Failure::NoPlace => RefusalReason::BackendConnections,
+        _ => RefusalReason::BackendUnreachable,
+    }
+}
+
+fn unavailable<P, C>(request: &ClientRequest<'_, C>, reason: RefusalReason) -> Outcome<P> {
+    Outcome::Refused(UNAVAILABLE.because(reason), Some(request.config.admission.retry_after_s))
 }
 
 /// The back-end that was chosen before, or one that is chosen now, after a wait where the admission limit asks for one.
-async fn choose<C>(request: &mut ClientRequest<'_, C>) -> Option<BackendId> {
+///
+/// # Errors
+/// Why there is none.
+async fn choose<C>(request: &mut ClientRequest<'_, C>) -> Result<BackendId, RefusalReason> {
     let account = &mut request.account;
     if request.repeatable && account.attempts == 0 && request.config.limits.retries > 0 {
         account.try_ejected(request.worker, request.head);
@@ -138,31 +159,31 @@ async fn choose<C>(request: &mut ClientRequest<'_, C>) -> Option<BackendId> {
     if account.chosen().is_none() {
         match account.offer(request.worker, request.head, request.accepted) {
             AdmissionResult::Assigned => {}
-            AdmissionResult::Refused => return None,
+            AdmissionResult::Refused(reason) => return Err(reason),
             AdmissionResult::Waits(ticket) => {
                 // Not the deadline of the connection: that one may be late by more than this wait is long.
-                if !account.wait(ticket, request.config.admission.queue_timeout).await {
-                    return None;
-                }
+                account.wait(ticket, request.config.admission.queue_timeout).await?;
             }
         }
     }
-    account.chosen()
+    account.chosen().ok_or(RefusalReason::Policy)
 }
 
 /// What the client gets after a failure that is not repeated elsewhere.
 fn failed<P>(failure: &Failure) -> Outcome<P> {
-    let refused = |status, why| Outcome::Refused(RequestRefusal::of(status, why), None);
+    let refused =
+        |status, reason, why| Outcome::Refused(RequestRefusal::of(status, why).because(reason), None);
     match *failure {
-        Failure::NoPlace | Failure::Unreachable(_) | Failure::NotSent => Outcome::Refused(UNAVAILABLE, None),
+        Failure::NoPlace | Failure::Unreachable(_) | Failure::NotSent => {
+            Outcome::Refused(UNAVAILABLE.because(unplaced(failure)), None)
+        }
         Failure::Stale | Failure::Lost | Failure::LostPatience => {
-            refused(502, "the back-end closed the connection without an answer")
+            refused(502, RefusalReason::BackendClosed, "the back-end closed the connection without an answer")
         }
-        Failure::BackendDown => refused(502, "the back-end failed"),
-        Failure::TimedOut => refused(504, "the back-end took too long"),
-        Failure::BadResponse(_) | Failure::OverLimit(_) => {
-            refused(502, "the back-end's answer cannot be passed on")
-        }
+        Failure::BackendDown => refused(502, RefusalReason::BackendDown, "the back-end failed"),
+        Failure::TimedOut => refused(504, RefusalReason::BackendTimeout, "the back-end took too long"),
+        Failure::BadResponse(_) => refused(502, RefusalReason::BadResponse, NOT_PASSED_ON),
+        Failure::OverLimit(_) => refused(502, RefusalReason::ResponseLimit, NOT_PASSED_ON),
         Failure::BadRequest(refusal) => Outcome::Refused(refusal, None),
         Failure::ClientGone => Outcome::Cut { status: CLIENT_GONE, content_bytes: 0 },
         Failure::Broken { status, content_bytes, .. } => Outcome::Cut { status, content_bytes },

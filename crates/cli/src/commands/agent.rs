@@ -16,6 +16,7 @@ use plimsoll_wire::Key;
 use super::origin::{self, StopSignals, Tuning};
 use super::privileges;
 use crate::error::CliError;
+use crate::log::LogArgs;
 use crate::{output, values};
 
 /// Arguments of `agent`.
@@ -112,6 +113,9 @@ pub(crate) struct Args {
     /// Print the counters as a line of JSON at the end
     #[arg(long)]
     json_stats: bool,
+
+    #[command(flatten)]
+    log: LogArgs,
 }
 
 fn front_end(text: &str) -> Result<FrontEnd, String> {
@@ -125,7 +129,7 @@ fn front_end(text: &str) -> Result<FrontEnd, String> {
 }
 
 pub(crate) fn run(args: &Args) -> Result<(), CliError> {
-    crate::log::to_stderr();
+    args.log.start();
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
@@ -137,21 +141,19 @@ pub(crate) fn run(args: &Args) -> Result<(), CliError> {
     };
     let wanted = u64::from(args.max_connections).saturating_mul(2).saturating_add(256);
     if let Some(most) = plimsoll_balancer::raise_open_file_limit().filter(|&most| most < wanted) {
-        eprintln!(
-            "plimsoll: only {most} files may be open here, fewer than --max-connections may need: {wanted}"
-        );
+        tracing::warn!("only {most} files may be open here, fewer than --max-connections may need: {wanted}");
     }
     let agent = start(args)?;
-    eprintln!("plimsoll: taking connections over at {}", agent.address());
+    tracing::info!("taking connections over at {}", agent.address());
     if let Some(address) = agent.origin_address() {
-        eprintln!("plimsoll: origin on http://{address}");
+        tracing::info!("origin on http://{address}");
     }
     runtime.block_on(signals.next());
     let handle = agent.handle();
     // Ends with the process.
     std::thread::spawn(move || {
         runtime.block_on(signals.next());
-        eprintln!("plimsoll: cutting off the requests under way");
+        tracing::warn!("cutting off the requests under way");
         handle.hurry();
     });
     let stats = agent.stop()?;

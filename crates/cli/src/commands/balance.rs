@@ -16,6 +16,7 @@ use tokio::sync::mpsc;
 
 use super::privileges;
 use crate::error::CliError;
+use crate::log::LogArgs;
 use watch::{FileWatch, Stamp};
 
 /// Delay between a change of the file and reading it: editors write in several steps.
@@ -39,18 +40,21 @@ pub(crate) struct Args {
     /// Do not read the configuration again when its file changes, only on SIGHUP
     #[arg(long)]
     no_watch: bool,
+
+    #[command(flatten)]
+    log: LogArgs,
 }
 
 pub(crate) fn run(args: &Args) -> Result<(), CliError> {
-    crate::log::to_stderr();
+    args.log.start();
     let seen = Stamp::of(&args.config);
     let config = load(&args.config)?;
     let (balancer, identity) = start(args, &config)?;
     for address in balancer.addresses() {
-        eprintln!("plimsoll: listening on http://{address}");
+        tracing::info!("listening on http://{address}");
     }
     if let Some(admin) = balancer.admin_address() {
-        eprintln!("plimsoll: admin API on http://{admin}");
+        tracing::info!("admin API on http://{admin}");
     }
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|e| CliError::Failed(format!("cannot start: {e}")))?;
@@ -62,7 +66,7 @@ pub(crate) fn run(args: &Args) -> Result<(), CliError> {
         runtime.block_on(signals.stop());
         std::process::exit(1);
     });
-    eprintln!("plimsoll: stopping");
+    tracing::info!("stopping");
     reloader.end()?.stop();
     Ok(())
 }
@@ -142,7 +146,7 @@ async fn supervise(
                 settled = None;
                 // Symbolic links may have changed.
                 if let Some(Err(error)) = watch.as_mut().map(FileWatch::follow) {
-                    eprintln!("plimsoll: cannot watch {}: {error}", args.config.display());
+                    tracing::warn!("cannot watch {}: {error}", args.config.display());
                 }
                 reloader.ask(false);
             }
@@ -187,7 +191,7 @@ impl Reloader {
                 let refused = Some((stamp, refused));
                 if by_signal || refused != told {
                     refused.iter().for_each(|(_, text)| privileges::tell_refused(text, &identity));
-                    eprintln!("plimsoll: the running configuration stays in force");
+                    tracing::warn!("the running configuration stays in force");
                 }
                 told = refused;
             }
@@ -235,13 +239,10 @@ fn reload(path: &Path, balancer: &Balancer, running: &mut Config, asked: bool) -
     }
     let taken = balancer.reload(new.clone());
     taken.map_err(|error| format!("cannot take over {}: {error}", path.display()))?;
-    eprintln!("plimsoll: read {} again", path.display());
-    let changes_text = changes.to_string();
-    for line in changes_text.lines() {
-        eprintln!("plimsoll:   {line}");
-    }
+    let lines: String = changes.to_string().lines().map(|line| format!("\n  {line}")).collect();
+    tracing::info!("read {} again{lines}", path.display());
     for change in changes.needs_restart() {
-        eprintln!("plimsoll: `{}` takes effect at the next start", change.key);
+        tracing::warn!("`{}` takes effect at the next start", change.key);
     }
     *running = new;
     Ok(())

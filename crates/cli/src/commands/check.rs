@@ -40,12 +40,16 @@ pub(crate) struct Args {
     #[arg(long, value_name = "ADDRESS", requires = "interface")]
     front_end: Vec<IpAddr>,
 
+    /// Do not look up the host names in the configuration
+    #[arg(long)]
+    no_resolve: bool,
+
     /// Print the configuration with all defaults as one JSON object; a token is not shown
     #[arg(long)]
     json: bool,
 
     /// Print the JSON schema of configuration files
-    #[arg(long, conflicts_with_all = ["config", "json", "system"])]
+    #[arg(long, conflicts_with_all = ["config", "json", "system", "no_resolve"])]
     schema: bool,
 }
 
@@ -62,6 +66,9 @@ pub(crate) fn run(args: &Args) -> Result<(), CliError> {
     };
     let config = Config::load(path).map_err(|errors| CliError::config(path, &errors))?;
     let user = user(&config, path)?;
+    if !args.no_resolve {
+        resolve(&config, path)?;
+    }
     match (args.system, args.json) {
         (true, json) => {
             if !json {
@@ -88,6 +95,25 @@ fn user(config: &Config, path: &Path) -> Result<String, CliError> {
         }
         Err(error) => Err(CliError::Failed(format!("{} is not good: user: {error}", path.display()))),
     }
+}
+
+/// Looks the host names up.
+///
+/// # Errors
+/// Some lead to no address.
+fn resolve(config: &Config, path: &Path) -> Result<(), CliError> {
+    let unresolved = plimsoll_balancer::unresolved_hosts(config);
+    if unresolved.is_empty() {
+        return Ok(());
+    }
+    let s = if unresolved.len() == 1 { "" } else { "s" };
+    let mut text = format!("{} is not good: {} error{s}", path.display(), unresolved.len());
+    for (key, error) in unresolved {
+        text += &format!("\n{key}: {error}");
+    }
+    text += "\nCorrect the name, or have the name server know it; --no-resolve checks the rest without names. The front-end \
+             starts nevertheless, and takes such a back-end for down until its name leads to an address";
+    Err(CliError::Failed(text))
 }
 
 fn summary(config: &Config, path: &Path, user: &str) -> String {

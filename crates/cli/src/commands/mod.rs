@@ -3,6 +3,7 @@
 pub(crate) mod agent;
 pub(crate) mod balance;
 pub(crate) mod check;
+pub(crate) mod completions;
 pub(crate) mod demo;
 pub(crate) mod flows;
 pub(crate) mod lab;

@@ -13,6 +13,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::Notify;
 
 use crate::error::CliError;
+use crate::log::LogArgs;
 use crate::{output, values};
 
 /// Arguments of `origin`.
@@ -57,6 +58,9 @@ pub(crate) struct Args {
     /// Print the counters as a line of JSON at the end
     #[arg(long)]
     json_stats: bool,
+
+    #[command(flatten)]
+    log: LogArgs,
 }
 
 /// Options of an origin, independent of how requests reach it.
@@ -97,6 +101,7 @@ pub(crate) struct Tuning {
 
 pub(crate) fn run(args: &Args) -> Result<(), CliError> {
     let config = config(args)?;
+    args.log.start();
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()
@@ -174,7 +179,7 @@ async fn serve(config: OriginConfig, listen: SocketAddr) -> Result<OriginStats, 
     let mut signals = StopSignals::new()?;
     let origin = Origin::bind(config, listen).await?;
     let handle: OriginHandle = origin.handle();
-    eprintln!("listening on http://{}", handle.local_addr());
+    tracing::info!("listening on http://{}", handle.local_addr());
     let stop = Notify::new();
     let mut serving = pin!(origin.serve(stop.notified()));
     tokio::select! {
@@ -183,7 +188,7 @@ async fn serve(config: OriginConfig, listen: SocketAddr) -> Result<OriginStats, 
     }
     tokio::select! {
         () = &mut serving => {}
-        () = signals.next() => eprintln!("cutting off the requests under way"),
+        () = signals.next() => tracing::warn!("cutting off the requests under way"),
     }
     Ok(handle.stats())
 }

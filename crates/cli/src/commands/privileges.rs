@@ -67,21 +67,19 @@ pub(super) fn give_away(
     let is_plain = matches!(privileges.identity, Identity::Starter) && left.ends_with("without capabilities");
     // Nothing was given away.
     if !is_plain {
-        eprintln!("plimsoll: {left}");
+        tracing::info!("{left}");
     }
     if let Identity::Root { why: Some(why), .. } = privileges.identity {
-        eprintln!(
-            "plimsoll: it does not become another user: {why}; change that, or choose a user by {option}"
-        );
+        tracing::warn!("it does not become another user: {why}; change that, or choose a user by {option}");
     }
     Ok(())
 }
 
 /// Says why a reload was refused, and what to do where the front-end itself may not use a file that it is to use.
 pub(super) fn tell_refused(text: &str, identity: &Identity) {
-    eprintln!("plimsoll: {text}");
+    tracing::error!("{text}");
     if let Some(user) = identity.user().filter(|_| text.contains("Permission denied")) {
-        eprintln!("plimsoll: it runs as {user} since its start; give that user access, or start it anew");
+        tracing::error!("it runs as {user} since its start; give that user access, or start it anew");
     }
 }
 

@@ -3,11 +3,14 @@
 
 mod check;
 mod common;
+mod completions;
 mod demo;
 mod handoff;
+mod json;
 mod lab;
 mod live;
 mod origin;
+mod readme;
 mod replay;
 mod reproduce;
 mod rights;

@@ -27,7 +27,8 @@ impl Origin {
         let mut stderr = BufReader::new(child.stderr.take().unwrap());
         let mut line = String::new();
         stderr.read_line(&mut line).unwrap();
-        let address = line.trim_end().strip_prefix("listening on http://");
+        let address = line.trim_end().split_once(" INFO listening on http://");
+        let address = address.map(|(_, address)| address);
         let address = address.unwrap_or_else(|| panic!("{line}")).parse().unwrap();
         Self { child, stderr, address }
     }

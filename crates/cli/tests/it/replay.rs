@@ -118,6 +118,7 @@ fn a_whole_log_is_proved() {
     let csv = directory.path().join("assignments.csv");
     let args = [file.to_str().unwrap(), "--json", "--decisions", csv.to_str().unwrap()];
     let proof = json(&replay(&args, 0, "")).remove(0);
+    crate::json::assert_keys_documented(&proof, "`plimsoll replay`");
     assert_eq!(proof["proved"], true);
     assert_eq!((proof["decisions"].as_u64(), proof["identical"].as_u64()), (Some(2000), Some(2000)));
     assert_eq!(proof["runs"][0]["settings"]["t_high"], "9");
@@ -142,6 +143,7 @@ fn the_first_difference_is_shown() {
     // What is not missing cannot be accepted as missing.
     replay(&[path, "--partial"], 1, "came out differently");
     let proof = json(&replay(&[path, "--json"], 1, "came out differently")).remove(0);
+    crate::json::assert_keys_documented(&proof, "`plimsoll replay`");
     let difference = &proof["first_difference"];
     assert_eq!(difference["request"], 1234);
     let (logged, replayed) = (&difference["logged"]["assign"], &difference["replayed"]["assign"]);
@@ -171,6 +173,7 @@ fn other_policies_are_compared() {
     let args = [path, "-p", "wrr,lard", "--set", "lard.t_low=4", "--set", "t_high=9", "--json"];
     let rows = json(&replay(&args, 0, ""));
     assert_eq!(rows.len(), 3);
+    crate::json::assert_keys_documented(&rows[1], "`plimsoll replay`");
     assert_eq!((rows[0]["live"].as_bool(), rows[1]["live"].as_bool()), (Some(true), Some(false)));
     let same = ["requests", "hits", "misses", "joined", "imbalance", "load_imbalance", "per_backend"];
     for key in same {

@@ -29,7 +29,7 @@ fn head(fields: &[u8]) -> (RequestHead, Vec<u8>) {
 }
 
 fn backend() -> Backend {
-    Backend::new(BackendId(0), "b-1".into(), ([127, 0, 0, 1], 1).into(), "b".into(), 4, 1)
+    Backend::new(BackendId(0), "b-1".into(), Ok(([127, 0, 0, 1], 1).into()), "b".into(), 4, 1)
 }
 
 /// A request that took 1 + 20 + 300 ms.
@@ -78,7 +78,7 @@ fn json_with_every_key() {
     let text = String::from_utf8(write(AccessLogFormat::Json, b"User-Agent: u\r\n")).unwrap();
     let expected = concat!(
         r#"{"time":"TIME","client":"192.0.2.1","method":"GET","target":"/a?b=1","version":"HTTP/1.1","#,
-        r#""status":200,"bytes":1234,"policy":"lard_r","backend":"b-1","reason":"locality","mechanism":"handoff","attempts":1,"#,
+        r#""status":200,"bytes":1234,"policy":"lard_r","backend":"b-1","reason":"locality","refused":null,"mechanism":"handoff","attempts":1,"#,
         r#""waited":false,"assign_s":0.001000,"first_byte_s":0.020000,"transfer_s":0.300000,"#,
         r#""total_s":0.321000,"referer":null,"user_agent":"u"}"#,
         "\n"

@@ -44,6 +44,7 @@ impl Active {
             first_byte: answered.then(|| began + Duration::from_micros(ended.first_byte_us.into())),
             complete: ended.complete,
             handed_off: true,
+            refused: None,
         };
         self.close(worker, accepted, backend, end);
     }

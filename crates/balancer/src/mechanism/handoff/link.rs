@@ -305,7 +305,7 @@ mod tests {
 
     #[test]
     fn a_handoff_of_an_earlier_session_makes_no_room_in_this_one() {
-        let address = ([10, 0, 0, 2], 80).into();
+        let address = Ok(([10, 0, 0, 2], 80).into());
         let backend = Backend::new(BackendId(0), "b1".into(), address, "b1".to_owned(), 8, 1);
         let link = AgentLink::new(Arc::new(backend), ([10, 0, 0, 2], 7400).into());
         assert_eq!((link.unanswered(), link.has_room()), (None, false));

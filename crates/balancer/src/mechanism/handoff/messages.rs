@@ -134,12 +134,12 @@ fn ask(worker: &Rc<Worker>, handoffs: &Rc<Handoffs>, link: &Rc<AgentLink>, asked
     let mut account = Account::new(request.received);
     match account.offer(worker, &request.head, &accepted) {
         AdmissionResult::Assigned => place(worker, handoffs, link, asked, request.under(account)),
-        AdmissionResult::Refused => give_back(handoffs, link, asked, None),
+        AdmissionResult::Refused(_) => give_back(handoffs, link, asked, None),
         AdmissionResult::Waits(ticket) => {
             let (worker, handoffs, link) = (Rc::clone(worker), Rc::clone(handoffs), Rc::clone(link));
             let asked = Asked { ..*asked };
             tokio::task::spawn_local(async move {
-                if account.wait(ticket, config.admission.queue_timeout).await {
+                if account.wait(ticket, config.admission.queue_timeout).await.is_ok() {
                     place(&worker, &handoffs, &link, &asked, request.under(account));
                 } else {
                     give_back(&handoffs, &link, &asked, None);

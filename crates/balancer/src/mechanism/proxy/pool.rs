@@ -14,6 +14,7 @@ use tokio::net::TcpStream;
 use tokio::sync::OwnedSemaphorePermit;
 
 use crate::backend::Backend;
+use crate::host_names::UnresolvedHost;
 use crate::net::deadline::Deadlines;
 use crate::net::halves::BackendIo;
 
@@ -127,11 +128,15 @@ pub(crate) async fn connect<B: BackendIo>(
     backend: &Arc<Backend>,
     wait: Duration,
 ) -> Result<BackendConnection<B>, NoConnection> {
+    let nowhere = |error: &UnresolvedHost| {
+        NoConnection::Failed(io::Error::new(io::ErrorKind::NotFound, error.to_string()))
+    };
+    let address = *backend.address.as_ref().map_err(nowhere)?;
     let permit = match Arc::clone(&backend.permits).try_acquire_owned() {
         Ok(permit) => permit,
         Err(_) => wait_for_permit(backend, wait).await?,
     };
-    let open = tokio::time::timeout(wait, B::open(backend.address));
+    let open = tokio::time::timeout(wait, B::open(address));
     let stream = open.await.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()));
     let stream = stream.map_err(NoConnection::Failed)?;
     Ok(BackendConnection { stream, backend: Arc::clone(backend), _permit: permit })

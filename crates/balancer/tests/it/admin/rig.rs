@@ -112,7 +112,8 @@ impl Rig {
     }
 
     pub(crate) fn metrics(&self) -> Metrics {
-        let answer = self.get("/metrics");
+        let accept = ("Accept", "application/openmetrics-text; version=1.0.0");
+        let answer = self.call("GET", "/metrics", &[accept], "");
         assert_eq!(answer.status, 200);
         assert!(answer.field("content-type").starts_with("application/openmetrics-text"), "{answer:?}");
         Metrics::parse(&answer.body)
@@ -201,7 +202,7 @@ impl Metrics {
                 for label in inner.split(',') {
                     let (key, value) = label.split_once("=\"").unwrap();
                     assert!(
-                        ["backend", "policy", "code", "state", "stat", "role", "le", "version"]
+                        ["backend", "policy", "code", "state", "stat", "role", "le", "version", "reason"]
                             .contains(&key)
                     );
                     assert!(value.ends_with('"') && !value.contains('/'), "{line}");

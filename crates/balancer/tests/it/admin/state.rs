@@ -120,6 +120,14 @@ fn requests_that_wait() {
     let m = rig.metrics_once(|m| m.sum("plimsoll_requests_total", "") == 3.0);
     assert_eq!(m.get("plimsoll_requests_waited_total"), 1.0);
     assert_eq!(m.get("plimsoll_requests_refused_total"), 1.0);
+    assert_eq!(m.get("plimsoll_refusals_total{reason=\"queue_full\"}"), 1.0);
+    assert_eq!(m.sum("plimsoll_refusals_total", ""), 1.0);
+    let refusals = rig.get("/refusals").json();
+    assert_eq!((&refusals[0]["reason"], &refusals[0]["count"]), (&"queue_full".into(), &1.into()));
+    let why = rig.get("/why?target=/x").json();
+    assert_eq!(why["refusals"], refusals);
+    let explanation = why["explanation"].as_str().unwrap();
+    assert!(explanation.contains("1 for `queue_full`") && explanation.contains("`admission.queue`"), "{why}");
     assert_eq!(m.get("plimsoll_requests_waiting"), 0.0);
     assert_eq!(m.get("plimsoll_requests_total{code=\"5xx\"}"), 1.0);
 }

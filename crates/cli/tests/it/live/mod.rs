@@ -4,6 +4,9 @@
 mod adaptload;
 mod blocked;
 mod faults;
+mod least;
+mod messages;
+mod names;
 mod overload;
 mod peers;
 mod posts;

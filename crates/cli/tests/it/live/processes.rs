@@ -115,8 +115,17 @@ pub(super) struct Origin {
 
 impl Origin {
     pub(super) fn start(name: &str, more: &[&str]) -> Self {
-        let mut args: Vec<String> =
-            ["origin", "--synthetic", "fixed:1KB", "--name", name, "--listen"].map(str::to_owned).to_vec();
+        Self::of(&["--synthetic", "fixed:1KB", "--name", name], more)
+    }
+
+    /// Of the files in this directory.
+    pub(super) fn serving(directory: &Path) -> Self {
+        Self::of(&["--root", directory.to_str().unwrap()], &[])
+    }
+
+    fn of(contents: &[&str], more: &[&str]) -> Self {
+        let mut args: Vec<String> = vec!["origin".to_owned()];
+        args.extend(contents.iter().chain(&["--listen"]).map(|&arg| arg.to_owned()));
         let own = OwnLoopback::new();
         args.push(own.at(8000).to_string());
         args.extend(more.iter().map(|&arg| arg.to_owned()));
@@ -175,9 +184,18 @@ impl FrontEnd {
 
     /// What the admin API answers.
     pub(super) fn get(&self, path: &str) -> serde_json::Value {
+        self.ask("GET", path)
+    }
+
+    /// The same to a request that changes something.
+    pub(super) fn post(&self, path: &str) -> serde_json::Value {
+        self.ask("POST", path)
+    }
+
+    fn ask(&self, method: &str, path: &str) -> serde_json::Value {
         let mut stream = TcpStream::connect(self.admin).unwrap();
         stream.set_read_timeout(Some(PATIENCE)).unwrap();
-        let request = format!("GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
+        let request = format!("{method} {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
         stream.write_all(request.as_bytes()).unwrap();
         let mut answer = String::new();
         stream.read_to_string(&mut answer).unwrap();

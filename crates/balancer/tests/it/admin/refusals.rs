@@ -1,0 +1,96 @@
+//! Each refusal counts under its reason.
+
+use std::time::Duration;
+
+use super::rig::{Rig, text};
+use crate::common::origin::{Conn, Origin, echo};
+use crate::common::{End, get};
+
+/// Answers as the path says.
+fn by_path(conn: &mut Conn) {
+    while let Some(request) = conn.request() {
+        match request.target() {
+            "/close" => return,
+            "/bad" => drop(conn.write(b"NONSENSE\r\n\r\n")),
+            "/large" => {
+                let field = "x".repeat(5000);
+                conn.write(format!("HTTP/1.1 200 OK\r\nContent-Length: 0\r\nX: {field}\r\n\r\n").as_bytes());
+            }
+            "/cut" => {
+                conn.write(b"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\n123");
+                return;
+            }
+            // Until the other side gives up.
+            "/hang" => drop(conn.head()),
+            _ => drop(conn.write(&echo(&request))),
+        }
+    }
+}
+
+/// Waits until a further one has been counted for this reason, and none for another one.
+fn counts(rig: &Rig, reason: &str, seen: &mut f64) {
+    let before = *seen;
+    let m = rig.metrics_once(|m| m.sum("plimsoll_refusals_total", "") > before);
+    *seen += 1.0;
+    assert_eq!(m.sum("plimsoll_refusals_total", ""), *seen, "{reason}");
+    assert_eq!(m.get(&format!("plimsoll_refusals_total{{reason=\"{reason}\"}}")), 1.0, "{reason}");
+}
+
+#[test]
+fn each_refusal_counts_under_its_reason() {
+    let origin = Origin::scripted(by_path);
+    let tables = "[limits]\nretries = 0\nhead = \"2KiB\"\nbody = 10\n[timeouts]\nfirst_byte = \"300ms\"\nhead = \"300ms\"\n";
+    let rig = Rig::new(&[&origin], tables);
+    let mut seen = 0.0;
+    for (path, reason, status) in [
+        ("/close", "backend_closed", 502),
+        ("/bad", "bad_response", 502),
+        ("/large", "response_limit", 502),
+        ("/hang", "backend_timeout", 504),
+    ] {
+        assert_eq!(rig.client().get(path).status(), status, "{reason}");
+        counts(&rig, reason, &mut seen);
+    }
+    let mut cut = rig.client();
+    cut.send(get("/cut"));
+    let (part, end) = cut.rest();
+    assert!(part.ends_with(b"123") && end != End::Open);
+    counts(&rig, "response_cut", &mut seen);
+    let long = format!("GET / HTTP/1.1\r\nHost: a\r\nX: {}\r\n\r\n", "x".repeat(3000));
+    for (bytes, reason, status) in [
+        ("nonsense\r\n\r\n", "malformed", 400),
+        ("TRACE / HTTP/1.1\r\nHost: a\r\n\r\n", "unsupported", 501),
+        (&*long, "head_limit", 431),
+        ("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 11\r\n\r\n", "body_limit", 413),
+        ("GET / HTTP/1.1\r\n", "head_timeout", 408),
+    ] {
+        let mut client = rig.client();
+        client.send(bytes);
+        assert_eq!(client.any_response("GET").status(), status, "{reason}");
+        counts(&rig, reason, &mut seen);
+    }
+    // An answer is no refusal, and neither is that to an OPTIONS that must not go further.
+    assert_eq!(rig.client().get("/").status(), 200);
+    let mut options = rig.client();
+    options.send("OPTIONS / HTTP/1.1\r\nHost: a\r\nMax-Forwards: 0\r\n\r\n");
+    assert_eq!(options.any_response("OPTIONS").status(), 204);
+    rig.call("POST", "/backends/b0/drain", &[], "");
+    assert_eq!(rig.client().get("/").status(), 503);
+    counts(&rig, "no_backend", &mut seen);
+    let all = rig.get("/refusals").json();
+    assert_eq!(all.as_array().unwrap().len() as f64, seen);
+    assert!(all.as_array().unwrap().iter().all(|r| r["count"] == 1 && r["remedy"].is_string()), "{all}");
+}
+
+#[test]
+fn a_back_end_whose_connections_are_taken() {
+    let origin = Origin::scripted(by_path);
+    let connect = Duration::from_millis(100);
+    let tables = format!("[limits]\nretries = 0\n[timeouts]\nconnect = \"{}ms\"\n", connect.as_millis());
+    let rig = Rig::from_text(&text(&[(&origin, "max_connections = 1")], &tables));
+    let mut first = rig.client();
+    first.send(get("/hang"));
+    rig.metrics_once(|m| m.get("plimsoll_backend_connections_open{backend=\"b0\"}") == 1.0);
+    assert_eq!(rig.client().get("/").status(), 503);
+    counts(&rig, "backend_connections", &mut 0.0);
+}

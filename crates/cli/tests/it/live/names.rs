@@ -1,0 +1,100 @@
+//! Host names that lead to no address. The processes see a name service of the test's own, which knows one file of hosts.
+
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+
+use plimsoll_testkit::{OwnLoopback, eventually};
+
+use super::processes::{Origin, Process, private_directory};
+
+/// A command that runs `plimsoll` where names lead to what the file `hosts` in this directory says, and to nothing else.
+fn plimsoll(directory: &Path, args: &str) -> Command {
+    // Nobody answers at the address of the name server.
+    std::fs::write(directory.join("resolv.conf"), "nameserver 127.0.0.1\noptions timeout:1 attempts:1\n")
+        .unwrap();
+    std::fs::write(directory.join("nsswitch.conf"), "hosts: files\n").unwrap();
+    let mounts = ["hosts", "resolv.conf", "nsswitch.conf"]
+        .map(|file| format!("mount --bind {file} /etc/{file} && "))
+        .concat();
+    let mut command = Command::new("unshare");
+    command.args([
+        "--mount",
+        "sh",
+        "-c",
+        &format!("{mounts}exec \"$0\" {args}"),
+        env!("CARGO_BIN_EXE_plimsoll"),
+    ]);
+    command.current_dir(directory);
+    command
+}
+
+#[test]
+fn a_back_end_takes_part_once_its_name_leads_to_an_address() {
+    let directory = private_directory();
+    let origin = Origin::start("late", &[]);
+    let at = |name: &str| directory.path().join(name);
+    std::fs::write(at("hosts"), "127.0.0.1 localhost\n").unwrap();
+    let listener = OwnLoopback::new();
+    let admin = listener.at(9090);
+    let text = format!(
+        "[[listener]]\naddress = \"{}\"\n[admin]\naddress = \"{admin}\"\n[[backend]]\nname = \"late\"\n\
+         address = \"late.example:{}\"\n",
+        listener.at(8080),
+        origin.address.port(),
+    );
+    std::fs::write(at("plimsoll.toml"), text).unwrap();
+
+    let check = |more: &str| -> Output {
+        plimsoll(directory.path(), &format!("check --config plimsoll.toml {more}")).output().unwrap()
+    };
+    let checked = check("");
+    let said = String::from_utf8_lossy(&checked.stderr).into_owned();
+    assert_eq!(checked.status.code(), Some(1), "{said}");
+    for part in
+        ["not good: 1 error", "backend[0].address: cannot find the address of late.example: ", "--no-resolve"]
+    {
+        assert!(said.contains(part), "no `{part}` in:\n{said}");
+    }
+    let checked = check("--no-resolve");
+    assert_eq!(checked.status.code(), Some(0), "{}", String::from_utf8_lossy(&checked.stderr));
+
+    let mut balance = plimsoll(directory.path(), "balance --config plimsoll.toml --no-watch");
+    let mut process = Process::run(&mut balance, Stdio::null());
+    process.wait_for("cannot find the address of late.example", 0);
+    process.address("listening on http://");
+    let get = |path: &str| get(admin, path);
+    let state: serde_json::Value = serde_json::from_str(&get("/backends/late")).unwrap();
+    assert_eq!((&state["health"], &state["address"]), (&"down".into(), &serde_json::Value::Null));
+    assert!(state["unresolved"].is_string() && get("/readyz").contains("no back-end takes requests"));
+    assert!(get("/metrics").contains("plimsoll_backend_unresolved{backend=\"late\"} 1"));
+
+    let hosts = format!("127.0.0.1 localhost\n{} late.example\n", origin.address.ip());
+    // The same file, which is mounted there.
+    std::fs::write(at("hosts"), hosts).unwrap();
+    eventually("a back-end that takes requests", || get("/readyz").contains("ready\n"));
+    let state: serde_json::Value = serde_json::from_str(&get("/backends/late")).unwrap();
+    assert_eq!((&state["health"], &state["unresolved"]), (&"up".into(), &serde_json::Value::Null));
+    assert_eq!(state["address"], origin.address.to_string());
+    assert_eq!(check("").status.code(), Some(0));
+
+    // A reload while the name leads nowhere changes nothing.
+    std::fs::write(at("hosts"), "127.0.0.1 localhost\n").unwrap();
+    process.signal("-HUP");
+    process.wait_for("the address that it had stays in use", 0);
+    process.wait_for("read plimsoll.toml again", 0);
+    assert!(get("/readyz").contains("ready\n"));
+    process.signal("-TERM");
+    assert_eq!(process.wait(), Some(0), "{}", process.said());
+}
+
+/// What the admin API answers.
+fn get(admin: std::net::SocketAddr, path: &str) -> String {
+    use std::io::{Read as _, Write as _};
+    let mut stream = std::net::TcpStream::connect(admin).unwrap();
+    stream.set_read_timeout(Some(plimsoll_testkit::PATIENCE)).unwrap();
+    let request = format!("GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
+    stream.write_all(request.as_bytes()).unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    answer.split_once("\r\n\r\n").unwrap().1.to_owned()
+}
