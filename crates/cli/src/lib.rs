@@ -67,7 +67,7 @@ enum Command {
 #[must_use]
 pub fn run(own: &[&'static PolicySpec]) -> ExitCode {
     if let Err(error) = plimsoll_policy::register(own) {
-        eprintln!("plimsoll: {error}");
+        log::error(&error);
         return ExitCode::FAILURE;
     }
     // clap prints help and usage errors itself and exits with 0 or 2.
