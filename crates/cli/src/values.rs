@@ -1,5 +1,7 @@
 //! Values on the command line.
 
+use std::ops::RangeInclusive;
+
 use plimsoll_policy::params::GivenValue;
 pub(crate) use plimsoll_policy::units::size;
 use plimsoll_sim::{Arrivals, Fault};
@@ -20,9 +22,28 @@ pub(crate) fn parameter(text: &str) -> Result<(String, GivenValue), String> {
     setting(text).map(|(key, value)| (key, GivenValue::Text(value)))
 }
 
-/// A number of back-ends.
-pub(crate) fn backends(text: &str) -> Result<usize, String> {
-    values::backends(&text.into())
+/// The most numbers in one range: each is a simulation of its own.
+const MOST_COUNTS: usize = 256;
+
+/// Numbers of back-ends, both ends included.
+pub(crate) type BackendCounts = RangeInclusive<usize>;
+
+/// A number of back-ends, or a range such as `2-8`.
+pub(crate) fn backends(text: &str) -> Result<BackendCounts, String> {
+    let one = |text: &str| values::backends(&text.trim().into());
+    let Some((first, last)) = text.split_once('-').filter(|(first, _)| !first.is_empty()) else {
+        return one(text).map(|count| count..=count);
+    };
+    let (first, last) = (one(first)?, one(last)?);
+    if first > last {
+        return Err(format!("a range begins with its smaller end: write {last}-{first}"));
+    }
+    if last - first >= MOST_COUNTS {
+        return Err(format!(
+            "{first}-{last} are more than {MOST_COUNTS} numbers of back-ends; name those to try"
+        ));
+    }
+    Ok(first..=last)
 }
 
 /// A positive, finite number.
@@ -77,6 +98,17 @@ mod tests {
         assert_eq!(fault("weight=0.5:1@3s").unwrap().action, FaultAction::Weight(Weight::new(0.5).unwrap()));
         for bad in ["down:2", "2@10", "sideways:1@2", "down:x@1", "down:1@-1", "weight=-1:1@1"] {
             assert!(fault(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn numbers_of_back_ends() {
+        assert_eq!(backends("8"), Ok(8..=8));
+        assert_eq!(backends("2-8"), Ok(2..=8));
+        for (bad, why) in
+            [("8-2", "write 2-8"), ("0-3", "from 1"), ("-3", "from 1"), ("2-", "from 1"), ("1-300", "256")]
+        {
+            assert!(backends(bad).unwrap_err().contains(why), "{bad}");
         }
     }
 

@@ -3,7 +3,9 @@
 use std::path::PathBuf;
 
 use plimsoll_experiments::{block_on, loopback};
-use plimsoll_report::{Run, RunsContext, json_line, runs_report, runs_table, write_runs_csv, write_runs_parquet};
+use plimsoll_report::{
+    Run, RunsContext, json_line, runs_report, runs_table, write_runs_csv, write_runs_parquet,
+};
 use plimsoll_studies::scenario::Strategy;
 use plimsoll_testbed::trial::{self, Trial, TrialConfig};
 use plimsoll_testbed::workload::RequestSequence;

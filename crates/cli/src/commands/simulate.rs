@@ -43,9 +43,9 @@ pub(crate) struct Args {
     #[arg(short, long, value_delimiter = ',', default_value = "wrr,lard,lard_r")]
     policy: Vec<String>,
 
-    /// Numbers of back-ends to try
+    /// Numbers of back-ends to try, such as 4,8 or 2-8
     #[arg(short, long, value_delimiter = ',', default_value = "8", value_parser = values::backends)]
-    backends: Vec<usize>,
+    backends: Vec<values::BackendCounts>,
 
     /// Back-end model (see `plimsoll models`)
     #[arg(short, long, default_value = "lard")]
@@ -132,7 +132,7 @@ fn specs(args: &Args, given: impl Fn(&str) -> bool) -> Result<(ScenarioSpec, Out
     take! {
         "traces": args.traces.clone() => spec.traces;
         "policy": StrategyChoice::list(&args.policy.join(","))? => spec.policy;
-        "backends": args.backends.clone() => spec.backends;
+        "backends": args.backends.iter().cloned().flatten().collect() => spec.backends;
         "model": ModelChoice::read(&args.model)? => spec.model;
         "cache": args.cache => spec.cache;
         "cache_policy": find_cache(&args.cache_policy)? => spec.cache_policy;
