@@ -3,42 +3,42 @@
 use std::fmt;
 use std::str::FromStr;
 
-use crate::raw_request::{Role, SpanUnit};
+use crate::field_role::{FieldRole, SpanUnit};
 
 /// The names by which a user speaks of roles.
-const ROLES: &[(&str, Role)] = &[
-    ("time", Role::Time),
-    ("end", Role::End),
-    ("date", Role::Date),
-    ("target", Role::Target),
-    ("query", Role::Query),
-    ("request", Role::Request),
-    ("size", Role::Size),
-    ("status", Role::Status),
-    ("method", Role::Method),
-    ("client", Role::Client),
-    ("host", Role::Host),
-    ("service_s", Role::Service(SpanUnit::S)),
-    ("service_ms", Role::Service(SpanUnit::Ms)),
-    ("service_us", Role::Service(SpanUnit::Us)),
-    ("service_ns", Role::Service(SpanUnit::Ns)),
-    ("total_s", Role::Total(SpanUnit::S)),
-    ("total_ms", Role::Total(SpanUnit::Ms)),
-    ("total_us", Role::Total(SpanUnit::Us)),
-    ("total_ns", Role::Total(SpanUnit::Ns)),
+const ROLES: &[(&str, FieldRole)] = &[
+    ("time", FieldRole::Time),
+    ("end", FieldRole::End),
+    ("date", FieldRole::Date),
+    ("target", FieldRole::Target),
+    ("query", FieldRole::Query),
+    ("request", FieldRole::Request),
+    ("size", FieldRole::Size),
+    ("status", FieldRole::Status),
+    ("method", FieldRole::Method),
+    ("client", FieldRole::Client),
+    ("host", FieldRole::Host),
+    ("service_s", FieldRole::Service(SpanUnit::S)),
+    ("service_ms", FieldRole::Service(SpanUnit::Ms)),
+    ("service_us", FieldRole::Service(SpanUnit::Us)),
+    ("service_ns", FieldRole::Service(SpanUnit::Ns)),
+    ("total_s", FieldRole::Total(SpanUnit::S)),
+    ("total_ms", FieldRole::Total(SpanUnit::Ms)),
+    ("total_us", FieldRole::Total(SpanUnit::Us)),
+    ("total_ns", FieldRole::Total(SpanUnit::Ns)),
 ];
 
 /// Names of fields by what they say, as `time=ts,target=request.uri,size=bytes`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FieldMap {
     text: String,
-    fields: Vec<(Role, String)>,
+    fields: Vec<(FieldRole, String)>,
     size_bytes: Option<u64>,
 }
 
 impl FieldMap {
     /// Roles with the names of their fields, in the order given.
-    pub(crate) fn fields(&self) -> &[(Role, String)] {
+    pub(crate) fn fields(&self) -> &[(FieldRole, String)] {
         &self.fields
     }
 
@@ -65,7 +65,7 @@ impl FromStr for FieldMap {
             let role = ROLES.iter().find(|(known, _)| *known == name).map(|(_, role)| *role);
             let role = role.ok_or_else(|| format!("a log has no `{name}`; known are {}", known()))?;
             match field.parse() {
-                Ok(number) if role == Role::Size => map.size_bytes = Some(number),
+                Ok(number) if role == FieldRole::Size => map.size_bytes = Some(number),
                 _ => map.fields.push((role, field.to_owned())),
             }
         }
@@ -95,7 +95,7 @@ mod tests {
         assert_eq!(map.size_bytes(), Some(8192));
         let names: Vec<&str> = map.fields().iter().map(|(_, name)| name.as_str()).collect();
         assert_eq!(names, ["ts", "request.uri", "took"]);
-        assert_eq!(map.fields()[2].0, Role::Service(SpanUnit::Ms));
+        assert_eq!(map.fields()[2].0, FieldRole::Service(SpanUnit::Ms));
         let refused = |text: &str| text.parse::<FieldMap>().unwrap_err();
         assert!(refused("time").contains("WHAT=FIELD"));
         assert!(refused("time=").contains("WHAT=FIELD"));

@@ -5,7 +5,6 @@ use std::fmt;
 use jiff::Timestamp;
 
 use crate::format::Format;
-use crate::raw_request::LogRequest;
 use plimsoll_synth::Record;
 
 /// How much of a line is shown, in characters.
@@ -27,36 +26,14 @@ pub struct FirstLine {
 }
 
 impl FirstLine {
-    /// Of a line.
+    /// Of a line, by its number and text, and what was read from it.
     pub(crate) fn of_line(
         path: &str,
         format: Format,
         (number, line): (u64, &[u8]),
-        request: &LogRequest<'_>,
-        strip_query: bool,
+        read: Vec<(&'static str, String)>,
     ) -> Self {
-        let text = |bytes: &[u8]| shown(bytes);
-        let logged = |value: Option<String>| value.unwrap_or_else(|| "not logged".to_owned());
-        let target = match (request.named(strip_query), &request.target) {
-            (Some(target), _) => text(&target),
-            (None, Ok(target)) => text(target),
-            (None, Err(reason)) => format!("none ({reason})"),
-        };
-        let service = request.service_ns.map(|service_ns| format!("{} s", service_ns as f64 / 1e9));
-        let size = match request.size_bytes {
-            Ok(size_bytes) => format!("{size_bytes} bytes"),
-            Err(reason) => format!("none ({reason})"),
-        };
-        let read = vec![
-            ("time", time_text(request.time_ns)),
-            ("client", logged(request.client.as_deref().map(text))),
-            ("method", logged(request.method.as_deref().map(text))),
-            ("target", target),
-            ("status", logged(request.status.map(|status| status.to_string()))),
-            ("size", size),
-            ("service time", logged(service)),
-        ];
-        Self { path: path.to_owned(), format, line: Some((number, text(line))), read }
+        Self { path: path.to_owned(), format, line: Some((number, shown(line))), read }
     }
 
     /// Of a record, where the format has no lines that speak for themselves.
@@ -75,7 +52,7 @@ impl fmt::Display for FirstLine {
         let Self { path, format, .. } = self;
         match &self.line {
             Some((number, text)) => {
-                writeln!(f, "{path} is read as {format}. Line {number}:\n  {text}\nis read as")?
+                writeln!(f, "{path} is read as {format}. Line {number}:\n  {text}\nis read as")?;
             }
             None => writeln!(f, "{path} is read as {format}. Its first record is")?,
         }
@@ -84,7 +61,8 @@ impl fmt::Display for FirstLine {
     }
 }
 
-fn time_text(time_ns: u64) -> String {
+/// A time as a date, if it is plausible as one.
+pub(crate) fn time_text(time_ns: u64) -> String {
     let second = time_ns / 1_000_000_000;
     let date =
         (second >= DATES_FROM_S).then(|| Timestamp::from_nanosecond(i128::from(time_ns)).ok()).flatten();
@@ -92,7 +70,7 @@ fn time_text(time_ns: u64) -> String {
 }
 
 /// Bytes of a log, short and safe for a terminal.
-fn shown(bytes: &[u8]) -> String {
+pub(crate) fn shown(bytes: &[u8]) -> String {
     let text = String::from_utf8_lossy(&bytes[..bytes.len().min(4 * SHOWN)]);
     let mut short = String::new();
     for (at, c) in text.chars().enumerate() {

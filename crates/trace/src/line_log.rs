@@ -10,6 +10,7 @@ use crate::source::{Framed, InputSource, MAX_LINE_BYTES};
 
 /// What a line is.
 #[derive(Debug)]
+#[expect(clippy::large_enum_variant, reason = "nearly every line is a request, and none is kept")]
 pub(crate) enum SplitLine<'a> {
     /// A request.
     Request(RawRequest<'a>),

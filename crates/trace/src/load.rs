@@ -16,16 +16,17 @@ use crate::trace::Trace;
 pub fn load(inputs: &[TraceInput], options: &ReadOptions) -> Result<Trace, TraceError> {
     let mut reader = TraceReader::new(inputs, options);
     let mut spool = SpoolWriter::new(options.spool_memory_bytes);
-    let mut first = None;
     for record in reader.by_ref() {
-        let record = record?;
-        first.get_or_insert(record);
-        spool.push(&record)?;
+        spool.push(&record?)?;
     }
-    let (targets, mut report) = reader.into_parts();
-    if let (None, Some(record), Some(format)) = (&report.first_line, first, report.format) {
-        let path = report.paths.first().map_or("", String::as_str);
-        report.first_line = Some(FirstLine::of_record(path, format, &record, targets.name(record.target)));
+    let (targets, report) = reader.into_parts();
+    let mut trace = Trace::new(targets, report, spool.finish()?, options.seed);
+    if let (None, Some(format)) = (&trace.report.first_line, trace.report.format)
+        && let Some(record) = trace.open_as_stamped().next().transpose()?
+    {
+        let path = trace.report.paths.first().map_or("", String::as_str);
+        let first = FirstLine::of_record(path, format, &record, trace.targets.name(record.target));
+        trace.report.first_line = Some(first);
     }
-    Ok(Trace::new(targets, report, spool.finish()?, options.seed))
+    Ok(trace)
 }

@@ -1,11 +1,8 @@
 //! Targets that differ only by their query string.
 
-use std::hash::{BuildHasher, Hash as _, Hasher as _};
-
-use foldhash::fast::FixedState;
-use hashbrown::HashTable;
 use serde::Serialize;
 
+use crate::names::Interner;
 use crate::targets::TargetTable;
 
 /// From which share of the requests on targets with a query that are asked for once decide what caches do.
@@ -25,48 +22,26 @@ pub struct QueryStrings {
     pub requests: u64,
 }
 
-/// A path, by one of its targets, and how many targets with a query that are asked for once it has.
-struct PathCount {
-    target: u32,
-    once: u64,
-}
-
 impl QueryStrings {
     /// Counts them.
     pub fn of(targets: &TargetTable) -> Self {
-        let hasher = FixedState::with_seed(0x706c_696d_736f_6c6c);
-        let hash = |path: &[u8]| {
-            let mut state = hasher.build_hasher();
-            path.hash(&mut state);
-            state.finish()
-        };
-        let path_of = |id: u32| {
-            let name = targets.name(id);
-            &name[..memchr::memchr(b'?', name).unwrap_or(name.len())]
-        };
-        let mut table: HashTable<u32> = HashTable::new();
-        let mut paths: Vec<PathCount> = Vec::new();
+        let mut paths = Interner::default();
+        let mut once: Vec<u64> = Vec::new();
         let mut requests = 0;
         // Numbers fit 32 bits by construction of the table.
         for id in 0..targets.len() as u32 {
+            let name = targets.name(id);
             requests += targets.requests(id);
-            let path = path_of(id);
-            if targets.requests(id) != 1 || path.len() == targets.name(id).len() {
-                continue;
-            }
-            let key = hash(path);
-            let found = table.find(key, |&at| path_of(paths[at as usize].target) == path).copied();
-            match found {
-                Some(at) => paths[at as usize].once += 1,
-                None => {
-                    let at = paths.len() as u32;
-                    paths.push(PathCount { target: id, once: 1 });
-                    table.insert_unique(key, at, |&at| hash(path_of(paths[at as usize].target)));
-                }
+            let Some(query) = memchr::memchr(b'?', name) else { continue };
+            if targets.requests(id) == 1
+                && let Some(path) = paths.intern(&name[..query])
+            {
+                once.resize(paths.len(), 0);
+                once[path as usize] += 1;
             }
         }
-        let several = paths.iter().filter(|path| path.once > 1);
-        let (count, once) = several.fold((0, 0), |(count, once), path| (count + 1, once + path.once));
+        let several = once.iter().filter(|&&count| count > 1);
+        let (count, once) = several.fold((0, 0), |(paths, sum), count| (paths + 1, sum + count));
         Self { targets_once: once, paths: count, requests }
     }
 

@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::net::SocketAddr;
 
 use crate::error::TraceError;
+use crate::field_role::{FieldRole, SpanUnit};
 use crate::ingest::{DecodedRequest, Ingest, parse_size};
 use crate::line_error::LineError;
 use crate::log_time;
@@ -11,45 +12,6 @@ use crate::options::Include;
 use crate::time::NS_PER_S;
 use crate::url;
 use plimsoll_synth::RecordKind;
-
-/// The unit in which a log counts a time span.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum SpanUnit {
-    S,
-    Ms,
-    Us,
-    Ns,
-}
-
-/// What a field of a log says of the request.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Role {
-    /// When the request arrived.
-    Time,
-    /// When the answer ended, in place of [`Role::Time`].
-    End,
-    /// The date, where the time is only that of the day.
-    Date,
-    Client,
-    Method,
-    /// The site; it becomes the first part of the target.
-    Host,
-    /// Path, path and query, or URL.
-    Target,
-    /// A URL whose site matters.
-    Url,
-    /// The query, where the target has none.
-    Query,
-    /// The request line: method, target, protocol.
-    Request,
-    Status,
-    /// Bytes sent.
-    Size,
-    /// How long the back-end worked.
-    Service(SpanUnit),
-    /// How long the request took as a whole.
-    Total(SpanUnit),
-}
 
 type Text<'a> = Option<Cow<'a, [u8]>>;
 
@@ -90,32 +52,32 @@ pub(crate) struct LogRequest<'a> {
 
 impl<'a> RawRequest<'a> {
     /// Notes a field, and returns whether it says anything. Empty fields and `-` do not; `-` for a size is 0.
-    pub(crate) fn set(&mut self, role: Role, value: Cow<'a, [u8]>) -> bool {
+    pub(crate) fn set(&mut self, role: FieldRole, value: Cow<'a, [u8]>) -> bool {
         let nothing = value.is_empty() || *value == *b"-";
-        if nothing && role != Role::Size && role != Role::Status {
+        if nothing && role != FieldRole::Size && role != FieldRole::Status {
             return false;
         }
         let place = match role {
-            Role::Time => &mut self.time,
-            Role::End => &mut self.end,
-            Role::Date => &mut self.date,
-            Role::Client => &mut self.client,
-            Role::Method => &mut self.method,
-            Role::Host => &mut self.host,
-            Role::Target => &mut self.target,
-            Role::Query => &mut self.query,
-            Role::Request => &mut self.request,
-            Role::Status => &mut self.status,
-            Role::Size => &mut self.size,
-            Role::Url => {
+            FieldRole::Time => &mut self.time,
+            FieldRole::End => &mut self.end,
+            FieldRole::Date => &mut self.date,
+            FieldRole::Client => &mut self.client,
+            FieldRole::Method => &mut self.method,
+            FieldRole::Host => &mut self.host,
+            FieldRole::Target => &mut self.target,
+            FieldRole::Query => &mut self.query,
+            FieldRole::Request => &mut self.request,
+            FieldRole::Status => &mut self.status,
+            FieldRole::Size => &mut self.size,
+            FieldRole::Url => {
                 self.host = url::authority(&value).map(|host| Cow::Owned(host.to_owned()));
                 &mut self.target
             }
-            Role::Service(unit) => {
+            FieldRole::Service(unit) => {
                 self.service_ns = span_ns(&value, unit);
                 return self.service_ns.is_some();
             }
-            Role::Total(unit) => {
+            FieldRole::Total(unit) => {
                 self.total_ns = span_ns(&value, unit);
                 return self.total_ns.is_some();
             }
@@ -199,8 +161,11 @@ fn with_query<'a>(target: Cow<'a, [u8]>, query: Text<'a>) -> Cow<'a, [u8]> {
     }
 }
 
-/// Method and target of a request line.
-fn split_line(request: Cow<'_, [u8]>) -> Result<(Cow<'_, [u8]>, Cow<'_, [u8]>), LineError> {
+/// Method and target.
+type MethodTarget<'a> = (Cow<'a, [u8]>, Cow<'a, [u8]>);
+
+/// Splits a request line.
+fn split_line(request: Cow<'_, [u8]>) -> Result<MethodTarget<'_>, LineError> {
     match request {
         Cow::Borrowed(line) => {
             let (method, target) = url::split_request_line(line)?;
@@ -306,7 +271,7 @@ pub(crate) fn take(out: &mut Ingest, number: u64, request: &LogRequest<'_>) -> R
 mod tests {
     use super::*;
 
-    fn raw(fields: &[(Role, &'static str)]) -> RawRequest<'static> {
+    fn raw(fields: &[(FieldRole, &'static str)]) -> RawRequest<'static> {
         let mut raw = RawRequest::default();
         for (role, text) in fields {
             raw.set(*role, Cow::Borrowed(text.as_bytes()));
@@ -318,9 +283,9 @@ mod tests {
     fn the_end_of_an_answer_gives_its_arrival() {
         let read = |time| {
             raw(&[
-                (Role::End, time),
-                (Role::Total(SpanUnit::Ms), "1500"),
-                (Role::Service(SpanUnit::S), "0.5"),
+                (FieldRole::End, time),
+                (FieldRole::Total(SpanUnit::Ms), "1500"),
+                (FieldRole::Service(SpanUnit::S), "0.5"),
             ])
             .read()
             .unwrap()
@@ -329,7 +294,8 @@ mod tests {
         // Whole seconds stay whole.
         assert_eq!(read("100").time_ns, 99_000_000_000);
         assert_eq!(read("100").service_ns, Some(500_000_000));
-        let arrived = raw(&[(Role::Time, "7"), (Role::End, "9"), (Role::Total(SpanUnit::S), "1")]);
+        let arrived =
+            raw(&[(FieldRole::Time, "7"), (FieldRole::End, "9"), (FieldRole::Total(SpanUnit::S), "1")]);
         assert_eq!(arrived.read().unwrap().time_ns, 7_000_000_000);
     }
 
@@ -360,7 +326,9 @@ mod tests {
     fn a_query_in_a_field_of_its_own_joins_the_target() {
         let target = |query| {
             let request =
-                raw(&[(Role::Time, "1"), (Role::Target, "/a"), (Role::Query, query)]).read().unwrap();
+                raw(&[(FieldRole::Time, "1"), (FieldRole::Target, "/a"), (FieldRole::Query, query)])
+                    .read()
+                    .unwrap();
             String::from_utf8(request.target.unwrap().into_owned()).unwrap()
         };
         assert_eq!((target("-"), target("b=1"), target("?b")), ("/a".into(), "/a?b=1".into(), "/a?b".into()));

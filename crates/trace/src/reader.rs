@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use crate::decoder::FormatDecoder;
 use crate::error::TraceError;
-use crate::first_line::FirstLine;
+use crate::explain::explain;
 use crate::format::Format;
 use crate::format_spec::Decode;
 use crate::formats::json_logs;
@@ -183,19 +183,6 @@ fn choose(options: &ReadOptions, prefix: &Prefix<'_>, path: &str) -> Result<Form
         return Err(TraceError::read(path, refusal::reason(prefix)));
     }
     Ok(format)
-}
-
-/// The first request of the prefix and what its line says.
-fn explain(format: Format, prefix: &Prefix<'_>, path: &str, options: &ReadOptions) -> Option<FirstLine> {
-    let (at, request) = match &format.spec().decode {
-        Decode::Lines(log) => log.first_of(prefix.lines(), options).ok()?,
-        Decode::Own { explain, .. } => {
-            let explain = (*explain)?;
-            let read = prefix.lines().enumerate().find_map(|(at, line)| Some((at, explain(line).ok()?)));
-            read?
-        }
-    };
-    Some(FirstLine::of_line(path, format, prefix.numbered().nth(at)?, &request, options.strip_query))
 }
 
 /// The format of what is read when an input in the format `found` follows inputs in `before`.

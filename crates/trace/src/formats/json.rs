@@ -5,18 +5,19 @@ use std::fmt;
 
 use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 
+use crate::field_role::FieldRole;
 use crate::line_error::LineError;
 use crate::line_log::{LineSplitter, SplitLine};
 use crate::options::ReadOptions;
-use crate::raw_request::{RawRequest, Role};
+use crate::raw_request::RawRequest;
 
 /// Roles with the keys that may say them, the best first; a dot leads into an object.
-pub(crate) type Keys = &'static [(Role, &'static [&'static str])];
+pub(crate) type KeyRoles = &'static [(FieldRole, &'static [&'static str])];
 
 /// A key that is looked for.
 #[derive(Debug, Clone)]
 struct SoughtKey {
-    role: Role,
+    role: FieldRole,
     path: String,
 }
 
@@ -28,12 +29,12 @@ pub(crate) struct JsonSplitter {
 
 impl JsonSplitter {
     /// Looks for the keys of a format; those that the user gives take the place of the format's.
-    pub(crate) fn new(keys: Keys, options: &ReadOptions) -> Self {
+    pub(crate) fn new(keys: KeyRoles, options: &ReadOptions) -> Self {
         let given = options.fields.as_ref();
         let own = given.map_or(&[][..], |map| map.fields());
         let size_bytes = given.and_then(|map| map.size_bytes());
-        let replaced = |role: Role| own.iter().any(|(own, _)| replaces(*own, role));
-        let key = |role: Role, path: &str| SoughtKey { role, path: path.to_owned() };
+        let replaced = |role: FieldRole| own.iter().any(|(own, _)| replaces(*own, role));
+        let key = |role: FieldRole, path: &str| SoughtKey { role, path: path.to_owned() };
         let mut sought: Vec<SoughtKey> = own.iter().map(|(role, path)| key(*role, path)).collect();
         for (role, paths) in keys.iter().filter(|(role, _)| !replaced(*role)) {
             sought.extend(paths.iter().map(|path| key(*role, path)));
@@ -43,10 +44,10 @@ impl JsonSplitter {
 }
 
 /// Whether a field that the user names makes one of the format needless.
-fn replaces(own: Role, role: Role) -> bool {
+fn replaces(own: FieldRole, role: FieldRole) -> bool {
     let kind = |role| match role {
-        Role::End => Role::Time,
-        Role::Request | Role::Url => Role::Target,
+        FieldRole::End => FieldRole::Time,
+        FieldRole::Request | FieldRole::Url => FieldRole::Target,
         other => other,
     };
     std::mem::discriminant(&kind(own)) == std::mem::discriminant(&kind(role))
@@ -63,7 +64,7 @@ impl LineSplitter for JsonSplitter {
         ObjectSeed { found: &mut found, open: all }.deserialize(&mut json).map_err(|_| NO_OBJECT)?;
         json.end().map_err(|_| NO_OBJECT)?;
         let mut raw = RawRequest::default();
-        // Keys of one role stand together, the best first.
+        // KeyRoles of one role stand together, the best first.
         let mut said = None;
         for (key, value) in self.sought.iter().zip(found.values) {
             if let Some(value) = value
@@ -77,7 +78,7 @@ impl LineSplitter for JsonSplitter {
             return Ok(SplitLine::Event);
         }
         if let Some(size_bytes) = self.size_bytes {
-            raw.set(Role::Size, Cow::Owned(size_bytes.to_string().into_bytes()));
+            raw.set(FieldRole::Size, Cow::Owned(size_bytes.to_string().into_bytes()));
         }
         Ok(SplitLine::Request(raw))
     }
@@ -202,11 +203,11 @@ pub(crate) fn keys_of(line: &[u8]) -> Option<Vec<String>> {
 mod tests {
     use super::*;
 
-    const KEYS: Keys = &[
-        (Role::Time, &["ts"]),
-        (Role::Target, &["request.uri", "uri"]),
-        (Role::Size, &["bytes"]),
-        (Role::Client, &["request.headers.X-Forwarded-For"]),
+    const KEYS: KeyRoles = &[
+        (FieldRole::Time, &["ts"]),
+        (FieldRole::Target, &["request.uri", "uri"]),
+        (FieldRole::Size, &["bytes"]),
+        (FieldRole::Client, &["request.headers.X-Forwarded-For"]),
     ];
 
     fn read(line: &str, fields: Option<&str>) -> Option<(u64, String, u64, String)> {

@@ -1,10 +1,10 @@
 //! Access logs with a JSON object in each line: one declaration each.
 
-use super::json::{JsonSplitter, Keys};
+use super::json::{JsonSplitter, KeyRoles};
+use crate::field_role::{FieldRole, SpanUnit};
 use crate::format::Format;
 use crate::format_spec::{Decode, FormatSpec};
 use crate::line_log::LineLog;
-use crate::raw_request::{Role, SpanUnit};
 
 /// The same for all of them.
 const BASE: FormatSpec = FormatSpec {
@@ -43,15 +43,15 @@ pub static PLIMSOLL: FormatSpec = FormatSpec {
     ..BASE
 };
 
-const PLIMSOLL_KEYS: Keys = &[
-    (Role::End, &["time"]),
-    (Role::Client, &["client"]),
-    (Role::Method, &["method"]),
-    (Role::Target, &["target"]),
-    (Role::Status, &["status"]),
-    (Role::Size, &["bytes"]),
-    (Role::Service(SpanUnit::S), &["first_byte_s"]),
-    (Role::Total(SpanUnit::S), &["total_s"]),
+const PLIMSOLL_KEYS: KeyRoles = &[
+    (FieldRole::End, &["time"]),
+    (FieldRole::Client, &["client"]),
+    (FieldRole::Method, &["method"]),
+    (FieldRole::Target, &["target"]),
+    (FieldRole::Status, &["status"]),
+    (FieldRole::Size, &["bytes"]),
+    (FieldRole::Service(SpanUnit::S), &["first_byte_s"]),
+    (FieldRole::Total(SpanUnit::S), &["total_s"]),
 ];
 
 /// Caddy.
@@ -69,14 +69,14 @@ pub static CADDY: FormatSpec = FormatSpec {
     ..BASE
 };
 
-const CADDY_KEYS: Keys = &[
-    (Role::End, &["ts"]),
-    (Role::Client, &["request.client_ip", "request.remote_ip", "request.remote_addr"]),
-    (Role::Method, &["request.method"]),
-    (Role::Target, &["request.uri"]),
-    (Role::Status, &["status"]),
-    (Role::Size, &["size"]),
-    (Role::Total(SpanUnit::S), &["duration"]),
+const CADDY_KEYS: KeyRoles = &[
+    (FieldRole::End, &["ts"]),
+    (FieldRole::Client, &["request.client_ip", "request.remote_ip", "request.remote_addr"]),
+    (FieldRole::Method, &["request.method"]),
+    (FieldRole::Target, &["request.uri"]),
+    (FieldRole::Status, &["status"]),
+    (FieldRole::Size, &["size"]),
+    (FieldRole::Total(SpanUnit::S), &["duration"]),
 ];
 
 /// Traefik.
@@ -95,16 +95,16 @@ pub static TRAEFIK: FormatSpec = FormatSpec {
     ..BASE
 };
 
-const TRAEFIK_KEYS: Keys = &[
-    (Role::Time, &["StartUTC", "StartLocal"]),
-    (Role::End, &["time"]),
-    (Role::Client, &["ClientHost", "ClientAddr"]),
-    (Role::Method, &["RequestMethod"]),
-    (Role::Target, &["RequestPath"]),
-    (Role::Status, &["DownstreamStatus", "OriginStatus"]),
-    (Role::Size, &["DownstreamContentSize", "OriginContentSize"]),
-    (Role::Service(SpanUnit::Ns), &["OriginDuration"]),
-    (Role::Total(SpanUnit::Ns), &["Duration"]),
+const TRAEFIK_KEYS: KeyRoles = &[
+    (FieldRole::Time, &["StartUTC", "StartLocal"]),
+    (FieldRole::End, &["time"]),
+    (FieldRole::Client, &["ClientHost", "ClientAddr"]),
+    (FieldRole::Method, &["RequestMethod"]),
+    (FieldRole::Target, &["RequestPath"]),
+    (FieldRole::Status, &["DownstreamStatus", "OriginStatus"]),
+    (FieldRole::Size, &["DownstreamContentSize", "OriginContentSize"]),
+    (FieldRole::Service(SpanUnit::Ns), &["OriginDuration"]),
+    (FieldRole::Total(SpanUnit::Ns), &["Duration"]),
 ];
 
 /// Cloudflare.
@@ -123,16 +123,16 @@ pub static CLOUDFLARE: FormatSpec = FormatSpec {
     ..BASE
 };
 
-const CLOUDFLARE_KEYS: Keys = &[
-    (Role::Time, &["EdgeStartTimestamp"]),
-    (Role::End, &["EdgeEndTimestamp"]),
-    (Role::Client, &["ClientIP"]),
-    (Role::Method, &["ClientRequestMethod"]),
-    (Role::Target, &["ClientRequestURI", "ClientRequestPath"]),
-    (Role::Status, &["EdgeResponseStatus"]),
-    (Role::Size, &["EdgeResponseBodyBytes", "EdgeResponseBytes"]),
-    (Role::Service(SpanUnit::Ms), &["OriginResponseDurationMs"]),
-    (Role::Service(SpanUnit::Ns), &["OriginResponseTime"]),
+const CLOUDFLARE_KEYS: KeyRoles = &[
+    (FieldRole::Time, &["EdgeStartTimestamp"]),
+    (FieldRole::End, &["EdgeEndTimestamp"]),
+    (FieldRole::Client, &["ClientIP"]),
+    (FieldRole::Method, &["ClientRequestMethod"]),
+    (FieldRole::Target, &["ClientRequestURI", "ClientRequestPath"]),
+    (FieldRole::Status, &["EdgeResponseStatus"]),
+    (FieldRole::Size, &["EdgeResponseBodyBytes", "EdgeResponseBytes"]),
+    (FieldRole::Service(SpanUnit::Ms), &["OriginResponseDurationMs"]),
+    (FieldRole::Service(SpanUnit::Ns), &["OriginResponseTime"]),
 ];
 
 /// Envoy with the keys that its documentation and Istio use.
@@ -151,15 +151,15 @@ pub static ENVOY: FormatSpec = FormatSpec {
     ..BASE
 };
 
-const ENVOY_KEYS: Keys = &[
-    (Role::Time, &["start_time"]),
-    (Role::Client, &["x_forwarded_for", "downstream_remote_address"]),
-    (Role::Method, &["method"]),
-    (Role::Target, &["path"]),
-    (Role::Status, &["response_code"]),
-    (Role::Size, &["bytes_sent"]),
-    (Role::Service(SpanUnit::Ms), &["upstream_service_time"]),
-    (Role::Total(SpanUnit::Ms), &["duration"]),
+const ENVOY_KEYS: KeyRoles = &[
+    (FieldRole::Time, &["start_time"]),
+    (FieldRole::Client, &["x_forwarded_for", "downstream_remote_address"]),
+    (FieldRole::Method, &["method"]),
+    (FieldRole::Target, &["path"]),
+    (FieldRole::Status, &["response_code"]),
+    (FieldRole::Size, &["bytes_sent"]),
+    (FieldRole::Service(SpanUnit::Ms), &["upstream_service_time"]),
+    (FieldRole::Total(SpanUnit::Ms), &["duration"]),
 ];
 
 /// nginx, whose keys everyone chooses; here the names of its variables.
@@ -177,16 +177,16 @@ pub static NGINX: FormatSpec = FormatSpec {
     ..BASE
 };
 
-const NGINX_KEYS: Keys = &[
-    (Role::End, &["msec", "time_iso8601", "time_local", "time", "timestamp", "@timestamp"]),
-    (Role::Client, &["remote_addr", "remote_ip", "http_x_forwarded_for", "client_ip"]),
-    (Role::Method, &["request_method", "method"]),
-    (Role::Target, &["request_uri", "uri"]),
-    (Role::Request, &["request"]),
-    (Role::Status, &["status"]),
-    (Role::Size, &["body_bytes_sent", "bytes_sent"]),
-    (Role::Service(SpanUnit::S), &["upstream_response_time"]),
-    (Role::Total(SpanUnit::S), &["request_time"]),
+const NGINX_KEYS: KeyRoles = &[
+    (FieldRole::End, &["msec", "time_iso8601", "time_local", "time", "timestamp", "@timestamp"]),
+    (FieldRole::Client, &["remote_addr", "remote_ip", "http_x_forwarded_for", "client_ip"]),
+    (FieldRole::Method, &["request_method", "method"]),
+    (FieldRole::Target, &["request_uri", "uri"]),
+    (FieldRole::Request, &["request"]),
+    (FieldRole::Status, &["status"]),
+    (FieldRole::Size, &["body_bytes_sent", "bytes_sent"]),
+    (FieldRole::Service(SpanUnit::S), &["upstream_response_time"]),
+    (FieldRole::Total(SpanUnit::S), &["request_time"]),
 ];
 
 /// Any keys.

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use super::server_logs::has_site;
+use super::server_logs::{apache_stamps, has_site};
 use crate::decoder::{BATCH, FormatDecoder};
 use crate::error::TraceError;
 use crate::format::Format;
@@ -14,7 +14,6 @@ use crate::options::Include;
 use crate::prefix::{Likeness, Prefix};
 use crate::raw_request::LogRequest;
 use crate::source::{Framed, InputSource, MAX_LINE_BYTES};
-use crate::tally::ReadReport;
 use crate::time::{NS_PER_S, STAMP_BYTES, StampReader};
 use crate::url;
 use plimsoll_synth::RecordKind;
@@ -210,11 +209,6 @@ fn explain(line: &[u8]) -> Result<LogRequest<'_>, LineError> {
     })
 }
 
-pub(crate) fn stamps(_: &ReadReport) -> &'static str {
-    "arrival, as Apache logs it. Such a log does not say who wrote it: nginx logs the end of the answer, and a request came \
-     earlier than its time by what the answer took"
-}
-
 /// The common log's name.
 pub const COMMON: Format = Format::named("common-log");
 
@@ -232,7 +226,7 @@ pub static COMMON_SPEC: FormatSpec = FormatSpec {
     binary: false,
     family: "access log",
     decode: Decode::Own { likeness: |prefix| likeness(prefix, false), open, explain: Some(explain) },
-    stamps,
+    stamps: apache_stamps,
     writer: None,
 };
 
@@ -247,6 +241,6 @@ pub static COMBINED_SPEC: FormatSpec = FormatSpec {
     binary: false,
     family: "access log",
     decode: Decode::Own { likeness: |prefix| likeness(prefix, true), open, explain: Some(explain) },
-    stamps,
+    stamps: apache_stamps,
     writer: None,
 };

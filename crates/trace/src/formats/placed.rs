@@ -2,13 +2,14 @@
 
 use std::borrow::Cow;
 
+use crate::field_role::FieldRole;
 use crate::line_error::LineError;
 use crate::line_log::{LineSplitter, SplitLine};
-use crate::raw_request::{RawRequest, Role};
+use crate::raw_request::RawRequest;
 
 /// What of a token is taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Cut {
+pub(crate) enum TokenCut {
     /// All of it; it must not be in quotes.
     Whole,
     /// What stands before the last colon.
@@ -20,32 +21,32 @@ pub(crate) enum Cut {
 }
 
 /// A token and its role; `None` for one that is passed over.
-pub(crate) type Place = (Option<Role>, Cut);
+pub(crate) type Place = (Option<FieldRole>, TokenCut);
 
 /// A token that is passed over.
-pub(crate) const SKIP: Place = (None, Cut::Whole);
+pub(crate) const SKIP: Place = (None, TokenCut::Whole);
 
 /// A token in quotes that is passed over.
-pub(crate) const SKIP_QUOTED: Place = (None, Cut::Quoted);
+pub(crate) const SKIP_QUOTED: Place = (None, TokenCut::Quoted);
 
 /// A whole token.
-pub(crate) const fn whole(role: Role) -> Place {
-    (Some(role), Cut::Whole)
+pub(crate) const fn whole(role: FieldRole) -> Place {
+    (Some(role), TokenCut::Whole)
 }
 
 /// An address without its port.
-pub(crate) const fn before_port(role: Role) -> Place {
-    (Some(role), Cut::BeforePort)
+pub(crate) const fn before_port(role: FieldRole) -> Place {
+    (Some(role), TokenCut::BeforePort)
 }
 
 /// A part between slashes.
-pub(crate) const fn part(role: Role, number: usize) -> Place {
-    (Some(role), Cut::Part(number))
+pub(crate) const fn part(role: FieldRole, number: usize) -> Place {
+    (Some(role), TokenCut::Part(number))
 }
 
 /// The next token in quotes.
-pub(crate) const fn quoted(role: Role) -> Place {
-    (Some(role), Cut::Quoted)
+pub(crate) const fn quoted(role: FieldRole) -> Place {
+    (Some(role), TokenCut::Quoted)
 }
 
 /// The form of a line.
@@ -81,16 +82,16 @@ impl LineSplitter for PlacedSplitter {
 
 fn fill<'a>(raw: &mut RawRequest<'a>, (role, cut): Place, rest: &mut &'a [u8]) -> Result<(), LineError> {
     let mut token = next_token(rest)?;
-    while cut == Cut::Quoted && !token.in_quotes {
+    while cut == TokenCut::Quoted && !token.in_quotes {
         token = next_token(rest)?;
     }
-    if cut != Cut::Quoted && token.in_quotes {
+    if cut != TokenCut::Quoted && token.in_quotes {
         return Err(LineError::Text("a field is in quotes that has none in this format"));
     }
     let value = match cut {
-        Cut::Whole | Cut::Quoted => token.text,
-        Cut::BeforePort => &token.text[..memchr::memrchr(b':', token.text).unwrap_or(token.text.len())],
-        Cut::Part(number) => token
+        TokenCut::Whole | TokenCut::Quoted => token.text,
+        TokenCut::BeforePort => &token.text[..memchr::memrchr(b':', token.text).unwrap_or(token.text.len())],
+        TokenCut::Part(number) => token
             .text
             .split(|&b| b == b'/')
             .nth(number)
@@ -98,7 +99,7 @@ fn fill<'a>(raw: &mut RawRequest<'a>, (role, cut): Place, rest: &mut &'a [u8]) -
     };
     let Some(role) = role else { return Ok(()) };
     let value = match role {
-        Role::Size | Role::Status => {
+        FieldRole::Size | FieldRole::Status => {
             // HAProxy marks what was still growing with a plus sign.
             let digits = value.strip_prefix(b"+").unwrap_or(value);
             let number = digits.strip_prefix(b"-").unwrap_or(digits);

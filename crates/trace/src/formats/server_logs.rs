@@ -3,10 +3,11 @@
 use std::net::IpAddr;
 
 use super::placed::{Layout, PlacedSplitter, SKIP, SKIP_QUOTED, before_port, part, quoted, whole};
+use crate::field_role::{FieldRole, SpanUnit};
 use crate::format::Format;
 use crate::format_spec::{Decode, FormatSpec};
 use crate::line_log::LineLog;
-use crate::raw_request::{Role, SpanUnit};
+use crate::tally::ReadReport;
 
 /// The same for all of them.
 const BASE: FormatSpec = FormatSpec {
@@ -26,6 +27,12 @@ const BASE: FormatSpec = FormatSpec {
 const ENDS: &str =
     "arrival: the log has the end of each answer, from which the time that it took is subtracted";
 
+/// What the times of a log of Apache's form are taken for.
+pub(crate) fn apache_stamps(_: &ReadReport) -> &'static str {
+    "arrival, as Apache logs it. Such a log does not say who wrote it: nginx logs the end of the answer, and a request came \
+     earlier than its time by what the answer took"
+}
+
 /// Apache's `vhost_combined`.
 pub static VHOST: FormatSpec = FormatSpec {
     format: Format::named("vhost-combined"),
@@ -36,21 +43,21 @@ pub static VHOST: FormatSpec = FormatSpec {
     remark: "The site is the first part of the target. Debian's Apache counts heads in the size (`%O`).",
     family: "vhost-combined",
     decode: Decode::Lines(LineLog { splitter: |_| Box::new(PlacedSplitter(&VHOST_LAYOUT)), named: false }),
-    stamps: super::log::stamps,
+    stamps: apache_stamps,
     ..BASE
 };
 
 static VHOST_LAYOUT: Layout = Layout {
     begin: |line| has_site(line).then_some(line),
     places: &[
-        before_port(Role::Host),
-        whole(Role::Client),
+        before_port(FieldRole::Host),
+        whole(FieldRole::Client),
         SKIP,
         SKIP,
-        whole(Role::Time),
-        quoted(Role::Request),
-        whole(Role::Status),
-        whole(Role::Size),
+        whole(FieldRole::Time),
+        quoted(FieldRole::Request),
+        whole(FieldRole::Status),
+        whole(FieldRole::Size),
     ],
     optional: &[],
 };
@@ -85,14 +92,14 @@ pub static HAPROXY: FormatSpec = FormatSpec {
 static HAPROXY_LAYOUT: Layout = Layout {
     begin: haproxy_client,
     places: &[
-        before_port(Role::Client),
-        whole(Role::Time),
+        before_port(FieldRole::Client),
+        whole(FieldRole::Time),
         SKIP,
         SKIP,
-        part(Role::Service(SpanUnit::Ms), 3),
-        whole(Role::Status),
-        whole(Role::Size),
-        quoted(Role::Request),
+        part(FieldRole::Service(SpanUnit::Ms), 3),
+        whole(FieldRole::Status),
+        whole(FieldRole::Size),
+        quoted(FieldRole::Request),
     ],
     optional: &[],
 };
@@ -126,18 +133,18 @@ static ALB_LAYOUT: Layout = Layout {
     },
     places: &[
         SKIP,
-        whole(Role::End),
+        whole(FieldRole::End),
         SKIP,
-        before_port(Role::Client),
-        SKIP,
-        SKIP,
-        whole(Role::Service(SpanUnit::S)),
-        SKIP,
-        whole(Role::Status),
+        before_port(FieldRole::Client),
         SKIP,
         SKIP,
-        whole(Role::Size),
-        quoted(Role::Request),
+        whole(FieldRole::Service(SpanUnit::S)),
+        SKIP,
+        whole(FieldRole::Status),
+        SKIP,
+        SKIP,
+        whole(FieldRole::Size),
+        quoted(FieldRole::Request),
     ],
     // User agent; cipher, protocol, group; trace, domain, certificate; rule.
     optional: &[
@@ -149,7 +156,7 @@ static ALB_LAYOUT: Layout = Layout {
         SKIP_QUOTED,
         SKIP_QUOTED,
         SKIP,
-        whole(Role::Time),
+        whole(FieldRole::Time),
     ],
 };
 
@@ -169,20 +176,20 @@ static S3_LAYOUT: Layout = Layout {
     begin: |line| Some(line),
     places: &[
         SKIP,
-        whole(Role::Host),
-        whole(Role::Time),
-        whole(Role::Client),
+        whole(FieldRole::Host),
+        whole(FieldRole::Time),
+        whole(FieldRole::Client),
         SKIP,
         SKIP,
         SKIP,
         SKIP,
-        quoted(Role::Request),
-        whole(Role::Status),
+        quoted(FieldRole::Request),
+        whole(FieldRole::Status),
         SKIP,
-        whole(Role::Size),
+        whole(FieldRole::Size),
         SKIP,
         SKIP,
-        whole(Role::Service(SpanUnit::Ms)),
+        whole(FieldRole::Service(SpanUnit::Ms)),
     ],
     optional: &[],
 };
@@ -203,13 +210,13 @@ pub static SQUID: FormatSpec = FormatSpec {
 static SQUID_LAYOUT: Layout = Layout {
     begin: |line| Some(line),
     places: &[
-        whole(Role::End),
-        whole(Role::Total(SpanUnit::Ms)),
-        whole(Role::Client),
-        part(Role::Status, 1),
-        whole(Role::Size),
-        whole(Role::Method),
-        whole(Role::Url),
+        whole(FieldRole::End),
+        whole(FieldRole::Total(SpanUnit::Ms)),
+        whole(FieldRole::Client),
+        part(FieldRole::Status, 1),
+        whole(FieldRole::Size),
+        whole(FieldRole::Method),
+        whole(FieldRole::Url),
     ],
     optional: &[],
 };
@@ -229,15 +236,15 @@ pub static ENVOY: FormatSpec = FormatSpec {
 static ENVOY_LAYOUT: Layout = Layout {
     begin: |line| line.starts_with(b"[").then_some(line),
     places: &[
-        whole(Role::Time),
-        quoted(Role::Request),
-        whole(Role::Status),
+        whole(FieldRole::Time),
+        quoted(FieldRole::Request),
+        whole(FieldRole::Status),
         SKIP,
         SKIP,
-        whole(Role::Size),
-        whole(Role::Total(SpanUnit::Ms)),
-        whole(Role::Service(SpanUnit::Ms)),
-        quoted(Role::Client),
+        whole(FieldRole::Size),
+        whole(FieldRole::Total(SpanUnit::Ms)),
+        whole(FieldRole::Service(SpanUnit::Ms)),
+        quoted(FieldRole::Client),
     ],
     optional: &[],
 };
@@ -257,18 +264,18 @@ pub static ISTIO: FormatSpec = FormatSpec {
 static ISTIO_LAYOUT: Layout = Layout {
     begin: |line| line.starts_with(b"[").then_some(line),
     places: &[
-        whole(Role::Time),
-        quoted(Role::Request),
-        whole(Role::Status),
+        whole(FieldRole::Time),
+        quoted(FieldRole::Request),
+        whole(FieldRole::Status),
         SKIP,
         SKIP,
         SKIP,
         SKIP_QUOTED,
         SKIP,
-        whole(Role::Size),
-        whole(Role::Total(SpanUnit::Ms)),
-        whole(Role::Service(SpanUnit::Ms)),
-        quoted(Role::Client),
+        whole(FieldRole::Size),
+        whole(FieldRole::Total(SpanUnit::Ms)),
+        whole(FieldRole::Service(SpanUnit::Ms)),
+        quoted(FieldRole::Client),
     ],
     optional: &[],
 };

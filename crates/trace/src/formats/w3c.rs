@@ -2,24 +2,25 @@
 
 use std::borrow::Cow;
 
+use crate::field_role::{FieldRole, SpanUnit};
 use crate::format::Format;
 use crate::format_spec::{Decode, FormatSpec};
 use crate::line_error::LineError;
 use crate::line_log::{LineLog, LineSplitter, SplitLine};
 use crate::options::ReadOptions;
-use crate::raw_request::{RawRequest, Role, SpanUnit};
+use crate::raw_request::RawRequest;
 
 /// Fields by their names in the log. `time-taken` is treated apart.
-const NAMES: &[(&str, Role)] = &[
-    ("date", Role::Date),
-    ("time", Role::End),
-    ("c-ip", Role::Client),
-    ("cs-method", Role::Method),
-    ("cs-uri-stem", Role::Target),
-    ("cs-uri", Role::Target),
-    ("cs-uri-query", Role::Query),
-    ("sc-status", Role::Status),
-    ("sc-bytes", Role::Size),
+const NAMES: &[(&str, FieldRole)] = &[
+    ("date", FieldRole::Date),
+    ("time", FieldRole::End),
+    ("c-ip", FieldRole::Client),
+    ("cs-method", FieldRole::Method),
+    ("cs-uri-stem", FieldRole::Target),
+    ("cs-uri", FieldRole::Target),
+    ("cs-uri-query", FieldRole::Query),
+    ("sc-status", FieldRole::Status),
+    ("sc-bytes", FieldRole::Size),
 ];
 
 const TIME_TAKEN: &str = "time-taken";
@@ -32,14 +33,14 @@ const NO_SIZE: LineError = LineError::Text(
 /// What a column holds.
 #[derive(Debug, Clone, Copy)]
 enum Column {
-    Field(Role),
+    Field(FieldRole),
     TimeTaken,
     Unused,
 }
 
 /// Splits lines as the last `#Fields:` says.
 struct W3cSplitter {
-    given: Vec<(Role, String)>,
+    given: Vec<(FieldRole, String)>,
     size_bytes: Option<u64>,
     columns: Vec<Column>,
     /// Of the line `#Date:`, for logs whose lines hold the time of the day alone.
@@ -86,7 +87,7 @@ impl W3cSplitter {
         }
     }
 
-    fn has(&self, role: Role) -> bool {
+    fn has(&self, role: FieldRole) -> bool {
         self.columns.iter().any(|column| matches!(column, Column::Field(found) if *found == role))
     }
 }
@@ -101,7 +102,7 @@ impl LineSplitter for W3cSplitter {
         if self.columns.is_empty() {
             return Err(NO_FIELDS);
         }
-        if self.size_bytes.is_none() && !self.has(Role::Size) {
+        if self.size_bytes.is_none() && !self.has(FieldRole::Size) {
             return Err(NO_SIZE);
         }
         let separator = if memchr::memchr(b'\t', line).is_some() { b'\t' } else { b' ' };
@@ -114,26 +115,26 @@ impl LineSplitter for W3cSplitter {
                 Column::Field(role) => raw.set(*role, Cow::Borrowed(value)),
                 // CloudFront's seconds have decimals.
                 Column::TimeTaken if memchr::memchr(b'.', value).is_some() => {
-                    raw.set(Role::Total(SpanUnit::S), Cow::Borrowed(value))
+                    raw.set(FieldRole::Total(SpanUnit::S), Cow::Borrowed(value))
                 }
-                Column::TimeTaken => raw.set(Role::Total(self.taken_unit), Cow::Borrowed(value)),
+                Column::TimeTaken => raw.set(FieldRole::Total(self.taken_unit), Cow::Borrowed(value)),
                 Column::Unused => continue,
             };
         }
         if values.next().is_some() {
             return Err(LineError::Text("line has more fields than `#Fields:` names"));
         }
-        if !self.has(Role::Date) && !self.date.is_empty() && self.has(Role::End) {
-            raw.set(Role::Date, Cow::Owned(self.date.clone()));
+        if !self.has(FieldRole::Date) && !self.date.is_empty() && self.has(FieldRole::End) {
+            raw.set(FieldRole::Date, Cow::Owned(self.date.clone()));
         }
         if let Some(size_bytes) = self.size_bytes {
-            raw.set(Role::Size, Cow::Owned(size_bytes.to_string().into_bytes()));
+            raw.set(FieldRole::Size, Cow::Owned(size_bytes.to_string().into_bytes()));
         }
         Ok(SplitLine::Request(raw))
     }
 
     fn knows_fields(&self) -> bool {
-        self.has(Role::Target) && (self.has(Role::End) || self.has(Role::Time))
+        self.has(FieldRole::Target) && (self.has(FieldRole::End) || self.has(FieldRole::Time))
     }
 }
 
