@@ -2,13 +2,13 @@
 
 use crate::format::Format;
 use crate::format_spec::{Decode, FormatSpec};
-use crate::formats::{FORMATS, json, time_id_size};
+use crate::formats::{FORMATS, json, time_id_size, w3c};
 use crate::line_error::LineError;
 use crate::options::ReadOptions;
 use crate::prefix::Prefix;
 
 /// How alike a line and a sample must be for the format to be named, from 0 to 1.
-const NEAR: f64 = 0.45;
+const NEAR: f64 = 0.3;
 
 /// How much of a line is compared and shown, in bytes.
 const COMPARED_BYTES: usize = 200;
@@ -30,8 +30,12 @@ pub(crate) fn reason(prefix: &Prefix<'_>) -> String {
     if let Some(keys) = json::keys_of(first) {
         return json_reason(&keys);
     }
-    match nearest(first) {
-        Some((spec, _)) => format!(
+    if is_json_array(first) {
+        return "it is a JSON array; put each object in a line of its own, such as with jq -c '.[]'".to_owned();
+    }
+    let near = if begins_with_date(first) { Some(&w3c::SPEC) } else { nearest(first) };
+    match near {
+        Some(spec) => format!(
             "its first line, {}, is nearest to {}, but {}{}",
             quoted(first),
             spec.format,
@@ -62,7 +66,7 @@ fn json_reason(keys: &[String]) -> String {
 }
 
 /// The format whose sample is most like the line, where one is near.
-fn nearest(line: &[u8]) -> Option<(&'static FormatSpec, f64)> {
+fn nearest(line: &[u8]) -> Option<&'static FormatSpec> {
     let shape = shape_of(line);
     FORMATS
         .iter()
@@ -73,6 +77,24 @@ fn nearest(line: &[u8]) -> Option<(&'static FormatSpec, f64)> {
         })
         .filter(|(_, likeness)| *likeness >= NEAR)
         .max_by(|a, b| a.1.total_cmp(&b.1))
+        .map(|(spec, _)| spec)
+}
+
+fn is_json_array(first: &[u8]) -> bool {
+    let rest = first.trim_ascii().strip_prefix(b"[").map(<[u8]>::trim_ascii_start);
+    rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(b"{"))
+}
+
+/// Whether a line begins with date and time in fields of their own and has many fields, as in a W3C log that lost its header.
+fn begins_with_date(line: &[u8]) -> bool {
+    const FORM: &[u8] = b"0000-00-00 00:00:00 ";
+    let like = |(byte, form): (&u8, &u8)| match form {
+        b'0' => byte.is_ascii_digit(),
+        b' ' => matches!(byte, b' ' | b'\t'),
+        form => byte == form,
+    };
+    let fields = line.split(|byte| matches!(byte, b' ' | b'\t')).count();
+    line.len() > FORM.len() && line.iter().zip(FORM).all(like) && fields >= 6
 }
 
 /// A line with each word and number as one character, so that form counts and content does not.
@@ -137,6 +159,11 @@ mod tests {
             text.contains("nearest to squid") && text.contains("status or size is not a number"),
             "{text}"
         );
+        let text = refused("2019-12-04\t21:02:31\tLAX1\t2111\t192.0.2.24\tGET\t/\n");
+        assert!(text.contains("nearest to w3c") && text.contains("no line `#Fields:`"), "{text}");
+        let text = refused("2026-11-23T10:00:00 812 40000\n");
+        assert!(text.contains("nearest to time-id-size") && text.contains("not a number of seconds"), "{text}");
+        assert!(refused("[\n{\"a\":1}\n]\n").contains("jq -c"));
         assert!(refused("hello\nworld\n").contains("resembles no format"));
         assert!(refused("").contains("no line"));
     }
