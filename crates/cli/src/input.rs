@@ -2,7 +2,9 @@
 
 use plimsoll_report::format;
 use plimsoll_studies::Workload;
-use plimsoll_trace::{Format, Include, ReadOptions, ReadReport, TraceInput, load};
+use plimsoll_trace::{
+    FieldMap, Format, Include, QueryStrings, ReadOptions, ReadReport, Trace, TraceInput, load,
+};
 
 use crate::error::CliError;
 use crate::values;
@@ -13,6 +15,12 @@ pub(crate) struct ReadArgs {
     /// Format of the traces (see `plimsoll trace formats`); told from their content unless given
     #[arg(long, value_name = "FORMAT")]
     pub(crate) format: Option<Format>,
+
+    /// Which fields of a log of JSON lines, or of one with a line `#Fields:`, say what, such as
+    /// time=ts,target=request.uri,size=bytes; also end, date, query, request, status, method, client, host,
+    /// service_s|ms|us|ns and total_s|ms|us|ns. A number for size is that of every request
+    #[arg(long, value_name = "WHAT=FIELD,…")]
+    pub(crate) fields: Option<FieldMap>,
 
     /// Share of lines that may be unusable before reading is an error
     #[arg(long, value_name = "SHARE", default_value = "0.05", value_parser = values::share)]
@@ -35,6 +43,7 @@ impl ReadArgs {
     pub(crate) fn options(&self, seed: u64) -> ReadOptions {
         ReadOptions {
             format: self.format,
+            fields: self.fields.clone(),
             seed,
             max_bad_ratio: self.max_bad_ratio,
             include: if self.include_all { Include::All } else { Include::Counted },
@@ -61,7 +70,11 @@ pub(crate) fn workload(traces: &[String], options: &ReadOptions) -> Result<Workl
         ));
     }
     let inputs: Vec<TraceInput> = traces.iter().map(TraceInput::from_arg).collect();
-    Ok(Workload::from_trace(load(&inputs, options)?))
+    let trace = load(&inputs, options)?;
+    if let Some(first) = &trace.report.first_line {
+        eprintln!("{first}");
+    }
+    Ok(Workload::from_trace(trace))
 }
 
 fn synthetic(rest: &str, options: &ReadOptions) -> Result<Workload, CliError> {
@@ -77,7 +90,7 @@ fn synthetic(rest: &str, options: &ReadOptions) -> Result<Workload, CliError> {
     Ok(workload)
 }
 
-/// Notes on how the trace was read, in sentences.
+/// Notes on how the trace was read, in sentences, but for what becomes of its times.
 pub(crate) fn notes(report: &ReadReport) -> Vec<String> {
     let mut notes = Vec::new();
     if let Some(format) = report.format {
@@ -87,11 +100,6 @@ pub(crate) fn notes(report: &ReadReport) -> Vec<String> {
             format::count(report.lines),
             format::count(report.records)
         ));
-    }
-    if report.times_spread {
-        notes.push(
-            "All times are whole seconds; requests were spread within their second with the seed.".into(),
-        );
     }
     if report.out_of_order > 0 {
         notes.push(format!(
@@ -107,9 +115,29 @@ pub(crate) fn notes(report: &ReadReport) -> Vec<String> {
     notes
 }
 
+/// What a user may want to read otherwise, in sentences.
+pub(crate) fn hints(trace: &Trace) -> Vec<String> {
+    let mut hints = Vec::new();
+    if let (Some(format), Some(other)) = (trace.report.format, trace.report.resembles) {
+        hints.push(format!("Read as {format} because --format says so; its content looks like {other}."));
+    }
+    let queries = QueryStrings::of(&trace.targets);
+    if queries.matter() {
+        hints.push(format!(
+            "{} of {} targets ({} of the requests) differ only by the query string from others and are asked for once, so \
+             no cache ever has them. If the query does not change the document, give --strip-query.",
+            format::count(queries.targets_once),
+            format::count(trace.targets.len() as u64),
+            format::percent(queries.share())
+        ));
+    }
+    hints
+}
+
 /// Problems of the trace, in sentences.
-pub(crate) fn warnings(report: &ReadReport) -> Vec<String> {
-    let mut warnings = Vec::new();
+pub(crate) fn warnings(trace: &Trace) -> Vec<String> {
+    let mut warnings = hints(trace);
+    let report = &trace.report;
     if report.lines_rejected > 0 {
         warnings.push(format!(
             "{} of {} lines could not be used.",

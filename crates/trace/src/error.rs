@@ -35,11 +35,13 @@ pub enum TraceError {
     },
     /// The content resembles no known format.
     #[error(
-        "the format of the trace {path} cannot be told from its content; name it with --format, one of {known}"
+        "the format of the trace {path} cannot be told from its content: {reason}; name it with --format, one of {known}"
     )]
     Undetected {
         /// Input as the user named it.
         path: String,
+        /// What the first line is nearest to, and what would do.
+        reason: String,
         /// Every format's name, separated by commas.
         known: String,
     },
@@ -67,7 +69,7 @@ pub enum TraceError {
     },
     /// More rejected lines than allowed.
     #[error(
-        "{rejected} of {lines} lines of the trace {path} cannot be used, more than the allowed share of {allowed}: {examples}; name the right format with --format, or allow more with --max-bad-ratio"
+        "{rejected} of {lines} lines of the trace {path} cannot be used, more than the allowed share of {allowed}: {examples}{expected}; name the right format with --format, or allow more with --max-bad-ratio"
     )]
     TooManyRejected {
         /// Inputs as the user named them.
@@ -80,6 +82,8 @@ pub enum TraceError {
         allowed: f64,
         /// The first rejections with line numbers and reasons.
         examples: String,
+        /// A line that the format takes, as a clause after a semicolon, or nothing.
+        expected: String,
     },
     /// Not one line of the inputs can be used.
     #[error("the trace {path} has no usable line: {reason}")]

@@ -1,6 +1,7 @@
 //! Reads inputs into a trace.
 
 use crate::error::TraceError;
+use crate::first_line::FirstLine;
 use crate::input::TraceInput;
 use crate::options::ReadOptions;
 use crate::reader::TraceReader;
@@ -19,5 +20,13 @@ pub fn load(inputs: &[TraceInput], options: &ReadOptions) -> Result<Trace, Trace
         spool.push(&record?)?;
     }
     let (targets, report) = reader.into_parts();
-    Ok(Trace::new(targets, report, spool.finish()?, options.seed))
+    let mut trace = Trace::new(targets, report, spool.finish()?, options.seed);
+    if let (None, Some(format)) = (&trace.report.first_line, trace.report.format)
+        && let Some(record) = trace.open_as_stamped().next().transpose()?
+    {
+        let path = trace.report.paths.first().map_or("", String::as_str);
+        let first = FirstLine::of_record(path, format, &record, trace.targets.name(record.target));
+        trace.report.first_line = Some(first);
+    }
+    Ok(trace)
 }

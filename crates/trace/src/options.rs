@@ -1,5 +1,6 @@
 //! Inputs and options for reading.
 
+use crate::field_map::FieldMap;
 use crate::format::Format;
 
 /// Which logged requests become records.
@@ -17,6 +18,8 @@ pub enum Include {
 pub struct ReadOptions {
     /// Format of every input; `None` to recognise it by the content.
     pub format: Option<Format>,
+    /// Which named fields of a log say what; `None` for those of its format.
+    pub fields: Option<FieldMap>,
     /// Seed of the spreading of whole-second stamps within their second.
     pub seed: u64,
     /// Share of lines, from 0 to 1, that may be unusable before reading is an error.
@@ -39,6 +42,7 @@ impl Default for ReadOptions {
     fn default() -> Self {
         Self {
             format: None,
+            fields: None,
             seed: 1,
             max_bad_ratio: 0.05,
             include: Include::Counted,

@@ -4,10 +4,15 @@ use std::collections::VecDeque;
 
 use crate::decoder::FormatDecoder;
 use crate::error::TraceError;
+use crate::explain::explain;
 use crate::format::Format;
+use crate::format_spec::Decode;
+use crate::formats::json_logs;
 use crate::ingest::Ingest;
 use crate::input::TraceInput;
 use crate::options::ReadOptions;
+use crate::prefix::Prefix;
+use crate::refusal;
 use crate::registry::PREFIX_BYTES;
 use crate::source::{InputDigest, InputSource};
 use crate::tally::ReadReport;
@@ -21,7 +26,7 @@ use plimsoll_synth::Record;
 /// error ends the stream; the last item is an error when too many lines were unusable.
 pub struct TraceReader {
     inputs: VecDeque<TraceInput>,
-    format: Option<Format>,
+    options: ReadOptions,
     digest: InputDigest,
     current: Option<Box<dyn FormatDecoder>>,
     ingest: Ingest,
@@ -38,7 +43,7 @@ impl TraceReader {
     pub fn new(inputs: &[TraceInput], options: &ReadOptions) -> Self {
         Self {
             inputs: inputs.iter().cloned().collect(),
-            format: options.format,
+            options: options.clone(),
             digest: InputDigest::default(),
             current: None,
             ingest: Ingest::new(options),
@@ -99,14 +104,21 @@ impl TraceReader {
             source.drain()?;
             return Ok(None);
         }
-        let format = match self.format {
-            Some(format) => format,
-            None => Format::detect(first, input.path())
-                .ok_or_else(|| TraceError::Undetected { path: path.clone(), known: Format::names() })?,
-        };
+        let prefix = Prefix::new(first, input.path());
+        let format = choose(&self.options, &prefix, &path)?;
         let report = &mut self.ingest.tally.report;
         report.format = Some(merge(report.format, format, &path)?);
-        (format.spec().open)(source, input).map(Some)
+        if report.first_line.is_none() {
+            report.first_line = explain(format, &prefix, &path, &self.options);
+        }
+        if self.options.format.is_some() && report.resembles.is_none() {
+            report.resembles =
+                Format::detect_prefix(&prefix).filter(|found| format.merged_with(*found).is_none());
+        }
+        match &format.spec().decode {
+            Decode::Own { open, .. } => open(source, input).map(Some),
+            Decode::Lines(log) => Ok(Some(log.open(source, &self.options))),
+        }
     }
 
     /// Reads the rest of the current input for the digest. Standard input may never end, so it is not read on
@@ -148,6 +160,29 @@ impl TraceReader {
         report.stamp_assumption = stamp_assumption(report).to_owned();
         Ok(())
     }
+}
+
+/// The format that the user names, or that the content shows.
+fn choose(options: &ReadOptions, prefix: &Prefix<'_>, path: &str) -> Result<Format, TraceError> {
+    let objects = || prefix.lines().next().is_some_and(|line| line.trim_ascii_start().starts_with(b"{"));
+    let found = options.format.or_else(|| Format::detect_prefix(prefix));
+    let json = || (options.fields.is_some() && objects()).then_some(json_logs::JSON.format);
+    let format = found.or_else(json).ok_or_else(|| TraceError::Undetected {
+        path: path.to_owned(),
+        reason: refusal::reason(prefix),
+        known: Format::names(),
+    })?;
+    let named = matches!(&format.spec().decode, Decode::Lines(log) if log.named);
+    if options.fields.is_some() && !named {
+        let reason = format!(
+            "the fields of {format} have no names, so --fields cannot say what they mean; leave it out"
+        );
+        return Err(TraceError::read(path, reason));
+    }
+    if format == json_logs::JSON.format && options.fields.is_none() {
+        return Err(TraceError::read(path, refusal::reason(prefix)));
+    }
+    Ok(format)
 }
 
 /// The format of what is read when an input in the format `found` follows inputs in `before`.

@@ -5,8 +5,9 @@ use std::str::FromStr;
 
 use crate::error::TraceError;
 use crate::format::Format;
-use crate::format_spec::{FormatSpec, Likeness, Prefix};
+use crate::format_spec::{Decode, FormatSpec};
 use crate::formats::FORMATS;
+use crate::prefix::{Likeness, Prefix};
 
 /// How much of an input is looked at to tell its format, in bytes.
 pub(crate) const PREFIX_BYTES: usize = 64 * 1024;
@@ -49,13 +50,17 @@ impl Format {
     /// Tells the format from the first bytes of an input (after decompression; some 64 KiB are
     /// enough) and, for the binary formats that have no mark of their own, also from its name.
     ///
-    /// `None` when the bytes resemble no known format.
+    /// `None` when the bytes resemble no known format, or not even half of the first lines are of its form.
     pub fn detect(first: &[u8], path: Option<&Path>) -> Option<Self> {
-        let prefix = Prefix::new(first, path);
+        Self::detect_prefix(&Prefix::new(first, path))
+    }
+
+    pub(crate) fn detect_prefix(prefix: &Prefix<'_>) -> Option<Self> {
         let mut best = (Likeness::None, None);
         for spec in FORMATS {
-            let likeness = (spec.likeness)(&prefix);
-            if likeness > best.0 {
+            let (likeness, lines) = likeness(spec, prefix);
+            let clear = !matches!(likeness, Likeness::Lines(alike) if 2 * alike < lines);
+            if likeness > best.0 && clear {
                 best = (likeness, Some(spec.format));
             }
         }
@@ -67,6 +72,22 @@ impl Format {
         let place = |format: Self| FORMATS.iter().position(|spec| spec.format == format);
         (self.spec().family == other.spec().family)
             .then(|| if place(self) < place(other) { other } else { self })
+    }
+}
+
+/// How much an input resembles a format, and how many of its first lines could.
+fn likeness(spec: &FormatSpec, prefix: &Prefix<'_>) -> (Likeness, usize) {
+    match &spec.decode {
+        Decode::Own { likeness, .. } => (likeness(prefix), prefix.lines().count()),
+        Decode::Lines(log) => {
+            let trial = log.try_on(prefix.lines());
+            let likeness = match trial.sensible {
+                _ if trial.header => Likeness::Header,
+                0 => Likeness::None,
+                sensible => Likeness::Lines(sensible),
+            };
+            (likeness, trial.lines)
+        }
     }
 }
 

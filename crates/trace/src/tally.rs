@@ -7,6 +7,7 @@ use serde::Serialize;
 
 use crate::check::WorldCupCheck;
 use crate::error::TraceError;
+use crate::first_line::FirstLine;
 use crate::format::Format;
 use crate::line_error::LineError;
 use crate::options::ReadOptions;
@@ -65,6 +66,12 @@ pub struct ReadReport {
     pub times_spread: bool,
     /// Whether stamps were taken for arrivals or completions, and why.
     pub stamp_assumption: String,
+    /// The first request and what was read from its line.
+    #[serde(skip)]
+    pub first_line: Option<FirstLine>,
+    /// Another format that the content resembles more than the one that the user named.
+    #[serde(skip)]
+    pub resembles: Option<Format>,
     /// Totals of all records of a World Cup log, counted or not.
     pub world_cup: Option<WorldCupCheck>,
 }
@@ -78,6 +85,7 @@ pub(crate) struct Tally {
     methods: Vec<(Vec<u8>, u64)>,
     other_methods: u64,
     no_target: u64,
+    events: u64,
     max_bad_ratio: f64,
 }
 
@@ -90,6 +98,7 @@ impl Tally {
             methods: Vec::new(),
             other_methods: 0,
             no_target: 0,
+            events: 0,
             max_bad_ratio: options.max_bad_ratio,
         }
     }
@@ -135,6 +144,10 @@ impl Tally {
         self.no_target += 1;
     }
 
+    pub(crate) fn not_counted_event(&mut self) {
+        self.events += 1;
+    }
+
     /// Fails when most of the first lines are bad, which means that the format is wrong.
     pub(crate) fn judge_early(&self) -> Result<(), TraceError> {
         let ReadReport { lines, lines_rejected, .. } = self.report;
@@ -156,10 +169,11 @@ impl Tally {
                 "it is empty".to_owned()
             } else if report.lines_rejected > 0 {
                 format!(
-                    "{} of {} lines were rejected: {}",
+                    "{} of {} lines were rejected: {}{}",
                     report.lines_rejected,
                     report.lines,
-                    self.examples()
+                    self.examples(),
+                    report.format.map_or_else(String::new, Format::expected)
                 )
             } else {
                 let reasons: Vec<_> =
@@ -192,8 +206,11 @@ impl Tally {
         for (method, count) in &self.methods {
             list.insert(format!("method {}", method.escape_ascii()), *count);
         }
-        for (reason, count) in [("method (other)", self.other_methods), ("no usable target", self.no_target)]
-        {
+        for (reason, count) in [
+            ("method (other)", self.other_methods),
+            ("no usable target", self.no_target),
+            ("no request", self.events),
+        ] {
             if count > 0 {
                 list.insert(reason.to_owned(), count);
             }
@@ -208,6 +225,7 @@ impl Tally {
             lines: self.report.lines,
             allowed: self.max_bad_ratio,
             examples: self.examples(),
+            expected: self.report.format.map_or_else(String::new, Format::expected),
         }
     }
 

@@ -1,6 +1,8 @@
-//! Derives the target from a logged request line.
+//! Derives method and target from a logged request line.
 
 use std::borrow::Cow;
+
+use crate::line_error::LineError;
 
 /// Target of a logged request: path and query, without scheme, host and fragment, percent-encoding
 /// normalised (RFC 3986, section 6.2.2: upper-case digits, unreserved characters decoded).
@@ -22,6 +24,32 @@ pub(crate) fn target(logged: &[u8], strip_query: bool) -> Option<Cow<'_, [u8]>> 
         return Some(Cow::Borrowed(b"/"));
     }
     Some(Cow::Borrowed(target))
+}
+
+/// Method and target of a request line, with or without protocol (HTTP/0.9 has none).
+#[inline]
+pub(crate) fn split_request_line(request: &[u8]) -> Result<(&[u8], &[u8]), LineError> {
+    let space = memchr::memchr(b' ', request).ok_or(LineError::Text("request has no target"))?;
+    let (method, rest) = (&request[..space], &request[space..]);
+    if method.is_empty() || !method.iter().all(|b| b.is_ascii_uppercase() || matches!(b, b'-' | b'_')) {
+        return Err(LineError::Text("request does not start with a method"));
+    }
+    let target = match memchr::memrchr(b' ', rest) {
+        Some(at) if rest[at + 1..].starts_with(b"HTTP/") => &rest[..at],
+        _ => rest,
+    };
+    let target = target.trim_ascii();
+    if target.is_empty() {
+        return Err(LineError::Text("request has no target"));
+    }
+    Ok((method, target))
+}
+
+/// Host and port of an absolute URL.
+pub(crate) fn authority(url: &[u8]) -> Option<&[u8]> {
+    let path = strip_authority(url)?;
+    let before = &url[..url.len() - path.len()];
+    Some(&before[memchr::memrchr(b'/', before)? + 1..])
 }
 
 /// The part of an absolute URL after scheme and host.
@@ -101,6 +129,14 @@ mod tests {
         for logged in ["*", "", "example.org:443", "index.html", "://x/y", "a/b:c//d"] {
             assert_eq!(text(logged, false), None, "{logged}");
         }
+    }
+
+    #[test]
+    fn the_authority_is_host_and_port() {
+        assert_eq!(authority(b"http://h:80/a/b"), Some(&b"h:80"[..]));
+        assert_eq!(authority(b"http://h"), Some(&b"h"[..]));
+        assert_eq!(authority(b"/a//b"), None);
+        assert_eq!(authority(b"h:443"), None);
     }
 
     #[test]

@@ -145,6 +145,7 @@ fn specs(args: &Args, given: impl Fn(&str) -> bool) -> Result<(ScenarioSpec, Out
         "dynamic_share": args.dynamic_share => spec.dynamic_share;
         "seed": args.seed => spec.seed;
         "format": args.read.format => spec.format;
+        "fields": args.read.fields.clone() => spec.fields;
         "max_bad_ratio": args.read.max_bad_ratio => spec.max_bad_ratio;
         "include_all": args.read.include_all => spec.include_all;
         "strip_query": args.read.strip_query => spec.strip_query;
@@ -184,7 +185,7 @@ pub(crate) fn run(args: &Args, matches: Option<&ArgMatches>) -> Result<(), CliEr
         output::make_dir(dir)?;
     }
     let workload = input::workload(&spec.traces, &spec.read_options())?;
-    for warning in input::warnings(&workload.trace.report) {
+    for warning in input::warnings(&workload.trace) {
         eprintln!("plimsoll: warning: {warning}");
     }
     let scenarios = spec.scenarios(workload.working_set_bytes())?;
@@ -194,18 +195,32 @@ pub(crate) fn run(args: &Args, matches: Option<&ArgMatches>) -> Result<(), CliEr
     let decisions = output.decisions.as_ref().map(create).transpose()?;
     let runs = execute(&output, &scenarios, &workload, decisions.as_ref())?;
     if let Some(dir) = &output.out {
-        write_report(dir, &workload, &runs, scenarios.iter().all(|s| s.arrivals == Arrivals::Closed))?;
+        write_report(dir, &workload, spec.arrivals, &runs)?;
     }
-    print(&output, &workload, &runs)?;
+    print(&output, &workload, spec.arrivals, &runs)?;
     // Print results first, so that they survive a failure to write a decision file.
     decisions.map_or(Ok(()), |files| files.finish())
 }
 
-fn print(to: &OutputSpec, workload: &Workload, runs: &[Run]) -> Result<(), CliError> {
+/// How the trace was read, in sentences, and what its times are taken for where they decide when requests arrive.
+fn load_notes(workload: &Workload, arrivals: Arrivals) -> Vec<String> {
+    let report = &workload.trace.report;
+    let mut notes = input::notes(report);
+    if matches!(arrivals, Arrivals::Trace { .. }) && report.format.is_some() {
+        notes.push(format!("Times: {}.", report.stamp_assumption));
+        if report.times_spread {
+            notes
+                .push("All are whole seconds; requests are spread within their second with the seed.".into());
+        }
+    }
+    notes
+}
+
+fn print(to: &OutputSpec, workload: &Workload, arrivals: Arrivals, runs: &[Run]) -> Result<(), CliError> {
     if to.json {
         return runs.iter().try_for_each(|run| output::print(&json_line(run)));
     }
-    let mut text = input::notes(&workload.trace.report).join("\n");
+    let mut text = load_notes(workload, arrivals).join("\n");
     if !text.is_empty() {
         text += "\n\n";
     }
@@ -243,14 +258,14 @@ fn execute(
     Ok(runs)
 }
 
-fn write_report(dir: &Path, workload: &Workload, runs: &[Run], saturated: bool) -> Result<(), CliError> {
+fn write_report(dir: &Path, workload: &Workload, arrivals: Arrivals, runs: &[Run]) -> Result<(), CliError> {
     let context = RunsContext {
         trace: workload.name.clone(),
         command: output::command_line(),
         version: format!("plimsoll {}", env!("CARGO_PKG_VERSION")),
-        load_notes: input::notes(&workload.trace.report),
-        warnings: input::warnings(&workload.trace.report),
-        saturated,
+        load_notes: load_notes(workload, arrivals),
+        warnings: input::warnings(&workload.trace),
+        saturated: arrivals == Arrivals::Closed,
     };
     let report = runs_report("Which policy serves this trace best?", &context, runs);
     output::write(&dir.join("report.html"), &report.to_html())?;

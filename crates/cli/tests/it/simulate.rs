@@ -371,3 +371,22 @@ fn a_scenario_file_is_the_command_line_in_a_file() {
     fails(&["simulate", "--scenario", path], 2, &["s.toml", "not valid TOML"]);
     fails(&["simulate", "--scenario", "/no/such.toml"], 1, &["/no/such.toml"]);
 }
+
+#[test]
+fn what_times_mean_is_said_where_they_decide_arrivals() {
+    let scratch = tempfile::tempdir().unwrap();
+    let log = scratch.path().join("access.log");
+    let line = "192.0.2.7 - - [01/Jul/1995:00:00:01 +0000] \"GET /a HTTP/1.0\" 200 10\n";
+    std::fs::write(&log, line.repeat(3)).unwrap();
+    let shown = |more: &[&str]| {
+        let args = [&["simulate", log.to_str().unwrap(), "-p", "wrr", "-b", "2"], more].concat();
+        let output = plimsoll(&args);
+        assert!(output.status.success(), "{}", text(&output.stderr));
+        text(&output.stdout)
+    };
+    assert!(
+        shown(&["--arrivals", "trace"])
+            .contains("Times: arrival, as Apache logs it. Such a log does not say who wrote it")
+    );
+    assert!(!shown(&[]).contains("Apache"));
+}

@@ -2,6 +2,7 @@
 
 mod convert;
 mod formats;
+mod logs;
 mod real;
 mod synth;
 

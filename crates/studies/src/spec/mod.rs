@@ -14,7 +14,7 @@ use plimsoll_cache::CacheSpec;
 use plimsoll_policy::params::{GivenValue, nearest};
 use plimsoll_sim::models::lard;
 use plimsoll_sim::{Arrivals, Fault};
-use plimsoll_trace::{Format, Include, ReadOptions};
+use plimsoll_trace::{FieldMap, Format, Include, ReadOptions};
 use serde::{Deserialize, Serialize};
 
 pub use choice::{ModelChoice, StrategyChoice};
@@ -77,6 +77,9 @@ pub struct ScenarioSpec {
     /// Format of the traces; recognised from their content unless given.
     #[serde(with = "forms::optional_format")]
     pub format: Option<Format>,
+    /// Which named fields of a log say what.
+    #[serde(with = "forms::optional_fields")]
+    pub fields: Option<FieldMap>,
     /// The largest share of unusable lines that is no error.
     #[serde(with = "forms::share")]
     pub max_bad_ratio: f64,
@@ -110,6 +113,7 @@ impl Default for ScenarioSpec {
             dynamic_share: 0.0,
             seed: 1,
             format: None,
+            fields: None,
             max_bad_ratio: 0.05,
             include_all: false,
             strip_query: false,
@@ -124,6 +128,7 @@ impl ScenarioSpec {
     pub fn read_options(&self) -> ReadOptions {
         ReadOptions {
             format: self.format,
+            fields: self.fields.clone(),
             seed: self.seed,
             max_bad_ratio: self.max_bad_ratio,
             include: if self.include_all { Include::All } else { Include::Counted },

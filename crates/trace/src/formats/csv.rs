@@ -5,9 +5,10 @@ use csv_core::ReadRecordResult;
 use crate::decoder::{BATCH, FormatDecoder};
 use crate::error::TraceError;
 use crate::format::Format;
-use crate::format_spec::{Encode, FormatSpec, FormatWriter, Likeness, stamped_on_arrival};
+use crate::format_spec::{Decode, Encode, FormatSpec, FormatWriter, stamped_on_arrival};
 use crate::ingest::{DecodedRequest, Ingest, parse_size};
 use crate::line_error::LineError;
+use crate::prefix::Likeness;
 use crate::source::{InputSource, MAX_LINE_BYTES};
 use crate::time::parse_seconds;
 use plimsoll_synth::RecordKind;
@@ -242,12 +243,17 @@ pub static SPEC: FormatSpec = FormatSpec {
     aliases: &[],
     summary: "CSV with the header `time_s,target,size_bytes[,kind,class,service_s,client]` (RFC 4180)",
     recognised_by: "the header",
+    sample: "time_s,target,size_bytes\n12.25,/index.html,1719",
+    remark: "",
     binary: false,
     family: "csv",
-    likeness: |prefix| {
-        if prefix.lines().next().is_some_and(is_header) { Likeness::Header } else { Likeness::None }
+    decode: Decode::Own {
+        likeness: |prefix| {
+            if prefix.lines().next().is_some_and(is_header) { Likeness::Header } else { Likeness::None }
+        },
+        open: |source, _| Ok(Box::new(CsvDecoder::new(source))),
+        explain: None,
     },
-    open: |source, _| Ok(Box::new(CsvDecoder::new(source))),
     stamps: stamped_on_arrival,
     writer: Some(FormatWriter {
         endings: &["csv"],

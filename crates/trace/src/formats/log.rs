@@ -1,15 +1,19 @@
 //! Common and combined access log.
 
+use std::borrow::Cow;
+
+use super::server_logs::{apache_stamps, has_site};
 use crate::decoder::{BATCH, FormatDecoder};
 use crate::error::TraceError;
 use crate::format::Format;
-use crate::format_spec::{FormatSpec, Likeness, Prefix};
+use crate::format_spec::{Decode, FormatSpec};
 use crate::ingest::{DecodedRequest, Ingest, parse_size};
 use crate::input::TraceInput;
 use crate::line_error::LineError;
 use crate::options::Include;
+use crate::prefix::{Likeness, Prefix};
+use crate::raw_request::LogRequest;
 use crate::source::{Framed, InputSource, MAX_LINE_BYTES};
-use crate::tally::ReadReport;
 use crate::time::{NS_PER_S, STAMP_BYTES, StampReader};
 use crate::url;
 use plimsoll_synth::RecordKind;
@@ -77,25 +81,6 @@ fn is_status(tail: &[u8]) -> bool {
     tail.len() > 5 && tail[0] == b' ' && tail[4] == b' ' && tail[1..4].iter().all(u8::is_ascii_digit)
 }
 
-/// Method and target of a request line, with or without protocol (HTTP/0.9 has none).
-#[inline]
-fn split_request_line(request: &[u8]) -> Result<(&[u8], &[u8]), LineError> {
-    let space = memchr::memchr(b' ', request).ok_or(LineError::Text("request has no target"))?;
-    let (method, rest) = (&request[..space], &request[space..]);
-    if method.is_empty() || !method.iter().all(|b| b.is_ascii_uppercase() || matches!(b, b'-' | b'_')) {
-        return Err(LineError::Text("request does not start with a method"));
-    }
-    let target = match memchr::memrchr(b' ', rest) {
-        Some(at) if rest[at + 1..].starts_with(b"HTTP/") => &rest[..at],
-        _ => rest,
-    };
-    let target = target.trim_ascii();
-    if target.is_empty() {
-        return Err(LineError::Text("request has no target"));
-    }
-    Ok((method, target))
-}
-
 /// Decoder of both log formats, which differ only in what is ignored.
 pub(crate) struct LogDecoder {
     source: InputSource,
@@ -152,7 +137,7 @@ fn decode(stamps: &mut StampReader, number: u64, line: &[u8], out: &mut Ingest) 
         out.tally.not_counted_status(parts.status);
         return Ok(());
     }
-    let (method, logged) = match split_request_line(parts.request) {
+    let (method, logged) = match url::split_request_line(parts.request) {
         Ok(found) => found,
         // A request that the server refused may be anything (port scans, TLS on a plain port).
         Err(_) if !counted_status => {
@@ -198,7 +183,7 @@ fn is_combined(prefix: &Prefix<'_>) -> bool {
 
 fn likeness(prefix: &Prefix<'_>, combined: bool) -> Likeness {
     if is_combined(prefix) == combined {
-        prefix.lines_like(|line| split(line).is_ok())
+        prefix.lines_like(|line| split(line).is_ok() && !has_site(line))
     } else {
         Likeness::None
     }
@@ -208,14 +193,20 @@ fn open(source: InputSource, _: &TraceInput) -> Result<Box<dyn FormatDecoder>, T
     Ok(Box::new(LogDecoder::new(source)))
 }
 
-fn stamps(report: &ReadReport) -> &'static str {
-    if report.out_of_order > 0 {
-        "arrival: the log is out of order, as that of Apache is, which stamps the arrival of a \
-         request and writes its line on completion"
-    } else {
-        "arrival, as Apache stamps; the log is in order, as that of nginx is, which stamps \
-         completion: if nginx wrote it, requests arrived earlier by their response times"
-    }
+/// Reads a line to show what is made of it.
+fn explain(line: &[u8]) -> Result<LogRequest<'_>, LineError> {
+    let parts = split(line)?;
+    let request = url::split_request_line(parts.request);
+    Ok(LogRequest {
+        time_ns: StampReader::default().parse(parts.stamp)? * NS_PER_S,
+        client: Some(Cow::Borrowed(parts.client)),
+        method: request.as_ref().ok().map(|(method, _)| Cow::Borrowed(*method)),
+        target: request.map(|(_, target)| Cow::Borrowed(target)),
+        host: None,
+        status: Some(parts.status),
+        size_bytes: Ok(parts.size_bytes),
+        service_ns: None,
+    })
 }
 
 /// The common log's name.
@@ -230,11 +221,12 @@ pub static COMMON_SPEC: FormatSpec = FormatSpec {
     aliases: &["common", "clf"],
     summary: "NCSA common log (Apache `%h %l %u %t \"%r\" %>s %b`)",
     recognised_by: "a line that parses",
+    sample: r#"192.0.2.7 - - [23/Nov/2026:21:22:15 +0000] "GET /index.html HTTP/1.1" 200 1719"#,
+    remark: "",
     binary: false,
     family: "access log",
-    likeness: |prefix| likeness(prefix, false),
-    open,
-    stamps,
+    decode: Decode::Own { likeness: |prefix| likeness(prefix, false), open, explain: Some(explain) },
+    stamps: apache_stamps,
     writer: None,
 };
 
@@ -244,10 +236,11 @@ pub static COMBINED_SPEC: FormatSpec = FormatSpec {
     aliases: &["combined", "apache", "nginx"],
     summary: "Common log followed by referer and user agent; the default of Apache and nginx",
     recognised_by: "a line that parses, with fields after the size",
+    sample: r#"192.0.2.7 - - [23/Nov/2026:21:22:15 +0000] "GET /index.html HTTP/1.1" 200 1719 "-" "curl/7.88.1""#,
+    remark: "",
     binary: false,
     family: "access log",
-    likeness: |prefix| likeness(prefix, true),
-    open,
-    stamps,
+    decode: Decode::Own { likeness: |prefix| likeness(prefix, true), open, explain: Some(explain) },
+    stamps: apache_stamps,
     writer: None,
 };

@@ -3,9 +3,10 @@
 use crate::decoder::{BATCH, FormatDecoder};
 use crate::error::TraceError;
 use crate::format::Format;
-use crate::format_spec::{Encode, FormatSpec, FormatWriter, Likeness, Prefix, stamped_on_arrival};
+use crate::format_spec::{Decode, Encode, FormatSpec, FormatWriter, stamped_on_arrival};
 use crate::ingest::{DecodedRequest, Ingest, decimal};
 use crate::line_error::LineError;
+use crate::prefix::{Likeness, Prefix};
 use crate::source::InputSource;
 use crate::time::NS_PER_S;
 use plimsoll_synth::RecordKind;
@@ -112,10 +113,15 @@ pub static SPEC: FormatSpec = FormatSpec {
     aliases: &["oracle"],
     summary: "libCacheSim's `oracleGeneral`: 24 bytes per request, little-endian",
     recognised_by: "times in order and plausible next requests, or `oracleGeneral` in the name",
+    sample: "",
+    remark: "",
     binary: true,
     family: "oracle-general",
-    likeness,
-    open: |source, _| Ok(Box::new(OracleDecoder::new(source))),
+    decode: Decode::Own {
+        likeness,
+        open: |source, _| Ok(Box::new(OracleDecoder::new(source))),
+        explain: None,
+    },
     stamps: stamped_on_arrival,
     writer: Some(FormatWriter {
         endings: &["oraclegeneral", "bin"],

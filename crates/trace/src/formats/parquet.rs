@@ -11,12 +11,13 @@ use parquet::file::reader::{FileReader, SerializedFileReader};
 use crate::decoder::{BATCH, FormatDecoder};
 use crate::error::TraceError;
 use crate::format::Format;
-use crate::format_spec::{Encode, FormatSpec, FormatWriter, Likeness, stamped_on_arrival};
+use crate::format_spec::{Decode, Encode, FormatSpec, FormatWriter, stamped_on_arrival};
 use crate::formats::csv::{COLUMNS, REQUIRED, find_columns, parse_kind};
 use crate::formats::parquet_columns::{Column, unfit};
 use crate::ingest::{DecodedRequest, Ingest};
 use crate::input::TraceInput;
 use crate::line_error::LineError;
+use crate::prefix::Likeness;
 use crate::source::{InputSource, MAX_LINE_BYTES};
 
 /// Decoder of Parquet. Reads a file in place; a compressed one or standard input goes through an unlinked
@@ -232,10 +233,15 @@ pub static SPEC: FormatSpec = FormatSpec {
     aliases: &[],
     summary: "Apache Parquet with the columns of the CSV",
     recognised_by: "the mark `PAR1` at the start",
+    sample: "",
+    remark: "",
     binary: true,
     family: "parquet",
-    likeness: |prefix| if prefix.bytes.starts_with(b"PAR1") { Likeness::Mark } else { Likeness::None },
-    open: |source, input| Ok(Box::new(ParquetDecoder::new(source, input)?)),
+    decode: Decode::Own {
+        likeness: |prefix| if prefix.bytes.starts_with(b"PAR1") { Likeness::Mark } else { Likeness::None },
+        open: |source, input| Ok(Box::new(ParquetDecoder::new(source, input)?)),
+        explain: None,
+    },
     stamps: stamped_on_arrival,
     writer: Some(FormatWriter {
         endings: &["parquet"],

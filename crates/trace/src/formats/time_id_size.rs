@@ -1,11 +1,16 @@
 //! Lines `time id size`, separated by spaces, tabs or commas.
 
+use std::borrow::Cow;
+use std::collections::BTreeSet;
+
 use crate::decoder::{BATCH, FormatDecoder};
 use crate::error::TraceError;
 use crate::format::Format;
-use crate::format_spec::{Encode, FormatSpec, FormatWriter, stamped_on_arrival};
+use crate::format_spec::{Decode, Encode, FormatSpec, FormatWriter, stamped_on_arrival};
 use crate::ingest::{DecodedRequest, Ingest, parse_size};
 use crate::line_error::LineError;
+use crate::prefix::{Likeness, Prefix};
+use crate::raw_request::LogRequest;
 use crate::source::{Framed, InputSource, MAX_LINE_BYTES};
 use crate::time::parse_seconds;
 use plimsoll_synth::RecordKind;
@@ -83,6 +88,53 @@ impl FormatDecoder for TimeIdSizeDecoder {
     }
 }
 
+fn explain(line: &[u8]) -> Result<LogRequest<'_>, LineError> {
+    let (time_ns, target, size_bytes) = split(line)?;
+    Ok(LogRequest {
+        time_ns,
+        client: None,
+        method: None,
+        target: Ok(Cow::Borrowed(target)),
+        host: None,
+        status: None,
+        size_bytes: Ok(size_bytes),
+        service_ns: None,
+    })
+}
+
+/// From how many seconds between lines on they are suspected to be of a table although they share their times.
+const TABLE_STEP_S: f64 = 10.0;
+
+/// How many lines tell a table.
+const TABLE_LINES: usize = 5;
+
+/// The seconds between the lines of a table, such as of requests per minute, which parses as requests: all its times are
+/// equally far apart, and no line repeats the target and size of another one.
+pub(crate) fn table_step_s(prefix: &Prefix<'_>) -> Option<f64> {
+    let lines: Vec<_> = prefix.lines().filter_map(|line| split(line).ok()).collect();
+    let mut times: Vec<u64> = lines.iter().map(|line| line.0).collect();
+    times.dedup();
+    let step_ns = times.get(1)?.checked_sub(times[0]).filter(|step_ns| *step_ns > 0)?;
+    let regular = times.windows(2).all(|pair| pair[1].checked_sub(pair[0]) == Some(step_ns));
+    let mut seen = BTreeSet::new();
+    let repeats = lines.iter().any(|&(_, id, size_bytes)| size_bytes > 0 && !seen.insert((id, size_bytes)));
+    if !regular || repeats || times.len() < TABLE_LINES {
+        return None;
+    }
+    let step_s = step_ns as f64 / 1e9;
+    let numbers: Option<Vec<u64>> = lines.iter().map(|line| parse_size(line.1).ok()).collect();
+    let counts = times.len() == lines.len() && numbers.is_some_and(|numbers| look_like_counts(&numbers));
+    (counts || step_s >= TABLE_STEP_S).then_some(step_s)
+}
+
+/// Counts of neighbouring intervals go up and down and are alike, but for idle intervals; numbers of targets that appear for the
+/// first time only grow, or lie far apart.
+fn look_like_counts(numbers: &[u64]) -> bool {
+    let busy = || numbers.iter().filter(|&&number| number > 0);
+    let (Some(least), Some(most)) = (busy().min(), busy().max()) else { return false };
+    !numbers.is_sorted() && most / 4 <= *least
+}
+
 /// The format's name.
 pub const FORMAT: Format = Format::named("time-id-size");
 
@@ -92,10 +144,18 @@ pub static SPEC: FormatSpec = FormatSpec {
     aliases: &["tis"],
     summary: "Lines `time id size`, separated by spaces, tabs or commas, without a header",
     recognised_by: "lines that parse",
+    sample: "12.25 /index.html 1719",
+    remark: "A table of counts at equal intervals looks the same and is refused unless `--format` is given.",
     binary: false,
     family: "time-id-size",
-    likeness: |prefix| prefix.lines_like(|line| split(line).is_ok()),
-    open: |source, _| Ok(Box::new(TimeIdSizeDecoder::new(source))),
+    decode: Decode::Own {
+        likeness: |prefix| match table_step_s(prefix) {
+            Some(_) => Likeness::None,
+            None => prefix.lines_like(|line| split(line).is_ok()),
+        },
+        open: |source, _| Ok(Box::new(TimeIdSizeDecoder::new(source))),
+        explain: Some(explain),
+    },
     stamps: stamped_on_arrival,
     writer: Some(FormatWriter {
         endings: &["tr", "txt"],
@@ -103,3 +163,41 @@ pub static SPEC: FormatSpec = FormatSpec {
         encode: Encode::Streaming(crate::write::time_id_size::write),
     }),
 };
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn step_s(text: &str) -> Option<f64> {
+        table_step_s(&Prefix::new(text.as_bytes(), None))
+    }
+
+    #[test]
+    fn counts_per_interval_are_no_requests() {
+        let table: String = [(812, 40_123), (790, 39_000), (0, 0), (0, 0), (801, 44_012), (799, 39_733)]
+            .iter()
+            .zip(1..)
+            .map(|((requests, bytes), minute)| format!("{} {requests} {bytes}\n", minute * 60))
+            .collect();
+        assert_eq!(step_s(&table), Some(60.0));
+        assert_eq!(step_s(&table.replace("60 812", "61 812")), None);
+        // By minute and server.
+        let servers: String =
+            (0..5).map(|m| format!("{0} a {1}\n{0} b {2}\n", m * 60, 900 - m, 700 + m)).collect();
+        assert_eq!(step_s(&servers), Some(60.0));
+        // By the number of the minute.
+        assert_eq!(step_s("0 812 4\n1 790 5\n2 0 0\n3 801 4\n4 799 6\n"), Some(1.0));
+    }
+
+    #[test]
+    fn requests_at_equal_distances_stay_requests() {
+        // Targets that come again, or for the first time in turn.
+        let again: String = (0..20).map(|i| format!("{i} {} {}\n", i * 7 % 5, i * 7 % 5 * 100 + 1)).collect();
+        assert_eq!(step_s(&again), None);
+        let apart: String = (0..20).map(|i| format!("{i} {} {i}\n", i * 7919 % 1000)).collect();
+        assert_eq!(step_s(&apart), None);
+        let new: String = (0..20).map(|i| format!("{i} {i} {}\n", i * 13 % 7 + 1)).collect();
+        assert_eq!(step_s(&new), None);
+        assert_eq!(step_s("1 0 68\n2 1 7454\n"), None);
+    }
+}

@@ -5,10 +5,11 @@ use plimsoll_synth::RecordKind;
 use crate::decoder::{BATCH, FormatDecoder};
 use crate::error::TraceError;
 use crate::format::Format;
-use crate::format_spec::{FormatSpec, Likeness, Prefix};
+use crate::format_spec::{Decode, FormatSpec};
 use crate::ingest::{DecodedRequest, Ingest, decimal};
 use crate::line_error::LineError;
 use crate::options::Include;
+use crate::prefix::{Likeness, Prefix};
 use crate::source::InputSource;
 use crate::time::NS_PER_S;
 use crate::worldcup_record::{METHODS, RECORD_BYTES, WorldCupRecord, looks_like};
@@ -104,10 +105,15 @@ pub static SPEC: FormatSpec = FormatSpec {
     aliases: &["worldcup", "wc98"],
     summary: "Binary log of the 1998 World Cup (Internet Traffic Archive): 20 bytes per request, big-endian",
     recognised_by: "times of the summer of 1998 and valid codes, or a name such as `wc_day66_1.gz`",
+    sample: "",
+    remark: "",
     binary: true,
     family: "worldcup98",
-    likeness,
-    open: |source, _| Ok(Box::new(WorldCupDecoder::new(source))),
+    decode: Decode::Own {
+        likeness,
+        open: |source, _| Ok(Box::new(WorldCupDecoder::new(source))),
+        explain: None,
+    },
     stamps: |_| {
         "completion, as the World Cup logs are stamped: requests arrived earlier by their \
          response times, which the log does not tell; completions are taken for arrivals"

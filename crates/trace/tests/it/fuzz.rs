@@ -34,6 +34,8 @@ fn samples() -> &'static [Vec<u8>] {
             world_cup.extend_from_slice(&[0, 0x42, 1, 0x60]);
         }
         samples.push(world_cup);
+        let logs = formats::FORMATS.iter().filter(|spec| !spec.sample.is_empty());
+        samples.extend(logs.map(|spec| format!("{}\n", spec.sample).repeat(5).into_bytes()));
         let packed: Vec<_> =
             samples.iter().flat_map(|sample| [gzip(sample), zstd(sample), xz(sample)]).collect();
         samples.extend(packed);

@@ -9,6 +9,8 @@ mod fuzz;
 #[cfg(test)]
 mod helpers;
 #[cfg(test)]
+mod log_formats;
+#[cfg(test)]
 mod logs;
 #[cfg(test)]
 mod parquet_types;

@@ -40,7 +40,7 @@ pub(crate) struct Args {
 pub(crate) fn run(args: &Args) -> Result<(), CliError> {
     let destination = args.destination.resolve(&args.to, &args.traces, None)?;
     let trace = input::workload(&args.traces, &args.read.options(args.seed))?.trace;
-    for warning in input::warnings(&trace.report) {
+    for warning in input::warnings(&trace) {
         eprintln!("plimsoll: warning: {warning}");
     }
     destination.begin()?;
@@ -48,6 +48,11 @@ pub(crate) fn run(args: &Args) -> Result<(), CliError> {
         .map_err(|error| destination.failed(error))?;
     for note in input::notes(&trace.report) {
         eprintln!("{note}");
+    }
+    if trace.report.times_spread {
+        eprintln!(
+            "All times are whole seconds and were written so; a simulation spreads requests within their second."
+        );
     }
     eprintln!(
         "Wrote {} requests for {} targets to {} as {}.{}",

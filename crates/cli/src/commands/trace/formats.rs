@@ -24,7 +24,16 @@ fn text() -> String {
         let aliases = spec.aliases.join(", ");
         table.row([spec.format.name(), &aliases, spec.summary, spec.recognised_by, written(spec)]);
     }
-    table.to_text_within(output::width())
+    let mut out = table.to_text_within(output::width());
+    for spec in FORMATS.iter().filter(|spec| !spec.sample.is_empty()) {
+        out += &format!("\n{}:{}\n  {}\n", spec.format, remark(spec), spec.sample.replace('\n', "\n  "));
+    }
+    out
+}
+
+/// What a reader of the format's logs should know, after a space.
+fn remark(spec: &FormatSpec) -> String {
+    if spec.remark.is_empty() { String::new() } else { format!(" {}", spec.remark) }
 }
 
 /// Whether `plimsoll trace convert` writes the format.
@@ -35,7 +44,8 @@ fn written(spec: &FormatSpec) -> &'static str {
 fn json(spec: &FormatSpec) -> serde_json::Value {
     serde_json::json!({
         "name": spec.format.name(), "aliases": spec.aliases, "summary": spec.summary,
-        "recognised_by": spec.recognised_by, "written": spec.format.is_writable(),
+        "recognised_by": spec.recognised_by, "written": spec.format.is_writable(), "sample": spec.sample,
+        "remark": spec.remark,
     })
 }
 
@@ -46,6 +56,9 @@ fn markdown() -> String {
         let (name, aliases) = (spec.format.name(), as_code(spec.aliases));
         let (summary, mark, written) = (spec.summary, spec.recognised_by, written(spec));
         out += &format!("| `{name}` | {aliases} | {summary} | {mark} | {written} |\n");
+    }
+    for spec in FORMATS.iter().filter(|spec| !spec.sample.is_empty()) {
+        out += &format!("\n`{}`:{}\n\n```text\n{}\n```\n", spec.format, remark(spec), spec.sample);
     }
     out
 }

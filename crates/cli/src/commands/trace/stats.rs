@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use plimsoll_studies::Workload;
-use plimsoll_trace::TraceStats;
+use plimsoll_trace::{QueryStrings, TraceStats};
 
 use super::stats_check::{CheckComparison, Published};
 use super::text::text_width;
@@ -18,6 +18,7 @@ use crate::output;
 Examples:
   plimsoll trace stats access.log.gz
   plimsoll trace stats access.log.1 access.log --out report
+  plimsoll trace stats app.log --fields time=ts,target=http.url,size=bytes,status=http.status
   plimsoll trace stats wc_day66_1.gz --check wc_day66_1.check
   plimsoll trace stats synth:rice,generator=irm --json")]
 pub(crate) struct Args {
@@ -78,6 +79,7 @@ fn json(workload: &Workload, stats: &TraceStats, comparison: Option<&CheckCompar
         "out_of_order": report.out_of_order,
         "times_spread": report.times_spread,
         "stamp_assumption": report.stamp_assumption,
+        "query_strings": QueryStrings::of(&workload.trace.targets),
         "world_cup_check": report.world_cup,
         "check": comparison,
     });

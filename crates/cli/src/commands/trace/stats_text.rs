@@ -3,7 +3,7 @@
 use plimsoll_report::format::{bytes, count, duration, number, percent};
 use plimsoll_report::{Align, Table, bar_chart, sparkline};
 use plimsoll_studies::Workload;
-use plimsoll_trace::{ArrivalBins, ReadReport, SizeBin, TraceStats};
+use plimsoll_trace::{ArrivalBins, SizeBin, TraceStats};
 
 use crate::input;
 
@@ -44,13 +44,12 @@ pub(super) fn notes(workload: &Workload) -> Vec<String> {
     if report.format.is_none() {
         return vec!["A synthetic workload.".to_owned()];
     }
-    // Statistics use the stamps unchanged; only a simulation spreads them.
-    let as_stamped = ReadReport { times_spread: false, ..report.clone() };
-    let mut notes = input::notes(&as_stamped);
+    let mut notes = input::notes(report);
+    // Statistics use the stamps unchanged.
     if report.times_spread {
         notes.push("All times are whole seconds; a simulation spreads requests within their second.".into());
     }
-    notes.push(format!("Stamps are taken for {}.", report.stamp_assumption));
+    notes.extend(input::hints(&workload.trace));
     notes
 }
 

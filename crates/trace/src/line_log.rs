@@ -1,0 +1,148 @@
+//! Logs whose lines are split into fields, each with a role.
+
+use crate::decoder::{BATCH, FormatDecoder};
+use crate::error::TraceError;
+use crate::ingest::Ingest;
+use crate::line_error::LineError;
+use crate::options::ReadOptions;
+use crate::raw_request::{LogRequest, RawRequest, take};
+use crate::source::{Framed, InputSource, MAX_LINE_BYTES};
+
+/// What a line is.
+#[derive(Debug)]
+#[expect(clippy::large_enum_variant, reason = "nearly every line is a request, and none is kept")]
+pub(crate) enum SplitLine<'a> {
+    /// A request.
+    Request(RawRequest<'a>),
+    /// Says something of the lines that follow.
+    Directive,
+    /// Another event than a request.
+    Event,
+}
+
+/// Splits lines into fields. It may remember what earlier lines said of later ones.
+pub(crate) trait LineSplitter: Send {
+    /// Splits a line that is not empty.
+    fn split<'a>(&mut self, line: &'a [u8]) -> Result<SplitLine<'a>, LineError>;
+
+    /// Whether the log names its fields, and a line has done so in full.
+    fn knows_fields(&self) -> bool {
+        false
+    }
+}
+
+/// A log of such lines.
+pub(crate) struct LineLog {
+    /// Makes the splitter.
+    pub(crate) splitter: fn(&ReadOptions) -> Box<dyn LineSplitter>,
+    /// Whether fields have names, so that `--fields` can say what they mean.
+    pub(crate) named: bool,
+}
+
+/// What the first lines of an input are for a log.
+#[derive(Debug, Default)]
+pub(crate) struct LineTrial {
+    /// Lines that are requests with everything that counts.
+    pub(crate) sensible: usize,
+    /// Lines that should be requests.
+    pub(crate) lines: usize,
+    /// Whether the log named its fields.
+    pub(crate) header: bool,
+}
+
+impl LineLog {
+    /// Tries the log on lines.
+    pub(crate) fn try_on<'a>(&self, lines: impl Iterator<Item = &'a [u8]>) -> LineTrial {
+        let mut splitter = (self.splitter)(&ReadOptions::default());
+        let mut trial = LineTrial::default();
+        for line in lines {
+            match splitter.split(line) {
+                Ok(SplitLine::Directive) => continue,
+                Ok(SplitLine::Request(raw)) => {
+                    trial.sensible += usize::from(raw.read().is_ok_and(|request| request.is_sensible()));
+                }
+                Ok(SplitLine::Event) | Err(_) => {}
+            }
+            trial.lines += 1;
+        }
+        trial.header = splitter.knows_fields();
+        trial
+    }
+
+    /// The first line that is a request, by its place among `lines`, and what it says; otherwise why the first line is none.
+    pub(crate) fn first_of<'a>(
+        &self,
+        lines: impl Iterator<Item = &'a [u8]>,
+        options: &ReadOptions,
+    ) -> Result<(usize, LogRequest<'a>), LineError> {
+        let mut splitter = (self.splitter)(options);
+        let mut first_reason = None;
+        for (at, line) in lines.enumerate() {
+            let reason = match splitter.split(line) {
+                Ok(SplitLine::Directive) => continue,
+                Ok(SplitLine::Event) => LineError::Text("line is no request"),
+                Ok(SplitLine::Request(raw)) => match raw.read() {
+                    Ok(request) if request.is_sensible() => return Ok((at, request)),
+                    Ok(request) => request.target.err().or(request.size_bytes.err()).unwrap_or(NO_REQUEST),
+                    Err(reason) => reason,
+                },
+                Err(reason) => reason,
+            };
+            first_reason.get_or_insert(reason);
+        }
+        Err(first_reason.unwrap_or(NO_REQUEST))
+    }
+
+    pub(crate) fn open(&self, source: InputSource, options: &ReadOptions) -> Box<dyn FormatDecoder> {
+        Box::new(LineDecoder { source, splitter: (self.splitter)(options), line: 0 })
+    }
+}
+
+const NO_REQUEST: LineError = LineError::Text("there is no request");
+
+struct LineDecoder {
+    source: InputSource,
+    splitter: Box<dyn LineSplitter>,
+    line: u64,
+}
+
+impl FormatDecoder for LineDecoder {
+    fn step(&mut self, out: &mut Ingest) -> Result<bool, TraceError> {
+        for _ in 0..BATCH {
+            if out.is_full() {
+                break;
+            }
+            self.line += 1;
+            let line = match self.source.next_line()? {
+                Framed::End => return Ok(false),
+                Framed::TooLong => {
+                    out.count_line();
+                    out.reject(self.line, LineError::TooLong { limit_bytes: MAX_LINE_BYTES });
+                    continue;
+                }
+                Framed::Line(line) if line.trim_ascii_start().is_empty() => continue,
+                Framed::Line(line) => line,
+            };
+            let request = match self.splitter.split(line) {
+                Ok(SplitLine::Directive) => continue,
+                Ok(SplitLine::Event) => {
+                    out.count_line();
+                    out.tally.not_counted_event();
+                    continue;
+                }
+                Ok(SplitLine::Request(raw)) => raw.read(),
+                Err(reason) => Err(reason),
+            };
+            out.count_line();
+            match request {
+                Ok(request) => take(out, self.line, &request)?,
+                Err(reason) => out.reject(self.line, reason),
+            }
+        }
+        Ok(true)
+    }
+
+    fn source(&mut self) -> Option<&mut InputSource> {
+        Some(&mut self.source)
+    }
+}

@@ -1,0 +1,336 @@
+//! The fields of a logged request as text, and what they mean.
+
+use std::borrow::Cow;
+use std::net::SocketAddr;
+
+use crate::error::TraceError;
+use crate::field_role::{FieldRole, SpanUnit};
+use crate::ingest::{DecodedRequest, Ingest, parse_size};
+use crate::line_error::LineError;
+use crate::log_time;
+use crate::options::Include;
+use crate::time::NS_PER_S;
+use crate::url;
+use plimsoll_synth::RecordKind;
+
+type Text<'a> = Option<Cow<'a, [u8]>>;
+
+/// The fields of one line.
+#[derive(Debug, Default)]
+pub(crate) struct RawRequest<'a> {
+    time: Text<'a>,
+    end: Text<'a>,
+    date: Text<'a>,
+    client: Text<'a>,
+    method: Text<'a>,
+    host: Text<'a>,
+    target: Text<'a>,
+    query: Text<'a>,
+    request: Text<'a>,
+    status: Text<'a>,
+    size: Text<'a>,
+    service_ns: Option<u64>,
+    total_ns: Option<u64>,
+}
+
+/// A request as a log line tells it. What matters only for requests that count may be missing.
+#[derive(Debug)]
+pub(crate) struct LogRequest<'a> {
+    pub(crate) time_ns: u64,
+    pub(crate) client: Option<Cow<'a, [u8]>>,
+    /// `None` where the log names no method: GET.
+    pub(crate) method: Option<Cow<'a, [u8]>>,
+    /// As logged; path or URL.
+    pub(crate) target: Result<Cow<'a, [u8]>, LineError>,
+    pub(crate) host: Option<Cow<'a, [u8]>>,
+    /// `None` where the log has no status: 200.
+    pub(crate) status: Option<u16>,
+    pub(crate) size_bytes: Result<u64, LineError>,
+    /// `None` where the log has no service time.
+    pub(crate) service_ns: Option<u64>,
+}
+
+impl<'a> RawRequest<'a> {
+    /// Notes a field, and returns whether it says anything. Empty fields and `-` do not; `-` for a size is 0.
+    pub(crate) fn set(&mut self, role: FieldRole, value: Cow<'a, [u8]>) -> bool {
+        let nothing = value.is_empty() || *value == *b"-";
+        if nothing && role != FieldRole::Size && role != FieldRole::Status {
+            return false;
+        }
+        let place = match role {
+            FieldRole::Time => &mut self.time,
+            FieldRole::End => &mut self.end,
+            FieldRole::Date => &mut self.date,
+            FieldRole::Client => &mut self.client,
+            FieldRole::Method => &mut self.method,
+            FieldRole::Host => &mut self.host,
+            FieldRole::Target => &mut self.target,
+            FieldRole::Query => &mut self.query,
+            FieldRole::Request => &mut self.request,
+            FieldRole::Status => &mut self.status,
+            FieldRole::Size => &mut self.size,
+            FieldRole::Url => {
+                self.host = url::authority(&value).map(|host| Cow::Owned(host.to_owned()));
+                &mut self.target
+            }
+            FieldRole::Service(unit) => {
+                self.service_ns = span_ns(&value, unit);
+                return self.service_ns.is_some();
+            }
+            FieldRole::Total(unit) => {
+                self.total_ns = span_ns(&value, unit);
+                return self.total_ns.is_some();
+            }
+        };
+        *place = Some(value);
+        true
+    }
+
+    /// Whether the line says nothing of a request, as those of a log that holds other events too.
+    pub(crate) fn is_no_request(&self) -> bool {
+        [&self.target, &self.request, &self.size, &self.status].iter().all(|field| field.is_none())
+    }
+
+    /// What the fields mean.
+    pub(crate) fn read(self) -> Result<LogRequest<'a>, LineError> {
+        let total_ns = self.total_ns.or(self.service_ns).unwrap_or(0);
+        let time_ns = arrival_ns(self.time, self.end, self.date, total_ns)?;
+        let (method, target) = match (self.target, self.request) {
+            (Some(target), _) => (self.method, Ok(with_query(target, self.query))),
+            (None, Some(request)) => match split_line(request) {
+                Ok((method, target)) => (Some(method), Ok(target)),
+                Err(reason) => (self.method, Err(reason)),
+            },
+            (None, None) => (self.method, Err(LineError::Missing { column: "target" })),
+        };
+        let status = self.status.map(|text| {
+            let number = std::str::from_utf8(&text).ok().and_then(|text| text.parse::<u16>().ok());
+            number.filter(|number| *number < 1000).unwrap_or(0)
+        });
+        let size_bytes = match self.size.as_deref() {
+            None => Err(LineError::Missing { column: "size" }),
+            Some(b"-" | b"") => Ok(0),
+            Some(digits) => parse_size(digits),
+        };
+        Ok(LogRequest {
+            time_ns,
+            client: self.client.map(client_address),
+            method,
+            target,
+            host: self.host,
+            status,
+            size_bytes,
+            service_ns: self.service_ns.or(self.total_ns),
+        })
+    }
+}
+
+/// The client's address without its port, which differs from connection to connection; of several (`X-Forwarded-For`), the first.
+fn client_address(logged: Cow<'_, [u8]>) -> Cow<'_, [u8]> {
+    let first = logged.split(|&b| b == b',').next().unwrap_or_default().trim_ascii();
+    let with_port = std::str::from_utf8(first).ok().and_then(|text| text.parse::<SocketAddr>().ok());
+    match with_port {
+        Some(address) => Cow::Owned(address.ip().to_string().into_bytes()),
+        None if first.len() == logged.len() => logged,
+        None => Cow::Owned(first.to_owned()),
+    }
+}
+
+/// When the request arrived: as logged, or the end of its answer less what it took, in whole seconds if the log
+/// writes those.
+fn arrival_ns(time: Text<'_>, end: Text<'_>, date: Text<'_>, total_ns: u64) -> Result<u64, LineError> {
+    let ended = time.is_none();
+    let stamp = time.or(end).ok_or(LineError::Missing { column: "time" })?;
+    let stamp = match date {
+        Some(date) => log_time::parse(&[&date, &b" "[..], &stamp].concat())?,
+        None => log_time::parse(&stamp)?,
+    };
+    if !ended {
+        return Ok(stamp.ns);
+    }
+    Ok(stamp.ns.saturating_sub(if stamp.whole { total_ns / NS_PER_S * NS_PER_S } else { total_ns }))
+}
+
+fn with_query<'a>(target: Cow<'a, [u8]>, query: Text<'a>) -> Cow<'a, [u8]> {
+    match query {
+        Some(query) if !target.contains(&b'?') => {
+            let mark: &[u8] = if query.starts_with(b"?") { b"" } else { b"?" };
+            Cow::Owned([&target, mark, &query].concat())
+        }
+        _ => target,
+    }
+}
+
+/// Method and target.
+type MethodTarget<'a> = (Cow<'a, [u8]>, Cow<'a, [u8]>);
+
+/// Splits a request line.
+fn split_line(request: Cow<'_, [u8]>) -> Result<MethodTarget<'_>, LineError> {
+    match request {
+        Cow::Borrowed(line) => {
+            let (method, target) = url::split_request_line(line)?;
+            Ok((Cow::Borrowed(method), Cow::Borrowed(target)))
+        }
+        Cow::Owned(line) => {
+            let (method, target) = url::split_request_line(&line)?;
+            Ok((Cow::Owned(method.to_owned()), Cow::Owned(target.to_owned())))
+        }
+    }
+}
+
+/// Nanoseconds of a span, or of several in a row, which a proxy logs when it tries several back-ends; `None` for a text
+/// that is no such span (`-1` where a phase was not reached).
+fn span_ns(text: &[u8], unit: SpanUnit) -> Option<u64> {
+    let unit_ns = match unit {
+        SpanUnit::S => 1e9,
+        SpanUnit::Ms => 1e6,
+        SpanUnit::Us => 1e3,
+        SpanUnit::Ns => 1.0,
+    };
+    let mut sum_ns = 0.0;
+    for part in std::str::from_utf8(text).ok()?.split([',', ':']) {
+        sum_ns += part.trim().parse::<f64>().ok().filter(|span| *span >= 0.0)? * unit_ns;
+    }
+    // A year and more is no span of a request.
+    (sum_ns < 3.2e16).then_some(sum_ns.round() as u64)
+}
+
+impl LogRequest<'_> {
+    /// Whether the status is that of a document.
+    pub(crate) fn has_counted_status(&self) -> bool {
+        self.status.is_none_or(|status| matches!(status, 200 | 206 | 304))
+    }
+
+    /// Whether everything is there that a request that counts needs.
+    pub(crate) fn is_sensible(&self) -> bool {
+        !self.has_counted_status() || (self.target.is_ok() && self.size_bytes.is_ok())
+    }
+
+    /// The target as a trace names it: the site, if the log names it, and the path; `None` for one that names no document.
+    pub(crate) fn named(&self, strip_query: bool) -> Option<Cow<'_, [u8]>> {
+        let path = url::target(self.target.as_deref().ok()?, strip_query)?;
+        Some(match &self.host {
+            Some(host) => Cow::Owned([&host.to_ascii_lowercase(), &*path].concat()),
+            None => path,
+        })
+    }
+}
+
+/// Counts a request, or notes why it does not count.
+pub(crate) fn take(out: &mut Ingest, number: u64, request: &LogRequest<'_>) -> Result<(), TraceError> {
+    let counted_status = request.has_counted_status();
+    let only_counted = out.include == Include::Counted;
+    if !counted_status && only_counted {
+        out.tally.not_counted_status(request.status.unwrap_or(0));
+        return Ok(());
+    }
+    let method = request.method.as_deref().unwrap_or(b"GET");
+    if let Err(reason) = request.target {
+        if counted_status {
+            out.reject(number, reason);
+        } else {
+            out.tally.not_counted_target();
+        }
+        return Ok(());
+    }
+    if only_counted && !matches!(method, b"GET" | b"HEAD") {
+        out.tally.not_counted_method(method);
+        return Ok(());
+    }
+    let Some(target) = request.named(out.strip_query) else {
+        if counted_status && only_counted {
+            out.reject(number, LineError::Text("target is neither a path nor a URL"));
+        } else {
+            out.tally.not_counted_target();
+        }
+        return Ok(());
+    };
+    let head = method == b"HEAD";
+    let size_bytes = if head || request.status == Some(304) { Ok(0) } else { request.size_bytes };
+    let size_bytes = match size_bytes {
+        Ok(size_bytes) => size_bytes,
+        Err(reason) => {
+            out.reject(number, reason);
+            return Ok(());
+        }
+    };
+    let entry = DecodedRequest {
+        time_ns: request.time_ns,
+        target: &target,
+        client: request.client.as_deref(),
+        size_bytes,
+        whole: request.status.is_none_or(|status| status == 200) && !head,
+        service_ns: request.service_ns.unwrap_or(0),
+        class: 0,
+        kind: RecordKind::Static,
+    };
+    out.accept(number, &entry)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn raw(fields: &[(FieldRole, &'static str)]) -> RawRequest<'static> {
+        let mut raw = RawRequest::default();
+        for (role, text) in fields {
+            raw.set(*role, Cow::Borrowed(text.as_bytes()));
+        }
+        raw
+    }
+
+    #[test]
+    fn the_end_of_an_answer_gives_its_arrival() {
+        let read = |time| {
+            raw(&[
+                (FieldRole::End, time),
+                (FieldRole::Total(SpanUnit::Ms), "1500"),
+                (FieldRole::Service(SpanUnit::S), "0.5"),
+            ])
+            .read()
+            .unwrap()
+        };
+        assert_eq!(read("100.25").time_ns, 98_750_000_000);
+        // Whole seconds stay whole.
+        assert_eq!(read("100").time_ns, 99_000_000_000);
+        assert_eq!(read("100").service_ns, Some(500_000_000));
+        let arrived =
+            raw(&[(FieldRole::Time, "7"), (FieldRole::End, "9"), (FieldRole::Total(SpanUnit::S), "1")]);
+        assert_eq!(arrived.read().unwrap().time_ns, 7_000_000_000);
+    }
+
+    #[test]
+    fn spans_have_units_and_may_be_missing() {
+        assert_eq!(span_ns(b"0.25", SpanUnit::S), Some(250_000_000));
+        assert_eq!(span_ns(b"0.001, 0.002", SpanUnit::S), Some(3_000_000));
+        assert_eq!(span_ns(b"7", SpanUnit::Us), Some(7000));
+        for text in ["-1", "", "x", "inf", "nan"] {
+            assert_eq!(span_ns(text.as_bytes(), SpanUnit::Ms), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn clients_are_addresses_without_ports() {
+        for (logged, kept) in [
+            ("192.0.2.7:51234", "192.0.2.7"),
+            ("[2001:db8::1]:80", "2001:db8::1"),
+            ("2001:db8::1", "2001:db8::1"),
+            ("192.0.2.7, 10.0.0.1", "192.0.2.7"),
+            ("name", "name"),
+        ] {
+            assert_eq!(*client_address(Cow::Borrowed(logged.as_bytes())), *kept.as_bytes(), "{logged}");
+        }
+    }
+
+    #[test]
+    fn a_query_in_a_field_of_its_own_joins_the_target() {
+        let target = |query| {
+            let request =
+                raw(&[(FieldRole::Time, "1"), (FieldRole::Target, "/a"), (FieldRole::Query, query)])
+                    .read()
+                    .unwrap();
+            String::from_utf8(request.target.unwrap().into_owned()).unwrap()
+        };
+        assert_eq!((target("-"), target("b=1"), target("?b")), ("/a".into(), "/a?b=1".into(), "/a?b".into()));
+    }
+}

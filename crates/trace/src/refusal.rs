@@ -1,0 +1,180 @@
+//! Why an input is of no known format: the nearest format, and a line of it that would do.
+
+use crate::format::Format;
+use crate::format_spec::{Decode, FormatSpec};
+use crate::formats::{FORMATS, json, time_id_size, w3c};
+use crate::line_error::LineError;
+use crate::options::ReadOptions;
+use crate::prefix::Prefix;
+
+/// How alike a line and a sample must be for the format to be named, from 0 to 1.
+const NEAR: f64 = 0.3;
+
+/// How much of a line is compared and shown, in bytes.
+const COMPARED_BYTES: usize = 200;
+
+/// Most keys of an object that a message lists.
+const LISTED_KEYS: usize = 30;
+
+/// Says why no format fits the first bytes of an input, and what would do.
+pub(crate) fn reason(prefix: &Prefix<'_>) -> String {
+    let Some(first) = prefix.lines().next() else {
+        return "it has no line, and none of the marks of the binary formats".to_owned();
+    };
+    if let Some(step_s) = time_id_size::table_step_s(prefix) {
+        return format!(
+            "its lines parse as time-id-size, but they follow one another at equal intervals of {step_s} s and no target \
+             comes twice with one size, as in a table of counts per interval; if they are requests, give --format time-id-size"
+        );
+    }
+    if let Some(keys) = json::keys_of(first) {
+        return json_reason(&keys);
+    }
+    if is_json_array(first) {
+        return "it is a JSON array; put each object in a line of its own, such as with jq -c '.[]'"
+            .to_owned();
+    }
+    let near = if begins_with_date(first) { Some(&w3c::SPEC) } else { nearest(first) };
+    match near {
+        Some(spec) => format!(
+            "its first line, {}, is nearest to {}, but {}{}",
+            quoted(first),
+            spec.format,
+            complaint(spec, prefix),
+            spec.format.expected()
+        ),
+        None => format!("its first line, {}, resembles no format", quoted(first)),
+    }
+}
+
+fn json_reason(keys: &[String]) -> String {
+    let guess = |words: &[&str]| {
+        let lower = |key: &String| key.to_ascii_lowercase();
+        let found = words.iter().find_map(|word| keys.iter().find(|key| lower(key).contains(word)));
+        found.map_or("KEY", String::as_str)
+    };
+    let mut listed = keys.iter().take(LISTED_KEYS).map(String::as_str).collect::<Vec<_>>().join(", ");
+    if keys.len() > LISTED_KEYS {
+        listed += ", …";
+    }
+    format!(
+        "its lines are JSON with other keys than those of a known server ({listed}); say which hold time, target and size, \
+         such as --fields time={},target={},size={}",
+        guess(&["time", "ts", "date"]),
+        guess(&["uri", "url", "path", "target"]),
+        guess(&["bytes", "size", "length"])
+    )
+}
+
+/// The format whose sample is most like the line, where one is near.
+fn nearest(line: &[u8]) -> Option<&'static FormatSpec> {
+    let shape = shape_of(line);
+    FORMATS
+        .iter()
+        .filter(|spec| !spec.sample.is_empty())
+        .map(|spec| {
+            let sample = spec.sample.lines().last().unwrap_or_default();
+            (*spec, strsim::normalized_levenshtein(&shape, &shape_of(sample.as_bytes())))
+        })
+        .filter(|(_, likeness)| *likeness >= NEAR)
+        .max_by(|a, b| a.1.total_cmp(&b.1))
+        .map(|(spec, _)| spec)
+}
+
+fn is_json_array(first: &[u8]) -> bool {
+    let rest = first.trim_ascii().strip_prefix(b"[").map(<[u8]>::trim_ascii_start);
+    rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(b"{"))
+}
+
+/// Whether a line begins with date and time in fields of their own and has many fields, as in a W3C log that lost its header.
+fn begins_with_date(line: &[u8]) -> bool {
+    const FORM: &[u8] = b"0000-00-00 00:00:00 ";
+    let like = |(byte, form): (&u8, &u8)| match form {
+        b'0' => byte.is_ascii_digit(),
+        b' ' => matches!(byte, b' ' | b'\t'),
+        form => byte == form,
+    };
+    let fields = line.split(|byte| matches!(byte, b' ' | b'\t')).count();
+    line.len() > FORM.len() && line.iter().zip(FORM).all(like) && fields >= 6
+}
+
+/// A line with each word and number as one character, so that form counts and content does not.
+fn shape_of(line: &[u8]) -> String {
+    let kind = |byte: u8| match byte {
+        b'0'..=b'9' => '0',
+        b'a'..=b'z' | b'A'..=b'Z' | 0x80.. => 'a',
+        other => char::from(other),
+    };
+    let mut shape: Vec<char> = line.iter().take(COMPARED_BYTES).map(|byte| kind(*byte)).collect();
+    shape.dedup_by(|a, b| a == b && matches!(a, '0' | 'a' | ' '));
+    shape.into_iter().collect()
+}
+
+/// What a format finds wrong with the first line.
+fn complaint(spec: &FormatSpec, prefix: &Prefix<'_>) -> String {
+    let error = match &spec.decode {
+        Decode::Own { explain: Some(explain), .. } => {
+            prefix.lines().next().and_then(|line| explain(line).err())
+        }
+        Decode::Own { .. } => None,
+        Decode::Lines(log) => log.first_of(prefix.lines(), &ReadOptions::default()).err(),
+    };
+    error.unwrap_or(LineError::Text("most lines are of another form")).to_string()
+}
+
+/// Part of a line in a message of one paragraph.
+fn quoted(line: &[u8]) -> String {
+    let text = String::from_utf8_lossy(&line[..line.len().min(COMPARED_BYTES)]);
+    let text: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
+    format!("`{text}`")
+}
+
+impl Format {
+    /// A line that the format takes, as a clause after a semicolon; nothing for a format without lines.
+    pub(crate) fn expected(self) -> String {
+        match self.spec().sample {
+            "" => String::new(),
+            sample => format!("; a line of {self} is `{}`", sample.replace('\n', "` and then `")),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn refused(text: &str) -> String {
+        reason(&Prefix::new(text.as_bytes(), None))
+    }
+
+    #[test]
+    fn the_nearest_format_is_named_with_a_line_that_would_do() {
+        let text = refused("192.0.2.7 - - [23/Nov/2026:21:22:15 +0000] \"GET /a HTTP/1.1\" 200\n");
+        assert!(
+            text.contains("nearest to common-log") && text.contains("a line of common-log is `"),
+            "{text}"
+        );
+        let text =
+            refused("1795469027.494 12 192.0.2.7 TCP_MISS/200 x GET http://h/a - D/1.1.1.1 image/png\n");
+        assert!(
+            text.contains("nearest to squid") && text.contains("status or size is not a number"),
+            "{text}"
+        );
+        let text = refused("2019-12-04\t21:02:31\tLAX1\t2111\t192.0.2.24\tGET\t/\n");
+        assert!(text.contains("nearest to w3c") && text.contains("no line `#Fields:`"), "{text}");
+        let text = refused("2026-11-23T10:00:00 812 40000\n");
+        assert!(
+            text.contains("nearest to time-id-size") && text.contains("not a number of seconds"),
+            "{text}"
+        );
+        assert!(refused("[\n{\"a\":1}\n]\n").contains("jq -c"));
+        assert!(refused("hello\nworld\n").contains("resembles no format"));
+        assert!(refused("").contains("no line"));
+    }
+
+    #[test]
+    fn json_with_other_keys_leads_to_fields() {
+        let text = refused("{\"@t\":{\"timestamp\":1},\"req\":{\"url\":\"/a\"},\"n\":5}\n");
+        assert!(text.contains("--fields time=@t.timestamp,target=req.url,size=KEY"), "{text}");
+    }
+}
