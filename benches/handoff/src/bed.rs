@@ -78,6 +78,12 @@ impl Bed {
         &self.lab
     }
 
+    /// The process of the first program that runs in the front-end's node.
+    pub fn front_end_process(&self) -> Option<u32> {
+        let found = self.processes.iter().find(|(name, ..)| name.ends_with(" in front-end"));
+        found.map(|(_, _, process)| process.id())
+    }
+
     /// Where clients connect at this port.
     pub fn target(&self, port: u16) -> SocketAddr {
         (self.lab.virtual_address(), port).into()

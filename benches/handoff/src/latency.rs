@@ -37,31 +37,15 @@ pub fn measure(beds: &Beds, plan: &CpuPlan) -> Result<()> {
     Ok(())
 }
 
+/// The three ways to a response, and for each the time of every request.
+const WAYS: [&str; 3] = ["straight to the back-end", "by proxy", "by handoff"];
+pub type Times = [Vec<Duration>; 3];
+
 fn run(beds: &Beds, what: &str) -> Result<()> {
-    let (proxies, handing) = (beds.get(&Kind::Proxies), beds.get(&Kind::Origin));
-    let (proxies, handing) = (proxies.context("no such lab")?, handing.context("no such lab")?);
-    let [path, _] = handing.paths(SIZE_BYTES)?;
-    // The back-end that the policy chooses for it.
-    let ask = || Client::connect(handing.target(PLIMSOLL_PORT))?.get(&path);
-    let chosen = handing.lab().node(Node::Client)?.run(ask)??.backend;
-    let backend: Node = chosen.parse()?;
-    let direct: SocketAddr = (handing.lab().node(backend)?.address(), BACKEND_PORT).into();
-    let ways: [(&str, &Bed, SocketAddr); 3] = [
-        ("straight to the back-end", handing, direct),
-        ("by proxy", proxies, proxies.target(PLIMSOLL_PORT)),
-        ("by handoff", handing, handing.target(PLIMSOLL_PORT)),
-    ];
-    let mut times: [Vec<Duration>; 3] = Default::default();
-    // In batches, because entering a node takes a thread.
-    for _ in 0..CONNECTIONS / 20 {
-        for (number, (_, bed, to)) in ways.iter().enumerate() {
-            let batch = || (0..20).map(|_| once(*to, &path)).collect::<Result<Vec<_>>>();
-            times[number].extend(bed.lab().node(Node::Client)?.run(batch)??);
-        }
-    }
+    let mut times = times(beds, CONNECTIONS)?;
     println!("  {what}");
     let direct = times[0].clone();
-    for ((name, ..), times) in ways.iter().zip(&mut times) {
+    for (name, times) in WAYS.iter().zip(&mut times) {
         let (median, p99) = (quantile(times, 0.5), quantile(times, 0.99));
         print!("    {name:<26} median {:>7.1} us   p99 {:>7.1} us", us(median), us(p99));
         if *name == "by handoff" {
@@ -74,6 +58,32 @@ fn run(beds: &Beds, what: &str) -> Result<()> {
         println!();
     }
     Ok(())
+}
+
+/// Makes so many connections in each of the three ways.
+pub fn times(beds: &Beds, connections: usize) -> Result<Times> {
+    let (proxies, handing) = (beds.get(&Kind::Proxies), beds.get(&Kind::Origin));
+    let (proxies, handing) = (proxies.context("no such lab")?, handing.context("no such lab")?);
+    let [path, _] = handing.paths(SIZE_BYTES)?;
+    // The back-end that the policy chooses for it.
+    let ask = || Client::connect(handing.target(PLIMSOLL_PORT))?.get(&path);
+    let chosen = handing.lab().node(Node::Client)?.run(ask)??.backend;
+    let backend: Node = chosen.parse()?;
+    let direct: SocketAddr = (handing.lab().node(backend)?.address(), BACKEND_PORT).into();
+    let ways: [(&Bed, SocketAddr); 3] = [
+        (handing, direct),
+        (proxies, proxies.target(PLIMSOLL_PORT)),
+        (handing, handing.target(PLIMSOLL_PORT)),
+    ];
+    let mut times = Times::default();
+    // In batches, because entering a node takes a thread.
+    for _ in 0..connections / 20 {
+        for ((bed, to), times) in ways.iter().zip(&mut times) {
+            let batch = || (0..20).map(|_| once(*to, &path)).collect::<Result<Vec<_>>>();
+            times.extend(bed.lab().node(Node::Client)?.run(batch)??);
+        }
+    }
+    Ok(times)
 }
 
 /// From sending the request to having the whole response.
@@ -90,11 +100,11 @@ fn once(to: SocketAddr, path: &str) -> Result<Duration> {
     Ok(took)
 }
 
-fn us(time: Duration) -> f64 {
+pub fn us(time: Duration) -> f64 {
     time.as_secs_f64() * 1e6
 }
 
-fn quantile(times: &mut [Duration], share: f64) -> Duration {
+pub fn quantile(times: &mut [Duration], share: f64) -> Duration {
     times.sort_unstable();
     let at = ((times.len() as f64 * share).ceil() as usize).clamp(1, times.len().max(1));
     times.get(at - 1).copied().unwrap_or_default()

@@ -3,6 +3,10 @@
 //! Usage: plimsoll-bench-handoff PLIMSOLL            PLIMSOLL: the optimized program
 //!        plimsoll-bench-handoff PLIMSOLL border     where handing off begins to pay, see `border.rs`; with one more
 //!                                                   argument only lines that contain it, such as "many, new"
+//!        plimsoll-bench-handoff PLIMSOLL interrupts PART
+//!                                                   packets delivered otherwise than by an interrupt for each: PART is kept,
+//!                                                   new, latency or counts, see `interrupts.rs`. It changes settings of the
+//!                                                   machine and sets them back, unless it is killed
 //!        plimsoll-bench-handoff PLIMSOLL CASE SIZE  one case (a number) only, under `perf`, see `profile.rs`
 //!
 //! One CPU is that of the front-end's node, with all work of the kernel for it; everything else runs on the others.
@@ -15,7 +19,9 @@ mod border;
 mod cluster;
 mod configs;
 mod cost;
+mod delivery;
 mod http;
+mod interrupts;
 mod latency;
 mod load;
 mod profile;
@@ -40,6 +46,7 @@ fn main() -> Result<()> {
         [plimsoll, word, part @ ..] if word == "border" && part.len() <= 1 => {
             border(&program(plimsoll)?, &plan, part.first().map_or("", String::as_str))
         }
+        [plimsoll, word, part] if word == "interrupts" => interrupts(&program(plimsoll)?, &plan, part),
         [plimsoll, case, size] => profile::run(&start(&program(plimsoll)?, &plan)?, case, size, &plan),
         _ => bail!("give the program `plimsoll`, and nothing or a case and a size for a profile"),
     }
@@ -66,6 +73,15 @@ fn border(plimsoll: &Path, plan: &CpuPlan, part: &str) -> Result<()> {
     let beds = start(plimsoll, plan)?;
     let meter = CpuMeter::start(plan.front_end)?;
     border::measure(&beds, part, rounds, seconds, &meter)
+}
+
+fn interrupts(plimsoll: &Path, plan: &CpuPlan, part: &str) -> Result<()> {
+    let rounds = usize::try_from(from_environment("ROUNDS", 5)?)?;
+    let seconds = from_environment("SECONDS", 1)?;
+    let _grouping = delivery::ungroup()?;
+    let kinds = [Kind::Proxies, Kind::Origin].into_iter();
+    let beds = kinds.map(|kind| Ok((kind, Bed::start(kind, plimsoll, plan, Node::FrontEnd, BACKENDS)?)));
+    interrupts::measure(&beds.collect::<Result<_>>()?, plan, part, rounds, seconds)
 }
 
 fn all(plimsoll: &Path, plan: &CpuPlan) -> Result<()> {
