@@ -26,10 +26,10 @@ pub(crate) fn parameter(text: &str) -> Result<(String, GivenValue), String> {
 const MOST_COUNTS: usize = 256;
 
 /// Numbers of back-ends, both ends included.
-pub(crate) type BackendCounts = RangeInclusive<usize>;
+pub(crate) type BackendRange = RangeInclusive<usize>;
 
 /// A number of back-ends, or a range such as `2-8`.
-pub(crate) fn backends(text: &str) -> Result<BackendCounts, String> {
+pub(crate) fn backends(text: &str) -> Result<BackendRange, String> {
     let one = |text: &str| values::backends(&text.trim().into());
     let Some((first, last)) = text.split_once('-').filter(|(first, _)| !first.is_empty()) else {
         return one(text).map(|count| count..=count);

@@ -45,7 +45,7 @@ pub(crate) struct Args {
 
     /// Numbers of back-ends to try, such as 4,8 or 2-8
     #[arg(short, long, value_delimiter = ',', default_value = "8", value_parser = values::backends)]
-    backends: Vec<values::BackendCounts>,
+    backends: Vec<values::BackendRange>,
 
     /// Back-end model (see `plimsoll models`)
     #[arg(short, long, default_value = "lard")]
