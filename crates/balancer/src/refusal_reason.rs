@@ -104,6 +104,9 @@ reasons! {
     PlacedTwice "placed_twice" "508"
         "the address of a back-end leads to a front-end beside this one"
         "correct `address` of the back-ends, or `peers.others`";
+    ConnectionsFull "connections_full" "none: it waits"
+        "as many connections are open as may be, so that a further one waits until another one ends"
+        "raise `limits.connections` and the limit on open files";
     MadeRoom "made_room" ""
         "a connection without a whole request was closed, as all places were taken and others waited for one"
         "raise `limits.connections` and the limit on open files, or lower `timeouts.idle`";

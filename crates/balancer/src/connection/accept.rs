@@ -13,6 +13,7 @@ use crate::mechanism::carry::Mechanism;
 use crate::net::halves::ClientIo;
 use crate::net::places::TakenPlace;
 use crate::net::stream::{ClientStream, Listener};
+use crate::refusal_reason::RefusalReason;
 use crate::shared::FrontEndShared;
 use crate::worker::Worker;
 
@@ -57,7 +58,7 @@ impl<M: Mechanism> ConnectionService<M> {
                 Ok((stream, peer)) => {
                     let place = tokio::select! {
                         biased;
-                        place = self.place() => place,
+                        place = self.place(peer) => place,
                         () = stop.notified() => {
                             stop.notify_one();
                             None
@@ -96,11 +97,12 @@ impl<M: Mechanism> ConnectionService<M> {
 
     /// A place for a connection that was accepted. Where none is free, those make room that have waited longest for a
     /// request: here, or with another worker.
-    async fn place(&self) -> Option<TakenPlace> {
+    async fn place(&self, peer: SocketAddr) -> Option<TakenPlace> {
         let shared = &self.worker.shared;
         if let Some(place) = shared.places.try_take() {
             return Some(place);
         }
+        self.worker.count_refusal(Some(RefusalReason::ConnectionsFull), &peer.ip().to_string(), None);
         let _wanted = WantedRoom::new(&shared.room_wanted);
         self.worker.make_room();
         shared.places.take().await

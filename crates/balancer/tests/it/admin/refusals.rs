@@ -94,3 +94,17 @@ fn a_back_end_whose_connections_are_taken() {
     assert_eq!(rig.client().get("/").status(), 503);
     counts(&rig, "backend_connections", &mut 0.0);
 }
+
+#[test]
+fn a_connection_that_waits_for_a_place_and_one_that_makes_it() {
+    let origin = Origin::echo();
+    let rig = Rig::new(&[&origin], "[limits]\nconnections = 1\n[timeouts]\nidle = \"1h\"\nhead = \"1h\"\n");
+    let mut first = rig.client();
+    assert_eq!(first.get("/").status(), 200);
+    assert_eq!(rig.client().asked("/").status(), 200);
+    let m = rig.metrics_once(|m| m.sum("plimsoll_refusals_total", "") >= 2.0);
+    for reason in ["connections_full", "made_room"] {
+        assert_eq!(m.get(&format!("plimsoll_refusals_total{{reason=\"{reason}\"}}")), 1.0, "{reason}");
+    }
+    assert!(first.ends());
+}
