@@ -2,7 +2,7 @@
 
 use crate::format::Format;
 use crate::format_spec::{Decode, FormatSpec};
-use crate::formats::{FORMATS, json, time_id_size, w3c};
+use crate::formats::{FORMATS, csv, json, time_id_size, w3c};
 use crate::line_error::LineError;
 use crate::options::ReadOptions;
 use crate::prefix::Prefix;
@@ -21,6 +21,14 @@ pub(crate) fn reason(prefix: &Prefix<'_>) -> String {
     let Some(first) = prefix.lines().next() else {
         return "it has no line, and none of the marks of the binary formats".to_owned();
     };
+    if let Some(header) = time_id_size::foreign_header(prefix) {
+        return format!(
+            "its first line, {}, names columns, but not those of a trace of requests; a CSV needs the columns time_s, target and \
+             size_bytes{}",
+            quoted(header),
+            csv::FORMAT.expected()
+        );
+    }
     if let Some(step_s) = time_id_size::table_step_s(prefix) {
         return format!(
             "its lines parse as time-id-size, but they follow one another at equal intervals of {step_s} s and no target \

@@ -130,9 +130,28 @@ pub(crate) fn table_step_s(prefix: &Prefix<'_>) -> Option<f64> {
 /// Counts of neighbouring intervals go up and down and are alike, but for idle intervals; numbers of targets that appear for the
 /// first time only grow, or lie far apart.
 fn look_like_counts(numbers: &[u64]) -> bool {
-    let busy = || numbers.iter().filter(|&&number| number > 0);
-    let (Some(least), Some(most)) = (busy().min(), busy().max()) else { return false };
-    !numbers.is_sorted() && most / 4 <= *least
+    let mut busy: Vec<u64> = numbers.iter().copied().filter(|&number| number > 0).collect();
+    busy.sort_unstable();
+    // A tenth at either end may be of a cut interval, or a peak.
+    let (Some(low), Some(high)) = (busy.get(busy.len() / 10), busy.get(busy.len() * 9 / 10)) else {
+        return false;
+    };
+    !numbers.is_sorted() && high / 4 <= *low
+}
+
+/// The first line, if it names columns of another table: this format has no header, and only one of time and target does no harm.
+pub(crate) fn foreign_header<'a>(prefix: &Prefix<'a>) -> Option<&'a [u8]> {
+    const TIMES: [&[u8]; 4] = [b"time", b"timestamp", b"ts", b"time_s"];
+    const TARGETS: [&[u8]; 9] =
+        [b"id", b"key", b"obj", b"obj_id", b"object", b"target", b"url", b"uri", b"name"];
+    let first = prefix.lines().next()?;
+    let is_name = |word: &&[u8]| {
+        word[0].is_ascii_alphabetic() && word.iter().all(|b| b.is_ascii_alphanumeric() || *b == b'_')
+    };
+    let words: Vec<&[u8]> = first.split(|&b| is_separator(b)).filter(|word| !word.is_empty()).collect();
+    let [time, target, _, ..] = words[..] else { return None };
+    let known = |names: &[&[u8]], word: &[u8]| names.iter().any(|name| word.eq_ignore_ascii_case(name));
+    (words.iter().all(is_name) && !(known(&TIMES, time) && known(&TARGETS, target))).then_some(first)
 }
 
 /// The format's name.
@@ -151,6 +170,7 @@ pub static SPEC: FormatSpec = FormatSpec {
     decode: Decode::Own {
         likeness: |prefix| match table_step_s(prefix) {
             Some(_) => Likeness::None,
+            None if foreign_header(prefix).is_some() => Likeness::None,
             None => prefix.lines_like(|line| split(line).is_ok()),
         },
         open: |source, _| Ok(Box::new(TimeIdSizeDecoder::new(source))),
@@ -187,6 +207,23 @@ mod tests {
         assert_eq!(step_s(&servers), Some(60.0));
         // By the number of the minute.
         assert_eq!(step_s("0 812 4\n1 790 5\n2 0 0\n3 801 4\n4 799 6\n"), Some(1.0));
+    }
+
+    #[test]
+    fn a_first_interval_cut_short_hides_no_table() {
+        let rest: String = (1..40)
+            .map(|minute| format!("{minute},{},{}\n", 33_000 + minute * 7919 % 5000, minute * 3))
+            .collect();
+        assert_eq!(step_s(&format!("0,71,136973\n{rest}")), Some(1.0));
+    }
+
+    #[test]
+    fn a_header_of_another_table_is_seen() {
+        let foreign = |text: &str| foreign_header(&Prefix::new(text.as_bytes(), None)).is_some();
+        assert!(foreign("minute,requests,bytes\n0,71,136973\n"));
+        for text in ["time id size\n1 a 2\n", "1 a 2\n", "# time id size\n1 a 2\n", "a b\n"] {
+            assert!(!foreign(text), "{text}");
+        }
     }
 
     #[test]
