@@ -40,9 +40,12 @@ pub(super) fn activate(shared: &AgentShared, link: &FrontEndLink<Connection>, te
     }
     tracing::info!(front_end = link.peer.name, source = %link.source, term, "this front-end is the active one now");
     let links = shared.links();
-    for other in links.iter().filter(|o| link.is_of_same_name(o) && !link.is_of_same_process(o)) {
+    // Those of the same process, too: what they have is of an earlier term, which they will hear of later.
+    for other in links.iter().filter(|o| link.is_of_same_name(o) && o.number != link.number) {
         detach(shared, other, other.surrender());
-        tell(shared, other);
+        if !link.is_of_same_process(other) {
+            tell(shared, other);
+        }
     }
     let connections = shared.connections_of_name(&link.peer.name);
     connections.iter().for_each(|connection| connection.withdraw_from_all());
