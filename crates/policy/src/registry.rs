@@ -17,14 +17,14 @@ static OWN: OnceLock<Vec<&'static PolicySpec>> = OnceLock::new();
 /// When a name is none, or another policy's, or when it was called before. Nothing is added then.
 pub fn register(own: &[&'static PolicySpec]) -> Result<(), RegisterError> {
     for (index, spec) in own.iter().enumerate() {
-        let mut others = REGISTRY.iter().chain(&own[..index]);
-        let mut names = std::iter::once(spec.name).chain(spec.aliases.iter().copied());
-        if let Some(name) = names.find(|name| !is_name(name)) {
-            return Err(RegisterError::NoName(name));
-        }
-        let mut names = std::iter::once(spec.name).chain(spec.aliases.iter().copied());
-        if let Some(name) = names.find(|name| others.any(|o| o.name == *name || o.aliases.contains(name))) {
-            return Err(RegisterError::Taken(name));
+        for &name in std::iter::once(&spec.name).chain(spec.aliases) {
+            let mut others = REGISTRY.iter().chain(&own[..index]);
+            if !is_name(name) {
+                return Err(RegisterError::NoName(name));
+            }
+            if others.any(|other| other.name == name || other.aliases.contains(&name)) {
+                return Err(RegisterError::Taken(name));
+            }
         }
     }
     OWN.set(own.to_vec()).map_err(|_| RegisterError::Again)
