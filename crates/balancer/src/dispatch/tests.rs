@@ -145,12 +145,12 @@ fn a_reload_keeps_what_the_policy_knows_unless_the_policy_changes() {
 #[test]
 fn backends_join_leave_and_come_back() {
     let d = dispatch("round_robin", "");
-    let c = d.join(&"c".into(), Weight::ONE).unwrap();
+    let c = d.join(&"c".into(), Weight::ONE, Health::Up).unwrap();
     assert_eq!(c, BackendId(2));
     d.set_health(c, Health::Draining);
     let chosen: Vec<u16> = (0..4).map(|_| assigned(d.offer(T, STATIC, 0)).backend().0).collect();
     assert!(!chosen.contains(&2), "{chosen:?}");
-    assert_eq!(d.join(&"c".into(), Weight::ONE).unwrap(), c, "the same name is the same back-end");
+    assert_eq!(d.join(&"c".into(), Weight::ONE, Health::Up).unwrap(), c, "the same name is the same back-end");
     let chosen: Vec<u16> = (0..3).map(|_| assigned(d.offer(T, STATIC, 0)).backend().0).collect();
     assert!(chosen.contains(&2), "{chosen:?}");
 }
@@ -160,7 +160,7 @@ fn the_index_of_a_departed_back_end_goes_to_another_one() {
     let d = dispatch("lard_r", "");
     let name = |n: u64| format!("late-{n}").into();
     for n in 0..70_000 {
-        let id = d.join(&name(n), Weight::ONE).unwrap();
+        let id = d.join(&name(n), Weight::ONE, Health::Up).unwrap();
         assert_eq!(id, BackendId(2));
         let held = (n % 1000 == 0).then(|| d.stay(id, T));
         assert_eq!(
