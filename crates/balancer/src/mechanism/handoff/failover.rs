@@ -100,7 +100,7 @@ fn let_go(worker: &Worker, handoffs: &Handoffs) {
             entry.link.answered(session);
         }
         handoffs.system.disclaim(&entry.flow);
-        recover::over(worker, entry);
+        recover::over_here(worker, entry);
     }
     handoffs.pending.borrow_mut().clear();
     handoffs.kept_offers.borrow_mut().clear();
