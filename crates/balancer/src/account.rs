@@ -129,12 +129,12 @@ impl Account {
         let at_most = ticket.patience(at_most);
         let wait = std::future::poll_fn(|cx| ticket.poll(cx));
         match tokio::time::timeout(at_most, wait).await {
-            Ok(Some(assignment)) => {
+            Ok(Ok(assignment)) => {
                 self.assign(assignment);
                 Ok(())
             }
-            Ok(None) => Err(ticket.refusal(false)),
-            Err(_) => Err(ticket.refusal(true)),
+            Ok(Err(reason)) => Err(reason),
+            Err(_) => Err(ticket.refusal()),
         }
     }
 

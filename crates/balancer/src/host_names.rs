@@ -116,9 +116,7 @@ where
     drop(sender);
     let until = Instant::now() + wait;
     // It ends as well when all threads have ended.
-    while let Ok((index, result)) =
-        receiver.recv_timeout(until.saturating_duration_since(Instant::now()))
-    {
+    while let Ok((index, result)) = receiver.recv_timeout(until.saturating_duration_since(Instant::now())) {
         done[index] = Some(result);
     }
     done

@@ -277,7 +277,11 @@ mod tests {
         let before = Arc::clone(&backends.load()[0]);
         before.set_drained(true);
         let after = set(to("b:80"));
-        assert_eq!((&*after.authority, after.is_drained()), ("b:80", true), "at the same address it is as it was");
+        assert_eq!(
+            (&*after.authority, after.is_drained()),
+            ("b:80", true),
+            "at the same address it is as it was"
+        );
         let lost = || Err(UnresolvedHost { host: "b".to_owned(), error: "none".to_owned() });
         let lost = |authority| MemberSpec { address: lost(), ..to(authority) };
         let (first, second) = (set(lost("b:80")), set(lost("b:81")));

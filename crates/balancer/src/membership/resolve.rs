@@ -232,11 +232,14 @@ mod tests {
 
     #[test]
     fn only_the_name_that_an_address_was_found_by_keeps_it() {
+        let key = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(key.path(), "0123456789abcdef".repeat(4)).unwrap();
         let config = |host: &str, agent: &str| {
             let text = format!(
                 "mechanism = \"handoff\"\n[[listener]]\naddress = \"10.0.0.1:80\"\n[[backend]]\n\
                  address = \"{host}:80\"\nagent = \"{agent}:7400\"\n\
-                 [handoff]\ninterfaces = [\"lo\"]\nkey_file = \"key\"\n"
+                 [handoff]\ninterfaces = [\"lo\"]\nkey_file = {:?}\n",
+                key.path()
             );
             Config::parse(&text, "test.toml").unwrap_or_else(|e| panic!("{text}\n{e}"))
         };
