@@ -84,7 +84,7 @@ reasons! {
         "the answer broke off in the middle, or the connection was lost after it was handed off; the client's connection is reset"
         "look at the log of the back-end and of its agent; `timeouts.body` says how long a back-end may be silent";
     ClientTimeout "client_timeout" ""
-        "the client took nothing of its answer for `timeouts.body`, or sent nothing of a body that the back-end waits for; its connection is reset"
+        "the client took its answer, or sent a body that its back-end waits for, too slowly: nothing for `timeouts.body`, or less than 1 KiB/s; its connection is reset"
         "raise `timeouts.body`, or look at the client";
     Malformed "malformed" "400"
         "the request is not valid HTTP"
