@@ -34,6 +34,8 @@ pub(crate) struct Account {
     /// The back-end that is tried, or was last.
     pub(crate) backend: Option<Arc<Backend>>,
     reason: Option<Reason>,
+    /// What was wrong with the last answer that could not be passed on.
+    pub(crate) fault: Option<&'static str>,
     assignment: Option<Assignment>,
     /// Set while it tries whether a back-end answers.
     trial: Option<BackendTrial>,
@@ -85,6 +87,7 @@ impl Account {
             tried: Tried::NONE,
             backend: None,
             reason: None,
+            fault: None,
             assignment: None,
             trial: None,
         }
@@ -126,12 +129,12 @@ impl Account {
         let at_most = ticket.patience(at_most);
         let wait = std::future::poll_fn(|cx| ticket.poll(cx));
         match tokio::time::timeout(at_most, wait).await {
-            Ok(Some(assignment)) => {
+            Ok(Ok(assignment)) => {
                 self.assign(assignment);
                 Ok(())
             }
-            Ok(None) => Err(ticket.refusal(false)),
-            Err(_) => Err(ticket.refusal(true)),
+            Ok(Err(reason)) => Err(reason),
+            Err(_) => Err(ticket.refusal()),
         }
     }
 

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
-use plimsoll_config::{BackendName, EjectionConfig};
+use plimsoll_config::{BackendName, EjectionConfig, HostPort};
 use plimsoll_policy::{BackendId, Health};
 use plimsoll_wire::message::AgentCounts;
 use tokio::sync::Semaphore;
@@ -23,7 +23,9 @@ pub(crate) struct Backend {
     pub(crate) address: Result<SocketAddr, UnresolvedHost>,
     /// Where its agent takes handoffs.
     pub(crate) agent: Option<SocketAddr>,
-    /// `Host` of health checks.
+    /// The name that led to its agent, or leads nowhere yet.
+    pub(crate) agent_at: Option<HostPort>,
+    /// `Host` of health checks, and the name that led to its address.
     pub(crate) authority: String,
     /// Connections that may still be opened to it.
     pub(crate) permits: Arc<Semaphore>,
@@ -93,6 +95,7 @@ impl Backend {
             id,
             name,
             agent: None,
+            agent_at: None,
             authority,
             permits: Arc::new(Semaphore::new(max_connections as usize)),
             max_connections,
@@ -105,18 +108,18 @@ impl Backend {
         }
     }
 
-    /// With an agent.
-    pub(crate) fn with_agent(self, agent: Option<SocketAddr>) -> Self {
-        Self { agent, ..self }
+    /// With an agent, which has this name.
+    pub(crate) fn with_agent(self, agent: Option<SocketAddr>, agent_at: Option<HostPort>) -> Self {
+        Self { agent, agent_at, ..self }
     }
 
-    /// Continues the counts of the back-end that this one replaces; at the same address also its health and
-    /// an operator's drain.
+    /// Continues the counts of the back-end that this one replaces. At the same address, or where that one had none yet, also
+    /// its health and an operator's drain: such a one is still down.
     pub(crate) fn succeeding(self, earlier: &Self) -> Self {
         let counts = Arc::clone(&earlier.counts);
         let agent_counts = Arc::clone(&earlier.agent_counts);
         let this = Self { counts, agent_counts, ..self };
-        if earlier.address != this.address || earlier.is_retired() {
+        if earlier.is_retired() || earlier.address.is_ok() && earlier.address != this.address {
             return this;
         }
         Self { condition: Arc::clone(&earlier.condition), ..this }

@@ -80,7 +80,7 @@ fn pause(config: &HealthConfig, settled: bool, rng: &mut Rng) -> Duration {
 }
 
 /// Differs from back-end to back-end and from start to start: front-ends must not check in step.
-fn seed(backend: &Backend) -> u64 {
+pub(crate) fn seed(backend: &Backend) -> u64 {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     u64::from(now.subsec_nanos()) << 16 | u64::from(backend.id.0)
 }

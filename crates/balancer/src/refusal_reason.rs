@@ -73,16 +73,19 @@ reasons! {
         "look at the back-end's log; `[health]` says when a back-end counts as down";
     BadResponse "bad_response" "502"
         "the back-end's answer is not valid HTTP"
-        "correct the back-end; the warning `a response was not passed on` says what is wrong";
+        "correct the back-end; the example in the log says what is wrong";
     ResponseLimit "response_limit" "502"
         "the head of the back-end's answer is larger than is allowed"
-        "raise `limits.head` or `limits.fields`; the warning `a response was not passed on` says which";
+        "raise `limits.head` or `limits.fields`; the example in the log says which";
     BackendTimeout "backend_timeout" "504"
         "the back-end's answer did not begin within `timeouts.first_byte`"
         "raise `timeouts.first_byte`, or look at the back-end";
     ResponseCut "response_cut" ""
-        "the answer broke off in the middle, and the client's connection is reset"
-        "look at the back-end's log; `timeouts.body` says how long either side may be silent";
+        "the answer broke off in the middle, or the connection was lost after it was handed off; the client's connection is reset"
+        "look at the log of the back-end and of its agent; `timeouts.body` says how long a back-end may be silent";
+    ClientTimeout "client_timeout" ""
+        "the client took its answer, or sent a body that its back-end waits for, too slowly: nothing for `timeouts.body`, or less than 1 KiB/s; its connection is reset"
+        "raise `timeouts.body`, or look at the client";
     Malformed "malformed" "400"
         "the request is not valid HTTP"
         "correct the client; the answer says what is wrong";
@@ -107,7 +110,7 @@ reasons! {
     ConnectionsFull "connections_full" "none: it waits"
         "as many connections are open as may be, so that a further one waits until another one ends"
         "raise `limits.connections` and the limit on open files";
-    MadeRoom "made_room" ""
+    MadeRoom "made_room" "connection ends, or 408"
         "a connection without a whole request was closed, as all places were taken and others waited for one"
         "raise `limits.connections` and the limit on open files, or lower `timeouts.idle`";
 }
@@ -139,6 +142,7 @@ impl RefusalReason {
                 | Self::BodyLimit
                 | Self::HeadTimeout
                 | Self::BodyTimeout
+                | Self::ClientTimeout
         )
     }
 }

@@ -24,14 +24,23 @@ struct Example {
 }
 
 impl RefusalExamples {
-    /// Keeps this request as an example, if there is none.
-    pub(crate) fn offer(&self, reason: RefusalReason, client: &str, line: Option<&[u8]>) {
+    /// Keeps this request as an example, if there is none. `fault` is a back-end, and what is wrong with its answer.
+    pub(crate) fn offer(
+        &self,
+        reason: RefusalReason,
+        client: &str,
+        line: Option<&[u8]>,
+        fault: Option<(&str, &str)>,
+    ) {
         let example = &self.0[reason as usize];
         if example.is_there.load(Ordering::Relaxed) || example.is_there.swap(true, Ordering::Relaxed) {
             return;
         }
         let line = line.map(|line| line[..line.len().min(SHOWN_BYTES)].escape_ascii());
-        let text = line.map_or_else(|| client.to_owned(), |line| format!("{line} from {client}"));
+        let mut text = line.map_or_else(|| client.to_owned(), |line| format!("{line} from {client}"));
+        if let Some((backend, why)) = fault {
+            text += &format!(", back-end {backend}: {why}");
+        }
         *example.text.lock().unwrap_or_else(PoisonError::into_inner) = Some(text);
     }
 
@@ -74,8 +83,11 @@ impl RefusalTeller {
     /// Tells what is to be told.
     pub(crate) fn tell(&mut self, counts: &[WorkerCounts], examples: &RefusalExamples, all: bool) {
         for (reason, refused) in self.due(counts, Instant::now(), all) {
-            let example = examples.take(reason).unwrap_or_else(|| "none kept".to_owned());
-            let (why, not_shown, what) = (reason.name(), refused - 1, reason.meaning());
+            let example = examples.take(reason);
+            // One that is counted just now may not have left an example yet.
+            let not_shown = refused - u64::from(example.is_some());
+            let example = example.unwrap_or_else(|| "none kept".to_owned());
+            let (why, what) = (reason.name(), reason.meaning());
             let remedy = reason.remedy();
             if reason.is_by_client() {
                 tracing::info!(reason = why, refused, not_shown, example, "refused: {what}; {remedy}");
@@ -110,11 +122,14 @@ mod tests {
     #[test]
     fn the_first_example_is_kept_until_it_is_told() {
         let (examples, reason) = (RefusalExamples::default(), RefusalReason::QueueFull);
-        examples.offer(reason, "::1", Some(b"GET /\xff HTTP/1.1"));
-        examples.offer(reason, "::2", None);
+        examples.offer(reason, "::1", Some(b"GET /\xff HTTP/1.1"), None);
+        examples.offer(reason, "::2", None, None);
         assert_eq!(examples.take(reason).as_deref(), Some("GET /\\xff HTTP/1.1 from ::1"));
         assert_eq!(examples.take(reason), None);
-        examples.offer(reason, "::2", None);
+        examples.offer(reason, "::2", None, None);
         assert_eq!(examples.take(reason).as_deref(), Some("::2"));
+        examples.offer(reason, "::2", Some(b"GET / HTTP/1.1"), Some(("b1", "a head that was cut off")));
+        let with_fault = "GET / HTTP/1.1 from ::2, back-end b1: a head that was cut off";
+        assert_eq!(examples.take(reason).as_deref(), Some(with_fault));
     }
 }

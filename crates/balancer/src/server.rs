@@ -21,7 +21,7 @@ use crate::mechanism::carry::Mechanism;
 use crate::mechanism::registry::{MechanismSystems, Mechanisms};
 use crate::membership::configured::{Reload, warn_of_strange_addresses};
 use crate::membership::members::{self, Members};
-use crate::membership::resolve::members_of;
+use crate::membership::resolve::{keep_found, members_of};
 use crate::metrics::WorkerCounts;
 use crate::net::listen::listen;
 use crate::net::places::Places;
@@ -203,9 +203,10 @@ impl Balancer {
         let mut listeners = self.listeners.lock().unwrap_or_else(PoisonError::into_inner);
         let old = self.shared.config.load_full();
         // First everything that can fail.
-        let members = members_of(&new, &self.shared.backends.load());
-        warn_of_strange_addresses(&new, &members);
+        let mut members = members_of(&new, &self.shared.backends.load());
         let one_at_a_time = self.shared.membership.lock().unwrap_or_else(PoisonError::into_inner);
+        keep_found(&mut members, &self.shared.backends.load());
+        warn_of_strange_addresses(&new, &members);
         let wanted: Vec<SocketAddr> = new.listeners.iter().map(|l| l.address).collect();
         let fresh = wanted.iter().copied().filter(|a| !listeners.contains_key(a));
         let sockets = bind_all(fresh, self.workers.len(), old.failover.is_some())?;

@@ -246,9 +246,20 @@ impl Worker {
 
     /// Counts a request that the front-end itself answers, or a connection that it cuts, if that is for a reason that counts.
     pub(crate) fn count_refusal(&self, reason: Option<RefusalReason>, client: &str, line: Option<&[u8]>) {
+        self.count_fault(reason, client, line, None);
+    }
+
+    /// The same; `fault` is a back-end, and what is wrong with its answer.
+    pub(crate) fn count_fault(
+        &self,
+        reason: Option<RefusalReason>,
+        client: &str,
+        line: Option<&[u8]>,
+        fault: Option<(&str, &str)>,
+    ) {
         let Some(reason) = reason else { return };
         self.shared.counts[self.index].refusals.add(reason, 1);
-        self.shared.refusal_examples.offer(reason, client, line);
+        self.shared.refusal_examples.offer(reason, client, line, fault);
     }
 
     fn backend_counts<'a>(&self, backend: &'a Backend) -> &'a BackendCounts {
@@ -266,11 +277,14 @@ impl Worker {
     /// Ends connections without a request where a client waits for a place.
     pub(crate) fn make_room(&self) {
         if self.shared.room_wanted.load(Ordering::Relaxed) > 0 {
-            let made = self.deadlines.make_room();
-            let counts = &self.shared.counts[self.index];
-            counts.made_room.add(made as u64);
-            counts.refusals.add(RefusalReason::MadeRoom, made as u64);
+            self.deadlines.make_room();
         }
+    }
+
+    /// A connection has ended to make room: one whose request came in that moment has not.
+    pub(crate) fn count_made_room(&self, client: &str, line: Option<&[u8]>) {
+        self.shared.counts[self.index].made_room.add(1);
+        self.count_refusal(Some(RefusalReason::MadeRoom), client, line);
     }
 
     /// Does what is due from time to time, and `also` this, until the worker ends.

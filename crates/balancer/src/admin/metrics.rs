@@ -109,7 +109,7 @@ impl Sample {
         )?;
         out.counters(
             "plimsoll_refusals",
-            "Requests that the front-end itself answered, and connections that it ended, by reason",
+            "Requests that the front-end itself answered, and connections that it ended or had wait, by reason",
             || {
                 RefusalReason::ALL
                     .iter()

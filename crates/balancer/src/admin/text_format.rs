@@ -19,7 +19,9 @@ impl MetricsFormat {
     /// The one that the client likes better; OpenMetrics only where it is asked for by name.
     pub(super) fn wanted(fields: &HeaderMap) -> Self {
         let accepted = fields.get_all(ACCEPT).iter().filter_map(|value| value.to_str().ok());
-        let (mut open_metrics, mut plain) = (0.0, 0.0_f64);
+        let (mut open_metrics, mut plain) = (0.0, None::<f64>);
+        // What stands for more than one media type counts where no narrower range does (RFC 9110, section 12.5.1).
+        let (mut text, mut anything) = (None, None);
         for range in accepted.flat_map(|value| value.split(',')) {
             let mut parts = range.split(';').map(str::trim);
             let media_type = parts.next().unwrap_or_default().to_ascii_lowercase();
@@ -33,10 +35,13 @@ impl MetricsFormat {
                 ("application/openmetrics-text", None | Some("1.0.0")) => {
                     open_metrics = quality.max(open_metrics);
                 }
-                ("text/plain", None | Some("0.0.4")) => plain = quality.max(plain),
+                ("text/plain", None | Some("0.0.4")) => plain = Some(quality.max(plain.unwrap_or(0.0))),
+                ("text/*", _) => text = Some(quality),
+                ("*/*", _) => anything = Some(quality),
                 _ => {}
             }
         }
+        let plain = plain.or(text).or(anything).unwrap_or(0.0);
         if open_metrics > 0.0 && open_metrics >= plain { Self::OpenMetrics } else { Self::Prometheus }
     }
 
@@ -98,6 +103,8 @@ mod tests {
             "text/html,application/xhtml+xml,*/*;q=0.8",
             "text/plain",
             "application/openmetrics-text;q=0",
+            "application/openmetrics-text;q=0.1, */*",
+            "application/openmetrics-text;q=0.5, text/*;q=0.6, */*;q=0.1",
             "application/openmetrics-text;version=0.0.1",
             "application/openmetrics-text;version=1.0.0;q=0.3,text/plain;version=0.0.4;q=0.5",
         ] {
@@ -105,6 +112,7 @@ mod tests {
         }
         for open in [
             "application/openmetrics-text",
+            "application/openmetrics-text;q=0.5, text/plain;q=0.4, */*",
             "application/openmetrics-text; version=\"1.0.0\"; charset=utf-8",
             "Application/OpenMetrics-Text;version=1.0.0,application/openmetrics-text;version=0.0.1;q=0.75,text/plain;version=0.0.4;q=0.5,*/*;q=0.1",
             "application/openmetrics-text;version=1.0.0;escaping=allow-utf-8;q=0.6,text/plain;version=1.0.0;q=0.4,text/plain;version=0.0.4;q=0.3,*/*;q=0.2",

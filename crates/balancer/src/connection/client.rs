@@ -17,7 +17,7 @@ use crate::http::placed::mark_placed;
 use crate::http::request::{self as http_request, RequestHead};
 use crate::http::{Framing, HttpVersion, RequestRefusal};
 use crate::mechanism::carry::{ClientRequest, Mechanism};
-use crate::net::deadline::Deadline;
+use crate::net::deadline::{Deadline, Fired};
 use crate::net::halves::ClientIo;
 use crate::observe::CLIENT_GONE;
 use crate::refusal_reason::RefusalReason;
@@ -136,6 +136,9 @@ impl<M: Mechanism, C: ClientIo> Client<'_, M, C> {
         });
         let begun = begun.await;
         self.deadline.set_idle(false);
+        if matches!(begun, Err(Fired::MadeRoom)) {
+            worker.count_made_room(&self.accepted.peer_text, None);
+        }
         begun.ok()?.ok()?
     }
 
@@ -146,6 +149,10 @@ impl<M: Mechanism, C: ClientIo> Client<'_, M, C> {
         let length = match read_head(self.stream, &mut scratch.input, most_bytes, &self.deadline).await {
             Ok(length) => length,
             Err(NoHead::Gone) => return Then::Over,
+            Err(NoHead::MadeRoom) => {
+                self.service.worker.count_made_room(&self.accepted.peer_text, None);
+                return Then::Over;
+            }
             Err(NoHead::Refused(refusal)) => {
                 self.deadline.set_incomplete(false);
                 return self.refuse_head(refusal, scratch).await;
@@ -250,10 +257,17 @@ impl<M: Mechanism, C: ClientIo> Client<'_, M, C> {
         let timeout = self.config.timeouts.body;
         let read = read_body(self.stream, &mut scratch.input, length, &self.deadline, timeout).await;
         let no_body = read.err()?;
-        let status = if no_body == NoBody::Gone { CLIENT_GONE } else { 408 };
-        let refused = RefusalReason::of_status(status);
+        let (status, refused) = match no_body {
+            NoBody::Gone => (CLIENT_GONE, None),
+            NoBody::TooSlow => (408, Some(RefusalReason::BodyTimeout)),
+            NoBody::MadeRoom => (408, Some(RefusalReason::MadeRoom)),
+        };
         let (worker, client) = (&self.service.worker, &self.accepted.peer_text);
-        worker.count_refusal(refused, client, Some(head.line.of(&scratch.head)));
+        let line = Some(head.line.of(&scratch.head));
+        match no_body {
+            NoBody::MadeRoom => worker.count_made_room(client, line),
+            _ => worker.count_refusal(refused, client, line),
+        }
         let head = (head, &scratch.head[..]);
         Account::new(received).end(worker, self.accepted, head, End { refused, ..End::unanswered(status) });
         if no_body == NoBody::Gone {

@@ -14,6 +14,8 @@ pub(crate) enum NoBody {
     Gone,
     /// It sends too slowly.
     TooSlow,
+    /// It is the slowest one, and another client needs its place.
+    MadeRoom,
 }
 
 /// Reads until `input` starts with a body of this many bytes, which fit into it.
@@ -47,8 +49,8 @@ async fn read(
         deadline.set(pace.next(timeout, input.len() as u64));
         match deadline.guard(|cx| input.poll_fill(cx, stream)).await {
             Ok(Ok(1..)) => {}
-            // One that makes room for another client was the slowest.
-            Err(Fired::TimedOut | Fired::MadeRoom) => return Err(NoBody::TooSlow),
+            Err(Fired::TimedOut) => return Err(NoBody::TooSlow),
+            Err(Fired::MadeRoom) => return Err(NoBody::MadeRoom),
             _ => return Err(NoBody::Gone),
         }
     }

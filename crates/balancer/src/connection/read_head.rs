@@ -15,6 +15,8 @@ const MOST_EMPTY_LINES: usize = 4;
 pub(crate) enum NoHead {
     /// The client has closed, or stopped in the middle of it, or was waited for too long between requests.
     Gone,
+    /// Another client needs the connection's place.
+    MadeRoom,
     /// The client gets this answer.
     Refused(RequestRefusal),
 }
@@ -74,6 +76,7 @@ async fn fill(stream: &mut impl ClientIo, input: &mut Buffer, deadline: &Deadlin
             let late = RequestRefusal::of(408, "the request head took too long");
             Err(NoHead::Refused(late.because(RefusalReason::HeadTimeout)))
         }
+        Err(Fired::MadeRoom) => Err(NoHead::MadeRoom),
         Err(_) => Err(NoHead::Gone),
     }
 }

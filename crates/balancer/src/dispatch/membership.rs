@@ -31,7 +31,8 @@ impl Dispatch {
         self.serve_waiting(state, now);
     }
 
-    /// Adds a back-end, or restores one of this name that was drained and has not left.
+    /// Adds a back-end of this health, or restores one of this name that was drained and has not left. One that is not up gets
+    /// none of the requests that wait.
     ///
     /// # Errors
     /// When there are as many back-ends as there can be.
@@ -39,22 +40,30 @@ impl Dispatch {
         self: &Arc<Self>,
         name: &BackendName,
         weight: Weight,
+        health: Health,
     ) -> Result<BackendId, ClusterFull> {
         let mut state = self.lock();
         let known = state.members.iter().find(|m| m.name == *name && !state.core.view().has_left(m.id));
-        if let Some(id) = known.map(|m| m.id) {
-            drop(state);
-            self.set_weight(id, weight);
-            self.set_health(id, Health::Up);
-            return Ok(id);
-        }
+        let known = known.map(|m| m.id);
         let now = self.now(&mut state);
-        let key = key_of(name);
-        let id = state.core.join(name, key, weight, now)?;
-        let member = Member { id, name: Arc::clone(name), key };
-        match state.members.get_mut(id.index()) {
-            Some(left) => *left = member,
-            None => state.members.push(member),
+        let id = match known {
+            Some(id) => id,
+            None => {
+                let key = key_of(name);
+                let id = state.core.join(name, key, weight, now)?;
+                let member = Member { id, name: Arc::clone(name), key };
+                match state.members.get_mut(id.index()) {
+                    Some(left) => *left = member,
+                    None => state.members.push(member),
+                }
+                id
+            }
+        };
+        if state.core.view().weight(id) != weight {
+            state.core.set_weight(id, weight, now);
+        }
+        if state.core.view().health(id) != health {
+            state.core.set_health(id, health, now);
         }
         self.serve_waiting(state, now);
         Ok(id)

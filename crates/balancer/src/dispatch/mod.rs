@@ -121,9 +121,8 @@ impl Dispatch {
                 self.serve_waiting(state, now);
                 Offer::Waits(ticket)
             }
-            Decided::Rejected => {
+            Decided::Rejected(reason) => {
                 state.counts.refused += 1;
-                let reason = state.refusal();
                 self.serve_waiting(state, now);
                 Offer::Refused(reason)
             }
@@ -285,7 +284,7 @@ impl Dispatch {
             debug_assert_eq!(started.number, request.number, "the first one starts first");
             let sender = state.senders.take(request.number);
             match state.carry_out(&request, started.offered, before, now) {
-                Decided::Assigned(made) => served.push((sender, Some(made))),
+                Decided::Assigned(made) => served.push((sender, Ok(made))),
                 Decided::Waits => {
                     // Its poll is still under way, so it stays in the queue.
                     if let Some(sender) = sender {
@@ -293,9 +292,9 @@ impl Dispatch {
                     }
                     break;
                 }
-                Decided::Rejected => {
+                Decided::Rejected(reason) => {
                     state.counts.refused += 1;
-                    served.push((sender, None));
+                    served.push((sender, Err(reason)));
                 }
             }
         }
@@ -368,7 +367,7 @@ impl Drop for Assignment {
 pub(crate) struct Ticket {
     dispatch: Arc<Dispatch>,
     number: u64,
-    receiver: oneshot::Receiver<Option<Assignment>>,
+    receiver: oneshot::Receiver<Result<Assignment, RefusalReason>>,
     /// Whether it is not worth while to wait long.
     briefly: bool,
 }
@@ -379,14 +378,15 @@ impl Ticket {
         if self.briefly { longest.min(BRIEF) } else { longest }
     }
 
-    /// Why there is no assignment: after the wait, or because no back-end was chosen.
-    pub(crate) fn refusal(&self, timed_out: bool) -> RefusalReason {
-        self.dispatch.lock().refusal_of_waiting(timed_out, self.briefly)
+    /// Why there is no assignment after the wait.
+    pub(crate) fn refusal(&self) -> RefusalReason {
+        self.dispatch.lock().refusal_of_waiting(self.briefly)
     }
 
-    /// Ready with the assignment once there is room, or with `None` when no back-end can take the request.
-    pub(crate) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Option<Assignment>> {
-        std::pin::Pin::new(&mut self.receiver).poll(cx).map(|result| result.ok().flatten())
+    /// Ready with the assignment once there is room, or with the reason when no back-end can take the request.
+    pub(crate) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Result<Assignment, RefusalReason>> {
+        // Dispatch forgets nobody who waits.
+        std::pin::Pin::new(&mut self.receiver).poll(cx).map(|r| r.unwrap_or(Err(RefusalReason::Policy)))
     }
 }
 

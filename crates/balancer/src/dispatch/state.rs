@@ -2,7 +2,7 @@
 
 use plimsoll_config::Config;
 use plimsoll_policy::{
-    Assigned, BackendId, Core, Kind, LruMap, Offered, PollAnswer, Request, TargetId, Time,
+    Assigned, BackendId, Core, Kind, LruMap, Offered, PollAnswer, Rejection, Request, TargetId, Time,
 };
 
 use super::journal::{self, Journal};
@@ -82,26 +82,26 @@ pub(super) struct Made {
 pub(super) enum Decided {
     Assigned(Made),
     Waits,
-    Rejected,
+    Rejected(RefusalReason),
 }
 
 impl<A> State<A> {
-    /// Why a request that waited is refused now: its time is over, which was brief or not, or no back-end was chosen.
-    pub(super) fn refusal_of_waiting(&self, timed_out: bool, briefly: bool) -> RefusalReason {
-        match (self.core.view().eligible(), timed_out) {
-            (0, _) => RefusalReason::NoBackend,
-            (_, true) if briefly => RefusalReason::QueueStanding,
-            (_, true) => RefusalReason::QueueTimeout,
-            (_, false) => RefusalReason::Policy,
+    /// Why a request is refused whose time in the queue is over; it was brief or not.
+    pub(super) fn refusal_of_waiting(&self, briefly: bool) -> RefusalReason {
+        match self.core.view().eligible() {
+            0 => RefusalReason::NoBackend,
+            _ if briefly => RefusalReason::QueueStanding,
+            _ => RefusalReason::QueueTimeout,
         }
     }
 
-    /// Why a request is refused at once now.
-    pub(super) fn refusal(&self) -> RefusalReason {
-        match self.core.view().eligible() {
-            0 => RefusalReason::NoBackend,
-            _ if self.core.waiting() >= self.core.admission().queue => RefusalReason::QueueFull,
-            _ => RefusalReason::Policy,
+    /// Why a request is refused that the core rejects now.
+    pub(super) fn refusal(&self, rejection: Rejection) -> RefusalReason {
+        match (self.core.view().eligible(), rejection) {
+            (0, _) => RefusalReason::NoBackend,
+            (_, Rejection::QueueFull) => RefusalReason::QueueFull,
+            (_, Rejection::NoBackend) => RefusalReason::Policy,
+            (_, Rejection::Expired) => RefusalReason::QueueTimeout,
         }
     }
 
@@ -146,7 +146,8 @@ impl<A> State<A> {
                 Decided::Assigned(Made { assigned, reason, size_bytes: request.size_bytes })
             }
             Offered::Waits => Decided::Waits,
-            Offered::Poll(_) | Offered::Rejected(_) => Decided::Rejected,
+            Offered::Poll(_) => Decided::Rejected(self.refusal(Rejection::NoBackend)),
+            Offered::Rejected(rejection) => Decided::Rejected(self.refusal(rejection)),
         }
     }
 

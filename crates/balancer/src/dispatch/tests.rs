@@ -1,7 +1,7 @@
 use std::task::{Context, Poll, Waker};
 
 use plimsoll_decisions::{LogItem, LogReader};
-use plimsoll_policy::{Health, Weight};
+use plimsoll_policy::{Health, Rejection, Weight};
 
 use super::*;
 use crate::membership::resolve::members_of;
@@ -38,7 +38,7 @@ fn waits(offer: Offer) -> Ticket {
     }
 }
 
-fn poll(ticket: &mut Ticket) -> Poll<Option<Assignment>> {
+fn poll(ticket: &mut Ticket) -> Poll<Result<Assignment, RefusalReason>> {
     ticket.poll(&mut Context::from_waker(Waker::noop()))
 }
 
@@ -71,14 +71,14 @@ fn who_waits_is_served_in_order_when_there_is_room() {
     assert!(matches!(d.offer(T, STATIC, 0), Offer::Refused(RefusalReason::QueueFull)), "the queue holds two");
     assert!(poll(&mut one).is_pending() && poll(&mut two).is_pending());
     running.complete(None);
-    let Poll::Ready(Some(served)) = poll(&mut one) else { panic!("the first is served") };
+    let Poll::Ready(Ok(served)) = poll(&mut one) else { panic!("the first is served") };
     assert!(poll(&mut two).is_pending());
     // A newcomer does not overtake.
     let mut three = waits(d.offer(T, STATIC, 0));
     served.complete(None);
-    let Poll::Ready(Some(served)) = poll(&mut two) else { panic!("the second is served") };
+    let Poll::Ready(Ok(served)) = poll(&mut two) else { panic!("the second is served") };
     drop(served);
-    assert!(matches!(poll(&mut three), Poll::Ready(Some(_))));
+    assert!(matches!(poll(&mut three), Poll::Ready(Ok(_))));
 }
 
 #[test]
@@ -92,7 +92,7 @@ fn who_leaves_the_queue_takes_nothing_along() {
     running.complete(None);
     // It was served, but nobody looks: the room goes to the next.
     drop(served_unseen);
-    let Poll::Ready(Some(assignment)) = poll(&mut last) else { panic!("the last is served") };
+    let Poll::Ready(Ok(assignment)) = poll(&mut last) else { panic!("the last is served") };
     drop(assignment);
     assert_eq!((load(&d), d.inspect(|i| i.waiting)), (0, 0));
 }
@@ -105,8 +105,19 @@ fn without_backends_requests_wait_for_one() {
     let mut ticket = waits(d.offer(T, STATIC, 0));
     assert!(poll(&mut ticket).is_pending());
     d.set_health(BackendId(1), Health::Up);
-    let Poll::Ready(Some(assignment)) = poll(&mut ticket) else { panic!("it is served") };
+    let Poll::Ready(Ok(assignment)) = poll(&mut ticket) else { panic!("it is served") };
     assert_eq!(assignment.backend(), BackendId(1));
+}
+
+#[test]
+fn a_rejection_of_the_policy_is_not_taken_for_a_full_queue() {
+    let d = dispatch("round_robin", "[admission]\nqueue = 0\n");
+    let of = |rejection| d.lock().refusal(rejection);
+    assert_eq!(of(Rejection::NoBackend), RefusalReason::Policy);
+    assert_eq!(of(Rejection::QueueFull), RefusalReason::QueueFull);
+    d.set_health(BackendId(0), Health::Down);
+    d.set_health(BackendId(1), Health::Down);
+    assert_eq!(of(Rejection::QueueFull), RefusalReason::NoBackend);
 }
 
 #[test]
@@ -119,7 +130,7 @@ fn another_policy_leaves_loads_right() {
     assert_eq!(load(&d), 12);
     let mut ticket = waits(d.offer(T, STATIC, 0));
     drop(before);
-    assert!(matches!(poll(&mut ticket), Poll::Ready(Some(_))));
+    assert!(matches!(poll(&mut ticket), Poll::Ready(Ok(_))));
     drop(after);
     assert_eq!(load(&d), 0);
 }
@@ -145,12 +156,16 @@ fn a_reload_keeps_what_the_policy_knows_unless_the_policy_changes() {
 #[test]
 fn backends_join_leave_and_come_back() {
     let d = dispatch("round_robin", "");
-    let c = d.join(&"c".into(), Weight::ONE).unwrap();
+    let c = d.join(&"c".into(), Weight::ONE, Health::Up).unwrap();
     assert_eq!(c, BackendId(2));
     d.set_health(c, Health::Draining);
     let chosen: Vec<u16> = (0..4).map(|_| assigned(d.offer(T, STATIC, 0)).backend().0).collect();
     assert!(!chosen.contains(&2), "{chosen:?}");
-    assert_eq!(d.join(&"c".into(), Weight::ONE).unwrap(), c, "the same name is the same back-end");
+    assert_eq!(
+        d.join(&"c".into(), Weight::ONE, Health::Up).unwrap(),
+        c,
+        "the same name is the same back-end"
+    );
     let chosen: Vec<u16> = (0..3).map(|_| assigned(d.offer(T, STATIC, 0)).backend().0).collect();
     assert!(chosen.contains(&2), "{chosen:?}");
 }
@@ -160,7 +175,7 @@ fn the_index_of_a_departed_back_end_goes_to_another_one() {
     let d = dispatch("lard_r", "");
     let name = |n: u64| format!("late-{n}").into();
     for n in 0..70_000 {
-        let id = d.join(&name(n), Weight::ONE).unwrap();
+        let id = d.join(&name(n), Weight::ONE, Health::Up).unwrap();
         assert_eq!(id, BackendId(2));
         let held = (n % 1000 == 0).then(|| d.stay(id, T));
         assert_eq!(

@@ -4,8 +4,10 @@ use std::collections::BTreeMap;
 
 use tokio::sync::oneshot;
 
-/// Tells one that waits: with what it gets, or with `None` when it gets nothing.
-pub(super) type Sender<A> = oneshot::Sender<Option<A>>;
+use crate::refusal_reason::RefusalReason;
+
+/// Tells one that waits: what it gets, or why it gets nothing.
+pub(super) type Sender<A> = oneshot::Sender<Result<A, RefusalReason>>;
 
 /// By the number of the request.
 pub(super) struct Senders<A>(BTreeMap<u64, Sender<A>>);
@@ -17,7 +19,7 @@ impl<A> Default for Senders<A> {
 }
 
 impl<A> Senders<A> {
-    pub(super) fn add(&mut self, number: u64) -> oneshot::Receiver<Option<A>> {
+    pub(super) fn add(&mut self, number: u64) -> oneshot::Receiver<Result<A, RefusalReason>> {
         let (sender, receiver) = oneshot::channel();
         self.0.insert(number, sender);
         receiver

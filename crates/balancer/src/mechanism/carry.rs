@@ -215,7 +215,7 @@ impl Failure {
             Self::Unreachable(error) if is_local(error) => TrialEnd::Unknown,
             Self::Unreachable(error) if error.kind() == io::ErrorKind::TimedOut => TrialEnd::TimedOut,
             Self::TimedOut => TrialEnd::TimedOut,
-            Self::ClientGone => TrialEnd::ClientGone,
+            Self::ClientGone | Self::ClientTimeout { .. } => TrialEnd::ClientGone,
             Self::Unreachable(_) => TrialEnd::Failed,
             failure if failure.is_by_backend() => TrialEnd::Failed,
             _ => TrialEnd::Unknown,
@@ -260,6 +260,11 @@ pub(crate) enum Failure {
     BadRequest(RequestRefusal),
     /// The client is gone.
     ClientGone,
+    /// The client takes nothing of the response, or sends nothing of its body while the response is under way.
+    ClientTimeout {
+        /// Bytes of content that the client got.
+        content_bytes: u64,
+    },
     /// The client has got part of a response, and no more will come.
     Broken {
         /// Its status code.

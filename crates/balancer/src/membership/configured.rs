@@ -1,6 +1,7 @@
 //! The configuration as a source of membership: a reload changes who is in the cluster.
 
 use std::collections::BTreeMap;
+use std::net::SocketAddr;
 use std::sync::Arc;
 
 use plimsoll_config::Config;
@@ -14,12 +15,17 @@ pub(crate) fn warn_of_strange_addresses(config: &Config, members: &[MemberSpec])
     members.iter().for_each(warn_of_unresolved);
     for MemberSpec { name, address, .. } in members {
         let Ok(address) = address else { continue };
-        if let Some(first) = names.insert(address, name) {
-            tracing::warn!(%address, "back-ends {first} and {name} have the same address: it counts twice");
-        }
-        if config.listeners.iter().any(|listener| listener.address == *address) {
-            tracing::warn!(%address, "back-end {name} is this front-end itself: its requests come back");
-        }
+        warn_of_strange_address(config, name, *address, names.insert(address, &**name));
+    }
+}
+
+/// Warns where the address of a back-end is that of the back-end `first`, too, or of this front-end.
+pub(super) fn warn_of_strange_address(config: &Config, name: &str, address: SocketAddr, first: Option<&str>) {
+    if let Some(first) = first {
+        tracing::warn!(%address, "back-ends {first} and {name} have the same address: it counts twice");
+    }
+    if config.listeners.iter().any(|listener| listener.address == address) {
+        tracing::warn!(%address, "back-end {name} is this front-end itself: its requests come back");
     }
 }
 

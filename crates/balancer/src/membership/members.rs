@@ -18,7 +18,26 @@ const KEPT_INDICES: usize = 1024;
 pub(crate) fn backend(id: BackendId, spec: &MemberSpec, workers: usize) -> Backend {
     let (name, authority) = (Arc::clone(&spec.name), spec.authority.clone());
     let address = spec.address.clone();
-    Backend::new(id, name, address, authority, spec.max_connections, workers).with_agent(spec.agent)
+    Backend::new(id, name, address, authority, spec.max_connections, workers)
+        .with_agent(spec.agent, spec.agent_at.clone())
+}
+
+/// Whether a back-end is as a source says; its weight is dispatch's.
+fn is_as(backend: &Backend, spec: &MemberSpec) -> bool {
+    backend.address == spec.address
+        && backend.agent == spec.agent
+        && backend.agent_at == spec.agent_at
+        && backend.authority == spec.authority
+        && backend.max_connections == spec.max_connections
+}
+
+/// What dispatch is told once the table is right.
+#[derive(Default)]
+struct Entering<'a> {
+    /// Back-ends that join.
+    joined: Vec<&'a MemberSpec>,
+    /// Back-ends that are there and have got an address.
+    found: Vec<BackendId>,
 }
 
 /// The members of the cluster, where they are kept.
@@ -36,28 +55,33 @@ impl Members<'_> {
         let changes = source.changes();
         let mut backends: Vec<Arc<Backend>> = self.backends.load().to_vec();
         let mut free = self.free_indices(&backends, &changes);
-        let mut joined = Vec::new();
+        let mut entering = Entering::default();
         let mut left = Vec::new();
         for change in &changes {
             match change {
                 MembershipChange::Leave(name) => left.push(name),
                 MembershipChange::Join(spec) => {
-                    self.set(&mut backends, &mut free, spec, true, &mut joined);
+                    self.set(&mut backends, &mut free, spec, true, &mut entering);
                 }
                 MembershipChange::Change { spec, reweighted } => {
-                    self.set(&mut backends, &mut free, spec, *reweighted, &mut joined);
+                    self.set(&mut backends, &mut free, spec, *reweighted, &mut entering);
                 }
             }
         }
         // The table of back-ends comes first: dispatch must not choose what is not in it.
         self.backends.store(Arc::new(backends.clone()));
-        for spec in joined {
+        for spec in entering.joined {
+            let health = if spec.address.is_ok() { Health::Up } else { Health::Down };
             // The number of back-ends was checked before.
-            match self.dispatch.join(&spec.name, spec.weight) {
-                Ok(id) if spec.address.is_err() => self.dispatch.set_health(id, Health::Down),
-                Ok(_) => {}
-                Err(full) => tracing::error!(backend = &*spec.name, %full, "a back-end cannot join"),
+            if let Err(full) = self.dispatch.join(&spec.name, spec.weight, health) {
+                tracing::error!(backend = &*spec.name, %full, "a back-end cannot join");
             }
+        }
+        for id in entering.found {
+            // Up until a check says otherwise, unless an operator has drained it.
+            let backend = &backends[id.index()];
+            let health = backend.good_sign(1).unwrap_or_else(|| backend.health());
+            self.dispatch.set_health(id, health);
         }
         for gone in backends.iter().filter(|b| left.contains(&&b.name) && !b.is_retired()) {
             gone.retire();
@@ -86,14 +110,15 @@ impl Members<'_> {
         self.dispatch.release(departed.map(|b| b.id), beyond.min(new)).into()
     }
 
-    /// Makes the table right about one back-end, and tells dispatch of a weight; those that have to join go to `joined`.
+    /// Makes the table right about one back-end, and tells dispatch of a weight; the rest that dispatch is to be told goes to
+    /// `entering`.
     fn set<'c>(
         &self,
         backends: &mut Vec<Arc<Backend>>,
         free: &mut VecDeque<BackendId>,
         spec: &'c MemberSpec,
         reweighted: bool,
-        joined: &mut Vec<&'c MemberSpec>,
+        entering: &mut Entering<'c>,
     ) {
         let Some(index) = backends.iter().position(|b| b.name == spec.name) else {
             let id = free.front().copied().unwrap_or(BackendId::new(backends.len()));
@@ -102,22 +127,27 @@ impl Members<'_> {
                 Some(free) => backends[free.index()] = next,
                 None => backends.push(next),
             }
-            joined.push(spec);
+            entering.joined.push(spec);
             return;
         };
         let known = &mut backends[index];
-        let moved = known.is_retired() || known.address != spec.address;
-        if moved || known.agent != spec.agent || known.max_connections != spec.max_connections {
+        // One that had no address is the same one when it gets one: what an operator has set stays.
+        let moved = known.is_retired() || known.address.is_ok() && known.address != spec.address;
+        let found = !moved && known.address.is_err() && spec.address.is_ok();
+        if moved || !is_as(known, spec) {
             let next = Arc::new(backend(known.id, spec, self.workers).succeeding(known));
             known.retire();
             *known = next;
-            // With another limit only, it is as healthy as it was, and as drained.
-            if moved {
-                joined.push(spec);
-            } else if reweighted {
-                self.dispatch.set_weight(known.id, spec.weight);
-            }
-        } else if reweighted {
+        }
+        // Otherwise it is as healthy as it was, and as drained.
+        if moved {
+            entering.joined.push(spec);
+            return;
+        }
+        if found {
+            entering.found.push(known.id);
+        }
+        if reweighted {
             self.dispatch.set_weight(known.id, spec.weight);
         }
     }
@@ -130,6 +160,7 @@ mod tests {
 
     use super::*;
     use crate::dispatch::Offer;
+    use crate::host_names::UnresolvedHost;
 
     /// Says what it was given, once.
     struct Told(Vec<MembershipChange>);
@@ -146,6 +177,7 @@ mod tests {
             weight: Weight::ONE,
             address: Ok(([127, 0, 0, 1], 1).into()),
             agent: None,
+            agent_at: None,
             authority: "a".to_owned(),
             max_connections: 4,
         }
@@ -231,5 +263,44 @@ mod tests {
         assert_eq!(backends.load()[0].max_connections, 9);
         assert_eq!(set(MemberSpec { weight: double, ..spec("stays") }, true), double);
         assert!(!backends.load()[0].is_retired());
+    }
+
+    #[test]
+    fn a_name_that_changes_is_the_one_that_is_followed_and_checked() {
+        let (dispatch, backends) = cluster();
+        let members = Members { dispatch: &dispatch, backends: &backends, workers: 1 };
+        let set = |spec: MemberSpec| {
+            members.follow(&mut Told(vec![MembershipChange::Change { spec, reweighted: false }]));
+            Arc::clone(&backends.load()[0])
+        };
+        let to = |authority: &str| MemberSpec { authority: authority.to_owned(), ..spec("stays") };
+        let before = Arc::clone(&backends.load()[0]);
+        before.set_drained(true);
+        let after = set(to("b:80"));
+        assert_eq!(
+            (&*after.authority, after.is_drained()),
+            ("b:80", true),
+            "at the same address it is as it was"
+        );
+        let lost = || Err(UnresolvedHost { host: "b".to_owned(), error: "none".to_owned() });
+        let lost = |authority| MemberSpec { address: lost(), ..to(authority) };
+        let (first, second) = (set(lost("b:80")), set(lost("b:81")));
+        assert!(first.is_retired() && !Arc::ptr_eq(&first, &second), "what follows the old name ends");
+        assert_eq!((&*second.authority, second.health()), ("b:81", Health::Down));
+    }
+
+    #[test]
+    fn what_waits_does_not_go_to_a_back_end_that_joins_without_an_address() {
+        let (dispatch, backends) = cluster();
+        let members = Members { dispatch: &dispatch, backends: &backends, workers: 1 };
+        dispatch.set_health(BackendId(0), Health::Down);
+        let address = Err(UnresolvedHost { host: "b".to_owned(), error: "none".to_owned() });
+        let joins = MemberSpec { address, ..spec("b") };
+        let Offer::Waits(_ticket) = dispatch.offer(TargetId(7), Kind::Static, 0) else {
+            panic!("no back-end takes requests");
+        };
+        members.follow(&mut Told(vec![MembershipChange::Join(joins)]));
+        let seen = dispatch.inspect(|i| (i.waiting, i.view.total_load(), i.view.health(BackendId(1))));
+        assert_eq!(seen, (1, 0, Health::Down));
     }
 }

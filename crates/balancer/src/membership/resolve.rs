@@ -1,51 +1,63 @@
 //! Names of back-ends: the addresses that they lead to, now and, where they lead to none, later.
 
 use std::net::SocketAddr;
-use std::sync::{Arc, PoisonError};
+use std::sync::{Arc, PoisonError, TryLockError};
 use std::time::Duration;
 
 use plimsoll_config::{BackendConfig, Config, HostPort};
-use tokio::sync::Notify;
+use plimsoll_policy::Rng;
+use tokio::sync::{Notify, Semaphore};
 
+use super::configured::warn_of_strange_address;
 use super::members::Members;
 use super::source::{MemberSpec, MembershipChange, MembershipSource};
 use crate::backend::Backend;
-use crate::host_names::{UnresolvedHost, addresses_of, side_by_side};
+use crate::health;
+use crate::host_names::{AT_ONCE, FoundAddresses, UnresolvedHost, addresses_of, look_up};
 use crate::shared::FrontEndShared;
 
+/// How long a start or a reload waits for all names together: longer than the 5 s after which a resolver asks its next name
+/// server. The rest is looked up later.
+const WAIT: Duration = Duration::from_secs(8);
 /// The pause after a name led nowhere. It doubles each time.
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
 /// The longest pause.
 const MOST_PAUSE: Duration = Duration::from_secs(30);
+
+/// Names that are followed and looked up at the same time.
+static LOOK_UPS: Semaphore = Semaphore::const_new(AT_ONCE);
+
 /// The back-ends of a configuration, with the addresses of their names. A name that leads nowhere keeps the address that it
 /// has in `known`; without one, the back-end has none for now.
 pub(crate) fn members_of(config: &Config, known: &[Arc<Backend>]) -> Vec<MemberSpec> {
-    let one = |b: &BackendConfig| {
-        let known = known.iter().find(|k| k.name == b.name && !k.is_retired());
-        member_of(config, b, known.map(|k| &**k))
-    };
-    // Addresses that are written as such need no thread.
-    let is_name = |b: &&BackendConfig| {
-        let agent = b.agent.iter().filter(|_| config.handoff.is_some());
-        std::iter::once(&b.at).chain(agent).any(|at| at.host.parse::<std::net::IpAddr>().is_err())
-    };
-    let named: Vec<&BackendConfig> = config.backends.iter().filter(is_name).collect();
-    let mut looked_up = side_by_side(&named, |b| one(b)).into_iter();
+    let names = config.backends.iter().flat_map(|b| std::iter::once(&b.at).chain(agent_of(config, b)));
+    let found = look_up(names.cloned(), WAIT);
+    let addresses = |at: &HostPort| found.get(at).cloned().unwrap_or_else(|| addresses_of(at));
     let members = config.backends.iter().map(|b| {
-        let found = if is_name(&b) { looked_up.next() } else { None };
-        found.unwrap_or_else(|| one(b))
+        let known = known.iter().find(|k| k.name == b.name && !k.is_retired());
+        member_of(config, b, known.map(|k| &**k), &addresses)
     });
     members.collect()
 }
 
+/// The name of a back-end's agent, where connections are handed off.
+fn agent_of<'a>(config: &Config, b: &'a BackendConfig) -> Option<&'a HostPort> {
+    b.agent.as_ref().filter(|_| config.handoff.is_some())
+}
+
 /// One back-end of a configuration.
-fn member_of(config: &Config, b: &BackendConfig, known: Option<&Backend>) -> MemberSpec {
-    let agent = b.agent.as_ref().filter(|_| config.handoff.is_some());
-    let before = known.and_then(|k| k.address.as_ref().ok().copied());
+fn member_of(
+    config: &Config,
+    b: &BackendConfig,
+    known: Option<&Backend>,
+    addresses: &impl Fn(&HostPort) -> FoundAddresses,
+) -> MemberSpec {
+    let agent_at = agent_of(config, b);
     // Only the name that it was found by says that it is still there.
-    let same = known.is_some_and(|k| k.authority == b.address());
-    let agent = agent.map(|at| resolve(at, known.and_then(|k| k.agent), same)).transpose();
-    let (address, agent) = match (resolve(&b.at, before, same), agent) {
+    let address = known.filter(|k| k.authority == b.address()).and_then(|k| k.address.as_ref().ok().copied());
+    let agent = known.filter(|k| k.agent_at.as_ref() == agent_at).and_then(|k| k.agent);
+    let agent = agent_at.map(|at| resolve(at, addresses(at), agent)).transpose();
+    let (address, agent) = match (resolve(&b.at, addresses(&b.at), address), agent) {
         (Ok(address), Ok(agent)) => (Ok(address), agent),
         (Err(error), _) | (_, Err(error)) => (Err(error), None),
     };
@@ -54,21 +66,41 @@ fn member_of(config: &Config, b: &BackendConfig, known: Option<&Backend>) -> Mem
         weight: b.weight,
         address,
         agent,
+        agent_at: agent_at.cloned(),
         authority: b.address(),
         max_connections: b.max_connections,
     }
 }
 
-/// The address that a name led to `before`, if it still does, or, with `keep`, if it leads nowhere now; else its first one.
-fn resolve(at: &HostPort, before: Option<SocketAddr>, keep: bool) -> Result<SocketAddr, UnresolvedHost> {
-    match (addresses_of(at), before) {
+/// The address that this name led to `before`, if it still does, or if it leads nowhere now; else its first one.
+fn resolve(
+    at: &HostPort,
+    found: FoundAddresses,
+    before: Option<SocketAddr>,
+) -> Result<SocketAddr, UnresolvedHost> {
+    match (found, before) {
         (Ok(found), Some(before)) if found.contains(&before) => Ok(before),
         (Ok(found), _) => Ok(found[0]),
-        (Err(error), Some(before)) if keep => {
-            tracing::warn!(%before, "{error}; the address that it had stays in use");
+        (Err(error), Some(before)) => {
+            tracing::warn!(name = %at, %before, "{error}; the address that it had stays in use");
             Ok(before)
         }
-        (Err(error), _) => Err(error),
+        (Err(error), None) => Err(error),
+    }
+}
+
+/// Addresses that were found while these names were looked up in vain stay in use. The caller sees to it that none is found
+/// meanwhile.
+pub(crate) fn keep_found(members: &mut [MemberSpec], known: &[Arc<Backend>]) {
+    for spec in members.iter_mut().filter(|spec| spec.address.is_err()) {
+        let known = known.iter().find(|k| k.name == spec.name && !k.is_retired());
+        if let Some(known) = known
+            && known.address.is_ok()
+            && known.authority == spec.authority
+            && known.agent_at == spec.agent_at
+        {
+            (spec.address, spec.agent) = (known.address.clone(), known.agent);
+        }
     }
 }
 
@@ -85,42 +117,68 @@ pub(crate) fn warn_of_unresolved(spec: &MemberSpec) {
 
 /// Looks the names of a back-end without address up until they lead somewhere; then it takes part, and `changed` is told.
 pub(crate) async fn follow_name(shared: Arc<FrontEndShared>, backend: Arc<Backend>, changed: Arc<Notify>) {
+    let mut rng = Rng::new(health::seed(&backend), 0);
     let mut pause = FIRST_PAUSE;
     loop {
-        tokio::time::sleep(pause).await;
+        // Names that were lost together are not looked up in step.
+        tokio::time::sleep(pause.mul_f64(1.0 - rng.unit() / 4.0)).await;
         pause = (pause * 2).min(MOST_PAUSE);
+        // Nobody closes it.
+        let Ok(turn) = LOOK_UPS.acquire().await else { continue };
         let config = shared.config.load_full();
-        let name = Arc::clone(&backend.name);
-        let look_up = move || {
-            let b = config.backends.iter().find(|b| b.name == name)?;
-            Some(member_of(&config, b, None)).filter(|spec| spec.address.is_ok())
-        };
-        // A look-up that panics has said so; the next one may do better.
-        let Ok(Some(spec)) = tokio::task::spawn_blocking(look_up).await else { continue };
-        if take_in(&shared, &backend, spec) {
+        let (name, looked_up_by) = (Arc::clone(&backend.name), Arc::clone(&config));
+        let found = in_thread(move || {
+            let _turn = turn;
+            let b = looked_up_by.backends.iter().find(|b| b.name == name)?;
+            Some(member_of(&looked_up_by, b, None, &addresses_of)).filter(|spec| spec.address.is_ok())
+        });
+        let Some(spec) = found.await.flatten() else { continue };
+        if take_in(&shared, &backend, &config, spec) {
             changed.notify_one();
             return;
         }
+        // A reload is under way, or came between.
+        pause = FIRST_PAUSE;
     }
 }
 
-/// The back-end has this address now, unless a reload has changed it meanwhile.
-fn take_in(shared: &FrontEndShared, backend: &Arc<Backend>, spec: MemberSpec) -> bool {
-    let _one_at_a_time = shared.membership.lock().unwrap_or_else(PoisonError::into_inner);
-    let is_it = |now: &Arc<Backend>| Arc::ptr_eq(now, backend) && now.authority == spec.authority;
-    if backend.is_retired() || !shared.backends.load().get(backend.id.index()).is_some_and(is_it) {
+/// Has a thread of its own do this; `None` where the system has none to give, or after a panic.
+async fn in_thread<R: Send + 'static>(work: impl FnOnce() -> R + Send + 'static) -> Option<R> {
+    let (sender, receiver) = tokio::sync::oneshot::channel();
+    let thread = std::thread::Builder::new().name("name".into());
+    // Whoever asked may have gone.
+    let started = thread.spawn(move || drop(sender.send(work())));
+    if let Err(error) = started {
+        tracing::warn!(%error, "cannot start a thread that looks a host name up; it is tried again");
+    }
+    receiver.await.ok()
+}
+
+/// The back-end has this address now, unless a reload is under way or has changed the configuration since `looked_up_by`.
+fn take_in(
+    shared: &FrontEndShared,
+    backend: &Arc<Backend>,
+    looked_up_by: &Arc<Config>,
+    spec: MemberSpec,
+) -> bool {
+    // A reload may hold it for long; health checks and the admin API do not wait for that.
+    let _one_at_a_time = match shared.membership.try_lock() {
+        Ok(one_at_a_time) => one_at_a_time,
+        Err(TryLockError::Poisoned(poisoned)) => PoisonError::into_inner(poisoned),
+        Err(TryLockError::WouldBlock) => return false,
+    };
+    let backends = shared.backends.load();
+    let is_there = backends.get(backend.id.index()).is_some_and(|now| Arc::ptr_eq(now, backend));
+    if !is_there || backend.is_retired() || !Arc::ptr_eq(&shared.config.load(), looked_up_by) {
         return false;
     }
-    let drained = backend.is_drained();
     if let Ok(address) = spec.address {
         tracing::info!(backend = &*backend.name, %address, "the back-end's name leads to an address");
+        let first = backends.iter().find(|b| !b.is_retired() && b.address == spec.address);
+        warn_of_strange_address(looked_up_by, &spec.name, address, first.map(|b| &*b.name));
     }
     let (dispatch, backends) = (&shared.dispatch, &shared.backends);
     Members { dispatch, backends, workers: shared.counts.len() }.follow(&mut FoundAddress(Some(spec)));
-    if let Some(now) = shared.backends.load().get(backend.id.index()).filter(|_| drained) {
-        now.set_drained(true);
-        shared.tell_health(now);
-    }
     true
 }
 
@@ -136,44 +194,125 @@ impl MembershipSource for FoundAddress {
 
 #[cfg(test)]
 mod tests {
+    use plimsoll_policy::{Health, Weight};
+
     use super::*;
 
     fn at(host: &str) -> HostPort {
         HostPort { host: host.to_owned(), port: 80 }
     }
 
+    /// What a name server that knows no name says.
+    fn nowhere(at: &HostPort) -> FoundAddresses {
+        Err(UnresolvedHost { host: at.host.clone(), error: "nobody knows it".to_owned() })
+    }
+
+    /// The back-end `b` of these front-ends, which this answers for.
+    fn b_by(shared: &FrontEndShared, addresses: impl Fn(&HostPort) -> FoundAddresses) -> MemberSpec {
+        let config = shared.config.load();
+        member_of(&config, &config.backends[1], None, &addresses)
+    }
+
+    /// Tells the cluster that `b` is now like this.
+    fn set(shared: &FrontEndShared, spec: MemberSpec) {
+        let (dispatch, backends) = (&shared.dispatch, &shared.backends);
+        Members { dispatch, backends, workers: 1 }.follow(&mut FoundAddress(Some(spec)));
+    }
+
     #[test]
     fn a_name_keeps_its_address_while_it_may() {
         let (one, two) = (SocketAddr::from(([127, 0, 0, 1], 80)), SocketAddr::from(([127, 0, 0, 2], 80)));
-        assert_eq!(resolve(&at("127.0.0.1"), None, false), Ok(one));
-        assert_eq!(resolve(&at("127.0.0.1"), Some(two), true), Ok(one), "it leads elsewhere now");
-        let nowhere = at("name.invalid..");
-        assert_eq!(resolve(&nowhere, Some(two), true), Ok(two));
-        let error = resolve(&nowhere, Some(two), false).unwrap_err();
+        let of = |host, before| resolve(&at(host), addresses_of(&at(host)), before);
+        assert_eq!(of("127.0.0.1", None), Ok(one));
+        assert_eq!(of("127.0.0.1", Some(two)), Ok(one), "it leads elsewhere now");
+        assert_eq!(of("name.invalid..", Some(two)), Ok(two));
+        let error = of("name.invalid..", None).unwrap_err();
         assert!(error.to_string().starts_with("cannot find the address of name.invalid..: "), "{error}");
     }
 
     #[test]
-    fn a_back_end_takes_part_once_its_name_leads_somewhere() {
-        use plimsoll_policy::Health;
-        let shared = FrontEndShared::before_three("");
-        let without = MemberSpec {
-            address: Err(UnresolvedHost { host: "b".to_owned(), error: "none".to_owned() }),
-            ..member_of(&shared.config.load(), &shared.config.load().backends[1], None)
+    fn only_the_name_that_an_address_was_found_by_keeps_it() {
+        let key = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(key.path(), "0123456789abcdef".repeat(4)).unwrap();
+        let config = |host: &str, agent: &str| {
+            let text = format!(
+                "mechanism = \"handoff\"\n[[listener]]\naddress = \"10.0.0.1:80\"\n[[backend]]\n\
+                 address = \"{host}:80\"\nagent = \"{agent}:7400\"\n\
+                 [handoff]\ninterfaces = [\"lo\"]\nkey_file = {:?}\n",
+                key.path()
+            );
+            Config::parse(&text, "test.toml").unwrap_or_else(|e| panic!("{text}\n{e}"))
         };
-        let (dispatch, backends) = (&shared.dispatch, &shared.backends);
-        Members { dispatch, backends, workers: 1 }.follow(&mut FoundAddress(Some(without)));
+        let found = |at: &HostPort| Ok(vec![SocketAddr::from(([127, 0, 0, 9], at.port))]);
+        let before = config("web", "agent");
+        let before = member_of(&before, &before.backends[0], None, &found);
+        let known = super::super::members::backend(plimsoll_policy::BackendId(0), &before, 1);
+        let lost = |host, agent| {
+            let config = config(host, agent);
+            member_of(&config, &config.backends[0], Some(&known), &nowhere)
+        };
+        assert_eq!(lost("web", "agent"), before);
+        assert!(lost("web", "other").address.is_err(), "the agent's name is another one");
+        assert!(lost("other", "agent").address.is_err());
+    }
+
+    #[test]
+    fn a_back_end_takes_part_once_its_name_leads_somewhere() {
+        let shared = FrontEndShared::before_three("");
+        set(&shared, b_by(&shared, nowhere));
         let lost = shared.nth(1);
         let eligible = || shared.dispatch.inspect(|i| i.view.eligible());
+        let weight = || shared.dispatch.inspect(|i| i.view.weight(lost.id));
         assert_eq!((lost.health(), eligible()), (Health::Down, 2));
         // No check can say that it is up.
         assert_eq!((lost.good_sign(1), lost.set_drained(true)), (None, Health::Down));
-        let found = || member_of(&shared.config.load(), &shared.config.load().backends[1], None);
-        assert!(take_in(&shared, &lost, found()));
-        assert!(!take_in(&shared, &lost, found()), "another one has taken its place");
+        let half = Weight::new(0.5).unwrap();
+        shared.dispatch.set_weight(lost.id, half);
+        let found = || b_by(&shared, addresses_of);
+        let config = shared.config.load_full();
+        {
+            let _reload = shared.membership.lock().unwrap();
+            assert!(!take_in(&shared, &lost, &config, found()), "a reload is not waited for");
+        }
+        assert!(take_in(&shared, &lost, &config, found()));
+        assert!(!take_in(&shared, &lost, &config, found()), "another one has taken its place");
         assert_eq!((shared.nth(1).health(), eligible()), (Health::Draining, 2), "an operator's drain stays");
+        assert_eq!(weight(), half, "and the weight");
         shared.nth(1).set_drained(false);
         shared.tell_health(&shared.nth(1));
         assert_eq!((shared.nth(1).address.clone().ok(), eligible()), (Some(([127, 0, 0, 1], 2).into()), 3));
+    }
+
+    #[test]
+    fn what_was_looked_up_by_an_earlier_configuration_is_not_taken_in() {
+        let shared = FrontEndShared::before_three("");
+        set(&shared, b_by(&shared, nowhere));
+        let (lost, config) = (shared.nth(1), shared.config.load_full());
+        let found = b_by(&shared, addresses_of);
+        shared.config.store(Arc::new(Config::clone(&config)));
+        assert!(!take_in(&shared, &lost, &config, found.clone()));
+        assert!(take_in(&shared, &lost, &shared.config.load_full(), found));
+    }
+
+    #[test]
+    fn an_operators_drain_outlives_other_reasons_why_there_is_no_address() {
+        let shared = FrontEndShared::before_three("");
+        set(&shared, b_by(&shared, nowhere));
+        shared.nth(1).set_drained(true);
+        let because = |error: &str| Err(UnresolvedHost { host: "b".to_owned(), error: error.to_owned() });
+        set(&shared, MemberSpec { address: because("another reason"), ..b_by(&shared, nowhere) });
+        assert_eq!(shared.nth(1).address, because("another reason"));
+        assert_eq!((shared.nth(1).is_drained(), shared.nth(1).health()), (true, Health::Down));
+    }
+
+    #[test]
+    fn an_address_that_was_found_during_a_reload_stays() {
+        let shared = FrontEndShared::before_three("");
+        let mut late = [b_by(&shared, nowhere)];
+        keep_found(&mut late, &shared.backends.load());
+        assert_eq!(late[0].address, Ok(([127, 0, 0, 1], 2).into()));
+        let mut other = [MemberSpec { authority: "elsewhere:80".to_owned(), ..b_by(&shared, nowhere) }];
+        keep_found(&mut other, &shared.backends.load());
+        assert!(other[0].address.is_err(), "that is of another name");
     }
 }

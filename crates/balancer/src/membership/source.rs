@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 
-use plimsoll_config::BackendName;
+use plimsoll_config::{BackendName, HostPort};
 use plimsoll_policy::Weight;
 
 use crate::host_names::UnresolvedHost;
@@ -16,7 +16,9 @@ pub(crate) struct MemberSpec {
     pub(crate) address: Result<SocketAddr, UnresolvedHost>,
     /// Where its agent takes handoffs.
     pub(crate) agent: Option<SocketAddr>,
-    /// `Host` of health checks.
+    /// The name of its agent.
+    pub(crate) agent_at: Option<HostPort>,
+    /// `Host` of health checks, and the name of its address.
     pub(crate) authority: String,
     /// Connections that may be open to it at once.
     pub(crate) max_connections: u32,

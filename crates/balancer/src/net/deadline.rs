@@ -89,7 +89,8 @@ impl Deadlines {
     }
 
     /// Ends the connections that have waited longest for a request's head or small body, as other clients need their
-    /// places: a few at a time, because finding them looks at all. Returns how many.
+    /// places: a few at a time, because finding them looks at all. Returns how many, of which some may get their request in
+    /// that moment.
     pub(crate) fn make_room(&self) -> usize {
         let mut entries = self.entries.borrow_mut();
         let due_ms = self.now_ms.get().saturating_sub(ROOM_AFTER_MS);

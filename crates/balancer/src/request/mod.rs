@@ -54,8 +54,7 @@ pub(crate) async fn answer<M: Mechanism, C: ClientIo>(
             close(request, End { refused: refusal.reason, ..End::unanswered(refusal.status) });
             Ended::Refused(refusal, retry_after_s)
         }
-        Outcome::Cut { status, content_bytes } => {
-            let refused = (status != CLIENT_GONE).then_some(RefusalReason::ResponseCut);
+        Outcome::Cut { status, content_bytes, refused } => {
             close(request, End { content_bytes, refused, ..End::unanswered(status) });
             Ended::Cut
         }
@@ -67,13 +66,16 @@ enum Outcome<P> {
     Answered(Answered),
     Leaves(P),
     Refused(RequestRefusal, Option<u32>),
-    Cut { status: u16, content_bytes: u64 },
+    Cut { status: u16, content_bytes: u64, refused: Option<RefusalReason> },
 }
 
 fn close<C>(request: &mut ClientRequest<'_, C>, end: End) {
     let account = request.account.take();
     let line = request.head.line.of(&request.scratch.head);
-    request.worker.count_refusal(end.refused, &request.accepted.peer_text, Some(line));
+    let of_answer = matches!(end.refused, Some(RefusalReason::BadResponse | RefusalReason::ResponseLimit));
+    let fault = account.fault.filter(|_| of_answer);
+    let fault = fault.and_then(|why| Some((&*account.backend.as_ref()?.name, why)));
+    request.worker.count_fault(end.refused, &request.accepted.peer_text, Some(line), fault);
     account.end(request.worker, request.accepted, (request.head, &request.scratch.head), end);
 }
 
@@ -103,8 +105,10 @@ async fn try_backends<M: Mechanism, C: ClientIo>(
                 request.worker.attempt_failed(backend, sent);
             }
             if let Failure::BadResponse(why) | Failure::OverLimit(why) = failure {
+                // The log tells refusals at a bounded rate; whoever looks for a fault may want each of them.
                 let line = request.head.line.of(&request.scratch.head).escape_ascii();
-                tracing::warn!(backend = &*backend.name, request = %line, why, "a response was not passed on");
+                tracing::debug!(backend = &*backend.name, request = %line, why, "a response was not passed on");
+                account.fault = Some(why);
             }
         }
         match failure {
@@ -185,7 +189,13 @@ fn failed<P>(failure: &Failure) -> Outcome<P> {
         Failure::BadResponse(_) => refused(502, RefusalReason::BadResponse, NOT_PASSED_ON),
         Failure::OverLimit(_) => refused(502, RefusalReason::ResponseLimit, NOT_PASSED_ON),
         Failure::BadRequest(refusal) => Outcome::Refused(refusal, None),
-        Failure::ClientGone => Outcome::Cut { status: CLIENT_GONE, content_bytes: 0 },
-        Failure::Broken { status, content_bytes, .. } => Outcome::Cut { status, content_bytes },
+        Failure::ClientGone => Outcome::Cut { status: CLIENT_GONE, content_bytes: 0, refused: None },
+        Failure::ClientTimeout { content_bytes } => {
+            let refused = Some(RefusalReason::ClientTimeout);
+            Outcome::Cut { status: CLIENT_GONE, content_bytes, refused }
+        }
+        Failure::Broken { status, content_bytes, .. } => {
+            Outcome::Cut { status, content_bytes, refused: Some(RefusalReason::ResponseCut) }
+        }
     }
 }

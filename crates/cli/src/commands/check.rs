@@ -40,7 +40,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "ADDRESS", requires = "interface")]
     front_end: Vec<IpAddr>,
 
-    /// Do not look up the host names in the configuration
+    /// Do not look up the host names in the configuration; --system then leaves out agents that have one
     #[arg(long)]
     no_resolve: bool,
 
@@ -74,7 +74,7 @@ pub(crate) fn run(args: &Args) -> Result<(), CliError> {
             if !json {
                 output::print(&summary(&config, path, &user))?;
             }
-            system::report(&system::question(&config)?, json)
+            system::report(&system::question(&config, !args.no_resolve)?, json)
         }
         (false, true) => output::print(&config.to_json().to_string()),
         (false, false) => output::print(&summary(&config, path, &user)),
@@ -108,11 +108,15 @@ fn resolve(config: &Config, path: &Path) -> Result<(), CliError> {
     }
     let s = if unresolved.len() == 1 { "" } else { "s" };
     let mut text = format!("{} is not good: {} error{s}", path.display(), unresolved.len());
+    let any_backend = unresolved.iter().any(|(key, _)| key.starts_with("backend["));
     for (key, error) in unresolved {
         text += &format!("\n{key}: {error}");
     }
     text += "\nCorrect the name, or have the name server know it; --no-resolve checks the rest without names. The front-end \
-             starts nevertheless, and takes such a back-end for down until its name leads to an address";
+             starts nevertheless";
+    if any_backend {
+        text += ", and takes a back-end for down until its name leads to an address";
+    }
     Err(CliError::Failed(text))
 }
 

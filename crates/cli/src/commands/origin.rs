@@ -100,8 +100,8 @@ pub(crate) struct Tuning {
 }
 
 pub(crate) fn run(args: &Args) -> Result<(), CliError> {
-    let config = config(args)?;
     args.log.start();
+    let config = config(args)?;
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()

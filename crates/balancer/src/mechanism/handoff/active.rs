@@ -11,6 +11,7 @@ use crate::account::{Account, End};
 use crate::backend::Backend;
 use crate::http::request::RequestHead;
 use crate::observe::CLIENT_GONE;
+use crate::refusal_reason::RefusalReason;
 use crate::worker::Worker;
 
 /// A request under way on a connection that has been handed off. Dropping it counts the request as failed.
@@ -49,9 +50,17 @@ impl Active {
         self.close(worker, accepted, backend, end);
     }
 
-    /// Ends the request as failed: the agent is gone, or has lost the connection.
-    pub(super) fn lose(self, worker: &Worker, accepted: &Accepted, backend: &Arc<Backend>) {
-        self.close(worker, accepted, backend, End { handed_off: true, ..End::unanswered(502) });
+    /// Ends the request as failed: the agent is gone, or has lost the connection. `refused` says why, unless the client may
+    /// still get its answer.
+    pub(super) fn lose(
+        self,
+        worker: &Worker,
+        accepted: &Accepted,
+        backend: &Arc<Backend>,
+        refused: Option<RefusalReason>,
+    ) {
+        worker.count_refusal(refused, &accepted.peer_text, Some(self.head.line.of(&self.head_bytes)));
+        self.close(worker, accepted, backend, End { handed_off: true, refused, ..End::unanswered(502) });
     }
 
     fn close(mut self, worker: &Worker, accepted: &Accepted, backend: &Arc<Backend>, end: End) {

@@ -100,7 +100,7 @@ fn let_go(worker: &Worker, handoffs: &Handoffs) {
             entry.link.answered(session);
         }
         handoffs.system.disclaim(&entry.flow);
-        recover::over(worker, entry);
+        recover::over_here(worker, entry);
     }
     handoffs.pending.borrow_mut().clear();
     handoffs.kept_offers.borrow_mut().clear();
@@ -149,7 +149,7 @@ async fn follow_address(worker: Rc<Worker>, system: Arc<System>) {
 
 fn all_have_offered(worker: &Worker, system: &System) -> bool {
     let backends = worker.shared.backends.load();
-    system.offers.are_all_heard(&agents(&backends))
+    agents(&backends).is_some_and(|agents| system.offers.are_all_heard(&agents))
 }
 
 /// Tells an agent of the front-end's role, on a link that is up, whenever it changes.

@@ -52,7 +52,7 @@ pub(super) fn settle(system: &System, backends: &[Arc<Backend>]) {
         return system.offers.end(began);
     }
     let now = Instant::now();
-    let settled = system.offers.is_settled(&agents(backends), now);
+    let settled = agents(backends).is_some_and(|agents| system.offers.is_settled(&agents, now));
     let mut known = system.offers.left();
     known.retain(|flow, _| left.contains_key(flow));
     for (flow, entry) in left {

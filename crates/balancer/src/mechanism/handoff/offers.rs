@@ -73,9 +73,11 @@ struct Heard {
     at: Instant,
 }
 
-/// The agents that offer: those of back-ends that have not left.
-pub(super) fn agents(backends: &[Arc<Backend>]) -> Vec<SocketAddr> {
-    backends.iter().filter(|b| !b.is_retired()).filter_map(|b| b.agent).collect()
+/// The agents that offer: those of back-ends that have not left; `None` while the name of one leads nowhere, as that agent may
+/// have connections, too.
+pub(super) fn agents(backends: &[Arc<Backend>]) -> Option<Vec<SocketAddr>> {
+    let there = backends.iter().filter(|b| !b.is_retired() && b.agent_at.is_some());
+    there.map(|b| b.agent).collect()
 }
 
 impl Offers {
@@ -196,6 +198,23 @@ impl Offers {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_agent_whose_name_leads_nowhere_is_waited_for() {
+        use plimsoll_config::HostPort;
+        use plimsoll_policy::BackendId;
+        let address = SocketAddr::from(([10, 0, 0, 2], 7400));
+        let named = |agent| {
+            let b = Backend::new(BackendId(0), "b".into(), Ok(address), "b".to_owned(), 4, 1);
+            Arc::new(b.with_agent(agent, Some(HostPort { host: "agent".to_owned(), port: 7400 })))
+        };
+        let without = Backend::new(BackendId(1), "c".into(), Ok(address), "c".to_owned(), 4, 1);
+        let (found, lost, without) = (named(Some(address)), named(None), Arc::new(without));
+        assert_eq!(agents(&[Arc::clone(&found), without]), Some(vec![address]));
+        assert_eq!(agents(&[Arc::clone(&found), Arc::clone(&lost)]), None);
+        lost.retire();
+        assert_eq!(agents(&[found, lost]), Some(vec![address]));
+    }
 
     #[test]
     fn flows_are_nobodys_when_all_agents_were_heard_or_after_a_bound() {

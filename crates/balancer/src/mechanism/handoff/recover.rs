@@ -19,6 +19,7 @@ use super::table::{HandoffEntry, HandoffPhase};
 use super::times::DEFAULT_LOST_GRACE;
 use crate::accepted::{Accepted, Start};
 use crate::net::stream::ClientStream;
+use crate::refusal_reason::RefusalReason;
 use crate::worker::Worker;
 
 /// How long a client has to answer a probe, however near it is.
@@ -157,9 +158,18 @@ fn lose(worker: &Worker, handoffs: &Handoffs, entry: HandoffEntry, error: &dyn D
 
 /// Counts a connection as closed. The request under way on it, if there is one, has failed.
 pub(super) fn over(worker: &Worker, entry: HandoffEntry) {
+    end(worker, entry, Some(RefusalReason::ResponseCut));
+}
+
+/// The same for a connection that another front-end may have now, so that nothing is known of its request.
+pub(super) fn over_here(worker: &Worker, entry: HandoffEntry) {
+    end(worker, entry, None);
+}
+
+fn end(worker: &Worker, entry: HandoffEntry, refused: Option<RefusalReason>) {
     worker.count_closed();
     if let Some(active) = entry.active {
-        active.lose(worker, &entry.accepted, &entry.link.backend());
+        active.lose(worker, &entry.accepted, &entry.link.backend(), refused);
     }
 }
 

@@ -19,6 +19,7 @@ use super::table::{HandoffEntry, HandoffPhase};
 use super::times::DEFAULT_TAKE_OVER;
 use crate::accepted::{Accepted, Start};
 use crate::net::halves::ClientIo;
+use crate::refusal_reason::RefusalReason;
 use crate::worker::Worker;
 
 /// A buffer for encoded states that has grown larger than this is not kept.
@@ -53,7 +54,8 @@ pub(super) fn hand_off(
     };
     let lost = |handing: Handing| {
         worker.count_closed();
-        handing.request.lose(worker, accepted, &handing.link.backend());
+        let refused = Some(RefusalReason::ResponseCut);
+        handing.request.lose(worker, accepted, &handing.link.backend(), refused);
     };
     let fd = match stream.into_socket() {
         Ok(fd) => fd,

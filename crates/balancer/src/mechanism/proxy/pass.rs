@@ -114,6 +114,7 @@ impl<C: Halves> Exchange<'_, C> {
                 keep_backend: head.keep_backend && upload.is_done() && relay.ended_cleanly(),
             }),
             Err(RelayFailed::ClientGone) => Err(Failure::ClientGone),
+            Err(RelayFailed::ClientTimeout) => Err(Failure::ClientTimeout { content_bytes }),
             Err(RelayFailed::Broken { by_backend }) => {
                 Err(Failure::Broken { status: head.status, content_bytes, by_backend })
             }
@@ -167,8 +168,10 @@ impl Waiting<'_> {
                 let mut written = 0;
                 let write =
                     self.deadline.guard(|cx| poll_write_all(cx, client, &[&out[..]], &mut written)).await;
-                if !matches!(write, Ok(Ok(()))) {
-                    return Err(Failure::ClientGone);
+                match write {
+                    Ok(Ok(())) => {}
+                    Err(Fired::TimedOut) => return Err(Failure::ClientTimeout { content_bytes: 0 }),
+                    _ => return Err(Failure::ClientGone),
                 }
             }
         }

@@ -23,8 +23,10 @@ const COPIED_BYTES: usize = 2048;
 /// Why the client did not get the whole response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum RelayFailed {
-    /// The client does not take it.
+    /// The client has gone, or the front-end stops.
     ClientGone,
+    /// The client takes nothing of it, or sends nothing of what is left of its request.
+    ClientTimeout,
     /// The back-end's body was cut off, too long or badly framed, or took too long.
     Broken {
         /// Whether it is the back-end's fault: perhaps not while the client was waited for, to send the rest of the request.
@@ -179,6 +181,7 @@ impl<'a> Relay<'a> {
                     Ok(Some(Ok(0))) if self.ends_here() => {}
                     Ok(Some(Ok(n))) if n > 0 => self.take().map_err(|_| RelayFailed::BY_BACKEND)?,
                     Ok(None) => return Err(RelayFailed::ClientGone),
+                    Err(Fired::TimedOut) if rest.is_awaited() => return Err(RelayFailed::ClientTimeout),
                     Err(_) if rest.is_awaited() => return Err(RelayFailed::ClientGone),
                     // A back-end may end its connection because the client sends nothing.
                     _ => return Err(RelayFailed::Broken { by_backend: !rest.is_awaited() }),
@@ -228,6 +231,7 @@ impl<'a> Relay<'a> {
             match write.await {
                 Ok(Ok(())) => return Ok(()),
                 Err(Fired::TimedOut) if !stalling.is_stalled() => stalling.stall(),
+                Err(Fired::TimedOut) => return Err(RelayFailed::ClientTimeout),
                 _ => return Err(RelayFailed::ClientGone),
             }
             wait.set(stalling, written);

@@ -108,3 +108,32 @@ fn a_connection_that_waits_for_a_place_and_one_that_makes_it() {
     }
     assert!(first.ends());
 }
+
+#[test]
+fn a_request_that_makes_room_counts_once() {
+    let origin = Origin::echo();
+    let rig = Rig::new(&[&origin], "[limits]\nconnections = 1\n[timeouts]\nidle = \"1h\"\nbody = \"1h\"\n");
+    let mut slow = rig.client();
+    slow.send("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\nhalf");
+    rig.metrics_once(|m| m.get("plimsoll_connections_open") == 1.0);
+    assert_eq!(rig.client().asked("/").status(), 200);
+    assert_eq!(slow.response("POST").status(), 408);
+    let m = rig.metrics_once(|m| m.sum("plimsoll_refusals_total", "") >= 2.0);
+    for (reason, count) in [("connections_full", 1.0), ("made_room", 1.0), ("body_timeout", 0.0)] {
+        assert_eq!(m.get(&format!("plimsoll_refusals_total{{reason=\"{reason}\"}}")), count, "{reason}");
+    }
+}
+
+#[test]
+fn a_client_that_is_waited_for_in_vain_is_no_client_that_has_gone() {
+    let origin = Origin::scripted(|conn| {
+        if conn.head() {
+            conn.write(b"HTTP/1.1 200 OK\r\nContent-Length: 50000000\r\n\r\n");
+            while conn.write(&[b'x'; 64 << 10]) {}
+        }
+    });
+    let rig = Rig::new(&[&origin], "[timeouts]\nbody = \"300ms\"\n");
+    let mut client = rig.client();
+    client.send(get("/"));
+    counts(&rig, "client_timeout", &mut 0.0);
+}

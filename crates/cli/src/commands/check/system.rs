@@ -9,9 +9,10 @@ use serde_json::json;
 use crate::error::CliError;
 use crate::output;
 
-/// The requirements of a configuration on the front-end's machine.
-pub(super) fn question(config: &Config) -> Result<Question, CliError> {
+/// The requirements of a configuration on the front-end's machine. Without `resolve`, agents that have a name are left out.
+pub(super) fn question(config: &Config, resolve: bool) -> Result<Question, CliError> {
     let agents = config.backends.iter().filter_map(|b| b.agent.as_ref().map(|agent| (&b.name, agent)));
+    let agents = agents.filter(|(_, at)| resolve || at.host.parse::<IpAddr>().is_ok());
     let mut peers: Vec<IpAddr> = Vec::new();
     for (name, at) in agents {
         let found = (&*at.host, at.port).to_socket_addrs().ok().and_then(|mut all| all.next());

@@ -56,3 +56,15 @@ fn every_line_is_an_object_where_that_is_asked_for() {
     }
     assert!(warned);
 }
+
+#[test]
+fn an_origin_that_cannot_start_says_why_in_the_form_that_was_asked_for() {
+    let mut origin = Process::start_with_stdout(
+        &["origin", "--synthetic", "nonsense", "--log-format", "json"],
+        Stdio::null(),
+    );
+    assert_eq!(origin.wait(), Some(2), "{}", origin.said());
+    let line = origin.wait_for("nonsense", 0);
+    let message: serde_json::Value = serde_json::from_str(&line).unwrap_or_else(|e| panic!("{line}: {e}"));
+    assert_eq!(message["level"], "ERROR");
+}
