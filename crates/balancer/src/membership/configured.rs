@@ -3,11 +3,14 @@
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
 use plimsoll_config::Config;
 
-use super::resolve::warn_of_unresolved;
 use super::source::{MemberSpec, MembershipChange, MembershipSource};
+
+/// The longest pause between two look-ups of a name that leads nowhere.
+pub(super) const MOST_PAUSE: Duration = Duration::from_secs(30);
 
 /// Warns where names lead nowhere, to one address, or to this front-end.
 pub(crate) fn warn_of_strange_addresses(config: &Config, members: &[MemberSpec]) {
@@ -16,6 +19,17 @@ pub(crate) fn warn_of_strange_addresses(config: &Config, members: &[MemberSpec])
     for MemberSpec { name, address, .. } in members {
         let Ok(address) = address else { continue };
         warn_of_strange_address(config, name, *address, names.insert(address, &**name));
+    }
+}
+
+/// Says that a back-end has no address.
+fn warn_of_unresolved(spec: &MemberSpec) {
+    if let Err(error) = &spec.address {
+        tracing::warn!(
+            backend = &*spec.name,
+            "back-end is down: {error}; it is looked up again at least every {} s",
+            MOST_PAUSE.as_secs()
+        );
     }
 }
 

@@ -8,7 +8,7 @@ use plimsoll_config::{BackendConfig, Config, HostPort};
 use plimsoll_policy::Rng;
 use tokio::sync::{Notify, Semaphore};
 
-use super::configured::warn_of_strange_address;
+use super::configured::{MOST_PAUSE, warn_of_strange_address};
 use super::members::Members;
 use super::source::{MemberSpec, MembershipChange, MembershipSource};
 use crate::backend::Backend;
@@ -21,8 +21,6 @@ use crate::shared::FrontEndShared;
 const WAIT: Duration = Duration::from_secs(8);
 /// The pause after a name led nowhere. It doubles each time.
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
-/// The longest pause.
-const MOST_PAUSE: Duration = Duration::from_secs(30);
 
 /// Names that are followed and looked up at the same time.
 static LOOK_UPS: Semaphore = Semaphore::const_new(AT_ONCE);
@@ -101,17 +99,6 @@ pub(crate) fn keep_found(members: &mut [MemberSpec], known: &[Arc<Backend>]) {
         {
             (spec.address, spec.agent) = (known.address.clone(), known.agent);
         }
-    }
-}
-
-/// Says that a back-end has no address.
-pub(crate) fn warn_of_unresolved(spec: &MemberSpec) {
-    if let Err(error) = &spec.address {
-        tracing::warn!(
-            backend = &*spec.name,
-            "back-end is down: {error}; it is looked up again at least every {} s",
-            MOST_PAUSE.as_secs()
-        );
     }
 }
 
