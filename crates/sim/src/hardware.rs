@@ -4,7 +4,7 @@
 
 use std::fmt;
 
-use plimsoll_policy::params::{ParamValue, nearest};
+use plimsoll_policy::params::{ParamSpec, ParamValue, nearest};
 
 use crate::model_spec::ModelSpec;
 use crate::models::{adaptload, lard};
@@ -44,9 +44,16 @@ impl HardwareSpec {
         self.costs.iter().copied().flatten()
     }
 
-    /// The costs that are parameters of this model or policy.
-    pub fn costs_of(&self, owner: &str) -> impl Iterator<Item = &'static HardwareCost> {
-        self.costs().filter(move |cost| cost.owners.contains(&owner))
+    /// The costs of this model or policy, which has these parameters: a policy and a model may share a name.
+    pub fn costs_of(
+        &self,
+        owner: &'static str,
+        params: &'static [ParamSpec],
+    ) -> impl Iterator<Item = &'static HardwareCost> + use<> {
+        let costs = self.costs.iter().copied().flatten();
+        costs.filter(move |cost| {
+            cost.owners.contains(&owner) && params.iter().any(|param| param.name == cost.key)
+        })
     }
 }
 
@@ -113,7 +120,8 @@ const SERVER: &[HardwareCost] = &[
 ];
 
 const MICRON: &str = "Micron 9200 data sheet: 92 to 150 µs to the medium, 3.5 GB/s";
-const EIGHT: &str = "reads at once; 8 of 4 KiB take 79,000 a second (the sheet: up to 840,000 with more at once)";
+const EIGHT: &str =
+    "reads at once; 8 of 4 KiB take 79,000 a second (the sheet: up to 840,000 with more at once)";
 
 /// The default.
 pub static NVME: HardwareSpec = HardwareSpec {
@@ -125,13 +133,19 @@ pub static NVME: HardwareSpec = HardwareSpec {
             number(LARD, "disk_latency_us", 92.0, MICRON),
             number(LARD, "disk_transfer_per_4096_bytes_us", 9.36, "8 × 4,096 bytes at 3.5 GB/s"),
             count(LARD, "disks", 8, EIGHT),
-            number(ADAPTLOAD, "disk_latency_us", 11.5, "an eighth of 92 µs: this model reads one after another"),
+            number(
+                ADAPTLOAD,
+                "disk_latency_us",
+                11.5,
+                "an eighth of 92 µs: this model reads one after another",
+            ),
             number(ADAPTLOAD, "disk_transfer_per_4096_bytes_us", 1.17, MICRON),
         ],
     ],
 };
 
-const INTEL: &str = "Intel SSD DC S4500 product specification: 110 µs at random, 500 MB/s, 72,000 reads of 4 KiB a second";
+const INTEL: &str =
+    "Intel SSD DC S4500 product specification: 110 µs at random, 500 MB/s, 72,000 reads of 4 KiB a second";
 
 /// Flash behind SATA.
 pub static SATA_SSD: HardwareSpec = HardwareSpec {
@@ -143,7 +157,12 @@ pub static SATA_SSD: HardwareSpec = HardwareSpec {
             number(LARD, "disk_latency_us", 110.0, INTEL),
             number(LARD, "disk_transfer_per_4096_bytes_us", 32.8, "4 × 4,096 bytes at 500 MB/s"),
             count(LARD, "disks", 4, "reads at once; 4 of 4 KiB take 28,000 a second"),
-            number(ADAPTLOAD, "disk_latency_us", 27.5, "a quarter of 110 µs: this model reads one after another"),
+            number(
+                ADAPTLOAD,
+                "disk_latency_us",
+                27.5,
+                "a quarter of 110 µs: this model reads one after another",
+            ),
             number(ADAPTLOAD, "disk_transfer_per_4096_bytes_us", 8.2, INTEL),
         ],
     ],
@@ -161,7 +180,12 @@ pub static NETWORK_STORAGE: HardwareSpec = HardwareSpec {
             number(LARD, "disk_latency_us", 1000.0, EBS),
             number(LARD, "disk_transfer_per_4096_bytes_us", 93.75, "3 × 4,096 bytes at 125 MiB/s"),
             count(LARD, "disks", 3, "reads at once: 3,000 a second of 1 ms each"),
-            number(ADAPTLOAD, "disk_latency_us", 333.0, "a third of 1 ms: this model reads one after another"),
+            number(
+                ADAPTLOAD,
+                "disk_latency_us",
+                333.0,
+                "a third of 1 ms: this model reads one after another",
+            ),
             number(ADAPTLOAD, "disk_transfer_per_4096_bytes_us", 31.25, EBS),
         ],
     ],
@@ -195,7 +219,7 @@ pub static HARDWARE: &[&HardwareSpec] = &[&NVME, &SATA_SSD, &NETWORK_STORAGE, &D
 
 #[cfg(test)]
 mod tests {
-    use plimsoll_policy::params::{ParamSet, ParamSpec};
+    use plimsoll_policy::params::ParamSet;
 
     use super::*;
     use crate::models::MODELS;
@@ -212,7 +236,12 @@ mod tests {
             for cost in hardware.costs() {
                 assert!(!cost.source.is_empty());
                 for owner in cost.owners {
-                    assert!(!seen.contains(&(*owner, cost.key)), "{}: {owner}.{} twice", hardware.name, cost.key);
+                    assert!(
+                        !seen.contains(&(*owner, cost.key)),
+                        "{}: {owner}.{} twice",
+                        hardware.name,
+                        cost.key
+                    );
                     seen.push((*owner, cost.key));
                     ParamSet::read(params_of(owner), [(cost.key, cost.value.into())]).unwrap();
                 }
@@ -224,11 +253,18 @@ mod tests {
     fn all_of_today_say_the_same_parameters() {
         for model in ["lard", "adaptload"] {
             let storage: Vec<Vec<&str>> = [&NVME, &SATA_SSD, &NETWORK_STORAGE]
-                .map(|hardware| hardware.costs_of(model).map(|cost| cost.key).collect())
+                .map(|hardware| hardware.costs_of(model, params_of(model)).map(|cost| cost.key).collect())
                 .to_vec();
             assert!(storage.windows(2).all(|two| two[0] == two[1]) && !storage[0].is_empty(), "{storage:?}");
         }
         assert_eq!(PAPER.costs().count(), 0, "the models' defaults are the papers'");
+    }
+
+    #[test]
+    fn a_policy_does_not_get_the_costs_of_a_model_of_its_name() {
+        let policy = plimsoll_policy::find("lard").unwrap();
+        assert_eq!(NVME.costs_of("lard", policy.params).count(), 0);
+        assert!(NVME.costs_of("lard", lard::SPEC.params).count() > 5);
     }
 
     #[test]

@@ -2,7 +2,7 @@
 //! determines its result.
 
 use plimsoll_cache::CacheSpec;
-use plimsoll_policy::params::{GivenValue, ParamError, ParamSet, nearest};
+use plimsoll_policy::params::{GivenValue, ParamError, ParamSet, ParamSpec, nearest};
 use plimsoll_policy::{BuildError, PolicySpec, find};
 use plimsoll_sim::hardware::{HardwareSpec, PAPER};
 use plimsoll_sim::models::{MODELS, lard};
@@ -157,10 +157,13 @@ impl Scenario {
         self.strategy.model_on(self.model)
     }
 
-    /// The hardware's values for parameters of this model or policy.
-    pub(crate) fn hardware_of(&self, owner: &str) -> impl Iterator<Item = (&'static str, GivenValue)> + use<> {
-        let costs: Vec<_> = self.hardware.costs_of(owner).map(|cost| (cost.key, cost.value.into())).collect();
-        costs.into_iter()
+    /// The hardware's values for these parameters of a model or policy.
+    pub(crate) fn hardware_of(
+        &self,
+        owner: &'static str,
+        params: &'static [ParamSpec],
+    ) -> impl Iterator<Item = (&'static str, GivenValue)> + use<> {
+        self.hardware.costs_of(owner, params).map(|cost| (cost.key, cost.value.into()))
     }
 
     /// Sets the policy's parameters to these values, and defaults for the rest.

@@ -50,7 +50,13 @@ fn text() -> String {
         ("Source", Align::Left),
     ]);
     for (names, cost) in costs() {
-        table.row([&*names.join(", "), &cost.owners.join(", "), cost.key, &cost.value.to_string(), cost.source]);
+        table.row([
+            &*names.join(", "),
+            &cost.owners.join(", "),
+            cost.key,
+            &cost.value.to_string(),
+            cost.source,
+        ]);
     }
     format!("{}\n{}", list.to_text(), table.to_text())
 }

@@ -39,7 +39,7 @@ pub(crate) struct Args {
     pid: Option<u32>,
 
     /// Requests of a kind in one round
-    #[arg(long, value_name = "N", default_value_t = 500, value_parser = clap::value_parser!(u64).range(10..=2000))]
+    #[arg(long, value_name = "N", default_value_t = 500, value_parser = clap::value_parser!(u64).range(10..=MOST_REQUESTS))]
     requests: u64,
 
     /// Requests at once in the second half of the measurement
@@ -57,6 +57,8 @@ pub(crate) struct Args {
 
 /// The least difference of the sizes.
 const LEAST_DIFFERENCE_BYTES: u64 = 64 << 10;
+/// The most requests of a kind in one round.
+const MOST_REQUESTS: u64 = 2000;
 /// The longest measurement.
 const MOST_S: f64 = 600.0;
 /// A spread above this share of the median is worth a warning.
@@ -143,13 +145,21 @@ fn text(measured: &MeasuredServer) -> String {
     out += &format!(
         "Measured        {}\n\n",
         match &plan.server {
-            Some(server) => format!("CPU time of the server's processes ({}), in user and kernel mode", server.processes()),
-            None => "response times, which are upper bounds of CPU times; --pid measures a server on this machine".to_owned(),
+            Some(server) => format!(
+                "CPU time of the server's processes ({}), in user and kernel mode",
+                server.processes()
+            ),
+            None =>
+                "response times, which are upper bounds of CPU times; --pid measures a server on this machine"
+                    .to_owned(),
         }
     );
     let together = format!("{} at once, µs", measured.at_once);
-    let mut table =
-        Table::new([("Cost of", Align::Left), ("one at a time, µs", Align::Right), (&together, Align::Right)]);
+    let mut table = Table::new([
+        ("Cost of", Align::Left),
+        ("one at a time, µs", Align::Right),
+        (&together, Align::Right),
+    ]);
     let (alone, others) = (&measured.alone, &measured.together);
     table.row(["a connection", &us(&alone.connection_us), &us(&others.connection_us)]);
     table.row(["a request", &us(&alone.request_us), &us(&others.request_us)]);
@@ -186,10 +196,13 @@ fn warnings(measured: &MeasuredServer) -> Vec<String> {
     ];
     for (what, spread) in all {
         if let Some(spread) = spread.filter(|spread| spread.relative() > WIDE) {
+            let more = match measured.plan.requests {
+                MOST_REQUESTS => "",
+                _ => "; more --requests tell more",
+            };
+            let percent = (spread.relative() * 100.0).min(999.0);
             out.push(format!(
-                "the rounds differ by {:.0} % of the median in the cost of {what}; is the server idle? --requests {} tells more",
-                (spread.relative() * 100.0).min(999.0),
-                2000
+                "the rounds differ by {percent:.0} % of the median in the cost of {what}; is the server idle, and this machine?{more}"
             ));
         }
     }

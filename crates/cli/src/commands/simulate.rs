@@ -8,8 +8,8 @@ use clap::parser::ValueSource;
 use plimsoll_cache::CacheSpec;
 use plimsoll_policy::params::GivenValue;
 use plimsoll_report::{
-    Run, RunsContext, bottleneck, json_line, runs_report, runs_table, write_load_csv, write_load_parquet, write_runs_csv,
-    write_runs_parquet,
+    Run, RunsContext, bottleneck, json_line, runs_report, runs_table, write_load_csv, write_load_parquet,
+    write_runs_csv, write_runs_parquet,
 };
 use plimsoll_sim::hardware::{HardwareSpec, has_hardware};
 use plimsoll_sim::{Arrivals, Fault};
@@ -291,12 +291,7 @@ fn execute(
     Ok(runs)
 }
 
-fn write_report(
-    dir: &Path,
-    workload: &Workload,
-    spec: &ScenarioSpec,
-    runs: &[Run],
-) -> Result<(), CliError> {
+fn write_report(dir: &Path, workload: &Workload, spec: &ScenarioSpec, runs: &[Run]) -> Result<(), CliError> {
     let context = RunsContext {
         trace: workload.name.clone(),
         command: output::command_line(),

@@ -42,10 +42,15 @@ fn costs_are_those_of_the_hardware_unless_they_are_given() {
 fn a_scenario_file_has_it_too() {
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("s.toml");
-    fs::write(&file, "traces = \"synth:chess\"\nlimit = 100\npolicy = \"wrr\"\nhardware = \"disk\"\njson = true\n").unwrap();
+    fs::write(
+        &file,
+        "traces = \"synth:chess\"\nlimit = 100\npolicy = \"wrr\"\nhardware = \"disk\"\njson = true\n",
+    )
+    .unwrap();
     let path = file.to_str().unwrap();
     let hardware = |more: &[&str]| -> Value {
-        let run: Value = serde_json::from_str(&output(&[&["simulate", "--scenario", path], more].concat())).unwrap();
+        let run: Value =
+            serde_json::from_str(&output(&[&["simulate", "--scenario", path], more].concat())).unwrap();
         run["params"]["hardware"].clone()
     };
     assert_eq!(hardware(&[]), "disk");
@@ -61,7 +66,8 @@ fn a_scenario_file_has_it_too() {
 fn table_and_report_name_it_and_say_what_limits() {
     let dir = tempfile::tempdir().unwrap();
     let out = dir.path().to_str().unwrap();
-    let shown = output(&[&SIMULATE[..], &TWO, &["--hardware", "1998", "--set", "cpu_speed=2", "-o", out]].concat());
+    let shown =
+        output(&[&SIMULATE[..], &TWO, &["--hardware", "1998", "--set", "cpu_speed=2", "-o", out]].concat());
     assert!(shown.contains("Hardware: 1998, "), "{shown}");
     assert!(shown.contains("other values were given for cpu_speed."), "{shown}");
     assert!(shown.contains("on 2 back-ends"), "{shown}");
@@ -70,7 +76,9 @@ fn table_and_report_name_it_and_say_what_limits() {
     // A CPU that needs a second for a connection is the limit under any policy; a disk that needs one, too.
     let limited = |key: &str| output(&[&SIMULATE[..], &TWO, &["--set", key, "--cache", "1KiB"]].concat());
     assert!(limited("connect_us=1000000").contains("CPUs are the limit on 2 back-ends whatever the policy"));
-    assert!(limited("disk_latency_us=1000000").contains("Disks are the limit on 2 back-ends whatever the policy"));
+    assert!(
+        limited("disk_latency_us=1000000").contains("Disks are the limit on 2 back-ends whatever the policy")
+    );
     let light = output(&[&SIMULATE[..], &TWO, &["--arrivals", "poisson:1"]].concat());
     assert!(light.contains("what arrives is served"), "{light}");
 }

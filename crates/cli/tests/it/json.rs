@@ -70,7 +70,12 @@ fn what_commands_print_is_documented() {
     assert_documented(&["trace", "stats", log, "--json"], section(JSON, "`plimsoll trace stats`"));
     let simulated = ["simulate", log, "--policy", "adaptload,lard_r", "--backends", "2", "--json"];
     assert_documented(&simulated, section(GUIDE, "11. JSON of a run"));
-    for list in [&["policies", "--json"][..], &["models", "--json"], &["hardware", "--json"], &["trace", "formats", "--json"]] {
+    for list in [
+        &["policies", "--json"][..],
+        &["models", "--json"],
+        &["hardware", "--json"],
+        &["trace", "formats", "--json"],
+    ] {
         assert_documented(list, section(JSON, "Lists"));
     }
     let system = ["check", "--system", "--json", "--interface", "lo", "--vip", "10.0.0.1"];

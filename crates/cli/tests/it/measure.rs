@@ -77,7 +77,9 @@ fn a_server_is_measured_as_parameters_that_simulate_takes() {
 
     // Without the process it is response time, and the text says so.
     let shown = run(&[]);
-    for part in ["upper bounds", "200000 bytes", "--set lard.transmit_per_512_bytes_us=", "lard.teardown_us=0 "] {
+    for part in
+        ["upper bounds", "200000 bytes", "--set lard.transmit_per_512_bytes_us=", "lard.teardown_us=0 "]
+    {
         assert!(shown.contains(part), "no {part} in {shown}");
     }
     assert!(plimsoll(&["measure", &small, "--requests", "10"]).status.success(), "bytes may stay unknown");
@@ -107,7 +109,10 @@ fn answers(answer: &'static str) -> String {
 #[test]
 fn answers_that_say_nothing_of_the_server_are_refused() {
     for (answer, part) in [
-        ("HTTP/1.1 302 Found\r\nLocation: http://127.0.0.1:9/x\r\nContent-Length: 0\r\n\r\n", "redirects with 302 to http://127"),
+        (
+            "HTTP/1.1 302 Found\r\nLocation: http://127.0.0.1:9/x\r\nContent-Length: 0\r\n\r\n",
+            "redirects with 302 to http://127",
+        ),
         ("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", "no Content-Length"),
         ("HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nshort", "before its answer was complete"),
         ("HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\nlonger", "more than the length"),

@@ -27,8 +27,10 @@ pub fn bottleneck(runs: &[Run], saturated: bool) -> Option<String> {
     if runs.iter().any(|run| hardware(run).is_none()) {
         return None;
     }
-    let limits: Vec<(&str, Limit)> =
-        policies(runs).into_iter().map(|policy| Some((policy, limit(runs, policy, most)?))).collect::<Option<_>>()?;
+    let limits: Vec<(&str, Limit)> = policies(runs)
+        .into_iter()
+        .map(|policy| Some((policy, limit(runs, policy, most)?)))
+        .collect::<Option<_>>()?;
     let place = on_backends(most);
     let under = |limit| limits.iter().filter(move |(_, of)| *of == limit).map(|(policy, _)| *policy);
     let names = |limit| words(&under(limit).collect::<Vec<_>>());
@@ -40,7 +42,9 @@ pub fn bottleneck(runs: &[Run], saturated: bool) -> Option<String> {
             "Disks are the limit {place} whatever the policy: throughput follows the misses, which memory and locality decide."
         )
     } else if disks > 0 {
-        let others = words(&limits.iter().filter(|(_, of)| *of != Limit::Disks).map(|(name, _)| *name).collect::<Vec<_>>());
+        let others = words(
+            &limits.iter().filter(|(_, of)| *of != Limit::Disks).map(|(name, _)| *name).collect::<Vec<_>>(),
+        );
         format!(
             "Disks are the limit {place} with {}, and not with {others}: what the caches hold decides.",
             names(Limit::Disks)

@@ -183,10 +183,13 @@ impl ScenarioSpec {
                     ..Scenario::lard(choice.strategy, backends, self.seed)
                 };
                 let own = choice.params.given().map(|(key, value)| (key, value.into()));
-                let hardware = scenario.hardware_of(choice.strategy.policy.name);
-                scenario.set_policy(hardware.chain(settings_of(&self.set, &policy_owner(choice))).chain(own))?;
+                let hardware =
+                    scenario.hardware_of(choice.strategy.policy.name, choice.strategy.policy.params);
+                scenario
+                    .set_policy(hardware.chain(settings_of(&self.set, &policy_owner(choice))).chain(own))?;
                 let own = self.model.params.given().map(|(key, value)| (key, value.into()));
-                let hardware = scenario.hardware_of(scenario.effective_model().name);
+                let model = scenario.effective_model();
+                let hardware = scenario.hardware_of(model.name, model.params);
                 let owner = self.model_owner(choice);
                 scenario.set_model(hardware.chain(settings_of(&self.set, &owner)).chain(own))?;
                 out.push(scenario);

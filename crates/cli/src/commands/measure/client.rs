@@ -28,7 +28,8 @@ impl MeasuredUrl {
     /// # Errors
     /// When it is not an `http` URL, or the host has no address.
     pub(super) fn read(url: &str) -> Result<Self, CliError> {
-        let wrong = |why: &str| CliError::Usage(format!("`{url}`: {why}, such as http://127.0.0.1:8080/page"));
+        let wrong =
+            |why: &str| CliError::Usage(format!("`{url}`: {why}, such as http://127.0.0.1:8080/page"));
         let uri: Uri = url.parse().map_err(|_| wrong("expected a URL"))?;
         match uri.scheme_str() {
             Some("http") => {}
@@ -169,13 +170,15 @@ fn body_bytes(response: &httparse::Response<'_, '_>, keeps: bool) -> Result<u64,
         }
     }
     if keeps && (header("connection").is_some_and(|value| value.eq_ignore_ascii_case("close"))) {
-        return Err("the server keeps no connections, so that their cost cannot be told from that of requests; \
+        return Err(
+            "the server keeps no connections, so that their cost cannot be told from that of requests; \
                     have it keep them (keep-alive) while you measure"
-            .to_owned());
+                .to_owned(),
+        );
     }
-    header("content-length")
-        .and_then(|length| length.parse().ok())
-        .ok_or_else(|| "the answer has no Content-Length; name a resource of known length, such as a file".to_owned())
+    header("content-length").and_then(|length| length.parse().ok()).ok_or_else(|| {
+        "the answer has no Content-Length; name a resource of known length, such as a file".to_owned()
+    })
 }
 
 #[cfg(test)]
@@ -194,16 +197,25 @@ mod tests {
         assert!(refused("HTTP/1.1 301 Moved\r\nLocation: /x\r\n\r\n").contains("redirects with 301 to /x"));
         assert!(refused("HTTP/1.1 404 Not Found\r\n\r\n").contains("answers 404"));
         assert!(refused("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n").contains("Content-Length"));
-        assert!(refused("HTTP/1.1 200 OK\r\nContent-Length: 5\r\nConnection: close\r\n\r\n").contains("keep-alive"));
+        assert!(
+            refused("HTTP/1.1 200 OK\r\nContent-Length: 5\r\nConnection: close\r\n\r\n")
+                .contains("keep-alive")
+        );
     }
 
     #[test]
     fn only_http_is_measured() {
-        for (url, part) in
-            [("https://127.0.0.1/", "only http"), ("ftp://127.0.0.1/", "http://"), ("/page", "http://"), ("http://", "URL")]
-        {
+        for (url, part) in [
+            ("https://127.0.0.1/", "only http"),
+            ("ftp://127.0.0.1/", "http://"),
+            ("/page", "http://"),
+            ("http://", "URL"),
+        ] {
             let error = MeasuredUrl::read(url).unwrap_err();
-            assert!(matches!(error, CliError::Usage(_)) && error.to_string().contains(part), "{url}: {error}");
+            assert!(
+                matches!(error, CliError::Usage(_)) && error.to_string().contains(part),
+                "{url}: {error}"
+            );
         }
         let good = MeasuredUrl::read("http://[::1]:81/a?b=c").unwrap();
         assert_eq!((good.address, &*good.path), ("[::1]:81".parse().unwrap(), "/a?b=c"));

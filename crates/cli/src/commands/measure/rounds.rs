@@ -67,7 +67,13 @@ impl MeasurePlan {
     }
 
     /// `requests` of one kind.
-    fn kind(&self, what: &MeasuredUrl, requests: u64, keeps: bool, at_once: u64) -> Result<KindCosts, CliError> {
+    fn kind(
+        &self,
+        what: &MeasuredUrl,
+        requests: u64,
+        keeps: bool,
+        at_once: u64,
+    ) -> Result<KindCosts, CliError> {
         let each = requests.div_ceil(at_once);
         let before_ns = self.used_ns()?;
         let spans: Result<Vec<Duration>, CliError> = thread::scope(|scope| {
@@ -76,7 +82,9 @@ impl MeasurePlan {
             clients
                 .into_iter()
                 .map(|client| {
-                    client.join().unwrap_or_else(|_| Err(CliError::Failed("a client has panicked".to_owned())))
+                    client
+                        .join()
+                        .unwrap_or_else(|_| Err(CliError::Failed("a client has panicked".to_owned())))
                 })
                 .collect()
         });
@@ -95,7 +103,9 @@ impl MeasurePlan {
 
     fn used_ns(&self) -> Result<Option<u64>, CliError> {
         let used = self.server.as_ref().map(ServerCpu::used_ns).transpose();
-        used.map_err(|e| CliError::Failed(format!("a process of the server has ended while it was measured: {e}")))
+        used.map_err(|e| {
+            CliError::Failed(format!("a process of the server has ended while it was measured: {e}"))
+        })
     }
 
     /// One client's requests, one after the other; how long all took.
