@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use plimsoll_report::{Align, Table};
 
 use self::client::{MeasuredUrl, MeasuringConnection};
-use self::estimate::{MeasuredSizes, Spread, StepCosts};
+use self::estimate::{MeasuredSizes, CostSpread, StepCosts};
 use self::rounds::{MeasurePlan, ROUNDS};
 use self::server_cpu::ServerCpu;
 use crate::error::CliError;
@@ -131,7 +131,7 @@ fn settings(all: &[(&'static str, f64)]) -> String {
     all.iter().map(one).collect::<Vec<_>>().join(" ")
 }
 
-fn us(spread: &Spread) -> String {
+fn us(spread: &CostSpread) -> String {
     let short = |value: f64| if value < 10.0 { format!("{value:.2}") } else { format!("{value:.1}") };
     format!("{} ({} to {})", short(spread.median), short(spread.min), short(spread.max))
 }

@@ -74,7 +74,10 @@ fn table_and_report_name_it_and_say_what_limits() {
     let html = fs::read_to_string(dir.path().join("report.html")).unwrap();
     assert!(html.contains("Hardware") && html.contains("1998"));
     // A CPU that needs a second for a connection is the limit under any policy; a disk that needs one, too.
-    let limited = |key: &str| output(&[&SIMULATE[..], &TWO, &["--set", key, "--cache", "1KiB"]].concat());
+    let limited = |key: &str| {
+        let more = ["--set", key, "--set", "disks=1", "--cache", "1KiB"];
+        output(&[&SIMULATE[..], &TWO, &more].concat())
+    };
     assert!(limited("connect_us=1000000").contains("CPUs are the limit on 2 back-ends whatever the policy"));
     assert!(
         limited("disk_latency_us=1000000").contains("Disks are the limit on 2 back-ends whatever the policy")

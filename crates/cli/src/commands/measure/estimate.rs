@@ -22,13 +22,13 @@ pub(super) struct MeasuredSizes {
 
 /// A figure from several rounds.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct Spread {
+pub(super) struct CostSpread {
     pub(super) median: f64,
     pub(super) min: f64,
     pub(super) max: f64,
 }
 
-impl Spread {
+impl CostSpread {
     /// Of at least one value.
     pub(super) fn of(mut values: Vec<f64>) -> Option<Self> {
         values.sort_by(f64::total_cmp);
@@ -56,11 +56,11 @@ impl Spread {
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct StepCosts {
     /// What a connection costs beside its request.
-    pub(super) connection_us: Spread,
+    pub(super) connection_us: CostSpread,
     /// What a request costs beside the bytes of its answer.
-    pub(super) request_us: Spread,
+    pub(super) request_us: CostSpread,
     /// What 512 bytes cost; `None` without a large resource.
-    pub(super) transmit_per_512_bytes_us: Option<Spread>,
+    pub(super) transmit_per_512_bytes_us: Option<CostSpread>,
 }
 
 impl StepCosts {
@@ -76,9 +76,9 @@ impl StepCosts {
         };
         let connection = |round: &RoundCosts| (round.on_new_us - round.on_kept_us).max(0.0);
         Some(Self {
-            connection_us: Spread::of(rounds.iter().map(connection).collect())?,
-            request_us: Spread::of(rounds.iter().map(request).collect())?,
-            transmit_per_512_bytes_us: Spread::of(
+            connection_us: CostSpread::of(rounds.iter().map(connection).collect())?,
+            request_us: CostSpread::of(rounds.iter().map(request).collect())?,
+            transmit_per_512_bytes_us: CostSpread::of(
                 rounds.iter().filter_map(per_byte_us).map(|us| us * 512.0).collect(),
             ),
         })
@@ -114,7 +114,7 @@ mod tests {
         // A request of 20 µs, a connection of 30 µs, 0.5 µs for 512 bytes.
         let round = RoundCosts { on_new_us: 51.0, on_kept_us: 21.0, large_us: Some(521.0) };
         let costs = StepCosts::of(&[round; 3], SIZES).unwrap();
-        let near = |spread: Spread, value: f64| (spread.median - value).abs() < 1e-9;
+        let near = |spread: CostSpread, value: f64| (spread.median - value).abs() < 1e-9;
         assert!(near(costs.connection_us, 30.0) && near(costs.request_us, 20.0), "{costs:?}");
         assert!(near(costs.transmit_per_512_bytes_us.unwrap(), 0.5), "{costs:?}");
         assert_eq!(
@@ -141,7 +141,7 @@ mod tests {
 
     #[test]
     fn a_spread_has_the_middle_and_the_ends() {
-        let spread = Spread::of(vec![3.0, 1.0, 2.0, 10.0]).unwrap();
+        let spread = CostSpread::of(vec![3.0, 1.0, 2.0, 10.0]).unwrap();
         assert_eq!((spread.median, spread.min, spread.max), (2.5, 1.0, 10.0));
         assert_eq!(spread.relative(), 3.6);
         assert_eq!(rounded(12.3456), 12.3);
