@@ -100,7 +100,7 @@ const fn count(
     HardwareCost { owners, key, value: ParamValue::Integer(value), source }
 }
 
-const MEASURED: &str = "measured with `plimsoll measure`: nginx 1.22, one core, see docs/models.md";
+const MEASURED: &str = "measured with `plimsoll measure`: nginx 1.22.1, in the middle of several runs, see docs/models.md";
 const FOUR_CORES: &str = "four such cores, as one that is four times as fast";
 const ETHERNET: &str = "10 Gbit/s Ethernet";
 const EXTENTS: &str = "file systems with extents, and read-ahead: no seek within a file";
@@ -108,9 +108,9 @@ const READ_AHEAD: &str = "Linux reads 128 KiB ahead (read_ahead_kb)";
 
 /// What a server of today has whatever its storage.
 const SERVER: &[HardwareCost] = &[
-    number(LARD, "connect_us", 30.0, MEASURED),
-    number(LARD, "teardown_us", 10.0, MEASURED),
-    number(LARD, "transmit_per_512_bytes_us", 0.1, MEASURED),
+    number(LARD, "connect_us", 20.0, MEASURED),
+    number(LARD, "teardown_us", 8.0, MEASURED),
+    number(LARD, "transmit_per_512_bytes_us", 0.13, MEASURED),
     number(LARD, "remote_copy_per_512_bytes_us", 0.41, ETHERNET),
     number(LARD, "cpu_speed", 4.0, FOUR_CORES),
     number(ADAPTLOAD, "transmit_per_512_bytes_us", 0.41, ETHERNET),

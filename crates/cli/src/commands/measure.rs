@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use plimsoll_report::{Align, Table};
 
 use self::client::{MeasuredUrl, MeasuringConnection};
-use self::estimate::{MeasuredSizes, CostSpread, StepCosts};
+use self::estimate::{CostSpread, MeasuredSizes, StepCosts};
 use self::rounds::{MeasurePlan, ROUNDS};
 use self::server_cpu::ServerCpu;
 use crate::error::CliError;

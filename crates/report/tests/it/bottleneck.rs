@@ -32,7 +32,9 @@ fn what_is_busy_all_the_time_is_the_limit() {
         "Disks are the limit on 8 back-ends with weighted_round_robin and lard_r, and not with uri_hash and lard: what the \
          caches hold decides."
     );
-    assert!(sentence(&[(0.95, 0.1), (0.5, 0.1)]).ends_with("how evenly load is spread decides, not the caches."));
+    assert!(
+        sentence(&[(0.95, 0.1), (0.5, 0.1)]).ends_with("how evenly load is spread decides, not the caches.")
+    );
     assert!(sentence(&[(0.5, 0.1), (0.5, 0.1)]).contains("or the admission limit"));
     let served = bottleneck(&busy(&[(0.5, 0.1)]), false).unwrap();
     assert!(served.contains("what arrives is served"), "{served}");
