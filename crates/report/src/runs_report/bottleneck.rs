@@ -6,8 +6,10 @@ use crate::{
     runs_report::groups::{backend_counts, on_backends, policies, typical},
 };
 
-/// A resource that is busy for at least this share of the time is the limit.
+/// A resource that is busy for at least this share of the time is the limit of a saturated run.
 const LIMIT: f64 = 0.9;
+/// Under a given load, requests queue long before: from this share on, a resource is near its limit.
+const NEAR: f64 = 0.75;
 
 /// What limits one policy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -29,29 +31,30 @@ pub fn bottleneck(runs: &[Run], saturated: bool) -> Option<String> {
     }
     let limits: Vec<(&str, Limit)> = policies(runs)
         .into_iter()
-        .map(|policy| Some((policy, limit(runs, policy, most)?)))
+        .map(|policy| Some((policy, limit(runs, policy, most, saturated)?)))
         .collect::<Option<_>>()?;
     let place = on_backends(most);
+    let limit_word = if saturated { "the limit" } else { "near their limit" };
     let under = |limit| limits.iter().filter(move |(_, of)| *of == limit).map(|(policy, _)| *policy);
     let names = |limit| words(&under(limit).collect::<Vec<_>>());
     let (cpus, disks) = (under(Limit::Cpus).count(), under(Limit::Disks).count());
     Some(if cpus == limits.len() {
-        all_cpus(runs, most)
+        all_cpus(runs, most, limit_word)
     } else if disks == limits.len() {
         format!(
-            "Disks are the limit {place} whatever the policy: throughput follows the misses, which memory and locality decide."
+            "Disks are {limit_word} {place} whatever the policy: throughput follows the misses, which memory and locality decide."
         )
     } else if disks > 0 {
         let others = words(
             &limits.iter().filter(|(_, of)| *of != Limit::Disks).map(|(name, _)| *name).collect::<Vec<_>>(),
         );
         format!(
-            "Disks are the limit {place} with {}, and not with {others}: what the caches hold decides.",
+            "Disks are {limit_word} {place} with {}, and not with {others}: what the caches hold decides.",
             names(Limit::Disks)
         )
     } else if cpus > 0 {
         format!(
-            "CPUs are the limit {place} with {}; with {} neither CPUs nor disks are: how evenly load is spread decides, not \
+            "CPUs are {limit_word} {place} with {}; with {} neither CPUs nor disks are: how evenly load is spread decides, not \
              the caches.",
             names(Limit::Cpus),
             names(Limit::Neither)
@@ -61,7 +64,7 @@ pub fn bottleneck(runs: &[Run], saturated: bool) -> Option<String> {
             "Neither CPUs nor disks are busy all the time {place}: how evenly load is spread decides, or the admission limit."
         )
     } else {
-        format!("Neither CPUs nor disks are the limit {place}: what arrives is served, so compare delays.")
+        format!("Neither CPUs nor disks are near their limit {place}: what arrives is served, so compare delays.")
     })
 }
 
@@ -70,10 +73,11 @@ pub(super) fn hardware(run: &Run) -> Option<&str> {
     run.params.get("hardware")?.as_str()
 }
 
-fn limit(runs: &[Run], policy: &str, backends: usize) -> Option<Limit> {
+fn limit(runs: &[Run], policy: &str, backends: usize, saturated: bool) -> Option<Limit> {
+    let limit = if saturated { LIMIT } else { NEAR };
     let cpu = typical(runs, policy, backends, &|run| Some(run.utilization.cpu))?;
     let disk = typical(runs, policy, backends, &|run| run.utilization.disk)?;
-    Some(match (cpu >= LIMIT, disk >= LIMIT) {
+    Some(match (cpu >= limit, disk >= limit) {
         (false, false) => Limit::Neither,
         (true, false) => Limit::Cpus,
         (false, true) => Limit::Disks,
@@ -83,7 +87,7 @@ fn limit(runs: &[Run], policy: &str, backends: usize) -> Option<Limit> {
 }
 
 /// CPUs limit all policies.
-fn all_cpus(runs: &[Run], backends: usize) -> String {
+fn all_cpus(runs: &[Run], backends: usize, limit_word: &str) -> String {
     let place = on_backends(backends);
     let of = |value: &dyn Fn(&Run) -> Option<f64>| -> Vec<f64> {
         policies(runs).into_iter().filter_map(|policy| typical(runs, policy, backends, value)).collect()
@@ -99,7 +103,7 @@ fn all_cpus(runs: &[Run], backends: usize) -> String {
         }
     };
     format!(
-        "CPUs are the limit {place} whatever the policy (busy {busy} of the time or more){differ}: misses cost little here, so \
+        "CPUs are {limit_word} {place} whatever the policy (busy {busy} of the time or more){differ}: misses cost little here, so \
          choose by delays."
     )
 }

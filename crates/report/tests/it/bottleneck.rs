@@ -36,6 +36,8 @@ fn what_is_busy_all_the_time_is_the_limit() {
         sentence(&[(0.95, 0.1), (0.5, 0.1)]).ends_with("how evenly load is spread decides, not the caches.")
     );
     assert!(sentence(&[(0.5, 0.1), (0.5, 0.1)]).contains("or the admission limit"));
+    let near = bottleneck(&busy(&[(0.2, 0.8), (0.2, 0.2)]), false).unwrap();
+    assert!(near.starts_with("Disks are near their limit on 8 back-ends with weighted_round_robin, and not"), "{near}");
     let served = bottleneck(&busy(&[(0.5, 0.1)]), false).unwrap();
     assert!(served.contains("what arrives is served"), "{served}");
 }
