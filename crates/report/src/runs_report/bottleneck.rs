@@ -6,9 +6,10 @@ use crate::{
     runs_report::groups::{backend_counts, on_backends, policies, typical},
 };
 
-/// A resource that is busy for at least this share of the time is the limit of a saturated run.
-const LIMIT: f64 = 0.9;
-/// Under a given load, requests queue long before: from this share on, a resource is near its limit.
+/// A resource that is busy for at least this share of the time is the limit of a saturated run: of several disks the busiest are
+/// the limit before all are busy.
+const LIMIT: f64 = 0.8;
+/// Under a given load requests queue earlier: from this share on, a resource is near its limit.
 const NEAR: f64 = 0.75;
 
 /// What limits one policy.
