@@ -100,7 +100,8 @@ const fn count(
     HardwareCost { owners, key, value: ParamValue::Integer(value), source }
 }
 
-const MEASURED: &str = "measured with `plimsoll measure`: nginx 1.22.1, in the middle of several runs, see docs/models.md";
+const MEASURED: &str =
+    "measured with `plimsoll measure`: nginx 1.22.1, in the middle of several runs, see docs/models.md";
 const FOUR_CORES: &str = "four such cores, as one that is four times as fast";
 const ETHERNET: &str = "10 Gbit/s Ethernet";
 const EXTENTS: &str = "file systems with extents, and read-ahead: no seek within a file";

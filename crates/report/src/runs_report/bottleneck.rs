@@ -65,7 +65,9 @@ pub fn bottleneck(runs: &[Run], saturated: bool) -> Option<String> {
             "Neither CPUs nor disks are busy all the time {place}: how evenly load is spread decides, or the admission limit."
         )
     } else {
-        format!("Neither CPUs nor disks are near their limit {place}: what arrives is served, so compare delays.")
+        format!(
+            "Neither CPUs nor disks are near their limit {place}: what arrives is served, so compare delays."
+        )
     })
 }
 
