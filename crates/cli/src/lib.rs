@@ -56,6 +56,10 @@ enum Command {
     Policies(commands::lists::Args),
     /// List the back-end models with their parameters
     Models(commands::lists::Args),
+    /// List the hardware that back-ends may have, with each cost and its source
+    Hardware(commands::lists::Args),
+    /// Measure what requests cost a server, as parameters of the simulator
+    Measure(commands::measure::Args),
     /// Print the script by which a shell completes this command line
     Completions(commands::completions::CompletionsArgs),
     /// Write manual pages of all commands
@@ -88,6 +92,8 @@ pub fn run(own: &[&'static PolicySpec]) -> ExitCode {
         Command::Lab(args) => commands::lab::run(&args),
         Command::Policies(args) => commands::lists::policies(&args),
         Command::Models(args) => commands::lists::models(&args),
+        Command::Hardware(args) => commands::hardware::run(&args),
+        Command::Measure(args) => commands::measure::run(&args),
         Command::Completions(args) => commands::completions::completions(&args, Cli::command()),
         Command::Man(args) => commands::completions::man(&args, Cli::command()),
     };

@@ -19,7 +19,7 @@ pub use json::json_line;
 pub use plot::{AxisUnit, Plot, Series, SeriesStyle};
 pub use report::{Report, Section};
 pub use run::{LoadSeries, PerBackend, Run, StateTable, Summary, TraceInfo, Utilization};
-pub use runs_report::{RunsContext, runs_report};
+pub use runs_report::{RunsContext, bottleneck, runs_report};
 pub use runs_table::{runs_table, summary_table};
 pub use table::{Align, Cell, Row, Table, Tone};
 pub use text_plot::{bar_chart, sparkline};

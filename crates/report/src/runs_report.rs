@@ -1,5 +1,6 @@
 //! The report of `plimsoll simulate --out`: one or more runs compared.
 
+mod bottleneck;
 mod conclusion;
 mod groups;
 mod loads;
@@ -12,6 +13,8 @@ use crate::{
     run::Run,
     runs_table::summary_table,
 };
+
+pub use bottleneck::bottleneck;
 
 /// Context of the runs, for the reader of the report.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -36,6 +39,9 @@ pub struct RunsContext {
 pub fn runs_report(title: &str, context: &RunsContext, runs: &[Run]) -> Report {
     let mut report = header(title, context, runs);
     for sentence in conclusion::conclusion(runs, context.saturated) {
+        report = report.conclusion(sentence);
+    }
+    if let Some(sentence) = bottleneck(runs, context.saturated) {
         report = report.conclusion(sentence);
     }
     if runs.is_empty() {
@@ -67,6 +73,7 @@ fn header(title: &str, context: &RunsContext, runs: &[Run]) -> Report {
         ("Policies", all(&|run| run.policy.clone())),
         ("Back-ends", all(&|run| run.backends.to_string())),
         ("Back-end model", all(&|run| run.model.clone())),
+        ("Hardware", all(&|run| bottleneck::hardware(run).unwrap_or_default().to_owned())),
         ("Requests per run", all(&|run| count(run.requests))),
     ];
     for (label, value) in facts {

@@ -8,6 +8,7 @@ mod arrivals;
 mod config;
 mod engine;
 mod event_queue;
+pub mod hardware;
 mod jobs;
 mod measure;
 mod model;

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use plimsoll_policy::PolicyTable;
 use plimsoll_policy::params::{ParamSet, ParamValue};
 use plimsoll_report::{LoadSeries, PerBackend, Run, Summary, TraceInfo, Utilization};
+use plimsoll_sim::hardware::has_hardware;
 use plimsoll_sim::{Arrivals, Distribution, ModelSpec, RunOutcome};
 
 use crate::scenario::{Admission, Scenario};
@@ -37,6 +38,9 @@ pub(crate) fn common_params(s: &Scenario, model: &ModelSpec) -> Json {
     ]);
     if s.dynamic_share > 0.0 {
         out.insert("dynamic_share".to_owned(), s.dynamic_share.into());
+    }
+    if has_hardware(model) {
+        out.insert("hardware".to_owned(), s.hardware.name.into());
     }
     if model.has_cache {
         out.insert("cache".to_owned(), s.cache.name.into());

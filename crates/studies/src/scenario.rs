@@ -2,8 +2,9 @@
 //! determines its result.
 
 use plimsoll_cache::CacheSpec;
-use plimsoll_policy::params::{GivenValue, ParamError, ParamSet, nearest};
+use plimsoll_policy::params::{GivenValue, ParamError, ParamSet, ParamSpec, nearest};
 use plimsoll_policy::{BuildError, PolicySpec, find};
+use plimsoll_sim::hardware::{HardwareSpec, PAPER};
 use plimsoll_sim::models::{MODELS, lard};
 use plimsoll_sim::{Arrivals, Fault, ModelSpec, SourceError};
 use plimsoll_trace::TraceError;
@@ -103,6 +104,8 @@ pub struct Scenario {
     pub model: &'static ModelSpec,
     /// Parameters of the effective model, which differs for WRR/GMS.
     pub model_params: ParamSet,
+    /// What the parameters' values come from where nothing else was given.
+    pub hardware: &'static HardwareSpec,
     /// Number of back-ends, at least 1.
     pub backends: usize,
     /// Seed of every random choice.
@@ -127,7 +130,7 @@ pub struct Scenario {
 }
 
 impl Scenario {
-    /// The LARD study's setting: saturated, 32 MiB of Greedy-Dual-Size cache, one disk.
+    /// The LARD study's setting: saturated, hardware of 1998, 32 MiB of Greedy-Dual-Size cache.
     #[must_use]
     pub fn lard(strategy: Strategy, backends: usize, seed: u64) -> Self {
         Self {
@@ -135,6 +138,7 @@ impl Scenario {
             policy_params: ParamSet::defaults(strategy.policy.params),
             model: &lard::SPEC,
             model_params: ParamSet::defaults(strategy.model_on(&lard::SPEC).params),
+            hardware: &PAPER,
             backends,
             seed,
             arrivals: Arrivals::Closed,
@@ -151,6 +155,15 @@ impl Scenario {
     /// The effective model: `lard_gms` for WRR/GMS.
     pub(crate) fn effective_model(&self) -> &'static ModelSpec {
         self.strategy.model_on(self.model)
+    }
+
+    /// The hardware's values for these parameters of a model or policy.
+    pub(crate) fn hardware_of(
+        &self,
+        owner: &'static str,
+        params: &'static [ParamSpec],
+    ) -> impl Iterator<Item = (&'static str, GivenValue)> + use<> {
+        self.hardware.costs_of(owner, params).map(|cost| (cost.key, cost.value.into()))
     }
 
     /// Sets the policy's parameters to these values, and defaults for the rest.

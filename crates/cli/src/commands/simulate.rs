@@ -8,9 +8,10 @@ use clap::parser::ValueSource;
 use plimsoll_cache::CacheSpec;
 use plimsoll_policy::params::GivenValue;
 use plimsoll_report::{
-    Run, RunsContext, json_line, runs_report, runs_table, write_load_csv, write_load_parquet, write_runs_csv,
-    write_runs_parquet,
+    Run, RunsContext, bottleneck, json_line, runs_report, runs_table, write_load_csv, write_load_parquet,
+    write_runs_csv, write_runs_parquet,
 };
+use plimsoll_sim::hardware::{HardwareSpec, has_hardware};
 use plimsoll_sim::{Arrivals, Fault};
 use plimsoll_studies::Workload;
 use plimsoll_studies::matrix::run_all;
@@ -50,6 +51,10 @@ pub(crate) struct Args {
     /// Back-end model (see `plimsoll models`)
     #[arg(short, long, default_value = "lard")]
     model: String,
+
+    /// Hardware of the back-ends (see `plimsoll hardware`); `1998` is the papers' machine. Of no effect on the model fifo
+    #[arg(long, value_name = "NAME", default_value = "nvme", value_parser = plimsoll_sim::hardware::find_hardware)]
+    hardware: &'static HardwareSpec,
 
     /// Memory cache of each back-end: a size, or per cent of the size of all targets, such as 15%
     #[arg(long, value_name = "SIZE", default_value = "32MiB", value_parser = values::cache_size)]
@@ -134,6 +139,7 @@ fn specs(args: &Args, given: impl Fn(&str) -> bool) -> Result<(ScenarioSpec, Out
         "policy": StrategyChoice::list(&args.policy.join(","))? => spec.policy;
         "backends": args.backends.iter().cloned().flatten().collect() => spec.backends;
         "model": ModelChoice::read(&args.model)? => spec.model;
+        "hardware": args.hardware => spec.hardware;
         "cache": args.cache => spec.cache;
         "cache_policy": find_cache(&args.cache_policy)? => spec.cache_policy;
         "cache_object_limit": args.cache_object_limit => spec.cache_object_limit;
@@ -195,9 +201,9 @@ pub(crate) fn run(args: &Args, matches: Option<&ArgMatches>) -> Result<(), CliEr
     let decisions = output.decisions.as_ref().map(create).transpose()?;
     let runs = execute(&output, &scenarios, &workload, decisions.as_ref())?;
     if let Some(dir) = &output.out {
-        write_report(dir, &workload, spec.arrivals, &runs)?;
+        write_report(dir, &workload, &spec, &runs)?;
     }
-    print(&output, &workload, spec.arrivals, &runs)?;
+    print(&output, &workload, &spec, &runs)?;
     // Print results first, so that they survive a failure to write a decision file.
     decisions.map_or(Ok(()), |files| files.finish())
 }
@@ -216,15 +222,42 @@ fn load_notes(workload: &Workload, arrivals: Arrivals) -> Vec<String> {
     notes
 }
 
-fn print(to: &OutputSpec, workload: &Workload, arrivals: Arrivals, runs: &[Run]) -> Result<(), CliError> {
+/// The hardware that the back-ends have, and which of its costs were given otherwise.
+fn hardware_note(spec: &ScenarioSpec) -> Option<String> {
+    let model = spec.model.spec;
+    if !has_hardware(model) {
+        return None;
+    }
+    let is_cost = |name: &str| model.params.iter().any(|param| param.name == name);
+    let of_model = |key: &'_ str| match key.split_once('.') {
+        Some((owner, name)) => (owner == model.name && is_cost(name)).then(|| name.to_owned()),
+        None => is_cost(key).then(|| key.to_owned()),
+    };
+    let mut others: Vec<String> = spec.set.iter().filter_map(|(key, _)| of_model(key)).collect();
+    others.extend(spec.model.params.given().map(|(key, _)| key.to_owned()));
+    others.sort_unstable();
+    others.dedup();
+    let except = match others.is_empty() {
+        true => String::new(),
+        false => format!("; other values were given for {}", others.join(", ")),
+    };
+    Some(format!("Hardware: {}, {}{except}.", spec.hardware.name, spec.hardware.summary))
+}
+
+fn print(to: &OutputSpec, workload: &Workload, spec: &ScenarioSpec, runs: &[Run]) -> Result<(), CliError> {
     if to.json {
         return runs.iter().try_for_each(|run| output::print(&json_line(run)));
     }
-    let mut text = load_notes(workload, arrivals).join("\n");
+    let mut notes = load_notes(workload, spec.arrivals);
+    notes.extend(hardware_note(spec));
+    let mut text = notes.join("\n");
     if !text.is_empty() {
         text += "\n\n";
     }
     text += &runs_table(runs);
+    if let Some(sentence) = bottleneck(runs, spec.arrivals == Arrivals::Closed) {
+        text += &format!("\n{sentence}\n");
+    }
     if let Some(dir) = &to.out {
         text += &format!("\nReport: {}\n", dir.join("report.html").display());
     }
@@ -258,14 +291,14 @@ fn execute(
     Ok(runs)
 }
 
-fn write_report(dir: &Path, workload: &Workload, arrivals: Arrivals, runs: &[Run]) -> Result<(), CliError> {
+fn write_report(dir: &Path, workload: &Workload, spec: &ScenarioSpec, runs: &[Run]) -> Result<(), CliError> {
     let context = RunsContext {
         trace: workload.name.clone(),
         command: output::command_line(),
         version: format!("plimsoll {}", env!("CARGO_PKG_VERSION")),
-        load_notes: load_notes(workload, arrivals),
+        load_notes: load_notes(workload, spec.arrivals),
         warnings: input::warnings(&workload.trace),
-        saturated: arrivals == Arrivals::Closed,
+        saturated: spec.arrivals == Arrivals::Closed,
     };
     let report = runs_report("Which policy serves this trace best?", &context, runs);
     output::write(&dir.join("report.html"), &report.to_html())?;

@@ -10,7 +10,7 @@ const JSON: &str = include_str!("../../../../docs/json.md");
 const GUIDE: &str = include_str!("../../../../docs/guide.md");
 
 /// Objects whose keys are data, such as the names of a policy's parameters.
-const MAPS: [&str; 4] = ["params", "policy_stats", "not_counted", "settings"];
+const MAPS: [&str; 5] = ["params", "policy_stats", "not_counted", "settings", "settings_kept"];
 
 fn keys(value: &Value, found: &mut BTreeSet<String>) {
     match value {
@@ -70,7 +70,12 @@ fn what_commands_print_is_documented() {
     assert_documented(&["trace", "stats", log, "--json"], section(JSON, "`plimsoll trace stats`"));
     let simulated = ["simulate", log, "--policy", "adaptload,lard_r", "--backends", "2", "--json"];
     assert_documented(&simulated, section(GUIDE, "11. JSON of a run"));
-    for list in [&["policies", "--json"][..], &["models", "--json"], &["trace", "formats", "--json"]] {
+    for list in [
+        &["policies", "--json"][..],
+        &["models", "--json"],
+        &["hardware", "--json"],
+        &["trace", "formats", "--json"],
+    ] {
         assert_documented(list, section(JSON, "Lists"));
     }
     let system = ["check", "--system", "--json", "--interface", "lo", "--vip", "10.0.0.1"];

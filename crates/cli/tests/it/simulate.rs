@@ -85,8 +85,8 @@ fn json_has_the_documented_keys_in_order() {
 
 #[test]
 fn locality_beats_round_robin_for_the_right_reason() {
-    let runs =
-        json_lines(&["simulate", "synth:rice", "--limit", "300000", "-p", "wrr,lard_r", "-b", "8", "--json"]);
+    let what = "simulate synth:rice --limit 300000 -p wrr,lard_r --hardware 1998 --json";
+    let runs = json_lines(&what.split(' ').collect::<Vec<_>>());
     let get = |run: usize, key: &str| runs[run][key].as_f64().unwrap();
     assert!(get(1, "throughput_rps") > 1.5 * get(0, "throughput_rps"));
     assert!(get(1, "miss_ratio") < 0.6 * get(0, "miss_ratio"));
@@ -216,17 +216,17 @@ fn a_cache_in_per_cent_and_dynamic_requests() {
 
 #[test]
 fn a_failed_backend_costs_what_it_had() {
-    let args = ["simulate", "synth:chess", "--limit", "20000", "-p", "lard", "-b", "4", "--json"];
+    // So slow that the faults come before the end.
+    let what = "simulate synth:chess --limit 20000 -p lard -b 4 --hardware 1998";
+    let what: Vec<&str> = what.split(' ').collect();
+    let args = [&what[..], &["--json"]].concat();
     let whole = &json_lines(&args)[0];
     let failing = &json_lines(&[&args[..], &["--fault", "down:2@1", "--fault", "up:2@3"]].concat())[0];
     let count = |run: &serde_json::Value, key: &str| run[key].as_u64().unwrap();
     assert_eq!(count(whole, "rejected"), 0);
     assert!(count(failing, "rejected") > 0);
     assert_eq!(count(failing, "completed") + count(failing, "rejected"), 20_000);
-    let table = |more: &[&str]| {
-        let args = ["simulate", "synth:chess", "--limit", "20000", "-p", "lard", "-b", "4"];
-        text(&plimsoll(&[&args[..], more].concat()).stdout)
-    };
+    let table = |more: &[&str]| text(&plimsoll(&[&what[..], more].concat()).stdout);
     assert!(table(&["--fault", "down:2@1"]).contains("not answered"));
     assert!(!table(&[]).contains("not answered"));
 }
@@ -240,6 +240,7 @@ fn bad_input_is_refused_with_a_remedy() {
     fails(&["simulate", ok, "-m", "lardo"], 2, &["`lardo`", "did you mean `lard`?"]);
     fails(&["simulate", ok, "-b", "0"], 2, &["back-ends"]);
     fails(&["simulate", ok, "-b", "70000"], 2, &["back-ends"]);
+    fails(&["simulate", ok, "--hardware", "nvem"], 2, &["`nvem`", "did you mean `nvme`?"]);
     fails(&["simulate", ok, "--cache", "lots"], 2, &["32MiB", "15%"]);
     fails(&["simulate", ok, "--cache=-5%"], 2, &["per cent of the size of all targets", "-5%"]);
     fails(&["simulate", ok, "--dynamic-share", "30"], 2, &["share from 0 to 1"]);

@@ -1,5 +1,6 @@
 //! Integration tests of the report crate.
 
+mod bottleneck;
 mod data;
 mod golden;
 mod page;

@@ -48,6 +48,7 @@ pub(crate) fn run(policy: usize, backends: usize, seed: u64) -> Run {
         backends,
         seed,
         params: BTreeMap::from([
+            ("hardware".to_owned(), json!("1998")),
             ("model.cache_bytes".to_owned(), json!(33_554_432)),
             ("model.disks".to_owned(), json!(1)),
             (format!("{name}.t_low"), json!(25)),

@@ -44,7 +44,7 @@ plimsoll_policy::params! {
         disk_seek_us: f64 = 14000.0, 0.0..=1e9, "µs";
         /// Bytes between two seeks.
         block_bytes: u64 = 45_056, 512..=1_000_000_000_000, "bytes";
-        /// Speed of network and disk as a multiple of the paper's.
+        /// Speed of network and disk as a multiple of those that have these costs.
         speed: f64 = 1.0, 0.001..=100000.0, "";
         /// Mean time to compute a dynamic response.
         dynamic_mean_ms: f64 = 3.25, 0.000001..=1e9, "ms";

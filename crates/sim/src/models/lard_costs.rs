@@ -3,7 +3,7 @@
 use plimsoll_policy::Nanos;
 
 plimsoll_policy::params! {
-    /// Parameters of the LARD model; defaults from section 3.1.
+    /// Parameters of the LARD model; defaults from section 3.1, which hardware overrides.
     pub struct LardModelParams {
         /// CPU time to establish a connection.
         connect_us: f64 = 145.0, 0.0..=1e9, "µs";
@@ -21,7 +21,7 @@ plimsoll_policy::params! {
         block_bytes: u64 = 45_056, 512..=1000000000000, "bytes";
         /// Disks per back-end; files are dealt to them in turn by falling request frequency.
         disks: u32 = 1, 1..=64, "disks";
-        /// Speed of the CPU as a multiple of the paper's 300 MHz Pentium II.
+        /// Speed of the CPU as a multiple of the one that has these costs.
         cpu_speed: f64 = 1.0, 0.001..=100000.0, "";
         /// In `lard_gms`: CPU time of the receiving back-end to copy 512 bytes from another one's memory.
         remote_copy_per_512_bytes_us: f64 = 40.0, 0.0..=1e9, "µs";

@@ -7,6 +7,7 @@ use std::marker::PhantomData;
 
 use plimsoll_cache::CacheSpec;
 use plimsoll_policy::params::GivenValue;
+use plimsoll_sim::hardware::{HardwareSpec, find_hardware};
 use plimsoll_sim::{Arrivals, Fault};
 use plimsoll_trace::{FieldMap, Format};
 use serde::de::value::{MapAccessDeserializer, SeqAccessDeserializer};
@@ -66,6 +67,7 @@ form!(count: u64 = values::count, |v: &u64| *v);
 form!(arrivals: Arrivals = values::arrivals, values::show_arrivals);
 form!(admission: Admission = values::admission, values::show_admission);
 form!(cache: &'static CacheSpec = cache_spec, |v: &&'static CacheSpec| v.name);
+form!(hardware: &'static HardwareSpec = |given| find_hardware(&given.to_string()), |v: &&'static HardwareSpec| v.name);
 
 fn first(given: &GivenValue) -> Result<u64, String> {
     let n = values::count(given)?;

@@ -12,6 +12,7 @@ pub mod values;
 
 use plimsoll_cache::CacheSpec;
 use plimsoll_policy::params::{GivenValue, nearest};
+use plimsoll_sim::hardware::{HardwareSpec, NVME};
 use plimsoll_sim::models::lard;
 use plimsoll_sim::{Arrivals, Fault};
 use plimsoll_trace::{FieldMap, Format, Include, ReadOptions};
@@ -40,6 +41,9 @@ pub struct ScenarioSpec {
     pub backends: Vec<usize>,
     /// Back-end model.
     pub model: ModelChoice,
+    /// Hardware of the back-ends: costs of the model, over which all other settings win.
+    #[serde(with = "forms::hardware")]
+    pub hardware: &'static HardwareSpec,
     /// Memory cache of each back-end.
     #[serde(with = "forms::cache_size")]
     pub cache: CacheSize,
@@ -93,7 +97,7 @@ pub struct ScenarioSpec {
 }
 
 impl Default for ScenarioSpec {
-    /// WRR, LARD and LARD/R on eight back-ends of the LARD study, without a trace.
+    /// WRR, LARD and LARD/R on eight back-ends of today with the LARD study's caches, without a trace.
     fn default() -> Self {
         let named = ["wrr", "lard", "lard_r"].into_iter().filter_map(|name| Strategy::find(name).ok());
         Self {
@@ -101,6 +105,7 @@ impl Default for ScenarioSpec {
             policy: named.map(StrategyChoice::new).collect(),
             backends: vec![8],
             model: ModelChoice::new(&lard::SPEC),
+            hardware: &NVME,
             cache: CacheSize::Bytes(32 << 20),
             cache_policy: &plimsoll_cache::caches::gds::SPEC,
             cache_object_limit: None,
@@ -166,6 +171,7 @@ impl ScenarioSpec {
             for choice in &policies {
                 let mut scenario = Scenario {
                     model: self.model.spec,
+                    hardware: self.hardware,
                     arrivals,
                     admission: self.admission,
                     cache: self.cache_policy,
@@ -177,9 +183,15 @@ impl ScenarioSpec {
                     ..Scenario::lard(choice.strategy, backends, self.seed)
                 };
                 let own = choice.params.given().map(|(key, value)| (key, value.into()));
-                scenario.set_policy(settings_of(&self.set, &policy_owner(choice)).chain(own))?;
+                let hardware =
+                    scenario.hardware_of(choice.strategy.policy.name, choice.strategy.policy.params);
+                scenario
+                    .set_policy(hardware.chain(settings_of(&self.set, &policy_owner(choice))).chain(own))?;
                 let own = self.model.params.given().map(|(key, value)| (key, value.into()));
-                scenario.set_model(settings_of(&self.set, &self.model_owner(choice)).chain(own))?;
+                let model = scenario.effective_model();
+                let hardware = scenario.hardware_of(model.name, model.params);
+                let owner = self.model_owner(choice);
+                scenario.set_model(hardware.chain(settings_of(&self.set, &owner)).chain(own))?;
                 out.push(scenario);
             }
         }

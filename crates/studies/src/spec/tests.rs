@@ -66,6 +66,24 @@ fn parameters_go_to_whoever_has_them() {
 }
 
 #[test]
+fn hardware_gives_what_was_not_given() {
+    let cost = |s: &Scenario, key: &str| s.model_params.get::<f64>(key);
+    let all = scenarios(&json!({
+        "policy": ["lard", "wrr_gms", "adaptload_queue"], "hardware": "sata_ssd", "model": "lard:connect_us=7",
+        "set": {"disk_latency_us": 5},
+    }))
+    .unwrap();
+    for scenario in &all {
+        assert_eq!((cost(scenario, "connect_us"), cost(scenario, "disk_latency_us")), (Some(7.0), Some(5.0)));
+        assert_eq!(cost(scenario, "disk_transfer_per_4096_bytes_us"), Some(32.8));
+    }
+    assert_eq!(all[2].policy_params.get::<f64>("service_rate"), Some(1.25e9));
+    let paper = &scenarios(&json!({"hardware": 1998})).unwrap()[0];
+    assert_eq!((paper.hardware.name, cost(paper, "disk_latency_us")), ("1998", Some(28_000.0)));
+    assert_eq!(scenarios(&json!({})).unwrap()[0].hardware.name, "nvme");
+}
+
+#[test]
 fn what_cannot_be_run_is_refused() {
     for (wrong, part) in [
         (json!({"polcy": "lard"}), "unknown field `polcy`"),
@@ -73,6 +91,7 @@ fn what_cannot_be_run_is_refused() {
         (json!({"policy": "lard:t_lwo=5"}), "did you mean `t_low`?"),
         (json!({"policy": ["lard", "lard:t_low=5"]}), "twice with different parameters"),
         (json!({"model": "lrad"}), "no model `lrad`; did you mean `lard`?"),
+        (json!({"hardware": "nvem"}), "no hardware `nvem`; did you mean `nvme`?"),
         (json!({"model": "lard:disks=0"}), "`disks = 0`: expected a whole number from 1 to 64 (disks)"),
         (
             json!({"set": {"lard.t_hihg": 5}}),
