@@ -75,6 +75,23 @@ pub(crate) struct MeasuredClaim {
 }
 
 impl MeasuredClaim {
+    /// How many measurements agree, under each condition.
+    fn counts(&self) -> String {
+        let mut counts: Vec<(&str, usize, usize)> = Vec::new();
+        for measured in &self.measured {
+            let agrees = usize::from(self.rule.agrees(measured.value, self.paper));
+            match counts.iter_mut().find(|(condition, ..)| *condition == measured.condition) {
+                Some((_, agreeing, all)) => (*agreeing, *all) = (*agreeing + agrees, *all + 1),
+                None => counts.push((&measured.condition, agrees, 1)),
+            }
+        }
+        let words = counts.iter().map(|(condition, agreeing, all)| match *condition {
+            "" => format!("{agreeing} of {all}"),
+            _ => format!("{condition} {agreeing} of {all}"),
+        });
+        words.collect::<Vec<_>>().join(", ")
+    }
+
     /// The claim with its verdict; `None` when nothing was measured.
     pub(crate) fn claim(self) -> Option<Claim> {
         let agreeing = self.measured.iter().filter(|m| self.rule.agrees(m.value, self.paper)).count();
@@ -86,7 +103,7 @@ impl MeasuredClaim {
         };
         let mut rule = self.rule.words();
         if verdict == Verdict::Partly {
-            rule = format!("{rule} ({agreeing} of {})", self.measured.len());
+            rule = format!("{rule} ({})", self.counts());
         }
         Some(Claim {
             id: self.id.to_owned(),
@@ -106,6 +123,37 @@ impl MeasuredClaim {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_claim_under_two_conditions_has_one_verdict() {
+        let one = |(condition, value): (&str, f64)| Measured {
+            workload: "day".to_owned(),
+            seed: 1,
+            condition: condition.to_owned(),
+            value,
+        };
+        let judged = |values: &[(&str, f64)]| {
+            let claim = MeasuredClaim {
+                id: "a4",
+                place: PaperReference::Figure(5),
+                statement: "",
+                paper: None,
+                paper_text: "",
+                unit: "",
+                rule: Rule::AtLeast(1.0),
+                measured: values.iter().copied().map(one).collect(),
+                explanation: "because",
+            };
+            claim.claim().map(|claim| (claim.verdict, claim.rule, claim.explanation))
+        };
+        let (verdict, rule, explanation) = judged(&[("cold", 0.5), ("cold", 2.0), ("warm", 2.0)]).unwrap();
+        assert_eq!((verdict, explanation.as_str()), (Verdict::Partly, "because"));
+        assert_eq!(rule, "≥ 1 (cold 1 of 2, warm 1 of 1)");
+        assert_eq!(judged(&[("cold", 0.5), ("warm", 0.7)]).unwrap().0, Verdict::Fails);
+        assert_eq!(judged(&[("cold", 1.5), ("warm", 1.0)]).unwrap().0, Verdict::Holds);
+        assert_eq!(judged(&[("", 0.5), ("", 1.0)]).unwrap().1, "≥ 1 (1 of 2)");
+        assert!(judged(&[]).is_none());
+    }
 
     #[test]
     fn rules_by_hand() {

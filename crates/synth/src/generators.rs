@@ -121,4 +121,15 @@ pub(super) const WORLDCUP_GENERATORS: &[Generator] = &[
             ("window_max", 0.5),
         ],
     },
+    Generator {
+        name: "lasting",
+        help: "as drifting, but files live four times as long, at most the whole day, and bursts have half the files",
+        values: &[
+            ("exponent", 1.1),
+            ("surge", 2.0),
+            ("burst_share", 0.025),
+            ("window_min", 0.2),
+            ("window_max", 1.0),
+        ],
+    },
 ];

@@ -23,9 +23,6 @@ pub(super) const CLUSTERS_LARD: &str = "\
 pub(super) const COLD: &str = "\
     Depends on how many files are rare, which is not published.";
 
-pub(super) const COLD_START: &str = "\
-    The cold start decides: without the day's first 500,000 requests it holds.";
-
 pub(super) const CROSSOVER: &str = "\
     Where JSQ catches up depends on the load: on the full day with seed 1 and without the cold start at caches \
     of 32 %, and of 30 % with --peak-use 0.75. In a shortened day JSQ's first reads weigh more, and the two \

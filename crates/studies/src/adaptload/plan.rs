@@ -116,7 +116,7 @@ impl DayRun {
             cache: &caches::lru::SPEC,
             cache_bytes: day.workload.working_set_bytes() * u64::from(self.cache_percent) / 100,
             dynamic_share: f64::from(self.dynamic_percent) / 100.0,
-            ..Scenario::lard(strategy, self.backends, day.setting.seed)
+            ..Scenario::lard(strategy, self.backends, day.seed)
         };
         scenario.set_model([("speed", day.speed(self.load).into())])?;
         if let Contender::Lard(low, high) | Contender::LardR(low, high) = self.contender {
@@ -137,11 +137,12 @@ const CLUSTER_CACHE: u32 = 15;
 const DYNAMIC_CACHE: u32 = 30;
 pub(super) const IMPROVED_CACHE: u32 = 60;
 
-/// The runs, for the whole study or for one figure; each once.
-pub(super) fn cells(effort: Effort, figure: Option<u32>) -> Vec<DayRun> {
+/// The runs on one day, for the whole study or for one figure; each once. Only the first day has those that no
+/// claim needs.
+pub(super) fn cells(effort: Effort, figure: Option<u32>, first: bool) -> Vec<DayRun> {
     let wants = |figures: &[u32]| figure.is_none_or(|f| figures.contains(&f));
     let full = effort == Effort::Full;
-    let main: &[Contender] = if full { &MAIN } else { &MAIN[..3] };
+    let main: &[Contender] = if full && first { &MAIN } else { &MAIN[..3] };
     let mut cells = Vec::new();
     let mut add = |contenders: &[Contender], of: &dyn Fn(Contender) -> DayRun| {
         cells.extend(contenders.iter().map(|&contender| of(contender)));
@@ -166,7 +167,7 @@ pub(super) fn cells(effort: Effort, figure: Option<u32>) -> Vec<DayRun> {
         for heavy in [false, true] {
             add(&MAIN[..3], &|c| DayRun::quiet(c, heavy));
             add(&MAIN[..3], &|c| DayRun::peak(c, heavy));
-            if full {
+            if full && first {
                 add(&LARD_R, &|c| DayRun::peak(c, heavy));
             }
         }
@@ -179,7 +180,7 @@ pub(super) fn cells(effort: Effort, figure: Option<u32>) -> Vec<DayRun> {
     if wants(&[14]) {
         add(&[Contender::Improved], &|c| DayRun::day(c, IMPROVED_CACHE));
     }
-    if figure.is_none() && full {
+    if figure.is_none() && full && first {
         for cache in SCAN_CACHES {
             add(&LARD_SCAN.map(|(low, high)| Contender::Lard(low, high)), &|c| DayRun::day(c, cache));
             add(&LARD_R, &|c| DayRun::day(c, cache));
@@ -199,7 +200,7 @@ mod tests {
     fn every_run_is_made_once() {
         for effort in [Effort::Quick, Effort::Full] {
             for figure in FIGURES.map(Some).into_iter().chain([None]) {
-                let cells = cells(effort, figure);
+                let cells = cells(effort, figure, true);
                 assert_eq!(cells.iter().collect::<BTreeSet<_>>().len(), cells.len(), "{figure:?}");
                 assert_eq!(cells.is_empty(), matches!(figure, Some(1 | 2)), "{figure:?}");
             }
@@ -209,8 +210,8 @@ mod tests {
     #[test]
     fn a_figure_needs_no_run_that_the_whole_study_lacks() {
         for figure in FIGURES {
-            let all = cells(Effort::Full, None);
-            assert!(cells(Effort::Full, Some(figure)).iter().all(|cell| all.contains(cell)), "{figure}");
+            let all = cells(Effort::Full, None, true);
+            assert!(cells(Effort::Full, Some(figure), true).iter().all(|cell| all.contains(cell)), "{figure}");
         }
     }
 }

@@ -100,12 +100,18 @@ const PAPER_BYTES_PER_PACKET: f64 = 3000.0;
 /// The claims of the section, judged.
 pub(super) fn claims(measures: &HandoffMeasures) -> Vec<Claim> {
     let one = |workload: &str, value: Option<f64>| {
-        let one = |value| Measured { workload: workload.to_owned(), seed: 1, value };
+        let one = |value| Measured {
+            workload: workload.to_owned(),
+            seed: 1,
+            condition: String::new(),
+            value,
+        };
         value.filter(|value| value.is_finite()).map(one).into_iter().collect()
     };
     let round = |(round, seed): (&LatencyRound, u64)| Measured {
         workload: "requests one after another, round".to_owned(),
         seed,
+        condition: String::new(),
         value: round.added_us(),
     };
     let rounds = measures.rounds.iter().zip(1..).map(round);

@@ -130,10 +130,16 @@ impl Instance {
     }
 }
 
-/// The workloads, for the whole study or for one figure.
-pub(super) fn instances(effort: Effort, figure: Option<u32>) -> Vec<Instance> {
+/// The seed of what is run with one seed.
+fn first_seed(only: Option<u64>) -> u64 {
+    only.unwrap_or(1)
+}
+
+/// The workloads, for the whole study or for one figure; `only` with this seed.
+pub(super) fn instances(effort: Effort, figure: Option<u32>, only: Option<u64>) -> Vec<Instance> {
     let wants = |figures: &[u32]| figure.is_none_or(|f| figures.contains(&f));
-    let seeds: &[u64] = if effort == Effort::Full { &[1, 2, 3] } else { &[1] };
+    let first = [first_seed(only)];
+    let seeds: &[u64] = if only.is_none() && effort == Effort::Full { &[1, 2, 3] } else { &first };
     let mut out = Vec::new();
     // Figures that are not simulated, such as 17, need none of them.
     if figure.is_some_and(|f| !FIGURES.contains(&f)) {
@@ -146,7 +152,7 @@ pub(super) fn instances(effort: Effort, figure: Option<u32>) -> Vec<Instance> {
             out.extend(GENERATORS.map(|generator| Instance { family: Family::Rice, generator, seed }));
         }
         if matches!(figure, Some(11..=14)) {
-            out.retain(|instance| varies(instance, effort));
+            out.retain(|instance| varies(instance, effort, first[0]));
         }
     }
     if wants(&[6, 10]) {
@@ -158,12 +164,12 @@ pub(super) fn instances(effort: Effort, figure: Option<u32>) -> Vec<Instance> {
         for &seed in seeds {
             out.push(Instance { family: Family::Chess, generator: "irm", seed });
         }
-        out.extend(hot(effort));
+        out.extend(hot(effort, first[0]));
     }
     out
 }
 
-fn hot(effort: Effort) -> Vec<Instance> {
+fn hot(effort: Effort, seed: u64) -> Vec<Instance> {
     let mut out = Vec::new();
     for size_bytes in HOT_SIZES {
         for share_percent in HOT_SHARES {
@@ -172,7 +178,7 @@ fn hot(effort: Effort) -> Vec<Instance> {
                 continue;
             }
             let family = Family::Hot { size_bytes, share_percent };
-            out.push(Instance { family, generator: "windowed", seed: 1 });
+            out.push(Instance { family, generator: "windowed", seed });
         }
     }
     out
@@ -180,13 +186,18 @@ fn hot(effort: Effort) -> Vec<Instance> {
 
 /// Whether CPU speed and disks are varied. These are comparisons within a workload, so one seed, and in a
 /// quick run two generators, are enough.
-fn varies(instance: &Instance, effort: Effort) -> bool {
-    instance.seed == 1 && (effort == Effort::Full || ["windowed", "irm"].contains(&instance.generator))
+fn varies(instance: &Instance, effort: Effort, first_seed: u64) -> bool {
+    instance.seed == first_seed && (effort == Effort::Full || ["windowed", "irm"].contains(&instance.generator))
 }
 
 /// The runs on one workload, for the whole study or for one figure.
-pub(super) fn scenarios(instance: &Instance, effort: Effort, figure: Option<u32>) -> Vec<Planned> {
-    let mut plan = RunPlan { instance, effort, figure, out: Vec::new() };
+pub(super) fn scenarios(
+    instance: &Instance,
+    effort: Effort,
+    figure: Option<u32>,
+    only: Option<u64>,
+) -> Vec<Planned> {
+    let mut plan = RunPlan { instance, effort, figure, first_seed: first_seed(only), out: Vec::new() };
     match instance.family {
         Family::Rice => plan.rice(),
         Family::Ibm => {
@@ -204,6 +215,7 @@ struct RunPlan<'a> {
     instance: &'a Instance,
     effort: Effort,
     figure: Option<u32>,
+    first_seed: u64,
     out: Vec<Planned>,
 }
 
@@ -228,7 +240,7 @@ impl RunPlan<'_> {
             Some(10) => self.add(&["lard_r"], &[8], Variant::Base),
             Some(_) => {}
         }
-        if varies(self.instance, self.effort) {
+        if varies(self.instance, self.effort, self.first_seed) {
             self.speeds();
         }
     }
@@ -305,7 +317,7 @@ mod tests {
     fn the_cache_grows_with_the_cpu_as_in_section_4_3() {
         let rice = Instance { family: Family::Rice, generator: "windowed", seed: 1 };
         for (speed, mib) in [(2, 48), (3, 64), (4, 96)] {
-            let plan = scenarios(&rice, Effort::Quick, Some(11));
+            let plan = scenarios(&rice, Effort::Quick, Some(11), None);
             let found = plan.iter().find(|p| p.variant == Variant::Cpu(speed)).unwrap();
             assert_eq!(found.scenario.cache_bytes, mib << 20);
         }
@@ -314,8 +326,8 @@ mod tests {
     #[test]
     fn figure_10_has_the_run_on_rice_that_it_is_compared_with() {
         let rice = Instance { family: Family::Rice, generator: "windowed", seed: 1 };
-        assert!(instances(Effort::Quick, Some(10)).contains(&rice));
-        let plan = scenarios(&rice, Effort::Quick, Some(10));
+        assert!(instances(Effort::Quick, Some(10), None).contains(&rice));
+        let plan = scenarios(&rice, Effort::Quick, Some(10), None);
         let found: Vec<_> =
             plan.iter().map(|p| (p.variant, p.scenario.strategy.name, p.scenario.backends)).collect();
         assert_eq!(found, [(Variant::Base, "lard_r", 8)]);
@@ -324,7 +336,7 @@ mod tests {
     #[test]
     fn every_figure_has_runs_or_workloads() {
         for figure in FIGURES {
-            assert!(!instances(Effort::Quick, Some(figure)).is_empty(), "figure {figure}");
+            assert!(!instances(Effort::Quick, Some(figure), None).is_empty(), "figure {figure}");
         }
     }
 }

@@ -156,7 +156,12 @@ fn claims(prototype: &Prototype, pairs: &[Pair<'_>]) -> Vec<Claim> {
     };
     let by_handoff = prototype.mechanism == PrototypeMechanism::Handoff;
     let measured = |value: Option<f64>| {
-        let one = |value| Measured { workload: workload.to_owned(), seed: prototype.seed, value };
+        let one = |value| Measured {
+            workload: workload.to_owned(),
+            seed: prototype.seed,
+            condition: String::new(),
+            value,
+        };
         value.filter(|value| value.is_finite()).map(one).into_iter().collect()
     };
     let six = ratios(pairs, MOST);

@@ -42,7 +42,7 @@ fn measure(spec: &LardClaimSpec, results: &LardResults) -> Option<Claim> {
         .into_iter()
         .filter_map(|instance| {
             let value = (spec.value)(&results.on(instance))?;
-            Some(Measured { workload: instance.name(), seed: instance.seed, value })
+            Some(Measured { workload: instance.name(), seed: instance.seed, condition: String::new(), value })
         })
         .collect();
     let finding = MeasuredClaim {
