@@ -153,11 +153,15 @@ pub fn claims_table(claims: &[Claim]) -> Table {
         ("verdict", Align::Left),
     ]);
     for claim in claims {
+        let statement = match claim.conditions().first() {
+            Some(condition) if !condition.is_empty() => format!("{}, {condition}", claim.statement),
+            _ => claim.statement.clone(),
+        };
         table.row_with_detail(
             [
                 Cell::from(claim.id.as_str()),
                 Cell::from(claim.figure.as_str()),
-                Cell::from(claim.statement.as_str()),
+                Cell::from(statement),
                 Cell::from(claim.paper_cell()),
                 Cell::from(claim.ours_cell()),
                 Cell::from(claim.spread_cell()),
@@ -273,7 +277,10 @@ mod tests {
         let table = claims_table(std::slice::from_ref(&claim));
         let text = |row: usize, cell: usize| table.rows[row].cells[cell].text.clone();
         assert_eq!(table.rows.len(), 2);
-        assert_eq!([text(0, 4), text(0, 8)], ["3", "partly"]);
+        assert_eq!(
+            [text(0, 2), text(0, 4), text(0, 8)],
+            ["first is best, cold", "3", "partly"].map(str::to_owned)
+        );
         assert_eq!([text(1, 0), text(1, 2), text(1, 4), text(1, 8)], ["", "warm", "8", ""]);
         assert_eq!(measurements_table(&[claim]).rows.len(), 2);
     }

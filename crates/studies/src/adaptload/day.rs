@@ -166,6 +166,11 @@ impl Day {
         inside.fold(Minute::default(), |sum, (_, minute)| sum.plus(minute))
     }
 
+    /// Mean size of a request.
+    pub(super) fn mean_bytes(&self) -> f64 {
+        self.between((0.0, f64::MAX)).mean_bytes().max(1.0)
+    }
+
     /// Speed of the back-ends as a multiple of the paper's costs. The paper states no speeds but utilizations of the
     /// network: of figure 11's four experiments; for the others they are only drawn, and [`Setting::peak_use`] was fitted.
     pub(super) fn speed(&self, load: DayLoad) -> f64 {

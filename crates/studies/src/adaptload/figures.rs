@@ -7,7 +7,7 @@ use plimsoll_report::{
 use plimsoll_sim::{SeriesPoint, SizeClasses};
 
 use super::cluster::DayLoad;
-use super::plan::{ADAPTLOAD, Contender, DayRun, IMPROVED_CACHE, JSQ, LARD_BEST, LARD_R, MAIN, SCAN_CACHES};
+use super::plan::{ADAPTLOAD, Contender, DayRun, IMPROVED_CACHE, JSQ, LARD_BEST, LARD_R, MAIN};
 use super::results::{AdaptLoadResults, mean};
 use crate::lard::{Effort, calibration_conclusion};
 
@@ -114,7 +114,7 @@ pub(super) fn report(
         }
     }
     if figure.is_none() {
-        report = report.section(others(r));
+        report = report.section(super::policies_table::section(r));
     }
     report
 }
@@ -372,40 +372,4 @@ fn figure_14(r: &AdaptLoadResults) -> Section {
     let cells = contenders.map(|c| DayRun::day(c, IMPROVED_CACHE));
     let section = Section::new("Figure 14: the improved policy, caches of 60 %").two_columns();
     with_plots(section, slowdown_and_response(r, "caches of 60 %", &cells))
-}
-
-/// Every contender at the caches of figure 5; LARD with all thresholds tried.
-fn others(r: &AdaptLoadResults) -> Section {
-    let right = |text: &'static str| (text, Align::Right);
-    let mut table = Table::new([
-        right("cache, %"),
-        ("policy", Align::Left),
-        right("mean slowdown"),
-        right("without cold start"),
-        right("mean response time, ms"),
-        right("without cold start, ms"),
-        right("hit ratio, %"),
-        right("network, %"),
-        right("disk, %"),
-    ]);
-    let warm = r.warm();
-    let is_day = |cell: &DayRun, cache| *cell == DayRun::day(cell.contender, cache);
-    let at = |&cache| r.done.iter().filter(move |(cell, _)| is_day(cell, cache));
-    for (cell, done) in SCAN_CACHES.iter().flat_map(at) {
-        let shown = |value: Option<f64>| value.map_or("-".to_owned(), |value| format!("{value:.2}"));
-        let percent = |share: Option<f64>| shown(share.map(|s| 100.0 * s));
-        let ms = |r: &AdaptLoadResults| r.response_s(*cell).map(|s| 1e3 * s);
-        table.row([
-            cell.cache_percent.to_string(),
-            cell.contender.name(),
-            shown(r.slowdown(*cell)),
-            shown(warm.as_ref().and_then(|warm| warm.slowdown(*cell))),
-            shown(ms(r)),
-            shown(warm.as_ref().and_then(ms)),
-            percent(r.hit_ratio(*cell)),
-            percent(Some(done.run.utilization.cpu)),
-            percent(done.run.utilization.disk),
-        ]);
-    }
-    Section::new("All policies, at the caches of figure 5").table(table)
 }

@@ -9,12 +9,14 @@ mod calibration;
 mod claims;
 mod claims_caches;
 mod claims_load;
+mod claims_sections;
 mod cluster;
 mod day;
 mod explain;
 mod figures;
 mod measures;
 mod plan;
+mod policies_table;
 mod results;
 mod rule;
 
@@ -124,7 +126,8 @@ fn execute_days(
 }
 
 /// In the paper's order.
-const CLAIMS: [&[rule::AdaptLoadClaimSpec]; 3] = [claims::SPECS, claims_caches::SPECS, claims_load::SPECS];
+const CLAIMS: [&[rule::AdaptLoadClaimSpec]; 4] =
+    [claims::SPECS, claims_caches::SPECS, claims_load::SPECS, claims_sections::SPECS];
 
 fn execute_cell(
     cell: DayRun,

@@ -2,8 +2,9 @@
 
 use plimsoll_report::{Claim, Measured};
 
+use super::explain::Explanation;
 use super::results::AdaptLoadResults;
-pub(super) use crate::judge::{MeasuredClaim, PaperReference, Rule};
+pub(super) use crate::judge::{EQUAL, MeasuredClaim, NEAR, PaperReference, Rule, SLIGHTLY_MORE};
 
 /// Which part of a run a claim is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -27,7 +28,7 @@ pub(super) struct AdaptLoadClaimSpec {
     pub(super) rule: Rule,
     pub(super) value: fn(&AdaptLoadResults) -> Option<f64>,
     /// Shown when the claim does not hold.
-    pub(super) explanation: &'static str,
+    pub(super) explanation: Explanation,
 }
 
 /// Measures the claims that belong to the figure, or all, in their order; those whose runs were not made are left out.
@@ -68,7 +69,7 @@ fn measure(spec: &AdaptLoadClaimSpec, days: &[AdaptLoadResults], warm: &[AdaptLo
         unit: spec.unit,
         rule: spec.rule,
         measured,
-        explanation: spec.explanation,
+        explanation: spec.explanation.words(days),
     };
     finding.claim()
 }

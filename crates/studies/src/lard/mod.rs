@@ -10,9 +10,12 @@
 mod calibration;
 mod claims;
 mod claims_speeds;
+mod claims_strategies;
+mod claims_thresholds;
 mod claims_workloads;
 mod explain;
 mod figures;
+mod front_end_claims;
 mod handoff;
 mod plan;
 mod prototype;
@@ -34,7 +37,13 @@ use results::{LardResults, Profile};
 use rule::evaluate;
 
 /// In the paper's order.
-const CLAIMS: [&[rule::LardClaimSpec]; 3] = [claims::SPECS, claims_workloads::SPECS, claims_speeds::SPECS];
+const CLAIMS: [&[rule::LardClaimSpec]; 5] = [
+    claims::SPECS,
+    claims_strategies::SPECS,
+    claims_workloads::SPECS,
+    claims_speeds::SPECS,
+    claims_thresholds::SPECS,
+];
 
 /// The results of the study.
 pub struct LardStudy {
@@ -157,7 +166,7 @@ mod tests {
 
     #[test]
     fn a_figure_has_its_claims_and_no_others() {
-        assert_eq!(ids(Some(9)), ["9a", "9b", "9c", "9d"]);
+        assert_eq!(ids(Some(9)), ["9a", "9b", "9c", "9d", "9e"]);
         assert!(ids(Some(7)).contains(&"7k"));
         assert!(ids(Some(10)).contains(&"10f"));
         assert!(ids(Some(5)).is_empty() && ids(Some(6)).is_empty());

@@ -13,7 +13,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "N")]
     pub(super) figure: Option<String>,
 
-    /// Fewer runs, of a shortened day for AdaptLoad: one to three minutes on two cores
+    /// Fewer runs, of a shortened day for AdaptLoad: two to four minutes on two cores
     #[arg(long)]
     pub(super) quick: bool,
 
