@@ -2,8 +2,8 @@
 
 use super::day::{PEAK_S, QUIET_S};
 use super::explain::{
-    BUSY, BUSY_LARD, COLD, CROSSOVER, EVEN_LARD, EVENLY, Explanation, JSQ_SMALL, LARD_SMALL, OSCILLATIONS,
-    RECOVERY, RESPONSES, SIZES, SPIKE,
+    AdaptLoadExplanation, BUSY, BUSY_LARD, COLD, CROSSOVER, EVEN_LARD, EVENLY, JSQ_SMALL, LARD_SMALL,
+    OSCILLATIONS, RECOVERY, RESPONSES, SIZES, SPIKE,
 };
 use super::measures::{DAY, disk, least, most, peak_response, recovery, spike, uneven};
 use super::plan::{ADAPTLOAD, DayRun, JSQ, LARD_BEST};
@@ -24,7 +24,7 @@ pub(super) const SPECS: &[AdaptLoadClaimSpec] = &[
         unit: "%",
         rule: Rule::AtLeast(50.0),
         value: |r| super::figures::share_up_to(r, 10_240).map(|s| 100.0 * s),
-        explanation: Explanation::None,
+        explanation: AdaptLoadExplanation::None,
     },
     AdaptLoadClaimSpec {
         id: "a2",
@@ -50,7 +50,7 @@ pub(super) const SPECS: &[AdaptLoadClaimSpec] = &[
         unit: "",
         rule: Rule::AtMost(-0.2),
         value: |r| super::figures::correlation(r),
-        explanation: Explanation::None,
+        explanation: AdaptLoadExplanation::None,
     },
     AdaptLoadClaimSpec {
         id: "a4",
@@ -107,7 +107,7 @@ pub(super) const SPECS: &[AdaptLoadClaimSpec] = &[
                 Some(r.slowdown(DayRun::day(JSQ, pair[1]))? / r.slowdown(DayRun::day(JSQ, pair[0]))?)
             }))
         },
-        explanation: Explanation::Reason(
+        explanation: AdaptLoadExplanation::Reason(
             "First reads of every back-end, which no cache saves, are the larger part of the mean with the cold start.",
         ),
     },
@@ -217,7 +217,7 @@ pub(super) const SPECS: &[AdaptLoadClaimSpec] = &[
         unit: "",
         rule: Rule::AtMost(EVEN),
         value: |r| uneven(r, JSQ, DAY),
-        explanation: Explanation::None,
+        explanation: AdaptLoadExplanation::None,
     },
     AdaptLoadClaimSpec {
         id: "a16",
@@ -253,7 +253,7 @@ pub(super) const SPECS: &[AdaptLoadClaimSpec] = &[
         unit: "×",
         rule: Rule::AtLeast(1.2),
         value: |r| Some(disk(r, JSQ)? / disk(r, ADAPTLOAD)?),
-        explanation: Explanation::None,
+        explanation: AdaptLoadExplanation::None,
     },
     AdaptLoadClaimSpec {
         id: "a19",
@@ -265,7 +265,7 @@ pub(super) const SPECS: &[AdaptLoadClaimSpec] = &[
         unit: "×",
         rule: Rule::AtLeast(1.2),
         value: |r| Some(disk(r, JSQ)? / disk(r, LARD_BEST)?),
-        explanation: Explanation::None,
+        explanation: AdaptLoadExplanation::None,
     },
     AdaptLoadClaimSpec {
         id: "a20",
@@ -294,7 +294,7 @@ pub(super) const SPECS: &[AdaptLoadClaimSpec] = &[
         unit: "%",
         rule: Rule::AtLeast(95.0),
         value: |r| Some(100.0 * r.hit_ratio(DayRun::day(ADAPTLOAD, 15))?),
-        explanation: Explanation::None,
+        explanation: AdaptLoadExplanation::None,
     },
     AdaptLoadClaimSpec {
         id: "a22",
@@ -306,7 +306,7 @@ pub(super) const SPECS: &[AdaptLoadClaimSpec] = &[
         unit: "%",
         rule: Rule::AtLeast(95.0),
         value: |r| Some(100.0 * r.hit_ratio(DayRun::day(LARD_BEST, 15))?),
-        explanation: Explanation::None,
+        explanation: AdaptLoadExplanation::None,
     },
     AdaptLoadClaimSpec {
         id: "a23",
@@ -320,7 +320,7 @@ pub(super) const SPECS: &[AdaptLoadClaimSpec] = &[
         value: |r| {
             Some((1.0 - r.hit_ratio(DayRun::day(JSQ, 5))?) / (1.0 - r.hit_ratio(DayRun::day(JSQ, 25))?))
         },
-        explanation: Explanation::None,
+        explanation: AdaptLoadExplanation::None,
     },
     AdaptLoadClaimSpec {
         id: "a24",
@@ -340,7 +340,7 @@ pub(super) const SPECS: &[AdaptLoadClaimSpec] = &[
             )
             .map(|h| 100.0 * h)
         },
-        explanation: Explanation::None,
+        explanation: AdaptLoadExplanation::None,
     },
     AdaptLoadClaimSpec {
         id: "a25",

@@ -1,7 +1,8 @@
 //! The claims about the size of caches and about fairness: figures 8 and 9.
 
 use super::explain::{
-    CLASSES, CROSSOVER, Explanation, FAIR_JSQ, LARD_LARGE_CACHES, LARGE, SHORTENED, SLIGHTLY, SMALL, TINY,
+    AdaptLoadExplanation, CLASSES, CROSSOVER, FAIR_JSQ, LARD_LARGE_CACHES, LARGE, SHORTENED, SLIGHTLY, SMALL,
+    TINY,
 };
 use super::measures::{class, crossover, least, slow};
 use super::plan::{ADAPTLOAD, Contender, DayRun, JSQ, LARD_BEST};
@@ -31,7 +32,7 @@ pub(super) const SPECS: &[AdaptLoadClaimSpec] = &[
         unit: "×",
         rule: Rule::AtLeast(2.0),
         value: |r| Some(r.slowdown(DayRun::day(JSQ, 10))? / r.slowdown(DayRun::day(JSQ, 25))?),
-        explanation: Explanation::None,
+        explanation: AdaptLoadExplanation::None,
     },
     AdaptLoadClaimSpec {
         id: "a27",

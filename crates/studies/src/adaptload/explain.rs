@@ -10,7 +10,7 @@ use super::results::AdaptLoadResults;
 
 /// Why a claim does not hold.
 #[derive(Clone, Copy)]
-pub(super) enum Explanation {
+pub(super) enum AdaptLoadExplanation {
     /// Nobody looked, or there is nothing to add.
     None,
     /// A reason without figures of any run.
@@ -19,7 +19,7 @@ pub(super) enum Explanation {
     Measured(fn(&[AdaptLoadResults]) -> String),
 }
 
-impl Explanation {
+impl AdaptLoadExplanation {
     pub(super) fn words(self, days: &[AdaptLoadResults]) -> String {
         match self {
             Self::None => String::new(),
@@ -64,7 +64,7 @@ fn slowdowns(days: &[AdaptLoadResults], contenders: &[Contender], cache: u32) ->
     contenders.iter().map(one).collect::<Vec<_>>().join(", ")
 }
 
-pub(super) const ALONE: Explanation = Explanation::Measured(|days| {
+pub(super) const ALONE: AdaptLoadExplanation = AdaptLoadExplanation::Measured(|days| {
     let mut contenders = vec![ADAPTLOAD];
     contenders.extend(IMPROVED);
     format!(
@@ -74,7 +74,7 @@ pub(super) const ALONE: Explanation = Explanation::Measured(|days| {
     )
 });
 
-pub(super) const BOTTLENECK: Explanation = Explanation::Measured(|days| {
+pub(super) const BOTTLENECK: AdaptLoadExplanation = AdaptLoadExplanation::Measured(|days| {
     let cell = DayRun::quiet(ADAPTLOAD, true);
     format!(
         "The disks were used {} % of the time and the networks {} %. How many rare files are requested in these hours is \
@@ -84,35 +84,35 @@ pub(super) const BOTTLENECK: Explanation = Explanation::Measured(|days| {
     )
 });
 
-pub(super) const BUSY: Explanation = Explanation::Measured(|days| {
+pub(super) const BUSY: AdaptLoadExplanation = AdaptLoadExplanation::Measured(|days| {
     format!(
         "How far JSQ is ahead depends on how full the network is: AdaptLoad used it {} % of the time in this period.",
         range(days, |r| percent(networks(r, DayRun::day(ADAPTLOAD, 25), PEAK_S))),
     )
 });
 
-pub(super) const BUSY_LARD: Explanation = Explanation::Measured(|days| {
+pub(super) const BUSY_LARD: AdaptLoadExplanation = AdaptLoadExplanation::Measured(|days| {
     format!(
         "Likely the load decides, as for AdaptLoad: LARD used the network {} % of the time in this period.",
         range(days, |r| percent(networks(r, DayRun::day(LARD_BEST, 25), PEAK_S))),
     )
 });
 
-pub(super) const CLASSES: Explanation = Explanation::Reason(
+pub(super) const CLASSES: AdaptLoadExplanation = AdaptLoadExplanation::Reason(
     "By the model's costs a read alone takes 350 times as long as the transmission of a document of this size, so what \
      waits for a disk is above 100, and from 20 to 100 is only what waits that long for the network. Arrivals are spread \
      evenly within a minute here, and nothing finer is known of the real ones.",
 );
 
-pub(super) const CLUSTERS_LARD: Explanation = Explanation::Reason(
+pub(super) const CLUSTERS_LARD: AdaptLoadExplanation = AdaptLoadExplanation::Reason(
     "Likely first reads: AdaptLoad gives most of them to one back-end, LARD spreads them. They weigh more in a shortened \
      day.",
 );
 
-pub(super) const COLD: Explanation =
-    Explanation::Reason("Depends on how many files are rare, which is not published.");
+pub(super) const COLD: AdaptLoadExplanation =
+    AdaptLoadExplanation::Reason("Depends on how many files are rare, which is not published.");
 
-pub(super) const CONNECTIONS: Explanation = Explanation::Measured(|days| {
+pub(super) const CONNECTIONS: AdaptLoadExplanation = AdaptLoadExplanation::Measured(|days| {
     let one = |contender: Contender| {
         let with = DayRun::connections(contender);
         format!("{} {}", contender.name(), range(days, |r| r.slowdown(with)))
@@ -124,7 +124,7 @@ pub(super) const CONNECTIONS: Explanation = Explanation::Measured(|days| {
     )
 });
 
-pub(super) const CROSSOVER: Explanation = Explanation::Measured(|days| {
+pub(super) const CROSSOVER: AdaptLoadExplanation = AdaptLoadExplanation::Measured(|days| {
     let of = |r: &AdaptLoadResults, cache| r.warm()?.ratio(JSQ, ADAPTLOAD, cache);
     format!(
         "After the cold start JSQ's slowdown was {} times AdaptLoad's at caches of 25 %, and {} times at 60 %. Where JSQ \
@@ -134,7 +134,7 @@ pub(super) const CROSSOVER: Explanation = Explanation::Measured(|days| {
     )
 });
 
-pub(super) const DYNAMIC_GAP: Explanation = Explanation::Measured(|days| {
+pub(super) const DYNAMIC_GAP: AdaptLoadExplanation = AdaptLoadExplanation::Measured(|days| {
     let ratio = |r: &AdaptLoadResults, share| {
         let slowdown = |contender| r.slowdown(DayRun::dynamic(contender, share));
         Some(slowdown(JSQ)? / slowdown(ADAPTLOAD)?)
@@ -150,28 +150,29 @@ pub(super) const DYNAMIC_GAP: Explanation = Explanation::Measured(|days| {
     )
 });
 
-pub(super) const EVENLY: Explanation = Explanation::Reason(
+pub(super) const EVENLY: AdaptLoadExplanation = AdaptLoadExplanation::Reason(
     "The mean over the points is taken, quiet ones included, where a few large files weigh.",
 );
 
-pub(super) const EVEN_LARD: Explanation = Explanation::Reason("LARD's thresholds are not in the paper.");
+pub(super) const EVEN_LARD: AdaptLoadExplanation =
+    AdaptLoadExplanation::Reason("LARD's thresholds are not in the paper.");
 
-pub(super) const FAIR_JSQ: Explanation =
-    Explanation::Reason("Depends on the load, which the paper does not state but for one size.");
+pub(super) const FAIR_JSQ: AdaptLoadExplanation =
+    AdaptLoadExplanation::Reason("Depends on the load, which the paper does not state but for one size.");
 
-pub(super) const JSQ_SMALL: Explanation = Explanation::Measured(|days| {
+pub(super) const JSQ_SMALL: AdaptLoadExplanation = AdaptLoadExplanation::Measured(|days| {
     format!(
         "JSQ used the disks {} % of the time. How far it falls behind depends on popularity, which is not published.",
         range(days, |r| percent(r.get(DayRun::day(JSQ, 5))?.run.utilization.disk)),
     )
 });
 
-pub(super) const LARD_LARGE_CACHES: Explanation = Explanation::Reason(
+pub(super) const LARD_LARGE_CACHES: AdaptLoadExplanation = AdaptLoadExplanation::Reason(
     "Likely because LARD has each file on one back-end, with the thresholds taken here, so that the one with the most \
      popular files is the most loaded.",
 );
 
-pub(super) const LARD_SMALL: Explanation = Explanation::Measured(|days| {
+pub(super) const LARD_SMALL: AdaptLoadExplanation = AdaptLoadExplanation::Measured(|days| {
     let misses = |contender| {
         range(days, move |r| percent(r.hit_ratio(DayRun::day(contender, 5))).map(|hits| 100.0 - hits))
     };
@@ -183,7 +184,7 @@ pub(super) const LARD_SMALL: Explanation = Explanation::Measured(|days| {
     )
 });
 
-pub(super) const LARGE: Explanation = Explanation::Measured(|days| {
+pub(super) const LARGE: AdaptLoadExplanation = AdaptLoadExplanation::Measured(|days| {
     let slow_of = |contender| range(days, move |r| slow(r, contender, 19..=22));
     format!(
         "A read of a file this large alone takes more than five times its transmission, so that the share is one of hits. \
@@ -195,9 +196,9 @@ pub(super) const LARGE: Explanation = Explanation::Measured(|days| {
     )
 });
 
-pub(super) const NOT_EXPLAINED: Explanation = Explanation::Reason("Not explained.");
+pub(super) const NOT_EXPLAINED: AdaptLoadExplanation = AdaptLoadExplanation::Reason("Not explained.");
 
-pub(super) const OSCILLATIONS: Explanation = Explanation::Measured(|days| {
+pub(super) const OSCILLATIONS: AdaptLoadExplanation = AdaptLoadExplanation::Measured(|days| {
     let misses = |contender| {
         range(days, move |r| percent(r.mean_within(DayRun::day(contender, 5), QUIET_S, |p| p.miss_ratio)))
     };
@@ -208,7 +209,7 @@ pub(super) const OSCILLATIONS: Explanation = Explanation::Measured(|days| {
     )
 });
 
-pub(super) const PEAK: Explanation = Explanation::Measured(|days| {
+pub(super) const PEAK: AdaptLoadExplanation = AdaptLoadExplanation::Measured(|days| {
     let heavy = DayRun::peak(ADAPTLOAD, true);
     let use_in = |period| range(days, move |r| percent(networks(r, heavy, period)));
     format!(
@@ -221,7 +222,7 @@ pub(super) const PEAK: Explanation = Explanation::Measured(|days| {
     )
 });
 
-pub(super) const PEAK_LARD: Explanation = Explanation::Measured(|days| {
+pub(super) const PEAK_LARD: AdaptLoadExplanation = AdaptLoadExplanation::Measured(|days| {
     let misses = |contender| {
         range(days, move |r| percent(r.mean_within(DayRun::peak(contender, true), PEAK_S, |p| p.miss_ratio)))
     };
@@ -233,12 +234,12 @@ pub(super) const PEAK_LARD: Explanation = Explanation::Measured(|days| {
     )
 });
 
-pub(super) const PEAK_USE: Explanation = Explanation::Reason(
+pub(super) const PEAK_USE: AdaptLoadExplanation = AdaptLoadExplanation::Reason(
     "The speed is fitted to these for the synthetic day in full with generator `drifting` and seed 1; another workload needs \
      another --peak-use.",
 );
 
-pub(super) const QUIET: Explanation = Explanation::Measured(|days| {
+pub(super) const QUIET: AdaptLoadExplanation = AdaptLoadExplanation::Measured(|days| {
     let of = |heavy| range(days, move |r| percent(disks(r, DayRun::quiet(JSQ, heavy), QUIET_S)));
     format!(
         "JSQ used the disks {} % of the time under light load and {} % under heavy load.",
@@ -247,7 +248,7 @@ pub(super) const QUIET: Explanation = Explanation::Measured(|days| {
     )
 });
 
-pub(super) const QUIET_LARD: Explanation = Explanation::Measured(|days| {
+pub(super) const QUIET_LARD: AdaptLoadExplanation = AdaptLoadExplanation::Measured(|days| {
     let ahead = |r: &AdaptLoadResults| {
         let points = |c| r.within(DayRun::quiet(c, false), QUIET_S);
         let (ours, lards) = (points(ADAPTLOAD)?, points(LARD_BEST)?);
@@ -265,33 +266,34 @@ pub(super) const QUIET_LARD: Explanation = Explanation::Measured(|days| {
     )
 });
 
-pub(super) const RECOVERY: Explanation = Explanation::Reason(
+pub(super) const RECOVERY: AdaptLoadExplanation = AdaptLoadExplanation::Reason(
     "The second point after the largest is judged; disks that have a backlog take longer.",
 );
 
-pub(super) const RESPONSES: Explanation = Explanation::Reason(
+pub(super) const RESPONSES: AdaptLoadExplanation = AdaptLoadExplanation::Reason(
     "Where disks are overloaded delays are much longer than any service, and the two measures differ little.",
 );
 
-pub(super) const SAMPLING: Explanation = Explanation::Measured(|days| {
+pub(super) const SAMPLING: AdaptLoadExplanation = AdaptLoadExplanation::Measured(|days| {
     let all = BATCHES.iter().flat_map(|&batch| ALPHAS.map(|alpha| Contender::Sampling(batch, alpha)));
     format!("Mean slowdowns: {}.", slowdowns(days, &all.collect::<Vec<_>>(), 15))
 });
 
-pub(super) const SHORTENED: Explanation =
-    Explanation::Measured(|days| match days.iter().map(|r| r.day.scale).find(|&scale| scale < 1.0) {
+pub(super) const SHORTENED: AdaptLoadExplanation = AdaptLoadExplanation::Measured(|days| {
+    match days.iter().map(|r| r.day.scale).find(|&scale| scale < 1.0) {
         Some(scale) => format!(
             "In a shortened day (here {:.0} % of the requests, for all files) first reads weigh more.",
             100.0 * scale
         ),
         None => "Not explained.".to_owned(),
-    });
+    }
+});
 
-pub(super) const SIZES: Explanation = Explanation::Reason(
+pub(super) const SIZES: AdaptLoadExplanation = AdaptLoadExplanation::Reason(
     "Depends on how sizes go with popularity, of which only mean and median are published.",
 );
 
-pub(super) const SLIGHTLY: Explanation = Explanation::Measured(|days| {
+pub(super) const SLIGHTLY: AdaptLoadExplanation = AdaptLoadExplanation::Measured(|days| {
     let of = |r: &AdaptLoadResults, cache| r.warm()?.ratio(ADAPTLOAD, JSQ, cache);
     format!(
         "After the cold start AdaptLoad's slowdown was {} times JSQ's at caches of 60 %. First reads of JSQ, which reads every \
@@ -300,11 +302,11 @@ pub(super) const SLIGHTLY: Explanation = Explanation::Measured(|days| {
     )
 });
 
-pub(super) const SMALL: Explanation = Explanation::Reason(
+pub(super) const SMALL: AdaptLoadExplanation = AdaptLoadExplanation::Reason(
     "How much of the working set is in use at a time decides, of which nothing is published.",
 );
 
-pub(super) const SPIKE: Explanation = Explanation::Measured(|days| {
+pub(super) const SPIKE: AdaptLoadExplanation = AdaptLoadExplanation::Measured(|days| {
     format!(
         "The largest slowdown from 35,000 to 58,000 s was at {} s, {} times the usual one: bursts of new small files make \
          spikes here too, but not each of the six does.",
@@ -313,7 +315,7 @@ pub(super) const SPIKE: Explanation = Explanation::Measured(|days| {
     )
 });
 
-pub(super) const TINY: Explanation = Explanation::Measured(|days| {
+pub(super) const TINY: AdaptLoadExplanation = AdaptLoadExplanation::Measured(|days| {
     format!(
         "Depends on the load: with short queues even the smallest wait little. {} % of AdaptLoad's answers below 64 bytes \
          were at 5 or more.",

@@ -2,7 +2,7 @@
 
 use plimsoll_report::{Claim, Measured};
 
-use super::explain::Explanation;
+use super::explain::AdaptLoadExplanation;
 use super::results::AdaptLoadResults;
 pub(super) use crate::judge::{EQUAL, MeasuredClaim, NEAR, PaperReference, Rule, SLIGHTLY_MORE};
 
@@ -28,7 +28,7 @@ pub(super) struct AdaptLoadClaimSpec {
     pub(super) rule: Rule,
     pub(super) value: fn(&AdaptLoadResults) -> Option<f64>,
     /// Shown when the claim does not hold.
-    pub(super) explanation: Explanation,
+    pub(super) explanation: AdaptLoadExplanation,
 }
 
 /// Measures the claims that belong to the figure, or all, in their order; those whose runs were not made are left out.

@@ -4,7 +4,7 @@
 
 use plimsoll_report::{Claim, Verdict};
 
-use super::explain::Explanation;
+use super::explain::LardExplanation;
 use super::plan::{ibm, rice};
 use super::rule::PaperReference::Figure;
 use super::rule::{LardClaimSpec, Rule};
@@ -21,7 +21,7 @@ pub(super) const SPECS: &[LardClaimSpec] = &[
         family: rice,
         sizes: &[],
         value: |v| Some(v.profile()?.cover_mib[0]),
-        explanation: Explanation::None,
+        explanation: LardExplanation::None,
     },
     LardClaimSpec {
         id: "5b",
@@ -34,7 +34,7 @@ pub(super) const SPECS: &[LardClaimSpec] = &[
         family: rice,
         sizes: &[],
         value: |v| Some(v.profile()?.cover_mib[1]),
-        explanation: Explanation::None,
+        explanation: LardExplanation::None,
     },
     LardClaimSpec {
         id: "5c",
@@ -47,7 +47,7 @@ pub(super) const SPECS: &[LardClaimSpec] = &[
         family: rice,
         sizes: &[],
         value: |v| Some(v.profile()?.cover_mib[2]),
-        explanation: Explanation::None,
+        explanation: LardExplanation::None,
     },
     LardClaimSpec {
         id: "5d",
@@ -60,7 +60,7 @@ pub(super) const SPECS: &[LardClaimSpec] = &[
         family: rice,
         sizes: &[],
         value: |v| Some(100.0 * v.profile()?.top_share),
-        explanation: Explanation::None,
+        explanation: LardExplanation::None,
     },
     LardClaimSpec {
         id: "6a",
@@ -73,7 +73,7 @@ pub(super) const SPECS: &[LardClaimSpec] = &[
         family: ibm,
         sizes: &[],
         value: |v| Some(v.profile()?.cover_mib[0]),
-        explanation: Explanation::None,
+        explanation: LardExplanation::None,
     },
     LardClaimSpec {
         id: "6b",
@@ -86,7 +86,7 @@ pub(super) const SPECS: &[LardClaimSpec] = &[
         family: ibm,
         sizes: &[],
         value: |v| Some(v.profile()?.cover_mib[1]),
-        explanation: Explanation::None,
+        explanation: LardExplanation::None,
     },
     LardClaimSpec {
         id: "6c",
@@ -99,7 +99,7 @@ pub(super) const SPECS: &[LardClaimSpec] = &[
         family: ibm,
         sizes: &[],
         value: |v| Some(v.profile()?.cover_mib[2]),
-        explanation: Explanation::None,
+        explanation: LardExplanation::None,
     },
     LardClaimSpec {
         id: "6d",
@@ -112,7 +112,7 @@ pub(super) const SPECS: &[LardClaimSpec] = &[
         family: ibm,
         sizes: &[],
         value: |v| Some(100.0 * v.profile()?.top_share),
-        explanation: Explanation::None,
+        explanation: LardExplanation::None,
     },
 ];
 

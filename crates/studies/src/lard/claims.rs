@@ -2,7 +2,7 @@
 
 use super::explain::{
     EXPLAIN_COMPULSORY, EXPLAIN_GMS, EXPLAIN_IDLE, EXPLAIN_LB, EXPLAIN_LINEAR, EXPLAIN_LOCALITY,
-    EXPLAIN_REPLICATION, EXPLAIN_TENFOLD, Explanation,
+    EXPLAIN_REPLICATION, EXPLAIN_TENFOLD, LardExplanation,
 };
 use super::plan::{Variant, rice};
 use super::results::{GMS, LARD, LARD_R, LB, LB_GC, WRR, farthest, max, min};
@@ -51,7 +51,7 @@ pub(super) const SPECS: &[LardClaimSpec] = &[
                 min([LB, LB_GC, LARD, LARD_R, GMS].iter().filter_map(|s| v.ratio(s, WRR, n)).collect())
             }))
         },
-        explanation: Explanation::None,
+        explanation: LardExplanation::None,
     },
     LardClaimSpec {
         id: "7d",
@@ -77,7 +77,7 @@ pub(super) const SPECS: &[LardClaimSpec] = &[
         family: rice,
         sizes: &[],
         value: |v| max(v.over(2, |n| v.ratio(LB_GC, LB, n))),
-        explanation: Explanation::None,
+        explanation: LardExplanation::None,
     },
     LardClaimSpec {
         id: "7f",
@@ -104,7 +104,7 @@ pub(super) const SPECS: &[LardClaimSpec] = &[
         family: rice,
         sizes: &[],
         value: |v| min(v.sized(LARD_R, 2..=10, |n| v.efficiency(LARD_R, 1, n))),
-        explanation: Explanation::None,
+        explanation: LardExplanation::None,
     },
     LardClaimSpec {
         id: "7h",
@@ -130,7 +130,7 @@ pub(super) const SPECS: &[LardClaimSpec] = &[
         family: rice,
         sizes: &[],
         value: |v| min(v.over(4, |n| v.ratio(GMS, WRR, n))),
-        explanation: Explanation::None,
+        explanation: LardExplanation::None,
     },
     LardClaimSpec {
         id: "7j",
@@ -186,7 +186,7 @@ pub(super) const SPECS: &[LardClaimSpec] = &[
                 |n| max([LB, LB_GC, LARD, LARD_R, GMS].iter().filter_map(|s| v.miss_percent(s, n)).collect());
             max(v.over(2, |n| Some(others(n)? / v.miss_percent(WRR, n)?)))
         },
-        explanation: Explanation::None,
+        explanation: LardExplanation::None,
     },
     LardClaimSpec {
         id: "8c",
@@ -239,7 +239,7 @@ pub(super) const SPECS: &[LardClaimSpec] = &[
         family: rice,
         sizes: &[],
         value: |v| Some(v.miss_percent(LB, 16)? / v.miss_percent(LB, 1)?),
-        explanation: Explanation::None,
+        explanation: LardExplanation::None,
     },
     LardClaimSpec {
         id: "9a",

@@ -2,7 +2,7 @@
 
 use super::explain::{
     EXPLAIN_CPU, EXPLAIN_CPU_LARD_R, EXPLAIN_DELAY, EXPLAIN_DELAY_RICE, EXPLAIN_DISKS, EXPLAIN_DISKS_LARD,
-    EXPLAIN_LRU, Explanation,
+    EXPLAIN_LRU, LardExplanation,
 };
 use super::plan::{Variant, ibm, rice};
 use super::results::{LARD, LARD_R, View, WRR, farthest};
@@ -40,7 +40,7 @@ pub(super) const SPECS: &[LardClaimSpec] = &[
         family: rice,
         sizes: &[],
         value: |v| gain(v, WRR, 8, Variant::CpuAlone(4)),
-        explanation: Explanation::None,
+        explanation: LardExplanation::None,
     },
     LardClaimSpec {
         id: "12a",
@@ -53,7 +53,7 @@ pub(super) const SPECS: &[LardClaimSpec] = &[
         family: rice,
         sizes: &[],
         value: |v| gain(v, LARD_R, 16, Variant::Cpu(4)),
-        explanation: Explanation::None,
+        explanation: LardExplanation::None,
     },
     LardClaimSpec {
         id: "12b",
@@ -82,7 +82,7 @@ pub(super) const SPECS: &[LardClaimSpec] = &[
         family: rice,
         sizes: &[],
         value: |v| gain(v, WRR, 16, Variant::Disks(4)),
-        explanation: Explanation::None,
+        explanation: LardExplanation::None,
     },
     LardClaimSpec {
         id: "13b",

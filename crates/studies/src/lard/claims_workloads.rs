@@ -2,7 +2,7 @@
 
 use super::explain::{
     EXPLAIN_CHESS, EXPLAIN_HOT, EXPLAIN_IBM, EXPLAIN_IBM_FEW, EXPLAIN_IBM_GMS, EXPLAIN_IBM_MATCH,
-    EXPLAIN_IBM_RATIO, Explanation,
+    EXPLAIN_IBM_RATIO, LardExplanation,
 };
 use super::plan::{Family, hot, ibm};
 use super::results::{GMS, LARD, LARD_R, View, WRR, farthest, max, min};
@@ -107,7 +107,7 @@ pub(super) const SPECS: &[LardClaimSpec] = &[
         family: ibm,
         sizes: &[],
         value: |v| Some(v.rps(LARD_R, 8)? / v.sibling(Family::Rice).rps(LARD_R, 8)?),
-        explanation: Explanation::None,
+        explanation: LardExplanation::None,
     },
     LardClaimSpec {
         id: "h1",

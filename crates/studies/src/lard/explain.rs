@@ -8,7 +8,7 @@ use super::results::{GMS, LARD, LARD_R, LB, LB_GC, LardResults, View, WRR};
 
 /// Why a claim does not hold.
 #[derive(Clone, Copy)]
-pub(super) enum Explanation {
+pub(super) enum LardExplanation {
     /// There is nothing to add.
     None,
     /// A reason without figures of any run.
@@ -17,7 +17,7 @@ pub(super) enum Explanation {
     Measured(fn(&LardResults) -> String),
 }
 
-impl Explanation {
+impl LardExplanation {
     pub(super) fn words(self, results: &LardResults) -> String {
         match self {
             Self::None => String::new(),
@@ -48,13 +48,13 @@ fn count(values: &[f64], holds: impl Fn(f64) -> bool) -> String {
     format!("{} of {}", values.iter().filter(|&&value| holds(value)).count(), values.len())
 }
 
-pub(super) const EXPLAIN_LOCALITY: Explanation = Explanation::Reason(
+pub(super) const EXPLAIN_LOCALITY: LardExplanation = LardExplanation::Reason(
     "The generator `irm` requests rare targets all over the trace instead of within a window of it. It meets the published \
      coverage figures as exactly as the others, but eight caches of 32 MB then miss more than the paper reports: the \
      published statistics do not pin the locality in time, on which LARD feeds.",
 );
 
-pub(super) const EXPLAIN_LB: Explanation = Explanation::Measured(|results| {
+pub(super) const EXPLAIN_LB: LardExplanation = LardExplanation::Measured(|results| {
     let ratio = |of, n| range(values(results, of, |v| v.ratio(LB, WRR, n).into_iter().collect()));
     format!(
         "Rendezvous hashing partitions the Rice working set so evenly that LB misses as little as LB/GC (figure 8), and misses \
@@ -66,12 +66,12 @@ pub(super) const EXPLAIN_LB: Explanation = Explanation::Measured(|results| {
     )
 });
 
-pub(super) const EXPLAIN_LINEAR: Explanation = Explanation::Reason(
+pub(super) const EXPLAIN_LINEAR: LardExplanation = LardExplanation::Reason(
     "Where requests have no locality in time (generator `irm`), ten caches do not hold the working set yet, so further \
      back-ends still lower the miss ratio and the speedup stays superlinear.",
 );
 
-pub(super) const EXPLAIN_GMS: Explanation = Explanation::Measured(|results| {
+pub(super) const EXPLAIN_GMS: LardExplanation = LardExplanation::Measured(|results| {
     let share =
         |of, least| values(results, of, |v| v.over(least, |n| Some(100.0 * v.ratio(GMS, LARD_R, n)?)));
     let four = values(results, ibm, |v| v.ratio(GMS, LARD_R, 4).into_iter().collect());
@@ -86,28 +86,28 @@ pub(super) const EXPLAIN_GMS: Explanation = Explanation::Measured(|results| {
     )
 });
 
-pub(super) const EXPLAIN_TENFOLD: Explanation = Explanation::Reason(
+pub(super) const EXPLAIN_TENFOLD: LardExplanation = LardExplanation::Reason(
     "Under WRR every back-end must read every file once, whatever its cache: on eight back-ends up to 8 × 37,703 reads, 13 % of \
      2.3 million requests. A trace several times as long would dilute these compulsory misses; the paper does not give the \
      length of its trace.",
 );
 
-pub(super) const EXPLAIN_COMPULSORY: Explanation = Explanation::Reason(
+pub(super) const EXPLAIN_COMPULSORY: LardExplanation = LardExplanation::Reason(
     "The rise with the number of back-ends is made of compulsory misses: under WRR every back-end reads every file it is asked \
      for at least once, up to 16 × 37,703 times in 2.3 million requests. With more locality in time a cache is better, and \
      these reads weigh more. A longer trace would flatten the curve.",
 );
 
-pub(super) const EXPLAIN_IDLE: Explanation = Explanation::Reason(
+pub(super) const EXPLAIN_IDLE: LardExplanation = LardExplanation::Reason(
     "Differences of a few hundredths of a percentage point are within what the drain at the end of the trace makes.",
 );
 
-pub(super) const EXPLAIN_IBM: Explanation = Explanation::Reason(
+pub(super) const EXPLAIN_IBM: LardExplanation = LardExplanation::Reason(
     "How much is left to gain beyond four back-ends depends on how much of the last per cent of the requests four caches of 32 \
      MB hold, which differs between equally well calibrated workloads.",
 );
 
-pub(super) const EXPLAIN_IBM_GMS: Explanation = Explanation::Measured(|results| {
+pub(super) const EXPLAIN_IBM_GMS: LardExplanation = LardExplanation::Measured(|results| {
     let more = values(results, ibm, |v| {
         let misses = |strategy| v.miss_percent(strategy, 16);
         misses(GMS).zip(misses(LARD_R)).map(|(gms, lard_r)| gms - lard_r).into_iter().collect()
@@ -125,7 +125,7 @@ fn disk_spread(run: &Run) -> f64 {
     disks().fold(f64::MIN, f64::max) - disks().fold(f64::MAX, f64::min)
 }
 
-pub(super) const EXPLAIN_HOT: Explanation = Explanation::Measured(|results| {
+pub(super) const EXPLAIN_HOT: LardExplanation = LardExplanation::Measured(|results| {
     let both = |value: &dyn Fn(&Run) -> Option<f64>| {
         values(results, hot, |v| {
             let of = |strategy| value(v.run(strategy, 8, Variant::Base)?);
@@ -146,7 +146,7 @@ pub(super) const EXPLAIN_HOT: Explanation = Explanation::Measured(|results| {
     )
 });
 
-pub(super) const EXPLAIN_CPU: Explanation = Explanation::Measured(|results| {
+pub(super) const EXPLAIN_CPU: LardExplanation = LardExplanation::Measured(|results| {
     let alone = values(results, rice, |v| {
         let gain = || Some(v.rps_of(WRR, 8, Variant::CpuAlone(4))? / v.rps(WRR, 8)?);
         gain().into_iter().collect()
@@ -157,31 +157,31 @@ pub(super) const EXPLAIN_CPU: Explanation = Explanation::Measured(|results| {
     )
 });
 
-pub(super) const EXPLAIN_CPU_LARD_R: Explanation =
-    Explanation::Reason("The difference between LARD/R and LARD is small at either speed.");
+pub(super) const EXPLAIN_CPU_LARD_R: LardExplanation =
+    LardExplanation::Reason("The difference between LARD/R and LARD is small at either speed.");
 
-pub(super) const EXPLAIN_DISKS: Explanation = Explanation::Reason(
+pub(super) const EXPLAIN_DISKS: LardExplanation = LardExplanation::Reason(
     "Under WRR every back-end reads every file that it is asked for at least once, and up to sixteen times 37,703 reads in 2.3 \
      million requests keep even four disks busy. A longer trace would bring WRR nearer; the paper does not give the length of \
      its trace.",
 );
 
-pub(super) const EXPLAIN_DISKS_LARD: Explanation = Explanation::Reason(
+pub(super) const EXPLAIN_DISKS_LARD: LardExplanation = LardExplanation::Reason(
     "Where LARD/R still misses more than the paper's 2 to 4 % (generator `irm`), its back-ends are bound by the disk and further \
      disks help.",
 );
 
-pub(super) const EXPLAIN_DELAY: Explanation = Explanation::Reason(
+pub(super) const EXPLAIN_DELAY: LardExplanation = LardExplanation::Reason(
     "The cluster is saturated, so mean delay and throughput are one claim: throughput × delay = S (Little's law), and the ratio of \
      delays is the inverse of the ratio of throughputs.",
 );
 
-pub(super) const EXPLAIN_LRU: Explanation = Explanation::Reason(
+pub(super) const EXPLAIN_LRU: LardExplanation = LardExplanation::Reason(
     "How much LRU loses depends on how many large, rarely requested files there are to push small ones out, which the published \
      statistics leave open.",
 );
 
-pub(super) const EXPLAIN_IBM_RATIO: Explanation = Explanation::Measured(|results| {
+pub(super) const EXPLAIN_IBM_RATIO: LardExplanation = LardExplanation::Measured(|results| {
     let misses =
         |strategy, n| range(values(results, ibm, |v| v.miss_percent(strategy, n).into_iter().collect()));
     format!(
@@ -195,12 +195,12 @@ pub(super) const EXPLAIN_IBM_RATIO: Explanation = Explanation::Measured(|results
     )
 });
 
-pub(super) const EXPLAIN_IBM_FEW: Explanation = Explanation::Reason(
+pub(super) const EXPLAIN_IBM_FEW: LardExplanation = LardExplanation::Reason(
     "On two or four back-ends, at equal numbers of connections, some back-ends can be bound by the disk and others by the CPU. What is \
      lost so can exceed what the larger common cache gains where the cache of one back-end does well already.",
 );
 
-pub(super) const EXPLAIN_IBM_MATCH: Explanation = Explanation::Measured(|results| {
+pub(super) const EXPLAIN_IBM_MATCH: LardExplanation = LardExplanation::Measured(|results| {
     let means = values(results, ibm, |v| {
         let ratios = v.over(2, |n| v.ratio(LARD_R, LARD, n));
         vec![ratios.iter().sum::<f64>() / ratios.len().max(1) as f64]
@@ -213,7 +213,7 @@ pub(super) const EXPLAIN_IBM_MATCH: Explanation = Explanation::Measured(|results
     )
 });
 
-pub(super) const EXPLAIN_CHESS: Explanation = Explanation::Measured(|results| {
+pub(super) const EXPLAIN_CHESS: LardExplanation = LardExplanation::Measured(|results| {
     let chess = |family: Family| family == Family::Chess;
     let misses = |n| range(values(results, chess, |v| v.miss_percent(WRR, n).into_iter().collect()));
     let ratios = values(results, chess, |v| {
@@ -229,7 +229,7 @@ pub(super) const EXPLAIN_CHESS: Explanation = Explanation::Measured(|results| {
     )
 });
 
-pub(super) const EXPLAIN_REPLICATION: Explanation = Explanation::Measured(|results| {
+pub(super) const EXPLAIN_REPLICATION: LardExplanation = LardExplanation::Measured(|results| {
     let of = |least: usize, most: usize| {
         range(values(results, rice, |v| v.sized(WRR, least..=most, |n| v.ratio(LARD_R, LARD, n))))
     };
@@ -241,7 +241,7 @@ pub(super) const EXPLAIN_REPLICATION: Explanation = Explanation::Measured(|resul
     )
 });
 
-pub(super) const EXPLAIN_REPLICA_IDLE: Explanation = Explanation::Measured(|results| {
+pub(super) const EXPLAIN_REPLICA_IDLE: LardExplanation = LardExplanation::Measured(|results| {
     let idle = |strategy| range(values(results, rice, |v| v.over(7, |n| v.idle_percent(strategy, n))));
     format!(
         "LARD/R is idle {} % of the time and LARD {} %. LARD moves a target as soon as one back-end has less than T_low, LARD/R must add or \
@@ -251,7 +251,7 @@ pub(super) const EXPLAIN_REPLICA_IDLE: Explanation = Explanation::Measured(|resu
     )
 });
 
-pub(super) const EXPLAIN_MISSES: Explanation = Explanation::Measured(|results| {
+pub(super) const EXPLAIN_MISSES: LardExplanation = LardExplanation::Measured(|results| {
     let misses =
         |strategy| range(values(results, rice, |v| v.miss_percent(strategy, 16).into_iter().collect()));
     format!(
@@ -262,7 +262,7 @@ pub(super) const EXPLAIN_MISSES: Explanation = Explanation::Measured(|results| {
     )
 });
 
-pub(super) const EXPLAIN_THRESHOLDS: Explanation = Explanation::Measured(|results| {
+pub(super) const EXPLAIN_THRESHOLDS: LardExplanation = LardExplanation::Measured(|results| {
     let all = |value: &dyn Fn(&View<'_>, u32) -> Option<f64>| {
         super::plan::T_HIGH
             .map(|t_high| {
@@ -278,7 +278,7 @@ pub(super) const EXPLAIN_THRESHOLDS: Explanation = Explanation::Measured(|result
     )
 });
 
-pub(super) const EXPLAIN_DELAY_RICE: Explanation = Explanation::Reason(
+pub(super) const EXPLAIN_DELAY_RICE: LardExplanation = LardExplanation::Reason(
     "The paper does not say for which cluster size. The cluster is saturated, so by Little's law throughput × delay = S, and the ratio of \
      delays is the inverse of the ratio of throughputs: the paper's own 3.9 on eight back-ends gives 25.6 %, its 4.5 on sixteen 22 %. So the \
      sentence can be meant for large clusters only, and the claim is not independent of the one about throughput.",

@@ -2,8 +2,12 @@
 
 use plimsoll_report::Measured;
 
-use super::prototype::MOST;
 use super::rule::{MeasuredClaim, PaperReference, Rule};
+
+/// The number of the figure that measures the prototype.
+pub const FIGURE: u32 = 17;
+/// Back-ends of its largest cluster.
+pub(super) const MOST: usize = 6;
 
 /// The claims about a front-end's CPU that was busy for this share of the time with LARD/R on six back-ends. They are
 /// bars: a front-end of today that needs more of its CPU would be wrong somewhere.
@@ -25,7 +29,7 @@ pub(super) fn of(
     [
         finding(
             "17g",
-            PaperReference::Section("6.3", Some(super::prototype::FIGURE)),
+            PaperReference::Section("6.3", Some(FIGURE)),
             "with LARD/R on six back-ends the front-end's CPU is in use for 60 % of the time",
             60.0,
             "60 %",
@@ -33,7 +37,7 @@ pub(super) fn of(
         ),
         finding(
             "17h",
-            PaperReference::Section("6.2", Some(super::prototype::FIGURE)),
+            PaperReference::Section("6.2", Some(FIGURE)),
             "so one CPU is enough for ten back-ends (derived: ten sixths of that use)",
             100.0,
             "10 back-ends",

@@ -29,10 +29,11 @@ use crate::matrix::{Progress, run_all};
 pub use crate::study_error::StudyError;
 
 pub use calibration::calibration_conclusion;
+pub use front_end_claims::FIGURE as PROTOTYPE_FIGURE;
 pub use handoff::{Forwarding, HandoffMeasures, HandoffThroughput, LatencyRound};
 pub use plan::{Effort, FIGURES};
 use plan::{Instance, Planned, Variant, instances, scenarios};
-pub use prototype::{FIGURE as PROTOTYPE_FIGURE, Prototype, PrototypeMechanism, PrototypePoint};
+pub use prototype::{Prototype, PrototypeMechanism, PrototypePoint};
 use results::{LardResults, Profile};
 use rule::evaluate;
 

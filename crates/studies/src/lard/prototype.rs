@@ -5,19 +5,13 @@
 
 use plimsoll_report::{Align, Claim, Measured, Plot, Run, Section, Series, SeriesStyle, Table};
 
-use super::front_end_claims::{self, EXPLAIN_RATIO, EXPLAIN_SIMULATOR};
+use super::front_end_claims::{self, EXPLAIN_RATIO, EXPLAIN_SIMULATOR, FIGURE, MOST};
 use super::results::{LARD_R, WRR, farthest};
 use super::rule::{MeasuredClaim, PaperReference, Rule};
 use crate::matrix::{Progress, run_all};
 use crate::scenario::{Scenario, Strategy, paper_name};
 use crate::study_error::StudyError;
 use crate::workload::Workload;
-
-/// The number of the figure.
-pub const FIGURE: u32 = 17;
-
-/// Back-ends of the largest cluster of the figure.
-pub(super) const MOST: usize = 6;
 
 /// How the front-end of a real cluster gets requests to back-ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

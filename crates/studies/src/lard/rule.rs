@@ -2,7 +2,7 @@
 
 use plimsoll_report::{Claim, Measured};
 
-use super::explain::Explanation;
+use super::explain::LardExplanation;
 use super::plan::Family;
 use super::results::{LardResults, View};
 pub(super) use crate::judge::{EQUAL, MeasuredClaim, NEAR, PaperReference, Rule, SLIGHTLY_MORE};
@@ -21,7 +21,7 @@ pub(super) struct LardClaimSpec {
     pub(super) sizes: &'static [usize],
     pub(super) value: fn(&View<'_>) -> Option<f64>,
     /// Shown when the claim does not hold on every workload.
-    pub(super) explanation: Explanation,
+    pub(super) explanation: LardExplanation,
 }
 
 /// The claims that belong to the figure, or all, in their order.
