@@ -103,6 +103,7 @@ pub fn to_run(strategy: Strategy, config: &TrialConfig, trial: &Trial) -> Run {
         requests: s.requests,
         completed: s.succeeded,
         rejected: s.failed(),
+        lost: 0,
         simulated_s: s.measured.as_secs_f64(),
         throughput_rps: s.throughput_rps(),
         miss_ratio: s.miss_ratio(),

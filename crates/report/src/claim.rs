@@ -42,6 +42,8 @@ pub struct Measured {
     pub workload: String,
     /// The seed of the workload and the run.
     pub seed: u64,
+    /// Under what condition, where a claim is measured under several; else empty.
+    pub condition: String,
     /// The value in the claim's unit.
     pub value: f64,
 }
@@ -72,23 +74,42 @@ pub struct Claim {
 }
 
 impl Claim {
-    /// Median of the values; `None` without any.
+    /// Median of the values under the first condition; `None` without any.
     pub fn median(&self) -> Option<f64> {
         median(&self.values())
     }
 
-    /// Smallest value; `None` without any.
+    /// Smallest value under the first condition; `None` without any.
     pub fn min(&self) -> Option<f64> {
         smallest(&self.values())
     }
 
-    /// Largest value; `None` without any.
+    /// Largest value under the first condition; `None` without any.
     pub fn max(&self) -> Option<f64> {
         largest(&self.values())
     }
 
     fn values(&self) -> Vec<f64> {
-        self.measured.iter().map(|measured| measured.value).filter(|value| value.is_finite()).collect()
+        let first = self.measured.first().map_or("", |measured| &measured.condition);
+        let values = self.measured.iter().filter(|measured| measured.condition == first);
+        values.map(|measured| measured.value).filter(|value| value.is_finite()).collect()
+    }
+
+    /// The conditions under which it was measured, in that order.
+    fn conditions(&self) -> Vec<&str> {
+        let mut conditions: Vec<&str> = Vec::new();
+        for measured in &self.measured {
+            if !conditions.contains(&measured.condition.as_str()) {
+                conditions.push(&measured.condition);
+            }
+        }
+        conditions
+    }
+
+    /// The same claim with the measurements that `keep` accepts.
+    fn only(&self, keep: impl Fn(&Measured) -> bool) -> Self {
+        let measured = self.measured.iter().filter(|measured| keep(measured)).cloned().collect();
+        Self { measured, ..self.clone() }
     }
 
     /// The paper's figure as text.
@@ -117,7 +138,8 @@ impl Claim {
 }
 
 /// The claims as a table: the paper's figure, ours as median with spread and number of measurements, the rule
-/// of agreement, the verdict, and below a row its explanation.
+/// of agreement, the verdict, and below a row its explanation. A claim that is measured under several conditions
+/// has one verdict, and a row without id for each further condition.
 pub fn claims_table(claims: &[Claim]) -> Table {
     let mut table = Table::new([
         ("id", Align::Left),
@@ -131,11 +153,15 @@ pub fn claims_table(claims: &[Claim]) -> Table {
         ("verdict", Align::Left),
     ]);
     for claim in claims {
+        let statement = match claim.conditions().first() {
+            Some(condition) if !condition.is_empty() => format!("{}, {condition}", claim.statement),
+            _ => claim.statement.clone(),
+        };
         table.row_with_detail(
             [
                 Cell::from(claim.id.as_str()),
                 Cell::from(claim.figure.as_str()),
-                Cell::from(claim.statement.as_str()),
+                Cell::from(statement),
                 Cell::from(claim.paper_cell()),
                 Cell::from(claim.ours_cell()),
                 Cell::from(claim.spread_cell()),
@@ -145,6 +171,11 @@ pub fn claims_table(claims: &[Claim]) -> Table {
             ],
             claim.explanation.clone(),
         );
+        for condition in claim.conditions().into_iter().skip(1) {
+            let part = claim.only(|measured| measured.condition == condition);
+            let count = part.values().len().to_string();
+            table.row(["", "", condition, "", &part.ours_cell(), &part.spread_cell(), &count, "", ""]);
+        }
     }
     table
 }
@@ -159,17 +190,19 @@ pub fn measurements_table(claims: &[Claim]) -> Table {
         ("n", Align::Right),
     ]);
     for claim in claims {
-        let mut workloads: Vec<&str> = Vec::new();
+        let mut groups: Vec<(&str, &str)> = Vec::new();
         for measured in &claim.measured {
-            if !workloads.contains(&measured.workload.as_str()) {
-                workloads.push(&measured.workload);
+            let group = (measured.workload.as_str(), measured.condition.as_str());
+            if !groups.contains(&group) {
+                groups.push(group);
             }
         }
-        for workload in workloads {
-            let mut part = claim.clone();
-            part.measured.retain(|measured| measured.workload == workload);
+        for (workload, condition) in groups {
+            let part = claim.only(|m| m.workload == workload && m.condition == condition);
             let count = part.values().len().to_string();
-            table.row([part.id.as_str(), workload, &part.ours_cell(), &part.spread_cell(), &count]);
+            let comma = if condition.is_empty() { "" } else { ", " };
+            let group = format!("{workload}{comma}{condition}");
+            table.row([part.id.as_str(), &group, &part.ours_cell(), &part.spread_cell(), &count]);
         }
     }
     table
@@ -214,6 +247,43 @@ pub(crate) fn largest(values: &[f64]) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// A claim measured under these conditions.
+    fn measured(values: [(&str, f64); 4]) -> Claim {
+        let one = |(seed, (condition, value)): (u64, (&str, f64))| Measured {
+            workload: "day".to_owned(),
+            seed,
+            condition: condition.to_owned(),
+            value,
+        };
+        Claim {
+            id: "a4".to_owned(),
+            figure: "figure 5".to_owned(),
+            statement: "first is best".to_owned(),
+            paper: None,
+            paper_text: "best".to_owned(),
+            unit: String::new(),
+            measured: (1..).zip(values).map(one).collect(),
+            verdict: Verdict::Partly,
+            rule: "≥ 1".to_owned(),
+            explanation: String::new(),
+        }
+    }
+
+    #[test]
+    fn conditions_share_a_verdict_and_have_their_own_values() {
+        let claim = measured([("cold", 2.0), ("cold", 4.0), ("warm", 7.0), ("warm", 9.0)]);
+        assert_eq!((claim.median(), claim.min(), claim.max()), (Some(3.0), Some(2.0), Some(4.0)));
+        let table = claims_table(std::slice::from_ref(&claim));
+        let text = |row: usize, cell: usize| table.rows[row].cells[cell].text.clone();
+        assert_eq!(table.rows.len(), 2);
+        assert_eq!(
+            [text(0, 2), text(0, 4), text(0, 8)],
+            ["first is best, cold", "3", "partly"].map(str::to_owned)
+        );
+        assert_eq!([text(1, 0), text(1, 2), text(1, 4), text(1, 8)], ["", "warm", "8", ""]);
+        assert_eq!(measurements_table(&[claim]).rows.len(), 2);
+    }
 
     #[test]
     fn medians() {

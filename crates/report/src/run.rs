@@ -95,8 +95,11 @@ pub struct Run {
     pub requests: u64,
     /// Requests that were answered.
     pub completed: u64,
-    /// Requests rejected, or lost with a failed back-end.
+    /// Requests refused, or never let in.
     pub rejected: u64,
+    /// Requests lost with a back-end that failed.
+    #[serde(default)]
+    pub lost: u64,
     /// Simulated seconds from the start of the run (the end of the warm-up, if there is one) to the last completion.
     pub simulated_s: f64,
     /// Completed requests per simulated second.
@@ -129,4 +132,12 @@ pub struct Run {
     /// Load over time; kept out of `--json` (the report and its CSV hold it).
     #[serde(skip)]
     pub load_series: LoadSeries,
+}
+
+impl Run {
+    /// Requests that were not answered: rejected or lost.
+    #[must_use]
+    pub fn unanswered(&self) -> u64 {
+        self.rejected.saturating_add(self.lost)
+    }
 }

@@ -81,11 +81,13 @@ fn header(title: &str, context: &RunsContext, runs: &[Run]) -> Report {
             report = report.fact(label, value);
         }
     }
-    for run in runs.iter().filter(|run| run.rejected > 0) {
-        let (policy, rejected) = (run.policy.clone(), count(run.rejected));
+    for run in runs.iter().filter(|run| run.unanswered() > 0) {
         report = report.warning(format!(
-            "{policy} on {} back-ends rejected or lost {rejected} of {} requests.",
+            "{} on {} back-ends rejected {} and lost {} of {} requests.",
+            run.policy,
             run.backends,
+            count(run.rejected),
+            count(run.lost),
             count(run.requests)
         ));
     }

@@ -23,7 +23,7 @@ pub fn summary_table(runs: &[Run]) -> Table {
     header.push((&ratio, Align::Right));
     // Figures over answered requests mislead when many were not answered, so show how many. Omit the column
     // if all were.
-    let failures = runs.iter().any(|run| run.rejected > 0);
+    let failures = runs.iter().any(|run| run.unanswered() > 0);
     if failures {
         header.push(("not answered", Align::Right));
     }
@@ -45,7 +45,7 @@ pub fn summary_table(runs: &[Run]) -> Table {
             speedup(run, runs).map_or_else(|| NOT_APPLICABLE.to_owned(), |ratio| format!("{ratio:.2}")),
         ];
         if failures {
-            cells.push(count(run.rejected));
+            cells.push(count(run.unanswered()));
         }
         table.row(cells);
     }

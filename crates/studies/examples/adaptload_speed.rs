@@ -20,7 +20,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let speed = args.next().unwrap_or_else(|| "1".to_owned());
     let backends: usize = args.next().as_deref().unwrap_or("4").parse()?;
 
-    let workload = Workload::synthesize("worldcup", &[("requests", &requests)], 1)?;
+    let workload = Workload::synthesize("worldcup", &[("generator", "irm"), ("requests", &requests)], 1)?;
     let mut scenario = Scenario {
         model: find_model("adaptload")?,
         arrivals: Arrivals::Trace { speed: 1.0 },

@@ -104,12 +104,6 @@ pub(super) const CHESS_GENERATORS: &[Generator] =
 
 /// Generators of the World Cup day.
 pub(super) const WORLDCUP_GENERATORS: &[Generator] = &[
-    Generator { name: "irm", help: "Zipf, every file lives throughout the day", values: &[] },
-    Generator {
-        name: "windowed",
-        help: "as irm, but all files beyond rank 500 live in half of the day",
-        values: &[("window_min", 0.5), ("window_max", 0.5)],
-    },
     Generator {
         name: "drifting",
         help: "small popular files make up the peaks, rare and large ones are requested all day, new ones in bursts",
@@ -120,5 +114,22 @@ pub(super) const WORLDCUP_GENERATORS: &[Generator] = &[
             ("window_min", 0.05),
             ("window_max", 0.5),
         ],
+    },
+    Generator {
+        name: "lasting",
+        help: "as drifting, but files live four times as long, at most the whole day, and bursts have half the files",
+        values: &[
+            ("exponent", 1.1),
+            ("surge", 2.0),
+            ("burst_share", 0.025),
+            ("window_min", 0.2),
+            ("window_max", 1.0),
+        ],
+    },
+    Generator { name: "irm", help: "Zipf, every file lives throughout the day", values: &[] },
+    Generator {
+        name: "windowed",
+        help: "as irm, but all files beyond rank 500 live in half of the day",
+        values: &[("window_min", 0.5), ("window_max", 0.5)],
     },
 ];

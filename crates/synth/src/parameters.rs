@@ -197,7 +197,7 @@ pub(super) const CHESS_PARAMETERS: [Parameter; COVERED] = covered(&Defaults {
 });
 
 const WORLDCUP_SHARED: [Parameter; SHARED] = shared(&Defaults {
-    generators: &["irm", "windowed", "drifting"],
+    generators: &["drifting", "lasting", "irm", "windowed"],
     targets: 17_332.0,
     requests: 38_834_515.0,
     rate: 0.0,

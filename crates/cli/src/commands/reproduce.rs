@@ -70,7 +70,10 @@ fn json(kind: &str, claim: &Claim) -> serde_json::Value {
     let measured: Vec<serde_json::Value> = claim
         .measured
         .iter()
-        .map(|m| serde_json::json!({"workload": m.workload, "seed": m.seed, "value": m.value}))
+        .map(|m| {
+            let condition = (!m.condition.is_empty()).then_some(&m.condition);
+            serde_json::json!({"workload": m.workload, "seed": m.seed, "condition": condition, "value": m.value})
+        })
         .collect();
     serde_json::json!({
         "kind": kind, "id": claim.id, "figure": claim.figure, "statement": claim.statement, "paper": claim.paper,

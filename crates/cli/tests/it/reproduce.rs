@@ -21,7 +21,7 @@ fn the_measures_of_connection_handoff() {
     let ids: Vec<&str> = claims.iter().map(|claim| claim["id"].as_str().unwrap()).collect();
     // What is derived needs a CPU for the front-end.
     let one_cpu = stderr.contains("this machine has only one");
-    let expected: &[&str] = if one_cpu { &["t1", "t2"] } else { &["t1", "t2", "t3", "t4", "t5"] };
+    let expected: &[&str] = if one_cpu { &["t1", "t2"] } else { &["t1", "t2", "t3", "t4", "t5", "t6"] };
     assert_eq!(ids, expected, "{stderr}");
     for claim in &claims {
         assert_eq!(claim["figure"], "section 6.2");

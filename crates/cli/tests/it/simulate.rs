@@ -5,7 +5,7 @@ use std::fs;
 use crate::common::{plimsoll, shared, text};
 
 /// The keys of a run, in the order in which `--json` prints them.
-const KEYS: &str = "policy model backends seed params requests completed rejected simulated_s throughput_rps miss_ratio \
+const KEYS: &str = "policy model backends seed params requests completed rejected lost simulated_s throughput_rps miss_ratio \
                     joined_ratio idle_ratio response_time_s slowdown utilization per_backend policy_stats \
                     policy_tables wall_s requests_per_wall_s trace";
 
@@ -223,9 +223,10 @@ fn a_failed_backend_costs_what_it_had() {
     let whole = &json_lines(&args)[0];
     let failing = &json_lines(&[&args[..], &["--fault", "down:2@1", "--fault", "up:2@3"]].concat())[0];
     let count = |run: &serde_json::Value, key: &str| run[key].as_u64().unwrap();
-    assert_eq!(count(whole, "rejected"), 0);
-    assert!(count(failing, "rejected") > 0);
-    assert_eq!(count(failing, "completed") + count(failing, "rejected"), 20_000);
+    assert_eq!((count(whole, "rejected"), count(whole, "lost")), (0, 0));
+    assert!(count(failing, "lost") > 0);
+    assert_eq!(count(failing, "rejected"), 0);
+    assert_eq!(count(failing, "completed") + count(failing, "lost"), 20_000);
     let table = |more: &[&str]| text(&plimsoll(&[&what[..], more].concat()).stdout);
     assert!(table(&["--fault", "down:2@1"]).contains("not answered"));
     assert!(!table(&[]).contains("not answered"));

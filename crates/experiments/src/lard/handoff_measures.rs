@@ -10,6 +10,7 @@ use plimsoll_testbed::load::{ClosedLoop, Expect, LoadSummary, Req};
 
 use super::bench::Bench;
 use super::cpu_watch::{CpuWatch, Use, cpus_in_words};
+use super::dispatch_cost::dispatch_s;
 use super::handoff_figure::{check_handed_off, taken};
 use super::lab::{lab, start};
 use super::stop::Stop;
@@ -69,7 +70,8 @@ pub(super) async fn measure(bench: Bench<'_>, cpus: Option<&CpuPlan>) -> Result<
     let rounds = latency(bed)?;
     let throughput = throughput(bed).await?;
     let forwarding = forwarding(bed).await?;
-    Ok(HandoffMeasures { setting: setting(&lengths, cpus), rounds, throughput, forwarding })
+    let dispatch_s = dispatch_s(BACKENDS);
+    Ok(HandoffMeasures { setting: setting(&lengths, cpus), rounds, throughput, forwarding, dispatch_s })
 }
 
 fn setting(lengths: &Lengths, cpus: Option<&CpuPlan>) -> String {

@@ -9,6 +9,7 @@ use bench::Bench;
 
 mod bench;
 mod cpu_watch;
+mod dispatch_cost;
 mod handoff;
 mod handoff_figure;
 mod handoff_measures;

@@ -51,6 +51,8 @@ crate::params! {
         th_1: f64 = 4.0, 0.0..=1e9, "requests";
         /// TH2: nor are queues that differ by no more than this.
         th_2: f64 = 4.0, 0.0..=1e9, "requests";
+        /// Requests at a back-end from which on an idle one gets the next.
+        off_load_from: u32 = 1, 1..=1_000_000_000, "requests";
         /// mu: what a back-end of weight 1 sends in a second (the paper's network: 512 bytes in 40 microseconds).
         service_rate: f64 = 12_800_000.0, 1.0..=1e15, "bytes/s";
     }
@@ -148,7 +150,7 @@ impl Policy for AdaptLoadQueue {
     #[inline]
     fn choose(&mut self, request: &Request, view: &ClusterView, now: Time) -> Decision {
         let Some(chosen) = self.sizes.choose(request, view, now) else { return Decision::Reject };
-        if view.load(chosen) > 0
+        if view.load(chosen) >= self.params.off_load_from
             && let Some(idle) = view.least_loaded().filter(|&b| view.load(b) == 0)
         {
             self.to_idle += 1;

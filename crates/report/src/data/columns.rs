@@ -66,6 +66,7 @@ pub(super) const RUNS: &[DataColumn<Run>] = &[
     count("requests", |run| ColumnValue::Count(run.requests)),
     count("completed", |run| ColumnValue::Count(run.completed)),
     count("rejected", |run| ColumnValue::Count(run.rejected)),
+    count("lost", |run| ColumnValue::Count(run.lost)),
     number("simulated_s", |run| finite(run.simulated_s)),
     number("throughput_rps", |run| finite(run.throughput_rps)),
     number("miss_ratio", |run| finite(run.miss_ratio)),

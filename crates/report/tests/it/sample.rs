@@ -57,6 +57,7 @@ pub(crate) fn run(policy: usize, backends: usize, seed: u64) -> Run {
         requests,
         completed: requests,
         rejected: 0,
+        lost: 0,
         simulated_s: requests as f64 / throughput_rps,
         throughput_rps,
         miss_ratio: Some(miss_ratio),

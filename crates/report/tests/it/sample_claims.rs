@@ -11,6 +11,7 @@ pub(crate) fn claims() -> Vec<Claim> {
             .map(|(index, &value)| Measured {
                 workload: format!("rice-{index}"),
                 seed: index as u64 + 1,
+                condition: String::new(),
                 value,
             })
             .collect()

@@ -63,6 +63,7 @@ fn json_line_has_the_documented_keys_in_order() {
         "requests",
         "completed",
         "rejected",
+        "lost",
         "simulated_s",
         "throughput_rps",
         "miss_ratio",

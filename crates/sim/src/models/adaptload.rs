@@ -3,7 +3,8 @@
 //!
 //! Source: Zhang, Riska, Sun, Smirni and Ciardo, "Workload-aware load balancing for clustered web servers", sections 5 and
 //! 7.1. A static request whose document is in the cache is transmitted; else the document is read from disk, enters the
-//! cache, and is transmitted then. A dynamic request is computed, then transmitted. Connections cost nothing.
+//! cache, and is transmitted then. A dynamic request is computed, then transmitted. Connections cost nothing by default; what
+//! they cost (`connection_us`) is added to the transmission.
 //! - Network and CPU are one queue, served round robin with a quantum of one packet (see `packet_ring.rs`); costs are linear
 //!   in bytes, and a response without a body takes 1 ns.
 //! - The disk reads one document after the other, whole. Requests for a document that is being read, or about to be, wait
@@ -34,6 +35,8 @@ plimsoll_policy::params! {
     pub struct AdaptLoadModelParams {
         /// Network and CPU time to transmit 512 bytes.
         transmit_per_512_bytes_us: f64 = 40.0, 0.0..=1e9, "µs";
+        /// Network and CPU time to establish a connection and to tear it down.
+        connection_us: f64 = 0.0, 0.0..=1e9, "µs";
         /// What a transmission sends before the next one has its turn: a packet.
         quantum_bytes: u64 = 1_536, 1..=1_000_000_000, "bytes";
         /// Disk latency before a document: two seeks and rotation.
@@ -97,6 +100,7 @@ impl<'t> AdaptLoadModel<'t> {
     ) -> Self {
         let p = params;
         let costs = Costs::new(&LardModelParams {
+            connect_us: p.connection_us / p.speed,
             transmit_per_512_bytes_us: p.transmit_per_512_bytes_us / p.speed,
             disk_latency_us: p.disk_latency_us / p.speed,
             disk_transfer_per_4096_bytes_us: p.disk_transfer_per_4096_bytes_us / p.speed,
@@ -177,10 +181,10 @@ impl<'t> AdaptLoadModel<'t> {
     }
 }
 
-/// Time to transmit this many bytes alone.
+/// Time to transmit this many bytes alone, the connection's included.
 #[inline]
 fn transmission(costs: &Costs, bytes: u64) -> Nanos {
-    costs.transmit(bytes).max(Nanos::new(1))
+    (costs.connect + costs.transmit(bytes)).max(Nanos::new(1))
 }
 
 impl AdaptLoadBackend {

@@ -5,7 +5,7 @@
 
 use super::cluster::DayLoad;
 use super::day::{Minute, PEAK_S, QUIET_S};
-use super::explain::PEAK_USE;
+use super::explain::{AdaptLoadExplanation, PEAK_USE};
 use super::measures::class;
 use super::plan::{ADAPTLOAD, DayRun};
 use super::results::{AdaptLoadResults, mean};
@@ -38,7 +38,7 @@ pub(super) const SPECS: &[AdaptLoadClaimSpec] = &[
         unit: "",
         rule: Rule::Within(0.0),
         value: |r| Some(r.day.workload.targets.len() as f64),
-        explanation: "",
+        explanation: AdaptLoadExplanation::None,
     },
     AdaptLoadClaimSpec {
         id: "c2",
@@ -50,7 +50,7 @@ pub(super) const SPECS: &[AdaptLoadClaimSpec] = &[
         unit: "B",
         rule: Rule::Within(0.005),
         value: |r| Some(r.day.workload.working_set_bytes() as f64 / r.day.workload.targets.len() as f64),
-        explanation: "",
+        explanation: AdaptLoadExplanation::None,
     },
     AdaptLoadClaimSpec {
         id: "c3",
@@ -62,7 +62,7 @@ pub(super) const SPECS: &[AdaptLoadClaimSpec] = &[
         unit: "B",
         rule: Rule::Within(0.005),
         value: |r| super::figures::median_size(r, |_| 1),
-        explanation: "",
+        explanation: AdaptLoadExplanation::None,
     },
     AdaptLoadClaimSpec {
         id: "c4",
@@ -74,7 +74,7 @@ pub(super) const SPECS: &[AdaptLoadClaimSpec] = &[
         unit: "MiB",
         rule: Rule::Within(0.01),
         value: |r| r.day.workload.targets.size_bytes.iter().max().map(|&b| b as f64 / MIB),
-        explanation: "",
+        explanation: AdaptLoadExplanation::None,
     },
     AdaptLoadClaimSpec {
         id: "c5",
@@ -86,7 +86,7 @@ pub(super) const SPECS: &[AdaptLoadClaimSpec] = &[
         unit: "MiB",
         rule: Rule::Within(0.005),
         value: |r| Some(r.day.workload.working_set_bytes() as f64 / MIB),
-        explanation: "",
+        explanation: AdaptLoadExplanation::None,
     },
     AdaptLoadClaimSpec {
         id: "c6",
@@ -98,7 +98,7 @@ pub(super) const SPECS: &[AdaptLoadClaimSpec] = &[
         unit: "",
         rule: Rule::Within(0.0),
         value: |r| (r.day.scale >= 1.0).then(|| r.day.workload.trace.len() as f64),
-        explanation: "",
+        explanation: AdaptLoadExplanation::None,
     },
     AdaptLoadClaimSpec {
         id: "c7",
@@ -109,8 +109,8 @@ pub(super) const SPECS: &[AdaptLoadClaimSpec] = &[
         paper_text: "5,124.85 B (189,800 MB / 38,834,515)",
         unit: "B",
         rule: Rule::Within(0.01),
-        value: |r| Some(r.day.between((0.0, f64::MAX)).mean_bytes()),
-        explanation: "",
+        value: |r| Some(r.day.mean_bytes()),
+        explanation: AdaptLoadExplanation::None,
     },
     AdaptLoadClaimSpec {
         id: "c8",
@@ -122,7 +122,7 @@ pub(super) const SPECS: &[AdaptLoadClaimSpec] = &[
         unit: "B",
         rule: Rule::Within(0.01),
         value: |r| super::figures::median_size(r, |requests| requests),
-        explanation: "",
+        explanation: AdaptLoadExplanation::None,
     },
     AdaptLoadClaimSpec {
         id: "c9",
@@ -134,7 +134,7 @@ pub(super) const SPECS: &[AdaptLoadClaimSpec] = &[
         unit: "",
         rule: Rule::Within(0.3),
         value: |r| r.day.minutes.iter().filter_map(Minute::cv).max_by(f64::total_cmp),
-        explanation: "",
+        explanation: AdaptLoadExplanation::None,
     },
     AdaptLoadClaimSpec {
         id: "c10",
@@ -146,7 +146,7 @@ pub(super) const SPECS: &[AdaptLoadClaimSpec] = &[
         unit: "",
         rule: Rule::Within(0.2),
         value: |r| r.day.between(QUIET_S).cv(),
-        explanation: "",
+        explanation: AdaptLoadExplanation::None,
     },
     AdaptLoadClaimSpec {
         id: "c11",
@@ -158,7 +158,7 @@ pub(super) const SPECS: &[AdaptLoadClaimSpec] = &[
         unit: "",
         rule: Rule::Within(0.25),
         value: |r| r.day.between(PEAK_S).cv(),
-        explanation: "",
+        explanation: AdaptLoadExplanation::None,
     },
     AdaptLoadClaimSpec {
         id: "c12",
@@ -170,7 +170,7 @@ pub(super) const SPECS: &[AdaptLoadClaimSpec] = &[
         unit: "%",
         rule: Rule::Within(0.1),
         value: |r| busy(r, DayLoad::Quiet { heavy: false }, QUIET_S),
-        explanation: "",
+        explanation: AdaptLoadExplanation::None,
     },
     AdaptLoadClaimSpec {
         id: "c13",
@@ -182,7 +182,7 @@ pub(super) const SPECS: &[AdaptLoadClaimSpec] = &[
         unit: "%",
         rule: Rule::Within(0.1),
         value: |r| busy(r, DayLoad::Quiet { heavy: true }, QUIET_S),
-        explanation: "",
+        explanation: AdaptLoadExplanation::None,
     },
     AdaptLoadClaimSpec {
         id: "c14",
@@ -194,7 +194,7 @@ pub(super) const SPECS: &[AdaptLoadClaimSpec] = &[
         unit: "%",
         rule: Rule::Within(0.1),
         value: |r| most(r, DayLoad::Peak { heavy: false }, PEAK_S),
-        explanation: "",
+        explanation: AdaptLoadExplanation::None,
     },
     AdaptLoadClaimSpec {
         id: "c15",
@@ -206,7 +206,7 @@ pub(super) const SPECS: &[AdaptLoadClaimSpec] = &[
         unit: "%",
         rule: Rule::Within(0.1),
         value: |r| most(r, DayLoad::Peak { heavy: true }, PEAK_S),
-        explanation: "",
+        explanation: AdaptLoadExplanation::None,
     },
     AdaptLoadClaimSpec {
         id: "c16",

@@ -1,5 +1,7 @@
 //! The day that the study runs: its workload, its statistics, and the speeds of back-ends that follow.
 
+use rayon::prelude::*;
+
 use super::cluster::{BACKENDS, DayLoad};
 use crate::lard::Effort;
 use crate::study_error::StudyError;
@@ -13,21 +15,22 @@ const QUICK_REQUESTS: u64 = 6_000_000;
 const POINTS: u64 = 388;
 /// Network time of a byte in the paper: 40 µs for 512 bytes.
 const NETWORK_S_PER_BYTE: f64 = 40e-6 / 512.0;
+
 /// What the paper leaves open; the study can be repeated with other values.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Setting {
-    /// Seed of workload and runs.
-    pub seed: u64,
+    /// The one seed of workload and runs; several without it.
+    pub seed: Option<u64>,
     /// Use of the network at the highest peak, as a share of its time. The speeds of back-ends over the day
     /// follow from it.
     pub peak_use: f64,
 }
 
 impl Default for Setting {
-    /// Seed 1, and a peak use of one half, which reproduces the slowdowns of documents of 1,000 bytes in
+    /// Several seeds, and a peak use of one half, which reproduces the slowdowns of documents of 1,000 bytes in
     /// figure 9.
     fn default() -> Self {
-        Self { seed: 1, peak_use: 0.5 }
+        Self { seed: None, peak_use: 0.5 }
     }
 }
 
@@ -45,6 +48,23 @@ pub enum DaySource {
     Profile(Vec<u64>),
     /// The user's own trace, with its arrival times.
     Trace(Box<Workload>),
+}
+
+/// A synthetic day: a generator and a seed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct DayInstance {
+    generator: &'static str,
+    seed: u64,
+}
+
+/// The days that claims are judged over. The first has the study's figures.
+fn instances(effort: Effort, only: Option<u64>) -> Vec<DayInstance> {
+    let seeds = only.map_or(vec![1, 2, 3], |seed| vec![seed]);
+    let mut days: Vec<_> = seeds.iter().map(|&seed| DayInstance { generator: "drifting", seed }).collect();
+    // How long files stay in use is not published, so a second generator has other lives.
+    let others = if effort == Effort::Full { seeds.len() } else { 1 };
+    days.extend(seeds.iter().take(others).map(|&seed| DayInstance { generator: "lasting", seed }));
+    days
 }
 
 /// Requests of one minute of the day.
@@ -79,7 +99,8 @@ impl Minute {
 /// See the module's documentation.
 pub(super) struct Day {
     pub(super) workload: Workload,
-    pub(super) setting: Setting,
+    pub(super) seed: u64,
+    peak_use: f64,
     /// Length of the run's day as a share of a real day: arrivals of a shortened day come as fast as in the whole one.
     pub(super) scale: f64,
     /// Per minute of the real day.
@@ -90,14 +111,26 @@ pub(super) struct Day {
 }
 
 impl Day {
-    pub(super) fn new(source: DaySource, effort: Effort, setting: Setting) -> Result<Self, StudyError> {
-        let (workload, scale) = match source {
-            DaySource::Trace(workload) => (*workload, 1.0),
-            DaySource::Smooth => synthesize(None, effort, setting.seed)?,
-            DaySource::Profile(profile) => synthesize(Some(&profile), effort, setting.seed)?,
+    /// The days of the source: several synthetic ones, or the one of a trace.
+    pub(super) fn all(source: DaySource, effort: Effort, setting: Setting) -> Result<Vec<Self>, StudyError> {
+        let profile = match source {
+            DaySource::Trace(workload) => {
+                return Ok(vec![Self::new(*workload, 1.0, setting.seed.unwrap_or(1), setting.peak_use)?]);
+            }
+            DaySource::Smooth => None,
+            DaySource::Profile(profile) => Some(profile),
         };
+        let make = |instance: &DayInstance| {
+            let (workload, scale) = synthesize(profile.as_deref(), effort, *instance)?;
+            Self::new(workload, scale, instance.seed, setting.peak_use)
+        };
+        instances(effort, setting.seed).par_iter().with_max_len(1).map(make).collect()
+    }
+
+    fn new(workload: Workload, scale: f64, seed: u64, peak_use: f64) -> Result<Self, StudyError> {
         let point_every = (workload.trace.len() / POINTS).max(1);
-        let mut day = Self { workload, setting, scale, minutes: Vec::new(), point_every, peak_demand: 0.0 };
+        let minutes = Vec::new();
+        let mut day = Self { workload, seed, peak_use, scale, minutes, point_every, peak_demand: 0.0 };
         day.look()?;
         Ok(day)
     }
@@ -133,6 +166,11 @@ impl Day {
         inside.fold(Minute::default(), |sum, (_, minute)| sum.plus(minute))
     }
 
+    /// Mean size of a request.
+    pub(super) fn mean_bytes(&self) -> f64 {
+        self.between((0.0, f64::MAX)).mean_bytes().max(1.0)
+    }
+
     /// Speed of the back-ends as a multiple of the paper's costs. The paper states no speeds but utilizations of the
     /// network: of figure 11's four experiments; for the others they are only drawn, and [`Setting::peak_use`] was fitted.
     pub(super) fn speed(&self, load: DayLoad) -> f64 {
@@ -142,7 +180,7 @@ impl Day {
             self.between(QUIET_S).bytes * NETWORK_S_PER_BYTE / span_s / BACKENDS as f64 / busy
         };
         let speed = match load {
-            DayLoad::Day => peak(self.setting.peak_use),
+            DayLoad::Day => peak(self.peak_use),
             DayLoad::Peak { heavy: false } => peak(0.5),
             DayLoad::Peak { heavy: true } => peak(1.0),
             DayLoad::Quiet { heavy: false } => quiet(0.2),
@@ -162,12 +200,16 @@ impl Day {
     }
 }
 
-fn synthesize(profile: Option<&[u64]>, effort: Effort, seed: u64) -> Result<(Workload, f64), StudyError> {
+fn synthesize(
+    profile: Option<&[u64]>,
+    effort: Effort,
+    DayInstance { generator, seed }: DayInstance,
+) -> Result<(Workload, f64), StudyError> {
     let requests = if effort == Effort::Full { FULL_REQUESTS } else { QUICK_REQUESTS };
     let scale = requests as f64 / FULL_REQUESTS as f64;
     let (requests, minute_s) = (requests.to_string(), (60.0 * scale).to_string());
     let settings =
-        [("generator", "drifting"), ("requests", requests.as_str()), ("minute_s", minute_s.as_str())];
+        [("generator", generator), ("requests", requests.as_str()), ("minute_s", minute_s.as_str())];
     let mut made = plimsoll_synth::build("worldcup", &settings, seed).map_err(WorkloadError::from)?;
     if let Some(profile) = profile {
         made = made.with_requests_per_minute(profile).map_err(WorkloadError::from)?;
@@ -175,11 +217,12 @@ fn synthesize(profile: Option<&[u64]>, effort: Effort, seed: u64) -> Result<(Wor
     Ok((Workload::of_synthetic(&made, None).map_err(WorkloadError::from)?, scale))
 }
 
-/// Requests that the day is expected to have.
-pub(super) fn expected_requests(source: &DaySource, effort: Effort) -> u64 {
+/// Requests that a day is expected to have, and the number of days.
+pub(super) fn expected_requests(source: &DaySource, effort: Effort, seed: Option<u64>) -> (u64, usize) {
+    let days = instances(effort, seed).len();
     match source {
-        DaySource::Trace(workload) => workload.trace.len(),
-        _ if effort == Effort::Full => FULL_REQUESTS,
-        _ => QUICK_REQUESTS,
+        DaySource::Trace(workload) => (workload.trace.len(), 1),
+        _ if effort == Effort::Full => (FULL_REQUESTS, days),
+        _ => (QUICK_REQUESTS, days),
     }
 }

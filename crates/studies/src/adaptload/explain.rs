@@ -1,116 +1,324 @@
-//! Why claims do not hold, as far as known. The text says where a cause is only likely.
+//! Why claims do not hold, as far as known. The text says where a cause is only likely. Figures are of the runs that are
+//! explained.
 
-pub(super) const BOTTLENECK: &str = "\
-    Disks are used less than networks here. How many rare files are requested in these hours is not published, \
-    and the day was fitted to the coefficient of variation of sizes, not to the use of disks.";
+use super::day::{PEAK_S, QUIET_S};
+use super::measures::{
+    JUDGED_PEAK_S, class, disks, full_at_s, in_period, largest_spike, networks, slow, usual,
+};
+use super::plan::{ADAPTLOAD, ALPHAS, BATCHES, Contender, DayRun, IMPROVED, IMPROVED_CACHE, JSQ, LARD_BEST};
+use super::results::AdaptLoadResults;
 
-pub(super) const BUSY: &str = "\
-    How far JSQ is ahead depends on how full the network is at the peak: on the full day with seed 1 by this \
-    measure 0.956, and 0.792 with --peak-use 0.75.";
+/// Why a claim does not hold.
+#[derive(Clone, Copy)]
+pub(super) enum AdaptLoadExplanation {
+    /// Nobody looked, or there is nothing to add.
+    None,
+    /// A reason without figures of any run.
+    Reason(&'static str),
+    /// A reason with figures of the runs that are explained.
+    Measured(fn(&[AdaptLoadResults]) -> String),
+}
 
-pub(super) const BUSY_LARD: &str = "\
-    Likely the load decides, as for AdaptLoad.";
+impl AdaptLoadExplanation {
+    pub(super) fn words(self, days: &[AdaptLoadResults]) -> String {
+        match self {
+            Self::None => String::new(),
+            Self::Reason(text) => text.to_owned(),
+            Self::Measured(text) => text(days),
+        }
+    }
+}
 
-pub(super) const CLASSES: &str = "\
-    A read alone takes 350 times as long as the transmission of a document of this size, so what waits for a \
-    disk is above 100, and from 20 to 100 is only what waits that long for the network. On the full day with \
-    seed 1 few do; arrivals are spread evenly within a minute here, and nothing finer is known of the real ones.";
+/// The values on all days, from the least to the greatest.
+fn range(days: &[AdaptLoadResults], value: impl Fn(&AdaptLoadResults) -> Option<f64>) -> String {
+    let mut values: Vec<f64> = days.iter().filter_map(value).filter(|value| value.is_finite()).collect();
+    values.sort_by(f64::total_cmp);
+    match (values.first(), values.last()) {
+        (Some(least), Some(most)) if values.len() > 1 => format!("{} to {}", short(*least), short(*most)),
+        (Some(only), _) => short(*only),
+        _ => "an unknown number".to_owned(),
+    }
+}
 
-pub(super) const CLUSTERS_LARD: &str = "\
-    In a shortened day first reads of AdaptLoad, most of them for one back-end, weigh more. On the full day with \
-    seed 1 and without the cold start this holds.";
+/// Three digits.
+fn short(value: f64) -> String {
+    match value.abs() {
+        size if size >= 100.0 => format!("{value:.0}"),
+        size if size >= 10.0 => format!("{value:.1}"),
+        size if size >= 0.1 => format!("{value:.2}"),
+        _ => format!("{value:.4}"),
+    }
+}
 
-pub(super) const COLD: &str = "\
-    Depends on how many files are rare, which is not published.";
+fn percent(value: Option<f64>) -> Option<f64> {
+    value.map(|value| 100.0 * value)
+}
 
-pub(super) const COLD_START: &str = "\
-    The cold start decides: without the day's first 500,000 requests it holds.";
+/// Mean slowdown of each of these at a cache, with the cold start and after it.
+fn slowdowns(days: &[AdaptLoadResults], contenders: &[Contender], cache: u32) -> String {
+    let one = |&contender: &Contender| {
+        let cell = DayRun::day(contender, cache);
+        let (cold, warm) = (range(days, |r| r.slowdown(cell)), range(days, |r| r.warm()?.slowdown(cell)));
+        format!("{} {cold} (after the cold start {warm})", contender.name())
+    };
+    contenders.iter().map(one).collect::<Vec<_>>().join(", ")
+}
 
-pub(super) const CROSSOVER: &str = "\
-    Where JSQ catches up depends on the load: on the full day with seed 1 and without the cold start at caches \
-    of 32 %, and of 30 % with --peak-use 0.75. In a shortened day JSQ's first reads weigh more, and the two \
-    need not cross.";
+pub(super) const ALONE: AdaptLoadExplanation = AdaptLoadExplanation::Measured(|days| {
+    let mut contenders = vec![ADAPTLOAD];
+    contenders.extend(IMPROVED);
+    format!(
+        "Mean slowdowns: {}. A request that is off-loaded may have to be read by the idle back-end, which costs most while \
+         caches are cold or small.",
+        slowdowns(days, &contenders, IMPROVED_CACHE)
+    )
+});
 
-pub(super) const DYNAMIC_GAP: &str = "\
-    Without the cold start AdaptLoad's lead over JSQ grows with the share of dynamic requests. On the full day \
-    with seed 1 about as many requests wait for a disk at 70 % as at 30 %, ten times as many of them under JSQ, \
-    while those found in memory, with which JSQ is ahead, become fewer. With the cold start the two are nearly \
-    equal at 30 %, so that the ratio of the gaps says little.";
+pub(super) const BOTTLENECK: AdaptLoadExplanation = AdaptLoadExplanation::Measured(|days| {
+    let cell = DayRun::quiet(ADAPTLOAD, true);
+    format!(
+        "The disks were used {} % of the time and the networks {} %. How many rare files are requested in these hours is \
+         not published, and the day was fitted to the coefficient of variation of sizes, not to the use of disks.",
+        range(days, |r| percent(disks(r, cell, QUIET_S))),
+        range(days, |r| percent(networks(r, cell, QUIET_S))),
+    )
+});
 
-pub(super) const EVENLY: &str = "\
-    The mean over the points is taken, quiet ones included, where a few large files weigh.";
+pub(super) const BUSY: AdaptLoadExplanation = AdaptLoadExplanation::Measured(|days| {
+    format!(
+        "How far JSQ is ahead depends on how full the network is: AdaptLoad used it {} % of the time in this period.",
+        range(days, |r| percent(networks(r, DayRun::day(ADAPTLOAD, 25), PEAK_S))),
+    )
+});
 
-pub(super) const EVEN_LARD: &str = "\
-    LARD's thresholds are not in the paper; those taken here give the same results as much higher ones on the \
-    full day with seed 1, so that files do not move.";
+pub(super) const BUSY_LARD: AdaptLoadExplanation = AdaptLoadExplanation::Measured(|days| {
+    format!(
+        "Likely the load decides, as for AdaptLoad: LARD used the network {} % of the time in this period.",
+        range(days, |r| percent(networks(r, DayRun::day(LARD_BEST, 25), PEAK_S))),
+    )
+});
 
-pub(super) const FAIR_JSQ: &str = "\
-    Depends on the load, which the paper does not state but for one size.";
+pub(super) const CLASSES: AdaptLoadExplanation = AdaptLoadExplanation::Reason(
+    "By the model's costs a read alone takes 350 times as long as the transmission of a document of this size, so what \
+     waits for a disk is above 100, and from 20 to 100 is only what waits that long for the network. Arrivals are spread \
+     evenly within a minute here, and nothing finer is known of the real ones.",
+);
 
-pub(super) const JSQ_SMALL: &str = "\
-    The disk under JSQ is the bottleneck at small caches; how far it falls behind depends on popularity, which \
-    is not published.";
+pub(super) const CLUSTERS_LARD: AdaptLoadExplanation = AdaptLoadExplanation::Reason(
+    "Likely first reads: AdaptLoad gives most of them to one back-end, LARD spreads them. They weigh more in a shortened \
+     day.",
+);
 
-pub(super) const LARD_LARGE_CACHES: &str = "\
-    LARD is a little slower once caches are warm, with the thresholds taken here; likely because it has each \
-    file on one back-end.";
+pub(super) const COLD: AdaptLoadExplanation =
+    AdaptLoadExplanation::Reason("Depends on how many files are rare, which is not published.");
 
-pub(super) const LARD_SMALL: &str = "\
-    With the cold start AdaptLoad is the slower one, without it LARD, whose caches of 5 % miss more often, on \
-    the full day with seed 1 with all of eight pairs of thresholds.";
+pub(super) const CONNECTIONS: AdaptLoadExplanation = AdaptLoadExplanation::Measured(|days| {
+    let one = |contender: Contender| {
+        let with = DayRun::connections(contender);
+        format!("{} {}", contender.name(), range(days, |r| r.slowdown(with)))
+    };
+    format!(
+        "Mean slowdowns without: {}; with: {}.",
+        slowdowns(days, &[ADAPTLOAD, JSQ, LARD_BEST], 15),
+        [ADAPTLOAD, JSQ, LARD_BEST].map(one).join(", "),
+    )
+});
 
-pub(super) const LARGE: &str = "\
-    A read of a file this large alone takes more than five times its transmission, so that the share is one of \
-    hits. AdaptLoad keeps all of them in one cache: on the full day with seed 1, 10.5 % of these answers waited \
-    for a read, and 0.3 % with caches of 30 % (in figure 12, where 30 % of the smaller requests are dynamic).";
+pub(super) const CROSSOVER: AdaptLoadExplanation = AdaptLoadExplanation::Measured(|days| {
+    let of = |r: &AdaptLoadResults, cache| r.warm()?.ratio(JSQ, ADAPTLOAD, cache);
+    format!(
+        "After the cold start JSQ's slowdown was {} times AdaptLoad's at caches of 25 %, and {} times at 60 %. Where JSQ \
+         catches up depends on the load; in a shortened day its first reads weigh more, and the two need not cross.",
+        range(days, |r| of(r, 25)),
+        range(days, |r| of(r, 60)),
+    )
+});
 
-pub(super) const NOT_EXPLAINED: &str = "\
-    Not explained.";
+pub(super) const DYNAMIC_GAP: AdaptLoadExplanation = AdaptLoadExplanation::Measured(|days| {
+    let ratio = |r: &AdaptLoadResults, share| {
+        let slowdown = |contender| r.slowdown(DayRun::dynamic(contender, share));
+        Some(slowdown(JSQ)? / slowdown(ADAPTLOAD)?)
+    };
+    let warm = |r: &AdaptLoadResults, share| ratio(&r.warm()?, share);
+    format!(
+        "JSQ's slowdown was {} times AdaptLoad's at 30 % and {} times at 70 %, after the cold start {} and {} times. \
+         Requests that wait for a disk decide on a mean slowdown, and the dynamic ones wait for none.",
+        range(days, |r| ratio(r, 30)),
+        range(days, |r| ratio(r, 70)),
+        range(days, |r| warm(r, 30)),
+        range(days, |r| warm(r, 70)),
+    )
+});
 
-pub(super) const OSCILLATIONS: &str = "\
-    LARD's caches of 5 % miss more often than AdaptLoad's here.";
+pub(super) const EVENLY: AdaptLoadExplanation = AdaptLoadExplanation::Reason(
+    "The mean over the points is taken, quiet ones included, where a few large files weigh.",
+);
 
-pub(super) const PEAK: &str = "\
-    Depends on how full the network is in these hours, which the paper gives as a range.";
+pub(super) const EVEN_LARD: AdaptLoadExplanation =
+    AdaptLoadExplanation::Reason("LARD's thresholds are not in the paper.");
 
-pub(super) const PEAK_LARD: &str = "\
-    On the full day with seed 1, LARD 200/600 and LARD/R with 25/65 and 100/300 are all behind AdaptLoad where \
-    the network is full; likely because they give a file to one back-end, or to few, and here some files are a \
-    large part of all requests.";
+pub(super) const FAIR_JSQ: AdaptLoadExplanation =
+    AdaptLoadExplanation::Reason("Depends on the load, which the paper does not state but for one size.");
 
-pub(super) const PEAK_USE: &str = "\
-    The speed is fitted to these for the synthetic day in full; another workload needs another --peak-use.";
+pub(super) const JSQ_SMALL: AdaptLoadExplanation = AdaptLoadExplanation::Measured(|days| {
+    format!(
+        "JSQ used the disks {} % of the time. How far it falls behind depends on popularity, which is not published.",
+        range(days, |r| percent(r.get(DayRun::day(JSQ, 5))?.run.utilization.disk)),
+    )
+});
 
-pub(super) const QUIET: &str = "\
-    Depends on the use of the disks, which is lower here than the paper states.";
+pub(super) const LARD_LARGE_CACHES: AdaptLoadExplanation = AdaptLoadExplanation::Reason(
+    "Likely because LARD has each file on one back-end, with the thresholds taken here, so that the one with the most \
+     popular files is the most loaded.",
+);
 
-pub(super) const QUIET_LARD: &str = "\
-    On the full day with seed 1 AdaptLoad is ahead by 2 to 12 % at 19 of the 25 points. At the other six, up to \
-    7.8 times behind, are five bursts of new small files, which AdaptLoad sends to one back-end; without these \
-    points the claim would hold.";
+pub(super) const LARD_SMALL: AdaptLoadExplanation = AdaptLoadExplanation::Measured(|days| {
+    let misses = |contender| {
+        range(days, move |r| percent(r.hit_ratio(DayRun::day(contender, 5))).map(|hits| 100.0 - hits))
+    };
+    format!(
+        "At 5 % AdaptLoad missed {} % of the requests and LARD {} %; likely LARD's misses decide after the cold start, \
+         and AdaptLoad's first reads, most of them on one back-end, with it.",
+        misses(ADAPTLOAD),
+        misses(LARD_BEST),
+    )
+});
 
-pub(super) const RECOVERY: &str = "\
-    The second point after the largest is judged; disks that have a backlog take longer.";
+pub(super) const LARGE: AdaptLoadExplanation = AdaptLoadExplanation::Measured(|days| {
+    let slow_of = |contender| range(days, move |r| slow(r, contender, 19..=22));
+    format!(
+        "A read of a file this large alone takes more than five times its transmission, so that the share is one of hits. \
+         AdaptLoad keeps all of these files in one cache: {} % of its answers were at 5 or more, {} % of JSQ's and {} % of \
+         LARD's.",
+        slow_of(ADAPTLOAD),
+        slow_of(JSQ),
+        slow_of(LARD_BEST),
+    )
+});
 
-pub(super) const RESPONSES: &str = "\
-    Where disks are overloaded delays are much longer than any service, and the two measures differ little.";
+pub(super) const NOT_EXPLAINED: AdaptLoadExplanation = AdaptLoadExplanation::Reason("Not explained.");
 
-pub(super) const SHORTENED: &str = "\
-    In a shortened day first reads weigh more. On the full day with seed 1 this holds.";
+pub(super) const OSCILLATIONS: AdaptLoadExplanation = AdaptLoadExplanation::Measured(|days| {
+    let misses = |contender| {
+        range(days, move |r| percent(r.mean_within(DayRun::day(contender, 5), QUIET_S, |p| p.miss_ratio)))
+    };
+    format!(
+        "LARD missed {} % of the requests in this period, AdaptLoad {} %.",
+        misses(LARD_BEST),
+        misses(ADAPTLOAD)
+    )
+});
 
-pub(super) const SIZES: &str = "\
-    Depends on how sizes go with popularity, of which only mean and median are published.";
+pub(super) const PEAK: AdaptLoadExplanation = AdaptLoadExplanation::Measured(|days| {
+    let heavy = DayRun::peak(ADAPTLOAD, true);
+    let use_in = |period| range(days, move |r| percent(networks(r, heavy, period)));
+    format!(
+        "The paper's network is full at 65,800 s. The synthetic day's is fullest at {} s: under heavy load it was used {} % \
+         of the time before 65,800 s and {} % from then on. So most of what the paper saw after 65,800 s happens before it \
+         here.",
+        range(days, |r| full_at_s(r, heavy)),
+        use_in(JUDGED_PEAK_S[0]),
+        use_in(JUDGED_PEAK_S[1]),
+    )
+});
 
-pub(super) const SLIGHTLY: &str = "\
-    In a shortened day first reads of JSQ weigh more. On the full day with seed 1 and without the cold start \
-    JSQ is ahead, 1.45 times, and 1.68 times with --peak-use 0.75.";
+pub(super) const PEAK_LARD: AdaptLoadExplanation = AdaptLoadExplanation::Measured(|days| {
+    let misses = |contender| {
+        range(days, move |r| percent(r.mean_within(DayRun::peak(contender, true), PEAK_S, |p| p.miss_ratio)))
+    };
+    format!(
+        "Some files are a large part of all requests here, and LARD gives a file to one back-end, which is likely why: it \
+         missed {} % of the requests from 58,000 to 68,000 s, AdaptLoad {} %.",
+        misses(LARD_BEST),
+        misses(ADAPTLOAD),
+    )
+});
 
-pub(super) const SMALL: &str = "\
-    How much of the working set is in use at a time decides, of which nothing is published.";
+pub(super) const PEAK_USE: AdaptLoadExplanation = AdaptLoadExplanation::Reason(
+    "The speed is fitted to these for the synthetic day in full with generator `drifting` and seed 1; another workload needs \
+     another --peak-use.",
+);
 
-pub(super) const SPIKE: &str = "\
-    On the full day with seed 1 the first five of the six bursts of new small files make spikes (figure 5: \
-    from 36,000 to 43,300 s), and the one at 45,000 s does not.";
+pub(super) const QUIET: AdaptLoadExplanation = AdaptLoadExplanation::Measured(|days| {
+    let of = |heavy| range(days, move |r| percent(disks(r, DayRun::quiet(JSQ, heavy), QUIET_S)));
+    format!(
+        "JSQ used the disks {} % of the time under light load and {} % under heavy load.",
+        of(false),
+        of(true)
+    )
+});
 
-pub(super) const TINY: &str = "\
-    Depends on the load: with short queues even the smallest wait little.";
+pub(super) const QUIET_LARD: AdaptLoadExplanation = AdaptLoadExplanation::Measured(|days| {
+    let ahead = |r: &AdaptLoadResults| {
+        let points = |c| r.within(DayRun::quiet(c, false), QUIET_S);
+        let (ours, lards) = (points(ADAPTLOAD)?, points(LARD_BEST)?);
+        let ahead = ours.iter().zip(&lards).filter(|(a, l)| a.mean_slowdown < l.mean_slowdown).count();
+        Some(100.0 * ahead as f64 / ours.len().min(lards.len()) as f64)
+    };
+    let rest = |r: &AdaptLoadResults| {
+        in_period(r, DayRun::quiet(ADAPTLOAD, false), DayRun::quiet(LARD_BEST, false), QUIET_S)
+    };
+    format!(
+        "AdaptLoad was ahead at {} % of the points and {} times LARD's slowdown on the whole: bursts of new small files, \
+         which AdaptLoad sends to one back-end, decide on the mean.",
+        range(days, ahead),
+        range(days, rest),
+    )
+});
+
+pub(super) const RECOVERY: AdaptLoadExplanation = AdaptLoadExplanation::Reason(
+    "The second point after the largest is judged; disks that have a backlog take longer.",
+);
+
+pub(super) const RESPONSES: AdaptLoadExplanation = AdaptLoadExplanation::Reason(
+    "Where disks are overloaded delays are much longer than any service, and the two measures differ little.",
+);
+
+pub(super) const SAMPLING: AdaptLoadExplanation = AdaptLoadExplanation::Measured(|days| {
+    let all = BATCHES.iter().flat_map(|&batch| ALPHAS.map(|alpha| Contender::Sampling(batch, alpha)));
+    format!("Mean slowdowns: {}.", slowdowns(days, &all.collect::<Vec<_>>(), 15))
+});
+
+pub(super) const SHORTENED: AdaptLoadExplanation = AdaptLoadExplanation::Measured(|days| {
+    match days.iter().map(|r| r.day.scale).find(|&scale| scale < 1.0) {
+        Some(scale) => format!(
+            "In a shortened day (here {:.0} % of the requests, for all files) first reads weigh more.",
+            100.0 * scale
+        ),
+        None => "Not explained.".to_owned(),
+    }
+});
+
+pub(super) const SIZES: AdaptLoadExplanation = AdaptLoadExplanation::Reason(
+    "Depends on how sizes go with popularity, of which only mean and median are published.",
+);
+
+pub(super) const SLIGHTLY: AdaptLoadExplanation = AdaptLoadExplanation::Measured(|days| {
+    let of = |r: &AdaptLoadResults, cache| r.warm()?.ratio(ADAPTLOAD, JSQ, cache);
+    format!(
+        "After the cold start AdaptLoad's slowdown was {} times JSQ's at caches of 60 %. First reads of JSQ, which reads every \
+         file on each back-end, weigh more in a shortened day.",
+        range(days, |r| of(r, 60)),
+    )
+});
+
+pub(super) const SMALL: AdaptLoadExplanation = AdaptLoadExplanation::Reason(
+    "How much of the working set is in use at a time decides, of which nothing is published.",
+);
+
+pub(super) const SPIKE: AdaptLoadExplanation = AdaptLoadExplanation::Measured(|days| {
+    format!(
+        "The largest slowdown from 35,000 to 58,000 s was at {} s, {} times the usual one: bursts of new small files make \
+         spikes here too, but not each of the six does.",
+        range(days, |r| largest_spike(r).map(|(time_s, _)| time_s)),
+        range(days, |r| Some(largest_spike(r)?.1 / usual(r, 15)?)),
+    )
+});
+
+pub(super) const TINY: AdaptLoadExplanation = AdaptLoadExplanation::Measured(|days| {
+    format!(
+        "Depends on the load: with short queues even the smallest wait little. {} % of AdaptLoad's answers below 64 bytes \
+         were at 5 or more.",
+        range(days, |r| class(r, ADAPTLOAD, 1..=6, 0).map(|share| 100.0 - share)),
+    )
+});

@@ -2,12 +2,12 @@
 
 use plimsoll_report::{
     Align, AxisUnit, Claim, Plot, Report, Section, Series, SeriesStyle, Table, claims_conclusion,
-    claims_table,
+    claims_table, measurements_table,
 };
 use plimsoll_sim::{SeriesPoint, SizeClasses};
 
 use super::cluster::DayLoad;
-use super::plan::{ADAPTLOAD, Contender, DayRun, IMPROVED_CACHE, JSQ, LARD_BEST, LARD_R, MAIN, SCAN_CACHES};
+use super::plan::{ADAPTLOAD, Contender, DayRun, IMPROVED_CACHE, JSQ, LARD_BEST, LARD_R, MAIN};
 use super::results::{AdaptLoadResults, mean};
 use crate::lard::{Effort, calibration_conclusion};
 
@@ -59,8 +59,9 @@ pub(super) fn report(
     synthetic: bool,
     calibration: &[Claim],
     claims: &[Claim],
-    r: &AdaptLoadResults,
+    days: &[AdaptLoadResults],
 ) -> Report {
+    let r = &days[0];
     let parts = [
         (!claims.is_empty()).then(|| claims_conclusion(claims)),
         (!calibration.is_empty()).then(|| calibration_conclusion(calibration)),
@@ -71,7 +72,8 @@ pub(super) fn report(
         "Zhang, Riska, Sun, Smirni and Ciardo, “Workload-aware load balancing for clustered web servers”",
     )
     .fact("Effort", if effort == Effort::Full { "full" } else { "quick" })
-    .fact("Workload", r.day.workload.name.clone())
+    .fact("Workloads of the claims", names(days))
+    .fact("Workload of the figures", name(r))
     .fact("Requests", r.day.workload.trace.len().to_string())
     .fact("Speed of back-ends over the day", format!("{speed:.3} times the paper's costs"))
     .conclusion(parts.into_iter().flatten().collect::<Vec<_>>().join(" "));
@@ -89,7 +91,8 @@ pub(super) fn report(
         [("Claims", CLAIMS_TEXT, claims), ("Calibration", CALIBRATION_TEXT, calibration)]
     {
         if !list.is_empty() {
-            report = report.section(Section::new(title).paragraph(text).table(claims_table(list)));
+            let section = Section::new(title).paragraph(text).table(claims_table(list));
+            report = report.section(section.folded_table("Every measurement", measurements_table(list)));
         }
     }
     let figures: [(u32, DrawFigure); 11] = [
@@ -111,9 +114,17 @@ pub(super) fn report(
         }
     }
     if figure.is_none() {
-        report = report.section(others(r));
+        report = report.section(super::policies_table::section(r));
     }
     report
+}
+
+fn name(r: &AdaptLoadResults) -> String {
+    format!("{}, seed {}", r.day.workload.name, r.day.seed)
+}
+
+fn names(days: &[AdaptLoadResults]) -> String {
+    days.iter().map(name).collect::<Vec<_>>().join("; ")
 }
 
 /// A function that draws a figure.
@@ -122,11 +133,12 @@ type DrawFigure = fn(&AdaptLoadResults) -> Section;
 /// A value of each back-end at a point.
 type OfBackends = fn(&SeriesPoint) -> &[f64];
 
-const CLAIMS_TEXT: &str = "Each sentence of the paper that has a number or an order, on one workload with one seed. Where \
-    the paper speaks of all points of a curve, the one that departs most, or the mean over the answers, is judged, as \
+const CLAIMS_TEXT: &str = "Each sentence of the paper that has a number or an order, on \
+    several days that meet the published statistics equally well. A claim holds when every measurement agrees, partly when \
+    some do. Where the paper speaks of all points of a curve, the one that departs most, or the mean over the answers, is judged, as \
     the claim says. LARD has the thresholds 200/600, the best found, unless its own 25/65 are named. \
-    Claims on mean slowdowns and response times of the whole day come twice: with the cold start, as in the paper, and \
-    (w) without the day's first 500,000 answers, in which caches fill.";
+    Claims on mean slowdowns and response times of the whole day have two measurements on each day and one verdict: with \
+    the cold start, as in the paper, and after it, without the day's first 500,000 answers, in which caches fill.";
 
 const CALIBRATION_TEXT: &str = "What the workload and the speeds are made to meet. They are no findings and are not \
     counted among the claims. The paper scales the speed of network and disk together and gives no factor: speeds \
@@ -360,40 +372,4 @@ fn figure_14(r: &AdaptLoadResults) -> Section {
     let cells = contenders.map(|c| DayRun::day(c, IMPROVED_CACHE));
     let section = Section::new("Figure 14: the improved policy, caches of 60 %").two_columns();
     with_plots(section, slowdown_and_response(r, "caches of 60 %", &cells))
-}
-
-/// Every contender at the caches of figure 5; LARD with all thresholds tried.
-fn others(r: &AdaptLoadResults) -> Section {
-    let right = |text: &'static str| (text, Align::Right);
-    let mut table = Table::new([
-        right("cache, %"),
-        ("policy", Align::Left),
-        right("mean slowdown"),
-        right("without cold start"),
-        right("mean response time, ms"),
-        right("without cold start, ms"),
-        right("hit ratio, %"),
-        right("network, %"),
-        right("disk, %"),
-    ]);
-    let warm = r.warm();
-    let is_day = |cell: &DayRun, cache| *cell == DayRun::day(cell.contender, cache);
-    let at = |&cache| r.done.iter().filter(move |(cell, _)| is_day(cell, cache));
-    for (cell, done) in SCAN_CACHES.iter().flat_map(at) {
-        let shown = |value: Option<f64>| value.map_or("-".to_owned(), |value| format!("{value:.2}"));
-        let percent = |share: Option<f64>| shown(share.map(|s| 100.0 * s));
-        let ms = |r: &AdaptLoadResults| r.response_s(*cell).map(|s| 1e3 * s);
-        table.row([
-            cell.cache_percent.to_string(),
-            cell.contender.name(),
-            shown(r.slowdown(*cell)),
-            shown(warm.as_ref().and_then(|warm| warm.slowdown(*cell))),
-            shown(ms(r)),
-            shown(warm.as_ref().and_then(ms)),
-            percent(r.hit_ratio(*cell)),
-            percent(Some(done.run.utilization.cpu)),
-            percent(done.run.utilization.disk),
-        ]);
-    }
-    Section::new("All policies, at the caches of figure 5").table(table)
 }

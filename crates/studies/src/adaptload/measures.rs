@@ -36,6 +36,22 @@ pub(super) fn usual(r: &AdaptLoadResults, cache: u32) -> Option<f64> {
 /// The period in which to look for the spike around 45,000 s.
 const SPIKE_S: (f64, f64) = (44_000.0, 46_500.0);
 
+/// The two parts of 58,000 to 68,000 s that the paper tells apart: its network is full from 65,800 s on.
+pub(super) const JUDGED_PEAK_S: [(f64, f64); 2] = [(PEAK_S.0, 65_800.0), (65_800.0, PEAK_S.1)];
+
+/// When the networks are fullest from 58,000 to 68,000 s.
+pub(super) fn full_at_s(r: &AdaptLoadResults, cell: DayRun) -> Option<f64> {
+    let points = r.within(cell, PEAK_S)?.into_iter();
+    points.max_by(|a, b| mean(&a.cpu).total_cmp(&mean(&b.cpu))).map(|p| r.time_s(p))
+}
+
+/// When AdaptLoad's slowdown is largest from 35,000 to 58,000 s with caches of 15 %, and how large.
+pub(super) fn largest_spike(r: &AdaptLoadResults) -> Option<(f64, f64)> {
+    let points = r.within(DayRun::day(ADAPTLOAD, 15), (QUIET_S.0, PEAK_S.0))?.into_iter();
+    let largest = points.max_by(|a, b| a.mean_slowdown.total_cmp(&b.mean_slowdown))?;
+    Some((r.time_s(largest), largest.mean_slowdown))
+}
+
 /// AdaptLoad's largest slowdown around 45,000 s over the usual one in the hours before.
 pub(super) fn spike(r: &AdaptLoadResults, cache: u32) -> Option<f64> {
     let points = r.within(DayRun::day(ADAPTLOAD, cache), SPIKE_S)?;

@@ -168,8 +168,8 @@ mod tests {
         let made = plimsoll_synth::build("worldcup", &[("requests", requests)], 1).unwrap();
         let workload = crate::Workload::of_synthetic(&made, None).unwrap();
         let source = super::super::DaySource::Trace(Box::new(workload));
-        let day = Day::new(source, crate::lard::Effort::Quick, Default::default()).unwrap();
-        AdaptLoadResults::new(day, BTreeMap::new())
+        let days = Day::all(source, crate::lard::Effort::Quick, Default::default()).unwrap();
+        AdaptLoadResults::new(days.into_iter().next().unwrap(), BTreeMap::new())
     }
 
     #[test]

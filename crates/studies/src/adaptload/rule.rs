@@ -1,16 +1,16 @@
 //! Declaration and measurement of this study's claims.
 
-use plimsoll_report::{Claim, Measured, Verdict};
+use plimsoll_report::{Claim, Measured};
 
-use super::explain::COLD_START;
+use super::explain::AdaptLoadExplanation;
 use super::results::AdaptLoadResults;
-pub(super) use crate::judge::{MeasuredClaim, PaperReference, Rule};
+pub(super) use crate::judge::{EQUAL, MeasuredClaim, NEAR, PaperReference, Rule, SLIGHTLY_MORE};
 
 /// Which part of a run a claim is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Over {
     /// Mean slowdowns or response times of a whole day. Measured with the cold start, like the paper's, and
-    /// without it.
+    /// without it; the verdict is over both.
     Day,
     /// Anything else.
     Points,
@@ -28,44 +28,38 @@ pub(super) struct AdaptLoadClaimSpec {
     pub(super) rule: Rule,
     pub(super) value: fn(&AdaptLoadResults) -> Option<f64>,
     /// Shown when the claim does not hold.
-    pub(super) explanation: &'static str,
+    pub(super) explanation: AdaptLoadExplanation,
 }
 
 /// Measures the claims that belong to the figure, or all, in their order; those whose runs were not made are left out.
 pub(super) fn evaluate(
     specs: &[&[AdaptLoadClaimSpec]],
     figure: Option<u32>,
-    results: &AdaptLoadResults,
+    days: &[AdaptLoadResults],
 ) -> Vec<Claim> {
     let wanted = specs.iter().copied().flatten();
     let wanted = wanted.filter(|spec| figure.is_none() || spec.place.figure() == figure);
-    let warm = results.warm();
-    wanted.flat_map(|spec| both(spec, results, warm.as_ref())).collect()
+    let warm: Vec<AdaptLoadResults> = days.iter().filter_map(AdaptLoadResults::warm).collect();
+    wanted.filter_map(|spec| measure(spec, days, &warm)).collect()
 }
 
-/// The claim; if it is about a whole day, also a second one without the cold start, with its own id.
-fn both(
-    spec: &AdaptLoadClaimSpec,
-    results: &AdaptLoadResults,
-    warm: Option<&AdaptLoadResults>,
-) -> Vec<Claim> {
-    let warm = warm.filter(|_| spec.over == Over::Day).and_then(|warm| measure(spec, warm));
-    let mut cold = measure(spec, results);
-    if let (Some(cold), Some(warm)) = (&mut cold, &warm)
-        && (cold.verdict, warm.verdict) == (Verdict::Fails, Verdict::Holds)
-    {
-        cold.explanation = COLD_START.to_owned();
-    }
-    let warm = warm.map(|claim| {
-        let statement = format!("{}, after the cold start", claim.statement);
-        Claim { id: format!("{}w", spec.id), statement, ..claim }
-    });
-    cold.into_iter().chain(warm).collect()
-}
+const WITH_COLD_START: &str = "with the cold start";
+const AFTER_COLD_START: &str = "after the cold start";
 
-fn measure(spec: &AdaptLoadClaimSpec, results: &AdaptLoadResults) -> Option<Claim> {
-    let value = (spec.value)(results).filter(|value| value.is_finite())?;
-    let workload = results.day.workload.name.clone();
+/// The claim, measured on every day; one about a whole day with the cold start and without it.
+fn measure(spec: &AdaptLoadClaimSpec, days: &[AdaptLoadResults], warm: &[AdaptLoadResults]) -> Option<Claim> {
+    let under = |days: &[AdaptLoadResults], condition: &str| -> Vec<Measured> {
+        let one = |results: &AdaptLoadResults| {
+            let value = (spec.value)(results).filter(|value| value.is_finite())?;
+            let (workload, seed) = (results.day.workload.name.clone(), results.day.seed);
+            Some(Measured { workload, seed, condition: condition.to_owned(), value })
+        };
+        days.iter().filter_map(one).collect()
+    };
+    let measured = match spec.over {
+        Over::Points => under(days, ""),
+        Over::Day => [under(days, WITH_COLD_START), under(warm, AFTER_COLD_START)].concat(),
+    };
     let finding = MeasuredClaim {
         id: spec.id,
         place: spec.place,
@@ -74,8 +68,8 @@ fn measure(spec: &AdaptLoadClaimSpec, results: &AdaptLoadResults) -> Option<Clai
         paper_text: spec.paper_text,
         unit: spec.unit,
         rule: spec.rule,
-        measured: vec![Measured { workload, seed: results.day.setting.seed, value }],
-        explanation: spec.explanation,
+        measured,
+        explanation: spec.explanation.words(days),
     };
     finding.claim()
 }

@@ -4,6 +4,7 @@
 
 use plimsoll_report::{Claim, Verdict};
 
+use super::explain::LardExplanation;
 use super::plan::{ibm, rice};
 use super::rule::PaperReference::Figure;
 use super::rule::{LardClaimSpec, Rule};
@@ -18,8 +19,9 @@ pub(super) const SPECS: &[LardClaimSpec] = &[
         unit: "MiB",
         rule: Rule::Within(0.03),
         family: rice,
+        sizes: &[],
         value: |v| Some(v.profile()?.cover_mib[0]),
-        explanation: "",
+        explanation: LardExplanation::None,
     },
     LardClaimSpec {
         id: "5b",
@@ -30,8 +32,9 @@ pub(super) const SPECS: &[LardClaimSpec] = &[
         unit: "MiB",
         rule: Rule::Within(0.03),
         family: rice,
+        sizes: &[],
         value: |v| Some(v.profile()?.cover_mib[1]),
-        explanation: "",
+        explanation: LardExplanation::None,
     },
     LardClaimSpec {
         id: "5c",
@@ -42,8 +45,9 @@ pub(super) const SPECS: &[LardClaimSpec] = &[
         unit: "MiB",
         rule: Rule::Within(0.03),
         family: rice,
+        sizes: &[],
         value: |v| Some(v.profile()?.cover_mib[2]),
-        explanation: "",
+        explanation: LardExplanation::None,
     },
     LardClaimSpec {
         id: "5d",
@@ -54,8 +58,9 @@ pub(super) const SPECS: &[LardClaimSpec] = &[
         unit: "%",
         rule: Rule::Within(0.05),
         family: rice,
+        sizes: &[],
         value: |v| Some(100.0 * v.profile()?.top_share),
-        explanation: "",
+        explanation: LardExplanation::None,
     },
     LardClaimSpec {
         id: "6a",
@@ -66,8 +71,9 @@ pub(super) const SPECS: &[LardClaimSpec] = &[
         unit: "MiB",
         rule: Rule::Within(0.03),
         family: ibm,
+        sizes: &[],
         value: |v| Some(v.profile()?.cover_mib[0]),
-        explanation: "",
+        explanation: LardExplanation::None,
     },
     LardClaimSpec {
         id: "6b",
@@ -78,8 +84,9 @@ pub(super) const SPECS: &[LardClaimSpec] = &[
         unit: "MiB",
         rule: Rule::Within(0.03),
         family: ibm,
+        sizes: &[],
         value: |v| Some(v.profile()?.cover_mib[1]),
-        explanation: "",
+        explanation: LardExplanation::None,
     },
     LardClaimSpec {
         id: "6c",
@@ -90,8 +97,9 @@ pub(super) const SPECS: &[LardClaimSpec] = &[
         unit: "MiB",
         rule: Rule::Within(0.03),
         family: ibm,
+        sizes: &[],
         value: |v| Some(v.profile()?.cover_mib[2]),
-        explanation: "",
+        explanation: LardExplanation::None,
     },
     LardClaimSpec {
         id: "6d",
@@ -102,8 +110,9 @@ pub(super) const SPECS: &[LardClaimSpec] = &[
         unit: "%",
         rule: Rule::Within(0.05),
         family: ibm,
+        sizes: &[],
         value: |v| Some(100.0 * v.profile()?.top_share),
-        explanation: "",
+        explanation: LardExplanation::None,
     },
 ];
 

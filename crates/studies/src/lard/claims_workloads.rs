@@ -2,25 +2,26 @@
 
 use super::explain::{
     EXPLAIN_CHESS, EXPLAIN_HOT, EXPLAIN_IBM, EXPLAIN_IBM_FEW, EXPLAIN_IBM_GMS, EXPLAIN_IBM_MATCH,
-    EXPLAIN_IBM_RATIO,
+    EXPLAIN_IBM_RATIO, LardExplanation,
 };
-use super::plan::{Family, ibm};
+use super::plan::{Family, hot, ibm};
 use super::results::{GMS, LARD, LARD_R, View, WRR, farthest, max, min};
 use super::rule::PaperReference::{Figure, Section};
-use super::rule::{LardClaimSpec, Rule};
+use super::rule::{LardClaimSpec, NEAR, Rule};
 
 fn chess(family: Family) -> bool {
     family == Family::Chess
-}
-
-fn hot(family: Family) -> bool {
-    matches!(family, Family::Hot { .. })
 }
 
 /// Hot targets above 20 KB that take 10 to 60 % of the requests.
 fn hot_and_large(family: Family) -> bool {
     matches!(family, Family::Hot { size_bytes, share_percent }
         if size_bytes > 20 * 1024 && (10..=60).contains(&share_percent))
+}
+
+/// One of the workloads with hot targets, to stand for all of them.
+fn one_hot(family: Family) -> bool {
+    family == Family::Hot { size_bytes: 40_960, share_percent: 20 }
 }
 
 /// Gain of LARD/R over LARD in per cent, on eight back-ends.
@@ -30,27 +31,17 @@ fn replication_gain(v: &View<'_>) -> Option<f64> {
 
 pub(super) const SPECS: &[LardClaimSpec] = &[
     LardClaimSpec {
-        id: "10a-4",
+        id: "10a",
         place: Figure(10),
-        statement: "on the IBM trace LARD/R has slightly more than twice the throughput of WRR (four back-ends)",
-        paper: Some(2.1),
+        statement: "on the IBM trace LARD/R has slightly more than twice the throughput of WRR from four back-ends on",
+        paper: Some(2.0),
         paper_text: "slightly more than 2 times",
         unit: "×",
-        rule: Rule::Within(0.2),
+        // Slightly more than twice: at least twice, and no further beyond than near.
+        rule: Rule::Between(2.0, 2.0 * (1.0 + NEAR)),
         family: ibm,
-        value: |v| v.ratio(LARD_R, WRR, 4),
-        explanation: EXPLAIN_IBM_RATIO,
-    },
-    LardClaimSpec {
-        id: "10a-16",
-        place: Figure(10),
-        statement: "on the IBM trace LARD/R has slightly more than twice the throughput of WRR (sixteen back-ends)",
-        paper: Some(2.1),
-        paper_text: "slightly more than 2 times",
-        unit: "×",
-        rule: Rule::Within(0.2),
-        family: ibm,
-        value: |v| v.ratio(LARD_R, WRR, 16),
+        sizes: &[4, 8, 16],
+        value: |v| v.ratio(LARD_R, WRR, v.backends),
         explanation: EXPLAIN_IBM_RATIO,
     },
     LardClaimSpec {
@@ -62,6 +53,7 @@ pub(super) const SPECS: &[LardClaimSpec] = &[
         unit: "%",
         rule: Rule::AtLeast(85.0),
         family: ibm,
+        sizes: &[],
         value: |v| Some(100.0 * v.ratio(GMS, LARD_R, 16)?),
         explanation: EXPLAIN_IBM_GMS,
     },
@@ -74,6 +66,7 @@ pub(super) const SPECS: &[LardClaimSpec] = &[
         unit: "×",
         rule: Rule::AtLeast(1.0),
         family: ibm,
+        sizes: &[],
         value: |v| min(v.sized(LARD_R, 2..=4, |n| v.efficiency(LARD_R, 1, n))),
         explanation: EXPLAIN_IBM_FEW,
     },
@@ -86,6 +79,7 @@ pub(super) const SPECS: &[LardClaimSpec] = &[
         unit: "×",
         rule: Rule::AtMost(1.05),
         family: ibm,
+        sizes: &[],
         value: |v| max(v.sized(LARD_R, 5..=16, |n| v.efficiency(LARD_R, 4, n))),
         explanation: EXPLAIN_IBM,
     },
@@ -98,6 +92,7 @@ pub(super) const SPECS: &[LardClaimSpec] = &[
         unit: "×",
         rule: Rule::Within(0.05),
         family: ibm,
+        sizes: &[],
         value: |v| farthest(1.0, v.over(2, |n| v.ratio(LARD_R, LARD, n))),
         explanation: EXPLAIN_IBM_MATCH,
     },
@@ -110,8 +105,9 @@ pub(super) const SPECS: &[LardClaimSpec] = &[
         unit: "×",
         rule: Rule::AtLeast(1.3),
         family: ibm,
+        sizes: &[],
         value: |v| Some(v.rps(LARD_R, 8)? / v.sibling(Family::Rice).rps(LARD_R, 8)?),
-        explanation: "",
+        explanation: LardExplanation::None,
     },
     LardClaimSpec {
         id: "h1",
@@ -122,19 +118,26 @@ pub(super) const SPECS: &[LardClaimSpec] = &[
         unit: "%",
         rule: Rule::Between(0.0, 15.0),
         family: hot,
+        sizes: &[],
         value: replication_gain,
         explanation: EXPLAIN_HOT,
     },
     LardClaimSpec {
         id: "h2",
         place: Section("4.2", None),
-        statement: "the gain is most significant for hot targets above 20 KB with 10 to 60 % of the requests",
+        statement: "the gain is most significant for hot targets above 20 KB with 10 to 60 % of the requests (largest gain among these, less the largest among the others)",
         paper: None,
         paper_text: "most significant",
-        unit: "%",
-        rule: Rule::AtLeast(2.0),
-        family: hot_and_large,
-        value: replication_gain,
+        unit: "pp",
+        // A comparison: the greatest gain must lie there, and not elsewhere.
+        rule: Rule::MoreThan(0.0),
+        family: one_hot,
+        sizes: &[],
+        value: |v| {
+            let largest =
+                |of: &dyn Fn(Family) -> bool| max(v.alike(of).iter().filter_map(replication_gain).collect());
+            Some(largest(&hot_and_large)? - largest(&|family| hot(family) && !hot_and_large(family))?)
+        },
         explanation: EXPLAIN_HOT,
     },
     LardClaimSpec {
@@ -146,6 +149,7 @@ pub(super) const SPECS: &[LardClaimSpec] = &[
         unit: "×",
         rule: Rule::Within(0.07),
         family: chess,
+        sizes: &[],
         value: |v| farthest(1.0, v.over(2, |n| v.ratio(LARD, WRR, n))),
         explanation: EXPLAIN_CHESS,
     },
@@ -158,6 +162,7 @@ pub(super) const SPECS: &[LardClaimSpec] = &[
         unit: "×",
         rule: Rule::Within(0.07),
         family: chess,
+        sizes: &[],
         value: |v| farthest(1.0, v.over(2, |n| v.ratio(LARD_R, WRR, n))),
         explanation: EXPLAIN_CHESS,
     },

@@ -111,7 +111,8 @@ fn workloads(number: u32, family: Family, results: &LardResults) -> Section {
             format!("{:.2} %", 100.0 * p.top_share),
         ]);
     }
-    for instance in instances.iter().filter(|i| i.seed == 1) {
+    let first_seed = instances.iter().map(|i| i.seed).min();
+    for instance in instances.iter().filter(|i| Some(i.seed) == first_seed) {
         let Some(p) = results.profile(instance) else {
             continue;
         };

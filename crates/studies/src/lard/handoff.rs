@@ -17,6 +17,8 @@ pub struct HandoffMeasures {
     pub throughput: HandoffThroughput,
     /// Large transfers from back-ends to clients.
     pub forwarding: Forwarding,
+    /// Seconds that the dispatcher takes for a request, measured apart; `None` if unknown.
+    pub dispatch_s: Option<f64>,
 }
 
 /// Latencies of requests one after another.
@@ -68,6 +70,13 @@ impl LatencyRound {
     }
 }
 
+impl HandoffMeasures {
+    /// The dispatcher's time as a share of what a handoff takes of the front-end's CPU, in per cent.
+    fn dispatch_share_percent(&self) -> Option<f64> {
+        Some(100.0 * self.dispatch_s? * self.throughput.per_busy_s()?)
+    }
+}
+
 impl HandoffThroughput {
     fn per_s(&self) -> f64 {
         self.handoffs as f64 / self.elapsed_s
@@ -100,12 +109,14 @@ const PAPER_BYTES_PER_PACKET: f64 = 3000.0;
 /// The claims of the section, judged.
 pub(super) fn claims(measures: &HandoffMeasures) -> Vec<Claim> {
     let one = |workload: &str, value: Option<f64>| {
-        let one = |value| Measured { workload: workload.to_owned(), seed: 1, value };
+        let one =
+            |value| Measured { workload: workload.to_owned(), seed: 1, condition: String::new(), value };
         value.filter(|value| value.is_finite()).map(one).into_iter().collect()
     };
     let round = |(round, seed): (&LatencyRound, u64)| Measured {
         workload: "requests one after another, round".to_owned(),
         seed,
+        condition: String::new(),
         value: round.added_us(),
     };
     let rounds = measures.rounds.iter().zip(1..).map(round);
@@ -119,7 +130,7 @@ pub(super) fn claims(measures: &HandoffMeasures) -> Vec<Claim> {
         unit,
         rule,
         measured,
-        explanation: EXPLAIN_SHARED,
+        explanation: EXPLAIN_SHARED.to_owned(),
     };
     let findings = [
         finding(
@@ -156,6 +167,14 @@ pub(super) fn claims(measures: &HandoffMeasures) -> Vec<Claim> {
             (2.5, "over 2.5 Gbit/s", "Gbit/s"),
             Rule::AtLeast(2.5),
             one("large transfers", forwarding.gbit_per_busy_s(forwarding.bytes_per_packet())),
+        ),
+        finding(
+            "t6",
+            "the dispatcher takes 10 to 20 % of what a handoff takes (LARD/R alone in a loop, over 1 / t3)",
+            (20.0, "10 to 20 %", "%"),
+            // A small fraction; a smaller one is no failure.
+            Rule::AtMost(20.0),
+            one("decisions in a loop", measures.dispatch_share_percent()),
         ),
     ];
     findings.into_iter().filter_map(MeasuredClaim::claim).collect()
@@ -312,6 +331,7 @@ mod tests {
                 others_busy: None,
                 strangers_cpus: 0.0,
             },
+            dispatch_s: Some(1e-6),
         }
     }
 
@@ -330,6 +350,8 @@ mod tests {
             // 0.2 s for 100,000 packets; 3,000 bytes each.
             ("t4", 2.0, Verdict::Holds),
             ("t5", 12.0, Verdict::Holds),
+            // 1 µs of the 1 / 16,000 s that a handoff takes.
+            ("t6", 1.6, Verdict::Holds),
         ];
         assert_eq!(found.len(), expected.len());
         for ((id, value, verdict), (wanted, by_hand, judged)) in found.iter().zip(expected) {
@@ -354,7 +376,7 @@ mod tests {
         measures.rounds.clear();
         measures.forwarding.packets = 0;
         let ids: Vec<String> = values(&measures).into_iter().map(|(id, _, _)| id).collect();
-        assert_eq!(ids, ["t2", "t3"]);
+        assert_eq!(ids, ["t2", "t3", "t6"]);
         // And the table can be made.
         let _ = table(&measures);
     }

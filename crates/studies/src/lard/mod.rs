@@ -10,9 +10,12 @@
 mod calibration;
 mod claims;
 mod claims_speeds;
+mod claims_strategies;
+mod claims_thresholds;
 mod claims_workloads;
 mod explain;
 mod figures;
+mod front_end_claims;
 mod handoff;
 mod plan;
 mod prototype;
@@ -26,15 +29,22 @@ use crate::matrix::{Progress, run_all};
 pub use crate::study_error::StudyError;
 
 pub use calibration::calibration_conclusion;
+pub use front_end_claims::FIGURE as PROTOTYPE_FIGURE;
 pub use handoff::{Forwarding, HandoffMeasures, HandoffThroughput, LatencyRound};
 pub use plan::{Effort, FIGURES};
 use plan::{Instance, Planned, Variant, instances, scenarios};
-pub use prototype::{FIGURE as PROTOTYPE_FIGURE, Prototype, PrototypeMechanism, PrototypePoint};
+pub use prototype::{Prototype, PrototypeMechanism, PrototypePoint};
 use results::{LardResults, Profile};
 use rule::evaluate;
 
 /// In the paper's order.
-const CLAIMS: [&[rule::LardClaimSpec]; 3] = [claims::SPECS, claims_workloads::SPECS, claims_speeds::SPECS];
+const CLAIMS: [&[rule::LardClaimSpec]; 5] = [
+    claims::SPECS,
+    claims_strategies::SPECS,
+    claims_workloads::SPECS,
+    claims_speeds::SPECS,
+    claims_thresholds::SPECS,
+];
 
 /// The results of the study.
 pub struct LardStudy {
@@ -84,36 +94,37 @@ pub struct Real {
 
 /// How many requests the study will simulate: the length of its progress bar.
 #[must_use]
-pub fn requests(effort: Effort, part: Part, real: &Real) -> u64 {
+pub fn requests(effort: Effort, part: Part, seed: Option<u64>, real: &Real) -> u64 {
     let figure = part.figure();
-    let simulated: u64 = instances(effort, figure)
+    let simulated: u64 = instances(effort, figure, seed)
         .iter()
-        .map(|i| scenarios(i, effort, figure).len() as u64 * i.expected_requests())
+        .map(|i| scenarios(i, effort, figure, seed).len() as u64 * i.expected_requests())
         .sum();
     let points = real.prototypes.iter().flat_map(|p| &p.points);
     simulated + points.map(|point| point.warmup_requests + point.run.requests).sum::<u64>()
 }
 
-/// Runs the study, or a part of it. Figure 17 and section 6.2 are there only with measurements of a real cluster.
+/// Runs the study, or a part of it, with several seeds or only this one. Figure 17 and section 6.2 are there only with measurements of a real cluster.
 ///
 /// # Errors
 /// When a workload cannot be made or a run fails.
 pub fn reproduce(
     effort: Effort,
     part: Part,
+    seed: Option<u64>,
     real: &Real,
     progress: &dyn Progress,
 ) -> Result<LardStudy, StudyError> {
     let figure = part.figure();
     let on_instance = |instance: &Instance| -> Result<(Profile, Vec<(Variant, Run)>), StudyError> {
         let workload = instance.workload()?;
-        let planned = scenarios(instance, effort, figure);
+        let planned = scenarios(instance, effort, figure, seed);
         let scenarios: Vec<_> = planned.iter().map(Planned::scenario).collect::<Result<_, _>>()?;
         let runs = run_all(&scenarios, &workload, progress, |_| None)?;
         let variants = planned.into_iter().map(|p| p.variant);
         Ok((Profile::of(&workload), variants.zip(runs).collect()))
     };
-    let instances = instances(effort, figure);
+    let instances = instances(effort, figure, seed);
     // One task per workload, so that no CPU waits for the last run of another workload.
     let done: Vec<_> = instances.par_iter().with_max_len(1).map(on_instance).collect();
     let mut results = LardResults::default();
@@ -156,7 +167,7 @@ mod tests {
 
     #[test]
     fn a_figure_has_its_claims_and_no_others() {
-        assert_eq!(ids(Some(9)), ["9a", "9b", "9c", "9d"]);
+        assert_eq!(ids(Some(9)), ["9a", "9b", "9c", "9d", "9e"]);
         assert!(ids(Some(7)).contains(&"7k"));
         assert!(ids(Some(10)).contains(&"10f"));
         assert!(ids(Some(5)).is_empty() && ids(Some(6)).is_empty());
@@ -165,9 +176,9 @@ mod tests {
 
     #[test]
     fn the_measures_of_handoff_simulate_nothing() {
-        assert_eq!(requests(Effort::Full, Part::Handoff, &Real::default()), 0);
+        assert_eq!(requests(Effort::Full, Part::Handoff, None, &Real::default()), 0);
         let real = Real { left_out: Some("a test".to_owned()), ..Real::default() };
-        let study = reproduce(Effort::Quick, Part::Handoff, &real, &()).unwrap();
+        let study = reproduce(Effort::Quick, Part::Handoff, None, &real, &()).unwrap();
         assert!(study.claims.is_empty() && study.calibration.is_empty() && study.runs.is_empty());
         assert!(study.report.to_html().contains("Not all was measured through connection handoff: a test."));
     }

@@ -40,6 +40,11 @@ pub(super) fn ibm(family: Family) -> bool {
     family == Family::Ibm
 }
 
+/// The workloads with hot targets.
+pub(super) fn hot(family: Family) -> bool {
+    matches!(family, Family::Hot { .. })
+}
+
 /// One workload: a family, one of its generators, and a seed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Instance {
@@ -62,6 +67,8 @@ pub(super) enum Variant {
     TenfoldCache,
     /// LRU caches that never hold files above 500 KB (section 3.1).
     Lru,
+    /// LARD's T_low and T_high (section 2.4).
+    Thresholds(u32, u32),
 }
 
 /// A run to be made.
@@ -70,12 +77,15 @@ pub(super) struct Planned {
     scenario: Scenario,
     /// A parameter of the model that differs from its default.
     model: Option<(&'static str, GivenValue)>,
+    /// Parameters of the policy that differ from their defaults.
+    policy: Vec<(&'static str, GivenValue)>,
 }
 
 impl Planned {
     pub(super) fn scenario(&self) -> Result<Scenario, ScenarioError> {
         let mut scenario = self.scenario.clone();
         scenario.set_model(self.model.clone())?;
+        scenario.set_policy(self.policy.clone())?;
         Ok(scenario)
     }
 }
@@ -87,6 +97,12 @@ pub(super) const ALL: [&str; 6] = ["weighted_round_robin", "uri_hash", "lb_gc", 
 const WRR_LARDS: [&str; 3] = ["weighted_round_robin", "lard", "lard_r"];
 const WRR_LARD_R: [&str; 2] = ["weighted_round_robin", "lard_r"];
 const LARDS: [&str; 2] = ["lard", "lard_r"];
+
+/// T_high of the runs that vary T_high − T_low, with T_low = 25.
+pub(super) const T_HIGH: [u32; 5] = [35, 45, 65, 105, 185];
+/// A conservatively high T_low, with a T_high that keeps T_high − T_low at 40: a smaller difference costs throughput, says
+/// the paper itself.
+pub(super) const HIGH_T_LOW: (u32, u32) = (50, 90);
 
 /// Sizes in bytes and shares in per cent of the hot targets.
 pub(super) const HOT_SIZES: [u32; 4] = [4_096, 10_240, 40_960, 102_400];
@@ -130,10 +146,16 @@ impl Instance {
     }
 }
 
-/// The workloads, for the whole study or for one figure.
-pub(super) fn instances(effort: Effort, figure: Option<u32>) -> Vec<Instance> {
+/// The seed of what is run with one seed.
+fn first_seed(only: Option<u64>) -> u64 {
+    only.unwrap_or(1)
+}
+
+/// The workloads, for the whole study or for one figure; `only` with this seed.
+pub(super) fn instances(effort: Effort, figure: Option<u32>, only: Option<u64>) -> Vec<Instance> {
     let wants = |figures: &[u32]| figure.is_none_or(|f| figures.contains(&f));
-    let seeds: &[u64] = if effort == Effort::Full { &[1, 2, 3] } else { &[1] };
+    let first = [first_seed(only)];
+    let seeds: &[u64] = if only.is_none() && effort == Effort::Full { &[1, 2, 3] } else { &first };
     let mut out = Vec::new();
     // Figures that are not simulated, such as 17, need none of them.
     if figure.is_some_and(|f| !FIGURES.contains(&f)) {
@@ -146,7 +168,7 @@ pub(super) fn instances(effort: Effort, figure: Option<u32>) -> Vec<Instance> {
             out.extend(GENERATORS.map(|generator| Instance { family: Family::Rice, generator, seed }));
         }
         if matches!(figure, Some(11..=14)) {
-            out.retain(|instance| varies(instance, effort));
+            out.retain(|instance| varies(instance, effort, first[0]));
         }
     }
     if wants(&[6, 10]) {
@@ -158,12 +180,12 @@ pub(super) fn instances(effort: Effort, figure: Option<u32>) -> Vec<Instance> {
         for &seed in seeds {
             out.push(Instance { family: Family::Chess, generator: "irm", seed });
         }
-        out.extend(hot(effort));
+        out.extend(hot_instances(effort, first[0]));
     }
     out
 }
 
-fn hot(effort: Effort) -> Vec<Instance> {
+fn hot_instances(effort: Effort, seed: u64) -> Vec<Instance> {
     let mut out = Vec::new();
     for size_bytes in HOT_SIZES {
         for share_percent in HOT_SHARES {
@@ -172,7 +194,7 @@ fn hot(effort: Effort) -> Vec<Instance> {
                 continue;
             }
             let family = Family::Hot { size_bytes, share_percent };
-            out.push(Instance { family, generator: "windowed", seed: 1 });
+            out.push(Instance { family, generator: "windowed", seed });
         }
     }
     out
@@ -180,13 +202,19 @@ fn hot(effort: Effort) -> Vec<Instance> {
 
 /// Whether CPU speed and disks are varied. These are comparisons within a workload, so one seed, and in a
 /// quick run two generators, are enough.
-fn varies(instance: &Instance, effort: Effort) -> bool {
-    instance.seed == 1 && (effort == Effort::Full || ["windowed", "irm"].contains(&instance.generator))
+fn varies(instance: &Instance, effort: Effort, first_seed: u64) -> bool {
+    instance.seed == first_seed
+        && (effort == Effort::Full || ["windowed", "irm"].contains(&instance.generator))
 }
 
 /// The runs on one workload, for the whole study or for one figure.
-pub(super) fn scenarios(instance: &Instance, effort: Effort, figure: Option<u32>) -> Vec<Planned> {
-    let mut plan = RunPlan { instance, effort, figure, out: Vec::new() };
+pub(super) fn scenarios(
+    instance: &Instance,
+    effort: Effort,
+    figure: Option<u32>,
+    only: Option<u64>,
+) -> Vec<Planned> {
+    let mut plan = RunPlan { instance, effort, figure, first_seed: first_seed(only), out: Vec::new() };
     match instance.family {
         Family::Rice => plan.rice(),
         Family::Ibm => {
@@ -204,6 +232,7 @@ struct RunPlan<'a> {
     instance: &'a Instance,
     effort: Effort,
     figure: Option<u32>,
+    first_seed: u64,
     out: Vec<Planned>,
 }
 
@@ -228,9 +257,21 @@ impl RunPlan<'_> {
             Some(10) => self.add(&["lard_r"], &[8], Variant::Base),
             Some(_) => {}
         }
-        if varies(self.instance, self.effort) {
+        if varies(self.instance, self.effort, self.first_seed) {
             self.speeds();
+            self.thresholds();
         }
+    }
+
+    /// LARD's thresholds, on eight back-ends.
+    fn thresholds(&mut self) {
+        if self.figure.is_some() {
+            return;
+        }
+        for t_high in T_HIGH {
+            self.add(&["lard"], &[8], Variant::Thresholds(25, t_high));
+        }
+        self.add(&["lard"], &[8], Variant::Thresholds(HIGH_T_LOW.0, HIGH_T_LOW.1));
     }
 
     /// All strategies on clusters of all sizes.
@@ -271,6 +312,7 @@ impl RunPlan<'_> {
             for strategy in strategies.iter().filter_map(|name| Strategy::find(name).ok()) {
                 let mut scenario = Scenario::lard(strategy, backends, self.instance.seed);
                 let mut model = None;
+                let mut policy = Vec::new();
                 match variant {
                     Variant::Base => {}
                     Variant::Cpu(speed) => {
@@ -285,13 +327,16 @@ impl RunPlan<'_> {
                     Variant::Disks(disks) => {
                         model = Some(("disks", disks.into()));
                     }
+                    Variant::Thresholds(low, high) => {
+                        policy = vec![("t_low", low.into()), ("t_high", high.into())];
+                    }
                     Variant::TenfoldCache => scenario.cache_bytes *= 10,
                     Variant::Lru => {
                         scenario.cache = &caches::lru::SPEC;
                         scenario.cache_object_limit_bytes = Some(500 * 1024);
                     }
                 }
-                self.out.push(Planned { variant, scenario, model });
+                self.out.push(Planned { variant, scenario, model, policy });
             }
         }
     }
@@ -305,7 +350,7 @@ mod tests {
     fn the_cache_grows_with_the_cpu_as_in_section_4_3() {
         let rice = Instance { family: Family::Rice, generator: "windowed", seed: 1 };
         for (speed, mib) in [(2, 48), (3, 64), (4, 96)] {
-            let plan = scenarios(&rice, Effort::Quick, Some(11));
+            let plan = scenarios(&rice, Effort::Quick, Some(11), None);
             let found = plan.iter().find(|p| p.variant == Variant::Cpu(speed)).unwrap();
             assert_eq!(found.scenario.cache_bytes, mib << 20);
         }
@@ -314,8 +359,8 @@ mod tests {
     #[test]
     fn figure_10_has_the_run_on_rice_that_it_is_compared_with() {
         let rice = Instance { family: Family::Rice, generator: "windowed", seed: 1 };
-        assert!(instances(Effort::Quick, Some(10)).contains(&rice));
-        let plan = scenarios(&rice, Effort::Quick, Some(10));
+        assert!(instances(Effort::Quick, Some(10), None).contains(&rice));
+        let plan = scenarios(&rice, Effort::Quick, Some(10), None);
         let found: Vec<_> =
             plan.iter().map(|p| (p.variant, p.scenario.strategy.name, p.scenario.backends)).collect();
         assert_eq!(found, [(Variant::Base, "lard_r", 8)]);
@@ -324,7 +369,7 @@ mod tests {
     #[test]
     fn every_figure_has_runs_or_workloads() {
         for figure in FIGURES {
-            assert!(!instances(Effort::Quick, Some(figure)).is_empty(), "figure {figure}");
+            assert!(!instances(Effort::Quick, Some(figure), None).is_empty(), "figure {figure}");
         }
     }
 }

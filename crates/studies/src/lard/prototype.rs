@@ -5,18 +5,13 @@
 
 use plimsoll_report::{Align, Claim, Measured, Plot, Run, Section, Series, SeriesStyle, Table};
 
+use super::front_end_claims::{self, EXPLAIN_RATIO, EXPLAIN_SIMULATOR, FIGURE, MOST};
 use super::results::{LARD_R, WRR, farthest};
 use super::rule::{MeasuredClaim, PaperReference, Rule};
 use crate::matrix::{Progress, run_all};
 use crate::scenario::{Scenario, Strategy, paper_name};
 use crate::study_error::StudyError;
 use crate::workload::Workload;
-
-/// The number of the figure.
-pub const FIGURE: u32 = 17;
-
-/// Back-ends of the largest cluster of the figure.
-const MOST: usize = 6;
 
 /// How the front-end of a real cluster gets requests to back-ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -156,7 +151,12 @@ fn claims(prototype: &Prototype, pairs: &[Pair<'_>]) -> Vec<Claim> {
     };
     let by_handoff = prototype.mechanism == PrototypeMechanism::Handoff;
     let measured = |value: Option<f64>| {
-        let one = |value| Measured { workload: workload.to_owned(), seed: prototype.seed, value };
+        let one = |value| Measured {
+            workload: workload.to_owned(),
+            seed: prototype.seed,
+            condition: String::new(),
+            value,
+        };
         value.filter(|value| value.is_finite()).map(one).into_iter().collect()
     };
     let six = ratios(pairs, MOST);
@@ -174,7 +174,7 @@ fn claims(prototype: &Prototype, pairs: &[Pair<'_>]) -> Vec<Claim> {
             unit: "×",
             rule: Rule::Within(0.2),
             measured: measured(six.map(|(live, _)| live)),
-            explanation: EXPLAIN_RATIO,
+            explanation: EXPLAIN_RATIO.to_owned(),
         },
         MeasuredClaim {
             id: ids[1],
@@ -189,7 +189,7 @@ fn claims(prototype: &Prototype, pairs: &[Pair<'_>]) -> Vec<Claim> {
             unit: "×",
             rule: Rule::Within(0.2),
             measured: measured(six.map(|(live, simulated)| live / simulated)),
-            explanation: EXPLAIN_SIMULATOR,
+            explanation: EXPLAIN_SIMULATOR.to_owned(),
         },
         MeasuredClaim {
             id: ids[2],
@@ -200,10 +200,12 @@ fn claims(prototype: &Prototype, pairs: &[Pair<'_>]) -> Vec<Claim> {
             unit: "×",
             rule: Rule::Within(0.2),
             measured: measured(farthest(1.0, pairs.iter().map(agreement).collect())),
-            explanation: EXPLAIN_SIMULATOR,
+            explanation: EXPLAIN_SIMULATOR.to_owned(),
         },
     ];
-    findings.into_iter().filter_map(MeasuredClaim::claim).collect()
+    let busy = find(pairs, LARD_R, MOST).filter(|_| by_handoff).and_then(|pair| pair.live.front_end_busy);
+    let front_end = front_end_claims::of(measured, busy);
+    findings.into_iter().chain(front_end).filter_map(MeasuredClaim::claim).collect()
 }
 
 fn section(prototype: &Prototype, pairs: &[Pair<'_>]) -> Section {
@@ -299,18 +301,6 @@ fn table(pairs: &[Pair<'_>]) -> Table {
     }
     table
 }
-
-const EXPLAIN_RATIO: &str = "\
-    The prototype was given a segment of the Rice trace that is not published, and one of its back-ends alone served 167 \
-    requests/s: about twice what one serves here at the paper's disk speed. So it missed less, and left less to gain. It \
-    also had file caches of 70 to 97 MB, Apache, and connection handoff between six machines; here disks and CPUs are \
-    emulated with the times of section 3.1, and caches are those of the simulations, 32 MB, scaled down like the \
-    contents. What the ratio should be in this setting is for the simulator to say, and 17b compares with it.";
-
-const EXPLAIN_SIMULATOR: &str = "\
-    Real requests take time that the simulator does not count: they pass client, front-end and origin on the CPUs of one \
-    machine, which the table shows as busy, and timers end up to a millisecond late. Where this machine was busy for most of the time, \
-    its CPUs and not the emulated hardware set the pace.";
 
 #[cfg(test)]
 mod tests {

@@ -101,7 +101,7 @@ impl LardResults {
     }
 
     pub(super) fn on(&self, instance: Instance) -> View<'_> {
-        View { results: self, instance }
+        View { results: self, instance, backends: 0 }
     }
 
     pub(super) fn into_runs(self) -> Vec<Run> {
@@ -114,6 +114,8 @@ impl LardResults {
 pub(super) struct View<'a> {
     results: &'a LardResults,
     pub(super) instance: Instance,
+    /// The number of back-ends at which a claim with several is measured.
+    pub(super) backends: usize,
 }
 
 /// The paper's abbreviations.
@@ -129,9 +131,35 @@ impl<'a> View<'a> {
         self.results.profile(&self.instance)
     }
 
+    /// The same view for this number of back-ends.
+    pub(super) fn sized_at(self, backends: usize) -> Self {
+        Self { backends, ..self }
+    }
+
     /// The view of the workload of another family made by the same generator with the same seed.
     pub(super) fn sibling(&self, family: Family) -> View<'a> {
         View { instance: Instance { family, ..self.instance }, ..*self }
+    }
+
+    /// The views of the workloads of a kind that were made by the same generator with the same seed.
+    pub(super) fn alike(&self, of: impl Fn(Family) -> bool) -> Vec<View<'a>> {
+        let Instance { generator, seed, .. } = self.instance;
+        let mut found = self.results.instances(of);
+        found.retain(|i| i.generator == generator && i.seed == seed);
+        found.into_iter().map(|instance| View { instance, ..*self }).collect()
+    }
+
+    /// The largest less the smallest mean delay of LARD's eight back-ends, in seconds: mean load over throughput, by
+    /// Little's law.
+    pub(super) fn delay_difference_s(&self, variant: Variant) -> Option<f64> {
+        let run = self.run(LARD, 8, variant)?;
+        let delays: Vec<f64> = run
+            .per_backend
+            .iter()
+            .filter(|backend| backend.requests > 0)
+            .map(|backend| backend.mean_load * run.simulated_s / backend.requests as f64)
+            .collect();
+        Some(max(delays.clone())? - min(delays)?)
     }
 
     pub(super) fn run(&self, strategy: &str, backends: usize, variant: Variant) -> Option<&'a Run> {

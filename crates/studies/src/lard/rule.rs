@@ -2,9 +2,10 @@
 
 use plimsoll_report::{Claim, Measured};
 
+use super::explain::LardExplanation;
 use super::plan::Family;
 use super::results::{LardResults, View};
-pub(super) use crate::judge::{MeasuredClaim, PaperReference, Rule};
+pub(super) use crate::judge::{EQUAL, MeasuredClaim, NEAR, PaperReference, Rule, SLIGHTLY_MORE};
 
 /// A claim of the paper, and how it is measured on one workload.
 pub(super) struct LardClaimSpec {
@@ -16,9 +17,11 @@ pub(super) struct LardClaimSpec {
     pub(super) unit: &'static str,
     pub(super) rule: Rule,
     pub(super) family: fn(Family) -> bool,
+    /// Numbers of back-ends at which the one claim is measured, if several.
+    pub(super) sizes: &'static [usize],
     pub(super) value: fn(&View<'_>) -> Option<f64>,
     /// Shown when the claim does not hold on every workload.
-    pub(super) explanation: &'static str,
+    pub(super) explanation: LardExplanation,
 }
 
 /// The claims that belong to the figure, or all, in their order.
@@ -37,14 +40,18 @@ pub(super) fn evaluate(specs: &[&[LardClaimSpec]], figure: Option<u32>, results:
 
 /// Measures the claim on every workload of its family; `None` when none of its runs was made.
 fn measure(spec: &LardClaimSpec, results: &LardResults) -> Option<Claim> {
-    let measured: Vec<Measured> = results
-        .instances(spec.family)
-        .into_iter()
-        .filter_map(|instance| {
-            let value = (spec.value)(&results.on(instance))?;
-            Some(Measured { workload: instance.name(), seed: instance.seed, value })
-        })
-        .collect();
+    let mut measured = Vec::new();
+    let sizes: &[usize] = if spec.sizes.is_empty() { &[0] } else { spec.sizes };
+    for &backends in sizes {
+        let condition = if backends == 0 { String::new() } else { format!("on {backends} back-ends") };
+        for instance in results.instances(spec.family) {
+            let view = results.on(instance).sized_at(backends);
+            if let Some(value) = (spec.value)(&view) {
+                let (workload, condition) = (instance.name(), condition.clone());
+                measured.push(Measured { workload, seed: instance.seed, condition, value });
+            }
+        }
+    }
     let finding = MeasuredClaim {
         id: spec.id,
         place: spec.place,
@@ -54,7 +61,7 @@ fn measure(spec: &LardClaimSpec, results: &LardResults) -> Option<Claim> {
         unit: spec.unit,
         rule: spec.rule,
         measured,
-        explanation: spec.explanation,
+        explanation: spec.explanation.words(results),
     };
     finding.claim()
 }

@@ -14,8 +14,8 @@ use crate::output;
 pub(super) fn run(args: &Args, effort: Effort) -> Result<StudyFindings, CliError> {
     let figure = args.figure.as_deref().map(figure).transpose()?;
     let setting = setting(args)?;
-    let source = source(args, setting.seed)?;
-    let bar = output::Bar::new(adaptload::requests(effort, figure, &source));
+    let source = source(args, setting.seed.unwrap_or(1))?;
+    let bar = output::Bar::new(adaptload::requests(effort, figure, &source, setting));
     let study = adaptload::reproduce(effort, figure, source, setting, &bar);
     bar.finish();
     let adaptload::AdaptLoadStudy { calibration, claims, runs, report } = study?;
@@ -41,7 +41,7 @@ fn setting(args: &Args) -> Result<Setting, CliError> {
             "--peak-use {peak_use}: give a share of the network's time from 0.01 to 2, e.g. 0.5"
         )));
     }
-    Ok(Setting { seed: args.seed.unwrap_or(default.seed), peak_use })
+    Ok(Setting { seed: args.seed, peak_use })
 }
 
 /// `seed` spreads requests that are stamped with whole seconds within them.

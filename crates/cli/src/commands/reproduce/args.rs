@@ -13,7 +13,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "N")]
     pub(super) figure: Option<String>,
 
-    /// Fewer runs, of a shortened day for AdaptLoad: one to three minutes on two cores
+    /// Fewer runs, of a shortened day for AdaptLoad: two to four minutes on two cores
     #[arg(long)]
     pub(super) quick: bool,
 
@@ -25,7 +25,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "FILE", num_args = 1..)]
     pub(super) trace: Vec<String>,
 
-    /// AdaptLoad: seed of workload and runs [default: 1]
+    /// Only this seed of workloads and runs; the claims are judged over fewer workloads then
     #[arg(long, value_name = "N")]
     pub(super) seed: Option<u64>,
 

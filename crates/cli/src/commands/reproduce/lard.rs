@@ -8,17 +8,16 @@ use crate::error::CliError;
 use crate::output;
 
 pub(super) fn run(args: &Args, effort: Effort) -> Result<StudyFindings, CliError> {
-    let others = args.seed.is_some() || args.peak_use.is_some();
-    if others || args.profile.is_some() || !args.trace.is_empty() {
-        let text = "--profile, --trace, --seed and --peak-use are for the study `adaptload`";
+    if args.peak_use.is_some() || args.profile.is_some() || !args.trace.is_empty() {
+        let text = "--profile, --trace and --peak-use are for the study `adaptload`";
         return Err(CliError::Usage(text.into()));
     }
     let part = args.figure.as_deref().map_or(Ok(Part::All), part).map_err(CliError::Usage)?;
     // Measurements of real traffic come first, while nothing else uses the CPUs.
     let tell = |line: &str| eprintln!("{line}");
     let real = plimsoll_experiments::lard::measure(effort, part, &output::this_program()?, &tell)?;
-    let bar = output::Bar::new(lard::requests(effort, part, &real));
-    let study = lard::reproduce(effort, part, &real, &bar);
+    let bar = output::Bar::new(lard::requests(effort, part, args.seed, &real));
+    let study = lard::reproduce(effort, part, args.seed, &real, &bar);
     bar.finish();
     let lard::LardStudy { calibration, claims, runs, report } = study?;
     Ok(StudyFindings { calibration, claims, runs, report })

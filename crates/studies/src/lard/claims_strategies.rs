@@ -1,0 +1,80 @@
+//! Further claims of sections 4.1 and 8 that set one strategy against another.
+
+use super::explain::{EXPLAIN_GMS, EXPLAIN_LB, EXPLAIN_MISSES, EXPLAIN_REPLICA_IDLE, EXPLAIN_REPLICATION};
+use super::plan::{Family, ibm, rice};
+use super::results::{GMS, LARD, LARD_R, LB_GC, WRR, farthest, max, min};
+use super::rule::PaperReference::{Figure, Section};
+use super::rule::{LardClaimSpec, NEAR, Rule};
+
+fn rice_or_ibm(family: Family) -> bool {
+    rice(family) || ibm(family)
+}
+
+pub(super) const SPECS: &[LardClaimSpec] = &[
+    LardClaimSpec {
+        id: "7l",
+        place: Figure(7),
+        statement: "LB/GC, too, has only a modest throughput advantage over WRR (eight back-ends)",
+        paper: None,
+        paper_text: "modest",
+        unit: "×",
+        // As for LB (7d): less than half of what LARD/R gains.
+        rule: Rule::Between(1.0, 2.0),
+        family: rice,
+        sizes: &[],
+        value: |v| v.ratio(LB_GC, WRR, 8),
+        explanation: EXPLAIN_LB,
+    },
+    LardClaimSpec {
+        id: "8g",
+        place: Figure(8),
+        statement: "LARD misses about as little as LB/GC (LARD over LB/GC, the size that departs most)",
+        paper: Some(1.0),
+        paper_text: "close",
+        unit: "×",
+        rule: Rule::Within(NEAR),
+        family: rice,
+        sizes: &[],
+        value: |v| farthest(1.0, v.over(2, |n| Some(v.miss_percent(LARD, n)? / v.miss_percent(LB_GC, n)?))),
+        explanation: EXPLAIN_MISSES,
+    },
+    LardClaimSpec {
+        id: "8h",
+        place: Figure(8),
+        statement: "LARD/R misses less than LARD for seven or more back-ends (largest ratio)",
+        paper: None,
+        paper_text: "lower",
+        unit: "×",
+        rule: Rule::LessThan(1.0),
+        family: rice,
+        sizes: &[],
+        value: |v| max(v.over(7, |n| Some(v.miss_percent(LARD_R, n)? / v.miss_percent(LARD, n)?))),
+        explanation: EXPLAIN_REPLICATION,
+    },
+    LardClaimSpec {
+        id: "9e",
+        place: Figure(9),
+        statement: "LARD/R is idle less than LARD for seven or more back-ends (LARD less LARD/R, least)",
+        paper: None,
+        paper_text: "lower",
+        unit: "pp",
+        rule: Rule::MoreThan(0.0),
+        family: rice,
+        sizes: &[],
+        value: |v| min(v.over(7, |n| Some(v.idle_percent(LARD, n)? - v.idle_percent(LARD_R, n)?))),
+        explanation: EXPLAIN_REPLICA_IDLE,
+    },
+    LardClaimSpec {
+        id: "s1",
+        place: Section("8", None),
+        statement: "WRR/GMS falls short of LARD under all workloads (largest ratio, two back-ends or more)",
+        paper: None,
+        paper_text: "falls short",
+        unit: "×",
+        rule: Rule::LessThan(1.0),
+        family: rice_or_ibm,
+        sizes: &[],
+        value: |v| max(v.over(2, |n| v.ratio(GMS, LARD, n))),
+        explanation: EXPLAIN_GMS,
+    },
+];
