@@ -5,6 +5,7 @@
 //! lie near the published coverage. The lives of targets follow from nothing published; they differ
 //! on purpose.
 
+use super::parameters::DRIFT_OFF;
 use super::spec::Generator;
 
 /// Generators of Rice, and of the Rice part of the hot workload.
@@ -107,29 +108,33 @@ pub(super) const WORLDCUP_GENERATORS: &[Generator] = &[
     Generator {
         name: "drifting",
         help: "small popular files make up the peaks, rare and large ones are requested all day, new ones in bursts",
-        values: &[
-            ("exponent", 1.1),
-            ("surge", 2.0),
-            ("burst_share", 0.05),
-            ("window_min", 0.05),
-            ("window_max", 0.5),
-        ],
+        values: &[],
     },
     Generator {
         name: "lasting",
         help: "as drifting, but files live four times as long, at most the whole day, and bursts have half the files",
+        values: &[("burst_share", 0.025), ("window_min", 0.2), ("window_max", 1.0)],
+    },
+    Generator {
+        name: "irm",
+        help: "Zipf, every file lives throughout the day",
         values: &[
-            ("exponent", 1.1),
-            ("surge", 2.0),
-            ("burst_share", 0.025),
-            ("window_min", 0.2),
+            ("exponent", 0.9),
+            ("surge", DRIFT_OFF),
+            ("burst_share", DRIFT_OFF),
+            ("window_min", 1.0),
             ("window_max", 1.0),
         ],
     },
-    Generator { name: "irm", help: "Zipf, every file lives throughout the day", values: &[] },
     Generator {
         name: "windowed",
         help: "as irm, but all files beyond rank 500 live in half of the day",
-        values: &[("window_min", 0.5), ("window_max", 0.5)],
+        values: &[
+            ("exponent", 0.9),
+            ("surge", DRIFT_OFF),
+            ("burst_share", DRIFT_OFF),
+            ("window_min", 0.5),
+            ("window_max", 0.5),
+        ],
     },
 ];

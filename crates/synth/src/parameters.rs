@@ -15,7 +15,7 @@ struct Defaults {
     zipf: (f64, f64),
     sizes: (f64, f64, f64, f64),
     pairing: (f64, f64),
-    window: f64,
+    window: (f64, f64),
 }
 
 /// Number of parameters that all workloads share.
@@ -99,14 +99,14 @@ const fn shape_parameters(d: &Defaults) -> [Parameter; 7] {
         Parameter::number(
             "window_min",
             "",
-            d.window,
+            d.window.0,
             (0.001, 1.0),
             "shortest life of a target as a share of the trace",
         ),
         Parameter::number(
             "window_max",
             "",
-            d.window,
+            d.window.1,
             (0.001, 1.0),
             "longest life; between the two lengths are log-uniform",
         ),
@@ -162,7 +162,7 @@ const RICE: Defaults = Defaults {
     zipf: (1.175, 10.4),
     sizes: (1.5, 0.07, 1.3, 2.0),
     pairing: (0.345, 0.0),
-    window: 0.25,
+    window: (0.25, 0.25),
 };
 /// Parameters of the workload `rice`.
 pub(super) const RICE_PARAMETERS: [Parameter; COVERED] = covered(&RICE);
@@ -179,7 +179,7 @@ pub(super) const IBM_PARAMETERS: [Parameter; COVERED] = covered(&Defaults {
     zipf: (1.406, 7.2),
     sizes: (1.5, 0.07, 1.3, 2.0),
     pairing: (0.61, 0.2),
-    window: 0.5,
+    window: (0.5, 0.5),
 });
 
 /// Parameters of the workload `chess`.
@@ -193,7 +193,7 @@ pub(super) const CHESS_PARAMETERS: [Parameter; COVERED] = covered(&Defaults {
     zipf: (1.4, 5.0),
     sizes: (1.4, 0.0, 1.3, 2.0),
     pairing: (0.3, 0.0),
-    window: 1.0,
+    window: (1.0, 1.0),
 });
 
 const WORLDCUP_SHARED: [Parameter; SHARED] = shared(&Defaults {
@@ -203,10 +203,10 @@ const WORLDCUP_SHARED: [Parameter; SHARED] = shared(&Defaults {
     rate: 0.0,
     cover_mib: [0.0, 0.0, 0.0],
     total_mib: 194.7,
-    zipf: (0.9, 0.0),
+    zipf: (1.1, 0.0),
     sizes: (1.3, 0.07, 1.3, 3.1),
     pairing: (0.0, 0.0),
-    window: 1.0,
+    window: (0.05, 0.5),
 });
 
 const HOT_ONLY: [Parameter; 3] = [
@@ -233,7 +233,7 @@ const WORLDCUP_ONLY: [Parameter; 7] = [
     Parameter::number(
         "surge",
         "",
-        DRIFT_OFF,
+        2.0,
         (DRIFT_OFF, 2.0),
         "how rare or large files stay away from peaks; 0: not, 1: their rate is the same all day, 2: falls as others rise",
     ),
@@ -254,7 +254,7 @@ const WORLDCUP_ONLY: [Parameter; 7] = [
     Parameter::number(
         "burst_share",
         "",
-        DRIFT_OFF,
+        0.05,
         (DRIFT_OFF, 0.5),
         "share of the files, small and rare ones, that are requested in six bursts of the late morning only",
     ),
