@@ -7,6 +7,7 @@ use crate::line_error::LineError;
 use crate::names::Interner;
 use crate::options::{Include, ReadOptions};
 use crate::reorder::Reorder;
+use crate::source::MAX_LINE_BYTES;
 use crate::tally::Tally;
 use crate::targets::TargetTable;
 use crate::time::NS_PER_S;
@@ -67,6 +68,12 @@ impl Ingest {
 
     pub(crate) fn reject(&mut self, line: u64, reason: LineError) {
         self.tally.reject(line, reason);
+    }
+
+    /// Counts and rejects a line that was not read to its end.
+    pub(crate) fn reject_too_long(&mut self, line: u64) {
+        self.count_line();
+        self.reject(line, LineError::TooLong { limit_bytes: MAX_LINE_BYTES });
     }
 
     /// Adds a request that counts.

@@ -6,7 +6,7 @@ use crate::ingest::Ingest;
 use crate::line_error::LineError;
 use crate::options::ReadOptions;
 use crate::raw_request::{LogRequest, RawRequest, take};
-use crate::source::{Framed, InputSource, MAX_LINE_BYTES};
+use crate::source::{Framed, InputSource};
 
 /// What a line is.
 #[derive(Debug)]
@@ -116,8 +116,7 @@ impl FormatDecoder for LineDecoder {
             let line = match self.source.next_line()? {
                 Framed::End => return Ok(false),
                 Framed::TooLong => {
-                    out.count_line();
-                    out.reject(self.line, LineError::TooLong { limit_bytes: MAX_LINE_BYTES });
+                    out.reject_too_long(self.line);
                     continue;
                 }
                 Framed::Line(line) if line.trim_ascii_start().is_empty() => continue,

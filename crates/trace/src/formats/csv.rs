@@ -165,8 +165,7 @@ impl FormatDecoder for CsvDecoder {
             let count = match self.read_record()? {
                 CsvRead::End => return Ok(false),
                 CsvRead::TooLong => {
-                    out.count_line();
-                    out.reject(line, LineError::TooLong { limit_bytes: MAX_LINE_BYTES });
+                    out.reject_too_long(line);
                     continue;
                 }
                 CsvRead::Record { fields } => fields,

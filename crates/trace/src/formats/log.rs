@@ -13,7 +13,7 @@ use crate::line_error::LineError;
 use crate::options::Include;
 use crate::prefix::{Likeness, Prefix};
 use crate::raw_request::LogRequest;
-use crate::source::{Framed, InputSource, MAX_LINE_BYTES};
+use crate::source::{Framed, InputSource};
 use crate::time::{NS_PER_S, STAMP_BYTES, StampReader};
 use crate::url;
 use plimsoll_synth::RecordKind;
@@ -104,8 +104,7 @@ impl FormatDecoder for LogDecoder {
             match self.source.next_line()? {
                 Framed::End => return Ok(false),
                 Framed::TooLong => {
-                    out.count_line();
-                    out.reject(self.line, LineError::TooLong { limit_bytes: MAX_LINE_BYTES });
+                    out.reject_too_long(self.line);
                 }
                 Framed::Line(line) if line.trim_ascii_start().is_empty() => {}
                 Framed::Line(line) => {

@@ -11,7 +11,7 @@ use crate::ingest::{DecodedRequest, Ingest, parse_size};
 use crate::line_error::LineError;
 use crate::prefix::{Likeness, Prefix};
 use crate::raw_request::LogRequest;
-use crate::source::{Framed, InputSource, MAX_LINE_BYTES};
+use crate::source::{Framed, InputSource};
 use crate::time::parse_seconds;
 use plimsoll_synth::RecordKind;
 
@@ -53,8 +53,7 @@ impl FormatDecoder for TimeIdSizeDecoder {
             let line = match self.source.next_line()? {
                 Framed::End => return Ok(false),
                 Framed::TooLong => {
-                    out.count_line();
-                    out.reject(self.line, LineError::TooLong { limit_bytes: MAX_LINE_BYTES });
+                    out.reject_too_long(self.line);
                     continue;
                 }
                 Framed::Line(line) => line,

@@ -44,6 +44,14 @@ fn adopt(link: &mut Link, client: &Client, (conn, request): (u64, u32)) {
     link.say(&ToAgent::Adopted { orphan, conn: Conn(conn) });
 }
 
+/// A client whose connection was handed off by this link, with the number 1, and whose first request is answered.
+fn served(world: &World, link: &mut Link) -> Client {
+    let mut client = world.handed_off(link, 0, 1, GET);
+    client.response();
+    link.ended(1, 0);
+    client
+}
+
 /// The agent asks this front-end about the next request, and the answer is whole.
 fn serve(link: &mut Link, client: &mut Client, (conn, request): (u64, u32)) {
     // What was said before has been heard: an agent that has not heard who adopts a connection asks nobody.
@@ -67,9 +75,7 @@ fn a_front_end_that_was_active_can_do_nothing_any_more() {
     let world = world();
     let mut first = world.link(0);
     become_active(&mut first, 1, 1);
-    let mut client = world.handed_off(&mut first, 0, 1, GET);
-    client.response();
-    first.ended(1, 0);
+    let mut client = served(&world, &mut first);
     let mut second = second_link(&world, 2);
     active(&mut second, 1, 1);
     // The link of the first one is as alive as before.
@@ -103,9 +109,7 @@ fn who_gives_up_or_is_gone_is_followed() {
     become_active(&mut first, 1, 1);
     let mut second = second_link(&world, 2);
     active(&mut second, 1, 1);
-    let mut client = world.handed_off(&mut first, 0, 1, GET);
-    client.response();
-    first.ended(1, 0);
+    let mut client = served(&world, &mut first);
     first.say(&ToAgent::Deactivate);
     active(&mut first, 1, 0);
     active(&mut second, 1, 0);
@@ -140,9 +144,7 @@ fn the_active_one_is_told_that_it_is_when_all_was_offered() {
     let world = world();
     let mut first = world.link(0);
     become_active(&mut first, 1, 1);
-    let mut client = world.handed_off(&mut first, 0, 1, GET);
-    client.response();
-    first.ended(1, 0);
+    let mut client = served(&world, &mut first);
     // Another link of the same process: nothing that is said there counts before it has said its term.
     let mut next = world.link(0);
     // The agent has it, so that the process does not count as gone.
@@ -161,9 +163,7 @@ fn a_process_that_begins_a_new_term_is_offered_what_it_had() {
     let world = world();
     let mut link = world.link(0);
     become_active(&mut link, 1, 1);
-    let mut client = world.handed_off(&mut link, 0, 1, GET);
-    client.response();
-    link.ended(1, 0);
+    let mut client = served(&world, &mut link);
     // It has let go of all connections, as another one was active for a moment, of which this agent has not heard.
     link.say(&ToAgent::Activate { term: 3 });
     adopt(&mut link, &client, (21, 0));
@@ -186,9 +186,7 @@ fn a_connection_that_was_not_offered_counts_as_closed() {
 fn what_was_offered_before_the_front_end_became_active_is_offered_again() {
     let world = world();
     let mut first = world.link(0);
-    let mut client = world.handed_off(&mut first, 0, 1, GET);
-    client.response();
-    first.ended(1, 0);
+    let mut client = served(&world, &mut first);
     let mut second = world.link(0);
     drop(first);
     // Nobody is active yet, and the front-end has no use for it.

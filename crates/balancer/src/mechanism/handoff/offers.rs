@@ -56,8 +56,6 @@ pub(super) struct Offers {
     began: Mutex<Instant>,
     workers: usize,
     agents: Mutex<BTreeMap<SocketAddr, Heard>>,
-    /// The workers whom an agent has answered once, whatever became of the link since, and when the last of them was.
-    once: Mutex<BTreeMap<SocketAddr, (BTreeSet<usize>, Instant)>>,
     left: Mutex<BTreeMap<Flow, LeftFlow>>,
     over: AtomicBool,
     /// How often [`Offers::begin`] was called.
@@ -71,6 +69,10 @@ struct Heard {
     workers: BTreeSet<usize>,
     /// When the last of them was answered.
     at: Instant,
+    /// The workers to whom it has answered once, whatever became of the link since.
+    once: BTreeSet<usize>,
+    /// When the last of these was answered for the first time.
+    all_once_at: Instant,
 }
 
 /// The agents that offer: those of back-ends that have not left; `None` while the name of one leads nowhere, as that agent may
@@ -87,7 +89,6 @@ impl Offers {
             began: Mutex::new(Instant::now()),
             workers,
             agents: Mutex::default(),
-            once: Mutex::default(),
             left: Mutex::default(),
             over: AtomicBool::new(false),
             count: AtomicU64::new(0),
@@ -98,16 +99,11 @@ impl Offers {
         self.agents.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn once(&self) -> MutexGuard<'_, BTreeMap<SocketAddr, (BTreeSet<usize>, Instant)>> {
-        self.once.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Agents offer all that they have once more, and flows are left from before.
     pub(super) fn begin(&self) {
         *self.began.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
         let mut agents = self.agents();
         agents.clear();
-        self.once().clear();
         self.left().clear();
         self.over.store(false, Ordering::Relaxed);
         self.count.fetch_add(1, Ordering::Relaxed);
@@ -140,13 +136,17 @@ impl Offers {
     pub(super) fn heard(&self, worker: usize, agent: SocketAddr, hop: NextHop) {
         let (mac, at) = (hop.mac, Instant::now());
         let mut agents = self.agents();
-        let heard = agents.entry(agent).or_insert_with(|| Heard { mac, workers: BTreeSet::new(), at });
+        let heard = agents.entry(agent).or_insert_with(|| Heard {
+            mac,
+            workers: BTreeSet::new(),
+            at,
+            once: BTreeSet::new(),
+            all_once_at: at,
+        });
         (heard.mac, heard.at) = (mac, at);
         heard.workers.insert(worker);
-        let mut once = self.once();
-        let (workers, latest) = once.entry(agent).or_insert_with(|| (BTreeSet::new(), at));
-        if workers.insert(worker) {
-            *latest = at;
+        if heard.once.insert(worker) {
+            heard.all_once_at = at;
         }
     }
 
@@ -159,9 +159,9 @@ impl Offers {
 
     /// Whether this agent has offered all that it had when this began: what it offers now is known here.
     pub(super) fn has_offered_all(&self, agent: SocketAddr, now: Instant) -> bool {
-        self.once()
+        self.agents()
             .get(&agent)
-            .is_some_and(|(workers, at)| workers.len() >= self.workers && now >= *at + SETTLE)
+            .is_some_and(|heard| heard.once.len() >= self.workers && now >= heard.all_once_at + SETTLE)
     }
 
     /// Whether all of these agents have answered all workers.
