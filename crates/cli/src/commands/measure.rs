@@ -11,7 +11,7 @@ use plimsoll_report::{Align, Table};
 
 use self::client::{MeasuredUrl, MeasuringConnection};
 use self::estimate::{CostSpread, MeasuredSizes, StepCosts};
-use self::rounds::{MeasurePlan, ROUNDS};
+use self::rounds::{MOST_BYTES, MeasurePlan, ROUNDS};
 use self::server_cpu::ServerCpu;
 use crate::error::CliError;
 use crate::{output, values};
@@ -29,7 +29,7 @@ pub(crate) struct Args {
     #[arg(value_name = "URL")]
     small: String,
 
-    /// A large resource of the same server, to tell the cost of bytes: at least 64 KiB larger
+    /// A large resource of the same server, to tell the cost of bytes: at least 64 KiB larger, up to 16 MiB
     #[arg(long, value_name = "URL")]
     large: Option<String>,
 
@@ -92,8 +92,12 @@ fn measure(args: &Args) -> Result<MeasuredServer, CliError> {
         )));
     }
     let server = args.pid.map(ServerCpu::of).transpose()?;
+    let deadline = Instant::now() + Duration::from_secs_f64(args.limit_s);
     // The first request of each has the server read the file, and shows that it can be measured.
-    let size = |of: &MeasuredUrl| MeasuringConnection::open(of)?.get(of, true);
+    let size = |of: &MeasuredUrl| {
+        let answer = MeasuringConnection::open(of, deadline)?.get(of, true, MOST_BYTES)?;
+        Ok::<_, CliError>(answer.body_bytes)
+    };
     let sizes =
         MeasuredSizes { small_bytes: size(&small)?, large_bytes: large.as_ref().map(size).transpose()? };
     if let Some(large_bytes) = sizes.large_bytes
@@ -104,7 +108,6 @@ fn measure(args: &Args) -> Result<MeasuredServer, CliError> {
             sizes.small_bytes
         )));
     }
-    let deadline = Instant::now() + Duration::from_secs_f64(args.limit_s);
     let plan = MeasurePlan { small, large, sizes, requests: args.requests, deadline, server };
     let costs = |at_once| {
         let costs = StepCosts::of(&plan.rounds(at_once)?, sizes);

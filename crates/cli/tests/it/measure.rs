@@ -90,6 +90,11 @@ fn a_server_is_measured_as_parameters_that_simulate_takes() {
     refused(&["https://127.0.0.1/"], 2, "only http can be measured");
     refused(&[&small, "--limit-s", "0.000001"], 1, "give fewer --requests");
     refused(&[&small, "--requests", "100000"], 2, "2000");
+    let mut other = Command::new("sleep").arg("600").spawn().unwrap();
+    refused(&[&small, "--pid", &other.id().to_string()], 1, "used no CPU time while");
+    other.kill().unwrap();
+    other.wait().unwrap();
+    refused(&[&small, "--pid", &std::process::id().to_string()], 1, "has started this command");
 }
 
 /// A server that gives one answer to its first connection.
@@ -117,8 +122,36 @@ fn answers_that_say_nothing_of_the_server_are_refused() {
         ("HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nshort", "before its answer was complete"),
         ("HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\nlonger", "more than the length"),
         ("SSH-2.0-server\r\n", "does not answer in HTTP"),
+        ("HTTP/1.1 200 OK\r\nContent-Length: 99999999\r\n\r\n", "name one of at most 16777216"),
         ("", "closed the connection"),
     ] {
         refused(&[&answers(answer)], 1, part);
     }
+}
+
+/// A server that gives this to each connection, and then closes it or waits for the client to do so.
+fn answers_all(answer: &'static str, closes: bool) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}/", listener.local_addr().unwrap());
+    thread::spawn(move || {
+        for stream in listener.incoming() {
+            let mut stream = stream.unwrap();
+            let mut request = [0; 1024];
+            if stream.read(&mut request).is_ok_and(|read| read > 0) {
+                let _ = stream.write_all(answer.as_bytes());
+                while !closes && stream.read(&mut request).is_ok_and(|read| read > 0) {}
+            }
+        }
+    });
+    url
+}
+
+#[test]
+fn a_server_that_keeps_no_connections_or_keeps_one_waiting_is_refused() {
+    let closing = answers_all("HTTP/1.1 200 OK\r\nContent-Length: 2\r\nConnection: close\r\n\r\nok", true);
+    refused(&[&closing], 1, "ends a connection after 1 of its requests");
+    let endless = answers_all("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\no", false);
+    refused(&[&endless, "--limit-s", "0.2"], 1, "no answer within");
+    let open = answers_all("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok", false);
+    refused(&[&open, "--limit-s", "0.2"], 1, "does not close a connection");
 }

@@ -2,7 +2,7 @@
 
 use std::io::{ErrorKind, Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream, ToSocketAddrs as _};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use hyper::Uri;
 
@@ -42,10 +42,10 @@ impl MeasuredUrl {
         }
         let authority = uri.authority().ok_or_else(|| wrong("there is no host; expected a URL"))?;
         let host = authority.host().trim_matches(['[', ']']);
-        let address = (host, authority.port_u16().unwrap_or(80))
+        let addresses: Vec<SocketAddr> = (host, authority.port_u16().unwrap_or(80))
             .to_socket_addrs()
-            .ok()
-            .and_then(|mut all| all.next())
+            .map_or_else(|_| Vec::new(), Iterator::collect);
+        let address = reachable(&addresses)
             .ok_or_else(|| CliError::Failed(format!("`{host}` has no address; name a host that has one")))?;
         let path = uri.path_and_query().map_or("/", |path| path.as_str()).to_owned();
         Ok(Self { url: url.to_owned(), authority: authority.to_string(), path, address })
@@ -75,63 +75,104 @@ impl MeasuredUrl {
     }
 }
 
+/// The first of several addresses that accepts a connection, such as the IPv4 one of `localhost`; else the first.
+fn reachable(addresses: &[SocketAddr]) -> Option<SocketAddr> {
+    let accepts = |address: &&SocketAddr| TcpStream::connect_timeout(address, PATIENCE).is_ok();
+    let several = if addresses.len() > 1 { addresses } else { &[] };
+    several.iter().find(accepts).or(addresses.first()).copied()
+}
+
+/// What a server has answered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct MeasuredAnswer {
+    /// The bytes of the body.
+    pub(super) body_bytes: u64,
+    /// Whether the connection ends with it.
+    pub(super) is_last: bool,
+}
+
 /// A connection to a server, and what has been read from it.
 pub(super) struct MeasuringConnection {
     stream: TcpStream,
     buffer: Vec<u8>,
+    deadline: Instant,
 }
 
 impl MeasuringConnection {
-    /// Connects.
+    /// Connects; nothing is waited for beyond the deadline.
     ///
     /// # Errors
     /// When that fails.
-    pub(super) fn open(to: &MeasuredUrl) -> Result<Self, CliError> {
+    pub(super) fn open(to: &MeasuredUrl, deadline: Instant) -> Result<Self, CliError> {
+        let span = PATIENCE.min(left(deadline)?);
         let open = || {
-            let stream = TcpStream::connect_timeout(&to.address, PATIENCE)?;
+            let stream = TcpStream::connect_timeout(&to.address, span)?;
             stream.set_nodelay(true)?;
-            stream.set_read_timeout(Some(PATIENCE))?;
-            stream.set_write_timeout(Some(PATIENCE))?;
+            stream.set_read_timeout(Some(span))?;
+            stream.set_write_timeout(Some(span))?;
             Ok::<_, std::io::Error>(stream)
         };
         let stream = open().map_err(|e| to.failed(&format!("cannot connect to {}: {e}", to.address)))?;
-        Ok(Self { stream, buffer: vec![0; MOST_HEAD_BYTES] })
+        Ok(Self { stream, buffer: vec![0; MOST_HEAD_BYTES], deadline })
     }
 
-    /// Asks for the resource and returns the bytes of its body. Without `keeps` the server closes the connection, and this waits
-    /// for it.
+    /// Asks for the resource, of at most so many bytes. Without `keeps` the server closes the connection, and this waits for it.
     ///
     /// # Errors
     /// When the answer is no 200 with a length, or does not come.
-    pub(super) fn get(&mut self, what: &MeasuredUrl, keeps: bool) -> Result<u64, CliError> {
+    pub(super) fn get(
+        &mut self,
+        what: &MeasuredUrl,
+        keeps: bool,
+        most_bytes: u64,
+    ) -> Result<MeasuredAnswer, CliError> {
         self.stream.write_all(&what.request(keeps)).map_err(|e| what.failed(&e.to_string()))?;
-        let (body_bytes, read_bytes) = self.head(what, keeps)?;
-        let mut left_bytes = body_bytes
-            .checked_sub(read_bytes)
-            .ok_or_else(|| what.failed("the server sent more than the length that it announced"))?;
+        let (answer, read_bytes) = self.head(what)?;
+        if answer.body_bytes > most_bytes {
+            return Err(what.failed(&format!(
+                "the resource has {} bytes; name one of at most {most_bytes}",
+                answer.body_bytes
+            )));
+        }
+        let too_much = || what.failed("the server sent more than the length that it announced");
+        let mut left_bytes = answer.body_bytes.checked_sub(read_bytes).ok_or_else(too_much)?;
         while left_bytes > 0 {
             let most = self.buffer.len().min(usize::try_from(left_bytes).unwrap_or(usize::MAX));
             left_bytes -= self.read(what, 0, most)? as u64;
         }
-        if !keeps && self.stream.read(&mut self.buffer).is_ok_and(|bytes| bytes > 0) {
-            return Err(what.failed("the server sent more than the length that it announced"));
+        if !keeps {
+            match self.stream.read(&mut self.buffer) {
+                Ok(0) => {}
+                Ok(_) => return Err(too_much()),
+                Err(e) if e.kind() == ErrorKind::WouldBlock => {
+                    return Err(
+                        what.failed("the server does not close a connection that it was asked to close")
+                    );
+                }
+                // Some servers reset a connection instead.
+                Err(_) => {}
+            }
         }
-        Ok(body_bytes)
+        Ok(answer)
     }
 
     fn read(&mut self, what: &MeasuredUrl, from: usize, to: usize) -> Result<usize, CliError> {
+        let left = left(self.deadline)?;
+        if left < PATIENCE {
+            self.stream.set_read_timeout(Some(left)).map_err(|e| what.failed(&e.to_string()))?;
+        }
         match self.stream.read(&mut self.buffer[from..to]) {
             Ok(0) => Err(what.failed("the server closed the connection before its answer was complete")),
             Ok(bytes) => Ok(bytes),
             Err(e) if e.kind() == ErrorKind::WouldBlock => {
-                Err(what.failed(&format!("no answer within {} s", PATIENCE.as_secs())))
+                Err(what.failed(&format!("no answer within {:.0} s", PATIENCE.min(left).as_secs_f64())))
             }
             Err(e) => Err(what.failed(&e.to_string())),
         }
     }
 
-    /// Reads a head: the length of the body, and how much of it came with the head.
-    fn head(&mut self, what: &MeasuredUrl, keeps: bool) -> Result<(u64, u64), CliError> {
+    /// Reads a head: what it says, and how many bytes of the body came with it.
+    fn head(&mut self, what: &MeasuredUrl) -> Result<(MeasuredAnswer, u64), CliError> {
         let mut filled = 0;
         loop {
             if filled == self.buffer.len() {
@@ -142,8 +183,8 @@ impl MeasuringConnection {
             let mut response = httparse::Response::new(&mut headers);
             match response.parse(&self.buffer[..filled]) {
                 Ok(httparse::Status::Complete(head_bytes)) => {
-                    let body_bytes = body_bytes(&response, keeps).map_err(|why| what.failed(&why))?;
-                    return Ok((body_bytes, (filled - head_bytes) as u64));
+                    let answer = answer(&response).map_err(|why| what.failed(&why))?;
+                    return Ok((answer, (filled - head_bytes) as u64));
                 }
                 Ok(httparse::Status::Partial) => {}
                 Err(e) => return Err(what.failed(&format!("the server does not answer in HTTP: {e}"))),
@@ -152,8 +193,21 @@ impl MeasuringConnection {
     }
 }
 
-/// The length of a body that can be measured.
-fn body_bytes(response: &httparse::Response<'_, '_>, keeps: bool) -> Result<u64, String> {
+/// The time left until the deadline.
+///
+/// # Errors
+/// When there is none.
+fn left(deadline: Instant) -> Result<Duration, CliError> {
+    deadline.checked_duration_since(Instant::now()).filter(|left| !left.is_zero()).ok_or_else(|| {
+        CliError::Failed(
+            "the measurement takes longer than --limit-s allows; give fewer --requests or more time"
+                .to_owned(),
+        )
+    })
+}
+
+/// An answer that can be measured.
+fn answer(response: &httparse::Response<'_, '_>) -> Result<MeasuredAnswer, String> {
     let header = |name: &str| {
         let found = response.headers.iter().find(|header| header.name.eq_ignore_ascii_case(name))?;
         std::str::from_utf8(found.value).ok().map(str::trim)
@@ -169,16 +223,12 @@ fn body_bytes(response: &httparse::Response<'_, '_>, keeps: bool) -> Result<u64,
             return Err(format!("the server answers {code}; name a resource that it answers with 200"));
         }
     }
-    if keeps && (header("connection").is_some_and(|value| value.eq_ignore_ascii_case("close"))) {
-        return Err(
-            "the server keeps no connections, so that their cost cannot be told from that of requests; \
-                    have it keep them (keep-alive) while you measure"
-                .to_owned(),
-        );
-    }
-    header("content-length").and_then(|length| length.parse().ok()).ok_or_else(|| {
+    let body_bytes = header("content-length").and_then(|length| length.parse().ok()).ok_or_else(|| {
         "the answer has no Content-Length; name a resource of known length, such as a file".to_owned()
-    })
+    })?;
+    let says = |word: &str| header("connection").is_some_and(|value| value.eq_ignore_ascii_case(word));
+    let is_last = says("close") || (response.version == Some(0) && !says("keep-alive"));
+    Ok(MeasuredAnswer { body_bytes, is_last })
 }
 
 #[cfg(test)]
@@ -189,7 +239,22 @@ mod tests {
         let mut headers = [httparse::EMPTY_HEADER; 8];
         let mut response = httparse::Response::new(&mut headers);
         assert!(response.parse(head.as_bytes()).unwrap().is_complete());
-        body_bytes(&response, true).unwrap_err()
+        answer(&response).unwrap_err()
+    }
+
+    fn is_last(head: &str) -> bool {
+        let mut headers = [httparse::EMPTY_HEADER; 8];
+        let mut response = httparse::Response::new(&mut headers);
+        assert!(response.parse(head.as_bytes()).unwrap().is_complete());
+        answer(&response).unwrap().is_last
+    }
+
+    #[test]
+    fn a_server_says_whether_it_keeps_a_connection() {
+        assert!(is_last("HTTP/1.1 200 OK\r\nContent-Length: 5\r\nConnection: close\r\n\r\n"));
+        assert!(!is_last("HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n"));
+        assert!(is_last("HTTP/1.0 200 OK\r\nContent-Length: 5\r\n\r\n"));
+        assert!(!is_last("HTTP/1.0 200 OK\r\nContent-Length: 5\r\nConnection: keep-alive\r\n\r\n"));
     }
 
     #[test]
@@ -197,10 +262,6 @@ mod tests {
         assert!(refused("HTTP/1.1 301 Moved\r\nLocation: /x\r\n\r\n").contains("redirects with 301 to /x"));
         assert!(refused("HTTP/1.1 404 Not Found\r\n\r\n").contains("answers 404"));
         assert!(refused("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n").contains("Content-Length"));
-        assert!(
-            refused("HTTP/1.1 200 OK\r\nContent-Length: 5\r\nConnection: close\r\n\r\n")
-                .contains("keep-alive")
-        );
     }
 
     #[test]

@@ -14,6 +14,10 @@ pub(super) const ROUNDS: usize = 5;
 const MOST_LARGE_BYTES: u64 = 64 << 20;
 /// The fewest large answers in one round.
 const FEWEST_LARGE: u64 = 8;
+/// The most bytes of either resource.
+pub(super) const MOST_BYTES: u64 = 16 << 20;
+/// A kept connection takes at least so many requests, as nginx's takes 1,000.
+const FEWEST_KEPT: u64 = 50;
 /// After the last answer a server may still write a line of its log, or end a connection.
 const AFTERMATH: Duration = Duration::from_millis(20);
 
@@ -94,8 +98,14 @@ impl MeasurePlan {
             None => None,
             Some(before_ns) => {
                 thread::sleep(AFTERMATH);
-                let after_ns = self.used_ns()?.unwrap_or(before_ns);
-                Some(after_ns.saturating_sub(before_ns) as f64 / 1e3 / count)
+                let used_ns = self.used_ns()?.unwrap_or(before_ns).saturating_sub(before_ns);
+                if used_ns == 0 {
+                    return Err(CliError::Failed(format!(
+                        "the process of --pid used no CPU time while {} was asked for; name the process that serves it",
+                        what.url()
+                    )));
+                }
+                Some(used_ns as f64 / 1e3 / count)
             }
         };
         Ok(KindCosts { response_us, cpu_us })
@@ -104,27 +114,38 @@ impl MeasurePlan {
     fn used_ns(&self) -> Result<Option<u64>, CliError> {
         let used = self.server.as_ref().map(ServerCpu::used_ns).transpose();
         used.map_err(|e| {
-            CliError::Failed(format!("a process of the server has ended while it was measured: {e}"))
+            CliError::Failed(format!(
+                "a process of the server has ended while it was measured ({e}); measure once it runs undisturbed"
+            ))
         })
     }
 
     /// One client's requests, one after the other; how long all took.
     fn client(&self, what: &MeasuredUrl, requests: u64, keeps: bool) -> Result<Duration, CliError> {
-        let mut kept = keeps.then(|| MeasuringConnection::open(what)).transpose()?;
-        let mut sum = Duration::ZERO;
+        let open = || MeasuringConnection::open(what, self.deadline);
+        let mut kept = keeps.then(open).transpose()?;
+        let (mut sum, mut on_this) = (Duration::ZERO, 0);
         for _ in 0..requests {
             let began = Instant::now();
-            if began > self.deadline {
-                return Err(CliError::Failed(format!(
-                    "{} rounds of {} requests take longer than --limit-s allows; give fewer --requests or more time",
-                    ROUNDS, self.requests
-                )));
-            }
-            match &mut kept {
-                Some(connection) => connection.get(what, true)?,
-                None => MeasuringConnection::open(what)?.get(what, false)?,
+            let Some(connection) = &mut kept else {
+                open()?.get(what, false, MOST_BYTES)?;
+                sum += began.elapsed();
+                continue;
             };
+            let answer = connection.get(what, true, MOST_BYTES)?;
             sum += began.elapsed();
+            on_this += 1;
+            if answer.is_last {
+                if on_this < FEWEST_KEPT.min(requests) {
+                    return Err(CliError::Failed(format!(
+                        "{} ends a connection after {on_this} of its requests, so that the two costs cannot be told apart; \
+                         have it keep them (keep-alive) while you measure",
+                        what.url()
+                    )));
+                }
+                // A new connection among so many requests hardly counts.
+                (kept, on_this) = (Some(open()?), 0);
+            }
         }
         Ok(sum)
     }

@@ -24,6 +24,11 @@ impl ServerCpu {
             processes.extend(parents.iter().filter(|(_, of)| *of == parent).map(|(child, _)| *child));
             at += 1;
         }
+        if processes.contains(&std::process::id()) {
+            return Err(CliError::Failed(format!(
+                "process {pid} has started this command, whose own CPU time would count; name the server's process with --pid"
+            )));
+        }
         let out = Self { processes };
         out.used_ns().map_err(|e| {
             CliError::Failed(format!(
@@ -91,9 +96,15 @@ mod tests {
     }
 
     #[test]
-    fn this_process_uses_cpu_time() {
-        let own = ServerCpu::of(std::process::id()).unwrap();
-        assert!(own.processes() >= 1 && own.used_ns().unwrap() > 0);
+    fn a_process_and_those_that_it_has_started_are_counted() {
+        let Err(error) = ServerCpu::of(std::process::id()) else { panic!("it would measure itself") };
+        assert!(error.to_string().contains("has started this command"), "{error}");
+        let mut child = std::process::Command::new("sleep").arg("60").spawn().unwrap();
+        let found = ServerCpu::of(child.id()).map(|server| (server.processes(), server.used_ns().unwrap()));
+        child.kill().unwrap();
+        child.wait().unwrap();
+        let (processes, used_ns) = found.unwrap();
+        assert!(processes == 1 && used_ns > 0);
         let Err(error) = ServerCpu::of(u32::MAX) else { panic!("there is no such process") };
         assert!(error.to_string().contains("leave it out"), "{error}");
     }
