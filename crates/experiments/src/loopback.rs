@@ -104,6 +104,7 @@ pub fn to_run(strategy: Strategy, config: &TrialConfig, trial: &Trial) -> Run {
         completed: s.succeeded,
         rejected: s.failed(),
         lost: 0,
+        sent_bytes: s.bytes,
         simulated_s: s.measured.as_secs_f64(),
         throughput_rps: s.throughput_rps(),
         miss_ratio: s.miss_ratio(),

@@ -100,6 +100,9 @@ pub struct Run {
     /// Requests lost with a back-end that failed.
     #[serde(default)]
     pub lost: u64,
+    /// Bytes of the answers; 0 where they were not counted.
+    #[serde(default)]
+    pub sent_bytes: u64,
     /// Simulated seconds from the start of the run (the end of the warm-up, if there is one) to the last completion.
     pub simulated_s: f64,
     /// Completed requests per simulated second.
@@ -135,6 +138,12 @@ pub struct Run {
 }
 
 impl Run {
+    /// The hardware whose costs the back-ends have; `None` for models without such costs, and for live runs.
+    #[must_use]
+    pub fn hardware(&self) -> Option<&str> {
+        self.params.get("hardware")?.as_str()
+    }
+
     /// Requests that were not answered: rejected or lost.
     #[must_use]
     pub fn unanswered(&self) -> u64 {

@@ -73,7 +73,7 @@ fn header(title: &str, context: &RunsContext, runs: &[Run]) -> Report {
         ("Policies", all(&|run| run.policy.clone())),
         ("Back-ends", all(&|run| run.backends.to_string())),
         ("Back-end model", all(&|run| run.model.clone())),
-        ("Hardware", all(&|run| bottleneck::hardware(run).unwrap_or_default().to_owned())),
+        ("Hardware", all(&|run| run.hardware().unwrap_or_default().to_owned())),
         ("Requests per run", all(&|run| count(run.requests))),
     ];
     for (label, value) in facts {

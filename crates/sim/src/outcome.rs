@@ -30,6 +30,8 @@ pub struct RunOutcome {
     pub rejected: u64,
     /// Lost with a back-end that failed.
     pub lost: u64,
+    /// Bytes of the answers.
+    pub sent_bytes: u64,
     /// From the start of the measurement to the last answer.
     pub simulated: Nanos,
     /// From arrival at the front-end to the last byte, in nanoseconds.

@@ -18,6 +18,8 @@ pub(crate) struct RunTally {
     started: Time,
     ended: Time,
     pub(crate) completed: u64,
+    /// Bytes of the answers.
+    sent_bytes: u64,
     pub(crate) rejected: u64,
     pub(crate) lost: u64,
     per_backend: Vec<u64>,
@@ -44,6 +46,7 @@ impl RunTally {
             started: Time::ZERO,
             ended: Time::ZERO,
             completed: 0,
+            sent_bytes: 0,
             rejected: 0,
             lost: 0,
             per_backend: vec![0; backends],
@@ -59,6 +62,7 @@ impl RunTally {
     #[inline]
     pub(crate) fn answered(&mut self, job: &Job, now: Time) -> bool {
         self.completed += 1;
+        self.sent_bytes = self.sent_bytes.saturating_add(job.size_bytes);
         self.per_backend[job.assigned.backend.index()] += 1;
         let response_ns = now.since(job.arrived).as_nanos();
         self.response.record(response_ns);
@@ -77,7 +81,7 @@ impl RunTally {
     pub(crate) fn restart(&mut self, now: Time) {
         self.measuring = true;
         self.before = self.completed + self.rejected + self.lost;
-        (self.completed, self.rejected, self.lost) = (0, 0, 0);
+        (self.completed, self.rejected, self.lost, self.sent_bytes) = (0, 0, 0, 0);
         (self.started, self.ended) = (now, now);
         self.per_backend.fill(0);
         self.response.reset();
@@ -149,6 +153,7 @@ impl RunTally {
             completed: self.completed,
             rejected: self.rejected,
             lost: self.lost,
+            sent_bytes: self.sent_bytes,
             simulated: self.ended.since(self.started),
             response_ns: self.response,
             slowdown_permille: self.slowdown,

@@ -102,6 +102,7 @@ pub(crate) fn to_run(s: &Scenario, model: &str, params: Json, outcome: &RunOutco
         completed: outcome.completed,
         rejected: outcome.rejected,
         lost: outcome.lost,
+        sent_bytes: outcome.sent_bytes,
         simulated_s: outcome.simulated.as_secs_f64(),
         throughput_rps: outcome.throughput_rps(),
         miss_ratio: outcome.miss_ratio(),

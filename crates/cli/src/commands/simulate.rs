@@ -1,5 +1,7 @@
 //! `plimsoll simulate`: a trace through policies on a simulated cluster.
 
+mod notes;
+
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
@@ -11,13 +13,14 @@ use plimsoll_report::{
     Run, RunsContext, bottleneck, json_line, runs_report, runs_table, write_load_csv, write_load_parquet,
     write_runs_csv, write_runs_parquet,
 };
-use plimsoll_sim::hardware::{HardwareSpec, has_hardware};
+use plimsoll_sim::hardware::HardwareSpec;
 use plimsoll_sim::{Arrivals, Fault};
 use plimsoll_studies::Workload;
 use plimsoll_studies::matrix::run_all;
 use plimsoll_studies::scenario::{Admission, Scenario};
 use plimsoll_studies::spec::{ModelChoice, ScenarioSpec, StrategyChoice};
 
+use self::notes::{hardware_note, load_notes, threshold_warnings};
 use crate::error::CliError;
 use crate::input::{self, ReadArgs};
 use crate::scenario_file::{self, OutputSpec};
@@ -195,6 +198,9 @@ pub(crate) fn run(args: &Args, matches: Option<&ArgMatches>) -> Result<(), CliEr
         eprintln!("plimsoll: warning: {warning}");
     }
     let scenarios = spec.scenarios(workload.working_set_bytes())?;
+    for warning in threshold_warnings(&scenarios) {
+        eprintln!("plimsoll: warning: {warning}");
+    }
     let labels: Vec<String> =
         scenarios.iter().map(|s| format!("{}-{}", s.strategy.name, s.backends)).collect();
     let create = |path: &PathBuf| output::DecisionFiles::create(path, &labels);
@@ -208,48 +214,12 @@ pub(crate) fn run(args: &Args, matches: Option<&ArgMatches>) -> Result<(), CliEr
     decisions.map_or(Ok(()), |files| files.finish())
 }
 
-/// How the trace was read, in sentences, and what its times are taken for where they decide when requests arrive.
-fn load_notes(workload: &Workload, arrivals: Arrivals) -> Vec<String> {
-    let report = &workload.trace.report;
-    let mut notes = input::notes(report);
-    if matches!(arrivals, Arrivals::Trace { .. }) && report.format.is_some() {
-        notes.push(format!("Times: {}.", report.stamp_assumption));
-        if report.times_spread {
-            notes
-                .push("All are whole seconds; requests are spread within their second with the seed.".into());
-        }
-    }
-    notes
-}
-
-/// The hardware that the back-ends have, and which of its costs were given otherwise.
-fn hardware_note(spec: &ScenarioSpec) -> Option<String> {
-    let model = spec.model.spec;
-    if !has_hardware(model) {
-        return None;
-    }
-    let is_cost = |name: &str| model.params.iter().any(|param| param.name == name);
-    let of_model = |key: &'_ str| match key.split_once('.') {
-        Some((owner, name)) => (owner == model.name && is_cost(name)).then(|| name.to_owned()),
-        None => is_cost(key).then(|| key.to_owned()),
-    };
-    let mut others: Vec<String> = spec.set.iter().filter_map(|(key, _)| of_model(key)).collect();
-    others.extend(spec.model.params.given().map(|(key, _)| key.to_owned()));
-    others.sort_unstable();
-    others.dedup();
-    let except = match others.is_empty() {
-        true => String::new(),
-        false => format!("; other values were given for {}", others.join(", ")),
-    };
-    Some(format!("Hardware: {}, {}{except}.", spec.hardware.name, spec.hardware.summary))
-}
-
 fn print(to: &OutputSpec, workload: &Workload, spec: &ScenarioSpec, runs: &[Run]) -> Result<(), CliError> {
     if to.json {
         return runs.iter().try_for_each(|run| output::print(&json_line(run)));
     }
     let mut notes = load_notes(workload, spec.arrivals);
-    notes.extend(hardware_note(spec));
+    notes.extend(hardware_note(spec, runs).map(|note| format!("Hardware: {note}.")));
     let mut text = notes.join("\n");
     if !text.is_empty() {
         text += "\n\n";
@@ -301,6 +271,10 @@ fn write_report(dir: &Path, workload: &Workload, spec: &ScenarioSpec, runs: &[Ru
         saturated: spec.arrivals == Arrivals::Closed,
     };
     let report = runs_report("Which policy serves this trace best?", &context, runs);
+    let report = match hardware_note(spec, runs) {
+        Some(note) => report.fact("Back-ends have", note),
+        None => report,
+    };
     output::write(&dir.join("report.html"), &report.to_html())?;
     let data =
         |result: Result<(), plimsoll_report::DataError>| result.map_err(|e| CliError::Failed(e.to_string()));

@@ -72,7 +72,14 @@ fn table_and_report_name_it_and_say_what_limits() {
     assert!(shown.contains("other values were given for cpu_speed."), "{shown}");
     assert!(shown.contains("on 2 back-ends"), "{shown}");
     let html = fs::read_to_string(dir.path().join("report.html")).unwrap();
-    assert!(html.contains("Hardware") && html.contains("1998"));
+    assert!(html.contains("Hardware") && html.contains("other values were given for cpu_speed"));
+    let csv = fs::read_to_string(dir.path().join("runs.csv")).unwrap();
+    let mut rows = csv.lines();
+    assert!(
+        rows.next().unwrap().starts_with("policy,model,hardware,")
+            && rows.all(|row| row.contains(",1998,2,")),
+        "{csv}"
+    );
     // A CPU that needs a second for a connection is the limit under any policy; a disk that needs one, too.
     let limited = |key: &str| {
         let more = ["--set", key, "--set", "disks=1", "--cache", "1KiB"];
@@ -84,6 +91,25 @@ fn table_and_report_name_it_and_say_what_limits() {
     );
     let light = output(&[&SIMULATE[..], &TWO, &["--arrivals", "poisson:1"]].concat());
     assert!(light.contains("what arrives is served"), "{light}");
+}
+
+#[test]
+fn an_admission_limit_that_the_thresholds_do_not_go_with_is_warned_of() {
+    let said = |more: &[&str]| {
+        let output = plimsoll(&[&SIMULATE[..], &TWO, more].concat());
+        assert!(output.status.success());
+        text(&output.stderr)
+    };
+    let warned = said(&["--admission", "3000"]);
+    assert!(
+        warned.contains("lard_r on 2 back-ends") && warned.contains("--set lard_r.t_high=2976"),
+        "{warned}"
+    );
+    assert!(!warned.contains("weighted_round_robin on"), "{warned}");
+    for fits in [&["--admission", "130"][..], &["--admission", "3000", "--set", "lard_r.t_high=2976"], &[]] {
+        let quiet = said(fits);
+        assert!(!quiet.contains("t_high"), "{fits:?}: {quiet}");
+    }
 }
 
 #[test]

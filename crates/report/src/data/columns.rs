@@ -61,12 +61,16 @@ fn slowdown(run: &Run, pick: fn(&Summary) -> f64) -> ColumnValue {
 pub(super) const RUNS: &[DataColumn<Run>] = &[
     text("policy", |run| ColumnValue::Text(run.policy.clone())),
     text("model", |run| ColumnValue::Text(run.model.clone())),
+    text("hardware", |run| {
+        run.hardware().map_or(ColumnValue::Null, |name| ColumnValue::Text(name.to_owned()))
+    }),
     count("backends", |run| ColumnValue::Count(run.backends as u64)),
     count("seed", |run| ColumnValue::Count(run.seed)),
     count("requests", |run| ColumnValue::Count(run.requests)),
     count("completed", |run| ColumnValue::Count(run.completed)),
     count("rejected", |run| ColumnValue::Count(run.rejected)),
     count("lost", |run| ColumnValue::Count(run.lost)),
+    count("sent_bytes", |run| ColumnValue::Count(run.sent_bytes)),
     number("simulated_s", |run| finite(run.simulated_s)),
     number("throughput_rps", |run| finite(run.throughput_rps)),
     number("miss_ratio", |run| finite(run.miss_ratio)),

@@ -58,6 +58,7 @@ pub(crate) fn run(policy: usize, backends: usize, seed: u64) -> Run {
         completed: requests,
         rejected: 0,
         lost: 0,
+        sent_bytes: requests * 8_192,
         simulated_s: requests as f64 / throughput_rps,
         throughput_rps,
         miss_ratio: Some(miss_ratio),

@@ -64,6 +64,7 @@ fn json_line_has_the_documented_keys_in_order() {
         "completed",
         "rejected",
         "lost",
+        "sent_bytes",
         "simulated_s",
         "throughput_rps",
         "miss_ratio",

@@ -165,7 +165,7 @@ impl MeasuringConnection {
             Ok(0) => Err(what.failed("the server closed the connection before its answer was complete")),
             Ok(bytes) => Ok(bytes),
             Err(e) if e.kind() == ErrorKind::WouldBlock => {
-                Err(what.failed(&format!("no answer within {:.0} s", PATIENCE.min(left).as_secs_f64())))
+                Err(what.failed(&format!("no answer within {:.1} s", PATIENCE.min(left).as_secs_f64())))
             }
             Err(e) => Err(what.failed(&e.to_string())),
         }

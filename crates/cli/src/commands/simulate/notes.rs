@@ -1,0 +1,73 @@
+//! What `simulate` says of a run's setting.
+
+use plimsoll_policy::Thresholds;
+use plimsoll_report::Run;
+use plimsoll_sim::Arrivals;
+use plimsoll_sim::hardware::has_hardware;
+use plimsoll_studies::Workload;
+use plimsoll_studies::scenario::{Admission, Scenario};
+use plimsoll_studies::spec::ScenarioSpec;
+
+use crate::input;
+
+/// How the trace was read, in sentences, and what its times are taken for where they decide when requests arrive.
+pub(super) fn load_notes(workload: &Workload, arrivals: Arrivals) -> Vec<String> {
+    let report = &workload.trace.report;
+    let mut notes = input::notes(report);
+    if matches!(arrivals, Arrivals::Trace { .. }) && report.format.is_some() {
+        notes.push(format!("Times: {}.", report.stamp_assumption));
+        if report.times_spread {
+            notes
+                .push("All are whole seconds; requests are spread within their second with the seed.".into());
+        }
+    }
+    notes
+}
+
+/// The hardware that the back-ends have, and which of its costs were given otherwise.
+pub(super) fn hardware_note(spec: &ScenarioSpec, runs: &[Run]) -> Option<String> {
+    let model = spec.model.spec;
+    if !has_hardware(model) {
+        return None;
+    }
+    let is_cost = |name: &str| model.params.iter().any(|param| param.name == name);
+    // The model of `wrr_gms` has another name and the same parameters.
+    let is_model = |owner: &str| owner == model.name || runs.iter().any(|run| run.model == owner);
+    let of_model = |key: &'_ str| match key.split_once('.') {
+        Some((owner, name)) => (is_model(owner) && is_cost(name)).then(|| name.to_owned()),
+        None => is_cost(key).then(|| key.to_owned()),
+    };
+    let mut others: Vec<String> = spec.set.iter().filter_map(|(key, _)| of_model(key)).collect();
+    others.extend(spec.model.params.given().map(|(key, _)| key.to_owned()));
+    others.sort_unstable();
+    others.dedup();
+    let except = match others.is_empty() {
+        true => String::new(),
+        false => format!("; other values were given for {}", others.join(", ")),
+    };
+    Some(format!("{}, {}{except}", spec.hardware.name, spec.hardware.summary))
+}
+
+/// Where so many requests are let in that every back-end can be above a policy's `t_high`: the policy then spreads targets as if it
+/// knew nothing of them.
+pub(super) fn threshold_warnings(scenarios: &[Scenario]) -> Vec<String> {
+    let mut out = Vec::new();
+    for scenario in scenarios {
+        let (Admission::Fixed(limit), backends) = (scenario.admission, scenario.backends as u64) else {
+            continue;
+        };
+        let thresholds = Thresholds::of(&scenario.policy_params);
+        let has_thresholds = scenario.strategy.policy.params.iter().any(|param| param.name == "t_high");
+        if !has_thresholds || backends < 2 || limit <= backends * u64::from(thresholds.t_high) {
+            continue;
+        }
+        let fits = (limit + 1).saturating_sub(u64::from(thresholds.t_low)) / (backends - 1);
+        let policy = scenario.strategy.name;
+        out.push(format!(
+            "{policy} on {backends} back-ends: an admission limit of {limit} lets every back-end be above t_high = {}, where {policy} gives up \
+             locality; --set {policy}.t_high={fits} goes with it",
+            thresholds.t_high
+        ));
+    }
+    out
+}
