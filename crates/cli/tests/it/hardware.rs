@@ -85,6 +85,10 @@ fn table_and_report_name_it_and_say_what_limits() {
         let more = ["--set", key, "--set", "disks=1", "--cache", "1KiB"];
         output(&[&SIMULATE[..], &TWO, &more].concat())
     };
+    assert!(
+        limited("connect_us=1000000")
+            .contains("for connect_us, disks (one drive of this hardware is 8 disks).")
+    );
     assert!(limited("connect_us=1000000").contains("CPUs are the limit on 2 back-ends whatever the policy"));
     assert!(
         limited("disk_latency_us=1000000").contains("Disks are the limit on 2 back-ends whatever the policy")

@@ -41,10 +41,15 @@ pub(super) fn hardware_note(spec: &ScenarioSpec, runs: &[Run]) -> Option<String>
     others.extend(spec.model.params.given().map(|(key, _)| key.to_owned()));
     others.sort_unstable();
     others.dedup();
-    let except = match others.is_empty() {
+    let mut except = match others.is_empty() {
         true => String::new(),
         false => format!("; other values were given for {}", others.join(", ")),
     };
+    // Who gives the number of disks may mean drives, of which one is several disks with a share of its rate each.
+    let own = spec.hardware.costs_of(model.name, model.params).find(|cost| cost.key == "disks");
+    if let Some(own) = own.filter(|_| others.iter().any(|key| key == "disks")) {
+        except += &format!(" (one drive of this hardware is {} disks)", own.value);
+    }
     Some(format!("{}, {}{except}", spec.hardware.name, spec.hardware.summary))
 }
 
