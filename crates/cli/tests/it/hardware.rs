@@ -117,6 +117,19 @@ fn an_admission_limit_that_the_thresholds_do_not_go_with_is_warned_of() {
 }
 
 #[test]
+fn the_bytes_of_answers_are_those_of_the_trace() {
+    let log = concat!(env!("CARGO_MANIFEST_DIR"), "/../../samples/departmental.log.gz");
+    let object = |args: &[&str]| -> Value { serde_json::from_str(&output(args)).unwrap() };
+    let stats = object(&["trace", "stats", log, "--json"]);
+    let run = |more: &[&str]| object(&[&["simulate", log, "-p", "wrr", "-b", "2", "--json"], more].concat());
+    let sent = run(&[])["sent_bytes"].as_u64().unwrap();
+    assert_eq!(Some(sent), stats["sent_bytes"].as_u64());
+    // What is answered during the warm-up does not count.
+    let measured = run(&["--warmup", "149000"])["sent_bytes"].as_u64().unwrap();
+    assert!(measured > 0 && measured < sent / 10, "{measured} of {sent}");
+}
+
+#[test]
 fn the_list_has_every_cost_with_its_source_and_stands_in_the_documentation() {
     let lines = output(&["hardware", "--json"]);
     let all: Vec<Value> = lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
