@@ -70,11 +70,16 @@ pub(crate) fn workload(traces: &[String], options: &ReadOptions) -> Result<Workl
         ));
     }
     let inputs: Vec<TraceInput> = traces.iter().map(TraceInput::from_arg).collect();
-    let trace = load(&inputs, options)?;
+    Ok(Workload::from_trace(read(&inputs, options)?))
+}
+
+/// Reads inputs as one trace, and shows the first line and what was made of it, so that a misreading is seen.
+pub(crate) fn read(inputs: &[TraceInput], options: &ReadOptions) -> Result<Trace, CliError> {
+    let trace = load(inputs, options)?;
     if let Some(first) = &trace.report.first_line {
         eprintln!("{first}");
     }
-    Ok(Workload::from_trace(trace))
+    Ok(trace)
 }
 
 fn synthetic(rest: &str, options: &ReadOptions) -> Result<Workload, CliError> {
@@ -120,6 +125,22 @@ pub(crate) fn hints(trace: &Trace) -> Vec<String> {
     let mut hints = Vec::new();
     if let (Some(format), Some(other)) = (trace.report.format, trace.report.resembles) {
         hints.push(format!("Read as {format} because --format says so; its content looks like {other}."));
+    }
+    let unseen = &trace.report.unseen_fields;
+    if !unseen.is_empty() {
+        hints.push(format!("None of the first lines has what --fields names: {}.", unseen.join(", ")));
+    }
+    if let [one, other, ..] = &trace.report.left_out_sites[..] {
+        let remedy = if trace.report.format.is_some_and(Format::has_named_fields) {
+            "tell them apart with --fields host=FIELD, the field that names the site"
+        } else {
+            "read the lines of each alone"
+        };
+        hints.push(format!(
+            "The first lines ask {} sites, such as {one} and {other}, which targets leave out: equal paths count as one target. \
+             If the sites hold different documents, {remedy}.",
+            format::count(trace.report.left_out_sites.len() as u64)
+        ));
     }
     let queries = QueryStrings::of(&trace.targets);
     if queries.matter() {

@@ -1,5 +1,7 @@
 //! What is read from the first line of an input.
 
+use std::collections::BTreeSet;
+
 use crate::first_line::{FirstLine, shown, time_text};
 use crate::format::Format;
 use crate::format_spec::Decode;
@@ -26,27 +28,44 @@ pub(crate) fn explain(
     Some(FirstLine::of_line(path, format, prefix.numbered().nth(at)?, read))
 }
 
+/// The sites that the first lines ask, where targets leave them out, so that equal paths on several count as one.
+pub(crate) fn left_out_sites(format: Format, prefix: &Prefix<'_>, options: &ReadOptions) -> BTreeSet<String> {
+    match &format.spec().decode {
+        Decode::Lines(log) => log.sites(prefix.lines(), options),
+        Decode::Own { explain: Some(explain), .. } => {
+            prefix.lines().filter_map(|line| explain(line).ok()?.left_out_site()).collect()
+        }
+        Decode::Own { .. } => BTreeSet::new(),
+    }
+}
+
 /// What a request says, as pairs of name and value.
 fn told(request: &LogRequest<'_>, strip_query: bool) -> Vec<(&'static str, String)> {
     let text = |bytes: &[u8]| shown(bytes);
-    let logged = |value: Option<String>| value.unwrap_or_else(|| "not logged".to_owned());
     let target = match (request.named(strip_query), &request.target) {
         (Some(target), _) => text(&target),
         (None, Ok(target)) => text(target),
         (None, Err(reason)) => format!("none ({reason})"),
     };
-    let service = request.service_ns.map(|service_ns| format!("{} s", service_ns as f64 / 1e9));
     let size = match request.size_bytes {
         Ok(size_bytes) => format!("{size_bytes} bytes"),
         Err(reason) => format!("none ({reason})"),
     };
-    vec![
-        ("time", time_text(request.time_ns)),
-        ("client", logged(request.client.as_deref().map(text))),
-        ("method", logged(request.method.as_deref().map(text))),
-        ("target", target),
-        ("status", logged(request.status.map(|status| status.to_string()))),
-        ("size", size),
-        ("service time", logged(service)),
-    ]
+    let LogRequest { client, method, status, service_ns, .. } = request;
+    let mut told = vec![("time", time_text(request.time_ns))];
+    // A trace of times, targets and sizes has no place for these.
+    if client.is_some() || method.is_some() || status.is_some() {
+        told.push(("client", client.as_deref().map_or_else(|| "none".to_owned(), text)));
+        told.push(("method", method.as_deref().map_or_else(|| "none, taken for GET".to_owned(), text)));
+    }
+    told.push(("target", target));
+    if told.len() > 2 {
+        told.push(("status", status.map_or_else(|| "none, taken for 200".to_owned(), |s| s.to_string())));
+    }
+    told.push(("size", size));
+    told.push((
+        "service time",
+        service_ns.map_or_else(|| "none".to_owned(), |ns| format!("{} s", ns as f64 / 1e9)),
+    ));
+    told
 }

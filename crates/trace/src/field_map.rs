@@ -42,6 +42,18 @@ impl FieldMap {
         &self.fields
     }
 
+    /// What every request has and this does not say, where no known format says it.
+    pub(crate) fn missing(&self) -> Option<&'static str> {
+        let has = |roles: &[FieldRole]| self.fields.iter().any(|(role, _)| roles.contains(role));
+        [
+            ("time", has(&[FieldRole::Time, FieldRole::End])),
+            ("target", has(&[FieldRole::Target, FieldRole::Request])),
+            ("size", self.size_bytes.is_some() || has(&[FieldRole::Size])),
+        ]
+        .into_iter()
+        .find_map(|(name, said)| (!said).then_some(name))
+    }
+
     /// The size of every request, where a number stands in place of a field's name.
     pub(crate) fn size_bytes(&self) -> Option<u64> {
         self.size_bytes
@@ -64,6 +76,12 @@ impl FromStr for FieldMap {
                 })?;
             let role = ROLES.iter().find(|(known, _)| *known == name).map(|(_, role)| *role);
             let role = role.ok_or_else(|| format!("a log has no `{name}`; known are {}", known()))?;
+            let said = |other: &FieldRole| std::mem::discriminant(other) == std::mem::discriminant(&role);
+            if map.fields.iter().any(|(other, _)| said(other))
+                || map.size_bytes.is_some_and(|_| said(&FieldRole::Size))
+            {
+                return Err(format!("`{name}` is named twice; give one field for it, in one unit"));
+            }
             match field.parse() {
                 Ok(number) if role == FieldRole::Size => map.size_bytes = Some(number),
                 _ => map.fields.push((role, field.to_owned())),
@@ -90,6 +108,15 @@ mod tests {
     use super::*;
 
     #[test]
+    fn what_every_request_has_must_be_named() {
+        let missing = |text: &str| text.parse::<FieldMap>().unwrap().missing();
+        assert_eq!(missing("end=a,request=b,size=1"), None);
+        assert_eq!(missing("target=b,size=c"), Some("time"));
+        assert_eq!(missing("time=a,size=c"), Some("target"));
+        assert_eq!(missing("time=a,target=b"), Some("size"));
+    }
+
+    #[test]
     fn fields_are_read_or_refused_with_a_remedy() {
         let map: FieldMap = "time=ts, target=request.uri,size=8192,service_ms=took".parse().unwrap();
         assert_eq!(map.size_bytes(), Some(8192));
@@ -100,5 +127,8 @@ mod tests {
         assert!(refused("time").contains("WHAT=FIELD"));
         assert!(refused("time=").contains("WHAT=FIELD"));
         assert!(refused("tme=ts").contains("known are time, end,"));
+        for twice in ["size=a,size=b", "size=8192,size=b", "service_ms=a,service_s=b"] {
+            assert!(refused(twice).contains("named twice"), "{twice}");
+        }
     }
 }

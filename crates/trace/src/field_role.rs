@@ -22,12 +22,18 @@ pub(crate) enum FieldRole {
     Method,
     /// The site; it becomes the first part of the target.
     Host,
+    /// The site, which is no part of the target; only noticed.
+    Site,
     /// Path, path and query, or URL.
     Target,
     /// A URL whose site matters.
     Url,
     /// The query, where the target has none.
     Query,
+    /// The path that the server made of the target, where the log has nothing better.
+    ServedPath,
+    /// The query of [`FieldRole::ServedPath`].
+    ServedQuery,
     /// The request line: method, target, protocol.
     Request,
     Status,

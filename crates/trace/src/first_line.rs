@@ -50,6 +50,7 @@ impl FirstLine {
 impl fmt::Display for FirstLine {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { path, format, .. } = self;
+        let path = if path == "-" { "standard input" } else { path };
         match &self.line {
             Some((number, text)) => {
                 writeln!(f, "{path} is read as {format}. Line {number}:\n  {text}\nis read as")?;

@@ -1,6 +1,8 @@
 //! Readers, writers and statistics of request traces.
 
 mod check;
+mod choose;
+mod container;
 mod convert;
 mod decoder;
 mod error;
@@ -13,6 +15,7 @@ mod format_spec;
 pub mod formats;
 mod ingest;
 mod input;
+mod json_refusal;
 mod line_error;
 mod line_log;
 mod load;
@@ -28,6 +31,7 @@ mod registry;
 mod reorder;
 mod seven_bits;
 mod source;
+mod span;
 mod spool;
 mod spread;
 mod stats;

@@ -13,6 +13,10 @@ pub(crate) enum LineError {
     CutShort { bytes: usize, of_bytes: usize },
     /// A line without a value in a column.
     Missing { column: &'static str },
+    /// A line of a log that lacks what every request has.
+    NoField { field: &'static str },
+    /// A line that is JSON only up to this byte, counted from 1.
+    NoJson { byte: usize },
     /// A stamp older than the reorder window or the records that may wait allow.
     Backwards { by_ns: u64, window_s: u64 },
 }
@@ -28,6 +32,8 @@ impl fmt::Display for LineError {
                 write!(f, "record is cut short after {bytes} of {of_bytes} bytes")
             }
             Self::Missing { column } => write!(f, "column {column} has no value"),
+            Self::NoField { field } => write!(f, "line has no {field}"),
+            Self::NoJson { byte } => write!(f, "line is no JSON object, as its byte {byte} shows"),
             Self::Backwards { by_ns, window_s } => write!(
                 f,
                 "time goes backwards by {} s, more than can be sorted within the window of {window_s} s",

@@ -1,7 +1,10 @@
 //! Logs whose lines are split into fields, each with a role.
 
+use std::collections::BTreeSet;
+
 use crate::decoder::{BATCH, FormatDecoder};
 use crate::error::TraceError;
+use crate::field_role::FieldRole;
 use crate::ingest::Ingest;
 use crate::line_error::LineError;
 use crate::options::ReadOptions;
@@ -29,6 +32,11 @@ pub(crate) trait LineSplitter: Send {
     fn knows_fields(&self) -> bool {
         false
     }
+
+    /// Which of the names that `--fields` gives have been seen, in their order; empty for a log whose fields have none.
+    fn given_seen(&self) -> &[bool] {
+        &[]
+    }
 }
 
 /// A log of such lines.
@@ -52,8 +60,12 @@ pub(crate) struct LineTrial {
 
 impl LineLog {
     /// Tries the log on lines.
-    pub(crate) fn try_on<'a>(&self, lines: impl Iterator<Item = &'a [u8]>) -> LineTrial {
-        let mut splitter = (self.splitter)(&ReadOptions::default());
+    pub(crate) fn try_on<'a>(
+        &self,
+        lines: impl Iterator<Item = &'a [u8]>,
+        options: &ReadOptions,
+    ) -> LineTrial {
+        let mut splitter = (self.splitter)(options);
         let mut trial = LineTrial::default();
         for line in lines {
             match splitter.split(line) {
@@ -91,6 +103,43 @@ impl LineLog {
             first_reason.get_or_insert(reason);
         }
         Err(first_reason.unwrap_or(NO_REQUEST))
+    }
+
+    /// The roles with the names that `--fields` gives and no line has; none where lines have some of them but none is a request.
+    pub(crate) fn unseen_fields<'a>(
+        &self,
+        lines: impl Iterator<Item = &'a [u8]>,
+        options: &ReadOptions,
+    ) -> Vec<(FieldRole, String)> {
+        let mut splitter = (self.splitter)(options);
+        let mut requests = false;
+        for line in lines {
+            requests |= matches!(splitter.split(line), Ok(SplitLine::Request(_)));
+        }
+        let seen = splitter.given_seen();
+        if !requests && seen.contains(&true) {
+            return Vec::new();
+        }
+        let given = options.fields.iter().flat_map(|map| map.fields());
+        given.zip(seen).filter(|(_, seen)| !**seen).map(|(field, _)| field.clone()).collect()
+    }
+
+    /// The sites that requests among `lines` ask, where targets leave them out.
+    pub(crate) fn sites<'a>(
+        &self,
+        lines: impl Iterator<Item = &'a [u8]>,
+        options: &ReadOptions,
+    ) -> BTreeSet<String> {
+        let mut splitter = (self.splitter)(options);
+        let mut sites = BTreeSet::new();
+        for line in lines {
+            if let Ok(SplitLine::Request(raw)) = splitter.split(line)
+                && let Ok(request) = raw.read()
+            {
+                sites.extend(request.left_out_site());
+            }
+        }
+        sites
     }
 
     pub(crate) fn open(&self, source: InputSource, options: &ReadOptions) -> Box<dyn FormatDecoder> {

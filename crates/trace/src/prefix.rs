@@ -21,6 +21,14 @@ pub(crate) enum Likeness {
     Mark,
 }
 
+/// What editors and spreadsheets put before text in UTF-8.
+pub(crate) const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
+
+/// Whether an input is text that begins with [`BYTE_ORDER_MARK`].
+pub(crate) fn is_marked_text(first: &[u8]) -> bool {
+    first.starts_with(BYTE_ORDER_MARK) && memchr::memchr(0, first).is_none()
+}
+
 /// How many lines of the prefix are tried.
 const PROBED_LINES: usize = 100;
 

@@ -4,11 +4,12 @@ use std::borrow::Cow;
 use std::net::SocketAddr;
 
 use crate::error::TraceError;
-use crate::field_role::{FieldRole, SpanUnit};
+use crate::field_role::FieldRole;
 use crate::ingest::{DecodedRequest, Ingest, parse_size};
 use crate::line_error::LineError;
 use crate::log_time;
 use crate::options::Include;
+use crate::span::span_ns;
 use crate::time::NS_PER_S;
 use crate::url;
 use plimsoll_synth::RecordKind;
@@ -24,8 +25,11 @@ pub(crate) struct RawRequest<'a> {
     client: Text<'a>,
     method: Text<'a>,
     host: Text<'a>,
+    site: Text<'a>,
     target: Text<'a>,
     query: Text<'a>,
+    served_path: Text<'a>,
+    served_query: Text<'a>,
     request: Text<'a>,
     status: Text<'a>,
     size: Text<'a>,
@@ -43,6 +47,8 @@ pub(crate) struct LogRequest<'a> {
     /// As logged; path or URL.
     pub(crate) target: Result<Cow<'a, [u8]>, LineError>,
     pub(crate) host: Option<Cow<'a, [u8]>>,
+    /// The site that the client asked, where it is no part of the target.
+    pub(crate) site: Option<Cow<'a, [u8]>>,
     /// `None` where the log has no status: 200.
     pub(crate) status: Option<u16>,
     pub(crate) size_bytes: Result<u64, LineError>,
@@ -54,7 +60,12 @@ impl<'a> RawRequest<'a> {
     /// Notes a field, and returns whether it says anything. Empty fields and `-` do not; `-` for a size is 0.
     pub(crate) fn set(&mut self, role: FieldRole, value: Cow<'a, [u8]>) -> bool {
         let nothing = value.is_empty() || *value == *b"-";
-        if nothing && role != FieldRole::Size && role != FieldRole::Status {
+        let matters = match role {
+            FieldRole::Size => *value == *b"-",
+            FieldRole::Status => true,
+            _ => false,
+        };
+        if nothing && !matters {
             return false;
         }
         let place = match role {
@@ -64,8 +75,11 @@ impl<'a> RawRequest<'a> {
             FieldRole::Client => &mut self.client,
             FieldRole::Method => &mut self.method,
             FieldRole::Host => &mut self.host,
+            FieldRole::Site => &mut self.site,
             FieldRole::Target => &mut self.target,
             FieldRole::Query => &mut self.query,
+            FieldRole::ServedPath => &mut self.served_path,
+            FieldRole::ServedQuery => &mut self.served_query,
             FieldRole::Request => &mut self.request,
             FieldRole::Status => &mut self.status,
             FieldRole::Size => &mut self.size,
@@ -83,33 +97,34 @@ impl<'a> RawRequest<'a> {
             }
         };
         *place = Some(value);
-        true
+        !nothing
     }
 
     /// Whether the line says nothing of a request, as those of a log that holds other events too.
     pub(crate) fn is_no_request(&self) -> bool {
-        [&self.target, &self.request, &self.size, &self.status].iter().all(|field| field.is_none())
+        let said = [&self.target, &self.request, &self.served_path, &self.size, &self.status];
+        said.iter().all(|field| field.is_none())
     }
 
     /// What the fields mean.
     pub(crate) fn read(self) -> Result<LogRequest<'a>, LineError> {
         let total_ns = self.total_ns.or(self.service_ns).unwrap_or(0);
         let time_ns = arrival_ns(self.time, self.end, self.date, total_ns)?;
-        let (method, target) = match (self.target, self.request) {
-            (Some(target), _) => (self.method, Ok(with_query(target, self.query))),
-            (None, Some(request)) => match split_line(request) {
-                Ok((method, target)) => (Some(method), Ok(target)),
-                Err(reason) => (self.method, Err(reason)),
-            },
-            (None, None) => (self.method, Err(LineError::Missing { column: "target" })),
+        let (line_method, line_target) = match self.request.map(split_line) {
+            Some(Ok((method, target))) => (Some(method), Some(Ok(target))),
+            Some(Err(reason)) => (None, Some(Err(reason))),
+            None => (None, None),
         };
-        let status = self.status.map(|text| {
-            let number = std::str::from_utf8(&text).ok().and_then(|text| text.parse::<u16>().ok());
-            number.filter(|number| *number < 1000).unwrap_or(0)
-        });
+        let target = match (self.target, line_target, self.served_path) {
+            (Some(target), ..) => Ok(with_query(target, self.query)),
+            (None, Some(target), _) => target,
+            (None, None, Some(path)) => Ok(with_query(path, self.served_query)),
+            (None, None, None) => Err(LineError::NoField { field: "target" }),
+        };
+        let method = line_method.or(self.method);
         let size_bytes = match self.size.as_deref() {
-            None => Err(LineError::Missing { column: "size" }),
-            Some(b"-" | b"") => Ok(0),
+            None => Err(LineError::NoField { field: "size" }),
+            Some(b"-") => Ok(0),
             Some(digits) => parse_size(digits),
         };
         Ok(LogRequest {
@@ -118,16 +133,25 @@ impl<'a> RawRequest<'a> {
             method,
             target,
             host: self.host,
-            status,
+            site: self.site,
+            status: self.status.map(|text| status_number(&text)),
             size_bytes,
             service_ns: self.service_ns.or(self.total_ns),
         })
     }
 }
 
+/// The number of a status, as `200` or `200 OK`; 0 for what is none.
+fn status_number(text: &[u8]) -> u16 {
+    let digits = text.split(|&b| b == b' ').next().unwrap_or_default();
+    let number = std::str::from_utf8(digits).ok().and_then(|digits| digits.parse::<u16>().ok());
+    number.filter(|number| *number < 1000).unwrap_or(0)
+}
+
 /// The client's address without its port, which differs from connection to connection; of several (`X-Forwarded-For`), the first.
 fn client_address(logged: Cow<'_, [u8]>) -> Cow<'_, [u8]> {
     let first = logged.split(|&b| b == b',').next().unwrap_or_default().trim_ascii();
+    let first = first.strip_prefix(b"[").and_then(|text| text.strip_suffix(b"]")).unwrap_or(first);
     let with_port = std::str::from_utf8(first).ok().and_then(|text| text.parse::<SocketAddr>().ok());
     match with_port {
         Some(address) => Cow::Owned(address.ip().to_string().into_bytes()),
@@ -140,7 +164,7 @@ fn client_address(logged: Cow<'_, [u8]>) -> Cow<'_, [u8]> {
 /// writes those.
 fn arrival_ns(time: Text<'_>, end: Text<'_>, date: Text<'_>, total_ns: u64) -> Result<u64, LineError> {
     let ended = time.is_none();
-    let stamp = time.or(end).ok_or(LineError::Missing { column: "time" })?;
+    let stamp = time.or(end).ok_or(LineError::NoField { field: "time" })?;
     let stamp = match date {
         Some(date) => log_time::parse(&[&date, &b" "[..], &stamp].concat())?,
         None => log_time::parse(&stamp)?,
@@ -178,32 +202,27 @@ fn split_line(request: Cow<'_, [u8]>) -> Result<MethodTarget<'_>, LineError> {
     }
 }
 
-/// Nanoseconds of a span, or of several in a row, which a proxy logs when it tries several back-ends; `None` for a text
-/// that is no such span (`-1` where a phase was not reached).
-fn span_ns(text: &[u8], unit: SpanUnit) -> Option<u64> {
-    let unit_ns = match unit {
-        SpanUnit::S => 1e9,
-        SpanUnit::Ms => 1e6,
-        SpanUnit::Us => 1e3,
-        SpanUnit::Ns => 1.0,
-    };
-    let mut sum_ns = 0.0;
-    for part in std::str::from_utf8(text).ok()?.split([',', ':']) {
-        sum_ns += part.trim().parse::<f64>().ok().filter(|span| *span >= 0.0)? * unit_ns;
-    }
-    // A year and more is no span of a request.
-    (sum_ns < 3.2e16).then_some(sum_ns.round() as u64)
-}
-
 impl LogRequest<'_> {
     /// Whether the status is that of a document.
     pub(crate) fn has_counted_status(&self) -> bool {
         self.status.is_none_or(|status| matches!(status, 200 | 206 | 304))
     }
 
-    /// Whether everything is there that a request that counts needs.
+    /// Whether the line is one of a log of requests: what counts has everything that it needs, and all else at least
+    /// something that was asked for.
     pub(crate) fn is_sensible(&self) -> bool {
-        !self.has_counted_status() || (self.target.is_ok() && self.size_bytes.is_ok())
+        match &self.target {
+            Ok(_) => !self.has_counted_status() || self.size_bytes.is_ok(),
+            Err(LineError::NoField { .. }) => false,
+            Err(_) => !self.has_counted_status(),
+        }
+    }
+
+    /// The site of a request that counts, where its target leaves it out.
+    pub(crate) fn left_out_site(&self) -> Option<String> {
+        let site = self.site.as_deref().or_else(|| url::authority(self.target.as_deref().ok()?));
+        let counts = self.has_counted_status() && self.host.is_none();
+        site.filter(|_| counts).map(|site| String::from_utf8_lossy(site).to_lowercase())
     }
 
     /// The target as a trace names it: the site, if the log names it, and the path; `None` for one that names no document.
@@ -270,6 +289,7 @@ pub(crate) fn take(out: &mut Ingest, number: u64, request: &LogRequest<'_>) -> R
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::field_role::SpanUnit;
 
     fn raw(fields: &[(FieldRole, &'static str)]) -> RawRequest<'static> {
         let mut raw = RawRequest::default();
@@ -300,20 +320,11 @@ mod tests {
     }
 
     #[test]
-    fn spans_have_units_and_may_be_missing() {
-        assert_eq!(span_ns(b"0.25", SpanUnit::S), Some(250_000_000));
-        assert_eq!(span_ns(b"0.001, 0.002", SpanUnit::S), Some(3_000_000));
-        assert_eq!(span_ns(b"7", SpanUnit::Us), Some(7000));
-        for text in ["-1", "", "x", "inf", "nan"] {
-            assert_eq!(span_ns(text.as_bytes(), SpanUnit::Ms), None, "{text}");
-        }
-    }
-
-    #[test]
     fn clients_are_addresses_without_ports() {
         for (logged, kept) in [
             ("192.0.2.7:51234", "192.0.2.7"),
             ("[2001:db8::1]:80", "2001:db8::1"),
+            ("[2001:db8::1]", "2001:db8::1"),
             ("2001:db8::1", "2001:db8::1"),
             ("192.0.2.7, 10.0.0.1", "192.0.2.7"),
             ("name", "name"),
@@ -332,5 +343,51 @@ mod tests {
             String::from_utf8(request.target.unwrap().into_owned()).unwrap()
         };
         assert_eq!((target("-"), target("b=1"), target("?b")), ("/a".into(), "/a?b=1".into(), "/a?b".into()));
+    }
+
+    #[test]
+    fn what_was_asked_for_wins_over_what_the_server_made_of_it() {
+        let served = [(FieldRole::ServedPath, "/index.php"), (FieldRole::ServedQuery, "q=1")];
+        let read = |more: &[(FieldRole, &'static str)]| {
+            let time = [(FieldRole::Time, "1")];
+            let request = raw(&[&time[..], &served, more].concat()).read().unwrap();
+            let text = |text: Cow<'_, [u8]>| String::from_utf8(text.into_owned()).unwrap();
+            (request.method.map(text), text(request.target.unwrap()))
+        };
+        assert_eq!(read(&[]), (None, "/index.php?q=1".into()));
+        let line = (FieldRole::Request, "POST /asked HTTP/1.1");
+        assert_eq!(read(&[line]), (Some("POST".into()), "/asked".into()));
+        // The method of the request line counts even if the target stands in a field of its own.
+        assert_eq!(read(&[line, (FieldRole::Target, "/t")]), (Some("POST".into()), "/t".into()));
+    }
+
+    #[test]
+    fn a_status_is_a_number_or_begins_with_one() {
+        for (text, number) in [("200", 200), ("200 OK", 200), ("-", 0), ("", 0), ("ok", 0), ("2000", 0)] {
+            assert_eq!(status_number(text.as_bytes()), number, "{text}");
+        }
+        // A status that is there and says nothing is not taken for 200.
+        let request = raw(&[(FieldRole::Time, "1"), (FieldRole::Status, "-")]).read().unwrap();
+        assert_eq!(request.status, Some(0));
+    }
+
+    #[test]
+    fn an_empty_size_is_missing() {
+        let size = |text| raw(&[(FieldRole::Time, "1"), (FieldRole::Size, text)]).read().unwrap().size_bytes;
+        assert_eq!((size("-"), size("7")), (Ok(0), Ok(7)));
+        assert_eq!(size(""), Err(LineError::NoField { field: "size" }));
+    }
+
+    #[test]
+    fn a_line_without_what_was_asked_for_makes_no_sense() {
+        let sensible = |fields: &[(FieldRole, &'static str)]| {
+            raw(&[&[(FieldRole::Time, "1")], fields].concat()).read().unwrap().is_sensible()
+        };
+        let (target, size) = ((FieldRole::Target, "/a"), (FieldRole::Size, "7"));
+        assert!(sensible(&[target, size]));
+        assert!(sensible(&[target, (FieldRole::Status, "404")]));
+        assert!(sensible(&[(FieldRole::Request, "?"), (FieldRole::Status, "400")]));
+        assert!(!sensible(&[target]));
+        assert!(!sensible(&[(FieldRole::Status, "started")]));
     }
 }

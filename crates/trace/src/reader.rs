@@ -2,17 +2,16 @@
 
 use std::collections::VecDeque;
 
+use crate::choose::{check_fields, choose, merge, stamp_assumption};
 use crate::decoder::FormatDecoder;
 use crate::error::TraceError;
-use crate::explain::explain;
+use crate::explain::{explain, left_out_sites};
 use crate::format::Format;
 use crate::format_spec::Decode;
-use crate::formats::json_logs;
 use crate::ingest::Ingest;
 use crate::input::TraceInput;
 use crate::options::ReadOptions;
-use crate::prefix::Prefix;
-use crate::refusal;
+use crate::prefix::{BYTE_ORDER_MARK, Prefix, is_marked_text};
 use crate::registry::PREFIX_BYTES;
 use crate::source::{InputDigest, InputSource};
 use crate::tally::ReadReport;
@@ -99,17 +98,24 @@ impl TraceReader {
         let mut source = InputSource::open(input, &self.digest)?;
         self.ingest.tally.start(source.path());
         let path = source.path().to_owned();
+        if is_marked_text(source.peek(PREFIX_BYTES)?) {
+            source.consume(BYTE_ORDER_MARK.len());
+        }
         let first = source.peek(PREFIX_BYTES)?;
-        if first.is_empty() {
+        if first.len() < PREFIX_BYTES && first.iter().all(u8::is_ascii_whitespace) {
             source.drain()?;
             return Ok(None);
         }
         let prefix = Prefix::new(first, input.path());
         let format = choose(&self.options, &prefix, &path)?;
         let report = &mut self.ingest.tally.report;
+        if report.format.is_none() {
+            report.unseen_fields = check_fields(format, &self.options, &prefix, &path)?;
+        }
         report.format = Some(merge(report.format, format, &path)?);
         if report.first_line.is_none() {
             report.first_line = explain(format, &prefix, &path, &self.options);
+            report.left_out_sites = left_out_sites(format, &prefix, &self.options).into_iter().collect();
         }
         if self.options.format.is_some() && report.resembles.is_none() {
             report.resembles =
@@ -157,46 +163,9 @@ impl TraceReader {
         let report = &mut self.ingest.tally.report;
         report.sha256 = self.digest_whole.then(|| self.digest.hex());
         report.times_spread = whole_seconds && report.records > 0;
-        report.stamp_assumption = stamp_assumption(report).to_owned();
+        report.stamp_assumption = stamp_assumption(report, &self.options).to_owned();
         Ok(())
     }
-}
-
-/// The format that the user names, or that the content shows.
-fn choose(options: &ReadOptions, prefix: &Prefix<'_>, path: &str) -> Result<Format, TraceError> {
-    let objects = || prefix.lines().next().is_some_and(|line| line.trim_ascii_start().starts_with(b"{"));
-    let found = options.format.or_else(|| Format::detect_prefix(prefix));
-    let json = || (options.fields.is_some() && objects()).then_some(json_logs::JSON.format);
-    let format = found.or_else(json).ok_or_else(|| TraceError::Undetected {
-        path: path.to_owned(),
-        reason: refusal::reason(prefix),
-        known: Format::names(),
-    })?;
-    let named = matches!(&format.spec().decode, Decode::Lines(log) if log.named);
-    if options.fields.is_some() && !named {
-        let reason = format!(
-            "the fields of {format} have no names, so --fields cannot say what they mean; leave it out"
-        );
-        return Err(TraceError::read(path, reason));
-    }
-    if format == json_logs::JSON.format && options.fields.is_none() {
-        return Err(TraceError::read(path, refusal::reason(prefix)));
-    }
-    Ok(format)
-}
-
-/// The format of what is read when an input in the format `found` follows inputs in `before`.
-fn merge(before: Option<Format>, found: Format, path: &str) -> Result<Format, TraceError> {
-    let Some(before) = before else { return Ok(found) };
-    before.merged_with(found).ok_or_else(|| TraceError::Mixed {
-        path: path.to_owned(),
-        found: found.name(),
-        expected: before.name(),
-    })
-}
-
-fn stamp_assumption(report: &ReadReport) -> &'static str {
-    report.format.map_or("arrival", |format| (format.spec().stamps)(report))
 }
 
 impl Iterator for TraceReader {

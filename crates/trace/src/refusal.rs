@@ -1,8 +1,10 @@
 //! Why an input is of no known format: the nearest format, and a line of it that would do.
 
+use crate::container;
 use crate::format::Format;
 use crate::format_spec::{Decode, FormatSpec};
-use crate::formats::{FORMATS, csv, json, time_id_size, w3c};
+use crate::formats::{FORMATS, csv, time_id_size, w3c};
+use crate::json_refusal;
 use crate::line_error::LineError;
 use crate::options::ReadOptions;
 use crate::prefix::Prefix;
@@ -13,14 +15,20 @@ const NEAR: f64 = 0.3;
 /// How much of a line is compared and shown, in bytes.
 const COMPARED_BYTES: usize = 200;
 
-/// Most keys of an object that a message lists.
-const LISTED_KEYS: usize = 30;
-
 /// Says why no format fits the first bytes of an input, and what would do.
 pub(crate) fn reason(prefix: &Prefix<'_>) -> String {
     let Some(first) = prefix.lines().next() else {
-        return "it has no line, and none of the marks of the binary formats".to_owned();
+        return container::reason(prefix.bytes)
+            .unwrap_or("it has no line, and none of the marks of the binary formats")
+            .to_owned();
     };
+    if let Some(separator) = csv::other_separator(first) {
+        return format!(
+            "its first line, {}, has the columns of a CSV with {separator} between them; put commas there, and points into decimal \
+             numbers",
+            quoted(first)
+        );
+    }
     if let Some(header) = time_id_size::foreign_header(prefix) {
         return format!(
             "its first line, {}, names columns, but not those of a trace of requests; a CSV needs the columns time_s, target and \
@@ -29,18 +37,19 @@ pub(crate) fn reason(prefix: &Prefix<'_>) -> String {
             csv::FORMAT.expected()
         );
     }
+    if time_id_size::falls(prefix) {
+        return "its lines parse as time-id-size, but their times only fall, as in a list sorted by count; if they are \
+                requests, sort them by time"
+            .to_owned();
+    }
     if let Some(step_s) = time_id_size::table_step_s(prefix) {
         return format!(
             "its lines parse as time-id-size, but they follow one another at equal intervals of {step_s} s and no target \
              comes twice with one size, as in a table of counts per interval; if they are requests, give --format time-id-size"
         );
     }
-    if let Some(keys) = json::keys_of(first) {
-        return json_reason(&keys);
-    }
-    if is_json_array(first) {
-        return "it is a JSON array; put each object in a line of its own, such as with jq -c '.[]'"
-            .to_owned();
+    if let Some(reason) = json_refusal::reason(first) {
+        return reason;
     }
     let near = if begins_with_date(first) { Some(&w3c::SPEC) } else { nearest(first) };
     match near {
@@ -53,25 +62,6 @@ pub(crate) fn reason(prefix: &Prefix<'_>) -> String {
         ),
         None => format!("its first line, {}, resembles no format", quoted(first)),
     }
-}
-
-fn json_reason(keys: &[String]) -> String {
-    let guess = |words: &[&str]| {
-        let lower = |key: &String| key.to_ascii_lowercase();
-        let found = words.iter().find_map(|word| keys.iter().find(|key| lower(key).contains(word)));
-        found.map_or("KEY", String::as_str)
-    };
-    let mut listed = keys.iter().take(LISTED_KEYS).map(String::as_str).collect::<Vec<_>>().join(", ");
-    if keys.len() > LISTED_KEYS {
-        listed += ", …";
-    }
-    format!(
-        "its lines are JSON with other keys than those of a known server ({listed}); say which hold time, target and size, \
-         such as --fields time={},target={},size={}",
-        guess(&["time", "ts", "date"]),
-        guess(&["uri", "url", "path", "target"]),
-        guess(&["bytes", "size", "length"])
-    )
 }
 
 /// The format whose sample is most like the line, where one is near.
@@ -87,11 +77,6 @@ fn nearest(line: &[u8]) -> Option<&'static FormatSpec> {
         .filter(|(_, likeness)| *likeness >= NEAR)
         .max_by(|a, b| a.1.total_cmp(&b.1))
         .map(|(spec, _)| spec)
-}
-
-fn is_json_array(first: &[u8]) -> bool {
-    let rest = first.trim_ascii().strip_prefix(b"[").map(<[u8]>::trim_ascii_start);
-    rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(b"{"))
 }
 
 /// Whether a line begins with date and time in fields of their own and has many fields, as in a W3C log that lost its header.
@@ -131,7 +116,7 @@ fn complaint(spec: &FormatSpec, prefix: &Prefix<'_>) -> String {
 }
 
 /// Part of a line in a message of one paragraph.
-fn quoted(line: &[u8]) -> String {
+pub(crate) fn quoted(line: &[u8]) -> String {
     let text = String::from_utf8_lossy(&line[..line.len().min(COMPARED_BYTES)]);
     let text: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
     format!("`{text}`")
@@ -175,14 +160,10 @@ mod tests {
             text.contains("nearest to time-id-size") && text.contains("not a number of seconds"),
             "{text}"
         );
-        assert!(refused("[\n{\"a\":1}\n]\n").contains("jq -c"));
+        assert!(refused("time_s;target;size_bytes\n1,5;/a;7\n").contains("put commas there"));
+        assert!(refused("9 /a 5\n7 /b 6\n6 /c 7\n4 /d 1\n1 /e 2\n").contains("sort them by time"));
+        assert!(refused("1795468890123 /a 5\n").contains("in seconds"));
         assert!(refused("hello\nworld\n").contains("resembles no format"));
         assert!(refused("").contains("no line"));
-    }
-
-    #[test]
-    fn json_with_other_keys_leads_to_fields() {
-        let text = refused("{\"@t\":{\"timestamp\":1},\"req\":{\"url\":\"/a\"},\"n\":5}\n");
-        assert!(text.contains("--fields time=@t.timestamp,target=req.url,size=KEY"), "{text}");
     }
 }

@@ -7,6 +7,7 @@ use crate::error::TraceError;
 use crate::format::Format;
 use crate::format_spec::{Decode, FormatSpec};
 use crate::formats::FORMATS;
+use crate::options::ReadOptions;
 use crate::prefix::{Likeness, Prefix};
 
 /// How much of an input is looked at to tell its format, in bytes.
@@ -27,6 +28,11 @@ impl Format {
     /// trace knows.
     pub fn is_writable(self) -> bool {
         self.spec().writer.is_some()
+    }
+
+    /// Whether the fields of its lines have names, so that `--fields` can say what they mean.
+    pub fn has_named_fields(self) -> bool {
+        matches!(&self.spec().decode, Decode::Lines(log) if log.named)
     }
 
     /// What is lost when a trace is written in it, as a sentence after a space; empty when it keeps everything.
@@ -56,9 +62,14 @@ impl Format {
     }
 
     pub(crate) fn detect_prefix(prefix: &Prefix<'_>) -> Option<Self> {
+        Self::detect_with(prefix, &ReadOptions::default())
+    }
+
+    /// As [`Format::detect_prefix`], where lines are read as `options` say.
+    pub(crate) fn detect_with(prefix: &Prefix<'_>, options: &ReadOptions) -> Option<Self> {
         let mut best = (Likeness::None, None);
         for spec in FORMATS {
-            let (likeness, lines) = likeness(spec, prefix);
+            let (likeness, lines) = likeness(spec, prefix, options);
             let clear = !matches!(likeness, Likeness::Lines(alike) if 2 * alike < lines);
             if likeness > best.0 && clear {
                 best = (likeness, Some(spec.format));
@@ -76,11 +87,11 @@ impl Format {
 }
 
 /// How much an input resembles a format, and how many of its first lines could.
-fn likeness(spec: &FormatSpec, prefix: &Prefix<'_>) -> (Likeness, usize) {
+fn likeness(spec: &FormatSpec, prefix: &Prefix<'_>, options: &ReadOptions) -> (Likeness, usize) {
     match &spec.decode {
         Decode::Own { likeness, .. } => (likeness(prefix), prefix.lines().count()),
         Decode::Lines(log) => {
-            let trial = log.try_on(prefix.lines());
+            let trial = log.try_on(prefix.lines(), options);
             let likeness = match trial.sensible {
                 _ if trial.header => Likeness::Header,
                 0 => Likeness::None,

@@ -72,6 +72,12 @@ pub struct ReadReport {
     /// Another format that the content resembles more than the one that the user named.
     #[serde(skip)]
     pub resembles: Option<Format>,
+    /// The fields that `--fields` names and the first lines do not have.
+    #[serde(skip)]
+    pub unseen_fields: Vec<String>,
+    /// The sites that the first lines ask, where targets leave them out.
+    #[serde(skip)]
+    pub left_out_sites: Vec<String>,
     /// Totals of all records of a World Cup log, counted or not.
     pub world_cup: Option<WorldCupCheck>,
 }
@@ -178,11 +184,9 @@ impl Tally {
             } else {
                 let reasons: Vec<_> =
                     report.not_counted.iter().map(|(reason, count)| format!("{reason} ({count})")).collect();
-                format!(
-                    "none of its {} requests counts: {}; --include-all takes them nonetheless",
-                    report.lines,
-                    reasons.join(", ")
-                )
+                let are_requests = report.not_counted.keys().any(|reason| reason.starts_with(['s', 'm']));
+                let remedy = if are_requests { "; --include-all takes them nonetheless" } else { "" };
+                format!("none of its {} lines counts: {}{remedy}", report.lines, reasons.join(", "))
             };
             return Err(TraceError::NoUsableLine { path: report.paths.join(", "), reason });
         }

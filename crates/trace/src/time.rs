@@ -17,7 +17,7 @@ pub(crate) fn parse_seconds(text: &[u8]) -> Result<u64, LineError> {
     while let Some(digit) = text.get(at).map(|b| b.wrapping_sub(b'0')).filter(|&d| d < 10) {
         seconds = seconds * 10 + u64::from(digit);
         if seconds > MAX_S {
-            return Err(LineError::Text("time is beyond the year 2554"));
+            return Err(LineError::Text("time in seconds is beyond the year 2554"));
         }
         at += 1;
     }
@@ -59,7 +59,7 @@ pub(crate) fn seconds_to_ns(value: f64) -> Result<u64, LineError> {
     } else if value < 0.0 {
         Err(LineError::Text("time is negative"))
     } else if value > MAX_S as f64 {
-        Err(LineError::Text("time is beyond the year 2554"))
+        Err(LineError::Text("time in seconds is beyond the year 2554"))
     } else {
         // Whole part first: it is exact, so that whole seconds stay whole.
         let whole = value.trunc();
@@ -204,8 +204,8 @@ mod tests {
         assert_eq!(reason("-0.5"), "time is negative");
         assert_eq!(reason("NaN"), "time is not finite");
         assert_eq!(reason("inf"), "time is not finite");
-        assert_eq!(reason("99999999999"), "time is beyond the year 2554");
-        assert_eq!(reason("1e300"), "time is beyond the year 2554");
+        assert_eq!(reason("99999999999"), "time in seconds is beyond the year 2554");
+        assert_eq!(reason("1e300"), "time in seconds is beyond the year 2554");
         for text in ["", ".", "1.2.3", "12a", "a", "1,5", "+"] {
             assert_eq!(reason(text), "time is not a number of seconds", "{text}");
         }

@@ -8,7 +8,7 @@ use crate::format::Format;
 use crate::format_spec::{Decode, Encode, FormatSpec, FormatWriter, stamped_on_arrival};
 use crate::ingest::{DecodedRequest, Ingest, parse_size};
 use crate::line_error::LineError;
-use crate::prefix::Likeness;
+use crate::prefix::{BYTE_ORDER_MARK, Likeness};
 use crate::source::{InputSource, MAX_LINE_BYTES};
 use crate::time::parse_seconds;
 use plimsoll_synth::RecordKind;
@@ -25,9 +25,20 @@ pub(crate) const REQUIRED: usize = 3;
 
 /// Whether the line is a header with the required columns.
 pub(crate) fn is_header(line: &[u8]) -> bool {
-    let line = line.strip_prefix(b"\xef\xbb\xbf").unwrap_or(line);
+    has_columns(line, b',')
+}
+
+/// The name of what stands between the columns of a header in place of commas.
+pub(crate) fn other_separator(line: &[u8]) -> Option<&'static str> {
+    [(b';', "semicolons"), (b'\t', "tabs"), (b'|', "bars")]
+        .into_iter()
+        .find_map(|(separator, name)| has_columns(line, separator).then_some(name))
+}
+
+fn has_columns(line: &[u8], separator: u8) -> bool {
+    let line = line.strip_prefix(BYTE_ORDER_MARK).unwrap_or(line);
     COLUMNS[..REQUIRED].iter().all(|name| {
-        line.split(|&b| b == b',').any(|field| {
+        line.split(|&b| b == separator).any(|field| {
             let field = field.trim_ascii();
             let bare = field.strip_prefix(b"\"").and_then(|f| f.strip_suffix(b"\"")).unwrap_or(field);
             bare == name.as_bytes()
@@ -131,7 +142,7 @@ impl CsvDecoder {
     }
 
     fn read_header(&mut self) -> Result<[Option<usize>; 7], TraceError> {
-        if self.source.peek(3)?.starts_with(b"\xef\xbb\xbf") {
+        if self.source.peek(3)?.starts_with(BYTE_ORDER_MARK) {
             self.source.consume(3);
         }
         let count = match self.read_record()? {

@@ -24,6 +24,10 @@ struct SoughtKey {
 /// Takes the sought keys from objects.
 pub(crate) struct JsonSplitter {
     sought: Vec<SoughtKey>,
+    /// Which of them a line had.
+    seen: Vec<bool>,
+    /// How many of them the user gave; these stand first.
+    given: usize,
     size_bytes: Option<u64>,
 }
 
@@ -39,7 +43,7 @@ impl JsonSplitter {
         for (role, paths) in keys.iter().filter(|(role, _)| !replaced(*role)) {
             sought.extend(paths.iter().map(|path| key(*role, path)));
         }
-        Self { sought, size_bytes }
+        Self { seen: vec![false; sought.len()], given: own.len(), sought, size_bytes }
     }
 }
 
@@ -47,7 +51,10 @@ impl JsonSplitter {
 fn replaces(own: FieldRole, role: FieldRole) -> bool {
     let kind = |role| match role {
         FieldRole::End => FieldRole::Time,
-        FieldRole::Request | FieldRole::Url => FieldRole::Target,
+        FieldRole::Request | FieldRole::Url | FieldRole::ServedPath | FieldRole::ServedQuery => {
+            FieldRole::Target
+        }
+        FieldRole::Site => FieldRole::Host,
         other => other,
     };
     std::mem::discriminant(&kind(own)) == std::mem::discriminant(&kind(role))
@@ -55,18 +62,19 @@ fn replaces(own: FieldRole, role: FieldRole) -> bool {
 
 impl LineSplitter for JsonSplitter {
     fn split<'a>(&mut self, line: &'a [u8]) -> Result<SplitLine<'a>, LineError> {
-        const NO_OBJECT: LineError = LineError::Text("line is no JSON object");
-        // nginx leaves bytes that are not UTF-8 as they are.
-        let text = String::from_utf8_lossy(line);
-        let mut found = Found { sought: &self.sought, values: vec![None; self.sought.len()] };
-        let all: Vec<(usize, usize)> = (0..self.sought.len()).map(|at| (at, 0)).collect();
-        let mut json = serde_json::Deserializer::from_str(&text);
-        ObjectSeed { found: &mut found, open: all }.deserialize(&mut json).map_err(|_| NO_OBJECT)?;
-        json.end().map_err(|_| NO_OBJECT)?;
+        let (sought, seen) = (&self.sought, &mut self.seen);
+        let values = parse(line, |text| {
+            let mut found = Found { sought, seen: &mut *seen, values: vec![None; sought.len()] };
+            let open: Vec<(usize, usize)> = (0..sought.len()).map(|at| (at, 0)).collect();
+            let mut json = serde_json::Deserializer::from_str(text);
+            ObjectSeed { found: &mut found, open }.deserialize(&mut json)?;
+            json.end()?;
+            Ok(found.values)
+        })?;
         let mut raw = RawRequest::default();
-        // KeyRoles of one role stand together, the best first.
+        // Keys of one role stand together, the best first.
         let mut said = None;
-        for (key, value) in self.sought.iter().zip(found.values) {
+        for (key, value) in self.sought.iter().zip(values) {
             if let Some(value) = value
                 && said != Some(key.role)
                 && raw.set(key.role, Cow::Owned(value.into_bytes()))
@@ -82,11 +90,46 @@ impl LineSplitter for JsonSplitter {
         }
         Ok(SplitLine::Request(raw))
     }
+
+    fn given_seen(&self) -> &[bool] {
+        &self.seen[..self.given]
+    }
+}
+
+/// Has `read` parse a line of a log as JSON, which programs do not always write as the standard says.
+fn parse<T>(line: &[u8], mut read: impl FnMut(&str) -> serde_json::Result<T>) -> Result<T, LineError> {
+    if line.trim_ascii_start().first() != Some(&b'{') {
+        return Err(LineError::Text("line is no JSON object"));
+    }
+    let text = utf8(line);
+    let result = match read(&text) {
+        // nginx (without `escape=json`) and Apache write `\x22`, which JSON does not know; it stays as logged.
+        Err(_) if text.contains("\\x") => read(&text.replace("\\x", "\\\\x")),
+        result => result,
+    };
+    result.map_err(|error| LineError::NoJson { byte: error.column() })
+}
+
+/// The line as text. nginx leaves bytes that are not UTF-8 as they are; a URL has them percent-encoded.
+fn utf8(line: &[u8]) -> Cow<'_, str> {
+    if let Ok(text) = std::str::from_utf8(line) {
+        return Cow::Borrowed(text);
+    }
+    let mut text = String::with_capacity(line.len() + 16);
+    for chunk in line.utf8_chunks() {
+        text.push_str(chunk.valid());
+        for byte in chunk.invalid() {
+            text.push_str(&format!("%{byte:02X}"));
+        }
+    }
+    Cow::Owned(text)
 }
 
 /// The values of sought keys.
 struct Found<'k> {
     sought: &'k [SoughtKey],
+    /// Which keys were there, whatever they held.
+    seen: &'k mut [bool],
     values: Vec<Option<String>>,
 }
 
@@ -132,6 +175,9 @@ impl<'de> Visitor<'de> for ObjectSeed<'_, '_> {
                     (rest.is_empty() || rest.starts_with('.')).then_some((at, used + key.len() + 1))
                 })
                 .collect();
+            for &(at, used) in &within {
+                self.found.seen[at] |= used > self.found.sought[at].path.len();
+            }
             if within.is_empty() {
                 map.next_value::<IgnoredAny>()?;
             } else {
@@ -174,7 +220,11 @@ impl<'de> Visitor<'de> for ObjectSeed<'_, '_> {
         Ok(())
     }
 
-    fn visit_unit<E>(self) -> Result<(), E> {
+    /// No status is not the status 200.
+    fn visit_unit<E>(mut self) -> Result<(), E> {
+        let sought = self.found.sought;
+        self.open.retain(|&(at, _)| sought[at].role == FieldRole::Status);
+        self.keep(&"-");
         Ok(())
     }
 }
@@ -193,7 +243,7 @@ pub(crate) fn keys_of(line: &[u8]) -> Option<Vec<String>> {
             _ => {}
         }
     }
-    let value: serde_json::Value = serde_json::from_slice(line).ok()?;
+    let value: serde_json::Value = parse(line, |text| serde_json::from_str(text)).ok()?;
     let mut keys = Vec::new();
     gather(&value, "", &mut keys);
     value.is_object().then_some(keys)
@@ -247,10 +297,46 @@ mod tests {
         for line in ["[1]", "7", "{\"a\":", "{} {}", "x"] {
             assert!(!matches!(splitter.split(line.as_bytes()), Ok(SplitLine::Request(_))), "{line}");
         }
+        // A value that nginx left out.
+        let reason = splitter.split(b"{\"ts\":1,\"uri\":}").unwrap_err().to_string();
+        assert_eq!(reason, "line is no JSON object, as its byte 15 shows");
         assert_eq!(
             keys_of(b"{\"a\":{\"b\":1},\"c\":\"x\",\"d\":null}"),
             Some(vec!["a.b".into(), "c".into()])
         );
         assert_eq!(keys_of(b"[]"), None);
+    }
+
+    #[test]
+    fn what_programs_write_for_json_is_read() {
+        // As nginx and Apache escape.
+        let escaped = r#"{"ts":1,"uri":"/a\x22b\xC3\xA9","bytes":7}"#;
+        assert_eq!(read(escaped, None).unwrap().1, r"/a\x22b\xC3\xA9");
+        // Two targets that differ only by a byte that is no UTF-8 stay two.
+        let mut splitter = JsonSplitter::new(KEYS, &ReadOptions::default());
+        for (byte, target) in [(b'\xe8', "/%E8"), (b'\xe9', "/%E9")] {
+            let line = [&b"{\"ts\":1,\"bytes\":7,\"uri\":\"/"[..], &[byte], b"\"}"].concat();
+            let Ok(SplitLine::Request(raw)) = splitter.split(&line) else { panic!("{target}") };
+            assert_eq!(raw.read().unwrap().target.unwrap(), target.as_bytes());
+        }
+    }
+
+    #[test]
+    fn a_status_of_null_is_none() {
+        const WITH_STATUS: KeyRoles = &[(FieldRole::Time, &["ts"]), (FieldRole::Status, &["a", "b"])];
+        let mut splitter = JsonSplitter::new(WITH_STATUS, &ReadOptions::default());
+        for (line, status) in [(r#"{"ts":1,"a":null,"b":404}"#, Some(404)), (r#"{"ts":1,"a":null}"#, Some(0))]
+        {
+            let Ok(SplitLine::Request(raw)) = splitter.split(line.as_bytes()) else { panic!("{line}") };
+            assert_eq!(raw.read().unwrap().status, status, "{line}");
+        }
+    }
+
+    #[test]
+    fn given_keys_are_seen_even_when_they_are_null() {
+        let fields = Some("time=ts,size=a.b,status=typo".parse().unwrap());
+        let mut splitter = JsonSplitter::new(KEYS, &ReadOptions { fields, ..ReadOptions::default() });
+        assert!(splitter.split(br#"{"ts":1,"uri":"/","a":{"b":null}}"#).is_ok());
+        assert_eq!(splitter.given_seen(), [true, true, false]);
     }
 }

@@ -24,8 +24,8 @@ const BASE: FormatSpec = FormatSpec {
     writer: None,
 };
 
-const ENDS: &str =
-    "arrival: the log has the end of each answer, from which the time that it took is subtracted";
+/// What the times are taken for where a log has those of ends.
+pub(crate) const ENDS: &str = "arrival: the log has the end of each answer, from which the time that it took is subtracted where it is logged";
 const ARRIVES: &str = "arrival, as the log has it";
 
 /// Our own access log.
@@ -73,6 +73,7 @@ const CADDY_KEYS: KeyRoles = &[
     (FieldRole::End, &["ts"]),
     (FieldRole::Client, &["request.client_ip", "request.remote_ip", "request.remote_addr"]),
     (FieldRole::Method, &["request.method"]),
+    (FieldRole::Site, &["request.host"]),
     (FieldRole::Target, &["request.uri"]),
     (FieldRole::Status, &["status"]),
     (FieldRole::Size, &["size"]),
@@ -100,6 +101,7 @@ const TRAEFIK_KEYS: KeyRoles = &[
     (FieldRole::End, &["time"]),
     (FieldRole::Client, &["ClientHost", "ClientAddr"]),
     (FieldRole::Method, &["RequestMethod"]),
+    (FieldRole::Site, &["RequestHost"]),
     (FieldRole::Target, &["RequestPath"]),
     (FieldRole::Status, &["DownstreamStatus", "OriginStatus"]),
     (FieldRole::Size, &["DownstreamContentSize", "OriginContentSize"]),
@@ -128,6 +130,7 @@ const CLOUDFLARE_KEYS: KeyRoles = &[
     (FieldRole::End, &["EdgeEndTimestamp"]),
     (FieldRole::Client, &["ClientIP"]),
     (FieldRole::Method, &["ClientRequestMethod"]),
+    (FieldRole::Site, &["ClientRequestHost"]),
     (FieldRole::Target, &["ClientRequestURI", "ClientRequestPath"]),
     (FieldRole::Status, &["EdgeResponseStatus"]),
     (FieldRole::Size, &["EdgeResponseBodyBytes", "EdgeResponseBytes"]),
@@ -155,6 +158,7 @@ const ENVOY_KEYS: KeyRoles = &[
     (FieldRole::Time, &["start_time"]),
     (FieldRole::Client, &["x_forwarded_for", "downstream_remote_address"]),
     (FieldRole::Method, &["method"]),
+    (FieldRole::Site, &["authority"]),
     (FieldRole::Target, &["path"]),
     (FieldRole::Status, &["response_code"]),
     (FieldRole::Size, &["bytes_sent"]),
@@ -168,7 +172,10 @@ pub static NGINX: FormatSpec = FormatSpec {
     aliases: &[],
     summary: "nginx with a `log_format` of JSON whose keys are the names of the variables",
     sample: r#"{"msec":"1795468890.499","remote_addr":"192.0.2.7","request_method":"GET","request_uri":"/index.html","status":200,"body_bytes_sent":1719,"request_time":0.012,"upstream_response_time":"0.010"}"#,
-    remark: "Other keys: `--format json --fields`. Service time is `upstream_response_time`.",
+    remark: "Read are `msec`, `time_iso8601`, `time_local`, `time`, `timestamp` or `@timestamp`; `request_uri`, `request`, or `uri` \
+             with `args`, which nginx has rewritten; `body_bytes_sent` or `bytes_sent`, which counts heads; `status`, \
+             `request_method`, `remote_addr`, `request_time`. Other keys: `--fields`. Service time is `upstream_response_time`. \
+             Without `escape=json`, `\\x22` stays as logged.",
     family: "nginx-json",
     decode: Decode::Lines(LineLog {
         splitter: |options| Box::new(JsonSplitter::new(NGINX_KEYS, options)),
@@ -181,8 +188,12 @@ const NGINX_KEYS: KeyRoles = &[
     (FieldRole::End, &["msec", "time_iso8601", "time_local", "time", "timestamp", "@timestamp"]),
     (FieldRole::Client, &["remote_addr", "remote_ip", "http_x_forwarded_for", "client_ip"]),
     (FieldRole::Method, &["request_method", "method"]),
-    (FieldRole::Target, &["request_uri", "uri"]),
+    (FieldRole::Site, &["host", "http_host", "server_name"]),
+    (FieldRole::Target, &["request_uri"]),
     (FieldRole::Request, &["request"]),
+    // Rewriting, `try_files` and `index` change these.
+    (FieldRole::ServedPath, &["uri"]),
+    (FieldRole::ServedQuery, &["args", "query_string"]),
     (FieldRole::Status, &["status"]),
     (FieldRole::Size, &["body_bytes_sent", "bytes_sent"]),
     (FieldRole::Service(SpanUnit::S), &["upstream_response_time"]),
@@ -198,6 +209,6 @@ pub static JSON: FormatSpec = FormatSpec {
     sample: r#"{"ts":1795468890.499,"http":{"url":"/index.html","status":200},"bytes":1719}"#,
     remark: "The sample is read with `--fields time=ts,target=http.url,size=bytes,status=http.status`.",
     family: "json",
-    stamps: |_| "arrival if `--fields` names `time`; `end` has the time that the answer took subtracted",
+    stamps: |_| ARRIVES,
     ..BASE
 };

@@ -2,7 +2,8 @@
 
 use std::borrow::Cow;
 
-use super::server_logs::{apache_stamps, has_site};
+use super::before_stamp::{self, site_at};
+use super::server_logs::apache_stamps;
 use crate::decoder::{BATCH, FormatDecoder};
 use crate::error::TraceError;
 use crate::format::Format;
@@ -10,6 +11,7 @@ use crate::format_spec::{Decode, FormatSpec};
 use crate::ingest::{DecodedRequest, Ingest, parse_size};
 use crate::input::TraceInput;
 use crate::line_error::LineError;
+use crate::log_time;
 use crate::options::Include;
 use crate::prefix::{Likeness, Prefix};
 use crate::raw_request::LogRequest;
@@ -18,11 +20,30 @@ use crate::time::{NS_PER_S, STAMP_BYTES, StampReader};
 use crate::url;
 use plimsoll_synth::RecordKind;
 
+/// The time of a line.
+#[derive(Debug, Clone, Copy)]
+enum LoggedTime<'a> {
+    /// As `23/Nov/2026:21:22:15 +0000`.
+    Stamp(&'a [u8; STAMP_BYTES]),
+    /// In another form, which a server can be told to write.
+    Other(&'a [u8]),
+}
+
+impl LoggedTime<'_> {
+    #[inline]
+    fn ns(self, stamps: &mut StampReader) -> Result<u64, LineError> {
+        match self {
+            Self::Stamp(stamp) => Ok(stamps.parse(stamp)? * NS_PER_S),
+            Self::Other(text) => Ok(log_time::parse(text)?.ns),
+        }
+    }
+}
+
 /// The parts of a log line that matter.
 #[derive(Debug)]
 pub(crate) struct LogLine<'a> {
-    client: &'a [u8],
-    stamp: &'a [u8; STAMP_BYTES],
+    client: Option<&'a [u8]>,
+    time: LoggedTime<'a>,
     request: &'a [u8],
     status: u16,
     size_bytes: u64,
@@ -33,33 +54,51 @@ pub(crate) struct LogLine<'a> {
 /// Splits a line; ignores what follows the size (referer, user agent).
 #[inline]
 pub(crate) fn split(line: &[u8]) -> Result<LogLine<'_>, LineError> {
-    let space = memchr::memchr(b' ', line).ok_or(LineError::Text("line is not an access log line"))?;
-    let bracket = space
-        + memchr::memchr(b'[', &line[space..])
-            .ok_or(LineError::Text("line has no time stamp in brackets"))?;
-    let after = &line[bracket + 1..];
-    let (stamp, after) =
-        after.split_first_chunk::<STAMP_BYTES>().ok_or(LineError::Text("line ends within the time stamp"))?;
-    let quoted = after
-        .strip_prefix(b"] \"")
-        .ok_or(LineError::Text("time stamp is not followed by a request in quotes"))?;
+    if memchr::memchr(b' ', line).is_none() {
+        return Err(LineError::Text("line is not an access log line"));
+    }
+    let bracket =
+        before_stamp::stamp_at(line).ok_or(LineError::Text("line has no time stamp in brackets"))?;
+    let (time, quoted) = split_time(&line[bracket + 1..])?;
     let (request, tail) = split_request(quoted)?;
     // `split_request` has checked the space and three digits.
     let status = tail[1..4].iter().fold(0, |status, digit| status * 10 + u16::from(digit - b'0'));
     let size = &tail[5..];
     let size_end = memchr::memchr(b' ', size).unwrap_or(size.len());
     let size_bytes = match &size[..size_end] {
-        b"-" => 0,
+        // Envoy has its flags here.
+        b"-" if !is_iso(time) => 0,
         digits => parse_size(digits)?,
     };
+    if bracket == 0 {
+        return Err(LineError::Text("line has no client before the time stamp"));
+    }
     Ok(LogLine {
-        client: &line[..space],
-        stamp,
+        client: before_stamp::client(&line[..bracket]),
+        time,
         request,
         status,
         size_bytes,
         has_more: size_end < size.len(),
     })
+}
+
+fn is_iso(time: LoggedTime<'_>) -> bool {
+    matches!(time, LoggedTime::Other(text) if text.get(4) == Some(&b'-'))
+}
+
+/// The time, and what follows the quote that opens the request.
+#[inline]
+fn split_time(after: &[u8]) -> Result<(LoggedTime<'_>, &[u8]), LineError> {
+    if let Some((stamp, rest)) = after.split_first_chunk::<STAMP_BYTES>()
+        && let Some(quoted) = rest.strip_prefix(b"] \"")
+    {
+        return Ok((LoggedTime::Stamp(stamp), quoted));
+    }
+    let end = memchr::memchr(b']', after).ok_or(LineError::Text("line ends within the time stamp"))?;
+    let quoted = after[end..].strip_prefix(b"] \"");
+    let quoted = quoted.ok_or(LineError::Text("time stamp is not followed by a request in quotes"))?;
+    Ok((LoggedTime::Other(&after[..end]), quoted))
 }
 
 /// Finds the quote that closes the request: an unescaped one that a status follows, because old servers did
@@ -123,8 +162,8 @@ impl FormatDecoder for LogDecoder {
 
 #[inline]
 fn decode(stamps: &mut StampReader, number: u64, line: &[u8], out: &mut Ingest) -> Result<(), TraceError> {
-    let parts = split(line).and_then(|parts| Ok((stamps.parse(parts.stamp)?, parts)));
-    let (time_s, parts) = match parts {
+    let parts = split(line).and_then(|parts| Ok((parts.time.ns(stamps)?, parts)));
+    let (time_ns, parts) = match parts {
         Ok(found) => found,
         Err(reason) => {
             out.reject(number, reason);
@@ -163,9 +202,9 @@ fn decode(stamps: &mut StampReader, number: u64, line: &[u8], out: &mut Ingest) 
     let head = method == b"HEAD";
     let bodiless = head || parts.status == 304;
     let entry = DecodedRequest {
-        time_ns: time_s * NS_PER_S,
+        time_ns,
         target: &target,
-        client: Some(parts.client),
+        client: parts.client,
         size_bytes: if bodiless { 0 } else { parts.size_bytes },
         whole: parts.status == 200 && !head,
         service_ns: 0,
@@ -182,7 +221,7 @@ fn is_combined(prefix: &Prefix<'_>) -> bool {
 
 fn likeness(prefix: &Prefix<'_>, combined: bool) -> Likeness {
     if is_combined(prefix) == combined {
-        prefix.lines_like(|line| split(line).is_ok() && !has_site(line))
+        prefix.lines_like(|line| explain(line).is_ok() && site_at(line).is_none())
     } else {
         Likeness::None
     }
@@ -197,11 +236,12 @@ fn explain(line: &[u8]) -> Result<LogRequest<'_>, LineError> {
     let parts = split(line)?;
     let request = url::split_request_line(parts.request);
     Ok(LogRequest {
-        time_ns: StampReader::default().parse(parts.stamp)? * NS_PER_S,
-        client: Some(Cow::Borrowed(parts.client)),
-        method: request.as_ref().ok().map(|(method, _)| Cow::Borrowed(*method)),
+        time_ns: parts.time.ns(&mut StampReader::default())?,
+        client: parts.client.map(Cow::Borrowed),
+        method: Some(Cow::Borrowed(request.as_ref().map_or(b"-", |(method, _)| *method))),
         target: request.map(|(_, target)| Cow::Borrowed(target)),
         host: None,
+        site: None,
         status: Some(parts.status),
         size_bytes: Ok(parts.size_bytes),
         service_ns: None,
@@ -219,9 +259,10 @@ pub static COMMON_SPEC: FormatSpec = FormatSpec {
     format: COMMON,
     aliases: &["common", "clf"],
     summary: "NCSA common log (Apache `%h %l %u %t \"%r\" %>s %b`)",
-    recognised_by: "a line that parses",
+    recognised_by: "lines that parse",
     sample: r#"192.0.2.7 - - [23/Nov/2026:21:22:15 +0000] "GET /index.html HTTP/1.1" 200 1719"#,
-    remark: "",
+    remark: "What stands before the client (the head of the system's log, of a container's) and after the size is passed over. The \
+             time may have a fraction, or be any that `--fields` takes.",
     binary: false,
     family: "access log",
     decode: Decode::Own { likeness: |prefix| likeness(prefix, false), open, explain: Some(explain) },
@@ -234,9 +275,9 @@ pub static COMBINED_SPEC: FormatSpec = FormatSpec {
     format: COMBINED,
     aliases: &["combined", "apache", "nginx"],
     summary: "Common log followed by referer and user agent; the default of Apache and nginx",
-    recognised_by: "a line that parses, with fields after the size",
+    recognised_by: "lines that parse, of which one has fields after the size",
     sample: r#"192.0.2.7 - - [23/Nov/2026:21:22:15 +0000] "GET /index.html HTTP/1.1" 200 1719 "-" "curl/7.88.1""#,
-    remark: "",
+    remark: "As `common-log`.",
     binary: false,
     family: "access log",
     decode: Decode::Own { likeness: |prefix| likeness(prefix, true), open, explain: Some(explain) },

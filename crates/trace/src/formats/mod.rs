@@ -1,5 +1,6 @@
 //! The trace formats, one decoder each, and the registry that command line and reports read.
 
+pub(crate) mod before_stamp;
 pub mod csv;
 pub(crate) mod json;
 pub mod json_logs;

@@ -59,6 +59,10 @@ pub(crate) struct Layout {
     pub(crate) optional: &'static [Place],
 }
 
+const STILL_GROWING: LineError = LineError::Text(
+    "the plus sign says that the size was still growing: HAProxy logs so with `option logasap`, and only without it log sizes",
+);
+
 /// Splits lines of one layout.
 pub(crate) struct PlacedSplitter(pub(crate) &'static Layout);
 
@@ -100,13 +104,14 @@ fn fill<'a>(raw: &mut RawRequest<'a>, (role, cut): Place, rest: &mut &'a [u8]) -
     let Some(role) = role else { return Ok(()) };
     let value = match role {
         FieldRole::Size | FieldRole::Status => {
-            // HAProxy marks what was still growing with a plus sign.
-            let digits = value.strip_prefix(b"+").unwrap_or(value);
-            let number = digits.strip_prefix(b"-").unwrap_or(digits);
+            if value.first() == Some(&b'+') {
+                return Err(STILL_GROWING);
+            }
+            let number = value.strip_prefix(b"-").unwrap_or(value);
             if !number.iter().all(u8::is_ascii_digit) {
                 return Err(LineError::Text("status or size is not a number"));
             }
-            digits
+            value
         }
         _ => value,
     };
@@ -128,17 +133,21 @@ fn next_token<'a>(rest: &mut &'a [u8]) -> Result<Token<'a>, LineError> {
             let end = closing_quote(&text[1..]).ok_or(LineError::Text("a quote is not closed"))?;
             (Token { text: &text[1..=end], in_quotes: true }, &text[end + 2..])
         }
-        Some(b'[') => {
-            let end = memchr::memchr(b']', text).ok_or(LineError::Text("a bracket is not closed"))?;
-            (Token { text: &text[1..end], in_quotes: false }, &text[end + 1..])
-        }
-        Some(_) => {
-            let end = memchr::memchr(b' ', text).unwrap_or(text.len());
-            (Token { text: &text[..end], in_quotes: false }, &text[end..])
-        }
+        Some(first) => match closing_bracket(text).filter(|_| *first == b'[') {
+            Some(end) => (Token { text: &text[1..end], in_quotes: false }, &text[end + 1..]),
+            None => {
+                let end = memchr::memchr(b' ', text).unwrap_or(text.len());
+                (Token { text: &text[..end], in_quotes: false }, &text[end..])
+            }
+        },
     };
     *rest = after;
     Ok(token)
+}
+
+/// The bracket that closes a token, if the token ends with it; the one in `[2001:db8::1]:80` does not.
+fn closing_bracket(text: &[u8]) -> Option<usize> {
+    memchr::memchr(b']', text).filter(|&at| text.get(at + 1).is_none_or(|&next| next == b' '))
 }
 
 /// The quote that closes: one that a space or the end follows, because some programs escape no quotes.
@@ -155,14 +164,22 @@ mod tests {
 
     #[test]
     fn tokens_are_words_quotes_and_brackets() {
-        let mut rest: &[u8] = br#"a  [b c] "d \" e" "f"g" h"#;
+        let mut rest: &[u8] = br#"a  [b c] "d \" e" "f"g" h [::1]:80 [x"#;
         let mut tokens = Vec::new();
         while let Ok(token) = next_token(&mut rest) {
             tokens.push((String::from_utf8_lossy(token.text).into_owned(), token.in_quotes));
         }
-        let expected = [("a", false), ("b c", false), ("d \\\" e", true), ("f\"g", true), ("h", false)];
+        let expected = [
+            ("a", false),
+            ("b c", false),
+            ("d \\\" e", true),
+            ("f\"g", true),
+            ("h", false),
+            ("[::1]:80", false),
+            ("[x", false),
+        ];
         assert_eq!(tokens, expected.map(|(text, quotes)| (text.to_owned(), quotes)));
-        for mut broken in [&b"\"x"[..], b"[x", b""] {
+        for mut broken in [&b"\"x"[..], b""] {
             assert!(next_token(&mut broken).is_err());
         }
     }

@@ -1,7 +1,7 @@
 //! Access logs of servers, balancers and stores whose fields have places: one declaration each.
 
-use std::net::IpAddr;
-
+use super::before_stamp::site_at;
+use super::json_logs::ENDS;
 use super::placed::{Layout, PlacedSplitter, SKIP, SKIP_QUOTED, before_port, part, quoted, whole};
 use crate::field_role::{FieldRole, SpanUnit};
 use crate::format::Format;
@@ -24,9 +24,6 @@ const BASE: FormatSpec = FormatSpec {
     writer: None,
 };
 
-const ENDS: &str =
-    "arrival: the log has the end of each answer, from which the time that it took is subtracted";
-
 /// What the times of a log of Apache's form are taken for.
 pub(crate) fn apache_stamps(_: &ReadReport) -> &'static str {
     "arrival, as Apache logs it. Such a log does not say who wrote it: nginx logs the end of the answer, and a request came \
@@ -48,7 +45,7 @@ pub static VHOST: FormatSpec = FormatSpec {
 };
 
 static VHOST_LAYOUT: Layout = Layout {
-    begin: |line| has_site(line).then_some(line),
+    begin: |line| site_at(line).map(|at| &line[at..]),
     places: &[
         before_port(FieldRole::Host),
         whole(FieldRole::Client),
@@ -62,28 +59,13 @@ static VHOST_LAYOUT: Layout = Layout {
     optional: &[],
 };
 
-/// Whether a log line names a site before the client, as in `example.org:80 192.0.2.7 - - [`.
-pub(crate) fn has_site(line: &[u8]) -> bool {
-    let mut words = line.split(|&b| b == b' ');
-    let (Some(site), Some(client), Some(_), Some(_)) =
-        (words.next(), words.next(), words.next(), words.next())
-    else {
-        return false;
-    };
-    let port = memchr::memrchr(b':', site).map(|at| &site[at + 1..]);
-    let has_port = port.is_some_and(|port| !port.is_empty() && port.iter().all(u8::is_ascii_digit));
-    let is_address = |word: &[u8]| std::str::from_utf8(word).is_ok_and(|word| word.parse::<IpAddr>().is_ok());
-    let brackets = words.next().is_some_and(|word| word.starts_with(b"["));
-    brackets && client != b"-" && (has_port || is_address(client)) && !is_address(site)
-}
-
 /// HAProxy with `option httplog`.
 pub static HAPROXY: FormatSpec = FormatSpec {
     format: Format::named("haproxy"),
     aliases: &["haproxyhttp", "httplog"],
     summary: "HAProxy's HTTP log (`option httplog`), as in the system's log or alone",
     sample: r#"Nov 23 21:22:10 lb haproxy[829]: 192.0.2.7:56736 [23/Nov/2026:21:22:10.606] http-in static/srv1 0/0/0/2/3 200 1921 - - ---- 1/1/0/0/0 0/0 {www.example.org} "GET /index.html HTTP/1.1""#,
-    remark: "The size counts heads. Times have no zone and are taken for UTC. Service time is `Tr`.",
+    remark: "The size counts heads. Times have no zone and are taken for UTC. Service time is `Tr`. `option logasap` leaves no sizes.",
     family: "haproxy",
     decode: Decode::Lines(LineLog { splitter: |_| Box::new(PlacedSplitter(&HAPROXY_LAYOUT)), named: false }),
     ..BASE
@@ -233,8 +215,15 @@ pub static ENVOY: FormatSpec = FormatSpec {
     ..BASE
 };
 
+/// From the time on, as `[2026-11-23T21:22:15.342Z]`; the log of a container has words before it.
+fn iso_stamp(line: &[u8]) -> Option<&[u8]> {
+    let dated =
+        |at: usize| [(5, b'-'), (8, b'-'), (11, b'T')].iter().all(|(to, b)| line.get(at + to) == Some(b));
+    memchr::memchr_iter(b'[', line).find(|&at| dated(at)).map(|at| &line[at..])
+}
+
 static ENVOY_LAYOUT: Layout = Layout {
-    begin: |line| line.starts_with(b"[").then_some(line),
+    begin: iso_stamp,
     places: &[
         whole(FieldRole::Time),
         quoted(FieldRole::Request),
@@ -246,7 +235,8 @@ static ENVOY_LAYOUT: Layout = Layout {
         whole(FieldRole::Service(SpanUnit::Ms)),
         quoted(FieldRole::Client),
     ],
-    optional: &[],
+    // User agent, number of the request.
+    optional: &[SKIP_QUOTED, SKIP_QUOTED, quoted(FieldRole::Site)],
 };
 
 /// Istio's default text.
@@ -262,7 +252,7 @@ pub static ISTIO: FormatSpec = FormatSpec {
 };
 
 static ISTIO_LAYOUT: Layout = Layout {
-    begin: |line| line.starts_with(b"[").then_some(line),
+    begin: iso_stamp,
     places: &[
         whole(FieldRole::Time),
         quoted(FieldRole::Request),
@@ -277,5 +267,6 @@ static ISTIO_LAYOUT: Layout = Layout {
         whole(FieldRole::Service(SpanUnit::Ms)),
         quoted(FieldRole::Client),
     ],
-    optional: &[],
+    // User agent, number of the request.
+    optional: &[SKIP_QUOTED, SKIP_QUOTED, quoted(FieldRole::Site)],
 };

@@ -95,6 +95,7 @@ fn explain(line: &[u8]) -> Result<LogRequest<'_>, LineError> {
         method: None,
         target: Ok(Cow::Borrowed(target)),
         host: None,
+        site: None,
         status: None,
         size_bytes: Ok(size_bytes),
         service_ns: None,
@@ -108,13 +109,16 @@ const TABLE_STEP_S: f64 = 10.0;
 const TABLE_LINES: usize = 5;
 
 /// The seconds between the lines of a table, such as of requests per minute, which parses as requests: all its times are
-/// equally far apart, and no line repeats the target and size of another one.
+/// equally far apart, but for intervals that are left out, and no line repeats the target and size of another one.
 pub(crate) fn table_step_s(prefix: &Prefix<'_>) -> Option<f64> {
     let lines: Vec<_> = prefix.lines().filter_map(|line| split(line).ok()).collect();
     let mut times: Vec<u64> = lines.iter().map(|line| line.0).collect();
     times.dedup();
-    let step_ns = times.get(1)?.checked_sub(times[0]).filter(|step_ns| *step_ns > 0)?;
-    let regular = times.windows(2).all(|pair| pair[1].checked_sub(pair[0]) == Some(step_ns));
+    let steps: Option<Vec<u64>> = times.windows(2).map(|pair| pair[1].checked_sub(pair[0])).collect();
+    let steps = steps?;
+    let step_ns = *steps.iter().min()?;
+    let regular = steps.iter().all(|step| step.is_multiple_of(step_ns));
+    let whole = steps.iter().all(|step| *step == step_ns);
     let mut seen = BTreeSet::new();
     let repeats = lines.iter().any(|&(_, id, size_bytes)| size_bytes > 0 && !seen.insert((id, size_bytes)));
     if !regular || repeats || times.len() < TABLE_LINES {
@@ -122,8 +126,15 @@ pub(crate) fn table_step_s(prefix: &Prefix<'_>) -> Option<f64> {
     }
     let step_s = step_ns as f64 / 1e9;
     let numbers: Option<Vec<u64>> = lines.iter().map(|line| parse_size(line.1).ok()).collect();
-    let counts = times.len() == lines.len() && numbers.is_some_and(|numbers| look_like_counts(&numbers));
+    let counts =
+        whole && times.len() == lines.len() && numbers.is_some_and(|numbers| look_like_counts(&numbers));
     (counts || step_s >= TABLE_STEP_S).then_some(step_s)
+}
+
+/// Whether times only fall from line to line, as in a list that is sorted by another number, the greatest first.
+pub(crate) fn falls(prefix: &Prefix<'_>) -> bool {
+    let times: Vec<u64> = prefix.lines().filter_map(|line| Some(split(line).ok()?.0)).collect();
+    times.len() >= TABLE_LINES && times.first() > times.last() && times.is_sorted_by(|a, b| a >= b)
 }
 
 /// Counts of neighbouring intervals go up and down and are alike, but for idle intervals; numbers of targets that appear for the
@@ -138,19 +149,23 @@ fn look_like_counts(numbers: &[u64]) -> bool {
     !numbers.is_sorted() && high / 4 <= *low
 }
 
-/// The first line, if it names columns of another table: this format has no header, and only one of time and target does no harm.
+/// The first line, if it names columns of another table: this format has no header, and only one of time, target and size does no
+/// harm.
 pub(crate) fn foreign_header<'a>(prefix: &Prefix<'a>) -> Option<&'a [u8]> {
     const TIMES: [&[u8]; 4] = [b"time", b"timestamp", b"ts", b"time_s"];
     const TARGETS: [&[u8]; 9] =
         [b"id", b"key", b"obj", b"obj_id", b"object", b"target", b"url", b"uri", b"name"];
+    const SIZES: [&[u8]; 8] =
+        [b"size", b"bytes", b"size_bytes", b"obj_size", b"object_size", b"length", b"content_length", b"len"];
     let first = prefix.lines().next()?;
     let is_name = |word: &&[u8]| {
         word[0].is_ascii_alphabetic() && word.iter().all(|b| b.is_ascii_alphanumeric() || *b == b'_')
     };
     let words: Vec<&[u8]> = first.split(|&b| is_separator(b)).filter(|word| !word.is_empty()).collect();
-    let [time, target, _, ..] = words[..] else { return None };
+    let [time, target, size, ref more @ ..] = words[..] else { return None };
     let known = |names: &[&[u8]], word: &[u8]| names.iter().any(|name| word.eq_ignore_ascii_case(name));
-    (words.iter().all(is_name) && !(known(&TIMES, time) && known(&TARGETS, target))).then_some(first)
+    let own = known(&TIMES, time) && known(&TARGETS, target) && known(&SIZES, size) && more.is_empty();
+    (words.iter().all(is_name) && !own).then_some(first)
 }
 
 /// The format's name.
@@ -169,6 +184,7 @@ pub static SPEC: FormatSpec = FormatSpec {
     decode: Decode::Own {
         likeness: |prefix| match table_step_s(prefix) {
             Some(_) => Likeness::None,
+            None if falls(prefix) => Likeness::None,
             None if foreign_header(prefix).is_some() => Likeness::None,
             None => prefix.lines_like(|line| split(line).is_ok()),
         },
@@ -204,6 +220,10 @@ mod tests {
         let servers: String =
             (0..5).map(|m| format!("{0} a {1}\n{0} b {2}\n", m * 60, 900 - m, 700 + m)).collect();
         assert_eq!(step_s(&servers), Some(60.0));
+        // Idle minutes left out.
+        let gaps: String =
+            (0..40).filter(|m| m % 5 > 0).map(|m| format!("{} {} {}\n", m * 60, 900 - m, m)).collect();
+        assert_eq!(step_s(&gaps), Some(60.0));
         // By the number of the minute.
         assert_eq!(step_s("0 812 4\n1 790 5\n2 0 0\n3 801 4\n4 799 6\n"), Some(1.0));
     }
@@ -220,9 +240,27 @@ mod tests {
     fn a_header_of_another_table_is_seen() {
         let foreign = |text: &str| foreign_header(&Prefix::new(text.as_bytes(), None)).is_some();
         assert!(foreign("minute,requests,bytes\n0,71,136973\n"));
-        for text in ["time id size\n1 a 2\n", "1 a 2\n", "# time id size\n1 a 2\n", "a b\n"] {
+        // The third column is no size, or there are more.
+        assert!(foreign("timestamp,url,status\n1,/a,200\n"));
+        assert!(foreign("time_s\ttarget\tsize_bytes\tkind\n1\t/a\t200\t\n"));
+        for text in [
+            "time id size\n1 a 2\n",
+            "timestamp,url,bytes\n1,a,2\n",
+            "1 a 2\n",
+            "# time id size\n1 a 2\n",
+            "a b\n",
+        ] {
             assert!(!foreign(text), "{text}");
         }
+    }
+
+    #[test]
+    fn times_that_only_fall_are_no_times() {
+        let falls = |text: &str| falls(&Prefix::new(text.as_bytes(), None));
+        assert!(falls("9 a 1\n7 b 1\n7 c 1\n3 d 1\n2 e 1\n"));
+        assert!(!falls("9 a 1\n7 b 1\n8 c 1\n3 d 1\n2 e 1\n"));
+        assert!(!falls("1 a 1\n1 b 1\n1 c 1\n1 d 1\n1 e 1\n"));
+        assert!(!falls("2 a 1\n1 b 1\n"));
     }
 
     #[test]

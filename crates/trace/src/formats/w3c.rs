@@ -21,7 +21,13 @@ const NAMES: &[(&str, FieldRole)] = &[
     ("cs-uri-query", FieldRole::Query),
     ("sc-status", FieldRole::Status),
     ("sc-bytes", FieldRole::Size),
+    // The second is CloudFront's.
+    ("cs-host", FieldRole::Site),
+    ("x-host-header", FieldRole::Site),
 ];
+
+/// Fields that IIS alone writes, whose `time-taken` counts milliseconds.
+const OF_IIS: [&str; 4] = ["sc-win32-status", "sc-substatus", "s-sitename", "s-computername"];
 
 const TIME_TAKEN: &str = "time-taken";
 
@@ -41,20 +47,24 @@ enum Column {
 /// Splits lines as the last `#Fields:` says.
 struct W3cSplitter {
     given: Vec<(FieldRole, String)>,
+    /// Which of them a line `#Fields:` has named.
+    given_seen: Vec<bool>,
     size_bytes: Option<u64>,
     columns: Vec<Column>,
     /// Of the line `#Date:`, for logs whose lines hold the time of the day alone.
     date: Vec<u8>,
-    /// IIS writes `time-taken` in milliseconds, the others in seconds.
+    /// IIS and Blue Coat write `time-taken` in milliseconds, the others in seconds.
     taken_unit: SpanUnit,
 }
 
 impl W3cSplitter {
     fn new(options: &ReadOptions) -> Self {
-        let given = options.fields.as_ref();
+        let map = options.fields.as_ref();
+        let given = map.map_or(Vec::new(), |map| map.fields().to_vec());
         Self {
-            given: given.map_or(Vec::new(), |map| map.fields().to_vec()),
-            size_bytes: given.and_then(|map| map.size_bytes()),
+            given_seen: vec![false; given.len()],
+            given,
+            size_bytes: map.and_then(|map| map.size_bytes()),
             columns: Vec::new(),
             date: Vec::new(),
             taken_unit: SpanUnit::S,
@@ -66,11 +76,18 @@ impl W3cSplitter {
         let (name, value) = (&line[..colon], line[colon + 1..].trim_ascii());
         if name.eq_ignore_ascii_case(b"#Fields") {
             let names = value.split(u8::is_ascii_whitespace).filter(|name| !name.is_empty());
-            self.columns = names.map(|name| self.column(&String::from_utf8_lossy(name))).collect();
+            let names: Vec<_> = names.map(String::from_utf8_lossy).collect();
+            self.columns = names.iter().map(|name| self.column(name)).collect();
+            for (seen, (_, given)) in self.given_seen.iter_mut().zip(&self.given) {
+                *seen |= names.iter().any(|name| name == given);
+            }
+            if names.iter().any(|name| OF_IIS.contains(&name.as_ref())) {
+                self.taken_unit = SpanUnit::Ms;
+            }
         } else if name.eq_ignore_ascii_case(b"#Date") {
             self.date = value.split(|&b| b == b' ').next().unwrap_or_default().to_owned();
         } else if name.eq_ignore_ascii_case(b"#Software")
-            && memchr::memmem::find(value, b"Microsoft").is_some()
+            && [&b"Microsoft"[..], b"SGOS"].iter().any(|of| memchr::memmem::find(value, of).is_some())
         {
             self.taken_unit = SpanUnit::Ms;
         }
@@ -133,9 +150,20 @@ impl LineSplitter for W3cSplitter {
         Ok(SplitLine::Request(raw))
     }
 
+    fn given_seen(&self) -> &[bool] {
+        &self.given_seen
+    }
+
     fn knows_fields(&self) -> bool {
         self.has(FieldRole::Target) && (self.has(FieldRole::End) || self.has(FieldRole::Time))
     }
+}
+
+/// The fields that a line `#Fields:` names.
+pub(crate) fn fields_of(line: &[u8]) -> Option<Vec<String>> {
+    let names =
+        line.strip_prefix(b"#Fields:")?.split(u8::is_ascii_whitespace).filter(|name| !name.is_empty());
+    Some(names.map(|name| String::from_utf8_lossy(name).into_owned()).collect())
 }
 
 /// Registry entry.
@@ -147,11 +175,11 @@ pub static SPEC: FormatSpec = FormatSpec {
     sample: "#Fields: date time s-ip cs-method cs-uri-stem cs-uri-query s-port cs-username c-ip cs(User-Agent) cs(Referer) sc-status sc-substatus sc-win32-status sc-bytes time-taken\n\
              2026-11-23 21:22:15 10.0.0.1 GET /index.html user=7 443 - 192.0.2.7 curl/7.88.1 - 200 0 0 1719 15",
     remark: "Fields `time` (and `date`), `cs-uri-stem`, `sc-bytes` are needed, `cs-method`, `sc-status`, `cs-uri-query`, `c-ip`, \
-             `time-taken` are used; `sc-bytes` counts heads.",
+             `time-taken` are used; `sc-bytes` counts heads. `time-taken` is in milliseconds in logs of IIS, else in seconds.",
     binary: false,
     family: "w3c",
     decode: Decode::Lines(LineLog { splitter: |options| Box::new(W3cSplitter::new(options)), named: true }),
-    stamps: |_| "arrival: the log has the end of each answer, from which `time-taken` is subtracted if it is logged",
+    stamps: |_| "arrival: the log has the end of each answer, from which `time-taken` is subtracted where it is logged",
     writer: None,
 };
 
@@ -182,6 +210,20 @@ mod tests {
         let line = "5\t/b\tq=1\t1970-01-01\t00:00:09\t2.5";
         assert_eq!(time_and_target(&mut splitter, line), Ok((7_000_000_000, "/b?q=1".into())));
         assert!(time_and_target(&mut splitter, "5\t/b").is_err());
+    }
+
+    #[test]
+    fn the_unit_of_time_taken_is_that_of_who_wrote_the_log() {
+        let time_ns = |header: &str| {
+            let mut splitter = W3cSplitter::new(&ReadOptions::default());
+            header.lines().for_each(|line| splitter.direct(line.as_bytes()));
+            time_and_target(&mut splitter, "100 /a 0 5 3").unwrap().0
+        };
+        let fields = |third: &str| format!("#Fields: time cs-uri-stem {third} sc-bytes time-taken");
+        assert_eq!(time_ns(&fields("x-other")), 97_000_000_000);
+        // From whole seconds only whole seconds are subtracted.
+        assert_eq!(time_ns(&fields("sc-win32-status")), 100_000_000_000);
+        assert_eq!(time_ns(&format!("#Software: SGOS 6.7\n{}", fields("x-other"))), 100_000_000_000);
     }
 
     #[test]

@@ -189,8 +189,8 @@ fn a_wrong_name_is_doubted() {
     let options = ReadOptions { format: Some("combined".parse().unwrap()), ..ReadOptions::default() };
     let trace = load_bytes(&read("vhost-combined"), &options).unwrap();
     assert_eq!(trace.report.resembles.map(Format::name), Some("vhost-combined"));
-    // The block shows the misreading: the site is taken for the client.
-    assert!(trace.report.first_line.unwrap().to_string().contains("client www.example.org"));
+    // The block shows the misreading: the site is missing.
+    assert!(trace.report.first_line.unwrap().to_string().contains("client 127.0.0.1, method GET, target /,"));
     assert_eq!(load_bytes(&read("squid"), &ReadOptions::default()).unwrap().report.resembles, None);
 }
 

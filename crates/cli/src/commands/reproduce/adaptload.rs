@@ -4,12 +4,12 @@ use std::path::Path;
 
 use plimsoll_studies::Workload;
 use plimsoll_studies::adaptload::{self, DaySource, Effort, FIGURES, Setting};
-use plimsoll_trace::{ReadOptions, TraceInput, load};
+use plimsoll_trace::{ReadOptions, TraceInput};
 
 use super::args::Args;
 use super::findings::StudyFindings;
 use crate::error::CliError;
-use crate::output;
+use crate::{input, output};
 
 pub(super) fn run(args: &Args, effort: Effort) -> Result<StudyFindings, CliError> {
     let figure = args.figure.as_deref().map(figure).transpose()?;
@@ -54,7 +54,11 @@ fn source(args: &Args, seed: u64) -> Result<DaySource, CliError> {
     }
     let inputs: Vec<TraceInput> = args.trace.iter().map(TraceInput::from_arg).collect();
     let options = ReadOptions { seed, ..ReadOptions::default() };
-    Ok(DaySource::Trace(Box::new(Workload::from_trace(load(&inputs, &options)?))))
+    let trace = input::read(&inputs, &options)?;
+    for warning in input::warnings(&trace) {
+        eprintln!("plimsoll: warning: {warning}");
+    }
+    Ok(DaySource::Trace(Box::new(Workload::from_trace(trace))))
 }
 
 /// The most minutes of a profile: a month.

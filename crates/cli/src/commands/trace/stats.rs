@@ -56,6 +56,9 @@ pub(crate) fn run(args: &Args) -> Result<(), CliError> {
         stats_report::write(dir, &workload, &stats)?;
     }
     if args.json {
+        for hint in input::hints(&workload.trace) {
+            eprintln!("plimsoll: warning: {hint}");
+        }
         output::print(&json(&workload, &stats, comparison.as_ref()).to_string())?;
     } else {
         let mut text = stats_text::text(&workload, &stats, text_width());

@@ -1,0 +1,133 @@
+//! The words before the time stamp of a common or combined log line: usually client, identity and user, but servers may put a
+//! site first, and what carries the log (syslog, a container) puts its own words before all of them.
+
+use std::net::IpAddr;
+
+/// How many words usually stand before the stamp.
+const USUAL: usize = 3;
+
+/// Where the bracket opens that holds the time stamp: the first one that a date follows, else the first one at all.
+#[inline]
+pub(crate) fn stamp_at(line: &[u8]) -> Option<usize> {
+    let dated = |&at: &usize| line.get(at + 3) == Some(&b'/') && line.get(at + 7) == Some(&b'/');
+    memchr::memchr_iter(b'[', line).find(dated).or_else(|| memchr::memchr(b'[', line))
+}
+
+/// The client among the words before the stamp; `None` for `-`.
+#[inline]
+pub(crate) fn client(before: &[u8]) -> Option<&[u8]> {
+    let space = memchr::memchr(b' ', before).unwrap_or(before.len());
+    let client = if before[space..].starts_with(b" - ") { &before[..space] } else { unusual_client(before) };
+    // Of several (`X-Forwarded-For`), the first.
+    let client = client.strip_suffix(b",").unwrap_or(client);
+    (client != b"-").then_some(client)
+}
+
+/// The client where no `-` stands for its identity.
+#[cold]
+fn unusual_client(before: &[u8]) -> &[u8] {
+    let words: Vec<&[u8]> = words(before).map(|(_, word)| word).collect();
+    let first = words.first().copied().unwrap_or_default();
+    if words.len() <= USUAL || is_address(first) || words[1] == b"-" {
+        return first;
+    }
+    words[words.len() - USUAL]
+}
+
+/// Where a site begins that stands before the client, as in `example.org:80 192.0.2.7 - - [`.
+pub(crate) fn site_at(line: &[u8]) -> Option<usize> {
+    let before = &line[..stamp_at(line)?];
+    let words: Vec<(usize, &[u8])> = words(before).collect();
+    let [prefix @ .., (at, site), (_, client), _, _] = &words[..] else { return None };
+    let (site, client) = (*site, *client);
+    let port = memchr::memrchr(b':', site).map(|at| &site[at + 1..]);
+    let has_port = port.is_some_and(|port| !port.is_empty() && port.iter().all(u8::is_ascii_digit));
+    // After a prefix, a word alone may be the prefix's last.
+    let stands_out = prefix.is_empty() || has_port || (site.contains(&b'.') && !site.ends_with(b":"));
+    let is_site = is_host(site) && stands_out && client != b"-" && (has_port || is_address(client));
+    is_site.then_some(*at)
+}
+
+/// The words, each with where it begins.
+fn words(before: &[u8]) -> impl Iterator<Item = (usize, &[u8])> {
+    let mut next = 0;
+    let placed = before.split(|&b| b == b' ').map(move |word| {
+        let at = next;
+        next += word.len() + 1;
+        (at, word)
+    });
+    placed.filter(|(_, word)| !word.is_empty())
+}
+
+/// Whether a word can be the name of a site, and is no address of a client.
+fn is_host(word: &[u8]) -> bool {
+    let allowed =
+        |b: &u8| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'-' | b'_' | b':' | b'[' | b']' | b'*');
+    word.iter().all(allowed) && word != b"-" && !is_address(word)
+}
+
+fn is_address(word: &[u8]) -> bool {
+    let word = word.strip_suffix(b",").unwrap_or(word);
+    std::str::from_utf8(word).is_ok_and(|word| word.parse::<IpAddr>().is_ok())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const STAMP: &str = "[23/Nov/2026:21:22:15 +0000]";
+
+    #[test]
+    fn the_client_is_found_among_what_others_put_before_it() {
+        for (before, expected) in [
+            ("192.0.2.7 - - ", "192.0.2.7"),
+            ("192.0.2.7 - john doe ", "192.0.2.7"),
+            ("192.0.2.7 ident user ", "192.0.2.7"),
+            ("192.0.2.7 ", "192.0.2.7"),
+            // lighttpd has the site in place of the identity.
+            ("192.0.2.7 www.example.org - ", "192.0.2.7"),
+            ("<190>Nov 23 21:22:10 lb nginx: 192.0.2.7 - - ", "192.0.2.7"),
+            ("Nov  3 21:22:10 lb nginx[12]: 192.0.2.7 - - ", "192.0.2.7"),
+            ("2026-11-23T21:22:15.342Z stdout F 192.0.2.7 - - ", "192.0.2.7"),
+            ("web-1  | 192.0.2.7 - - ", "192.0.2.7"),
+            // Clients of proxies.
+            ("192.0.2.7, 10.0.0.1 - - ", "192.0.2.7"),
+            ("192.0.2.7, 10.0.0.1 10.0.0.2 - - ", "192.0.2.7"),
+            ("192.0.2.7 10.0.0.2 - - ", "192.0.2.7"),
+            ("- 192.0.2.7 - - ", "192.0.2.7"),
+            ("2001:db8::1 - - ", "2001:db8::1"),
+        ] {
+            let line = format!("{before}{STAMP}");
+            let at = stamp_at(line.as_bytes()).unwrap();
+            let found = client(&line.as_bytes()[..at]).map(String::from_utf8_lossy);
+            assert_eq!(found.as_deref(), Some(expected), "{before}");
+        }
+        assert_eq!(client(b"- - - "), None);
+        assert_eq!(client(b""), Some(&b""[..]));
+    }
+
+    #[test]
+    fn a_site_is_told_from_other_words() {
+        for (before, expected) in [
+            ("www.example.org:80 192.0.2.7 - - ", Some("www.example.org:80")),
+            ("www.example.org 192.0.2.7 - - ", Some("www.example.org")),
+            ("intranet 192.0.2.7 - - ", Some("intranet")),
+            ("10.0.0.1:80 192.0.2.7 - - ", Some("10.0.0.1:80")),
+            ("[2001:db8::1]:80 192.0.2.7 - - ", Some("[2001:db8::1]:80")),
+            ("www.example.org:80 client.example.org - - ", Some("www.example.org:80")),
+            ("Nov 23 21:22:10 lb apache: www.example.org:80 192.0.2.7 - - ", Some("www.example.org:80")),
+            ("192.0.2.7 - - ", None),
+            ("192.0.2.7 10.0.0.1 - - ", None),
+            ("\"192.0.2.7\" 10.0.0.1 - - ", None),
+            ("- 10.0.0.1 - - ", None),
+            ("Nov 23 21:22:10 lb nginx: 192.0.2.7 - - ", None),
+            ("2026-11-23T21:22:15.342Z stdout F 192.0.2.7 - - ", None),
+            ("web-1  | 192.0.2.7 - - ", None),
+            ("192.0.2.7, 10.0.0.1 10.0.0.2 - - ", None),
+        ] {
+            let line = format!("{before}{STAMP}");
+            let found = site_at(line.as_bytes()).map(|at| line[at..].split(' ').next().unwrap());
+            assert_eq!(found, expected, "{before}");
+        }
+    }
+}

@@ -1,0 +1,118 @@
+//! Why JSON is of no known format, and what would do.
+
+use crate::formats::json;
+use crate::formats::json_logs::JSON;
+use crate::line_log::LineSplitter as _;
+use crate::options::ReadOptions;
+use crate::refusal::quoted;
+
+/// Most keys that a message lists, and how many bytes they may take.
+const LISTED: (usize, usize) = (30, 500);
+
+/// Says why a first line that is JSON, or begins or holds it, is refused; `None` for another line.
+pub(crate) fn reason(first: &[u8]) -> Option<String> {
+    if let Some(keys) = json::keys_of(first) {
+        return Some(of_keys(&keys));
+    }
+    let begins = |mark: &[u8]| first.trim_ascii().strip_prefix(mark).map(<[u8]>::trim_ascii_start);
+    if begins(b"[").is_some_and(|rest| rest.is_empty() || rest.starts_with(b"{")) {
+        return Some(
+            "it is a JSON array; put each object in a line of its own, such as with jq -c '.[]'".to_owned(),
+        );
+    }
+    if begins(b"{").is_some_and(<[u8]>::is_empty) {
+        return Some(
+            "its JSON objects take several lines each; put each in one, such as with jq -c .".to_owned(),
+        );
+    }
+    let at = memchr::memchr(b'{', first)?;
+    if at > 0 {
+        let held = json::keys_of(&first[at..]).is_some();
+        return held.then(|| {
+            format!(
+                "its first line, {}, has words before a JSON object; cut them off, such as with sed 's/^[^{{]*//'",
+                quoted(first)
+            )
+        });
+    }
+    let error = json::JsonSplitter::new(&[], &ReadOptions::default()).split(first).err()?;
+    let (line, expected) = (quoted(first), JSON.format.expected());
+    Some(format!(
+        "its first line, {line}, begins as JSON, but {error}; a value that may be empty, such as nginx's \
+         $upstream_response_time, needs quotes{expected}"
+    ))
+}
+
+fn of_keys(keys: &[String]) -> String {
+    let has = |wanted: &str| keys.iter().any(|key| key == wanted);
+    if has("log") && has("stream") {
+        return "its lines are a container's, which hold those of the log in the key log; take them out, such as with \
+                jq -rj .log"
+            .to_owned();
+    }
+    let guess = |words: &[&str]| {
+        let lower = |key: &String| key.to_ascii_lowercase();
+        let found = words.iter().find_map(|word| keys.iter().find(|key| lower(key).contains(word)));
+        found.map_or("KEY", String::as_str)
+    };
+    format!(
+        "its lines are JSON with other keys than those of a known server ({}); say which hold time, target and size, \
+         such as --fields time={},target={},size={} (a number for size is that of every request)",
+        listed(keys),
+        guess(&["time", "ts", "date"]),
+        guess(&["uri", "url", "path", "target"]),
+        guess(&["bytes", "size", "length"])
+    )
+}
+
+/// Names in a message of one paragraph.
+pub(crate) fn listed(names: &[String]) -> String {
+    let (most, bytes) = LISTED;
+    let mut text = String::new();
+    for (number, name) in names.iter().enumerate() {
+        if number == most || text.len() + name.len() > bytes {
+            return text + ", …";
+        }
+        if number > 0 {
+            text += ", ";
+        }
+        text.extend(name.chars().map(|c| if c.is_control() { ' ' } else { c }));
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn refused(line: &str) -> String {
+        reason(line.as_bytes()).unwrap()
+    }
+
+    #[test]
+    fn json_with_other_keys_leads_to_fields() {
+        let text = refused(r#"{"@t":{"timestamp":1},"req":{"url":"/a"},"n":5}"#);
+        assert!(text.contains("--fields time=@t.timestamp,target=req.url,size=KEY"), "{text}");
+    }
+
+    #[test]
+    fn json_in_another_shape_leads_to_its_remedy() {
+        assert!(refused("[").contains("jq -c '.[]'"));
+        assert!(refused(r#"[{"a":1},"#).contains("jq -c '.[]'"));
+        assert!(refused("{").contains("jq -c ."));
+        assert!(refused(r#"Nov 23 21:22:10 lb nginx: {"a":1}"#).contains("sed 's/^[^{]*//'"));
+        assert!(refused(r#"{"log":"x\n","stream":"stdout","time":"t"}"#).contains("jq -rj .log"));
+        let text = refused(r#"{"msec":1,"upstream_response_time":}"#);
+        assert!(text.contains("its byte 36") && text.contains("needs quotes"), "{text}");
+        for line in ["", "x", "a {b} c", r#"h {www.example.org} "GET / HTTP/1.1""#] {
+            assert_eq!(reason(line.as_bytes()), None, "{line}");
+        }
+    }
+
+    #[test]
+    fn a_message_lists_some_names() {
+        let names: Vec<String> = (0..100).map(|i| format!("key{i}")).collect();
+        assert!(listed(&names).ends_with("key29, …"));
+        assert!(listed(&["a\n".into(), "x".repeat(600)]).starts_with("a , …"));
+    }
+}
