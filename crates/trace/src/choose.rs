@@ -22,11 +22,7 @@ pub(crate) fn choose(options: &ReadOptions, prefix: &Prefix<'_>, path: &str) -> 
         let known = || Format::detect_with(prefix, options);
         if whole && objects { Some(json) } else { known().or_else(|| objects.then_some(json)) }
     });
-    let format = found.ok_or_else(|| TraceError::Undetected {
-        path: path.to_owned(),
-        reason: refusal::reason(prefix),
-        known: Format::names(),
-    })?;
+    let format = found.ok_or_else(|| refusal::error(prefix, path))?;
     let refused = |reason: String| Err(TraceError::read(path, reason));
     match &options.fields {
         Some(_) if !format.has_named_fields() => refused(format!(
@@ -38,7 +34,7 @@ pub(crate) fn choose(options: &ReadOptions, prefix: &Prefix<'_>, path: &str) -> 
             }
             None => Ok(format),
         },
-        None if format == json => refused(refusal::reason(prefix)),
+        None if format == json => Err(refusal::error(prefix, path)),
         _ => Ok(format),
     }
 }

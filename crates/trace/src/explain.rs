@@ -56,11 +56,11 @@ fn told(request: &LogRequest<'_>, strip_query: bool) -> Vec<(&'static str, Strin
     // A trace of times, targets and sizes has no place for these.
     if client.is_some() || method.is_some() || status.is_some() {
         told.push(("client", client.as_deref().map_or_else(|| "none".to_owned(), text)));
-        told.push(("method", method.as_deref().map_or_else(|| "none, taken for GET".to_owned(), text)));
+        told.push(("method", method.as_deref().map_or_else(|| "none (taken for GET)".to_owned(), text)));
     }
     told.push(("target", target));
     if told.len() > 2 {
-        told.push(("status", status.map_or_else(|| "none, taken for 200".to_owned(), |s| s.to_string())));
+        told.push(("status", status.map_or_else(|| "none (taken for 200)".to_owned(), |s| s.to_string())));
     }
     told.push(("size", size));
     told.push((

@@ -4,6 +4,8 @@
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum SpanUnit {
     S,
+    /// Seconds with decimals. A whole number has another unit, which the log does not tell.
+    DecimalS,
     Ms,
     Us,
     Ns,

@@ -30,7 +30,8 @@ pub(crate) fn reason(first: &[u8]) -> Option<String> {
         let held = json::keys_of(&first[at..]).is_some();
         return held.then(|| {
             format!(
-                "its first line, {}, has words before a JSON object; cut them off, such as with sed 's/^[^{{]*//'",
+                "its first line, {}, has words before a JSON object; cut them off, such as with sed 's/^[^{{]*//', or have the server \
+                 write JSON alone, such as Caddy with format json",
                 quoted(first)
             )
         });
@@ -60,7 +61,7 @@ fn of_keys(keys: &[String]) -> String {
          such as --fields time={},target={},size={} (a number for size is that of every request)",
         listed(keys),
         guess(&["time", "ts", "date"]),
-        guess(&["uri", "url", "path", "target"]),
+        guess(&["uri", "url", "path", "target", "request"]),
         guess(&["bytes", "size", "length"])
     )
 }

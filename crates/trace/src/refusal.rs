@@ -1,6 +1,7 @@
 //! Why an input is of no known format: the nearest format, and a line of it that would do.
 
 use crate::container;
+use crate::error::TraceError;
 use crate::format::Format;
 use crate::format_spec::{Decode, FormatSpec};
 use crate::formats::{FORMATS, csv, time_id_size, w3c};
@@ -15,12 +16,23 @@ const NEAR: f64 = 0.3;
 /// How much of a line is compared and shown, in bytes.
 const COMPARED_BYTES: usize = 200;
 
+/// The error for an input that no format fits.
+pub(crate) fn error(prefix: &Prefix<'_>, path: &str) -> TraceError {
+    let first = prefix.lines().next();
+    let of_bytes = || container::reason(prefix.bytes).map(str::to_owned);
+    // What helps here is not the name of a format.
+    match first.map_or_else(of_bytes, json_refusal::reason) {
+        Some(reason) => TraceError::read(path, reason),
+        None => {
+            TraceError::Undetected { path: path.to_owned(), reason: reason(prefix), known: Format::names() }
+        }
+    }
+}
+
 /// Says why no format fits the first bytes of an input, and what would do.
-pub(crate) fn reason(prefix: &Prefix<'_>) -> String {
+fn reason(prefix: &Prefix<'_>) -> String {
     let Some(first) = prefix.lines().next() else {
-        return container::reason(prefix.bytes)
-            .unwrap_or("it has no line, and none of the marks of the binary formats")
-            .to_owned();
+        return "it has no line, and none of the marks of the binary formats".to_owned();
     };
     if let Some(separator) = csv::other_separator(first) {
         return format!(
@@ -48,8 +60,12 @@ pub(crate) fn reason(prefix: &Prefix<'_>) -> String {
              comes twice with one size, as in a table of counts per interval; if they are requests, give --format time-id-size"
         );
     }
-    if let Some(reason) = json_refusal::reason(first) {
-        return reason;
+    if let Some(fields) = prefix.lines().find_map(w3c::fields_of) {
+        return format!(
+            "it has a line `#Fields:`, but {}; say with --fields which field holds what, such as target=cs-uri-path; there are {}",
+            complaint(&w3c::SPEC, prefix),
+            json_refusal::listed(&fields)
+        );
     }
     let near = if begins_with_date(first) { Some(&w3c::SPEC) } else { nearest(first) };
     match near {
@@ -161,6 +177,13 @@ mod tests {
             "{text}"
         );
         assert!(refused("time_s;target;size_bytes\n1,5;/a;7\n").contains("put commas there"));
+        let text = refused(
+            "#Software: SGOS 6.7\n#Fields: date time cs-uri-path sc-bytes\n2026-11-23 21:22:15 /a 5\n",
+        );
+        assert!(
+            text.contains("line has no target; say with --fields") && text.contains("cs-uri-path, sc-bytes"),
+            "{text}"
+        );
         assert!(refused("9 /a 5\n7 /b 6\n6 /c 7\n4 /d 1\n1 /e 2\n").contains("sort them by time"));
         assert!(refused("1795468890123 /a 5\n").contains("in seconds"));
         assert!(refused("hello\nworld\n").contains("resembles no format"));

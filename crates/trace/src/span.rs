@@ -10,6 +10,8 @@ const LONGEST_NS: f64 = 86_400e9;
 pub(crate) fn span_ns(text: &[u8], unit: SpanUnit) -> Option<u64> {
     let unit_ns = match unit {
         SpanUnit::S => 1e9,
+        SpanUnit::DecimalS if text != b"0" && text.iter().all(u8::is_ascii_digit) => return None,
+        SpanUnit::DecimalS => 1e9,
         SpanUnit::Ms => 1e6,
         SpanUnit::Us => 1e3,
         SpanUnit::Ns => 1.0,
@@ -68,6 +70,9 @@ mod tests {
         }
         for text in ["-1", "", "-", "x", "inf", "nan", "0,012", "5 ms", "1.2.3s", "ms"] {
             assert_eq!(span_ns(text.as_bytes(), SpanUnit::Ms), None, "{text}");
+        }
+        for (text, ns) in [("0", Some(0)), ("0.5", Some(500_000_000)), ("5699210", None), ("5", None)] {
+            assert_eq!(span_ns(text.as_bytes(), SpanUnit::DecimalS), ns, "{text}");
         }
         // Nanoseconds that are taken for seconds.
         assert_eq!(span_ns(b"5699210", SpanUnit::S), None);

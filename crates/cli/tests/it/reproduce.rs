@@ -52,3 +52,20 @@ fn what_may_not_be_measured_is_left_out_with_a_reason() {
     let report = std::fs::read_to_string(dir.path().join("report.html")).unwrap();
     assert!(report.contains("Connection handoff: left out") && report.contains("CAP_SYS_ADMIN"), "{stdout}");
 }
+
+#[test]
+fn the_first_line_of_a_trace_of_ones_own_is_shown() {
+    let dir = tempfile::tempdir().unwrap();
+    let log = dir.path().join("access.log");
+    let line = |site: &str| {
+        format!("192.0.2.7 - - [23/Nov/2026:21:22:15 +0000] \"GET http://{site}/a HTTP/1.1\" 200 1719\n")
+    };
+    std::fs::write(&log, [line("a.example.org"), line("b.example.org")].concat()).unwrap();
+    let output =
+        plimsoll(&["reproduce", "adaptload", "--quick", "--figure", "5", "--trace", log.to_str().unwrap()]);
+    let stderr = text(&output.stderr);
+    for part in ["is read as common-log. Line 1:", "client 192.0.2.7, method GET, target /a,", "ask 2 sites"]
+    {
+        assert!(stderr.contains(part), "{part:?} is not in {stderr}");
+    }
+}

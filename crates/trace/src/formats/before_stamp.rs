@@ -49,6 +49,13 @@ pub(crate) fn site_at(line: &[u8]) -> Option<usize> {
 }
 
 /// The words, each with where it begins.
+/// Where the site begins in a log in which each line has one: it may be the address that a client asked.
+pub(crate) fn vhost_at(line: &[u8]) -> Option<usize> {
+    let words: Vec<(usize, &[u8])> = words(&line[..stamp_at(line)?]).collect();
+    let [.., (at, _), _, _, _] = &words[..] else { return None };
+    site_at(line).or(Some(*at))
+}
+
 fn words(before: &[u8]) -> impl Iterator<Item = (usize, &[u8])> {
     let mut next = 0;
     let placed = before.split(|&b| b == b' ').map(move |word| {

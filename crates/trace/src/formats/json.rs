@@ -21,9 +21,14 @@ struct SoughtKey {
     path: String,
 }
 
+/// A sought key by its number, and how much of its path has led to where the reader is.
+type OpenKey = (usize, usize);
+
 /// Takes the sought keys from objects.
 pub(crate) struct JsonSplitter {
     sought: Vec<SoughtKey>,
+    /// All of them, none of whose path has been followed.
+    all: Vec<OpenKey>,
     /// Which of them a line had.
     seen: Vec<bool>,
     /// How many of them the user gave; these stand first.
@@ -43,7 +48,8 @@ impl JsonSplitter {
         for (role, paths) in keys.iter().filter(|(role, _)| !replaced(*role)) {
             sought.extend(paths.iter().map(|path| key(*role, path)));
         }
-        Self { seen: vec![false; sought.len()], given: own.len(), sought, size_bytes }
+        let all = (0..sought.len()).map(|at| (at, 0)).collect();
+        Self { all, seen: vec![false; sought.len()], given: own.len(), sought, size_bytes }
     }
 }
 
@@ -62,12 +68,11 @@ fn replaces(own: FieldRole, role: FieldRole) -> bool {
 
 impl LineSplitter for JsonSplitter {
     fn split<'a>(&mut self, line: &'a [u8]) -> Result<SplitLine<'a>, LineError> {
-        let (sought, seen) = (&self.sought, &mut self.seen);
+        let (sought, all, seen) = (&self.sought, &self.all, &mut self.seen);
         let values = parse(line, |text| {
             let mut found = Found { sought, seen: &mut *seen, values: vec![None; sought.len()] };
-            let open: Vec<(usize, usize)> = (0..sought.len()).map(|at| (at, 0)).collect();
             let mut json = serde_json::Deserializer::from_str(text);
-            ObjectSeed { found: &mut found, open }.deserialize(&mut json)?;
+            ObjectSeed { found: &mut found, open: all }.deserialize(&mut json)?;
             json.end()?;
             Ok(found.values)
         })?;
@@ -133,10 +138,46 @@ struct Found<'k> {
     values: Vec<Option<String>>,
 }
 
-/// Reads a value within which keys are open: each by its number and how much of its path has led here.
+/// Reads a value within which keys are open.
 struct ObjectSeed<'f, 'k> {
     found: &'f mut Found<'k>,
-    open: Vec<(usize, usize)>,
+    open: &'f [OpenKey],
+}
+
+/// Reads the name of a value, and says which keys are open within that.
+struct NameSeed<'f, 'k> {
+    found: &'f mut Found<'k>,
+    open: &'f [OpenKey],
+}
+
+impl<'de> DeserializeSeed<'de> for NameSeed<'_, '_> {
+    type Value = Vec<OpenKey>;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Vec<OpenKey>, D::Error> {
+        deserializer.deserialize_str(self)
+    }
+}
+
+impl Visitor<'_> for NameSeed<'_, '_> {
+    type Value = Vec<OpenKey>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a name")
+    }
+
+    fn visit_str<E>(self, name: &str) -> Result<Vec<OpenKey>, E> {
+        let Found { sought, seen, .. } = self.found;
+        let mut within = Vec::new();
+        for &(at, used) in self.open {
+            let path = &sought[at].path;
+            let Some(rest) = path.get(used..).and_then(|path| path.strip_prefix(name)) else { continue };
+            if rest.is_empty() || rest.starts_with('.') {
+                seen[at] |= rest.is_empty();
+                within.push((at, used + name.len() + 1));
+            }
+        }
+        Ok(within)
+    }
 }
 
 impl<'de> DeserializeSeed<'de> for ObjectSeed<'_, '_> {
@@ -150,7 +191,7 @@ impl<'de> DeserializeSeed<'de> for ObjectSeed<'_, '_> {
 impl ObjectSeed<'_, '_> {
     /// Keeps a value for every key whose path ends here.
     fn keep(&mut self, value: &dyn fmt::Display) {
-        for &(at, used) in &self.open {
+        for &(at, used) in self.open {
             if used > self.found.sought[at].path.len() {
                 self.found.values[at].get_or_insert_with(|| value.to_string());
             }
@@ -166,22 +207,11 @@ impl<'de> Visitor<'de> for ObjectSeed<'_, '_> {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
-        while let Some(key) = map.next_key::<Cow<'_, str>>()? {
-            let within: Vec<(usize, usize)> = self
-                .open
-                .iter()
-                .filter_map(|&(at, used)| {
-                    let rest = self.found.sought[at].path.get(used..)?.strip_prefix(&*key)?;
-                    (rest.is_empty() || rest.starts_with('.')).then_some((at, used + key.len() + 1))
-                })
-                .collect();
-            for &(at, used) in &within {
-                self.found.seen[at] |= used > self.found.sought[at].path.len();
-            }
+        while let Some(within) = map.next_key_seed(NameSeed { found: &mut *self.found, open: self.open })? {
             if within.is_empty() {
                 map.next_value::<IgnoredAny>()?;
             } else {
-                map.next_value_seed(ObjectSeed { found: &mut *self.found, open: within })?;
+                map.next_value_seed(ObjectSeed { found: &mut *self.found, open: &within })?;
             }
         }
         Ok(())
@@ -221,10 +251,12 @@ impl<'de> Visitor<'de> for ObjectSeed<'_, '_> {
     }
 
     /// No status is not the status 200.
-    fn visit_unit<E>(mut self) -> Result<(), E> {
-        let sought = self.found.sought;
-        self.open.retain(|&(at, _)| sought[at].role == FieldRole::Status);
-        self.keep(&"-");
+    fn visit_unit<E>(self) -> Result<(), E> {
+        let Self { found, open } = self;
+        let sought = found.sought;
+        let open: Vec<OpenKey> =
+            open.iter().copied().filter(|&(at, _)| sought[at].role == FieldRole::Status).collect();
+        ObjectSeed { found, open: &open }.keep(&"-");
         Ok(())
     }
 }

@@ -60,7 +60,8 @@ pub static CADDY: FormatSpec = FormatSpec {
     aliases: &["caddyjson"],
     summary: "Caddy's access log",
     sample: r#"{"level":"info","ts":1795468886.3688931,"logger":"http.log.access.log0","msg":"handled request","request":{"remote_ip":"192.0.2.7","remote_port":"56052","proto":"HTTP/1.1","method":"GET","host":"www.example.org","uri":"/img/a.png","headers":{"User-Agent":["curl/7.88.1"]}},"user_id":"","duration":0.00569921,"size":48000,"status":200,"resp_headers":{"Content-Type":["image/png"]}}"#,
-    remark: "Lines of other events do not count.",
+    remark: "Lines of other events do not count. Times may be in any `time_format`; with `duration_format ms` or `nano`, give \
+             `--fields total_ms=duration` or `total_ns=duration`.",
     family: "caddy",
     decode: Decode::Lines(LineLog {
         splitter: |options| Box::new(JsonSplitter::new(CADDY_KEYS, options)),
@@ -77,7 +78,7 @@ const CADDY_KEYS: KeyRoles = &[
     (FieldRole::Target, &["request.uri"]),
     (FieldRole::Status, &["status"]),
     (FieldRole::Size, &["size"]),
-    (FieldRole::Total(SpanUnit::S), &["duration"]),
+    (FieldRole::Total(SpanUnit::DecimalS), &["duration"]),
 ];
 
 /// Traefik.

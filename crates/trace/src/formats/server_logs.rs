@@ -1,6 +1,6 @@
 //! Access logs of servers, balancers and stores whose fields have places: one declaration each.
 
-use super::before_stamp::site_at;
+use super::before_stamp::vhost_at;
 use super::json_logs::ENDS;
 use super::placed::{Layout, PlacedSplitter, SKIP, SKIP_QUOTED, before_port, part, quoted, whole};
 use crate::field_role::{FieldRole, SpanUnit};
@@ -45,7 +45,7 @@ pub static VHOST: FormatSpec = FormatSpec {
 };
 
 static VHOST_LAYOUT: Layout = Layout {
-    begin: |line| site_at(line).map(|at| &line[at..]),
+    begin: |line| vhost_at(line).map(|at| &line[at..]),
     places: &[
         before_port(FieldRole::Host),
         whole(FieldRole::Client),

@@ -218,6 +218,22 @@ fn a_table_of_counts_is_refused_unless_it_is_named() {
 }
 
 #[test]
+fn a_log_with_sites_may_have_clients_that_ask_for_an_address() {
+    let line = |site: &str, second: u64| {
+        format!("{site} 192.0.2.7 - - [01/Jul/1995:00:00:0{second} -0400] \"GET / HTTP/1.0\" 200 6245\n")
+    };
+    let trace =
+        load_text(&[line("www.example.org", 1), line("10.0.0.1", 2), line("a.org", 3)].concat()).unwrap();
+    assert_eq!(trace.report.format.map(Format::name), Some("vhost-combined"));
+    assert_eq!((trace.report.lines_rejected, trace.report.clients), (0, 1));
+    let targets: Vec<String> = listed(&trace).into_iter().map(|request| request.1).collect();
+    assert_eq!(targets, ["www.example.org/", "10.0.0.1/", "a.org/"]);
+    // Two addresses in each line are client and proxy.
+    let trace = load_text(&[line("10.0.0.1", 1), line("10.0.0.2", 2)].concat()).unwrap();
+    assert_eq!(trace.report.format.map(Format::name), Some("common-log"));
+}
+
+#[test]
 fn half_of_the_lines_must_make_sense() {
     let line = "h - - [01/Jul/1995:00:00:01 -0400] \"GET / HTTP/1.0\" 200 6245\n";
     let text = format!("{}{}", "something else\n".repeat(2), line);

@@ -13,6 +13,8 @@ mod log_formats;
 #[cfg(test)]
 mod logs;
 #[cfg(test)]
+mod odd_logs;
+#[cfg(test)]
 mod parquet_types;
 #[cfg(test)]
 mod real_traces;

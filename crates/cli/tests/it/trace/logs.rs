@@ -84,3 +84,25 @@ fn a_named_format_that_the_content_contradicts_is_doubted() {
     assert!(text.contains("its content looks like vhost-combined"), "{text}");
     assert!(stdout(&["stats", &log]).contains("Read as vhost-combined: 3 lines"));
 }
+
+#[test]
+fn hints_come_with_json_too() {
+    let scratch = Scratch::new();
+    let caddy = |site: &str| {
+        format!(
+            "{{\"ts\":1.5,\"request\":{{\"uri\":\"/a\",\"host\":\"{site}\"}},\"size\":7,\"status\":200}}\n"
+        )
+    };
+    let log = scratch.file("caddy.log", [caddy("a"), caddy("b")].concat());
+    let (_, messages) = succeeds(&["stats", &log, "--json"]);
+    for part in [
+        "The first lines ask 2 sites, such as a and b,",
+        "--fields host=FIELD",
+        "method none (taken for GET)",
+    ] {
+        assert!(messages.contains(part), "{part:?} is not in {messages}");
+    }
+    let (_, messages) = succeeds(&["stats", &log, "--json", "--fields", "host=request.host,client=who"]);
+    assert!(messages.contains("None of the first lines has what --fields names: who."), "{messages}");
+    assert!(!messages.contains("sites"), "{messages}");
+}
