@@ -26,7 +26,7 @@ pub(crate) fn choose(options: &ReadOptions, prefix: &Prefix<'_>, path: &str) -> 
     let refused = |reason: String| Err(TraceError::read(path, reason));
     match &options.fields {
         Some(_) if !format.has_named_fields() => refused(format!(
-            "the fields of {format} have no names, so --fields cannot say what they mean; leave it out"
+            "--fields says what the fields of JSON lines and W3C logs mean, but this is read as {format}; leave it out"
         )),
         Some(map) if format == json => match map.missing() {
             Some(role) => {
@@ -74,6 +74,19 @@ pub(crate) fn merge(before: Option<Format>, found: Format, path: &str) -> Result
         path: path.to_owned(),
         found: found.name(),
         expected: before.name(),
+    })
+}
+
+/// The format of the inputs before, if an input that is clearly of none may continue them, as a rotated log that holds other events
+/// alone.
+pub(crate) fn continued(
+    before: Option<Format>,
+    prefix: &Prefix<'_>,
+    options: &ReadOptions,
+) -> Option<Format> {
+    before.filter(|before| match &before.spec().decode {
+        Decode::Lines(log) => log.may_hold(prefix.lines(), options),
+        Decode::Own { .. } => false,
     })
 }
 

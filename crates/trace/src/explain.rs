@@ -1,13 +1,13 @@
 //! What is read from the first line of an input.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 
 use crate::first_line::{FirstLine, shown, time_text};
 use crate::format::Format;
 use crate::format_spec::Decode;
+use crate::log_request::LogRequest;
 use crate::options::ReadOptions;
 use crate::prefix::Prefix;
-use crate::raw_request::LogRequest;
 
 /// The first request of the prefix and what its line says.
 pub(crate) fn explain(
@@ -28,15 +28,24 @@ pub(crate) fn explain(
     Some(FirstLine::of_line(path, format, prefix.numbered().nth(at)?, read))
 }
 
+/// A site counts if at least one in so many requests asks it: a scanner may ask any.
+const RARE_SITE: usize = 20;
+
 /// The sites that the first lines ask, where targets leave them out, so that equal paths on several count as one.
-pub(crate) fn left_out_sites(format: Format, prefix: &Prefix<'_>, options: &ReadOptions) -> BTreeSet<String> {
-    match &format.spec().decode {
+pub(crate) fn left_out_sites(format: Format, prefix: &Prefix<'_>, options: &ReadOptions) -> Vec<String> {
+    let asked: Vec<String> = match &format.spec().decode {
         Decode::Lines(log) => log.sites(prefix.lines(), options),
         Decode::Own { explain: Some(explain), .. } => {
             prefix.lines().filter_map(|line| explain(line).ok()?.left_out_site()).collect()
         }
-        Decode::Own { .. } => BTreeSet::new(),
+        Decode::Own { .. } => Vec::new(),
+    };
+    let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
+    for site in &asked {
+        *counts.entry(site).or_default() += 1;
     }
+    let often = counts.into_iter().filter(|(_, count)| count * RARE_SITE >= asked.len());
+    often.map(|(site, _)| site.to_owned()).collect()
 }
 
 /// What a request says, as pairs of name and value.

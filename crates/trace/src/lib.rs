@@ -19,6 +19,7 @@ mod json_refusal;
 mod line_error;
 mod line_log;
 mod load;
+mod log_request;
 mod log_time;
 mod names;
 mod options;

@@ -1,14 +1,13 @@
 //! Logs whose lines are split into fields, each with a role.
 
-use std::collections::BTreeSet;
-
 use crate::decoder::{BATCH, FormatDecoder};
 use crate::error::TraceError;
 use crate::field_role::FieldRole;
 use crate::ingest::Ingest;
 use crate::line_error::LineError;
+use crate::log_request::{LogRequest, take};
 use crate::options::ReadOptions;
-use crate::raw_request::{LogRequest, RawRequest, take};
+use crate::raw_request::RawRequest;
 use crate::source::{Framed, InputSource};
 
 /// What a line is.
@@ -71,7 +70,7 @@ impl LineLog {
             match splitter.split(line) {
                 Ok(SplitLine::Directive) => continue,
                 Ok(SplitLine::Request(raw)) => {
-                    trial.sensible += usize::from(raw.read().is_ok_and(|request| request.is_sensible()));
+                    trial.sensible += usize::from(raw.read().is_ok_and(|request| self.is_sensible(&request)));
                 }
                 Ok(SplitLine::Event) | Err(_) => {}
             }
@@ -79,6 +78,20 @@ impl LineLog {
         }
         trial.header = splitter.knows_fields();
         trial
+    }
+
+    /// Whether a line is one of this log. Where fields have names, other events may share some of them.
+    fn is_sensible(&self, request: &LogRequest<'_>) -> bool {
+        request.is_sensible() && (!self.named || request.asks())
+    }
+
+    /// Whether most of the lines could be of this log, though perhaps none is a request.
+    pub(crate) fn may_hold<'a>(&self, lines: impl Iterator<Item = &'a [u8]>, options: &ReadOptions) -> bool {
+        let mut splitter = (self.splitter)(options);
+        let (count, split) = lines.fold((0, 0), |(count, split), line| {
+            (count + 1, split + usize::from(splitter.split(line).is_ok()))
+        });
+        count > 0 && 2 * split >= count
     }
 
     /// The first line that is a request, by its place among `lines`, and what it says; otherwise why the first line is none.
@@ -94,7 +107,7 @@ impl LineLog {
                 Ok(SplitLine::Directive) => continue,
                 Ok(SplitLine::Event) => LineError::Text("line is no request"),
                 Ok(SplitLine::Request(raw)) => match raw.read() {
-                    Ok(request) if request.is_sensible() => return Ok((at, request)),
+                    Ok(request) if self.is_sensible(&request) => return Ok((at, request)),
                     Ok(request) => request.target.err().or(request.size_bytes.err()).unwrap_or(NO_REQUEST),
                     Err(reason) => reason,
                 },
@@ -124,22 +137,18 @@ impl LineLog {
         given.zip(seen).filter(|(_, seen)| !**seen).map(|(field, _)| field.clone()).collect()
     }
 
-    /// The sites that requests among `lines` ask, where targets leave them out.
+    /// The sites that requests among `lines` ask, one after the other, where targets leave them out.
     pub(crate) fn sites<'a>(
         &self,
         lines: impl Iterator<Item = &'a [u8]>,
         options: &ReadOptions,
-    ) -> BTreeSet<String> {
+    ) -> Vec<String> {
         let mut splitter = (self.splitter)(options);
-        let mut sites = BTreeSet::new();
-        for line in lines {
-            if let Ok(SplitLine::Request(raw)) = splitter.split(line)
-                && let Ok(request) = raw.read()
-            {
-                sites.extend(request.left_out_site());
-            }
-        }
-        sites
+        let site = |line| match splitter.split(line) {
+            Ok(SplitLine::Request(raw)) => raw.read().ok()?.left_out_site(),
+            _ => None,
+        };
+        lines.filter_map(site).collect()
     }
 
     pub(crate) fn open(&self, source: InputSource, options: &ReadOptions) -> Box<dyn FormatDecoder> {

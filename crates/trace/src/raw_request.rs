@@ -3,16 +3,14 @@
 use std::borrow::Cow;
 use std::net::SocketAddr;
 
-use crate::error::TraceError;
 use crate::field_role::FieldRole;
-use crate::ingest::{DecodedRequest, Ingest, parse_size};
+use crate::ingest::parse_size;
 use crate::line_error::LineError;
+use crate::log_request::LogRequest;
 use crate::log_time;
-use crate::options::Include;
 use crate::span::span_ns;
 use crate::time::NS_PER_S;
 use crate::url;
-use plimsoll_synth::RecordKind;
 
 type Text<'a> = Option<Cow<'a, [u8]>>;
 
@@ -35,25 +33,6 @@ pub(crate) struct RawRequest<'a> {
     size: Text<'a>,
     service_ns: Option<u64>,
     total_ns: Option<u64>,
-}
-
-/// A request as a log line tells it. What matters only for requests that count may be missing.
-#[derive(Debug)]
-pub(crate) struct LogRequest<'a> {
-    pub(crate) time_ns: u64,
-    pub(crate) client: Option<Cow<'a, [u8]>>,
-    /// `None` where the log names no method: GET.
-    pub(crate) method: Option<Cow<'a, [u8]>>,
-    /// As logged; path or URL.
-    pub(crate) target: Result<Cow<'a, [u8]>, LineError>,
-    pub(crate) host: Option<Cow<'a, [u8]>>,
-    /// The site that the client asked, where it is no part of the target.
-    pub(crate) site: Option<Cow<'a, [u8]>>,
-    /// `None` where the log has no status: 200.
-    pub(crate) status: Option<u16>,
-    pub(crate) size_bytes: Result<u64, LineError>,
-    /// `None` where the log has no service time.
-    pub(crate) service_ns: Option<u64>,
 }
 
 impl<'a> RawRequest<'a> {
@@ -202,90 +181,6 @@ fn split_line(request: Cow<'_, [u8]>) -> Result<MethodTarget<'_>, LineError> {
     }
 }
 
-impl LogRequest<'_> {
-    /// Whether the status is that of a document.
-    pub(crate) fn has_counted_status(&self) -> bool {
-        self.status.is_none_or(|status| matches!(status, 200 | 206 | 304))
-    }
-
-    /// Whether the line is one of a log of requests: what counts has everything that it needs, and all else at least
-    /// something that was asked for.
-    pub(crate) fn is_sensible(&self) -> bool {
-        match &self.target {
-            Ok(_) => !self.has_counted_status() || self.size_bytes.is_ok(),
-            Err(LineError::NoField { .. }) => false,
-            Err(_) => !self.has_counted_status(),
-        }
-    }
-
-    /// The site of a request that counts, where its target leaves it out.
-    pub(crate) fn left_out_site(&self) -> Option<String> {
-        let site = self.site.as_deref().or_else(|| url::authority(self.target.as_deref().ok()?));
-        let counts = self.has_counted_status() && self.host.is_none();
-        site.filter(|_| counts).map(|site| String::from_utf8_lossy(site).to_lowercase())
-    }
-
-    /// The target as a trace names it: the site, if the log names it, and the path; `None` for one that names no document.
-    pub(crate) fn named(&self, strip_query: bool) -> Option<Cow<'_, [u8]>> {
-        let path = url::target(self.target.as_deref().ok()?, strip_query)?;
-        Some(match &self.host {
-            Some(host) => Cow::Owned([&host.to_ascii_lowercase(), &*path].concat()),
-            None => path,
-        })
-    }
-}
-
-/// Counts a request, or notes why it does not count.
-pub(crate) fn take(out: &mut Ingest, number: u64, request: &LogRequest<'_>) -> Result<(), TraceError> {
-    let counted_status = request.has_counted_status();
-    let only_counted = out.include == Include::Counted;
-    if !counted_status && only_counted {
-        out.tally.not_counted_status(request.status.unwrap_or(0));
-        return Ok(());
-    }
-    let method = request.method.as_deref().unwrap_or(b"GET");
-    if let Err(reason) = request.target {
-        if counted_status {
-            out.reject(number, reason);
-        } else {
-            out.tally.not_counted_target();
-        }
-        return Ok(());
-    }
-    if only_counted && !matches!(method, b"GET" | b"HEAD") {
-        out.tally.not_counted_method(method);
-        return Ok(());
-    }
-    let Some(target) = request.named(out.strip_query) else {
-        if counted_status && only_counted {
-            out.reject(number, LineError::Text("target is neither a path nor a URL"));
-        } else {
-            out.tally.not_counted_target();
-        }
-        return Ok(());
-    };
-    let head = method == b"HEAD";
-    let size_bytes = if head || request.status == Some(304) { Ok(0) } else { request.size_bytes };
-    let size_bytes = match size_bytes {
-        Ok(size_bytes) => size_bytes,
-        Err(reason) => {
-            out.reject(number, reason);
-            return Ok(());
-        }
-    };
-    let entry = DecodedRequest {
-        time_ns: request.time_ns,
-        target: &target,
-        client: request.client.as_deref(),
-        size_bytes,
-        whole: request.status.is_none_or(|status| status == 200) && !head,
-        service_ns: request.service_ns.unwrap_or(0),
-        class: 0,
-        kind: RecordKind::Static,
-    };
-    out.accept(number, &entry)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -379,15 +274,27 @@ mod tests {
     }
 
     #[test]
-    fn a_line_without_what_was_asked_for_makes_no_sense() {
-        let sensible = |fields: &[(FieldRole, &'static str)]| {
-            raw(&[&[(FieldRole::Time, "1")], fields].concat()).read().unwrap().is_sensible()
+    fn what_counts_needs_a_size_and_all_else_a_target() {
+        let read = |fields: &[(FieldRole, &'static str)]| {
+            let request = raw(&[&[(FieldRole::Time, "1")], fields].concat()).read().unwrap();
+            (request.is_sensible(), request.asks())
         };
         let (target, size) = ((FieldRole::Target, "/a"), (FieldRole::Size, "7"));
-        assert!(sensible(&[target, size]));
-        assert!(sensible(&[target, (FieldRole::Status, "404")]));
-        assert!(sensible(&[(FieldRole::Request, "?"), (FieldRole::Status, "400")]));
-        assert!(!sensible(&[target]));
-        assert!(!sensible(&[(FieldRole::Status, "started")]));
+        assert_eq!(read(&[target, size]), (true, true));
+        assert_eq!(read(&[target]), (false, true));
+        assert_eq!(read(&[target, (FieldRole::Status, "404")]), (true, true));
+        assert_eq!(read(&[(FieldRole::Request, "?"), (FieldRole::Status, "400")]), (true, true));
+        assert_eq!(read(&[(FieldRole::Status, "started")]), (true, false));
+    }
+
+    #[test]
+    fn a_site_is_named_without_its_port() {
+        let site = |url: &'static str| {
+            let fields = [(FieldRole::Time, "1"), (FieldRole::Target, url)];
+            raw(&fields).read().unwrap().left_out_site()
+        };
+        assert_eq!(site("http://A.example.org:80/").as_deref(), Some("a.example.org"));
+        assert_eq!(site("http://[2001:db8::1]/").as_deref(), Some("[2001:db8::1]"));
+        assert_eq!(site("/"), None);
     }
 }

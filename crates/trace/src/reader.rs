@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use crate::choose::{check_fields, choose, merge, stamp_assumption};
+use crate::choose::{check_fields, choose, continued, merge, stamp_assumption};
 use crate::decoder::FormatDecoder;
 use crate::error::TraceError;
 use crate::explain::{explain, left_out_sites};
@@ -107,7 +107,9 @@ impl TraceReader {
             return Ok(None);
         }
         let prefix = Prefix::new(first, input.path());
-        let format = choose(&self.options, &prefix, &path)?;
+        let before = self.ingest.tally.report.format;
+        let format = choose(&self.options, &prefix, &path)
+            .or_else(|error| continued(before, &prefix, &self.options).ok_or(error))?;
         let report = &mut self.ingest.tally.report;
         if report.format.is_none() {
             report.unseen_fields = check_fields(format, &self.options, &prefix, &path)?;
@@ -115,7 +117,7 @@ impl TraceReader {
         report.format = Some(merge(report.format, format, &path)?);
         if report.first_line.is_none() {
             report.first_line = explain(format, &prefix, &path, &self.options);
-            report.left_out_sites = left_out_sites(format, &prefix, &self.options).into_iter().collect();
+            report.left_out_sites = left_out_sites(format, &prefix, &self.options);
         }
         if self.options.format.is_some() && report.resembles.is_none() {
             report.resembles =

@@ -142,6 +142,9 @@ fn haproxy_that_logs_too_early_has_no_sizes() {
 fn sites_that_targets_leave_out_are_noticed() {
     let sites = |trace: &Trace| trace.report.left_out_sites.clone();
     let line = |site: &str| LINE.replace("GET /a", &format!("GET http://{site}/a"));
+    // A scanner asks any site.
+    let most = line("a.example.org:80").repeat(50) + &line("192.0.2.99");
+    assert_eq!(sites(&load_text(&most).unwrap()), ["a.example.org"]);
     let two = load_text(&[line("b.example.org"), line("a.example.org")].concat()).unwrap();
     assert_eq!(sites(&two), ["a.example.org", "b.example.org"]);
     assert_eq!(targets(&two), ["/a", "/a"]);
@@ -191,6 +194,24 @@ fn fields_complete_a_format_that_lacks_them() {
     let trace = with_fields(w3c, "target=cs-uri-path").unwrap();
     assert_eq!(trace.report.format, Some(formats::w3c::SPEC.format));
     assert_eq!(listed(&trace), [(SECOND_NS - 2_000_000_000, "/a".to_owned(), 7)]);
+}
+
+#[test]
+fn a_later_input_may_hold_no_request() {
+    let scratch = Scratch::new();
+    let request = "{\"ts\":1.5,\"request\":{\"uri\":\"/a\"},\"size\":7,\"status\":200}\n";
+    let event = "{\"level\":\"info\",\"ts\":2,\"msg\":\"started\"}\n";
+    let read = |second: &str| {
+        let inputs = [scratch.file("a", request.as_bytes()), scratch.file("b", second.as_bytes())];
+        load(&inputs.map(TraceInput::File), &ReadOptions::default())
+    };
+    let trace = read(event).unwrap();
+    assert_eq!((trace.len(), trace.report.not_counted["no request"]), (1, 1));
+    assert!(read("hello\n").unwrap_err().to_string().contains("cannot be told"));
+    // S3 logs what it does itself.
+    let expired = "79a59d media [23/Nov/2026:21:22:10 +0000] - - 3E57 S3.EXPIRE.OBJECT img/a.png \"-\" - - - 48000 - - \"-\" \"-\" -\n";
+    let text = refused(expired.repeat(3).as_bytes());
+    assert!(text.contains("none of its 3 lines counts: status (other) (3)"), "{text}");
 }
 
 #[test]
