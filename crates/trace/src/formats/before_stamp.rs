@@ -3,28 +3,51 @@
 
 use std::net::IpAddr;
 
+use crate::line_error::LineError;
+
 /// How many words usually stand before the stamp.
 const USUAL: usize = 3;
 
-/// Where the bracket opens that holds the time stamp: the first one that a date follows, else the first one at all.
+/// The client, `None` for `-`, and where the bracket opens that holds the time stamp.
 #[inline]
-pub(crate) fn stamp_at(line: &[u8]) -> Option<usize> {
-    let dated = |&at: &usize| line.get(at + 3) == Some(&b'/') && line.get(at + 7) == Some(&b'/');
-    memchr::memchr_iter(b'[', line).find(dated).or_else(|| memchr::memchr(b'[', line))
+pub(crate) fn client_and_stamp(line: &[u8]) -> Result<(Option<&[u8]>, usize), LineError> {
+    let space = memchr::memchr(b' ', line).ok_or(LineError::Text("line is not an access log line"))?;
+    let (client, rest) = line.split_at(space);
+    if rest.starts_with(b" - ")
+        && !matches!(client.last(), None | Some(b',' | b'-'))
+        && let Some(at) = memchr::memchr(b'[', rest)
+        && is_dated(line, space + at)
+    {
+        return Ok((Some(client), space + at));
+    }
+    unusual_client_and_stamp(line)
 }
 
-/// The client among the words before the stamp; `None` for `-`.
-#[inline]
-pub(crate) fn client(before: &[u8]) -> Option<&[u8]> {
-    let space = memchr::memchr(b' ', before).unwrap_or(before.len());
-    let client = if before[space..].starts_with(b" - ") { &before[..space] } else { unusual_client(before) };
+#[cold]
+fn unusual_client_and_stamp(line: &[u8]) -> Result<(Option<&[u8]>, usize), LineError> {
+    let at = stamp_at(line).ok_or(LineError::Text("line has no time stamp in brackets"))?;
+    if at == 0 {
+        return Err(LineError::Text("line has no client before the time stamp"));
+    }
+    let client = unusual_client(&line[..at]);
     // Of several (`X-Forwarded-For`), the first.
     let client = client.strip_suffix(b",").unwrap_or(client);
-    (client != b"-").then_some(client)
+    Ok(((client != b"-").then_some(client), at))
 }
 
-/// The client where no `-` stands for its identity.
-#[cold]
+/// Where the bracket opens that holds the time stamp: the first one that a date follows, else the first one at all.
+fn stamp_at(line: &[u8]) -> Option<usize> {
+    let dated = memchr::memchr_iter(b'[', line).find(|&at| is_dated(line, at));
+    dated.or_else(|| memchr::memchr(b'[', line))
+}
+
+/// Whether a date follows, as in `[23/Nov/2026`.
+#[inline]
+fn is_dated(line: &[u8], bracket: usize) -> bool {
+    line.get(bracket + 3) == Some(&b'/') && line.get(bracket + 7) == Some(&b'/')
+}
+
+/// The client among the words before the stamp.
 fn unusual_client(before: &[u8]) -> &[u8] {
     let words: Vec<&[u8]> = words(before).map(|(_, word)| word).collect();
     let first = words.first().copied().unwrap_or_default();
@@ -89,6 +112,7 @@ mod tests {
         for (before, expected) in [
             ("192.0.2.7 - - ", "192.0.2.7"),
             ("192.0.2.7 - john doe ", "192.0.2.7"),
+            ("192.0.2.7 - \"[x\" ", "192.0.2.7"),
             ("192.0.2.7 ident user ", "192.0.2.7"),
             ("192.0.2.7 ", "192.0.2.7"),
             // lighttpd has the site in place of the identity.
@@ -105,12 +129,13 @@ mod tests {
             ("2001:db8::1 - - ", "2001:db8::1"),
         ] {
             let line = format!("{before}{STAMP}");
-            let at = stamp_at(line.as_bytes()).unwrap();
-            let found = client(&line.as_bytes()[..at]).map(String::from_utf8_lossy);
-            assert_eq!(found.as_deref(), Some(expected), "{before}");
+            let (client, at) = client_and_stamp(line.as_bytes()).unwrap();
+            assert_eq!(client, Some(expected.as_bytes()), "{before}");
+            assert_eq!(&line[at..], STAMP, "{before}");
         }
-        assert_eq!(client(b"- - - "), None);
-        assert_eq!(client(b""), Some(&b""[..]));
+        let nobody = format!("- - - {STAMP}");
+        assert_eq!(client_and_stamp(nobody.as_bytes()), Ok((None, 6)));
+        assert!(client_and_stamp(STAMP.as_bytes()).is_err());
     }
 
     #[test]

@@ -54,11 +54,7 @@ pub(crate) struct LogLine<'a> {
 /// Splits a line; ignores what follows the size (referer, user agent).
 #[inline]
 pub(crate) fn split(line: &[u8]) -> Result<LogLine<'_>, LineError> {
-    if memchr::memchr(b' ', line).is_none() {
-        return Err(LineError::Text("line is not an access log line"));
-    }
-    let bracket =
-        before_stamp::stamp_at(line).ok_or(LineError::Text("line has no time stamp in brackets"))?;
+    let (client, bracket) = before_stamp::client_and_stamp(line)?;
     let (time, quoted) = split_time(&line[bracket + 1..])?;
     let (request, tail) = split_request(quoted)?;
     // `split_request` has checked the space and three digits.
@@ -70,17 +66,7 @@ pub(crate) fn split(line: &[u8]) -> Result<LogLine<'_>, LineError> {
         b"-" if !is_iso(time) => 0,
         digits => parse_size(digits)?,
     };
-    if bracket == 0 {
-        return Err(LineError::Text("line has no client before the time stamp"));
-    }
-    Ok(LogLine {
-        client: before_stamp::client(&line[..bracket]),
-        time,
-        request,
-        status,
-        size_bytes,
-        has_more: size_end < size.len(),
-    })
+    Ok(LogLine { client, time, request, status, size_bytes, has_more: size_end < size.len() })
 }
 
 fn is_iso(time: LoggedTime<'_>) -> bool {

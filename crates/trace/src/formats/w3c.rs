@@ -175,7 +175,7 @@ pub static SPEC: FormatSpec = FormatSpec {
     sample: "#Fields: date time s-ip cs-method cs-uri-stem cs-uri-query s-port cs-username c-ip cs(User-Agent) cs(Referer) sc-status sc-substatus sc-win32-status sc-bytes time-taken\n\
              2026-11-23 21:22:15 10.0.0.1 GET /index.html user=7 443 - 192.0.2.7 curl/7.88.1 - 200 0 0 1719 15",
     remark: "Fields `time` (and `date`), `cs-uri-stem`, `sc-bytes` are needed, `cs-method`, `sc-status`, `cs-uri-query`, `c-ip`, \
-             `time-taken` are used; `sc-bytes` counts heads. `time-taken` is in milliseconds in logs of IIS, else in seconds.",
+             `time-taken` are used; `sc-bytes` counts heads. `time-taken` is in milliseconds in logs of IIS and Blue Coat, else in seconds.",
     binary: false,
     family: "w3c",
     decode: Decode::Lines(LineLog { splitter: |options| Box::new(W3cSplitter::new(options)), named: true }),
