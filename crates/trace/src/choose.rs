@@ -5,7 +5,7 @@ use crate::field_role::FieldRole;
 use crate::format::Format;
 use crate::format_spec::Decode;
 use crate::formats::{json, json_logs, w3c};
-use crate::json_refusal::listed;
+use crate::json_refusal::{self, listed};
 use crate::options::ReadOptions;
 use crate::prefix::Prefix;
 use crate::refusal;
@@ -17,7 +17,7 @@ pub(crate) fn choose(options: &ReadOptions, prefix: &Prefix<'_>, path: &str) -> 
     let found = options.format.or_else(|| Format::detect_prefix(prefix));
     let found = found.or_else(|| {
         let map = options.fields.as_ref()?;
-        let objects = prefix.lines().next().is_some_and(|line| json::keys_of(line).is_some());
+        let objects = json_refusal::first_object(prefix).is_some();
         let whole = map.missing().is_none();
         let known = || Format::detect_with(prefix, options);
         if whole && objects { Some(json) } else { known().or_else(|| objects.then_some(json)) }

@@ -4,6 +4,7 @@ use crate::formats::json;
 use crate::formats::json_logs::JSON;
 use crate::line_log::LineSplitter as _;
 use crate::options::ReadOptions;
+use crate::prefix::Prefix;
 use crate::refusal::quoted;
 
 /// Most keys that a message lists, and how many bytes they may take.
@@ -51,19 +52,42 @@ fn of_keys(keys: &[String]) -> String {
                 jq -rj .log"
             .to_owned();
     }
-    let guess = |words: &[&str]| {
-        let lower = |key: &String| key.to_ascii_lowercase();
-        let found = words.iter().find_map(|word| keys.iter().find(|key| lower(key).contains(word)));
-        found.map_or("KEY", String::as_str)
-    };
+    let needed = [
+        ("time", guess(keys, &["time", "ts", "timestamp", "date"])),
+        ("target", guess(keys, &["uri", "url", "path", "target", "request"])),
+        ("size", guess(keys, &["bytes", "size", "length"])),
+    ];
+    // Without a status every request counts, so that it must not be forgotten.
+    let useful = [("status", guess(keys, &["status", "code"])), ("method", guess(keys, &["method"]))];
+    let fields: Vec<String> = needed
+        .map(|(role, key)| format!("{role}={}", key.unwrap_or("KEY")))
+        .into_iter()
+        .chain(useful.into_iter().filter_map(|(role, key)| Some(format!("{role}={}", key?))))
+        .collect();
     format!(
         "its lines are JSON with other keys than those of a known server ({}); say which hold time, target and size, \
-         such as --fields time={},target={},size={} (a number for size is that of every request)",
+         such as --fields {} (a number for size is that of every request)",
         listed(keys),
-        guess(&["time", "ts", "date"]),
-        guess(&["uri", "url", "path", "target", "request"]),
-        guess(&["bytes", "size", "length"])
+        fields.join(",")
     )
+}
+
+/// The key that is most likely to hold what has one of these names: one of that name, else one with the name in its own.
+fn guess<'k>(keys: &'k [String], names: &[&str]) -> Option<&'k str> {
+    let last = |key: &String| key.rsplit('.').next().unwrap_or_default().to_ascii_lowercase();
+    let same = names.iter().find_map(|name| keys.iter().find(|key| last(key) == *name));
+    let alike = || names.iter().find_map(|name| keys.iter().find(|key| last(key).contains(name)));
+    let inner =
+        || names.iter().find_map(|name| keys.iter().find(|key| key.to_ascii_lowercase().contains(name)));
+    same.or_else(alike).or_else(inner).map(String::as_str)
+}
+
+/// The first line that is an object, if most lines begin as objects do: a program may say other things before.
+pub(crate) fn first_object<'a>(prefix: &Prefix<'a>) -> Option<&'a [u8]> {
+    let begins = |line: &&[u8]| line.trim_ascii_start().starts_with(b"{");
+    let objects = prefix.lines().filter(begins).count();
+    let most = 2 * objects >= prefix.lines().count();
+    prefix.lines().find(|line| most && json::keys_of(line).is_some())
 }
 
 /// Names in a message of one paragraph.
@@ -93,7 +117,13 @@ mod tests {
     #[test]
     fn json_with_other_keys_leads_to_fields() {
         let text = refused(r#"{"@t":{"timestamp":1},"req":{"url":"/a"},"n":5}"#);
-        assert!(text.contains("--fields time=@t.timestamp,target=req.url,size=KEY"), "{text}");
+        assert!(text.contains("--fields time=@t.timestamp,target=req.url,size=KEY (a number"), "{text}");
+        let text = refused(
+            r#"{"time":1,"req":{"method":"GET","url":"/a"},"res":{"statusCode":200,"size":["7"]},"responseTime":5}"#,
+        );
+        let fields =
+            "--fields time=time,target=req.url,size=res.size,status=res.statusCode,method=req.method (";
+        assert!(text.contains(fields), "{text}");
     }
 
     #[test]

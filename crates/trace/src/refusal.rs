@@ -18,7 +18,7 @@ const COMPARED_BYTES: usize = 200;
 
 /// The error for an input that no format fits.
 pub(crate) fn error(prefix: &Prefix<'_>, path: &str) -> TraceError {
-    let first = prefix.lines().next();
+    let first = json_refusal::first_object(prefix).or_else(|| prefix.lines().next());
     let of_bytes = || container::reason(prefix.bytes).map(str::to_owned);
     // What helps here is not the name of a format.
     match first.map_or_else(of_bytes, json_refusal::reason) {
@@ -52,6 +52,11 @@ fn reason(prefix: &Prefix<'_>) -> String {
     if time_id_size::falls(prefix) {
         return "its lines parse as time-id-size, but their times only fall, as in a list sorted by count; if they are \
                 requests, sort them by time"
+            .to_owned();
+    }
+    if time_id_size::holds_statuses(prefix) {
+        return "its lines parse as time-id-size, but all sizes are statuses of HTTP; if they are sizes nonetheless, give \
+                --format time-id-size"
             .to_owned();
     }
     if let Some(step_s) = time_id_size::table_step_s(prefix) {
@@ -185,6 +190,7 @@ mod tests {
             "{text}"
         );
         assert!(refused("9 /a 5\n7 /b 6\n6 /c 7\n4 /d 1\n1 /e 2\n").contains("sort them by time"));
+        assert!(refused(&"1 /a 200\n3 /b 404\n".repeat(4)).contains("statuses of HTTP"));
         assert!(refused("1795468890123 /a 5\n").contains("in seconds"));
         assert!(refused("hello\nworld\n").contains("resembles no format"));
         assert!(refused("").contains("no line"));

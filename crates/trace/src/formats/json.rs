@@ -271,6 +271,12 @@ pub(crate) fn keys_of(line: &[u8]) -> Option<Vec<String>> {
                     gather(value, &inner, keys);
                 }
             }
+            // As the splitter takes it.
+            serde_json::Value::Array(values) => {
+                if let Some(first) = values.first() {
+                    gather(first, path, keys);
+                }
+            }
             serde_json::Value::String(_) | serde_json::Value::Number(_) => keys.push(path.to_owned()),
             _ => {}
         }
@@ -333,7 +339,7 @@ mod tests {
         let reason = splitter.split(b"{\"ts\":1,\"uri\":}").unwrap_err().to_string();
         assert_eq!(reason, "line is no JSON object, as its byte 15 shows");
         assert_eq!(
-            keys_of(b"{\"a\":{\"b\":1},\"c\":\"x\",\"d\":null}"),
+            keys_of(b"{\"a\":{\"b\":[1]},\"c\":\"x\",\"d\":null,\"e\":[]}"),
             Some(vec!["a.b".into(), "c".into()])
         );
         assert_eq!(keys_of(b"[]"), None);

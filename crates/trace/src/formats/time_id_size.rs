@@ -137,6 +137,14 @@ pub(crate) fn falls(prefix: &Prefix<'_>) -> bool {
     times.len() >= TABLE_LINES && times.first() > times.last() && times.is_sorted_by(|a, b| a >= b)
 }
 
+/// Whether all sizes are statuses of HTTP, as in a list of time, target and status.
+pub(crate) fn holds_statuses(prefix: &Prefix<'_>) -> bool {
+    const STATUSES: [u64; 20] =
+        [200, 201, 202, 204, 206, 301, 302, 303, 304, 307, 308, 400, 401, 403, 404, 405, 499, 500, 502, 503];
+    let sizes: Vec<u64> = prefix.lines().filter_map(|line| Some(split(line).ok()?.2)).collect();
+    sizes.len() >= TABLE_LINES && sizes.contains(&200) && sizes.iter().all(|size| STATUSES.contains(size))
+}
+
 /// Counts of neighbouring intervals go up and down and are alike, but for idle intervals; numbers of targets that appear for the
 /// first time only grow, or lie far apart.
 fn look_like_counts(numbers: &[u64]) -> bool {
@@ -178,13 +186,13 @@ pub static SPEC: FormatSpec = FormatSpec {
     summary: "Lines `time id size`, separated by spaces, tabs or commas, without a header",
     recognised_by: "lines that parse",
     sample: "12.25 /index.html 1719",
-    remark: "A table of counts at equal intervals looks the same and is refused unless `--format` is given.",
+    remark: "A table of counts at equal intervals and a list of statuses look the same and are refused unless `--format` is given.",
     binary: false,
     family: "time-id-size",
     decode: Decode::Own {
         likeness: |prefix| match table_step_s(prefix) {
             Some(_) => Likeness::None,
-            None if falls(prefix) => Likeness::None,
+            None if falls(prefix) || holds_statuses(prefix) => Likeness::None,
             None if foreign_header(prefix).is_some() => Likeness::None,
             None => prefix.lines_like(|line| split(line).is_ok()),
         },
@@ -261,6 +269,15 @@ mod tests {
         assert!(!falls("9 a 1\n7 b 1\n8 c 1\n3 d 1\n2 e 1\n"));
         assert!(!falls("1 a 1\n1 b 1\n1 c 1\n1 d 1\n1 e 1\n"));
         assert!(!falls("2 a 1\n1 b 1\n"));
+    }
+
+    #[test]
+    fn statuses_are_no_sizes() {
+        let statuses = |text: &str| holds_statuses(&Prefix::new(text.as_bytes(), None));
+        assert!(statuses(&"1 a 200\n2 b 404\n".repeat(3)));
+        assert!(!statuses(&"1 a 200\n2 b 404\n3 b 4096\n".repeat(3)));
+        assert!(!statuses(&"1 a 500\n".repeat(9)));
+        assert!(!statuses("1 a 200\n"));
     }
 
     #[test]
