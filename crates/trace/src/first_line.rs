@@ -10,6 +10,9 @@ use plimsoll_synth::Record;
 /// How much of a line is shown, in characters.
 const SHOWN: usize = 300;
 
+/// How much of a line a message quotes.
+const QUOTED_BYTES: usize = 200;
+
 /// Seconds that lie after 1989 are taken for those since 1970.
 const DATES_FROM_S: u64 = 600_000_000;
 
@@ -86,4 +89,11 @@ pub(crate) fn shown(bytes: &[u8]) -> String {
         }
     }
     short
+}
+
+/// Part of a line in a message of one paragraph.
+pub(crate) fn quoted(line: &[u8]) -> String {
+    let text = String::from_utf8_lossy(&line[..line.len().min(QUOTED_BYTES)]);
+    let text: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
+    format!("`{text}`")
 }

@@ -1,11 +1,11 @@
 //! Why JSON is of no known format, and what would do.
 
+use crate::first_line::quoted;
 use crate::formats::json;
 use crate::formats::json_logs::JSON;
 use crate::line_log::LineSplitter as _;
 use crate::options::ReadOptions;
 use crate::prefix::Prefix;
-use crate::refusal::quoted;
 
 /// Most keys that a message lists, and how many bytes they may take.
 const LISTED: (usize, usize) = (30, 500);

@@ -2,6 +2,7 @@
 
 use crate::container;
 use crate::error::TraceError;
+use crate::first_line::quoted;
 use crate::format::Format;
 use crate::format_spec::{Decode, FormatSpec};
 use crate::formats::{FORMATS, csv, time_id_size, w3c};
@@ -13,7 +14,7 @@ use crate::prefix::Prefix;
 /// How alike a line and a sample must be for the format to be named, from 0 to 1.
 const NEAR: f64 = 0.3;
 
-/// How much of a line is compared and shown, in bytes.
+/// How much of a line is compared, in bytes.
 const COMPARED_BYTES: usize = 200;
 
 /// The error for an input that no format fits.
@@ -134,13 +135,6 @@ fn complaint(spec: &FormatSpec, prefix: &Prefix<'_>) -> String {
         Decode::Lines(log) => log.first_of(prefix.lines(), &ReadOptions::default()).err(),
     };
     error.unwrap_or(LineError::Text("most lines are of another form")).to_string()
-}
-
-/// Part of a line in a message of one paragraph.
-pub(crate) fn quoted(line: &[u8]) -> String {
-    let text = String::from_utf8_lossy(&line[..line.len().min(COMPARED_BYTES)]);
-    let text: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
-    format!("`{text}`")
 }
 
 impl Format {
