@@ -2,9 +2,11 @@
 
 use std::time::Duration;
 
+use plimsoll_testkit::{Why, pace};
+
 use super::rig::{Rig, text};
 use crate::common::origin::{Conn, Origin, echo};
-use crate::common::{End, get};
+use crate::common::{Client, End, get};
 
 /// Answers as the path says.
 fn by_path(conn: &mut Conn) {
@@ -136,4 +138,57 @@ fn a_client_that_is_waited_for_in_vain_is_no_client_that_has_gone() {
     let mut client = rig.client();
     client.send(get("/"));
     counts(&rig, "client_timeout", &mut 0.0);
+}
+
+/// A front-end that lets one request in at a time, to a back-end that never answers it.
+fn occupied(origin: &Origin, queue: u32, queue_timeout: &str) -> (Rig, Client) {
+    let tables = format!("[admission]\nlimit = 1\nqueue = {queue}\nqueue_timeout = \"{queue_timeout}\"\n");
+    let rig = Rig::new(&[origin], &tables);
+    let mut first = rig.client();
+    first.send(get("/hang"));
+    rig.metrics_once(|m| m.get("plimsoll_backend_load{backend=\"b0\"}") == 1.0);
+    (rig, first)
+}
+
+#[test]
+fn a_queue_that_is_full_and_one_that_is_too_slow() {
+    let origin = Origin::scripted(by_path);
+    for (queue, timeout, reason) in [(0, "1h", "queue_full"), (5, "20ms", "queue_timeout")] {
+        let (rig, _first) = occupied(&origin, queue, timeout);
+        assert_eq!(rig.client().get("/").status(), 503, "{reason}");
+        counts(&rig, reason, &mut 0.0);
+    }
+}
+
+#[test]
+fn a_queue_that_has_been_standing() {
+    let origin = Origin::scripted(by_path);
+    let (rig, _first) = occupied(&origin, 5, "1h");
+    let mut second = rig.client();
+    second.send(get("/"));
+    rig.metrics_once(|m| m.get("plimsoll_requests_waiting") == 1.0);
+    // The queue stands once it has not been empty for 100 ms.
+    pace(Duration::from_millis(150), Why::TimeIsUp);
+    assert_eq!(rig.client().get("/").status(), 503);
+    counts(&rig, "queue_standing", &mut 0.0);
+}
+
+#[test]
+fn a_back_end_that_nobody_reaches() {
+    let origin = Origin::echo();
+    let nobody = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let text = text(&[(&origin, "")], "[limits]\nretries = 0\n").replace(&origin.address.to_string(), &nobody.to_string());
+    let rig = Rig::from_text(&text);
+    assert_eq!(rig.client().get("/").status(), 503);
+    counts(&rig, "backend_unreachable", &mut 0.0);
+}
+
+#[test]
+fn a_body_that_does_not_come() {
+    let origin = Origin::echo();
+    let rig = Rig::new(&[&origin], "[timeouts]\nbody = \"200ms\"\n");
+    let mut client = rig.client();
+    client.send("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\nhalf");
+    assert_eq!(client.response("POST").status(), 408);
+    counts(&rig, "body_timeout", &mut 0.0);
 }
