@@ -7,6 +7,7 @@ mod commands;
 mod error;
 mod input;
 mod log;
+mod out_dir;
 mod output;
 mod scenario_file;
 mod values;

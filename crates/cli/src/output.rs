@@ -56,14 +56,39 @@ pub(crate) fn print(text: &str) -> Result<(), CliError> {
     Ok(())
 }
 
-/// Columns for tables: those of the terminal, within reason, or 120 without one.
+/// Columns for tables: those of the terminal, within reason, or 80 without one.
 pub(crate) fn width() -> u16 {
-    columns(120, 80..=160)
+    columns(80, 60..=160)
 }
 
-/// Columns of the terminal within the bounds, or `otherwise` without a terminal.
+/// Where the rows and columns of runs are that were not printed.
+pub(crate) fn more(has_report: bool) -> &'static str {
+    if has_report { "the report has them." } else { "--out DIR writes a report with them." }
+}
+
+/// A sentence broken into lines of at most `width` characters where its words allow, all but the first indented.
+pub(crate) fn wrapped(text: &str, width: usize, indent: usize) -> String {
+    let mut out = String::new();
+    let mut column = 0;
+    for word in text.split(' ') {
+        let length = word.chars().count();
+        if column > indent && column + 1 + length > width {
+            out = out.trim_end().to_owned() + "\n" + &" ".repeat(indent);
+            column = indent;
+        } else if column > 0 {
+            out.push(' ');
+            column += 1;
+        }
+        out.push_str(word);
+        column += length;
+    }
+    out.push('\n');
+    out
+}
+
+/// Columns of the terminal that standard output is, within the bounds, or `otherwise` without a terminal.
 pub(crate) fn columns(otherwise: u16, bounds: RangeInclusive<u16>) -> u16 {
-    terminal_size::terminal_size()
+    terminal_size::terminal_size_of(stdout())
         .map_or(otherwise, |(width, _)| width.0.clamp(*bounds.start(), *bounds.end()))
 }
 
@@ -171,5 +196,17 @@ fn quoted(field: &str) -> String {
         format!("\"{}\"", field.replace('"', "\"\""))
     } else {
         field.to_owned()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_keep_within_the_width() {
+        assert_eq!(wrapped("a bc def", 5, 2), "a bc\n  def\n");
+        assert_eq!(wrapped("unbreakable", 5, 2), "unbreakable\n");
+        assert_eq!(wrapped("ab cd", 2, 0), "ab\ncd\n");
     }
 }

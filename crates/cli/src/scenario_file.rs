@@ -25,6 +25,10 @@ pub(crate) struct OutputSpec {
     pub(crate) decisions: Option<PathBuf>,
     /// Write an HTML report and the data into this directory.
     pub(crate) out: Option<PathBuf>,
+    /// Overwrite files of that directory that no report lists.
+    pub(crate) force: bool,
+    /// Print the rows of all policies.
+    pub(crate) all_rows: bool,
     /// Print one JSON object per run instead of the table.
     pub(crate) json: bool,
     /// Fill in wall-clock times.

@@ -2,7 +2,7 @@
 
 use crate::{
     format::{NOT_APPLICABLE, number},
-    table::{Align, Cell, Table, Tone},
+    table::{Align, Cell, Table, TableColumn, Tone},
 };
 
 /// Whether a published claim is confirmed.
@@ -141,17 +141,23 @@ impl Claim {
 /// of agreement, the verdict, and below a row its explanation. A claim that is measured under several conditions
 /// has one verdict, and a row without id for each further condition.
 pub fn claims_table(claims: &[Claim]) -> Table {
+    let column = TableColumn::new;
     let mut table = Table::new([
-        ("id", Align::Left),
-        ("where", Align::Left),
-        ("claim", Align::Left),
-        ("paper", Align::Right),
-        ("ours", Align::Right),
-        ("min … max", Align::Right),
-        ("n", Align::Right),
-        ("agrees when", Align::Left),
-        ("verdict", Align::Left),
+        column("id", Align::Left),
+        column("where", Align::Left).rank(4).meaning("figure or section of the paper"),
+        column("claim", Align::Left).wraps_at(26).meaning("what the paper says"),
+        column("paper", Align::Right).wraps_at(12).meaning("the paper's figure"),
+        column("ours", Align::Right).meaning("median of our measurements"),
+        column("min … max", Align::Right).rank(2).meaning("our smallest and largest measurement"),
+        column("n", Align::Right).rank(1).meaning("number of our measurements"),
+        column("agrees when", Align::Left)
+            .rank(3)
+            .wraps_at(14)
+            .meaning("the rule by which each measurement is judged"),
+        column("verdict", Align::Left)
+            .meaning("holds: all measurements agree; partly: some do; fails: none does"),
     ]);
+    table.reflows = true;
     for claim in claims {
         let statement = match claim.conditions().first() {
             Some(condition) if !condition.is_empty() => format!("{}, {condition}", claim.statement),

@@ -28,7 +28,8 @@ pub fn write_runs_csv(path: impl AsRef<Path>, runs: &[Run]) -> Result<(), DataEr
     csv_file(path, RUNS, runs.iter()).map_err(|source| failure(path, source))
 }
 
-/// Writes what [`write_runs_csv`] writes, as Parquet; what does not apply is null.
+/// Writes what [`write_runs_csv`] writes, as Parquet; what does not apply is null. `per_backend` is a list of structs there,
+/// `policy_stats` a map to numbers, and `params` one to texts.
 ///
 /// # Errors
 /// When the file cannot be created or written.
@@ -77,13 +78,18 @@ fn csv_file<R: std::borrow::Borrow<T>, T>(
     let mut writer = csv::Writer::from_writer(BufWriter::new(File::create(path)?));
     writer.write_record(columns.iter().map(|column| column.name))?;
     for row in rows {
-        writer.write_record(columns.iter().map(|column| match (column.value)(row.borrow()) {
-            ColumnValue::Null => String::new(),
-            ColumnValue::Text(text) => text,
-            ColumnValue::Count(count) => count.to_string(),
-            ColumnValue::Number(number) => number.to_string(),
-        }))?;
+        writer.write_record(columns.iter().map(|column| csv_field(column, row.borrow())))?;
     }
     let mut file = writer.into_inner().map_err(csv::IntoInnerError::into_error)?;
     Ok(file.flush()?)
+}
+
+fn csv_field<T>(column: &DataColumn<T>, row: &T) -> String {
+    match (column.json, (column.value)(row)) {
+        (Some(json), _) => json(row),
+        (None, ColumnValue::Text(text)) => text,
+        (None, ColumnValue::Count(count)) => count.to_string(),
+        (None, ColumnValue::Number(number)) => number.to_string(),
+        (None, ColumnValue::Null | ColumnValue::Nested(_)) => String::new(),
+    }
 }

@@ -42,6 +42,12 @@ pub fn percent_number(share: f64) -> String {
     format!("{percent:.decimals$}")
 }
 
+/// A share (0 to 1) as a whole percentage without its sign, e.g. `48`.
+pub fn whole_percent(share: f64) -> String {
+    let percent = share * 100.0;
+    if percent.is_finite() { format!("{percent:.0}") } else { NOT_APPLICABLE.to_owned() }
+}
+
 /// A share (0 to 1) as a percentage, e.g. `3.1 %`.
 pub fn percent(share: f64) -> String {
     with_unit(percent_number(share), "%")
@@ -135,6 +141,7 @@ mod tests {
         assert_eq!(percent(0.0004), "0.04 %");
         assert_eq!(percent(0.0), "0.0 %");
         assert_eq!(percent(f64::NAN), "-");
+        assert_eq!([0.0, 0.004, 0.995, 1.0, f64::NAN].map(whole_percent), ["0", "0", "100", "100", "-"]);
         assert_eq!(duration(0.000_35), "350 µs");
         assert_eq!(duration(0.0284), "28.4 ms");
         assert_eq!(duration(1.2), "1.2 s");

@@ -1,22 +1,16 @@
 //! Plots: one description, drawn by plotly.js where JavaScript runs and as a static SVG everywhere else.
 
+mod end_labels;
 mod interactive;
+mod look;
+mod lying_bars;
 mod svg;
+mod svg_series;
+mod svg_style;
 mod ticks;
 
 pub(crate) use interactive::figure;
-
-/// Colours of the series, in order: Okabe and Ito's palette for colour-blind readers, with grey instead of
-/// black and yellow, which vanish on a dark or a white page. Symbols and dashes also distinguish series.
-pub(crate) const PALETTE: [(u8, u8, u8); 7] = [
-    (0, 114, 178),
-    (213, 94, 0),
-    (0, 158, 115),
-    (204, 121, 167),
-    (230, 159, 0),
-    (86, 180, 233),
-    (136, 136, 136),
-];
+pub use look::SeriesLook;
 
 /// Larger values, and on a logarithmic axis values below its reciprocal, are not drawn: arithmetic on them
 /// could overflow.
@@ -61,12 +55,23 @@ pub struct Series {
     pub kind: SeriesStyle,
     /// Minimum and maximum at each point, in units of y; as long as `points`.
     pub errors: Option<Vec<(f64, f64)>>,
+    /// Colour, marker and dashes; `None` for those of its place in the plot.
+    pub look: Option<SeriesLook>,
+    /// The look of each bar, in place of one for all; as long as `points`, or empty.
+    pub bar_looks: Vec<SeriesLook>,
 }
 
 impl Series {
     /// A series without error bars.
     pub fn new(name: impl Into<String>, kind: SeriesStyle, points: Vec<(f64, f64)>) -> Self {
-        Self { name: name.into(), points, kind, errors: None }
+        Self { name: name.into(), points, kind, errors: None, look: None, bar_looks: Vec::new() }
+    }
+
+    /// The same series with this look.
+    #[must_use]
+    pub fn with_look(mut self, look: SeriesLook) -> Self {
+        self.look = Some(look);
+        self
     }
 
     /// The same series with a minimum and a maximum at each point.
@@ -94,9 +99,10 @@ pub struct Plot {
     pub y_unit: AxisUnit,
     /// Names for x = 0, 1, 2 …; empty for a numeric x axis.
     pub categories: Vec<String>,
-    /// The series; their order gives the colours, so keep it the same in related plots. Empty series take a colour
-    /// and are not drawn.
+    /// The series; empty ones are not drawn. Those without a look take one by their place.
     pub series: Vec<Series>,
+    /// Bars lie: the categories stand from top to bottom, with their names beside them. For one series of bars on a linear axis.
+    pub lying: bool,
     /// A remark below the plot; may be empty.
     pub note: String,
 }
@@ -112,6 +118,42 @@ impl Plot {
     pub fn with(mut self, series: Series) -> Self {
         self.series.push(series);
         self
+    }
+
+    /// The look of a series by its index.
+    fn look(&self, index: usize) -> SeriesLook {
+        let own = self.series.get(index).and_then(|series| series.look);
+        own.unwrap_or_else(|| SeriesLook::by_place_in_plot(index))
+    }
+
+    /// The look of a bar of a series.
+    fn bar_look(&self, index: usize, bar: usize) -> SeriesLook {
+        let own = self.series.get(index).and_then(|series| series.bar_looks.get(bar)).copied();
+        own.unwrap_or_else(|| self.look(index))
+    }
+
+    /// The series that are drawn, with their indices.
+    fn shown(&self) -> Vec<(usize, &Series)> {
+        let drawn = |(_, series): &(usize, &Series)| self.drawable(series).next().is_some();
+        self.series.iter().enumerate().filter(drawn).collect()
+    }
+
+    /// Whether lines are labelled where they end; otherwise a legend names the series.
+    fn labels_ends(&self) -> bool {
+        let shown = self.shown();
+        let is_line = |kind| matches!(kind, SeriesStyle::Line | SeriesStyle::Step | SeriesStyle::Band);
+        shown.len() > 1 && shown.iter().all(|(_, series)| is_line(series.kind))
+    }
+
+    /// Whether the plot needs the whole width of the page: many lines to tell apart.
+    pub(crate) fn is_wide(&self) -> bool {
+        self.labels_ends() && self.shown().len() > 8
+    }
+
+    /// Whether bars lie, and can.
+    fn has_lying_bars(&self) -> bool {
+        let is_bars = matches!(self.series.as_slice(), [only] if only.kind == SeriesStyle::Bars);
+        self.lying && is_bars && !self.x_log && !self.y_log && !self.categories.is_empty()
     }
 
     /// Whether the axes can show a point.

@@ -4,11 +4,13 @@ use askama::Template;
 
 use crate::{
     escape,
+    mark::ReportMark,
     plot::{self, Plot},
     table::Table,
 };
 
 const STYLE: &str = include_str!("assets/report.css");
+const TABLES: &str = include_str!("assets/tables.js");
 const SCRIPT: &str = include_str!("assets/report.js");
 
 /// plotly.js from the `plotly` package, unmodified, gzip and base64; made by the build script.
@@ -21,8 +23,10 @@ const POLICY: &str = "default-src 'none'; script-src 'unsafe-inline'; style-src 
 enum ReportItem {
     Paragraph(String),
     Table(Table),
-    Folded(String, Table),
+    Explained(Table),
+    FoldedTable(String, Table),
     Plot(Plot),
+    FoldedPlots(String, Vec<Plot>),
 }
 
 /// A part of a report under one heading.
@@ -63,7 +67,23 @@ impl Section {
     /// The same section with a table folded behind a line that the reader opens.
     #[must_use]
     pub fn folded_table(mut self, line: impl Into<String>, table: Table) -> Self {
-        self.items.push(ReportItem::Folded(line.into(), table));
+        self.items.push(ReportItem::FoldedTable(line.into(), table));
+        self
+    }
+
+    /// The same section with a table, and folded below it what its columns mean.
+    #[must_use]
+    pub fn explained_table(mut self, table: Table) -> Self {
+        self.items.push(ReportItem::Explained(table));
+        self
+    }
+
+    /// The same section with plots folded behind a line that the reader opens; none for no plots.
+    #[must_use]
+    pub fn folded_plots(mut self, line: impl Into<String>, plots: Vec<Plot>) -> Self {
+        if !plots.is_empty() {
+            self.items.push(ReportItem::FoldedPlots(line.into(), plots));
+        }
         self
     }
 
@@ -97,6 +117,7 @@ pub struct Report {
     conclusion: Vec<String>,
     sections: Vec<Section>,
     footer: Vec<(String, String)>,
+    mark: Option<ReportMark>,
 }
 
 impl Report {
@@ -142,6 +163,13 @@ impl Report {
         self
     }
 
+    /// The same report with a mark, by which it is known as ours.
+    #[must_use]
+    pub fn marked(mut self, mark: ReportMark) -> Self {
+        self.mark = Some(mark);
+        self
+    }
+
     /// The whole page. Equal reports give equal bytes.
     pub fn to_html(&self) -> String {
         let mut figures = Vec::new();
@@ -171,26 +199,42 @@ struct ShownSection<'a> {
     items: Vec<Shown<'a>>,
 }
 
-/// An item of a section, with the number of the page's plot.
+/// An item of a section; plots with the number that each has on the page.
 enum Shown<'a> {
     Paragraph(&'a str),
     Table(&'a Table),
-    Folded(&'a str, &'a Table),
-    Plot(usize, &'a Plot),
+    Explained(&'a Table),
+    FoldedTable(&'a str, &'a Table),
+    Plot(NumberedPlot<'a>),
+    FoldedPlots(&'a str, Vec<NumberedPlot<'a>>),
+}
+
+#[derive(Clone, Copy)]
+struct NumberedPlot<'a> {
+    number: usize,
+    plot: &'a Plot,
 }
 
 impl<'a> ShownSection<'a> {
     /// Appends the section's plots to `figures`.
     fn of(section: &'a Section, figures: &mut Vec<serde_json::Value>) -> Self {
+        let mut numbered = |plot: &'a Plot| {
+            figures.push(plot::figure(plot));
+            NumberedPlot { number: figures.len() - 1, plot }
+        };
         let items = section.items.iter().map(|item| match item {
             ReportItem::Paragraph(text) => Shown::Paragraph(text),
             ReportItem::Table(table) => Shown::Table(table),
-            ReportItem::Folded(line, table) => Shown::Folded(line, table),
-            ReportItem::Plot(plot) => {
-                figures.push(plot::figure(plot));
-                Shown::Plot(figures.len() - 1, plot)
+            ReportItem::Explained(table) => Shown::Explained(table),
+            ReportItem::FoldedTable(line, table) => Shown::FoldedTable(line, table),
+            ReportItem::Plot(plot) => Shown::Plot(numbered(plot)),
+            ReportItem::FoldedPlots(line, plots) => {
+                Shown::FoldedPlots(line, plots.iter().map(&mut numbered).collect())
             }
         });
-        Self { heading: &section.heading, two_columns: section.two_columns, items: items.collect() }
+        let items = items.collect();
+        let is_wide = |item: &ReportItem| matches!(item, ReportItem::Plot(plot) if plot.is_wide());
+        let two_columns = section.two_columns && !section.items.iter().any(is_wide);
+        Self { heading: &section.heading, two_columns, items }
     }
 }

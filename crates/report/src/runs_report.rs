@@ -2,16 +2,17 @@
 
 mod bottleneck;
 mod conclusion;
-mod groups;
+pub(crate) mod groups;
 mod loads;
 mod plots;
 mod tables;
 
 use crate::{
     format::count,
+    plot::SeriesLook,
     report::{Report, Section},
     run::Run,
-    runs_table::summary_table,
+    runs_table::summary_tables,
 };
 
 pub use bottleneck::bottleneck;
@@ -32,6 +33,16 @@ pub struct RunsContext {
     /// Whether as many requests as the admission limit allows were under way all the time: then delays belong to different
     /// throughputs.
     pub saturated: bool,
+    /// Every policy there is, whether it was run or not: its place is its look in all reports.
+    pub policies: Vec<String>,
+}
+
+impl RunsContext {
+    /// The look of a policy.
+    fn look(&self, policy: &str) -> SeriesLook {
+        let place = self.policies.iter().position(|known| known == policy);
+        SeriesLook::of_place(place.unwrap_or(self.policies.len()))
+    }
 }
 
 /// A report that compares runs: conclusion, summary table, plots against the number of back-ends, delays,
@@ -47,14 +58,25 @@ pub fn runs_report(title: &str, context: &RunsContext, runs: &[Run]) -> Report {
     if runs.is_empty() {
         return report.section(Section::new("Summary").paragraph("There was no run to report."));
     }
+    let look = |policy: &str| context.look(policy);
     report
-        .section(Section::new("Summary").table(summary_table(runs)))
-        .section(plots::overview(runs))
-        .section(plots::delays(runs).table(tables::delays(runs)))
-        .section(loads::section(runs))
+        .section(summary(runs, context.saturated))
+        .section(plots::overview(runs, &look))
+        .section(tables::delays(plots::delays(runs, &look), runs))
+        .section(loads::section(runs, context.saturated))
         .section(tables::backends(runs))
         .section(tables::counters(runs))
         .section(tables::parameters(runs))
+}
+
+/// The table of the runs; where there are many policies, those that matter most, and all of them folded.
+fn summary(runs: &[Run], saturated: bool) -> Section {
+    let (table, all) = summary_tables(runs, saturated);
+    let section = Section::new("Summary").explained_table(table);
+    match all {
+        Some((line, table)) => section.folded_table(line, table),
+        None => section,
+    }
 }
 
 fn header(title: &str, context: &RunsContext, runs: &[Run]) -> Report {

@@ -1,7 +1,10 @@
 //! Tables: one structure, drawn as text for a terminal and as HTML for a report.
 
 use askama::Template;
-use comfy_table::{CellAlignment, ContentArrangement, TableComponent, presets::NOTHING};
+use comfy_table::{
+    CellAlignment, ColumnConstraint, ContentArrangement, TableComponent, Width, presets::NOTHING,
+};
+use textwrap::core::display_width;
 
 use crate::escape;
 
@@ -55,33 +58,83 @@ impl From<&str> for Cell {
     }
 }
 
-/// One row, with an optional remark that is shown below it (in text: below the table).
+/// A column.
 #[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TableColumn {
+    /// Its title.
+    pub title: String,
+    /// How its cells are aligned.
+    pub align: Align,
+    /// What its values mean, with their unit, for a reader who points at the title; may be empty.
+    pub meaning: String,
+    /// The least width to which text of its cells is wrapped; `None` for cells that stay on one line.
+    pub wraps_at: Option<u16>,
+    /// Where there is no room for all columns, those of the highest rank are left out first, and those of rank 0 never.
+    pub rank: u8,
+}
+
+impl TableColumn {
+    /// A column that is always shown.
+    pub fn new(title: impl Into<String>, align: Align) -> Self {
+        Self { title: title.into(), align, meaning: String::new(), wraps_at: None, rank: 0 }
+    }
+
+    /// The same column with the meaning of its values.
+    #[must_use]
+    pub fn meaning(mut self, meaning: impl Into<String>) -> Self {
+        self.meaning = meaning.into();
+        self
+    }
+
+    /// The same column with cells that may be wrapped to this width.
+    #[must_use]
+    pub fn wraps_at(mut self, width: u16) -> Self {
+        self.wraps_at = Some(width);
+        self
+    }
+
+    /// The same column with this rank.
+    #[must_use]
+    pub fn rank(mut self, rank: u8) -> Self {
+        self.rank = rank;
+        self
+    }
+}
+
+impl<T: Into<String>> From<(T, Align)> for TableColumn {
+    fn from((title, align): (T, Align)) -> Self {
+        Self::new(title, align)
+    }
+}
+
+/// One row, with an optional remark that is shown below it (in text: below the table).
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Row {
     /// One cell per column; missing cells are drawn empty, surplus ones not at all.
     pub cells: Vec<Cell>,
     /// The remark.
     pub detail: Option<String>,
+    /// A heading above this row and those that follow it.
+    pub heading: Option<String>,
 }
 
 /// A table.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Table {
-    /// Column titles.
-    pub header: Vec<String>,
-    /// Alignment per column; columns beyond its end are aligned left.
-    pub align: Vec<Align>,
+    /// The columns.
+    pub columns: Vec<TableColumn>,
     /// Rows from top to bottom.
     pub rows: Vec<Row>,
     /// One line above the table.
     pub caption: Option<String>,
+    /// On a narrow page each row becomes a list of titles and values: for tables of sentences, which scroll badly.
+    pub reflows: bool,
 }
 
 impl Table {
     /// An empty table with these columns.
-    pub fn new<T: Into<String>>(columns: impl IntoIterator<Item = (T, Align)>) -> Self {
-        let (header, align) = columns.into_iter().map(|(title, align)| (title.into(), align)).unzip();
-        Self { header, align, ..Self::default() }
+    pub fn new<C: Into<TableColumn>>(columns: impl IntoIterator<Item = C>) -> Self {
+        Self { columns: columns.into_iter().map(Into::into).collect(), ..Self::default() }
     }
 
     /// The same table with a caption.
@@ -93,7 +146,7 @@ impl Table {
 
     /// Adds a row.
     pub fn row<C: Into<Cell>>(&mut self, cells: impl IntoIterator<Item = C>) -> &mut Self {
-        self.rows.push(Row { cells: cells.into_iter().map(Into::into).collect(), detail: None });
+        self.rows.push(Row { cells: cells.into_iter().map(Into::into).collect(), ..Row::default() });
         self
     }
 
@@ -109,6 +162,36 @@ impl Table {
             row.detail = Some(detail);
         }
         self
+    }
+
+    /// Splits off the columns for which there is no room in `width` columns of a terminal, those of the highest rank first, and
+    /// returns their titles.
+    pub fn drop_columns(&mut self, width: u16) -> Vec<String> {
+        let mut dropped = Vec::new();
+        while self.least_width() > usize::from(width) {
+            let ranks = self.columns.iter().enumerate().map(|(index, column)| (column.rank, index));
+            let Some((_, last)) = ranks.filter(|(rank, _)| *rank > 0).max() else { break };
+            dropped.push(self.columns.remove(last).title);
+            for row in self.rows.iter_mut().filter(|row| row.cells.len() > last) {
+                row.cells.remove(last);
+            }
+        }
+        dropped
+    }
+
+    /// Columns of a terminal that the table needs when all that can be wrapped is.
+    fn least_width(&self) -> usize {
+        let widths = (0..self.columns.len()).map(|index| {
+            let wraps_at = self.columns[index].wraps_at.map_or(usize::MAX, usize::from);
+            self.content_width(index).min(wraps_at)
+        });
+        widths.sum::<usize>() + 2 * self.columns.len().saturating_sub(1)
+    }
+
+    /// The width of the widest cell of a column, title included.
+    fn content_width(&self, index: usize) -> usize {
+        let cells = self.rows.iter().map(|row| display_width(&text_of(row, index)));
+        cells.chain([display_width(&self.columns[index].title)]).max().unwrap_or(0)
     }
 
     /// The table as aligned text, each column as wide as its widest cell; ends with a line feed.
@@ -129,14 +212,33 @@ impl Table {
         if let Some(width) = width {
             table.set_content_arrangement(ContentArrangement::Dynamic).set_width(width);
         }
-        table.set_header(self.header.iter().map(|title| escape::terminal(title)));
-        for row in &self.rows {
-            table.add_row((0..self.header.len()).map(|column| text_of(row, column)));
+        table.set_header(self.columns.iter().map(|column| escape::terminal(&column.title)));
+        for (index, row) in self.rows.iter().enumerate() {
+            if let Some(heading) = &row.heading {
+                if index > 0 {
+                    table.add_row([""]);
+                }
+                table.add_row([escape::terminal(heading)]);
+            }
+            table.add_row((0..self.columns.len()).map(|column| text_of(row, column)));
         }
-        for (index, column) in table.column_iter_mut().enumerate() {
-            column.set_padding((u16::from(index > 0), 0));
-            if self.align.get(index) == Some(&Align::Right) {
-                column.set_cell_alignment(CellAlignment::Right);
+        let wraps = self.columns.iter().any(|column| column.wraps_at.is_some());
+        for (drawn, column) in table.column_iter_mut().zip(&self.columns) {
+            let padding = u16::from(drawn.index > 0);
+            drawn.set_padding((padding, 0));
+            if column.align == Align::Right {
+                drawn.set_cell_alignment(CellAlignment::Right);
+            }
+            match column.wraps_at {
+                Some(least) => {
+                    let least = Width::Fixed(least + padding);
+                    drawn.set_constraint(ColumnConstraint::LowerBoundary(least));
+                }
+                // Where some columns wrap, numbers need not.
+                None if wraps => {
+                    drawn.set_constraint(ColumnConstraint::ContentWidth);
+                }
+                None => {}
             }
         }
         let mut out = String::new();
@@ -171,36 +273,34 @@ impl Table {
         TableHtml { table: self }
     }
 
-    /// The columns' titles, each behind its class attribute.
-    fn titles(&self) -> impl Iterator<Item = (String, &str)> {
-        self.header
-            .iter()
-            .enumerate()
-            .map(|(column, title)| (self.class(column, Tone::Neutral), title.as_str()))
+    /// The columns, each behind its class attribute.
+    fn titles(&self) -> impl Iterator<Item = (String, &TableColumn)> {
+        self.columns.iter().map(|column| (class(column.align, Tone::Neutral), column))
     }
 
-    /// A row's cells, one per column, each behind its class attribute.
-    fn cells<'a>(&self, row: &'a Row) -> impl Iterator<Item = (String, &'a str)> {
-        (0..self.header.len()).map(move |column| {
-            let cell = row.cells.get(column);
+    /// A row's cells, one per column: class attribute, title of the column, text.
+    fn cells<'a>(&'a self, row: &'a Row) -> impl Iterator<Item = (String, &'a str, &'a str)> {
+        self.columns.iter().enumerate().map(move |(index, column)| {
+            let cell = row.cells.get(index);
             let (text, tone) = cell.map_or(("", Tone::Neutral), |cell| (cell.text.as_str(), cell.tone));
-            (self.class(column, tone), text)
+            (class(column.align, tone), column.title.as_str(), text)
         })
     }
+}
 
-    fn class(&self, column: usize, tone: Tone) -> String {
-        let mut classes = Vec::new();
-        if self.align.get(column) == Some(&Align::Right) {
-            classes.push("number");
-        }
-        match tone {
-            Tone::Neutral => {}
-            Tone::Good => classes.push("good"),
-            Tone::Warning => classes.push("warning"),
-            Tone::Bad => classes.push("bad"),
-        }
-        if classes.is_empty() { String::new() } else { format!(" class=\"{}\"", classes.join(" ")) }
+/// The class attribute of a cell, behind a space; empty for a cell of no class.
+fn class(align: Align, tone: Tone) -> String {
+    let mut classes = Vec::new();
+    if align == Align::Right {
+        classes.push("number");
     }
+    match tone {
+        Tone::Neutral => {}
+        Tone::Good => classes.push("good"),
+        Tone::Warning => classes.push("warning"),
+        Tone::Bad => classes.push("bad"),
+    }
+    if classes.is_empty() { String::new() } else { format!(" class=\"{}\"", classes.join(" ")) }
 }
 
 #[derive(Template)]
@@ -240,6 +340,51 @@ mod tests {
         let text = table.to_text_within(40);
         assert!(text.lines().all(|line| line.chars().count() <= 40), "{text}");
         assert!(text.lines().count() > 3, "{text}");
+    }
+
+    #[test]
+    fn only_columns_of_sentences_wrap() {
+        let mut table = Table::new([
+            TableColumn::new("claim", Align::Left).wraps_at(20),
+            TableColumn::new("ours", Align::Right),
+        ]);
+        table.row(["LARD/R serves several times as many requests as WRR", "3.6 … 4.4"]);
+        let text = table.to_text_within(40);
+        assert!(text.lines().all(|line| line.chars().count() <= 40), "{text}");
+        assert!(text.contains("3.6 … 4.4"), "{text}");
+    }
+
+    #[test]
+    fn columns_without_room_are_left_out_by_rank() {
+        let column = |title: &str, rank| TableColumn::new(title, Align::Right).rank(rank);
+        let mut table =
+            Table::new([column("policy", 0), column("p50", 2), column("p99", 1), column("CPU%", 2)]);
+        table.row(["lard_r", "1 ms", "2 ms", "99"]);
+        assert_eq!(table.drop_columns(24), [""; 0]);
+        // Of equal ranks the last one goes first.
+        assert_eq!(table.clone().drop_columns(23), ["CPU%"]);
+        assert_eq!(table.drop_columns(1), ["CPU%", "p50", "p99"]);
+        assert_eq!(table.to_text(), "policy\n──────\nlard_r\n");
+    }
+
+    #[test]
+    fn headings_stand_above_their_rows() {
+        let mut table = Table::new([("policy", Align::Left), ("req/s", Align::Right)]);
+        for (heading, rate) in [("2 back-ends", "970"), ("4 back-ends", "1,940")] {
+            table.row(["wrr", rate]);
+            table.rows.last_mut().unwrap().heading = Some(heading.to_owned());
+        }
+        assert_eq!(
+            table.to_text(),
+            "policy       req/s\n──────────────────\n2 back-ends\nwrr            970\n\n4 back-ends\nwrr          1,940\n"
+        );
+        assert!(table.to_html().contains("<th scope=\"rowgroup\" colspan=\"2\">4 back-ends</th>"));
+    }
+
+    #[test]
+    fn titles_have_their_meaning() {
+        let table = Table::new([TableColumn::new("miss%", Align::Right).meaning("disk \"reads\"")]);
+        assert!(table.to_html().contains("<abbr title=\"disk &quot;reads&quot;\">miss%</abbr>"));
     }
 
     #[test]

@@ -3,7 +3,8 @@
 
 use plimsoll_cache::CacheSpec;
 use plimsoll_policy::params::{GivenValue, ParamError, ParamSet, ParamSpec, nearest};
-use plimsoll_policy::{BuildError, PolicySpec, find};
+use plimsoll_policy::{BuildError, PolicySpec, REGISTRY, find, registered};
+use plimsoll_report::SeriesLook;
 use plimsoll_sim::hardware::{HardwareSpec, PAPER};
 use plimsoll_sim::models::{MODELS, lard};
 use plimsoll_sim::{Arrivals, Fault, ModelSpec, SourceError};
@@ -57,18 +58,18 @@ impl Strategy {
     }
 }
 
-/// The LARD paper's name of a strategy; its own where the paper has none.
+/// The names of all strategies. Their places in this order give their colours and markers in every report: first the policies of
+/// this project and WRR/GMS, then those of other crates.
 #[must_use]
-pub fn paper_name(strategy: &str) -> &str {
-    match strategy {
-        "weighted_round_robin" => "WRR",
-        "uri_hash" => "LB",
-        "lb_gc" => "LB/GC",
-        "lard" => "LARD",
-        "lard_r" => "LARD/R",
-        "wrr_gms" => "WRR/GMS",
-        other => other,
-    }
+pub fn strategy_names() -> Vec<String> {
+    let own = registered().skip(REGISTRY.len()).map(|spec| spec.name);
+    REGISTRY.iter().map(|spec| spec.name).chain([GMS]).chain(own).map(str::to_owned).collect()
+}
+
+/// The look of a strategy in plots, by its name in results.
+pub(crate) fn strategy_look(name: &str) -> SeriesLook {
+    let names = strategy_names();
+    SeriesLook::of_place(names.iter().position(|known| known == name).unwrap_or(names.len()))
 }
 
 /// The model of this name.

@@ -48,6 +48,11 @@ impl<'a> Prefix<'a> {
         Self { bytes, name: name.unwrap_or_default(), text: memchr::memchr(0, bytes).is_none() }
     }
 
+    /// Whether there is something, and no byte of it is NUL: binary formats have such bytes within a record or two.
+    pub(crate) fn is_text(&self) -> bool {
+        self.text && !self.bytes.is_empty()
+    }
+
     /// The first lines that are not empty, with their numbers, without a last one that may be cut off; none of binary
     /// data.
     pub(crate) fn numbered(&self) -> impl Iterator<Item = (u64, &'a [u8])> + use<'a> {

@@ -144,7 +144,7 @@ fn nearest(name: &str) -> Option<&'static str> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::formats::{csv, log, oracle, parquet, time_id_size};
+    use crate::formats::{csv, log, oracle, parquet, time_id_size, worldcup};
 
     #[test]
     fn names_parse_back() {
@@ -179,6 +179,21 @@ mod tests {
         assert_eq!(detect("PAR1\0"), Some(parquet::FORMAT));
         assert_eq!(detect("hello\nworld\n"), None);
         assert_eq!(detect(""), None);
+    }
+
+    #[test]
+    fn a_name_alone_makes_no_text_binary() {
+        let detect = |bytes: &[u8], name: &str| Format::detect(bytes, Some(Path::new(name)));
+        for (name, format) in [
+            ("my_worldcup98_notes.txt", worldcup::FORMAT),
+            ("wc_day66_1", worldcup::FORMAT),
+            ("cloud.oracleGeneral", oracle::FORMAT),
+        ] {
+            assert_eq!(detect(b"hello\nworld\n", name), None, "{name}");
+            assert_eq!(detect(b"1 0 68\n2 1 7454\n", name), Some(time_id_size::FORMAT), "{name}");
+            // Of another time than such logs, so that the name has to say it.
+            assert_eq!(detect(&[0; 60], name), Some(format), "{name}");
+        }
     }
 
     #[test]

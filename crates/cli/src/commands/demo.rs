@@ -4,13 +4,14 @@ use std::path::PathBuf;
 
 use plimsoll_experiments::{block_on, loopback};
 use plimsoll_report::{
-    Run, RunsContext, json_line, runs_report, runs_table, write_runs_csv, write_runs_parquet,
+    Run, RunsContext, TableView, json_line, runs_report, runs_table, write_runs_csv, write_runs_parquet,
 };
-use plimsoll_studies::scenario::Strategy;
+use plimsoll_studies::scenario::{Strategy, strategy_names};
 use plimsoll_testbed::trial::{self, Trial, TrialConfig};
 use plimsoll_testbed::workload::RequestSequence;
 
 use crate::error::CliError;
+use crate::out_dir::OutDir;
 use crate::output;
 
 mod live;
@@ -47,6 +48,14 @@ pub(crate) struct Args {
     #[arg(short, long, value_name = "DIR", default_value = "out/demo-live")]
     out: PathBuf,
 
+    /// Overwrite files of --out that no report of plimsoll lists as its own
+    #[arg(long)]
+    force: bool,
+
+    /// Print the rows of all policies; by default those that matter most where there are more than eight
+    #[arg(long)]
+    all_rows: bool,
+
     /// Print one JSON object per policy instead of the table
     #[arg(long)]
     json: bool,
@@ -77,9 +86,9 @@ pub(crate) fn run(args: &Args) -> Result<(), CliError> {
     let configs: Vec<TrialConfig> = strategies.iter().map(|&strategy| config(args, strategy)).collect();
     loopback::allow_sockets(configs.iter().map(|c| c.connections).max().unwrap_or(0))?;
     let workload = loopback::workload(args.seed)?;
-    output::make_dir(&args.out)?;
+    let out = OutDir::open(&args.out, "demo", &["runs.csv", "runs.parquet"], args.force)?;
     for line in setting(args, &configs) {
-        eprintln!("{line}");
+        eprint!("{}", output::wrapped(&line, output::width().into(), 2));
     }
     let names = strategies.iter().map(|s| s.name.to_owned()).collect();
     let measured = block_on(measure(&strategies, &configs, &workload, Live::new(names)))?;
@@ -87,11 +96,11 @@ pub(crate) fn run(args: &Args) -> Result<(), CliError> {
     for warning in &warnings {
         eprintln!("plimsoll: warning: {warning}");
     }
-    write(args, &configs, &measured, warnings)?;
+    write(args, &out, &configs, &measured, warnings)?;
     if args.json {
         return measured.iter().try_for_each(|m| output::print(&json(m)));
     }
-    output::print(&in_words(args, &measured))
+    output::print(&format!("{}\n{}\n", in_words(args, &measured), out.told()))
 }
 
 fn strategies(names: &[String]) -> Result<Vec<Strategy>, CliError> {
@@ -184,24 +193,26 @@ fn warnings(measured: &[MeasuredPolicy]) -> Vec<String> {
 /// The results as text.
 fn in_words(args: &Args, measured: &[MeasuredPolicy]) -> String {
     let runs: Vec<Run> = measured.iter().map(|m| m.run.clone()).collect();
-    let mut text = format!("{}\n", runs_table(&runs));
+    let view = TableView { width: output::width(), saturated: true, all_rows: args.all_rows };
+    let mut text = format!("{}\n", runs_table(&runs, view, output::more(true)));
+    let mut say = |line: &str| text += &output::wrapped(line, view.width.into(), 2);
     if let [first, .., last] = measured {
         let ratio = last.run.throughput_rps / first.run.throughput_rps;
         let (last, first) = (last.strategy.name, first.strategy.name);
-        text += &format!("{last} served {ratio:.2} times as many requests/s as {first}.\n");
+        say(&format!("{last} served {ratio:.2} times as many requests/s as {first}."));
     }
     for m in measured {
-        text += &format!(
+        say(&format!(
             "{}: miss ratio {} by the clients (X-Cache), {} by the origins' own counts; this machine's CPUs busy {} of \
-             the time.\n",
+             the time.",
             m.strategy.name,
             percent(m.run.miss_ratio),
             percent(m.trial.origin_miss_ratio),
             percent(m.trial.machine_busy)
-        );
+        ));
     }
-    text += "CPU % and disk % are of the emulated hardware. Warm-up is not counted.\n";
-    text + &format!("\nReport: {}\n", args.out.join("report.html").display())
+    say("CPU% and disk% are of the emulated hardware. Warm-up is not counted.");
+    text
 }
 
 /// JSON with the keys of a simulated run, and `live` with further values of a live run.
@@ -222,6 +233,7 @@ fn json(m: &MeasuredPolicy) -> String {
 
 fn write(
     args: &Args,
+    out: &OutDir,
     configs: &[TrialConfig],
     measured: &[MeasuredPolicy],
     warnings: Vec<String>,
@@ -234,6 +246,7 @@ fn write(
         load_notes: setting(args, configs),
         warnings,
         saturated: true,
+        policies: strategy_names(),
     };
     let report = runs_report("Policies on live traffic", &context, &runs);
     let facts = measured.iter().fold(report, |report, m| {
@@ -243,8 +256,8 @@ fn write(
             .fact(format!("{name}: miss ratio by clients / by origins"), both)
             .fact(format!("{name}: CPUs of this machine busy"), percent(m.trial.machine_busy))
     });
-    output::write(&args.out.join("report.html"), &facts.to_html())?;
-    write_runs_csv(args.out.join("runs.csv"), &runs)
-        .and_then(|()| write_runs_parquet(args.out.join("runs.parquet"), &runs))
+    out.write(facts)?;
+    write_runs_csv(out.file("runs.csv"), &runs)
+        .and_then(|()| write_runs_parquet(out.file("runs.parquet"), &runs))
         .map_err(|e| CliError::Failed(e.to_string()))
 }

@@ -5,10 +5,13 @@ mod args;
 mod findings;
 mod lard;
 
+use std::path::PathBuf;
+
 use plimsoll_report::{Claim, Verdict, claims_conclusion, claims_table, write_runs_csv, write_runs_parquet};
 use plimsoll_studies::lard::{Effort, calibration_conclusion};
 
 use crate::error::CliError;
+use crate::out_dir::OutDir;
 use crate::output;
 use args::StudyName;
 use findings::StudyFindings;
@@ -17,24 +20,23 @@ pub(crate) use args::Args;
 
 pub(crate) fn run(args: &Args) -> Result<(), CliError> {
     let effort = if args.quick { Effort::Quick } else { Effort::Full };
-    if let Some(dir) = &args.out {
-        output::make_dir(dir)?;
-    }
+    let open = |dir: &PathBuf| OutDir::open(dir, "reproduce", &["runs.csv", "runs.parquet"], args.force);
+    let out = args.out.as_ref().map(open).transpose()?;
     let found = match args.study {
         StudyName::Lard => lard::run(args, effort)?,
         StudyName::Adaptload => adaptload::run(args, effort)?,
     };
-    show(args, found)
+    show(args, out.as_ref(), found)
 }
 
-fn show(args: &Args, study: StudyFindings) -> Result<(), CliError> {
-    if let Some(dir) = &args.out {
+fn show(args: &Args, out: Option<&OutDir>, study: StudyFindings) -> Result<(), CliError> {
+    if let Some(out) = out {
         let report = study.report.footer("Command", output::command_line());
         let report = report.footer("Version", format!("plimsoll {}", env!("CARGO_PKG_VERSION")));
-        output::write(&dir.join("report.html"), &report.to_html())?;
+        out.write(report)?;
         let failed = |e: plimsoll_report::DataError| CliError::Failed(e.to_string());
-        write_runs_csv(dir.join("runs.csv"), &study.runs).map_err(failed)?;
-        write_runs_parquet(dir.join("runs.parquet"), &study.runs).map_err(failed)?;
+        write_runs_csv(out.file("runs.csv"), &study.runs).map_err(failed)?;
+        write_runs_parquet(out.file("runs.parquet"), &study.runs).map_err(failed)?;
     }
     if args.json {
         let calibration = study.calibration.iter().map(|claim| json("calibration", claim));
@@ -42,8 +44,8 @@ fn show(args: &Args, study: StudyFindings) -> Result<(), CliError> {
         return calibration.chain(claims).try_for_each(|object| output::print(&object.to_string()));
     }
     let mut text = in_words(&study.calibration, &study.claims);
-    if let Some(dir) = &args.out {
-        text += &format!("Report: {}\n", dir.join("report.html").display());
+    if let Some(out) = out {
+        text += &format!("{}\n", out.told());
     }
     output::print(&text)
 }
@@ -54,14 +56,28 @@ fn in_words(calibration: &[Claim], claims: &[Claim]) -> String {
     let mut text = String::new();
     if !calibration.is_empty() {
         if claims.is_empty() || calibration.iter().any(|claim| claim.verdict != Verdict::Holds) {
-            text += &format!("{}\n", claims_table(calibration).to_text_within(output::width()));
+            text += &claims_text(calibration);
         }
-        text += &format!("{}\n", calibration_conclusion(calibration));
+        text += &output::wrapped(&calibration_conclusion(calibration), output::width().into(), 0);
     }
     if !claims.is_empty() {
         let gap = if text.is_empty() { "" } else { "\n" };
-        let table = claims_table(claims).to_text_within(output::width());
-        text += &format!("{gap}{table}\n{}\n", claims_conclusion(claims));
+        text += &format!("{gap}{}{}\n", claims_text(claims), claims_conclusion(claims));
+    }
+    text
+}
+
+/// The claims as a table, and the columns for which there is no room.
+fn claims_text(claims: &[Claim]) -> String {
+    let mut table = claims_table(claims);
+    let dropped = table.drop_columns(output::width());
+    let mut text = format!("{}\n", table.to_text_within(output::width()));
+    if !dropped.is_empty() {
+        let line = format!(
+            "No room for {}: they are in the report of --out, in --json and on a wider terminal.",
+            dropped.join(", ")
+        );
+        text += &format!("{}\n", output::wrapped(&line, output::width().into(), 0));
     }
     text
 }

@@ -10,19 +10,20 @@ use clap::parser::ValueSource;
 use plimsoll_cache::CacheSpec;
 use plimsoll_policy::params::GivenValue;
 use plimsoll_report::{
-    Run, RunsContext, bottleneck, json_line, runs_report, runs_table, write_load_csv, write_load_parquet,
-    write_runs_csv, write_runs_parquet,
+    Run, RunsContext, TableView, bottleneck, json_line, runs_report, runs_table, write_load_csv,
+    write_load_parquet, write_runs_csv, write_runs_parquet,
 };
 use plimsoll_sim::hardware::HardwareSpec;
 use plimsoll_sim::{Arrivals, Fault};
 use plimsoll_studies::Workload;
 use plimsoll_studies::matrix::run_all;
-use plimsoll_studies::scenario::{Admission, Scenario};
+use plimsoll_studies::scenario::{Admission, Scenario, strategy_names};
 use plimsoll_studies::spec::{ModelChoice, ScenarioSpec, StrategyChoice};
 
 use self::notes::{hardware_note, load_notes, threshold_warnings};
 use crate::error::CliError;
 use crate::input::{self, ReadArgs};
+use crate::out_dir::OutDir;
 use crate::scenario_file::{self, OutputSpec};
 use crate::{output, values};
 
@@ -114,6 +115,14 @@ pub(crate) struct Args {
     #[arg(short, long, value_name = "DIR")]
     out: Option<PathBuf>,
 
+    /// Overwrite files of --out that no report of plimsoll lists as its own
+    #[arg(long)]
+    force: bool,
+
+    /// Print the rows of all policies; by default those that matter most where there are more than eight
+    #[arg(long)]
+    all_rows: bool,
+
     /// Print one JSON object per run instead of the table
     #[arg(long)]
     json: bool,
@@ -161,6 +170,8 @@ fn specs(args: &Args, given: impl Fn(&str) -> bool) -> Result<(ScenarioSpec, Out
         "limit": args.read.limit => spec.limit;
         "decisions": args.decisions.clone() => output.decisions;
         "out": args.out.clone() => output.out;
+        "force": args.force => output.force;
+        "all_rows": args.all_rows => output.all_rows;
         "json": args.json => output.json;
         "timing": args.timing => output.timing;
         "jobs": args.jobs => output.jobs;
@@ -190,9 +201,9 @@ pub(crate) fn run(args: &Args, matches: Option<&ArgMatches>) -> Result<(), CliEr
     }
     // Refuse impossible runs before reading a long trace.
     spec.scenarios(0)?;
-    if let Some(dir) = &output.out {
-        output::make_dir(dir)?;
-    }
+    let data = ["runs.csv", "runs.parquet", "load.csv", "load.parquet"];
+    let open = |dir: &PathBuf| OutDir::open(dir, "simulate", &data, output.force);
+    let out = output.out.as_ref().map(open).transpose()?;
     let workload = input::workload(&spec.traces, &spec.read_options())?;
     for warning in input::warnings(&workload.trace) {
         eprintln!("plimsoll: warning: {warning}");
@@ -206,30 +217,38 @@ pub(crate) fn run(args: &Args, matches: Option<&ArgMatches>) -> Result<(), CliEr
     let create = |path: &PathBuf| output::DecisionFiles::create(path, &labels);
     let decisions = output.decisions.as_ref().map(create).transpose()?;
     let runs = execute(&output, &scenarios, &workload, decisions.as_ref())?;
-    if let Some(dir) = &output.out {
-        write_report(dir, &workload, &spec, &runs)?;
+    if let Some(out) = &out {
+        write_report(out, &workload, &spec, &runs)?;
     }
-    print(&output, &workload, &spec, &runs)?;
+    print(&output, out.as_ref(), &workload, &spec, &runs)?;
     // Print results first, so that they survive a failure to write a decision file.
     decisions.map_or(Ok(()), |files| files.finish())
 }
 
-fn print(to: &OutputSpec, workload: &Workload, spec: &ScenarioSpec, runs: &[Run]) -> Result<(), CliError> {
+fn print(
+    to: &OutputSpec,
+    out: Option<&OutDir>,
+    workload: &Workload,
+    spec: &ScenarioSpec,
+    runs: &[Run],
+) -> Result<(), CliError> {
     if to.json {
         return runs.iter().try_for_each(|run| output::print(&json_line(run)));
     }
     let mut notes = load_notes(workload, spec.arrivals);
     notes.extend(hardware_note(spec, runs).map(|note| format!("Hardware: {note}.")));
-    let mut text = notes.join("\n");
+    let saturated = spec.arrivals == Arrivals::Closed;
+    let view = TableView { width: output::width(), saturated, all_rows: to.all_rows };
+    let mut text: String = notes.iter().map(|note| output::wrapped(note, view.width.into(), 2)).collect();
     if !text.is_empty() {
-        text += "\n\n";
+        text += "\n";
     }
-    text += &runs_table(runs);
-    if let Some(sentence) = bottleneck(runs, spec.arrivals == Arrivals::Closed) {
-        text += &format!("\n{sentence}\n");
+    text += &runs_table(runs, view, output::more(out.is_some()));
+    if let Some(sentence) = bottleneck(runs, saturated) {
+        text += &format!("\n{}", output::wrapped(&sentence, view.width.into(), 0));
     }
-    if let Some(dir) = &to.out {
-        text += &format!("\nReport: {}\n", dir.join("report.html").display());
+    if let Some(out) = out {
+        text += &format!("\n{}\n", out.told());
     }
     output::print(&text)
 }
@@ -261,7 +280,12 @@ fn execute(
     Ok(runs)
 }
 
-fn write_report(dir: &Path, workload: &Workload, spec: &ScenarioSpec, runs: &[Run]) -> Result<(), CliError> {
+fn write_report(
+    out: &OutDir,
+    workload: &Workload,
+    spec: &ScenarioSpec,
+    runs: &[Run],
+) -> Result<(), CliError> {
     let context = RunsContext {
         trace: workload.name.clone(),
         command: output::command_line(),
@@ -269,19 +293,20 @@ fn write_report(dir: &Path, workload: &Workload, spec: &ScenarioSpec, runs: &[Ru
         load_notes: load_notes(workload, spec.arrivals),
         warnings: input::warnings(&workload.trace),
         saturated: spec.arrivals == Arrivals::Closed,
+        policies: strategy_names(),
     };
     let report = runs_report("Which policy serves this trace best?", &context, runs);
     let report = match hardware_note(spec, runs) {
         Some(note) => report.fact("Back-ends have", note),
         None => report,
     };
-    output::write(&dir.join("report.html"), &report.to_html())?;
+    out.write(report)?;
     let data =
         |result: Result<(), plimsoll_report::DataError>| result.map_err(|e| CliError::Failed(e.to_string()));
-    data(write_runs_csv(dir.join("runs.csv"), runs))?;
-    data(write_runs_parquet(dir.join("runs.parquet"), runs))?;
-    data(write_load_csv(dir.join("load.csv"), runs))?;
-    data(write_load_parquet(dir.join("load.parquet"), runs))
+    data(write_runs_csv(out.file("runs.csv"), runs))?;
+    data(write_runs_parquet(out.file("runs.parquet"), runs))?;
+    data(write_load_csv(out.file("load.csv"), runs))?;
+    data(write_load_parquet(out.file("load.parquet"), runs))
 }
 
 #[cfg(test)]

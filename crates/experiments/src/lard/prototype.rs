@@ -1,7 +1,7 @@
 //! The measurements for figure 17 of the LARD paper: WRR and LARD/R on clusters of several sizes in this process.
 
 use plimsoll_studies::lard::{Effort, Prototype, PrototypeMechanism, PrototypePoint};
-use plimsoll_studies::scenario::{Strategy, paper_name};
+use plimsoll_studies::scenario::Strategy;
 use plimsoll_testbed::trial::{self, Trial, TrialConfig};
 use plimsoll_testbed::workload::scaled_rice;
 
@@ -69,7 +69,7 @@ pub(super) fn prototype(
 
 /// Reports the result of a point.
 pub(super) fn report(strategy: Strategy, config: &TrialConfig, trial: &Trial, by: &str, tell: Tell<'_>) {
-    let name = paper_name(strategy.name);
+    let name = strategy.name;
     tell(&format!("figure 17: {name} on {}{by}: {}", config.backends, trial.summary));
     if trial.machine_was_bottleneck() {
         tell(&format!(

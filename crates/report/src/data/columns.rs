@@ -2,10 +2,10 @@
 
 use crate::{
     json::json_text,
-    run::{Run, Summary},
+    run::{PerBackend, Run, Summary},
 };
 
-/// The type of a column.
+/// The type of a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Type {
     /// UTF-8 text.
@@ -16,6 +16,17 @@ pub(super) enum Type {
     Number,
 }
 
+/// The shape of a column.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Shape {
+    /// One value in each row.
+    Value(Type),
+    /// A list of structs with these fields.
+    Structs(&'static [(&'static str, Type)]),
+    /// A map from texts to values of this type.
+    Map(Type),
+}
+
 /// A value in a column.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum ColumnValue {
@@ -23,25 +34,43 @@ pub(super) enum ColumnValue {
     Text(String),
     Count(u64),
     Number(f64),
+    /// The structs of a list, each with the values of its fields; or the entries of a map, each with key and value.
+    Nested(Vec<Vec<ColumnValue>>),
 }
 
-/// A column: its name, its type, and its value in a row. `Null` is allowed in every column.
+/// A column: its name, its shape, and its value in a row. `Null` is allowed for every value but that of a nested column and the key
+/// of a map.
 pub(super) struct DataColumn<T> {
     pub(super) name: &'static str,
-    pub(super) kind: Type,
+    pub(super) shape: Shape,
     pub(super) value: fn(&T) -> ColumnValue,
+    /// The value of a nested column in a CSV, as JSON.
+    pub(super) json: Option<fn(&T) -> String>,
+}
+
+const fn plain<T>(name: &'static str, kind: Type, value: fn(&T) -> ColumnValue) -> DataColumn<T> {
+    DataColumn { name, shape: Shape::Value(kind), value, json: None }
 }
 
 const fn text<T>(name: &'static str, value: fn(&T) -> ColumnValue) -> DataColumn<T> {
-    DataColumn { name, kind: Type::Text, value }
+    plain(name, Type::Text, value)
 }
 
 const fn count<T>(name: &'static str, value: fn(&T) -> ColumnValue) -> DataColumn<T> {
-    DataColumn { name, kind: Type::Count, value }
+    plain(name, Type::Count, value)
 }
 
 const fn number<T>(name: &'static str, value: fn(&T) -> ColumnValue) -> DataColumn<T> {
-    DataColumn { name, kind: Type::Number, value }
+    plain(name, Type::Number, value)
+}
+
+const fn nested<T>(
+    name: &'static str,
+    shape: Shape,
+    value: fn(&T) -> ColumnValue,
+    json: fn(&T) -> String,
+) -> DataColumn<T> {
+    DataColumn { name, shape, value, json: Some(json) }
 }
 
 /// A number; null unless finite, as in JSON.
@@ -95,10 +124,50 @@ pub(super) const RUNS: &[DataColumn<Run>] = &[
     text("trace_path", |run| ColumnValue::Text(run.trace.path.clone())),
     text("trace_sha256", |run| run.trace.sha256.clone().map_or(ColumnValue::Null, ColumnValue::Text)),
     count("trace_lines_rejected", |run| ColumnValue::Count(run.trace.lines_rejected)),
-    text("params", |run| ColumnValue::Text(json_text(&run.params))),
-    text("policy_stats", |run| ColumnValue::Text(json_text(&run.policy_stats))),
-    text("per_backend", |run| ColumnValue::Text(json_text(&run.per_backend))),
+    nested("params", Shape::Map(Type::Text), params, |run| json_text(&run.params)),
+    nested("policy_stats", Shape::Map(Type::Number), policy_stats, |run| json_text(&run.policy_stats)),
+    nested("per_backend", Shape::Structs(PER_BACKEND), per_backend, |run| json_text(&run.per_backend)),
 ];
+
+/// Values of several types as texts: a text as it is, everything else as in JSON.
+fn params(run: &Run) -> ColumnValue {
+    let value = |value: &serde_json::Value| match value {
+        serde_json::Value::Null => ColumnValue::Null,
+        serde_json::Value::String(text) => ColumnValue::Text(text.clone()),
+        other => ColumnValue::Text(other.to_string()),
+    };
+    let entry = |(key, of): (&String, _)| vec![ColumnValue::Text(key.clone()), value(of)];
+    ColumnValue::Nested(run.params.iter().map(entry).collect())
+}
+
+fn policy_stats(run: &Run) -> ColumnValue {
+    let entry = |(key, value): (&String, &f64)| vec![ColumnValue::Text(key.clone()), finite(*value)];
+    ColumnValue::Nested(run.policy_stats.iter().map(entry).collect())
+}
+
+/// The fields of a back-end, in the order of [`per_backend`].
+const PER_BACKEND: &[(&str, Type)] = &[
+    ("requests", Type::Count),
+    ("miss_ratio", Type::Number),
+    ("idle_ratio", Type::Number),
+    ("cpu", Type::Number),
+    ("disk", Type::Number),
+    ("mean_load", Type::Number),
+];
+
+fn per_backend(run: &Run) -> ColumnValue {
+    let fields = |of: &PerBackend| {
+        vec![
+            ColumnValue::Count(of.requests),
+            finite(of.miss_ratio),
+            finite(of.idle_ratio),
+            finite(of.cpu),
+            finite(of.disk),
+            finite(of.mean_load),
+        ]
+    };
+    ColumnValue::Nested(run.per_backend.iter().map(fields).collect())
+}
 
 /// The load of one back-end in one time bucket of one run.
 #[derive(Debug, Clone, Copy)]

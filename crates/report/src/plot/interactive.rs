@@ -5,45 +5,140 @@ use serde_json::{Value, json};
 
 use crate::{
     escape::plotly_text,
+    format::percent,
     plot::{
-        AxisUnit, PALETTE, Plot, Series, SeriesStyle,
+        AxisUnit, Plot, Series, SeriesLook, SeriesStyle,
+        look::Marker,
         ticks::{decades, label},
     },
 };
 
-const SYMBOLS: [&str; 6] = ["circle", "triangle-up", "square", "diamond", "cross", "x"];
-const DASHES: [&str; 3] = ["solid", "dash", "dot"];
-
-/// `{"data": …, "layout": …}` for `Plotly.newPlot`.
+/// `{"data": …, "layout": …}` for `Plotly.newPlot`, and for the page's script: `ends`, the lines to be labelled where they end, as
+/// name, look and last point, and `height`, the least height in pixels.
 pub(crate) fn figure(plot: &Plot) -> Value {
+    if plot.has_lying_bars() {
+        return lying_bars(plot);
+    }
+    let shown = plot.shown();
     let mut data = Vec::new();
-    for (index, series) in plot.series.iter().enumerate() {
+    for &(index, series) in &shown {
         traces(plot, series, index, &mut data);
     }
-    let shown = plot.series.iter().filter(|series| plot.drawable(series).next().is_some()).count();
+    let ends = if plot.labels_ends() { ends(plot, &shown) } else { Vec::new() };
     json!({
         "data": data,
         "layout": {
             "xaxis": x_axis(plot),
             "yaxis": y_axis(plot),
             "barmode": "group",
-            "showlegend": shown > 1,
+            "showlegend": shown.len() > 1,
             // The legend is above the plot, unless that would take several lines.
-            "legend": if shown > 6 { json!({ "tracegroupgap": 0, "font": { "size": 11 } }) } else { json!({ "orientation": "h", "x": 0, "y": 1.02, "yanchor": "bottom" }) },
+            "legend": if shown.len() > 6 { json!({ "tracegroupgap": 0, "font": { "size": 11 } }) } else { json!({ "orientation": "h", "x": 0, "y": 1.02, "yanchor": "bottom" }) },
             "hovermode": if plot.has_bars() { "closest" } else { "x unified" },
         },
+        "height": if ends.is_empty() { 0 } else { LABEL_HEIGHT * ends.len() + 90 },
+        "ends": ends,
+    })
+}
+
+/// Height of a label at the end of a line.
+const LABEL_HEIGHT: usize = 15;
+/// Height of a bar that lies.
+const ROW_HEIGHT: usize = 24;
+
+fn rgb(look: SeriesLook) -> String {
+    let (red, green, blue) = look.color();
+    format!("rgb({red},{green},{blue})")
+}
+
+fn symbol(look: SeriesLook) -> &'static str {
+    match look.marker() {
+        Marker::Circle => "circle",
+        Marker::TriangleUp => "triangle-up",
+        Marker::Square => "square",
+        Marker::Diamond => "diamond",
+        Marker::Cross => "cross",
+        Marker::X => "x",
+        Marker::TriangleDown => "triangle-down",
+    }
+}
+
+fn dash(look: SeriesLook) -> String {
+    match look.dashes() {
+        [] => "solid".to_owned(),
+        lengths => lengths.iter().map(|length| format!("{length}px")).collect::<Vec<_>>().join(","),
+    }
+}
+
+fn ends(plot: &Plot, shown: &[(usize, &Series)]) -> Vec<Value> {
+    let end = |&(index, series): &(usize, &Series)| {
+        let last = plot.drawable(series).last()?;
+        let (x, y, ..) = rounded(last, plot.x_log);
+        let look = plot.look(index);
+        Some(json!({
+            "name": plotly_text(&series.name), "color": rgb(look), "dashes": look.dashes(), "x": x, "y": y,
+        }))
+    };
+    shown.iter().filter_map(end).collect()
+}
+
+/// Bars beside the names of their categories, from top to bottom.
+fn lying_bars(plot: &Plot) -> Value {
+    let points: Vec<_> = plot
+        .series
+        .iter()
+        .flat_map(|series| plot.drawable(series))
+        .map(|point| rounded(point, false))
+        .collect();
+    let column = |pick: fn(&(f64, f64, f64, f64)) -> f64| points.iter().map(pick).collect::<Vec<f64>>();
+    let names = plot.categories.iter().map(|name| plotly_text(name)).collect::<Vec<_>>();
+    let mut trace = json!({
+        "type": "bar", "orientation": "h", "x": column(|point| point.1), "y": column(|point| point.0),
+        "width": 0.7, "text": points.iter().map(|point| value_text(point.1, plot.y_unit)).collect::<Vec<_>>(),
+        "textposition": "outside", "cliponaxis": false, "hoverinfo": "x+text",
+        "hovertext": points.iter().map(|point| names.get(point.0 as usize).cloned().unwrap_or_default()).collect::<Vec<_>>(),
+        "marker": { "color": (0..points.len()).map(|bar| rgb(plot.bar_look(0, bar))).collect::<Vec<_>>() },
+    });
+    if points.iter().any(|point| point.2 < point.3) {
+        trace["error_x"] = errors(&points);
+    }
+    json!({
+        "data": [trace],
+        "layout": {
+            "xaxis": y_axis(plot),
+            "yaxis": {
+                "autorange": "reversed", "tickvals": (0..names.len()).collect::<Vec<_>>(), "ticktext": names,
+                "showgrid": false, "ticks": "",
+            },
+            "showlegend": false,
+            "hovermode": "closest",
+        },
+        "height": ROW_HEIGHT * plot.categories.len() + 80,
+        "ends": [],
+    })
+}
+
+fn value_text(value: f64, unit: AxisUnit) -> String {
+    match unit {
+        AxisUnit::Percent => percent(value / 100.0),
+        unit => label(value, unit),
+    }
+}
+
+fn errors(points: &[(f64, f64, f64, f64)]) -> Value {
+    json!({
+        "type": "data", "symmetric": false, "thickness": 1.4, "width": 5,
+        "array": points.iter().map(|point| point.3 - point.1).collect::<Vec<_>>(),
+        "arrayminus": points.iter().map(|point| point.1 - point.2).collect::<Vec<_>>(),
     })
 }
 
 fn traces(plot: &Plot, series: &Series, index: usize, data: &mut Vec<Value>) {
     let points: Vec<_> = plot.drawable(series).map(|point| rounded(point, plot.x_log)).collect();
-    if points.is_empty() {
-        return;
-    }
     let column = |pick: fn(&(f64, f64, f64, f64)) -> f64| points.iter().map(pick).collect::<Vec<f64>>();
     let x = column(|point| point.0);
-    let (red, green, blue) = PALETTE[index % PALETTE.len()];
-    let color = format!("rgb({red},{green},{blue})");
+    let look = plot.look(index);
+    let (red, green, blue) = look.color();
     let name = plotly_text(&series.name);
     if series.kind == SeriesStyle::Band {
         let edge = |y: Vec<f64>, fill: &str| {
@@ -59,7 +154,7 @@ fn traces(plot: &Plot, series: &Series, index: usize, data: &mut Vec<Value>) {
     let mut trace = json!({
         "type": if series.kind == SeriesStyle::Bars { "bar" } else { "scatter" },
         "name": name, "x": x, "y": column(|point| point.1), "legendgroup": index.to_string(),
-        "marker": { "color": color, "symbol": SYMBOLS[index % SYMBOLS.len()], "size": 8 },
+        "marker": { "color": rgb(look), "symbol": symbol(look), "size": 8 },
     });
     if series.kind != SeriesStyle::Bars {
         let few = points.len() <= 40 && matches!(series.kind, SeriesStyle::Line);
@@ -69,18 +164,14 @@ fn traces(plot: &Plot, series: &Series, index: usize, data: &mut Vec<Value>) {
             _ => "lines",
         });
         let shape = if series.kind == SeriesStyle::Step { "hv" } else { "linear" };
-        let dash = DASHES[index / PALETTE.len() % DASHES.len()];
-        trace["line"] = json!({ "color": color, "width": if points.len() > 40 { 1.4 } else { 2.2 }, "shape": shape, "dash": dash });
+        let width = if points.len() > 40 { 1.4 } else { 2.2 };
+        trace["line"] = json!({ "color": rgb(look), "width": width, "shape": shape, "dash": dash(look) });
     } else {
         // Only scatter traces have a symbol.
-        trace["marker"] = json!({ "color": color });
+        trace["marker"] = json!({ "color": (0..points.len()).map(|bar| rgb(plot.bar_look(index, bar))).collect::<Vec<_>>() });
     }
     if series.errors.is_some() && series.kind != SeriesStyle::Band {
-        trace["error_y"] = json!({
-            "type": "data", "symmetric": false, "thickness": 1.4, "width": 5,
-            "array": points.iter().map(|point| point.3 - point.1).collect::<Vec<_>>(),
-            "arrayminus": points.iter().map(|point| point.1 - point.2).collect::<Vec<_>>(),
-        });
+        trace["error_y"] = errors(&points);
     }
     data.push(trace);
 }

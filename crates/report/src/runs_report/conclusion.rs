@@ -11,18 +11,6 @@ const TELLING: f64 = 1.02;
 /// A delay that grows by less is not worth a sentence.
 const WORSE: f64 = 1.2;
 
-/// What other balancers offer: what a reader who does not take the winner would do.
-const ORDINARY: [&str; 8] = [
-    "bounded_load_hash",
-    "uri_hash",
-    "least_connections",
-    "weighted_least_connections",
-    "power_of_two",
-    "weighted_round_robin",
-    "round_robin",
-    "random",
-];
-
 /// One policy's medians over seeds on one number of back-ends.
 struct PolicyMedians<'a> {
     policy: &'a str,
@@ -88,7 +76,7 @@ where
 }
 
 fn is_ordinary(score: &PolicyMedians<'_>) -> bool {
-    ORDINARY.contains(&score.policy)
+    crate::runs_table::is_ordinary(score.policy)
 }
 
 /// What the reader would do otherwise: the best other policy that other balancers offer; without one, the best other policy.

@@ -5,6 +5,7 @@ use crate::{
     report::Section,
     run::Run,
     runs_report::groups::on_backends,
+    runs_table::Ranking,
 };
 
 /// The most lines that can be told apart; beyond that, mean and range are drawn.
@@ -13,24 +14,27 @@ const MOST_LINES: usize = 16;
 /// Points per line; neighbouring buckets beyond that are averaged. The CSV holds them all.
 const MOST_POINTS: usize = 240;
 
-/// Load of every back-end over time, for the runs that recorded it.
-pub(super) fn section(runs: &[Run]) -> Section {
-    let mut section = Section::new("Load over time").two_columns();
+/// Load of every back-end over time, for the runs that recorded it; folded for policies that matter less, where there are many.
+pub(super) fn section(runs: &[Run], saturated: bool) -> Section {
+    let ranking = Ranking::of(runs, saturated);
     let several_seeds = runs.windows(2).any(|pair| pair[0].seed != pair[1].seed);
+    let (mut shown, mut folded) = (Vec::new(), Vec::new());
     for run in runs.iter().filter(|run| run.load_series.load.iter().any(|load| !load.is_empty())) {
         let mut title = format!("{} {}", run.policy.clone(), on_backends(run.backends));
         if several_seeds {
             title.push_str(&format!(", seed {}", run.seed));
         }
-        section = section.plot(plot(run, title));
+        let place = if ranking.notable.contains(&run.policy.as_str()) { &mut shown } else { &mut folded };
+        place.push(plot(run, title));
     }
-    if section.is_empty() {
+    let section = Section::new("Load over time").two_columns();
+    if shown.is_empty() {
         return section;
     }
-    Section::new("Load over time")
-        .two_columns()
-        .paragraph("Requests assigned to a back-end and not completed, averaged over each stretch of time.")
-        .append(section)
+    let section = section
+        .paragraph("Requests assigned to a back-end and not completed, averaged over each stretch of time.");
+    let line = format!("The same of {}", ranking.others.join(", "));
+    shown.into_iter().fold(section, Section::plot).folded_plots(line, folded)
 }
 
 fn plot(run: &Run, title: String) -> Plot {

@@ -4,7 +4,7 @@ use crate::{
     plot::{AxisUnit, Plot, Series, SeriesStyle},
     report::Section,
     run::{Run, Summary},
-    runs_report::groups::{backend_counts, by_backends, by_policy, on_backends, policies, typical},
+    runs_report::groups::{LookOf, backend_counts, by_backends, by_policy, on_backends, policies, typical},
 };
 
 /// A point of a distribution, by name.
@@ -36,11 +36,11 @@ const MEASURES: &[Measure] = &[
 
 /// Throughput, miss ratio, idle ratio and busy shares against the number of back-ends, or one bar per policy where
 /// there is only one number.
-pub(super) fn overview(runs: &[Run]) -> Section {
+pub(super) fn overview(runs: &[Run], look: LookOf<'_>) -> Section {
     let mut section = Section::new("Throughput, caches and balance").two_columns();
     for (title, y_label, y_unit, value) in MEASURES {
         if runs.iter().any(|run| value(run).is_some()) {
-            let mut plot = compared(runs, title, &value);
+            let mut plot = compared(runs, title, look, &value);
             (*y_label).clone_into(&mut plot.y_label);
             plot.y_unit = *y_unit;
             if *title == "Idle ratio" {
@@ -58,23 +58,24 @@ fn percent(share: f64) -> f64 {
 }
 
 /// A plot of one value for all policies.
-fn compared(runs: &[Run], title: &str, value: &dyn Fn(&Run) -> Option<f64>) -> Plot {
+fn compared(runs: &[Run], title: &str, look: LookOf<'_>, value: &dyn Fn(&Run) -> Option<f64>) -> Plot {
     let counts = backend_counts(runs);
     if let [only] = counts[..] {
         let mut plot = Plot::new(format!("{title} {}", on_backends(only)), "policy", "");
         plot.categories = policies(runs).into_iter().map(str::to_owned).collect();
-        plot.series = by_policy(runs, value);
+        plot.series = by_policy(runs, look, value);
+        plot.lying = true;
         return plot;
     }
     let mut plot = Plot::new(title, "back-ends", "");
     // 1, 2, 4, 8 … back-ends would crowd at the left.
     plot.x_log = matches!((counts.first(), counts.last()), (Some(least), Some(most)) if *most >= 6 * least);
-    plot.series = by_backends(runs, value);
+    plot.series = by_backends(runs, look, value);
     plot
 }
 
 /// Delay by percentile on the largest number of back-ends, and median and 99th percentile against their number.
-pub(super) fn delays(runs: &[Run]) -> Section {
+pub(super) fn delays(runs: &[Run], look: LookOf<'_>) -> Section {
     let section = Section::new("Delay").two_columns();
     let counts = backend_counts(runs);
     let Some(&most) = counts.last().filter(|_| runs.iter().any(|run| run.response_time_s.is_some())) else {
@@ -93,14 +94,14 @@ pub(super) fn delays(runs: &[Run]) -> Section {
             let value = typical(runs, policy, most, &|run| run.response_time_s.as_ref().map(pick))?;
             Some((index as f64, value))
         });
-        profile.series.push(Series::new(policy, SeriesStyle::Line, points.collect()));
+        profile.series.push(Series::new(policy, SeriesStyle::Line, points.collect()).with_look(look(policy)));
     }
     let mut section = section.plot(profile);
     let chosen =
         PERCENTILES.iter().filter(|(label, _)| counts.len() > 1 && ["p50", "p90", "p99"].contains(label));
     for (label, pick) in chosen {
         let value = |run: &Run| run.response_time_s.as_ref().map(pick);
-        let mut plot = compared(runs, &format!("Response time, {label}"), &value);
+        let mut plot = compared(runs, &format!("Response time, {label}"), look, &value);
         "response time".clone_into(&mut plot.y_label);
         plot.y_unit = AxisUnit::Seconds;
         plot.y_log = true;

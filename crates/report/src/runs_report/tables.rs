@@ -3,18 +3,36 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::{
-    format::{NOT_APPLICABLE, count, duration, number, or_dash, percent_number},
+    format::{NOT_APPLICABLE, bytes, count, duration, number, or_dash, percent_number},
     report::Section,
     run::{Run, Summary},
     runs_report::{groups::on_backends, plots::PERCENTILES},
-    table::{Align, Table},
+    table::{Align, Table, TableColumn},
 };
 
-/// Response time and slowdown of every run.
-pub(super) fn delays(runs: &[Run]) -> Table {
-    let mut columns = vec![("policy".to_owned(), Align::Left), ("back-ends".to_owned(), Align::Right)];
-    columns.extend(PERCENTILES.iter().map(|(label, _)| ((*label).to_owned(), Align::Right)));
-    columns.extend(["slowdown mean", "slowdown p99"].map(|label| (label.to_owned(), Align::Right)));
+/// Longer tables of details are folded.
+const MOST_ROWS: usize = 16;
+
+/// A section with the response time and slowdown of every run, folded where there are many.
+pub(super) fn delays(section: Section, runs: &[Run]) -> Section {
+    let table = delay_table(runs);
+    match table.rows.len() > MOST_ROWS {
+        true => section.folded_table("Delays of every run", table),
+        false => section.table(table),
+    }
+}
+
+fn delay_table(runs: &[Run]) -> Table {
+    let column = |title: &str, meaning: &str| TableColumn::new(title, Align::Right).meaning(meaning);
+    let mut columns = vec![TableColumn::new("policy", Align::Left), column("back-ends", "")];
+    let shares = "response time that the others of 100 (or 1,000) requests exceeded";
+    columns.extend(PERCENTILES.iter().map(|(label, _)| match *label {
+        "mean" => column(label, "mean response time"),
+        "max" => column(label, "longest response time"),
+        _ => column(label, shares),
+    }));
+    let slowdown = "response time over the time alone on an idle back-end with the document cached; no unit";
+    columns.extend(["slowdown, mean", "slowdown, p99"].map(|label| column(label, slowdown)));
     let mut table = Table::new(columns);
     for run in runs {
         let mut cells = vec![run.policy.clone(), count(run.backends as u64)];
@@ -31,14 +49,15 @@ pub(super) fn delays(runs: &[Run]) -> Table {
 pub(super) fn backends(runs: &[Run]) -> Section {
     let mut section = Section::new("Back-ends");
     for run in runs.iter().filter(|run| !run.per_backend.is_empty()) {
+        let column = |title: &str, meaning: &str| TableColumn::new(title, Align::Right).meaning(meaning);
         let mut table = Table::new([
-            ("back-end", Align::Right),
-            ("requests", Align::Right),
-            ("miss %", Align::Right),
-            ("idle %", Align::Right),
-            ("CPU %", Align::Right),
-            ("disk %", Align::Right),
-            ("mean load", Align::Right),
+            column("back-end", ""),
+            column("requests", "requests answered"),
+            column("miss%", "disk reads per 100 requests"),
+            column("idle%", "time with a load below 40 % of t_low"),
+            column("CPU%", "time that the CPUs were busy"),
+            column("disk%", "time that the disks were busy"),
+            column("load", "requests assigned and not completed, mean over time"),
         ]);
         for (index, backend) in run.per_backend.iter().enumerate() {
             table.row([
@@ -80,7 +99,10 @@ pub(super) fn counters(runs: &[Run]) -> Section {
         cells.extend(names.iter().map(|name| or_dash(run.policy_stats.get(*name).copied(), number)));
         table.row(cells);
     }
-    section.table(table)
+    match table.rows.len() > MOST_ROWS {
+        true => section.folded_table("Counters of every run", table),
+        false => section.table(table),
+    }
 }
 
 /// Every parameter with its values, and the runs that had them where not all runs did.
@@ -96,7 +118,9 @@ pub(super) fn parameters(runs: &[Run]) -> Section {
         return section;
     }
     let mut table = Table::new([("parameter", Align::Left), ("value", Align::Right), ("runs", Align::Left)]);
+    table.reflows = true;
     for ((key, value), users) in users {
+        let value = if key.ends_with("_bytes") { sized(&value) } else { value };
         table.row([key.to_owned(), value, users_text(&users, runs)]);
     }
     section.table(table)
@@ -121,6 +145,11 @@ fn users_text(users: &[&Run], runs: &[Run]) -> String {
         }
     }
     texts.join(", ")
+}
+
+/// A number of bytes as a size.
+fn sized(value: &str) -> String {
+    value.parse().map_or_else(|_| value.to_owned(), bytes)
 }
 
 fn value_text(value: &serde_json::Value) -> String {

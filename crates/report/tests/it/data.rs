@@ -4,7 +4,7 @@ use std::{fs, path::Path};
 
 use parquet::{
     file::reader::{FileReader, SerializedFileReader},
-    record::{Field, Row},
+    record::{Field, Row, RowAccessor},
 };
 use plimsoll_report::{Run, write_load_csv, write_load_parquet, write_runs_csv, write_runs_parquet};
 
@@ -50,14 +50,22 @@ fn as_text(field: &Field) -> String {
     }
 }
 
+/// The columns that are nested in Parquet and JSON in CSV.
+const NESTED: [&str; 3] = ["params", "policy_stats", "per_backend"];
+
 fn assert_same(csv: &Path, parquet: &Path) {
     let (header, rows) = csv_rows(csv);
     let read: Vec<Vec<(String, String)>> = parquet_rows(parquet)
         .iter()
-        .map(|row| row.get_column_iter().map(|(name, field)| (name.clone(), as_text(field))).collect())
+        .map(|row| {
+            let plain = row.get_column_iter().filter(|(name, _)| !NESTED.contains(&name.as_str()));
+            plain.map(|(name, field)| (name.clone(), as_text(field))).collect()
+        })
         .collect();
-    let expected: Vec<Vec<(String, String)>> =
-        rows.into_iter().map(|row| header.iter().cloned().zip(row).collect()).collect();
+    let of = |row: Vec<String>| {
+        header.iter().cloned().zip(row).filter(|(name, _)| !NESTED.contains(&name.as_str())).collect()
+    };
+    let expected: Vec<Vec<(String, String)>> = rows.into_iter().map(of).collect();
     assert!(!read.is_empty());
     assert_eq!(read, expected);
 }
@@ -87,6 +95,64 @@ fn runs_read_back_from_both_files() {
     let per_backend: Vec<plimsoll_report::PerBackend> =
         serde_json::from_str(value(1, "per_backend")).unwrap();
     assert_eq!(per_backend, runs[1].per_backend);
+}
+
+/// The value of a column of a row.
+fn field<'a>(row: &'a Row, name: &str) -> &'a Field {
+    row.get_column_iter().find(|(column, _)| *column == name).expect("the column is there").1
+}
+
+#[test]
+fn nested_columns_are_lists_and_maps() {
+    let directory = tempfile::tempdir().unwrap();
+    let parquet = directory.path().join("runs.parquet");
+    let mut runs = awkward_runs();
+    runs[0].per_backend[1].disk = None;
+    runs[0].policy_stats.insert("broken".to_owned(), f64::NAN);
+    runs[0].params.insert("none".to_owned(), serde_json::Value::Null);
+    // An empty list between others.
+    let mut empty = runs[0].clone();
+    empty.per_backend.clear();
+    empty.params.clear();
+    runs.insert(1, empty);
+    write_runs_parquet(&parquet, &runs).unwrap();
+
+    let rows = parquet_rows(&parquet);
+    assert_eq!(rows.len(), 3);
+    for (row, run) in rows.iter().zip(&runs) {
+        let Field::ListInternal(list) = field(row, "per_backend") else { panic!("no list") };
+        assert_eq!(list.elements().len(), run.per_backend.len());
+        for (element, backend) in list.elements().iter().zip(&run.per_backend) {
+            let Field::Group(fields) = element else { panic!("no struct") };
+            let number = |index: usize| fields.get_double(index).ok();
+            assert_eq!(fields.get_ulong(0).unwrap(), backend.requests);
+            let numbers = [backend.miss_ratio, Some(backend.idle_ratio), Some(backend.cpu), backend.disk];
+            assert_eq!([1, 2, 3, 4].map(number), numbers);
+            assert_eq!(number(5), Some(backend.mean_load));
+        }
+        let Field::MapInternal(stats) = field(row, "policy_stats") else { panic!("no map") };
+        let expected: Vec<(Field, Field)> = run
+            .policy_stats
+            .iter()
+            .map(|(key, value)| {
+                let value = if value.is_finite() { Field::Double(*value) } else { Field::Null };
+                (Field::Str(key.clone()), value)
+            })
+            .collect();
+        assert_eq!(stats.entries(), expected);
+        let Field::MapInternal(params) = field(row, "params") else { panic!("no map") };
+        let get = |name: &str| {
+            let entry = params.entries().iter().find(|(key, _)| *key == Field::Str(name.to_owned()));
+            entry.map(|(_, value)| value.clone())
+        };
+        assert_eq!(params.entries().len(), run.params.len());
+        assert_eq!(get("hardware").is_some(), run.params.contains_key("hardware"));
+        if run.params.contains_key("none") {
+            let texts = [get("hardware"), get("model.disks")];
+            assert_eq!(texts, ["1998", "1"].map(|text| Some(Field::Str(text.to_owned()))));
+            assert_eq!(get("none"), Some(Field::Null));
+        }
+    }
 }
 
 #[test]

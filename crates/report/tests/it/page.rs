@@ -83,6 +83,76 @@ fn every_plot_has_a_static_drawing() {
     assert_eq!(figures[5 + 4 + 1]["data"].as_array().unwrap().len(), 2);
 }
 
+/// The colours, markers and dashes of a report's first plot, by policy.
+fn looks(html: &str) -> std::collections::BTreeMap<String, String> {
+    let figures: Vec<serde_json::Value> = serde_json::from_str(block(html, "plot-data")).unwrap();
+    let of = |trace: &serde_json::Value| {
+        let look =
+            format!("{} {} {}", trace["line"]["color"], trace["marker"]["symbol"], trace["line"]["dash"]);
+        (trace["name"].as_str().unwrap().to_owned(), look)
+    };
+    figures[0]["data"].as_array().unwrap().iter().map(of).collect()
+}
+
+#[test]
+fn a_policy_looks_the_same_in_every_report() {
+    let page = |runs: &[Run]| runs_report("Test", &context(), runs).to_html();
+    let all = looks(&page(&runs(&[2, 4])));
+    let some = looks(&page(&[run(3, 2, 1), run(3, 4, 1), run(1, 2, 1), run(1, 4, 1)]));
+    assert_eq!((all.len(), some.len()), (4, 2));
+    for (policy, look) in &some {
+        assert_eq!(all[policy], *look, "{policy}");
+    }
+    assert_eq!(all.values().collect::<std::collections::BTreeSet<_>>().len(), 4);
+    // And as a bar.
+    let one: Vec<serde_json::Value> =
+        serde_json::from_str(block(&page(&[run(3, 2, 1), run(1, 2, 1)]), "plot-data")).unwrap();
+    let color = one[0]["data"][0]["marker"]["color"][0].to_string();
+    assert!(all["lard_r"].starts_with(&color), "{color}");
+    assert_eq!(one[0]["data"][0]["orientation"], "h");
+}
+
+#[test]
+fn lines_are_labelled_where_they_end() {
+    let html = runs_report("Test", &context(), &runs(&[2, 4])).to_html();
+    let figures: Vec<serde_json::Value> = serde_json::from_str(block(&html, "plot-data")).unwrap();
+    let names: Vec<&str> =
+        figures[0]["ends"].as_array().unwrap().iter().map(|end| end["name"].as_str().unwrap()).collect();
+    assert_eq!(names, ["weighted_round_robin", "uri_hash", "lard", "lard_r"]);
+    assert_eq!(figures[0]["ends"][0]["x"], 4.0);
+    // Two lines end at one place; their labels do not.
+    let line = |name: &str| Series::new(name, SeriesStyle::Line, vec![(1.0, 5.0), (2.0, 9.0)]);
+    let svg = Plot::new("", "", "").with(line("first")).with(line("second")).to_svg();
+    let place = |name: &str| -> f64 {
+        let (before, _) = svg.split_once(&format!("\n{name}\n")).unwrap();
+        let (_, rest) = before.rsplit_once(" y=\"").unwrap();
+        rest.split_once('"').unwrap().0.parse().unwrap()
+    };
+    assert!((place("first") - place("second")).abs() >= 14.0, "{svg}");
+}
+
+#[test]
+fn many_policies_are_folded_and_none_is_hidden() {
+    let mut all = Vec::new();
+    for index in 0..12 {
+        for count in [2, 4] {
+            let mut run = run(index % 4, count, 1);
+            run.policy = format!("policy_{index}");
+            run.throughput_rps = (1000 + index) as f64;
+            all.push(run);
+        }
+    }
+    let html = without_library(&runs_report("Test", &context(), &all).to_html());
+    let (_, rest) = html.split_once("<h2>Summary</h2>").unwrap();
+    let (shown, rest) = rest.split_once("more policies, from best to worst: ").unwrap();
+    let (others, rest) = rest.split_once("; all rows</summary>").unwrap();
+    let (folded, _) = rest.split_once("</details>").unwrap();
+    assert_eq!(shown.matches("<td>policy_").count(), 2 * 4);
+    assert_eq!(others, "policy_8, policy_7, policy_6, policy_5, policy_4, policy_3, policy_2, policy_1");
+    assert_eq!(folded.matches("<td>policy_").count(), 2 * 12);
+    assert!(html.contains("<summary>The same of policy_8"), "load plots");
+}
+
 #[test]
 fn names_from_outside_are_only_text() {
     let mut runs = vec![run(0, 2, 1), run(1, 2, 1)];
@@ -102,12 +172,13 @@ fn names_from_outside_are_only_text() {
         load_notes: vec![EVIL.to_owned()],
         warnings: vec![EVIL.to_owned()],
         saturated: true,
+        policies: vec![EVIL.to_owned()],
     };
     let section = Section::new(EVIL).paragraph(EVIL);
     let evil = runs_report(EVIL, &context, &runs).section(section).fact(EVIL, EVIL).to_html();
-    // Only the three blocks of every report.
-    assert_eq!(evil.matches("<script").count(), 3);
-    assert_eq!(evil.matches("</script").count(), 3);
+    // Only the four blocks of every report.
+    assert_eq!(evil.matches("<script").count(), 4);
+    assert_eq!(evil.matches("</script").count(), 4);
     assert!(!evil.contains("<img"), "{}", without_library(&evil));
     assert!(!evil.contains("alert(1)</"), "{}", without_library(&evil));
     // In the figures plotly.js would read tags in labels; there they are escaped once more.

@@ -135,5 +135,6 @@ pub(crate) fn context() -> RunsContext {
         ],
         warnings: vec!["12 lines of the trace could not be used (0.002 %).".to_owned()],
         saturated: true,
+        policies: POLICIES.map(|policy| policy.0.to_owned()).to_vec(),
     }
 }

@@ -1,6 +1,8 @@
 //! What goes to a terminal or to another program.
 
-use plimsoll_report::{Run, claims_conclusion, claims_table, json_line, measurements_table, runs_table};
+use plimsoll_report::{
+    Run, TableView, claims_conclusion, claims_table, json_line, measurements_table, runs_table,
+};
 
 use crate::{
     golden::assert_golden,
@@ -25,22 +27,124 @@ fn bare_run() -> Run {
     bare
 }
 
+const VIEW: TableView = TableView { width: 80, saturated: true, all_rows: false };
+
+fn printed(runs: &[Run], view: TableView) -> String {
+    runs_table(runs, view, "the report has them.")
+}
+
+/// Sixteen policies on these numbers of back-ends, the first one the slowest, some with the longest names there are.
+fn many(backends: &[usize]) -> Vec<Run> {
+    let names = [
+        "round_robin",
+        "random",
+        "weighted_round_robin",
+        "least_connections",
+        "weighted_least_connections",
+        "power_of_two",
+        "uri_hash",
+        "bounded_load_hash",
+        "lb_gc",
+        "join_shortest_queue",
+        "join_shortest_weighted_queue",
+        "sita_e",
+        "adaptload",
+        "adaptload_queue",
+        "lard",
+        "lard_r",
+    ];
+    let of = |(index, name): (usize, &&str), count: usize| {
+        let mut run = run(index % 4, count, 1);
+        run.policy = (*name).to_owned();
+        run.throughput_rps = (900 * count + 111_111 * index) as f64;
+        run.response_time_s.as_mut().unwrap().mean = 0.1 + index as f64;
+        run
+    };
+    backends.iter().flat_map(|&count| names.iter().enumerate().map(move |name| of(name, count))).collect()
+}
+
+#[test]
+fn the_table_of_many_policies_is_as_agreed() {
+    assert_golden("many_policies.txt", &printed(&many(&[2, 8]), VIEW));
+}
+
+#[test]
+fn many_policies_are_sorted_and_folded_and_none_is_hidden() {
+    let runs = many(&[8]);
+    let first_column = |text: &str| -> Vec<String> {
+        let rows = text.lines().skip(2).take_while(|line| !line.is_empty());
+        rows.map(|line| line.split_whitespace().next().unwrap().to_owned()).collect()
+    };
+    let folded = printed(&runs, VIEW);
+    assert_eq!(
+        first_column(&folded),
+        [
+            // The best three, the best two that others have, and the reader's first, which is the worst.
+            "lard_r",
+            "lard",
+            "adaptload_queue",
+            "bounded_load_hash",
+            "uri_hash",
+            "round_robin",
+        ]
+    );
+    let words = folded.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(
+        words.contains("10 more policies, from best to worst: adaptload, sita_e, join_shortest_"),
+        "{folded}"
+    );
+    for run in &runs {
+        assert!(folded.contains(&run.policy), "{} is hidden: {folded}", run.policy);
+    }
+    let all = printed(&runs, TableView { all_rows: true, ..VIEW });
+    assert_eq!(first_column(&all).len(), 16);
+    assert!(!all.contains("more policies"), "{all}");
+    // Under given arrivals the mean delay matters.
+    let given = printed(&runs, TableView { saturated: false, ..VIEW });
+    assert_eq!(first_column(&given)[..2], ["round_robin", "random"]);
+    let header = given.lines().next().unwrap();
+    assert!(header.contains("mean") && !header.contains("idle%"), "{given}");
+    // Up to eight stay in the order in which they were named.
+    assert_eq!(first_column(&printed(&runs[..8], VIEW))[..2], ["round_robin", "random"]);
+}
+
+#[test]
+fn lines_keep_within_the_width() {
+    let mut runs = many(&[2, 4, 8]);
+    runs[3].lost = 12;
+    for width in [60, 80, 100] {
+        for (saturated, all_rows) in [(true, true), (true, false), (false, true)] {
+            let text = printed(&runs, TableView { width, saturated, all_rows });
+            for line in text.lines() {
+                assert!(line.chars().count() <= width.into(), "{width}: {line}\n{text}");
+            }
+        }
+    }
+    // What is left out is said.
+    let text = printed(&runs, VIEW);
+    assert!(text.contains("No room for"), "{text}");
+    let wide = printed(&runs, TableView { width: 160, ..VIEW });
+    assert!(!wide.contains("No room for") && wide.contains("joined%"), "{wide}");
+}
+
 #[test]
 fn runs_table_is_as_agreed() {
     let mut runs = runs(&[1, 8]);
     runs.push(bare_run());
-    assert_golden("runs_table.txt", &runs_table(&runs));
-    assert_eq!(runs_table(&[]).lines().count(), 2);
+    assert_golden("runs_table.txt", &printed(&runs, VIEW));
+    assert_eq!(printed(&[], VIEW).lines().count(), 2);
 }
 
 #[test]
 fn runs_are_compared_with_the_first_policy_on_as_many_backends() {
     let runs = [run(3, 8, 1), run(0, 8, 1), run(0, 4, 1)];
-    let text = runs_table(&runs);
-    let last: Vec<&str> = text.lines().skip(2).map(|line| line.split_whitespace().last().unwrap()).collect();
-    assert!(text.lines().next().unwrap().ends_with("× lard_r"), "{text}");
+    let text = printed(&runs, VIEW);
+    let rows = text.lines().filter(|line| line.starts_with("lard_r") || line.starts_with("weighted"));
+    let ratios: Vec<&str> = rows.map(|line| line.split_whitespace().nth(2).unwrap()).collect();
+    assert!(text.contains("×: req/s over those of lard_r"), "{text}");
     let expected = format!("{:.2}", runs[1].throughput_rps / runs[0].throughput_rps);
-    assert_eq!(last, ["1.00", expected.as_str(), "-"]);
+    // The fewest back-ends come first.
+    assert_eq!(ratios, ["-", "1.00", expected.as_str()]);
 }
 
 #[test]
@@ -107,8 +211,13 @@ fn json_line_reads_back() {
 #[test]
 fn claims_are_as_agreed() {
     let claims = claims();
-    let text = format!("{}\n{}\n", claims_conclusion(&claims), claims_table(&claims).to_text_within(100));
-    assert_golden("claims.txt", &text);
+    for (width, golden) in [(80, "claims.txt"), (130, "claims_wide.txt")] {
+        let mut table = claims_table(&claims);
+        let dropped = table.drop_columns(width).join(", ");
+        let text = table.to_text_within(width);
+        assert!(text.lines().all(|line| line.chars().count() <= width.into()), "{text}");
+        assert_golden(golden, &format!("{}\n{text}\nleft out: {dropped}\n", claims_conclusion(&claims)));
+    }
     assert_golden("claims.html", &claims_table(&claims).to_html());
 }
 

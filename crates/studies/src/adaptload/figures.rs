@@ -1,5 +1,6 @@
 //! The figures as plots, and the report around them.
 
+use plimsoll_report::format::bytes;
 use plimsoll_report::{
     Align, AxisUnit, Claim, Plot, Report, Section, Series, SeriesStyle, Table, claims_conclusion,
     claims_table, measurements_table,
@@ -80,9 +81,9 @@ pub(super) fn report(
     if synthetic && effort == Effort::Quick {
         report = report.warning(format!(
             "A shortened day: arrivals come as fast as in the whole one, but there are only {:.0} % as many, for the same \
-             files. First reads weigh {:.1} times as much, most of all under JSQ, where every back-end reads every file; \
-             so JSQ comes out worse than in a whole day, and its crossing with AdaptLoad cannot be judged. The mix drifts \
-             faster by the same factor against the batches of AdaptLoad.",
+             files. First reads weigh {:.1} times as much, most of all under join_shortest_queue, where every back-end \
+             reads every file; so it comes out worse than in a whole day, and its crossing with adaptload cannot be judged. The mix drifts \
+             faster by the same factor against the batches of adaptload.",
             100.0 * r.day.scale,
             1.0 / r.day.scale,
         ));
@@ -116,7 +117,7 @@ pub(super) fn report(
     if figure.is_none() {
         report = report.section(super::policies_table::section(r));
     }
-    report
+    report.section(super::policies_table::names())
 }
 
 fn name(r: &AdaptLoadResults) -> String {
@@ -180,6 +181,10 @@ fn figure_2(r: &AdaptLoadResults) -> Section {
         .plot(curve("Coefficient of variation of sizes", "C.V.", super::day::Minute::cv))
 }
 
+fn line(contender: Contender, points: Vec<(f64, f64)>) -> Series {
+    Series::new(contender.name(), SeriesStyle::Line, points).with_look(contender.look())
+}
+
 /// A plot over the day with one curve per contender.
 fn over_time(
     r: &AdaptLoadResults,
@@ -191,7 +196,7 @@ fn over_time(
     for cell in cells {
         let curve = r.curve(*cell, value);
         if !curve.is_empty() {
-            plot = plot.with(Series::new(cell.contender.name(), SeriesStyle::Line, curve));
+            plot = plot.with(line(cell.contender, curve));
         }
     }
     plot.y_log = log;
@@ -265,7 +270,7 @@ fn over(
 ) -> Plot {
     let mut plot = Plot::new(title, x_label, y_label);
     for &contender in contenders {
-        plot = plot.with(Series::new(contender.name(), SeriesStyle::Line, points(contender)));
+        plot = plot.with(line(contender, points(contender)));
     }
     plot
 }
@@ -292,7 +297,7 @@ fn figure_9(r: &AdaptLoadResults) -> Section {
         };
         let right = |text: &'static str| (text, Align::Right);
         let mut table = Table::new([
-            right("bytes"),
+            right("size"),
             right("responses"),
             right("below 5, %"),
             right("5 to 20, %"),
@@ -302,7 +307,8 @@ fn figure_9(r: &AdaptLoadResults) -> Section {
         .captioned(contender.name());
         for bin in 1..=SizeClasses::BINS {
             if let Some(shares) = classes.shares(bin..=bin) {
-                let range = format!("{} … {}", 1_u64 << (bin - 1), (1_u64 << bin) - 1);
+                let range =
+                    format!("{} … {}", bytes(2_f64.powi(bin as i32 - 1)), bytes(2_f64.powi(bin as i32)));
                 let mut row = vec![range, classes.total(bin).to_string()];
                 row.extend(shares.map(|share| format!("{:.3}", 100.0 * share)));
                 table.row(row);
@@ -347,7 +353,7 @@ fn figure_11(r: &AdaptLoadResults) -> Section {
         let day = (from_s, to_s);
         let used = |of: fn(&SeriesPoint) -> f64| 100.0 * r.mean_within(cells[0], day, of).unwrap_or(f64::NAN);
         plot.note = format!(
-            "{:.3} times the paper's speed; AdaptLoad used the networks {:.0} % and the disks {:.0} % of the time.",
+            "{:.3} times the paper's speed; adaptload used the networks {:.0} % and the disks {:.0} % of the time.",
             r.day.speed(load),
             used(|p| mean(&p.cpu)),
             used(|p| mean(&p.disk)),

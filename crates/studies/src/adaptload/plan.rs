@@ -2,12 +2,13 @@
 
 use plimsoll_cache::caches;
 use plimsoll_policy::params::GivenValue;
+use plimsoll_report::SeriesLook;
 use plimsoll_sim::Arrivals;
 
 use super::cluster::{BACKENDS, DayLoad};
 use super::day::Day;
 use crate::lard::Effort;
-use crate::scenario::{Admission, Scenario, ScenarioError, Strategy};
+use crate::scenario::{Admission, Scenario, ScenarioError, Strategy, strategy_look};
 
 /// The figures of the paper that are reproduced.
 pub const FIGURES: [u32; 11] = [1, 2, 5, 6, 7, 8, 9, 10, 11, 12, 14];
@@ -60,19 +61,22 @@ pub(super) const JSQ: Contender = Contender::Jsq;
 pub(super) const MAIN: [Contender; 4] = [ADAPTLOAD, JSQ, LARD_BEST, LARD_PAPER];
 
 impl Contender {
+    /// The policy's name, with what sets it apart from others of the same policy.
     pub(super) fn name(self) -> String {
+        let policy = self.policy();
         match self {
-            Self::AdaptLoad => "AdaptLoad".to_owned(),
-            Self::Improved => "AdaptLoad, improved".to_owned(),
-            Self::SecondScan => "AdaptLoad, second scan".to_owned(),
-            Self::OffLoading => "AdaptLoad, off-loading".to_owned(),
-            Self::Sampling(batch, alpha) => format!("AdaptLoad K={batch} α=0.{alpha:02}"),
-            Self::Jsq => "JSQ".to_owned(),
-            Self::Lard(low, high) => format!("LARD {low}/{high}"),
-            Self::LardR(low, high) => format!("LARD/R {low}/{high}"),
-            Self::Jswq => "JSWQ".to_owned(),
-            Self::SitaE => "SITA-E".to_owned(),
+            Self::AdaptLoad | Self::Improved | Self::Jsq | Self::Jswq | Self::SitaE => policy.to_owned(),
+            Self::SecondScan => format!("{policy}, second scan"),
+            Self::OffLoading => format!("{policy}, off-loading"),
+            Self::Sampling(batch, alpha) => format!("{policy} K={batch} α=0.{alpha:02}"),
+            Self::Lard(low, high) | Self::LardR(low, high) => format!("{policy} {low}/{high}"),
         }
+    }
+
+    /// The policy's look in plots; with other parameters than usual its dashes and marker differ.
+    pub(super) fn look(self) -> SeriesLook {
+        let variant = usize::from([LARD_PAPER, LARD_R[1]].contains(&self));
+        strategy_look(self.policy()).variant(variant)
     }
 
     fn policy(self) -> &'static str {

@@ -1,8 +1,8 @@
-//! The table of all policies.
+//! The table of all policies, and that of their names.
 
 use plimsoll_report::{Align, Section, Table};
 
-use super::plan::{DayRun, SCAN_CACHES};
+use super::plan::{ADAPTLOAD, Contender, DayRun, JSQ, LARD_BEST, SCAN_CACHES};
 use super::results::AdaptLoadResults;
 
 /// Every contender at the caches of figure 5; LARD with all thresholds tried.
@@ -39,4 +39,22 @@ pub(super) fn section(r: &AdaptLoadResults) -> Section {
         ]);
     }
     Section::new("All policies, at the caches of figure 5").table(table)
+}
+
+/// The paper's names of the policies; a claim quotes them.
+const PAPER_NAMES: [(&str, Contender); 6] = [
+    ("AdaptLoad", ADAPTLOAD),
+    ("AdaptLoad, improved (section 8)", Contender::Improved),
+    ("JSQ", JSQ),
+    ("LARD", LARD_BEST),
+    ("JSWQ", Contender::Jswq),
+    ("SITA-E", Contender::SitaE),
+];
+
+pub(super) fn names() -> Section {
+    let mut table = Table::new([("in the paper and the claims", Align::Left), ("here", Align::Left)]);
+    for (paper, ours) in PAPER_NAMES {
+        table.row([paper.to_owned(), ours.name()]);
+    }
+    Section::new("Names").table(table)
 }

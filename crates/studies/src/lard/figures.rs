@@ -8,7 +8,7 @@ use plimsoll_report::{
 use super::calibration::calibration_conclusion;
 use super::plan::{ALL, Effort, Family, HOT_SHARES, HOT_SIZES, Instance, Variant};
 use super::results::{LARD, LARD_R, LardResults, View, WRR};
-use crate::scenario::paper_name;
+use crate::scenario::strategy_look;
 
 fn is(family: Family) -> impl Fn(Family) -> bool {
     move |f| f == family
@@ -64,7 +64,25 @@ pub(super) fn report(
     if figure.is_none() {
         report = report.section(hot_targets(results));
     }
-    report
+    report.section(names())
+}
+
+/// The paper's names of the strategies; a claim quotes them.
+const PAPER_NAMES: [(&str, &str); 6] = [
+    ("WRR", WRR),
+    ("LB", "uri_hash"),
+    ("LB/GC", "lb_gc"),
+    ("LARD", LARD),
+    ("LARD/R", LARD_R),
+    ("WRR/GMS", "wrr_gms"),
+];
+
+fn names() -> Section {
+    let mut table = Table::new([("in the paper and the claims", Align::Left), ("here", Align::Left)]);
+    for (paper, ours) in PAPER_NAMES {
+        table.row([paper, ours]);
+    }
+    Section::new("Names").table(table)
 }
 
 fn conclusion(calibration: &[Claim], claims: &[Claim]) -> String {
@@ -158,7 +176,8 @@ fn by_strategy(
     let mut plot = Plot::new(title, "back-ends", y_label);
     for strategy in ALL {
         let of = |v: &View<'_>, n| value(v, strategy, n);
-        plot = plot.with(curve(paper_name(strategy), instances, results, strategy, Variant::Base, of));
+        let curve = curve(strategy, instances, results, strategy, Variant::Base, of);
+        plot = plot.with(curve.with_look(strategy_look(strategy)));
     }
     plot.note = "Median over the workloads; bars from the smallest to the largest.".into();
     plot
@@ -171,7 +190,7 @@ fn by_variant(
     instances: &[Instance],
     results: &LardResults,
 ) -> Plot {
-    let mut plot = Plot::new(title, "back-ends", "requests/s");
+    let mut plot = Plot::new(format!("{strategy}: {title}"), "back-ends", "requests/s");
     for (label, variant) in variants {
         let of = |v: &View<'_>, n| v.rps_of(strategy, n, variant);
         let curve = curve(label, instances, results, strategy, variant, of);
@@ -229,24 +248,25 @@ fn by_speeds(results: &LardResults) -> Vec<(u32, Section)> {
     ];
     let plot = |title, strategy, variants| by_variant(title, strategy, variants, &varied, results);
     vec![
-        (11, Section::new("Figure 11").plot(plot("WRR and CPU speed, Rice", WRR, cpus))),
+        (11, Section::new("Figure 11").plot(plot("CPU speed, Rice", WRR, cpus))),
         (
             12,
-            Section::new("Figure 12")
-                .two_columns()
-                .plot(plot("LARD/R and CPU speed, Rice", LARD_R, cpus))
-                .plot(plot("LARD and CPU speed, Rice", LARD, cpus)),
+            Section::new("Figure 12").two_columns().plot(plot("CPU speed, Rice", LARD_R, cpus)).plot(plot(
+                "CPU speed, Rice",
+                LARD,
+                cpus,
+            )),
         ),
-        (13, Section::new("Figure 13").plot(plot("WRR and disks, Rice", WRR, disks))),
-        (14, Section::new("Figure 14").plot(plot("LARD/R and disks, Rice", LARD_R, disks))),
+        (13, Section::new("Figure 13").plot(plot("disks, Rice", WRR, disks))),
+        (14, Section::new("Figure 14").plot(plot("disks, Rice", LARD_R, disks))),
     ]
 }
 
 fn hot_targets(results: &LardResults) -> Section {
     let mut plot = Plot::new(
-        "LARD/R against LARD with hot targets, eight back-ends",
+        "lard_r against lard with hot targets, eight back-ends",
         "share of the requests for hot targets, %",
-        "throughput gain of LARD/R, %",
+        "throughput gain of lard_r, %",
     );
     for size in HOT_SIZES {
         let mut points = Vec::new();

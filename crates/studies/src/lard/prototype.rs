@@ -9,7 +9,7 @@ use super::front_end_claims::{self, EXPLAIN_RATIO, EXPLAIN_SIMULATOR, FIGURE, MO
 use super::results::{LARD_R, WRR, farthest};
 use super::rule::{MeasuredClaim, PaperReference, Rule};
 use crate::matrix::{Progress, run_all};
-use crate::scenario::{Scenario, Strategy, paper_name};
+use crate::scenario::{Scenario, Strategy, strategy_look};
 use crate::study_error::StudyError;
 use crate::workload::Workload;
 
@@ -209,32 +209,29 @@ fn claims(prototype: &Prototype, pairs: &[Pair<'_>]) -> Vec<Claim> {
 }
 
 fn section(prototype: &Prototype, pairs: &[Pair<'_>]) -> Section {
-    let mut plot = Plot::new("WRR and LARD/R by real traffic and simulated", "back-ends", "requests/s");
+    let mut plot = Plot::new("Real traffic, and the same simulated", "back-ends", "requests/s");
     for policy in [LARD_R, WRR] {
         let of = |pick: fn(&Pair<'_>) -> f64| {
             let points = pairs.iter().filter(|p| p.live.run.policy == policy);
             points.map(|p| (p.live.run.backends as f64, pick(p))).collect::<Vec<_>>()
         };
-        let name = paper_name(policy);
-        plot = plot
-            .with(Series::new(
-                format!("{name}, measured"),
-                SeriesStyle::Line,
-                of(|p| p.live.run.throughput_rps),
-            ))
-            .with(Series::new(
-                format!("{name}, simulated"),
-                SeriesStyle::Line,
-                of(|p| p.simulated.throughput_rps),
-            ));
+        let series = |what: &str, variant, points| {
+            let look = strategy_look(policy).variant(variant);
+            Series::new(format!("{policy}, {what}"), SeriesStyle::Line, points).with_look(look)
+        };
+        plot = plot.with(series("measured", 0, of(|p| p.live.run.throughput_rps))).with(series(
+            "simulated",
+            1,
+            of(|p| p.simulated.throughput_rps),
+        ));
     }
     let most = ratios(pairs, MOST).map_or_else(String::new, |(live, simulated)| {
-        format!(" On six back-ends LARD/R served {live:.2} times as many requests/s as WRR; the simulator says {simulated:.2}, the paper's prototype had 2.5.")
+        format!(" On six back-ends {LARD_R} served {live:.2} times as many requests/s as {WRR}; the simulator says {simulated:.2}, the paper's prototype had 2.5.")
     });
     let front_end = find(pairs, LARD_R, MOST).and_then(|pair| pair.live.front_end_busy);
     let front_end = front_end.map_or_else(String::new, |busy| {
         format!(
-            " With LARD/R on six back-ends the front-end's CPU was in use for {:.0} % of the time, the paper's for 60 %.",
+            " With {LARD_R} on six back-ends the front-end's CPU was in use for {:.0} % of the time, the paper's for 60 %.",
             100.0 * busy
         )
     });
@@ -285,7 +282,7 @@ fn table(pairs: &[Pair<'_>]) -> Table {
             run.response_time_s.map_or_else(|| "-".to_owned(), |s| format!("{:.0} ms", 1e3 * s.mean))
         };
         table.row([
-            paper_name(&live.policy).to_owned(),
+            live.policy.clone(),
             live.backends.to_string(),
             format!("{:.0}", live.throughput_rps),
             format!("{:.0}", simulated.throughput_rps),

@@ -95,7 +95,7 @@ impl FormatDecoder for OracleDecoder {
 }
 
 fn likeness(prefix: &Prefix<'_>) -> Likeness {
-    if prefix.name.contains("oraclegeneral") {
+    if !prefix.is_text() && prefix.name.contains("oraclegeneral") {
         Likeness::OwnName
     } else if looks_like(prefix.bytes) {
         Likeness::Records

@@ -89,7 +89,8 @@ fn decode(number: u64, raw: &WorldCupRecord, out: &mut Ingest) -> Result<(), Tra
 fn likeness(prefix: &Prefix<'_>) -> Likeness {
     if looks_like(prefix.bytes) {
         Likeness::Records
-    } else if prefix.name.starts_with("wc_day") || prefix.name.contains("worldcup98") {
+    } else if !prefix.is_text() && (prefix.name.starts_with("wc_day") || prefix.name.contains("worldcup98")) {
+        // Records of other times than the summer of 1998.
         Likeness::CommonName
     } else {
         Likeness::None
@@ -104,7 +105,7 @@ pub static SPEC: FormatSpec = FormatSpec {
     format: FORMAT,
     aliases: &["worldcup", "wc98"],
     summary: "Binary log of the 1998 World Cup (Internet Traffic Archive): 20 bytes per request, big-endian",
-    recognised_by: "times of the summer of 1998 and valid codes, or a name such as `wc_day66_1.gz`",
+    recognised_by: "times of the summer of 1998 and valid codes, or a name such as `wc_day66_1.gz` and no text",
     sample: "",
     remark: "",
     binary: true,

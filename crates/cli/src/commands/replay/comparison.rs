@@ -17,9 +17,9 @@ pub(super) fn text(run: usize, c: &Comparison) -> String {
         c.cache.name,
         bytes(c.cache_bytes as f64),
     );
-    text += &summary(c).to_text_within(output::width());
+    text += &summary(c).to_text_within(output::columns(120, 80..=160));
     text += "\nRequests by back-end\n\n";
-    text += &by_backend(c).to_text_within(output::width());
+    text += &by_backend(c).to_text_within(output::columns(120, 80..=160));
     text
 }
 

@@ -38,6 +38,10 @@ pub(crate) struct Args {
     #[arg(short, long, value_name = "DIR")]
     pub(super) out: Option<PathBuf>,
 
+    /// Overwrite files of --out that no report of plimsoll lists as its own
+    #[arg(long)]
+    pub(super) force: bool,
+
     /// Print one JSON object per claim and calibrated statistic instead of the table
     #[arg(long)]
     pub(super) json: bool,

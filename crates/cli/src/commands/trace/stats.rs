@@ -10,6 +10,7 @@ use super::text::text_width;
 use super::{stats_report, stats_text};
 use crate::error::CliError;
 use crate::input::{self, ReadArgs};
+use crate::out_dir::OutDir;
 use crate::output;
 
 /// Arguments of `trace stats`.
@@ -41,6 +42,10 @@ pub(crate) struct Args {
     #[arg(short, long, value_name = "DIR")]
     out: Option<PathBuf>,
 
+    /// Overwrite files of --out that no report of plimsoll lists as its own
+    #[arg(long)]
+    force: bool,
+
     /// Print one JSON object instead of text
     #[arg(long)]
     json: bool,
@@ -49,11 +54,13 @@ pub(crate) struct Args {
 pub(crate) fn run(args: &Args) -> Result<(), CliError> {
     // Read first, so that a misspelt name fails before a long trace is read.
     let published = args.check.as_deref().map(Published::read).transpose()?;
+    let open = |dir: &PathBuf| OutDir::open(dir, "trace stats", &stats_report::DATA, args.force);
+    let out = args.out.as_ref().map(open).transpose()?;
     let workload = input::workload(&args.traces, &args.read.options(args.seed))?;
     let comparison = published.map(|published| published.compare(&workload.trace.report)).transpose()?;
     let stats = TraceStats::of(&workload.trace)?;
-    if let Some(dir) = &args.out {
-        stats_report::write(dir, &workload, &stats)?;
+    if let Some(out) = &out {
+        stats_report::write(out, &workload, &stats)?;
     }
     if args.json {
         for hint in input::hints(&workload.trace) {
@@ -65,8 +72,8 @@ pub(crate) fn run(args: &Args) -> Result<(), CliError> {
         if let Some(comparison) = &comparison {
             text += &format!("\n{comparison}");
         }
-        if let Some(dir) = &args.out {
-            text += &format!("\nReport: {}\n", dir.join("report.html").display());
+        if let Some(out) = &out {
+            text += &format!("\n{}\n", out.told());
         }
         output::print(&text)?;
     }

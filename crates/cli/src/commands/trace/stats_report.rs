@@ -12,6 +12,7 @@ use super::stats_text::{
     class_name, coverage_table, date, fact_list, notes, per_minute, sizes_table, without_gap,
 };
 use crate::error::CliError;
+use crate::out_dir::OutDir;
 use crate::output;
 
 /// Points of a curve: more than a screen has columns for.
@@ -19,14 +20,15 @@ const POINTS: usize = 600;
 
 const MIB: f64 = 1_048_576.0;
 
-/// Writes `report.html`, `targets.csv`, `sizes.csv` and `arrivals.csv` into the directory, which is made if need be.
-pub(super) fn write(dir: &Path, workload: &Workload, stats: &TraceStats) -> Result<(), CliError> {
-    output::make_dir(dir)?;
+/// The files beside the report.
+pub(super) const DATA: [&str; 3] = ["targets.csv", "sizes.csv", "arrivals.csv"];
+
+/// Writes `report.html` and the files of [`DATA`].
+pub(super) fn write(out: &OutDir, workload: &Workload, stats: &TraceStats) -> Result<(), CliError> {
     let targets = ranked(&workload.trace);
-    let html = report(workload, stats, &targets).to_html();
-    output::write(&dir.join("report.html"), &html)?;
+    out.write(report(workload, stats, &targets))?;
     write_csv(
-        &dir.join("targets.csv"),
+        &out.file("targets.csv"),
         ["rank", "target", "requests", "size_bytes", "cumulative_requests", "cumulative_bytes"],
         (1u64..).zip(&targets).map(|(rank, t)| {
             let name = workload.trace.targets.name(t.id).to_owned();
@@ -37,7 +39,7 @@ pub(super) fn write(dir: &Path, workload: &Workload, stats: &TraceStats) -> Resu
         }),
     )?;
     write_csv(
-        &dir.join("sizes.csv"),
+        &out.file("sizes.csv"),
         ["from_bytes", "below_bytes", "requests", "documents"],
         classes(stats).iter().map(|(bin, requests, documents)| {
             [bin.from_bytes, bin.below_bytes, *requests, *documents].map(|n| n.to_string())
@@ -45,7 +47,7 @@ pub(super) fn write(dir: &Path, workload: &Workload, stats: &TraceStats) -> Resu
     )?;
     let arrivals = &stats.arrivals;
     write_csv(
-        &dir.join("arrivals.csv"),
+        &out.file("arrivals.csv"),
         ["start_s", "length_s", "requests"],
         (0u64..).zip(&arrivals.requests).map(|(bin, requests)| {
             [arrivals.start_s + bin * arrivals.bin_s, arrivals.bin_s, *requests].map(|n| n.to_string())

@@ -6,6 +6,7 @@ use plimsoll_studies::Workload;
 use plimsoll_trace::{ArrivalBins, SizeBin, TraceStats};
 
 use crate::input;
+use crate::output::wrapped;
 
 /// Widest drawing: longer bars say no more.
 const DRAWING_WIDTH: usize = 100;
@@ -245,26 +246,6 @@ fn cut(text: &str, characters: usize) -> String {
     short
 }
 
-/// A sentence broken into lines of at most `width` characters where its words allow, all but the first indented.
-fn wrapped(text: &str, width: usize, indent: usize) -> String {
-    let mut out = String::new();
-    let mut column = 0;
-    for word in text.split(' ') {
-        let length = word.chars().count();
-        if column > indent && column + 1 + length > width {
-            out = out.trim_end().to_owned() + "\n" + &" ".repeat(indent);
-            column = indent;
-        } else if column > 0 {
-            out.push(' ');
-            column += 1;
-        }
-        out.push_str(word);
-        column += length;
-    }
-    out.push('\n');
-    out
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -290,9 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_keep_within_the_width() {
-        assert_eq!(wrapped("a bc def", 5, 2), "a bc\n  def\n");
-        assert_eq!(wrapped("unbreakable", 5, 2), "unbreakable\n");
+    fn texts_of_traces_are_cut_and_printable() {
         assert_eq!(cut("abcdef", 4), "abc…");
         assert_eq!(cut("abcd", 4), "abcd");
         assert_eq!(printable("a\u{1b}[2Jb"), "a\\u{1b}[2Jb");

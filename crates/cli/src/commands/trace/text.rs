@@ -2,9 +2,9 @@
 
 use crate::output;
 
-/// Width of text in columns: the terminal's, or 100 without one.
+/// Width of text in columns: the terminal's, or 80 without one.
 pub(super) fn text_width() -> usize {
-    output::columns(100, 40..=140).into()
+    output::columns(80, 40..=140).into()
 }
 
 /// A number with its unit, if it has one.

@@ -6,6 +6,7 @@ use plimsoll_config::MechanismKind;
 use plimsoll_experiments::lab_cluster::documents;
 use plimsoll_experiments::lab_trial::LabMeasures;
 use plimsoll_lab::CpuPlan;
+use plimsoll_report::format::bytes;
 
 use super::args::Args;
 
@@ -23,11 +24,11 @@ pub(super) fn setting(args: &Args, cpus: Option<&CpuPlan>) -> String {
         format!("; CPU {} is the front-end's, all else runs on {:?}", plan.front_end, plan.others)
     });
     format!(
-        "{} back-ends, policy {}, {} documents of {} bytes, {} clients, {connections}{cpus}",
+        "{} back-ends, policy {}, {} documents of {}, {} clients, {connections}{cpus}",
         args.backends,
         args.policy,
         documents(args.size),
-        args.size,
+        bytes(args.size as f64),
         args.connections
     )
 }
