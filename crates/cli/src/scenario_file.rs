@@ -19,7 +19,7 @@ use crate::error::CliError;
 
 /// What to do with the results.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
+#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub(crate) struct OutputSpec {
     /// Write every decision to this CSV file (one per run, when there are several).
     pub(crate) decisions: Option<PathBuf>,

@@ -2,7 +2,8 @@
 
 use crate::{
     format::{NOT_APPLICABLE, number},
-    table::{Align, Cell, Table, TableColumn, Tone},
+    table::{Cell, Table, Tone},
+    table_column::{Align, TableColumn},
 };
 
 /// Whether a published claim is confirmed.

@@ -12,6 +12,7 @@ mod run;
 mod runs_report;
 mod runs_table;
 mod table;
+mod table_column;
 mod text_plot;
 
 pub use claim::{Claim, Measured, Verdict, claims_conclusion, claims_table, measurements_table};
@@ -23,5 +24,6 @@ pub use report::{Report, Section};
 pub use run::{LoadSeries, PerBackend, Run, StateTable, Summary, TraceInfo, Utilization};
 pub use runs_report::{RunsContext, bottleneck, runs_report};
 pub use runs_table::{TableView, runs_table};
-pub use table::{Align, Cell, Row, Table, TableColumn, Tone};
+pub use table::{Cell, Row, Table, Tone};
+pub use table_column::{Align, TableColumn};
 pub use text_plot::{bar_chart, sparkline};

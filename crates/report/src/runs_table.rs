@@ -8,7 +8,8 @@ use textwrap::{Options, WordSplitter};
 use crate::{
     run::Run,
     runs_report::groups::{backend_counts, backends_text},
-    table::{Align, Table, TableColumn},
+    table::Table,
+    table_column::{Align, TableColumn},
 };
 
 use self::columns::{COLUMNS, RATIO, RunColumn, UNANSWERED};

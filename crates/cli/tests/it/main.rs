@@ -12,6 +12,7 @@ mod lab;
 mod live;
 mod measure;
 mod origin;
+mod out;
 mod readme;
 mod replay;
 mod reproduce;

@@ -40,10 +40,11 @@
       xaxis: Object.assign({}, axis, { showgrid: false }, figure.layout.xaxis),
       yaxis: Object.assign({}, axis, figure.layout.yaxis),
       paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)",
-      font: { color: color.text, family: "system-ui, sans-serif", size: 13 },
+      font: { color: color.text, family: "system-ui, sans-serif", size: width < NARROW_PX ? 11 : 13 },
       hoverlabel: { bgcolor: color.page, bordercolor: color.soft, font: { color: color.text }, namelength: -1 },
       modebar: { orientation: "v", bgcolor: "rgba(0,0,0,0)", color: color.soft, activecolor: color.text },
-      margin: { l: 70, r: Math.max(28, room), t: 12, b: 48 },
+      // Values stand beside bars that lie.
+      margin: { l: 70, r: figure.data.length > 0 && figure.data[0].orientation === "h" ? 64 : Math.max(28, room), t: 12, b: 48 },
       showlegend: named,
       annotations: [],
     });
@@ -131,7 +132,10 @@
       const width = target.clientWidth;
       const least = parseFloat(getComputedStyle(target).minHeight) || 300;
       const wide = width >= NARROW_PX || figure.ends.length === 0;
-      target.style.height = Math.max(least, wide ? figure.height : 0) + "px";
+      // Bars that lie need no more than their rows.
+      const lies = figure.data.length > 0 && figure.data[0].orientation === "h";
+      target.style.minHeight = lies ? "0" : "";
+      target.style.height = (lies ? figure.height : Math.max(least, wide ? figure.height : 0)) + "px";
       nameBelow(target, wide ? [] : figure.ends);
       const plain = layout(figure, width);
       await Plotly.react(target, figure.data, plain, options);

@@ -7,7 +7,8 @@ use crate::{
     report::Section,
     run::{Run, Summary},
     runs_report::{groups::on_backends, plots::PERCENTILES},
-    table::{Align, Table, TableColumn},
+    table::Table,
+    table_column::{Align, TableColumn},
 };
 
 /// Longer tables of details are folded.

@@ -3,7 +3,7 @@
 use crate::{
     format::{NOT_APPLICABLE, count, duration, number, or_dash, percent_number, whole_percent},
     run::{Run, Summary},
-    table::{Align, TableColumn},
+    table_column::{Align, TableColumn},
 };
 
 /// A column of a table of runs.
