@@ -7,6 +7,7 @@ use crate::{
 };
 
 /// A column of a table of runs.
+#[derive(Clone, Copy)]
 pub(crate) struct RunColumn {
     pub(crate) title: &'static str,
     /// What it means and its unit.
@@ -37,7 +38,7 @@ pub(crate) const RATIO: &str = "×";
 /// The columns beside that of the policy. With a saturated cluster the mean delay says nothing that the throughput does not.
 pub(crate) const COLUMNS: &[RunColumn] = &[
     column("req/s", (0, 2), |run, _| number(run.throughput_rps), "answered requests per second"),
-    explained(column(RATIO, (1, 6), |run, runs| ratio(run, runs), "req/s over those of the first policy")),
+    explained(column(RATIO, (1, 6), ratio, "req/s over those of the first policy")),
     explained(column(
         "miss%",
         (1, 1),

@@ -85,13 +85,14 @@ fn every_plot_has_a_static_drawing() {
 
 /// The colours, markers and dashes of a report's first plot, by policy.
 fn looks(html: &str) -> std::collections::BTreeMap<String, String> {
-    let figures: Vec<serde_json::Value> = serde_json::from_str(block(html, "plot-data")).unwrap();
+    let figures: Vec<serde_json::Value> =
+        serde_json::from_str(block(html, "plot-data")).expect("the data is JSON");
     let of = |trace: &serde_json::Value| {
         let look =
             format!("{} {} {}", trace["line"]["color"], trace["marker"]["symbol"], trace["line"]["dash"]);
-        (trace["name"].as_str().unwrap().to_owned(), look)
+        (trace["name"].as_str().expect("it has a name").to_owned(), look)
     };
-    figures[0]["data"].as_array().unwrap().iter().map(of).collect()
+    figures[0]["data"].as_array().expect("it is a list").iter().map(of).collect()
 }
 
 #[test]
