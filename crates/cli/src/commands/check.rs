@@ -242,8 +242,8 @@ fn access_log(config: &Config) -> String {
 
 fn decision_log(config: &Config) -> String {
     let Some(log) = &config.decision_log else { return "none".to_owned() };
-    let (directory, files, bytes) = (log.directory.display(), log.files, log.file_bytes);
-    format!("{directory}, at most {files} files of {bytes} bytes")
+    let (directory, files) = (log.directory.display(), log.files);
+    format!("{directory}, at most {files} files of {}", plimsoll_report::format::bytes(log.file_bytes as f64))
 }
 
 fn backends(config: &Config) -> String {

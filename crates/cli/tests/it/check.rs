@@ -21,7 +21,7 @@ fn a_good_file_is_summed_up() {
          wait for 1 s",
         "127.0.0.1:9090, without a token",
         "access.log, JSON lines",
-        "decisions, at most 16 files of 67108864 bytes",
+        "decisions, at most 16 files of 64 MiB",
         "127.0.0.1:8082",
     ] {
         assert!(out.contains(part), "no `{part}` in:\n{out}");

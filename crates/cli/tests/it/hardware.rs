@@ -94,6 +94,8 @@ fn table_and_report_name_it_and_say_what_limits() {
         limited("disk_latency_us=1000000").contains("Disks are the limit on 2 back-ends whatever the policy")
     );
     let light = output(&[&SIMULATE[..], &TWO, &["--arrivals", "poisson:1"]].concat());
+    // A long sentence is broken into lines.
+    let light = light.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(light.contains("what arrives is served"), "{light}");
 }
 

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use plimsoll_lab::{Conditions, DirectionStatistics, LinkDelay, LinkStatistics};
+use plimsoll_report::format::bytes;
 use serde::{Deserialize, Serialize};
 
 /// A link, in both directions. The names of the fields are the output of `lab link --json`.
@@ -147,11 +148,11 @@ impl DirectionReport {
             ("leave late", share(self.late).map(|share| format!("{share} by {}", millis(self.late_by_s)))),
             ("duplicated", share(self.duplicate)),
             ("rate", self.rate.clone()),
-            ("queue for the rate, bytes", self.rate_queue_bytes.map(|bytes| bytes.to_string())),
+            ("queue for the rate", self.rate_queue_bytes.map(|queued| bytes(queued as f64))),
             ("held at most", {
                 let bounds = (self.held_frames_most, self.held_bytes_most);
                 (bounds != (default.most_held_frames, default.most_held_bytes))
-                    .then(|| format!("{} / {} B", bounds.0, bounds.1))
+                    .then(|| format!("{} / {}", bounds.0, bytes(bounds.1 as f64)))
             }),
         ]
     }
@@ -186,7 +187,7 @@ impl DirectionCounts {
     fn rows(&self) -> [(&'static str, String); 14] {
         [
             ("frames", self.frames.to_string()),
-            ("bytes", self.bytes.to_string()),
+            ("bytes", bytes(self.bytes as f64)),
             ("delivered", self.delivered.to_string()),
             ("lost by chance", self.lost.to_string()),
             ("lost, too many held", self.overflowed.to_string()),
