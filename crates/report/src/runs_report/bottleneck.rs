@@ -11,6 +11,8 @@ use crate::{
 const LIMIT: f64 = 0.8;
 /// Under a given load requests queue earlier: from this share on, a resource is near its limit.
 const NEAR: f64 = 0.75;
+/// Of more policies that have one limit only the number is told, where they are the most.
+const MOST_NAMES: usize = 4;
 /// Load is uneven where a back-end has at least this many times the mean.
 const UNEVEN: f64 = 2.0;
 /// Use is uneven where a back-end's is at least this many times the mean: below, all are about as near to the limit.
@@ -71,12 +73,13 @@ pub fn bottleneck(runs: &[Run], saturated: bool) -> Option<String> {
         }
         [(head, names), rest @ ..] => {
             let (noun_of, is) = (|limit| noun(runs, limit), limit_word(saturated));
-            let rest =
-                rest.iter().map(|(limit, names)| format!("; {} with {}", noun_of(*limit), words(names)));
+            let rest = rest
+                .iter()
+                .map(|(limit, names)| format!("; {} with {}", noun_of(*limit), counted(names, &groups)));
             format!(
                 "{} are {is} {place} with {}{}: {}.",
                 capital(noun_of(*head)),
-                words(names),
+                counted(names, &groups),
                 rest.collect::<String>(),
                 conclusion(&groups, saturated)
             )
@@ -86,6 +89,15 @@ pub fn bottleneck(runs: &[Run], saturated: bool) -> Option<String> {
         Some(second) => format!("{first} {second}"),
         None => first,
     })
+}
+
+/// The policies of a group: their names, or their number where they are many and the others are fewer.
+fn counted(names: &[&str], groups: &[(RunLimit, Vec<&str>)]) -> String {
+    let all: usize = groups.iter().map(|(_, names)| names.len()).sum();
+    if names.len() > MOST_NAMES && 2 * names.len() > all {
+        return format!("{} of {all} policies", names.len());
+    }
+    words(names)
 }
 
 fn limit_word(saturated: bool) -> &'static str {

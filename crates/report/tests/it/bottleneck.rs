@@ -118,3 +118,18 @@ fn nothing_is_said_of_runs_without_hardware() {
     assert_eq!(bottleneck(&runs, true), None);
     assert_eq!(bottleneck(&[], true), None);
 }
+
+#[test]
+fn of_many_policies_with_one_limit_the_number_is_told() {
+    let mut runs = busy(&[(0.2, 0.99), (0.95, 0.3)]);
+    for number in 0..6 {
+        let mut more = runs[0].clone();
+        more.policy = format!("policy_{number}");
+        runs.push(more);
+    }
+    let said = bottleneck(&runs, true).unwrap();
+    assert!(
+        said.contains("Disks are the limit on 8 back-ends with 7 of 8 policies; CPUs with uri_hash"),
+        "{said}"
+    );
+}
