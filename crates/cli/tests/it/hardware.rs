@@ -83,7 +83,9 @@ fn table_and_report_name_it_and_say_what_limits() {
     // A CPU that needs a second for a connection is the limit under any policy; a disk that needs one, too.
     let limited = |key: &str| {
         let more = ["--set", key, "--set", "disks=1", "--cache", "1KiB"];
-        output(&[&SIMULATE[..], &TWO, &more].concat())
+        let printed = output(&[&SIMULATE[..], &TWO, &more].concat());
+        // Long sentences are broken into lines.
+        printed.split_whitespace().collect::<Vec<_>>().join(" ")
     };
     assert!(
         limited("connect_us=1000000")
@@ -94,7 +96,6 @@ fn table_and_report_name_it_and_say_what_limits() {
         limited("disk_latency_us=1000000").contains("Disks are the limit on 2 back-ends whatever the policy")
     );
     let light = output(&[&SIMULATE[..], &TWO, &["--arrivals", "poisson:1"]].concat());
-    // A long sentence is broken into lines.
     let light = light.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(light.contains("what arrives is served"), "{light}");
 }
