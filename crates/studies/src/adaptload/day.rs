@@ -265,6 +265,7 @@ fn synthesize(
         DayDate::June24 => given,
         DayDate::June30 => {
             settings.extend([("request_mean_bytes", mean_bytes.as_str()), ("burst_share", "0")]);
+            settings.push(("surge", other_day::SURGE));
             Some(given.unwrap_or_else(other_day::profile))
         }
     };

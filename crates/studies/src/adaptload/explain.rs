@@ -174,6 +174,10 @@ pub(super) const EVEN_LARD: AdaptLoadExplanation =
 pub(super) const FAIR_JSQ: AdaptLoadExplanation =
     AdaptLoadExplanation::Reason("Depends on the load, which the paper does not state but for one size.");
 
+pub(super) const FIRST_READS: AdaptLoadExplanation = AdaptLoadExplanation::Reason(
+    "With the cold start AdaptLoad gives most first reads to one back-end, the one with the small files, while LARD spreads them.",
+);
+
 pub(super) const JSQ_SMALL: AdaptLoadExplanation = AdaptLoadExplanation::Measured(|days| {
     format!(
         "JSQ used the disks {} % of the time. How far it falls behind depends on popularity, which is not published.",
@@ -234,8 +238,8 @@ pub(super) const OSCILLATIONS: AdaptLoadExplanation = AdaptLoadExplanation::Meas
 });
 
 pub(super) const OTHER_DRIFT: AdaptLoadExplanation = AdaptLoadExplanation::Reason(
-    "The mix drifts by the parameters fitted to 24 June. Rows of the log without a body, which are no transfers, may be more \
-     frequent at some hours than at others.",
+    "The drift is fitted to this with one seed. Rows of the log without a body, which are no transfers, may be more frequent at \
+     some hours than at others.",
 );
 
 pub(super) const PEAK: AdaptLoadExplanation = AdaptLoadExplanation::Measured(|days| {
@@ -372,7 +376,8 @@ pub(super) const UNEQUAL: AdaptLoadExplanation = AdaptLoadExplanation::Measured(
     };
     format!(
         "Mean slowdowns: AdaptLoad with weights {}, without {}, JSQ {}. With weights the fast networks were used {} % of the time \
-         and the slow ones {} %. Disks are as fast as networks here, but AdaptLoad balances bytes alone.",
+         and the slow ones {} %. AdaptLoad gives small files to the first back-ends, which are the fast ones here: without weights \
+         these have less to do, which is likely why small files, most of the mean, fare better then.",
         both(ADAPTLOAD, true),
         both(ADAPTLOAD, false),
         both(JSQ, true),

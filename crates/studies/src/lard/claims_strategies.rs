@@ -1,12 +1,12 @@
 //! Further claims of sections 4.1 and 8 that set one strategy against another.
 
 use super::explain::{
-    EXPLAIN_GMS_SHORT, EXPLAIN_LB, EXPLAIN_MISSES, EXPLAIN_REPLICA_IDLE, EXPLAIN_REPLICA_MISSES,
+    EXPLAIN_GMS_SHORT, EXPLAIN_LB, EXPLAIN_MISSES, EXPLAIN_REPLICA_IDLE, EXPLAIN_REPLICA_MISSES, LardExplanation,
 };
-use super::plan::{Family, ibm, rice};
+use super::plan::{Family, Variant, ibm, rice};
 use super::results::{GMS, LARD, LARD_R, LB_GC, WRR, farthest, max, min};
 use super::rule::PaperReference::{Figure, Section};
-use super::rule::{BEHIND, Conditions, EQUAL, GREATLY, LardClaimSpec, NEAR, Rule};
+use super::rule::{AHEAD, BEHIND, Conditions, EQUAL, GREATLY, LardClaimSpec, NEAR, Rule};
 
 fn rice_or_ibm(family: Family) -> bool {
     rice(family) || ibm(family)
@@ -78,5 +78,24 @@ pub(super) const SPECS: &[LardClaimSpec] = &[
         conditions: Conditions::One,
         value: |v| max(v.over(2, |n| v.ratio(GMS, LARD, n))),
         explanation: EXPLAIN_GMS_SHORT,
+    },
+    LardClaimSpec {
+        id: "s2",
+        place: Section("8", Some(12)),
+        statement: "the advantage of LARD over WRR grows with the disparity of CPU and disk speed (LARD over WRR, with four times the CPU and three times the cache over base)",
+        paper: None,
+        paper_text: "increase",
+        unit: "×",
+        rule: AHEAD,
+        family: rice,
+        conditions: Conditions::BackEnds(&[8, 16]),
+        value: |v| {
+            let lead = |variant| {
+                let rps = |strategy| v.rps_of(strategy, v.condition.backends?, variant);
+                Some(rps(LARD)? / rps(WRR)?)
+            };
+            Some(lead(Variant::Cpu(4))? / lead(Variant::Base)?)
+        },
+        explanation: LardExplanation::None,
     },
 ];

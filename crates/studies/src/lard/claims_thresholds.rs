@@ -140,9 +140,9 @@ mod tests {
         let of = |results: &LardResults| linearity(&results.on(INSTANCE));
         assert!((of(&widths(|width| 0.01 * width + 0.3)).unwrap() - 1.0).abs() < 1e-9);
         assert!((of(&widths(|width| 2.0 - 0.01 * width)).unwrap() + 1.0).abs() < 1e-9);
-        // By hand: widths 10, 20, 40, 80, 160 about 62 and 0, 0, 0, 0, 1 about 0.2: 98 / √(15,280 · 0.8).
+        // By hand: widths 10, 20, 40, 80, 160 about 62 and 0, 0, 0, 0, 1 about 0.2: 98 / √(14,880 · 0.8).
         let step = of(&widths(|width| if width > 100.0 { 1.0 } else { 0.0 })).unwrap();
-        assert!((step - 98.0 / (15_280.0_f64 * 0.8).sqrt()).abs() < 1e-9, "{step}");
+        assert!((step - 98.0 / (14_880.0_f64 * 0.8).sqrt()).abs() < 1e-9, "{step}");
         assert_eq!(of(&widths(|_| 0.5)), None, "nothing varies");
         assert_eq!(of(&results(&[(Variant::Thresholds(25, 35), 0.1)])), None, "runs are missing");
     }
