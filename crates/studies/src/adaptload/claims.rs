@@ -2,8 +2,8 @@
 
 use super::day::{PEAK_S, QUIET_S};
 use super::explain::{
-    AdaptLoadExplanation, BUSY, BUSY_LARD, COLD, CROSSOVER, EVEN_LARD, EVENLY, FIRST_READS, JSQ_SMALL, LARD_SMALL,
-    LARD_SPIKE, OSCILLATIONS, RECOVERY, RESPONSES, SIZES,
+    AdaptLoadExplanation, BUSY, BUSY_LARD, COLD, CROSSOVER, EVEN_LARD, EVENLY, FIRST_READS, JSQ_SMALL,
+    LARD_SMALL, LARD_SPIKE, OSCILLATIONS, RECOVERY, RESPONSES, SIZES,
 };
 use super::measures::{DAY, disk, least, most, peak_response, recovery, spike_of, uneven};
 use super::plan::{ADAPTLOAD, DayRun, JSQ, LARD_BEST};
@@ -65,7 +65,9 @@ pub(super) const SPECS: &[AdaptLoadClaimSpec] = &[
         unit: "×",
         // As a5.
         rule: Rule::Between(1.0 / GREATLY, GREATLY),
-        value: |r| Some(r.response_s(DayRun::day(ADAPTLOAD, 15))? / r.response_s(DayRun::day(LARD_BEST, 15))?),
+        value: |r| {
+            Some(r.response_s(DayRun::day(ADAPTLOAD, 15))? / r.response_s(DayRun::day(LARD_BEST, 15))?)
+        },
         explanation: FIRST_READS,
     },
     AdaptLoadClaimSpec {

@@ -1,7 +1,8 @@
 //! Further claims of sections 4.1 and 8 that set one strategy against another.
 
 use super::explain::{
-    EXPLAIN_GMS_SHORT, EXPLAIN_LB, EXPLAIN_MISSES, EXPLAIN_REPLICA_IDLE, EXPLAIN_REPLICA_MISSES, LardExplanation,
+    EXPLAIN_GMS_SHORT, EXPLAIN_LB, EXPLAIN_MISSES, EXPLAIN_REPLICA_IDLE, EXPLAIN_REPLICA_MISSES,
+    LardExplanation,
 };
 use super::plan::{Family, Variant, ibm, rice};
 use super::results::{GMS, LARD, LARD_R, LB_GC, WRR, farthest, max, min};
