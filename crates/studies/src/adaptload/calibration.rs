@@ -10,7 +10,7 @@ use super::measures::{class, spike};
 use super::plan::{ADAPTLOAD, DayRun};
 use super::results::{AdaptLoadResults, mean};
 use super::rule::PaperReference::{Figure, Section};
-use super::rule::{AdaptLoadClaimSpec, Over, Rule};
+use super::rule::{AdaptLoadClaimSpec, GREATLY, Over, Rule};
 
 const MIB: f64 = 1_048_576.0;
 
@@ -266,7 +266,7 @@ pub(super) const SPECS: &[AdaptLoadClaimSpec] = &[
         paper: None,
         paper_text: "a spike",
         unit: "×",
-        rule: Rule::AtLeast(2.0),
+        rule: Rule::AtLeast(GREATLY),
         value: |r| spike(r, 15),
         explanation: SPIKE,
     },

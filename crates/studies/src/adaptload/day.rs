@@ -3,7 +3,7 @@
 use rayon::prelude::*;
 
 use super::cluster::{BACKENDS, DayLoad};
-use super::other_day;
+use super::june_30;
 use crate::lard::Effort;
 use crate::study_error::StudyError;
 use crate::workload::{Workload, WorkloadError};
@@ -64,7 +64,7 @@ impl DayDate {
     fn requests(self) -> u64 {
         match self {
             Self::June24 => FULL_REQUESTS,
-            Self::June30 => other_day::requests(),
+            Self::June30 => june_30::requests(),
         }
     }
 
@@ -257,7 +257,7 @@ fn synthesize(
     let requests = date.requests_run(effort);
     let scale = requests as f64 / date.requests() as f64;
     let (requests, minute_s) = (requests.to_string(), (60.0 * scale).to_string());
-    let mean_bytes = other_day::request_mean_bytes().to_string();
+    let mean_bytes = june_30::request_mean_bytes().to_string();
     let mut settings =
         vec![("generator", generator), ("requests", requests.as_str()), ("minute_s", minute_s.as_str())];
     let given = profile.map(<[u64]>::to_vec);
@@ -265,8 +265,8 @@ fn synthesize(
         DayDate::June24 => given,
         DayDate::June30 => {
             settings.extend([("request_mean_bytes", mean_bytes.as_str()), ("burst_share", "0")]);
-            settings.push(("surge", other_day::SURGE));
-            Some(given.unwrap_or_else(other_day::profile))
+            settings.push(("surge", june_30::SURGE));
+            Some(given.unwrap_or_else(june_30::profile))
         }
     };
     let mut made = plimsoll_synth::build("worldcup", &settings, seed).map_err(WorkloadError::from)?;

@@ -14,6 +14,7 @@ mod cluster;
 mod day;
 mod explain;
 mod figures;
+mod june_30;
 mod measures;
 mod other_day;
 mod plan;

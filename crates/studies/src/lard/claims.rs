@@ -8,7 +8,7 @@ use super::plan::{Variant, rice};
 use super::results::{GMS, LARD, LARD_R, LB, LB_GC, WRR, farthest, max, min};
 use super::rule::PaperReference::{Figure, Section};
 use super::rule::{
-    AHEAD, BEHIND, CLEARLY_MORE, Conditions, EQUAL, GREATLY, LardClaimSpec, MATCHES, NEAR, Rule,
+    AHEAD, BEHIND, CLEARLY_MORE, ClaimConditions, EQUAL, GREATLY, LardClaimSpec, MATCHES, NEAR, Rule,
     SLIGHTLY_MORE,
 };
 
@@ -22,7 +22,7 @@ pub(super) const SPECS: &[LardClaimSpec] = &[
         unit: "×",
         rule: Rule::Within(NEAR),
         family: rice,
-        conditions: Conditions::One,
+        conditions: ClaimConditions::One,
         value: |v| v.ratio(LARD_R, WRR, 8),
         explanation: EXPLAIN_LOCALITY,
     },
@@ -35,7 +35,7 @@ pub(super) const SPECS: &[LardClaimSpec] = &[
         unit: "×",
         rule: Rule::Within(NEAR),
         family: rice,
-        conditions: Conditions::One,
+        conditions: ClaimConditions::One,
         value: |v| v.ratio(LARD_R, WRR, 16),
         explanation: EXPLAIN_LOCALITY,
     },
@@ -48,7 +48,7 @@ pub(super) const SPECS: &[LardClaimSpec] = &[
         unit: "×",
         rule: AHEAD,
         family: rice,
-        conditions: Conditions::One,
+        conditions: ClaimConditions::One,
         value: |v| {
             min(v.over(2, |n| {
                 min([LB, LB_GC, LARD, LARD_R, GMS].iter().filter_map(|s| v.ratio(s, WRR, n)).collect())
@@ -66,7 +66,7 @@ pub(super) const SPECS: &[LardClaimSpec] = &[
         // An advantage, and below one that is great (as of multiple disks, 13a).
         rule: Rule::Between(1.0 + EQUAL, GREATLY),
         family: rice,
-        conditions: Conditions::BackEnds(&[4, 8, 16]),
+        conditions: ClaimConditions::BackEnds(&[4, 8, 16]),
         value: |v| v.ratio(LB, WRR, v.condition.backends?),
         explanation: EXPLAIN_LB,
     },
@@ -79,7 +79,7 @@ pub(super) const SPECS: &[LardClaimSpec] = &[
         unit: "×",
         rule: Rule::AtMost(1.0 + NEAR),
         family: rice,
-        conditions: Conditions::One,
+        conditions: ClaimConditions::One,
         value: |v| max(v.over(2, |n| v.ratio(LB_GC, LB, n))),
         explanation: LardExplanation::None,
     },
@@ -93,7 +93,7 @@ pub(super) const SPECS: &[LardClaimSpec] = &[
         // More at every size: equality is not slightly more.
         rule: SLIGHTLY_MORE,
         family: rice,
-        conditions: Conditions::One,
+        conditions: ClaimConditions::One,
         value: |v| farthest(1.08, v.over(7, |n| v.ratio(LARD_R, LARD, n))),
         explanation: EXPLAIN_REPLICATION,
     },
@@ -106,7 +106,7 @@ pub(super) const SPECS: &[LardClaimSpec] = &[
         unit: "×",
         rule: AHEAD,
         family: rice,
-        conditions: Conditions::One,
+        conditions: ClaimConditions::One,
         value: |v| min(v.sized(LARD_R, 2..=10, |n| v.efficiency(LARD_R, 1, n))),
         explanation: LardExplanation::None,
     },
@@ -119,7 +119,7 @@ pub(super) const SPECS: &[LardClaimSpec] = &[
         unit: "×",
         rule: Rule::Within(NEAR),
         family: rice,
-        conditions: Conditions::One,
+        conditions: ClaimConditions::One,
         value: |v| farthest(1.0, v.sized(LARD_R, 11..=16, |n| v.efficiency(LARD_R, 10, n))),
         explanation: EXPLAIN_LINEAR,
     },
@@ -132,7 +132,7 @@ pub(super) const SPECS: &[LardClaimSpec] = &[
         unit: "×",
         rule: Rule::AtLeast(CLEARLY_MORE),
         family: rice,
-        conditions: Conditions::One,
+        conditions: ClaimConditions::One,
         value: |v| min(v.over(4, |n| v.ratio(GMS, WRR, n))),
         explanation: LardExplanation::None,
     },
@@ -145,7 +145,7 @@ pub(super) const SPECS: &[LardClaimSpec] = &[
         unit: "%",
         rule: Rule::AtMost(50.0),
         family: rice,
-        conditions: Conditions::One,
+        conditions: ClaimConditions::One,
         value: |v| {
             let share = |of| v.over(2, |n| Some(100.0 * v.ratio(GMS, of, n)?));
             max([share(LARD), share(LARD_R)].concat())
@@ -161,7 +161,7 @@ pub(super) const SPECS: &[LardClaimSpec] = &[
         unit: "×",
         rule: Rule::Within(MATCHES),
         family: rice,
-        conditions: Conditions::One,
+        conditions: ClaimConditions::One,
         value: |v| Some(v.rps_of(WRR, 8, Variant::TenfoldCache)? / v.rps(LARD, 8)?),
         explanation: EXPLAIN_TENFOLD,
     },
@@ -174,7 +174,7 @@ pub(super) const SPECS: &[LardClaimSpec] = &[
         unit: "×",
         rule: Rule::Within(NEAR),
         family: rice,
-        conditions: Conditions::One,
+        conditions: ClaimConditions::One,
         value: |v| farthest(1.0, v.over(3, |n| Some(v.miss_percent(WRR, n)? / v.miss_percent(WRR, 2)?))),
         explanation: EXPLAIN_COMPULSORY,
     },
@@ -187,7 +187,7 @@ pub(super) const SPECS: &[LardClaimSpec] = &[
         unit: "×",
         rule: BEHIND,
         family: rice,
-        conditions: Conditions::One,
+        conditions: ClaimConditions::One,
         value: |v| {
             let others =
                 |n| max([LB, LB_GC, LARD, LARD_R, GMS].iter().filter_map(|s| v.miss_percent(s, n)).collect());
@@ -204,7 +204,7 @@ pub(super) const SPECS: &[LardClaimSpec] = &[
         unit: "%",
         rule: Rule::AtMost(4.0),
         family: rice,
-        conditions: Conditions::One,
+        conditions: ClaimConditions::One,
         value: |v| max(v.over(8, |n| v.miss_percent(LARD, n))),
         explanation: EXPLAIN_LOCALITY,
     },
@@ -218,7 +218,7 @@ pub(super) const SPECS: &[LardClaimSpec] = &[
         // A quarter of the figure, which is read off a drawing.
         rule: Rule::Between(1.5, 2.5),
         family: rice,
-        conditions: Conditions::One,
+        conditions: ClaimConditions::One,
         value: |v| v.miss_percent(LARD_R, 16),
         explanation: EXPLAIN_LOCALITY,
     },
@@ -232,7 +232,7 @@ pub(super) const SPECS: &[LardClaimSpec] = &[
         // As a ratio: of miss ratios of 2 to 4 % two points would be half or all.
         rule: Rule::Within(NEAR),
         family: rice,
-        conditions: Conditions::One,
+        conditions: ClaimConditions::One,
         value: |v| farthest(1.0, v.over(2, |n| Some(v.miss_percent(LARD_R, n)? / v.miss_percent(LB_GC, n)?))),
         explanation: EXPLAIN_LOCALITY,
     },
@@ -245,7 +245,7 @@ pub(super) const SPECS: &[LardClaimSpec] = &[
         unit: "×",
         rule: Rule::AtMost(0.5),
         family: rice,
-        conditions: Conditions::One,
+        conditions: ClaimConditions::One,
         value: |v| Some(v.miss_percent(LB, 16)? / v.miss_percent(LB, 1)?),
         explanation: LardExplanation::None,
     },
@@ -258,7 +258,7 @@ pub(super) const SPECS: &[LardClaimSpec] = &[
         unit: "pp",
         rule: Rule::MoreThan(0.0),
         family: rice,
-        conditions: Conditions::One,
+        conditions: ClaimConditions::One,
         value: |v| {
             let others =
                 |n| min([LB, LB_GC, LARD, LARD_R].iter().filter_map(|s| v.idle_percent(s, n)).collect());
@@ -276,9 +276,9 @@ pub(super) const SPECS: &[LardClaimSpec] = &[
         // Around: at most twice.
         rule: Rule::AtMost(2.0),
         family: rice,
-        conditions: Conditions::One,
+        conditions: ClaimConditions::One,
         value: |v| max(v.over(2, |n| v.idle_percent(LARD_R, n))),
-        explanation: EXPLAIN_IDLE,
+        explanation: LardExplanation::None,
     },
     LardClaimSpec {
         id: "9c",
@@ -290,9 +290,9 @@ pub(super) const SPECS: &[LardClaimSpec] = &[
         // Around: at most twice.
         rule: Rule::AtMost(2.0),
         family: rice,
-        conditions: Conditions::One,
+        conditions: ClaimConditions::One,
         value: |v| max(v.over(2, |n| v.idle_percent(LARD, n))),
-        explanation: EXPLAIN_IDLE,
+        explanation: LardExplanation::None,
     },
     LardClaimSpec {
         id: "9d",
@@ -304,7 +304,7 @@ pub(super) const SPECS: &[LardClaimSpec] = &[
         // More than the whole of what LARD/R is idle (9b).
         rule: Rule::AtLeast(1.0),
         family: rice,
-        conditions: Conditions::BackEnds(&[4, 8, 16]),
+        conditions: ClaimConditions::BackEnds(&[4, 8, 16]),
         value: |v| {
             let idle = |strategy| v.idle_percent(strategy, v.condition.backends?);
             Some(idle(LB)? - idle(LARD_R)?)

@@ -7,7 +7,7 @@ use super::explain::{
 use super::plan::{Variant, ibm, rice};
 use super::results::{LARD, LARD_R, View, WRR, farthest};
 use super::rule::PaperReference::{Figure, Section};
-use super::rule::{Conditions, EQUAL, GREATLY, LardClaimSpec, MATCHES, MILD, NEAR, Rule};
+use super::rule::{ClaimConditions, EQUAL, GREATLY, LardClaimSpec, MATCHES, MILD, NEAR, Rule};
 
 /// Throughput at a variant over that of the base setting.
 fn gain(v: &View<'_>, strategy: &str, backends: usize, variant: Variant) -> Option<f64> {
@@ -25,7 +25,7 @@ pub(super) const SPECS: &[LardClaimSpec] = &[
         // At all: the same bound as for the CPU alone (11b).
         rule: Rule::Within(MATCHES),
         family: rice,
-        conditions: Conditions::One,
+        conditions: ClaimConditions::One,
         value: |v| gain(v, WRR, 8, Variant::Cpu(4)),
         explanation: EXPLAIN_CPU,
     },
@@ -38,7 +38,7 @@ pub(super) const SPECS: &[LardClaimSpec] = &[
         unit: "×",
         rule: Rule::Within(MATCHES),
         family: rice,
-        conditions: Conditions::One,
+        conditions: ClaimConditions::One,
         value: |v| gain(v, WRR, 8, Variant::CpuAlone(4)),
         explanation: LardExplanation::None,
     },
@@ -51,7 +51,7 @@ pub(super) const SPECS: &[LardClaimSpec] = &[
         unit: "×",
         rule: Rule::AtLeast(1.5),
         family: rice,
-        conditions: Conditions::One,
+        conditions: ClaimConditions::One,
         value: |v| gain(v, LARD_R, 16, Variant::Cpu(4)),
         explanation: LardExplanation::None,
     },
@@ -64,7 +64,7 @@ pub(super) const SPECS: &[LardClaimSpec] = &[
         unit: "pp",
         rule: Rule::MoreThan(0.0),
         family: rice,
-        conditions: Conditions::One,
+        conditions: ClaimConditions::One,
         value: |v| {
             let fast = v.rps_of(LARD_R, 16, Variant::Cpu(4))? / v.rps_of(LARD, 16, Variant::Cpu(4))?;
             Some(100.0 * (fast - v.ratio(LARD_R, LARD, 16)?))
@@ -80,7 +80,7 @@ pub(super) const SPECS: &[LardClaimSpec] = &[
         unit: "×",
         rule: Rule::AtLeast(GREATLY),
         family: rice,
-        conditions: Conditions::One,
+        conditions: ClaimConditions::One,
         value: |v| gain(v, WRR, 16, Variant::Disks(4)),
         explanation: LardExplanation::None,
     },
@@ -93,7 +93,7 @@ pub(super) const SPECS: &[LardClaimSpec] = &[
         unit: "%",
         rule: Rule::AtLeast(85.0),
         family: rice,
-        conditions: Conditions::One,
+        conditions: ClaimConditions::One,
         value: |v| {
             Some(100.0 * v.rps_of(WRR, 16, Variant::Disks(4))? / v.rps_of(LARD_R, 16, Variant::Disks(4))?)
         },
@@ -108,7 +108,7 @@ pub(super) const SPECS: &[LardClaimSpec] = &[
         unit: "×",
         rule: Rule::Between(1.0 + EQUAL, MILD),
         family: rice,
-        conditions: Conditions::One,
+        conditions: ClaimConditions::One,
         value: |v| {
             farthest(1.125, [8, 16].iter().filter_map(|&n| gain(v, LARD_R, n, Variant::Disks(2))).collect())
         },
@@ -123,7 +123,7 @@ pub(super) const SPECS: &[LardClaimSpec] = &[
         unit: "×",
         rule: Rule::Within(MATCHES),
         family: rice,
-        conditions: Conditions::One,
+        conditions: ClaimConditions::One,
         value: |v| Some(v.rps_of(LARD_R, 16, Variant::Disks(4))? / v.rps_of(LARD_R, 16, Variant::Disks(2))?),
         explanation: EXPLAIN_DISKS_LARD,
     },
@@ -136,7 +136,7 @@ pub(super) const SPECS: &[LardClaimSpec] = &[
         unit: "%",
         rule: Rule::AtMost(25.0),
         family: rice,
-        conditions: Conditions::BackEnds(&[8, 16]),
+        conditions: ClaimConditions::BackEnds(&[8, 16]),
         value: |v| {
             Some(100.0 * v.delay_s(LARD_R, v.condition.backends?)? / v.delay_s(WRR, v.condition.backends?)?)
         },
@@ -151,7 +151,7 @@ pub(super) const SPECS: &[LardClaimSpec] = &[
         unit: "%",
         rule: Rule::Within(NEAR),
         family: ibm,
-        conditions: Conditions::BackEnds(&[4, 8, 16]),
+        conditions: ClaimConditions::BackEnds(&[4, 8, 16]),
         value: |v| {
             Some(100.0 * v.delay_s(LARD_R, v.condition.backends?)? / v.delay_s(WRR, v.condition.backends?)?)
         },
@@ -167,7 +167,7 @@ pub(super) const SPECS: &[LardClaimSpec] = &[
         // Lower for each strategy, and by no more than 30 %.
         rule: Rule::Between(0.0, 30.0),
         family: rice,
-        conditions: Conditions::One,
+        conditions: ClaimConditions::One,
         value: |v| {
             let losses =
                 [WRR, LARD_R].iter().filter_map(|s| Some(100.0 * (1.0 - gain(v, s, 8, Variant::Lru)?)));
@@ -185,7 +185,7 @@ pub(super) const SPECS: &[LardClaimSpec] = &[
         // The paper reports ratios that differ by 15 % as different ones.
         rule: Rule::Within(NEAR),
         family: rice,
-        conditions: Conditions::One,
+        conditions: ClaimConditions::One,
         value: |v| Some(gain(v, LARD_R, 8, Variant::Lru)? / gain(v, WRR, 8, Variant::Lru)?),
         explanation: EXPLAIN_LRU,
     },

@@ -7,7 +7,7 @@ use super::explain::{
 use super::plan::{Family, Variant, ibm, rice};
 use super::results::{GMS, LARD, LARD_R, LB_GC, WRR, farthest, max, min};
 use super::rule::PaperReference::{Figure, Section};
-use super::rule::{AHEAD, BEHIND, Conditions, EQUAL, GREATLY, LardClaimSpec, NEAR, Rule};
+use super::rule::{AHEAD, BEHIND, ClaimConditions, EQUAL, GREATLY, LardClaimSpec, NEAR, Rule};
 
 fn rice_or_ibm(family: Family) -> bool {
     rice(family) || ibm(family)
@@ -24,7 +24,7 @@ pub(super) const SPECS: &[LardClaimSpec] = &[
         // As for LB (7d).
         rule: Rule::Between(1.0 + EQUAL, GREATLY),
         family: rice,
-        conditions: Conditions::BackEnds(&[4, 8, 16]),
+        conditions: ClaimConditions::BackEnds(&[4, 8, 16]),
         value: |v| v.ratio(LB_GC, WRR, v.condition.backends?),
         explanation: EXPLAIN_LB,
     },
@@ -37,7 +37,7 @@ pub(super) const SPECS: &[LardClaimSpec] = &[
         unit: "×",
         rule: Rule::Within(NEAR),
         family: rice,
-        conditions: Conditions::One,
+        conditions: ClaimConditions::One,
         value: |v| farthest(1.0, v.over(2, |n| Some(v.miss_percent(LARD, n)? / v.miss_percent(LB_GC, n)?))),
         explanation: EXPLAIN_MISSES,
     },
@@ -50,7 +50,7 @@ pub(super) const SPECS: &[LardClaimSpec] = &[
         unit: "×",
         rule: BEHIND,
         family: rice,
-        conditions: Conditions::One,
+        conditions: ClaimConditions::One,
         value: |v| max(v.over(7, |n| Some(v.miss_percent(LARD_R, n)? / v.miss_percent(LARD, n)?))),
         explanation: EXPLAIN_REPLICA_MISSES,
     },
@@ -63,7 +63,7 @@ pub(super) const SPECS: &[LardClaimSpec] = &[
         unit: "pp",
         rule: Rule::MoreThan(0.0),
         family: rice,
-        conditions: Conditions::One,
+        conditions: ClaimConditions::One,
         value: |v| min(v.over(7, |n| Some(v.idle_percent(LARD, n)? - v.idle_percent(LARD_R, n)?))),
         explanation: EXPLAIN_REPLICA_IDLE,
     },
@@ -76,7 +76,7 @@ pub(super) const SPECS: &[LardClaimSpec] = &[
         unit: "×",
         rule: BEHIND,
         family: rice_or_ibm,
-        conditions: Conditions::One,
+        conditions: ClaimConditions::One,
         value: |v| max(v.over(2, |n| v.ratio(GMS, LARD, n))),
         explanation: EXPLAIN_GMS_SHORT,
     },
@@ -89,7 +89,7 @@ pub(super) const SPECS: &[LardClaimSpec] = &[
         unit: "×",
         rule: AHEAD,
         family: rice,
-        conditions: Conditions::BackEnds(&[8, 16]),
+        conditions: ClaimConditions::BackEnds(&[8, 16]),
         value: |v| {
             let lead = |variant| {
                 let rps = |strategy| v.rps_of(strategy, v.condition.backends?, variant);

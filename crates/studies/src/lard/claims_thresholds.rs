@@ -4,7 +4,7 @@ use super::explain::{EXPLAIN_HIGH_T_LOW, EXPLAIN_THRESHOLDS};
 use super::plan::{HIGH_T_LOW, T_HIGH, Variant, rice};
 use super::results::{LARD, View};
 use super::rule::PaperReference::Section;
-use super::rule::{Conditions, EQUAL, LardClaimSpec, MATCHES, MILD, Rule};
+use super::rule::{ClaimConditions, EQUAL, LardClaimSpec, MATCHES, MILD, Rule};
 
 const LEAST: u32 = T_HIGH[0];
 const MOST: u32 = T_HIGH[T_HIGH.len() - 1];
@@ -43,7 +43,7 @@ pub(super) const SPECS: &[LardClaimSpec] = &[
         // Nine tenths of the variance.
         rule: Rule::AtLeast(0.95),
         family: rice,
-        conditions: Conditions::One,
+        conditions: ClaimConditions::One,
         value: linearity,
         explanation: EXPLAIN_THRESHOLDS,
     },
@@ -57,7 +57,7 @@ pub(super) const SPECS: &[LardClaimSpec] = &[
         // Equality is no increase.
         rule: Rule::Between(1.0 + EQUAL, MILD),
         family: rice,
-        conditions: Conditions::One,
+        conditions: ClaimConditions::One,
         value: |v| gain(v, LEAST, MOST),
         explanation: EXPLAIN_THRESHOLDS,
     },
@@ -70,7 +70,7 @@ pub(super) const SPECS: &[LardClaimSpec] = &[
         unit: "×",
         rule: Rule::Within(MATCHES),
         family: rice,
-        conditions: Conditions::One,
+        conditions: ClaimConditions::One,
         value: |v| gain(v, T_HIGH[T_HIGH.len() - 2], MOST),
         explanation: EXPLAIN_THRESHOLDS,
     },
@@ -83,7 +83,7 @@ pub(super) const SPECS: &[LardClaimSpec] = &[
         unit: "×",
         rule: Rule::AtLeast(1.0 - EQUAL),
         family: rice,
-        conditions: Conditions::Thresholds(HIGH_T_LOW),
+        conditions: ClaimConditions::Thresholds(HIGH_T_LOW),
         value: |v| high_t_low(v, |variant| v.rps_of(LARD, 8, variant)),
         explanation: EXPLAIN_HIGH_T_LOW,
     },
@@ -98,7 +98,7 @@ pub(super) const SPECS: &[LardClaimSpec] = &[
         // can agree.
         rule: Rule::Between(1.0, MILD),
         family: rice,
-        conditions: Conditions::Thresholds(HIGH_T_LOW),
+        conditions: ClaimConditions::Thresholds(HIGH_T_LOW),
         value: |v| high_t_low(v, |variant| v.run(LARD, 8, variant)?.response_time_s.map(|s| s.mean)),
         explanation: EXPLAIN_HIGH_T_LOW,
     },

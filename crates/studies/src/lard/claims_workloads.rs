@@ -7,7 +7,7 @@ use super::explain::{
 use super::plan::{Family, hot, ibm};
 use super::results::{GMS, LARD, LARD_R, View, WRR, farthest, max, min};
 use super::rule::PaperReference::{Figure, Section};
-use super::rule::{AHEAD, Conditions, EQUAL, LardClaimSpec, MATCHES, NEAR, Rule};
+use super::rule::{AHEAD, ClaimConditions, EQUAL, LardClaimSpec, MATCHES, NEAR, Rule};
 
 fn chess(family: Family) -> bool {
     family == Family::Chess
@@ -40,7 +40,7 @@ pub(super) const SPECS: &[LardClaimSpec] = &[
         // Slightly more, of twice.
         rule: Rule::Between(2.0 * (1.0 + EQUAL), 2.0 * (1.0 + NEAR)),
         family: ibm,
-        conditions: Conditions::BackEnds(&[4, 8, 16]),
+        conditions: ClaimConditions::BackEnds(&[4, 8, 16]),
         value: |v| v.ratio(LARD_R, WRR, v.condition.backends?),
         explanation: EXPLAIN_IBM_RATIO,
     },
@@ -53,7 +53,7 @@ pub(super) const SPECS: &[LardClaimSpec] = &[
         unit: "%",
         rule: Rule::AtLeast(85.0),
         family: ibm,
-        conditions: Conditions::One,
+        conditions: ClaimConditions::One,
         value: |v| Some(100.0 * v.ratio(GMS, LARD_R, 16)?),
         explanation: EXPLAIN_IBM_GMS,
     },
@@ -66,7 +66,7 @@ pub(super) const SPECS: &[LardClaimSpec] = &[
         unit: "×",
         rule: AHEAD,
         family: ibm,
-        conditions: Conditions::One,
+        conditions: ClaimConditions::One,
         value: |v| min(v.sized(LARD_R, 2..=4, |n| v.efficiency(LARD_R, 1, n))),
         explanation: EXPLAIN_IBM_FEW,
     },
@@ -79,7 +79,7 @@ pub(super) const SPECS: &[LardClaimSpec] = &[
         unit: "×",
         rule: Rule::AtMost(1.0 + MATCHES),
         family: ibm,
-        conditions: Conditions::One,
+        conditions: ClaimConditions::One,
         value: |v| max(v.sized(LARD_R, 5..=16, |n| v.efficiency(LARD_R, 4, n))),
         explanation: EXPLAIN_IBM,
     },
@@ -92,7 +92,7 @@ pub(super) const SPECS: &[LardClaimSpec] = &[
         unit: "×",
         rule: Rule::Within(MATCHES),
         family: ibm,
-        conditions: Conditions::One,
+        conditions: ClaimConditions::One,
         value: |v| farthest(1.0, v.over(2, |n| v.ratio(LARD_R, LARD, n))),
         explanation: EXPLAIN_IBM_MATCH,
     },
@@ -105,7 +105,7 @@ pub(super) const SPECS: &[LardClaimSpec] = &[
         unit: "×",
         rule: Rule::AtLeast(1.3),
         family: ibm,
-        conditions: Conditions::One,
+        conditions: ClaimConditions::One,
         value: |v| Some(v.rps(LARD_R, 8)? / v.sibling(Family::Rice).rps(LARD_R, 8)?),
         explanation: LardExplanation::None,
     },
@@ -118,7 +118,7 @@ pub(super) const SPECS: &[LardClaimSpec] = &[
         unit: "%",
         rule: Rule::Between(0.0, 15.0),
         family: hot,
-        conditions: Conditions::One,
+        conditions: ClaimConditions::One,
         value: replication_gain,
         explanation: EXPLAIN_HOT,
     },
@@ -132,7 +132,7 @@ pub(super) const SPECS: &[LardClaimSpec] = &[
         // A comparison: the greatest gain must lie there, and not elsewhere.
         rule: Rule::MoreThan(0.0),
         family: one_hot,
-        conditions: Conditions::One,
+        conditions: ClaimConditions::One,
         value: |v| {
             let largest =
                 |of: &dyn Fn(Family) -> bool| max(v.alike(of).iter().filter_map(replication_gain).collect());
@@ -149,7 +149,7 @@ pub(super) const SPECS: &[LardClaimSpec] = &[
         unit: "×",
         rule: Rule::Within(MATCHES),
         family: chess,
-        conditions: Conditions::One,
+        conditions: ClaimConditions::One,
         value: |v| farthest(1.0, v.over(2, |n| v.ratio(LARD, WRR, n))),
         explanation: EXPLAIN_CHESS,
     },
@@ -162,7 +162,7 @@ pub(super) const SPECS: &[LardClaimSpec] = &[
         unit: "×",
         rule: Rule::Within(MATCHES),
         family: chess,
-        conditions: Conditions::One,
+        conditions: ClaimConditions::One,
         value: |v| farthest(1.0, v.over(2, |n| v.ratio(LARD_R, WRR, n))),
         explanation: EXPLAIN_CHESS,
     },

@@ -12,7 +12,7 @@ pub(super) use crate::judge::{
 
 /// The conditions under which the one claim is measured.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Conditions {
+pub(super) enum ClaimConditions {
     /// No particular one.
     One,
     /// Numbers of back-ends.
@@ -21,7 +21,7 @@ pub(super) enum Conditions {
     Thresholds(&'static [(u32, u32)]),
 }
 
-impl Conditions {
+impl ClaimConditions {
     /// Each condition in words, with what its view is set to.
     fn all(self) -> Vec<(String, Condition)> {
         match self {
@@ -59,7 +59,7 @@ pub(super) struct LardClaimSpec {
     pub(super) unit: &'static str,
     pub(super) rule: Rule,
     pub(super) family: fn(Family) -> bool,
-    pub(super) conditions: Conditions,
+    pub(super) conditions: ClaimConditions,
     pub(super) value: fn(&View<'_>) -> Option<f64>,
     /// Shown when the claim does not hold on every workload.
     pub(super) explanation: LardExplanation,
@@ -111,14 +111,14 @@ mod tests {
 
     #[test]
     fn every_condition_has_its_words() {
-        let words = |conditions: Conditions| -> Vec<String> {
+        let words = |conditions: ClaimConditions| -> Vec<String> {
             conditions.all().into_iter().map(|(words, _)| words).collect()
         };
-        assert_eq!(words(Conditions::One), [""]);
-        assert_eq!(words(Conditions::BackEnds(&[4, 8])), ["on 4 back-ends", "on 8 back-ends"]);
-        let pairs = Conditions::Thresholds(&[(50, 90)]);
+        assert_eq!(words(ClaimConditions::One), [""]);
+        assert_eq!(words(ClaimConditions::BackEnds(&[4, 8])), ["on 4 back-ends", "on 8 back-ends"]);
+        let pairs = ClaimConditions::Thresholds(&[(50, 90)]);
         assert_eq!(words(pairs), ["with T_low 50 and T_high 90"]);
         assert_eq!(pairs.all()[0].1.thresholds, Some(Variant::Thresholds(50, 90)));
-        assert_eq!(Conditions::BackEnds(&[4]).all()[0].1.backends, Some(4));
+        assert_eq!(ClaimConditions::BackEnds(&[4]).all()[0].1.backends, Some(4));
     }
 }
