@@ -27,6 +27,23 @@ pub(crate) const EQUAL: f64 = 0.01;
 /// within reach, and which is what it tells 3.9 and 4.5 times apart by.
 pub(crate) const NEAR: f64 = 0.15;
 
+/// What is ahead is ahead by more than runs that are as good as equal differ by; likewise what is behind.
+pub(crate) const AHEAD: Rule = Rule::MoreThan(1.0 + EQUAL);
+pub(crate) const BEHIND: Rule = Rule::LessThan(1.0 - EQUAL);
+
+/// "Matches", "no gain", "very close": 5 %, a third of what is only near.
+pub(crate) const MATCHES: f64 = 0.05;
+
+/// "Clearly", "significantly", "substantial": a fifth more or less, so that nothing is both near and clearly apart.
+pub(crate) const CLEARLY_MORE: f64 = 1.2;
+pub(crate) const CLEARLY_LESS: f64 = 0.8;
+
+/// "Mild": a quarter more at most.
+pub(crate) const MILD: f64 = 1.25;
+
+/// "Greatly", "fast": twice. What changes by no more is "maintained".
+pub(crate) const GREATLY: f64 = 2.0;
+
 /// "Slightly more": more, by no more than what is near.
 pub(crate) const SLIGHTLY_MORE: Rule = Rule::Between(1.0 + EQUAL, 1.0 + NEAR);
 
@@ -134,7 +151,11 @@ impl MeasuredClaim {
             measured: self.measured,
             verdict,
             rule,
-            explanation: if verdict == Verdict::Holds { String::new() } else { self.explanation },
+            explanation: match verdict {
+                Verdict::Holds => String::new(),
+                _ if self.explanation.is_empty() => "Not explained.".to_owned(),
+                _ => self.explanation,
+            },
         })
     }
 }

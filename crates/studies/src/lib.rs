@@ -10,6 +10,8 @@ pub mod scenario;
 mod settings;
 pub mod spec;
 mod study_error;
+#[cfg(test)]
+mod testing;
 mod workload;
 mod workload_requests;
 

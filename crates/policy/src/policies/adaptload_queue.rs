@@ -242,6 +242,27 @@ mod tests {
         assert_eq!(fe.policy().stats().last(), Some(&("to_idle", 1.0)));
     }
 
+    #[test]
+    fn off_loading_can_begin_at_longer_queues() {
+        let to_idle = |off_load_from: u32| {
+            let params = AdaptLoadQueueParams { batch: 64, off_load_from, ..AdaptLoadQueueParams::default() };
+            let mut fe = Core::new(
+                Box::new(AdaptLoadQueue::new(&params, 1)),
+                Cluster::new(2),
+                AdmissionControl::UNLIMITED,
+            );
+            for number in 0..64 {
+                let assigned = offer(&mut fe, number, if number % 2 == 0 { 10 } else { 1_000 }, Time::ZERO);
+                fe.complete(&assigned, Ending::answered(None), Time::ZERO);
+            }
+            // 10 bytes belong to the first back-end; nothing is complete.
+            (100..106).map(|number| offer(&mut fe, number, 10, Time::ZERO).backend.0).collect::<Vec<_>>()
+        };
+        assert_eq!(to_idle(1), [0, 1, 0, 0, 0, 0]);
+        assert_eq!(to_idle(3), [0, 0, 0, 1, 0, 0]);
+        assert_eq!(to_idle(1_000_000_000), [0; 6]);
+    }
+
     /// Worked out by hand: two back-ends, 20 requests of 10 bytes and 2 of 100 in a batch of one second, so that
     /// the intervals are the two sizes; each back-end answers 100 bytes in a second, the first 10 requests, the second
     /// one. Queues are 0 and 0 at the end of the batch, so Q' = (10, 1): above TH1, and 9 apart. Q* = 5.5 and L' = (15.5,

@@ -13,7 +13,9 @@
 //! - Requests without a body (HEAD, 304) touch neither cache nor disk.
 //! - Dynamic requests share a processor (see `processor_sharing.rs`). Their times are lognormal, or those of the trace where
 //!   it has any. They touch neither cache nor disk. The server for them is not among the units whose use is reported.
-//! - `speed` divides all times of network and disk, by which the paper makes load light or heavy.
+//! - `speed` divides all times of network and disk, by which the paper makes load light or heavy. The first `fast_backends`
+//!   back-ends are `fast_speed` times as fast as that (section 4); a policy learns of it by their weights alone. Slowdown
+//!   compares with the fastest back-end.
 
 use plimsoll_cache::Cache;
 use plimsoll_policy::params::{ParamSet, Params as _};
@@ -49,6 +51,10 @@ plimsoll_policy::params! {
         block_bytes: u64 = 45_056, 512..=1_000_000_000_000, "bytes";
         /// Speed of network and disk as a multiple of those that have these costs.
         speed: f64 = 1.0, 0.001..=100000.0, "";
+        /// How many back-ends, from the first on, are faster.
+        fast_backends: u32 = 0, 0..=65_534, "back-ends";
+        /// Speed of these as a multiple of the others'.
+        fast_speed: f64 = 1.0, 1.0..=1000.0, "";
         /// Mean time to compute a dynamic response.
         dynamic_mean_ms: f64 = 3.25, 0.000001..=1e9, "ms";
         /// Coefficient of variation of that time.
@@ -64,6 +70,7 @@ const DISK: u8 = 1;
 const DYNAMIC: u8 = 2;
 
 struct AdaptLoadBackend {
+    costs: Costs,
     network: PacketRing,
     network_alarm: Alarm,
     /// A transmission that ended at the time another request came; that time's event reports it.
@@ -79,7 +86,8 @@ struct AdaptLoadBackend {
 
 /// See the module's documentation.
 pub struct AdaptLoadModel<'t> {
-    costs: Costs,
+    /// Of the fastest back-end, with which slowdowns compare.
+    least_costs: Costs,
     block_bytes: u64,
     targets: &'t Targets,
     nodes: Vec<AdaptLoadBackend>,
@@ -99,16 +107,11 @@ impl<'t> AdaptLoadModel<'t> {
         seed: u64,
     ) -> Self {
         let p = params;
-        let costs = Costs::new(&LardModelParams {
-            connect_us: p.connection_us / p.speed,
-            transmit_per_512_bytes_us: p.transmit_per_512_bytes_us / p.speed,
-            disk_latency_us: p.disk_latency_us / p.speed,
-            disk_transfer_per_4096_bytes_us: p.disk_transfer_per_4096_bytes_us / p.speed,
-            disk_seek_us: p.disk_seek_us / p.speed,
-            ..LardModelParams::default()
-        });
-        let node = || AdaptLoadBackend {
-            network: PacketRing::new(costs.transmit(p.quantum_bytes)),
+        let fast = usize::try_from(p.fast_backends).unwrap_or(usize::MAX);
+        let speed_of = |backend: usize| if backend < fast { p.speed * p.fast_speed } else { p.speed };
+        let node = |speed: f64| AdaptLoadBackend {
+            costs: costs(p, speed),
+            network: PacketRing::new(costs(p, speed).transmit(p.quantum_bytes)),
             network_alarm: Alarm::default(),
             ended: None,
             reads: ReadQueue::default(),
@@ -120,22 +123,22 @@ impl<'t> AdaptLoadModel<'t> {
             joined_count: 0,
         };
         Self {
-            costs,
+            least_costs: costs(p, speed_of(0)),
             block_bytes: p.block_bytes,
             targets,
-            nodes: (0..backends).map(|_| node()).collect(),
+            nodes: (0..backends).map(|backend| node(speed_of(backend))).collect(),
             caches: (0..backends).map(|_| cache.build()).collect(),
             times: Lognormal::new(p.dynamic_mean_ms * 1e6, p.dynamic_cv, Rng::new(seed, STREAM)),
             evicted: Vec::new(),
         }
     }
 
-    /// Time to read a whole document: the first block's latency, a seek for each further block, and the
-    /// transfer.
-    fn read_time(&self, size_bytes: u64) -> Nanos {
+    /// Time to read a whole document with these costs: the first block's latency, a seek for each further block, and
+    /// the transfer.
+    fn read_time(&self, costs: &Costs, size_bytes: u64) -> Nanos {
         let further = size_bytes.saturating_sub(1) / self.block_bytes;
-        let seeks = Nanos::new(further.saturating_mul(self.costs.disk_seek.as_nanos()));
-        self.costs.disk_latency + seeks + linear(size_bytes, 4096, self.costs.disk_transfer_4096)
+        let seeks = Nanos::new(further.saturating_mul(costs.disk_seek.as_nanos()));
+        costs.disk_latency + seeks + linear(size_bytes, 4096, costs.disk_transfer_4096)
     }
 
     /// Handles a request whose document is not in memory.
@@ -160,7 +163,7 @@ impl<'t> AdaptLoadModel<'t> {
         let Some(size_bytes) = self.nodes[usize::from(b)].reads.current().map(|read| read.size_bytes) else {
             return;
         };
-        let span = self.read_time(size_bytes);
+        let span = self.read_time(&self.nodes[usize::from(b)].costs, size_bytes);
         let node = &mut self.nodes[usize::from(b)];
         node.disk_busy.begin(context.now, span);
         let event = ModelEvent { backend: b, kind: DISK, unit: 0, epoch: node.epoch };
@@ -172,13 +175,25 @@ impl<'t> AdaptLoadModel<'t> {
         let size_bytes = self.targets.size_bytes[read.target as usize];
         self.caches[usize::from(b)].insert(u64::from(read.target), size_bytes, &mut self.evicted);
         self.evicted.clear();
-        let (node, costs) = (&mut self.nodes[usize::from(b)], &self.costs);
+        let node = &mut self.nodes[usize::from(b)];
         for &(job, bytes) in &read.waiters {
-            node.transmit(b, job, transmission(costs, bytes), context);
+            node.transmit(b, job, bytes, context);
         }
         node.reads.give_back(slot, read);
         self.read(b, context);
     }
+}
+
+/// The costs of a back-end with this speed.
+fn costs(p: &AdaptLoadModelParams, speed: f64) -> Costs {
+    Costs::new(&LardModelParams {
+        connect_us: p.connection_us / speed,
+        transmit_per_512_bytes_us: p.transmit_per_512_bytes_us / speed,
+        disk_latency_us: p.disk_latency_us / speed,
+        disk_transfer_per_4096_bytes_us: p.disk_transfer_per_4096_bytes_us / speed,
+        disk_seek_us: p.disk_seek_us / speed,
+        ..LardModelParams::default()
+    })
 }
 
 /// Time to transmit this many bytes alone, the connection's included.
@@ -189,7 +204,8 @@ fn transmission(costs: &Costs, bytes: u64) -> Nanos {
 
 impl AdaptLoadBackend {
     #[inline]
-    fn transmit(&mut self, b: u16, job: JobId, service: Nanos, context: &mut ModelContext<'_>) {
+    fn transmit(&mut self, b: u16, job: JobId, bytes: u64, context: &mut ModelContext<'_>) {
+        let service = transmission(&self.costs, bytes);
         if let Some(ended) = self.network.complete(context.now) {
             self.ended = Some(ended);
         }
@@ -222,10 +238,10 @@ impl AdaptLoadBackend {
         self.set_network_alarm(b, context);
     }
 
-    fn dynamic_event(&mut self, b: u16, costs: &Costs, context: &mut ModelContext<'_>) {
+    fn dynamic_event(&mut self, b: u16, context: &mut ModelContext<'_>) {
         self.dynamic_alarm.rang();
         while let Some((job, bytes)) = self.dynamic.complete(context.now) {
-            self.transmit(b, job, transmission(costs, bytes), context);
+            self.transmit(b, job, bytes, context);
         }
         self.set_dynamic_alarm(b, context);
     }
@@ -240,20 +256,20 @@ impl Model for AdaptLoadModel<'_> {
         request: &SimRequest,
         context: &mut ModelContext<'_>,
     ) -> Nanos {
-        let service = transmission(&self.costs, request.size_bytes);
+        let alone = transmission(&self.least_costs, request.size_bytes);
         let node = &mut self.nodes[backend.index()];
         if request.kind == Kind::Dynamic {
             let computing = if request.service == Nanos::ZERO { self.times.draw() } else { request.service };
             node.dynamic.enter(job, computing, request.size_bytes, context.now);
             node.set_dynamic_alarm(backend.0, context);
-            return computing + service;
+            return computing + alone;
         }
         if request.size_bytes == 0 || self.caches[backend.index()].access(u64::from(request.target)) {
-            node.transmit(backend.0, job, service, context);
+            node.transmit(backend.0, job, request.size_bytes, context);
         } else {
             self.miss(backend.0, job, request, context);
         }
-        service
+        alone
     }
 
     #[inline]
@@ -265,7 +281,7 @@ impl Model for AdaptLoadModel<'_> {
         match event.kind {
             NETWORK => node.network_event(event.backend, context),
             DISK => self.disk_done(event.backend, context),
-            _ => node.dynamic_event(event.backend, &self.costs, context),
+            _ => node.dynamic_event(event.backend, context),
         }
     }
 

@@ -125,6 +125,33 @@ fn speed_divides_the_times_of_network_and_disk() {
 }
 
 #[test]
+fn a_connection_costs_network_time_with_every_response() {
+    let params = AdaptLoadModelParams { connection_us: 290.0, speed: 2.0, ..AdaptLoadModelParams::default() };
+    let (total, outcome) = total_ns(&[8 * KB], &[(0, 8 * KB, 0), (0, 8 * KB, 1000)], &params);
+    let sent = 290 * US + send(8 * KB);
+    assert_eq!(total, ((read(8 * KB, 0) + 2 * sent) / 2) as f64);
+    assert_eq!(outcome.backends[0].usage.cpu, Nanos::new(sent));
+    // What a request takes alone has it too.
+    assert_eq!(outcome.slowdown_permille.quantile(0.5), Some(1_000));
+}
+
+#[test]
+fn some_back_ends_can_be_faster() {
+    let params =
+        AdaptLoadModelParams { fast_backends: 1, fast_speed: 2.0, ..AdaptLoadModelParams::default() };
+    let setup = Setup { policy: "round_robin", backends: 3, ..Setup::default() };
+    let requests = [0, 1000, 2000].map(|ms| request(0, 8 * KB, ms));
+    let (outcome, _) = setup.adaptload(&params, &targets(&[8 * KB]), &requests);
+    let usage =
+        |b: usize| (outcome.backends[b].usage.cpu.as_nanos(), outcome.backends[b].usage.disk.as_nanos());
+    let slow = (send(8 * KB), read(8 * KB, 0));
+    assert_eq!([usage(0), usage(1), usage(2)], [(slow.0 / 2, slow.1 / 2), slow, slow]);
+    // Slowdowns compare with the fast one, wherever a request was: at most a tick of the histogram apart.
+    let slowest = (slow.0 + slow.1) as f64 / (slow.0 / 2) as f64;
+    assert!((outcome.slowdown_permille.max().unwrap() as f64 / 1e3 / slowest - 1.0).abs() < 1e-3);
+}
+
+#[test]
 fn documents_larger_than_the_cache_are_read_every_time() {
     let size = 2048 * KB;
     let (_, outcome) =

@@ -8,7 +8,7 @@ use super::measures::{class, crossover, least, slow};
 use super::plan::{ADAPTLOAD, Contender, DayRun, JSQ, LARD_BEST};
 use super::results::AdaptLoadResults;
 use super::rule::PaperReference::Figure;
-use super::rule::{AdaptLoadClaimSpec, Over, Rule, SLIGHTLY_MORE};
+use super::rule::{AdaptLoadClaimSpec, CLEARLY_MORE, GREATLY, Over, Rule, SLIGHTLY_MORE};
 
 /// AdaptLoad's slowdown over that of `other` at the cache above 25 % at which they depart most from a slight difference.
 fn beyond_crossing(r: &AdaptLoadResults, other: Contender) -> Option<f64> {
@@ -30,7 +30,7 @@ pub(super) const SPECS: &[AdaptLoadClaimSpec] = &[
         paper: None,
         paper_text: "fast",
         unit: "×",
-        rule: Rule::AtLeast(2.0),
+        rule: Rule::MoreThan(GREATLY),
         value: |r| Some(r.slowdown(DayRun::day(JSQ, 10))? / r.slowdown(DayRun::day(JSQ, 25))?),
         explanation: AdaptLoadExplanation::None,
     },
@@ -42,7 +42,8 @@ pub(super) const SPECS: &[AdaptLoadClaimSpec] = &[
         paper: None,
         paper_text: "maintains",
         unit: "×",
-        rule: Rule::AtMost(2.0),
+        // What deteriorates fast (a26) does by more than this, so nothing does both.
+        rule: Rule::AtMost(GREATLY),
         value: |r| Some(r.slowdown(DayRun::day(ADAPTLOAD, 10))? / r.slowdown(DayRun::day(ADAPTLOAD, 25))?),
         explanation: SMALL,
     },
@@ -54,7 +55,7 @@ pub(super) const SPECS: &[AdaptLoadClaimSpec] = &[
         paper: None,
         paper_text: "maintains",
         unit: "×",
-        rule: Rule::AtMost(2.0),
+        rule: Rule::AtMost(GREATLY),
         value: |r| Some(r.slowdown(DayRun::day(LARD_BEST, 10))? / r.slowdown(DayRun::day(LARD_BEST, 25))?),
         explanation: SMALL,
     },
@@ -62,12 +63,13 @@ pub(super) const SPECS: &[AdaptLoadClaimSpec] = &[
         id: "a29",
         place: Figure(8),
         over: Over::Day,
-        statement: "JSQ and AdaptLoad cross at caches of about 25 % (interpolated; the largest cache if they nowhere do)",
+        statement: "JSQ and AdaptLoad cross at caches of about 25 % (interpolated; 0 if JSQ is ahead at every cache, 200 if at none; on whole days only)",
         paper: Some(25.0),
         paper_text: "about 25 %",
         unit: "%",
+        // About: from 20 to 30 %, to the next caches of figure 8.
         rule: Rule::Within(0.2),
-        value: |r| crossover(r),
+        value: |r| if r.day.scale < 1.0 { None } else { crossover(r) },
         explanation: CROSSOVER,
     },
     AdaptLoadClaimSpec {
@@ -103,7 +105,7 @@ pub(super) const SPECS: &[AdaptLoadClaimSpec] = &[
         paper: None,
         paper_text: "fast",
         unit: "×",
-        rule: Rule::AtLeast(2.0),
+        rule: Rule::MoreThan(GREATLY),
         value: |r| smaller_caches(r, JSQ),
         explanation: SMALL,
     },
@@ -115,7 +117,7 @@ pub(super) const SPECS: &[AdaptLoadClaimSpec] = &[
         paper: None,
         paper_text: "maintains",
         unit: "×",
-        rule: Rule::AtMost(2.0),
+        rule: Rule::AtMost(GREATLY),
         value: |r| smaller_caches(r, ADAPTLOAD),
         explanation: SMALL,
     },
@@ -127,7 +129,7 @@ pub(super) const SPECS: &[AdaptLoadClaimSpec] = &[
         paper: None,
         paper_text: "maintains",
         unit: "×",
-        rule: Rule::AtMost(2.0),
+        rule: Rule::AtMost(GREATLY),
         value: |r| smaller_caches(r, LARD_BEST),
         explanation: SMALL,
     },
@@ -139,6 +141,7 @@ pub(super) const SPECS: &[AdaptLoadClaimSpec] = &[
         paper: Some(0.4),
         paper_text: "0.4 %",
         unit: "%",
+        // Read off a logarithmic axis, as the next one.
         rule: Rule::Within(0.5),
         value: |r| class(r, ADAPTLOAD, 10..=10, 2),
         explanation: CLASSES,
@@ -151,7 +154,7 @@ pub(super) const SPECS: &[AdaptLoadClaimSpec] = &[
         paper: Some(0.01),
         paper_text: "0.01 %",
         unit: "%",
-        rule: Rule::AtMost(0.1),
+        rule: Rule::Within(0.5),
         value: |r| class(r, ADAPTLOAD, 10..=10, 3),
         explanation: SHORTENED,
     },
@@ -159,24 +162,26 @@ pub(super) const SPECS: &[AdaptLoadClaimSpec] = &[
         id: "a35",
         place: Figure(9),
         over: Over::Points,
-        statement: "1 Kbytes to 0.1 Mbytes: slowdowns of 5 and more are about as frequent with AdaptLoad as with LARD (difference)",
+        statement: "1 Kbytes to 0.1 Mbytes: slowdowns of 5 and more are about as frequent with AdaptLoad as with LARD (shares, AdaptLoad over LARD)",
         paper: None,
         paper_text: "similar",
-        unit: "pp",
-        rule: Rule::Between(-3.0, 3.0),
-        value: |r| Some(slow(r, ADAPTLOAD, 11..=17)? - slow(r, LARD_BEST, 11..=17)?),
+        unit: "×",
+        // Figure 9's axis is logarithmic, on which a factor of two is close; what is higher (a36) is higher by more, so nothing
+        // is both.
+        rule: Rule::Between(1.0 / GREATLY, GREATLY),
+        value: |r| Some(slow(r, ADAPTLOAD, 11..=17)? / slow(r, LARD_BEST, 11..=17)?),
         explanation: SHORTENED,
     },
     AdaptLoadClaimSpec {
         id: "a36",
         place: Figure(9),
         over: Over::Points,
-        statement: "and more frequent with JSQ than with AdaptLoad (difference)",
+        statement: "and more frequent with JSQ than with AdaptLoad (shares, JSQ over AdaptLoad)",
         paper: None,
         paper_text: "higher",
-        unit: "pp",
-        rule: Rule::AtLeast(0.5),
-        value: |r| Some(slow(r, JSQ, 11..=17)? - slow(r, ADAPTLOAD, 11..=17)?),
+        unit: "×",
+        rule: Rule::MoreThan(GREATLY),
+        value: |r| Some(slow(r, JSQ, 11..=17)? / slow(r, ADAPTLOAD, 11..=17)?),
         explanation: FAIR_JSQ,
     },
     AdaptLoadClaimSpec {
@@ -187,7 +192,7 @@ pub(super) const SPECS: &[AdaptLoadClaimSpec] = &[
         paper: None,
         paper_text: "high",
         unit: "×",
-        rule: Rule::AtLeast(1.2),
+        rule: Rule::AtLeast(CLEARLY_MORE),
         value: |r| {
             least(
                 [ADAPTLOAD, JSQ, LARD_BEST]
@@ -205,7 +210,7 @@ pub(super) const SPECS: &[AdaptLoadClaimSpec] = &[
         paper: None,
         paper_text: "best",
         unit: "pp",
-        rule: Rule::AtLeast(0.0),
+        rule: Rule::MoreThan(0.0),
         value: |r| {
             Some(
                 class(r, ADAPTLOAD, 19..=22, 0)?

@@ -57,10 +57,10 @@ pub(super) fn correlation(r: &AdaptLoadResults) -> Option<f64> {
 pub(super) fn report(
     effort: Effort,
     figure: Option<u32>,
-    synthetic: bool,
-    calibration: &[Claim],
-    claims: &[Claim],
+    (calibration, claims): (&[Claim], &[Claim]),
     days: &[AdaptLoadResults],
+    others: &[AdaptLoadResults],
+    synthetic: bool,
 ) -> Report {
     let r = &days[0];
     let parts = [
@@ -78,6 +78,9 @@ pub(super) fn report(
     .fact("Requests", r.day.workload.trace.len().to_string())
     .fact("Speed of back-ends over the day", format!("{speed:.3} times the paper's costs"))
     .conclusion(parts.into_iter().flatten().collect::<Vec<_>>().join(" "));
+    if !others.is_empty() {
+        report = report.fact("Workloads of another day", names(others));
+    }
     if synthetic && effort == Effort::Quick {
         report = report.warning(format!(
             "A shortened day: arrivals come as fast as in the whole one, but there are only {:.0} % as many, for the same \

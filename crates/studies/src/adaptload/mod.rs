@@ -14,11 +14,15 @@ mod cluster;
 mod day;
 mod explain;
 mod figures;
+mod june_30;
 mod measures;
+mod other_day;
 mod plan;
 mod policies_table;
 mod results;
 mod rule;
+#[cfg(test)]
+mod testing;
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -36,7 +40,7 @@ use cluster::DayLoad;
 use day::Day;
 pub use day::{DaySource, Setting};
 pub use plan::FIGURES;
-use plan::{DayRun, cells};
+use plan::{DayRun, cells, other_cells};
 use results::{AdaptLoadResults, Done};
 
 /// The results of the study.
@@ -56,7 +60,8 @@ pub struct AdaptLoadStudy {
 pub fn requests(effort: Effort, figure: Option<u32>, source: &DaySource, setting: Setting) -> u64 {
     let (requests, days) = day::expected_requests(source, effort, setting.seed);
     let runs: usize = (0..days).map(|day| cells(effort, figure, day == 0).len()).sum();
-    runs as u64 * requests
+    let (other_requests, other_days) = day::other_requests(source, effort, setting.seed);
+    runs as u64 * requests + (other_cells(figure).len() * other_days) as u64 * other_requests
 }
 
 /// Passes progress on, and stops when another run has failed.
@@ -86,23 +91,30 @@ pub fn reproduce(
     progress: &dyn Progress,
 ) -> Result<AdaptLoadStudy, StudyError> {
     let synthetic = !matches!(source, DaySource::Trace(_));
-    let days = execute_days(Day::all(source, effort, setting)?, effort, figure, progress)?;
-    let calibration = rule::evaluate(&[calibration::SPECS], figure, &days);
-    let claims = rule::evaluate(&CLAIMS, figure, &days);
-    let report = figures::report(effort, figure, synthetic, &calibration, &claims, &days);
-    let runs = days.into_iter().flat_map(AdaptLoadResults::into_runs).collect();
+    let cells_of = |day: usize| cells(effort, figure, day == 0);
+    let days = execute_days(Day::all(source, effort, setting)?, cells_of, progress)?;
+    let others = if synthetic && !other_cells(figure).is_empty() {
+        execute_days(Day::others(effort, setting)?, |_| other_cells(figure), progress)?
+    } else {
+        Vec::new()
+    };
+    let mut calibration = rule::evaluate(&[calibration::SPECS], figure, &days);
+    calibration.extend(rule::evaluate(&[other_day::CALIBRATION], figure, &others));
+    let mut claims = rule::evaluate(&CLAIMS, figure, &days);
+    claims.extend(rule::evaluate(&[other_day::SPECS], figure, &others));
+    let report = figures::report(effort, figure, (&calibration, &claims), &days, &others, synthetic);
+    let runs = days.into_iter().chain(others).flat_map(AdaptLoadResults::into_runs).collect();
     Ok(AdaptLoadStudy { calibration, claims, runs, report })
 }
 
 /// Makes the runs of all days side by side.
 fn execute_days(
     days: Vec<Day>,
-    effort: Effort,
-    figure: Option<u32>,
+    cells_of: impl Fn(usize) -> Vec<DayRun>,
     progress: &dyn Progress,
 ) -> Result<Vec<AdaptLoadResults>, StudyError> {
-    let cells_of = |day: usize| cells(effort, figure, day == 0).into_iter().map(move |cell| (day, cell));
-    let planned: Vec<(usize, DayRun)> = (0..days.len()).flat_map(cells_of).collect();
+    let of_day = |day: usize| cells_of(day).into_iter().map(move |cell| (day, cell));
+    let planned: Vec<(usize, DayRun)> = (0..days.len()).flat_map(of_day).collect();
     let failed = AtomicBool::new(false);
     let run = |&(day, cell): &(usize, DayRun)| {
         let done = execute_cell(cell, &days[day], progress, &failed);
@@ -162,7 +174,8 @@ mod tests {
 
     #[test]
     fn ids_are_unique_and_every_figure_has_claims() {
-        let all: Vec<_> = CLAIMS.iter().copied().flatten().chain(calibration::SPECS).collect();
+        let others = other_day::SPECS.iter().chain(other_day::CALIBRATION);
+        let all: Vec<_> = CLAIMS.iter().copied().flatten().chain(calibration::SPECS).chain(others).collect();
         assert_eq!(all.iter().map(|spec| spec.id).collect::<BTreeSet<_>>().len(), all.len());
         for figure in FIGURES {
             assert!(all.iter().any(|spec| spec.place.figure() == Some(figure)), "figure {figure}");

@@ -2,10 +2,11 @@
 
 use plimsoll_cache::caches;
 use plimsoll_policy::params::GivenValue;
+use plimsoll_policy::{BackendId, Time, Weight};
 use plimsoll_report::SeriesLook;
-use plimsoll_sim::Arrivals;
+use plimsoll_sim::{Arrivals, Fault, FaultAction};
 
-use super::cluster::{BACKENDS, DayLoad};
+use super::cluster::{BACKENDS, BackendKind, DayLoad, FAST_BACKENDS, FAST_SPEED};
 use super::day::Day;
 use crate::lard::Effort;
 use crate::scenario::{Admission, Scenario, ScenarioError, Strategy, strategy_look};
@@ -101,8 +102,7 @@ pub(super) struct DayRun {
     /// Cache of a back-end in per cent of the working set.
     pub(super) cache_percent: u32,
     pub(super) contender: Contender,
-    /// Whether connections cost network time, of which AdaptLoad is told (footnote 4).
-    pub(super) connections: bool,
+    pub(super) backend_kind: BackendKind,
 }
 
 /// Network time to establish a connection and to tear it down, in microseconds at the paper's speed: 145 each, as on the
@@ -124,7 +124,7 @@ impl DayRun {
             backends: BACKENDS,
             cache_percent,
             contender,
-            connections: false,
+            backend_kind: BackendKind::Usual,
         }
     }
 
@@ -150,7 +150,12 @@ impl DayRun {
 
     /// The standard setting with connections that cost network time.
     pub(super) fn connections(contender: Contender) -> Self {
-        Self { connections: true, ..Self::day(contender, 15) }
+        Self { backend_kind: BackendKind::Connections, ..Self::day(contender, 15) }
+    }
+
+    /// The standard setting on back-ends of unequal speed.
+    pub(super) fn unequal(contender: Contender, weighted: bool) -> Self {
+        Self { backend_kind: BackendKind::Unequal { weighted }, ..Self::day(contender, 15) }
     }
 
     pub(super) fn scenario(&self, day: &Day) -> Result<Scenario, ScenarioError> {
@@ -165,13 +170,24 @@ impl DayRun {
             ..Scenario::lard(strategy, self.backends, day.seed)
         };
         let mut speed = day.speed(self.load);
-        if self.connections {
-            // So much faster that the network is used as much as without them.
-            speed *= 1.0 + f64::from(CONNECTION_BYTES) / day.mean_bytes();
-            scenario.set_model([("speed", speed.into()), ("connection_us", CONNECTION_US.into())])?;
-        } else {
-            scenario.set_model([("speed", speed.into())])?;
+        let mut model = Vec::new();
+        match self.backend_kind {
+            BackendKind::Usual => {}
+            BackendKind::Connections => {
+                // So much faster that the network is used as much as without them.
+                speed *= 1.0 + f64::from(CONNECTION_BYTES) / day.mean_bytes();
+                model.push(("connection_us", CONNECTION_US.into()));
+            }
+            BackendKind::Unequal { weighted } => {
+                let fast = f64::from(FAST_BACKENDS);
+                speed *= self.backends as f64 / (self.backends as f64 + fast * (FAST_SPEED - 1.0));
+                model.push(("fast_backends", u32::from(FAST_BACKENDS).into()));
+                model.push(("fast_speed", FAST_SPEED.into()));
+                scenario.faults = if weighted { weights() } else { Vec::new() };
+            }
         }
+        model.push(("speed", speed.into()));
+        scenario.set_model(model)?;
         scenario.set_policy(self.policy_params(speed))?;
         Ok(scenario)
     }
@@ -188,10 +204,21 @@ impl DayRun {
             Contender::Improved => vec![service_rate],
             Contender::SecondScan => vec![service_rate, ("off_load_from", NEVER.into())],
             Contender::OffLoading => vec![service_rate, ("th_1", NEVER.into())],
-            Contender::AdaptLoad if self.connections => vec![("connection_bytes", CONNECTION_BYTES.into())],
+            Contender::AdaptLoad if self.backend_kind == BackendKind::Connections => {
+                vec![("connection_bytes", CONNECTION_BYTES.into())]
+            }
             _ => Vec::new(),
         }
     }
+}
+
+/// Speeds as weights, from the start.
+fn weights() -> Vec<Fault> {
+    let fast = |b| {
+        let action = FaultAction::Weight(Weight::new(FAST_SPEED)?);
+        Some(Fault { at: Time::ZERO, backend: BackendId(b), action })
+    };
+    (0..FAST_BACKENDS).filter_map(fast).collect()
 }
 
 /// Caches of figure 8, in per cent.
@@ -225,6 +252,10 @@ pub(super) fn cells(effort: Effort, figure: Option<u32>, first: bool) -> Vec<Day
     };
     for &cache in caches {
         add(main, &|c| DayRun::day(c, cache));
+    }
+    if wants(&[6]) {
+        add(&[ADAPTLOAD, JSQ], &|c| DayRun::unequal(c, true));
+        add(&[ADAPTLOAD], &|c| DayRun::unequal(c, false));
     }
     if wants(&[10]) {
         for &backends in if full { &CLUSTERS[..] } else { &QUICK_CLUSTERS } {
@@ -265,11 +296,55 @@ pub(super) fn cells(effort: Effort, figure: Option<u32>, first: bool) -> Vec<Day
     cells
 }
 
+/// Caches at which another day of the World Cup is run, in per cent.
+const OTHER_CACHES: [u32; 2] = [5, 15];
+
+/// The runs on another day, for the whole study or for the figure with whose discussion the paper calls its own day
+/// representative.
+pub(super) fn other_cells(figure: Option<u32>) -> Vec<DayRun> {
+    if figure.is_some_and(|figure| figure != 2) {
+        return Vec::new();
+    }
+    let at = |cache| MAIN[..3].iter().map(move |&contender| DayRun::day(contender, cache));
+    OTHER_CACHES.into_iter().flat_map(at).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeSet;
 
     use super::*;
+
+    #[test]
+    fn fast_back_ends_have_their_speed_as_weight_and_the_cluster_no_more_speed() {
+        let day = super::super::testing::day("60000");
+        let scenario = |cell: DayRun| cell.scenario(&day).unwrap();
+        let model = |s: &Scenario, key| s.model_params.get::<f64>(key).unwrap();
+        let (usual, unequal) = (scenario(DayRun::day(JSQ, 15)), scenario(DayRun::unequal(JSQ, true)));
+        let weights: Vec<(u16, FaultAction)> =
+            unequal.faults.iter().map(|f| (f.backend.0, f.action)).collect();
+        let two = FaultAction::Weight(Weight::new(2.0).unwrap());
+        assert_eq!(weights, [(0, two), (1, two)]);
+        assert!(unequal.faults.iter().all(|fault| fault.at == Time::ZERO));
+        let in_all = model(&unequal, "speed") * (2.0 * model(&unequal, "fast_speed") + 2.0);
+        assert!((in_all / (4.0 * model(&usual, "speed")) - 1.0).abs() < 1e-9);
+        assert_eq!(unequal.model_params.get::<u32>("fast_backends"), Some(2));
+        assert!(scenario(DayRun::unequal(JSQ, false)).faults.is_empty());
+    }
+
+    #[test]
+    fn what_connections_cost_leaves_the_network_as_busy() {
+        let day = super::super::testing::day("60000");
+        let of = |cell: DayRun| cell.scenario(&day).unwrap();
+        let (usual, with) = (of(DayRun::day(ADAPTLOAD, 15)), of(DayRun::connections(ADAPTLOAD)));
+        let speed = |s: &Scenario| s.model_params.get::<f64>("speed").unwrap();
+        let connection_us = with.model_params.get::<f64>("connection_us").unwrap();
+        // Network time of a mean request, in µs.
+        let sent_us = day.mean_bytes() * 40.0 / 512.0;
+        assert!(((sent_us + connection_us) / speed(&with) / (sent_us / speed(&usual)) - 1.0).abs() < 1e-9);
+        assert_eq!(usual.model_params.get::<f64>("connection_us"), Some(0.0));
+        assert_eq!(with.policy_params.get::<u64>("connection_bytes"), Some(3_712));
+    }
 
     #[test]
     fn every_run_is_made_once() {

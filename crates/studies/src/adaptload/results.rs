@@ -165,11 +165,7 @@ mod tests {
 
     /// The results of a day of so many requests, without a run.
     fn results(requests: &str) -> AdaptLoadResults {
-        let made = plimsoll_synth::build("worldcup", &[("requests", requests)], 1).unwrap();
-        let workload = crate::Workload::of_synthetic(&made, None).unwrap();
-        let source = super::super::DaySource::Trace(Box::new(workload));
-        let days = Day::all(source, crate::lard::Effort::Quick, Default::default()).unwrap();
-        AdaptLoadResults::new(days.into_iter().next().unwrap(), BTreeMap::new())
+        AdaptLoadResults::new(super::super::testing::day(requests), BTreeMap::new())
     }
 
     #[test]

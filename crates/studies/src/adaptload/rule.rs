@@ -4,7 +4,10 @@ use plimsoll_report::{Claim, Measured};
 
 use super::explain::AdaptLoadExplanation;
 use super::results::AdaptLoadResults;
-pub(super) use crate::judge::{EQUAL, MeasuredClaim, NEAR, PaperReference, Rule, SLIGHTLY_MORE};
+pub(super) use crate::judge::{
+    AHEAD, BEHIND, CLEARLY_LESS, CLEARLY_MORE, EQUAL, GREATLY, MATCHES, MeasuredClaim, NEAR, PaperReference,
+    Rule, SLIGHTLY_MORE,
+};
 
 /// Which part of a run a claim is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

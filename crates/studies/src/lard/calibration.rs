@@ -7,7 +7,7 @@ use plimsoll_report::{Claim, Verdict};
 use super::explain::LardExplanation;
 use super::plan::{ibm, rice};
 use super::rule::PaperReference::Figure;
-use super::rule::{LardClaimSpec, Rule};
+use super::rule::{ClaimConditions, LardClaimSpec, Rule};
 
 pub(super) const SPECS: &[LardClaimSpec] = &[
     LardClaimSpec {
@@ -19,7 +19,7 @@ pub(super) const SPECS: &[LardClaimSpec] = &[
         unit: "MiB",
         rule: Rule::Within(0.03),
         family: rice,
-        sizes: &[],
+        conditions: ClaimConditions::One,
         value: |v| Some(v.profile()?.cover_mib[0]),
         explanation: LardExplanation::None,
     },
@@ -32,7 +32,7 @@ pub(super) const SPECS: &[LardClaimSpec] = &[
         unit: "MiB",
         rule: Rule::Within(0.03),
         family: rice,
-        sizes: &[],
+        conditions: ClaimConditions::One,
         value: |v| Some(v.profile()?.cover_mib[1]),
         explanation: LardExplanation::None,
     },
@@ -45,7 +45,7 @@ pub(super) const SPECS: &[LardClaimSpec] = &[
         unit: "MiB",
         rule: Rule::Within(0.03),
         family: rice,
-        sizes: &[],
+        conditions: ClaimConditions::One,
         value: |v| Some(v.profile()?.cover_mib[2]),
         explanation: LardExplanation::None,
     },
@@ -58,7 +58,7 @@ pub(super) const SPECS: &[LardClaimSpec] = &[
         unit: "%",
         rule: Rule::Within(0.05),
         family: rice,
-        sizes: &[],
+        conditions: ClaimConditions::One,
         value: |v| Some(100.0 * v.profile()?.top_share),
         explanation: LardExplanation::None,
     },
@@ -71,7 +71,7 @@ pub(super) const SPECS: &[LardClaimSpec] = &[
         unit: "MiB",
         rule: Rule::Within(0.03),
         family: ibm,
-        sizes: &[],
+        conditions: ClaimConditions::One,
         value: |v| Some(v.profile()?.cover_mib[0]),
         explanation: LardExplanation::None,
     },
@@ -84,7 +84,7 @@ pub(super) const SPECS: &[LardClaimSpec] = &[
         unit: "MiB",
         rule: Rule::Within(0.03),
         family: ibm,
-        sizes: &[],
+        conditions: ClaimConditions::One,
         value: |v| Some(v.profile()?.cover_mib[1]),
         explanation: LardExplanation::None,
     },
@@ -97,7 +97,7 @@ pub(super) const SPECS: &[LardClaimSpec] = &[
         unit: "MiB",
         rule: Rule::Within(0.03),
         family: ibm,
-        sizes: &[],
+        conditions: ClaimConditions::One,
         value: |v| Some(v.profile()?.cover_mib[2]),
         explanation: LardExplanation::None,
     },
@@ -110,7 +110,7 @@ pub(super) const SPECS: &[LardClaimSpec] = &[
         unit: "%",
         rule: Rule::Within(0.05),
         family: ibm,
-        sizes: &[],
+        conditions: ClaimConditions::One,
         value: |v| Some(100.0 * v.profile()?.top_share),
         explanation: LardExplanation::None,
     },

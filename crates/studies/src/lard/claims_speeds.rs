@@ -7,7 +7,7 @@ use super::explain::{
 use super::plan::{Variant, ibm, rice};
 use super::results::{LARD, LARD_R, View, WRR, farthest};
 use super::rule::PaperReference::{Figure, Section};
-use super::rule::{LardClaimSpec, NEAR, Rule};
+use super::rule::{ClaimConditions, EQUAL, GREATLY, LardClaimSpec, MATCHES, MILD, NEAR, Rule};
 
 /// Throughput at a variant over that of the base setting.
 fn gain(v: &View<'_>, strategy: &str, backends: usize, variant: Variant) -> Option<f64> {
@@ -23,9 +23,9 @@ pub(super) const SPECS: &[LardClaimSpec] = &[
         paper_text: "no gain",
         unit: "×",
         // At all: the same bound as for the CPU alone (11b).
-        rule: Rule::Within(0.05),
+        rule: Rule::Within(MATCHES),
         family: rice,
-        sizes: &[],
+        conditions: ClaimConditions::One,
         value: |v| gain(v, WRR, 8, Variant::Cpu(4)),
         explanation: EXPLAIN_CPU,
     },
@@ -36,9 +36,9 @@ pub(super) const SPECS: &[LardClaimSpec] = &[
         paper: Some(1.0),
         paper_text: "no gain",
         unit: "×",
-        rule: Rule::Within(0.05),
+        rule: Rule::Within(MATCHES),
         family: rice,
-        sizes: &[],
+        conditions: ClaimConditions::One,
         value: |v| gain(v, WRR, 8, Variant::CpuAlone(4)),
         explanation: LardExplanation::None,
     },
@@ -51,7 +51,7 @@ pub(super) const SPECS: &[LardClaimSpec] = &[
         unit: "×",
         rule: Rule::AtLeast(1.5),
         family: rice,
-        sizes: &[],
+        conditions: ClaimConditions::One,
         value: |v| gain(v, LARD_R, 16, Variant::Cpu(4)),
         explanation: LardExplanation::None,
     },
@@ -62,9 +62,9 @@ pub(super) const SPECS: &[LardClaimSpec] = &[
         paper: None,
         paper_text: "grows",
         unit: "pp",
-        rule: Rule::AtLeast(0.0),
+        rule: Rule::MoreThan(0.0),
         family: rice,
-        sizes: &[],
+        conditions: ClaimConditions::One,
         value: |v| {
             let fast = v.rps_of(LARD_R, 16, Variant::Cpu(4))? / v.rps_of(LARD, 16, Variant::Cpu(4))?;
             Some(100.0 * (fast - v.ratio(LARD_R, LARD, 16)?))
@@ -78,9 +78,9 @@ pub(super) const SPECS: &[LardClaimSpec] = &[
         paper: None,
         paper_text: "greatly",
         unit: "×",
-        rule: Rule::AtLeast(2.0),
+        rule: Rule::AtLeast(GREATLY),
         family: rice,
-        sizes: &[],
+        conditions: ClaimConditions::One,
         value: |v| gain(v, WRR, 16, Variant::Disks(4)),
         explanation: LardExplanation::None,
     },
@@ -93,7 +93,7 @@ pub(super) const SPECS: &[LardClaimSpec] = &[
         unit: "%",
         rule: Rule::AtLeast(85.0),
         family: rice,
-        sizes: &[],
+        conditions: ClaimConditions::One,
         value: |v| {
             Some(100.0 * v.rps_of(WRR, 16, Variant::Disks(4))? / v.rps_of(LARD_R, 16, Variant::Disks(4))?)
         },
@@ -106,9 +106,9 @@ pub(super) const SPECS: &[LardClaimSpec] = &[
         paper: None,
         paper_text: "mild",
         unit: "×",
-        rule: Rule::Between(1.0, 1.25),
+        rule: Rule::Between(1.0 + EQUAL, MILD),
         family: rice,
-        sizes: &[],
+        conditions: ClaimConditions::One,
         value: |v| {
             farthest(1.125, [8, 16].iter().filter_map(|&n| gain(v, LARD_R, n, Variant::Disks(2))).collect())
         },
@@ -121,9 +121,9 @@ pub(super) const SPECS: &[LardClaimSpec] = &[
         paper: Some(1.0),
         paper_text: "no gain",
         unit: "×",
-        rule: Rule::Within(0.05),
+        rule: Rule::Within(MATCHES),
         family: rice,
-        sizes: &[],
+        conditions: ClaimConditions::One,
         value: |v| Some(v.rps_of(LARD_R, 16, Variant::Disks(4))? / v.rps_of(LARD_R, 16, Variant::Disks(2))?),
         explanation: EXPLAIN_DISKS_LARD,
     },
@@ -136,21 +136,25 @@ pub(super) const SPECS: &[LardClaimSpec] = &[
         unit: "%",
         rule: Rule::AtMost(25.0),
         family: rice,
-        sizes: &[8, 16],
-        value: |v| Some(100.0 * v.delay_s(LARD_R, v.backends)? / v.delay_s(WRR, v.backends)?),
+        conditions: ClaimConditions::BackEnds(&[8, 16]),
+        value: |v| {
+            Some(100.0 * v.delay_s(LARD_R, v.condition.backends?)? / v.delay_s(WRR, v.condition.backends?)?)
+        },
         explanation: EXPLAIN_DELAY_RICE,
     },
     LardClaimSpec {
         id: "d2",
         place: Section("4.4", None),
-        statement: "on the IBM trace the mean delay of LARD/R is one half of WRR's (eight back-ends)",
+        statement: "on the IBM trace the mean delay of LARD/R is one half of WRR's",
         paper: Some(50.0),
         paper_text: "one half",
         unit: "%",
-        rule: Rule::Within(0.2),
+        rule: Rule::Within(NEAR),
         family: ibm,
-        sizes: &[],
-        value: |v| Some(100.0 * v.delay_s(LARD_R, 8)? / v.delay_s(WRR, 8)?),
+        conditions: ClaimConditions::BackEnds(&[4, 8, 16]),
+        value: |v| {
+            Some(100.0 * v.delay_s(LARD_R, v.condition.backends?)? / v.delay_s(WRR, v.condition.backends?)?)
+        },
         explanation: EXPLAIN_DELAY,
     },
     LardClaimSpec {
@@ -163,7 +167,7 @@ pub(super) const SPECS: &[LardClaimSpec] = &[
         // Lower for each strategy, and by no more than 30 %.
         rule: Rule::Between(0.0, 30.0),
         family: rice,
-        sizes: &[],
+        conditions: ClaimConditions::One,
         value: |v| {
             let losses =
                 [WRR, LARD_R].iter().filter_map(|s| Some(100.0 * (1.0 - gain(v, s, 8, Variant::Lru)?)));
@@ -181,7 +185,7 @@ pub(super) const SPECS: &[LardClaimSpec] = &[
         // The paper reports ratios that differ by 15 % as different ones.
         rule: Rule::Within(NEAR),
         family: rice,
-        sizes: &[],
+        conditions: ClaimConditions::One,
         value: |v| Some(gain(v, LARD_R, 8, Variant::Lru)? / gain(v, WRR, 8, Variant::Lru)?),
         explanation: EXPLAIN_LRU,
     },

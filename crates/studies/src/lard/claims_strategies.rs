@@ -1,10 +1,13 @@
 //! Further claims of sections 4.1 and 8 that set one strategy against another.
 
-use super::explain::{EXPLAIN_GMS, EXPLAIN_LB, EXPLAIN_MISSES, EXPLAIN_REPLICA_IDLE, EXPLAIN_REPLICATION};
-use super::plan::{Family, ibm, rice};
+use super::explain::{
+    EXPLAIN_GMS_SHORT, EXPLAIN_LB, EXPLAIN_MISSES, EXPLAIN_REPLICA_IDLE, EXPLAIN_REPLICA_MISSES,
+    LardExplanation,
+};
+use super::plan::{Family, Variant, ibm, rice};
 use super::results::{GMS, LARD, LARD_R, LB_GC, WRR, farthest, max, min};
 use super::rule::PaperReference::{Figure, Section};
-use super::rule::{LardClaimSpec, NEAR, Rule};
+use super::rule::{AHEAD, BEHIND, ClaimConditions, EQUAL, GREATLY, LardClaimSpec, NEAR, Rule};
 
 fn rice_or_ibm(family: Family) -> bool {
     rice(family) || ibm(family)
@@ -14,15 +17,15 @@ pub(super) const SPECS: &[LardClaimSpec] = &[
     LardClaimSpec {
         id: "7l",
         place: Figure(7),
-        statement: "LB/GC, too, has only a modest throughput advantage over WRR (eight back-ends)",
+        statement: "LB/GC, too, has only a modest throughput advantage over WRR",
         paper: None,
         paper_text: "modest",
         unit: "×",
-        // As for LB (7d): less than half of what LARD/R gains.
-        rule: Rule::Between(1.0, 2.0),
+        // As for LB (7d).
+        rule: Rule::Between(1.0 + EQUAL, GREATLY),
         family: rice,
-        sizes: &[],
-        value: |v| v.ratio(LB_GC, WRR, 8),
+        conditions: ClaimConditions::BackEnds(&[4, 8, 16]),
+        value: |v| v.ratio(LB_GC, WRR, v.condition.backends?),
         explanation: EXPLAIN_LB,
     },
     LardClaimSpec {
@@ -34,7 +37,7 @@ pub(super) const SPECS: &[LardClaimSpec] = &[
         unit: "×",
         rule: Rule::Within(NEAR),
         family: rice,
-        sizes: &[],
+        conditions: ClaimConditions::One,
         value: |v| farthest(1.0, v.over(2, |n| Some(v.miss_percent(LARD, n)? / v.miss_percent(LB_GC, n)?))),
         explanation: EXPLAIN_MISSES,
     },
@@ -45,11 +48,11 @@ pub(super) const SPECS: &[LardClaimSpec] = &[
         paper: None,
         paper_text: "lower",
         unit: "×",
-        rule: Rule::LessThan(1.0),
+        rule: BEHIND,
         family: rice,
-        sizes: &[],
+        conditions: ClaimConditions::One,
         value: |v| max(v.over(7, |n| Some(v.miss_percent(LARD_R, n)? / v.miss_percent(LARD, n)?))),
-        explanation: EXPLAIN_REPLICATION,
+        explanation: EXPLAIN_REPLICA_MISSES,
     },
     LardClaimSpec {
         id: "9e",
@@ -60,7 +63,7 @@ pub(super) const SPECS: &[LardClaimSpec] = &[
         unit: "pp",
         rule: Rule::MoreThan(0.0),
         family: rice,
-        sizes: &[],
+        conditions: ClaimConditions::One,
         value: |v| min(v.over(7, |n| Some(v.idle_percent(LARD, n)? - v.idle_percent(LARD_R, n)?))),
         explanation: EXPLAIN_REPLICA_IDLE,
     },
@@ -71,10 +74,29 @@ pub(super) const SPECS: &[LardClaimSpec] = &[
         paper: None,
         paper_text: "falls short",
         unit: "×",
-        rule: Rule::LessThan(1.0),
+        rule: BEHIND,
         family: rice_or_ibm,
-        sizes: &[],
+        conditions: ClaimConditions::One,
         value: |v| max(v.over(2, |n| v.ratio(GMS, LARD, n))),
-        explanation: EXPLAIN_GMS,
+        explanation: EXPLAIN_GMS_SHORT,
+    },
+    LardClaimSpec {
+        id: "s2",
+        place: Section("8", Some(12)),
+        statement: "the advantage of LARD over WRR grows with the disparity of CPU and disk speed (LARD over WRR, with four times the CPU and three times the cache over base)",
+        paper: None,
+        paper_text: "increase",
+        unit: "×",
+        rule: AHEAD,
+        family: rice,
+        conditions: ClaimConditions::BackEnds(&[8, 16]),
+        value: |v| {
+            let lead = |variant| {
+                let rps = |strategy| v.rps_of(strategy, v.condition.backends?, variant);
+                Some(rps(LARD)? / rps(WRR)?)
+            };
+            Some(lead(Variant::Cpu(4))? / lead(Variant::Base)?)
+        },
+        explanation: LardExplanation::None,
     },
 ];

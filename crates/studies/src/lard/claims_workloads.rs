@@ -7,7 +7,7 @@ use super::explain::{
 use super::plan::{Family, hot, ibm};
 use super::results::{GMS, LARD, LARD_R, View, WRR, farthest, max, min};
 use super::rule::PaperReference::{Figure, Section};
-use super::rule::{LardClaimSpec, NEAR, Rule};
+use super::rule::{AHEAD, ClaimConditions, EQUAL, LardClaimSpec, MATCHES, NEAR, Rule};
 
 fn chess(family: Family) -> bool {
     family == Family::Chess
@@ -37,11 +37,11 @@ pub(super) const SPECS: &[LardClaimSpec] = &[
         paper: Some(2.0),
         paper_text: "slightly more than 2 times",
         unit: "×",
-        // Slightly more than twice: at least twice, and no further beyond than near.
-        rule: Rule::Between(2.0, 2.0 * (1.0 + NEAR)),
+        // Slightly more, of twice.
+        rule: Rule::Between(2.0 * (1.0 + EQUAL), 2.0 * (1.0 + NEAR)),
         family: ibm,
-        sizes: &[4, 8, 16],
-        value: |v| v.ratio(LARD_R, WRR, v.backends),
+        conditions: ClaimConditions::BackEnds(&[4, 8, 16]),
+        value: |v| v.ratio(LARD_R, WRR, v.condition.backends?),
         explanation: EXPLAIN_IBM_RATIO,
     },
     LardClaimSpec {
@@ -53,7 +53,7 @@ pub(super) const SPECS: &[LardClaimSpec] = &[
         unit: "%",
         rule: Rule::AtLeast(85.0),
         family: ibm,
-        sizes: &[],
+        conditions: ClaimConditions::One,
         value: |v| Some(100.0 * v.ratio(GMS, LARD_R, 16)?),
         explanation: EXPLAIN_IBM_GMS,
     },
@@ -64,9 +64,9 @@ pub(super) const SPECS: &[LardClaimSpec] = &[
         paper: None,
         paper_text: "superlinear",
         unit: "×",
-        rule: Rule::AtLeast(1.0),
+        rule: AHEAD,
         family: ibm,
-        sizes: &[],
+        conditions: ClaimConditions::One,
         value: |v| min(v.sized(LARD_R, 2..=4, |n| v.efficiency(LARD_R, 1, n))),
         explanation: EXPLAIN_IBM_FEW,
     },
@@ -77,9 +77,9 @@ pub(super) const SPECS: &[LardClaimSpec] = &[
         paper: None,
         paper_text: "not superlinear",
         unit: "×",
-        rule: Rule::AtMost(1.05),
+        rule: Rule::AtMost(1.0 + MATCHES),
         family: ibm,
-        sizes: &[],
+        conditions: ClaimConditions::One,
         value: |v| max(v.sized(LARD_R, 5..=16, |n| v.efficiency(LARD_R, 4, n))),
         explanation: EXPLAIN_IBM,
     },
@@ -90,9 +90,9 @@ pub(super) const SPECS: &[LardClaimSpec] = &[
         paper: Some(1.0),
         paper_text: "matches",
         unit: "×",
-        rule: Rule::Within(0.05),
+        rule: Rule::Within(MATCHES),
         family: ibm,
-        sizes: &[],
+        conditions: ClaimConditions::One,
         value: |v| farthest(1.0, v.over(2, |n| v.ratio(LARD_R, LARD, n))),
         explanation: EXPLAIN_IBM_MATCH,
     },
@@ -105,7 +105,7 @@ pub(super) const SPECS: &[LardClaimSpec] = &[
         unit: "×",
         rule: Rule::AtLeast(1.3),
         family: ibm,
-        sizes: &[],
+        conditions: ClaimConditions::One,
         value: |v| Some(v.rps(LARD_R, 8)? / v.sibling(Family::Rice).rps(LARD_R, 8)?),
         explanation: LardExplanation::None,
     },
@@ -118,7 +118,7 @@ pub(super) const SPECS: &[LardClaimSpec] = &[
         unit: "%",
         rule: Rule::Between(0.0, 15.0),
         family: hot,
-        sizes: &[],
+        conditions: ClaimConditions::One,
         value: replication_gain,
         explanation: EXPLAIN_HOT,
     },
@@ -132,7 +132,7 @@ pub(super) const SPECS: &[LardClaimSpec] = &[
         // A comparison: the greatest gain must lie there, and not elsewhere.
         rule: Rule::MoreThan(0.0),
         family: one_hot,
-        sizes: &[],
+        conditions: ClaimConditions::One,
         value: |v| {
             let largest =
                 |of: &dyn Fn(Family) -> bool| max(v.alike(of).iter().filter_map(replication_gain).collect());
@@ -147,9 +147,9 @@ pub(super) const SPECS: &[LardClaimSpec] = &[
         paper: Some(1.0),
         paper_text: "matches",
         unit: "×",
-        rule: Rule::Within(0.07),
+        rule: Rule::Within(MATCHES),
         family: chess,
-        sizes: &[],
+        conditions: ClaimConditions::One,
         value: |v| farthest(1.0, v.over(2, |n| v.ratio(LARD, WRR, n))),
         explanation: EXPLAIN_CHESS,
     },
@@ -160,9 +160,9 @@ pub(super) const SPECS: &[LardClaimSpec] = &[
         paper: Some(1.0),
         paper_text: "matches",
         unit: "×",
-        rule: Rule::Within(0.07),
+        rule: Rule::Within(MATCHES),
         family: chess,
-        sizes: &[],
+        conditions: ClaimConditions::One,
         value: |v| farthest(1.0, v.over(2, |n| v.ratio(LARD_R, WRR, n))),
         explanation: EXPLAIN_CHESS,
     },

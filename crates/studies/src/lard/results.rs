@@ -101,7 +101,7 @@ impl LardResults {
     }
 
     pub(super) fn on(&self, instance: Instance) -> View<'_> {
-        View { results: self, instance, backends: 0 }
+        View { results: self, instance, condition: Condition::default() }
     }
 
     pub(super) fn into_runs(self) -> Vec<Run> {
@@ -109,13 +109,21 @@ impl LardResults {
     }
 }
 
+/// Under what a claim with several conditions is measured.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Condition {
+    /// Number of back-ends.
+    pub(super) backends: Option<usize>,
+    /// LARD's thresholds.
+    pub(super) thresholds: Option<Variant>,
+}
+
 /// The runs on one workload.
 #[derive(Clone, Copy)]
 pub(super) struct View<'a> {
     results: &'a LardResults,
     pub(super) instance: Instance,
-    /// The number of back-ends at which a claim with several is measured.
-    pub(super) backends: usize,
+    pub(super) condition: Condition,
 }
 
 /// The paper's abbreviations.
@@ -131,9 +139,9 @@ impl<'a> View<'a> {
         self.results.profile(&self.instance)
     }
 
-    /// The same view for this number of back-ends.
-    pub(super) fn sized_at(self, backends: usize) -> Self {
-        Self { backends, ..self }
+    /// The same view under this condition.
+    pub(super) fn under(self, condition: Condition) -> Self {
+        Self { condition, ..self }
     }
 
     /// The view of the workload of another family made by the same generator with the same seed.
@@ -240,6 +248,29 @@ pub(super) fn farthest(centre: f64, values: Vec<f64>) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::testing;
+
+    const INSTANCE: Instance = Instance { family: Family::Rice, generator: "windowed", seed: 1 };
+
+    /// Results with one run of LARD on eight back-ends.
+    fn one_run(run: Run) -> LardResults {
+        let run = Run { policy: LARD.to_owned(), backends: 8, ..run };
+        let mut results = LardResults::default();
+        results.add(&INSTANCE, Profile::default(), vec![(Variant::Base, run)]);
+        results
+    }
+
+    #[test]
+    fn delays_of_back_ends_follow_from_their_load_and_throughput() {
+        // In 20 s: load 3 and 5 requests/s are 0.6 s, 4 and 2 are 2 s; one that served nothing has no delay.
+        let per_backend =
+            [(3.0, 100), (4.0, 40), (9.0, 0)].map(|(load, n)| testing::backend(load, n)).to_vec();
+        let results = one_run(Run { simulated_s: 20.0, per_backend, ..testing::run() });
+        let difference_s = results.on(INSTANCE).delay_difference_s(Variant::Base).unwrap();
+        assert!((difference_s - 1.4).abs() < 1e-9, "{difference_s}");
+        assert_eq!(results.on(INSTANCE).delay_difference_s(Variant::Thresholds(25, 65)), None);
+        assert_eq!(one_run(testing::run()).on(INSTANCE).delay_difference_s(Variant::Base), None);
+    }
 
     #[test]
     fn the_value_that_departs_most() {
