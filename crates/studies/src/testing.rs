@@ -15,6 +15,7 @@ pub(crate) fn run() -> Run {
         requests: 1,
         completed: 1,
         rejected: 0,
+        sent_bytes: 0,
         lost: 0,
         simulated_s: 1.0,
         throughput_rps: 1.0,
