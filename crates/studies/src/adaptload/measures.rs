@@ -178,8 +178,13 @@ mod tests {
         assert_eq!((spike(&r, 15), recovery(&r, 15), has_spike(&r, 15)), (Some(15.0), Some(1.5), true));
         assert_eq!(spike_of(&r, LARD_BEST, 15), Some(2.0));
         assert_eq!(largest_spike(&r), Some((50e3, 90.0)));
-        assert_eq!((spike(&r, 5), recovery(&r, 5), has_spike(&r, 5)), (None, None, false), "runs are missing");
-        let flat = results([(DayRun::day(ADAPTLOAD, 15), done_over(&[(36e3, 2.0), (45e3, 3.0), (46e3, 2.0)]))]);
+        assert_eq!(
+            (spike(&r, 5), recovery(&r, 5), has_spike(&r, 5)),
+            (None, None, false),
+            "runs are missing"
+        );
+        let flat =
+            results([(DayRun::day(ADAPTLOAD, 15), done_over(&[(36e3, 2.0), (45e3, 3.0), (46e3, 2.0)]))]);
         assert!(!has_spike(&flat, 15));
     }
 

@@ -177,7 +177,8 @@ fn a_queue_that_has_been_standing() {
 fn a_back_end_that_nobody_reaches() {
     let origin = Origin::echo();
     let nobody = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
-    let text = text(&[(&origin, "")], "[limits]\nretries = 0\n").replace(&origin.address.to_string(), &nobody.to_string());
+    let text = text(&[(&origin, "")], "[limits]\nretries = 0\n")
+        .replace(&origin.address.to_string(), &nobody.to_string());
     let rig = Rig::from_text(&text);
     assert_eq!(rig.client().get("/").status(), 503);
     counts(&rig, "backend_unreachable", &mut 0.0);
