@@ -1,6 +1,7 @@
 //! Active health checks.
 
 use std::io;
+use std::ops::RangeInclusive;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -39,13 +40,13 @@ pub(crate) async fn watch(shared: Arc<FrontEndShared>, backend: Arc<Backend>) {
         if let Some(probe) = probe {
             let answers = backend.answers();
             let failed = &backend.counts[backend.counts.len() - 1].checks_failed;
-            let good = match tokio::time::timeout(config.health.timeout, check(probe, &backend)).await {
-                Ok(Err(error)) if is_local(&error) => {
+            let result = match tokio::time::timeout(config.health.timeout, check(probe, &backend)).await {
+                Ok(Err(BadCheck::Failed(error))) if is_local(&error) => {
                     tracing::warn!(backend = &*backend.name, %error, "cannot check");
                     tokio::time::sleep(pause(&config.health, true, &mut rng)).await;
                     continue;
                 }
-                Ok(result) => matches!(result, Ok(true)),
+                Ok(result) => result,
                 // A busy back-end may queue the check while it answers others; that is no failure. The
                 // probe's path may still hang, so this is limited.
                 Err(_) if answers != backend.answers() && excused < MOST_EXCUSED => {
@@ -54,13 +55,17 @@ pub(crate) async fn watch(shared: Arc<FrontEndShared>, backend: Arc<Backend>) {
                     tokio::time::sleep(pause(&config.health, false, &mut rng)).await;
                     continue;
                 }
-                Err(_) => false,
+                Err(_) => Err(BadCheck::TimedOut(config.health.timeout)),
             };
             excused = 0;
-            failed.add(u64::from(!good));
-            shared.sign(&backend, good);
+            failed.add(u64::from(result.is_err()));
             // One that is down is looked at often: clients wait for it when it was the last one.
-            settled = good && backend.health() != Health::Down;
+            settled = result.is_ok();
+            match result {
+                Ok(()) => shared.good_sign(&backend),
+                Err(why) => shared.bad_sign(&backend, &why),
+            }
+            settled &= backend.health() != Health::Down;
         }
         let wait = pause(&config.health, settled, &mut rng);
         // A failed connection of a request is a reason to look at once.
@@ -85,11 +90,28 @@ pub(crate) fn seed(backend: &Backend) -> u64 {
     u64::from(now.subsec_nanos()) << 16 | u64::from(backend.id.0)
 }
 
-async fn check(probe: &HealthProbe, backend: &Backend) -> io::Result<bool> {
-    let Ok(address) = backend.address else { return Ok(false) };
+/// Why a check was bad.
+#[derive(Debug, thiserror::Error)]
+enum BadCheck {
+    #[error("its name leads to no address")]
+    Unresolved,
+    #[error("{0}")]
+    Failed(#[from] io::Error),
+    #[error("no answer within {0:?}")]
+    TimedOut(Duration),
+    #[error("the answer has status {0}")]
+    Status(u16),
+    #[error("the answer is not HTTP")]
+    NotHttp,
+    #[error("the connection was closed before an answer")]
+    Closed,
+}
+
+async fn check(probe: &HealthProbe, backend: &Backend) -> Result<(), BadCheck> {
+    let Ok(address) = backend.address else { return Err(BadCheck::Unresolved) };
     let mut stream = TcpStream::connect(address).await?;
     let HealthProbe::Http { path, host, status_min, status_max } = probe else {
-        return Ok(true);
+        return Ok(());
     };
     let host = host.as_deref().unwrap_or(&backend.authority);
     let request = format!(
@@ -101,14 +123,39 @@ async fn check(probe: &HealthProbe, backend: &Backend) -> io::Result<bool> {
         let mut piece = [0; 2048];
         let n = stream.read(&mut piece).await?;
         answer.extend_from_slice(&piece[..n]);
-        let mut fields = [httparse::EMPTY_HEADER; 128];
-        let mut head = httparse::Response::new(&mut fields);
-        match head.parse(&answer) {
-            Ok(_) if head.code.is_some() => {
-                return Ok(head.code.is_some_and(|code| (*status_min..=*status_max).contains(&code)));
-            }
-            Ok(_) if n > 0 && answer.len() < MOST_ANSWER_BYTES => {}
-            _ => return Ok(false),
+        if let Some(result) = judge(&answer, n == 0, *status_min..=*status_max) {
+            return result;
         }
+    }
+}
+
+/// What the answer so far says; `None` where more of it has to come.
+fn judge(answer: &[u8], ended: bool, good: RangeInclusive<u16>) -> Option<Result<(), BadCheck>> {
+    let mut fields = [httparse::EMPTY_HEADER; 128];
+    let mut head = httparse::Response::new(&mut fields);
+    let parsed = head.parse(answer);
+    Some(match (parsed, head.code) {
+        (Ok(_), Some(code)) if good.contains(&code) => Ok(()),
+        (Ok(_), Some(code)) => Err(BadCheck::Status(code)),
+        (Ok(_), None) if ended => Err(BadCheck::Closed),
+        (Ok(_), None) if answer.len() < MOST_ANSWER_BYTES => return None,
+        _ => Err(BadCheck::NotHttp),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_bad_check_says_why() {
+        let says =
+            |answer: &[u8], ended| judge(answer, ended, 200..=499).map(|r| r.map_err(|e| e.to_string()));
+        assert_eq!(says(b"HTTP/1.1 404 Not Found\r\n", false), Some(Ok(())));
+        assert_eq!(says(b"HTTP/1.1 4", false), None);
+        let bad = |answer: &[u8], ended| says(answer, ended).unwrap().unwrap_err();
+        assert_eq!(bad(b"HTTP/1.1 503 Busy\r\n\r\n", false), "the answer has status 503");
+        assert_eq!(bad(b"HTTP/1.1 2", true), "the connection was closed before an answer");
+        assert_eq!(bad(b"SSH-2.0-OpenSSH_9.2\r\n", false), "the answer is not HTTP");
     }
 }

@@ -1,5 +1,6 @@
 //! The state that all threads of the front-end share.
 
+use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicUsize};
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
@@ -53,21 +54,30 @@ pub(crate) struct FrontEndShared {
 }
 
 impl FrontEndShared {
-    /// Takes a sign of a back-end's health: counts it, and tells dispatch when that changes its state.
-    pub(crate) fn sign(&self, backend: &Arc<Backend>, good: bool) {
-        let health = &self.config.load().health;
-        let changed = if good { backend.good_sign(health.rise) } else { backend.bad_sign(health.fall) };
-        if let Some(health) = changed
-            && self.is_there(backend)
-        {
-            match health {
-                Health::Down => tracing::warn!(backend = &*backend.name, "back-end is down"),
-                Health::Up => tracing::info!(backend = &*backend.name, "back-end is up"),
-                Health::Draining => tracing::info!(backend = &*backend.name, "back-end is up, and drained"),
+    /// Takes a sign that a back-end works: counts it, and tells dispatch when it is up by that.
+    pub(crate) fn good_sign(&self, backend: &Arc<Backend>) {
+        match backend.good_sign(self.config.load().health.rise) {
+            Some(health) if self.is_there(backend) => {
+                let drained = if health == Health::Draining { ", and drained" } else { "" };
+                tracing::info!(backend = &*backend.name, "back-end is up{drained}");
+                self.health_changed(backend);
             }
-            self.tell_health(backend);
-            self.suspected.notify_waiters();
+            _ => {}
         }
+    }
+
+    /// Takes a sign that a back-end does not work, and the reason: counts it, and tells dispatch when it is down by that.
+    pub(crate) fn bad_sign(&self, backend: &Arc<Backend>, why: &dyn fmt::Display) {
+        let changed = backend.bad_sign(self.config.load().health.fall);
+        if changed.is_some() && self.is_there(backend) {
+            tracing::warn!(backend = &*backend.name, %why, "back-end is down");
+            self.health_changed(backend);
+        }
+    }
+
+    fn health_changed(&self, backend: &Backend) {
+        self.tell_health(backend);
+        self.suspected.notify_waiters();
     }
 
     /// Tells dispatch how a back-end is, and readmits ejected ones where that asks for it.

@@ -200,7 +200,7 @@ impl Worker {
             self.attempt_failed(backend, sent);
         }
         for _ in 0..signs {
-            self.shared.sign(backend, false);
+            self.shared.bad_sign(backend, error);
         }
     }
 
