@@ -17,15 +17,19 @@ pub(super) fn text(run: usize, c: &Comparison) -> String {
         c.cache.name,
         bytes(c.cache_bytes as f64),
     );
-    text += &summary(c).to_text_within(output::columns(120, 80..=160));
-    text += "\nRequests by back-end\n\n";
-    text += &by_backend(c).to_text_within(output::columns(120, 80..=160));
+    let width = output::columns(80, 40..=160);
+    text += &summary(c).to_text_within(width);
+    text += "\nRequests by back-end\n";
+    for table in by_backend(c, width.into()) {
+        text += "\n";
+        text += &table.to_text();
+    }
     text
 }
 
 fn summary(c: &Comparison) -> Table {
     let columns =
-        ["requests", "moved %", "refused", "miss %", "joined %", "requests, peak/mean", "load, peak/mean"];
+        ["requests", "moved%", "refused", "miss%", "joined%", "requests, peak/mean", "load, peak/mean"];
     let mut table = Table::new(
         std::iter::once(("policy", Align::Left)).chain(columns.map(|column| (column, Align::Right))),
     );
@@ -49,15 +53,38 @@ fn summary(c: &Comparison) -> Table {
     table
 }
 
-fn by_backend(c: &Comparison) -> Table {
-    let names = std::iter::once(format!("{} (live)", c.header.policy));
-    let names = names.chain(c.others.iter().map(|other| other.policy.clone()));
-    let mut table = Table::new(
-        std::iter::once(("back-end".to_owned(), Align::Left)).chain(names.map(|name| (name, Align::Right))),
-    );
+/// The requests of each back-end under each policy: as many policies beside one another as `width` has room for.
+fn by_backend(c: &Comparison, width: usize) -> Vec<Table> {
+    let live = (format!("{} (live)", c.header.policy), &c.live);
+    let all: Vec<_> = std::iter::once(live)
+        .chain(c.others.iter().map(|other| (other.policy.clone(), &other.score)))
+        .collect();
+    let names = c.names.iter().map(|name| name.chars().count()).max().unwrap_or(0).max("back-end".len());
+    let mut tables = Vec::new();
+    let mut rest = &all[..];
+    while !rest.is_empty() {
+        let mut used = names;
+        let fits = |(name, _): &&(String, &Score)| {
+            used += name.len().max(MOST_COUNT) + GAP;
+            used <= width
+        };
+        let (now, later) = rest.split_at(rest.iter().take_while(fits).count().max(1));
+        tables.push(one_by_backend(c, now));
+        rest = later;
+    }
+    tables
+}
+
+/// Between two columns.
+const GAP: usize = 2;
+/// The width of the numbers of requests that a table is made for.
+const MOST_COUNT: usize = "999,999,999".len();
+
+fn one_by_backend(c: &Comparison, policies: &[(String, &Score)]) -> Table {
+    let titles = policies.iter().map(|(name, _)| (name.clone(), Align::Right));
+    let mut table = Table::new(std::iter::once(("back-end".to_owned(), Align::Left)).chain(titles));
     for (i, name) in c.names.iter().enumerate() {
-        let scores = std::iter::once(&c.live).chain(c.others.iter().map(|other| &other.score));
-        let counts = scores.map(|score| count(score.per_backend.get(i).copied().unwrap_or(0)));
+        let counts = policies.iter().map(|(_, score)| count(score.per_backend.get(i).copied().unwrap_or(0)));
         table.row(std::iter::once(name.clone()).chain(counts));
     }
     table
