@@ -2,7 +2,7 @@
 
 use plimsoll_decisions::{Comparison, Other, Score};
 use plimsoll_report::format::{bytes, count, number, or_dash, percent_number};
-use plimsoll_report::{Align, Table};
+use plimsoll_report::{Align, Table, TableColumn};
 use serde_json::{Value, json};
 
 use super::proof::{describe, settings, started};
@@ -18,7 +18,12 @@ pub(super) fn text(run: usize, c: &Comparison) -> String {
         bytes(c.cache_bytes as f64),
     );
     let width = output::columns(80, 40..=160);
-    text += &summary(c).to_text_within(width);
+    let mut table = summary(c);
+    let dropped = table.drop_columns(width);
+    text += &table.to_text();
+    if !dropped.is_empty() {
+        text += &format!("\nNo room for {}: --json has them.\n", dropped.join(", "));
+    }
     text += "\nRequests by back-end\n";
     for table in by_backend(c, width.into()) {
         text += "\n";
@@ -28,11 +33,18 @@ pub(super) fn text(run: usize, c: &Comparison) -> String {
 }
 
 fn summary(c: &Comparison) -> Table {
-    let columns =
-        ["requests", "moved%", "refused", "miss%", "joined%", "requests, peak/mean", "load, peak/mean"];
-    let mut table = Table::new(
-        std::iter::once(("policy", Align::Left)).chain(columns.map(|column| (column, Align::Right))),
-    );
+    // Those that say least about the choice of a policy go first where there is no room.
+    let columns = [
+        ("requests", 0),
+        ("moved%", 0),
+        ("refused", 2),
+        ("miss%", 0),
+        ("joined%", 3),
+        ("peak", 0),
+        ("load peak", 1),
+    ];
+    let numbers = columns.map(|(title, rank)| TableColumn::new(title, Align::Right).rank(rank));
+    let mut table = Table::new(std::iter::once(TableColumn::new("policy", Align::Left)).chain(numbers));
     let mut row = |name: &str, score: &Score, moved: Option<u64>, refused: u64| {
         let of = |part: u64, all: u64| (all > 0).then(|| part as f64 / all as f64);
         table.row([
