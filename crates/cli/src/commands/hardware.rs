@@ -1,10 +1,11 @@
 //! `plimsoll hardware`: lists the hardware of back-ends with every cost and its source.
 
-use plimsoll_report::{Align, Table};
+use plimsoll_report::{Align, Table, TableColumn};
 use plimsoll_sim::hardware::{HARDWARE, HardwareCost, HardwareSpec};
 
-use super::lists::{Args, as_code};
+use super::lists::{Args, LEAST_WRAPPED, as_code};
 use crate::error::CliError;
+use crate::output;
 
 /// Runs the command.
 pub(crate) fn run(args: &Args) -> Result<(), CliError> {
@@ -38,16 +39,17 @@ fn costs() -> Vec<(Vec<&'static str>, &'static HardwareCost)> {
 }
 
 fn text() -> String {
-    let mut list = Table::new([("Hardware", Align::Left), ("What it is", Align::Left)]);
+    let column = |title: &str| TableColumn::new(title, Align::Left);
+    let mut list = Table::new([column("Hardware"), column("What it is").wraps_at(LEAST_WRAPPED)]);
     for hardware in HARDWARE {
         list.row([hardware.name, hardware.summary]);
     }
     let mut table = Table::new([
-        ("Hardware", Align::Left),
-        ("Of", Align::Left),
-        ("Parameter", Align::Left),
-        ("Value", Align::Right),
-        ("Source", Align::Left),
+        column("Hardware").wraps_at(LEAST_WRAPPED),
+        column("Of").wraps_at("adaptload".len() as u16).rank(1),
+        column("Parameter"),
+        TableColumn::new("Value", Align::Right),
+        column("Source").wraps_at(LEAST_WRAPPED),
     ]);
     for (names, cost) in costs() {
         table.row([
@@ -58,7 +60,13 @@ fn text() -> String {
             cost.source,
         ]);
     }
-    format!("{}\n{}", list.to_text(), table.to_text())
+    let width = output::columns(80, 60..=160);
+    let dropped = table.drop_columns(width);
+    let mut out = format!("{}\n{}", list.to_text_within(width), table.to_text_within(width));
+    if !dropped.is_empty() {
+        out += &format!("\nNo room for {}: --json has it.\n", dropped.join(", "));
+    }
+    out
 }
 
 fn markdown() -> String {

@@ -2,7 +2,7 @@
 
 use plimsoll_policy::params::ParamSpec;
 use plimsoll_policy::registered;
-use plimsoll_report::{Align, Table};
+use plimsoll_report::{Align, Table, TableColumn};
 use plimsoll_sim::models::MODELS;
 
 use crate::error::CliError;
@@ -81,13 +81,21 @@ fn show(kind: &str, entries: &[RegistryEntry], args: &Args) -> Result<(), CliErr
     args.print(entries, json, || markdown(kind, entries), || text(kind, entries))
 }
 
+/// The least width of text that is wrapped.
+pub(crate) const LEAST_WRAPPED: u16 = 16;
+
 fn text(kind: &str, entries: &[RegistryEntry]) -> String {
-    let mut list = Table::new([(kind, Align::Left), ("Also", Align::Left), ("What it does", Align::Left)]);
+    let column = |title: &str| TableColumn::new(title, Align::Left);
+    let mut list = Table::new([
+        column(kind),
+        column("Also").wraps_at(LEAST_WRAPPED),
+        column("What it does").wraps_at(LEAST_WRAPPED),
+    ]);
     let mut params = Table::new([
-        ("Parameter", Align::Left),
-        ("Default", Align::Right),
-        ("Unit", Align::Left),
-        ("Meaning", Align::Left),
+        column("Parameter"),
+        TableColumn::new("Default", Align::Right),
+        column("Unit"),
+        column("Meaning").wraps_at(LEAST_WRAPPED),
     ]);
     for e in entries {
         list.row([e.name, &e.aliases.join(", "), e.summary]);
@@ -95,7 +103,8 @@ fn text(kind: &str, entries: &[RegistryEntry]) -> String {
             params.row([&format!("{}.{}", e.name, p.name), &p.default.to_string(), p.unit, p.help.trim()]);
         }
     }
-    format!("{}\n{}", list.to_text(), params.to_text())
+    let width = output::columns(80, 60..=160);
+    format!("{}\n{}", list.to_text_within(width), params.to_text_within(width))
 }
 
 fn json(e: &RegistryEntry) -> serde_json::Value {

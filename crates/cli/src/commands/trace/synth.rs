@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use plimsoll_report::format::count;
-use plimsoll_report::{Align, Cell, Table, Tone};
+use plimsoll_report::{Align, Cell, Table, TableColumn, Tone};
 use plimsoll_studies::matrix::Progress as _;
 use plimsoll_synth::{FigureBound, PublishedFigure, SyntheticWorkload};
 use plimsoll_trace::{Format, TargetTable, formats, write_requests};
@@ -11,6 +11,7 @@ use plimsoll_trace::{Format, TargetTable, formats, write_requests};
 use super::destination::DestinationArgs;
 use super::synth_list;
 use super::text::text_width;
+use crate::commands::lists::LEAST_WRAPPED;
 use crate::error::CliError;
 use crate::{output, values};
 
@@ -176,12 +177,12 @@ fn read_profile(path: &Path) -> Result<Vec<u64>, CliError> {
 /// What was written, compared with the published figures.
 fn summary(workload: &SyntheticWorkload, to: &str, format: Format) -> String {
     let mut table = Table::new([
-        ("Figure", Align::Left),
-        ("Published", Align::Right),
-        ("This workload", Align::Right),
-        ("Difference", Align::Right),
-        ("Met", Align::Left),
-        ("Meaning", Align::Left),
+        TableColumn::new("Figure", Align::Left),
+        TableColumn::new("Published", Align::Right),
+        TableColumn::new("Here", Align::Right),
+        TableColumn::new("Difference", Align::Right),
+        TableColumn::new("Met", Align::Left),
+        TableColumn::new("Meaning", Align::Left).wraps_at(LEAST_WRAPPED),
     ]);
     for figure in workload.published() {
         if let Some(value) = workload.measured(figure.name) {
@@ -195,7 +196,7 @@ fn summary(workload: &SyntheticWorkload, to: &str, format: Format) -> String {
         workload.spec().name,
         workload.generator(),
         workload.seed(),
-        table.to_text()
+        table.to_text_within(output::columns(80, 40..=140))
     )
 }
 
