@@ -24,8 +24,8 @@ pub(crate) enum Rule {
 pub(crate) const EQUAL: f64 = 0.01;
 
 /// How far "slightly", "close", "similar" and "largely unaffected" reach: 15 %. The LARD paper says of what
-/// has 85 % of something that it "comes within 15 %" of it, and it reports 3.9 and 4.5 times, which are 15.4
-/// % apart, as two figures.
+/// has 85 % of something that it "comes within 15 %" of it, and it reports 3.9 and 4.5 times as two figures,
+/// which are 15.4 % apart.
 pub(crate) const NEAR: f64 = 0.15;
 
 /// What is ahead is ahead by more than runs that are as good as equal differ by; likewise what is behind.
