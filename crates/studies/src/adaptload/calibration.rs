@@ -249,8 +249,9 @@ pub(super) const SPECS: &[AdaptLoadClaimSpec] = &[
         value: |r| class(r, ADAPTLOAD, 10..=10, 1),
         explanation: PEAK_USE,
     },
-    // What the making of the day puts in, so that it is no finding: most requests are small by their median (c8), the mix
-    // changes with the arrivals and there are bursts of new files around 45,000 s (`docs/workloads.md`), caches are cold.
+    // What the making of the day puts in, so that it is no finding: most requests are small by their median
+    // (c8), the mix changes with the arrivals and there are bursts of new files around 45,000 s
+    // (`docs/workloads.md`), caches are cold.
     AdaptLoadClaimSpec {
         id: "c18",
         place: Figure(1),

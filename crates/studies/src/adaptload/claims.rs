@@ -161,8 +161,8 @@ pub(super) const SPECS: &[AdaptLoadClaimSpec] = &[
         paper: None,
         paper_text: "restored",
         unit: "×",
-        // Restored is back on the line that figure 5 draws before the spike: its axis is logarithmic, and half as much again is a
-        // sixth of a decade on it.
+        // Restored is back on the line that figure 5 draws before the spike: its axis is logarithmic, and
+        // half as much again is a sixth of a decade on it.
         rule: Rule::AtMost(1.5),
         value: |r| if has_spike(r, 15) { recovery(r, 15) } else { None },
         explanation: RECOVERY,

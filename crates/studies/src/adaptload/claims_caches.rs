@@ -176,8 +176,8 @@ pub(super) const SPECS: &[AdaptLoadClaimSpec] = &[
         paper: None,
         paper_text: "similar",
         unit: "×",
-        // Figure 9's axis is logarithmic, on which a factor of two is close; what is higher (a36) is higher by more, so nothing
-        // is both.
+        // Figure 9's axis is logarithmic, on which a factor of two is close; what is higher (a36) is higher
+        // by more, so nothing is both.
         rule: Rule::Between(1.0 / GREATLY, GREATLY),
         value: |r| Some(slow(r, ADAPTLOAD, 11..=17)? / slow(r, LARD_BEST, 11..=17)?),
         explanation: SHORTENED,
