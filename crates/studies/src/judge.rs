@@ -19,29 +19,35 @@ pub(crate) enum Rule {
     LessThan(f64),
 }
 
-/// A ratio of two runs that are as good as equal: below 1 % ties, and requests still under way at the end of a trace, make
-/// the difference.
+/// A ratio of two runs that are as good as equal: below 1 % ties, and requests still under way at the end of
+/// a trace, make the difference.
 pub(crate) const EQUAL: f64 = 0.01;
 
-/// How far "slightly", "close", "similar" and "largely unaffected" reach: 15 %, which the LARD paper itself calls coming
-/// within reach, and which is what it tells 3.9 and 4.5 times apart by.
+/// How far "slightly", "close", "similar" and "largely unaffected" reach: 15 %. The LARD paper says of what
+/// has 85 % of something that it "comes within 15 %" of it, and it reports 3.9 and 4.5 times as two figures,
+/// which are 15.4 % apart.
 pub(crate) const NEAR: f64 = 0.15;
 
 /// What is ahead is ahead by more than runs that are as good as equal differ by; likewise what is behind.
 pub(crate) const AHEAD: Rule = Rule::MoreThan(1.0 + EQUAL);
 pub(crate) const BEHIND: Rule = Rule::LessThan(1.0 - EQUAL);
 
-/// "Matches", "no gain", "very close": 5 %, a third of what is only near.
+/// "Matches", "no gain", "very close": 5 %, a third of what is only near. Where the paper has these words, it
+/// has no figure but drawn curves, and a twentieth of a curve's height is about the least that two of them
+/// can be told apart by.
 pub(crate) const MATCHES: f64 = 0.05;
 
-/// "Clearly", "significantly", "substantial": a fifth more or less, so that nothing is both near and clearly apart.
+/// "Clearly", "significantly", "substantial": a fifth more or less, so that nothing is both near and clearly
+/// apart.
 pub(crate) const CLEARLY_MORE: f64 = 1.2;
 pub(crate) const CLEARLY_LESS: f64 = 0.8;
 
-/// "Mild": a quarter more at most.
+/// "Mild": a quarter more at most. It reaches further than "slightly" (15 %) and not nearly as far as
+/// "greatly"; where between the two it ends is our choice.
 pub(crate) const MILD: f64 = 1.25;
 
-/// "Greatly", "fast": twice. What changes by no more is "maintained".
+/// "Greatly", "fast": twice, the least that is told in multiples and not in per cent, and what can be read
+/// off a logarithmic axis. What changes by no more is "maintained".
 pub(crate) const GREATLY: f64 = 2.0;
 
 /// "Slightly more": more, by no more than what is near.

@@ -36,6 +36,7 @@ pub(super) const SPECS: &[AdaptLoadClaimSpec] = &[
         paper: Some(17332.0),
         paper_text: "17,332",
         unit: "",
+        // A count: exact.
         rule: Rule::Within(0.0),
         value: |r| Some(r.day.workload.targets.len() as f64),
         explanation: AdaptLoadExplanation::None,
@@ -48,6 +49,7 @@ pub(super) const SPECS: &[AdaptLoadClaimSpec] = &[
         paper: Some(11786.0),
         paper_text: "11,786 B",
         unit: "B",
+        // Table 1 is given to the digit, but its mean and its total differ by 0.06 % themselves.
         rule: Rule::Within(0.005),
         value: |r| Some(r.day.workload.working_set_bytes() as f64 / r.day.workload.targets.len() as f64),
         explanation: AdaptLoadExplanation::None,
@@ -60,6 +62,7 @@ pub(super) const SPECS: &[AdaptLoadClaimSpec] = &[
         paper: Some(3714.0),
         paper_text: "3,714 B",
         unit: "B",
+        // As c2.
         rule: Rule::Within(0.005),
         value: |r| super::figures::median_size(r, |_| 1),
         explanation: AdaptLoadExplanation::None,
@@ -72,6 +75,7 @@ pub(super) const SPECS: &[AdaptLoadClaimSpec] = &[
         paper: Some(3.1),
         paper_text: "3.1 MB",
         unit: "MiB",
+        // The paper gives one decimal, 3.05 to 3.15; 1 % is within it.
         rule: Rule::Within(0.01),
         value: |r| r.day.workload.targets.size_bytes.iter().max().map(|&b| b as f64 / MIB),
         explanation: AdaptLoadExplanation::None,
@@ -84,6 +88,7 @@ pub(super) const SPECS: &[AdaptLoadClaimSpec] = &[
         paper: Some(194.7),
         paper_text: "194.7 MB",
         unit: "MiB",
+        // As c2.
         rule: Rule::Within(0.005),
         value: |r| Some(r.day.workload.working_set_bytes() as f64 / MIB),
         explanation: AdaptLoadExplanation::None,
@@ -96,6 +101,7 @@ pub(super) const SPECS: &[AdaptLoadClaimSpec] = &[
         paper: Some(38834515.0),
         paper_text: "38,834,515",
         unit: "",
+        // A count: exact.
         rule: Rule::Within(0.0),
         value: |r| (r.day.scale >= 1.0).then(|| r.day.workload.trace.len() as f64),
         explanation: AdaptLoadExplanation::None,
@@ -108,6 +114,7 @@ pub(super) const SPECS: &[AdaptLoadClaimSpec] = &[
         paper: Some(5124.85),
         paper_text: "5,124.85 B (189,800 MB / 38,834,515)",
         unit: "B",
+        // Requests are drawn at random: 1 %, by which two runs differ (EQUAL).
         rule: Rule::Within(0.01),
         value: |r| Some(r.day.mean_bytes()),
         explanation: AdaptLoadExplanation::None,
@@ -120,6 +127,7 @@ pub(super) const SPECS: &[AdaptLoadClaimSpec] = &[
         paper: Some(963.0),
         paper_text: "963 B",
         unit: "B",
+        // As c7.
         rule: Rule::Within(0.01),
         value: |r| super::figures::median_size(r, |requests| requests),
         explanation: AdaptLoadExplanation::None,
@@ -132,6 +140,7 @@ pub(super) const SPECS: &[AdaptLoadClaimSpec] = &[
         paper: Some(10.0),
         paper_text: "as high as ten",
         unit: "",
+        // "As high as ten" is one minute of 1,440, read off a drawing: less certain than c10 and c11.
         rule: Rule::Within(0.3),
         value: |r| r.day.minutes.iter().filter_map(Minute::cv).max_by(f64::total_cmp),
         explanation: AdaptLoadExplanation::None,
@@ -144,6 +153,7 @@ pub(super) const SPECS: &[AdaptLoadClaimSpec] = &[
         paper: Some(8.0),
         paper_text: "around 8",
         unit: "",
+        // Around 8: c9's ten is outside.
         rule: Rule::Within(0.2),
         value: |r| r.day.between(QUIET_S).cv(),
         explanation: AdaptLoadExplanation::None,
@@ -156,6 +166,7 @@ pub(super) const SPECS: &[AdaptLoadClaimSpec] = &[
         paper: Some(4.0),
         paper_text: "around 4",
         unit: "",
+        // Around 4: from 3 to 5, the next whole figures.
         rule: Rule::Within(0.25),
         value: |r| r.day.between(PEAK_S).cv(),
         explanation: AdaptLoadExplanation::None,
@@ -168,6 +179,7 @@ pub(super) const SPECS: &[AdaptLoadClaimSpec] = &[
         paper: Some(20.0),
         paper_text: "around 20 %",
         unit: "%",
+        // Around 20 %. The speed is set by it, so it must come closer than a finding (15 %).
         rule: Rule::Within(0.1),
         value: |r| busy(r, DayLoad::Quiet { heavy: false }, QUIET_S),
         explanation: AdaptLoadExplanation::None,
@@ -180,6 +192,7 @@ pub(super) const SPECS: &[AdaptLoadClaimSpec] = &[
         paper: Some(40.0),
         paper_text: "around 40 %",
         unit: "%",
+        // As c12.
         rule: Rule::Within(0.1),
         value: |r| busy(r, DayLoad::Quiet { heavy: true }, QUIET_S),
         explanation: AdaptLoadExplanation::None,
@@ -192,6 +205,7 @@ pub(super) const SPECS: &[AdaptLoadClaimSpec] = &[
         paper: Some(50.0),
         paper_text: "25 % to 50 %",
         unit: "%",
+        // As c12, for the upper end of the paper's range.
         rule: Rule::Within(0.1),
         value: |r| most(r, DayLoad::Peak { heavy: false }, PEAK_S),
         explanation: AdaptLoadExplanation::None,
@@ -204,6 +218,7 @@ pub(super) const SPECS: &[AdaptLoadClaimSpec] = &[
         paper: Some(100.0),
         paper_text: "50 % to nearly 100 %",
         unit: "%",
+        // As c14; "nearly" is 90 % or more.
         rule: Rule::Within(0.1),
         value: |r| most(r, DayLoad::Peak { heavy: true }, PEAK_S),
         explanation: AdaptLoadExplanation::None,
@@ -216,6 +231,7 @@ pub(super) const SPECS: &[AdaptLoadClaimSpec] = &[
         paper: Some(98.0),
         paper_text: "98 %",
         unit: "%",
+        // The paper's figure has no decimals: the next whole per cents, 97 and 99 %, are outside.
         rule: Rule::Within(0.01),
         value: |r| class(r, ADAPTLOAD, 10..=10, 0),
         explanation: PEAK_USE,
@@ -228,12 +244,14 @@ pub(super) const SPECS: &[AdaptLoadClaimSpec] = &[
         paper: Some(1.5),
         paper_text: "1.5 %",
         unit: "%",
+        // As c16: between 1 and 2 %, the next whole per cents.
         rule: Rule::Within(0.2),
         value: |r| class(r, ADAPTLOAD, 10..=10, 1),
         explanation: PEAK_USE,
     },
-    // What the making of the day puts in, so that it is no finding: most requests are small by their median (c8), the mix
-    // changes with the arrivals and there are bursts of new files around 45,000 s (`docs/workloads.md`), caches are cold.
+    // What the making of the day puts in, so that it is no finding: most requests are small by their median
+    // (c8), the mix changes with the arrivals and there are bursts of new files around 45,000 s
+    // (`docs/workloads.md`), caches are cold.
     AdaptLoadClaimSpec {
         id: "c18",
         place: Figure(1),
@@ -242,6 +260,7 @@ pub(super) const SPECS: &[AdaptLoadClaimSpec] = &[
         paper: None,
         paper_text: "the majority",
         unit: "%",
+        // "The majority" is more than half; a share of millions of requests is not exactly that.
         rule: Rule::AtLeast(50.0),
         value: |r| super::figures::share_up_to(r, 10_240).map(|s| 100.0 * s),
         explanation: AdaptLoadExplanation::None,
@@ -254,6 +273,7 @@ pub(super) const SPECS: &[AdaptLoadClaimSpec] = &[
         paper: None,
         paper_text: "inverse",
         unit: "",
+        // "Inverse": over 1,440 minutes chance alone reaches 0.05, and this is four times that.
         rule: Rule::AtMost(-0.2),
         value: |r| super::figures::correlation(r),
         explanation: AdaptLoadExplanation::None,
@@ -266,6 +286,7 @@ pub(super) const SPECS: &[AdaptLoadClaimSpec] = &[
         paper: None,
         paper_text: "a spike",
         unit: "×",
+        // A spike must stand out on the paper's logarithmic axis: a factor of two.
         rule: Rule::AtLeast(GREATLY),
         value: |r| spike(r, 15),
         explanation: SPIKE,
@@ -278,6 +299,7 @@ pub(super) const SPECS: &[AdaptLoadClaimSpec] = &[
         paper: None,
         paper_text: "clearly visible",
         unit: "×",
+        // "Clearly visible" in a drawing: twice, which is more than "clearly" asks elsewhere (a fifth).
         rule: Rule::AtLeast(2.0),
         value: |r| {
             Some(

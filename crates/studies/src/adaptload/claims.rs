@@ -1,4 +1,6 @@
 //! The claims about the workload, locality and utilization: figures 1, 2, and 5 to 7.
+//!
+//! Words with one bound in both studies have its reason in `judge.rs`.
 
 use super::day::{PEAK_S, QUIET_S};
 use super::explain::{
@@ -23,7 +25,8 @@ pub(super) const SPECS: &[AdaptLoadClaimSpec] = &[
         paper: Some(50.0),
         paper_text: "almost 50 %",
         unit: "%",
-        rule: Rule::Within(0.15),
+        // "Almost 50 %": near it.
+        rule: Rule::Within(NEAR),
         value: |r| {
             Some(100.0 * (super::figures::share_up_to(r, 104_858)? - super::figures::share_up_to(r, 1_023)?))
         },
@@ -50,7 +53,7 @@ pub(super) const SPECS: &[AdaptLoadClaimSpec] = &[
         paper: None,
         paper_text: "similarly",
         unit: "×",
-        // Drawn on a logarithmic axis.
+        // Drawn on a logarithmic axis: a factor of two is what can be read off it.
         rule: Rule::Between(1.0 / GREATLY, GREATLY),
         value: |r| r.ratio(ADAPTLOAD, LARD_BEST, 5),
         explanation: LARD_SMALL,
@@ -63,7 +66,7 @@ pub(super) const SPECS: &[AdaptLoadClaimSpec] = &[
         paper: None,
         paper_text: "similar",
         unit: "×",
-        // As a5.
+        // As a5: the paper says that the same trends persist.
         rule: Rule::Between(1.0 / GREATLY, GREATLY),
         value: |r| {
             Some(r.response_s(DayRun::day(ADAPTLOAD, 15))? / r.response_s(DayRun::day(LARD_BEST, 15))?)
@@ -78,6 +81,7 @@ pub(super) const SPECS: &[AdaptLoadClaimSpec] = &[
         paper: None,
         paper_text: "persists",
         unit: "×",
+        // "Persists" names no amount: AdaptLoad must be ahead at each cache below 25 %.
         rule: AHEAD,
         value: |r| {
             least(r.caches(JSQ).into_iter().filter(|&k| k < 25).filter_map(|k| r.ratio(JSQ, ADAPTLOAD, k)))
@@ -112,6 +116,7 @@ pub(super) const SPECS: &[AdaptLoadClaimSpec] = &[
         paper: None,
         paper_text: "not as severe",
         unit: "×",
+        // "Not as severe" names no amount: the disparity must be smaller.
         rule: BEHIND,
         value: |r| {
             Some(
@@ -130,6 +135,7 @@ pub(super) const SPECS: &[AdaptLoadClaimSpec] = &[
         paper: None,
         paper_text: "clearly outperforms",
         unit: "×",
+        // "Clearly": less by a fifth; the ratio is of response times, of which less is better.
         rule: Rule::AtMost(CLEARLY_LESS),
         value: |r| peak_response(r, JSQ, ADAPTLOAD),
         explanation: BUSY,
@@ -142,6 +148,7 @@ pub(super) const SPECS: &[AdaptLoadClaimSpec] = &[
         paper: None,
         paper_text: "clearly outperforms",
         unit: "×",
+        // As a9: the same words, of LARD.
         rule: Rule::AtMost(CLEARLY_LESS),
         value: |r| peak_response(r, JSQ, LARD_BEST),
         explanation: BUSY_LARD,
@@ -154,8 +161,8 @@ pub(super) const SPECS: &[AdaptLoadClaimSpec] = &[
         paper: None,
         paper_text: "restored",
         unit: "×",
-        // Restored is back on the line that figure 5 draws before the spike: its axis is logarithmic, and half as much again is a
-        // sixth of a decade on it.
+        // Restored is back on the line that figure 5 draws before the spike: its axis is logarithmic, and
+        // half as much again is a sixth of a decade on it.
         rule: Rule::AtMost(1.5),
         value: |r| if has_spike(r, 15) { recovery(r, 15) } else { None },
         explanation: RECOVERY,
@@ -168,6 +175,7 @@ pub(super) const SPECS: &[AdaptLoadClaimSpec] = &[
         paper: None,
         paper_text: "avoids queue build-up",
         unit: "×",
+        // What one policy avoids and the other does not must be clearly larger under the other.
         rule: Rule::AtLeast(CLEARLY_MORE),
         value: |r| {
             let ratio = || Some(spike_of(r, ADAPTLOAD, 15)? / spike_of(r, LARD_BEST, 15)?);
@@ -183,6 +191,7 @@ pub(super) const SPECS: &[AdaptLoadClaimSpec] = &[
         paper: None,
         paper_text: "better",
         unit: "×",
+        // "Better" names no amount: LARD must be ahead of AdaptLoad.
         rule: BEHIND,
         value: |r| {
             Some(
@@ -213,6 +222,7 @@ pub(super) const SPECS: &[AdaptLoadClaimSpec] = &[
         paper: None,
         paper_text: "evenly",
         unit: "",
+        // As a14.
         rule: Rule::AtMost(EVEN),
         value: |r| uneven(r, JSQ, DAY),
         explanation: AdaptLoadExplanation::None,
@@ -225,6 +235,7 @@ pub(super) const SPECS: &[AdaptLoadClaimSpec] = &[
         paper: None,
         paper_text: "not",
         unit: "",
+        // "Not": what is not even by the bound of a14.
         rule: Rule::MoreThan(EVEN),
         value: |r| uneven(r, LARD_BEST, QUIET_S),
         explanation: EVEN_LARD,
@@ -237,6 +248,7 @@ pub(super) const SPECS: &[AdaptLoadClaimSpec] = &[
         paper: None,
         paper_text: "good load balance only then",
         unit: "",
+        // "Good load balance": as even as a14 asks.
         rule: Rule::AtMost(EVEN),
         value: |r| uneven(r, LARD_BEST, PEAK_S),
         explanation: EVEN_LARD,
@@ -249,6 +261,7 @@ pub(super) const SPECS: &[AdaptLoadClaimSpec] = &[
         paper: None,
         paper_text: "more",
         unit: "×",
+        // "Much faster" is said of the queues, which use stands for: clearly more, not only more.
         rule: Rule::AtLeast(CLEARLY_MORE),
         value: |r| Some(disk(r, JSQ)? / disk(r, ADAPTLOAD)?),
         explanation: AdaptLoadExplanation::None,
@@ -261,6 +274,7 @@ pub(super) const SPECS: &[AdaptLoadClaimSpec] = &[
         paper: None,
         paper_text: "more",
         unit: "×",
+        // As a18.
         rule: Rule::AtLeast(CLEARLY_MORE),
         value: |r| Some(disk(r, JSQ)? / disk(r, LARD_BEST)?),
         explanation: AdaptLoadExplanation::None,
@@ -273,6 +287,7 @@ pub(super) const SPECS: &[AdaptLoadClaimSpec] = &[
         paper: Some(100.0),
         paper_text: "almost 100 %",
         unit: "%",
+        // "Almost 100 %": as near as what matches, 5 %.
         rule: Rule::AtLeast(95.0),
         value: |r| Some(100.0 * r.hit_ratio(DayRun::day(ADAPTLOAD, 15))?),
         explanation: AdaptLoadExplanation::None,
@@ -285,6 +300,7 @@ pub(super) const SPECS: &[AdaptLoadClaimSpec] = &[
         paper: Some(100.0),
         paper_text: "almost 100 %",
         unit: "%",
+        // As a21.
         rule: Rule::AtLeast(95.0),
         value: |r| Some(100.0 * r.hit_ratio(DayRun::day(LARD_BEST, 15))?),
         explanation: AdaptLoadExplanation::None,
@@ -297,6 +313,7 @@ pub(super) const SPECS: &[AdaptLoadClaimSpec] = &[
         paper: None,
         paper_text: "greatly",
         unit: "×",
+        // "Greatly". Misses, since hit ratios near 100 % cannot grow by a factor.
         rule: Rule::AtLeast(GREATLY),
         value: |r| {
             Some((1.0 - r.hit_ratio(DayRun::day(JSQ, 5))?) / (1.0 - r.hit_ratio(DayRun::day(JSQ, 25))?))
@@ -311,6 +328,7 @@ pub(super) const SPECS: &[AdaptLoadClaimSpec] = &[
         paper: None,
         paper_text: "greater than 80 %",
         unit: "%",
+        // The paper's own figure, as far as it can be read, for both policies and every cache.
         rule: Rule::AtLeast(80.0),
         value: |r| {
             least(
@@ -331,6 +349,8 @@ pub(super) const SPECS: &[AdaptLoadClaimSpec] = &[
         paper: None,
         paper_text: "lower",
         unit: "×",
+        // The C.V. doubles from one period to the other, and the paper explains by it why JSQ is worse: so
+        // misses must be clearly more.
         rule: Rule::AtLeast(CLEARLY_MORE),
         value: |r| {
             Some(

@@ -1,4 +1,6 @@
 //! The claims about the size of caches and about fairness: figures 8 and 9.
+//!
+//! Words with one bound in both studies have its reason in `judge.rs`.
 
 use super::explain::{
     AdaptLoadExplanation, CLASSES, CROSSOVER, FAIR_JSQ, LARD_LARGE_CACHES, LARGE, SHORTENED, SLIGHTLY, SMALL,
@@ -30,6 +32,7 @@ pub(super) const SPECS: &[AdaptLoadClaimSpec] = &[
         paper: None,
         paper_text: "fast",
         unit: "×",
+        // "Fast": by more than what is still "maintained" (a27).
         rule: Rule::MoreThan(GREATLY),
         value: |r| Some(r.slowdown(DayRun::day(JSQ, 10))? / r.slowdown(DayRun::day(JSQ, 25))?),
         explanation: AdaptLoadExplanation::None,
@@ -55,6 +58,7 @@ pub(super) const SPECS: &[AdaptLoadClaimSpec] = &[
         paper: None,
         paper_text: "maintains",
         unit: "×",
+        // As a27.
         rule: Rule::AtMost(GREATLY),
         value: |r| Some(r.slowdown(DayRun::day(LARD_BEST, 10))? / r.slowdown(DayRun::day(LARD_BEST, 25))?),
         explanation: SMALL,
@@ -67,7 +71,8 @@ pub(super) const SPECS: &[AdaptLoadClaimSpec] = &[
         paper: Some(25.0),
         paper_text: "about 25 %",
         unit: "%",
-        // About: from 20 to 30 %, to the next caches of figure 8.
+        // About: above 20 %, below which the paper has JSQ deteriorate, and below 30 %, with which it says
+        // that JSQ works well (section 7.2).
         rule: Rule::Within(0.2),
         value: |r| if r.day.scale < 1.0 { None } else { crossover(r) },
         explanation: CROSSOVER,
@@ -93,6 +98,7 @@ pub(super) const SPECS: &[AdaptLoadClaimSpec] = &[
         paper: None,
         paper_text: "slightly",
         unit: "×",
+        // As a30: the same sentence, of LARD.
         rule: SLIGHTLY_MORE,
         value: |r| beyond_crossing(r, LARD_BEST),
         explanation: LARD_LARGE_CACHES,
@@ -105,6 +111,7 @@ pub(super) const SPECS: &[AdaptLoadClaimSpec] = &[
         paper: None,
         paper_text: "fast",
         unit: "×",
+        // As a26.
         rule: Rule::MoreThan(GREATLY),
         value: |r| smaller_caches(r, JSQ),
         explanation: SMALL,
@@ -117,6 +124,7 @@ pub(super) const SPECS: &[AdaptLoadClaimSpec] = &[
         paper: None,
         paper_text: "maintains",
         unit: "×",
+        // As a27.
         rule: Rule::AtMost(GREATLY),
         value: |r| smaller_caches(r, ADAPTLOAD),
         explanation: SMALL,
@@ -129,6 +137,7 @@ pub(super) const SPECS: &[AdaptLoadClaimSpec] = &[
         paper: None,
         paper_text: "maintains",
         unit: "×",
+        // As a27.
         rule: Rule::AtMost(GREATLY),
         value: |r| smaller_caches(r, LARD_BEST),
         explanation: SMALL,
@@ -154,6 +163,7 @@ pub(super) const SPECS: &[AdaptLoadClaimSpec] = &[
         paper: Some(0.01),
         paper_text: "0.01 %",
         unit: "%",
+        // As a33.
         rule: Rule::Within(0.5),
         value: |r| class(r, ADAPTLOAD, 10..=10, 3),
         explanation: SHORTENED,
@@ -166,8 +176,8 @@ pub(super) const SPECS: &[AdaptLoadClaimSpec] = &[
         paper: None,
         paper_text: "similar",
         unit: "×",
-        // Figure 9's axis is logarithmic, on which a factor of two is close; what is higher (a36) is higher by more, so nothing
-        // is both.
+        // Figure 9's axis is logarithmic, on which a factor of two is close; what is higher (a36) is higher
+        // by more, so nothing is both.
         rule: Rule::Between(1.0 / GREATLY, GREATLY),
         value: |r| Some(slow(r, ADAPTLOAD, 11..=17)? / slow(r, LARD_BEST, 11..=17)?),
         explanation: SHORTENED,
@@ -180,6 +190,7 @@ pub(super) const SPECS: &[AdaptLoadClaimSpec] = &[
         paper: None,
         paper_text: "higher",
         unit: "×",
+        // "Higher": by more than what a35 calls similar.
         rule: Rule::MoreThan(GREATLY),
         value: |r| Some(slow(r, JSQ, 11..=17)? / slow(r, ADAPTLOAD, 11..=17)?),
         explanation: FAIR_JSQ,
@@ -192,6 +203,7 @@ pub(super) const SPECS: &[AdaptLoadClaimSpec] = &[
         paper: None,
         paper_text: "high",
         unit: "×",
+        // "High", against documents of 1,000 bytes, whose slowdowns the paper reads off as low: clearly more.
         rule: Rule::AtLeast(CLEARLY_MORE),
         value: |r| {
             least(
@@ -210,6 +222,7 @@ pub(super) const SPECS: &[AdaptLoadClaimSpec] = &[
         paper: None,
         paper_text: "best",
         unit: "pp",
+        // "Best" names no amount, and the axis starts at hundredths of a per cent: any lead counts.
         rule: Rule::MoreThan(0.0),
         value: |r| {
             Some(

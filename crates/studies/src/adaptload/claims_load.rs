@@ -1,4 +1,6 @@
 //! The claims about scale, load, dynamic requests and the improved policy: figures 10 to 14.
+//!
+//! Words with one bound in both studies have its reason in `judge.rs`.
 
 use super::day::{PEAK_S, QUIET_S};
 use super::explain::{
@@ -23,6 +25,7 @@ pub(super) const SPECS: &[AdaptLoadClaimSpec] = &[
         paper: None,
         paper_text: "improves",
         unit: "×",
+        // "Improves in all policies": the one that improves least must.
         rule: BEHIND,
         value: |r| most([ADAPTLOAD, JSQ, LARD_BEST].into_iter().filter_map(|c| scaled(r, c, 4, 8))),
         explanation: NOT_EXPLAINED,
@@ -35,7 +38,8 @@ pub(super) const SPECS: &[AdaptLoadClaimSpec] = &[
         paper: Some(1.0),
         paper_text: "stabilizes",
         unit: "×",
-        rule: Rule::Within(0.25),
+        // More back-ends do "not help performance": no gain, as of further disks (14b of the LARD study).
+        rule: Rule::Within(MATCHES),
         value: |r| {
             [ADAPTLOAD, JSQ, LARD_BEST]
                 .into_iter()
@@ -52,6 +56,7 @@ pub(super) const SPECS: &[AdaptLoadClaimSpec] = &[
         paper: Some(1.0),
         paper_text: "very close",
         unit: "×",
+        // "Very close" at every size, in either direction.
         rule: Rule::Within(MATCHES),
         value: |r| {
             [4, 8, 12, 16, 20]
@@ -69,6 +74,7 @@ pub(super) const SPECS: &[AdaptLoadClaimSpec] = &[
         paper: None,
         paper_text: "consistently",
         unit: "×",
+        // "Consistently": at every size, and both of them.
         rule: AHEAD,
         value: |r| {
             let over = |c| [4, 8, 12, 16, 20].into_iter().filter_map(move |n| across(r, JSQ, c, n));
@@ -84,6 +90,7 @@ pub(super) const SPECS: &[AdaptLoadClaimSpec] = &[
         paper: None,
         paper_text: "disk",
         unit: "×",
+        // The bottleneck is what is used more.
         rule: AHEAD,
         value: |r| {
             Some(
@@ -101,6 +108,7 @@ pub(super) const SPECS: &[AdaptLoadClaimSpec] = &[
         paper: None,
         paper_text: "significantly",
         unit: "×",
+        // "Significantly", under either load.
         rule: Rule::AtLeast(CLEARLY_MORE),
         value: |r| {
             let of =
@@ -117,6 +125,7 @@ pub(super) const SPECS: &[AdaptLoadClaimSpec] = &[
         paper: None,
         paper_text: "significantly",
         unit: "×",
+        // As a44.
         rule: Rule::AtLeast(CLEARLY_MORE),
         value: |r| {
             let of =
@@ -133,6 +142,7 @@ pub(super) const SPECS: &[AdaptLoadClaimSpec] = &[
         paper: None,
         paper_text: "increases",
         unit: "×",
+        // "Increases" names no amount: both advantages must grow.
         rule: AHEAD,
         value: |r| {
             let gain = |c, heavy| in_period(r, DayRun::quiet(JSQ, heavy), DayRun::quiet(c, heavy), QUIET_S);
@@ -162,6 +172,7 @@ pub(super) const SPECS: &[AdaptLoadClaimSpec] = &[
         paper: None,
         paper_text: "less than 15 %",
         unit: "%",
+        // The paper's own bound; "consistently": at every point.
         rule: Rule::AtMost(15.0),
         value: |r| {
             most(r.within(DayRun::peak(ADAPTLOAD, false), PEAK_S)?.iter().map(|p| 100.0 * mean(&p.disk)))
@@ -176,6 +187,7 @@ pub(super) const SPECS: &[AdaptLoadClaimSpec] = &[
         paper: None,
         paper_text: "less than 20 %",
         unit: "%",
+        // The paper's own bound, at every point as in a48.
         rule: Rule::AtMost(20.0),
         value: |r| {
             most(r.within(DayRun::peak(ADAPTLOAD, true), PEAK_S)?.iter().map(|p| 100.0 * mean(&p.disk)))
@@ -190,6 +202,7 @@ pub(super) const SPECS: &[AdaptLoadClaimSpec] = &[
         paper: None,
         paper_text: "network",
         unit: "×",
+        // The bottleneck is what is used more.
         rule: Rule::MoreThan(1.0),
         value: |r| {
             let cell = DayRun::peak(ADAPTLOAD, true);
@@ -205,6 +218,7 @@ pub(super) const SPECS: &[AdaptLoadClaimSpec] = &[
         paper: None,
         paper_text: "consistently",
         unit: "%",
+        // "Consistently" is said of a drawn curve: at all points but those that chance decides.
         rule: Rule::AtLeast(CONSISTENTLY),
         value: |r| points_ahead(r, DayRun::peak(ADAPTLOAD, false), DayRun::peak(JSQ, false), PEAK_S),
         explanation: PEAK,
@@ -217,6 +231,7 @@ pub(super) const SPECS: &[AdaptLoadClaimSpec] = &[
         paper: None,
         paper_text: "consistently",
         unit: "%",
+        // As a50.
         rule: Rule::AtLeast(CONSISTENTLY),
         value: |r| points_ahead(r, DayRun::peak(ADAPTLOAD, false), DayRun::peak(LARD_BEST, false), PEAK_S),
         explanation: SHORTENED,
@@ -229,6 +244,7 @@ pub(super) const SPECS: &[AdaptLoadClaimSpec] = &[
         paper: None,
         paper_text: "until 65,800 s",
         unit: "×",
+        // "Outperforms" names no amount: AdaptLoad must be ahead.
         rule: AHEAD,
         value: |r| in_period(r, DayRun::peak(JSQ, true), DayRun::peak(ADAPTLOAD, true), JUDGED_PEAK_S[0]),
         explanation: PEAK,
@@ -241,6 +257,7 @@ pub(super) const SPECS: &[AdaptLoadClaimSpec] = &[
         paper: None,
         paper_text: "until 65,800 s",
         unit: "×",
+        // As a52.
         rule: AHEAD,
         value: |r| {
             in_period(r, DayRun::peak(LARD_BEST, true), DayRun::peak(ADAPTLOAD, true), JUDGED_PEAK_S[0])
@@ -255,6 +272,7 @@ pub(super) const SPECS: &[AdaptLoadClaimSpec] = &[
         paper: None,
         paper_text: "better",
         unit: "×",
+        // "Better" names no amount: JSQ must be ahead.
         rule: BEHIND,
         value: |r| in_period(r, DayRun::peak(JSQ, true), DayRun::peak(ADAPTLOAD, true), JUDGED_PEAK_S[1]),
         explanation: PEAK,
@@ -267,6 +285,7 @@ pub(super) const SPECS: &[AdaptLoadClaimSpec] = &[
         paper: None,
         paper_text: "better",
         unit: "×",
+        // As a53.
         rule: BEHIND,
         value: |r| {
             in_period(r, DayRun::peak(LARD_BEST, true), DayRun::peak(ADAPTLOAD, true), JUDGED_PEAK_S[1])
@@ -281,6 +300,7 @@ pub(super) const SPECS: &[AdaptLoadClaimSpec] = &[
         paper: None,
         paper_text: "outperforms",
         unit: "×",
+        // "Outperforms" names no amount: AdaptLoad must be ahead.
         rule: AHEAD,
         value: |r| Some(r.slowdown(DayRun::dynamic(JSQ, 30))? / r.slowdown(DayRun::dynamic(ADAPTLOAD, 30))?),
         explanation: NOT_EXPLAINED,
@@ -293,6 +313,7 @@ pub(super) const SPECS: &[AdaptLoadClaimSpec] = &[
         paper: None,
         paper_text: "outperforms",
         unit: "×",
+        // As a55.
         rule: AHEAD,
         value: |r| Some(r.slowdown(DayRun::dynamic(JSQ, 70))? / r.slowdown(DayRun::dynamic(ADAPTLOAD, 70))?),
         explanation: NOT_EXPLAINED,
@@ -305,6 +326,7 @@ pub(super) const SPECS: &[AdaptLoadClaimSpec] = &[
         paper: None,
         paper_text: "increase",
         unit: "×",
+        // "Increase for both policies": the one that increases least must.
         rule: AHEAD,
         value: |r| {
             least([ADAPTLOAD, JSQ].into_iter().filter_map(|c| {
@@ -321,6 +343,7 @@ pub(super) const SPECS: &[AdaptLoadClaimSpec] = &[
         paper: None,
         paper_text: "decreases",
         unit: "",
+        // "Decreases": by more than 1 %, which in logarithms is 0.01. Equality does not count.
         rule: Rule::LessThan(-EQUAL),
         value: |r| {
             let gap = |d| {
@@ -342,6 +365,7 @@ pub(super) const SPECS: &[AdaptLoadClaimSpec] = &[
         paper: None,
         paper_text: "significantly",
         unit: "×",
+        // "Significantly": clearly more, not only more.
         rule: Rule::AtLeast(CLEARLY_MORE),
         value: |r| r.ratio(ADAPTLOAD, Contender::Improved, IMPROVED_CACHE),
         explanation: ALONE,

@@ -1,4 +1,6 @@
 //! The claims of the sections without a figure: speeds in section 4, footnotes 3 and 4, K and α, and the parts of section 8.
+//!
+//! Words with one bound in both studies have its reason in `judge.rs`.
 
 use plimsoll_report::PerBackend;
 
@@ -68,6 +70,7 @@ pub(super) const SPECS: &[AdaptLoadClaimSpec] = &[
         paper: Some(200.0 / 3.0),
         paper_text: "b_n / Σ b_i: 66.7 %",
         unit: "%",
+        // The share is what the policy computes, not what comes of it: it must match.
         rule: Rule::Within(MATCHES),
         value: fast_share,
         explanation: UNEQUAL,
@@ -80,6 +83,7 @@ pub(super) const SPECS: &[AdaptLoadClaimSpec] = &[
         paper: None,
         paper_text: "(evenly)",
         unit: "",
+        // As a14.
         rule: Rule::AtMost(EVEN),
         value: |r| r.mean_within(DayRun::unequal(ADAPTLOAD, true), DAY, |p| spread(&p.cpu)),
         explanation: UNEQUAL,
@@ -92,6 +96,7 @@ pub(super) const SPECS: &[AdaptLoadClaimSpec] = &[
         paper: None,
         paper_text: "(lower)",
         unit: "×",
+        // The paper names no amount: slowdowns must be lower.
         rule: AHEAD,
         value: |r| unequal(r, (ADAPTLOAD, false), (ADAPTLOAD, true)),
         explanation: UNEQUAL,
@@ -104,6 +109,7 @@ pub(super) const SPECS: &[AdaptLoadClaimSpec] = &[
         paper: None,
         paper_text: "(outperforms)",
         unit: "×",
+        // The paper names no amount: AdaptLoad must be ahead.
         rule: AHEAD,
         value: |r| unequal(r, (JSQ, true), (ADAPTLOAD, true)),
         explanation: UNEQUAL,
@@ -116,6 +122,7 @@ pub(super) const SPECS: &[AdaptLoadClaimSpec] = &[
         paper: None,
         paper_text: "very close or worse",
         unit: "×",
+        // "Very close or worse": no upper end. As near as what is close; "very" is not put into the number.
         rule: Rule::AtLeast(1.0 - NEAR),
         value: |r| r.ratio(Contender::Jswq, JSQ, 15),
         explanation: NOT_EXPLAINED,
@@ -141,6 +148,7 @@ pub(super) const SPECS: &[AdaptLoadClaimSpec] = &[
         paper: None,
         paper_text: "closer to 1",
         unit: "×",
+        // "Closer to 1": 0.9 must be ahead of both 0 and 0.5.
         rule: AHEAD,
         value: |r| {
             Some(
@@ -158,6 +166,7 @@ pub(super) const SPECS: &[AdaptLoadClaimSpec] = &[
         paper: Some(1.0),
         paper_text: "rather insensitive",
         unit: "×",
+        // "Rather insensitive" is as much as "largely unaffected": near, in either direction.
         rule: Rule::Within(NEAR),
         value: |r| Some(best(r, BATCHES[0])? / best(r, BATCHES[1])?),
         explanation: SAMPLING,
@@ -170,6 +179,7 @@ pub(super) const SPECS: &[AdaptLoadClaimSpec] = &[
         paper: Some(0.0),
         paper_text: "qualitatively the same",
         unit: "",
+        // "Qualitatively the same": no order may change.
         rule: Rule::AtMost(0.0),
         value: changed_orders,
         explanation: CONNECTIONS,
@@ -182,6 +192,7 @@ pub(super) const SPECS: &[AdaptLoadClaimSpec] = &[
         paper: None,
         paper_text: "equalizes queues",
         unit: "×",
+        // "Improves" names no amount: more than runs differ by themselves.
         rule: AHEAD,
         value: |r| r.ratio(ADAPTLOAD, Contender::SecondScan, IMPROVED_CACHE),
         explanation: ALONE,
@@ -194,6 +205,7 @@ pub(super) const SPECS: &[AdaptLoadClaimSpec] = &[
         paper: None,
         paper_text: "equalizes utilization",
         unit: "×",
+        // As a71.
         rule: AHEAD,
         value: |r| r.ratio(ADAPTLOAD, Contender::OffLoading, IMPROVED_CACHE),
         explanation: ALONE,

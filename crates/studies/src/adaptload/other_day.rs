@@ -1,4 +1,6 @@
 //! The claims about another day of the World Cup, 30 June 1998 (`june_30.rs`): whether the paper's day is representative.
+//!
+//! Words with one bound in both studies have its reason in `judge.rs`.
 
 use super::claims::EVEN;
 use super::day::{Minute, PEAK_S, QUIET_S};
@@ -25,6 +27,7 @@ pub(super) const CALIBRATION: &[AdaptLoadClaimSpec] = &[
         paper: Some(3724.34),
         paper_text: "3,724 B (in proportion to the log)",
         unit: "B",
+        // As c7.
         rule: Rule::Within(EQUAL),
         value: |r| Some(r.day.mean_bytes()),
         explanation: AdaptLoadExplanation::None,
@@ -37,6 +40,7 @@ pub(super) const CALIBRATION: &[AdaptLoadClaimSpec] = &[
         paper: Some(1.63),
         paper_text: "4,143 over 2,539 B",
         unit: "×",
+        // At the lower end requests are still clearly larger, by a fifth; the upper end is as far away.
         rule: Rule::Within(0.25),
         value: larger_when_quiet,
         explanation: OTHER_DRIFT,
@@ -53,6 +57,7 @@ pub(super) const SPECS: &[AdaptLoadClaimSpec] = &[
         paper: None,
         paper_text: "representative",
         unit: "×",
+        // As a4.
         rule: Rule::AtLeast(1_000.0),
         value: |r| r.ratio(JSQ, ADAPTLOAD, 5),
         explanation: JSQ_SMALL,
@@ -78,6 +83,7 @@ pub(super) const SPECS: &[AdaptLoadClaimSpec] = &[
         paper: None,
         paper_text: "representative",
         unit: "×",
+        // As a6.
         rule: AHEAD,
         value: |r| r.ratio(JSQ, ADAPTLOAD, 15),
         explanation: AdaptLoadExplanation::None,
@@ -90,6 +96,7 @@ pub(super) const SPECS: &[AdaptLoadClaimSpec] = &[
         paper: None,
         paper_text: "representative",
         unit: "",
+        // As a14.
         rule: Rule::AtMost(EVEN),
         value: |r| uneven(r, ADAPTLOAD, DAY),
         explanation: AdaptLoadExplanation::None,
@@ -102,6 +109,7 @@ pub(super) const SPECS: &[AdaptLoadClaimSpec] = &[
         paper: Some(100.0),
         paper_text: "representative",
         unit: "%",
+        // As a21.
         rule: Rule::AtLeast(95.0),
         value: |r| Some(100.0 * r.hit_ratio(DayRun::day(ADAPTLOAD, 15))?),
         explanation: AdaptLoadExplanation::None,

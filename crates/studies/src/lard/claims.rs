@@ -1,4 +1,6 @@
 //! The claims about the Rice trace at the base speeds: figures 7 to 9.
+//!
+//! Words with one bound in both studies have its reason in `judge.rs`.
 
 use super::explain::{
     EXPLAIN_COMPULSORY, EXPLAIN_GMS, EXPLAIN_IDLE, EXPLAIN_LB, EXPLAIN_LINEAR, EXPLAIN_LOCALITY,
@@ -20,6 +22,7 @@ pub(super) const SPECS: &[LardClaimSpec] = &[
         paper: Some(3.9),
         paper_text: "3.9 times",
         unit: "×",
+        // Near 3.9, so that 4.5, which the paper reports for another size, is outside.
         rule: Rule::Within(NEAR),
         family: rice,
         conditions: ClaimConditions::One,
@@ -33,6 +36,7 @@ pub(super) const SPECS: &[LardClaimSpec] = &[
         paper: Some(4.5),
         paper_text: "about 4.5 times",
         unit: "×",
+        // "About": near.
         rule: Rule::Within(NEAR),
         family: rice,
         conditions: ClaimConditions::One,
@@ -46,6 +50,7 @@ pub(super) const SPECS: &[LardClaimSpec] = &[
         paper: None,
         paper_text: "lowest",
         unit: "×",
+        // "Lowest": the next lowest must be ahead of it at every size.
         rule: AHEAD,
         family: rice,
         conditions: ClaimConditions::One,
@@ -77,6 +82,7 @@ pub(super) const SPECS: &[LardClaimSpec] = &[
         paper: None,
         paper_text: "none",
         unit: "×",
+        // "No significant advantage": near at most. Being behind is no advantage either: no lower end.
         rule: Rule::AtMost(1.0 + NEAR),
         family: rice,
         conditions: ClaimConditions::One,
@@ -104,6 +110,7 @@ pub(super) const SPECS: &[LardClaimSpec] = &[
         paper: None,
         paper_text: "superlinear",
         unit: "×",
+        // Superlinear is ahead of linear; linear itself does not count. The least of all sizes must be.
         rule: AHEAD,
         family: rice,
         conditions: ClaimConditions::One,
@@ -117,6 +124,7 @@ pub(super) const SPECS: &[LardClaimSpec] = &[
         paper: Some(1.0),
         paper_text: "linear",
         unit: "×",
+        // "Linear": throughput per back-end stays near that of ten, on both sides.
         rule: Rule::Within(NEAR),
         family: rice,
         conditions: ClaimConditions::One,
@@ -130,6 +138,7 @@ pub(super) const SPECS: &[LardClaimSpec] = &[
         paper: None,
         paper_text: "substantial",
         unit: "×",
+        // "Substantial", at each size from four on; smaller clusters have little memory to share.
         rule: Rule::AtLeast(CLEARLY_MORE),
         family: rice,
         conditions: ClaimConditions::One,
@@ -143,6 +152,7 @@ pub(super) const SPECS: &[LardClaimSpec] = &[
         paper: Some(50.0),
         paper_text: "below 50 %",
         unit: "%",
+        // The paper's own bound, at the size that comes nearest to it: "for all cluster sizes".
         rule: Rule::AtMost(50.0),
         family: rice,
         conditions: ClaimConditions::One,
@@ -159,6 +169,7 @@ pub(super) const SPECS: &[LardClaimSpec] = &[
         paper: Some(1.0),
         paper_text: "matches",
         unit: "×",
+        // "To match": no further apart, in either direction.
         rule: Rule::Within(MATCHES),
         family: rice,
         conditions: ClaimConditions::One,
@@ -172,6 +183,7 @@ pub(super) const SPECS: &[LardClaimSpec] = &[
         paper: Some(1.0),
         paper_text: "flat",
         unit: "×",
+        // "Flat" is said of a drawn curve: near its first point at every size.
         rule: Rule::Within(NEAR),
         family: rice,
         conditions: ClaimConditions::One,
@@ -185,6 +197,7 @@ pub(super) const SPECS: &[LardClaimSpec] = &[
         paper: None,
         paper_text: "highest",
         unit: "×",
+        // "Highest": the next highest must be behind it at every size.
         rule: BEHIND,
         family: rice,
         conditions: ClaimConditions::One,
@@ -202,6 +215,7 @@ pub(super) const SPECS: &[LardClaimSpec] = &[
         paper: Some(4.0),
         paper_text: "below 4 %",
         unit: "%",
+        // The paper's own bound, at the size that comes nearest to it: "eight and more nodes".
         rule: Rule::AtMost(4.0),
         family: rice,
         conditions: ClaimConditions::One,
@@ -215,7 +229,7 @@ pub(super) const SPECS: &[LardClaimSpec] = &[
         paper: Some(2.0),
         paper_text: "2 %",
         unit: "%",
-        // A quarter of the figure, which is read off a drawing.
+        // What rounds to the paper's 2 %, which has no decimals.
         rule: Rule::Between(1.5, 2.5),
         family: rice,
         conditions: ClaimConditions::One,
@@ -243,6 +257,7 @@ pub(super) const SPECS: &[LardClaimSpec] = &[
         paper: None,
         paper_text: "falls",
         unit: "×",
+        // The paper explains the decrease by the sum of all caches, here sixteen, so it must be great: half.
         rule: Rule::AtMost(0.5),
         family: rice,
         conditions: ClaimConditions::One,
@@ -256,6 +271,8 @@ pub(super) const SPECS: &[LardClaimSpec] = &[
         paper: None,
         paper_text: "lowest",
         unit: "pp",
+        // "Lowest": equality does not count. The paper's idle times are around 1 %, so a margin of 1 pp would
+        // be all of them.
         rule: Rule::MoreThan(0.0),
         family: rice,
         conditions: ClaimConditions::One,
@@ -273,7 +290,7 @@ pub(super) const SPECS: &[LardClaimSpec] = &[
         paper: Some(1.0),
         paper_text: "around 1 %",
         unit: "%",
-        // Around: at most twice.
+        // Around: at most twice. Less is no failure, since the sentence is that the load is balanced.
         rule: Rule::AtMost(2.0),
         family: rice,
         conditions: ClaimConditions::One,
@@ -287,7 +304,7 @@ pub(super) const SPECS: &[LardClaimSpec] = &[
         paper: Some(1.0),
         paper_text: "around 1 %",
         unit: "%",
-        // Around: at most twice.
+        // As 9b.
         rule: Rule::AtMost(2.0),
         family: rice,
         conditions: ClaimConditions::One,

@@ -1,4 +1,6 @@
 //! The claims about CPU and disk speed, delay and replacement: figures 11 to 14, sections 3.1 and 4.4.
+//!
+//! Words with one bound in both studies have its reason in `judge.rs`.
 
 use super::explain::{
     EXPLAIN_CPU, EXPLAIN_CPU_LARD_R, EXPLAIN_DELAY, EXPLAIN_DELAY_RICE, EXPLAIN_DISKS, EXPLAIN_DISKS_LARD,
@@ -36,6 +38,7 @@ pub(super) const SPECS: &[LardClaimSpec] = &[
         paper: Some(1.0),
         paper_text: "no gain",
         unit: "×",
+        // As 11a: the same words, "cannot benefit at all", of the CPU alone.
         rule: Rule::Within(MATCHES),
         family: rice,
         conditions: ClaimConditions::One,
@@ -49,6 +52,7 @@ pub(super) const SPECS: &[LardClaimSpec] = &[
         paper: None,
         paper_text: "gains",
         unit: "×",
+        // The paper names no gain: our choice, far from the 5 % of WRR, which "cannot benefit at all" (11a).
         rule: Rule::AtLeast(1.5),
         family: rice,
         conditions: ClaimConditions::One,
@@ -62,6 +66,7 @@ pub(super) const SPECS: &[LardClaimSpec] = &[
         paper: None,
         paper_text: "grows",
         unit: "pp",
+        // "Increases" names no amount: any growth of the lead counts, and equality does not.
         rule: Rule::MoreThan(0.0),
         family: rice,
         conditions: ClaimConditions::One,
@@ -78,6 +83,7 @@ pub(super) const SPECS: &[LardClaimSpec] = &[
         paper: None,
         paper_text: "greatly",
         unit: "×",
+        // "Greatly"; four disks can give four times at most.
         rule: Rule::AtLeast(GREATLY),
         family: rice,
         conditions: ClaimConditions::One,
@@ -91,6 +97,7 @@ pub(super) const SPECS: &[LardClaimSpec] = &[
         paper: Some(85.0),
         paper_text: "85 % or more",
         unit: "%",
+        // The paper's own bound: what is within 15 % has at least 85 %. To be ahead is no failure.
         rule: Rule::AtLeast(85.0),
         family: rice,
         conditions: ClaimConditions::One,
@@ -106,6 +113,7 @@ pub(super) const SPECS: &[LardClaimSpec] = &[
         paper: None,
         paper_text: "mild",
         unit: "×",
+        // "Gain": equality is none. "Mild" is the upper end.
         rule: Rule::Between(1.0 + EQUAL, MILD),
         family: rice,
         conditions: ClaimConditions::One,
@@ -121,6 +129,7 @@ pub(super) const SPECS: &[LardClaimSpec] = &[
         paper: Some(1.0),
         paper_text: "no gain",
         unit: "×",
+        // "Not any further benefit": as for the CPU (11a).
         rule: Rule::Within(MATCHES),
         family: rice,
         conditions: ClaimConditions::One,
@@ -134,6 +143,7 @@ pub(super) const SPECS: &[LardClaimSpec] = &[
         paper: Some(25.0),
         paper_text: "below 25 %",
         unit: "%",
+        // The paper's own bound.
         rule: Rule::AtMost(25.0),
         family: rice,
         conditions: ClaimConditions::BackEnds(&[8, 16]),
@@ -149,6 +159,7 @@ pub(super) const SPECS: &[LardClaimSpec] = &[
         paper: Some(50.0),
         paper_text: "one half",
         unit: "%",
+        // "One half" is said in words, without decimals: near it.
         rule: Rule::Within(NEAR),
         family: ibm,
         conditions: ClaimConditions::BackEnds(&[4, 8, 16]),
@@ -164,7 +175,7 @@ pub(super) const SPECS: &[LardClaimSpec] = &[
         paper: Some(30.0),
         paper_text: "up to 30 % lower",
         unit: "%",
-        // Lower for each strategy, and by no more than 30 %.
+        // "Up to 30 %" starts at nothing, so equality counts; higher throughput does not.
         rule: Rule::Between(0.0, 30.0),
         family: rice,
         conditions: ClaimConditions::One,

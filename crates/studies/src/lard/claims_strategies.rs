@@ -1,4 +1,6 @@
 //! Further claims of sections 4.1 and 8 that set one strategy against another.
+//!
+//! Words with one bound in both studies have its reason in `judge.rs`.
 
 use super::explain::{
     EXPLAIN_GMS_SHORT, EXPLAIN_LB, EXPLAIN_MISSES, EXPLAIN_REPLICA_IDLE, EXPLAIN_REPLICA_MISSES,
@@ -35,6 +37,7 @@ pub(super) const SPECS: &[LardClaimSpec] = &[
         paper: Some(1.0),
         paper_text: "close",
         unit: "×",
+        // As 8e: the same sentence, of LARD.
         rule: Rule::Within(NEAR),
         family: rice,
         conditions: ClaimConditions::One,
@@ -48,6 +51,7 @@ pub(super) const SPECS: &[LardClaimSpec] = &[
         paper: None,
         paper_text: "lower",
         unit: "×",
+        // "Lower" at every size from seven on: the largest ratio must be behind.
         rule: BEHIND,
         family: rice,
         conditions: ClaimConditions::One,
@@ -61,6 +65,7 @@ pub(super) const SPECS: &[LardClaimSpec] = &[
         paper: None,
         paper_text: "lower",
         unit: "pp",
+        // As 9a: "lower" excludes equality, and idle times around 1 % leave no room for a margin of 1 pp.
         rule: Rule::MoreThan(0.0),
         family: rice,
         conditions: ClaimConditions::One,
@@ -74,6 +79,7 @@ pub(super) const SPECS: &[LardClaimSpec] = &[
         paper: None,
         paper_text: "falls short",
         unit: "×",
+        // "Falls short" under all workloads and at every size: the largest ratio must be behind.
         rule: BEHIND,
         family: rice_or_ibm,
         conditions: ClaimConditions::One,
@@ -87,6 +93,7 @@ pub(super) const SPECS: &[LardClaimSpec] = &[
         paper: None,
         paper_text: "increase",
         unit: "×",
+        // "Increase" names no amount: the lead must grow by more than runs differ by themselves.
         rule: AHEAD,
         family: rice,
         conditions: ClaimConditions::BackEnds(&[8, 16]),

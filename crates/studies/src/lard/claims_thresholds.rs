@@ -1,4 +1,6 @@
 //! The claims of section 2.4 about LARD's thresholds, on the Rice trace and eight back-ends.
+//!
+//! Words with one bound in both studies have its reason in `judge.rs`.
 
 use super::explain::{EXPLAIN_HIGH_T_LOW, EXPLAIN_THRESHOLDS};
 use super::plan::{HIGH_T_LOW, T_HIGH, Variant, rice};
@@ -40,7 +42,7 @@ pub(super) const SPECS: &[LardClaimSpec] = &[
         paper: None,
         paper_text: "linear",
         unit: "",
-        // Nine tenths of the variance.
+        // "Approximately linearly": a straight line explains nine tenths of the variance (0.95 squared).
         rule: Rule::AtLeast(0.95),
         family: rice,
         conditions: ClaimConditions::One,
@@ -68,6 +70,7 @@ pub(super) const SPECS: &[LardClaimSpec] = &[
         paper: Some(1.0),
         paper_text: "flattens",
         unit: "×",
+        // "Flattens": the last doubling gains nothing.
         rule: Rule::Within(MATCHES),
         family: rice,
         conditions: ClaimConditions::One,
@@ -81,6 +84,7 @@ pub(super) const SPECS: &[LardClaimSpec] = &[
         paper: Some(1.0),
         paper_text: "none",
         unit: "×",
+        // "No adverse impact": not lower by more than two runs differ by themselves; no upper end.
         rule: Rule::AtLeast(1.0 - EQUAL),
         family: rice,
         conditions: ClaimConditions::Thresholds(HIGH_T_LOW),
@@ -94,8 +98,8 @@ pub(super) const SPECS: &[LardClaimSpec] = &[
         paper: None,
         paper_text: "mild",
         unit: "×",
-        // One bound for "mild". In an earlier form of this study it was 15 % here, by which of these pairs the first alone
-        // can agree.
+        // "Only a mild increase" bounds from above, so equality counts; a decrease is no increase. In an
+        // earlier form of this study the upper end was 15 % here.
         rule: Rule::Between(1.0, MILD),
         family: rice,
         conditions: ClaimConditions::Thresholds(HIGH_T_LOW),

@@ -1,4 +1,6 @@
 //! The claims about the IBM and chess traces and about hot targets: figure 10 and section 4.2.
+//!
+//! Words with one bound in both studies have its reason in `judge.rs`.
 
 use super::explain::{
     EXPLAIN_CHESS, EXPLAIN_HOT, EXPLAIN_IBM, EXPLAIN_IBM_FEW, EXPLAIN_IBM_GMS, EXPLAIN_IBM_MATCH,
@@ -51,6 +53,7 @@ pub(super) const SPECS: &[LardClaimSpec] = &[
         paper: Some(85.0),
         paper_text: "85 % or more",
         unit: "%",
+        // The paper's own bound: what is within 15 % has at least 85 %. To be ahead is no failure.
         rule: Rule::AtLeast(85.0),
         family: ibm,
         conditions: ClaimConditions::One,
@@ -64,6 +67,7 @@ pub(super) const SPECS: &[LardClaimSpec] = &[
         paper: None,
         paper_text: "superlinear",
         unit: "×",
+        // As 7g: linear does not count, at any size.
         rule: AHEAD,
         family: ibm,
         conditions: ClaimConditions::One,
@@ -77,6 +81,7 @@ pub(super) const SPECS: &[LardClaimSpec] = &[
         paper: None,
         paper_text: "not superlinear",
         unit: "×",
+        // "Only up to 4": beyond, the speedup matches linear at most. Less than linear agrees.
         rule: Rule::AtMost(1.0 + MATCHES),
         family: ibm,
         conditions: ClaimConditions::One,
@@ -90,6 +95,7 @@ pub(super) const SPECS: &[LardClaimSpec] = &[
         paper: Some(1.0),
         paper_text: "matches",
         unit: "×",
+        // "Matches", in either direction, at the size farthest from it.
         rule: Rule::Within(MATCHES),
         family: ibm,
         conditions: ClaimConditions::One,
@@ -103,6 +109,7 @@ pub(super) const SPECS: &[LardClaimSpec] = &[
         paper: None,
         paper_text: "much larger",
         unit: "×",
+        // "Much" is more than "clearly", a fifth. How much more is our choice: the paper gives no figure.
         rule: Rule::AtLeast(1.3),
         family: ibm,
         conditions: ClaimConditions::One,
@@ -116,6 +123,7 @@ pub(super) const SPECS: &[LardClaimSpec] = &[
         paper: None,
         paper_text: "0 to 15 %",
         unit: "%",
+        // The paper's own range. It starts at 0 %, so equality counts.
         rule: Rule::Between(0.0, 15.0),
         family: hot,
         conditions: ClaimConditions::One,
@@ -147,6 +155,7 @@ pub(super) const SPECS: &[LardClaimSpec] = &[
         paper: Some(1.0),
         paper_text: "matches",
         unit: "×",
+        // "Closely match": no further apart, in either direction.
         rule: Rule::Within(MATCHES),
         family: chess,
         conditions: ClaimConditions::One,
@@ -160,6 +169,7 @@ pub(super) const SPECS: &[LardClaimSpec] = &[
         paper: Some(1.0),
         paper_text: "matches",
         unit: "×",
+        // As c1.
         rule: Rule::Within(MATCHES),
         family: chess,
         conditions: ClaimConditions::One,

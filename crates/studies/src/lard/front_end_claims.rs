@@ -22,6 +22,8 @@ pub(super) fn of(
         paper: Some(paper),
         paper_text,
         unit: "%",
+        // A bar: the paper's own figure, and less is no failure. 17h follows from 17g and its bound from 60 %
+        // times 10/6, so the two have one verdict.
         rule: Rule::AtMost(paper),
         measured: measured(value),
         explanation: EXPLAIN_FRONT_END.to_owned(),
