@@ -55,7 +55,9 @@ fn what_is_too_much_is_refused_and_nothing_is_lost() {
     let all = ask(&front_end, FEW, 256);
     assert_eq!(all.succeeded, all.requests, "{:?} {:?}", all.failures, all.statuses);
     let after = resident_bytes(front_end.process.pid());
-    // The first round opens up to 3,000 connections.
-    assert!(after < before + (96 << 20), "memory grew from {before} to {after} bytes");
+    // A request that is let in holds 16 KiB for what the client sends and 64 KiB for the response, and on a busy machine the limit,
+    // which is adaptive, may let all in at once.
+    let most = MANY as u64 * (16 + 64) * 1024;
+    assert!(after < before + most, "memory grew from {before} to {after} bytes, by more than {most}");
     front_end.stop();
 }
