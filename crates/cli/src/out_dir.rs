@@ -1,7 +1,7 @@
 //! The directory of `--out`. Files that an earlier report lists as its own are replaced; other files of these names never are,
 //! unless the user says so with `--force`.
 
-use std::fs::{self, File};
+use std::fs::{self, File, TryLockError};
 use std::io::{ErrorKind, Read as _};
 use std::path::{Path, PathBuf};
 
@@ -16,41 +16,38 @@ const REPORT: &str = "report.html";
 pub(crate) struct OutDir {
     path: PathBuf,
     mark: ReportMark,
-    /// Of the report that is there already.
-    earlier: Option<ReportMark>,
+    force: bool,
+    /// Keeps other commands away, and ends with this process however that ends; `None` where the file system has no locks.
+    _lock: Option<File>,
 }
 
 impl OutDir {
     /// Makes the directory, with its parents, for the report of a command and these files beside it.
     ///
     /// # Errors
-    /// When it cannot be made, when it is a file, and, without `force`, when it has a file of one of these names that no report there
-    /// lists.
+    /// When it cannot be made or written to, when it is a file, when another command writes to it, when it has a directory of one of
+    /// these names, and, without `force`, when it has a file of one of these names that no report there lists.
     pub(crate) fn open(path: &Path, command: &str, data: &[&str], force: bool) -> Result<Self, CliError> {
+        if path.as_os_str().is_empty() {
+            return Err(CliError::Usage(
+                "the directory of the report has no name; give `out` one, or `.` for the current directory"
+                    .into(),
+            ));
+        }
         if fs::metadata(path).is_ok_and(|found| !found.is_dir()) {
             return Err(CliError::Usage(format!(
                 "{} is no directory, and a report needs one; give another name with --out",
                 path.display()
             )));
         }
-        let files: Vec<&str> = [REPORT].into_iter().chain(data.iter().copied()).collect();
-        let earlier = earlier_mark(&path.join(REPORT));
-        let is_ours =
-            |name: &str| earlier.as_ref().is_some_and(|mark| mark.files.iter().any(|file| file == name));
-        let is_there = |name: &str| fs::symlink_metadata(path.join(name)).is_ok();
-        let foreign: Vec<&str> =
-            files.iter().copied().filter(|name| is_there(name) && !is_ours(name)).collect();
-        if let (Some(first), false) = (foreign.first(), force) {
-            return Err(CliError::Usage(format!(
-                "{} exists already, and no report of plimsoll in {} lists it; give another directory, or --force to \
-                 overwrite {}",
-                path.join(first).display(),
-                path.display(),
-                foreign.join(", ")
-            )));
-        }
         output::make_dir(path)?;
-        Ok(Self { path: path.to_owned(), mark: ReportMark::new(command, &files), earlier })
+        let files: Vec<&str> = [REPORT].into_iter().chain(data.iter().copied()).collect();
+        let mark = ReportMark::new(command, &files);
+        let out = Self { path: path.to_owned(), mark, force, _lock: lock(path)? };
+        out.check(earlier_mark(path).as_ref())?;
+        // Find out before the work begins; the file has no name.
+        tempfile::tempfile_in(path).map_err(|e| CliError::writing(path, &e))?;
+        Ok(out)
     }
 
     /// The path of a file.
@@ -58,16 +55,53 @@ impl OutDir {
         self.path.join(name)
     }
 
+    /// Refuses to replace what is not ours.
+    fn check(&self, earlier: Option<&ReportMark>) -> Result<(), CliError> {
+        let names = || self.mark.files.iter().map(String::as_str);
+        let is_directory =
+            |name: &&str| fs::symlink_metadata(self.file(name)).is_ok_and(|found| found.is_dir());
+        if let Some(name) = names().find(is_directory) {
+            return Err(CliError::Usage(format!(
+                "{} is a directory, and a file of this name is to be written; give another directory with --out",
+                self.file(name).display()
+            )));
+        }
+        let foreign: Vec<&str> = names().filter(|name| self.is_foreign(name, earlier)).collect();
+        let (Some(first), false) = (foreign.first(), self.force) else { return Ok(()) };
+        Err(CliError::Usage(format!(
+            "{} exists already, and no report of plimsoll in {} lists it as a file; give another directory, or --force \
+             to overwrite {}",
+            self.file(first).display(),
+            self.path.display(),
+            foreign.join(", ")
+        )))
+    }
+
+    /// Whether something has this name that we did not write. Links are always the user's, and an empty file holds nothing: it is
+    /// what a full disk leaves of a report.
+    fn is_foreign(&self, name: &str, earlier: Option<&ReportMark>) -> bool {
+        let is_listed = || earlier.is_some_and(|mark| mark.files.iter().any(|file| file == name));
+        fs::symlink_metadata(self.file(name))
+            .is_ok_and(|found| !(found.is_file() && (found.len() == 0 || is_listed())))
+    }
+
     /// Writes the report, which then lists the files beside it, and says so when it replaces another one. To be called before they
     /// are written: what is interrupted in between is still known as ours.
     ///
     /// # Errors
-    /// When something cannot be written, or a file of the earlier report not be removed.
+    /// When something cannot be written, when a file of the earlier report cannot be removed, or when files of others have come since
+    /// the directory was opened.
     pub(crate) fn write(&self, report: Report) -> Result<(), CliError> {
-        output::write(&self.file(REPORT), &report.marked(self.mark.clone()).to_html())?;
-        let Some(earlier) = &self.earlier else { return Ok(()) };
-        // What only the earlier report had would pass for this one's.
-        for name in earlier.files.iter().filter(|name| !self.mark.files.contains(name)) {
+        let earlier = earlier_mark(&self.path);
+        self.check(earlier.as_ref())?;
+        // All that is replaced is removed first. What only the earlier report had would pass for this one's, and to write into a file
+        // would change what it is linked to. The report, which lists the others, goes last.
+        let only_earlier = earlier
+            .iter()
+            .flat_map(|mark| &mark.files)
+            .filter(|name| !self.mark.files.contains(name) && !self.is_foreign(name, earlier.as_ref()));
+        let data = self.mark.files.iter().filter(|name| *name != REPORT);
+        for name in only_earlier.chain(data).map(String::as_str).chain([REPORT]) {
             match fs::remove_file(self.file(name)) {
                 Err(error) if error.kind() != ErrorKind::NotFound => {
                     return Err(CliError::writing(&self.file(name), &error));
@@ -75,11 +109,14 @@ impl OutDir {
                 _ => {}
             }
         }
-        eprintln!(
-            "plimsoll: replaced the report of `plimsoll {}` in {}",
-            earlier.command,
-            self.path.display()
-        );
+        output::write(&self.file(REPORT), &report.marked(self.mark.clone()).to_html())?;
+        if let Some(earlier) = earlier {
+            eprintln!(
+                "plimsoll: replaced the report of `plimsoll {}` in {}",
+                earlier.command,
+                self.path.display()
+            );
+        }
         Ok(())
     }
 
@@ -89,8 +126,24 @@ impl OutDir {
     }
 }
 
+/// Keeps other commands from writing to the directory.
+fn lock(path: &Path) -> Result<Option<File>, CliError> {
+    let Ok(directory) = File::open(path) else { return Ok(None) };
+    match directory.try_lock() {
+        Ok(()) => Ok(Some(directory)),
+        Err(TryLockError::WouldBlock) => Err(CliError::Usage(format!(
+            "another command of plimsoll is going to write to {}; wait for it, or give another directory with --out",
+            path.display()
+        ))),
+        Err(TryLockError::Error(_)) => Ok(None),
+    }
+}
+
 /// The mark of a report that is there.
-fn earlier_mark(report: &Path) -> Option<ReportMark> {
+fn earlier_mark(directory: &Path) -> Option<ReportMark> {
+    let report = directory.join(REPORT);
+    // To open a pipe would wait for its writer.
+    fs::symlink_metadata(&report).ok().filter(fs::Metadata::is_file)?;
     let mut start = Vec::new();
     File::open(report).ok()?.take(MARK_WITHIN_BYTES).read_to_end(&mut start).ok()?;
     ReportMark::read(&String::from_utf8_lossy(&start))
@@ -161,5 +214,71 @@ mod tests {
             assert!(refusal(OutDir::open(&file, "demo", &[], force)).contains("is no directory"));
         }
         assert_eq!(fs::read_to_string(&file).unwrap(), "mine");
+    }
+
+    #[test]
+    fn a_forged_report_removes_nothing_of_the_users() {
+        let temporary = tempfile::tempdir().unwrap();
+        let dir = temporary.path();
+        let head = "<meta name=\"plimsoll-command\" content=\"demo\">\n<meta name=\"plimsoll-files\" content=\"report.html \
+                    thesis.doc ../x sizes.csv\">";
+        fs::write(dir.join(REPORT), head).unwrap();
+        fs::write(dir.join("thesis.doc"), "mine").unwrap();
+        fs::create_dir(dir.join("sizes.csv")).unwrap();
+        write(dir, "demo", &["runs.csv"]);
+        assert_eq!(fs::read_to_string(dir.join("thesis.doc")).unwrap(), "mine");
+        assert!(dir.join("sizes.csv").is_dir());
+    }
+
+    #[test]
+    fn what_files_are_linked_to_is_kept() {
+        let temporary = tempfile::tempdir().unwrap();
+        let dir = temporary.path().join("out");
+        write(&dir, "first", &["runs.csv", "load.csv"]);
+        let mine = temporary.path().join("mine.csv");
+        fs::hard_link(dir.join("load.csv"), &mine).unwrap();
+        write(&dir, "demo", &["runs.csv", "load.csv"]);
+        assert_eq!(fs::read_to_string(&mine).unwrap(), "first", "a copy by hard link");
+        fs::remove_file(dir.join("runs.csv")).unwrap();
+        std::os::unix::fs::symlink(&mine, dir.join("runs.csv")).unwrap();
+        assert!(refusal(open(&dir, "demo", &["runs.csv"])).contains("overwrite runs.csv"));
+        let forced = OutDir::open(&dir, "demo", &["runs.csv"], true).unwrap();
+        forced.write(Report::new("", "")).unwrap();
+        fs::write(forced.file("runs.csv"), "new").unwrap();
+        assert_eq!(fs::read_to_string(&mine).unwrap(), "first");
+    }
+
+    #[test]
+    fn what_comes_while_a_command_works_is_kept() {
+        let temporary = tempfile::tempdir().unwrap();
+        let dir = temporary.path();
+        let out = open(dir, "demo", &["runs.csv"]).unwrap();
+        assert!(refusal(open(dir, "demo", &["runs.csv"])).contains("another command"));
+        fs::write(dir.join("runs.csv"), "mine").unwrap();
+        assert!(out.write(Report::new("", "")).is_err());
+        assert_eq!(fs::read_to_string(dir.join("runs.csv")).unwrap(), "mine");
+        assert!(!dir.join(REPORT).exists());
+    }
+
+    #[test]
+    fn what_cannot_be_replaced_is_refused_before_the_work() {
+        let temporary = tempfile::tempdir().unwrap();
+        let dir = temporary.path();
+        fs::create_dir(dir.join("runs.csv")).unwrap();
+        for force in [false, true] {
+            assert!(refusal(OutDir::open(dir, "demo", &["runs.csv"], force)).contains("is a directory"));
+        }
+        assert!(refusal(open(Path::new(""), "demo", &[])).contains("no name"));
+        // What a full disk leaves of a report is no reason to ask.
+        fs::write(dir.join(REPORT), "").unwrap();
+        write(dir, "demo", &["load.csv"]);
+    }
+
+    #[test]
+    fn a_pipe_is_no_report() {
+        let temporary = tempfile::tempdir().unwrap();
+        let pipe = temporary.path().join(REPORT);
+        assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+        assert!(refusal(open(temporary.path(), "demo", &[])).contains("report.html exists already"));
     }
 }

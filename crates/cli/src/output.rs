@@ -58,7 +58,7 @@ pub(crate) fn print(text: &str) -> Result<(), CliError> {
 
 /// Columns for tables: those of the terminal, within reason, or 80 without one.
 pub(crate) fn width() -> u16 {
-    columns(80, 60..=160)
+    columns(80, 40..=160)
 }
 
 /// Where the rows and columns of runs are that were not printed.

@@ -1,8 +1,5 @@
 //! The mark by which a report is known as one of ours, with the files that were written with it.
 
-use std::ffi::OsStr;
-use std::path::Path;
-
 /// Who wrote a report, and what lies beside it. It stands in the head of the page.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ReportMark {
@@ -18,22 +15,43 @@ pub const MARK_WITHIN_BYTES: u64 = 4096;
 const COMMAND: &str = "plimsoll-command";
 const FILES: &str = "plimsoll-files";
 
+/// Every file that is written with some report, itself included. A mark names no other, because files that it names are removed, and
+/// a page may come from somebody else.
+const ALL_FILES: [&str; 8] = [
+    "report.html",
+    "runs.csv",
+    "runs.parquet",
+    "load.csv",
+    "load.parquet",
+    "targets.csv",
+    "sizes.csv",
+    "arrivals.csv",
+];
+
 impl ReportMark {
-    /// A mark.
+    /// A mark. Of the files it names those that reports are written with; the others would not be known as ours later.
     pub fn new(command: &str, files: &[&str]) -> Self {
+        debug_assert!(
+            files.iter().all(|name| ALL_FILES.contains(name)),
+            "{files:?} are not all in ALL_FILES"
+        );
         Self { command: command.to_owned(), files: files.iter().map(|&name| name.to_owned()).collect() }
     }
 
-    /// The mark of a page, by its beginning; `None` of a page that is not ours. A file is only named if it lies in the same
-    /// directory.
+    /// The mark of a page, by its beginning; `None` of a page that is not ours. Names of files that no report is written with are left
+    /// out.
     pub fn read(page: &str) -> Option<Self> {
         let content = |name: &str| {
             let (_, rest) = page.split_once(&format!("<meta name=\"{name}\" content=\""))?;
             rest.split_once('"').map(|(content, _)| content)
         };
-        let is_plain = |name: &&str| Path::new(name).file_name() == Some(OsStr::new(name));
-        let files = content(FILES)?.split(' ').filter(is_plain).map(str::to_owned).collect();
-        Some(Self { command: content(COMMAND)?.to_owned(), files })
+        // It is printed in a terminal.
+        let command = content(COMMAND)?;
+        if !command.chars().all(|c| c.is_ascii_lowercase() || c == ' ') {
+            return None;
+        }
+        let files = content(FILES)?.split(' ').filter(|name| ALL_FILES.contains(name)).map(str::to_owned);
+        Some(Self { command: command.to_owned(), files: files.collect() })
     }
 
     /// Names and contents of the `meta` elements.
@@ -58,11 +76,17 @@ mod tests {
     }
 
     #[test]
-    fn a_mark_names_no_file_elsewhere() {
-        let page = |files: &str| {
-            format!("<meta name=\"{COMMAND}\" content=\"a\">\n<meta name=\"{FILES}\" content=\"{files}\">")
+    fn a_mark_names_no_file_of_others() {
+        let page = |command: &str, files: &str| {
+            format!(
+                "<meta name=\"{COMMAND}\" content=\"{command}\">\n<meta name=\"{FILES}\" content=\"{files}\">"
+            )
         };
-        let files = |text: &str| ReportMark::read(&page(text)).unwrap().files;
-        assert_eq!(files("a.csv ../b /etc/passwd .. b/c  d"), ["a.csv", "d"]);
+        let files = |text: &str| ReportMark::read(&page("demo", text)).unwrap().files;
+        assert_eq!(
+            files("runs.csv ../runs.csv /runs.csv .. runs.csv/  thesis.doc .bashrc load.csv"),
+            ["runs.csv", "load.csv"]
+        );
+        assert_eq!(ReportMark::read(&page("\u{1b}[2J", "runs.csv")), None);
     }
 }

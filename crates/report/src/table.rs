@@ -133,10 +133,13 @@ impl Table {
         widths.sum::<usize>() + 2 * self.columns.len().saturating_sub(1)
     }
 
-    /// The width of the widest cell of a column, title included.
+    /// The width of the widest cell of a column, title included; of the first column, headings too.
     fn content_width(&self, index: usize) -> usize {
         let cells = self.rows.iter().map(|row| display_width(&text_of(row, index)));
-        cells.chain([display_width(&self.columns[index].title)]).max().unwrap_or(0)
+        let headings = self.rows.iter().filter_map(|row| row.heading.as_ref()).filter(|_| index == 0);
+        let headings = headings.map(|heading| display_width(&escape::terminal(heading)));
+        let title = display_width(&escape::terminal(&self.columns[index].title));
+        cells.chain(headings).chain([title]).max().unwrap_or(0)
     }
 
     /// The table as aligned text, each column as wide as its widest cell; ends with a line feed.
@@ -324,6 +327,10 @@ mod tests {
             "policy       req/s\n──────────────────\n2 back-ends\nwrr            970\n\n4 back-ends\nwrr          1,940\n"
         );
         assert!(table.to_html().contains("<th scope=\"rowgroup\" colspan=\"2\">4 back-ends</th>"));
+        // A heading can be the widest of its column.
+        table.columns[1].rank = 1;
+        assert_eq!(table.clone().drop_columns(18), [""; 0]);
+        assert_eq!(table.drop_columns(17), ["req/s"]);
     }
 
     #[test]

@@ -26,18 +26,22 @@ pub(crate) fn run(args: &Args) -> Result<(), CliError> {
         StudyName::Lard => lard::run(args, effort)?,
         StudyName::Adaptload => adaptload::run(args, effort)?,
     };
-    show(args, out.as_ref(), found)
+    let written = out.as_ref().map_or(Ok(()), |out| write(out, &found));
+    // Print results first, so that they survive a failure to write a file.
+    show(args, out.as_ref().filter(|_| written.is_ok()), &found)?;
+    written
 }
 
-fn show(args: &Args, out: Option<&OutDir>, study: StudyFindings) -> Result<(), CliError> {
-    if let Some(out) = out {
-        let report = study.report.footer("Command", output::command_line());
-        let report = report.footer("Version", format!("plimsoll {}", env!("CARGO_PKG_VERSION")));
-        out.write(report)?;
-        let failed = |e: plimsoll_report::DataError| CliError::Failed(e.to_string());
-        write_runs_csv(out.file("runs.csv"), &study.runs).map_err(failed)?;
-        write_runs_parquet(out.file("runs.parquet"), &study.runs).map_err(failed)?;
-    }
+fn write(out: &OutDir, study: &StudyFindings) -> Result<(), CliError> {
+    let report = study.report.clone().footer("Command", output::command_line());
+    let report = report.footer("Version", format!("plimsoll {}", env!("CARGO_PKG_VERSION")));
+    out.write(report)?;
+    let failed = |e: plimsoll_report::DataError| CliError::Failed(e.to_string());
+    write_runs_csv(out.file("runs.csv"), &study.runs).map_err(failed)?;
+    write_runs_parquet(out.file("runs.parquet"), &study.runs).map_err(failed)
+}
+
+fn show(args: &Args, out: Option<&OutDir>, study: &StudyFindings) -> Result<(), CliError> {
     if args.json {
         let calibration = study.calibration.iter().map(|claim| json("calibration", claim));
         let claims = study.claims.iter().map(|claim| json("claim", claim));

@@ -217,12 +217,10 @@ pub(crate) fn run(args: &Args, matches: Option<&ArgMatches>) -> Result<(), CliEr
     let create = |path: &PathBuf| output::DecisionFiles::create(path, &labels);
     let decisions = output.decisions.as_ref().map(create).transpose()?;
     let runs = execute(&output, &scenarios, &workload, decisions.as_ref())?;
-    if let Some(out) = &out {
-        write_report(out, &workload, &spec, &runs)?;
-    }
-    print(&output, out.as_ref(), &workload, &spec, &runs)?;
-    // Print results first, so that they survive a failure to write a decision file.
-    decisions.map_or(Ok(()), |files| files.finish())
+    let written = out.as_ref().map_or(Ok(()), |out| write_report(out, &workload, &spec, &runs));
+    // Print results first, so that they survive a failure to write a file.
+    print(&output, out.as_ref().filter(|_| written.is_ok()), &workload, &spec, &runs)?;
+    written.and(decisions.map_or(Ok(()), |files| files.finish()))
 }
 
 fn print(

@@ -66,3 +66,18 @@ fn files_of_others_are_overwritten_only_by_force() {
     assert!(run(SIMULATE, &["--out", path, "--force"]).status.success());
     assert!(fs::read_to_string(&mine).unwrap().starts_with("policy,"));
 }
+
+#[test]
+fn results_are_printed_even_if_they_cannot_be_written() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().to_str().unwrap();
+    // The decisions take a name of the report's while the command works.
+    let decisions = dir.path().join("runs.csv");
+    let line = "simulate synth:chess --limit 3000 --hardware 1998 --backends 2 --policy lard";
+    let output = run(line, &["--out", path, "--decisions", decisions.to_str().unwrap()]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(text(&output.stderr).contains("runs.csv exists already"), "{}", text(&output.stderr));
+    let printed = text(&output.stdout);
+    assert!(printed.contains("lard") && !printed.contains("Report:"), "{printed}");
+    assert!(fs::read_to_string(&decisions).unwrap().starts_with("request,time_s"));
+}
