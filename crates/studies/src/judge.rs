@@ -67,7 +67,7 @@ impl Rule {
 
     fn words(self) -> String {
         match self {
-            Self::Within(share) => format!("within {:.0} %", 100.0 * share),
+            Self::Within(share) => format!("within {} %", (1000.0 * share).round() / 10.0),
             Self::AtLeast(least) => format!("≥ {least}"),
             Self::AtMost(most) => format!("≤ {most}"),
             Self::Between(least, most) => format!("{least} … {most}"),

@@ -25,8 +25,8 @@ pub(super) const SPECS: &[AdaptLoadClaimSpec] = &[
         paper: Some(50.0),
         paper_text: "almost 50 %",
         unit: "%",
-        // "Almost 50 %": near it.
-        rule: Rule::Within(NEAR),
+        // "Almost 50 %": near it from below.
+        rule: Rule::Between(50.0 * (1.0 - NEAR), 50.0),
         value: |r| {
             Some(100.0 * (super::figures::share_up_to(r, 104_858)? - super::figures::share_up_to(r, 1_023)?))
         },

@@ -203,7 +203,7 @@ pub(super) const SPECS: &[AdaptLoadClaimSpec] = &[
         paper_text: "network",
         unit: "×",
         // The bottleneck is what is used more.
-        rule: Rule::MoreThan(1.0),
+        rule: AHEAD,
         value: |r| {
             let cell = DayRun::peak(ADAPTLOAD, true);
             Some(networks(r, cell, PEAK_S)? / disks(r, cell, PEAK_S)?)

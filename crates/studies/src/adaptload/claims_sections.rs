@@ -122,8 +122,8 @@ pub(super) const SPECS: &[AdaptLoadClaimSpec] = &[
         paper: None,
         paper_text: "very close or worse",
         unit: "×",
-        // "Very close or worse": no upper end. As near as what is close; "very" is not put into the number.
-        rule: Rule::AtLeast(1.0 - NEAR),
+        // "Very close or worse": no upper end.
+        rule: Rule::AtLeast(1.0 - MATCHES),
         value: |r| r.ratio(Contender::Jswq, JSQ, 15),
         explanation: NOT_EXPLAINED,
     },

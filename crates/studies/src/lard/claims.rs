@@ -290,8 +290,8 @@ pub(super) const SPECS: &[LardClaimSpec] = &[
         paper: Some(1.0),
         paper_text: "around 1 %",
         unit: "%",
-        // Around: at most twice. Less is no failure, since the sentence is that the load is balanced.
-        rule: Rule::AtMost(2.0),
+        // Around 1 %: what rounds to it. Less is no failure, since the sentence is that the load is balanced.
+        rule: Rule::AtMost(1.5),
         family: rice,
         conditions: ClaimConditions::One,
         value: |v| max(v.over(2, |n| v.idle_percent(LARD_R, n))),
@@ -305,7 +305,7 @@ pub(super) const SPECS: &[LardClaimSpec] = &[
         paper_text: "around 1 %",
         unit: "%",
         // As 9b.
-        rule: Rule::AtMost(2.0),
+        rule: Rule::AtMost(1.5),
         family: rice,
         conditions: ClaimConditions::One,
         value: |v| max(v.over(2, |n| v.idle_percent(LARD, n))),

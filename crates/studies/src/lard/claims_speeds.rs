@@ -66,8 +66,8 @@ pub(super) const SPECS: &[LardClaimSpec] = &[
         paper: None,
         paper_text: "grows",
         unit: "pp",
-        // "Increases" names no amount: any growth of the lead counts, and equality does not.
-        rule: Rule::MoreThan(0.0),
+        // "Increases" names no amount: the lead must grow by more than runs that are as good as equal differ by, 1 %.
+        rule: Rule::MoreThan(100.0 * EQUAL),
         family: rice,
         conditions: ClaimConditions::One,
         value: |v| {

@@ -81,8 +81,8 @@ pub(super) const SPECS: &[LardClaimSpec] = &[
         paper: None,
         paper_text: "not superlinear",
         unit: "×",
-        // "Only up to 4": beyond, the speedup matches linear at most. Less than linear agrees.
-        rule: Rule::AtMost(1.0 + MATCHES),
+        // "Only up to 4": what 10c calls superlinear does not agree. Less than linear does.
+        rule: Rule::AtMost(1.0 + EQUAL),
         family: ibm,
         conditions: ClaimConditions::One,
         value: |v| max(v.sized(LARD_R, 5..=16, |n| v.efficiency(LARD_R, 4, n))),
