@@ -77,12 +77,13 @@ impl OutDir {
         )))
     }
 
-    /// Whether something has this name that we did not write. Links are always the user's, and an empty file holds nothing: it is
-    /// what a full disk leaves of a report.
+    /// Whether something has this name that we did not write. Links are always the user's, and an empty report is what a full disk
+    /// leaves of ours.
     fn is_foreign(&self, name: &str, earlier: Option<&ReportMark>) -> bool {
         let is_listed = || earlier.is_some_and(|mark| mark.files.iter().any(|file| file == name));
-        fs::symlink_metadata(self.file(name))
-            .is_ok_and(|found| !(found.is_file() && (found.len() == 0 || is_listed())))
+        let is_ours =
+            |found: &fs::Metadata| found.is_file() && (is_listed() || (name == REPORT && found.len() == 0));
+        fs::symlink_metadata(self.file(name)).is_ok_and(|found| !is_ours(&found))
     }
 
     /// Writes the report, which then lists the files beside it, and says so when it replaces another one. To be called before they
