@@ -58,14 +58,15 @@ pub(crate) async fn watch(shared: Arc<FrontEndShared>, backend: Arc<Backend>) {
                 Err(_) => Err(BadCheck::TimedOut(config.health.timeout)),
             };
             excused = 0;
-            failed.add(u64::from(result.is_err()));
-            // One that is down is looked at often: clients wait for it when it was the last one.
-            settled = result.is_ok();
-            match result {
+            match &result {
                 Ok(()) => shared.good_sign(&backend),
-                Err(why) => shared.bad_sign(&backend, &why),
+                Err(why) => {
+                    failed.add(1);
+                    shared.bad_sign(&backend, why);
+                }
             }
-            settled &= backend.health() != Health::Down;
+            // One that is down is looked at often: clients wait for it when it was the last one.
+            settled = result.is_ok() && backend.health() != Health::Down;
         }
         let wait = pause(&config.health, settled, &mut rng);
         // A failed connection of a request is a reason to look at once.

@@ -2,7 +2,6 @@
 
 use std::fs::{self, File};
 use std::io::{self, BufWriter, IsTerminal as _, Write as _, stdout};
-use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
@@ -58,7 +57,7 @@ pub(crate) fn print(text: &str) -> Result<(), CliError> {
 
 /// Columns for tables: those of the terminal, within reason, or 80 without one.
 pub(crate) fn width() -> u16 {
-    columns(80, 40..=160)
+    width_up_to(160)
 }
 
 /// Where the rows and columns of runs are that were not printed.
@@ -86,10 +85,9 @@ pub(crate) fn wrapped(text: &str, width: usize, indent: usize) -> String {
     out
 }
 
-/// Columns of the terminal that standard output is, within the bounds, or `otherwise` without a terminal.
-pub(crate) fn columns(otherwise: u16, bounds: RangeInclusive<u16>) -> u16 {
-    terminal_size::terminal_size_of(stdout())
-        .map_or(otherwise, |(width, _)| width.0.clamp(*bounds.start(), *bounds.end()))
+/// Columns of the terminal that standard output is, 40 at least and `most` at most, or 80 without a terminal.
+pub(crate) fn width_up_to(most: u16) -> u16 {
+    terminal_size::terminal_size_of(stdout()).map_or(80, |(width, _)| width.0.clamp(40, most))
 }
 
 /// Makes a directory with its parents.

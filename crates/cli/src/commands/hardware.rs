@@ -60,7 +60,7 @@ fn text() -> String {
             cost.source,
         ]);
     }
-    let width = output::columns(80, 60..=160);
+    let width = output::width();
     let dropped = table.drop_columns(width);
     let mut out = format!("{}\n{}", list.to_text_within(width), table.to_text_within(width));
     if !dropped.is_empty() {

@@ -103,7 +103,7 @@ fn text(kind: &str, entries: &[RegistryEntry]) -> String {
             params.row([&format!("{}.{}", e.name, p.name), &p.default.to_string(), p.unit, p.help.trim()]);
         }
     }
-    let width = output::columns(80, 60..=160);
+    let width = output::width();
     format!("{}\n{}", list.to_text_within(width), params.to_text_within(width))
 }
 

@@ -17,7 +17,7 @@ pub(super) fn text(run: usize, c: &Comparison) -> String {
         c.cache.name,
         bytes(c.cache_bytes as f64),
     );
-    let width = output::columns(80, 40..=160);
+    let width = output::width();
     let mut table = summary(c);
     let dropped = table.drop_columns(width);
     text += &table.to_text();

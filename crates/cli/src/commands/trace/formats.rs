@@ -24,7 +24,7 @@ fn text() -> String {
         let aliases = spec.aliases.join(", ");
         table.row([spec.format.name(), &aliases, spec.summary, spec.recognised_by, written(spec)]);
     }
-    let mut out = table.to_text_within(output::columns(80, 40..=160));
+    let mut out = table.to_text_within(output::width());
     for spec in FORMATS.iter().filter(|spec| !spec.sample.is_empty()) {
         out += &format!("\n{}:{}\n  {}\n", spec.format, remark(spec), spec.sample.replace('\n', "\n  "));
     }

@@ -196,7 +196,7 @@ fn summary(workload: &SyntheticWorkload, to: &str, format: Format) -> String {
         workload.spec().name,
         workload.generator(),
         workload.seed(),
-        table.to_text_within(output::columns(80, 40..=140))
+        table.to_text_within(output::width())
     )
 }
 

@@ -4,7 +4,7 @@ use crate::output;
 
 /// Width of text in columns: the terminal's, or 80 without one.
 pub(super) fn text_width() -> usize {
-    output::columns(80, 40..=140).into()
+    output::width_up_to(140).into()
 }
 
 /// A number with its unit, if it has one.
