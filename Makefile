@@ -55,6 +55,7 @@ test: setup-build ## Run all tests, and the studies in their quick forms
 	RUST_TEST_THREADS=$(TEST_THREADS) $(CARGO) test $(CARGO_FLAGS) --workspace
 	$(TESTED) reproduce lard --quick --out '$(OUT)/reproduce-lard'
 	$(TESTED) reproduce adaptload --quick --out '$(OUT)/reproduce-adaptload'
+	$(TESTED) reproduce fine-grain --quick --out '$(OUT)/reproduce-fine-grain'
 
 .PHONY: lint
 lint: setup-lint ## Check format, lints, documentation, dependencies and the repository's own rules

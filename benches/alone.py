@@ -1,9 +1,12 @@
 """Runs one of Plimsoll's own measuring programs ROUNDS times and prints medians beside the goals.
 
-Usage: alone.py study PROGRAM             the LARD study, in its usual length and ten times as long
+Usage: alone.py polling PROGRAM           random polling from one front-end and from sixteen
+       alone.py study PROGRAM             the LARD study, in its usual length and ten times as long
        alone.py decisions PROGRAM         time per decision of each policy
        alone.py adaptload STUDY BOUNDARIES  the AdaptLoad study's day, boundaries and decisions
        alone.py parsing PROGRAM LOG...    reading access logs
+       alone.py calls PROGRAM             CPU time per call of the client library
+       alone.py inquiries PROGRAM         load inquiries to an agent, beside a bare echo
 ROUNDS in the environment says how often (5 unless set, at least 2).
 Exit status: 0 unless a program fails; a missed goal is only shown.
 """
@@ -14,6 +17,9 @@ import statistics
 import subprocess
 import sys
 
+POLLING_REQUESTS = 5_000_000
+# By number of front-ends.
+POLLING_GOALS_RPS = {1: 4e6, 16: 2e6}
 STUDY_GOAL_RPS = 3e6
 STUDY_MULTIPLES = (1, 10)
 # Ten times the requests may take at most so much more memory: what is kept for each target and back-end, but for no
@@ -27,6 +33,12 @@ ADAPTLOAD_GOAL_ADJUSTMENT_US = 20
 ADAPTLOAD_GOAL_DECISION_NS = 50
 PARSING_GOAL_LPS = 1.5e6
 PARSING_GOAL_STEP = "read"
+CALLS = 400_000
+INQUIRIES_GOAL = 200_000
+# The 99th percentile over that of a bare echo, while all CPUs are busy.
+INQUIRIES_GOAL_P99 = 3
+# By how the name of the form begins.
+CALLS_GOALS_US = {"own counts": 10, "polls": 25}
 
 
 def rounds():
@@ -71,6 +83,19 @@ def verdict(goal, met):
     return f"{goal}: {'met' if met else 'NOT MET'}"
 
 
+def polling(program):
+    """Requests per CPU-second of front-ends that ask two back-ends before each choice."""
+    print(f"{'front-ends':>10}{'requests':>12}{'mean response, ms':>19}{'discarded':>11}{'million requests/CPU-s':>24}{'min .. max':>15}  goal")
+    for front_ends, goal_rps in POLLING_GOALS_RPS.items():
+        (lines,) = repeated([program, str(POLLING_REQUESTS), str(front_ends)])
+        rate, first = median(lines, "requests_per_cpu_s"), lines[0]
+        print(
+            f"{front_ends:>10}{first['requests']:>12,}{first['mean_response_ms']:>19.1f}{first['discarded']:>11.2%}"
+            f"{rate / 1e6:>24.2f}{spread(lines, 'requests_per_cpu_s', 1e6):>15}"
+            f"  {verdict(f'{goal_rps / 1e6:g} million', rate >= goal_rps)}"
+        )
+
+
 def study(program):
     """Requests per CPU-second and memory of the study's simulation."""
     print(f"{'requests':>12}{'million requests/CPU-s':>24}{'min .. max':>15}{'peak MiB':>10}  goal")
@@ -86,6 +111,20 @@ def study(program):
     growth = peaks_mib[-1] / peaks_mib[0]
     goal = verdict(f"at most {STUDY_GOAL_MEMORY:g}", growth <= STUDY_GOAL_MEMORY)
     print(f"Peak memory, {STUDY_MULTIPLES[-1]} times the requests to the usual number: {growth:.2f}  {goal}")
+
+
+def inquiries(program):
+    """Inquiries per CPU-second of an agent, and how long they take on a busy machine."""
+    (lines,) = repeated([program])
+    rate, echoes = median(lines, "inquiries_per_cpu_s"), median(lines, "echoes_per_cpu_s")
+    ratios = [line["busy_p99_us"] / line["busy_echo_p99_us"] for line in lines]
+    print(f"{'':>8}{'per CPU-second':>16}{'min .. max, thousand':>24}{'p99 with busy CPUs, us':>26}")
+    for name, speed, p99 in (("agent", "inquiries_per_cpu_s", "busy_p99_us"), ("echo", "echoes_per_cpu_s", "busy_echo_p99_us")):
+        print(f"{name:>8}{median(lines, speed):>16,.0f}{spread(lines, speed, 1e3, 0):>24}{median(lines, p99):>26.1f}")
+    print(f"Inquiries per CPU-second: {rate:,.0f}  {verdict(f'{INQUIRIES_GOAL:,.0f}', rate >= INQUIRIES_GOAL)}; echo {echoes:,.0f}")
+    ratio = statistics.median(ratios)
+    goal = verdict(f"at most {INQUIRIES_GOAL_P99:g}", ratio <= INQUIRIES_GOAL_P99)
+    print(f"p99 of the agent over that of the echo: {ratio:.2f} ({min(ratios):.2f} .. {max(ratios):.2f})  {goal}")
 
 
 def decisions(program):
@@ -142,8 +181,27 @@ def parsing(program, *logs):
             )
 
 
+def calls(program):
+    """CPU time per call above a direct call, a row per form."""
+    print(f"{'form':<34}{'µs CPU above a direct call':>28}{'min .. max':>16}{'failed':>8}  goal")
+    for lines in repeated([program, str(CALLS)]):
+        form, above_us = lines[0]["form"], median(lines, "above_direct_us")
+        goal_us = next((goal for start, goal in CALLS_GOALS_US.items() if form.startswith(start)), None)
+        judged = "" if goal_us is None else verdict(f"at most {goal_us}", above_us <= goal_us)
+        row = f"{form:<34}{above_us:>28.2f}{spread(lines, 'above_direct_us'):>16}{sum(values(lines, 'failed')):>8}"
+        print(f"{row}  {judged}".rstrip())
+
+
 if __name__ == "__main__":
-    WHAT = {"study": study, "decisions": decisions, "adaptload": adaptload, "parsing": parsing}
+    WHAT = {
+        "polling": polling,
+        "inquiries": inquiries,
+        "study": study,
+        "decisions": decisions,
+        "adaptload": adaptload,
+        "parsing": parsing,
+        "calls": calls,
+    }
     if len(sys.argv) < 3 or sys.argv[1] not in WHAT:
         sys.exit(__doc__)
     WHAT[sys.argv[1]](*sys.argv[2:])

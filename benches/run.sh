@@ -19,7 +19,7 @@ machine() {
 # Builds the named examples and prints a line "NAME PROGRAM" for each.
 build_examples() {
   cargo build --locked --quiet --release --message-format json-render-diagnostics \
-    --package plimsoll-sim --package plimsoll-studies --package plimsoll-trace --package plimsoll-testbed \
+    --package plimsoll-sim --package plimsoll-studies --package plimsoll-trace --package plimsoll-testbed --package plimsoll-agent \
     "${@/#/--example=}" |
     python3 -c '
 import json, sys
@@ -39,18 +39,23 @@ program() {
 }
 
 # Everything is built first: a build beside a measurement would disturb it.
-programs=$(build_examples fifo_jsq lard_speed decision_speed adaptload_speed boundary_speed parse_speed overload)
+programs=$(build_examples fifo_jsq polling_speed lard_speed decision_speed adaptload_speed boundary_speed parse_speed overload \
+  inquiry_speed bare_polls)
 fifo_jsq=$(program fifo_jsq)
+polling_speed=$(program polling_speed)
 lard_speed=$(program lard_speed)
 decision_speed=$(program decision_speed)
 adaptload_speed=$(program adaptload_speed)
 boundary_speed=$(program boundary_speed)
 parse_speed=$(program parse_speed)
 overload=$(program overload)
+inquiry_speed=$(program inquiry_speed)
+bare_polls=$(program bare_polls)
 cargo build --locked --quiet --release --package plimsoll-cli
 cargo build --locked --quiet --release --manifest-path benches/peers/Cargo.toml --target-dir benches/target
 cargo build --locked --quiet --release --manifest-path benches/cache/Cargo.toml --target-dir benches/target
 cargo build --locked --quiet --release --manifest-path benches/handoff/Cargo.toml --target-dir benches/target
+cargo build --locked --quiet --release --manifest-path benches/client/Cargo.toml --target-dir benches/target
 [[ -x benches/.venv/bin/python ]] || python3 -m venv benches/.venv
 benches/.venv/bin/python -m pip install --quiet --disable-pip-version-check --requirement benches/fifo_jsq/requirements.txt
 
@@ -61,6 +66,9 @@ machine
 
 heading "(a) Join-shortest-queue in Plimsoll, SimPy, nexosim and simcore"
 benches/.venv/bin/python benches/fifo_jsq/compare.py "$fifo_jsq"
+
+heading "(a2) Random polling, d = 2, with network delays and discarded answers"
+python3 benches/alone.py polling "$polling_speed"
 
 heading "(b) The LARD study: Rice workload, LARD/R, 8 back-ends, Greedy-Dual-Size"
 python3 benches/alone.py study "$lard_speed"
@@ -95,6 +103,15 @@ fi
 
 heading "(h) The front-end under overload, and with back-ends that fail"
 "$overload" "${CARGO_TARGET_DIR:-target}/release/plimsoll" "$ROUNDS"
+
+heading "(agent) Load inquiries, beside a bare UDP echo"
+python3 benches/alone.py inquiries "$inquiry_speed"
+
+heading "(polls) The live front-end with polls, d = 2, beside its own counts and bare datagrams"
+python3 benches/polls/bench.py "${CARGO_TARGET_DIR:-target}/release/plimsoll" "$bare_polls"
+
+heading "(client) Calls of the client library, beside tower's p2c with peak EWMA"
+python3 benches/alone.py calls benches/target/release/plimsoll-bench-client
 
 echo
 machine

@@ -98,10 +98,15 @@ setup_build() {
   need_package libelf-dev test -e /usr/include/libelf.h
   need_package zlib1g-dev test -e /usr/include/zlib.h
   need_package pkg-config command -v pkg-config
+  # The client of etcd compiles etcd's interface, and reads protoc's own definitions.
+  need_package protobuf-compiler command -v protoc
+  need_package libprotobuf-dev test -e /usr/include/google/protobuf/descriptor.proto
   # Networks of namespaces in tests of the mechanisms.
   need_package iproute2 command -v ip
   need_package nftables command -v nft
   need_package ethtool command -v ethtool
+  # The directory of services in tests of discovery.
+  need_package etcd-server command -v etcd
   # Moves the virtual address in tests of front-ends that take over.
   need_package keepalived command -v keepalived
 }

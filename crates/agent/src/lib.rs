@@ -1,4 +1,5 @@
-//! What runs beside a back-end ([`daemon`]): takes connections over from front-ends and has them answered, by the origin or by
-//! a server.
+//! What runs beside a back-end. [`daemon`] takes connections over from front-ends and has them answered, by the origin or by
+//! a server. [`load`] tells front-ends what the back-end has to do.
 
 pub mod daemon;
+pub mod load;

@@ -45,7 +45,7 @@ pub(crate) struct Account {
 pub(crate) enum AdmissionResult {
     /// It has one.
     Assigned,
-    /// It waits for room.
+    /// It waits for room, or for answers of back-ends.
     Waits(Ticket),
     /// No back-end takes it.
     Refused(RefusalReason),
@@ -108,7 +108,8 @@ impl Account {
         head: &RequestHead,
         accepted: &Accepted,
     ) -> AdmissionResult {
-        match worker.shared.dispatch.offer_again(head.target, head.kind, accepted.client, self.tried) {
+        let request = (head.target, head.kind, accepted.client);
+        match worker.shared.dispatch.offer_again(request, self.tried, worker.asks()) {
             Offer::Assigned(assignment) => {
                 self.assign(assignment);
                 AdmissionResult::Assigned
@@ -117,6 +118,7 @@ impl Account {
                 self.waited = true;
                 AdmissionResult::Waits(ticket)
             }
+            Offer::Polls(ticket) => AdmissionResult::Waits(ticket),
             Offer::Refused(reason) => AdmissionResult::Refused(reason),
         }
     }

@@ -25,6 +25,8 @@ pub(crate) struct Backend {
     pub(crate) agent: Option<SocketAddr>,
     /// The name that led to its agent, or leads nowhere yet.
     pub(crate) agent_at: Option<HostPort>,
+    /// UDP port of its address at which its agent tells its load.
+    pub(crate) load_port: u16,
     /// `Host` of health checks, and the name that led to its address.
     pub(crate) authority: String,
     /// Connections that may still be opened to it.
@@ -96,6 +98,7 @@ impl Backend {
             name,
             agent: None,
             agent_at: None,
+            load_port: 0,
             authority,
             permits: Arc::new(Semaphore::new(max_connections as usize)),
             max_connections,
@@ -111,6 +114,16 @@ impl Backend {
     /// With an agent, which has this name.
     pub(crate) fn with_agent(self, agent: Option<SocketAddr>, agent_at: Option<HostPort>) -> Self {
         Self { agent, agent_at, ..self }
+    }
+
+    /// Whose agent tells its load at this UDP port.
+    pub(crate) fn telling_load_at(self, load_port: u16) -> Self {
+        Self { load_port, ..self }
+    }
+
+    /// Where its agent tells its load, if it has an address.
+    pub(crate) fn load_address(&self) -> Option<SocketAddr> {
+        self.address.as_ref().ok().map(|address| SocketAddr::new(address.ip(), self.load_port))
     }
 
     /// Continues the counts of the back-end that this one replaces. At the same address, or where that one had none yet, also

@@ -4,17 +4,22 @@ use std::collections::BTreeMap;
 use std::io;
 use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
-use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use plimsoll_config::LoadSource;
+use plimsoll_directory::{DirectoryError, ServiceDirectory};
 use plimsoll_policy::Health;
 use tokio::sync::{Notify, watch};
-use tokio::task::AbortHandle;
+use tokio::task::{AbortHandle, JoinHandle};
 
 use crate::backend::Backend;
+use crate::directory_status::DirectoryStatus;
 use crate::health;
+use crate::load_information;
 use crate::mechanism::carry::Mechanism;
 use crate::mechanism::registry::{MechanismSystems, Mechanisms};
+use crate::membership::discovered::{self, follow_directory};
+use crate::membership::names::follow_names;
 use crate::membership::resolve::follow_name;
 use crate::refusals::RefusalTeller;
 use crate::shared::FrontEndShared;
@@ -25,32 +30,47 @@ const HOUSEKEEPING: Duration = Duration::from_millis(500);
 /// How often mechanisms see to what an earlier process left.
 const SWEEP: Duration = Duration::from_millis(100);
 
+/// Why the control thread does not start.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum ControlError {
+    /// The system has no thread or event queue to give.
+    #[error(transparent)]
+    Thread(#[from] io::Error),
+    /// The directory of services cannot be listened to.
+    #[error(transparent)]
+    Discovery(#[from] DirectoryError),
+}
+
 /// A running control thread.
 pub(crate) struct Control {
     /// Where the admin API listens.
     pub(crate) admin: Option<SocketAddr>,
     changed: Arc<Notify>,
     stop: watch::Sender<bool>,
-    thread: JoinHandle<()>,
+    thread: std::thread::JoinHandle<()>,
 }
 
 impl Control {
     /// Starts the thread.
     ///
     /// # Errors
-    /// When the system provides no thread or event queue.
+    /// When the system provides no thread or event queue, or the directory of services cannot be listened to.
     pub(crate) fn start(
         shared: Arc<FrontEndShared>,
         systems: Arc<MechanismSystems>,
         admin: Option<TcpListener>,
-    ) -> io::Result<Self> {
+    ) -> Result<Self, ControlError> {
         let address = admin.as_ref().map(TcpListener::local_addr).transpose()?;
         let changed = Arc::new(Notify::new());
         let (stop, stopped) = watch::channel(false);
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+        let directory = {
+            let _entered = runtime.enter();
+            shared.config.load().discovery.as_ref().map(discovered::start).transpose()?
+        };
         let notified = Arc::clone(&changed);
         let thread = std::thread::Builder::new().name("control".into()).spawn(move || {
-            runtime.block_on(work(shared, systems, admin, notified, stopped));
+            runtime.block_on(work((shared, systems), admin, directory, notified, stopped));
             // A name that is looked up is not waited for.
             runtime.shutdown_background();
         })?;
@@ -73,9 +93,9 @@ impl Control {
 }
 
 async fn work(
-    shared: Arc<FrontEndShared>,
-    systems: Arc<MechanismSystems>,
+    (shared, systems): (Arc<FrontEndShared>, Arc<MechanismSystems>),
     admin: Option<TcpListener>,
+    directory: Option<ServiceDirectory>,
     changed: Arc<Notify>,
     mut stopped: watch::Receiver<bool>,
 ) {
@@ -89,6 +109,12 @@ async fn work(
         .map(|peers| tokio::spawn(crate::peers::run(Arc::clone(&shared.dispatch), peers)));
     let serving = admin
         .map(|socket| tokio::spawn(crate::admin::serve(Arc::clone(&shared), Arc::clone(&systems), socket)));
+    let learning = learn(&shared, directory, &changed);
+    let hearing = match shared.load_information.config.from {
+        LoadSource::Broadcast => Some(tokio::spawn(load_information::listen(Arc::clone(&shared)))),
+        LoadSource::Header => Some(tokio::spawn(load_information::watch(Arc::clone(&shared)))),
+        LoadSource::Own | LoadSource::Poll => None,
+    };
     let mut housekeeping = tokio::time::interval(HOUSEKEEPING);
     let mut sweep = tokio::time::interval(SWEEP);
     sweep.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
@@ -111,9 +137,26 @@ async fn work(
     }
     refusals.tell(&shared.counts, &shared.refusal_examples, true);
     ticking.abort();
-    for task in serving.into_iter().chain(exchanging) {
+    for task in serving.into_iter().chain(exchanging).chain(learning).chain(hearing) {
         task.abort();
     }
+}
+
+/// Has what others tell of back-ends carried out.
+fn learn(
+    shared: &Arc<FrontEndShared>,
+    directory: Option<ServiceDirectory>,
+    changed: &Arc<Notify>,
+) -> Vec<JoinHandle<()>> {
+    let mut tasks = vec![tokio::spawn(follow_names(Arc::clone(shared), Arc::clone(changed)))];
+    if let Some(directory) = directory {
+        let (view, counts) = (directory.subscribe(), Arc::clone(directory.counts()));
+        // There is one directory for each start.
+        let _ = shared.directory.set(DirectoryStatus { view, counts });
+        let following = follow_directory(Arc::clone(shared), directory, Arc::clone(changed));
+        tasks.push(tokio::spawn(following));
+    }
+    tasks
 }
 
 /// The tasks that check back-ends, or find their addresses.
@@ -171,7 +214,7 @@ fn reconcile(shared: &FrontEndShared) {
             let should = match (b.is_retired(), is) {
                 (false, _) => b.health(),
                 (true, Health::Up) => Health::Draining,
-                (true, Health::Draining) if i.view.load(b.id) == 0 => Health::Down,
+                (true, Health::Draining) if i.view.own_load(b.id) == 0 => Health::Down,
                 (true, _) => is,
             };
             (is != should).then_some((b, should))

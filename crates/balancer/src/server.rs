@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::io;
 use std::net::{SocketAddr, TcpListener};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -14,13 +14,14 @@ use plimsoll_datapath::privileges::RunUser;
 use plimsoll_policy::BackendId;
 
 use crate::access_log;
-use crate::control::Control;
+use crate::control::{Control, ControlError};
 use crate::dispatch::{BuildFailed, Dispatch};
 use crate::http::target_hash::TargetHash;
+use crate::load_information::LoadIntake;
 use crate::mechanism::carry::Mechanism;
 use crate::mechanism::registry::{MechanismSystems, Mechanisms};
 use crate::membership::configured::{Reload, warn_of_strange_addresses};
-use crate::membership::members::{self, Members};
+use crate::membership::members::{self, MOST_MEMBERS, Members};
 use crate::membership::resolve::{keep_found, members_of};
 use crate::metrics::WorkerCounts;
 use crate::net::listen::listen;
@@ -29,9 +30,6 @@ use crate::peers::Peers;
 use crate::refusals::RefusalExamples;
 use crate::shared::FrontEndShared;
 use crate::thread::WorkerThread;
-
-/// The most back-ends that are there at a time, departed ones with requests included.
-const MOST_MEMBERS: usize = 65_534;
 
 /// Open files for logs, listeners, the admin API, health checks and what else there is.
 const FILES_FOR_OTHERS: usize = 128;
@@ -62,6 +60,9 @@ pub enum StartError {
     /// The system provides no random numbers.
     #[error("cannot draw a key for the hash of targets: {0}")]
     Random(io::Error),
+    /// The directory of services cannot be listened to.
+    #[error("cannot listen to the directory of services: {0}")]
+    Discovery(String),
     /// The system has no thread to give.
     #[error("cannot start a thread: {0}")]
     Thread(io::Error),
@@ -70,6 +71,15 @@ pub enum StartError {
 impl From<BuildFailed> for StartError {
     fn from(error: BuildFailed) -> Self {
         Self::Dispatch(error.to_string())
+    }
+}
+
+impl From<ControlError> for StartError {
+    fn from(error: ControlError) -> Self {
+        match error {
+            ControlError::Thread(error) => Self::Thread(error),
+            ControlError::Discovery(error) => Self::Discovery(error.to_string()),
+        }
     }
 }
 
@@ -93,6 +103,7 @@ pub struct PreparedBalancer {
     admin: Option<TcpListener>,
     systems: Arc<MechanismSystems>,
     peers: Option<Arc<Peers>>,
+    load_information: LoadIntake,
 }
 
 impl PreparedBalancer {
@@ -107,7 +118,9 @@ impl PreparedBalancer {
         let admin = config.admin.as_ref().map(|admin| bind(admin.address, false, false)).transpose()?;
         let systems = Mechanisms::start(&config, user).map_err(StartError::Handoff)?.unwrap_or_default();
         let peers = config.peers.as_ref().map(beside).transpose()?;
-        Ok(Self { config, most_connections, sockets, admin, systems, peers })
+        let load_information = LoadIntake::prepare(&config.load_information)
+            .map_err(|(address, error)| StartError::Listen { address, error })?;
+        Ok(Self { config, most_connections, sockets, admin, systems, peers, load_information })
     }
 
     /// Starts it: it serves clients when this returns.
@@ -115,7 +128,7 @@ impl PreparedBalancer {
     /// # Errors
     /// When a file or a thread cannot be had; nothing runs then.
     pub fn start(self) -> Result<Balancer, StartError> {
-        let Self { config, most_connections, sockets, admin, systems, peers } = self;
+        let Self { config, most_connections, sockets, admin, systems, peers, load_information } = self;
         let members = members_of(&config, &[]);
         warn_of_strange_addresses(&config, &members);
         let hash = TargetHash::of(&config).map_err(StartError::Random)?;
@@ -144,10 +157,11 @@ impl PreparedBalancer {
             any_ejected: AtomicBool::new(false),
             stopping: AtomicBool::new(false),
             peers,
+            directory: OnceLock::new(),
+            load_information,
             config: ArcSwap::from_pointee(config),
         });
-        let control =
-            Control::start(Arc::clone(&shared), Arc::clone(&systems), admin).map_err(StartError::Thread)?;
+        let control = Control::start(Arc::clone(&shared), Arc::clone(&systems), admin)?;
         let start = |index| {
             WorkerThread::start(Arc::clone(&shared), Arc::clone(&systems), index).map_err(StartError::Thread)
         };
@@ -188,10 +202,16 @@ impl Balancer {
         self.shared.peers.as_ref().map(|peers| peers.address)
     }
 
+    /// Where announcements of loads come in.
+    #[must_use]
+    pub fn load_information_address(&self) -> Option<SocketAddr> {
+        self.shared.load_information.address
+    }
+
     /// Requests assigned to back-ends and not completed.
     #[must_use]
     pub fn load(&self) -> u64 {
-        self.shared.dispatch.inspect(|i| i.view.total_load())
+        self.shared.dispatch.inspect(|i| i.view.total_own_load())
     }
 
     /// Applies another configuration: changes only what differs and loses no request. Number of workers and

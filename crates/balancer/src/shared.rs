@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicUsize};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Instant;
 
 use arc_swap::ArcSwap;
@@ -13,8 +13,10 @@ use plimsoll_policy::Health;
 
 use crate::access_log::AccessLogSender;
 use crate::backend::Backend;
+use crate::directory_status::DirectoryStatus;
 use crate::dispatch::Dispatch;
 use crate::http::target_hash::TargetHash;
+use crate::load_information::LoadIntake;
 use crate::metrics::WorkerCounts;
 use crate::net::places::Places;
 use crate::peers::Peers;
@@ -51,6 +53,10 @@ pub(crate) struct FrontEndShared {
     pub(crate) stopping: AtomicBool,
     /// Front-ends beside this one.
     pub(crate) peers: Option<Arc<Peers>>,
+    /// The directory of services, once it is listened to.
+    pub(crate) directory: OnceLock<DirectoryStatus>,
+    /// Where policies' loads come from.
+    pub(crate) load_information: LoadIntake,
 }
 
 impl FrontEndShared {
@@ -136,6 +142,8 @@ impl FrontEndShared {
             any_ejected: AtomicBool::new(false),
             stopping: AtomicBool::new(false),
             peers: None,
+            directory: OnceLock::new(),
+            load_information: LoadIntake::prepare(&config.load_information).unwrap(),
             config: ArcSwap::from_pointee(config),
         })
     }

@@ -10,15 +10,19 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use plimsoll_config::LoadSource;
 use tokio::sync::{Notify, mpsc};
-use tokio::task::LocalSet;
+use tokio::task::{JoinHandle as TaskHandle, LocalSet};
 use tokio::time::Instant;
 
 use crate::connection::ConnectionService;
+use crate::dispatch::AsksBackends;
+use crate::load_information::LoadPoller;
 use crate::mechanism::carry::Mechanism;
 use crate::mechanism::registry::{MechanismSystems, Mechanisms};
 use crate::net::stream::Listener;
 use crate::shared::FrontEndShared;
+use crate::worker::Worker;
 
 /// A connection that stays idle this long while the front-end stops is closed; before, its next request would still be
 /// answered.
@@ -114,6 +118,7 @@ async fn work(service: Rc<ConnectionService<Mechanisms>>, mut inbox: mpsc::Unbou
         };
         tokio::task::spawn_local(worker.housekeeping(also))
     };
+    let polling = start_polling(worker);
     let mut listening: BTreeMap<SocketAddr, Listening> = BTreeMap::new();
     let mut drain = Duration::ZERO;
     while let Some(command) = inbox.recv().await {
@@ -157,4 +162,17 @@ async fn work(service: Rc<ConnectionService<Mechanisms>>, mut inbox: mpsc::Unbou
     }
     worker.flush();
     housekeeping.abort();
+    if let Some(polling) = polling {
+        polling.abort();
+    }
+}
+
+/// Has the worker ask agents for loads, where that is configured.
+fn start_polling(worker: &Rc<Worker>) -> Option<TaskHandle<()>> {
+    if worker.shared.config.load().load_information.from != LoadSource::Poll {
+        return None;
+    }
+    let poller = LoadPoller::new(&worker.shared)?;
+    worker.ask_by(Arc::clone(&poller) as Arc<dyn AsksBackends>);
+    Some(tokio::task::spawn_local(poller.run()))
 }

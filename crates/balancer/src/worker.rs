@@ -15,6 +15,7 @@ use crate::accepted::{Accepted, Start};
 use crate::access_log::{self, BUFFER_BYTES, Moment};
 use crate::backend::Backend;
 use crate::clock;
+use crate::dispatch::AsksBackends;
 use crate::http::request::peer_text;
 use crate::metrics::{BackendCounts, hundreds};
 use crate::net::buffer::{Buffer, BufferPool};
@@ -72,6 +73,8 @@ pub(crate) struct Worker {
     /// Connections being served.
     pub(crate) open: Cell<usize>,
     resume: OnceCell<Resume>,
+    /// Asks back-ends for their loads, where that is configured.
+    asks: OnceCell<Arc<dyn AsksBackends>>,
     /// Set when the worker begins to stop.
     pub(crate) stopping: Arc<AtomicBool>,
 }
@@ -82,6 +85,7 @@ impl Worker {
         let head_bytes = shared.config.load().limits.head_bytes;
         Rc::new(Self {
             resume: OnceCell::new(),
+            asks: OnceCell::new(),
             stopping: Arc::default(),
             shared,
             index,
@@ -135,6 +139,17 @@ impl Worker {
     pub(crate) fn resume_by(&self, resume: Resume) {
         // A worker is set up once.
         drop(self.resume.set(resume));
+    }
+
+    /// From now on back-ends are asked for their loads by this.
+    pub(crate) fn ask_by(&self, asks: Arc<dyn AsksBackends>) {
+        // A worker is set up once.
+        drop(self.asks.set(asks));
+    }
+
+    /// What asks back-ends for their loads.
+    pub(crate) fn asks(&self) -> Option<&Arc<dyn AsksBackends>> {
+        self.asks.get()
     }
 
     /// Serves a connection that comes back from elsewhere, or could not leave.

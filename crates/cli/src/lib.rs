@@ -41,6 +41,10 @@ enum Command {
     Check(commands::check::Args),
     /// Take connections over from front-ends and have them answered here
     Agent(Box<commands::agent::Args>),
+    /// Tell the directory of services what a server offers
+    Publish(Box<commands::publish::Args>),
+    /// List what the directory of services has
+    Services(commands::services::Args),
     /// List the connections that back-ends have
     Flows(commands::flows::Args),
     /// Write the library through which an unmodified server takes connections over
@@ -85,6 +89,8 @@ pub fn run(own: &[&'static PolicySpec]) -> ExitCode {
         Command::Balance(args) => commands::balance::run(&args),
         Command::Check(args) => commands::check::run(&args),
         Command::Agent(args) => commands::agent::run(&args),
+        Command::Publish(args) => commands::publish::run(&args),
+        Command::Services(args) => commands::services::run(&args),
         Command::Flows(args) => commands::flows::run(&args),
         Command::Shim(args) => commands::shim::run(&args),
         Command::Origin(args) => commands::origin::run(&args),

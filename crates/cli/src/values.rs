@@ -2,9 +2,10 @@
 
 use std::ops::RangeInclusive;
 
+use plimsoll_policy::Nanos;
 use plimsoll_policy::params::GivenValue;
 pub(crate) use plimsoll_policy::units::size;
-use plimsoll_sim::{Arrivals, Fault};
+use plimsoll_sim::{Arrivals, Dealing, Fault, HotSpot, PartitionPlan, TimeDistribution};
 use plimsoll_studies::scenario::Admission;
 use plimsoll_studies::spec::values;
 pub(crate) use plimsoll_studies::spec::values::CacheSize;
@@ -67,6 +68,36 @@ pub(crate) fn share_or_percent(text: &str) -> Result<f64, String> {
 /// A size, or per cent of the working set, such as `15%`.
 pub(crate) fn cache_size(text: &str) -> Result<CacheSize, String> {
     values::cache_size(&text.into())
+}
+
+/// A distribution of service times, such as `gamma:22.2ms:0.45`.
+pub(crate) fn service(text: &str) -> Result<TimeDistribution, String> {
+    values::service(&text.into())
+}
+
+/// A number of front-ends.
+pub(crate) fn front_ends(text: &str) -> Result<u16, String> {
+    values::front_ends(&text.into())
+}
+
+/// `client` or `random`.
+pub(crate) fn dealing(text: &str) -> Result<Dealing, String> {
+    values::dealing(&text.into())
+}
+
+/// Partitions, such as `4` or `0-3/4-7`.
+pub(crate) fn partitions(text: &str) -> Result<PartitionPlan, String> {
+    values::partitions(&text.into())
+}
+
+/// A span of time, such as `258us`.
+pub(crate) fn time(text: &str) -> Result<Nanos, String> {
+    values::time(&text.into())
+}
+
+/// `SHARE@FROM-UNTIL` in seconds.
+pub(crate) fn hot_spot(text: &str) -> Result<HotSpot, String> {
+    values::hot_spot(&text.into())
 }
 
 /// `closed`, `trace` or `poisson:RATE`; the speed of `trace` is set elsewhere.

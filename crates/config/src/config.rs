@@ -3,9 +3,9 @@
 use std::path::PathBuf;
 
 use crate::sections::{
-    AccessLog, Admin, AdmissionConfig, BackendConfig, DecisionLogConfig, EjectionConfig, FailoverConfig,
-    Forwarded, HandoffConfig, HealthConfig, Limits, ListenerConfig, MechanismKind, PeersConfig, PolicyConfig,
-    ShadowConfig, TargetConfig, Timeouts,
+    AccessLog, Admin, AdmissionConfig, BackendConfig, DecisionLogConfig, DiscoveryConfig, EjectionConfig,
+    FailoverConfig, Forwarded, HandoffConfig, HealthConfig, Limits, ListenerConfig, LoadInformationConfig,
+    MechanismKind, PeersConfig, PolicyConfig, ShadowConfig, TargetConfig, Timeouts,
 };
 
 /// A whole configuration.
@@ -13,8 +13,10 @@ use crate::sections::{
 pub struct Config {
     /// Where clients connect; at least one.
     pub listeners: Vec<ListenerConfig>,
-    /// Who answers; at least one, names unique.
+    /// Who answers, names unique; at least one without `discovery`.
     pub backends: Vec<BackendConfig>,
+    /// Who tells of further back-ends.
+    pub discovery: Option<DiscoveryConfig>,
     /// How a back-end is chosen.
     pub policy: PolicyConfig,
     /// A policy that is scored beside the live one.
@@ -27,6 +29,8 @@ pub struct Config {
     pub failover: Option<FailoverConfig>,
     /// Other front-ends, which set the same boundaries.
     pub peers: Option<PeersConfig>,
+    /// Where policies' loads come from.
+    pub load_information: LoadInformationConfig,
     /// What a policy takes for the target.
     pub target: TargetConfig,
     /// Admission limit and queue.

@@ -63,6 +63,7 @@ impl Config {
         };
         vec![
             ("", root.entries()),
+            ("discovery", self.discovery.as_ref().map_or_else(Entries::new, |d| d.entries())),
             ("policy", self.policy.entries("name")),
             ("shadow", self.shadow.as_ref().map_or_else(Entries::new, |s| s.policy.entries("policy"))),
             ("target", self.target.entries()),
@@ -75,6 +76,7 @@ impl Config {
             ("handoff", self.handoff.as_ref().map_or_else(Entries::new, |h| h.entries())),
             ("failover", self.failover.as_ref().map_or_else(Entries::new, |f| f.entries())),
             ("peers", self.peers.as_ref().map_or_else(Entries::new, |p| p.entries())),
+            ("load_information", self.load_information.entries()),
             ("admin", Admin::entries(self.admin.as_ref())),
             ("access_log", self.access_log.as_ref().map_or_else(Entries::new, |l| l.entries())),
             ("decision_log", self.decision_log.as_ref().map_or_else(Entries::new, |l| l.entries())),

@@ -27,8 +27,9 @@ pub use diff::{BackendChange, Changes, KeyChange};
 pub use error::{ConfigError, ConfigErrors, FilePosition};
 pub use sections::{
     AccessLog, AccessLogFormat, Admin, AdmissionConfig, AdmissionLimitConfig, BackendConfig, BackendName,
-    DecisionLogConfig, DynamicPattern, EjectionConfig, FailoverConfig, Forwarded, HandoffConfig, HashKey,
-    HealthConfig, HealthProbe, Limits, ListenerConfig, MechanismKind, PeerConfig, PeersConfig, Placement,
-    PolicyConfig, ShadowConfig, TargetConfig, TargetKey, Timeouts, WhenFull,
+    DecisionLogConfig, DiscoveryConfig, DiscoveryTransport, DynamicPattern, EjectionConfig, FailoverConfig,
+    Forwarded, HandoffConfig, HashKey, HealthConfig, HealthProbe, Limits, ListenerConfig,
+    LoadInformationConfig, LoadSource, MechanismKind, PeerConfig, PeersConfig, Placement, PolicyConfig,
+    ShadowConfig, TargetConfig, TargetKey, Timeouts, WhenFull,
 };
 pub use value::{ConfigValue, size};

@@ -25,13 +25,15 @@ impl Config {
                 properties.insert(section.name.to_owned(), table(section));
             }
         }
-        let required: Vec<&str> = SECTIONS.iter().filter(|s| s.many).map(|s| s.name).collect();
+        let required: Vec<&str> =
+            SECTIONS.iter().filter(|s| s.many && s.name != "backend").map(|s| s.name).collect();
         let schema = json!({
             "$schema": "http://json-schema.org/draft-07/schema#",
             "title": "Configuration of plimsoll",
             "type": "object",
             "properties": properties,
             "required": required,
+            "anyOf": [{ "required": ["backend"] }, { "required": ["discovery"] }],
             "additionalProperties": false,
         });
         format!("{schema:#}\n")

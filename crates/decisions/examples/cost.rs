@@ -69,6 +69,7 @@ fn header() -> RunHeader {
         weight: Weight::ONE,
         health: Health::Up,
         load: 0,
+        others: 0,
         left: None,
     };
     RunHeader {
@@ -80,6 +81,7 @@ fn header() -> RunHeader {
         backends: (0..4).map(entry).collect(),
         admission: AdmissionControl::UNLIMITED,
         waiting: Vec::new(),
+        inquiries: 0,
         reserved: 0,
         started_unix_ns: 0,
     }

@@ -3,7 +3,7 @@
 //! A chunk is `sequence, time, next number` as varints, the state of the run (0 for none, or 1 and a header), then
 //! events. Every chunk can be read without the ones before it.
 
-use plimsoll_policy::{BackendId, BackendList, Decision, Health, TargetId, Time, Weight};
+use plimsoll_policy::{BackendId, BackendList, Decision, Health, Nanos, TargetId, Time, Weight};
 
 use crate::bytes::{ByteCursor, Malformed, put_varint};
 
@@ -127,6 +127,18 @@ pub(crate) fn read_health(cursor: &mut ByteCursor<'_>) -> Result<Health, Malform
 pub(crate) fn read_weight(cursor: &mut ByteCursor<'_>) -> Result<Weight, Malformed> {
     let steps: u32 = cursor.small()?;
     Weight::new(f64::from(steps) / 256.0).ok_or(Malformed("a weight is above 65,536"))
+}
+
+/// What a back-end told of its load.
+pub(crate) fn put_load(out: &mut Vec<u8>, backend: BackendId, load: u32, latency: Option<Nanos>) {
+    put_varint(out, u64::from(backend.0));
+    put_varint(out, u64::from(load));
+    put_varint(out, latency.map_or(0, |latency| latency.as_nanos().saturating_add(1)));
+}
+
+pub(crate) fn read_load(cursor: &mut ByteCursor<'_>) -> Result<(BackendId, u32, Option<Nanos>), Malformed> {
+    let (backend, load) = (BackendId(cursor.small()?), cursor.small()?);
+    Ok((backend, load, cursor.varint()?.checked_sub(1).map(Nanos::new)))
 }
 
 /// The two bits of a decision; [`put_decided`] writes the rest.

@@ -53,7 +53,7 @@ impl Counterfactual {
             let view = self.core.view();
             let there = candidates.as_slice().iter().copied().filter(|b| b.index() < view.len());
             let answers: Vec<PollAnswer> =
-                there.map(|backend| PollAnswer { backend, load: view.load(backend) }).collect();
+                there.map(|backend| PollAnswer::of(backend, view.load(backend))).collect();
             offered = self.core.answer(request.number, &answers, now).unwrap_or(offered);
         }
         let assigned = match offered {
@@ -189,7 +189,7 @@ impl Counterfactual {
                 self.scorer.completed(&ended(&lost, Ending::FAILED, now), now);
             }
         }
-        while self.core.view().load(b) > 0 && self.core.complete_inherited(b, Phase::Active) {}
+        while self.core.view().own_load(b) > 0 && self.core.complete_inherited(b, Phase::Active) {}
         self.core.leave(b, now);
     }
 

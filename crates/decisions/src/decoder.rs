@@ -128,7 +128,8 @@ impl EventDecoder {
                 let decision = code::read_decision(cursor.byte()?, cursor)?;
                 let mut answers = Vec::new();
                 for _ in 0..cursor.varint()? {
-                    answers.push(PollAnswer { backend: BackendId(cursor.small()?), load: cursor.small()? });
+                    let (backend, load, latency) = code::read_load(cursor)?;
+                    answers.push(PollAnswer { backend, load, latency });
                 }
                 What::Answered { number, answers, decision }
             }
@@ -198,7 +199,8 @@ fn rare(tag: u8, cursor: &mut ByteCursor<'_>) -> Result<What, Malformed> {
         code::TICKED => What::Ticked,
         code::STAYED => What::Stayed { backend: BackendId(cursor.small()?) },
         code::REPORTED => {
-            What::Reported(LoadReport { backend: BackendId(cursor.small()?), load: cursor.small()? })
+            let (backend, load, latency) = code::read_load(cursor)?;
+            What::Reported(LoadReport { backend, load, latency })
         }
         code::SHARED => {
             let mut sum = Vec::new();

@@ -2,7 +2,8 @@
 
 use plimsoll_policy::{
     AdmissionControl, BackendId, BuildContext, BuildError, Cluster, Completion, Core, Decision, Health,
-    LoadReport, OfferOptions, Phase, Policy, PollAnswer, Request, Time, WaitingRequest, Weight, Witness,
+    Inquiries, LoadReport, OfferOptions, Phase, Policy, PollAnswer, Request, Time, WaitingRequest, Weight,
+    Witness,
 };
 
 /// Everything needed to start a fresh policy object.
@@ -24,6 +25,8 @@ pub struct RunHeader {
     pub admission: AdmissionControl,
     /// Requests of an earlier policy that wait, in the order in which they start.
     pub waiting: Vec<WaitingRequest>,
+    /// How many back-ends the core asks for their load before each choice of a policy that does not poll by itself; 0 for none.
+    pub inquiries: u8,
     /// Requests of an earlier policy that count against the admission limit without being load.
     pub reserved: u64,
     /// When the run started, in nanoseconds since 1970-01-01 00:00:00 UTC; for people only.
@@ -43,6 +46,8 @@ pub struct BackendEntry {
     pub health: Health,
     /// Requests assigned by an earlier policy and not completed.
     pub load: u32,
+    /// What load information has added to it for requests of others.
+    pub others: u32,
     /// For a back-end that has left: its position in the order of leaving.
     pub left: Option<u32>,
 }
@@ -89,6 +94,9 @@ impl RunHeader {
             for _ in 0..entry.load {
                 cluster.assign(b);
             }
+            if entry.others > 0 {
+                cluster.report(b, entry.load.saturating_add(entry.others));
+            }
             if entry.health != Health::Up {
                 cluster.set_health(b, entry.health);
             }
@@ -108,6 +116,8 @@ impl RunHeader {
     /// Like [`RunHeader::build_policy`].
     pub fn core<W: Witness>(&self, witness: W) -> Result<Core<W>, HeaderError> {
         let mut core = Core::with_witness(self.build_policy()?, self.cluster(), self.admission, witness);
+        let inquiries = Inquiries { size: self.inquiries, seed: self.seed };
+        core.set_inquiries((self.inquiries > 0).then_some(inquiries));
         core.inherit(self.waiting.iter().cloned(), self.reserved);
         Ok(core)
     }

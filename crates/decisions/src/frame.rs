@@ -12,7 +12,7 @@ use xxhash_rust::xxh3::{Xxh3, xxh3_64};
 /// First bytes of every file.
 const MAGIC: [u8; 4] = *b"PLOG";
 /// Version of the format.
-const VERSION: u32 = 2;
+const VERSION: u32 = 3;
 /// Bytes of a file's head.
 pub(crate) const HEAD_BYTES: usize = 32;
 /// Bytes of a frame before its payload.

@@ -1,5 +1,7 @@
 //! The header of a run, as bytes.
 
+use plimsoll_policy::{Candidates, Cluster};
+
 use crate::bytes::{ByteCursor, Malformed, put_text, put_varint};
 use crate::code::{health_code, read_health, read_weight};
 use crate::event::{BackendEntry, RunHeader};
@@ -8,7 +10,34 @@ use crate::request_code;
 /// The most requests under way when a run starts; a header that claims more is damaged.
 const MOST_LOAD: u64 = 1 << 24;
 
-pub(crate) fn put_header(out: &mut Vec<u8>, header: &RunHeader, loads: &[u32]) {
+/// The load of a back-end, as the core counts it.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct CountedLoad {
+    /// Requests that this front-end has assigned and that are not completed.
+    pub(crate) own: u32,
+    /// What the policy sees: never less.
+    pub(crate) shown: u32,
+}
+
+impl CountedLoad {
+    pub(crate) fn of(entry: &BackendEntry) -> Self {
+        Self { own: entry.load, shown: entry.load.saturating_add(entry.others) }
+    }
+
+    pub(crate) fn assign(&mut self) {
+        (self.own, self.shown) = (self.own.saturating_add(1), self.shown.saturating_add(1));
+    }
+
+    pub(crate) fn complete(&mut self) {
+        (self.own, self.shown) = (self.own.saturating_sub(1), self.shown.saturating_sub(1));
+    }
+
+    pub(crate) fn report(&mut self, load: u32) {
+        self.shown = load.min(Cluster::MOST_LOAD).max(self.own);
+    }
+}
+
+pub(crate) fn put_header(out: &mut Vec<u8>, header: &RunHeader, loads: &[CountedLoad]) {
     put_text(out, &header.policy);
     put_varint(out, header.settings.len() as u64);
     for (key, value) in &header.settings {
@@ -25,10 +54,12 @@ pub(crate) fn put_header(out: &mut Vec<u8>, header: &RunHeader, loads: &[u32]) {
         out.extend_from_slice(&entry.key.to_le_bytes());
         put_varint(out, u64::from(entry.weight.steps()));
         out.push(health_code(entry.health));
-        put_varint(out, u64::from(*load));
+        put_varint(out, u64::from(load.own));
+        put_varint(out, u64::from(load.shown - load.own));
         put_varint(out, entry.left.map_or(0, |place| u64::from(place) + 1));
     }
     request_code::put_admission(out, header.admission);
+    out.push(header.inquiries);
     put_varint(out, header.reserved);
     put_varint(out, header.waiting.len() as u64);
     header.waiting.iter().for_each(|waiting| request_code::put_waiting(out, waiting));
@@ -52,10 +83,15 @@ pub(crate) fn read_header(cursor: &mut ByteCursor<'_>) -> Result<RunHeader, Malf
         load_left = load_left
             .checked_sub(u64::from(load))
             .ok_or(Malformed("more than 16,777,216 requests are under way"))?;
+        let others = cursor.small()?;
         let left = cursor.small::<u32>()?.checked_sub(1);
-        backends.push(BackendEntry { name, key, weight, health, load, left });
+        backends.push(BackendEntry { name, key, weight, health, load, others, left });
     }
     let admission = request_code::read_admission(cursor)?;
+    let inquiries = cursor.byte()?;
+    if usize::from(inquiries) > Candidates::MOST {
+        return Err(Malformed("more than 8 back-ends are asked before a choice"));
+    }
     let reserved = cursor.varint()?;
     if reserved > MOST_LOAD {
         return Err(Malformed("more than 16,777,216 requests are under way"));
@@ -70,6 +106,7 @@ pub(crate) fn read_header(cursor: &mut ByteCursor<'_>) -> Result<RunHeader, Malf
         backends,
         admission,
         waiting,
+        inquiries,
         reserved,
         started_unix_ns,
     })

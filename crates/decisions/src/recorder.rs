@@ -8,7 +8,7 @@ use plimsoll_policy::{
 use crate::bytes::{StackBytes, put_text, put_varint, zigzag};
 use crate::code::{self, Recent};
 use crate::event::{BackendEntry, RunHeader};
-use crate::header_code;
+use crate::header_code::{self, CountedLoad};
 use crate::request_code;
 
 /// Records every input of a core, as its witness, under the lock that guards the core.
@@ -28,7 +28,7 @@ pub struct Recorder {
     recent: Recent,
     /// The run as it is now, except for loads and waiting requests.
     run: Option<RunHeader>,
-    loads: Vec<u32>,
+    loads: Vec<CountedLoad>,
     /// How many back-ends have left so far; numbers them in order of leaving.
     left: u32,
 }
@@ -68,7 +68,7 @@ impl Recorder {
         self.put(&mut StackBytes::new(code::RUN), now);
         let mut header = header.clone();
         header.backends.truncate(usize::from(u16::MAX));
-        self.loads = header.backends.iter().map(|b| b.load).collect();
+        self.loads = header.backends.iter().map(CountedLoad::of).collect();
         header_code::put_header(&mut self.buffer, &header, &self.loads);
         // A chunk's head does not repeat the waiting requests: they would be out of date.
         header.waiting = Vec::new();
@@ -120,7 +120,7 @@ impl Recorder {
     fn counts(&mut self, backend: BackendId, phase: Phase) {
         if phase.is_load() {
             if let Some(load) = self.loads.get_mut(backend.index()) {
-                *load = load.saturating_add(1);
+                load.assign();
             }
         } else if phase == Phase::Connecting
             && let Some(run) = &mut self.run
@@ -134,7 +134,7 @@ impl Recorder {
     fn uncounts(&mut self, backend: BackendId, phase: Phase) {
         if phase.is_load() {
             if let Some(load) = self.loads.get_mut(backend.index()) {
-                *load = load.saturating_sub(1);
+                load.complete();
             }
         } else if phase == Phase::Connecting
             && let Some(run) = &mut self.run
@@ -228,8 +228,10 @@ impl Witness for Recorder {
         code::put_decided(&mut self.buffer, decision);
         put_varint(&mut self.buffer, answers.len() as u64);
         for answer in answers {
-            put_varint(&mut self.buffer, u64::from(answer.backend.0));
-            put_varint(&mut self.buffer, u64::from(answer.load));
+            code::put_load(&mut self.buffer, answer.backend, answer.load, answer.latency);
+            if let Some(load) = self.loads.get_mut(answer.backend.index()) {
+                load.report(answer.load);
+            }
         }
         if let Decision::Assign(b) = decision {
             self.counts(b, of.options.begins);
@@ -319,8 +321,10 @@ impl Witness for Recorder {
 
     fn reported(&mut self, report: &LoadReport, now: Time) {
         self.put(&mut StackBytes::new(code::REPORTED), now);
-        put_varint(&mut self.buffer, u64::from(report.backend.0));
-        put_varint(&mut self.buffer, u64::from(report.load));
+        code::put_load(&mut self.buffer, report.backend, report.load, report.latency);
+        if let Some(load) = self.loads.get_mut(report.backend.index()) {
+            load.report(report.load);
+        }
     }
 
     fn shared(&mut self, sum: &[(u64, u64)], now: Time) {
@@ -357,12 +361,12 @@ impl Witness for Recorder {
         self.buffer.extend_from_slice(&key.to_le_bytes());
         put_varint(&mut self.buffer, u64::from(weight.steps()));
         let (name, health) = (name.to_owned(), Health::Up);
-        let joined = BackendEntry { name, key, weight, health, load: 0, left: None };
+        let joined = BackendEntry { name, key, weight, health, load: 0, others: 0, left: None };
         if let Some(entry) = self.entry(backend) {
             *entry = joined;
         } else if let Some(run) = self.run.as_mut().filter(|run| run.backends.len() < usize::from(u16::MAX)) {
             run.backends.push(joined);
-            self.loads.push(0);
+            self.loads.push(CountedLoad::default());
         }
     }
 
@@ -374,6 +378,9 @@ impl Witness for Recorder {
         if let Some(entry) = self.entry(backend) {
             entry.left = Some(place);
             entry.health = Health::Down;
+        }
+        if let Some(load) = self.loads.get_mut(backend.index()) {
+            load.report(0);
         }
     }
 

@@ -4,11 +4,13 @@
 //! - [`lab_cluster`]: front-end, back-ends and load as processes on the nodes of a lab; [`lab_trial`]: one mechanism
 //!   measured there.
 //! - [`lard`]: figure 17 and section 6.2 of the LARD paper, to hand over to `plimsoll_studies`.
+//! - [`fine_grain`]: figure 6 and table 2 of the fine-grain paper, likewise.
 //! - [`block_on`]: runs a measurement until it ends or the process is asked to end.
 //!
 //! Nothing here prints: progress and warnings go to a [`Tell`].
 
 mod error;
+pub mod fine_grain;
 pub mod lab_cluster;
 pub mod lab_trial;
 pub mod lard;

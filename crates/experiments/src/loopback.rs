@@ -95,6 +95,10 @@ pub fn to_run(strategy: Strategy, config: &TrialConfig, trial: &Trial) -> Run {
         mean_load: b.mean_load,
     });
     Run {
+        // One front-end counts all loads there are.
+        load_information: "exact".to_owned(),
+        front_ends: 1,
+        load_traffic: None,
         policy: strategy.name.to_owned(),
         model: MODEL.to_owned(),
         backends: config.backends,

@@ -78,11 +78,15 @@ pub(crate) fn insert(switch: NodeHandle<'_>, node: Node) -> Result<[File; 2], La
     done
 }
 
-/// Puts the cable back. The TAP interfaces must be gone already.
+/// Puts the cable back. The files of the TAP interfaces must be closed already.
 pub(crate) fn remove(switch: NodeHandle<'_>, node: Node) -> Result<(), LabError> {
     let (wire, port) = (wire(node), node.to_string());
     // It may not be there yet when putting in has failed.
     let _ = in_batch(switch, &format!("link del {node}.b\n"));
+    // A program that another thread is just starting has their files until it runs, and they would stay so long.
+    for tap in taps(node) {
+        let _ = in_batch(switch, &format!("link del {tap}\n"));
+    }
     rename(switch, &wire, &port)?;
     in_batch(switch, &format!("link set {port} master br0\n"))
 }

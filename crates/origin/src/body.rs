@@ -5,9 +5,11 @@ use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
+use std::time::Instant;
 
 use bytes::Bytes;
 use hyper::body::{Body, Frame, SizeHint};
+use plimsoll_wire::load::{ActiveAccess, LoadGauge};
 use tokio::sync::mpsc;
 
 use super::object::{ContentError, Object, Reader};
@@ -25,6 +27,30 @@ pub struct OriginBody {
     parts: Parts,
     remaining_bytes: u64,
     counters: Arc<Counters>,
+    /// Counts as load while it is sent.
+    access: Option<OriginAccess>,
+}
+
+/// A request that is being answered.
+#[derive(Debug)]
+pub(crate) struct OriginAccess {
+    active: Option<ActiveAccess>,
+    began_at: Instant,
+}
+
+impl OriginAccess {
+    /// A request has come.
+    pub(crate) fn begin(gauge: &LoadGauge) -> Self {
+        Self { active: Some(gauge.begin()), began_at: Instant::now() }
+    }
+}
+
+impl Drop for OriginAccess {
+    fn drop(&mut self) {
+        if let Some(active) = self.active.take() {
+            active.answered(u32::try_from(self.began_at.elapsed().as_micros()).unwrap_or(u32::MAX));
+        }
+    }
 }
 
 #[derive(Debug)]
@@ -34,6 +60,11 @@ enum Parts {
 }
 
 impl OriginBody {
+    /// The request is active until the body was sent, or is dropped.
+    pub(crate) fn belongs_to(&mut self, access: OriginAccess) {
+        self.access = Some(access);
+    }
+
     /// A body of these pieces of a document, all of which is in memory.
     pub(crate) fn memory(whole: &Bytes, pieces: Vec<Piece>, counters: &Arc<Counters>) -> Self {
         let size = whole.len();
@@ -51,7 +82,7 @@ impl OriginBody {
     /// A body of these bytes.
     pub(crate) fn given(parts: VecDeque<Bytes>, counters: &Arc<Counters>) -> Self {
         let remaining_bytes = parts.iter().map(|bytes| bytes.len() as u64).sum();
-        Self { parts: Parts::Memory(parts), remaining_bytes, counters: Arc::clone(counters) }
+        Self { parts: Parts::Memory(parts), remaining_bytes, counters: Arc::clone(counters), access: None }
     }
 
     /// A body of these pieces of an object, read while they are sent. At most three chunks are in memory at once.
@@ -66,7 +97,12 @@ impl OriginBody {
         let remaining_bytes = pieces.iter().map(Piece::length_bytes).sum();
         let (sender, receiver) = mpsc::channel(1);
         tokio::spawn(produce(Arc::clone(store), Arc::new(reader), pieces, sender));
-        Ok(Self { parts: Parts::Stream(receiver), remaining_bytes, counters: Arc::clone(counters) })
+        Ok(Self {
+            parts: Parts::Stream(receiver),
+            remaining_bytes,
+            counters: Arc::clone(counters),
+            access: None,
+        })
     }
 }
 

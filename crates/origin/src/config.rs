@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use plimsoll_wire::load::LoadGauge;
+
 use super::emulate::{CpuModel, DiskModel};
 use super::source::Source;
 
@@ -30,6 +32,8 @@ pub struct OriginConfig {
     pub write_timeout: Duration,
     /// How long requests under way may go on when the origin stops; 10 s by default.
     pub drain_timeout: Duration,
+    /// Counts the requests that are being answered; a gauge of its own by default.
+    pub gauge: LoadGauge,
 }
 
 impl OriginConfig {
@@ -48,6 +52,7 @@ impl OriginConfig {
             head_timeout: Duration::from_secs(60),
             write_timeout: Duration::from_secs(30),
             drain_timeout: Duration::from_secs(10),
+            gauge: LoadGauge::new(),
         }
     }
 }

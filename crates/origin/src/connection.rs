@@ -10,11 +10,13 @@ use std::time::Duration;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
+use plimsoll_wire::load::LoadGauge;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tokio::sync::watch;
 use tokio::time::{Instant, Sleep, sleep};
 
+use super::body::OriginAccess;
 use super::respond::Responder;
 
 /// Most bytes of a request's head.
@@ -24,6 +26,8 @@ const MOST_HEAD_BYTES: usize = 64 * 1024;
 #[derive(Debug)]
 pub(crate) struct Shared {
     pub(crate) responder: Responder,
+    /// The requests that are being answered.
+    pub(crate) gauge: LoadGauge,
     pub(crate) head_timeout: Duration,
     pub(crate) write_timeout: Duration,
     /// While true, requests wait.
@@ -42,10 +46,13 @@ pub(crate) async fn serve(stream: TcpStream, shared: &Arc<Shared>) {
     let io = TokioIo::new(Patient::new(stream, shared.write_timeout));
     let service = service_fn(|request| {
         let mut paused = paused.clone();
+        let access = OriginAccess::begin(&shared.gauge);
         async move {
             // An error means that nobody can pause any more.
             drop(paused.wait_for(|paused| !paused).await);
-            Ok::<_, Infallible>(shared.responder.respond(request).await)
+            let mut response = shared.responder.respond(request).await;
+            response.body_mut().belongs_to(access);
+            Ok::<_, Infallible>(response)
         }
     });
     let connection = http1::Builder::new()

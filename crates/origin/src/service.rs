@@ -7,7 +7,7 @@ use http::request::Parts as Head;
 use http::{HeaderValue, Response};
 use tokio::sync::{Semaphore, watch};
 
-use super::body::OriginBody;
+use super::body::{OriginAccess, OriginBody};
 use super::config::OriginConfig;
 use super::connection::Shared;
 use super::error::OriginError;
@@ -56,6 +56,7 @@ impl OriginService {
             Responder::new(config.source, Arc::clone(&store), config.cpu, name, Arc::clone(&counters));
         let shared = Arc::new(Shared {
             responder,
+            gauge: config.gauge,
             head_timeout: config.head_timeout,
             write_timeout: config.write_timeout,
             paused: watch::Sender::new(false),
@@ -67,9 +68,12 @@ impl OriginService {
 
     /// Answers a request without a body.
     pub async fn answer(&self, head: &Head) -> Response<OriginBody> {
+        let access = OriginAccess::begin(&self.shared.gauge);
         // An error means that nobody can pause any more.
         drop(self.shared.paused.subscribe().wait_for(|paused| !paused).await);
-        self.shared.responder.respond_to(head).await
+        let mut response = self.shared.responder.respond_to(head).await;
+        response.body_mut().belongs_to(access);
+        response
     }
 
     /// The counts so far, of requests by all ways.

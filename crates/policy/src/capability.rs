@@ -5,7 +5,7 @@
 use std::fmt;
 
 use crate::cluster::{BackendId, ClusterView};
-use crate::decision::{Decision, LoadReport, PolicyTable, PollAnswer, assign_or_reject};
+use crate::decision::{Candidates, Decision, LoadReport, PolicyTable, PollAnswer, assign_or_reject};
 use crate::request::{Request, TargetId};
 use crate::time::Time;
 
@@ -25,10 +25,16 @@ pub trait Polls {
     }
 }
 
-/// Takes load information that back-ends send by themselves.
+/// Takes load information that no request waits for.
 pub trait TakesReports {
     /// A back-end reported its load.
     fn on_report(&mut self, report: &LoadReport, view: &ClusterView, now: Time);
+}
+
+/// Asks back-ends for their load ahead of the requests that will need it. The answers arrive as reports.
+pub trait Probes: TakesReports {
+    /// The back-ends to ask now: called after each assignment.
+    fn probe(&mut self, view: &ClusterView, now: Time) -> Candidates;
 }
 
 /// Shares its observations, so that several front-ends distribute by the sum of what all have seen.

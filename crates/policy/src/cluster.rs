@@ -59,7 +59,10 @@ pub enum Change {
 /// What each assignment reads and writes of a back-end, in one place.
 #[derive(Debug, Clone, Copy)]
 struct Counted {
+    /// What policies see.
     load: u32,
+    /// Of it, what this front-end has assigned.
+    own: u32,
     weight: Weight,
     /// How many back-ends have had this index before.
     generation: u32,
@@ -81,6 +84,7 @@ pub struct ClusterView {
     eligible_weight: u64,
     uniform: bool,
     total_load: u64,
+    total_own_load: u64,
     generation: u64,
 }
 
@@ -143,18 +147,33 @@ impl ClusterView {
         self.health(b) == Health::Up && self.weight(b) != Weight::ZERO
     }
 
-    /// Requests assigned to `b` and not completed (LARD's active connections).
+    /// Requests assigned to `b` and not completed (LARD's active connections), as far as this front-end knows: its own, and
+    /// what load information adds for others ([`Cluster::report`]).
     #[must_use]
     #[inline]
     pub fn load(&self, b: BackendId) -> u32 {
         self.counted[b.index()].load
     }
 
-    /// Requests assigned and not completed, over all back-ends.
+    /// The sum of [`Self::load`] over all back-ends.
     #[must_use]
     #[inline]
     pub fn total_load(&self) -> u64 {
         self.total_load
+    }
+
+    /// Requests that this front-end assigned to `b` and that are not completed.
+    #[must_use]
+    #[inline]
+    pub fn own_load(&self, b: BackendId) -> u32 {
+        self.counted[b.index()].own
+    }
+
+    /// The sum of [`Self::own_load`] over all back-ends.
+    #[must_use]
+    #[inline]
+    pub fn total_own_load(&self) -> u64 {
+        self.total_own_load
     }
 
     /// Load per unit of weight; above every real load when `b` takes no new requests.
@@ -237,17 +256,23 @@ impl ClusterView {
 
 /// The cluster as its runtime changes it. Dereferences to a [`ClusterView`].
 #[derive(Debug, Clone)]
-pub struct Cluster(ClusterView);
+pub struct Cluster {
+    view: ClusterView,
+    /// What an assignment adds to the load that policies see: 1, or 0 where only reports change it.
+    step: u32,
+}
 
 impl Deref for Cluster {
     type Target = ClusterView;
     #[inline]
     fn deref(&self) -> &ClusterView {
-        &self.0
+        &self.view
     }
 }
 
 impl Cluster {
+    /// The most that is believed of a back-end's load.
+    pub const MOST_LOAD: u32 = 1 << 24;
     /// The most back-ends at a time.
     pub const MOST: usize = 65_535;
 
@@ -257,19 +282,23 @@ impl Cluster {
     /// When `backends` is above 65,535.
     #[must_use]
     pub fn new(backends: usize) -> Self {
-        let mut cluster = Self(ClusterView {
-            counted: Vec::new(),
-            relative: MinBlocks::new(&[]),
-            health: Vec::new(),
-            key: Vec::new(),
-            present: Vec::new(),
-            left: VecDeque::new(),
-            eligible: 0,
-            eligible_weight: 0,
-            uniform: true,
-            total_load: 0,
-            generation: 0,
-        });
+        let mut cluster = Self {
+            view: ClusterView {
+                counted: Vec::new(),
+                relative: MinBlocks::new(&[]),
+                health: Vec::new(),
+                key: Vec::new(),
+                present: Vec::new(),
+                left: VecDeque::new(),
+                eligible: 0,
+                eligible_weight: 0,
+                uniform: true,
+                total_load: 0,
+                total_own_load: 0,
+                generation: 0,
+            },
+            step: 1,
+        };
         for index in 0..backends {
             cluster.push(Weight::ONE, mix(index as u64 + 1));
         }
@@ -288,16 +317,16 @@ impl Cluster {
     /// Adds a back-end. It reuses the index that has been free longest, if any. `None` when there are
     /// [`Cluster::MOST`] already.
     pub fn try_join(&mut self, weight: Weight, key: u64) -> Option<BackendId> {
-        let b = match self.0.left.pop_front() {
+        let b = match self.view.left.pop_front() {
             Some(b) => {
                 let i = b.index();
-                (self.0.health[i], self.0.key[i]) = (Health::Up, key);
-                self.0.counted[i].weight = weight;
-                self.0.counted[i].generation += 1;
-                self.0.present[i] = true;
+                (self.view.health[i], self.view.key[i]) = (Health::Up, key);
+                self.view.counted[i].weight = weight;
+                self.view.counted[i].generation += 1;
+                self.view.present[i] = true;
                 b
             }
-            None if self.0.counted.len() < Self::MOST => self.push(weight, key),
+            None if self.view.counted.len() < Self::MOST => self.push(weight, key),
             None => return None,
         };
         self.refresh();
@@ -309,61 +338,42 @@ impl Cluster {
     /// # Panics
     /// When `b` has load, or has left before.
     pub fn leave(&mut self, b: BackendId) {
-        assert!(self.0.load(b) == 0 && !self.0.has_left(b), "only an idle back-end leaves, and once");
-        self.0.health[b.index()] = Health::Down;
-        self.0.present[b.index()] = false;
-        self.0.left.push_back(b);
+        assert!(
+            self.view.own_load(b) == 0 && !self.view.has_left(b),
+            "only an idle back-end leaves, and once"
+        );
+        self.report(b, 0);
+        self.view.health[b.index()] = Health::Down;
+        self.view.present[b.index()] = false;
+        self.view.left.push_back(b);
         self.refresh();
     }
 
     fn push(&mut self, weight: Weight, key: u64) -> BackendId {
-        assert!(self.0.counted.len() < Self::MOST, "a cluster holds at most 65,535 back-ends");
-        let b = BackendId::new(self.0.counted.len());
-        self.0.counted.push(Counted { load: 0, weight, generation: 0 });
-        self.0.health.push(Health::Up);
-        self.0.key.push(key);
-        self.0.present.push(true);
+        assert!(self.view.counted.len() < Self::MOST, "a cluster holds at most 65,535 back-ends");
+        let b = BackendId::new(self.view.counted.len());
+        self.view.counted.push(Counted { load: 0, own: 0, weight, generation: 0 });
+        self.view.health.push(Health::Up);
+        self.view.key.push(key);
+        self.view.present.push(true);
         b
     }
 
     /// Sets the health of `b`.
     pub fn set_health(&mut self, b: BackendId, health: Health) {
-        self.0.health[b.index()] = health;
+        self.view.health[b.index()] = health;
         self.refresh();
     }
 
     /// Sets the weight of `b`.
     pub fn set_weight(&mut self, b: BackendId, weight: Weight) {
-        self.0.counted[b.index()].weight = weight;
+        self.view.counted[b.index()].weight = weight;
         self.refresh();
-    }
-
-    /// Counts a request assigned to `b`.
-    #[inline]
-    pub fn assign(&mut self, b: BackendId) {
-        let counted = &mut self.0.counted[b.index()];
-        counted.load += 1;
-        let relative = RelativeLoad::of(counted.load, counted.weight);
-        self.0.total_load += 1;
-        self.0.relative.set_unless(RelativeLoad::INELIGIBLE, b.index(), relative);
-    }
-
-    /// Counts a request of `b` as completed.
-    ///
-    /// # Panics
-    /// When `b` has no request: every assignment is completed exactly once.
-    #[inline]
-    pub fn complete(&mut self, b: BackendId) {
-        let counted = &mut self.0.counted[b.index()];
-        counted.load = counted.load.checked_sub(1).expect("a request completes exactly once");
-        let relative = RelativeLoad::of(counted.load, counted.weight);
-        self.0.total_load -= 1;
-        self.0.relative.set_unless(RelativeLoad::INELIGIBLE, b.index(), relative);
     }
 
     /// Recomputes everything derived from health and weight. Membership changes are rare enough for that.
     fn refresh(&mut self) {
-        let v = &mut self.0;
+        let v = &mut self.view;
         (v.eligible, v.eligible_weight, v.uniform) = (0, 0, true);
         let mut first = None;
         let mut relative = vec![RelativeLoad::INELIGIBLE; v.counted.len()];
@@ -380,6 +390,7 @@ impl Cluster {
     }
 }
 
+mod counting;
 mod exclude;
 #[cfg(test)]
 mod tests;

@@ -32,6 +32,7 @@ impl<const MOST: usize> BackendList<MOST> {
     }
 
     /// Adds `id`, unless it is there already or there are [`BackendList::MOST`].
+    #[inline]
     pub fn push(&mut self, id: BackendId) {
         let len = usize::from(self.len);
         if len < MOST && !self.as_slice().contains(&id) {
@@ -68,6 +69,16 @@ pub struct PollAnswer {
     pub backend: BackendId,
     /// Its queue length, the request in service included.
     pub load: u32,
+    /// Its response times lately at about this load, where it tells them.
+    pub latency: Option<Nanos>,
+}
+
+impl PollAnswer {
+    /// The answer of a back-end that tells its load alone.
+    #[must_use]
+    pub const fn of(backend: BackendId, load: u32) -> Self {
+        Self { backend, load, latency: None }
+    }
 }
 
 /// A request that ended, with what the front-end knows of it.
@@ -96,13 +107,23 @@ pub struct PolicyTable {
     pub rows: Vec<Vec<f64>>,
 }
 
-/// Load information that a back-end sent by itself (broadcast, host metrics).
+/// Load information that no request waits for: broadcast, told in a response, or the answer to a probe.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LoadReport {
     /// Who reports.
     pub backend: BackendId,
     /// Its queue length at the time of sending.
     pub load: u32,
+    /// Its response times lately at about this load, where it tells them.
+    pub latency: Option<Nanos>,
+}
+
+impl LoadReport {
+    /// The report of a back-end that tells its load alone.
+    #[must_use]
+    pub const fn of(backend: BackendId, load: u32) -> Self {
+        Self { backend, load, latency: None }
+    }
 }
 
 /// `Assign` for `Some`, `Reject` for `None`.

@@ -10,12 +10,15 @@ mod cluster;
 mod core;
 mod data_histogram;
 mod decision;
+mod latency_by_load;
+mod load_use;
 mod lru_map;
 mod min_blocks;
 pub mod params;
 pub mod policies;
 mod policy;
 mod policy_spec;
+mod probe_pool;
 mod registry;
 mod request;
 mod rng;
@@ -27,20 +30,24 @@ mod size_intervals;
 mod thresholds;
 mod time;
 mod turn;
+mod two_choices;
 pub mod units;
 mod weight;
 
-pub use capability::{BadState, Polls, SavesState, SharesState, ShowsState, TakesReports, least_polled};
+pub use capability::{
+    BadState, Polls, Probes, SavesState, SharesState, ShowsState, TakesReports, least_polled,
+};
 pub use choice::{ChoiceError, PolicyChoice};
 pub use cluster::{BackendId, Change, Cluster, ClusterView, Health};
 pub use core::{
-    AdmissionControl, AdmissionLimit, Assigned, ClusterFull, Core, Ending, OfferOptions, Offered, Phase,
-    Rejection, Started, Tried, WaitingRequest, Witness,
+    AdmissionControl, AdmissionLimit, Assigned, ClusterFull, Core, Ending, Inquiries, OfferOptions, Offered,
+    Phase, Rejection, Started, Tried, WaitingRequest, Witness, random_candidates,
 };
 pub use data_histogram::DataHistogram;
 pub use decision::{
     BackendList, Candidates, Completion, Decision, LoadReport, PolicyTable, PollAnswer, assign_or_reject,
 };
+pub use load_use::LoadUse;
 pub use lru_map::LruMap;
 pub use policies::REGISTRY;
 pub use policy::Capabilities;

@@ -6,7 +6,7 @@
 use std::any::Any;
 use std::fmt;
 
-use crate::capability::{BadState, Polls, SavesState, SharesState, ShowsState, TakesReports};
+use crate::capability::{BadState, Polls, Probes, SavesState, SharesState, ShowsState, TakesReports};
 use crate::cluster::{BackendId, Change, ClusterView};
 use crate::decision::{Completion, Decision, PolicyTable};
 use crate::request::{Request, TargetId};
@@ -69,6 +69,7 @@ type CastRef<T> = fn(&Object) -> &T;
 pub struct Capabilities {
     polls: Option<Cast<dyn Polls>>,
     takes_reports: Option<Cast<dyn TakesReports>>,
+    probes: Option<Cast<dyn Probes>>,
     shares_state: Option<(CastRef<dyn SharesState>, Cast<dyn SharesState>)>,
     shows_state: Option<CastRef<dyn ShowsState>>,
     saves_state: Option<(CastRef<dyn SavesState>, Cast<dyn SavesState>)>,
@@ -77,8 +78,14 @@ pub struct Capabilities {
 impl Capabilities {
     /// No capability. Each one is added by the method of its name, for the policy's own type:
     /// `Capabilities::NONE.polls::<Mine>().shows_state::<Mine>()`.
-    pub const NONE: Self =
-        Self { polls: None, takes_reports: None, shares_state: None, shows_state: None, saves_state: None };
+    pub const NONE: Self = Self {
+        polls: None,
+        takes_reports: None,
+        probes: None,
+        shares_state: None,
+        shows_state: None,
+        saves_state: None,
+    };
 
     /// Adds [`Polls`].
     #[must_use]
@@ -90,6 +97,12 @@ impl Capabilities {
     #[must_use]
     pub const fn takes_reports<P: Policy + TakesReports>(self) -> Self {
         Self { takes_reports: Some(|policy| own_mut::<P>(policy)), ..self }
+    }
+
+    /// Adds [`Probes`], and [`TakesReports`] with it.
+    #[must_use]
+    pub const fn probes<P: Policy + Probes>(self) -> Self {
+        Self { probes: Some(|policy| own_mut::<P>(policy)), ..self.takes_reports::<P>() }
     }
 
     /// Adds [`SharesState`].
@@ -116,11 +129,24 @@ impl Capabilities {
         let all = [
             (self.polls.is_some(), "polls"),
             (self.takes_reports.is_some(), "takes_reports"),
+            (self.probes.is_some(), "probes"),
             (self.shares_state.is_some(), "shares_state"),
             (self.shows_state.is_some(), "shows_state"),
             (self.saves_state.is_some(), "saves_state"),
         ];
         all.into_iter().filter_map(|(has, name)| has.then_some(name)).collect()
+    }
+
+    /// Whether it decides from the answers to polls of its own.
+    #[must_use]
+    pub const fn can_poll(&self) -> bool {
+        self.polls.is_some()
+    }
+
+    /// Whether it probes back-ends ahead of requests.
+    #[must_use]
+    pub const fn can_probe(&self) -> bool {
+        self.probes.is_some()
     }
 
     /// Whether front-ends can share its state.
@@ -155,6 +181,10 @@ impl dyn Policy {
 
     pub(crate) fn as_takes_reports(&mut self) -> Option<&mut dyn TakesReports> {
         Some(self.capabilities().takes_reports?(self))
+    }
+
+    pub(crate) fn as_probes(&mut self) -> Option<&mut dyn Probes> {
+        Some(self.capabilities().probes?(self))
     }
 
     pub(crate) fn as_shares_state(&mut self) -> Option<&mut dyn SharesState> {

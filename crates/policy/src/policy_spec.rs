@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use plimsoll_cache::CacheSpec;
 
+use crate::load_use::LoadUse;
 use crate::params::{ParamError, ParamSet, ParamSpec, Settings};
 use crate::policy::{Capabilities, Policy};
 
@@ -54,6 +55,8 @@ pub struct PolicySpec {
     pub source: &'static str,
     /// Its capabilities; the policy that it builds returns the same static.
     pub capabilities: &'static Capabilities,
+    /// Which load information it can use.
+    pub load_use: LoadUse,
     /// Whether weights of back-ends shift load.
     pub weighted: bool,
     /// Declared parameters.

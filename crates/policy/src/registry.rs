@@ -95,6 +95,7 @@ impl std::error::Error for RegisterError {}
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::load_use::LoadUse;
     use crate::params::ParamSet;
     use crate::policies::random;
     use crate::policy_spec::Built;
@@ -110,6 +111,7 @@ mod tests {
             summary: "a test's",
             source: "none",
             capabilities: random::SPEC.capabilities,
+            load_use: LoadUse::None,
             weighted: false,
             params: &[],
             build,

@@ -1,6 +1,8 @@
 //! The one source of randomness: seeded, so that equal seeds give equal runs on every machine.
 
-use rand_core::{Rng as _, SeedableRng as _};
+use std::convert::Infallible;
+
+use rand_core::{Rng as _, SeedableRng as _, TryRng};
 use rand_pcg::Pcg64Mcg;
 
 /// A seeded generator (PCG XSL 128/64 MCG; O'Neill 2014). Each component derives its own stream from the run's seed.
@@ -47,6 +49,25 @@ impl Rng {
     #[inline]
     pub fn exponential(&mut self) -> f64 {
         -libm::log(1.0 - self.unit())
+    }
+}
+
+/// For distributions of other crates.
+impl TryRng for Rng {
+    type Error = Infallible;
+
+    fn try_next_u32(&mut self) -> Result<u32, Infallible> {
+        Ok(self.0.next_u32())
+    }
+
+    #[inline]
+    fn try_next_u64(&mut self) -> Result<u64, Infallible> {
+        Ok(self.0.next_u64())
+    }
+
+    fn try_fill_bytes(&mut self, to: &mut [u8]) -> Result<(), Infallible> {
+        self.0.fill_bytes(to);
+        Ok(())
     }
 }
 

@@ -100,6 +100,21 @@ impl Nanos {
     pub fn as_secs_f64(self) -> f64 {
         self.0 as f64 / PER_SECOND as f64
     }
+
+    /// Whether it is no time at all.
+    #[must_use]
+    #[inline]
+    pub const fn is_zero(self) -> bool {
+        self.0 == 0
+    }
+
+    /// `factor` times this span, rounded; no time for a negative factor.
+    #[must_use]
+    #[inline]
+    pub fn scaled(self, factor: f64) -> Self {
+        // Adding a half and truncating rounds; a call to `round` is not inlined.
+        Self((self.0 as f64 * factor + 0.5) as u64)
+    }
 }
 
 impl Add<Nanos> for Time {

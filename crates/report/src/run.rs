@@ -67,6 +67,27 @@ pub struct LoadSeries {
     pub load: Vec<Vec<f64>>,
 }
 
+/// What load information has cost.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct LoadTraffic {
+    /// Messages: inquiries, answers, announcements once for each receiver, and those to and from a load index manager.
+    pub messages: u64,
+    /// Messages per simulated second.
+    pub messages_rps: f64,
+    /// CPU time of inquiries and announcements at the back-ends, per simulated second of one of them.
+    pub cpu: f64,
+    /// Inquiries.
+    pub inquiries: u64,
+    /// Those whose answer came too late.
+    pub discarded: u64,
+    /// Polls for which requests waited.
+    pub polls: u64,
+    /// Those that ended before all answers had come.
+    pub polls_cut_short: u64,
+    /// How long requests waited for loads, in seconds; `None` where none did.
+    pub poll_time_s: Option<Summary>,
+}
+
 /// Part of a policy's inner state.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct StateTable {
@@ -87,6 +108,12 @@ pub struct Run {
     pub model: String,
     /// Number of back-ends.
     pub backends: usize,
+    /// Where the front-ends' loads came from, e.g. `poll`.
+    #[serde(default = "exact")]
+    pub load_information: String,
+    /// Number of front-ends.
+    #[serde(default = "one")]
+    pub front_ends: usize,
     /// Seed of every random choice in the run.
     pub seed: u64,
     /// Parameters of policy and model, by `policy.key` or `model.key`.
@@ -119,6 +146,9 @@ pub struct Run {
     pub slowdown: Option<Summary>,
     /// Busy shares.
     pub utilization: Utilization,
+    /// What load information has cost; `None` where all loads are known at once and for nothing.
+    #[serde(default)]
+    pub load_traffic: Option<LoadTraffic>,
     /// One entry per back-end, in index order.
     pub per_backend: Vec<PerBackend>,
     /// Counters of the policy itself, e.g. `reassignments`, `replicas_mean`.
@@ -135,6 +165,14 @@ pub struct Run {
     /// Load over time; kept out of `--json` (the report and its CSV hold it).
     #[serde(skip)]
     pub load_series: LoadSeries,
+}
+
+fn exact() -> String {
+    "exact".to_owned()
+}
+
+fn one() -> usize {
+    1
 }
 
 impl Run {

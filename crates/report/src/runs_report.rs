@@ -9,6 +9,7 @@ mod tables;
 
 use crate::{
     format::count,
+    labelled::{labelled, policy_of},
     plot::SeriesLook,
     report::{Report, Section},
     run::Run,
@@ -40,7 +41,7 @@ pub struct RunsContext {
 impl RunsContext {
     /// The look of a policy.
     fn look(&self, policy: &str) -> SeriesLook {
-        let place = self.policies.iter().position(|known| known == policy);
+        let place = self.policies.iter().position(|known| known == policy_of(policy));
         SeriesLook::of_place(place.unwrap_or(self.policies.len()))
     }
 }
@@ -49,6 +50,7 @@ impl RunsContext {
 /// load over time, then the details. The baseline is the first run's policy.
 pub fn runs_report(title: &str, context: &RunsContext, runs: &[Run]) -> Report {
     let mut report = header(title, context, runs);
+    let runs = &labelled(runs)[..];
     for sentence in conclusion::conclusion(runs, context.saturated) {
         report = report.conclusion(sentence);
     }
@@ -94,6 +96,8 @@ fn header(title: &str, context: &RunsContext, runs: &[Run]) -> Report {
     let facts = [
         ("Policies", all(&|run| run.policy.clone())),
         ("Back-ends", all(&|run| run.backends.to_string())),
+        ("Load information", all(&|run| run.load_information.clone())),
+        ("Front-ends", all(&|run| run.front_ends.to_string())),
         ("Back-end model", all(&|run| run.model.clone())),
         ("Hardware", all(&|run| run.hardware().unwrap_or_default().to_owned())),
         ("Requests per run", all(&|run| count(run.requests))),

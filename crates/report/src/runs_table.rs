@@ -6,13 +6,14 @@ mod notable;
 use textwrap::{Options, WordSplitter};
 
 use crate::{
+    labelled::labelled,
     run::Run,
     runs_report::groups::{backend_counts, backends_text},
     table::Table,
     table_column::{Align, TableColumn},
 };
 
-use self::columns::{COLUMNS, RATIO, RunColumn, UNANSWERED};
+use self::columns::{COLUMNS, MESSAGES, RATIO, RunColumn, UNANSWERED};
 
 pub(crate) use self::notable::{Ranking, is_ordinary};
 
@@ -31,6 +32,7 @@ pub struct TableView {
 /// The runs as text for a terminal, by number of back-ends, with what the titles mean below. Of more than eight policies it has
 /// those that matter most, the best first, and names the others; `more` says where these and the columns without room are.
 pub fn runs_table(runs: &[Run], view: TableView, more: &str) -> String {
+    let runs = &labelled(runs)[..];
     let ranking = Ranking::of(runs, view.saturated);
     let mut table = table_of(runs, &ranking, view.saturated, view.all_rows);
     let dropped = table.drop_columns(view.width);
@@ -95,7 +97,9 @@ fn others_text(ranking: &Ranking<'_>) -> String {
 /// The columns that these runs need.
 fn columns(runs: &[Run]) -> Vec<&'static RunColumn> {
     let failures = runs.iter().any(|run| run.unanswered() > 0);
-    COLUMNS.iter().chain(failures.then_some(&UNANSWERED)).collect()
+    let messages = runs.iter().any(|run| run.load_traffic.is_some());
+    let (messages, failures) = (messages.then_some(&MESSAGES), failures.then_some(&UNANSWERED));
+    COLUMNS.iter().chain(messages).chain(failures).collect()
 }
 
 fn meaning(column: &RunColumn, runs: &[Run]) -> String {

@@ -35,11 +35,16 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         idle_below: 1.0,
         poll_time: Nanos::ZERO,
         faults: &[],
+        hot_spots: &[],
         targets: &targets,
     };
     let policy = build("least_connections", &BuildContext { seed, ..BuildContext::default() }, &[])?;
     let core = Core::new(policy, Cluster::new(BACKENDS), AdmissionControl::UNLIMITED);
-    let model = FifoModel::new(FifoParams { service_s: Nanos::from_secs(1) }, BACKENDS, seed);
+    let model = FifoModel::new(
+        FifoParams { service_s: Nanos::from_secs(1), ..FifoParams::default() },
+        BACKENDS,
+        seed,
+    );
 
     let before_s = cpu_time::cpu_s()?;
     let source = (0..requests).map(|_| Ok::<_, Infallible>(request));

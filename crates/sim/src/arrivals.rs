@@ -1,16 +1,8 @@
 //! Requests on their way to a back-end.
 
-use plimsoll_policy::{Candidates, Time};
+use plimsoll_policy::{Candidates, Request, Time};
 
-use crate::workload::SimRequest;
-
-/// The request that arrives next, with its time and its sequence number among events of equal time.
-#[derive(Clone, Copy)]
-pub(crate) struct Upcoming {
-    pub(crate) time: Time,
-    pub(crate) turn: u64,
-    pub(crate) request: SimRequest,
-}
+use crate::workload::{SimRequest, Targets};
 
 /// A request that has arrived.
 #[derive(Clone, Copy)]
@@ -18,6 +10,23 @@ pub(crate) struct Arrived {
     pub(crate) time: Time,
     pub(crate) number: u64,
     pub(crate) request: SimRequest,
+}
+
+impl Arrived {
+    /// The request as a policy sees it.
+    #[inline]
+    pub(crate) fn asked(&self, targets: &Targets) -> Request {
+        let request = &self.request;
+        Request {
+            number: self.number,
+            target: targets.id[request.target as usize],
+            size_bytes: Some(targets.size_bytes[request.target as usize]),
+            kind: request.kind,
+            client: u64::from(request.client),
+            class: request.class,
+            features: None,
+        }
+    }
 }
 
 /// A poll under way.

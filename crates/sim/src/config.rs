@@ -3,19 +3,22 @@
 use plimsoll_cache::{Cache, CacheSpec};
 use plimsoll_policy::{BackendId, Health, Nanos, Time, Weight};
 
+use crate::hot_spot::HotSpot;
 use crate::workload::{Arrivals, Targets};
 
 /// A change to a back-end during a run.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 pub enum FaultAction {
     /// Down (its requests are lost), up (with an empty memory), or draining.
     Health(Health),
     /// A new weight.
     Weight(Weight),
+    /// From now on this multiple of its speed, above 0: a third for a back-end that has become slow.
+    Speed(f64),
 }
 
 /// A change to a back-end at a given time.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Fault {
     /// Simulated time.
     pub at: Time,
@@ -59,6 +62,8 @@ pub struct RunConfig<'a> {
     pub poll_time: Nanos,
     /// In order of time.
     pub faults: &'a [Fault],
+    /// Spans in which one target gets a share of all requests.
+    pub hot_spots: &'a [HotSpot],
     /// The targets that requests name by number.
     pub targets: &'a Targets,
 }

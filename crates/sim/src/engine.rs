@@ -1,14 +1,14 @@
 //! The simulation loop: arrivals, decisions, service and completions in order of simulated time.
 
-use std::collections::VecDeque;
+use plimsoll_policy::{Assigned, Core, Ending, Health, Nanos, Outcome as Ended, Rng, Time};
 
-use plimsoll_policy::{
-    Assigned, Core, Ending, Health, Nanos, Offered, Outcome as Ended, PollAnswer, Request, Rng, Time,
-};
+use plimsoll_synth::TimeDraws;
 
-use crate::arrivals::{Arrived, Poll, Upcoming};
+use crate::arrivals::Arrived;
 use crate::config::{DecisionMade, Fault, FaultAction, RunConfig, RunError, RunObserver};
 use crate::event_queue::EventQueue;
+use crate::front_ends::{FrontEndDecision, FrontEnds, One};
+use crate::hot_spot::HotSpots;
 use crate::jobs::{Job, Jobs};
 use crate::model::{JobId, Model, ModelContext, ModelEvent};
 use crate::outcome::RunOutcome;
@@ -16,35 +16,40 @@ use crate::series::Recording;
 use crate::tally::RunTally;
 use crate::workload::{Arrivals, SimRequest};
 
+mod arriving;
+
 /// What happens next.
 enum NextEvent {
     Arrival,
     Model(ModelEvent),
-    Fault(Fault),
+    Fault,
     Tick,
-    Polled,
+    FrontEnd,
 }
 
-struct Engine<'a, M, S> {
+struct Engine<'a, M, S, F> {
     config: &'a RunConfig<'a>,
-    core: Core,
+    front_ends: F,
     model: M,
     source: S,
     rng: Rng,
     queue: EventQueue<ModelEvent>,
     jobs: Jobs,
-    /// The requests that wait in the core, in the same order.
-    waiting: VecDeque<Arrived>,
-    /// In the order in which they end; all take equally long.
-    polls: VecDeque<Poll>,
-    upcoming: Option<Upcoming>,
+    upcoming: Option<SimRequest>,
+    /// The [`key`] of its arrival; that of none where there is none, or it waits for room.
+    arrives: u128,
     origin: Option<Time>,
     next_tick: Option<Time>,
     faults_done: usize,
+    /// The next fault or tick.
+    timed: Time,
     now: Time,
     arrived: u64,
     done: Vec<JobId>,
     tally: RunTally,
+    /// Draws the times between arrivals, where they are not exponential.
+    gaps: Option<TimeDraws<Rng>>,
+    hot_spots: HotSpots<'a>,
 }
 
 /// Stream of the run's seed from which arrivals are drawn.
@@ -79,33 +84,48 @@ pub fn run_recording<M: Model, E>(
     source: impl Iterator<Item = Result<SimRequest, E>>,
     observer: &mut dyn RunObserver,
 ) -> Result<RunOutcome, RunError<E>> {
-    let (backends, disks) = (core.view().len(), model.disks());
+    let one = One::new(core, config.targets, config.poll_time);
+    run_with(config, recording, one, model, source, observer)
+}
+
+/// Runs with these front-ends.
+pub(crate) fn run_with<M: Model, E>(
+    config: &RunConfig<'_>,
+    recording: Recording,
+    front_ends: impl FrontEnds,
+    model: M,
+    source: impl Iterator<Item = Result<SimRequest, E>>,
+    observer: &mut dyn RunObserver,
+) -> Result<RunOutcome, RunError<E>> {
+    let (backends, disks) = (front_ends.view().len(), model.disks());
     let tally = RunTally::new(backends, disks, config.warmup, config.idle_below, recording);
-    let next_tick = core.tick_interval().map(|every| Time::ZERO + every);
+    let next_tick = front_ends.tick_interval().map(|every| Time::ZERO + every);
     let mut engine = Engine {
         config,
-        core,
+        front_ends,
         model,
         source,
         rng: Rng::new(config.seed, STREAM),
         queue: EventQueue::default(),
         jobs: Jobs::default(),
-        waiting: VecDeque::new(),
-        polls: VecDeque::new(),
         upcoming: None,
+        arrives: u128::MAX,
         origin: None,
         next_tick,
         faults_done: 0,
+        timed: Time::ZERO,
         now: Time::ZERO,
         arrived: 0,
         done: Vec::new(),
         tally,
+        gaps: config.arrivals.times(Rng::new(config.seed, STREAM)),
+        hot_spots: HotSpots::new(config.hot_spots, config.targets, config.seed),
     };
     engine.run(observer)?;
     engine.finish()
 }
 
-impl<M: Model, E, S: Iterator<Item = Result<SimRequest, E>>> Engine<'_, M, S> {
+impl<M: Model, E, S: Iterator<Item = Result<SimRequest, E>>, F: FrontEnds> Engine<'_, M, S, F> {
     fn run(&mut self, observer: &mut dyn RunObserver) -> Result<(), RunError<E>> {
         let mut reported = 0;
         self.fetch()?;
@@ -114,6 +134,7 @@ impl<M: Model, E, S: Iterator<Item = Result<SimRequest, E>>> Engine<'_, M, S> {
             self.faults_done += 1;
             self.fault(*fault);
         }
+        self.find_timed();
         self.admit(observer)?;
         while let Some(next) = self.next() {
             if self.now == Time::MAX {
@@ -130,22 +151,25 @@ impl<M: Model, E, S: Iterator<Item = Result<SimRequest, E>>> Engine<'_, M, S> {
                 NextEvent::Arrival => {
                     self.arrive(observer)?;
                 }
-                NextEvent::Fault(fault) => {
-                    self.fault(fault);
+                NextEvent::Fault => {
+                    self.fault(self.config.faults[self.faults_done - 1]);
                     self.admit(observer)?;
                 }
                 NextEvent::Tick => {
-                    self.core.tick(self.now);
+                    self.front_ends.tick(self.now);
                     self.admit(observer)?;
                 }
-                NextEvent::Polled => {
-                    self.polled(observer);
+                NextEvent::FrontEnd => {
+                    let mut context =
+                        ModelContext { now: self.now, queue: &mut self.queue, done: &mut self.done };
+                    if let Some((arrived, decided)) = self.front_ends.handle(&mut self.model, &mut context) {
+                        self.carry_out_later(&arrived, &decided, observer);
+                    }
                     self.admit(observer)?;
                 }
             }
             // A disk may still be reading for requests that are gone.
-            let held = !self.waiting.is_empty() || !self.polls.is_empty();
-            if self.upcoming.is_none() && !held && self.jobs.is_empty() {
+            if self.upcoming.is_none() && !self.front_ends.holds_requests() && self.jobs.is_empty() {
                 break;
             }
             if self.arrived >= reported + PROGRESS_EVERY {
@@ -161,170 +185,133 @@ impl<M: Model, E, S: Iterator<Item = Result<SimRequest, E>>> Engine<'_, M, S> {
     /// Takes the next event and advances the clock to it; `None` when nothing can happen any more.
     #[inline]
     fn next(&mut self) -> Option<NextEvent> {
-        let model = self.queue.peek();
-        let arrival = match &self.upcoming {
-            Some(upcoming) if self.config.arrivals != Arrivals::Closed => {
-                Some((upcoming.time, upcoming.turn))
-            }
-            _ => None,
-        };
-        let at = match (model, arrival) {
-            (Some(m), Some(a)) => Some(m.min(a)),
-            (m, a) => m.or(a),
-        };
-        if self.faults_done < self.config.faults.len() || self.next_tick.is_some() || !self.polls.is_empty() {
+        let first = self.queue.first_key().min(self.arrives);
+        let before = Time::from_nanos((first >> 64) as u64);
+        if self.timed.min(self.front_ends.next_event()) <= before {
             // Without other events, a fault matters only to requests that it may start.
-            let held = !self.waiting.is_empty() || !self.polls.is_empty();
-            let idle = at.is_none() && !held && self.upcoming.is_none();
-            if !idle && let Some(timed) = self.next_timed(at.map_or(Time::MAX, |(time, _)| time)) {
+            let idle = first == u128::MAX && !self.front_ends.holds_requests() && self.upcoming.is_none();
+            if !idle && let Some(timed) = self.next_timed(before) {
                 return Some(timed);
             }
         }
-        let at = at?;
-        self.now = at.0;
-        if Some(at) == arrival {
+        if first == self.arrives {
+            if first == u128::MAX {
+                return None;
+            }
+            self.now = before;
             return Some(NextEvent::Arrival);
         }
+        self.now = before;
         self.queue.pop().map(|(_, event)| NextEvent::Model(event))
     }
 
-    /// Faults, ticks and polls, which are rare, come before other events of the same time.
+    /// Faults, ticks and the front-ends' own events come before other events of the same time.
     fn next_timed(&mut self, before: Time) -> Option<NextEvent> {
-        let poll = self.polls.front().map(|poll| poll.ends).filter(|&ends| ends <= before);
-        let before = poll.unwrap_or(before);
-        let fault = self.config.faults.get(self.faults_done).filter(|f| f.at <= before);
-        // Ticks alone do not keep a run going.
-        let tick = self.next_tick.filter(|&t| t <= before && before != Time::MAX);
-        match (fault, tick) {
-            (Some(fault), tick) if tick.is_none_or(|t| fault.at <= t) => {
-                self.faults_done += 1;
-                self.now = self.now.max(fault.at);
-                Some(NextEvent::Fault(*fault))
-            }
-            (_, Some(tick)) => {
-                self.now = tick;
-                self.next_tick = self.core.tick_interval().map(|every| tick + every);
-                Some(NextEvent::Tick)
-            }
-            _ => {
-                self.now = poll?;
-                Some(NextEvent::Polled)
+        let own = match before {
+            Time::MAX => self.front_ends.next_lasting_event(),
+            _ => self.front_ends.next_event(),
+        };
+        let own = Some(own).filter(|&t| t <= before && t != Time::MAX);
+        let before = own.unwrap_or(before);
+        if self.timed <= before {
+            let fault = self.config.faults.get(self.faults_done).filter(|f| f.at <= before);
+            // Ticks alone do not keep a run going.
+            let tick = self.next_tick.filter(|&t| t <= before && before != Time::MAX);
+            match (fault, tick) {
+                (Some(fault), tick) if tick.is_none_or(|t| fault.at <= t) => {
+                    self.faults_done += 1;
+                    self.now = self.now.max(fault.at);
+                    self.find_timed();
+                    return Some(NextEvent::Fault);
+                }
+                (_, Some(tick)) => {
+                    self.now = tick;
+                    self.next_tick = self.front_ends.tick_interval().map(|every| tick + every);
+                    self.find_timed();
+                    return Some(NextEvent::Tick);
+                }
+                _ => {}
             }
         }
+        self.now = own?;
+        Some(NextEvent::FrontEnd)
     }
 
-    /// Gets the next request from the source and sets its arrival time.
-    #[inline]
-    fn fetch(&mut self) -> Result<(), RunError<E>> {
-        let Some(request) = self.source.next().transpose().map_err(RunError::Source)? else {
-            self.upcoming = None;
-            return Ok(());
-        };
-        // Adding a half and truncating rounds; a call to `round` is not inlined.
-        let time = match self.config.arrivals {
-            Arrivals::Closed => self.now,
-            Arrivals::Poisson { rate_rps } => {
-                self.now + Nanos::new((self.rng.exponential() / rate_rps * 1e9 + 0.5) as u64)
-            }
-            Arrivals::Trace { speed } => {
-                let origin = *self.origin.get_or_insert(request.time);
-                let offset_ns = request.time.since(origin).as_nanos() as f64 / speed;
-                (Time::ZERO + Nanos::new((offset_ns + 0.5) as u64)).max(self.now)
-            }
-        };
-        self.upcoming = Some(Upcoming { time, turn: self.queue.ticket(), request });
-        Ok(())
-    }
-
-    /// Lets the upcoming request arrive and fetches the one after it. Returns whether there was one.
-    #[inline]
-    fn arrive(&mut self, observer: &mut dyn RunObserver) -> Result<bool, RunError<E>> {
-        // The request is copied here, and lent from here on: a further copy would cost as much as the event.
-        let Some(Upcoming { request, .. }) = self.upcoming else {
-            return Ok(false);
-        };
-        let arrived = Arrived { time: self.now, number: self.arrived, request };
-        self.arrived += 1;
-        self.fetch()?;
-        self.offer(&arrived, observer);
-        Ok(true)
+    fn find_timed(&mut self) {
+        let fault = self.config.faults.get(self.faults_done).map(|fault| fault.at);
+        self.timed = fault.into_iter().chain(self.next_tick).min().unwrap_or(Time::MAX);
     }
 
     /// Starts waiting requests, then admits as many requests of a closed loop as the admission limit allows.
-    #[inline]
+    #[inline(always)]
     fn admit(&mut self, observer: &mut dyn RunObserver) -> Result<(), RunError<E>> {
-        while let Some(started) = self.core.start_next(self.now) {
-            let arrived = self.waiting.pop_front().expect("what waits in the core waits here");
-            debug_assert_eq!(arrived.number, started.number, "the same order");
-            self.carry_out(&arrived, &started.offered, observer);
+        if self.front_ends.waiting() > 0 {
+            self.start_waiting(observer);
         }
         if self.config.arrivals == Arrivals::Closed {
-            while self.core.has_room() && self.core.waiting() == 0 && self.arrive(observer)? {}
+            self.fill(observer)?;
         }
         Ok(())
     }
 
-    #[inline]
-    fn offer(&mut self, arrived: &Arrived, observer: &mut dyn RunObserver) {
-        let request = &arrived.request;
-        let asked = Request {
-            number: arrived.number,
-            target: self.config.targets.id[request.target as usize],
-            size_bytes: Some(self.config.targets.size_bytes[request.target as usize]),
-            kind: request.kind,
-            client: u64::from(request.client),
-            class: request.class,
-            features: None,
-        };
-        let offered = self.core.offer(&asked, self.now);
-        self.carry_out(arrived, &offered, observer);
+    fn fill(&mut self, observer: &mut dyn RunObserver) -> Result<(), RunError<E>> {
+        while self.front_ends.has_room() && self.arrive(observer)? {}
+        Ok(())
+    }
+
+    fn start_waiting(&mut self, observer: &mut dyn RunObserver) {
+        while let Some((arrived, decided)) = self.front_ends.start_next(self.now) {
+            self.carry_out(&arrived, &decided, observer);
+        }
+    }
+
+    #[inline(never)]
+    fn carry_out_later(
+        &mut self,
+        arrived: &Arrived,
+        decided: &FrontEndDecision,
+        observer: &mut dyn RunObserver,
+    ) {
+        self.carry_out(arrived, decided, observer);
     }
 
     #[inline]
-    fn carry_out(&mut self, arrived: &Arrived, offered: &Offered, observer: &mut dyn RunObserver) {
-        match *offered {
-            Offered::Assigned(ref assigned) => self.start(arrived, assigned, observer),
-            Offered::Waits => self.hold(*arrived),
-            Offered::Rejected(_) => self.tally.rejected += 1,
-            Offered::Poll(candidates) => {
-                let ends = self.now + self.config.poll_time;
-                self.polls.push_back(Poll { ends, arrived: *arrived, candidates });
-                if self.config.poll_time == Nanos::ZERO {
-                    self.polled(observer);
-                }
+    fn carry_out(&mut self, arrived: &Arrived, decided: &FrontEndDecision, observer: &mut dyn RunObserver) {
+        match *decided {
+            FrontEndDecision::Starts(front_end, ref assigned) => {
+                self.start(arrived, front_end, assigned, observer);
             }
+            FrontEndDecision::Held => {}
+            FrontEndDecision::Rejected => self.tally.rejected += 1,
+            FrontEndDecision::Lost(front_end, ref assigned) => self.lose(front_end, assigned),
         }
     }
 
-    /// Keeps a request that waits in the core, in the core's order.
+    /// A request's back-end has failed before the request reached it.
     #[inline(never)]
-    fn hold(&mut self, arrived: Arrived) {
-        let after = self.waiting.iter().rev().take_while(|w| w.number > arrived.number).count();
-        self.waiting.insert(self.waiting.len() - after, arrived);
-    }
-
-    /// Answers the first poll under way with the loads of this instant.
-    #[inline(never)]
-    fn polled(&mut self, observer: &mut dyn RunObserver) {
-        let Some(Poll { arrived, candidates, .. }) = self.polls.pop_front() else { return };
-        let view = self.core.view();
-        let answers = candidates.as_slice().iter().map(|&b| PollAnswer { backend: b, load: view.load(b) });
-        let answers: Vec<PollAnswer> = answers.collect();
-        if let Some(offered) = self.core.answer(arrived.number, &answers, self.now) {
-            self.carry_out(&arrived, &offered, observer);
-        }
+    fn lose(&mut self, front_end: u16, assigned: &Assigned) {
+        let ending = Ending { outcome: Ended::Failed, size_bytes: None };
+        self.front_ends.complete(front_end, assigned, ending, self.now);
+        self.tally.lost += 1;
     }
 
     #[inline]
-    fn start(&mut self, arrived: &Arrived, assigned: &Assigned, observer: &mut dyn RunObserver) {
+    fn start(
+        &mut self,
+        arrived: &Arrived,
+        front_end: u16,
+        assigned: &Assigned,
+        observer: &mut dyn RunObserver,
+    ) {
         let (b, request) = (assigned.backend, &arrived.request);
         let (time, number) = (self.now, arrived.number);
         observer.decided(DecisionMade { request: number, time, target: request.target, backend: b });
-        self.tally.load_changed(b, self.core.view().load(b), self.now);
+        self.tally.load_changed(b, self.front_ends.load(b), self.now);
         self.tally.assigned();
         let size_bytes = request.size_bytes;
         let id = self.jobs.insert(Job {
             assigned: *assigned,
+            front_end,
             arrived: arrived.time,
             alone: Nanos::ZERO,
             size_bytes,
@@ -341,10 +328,11 @@ impl<M: Model, E, S: Iterator<Item = Result<SimRequest, E>>> Engine<'_, M, S> {
             self.end(&job, Ending::answered(Some(job.size_bytes)));
             if self.tally.answered(&job, self.now) {
                 self.tally.restart(self.now);
+                self.front_ends.restart();
                 self.model.restart_usage(self.now);
             }
             if self.tally.point_is_due() {
-                self.tally.close_point(self.now, &self.core, &self.model);
+                self.tally.close_point(self.now, &self.model);
             }
         }
     }
@@ -352,14 +340,17 @@ impl<M: Model, E, S: Iterator<Item = Result<SimRequest, E>>> Engine<'_, M, S> {
     #[inline]
     fn end(&mut self, job: &Job, ending: Ending) {
         let b = job.assigned.backend;
-        self.core.complete(&job.assigned, ending, self.now);
-        self.tally.load_changed(b, self.core.view().load(b), self.now);
+        self.front_ends.complete(job.front_end, &job.assigned, ending, self.now);
+        self.tally.load_changed(b, self.front_ends.load(b), self.now);
     }
 
     fn fault(&mut self, fault: Fault) {
         let b = fault.backend;
         match fault.action {
-            FaultAction::Weight(weight) => self.core.set_weight(b, weight, self.now),
+            FaultAction::Speed(speed) => {
+                self.model.set_speed(b, speed);
+            }
+            FaultAction::Weight(weight) => self.front_ends.set_weight(b, weight, self.now),
             FaultAction::Health(health) => {
                 if health == Health::Down {
                     self.model.fail(b, self.now);
@@ -369,7 +360,7 @@ impl<M: Model, E, S: Iterator<Item = Result<SimRequest, E>>> Engine<'_, M, S> {
                         self.tally.lost += 1;
                     }
                 }
-                self.core.set_health(b, health, self.now);
+                self.front_ends.set_health(b, health, self.now);
             }
         }
     }
@@ -384,7 +375,8 @@ impl<M: Model, E, S: Iterator<Item = Result<SimRequest, E>>> Engine<'_, M, S> {
             request.map_err(RunError::Source)?;
             unserved += 1;
         }
-        self.tally.rejected += self.waiting.len() as u64 + unserved;
-        Ok(self.tally.finish(self.arrived + unserved, &self.core, &self.model))
+        self.tally.rejected += self.front_ends.waiting() as u64 + unserved;
+        let outcome = self.tally.finish(self.arrived + unserved, self.front_ends.policy(), &self.model);
+        Ok(RunOutcome { load_messages: self.front_ends.messages(), ..outcome })
     }
 }

@@ -14,11 +14,16 @@ struct Scheduled<E> {
 }
 
 impl<E> Scheduled<E> {
-    /// One wide comparison instead of two branches.
     #[inline]
     fn key(&self) -> u128 {
-        (u128::from(self.time) << 64) | u128::from(self.sequence)
+        key(Time::from_nanos(self.time), self.sequence)
     }
+}
+
+/// Time and sequence number of an event: one wide comparison instead of two branches.
+#[inline]
+pub(crate) fn key(time: Time, sequence: u64) -> u128 {
+    (u128::from(time.as_nanos()) << 64) | u128::from(sequence)
 }
 
 /// A 4-ary heap of future events.
@@ -64,6 +69,12 @@ impl<E: Copy> EventQueue<E> {
     #[must_use]
     pub fn peek(&self) -> Option<(Time, u64)> {
         self.heap.first().map(|e| (Time::from_nanos(e.time), e.sequence))
+    }
+
+    /// The [`key`] of the earliest event; `u128::MAX`, which is none's, without any.
+    #[inline]
+    pub(crate) fn first_key(&self) -> u128 {
+        self.heap.first().map_or(u128::MAX, Scheduled::key)
     }
 
     /// Takes the earliest event; of equal times the one scheduled first.

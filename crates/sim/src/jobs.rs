@@ -8,6 +8,8 @@ use crate::model::JobId;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Job {
     pub(crate) assigned: Assigned,
+    /// The front-end that assigned it.
+    pub(crate) front_end: u16,
     pub(crate) arrived: Time,
     /// Time it would take alone with the document cached.
     pub(crate) alone: Nanos,

@@ -8,13 +8,17 @@ mod arrivals;
 mod config;
 mod engine;
 mod event_queue;
+mod front_ends;
 pub mod hardware;
+mod hot_spot;
 mod jobs;
+mod load_information;
 mod measure;
 mod model;
 mod model_spec;
 pub mod models;
 mod outcome;
+mod partitions;
 mod series;
 mod tally;
 mod workload;
@@ -22,9 +26,16 @@ mod workload;
 pub use config::{CacheConfig, DecisionMade, Fault, FaultAction, RunConfig, RunError, RunObserver};
 pub use engine::{run, run_recording};
 pub use event_queue::EventQueue;
+pub use hot_spot::HotSpot;
+pub use load_information::{
+    BroadcastParams, CentralParams, Dealing, FrontEndsSetup, LOAD_INFORMATION, LoadInformation,
+    LoadInformationSpec, PollParams,
+};
 pub use measure::{Distribution, LoadMeters, LoadOverTime};
 pub use model::{JobId, Model, ModelContext, ModelEvent, Usage};
 pub use model_spec::{ModelSpec, RunResult, Simulation, SourceError};
-pub use outcome::{BackendOutcome, RunOutcome};
+pub use outcome::{BackendOutcome, LoadMessages, RunOutcome};
+pub use partitions::{PartitionError, PartitionPlan, Partitions};
+pub use plimsoll_synth::{TimeDistribution, TimeShape};
 pub use series::{Recording, SeriesPoint, SizeClasses};
-pub use workload::{Arrivals, DynamicDraw, SimRequest, Targets};
+pub use workload::{Arrivals, DynamicDraw, ServiceDraw, SimRequest, Targets};

@@ -9,26 +9,52 @@ pub(crate) const SLOWDOWN_SCALE: f64 = 1000.0;
 /// Values are kept to three significant digits, up to this; 115 days in nanoseconds.
 const HIGHEST: u64 = 10_000_000_000_000_000;
 
+/// Values are counted with this many binary digits and the leading one: three decimal digits.
+const DIGITS: u32 = 10;
+
 /// A distribution of non-negative integers, to three significant digits, with an exact mean and maximum.
+///
+/// The cells are those of an HDR histogram, which finds the quantiles. Its own code to count a value takes four times as long.
 #[derive(Debug, Clone)]
 pub struct Distribution {
-    histogram: Histogram<u64>,
+    cells: Vec<u64>,
+    count: u64,
     sum: f64,
     max: u64,
 }
 
 impl Default for Distribution {
     fn default() -> Self {
-        let histogram = Histogram::new_with_bounds(1, HIGHEST, 3).expect("the bounds are valid");
-        Self { histogram, sum: 0.0, max: 0 }
+        Self { cells: vec![0; empty_histogram().distinct_values()], count: 0, sum: 0.0, max: 0 }
     }
+}
+
+fn empty_histogram() -> Histogram<u64> {
+    Histogram::new_with_bounds(1, HIGHEST, 3).expect("the bounds are valid")
+}
+
+/// The cell of `value`: two for each number of leading zeros have as many values as fit.
+#[inline]
+fn cell_of(value: u64) -> usize {
+    let dropped = u64::BITS - 1 - DIGITS - (value | ((2 << DIGITS) - 1)).leading_zeros();
+    ((dropped as usize) << DIGITS) + (value >> dropped) as usize
+}
+
+/// The least value of a cell.
+fn least_of(cell: usize) -> u64 {
+    let dropped = (cell >> DIGITS).saturating_sub(1);
+    ((cell - (dropped << DIGITS)) as u64) << dropped
 }
 
 impl Distribution {
     /// Counts `value`.
     #[inline]
     pub fn record(&mut self, value: u64) {
-        self.histogram.saturating_record(value);
+        match self.cells.get_mut(cell_of(value)) {
+            Some(cell) => *cell += 1,
+            None => self.cells[cell_of(HIGHEST)] += 1,
+        }
+        self.count += 1;
         self.sum += value as f64;
         self.max = self.max.max(value);
     }
@@ -36,7 +62,7 @@ impl Distribution {
     /// Values counted.
     #[must_use]
     pub fn count(&self) -> u64 {
-        self.histogram.len()
+        self.count
     }
 
     /// Exact mean; `None` without values.
@@ -54,13 +80,21 @@ impl Distribution {
     /// The `q`-quantile; `None` without values.
     #[must_use]
     pub fn quantile(&self, q: f64) -> Option<u64> {
-        (self.count() > 0).then(|| self.histogram.value_at_quantile(q).min(self.max))
+        (self.count() > 0).then(|| self.histogram().value_at_quantile(q).min(self.max))
+    }
+
+    fn histogram(&self) -> Histogram<u64> {
+        let mut histogram = empty_histogram();
+        for (cell, &count) in self.cells.iter().enumerate().filter(|(_, count)| **count > 0) {
+            histogram.saturating_record_n(least_of(cell), count);
+        }
+        histogram
     }
 
     /// Forgets every value.
     pub fn reset(&mut self) {
-        self.histogram.reset();
-        (self.sum, self.max) = (0.0, 0);
+        self.cells.fill(0);
+        (self.count, self.sum, self.max) = (0, 0.0, 0);
     }
 }
 
@@ -230,6 +264,20 @@ mod tests {
         meters.restart(at_ms(100));
         meters.set(0, 0, at_ms(150));
         assert_eq!(meters.finish(at_ms(200)).0, [(2.5, 0.5)]);
+    }
+
+    #[test]
+    fn cells_are_those_of_the_library() {
+        let (mut ours, mut theirs) = (Distribution::default(), empty_histogram());
+        let around =
+            |n: u32| [(1u64 << n) - 1, 1 << n, (1 << n) + 1, 3 << n >> 1, 0x9E37_79B9_7F4A_7C15 >> (63 - n)];
+        let values = (0..64).flat_map(around).chain([HIGHEST - 1, HIGHEST, HIGHEST + 1, u64::MAX]);
+        values.for_each(|value| {
+            ours.record(value);
+            theirs.saturating_record(value);
+        });
+        assert!(ours.histogram().iter_recorded().eq(theirs.iter_recorded()));
+        assert_eq!(ours.count(), theirs.len());
     }
 
     #[test]

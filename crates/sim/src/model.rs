@@ -37,6 +37,12 @@ impl Busy {
         self.ends = now + span;
     }
 
+    /// When the work under way, or the last one, ends.
+    #[inline]
+    pub(crate) fn ends(&self) -> Time {
+        self.ends
+    }
+
     /// Time busy up to `now`.
     pub(crate) fn until(&self, now: Time) -> Nanos {
         self.booked - self.ends.since(now)
@@ -87,6 +93,24 @@ pub trait Model {
         request: &SimRequest,
         context: &mut ModelContext<'_>,
     ) -> Nanos;
+
+    /// Requests that `backend` has at `now`, those in service included: what it says when it is asked. `None` where the front-ends' counts
+    /// of what they have sent say the same.
+    fn queue_length(&self, backend: BackendId, now: Time) -> Option<u32> {
+        let _ = (backend, now);
+        None
+    }
+
+    /// `backend` spends `cpu` on an inquiry at `now`. A model without such a cost ignores it.
+    fn inquired(&mut self, backend: BackendId, cpu: Nanos, now: Time) {
+        let _ = (backend, cpu, now);
+    }
+
+    /// From now on `backend` works at `speed` times its speed. Returns whether the model has speeds.
+    fn set_speed(&mut self, backend: BackendId, speed: f64) -> bool {
+        let _ = (backend, speed);
+        false
+    }
 
     /// A scheduled event is due.
     fn handle(&mut self, event: ModelEvent, context: &mut ModelContext<'_>);

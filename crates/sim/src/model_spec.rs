@@ -6,7 +6,9 @@ use plimsoll_policy::Core;
 use plimsoll_policy::params::{ParamSet, ParamSpec};
 
 use crate::config::{CacheConfig, RunConfig, RunError, RunObserver};
-use crate::engine::run_recording;
+use crate::engine::{run_recording, run_with};
+use crate::front_ends::Several;
+use crate::load_information::FrontEndsSetup;
 use crate::model::Model;
 use crate::outcome::RunOutcome;
 use crate::series::Recording;
@@ -24,8 +26,11 @@ pub struct Simulation<'a> {
     pub config: &'a RunConfig<'a>,
     /// What to record.
     pub recording: Recording,
-    /// The policy and its cluster.
+    /// The policy and its cluster; of several front-ends the first one's.
     pub core: Core,
+    /// Several front-ends, one that does not know all loads at once, or partitions; with the other cores. A load index manager
+    /// has one core for each partition, whatever the number of front-ends.
+    pub front_ends: Option<(FrontEndsSetup, Vec<Core>)>,
     /// The memory cache of each back-end, for models that have one.
     pub cache: CacheConfig,
     /// The requests.
@@ -46,7 +51,14 @@ impl Simulation<'_> {
     /// # Errors
     /// Those of [`run_recording`].
     pub fn run(self, model: impl Model) -> RunResult {
-        run_recording(self.config, self.recording, self.core, model, self.source, self.observer)
+        let Some((setup, others)) = self.front_ends else {
+            return run_recording(self.config, self.recording, self.core, model, self.source, self.observer);
+        };
+        let mut cores = vec![self.core];
+        cores.extend(others);
+        let several =
+            Several::new(cores, setup, &self.config.arrivals, self.config.targets, self.config.seed);
+        run_with(self.config, self.recording, several, model, self.source, self.observer)
     }
 }
 

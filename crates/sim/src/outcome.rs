@@ -19,6 +19,26 @@ pub struct BackendOutcome {
     pub idle_ratio: f64,
 }
 
+/// What load information has cost.
+#[derive(Debug, Clone, Default)]
+pub struct LoadMessages {
+    /// Messages that were sent: inquiries, answers, announcements once for each receiver, and those to and from a load index
+    /// manager.
+    pub messages: u64,
+    /// CPU time that inquiries and announcements took at the back-ends.
+    pub cpu: Nanos,
+    /// Inquiries.
+    pub inquiries: u64,
+    /// Those whose answer came too late.
+    pub discarded: u64,
+    /// Polls for which requests waited.
+    pub polls: u64,
+    /// Those that ended before all answers had come.
+    pub polls_cut_short: u64,
+    /// How long requests waited for loads, in nanoseconds.
+    pub poll_ns: Distribution,
+}
+
 /// The results of a run, warm-up excluded.
 #[derive(Debug, Clone)]
 pub struct RunOutcome {
@@ -52,6 +72,8 @@ pub struct RunOutcome {
     pub points: Vec<SeriesPoint>,
     /// Slowdown by size of response, if recorded.
     pub size_classes: Option<SizeClasses>,
+    /// What load information has cost; `None` where all loads are known at once and for nothing.
+    pub load_messages: Option<LoadMessages>,
 }
 
 impl RunOutcome {

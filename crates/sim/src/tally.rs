@@ -1,6 +1,6 @@
 //! The counts from the start of the measurement on.
 
-use plimsoll_policy::{BackendId, Core, Time};
+use plimsoll_policy::{BackendId, Policy, Time};
 
 use crate::jobs::Job;
 use crate::measure::{Distribution, LoadMeters, SLOWDOWN_SCALE};
@@ -110,9 +110,10 @@ impl RunTally {
     }
 
     /// Closes a point of the series.
-    pub(crate) fn close_point(&mut self, now: Time, core: &Core, model: &impl Model) {
+    pub(crate) fn close_point(&mut self, now: Time, model: &impl Model) {
+        let backends = self.per_backend.len();
         if let Some(series) = &mut self.series {
-            series.close(now, core.view().ids().map(|b| model.usage(b, now)).collect());
+            series.close(now, (0..backends).map(|b| model.usage(BackendId::new(b), now)).collect());
         }
     }
 
@@ -129,17 +130,16 @@ impl RunTally {
     }
 
     /// Ends the measurement after `requests` of the input have ended.
-    pub(crate) fn finish(mut self, requests: u64, core: &Core, model: &impl Model) -> RunOutcome {
-        self.close_point(self.ended, core, model);
+    pub(crate) fn finish(mut self, requests: u64, policy: &dyn Policy, model: &impl Model) -> RunOutcome {
+        self.close_point(self.ended, model);
         debug_assert_eq!(
             requests,
             self.before + self.completed + self.rejected + self.lost,
             "a request is missing"
         );
         let (loads, load_series) = self.loads.finish(self.ended);
-        let backends = core
-            .view()
-            .ids()
+        let backends = (0..self.per_backend.len())
+            .map(BackendId::new)
             .zip(loads)
             .map(|(b, (mean_load, idle_ratio))| BackendOutcome {
                 requests: self.per_backend[b.index()],
@@ -160,10 +160,11 @@ impl RunTally {
             backends,
             disks: model.disks(),
             load_series,
-            policy_stats: core.policy().stats(),
-            policy_tables: core.policy().tables(),
+            policy_stats: policy.stats(),
+            policy_tables: policy.tables(),
             points: self.series.map(SeriesRecorder::into_points).unwrap_or_default(),
             size_classes: self.size_classes.map(|classes| *classes),
+            load_messages: None,
         }
     }
 }

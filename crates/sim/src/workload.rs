@@ -2,6 +2,8 @@
 
 use plimsoll_policy::{Kind, Nanos, Rng, TargetId, Time};
 
+use plimsoll_synth::{TimeDistribution, TimeDraws, TimeShape};
+
 /// One request of the input.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SimRequest {
@@ -68,12 +70,55 @@ pub enum Arrivals {
         /// 2 plays the input twice as fast.
         speed: f64,
     },
+    /// Independent times between arrivals; the input gives only the order.
+    Renewal {
+        /// Mean arrivals per second.
+        rate_rps: f64,
+        /// How the times are distributed.
+        shape: TimeShape,
+    },
     /// A Poisson process; the input gives only the order.
     Poisson {
         /// Mean arrivals per second.
         rate_rps: f64,
     },
 }
+
+impl Arrivals {
+    /// What draws the times between them, where they are drawn and not exponential.
+    pub(crate) fn times(&self, rng: Rng) -> Option<TimeDraws<Rng>> {
+        match *self {
+            Self::Renewal { rate_rps, shape } => {
+                Some(TimeDraws::new(TimeDistribution { mean_ns: 1e9 / rate_rps, shape }, rng))
+            }
+            _ => None,
+        }
+    }
+}
+
+/// Draws each request's service time.
+#[derive(Debug)]
+pub struct ServiceDraw(Option<TimeDraws<Rng>>);
+
+impl ServiceDraw {
+    /// Draws for the first request next; `None` leaves all requests as they are.
+    #[must_use]
+    pub fn new(distribution: Option<TimeDistribution>, seed: u64) -> Self {
+        Self(distribution.map(|of| TimeDraws::new(of, Rng::new(seed, SERVICE_STREAM))))
+    }
+
+    /// Draws for the next request.
+    #[inline]
+    pub fn draw(&mut self, request: &mut SimRequest) {
+        if let Some(times) = &mut self.0 {
+            // A service time of zero would stand for none.
+            request.service = Nanos::new(times.draw_ns().max(1));
+        }
+    }
+}
+
+/// Stream of the seed from which service times are drawn.
+const SERVICE_STREAM: u64 = 0x7365_7276;
 
 /// Responses of this many bytes or more are never made dynamic: 100 KB (`AdaptLoad`, section 7.1).
 const LARGE_BYTES: u64 = 102_400;

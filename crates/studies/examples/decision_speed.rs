@@ -5,8 +5,8 @@
 use std::collections::VecDeque;
 
 use plimsoll_policy::{
-    AdmissionControl, Assigned, BuildContext, Cluster, Core, Ending, Offered, REGISTRY, Request, Rng,
-    TargetId, Time, build, mix,
+    AdmissionControl, Assigned, BuildContext, Cluster, Core, Ending, LoadReport, Offered, PollAnswer,
+    REGISTRY, Request, Rng, TargetId, Time, build, mix,
 };
 
 #[path = "../../../benches/common/cpu_time.rs"]
@@ -33,8 +33,18 @@ fn targets(zipf: bool, count: usize) -> Vec<TargetId> {
 
 /// One request in, the oldest one out.
 fn step(core: &mut Core, in_progress: &mut VecDeque<Assigned>, request: &Request, now: Time) {
-    if let Offered::Assigned(assigned) = core.offer(request, now) {
+    let mut offered = core.offer(request, now);
+    // Polls and probes are answered at once: the policy's part of them is measured.
+    if let Offered::Poll(asked) = offered {
+        let answers = asked.as_slice().iter().map(|&b| PollAnswer::of(b, core.view().load(b)));
+        let answers: Vec<PollAnswer> = answers.collect();
+        offered = core.answer(request.number, &answers, now).unwrap_or(offered);
+    }
+    if let Offered::Assigned(assigned) = offered {
         in_progress.push_back(assigned);
+        for &b in core.take_probes().as_slice() {
+            core.report(&LoadReport::of(b, core.view().load(b)), now);
+        }
     }
     if in_progress.len() > LOAD * core.view().len()
         && let Some(oldest) = in_progress.pop_front()

@@ -4,11 +4,12 @@ use std::sync::Arc;
 
 use plimsoll_policy::policies::sita_e;
 use plimsoll_policy::{
-    AdmissionControl, AdmissionLimit, BuildContext, Cluster, Core, Nanos, Thresholds, Time,
+    AdmissionControl, AdmissionLimit, BuildContext, Cluster, Core, Inquiries, Nanos, Thresholds, Time, mix,
 };
 use plimsoll_report::Run;
 use plimsoll_sim::{
-    CacheConfig, Recording, RunConfig, RunError, RunObserver, RunOutcome, Simulation, SourceError,
+    CacheConfig, LoadInformation, Recording, RunConfig, RunError, RunObserver, RunOutcome, Simulation,
+    SourceError,
 };
 use plimsoll_trace::TraceError;
 
@@ -70,13 +71,22 @@ pub fn execute_recording(
 ) -> Result<(Run, RunOutcome), ScenarioError> {
     check_backends(s)?;
     let context = build_context(s, known_beforehand(s, workload)?);
-    let policy = s.strategy.policy.build(&context, &s.policy_params)?;
     let thresholds = Thresholds::of(&s.policy_params);
     let limit = match s.admission {
         Admission::Lard => AdmissionLimit::Lard(thresholds),
         Admission::Fixed(n) => AdmissionLimit::Fixed(n),
         Admission::Unlimited => AdmissionLimit::Unlimited,
     };
+    let core = |front_end| front_end_core(s, &context, limit, front_end);
+    let setup = s.front_ends_setup()?;
+    let partitions = setup.as_ref().map_or(1, |setup| setup.partitions.count() as u16);
+    let others = match setup.as_ref().map(|setup| setup.load_information) {
+        // A load index manager chooses for all of them.
+        None | Some(LoadInformation::Central(_)) => partitions,
+        Some(_) => s.front_ends * partitions,
+    };
+    let others = (1..others).map(core).collect::<Result<Vec<Core>, ScenarioError>>()?;
+    let front_ends = setup.map(|setup| (setup, others));
     let config = RunConfig {
         seed: s.seed,
         arrivals: s.arrivals,
@@ -84,16 +94,19 @@ pub fn execute_recording(
         idle_below: IDLE_SHARE * f64::from(thresholds.t_low),
         poll_time: Nanos::ZERO,
         faults: &s.faults,
+        hot_spots: &s.hot_spots,
         targets: &workload.targets,
     };
     let until = extent.until.unwrap_or(Time::MAX);
     let requests = workload.requests::<SourceError>()?;
-    let mut source = requests.until(until).with_dynamic(s.dynamic_share, s.seed);
+    let mut source =
+        requests.until(until).with_dynamic(s.dynamic_share, s.seed).with_service(s.service, s.seed);
     let model = s.effective_model();
     let simulation = Simulation {
         config: &config,
         recording: extent.recording,
-        core: Core::new(policy, Cluster::new(s.backends), AdmissionControl { limit, queue: MAX_WAITING }),
+        core: core(0)?,
+        front_ends,
         cache: CacheConfig {
             spec: s.cache,
             capacity_bytes: s.cache_bytes,
@@ -107,6 +120,26 @@ pub fn execute_recording(
     params.extend(params_json(model.name, &s.model_params));
     params.extend(common_params(s, model));
     Ok((to_run(s, model.name, params, &outcome, workload.info.clone()), outcome))
+}
+
+/// The core of a front-end for a partition. Each draws its own random numbers, the first one those of a single front-end.
+fn front_end_core(
+    s: &Scenario,
+    context: &BuildContext,
+    limit: AdmissionLimit,
+    front_end: u16,
+) -> Result<Core, ScenarioError> {
+    let seed = if front_end == 0 { s.seed } else { mix(s.seed ^ mix(u64::from(front_end))) };
+    let context = BuildContext { seed, ..context.clone() };
+    let policy = s.strategy.policy.build(&context, &s.policy_params)?;
+    let admission = AdmissionControl { limit, queue: MAX_WAITING };
+    let mut core = Core::new(policy, Cluster::new(s.backends), admission);
+    match (s.load_information.build)(&s.load_params) {
+        LoadInformation::Poll(how) => core.set_inquiries(Some(Inquiries { size: how.size as u8, seed })),
+        LoadInformation::Broadcast(how) if how.counts_own == 0 => core.count_reports_only(),
+        _ => {}
+    }
+    Ok(core)
 }
 
 /// A back-end is idle below this share of `t_low` (LARD section 3.3).

@@ -2,6 +2,7 @@
 
 pub mod adaptload;
 mod execute;
+pub mod fine_grain;
 mod judge;
 pub mod lard;
 pub mod matrix;
@@ -9,6 +10,7 @@ mod run_result;
 pub mod scenario;
 mod settings;
 pub mod spec;
+mod strategy;
 mod study_error;
 #[cfg(test)]
 mod testing;

@@ -4,11 +4,12 @@ use std::collections::BTreeMap;
 
 use plimsoll_policy::PolicyTable;
 use plimsoll_policy::params::{ParamSet, ParamValue};
-use plimsoll_report::{LoadSeries, PerBackend, Run, Summary, TraceInfo, Utilization};
+use plimsoll_report::{LoadSeries, LoadTraffic, PerBackend, Run, Summary, TraceInfo, Utilization};
 use plimsoll_sim::hardware::has_hardware;
-use plimsoll_sim::{Arrivals, Distribution, ModelSpec, RunOutcome};
+use plimsoll_sim::{Arrivals, Dealing, Distribution, LoadMessages, ModelSpec, PartitionPlan, RunOutcome};
 
 use crate::scenario::{Admission, Scenario};
+use crate::spec::values::{show_arrivals, show_partitions, show_service};
 
 /// The most rows of a policy's table in results.
 const MOST_TABLE_ROWS: usize = 4096;
@@ -22,9 +23,8 @@ pub(crate) fn params_json(owner: &str, params: &ParamSet) -> Json {
 
 pub(crate) fn common_params(s: &Scenario, model: &ModelSpec) -> Json {
     let arrivals = match s.arrivals {
-        Arrivals::Closed => "closed".to_owned(),
         Arrivals::Trace { speed } => format!("trace, speed {speed}"),
-        Arrivals::Poisson { rate_rps } => format!("poisson:{rate_rps}"),
+        arrivals => show_arrivals(&arrivals),
     };
     let admission = match s.admission {
         Admission::Lard => "lard".into(),
@@ -36,6 +36,19 @@ pub(crate) fn common_params(s: &Scenario, model: &ModelSpec) -> Json {
         ("admission".to_owned(), admission),
         ("warmup".to_owned(), s.warmup.into()),
     ]);
+    if let Some(service) = &s.service {
+        out.insert("service".to_owned(), show_service(service).into());
+    }
+    if s.has_load_information() {
+        let dealing = if s.dealing == Dealing::ByClient { "client" } else { "random" };
+        out.insert("dealing".to_owned(), dealing.into());
+        out.insert("hop_s".to_owned(), s.hop.as_secs_f64().into());
+        out.insert("exchange_interval_s".to_owned(), s.exchange_interval.as_secs_f64().into());
+        out.extend(params_json(s.load_information.name, &s.load_params));
+    }
+    if s.partitions != PartitionPlan::Whole {
+        out.insert("partitions".to_owned(), show_partitions(&s.partitions).into());
+    }
     if s.dynamic_share > 0.0 {
         out.insert("dynamic_share".to_owned(), s.dynamic_share.into());
     }
@@ -78,6 +91,20 @@ fn table(of: &PolicyTable) -> plimsoll_report::StateTable {
     }
 }
 
+fn load_traffic(of: &LoadMessages, outcome: &RunOutcome) -> LoadTraffic {
+    let simulated_s = outcome.simulated.as_secs_f64().max(1e-9);
+    LoadTraffic {
+        messages: of.messages,
+        messages_rps: of.messages as f64 / simulated_s,
+        cpu: of.cpu.as_secs_f64() / simulated_s / outcome.backends.len().max(1) as f64,
+        inquiries: of.inquiries,
+        discarded: of.discarded,
+        polls: of.polls,
+        polls_cut_short: of.polls_cut_short,
+        poll_time_s: summary(&of.poll_ns, 1e9),
+    }
+}
+
 pub(crate) fn to_run(s: &Scenario, model: &str, params: Json, outcome: &RunOutcome, trace: TraceInfo) -> Run {
     let per_backend = outcome
         .backends
@@ -96,6 +123,9 @@ pub(crate) fn to_run(s: &Scenario, model: &str, params: Json, outcome: &RunOutco
         policy: s.strategy.name.to_owned(),
         model: model.to_owned(),
         backends: s.backends,
+        load_information: s.load_information.name.to_owned(),
+        front_ends: usize::from(s.front_ends),
+        load_traffic: outcome.load_messages.as_ref().map(|of| load_traffic(of, outcome)),
         seed: s.seed,
         params,
         requests: outcome.requests,

@@ -3,74 +3,16 @@
 
 use plimsoll_cache::CacheSpec;
 use plimsoll_policy::params::{GivenValue, ParamError, ParamSet, ParamSpec, nearest};
-use plimsoll_policy::{BuildError, PolicySpec, REGISTRY, find, registered};
-use plimsoll_report::SeriesLook;
+use plimsoll_policy::{BuildError, Nanos};
 use plimsoll_sim::hardware::{HardwareSpec, PAPER};
-use plimsoll_sim::models::{MODELS, lard};
-use plimsoll_sim::{Arrivals, Fault, ModelSpec, SourceError};
+use plimsoll_sim::models::{MODELS, fifo, lard};
+use plimsoll_sim::{
+    Arrivals, Dealing, Fault, FaultAction, FrontEndsSetup, HotSpot, LOAD_INFORMATION, LoadInformationSpec,
+    ModelSpec, PartitionError, PartitionPlan, SourceError, TimeDistribution,
+};
 use plimsoll_trace::TraceError;
 
-/// A strategy, as studies compare them: a registered policy, or the paper's WRR/GMS, which is WRR on
-/// back-ends with a global memory.
-#[derive(Clone, Copy)]
-pub struct Strategy {
-    /// Name in results.
-    pub name: &'static str,
-    /// The policy.
-    pub policy: &'static PolicySpec,
-    /// Whether `lard_gms` replaces the model `lard`.
-    pub global_memory: bool,
-}
-
-impl std::fmt::Debug for Strategy {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(self.name)
-    }
-}
-
-/// WRR on back-ends with a global memory.
-const GMS: &str = "wrr_gms";
-
-impl Strategy {
-    /// The strategy of this name or alias.
-    ///
-    /// # Errors
-    /// When there is none.
-    pub fn find(name: &str) -> Result<Self, BuildError> {
-        if name.to_lowercase().replace(['/', '-'], "_") == GMS {
-            let policy = find("weighted_round_robin")?;
-            return Ok(Self { name: GMS, policy, global_memory: true });
-        }
-        find(name).map(|policy| Self { name: policy.name, policy, global_memory: false }).map_err(|error| {
-            match error {
-                BuildError::UnknownPolicy { name, nearest: None, known } => {
-                    let nearest = nearest(&name, [GMS]);
-                    BuildError::UnknownPolicy { name, nearest: nearest.map(|_| GMS), known }
-                }
-                error => error,
-            }
-        })
-    }
-
-    /// The model to run when `model` is asked for: `lard_gms` for WRR/GMS on `lard`.
-    pub(crate) fn model_on(&self, model: &'static ModelSpec) -> &'static ModelSpec {
-        if self.global_memory && model.name == lard::SPEC.name { &lard::GLOBAL_MEMORY_SPEC } else { model }
-    }
-}
-
-/// The names of all strategies. Their places in this order give their colours and markers in every report: first the policies of
-/// this project and WRR/GMS, then those of other crates.
-#[must_use]
-pub fn strategy_names() -> Vec<String> {
-    let own = registered().skip(REGISTRY.len()).map(|spec| spec.name);
-    REGISTRY.iter().map(|spec| spec.name).chain([GMS]).chain(own).map(str::to_owned).collect()
-}
-
-/// The look of a strategy in plots, by its name in results.
-pub(crate) fn strategy_look(name: &str) -> SeriesLook {
-    let names = strategy_names();
-    SeriesLook::of_place(names.iter().position(|known| known == name).unwrap_or(names.len()))
-}
+pub use crate::strategy::{Strategy, strategy_names};
 
 /// The model of this name.
 ///
@@ -124,6 +66,24 @@ pub struct Scenario {
     /// Share of the requests, 0 to 1, that are candidates for becoming dynamic; those below 100 KB do
     /// (`AdaptLoad`, section 7.1).
     pub dynamic_share: f64,
+    /// Draws service times in place of the trace's; `None` leaves them as they are.
+    pub service: Option<TimeDistribution>,
+    /// Number of front-ends, at least 1.
+    pub front_ends: u16,
+    /// How requests are dealt to them.
+    pub dealing: Dealing,
+    /// Where their loads come from.
+    pub load_information: &'static LoadInformationSpec,
+    /// Parameters of that.
+    pub load_params: ParamSet,
+    /// Partitions of the targets, and the back-ends that host them.
+    pub partitions: PartitionPlan,
+    /// Time from the back-end on which a front-end runs to another one; zero for front-ends on machines of their own.
+    pub hop: Nanos,
+    /// How often front-ends exchange what they have seen; zero for never.
+    pub exchange_interval: Nanos,
+    /// Spans in which one target gets a share of all requests.
+    pub hot_spots: Vec<HotSpot>,
     /// Faults of back-ends.
     pub faults: Vec<Fault>,
     /// Requests answered before the measurement starts.
@@ -148,9 +108,53 @@ impl Scenario {
             cache_bytes: 32 << 20,
             cache_object_limit_bytes: None,
             dynamic_share: 0.0,
+            service: None,
+            front_ends: 1,
+            dealing: Dealing::ByClient,
+            load_information: LOAD_INFORMATION[0],
+            load_params: ParamSet::defaults(&[]),
+            partitions: PartitionPlan::Whole,
+            hop: Nanos::ZERO,
+            exchange_interval: Nanos::ZERO,
+            hot_spots: Vec::new(),
             faults: Vec::new(),
             warmup: 0,
         }
+    }
+
+    /// Whether there are several front-ends, or loads are not known at once and for nothing.
+    pub(crate) fn has_load_information(&self) -> bool {
+        self.front_ends > 1 || self.load_information.name != LOAD_INFORMATION[0].name
+    }
+
+    /// The front-ends of the run; `None` for one that knows all loads of back-ends that host all targets. A policy that probes is
+    /// answered by load information, too.
+    pub(crate) fn front_ends_setup(&self) -> Result<Option<FrontEndsSetup>, PartitionError> {
+        let probes = self.strategy.policy.capabilities.can_probe();
+        let partitions = self.partitions.on(self.backends)?;
+        let several = probes || self.has_load_information() || partitions.count() > 1;
+        Ok(several.then(|| FrontEndsSetup {
+            load_information: (self.load_information.build)(&self.load_params),
+            count: self.front_ends,
+            dealing: self.dealing,
+            hop: self.hop,
+            exchange_interval: self.exchange_interval,
+            partitions,
+        }))
+    }
+
+    /// Sets where loads come from, with these values of its parameters and defaults for the rest.
+    ///
+    /// # Errors
+    /// When it does not take them.
+    pub fn set_load_information<'k>(
+        &mut self,
+        spec: &'static LoadInformationSpec,
+        given: impl IntoIterator<Item = (&'k str, GivenValue)>,
+    ) -> Result<(), ScenarioError> {
+        self.load_params = load_params(spec, given)?;
+        self.load_information = spec;
+        Ok(())
     }
 
     /// The effective model: `lard_gms` for WRR/GMS.
@@ -215,6 +219,41 @@ pub enum ScenarioError {
         /// What is wrong.
         error: ParamError,
     },
+    /// The parameters of load information are wrong.
+    #[error("load information `{name}`: {error}")]
+    LoadInformation {
+        /// Its name.
+        name: &'static str,
+        /// What is wrong.
+        error: ParamError,
+    },
+    /// No such load information.
+    #[error("no load information `{name}`; {}", load_suggestion(*nearest))]
+    UnknownLoadInformation {
+        /// As written.
+        name: String,
+        /// The nearest known name, when one is near.
+        nearest: Option<&'static str>,
+    },
+    /// A fault that the model cannot simulate.
+    #[error("model `{0}` has no speeds: `speed=X:B@T` goes with the model `fifo`")]
+    NoSpeeds(&'static str),
+    /// No front-ends, or too many.
+    #[error("there are 1 to 1,024 front-ends, not {0}")]
+    FrontEnds(u16),
+    /// Partitions that do not fit the cluster.
+    #[error("partitions: {0}")]
+    Partitions(#[from] PartitionError),
+    /// Too many cores.
+    #[error(
+        "{front_ends} front-ends and {partitions} partitions are too many: at most {MOST_CORES} of them multiplied"
+    )]
+    Cores {
+        /// Front-ends.
+        front_ends: u16,
+        /// Partitions.
+        partitions: usize,
+    },
     /// A setting that neither policy nor model has.
     #[error("{0}")]
     Setting(String),
@@ -257,12 +296,25 @@ pub enum ScenarioError {
     Stopped,
 }
 
+fn load_suggestion(nearest: Option<&str>) -> String {
+    nearest.map_or_else(
+        || format!("there are {}", LOAD_INFORMATION.iter().map(|l| l.name).collect::<Vec<_>>().join(", ")),
+        |name| format!("did you mean `{name}`?"),
+    )
+}
+
 fn suggestion(nearest: Option<&str>) -> String {
     nearest.map_or_else(
         || format!("there are {}", MODELS.iter().map(|m| m.name).collect::<Vec<_>>().join(", ")),
         |name| format!("did you mean `{name}`?"),
     )
 }
+
+/// The most front-ends: each has a policy object and a view of its own.
+const MOST_FRONT_ENDS: u16 = 1024;
+
+/// The most front-ends times partitions, for the same reason.
+const MOST_CORES: usize = 4096;
 
 /// Refuses scenarios that cannot be run, before a long trace is read: wrong numbers of back-ends, faults of
 /// back-ends that do not exist, global memory on models without memory.
@@ -274,6 +326,17 @@ pub fn check(scenarios: &[Scenario]) -> Result<(), ScenarioError> {
         check_backends(scenario)?;
         if !(0.0..=1.0).contains(&scenario.dynamic_share) {
             return Err(ScenarioError::DynamicShare(scenario.dynamic_share));
+        }
+        let slows = |fault: &Fault| matches!(fault.action, FaultAction::Speed(_));
+        if scenario.faults.iter().any(slows) && scenario.model.name != fifo::SPEC.name {
+            return Err(ScenarioError::NoSpeeds(scenario.model.name));
+        }
+        if !(1..=MOST_FRONT_ENDS).contains(&scenario.front_ends) {
+            return Err(ScenarioError::FrontEnds(scenario.front_ends));
+        }
+        let partitions = scenario.partitions.on(scenario.backends)?.count();
+        if usize::from(scenario.front_ends) * partitions > MOST_CORES {
+            return Err(ScenarioError::Cores { front_ends: scenario.front_ends, partitions });
         }
         if scenario.strategy.global_memory && scenario.effective_model().name != lard::GLOBAL_MEMORY_SPEC.name
         {
@@ -299,4 +362,24 @@ pub(crate) fn model_params<'k>(
     given: impl IntoIterator<Item = (&'k str, GivenValue)>,
 ) -> Result<ParamSet, ScenarioError> {
     ParamSet::read(spec.params, given).map_err(|error| ScenarioError::Model { model: spec.name, error })
+}
+
+/// The load information of this name.
+///
+/// # Errors
+/// When there is none; the message names the nearest.
+pub fn find_load_information(name: &str) -> Result<&'static LoadInformationSpec, ScenarioError> {
+    LOAD_INFORMATION.iter().copied().find(|l| l.name == name).ok_or_else(|| {
+        let known = LOAD_INFORMATION.iter().map(|l| l.name);
+        ScenarioError::UnknownLoadInformation { name: name.to_owned(), nearest: nearest(name, known) }
+    })
+}
+
+/// The parameters of load information with these values, and defaults for the rest.
+pub(crate) fn load_params<'k>(
+    spec: &'static LoadInformationSpec,
+    given: impl IntoIterator<Item = (&'k str, GivenValue)>,
+) -> Result<ParamSet, ScenarioError> {
+    ParamSet::read(spec.params, given)
+        .map_err(|error| ScenarioError::LoadInformation { name: spec.name, error })
 }

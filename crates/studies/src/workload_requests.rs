@@ -1,7 +1,7 @@
 //! The requests of a workload as a run has them.
 
 use plimsoll_policy::{Kind, Nanos, Time};
-use plimsoll_sim::{DynamicDraw, SimRequest};
+use plimsoll_sim::{DynamicDraw, ServiceDraw, SimRequest, TimeDistribution};
 use plimsoll_trace::{Record, RecordKind, TraceError, TraceIter};
 
 /// Iterates over the requests of a [`Workload`](crate::Workload); see [`Workload::requests`](crate::Workload::requests).
@@ -20,6 +20,7 @@ pub struct WorkloadRequests<E> {
     ended: bool,
     until: Time,
     dynamic: DynamicDraw,
+    service: ServiceDraw,
 }
 
 /// Requests of a batch: few enough to stay in the nearest cache.
@@ -36,6 +37,7 @@ impl<E: From<TraceError>> WorkloadRequests<E> {
             ended: false,
             until: Time::MAX,
             dynamic: DynamicDraw::new(0.0, 0),
+            service: ServiceDraw::new(None, 0),
         }
     }
 
@@ -49,6 +51,12 @@ impl<E: From<TraceError>> WorkloadRequests<E> {
     #[must_use]
     pub fn with_dynamic(self, share: f64, seed: u64) -> Self {
         Self { dynamic: DynamicDraw::new(share, seed), ..self }
+    }
+
+    /// Draws service times, see [`ServiceDraw`].
+    #[must_use]
+    pub fn with_service(self, service: Option<TimeDistribution>, seed: u64) -> Self {
+        Self { service: ServiceDraw::new(service, seed), ..self }
     }
 
     /// Takes the next batch. Returns its first request, or what follows the last one.
@@ -70,6 +78,7 @@ impl<E: From<TraceError>> WorkloadRequests<E> {
                 break;
             }
             self.dynamic.draw(&mut request);
+            self.service.draw(&mut request);
             self.batch.push(request);
         }
         match self.batch.first() {

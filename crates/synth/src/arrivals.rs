@@ -1,6 +1,7 @@
 //! Arrival times of synthetic workloads.
 
 use super::random::{exponential, first_of};
+use crate::times::{TimeDistribution, TimeDraws};
 use rand_pcg::Pcg64;
 
 /// The arrival process.
@@ -11,6 +12,8 @@ pub(super) enum ArrivalProcess {
         /// Mean gap in nanoseconds.
         gap_ns: f64,
     },
+    /// Independent gaps of this distribution.
+    Renewal(TimeDistribution),
     /// A given number of requests in each minute, uniformly spread within it.
     PerMinute {
         /// Whole numbers of requests, their sum the length of the workload.
@@ -47,6 +50,7 @@ pub(super) fn smooth_day() -> Vec<u64> {
 pub(super) struct ArrivalClock<'a> {
     arrivals: &'a ArrivalProcess,
     rng: Pcg64,
+    gaps: Option<TimeDraws<Pcg64>>,
     now_ns: u64,
     minute: usize,
     /// Requests still to come in this minute.
@@ -59,10 +63,14 @@ impl<'a> ArrivalClock<'a> {
     /// A clock at time 0.
     pub(super) fn new(arrivals: &'a ArrivalProcess, rng: Pcg64) -> Self {
         let remaining = match arrivals {
-            ArrivalProcess::Poisson { .. } => 0,
+            ArrivalProcess::Poisson { .. } | ArrivalProcess::Renewal(_) => 0,
             ArrivalProcess::PerMinute { requests, .. } => requests.first().copied().unwrap_or(0),
         };
-        Self { arrivals, rng, now_ns: 0, minute: 0, remaining, place: 0.0 }
+        let gaps = match arrivals {
+            ArrivalProcess::Renewal(gap) => Some(TimeDraws::new(*gap, rng.clone())),
+            _ => None,
+        };
+        Self { arrivals, rng, gaps, now_ns: 0, minute: 0, remaining, place: 0.0 }
     }
 
     /// Time of the next request in nanoseconds; never before the last.
@@ -71,6 +79,10 @@ impl<'a> ArrivalClock<'a> {
             ArrivalProcess::Poisson { gap_ns } => {
                 let gap = exponential(&mut self.rng) * gap_ns;
                 self.now_ns = self.now_ns.saturating_add((gap + 0.5) as u64);
+            }
+            ArrivalProcess::Renewal(_) => {
+                let gap_ns = self.gaps.as_mut().map_or(0, TimeDraws::draw_ns);
+                self.now_ns = self.now_ns.saturating_add(gap_ns);
             }
             ArrivalProcess::PerMinute { requests, minute_ns } => {
                 while self.remaining == 0 && self.minute + 1 < requests.len() {

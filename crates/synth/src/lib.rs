@@ -15,7 +15,8 @@
 //!
 //! Then [`SyntheticWorkload::records`] streams the requests: each target's places in the trace are
 //! successive order statistics of the uniform law over its window, merged by a calendar of slots,
-//! and times come from a Poisson process or a profile of requests per minute. Memory is
+//! and times come from a Poisson process, from independent gaps of another distribution, or from a profile of requests per
+//! minute. Services whose cost is a service time get that drawn for each request. Memory is
 //! proportional to the targets, never to the requests. The same seed gives the same records on
 //! every platform.
 
@@ -30,12 +31,14 @@ mod plan;
 mod popularity;
 mod random;
 mod record;
+mod service;
 mod sizes;
 mod spec;
 mod specs;
 mod stream;
 #[cfg(test)]
 mod tests;
+mod times;
 mod units;
 mod window;
 mod workload;
@@ -46,6 +49,7 @@ pub use record::{Record, RecordKind};
 pub use spec::{FigureBound, Generator, Parameter, ParameterKind, PublishedFigure, WorkloadSpec};
 pub use specs::SPECS;
 pub use stream::Records;
+pub use times::{TimeDistribution, TimeDraws, TimeShape};
 pub use workload::SyntheticWorkload;
 
 use error::did_you_mean;

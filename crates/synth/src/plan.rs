@@ -6,6 +6,7 @@ use super::drift::{BURSTS, Drift, DriftKind};
 use super::error::SynthError;
 use super::popularity::{Popularity, apportion_at_least_one};
 use super::random::{Purpose, permutation, stream, uniform};
+use super::service;
 use super::sizes::{Copula, CoveragePoint, SizeLaw, fit_coverage, round_with_carry};
 use super::spec::{Parameters, WorkloadSpec};
 use super::units::MIB;
@@ -60,7 +61,9 @@ pub(super) fn build(
     hot.sort_unstable();
     let requests = base_requests + hot_counts.iter().sum::<u64>();
     let rate = parameters.get("rate");
-    let arrivals = if rate > 0.0 {
+    let arrivals = if let Some(gap) = service::arrivals(&parameters) {
+        ArrivalProcess::Renewal(gap)
+    } else if rate > 0.0 {
         ArrivalProcess::Poisson { gap_ns: 1e9 / rate }
     } else {
         per_minute(&smooth_day(), requests, parameters.get("minute_s"))
@@ -79,6 +82,8 @@ pub(super) fn build(
         counts,
         hot,
         arrivals,
+        service: service::service(&parameters),
+        clients: parameters.get("clients") as u32,
         corrections,
         requests,
         parameters,
@@ -110,6 +115,7 @@ fn check(parameters: &Parameters) -> Result<(), SynthError> {
             value("size_max_mib")
         ));
     }
+    service::check(parameters)?;
     let rate = value("rate");
     if rate > 0.0 && value("requests") / rate > LONGEST_S {
         return refuse(format!(
@@ -214,7 +220,8 @@ fn draw_windows(parameters: &Parameters, base: &[u32], counts: &[u64], seed: u64
     let mut windows = vec![ActiveWindow::WHOLE; counts.len()];
     let mut rng = stream(seed, Purpose::Windows);
     let (shortest, longest) = (parameters.get("window_min"), parameters.get("window_max"));
-    let steady = parameters.get("window_from_rank") as usize - 1;
+    // Workloads without windows declare no such rank.
+    let Some(steady) = (parameters.get("window_from_rank") as usize).checked_sub(1) else { return windows };
     for &number in base.iter().skip(steady) {
         let target = number as usize;
         let length = shortest * libm::pow(longest / shortest, uniform(&mut rng));

@@ -20,6 +20,10 @@ pub(super) enum Purpose {
     Places = 5,
     /// The times of the requests.
     Times = 6,
+    /// The service times of the requests.
+    Service = 7,
+    /// The clients of the requests.
+    Clients = 8,
 }
 
 /// The stream of random numbers for one purpose under one seed.

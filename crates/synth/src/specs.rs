@@ -4,7 +4,8 @@ use super::generators::{CHESS_GENERATORS, IBM_GENERATORS, RICE_GENERATORS, WORLD
 use super::parameters::{
     CHESS_PARAMETERS, HOT_PARAMETERS, IBM_PARAMETERS, RICE_PARAMETERS, WORLDCUP_PARAMETERS,
 };
-use super::spec::{FigureBound, PublishedFigure, WorkloadSpec};
+use super::service;
+use super::spec::{FigureBound, Parameter, PublishedFigure, WorkloadSpec};
 
 /// Every workload, in the order in which help and docs list them.
 pub const SPECS: &[WorkloadSpec] = &[
@@ -50,7 +51,39 @@ pub const SPECS: &[WorkloadSpec] = &[
         parameters: &WORLDCUP_PARAMETERS,
         published: WORLDCUP_FIGURES,
     },
+    WorkloadSpec {
+        name: "fine_grain",
+        help: "a search engine's translation of query words, at its peak: 22 ms of service",
+        source: "Shen, Yang and Chu, Cluster load balancing for fine-grain network services, IPDPS 2002, table 1",
+        generators: service::GENERATORS,
+        parameters: &FINE_GRAIN_PARAMETERS,
+        published: &FINE_GRAIN_FIGURES,
+    },
+    WorkloadSpec {
+        name: "medium_grain",
+        help: "a search engine's translation of page descriptions, at its peak: 209 ms of service",
+        source: "Shen, Yang and Chu, Cluster load balancing for fine-grain network services, IPDPS 2002, table 1",
+        generators: service::GENERATORS,
+        parameters: &MEDIUM_GRAIN_PARAMETERS,
+        published: &MEDIUM_GRAIN_FIGURES,
+    },
+    WorkloadSpec {
+        name: "poisson_exp",
+        help: "Poisson arrivals and exponential service times of 50 ms",
+        source: "Shen, Yang and Chu, IPDPS 2002, sections 1.1 and 2.2",
+        generators: service::GENERATORS,
+        parameters: &POISSON_EXP_PARAMETERS,
+        published: &POISSON_EXP_FIGURES,
+    },
 ];
+
+/// Table 1 of the fine-grain study.
+const FINE_GRAIN_PARAMETERS: [Parameter; service::COUNT] = service::parameters(&service::FINE_GRAIN);
+const FINE_GRAIN_FIGURES: [PublishedFigure; 5] = service::figures(&service::FINE_GRAIN);
+const MEDIUM_GRAIN_PARAMETERS: [Parameter; service::COUNT] = service::parameters(&service::MEDIUM_GRAIN);
+const MEDIUM_GRAIN_FIGURES: [PublishedFigure; 5] = service::figures(&service::MEDIUM_GRAIN);
+const POISSON_EXP_PARAMETERS: [Parameter; service::COUNT] = service::parameters(&service::POISSON_EXP);
+const POISSON_EXP_FIGURES: [PublishedFigure; 5] = service::figures(&service::POISSON_EXP);
 
 const fn equal(
     name: &'static str,

@@ -5,6 +5,8 @@ use super::arrivals::ArrivalClock;
 use super::random::{Purpose, first_of, stream};
 use super::workload::SyntheticWorkload;
 use crate::record::{Record, RecordKind};
+use crate::times::TimeDraws;
+use rand_core::Rng;
 use rand_pcg::Pcg64;
 
 /// Requests per slot of the calendar: few enough that a slot's places sort within the first-level
@@ -43,6 +45,9 @@ pub struct Records<'a> {
     workload: &'a SyntheticWorkload,
     places: Pcg64,
     clock: ArrivalClock<'a>,
+    /// For services whose cost is a service time.
+    service: Option<TimeDraws<Pcg64>>,
+    clients: Pcg64,
     progress: Vec<TargetProgress>,
     /// First target whose next request falls in each slot.
     first: Vec<u32>,
@@ -62,6 +67,8 @@ impl<'a> Records<'a> {
             workload,
             places: stream(workload.seed, Purpose::Places),
             clock: ArrivalClock::new(&workload.arrivals, stream(workload.seed, Purpose::Times)),
+            service: workload.service.map(|of| TimeDraws::new(of, stream(workload.seed, Purpose::Service))),
+            clients: stream(workload.seed, Purpose::Clients),
             progress: Vec::with_capacity(workload.windows.len()),
             first: vec![NONE; slots],
             next: vec![NONE; workload.windows.len()],
@@ -171,12 +178,17 @@ impl Iterator for Records<'_> {
         let target = self.due[self.taken] as u32;
         self.taken += 1;
         self.left -= 1;
+        let client = match self.workload.clients {
+            0 => 0,
+            count => ((u128::from(self.clients.next_u64()) * u128::from(count)) >> 64) as u32,
+        };
         Some(Record {
             time_ns: self.clock.next_ns(),
             size_bytes: self.workload.document_size_bytes(target),
-            service_ns: 0,
+            // A service time of zero would stand for none.
+            service_ns: self.service.as_mut().map_or(0, |service| service.draw_ns().max(1)),
             target,
-            client: 0,
+            client,
             class: 0,
             kind: RecordKind::Static,
         })

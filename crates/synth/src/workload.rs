@@ -4,10 +4,12 @@ use super::arrivals::ArrivalProcess;
 use super::drift::Drift;
 use super::error::SynthError;
 use super::popularity::apportion;
+use super::service;
 use super::spec::{Parameter, Parameters, PublishedFigure, WorkloadSpec};
 use super::units::MIB;
 use super::window::ActiveWindow;
 use crate::coverage::coverage_bytes;
+use crate::times::TimeDistribution;
 
 /// A synthetic workload: how often each target is requested, its size, and when.
 ///
@@ -30,6 +32,10 @@ pub struct SyntheticWorkload {
     /// Artificial hot targets, in rising order.
     pub(super) hot: Vec<u32>,
     pub(super) arrivals: ArrivalProcess,
+    /// Service times, for services whose cost is one.
+    pub(super) service: Option<TimeDistribution>,
+    /// Clients, of which each request has one at random; 0 where none is named.
+    pub(super) clients: u32,
     pub(super) corrections: Vec<f64>,
     pub(super) requests: u64,
 }
@@ -130,7 +136,7 @@ impl SyntheticWorkload {
     }
 
     /// This workload's own value of a published figure, computed from the exact numbers of
-    /// requests and sizes; `None` for a name that is no figure. Artificial hot targets are left
+    /// requests and sizes, or, of intervals and service times, from all requests; `None` for a name that is no figure. Artificial hot targets are left
     /// out, since the figures are those of the trace they were added to.
     #[must_use]
     pub fn measured(&self, name: &str) -> Option<f64> {
@@ -157,7 +163,7 @@ impl SyntheticWorkload {
             "file_max_mib" => largest(&sizes) / MIB,
             "request_mean_bytes" => transferred() / requests as f64,
             "request_median_bytes" => median(&sizes, &counts),
-            _ => return None,
+            _ => return service::moment(name, self.service.map(|_| self.records())?),
         })
     }
 }

@@ -5,6 +5,7 @@
 //! [`pace`]. `cargo xtask tidy` refuses any other sleep in a test, and any upper bound on time but [`PATIENCE`].
 
 mod cpu;
+mod etcd;
 mod loopback;
 mod names;
 mod pace;
@@ -12,6 +13,7 @@ mod process;
 mod wait;
 
 pub use cpu::cpu_time_of;
+pub use etcd::EtcdServer;
 pub use loopback::OwnLoopback;
 pub use names::unique_name;
 pub use pace::{Why, pace, pace_async, stays};

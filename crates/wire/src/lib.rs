@@ -9,7 +9,9 @@
 //! - [`session`]: mutual authentication ([`session::FrontEndHandshake`], [`session::AgentHandshake`]), and
 //!   frames that no third party can forge, repeat, reorder or drop ([`session::FrameWriter`],
 //!   [`session::FrameReader`]).
+//! - [`ServiceKey`]: the name of a service's partition.
 //! - [`lease`]: the front-end's bounds on an agent's clock.
+//! - [`load`]: what back-ends have to do: inquiries, announcements, the load index.
 //!
 //! The wire format and the states of both sides stand in `docs/mechanisms/handoff.md`.
 
@@ -17,10 +19,15 @@ pub mod codec;
 mod flow;
 mod key;
 pub mod lease;
+pub mod load;
 pub mod message;
+mod service;
 pub mod session;
+mod source_rates;
 mod tcp_state;
 
 pub use flow::{FLOW_KEY_BYTES, Flow, ipv6_mapped};
 pub use key::{Key, KeyError, random};
+pub use service::{ServiceKey, ServiceNameError, check_service_name};
+pub use source_rates::SourceRates;
 pub use tcp_state::{STATE_OVERHEAD_BYTES, STATE_VERSION, StateError, TcpState, Window};

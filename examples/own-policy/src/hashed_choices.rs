@@ -12,8 +12,8 @@
 
 use plimsoll_policy::params::{ParamSet, Params as _};
 use plimsoll_policy::{
-    BackendId, BuildContext, Built, Capabilities, ClusterView, Decision, Policy, PolicySpec, Request, Time,
-    mix,
+    BackendId, BuildContext, Built, Capabilities, ClusterView, Decision, LoadUse, Policy, PolicySpec,
+    Request, Time, mix,
 };
 
 plimsoll_policy::params! {
@@ -54,6 +54,7 @@ pub(crate) static SPEC: PolicySpec = PolicySpec {
     summary: "the less loaded of a few back-ends that the target's hash names",
     source: "Azar et al. 1999; Thaler and Ravishankar 1998",
     capabilities: &Capabilities::NONE,
+    load_use: LoadUse::View,
     weighted: true,
     params: HashedChoicesParams::SPECS,
     build,

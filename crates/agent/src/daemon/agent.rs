@@ -104,7 +104,10 @@ impl PreparedAgent {
         let asking = |error| AgentError::System { what: "cannot ask the kernel about connections", error };
         let queues = SendQueues::open().map_err(asking)?;
         let serve = match &config.serve {
-            ServeConfig::Origin(origin) => Serve::Origin(OriginService::new(OriginConfig::clone(origin))?),
+            ServeConfig::Origin(origin) => {
+                let gauge = config.gauge.clone();
+                Serve::Origin(OriginService::new(OriginConfig { gauge, ..OriginConfig::clone(origin) })?)
+            }
             ServeConfig::Copy(address) => Serve::Copy(*address),
             ServeConfig::Shim(path) => Serve::Shim(path.clone()),
         };

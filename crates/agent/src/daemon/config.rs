@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use plimsoll_datapath::DatapathError;
 use plimsoll_wire::Key;
+use plimsoll_wire::load::LoadGauge;
 use plimsoll_wire::session::HandshakeError;
 
 use plimsoll_origin::{OriginConfig, OriginError};
@@ -71,6 +72,8 @@ pub struct AgentConfig {
     /// How long a front-end whose link was silent has to open another. Then clients that acknowledge nothing are reset. 1.25 s
     /// by default.
     pub lost_grace: Duration,
+    /// Counts the requests that are being answered here; a gauge of its own by default.
+    pub gauge: LoadGauge,
 }
 
 /// Leases that the packet programs have room for: those of connections, and those of closed ones for some time.
@@ -103,6 +106,7 @@ impl AgentConfig {
             drain_timeout: Duration::from_secs(10),
             link_timeout: Duration::from_millis(1500),
             lost_grace: Duration::from_millis(1250),
+            gauge: LoadGauge::new(),
         }
     }
 

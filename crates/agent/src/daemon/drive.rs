@@ -11,7 +11,7 @@ use tokio::time::Instant;
 
 use super::client::{ClientConnection, Next};
 use super::connection::{Connection, Cut};
-use super::outcome::{ConnectionEnd, report};
+use super::outcome::{ConnectionEnd, begin, finish, report};
 use super::placing::{Placed, place};
 use super::serve::{AfterAnswer, Answer, Serve, Session};
 use super::shared::{AgentShared, Room, count};
@@ -198,7 +198,9 @@ async fn converse(
         }
         first = false;
         let Some(client) = slot.as_mut() else { return ConnectionEnd::Lost };
+        let access = begin(shared);
         let answer = answer(&mut session, client, &next, connection).await;
+        finish(access, began_at);
         report(shared, connection, answer, began_at);
         match answer.then {
             AfterAnswer::KeepAlive => {}

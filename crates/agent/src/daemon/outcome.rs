@@ -2,6 +2,7 @@
 
 use std::time::{Duration, Instant};
 
+use plimsoll_wire::load::ActiveAccess;
 use plimsoll_wire::message::{AnswerReport, FromAgent};
 
 use super::client::ClientConnection;
@@ -19,6 +20,18 @@ pub(super) enum ConnectionEnd {
     Returned,
     /// The kernel lost it.
     Lost,
+}
+
+/// A request is being answered, unless what answers counts that itself.
+pub(super) fn begin(shared: &AgentShared) -> Option<ActiveAccess> {
+    (!shared.serve.counts_load()).then(|| shared.config.gauge.begin())
+}
+
+/// A request that began so is answered.
+pub(super) fn finish(access: Option<ActiveAccess>, began_at: Instant) {
+    if let Some(access) = access {
+        access.answered(u32::try_from(began_at.elapsed().as_micros()).unwrap_or(u32::MAX));
+    }
 }
 
 /// Counts and reports the answer to the request under way.

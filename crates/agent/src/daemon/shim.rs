@@ -14,7 +14,7 @@ use tokio::io::Interest;
 
 use super::client::{ClientConnection, Next};
 use super::connection::Connection;
-use super::outcome::{ConnectionEnd, report};
+use super::outcome::{ConnectionEnd, begin, finish, report};
 use super::placing::{Placed, place};
 use super::serve::{AfterAnswer, Answer, answer_short};
 use super::shared::AgentShared;
@@ -118,9 +118,11 @@ async fn follow(
     let watched =
         watched.inspect_err(|error| tracing::warn!(%error, "a server could not be watched")).ok()?;
     let mut reported = false;
+    let mut access = begin(shared);
     let mut say = |answer: Answer| {
         // If the end of a request is unknown, the server may answer others that came with it.
         if !std::mem::replace(&mut reported, true) {
+            finish(access.take(), began_at);
             report(shared, connection, answer, began_at);
         }
     };

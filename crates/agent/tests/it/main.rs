@@ -2,3 +2,4 @@
 #![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 
 mod handoff;
+mod load;

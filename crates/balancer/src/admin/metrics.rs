@@ -9,6 +9,8 @@ use prometheus_client::encoding::DescriptorEncoder;
 use prometheus_client::registry::Registry;
 
 use super::backends::CODES;
+use super::directory::DirectorySample;
+use super::load_information::LoadInformationSample;
 use super::process::ProcessUsage;
 use super::snapshot::{BackendState, Snapshot, health_name};
 use crate::exposition::Out;
@@ -52,6 +54,8 @@ struct Sample {
     process: ProcessUsage,
     systems: Arc<MechanismSystems>,
     peers: Option<Arc<Peers>>,
+    directory: Option<DirectorySample>,
+    load_information: Option<LoadInformationSample>,
 }
 
 impl std::fmt::Debug for Sample {
@@ -87,6 +91,8 @@ impl Sample {
             process: ProcessUsage::now(),
             systems: Arc::clone(systems),
             peers: shared.peers.clone(),
+            directory: shared.directory.get().map(DirectorySample::take),
+            load_information: LoadInformationSample::take(&shared.load_information),
         }
     }
 
@@ -191,6 +197,9 @@ impl Sample {
         out.gauges("plimsoll_backend_load", "Requests assigned and not completed", || {
             there().map(|b| (named(b), u64::from(b.load)))
         })?;
+        out.gauges("plimsoll_backend_shown_load", "The load that the policy sees", || {
+            there().map(|b| (named(b), u64::from(b.shown_load)))
+        })?;
         out.gauges(
             "plimsoll_backend_state",
             "1 for the state that the back-end is in, 0 for the others",
@@ -289,6 +298,12 @@ impl Collector for Sample {
         super::agents::encode(&self.snapshot, &mut out)?;
         if let Some(peers) = &self.peers {
             super::peers::encode(peers, &self.snapshot, &mut out)?;
+        }
+        if let Some(directory) = &self.directory {
+            directory.encode(&mut out)?;
+        }
+        if let Some(load_information) = &self.load_information {
+            load_information.encode(&mut out)?;
         }
         self.process(&mut out)
     }

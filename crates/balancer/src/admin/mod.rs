@@ -3,8 +3,10 @@
 mod agents;
 mod backends;
 mod decisions;
+mod directory;
 mod flows;
 mod guard;
+mod load_information;
 mod metrics;
 mod peers;
 mod policy;

@@ -15,6 +15,8 @@ pub(super) struct BackendState {
     pub(super) backend: Arc<Backend>,
     /// Requests assigned to it and not completed.
     pub(super) load: u32,
+    /// The load that policies see.
+    pub(super) shown_load: u32,
     pub(super) weight: Weight,
     pub(super) health: Health,
     /// Whether it takes new requests.
@@ -69,7 +71,8 @@ impl Snapshot {
                 // During a reload a back-end is in the table a moment before it joins.
                 i.members.get(id.index()).map(|_| BackendState {
                     backend: Arc::clone(backend),
-                    load: i.view.load(id),
+                    load: i.view.own_load(id),
+                    shown_load: i.view.load(id),
                     weight: i.view.weight(id),
                     health: i.view.health(id),
                     eligible: i.view.is_eligible(id),
@@ -78,7 +81,7 @@ impl Snapshot {
             };
             let snapshot = Self {
                 backends: backends.iter().filter_map(state).collect(),
-                total_load: i.view.total_load(),
+                total_load: i.view.total_own_load(),
                 admission_limit: (i.admission_limit < u64::MAX).then_some(i.admission_limit),
                 waiting: i.waiting,
                 counts: i.counts,

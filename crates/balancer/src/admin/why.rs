@@ -126,7 +126,7 @@ fn in_words(refusals: &[ShownRefusals]) -> String {
 
 /// What would happen to any request now.
 fn now(snapshot: &Snapshot) -> String {
-    let relative = |b: &BackendState| f64::from(b.load) / b.weight.as_f64();
+    let relative = |b: &BackendState| f64::from(b.shown_load) / b.weight.as_f64();
     let eligible = snapshot.backends.iter().filter(|b| b.eligible);
     let Some(least) = eligible.min_by(|a, b| relative(a).total_cmp(&relative(b))) else {
         return "No back-end takes requests now: a request waits, or is refused with 503.".to_owned();

@@ -1,7 +1,7 @@
 //! Builds policy and admission limit from the configuration.
 
-use plimsoll_config::{AccessLogFormat, Config, PolicyConfig};
-use plimsoll_policy::{AdmissionControl, BuildError, Policy};
+use plimsoll_config::{AccessLogFormat, Config, LoadSource, PolicyConfig};
+use plimsoll_policy::{AdmissionControl, BuildError, Inquiries, LoadUse, Policy};
 
 /// Why a dispatch cannot be built.
 #[derive(Debug, thiserror::Error)]
@@ -32,6 +32,22 @@ pub(super) fn shadow(config: &Config, table_seed: u64) -> Result<Option<Box<dyn 
 /// The admission limit and the length of the queue.
 pub(super) fn admission(config: &Config) -> AdmissionControl {
     AdmissionControl { limit: config.admission_limit(), queue: config.admission.queue }
+}
+
+/// Whether back-ends are asked before a choice: where the policy looks at loads, and does not ask by itself.
+pub(super) fn inquiries(config: &Config) -> Option<Inquiries> {
+    let load = &config.load_information;
+    let size = u8::try_from(load.size).unwrap_or(u8::MAX);
+    let looks = matches!(config.policy.spec.load_use, LoadUse::View | LoadUse::ViewAndResponseTimes);
+    (looks && load.from == LoadSource::Poll).then_some(Inquiries { size, seed: config.policy.seed })
+}
+
+/// Warns of a policy that makes nothing of the load information that is configured.
+pub(super) fn warn_of_unused_loads(config: &Config) {
+    let spec = config.policy.spec;
+    if spec.load_use == LoadUse::None && config.load_information.from != LoadSource::Own {
+        tracing::warn!(policy = spec.name, "this policy uses no loads: `load_information` has no effect");
+    }
 }
 
 /// Whether any log needs the reason of a choice.

@@ -184,7 +184,8 @@ pub(super) fn header(config: &Config, core: &Core<Journal>, members: &[Member]) 
         key: m.key,
         weight: view.weight(m.id),
         health: view.health(m.id),
-        load: view.load(m.id),
+        load: view.own_load(m.id),
+        others: view.load(m.id) - view.own_load(m.id),
         left: if view.has_left(m.id) { place(m.id) } else { None },
     };
     let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
@@ -197,6 +198,7 @@ pub(super) fn header(config: &Config, core: &Core<Journal>, members: &[Member]) 
         backends: members.iter().map(entry).collect(),
         admission: core.admission(),
         waiting: core.waiting_requests().cloned().collect(),
+        inquiries: core.inquiries().map_or(0, |inquiries| inquiries.size),
         reserved: core.reserved(),
         started_unix_ns: u64::try_from(since_epoch.as_nanos()).unwrap_or(u64::MAX),
     }

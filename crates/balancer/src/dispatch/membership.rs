@@ -116,6 +116,10 @@ impl Dispatch {
         let closed = if new_log { state.core.witness_mut().replace_log(log) } else { None };
         let admission = build::admission(new);
         if new_policy {
+            // Whoever is polled for waits again.
+            state.polled.clear();
+            state.core.set_inquiries(build::inquiries(new));
+            build::warn_of_unused_loads(new);
             state.core.replace_policy(policy, admission);
             state.start_run(new, now);
         } else if admission != state.core.admission() {

@@ -1,28 +1,31 @@
 //! The only part of the live system that drives the core. All its inputs pass through here, in one order,
 //! under one lock: the decision log records that order, and a replay repeats it.
 
+mod asks;
 mod build;
 mod inspection;
 mod journal;
 mod member;
 mod membership;
+mod offer;
 mod patience;
+mod polling;
 mod state;
 mod waiting;
 
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
 use plimsoll_config::Config;
-use plimsoll_policy::{
-    BackendId, Cluster, Core, Ending, Kind, LruMap, Nanos, OfferOptions, Outcome, TargetId, Time, Tried,
-};
+use plimsoll_policy::{BackendId, Cluster, Core, Ending, LruMap, Nanos, Outcome, TargetId, Time};
 use tokio::sync::oneshot;
 
 use crate::membership::source::MemberSpec;
 use crate::refusal_reason::RefusalReason;
 
+pub(crate) use asks::AsksBackends;
 pub(crate) use build::BuildFailed;
 pub(crate) use inspection::Inspection;
 pub(crate) use journal::LogState;
@@ -31,7 +34,7 @@ pub(crate) use state::{DispatchCounts, Reason};
 
 use journal::Journal;
 use patience::{BRIEF, Patience};
-use state::{Decided, Made, State};
+use state::{Made, State};
 use waiting::Senders;
 
 /// The result of offering a request.
@@ -40,6 +43,8 @@ pub(crate) enum Offer {
     Assigned(Assignment),
     /// The admission limit is reached: it waits.
     Waits(Ticket),
+    /// Back-ends are asked for their loads: it waits for their answers.
+    Polls(Ticket),
     /// Rejected: the queue is full, or the policy found no back-end.
     Refused(RefusalReason),
 }
@@ -76,68 +81,16 @@ impl Dispatch {
             patience: Patience::new(),
             explain: build::wants_reasons(config),
             members,
+            polled: BTreeMap::new(),
             counts: DispatchCounts::default(),
         };
+        state.core.set_inquiries(build::inquiries(config));
+        build::warn_of_unused_loads(config);
         let log = journal::open_log(config)?;
         state.core.witness_mut().replace_log(log);
         state.start_run(config, Time::ZERO);
         state.start_shadow(build::shadow(config, table_seed)?, config);
         Ok(Arc::new(Self { origin: Instant::now(), table_seed, state: Mutex::new(state) }))
-    }
-
-    /// Offers a request of this kind for `target` from the client with this identity.
-    #[cfg(test)]
-    pub(crate) fn offer(self: &Arc<Self>, target: TargetId, kind: Kind, client: u64) -> Offer {
-        self.offer_again(target, kind, client, Tried::NONE)
-    }
-
-    /// Offers a request of this kind for `target` from the client with this identity, after these back-ends failed it.
-    pub(crate) fn offer_again(
-        self: &Arc<Self>,
-        target: TargetId,
-        kind: Kind,
-        client: u64,
-        tried: Tried,
-    ) -> Offer {
-        let mut state = self.lock();
-        let now = self.now(&mut state);
-        let request = state.request(target, kind, client);
-        let before = state.explained(target);
-        let options = OfferOptions { tried, ..OfferOptions::PLAIN };
-        let offered = state.core.offer_with(&request, &options, now);
-        match state.carry_out(&request, offered, before, now) {
-            Decided::Assigned(made) => Offer::Assigned(Assignment::new(self, made)),
-            Decided::Waits => {
-                state.counts.waited += 1;
-                if state.core.waiting() <= 1 {
-                    state.patience.is_empty(now);
-                }
-                // Without a back-end there is little to wait for; a limit that may grow will soon have room.
-                let briefly = state.core.view().eligible() == 0
-                    || (state.patience.is_standing(now) && !state.core.may_grow());
-                let (dispatch, number) = (Arc::clone(self), request.number);
-                let ticket = Ticket { dispatch, number, receiver: state.senders.add(number), briefly };
-                // Time may have made room for those that waited already.
-                self.serve_waiting(state, now);
-                Offer::Waits(ticket)
-            }
-            Decided::Rejected(reason) => {
-                state.counts.refused += 1;
-                self.serve_waiting(state, now);
-                Offer::Refused(reason)
-            }
-        }
-    }
-
-    /// Starts waiting requests where only time has passed: an adaptive limit may have made room. Called several times a
-    /// second.
-    pub(crate) fn serve_waiting_now(self: &Arc<Self>) {
-        let mut state = self.lock();
-        if state.core.waiting() > 0 {
-            let now = self.now(&mut state);
-            state.core.advance(now);
-            self.serve_waiting(state, now);
-        }
     }
 
     /// Counts a further request on a connection that stays with its back-end; the policy is not asked.
@@ -183,18 +136,6 @@ impl Dispatch {
             *state.sizes.get_or_insert_with(made.assigned.target, || 0).0 = size_bytes;
         }
         self.serve_waiting(state, now);
-    }
-
-    /// The client of a waiting request has gone, or its time is up.
-    fn give_up(&self, number: u64) {
-        let mut state = self.lock();
-        if !state.senders.remove(number) {
-            return;
-        }
-        let now = self.now(&mut state);
-        if state.core.give_up(number, now) {
-            state.counts.refused += 1;
-        }
     }
 
     /// Calls the policy's tick.
@@ -270,43 +211,6 @@ impl Dispatch {
     fn lock(&self) -> MutexGuard<'_, State<Assignment>> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
-
-    /// Starts waiting requests while there is room, then notifies their owners without the lock: an owner
-    /// that has gone returns its assignment by another call.
-    fn serve_waiting(self: &Arc<Self>, mut state: MutexGuard<'_, State<Assignment>>, now: Time) {
-        if state.core.waiting() == 0 || !state.core.has_room() {
-            return;
-        }
-        let mut served = Vec::new();
-        while let Some((request, before)) = state.next_waiting()
-            && let Some(started) = state.core.start_next(now)
-        {
-            debug_assert_eq!(started.number, request.number, "the first one starts first");
-            let sender = state.senders.take(request.number);
-            match state.carry_out(&request, started.offered, before, now) {
-                Decided::Assigned(made) => served.push((sender, Ok(made))),
-                Decided::Waits => {
-                    // Its poll is still under way, so it stays in the queue.
-                    if let Some(sender) = sender {
-                        state.senders.put_back(request.number, sender);
-                    }
-                    break;
-                }
-                Decided::Rejected(reason) => {
-                    state.counts.refused += 1;
-                    served.push((sender, Err(reason)));
-                }
-            }
-        }
-        drop(state);
-        for (sender, made) in served {
-            let assignment = made.map(|made| Assignment::new(self, made));
-            // An owner that has gone returns its assignment.
-            if let Some(sender) = sender {
-                drop(sender.send(assignment));
-            }
-        }
-    }
 }
 
 /// A request assigned to a back-end. [`Assignment::complete`] reports its end; one that is dropped, because its client
@@ -370,12 +274,15 @@ pub(crate) struct Ticket {
     receiver: oneshot::Receiver<Result<Assignment, RefusalReason>>,
     /// Whether it is not worth while to wait long.
     briefly: bool,
+    /// How long answers of back-ends are waited for besides.
+    polls_for: Duration,
 }
 
 impl Ticket {
     /// How long to wait, of `longest` at most.
     pub(crate) fn patience(&self, longest: Duration) -> Duration {
-        if self.briefly { longest.min(BRIEF) } else { longest }
+        let longest = if self.briefly { longest.min(BRIEF) } else { longest };
+        longest.saturating_add(self.polls_for)
     }
 
     /// Why there is no assignment after the wait.

@@ -1,8 +1,11 @@
 //! What dispatch keeps under its lock.
 
+use std::collections::BTreeMap;
+
 use plimsoll_config::Config;
 use plimsoll_policy::{
-    Assigned, BackendId, Core, Kind, LruMap, Offered, PollAnswer, Rejection, Request, TargetId, Time,
+    Assigned, BackendId, Candidates, Core, Kind, LoadReport, LruMap, Offered, PollAnswer, Rejection, Request,
+    TargetId, Time,
 };
 
 use super::journal::{self, Journal};
@@ -67,6 +70,8 @@ pub(super) struct State<A> {
     pub(super) patience: Patience,
     pub(super) explain: bool,
     pub(super) members: Vec<Member>,
+    /// Requests whose back-ends are being asked, by number.
+    pub(super) polled: BTreeMap<u64, Polled>,
     pub(super) counts: DispatchCounts,
 }
 
@@ -79,8 +84,18 @@ pub(super) struct Made {
     pub(super) size_bytes: Option<u64>,
 }
 
+/// A request whose back-ends are being asked.
+#[derive(Debug)]
+pub(super) struct Polled {
+    size_bytes: Option<u64>,
+    /// The back-ends that served its target before.
+    before: Option<Vec<BackendId>>,
+}
+
 pub(super) enum Decided {
     Assigned(Made),
+    /// Ask these back-ends.
+    Polls(Candidates),
     Waits,
     Rejected(RefusalReason),
 }
@@ -124,31 +139,67 @@ impl<A> State<A> {
         Some((request, before))
     }
 
-    /// Does what the core says; `before` are the back-ends that served the target before.
+    /// Does what the core says; `before` are the back-ends that served the target before. Without anyone who `asks` back-ends, the
+    /// front-end's own count answers for them.
     pub(super) fn carry_out(
         &mut self,
         request: &Request,
         mut offered: Offered,
         before: Option<Vec<BackendId>>,
+        asks: bool,
         now: Time,
     ) -> Decided {
         if let Offered::Poll(candidates) = offered {
-            // Without agents the front-end's own count is the load that it knows of its back-ends.
+            if asks {
+                let polled = Polled { size_bytes: request.size_bytes, before };
+                self.polled.insert(request.number, polled);
+                return Decided::Polls(candidates);
+            }
             let view = self.core.view();
-            let answer = |&backend: &BackendId| PollAnswer { backend, load: view.load(backend) };
+            let answer = |&backend: &BackendId| PollAnswer::of(backend, view.load(backend));
             let answers: Vec<PollAnswer> = candidates.as_slice().iter().map(answer).collect();
             offered = self.core.answer(request.number, &answers, now).unwrap_or(offered);
         }
+        self.decided(offered, request.size_bytes, before)
+    }
+
+    /// Takes the answers for a request whose back-ends were asked. `None` if it waits for none any more.
+    pub(super) fn answered(&mut self, number: u64, answers: &[PollAnswer], now: Time) -> Option<Decided> {
+        let offered = self.core.answer(number, answers, now);
+        let polled = self.polled.remove(&number);
+        let Polled { size_bytes, before } = polled?;
+        Some(self.decided(offered?, size_bytes, before))
+    }
+
+    fn decided(
+        &mut self,
+        offered: Offered,
+        size_bytes: Option<u64>,
+        before: Option<Vec<BackendId>>,
+    ) -> Decided {
         match offered {
             Offered::Assigned(assigned) => {
                 self.counts.assigned += 1;
                 let reason = self.reason(before, assigned.backend);
-                Decided::Assigned(Made { assigned, reason, size_bytes: request.size_bytes })
+                Decided::Assigned(Made { assigned, reason, size_bytes })
             }
             Offered::Waits => Decided::Waits,
             Offered::Poll(_) => Decided::Rejected(self.refusal(Rejection::NoBackend)),
             Offered::Rejected(rejection) => Decided::Rejected(self.refusal(rejection)),
         }
+    }
+
+    /// The back-ends that the policy wants to be asked, for nobody. Without anyone who `asks`, the front-end's own count answers.
+    pub(super) fn probes(&mut self, asks: bool, now: Time) -> Candidates {
+        let probes = self.core.take_probes();
+        if asks {
+            return probes;
+        }
+        for &backend in probes.as_slice() {
+            let load = self.core.view().load(backend);
+            self.core.report(&LoadReport::of(backend, load), now);
+        }
+        Candidates::NONE
     }
 
     fn reason(&self, before: Option<Vec<BackendId>>, backend: BackendId) -> Reason {

@@ -1,7 +1,9 @@
+mod polls;
+
 use std::task::{Context, Poll, Waker};
 
 use plimsoll_decisions::{LogItem, LogReader};
-use plimsoll_policy::{Health, Rejection, Weight};
+use plimsoll_policy::{Health, Kind, Rejection, Weight};
 
 use super::*;
 use crate::membership::resolve::members_of;
@@ -26,7 +28,7 @@ fn started(config: &Config) -> Arc<Dispatch> {
 fn assigned(offer: Offer) -> Assignment {
     match offer {
         Offer::Assigned(assignment) => assignment,
-        Offer::Waits(_) => panic!("has to wait"),
+        Offer::Waits(_) | Offer::Polls(_) => panic!("has to wait"),
         Offer::Refused(reason) => panic!("is refused: {reason:?}"),
     }
 }

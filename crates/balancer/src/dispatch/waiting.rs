@@ -1,16 +1,25 @@
 //! The owners of requests in the core's queue.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use tokio::sync::oneshot;
 
+use super::asks::AsksBackends;
 use crate::refusal_reason::RefusalReason;
 
 /// Tells one that waits: what it gets, or why it gets nothing.
 pub(super) type Sender<A> = oneshot::Sender<Result<A, RefusalReason>>;
 
+/// Whoever waits for one request.
+pub(super) struct WaitingOwner<A> {
+    pub(super) sender: Sender<A>,
+    /// What asks back-ends for it.
+    pub(super) asks: Option<Arc<dyn AsksBackends>>,
+}
+
 /// By the number of the request.
-pub(super) struct Senders<A>(BTreeMap<u64, Sender<A>>);
+pub(super) struct Senders<A>(BTreeMap<u64, WaitingOwner<A>>);
 
 impl<A> Default for Senders<A> {
     fn default() -> Self {
@@ -19,18 +28,23 @@ impl<A> Default for Senders<A> {
 }
 
 impl<A> Senders<A> {
-    pub(super) fn add(&mut self, number: u64) -> oneshot::Receiver<Result<A, RefusalReason>> {
+    pub(super) fn add(
+        &mut self,
+        number: u64,
+        asks: Option<Arc<dyn AsksBackends>>,
+    ) -> oneshot::Receiver<Result<A, RefusalReason>> {
         let (sender, receiver) = oneshot::channel();
-        self.0.insert(number, sender);
+        self.0.insert(number, WaitingOwner { sender, asks });
         receiver
     }
 
-    pub(super) fn take(&mut self, number: u64) -> Option<Sender<A>> {
+    pub(super) fn take(&mut self, number: u64) -> Option<WaitingOwner<A>> {
         self.0.remove(&number)
     }
 
-    pub(super) fn put_back(&mut self, number: u64, sender: Sender<A>) {
-        self.0.insert(number, sender);
+    /// What asks back-ends for this request.
+    pub(super) fn asks(&self, number: u64) -> Option<Arc<dyn AsksBackends>> {
+        self.0.get(&number)?.asks.clone()
     }
 
     /// Removes a request's owner. Returns whether there was one.

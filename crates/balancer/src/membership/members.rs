@@ -11,6 +11,9 @@ use super::source::{MemberSpec, MembershipChange, MembershipSource};
 use crate::backend::Backend;
 use crate::dispatch::Dispatch;
 
+/// The most back-ends that are there at a time, departed ones with requests included.
+pub(crate) const MOST_MEMBERS: usize = 65_534;
+
 /// Back-ends that are remembered at least, departed ones included, before others get their indices.
 const KEPT_INDICES: usize = 1024;
 
@@ -20,6 +23,7 @@ pub(crate) fn backend(id: BackendId, spec: &MemberSpec, workers: usize) -> Backe
     let address = spec.address.clone();
     Backend::new(id, name, address, authority, spec.max_connections, workers)
         .with_agent(spec.agent, spec.agent_at.clone())
+        .telling_load_at(spec.load_port)
 }
 
 /// Whether a back-end is as a source says; its weight is dispatch's.
@@ -27,6 +31,7 @@ fn is_as(backend: &Backend, spec: &MemberSpec) -> bool {
     backend.address == spec.address
         && backend.agent == spec.agent
         && backend.agent_at == spec.agent_at
+        && backend.load_port == spec.load_port
         && backend.authority == spec.authority
         && backend.max_connections == spec.max_connections
 }
@@ -178,6 +183,7 @@ mod tests {
             address: Ok(([127, 0, 0, 1], 1).into()),
             agent: None,
             agent_at: None,
+            load_port: 7401,
             authority: "a".to_owned(),
             max_connections: 4,
         }

@@ -25,13 +25,14 @@ const FIRST_PAUSE: Duration = Duration::from_secs(1);
 /// Names that are followed and looked up at the same time.
 static LOOK_UPS: Semaphore = Semaphore::const_new(AT_ONCE);
 
-/// The back-ends of a configuration, with the addresses of their names. A name that leads nowhere keeps the address that it
+/// The back-ends of a configuration, with the addresses of their names, but without names that are looked up again and again. A name that leads nowhere keeps the address that it
 /// has in `known`; without one, the back-end has none for now.
 pub(crate) fn members_of(config: &Config, known: &[Arc<Backend>]) -> Vec<MemberSpec> {
-    let names = config.backends.iter().flat_map(|b| std::iter::once(&b.at).chain(agent_of(config, b)));
+    let named = || config.backends.iter().filter(|b| b.resolve.is_none());
+    let names = named().flat_map(|b| std::iter::once(&b.at).chain(agent_of(config, b)));
     let found = look_up(names.cloned(), WAIT);
     let addresses = |at: &HostPort| found.get(at).cloned().unwrap_or_else(|| addresses_of(at));
-    let members = config.backends.iter().map(|b| {
+    let members = named().map(|b| {
         let known = known.iter().find(|k| k.name == b.name && !k.is_retired());
         member_of(config, b, known.map(|k| &**k), &addresses)
     });
@@ -65,6 +66,7 @@ fn member_of(
         address,
         agent,
         agent_at: agent_at.cloned(),
+        load_port: u16::try_from(b.load_port).unwrap_or(u16::MAX),
         authority: b.address(),
         max_connections: b.max_connections,
     }
@@ -130,7 +132,7 @@ pub(crate) async fn follow_name(shared: Arc<FrontEndShared>, backend: Arc<Backen
 }
 
 /// Has a thread of its own do this; `None` where the system has none to give, or after a panic.
-async fn in_thread<R: Send + 'static>(work: impl FnOnce() -> R + Send + 'static) -> Option<R> {
+pub(super) async fn in_thread<R: Send + 'static>(work: impl FnOnce() -> R + Send + 'static) -> Option<R> {
     let (sender, receiver) = tokio::sync::oneshot::channel();
     let thread = std::thread::Builder::new().name("name".into());
     // Whoever asked may have gone.

@@ -18,6 +18,8 @@ pub(crate) struct MemberSpec {
     pub(crate) agent: Option<SocketAddr>,
     /// The name of its agent.
     pub(crate) agent_at: Option<HostPort>,
+    /// UDP port at which its agent tells its load.
+    pub(crate) load_port: u16,
     /// `Host` of health checks, and the name of its address.
     pub(crate) authority: String,
     /// Connections that may be open to it at once.

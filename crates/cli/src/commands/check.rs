@@ -6,7 +6,9 @@ use std::fmt::Write as _;
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 
-use plimsoll_config::{AccessLogFormat, Config, HashKey, HealthProbe, PolicyConfig};
+use plimsoll_config::{
+    AccessLogFormat, Config, DiscoveryConfig, DiscoveryTransport, HashKey, HealthProbe, PolicyConfig,
+};
 use plimsoll_datapath::privileges::PrivilegeError;
 use plimsoll_datapath::system::{Question, Role};
 use plimsoll_policy::{AdmissionLimit, BackendId, Cluster, Thresholds};
@@ -135,6 +137,9 @@ fn summary(config: &Config, path: &Path, user: &str) -> String {
     if let Some(shadow) = &config.shadow {
         line("shadow policy", &policy(&shadow.policy));
     }
+    if let Some(discovery) = &config.discovery {
+        line("discovery", &discovered(discovery));
+    }
     line("mechanism", &mechanism(config));
     line("target", &target(config));
     line("admission", &admission(config));
@@ -168,6 +173,19 @@ fn target(config: &Config) -> String {
     format!("{}; {hash}", config.target.key)
 }
 
+/// Who tells of further back-ends.
+fn discovered(discovery: &DiscoveryConfig) -> String {
+    let DiscoveryConfig { service, partition, group, interface, .. } = discovery;
+    let by = match discovery.transport {
+        DiscoveryTransport::Multicast => {
+            let at = interface.as_ref().map_or_else(String::new, |name| format!(" at {name}"));
+            format!("multicast to {group}{at}")
+        }
+        DiscoveryTransport::Etcd => format!("etcd at {}", discovery.endpoints.join(", ")),
+    };
+    format!("{service}/{partition} by {by}; a replica counts for {} s at most", discovery.ttl.as_secs_f64())
+}
+
 fn mechanism(config: &Config) -> String {
     let Some(handoff) = &config.handoff else { return "proxy".to_owned() };
     let with_agent = config.backends.iter().filter(|b| b.agent.is_some()).count();
@@ -196,11 +214,14 @@ fn admission(config: &Config) -> String {
             } else {
                 ""
             };
-            let s = limit.requests(&cluster);
             let Thresholds { t_low, t_high } = t;
-            format!(
-                "at most {s} requests while all back-ends are up (t_low = {t_low}, t_high = {t_high}){more}"
-            )
+            // Nobody knows how many a directory or a name server will tell of.
+            let bound = if config.discovery.is_some() || config.backends.iter().any(|b| b.resolve.is_some()) {
+                "as many requests as the back-ends that are up allow".to_owned()
+            } else {
+                format!("at most {} requests while all back-ends are up", limit.requests(&cluster))
+            };
+            format!("{bound} (t_low = {t_low}, t_high = {t_high}){more}")
         }
     };
     format!("{bound}; {} may wait for {} s", a.queue, a.queue_timeout.as_secs_f64())
@@ -253,6 +274,9 @@ fn backends(config: &Config) -> String {
         ("Weight", Align::Right),
         ("Connections", Align::Right),
     ]);
+    if config.backends.is_empty() {
+        return String::new();
+    }
     for b in &config.backends {
         table.row([&*b.name, &b.address(), &b.weight.as_f64().to_string(), &b.max_connections.to_string()]);
     }

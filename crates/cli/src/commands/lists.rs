@@ -1,7 +1,7 @@
 //! `plimsoll policies` and `plimsoll models`: lists the registries with all parameters.
 
 use plimsoll_policy::params::ParamSpec;
-use plimsoll_policy::registered;
+use plimsoll_policy::{LoadUse, registered};
 use plimsoll_report::{Align, Table, TableColumn};
 use plimsoll_sim::models::MODELS;
 
@@ -48,6 +48,8 @@ struct RegistryEntry {
     summary: &'static str,
     source: &'static str,
     params: &'static [ParamSpec],
+    /// For a policy.
+    load_use: Option<LoadUse>,
 }
 
 pub(crate) fn policies(args: &Args) -> Result<(), CliError> {
@@ -58,6 +60,7 @@ pub(crate) fn policies(args: &Args) -> Result<(), CliError> {
             summary: s.summary,
             source: s.source,
             params: s.params,
+            load_use: Some(s.load_use),
         })
         .collect();
     show("Policy", &entries, args)
@@ -72,6 +75,7 @@ pub(crate) fn models(args: &Args) -> Result<(), CliError> {
             summary: s.summary,
             source: s.source,
             params: s.params,
+            load_use: None,
         })
         .collect();
     show("Model", &entries, args)
@@ -118,15 +122,26 @@ fn json(e: &RegistryEntry) -> serde_json::Value {
             })
         })
         .collect();
-    serde_json::json!({
+    let mut entry = serde_json::json!({
         "name": e.name, "aliases": e.aliases, "summary": e.summary, "source": e.source, "params": params,
-    })
+    });
+    if let Some(load_use) = e.load_use {
+        entry["load_use"] = load_use.name().into();
+        entry["load_information"] = load_use.sources().into();
+    }
+    entry
 }
 
 fn markdown(kind: &str, entries: &[RegistryEntry]) -> String {
     let mut out = format!("| {kind} | Also known as | What it does | Source |\n| --- | --- | --- | --- |\n");
     for e in entries {
         out += &format!("| `{}` | {} | {} | {} |\n", e.name, as_code(e.aliases), e.summary, e.source);
+    }
+    let loads: Vec<_> = entries.iter().filter_map(|e| Some((e.name, e.load_use?))).collect();
+    if !loads.is_empty() {
+        out += &format!("\n| {kind} | Load information |\n| --- | --- |\n");
+        out +=
+            &loads.iter().map(|(name, load_use)| format!("| `{name}` | {load_use} |\n")).collect::<String>();
     }
     out += "\n| Parameter | Default | Unit | Accepts | Meaning |\n| --- | --- | --- | --- | --- |\n";
     for e in entries {

@@ -3,6 +3,7 @@
 mod adaptload;
 mod args;
 mod findings;
+mod fine_grain;
 mod lard;
 
 use std::path::PathBuf;
@@ -25,6 +26,7 @@ pub(crate) fn run(args: &Args) -> Result<(), CliError> {
     let found = match args.study {
         StudyName::Lard => lard::run(args, effort)?,
         StudyName::Adaptload => adaptload::run(args, effort)?,
+        StudyName::FineGrain => fine_grain::run(args, effort)?,
     };
     let written = out.as_ref().map_or(Ok(()), |out| write(out, &found));
     // Print results first, so that they survive a failure to write a file.

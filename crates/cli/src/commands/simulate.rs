@@ -8,19 +8,20 @@ use std::time::Instant;
 use clap::ArgMatches;
 use clap::parser::ValueSource;
 use plimsoll_cache::CacheSpec;
+use plimsoll_policy::Nanos;
 use plimsoll_policy::params::GivenValue;
 use plimsoll_report::{
     Run, RunsContext, TableView, bottleneck, json_line, runs_report, runs_table, write_load_csv,
     write_load_parquet, write_runs_csv, write_runs_parquet,
 };
 use plimsoll_sim::hardware::HardwareSpec;
-use plimsoll_sim::{Arrivals, Fault};
+use plimsoll_sim::{Arrivals, Dealing, Fault, HotSpot, PartitionPlan, TimeDistribution};
 use plimsoll_studies::Workload;
 use plimsoll_studies::matrix::run_all;
 use plimsoll_studies::scenario::{Admission, Scenario, strategy_names};
-use plimsoll_studies::spec::{ModelChoice, ScenarioSpec, StrategyChoice};
+use plimsoll_studies::spec::{LoadInformationChoice, ModelChoice, ScenarioSpec, StrategyChoice};
 
-use self::notes::{hardware_note, load_notes, threshold_warnings};
+use self::notes::{dealing_warning, hardware_note, load_notes, threshold_warnings};
 use crate::error::CliError;
 use crate::input::{self, ReadArgs};
 use crate::out_dir::OutDir;
@@ -76,7 +77,41 @@ pub(crate) struct Args {
     #[arg(long = "set", value_name = "KEY=VALUE", value_parser = values::parameter)]
     settings: Vec<(String, GivenValue)>,
 
-    /// How requests arrive: closed (saturated), trace (at their times) or poisson:RATE
+    /// Draw service times, for models that take them: SHAPE:MEAN[:CV] such as exponential:50ms or gamma:22.2ms:0.45
+    #[arg(long, value_name = "SHAPE:MEAN", value_parser = values::service)]
+    service: Option<TimeDistribution>,
+
+    /// Front-ends that share the back-ends, each with its own policy object and its own view of loads
+    #[arg(long, value_name = "N", default_value = "1", value_parser = values::front_ends)]
+    front_ends: u16,
+
+    /// How requests are dealt to front-ends: client (all of a client to one of them) or random
+    #[arg(long, default_value = "client", value_parser = values::dealing)]
+    dealing: Dealing,
+
+    /// Where front-ends' loads come from: exact, own, broadcast, poll, central, with parameters if wanted, e.g.
+    /// own,poll:size=3; each is a run of its own (see docs/load-information.md)
+    #[arg(long, value_name = "KIND", value_delimiter = ',', default_value = "exact")]
+    load_information: Vec<String>,
+
+    /// Partitions of the targets, of which a back-end hosts only some: a number, or the back-ends of each, such as 0-3/4-7
+    #[arg(long, value_name = "PARTITIONS", default_value = "1", value_parser = values::partitions)]
+    partitions: PartitionPlan,
+
+    /// Time for which a request is on its way from the back-end on which its front-end runs to another one, such as 258us; 0
+    /// for front-ends on machines of their own
+    #[arg(long, value_name = "TIME", default_value = "0", value_parser = values::time)]
+    hop: Nanos,
+
+    /// How often front-ends exchange what they have seen, for policies that share it; 0 for never
+    #[arg(long, value_name = "TIME", default_value = "0", value_parser = values::time)]
+    exchange_interval: Nanos,
+
+    /// From FROM to UNTIL, in seconds, make this share of all requests ask for the most requested target; may be repeated
+    #[arg(long = "hot-spot", value_name = "SHARE@FROM-UNTIL", value_parser = values::hot_spot)]
+    hot_spots: Vec<HotSpot>,
+
+    /// How requests arrive: closed (saturated), trace (at their times), poisson:RATE, or SHAPE:RATE[:CV] such as gamma:300:0.8
     #[arg(long, default_value = "closed", value_parser = values::arrivals)]
     arrivals: Arrivals,
 
@@ -92,7 +127,8 @@ pub(crate) struct Args {
     #[arg(long, value_name = "N", default_value_t = 0)]
     warmup: u64,
 
-    /// Do something to a back-end: down:B@T, up:B@T, drain:B@T or weight=W:B@T (T in seconds); may be repeated
+    /// Do something to a back-end: down:B@T, up:B@T, drain:B@T, weight=W:B@T or, on the model fifo, speed=X:B@T
+    /// (T in seconds); may be repeated
     #[arg(long = "fault", value_name = "WHAT:B@T", value_parser = values::fault)]
     faults: Vec<Fault>,
 
@@ -156,6 +192,14 @@ fn specs(args: &Args, given: impl Fn(&str) -> bool) -> Result<(ScenarioSpec, Out
         "cache_policy": find_cache(&args.cache_policy)? => spec.cache_policy;
         "cache_object_limit": args.cache_object_limit => spec.cache_object_limit;
         "arrivals": args.arrivals => spec.arrivals;
+        "service": args.service => spec.service;
+        "front_ends": args.front_ends => spec.front_ends;
+        "dealing": args.dealing => spec.dealing;
+        "load_information": LoadInformationChoice::list(&args.load_information.join(","))? => spec.load_information;
+        "partitions": args.partitions.clone() => spec.partitions;
+        "hop": args.hop => spec.hop;
+        "exchange_interval": args.exchange_interval => spec.exchange_interval;
+        "hot_spots": args.hot_spots.clone() => spec.hot_spot;
         "speed": args.speed => spec.speed;
         "admission": args.admission => spec.admission;
         "warmup": args.warmup => spec.warmup;
@@ -179,6 +223,12 @@ fn specs(args: &Args, given: impl Fn(&str) -> bool) -> Result<(ScenarioSpec, Out
     // Parameters are added to those of the file; later ones win.
     spec.set.extend(args.settings.iter().cloned());
     Ok((spec, output))
+}
+
+/// What tells the decisions of a run from those of others.
+fn decision_label(s: &Scenario, several: bool) -> String {
+    let loads = if several { format!("-{}", s.load_information.name) } else { String::new() };
+    format!("{}-{}{loads}", s.strategy.name, s.backends)
 }
 
 fn find_cache(name: &str) -> Result<&'static CacheSpec, CliError> {
@@ -209,11 +259,11 @@ pub(crate) fn run(args: &Args, matches: Option<&ArgMatches>) -> Result<(), CliEr
         eprintln!("plimsoll: warning: {warning}");
     }
     let scenarios = spec.scenarios(workload.working_set_bytes())?;
-    for warning in threshold_warnings(&scenarios) {
+    for warning in threshold_warnings(&scenarios).into_iter().chain(dealing_warning(&spec, &workload)) {
         eprintln!("plimsoll: warning: {warning}");
     }
     let labels: Vec<String> =
-        scenarios.iter().map(|s| format!("{}-{}", s.strategy.name, s.backends)).collect();
+        scenarios.iter().map(|s| decision_label(s, spec.load_information.len() > 1)).collect();
     let create = |path: &PathBuf| output::DecisionFiles::create(path, &labels);
     let decisions = output.decisions.as_ref().map(create).transpose()?;
     let runs = execute(&output, &scenarios, &workload, decisions.as_ref())?;

@@ -1,6 +1,7 @@
 //! Integration tests of the command.
 #![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 
+mod agent_load;
 mod check;
 mod common;
 mod completions;
@@ -18,5 +19,6 @@ mod replay;
 mod reproduce;
 mod rights;
 mod simulate;
+mod simulate_load_information;
 mod trace;
 mod units;

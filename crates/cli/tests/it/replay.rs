@@ -43,6 +43,7 @@ fn log(directory: &Path, lost: &[usize], tampered: Option<u64>) {
         weight: Weight::ONE,
         health: Health::Up,
         load: 0,
+        others: 0,
         left: None,
     };
     let header = RunHeader {
@@ -54,6 +55,7 @@ fn log(directory: &Path, lost: &[usize], tampered: Option<u64>) {
         backends: (0..3).map(entry).collect(),
         admission: AdmissionControl::UNLIMITED,
         waiting: Vec::new(),
+        inquiries: 0,
         reserved: 0,
         started_unix_ns: 1_790_000_000_000_000_000,
     };

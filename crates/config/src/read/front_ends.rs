@@ -4,21 +4,23 @@ use toml::de::DeValue;
 
 use crate::read::peers::Answering;
 use crate::reader::{ConfigReader, DeclaredTable, quoted};
-use crate::sections::{MechanismKind, PolicyConfig};
+use crate::sections::{MechanismKind, PeersConfig, PolicyConfig};
 
-/// Checks that the local back-end is one of the configured ones.
-pub(super) fn check_local(
+/// The local back-end, which is one of the configured ones.
+pub(super) fn local<'b>(
     reader: &mut ConfigReader<'_>,
-    section: &DeclaredTable<'_>,
-    backends: &[Answering],
-) {
-    let Some(found) = section.found("local") else { return };
-    if let DeValue::String(text) = found.value
+    (section, peers): (&DeclaredTable<'_>, Option<&PeersConfig>),
+    backends: &'b [Answering],
+) -> Option<&'b Answering> {
+    if let Some(found) = section.found("local")
+        && let DeValue::String(text) = found.value
         && backends.iter().all(|b| *b.config.name != **text)
     {
         let remedy = "write the `name` of the [[backend]] on this machine".to_owned();
         reader.wrong_value(&found, (format!("no back-end is called {}", quoted(text)), remedy));
     }
+    let local = &peers?.local;
+    backends.iter().find(|b| b.config.name == *local)
 }
 
 /// The settings elsewhere in the file that `[peers]` restricts.

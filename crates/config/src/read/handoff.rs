@@ -21,7 +21,7 @@ pub(super) fn check_peers(
     reader: &mut ConfigReader<'_>,
     top: &DeclaredTable<'_>,
     listeners: &[PlacedListener],
-    backends: &[BackendConfig],
+    (backends, others): (&[BackendConfig], bool),
 ) {
     for listener in listeners {
         let address = listener.address;
@@ -34,7 +34,8 @@ pub(super) fn check_peers(
             reader.wrong(&format!("{}.address", listener.path), listener.span.clone(), (what, remedy));
         }
     }
-    if !backends.is_empty() && backends.iter().all(|b| b.agent.is_none()) {
+    // Those that a directory tells bring their agents.
+    if !others && !backends.is_empty() && backends.iter().all(|b| b.agent.is_none()) {
         let what = "there is no agent to hand connections to".to_owned();
         let remedy = "write `agent = \"HOST:PORT\"` in [[backend]], or `mechanism = \"proxy\"`".to_owned();
         reader.wrong("mechanism", top.span_of("mechanism"), (what, remedy));

@@ -1,5 +1,6 @@
 //! From the text of a file to a checked configuration.
 
+mod discovery;
 mod failover;
 mod front_ends;
 mod handoff;
@@ -20,8 +21,8 @@ use crate::read::peers::PlacedListener;
 use crate::reader::{ConfigReader, DeclaredTable, escaped};
 use crate::sections::{
     AccessLog, Admin, AdmissionConfig, DecisionLogConfig, EjectionConfig, Forwarded, HealthConfig, Limits,
-    ListenerConfig, MechanismKind, PeersConfig, PolicyConfig, Root, SECTIONS, ShadowConfig, TargetConfig,
-    Timeouts, section,
+    ListenerConfig, LoadInformationConfig, MechanismKind, PeersConfig, PolicyConfig, Root, SECTIONS,
+    ShadowConfig, TargetConfig, Timeouts, section,
 };
 
 /// The most bytes of a configuration file.
@@ -86,7 +87,9 @@ fn read<'a>(reader: &mut ConfigReader<'a>, root: &'a DeTable<'a>) -> Option<Conf
     let mechanism = keys.as_ref().map_or(MechanismKind::Proxy, |keys| keys.mechanism);
     let listener_sections = list(reader, root, "listener")?;
     let listeners = peers::listeners(reader, &listener_sections);
-    let backend_sections = list(reader, root, "backend")?;
+    let discovery_section = one(reader, root, "discovery")?;
+    let discovery = discovery::read(reader, &discovery_section);
+    let backend_sections = backend_list(reader, root, discovery_section.table.is_some())?;
     let answering = peers::backends(reader, &backend_sections);
     peers::check(reader, &listeners, &answering);
     let backends: Vec<_> = answering.iter().map(|b| b.config.clone()).collect();
@@ -102,23 +105,22 @@ fn read<'a>(reader: &mut ConfigReader<'a>, root: &'a DeTable<'a>) -> Option<Conf
     let handoff_section = one(reader, root, "handoff")?;
     let handoff = handoff::read(reader, &handoff_section, mechanism);
     if mechanism.hands_off() {
-        handoff::check_peers(reader, &top, &listeners, &backends);
+        handoff::check_peers(reader, &top, &listeners, (&backends, discovery.is_some()));
     }
     let failover_section = one(reader, root, "failover")?;
     let failover = failover::read(reader, &failover_section, mechanism, &listeners);
     let peers_section = one(reader, root, "peers")?;
-    let peers = peers_section.table.and_then(|_| PeersConfig::read(reader, &peers_section));
+    let peers = if_there(reader, &peers_section, PeersConfig::read);
+    let load_information = part(reader, root, LoadInformationConfig::read_checked, "load_information");
     let admin_section = one(reader, root, "admin")?;
     let admin = Admin::read(reader, &admin_section);
     let access_log = switched(reader, root, AccessLog::read, "access_log");
     let decision_section = one(reader, root, "decision_log")?;
-    let decision_log =
-        decision_section.table.and_then(|_| DecisionLogConfig::read(reader, &decision_section));
+    let decision_log = if_there(reader, &decision_section, DecisionLogConfig::read);
     separate_admin(reader, &admin_section, admin.as_ref(), &listeners);
     separate_logs(reader, &decision_section, decision_log.as_ref(), access_log.as_ref());
     if peers_section.table.is_some() {
-        front_ends::check_local(reader, &peers_section, &answering);
-        let local = peers.as_ref().and_then(|peers| answering.iter().find(|b| b.config.name == peers.local));
+        let local = front_ends::local(reader, (&peers_section, peers.as_ref()), &answering);
         let beside = front_ends::OtherSections { mechanism, local, policy: policy.as_ref() };
         front_ends::check(reader, &peers_section, &beside);
     }
@@ -126,12 +128,14 @@ fn read<'a>(reader: &mut ConfigReader<'a>, root: &'a DeTable<'a>) -> Option<Conf
     Some(Config {
         listeners: listeners.iter().map(|l| ListenerConfig { address: l.address }).collect(),
         backends,
+        discovery,
         policy: policy?,
         shadow,
         mechanism,
         handoff,
         failover,
         peers,
+        load_information: load_information?,
         target: target?,
         admission: admission?,
         health: health?,
@@ -147,6 +151,24 @@ fn read<'a>(reader: &mut ConfigReader<'a>, root: &'a DeTable<'a>) -> Option<Conf
         seccomp,
         files: std::mem::take(&mut reader.files),
     })
+}
+
+/// A table that may be left out.
+fn if_there<'a, T>(
+    reader: &mut ConfigReader<'a>,
+    section: &DeclaredTable<'a>,
+    read: impl Fn(&mut ConfigReader<'a>, &DeclaredTable<'a>) -> Option<T>,
+) -> Option<T> {
+    section.table.and_then(|_| read(reader, section))
+}
+
+/// The back-ends; those that a directory tells may be all that there are.
+fn backend_list<'a>(
+    reader: &mut ConfigReader<'a>,
+    root: &'a DeTable<'a>,
+    others: bool,
+) -> Option<Vec<DeclaredTable<'a>>> {
+    if others && root.get("backend").is_none() { Some(Vec::new()) } else { list(reader, root, "backend") }
 }
 
 /// A function that reads a table.
@@ -205,7 +227,10 @@ fn list<'a>(
 ) -> Option<Vec<DeclaredTable<'a>>> {
     let spec = section(name)?;
     let Some(value) = root.get(name) else {
-        let remedy = "add at least one, with an address".to_owned();
+        let remedy = match name {
+            "backend" => "add at least one, with an address, or [discovery]".to_owned(),
+            _ => "add at least one, with an address".to_owned(),
+        };
         reader.wrong(name, 0..0, (format!("there is no [[{name}]]"), remedy));
         return Some(Vec::new());
     };

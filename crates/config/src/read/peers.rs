@@ -65,6 +65,11 @@ pub(super) fn backends<'a>(reader: &mut ConfigReader<'a>, sections: &[DeclaredTa
     let mut out = Vec::new();
     for section in sections.iter().take(BACKENDS_MAX) {
         let Some(config) = BackendConfig::read(reader, section) else { continue };
+        if config.resolve.is_some() && config.agent.is_some() {
+            let what = "belongs to one address, and this name may have several".to_owned();
+            let remedy = "remove it, or write `resolve = \"once\"`".to_owned();
+            reader.wrong(&section.key("agent"), section.span_of("agent"), (what, remedy));
+        }
         unique(reader, section, "address", &mut addresses, one_spelling(&config.at));
         unique(reader, section, "name", &mut names, Arc::clone(&config.name));
         out.push(Answering {

@@ -2,6 +2,7 @@
 
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
 use plimsoll_policy::Weight;
 
@@ -10,7 +11,7 @@ use crate::declare::{KeyForm, KeyValue, keys};
 use crate::keys::Default::{Is, Required, Words};
 use crate::keys::KeyKind::{self, Integer, Number, Text};
 use crate::reader::{ConfigReader, DeclaredTable, Wrong, quoted};
-use crate::value::ConfigValue;
+use crate::value::{self, ConfigValue, show_duration};
 
 keys! {
     /// Where clients connect; at least one, at most 64.
@@ -43,12 +44,18 @@ keys! {
         /// Where it answers; unique.
         "address" at: HostPort = Required,
             Text("host and port, e.g. \"10.0.0.1:80\", \"app.internal:80\" or \"[fd00::1]:80\"");
+        /// How often the name in the address is looked up: `once`, until it leads somewhere, and its first address is the back-end; a
+        /// time: each such time anew, and each of its addresses is a back-end of its own, called `NAME@ADDRESS`.
+        "resolve" resolve: Option<Duration> =
+            Is("once"), Text("\"once\", or a time from \"1s\" to \"24h\", e.g. \"10s\"") => Resolve;
         /// Share of load relative to the others, in steps of 1/256; 0 takes nothing new.
         "weight" weight: Weight = Is("1"), Number { min: 0.0, max: 65_536.0 };
         /// Connections that the front-end opens to it at most, over all workers.
         "max_connections" max_connections: u32 = Is("1024"), Integer { min: 1, max: 1_000_000 };
         /// Where its agent takes handoffs; without one, its requests are proxied.
         "agent" agent: Option<HostPort> = Words("no agent"), Text("host and port, e.g. \"10.0.0.1:7400\"");
+        /// UDP port of its address at which its agent tells its load; see `load_information`.
+        "load_port" load_port: u32 = Is("7401"), Integer { min: 1, max: 65_535 };
     }
 }
 
@@ -69,6 +76,35 @@ impl KeyValue for Option<HostPort> {
 
     fn show(&self, kind: KeyKind) -> Option<ConfigValue> {
         self.as_ref().and_then(|at| at.show(kind))
+    }
+}
+
+/// The shortest time between two look-ups.
+const LEAST_RESOLVE: Duration = Duration::from_secs(1);
+
+/// How often a name is looked up; none: once.
+struct Resolve;
+
+impl KeyForm<Option<Duration>> for Resolve {
+    fn read<'a>(
+        reader: &mut ConfigReader<'a>,
+        section: &DeclaredTable<'a>,
+        name: &str,
+    ) -> Option<Option<Duration>> {
+        reader.text(section, name, |text| match text {
+            "once" => Ok(None),
+            text => match value::duration(text).filter(|time| *time >= LEAST_RESOLVE) {
+                Some(time) => Ok(Some(time)),
+                None => {
+                    let what = format!("{} is neither \"once\" nor such a time", quoted(text));
+                    Err((what, "write \"once\", or a time from \"1s\" to \"24h\"".to_owned()))
+                }
+            },
+        })
+    }
+
+    fn show(time: &Option<Duration>) -> Option<ConfigValue> {
+        Some(ConfigValue::Text(time.map_or_else(|| "once".to_owned(), show_duration)))
     }
 }
 

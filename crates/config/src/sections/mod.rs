@@ -3,11 +3,13 @@
 mod admin;
 mod admission;
 mod backends;
+mod discovery;
 mod ejection;
 mod failover;
 mod handoff;
 mod health;
 mod limits;
+mod load_information;
 mod logs;
 mod peers;
 mod policy;
@@ -19,11 +21,14 @@ use crate::keys::SectionSpec;
 pub use admin::Admin;
 pub use admission::{AdmissionConfig, AdmissionLimitConfig};
 pub use backends::{BackendConfig, BackendName, ListenerConfig};
+pub(crate) use discovery::needs_interface;
+pub use discovery::{DiscoveryConfig, DiscoveryTransport};
 pub use ejection::EjectionConfig;
 pub use failover::FailoverConfig;
 pub use handoff::{HandoffConfig, Placement};
 pub use health::{HealthConfig, HealthProbe};
 pub use limits::{Forwarded, Limits, Timeouts};
+pub use load_information::{LoadInformationConfig, LoadSource};
 pub use logs::{AccessLog, AccessLogFormat, DecisionLogConfig, WhenFull};
 pub use peers::{PeerConfig, PeersConfig};
 pub use policy::{PolicyConfig, ShadowConfig};
@@ -36,6 +41,7 @@ pub(crate) static SECTIONS: &[SectionSpec] = &[
     Root::SECTION,
     ListenerConfig::SECTION,
     BackendConfig::SECTION,
+    DiscoveryConfig::SECTION,
     PolicyConfig::SECTION,
     ShadowConfig::SECTION,
     TargetConfig::SECTION,
@@ -48,6 +54,7 @@ pub(crate) static SECTIONS: &[SectionSpec] = &[
     HandoffConfig::SECTION,
     FailoverConfig::SECTION,
     PeersConfig::SECTION,
+    LoadInformationConfig::SECTION,
     Admin::SECTION,
     AccessLog::SECTION,
     DecisionLogConfig::SECTION,

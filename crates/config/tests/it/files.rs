@@ -112,6 +112,47 @@ fn a_handoff_key() {
 }
 
 #[test]
+fn back_ends_that_a_directory_tells() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("key");
+    fs::write(&file, "0123456789abcdef".repeat(4)).unwrap();
+    fs::set_permissions(&file, fs::Permissions::from_mode(0o600)).unwrap();
+    let with = |keys: &str| {
+        let text = format!(
+            "[[listener]]\naddress = \"10.0.0.1:80\"\n[discovery]\nservice = \"album\"\nkey_file = \"key\"\n{keys}"
+        );
+        load(dir.path(), text.as_bytes())
+    };
+    let config = with("").unwrap();
+    let discovery = config.discovery.as_ref().unwrap();
+    assert!(config.backends.is_empty(), "there need be no others");
+    assert_eq!((&*discovery.service, &*discovery.partition, discovery.ttl.as_secs()), ("album", "0", 3));
+    assert_eq!((discovery.group.to_string().as_str(), &discovery.interface), ("239.255.80.76:7369", &None));
+    assert_eq!(config.to_json()["discovery"]["key_file"], "(hidden)");
+    let etcd =
+        with("transport = \"etcd\"\nendpoints = [\"http://10.0.0.5:2379\"]\nprefix = \"/a/\"\n").unwrap();
+    assert_eq!(etcd.discovery.as_ref().unwrap().prefix, "/a");
+    assert_eq!(plimsoll_config::Config::diff(&config, &etcd).needs_restart().len(), 3);
+    for (keys, key, remedy) in [
+        ("transport = \"etcd\"\n", "endpoints", "endpoints = ["),
+        ("transport = \"etcd\"\nendpoints = [\"http://h:1\"]\nttl = \"1s\"\n", "ttl", "at least \"3s\""),
+        (
+            "transport = \"etcd\"\nendpoints = [\"http://h:1\"]\ninterface = \"lo\"\n",
+            "interface",
+            "remove it",
+        ),
+        ("endpoints = [\"http://h:1\"]\n", "endpoints", "transport = \"etcd\""),
+        ("group = \"[ff02::1]:7369\"\n", "interface", "name of an interface"),
+        ("[[backend]]\naddress = \"h\"\n", "backend[0].address", "h"),
+    ] {
+        let error = with(keys).unwrap_err();
+        assert!(error.contains(key) && error.contains(remedy), "{error}");
+    }
+    assert!(with("[[backend]]\naddress = \"h:1\"\n").unwrap().backends.len() == 1, "beside it");
+}
+
+#[test]
 fn front_ends_beside_one_another() {
     use std::os::unix::fs::PermissionsExt as _;
     let dir = tempfile::tempdir().unwrap();

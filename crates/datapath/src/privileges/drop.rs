@@ -22,6 +22,8 @@ const ENDING: Duration = Duration::from_secs(5);
 pub enum KeptWork {
     /// It passes requests on, and may open listeners.
     Proxy,
+    /// It answers at what it has bound.
+    Answer,
     /// A front-end that hands connections off, and may open listeners.
     HandOff,
     /// An agent, which takes connections over.
@@ -37,6 +39,7 @@ impl KeptWork {
         // put back into the kernel by binding a socket to its port.
         let datapath = CapabilitySet::NET_ADMIN | CapabilitySet::BPF;
         match self {
+            Self::Answer => CapabilitySet::empty(),
             Self::Proxy => CapabilitySet::NET_BIND_SERVICE,
             Self::HandOff | Self::TakeOver { low_ports: true } => datapath | CapabilitySet::NET_BIND_SERVICE,
             Self::TakeOver { low_ports: false } => datapath,
@@ -104,7 +107,8 @@ impl PrivilegeDrop<'_> {
             return Some("as configured".to_owned());
         }
         // A kernel may lack it. What was given away is worth more than this is on top of it.
-        seccomp::install(self.work != KeptWork::Proxy).err().map(|error| error.to_string())
+        let uses_bpf = matches!(self.work, KeptWork::HandOff | KeptWork::TakeOver { .. });
+        seccomp::install(uses_bpf).err().map(|error| error.to_string())
     }
 
     fn kept(self) -> CapabilitySet {

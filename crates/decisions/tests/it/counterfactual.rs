@@ -2,7 +2,7 @@
 
 use plimsoll_decisions::{CompareOptions, Comparison, Counterfactual, LogReader, Shadow, compare};
 use plimsoll_policy::{
-    BackendId, Candidates, Capabilities, Cluster, ClusterView, Completion, Decision, Health, Nanos,
+    BackendId, Candidates, Capabilities, Cluster, ClusterView, Completion, Decision, Health, LoadUse, Nanos,
     OfferOptions, Outcome, Phase, Policy, Polls, REGISTRY, Request, TargetId, Time, Weight,
 };
 
@@ -22,7 +22,8 @@ fn compared(path: &std::path::Path, policies: &[&str]) -> Vec<Comparison> {
 
 #[test]
 fn the_same_policy_would_have_done_the_same() {
-    for spec in REGISTRY {
+    // Live, some answers to a poll are late; a counterfactual answers with all loads, at once.
+    for spec in REGISTRY.iter().filter(|spec| spec.load_use != LoadUse::Polls) {
         let directory = tempfile::tempdir().unwrap();
         let mut live = Live::new(header(spec.name), 21);
         live.steps(5000);

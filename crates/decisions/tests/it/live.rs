@@ -6,9 +6,9 @@ use plimsoll_decisions::{
     BackendEntry, LogConfig, LogReader, LogRetention, LogWriter, Proof, Recorder, RunHeader, Shadow, replay,
 };
 use plimsoll_policy::{
-    AdmissionControl, AdmissionLimit, Assigned, BackendId, Completion, Core, Decision, Ending, Health, Kind,
-    LoadReport, Nanos, OfferOptions, Offered, Outcome, Phase, PollAnswer, Request, TargetId, Time, Tried,
-    WaitingRequest, Weight, Witness, mix,
+    AdmissionControl, AdmissionLimit, Assigned, BackendId, Completion, Core, Decision, Ending, Health,
+    Inquiries, Kind, LoadReport, Nanos, OfferOptions, Offered, Outcome, Phase, PollAnswer, Request, TargetId,
+    Time, Tried, WaitingRequest, Weight, Witness, mix,
 };
 
 /// The limit that tests run under.
@@ -23,6 +23,7 @@ pub(crate) fn header(policy: &str) -> RunHeader {
         weight: Weight::ONE,
         health: Health::Up,
         load: 0,
+        others: 0,
         left: None,
     };
     RunHeader {
@@ -34,6 +35,8 @@ pub(crate) fn header(policy: &str) -> RunHeader {
         backends: (0..4).map(entry).collect(),
         admission: ADMISSION,
         waiting: Vec::new(),
+        // One of them chooses from loads that back-ends are asked for.
+        inquiries: if policy == "join_shortest_queue" { 2 } else { 0 },
         reserved: 0,
         started_unix_ns: 1_700_000_000_000_000_000,
     }
@@ -142,7 +145,7 @@ impl Live {
             5..=9 => self.core.tick(self.now),
             10..=12 => {
                 let (backend, load) = (self.any_backend(), self.draw(100) as u32);
-                self.core.report(&LoadReport { backend, load }, self.now);
+                self.core.report(&LoadReport::of(backend, load), self.now);
             }
             13..=15 => {
                 let sum: Vec<(u64, u64)> =
@@ -187,7 +190,7 @@ impl Live {
                 let taken = Nanos::new(1 + self.draw(50_000));
                 self.now += taken;
                 let view = self.core.view();
-                let answer = |&backend: &BackendId| PollAnswer { backend, load: view.load(backend) };
+                let answer = |&backend: &BackendId| PollAnswer::of(backend, view.load(backend));
                 let mut answers: Vec<PollAnswer> = candidates.as_slice().iter().map(answer).collect();
                 // Some are late.
                 answers.truncate(self.draw(answers.len() as u64 + 1) as usize);
@@ -288,6 +291,8 @@ impl Live {
 
     /// Another policy is configured: the cluster stays as it is, and who waits waits on.
     pub(crate) fn reload(&mut self, policy: &str) {
+        let RunHeader { inquiries, seed, .. } = header(policy);
+        self.core.set_inquiries((inquiries > 0).then_some(Inquiries { size: inquiries, seed }));
         self.core.replace_policy(header(policy).build_policy().unwrap(), ADMISSION);
         let view = self.core.view();
         let left: Vec<BackendId> = view.left_ids().collect();
@@ -296,7 +301,8 @@ impl Live {
             key: view.key(b),
             weight: view.weight(b),
             health: view.health(b),
-            load: view.load(b),
+            load: view.own_load(b),
+            others: view.load(b) - view.own_load(b),
             left: left.iter().position(|&gone| gone == b).map(|place| place as u32),
         };
         let header = RunHeader {

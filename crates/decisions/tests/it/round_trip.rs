@@ -85,32 +85,57 @@ fn any_weight() -> impl Strategy<Value = Weight> {
 
 fn any_header() -> impl Strategy<Value = RunHeader> {
     let left = prop::option::of(0u32..99);
-    let backend = (".{0,8}", any::<u64>(), any_weight(), any_health(), 0u32..1000, left).prop_map(
-        |(name, key, weight, health, load, left)| BackendEntry { name, key, weight, health, load, left },
+    let loads = (0u32..1000, 0u32..1000);
+    let backend = (".{0,8}", any::<u64>(), any_weight(), any_health(), loads, left).prop_map(
+        |(name, key, weight, health, (load, others), left)| BackendEntry {
+            name,
+            key,
+            weight,
+            health,
+            load,
+            others,
+            left,
+        },
     );
     let waiting =
         (any_request(), any_options()).prop_map(|(request, options)| WaitingRequest { request, options });
-    let core = (any_admission(), prop::collection::vec(waiting, 0..4), 0u64..100);
+    let core = (any_admission(), prop::collection::vec(waiting, 0..4), 0u64..100, 0u8..9);
     let texts = prop::collection::vec((".{0,5}", ".{0,5}"), 0..3);
     (".{0,9}", texts, any_number(), ".{0,4}", any_number(), prop::collection::vec(backend, 0..5), core)
-        .prop_map(|(policy, settings, seed, cache, cache_bytes, backends, (admission, waiting, reserved))| {
-            RunHeader {
+        .prop_map(
+            |(
                 policy,
                 settings,
                 seed,
                 cache,
                 cache_bytes,
                 backends,
-                admission,
-                waiting,
-                reserved,
-                started_unix_ns: seed,
-            }
-        })
+                (admission, waiting, reserved, inquiries),
+            )| {
+                RunHeader {
+                    policy,
+                    settings,
+                    seed,
+                    cache,
+                    cache_bytes,
+                    backends,
+                    admission,
+                    waiting,
+                    inquiries,
+                    reserved,
+                    started_unix_ns: seed,
+                }
+            },
+        )
 }
 
 fn any_what() -> impl Strategy<Value = What> {
-    let answer = (any_backend(), any::<u32>()).prop_map(|(backend, load)| PollAnswer { backend, load });
+    let latency = || prop::option::of((0..u64::MAX).prop_map(Nanos::new));
+    let answer = (any_backend(), any::<u32>(), latency()).prop_map(|(backend, load, latency)| PollAnswer {
+        backend,
+        load,
+        latency,
+    });
     let completed = (
         (any_request(), any_phase()),
         any_backend(),
@@ -129,8 +154,8 @@ fn any_what() -> impl Strategy<Value = What> {
         2 => (any_number(), any_backend(), any_phase(), prop::option::of(any_phase()), any::<bool>())
             .prop_map(|(number, backend, from, to, own)| What::Moved { number, backend, from, to, own }),
         1 => (any_number(), any_request()).prop_map(|(number, request)| What::Taken { number, request }),
-        1 => (any_backend(), any::<u32>())
-            .prop_map(|(backend, load)| What::Reported(LoadReport { backend, load })),
+        1 => (any_backend(), any::<u32>(), latency())
+            .prop_map(|(backend, load, latency)| What::Reported(LoadReport { backend, load, latency })),
         1 => prop::collection::vec((any_number(), any_number()), 0..5).prop_map(What::Shared),
         1 => any_backend().prop_map(|backend| What::Left { backend }),
         1 => any_admission().prop_map(What::Admission),

@@ -10,12 +10,12 @@ impl Cluster {
     pub(crate) fn exclude(&mut self, ids: &[BackendId]) -> bool {
         let mut excluded = 0;
         for &b in ids {
-            if self.0.is_eligible(b) {
-                self.0.relative.set(b.index(), RelativeLoad::INELIGIBLE);
+            if self.view.is_eligible(b) {
+                self.view.relative.set(b.index(), RelativeLoad::INELIGIBLE);
                 excluded += 1;
             }
         }
-        if excluded == self.0.eligible {
+        if excluded == self.view.eligible {
             self.readmit(ids);
             return false;
         }
@@ -24,11 +24,11 @@ impl Cluster {
 
     /// Ends [`Cluster::exclude`] of these.
     pub(crate) fn readmit(&mut self, ids: &[BackendId]) {
-        let len = self.0.len();
+        let len = self.view.len();
         for &b in ids.iter().filter(|b| b.index() < len) {
-            if self.0.takes_requests(b) {
-                let Counted { load, weight, .. } = self.0.counted[b.index()];
-                self.0.relative.set(b.index(), RelativeLoad::of(load, weight));
+            if self.view.takes_requests(b) {
+                let Counted { load, weight, .. } = self.view.counted[b.index()];
+                self.view.relative.set(b.index(), RelativeLoad::of(load, weight));
             }
         }
     }

@@ -9,19 +9,23 @@ use crate::time::Time;
 impl<W: Witness> Core<W> {
     #[inline]
     pub(super) fn ask(&mut self, request: &Request, options: &OfferOptions, now: Time) -> Decision {
-        if options.tried.as_slice().is_empty() {
-            return self.policy.choose(request, &self.cluster, now);
-        }
-        self.without_tried(options, |core| core.policy.choose(request, &core.cluster, now))
+        self.without_tried(options, |core| match &mut core.inquirer {
+            Some(inquirer) if core.polls_for_policy => inquirer.ask(&core.cluster),
+            _ => core.policy.choose(request, &core.cluster, now),
+        })
     }
 
     /// Has the policy decide while back-ends that were tried are not eligible.
+    #[inline(always)]
     pub(super) fn without_tried(
         &mut self,
         options: &OfferOptions,
         decide: impl FnOnce(&mut Self) -> Decision,
     ) -> Decision {
         let tried = options.tried.as_slice();
+        if tried.is_empty() {
+            return decide(self);
+        }
         let excluded = self.cluster.exclude(tried);
         let decision = match decide(self) {
             // Out of a table that the policy made before.
@@ -98,6 +102,9 @@ impl<W: Witness> Core<W> {
         }
         if phase != Phase::Prepared {
             self.policy.on_assign(request, backend, &self.cluster, now);
+            if self.policy_probes {
+                self.probe(now);
+            }
         }
         let (number, target, epoch) = (request.number, request.target, self.epoch);
         let generation = self.cluster.backend_generation(backend);

@@ -175,7 +175,7 @@ impl Growth {
         for (index, responses) in self.backends.iter().enumerate().take(view.len()) {
             let backend = BackendId::new(index);
             if let Some(of_this) = responses.overloaded(self.now)
-                && view.load(backend) > 0
+                && view.own_load(backend) > 0
                 && view.is_eligible(backend)
             {
                 overloaded += 1;

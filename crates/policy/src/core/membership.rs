@@ -64,7 +64,7 @@ impl<W: Witness> Core<W> {
     /// Removes a back-end that has no load and tells the policy, which forgets it. Returns whether it did.
     /// Another back-end may now get its index.
     pub fn leave(&mut self, b: BackendId, now: Time) -> bool {
-        if self.cluster.has_left(b) || self.cluster.load(b) > 0 {
+        if self.cluster.has_left(b) || self.cluster.own_load(b) > 0 {
             return false;
         }
         if self.cluster.health(b) != Health::Down {

@@ -15,7 +15,9 @@
 //! complete(assigned)                  room for who waits
 //! stay(back-end)                      a further request on a connection that stays: counted, nobody asked
 //! join · leave · health · weight      room for who waits
-//! report(load) · share(sums) · tick
+//! report(load)                        what policy and view know of it
+//! take_probes()                       ask these, no request waits for it
+//! share(sums) · tick
 //! ```
 //!
 //! After each input that may have made room the runtime calls [`Core::start_next`] until it returns `None`.
@@ -27,6 +29,8 @@ mod admission;
 mod assigned;
 mod carry_out;
 mod growth;
+mod inquirer;
+mod inquiries;
 mod membership;
 mod offer;
 mod phases;
@@ -38,20 +42,23 @@ mod witness;
 
 pub use admission::{AdmissionControl, AdmissionLimit};
 pub use assigned::{Assigned, Ending, Phase};
+pub use inquirer::{Inquiries, random_candidates};
 pub use membership::ClusterFull;
 pub use offer::{OfferOptions, Offered, Rejection, Started, Tried};
 pub use waiting::WaitingRequest;
 pub use witness::Witness;
 
-use std::collections::BTreeMap;
+use foldhash::fast::FixedState;
+use hashbrown::HashMap;
 
 use assigned::NO_POLICY;
 use growth::Growth;
+use inquirer::Inquirer;
 use waiting::WaitQueue;
 
 use crate::capability::least_polled;
 use crate::cluster::{BackendId, Cluster, ClusterView};
-use crate::decision::{Completion, Decision, LoadReport, PollAnswer};
+use crate::decision::{Candidates, Completion, Decision, PollAnswer};
 use crate::policy::Policy;
 use crate::request::{Request, TargetId};
 use crate::time::{Nanos, Time};
@@ -71,7 +78,15 @@ pub struct Core<W = ()> {
     /// Those of them that this core began with.
     inherited: u64,
     waiting: WaitQueue,
-    polling: BTreeMap<u64, WaitingRequest>,
+    /// By number. Nothing depends on its order.
+    polling: HashMap<u64, WaitingRequest, FixedState>,
+    inquirer: Option<Box<Inquirer>>,
+    /// Whether it asks before this policy chooses.
+    polls_for_policy: bool,
+    /// Whether this policy probes.
+    policy_probes: bool,
+    /// What it wants to be asked.
+    probes: Candidates,
     /// Number of policies before this one. Only the policy that assigned a request hears of its end.
     epoch: u32,
     witness: W,
@@ -95,6 +110,7 @@ impl<W: Witness> Core<W> {
         witness: W,
     ) -> Self {
         let limit = admission.limit.requests(&cluster);
+        let policy_probes = policy.capabilities().can_probe();
         Self {
             policy,
             cluster,
@@ -104,7 +120,11 @@ impl<W: Witness> Core<W> {
             reserved: 0,
             inherited: 0,
             waiting: WaitQueue::default(),
-            polling: BTreeMap::new(),
+            polling: HashMap::with_hasher(FixedState::with_seed(1)),
+            inquirer: None,
+            polls_for_policy: false,
+            policy_probes,
+            probes: Candidates::NONE,
             epoch: 0,
             witness,
         }
@@ -186,17 +206,21 @@ impl<W: Witness> Core<W> {
 
     /// Takes the answers to the poll of request `number`, as many as came in time. `None` when that request
     /// has no poll under way.
+    #[inline]
     pub fn answer(&mut self, number: u64, answers: &[PollAnswer], now: Time) -> Option<Offered> {
         let polled = self.polling.remove(&number)?;
         let WaitingRequest { request, options } = &polled;
         self.reserved -= 1;
+        let mut raised = None;
+        let heard = self.heard(answers, &mut raised);
         let own = self.without_tried(options, |core| match core.policy.as_polls() {
-            Some(polls) => polls.on_poll(request, answers, &core.cluster, now),
-            None => least_polled(answers, &core.cluster),
+            Some(polls) => polls.on_poll(request, heard, &core.cluster, now),
+            None if core.polls_for_policy => core.policy.choose(request, &core.cluster, now),
+            None => least_polled(heard, &core.cluster),
         });
         // One poll per request: if the policy asks for another, the default rule decides.
         let own = match own {
-            Decision::Poll(_) => least_polled(answers, &self.cluster),
+            Decision::Poll(_) => least_polled(heard, &self.cluster),
             decided => decided,
         };
         let decision = self.witness.overrule(own);
@@ -303,14 +327,6 @@ impl<W: Witness> Core<W> {
         assigned
     }
 
-    /// Passes a back-end's load report to a policy that takes reports.
-    pub fn report(&mut self, report: &LoadReport, now: Time) {
-        if let Some(takes) = self.policy.as_takes_reports() {
-            takes.on_report(report, &self.cluster, now);
-        }
-        self.witness.reported(report, now);
-    }
-
     /// Passes the sum over all front-ends to a policy that shares state.
     pub fn share(&mut self, sum: &[(u64, u64)], now: Time) {
         if let Some(shares) = self.policy.as_shares_state() {
@@ -330,19 +346,21 @@ impl<W: Witness> Core<W> {
     /// wait again. The core does not tell the witness of the new policy; whoever replaces it does.
     pub fn replace_policy(&mut self, policy: Box<dyn Policy>, admission: AdmissionControl) {
         self.policy = policy;
+        (self.policy_probes, self.probes) = (self.policy.capabilities().can_probe(), Candidates::NONE);
+        self.set_inquiries(self.inquiries());
         self.epoch += 1;
         self.set_limit(admission);
         self.reserved -= self.polling.len() as u64;
-        for (_, polled) in std::mem::take(&mut self.polling) {
-            self.waiting.push(polled);
-        }
+        let mut polled: Vec<WaitingRequest> = self.polling.drain().map(|(_, polled)| polled).collect();
+        polled.sort_unstable_by_key(|polled| polled.request.number);
+        polled.into_iter().for_each(|polled| self.waiting.push(polled));
     }
 
     /// Ends a request in this phase that `backend` had before this core began. Neither policy nor witness is
     /// told. Returns whether there was one.
     pub fn complete_inherited(&mut self, backend: BackendId, phase: Phase) -> bool {
         match phase {
-            Phase::Active | Phase::Prepared if self.cluster.load(backend) > 0 => {
+            Phase::Active | Phase::Prepared if self.cluster.own_load(backend) > 0 => {
                 self.cluster.complete(backend);
             }
             Phase::Connecting if self.inherited > 0 => {

@@ -21,7 +21,7 @@ impl<W: Witness> Core<W> {
     #[must_use]
     #[inline]
     pub fn has_room(&self) -> bool {
-        self.cluster.total_load() + self.reserved < self.limit || self.grows()
+        self.cluster.total_own_load() + self.reserved < self.limit || self.grows()
     }
 
     /// Whether an adaptive limit may grow: back-ends hold many requests, but are not overloaded.

@@ -1,6 +1,7 @@
 //! The core by hand: a policy that does what it is told, and every input.
 
 mod growth;
+mod inquiries;
 mod membership;
 mod phases;
 
@@ -9,7 +10,7 @@ use std::sync::Arc;
 use super::*;
 use crate::capability::{Polls, SharesState, ShowsState, TakesReports};
 use crate::cluster::{Change, Health};
-use crate::decision::{Candidates, assign_or_reject};
+use crate::decision::{Candidates, LoadReport, assign_or_reject};
 use crate::policies::round_robin::RoundRobin;
 use crate::policy::Capabilities;
 use crate::request::Features;
@@ -253,7 +254,7 @@ fn polls_take_their_time_and_room() {
     assert_eq!((core.view().total_load(), core.reserved()), (0, 1));
     let _other = assigned(core.offer(&request(1), at(2)));
     assert_eq!(core.offer(&request(2), at(3)), Offered::Waits, "the poll holds a place");
-    let answers = [PollAnswer { backend: B1, load: 7 }, PollAnswer { backend: B2, load: 3 }];
+    let answers = [PollAnswer::of(B1, 7), PollAnswer::of(B2, 3)];
     let assigned = assigned(core.answer(0, &answers, at(9)).unwrap());
     assert_eq!((assigned.backend, assigned.at, core.reserved()), (B2, at(9), 0));
     assert_eq!(core.answer(0, &answers, at(9)), None, "only once");
@@ -290,7 +291,7 @@ fn no_back_end_twice_while_another_is_left() {
     let polled = Request { class: 1, ..request(4) };
     let Offered::Poll(asked) = core.offer_with(&polled, &tried(&[0]), at(4)) else { panic!("does not poll") };
     assert_eq!(asked.as_slice(), [B1]);
-    let lies = [PollAnswer { backend: B0, load: 0 }];
+    let lies = [PollAnswer::of(B0, 0)];
     assert_eq!(core.answer(4, &lies, at(5)).unwrap().backend(), Some(B1));
 }
 
@@ -304,14 +305,14 @@ fn features_reach_the_policy() {
 #[test]
 fn reports_sums_and_ticks_reach_policies_that_take_them() {
     let mut core = core(1, fixed(9, 9));
-    core.report(&LoadReport { backend: B0, load: 4 }, at(1));
+    core.report(&LoadReport::of(B0, 4), at(1));
     core.share(&[(1, 10), (2, 5)], at(2));
     core.tick(at(3));
     assert_eq!((stat(&core, "reports"), stat(&core, "shared"), stat(&core, "ticks")), (4.0, 15.0, 1.0));
     assert_eq!(core.policy().seen(), Some(vec![(1, 0)]));
     // One that takes nothing is none the worse.
     let mut deaf = Core::new(Box::<RoundRobin>::default(), Cluster::new(1), AdmissionControl::UNLIMITED);
-    deaf.report(&LoadReport { backend: B0, load: 4 }, at(1));
+    deaf.report(&LoadReport::of(B0, 4), at(1));
     deaf.share(&[(1, 10)], at(2));
     assert_eq!((deaf.policy().seen(), deaf.policy().stats().len()), (None, 0));
 }

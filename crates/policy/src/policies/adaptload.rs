@@ -20,6 +20,7 @@
 use crate::capability::{SharesState, ShowsState};
 use crate::cluster::{BackendId, ClusterView};
 use crate::decision::{Decision, PolicyTable, assign_or_reject};
+use crate::load_use::LoadUse;
 use crate::params::{ParamSet, Params as _};
 use crate::policy::Capabilities;
 use crate::policy::Policy;
@@ -118,6 +119,7 @@ pub static SPEC: PolicySpec = PolicySpec {
     summary: "intervals of sizes with the same load each, from a histogram of recent requests",
     source: "AdaptLoad, section 4",
     capabilities: &CAPABILITIES,
+    load_use: LoadUse::View,
     weighted: true,
     params: AdaptLoadParams::SPECS,
     build,

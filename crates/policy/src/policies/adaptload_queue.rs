@@ -23,6 +23,7 @@ use crate::capability::ShowsState;
 use crate::cluster::{BackendId, ClusterView};
 use crate::data_histogram::DataHistogram;
 use crate::decision::{Decision, PolicyTable};
+use crate::load_use::LoadUse;
 use crate::params::{ParamSet, Params as _};
 use crate::policy::Capabilities;
 use crate::policy::Policy;
@@ -202,6 +203,7 @@ pub static SPEC: PolicySpec = PolicySpec {
     summary: "adaptload with boundaries that even out queues, and idle back-ends put to use",
     source: "AdaptLoad, section 8",
     capabilities: &CAPABILITIES,
+    load_use: LoadUse::View,
     weighted: true,
     params: AdaptLoadQueueParams::SPECS,
     build,

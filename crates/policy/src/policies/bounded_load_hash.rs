@@ -14,6 +14,7 @@
 use crate::capability::ShowsState;
 use crate::cluster::{BackendId, ClusterView};
 use crate::decision::{Decision, assign_or_reject};
+use crate::load_use::LoadUse;
 use crate::params::{ParamSet, Params as _};
 use crate::policy::Capabilities;
 use crate::policy::Policy;
@@ -120,6 +121,7 @@ pub static SPEC: PolicySpec = PolicySpec {
     summary: "consistent hashing, but no back-end above its share of the load",
     source: "Mirrokni, Thorup, Zadimoghaddam, SODA 2018",
     capabilities: &CAPABILITIES,
+    load_use: LoadUse::View,
     weighted: true,
     params: BoundedLoadHashParams::SPECS,
     build,

@@ -11,6 +11,7 @@
 
 use crate::cluster::ClusterView;
 use crate::decision::{Decision, assign_or_reject};
+use crate::load_use::LoadUse;
 use crate::params::ParamSet;
 use crate::policy::Capabilities;
 use crate::policy::Policy;
@@ -31,7 +32,12 @@ impl JoinShortestQueue {
     /// Draws random numbers from the stream of `seed`.
     #[must_use]
     pub fn new(seed: u64) -> Self {
-        Self(Rng::new(seed, STREAM))
+        Self::with_stream(seed, STREAM)
+    }
+
+    /// Draws them from another stream.
+    pub(crate) fn with_stream(seed: u64, stream: u64) -> Self {
+        Self(Rng::new(seed, stream))
     }
 }
 
@@ -53,6 +59,7 @@ pub static SPEC: PolicySpec = PolicySpec {
     summary: "the fewest requests in progress per unit of weight, ties at random",
     source: "Winston 1977; AdaptLoad, section 5",
     capabilities: &Capabilities::NONE,
+    load_use: LoadUse::View,
     weighted: true,
     params: &[],
     build,

@@ -16,6 +16,7 @@ use hashbrown::HashMap;
 use crate::capability::ShowsState;
 use crate::cluster::{BackendId, ClusterView};
 use crate::decision::{Completion, Decision, assign_or_reject};
+use crate::load_use::LoadUse;
 use crate::params::ParamSet;
 use crate::policy::Capabilities;
 use crate::policy::Policy;
@@ -131,6 +132,7 @@ pub static SPEC: PolicySpec = PolicySpec {
     summary: "the fewest bytes in progress per unit of weight",
     source: "AdaptLoad (ICDCS 2002)",
     capabilities: &CAPABILITIES,
+    load_use: LoadUse::None,
     weighted: true,
     params: &[],
     build,

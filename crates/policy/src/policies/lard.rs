@@ -23,6 +23,7 @@
 use crate::capability::{BadState, SavesState, ShowsState};
 use crate::cluster::{BackendId, Change, ClusterView, Health};
 use crate::decision::Decision;
+use crate::load_use::LoadUse;
 use crate::lru_map::LruMap;
 use crate::params::{ParamError, ParamSet, Params as _};
 use crate::policy::Capabilities;
@@ -204,6 +205,7 @@ pub static SPEC: PolicySpec = PolicySpec {
     summary: "each target on one back-end, moved only on a significant imbalance",
     source: "Pai et al., ASPLOS 1998, section 2.4",
     capabilities: &CAPABILITIES,
+    load_use: LoadUse::View,
     weighted: true,
     params: LardParams::SPECS,
     build,

@@ -29,6 +29,7 @@ use super::lard::Imbalance;
 use crate::capability::{BadState, SavesState, ShowsState};
 use crate::cluster::{BackendId, Change, ClusterView, Health};
 use crate::decision::{Decision, assign_or_reject};
+use crate::load_use::LoadUse;
 use crate::lru_map::LruMap;
 use crate::params::{ParamError, ParamSet, Params as _};
 use crate::policy::Capabilities;
@@ -255,6 +256,7 @@ pub static SPEC: PolicySpec = PolicySpec {
     summary: "each target on a set of back-ends that grows under imbalance and shrinks when quiet",
     source: "Pai et al., ASPLOS 1998, section 2.5",
     capabilities: &CAPABILITIES,
+    load_use: LoadUse::View,
     weighted: true,
     params: LardRParams::SPECS,
     build,

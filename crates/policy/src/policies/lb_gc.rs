@@ -24,6 +24,7 @@ use plimsoll_cache::Cache;
 use crate::capability::ShowsState;
 use crate::cluster::{BackendId, Change, ClusterView, Health};
 use crate::decision::{Decision, assign_or_reject};
+use crate::load_use::LoadUse;
 use crate::params::{ParamSet, Params as _};
 use crate::policy::Capabilities;
 use crate::policy::Policy;
@@ -196,6 +197,7 @@ pub static SPEC: PolicySpec = PolicySpec {
     summary: "to the back-end whose modelled cache holds the target (LARD's idealized LB/GC)",
     source: "Pai et al., ASPLOS 1998, section 4",
     capabilities: &CAPABILITIES,
+    load_use: LoadUse::View,
     weighted: false,
     params: LbGcParams::SPECS,
     build,

@@ -10,6 +10,7 @@
 
 use crate::cluster::ClusterView;
 use crate::decision::{Decision, assign_or_reject};
+use crate::load_use::LoadUse;
 use crate::params::ParamSet;
 use crate::policy::Capabilities;
 use crate::policy::Policy;
@@ -43,6 +44,7 @@ pub static SPEC: PolicySpec = PolicySpec {
     summary: "the fewest requests in progress; weights do not matter",
     source: "Linux Virtual Server (lc)",
     capabilities: &Capabilities::NONE,
+    load_use: LoadUse::View,
     weighted: false,
     params: &[],
     build,

@@ -6,14 +6,20 @@ use crate::policy_spec::PolicySpec;
 pub mod adaptload;
 pub mod adaptload_queue;
 pub mod bounded_load_hash;
+pub mod broadcast_least_loaded;
 pub mod join_shortest_queue;
 pub mod join_shortest_weighted_queue;
 pub mod lard;
 pub mod lard_r;
 pub mod lb_gc;
 pub mod least_connections;
+pub mod least_time;
+pub mod maglev;
+pub mod peak_ewma;
 pub mod power_of_two;
+pub mod prequal;
 pub mod random;
+pub mod random_polling;
 pub mod round_robin;
 pub mod sita_e;
 pub mod uri_hash;
@@ -38,6 +44,12 @@ pub static REGISTRY: &[&PolicySpec] = &[
     &sita_e::SPEC,
     &adaptload::SPEC,
     &adaptload_queue::SPEC,
+    &random_polling::SPEC,
+    &broadcast_least_loaded::SPEC,
+    &prequal::SPEC,
+    &peak_ewma::SPEC,
+    &least_time::SPEC,
+    &maglev::SPEC,
 ];
 
 #[cfg(test)]

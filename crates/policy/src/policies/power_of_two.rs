@@ -8,53 +8,35 @@
 //! send r to n
 //! ```
 
-use crate::cluster::{BackendId, ClusterView};
-use crate::decision::Decision;
+use crate::cluster::ClusterView;
+use crate::decision::{Decision, assign_or_reject};
+use crate::load_use::LoadUse;
 use crate::params::ParamSet;
 use crate::policy::Capabilities;
 use crate::policy::Policy;
 use crate::policy_spec::{BuildContext, Built, PolicySpec};
 use crate::request::Request;
-use crate::rng::Rng;
 use crate::time::Time;
+use crate::two_choices::TwoChoices;
 
 /// Stream of the run's seed that this policy draws from.
 const STREAM: u64 = 0x7032_6300;
 
 /// See the module's documentation.
-pub struct PowerOfTwo {
-    rng: Rng,
-    /// The back-ends that take requests, for the view of `generation`.
-    eligible: Vec<BackendId>,
-    generation: Option<u64>,
-}
+pub struct PowerOfTwo(TwoChoices);
 
 impl PowerOfTwo {
     /// Draws random numbers from the stream of `seed`.
     #[must_use]
     pub fn new(seed: u64) -> Self {
-        Self { rng: Rng::new(seed, STREAM), eligible: Vec::new(), generation: None }
+        Self(TwoChoices::new(seed, STREAM))
     }
 }
 
 impl Policy for PowerOfTwo {
     fn choose(&mut self, _: &Request, view: &ClusterView, _: Time) -> Decision {
-        if self.generation != Some(view.generation()) {
-            self.eligible.clear();
-            self.eligible.extend(view.ids_for_tables());
-            self.generation = Some(view.generation());
-        }
-        let n = self.eligible.len() as u64;
-        match self.eligible[..] {
-            [] => Decision::Reject,
-            [only] => Decision::Assign(only),
-            _ => {
-                let first = self.rng.below(n);
-                let other = (first + 1 + self.rng.below(n - 1)) % n;
-                let (a, b) = (self.eligible[first as usize], self.eligible[other as usize]);
-                Decision::Assign(if view.relative_load(b) < view.relative_load(a) { b } else { a })
-            }
-        }
+        let lesser = |(a, b)| if view.relative_load(b) < view.relative_load(a) { b } else { a };
+        assign_or_reject(self.0.draw(view).map(lesser))
     }
 }
 
@@ -69,6 +51,7 @@ pub static SPEC: PolicySpec = PolicySpec {
     summary: "the less loaded of two back-ends drawn at random",
     source: "Mitzenmacher, IEEE TPDS 2001",
     capabilities: &Capabilities::NONE,
+    load_use: LoadUse::View,
     weighted: true,
     params: &[],
     build,
@@ -77,7 +60,7 @@ pub static SPEC: PolicySpec = PolicySpec {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cluster::Cluster;
+    use crate::cluster::{BackendId, Cluster};
     use crate::request::TargetId;
 
     #[test]

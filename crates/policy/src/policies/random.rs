@@ -10,6 +10,7 @@
 
 use crate::cluster::{BackendId, ClusterView};
 use crate::decision::{Decision, assign_or_reject};
+use crate::load_use::LoadUse;
 use crate::params::ParamSet;
 use crate::policy::Capabilities;
 use crate::policy::Policy;
@@ -33,7 +34,23 @@ impl Random {
     /// Draws random numbers from the stream of `seed`.
     #[must_use]
     pub fn new(seed: u64) -> Self {
-        Self { rng: Rng::new(seed, STREAM), cumulative: Vec::new(), generation: None }
+        Self::with_stream(seed, STREAM)
+    }
+
+    /// Draws them from another stream: for policies that fall back on this one.
+    pub(crate) fn with_stream(seed: u64, stream: u64) -> Self {
+        Self { rng: Rng::new(seed, stream), cumulative: Vec::new(), generation: None }
+    }
+
+    /// The back-end of a request; `None` when none takes requests.
+    pub(crate) fn draw(&mut self, view: &ClusterView) -> Option<BackendId> {
+        if self.generation != Some(view.generation()) {
+            self.refresh(view);
+        }
+        let &(total, _) = self.cumulative.last()?;
+        let point = self.rng.below(total);
+        let at = self.cumulative.partition_point(|&(sum, _)| sum <= point);
+        self.cumulative.get(at).map(|&(_, b)| b)
     }
 
     fn refresh(&mut self, view: &ClusterView) {
@@ -49,15 +66,7 @@ impl Random {
 
 impl Policy for Random {
     fn choose(&mut self, _: &Request, view: &ClusterView, _: Time) -> Decision {
-        if self.generation != Some(view.generation()) {
-            self.refresh(view);
-        }
-        let Some(&(total, _)) = self.cumulative.last() else {
-            return Decision::Reject;
-        };
-        let point = self.rng.below(total);
-        let at = self.cumulative.partition_point(|&(sum, _)| sum <= point);
-        assign_or_reject(self.cumulative.get(at).map(|&(_, b)| b))
+        assign_or_reject(self.draw(view))
     }
 }
 
@@ -72,6 +81,7 @@ pub static SPEC: PolicySpec = PolicySpec {
     summary: "a back-end drawn at random, in proportion to weight",
     source: "Eager, Lazowska, Zahorjan 1986",
     capabilities: &Capabilities::NONE,
+    load_use: LoadUse::None,
     weighted: true,
     params: &[],
     build,

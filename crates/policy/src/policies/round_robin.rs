@@ -13,6 +13,7 @@
 use crate::capability::{BadState, SavesState};
 use crate::cluster::{BackendId, ClusterView};
 use crate::decision::{Decision, assign_or_reject};
+use crate::load_use::LoadUse;
 use crate::params::ParamSet;
 use crate::policy::Capabilities;
 use crate::policy::Policy;
@@ -93,6 +94,7 @@ pub static SPEC: PolicySpec = PolicySpec {
     summary: "the back-ends in turn, in proportion to weight",
     source: "RFC 970; smooth weights as in nginx",
     capabilities: &CAPABILITIES,
+    load_use: LoadUse::None,
     weighted: true,
     params: &[],
     build,

@@ -14,6 +14,7 @@
 use crate::capability::ShowsState;
 use crate::cluster::{BackendId, ClusterView};
 use crate::decision::{Decision, PolicyTable, assign_or_reject};
+use crate::load_use::LoadUse;
 use crate::params::{ParamSet, Params as _};
 use crate::policy::Capabilities;
 use crate::policy::Policy;
@@ -103,6 +104,7 @@ pub static SPEC: PolicySpec = PolicySpec {
     summary: "intervals of sizes with the same load each, set once from the whole workload",
     source: "Harchol-Balter, Crovella and Murta 1999",
     capabilities: &CAPABILITIES,
+    load_use: LoadUse::View,
     weighted: true,
     params: SitaEParams::SPECS,
     build,

@@ -13,6 +13,7 @@
 
 use crate::cluster::{BackendId, ClusterView};
 use crate::decision::{Decision, assign_or_reject};
+use crate::load_use::LoadUse;
 use crate::params::ParamSet;
 use crate::policy::Capabilities;
 use crate::policy::Policy;
@@ -83,6 +84,7 @@ pub static SPEC: PolicySpec = PolicySpec {
     summary: "the target's hash decides (LARD's LB), by rendezvous hashing",
     source: "Pai et al., ASPLOS 1998, section 2.3; Thaler, Ravishankar 1998",
     capabilities: &Capabilities::NONE,
+    load_use: LoadUse::None,
     weighted: true,
     params: &[],
     build,

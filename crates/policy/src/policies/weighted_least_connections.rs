@@ -9,6 +9,7 @@
 
 use crate::cluster::ClusterView;
 use crate::decision::{Decision, assign_or_reject};
+use crate::load_use::LoadUse;
 use crate::params::ParamSet;
 use crate::policy::Capabilities;
 use crate::policy::Policy;
@@ -38,6 +39,7 @@ pub static SPEC: PolicySpec = PolicySpec {
     summary: "the fewest requests in progress per unit of weight",
     source: "Linux Virtual Server (wlc)",
     capabilities: &Capabilities::NONE,
+    load_use: LoadUse::View,
     weighted: true,
     params: &[],
     build,

@@ -10,6 +10,7 @@
 
 use crate::cluster::ClusterView;
 use crate::decision::{Decision, assign_or_reject};
+use crate::load_use::LoadUse;
 use crate::params::ParamSet;
 use crate::policy::Capabilities;
 use crate::policy::Policy;
@@ -41,6 +42,7 @@ pub static SPEC: PolicySpec = PolicySpec {
     summary: "in turn, weighted by current load (LARD's WRR): least load per weight, ties in turn",
     source: "Pai et al., ASPLOS 1998, section 2.2",
     capabilities: &Capabilities::NONE,
+    load_use: LoadUse::View,
     weighted: true,
     params: &[],
     build,

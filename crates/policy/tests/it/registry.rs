@@ -4,9 +4,9 @@ use std::collections::VecDeque;
 
 use plimsoll_policy::params::{ParamKind, Settings};
 use plimsoll_policy::{
-    AdmissionControl, AdmissionLimit, Assigned, BackendId, BuildContext, Cluster, Core, Ending, Health, Kind,
-    LoadReport, Nanos, OfferOptions, Offered, Phase, Policy, PolicySpec, PollAnswer, REGISTRY, Rejection,
-    Request, TargetId, Thresholds, Time, Tried, Weight, build,
+    AdmissionControl, AdmissionLimit, Assigned, BackendId, BuildContext, Cluster, Core, Ending, Health,
+    Inquiries, Kind, LoadReport, Nanos, OfferOptions, Offered, Phase, Policy, PolicySpec, PollAnswer,
+    REGISTRY, Rejection, Request, TargetId, Thresholds, Time, Tried, Weight, build,
 };
 use proptest::prelude::*;
 
@@ -126,9 +126,14 @@ impl Play<'_> {
                 let left = view.eligible_ids().any(|b| Some(b) != tried);
                 assert!(!left || tried != Some(assigned.backend), "{name} chose one that was tried");
                 self.under_way.push_back(assigned);
+                for &b in self.core.take_probes().as_slice() {
+                    let report =
+                        LoadReport { latency: Some(Nanos::new(self.number)), ..LoadReport::of(b, 3) };
+                    self.core.report(&report, self.now);
+                }
             }
             Offered::Poll(candidates) => {
-                let answer = |&b: &BackendId| PollAnswer { backend: b, load: self.core.view().load(b) };
+                let answer = |&b: &BackendId| PollAnswer::of(b, self.core.view().load(b));
                 let answers: Vec<PollAnswer> = candidates.as_slice().iter().map(answer).collect();
                 let offered = self.core.answer(number, &answers, self.now).unwrap();
                 assert!(!matches!(offered, Offered::Poll(_)), "{} polls twice", self.name);
@@ -224,7 +229,7 @@ impl Play<'_> {
     fn told(&mut self, step: &Step) {
         let now = self.now;
         match *step {
-            Step::Report(b, load) => self.core.report(&LoadReport { backend: self.known(b), load }, now),
+            Step::Report(b, load) => self.core.report(&LoadReport::of(self.known(b), load), now),
             Step::Share(ref sum) => {
                 let mut sum = sum.clone();
                 sum.sort_unstable();
@@ -238,7 +243,11 @@ impl Play<'_> {
     /// The loads add up to what is under way, and every counter is a number.
     fn check_books(&self) {
         let (core, name) = (&self.core, self.name);
-        let counted: u64 = core.view().ids().map(|b| u64::from(core.view().load(b))).sum();
+        let view = core.view();
+        let counted: u64 = view.ids().map(|b| u64::from(view.own_load(b))).sum();
+        assert_eq!(counted, view.total_own_load(), "{name} loses count of the sum");
+        assert!(view.ids().all(|b| view.load(b) >= view.own_load(b)), "{name} sees less than its own count");
+        assert_eq!(view.ids().map(|b| u64::from(view.load(b))).sum::<u64>(), view.total_load());
         let in_phase = |phase| self.under_way.iter().filter(|a| a.phase() == phase).count() as u64;
         assert_eq!(counted, in_phase(Phase::Active), "{name} loses count");
         assert_eq!(core.reserved(), in_phase(Phase::Connecting), "{name} loses count of what connects");
@@ -252,7 +261,9 @@ impl Play<'_> {
 fn play(spec: &PolicySpec, seed: u64, settings: &Settings, backends: usize, steps: &[Step]) -> Vec<Offered> {
     let admission =
         AdmissionControl { limit: AdmissionLimit::Lard(Thresholds { t_low: 3, t_high: 5 }), queue: 3 };
-    let core = Core::new(built(spec, seed, settings), Cluster::new(backends), admission);
+    let mut core = Core::new(built(spec, seed, settings), Cluster::new(backends), admission);
+    // For half of the seeds the core polls where the policy does not.
+    core.set_inquiries(seed.is_multiple_of(2).then_some(Inquiries { size: 2, seed }));
     let (under_way, decisions) = (VecDeque::new(), Vec::new());
     let mut play = Play { name: spec.name, core, under_way, now: Time::ZERO, number: 0, decisions };
     for step in steps {
@@ -293,7 +304,17 @@ fn spread(name: &str, cluster: Cluster, requests: u64) -> Vec<u64> {
         let target = TargetId::from_key(&(number % 5000).to_le_bytes());
         let request = Request { size_bytes: Some(100_000), ..Request::of(number, target) };
         let now = Time::from_nanos(number * 1000);
-        if let Offered::Assigned(assigned) = core.offer(&request, now) {
+        let mut offered = core.offer(&request, now);
+        if let Offered::Poll(candidates) = offered {
+            let view = core.view();
+            let answers: Vec<PollAnswer> =
+                candidates.as_slice().iter().map(|&b| PollAnswer::of(b, view.load(b))).collect();
+            offered = core.answer(number, &answers, now).unwrap();
+        }
+        if let Offered::Assigned(assigned) = offered {
+            for &b in core.take_probes().as_slice() {
+                core.report(&LoadReport::of(b, core.view().load(b)), now);
+            }
             got[assigned.backend.index()] += 1;
             in_progress.push_back(assigned);
         }

@@ -93,6 +93,9 @@ pub(super) const RUNS: &[DataColumn<Run>] = &[
     text("hardware", |run| {
         run.hardware().map_or(ColumnValue::Null, |name| ColumnValue::Text(name.to_owned()))
     }),
+    text("load_information", |run| ColumnValue::Text(run.load_information.clone())),
+    count("front_ends", |run| ColumnValue::Count(run.front_ends as u64)),
+    number("load_messages_rps", |run| finite(run.load_traffic.as_ref().map(|of| of.messages_rps))),
     count("backends", |run| ColumnValue::Count(run.backends as u64)),
     count("seed", |run| ColumnValue::Count(run.seed)),
     count("requests", |run| ColumnValue::Count(run.requests)),
@@ -179,9 +182,10 @@ pub(super) struct LoadRow<'a> {
 }
 
 /// One row per back-end and time bucket.
-pub(super) fn load_columns<'a>() -> [DataColumn<LoadRow<'a>>; 6] {
+pub(super) fn load_columns<'a>() -> [DataColumn<LoadRow<'a>>; 7] {
     [
         text("policy", |row| ColumnValue::Text(row.run.policy.clone())),
+        text("load_information", |row| ColumnValue::Text(row.run.load_information.clone())),
         count("backends", |row| ColumnValue::Count(row.run.backends as u64)),
         count("seed", |row| ColumnValue::Count(row.run.seed)),
         count("backend", |row| ColumnValue::Count(row.backend as u64)),

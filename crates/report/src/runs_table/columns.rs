@@ -84,6 +84,14 @@ pub(crate) const COLUMNS: &[RunColumn] = &[
     ),
 ];
 
+/// Only where load information costs messages.
+pub(crate) const MESSAGES: RunColumn = explained(column(
+    "load msg/s",
+    (1, 2),
+    |run, _| or_dash(run.load_traffic.as_ref().map(|of| of.messages_rps), number),
+    "messages per second that load information costs",
+));
+
 /// Only where some requests were not answered: figures over answered requests mislead then.
 pub(crate) const UNANSWERED: RunColumn = explained(column(
     "unanswered",

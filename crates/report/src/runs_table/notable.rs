@@ -1,6 +1,7 @@
 //! Which policies matter most where there are too many for one table.
 
 use crate::{
+    labelled::policy_of,
     run::Run,
     runs_report::groups::{backend_counts, policies, typical},
 };
@@ -26,7 +27,7 @@ const ORDINARY: [&str; 8] = [
 
 /// Whether other balancers have a policy of this name, too.
 pub(crate) fn is_ordinary(policy: &str) -> bool {
-    ORDINARY.contains(&policy)
+    ORDINARY.contains(&policy_of(policy))
 }
 
 /// Policies by how much they matter to a reader.

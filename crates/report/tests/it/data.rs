@@ -165,10 +165,10 @@ fn load_reads_back_from_both_files() {
     assert_same(&csv, &parquet);
 
     let (header, rows) = csv_rows(&csv);
-    assert_eq!(header, ["policy", "backends", "seed", "backend", "time_s", "load"]);
+    assert_eq!(header, ["policy", "load_information", "backends", "seed", "backend", "time_s", "load"]);
     assert_eq!(rows.len(), 2 * 3 + 3 * 3);
     let load = runs[0].load_series.load[1][2];
-    assert_eq!(rows[5], ["weighted_round_robin", "2", "1", "1", "1", load.to_string().as_str()]);
+    assert_eq!(rows[5], ["weighted_round_robin", "exact", "2", "1", "1", "1", load.to_string().as_str()]);
 }
 
 #[test]
@@ -179,7 +179,10 @@ fn equal_runs_give_equal_bytes_and_no_runs_a_header() {
     write_runs_parquet(path("2"), &awkward_runs()).unwrap();
     assert_eq!(fs::read(path("1")).unwrap(), fs::read(path("2")).unwrap());
     write_load_csv(path("3"), &[]).unwrap();
-    assert_eq!(fs::read_to_string(path("3")).unwrap(), "policy,backends,seed,backend,time_s,load\n");
+    assert_eq!(
+        fs::read_to_string(path("3")).unwrap(),
+        "policy,load_information,backends,seed,backend,time_s,load\n"
+    );
     write_load_parquet(path("4"), &[]).unwrap();
     assert!(parquet_rows(&path("4")).is_empty());
 }

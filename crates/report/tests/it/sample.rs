@@ -46,6 +46,9 @@ pub(crate) fn run(policy: usize, backends: usize, seed: u64) -> Run {
         policy: name.to_owned(),
         model: "lard".to_owned(),
         backends,
+        load_information: "exact".to_owned(),
+        front_ends: 1,
+        load_traffic: None,
         seed,
         params: BTreeMap::from([
             ("hardware".to_owned(), json!("1998")),

@@ -23,7 +23,6 @@ use plimsoll_policy::{BackendId, Kind, Nanos, Rng, Time};
 
 use super::alarm::Alarm;
 use super::lard_costs::{Costs, LardModelParams, linear};
-use super::lognormal::Lognormal;
 use super::packet_ring::PacketRing;
 use super::processor_sharing::ProcessorSharing;
 use super::read_queue::ReadQueue;
@@ -31,6 +30,7 @@ use crate::config::CacheConfig;
 use crate::model::{Busy, JobId, Model, ModelContext, ModelEvent, Usage};
 use crate::model_spec::{ModelSpec, RunResult, Simulation};
 use crate::workload::{SimRequest, Targets};
+use plimsoll_synth::{TimeDistribution, TimeDraws, TimeShape};
 
 plimsoll_policy::params! {
     /// Parameters of the `AdaptLoad` model; defaults from sections 5 and 7.1.
@@ -92,7 +92,7 @@ pub struct AdaptLoadModel<'t> {
     targets: &'t Targets,
     nodes: Vec<AdaptLoadBackend>,
     caches: Vec<Box<dyn Cache>>,
-    times: Lognormal,
+    times: TimeDraws<Rng>,
     evicted: Vec<u64>,
 }
 
@@ -128,7 +128,13 @@ impl<'t> AdaptLoadModel<'t> {
             targets,
             nodes: (0..backends).map(|backend| node(speed_of(backend))).collect(),
             caches: (0..backends).map(|_| cache.build()).collect(),
-            times: Lognormal::new(p.dynamic_mean_ms * 1e6, p.dynamic_cv, Rng::new(seed, STREAM)),
+            times: TimeDraws::new(
+                TimeDistribution {
+                    mean_ns: p.dynamic_mean_ms * 1e6,
+                    shape: TimeShape::Lognormal { cv: p.dynamic_cv },
+                },
+                Rng::new(seed, STREAM),
+            ),
             evicted: Vec::new(),
         }
     }
@@ -259,7 +265,11 @@ impl Model for AdaptLoadModel<'_> {
         let alone = transmission(&self.least_costs, request.size_bytes);
         let node = &mut self.nodes[backend.index()];
         if request.kind == Kind::Dynamic {
-            let computing = if request.service == Nanos::ZERO { self.times.draw() } else { request.service };
+            let computing = if request.service == Nanos::ZERO {
+                Nanos::new(self.times.draw_ns())
+            } else {
+                request.service
+            };
             node.dynamic.enter(job, computing, request.size_bytes, context.now);
             node.set_dynamic_alarm(backend.0, context);
             return computing + alone;

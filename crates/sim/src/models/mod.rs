@@ -9,7 +9,6 @@ pub mod fifo;
 mod global_memory;
 pub mod lard;
 mod lard_costs;
-mod lognormal;
 mod packet_ring;
 mod processor_sharing;
 mod read_queue;

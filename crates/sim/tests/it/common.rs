@@ -4,7 +4,8 @@ use std::convert::Infallible;
 
 use plimsoll_cache::find as find_cache;
 use plimsoll_policy::{
-    AdmissionControl, AdmissionLimit, BuildContext, Cluster, Core, Kind, Nanos, Policy, TargetId, Time, build,
+    AdmissionControl, AdmissionLimit, BuildContext, Cluster, Core, Kind, Nanos, Policy, PolicyChoice,
+    TargetId, Time,
 };
 use plimsoll_sim::models::adaptload::{AdaptLoadModel, AdaptLoadModelParams};
 use plimsoll_sim::models::fifo::{FifoModel, FifoParams};
@@ -45,6 +46,7 @@ impl RunObserver for Decisions {
 
 /// A run to be varied.
 pub(crate) struct Setup<'a> {
+    /// A policy, perhaps with parameters: `lard:t_low=10`.
     pub(crate) policy: &'a str,
     pub(crate) backends: usize,
     pub(crate) seed: u64,
@@ -80,7 +82,7 @@ impl Setup<'_> {
     fn core(&self) -> Core {
         let context =
             BuildContext { seed: self.seed, cache_bytes: self.cache_bytes, ..BuildContext::default() };
-        self.core_with(build(self.policy, &context, &[]).unwrap())
+        self.core_with(self.policy.parse::<PolicyChoice>().unwrap().build(&context).unwrap())
     }
 
     fn core_with(&self, policy: Box<dyn Policy>) -> Core {
@@ -96,6 +98,7 @@ impl Setup<'_> {
             idle_below: 10.0,
             poll_time: self.poll_time,
             faults: &self.faults,
+            hot_spots: &[],
             targets,
         }
     }
@@ -168,7 +171,11 @@ impl Setup<'_> {
     /// Runs `requests` equal requests on FIFO back-ends with exponential service of mean 1 s.
     pub(crate) fn fifo(&self, requests: usize) -> RunOutcome {
         let targets = targets(&[0]);
-        let model = FifoModel::new(FifoParams { service_s: Nanos::from_secs(1) }, self.backends, self.seed);
+        let model = FifoModel::new(
+            FifoParams { service_s: Nanos::from_secs(1), ..FifoParams::default() },
+            self.backends,
+            self.seed,
+        );
         let source = (0..requests).map(|_| Ok::<_, Infallible>(request(0, 0, 0)));
         run(&self.config(&targets), self.core(), model, source, &mut ()).unwrap()
     }

@@ -6,7 +6,7 @@ use plimsoll_sim::Arrivals;
 use crate::common::Setup;
 
 /// Mean and half-width of the 99.9 % confidence interval of the mean, from `values`.
-fn interval(values: &[f64]) -> (f64, f64) {
+pub(crate) fn interval(values: &[f64]) -> (f64, f64) {
     let n = values.len() as f64;
     let mean = values.iter().sum::<f64>() / n;
     let variance = values.iter().map(|v| (v - mean).powi(2)).sum::<f64>() / (n - 1.0);
@@ -15,7 +15,7 @@ fn interval(values: &[f64]) -> (f64, f64) {
 }
 
 /// Mean response times in units of the mean service time, from 16 independent runs with a warm-up.
-fn response_times(policy: &str, backends: usize, load: f64, requests: usize) -> Vec<f64> {
+pub(crate) fn response_times(policy: &str, backends: usize, load: f64, requests: usize) -> Vec<f64> {
     (0..16)
         .map(|seed| {
             let arrivals = Arrivals::Poisson { rate_rps: load * backends as f64 };

@@ -9,7 +9,8 @@ use plimsoll_sim::{Arrivals, Fault, FaultAction};
 use super::cluster::{BACKENDS, BackendKind, DayLoad, FAST_BACKENDS, FAST_SPEED};
 use super::day::Day;
 use crate::lard::Effort;
-use crate::scenario::{Admission, Scenario, ScenarioError, Strategy, strategy_look};
+use crate::scenario::{Admission, Scenario, ScenarioError, Strategy};
+use crate::strategy::strategy_look;
 
 /// The figures of the paper that are reproduced.
 pub const FIGURES: [u32; 11] = [1, 2, 5, 6, 7, 8, 9, 10, 11, 12, 14];

@@ -8,7 +8,7 @@ use plimsoll_report::{
 use super::calibration::calibration_conclusion;
 use super::plan::{ALL, Effort, Family, HOT_SHARES, HOT_SIZES, Instance, Variant};
 use super::results::{LARD, LARD_R, LardResults, View, WRR};
-use crate::scenario::strategy_look;
+use crate::strategy::strategy_look;
 
 fn is(family: Family) -> impl Fn(Family) -> bool {
     move |f| f == family

@@ -9,7 +9,8 @@ use super::front_end_claims::{self, EXPLAIN_RATIO, EXPLAIN_SIMULATOR, FIGURE, MO
 use super::results::{LARD_R, WRR, farthest};
 use super::rule::{MeasuredClaim, NEAR, PaperReference, Rule};
 use crate::matrix::{Progress, run_all};
-use crate::scenario::{Scenario, Strategy, strategy_look};
+use crate::scenario::{Scenario, Strategy};
+use crate::strategy::strategy_look;
 use crate::study_error::StudyError;
 use crate::workload::Workload;
 

@@ -1,10 +1,12 @@
 //! A scenario's choice of policy and model, with parameters.
 
 use plimsoll_policy::params::{Named, ParamSet};
-use plimsoll_sim::ModelSpec;
+use plimsoll_sim::{LoadInformationSpec, ModelSpec};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use crate::scenario::{ScenarioError, Strategy, find_model, model_params};
+use crate::scenario::{
+    ScenarioError, Strategy, find_load_information, find_model, load_params, model_params,
+};
 
 /// A strategy with the parameters of its policy: in text `lard` or `lard:t_low=10,t_high=80`.
 #[derive(Debug, Clone)]
@@ -27,20 +29,21 @@ impl StrategyChoice {
     /// # Errors
     /// When one of them does not exist or does not take its parameters.
     pub fn list(text: &str) -> Result<Vec<Self>, ScenarioError> {
-        let mut texts: Vec<String> = Vec::new();
-        for part in text.split(',') {
-            let continues = part.split(':').next().is_some_and(|start| start.contains('='));
-            match texts.last_mut().filter(|before| continues && before.contains(':')) {
-                Some(before) => *before += &format!(",{part}"),
-                None => texts.push(part.to_owned()),
-            }
-        }
-        let one = |text: String| {
-            let named: Named = text.parse().map_err(|e| ScenarioError::Setting(format!("{e}")))?;
-            Self::try_from(&named)
-        };
-        texts.into_iter().map(one).collect()
+        named_list(text)?.iter().map(Self::try_from).collect()
     }
+}
+
+/// Several names with parameters, separated by commas as parameters are.
+fn named_list(text: &str) -> Result<Vec<Named>, ScenarioError> {
+    let mut texts: Vec<String> = Vec::new();
+    for part in text.split(',') {
+        let continues = part.split(':').next().is_some_and(|start| start.contains('='));
+        match texts.last_mut().filter(|before| continues && before.contains(':')) {
+            Some(before) => *before += &format!(",{part}"),
+            None => texts.push(part.to_owned()),
+        }
+    }
+    texts.iter().map(|text| text.parse().map_err(|e| ScenarioError::Setting(format!("{e}")))).collect()
 }
 
 impl TryFrom<&Named> for StrategyChoice {
@@ -126,5 +129,62 @@ impl Serialize for ModelChoice {
 impl<'de> Deserialize<'de> for ModelChoice {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         Self::try_from(&Named::deserialize(deserializer)?).map_err(serde::de::Error::custom)
+    }
+}
+
+/// A kind of load information with its parameters: in text `poll` or `poll:size=3,discard_after_s=0.01`.
+#[derive(Debug, Clone)]
+pub struct LoadInformationChoice {
+    /// The kind.
+    pub spec: &'static LoadInformationSpec,
+    /// Its parameters.
+    pub params: ParamSet,
+}
+
+impl LoadInformationChoice {
+    /// The kind with its defaults.
+    #[must_use]
+    pub fn new(spec: &'static LoadInformationSpec) -> Self {
+        Self { spec, params: ParamSet::defaults(spec.params) }
+    }
+
+    /// Parses several, separated by commas; each kind once.
+    ///
+    /// # Errors
+    /// When one of them does not exist, is there twice, or does not take its parameters.
+    pub fn list(text: &str) -> Result<Vec<Self>, ScenarioError> {
+        let all = named_list(text)?.iter().map(Self::try_from).collect::<Result<Vec<_>, _>>()?;
+        for (place, choice) in all.iter().enumerate() {
+            if all[..place].iter().any(|other| other.spec.name == choice.spec.name) {
+                return Err(ScenarioError::Setting(format!(
+                    "`{}` is there twice, which results could not tell apart; make two runs of it",
+                    choice.spec.name
+                )));
+            }
+        }
+        Ok(all)
+    }
+}
+
+impl TryFrom<&Named> for LoadInformationChoice {
+    type Error = ScenarioError;
+
+    fn try_from(named: &Named) -> Result<Self, ScenarioError> {
+        let spec = find_load_information(&named.name)?;
+        let given = named.params.iter().map(|(key, value)| (key.as_str(), value.clone()));
+        Ok(Self { spec, params: load_params(spec, given)? })
+    }
+}
+
+/// Equal when kind and given parameters are equal.
+impl PartialEq for LoadInformationChoice {
+    fn eq(&self, other: &Self) -> bool {
+        self.spec.name == other.spec.name && self.params == other.params
+    }
+}
+
+impl Serialize for LoadInformationChoice {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(&Named::with(self.spec.name, &self.params))
     }
 }

@@ -6,15 +6,16 @@ use std::fmt;
 use std::marker::PhantomData;
 
 use plimsoll_cache::CacheSpec;
+use plimsoll_policy::Nanos;
 use plimsoll_policy::params::GivenValue;
 use plimsoll_sim::hardware::{HardwareSpec, find_hardware};
-use plimsoll_sim::{Arrivals, Fault};
+use plimsoll_sim::{Arrivals, Dealing, Fault, HotSpot, PartitionPlan, TimeDistribution};
 use plimsoll_trace::{FieldMap, Format};
 use serde::de::value::{MapAccessDeserializer, SeqAccessDeserializer};
 use serde::de::{Error as _, IntoDeserializer, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use super::choice::StrategyChoice;
+use super::choice::{LoadInformationChoice, StrategyChoice};
 use super::values;
 use crate::scenario::Admission;
 
@@ -65,6 +66,10 @@ form!(optional optional_fields: FieldMap = |given| given.to_string().parse());
 form!(share: f64 = values::share, |v: &f64| *v);
 form!(count: u64 = values::count, |v: &u64| *v);
 form!(arrivals: Arrivals = values::arrivals, values::show_arrivals);
+form!(front_ends: u16 = values::front_ends, |v: &u16| *v);
+form!(dealing: Dealing = values::dealing, values::show_dealing);
+form!(partitions: PartitionPlan = values::partitions, values::show_partitions);
+form!(time: Nanos = values::time, values::show_time);
 form!(admission: Admission = values::admission, values::show_admission);
 form!(cache: &'static CacheSpec = cache_spec, |v: &&'static CacheSpec| v.name);
 form!(hardware: &'static HardwareSpec = |given| find_hardware(&given.to_string()), |v: &&'static HardwareSpec| v.name);
@@ -132,6 +137,23 @@ pub(super) fn backends<'de, D: Deserializer<'de>>(d: D) -> Result<Vec<usize>, D:
         GivenValue::Text(text) => text.split(',').map(|one| values::backends(&one.into())).collect(),
         given => values::backends(given).map(|n| vec![n]),
     })
+}
+
+/// Kinds of load information: a text with commas, or an array of texts and tables.
+pub(super) fn load_information<'de, D: Deserializer<'de>>(
+    d: D,
+) -> Result<Vec<LoadInformationChoice>, D::Error> {
+    list(d, |given| LoadInformationChoice::list(&given.to_string()).map_err(|error| error.to_string()))
+}
+
+/// Hot spots.
+pub(super) fn hot_spots<'de, D: Deserializer<'de>>(d: D) -> Result<Vec<HotSpot>, D::Error> {
+    list(d, |given| values::hot_spot(given).map(|spot| vec![spot]))
+}
+
+/// Writes what [`hot_spots`] reads.
+pub(super) fn show_hot_spots<S: Serializer>(spots: &[HotSpot], serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_seq(spots.iter().map(values::show_hot_spot))
 }
 
 /// Faults.
@@ -210,5 +232,24 @@ pub(super) mod settings {
     ) -> Result<S::Ok, S::Error> {
         // The last of several values for one key counts.
         settings.iter().cloned().collect::<BTreeMap<_, _>>().serialize(serializer)
+    }
+}
+
+/// A distribution of service times.
+pub(super) mod optional_service {
+    use super::*;
+
+    pub(in crate::spec) fn deserialize<'de, D: Deserializer<'de>>(
+        d: D,
+    ) -> Result<Option<TimeDistribution>, D::Error> {
+        let given = Option::<GivenValue>::deserialize(d)?;
+        given.as_ref().map(values::service).transpose().map_err(D::Error::custom)
+    }
+
+    pub(in crate::spec) fn serialize<S: Serializer>(
+        value: &Option<TimeDistribution>,
+        s: S,
+    ) -> Result<S::Ok, S::Error> {
+        value.as_ref().map(values::show_service).serialize(s)
     }
 }

@@ -11,14 +11,15 @@ mod tests;
 pub mod values;
 
 use plimsoll_cache::CacheSpec;
+use plimsoll_policy::Nanos;
 use plimsoll_policy::params::{GivenValue, nearest};
 use plimsoll_sim::hardware::{HardwareSpec, NVME};
 use plimsoll_sim::models::lard;
-use plimsoll_sim::{Arrivals, Fault};
+use plimsoll_sim::{Arrivals, Dealing, Fault, HotSpot, LOAD_INFORMATION, PartitionPlan, TimeDistribution};
 use plimsoll_trace::{FieldMap, Format, Include, ReadOptions};
 use serde::{Deserialize, Serialize};
 
-pub use choice::{ModelChoice, StrategyChoice};
+pub use choice::{LoadInformationChoice, ModelChoice, StrategyChoice};
 use values::CacheSize;
 
 use crate::scenario::{Admission, Scenario, ScenarioError, Strategy, check};
@@ -60,6 +61,30 @@ pub struct ScenarioSpec {
     /// How requests arrive.
     #[serde(with = "forms::arrivals")]
     pub arrivals: Arrivals,
+    /// Draws service times of this distribution in place of the trace's.
+    #[serde(with = "forms::optional_service")]
+    pub service: Option<TimeDistribution>,
+    /// Number of front-ends.
+    #[serde(with = "forms::front_ends")]
+    pub front_ends: u16,
+    /// How requests are dealt to them.
+    #[serde(with = "forms::dealing")]
+    pub dealing: Dealing,
+    /// Where front-ends' loads come from: each kind is a run of its own.
+    #[serde(deserialize_with = "forms::load_information")]
+    pub load_information: Vec<LoadInformationChoice>,
+    /// Partitions of the targets, and the back-ends that host them.
+    #[serde(with = "forms::partitions")]
+    pub partitions: PartitionPlan,
+    /// Time from the back-end on which a front-end runs to another one.
+    #[serde(with = "forms::time")]
+    pub hop: Nanos,
+    /// How often front-ends exchange what they have seen.
+    #[serde(with = "forms::time")]
+    pub exchange_interval: Nanos,
+    /// Spans in which one target gets a share of all requests.
+    #[serde(deserialize_with = "forms::hot_spots", serialize_with = "forms::show_hot_spots")]
+    pub hot_spot: Vec<HotSpot>,
     /// Speed-up of the trace, if requests arrive at its times.
     #[serde(with = "forms::optional_positive")]
     pub speed: Option<f64>,
@@ -111,6 +136,14 @@ impl Default for ScenarioSpec {
             cache_object_limit: None,
             set: Vec::new(),
             arrivals: Arrivals::Closed,
+            service: None,
+            front_ends: 1,
+            dealing: Dealing::ByClient,
+            load_information: vec![LoadInformationChoice::new(LOAD_INFORMATION[0])],
+            partitions: PartitionPlan::Whole,
+            hop: Nanos::ZERO,
+            exchange_interval: Nanos::ZERO,
+            hot_spot: Vec::new(),
             speed: None,
             admission: Admission::Lard,
             warmup: 0,
@@ -168,7 +201,7 @@ impl ScenarioSpec {
         }
         let mut out = Vec::new();
         for backends in counts {
-            for choice in &policies {
+            for (choice, loads) in pairs(&policies, &self.load_information) {
                 let mut scenario = Scenario {
                     model: self.model.spec,
                     hardware: self.hardware,
@@ -178,6 +211,13 @@ impl ScenarioSpec {
                     cache_bytes: self.cache.bytes(working_set_bytes),
                     cache_object_limit_bytes: self.cache_object_limit,
                     dynamic_share: self.dynamic_share,
+                    service: self.service,
+                    front_ends: self.front_ends,
+                    dealing: self.dealing,
+                    partitions: self.partitions.clone(),
+                    hop: self.hop,
+                    exchange_interval: self.exchange_interval,
+                    hot_spots: self.hot_spot.clone(),
                     faults: faults.clone(),
                     warmup: self.warmup,
                     ..Scenario::lard(choice.strategy, backends, self.seed)
@@ -192,6 +232,11 @@ impl ScenarioSpec {
                 let hardware = scenario.hardware_of(model.name, model.params);
                 let owner = self.model_owner(choice);
                 scenario.set_model(hardware.chain(settings_of(&self.set, &owner)).chain(own))?;
+                let own = loads.params.given().map(|(key, value)| (key, value.into()));
+                scenario.set_load_information(
+                    loads.spec,
+                    settings_of(&self.set, &load_owner(loads)).chain(own),
+                )?;
                 out.push(scenario);
             }
         }
@@ -225,8 +270,8 @@ impl ScenarioSpec {
 
     /// Refuses settings that no policy or model of these runs has, so that typing errors are not ignored.
     fn check_settings(&self, policies: &[&StrategyChoice]) -> Result<(), ScenarioError> {
-        let owners: Vec<ParamOwner> =
-            policies.iter().flat_map(|choice| [policy_owner(choice), self.model_owner(choice)]).collect();
+        let owners = policies.iter().flat_map(|choice| [policy_owner(choice), self.model_owner(choice)]);
+        let owners: Vec<ParamOwner> = owners.chain(self.load_information.iter().map(load_owner)).collect();
         let untaken = self.set.iter().find(|(key, _)| owners.iter().all(|owner| owner.takes(key).is_none()));
         let Some((key, _)) = untaken else { return Ok(()) };
         let known: Vec<String> = owners.iter().flat_map(ParamOwner::keys).collect();
@@ -234,8 +279,22 @@ impl ScenarioSpec {
             || "see `plimsoll policies` and `plimsoll models` for what can be set".to_owned(),
             |near| format!("did you mean `{near}`?"),
         );
-        Err(ScenarioError::Setting(format!("no policy or model of this run takes `{key}`; {hint}")))
+        Err(ScenarioError::Setting(format!(
+            "no policy, model or load information of this run takes `{key}`; {hint}"
+        )))
     }
+}
+
+fn load_owner(choice: &LoadInformationChoice) -> ParamOwner {
+    ParamOwner { names: vec![choice.spec.name], specs: choice.spec.params }
+}
+
+/// Every policy with every kind of load information.
+fn pairs<'a>(
+    policies: &'a [&'a StrategyChoice],
+    loads: &'a [LoadInformationChoice],
+) -> impl Iterator<Item = (&'a StrategyChoice, &'a LoadInformationChoice)> {
+    policies.iter().flat_map(move |&policy| loads.iter().map(move |loads| (policy, loads)))
 }
 
 fn policy_owner(choice: &StrategyChoice) -> ParamOwner {

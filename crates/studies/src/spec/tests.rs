@@ -95,7 +95,7 @@ fn what_cannot_be_run_is_refused() {
         (json!({"model": "lard:disks=0"}), "`disks = 0`: expected a whole number from 1 to 64 (disks)"),
         (
             json!({"set": {"lard.t_hihg": 5}}),
-            "no policy or model of this run takes `lard.t_hihg`; did you mean `lard.t_high`?",
+            "no policy, model or load information of this run takes `lard.t_hihg`; did you mean `lard.t_high`?",
         ),
         (json!({"set": {"lard.t_high": 5}}), "`t_high = 5` must be above `t_low = 25`"),
         (json!({"set": 5}), "expected a map"),

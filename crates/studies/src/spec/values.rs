@@ -5,7 +5,9 @@ use std::fmt;
 use plimsoll_policy::params::GivenValue;
 use plimsoll_policy::units;
 use plimsoll_policy::{BackendId, Health, Nanos, Time, Weight};
-use plimsoll_sim::{Arrivals, Fault, FaultAction};
+use plimsoll_sim::{
+    Arrivals, Dealing, Fault, FaultAction, HotSpot, PartitionPlan, TimeDistribution, TimeShape,
+};
 
 use crate::scenario::Admission;
 
@@ -117,8 +119,197 @@ pub fn arrivals(given: &GivenValue) -> Result<Arrivals, String> {
         Some(("poisson", rate)) => positive(&rate.into())
             .map(|rate_rps| Arrivals::Poisson { rate_rps })
             .map_err(|e| format!("arrivals per second: {e}")),
-        _ => Err(format!("expected closed, trace or poisson:RATE (requests/s), not `{text}`")),
+        Some((name, rest)) if SHAPES.contains(&name) => {
+            let (rate, shape) = shape(name, rest)?;
+            let rate_rps = positive(&rate.into()).map_err(|e| format!("arrivals per second: {e}"))?;
+            Ok(Arrivals::Renewal { rate_rps, shape })
+        }
+        _ => Err(format!(
+            "expected closed, trace, poisson:RATE (requests/s), deterministic:RATE, or gamma, lognormal, weibull or \
+             pareto with :RATE:CV, not `{text}`"
+        )),
     }
+}
+
+/// The shapes of distributions that take a mean and, but for the first two, a coefficient of variation.
+const SHAPES: [&str; 6] = ["deterministic", "exponential", "gamma", "lognormal", "pareto", "weibull"];
+
+/// Reads what follows the name of a shape: a mean, or a rate, and the coefficient of variation where the shape has one.
+fn shape<'t>(name: &str, rest: &'t str) -> Result<(&'t str, TimeShape), String> {
+    let (mean, cv) = rest.split_once(':').map_or((rest, None), |(mean, cv)| (mean, Some(cv)));
+    let of = |make: fn(f64) -> TimeShape| {
+        let cv = cv.ok_or_else(|| {
+            format!("`{name}` takes a coefficient of variation at the end, e.g. {name}:{mean}:0.5")
+        })?;
+        let cv = positive(&cv.into()).map_err(|e| format!("the coefficient of variation: {e}"))?;
+        if cv > 100.0 {
+            Err(format!("a coefficient of variation is at most 100, not {cv}"))
+        } else {
+            Ok(make(cv))
+        }
+    };
+    let shape = match name {
+        "gamma" => of(|cv| TimeShape::Gamma { cv })?,
+        "lognormal" => of(|cv| TimeShape::Lognormal { cv })?,
+        "pareto" => of(|cv| TimeShape::Pareto { cv })?,
+        "weibull" => of(|cv| TimeShape::Weibull { cv })?,
+        _ if cv.is_some() => return Err(format!("`{name}` takes no coefficient of variation")),
+        "deterministic" => TimeShape::Deterministic,
+        _ => TimeShape::Exponential,
+    };
+    Ok((mean, shape))
+}
+
+/// Writes what [`shape`] reads.
+fn show_shape(shape: TimeShape, mean: &str) -> String {
+    match shape {
+        TimeShape::Deterministic => format!("deterministic:{mean}"),
+        TimeShape::Exponential => format!("exponential:{mean}"),
+        TimeShape::Gamma { cv } => format!("gamma:{mean}:{cv}"),
+        TimeShape::Lognormal { cv } => format!("lognormal:{mean}:{cv}"),
+        TimeShape::Pareto { cv } => format!("pareto:{mean}:{cv}"),
+        TimeShape::Weibull { cv } => format!("weibull:{mean}:{cv}"),
+    }
+}
+
+/// `SHAPE:MEAN` or `SHAPE:MEAN:CV`, the mean in seconds or with a unit, such as `gamma:22.2ms:0.45`.
+///
+/// # Errors
+/// When it is none of these.
+pub fn service(given: &GivenValue) -> Result<TimeDistribution, String> {
+    let text = given.to_string();
+    let wrong = || {
+        format!(
+            "expected deterministic:MEAN, exponential:MEAN, or gamma, lognormal, weibull or pareto with :MEAN:CV, such as \
+             gamma:22.2ms:0.45, not `{text}`"
+        )
+    };
+    let (name, rest) = text.split_once(':').filter(|(name, _)| SHAPES.contains(name)).ok_or_else(wrong)?;
+    let (mean, shape) = shape(name, rest)?;
+    let mean = span(mean).filter(|mean| !mean.is_zero()).ok_or_else(wrong)?;
+    Ok(TimeDistribution { mean_ns: mean.as_nanos() as f64, shape })
+}
+
+/// Writes what [`service`] reads.
+#[must_use]
+pub fn show_service(service: &TimeDistribution) -> String {
+    show_shape(service.shape, &format!("{}s", service.mean_ns / 1e9))
+}
+
+/// A span of time: seconds, or a number with `ns`, `us`, `ms` or `s`.
+fn span(text: &str) -> Option<Nanos> {
+    let text = text.trim();
+    let (number, seconds) = [("ns", 1e-9), ("us", 1e-6), ("µs", 1e-6), ("ms", 1e-3), ("s", 1.0)]
+        .into_iter()
+        .find_map(|(unit, seconds)| Some((text.strip_suffix(unit)?, seconds)))
+        .unwrap_or((text, 1.0));
+    number.trim().parse::<f64>().ok().and_then(|number| Nanos::from_secs_f64(number * seconds))
+}
+
+/// A span of time, such as `516us`, `10ms` or `1s`; a bare number is in seconds.
+///
+/// # Errors
+/// When it is none.
+pub fn time(given: &GivenValue) -> Result<Nanos, String> {
+    let text = given.to_string();
+    span(&text).ok_or_else(|| format!("expected a time such as 258us, 10ms or 1.5s, not `{text}`"))
+}
+
+/// Writes what [`time`] reads.
+#[must_use]
+pub fn show_time(time: &Nanos) -> String {
+    format!("{}s", time.as_secs_f64())
+}
+
+/// A number of front-ends.
+///
+/// # Errors
+/// When it is none.
+pub fn front_ends(given: &GivenValue) -> Result<u16, String> {
+    let count = given.as_u64().filter(|n| (1..=1024).contains(n));
+    count
+        .map(|n| n as u16)
+        .ok_or_else(|| format!("expected a number of front-ends from 1 to 1024, not `{given}`"))
+}
+
+/// `client` or `random`.
+///
+/// # Errors
+/// When it is neither.
+pub fn dealing(given: &GivenValue) -> Result<Dealing, String> {
+    match given.to_string().as_str() {
+        "client" => Ok(Dealing::ByClient),
+        "random" => Ok(Dealing::AtRandom),
+        other => Err(format!("expected client or random, not `{other}`")),
+    }
+}
+
+/// Writes what [`dealing`] reads.
+#[must_use]
+pub fn show_dealing(dealing: &Dealing) -> &'static str {
+    match dealing {
+        Dealing::ByClient => "client",
+        Dealing::AtRandom => "random",
+    }
+}
+
+/// A number of partitions that back-ends host in turn, or the back-ends of each, such as `0-3/4-7` or `0,1/1,2`.
+///
+/// # Errors
+/// When it is something else.
+pub fn partitions(given: &GivenValue) -> Result<PartitionPlan, String> {
+    let text = given.to_string();
+    let wrong = || {
+        format!("expected a number of partitions, or the back-ends of each, e.g. 4 or 0-3/4-7, not `{text}`")
+    };
+    if let Ok(count) = text.trim().parse() {
+        return Ok(if count == 1 { PartitionPlan::Whole } else { PartitionPlan::InTurn(count) });
+    }
+    let index = |text: &str| text.trim().parse::<u16>().map_err(|_| wrong());
+    let span = |text: &str| -> Result<Vec<u16>, String> {
+        let (first, last) = text.split_once('-').unwrap_or((text, text));
+        let (first, last) = (index(first)?, index(last)?);
+        if first <= last { Ok((first..=last).collect()) } else { Err(wrong()) }
+    };
+    let hosts = |text: &str| -> Result<Vec<u16>, String> {
+        let spans = text.split(',').map(span).collect::<Result<Vec<_>, _>>()?;
+        Ok(spans.into_iter().flatten().collect())
+    };
+    text.split('/').map(hosts).collect::<Result<_, _>>().map(PartitionPlan::Listed)
+}
+
+/// Writes what [`partitions`] reads.
+#[must_use]
+pub fn show_partitions(plan: &PartitionPlan) -> String {
+    match plan {
+        PartitionPlan::Whole => "1".to_owned(),
+        PartitionPlan::InTurn(count) => count.to_string(),
+        PartitionPlan::Listed(listed) => {
+            let hosts = |hosts: &Vec<u16>| hosts.iter().map(u16::to_string).collect::<Vec<_>>().join(",");
+            listed.iter().map(hosts).collect::<Vec<_>>().join("/")
+        }
+    }
+}
+
+/// `SHARE@FROM-UNTIL`: from one time to the other, in seconds, this share of all requests is for the most requested target.
+///
+/// # Errors
+/// When it is something else.
+pub fn hot_spot(given: &GivenValue) -> Result<HotSpot, String> {
+    let text = given.to_string();
+    let wrong = || format!("expected SHARE@FROM-UNTIL with times in seconds, e.g. 0.3@10-60, not `{text}`");
+    let (share, times) = text.split_once('@').ok_or_else(wrong)?;
+    let (from, until) = times.split_once('-').ok_or_else(wrong)?;
+    let at = |text: &str| span(text).map(|span| Time::ZERO + span).ok_or_else(wrong);
+    let (from, until) = (at(from)?, at(until)?);
+    let share = share.trim().parse().ok().filter(|share| (0.0..=1.0).contains(share)).ok_or_else(wrong)?;
+    if from < until { Ok(HotSpot { from, until, share }) } else { Err(wrong()) }
+}
+
+/// Writes what [`hot_spot`] reads.
+#[must_use]
+pub fn show_hot_spot(spot: &HotSpot) -> String {
+    format!("{}@{}-{}", spot.share, spot.from.as_secs_f64(), spot.until.as_secs_f64())
 }
 
 /// Writes what [`arrivals`] reads, except for the speed of a trace.
@@ -128,6 +319,7 @@ pub fn show_arrivals(arrivals: &Arrivals) -> String {
         Arrivals::Closed => "closed".to_owned(),
         Arrivals::Trace { .. } => "trace".to_owned(),
         Arrivals::Poisson { rate_rps } => format!("poisson:{rate_rps}"),
+        Arrivals::Renewal { rate_rps, shape } => show_shape(*shape, &rate_rps.to_string()),
     }
 }
 
@@ -154,7 +346,7 @@ pub fn show_admission(admission: &Admission) -> GivenValue {
     }
 }
 
-/// `down:B@T`, `up:B@T`, `drain:B@T` or `weight=W:B@T` with back-end B (from 0) and time T in seconds.
+/// `down:B@T`, `up:B@T`, `drain:B@T`, `weight=W:B@T` or `speed=X:B@T` with back-end B (from 0) and time T in seconds.
 ///
 /// # Errors
 /// When it is none of these.
@@ -162,8 +354,8 @@ pub fn fault(given: &GivenValue) -> Result<Fault, String> {
     let text = given.to_string();
     let wrong = || {
         format!(
-            "expected down:B@T, up:B@T, drain:B@T or weight=W:B@T with a back-end B from 0 and a time T in seconds, \
-             e.g. down:2@10.5, not `{text}`"
+            "expected down:B@T, up:B@T, drain:B@T, weight=W:B@T or speed=X:B@T with a back-end B from 0 and a time T in \
+             seconds, e.g. down:2@10.5 or speed=0.33:2@10, not `{text}`"
         )
     };
     let (what, rest) = text.split_once(':').ok_or_else(wrong)?;
@@ -171,6 +363,7 @@ pub fn fault(given: &GivenValue) -> Result<Fault, String> {
     let at = at.trim_end_matches('s').parse().ok().and_then(Nanos::from_secs_f64).ok_or_else(wrong)?;
     let action = match what.split_once('=') {
         Some(("weight", w)) => FaultAction::Weight(w.parse().ok().and_then(Weight::new).ok_or_else(wrong)?),
+        Some(("speed", x)) => FaultAction::Speed(positive(&x.into()).map_err(|_| wrong())?),
         None if what == "down" => FaultAction::Health(Health::Down),
         None if what == "up" => FaultAction::Health(Health::Up),
         None if what == "drain" => FaultAction::Health(Health::Draining),
@@ -187,6 +380,7 @@ pub fn show_fault(fault: &Fault) -> String {
         FaultAction::Health(Health::Up) => "up".to_owned(),
         FaultAction::Health(Health::Draining) => "drain".to_owned(),
         FaultAction::Weight(weight) => format!("weight={}", weight.as_f64()),
+        FaultAction::Speed(speed) => format!("speed={speed}"),
     };
     format!("{what}:{}@{}", fault.backend.0, fault.at.as_secs_f64())
 }

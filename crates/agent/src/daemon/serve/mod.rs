@@ -42,6 +42,11 @@ impl Serve {
         }
     }
 
+    /// Whether requests are counted as load where they are answered.
+    pub(super) fn counts_load(&self) -> bool {
+        matches!(self, Self::Origin(_))
+    }
+
     /// Whether the agent itself reads requests.
     pub(super) fn reads_here(&self) -> bool {
         !matches!(self, Self::Shim(_))

@@ -19,6 +19,7 @@ use tokio::net::TcpStream;
 use super::carry::{Answered, Carried, ClientRequest, Failure, Mechanism};
 use crate::accepted::Accepted;
 use crate::backend::Backend;
+use crate::load_information::HeaderLoads;
 use crate::net::halves::{BackendIo, ClientIo};
 use crate::trial;
 use crate::worker::Worker;
@@ -89,6 +90,7 @@ impl<B: BackendIo> Proxy<B> {
             trial,
             first_byte,
             turns: before,
+            loads: HeaderLoads::of(&request.worker.shared, backend.id),
         };
         *request.answering = true;
         let passed = exchange.pass(&mut connection).await;

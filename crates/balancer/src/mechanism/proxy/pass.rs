@@ -15,6 +15,7 @@ use crate::http::head_end::{HeadEnd, HeadScan};
 use crate::http::request::RequestHead;
 use crate::http::response::{self, ResponseHead};
 use crate::http::{Framing, HttpVersion, RequestRefusal};
+use crate::load_information::HeaderLoads;
 use crate::mechanism::carry::{Answered, Failure};
 use crate::net::buffer::Buffer;
 use crate::net::deadline::{Deadline, Fired};
@@ -52,6 +53,8 @@ pub(crate) struct Exchange<'a, C> {
     pub(crate) first_byte: Duration,
     /// How often the back-end had turned when it was chosen: once it goes down, no response is waited for.
     pub(crate) turns: u32,
+    /// Takes loads from the back-end's responses.
+    pub(crate) loads: Option<HeaderLoads<'a>>,
 }
 
 impl<C: Halves> Exchange<'_, C> {
@@ -79,6 +82,7 @@ impl<C: Halves> Exchange<'_, C> {
             keep: self.keep,
             first_byte: self.first_byte,
             began_ms: self.deadline.now_ms(),
+            loads: self.loads,
         };
         self.deadline.watch(&to.backend, self.turns);
         let buffers = (&mut *self.response, &mut *self.out);
@@ -132,6 +136,7 @@ struct Waiting<'a> {
     first_byte: Duration,
     /// The worker's time when the request began to be sent.
     began_ms: u64,
+    loads: Option<HeaderLoads<'a>>,
 }
 
 impl Waiting<'_> {
@@ -157,6 +162,9 @@ impl Waiting<'_> {
                 date: self.date,
             };
             let head = response::rewrite(&response.data()[..length], &context, out)?;
+            if let Some(loads) = self.loads {
+                loads.take(&response.data()[..length]);
+            }
             response.consume(length);
             if head.status >= 200 {
                 return Ok(head);

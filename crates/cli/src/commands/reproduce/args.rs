@@ -2,6 +2,8 @@
 
 use std::path::PathBuf;
 
+use crate::error::CliError;
+
 /// Arguments of `reproduce`.
 #[derive(clap::Args)]
 pub(crate) struct Args {
@@ -47,6 +49,17 @@ pub(crate) struct Args {
     pub(super) json: bool,
 }
 
+impl Args {
+    /// Refuses options of the study of AdaptLoad.
+    pub(super) fn only_adaptload(&self) -> Result<(), CliError> {
+        if self.peak_use.is_some() || self.profile.is_some() || !self.trace.is_empty() {
+            let text = "--profile, --trace and --peak-use are for the study `adaptload`";
+            return Err(CliError::Usage(text.into()));
+        }
+        Ok(())
+    }
+}
+
 /// The studies there are.
 #[derive(Debug, Clone, Copy, clap::ValueEnum)]
 pub(super) enum StudyName {
@@ -54,4 +67,6 @@ pub(super) enum StudyName {
     Lard,
     /// AdaptLoad, size-based distribution: Zhang et al., Workload-aware load balancing for clustered web servers
     Adaptload,
+    /// Load information for fine-grain services: Shen et al., Cluster load balancing for fine-grain network services
+    FineGrain,
 }

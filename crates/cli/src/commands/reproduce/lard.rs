@@ -8,10 +8,7 @@ use crate::error::CliError;
 use crate::output;
 
 pub(super) fn run(args: &Args, effort: Effort) -> Result<StudyFindings, CliError> {
-    if args.peak_use.is_some() || args.profile.is_some() || !args.trace.is_empty() {
-        let text = "--profile, --trace and --peak-use are for the study `adaptload`";
-        return Err(CliError::Usage(text.into()));
-    }
+    args.only_adaptload()?;
     let part = args.figure.as_deref().map_or(Ok(Part::All), part).map_err(CliError::Usage)?;
     // Measurements of real traffic come first, while nothing else uses the CPUs.
     let tell = |line: &str| eprintln!("{line}");

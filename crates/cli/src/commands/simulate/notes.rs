@@ -2,8 +2,8 @@
 
 use plimsoll_policy::Thresholds;
 use plimsoll_report::Run;
-use plimsoll_sim::Arrivals;
 use plimsoll_sim::hardware::has_hardware;
+use plimsoll_sim::{Arrivals, Dealing};
 use plimsoll_studies::Workload;
 use plimsoll_studies::scenario::{Admission, Scenario};
 use plimsoll_studies::spec::ScenarioSpec;
@@ -51,6 +51,18 @@ pub(super) fn hardware_note(spec: &ScenarioSpec, runs: &[Run]) -> Option<String>
         except += &format!(" (one drive of this hardware is {} disks)", own.value);
     }
     Some(format!("{}, {}{except}", spec.hardware.name, spec.hardware.summary))
+}
+
+/// Where all requests go to one of several front-ends, because the trace names no clients by which they could be dealt.
+pub(super) fn dealing_warning(spec: &ScenarioSpec, workload: &Workload) -> Option<String> {
+    let one = workload.trace.report.clients <= 1;
+    (spec.front_ends > 1 && spec.dealing == Dealing::ByClient && one).then(|| {
+        format!(
+            "all requests go to one of the {} front-ends, because the trace names no more than one client; --dealing random deals \
+             them out",
+            spec.front_ends
+        )
+    })
 }
 
 /// Where so many requests are let in that every back-end can be above a policy's `t_high`: the policy then spreads targets as if it

@@ -53,6 +53,8 @@ pub(super) struct Options {
     pub(super) is_plain: bool,
     /// The mode of the nodes' BPF file systems.
     pub(super) bpf_mode: &'static str,
+    /// Whether agents publish themselves, by multicast in the lab, instead of being configured.
+    pub(super) is_discovered: bool,
 }
 
 impl Default for Options {
@@ -70,6 +72,7 @@ impl Default for Options {
             owner: None,
             is_plain: false,
             bpf_mode: "1777",
+            is_discovered: false,
         }
     }
 }
@@ -212,6 +215,10 @@ impl Bed {
         command.args(["--name", name, "--serve", &serve]).arg("--key").arg(self.path("key"));
         command.args(["--front-end", &format!("front-end={}", self.address(Node::FrontEnd))]);
         command.args(["--vip", &self.vip().to_string(), "--vip", &self.vip_v6().to_string()]);
+        if self.options.is_discovered {
+            command.args(["--publish", "album", "--publish-name", name]);
+            command.args(["--directory-interface", "eth0", "--ttl", "2"]);
+        }
         command.args(&self.options.agent);
         command
     }
@@ -262,7 +269,12 @@ impl Bed {
             self.options.policy,
             self.options.handoff,
         );
-        for index in 0..self.options.backends {
+        if self.options.is_discovered {
+            text +=
+                "[discovery]\nservice = \"album\"\nkey_file = \"key\"\ninterface = \"eth0\"\nttl = \"2s\"\n";
+        }
+        let configured = if self.options.is_discovered { 0 } else { self.options.backends };
+        for index in 0..configured {
             let own = self.address(Node::Backend(index));
             text += &format!(
                 "[[backend]]\nname = \"b{index}\"\naddress = \"{own}:{ORIGIN_PORT}\"\nagent = \"{own}:{AGENT_PORT}\"\n"

@@ -3,8 +3,12 @@
 
 mod adaptload;
 mod blocked;
+mod client_processes;
+mod discovery;
 mod faults;
 mod least;
+mod load_in_responses;
+mod load_information;
 mod messages;
 mod names;
 mod overload;

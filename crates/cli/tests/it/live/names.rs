@@ -3,9 +3,10 @@
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
+use plimsoll_testbed::load::{OpenLoop, Req, open_loop};
 use plimsoll_testkit::{OwnLoopback, eventually};
 
-use super::processes::{Origin, Process, private_directory};
+use super::processes::{Origin, Process, private_directory, run};
 
 /// A command that runs `plimsoll` where names lead to what the file `hosts` in this directory says, and to nothing else.
 fn plimsoll(directory: &Path, args: &str) -> Command {
@@ -91,6 +92,69 @@ fn a_back_end_takes_part_once_its_name_leads_to_an_address() {
     process.wait_for("the address that it had stays in use", 0);
     process.wait_for("read plimsoll.toml again", 1);
     assert!(get("/readyz").contains("ready\n"));
+    process.signal("-TERM");
+    assert_eq!(process.wait(), Some(0), "{}", process.said());
+}
+
+#[test]
+fn each_address_of_a_name_that_is_looked_up_again_is_a_back_end() {
+    let directory = private_directory();
+    let origins = [Origin::start("first", &[]), Origin::start("second", &[])];
+    let at = |name: &str| directory.path().join(name);
+    let lead = |origins: &[&Origin]| {
+        let lines = origins.iter().map(|o| format!("{} web.example\n", o.address.ip()));
+        // The same file, which is mounted there.
+        std::fs::write(at("hosts"), format!("127.0.0.1 localhost\n{}", lines.collect::<String>())).unwrap();
+    };
+    lead(&[&origins[0]]);
+    let listener = OwnLoopback::new();
+    let admin = listener.at(9090);
+    let text = format!(
+        "[[listener]]\naddress = \"{}\"\n[admin]\naddress = \"{admin}\"\n[[backend]]\nname = \"web\"\n\
+         address = \"web.example:8000\"\nresolve = \"1s\"\n[health]\ntimeout = \"10s\"\n",
+        listener.at(8080),
+    );
+    std::fs::write(at("plimsoll.toml"), text).unwrap();
+    let mut balance = plimsoll(directory.path(), "balance --config plimsoll.toml --no-watch");
+    let mut process = Process::run(&mut balance, Stdio::null());
+    let address = process.address("listening on http://");
+    let names = |expected: &[&Origin]| {
+        let expected: Vec<String> = expected.iter().map(|o| format!("web@{}", o.address)).collect();
+        eventually(&format!("the back-ends {expected:?}"), || {
+            let listed: serde_json::Value = serde_json::from_str(&get(admin, "/backends")).unwrap();
+            let names = listed.as_array().unwrap().iter().map(|b| b["name"].as_str().unwrap().to_owned());
+            let mut names: Vec<String> = names.collect();
+            names.sort();
+            let mut expected = expected.clone();
+            expected.sort();
+            names == expected
+        });
+    };
+    names(&[&origins[0]]);
+    let heard = process.heard();
+    let load = OpenLoop {
+        rate_rps: 500.0,
+        seconds: 6.0,
+        connections: 16,
+        ..OpenLoop::new(address, |n| Req::get(format!("/{}", n % 100)))
+    };
+    let summary = std::thread::scope(|scope| {
+        let meanwhile = scope.spawn(|| {
+            lead(&[&origins[0], &origins[1]]);
+            heard.wait_for("a back-end joins", 1);
+            lead(&[&origins[1]]);
+            heard.wait_for("a back-end leaves", 0);
+            // Nobody knows the name: the last addresses stay in use.
+            lead(&[]);
+            heard.wait_for("the address that it had stays in use", 0);
+        });
+        let summary = run(open_loop(load));
+        meanwhile.join().unwrap();
+        summary
+    });
+    assert_eq!(summary.succeeded, 3_000, "{:?} {:?}", summary.failures, summary.statuses);
+    assert_eq!(summary.backends.len(), 2, "{:?}", summary.backends);
+    names(&[&origins[1]]);
     process.signal("-TERM");
     assert_eq!(process.wait(), Some(0), "{}", process.said());
 }

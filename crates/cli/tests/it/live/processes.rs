@@ -26,6 +26,11 @@ impl Heard {
             self.0.lock().unwrap().iter().filter(|line| line.contains(what)).nth(skip).cloned()
         })
     }
+
+    /// How many lines hold `what`.
+    pub(super) fn count(&self, what: &str) -> usize {
+        self.0.lock().unwrap().iter().filter(|line| line.contains(what)).count()
+    }
 }
 
 impl Process {
@@ -193,6 +198,15 @@ impl FrontEnd {
     }
 
     fn ask(&self, method: &str, path: &str) -> serde_json::Value {
+        serde_json::from_str(&self.asked(method, path)).unwrap()
+    }
+
+    /// What the admin API answers, as text.
+    pub(super) fn text(&self, path: &str) -> String {
+        self.asked("GET", path)
+    }
+
+    fn asked(&self, method: &str, path: &str) -> String {
         let mut stream = TcpStream::connect(self.admin).unwrap();
         stream.set_read_timeout(Some(PATIENCE)).unwrap();
         let request = format!("{method} {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
@@ -200,7 +214,7 @@ impl FrontEnd {
         let mut answer = String::new();
         stream.read_to_string(&mut answer).unwrap();
         let (_, body) = answer.split_once("\r\n\r\n").unwrap();
-        serde_json::from_str(body).unwrap()
+        body.to_owned()
     }
 
     /// Stops in good order, once nothing is under way.

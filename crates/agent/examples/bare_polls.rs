@@ -1,0 +1,70 @@
+//! Prints what polls of two cost a process that does nothing else: datagrams to two of eight bare UDP echoes and back, without
+//! authentication, and how long one takes. What a front-end's polls cost on this machine can only be more:
+//! `cargo run --release -p plimsoll-agent --example bare_polls`.
+#![allow(clippy::unwrap_used, reason = "a measurement, not a service")]
+
+use std::net::{SocketAddr, UdpSocket};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use plimsoll_testkit::cpu_time_of;
+use plimsoll_wire::load::DATAGRAM_BYTES;
+
+const ECHOES: usize = 8;
+const POLLS: usize = 100_000;
+const ROUND_TRIPS: usize = 5_000;
+
+/// A thread that sends back what comes, until `stop`.
+fn echo(stop: &Arc<AtomicBool>) -> SocketAddr {
+    let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+    socket.set_read_timeout(Some(Duration::from_millis(100))).unwrap();
+    let (address, stop) = (socket.local_addr().unwrap(), Arc::clone(stop));
+    std::thread::spawn(move || {
+        let mut buffer = [0; 100];
+        while !stop.load(Ordering::Relaxed) {
+            if let Ok((bytes, source)) = socket.recv_from(&mut buffer) {
+                socket.send_to(&buffer[..bytes], source).unwrap();
+            }
+        }
+    });
+    address
+}
+
+/// Polls, of which so many are always under way; in the order in which back-ends come.
+fn poll(socket: &UdpSocket, echoes: &[SocketAddr], under_way: usize) {
+    let (sent, mut got) = ([7; DATAGRAM_BYTES], [0; 100]);
+    let mut next = (0..2 * POLLS).map(|number| echoes[(number * 5 + number / 8) % ECHOES]);
+    for to in next.by_ref().take(2 * under_way) {
+        socket.send_to(&sent, to).unwrap();
+    }
+    for _ in 0..2 * POLLS {
+        socket.recv_from(&mut got).unwrap();
+        if let Some(to) = next.next() {
+            socket.send_to(&sent, to).unwrap();
+        }
+    }
+}
+
+fn main() {
+    let stop = Arc::new(AtomicBool::new(false));
+    let echoes: Vec<SocketAddr> = (0..ECHOES).map(|_| echo(&stop)).collect();
+    let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+    socket.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
+    let mut times: Vec<Duration> = Vec::new();
+    let mut got = [0; 100];
+    for number in 0..ROUND_TRIPS {
+        let began = Instant::now();
+        socket.send_to(&[7; DATAGRAM_BYTES], echoes[number % ECHOES]).unwrap();
+        socket.recv_from(&mut got).unwrap();
+        times.push(began.elapsed());
+    }
+    times.sort_unstable();
+    println!("{{\"round_trip_us\":{:.1}}}", times[ROUND_TRIPS / 2].as_secs_f64() * 1e6);
+    for under_way in [1, 16] {
+        let ((), cpu) = cpu_time_of(|| poll(&socket, &echoes, under_way));
+        let cpu_us = cpu.as_secs_f64() * 1e6 / POLLS as f64;
+        println!("{{\"under_way\":{under_way},\"cpu_us_per_poll\":{cpu_us:.2}}}");
+    }
+    stop.store(true, Ordering::Relaxed);
+}

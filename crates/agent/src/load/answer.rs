@@ -1,0 +1,96 @@
+//! The thread that answers inquiries.
+
+use std::io;
+use std::net::{SocketAddr, UdpSocket};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use plimsoll_wire::load::{DATAGRAM_BYTES, Datagram, LoadAnswerer, LoadGauge, LoadIndex};
+
+use super::priority;
+
+/// How often it looks whether it is to end.
+const LOOK: Duration = Duration::from_millis(100);
+/// Pause after a failure, such as of a network that is down.
+const AFTER_FAILURE: Duration = Duration::from_millis(10);
+/// Room for inquiries that wait, as far as the system allows.
+const RECEIVE_BYTES: usize = 1 << 20;
+
+/// What answers.
+pub(super) enum LoadAnswering {
+    /// For this back-end.
+    Gauge(Box<LoadAnswerer>, LoadGauge),
+    /// For all back-ends.
+    Index(Box<LoadIndex>),
+}
+
+impl LoadAnswering {
+    fn answer(&mut self, source: SocketAddr, datagram: &[u8], now_ns: u64) -> Option<Datagram> {
+        match self {
+            Self::Gauge(answerer, gauge) => answerer.answer(source.ip(), datagram, now_ns, || {
+                let load = gauge.load();
+                (load, gauge.latency_us(load))
+            }),
+            Self::Index(index) => index.answer(source.ip(), datagram, now_ns),
+        }
+    }
+}
+
+/// What the thread and its owner share.
+#[derive(Debug, Default)]
+pub(super) struct AnswerShared {
+    pub(super) stopping: AtomicBool,
+    /// Whether it has a high priority.
+    pub(super) raised: AtomicBool,
+}
+
+pub(super) fn bind(address: SocketAddr) -> io::Result<UdpSocket> {
+    let socket = UdpSocket::bind(address)?;
+    if let Err(error) = rustix::net::sockopt::set_socket_recv_buffer_size(&socket, RECEIVE_BYTES) {
+        tracing::debug!(%error, "the receive buffer keeps its size");
+    }
+    socket.set_read_timeout(Some(LOOK))?;
+    Ok(socket)
+}
+
+/// Nanoseconds of the agent's clock.
+pub(super) fn clock_ns(origin: Instant) -> u64 {
+    u64::try_from(origin.elapsed().as_nanos()).unwrap_or(u64::MAX)
+}
+
+pub(super) fn start(
+    socket: UdpSocket,
+    mut answering: LoadAnswering,
+    origin: Instant,
+    shared: Arc<AnswerShared>,
+) -> io::Result<JoinHandle<()>> {
+    std::thread::Builder::new().name("load-answer".to_owned()).spawn(move || {
+        shared.raised.store(priority::raise(), Ordering::Relaxed);
+        // One byte more than a datagram has: a longer one is told from one that was cut.
+        let mut buffer = [0; DATAGRAM_BYTES + 1];
+        while !shared.stopping.load(Ordering::Relaxed) {
+            match socket.recv_from(&mut buffer) {
+                Ok((bytes, source)) => {
+                    if let Some(reply) = answering.answer(source, &buffer[..bytes], clock_ns(origin)) {
+                        // One that is not sent is as one that is lost: the front-end goes on without.
+                        if let Err(error) = socket.send_to(&reply, source) {
+                            tracing::debug!(%error, %source, "a reply was not sent");
+                        }
+                    }
+                }
+                Err(error) if is_idle(&error) => {}
+                Err(error) => {
+                    tracing::debug!(%error, "inquiries could not be read");
+                    std::thread::sleep(AFTER_FAILURE);
+                }
+            }
+        }
+    })
+}
+
+fn is_idle(error: &io::Error) -> bool {
+    use io::ErrorKind::{Interrupted, TimedOut, WouldBlock};
+    matches!(error.kind(), WouldBlock | TimedOut | Interrupted)
+}

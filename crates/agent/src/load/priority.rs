@@ -1,0 +1,37 @@
+//! The priority of the thread that answers: front-ends wait for it while this machine is busy.
+
+use rustix::process::{Resource, Rlimit, getrlimit, setpriority_process, setrlimit};
+
+/// The highest of the ordinary priorities ("nice" -20). A real-time one would let a flood of datagrams stop the machine.
+const HIGHEST: i32 = -20;
+/// The limit that allows it: 20 minus the priority.
+const LIMIT: u64 = 40;
+
+/// Lets threads of this process raise their priority later, when it has given its privileges away. Without `CAP_SYS_RESOURCE`
+/// it has no effect.
+pub fn allow_priority() {
+    let now = getrlimit(Resource::Nice);
+    if now.maximum.is_none_or(|most| most >= LIMIT) && now.current.is_none_or(|current| current >= LIMIT) {
+        return;
+    }
+    let wanted =
+        Rlimit { current: Some(LIMIT), maximum: Some(now.maximum.map_or(LIMIT, |most| most.max(LIMIT))) };
+    if let Err(error) = setrlimit(Resource::Nice, wanted) {
+        tracing::debug!(%error, "threads may not raise their priority");
+    }
+}
+
+/// Raises the priority of this thread. False, with a line in the log, where this process may not.
+pub(super) fn raise() -> bool {
+    match setpriority_process(Some(rustix::thread::gettid()), HIGHEST) {
+        Ok(()) => true,
+        Err(error) => {
+            tracing::warn!(
+                %error,
+                "the thread that answers inquiries has no higher priority: on a busy machine answers may come late; grant \
+                 CAP_SYS_NICE, or set LimitNICE=-20 for the service"
+            );
+            false
+        }
+    }
+}

@@ -1,0 +1,17 @@
+//! Who asks back-ends for their loads.
+
+use std::time::Duration;
+
+use plimsoll_policy::Candidates;
+
+/// Asks back-ends for their loads, from any thread. Dispatch calls it without holding its lock.
+pub(crate) trait AsksBackends: Send + Sync {
+    /// Asks these for the request of this number. `Dispatch::answer` hears of it once, within [`AsksBackends::timeout`].
+    fn poll(&self, number: u64, candidates: Candidates);
+
+    /// Asks these; no request waits for it. `Dispatch::report` hears of the answers.
+    fn probe(&self, candidates: Candidates);
+
+    /// How long answers are waited for at most.
+    fn timeout(&self) -> Duration;
+}

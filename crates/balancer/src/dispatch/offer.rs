@@ -1,0 +1,173 @@
+//! Offers requests to the core, and serves those that wait in it.
+
+use std::sync::{Arc, MutexGuard};
+use std::time::Duration;
+
+use plimsoll_policy::{Candidates, Kind, OfferOptions, PollAnswer, TargetId, Time, Tried};
+
+use super::asks::AsksBackends;
+use super::state::{Decided, State};
+use super::{Assignment, Dispatch, Offer, Ticket};
+
+impl Dispatch {
+    /// Offers a request of this kind for `target` from the client with this identity.
+    #[cfg(test)]
+    pub(crate) fn offer(self: &Arc<Self>, target: TargetId, kind: Kind, client: u64) -> Offer {
+        self.offer_again((target, kind, client), Tried::NONE, None)
+    }
+
+    /// Offers a request of this kind for `target` from the client with this identity, after these back-ends failed it.
+    pub(crate) fn offer_again(
+        self: &Arc<Self>,
+        (target, kind, client): (TargetId, Kind, u64),
+        tried: Tried,
+        asks: Option<&Arc<dyn AsksBackends>>,
+    ) -> Offer {
+        let mut state = self.lock();
+        let now = self.now(&mut state);
+        let request = state.request(target, kind, client);
+        let before = state.explained(target);
+        let options = OfferOptions { tried, ..OfferOptions::PLAIN };
+        let offered = state.core.offer_with(&request, &options, now);
+        let number = request.number;
+        match state.carry_out(&request, offered, before, asks.is_some(), now) {
+            Decided::Assigned(made) => {
+                let probes = state.probes(asks.is_some(), now);
+                drop(state);
+                probe(asks, probes);
+                Offer::Assigned(Assignment::new(self, made))
+            }
+            Decided::Polls(candidates) => {
+                let polls_for = asks.map_or(Duration::ZERO, |asks| asks.timeout());
+                let receiver = state.senders.add(number, asks.cloned());
+                drop(state);
+                let ticket =
+                    Ticket { dispatch: Arc::clone(self), number, receiver, briefly: false, polls_for };
+                if let Some(asks) = asks {
+                    asks.poll(number, candidates);
+                }
+                Offer::Polls(ticket)
+            }
+            Decided::Waits => {
+                state.counts.waited += 1;
+                if state.core.waiting() <= 1 {
+                    state.patience.is_empty(now);
+                }
+                // Without a back-end there is little to wait for; a limit that may grow will soon have room.
+                let briefly = state.core.view().eligible() == 0
+                    || (state.patience.is_standing(now) && !state.core.may_grow());
+                let receiver = state.senders.add(number, asks.cloned());
+                let polls_for = asks.map_or(Duration::ZERO, |asks| asks.timeout());
+                let ticket = Ticket { dispatch: Arc::clone(self), number, receiver, briefly, polls_for };
+                // Time may have made room for those that waited already.
+                self.serve_waiting(state, now);
+                Offer::Waits(ticket)
+            }
+            Decided::Rejected(reason) => {
+                state.counts.refused += 1;
+                self.serve_waiting(state, now);
+                Offer::Refused(reason)
+            }
+        }
+    }
+
+    /// The answers for a request whose back-ends were asked: those that came in time. No effect if it waits for none any more.
+    pub(crate) fn answer(self: &Arc<Self>, number: u64, answers: &[PollAnswer]) {
+        let mut state = self.lock();
+        let now = self.now(&mut state);
+        let Some(decided) = state.answered(number, answers, now) else { return };
+        let outcome = match decided {
+            Decided::Assigned(made) => Ok(made),
+            Decided::Rejected(reason) => {
+                state.counts.refused += 1;
+                Err(reason)
+            }
+            // It is in the queue now. A request is polled for once.
+            Decided::Waits | Decided::Polls(_) => return self.serve_waiting(state, now),
+        };
+        let owner = state.senders.take(number);
+        let asks = owner.as_ref().and_then(|owner| owner.asks.clone());
+        let probes = state.probes(asks.is_some(), now);
+        self.serve_waiting(state, now);
+        probe(asks.as_ref(), probes);
+        let assignment = outcome.map(|made| Assignment::new(self, made));
+        // An owner that has gone returns its assignment.
+        if let Some(owner) = owner {
+            drop(owner.sender.send(assignment));
+        }
+    }
+
+    /// Starts waiting requests where only time has passed: an adaptive limit may have made room. Called several times a
+    /// second.
+    pub(crate) fn serve_waiting_now(self: &Arc<Self>) {
+        let mut state = self.lock();
+        if state.core.waiting() > 0 {
+            let now = self.now(&mut state);
+            state.core.advance(now);
+            self.serve_waiting(state, now);
+        }
+    }
+
+    /// The client of a waiting request has gone, or its time is up.
+    pub(super) fn give_up(&self, number: u64) {
+        let mut state = self.lock();
+        if !state.senders.remove(number) {
+            return;
+        }
+        state.polled.remove(&number);
+        let now = self.now(&mut state);
+        if state.core.give_up(number, now) {
+            state.counts.refused += 1;
+        }
+    }
+
+    /// Starts waiting requests while there is room, then notifies their owners without the lock: an owner
+    /// that has gone returns its assignment by another call.
+    pub(super) fn serve_waiting(self: &Arc<Self>, mut state: MutexGuard<'_, State<Assignment>>, now: Time) {
+        if state.core.waiting() == 0 || !state.core.has_room() {
+            return;
+        }
+        let mut served = Vec::new();
+        let mut asked = Vec::new();
+        while let Some((request, before)) = state.next_waiting()
+            && let Some(started) = state.core.start_next(now)
+        {
+            debug_assert_eq!(started.number, request.number, "the first one starts first");
+            let asks = state.senders.asks(request.number);
+            match state.carry_out(&request, started.offered, before, asks.is_some(), now) {
+                Decided::Assigned(made) => {
+                    let probes = state.probes(asks.is_some(), now);
+                    served.push((state.senders.take(request.number), Ok(made)));
+                    asked.push((asks, None, probes));
+                }
+                Decided::Polls(candidates) => asked.push((asks, Some(request.number), candidates)),
+                // It stays in the queue.
+                Decided::Waits => break,
+                Decided::Rejected(reason) => {
+                    state.counts.refused += 1;
+                    served.push((state.senders.take(request.number), Err(reason)));
+                }
+            }
+        }
+        drop(state);
+        for (owner, made) in served {
+            let assignment = made.map(|made| Assignment::new(self, made));
+            // An owner that has gone returns its assignment.
+            if let Some(owner) = owner {
+                drop(owner.sender.send(assignment));
+            }
+        }
+        for (asks, number, candidates) in asked {
+            match (asks, number) {
+                (Some(asks), Some(number)) => asks.poll(number, candidates),
+                (asks, _) => probe(asks.as_ref(), candidates),
+            }
+        }
+    }
+}
+
+fn probe(asks: Option<&Arc<dyn AsksBackends>>, probes: Candidates) {
+    if let Some(asks) = asks.filter(|_| !probes.as_slice().is_empty()) {
+        asks.probe(probes);
+    }
+}

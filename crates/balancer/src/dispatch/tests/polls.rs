@@ -1,0 +1,162 @@
+//! Requests whose back-ends are asked for their loads.
+
+use std::path::Path;
+use std::time::Duration;
+
+use plimsoll_decisions::{Proof, replay};
+use plimsoll_policy::{Candidates, LoadReport, PollAnswer, Tried};
+
+use super::*;
+
+/// Notes what is asked, and leaves the answers to the test.
+#[derive(Default)]
+struct Asking {
+    polls: Mutex<Vec<(u64, Candidates)>>,
+}
+
+impl AsksBackends for Asking {
+    fn poll(&self, number: u64, candidates: Candidates) {
+        self.polls.lock().unwrap().push((number, candidates));
+    }
+
+    fn probe(&self, _: Candidates) {}
+
+    fn timeout(&self) -> Duration {
+        Duration::from_millis(10)
+    }
+}
+
+struct Polled {
+    d: Arc<Dispatch>,
+    asking: Arc<Asking>,
+    asks: Arc<dyn AsksBackends>,
+    _key: tempfile::TempDir,
+}
+
+const A: BackendId = BackendId(0);
+const B: BackendId = BackendId(1);
+
+impl Polled {
+    fn new(policy: &str, more: &str) -> Self {
+        use std::os::unix::fs::PermissionsExt as _;
+        let directory = tempfile::tempdir().unwrap();
+        let key = directory.path().join("key");
+        std::fs::write(&key, "07".repeat(32)).unwrap();
+        std::fs::set_permissions(&key, std::fs::Permissions::from_mode(0o600)).unwrap();
+        let more = format!("{more}[load_information]\nfrom = \"poll\"\nkey_file = {key:?}\n");
+        let asking = Arc::<Asking>::default();
+        let asks = Arc::clone(&asking) as Arc<dyn AsksBackends>;
+        Self { d: dispatch(policy, &more), asking, asks, _key: directory }
+    }
+
+    fn offer(&self) -> (Ticket, u64) {
+        let Offer::Polls(ticket) = self.d.offer_again((T, STATIC, 0), Tried::NONE, Some(&self.asks)) else {
+            panic!("nobody is asked")
+        };
+        let (number, candidates) = self.asking.polls.lock().unwrap().pop().unwrap();
+        assert_eq!(candidates.as_slice().len(), 2);
+        (ticket, number)
+    }
+
+    /// The back-end for a request whose back-ends answer so; the request goes on.
+    fn chosen(&self, loads: &[(BackendId, u32)]) -> Assignment {
+        let (mut ticket, number) = self.offer();
+        assert!(poll(&mut ticket).is_pending());
+        let answers: Vec<_> = loads.iter().map(|&(b, load)| PollAnswer::of(b, load)).collect();
+        self.d.answer(number, &answers);
+        let Poll::Ready(Ok(assignment)) = poll(&mut ticket) else { panic!("not assigned") };
+        assignment
+    }
+}
+
+#[test]
+fn the_answers_decide_and_the_own_count_is_the_least() {
+    let polled = Polled::new("least_connections", "");
+    let first = polled.chosen(&[(A, 5), (B, 2)]);
+    assert_eq!(first.backend(), B);
+    let second = polled.chosen(&[(A, 0), (B, 4)]);
+    assert_eq!(second.backend(), A);
+    // One that tells less than it has from here gains nothing.
+    let held: Vec<_> = (0..3).map(|_| polled.chosen(&[(A, 0), (B, 9)])).collect();
+    assert!(held.iter().all(|held| held.backend() == A));
+    assert_eq!(polled.chosen(&[(A, 0), (B, 3)]).backend(), B, "A has four of ours");
+    drop((first, second, held));
+    assert_eq!(polled.d.inspect(|i| i.view.total_own_load()), 0);
+}
+
+#[test]
+fn answers_for_a_client_that_has_gone_have_no_effect() {
+    let polled = Polled::new("least_connections", "");
+    let (ticket, number) = polled.offer();
+    drop(ticket);
+    polled.d.answer(number, &[PollAnswer::of(A, 1)]);
+    polled.d.answer(999, &[]);
+    assert_eq!(load(&polled.d), 0);
+    assert!(polled.d.lock().polled.is_empty());
+}
+
+#[test]
+fn without_any_answer_the_policy_decides_by_what_it_knows() {
+    let polled = Polled::new("least_connections", "");
+    let held = polled.chosen(&[(A, 0), (B, 1)]);
+    assert_eq!(held.backend(), A);
+    polled.d.report(&LoadReport::of(B, 7));
+    assert_eq!(polled.chosen(&[]).backend(), A);
+}
+
+#[test]
+fn who_waits_for_room_is_asked_for_then() {
+    let polled = Polled::new("least_connections", "[admission]\nlimit = 1\nqueue = 5\n");
+    let running = polled.chosen(&[(A, 0), (B, 1)]);
+    let offered = polled.d.offer_again((T, STATIC, 0), Tried::NONE, Some(&polled.asks));
+    let mut ticket = waits(offered);
+    running.complete(None);
+    let (number, _) = polled.asking.polls.lock().unwrap().pop().unwrap();
+    assert!(poll(&mut ticket).is_pending());
+    polled.d.answer(number, &[PollAnswer::of(B, 0)]);
+    assert!(matches!(poll(&mut ticket), Poll::Ready(Ok(_))));
+    assert!(ticket.patience(Duration::ZERO) >= Duration::from_millis(10), "an answer may be waited for");
+}
+
+#[test]
+fn a_silent_back_end_is_loaded_like_the_others() {
+    let d = dispatch("least_connections", "");
+    d.report(&LoadReport::of(A, 0));
+    d.report(&LoadReport::of(B, 8));
+    assert!(d.report_mean(A));
+    assert_eq!(d.inspect(|i| (i.view.load(A), i.view.load(B))), (8, 8));
+    assert!(!d.report_mean(A), "it is already");
+    assert!(!d.report_mean(BackendId(9)));
+}
+
+fn proven(log: &Path) -> Proof {
+    replay(&mut LogReader::open(log).unwrap(), &mut |_| {}).unwrap()
+}
+
+#[test]
+fn a_replay_decides_the_same_from_the_answers() {
+    let directory = tempfile::tempdir().unwrap();
+    let log = format!(
+        "[admission]\nlimit = 1000\n[decision_log]\ndirectory = {:?}\n",
+        directory.path().to_str().unwrap()
+    );
+    // Of one that does not poll by itself, and one that takes reports into account.
+    let polled = Polled::new("least_connections", &log);
+    let mut held = Vec::new();
+    for round in 0..200_u32 {
+        let loads = [(A, round * 7 % 13), (B, round * 5 % 11)];
+        held.push(polled.chosen(&loads[..(round % 3) as usize]));
+        if round % 5 == 0 {
+            polled.d.report(&LoadReport::of(A, round % 17));
+            polled.d.report_mean(B);
+        }
+        if round % 4 == 3 {
+            held.remove(0);
+        }
+    }
+    drop(held);
+    polled.d.close_log();
+    let proof = proven(directory.path());
+    assert!(proof.is_proved(), "{:?}", proof.first_difference);
+    assert!(proof.decisions().0 >= 400, "{:?}", proof.decisions());
+}

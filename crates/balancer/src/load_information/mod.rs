@@ -1,0 +1,105 @@
+//! Where policies' loads come from, beside the front-end's own count: agents are asked (`poller`, with the state machine
+//! `polls`), announce them (`broadcast`), or back-ends write them into their responses (`header`).
+//!
+//! Whatever is learned goes to dispatch, as answers to a request's poll or as reports; so the decision log has all of it.
+//! `hearing` knows which back-ends were silent for too long.
+
+mod broadcast;
+mod counts;
+mod header;
+mod hearing;
+mod poller;
+mod polls;
+
+use std::net::{IpAddr, SocketAddr, UdpSocket};
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use plimsoll_config::{LoadInformationConfig, LoadSource};
+use plimsoll_wire::load::{InquiryLimits, LoadInquirer, LoadKeys};
+
+pub(crate) use broadcast::listen;
+pub(crate) use counts::LoadInformationCounts;
+pub(crate) use header::{HeaderLoads, watch};
+pub(crate) use poller::LoadPoller;
+
+use hearing::Hearing;
+
+/// What all threads share of load information.
+#[derive(Debug)]
+pub(crate) struct LoadIntake {
+    pub(crate) config: LoadInformationConfig,
+    pub(crate) counts: LoadInformationCounts,
+    /// Where announcements come in, until someone listens.
+    socket: Mutex<Option<UdpSocket>>,
+    /// Where announcements come in.
+    pub(crate) address: Option<SocketAddr>,
+    hearing: Mutex<Hearing>,
+    origin: Instant,
+}
+
+impl LoadIntake {
+    /// Binds what announcements come in by.
+    ///
+    /// # Errors
+    /// When that cannot be had; with the address.
+    pub(crate) fn prepare(config: &LoadInformationConfig) -> Result<Self, (SocketAddr, std::io::Error)> {
+        let at = config.listen.filter(|_| config.from == LoadSource::Broadcast);
+        let socket = at.map(|at| bind(at, config).map_err(|error| (at, error))).transpose()?;
+        let address = socket.as_ref().and_then(|socket| socket.local_addr().ok());
+        Ok(Self {
+            counts: LoadInformationCounts::default(),
+            socket: Mutex::new(socket),
+            address,
+            hearing: Mutex::new(Hearing::new(nanos(config.interval))),
+            origin: Instant::now(),
+            config: config.clone(),
+        })
+    }
+
+    fn now_ns(&self) -> u64 {
+        nanos(self.origin.elapsed())
+    }
+
+    /// Asks agents; `None` without a key or random numbers.
+    fn inquirer(&self) -> Option<LoadInquirer> {
+        let keys = LoadKeys::new(self.config.key.as_ref()?);
+        let limits = InquiryLimits { most_load: self.config.most_load, ..InquiryLimits::default() };
+        match plimsoll_wire::random() {
+            Ok(client) => {
+                let inquirer = LoadInquirer::new(keys, client, limits);
+                self.counts.follow(inquirer.counters());
+                Some(inquirer)
+            }
+            Err(error) => {
+                tracing::error!(%error, "agents are not asked");
+                None
+            }
+        }
+    }
+
+    fn hearing(&self) -> std::sync::MutexGuard<'_, Hearing> {
+        self.hearing.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn nanos(time: Duration) -> u64 {
+    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
+}
+
+fn bind(at: SocketAddr, config: &LoadInformationConfig) -> std::io::Result<UdpSocket> {
+    let socket = UdpSocket::bind(at)?;
+    match (config.group, config.group_interface) {
+        (Some(IpAddr::V4(group)), interface) => {
+            let interface = match interface {
+                Some(IpAddr::V4(interface)) => interface,
+                _ => std::net::Ipv4Addr::UNSPECIFIED,
+            };
+            socket.join_multicast_v4(&group, &interface)?;
+        }
+        (Some(IpAddr::V6(group)), _) => socket.join_multicast_v6(&group, 0)?,
+        (None, _) => {}
+    }
+    socket.set_nonblocking(true)?;
+    Ok(socket)
+}

@@ -1,0 +1,200 @@
+//! Asks agents over UDP, for one worker.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use plimsoll_policy::{BackendId, Candidates};
+use tokio::net::UdpSocket;
+use tokio::sync::Notify;
+
+use super::polls::{Outgoing, PollEvent, PollsUnderWay};
+use super::{LoadIntake, nanos};
+use crate::dispatch::AsksBackends;
+use crate::shared::FrontEndShared;
+
+/// What timers of the runtime may be late by.
+const TIMER: Duration = Duration::from_millis(1);
+/// Datagrams that are read before others have their turn.
+const AT_ONCE: usize = 64;
+
+struct PollerState {
+    polls: PollsUnderWay,
+    /// Where each back-end's agent was asked.
+    addresses: BTreeMap<BackendId, SocketAddr>,
+}
+
+/// Asks agents. Any thread may; the worker that has it takes the answers.
+pub(crate) struct LoadPoller {
+    shared: Arc<FrontEndShared>,
+    v4: Option<UdpSocket>,
+    v6: Option<UdpSocket>,
+    state: Mutex<PollerState>,
+    /// There is something to wait for.
+    begun: Notify,
+}
+
+impl LoadPoller {
+    /// Sockets of the current runtime. `None` where nobody is to be asked, or the system has no sockets to give.
+    pub(crate) fn new(shared: &Arc<FrontEndShared>) -> Option<Arc<Self>> {
+        let information = &shared.load_information;
+        let inquirer = information.inquirer()?;
+        let bound = |address: &str| {
+            let socket = std::net::UdpSocket::bind(address).and_then(|socket| {
+                socket.set_nonblocking(true)?;
+                UdpSocket::from_std(socket)
+            });
+            socket.inspect_err(|error| tracing::debug!(%error, address, "no socket to ask agents by")).ok()
+        };
+        let (v4, v6) = (bound("0.0.0.0:0"), bound("[::]:0"));
+        if v4.is_none() && v6.is_none() {
+            tracing::error!("agents are not asked: the system gives no sockets");
+            return None;
+        }
+        let timeout = information.config.timeout;
+        let early = if timeout > 2 * TIMER { timeout.saturating_sub(TIMER) } else { timeout };
+        let polls = PollsUnderWay::new(inquirer, nanos(early));
+        let state = Mutex::new(PollerState { polls, addresses: BTreeMap::new() });
+        Some(Arc::new(Self { shared: Arc::clone(shared), v4, v6, state, begun: Notify::new() }))
+    }
+
+    fn information(&self) -> &LoadIntake {
+        &self.shared.load_information
+    }
+
+    fn lock(&self) -> MutexGuard<'_, PollerState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn ask(&self, number: Option<u64>, candidates: Candidates) {
+        let backends = self.shared.backends.load();
+        let counts = &self.information().counts;
+        let mut state = self.lock();
+        let mut targets: Vec<BackendId> = Vec::with_capacity(candidates.as_slice().len());
+        for &backend in candidates.as_slice() {
+            let known = backends.get(backend.index()).and_then(|backend| backend.load_address());
+            let Some(address) = known else { continue };
+            if state.addresses.insert(backend, address) != Some(address) {
+                state.polls.forget(backend);
+            }
+            targets.push(backend);
+        }
+        let was_idle = state.polls.next_due_ns().is_none();
+        let now_ns = self.information().now_ns();
+        let (outgoing, events) = state.polls.begin(number, targets.into_iter(), now_ns);
+        counts.polls.add(u64::from(number.is_some()));
+        self.send(&state, &outgoing);
+        drop(state);
+        if was_idle {
+            self.begun.notify_one();
+        }
+        self.carry_out(events);
+    }
+
+    fn send(&self, state: &PollerState, outgoing: &Outgoing) {
+        for (backend, datagram) in outgoing {
+            self.information().counts.inquiries.add(1);
+            let Some(&address) = state.addresses.get(backend) else { continue };
+            let socket = if address.is_ipv4() { &self.v4 } else { &self.v6 };
+            // One that is not sent is as one that is lost.
+            if let Some(Err(error)) = socket.as_ref().map(|socket| socket.try_send_to(datagram, address)) {
+                tracing::debug!(%error, %address, "an inquiry was not sent");
+            }
+        }
+    }
+
+    fn carry_out(&self, events: Vec<PollEvent>) {
+        let (dispatch, counts) = (&self.shared.dispatch, &self.information().counts);
+        for event in events {
+            match event {
+                PollEvent::Answered { number, answers, took_ns } => {
+                    counts.answers.add(answers.len() as u64);
+                    counts.poll_time.add(Duration::from_nanos(took_ns));
+                    dispatch.answer(number, &answers);
+                }
+                PollEvent::Told(report) => {
+                    counts.answers.add(1);
+                    dispatch.report(&report);
+                }
+                PollEvent::Discarded(_) => counts.discarded.add(1),
+                PollEvent::Silent(backend) => counts.neutral.add(u64::from(dispatch.report_mean(backend))),
+            }
+        }
+    }
+
+    fn take(&self, datagram: &[u8]) {
+        let mut state = self.lock();
+        let now_ns = self.information().now_ns();
+        let (outgoing, events) = state.polls.take(datagram, now_ns);
+        self.send(&state, &outgoing);
+        drop(state);
+        self.carry_out(events);
+    }
+
+    /// Reads what has come. Returns whether there may be more.
+    fn read(&self, socket: &UdpSocket) -> bool {
+        // A datagram that is longer than ours is told from one that was cut.
+        let mut buffer = [0; plimsoll_wire::load::DATAGRAM_BYTES + 1];
+        for _ in 0..AT_ONCE {
+            match socket.try_recv_from(&mut buffer) {
+                Ok((bytes, _)) => self.take(&buffer[..bytes]),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return false,
+                Err(error) => tracing::debug!(%error, "an answer could not be read"),
+            }
+        }
+        true
+    }
+
+    /// Takes answers, and ends polls whose time is up, until it is dropped.
+    pub(crate) async fn run(self: Arc<Self>) {
+        loop {
+            let due_ns = self.lock().polls.next_due_ns();
+            let wait_ns = due_ns.map(|due_ns| due_ns.saturating_sub(self.information().now_ns()));
+            tokio::select! {
+                () = readable(self.v4.as_ref()) => self.read_all(self.v4.as_ref()).await,
+                () = readable(self.v6.as_ref()) => self.read_all(self.v6.as_ref()).await,
+                () = self.begun.notified() => {}
+                () = after(wait_ns) => {
+                    let events = self.lock().polls.expire(self.information().now_ns());
+                    self.carry_out(events);
+                }
+            }
+        }
+    }
+
+    async fn read_all(&self, socket: Option<&UdpSocket>) {
+        while socket.is_some_and(|socket| self.read(socket)) {
+            tokio::task::yield_now().await;
+        }
+    }
+}
+
+async fn readable(socket: Option<&UdpSocket>) {
+    match socket {
+        Some(socket) => drop(socket.readable().await),
+        None => std::future::pending().await,
+    }
+}
+
+async fn after(wait_ns: Option<u64>) {
+    match wait_ns {
+        Some(wait_ns) => tokio::time::sleep(Duration::from_nanos(wait_ns)).await,
+        None => std::future::pending().await,
+    }
+}
+
+impl AsksBackends for LoadPoller {
+    fn poll(&self, number: u64, candidates: Candidates) {
+        self.ask(Some(number), candidates);
+    }
+
+    fn probe(&self, candidates: Candidates) {
+        self.ask(None, candidates);
+    }
+
+    fn timeout(&self) -> Duration {
+        self.information().config.timeout
+    }
+}

@@ -1,0 +1,270 @@
+//! The polls under way: a state machine without sockets.
+//!
+//! A poll asks a few back-ends, for a request or ahead of one, and ends when all of them have answered, or when its time is up.
+//! A back-end that left three inquiries in a row unanswered is silent: it is asked like the others, so that its return is noticed,
+//! but no request waits for its answer.
+//!
+//! A poll that is to ask a back-end which was asked a moment ago and has not answered yet shares that answer: two datagrams that would
+//! tell the same cost as much as the rest of a request. So an answer may be older than its poll, by [`SHARED_FOR_NS`] at most.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use plimsoll_policy::{BackendId, LoadReport, Nanos, PollAnswer};
+use plimsoll_wire::load::{Datagram, LoadInquirer, LoadTaken};
+
+/// Unanswered inquiries in a row that make a back-end silent.
+const SILENT_AFTER: u32 = 3;
+
+/// For so long after it was sent an inquiry is shared, until it is answered.
+const SHARED_FOR_NS: u64 = 1_000_000;
+
+/// What is to be done.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum PollEvent {
+    /// The answers for the request of this number, and the time since it was asked for.
+    Answered { number: u64, answers: Vec<PollAnswer>, took_ns: u64 },
+    /// A load that no request waits for.
+    Told(LoadReport),
+    /// A back-end did not answer.
+    Discarded(BackendId),
+    /// Nothing that it told counts any more.
+    Silent(BackendId),
+}
+
+#[derive(Debug)]
+struct PollUnderWay {
+    /// Of the request that waits; `None` once none does.
+    number: Option<u64>,
+    answers: Vec<PollAnswer>,
+    /// Answers that the request still waits for.
+    left: usize,
+    began_ns: u64,
+    /// Asks ahead of requests.
+    is_probe: bool,
+    /// Sequence numbers of the inquiries that were sent for it.
+    sent: Vec<u64>,
+}
+
+/// An inquiry under way.
+#[derive(Debug)]
+struct Asked {
+    backend: BackendId,
+    asked_ns: u64,
+    /// The poll that it was sent for, and those that share it; with whether a request waits for the answer.
+    polls: Vec<(u64, bool)>,
+}
+
+/// See the module's documentation.
+#[derive(Debug)]
+pub(super) struct PollsUnderWay {
+    inquirer: LoadInquirer,
+    next: u64,
+    polls: BTreeMap<u64, PollUnderWay>,
+    /// By sequence number of the inquiry.
+    asked: BTreeMap<u64, Asked>,
+    /// Sequence number of the latest inquiry to each back-end.
+    latest: BTreeMap<BackendId, u64>,
+    /// When polls end, and inquiries are given up: in that order, as all take the same time.
+    due: VecDeque<(u64, u64)>,
+    /// Unanswered inquiries in a row, by back-end.
+    unanswered: BTreeMap<BackendId, u32>,
+    timeout_ns: u64,
+}
+
+/// Datagrams to be sent.
+pub(super) type Outgoing = Vec<(BackendId, Datagram)>;
+
+impl PollsUnderWay {
+    pub(super) fn new(inquirer: LoadInquirer, timeout_ns: u64) -> Self {
+        Self {
+            inquirer,
+            next: 0,
+            polls: BTreeMap::new(),
+            asked: BTreeMap::new(),
+            latest: BTreeMap::new(),
+            due: VecDeque::new(),
+            unanswered: BTreeMap::new(),
+            timeout_ns,
+        }
+    }
+
+    /// Another agent answers for this back-end from now on.
+    pub(super) fn forget(&mut self, backend: BackendId) {
+        self.unanswered.remove(&backend);
+        self.latest.remove(&backend);
+        self.inquirer.forget(backend.index());
+    }
+
+    /// Asks these, which have addresses, for the request of this number, or for none.
+    pub(super) fn begin(
+        &mut self,
+        number: Option<u64>,
+        backends: impl Iterator<Item = BackendId>,
+        now_ns: u64,
+    ) -> (Outgoing, Vec<PollEvent>) {
+        let poll = self.next;
+        self.next += 1;
+        let mut under_way = PollUnderWay {
+            number,
+            answers: Vec::new(),
+            left: 0,
+            began_ns: now_ns,
+            is_probe: number.is_none(),
+            sent: Vec::new(),
+        };
+        let (mut outgoing, mut asks) = (Outgoing::new(), false);
+        for backend in backends {
+            let awaited = number.is_some() && !self.is_silent(backend);
+            if let Some(asked) = self.shared(backend, now_ns) {
+                asked.polls.push((poll, awaited));
+            } else {
+                let Some((sequence, datagram)) = self.inquirer.ask(backend.index(), now_ns) else { continue };
+                let polls = vec![(poll, awaited)];
+                self.asked.insert(sequence, Asked { backend, asked_ns: now_ns, polls });
+                self.latest.insert(backend, sequence);
+                under_way.sent.push(sequence);
+                outgoing.push((backend, datagram));
+            }
+            under_way.left += usize::from(awaited);
+            asks = true;
+        }
+        let mut events = Vec::new();
+        finish(&mut under_way, now_ns, &mut events);
+        if asks {
+            self.polls.insert(poll, under_way);
+            self.due.push_back((now_ns.saturating_add(self.timeout_ns), poll));
+        }
+        (outgoing, events)
+    }
+
+    /// An inquiry to this back-end that was sent a moment ago and is not answered yet.
+    fn shared(&mut self, backend: BackendId, now_ns: u64) -> Option<&mut Asked> {
+        let asked = self.asked.get_mut(self.latest.get(&backend)?)?;
+        (now_ns.saturating_sub(asked.asked_ns) <= SHARED_FOR_NS).then_some(asked)
+    }
+
+    fn is_silent(&self, backend: BackendId) -> bool {
+        self.unanswered.get(&backend).is_some_and(|&count| count >= SILENT_AFTER)
+    }
+
+    /// Takes a datagram that came in.
+    pub(super) fn take(&mut self, datagram: &[u8], now_ns: u64) -> (Outgoing, Vec<PollEvent>) {
+        let (mut outgoing, mut events) = (Outgoing::new(), Vec::new());
+        match self.inquirer.take(datagram, now_ns) {
+            Ok(LoadTaken::Load { sequence, load, latency_us, .. }) => {
+                if let Some(asked) = self.asked.remove(&sequence) {
+                    self.unanswered.remove(&asked.backend);
+                    let latency = (latency_us > 0).then(|| Nanos::new(u64::from(latency_us) * 1000));
+                    let answer = PollAnswer { backend: asked.backend, load, latency };
+                    self.answered(&asked, Some(answer), now_ns, &mut events);
+                }
+            }
+            Ok(LoadTaken::Renewed { sequence, .. }) => {
+                if let Some(asked) = self.asked.remove(&sequence) {
+                    outgoing.extend(self.ask_again(asked, now_ns, &mut events));
+                }
+            }
+            Ok(LoadTaken::Implausible { sequence, .. }) => {
+                if let Some(asked) = self.asked.remove(&sequence) {
+                    self.unanswered.insert(asked.backend, SILENT_AFTER);
+                    events.push(PollEvent::Silent(asked.backend));
+                    self.answered(&asked, None, now_ns, &mut events);
+                }
+            }
+            // The inquirer has counted it.
+            Err(_) => {}
+        }
+        (outgoing, events)
+    }
+
+    /// The agent has begun anew: it is asked once more, for the same polls.
+    fn ask_again(
+        &mut self,
+        asked: Asked,
+        now_ns: u64,
+        events: &mut Vec<PollEvent>,
+    ) -> Option<(BackendId, Datagram)> {
+        let backend = asked.backend;
+        let Some((again, datagram)) = self.inquirer.ask(backend.index(), now_ns) else {
+            self.answered(&asked, None, now_ns, events);
+            return None;
+        };
+        let first = asked.polls.first().and_then(|(poll, _)| self.polls.get_mut(poll));
+        if let Some(first) = first {
+            first.sent.push(again);
+        }
+        self.asked.insert(again, Asked { asked_ns: now_ns, ..asked });
+        self.latest.insert(backend, again);
+        Some((backend, datagram))
+    }
+
+    /// A back-end has answered, or will not.
+    fn answered(
+        &mut self,
+        asked: &Asked,
+        answer: Option<PollAnswer>,
+        now_ns: u64,
+        events: &mut Vec<PollEvent>,
+    ) {
+        let (mut awaited_by_request, mut probed) = (false, false);
+        for (poll, awaited) in &asked.polls {
+            let Some(poll) = self.polls.get_mut(poll) else { continue };
+            poll.left -= usize::from(*awaited && poll.left > 0);
+            probed |= poll.is_probe;
+            if poll.number.is_some() {
+                poll.answers.extend(answer);
+                awaited_by_request = true;
+            }
+            finish(poll, now_ns, events);
+        }
+        if let Some(PollAnswer { backend, load, latency }) = answer
+            && (probed || !awaited_by_request)
+        {
+            events.push(PollEvent::Told(LoadReport { backend, load, latency }));
+        }
+    }
+
+    /// Ends what is due.
+    pub(super) fn expire(&mut self, now_ns: u64) -> Vec<PollEvent> {
+        let mut events = Vec::new();
+        while let Some(&(due_ns, number)) = self.due.front()
+            && due_ns <= now_ns
+        {
+            self.due.pop_front();
+            let Some(mut poll) = self.polls.remove(&number) else { continue };
+            for sequence in std::mem::take(&mut poll.sent) {
+                let Some(asked) = self.asked.remove(&sequence) else { continue };
+                self.inquirer.give_up(sequence);
+                events.push(PollEvent::Discarded(asked.backend));
+                let count = self.unanswered.entry(asked.backend).or_default();
+                *count = count.saturating_add(1);
+                if *count >= SILENT_AFTER {
+                    events.push(PollEvent::Silent(asked.backend));
+                }
+                // Those that share it began a moment later, and wait for nothing any more.
+                self.answered(&asked, None, now_ns, &mut events);
+            }
+            poll.left = 0;
+            finish(&mut poll, now_ns, &mut events);
+        }
+        events
+    }
+
+    /// When [`PollsUnderWay::expire`] has something to do.
+    pub(super) fn next_due_ns(&self) -> Option<u64> {
+        self.due.front().map(|&(due_ns, _)| due_ns)
+    }
+}
+
+/// Ends the wait of the poll's request, if it waits for nobody.
+fn finish(poll: &mut PollUnderWay, now_ns: u64, events: &mut Vec<PollEvent>) {
+    if poll.left == 0
+        && let Some(number) = poll.number.take()
+    {
+        let answers = std::mem::take(&mut poll.answers);
+        events.push(PollEvent::Answered { number, answers, took_ns: now_ns.saturating_sub(poll.began_ns) });
+    }
+}
+
+#[cfg(test)]
+mod tests;

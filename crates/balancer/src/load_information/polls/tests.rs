@@ -1,0 +1,153 @@
+//! Tests of polls by hand: time and datagrams are given.
+
+use plimsoll_wire::Key;
+use plimsoll_wire::load::{AnswerLimits, BootId, InquiryLimits, LoadAnswerer, LoadKeys, LoadReply};
+
+use super::*;
+
+const MS: u64 = 1_000_000;
+const A: BackendId = BackendId(0);
+const B: BackendId = BackendId(1);
+
+fn keys() -> LoadKeys {
+    LoadKeys::new(&Key::new([7; 32]))
+}
+
+fn polls() -> PollsUnderWay {
+    PollsUnderWay::new(LoadInquirer::new(keys(), [1; 8], InquiryLimits::default()), 10 * MS)
+}
+
+struct Agents(Vec<LoadAnswerer>);
+
+impl Agents {
+    fn two() -> Self {
+        let one = |boot: u8| LoadAnswerer::new(keys(), BootId::new([boot; 8]), AnswerLimits::default(), 3);
+        Self(vec![one(1), one(2)])
+    }
+
+    fn reply(&mut self, to: BackendId, inquiry: &Datagram, load: u32) -> Datagram {
+        let source = std::net::IpAddr::from([127, 0, 0, 1]);
+        self.0[to.index()].answer(source, inquiry, MS, || (load, 50)).unwrap()
+    }
+
+    /// Delivers and answers until nothing is sent any more.
+    fn answer(&mut self, polls: &mut PollsUnderWay, mut sent: Outgoing, loads: [u32; 2]) -> Vec<PollEvent> {
+        let mut all = Vec::new();
+        while let Some((to, inquiry)) = sent.pop() {
+            let reply = self.reply(to, &inquiry, loads[to.index()]);
+            let (more, events) = polls.take(&reply, MS);
+            sent.extend(more);
+            all.extend(events);
+        }
+        all
+    }
+}
+
+fn answer(backend: BackendId, load: u32) -> PollAnswer {
+    PollAnswer { backend, load, latency: Some(Nanos::new(50_000)) }
+}
+
+#[test]
+fn a_poll_ends_with_the_last_answer() {
+    let (mut polls, mut agents) = (polls(), Agents::two());
+    let (sent, events) = polls.begin(Some(7), [A, B].into_iter(), 0);
+    assert_eq!((sent.len(), events.len()), (2, 0));
+    let events = agents.answer(&mut polls, sent, [3, 4]);
+    let answers = vec![answer(B, 4), answer(A, 3)];
+    assert_eq!(events, [PollEvent::Answered { number: 7, answers, took_ns: MS }]);
+    assert_eq!(polls.expire(10 * MS), []);
+    assert!(polls.asked.is_empty() && polls.polls.is_empty());
+    assert_eq!(polls.begin(Some(8), std::iter::empty(), 0).1.len(), 1, "nobody has an address");
+}
+
+#[test]
+fn what_is_late_is_discarded_and_silence_is_not_waited_for() {
+    let (mut polls, mut agents) = (polls(), Agents::two());
+    for round in 0..3 {
+        let (sent, _) = polls.begin(Some(round), [A, B].into_iter(), 0);
+        let to_a: Outgoing = sent.into_iter().filter(|(to, _)| *to == A).collect();
+        assert_eq!(agents.answer(&mut polls, to_a, [3, 4]), []);
+        assert_eq!(polls.next_due_ns(), Some(10 * MS));
+        assert_eq!(polls.expire(9 * MS), []);
+        let mut expected = vec![PollEvent::Discarded(B)];
+        expected.extend((round == 2).then_some(PollEvent::Silent(B)));
+        let answers = vec![answer(A, 3)];
+        expected.push(PollEvent::Answered { number: round, answers, took_ns: 10 * MS });
+        assert_eq!(polls.expire(10 * MS), expected);
+    }
+    // It is asked, and its answer comes after that of the other one: the request did not wait for it.
+    let (sent, _) = polls.begin(Some(9), [A, B].into_iter(), 0);
+    let (to_a, to_b): (Outgoing, Outgoing) = sent.into_iter().partition(|(to, _)| *to == A);
+    let events = agents.answer(&mut polls, to_a, [3, 4]);
+    assert_eq!(events, [PollEvent::Answered { number: 9, answers: vec![answer(A, 3)], took_ns: MS }]);
+    let events = agents.answer(&mut polls, to_b, [3, 4]);
+    let told = LoadReport { backend: B, load: 4, latency: Some(Nanos::new(50_000)) };
+    assert_eq!(events, [PollEvent::Told(told)]);
+    // So it is back.
+    let (sent, _) = polls.begin(Some(10), [B].into_iter(), 0);
+    assert!(matches!(agents.answer(&mut polls, sent, [3, 4])[..], [PollEvent::Answered { .. }]));
+    // Where all are silent, nobody is waited for.
+    for _ in 0..3 {
+        polls.begin(None, [B].into_iter(), 0);
+        polls.expire(10 * MS);
+    }
+    let (sent, events) = polls.begin(Some(11), [B].into_iter(), 0);
+    assert_eq!((sent.len(), events.len()), (1, 1));
+}
+
+#[test]
+fn an_answer_that_is_under_way_is_shared_for_a_moment() {
+    let (mut polls, mut agents) = (polls(), Agents::two());
+    let (sent, _) = polls.begin(Some(1), [A, B].into_iter(), 0);
+    agents.answer(&mut polls, sent, [3, 4]);
+    let (sent, _) = polls.begin(Some(2), [A].into_iter(), MS);
+    let (more, events) = polls.begin(Some(3), [A, B].into_iter(), 2 * MS);
+    assert_eq!((sent.len(), events.len()), (1, 0));
+    assert_eq!(more.iter().map(|(to, _)| *to).collect::<Vec<_>>(), [B], "A was asked a millisecond ago");
+    let (probed, _) = polls.begin(None, [A].into_iter(), 2 * MS);
+    assert_eq!(probed.len(), 0);
+    // Who began last waits for B, too, and the probe hears of A.
+    let told = LoadReport { backend: A, load: 5, latency: Some(Nanos::new(50_000)) };
+    let (_, events) = polls.take(&agents.reply(A, &sent[0].1, 5), 2 * MS);
+    let first = PollEvent::Answered { number: 2, answers: vec![answer(A, 5)], took_ns: MS };
+    assert_eq!(events, [first, PollEvent::Told(told)]);
+    let (_, events) = polls.take(&agents.reply(B, &more[0].1, 6), 3 * MS);
+    let answers = vec![answer(A, 5), answer(B, 6)];
+    assert_eq!(events, [PollEvent::Answered { number: 3, answers, took_ns: MS }]);
+    assert!(polls.asked.is_empty());
+
+    // One that is answered, or was sent before, is not shared; and who shares waits no longer than who asked.
+    let (sent, _) = polls.begin(Some(4), [A].into_iter(), 20 * MS);
+    let (late, _) = polls.begin(Some(5), [A].into_iter(), 21 * MS + 1);
+    assert_eq!((sent.len(), late.len()), (1, 1));
+    let (shared, _) = polls.begin(Some(6), [A].into_iter(), 22 * MS);
+    assert_eq!(shared.len(), 0);
+    let answered = |number, took_ns| PollEvent::Answered { number, answers: Vec::new(), took_ns };
+    polls.expire(29 * MS);
+    assert_eq!(polls.expire(30 * MS), [PollEvent::Discarded(A), answered(4, 10 * MS)]);
+    let ended = [PollEvent::Discarded(A), answered(6, 10 * MS), answered(5, 11 * MS - 1)];
+    assert_eq!(polls.expire(32 * MS), ended);
+    assert!(polls.asked.is_empty());
+}
+
+#[test]
+fn one_that_lies_is_silent_at_once() {
+    let (mut polls, mut agents) = (polls(), Agents::two());
+    let (sent, _) = polls.begin(Some(1), [A].into_iter(), 0);
+    agents.answer(&mut polls, sent, [3, 4]);
+    let (sent, _) = polls.begin(Some(2), [A].into_iter(), MS);
+    let inquiry = plimsoll_wire::load::Inquiry::open(&sent[0].1, &keys()).unwrap();
+    let lie = LoadReply {
+        boot: BootId::new([1; 8]).number(),
+        client: inquiry.client,
+        sequence: inquiry.sequence,
+        clock_ns: MS,
+        load: Some(u32::MAX),
+        latency_us: 0,
+    };
+    let (_, events) = polls.take(&lie.seal(&keys()), MS);
+    let answered = PollEvent::Answered { number: 2, answers: Vec::new(), took_ns: 0 };
+    assert_eq!(events, [PollEvent::Silent(A), answered]);
+    polls.forget(A);
+    assert!(!polls.is_silent(A));
+}

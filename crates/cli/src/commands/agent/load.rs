@@ -1,0 +1,96 @@
+//! The options by which an agent tells its load.
+
+use std::net::{Ipv4Addr, SocketAddr};
+use std::time::Duration;
+
+use plimsoll_agent::load::{AnnounceConfig, ApiAddress, LoadConfig, LoadError, LoadRole, LoadService};
+use plimsoll_wire::Key;
+use plimsoll_wire::load::LoadGauge;
+
+use crate::error::CliError;
+use crate::values;
+
+/// A time that configuration files accept too: above 0 and at most a day.
+pub(super) fn seconds(option: &str, value_s: f64) -> Result<Duration, CliError> {
+    let time = Duration::try_from_secs_f64(value_s).ok();
+    time.filter(|time| !time.is_zero() && *time <= Duration::from_secs(86_400)).ok_or_else(|| {
+        CliError::Usage(format!("{option} {value_s}: give seconds above 0 and at most 86400, a day"))
+    })
+}
+
+/// Options of load information.
+#[derive(clap::Args, Debug)]
+pub(crate) struct LoadArgs {
+    /// Answer front-ends' inquiries about the load at this address, over UDP
+    #[arg(long, value_name = "ADDRESS:PORT")]
+    load_listen: Option<SocketAddr>,
+
+    /// Where servers that are not ours tell their loads, and where the counters are: an address of loopback, or unix:PATH
+    #[arg(long, value_name = "WHERE", requires = "load_listen")]
+    load_api: Option<ApiAddress>,
+
+    /// Also announce the load to this receiver, or multicast group; may be repeated
+    #[arg(long = "load-announce", value_name = "ADDRESS:PORT", requires = "load_listen")]
+    load_receivers: Vec<SocketAddr>,
+
+    /// Mean time between two announcements, in seconds; each is drawn from 0.5 to 1.5 times it
+    #[arg(long, value_name = "S", default_value = "0.1", value_parser = values::positive)]
+    load_interval: f64,
+
+    /// Address of the interface by which IPv4 multicast announcements leave
+    #[arg(long, value_name = "ADDRESS", requires = "load_receivers")]
+    load_interface: Option<Ipv4Addr>,
+
+    /// Inquiries in a second that one source may send
+    #[arg(long, value_name = "N", default_value_t = 50_000, value_parser = clap::value_parser!(u32).range(1..=10_000_000))]
+    load_rate: u32,
+
+    /// Be the load index manager of these back-ends instead: clients ask it for the one with the shortest queue
+    #[arg(long, value_name = "NAME,…", value_delimiter = ',', requires = "load_listen")]
+    #[arg(conflicts_with_all = ["listen", "serve", "load_receivers"])]
+    load_index: Vec<String>,
+}
+
+impl LoadArgs {
+    /// Whether this is the load index manager.
+    pub(super) fn is_index(&self) -> bool {
+        !self.load_index.is_empty()
+    }
+
+    /// What they say, for the load in `gauge`.
+    pub(super) fn config(&self, key: &Key, gauge: &LoadGauge) -> Result<Option<LoadConfig>, CliError> {
+        let Some(listen) = self.load_listen else { return Ok(None) };
+        let role = if self.is_index() {
+            LoadRole::Index(self.load_index.clone())
+        } else {
+            LoadRole::Answer(gauge.clone())
+        };
+        let mut config = LoadConfig::new(listen, key.clone(), role);
+        config.limits.per_source_s = self.load_rate;
+        config.api.clone_from(&self.load_api);
+        if !self.load_receivers.is_empty() {
+            let interval = seconds("--load-interval", self.load_interval)?;
+            let mut announce = AnnounceConfig::new(interval, self.load_receivers.clone());
+            announce.multicast_interface = self.load_interface;
+            config.announce = Some(announce);
+        }
+        Ok(Some(config))
+    }
+}
+
+/// Says where the load is told.
+pub(super) fn tell(service: &LoadService) {
+    tracing::info!("telling the load at {}", service.address());
+    if let Some(address) = service.api_address() {
+        tracing::info!("taking loads on http://{address}");
+    }
+}
+
+impl From<LoadError> for CliError {
+    fn from(error: LoadError) -> Self {
+        match error {
+            LoadError::Config(_) => Self::Usage(error.to_string()),
+            _ => Self::Failed(error.to_string()),
+        }
+    }
+}

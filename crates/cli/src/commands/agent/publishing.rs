@@ -1,0 +1,81 @@
+//! What an agent publishes of itself.
+
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+
+use plimsoll_directory::{DirectorySettings, ServiceOffer};
+use plimsoll_wire::ServiceKey;
+
+use super::super::directory::{self, DirectoryArgs, ReplicaArgs};
+use super::super::origin::StopSignals;
+use crate::error::CliError;
+
+/// What the agent tells the directory of services.
+#[derive(clap::Args, Debug)]
+#[command(next_help_heading = "Directory of services")]
+pub(crate) struct PublishArgs {
+    /// Publish what is served here: the name of a service, and which partition of its data (0 if none is given); may be repeated
+    #[arg(long = "publish", value_name = "SERVICE[/PARTITION]", value_parser = directory::partition)]
+    partitions: Vec<ServiceKey>,
+
+    /// Address and port at which front-ends proxy to what is served; by default that of --origin-listen
+    #[arg(long, value_name = "ADDRESS:PORT", requires = "partitions")]
+    publish_address: Option<SocketAddr>,
+
+    /// Name of this node, which no other one has; by default that of the machine
+    #[arg(long, value_name = "NAME", requires = "partitions")]
+    publish_name: Option<String>,
+
+    /// File with the key of the directory; by default that of --key
+    #[arg(long, value_name = "FILE", requires = "partitions")]
+    directory_key: Option<PathBuf>,
+
+    #[command(flatten)]
+    replica: ReplicaArgs,
+
+    #[command(flatten)]
+    directory: DirectoryArgs,
+}
+
+impl PublishArgs {
+    /// What to publish of an agent, which takes connections over at `listen`, if anything; `key` and `origin` are used where nothing else is
+    /// given.
+    pub(super) fn published(
+        &self,
+        (listen, origin): (Option<SocketAddr>, Option<SocketAddr>),
+        key: &Path,
+    ) -> Result<Option<(DirectorySettings, Vec<ServiceOffer>)>, CliError> {
+        if self.partitions.is_empty() {
+            return Ok(None);
+        }
+        let Some(address) = self.publish_address.or(origin) else {
+            return Err(CliError::Usage(
+                "--publish: give --publish-address, where front-ends proxy to what is served".to_owned(),
+            ));
+        };
+        let node = directory::node_name(self.publish_name.as_deref())?;
+        let offers = self.replica.offers(&self.partitions, address, listen)?;
+        let settings = self.directory.settings(self.directory_key.as_deref().unwrap_or(key), Some(node))?;
+        Ok(Some((settings, offers)))
+    }
+}
+
+/// Publishes what there is to publish, until a signal comes.
+pub(super) fn take_part_until(
+    published: Option<(DirectorySettings, Vec<ServiceOffer>)>,
+    runtime: &tokio::runtime::Runtime,
+    signals: &mut StopSignals,
+) -> Result<(), CliError> {
+    runtime.block_on(async {
+        let directory = match published {
+            Some((settings, offers)) => Some(directory::take_part(settings, &offers)?),
+            None => None,
+        };
+        signals.next().await;
+        // First nothing new comes, then what is there ends.
+        if let Some(directory) = directory {
+            directory.leave().await;
+        }
+        Ok(())
+    })
+}

@@ -1,0 +1,172 @@
+//! What the commands share that take part in the directory of services.
+
+use std::net::SocketAddr;
+use std::path::Path;
+use std::time::Duration;
+
+use plimsoll_directory::{
+    DEFAULT_GROUP, DirectoryError, DirectorySettings, EtcdSettings, MulticastSettings, ServiceDirectory,
+    ServiceOffer, TransportSettings,
+};
+use plimsoll_wire::{Key, ServiceKey, check_service_name};
+
+use crate::error::CliError;
+use crate::values;
+
+/// How to reach the directory.
+#[derive(clap::Args, Debug)]
+pub(crate) struct DirectoryArgs {
+    /// Multicast group and port of announcements
+    #[arg(long, value_name = "ADDRESS:PORT", default_value_t = DEFAULT_GROUP, conflicts_with = "etcd")]
+    group: SocketAddr,
+
+    /// Network interface of announcements; by default the one that the routes choose
+    #[arg(long, value_name = "NAME", conflicts_with = "etcd")]
+    directory_interface: Option<String>,
+
+    /// Use etcd instead of multicast: one of its members, such as http://10.0.0.5:2379; may be repeated
+    #[arg(long, value_name = "URL")]
+    etcd: Vec<String>,
+
+    /// What the keys in etcd begin with
+    #[arg(long, value_name = "PATH", default_value = EtcdSettings::DEFAULT_PREFIX)]
+    etcd_prefix: String,
+
+    /// Time to live of an announcement, in seconds: 0.4 to 3600, with etcd at least 3
+    #[arg(long, value_name = "S", default_value = "3", value_parser = values::positive)]
+    ttl: f64,
+}
+
+/// What is published of a replica.
+#[derive(clap::Args, Debug)]
+pub(crate) struct ReplicaArgs {
+    /// Share of requests relative to other replicas
+    #[arg(long, value_name = "W", default_value_t = 1.0)]
+    weight: f64,
+
+    /// Address and port at which load inquiries are answered
+    #[arg(long, value_name = "ADDRESS:PORT")]
+    load_inquiry: Option<SocketAddr>,
+
+    /// A method or path that can be called, as a part of the access interface; may be repeated
+    #[arg(long = "method", value_name = "NAME")]
+    methods: Vec<String>,
+}
+
+impl DirectoryArgs {
+    /// How long an announcement counts.
+    pub(crate) fn ttl(&self) -> Result<Duration, CliError> {
+        Duration::try_from_secs_f64(self.ttl)
+            .map_err(|_| CliError::Usage(format!("--ttl {}: give at most 3600 seconds", self.ttl)))
+    }
+
+    /// The settings of a node of this name; without one it only listens.
+    pub(crate) fn settings(&self, key: &Path, node: Option<String>) -> Result<DirectorySettings, CliError> {
+        let key = Key::load(key).map_err(|error| CliError::Failed(error.to_string()))?;
+        let transport = if self.etcd.is_empty() {
+            let (group, interface) = (self.group, self.directory_interface.clone());
+            TransportSettings::Multicast(MulticastSettings {
+                group,
+                interface,
+                ..MulticastSettings::default()
+            })
+        } else {
+            let endpoints = self.etcd.iter().map(|url| endpoint(url)).collect::<Result<_, _>>()?;
+            let prefix = self.etcd_prefix.trim_end_matches('/').to_owned();
+            TransportSettings::Etcd(EtcdSettings { endpoints, prefix })
+        };
+        Ok(DirectorySettings { key, transport, node, ttl: self.ttl()?, only: None })
+    }
+}
+
+impl ReplicaArgs {
+    /// A replica of each of these partitions, at this address.
+    pub(crate) fn offers(
+        &self,
+        partitions: &[ServiceKey],
+        address: SocketAddr,
+        agent: Option<SocketAddr>,
+    ) -> Result<Vec<ServiceOffer>, CliError> {
+        if !(0.0..=65_536.0).contains(&self.weight) {
+            return Err(CliError::Usage(format!("--weight {}: give 0 to 65536", self.weight)));
+        }
+        // Checked above: it is far from the bounds of the type.
+        let weight_steps = (self.weight * 256.0).round() as u32;
+        let offers: Vec<ServiceOffer> = partitions
+            .iter()
+            .map(|key| ServiceOffer {
+                weight_steps,
+                inquiry: self.load_inquiry,
+                agent,
+                methods: self.methods.clone(),
+                ..ServiceOffer::new(key.clone(), address)
+            })
+            .collect();
+        offers.iter().try_for_each(ServiceOffer::check).map_err(DirectoryError::from)?;
+        Ok(offers)
+    }
+}
+
+/// Takes part in the directory, on the runtime that this is called on, and offers these.
+pub(crate) fn take_part(
+    settings: DirectorySettings,
+    offers: &[ServiceOffer],
+) -> Result<ServiceDirectory, CliError> {
+    let directory = ServiceDirectory::start(settings)?;
+    directory.publish(offers)?;
+    Ok(directory)
+}
+
+/// The name of a node: the one that is given, or that of the machine.
+pub(crate) fn node_name(given: Option<&str>) -> Result<String, CliError> {
+    let own = || std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+    let name = given.map_or_else(own, str::to_owned);
+    match (check_service_name(name.trim()), given) {
+        (Ok(name), _) => Ok(name.to_owned()),
+        (Err(error), Some(_)) => Err(CliError::Usage(error.to_string())),
+        (Err(error), None) => {
+            Err(CliError::Usage(format!("the name of this machine cannot be used: {error}")))
+        }
+    }
+}
+
+/// A service and its partition.
+pub(crate) fn partition(text: &str) -> Result<ServiceKey, String> {
+    text.parse().map_err(|error| format!("give SERVICE or SERVICE/PARTITION: {error}"))
+}
+
+fn endpoint(url: &str) -> Result<String, CliError> {
+    let usable = url.strip_prefix("http://").is_some_and(|rest| rest.contains(':') && !rest.contains(' '));
+    if !usable {
+        return Err(CliError::Usage(format!(
+            "--etcd {url}: give http://HOST:PORT, such as http://10.0.0.5:2379"
+        )));
+    }
+    Ok(url.trim_end_matches('/').to_owned())
+}
+
+impl From<DirectoryError> for CliError {
+    fn from(error: DirectoryError) -> Self {
+        match error {
+            DirectoryError::Transport(_) => Self::Failed(error.to_string()),
+            _ => Self::Usage(error.to_string()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_and_members_of_etcd() {
+        assert_eq!(node_name(Some("n1")).unwrap(), "n1");
+        assert!(node_name(Some("a b")).is_err());
+        assert_eq!(endpoint("http://a:2379/").unwrap(), "http://a:2379");
+        for bad in ["a:2379", "https://a:2379", "http://a"] {
+            assert!(endpoint(bad).unwrap_err().to_string().contains("http://HOST:PORT"), "{bad}");
+        }
+        assert_eq!(partition("a").unwrap().to_string(), "a/0");
+        assert!(partition("a/b/c").unwrap_err().contains("SERVICE/PARTITION"));
+    }
+}

@@ -1,0 +1,136 @@
+//! `plimsoll services`: what the directory of services has.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use plimsoll_directory::{DirectoryView, DropReason, Replica, ServiceDirectory};
+use plimsoll_report::{Align, Table};
+use plimsoll_wire::ServiceKey;
+
+use super::directory::{self, DirectoryArgs};
+use crate::error::CliError;
+use crate::log::LogArgs;
+use crate::{output, values};
+
+/// Arguments of `services`.
+#[derive(clap::Args, Debug)]
+#[command(after_help = "\
+With multicast it listens for the time to live, in which every node is heard; nodes with a longer one need --wait.
+
+Example:
+  plimsoll services --key directory.key
+  plimsoll services --key directory.key --json --etcd http://10.0.0.5:2379")]
+pub(crate) struct Args {
+    /// Only this partition
+    #[arg(value_name = "SERVICE[/PARTITION]", value_parser = directory::partition)]
+    partition: Option<ServiceKey>,
+
+    /// File with the key that all nodes share
+    #[arg(long, value_name = "FILE")]
+    key: PathBuf,
+
+    /// How long to listen, in seconds; by default the time to live
+    #[arg(long, value_name = "S", value_parser = values::positive)]
+    wait: Option<f64>,
+
+    /// One line of JSON for each replica
+    #[arg(long)]
+    json: bool,
+
+    #[command(flatten)]
+    directory: DirectoryArgs,
+
+    #[command(flatten)]
+    log: LogArgs,
+}
+
+pub(crate) fn run(args: &Args) -> Result<(), CliError> {
+    args.log.start();
+    let mut settings = args.directory.settings(&args.key, None)?;
+    settings.only.clone_from(&args.partition);
+    let wait = match args.wait.map(Duration::try_from_secs_f64) {
+        Some(Ok(wait)) => wait,
+        Some(Err(error)) => return Err(CliError::Usage(format!("--wait: {error}"))),
+        None => settings.ttl,
+    };
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let runtime = runtime.map_err(|error| CliError::Failed(format!("cannot start: {error}")))?;
+    let view = runtime.block_on(listen(settings, wait))?;
+    if args.json { output::print(&json(&view)) } else { output::print(&table(&view)) }
+}
+
+/// Hears what there is, for this long at most.
+async fn listen(
+    settings: plimsoll_directory::DirectorySettings,
+    wait: Duration,
+) -> Result<DirectoryView, CliError> {
+    let directory = directory::take_part(settings, &[])?;
+    let mut seen = directory.subscribe();
+    // Where nodes tell of themselves, it is never complete.
+    let complete = tokio::time::timeout(wait, seen.wait_for(|view| view.is_complete)).await;
+    drop(complete);
+    let view = DirectoryView::clone(&directory.view());
+    if let (Some(why), false) = (&view.away, view.is_complete) {
+        return Err(CliError::Failed(format!("the directory of services is away: {why}")));
+    }
+    tell_dropped(&directory);
+    Ok(view)
+}
+
+/// A key or clock that is wrong looks like an empty directory.
+fn tell_dropped(directory: &ServiceDirectory) {
+    for reason in DropReason::ALL {
+        let count = directory.counts().dropped(reason);
+        let why = match reason {
+            _ if count == 0 => continue,
+            DropReason::Forged => ": their nodes have another key",
+            DropReason::Stale => ": their clocks differ from this one, or they were sent before",
+            _ => "",
+        };
+        tracing::warn!("{count} announcements were dropped as {reason}{why}");
+    }
+}
+
+fn json(view: &DirectoryView) -> String {
+    let line = |replica: &Replica| {
+        let Replica { node, offer } = replica;
+        let line = serde_json::json!({
+            "service": offer.key.service,
+            "partition": offer.key.partition,
+            "node": node,
+            "address": offer.address.to_string(),
+            "weight": f64::from(offer.weight_steps) / 256.0,
+            "load_inquiry": offer.inquiry.map(|at| at.to_string()),
+            "agent": offer.agent.map(|at| at.to_string()),
+            "methods": offer.methods,
+        });
+        format!("{line}\n")
+    };
+    view.replicas.iter().map(|replica| line(replica)).collect()
+}
+
+fn table(view: &DirectoryView) -> String {
+    if view.replicas.is_empty() {
+        return "no services are published".to_owned();
+    }
+    let mut table = Table::new([
+        ("service", Align::Left),
+        ("node", Align::Left),
+        ("address", Align::Left),
+        ("weight", Align::Right),
+        ("load inquiry", Align::Left),
+        ("methods", Align::Left),
+    ]);
+    for replica in &view.replicas {
+        let Replica { node, offer } = &**replica;
+        table.row([
+            offer.key.to_string(),
+            node.clone(),
+            offer.address.to_string(),
+            (f64::from(offer.weight_steps) / 256.0).to_string(),
+            offer.inquiry.map_or_else(String::new, |at| at.to_string()),
+            offer.methods.join(", "),
+        ]);
+    }
+    table.to_text_within(output::width())
+}

@@ -1,0 +1,248 @@
+//! Where policies' loads come from.
+
+use std::net::{IpAddr, SocketAddr};
+use std::time::Duration;
+
+use plimsoll_wire::Key;
+
+use super::handoff::KeyFile;
+use crate::declare::{KeyForm, KeyValue, keys, words};
+use crate::keys::Default::{Is, Words};
+use crate::keys::KeyKind::{self, Choice, Integer, Text};
+use crate::reader::{ConfigReader, DeclaredTable, Wrong, quoted};
+use crate::value::{ConfigValue, show_duration};
+
+keys! {
+    /// Where policies' loads come from. A front-end on its own needs nothing here: its own count is exact.
+    ["load_information"] pub struct LoadInformationConfig {
+        /// Where they come from: `own`, what this front-end has assigned and not seen completed; `poll`, agents are asked before a
+        /// choice; `broadcast`, agents announce them; `header`, back-ends write them into their responses.
+        "from" from: LoadSource = Is("own"), Choice(LoadSource::WORDS), restart;
+        /// File with the key that front-ends and agents share: 64 hexadecimal digits, which only its owner, and at most its group,
+        /// may read. Needed with `poll` and `broadcast`.
+        "key_file" key: Option<Key> = Words("no key"), Text("the path of a file") => OptionalKeyFile, restart;
+        /// With `poll`: how many back-ends are asked for a request, where the policy does not say itself.
+        "size" size: u32 = Is("2"), Integer { min: 1, max: 8 }, restart;
+        /// With `poll`: what is answered later is discarded. No request waits longer for answers.
+        "timeout" timeout: Duration = Is("10ms"), KeyKind::Duration => PollTimeout, restart;
+        /// How often a load is to come, with `broadcast` until an agent tells its own interval, and with `header`. A back-end that was
+        /// silent for three intervals counts as loaded like the others. At least 10ms.
+        "interval" interval: Duration = Is("1s"), KeyKind::Duration => LoadInterval, restart;
+        /// With `broadcast`: where announcements come in. Agents that are asked for their boot id answer there, too.
+        "listen" listen: Option<SocketAddr> =
+            Words("nowhere"), Text("IP address and port, e.g. \"0.0.0.0:7403\"") => ListenAt, restart;
+        /// With `broadcast`: the multicast group that agents announce to.
+        "group" group: Option<IpAddr> =
+            Words("no group"), Text("a multicast address, e.g. \"239.255.74.1\"") => GroupAddress, restart;
+        /// With `broadcast`: the IPv4 address of the interface at which the group is joined.
+        "group_interface" group_interface: Option<IpAddr> =
+            Words("the system's choice"), Text("an IPv4 address of this machine") => InterfaceAddress, restart;
+        /// The highest load that is believed; with a higher one, the back-end counts as silent.
+        "most_load" most_load: u32 = Is("65535"), Integer { min: 1, max: 65_535 }, restart;
+        /// With `header`: the field of responses that has the load, in the forms of ORCA.
+        "header" header: String = Is("endpoint-load-metrics"), Text("the name of a header field") => FieldName, restart;
+        /// With `header`: which of its values is the load.
+        "metric" metric: String =
+            Is("named_metrics.active"), Text("a name, e.g. \"named_metrics.active\"") => MetricName, restart;
+    }
+}
+
+words! {
+    /// Where policies' loads come from.
+    pub enum LoadSource {
+        Own = "own" / "What this front-end has assigned and not seen completed.",
+        Poll = "poll" / "Agents are asked before a choice.",
+        Broadcast = "broadcast" / "Agents announce them.",
+        Header = "header" / "Back-ends write them into their responses.",
+    }
+}
+
+impl LoadInformationConfig {
+    /// Reads the table, and checks that what `from` needs is there.
+    pub(crate) fn read_checked<'a>(
+        reader: &mut ConfigReader<'a>,
+        section: &DeclaredTable<'a>,
+    ) -> Option<Self> {
+        let read = Self::read(reader, section);
+        let from = section.found("from").and_then(|found| found.value.as_str()).unwrap_or("own");
+        let mut needs = |name: &str, remedy: &str| {
+            if section.found(name).is_none() {
+                let wrong = ("missing".to_owned(), remedy.to_owned());
+                reader.wrong(&section.key(name), section.span.clone(), wrong);
+            }
+        };
+        if matches!(from, "poll" | "broadcast") {
+            needs("key_file", "name the file of the key that agents have, e.g. `key_file = \"load.key\"`");
+        }
+        if from == "broadcast" {
+            needs("listen", "say where announcements come in, e.g. `listen = \"0.0.0.0:7403\"`");
+        }
+        read
+    }
+}
+
+/// The key in a file, where one is named.
+struct OptionalKeyFile;
+
+impl KeyForm<Option<Key>> for OptionalKeyFile {
+    fn read<'a>(
+        reader: &mut ConfigReader<'a>,
+        section: &DeclaredTable<'a>,
+        name: &str,
+    ) -> Option<Option<Key>> {
+        match section.found(name) {
+            Some(_) => KeyFile::read(reader, section, name).map(Some),
+            None => Some(None),
+        }
+    }
+
+    fn show(key: &Option<Key>) -> Option<ConfigValue> {
+        key.as_ref().map(|_| ConfigValue::Secret)
+    }
+}
+
+/// A duration within bounds.
+fn bounded<'a>(
+    reader: &mut ConfigReader<'a>,
+    section: &DeclaredTable<'a>,
+    name: &str,
+    (least, most): (Duration, Duration),
+) -> Option<Duration> {
+    let span = reader.duration(section, name);
+    if !(least..=most).contains(&span) {
+        let what = if span < least { "is too short" } else { "is too long" };
+        let remedy = format!("write {:?} to {:?}", show_duration(least), show_duration(most));
+        reader.wrong(&section.key(name), section.span_of(name), (what.to_owned(), remedy));
+    }
+    Some(span)
+}
+
+/// 1 ms to 1 s.
+struct PollTimeout;
+
+impl KeyForm<Duration> for PollTimeout {
+    fn read<'a>(reader: &mut ConfigReader<'a>, section: &DeclaredTable<'a>, name: &str) -> Option<Duration> {
+        bounded(reader, section, name, (Duration::from_millis(1), Duration::from_secs(1)))
+    }
+
+    fn show(span: &Duration) -> Option<ConfigValue> {
+        Some(ConfigValue::Text(show_duration(*span)))
+    }
+}
+
+/// 10 ms to 1 h.
+struct LoadInterval;
+
+impl KeyForm<Duration> for LoadInterval {
+    fn read<'a>(reader: &mut ConfigReader<'a>, section: &DeclaredTable<'a>, name: &str) -> Option<Duration> {
+        bounded(reader, section, name, (Duration::from_millis(10), Duration::from_secs(3600)))
+    }
+
+    fn show(span: &Duration) -> Option<ConfigValue> {
+        PollTimeout::show(span)
+    }
+}
+
+/// Reads a value where there is one.
+fn optional<'a, T>(
+    reader: &mut ConfigReader<'a>,
+    section: &DeclaredTable<'a>,
+    name: &str,
+    read: impl Fn(&str) -> Result<T, Wrong>,
+) -> Option<Option<T>> {
+    Some(section.found(name).and_then(|_| reader.text(section, name, read)))
+}
+
+/// An address to listen at.
+struct ListenAt;
+
+impl KeyForm<Option<SocketAddr>> for ListenAt {
+    fn read<'a>(
+        reader: &mut ConfigReader<'a>,
+        section: &DeclaredTable<'a>,
+        name: &str,
+    ) -> Option<Option<SocketAddr>> {
+        optional(reader, section, name, crate::address::socket)
+    }
+
+    fn show(at: &Option<SocketAddr>) -> Option<ConfigValue> {
+        at.and_then(|at| at.show(Text("")))
+    }
+}
+
+fn ip(text: &str, good: impl Fn(&IpAddr) -> bool, remedy: &str) -> Result<IpAddr, Wrong> {
+    let wrong = || (format!("{} is no such address", quoted(text)), remedy.to_owned());
+    text.parse().ok().filter(good).ok_or_else(wrong)
+}
+
+/// A multicast address.
+struct GroupAddress;
+
+impl KeyForm<Option<IpAddr>> for GroupAddress {
+    fn read<'a>(
+        reader: &mut ConfigReader<'a>,
+        section: &DeclaredTable<'a>,
+        name: &str,
+    ) -> Option<Option<IpAddr>> {
+        let remedy = "write a multicast address, e.g. \"239.255.74.1\" or \"ff05::7401\"";
+        optional(reader, section, name, |text| ip(text, IpAddr::is_multicast, remedy))
+    }
+
+    fn show(group: &Option<IpAddr>) -> Option<ConfigValue> {
+        group.map(|group| ConfigValue::Text(group.to_string()))
+    }
+}
+
+/// An IPv4 address of this machine.
+struct InterfaceAddress;
+
+impl KeyForm<Option<IpAddr>> for InterfaceAddress {
+    fn read<'a>(
+        reader: &mut ConfigReader<'a>,
+        section: &DeclaredTable<'a>,
+        name: &str,
+    ) -> Option<Option<IpAddr>> {
+        let remedy = "write an IPv4 address of this machine, e.g. \"10.0.0.11\"";
+        optional(reader, section, name, |text| ip(text, IpAddr::is_ipv4, remedy))
+    }
+
+    fn show(interface: &Option<IpAddr>) -> Option<ConfigValue> {
+        GroupAddress::show(interface)
+    }
+}
+
+fn word(text: &str, good: impl Fn(char) -> bool, remedy: &str) -> Result<String, Wrong> {
+    if text.is_empty() || text.len() > 128 || !text.chars().all(good) {
+        return Err((format!("{} cannot be that", quoted(text)), remedy.to_owned()));
+    }
+    Ok(text.to_owned())
+}
+
+/// The name of a header field, in small letters.
+struct FieldName;
+
+impl KeyForm<String> for FieldName {
+    fn read<'a>(reader: &mut ConfigReader<'a>, section: &DeclaredTable<'a>, name: &str) -> Option<String> {
+        let good = |c: char| c.is_ascii_alphanumeric() || "!#$%&'*+-.^_`|~".contains(c);
+        let remedy = "write the name of a header field, e.g. \"endpoint-load-metrics\"";
+        reader.text(section, name, |text| word(text, good, remedy)).map(|text| text.to_ascii_lowercase())
+    }
+
+    fn show(name: &String) -> Option<ConfigValue> {
+        Some(ConfigValue::Text(name.clone()))
+    }
+}
+
+/// The name of a metric.
+struct MetricName;
+
+impl KeyForm<String> for MetricName {
+    fn read<'a>(reader: &mut ConfigReader<'a>, section: &DeclaredTable<'a>, name: &str) -> Option<String> {
+        let good = |c: char| c.is_ascii_graphic() && !"=,:\"".contains(c);
+        reader.text(section, name, |text| word(text, good, "write a name, e.g. \"named_metrics.active\""))
+    }
+
+    fn show(name: &String) -> Option<ConfigValue> {
+        FieldName::show(name)
+    }
+}

@@ -1,0 +1,74 @@
+//! Arrivals: the next request of the source, and when it arrives.
+
+use plimsoll_policy::{Nanos, Time};
+
+use super::Engine;
+use crate::arrivals::Arrived;
+use crate::config::{RunError, RunObserver};
+use crate::event_queue::key;
+use crate::front_ends::FrontEnds;
+use crate::model::Model;
+use crate::workload::{Arrivals, SimRequest};
+
+impl<M: Model, E, S: Iterator<Item = Result<SimRequest, E>>, F: FrontEnds> Engine<'_, M, S, F> {
+    /// Gets the next request from the source and sets its arrival time.
+    #[inline(always)]
+    pub(super) fn fetch(&mut self) -> Result<(), RunError<E>> {
+        let Some(request) = self.source.next().transpose().map_err(RunError::Source)? else {
+            (self.upcoming, self.arrives) = (None, u128::MAX);
+            return Ok(());
+        };
+        let time = match self.config.arrivals {
+            // Adding a half and truncating rounds; a call to `round` is not inlined.
+            Arrivals::Poisson { rate_rps } => {
+                self.now + Nanos::new((self.rng.exponential() / rate_rps * 1e9 + 0.5) as u64)
+            }
+            _ => self.arrival_time(&request),
+        };
+        let closed = self.config.arrivals == Arrivals::Closed;
+        self.arrives = if closed { u128::MAX } else { key(time, self.queue.ticket()) };
+        self.upcoming = Some(request);
+        if !self.config.hot_spots.is_empty() {
+            self.redirect(time);
+        }
+        Ok(())
+    }
+
+    /// The time at which `request` arrives, but for Poisson arrivals.
+    #[inline(never)]
+    fn arrival_time(&mut self, request: &SimRequest) -> Time {
+        match self.config.arrivals {
+            Arrivals::Closed => self.now,
+            Arrivals::Poisson { .. } | Arrivals::Renewal { .. } => {
+                self.now + self.gaps.as_mut().map_or(Nanos::ZERO, |gaps| Nanos::new(gaps.draw_ns()))
+            }
+            Arrivals::Trace { speed } => {
+                let origin = *self.origin.get_or_insert(request.time);
+                let offset_ns = request.time.since(origin).as_nanos() as f64 / speed;
+                (Time::ZERO + Nanos::new((offset_ns + 0.5) as u64)).max(self.now)
+            }
+        }
+    }
+
+    #[inline(never)]
+    fn redirect(&mut self, time: Time) {
+        if let Some(request) = &mut self.upcoming {
+            self.hot_spots.redirect(request, time);
+        }
+    }
+
+    /// Lets the upcoming request arrive and fetches the one after it. Returns whether there was one.
+    #[inline]
+    pub(super) fn arrive(&mut self, observer: &mut dyn RunObserver) -> Result<bool, RunError<E>> {
+        // The request is copied here, and lent from here on: a further copy would cost as much as the event.
+        let Some(request) = self.upcoming else {
+            return Ok(false);
+        };
+        let arrived = Arrived { time: self.now, number: self.arrived, request };
+        self.arrived += 1;
+        self.fetch()?;
+        let decided = self.front_ends.offer(&arrived, self.now);
+        self.carry_out(&arrived, &decided, observer);
+        Ok(true)
+    }
+}

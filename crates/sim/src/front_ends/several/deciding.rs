@@ -1,0 +1,118 @@
+//! What becomes of a decision: a request starts, waits, or waits for loads.
+
+use plimsoll_policy::{Assigned, Candidates, LoadReport, Offered, PollAnswer, Time};
+
+use super::super::inquiries::PolledFor;
+use super::super::{FrontEndDecision, hold};
+use super::{Several, Source};
+use crate::arrivals::Arrived;
+
+impl Several<'_> {
+    #[inline]
+    pub(super) fn carry_out(
+        &mut self,
+        front_end: u16,
+        arrived: &Arrived,
+        offered: Offered,
+        now: Time,
+    ) -> FrontEndDecision {
+        match offered {
+            Offered::Assigned(assigned) => {
+                let probes = self.cores[usize::from(front_end)].take_probes();
+                if !probes.as_slice().is_empty() {
+                    self.probe(front_end, probes, now);
+                }
+                self.start(front_end, arrived, assigned, now)
+            }
+            Offered::Waits => {
+                hold(&mut self.waiting[usize::from(front_end)], *arrived);
+                self.held += 1;
+                FrontEndDecision::Held
+            }
+            Offered::Rejected(_) => {
+                self.inside -= 1;
+                FrontEndDecision::Rejected
+            }
+            Offered::Poll(candidates) => self.poll(front_end, arrived, candidates, now),
+        }
+    }
+
+    #[inline]
+    pub(super) fn start(
+        &mut self,
+        front_end: u16,
+        arrived: &Arrived,
+        assigned: Assigned,
+        now: Time,
+    ) -> FrontEndDecision {
+        // Divisions, which take their time.
+        let home = || usize::from(front_end) / self.setup.partitions.count() % self.backends.loads().len();
+        if !self.setup.hop.is_zero() && assigned.backend.index() != home() {
+            self.hopping.push_back((now + self.setup.hop, *arrived, front_end, assigned));
+            return FrontEndDecision::Held;
+        }
+        self.backends.begin(assigned.backend);
+        FrontEndDecision::Starts(front_end, assigned)
+    }
+
+    pub(super) fn poll(
+        &mut self,
+        front_end: u16,
+        arrived: &Arrived,
+        candidates: Candidates,
+        now: Time,
+    ) -> FrontEndDecision {
+        if let Source::Poll(inquiries) = &mut self.source {
+            let polled_for = PolledFor::Request(*arrived);
+            inquiries.send(polled_for, front_end, candidates, &mut self.messages, now);
+            return FrontEndDecision::Held;
+        }
+        // Nobody is asked: what the front-end knows is the answer.
+        let core = &mut self.cores[usize::from(front_end)];
+        let view = core.view();
+        let answers: Vec<PollAnswer> =
+            candidates.as_slice().iter().map(|&b| PollAnswer::of(b, view.load(b))).collect();
+        match core.answer(arrived.number, &answers, now) {
+            Some(offered) => self.carry_out(front_end, arrived, offered, now),
+            None => FrontEndDecision::Held,
+        }
+    }
+
+    pub(super) fn probe(&mut self, front_end: u16, candidates: Candidates, now: Time) {
+        match &mut self.source {
+            Source::Poll(inquiries) => {
+                inquiries.send(PolledFor::Probe, front_end, candidates, &mut self.messages, now);
+            }
+            // Loads come without being asked for.
+            Source::Broadcast(_) => {}
+            Source::Exact | Source::Own | Source::Central(_) => {
+                let core = &mut self.cores[usize::from(front_end)];
+                for &backend in candidates.as_slice() {
+                    let (load, latency) = (core.view().load(backend), self.backends.latency(backend));
+                    core.report(&LoadReport { backend, load, latency }, now);
+                }
+            }
+        }
+    }
+
+    /// A poll has ended: the front-end knows some loads.
+    #[inline(always)]
+    pub(super) fn polled(&mut self, place: u32, now: Time) -> Option<(Arrived, FrontEndDecision)> {
+        let Source::Poll(inquiries) = &self.source else { return None };
+        let poll = inquiries.ended(place);
+        let front_end = poll.front_end;
+        let core = &mut self.cores[usize::from(front_end)];
+        match poll.polled_for {
+            PolledFor::Probe => {
+                for &PollAnswer { backend, load, latency } in poll.answers() {
+                    core.report(&LoadReport { backend, load, latency }, now);
+                }
+                None
+            }
+            PolledFor::Request(arrived) => {
+                let offered = core.answer(arrived.number, poll.answers(), now)?;
+                Some((arrived, self.carry_out(front_end, &arrived, offered, now)))
+            }
+        }
+    }
+}
