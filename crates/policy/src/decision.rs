@@ -41,6 +41,12 @@ impl<const MOST: usize> BackendList<MOST> {
         }
     }
 
+    /// Those that are not in `others`.
+    #[must_use]
+    pub fn without(self, others: Self) -> Self {
+        Self::new(self.as_slice().iter().copied().filter(|id| !others.as_slice().contains(id)))
+    }
+
     /// Its back-ends.
     #[must_use]
     #[inline]

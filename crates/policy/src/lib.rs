@@ -10,6 +10,7 @@ mod cluster;
 mod core;
 mod data_histogram;
 mod decision;
+mod fresh_loads;
 mod latency_by_load;
 mod load_use;
 mod lru_map;
@@ -47,6 +48,7 @@ pub use data_histogram::DataHistogram;
 pub use decision::{
     BackendList, Candidates, Completion, Decision, LoadReport, PolicyTable, PollAnswer, assign_or_reject,
 };
+pub use fresh_loads::FreshLoads;
 pub use load_use::LoadUse;
 pub use lru_map::LruMap;
 pub use policies::REGISTRY;

@@ -4,6 +4,7 @@ mod announcements;
 mod backends;
 mod exchange;
 mod inquiries;
+mod known;
 mod manager;
 mod several;
 

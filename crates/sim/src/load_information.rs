@@ -35,6 +35,8 @@ plimsoll_policy::params! {
         latency_s: Nanos = Nanos::new(145_000), 0.0..=10.0, "s";
         /// Answers that take longer are discarded; 0 waits for all.
         discard_after_s: Nanos = Nanos::from_millis(10), 0.0..=100.0, "s";
+        /// A load that was told no longer ago is not asked for again: the front-end counts its own requests since; 0 asks always.
+        max_age_s: Nanos = Nanos::ZERO, 0.0..=1.0, "s";
         /// Probability with which a back-end that serves a request reads an inquiry late.
         late_share: f64 = 0.0, 0.0..=1.0, "";
         /// Mean of the exponential time by which it reads such an inquiry late.

@@ -14,6 +14,7 @@ pub(super) struct LoadInformationSample {
     polls: u64,
     inquiries: u64,
     answers: u64,
+    known: u64,
     discarded: u64,
     reports: u64,
     neutral: u64,
@@ -23,12 +24,13 @@ pub(super) struct LoadInformationSample {
 
 impl LoadInformationSample {
     /// `None` where loads are the front-end's own counts.
-    pub(super) fn take(information: &LoadIntake) -> Option<Self> {
+    pub(super) fn take(information: &LoadIntake, known: u64) -> Option<Self> {
         let counts = &information.counts;
         (information.config.from != LoadSource::Own).then(|| Self {
             polls: counts.polls.get(),
             inquiries: counts.inquiries.get(),
             answers: counts.answers.get(),
+            known,
             discarded: counts.discarded.get(),
             reports: counts.reports.get(),
             neutral: counts.neutral.get(),
@@ -44,6 +46,11 @@ impl LoadInformationSample {
         out.counter("plimsoll_load_polls", "Requests for which back-ends were asked", self.polls)?;
         out.counter("plimsoll_load_inquiries", "Inquiries sent to agents", self.inquiries)?;
         out.counter("plimsoll_load_answers", "Answers of agents in time", self.answers)?;
+        out.counter(
+            "plimsoll_load_known",
+            "Loads that were needed and not asked for, as they had been told a moment before",
+            self.known,
+        )?;
         out.counter(
             "plimsoll_load_discarded",
             "Inquiries without an answer in time: it counts no more if it comes",

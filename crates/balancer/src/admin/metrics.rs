@@ -72,8 +72,8 @@ impl Sample {
         let closed = sum(|c| &c.closed);
         let accepted = sum(|c| &c.accepted);
         let config = shared.config.load();
+        let snapshot = Snapshot::take(shared);
         Self {
-            snapshot: Snapshot::take(shared),
             totals: Totals {
                 requests: std::array::from_fn(|i| shared.counts.iter().map(|c| c.requests[i].get()).sum()),
                 retried: sum(|c| &c.retried),
@@ -92,7 +92,11 @@ impl Sample {
             systems: Arc::clone(systems),
             peers: shared.peers.clone(),
             directory: shared.directory.get().map(DirectorySample::take),
-            load_information: LoadInformationSample::take(&shared.load_information),
+            load_information: LoadInformationSample::take(
+                &shared.load_information,
+                snapshot.counts.loads_known,
+            ),
+            snapshot,
         }
     }
 

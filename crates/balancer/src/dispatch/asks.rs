@@ -6,8 +6,9 @@ use plimsoll_policy::Candidates;
 
 /// Asks back-ends for their loads, from any thread. Dispatch calls it without holding its lock.
 pub(crate) trait AsksBackends: Send + Sync {
-    /// Asks these for the request of this number. `Dispatch::answer` hears of it once, within [`AsksBackends::timeout`].
-    fn poll(&self, number: u64, candidates: Candidates);
+    /// Asks these for the request of this number. `Dispatch::answer` hears of it once, within [`AsksBackends::timeout`]. One that
+    /// is `alone` has nothing beside it that its thread could do.
+    fn poll(&self, number: u64, candidates: Candidates, alone: bool);
 
     /// Asks these; no request waits for it. `Dispatch::report` hears of the answers.
     fn probe(&self, candidates: Candidates);

@@ -1,7 +1,7 @@
 //! Builds policy and admission limit from the configuration.
 
 use plimsoll_config::{AccessLogFormat, Config, LoadSource, PolicyConfig};
-use plimsoll_policy::{AdmissionControl, BuildError, Inquiries, LoadUse, Policy};
+use plimsoll_policy::{AdmissionControl, BuildError, Inquiries, LoadUse, Nanos, Policy};
 
 /// Why a dispatch cannot be built.
 #[derive(Debug, thiserror::Error)]
@@ -40,6 +40,11 @@ pub(super) fn inquiries(config: &Config) -> Option<Inquiries> {
     let size = u8::try_from(load.size).unwrap_or(u8::MAX);
     let looks = matches!(config.policy.spec.load_use, LoadUse::View | LoadUse::ViewAndResponseTimes);
     (looks && load.from == LoadSource::Poll).then_some(Inquiries { size, seed: config.policy.seed })
+}
+
+/// How old a load may be that was asked for.
+pub(super) fn max_age(config: &Config) -> Nanos {
+    Nanos::new(crate::load_information::nanos(config.load_information.max_age))
 }
 
 /// Warns of a policy that makes nothing of the load information that is configured.

@@ -19,7 +19,7 @@ use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
 use plimsoll_config::Config;
-use plimsoll_policy::{BackendId, Cluster, Core, Ending, LruMap, Nanos, Outcome, TargetId, Time};
+use plimsoll_policy::{BackendId, Cluster, Core, Ending, FreshLoads, LruMap, Nanos, Outcome, TargetId, Time};
 use tokio::sync::oneshot;
 
 use crate::membership::source::MemberSpec;
@@ -82,6 +82,7 @@ impl Dispatch {
             explain: build::wants_reasons(config),
             members,
             polled: BTreeMap::new(),
+            fresh: FreshLoads::new(build::max_age(config)),
             counts: DispatchCounts::default(),
         };
         state.core.set_inquiries(build::inquiries(config));

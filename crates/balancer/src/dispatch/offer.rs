@@ -40,11 +40,12 @@ impl Dispatch {
             Decided::Polls(candidates) => {
                 let polls_for = asks.map_or(Duration::ZERO, |asks| asks.timeout());
                 let receiver = state.senders.add(number, asks.cloned());
+                let alone = state.is_alone();
                 drop(state);
                 let ticket =
                     Ticket { dispatch: Arc::clone(self), number, receiver, briefly: false, polls_for };
                 if let Some(asks) = asks {
-                    asks.poll(number, candidates);
+                    asks.poll(number, candidates, alone);
                 }
                 Offer::Polls(ticket)
             }
@@ -159,7 +160,7 @@ impl Dispatch {
         }
         for (asks, number, candidates) in asked {
             match (asks, number) {
-                (Some(asks), Some(number)) => asks.poll(number, candidates),
+                (Some(asks), Some(number)) => asks.poll(number, candidates, false),
                 (asks, _) => probe(asks.as_ref(), candidates),
             }
         }

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use plimsoll_config::Config;
 use plimsoll_policy::{
-    Assigned, BackendId, Candidates, Core, Kind, LoadReport, LruMap, Offered, PollAnswer, Rejection, Request,
-    TargetId, Time,
+    Assigned, BackendId, Candidates, Core, FreshLoads, Kind, LoadReport, LruMap, Offered, PollAnswer,
+    Rejection, Request, TargetId, Time,
 };
 
 use super::journal::{self, Journal};
@@ -55,6 +55,8 @@ pub(crate) struct DispatchCounts {
     /// Requests that were refused because the queue was full, they had waited too long in it, or no back-end takes
     /// requests.
     pub(crate) refused: u64,
+    /// Loads that were told a moment before, and so not asked for.
+    pub(crate) loads_known: u64,
 }
 
 pub(super) struct State<A> {
@@ -72,6 +74,7 @@ pub(super) struct State<A> {
     pub(super) members: Vec<Member>,
     /// Requests whose back-ends are being asked, by number.
     pub(super) polled: BTreeMap<u64, Polled>,
+    pub(super) fresh: FreshLoads,
     pub(super) counts: DispatchCounts,
 }
 
@@ -88,6 +91,8 @@ pub(super) struct Made {
 #[derive(Debug)]
 pub(super) struct Polled {
     size_bytes: Option<u64>,
+    /// Those of its candidates whose loads are known.
+    known: Candidates,
     /// The back-ends that served its target before.
     before: Option<Vec<BackendId>>,
 }
@@ -150,14 +155,17 @@ impl<A> State<A> {
         now: Time,
     ) -> Decided {
         if let Offered::Poll(candidates) = offered {
-            if asks {
-                let polled = Polled { size_bytes: request.size_bytes, before };
+            let (known, old) = match asks {
+                true => self.fresh.split(candidates, now),
+                false => (candidates, Candidates::NONE),
+            };
+            self.counts.loads_known += if asks { known.as_slice().len() as u64 } else { 0 };
+            if !old.as_slice().is_empty() {
+                let polled = Polled { size_bytes: request.size_bytes, known, before };
                 self.polled.insert(request.number, polled);
-                return Decided::Polls(candidates);
+                return Decided::Polls(old);
             }
-            let view = self.core.view();
-            let answer = |&backend: &BackendId| PollAnswer::of(backend, view.load(backend));
-            let answers: Vec<PollAnswer> = candidates.as_slice().iter().map(answer).collect();
+            let answers: Vec<PollAnswer> = self.known(known).collect();
             offered = self.core.answer(request.number, &answers, now).unwrap_or(offered);
         }
         self.decided(offered, request.size_bytes, before)
@@ -165,10 +173,28 @@ impl<A> State<A> {
 
     /// Takes the answers for a request whose back-ends were asked. `None` if it waits for none any more.
     pub(super) fn answered(&mut self, number: u64, answers: &[PollAnswer], now: Time) -> Option<Decided> {
-        let offered = self.core.answer(number, answers, now);
         let polled = self.polled.remove(&number);
-        let Polled { size_bytes, before } = polled?;
-        Some(self.decided(offered?, size_bytes, before))
+        let known = polled.as_ref().map_or(Candidates::NONE, |polled| polled.known);
+        let all: Vec<PollAnswer> = answers.iter().copied().chain(self.known(known)).collect();
+        let offered = self.core.answer(number, &all, now);
+        let Polled { size_bytes, before, .. } = polled?;
+        let decided = self.decided(offered?, size_bytes, before);
+        answers.iter().for_each(|answer| self.fresh.tell(answer.backend, now));
+        Some(decided)
+    }
+
+    /// Whether the request whose back-ends are asked is the only one under way.
+    pub(super) fn is_alone(&self) -> bool {
+        self.core.view().total_own_load() == 0 && self.core.waiting() == 0 && self.polled.len() == 1
+    }
+
+    /// The loads of these as the view has them.
+    fn known(&self, backends: Candidates) -> impl Iterator<Item = PollAnswer> + '_ {
+        let view = self.core.view();
+        (0..backends.as_slice().len()).map(move |k| {
+            let backend = backends.as_slice()[k];
+            PollAnswer::of(backend, view.load(backend))
+        })
     }
 
     fn decided(

@@ -3,8 +3,9 @@
 use std::collections::BTreeMap;
 use std::io;
 use std::net::SocketAddr;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use plimsoll_policy::{BackendId, Candidates};
 use tokio::net::UdpSocket;
@@ -17,6 +18,10 @@ use crate::shared::FrontEndShared;
 
 /// What timers of the runtime may be late by.
 const TIMER: Duration = Duration::from_millis(1);
+/// A lone request's answers are waited for without sleeping for so long at most.
+const AWAKE: Duration = Duration::from_micros(100);
+/// So many lone requests sleep after one whose answers took longer.
+const ASLEEP_FOR: u32 = 100;
 /// Datagrams that are read before others have their turn.
 const AT_ONCE: usize = 64;
 
@@ -26,11 +31,28 @@ struct PollerState {
     addresses: BTreeMap<BackendId, SocketAddr>,
 }
 
+/// A socket that the runtime watches, and the same one for reading at once: the runtime knows of what has come only once it has
+/// asked the system.
+struct PollSocket {
+    watched: UdpSocket,
+    direct: std::net::UdpSocket,
+}
+
+impl PollSocket {
+    fn bind(address: &str) -> io::Result<Self> {
+        let direct = std::net::UdpSocket::bind(address)?;
+        direct.set_nonblocking(true)?;
+        Ok(Self { watched: UdpSocket::from_std(direct.try_clone()?)?, direct })
+    }
+}
+
 /// Asks agents. Any thread may; the worker that has it takes the answers.
 pub(crate) struct LoadPoller {
     shared: Arc<FrontEndShared>,
-    v4: Option<UdpSocket>,
-    v6: Option<UdpSocket>,
+    v4: Option<PollSocket>,
+    v6: Option<PollSocket>,
+    /// Answers that a lone request is not awake for, before it tries again.
+    asleep: AtomicU32,
     state: Mutex<PollerState>,
     /// There is something to wait for.
     begun: Notify,
@@ -42,10 +64,7 @@ impl LoadPoller {
         let information = &shared.load_information;
         let inquirer = information.inquirer()?;
         let bound = |address: &str| {
-            let socket = std::net::UdpSocket::bind(address).and_then(|socket| {
-                socket.set_nonblocking(true)?;
-                UdpSocket::from_std(socket)
-            });
+            let socket = PollSocket::bind(address);
             socket.inspect_err(|error| tracing::debug!(%error, address, "no socket to ask agents by")).ok()
         };
         let (v4, v6) = (bound("0.0.0.0:0"), bound("[::]:0"));
@@ -55,9 +74,10 @@ impl LoadPoller {
         }
         let timeout = information.config.timeout;
         let early = if timeout > 2 * TIMER { timeout.saturating_sub(TIMER) } else { timeout };
-        let polls = PollsUnderWay::new(inquirer, nanos(early));
+        let polls = PollsUnderWay::new(inquirer, nanos(early), nanos(information.config.max_age));
         let state = Mutex::new(PollerState { polls, addresses: BTreeMap::new() });
-        Some(Arc::new(Self { shared: Arc::clone(shared), v4, v6, state, begun: Notify::new() }))
+        let (asleep, begun) = (AtomicU32::new(0), Notify::new());
+        Some(Arc::new(Self { shared: Arc::clone(shared), v4, v6, asleep, state, begun }))
     }
 
     fn information(&self) -> &LoadIntake {
@@ -99,7 +119,7 @@ impl LoadPoller {
             let Some(&address) = state.addresses.get(backend) else { continue };
             let socket = if address.is_ipv4() { &self.v4 } else { &self.v6 };
             // One that is not sent is as one that is lost.
-            if let Some(Err(error)) = socket.as_ref().map(|socket| socket.try_send_to(datagram, address)) {
+            if let Some(Err(error)) = socket.as_ref().map(|socket| socket.direct.send_to(datagram, address)) {
                 tracing::debug!(%error, %address, "an inquiry was not sent");
             }
         }
@@ -134,12 +154,12 @@ impl LoadPoller {
     }
 
     /// Reads what has come. Returns whether there may be more.
-    fn read(&self, socket: &UdpSocket) -> bool {
+    fn read(&self, receive: impl Fn(&mut [u8]) -> io::Result<usize>) -> bool {
         // A datagram that is longer than ours is told from one that was cut.
         let mut buffer = [0; plimsoll_wire::load::DATAGRAM_BYTES + 1];
         for _ in 0..AT_ONCE {
-            match socket.try_recv_from(&mut buffer) {
-                Ok((bytes, _)) => self.take(&buffer[..bytes]),
+            match receive(&mut buffer) {
+                Ok(bytes) => self.take(&buffer[..bytes]),
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return false,
                 Err(error) => tracing::debug!(%error, "an answer could not be read"),
             }
@@ -164,16 +184,36 @@ impl LoadPoller {
         }
     }
 
-    async fn read_all(&self, socket: Option<&UdpSocket>) {
-        while socket.is_some_and(|socket| self.read(socket)) {
+    async fn read_all(&self, socket: Option<&PollSocket>) {
+        while socket.is_some_and(|socket| self.read(|buffer| Ok(socket.watched.try_recv_from(buffer)?.0))) {
             tokio::task::yield_now().await;
+        }
+    }
+
+    /// Waits for the answers to a lone request without sleeping: to sleep and to be woken takes longer than they do, where
+    /// back-ends are near. Where they are not, it is rarely tried.
+    fn wait_awake(&self, number: u64) {
+        if self.asleep.load(Ordering::Relaxed) > 0 {
+            self.asleep.fetch_sub(1, Ordering::Relaxed);
+            return;
+        }
+        let end = Instant::now() + AWAKE;
+        while self.lock().polls.is_waiting(number) {
+            for socket in [&self.v4, &self.v6].into_iter().flatten() {
+                self.read(|buffer| Ok(socket.direct.recv_from(buffer)?.0));
+            }
+            if Instant::now() >= end {
+                self.asleep.store(ASLEEP_FOR, Ordering::Relaxed);
+                return;
+            }
+            std::hint::spin_loop();
         }
     }
 }
 
-async fn readable(socket: Option<&UdpSocket>) {
+async fn readable(socket: Option<&PollSocket>) {
     match socket {
-        Some(socket) => drop(socket.readable().await),
+        Some(socket) => drop(socket.watched.readable().await),
         None => std::future::pending().await,
     }
 }
@@ -186,8 +226,11 @@ async fn after(wait_ns: Option<u64>) {
 }
 
 impl AsksBackends for LoadPoller {
-    fn poll(&self, number: u64, candidates: Candidates) {
+    fn poll(&self, number: u64, candidates: Candidates, alone: bool) {
         self.ask(Some(number), candidates);
+        if alone {
+            self.wait_awake(number);
+        }
     }
 
     fn probe(&self, candidates: Candidates) {

@@ -5,7 +5,7 @@
 //! but no request waits for its answer.
 //!
 //! A poll that is to ask a back-end which was asked a moment ago and has not answered yet shares that answer: two datagrams that would
-//! tell the same cost as much as the rest of a request. So an answer may be older than its poll, by [`SHARED_FOR_NS`] at most.
+//! tell the same cost as much as the rest of a request. So an answer may be older than its poll, by `max_age` at most.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -14,9 +14,6 @@ use plimsoll_wire::load::{Datagram, LoadInquirer, LoadTaken};
 
 /// Unanswered inquiries in a row that make a back-end silent.
 const SILENT_AFTER: u32 = 3;
-
-/// For so long after it was sent an inquiry is shared, until it is answered.
-const SHARED_FOR_NS: u64 = 1_000_000;
 
 /// What is to be done.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -69,13 +66,15 @@ pub(super) struct PollsUnderWay {
     /// Unanswered inquiries in a row, by back-end.
     unanswered: BTreeMap<BackendId, u32>,
     timeout_ns: u64,
+    /// For so long after it was sent an inquiry is shared, until it is answered.
+    max_age_ns: u64,
 }
 
 /// Datagrams to be sent.
 pub(super) type Outgoing = Vec<(BackendId, Datagram)>;
 
 impl PollsUnderWay {
-    pub(super) fn new(inquirer: LoadInquirer, timeout_ns: u64) -> Self {
+    pub(super) fn new(inquirer: LoadInquirer, timeout_ns: u64, max_age_ns: u64) -> Self {
         Self {
             inquirer,
             next: 0,
@@ -85,6 +84,7 @@ impl PollsUnderWay {
             due: VecDeque::new(),
             unanswered: BTreeMap::new(),
             timeout_ns,
+            max_age_ns,
         }
     }
 
@@ -140,7 +140,7 @@ impl PollsUnderWay {
     /// An inquiry to this back-end that was sent a moment ago and is not answered yet.
     fn shared(&mut self, backend: BackendId, now_ns: u64) -> Option<&mut Asked> {
         let asked = self.asked.get_mut(self.latest.get(&backend)?)?;
-        (now_ns.saturating_sub(asked.asked_ns) <= SHARED_FOR_NS).then_some(asked)
+        (now_ns.saturating_sub(asked.asked_ns) < self.max_age_ns).then_some(asked)
     }
 
     fn is_silent(&self, backend: BackendId) -> bool {
@@ -248,6 +248,11 @@ impl PollsUnderWay {
             finish(&mut poll, now_ns, &mut events);
         }
         events
+    }
+
+    /// Whether a request waits for answers of this poll's number.
+    pub(super) fn is_waiting(&self, number: u64) -> bool {
+        self.polls.values().any(|poll| poll.number == Some(number))
     }
 
     /// When [`PollsUnderWay::expire`] has something to do.

@@ -25,6 +25,9 @@ keys! {
         "size" size: u32 = Is("2"), Integer { min: 1, max: 8 }, restart;
         /// With `poll`: what is answered later is discarded. No request waits longer for answers.
         "timeout" timeout: Duration = Is("10ms"), KeyKind::Duration => PollTimeout, restart;
+        /// With `poll`: a load that was told no longer ago is not asked for again; this front-end's own requests since are counted. So a
+        /// load may be older than its request by this. `"0s"` asks for each request. At most 1s.
+        "max_age" max_age: Duration = Is("250us"), KeyKind::DurationOrZero => LoadAge, restart;
         /// How often a load is to come, with `broadcast` until an agent tells its own interval, and with `header`. A back-end that was
         /// silent for three intervals counts as loaded like the others. At least 10ms.
         "interval" interval: Duration = Is("1s"), KeyKind::Duration => LoadInterval, restart;
@@ -127,6 +130,19 @@ impl KeyForm<Duration> for PollTimeout {
 
     fn show(span: &Duration) -> Option<ConfigValue> {
         Some(ConfigValue::Text(show_duration(*span)))
+    }
+}
+
+/// 0 to 1 s.
+struct LoadAge;
+
+impl KeyForm<Duration> for LoadAge {
+    fn read<'a>(reader: &mut ConfigReader<'a>, section: &DeclaredTable<'a>, name: &str) -> Option<Duration> {
+        bounded(reader, section, name, (Duration::ZERO, Duration::from_secs(1)))
+    }
+
+    fn show(span: &Duration) -> Option<ConfigValue> {
+        PollTimeout::show(span)
     }
 }
 

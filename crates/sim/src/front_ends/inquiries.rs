@@ -116,6 +116,7 @@ impl InquiriesUnderWay {
         self.requests > 0
     }
 
+    /// Returns the poll's place until it ends.
     #[inline(always)]
     pub(super) fn send(
         &mut self,
@@ -124,7 +125,7 @@ impl InquiriesUnderWay {
         candidates: Candidates,
         messages: &mut LoadMessages,
         now: Time,
-    ) {
+    ) -> u32 {
         let serial = self.next_serial;
         self.next_serial += 1;
         let count = candidates.as_slice().len();
@@ -146,6 +147,7 @@ impl InquiriesUnderWay {
             self.deadlines.push_back((now + self.how.discard_after_s, place, serial));
             self.next = self.next.min(now + self.how.discard_after_s);
         }
+        place
     }
 
     /// The time of the next event; [`Time::MAX`] where there is none.

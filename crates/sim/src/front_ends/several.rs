@@ -11,6 +11,7 @@ use super::announcements::{Announcements, Receivers};
 use super::backends::Backends;
 use super::exchange::SumExchange;
 use super::inquiries::InquiriesUnderWay;
+use super::known::KnownLoads;
 use super::manager::{Manager, ManagerEvent};
 use super::{FrontEndDecision, FrontEnds};
 use crate::arrivals::Arrived;
@@ -47,6 +48,8 @@ pub(crate) struct Several<'a> {
     /// The core that is asked first for requests that have waited.
     turn: usize,
     source: Source,
+    /// Where loads that were told a moment ago are not asked for.
+    known: Option<KnownLoads>,
     setup: FrontEndsSetup,
     exchange: Option<SumExchange>,
     /// Nothing but inquiries is ever under way: neither exchanges nor requests between back-ends.
@@ -84,6 +87,12 @@ impl<'a> Several<'a> {
             LoadInformation::Poll(how) => Source::Poll(InquiriesUnderWay::new(how, seed)),
             LoadInformation::Central(how) => Source::Central(Manager::new(how.latency_s)),
         };
+        let known = match setup.load_information {
+            LoadInformation::Poll(how) if !how.max_age_s.is_zero() => {
+                Some(KnownLoads::new(how.max_age_s, cores.len()))
+            }
+            _ => None,
+        };
         let exchange = SumExchange::new(setup.exchange_interval, &cores);
         let mut several = Self {
             waiting: cores.iter().map(|_| VecDeque::new()).collect(),
@@ -93,6 +102,7 @@ impl<'a> Several<'a> {
             exchange,
             hopping: VecDeque::new(),
             source,
+            known,
             targets,
             rng: Rng::new(seed, STREAM),
             backends: Backends::new(backends),

@@ -15,7 +15,7 @@ struct Asking {
 }
 
 impl AsksBackends for Asking {
-    fn poll(&self, number: u64, candidates: Candidates) {
+    fn poll(&self, number: u64, candidates: Candidates, _: bool) {
         self.polls.lock().unwrap().push((number, candidates));
     }
 
@@ -38,12 +38,18 @@ const B: BackendId = BackendId(1);
 
 impl Polled {
     fn new(policy: &str, more: &str) -> Self {
+        Self::with_age(policy, more, "0s")
+    }
+
+    fn with_age(policy: &str, more: &str, max_age: &str) -> Self {
         use std::os::unix::fs::PermissionsExt as _;
         let directory = tempfile::tempdir().unwrap();
         let key = directory.path().join("key");
         std::fs::write(&key, "07".repeat(32)).unwrap();
         std::fs::set_permissions(&key, std::fs::Permissions::from_mode(0o600)).unwrap();
-        let more = format!("{more}[load_information]\nfrom = \"poll\"\nkey_file = {key:?}\n");
+        let more = format!(
+            "{more}[load_information]\nfrom = \"poll\"\nmax_age = \"{max_age}\"\nkey_file = {key:?}\n"
+        );
         let asking = Arc::<Asking>::default();
         let asks = Arc::clone(&asking) as Arc<dyn AsksBackends>;
         Self { d: dispatch(policy, &more), asking, asks, _key: directory }
@@ -116,6 +122,39 @@ fn who_waits_for_room_is_asked_for_then() {
     polled.d.answer(number, &[PollAnswer::of(B, 0)]);
     assert!(matches!(poll(&mut ticket), Poll::Ready(Ok(_))));
     assert!(ticket.patience(Duration::ZERO) >= Duration::from_millis(10), "an answer may be waited for");
+}
+
+/// What is not known is asked for; the rest is answered by the view.
+#[test]
+fn loads_that_were_told_a_moment_ago_are_not_asked_for_again() {
+    let directory = tempfile::tempdir().unwrap();
+    let log = format!("[decision_log]\ndirectory = {:?}\n", directory.path().to_str().unwrap());
+    let polled = Polled::with_age("random_polling", &log, "1s");
+    let mut held = vec![polled.chosen(&[(A, 9), (B, 3)])];
+    let again = || assigned(polled.d.offer_again((T, STATIC, 0), Tried::NONE, Some(&polled.asks)));
+    // B has one more with each.
+    held.extend((0..7).map(|_| again()));
+    let at_b = held.iter().filter(|assignment| assignment.backend() == B).count();
+    assert_eq!(at_b, 7, "nine each, then one each");
+    assert_eq!(polled.d.inspect(|i| (i.counts.loads_known, i.view.load(A) + i.view.load(B))), (14, 20));
+    drop(held);
+    polled.d.close_log();
+    assert!(proven(directory.path()).is_proved());
+}
+
+/// It is another machine, of which nothing is known.
+#[test]
+fn one_that_comes_in_the_place_of_another_is_asked() {
+    let polled = Polled::with_age("random_polling", "", "1s");
+    drop(polled.chosen(&[(A, 5), (B, 3)]));
+    polled.d.set_health(B, Health::Draining);
+    assert_eq!(polled.d.release([B].into_iter(), 1), [B]);
+    assert_eq!(polled.d.join(&"new".into(), Weight::ONE, Health::Up).unwrap(), B);
+    let Offer::Polls(_ticket) = polled.d.offer_again((T, STATIC, 0), Tried::NONE, Some(&polled.asks)) else {
+        panic!("nobody is asked")
+    };
+    let (_, candidates) = polled.asking.polls.lock().unwrap().pop().unwrap();
+    assert_eq!(candidates.as_slice(), [B]);
 }
 
 #[test]

@@ -14,7 +14,7 @@ fn keys() -> LoadKeys {
 }
 
 fn polls() -> PollsUnderWay {
-    PollsUnderWay::new(LoadInquirer::new(keys(), [1; 8], InquiryLimits::default()), 10 * MS)
+    PollsUnderWay::new(LoadInquirer::new(keys(), [1; 8], InquiryLimits::default()), 10 * MS, MS + 1)
 }
 
 struct Agents(Vec<LoadAnswerer>);

@@ -1,11 +1,20 @@
 //! What becomes of a decision: a request starts, waits, or waits for loads.
 
-use plimsoll_policy::{Assigned, Candidates, LoadReport, Offered, PollAnswer, Time};
+use plimsoll_policy::{Assigned, Candidates, Core, LoadReport, Offered, PollAnswer, Time};
 
 use super::super::inquiries::PolledFor;
 use super::super::{FrontEndDecision, hold};
 use super::{Several, Source};
 use crate::arrivals::Arrived;
+
+/// The loads of these as a front-end knows them.
+fn answers_of(core: &Core, backends: Candidates) -> impl Iterator<Item = PollAnswer> + '_ {
+    let view = core.view();
+    (0..backends.as_slice().len()).map(move |k| {
+        let backend = backends.as_slice()[k];
+        PollAnswer::of(backend, view.load(backend))
+    })
+}
 
 impl Several<'_> {
     #[inline]
@@ -62,16 +71,23 @@ impl Several<'_> {
         candidates: Candidates,
         now: Time,
     ) -> FrontEndDecision {
-        if let Source::Poll(inquiries) = &mut self.source {
+        let asked = match &self.known {
+            Some(known) => known.split(front_end, candidates, now).1,
+            None => candidates,
+        };
+        if let Source::Poll(inquiries) = &mut self.source
+            && !asked.as_slice().is_empty()
+        {
             let polled_for = PolledFor::Request(*arrived);
-            inquiries.send(polled_for, front_end, candidates, &mut self.messages, now);
+            let place = inquiries.send(polled_for, front_end, asked, &mut self.messages, now);
+            if let Some(known) = &mut self.known {
+                known.keep(place, candidates.without(asked));
+            }
             return FrontEndDecision::Held;
         }
         // Nobody is asked: what the front-end knows is the answer.
         let core = &mut self.cores[usize::from(front_end)];
-        let view = core.view();
-        let answers: Vec<PollAnswer> =
-            candidates.as_slice().iter().map(|&b| PollAnswer::of(b, view.load(b))).collect();
+        let answers: Vec<PollAnswer> = answers_of(core, candidates).collect();
         match core.answer(arrived.number, &answers, now) {
             Some(offered) => self.carry_out(front_end, arrived, offered, now),
             None => FrontEndDecision::Held,
@@ -110,7 +126,15 @@ impl Several<'_> {
                 None
             }
             PolledFor::Request(arrived) => {
-                let offered = core.answer(arrived.number, poll.answers(), now)?;
+                let offered = match &mut self.known {
+                    None => core.answer(arrived.number, poll.answers(), now)?,
+                    Some(known) => {
+                        let known = known.end(front_end, place, poll.answers(), now);
+                        let all: Vec<PollAnswer> =
+                            poll.answers().iter().copied().chain(answers_of(core, known)).collect();
+                        core.answer(arrived.number, &all, now)?
+                    }
+                };
                 Some((arrived, self.carry_out(front_end, &arrived, offered, now)))
             }
         }
