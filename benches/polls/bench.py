@@ -130,15 +130,21 @@ def main(plimsoll, bare_polls):
         print(f"{name:>12}{statistics.median(cpu_us[name]):>16.1f}{spread:>16}{median:>20.0f}")
     own, polls = (statistics.median(cpu_us[name]) for name in ("own counts", "polls"))
     print(f"CPU of polls over own counts, {BUSY} connections: {polls / own:.2f}  goal {CPU_GOAL}: {met(polls / own <= CPU_GOAL)}")
-    floor = statistics.median(lines[-1]["cpu_us_per_poll"] for lines in bare)
-    print(f"bare datagrams to two echoes and back, 16 under way: {floor:.1f} us, so at least {(own + floor) / own:.2f}")
-    round_trip = statistics.median(lines[0]["round_trip_us"] for lines in bare)
+    def median_of(name, **of):
+        """The median of what the bare program says in lines of this kind."""
+        found = [line[name] for lines in bare for line in lines if of.items() <= line.items()]
+        return statistics.median(found)
+
+    floor = median_of("cpu_us_per_poll", under_way=16)
+    print(f"bare datagrams to two echoes and back, 16 under way: {floor:.1f} us; if every request sent them, {(own + floor) / own:.2f} at least")
+    round_trip, pair = median_of("round_trip_us", asked=1, pause_us=0), median_of("round_trip_us", asked=2, pause_us=100)
     added = statistics.median(p - o for o, p in zip(median_us["own counts"], median_us["polls"], strict=True))
     times = added / round_trip
     print(
         f"added median latency, {ALONE} connection: {added:.0f} us, {times:.2f} times a bare round trip of {round_trip:.1f} us"
         f"  goal {LATENCY_GOAL}: {met(times <= LATENCY_GOAL)}"
     )
+    print(f"two bare echoes at once, each 100 us: {pair:.1f} us, {pair / round_trip:.2f} times that round trip; ours {added / pair:.2f} times theirs")
 
 
 def met(is_met):

@@ -46,21 +46,36 @@ fn poll(socket: &UdpSocket, echoes: &[SocketAddr], under_way: usize) {
     }
 }
 
+/// How long it takes until as many echoes as are asked at once have answered, with pauses in which CPUs fall asleep.
+fn lone_polls(socket: &UdpSocket, echoes: &[SocketAddr], asked: usize, pause: Duration) -> Vec<Duration> {
+    let poll = |number: usize| {
+        std::thread::sleep(pause);
+        let began = Instant::now();
+        for echo in (0..asked).map(|k| (number + 3 * k) % ECHOES) {
+            socket.send_to(&[7; DATAGRAM_BYTES], echoes[echo]).unwrap();
+        }
+        (0..asked).for_each(|_| drop(socket.recv_from(&mut [0; 100]).unwrap()));
+        began.elapsed()
+    };
+    (0..ROUND_TRIPS).map(poll).collect()
+}
+
+fn median_us(mut times: Vec<Duration>) -> f64 {
+    times.sort_unstable();
+    times[times.len() / 2].as_secs_f64() * 1e6
+}
+
 fn main() {
     let stop = Arc::new(AtomicBool::new(false));
     let echoes: Vec<SocketAddr> = (0..ECHOES).map(|_| echo(&stop)).collect();
     let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
     socket.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
-    let mut times: Vec<Duration> = Vec::new();
-    let mut got = [0; 100];
-    for number in 0..ROUND_TRIPS {
-        let began = Instant::now();
-        socket.send_to(&[7; DATAGRAM_BYTES], echoes[number % ECHOES]).unwrap();
-        socket.recv_from(&mut got).unwrap();
-        times.push(began.elapsed());
+    for pause in [Duration::ZERO, Duration::from_micros(100)] {
+        for asked in [1, 2] {
+            let us = median_us(lone_polls(&socket, &echoes, asked, pause));
+            println!("{{\"asked\":{asked},\"pause_us\":{},\"round_trip_us\":{us:.1}}}", pause.as_micros());
+        }
     }
-    times.sort_unstable();
-    println!("{{\"round_trip_us\":{:.1}}}", times[ROUND_TRIPS / 2].as_secs_f64() * 1e6);
     for under_way in [1, 16] {
         let ((), cpu) = cpu_time_of(|| poll(&socket, &echoes, under_way));
         let cpu_us = cpu.as_secs_f64() * 1e6 / POLLS as f64;

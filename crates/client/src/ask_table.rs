@@ -116,13 +116,13 @@ impl AskTable {
         self.agents[number].as_ref().is_some_and(|agent| agent.unanswered >= SILENT_AFTER)
     }
 
-    /// Asks these agents. An access for which nobody is asked has its answer at once.
+    /// Asks these agents. An access for which nobody is asked has its answer at once. The back-ends are those whose agents are silent.
     pub(crate) fn begin(
         &mut self,
         asked_for: AskedFor,
         agents: &[(BackendId, SocketAddr)],
         now_ns: u64,
-    ) -> (u64, ToSend) {
+    ) -> (u64, ToSend, Candidates) {
         self.expire(now_ns);
         let poll = self.next;
         self.next += 1;
@@ -130,10 +130,15 @@ impl AskTable {
         let mut entry =
             PollEntry { asked_for: Some(asked_for), answers: Vec::new(), left: 0, sequences: Vec::new() };
         let mut outgoing = ToSend::with_capacity(Candidates::MOST);
+        let mut silent = Candidates::NONE;
         for &(backend, address) in agents {
             let peer = self.number_of(address);
             let Some((sequence, datagram)) = self.inquirer.ask(peer, now_ns) else { continue };
-            let awaited = is_access && !self.is_silent(peer);
+            let is_silent = self.is_silent(peer);
+            let awaited = is_access && !is_silent;
+            if is_silent {
+                silent.push(backend);
+            }
             entry.left += usize::from(awaited);
             entry.sequences.push(sequence);
             self.asked.insert(sequence, AskedAgent { poll, peer, backend, awaited });
@@ -144,7 +149,7 @@ impl AskTable {
             self.polls.insert(poll, entry);
             self.due.push_back((now_ns.saturating_add(self.discard_after_ns), poll));
         }
-        (poll, outgoing)
+        (poll, outgoing, silent)
     }
 
     /// Takes a datagram that came in; what is to be sent, if anything.

@@ -6,7 +6,7 @@ use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV6, UdpSocket};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
-use plimsoll_policy::{BackendId, PollAnswer};
+use plimsoll_policy::{BackendId, Candidates, PollAnswer};
 use plimsoll_wire::load::{DATAGRAM_BYTES, InquiryLimits, LoadInquirer, LoadKeys};
 use plimsoll_wire::{Key, random};
 use tokio::sync::oneshot;
@@ -84,25 +84,27 @@ impl Asker {
         Ok(Self { shared, discard_after: polling.discard_after, receiver })
     }
 
-    /// Asks for an access. The answers are those that come in time. The inquiries are sent when this returns.
+    /// Asks for an access. The answers are those that come in time; the back-ends, those whose agents are silent. The inquiries are
+    /// sent when this returns.
     pub(crate) fn ask(
         &self,
         agents: &[(BackendId, SocketAddr)],
-    ) -> impl Future<Output = Vec<PollAnswer>> + Send + use<> {
+    ) -> impl Future<Output = (Vec<PollAnswer>, Candidates)> + Send + use<> {
         let (sender, answers) = oneshot::channel();
-        let poll = self.shared.send(AskedFor::Access(sender), agents);
+        let (poll, silent) = self.shared.send(AskedFor::Access(sender), agents);
         let (shared, discard_after) = (Arc::clone(&self.shared), self.discard_after);
         async move {
-            match tokio::time::timeout(discard_after, answers).await {
+            let answers = match tokio::time::timeout(discard_after, answers).await {
                 Ok(Ok(answers)) => answers,
                 _ => shared.table().end(poll),
-            }
+            };
+            (answers, silent)
         }
     }
 
-    /// Asks for nobody.
-    pub(crate) fn probe(&self, agents: &[(BackendId, SocketAddr)], on_answer: OnAnswer) {
-        self.shared.send(AskedFor::Probe(on_answer), agents);
+    /// Asks for nobody. Returns those whose agents are silent.
+    pub(crate) fn probe(&self, agents: &[(BackendId, SocketAddr)], on_answer: OnAnswer) -> Candidates {
+        self.shared.send(AskedFor::Probe(on_answer), agents).1
     }
 
     /// Only these agents are there now.
@@ -124,11 +126,11 @@ impl Drop for Asker {
 }
 
 impl AskerShared {
-    fn send(&self, asked_for: AskedFor, agents: &[(BackendId, SocketAddr)]) -> u64 {
+    fn send(&self, asked_for: AskedFor, agents: &[(BackendId, SocketAddr)]) -> (u64, Candidates) {
         let now_ns = self.now_ns();
-        let (poll, outgoing) = self.table().begin(asked_for, agents, now_ns);
+        let (poll, outgoing, silent) = self.table().begin(asked_for, agents, now_ns);
         self.send_all(outgoing);
-        poll
+        (poll, silent)
     }
 
     /// What cannot be sent is as what is lost on the way.

@@ -9,7 +9,8 @@ use std::task::{Context, Poll, ready};
 
 use pin_project_lite::pin_project;
 use plimsoll_policy::{
-    AdmissionControl, BackendId, BuildContext, Cluster, Core, Nanos, PolicyChoice, TargetId, Tried, Weight,
+    AdmissionControl, BackendId, BuildContext, Candidates, Cluster, Core, Nanos, PolicyChoice, TargetId,
+    Tried, Weight,
 };
 use tower::BoxError;
 use tower::discover::{Change, Discover};
@@ -197,7 +198,7 @@ where
         self.group.with(|state, now| state.report_own(probes, now));
         if let Chosen::Poll(asked) = chosen {
             let answers = self.group.with(|state, _| state.own_answers(asked));
-            chosen = self.group.answer(number, &answers).0;
+            chosen = self.group.answer(number, answers, Candidates::NONE).0;
         }
         let held = match chosen {
             Chosen::Assigned(held) => held,

@@ -16,6 +16,9 @@ use crate::endpoint::Endpoint;
 use crate::error::{CallError, ChooseError};
 use crate::hedging::Hedging;
 
+/// Between two looks whether the first attempt has chosen.
+const LEAST_HEDGE_DELAY: Duration = Duration::from_millis(1);
+
 /// What has become of an attempt.
 enum Attempted<T, E> {
     Answered(ChosenBackend, T),
@@ -107,6 +110,12 @@ impl ServiceClient {
                 first_of(&mut running, hedge, may_hedge).await
             };
             let Some((place, attempted)) = next else {
+                if tried.get() == Tried::NONE {
+                    // It still asks for loads: another one might choose the same replica.
+                    let delay = self.hedge_delay(access).map(|delay| delay.max(LEAST_HEDGE_DELAY));
+                    hedge.set(maybe_sleep(delay));
+                    continue;
+                }
                 // The first attempt is slow.
                 may_hedge = false;
                 if attempts < most && self.take_token() {

@@ -131,11 +131,12 @@ impl ServiceClient {
                     return Err(why);
                 }
                 Chosen::Poll(asked) => {
-                    let answers = match &self.0.asker {
-                        Some(asker) => asker.ask(&agents(&group, asked)).await,
-                        None => group.with(|state, _| state.own_answers(asked)),
+                    let (answers, silent) = match &self.0.asker {
+                        // Who was asked for this access once knows enough.
+                        Some(asker) if tried == Tried::NONE => asker.ask(&agents(&group, asked)).await,
+                        _ => (group.with(|state, _| state.own_answers(asked)), Candidates::NONE),
                     };
-                    let (chosen, probes) = group.answer(number, &answers);
+                    let (chosen, probes) = group.answer(number, answers, silent);
                     self.probe(&group, probes);
                     chosen
                 }
@@ -165,7 +166,10 @@ impl ServiceClient {
             let plimsoll_policy::PollAnswer { backend, load, latency } = answer;
             group.report(&LoadReport { backend, load, latency });
         };
-        asker.probe(&agents(group, probes), to_group(Arc::downgrade(group), take));
+        let silent = asker.probe(&agents(group, probes), to_group(Arc::downgrade(group), take));
+        if !silent.as_slice().is_empty() {
+            group.with(|state, now| state.report_neutral(silent, now));
+        }
     }
 
     fn group(&self, partition: &str) -> Option<Arc<Group<Endpoint>>> {

@@ -82,11 +82,18 @@ impl<M: Clone> Group<M> {
         })
     }
 
-    /// Takes the answers of those asked.
-    pub(crate) fn answer(self: &Arc<Self>, number: u64, answers: &[PollAnswer]) -> (Chosen<M>, Candidates) {
+    /// Takes the answers of those asked. Those whose agents are `silent` and have not answered count as loaded like the others.
+    pub(crate) fn answer(
+        self: &Arc<Self>,
+        number: u64,
+        mut answers: Vec<PollAnswer>,
+        silent: Candidates,
+    ) -> (Chosen<M>, Candidates) {
         self.with(|state, now| {
+            let heard = Candidates::new(answers.iter().map(|answer| answer.backend));
+            answers.extend(state.neutral(silent.without(heard)));
             let rejected = Offered::Rejected(Rejection::NoBackend);
-            let offered = state.core.answer(number, answers, now).unwrap_or(rejected);
+            let offered = state.core.answer(number, &answers, now).unwrap_or(rejected);
             (self.chosen(state, number, offered), state.core.take_probes())
         })
     }

@@ -157,6 +157,20 @@ impl<M: Clone, W> GroupState<M, W> {
         self.core.offer_with(request, options, now)
     }
 
+    /// What back-ends count for of which nothing is known.
+    pub(crate) fn neutral(&self, silent: Candidates) -> impl Iterator<Item = PollAnswer> + '_ {
+        let loads = (0..silent.as_slice().len()).map(move |k| silent.as_slice()[k]);
+        loads.filter_map(|b| Some(PollAnswer::of(b, self.core.view().neutral_load(b)?)))
+    }
+
+    /// The same, told to a policy that asks ahead of accesses.
+    pub(crate) fn report_neutral(&mut self, silent: Candidates, now: Time) {
+        let neutral: Vec<PollAnswer> = self.neutral(silent).collect();
+        for PollAnswer { backend, load, .. } in neutral {
+            self.core.report(&LoadReport::of(backend, load), now);
+        }
+    }
+
     /// The answers of those asked, by the own count.
     pub(crate) fn own_answers(&self, asked: Candidates) -> Vec<PollAnswer> {
         asked.as_slice().iter().map(|&b| PollAnswer::of(b, self.core.view().load(b))).collect()

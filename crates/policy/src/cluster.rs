@@ -392,5 +392,6 @@ impl Cluster {
 
 mod counting;
 mod exclude;
+mod neutral;
 #[cfg(test)]
 mod tests;

@@ -52,6 +52,7 @@ impl Dispatch {
                 let key = key_of(name);
                 let id = state.core.join(name, key, weight, now)?;
                 state.fresh.forget(id);
+                state.silent.remove(&id);
                 let member = Member { id, name: Arc::clone(name), key };
                 match state.members.get_mut(id.index()) {
                     Some(left) => *left = member,

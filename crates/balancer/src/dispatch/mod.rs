@@ -13,7 +13,7 @@ mod polling;
 mod state;
 mod waiting;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
@@ -82,6 +82,7 @@ impl Dispatch {
             explain: build::wants_reasons(config),
             members,
             polled: BTreeMap::new(),
+            silent: BTreeSet::new(),
             fresh: FreshLoads::new(build::max_age(config)),
             counts: DispatchCounts::default(),
         };

@@ -23,6 +23,8 @@ impl Dispatch {
         tried: Tried,
         asks: Option<&Arc<dyn AsksBackends>>,
     ) -> Offer {
+        // Who was asked for it once knows enough: no request waits for answers twice.
+        let asks = asks.filter(|_| tried == Tried::NONE);
         let mut state = self.lock();
         let now = self.now(&mut state);
         let request = state.request(target, kind, client);

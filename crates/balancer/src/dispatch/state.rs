@@ -1,6 +1,6 @@
 //! What dispatch keeps under its lock.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use plimsoll_config::Config;
 use plimsoll_policy::{
@@ -74,7 +74,10 @@ pub(super) struct State<A> {
     pub(super) members: Vec<Member>,
     /// Requests whose back-ends are being asked, by number.
     pub(super) polled: BTreeMap<u64, Polled>,
+    /// Those that told a load a moment ago.
     pub(super) fresh: FreshLoads,
+    /// Those whose agents have fallen silent.
+    pub(super) silent: BTreeSet<BackendId>,
     pub(super) counts: DispatchCounts,
 }
 
@@ -91,7 +94,7 @@ pub(super) struct Made {
 #[derive(Debug)]
 pub(super) struct Polled {
     size_bytes: Option<u64>,
-    /// Those of its candidates whose loads are known.
+    /// Those of its candidates whose loads need no answer: they told it a moment ago, or are silent.
     known: Candidates,
     /// The back-ends that served its target before.
     before: Option<Vec<BackendId>>,
@@ -161,6 +164,8 @@ impl<A> State<A> {
             };
             self.counts.loads_known += if asks { known.as_slice().len() as u64 } else { 0 };
             if !old.as_slice().is_empty() {
+                let mut known = known;
+                old.as_slice().iter().filter(|b| self.silent.contains(b)).for_each(|&b| known.push(b));
                 let polled = Polled { size_bytes: request.size_bytes, known, before };
                 self.polled.insert(request.number, polled);
                 return Decided::Polls(old);
@@ -175,11 +180,15 @@ impl<A> State<A> {
     pub(super) fn answered(&mut self, number: u64, answers: &[PollAnswer], now: Time) -> Option<Decided> {
         let polled = self.polled.remove(&number);
         let known = polled.as_ref().map_or(Candidates::NONE, |polled| polled.known);
+        let known = known.without(Candidates::new(answers.iter().map(|answer| answer.backend)));
         let all: Vec<PollAnswer> = answers.iter().copied().chain(self.known(known)).collect();
         let offered = self.core.answer(number, &all, now);
         let Polled { size_bytes, before, .. } = polled?;
         let decided = self.decided(offered?, size_bytes, before);
-        answers.iter().for_each(|answer| self.fresh.tell(answer.backend, now));
+        for answer in answers {
+            self.fresh.tell(answer.backend, now);
+            self.silent.remove(&answer.backend);
+        }
         Some(decided)
     }
 
@@ -188,12 +197,13 @@ impl<A> State<A> {
         self.core.view().total_own_load() == 0 && self.core.waiting() == 0 && self.polled.len() == 1
     }
 
-    /// The loads of these as the view has them.
+    /// The loads of these as the view has them; of one that is silent, what the others have in the mean.
     fn known(&self, backends: Candidates) -> impl Iterator<Item = PollAnswer> + '_ {
         let view = self.core.view();
         (0..backends.as_slice().len()).map(move |k| {
             let backend = backends.as_slice()[k];
-            PollAnswer::of(backend, view.load(backend))
+            let neutral = self.silent.contains(&backend).then(|| view.neutral_load(backend)).flatten();
+            PollAnswer::of(backend, neutral.unwrap_or_else(|| view.load(backend)))
         })
     }
 

@@ -8,6 +8,7 @@ mod broadcast;
 mod counts;
 mod header;
 mod hearing;
+mod kernel_timer;
 mod poller;
 mod polls;
 

@@ -8,20 +8,22 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use plimsoll_policy::{BackendId, Candidates};
+use rustix::event::{PollFd, PollFlags, Timespec};
 use tokio::net::UdpSocket;
 use tokio::sync::Notify;
 
+use super::kernel_timer::KernelTimer;
 use super::polls::{Outgoing, PollEvent, PollsUnderWay};
 use super::{LoadIntake, nanos};
 use crate::dispatch::AsksBackends;
 use crate::shared::FrontEndShared;
 
-/// What timers of the runtime may be late by.
-const TIMER: Duration = Duration::from_millis(1);
-/// A lone request's answers are waited for without sleeping for so long at most.
-const AWAKE: Duration = Duration::from_micros(100);
-/// So many lone requests sleep after one whose answers took longer.
-const ASLEEP_FOR: u32 = 100;
+/// A poll ends by so much before its time-out, of which it is a tenth at most: what follows takes its time, too.
+const AFTERWARDS: Duration = Duration::from_micros(500);
+/// A lone request's answers are waited for in its thread for so long at most.
+const HERE: Duration = Duration::from_micros(100);
+/// After one whose answers took longer, so many lone requests wait by way of the runtime.
+const ELSEWHERE_FOR: u32 = 100;
 /// Datagrams that are read before others have their turn.
 const AT_ONCE: usize = 64;
 
@@ -51,9 +53,11 @@ pub(crate) struct LoadPoller {
     shared: Arc<FrontEndShared>,
     v4: Option<PollSocket>,
     v6: Option<PollSocket>,
-    /// Answers that a lone request is not awake for, before it tries again.
-    asleep: AtomicU32,
+    /// Lone requests that wait by way of the runtime, before the next one waits in its thread.
+    elsewhere: AtomicU32,
     state: Mutex<PollerState>,
+    /// Goes off when a poll's time is up.
+    timer: KernelTimer,
     /// There is something to wait for.
     begun: Notify,
 }
@@ -72,12 +76,14 @@ impl LoadPoller {
             tracing::error!("agents are not asked: the system gives no sockets");
             return None;
         }
+        let timer = KernelTimer::new();
+        let timer = timer.inspect_err(|error| tracing::error!(%error, "agents are not asked")).ok()?;
         let timeout = information.config.timeout;
-        let early = if timeout > 2 * TIMER { timeout.saturating_sub(TIMER) } else { timeout };
+        let early = timeout.saturating_sub(AFTERWARDS.min(timeout / 10));
         let polls = PollsUnderWay::new(inquirer, nanos(early), nanos(information.config.max_age));
         let state = Mutex::new(PollerState { polls, addresses: BTreeMap::new() });
-        let (asleep, begun) = (AtomicU32::new(0), Notify::new());
-        Some(Arc::new(Self { shared: Arc::clone(shared), v4, v6, asleep, state, begun }))
+        let (elsewhere, begun) = (AtomicU32::new(0), Notify::new());
+        Some(Arc::new(Self { shared: Arc::clone(shared), v4, v6, elsewhere, state, timer, begun }))
     }
 
     fn information(&self) -> &LoadIntake {
@@ -169,14 +175,20 @@ impl LoadPoller {
 
     /// Takes answers, and ends polls whose time is up, until it is dropped.
     pub(crate) async fn run(self: Arc<Self>) {
+        // Polls end in the order in which they begin, so it goes off early at worst.
+        let mut is_set = false;
         loop {
-            let due_ns = self.lock().polls.next_due_ns();
-            let wait_ns = due_ns.map(|due_ns| due_ns.saturating_sub(self.information().now_ns()));
+            let due_ns = self.lock().polls.next_due_ns().filter(|_| !is_set);
+            if let Some(due_ns) = due_ns {
+                let left = Duration::from_nanos(due_ns.saturating_sub(self.information().now_ns()));
+                is_set = self.timer.set(left).is_ok();
+            }
             tokio::select! {
                 () = readable(self.v4.as_ref()) => self.read_all(self.v4.as_ref()).await,
                 () = readable(self.v6.as_ref()) => self.read_all(self.v6.as_ref()).await,
                 () = self.begun.notified() => {}
-                () = after(wait_ns) => {
+                _ = self.timer.gone_off() => {
+                    is_set = false;
                     let events = self.lock().polls.expire(self.information().now_ns());
                     self.carry_out(events);
                 }
@@ -190,23 +202,27 @@ impl LoadPoller {
         }
     }
 
-    /// Waits for the answers to a lone request without sleeping: to sleep and to be woken takes longer than they do, where
-    /// back-ends are near. Where they are not, it is rarely tried.
-    fn wait_awake(&self, number: u64) {
-        if self.asleep.load(Ordering::Relaxed) > 0 {
-            self.asleep.fetch_sub(1, Ordering::Relaxed);
+    /// Waits here for the answers to a lone request: where back-ends are near, the way through the runtime takes longer than they do.
+    /// Where they are not, it is rarely tried.
+    fn wait_here(&self, number: u64) {
+        if self.elsewhere.load(Ordering::Relaxed) > 0 {
+            self.elsewhere.fetch_sub(1, Ordering::Relaxed);
             return;
         }
-        let end = Instant::now() + AWAKE;
+        let end = Instant::now() + HERE;
         while self.lock().polls.is_waiting(number) {
-            for socket in [&self.v4, &self.v6].into_iter().flatten() {
-                self.read(|buffer| Ok(socket.direct.recv_from(buffer)?.0));
-            }
-            if Instant::now() >= end {
-                self.asleep.store(ASLEEP_FOR, Ordering::Relaxed);
+            let left = end.saturating_duration_since(Instant::now());
+            let sockets = || [&self.v4, &self.v6].into_iter().flatten();
+            let mut watched: Vec<PollFd<'_>> =
+                sockets().map(|socket| PollFd::new(&socket.direct, PollFlags::IN)).collect();
+            let timeout = Timespec { tv_sec: 0, tv_nsec: left.subsec_nanos().into() };
+            if left.is_zero() || matches!(rustix::event::poll(&mut watched, Some(&timeout)), Ok(0)) {
+                self.elsewhere.store(ELSEWHERE_FOR, Ordering::Relaxed);
                 return;
             }
-            std::hint::spin_loop();
+            for socket in sockets() {
+                self.read(|buffer| Ok(socket.direct.recv_from(buffer)?.0));
+            }
         }
     }
 }
@@ -218,18 +234,11 @@ async fn readable(socket: Option<&PollSocket>) {
     }
 }
 
-async fn after(wait_ns: Option<u64>) {
-    match wait_ns {
-        Some(wait_ns) => tokio::time::sleep(Duration::from_nanos(wait_ns)).await,
-        None => std::future::pending().await,
-    }
-}
-
 impl AsksBackends for LoadPoller {
     fn poll(&self, number: u64, candidates: Candidates, alone: bool) {
         self.ask(Some(number), candidates);
         if alone {
-            self.wait_awake(number);
+            self.wait_here(number);
         }
     }
 

@@ -8,7 +8,8 @@ use std::task::Poll;
 use std::time::Duration;
 
 use plimsoll_client::{
-    CallError, CallRules, Endpoint, ErrorClass, Hedging, RetryBudget, ServiceAccess, ServiceClient,
+    CallError, CallRules, Endpoint, ErrorClass, Hedging, Key, LoadPolling, RetryBudget, ServiceAccess,
+    ServiceClient,
 };
 use plimsoll_testkit::PATIENCE;
 
@@ -108,6 +109,27 @@ async fn the_slower_attempt_is_given_up_and_counted_once() {
     }
     let counts = client.counts();
     assert_eq!((counts.hedges, counts.hedges_won, counts.retries, counts.attempts), (50, 50, 0, 100));
+}
+
+/// Another attempt might choose the replica that the first one is about to choose.
+#[tokio::test]
+async fn who_still_asks_for_loads_is_not_hedged() {
+    let silent = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+    let names = ["a", "b", "c"];
+    let endpoints = names.map(|name| {
+        Endpoint::new(name, "127.0.0.1:1".parse().unwrap()).with_load_address(silent.local_addr().unwrap())
+    });
+    let discard_after = Duration::from_millis(100);
+    let client = ServiceClient::builder()
+        .service("image_store")
+        .policy("random_polling:size=3")
+        .load_polling(LoadPolling { discard_after, ..LoadPolling::new(Key::new([1; 32])) })
+        .endpoints(endpoints)
+        .rules(CallRules { hedging: Hedging::After(Duration::from_millis(1)), ..CallRules::default() })
+        .build()
+        .unwrap();
+    client.call(ServiceAccess::to("").repeatable(), |_| async { Ok::<_, io::Error>(()) }).await.unwrap();
+    assert_eq!(client.counts().hedges, 0, "{:?}", client.counts());
 }
 
 #[tokio::test(start_paused = true)]

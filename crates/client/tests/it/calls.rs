@@ -1,10 +1,11 @@
 //! Calls while servers stop and die.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use plimsoll_client::{Endpoint, RetryBudget, ServiceAccess, ServiceClient};
+use plimsoll_client::{AccessEnd, Endpoint, RetryBudget, ServiceAccess, ServiceClient};
 use plimsoll_policy::registered;
 use plimsoll_testkit::eventually_async;
 use tokio::sync::watch;
@@ -160,5 +161,31 @@ async fn a_back_end_that_fails_gets_nothing_for_a_while() {
         let chosen = client.choose("").await.unwrap();
         // A machine may be so busy that the second is over.
         assert!(chosen.endpoint().address() != dead || began.elapsed() > Duration::from_millis(500));
+    }
+}
+
+/// Nothing is known of it, so it neither gets everything nor nothing.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_replica_whose_agent_is_silent_has_its_share() {
+    for policy in ["random_polling:size=2", "prequal"] {
+        let mut servers = vec![Server::start("silent").await, Server::start("other").await];
+        servers[0].stop_answering();
+        let client = ServiceClient::builder()
+            .service("image_store")
+            .policy(policy)
+            .load_polling(polling())
+            .endpoints(endpoints(&servers))
+            .build()
+            .unwrap();
+        // Three inquiries in a row without an answer make it silent.
+        let mut chosen = BTreeMap::new();
+        for number in 0..600 {
+            let access = client.choose("").await.unwrap();
+            if number >= 200 {
+                *chosen.entry(access.endpoint().name().to_owned()).or_insert(0) += 1;
+            }
+            access.finish(AccessEnd::Answered { size_bytes: None });
+        }
+        assert!(chosen.get("silent").is_some_and(|n| (80..=320).contains(n)), "{policy}: {chosen:?}");
     }
 }

@@ -168,6 +168,41 @@ fn a_silent_back_end_is_loaded_like_the_others() {
     assert!(!d.report_mean(BackendId(9)));
 }
 
+/// It neither gets everything nor nothing, also from a policy that chooses among answers alone.
+#[test]
+fn a_silent_back_end_answers_with_the_mean_of_the_others() {
+    let directory = tempfile::tempdir().unwrap();
+    let directory_text = directory.path().to_str().unwrap();
+    let log = format!("[admission]\nlimit = 1000\n[decision_log]\ndirectory = {directory_text:?}\n");
+    let polled = Polled::new("random_polling", &log);
+    drop(polled.chosen(&[(A, 0), (B, 2)]));
+    assert_eq!(polled.chosen(&[(B, 40)]).backend(), B, "A is late for once");
+    polled.d.report_mean(A);
+    let mut held = Vec::new();
+    for _ in 0..200 {
+        // B has what it has from us.
+        let at_b = held.iter().filter(|held: &&Assignment| held.backend() == B).count();
+        held.push(polled.chosen(&[(B, u32::try_from(at_b).unwrap())]));
+    }
+    let at_a = held.iter().filter(|held| held.backend() == A).count();
+    assert!((90..=110).contains(&at_a), "{at_a} of 200");
+    // It answers again.
+    assert_eq!(polled.chosen(&[(A, 500), (B, 499)]).backend(), B);
+    assert_eq!(polled.chosen(&[(B, 499)]).backend(), B, "what it does not answer once, it is not asked for");
+    drop(held);
+    polled.d.close_log();
+    assert!(proven(directory.path()).is_proved());
+}
+
+#[test]
+fn a_request_that_is_repeated_waits_for_answers_once() {
+    let polled = Polled::new("random_polling", "");
+    drop(polled.chosen(&[(A, 3), (B, 1)]));
+    let again = polled.d.offer_again((T, STATIC, 0), Tried::new([B]), Some(&polled.asks));
+    assert_eq!(assigned(again).backend(), A);
+    assert!(polled.asking.polls.lock().unwrap().is_empty());
+}
+
 fn proven(log: &Path) -> Proof {
     replay(&mut LogReader::open(log).unwrap(), &mut |_| {}).unwrap()
 }
