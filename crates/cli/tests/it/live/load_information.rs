@@ -5,7 +5,7 @@ use std::net::{SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use plimsoll_testbed::load::{ClosedLoop, Req, closed_loop};
+use plimsoll_testbed::load::{ClosedLoop, OpenLoop, Req, closed_loop, open_loop};
 use plimsoll_testkit::{OwnLoopback, PATIENCE, eventually, is_stopped};
 use plimsoll_wire::Key;
 use plimsoll_wire::load::{Inquiry, LoadKeys, LoadReply};
@@ -15,6 +15,8 @@ use super::processes::{FrontEnd, Process, assert_replays, run};
 
 pub(super) const KEY: [u8; 32] = [5; 32];
 const LOAD_PORT: u16 = 7401;
+/// Asks for each request.
+const ALWAYS: &str = "max_age = \"0s\"\n";
 
 /// A key that front-ends and agents share, in a file.
 pub(super) struct KeyFile {
@@ -188,7 +190,7 @@ fn agents_that_are_stopped_killed_or_lying_fail_no_request() {
     let start = |log: &TempDir| {
         let log = format!("[decision_log]\ndirectory = {:?}\n", log.path().to_str().unwrap());
         let policy = "[policy]\nname = \"least_connections\"\n";
-        FrontEnd::start(&addresses, &format!("{policy}{}{log}", key.table("poll", "")))
+        FrontEnd::start(&addresses, &format!("{policy}{}{log}", key.table("poll", ALWAYS)))
     };
     let mut front_ends: Vec<FrontEnd> = logs.iter().map(start).collect();
     let all = |front_ends: &[FrontEnd]| front_ends.iter().for_each(|front_end| load(front_end.address, 300));
@@ -259,6 +261,31 @@ impl Drop for Liar {
     }
 }
 
+/// Nothing is known of it, so it neither gets everything nor nothing, whichever way a policy asks.
+#[test]
+fn a_back_end_whose_agent_is_dead_has_its_share() {
+    let key = KeyFile::new();
+    let mut backends: Vec<Beside> = (0..2).map(|n| Beside::start(&key, &format!("b{n}"))).collect();
+    backends[0].agent.kill();
+    let addresses: Vec<SocketAddr> = backends.iter().map(|b| b.origin).collect();
+    for policy in ["random_polling", "prequal", "least_connections"] {
+        let text = format!("[policy]\nname = \"{policy}\"\n{}", key.table("poll", ""));
+        let mut front_end = FrontEnd::start(&addresses, &text);
+        let answered = |front_end: &FrontEnd| {
+            let of = |b: &str| format!("plimsoll_backend_responses_total{{backend=\"{b}\",code=\"2xx\"}}");
+            ["b0", "b1"].map(|b| counted(front_end, &of(b)))
+        };
+        // Until three inquiries in a row have been left unanswered.
+        load(front_end.address, 300);
+        let [before, _] = answered(&front_end);
+        load(front_end.address, 600);
+        let [after, _] = answered(&front_end);
+        assert!((120.0..=480.0).contains(&(after - before)), "{policy}: {before}, then {after} of 600");
+        front_end.stop();
+    }
+}
+
+/// With a thousand requests a second.
 #[test]
 fn every_agent_killed_in_turn_fails_no_request() {
     let key = KeyFile::new();
@@ -273,7 +300,16 @@ fn every_agent_killed_in_turn_fails_no_request() {
             let (address, ended) = (front_end.address, Arc::clone(&ended));
             std::thread::spawn(move || {
                 while !ended.load(Ordering::Relaxed) {
-                    load(address, 200);
+                    let load = OpenLoop {
+                        rate_rps: 500.0,
+                        requests: 250,
+                        // Only the number of requests ends it.
+                        seconds: 3600.0,
+                        timeout: PATIENCE,
+                        ..OpenLoop::new(address, |_| Req::get("/a"))
+                    };
+                    let summary = run(open_loop(load));
+                    assert_eq!(summary.succeeded, 250, "{:?} {:?}", summary.failures, summary.statuses);
                 }
             })
         })
@@ -306,7 +342,7 @@ fn policies_ask_as_they_are_made_to() {
         let log = super::processes::private_directory();
         let text = format!(
             "[policy]\nname = \"{policy}\"\n{}[decision_log]\ndirectory = {:?}\n",
-            key.table("poll", ""),
+            key.table("poll", ALWAYS),
             log.path().to_str().unwrap()
         );
         let mut front_end = FrontEnd::start(&addresses, &text);
