@@ -112,6 +112,12 @@ python3 benches/polls/bench.py "${CARGO_TARGET_DIR:-target}/release/plimsoll" "$
 
 heading "(client) Calls of the client library, beside tower's p2c with peak EWMA"
 python3 benches/alone.py calls benches/target/release/plimsoll-bench-client
+if command -v go >/dev/null; then
+  (cd benches/client/grpc && go build -o ../../target/release/plimsoll-bench-grpc .)
+  python3 benches/alone.py calls benches/target/release/plimsoll-bench-grpc
+else
+  echo 'gRPC is not measured: Go is not installed'
+fi
 
 echo
 machine
