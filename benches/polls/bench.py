@@ -63,48 +63,53 @@ def wrk(address, connections):
     return int(re.search(r"(\d+) requests in", said).group(1)), float(median) * UNIT_US[unit]
 
 
-def configuration(origins, information):
-    """A front-end with one worker."""
-    text = 'workers = 1\n[[listener]]\naddress = "127.0.0.1:0"\n[admin]\naddress = "127.0.0.1:0"\n[policy]\nname = "random_polling"\nsize = 2\n'
-    for number, (origin, load) in enumerate(origins):
+def key_file(directory):
+    """The path of a new key that front-ends and agents share."""
+    key = os.path.join(directory, "load.key")
+    with open(os.open(key, os.O_WRONLY | os.O_CREAT, 0o600), "w") as file:
+        file.write(secrets.token_hex(32))
+    return key
+
+
+def start_agent(stack, plimsoll, key, name, serve):
+    """Where an agent's origin and where the agent itself listens."""
+    command = [plimsoll, "agent", "--key", key, "--name", name, "--load-listen", "127.0.0.1:0", "--serve", *serve]
+    agent = Program(stack, [*command, "--origin-listen", "127.0.0.1:0"])
+    words, said = ["origin on http://", "telling the load at "], {}
+    for line in agent.process.stderr:
+        for word in words:
+            if word in line:
+                said[word] = re.search(re.escape(word) + r"(\S+?:\d+)", line).group(1)
+        if len(said) == len(words):
+            return said[words[0]], said[words[1]]
+    return sys.exit("polls: an agent has not started")
+
+
+def started(stack, plimsoll, directory, agents, more):
+    """A front-end with one worker, and its address."""
+    text = 'workers = 1\n[[listener]]\naddress = "127.0.0.1:0"\n[admin]\naddress = "127.0.0.1:0"\n'
+    for number, (origin, load) in enumerate(agents):
         text += f'[[backend]]\nname = "b{number}"\naddress = "{origin}"\nload_port = {load.rsplit(":", 1)[1]}\n'
-    return text + information
+    file = os.path.join(directory, f"{secrets.token_hex(4)}.toml")
+    with open(file, "w") as out:
+        out.write(text + more)
+    front_end = Program(stack, [plimsoll, "balance", "--config", file])
+    return front_end, front_end.address("listening on http://")
+
+
+def start_front_end(stack, plimsoll, directory, agents, more):
+    """The address of a new front-end."""
+    return started(stack, plimsoll, directory, agents, more)[1]
 
 
 def front_ends(stack, plimsoll, directory):
     """The front-end with its own counts and that with polls, with their addresses."""
-    key = os.path.join(directory, "load.key")
-    with open(os.open(key, os.O_WRONLY | os.O_CREAT, 0o600), "w") as file:
-        file.write(secrets.token_hex(32))
-    origins = []
-    for number in range(ORIGINS):
-        serve = ["--serve", "origin:synthetic:fixed:1KB", "--origin-listen", "127.0.0.1:0"]
-        agent = Program(
-            stack,
-            [plimsoll, "agent", "--key", key, "--name", f"b{number}", "--load-listen", "127.0.0.1:0", *serve],
-        )
-        words = ["origin on http://", "telling the load at "]
-        said = {}
-        for line in agent.process.stderr:
-            for word in words:
-                if word in line:
-                    said[word] = re.search(re.escape(word) + r"(\S+?:\d+)", line).group(1)
-            if len(said) == len(words):
-                break
-        else:
-            sys.exit("polls: an agent has not started")
-        origins.append((said[words[0]], said[words[1]]))
-    found = {}
-    for name, information in {
-        "own counts": "",
-        "polls": f'[load_information]\nfrom = "poll"\nkey_file = "{key}"\n',
-    }.items():
-        file = os.path.join(directory, name.replace(" ", "-") + ".toml")
-        with open(file, "w") as out:
-            out.write(configuration(origins, information))
-        front_end = Program(stack, [plimsoll, "balance", "--config", file])
-        found[name] = (front_end, front_end.address("listening on http://"))
-    return found
+    key = key_file(directory)
+    agents = [start_agent(stack, plimsoll, key, f"b{n}", ["origin:synthetic:fixed:1KB"]) for n in range(ORIGINS)]
+    policy = '[policy]\nname = "random_polling"\nsize = 2\n'
+    polls = f'[load_information]\nfrom = "poll"\nkey_file = "{key}"\n'
+    texts = {"own counts": policy, "polls": policy + polls}
+    return {name: started(stack, plimsoll, directory, agents, text) for name, text in texts.items()}
 
 
 def main(plimsoll, bare_polls):
