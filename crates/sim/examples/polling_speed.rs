@@ -1,5 +1,5 @@
 //! 16 FIFO back-ends at 90 % load, of which front-ends ask two for their load before each choice, with network delays and
-//! discarded answers: `polling_speed [REQUESTS] [FRONT_ENDS] [SEED] [POLICY]` prints one JSON line with the mean response time and
+//! discarded answers: `polling_speed [REQUESTS] [FRONT_ENDS] [LATE_SHARE] [SEED] [POLICY]` prints one JSON line with the mean response time and
 //! the requests simulated per second of CPU time.
 
 use plimsoll_policy::{
@@ -22,6 +22,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut args = std::env::args().skip(1);
     let requests: usize = args.next().as_deref().unwrap_or("10000000").parse()?;
     let front_ends: u16 = args.next().as_deref().unwrap_or("1").parse()?;
+    // The probability with which a busy back-end reads an inquiry late.
+    let late_share: f64 = args.next().as_deref().unwrap_or("0.13").parse()?;
     let seed: u64 = args.next().as_deref().unwrap_or("1").parse()?;
     let policy = args.next().unwrap_or_else(|| "random_polling".to_owned());
 
@@ -52,7 +54,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         core.set_inquiries(Some(Inquiries { size: 2, seed }));
         Ok::<_, Box<dyn std::error::Error>>(core)
     };
-    let polling = PollParams { late_share: 0.13, ..PollParams::default() };
+    let polling = PollParams { late_share, ..PollParams::default() };
     let setup = FrontEndsSetup {
         load_information: LoadInformation::Poll(polling),
         count: front_ends,
