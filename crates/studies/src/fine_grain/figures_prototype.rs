@@ -127,15 +127,21 @@ fn table(prototype: &ServicePrototype, means: &ServiceRuns) -> Section {
         right("polling, ms"),
         right("improvement, %"),
         right("without polling, %"),
-        right("inquiries discarded, %"),
+        right("polls cut short, %"),
+        right("answers discarded, %"),
     ]);
     for (grain, paper) in PAPER {
-        let cells = |first: String, second: &str, six: [String; 6], last: String| {
-            [first, second.to_owned()].into_iter().chain(six).chain([last])
+        let cells = |first: String, second: &str, six: [String; 6], last: [String; 2]| {
+            [first, second.to_owned()].into_iter().chain(six).chain(last)
         };
         let points = [polled(3), DISCARDING].map(|choice| means.point(grain, BUSY, choice));
         let [Some(all), Some(kept)] = points else { continue };
-        table.row(cells(grain.title().to_owned(), "paper", paper.map(str::to_owned), "–".to_owned()));
+        table.row(cells(
+            grain.title().to_owned(),
+            "paper",
+            paper.map(str::to_owned),
+            ["8.1", "–"].map(str::to_owned),
+        ));
         let ours = [
             format!("{:.1}", 1e3 * all.response_s),
             format!("{:.2}", 1e3 * all.asking_s),
@@ -144,12 +150,14 @@ fn table(prototype: &ServicePrototype, means: &ServiceRuns) -> Section {
             improvement_words(prototype, grain, true),
             improvement_words(prototype, grain, false),
         ];
-        table.row(cells(String::new(), "measured", ours, format!("{:.1}", 100.0 * kept.discarded)));
+        let discarded = [kept.over_10_ms, kept.discarded].map(|share| format!("{:.1}", 100.0 * share));
+        table.row(cells(String::new(), "measured", ours, discarded));
     }
     Section::new("Table 2: discarding slow answers, polls of 3, 90 %")
         .paragraph(
             "Answers that have not come after 10 ms are discarded. How many come late is calibrated to the paper's profile; what follows \
-             from it is measured. Errors are standard errors over the seeds, of which each has the same accesses for both ways.",
+             from it is measured. A poll is cut short when one of its answers is discarded; the paper has 8.1 % for a typical run, without its \
+             workload (section 3.2). Errors are standard errors over the seeds, of which each has the same accesses for both ways.",
         )
         .table(table)
 }
