@@ -126,3 +126,24 @@ fn exact_json(check: &ExactCheck) -> serde_json::Value {
         "verdict": if check.holds() { "holds" } else { "fails" }, "failure": check.failure(),
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use plimsoll_studies::fine_grain::Anchor;
+
+    use super::*;
+
+    #[test]
+    fn an_exact_check_in_json() {
+        let anchor = Anchor { id: "t4", statement: "M/M/1", theory: 2.0, rounding: 0.0, widest: 0.02 };
+        let means = [1.99, 2.01, 1.99, 2.01, 1.99, 2.01, 1.99, 2.01, 1.99, 2.01].to_vec();
+        let object = exact_json(&ExactCheck { anchor, means });
+        assert_eq!((&object["kind"], &object["id"]), (&"exact".into(), &"t4".into()));
+        assert_eq!((&object["verdict"], &object["failure"]), (&"holds".into(), &serde_json::Value::Null));
+        // Student's t of nine degrees is 3.250; the deviation 0.01 · √(10 / 9), over √10.
+        let (low, high) =
+            (object["interval_low"].as_f64().unwrap(), object["interval_high"].as_f64().unwrap());
+        assert!((high - low - 2.0 * 3.250 * 0.01 / 3.0).abs() < 1e-4 && low < 2.0 && high > 2.0, "{object}");
+        assert_eq!(object["runs"].as_array().map(Vec::len), Some(10));
+    }
+}

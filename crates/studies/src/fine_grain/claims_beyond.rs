@@ -45,7 +45,7 @@ pub(super) const SPECS: &[FineGrainClaimSpec] = &[
         statement: "cheap messages make frequent broadcasts more feasible (Fine-Grain, 90 %, 6 clients that count, the best interval from \
                     2 ms: at 500 µs of CPU an announcement, over that at 10 µs)",
         paper: None,
-        paper_text: "improves the feasibility",
+        paper_text: "more feasible",
         unit: "×",
         rule: AHEAD,
         value: Value::Once(|r| {

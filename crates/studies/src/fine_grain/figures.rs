@@ -89,7 +89,7 @@ const CLAIMS_TEXT: &str = "Each sentence of the paper that has a number or an or
 const EXACT_TEXT: &str = "Mean response times without delays, in mean service times, beside what theory gives: the simulator and its policies, \
                           not the paper, are on trial here. Each run has a workload of its own. A check holds when theory, which is \
                           known to the digits that are shown, lies within the confidence interval of 99 %, and when that is narrow \
-                          enough to say something. `plimsoll reproduce` fails where one of them does.";
+                          enough to say something. The command fails where one of them does.";
 
 const CALIBRATION_TEXT: &str = "The paper's profile of slow answers, to which those of simulation and prototype are calibrated, and what counts as \
                                 full load: settings, not findings.";
@@ -148,7 +148,8 @@ fn figure_3(seeds: &[FineGrainResults]) -> Section {
                 let xs = INTERVALS_US.map(|us| f64::from(us) / 1000.0);
                 plot = plot.with(line(seeds, &reading_words(condition), xs, value));
             }
-            (plot.x_log, plot.y_log) = (true, true);
+            // At 50 % no line reaches far enough for powers of ten.
+            (plot.x_log, plot.y_log) = (true, load > 50);
             section = section.plot(plot);
         }
     }

@@ -125,10 +125,10 @@ fn table(prototype: &ServicePrototype, means: &ServiceRuns) -> Section {
         right("polling, ms"),
         right("slow discarded, ms"),
         right("polling, ms"),
-        right("improvement, %"),
+        right("gain, %"),
         right("without polling, %"),
-        right("polls cut short, %"),
-        right("answers discarded, %"),
+        right("polls cut, %"),
+        right("answers cut, %"),
     ]);
     for (grain, paper) in PAPER {
         let cells = |first: String, second: &str, six: [String; 6], last: [String; 2]| {

@@ -88,11 +88,8 @@ const CLIENT_US: [f64; 3] = [1.0, 10.0, 100.0];
 
 /// What clients have to send and take.
 fn at_clients(seeds: &[FineGrainResults]) -> Table {
-    let heads = CLIENT_US.map(|us| (format!("CPU at {us} µs a message, %"), Align::Right));
-    let columns = [
-        ("load information".to_owned(), Align::Left),
-        ("messages/s at each client".to_owned(), Align::Right),
-    ];
+    let heads = CLIENT_US.map(|us| (format!("CPU at {us} µs, %"), Align::Right));
+    let columns = [("load information".to_owned(), Align::Left), ("messages/s".to_owned(), Align::Right)];
     let mut table = Table::new(columns.into_iter().chain(heads))
         .captioned("At a client: messages that it sends and takes, and their CPU time (messages times cost)");
     let polls = [2, 8].map(|size| (format!("poll of {size}"), swept(size, POLL_LATENCY_US, 0)));
@@ -116,7 +113,7 @@ fn conclusions(seeds: &[FineGrainResults]) -> [String; 3] {
             SWEEP_INTERVALS_US.into_iter().filter(better).map(|us| format!("{}", f64::from(us) / 1e3));
         let better: Vec<String> = better.collect();
         let words = if better.is_empty() { "none".to_owned() } else { format!("{} ms", better.join(", ")) };
-        format!("{words} at {cpu_us} µs")
+        format!("{words} where they take {cpu_us} µs")
     };
     [
         format!(
@@ -128,7 +125,7 @@ fn conclusions(seeds: &[FineGrainResults]) -> [String; 3] {
         format!(
             "Intervals at which broadcast is faster than a poll of two, by the CPU time of either's messages: {}. Clients pay for it: \
              what one has to take grows with the number of servers and the frequency, and that of polls with its own requests only.",
-            SWEEP_CPU_US.map(better_at).join(", ")
+            SWEEP_CPU_US.map(better_at).join("; ")
         ),
     ]
 }
