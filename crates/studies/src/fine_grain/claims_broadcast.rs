@@ -29,7 +29,7 @@ fn by_condition(
         let values: Vec<f64> = seeds.iter().filter_map(|r| value(r, condition)).collect();
         let mean = values.iter().sum::<f64>() / values.len().max(1) as f64;
         let (clients, counts) = condition;
-        let counting = if counts { "that count what they send" } else { "that do not" };
+        let counting = if counts { "counting" } else { "not counting" };
         format!("{mean:.2} with {clients} client{} {counting}", if clients == 1 { "" } else { "s" })
     };
     super::plan::READINGS.map(one).join(", ")
@@ -59,7 +59,7 @@ pub(super) const SPECS: &[FineGrainClaimSpec] = &[
         value: Value::EachReading(|r, c| slowed(r, Grain::PoissonExp, 90, LONGEST_US, c)),
         explanation: |seeds| {
             let value = |r: &FineGrainResults, c| slowed(r, Grain::PoissonExp, 90, LONGEST_US, c);
-            format!("{OPEN}: {}.", by_condition(seeds, value))
+            format!("{OPEN}. It is {}.", by_condition(seeds, value))
         },
     },
     FineGrainClaimSpec {
@@ -73,7 +73,7 @@ pub(super) const SPECS: &[FineGrainClaimSpec] = &[
         value: Value::EachReading(|r, c| slowed(r, Grain::Fine, 90, LONGEST_US, c)),
         explanation: |seeds| {
             let value = |r: &FineGrainResults, c| slowed(r, Grain::Fine, 90, LONGEST_US, c);
-            format!("{OPEN}: {}.", by_condition(seeds, value))
+            format!("{OPEN}. It is {}.", by_condition(seeds, value))
         },
     },
     FineGrainClaimSpec {
@@ -95,7 +95,7 @@ pub(super) const SPECS: &[FineGrainClaimSpec] = &[
         explanation: |seeds| {
             let value =
                 |r: &FineGrainResults, c| most(Grain::PAPER.map(|grain| slowed(r, grain, 50, LONGEST_US, c)));
-            format!("{OPEN}: {} at intervals of a second.", by_condition(seeds, value))
+            format!("{OPEN}. At intervals of a second it is {}.", by_condition(seeds, value))
         },
     },
     FineGrainClaimSpec {

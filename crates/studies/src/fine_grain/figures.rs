@@ -130,8 +130,9 @@ fn reading_words((clients, counts_own): BroadcastReading) -> String {
 fn figure_3(seeds: &[FineGrainResults]) -> Section {
     let mut section = Section::new("Figure 3: mean interval of broadcasts, 16 servers")
         .paragraph(
-            "The paper says neither how many clients there are nor whether they count what they send between two announcements: one \
-             line for each reading.",
+            "The paper leaves open how many clients there are, and what they do between two announcements: go by the last one alone, so that \
+             all requests of that time go to the same server, or count each request that they send as load of its server. One line for \
+             each reading.",
         )
         .two_columns();
     for load in [90, 50] {

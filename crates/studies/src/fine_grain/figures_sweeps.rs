@@ -96,7 +96,7 @@ fn at_clients(seeds: &[FineGrainResults]) -> Table {
     let broadcasts = SWEEP_INTERVALS_US.map(|us| (every(us), swept_broadcast(us, POLL_LATENCY_US, 0)));
     for (words, run) in polls.into_iter().chain(broadcasts) {
         let rate = mean(seeds, |r| r.client_messages_rps(run));
-        let shares = CLIENT_US.map(|us| cell(rate, 1e2 * us / 1e6, 1));
+        let shares = CLIENT_US.map(|us| cell(rate, 1e2 * us / 1e6, 2));
         table.row([words, cell(rate, 1.0, 0)].into_iter().chain(shares));
     }
     table
