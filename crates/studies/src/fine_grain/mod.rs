@@ -73,7 +73,7 @@ impl Extent {
             Effort::Quick => Self {
                 requests: 60_000,
                 seeds: &[1, 2, 3],
-                exact: ExactExtent { runs: 16, requests: 600_000 },
+                exact: ExactExtent { runs: 32, requests: 500_000 },
             },
             Effort::Full => Self {
                 requests: 600_000,

@@ -23,8 +23,8 @@ impl StudyFindings {
             return Ok(());
         }
         Err(CliError::Failed(format!(
-            "{} of {} exact checks failed: {}. The simulator or a policy does not do what theory says. (By chance alone a check fails \
-             with one seed in a hundred: another --seed shows whether it was that.)",
+            "{} of {} exact checks failed: {}. Where theory is excluded, the simulator or a policy is wrong. (By chance a check fails with \
+             one seed in a hundred: another --seed shows whether it was that.)",
             failures.len(),
             self.exact.len(),
             failures.join("; ")
