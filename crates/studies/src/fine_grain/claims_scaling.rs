@@ -73,7 +73,7 @@ pub(super) const SPECS: &[FineGrainClaimSpec] = &[
         explanation: |seeds| {
             let of = |place: usize| mean(seeds, |r| kept_up(r)[place]).unwrap_or(f64::NAN);
             format!(
-                "Announcing every 62.5 ms to 6 clients that do not count what they send is {:.2} times slower than ideal at 45 %, and \
+                "Announcing every 62.5 ms to 6 clients that do not count what they send takes {:.2} times as long as ideal at 45 %, and \
                  every 31.25 ms {:.2} times at 90 %: the frequency has to grow faster than the load.",
                 of(0),
                 of(1)

@@ -114,7 +114,7 @@ fn jitter(seeds: &[FineGrainResults]) -> Section {
     let drawn = |us| FineGrainRun::broadcast(Grain::PoissonExp, 90, us, READINGS[0]);
     let fixed = |us| FineGrainRun::fixed_broadcast(Grain::PoissonExp, us);
     let runs: [(&str, &dyn Fn(u32) -> FineGrainRun); 2] =
-        [("drawn from 0.5 to 1.5 times the mean", &drawn), ("equal, all servers at once", &fixed)];
+        [("drawn, 0.5 to 1.5 times", &drawn), ("equal, all servers at once", &fixed)];
     for (name, run) in runs {
         let value = |r: &FineGrainResults, ms: f64| r.over_ideal(run((ms * 1000.0) as u32));
         plot = plot.with(line(seeds, name, INTERVALS_US.map(|us| f64::from(us) / 1000.0), value));
