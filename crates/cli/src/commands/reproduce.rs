@@ -8,7 +8,10 @@ mod lard;
 
 use std::path::PathBuf;
 
-use plimsoll_report::{Claim, Verdict, claims_conclusion, claims_table, write_runs_csv, write_runs_parquet};
+use plimsoll_report::{
+    Claim, Table, Verdict, claims_conclusion, claims_table, write_runs_csv, write_runs_parquet,
+};
+use plimsoll_studies::fine_grain::{EXACT_LEVEL_PERCENT, ExactCheck, exact_conclusion, exact_table};
 use plimsoll_studies::lard::{Effort, calibration_conclusion};
 
 use crate::error::CliError;
@@ -31,7 +34,8 @@ pub(crate) fn run(args: &Args) -> Result<(), CliError> {
     let written = out.as_ref().map_or(Ok(()), |out| write(out, &found));
     // Print results first, so that they survive a failure to write a file.
     show(args, out.as_ref().filter(|_| written.is_ok()), &found)?;
-    written
+    written?;
+    found.defects()
 }
 
 fn write(out: &OutDir, study: &StudyFindings) -> Result<(), CliError> {
@@ -45,11 +49,19 @@ fn write(out: &OutDir, study: &StudyFindings) -> Result<(), CliError> {
 
 fn show(args: &Args, out: Option<&OutDir>, study: &StudyFindings) -> Result<(), CliError> {
     if args.json {
+        let exact = study.exact.iter().map(exact_json);
         let calibration = study.calibration.iter().map(|claim| json("calibration", claim));
         let claims = study.claims.iter().map(|claim| json("claim", claim));
-        return calibration.chain(claims).try_for_each(|object| output::print(&object.to_string()));
+        return exact
+            .chain(calibration)
+            .chain(claims)
+            .try_for_each(|object| output::print(&object.to_string()));
     }
-    let mut text = in_words(&study.calibration, &study.claims);
+    let mut text = String::new();
+    if !study.exact.is_empty() {
+        text = format!("{}{}\n\n", shown(exact_table(&study.exact)), exact_conclusion(&study.exact));
+    }
+    text += &in_words(&study.calibration, &study.claims);
     if let Some(out) = out {
         text += &format!("{}\n", out.told());
     }
@@ -62,20 +74,19 @@ fn in_words(calibration: &[Claim], claims: &[Claim]) -> String {
     let mut text = String::new();
     if !calibration.is_empty() {
         if claims.is_empty() || calibration.iter().any(|claim| claim.verdict != Verdict::Holds) {
-            text += &claims_text(calibration);
+            text += &shown(claims_table(calibration));
         }
         text += &output::wrapped(&calibration_conclusion(calibration), output::width().into(), 0);
     }
     if !claims.is_empty() {
         let gap = if text.is_empty() { "" } else { "\n" };
-        text += &format!("{gap}{}{}\n", claims_text(claims), claims_conclusion(claims));
+        text += &format!("{gap}{}{}\n", shown(claims_table(claims)), claims_conclusion(claims));
     }
     text
 }
 
-/// The claims as a table, and the columns for which there is no room.
-fn claims_text(claims: &[Claim]) -> String {
-    let mut table = claims_table(claims);
+/// A table as text, and the columns for which there is no room.
+fn shown(mut table: Table) -> String {
     let dropped = table.drop_columns(output::width());
     let mut text = format!("{}\n", table.to_text_within(output::width()));
     if !dropped.is_empty() {
@@ -103,4 +114,36 @@ fn json(kind: &str, claim: &Claim) -> serde_json::Value {
         "max": claim.max(), "verdict": claim.verdict.word(), "rule": claim.rule,
         "explanation": claim.explanation, "measured": measured,
     })
+}
+
+fn exact_json(check: &ExactCheck) -> serde_json::Value {
+    let (mean, half) = (check.mean(), check.half_width());
+    serde_json::json!({
+        "kind": "exact", "id": check.anchor.id, "statement": check.anchor.statement, "theory": check.anchor.theory,
+        "theory_rounding": check.anchor.rounding, "unit": "mean service times", "mean": mean,
+        "interval_low": mean - half, "interval_high": mean + half, "level_percent": EXACT_LEVEL_PERCENT,
+        "half_width": half, "widest_half_width": check.anchor.widest, "runs": check.means,
+        "verdict": if check.holds() { "holds" } else { "fails" }, "failure": check.failure(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use plimsoll_studies::fine_grain::Anchor;
+
+    use super::*;
+
+    #[test]
+    fn an_exact_check_in_json() {
+        let anchor = Anchor { id: "t4", statement: "M/M/1", theory: 2.0, rounding: 0.0, widest: 0.02 };
+        let means = [1.99, 2.01, 1.99, 2.01, 1.99, 2.01, 1.99, 2.01, 1.99, 2.01].to_vec();
+        let object = exact_json(&ExactCheck { anchor, means });
+        assert_eq!((&object["kind"], &object["id"]), (&"exact".into(), &"t4".into()));
+        assert_eq!((&object["verdict"], &object["failure"]), (&"holds".into(), &serde_json::Value::Null));
+        // Student's t of nine degrees is 3.250; the deviation 0.01 · √(10 / 9), over √10.
+        let (low, high) =
+            (object["interval_low"].as_f64().unwrap(), object["interval_high"].as_f64().unwrap());
+        assert!((high - low - 2.0 * 3.250 * 0.01 / 3.0).abs() < 1e-4 && low < 2.0 && high > 2.0, "{object}");
+        assert_eq!(object["runs"].as_array().map(Vec::len), Some(10));
+    }
 }

@@ -80,8 +80,8 @@ fn setting() -> String {
          switch. A server has a queue in order of arrival and one worker, which sleeps for the service time, so that two cores suffice: \
          what services do to one another and to the answers to inquiries by using CPUs, caches and memory is left out. In its place a \
          busy server reads {:.1} % of its inquiries late, by an exponential time of {:.1} ms in the mean: calibrated to the paper's \
-         profile, not found. Connections between clients and servers stay open. Loads are told by the datagrams of `plimsoll agent`, \
-         choices made by the policies' core, and ideal is `plimsoll agent --load-index`",
+         profile, not found. Connections between clients and servers stay open. Loads are told by the datagrams of Plimsoll's agent, \
+         choices made by the policies' core, and ideal is the agent that is the load index",
         100.0 * late::PAPER.share,
         late::PAPER.mean_ns / 1e6
     )

@@ -1,8 +1,8 @@
-//! Claims of section 2.1, on the age of load information, and the figures that theory gives.
+//! Claims of section 2.1, on the age of load information, and the calibration of slow answers.
 
 use plimsoll_report::{Claim, Measured};
 
-use super::plan::{DISCARD_MS, FineGrainRun, Grain, anchors};
+use super::plan::{DISCARD_MS, FineGrainRun, Grain};
 use super::results::{FineGrainResults, least, most};
 use super::rule::{FineGrainClaimSpec, Value, unexplained};
 use super::theory;
@@ -147,42 +147,4 @@ pub(super) fn calibration(seeds: &[FineGrainResults]) -> Vec<Claim> {
         finding.claim()
     };
     rows.into_iter().filter_map(one).collect()
-}
-
-/// The simulator beside theory: mean response times without delays, as means over the seeds.
-pub(super) fn theory(seeds: &[FineGrainResults]) -> Vec<Claim> {
-    let names = ["t1", "t2", "t3", "t4", "t5", "t6"];
-    let statements = [
-        "a random server of 16, 90 % (M/M/1)",
-        "the less loaded of two that are asked, of 16, 90 %",
-        "the shortest queue of 16, 90 %",
-        "a random server of 16, 50 % (M/M/1)",
-        "the less loaded of two that are asked, of 16, 50 %",
-        "the shortest queue of 16, 50 %",
-    ];
-    let one = |((id, statement), (choice, load, exact)): ((&'static str, &'static str), _)| {
-        let run = FineGrainRun::anchor(choice, load);
-        let values: Vec<f64> = seeds.iter().filter_map(|r| r.in_services(run)).collect();
-        let mean = values.iter().sum::<f64>() / values.len() as f64;
-        let measured = Measured {
-            workload: format!("poisson_exp, mean of {} seeds", values.len()),
-            seed: seeds.first()?.seed,
-            condition: String::new(),
-            value: mean,
-        };
-        let finding = MeasuredClaim {
-            id,
-            place: Figure(4),
-            statement,
-            paper: Some(exact),
-            paper_text: "theory",
-            unit: "service times",
-            // 2.83 ± 0.03 of two that are asked is 1.06 %; a random server's queue takes longest to average out.
-            rule: Rule::Within(if exact > 5.0 { 0.03 } else { 0.0106 }),
-            measured: if values.is_empty() { Vec::new() } else { vec![measured] },
-            explanation: format!("Values of the seeds: {values:.3?}."),
-        };
-        finding.claim()
-    };
-    names.into_iter().zip(statements).zip(anchors()).filter_map(one).collect()
 }

@@ -1,10 +1,10 @@
-//! Claims of section 2.2, on loads that back-ends announce, and of section 2.4 on messages.
+//! Claims of section 2.2, on loads that back-ends announce.
 
-use super::plan::{CLIENTS, FineGrainRun, Grain, INTERVALS_US, SCALING, SERVERS};
+use super::plan::{CLIENTS, FineGrainRun, Grain, INTERVALS_US, SERVERS};
 use super::results::{FineGrainResults, least, most};
 use super::rule::{BroadcastReading, FineGrainClaimSpec, Value, unexplained};
 use crate::judge::PaperReference::{Figure, Section};
-use crate::judge::{CLEARLY_MORE, EQUAL, NEAR, Rule};
+use crate::judge::{CLEARLY_MORE, NEAR, Rule};
 
 /// The longest interval of figure 3, and the shortest.
 const LONGEST_US: u32 = INTERVALS_US[5];
@@ -29,7 +29,7 @@ fn by_condition(
         let values: Vec<f64> = seeds.iter().filter_map(|r| value(r, condition)).collect();
         let mean = values.iter().sum::<f64>() / values.len().max(1) as f64;
         let (clients, counts) = condition;
-        let counting = if counts { "that count what they send" } else { "that do not" };
+        let counting = if counts { "counting" } else { "not counting" };
         format!("{mean:.2} with {clients} client{} {counting}", if clients == 1 { "" } else { "s" })
     };
     super::plan::READINGS.map(one).join(", ")
@@ -53,13 +53,13 @@ pub(super) const SPECS: &[FineGrainClaimSpec] = &[
         place: Figure(3),
         statement: "announcing every second at 90 % is an order of magnitude slower than ideal, Poisson/Exp",
         paper: Some(10.0),
-        paper_text: "an order of magnitude",
+        paper_text: "order of magnitude",
         unit: "×",
         rule: ORDER_OF_MAGNITUDE,
         value: Value::EachReading(|r, c| slowed(r, Grain::PoissonExp, 90, LONGEST_US, c)),
         explanation: |seeds| {
             let value = |r: &FineGrainResults, c| slowed(r, Grain::PoissonExp, 90, LONGEST_US, c);
-            format!("{OPEN}: {}.", by_condition(seeds, value))
+            format!("{OPEN}. It is {}.", by_condition(seeds, value))
         },
     },
     FineGrainClaimSpec {
@@ -67,13 +67,13 @@ pub(super) const SPECS: &[FineGrainClaimSpec] = &[
         place: Figure(3),
         statement: "so it is for the Fine-Grain trace",
         paper: Some(10.0),
-        paper_text: "an order of magnitude",
+        paper_text: "order of magnitude",
         unit: "×",
         rule: ORDER_OF_MAGNITUDE,
         value: Value::EachReading(|r, c| slowed(r, Grain::Fine, 90, LONGEST_US, c)),
         explanation: |seeds| {
             let value = |r: &FineGrainResults, c| slowed(r, Grain::Fine, 90, LONGEST_US, c);
-            format!("{OPEN}: {}.", by_condition(seeds, value))
+            format!("{OPEN}. It is {}.", by_condition(seeds, value))
         },
     },
     FineGrainClaimSpec {
@@ -95,7 +95,7 @@ pub(super) const SPECS: &[FineGrainClaimSpec] = &[
         explanation: |seeds| {
             let value =
                 |r: &FineGrainResults, c| most(Grain::PAPER.map(|grain| slowed(r, grain, 50, LONGEST_US, c)));
-            format!("{OPEN}: {} at intervals of a second.", by_condition(seeds, value))
+            format!("{OPEN}. At intervals of a second it is {}.", by_condition(seeds, value))
         },
     },
     FineGrainClaimSpec {
@@ -185,76 +185,6 @@ pub(super) const SPECS: &[FineGrainClaimSpec] = &[
         }),
         explanation: unexplained,
     },
-    FineGrainClaimSpec {
-        id: "f15",
-        place: Section("2.4", None),
-        statement: "messages of broadcast scale with clients (twice as many)",
-        paper: Some(2.0),
-        paper_text: "linearly",
-        unit: "×",
-        rule: Rule::Within(EQUAL),
-        value: Value::Once(|r| scaled(r, broadcast, 1)),
-        explanation: unexplained,
-    },
-    FineGrainClaimSpec {
-        id: "f16",
-        place: Section("2.4", None),
-        statement: "and with servers (twice as many)",
-        paper: Some(2.0),
-        paper_text: "linearly",
-        unit: "×",
-        rule: Rule::Within(EQUAL),
-        value: Value::Once(|r| scaled(r, broadcast, 2)),
-        explanation: unexplained,
-    },
-    FineGrainClaimSpec {
-        id: "f17",
-        place: Section("2.4", None),
-        statement: "messages of random polling do not scale with clients (twice as many)",
-        paper: Some(1.0),
-        paper_text: "not",
-        unit: "×",
-        rule: Rule::Within(EQUAL),
-        value: Value::Once(|r| scaled(r, polled, 1)),
-        explanation: unexplained,
-    },
-    FineGrainClaimSpec {
-        id: "f18",
-        place: Section("2.4", None),
-        statement: "but with servers (twice as many, each as busy)",
-        paper: Some(2.0),
-        paper_text: "linearly",
-        unit: "×",
-        rule: Rule::Within(EQUAL),
-        value: Value::Once(|r| scaled(r, polled, 2)),
-        explanation: unexplained,
-    },
-    FineGrainClaimSpec {
-        id: "f19",
-        place: Section("2.4", None),
-        statement: "and with the level of load (twice as busy)",
-        paper: Some(2.0),
-        paper_text: "linearly",
-        unit: "×",
-        rule: Rule::Within(EQUAL),
-        value: Value::Once(|r| scaled(r, polled, 3)),
-        explanation: unexplained,
-    },
 ];
-
-fn broadcast(clients: u16, servers: usize, load: u32) -> FineGrainRun {
-    let base = FineGrainRun::broadcast(Grain::Fine, load, INTERVALS_US[2], (clients, false));
-    FineGrainRun { servers, ..base }
-}
-
-fn polled(clients: u16, servers: usize, load: u32) -> FineGrainRun {
-    FineGrainRun { clients, servers, ..FineGrainRun::polled(Grain::Fine, load, 2) }
-}
-
-/// Messages per second where one thing is doubled, over those of the first run.
-fn scaled(r: &FineGrainResults, run: fn(u16, usize, u32) -> FineGrainRun, place: usize) -> Option<f64> {
-    let of = |(clients, servers, load): (u16, usize, u32)| r.messages_rps(run(clients, servers, load));
-    Some(of(SCALING[place])? / of(SCALING[0])?)
-}
 
 const _: () = assert!(SERVERS == 16, "claim f14 speaks of sixteen servers");

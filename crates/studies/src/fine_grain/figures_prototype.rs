@@ -31,6 +31,10 @@ fn figure(prototype: &ServicePrototype, means: &ServiceRuns) -> Section {
             full_loads(means)
         ))
         .two_columns();
+    // Lines need a second load.
+    if means.loads().len() < 2 {
+        return section.table(every_run(means));
+    }
     for grain in Grain::PAPER {
         let mut plot = Plot::new(grain.title(), "load, % of full load", "mean response time");
         let mut choices = vec![ServiceChoice::Random];
@@ -86,10 +90,10 @@ fn every_run(means: &ServiceRuns) -> Table {
         right("unanswered"),
         right("response, ms"),
         right("± ms"),
-        right("until chosen, ms"),
-        right("over 10 ms, %"),
-        right("discarded, %"),
-        right("this machine busy, %"),
+        right("choice, ms"),
+        right("> 10 ms, %"),
+        right("cut, %"),
+        right("CPUs busy, %"),
     ]);
     for point in &means.points {
         table.row([
@@ -111,45 +115,43 @@ fn every_run(means: &ServiceRuns) -> Table {
 
 /// What table 2 of the paper has: workload, response and polling time in ms of both forms, improvement in per cent with and without
 /// the polling time.
-const PAPER: [(Grain, [&str; 6]); 3] = [
-    (Grain::Medium, ["282.1", "2.6", "283.1", "1.0", "−0.4", "−0.9"]),
-    (Grain::PoissonExp, ["81.8", "2.7", "79.2", "1.1", "3.2", "1.2"]),
-    (Grain::Fine, ["51.6", "2.7", "47.3", "1.1", "8.3", "5.2"]),
+const PAPER: [(Grain, [&str; 4]); 3] = [
+    (Grain::Medium, ["282.1 (2.6)", "283.1 (1.0)", "−0.4", "−0.9"]),
+    (Grain::PoissonExp, ["81.8 (2.7)", "79.2 (1.1)", "3.2", "1.2"]),
+    (Grain::Fine, ["51.6 (2.7)", "47.3 (1.1)", "8.3", "5.2"]),
 ];
 
 fn table(prototype: &ServicePrototype, means: &ServiceRuns) -> Section {
     let mut table = Table::new([
         ("workload", Align::Left),
         ("", Align::Left),
-        right("all answers, ms"),
-        right("polling, ms"),
-        right("slow discarded, ms"),
-        right("polling, ms"),
-        right("improvement, %"),
+        right("all answers, ms (polling)"),
+        right("discarding, ms (polling)"),
+        right("gain, %"),
         right("without polling, %"),
-        right("inquiries discarded, %"),
+        right("polls cut, %"),
     ]);
     for (grain, paper) in PAPER {
-        let cells = |first: String, second: &str, six: [String; 6], last: String| {
-            [first, second.to_owned()].into_iter().chain(six).chain([last])
+        let cells = |first: String, second: &str, four: [String; 4], last: String| {
+            [first, second.to_owned()].into_iter().chain(four).chain([last])
         };
         let points = [polled(3), DISCARDING].map(|choice| means.point(grain, BUSY, choice));
         let [Some(all), Some(kept)] = points else { continue };
-        table.row(cells(grain.title().to_owned(), "paper", paper.map(str::to_owned), "–".to_owned()));
+        table.row(cells(grain.title().to_owned(), "paper", paper.map(str::to_owned), "8.1".to_owned()));
         let ours = [
-            format!("{:.1}", 1e3 * all.response_s),
-            format!("{:.2}", 1e3 * all.asking_s),
-            format!("{:.1}", 1e3 * kept.response_s),
-            format!("{:.2}", 1e3 * kept.asking_s),
+            format!("{:.1} ({:.2})", 1e3 * all.response_s, 1e3 * all.asking_s),
+            format!("{:.1} ({:.2})", 1e3 * kept.response_s, 1e3 * kept.asking_s),
             improvement_words(prototype, grain, true),
             improvement_words(prototype, grain, false),
         ];
-        table.row(cells(String::new(), "measured", ours, format!("{:.1}", 100.0 * kept.discarded)));
+        let cut_short = format!("{:.1}", 100.0 * kept.over_10_ms);
+        table.row(cells(String::new(), "measured", ours, cut_short));
     }
     Section::new("Table 2: discarding slow answers, polls of 3, 90 %")
         .paragraph(
             "Answers that have not come after 10 ms are discarded. How many come late is calibrated to the paper's profile; what follows \
-             from it is measured. Errors are standard errors over the seeds, of which each has the same accesses for both ways.",
+             from it is measured. A poll is cut short when one of its answers is discarded; the paper has 8.1 % for a typical run, without its \
+             workload (section 3.2). Errors are standard errors over the seeds, of which each has the same accesses for both ways.",
         )
         .table(table)
 }

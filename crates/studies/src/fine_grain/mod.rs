@@ -6,16 +6,25 @@
 
 mod calibration_prototype;
 mod claims;
+mod claims_beyond;
 mod claims_broadcast;
 mod claims_polling;
 mod claims_prototype;
+mod claims_scaling;
+mod exact;
+mod figure_parts;
 mod figures;
+mod figures_beyond;
 mod figures_prototype;
+mod figures_sweeps;
+mod improvement;
 mod index_age;
 mod plan;
 mod prototype;
 mod results;
 mod rule;
+#[cfg(test)]
+mod tests;
 mod theory;
 
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -30,6 +39,8 @@ use crate::matrix::Progress;
 use crate::scenario::ScenarioError;
 pub use crate::study_error::StudyError;
 use crate::workload::{Workload, WorkloadError};
+use exact::ExactExtent;
+pub use exact::{Anchor, EXACT_LEVEL_PERCENT, ExactCheck, exact_conclusion, exact_table};
 pub use plan::{FIGURES, Grain, PROTOTYPE_FIGURE};
 use plan::{FineGrainRun, cells};
 pub use prototype::{FullLoad, ServiceChoice, ServicePoint, ServicePrototype, ServiceRuns};
@@ -37,7 +48,9 @@ use results::FineGrainResults;
 
 /// The results of the study.
 pub struct FineGrainStudy {
-    /// Figures that theory gives, beside those of the simulator; and the profile of slow answers to which it is calibrated.
+    /// The simulator beside theory; empty where only one figure was asked for.
+    pub exact: Vec<ExactCheck>,
+    /// The profile of slow answers to which it is calibrated.
     pub calibration: Vec<Claim>,
     /// Every claim with its measurements.
     pub claims: Vec<Claim>,
@@ -50,21 +63,24 @@ pub struct FineGrainStudy {
 /// How much is simulated.
 struct Extent {
     requests: u64,
-    /// Of the runs that are held to theory.
-    theory_requests: u64,
     seeds: &'static [u64],
+    exact: ExactExtent,
 }
 
 impl Extent {
     fn of(effort: Effort) -> Self {
         match effort {
-            Effort::Quick => Self { requests: 60_000, theory_requests: 600_000, seeds: &[1, 2, 3] },
-            Effort::Full => Self { requests: 600_000, theory_requests: 3_000_000, seeds: &[1, 2, 3, 4, 5] },
+            Effort::Quick => Self {
+                requests: 60_000,
+                seeds: &[1, 2, 3],
+                exact: ExactExtent { runs: 32, requests: 500_000 },
+            },
+            Effort::Full => Self {
+                requests: 600_000,
+                seeds: &[1, 2, 3, 4, 5],
+                exact: ExactExtent { runs: 32, requests: 1_000_000 },
+            },
         }
-    }
-
-    fn requests(&self, run: &FineGrainRun) -> u64 {
-        if run.exact_theory { self.theory_requests } else { self.requests }
     }
 }
 
@@ -76,34 +92,27 @@ fn seeds(extent: &Extent, seed: Option<u64>) -> Vec<u64> {
 #[must_use]
 pub fn requests(effort: Effort, figure: Option<u32>, seed: Option<u64>) -> u64 {
     let extent = Extent::of(effort);
-    let of_seed: u64 = cells(figure).iter().map(|run| extent.requests(run)).sum();
-    of_seed * seeds(&extent, seed).len() as u64
+    let of_claims = (cells(figure).len() * seeds(&extent, seed).len()) as u64 * extent.requests;
+    of_claims + if figure.is_none() { extent.exact.all_requests() } else { 0 }
 }
 
 /// The workloads of one seed.
 struct SeedWorkloads {
     seed: u64,
     grains: Vec<(Grain, Workload)>,
-    /// A longer one, for what is held to theory.
-    theory: Option<Workload>,
 }
 
 impl SeedWorkloads {
-    fn new(seed: u64, extent: &Extent, with_theory: bool) -> Result<Self, WorkloadError> {
-        let make = |grain: Grain, requests: u64| {
+    fn new(seed: u64, requests: u64) -> Result<Self, WorkloadError> {
+        let of = |grain: Grain| {
             let ((name, generator), requests) = (grain.workload(), requests.to_string());
-            Workload::synthesize(name, &[("generator", generator), ("requests", &requests)], seed)
+            let made = Workload::synthesize(name, &[("generator", generator), ("requests", &requests)], seed);
+            Ok((grain, made?))
         };
-        let of = |grain: Grain| Ok((grain, make(grain, extent.requests)?));
-        let grains = Grain::ALL.into_iter().map(of).collect::<Result<_, WorkloadError>>()?;
-        let theory = with_theory.then(|| make(Grain::PoissonExp, extent.theory_requests)).transpose()?;
-        Ok(Self { seed, grains, theory })
+        Ok(Self { seed, grains: Grain::ALL.into_iter().map(of).collect::<Result<_, WorkloadError>>()? })
     }
 
     fn of(&self, run: &FineGrainRun) -> Option<&Workload> {
-        if run.exact_theory {
-            return self.theory.as_ref();
-        }
         self.grains.iter().find(|(grain, _)| *grain == run.grain).map(|(_, workload)| workload)
     }
 }
@@ -134,15 +143,58 @@ pub fn reproduce(
     prototype: &ServicePrototype,
     progress: &dyn Progress,
 ) -> Result<FineGrainStudy, StudyError> {
-    let extent = Extent::of(effort);
-    let planned = cells(figure);
+    reproduce_some(&Extent::of(effort), (effort, figure), seed, prototype, progress)
+}
+
+fn reproduce_some(
+    extent: &Extent,
+    (effort, figure): (Effort, Option<u32>),
+    seed: Option<u64>,
+    prototype: &ServicePrototype,
+    progress: &dyn Progress,
+) -> Result<FineGrainStudy, StudyError> {
     let simulated = figure.is_none_or(|figure| figure != PROTOTYPE_FIGURE);
-    let with_theory = planned.iter().any(|run| run.exact_theory);
-    let used_seeds = if simulated { seeds(&extent, seed) } else { Vec::new() };
+    let used_seeds = if simulated { seeds(extent, seed) } else { Vec::new() };
+    let first_seed = used_seeds.first().copied().unwrap_or(1);
     let workloads = used_seeds
         .into_par_iter()
-        .map(|seed| SeedWorkloads::new(seed, &extent, with_theory))
+        .map(|seed| SeedWorkloads::new(seed, extent.requests))
         .collect::<Result<Vec<_>, WorkloadError>>()?;
+    let mut seeds = run_cells(&cells(figure), &workloads, progress)?;
+    if figure.is_none_or(|figure| figure == 2) {
+        measure_ages(&mut seeds, &workloads)?;
+    }
+    let (exact, exact_runs) = if figure.is_none() {
+        exact::checks(extent.exact, first_seed, progress)?
+    } else {
+        Default::default()
+    };
+    let mut calibration = claims::calibration(&seeds);
+    calibration.extend(calibration_prototype::calibration(prototype));
+    let mut claims: Vec<Claim> =
+        SPECS.iter().flat_map(|specs| rule::evaluate(specs, figure, &seeds)).collect();
+    claims.extend(claims_prototype::claims(prototype));
+    let judged = figures::Judged { exact: &exact, calibration: &calibration, claims: &claims };
+    let report = figures::report((effort, figure), judged, &seeds, prototype);
+    let runs = seeds.into_iter().flat_map(|results| results.runs.into_values()).chain(exact_runs).collect();
+    Ok(FineGrainStudy { exact, calibration, claims, runs, report })
+}
+
+/// The claims on what is simulated.
+const SPECS: [&[rule::FineGrainClaimSpec]; 5] = [
+    claims::SPECS,
+    claims_broadcast::SPECS,
+    claims_scaling::SPECS,
+    claims_polling::SPECS,
+    claims_beyond::SPECS,
+];
+
+/// Runs all cells with each seed.
+fn run_cells(
+    planned: &[FineGrainRun],
+    workloads: &[SeedWorkloads],
+    progress: &dyn Progress,
+) -> Result<Vec<FineGrainResults>, StudyError> {
     let failed = AtomicBool::new(false);
     let every: Vec<(usize, FineGrainRun)> =
         (0..workloads.len()).flat_map(|of| planned.iter().map(move |run| (of, *run))).collect();
@@ -171,19 +223,7 @@ pub fn reproduce(
     if stopped {
         return Err(ScenarioError::Stopped.into());
     }
-    if figure.is_none_or(|figure| figure == 2) {
-        measure_ages(&mut seeds, &workloads)?;
-    }
-    let mut calibration = claims::theory(&seeds);
-    calibration.extend(claims::calibration(&seeds));
-    calibration.extend(calibration_prototype::calibration(prototype));
-    let specs = [claims::SPECS, claims_broadcast::SPECS, claims_polling::SPECS];
-    let mut claims: Vec<Claim> =
-        specs.iter().flat_map(|specs| rule::evaluate(specs, figure, &seeds)).collect();
-    claims.extend(claims_prototype::claims(prototype));
-    let report = figures::report(effort, figure, (&calibration, &claims), &seeds, prototype);
-    let runs = seeds.into_iter().flat_map(|results| results.runs.into_values()).collect();
-    Ok(FineGrainStudy { calibration, claims, runs, report })
+    Ok(seeds)
 }
 
 fn measure_ages(seeds: &mut [FineGrainResults], workloads: &[SeedWorkloads]) -> Result<(), StudyError> {
@@ -213,31 +253,4 @@ fn execute_run(
     // Nothing of the study reads it, and it is most of a result.
     done.load_series = Default::default();
     Ok(done)
-}
-
-#[cfg(test)]
-mod tests {
-    use std::collections::BTreeSet;
-
-    use super::*;
-
-    #[test]
-    fn ids_are_unique_and_every_figure_has_claims() {
-        let all: Vec<_> =
-            [claims::SPECS, claims_broadcast::SPECS, claims_polling::SPECS].into_iter().flatten().collect();
-        let ids: Vec<_> = all.iter().map(|spec| spec.id).chain(claims_prototype::ids()).collect();
-        assert_eq!(ids.iter().collect::<BTreeSet<_>>().len(), ids.len());
-        for figure in FIGURES {
-            assert!(all.iter().any(|spec| spec.place.figure() == Some(figure)), "figure {figure}");
-        }
-    }
-
-    #[test]
-    fn a_figure_is_reproduced_and_its_claims_are_judged() {
-        let study = reproduce(Effort::Quick, Some(2), Some(4), &ServicePrototype::default(), &()).unwrap();
-        assert!(study.runs.is_empty() && study.claims.len() > 3);
-        assert!(study.report.to_html().contains("Figure 2"));
-        let again = reproduce(Effort::Quick, Some(2), Some(4), &ServicePrototype::default(), &()).unwrap();
-        assert_eq!(study.report.to_html(), again.report.to_html());
-    }
 }

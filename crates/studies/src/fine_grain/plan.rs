@@ -18,7 +18,7 @@ pub(super) const SERVERS: usize = 16;
 const LATENCY_S: f64 = 0.000_258;
 
 /// Half of a UDP round trip between idle machines (section 3.2).
-const POLL_LATENCY_US: u32 = 145;
+pub(super) const POLL_LATENCY_US: u32 = 145;
 
 /// The workloads of section 1.1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -80,7 +80,7 @@ impl Grain {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum LoadsFrom {
     Exact,
-    Broadcast { interval_us: u32, counts_own: bool, jittered: bool },
+    Broadcast { interval_us: u32, counts_own: bool, jittered: bool, latency_us: u32, cpu_us: u32 },
     Poll { latency_us: u32, cpu_us: u32, late: bool, discard_ms: u32 },
     Central,
 }
@@ -104,8 +104,8 @@ pub(super) struct FineGrainRun {
     pub(super) source: LoadsFrom,
     pub(super) clients: u16,
     pub(super) servers: usize,
-    /// Without network latencies, and with more requests: for figures that theory gives.
-    pub(super) exact_theory: bool,
+    /// Without network latencies: for figures that theory gives.
+    pub(super) without_delays: bool,
 }
 
 /// The client nodes of the paper's cluster.
@@ -126,6 +126,9 @@ pub(super) const SWEEP_US: [u32; 4] = [5, 50, 145, 516];
 /// CPU times of an inquiry in the sweep, in microseconds.
 pub(super) const SWEEP_CPU_US: [u32; 4] = [0, 10, 100, 500];
 
+/// Mean intervals of broadcasts in the sweep, in microseconds: from the least of figure 3 downwards.
+pub(super) const SWEEP_INTERVALS_US: [u32; 5] = [2_000, 4_000, 8_000, 16_000, 31_250];
+
 /// What the paper leaves open of broadcast: clients, and whether they count what they send between two announcements.
 pub(super) const READINGS: [(u16, bool); 4] = [(CLIENTS, false), (CLIENTS, true), (1, false), (16, true)];
 
@@ -138,7 +141,7 @@ impl FineGrainRun {
             source: LoadsFrom::Exact,
             clients: CLIENTS,
             servers: SERVERS,
-            exact_theory: false,
+            without_delays: false,
         }
     }
 
@@ -163,13 +166,22 @@ impl FineGrainRun {
         interval_us: u32,
         (clients, counts_own): (u16, bool),
     ) -> Self {
-        let source = LoadsFrom::Broadcast { interval_us, counts_own, jittered: true };
+        let latency_us = POLL_LATENCY_US;
+        let source = LoadsFrom::Broadcast { interval_us, counts_own, jittered: true, latency_us, cpu_us: 0 };
         Self { source, clients, ..Self::ideal(grain, load_percent) }
+    }
+
+    /// All servers announce at once, at equal intervals, to clients that do not count what they send.
+    pub(super) const fn fixed_broadcast(grain: Grain, interval_us: u32) -> Self {
+        let latency_us = POLL_LATENCY_US;
+        let source =
+            LoadsFrom::Broadcast { interval_us, counts_own: false, jittered: false, latency_us, cpu_us: 0 };
+        Self { source, ..Self::ideal(grain, 90) }
     }
 
     pub(super) const fn anchor(choice: Choice, load_percent: u32) -> Self {
         let ideal = Self::ideal(Grain::PoissonExp, load_percent);
-        Self { choice, clients: 1, exact_theory: true, ..ideal }
+        Self { choice, clients: 1, without_delays: true, ..ideal }
     }
 
     /// The mean service time in seconds.
@@ -196,7 +208,7 @@ impl FineGrainRun {
             warmup: requests / 10,
             ..Scenario::lard(Strategy::find(policy)?, self.servers, seed)
         };
-        let latency_s = if self.exact_theory { 0.0 } else { LATENCY_S };
+        let latency_s = if self.without_delays { 0.0 } else { LATENCY_S };
         scenario.set_model([("latency_s", latency_s.into())])?;
         if let Choice::Polled(size) = self.choice {
             scenario.set_policy([("size", size.into())])?;
@@ -211,10 +223,12 @@ impl FineGrainRun {
         match self.source {
             LoadsFrom::Exact => ("exact", Vec::new()),
             LoadsFrom::Central => ("central", Vec::new()),
-            LoadsFrom::Broadcast { interval_us, counts_own, jittered } => (
+            LoadsFrom::Broadcast { interval_us, counts_own, jittered, latency_us, cpu_us } => (
                 "broadcast",
                 vec![
                     ("interval_s", seconds(interval_us)),
+                    ("latency_s", seconds(latency_us)),
+                    ("cpu_s", seconds(cpu_us)),
                     ("counts_own", u32::from(counts_own).into()),
                     ("jittered", u32::from(jittered).into()),
                 ],
@@ -267,37 +281,21 @@ pub(super) fn cells(figure: Option<u32>) -> Vec<FineGrainRun> {
     }
     if figure.is_none() {
         cells.extend(beyond());
-        cells.extend(anchors().map(|(choice, load, _)| FineGrainRun::anchor(choice, load)));
     }
     cells.sort_unstable();
     cells.dedup();
     cells
 }
 
-/// The figures that theory or exact computation gives: choice, load in per cent, mean response in service times on 16 servers.
-pub(super) fn anchors() -> [(Choice, u32, f64); 6] {
-    [
-        (Choice::Random, 90, 10.0),
-        (Choice::Polled(2), 90, 2.83),
-        (Choice::Least, 90, 1.575),
-        (Choice::Random, 50, 2.0),
-        (Choice::Polled(2), 50, 1.277),
-        (Choice::Least, 50, 1.005),
-    ]
-}
-
 /// Runs for sections 2.4, 4 and 5: how messages scale, slow answers, faster networks, dearer messages, other distributions.
 fn beyond() -> Vec<FineGrainRun> {
     let mut cells = Vec::new();
-    let interval = INTERVALS_US[2];
-    for (clients, servers, load) in SCALING {
-        for base in [
-            FineGrainRun::broadcast(Grain::Fine, load, interval, (clients, false)),
-            FineGrainRun::polled(Grain::Fine, load, 2),
-        ] {
-            cells.push(FineGrainRun { clients, servers, ..base });
-        }
+    for case in SCALING {
+        cells.extend([scaled_polls(case), scaled_broadcast(case)]);
     }
+    cells.push(scaled_broadcast(SCALED_WITH_LOAD));
+    // What they are nearest to: their own ideal.
+    cells.push(FineGrainRun::ideal(Grain::Fine, SCALING[0].load_percent));
     for grain in Grain::PAPER {
         for size in [2, 3, 8] {
             cells.extend([0, DISCARD_MS].map(|discard_ms| FineGrainRun::late(grain, size, discard_ms)));
@@ -313,10 +311,13 @@ fn beyond() -> Vec<FineGrainRun> {
             cells.push(swept(size, POLL_LATENCY_US, cpu_us));
         }
     }
-    for interval_us in INTERVALS_US {
-        let source = LoadsFrom::Broadcast { interval_us, counts_own: false, jittered: false };
-        cells.push(FineGrainRun { source, ..FineGrainRun::ideal(Grain::PoissonExp, 90) });
+    for interval_us in SWEEP_INTERVALS_US {
+        cells.extend(SWEEP_US.map(|latency_us| swept_broadcast(interval_us, latency_us, 0)));
+        cells.extend(SWEEP_CPU_US.map(|cpu_us| swept_broadcast(interval_us, POLL_LATENCY_US, cpu_us)));
     }
+    cells.extend(
+        INTERVALS_US.map(|interval_us| FineGrainRun::fixed_broadcast(Grain::PoissonExp, interval_us)),
+    );
     for grain in [Grain::Fine, Grain::FineWeibull] {
         cells.extend([FineGrainRun::ideal(grain, 90), FineGrainRun::random(grain, 90)]);
         cells.extend([2, 8].map(|size| FineGrainRun::polled(grain, 90, size)));
@@ -325,12 +326,61 @@ fn beyond() -> Vec<FineGrainRun> {
     cells
 }
 
-/// Clients, servers and load in per cent of the runs that show how messages scale: the first is changed in one thing at a time.
-pub(super) const SCALING: [(u16, usize, u32); 4] =
-    [(CLIENTS, SERVERS, 45), (2 * CLIENTS, SERVERS, 45), (CLIENTS, 2 * SERVERS, 45), (CLIENTS, SERVERS, 90)];
+/// A run that shows how messages scale.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct ScalingCase {
+    pub(super) clients: u16,
+    pub(super) servers: usize,
+    pub(super) load_percent: u32,
+    /// Mean interval of broadcasts.
+    pub(super) interval_us: u32,
+}
+
+const SCALING_BASE: ScalingCase =
+    ScalingCase { clients: CLIENTS, servers: SERVERS, load_percent: 45, interval_us: INTERVALS_US[1] };
+
+/// The first one, and it with one thing doubled: clients, servers, load.
+pub(super) const SCALING: [ScalingCase; 4] = [
+    SCALING_BASE,
+    ScalingCase { clients: 2 * CLIENTS, ..SCALING_BASE },
+    ScalingCase { servers: 2 * SERVERS, ..SCALING_BASE },
+    ScalingCase { load_percent: 90, ..SCALING_BASE },
+];
+
+/// Twice the load, and broadcasts twice as often: so the paper would have their frequency scale with the load.
+pub(super) const SCALED_WITH_LOAD: ScalingCase =
+    ScalingCase { load_percent: 90, interval_us: SCALING_BASE.interval_us / 2, ..SCALING_BASE };
+
+/// CPU time of an inquiry or an announcement at its server in these runs.
+pub(super) const SCALING_CPU_US: u32 = 100;
+
+pub(super) fn scaled_polls(case: ScalingCase) -> FineGrainRun {
+    let source =
+        LoadsFrom::Poll { latency_us: POLL_LATENCY_US, cpu_us: SCALING_CPU_US, late: false, discard_ms: 0 };
+    let base = FineGrainRun::polled(Grain::Fine, case.load_percent, 2);
+    FineGrainRun { clients: case.clients, servers: case.servers, source, ..base }
+}
+
+pub(super) fn scaled_broadcast(case: ScalingCase) -> FineGrainRun {
+    let source = LoadsFrom::Broadcast {
+        interval_us: case.interval_us,
+        counts_own: false,
+        jittered: true,
+        latency_us: POLL_LATENCY_US,
+        cpu_us: SCALING_CPU_US,
+    };
+    let base = FineGrainRun::ideal(Grain::Fine, case.load_percent);
+    FineGrainRun { clients: case.clients, servers: case.servers, source, ..base }
+}
 
 /// A run of the Fine-Grain trace with inquiries that take this long, and this CPU time at their back-end.
 pub(super) fn swept(size: u32, latency_us: u32, cpu_us: u32) -> FineGrainRun {
     let source = LoadsFrom::Poll { latency_us, cpu_us, late: false, discard_ms: 0 };
     FineGrainRun { source, ..FineGrainRun::polled(Grain::Fine, 90, size) }
+}
+
+/// The same with announcements, to clients that count what they send between two of them: the reading that meets figure 3.
+pub(super) fn swept_broadcast(interval_us: u32, latency_us: u32, cpu_us: u32) -> FineGrainRun {
+    let source = LoadsFrom::Broadcast { interval_us, counts_own: true, jittered: true, latency_us, cpu_us };
+    FineGrainRun { source, ..FineGrainRun::ideal(Grain::Fine, 90) }
 }

@@ -37,14 +37,24 @@ impl FineGrainResults {
         self.ratio(run, FineGrainRun::ideal(run.grain, run.load_percent))
     }
 
-    /// Mean response time in mean service times.
-    pub(super) fn in_services(&self, run: FineGrainRun) -> Option<f64> {
-        Some(self.response_s(run)? / run.service_s())
-    }
-
     /// Messages per second.
     pub(super) fn messages_rps(&self, run: FineGrainRun) -> Option<f64> {
         Some(self.runs.get(&run)?.load_traffic.as_ref()?.messages_rps)
+    }
+
+    /// Messages per second that one client sends or takes.
+    pub(super) fn client_messages_rps(&self, run: FineGrainRun) -> Option<f64> {
+        Some(self.messages_rps(run)? / f64::from(run.clients))
+    }
+
+    /// CPU time of inquiries and announcements at one server, as a share of its time.
+    pub(super) fn server_cpu(&self, run: FineGrainRun) -> Option<f64> {
+        Some(self.runs.get(&run)?.load_traffic.as_ref()?.cpu)
+    }
+
+    /// CPU time of inquiries and announcements at all servers, per second.
+    pub(super) fn servers_cpu(&self, run: FineGrainRun) -> Option<f64> {
+        Some(self.server_cpu(run)? * run.servers as f64)
     }
 
     /// Mean time in seconds for which requests waited for loads.
@@ -78,4 +88,13 @@ pub(super) fn least(values: impl IntoIterator<Item = Option<f64>>) -> Option<f64
 /// The greatest of some values.
 pub(super) fn most(values: impl IntoIterator<Item = Option<f64>>) -> Option<f64> {
     values.into_iter().try_fold(f64::NEG_INFINITY, |most, value| Some(most.max(value?)))
+}
+
+/// The mean over the seeds; `None` without a value.
+pub(super) fn mean(
+    seeds: &[FineGrainResults],
+    value: impl Fn(&FineGrainResults) -> Option<f64>,
+) -> Option<f64> {
+    let values: Vec<f64> = seeds.iter().filter_map(value).collect();
+    (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
 }

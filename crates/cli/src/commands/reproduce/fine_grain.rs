@@ -16,8 +16,8 @@ pub(super) fn run(args: &Args, effort: Effort) -> Result<StudyFindings, CliError
     let bar = output::Bar::new(fine_grain::requests(effort, figure, args.seed));
     let study = fine_grain::reproduce(effort, figure, args.seed, &prototype, &bar);
     bar.finish();
-    let fine_grain::FineGrainStudy { calibration, claims, runs, report } = study?;
-    Ok(StudyFindings { calibration, claims, runs, report })
+    let fine_grain::FineGrainStudy { exact, calibration, claims, runs, report } = study?;
+    Ok(StudyFindings { exact, calibration, claims, runs, report })
 }
 
 fn figure(text: &str) -> Result<u32, CliError> {
