@@ -59,6 +59,12 @@ impl PreparedLoad {
         Ok(Self { config, socket, api })
     }
 
+    /// Where it will take inquiries, with the real port.
+    #[must_use]
+    pub fn address(&self) -> Option<SocketAddr> {
+        self.socket.local_addr().ok()
+    }
+
     /// Answers, and announces.
     ///
     /// # Errors

@@ -44,7 +44,7 @@ pub(crate) struct ReplicaArgs {
     #[arg(long, value_name = "W", default_value_t = 1.0)]
     weight: f64,
 
-    /// Address and port at which load inquiries are answered
+    /// Address and port at which load inquiries are answered; an agent publishes that of --load-listen by default
     #[arg(long, value_name = "ADDRESS:PORT")]
     load_inquiry: Option<SocketAddr>,
 
@@ -80,23 +80,27 @@ impl DirectoryArgs {
 }
 
 impl ReplicaArgs {
-    /// A replica of each of these partitions, at this address.
+    /// A replica of each of these partitions, at this address; its load is told at `load` where nothing else is given.
     pub(crate) fn offers(
         &self,
         partitions: &[ServiceKey],
         address: SocketAddr,
         agent: Option<SocketAddr>,
+        load: Option<SocketAddr>,
     ) -> Result<Vec<ServiceOffer>, CliError> {
         if !(0.0..=65_536.0).contains(&self.weight) {
             return Err(CliError::Usage(format!("--weight {}: give 0 to 65536", self.weight)));
         }
+        // An agent that answers at all addresses answers at that of its server.
+        let load =
+            load.map(|at| if at.ip().is_unspecified() { (address.ip(), at.port()).into() } else { at });
         // Checked above: it is far from the bounds of the type.
         let weight_steps = (self.weight * 256.0).round() as u32;
         let offers: Vec<ServiceOffer> = partitions
             .iter()
             .map(|key| ServiceOffer {
                 weight_steps,
-                inquiry: self.load_inquiry,
+                inquiry: self.load_inquiry.or(load),
                 agent,
                 methods: self.methods.clone(),
                 ..ServiceOffer::new(key.clone(), address)

@@ -54,7 +54,7 @@ pub(crate) struct Args {
 pub(crate) fn run(args: &Args) -> Result<(), CliError> {
     args.log.start();
     let node = directory::node_name(args.name.as_deref())?;
-    let offers = args.replica.offers(&args.partitions, args.address, args.agent)?;
+    let offers = args.replica.offers(&args.partitions, args.address, args.agent, None)?;
     let settings = args.directory.settings(&args.key, Some(node.clone()))?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|error| CliError::Failed(format!("cannot start: {error}")))?;

@@ -3,7 +3,9 @@
 use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
-use plimsoll_agent::load::{AnnounceConfig, ApiAddress, LoadConfig, LoadError, LoadRole, LoadService};
+use plimsoll_agent::load::{
+    AnnounceConfig, ApiAddress, LoadConfig, LoadError, LoadRole, LoadService, PreparedLoad,
+};
 use plimsoll_wire::Key;
 use plimsoll_wire::load::LoadGauge;
 
@@ -55,6 +57,11 @@ impl LoadArgs {
     /// Whether this is the load index manager.
     pub(super) fn is_index(&self) -> bool {
         !self.load_index.is_empty()
+    }
+
+    /// Where the load of this back-end is told: nowhere by a load index manager, which tells of others.
+    pub(super) fn told_at(&self, load: &PreparedLoad) -> Option<SocketAddr> {
+        (!self.is_index()).then(|| load.address()).flatten()
     }
 
     /// What they say, for the load in `gauge`.

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU16, Ordering};
 use std::time::Duration;
 
 use plimsoll_testbed::load::{LoadSummary, OpenLoop, Req, open_loop};
-use plimsoll_testkit::{EtcdServer, Why, eventually, pace};
+use plimsoll_testkit::{EtcdServer, Why, eventually, pace, wait_for};
 use tempfile::TempDir;
 
 use super::processes::{FrontEnd, Origin, Process, assert_replays, config, private_directory, run};
@@ -206,6 +206,31 @@ fn what_is_published_is_listed() {
     assert_eq!(serde_json::Value::from(listed), expected);
     images.signal("-TERM");
     eventually("the rest", || meeting.services(&[]).len() == 1);
+}
+
+#[test]
+fn an_agent_publishes_where_it_tells_its_load() {
+    let meeting = Meeting::multicast();
+    let key = meeting.directory.path().join("directory.key");
+    let agent = |node: &str, listen: &str, more: &[&str]| {
+        let fixed = ["agent", "--key", key.to_str().unwrap(), "--load-listen", listen, "--publish", "album"];
+        let own = ["--publish-name", node, "--publish-address", "127.0.0.1:80"];
+        // The key is given above.
+        let meeting = meeting.options.iter().skip(2).map(String::as_str);
+        let process = Process::start(
+            &fixed.into_iter().chain(own).chain(meeting).chain(more.iter().copied()).collect::<Vec<_>>(),
+        );
+        let told = process.address("telling the load at ");
+        (process, told)
+    };
+    let (_one, one) = agent("n1", "127.0.0.9:0", &[]);
+    let (_all, all) = agent("n2", "0.0.0.0:0", &[]);
+    let (_other, _) = agent("n3", "127.0.0.1:0", &["--load-inquiry", "127.0.0.7:7777"]);
+    let (_index, _) = agent("n4", "127.0.0.1:0", &["--load-index", "a,b"]);
+    let listed = wait_for("all of them", || Some(meeting.services(&[])).filter(|found| found.len() == 4));
+    let told: Vec<_> = listed.iter().map(|replica| replica["load_inquiry"].as_str()).collect();
+    let (one, all) = (one.to_string(), format!("127.0.0.1:{}", all.port()));
+    assert_eq!(told, [Some(&*one), Some(&*all), Some("127.0.0.7:7777"), None]);
 }
 
 #[test]
