@@ -278,7 +278,7 @@ impl ServiceMap {
         self.check_fresh(announcement, now)?;
         let keep_until = now.at + self.bounds.freshness * 2;
         let Announcement { node, boot, sequence, .. } = announcement;
-        match self.nodes.get(node) {
+        match self.remembered(node, now.at) {
             Some(known) if *boot < known.boot => Err(DropReason::Stale),
             Some(known) if *boot == known.boot && *sequence <= known.sequence => Err(DropReason::Replayed),
             _ => self.remember(node, KnownNode { boot: *boot, sequence: *sequence, keep_until }, now.at),
@@ -296,15 +296,22 @@ impl ServiceMap {
         if newest == Some(version) {
             return Ok(());
         }
-        if newest.is_some_and(|newest| version < newest) {
+        // What a later process has said counts while that may be alive: the clock may have been set back since.
+        let is_remembered = self.remembered(node, now.at).is_some();
+        if is_remembered && newest.is_some_and(|newest| version < newest) {
             return Err(DropReason::Replayed);
         }
         self.check_fresh(announcement, now)?;
         let keep_until = now.at + self.bounds.freshness * 2;
-        match self.nodes.get(node) {
+        match self.remembered(node, now.at) {
             Some(known) if *boot < known.boot => Err(DropReason::Stale),
             _ => self.remember(node, KnownNode { boot: *boot, sequence: 0, keep_until }, now.at),
         }
+    }
+
+    /// What is known of a node, while something that it has said could still be taken for fresh.
+    fn remembered(&self, node: &str, now: Instant) -> Option<&KnownNode> {
+        self.nodes.get(node).filter(|known| known.keep_until > now)
     }
 
     fn check_fresh(&self, announcement: &Announcement, now: DirectoryTime) -> Result<(), DropReason> {

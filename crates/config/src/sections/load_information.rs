@@ -28,8 +28,8 @@ keys! {
         /// With `poll`: a load that was told no longer ago is not asked for again; this front-end's own requests since are counted. So a
         /// load may be older than its request by this. `"0s"` asks for each request. At most 1s.
         "max_age" max_age: Duration = Is("250us"), KeyKind::DurationOrZero => LoadAge, restart;
-        /// How often a load is to come, with `broadcast` until an agent tells its own interval, and with `header`. A back-end that was
-        /// silent for three intervals counts as loaded like the others. At least 10ms.
+        /// How often a load is to come, with `broadcast` until an agent tells its own interval, which counts up to ten times this one, and
+        /// with `header`. A back-end that was silent for three intervals counts as loaded like the others. At least 10ms.
         "interval" interval: Duration = Is("1s"), KeyKind::Duration => LoadInterval, restart;
         /// With `broadcast`: where announcements come in. Agents that are asked for their boot id answer there, too.
         "listen" listen: Option<SocketAddr> =

@@ -22,7 +22,7 @@ pub(crate) struct PublishArgs {
     #[arg(long, value_name = "ADDRESS:PORT", requires = "partitions")]
     publish_address: Option<SocketAddr>,
 
-    /// Name of this node, which no other one has; by default that of the machine
+    /// Name of this node, which no other one has; by default MACHINE-PORT- and four letters that follow from what is published
     #[arg(long, value_name = "NAME", requires = "partitions")]
     publish_name: Option<String>,
 
@@ -49,8 +49,8 @@ impl PublishArgs {
                 "--publish: give --publish-address, where front-ends proxy to what is served".to_owned(),
             ));
         };
-        let node = directory::node_name(self.publish_name.as_deref())?;
         let offers = self.replica.offers(&self.partitions, address, at.listen, at.load)?;
+        let node = directory::node_name(self.publish_name.as_deref(), &offers)?;
         let settings = self.directory.settings(self.directory_key.as_deref().unwrap_or(key), Some(node))?;
         Ok(Some((settings, offers)))
     }
