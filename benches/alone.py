@@ -113,9 +113,9 @@ def study(program):
     print(f"Peak memory, {STUDY_MULTIPLES[-1]} times the requests to the usual number: {growth:.2f}  {goal}")
 
 
-def inquiries(program):
-    """Inquiries per CPU-second of an agent, and how long they take on a busy machine."""
-    (lines,) = repeated([program])
+def inquiries(program, plimsoll):
+    """Inquiries per CPU-second of `plimsoll agent`, and how long they take on a busy machine."""
+    (lines,) = repeated([program, plimsoll])
     rate, echoes = median(lines, "inquiries_per_cpu_s"), median(lines, "echoes_per_cpu_s")
     ratios = [line["busy_p99_us"] / line["busy_echo_p99_us"] for line in lines]
     print(f"{'':>8}{'per CPU-second':>16}{'min .. max, thousand':>24}{'p99 with busy CPUs, us':>26}")

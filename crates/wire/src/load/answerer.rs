@@ -119,6 +119,12 @@ impl LoadAnswerer {
         Self { keys, fresh, clients, rates, counters: Arc::default() }
     }
 
+    /// Datagrams so far that nobody with the key has made.
+    #[must_use]
+    pub fn unauthentic(&self) -> u64 {
+        self.counters.unauthentic()
+    }
+
     /// What it counts.
     #[must_use]
     pub fn counters(&self) -> Arc<LoadCounters> {

@@ -81,6 +81,12 @@ impl LoadIndex {
         }
     }
 
+    /// Datagrams so far that nobody with the key has made.
+    #[must_use]
+    pub fn unauthentic(&self) -> u64 {
+        self.counters.unauthentic()
+    }
+
     /// What it counts.
     #[must_use]
     pub fn counters(&self) -> Arc<LoadCounters> {

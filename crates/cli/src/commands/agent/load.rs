@@ -1,13 +1,13 @@
 //! The options by which an agent tells its load.
 
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::SocketAddr;
 use std::time::Duration;
 
 use plimsoll_agent::load::{
-    AnnounceConfig, ApiAddress, LoadConfig, LoadError, LoadRole, LoadService, PreparedLoad,
+    AnnounceConfig, ApiAccess, ApiAddress, LoadConfig, LoadError, LoadRole, LoadService, PreparedLoad,
 };
-use plimsoll_wire::Key;
 use plimsoll_wire::load::LoadGauge;
+use plimsoll_wire::{Key, MulticastInterface};
 
 use crate::error::CliError;
 use crate::values;
@@ -31,6 +31,10 @@ pub(crate) struct LoadArgs {
     #[arg(long, value_name = "WHERE", requires = "load_listen")]
     load_api: Option<ApiAddress>,
 
+    /// Let a group, by name or number, use the Unix socket of --load-api as well; otherwise only the user that starts the agent may
+    #[arg(long, value_name = "GROUP", requires = "load_api", value_parser = ApiAccess::of_group)]
+    load_api_group: Option<ApiAccess>,
+
     /// Also announce the load to this receiver, or multicast group; may be repeated
     #[arg(long = "load-announce", value_name = "ADDRESS:PORT", requires = "load_listen")]
     load_receivers: Vec<SocketAddr>,
@@ -39,9 +43,9 @@ pub(crate) struct LoadArgs {
     #[arg(long, value_name = "S", default_value = "0.1", value_parser = values::positive)]
     load_interval: f64,
 
-    /// Address of the interface by which IPv4 multicast announcements leave
-    #[arg(long, value_name = "ADDRESS", requires = "load_receivers")]
-    load_interface: Option<Ipv4Addr>,
+    /// Network interface by which multicast announcements leave, by name; for IPv4 groups, by its address as well
+    #[arg(long, value_name = "NAME", requires = "load_receivers")]
+    load_interface: Option<MulticastInterface>,
 
     /// Inquiries in a second that one source may send
     #[arg(long, value_name = "N", default_value_t = 50_000, value_parser = clap::value_parser!(u32).range(1..=10_000_000))]
@@ -75,10 +79,18 @@ impl LoadArgs {
         let mut config = LoadConfig::new(listen, key.clone(), role);
         config.limits.per_source_s = self.load_rate;
         config.api.clone_from(&self.load_api);
+        if let Some(access) = self.load_api_group {
+            if !matches!(self.load_api, Some(ApiAddress::Unix(_))) {
+                return Err(CliError::Usage(
+                    "--load-api-group: only a Unix socket has a group; give --load-api unix:PATH".to_owned(),
+                ));
+            }
+            config.api_access = access;
+        }
         if !self.load_receivers.is_empty() {
             let interval = seconds("--load-interval", self.load_interval)?;
             let mut announce = AnnounceConfig::new(interval, self.load_receivers.clone());
-            announce.multicast_interface = self.load_interface;
+            announce.multicast_interface.clone_from(&self.load_interface);
             config.announce = Some(announce);
         }
         Ok(Some(config))
