@@ -67,7 +67,7 @@ impl LatencyByLoad {
     /// What `b` takes at least with `load` requests, as far as that was seen lately at about this load: its average there; else that at
     /// half the load; else half of that at twice the load, as response times grow at most in proportion. Nothing where it was not seen.
     pub(crate) fn least(&self, b: BackendId, load: u32, now: Time) -> Nanos {
-        let bands = self.by_backend.get(b.index()).map_or(&[][..], |bands| bands);
+        let bands = self.by_backend.get(b.index()).map_or(&[][..], |bands| &bands[..]);
         let seen =
             |at: Option<usize>| bands.get(at?)?.filter(|band| band.is_fresh(now)).map(|band| band.mean_ns);
         let at = band(load);

@@ -78,3 +78,21 @@ pub(super) fn start(announcing: Announcing, stopping: Arc<AtomicBool>) -> io::Re
         }
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_ipv6_group_is_reached_by_the_named_interface() {
+        let socket = UdpSocket::bind("[::1]:0").unwrap();
+        let interval = Duration::from_secs(1);
+        let mut config = AnnounceConfig::new(interval, vec!["[ff02::74:1]:7403".parse().unwrap()]);
+        config.multicast_interface = Some(MulticastInterface::Name("lo".to_owned()));
+        prepare(&socket, &config).unwrap();
+        let index = name_to_index(&socket, "lo").unwrap();
+        assert_eq!(sockopt::ipv6_multicast_if(&socket).unwrap(), index);
+        config.multicast_interface = Some(MulticastInterface::Name("none9".to_owned()));
+        assert!(prepare(&socket, &config).is_err(), "there is no such interface");
+    }
+}

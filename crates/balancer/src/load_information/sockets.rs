@@ -116,11 +116,17 @@ mod tests {
     }
 
     #[test]
-    fn two_front_ends_of_one_machine_hear_the_same_ipv6_group() {
-        let sender = UdpSocket::bind("[::1]:0").unwrap();
-        let index = rustix::net::netdevice::name_to_index(&sender, "lo").unwrap();
-        rustix::net::sockopt::set_ipv6_multicast_if(&sender, index).unwrap();
-        let group = "ff01::74:9".parse().unwrap();
-        both_hear(group, (std::net::Ipv6Addr::LOCALHOST, free_port()).into(), &sender);
+    fn two_front_ends_of_one_machine_join_the_same_ipv6_group_at_an_interface() {
+        let (group, port) = ("ff02::74:9".parse().unwrap(), free_port());
+        let at = (std::net::Ipv6Addr::LOCALHOST, port).into();
+        let both = [0, 1].map(|_| AnnouncementSockets::bind(at, &config(group)).unwrap());
+        for one in &both {
+            assert_eq!(one.address().unwrap().port(), port);
+            assert_ne!(one.asking.local_addr().unwrap().port(), port);
+        }
+        // There is no such interface.
+        let nowhere = MulticastInterface::Name("none9".to_owned());
+        let nowhere = LoadInformationConfig { group_interface: Some(nowhere), ..config(group) };
+        assert!(AnnouncementSockets::bind(at, &nowhere).is_err());
     }
 }

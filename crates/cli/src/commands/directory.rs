@@ -156,7 +156,7 @@ fn own_name(machine: &str, offers: &[ServiceOffer]) -> String {
     let hash = offered.join("\n").bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
     });
-    let letter = |place: u32| char::from(b'a' + (hash / 26_u64.pow(place) % 26) as u8);
+    let letter = |place: u32| char::from(b'a' + u8::try_from(hash / 26_u64.pow(place) % 26).unwrap_or(0));
     let letters: String = (0..4).map(letter).collect();
     let room = MOST_NAME_BYTES - format!("-{port}-{letters}").len();
     let machine: String = machine.chars().take(room).collect();
@@ -208,7 +208,7 @@ mod tests {
         let of = |machine: &str, services: &[&str], address: &str| {
             let offer = |name: &&str| ServiceOffer::new(partition(name).unwrap(), address.parse().unwrap());
             let name = own_name(machine, &services.iter().map(offer).collect::<Vec<_>>());
-            assert_eq!(check_service_name(&name), Ok(&*name));
+            assert!(check_service_name(&name).is_ok(), "{name}");
             name
         };
         let name = of("web1", &["a"], "10.0.0.1:8080");
