@@ -64,9 +64,14 @@ impl LatencyByLoad {
         Nanos::new(mean_ns as u64)
     }
 
+    /// What `b` is to be taken to need with `load` requests: what it tells, but not less than was seen; what was seen, if it tells nothing.
+    pub(crate) fn believable(&self, told: Option<Nanos>, b: BackendId, load: u32, now: Time) -> Nanos {
+        told.map_or_else(|| self.expected(b, load, now), |told| told.max(self.least(b, load, now)))
+    }
+
     /// What `b` takes at least with `load` requests, as far as that was seen lately at about this load: its average there; else that at
     /// half the load; else half of that at twice the load, as response times grow at most in proportion. Nothing where it was not seen.
-    pub(crate) fn least(&self, b: BackendId, load: u32, now: Time) -> Nanos {
+    fn least(&self, b: BackendId, load: u32, now: Time) -> Nanos {
         let bands = self.by_backend.get(b.index()).map_or(&[][..], |bands| &bands[..]);
         let seen =
             |at: Option<usize>| bands.get(at?)?.filter(|band| band.is_fresh(now)).map(|band| band.mean_ns);

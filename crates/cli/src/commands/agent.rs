@@ -9,7 +9,7 @@ use std::net::SocketAddr;
 
 pub(crate) use self::options::Args;
 use self::options::{config, needs};
-use self::publishing::{Published, ServedAt, take_part_until};
+use self::publishing::{PublishedReplicas, ServedAt, take_part_until};
 use super::origin::{self, StopSignals};
 use super::privileges;
 use crate::error::CliError;
@@ -62,7 +62,7 @@ pub(crate) fn run(args: &Args) -> Result<(), CliError> {
 struct Started {
     agent: Agent,
     load: Option<LoadService>,
-    published: Option<Published>,
+    published: Option<PublishedReplicas>,
 }
 
 /// Starts an agent that has given away the privileges it needs no more.

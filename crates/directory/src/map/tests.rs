@@ -1,6 +1,7 @@
 use proptest::prelude::*;
 
 use super::*;
+use crate::offer::ServiceOffer;
 
 const TTL: Duration = Duration::from_secs(4);
 const BEGAN_MS: u64 = 1_700_000_000_000;

@@ -40,7 +40,7 @@ pub(crate) struct PublishArgs {
 impl PublishArgs {
     /// What to publish of an agent, if anything, whose origin, takeover of connections and load are `at` these addresses; what is
     /// given overrules them, and `key`.
-    pub(super) fn published(&self, at: ServedAt, key: &Path) -> Result<Option<Published>, CliError> {
+    pub(super) fn published(&self, at: ServedAt, key: &Path) -> Result<Option<PublishedReplicas>, CliError> {
         if self.partitions.is_empty() {
             return Ok(None);
         }
@@ -67,11 +67,11 @@ pub(super) struct ServedAt {
 }
 
 /// A node's settings and what it offers.
-pub(super) type Published = (DirectorySettings, Vec<ServiceOffer>);
+pub(super) type PublishedReplicas = (DirectorySettings, Vec<ServiceOffer>);
 
 /// Publishes what there is to publish, until a signal comes.
 pub(super) fn take_part_until(
-    published: Option<Published>,
+    published: Option<PublishedReplicas>,
     runtime: &tokio::runtime::Runtime,
     signals: &mut StopSignals,
 ) -> Result<(), CliError> {
