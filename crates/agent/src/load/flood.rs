@@ -1,6 +1,6 @@
 //! Notices a flood of datagrams that nobody with the key has made, so that they are not looked at before all else that this machine does.
 
-/// So many of them in a window are a flood: 20,000 in a second, which take about 4 % of a CPU.
+/// So many of them in a window are a flood: 20,000 in a second, which take about 3 % of a CPU.
 const FLOOD: u64 = 2000;
 const WINDOW_NS: u64 = 100_000_000;
 /// Windows in a row without a flood after which it is over.
