@@ -59,7 +59,12 @@ pub(crate) fn run(args: &Args) -> Result<(), CliError> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|error| CliError::Failed(format!("cannot start: {error}")))?;
     let view = runtime.block_on(listen(settings, wait))?;
-    if args.json { output::print(&json(&view)) } else { output::print(&table(&view)) }
+    match (args.json, view.replicas.is_empty()) {
+        // No line for no replica.
+        (true, true) => Ok(()),
+        (true, false) => output::print(&json(&view)),
+        (false, _) => output::print(&table(&view)),
+    }
 }
 
 /// Hears what there is, for this long at most.

@@ -189,7 +189,7 @@ fn a_load_index_is_asked_and_told() {
     let mut client = IndexClient::new(LoadKeys::new(&Key::new(KEY)), random, &names, 100);
     let origin = Instant::now();
     let now_ns = || u64::try_from(origin.elapsed().as_nanos()).unwrap();
-    let mut tell = |client: &mut IndexClient, mut datagram: Datagram| loop {
+    let tell = |client: &mut IndexClient, mut datagram: Datagram| loop {
         socket.send(&datagram).unwrap();
         let mut answer = [0; 100];
         let bytes = uninterrupted(|| socket.recv(&mut answer)).unwrap();
@@ -270,6 +270,8 @@ fn options_that_do_not_go_together_are_refused() {
     let receiver = ["--load-announce", "127.0.0.1:9", "--load-interface", "lo"];
     assert!(and(&receiver).contains("no receiver is one"));
     assert!(and(&["--load-api", "127.0.0.1:0", "--load-api-group", "0"]).contains("unix:PATH"));
+    let nobodys = ["--load-api", "unix:/nowhere/load.sock", "--load-api-group", "no such group"];
+    assert!(and(&nobodys).contains("/etc/group"));
     assert!(and(&["--load-api", "0.0.0.0:80"]).contains("loopback"));
     assert!(and(&["--serve", "copy:127.0.0.1:80"]).contains("--load-api"));
     assert!(and(&["--vip", "10.0.0.1:80"]).contains("--listen"));

@@ -32,8 +32,8 @@ pub(crate) struct LoadArgs {
     load_api: Option<ApiAddress>,
 
     /// Let a group, by name or number, use the Unix socket of --load-api as well; otherwise only the user that starts the agent may
-    #[arg(long, value_name = "GROUP", requires = "load_api", value_parser = ApiAccess::of_group)]
-    load_api_group: Option<ApiAccess>,
+    #[arg(long, value_name = "GROUP", requires = "load_api")]
+    load_api_group: Option<String>,
 
     /// Also announce the load to this receiver, or multicast group; may be repeated
     #[arg(long = "load-announce", value_name = "ADDRESS:PORT", requires = "load_listen")]
@@ -79,13 +79,12 @@ impl LoadArgs {
         let mut config = LoadConfig::new(listen, key.clone(), role);
         config.limits.per_source_s = self.load_rate;
         config.api.clone_from(&self.load_api);
-        if let Some(access) = self.load_api_group {
+        if let Some(group) = &self.load_api_group {
+            let wrong = |what: &str| CliError::Usage(format!("--load-api-group {group}: {what}"));
             if !matches!(self.load_api, Some(ApiAddress::Unix(_))) {
-                return Err(CliError::Usage(
-                    "--load-api-group: only a Unix socket has a group; give --load-api unix:PATH".to_owned(),
-                ));
+                return Err(wrong("only a Unix socket has a group; give --load-api unix:PATH"));
             }
-            config.api_access = access;
+            config.api_access = ApiAccess::of_group(group).map_err(|error| wrong(&error))?;
         }
         if !self.load_receivers.is_empty() {
             let interval = seconds("--load-interval", self.load_interval)?;

@@ -68,10 +68,10 @@ impl Announces {
     }
 
     fn announce(&mut self, load: u32, interval_ns: u64) {
+        self.tell_boot_id();
         self.sequence += 1;
-        let (boot, sequence) = (1, self.sequence);
-        let said =
-            LoadAnnouncement { boot, sequence, clock_ns: u64::MAX / 2, interval_ns, load, latency_us: 0 };
+        let (boot, sequence, clock_ns) = (1, self.sequence, self.clock_ns());
+        let said = LoadAnnouncement { boot, sequence, clock_ns, interval_ns, load, latency_us: 0 };
         self.socket.send_to(&said.seal(&self.keys), self.to).unwrap();
     }
 }
