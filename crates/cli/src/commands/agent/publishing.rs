@@ -57,6 +57,7 @@ impl PublishArgs {
 }
 
 /// Where an agent serves what.
+#[derive(Debug, Clone, Copy)]
 pub(super) struct ServedAt {
     /// Front-ends hand connections over.
     pub(super) listen: Option<SocketAddr>,
