@@ -97,9 +97,26 @@ def polling(program):
         )
 
 
-def inquiries(program):
-    """Inquiries per CPU-second of an agent, and how long they take on a busy machine."""
-    (lines,) = repeated([program])
+def study(program):
+    """Requests per CPU-second and memory of the study's simulation."""
+    print(f"{'requests':>12}{'million requests/CPU-s':>24}{'min .. max':>15}{'peak MiB':>10}  goal")
+    peaks_mib = []
+    for multiple in STUDY_MULTIPLES:
+        (lines,) = repeated([program, "lard_r", "8", str(multiple)])
+        rate = median(lines, "requests_per_cpu_s")
+        peaks_mib.append(median(lines, "peak_mib"))
+        print(
+            f"{lines[0]['requests']:>12,}{rate / 1e6:>24.2f}{spread(lines, 'requests_per_cpu_s', 1e6):>15}"
+            f"{peaks_mib[-1]:>10.1f}  {verdict(f'{STUDY_GOAL_RPS / 1e6:g} million', rate >= STUDY_GOAL_RPS)}"
+        )
+    growth = peaks_mib[-1] / peaks_mib[0]
+    goal = verdict(f"at most {STUDY_GOAL_MEMORY:g}", growth <= STUDY_GOAL_MEMORY)
+    print(f"Peak memory, {STUDY_MULTIPLES[-1]} times the requests to the usual number: {growth:.2f}  {goal}")
+
+
+def inquiries(program, plimsoll):
+    """Inquiries per CPU-second of `plimsoll agent`, and how long they take on a busy machine."""
+    (lines,) = repeated([program, plimsoll])
     rate, echoes = median(lines, "inquiries_per_cpu_s"), median(lines, "echoes_per_cpu_s")
     ratios = [line["busy_p99_us"] / line["busy_echo_p99_us"] for line in lines]
     print(f"{'':>8}{'per CPU-second':>16}{'min .. max, thousand':>24}{'p99 with busy CPUs, us':>26}")

@@ -105,7 +105,7 @@ heading "(h) The front-end under overload, and with back-ends that fail"
 "$overload" "${CARGO_TARGET_DIR:-target}/release/plimsoll" "$ROUNDS"
 
 heading "(agent) Load inquiries, beside a bare UDP echo"
-python3 benches/alone.py inquiries "$inquiry_speed"
+python3 benches/alone.py inquiries "$inquiry_speed" "${CARGO_TARGET_DIR:-target}/release/plimsoll"
 
 heading "(polls) The live front-end with polls, d = 2, beside its own counts and bare datagrams"
 python3 benches/polls/bench.py "${CARGO_TARGET_DIR:-target}/release/plimsoll" "$bare_polls"

@@ -14,6 +14,15 @@ use crate::ejection::{Ejection, EjectionChange, TrialEnd};
 use crate::host_names::UnresolvedHost;
 use crate::metrics::{BackendCounts, SharedCounter};
 
+/// Where the agent of a back-end tells its load, over UDP.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum LoadAt {
+    /// At this port of the back-end's address.
+    Port(u16),
+    /// At an address of its own.
+    Address(SocketAddr),
+}
+
 /// A back-end: address, connection limit, health.
 #[derive(Debug)]
 pub(crate) struct Backend {
@@ -25,8 +34,8 @@ pub(crate) struct Backend {
     pub(crate) agent: Option<SocketAddr>,
     /// The name that led to its agent, or leads nowhere yet.
     pub(crate) agent_at: Option<HostPort>,
-    /// UDP port of its address at which its agent tells its load.
-    pub(crate) load_port: u16,
+    /// Where its agent tells its load, over UDP.
+    pub(crate) load_at: LoadAt,
     /// `Host` of health checks, and the name that led to its address.
     pub(crate) authority: String,
     /// Connections that may still be opened to it.
@@ -98,7 +107,7 @@ impl Backend {
             name,
             agent: None,
             agent_at: None,
-            load_port: 0,
+            load_at: LoadAt::Port(0),
             authority,
             permits: Arc::new(Semaphore::new(max_connections as usize)),
             max_connections,
@@ -116,14 +125,18 @@ impl Backend {
         Self { agent, agent_at, ..self }
     }
 
-    /// Whose agent tells its load at this UDP port.
-    pub(crate) fn telling_load_at(self, load_port: u16) -> Self {
-        Self { load_port, ..self }
+    /// Whose agent tells its load there.
+    pub(crate) fn telling_load_at(self, load_at: LoadAt) -> Self {
+        Self { load_at, ..self }
     }
 
     /// Where its agent tells its load, if it has an address.
     pub(crate) fn load_address(&self) -> Option<SocketAddr> {
-        self.address.as_ref().ok().map(|address| SocketAddr::new(address.ip(), self.load_port))
+        let own = self.address.as_ref().ok()?;
+        Some(match self.load_at {
+            LoadAt::Port(port) => SocketAddr::new(own.ip(), port),
+            LoadAt::Address(address) => address,
+        })
     }
 
     /// Continues the counts of the back-end that this one replaces. At the same address, or where that one had none yet, also

@@ -1,7 +1,7 @@
 //! A node's part in the directory: it publishes, subscribes, or both.
 
 use std::sync::Arc;
-use std::time::{Duration, SystemTime};
+use std::time::{Duration, Instant, SystemTime};
 
 use plimsoll_wire::{Key, ServiceKey, ServiceNameError, check_service_name};
 use tokio::sync::{mpsc, watch};
@@ -25,6 +25,8 @@ const ANNOUNCEMENTS_PER_S: u32 = 2000;
 
 /// What transports have told and the map has not taken yet.
 const PENDING_EVENTS: usize = 256;
+/// A node that lives is heard within this time. Twice that, or the time to live, is waited for the first one.
+const LEAST_PATIENCE: Duration = Duration::from_secs(3);
 /// How long a node that leaves waits for its goodbye to be sent.
 const GOODBYE_WAIT: Duration = Duration::from_secs(2);
 
@@ -46,7 +48,7 @@ pub struct DirectorySettings {
     pub transport: TransportSettings,
     /// The name of this node; none: it only listens.
     pub node: Option<String>,
-    /// How long what this node says counts, and the longest time that what others say counts.
+    /// How long what this node says counts, and the longest time that what others say counts, which is 3 s or more.
     pub ttl: Duration,
     /// The only partition that is of interest; none: all.
     pub only: Option<ServiceKey>,
@@ -130,7 +132,7 @@ impl ServiceDirectory {
         if let Some(node) = &settings.node {
             check_service_name(node)?;
         }
-        let mut bounds = MapBounds { most_ttl: settings.ttl, ..MapBounds::default() };
+        let mut bounds = MapBounds::of_listener(settings.ttl);
         let transport: Box<dyn DirectoryTransport> = match &settings.transport {
             TransportSettings::Multicast(multicast) => {
                 let opened = MulticastTransport::open(multicast);
@@ -165,10 +167,14 @@ impl ServiceDirectory {
         let hearing = AnnouncementIntake::new(key, Arc::clone(&counts), rates, events);
         let link = TransportLink { published: wanted, announcer, hearing };
         let (shown, view) = watch::channel(Arc::default());
+        let patience = ttl.max(LEAST_PATIENCE) * 2;
         let keeper = MapKeeper {
             map: ServiceMap::new(bounds, node, only),
             counts: Arc::clone(&counts),
             away: None,
+            unheard: None,
+            look_at: Instant::now() + patience,
+            patience,
             is_complete: false,
             shown,
         };
@@ -243,6 +249,11 @@ struct MapKeeper {
     counts: Arc<AnnouncementCounts>,
     /// Why the transport cannot reach the directory.
     away: Option<String>,
+    /// Why no valid announcement has come since the start, for too long.
+    unheard: Option<&'static str>,
+    /// When it is next looked whether one has come, and how long that takes each time.
+    look_at: Instant,
+    patience: Duration,
     /// The directory has listed what it has.
     is_complete: bool,
     shown: watch::Sender<Arc<DirectoryView>>,
@@ -264,6 +275,10 @@ impl MapKeeper {
                     None => break,
                 },
                 () = expired => self.map.expire(now().at),
+                () = tokio::time::sleep_until(self.look_at.into()), if self.counts.accepted() == 0 => {
+                    self.look_for_anyone();
+                    Vec::new()
+                }
             };
             // What has come together is shown together.
             for _ in 0..PENDING_EVENTS {
@@ -271,6 +286,25 @@ impl MapKeeper {
                 changes.extend(self.take(event));
             }
             self.show(&changes);
+        }
+    }
+
+    /// Finds out why nobody valid was heard since the start: a wrong key must not look like an empty directory.
+    fn look_for_anyone(&mut self) {
+        self.look_at = Instant::now() + self.patience;
+        let dropped = |reason| self.counts.dropped(reason) > 0;
+        let why = if dropped(DropReason::Forged) {
+            "no announcement that came was made with the key of this node; compare the key files"
+        } else if dropped(DropReason::Stale) {
+            "all announcements that came were too old or from the future; compare the clocks"
+        } else if self.is_complete {
+            // There is nothing to be heard.
+            return;
+        } else {
+            "no node was heard since the start; compare group, port and network interface"
+        };
+        if self.unheard.replace(why) != Some(why) {
+            tracing::warn!("the directory of services tells nothing: {why}");
         }
     }
 
@@ -294,6 +328,9 @@ impl MapKeeper {
         };
         let (outcome, changes) = self.map.hear(announcement, liveness, time);
         self.counts.count(&outcome);
+        if outcome.is_ok() {
+            self.unheard = None;
+        }
         if outcome == Err(DropReason::Full) {
             tracing::debug!("the map of services is full");
         }
@@ -303,7 +340,8 @@ impl MapKeeper {
     /// Tells log and subscribers what is new.
     fn show(&self, changes: &[MapChange]) {
         let silent = || "nothing is heard of any node".to_owned();
-        let away = self.away.clone().or_else(|| self.map.is_silent().then(silent));
+        let unheard = || self.unheard.map(str::to_owned);
+        let away = self.away.clone().or_else(|| self.map.is_silent().then(silent)).or_else(unheard);
         let (was_away, was_complete) = {
             let shown = self.shown.borrow();
             (shown.away.clone(), shown.is_complete)
@@ -315,6 +353,8 @@ impl MapKeeper {
             tell(change);
         }
         match (&was_away, &away) {
+            // It was said with what to do about it.
+            (None, Some(why)) if self.unheard == Some(&**why) => {}
             (None, Some(why)) => {
                 tracing::warn!("the directory of services is away: {why}; its last map stays in use");
             }

@@ -14,6 +14,7 @@ mod drop_reason;
 mod etcd;
 mod map;
 mod map_bounds;
+mod map_change;
 mod multicast;
 mod offer;
 mod transport;

@@ -15,7 +15,7 @@ use plimsoll_wire::ServiceKey;
 use crate::announcement::{Announcement, Said};
 use crate::drop_reason::DropReason;
 use crate::map_bounds::MapBounds;
-use crate::offer::ServiceOffer;
+pub use crate::map_change::{LeaveReason, MapChange, Replica, ReplicaId};
 
 /// Part of the time to live after which a node that is alive has been heard again, even if one announcement was lost.
 const HEARD_AGAIN: f64 = 0.75;
@@ -38,38 +38,6 @@ pub enum Liveness {
     RepeatedHere,
     /// The directory: it has a lease, and says when that is over.
     Leased,
-}
-
-/// A replica in the map.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Replica {
-    /// The name of the node that offers it.
-    pub node: String,
-    /// What it offers.
-    pub offer: ServiceOffer,
-}
-
-/// Names a replica: the partition and the node that offers it.
-pub type ReplicaId = (ServiceKey, String);
-
-/// Why a replica has left.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum LeaveReason {
-    /// Its node said so, or the directory did.
-    Goodbye,
-    /// It was not heard of within the time to live.
-    Expired,
-}
-
-/// A change of the map.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum MapChange {
-    /// A replica has come.
-    Joined(Arc<Replica>),
-    /// A replica is there, with something else than before.
-    Changed(Arc<Replica>),
-    /// A replica has gone.
-    Left(Arc<Replica>, LeaveReason),
 }
 
 /// What is remembered of a node.
@@ -278,7 +246,7 @@ impl ServiceMap {
         self.check_fresh(announcement, now)?;
         let keep_until = now.at + self.bounds.freshness * 2;
         let Announcement { node, boot, sequence, .. } = announcement;
-        match self.nodes.get(node) {
+        match self.remembered(node, now.at) {
             Some(known) if *boot < known.boot => Err(DropReason::Stale),
             Some(known) if *boot == known.boot && *sequence <= known.sequence => Err(DropReason::Replayed),
             _ => self.remember(node, KnownNode { boot: *boot, sequence: *sequence, keep_until }, now.at),
@@ -296,15 +264,22 @@ impl ServiceMap {
         if newest == Some(version) {
             return Ok(());
         }
-        if newest.is_some_and(|newest| version < newest) {
+        // What a later process has said counts while that may be alive: the clock may have been set back since.
+        let is_remembered = self.remembered(node, now.at).is_some();
+        if is_remembered && newest.is_some_and(|newest| version < newest) {
             return Err(DropReason::Replayed);
         }
         self.check_fresh(announcement, now)?;
         let keep_until = now.at + self.bounds.freshness * 2;
-        match self.nodes.get(node) {
+        match self.remembered(node, now.at) {
             Some(known) if *boot < known.boot => Err(DropReason::Stale),
             _ => self.remember(node, KnownNode { boot: *boot, sequence: 0, keep_until }, now.at),
         }
+    }
+
+    /// What is known of a node, while something that it has said could still be taken for fresh.
+    fn remembered(&self, node: &str, now: Instant) -> Option<&KnownNode> {
+        self.nodes.get(node).filter(|known| known.keep_until > now)
     }
 
     fn check_fresh(&self, announcement: &Announcement, now: DirectoryTime) -> Result<(), DropReason> {

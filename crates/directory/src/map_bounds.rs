@@ -15,8 +15,19 @@ pub struct MapBounds {
     pub replicas: usize,
     /// How far the time in an announcement may be from ours: what differs more is stale.
     pub freshness: Duration,
-    /// The longest time to live that counts: whoever claims a longer one has this one.
+    /// The longest time to live that counts, 3 s or more where announcements are repeated: whoever claims a longer one has this one.
     pub most_ttl: Duration,
+}
+
+/// A node that lives is heard within this time: that much counts for any listener.
+const LEAST_MOST_TTL: Duration = Duration::from_secs(3);
+
+impl MapBounds {
+    /// Of a listener that has what others say count for `ttl` at most.
+    #[must_use]
+    pub fn of_listener(ttl: Duration) -> Self {
+        Self { most_ttl: ttl.max(LEAST_MOST_TTL), ..Self::default() }
+    }
 }
 
 impl Default for MapBounds {

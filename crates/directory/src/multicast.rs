@@ -21,6 +21,8 @@ pub const DEFAULT_GROUP: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::new(2
 
 /// How often an announcement is made within its time to live.
 const REPEATS: u32 = 4;
+/// The longest time between two: whoever begins to listen, or does not let anything count for long, hears a node soon.
+const MOST_INTERVAL: Duration = Duration::from_millis(750);
 /// How often a goodbye is sent, because one may be lost.
 const GOODBYES: usize = 3;
 /// The pause between two of them.
@@ -178,6 +180,11 @@ impl DirectoryTransport for MulticastTransport {
     }
 }
 
+/// How often what counts for this long is said, on average.
+pub(crate) fn repeat_interval(ttl: Duration) -> Duration {
+    (ttl / REPEATS).min(MOST_INTERVAL)
+}
+
 /// Repeats what this node offers, until it has said goodbye.
 async fn say(
     transport: &MulticastTransport,
@@ -190,7 +197,7 @@ async fn say(
         while !published.borrow_and_update().leaves && published.changed().await.is_ok() {}
         return;
     };
-    let interval = announcer.ttl() / REPEATS;
+    let interval = repeat_interval(announcer.ttl());
     loop {
         let PublishedOffers { offers, leaves } = published.borrow_and_update().clone();
         if leaves {
@@ -235,7 +242,7 @@ async fn hear(receiver: &UdpSocket, mut hearing: AnnouncementIntake) {
                     continue;
                 }
                 let Some(announcement) = hearing.open(&buffer[..length]) else { continue };
-                let event = match own.has(source.ip()) {
+                let event = match own.has(source) {
                     true => TransportEvent::RepeatedHere(announcement),
                     false => TransportEvent::Repeated(announcement),
                 };
@@ -254,22 +261,35 @@ async fn hear(receiver: &UdpSocket, mut hearing: AnnouncementIntake) {
 /// Addresses of senders, and whether they are of this machine, whose announcements come back whatever the network does.
 #[derive(Default)]
 struct OwnAddresses {
-    known: BTreeMap<IpAddr, bool>,
+    /// By address, and by network where it has one (IPv6).
+    known: BTreeMap<(IpAddr, u32), bool>,
     since: Option<Instant>,
 }
 
 impl OwnAddresses {
     /// Whether this address is of this machine.
-    fn has(&mut self, address: IpAddr) -> bool {
+    fn has(&mut self, source: SocketAddr) -> bool {
         let is_old = self.since.is_none_or(|since| since.elapsed() > ADDRESSES_KEPT);
         if is_old || self.known.len() >= MOST_ADDRESSES {
             self.known.clear();
             self.since = Some(Instant::now());
         }
-        // Nobody else can bind to it.
-        let is_own = || std::net::UdpSocket::bind((address, 0)).is_ok();
-        *self.known.entry(address).or_insert_with(is_own)
+        let scope = if let SocketAddr::V6(v6) = source { v6.scope_id() } else { 0 };
+        *self.known.entry((source.ip(), scope)).or_insert_with(|| leads_here(source))
     }
+}
+
+/// Whether the way to this address ends on this machine: then the system would send from the address itself. Whether it can be bound tells
+/// nothing where `ip_nonlocal_bind` is set.
+fn leads_here(address: SocketAddr) -> bool {
+    let any: IpAddr =
+        if address.is_ipv4() { Ipv4Addr::UNSPECIFIED.into() } else { Ipv6Addr::UNSPECIFIED.into() };
+    // Nothing is sent: only the route is looked up.
+    let own = std::net::UdpSocket::bind((any, 0)).and_then(|socket| {
+        socket.connect(address)?;
+        socket.local_addr()
+    });
+    address.ip().is_loopback() || own.is_ok_and(|own| own.ip() == address.ip())
 }
 
 #[cfg(test)]
@@ -279,11 +299,43 @@ mod tests {
     #[test]
     fn addresses_of_this_machine_are_told_from_others() {
         let mut own = OwnAddresses::default();
-        assert!(!own.has(([192, 0, 2, 1]).into()) && own.has(([127, 0, 0, 1]).into()));
+        let mut has = |address: [u8; 4]| {
+            let has = own.has((address, 9).into());
+            assert!(own.known.len() <= MOST_ADDRESSES);
+            has
+        };
+        assert!(!has([192, 0, 2, 1]) && has([127, 0, 0, 1]));
         for number in 0..2 * MOST_ADDRESSES {
             let [.., high, low] = number.to_be_bytes();
-            own.has([127, 1, high, low].into());
-            assert!(own.known.len() <= MOST_ADDRESSES);
+            assert!(has([127, 1, high, low]));
         }
+        assert!(own.has("[::1]:9".parse().unwrap()) && !own.has("[2001:db8::1]:9".parse().unwrap()));
+        // The address by which this machine would reach others, if any does.
+        let socket = std::net::UdpSocket::bind("0.0.0.0:0").unwrap();
+        if socket.connect("192.0.2.1:9").is_ok() {
+            assert!(own.has(socket.local_addr().unwrap()));
+        }
+    }
+
+    /// In a network of its own, in which every address can be bound.
+    #[test]
+    fn an_address_is_not_of_this_machine_because_it_can_be_bound() {
+        const INSIDE: &str = "PLIMSOLL_TEST_IN_A_NETWORK_OF_ITS_OWN";
+        const NAME: &str = "multicast::tests::an_address_is_not_of_this_machine_because_it_can_be_bound";
+        if std::env::var_os(INSIDE).is_some() {
+            assert!(std::net::UdpSocket::bind("192.0.2.1:0").is_ok(), "every address can be bound");
+            let mut own = OwnAddresses::default();
+            assert!(!own.has("192.0.2.1:9".parse().unwrap()) && own.has("127.0.0.1:9".parse().unwrap()));
+            return;
+        }
+        let program = std::env::current_exe().unwrap();
+        let status = std::process::Command::new("unshare")
+            .args(["--map-root-user", "--net", "sh", "-c"])
+            .arg("echo 1 > /proc/sys/net/ipv4/ip_nonlocal_bind && exec \"$0\" --exact \"$1\"")
+            .arg(program)
+            .arg(NAME)
+            .env(INSIDE, "1")
+            .status();
+        assert!(status.unwrap().success());
     }
 }

@@ -64,6 +64,23 @@ impl LatencyByLoad {
         Nanos::new(mean_ns as u64)
     }
 
+    /// What `b` is to be taken to need with `load` requests: what it tells, but not less than was seen; what was seen, if it tells nothing.
+    pub(crate) fn believable(&self, told: Option<Nanos>, b: BackendId, load: u32, now: Time) -> Nanos {
+        told.map_or_else(|| self.expected(b, load, now), |told| told.max(self.least(b, load, now)))
+    }
+
+    /// What `b` takes at least with `load` requests, as far as that was seen lately at about this load: its average there; else that at
+    /// half the load; else half of that at twice the load, as response times grow at most in proportion. Nothing where it was not seen.
+    fn least(&self, b: BackendId, load: u32, now: Time) -> Nanos {
+        let bands = self.by_backend.get(b.index()).map_or(&[][..], |bands| &bands[..]);
+        let seen =
+            |at: Option<usize>| bands.get(at?)?.filter(|band| band.is_fresh(now)).map(|band| band.mean_ns);
+        let at = band(load);
+        let above = || seen(Some(at + 1)).map(|mean_ns| mean_ns / 2.0);
+        let mean_ns = seen(Some(at)).or_else(|| seen(at.checked_sub(1))).or_else(above);
+        Nanos::new(mean_ns.unwrap_or(0.0) as u64)
+    }
+
     /// `b` has gone, or another back-end has its index.
     pub(crate) fn forget(&mut self, b: BackendId) {
         if let Some(bands) = self.by_backend.get_mut(b.index()) {
@@ -96,5 +113,17 @@ mod tests {
         assert_eq!(seen.expected(b, 60, later), us(20), "and so is 800");
         seen.forget(b);
         assert_eq!(seen.expected(b, 1, later), us(20), "the average of all");
+    }
+
+    #[test]
+    fn the_least_is_what_was_seen_at_about_that_load() {
+        let mut seen = LatencyByLoad::default();
+        let (b, other, us) = (BackendId(1), BackendId(0), Nanos::from_micros);
+        seen.saw(b, 4, us(80), Time::ZERO);
+        let least = |seen: &LatencyByLoad, now| [1, 2, 4, 7, 8, 16].map(|load| seen.least(b, load, now));
+        assert_eq!(least(&seen, Time::ZERO), [0, 40, 80, 80, 80, 0].map(us));
+        assert_eq!(seen.least(other, 4, Time::ZERO), Nanos::ZERO, "of itself alone");
+        assert_eq!(seen.least(BackendId(9), 4, Time::ZERO), Nanos::ZERO);
+        assert_eq!(least(&seen, Time::ZERO + Nanos::from_secs(11)), [Nanos::ZERO; 6], "too old");
     }
 }

@@ -10,6 +10,7 @@
 //!   frames that no third party can forge, repeat, reorder or drop ([`session::FrameWriter`],
 //!   [`session::FrameReader`]).
 //! - [`ServiceKey`]: the name of a service's partition.
+//! - [`MulticastInterface`]: which network interface a group is reached by.
 //! - [`lease`]: the front-end's bounds on an agent's clock.
 //! - [`load`]: what back-ends have to do: inquiries, announcements, the load index.
 //!
@@ -21,6 +22,7 @@ mod key;
 pub mod lease;
 pub mod load;
 pub mod message;
+mod multicast_interface;
 mod service;
 pub mod session;
 mod source_rates;
@@ -28,6 +30,7 @@ mod tcp_state;
 
 pub use flow::{FLOW_KEY_BYTES, Flow, ipv6_mapped};
 pub use key::{Key, KeyError, random};
+pub use multicast_interface::{MulticastInterface, needs_interface};
 pub use service::{ServiceKey, ServiceNameError, check_service_name};
 pub use source_rates::SourceRates;
 pub use tcp_state::{STATE_OVERHEAD_BYTES, STATE_VERSION, StateError, TcpState, Window};

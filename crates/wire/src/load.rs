@@ -26,6 +26,7 @@ mod gauge;
 mod index;
 mod index_client;
 mod inquirer;
+mod renewals;
 #[cfg(test)]
 mod tests;
 

@@ -1,13 +1,15 @@
 //! The thread that announces the load.
 
 use std::io;
-use std::net::{IpAddr, SocketAddr, UdpSocket};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use plimsoll_wire::MulticastInterface;
 use plimsoll_wire::load::{LoadAnnouncer, LoadCounters, LoadGauge};
+use rustix::net::netdevice::name_to_index;
 use rustix::net::sockopt;
 
 use super::answer::clock_ns;
@@ -28,16 +30,28 @@ pub(super) struct Announcing {
 
 /// Prepares the socket for the groups among the receivers.
 pub(super) fn prepare(socket: &UdpSocket, config: &AnnounceConfig) -> io::Result<()> {
+    use MulticastInterface::{Address, Name};
+    const ANY: Ipv4Addr = Ipv4Addr::UNSPECIFIED;
     let groups = config.receivers.iter().map(SocketAddr::ip).filter(IpAddr::is_multicast);
     for group in groups {
-        match group {
-            IpAddr::V4(_) => {
+        match (group, &config.multicast_interface) {
+            (IpAddr::V4(_), interface) => {
                 socket.set_multicast_ttl_v4(config.multicast_hops)?;
-                if let Some(interface) = config.multicast_interface {
-                    sockopt::set_ip_multicast_if(socket, &interface)?;
+                match interface {
+                    Some(Address(address)) => sockopt::set_ip_multicast_if(socket, address)?,
+                    Some(Name(name)) => {
+                        let index = name_to_index(socket, name)?;
+                        sockopt::set_ip_multicast_if_with_ifindex(socket, &ANY, &ANY, index)?;
+                    }
+                    None => {}
                 }
             }
-            IpAddr::V6(_) => sockopt::set_ipv6_multicast_hops(socket, config.multicast_hops)?,
+            (IpAddr::V6(_), interface) => {
+                sockopt::set_ipv6_multicast_hops(socket, config.multicast_hops)?;
+                if let Some(Name(name)) = interface {
+                    sockopt::set_ipv6_multicast_if(socket, name_to_index(socket, name)?)?;
+                }
+            }
         }
     }
     Ok(())
@@ -63,4 +77,22 @@ pub(super) fn start(announcing: Announcing, stopping: Arc<AtomicBool>) -> io::Re
             }
         }
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_ipv6_group_is_reached_by_the_named_interface() {
+        let socket = UdpSocket::bind("[::1]:0").unwrap();
+        let interval = Duration::from_secs(1);
+        let mut config = AnnounceConfig::new(interval, vec!["[ff02::74:1]:7403".parse().unwrap()]);
+        config.multicast_interface = Some(MulticastInterface::Name("lo".to_owned()));
+        prepare(&socket, &config).unwrap();
+        let index = name_to_index(&socket, "lo").unwrap();
+        assert_eq!(sockopt::ipv6_multicast_if(&socket).unwrap(), index);
+        config.multicast_interface = Some(MulticastInterface::Name("none9".to_owned()));
+        assert!(prepare(&socket, &config).is_err(), "there is no such interface");
+    }
 }

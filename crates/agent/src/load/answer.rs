@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use plimsoll_wire::load::{DATAGRAM_BYTES, Datagram, LoadAnswerer, LoadGauge, LoadIndex};
 
+use super::flood::FloodWatch;
 use super::priority;
 
 /// How often it looks whether it is to end.
@@ -27,6 +28,13 @@ pub(super) enum LoadAnswering {
 }
 
 impl LoadAnswering {
+    fn unauthentic(&self) -> u64 {
+        match self {
+            Self::Gauge(answerer, _) => answerer.unauthentic(),
+            Self::Index(index) => index.unauthentic(),
+        }
+    }
+
     fn answer(&mut self, source: SocketAddr, datagram: &[u8], now_ns: u64) -> Option<Datagram> {
         match self {
             Self::Gauge(answerer, gauge) => answerer.answer(source.ip(), datagram, now_ns, || {
@@ -70,6 +78,7 @@ pub(super) fn start(
         shared.raised.store(priority::raise(), Ordering::Relaxed);
         // One byte more than a datagram has: a longer one is told from one that was cut.
         let mut buffer = [0; DATAGRAM_BYTES + 1];
+        let mut flood = FloodWatch::default();
         while !shared.stopping.load(Ordering::Relaxed) {
             match socket.recv_from(&mut buffer) {
                 Ok((bytes, source)) => {
@@ -78,9 +87,11 @@ pub(super) fn start(
                         if let Err(error) = socket.send_to(&reply, source) {
                             tracing::debug!(%error, %source, "a reply was not sent");
                         }
+                    } else {
+                        flood.look(&answering, &shared, clock_ns(origin));
                     }
                 }
-                Err(error) if is_idle(&error) => {}
+                Err(error) if is_idle(&error) => flood.look(&answering, &shared, clock_ns(origin)),
                 Err(error) => {
                     tracing::debug!(%error, "inquiries could not be read");
                     std::thread::sleep(AFTER_FAILURE);
@@ -88,6 +99,26 @@ pub(super) fn start(
             }
         }
     })
+}
+
+impl FloodWatch {
+    /// While there is a flood, what is no inquiry is not looked at before all else that this machine does.
+    fn look(&mut self, answering: &LoadAnswering, shared: &AnswerShared, now_ns: u64) {
+        match self.saw(answering.unauthentic(), now_ns) {
+            Some(true) if shared.raised.load(Ordering::Relaxed) && priority::lower() => {
+                shared.raised.store(false, Ordering::Relaxed);
+                self.lowered = true;
+                tracing::warn!(
+                    "a flood of datagrams without the right key; inquiries are answered at the ordinary priority"
+                );
+            }
+            Some(false) if std::mem::take(&mut self.lowered) => {
+                shared.raised.store(priority::raise(), Ordering::Relaxed);
+                tracing::info!("the flood of datagrams is over");
+            }
+            _ => {}
+        }
+    }
 }
 
 fn is_idle(error: &io::Error) -> bool {

@@ -13,7 +13,9 @@
 use std::convert::Infallible;
 use std::io;
 use std::net::{SocketAddr, TcpListener};
+use std::os::unix::fs::PermissionsExt as _;
 use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -26,15 +28,14 @@ use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::sync::{Semaphore, oneshot};
+use tokio::sync::oneshot;
 
-use super::api_address::ApiAddress;
+use super::api_address::{ApiAccess, ApiAddress};
 use super::config::{LoadError, system};
+use super::connections::ApiConnections;
 use super::shared::LoadShared;
 use super::writers::{HOLDS, LONGEST, WriterRefusal};
 
-/// Most connections at once.
-const MOST_CONNECTIONS: usize = 64;
 /// Most bytes of a body: a number.
 const MOST_BODY_BYTES: usize = 32;
 /// How often loads are looked through for those that have expired.
@@ -48,11 +49,11 @@ const AFTER_FAILURE: Duration = Duration::from_millis(50);
 #[derive(Debug)]
 pub(super) enum ApiListener {
     Loopback(TcpListener),
-    Unix(UnixListener),
+    Unix(UnixListener, PathBuf),
 }
 
 impl ApiListener {
-    pub(super) fn bind(address: &ApiAddress) -> Result<Self, LoadError> {
+    pub(super) fn bind(address: &ApiAddress, access: ApiAccess) -> Result<Self, LoadError> {
         let failed = |text: String| move |error| LoadError::Listen { address: text, error };
         match address {
             ApiAddress::Loopback(address) => {
@@ -74,19 +75,32 @@ impl ApiListener {
                     std::fs::remove_file(path)?;
                     UnixListener::bind(path)
                 });
-                let bound = bound.and_then(|listener| {
-                    listener.set_nonblocking(true)?;
-                    Ok(listener)
-                });
-                bound.map(Self::Unix).map_err(failed(path.display().to_string()))
+                let bound = bound.map_err(failed(path.display().to_string()))?;
+                let system = system("cannot say who may use the socket at which loads are told");
+                let allowed = bound.set_nonblocking(true).and_then(|()| allow(path, access));
+                allowed.map(|()| Self::Unix(bound, path.clone())).map_err(system)
             }
         }
     }
 }
 
+/// Lets just these connect.
+fn allow(path: &Path, access: ApiAccess) -> io::Result<()> {
+    let mode = match access {
+        ApiAccess::Owner => 0o600,
+        ApiAccess::Group(group) => {
+            std::os::unix::fs::chown(path, None, Some(group))?;
+            0o660
+        }
+    };
+    std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode))
+}
+
 /// The thread that serves.
 pub(super) struct ApiThread {
     pub(super) address: Option<SocketAddr>,
+    /// The file of a Unix socket.
+    path: Option<PathBuf>,
     stop: oneshot::Sender<()>,
     thread: JoinHandle<()>,
 }
@@ -98,13 +112,19 @@ impl ApiThread {
         if self.thread.join().is_err() {
             tracing::error!("the thread that takes loads has failed");
         }
+        // A user to whom the directory does not belong may not: the next agent replaces the file.
+        if let Some(path) = &self.path
+            && let Err(error) = std::fs::remove_file(path)
+        {
+            tracing::debug!(%error, path = %path.display(), "the socket stays");
+        }
     }
 }
 
 pub(super) fn start(listener: ApiListener, shared: Arc<LoadShared>) -> Result<ApiThread, LoadError> {
-    let address = match &listener {
-        ApiListener::Loopback(listener) => listener.local_addr().ok(),
-        ApiListener::Unix(_) => None,
+    let (address, path) = match &listener {
+        ApiListener::Loopback(listener) => (listener.local_addr().ok(), None),
+        ApiListener::Unix(_, path) => (None, Some(path.clone())),
     };
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -122,7 +142,7 @@ pub(super) fn start(listener: ApiListener, shared: Arc<LoadShared>) -> Result<Ap
         });
     };
     let thread = std::thread::Builder::new().name("load-api".to_owned()).spawn(work);
-    Ok(ApiThread { address, stop, thread: thread.map_err(system("cannot start a thread"))? })
+    Ok(ApiThread { address, path, stop, thread: thread.map_err(system("cannot start a thread"))? })
 }
 
 async fn sweep(shared: &LoadShared) {
@@ -138,32 +158,19 @@ fn writers(shared: &LoadShared) -> std::sync::MutexGuard<'_, super::writers::Wri
 }
 
 async fn serve(listener: ApiListener, shared: &Arc<LoadShared>) {
-    let permits = Arc::new(Semaphore::new(MOST_CONNECTIONS));
+    let connections = Arc::<ApiConnections>::default();
     let watched = match listener {
         ApiListener::Loopback(listener) => tokio::net::TcpListener::from_std(listener).map(Ok),
-        ApiListener::Unix(listener) => tokio::net::UnixListener::from_std(listener).map(Err),
+        ApiListener::Unix(listener, _) => tokio::net::UnixListener::from_std(listener).map(Err),
     };
     let listener = match watched {
         Ok(listener) => listener,
         Err(error) => return tracing::error!(%error, "loads cannot be taken"),
     };
     loop {
-        // The semaphore is never closed.
-        let Ok(permit) = Arc::clone(&permits).acquire_owned().await else { return };
-        let shared = Arc::clone(shared);
         let accepted = match &listener {
-            Ok(tcp) => tcp.accept().await.map(|(stream, _)| {
-                tokio::spawn(async move {
-                    converse(stream, shared).await;
-                    drop(permit);
-                })
-            }),
-            Err(unix) => unix.accept().await.map(|(stream, _)| {
-                tokio::spawn(async move {
-                    converse(stream, shared).await;
-                    drop(permit);
-                })
-            }),
+            Ok(tcp) => tcp.accept().await.map(|(stream, _)| begin(stream, shared, &connections)),
+            Err(unix) => unix.accept().await.map(|(stream, _)| begin(stream, shared, &connections)),
         };
         if let Err(error) = accepted {
             tracing::debug!(%error, "a connection could not be accepted");
@@ -172,10 +179,31 @@ async fn serve(listener: ApiListener, shared: &Arc<LoadShared>) {
     }
 }
 
-async fn converse<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(stream: S, shared: Arc<LoadShared>) {
-    let service = service_fn(|request| {
-        let shared = Arc::clone(&shared);
-        async move { Ok::<_, Infallible>(answer(request, &shared).await) }
+/// Serves a connection on a task of its own.
+fn begin<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(
+    stream: S,
+    shared: &Arc<LoadShared>,
+    connections: &Arc<ApiConnections>,
+) {
+    let (shared, open) = (Arc::clone(shared), Arc::clone(connections));
+    connections.enter(|number| {
+        let conversation = async move {
+            converse(stream, &shared, || open.used(number)).await;
+            open.leave(number);
+        };
+        tokio::spawn(conversation).abort_handle()
+    });
+}
+
+async fn converse<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(
+    stream: S,
+    shared: &LoadShared,
+    used: impl Fn(),
+) {
+    let service = service_fn(async |request| {
+        let answer = answer(request, shared).await;
+        used();
+        Ok::<_, Infallible>(answer)
     });
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())

@@ -1,13 +1,13 @@
 //! What tells a load, to whom, and what can go wrong.
 
 use std::io;
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
-use plimsoll_wire::Key;
 use plimsoll_wire::load::{AnswerLimits, LoadGauge};
+use plimsoll_wire::{Key, MulticastInterface, needs_interface};
 
-use super::api_address::ApiAddress;
+use super::api_address::{ApiAccess, ApiAddress};
 
 /// Whose loads are told.
 #[derive(Debug, Clone)]
@@ -27,8 +27,8 @@ pub struct AnnounceConfig {
     pub receivers: Vec<SocketAddr>,
     /// How many routers a multicast announcement may pass, and one: 1 stays in the local network.
     pub multicast_hops: u32,
-    /// The IPv4 interface by which multicast announcements leave, by its address; the system's choice by default.
-    pub multicast_interface: Option<Ipv4Addr>,
+    /// The interface by which multicast announcements leave; the system's choice by default.
+    pub multicast_interface: Option<MulticastInterface>,
 }
 
 impl AnnounceConfig {
@@ -55,6 +55,8 @@ pub struct LoadConfig {
     pub announce: Option<AnnounceConfig>,
     /// Where servers that are not ours tell their loads, and where the counters are.
     pub api: Option<ApiAddress>,
+    /// Who may use it, where it is a Unix socket.
+    pub api_access: ApiAccess,
 }
 
 const INTERVALS: std::ops::RangeInclusive<Duration> = Duration::from_millis(1)..=Duration::from_secs(3600);
@@ -65,7 +67,15 @@ impl LoadConfig {
     /// Answers inquiries, with the defaults.
     #[must_use]
     pub fn new(listen: SocketAddr, key: Key, role: LoadRole) -> Self {
-        Self { listen, key, role, limits: AnswerLimits::default(), announce: None, api: None }
+        Self {
+            listen,
+            key,
+            role,
+            limits: AnswerLimits::default(),
+            announce: None,
+            api: None,
+            api_access: ApiAccess::Owner,
+        }
     }
 
     pub(super) fn check(&self) -> Result<(), LoadError> {
@@ -76,6 +86,11 @@ impl LoadConfig {
                     "a load index of {} back-ends; name 1 to {MOST_BACKENDS}",
                     names.len()
                 ));
+            }
+            if names.iter().any(String::is_empty) {
+                return wrong(
+                    "a back-end of the load index has no name; write NAME,NAME without gaps".to_owned(),
+                );
             }
             if let Some(name) = names.iter().enumerate().find(|(at, name)| names[..*at].contains(name)) {
                 return wrong(format!("the back-end {:?} is named twice; name each once", name.1));
@@ -94,6 +109,10 @@ impl LoadConfig {
                 announce.receivers.len()
             ));
         }
+        if let Some(nowhere) = announce.receivers.iter().find(|to| to.port() == 0 || to.ip().is_unspecified())
+        {
+            return wrong(format!("announcements to {nowhere} reach nobody; give an address and a port"));
+        }
         let other = announce.receivers.iter().find(|to| to.is_ipv4() != self.listen.is_ipv4());
         if let Some(other) = other {
             return wrong(format!(
@@ -101,7 +120,23 @@ impl LoadConfig {
                 self.listen
             ));
         }
-        Ok(())
+        announce.check_interface().map_err(|what| LoadError::Config(what.to_owned()))
+    }
+}
+
+impl AnnounceConfig {
+    /// Whether the interface says by which way the groups are reached.
+    fn check_interface(&self) -> Result<(), &'static str> {
+        let mut groups = self.receivers.iter().map(SocketAddr::ip).filter(IpAddr::is_multicast);
+        let name_it = "give the name of a network interface, such as eth0";
+        match &self.multicast_interface {
+            Some(_) if groups.clone().next().is_none() => {
+                Err("an interface is for multicast groups, and no receiver is one; leave it out")
+            }
+            Some(MulticastInterface::Address(_)) if groups.any(|group| group.is_ipv6()) => Err(name_it),
+            None if groups.any(needs_interface) => Err(name_it),
+            _ => Ok(()),
+        }
     }
 }
 
@@ -156,5 +191,25 @@ mod tests {
         assert!(refused(answer(), Some(AnnounceConfig::new(each, to("[::1]:9")))).contains("one family"));
         let often = AnnounceConfig::new(Duration::from_micros(1), to("127.0.0.1:9"));
         assert!(refused(answer(), Some(often)).contains("1 ms"));
+        assert!(refused(names(&["a", "", "b"]), None).contains("has no name"));
+        for nowhere in ["127.0.0.1:0", "0.0.0.0:9"] {
+            assert!(refused(answer(), Some(AnnounceConfig::new(each, to(nowhere)))).contains("reach nobody"));
+        }
+        let by = |group: &str, interface: Option<&str>| AnnounceConfig {
+            multicast_interface: interface.map(|name| name.parse().unwrap()),
+            ..AnnounceConfig::new(each, to(group))
+        };
+        assert!(by("10.0.0.1:9", Some("eth0")).check_interface().unwrap_err().contains("no receiver is one"));
+        for (group, interface) in [("[ff05::1]:9", Some("10.0.0.1")), ("[ff02::1]:9", None)] {
+            assert!(by(group, interface).check_interface().unwrap_err().contains("such as eth0"));
+        }
+        for (group, interface) in [
+            ("239.1.1.1:9", Some("10.0.0.1")),
+            ("239.1.1.1:9", Some("eth0")),
+            ("[ff02::1]:9", Some("eth0")),
+            ("[ff05::1]:9", None),
+        ] {
+            assert_eq!(by(group, interface).check_interface(), Ok(()));
+        }
     }
 }

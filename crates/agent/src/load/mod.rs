@@ -27,13 +27,15 @@ mod answer;
 mod api;
 mod api_address;
 mod config;
+mod connections;
+mod flood;
 mod priority;
 mod service;
 mod shared;
 mod status;
 mod writers;
 
-pub use api_address::ApiAddress;
+pub use api_address::{ApiAccess, ApiAddress};
 pub use config::{AnnounceConfig, LoadConfig, LoadError, LoadRole};
 pub use priority::allow_priority;
 pub use service::{LoadService, PreparedLoad};

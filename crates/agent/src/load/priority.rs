@@ -1,6 +1,6 @@
 //! The priority of the thread that answers: front-ends wait for it while this machine is busy.
 
-use rustix::process::{Resource, Rlimit, getrlimit, setpriority_process, setrlimit};
+use rustix::process::{Resource, Rlimit, getpriority_process, getrlimit, setpriority_process, setrlimit};
 
 /// The highest of the ordinary priorities ("nice" -20). A real-time one would let a flood of datagrams stop the machine.
 const HIGHEST: i32 = -20;
@@ -21,6 +21,38 @@ pub fn allow_priority() {
     }
 }
 
+/// The high priority of the thread that made it, for the threads that it starts: those have it, whatever privileges are given away meanwhile.
+/// Once dropped, the thread has its own again.
+#[derive(Debug)]
+pub(super) struct InheritedPriority {
+    thread: rustix::process::Pid,
+    before: i32,
+}
+
+impl InheritedPriority {
+    /// `None` where this process may not.
+    pub(super) fn raise() -> Option<Self> {
+        let thread = rustix::thread::gettid();
+        let before = getpriority_process(Some(thread)).ok()?;
+        setpriority_process(Some(thread), HIGHEST).ok()?;
+        Some(Self { thread, before })
+    }
+}
+
+impl Drop for InheritedPriority {
+    fn drop(&mut self) {
+        if let Err(error) = setpriority_process(Some(self.thread), self.before) {
+            tracing::warn!(%error, "a thread keeps a high priority that it needs no more");
+        }
+    }
+}
+
+/// Gives this thread the ordinary priority, if it can have the high one again. Whether it has the ordinary one.
+pub(super) fn lower() -> bool {
+    let again = getrlimit(Resource::Nice).current.is_none_or(|current| current >= LIMIT);
+    again && setpriority_process(Some(rustix::thread::gettid()), 0).is_ok()
+}
+
 /// Raises the priority of this thread. False, with a line in the log, where this process may not.
 pub(super) fn raise() -> bool {
     match setpriority_process(Some(rustix::thread::gettid()), HIGHEST) {
@@ -28,8 +60,8 @@ pub(super) fn raise() -> bool {
         Err(error) => {
             tracing::warn!(
                 %error,
-                "the thread that answers inquiries has no higher priority: on a busy machine answers may come late; grant \
-                 CAP_SYS_NICE, or set LimitNICE=-20 for the service"
+                "the thread that answers inquiries has no higher priority: on a busy machine answers may come late; start as \
+                 root, with CAP_SYS_NICE, or with LimitNICE=-20 in the systemd unit"
             );
             false
         }

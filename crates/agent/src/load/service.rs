@@ -13,17 +13,20 @@ use super::announce::{self, Announcing};
 use super::answer::{self, AnswerShared, LoadAnswering};
 use super::api::{self, ApiListener, ApiThread};
 use super::config::{LoadConfig, LoadError, LoadRole, system};
-use super::priority::allow_priority;
+use super::priority::{InheritedPriority, allow_priority};
 use super::shared::LoadShared;
 use super::status::LoadStatus;
 use super::writers::Writers;
 
-/// Bound sockets, and no thread yet, so that the process can give its privileges away.
+/// Bound sockets, and no thread yet, so that the process can give its privileges away. Until it is started or dropped, the thread that made
+/// it has a high priority, where it may: start no others meanwhile.
 #[derive(Debug)]
 pub struct PreparedLoad {
     config: LoadConfig,
     socket: UdpSocket,
     api: Option<ApiListener>,
+    /// Of the thread that prepares, until the threads are started.
+    priority: Option<InheritedPriority>,
 }
 
 /// What tells a load, running. If dropped, it runs until the process ends.
@@ -55,8 +58,15 @@ impl PreparedLoad {
         if let Some(announce) = &config.announce {
             announce::prepare(&socket, announce).map_err(system("cannot announce to that group"))?;
         }
-        let api = config.api.as_ref().map(ApiListener::bind).transpose()?;
-        Ok(Self { config, socket, api })
+        let api = config.api.as_ref().map(|at| ApiListener::bind(at, config.api_access)).transpose()?;
+        let priority = InheritedPriority::raise();
+        Ok(Self { config, socket, api, priority })
+    }
+
+    /// Where it will take inquiries, with the real port.
+    #[must_use]
+    pub fn address(&self) -> Option<SocketAddr> {
+        self.socket.local_addr().ok()
     }
 
     /// Answers, and announces.
@@ -64,7 +74,7 @@ impl PreparedLoad {
     /// # Errors
     /// When the system provides no threads or random numbers.
     pub fn start(self) -> Result<LoadService, LoadError> {
-        let Self { config, socket, api } = self;
+        let Self { config, socket, api, priority } = self;
         let chance = || random::<8>().map_err(system("there are no random numbers"));
         let keys = LoadKeys::new(&config.key);
         let boot = BootId::new(chance()?);
@@ -98,6 +108,8 @@ impl PreparedLoad {
         }
         let thread = answer::start(socket, answering, origin, Arc::clone(&shared));
         threads.push(thread.map_err(system("cannot start a thread"))?);
+        // They have it from this thread, which needs it no more.
+        drop(priority);
         let writers = Mutex::new(Writers::new(gauge.clone()));
         let shared = Arc::new(LoadShared { gauge, counters, answering: shared, writers });
         let api = api.map(|listener| api::start(listener, Arc::clone(&shared))).transpose()?;

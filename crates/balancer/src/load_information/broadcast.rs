@@ -1,7 +1,7 @@
 //! Listens to agents that announce their loads.
 //!
 //! An announcement counts when its boot id is known. The front-end learns it by asking that back-end's agent, at its address,
-//! from the socket at which announcements come in; so an announcement cannot be passed off as another back-end's. Agents of which
+//! and takes no other one's word for it; so an announcement cannot be passed off as another back-end's. Agents of which
 //! nothing was heard for one interval and a half are asked, too: their answers count like announcements.
 
 use std::collections::VecDeque;
@@ -35,10 +35,12 @@ struct Listener {
 /// Listens until it is dropped.
 pub(crate) async fn listen(shared: Arc<FrontEndShared>) {
     let information = &shared.load_information;
-    let socket = information.socket.lock().unwrap_or_else(PoisonError::into_inner).take();
-    let (Some(socket), Some(inquirer)) = (socket, information.inquirer()) else { return };
-    let socket = match UdpSocket::from_std(socket) {
-        Ok(socket) => socket,
+    let sockets = information.sockets.lock().unwrap_or_else(PoisonError::into_inner).take();
+    let (Some(sockets), Some(inquirer)) = (sockets, information.inquirer()) else { return };
+    let watched = UdpSocket::from_std(sockets.asking)
+        .and_then(|asking| Ok((asking, sockets.group.map(UdpSocket::from_std).transpose()?)));
+    let (socket, group) = match watched {
+        Ok(watched) => watched,
         Err(error) => return tracing::error!(%error, "announcements are not heard"),
     };
     let mut look = tokio::time::interval((information.config.interval / 2).clamp(LOOKS.0, LOOKS.1));
@@ -52,18 +54,31 @@ pub(crate) async fn listen(shared: Arc<FrontEndShared>) {
         addresses: std::collections::BTreeMap::new(),
     };
     // One byte more than a datagram has: a longer one is told from one that was cut.
-    let mut buffer = [0; DATAGRAM_BYTES + 1];
+    let (mut buffer, mut of_group) = ([0; DATAGRAM_BYTES + 1], [0; DATAGRAM_BYTES + 1]);
     loop {
-        tokio::select! {
-            received = listener.socket.recv_from(&mut buffer) => match received {
-                Ok((bytes, _)) => listener.take(&buffer[..bytes]),
-                Err(error) => {
-                    tracing::debug!(%error, "announcements could not be read");
-                    tokio::time::sleep(AFTER_FAILURE).await;
-                }
-            },
-            _ = look.tick() => listener.look(),
+        let received = tokio::select! {
+            received = listener.socket.recv(&mut buffer) => received.map(|bytes| &buffer[..bytes]),
+            received = heard_in(group.as_ref(), &mut of_group) => received.map(|bytes| &of_group[..bytes]),
+            _ = look.tick() => {
+                listener.look();
+                continue;
+            }
+        };
+        match received {
+            Ok(datagram) => listener.take(datagram),
+            Err(error) => {
+                tracing::debug!(%error, "announcements could not be read");
+                tokio::time::sleep(AFTER_FAILURE).await;
+            }
         }
+    }
+}
+
+/// The length of what is said next in the group, if there is one.
+async fn heard_in(group: Option<&UdpSocket>, buffer: &mut [u8]) -> std::io::Result<usize> {
+    match group {
+        Some(group) => group.recv(buffer).await,
+        None => std::future::pending().await,
     }
 }
 

@@ -4,6 +4,10 @@ use std::collections::BTreeMap;
 
 /// Intervals of silence after which what a back-end has told counts no more.
 const INTERVALS: u64 = 3;
+/// A back-end's own interval counts from this on, and up to so many times the configured one: who tells of a longer one must not be able to
+/// fall silent unnoticed. It is asked meanwhile.
+const LEAST_OWN_NS: u64 = 10_000_000;
+const MOST_OWN: u64 = 10;
 
 #[derive(Debug, Clone, Copy)]
 struct Heard {
@@ -27,7 +31,9 @@ impl Hearing {
     /// A load came from this back-end; the next is to come in this time.
     pub(super) fn heard(&mut self, index: usize, interval_ns: Option<u64>, now_ns: u64) {
         let before = self.heard.get(&index).map(|heard| heard.interval_ns);
-        let interval_ns = interval_ns.or(before).unwrap_or(self.interval_ns);
+        let most_ns = self.interval_ns.saturating_mul(MOST_OWN).max(LEAST_OWN_NS);
+        let told_ns = interval_ns.map(|told_ns| told_ns.clamp(LEAST_OWN_NS, most_ns));
+        let interval_ns = told_ns.or(before).unwrap_or(self.interval_ns);
         self.heard.insert(index, Heard { at_ns: now_ns, interval_ns });
     }
 
@@ -53,18 +59,31 @@ impl Hearing {
 mod tests {
     use super::*;
 
+    const MS: u64 = 1_000_000;
+
     #[test]
     fn silent_after_three_intervals() {
-        let mut hearing = Hearing::new(100);
-        assert!(!hearing.is_silent(1, 1000), "looked for the first time");
-        assert!(!hearing.is_silent(1, 1299));
-        assert!(hearing.is_silent(1, 1300));
-        hearing.heard(1, Some(1000), 1400);
-        assert_eq!(hearing.half_intervals(1, 2400), 2);
-        assert!(!hearing.is_silent(1, 4399) && hearing.is_silent(1, 4400), "by its own interval");
-        hearing.heard(1, None, 5000);
-        assert!(!hearing.is_silent(1, 7999));
+        let mut hearing = Hearing::new(100 * MS);
+        assert!(!hearing.is_silent(1, 1000 * MS), "looked for the first time");
+        assert!(!hearing.is_silent(1, 1299 * MS));
+        assert!(hearing.is_silent(1, 1300 * MS));
+        hearing.heard(1, Some(1000 * MS), 1400 * MS);
+        assert_eq!(hearing.half_intervals(1, 2400 * MS), 2);
+        assert!(!hearing.is_silent(1, 4399 * MS) && hearing.is_silent(1, 4400 * MS), "by its own interval");
+        hearing.heard(1, None, 5000 * MS);
+        assert!(!hearing.is_silent(1, 7999 * MS));
         hearing.keep(|index| index != 1);
-        assert!(!hearing.is_silent(1, 9000), "another one at its index");
+        assert!(!hearing.is_silent(1, 9000 * MS), "another one at its index");
+    }
+
+    #[test]
+    fn a_told_interval_counts_within_bounds() {
+        let mut hearing = Hearing::new(100 * MS);
+        for told_ns in [1001 * MS, 3_600_000 * MS, u64::MAX] {
+            hearing.heard(1, Some(told_ns), 0);
+            assert!(!hearing.is_silent(1, 2999 * MS) && hearing.is_silent(1, 3000 * MS), "{told_ns}");
+        }
+        hearing.heard(1, Some(0), 0);
+        assert!(!hearing.is_silent(1, 29 * MS) && hearing.is_silent(1, 30 * MS));
     }
 }

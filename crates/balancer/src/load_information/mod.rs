@@ -2,7 +2,7 @@
 //! `polls`), announce them (`broadcast`), or back-ends write them into their responses (`header`).
 //!
 //! Whatever is learned goes to dispatch, as answers to a request's poll or as reports; so the decision log has all of it.
-//! `hearing` knows which back-ends were silent for too long.
+//! `sockets` are where announcements come in; `hearing` knows which back-ends were silent for too long.
 
 mod broadcast;
 mod counts;
@@ -11,8 +11,9 @@ mod hearing;
 mod kernel_timer;
 mod poller;
 mod polls;
+mod sockets;
 
-use std::net::{IpAddr, SocketAddr, UdpSocket};
+use std::net::SocketAddr;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -25,6 +26,7 @@ pub(crate) use header::{HeaderLoads, watch};
 pub(crate) use poller::LoadPoller;
 
 use hearing::Hearing;
+use sockets::AnnouncementSockets;
 
 /// What all threads share of load information.
 #[derive(Debug)]
@@ -32,7 +34,7 @@ pub(crate) struct LoadIntake {
     pub(crate) config: LoadInformationConfig,
     pub(crate) counts: LoadInformationCounts,
     /// Where announcements come in, until someone listens.
-    socket: Mutex<Option<UdpSocket>>,
+    sockets: Mutex<Option<AnnouncementSockets>>,
     /// Where announcements come in.
     pub(crate) address: Option<SocketAddr>,
     hearing: Mutex<Hearing>,
@@ -46,11 +48,12 @@ impl LoadIntake {
     /// When that cannot be had; with the address.
     pub(crate) fn prepare(config: &LoadInformationConfig) -> Result<Self, (SocketAddr, std::io::Error)> {
         let at = config.listen.filter(|_| config.from == LoadSource::Broadcast);
-        let socket = at.map(|at| bind(at, config).map_err(|error| (at, error))).transpose()?;
-        let address = socket.as_ref().and_then(|socket| socket.local_addr().ok());
+        let bound = at.map(|at| AnnouncementSockets::bind(at, config).map_err(|error| (at, error)));
+        let sockets = bound.transpose()?;
+        let address = sockets.as_ref().and_then(AnnouncementSockets::address);
         Ok(Self {
             counts: LoadInformationCounts::default(),
-            socket: Mutex::new(socket),
+            sockets: Mutex::new(sockets),
             address,
             hearing: Mutex::new(Hearing::new(nanos(config.interval))),
             origin: Instant::now(),
@@ -86,21 +89,4 @@ impl LoadIntake {
 
 pub(crate) fn nanos(time: Duration) -> u64 {
     u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
-}
-
-fn bind(at: SocketAddr, config: &LoadInformationConfig) -> std::io::Result<UdpSocket> {
-    let socket = UdpSocket::bind(at)?;
-    match (config.group, config.group_interface) {
-        (Some(IpAddr::V4(group)), interface) => {
-            let interface = match interface {
-                Some(IpAddr::V4(interface)) => interface,
-                _ => std::net::Ipv4Addr::UNSPECIFIED,
-            };
-            socket.join_multicast_v4(&group, &interface)?;
-        }
-        (Some(IpAddr::V6(group)), _) => socket.join_multicast_v6(&group, 0)?,
-        (None, _) => {}
-    }
-    socket.set_nonblocking(true)?;
-    Ok(socket)
 }

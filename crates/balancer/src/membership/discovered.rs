@@ -14,6 +14,7 @@ use tokio::sync::Notify;
 
 use super::learned::{LearnedMembers, TakenIn, take_in};
 use super::source::MemberSpec;
+use crate::backend::LoadAt;
 use crate::shared::FrontEndShared;
 
 /// How often it is looked whether a reload asks for something else.
@@ -69,7 +70,7 @@ pub(crate) async fn follow_directory(
     }
 }
 
-/// Where agents answer load inquiries that publish no such port.
+/// Where agents answer load inquiries that publish no such address: at the replica's own, with this port.
 const LOAD_PORT: u16 = 7401;
 
 /// A replica as a back-end, which has the name of the replica's node.
@@ -85,8 +86,44 @@ fn member_of(config: &Config, replica: &Replica) -> Option<MemberSpec> {
         agent,
         agent_at: agent.map(|at| HostPort { host: at.ip().to_string(), port: at.port() }),
         authority: offer.address.to_string(),
-        // Its agent has the address of the back-end.
-        load_port: offer.inquiry.map_or(LOAD_PORT, |at| at.port()),
+        load_at: offer.inquiry.map_or(LoadAt::Port(LOAD_PORT), LoadAt::Address),
         max_connections: discovery.max_connections,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use plimsoll_directory::ServiceOffer;
+    use plimsoll_policy::BackendId;
+
+    use super::*;
+    use crate::membership::members::backend;
+
+    /// The configuration of a front-end of the service `album`.
+    fn config() -> Config {
+        let directory = tempfile::tempdir().unwrap();
+        let key = directory.path().join("directory.key");
+        std::fs::write(&key, "0123456789abcdef".repeat(4)).unwrap();
+        std::fs::set_permissions(&key, std::os::unix::fs::PermissionsExt::from_mode(0o600)).unwrap();
+        let text = format!(
+            "[[listener]]\naddress = \"127.0.0.1:0\"\n[discovery]\nservice = \"album\"\nkey_file = {:?}\n",
+            key.to_str().unwrap()
+        );
+        Config::parse(&text, "test.toml").unwrap()
+    }
+
+    #[test]
+    fn the_agent_is_asked_where_it_was_published() {
+        let config = config();
+        let asked = |inquiry: Option<&str>| {
+            let key = ServiceKey::new("album", "0").unwrap();
+            let inquiry = inquiry.map(|at| at.parse().unwrap());
+            let offer = ServiceOffer { inquiry, ..ServiceOffer::new(key, ([127, 66, 1, 1], 80).into()) };
+            let spec = member_of(&config, &Replica { node: "n".to_owned(), offer }).unwrap();
+            backend(BackendId(0), &spec, 1).load_address().unwrap().to_string()
+        };
+        assert_eq!(asked(Some("127.66.9.9:7777")), "127.66.9.9:7777", "on another machine");
+        assert_eq!(asked(Some("127.66.1.1:7500")), "127.66.1.1:7500");
+        assert_eq!(asked(None), "127.66.1.1:7401");
+    }
 }

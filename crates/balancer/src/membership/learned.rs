@@ -138,7 +138,7 @@ pub(super) mod tests {
             agent: None,
             agent_at: None,
             authority: format!("127.0.0.1:{port}"),
-            load_port: 7401,
+            load_at: crate::backend::LoadAt::Port(7401),
             max_connections: 4,
         }
     }

@@ -23,7 +23,7 @@ pub(crate) fn backend(id: BackendId, spec: &MemberSpec, workers: usize) -> Backe
     let address = spec.address.clone();
     Backend::new(id, name, address, authority, spec.max_connections, workers)
         .with_agent(spec.agent, spec.agent_at.clone())
-        .telling_load_at(spec.load_port)
+        .telling_load_at(spec.load_at)
 }
 
 /// Whether a back-end is as a source says; its weight is dispatch's.
@@ -31,7 +31,7 @@ fn is_as(backend: &Backend, spec: &MemberSpec) -> bool {
     backend.address == spec.address
         && backend.agent == spec.agent
         && backend.agent_at == spec.agent_at
-        && backend.load_port == spec.load_port
+        && backend.load_at == spec.load_at
         && backend.authority == spec.authority
         && backend.max_connections == spec.max_connections
 }
@@ -183,7 +183,7 @@ mod tests {
             address: Ok(([127, 0, 0, 1], 1).into()),
             agent: None,
             agent_at: None,
-            load_port: 7401,
+            load_at: crate::backend::LoadAt::Port(7401),
             authority: "a".to_owned(),
             max_connections: 4,
         }

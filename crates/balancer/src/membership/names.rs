@@ -12,6 +12,7 @@ use tokio::time::Instant;
 use super::learned::{LearnedMembers, TakenIn, take_in};
 use super::resolve::in_thread;
 use super::source::MemberSpec;
+use crate::backend::LoadAt;
 use crate::host_names::{FoundAddresses, look_up};
 use crate::shared::FrontEndShared;
 
@@ -113,7 +114,7 @@ fn member_of(b: &BackendConfig, address: SocketAddr) -> MemberSpec {
         agent_at: None,
         // The server behind the address knows itself by the name.
         authority: b.address(),
-        load_port: u16::try_from(b.load_port).unwrap_or(u16::MAX),
+        load_at: LoadAt::Port(u16::try_from(b.load_port).unwrap_or(u16::MAX)),
         max_connections: b.max_connections,
     }
 }

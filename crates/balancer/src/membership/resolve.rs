@@ -11,7 +11,7 @@ use tokio::sync::{Notify, Semaphore};
 use super::configured::{MOST_PAUSE, warn_of_strange_address};
 use super::members::Members;
 use super::source::{MemberSpec, MembershipChange, MembershipSource};
-use crate::backend::Backend;
+use crate::backend::{Backend, LoadAt};
 use crate::health;
 use crate::host_names::{AT_ONCE, FoundAddresses, UnresolvedHost, addresses_of, look_up};
 use crate::shared::FrontEndShared;
@@ -66,7 +66,7 @@ fn member_of(
         address,
         agent,
         agent_at: agent_at.cloned(),
-        load_port: u16::try_from(b.load_port).unwrap_or(u16::MAX),
+        load_at: LoadAt::Port(u16::try_from(b.load_port).unwrap_or(u16::MAX)),
         authority: b.address(),
         max_connections: b.max_connections,
     }

@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use plimsoll_config::{BackendName, HostPort};
 use plimsoll_policy::Weight;
 
+use crate::backend::LoadAt;
 use crate::host_names::UnresolvedHost;
 
 /// A back-end as a source knows it, found by its name.
@@ -18,8 +19,8 @@ pub(crate) struct MemberSpec {
     pub(crate) agent: Option<SocketAddr>,
     /// The name of its agent.
     pub(crate) agent_at: Option<HostPort>,
-    /// UDP port at which its agent tells its load.
-    pub(crate) load_port: u16,
+    /// Where its agent tells its load.
+    pub(crate) load_at: LoadAt,
     /// `Host` of health checks, and the name of its address.
     pub(crate) authority: String,
     /// Connections that may be open to it at once.

@@ -9,7 +9,7 @@ use std::net::SocketAddr;
 
 pub(crate) use self::options::Args;
 use self::options::{config, needs};
-use self::publishing::take_part_until;
+use self::publishing::{PublishedReplicas, ServedAt, take_part_until};
 use super::origin::{self, StopSignals};
 use super::privileges;
 use crate::error::CliError;
@@ -36,8 +36,7 @@ pub(crate) fn run(args: &Args) -> Result<(), CliError> {
     if let Some(most) = plimsoll_balancer::raise_open_file_limit().filter(|&most| most < wanted) {
         tracing::warn!("only {most} files may be open here, fewer than --max-connections may need: {wanted}");
     }
-    let published = args.publishing.published((Some(listen), args.origin_listen), &args.key)?;
-    let (agent, load) = start(args, listen)?;
+    let Started { agent, load, published } = start(args, listen)?;
     tracing::info!("taking connections over at {}", agent.address());
     if let Some(address) = agent.origin_address() {
         tracing::info!("origin on http://{address}");
@@ -59,10 +58,20 @@ pub(crate) fn run(args: &Args) -> Result<(), CliError> {
     if args.json_stats { output::print(&format!("{json}\n")) } else { Ok(()) }
 }
 
+/// An agent that runs, and what it is to publish.
+struct Started {
+    agent: Agent,
+    load: Option<LoadService>,
+    published: Option<PublishedReplicas>,
+}
+
 /// Starts an agent that has given away the privileges it needs no more.
-fn start(args: &Args, listen: SocketAddr) -> Result<(Agent, Option<LoadService>), CliError> {
+fn start(args: &Args, listen: SocketAddr) -> Result<Started, CliError> {
     let config = config(args, listen)?;
     let load = args.load.config(&config.key, &config.gauge)?.map(PreparedLoad::new).transpose()?;
+    let told_at = load.as_ref().and_then(|load| args.load.told_at(load));
+    let at = ServedAt { listen: Some(listen), origin: args.origin_listen, load: told_at };
+    let published = args.publishing.published(at, &args.key)?;
     let needs = needs(args);
     let identity = identity(args, &config, &needs)?;
     let low_ports = config.vips.iter().any(|vip| is_privileged_port(vip.port()));
@@ -72,7 +81,7 @@ fn start(args: &Args, listen: SocketAddr) -> Result<(Agent, Option<LoadService>)
     privileges::give_away(kept, &needs, "--user")?;
     let load = load.map(PreparedLoad::start).transpose()?;
     load.as_ref().inspect(|load| load::tell(load));
-    Ok((prepared.start()?, load))
+    Ok(Started { agent: prepared.start()?, load, published })
 }
 
 fn identity(args: &Args, config: &AgentConfig, needs: &[FileNeed]) -> Result<Identity, CliError> {

@@ -7,7 +7,8 @@ use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 
 use plimsoll_config::{
-    AccessLogFormat, Config, DiscoveryConfig, DiscoveryTransport, HashKey, HealthProbe, PolicyConfig,
+    AccessLogFormat, Config, DiscoveryConfig, DiscoveryTransport, HashKey, HealthProbe,
+    LoadInformationConfig, LoadSource, PolicyConfig,
 };
 use plimsoll_datapath::privileges::PrivilegeError;
 use plimsoll_datapath::system::{Question, Role};
@@ -140,6 +141,9 @@ fn summary(config: &Config, path: &Path, user: &str) -> String {
     if let Some(discovery) = &config.discovery {
         line("discovery", &discovered(discovery));
     }
+    if let Some(text) = loads(&config.load_information) {
+        line("loads", &text);
+    }
     line("mechanism", &mechanism(config));
     line("target", &target(config));
     line("admission", &admission(config));
@@ -184,6 +188,30 @@ fn discovered(discovery: &DiscoveryConfig) -> String {
         DiscoveryTransport::Etcd => format!("etcd at {}", discovery.endpoints.join(", ")),
     };
     format!("{service}/{partition} by {by}; a replica counts for {} s at most", discovery.ttl.as_secs_f64())
+}
+
+/// Where loads come from, if not from this front-end alone.
+fn loads(information: &LoadInformationConfig) -> Option<String> {
+    let LoadInformationConfig { size, timeout, interval, header, metric, .. } = information;
+    let interval_s = interval.as_secs_f64();
+    Some(match information.from {
+        LoadSource::Own => return None,
+        LoadSource::Poll => format!(
+            "{size} agents are asked for each request, for {} ms at most",
+            timeout.as_secs_f64() * 1e3
+        ),
+        LoadSource::Broadcast => {
+            let at = information.listen.map_or_else(String::new, |at| format!(" to {at}"));
+            let group = information.group.map_or_else(String::new, |group| format!(" in the group {group}"));
+            let most_s = interval_s * 10.0;
+            format!(
+                "announced{at}{group}; an agent's own interval counts up to {most_s} s, and silence for three of them is noticed"
+            )
+        }
+        LoadSource::Header => {
+            format!("{metric} in {header} of responses; silence for {} s is noticed", 3.0 * interval_s)
+        }
+    })
 }
 
 fn mechanism(config: &Config) -> String {

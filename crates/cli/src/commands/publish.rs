@@ -33,7 +33,8 @@ pub(crate) struct Args {
     #[arg(long, value_name = "FILE")]
     key: PathBuf,
 
-    /// Name of this node, which no other one has: letters, digits, -, _ and .; by default that of the machine
+    /// Name of this node, which no other one has: letters, digits, -, _ and .; by default MACHINE-PORT- and four letters that
+    /// follow from what is published
     #[arg(long, value_name = "NAME")]
     name: Option<String>,
 
@@ -53,8 +54,8 @@ pub(crate) struct Args {
 
 pub(crate) fn run(args: &Args) -> Result<(), CliError> {
     args.log.start();
-    let node = directory::node_name(args.name.as_deref())?;
-    let offers = args.replica.offers(&args.partitions, args.address, args.agent)?;
+    let offers = args.replica.offers(&args.partitions, args.address, args.agent, None)?;
+    let node = directory::node_name(args.name.as_deref(), &offers)?;
     let settings = args.directory.settings(&args.key, Some(node.clone()))?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|error| CliError::Failed(format!("cannot start: {error}")))?;

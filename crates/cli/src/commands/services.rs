@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use plimsoll_directory::{DirectoryView, DropReason, Replica, ServiceDirectory};
+use plimsoll_directory::{DirectoryView, DropReason, Replica, ServiceDirectory, TransportSettings};
 use plimsoll_report::{Align, Table};
 use plimsoll_wire::ServiceKey;
 
@@ -12,10 +12,13 @@ use crate::error::CliError;
 use crate::log::LogArgs;
 use crate::{output, values};
 
+/// Nodes are heard several times within this.
+const LEAST_WAIT: Duration = Duration::from_secs(3);
+
 /// Arguments of `services`.
 #[derive(clap::Args, Debug)]
 #[command(after_help = "\
-With multicast it listens for the time to live, in which every node is heard; nodes with a longer one need --wait.
+With multicast it listens for 3 s, in which a node is heard about four times, however long its own time to live is.
 
 Example:
   plimsoll services --key directory.key
@@ -29,7 +32,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "FILE")]
     key: PathBuf,
 
-    /// How long to listen, in seconds; by default the time to live
+    /// How long to listen, in seconds; by default the time to live, and 3 at least
     #[arg(long, value_name = "S", value_parser = values::positive)]
     wait: Option<f64>,
 
@@ -51,12 +54,17 @@ pub(crate) fn run(args: &Args) -> Result<(), CliError> {
     let wait = match args.wait.map(Duration::try_from_secs_f64) {
         Some(Ok(wait)) => wait,
         Some(Err(error)) => return Err(CliError::Usage(format!("--wait: {error}"))),
-        None => settings.ttl,
+        None => settings.ttl.max(LEAST_WAIT),
     };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|error| CliError::Failed(format!("cannot start: {error}")))?;
     let view = runtime.block_on(listen(settings, wait))?;
-    if args.json { output::print(&json(&view)) } else { output::print(&table(&view)) }
+    match (args.json, view.replicas.is_empty()) {
+        // No line for no replica.
+        (true, true) => Ok(()),
+        (true, false) => output::print(&json(&view)),
+        (false, _) => output::print(&table(&view)),
+    }
 }
 
 /// Hears what there is, for this long at most.
@@ -64,13 +72,16 @@ async fn listen(
     settings: plimsoll_directory::DirectorySettings,
     wait: Duration,
 ) -> Result<DirectoryView, CliError> {
+    let is_etcd = matches!(settings.transport, TransportSettings::Etcd(_));
     let directory = directory::take_part(settings, &[])?;
     let mut seen = directory.subscribe();
     // Where nodes tell of themselves, it is never complete.
     let complete = tokio::time::timeout(wait, seen.wait_for(|view| view.is_complete)).await;
     drop(complete);
     let view = DirectoryView::clone(&directory.view());
-    if let (Some(why), false) = (&view.away, view.is_complete) {
+    // A network in which nobody publishes is none that is away: the log says what may be wrong.
+    let is_away = is_etcd || directory.counts().accepted() > 0;
+    if let (Some(why), false) = (view.away.as_ref().filter(|_| is_away), view.is_complete) {
         return Err(CliError::Failed(format!("the directory of services is away: {why}")));
     }
     tell_dropped(&directory);

@@ -8,11 +8,16 @@ use std::time::{Duration, Instant};
 
 use plimsoll_testkit::{PATIENCE, eventually, is_stopped, uninterrupted};
 use plimsoll_wire::Key;
-use plimsoll_wire::load::{InquiryLimits, LoadInquirer, LoadKeys, LoadTaken};
+use plimsoll_wire::load::{
+    Datagram, IndexAnswer, IndexClient, InquiryLimits, LoadInquirer, LoadKeys, LoadTaken,
+};
 use serde_json::Value;
 
 use crate::common::{plimsoll, text};
+use crate::rights::{as_user, command_in, open_directory};
 
+/// No user of the user database.
+const STRANGER: u32 = 54_321;
 const KEY: [u8; 32] = [9; 32];
 
 fn key_file(directory: &Path) -> String {
@@ -31,7 +36,11 @@ struct LoadAgent {
 
 impl LoadAgent {
     fn start(key: &str, listen: &str, more: &[&str]) -> Self {
-        let mut child = Command::new(env!("CARGO_BIN_EXE_plimsoll"))
+        Self::run(Command::new(env!("CARGO_BIN_EXE_plimsoll")), key, listen, more)
+    }
+
+    fn run(mut command: Command, key: &str, listen: &str, more: &[&str]) -> Self {
+        let mut child = command
             .args(["agent", "--key", key, "--load-listen", listen, "--json-stats"])
             .args(more)
             .stdin(Stdio::null())
@@ -168,6 +177,76 @@ fn an_origin_beside_it_is_counted() {
 }
 
 #[test]
+fn a_load_index_is_asked_and_told() {
+    let directory = tempfile::tempdir().unwrap();
+    let key = key_file(directory.path());
+    let agent = LoadAgent::start(&key, "127.0.0.1:0", &["--load-index", "a,b,c"]);
+    let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+    socket.connect(agent.address).unwrap();
+    socket.set_read_timeout(Some(PATIENCE)).unwrap();
+    let names = ["a", "b", "c"].map(str::to_owned);
+    let random = plimsoll_wire::random().unwrap();
+    let mut client = IndexClient::new(LoadKeys::new(&Key::new(KEY)), random, &names, 100);
+    let origin = Instant::now();
+    let now_ns = || u64::try_from(origin.elapsed().as_nanos()).unwrap();
+    let tell = |client: &mut IndexClient, mut datagram: Datagram| loop {
+        socket.send(&datagram).unwrap();
+        let mut answer = [0; 100];
+        let bytes = uninterrupted(|| socket.recv(&mut answer)).unwrap();
+        match client.take(&answer[..bytes], now_ns()).unwrap() {
+            IndexAnswer::Renewed { sequence } => datagram = client.repeat(sequence, now_ns()).unwrap(),
+            answer => return answer,
+        }
+    };
+    let mut granted = [0; 3];
+    let mut held = Vec::new();
+    for _ in 0..6 {
+        let (_, acquire) = client.acquire(now_ns()).unwrap();
+        let IndexAnswer::Granted { sequence, backend } = tell(&mut client, acquire) else { panic!("none") };
+        granted[backend] += 1;
+        held.push((sequence, backend));
+    }
+    assert_eq!(granted, [2; 3], "the shortest queue each time");
+    // The one where an access is over is the next.
+    let (sequence, freed) = held[3];
+    let release = client.release(sequence, now_ns()).unwrap();
+    assert_eq!(tell(&mut client, release), IndexAnswer::Released { sequence });
+    let (_, acquire) = client.acquire(now_ns()).unwrap();
+    let answer = tell(&mut client, acquire);
+    assert!(matches!(answer, IndexAnswer::Granted { backend, .. } if backend == freed), "{answer:?}");
+    // Eight of what it has heard were genuine, and the first was answered by a renewal.
+    let stats = agent.end();
+    assert_eq!((&stats["load"]["answered"], &stats["load"]["renewed"]), (&8.into(), &1.into()), "{stats}");
+}
+
+/// The priority ("nice") of each thread, by name.
+fn priorities(pid: u32) -> std::collections::BTreeMap<String, i64> {
+    let threads = std::fs::read_dir(format!("/proc/{pid}/task")).unwrap();
+    let of = |thread: std::fs::DirEntry| {
+        let stat = std::fs::read_to_string(thread.path().join("stat")).ok()?;
+        let (name, rest) = stat.split_once('(')?.1.rsplit_once(')')?;
+        Some((name.to_owned(), rest.split_whitespace().nth(16)?.parse().ok()?))
+    };
+    threads.filter_map(|thread| of(thread.ok()?)).collect()
+}
+
+#[test]
+fn a_plain_user_with_cap_sys_nice_has_the_priority_for_that_thread_alone() {
+    let directory = open_directory(STRANGER);
+    let key = key_file(directory.path());
+    std::os::unix::fs::chown(&key, Some(STRANGER), Some(STRANGER)).unwrap();
+    let run = as_user(STRANGER, &["sys_nice"], command_in(directory.path()));
+    let mut command = Command::new(&run[0]);
+    command.args(&run[1..]);
+    let agent = LoadAgent::run(command, &key, "127.0.0.1:0", &["--load-announce", "127.0.0.1:9"]);
+    eventually("all threads run", || priorities(agent.child.id()).len() == 3);
+    let found = priorities(agent.child.id());
+    let of = |name: &str| *found.get(name).unwrap_or_else(|| panic!("no {name} in {found:?}"));
+    assert_eq!((of("load-answer"), of("load-announce"), of("plimsoll")), (-20, -20, 0));
+    assert_eq!(agent.end()["load"]["raised_priority"], true);
+}
+
+#[test]
 fn options_that_do_not_go_together_are_refused() {
     let directory = tempfile::tempdir().unwrap();
     let key = key_file(directory.path());
@@ -182,6 +261,17 @@ fn options_that_do_not_go_together_are_refused() {
     let and = |more: &[&str]| refused(&[&listen, more].concat());
     assert!(and(&["--load-index", "a,b,a"]).contains("named twice"));
     assert!(and(&["--load-index", "a", "--load-announce", "127.0.0.1:9"]).contains("cannot be used with"));
+    assert!(and(&["--load-index", ""]).contains("has no name"));
+    assert!(and(&["--load-index", "a,,b"]).contains("has no name"));
+    assert!(and(&["--load-announce", "127.0.0.1:0"]).contains("reach nobody"));
+    let group = ["--load-announce", "[ff05::1]:9", "--load-interface", "10.0.0.1"];
+    let by_address = refused(&[&["--load-listen", "[::1]:0"], &group[..]].concat());
+    assert!(by_address.contains("name of a network interface"), "{by_address}");
+    let receiver = ["--load-announce", "127.0.0.1:9", "--load-interface", "lo"];
+    assert!(and(&receiver).contains("no receiver is one"));
+    assert!(and(&["--load-api", "127.0.0.1:0", "--load-api-group", "0"]).contains("unix:PATH"));
+    let nobodys = ["--load-api", "unix:/nowhere/load.sock", "--load-api-group", "no such group"];
+    assert!(and(&nobodys).contains("/etc/group"));
     assert!(and(&["--load-api", "0.0.0.0:80"]).contains("loopback"));
     assert!(and(&["--serve", "copy:127.0.0.1:80"]).contains("--load-api"));
     assert!(and(&["--vip", "10.0.0.1:80"]).contains("--listen"));

@@ -29,6 +29,30 @@ fn a_good_file_is_summed_up() {
 }
 
 #[test]
+fn it_says_where_loads_come_from() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("plimsoll.toml");
+    let key = dir.path().join("load.key");
+    fs::write(&key, "0123456789abcdef".repeat(4)).unwrap();
+    fs::set_permissions(&key, std::os::unix::fs::PermissionsExt::from_mode(0o600)).unwrap();
+    let said = |table: &str| {
+        let least = "[[listener]]\naddress = \"127.0.0.1:0\"\n[[backend]]\naddress = \"127.0.0.1:1\"\n";
+        fs::write(&path, format!("{least}[load_information]\n{table}")).unwrap();
+        let output = plimsoll(&["check", "--config", path.to_str().unwrap()]);
+        format!("{}{}", text(&output.stdout), text(&output.stderr))
+    };
+    let key = format!("key_file = {:?}\n", key.to_str().unwrap());
+    let announced =
+        said(&format!("from = \"broadcast\"\nlisten = \"127.0.0.1:7403\"\ninterval = \"200ms\"\n{key}"));
+    assert!(announced.contains("127.0.0.1:7403; an agent's own interval counts up to 2 s"), "{announced}");
+    let asked = said(&format!("from = \"poll\"\n{key}"));
+    assert!(asked.contains("2 agents are asked for each request, for 10 ms at most"), "{asked}");
+    assert!(said("from = \"header\"\n").contains("silence for 3 s is noticed"));
+    let wrong = said("from = \"header\"\ntimeout = \"5ms\"\n");
+    assert!(wrong.contains("remove it, or write `from = \"poll\"`"), "{wrong}");
+}
+
+#[test]
 fn the_effective_configuration_as_json() {
     let output = plimsoll(&["check", "--config", EXAMPLE, "--json"]);
     let json: serde_json::Value = serde_json::from_str(&text(&output.stdout)).unwrap();

@@ -2,8 +2,10 @@
 
 use std::time::Duration;
 
+use plimsoll_wire::needs_interface;
+
 use crate::reader::{ConfigReader, DeclaredTable};
-use crate::sections::{DiscoveryConfig, DiscoveryTransport, needs_interface};
+use crate::sections::{DiscoveryConfig, DiscoveryTransport};
 
 /// What leases of etcd can keep.
 const LEAST_ETCD_TTL: Duration = Duration::from_secs(3);
@@ -42,7 +44,7 @@ pub(super) fn read<'a>(
             wrong("ttl", "is shorter than a lease of etcd can be", "write at least \"3s\"");
         }
         DiscoveryTransport::Multicast
-            if discovery.interface.is_none() && needs_interface(&discovery.group) =>
+            if discovery.interface.is_none() && needs_interface(discovery.group.ip()) =>
         {
             wrong("interface", "has to say in which network this group is", "write the name of an interface");
         }

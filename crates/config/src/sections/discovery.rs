@@ -1,6 +1,6 @@
 //! Back-ends that a directory of services tells.
 
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 use std::time::Duration;
 
 use plimsoll_wire::{Key, check_service_name};
@@ -26,8 +26,8 @@ keys! {
         /// File with the key that all nodes share: 64 hexadecimal digits, which only its owner, and at most its group, may
         /// read.
         "key_file" key: Key = Required, Text("the path of a file") => KeyFile, restart;
-        /// How long a replica counts at most when nothing more is heard of it; one that announces a shorter time, that long. At
-        /// least 400ms, and 3s with `etcd`; at most 1h.
+        /// How long a replica counts at most when nothing more is heard of it; one that announces a shorter time, or at most 3s, that long.
+        /// At least 400ms, and 3s with `etcd`; at most 1h.
         "ttl" ttl: Duration = Is("3s"), KeyKind::Duration => TimeToLive, restart;
         /// With `multicast`: the group, with its port.
         "group" group: SocketAddr = Is("239.255.80.76:7369"), Text("a multicast address and a port") => Group, restart;
@@ -194,11 +194,6 @@ fn prefix(text: &str) -> Result<String, Wrong> {
     Ok(text.trim_end_matches('/').to_owned())
 }
 
-/// Whether an interface is needed to say which network is meant.
-pub(crate) fn needs_interface(group: &SocketAddr) -> bool {
-    matches!(group.ip(), IpAddr::V6(ip) if ip.segments()[0] & 0xf == 2)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -219,9 +214,5 @@ mod tests {
         for bad in ["", "/", "a", "/a b"] {
             assert!(prefix(bad).is_err(), "{bad}");
         }
-        assert!(
-            needs_interface(&group("[ff02::1]:1").unwrap())
-                && !needs_interface(&group("[ff05::1]:1").unwrap())
-        );
     }
 }

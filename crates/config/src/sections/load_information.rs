@@ -3,13 +3,13 @@
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
-use plimsoll_wire::Key;
+use plimsoll_wire::{Key, MulticastInterface, needs_interface};
 
 use super::handoff::KeyFile;
 use crate::declare::{KeyForm, KeyValue, keys, words};
 use crate::keys::Default::{Is, Words};
 use crate::keys::KeyKind::{self, Choice, Integer, Text};
-use crate::reader::{ConfigReader, DeclaredTable, Wrong, quoted};
+use crate::reader::{ConfigReader, DeclaredTable, FoundKey, Wrong, quoted};
 use crate::value::{ConfigValue, show_duration};
 
 keys! {
@@ -28,18 +28,19 @@ keys! {
         /// With `poll`: a load that was told no longer ago is not asked for again; this front-end's own requests since are counted. So a
         /// load may be older than its request by this. `"0s"` asks for each request. At most 1s.
         "max_age" max_age: Duration = Is("1ms"), KeyKind::DurationOrZero => LoadAge, restart;
-        /// How often a load is to come, with `broadcast` until an agent tells its own interval, and with `header`. A back-end that was
-        /// silent for three intervals counts as loaded like the others. At least 10ms.
+        /// How often a load is to come, with `broadcast` until an agent tells its own interval, which counts up to ten times this one, and
+        /// with `header`. A back-end that was silent for three intervals counts as loaded like the others. At least 10ms.
         "interval" interval: Duration = Is("1s"), KeyKind::Duration => LoadInterval, restart;
-        /// With `broadcast`: where announcements come in. Agents that are asked for their boot id answer there, too.
+        /// With `broadcast`: where announcements come in, and the address from which agents are asked for their boot id. With a group, its
+        /// port is the group's, and several front-ends of one machine may have the same.
         "listen" listen: Option<SocketAddr> =
             Words("nowhere"), Text("IP address and port, e.g. \"0.0.0.0:7403\"") => ListenAt, restart;
         /// With `broadcast`: the multicast group that agents announce to.
         "group" group: Option<IpAddr> =
             Words("no group"), Text("a multicast address, e.g. \"239.255.74.1\"") => GroupAddress, restart;
-        /// With `broadcast`: the IPv4 address of the interface at which the group is joined.
-        "group_interface" group_interface: Option<IpAddr> =
-            Words("the system's choice"), Text("an IPv4 address of this machine") => InterfaceAddress, restart;
+        /// With `broadcast`: the network interface at which the group is joined, by name; for an IPv4 group, by its address as well.
+        "group_interface" group_interface: Option<MulticastInterface> =
+            Words("the system's choice"), Text("the name of a network interface, or its IPv4 address") => GroupInterface, restart;
         /// The highest load that is believed; with a higher one, the back-end counts as silent.
         "most_load" most_load: u32 = Is("65535"), Integer { min: 1, max: 65_535 }, restart;
         /// With `header`: the field of responses that has the load, in the forms of ORCA.
@@ -67,7 +68,11 @@ impl LoadInformationConfig {
         section: &DeclaredTable<'a>,
     ) -> Option<Self> {
         let read = Self::read(reader, section);
+        if let Some(read) = &read {
+            read.check_group(reader, section);
+        }
         let from = section.found("from").and_then(|found| found.value.as_str()).unwrap_or("own");
+        check_keys(reader, section, from);
         let mut needs = |name: &str, remedy: &str| {
             if section.found(name).is_none() {
                 let wrong = ("missing".to_owned(), remedy.to_owned());
@@ -82,6 +87,99 @@ impl LoadInformationConfig {
         }
         read
     }
+}
+
+impl LoadInformationConfig {
+    /// Group, interface and address to listen at have to go together.
+    fn check_group<'a>(&self, reader: &mut ConfigReader<'a>, section: &DeclaredTable<'a>) {
+        let mut wrong = |name: &str, what: &str, remedy: &str| {
+            let span = section.found(name).map_or_else(|| section.span.clone(), |found| found.span);
+            reader.wrong(&section.key(name), span, (what.to_owned(), remedy.to_owned()));
+        };
+        let Some(group) = self.group else {
+            if self.group_interface.is_some() {
+                wrong("group_interface", "is the interface of no group", "remove it, or name the `group`");
+            }
+            return;
+        };
+        match &self.group_interface {
+            Some(MulticastInterface::Address(_)) if group.is_ipv6() => {
+                wrong(
+                    "group_interface",
+                    "cannot be an address for an IPv6 group",
+                    "write the name of an interface, e.g. \"eth0\"",
+                );
+            }
+            None if needs_interface(group) => {
+                wrong(
+                    "group_interface",
+                    "has to say in which network this group is",
+                    "write the name of an interface, e.g. \"eth0\"",
+                );
+            }
+            _ => {}
+        }
+        match self.listen {
+            Some(listen) if listen.is_ipv4() != group.is_ipv4() => {
+                let remedy =
+                    if group.is_ipv6() { "write e.g. \"[::]:7403\"" } else { "write e.g. \"0.0.0.0:7403\"" };
+                wrong("listen", "is of another family than the group", remedy);
+            }
+            Some(listen) if listen.port() == 0 => {
+                wrong(
+                    "listen",
+                    "leaves the port of the group open",
+                    "write the port that agents announce to",
+                );
+            }
+            _ => {}
+        }
+    }
+}
+
+/// Keys that are for other sources are mistakes, unless they say what holds without them.
+fn check_keys<'a>(reader: &mut ConfigReader<'a>, section: &DeclaredTable<'a>, from: &str) {
+    if !LoadSource::WORDS.contains(&from) {
+        return;
+    }
+    for (name, sources) in KEYS {
+        let Some(found) = section.found(name) else { continue };
+        let words: Vec<String> = sources.iter().map(ToString::to_string).collect();
+        if words.iter().any(|word| word == from) || is_default(&found) {
+            continue;
+        }
+        let forms: Vec<String> = words.iter().map(|word| format!("`from = \"{word}\"`")).collect();
+        let what = format!("is not used with `from = \"{from}\"`");
+        reader.wrong(
+            &section.key(name),
+            found.span,
+            (what, format!("remove it, or write {}", forms.join(" or "))),
+        );
+    }
+}
+
+/// The sources with which a key is used.
+const KEYS: &[(&str, &[LoadSource])] = {
+    use LoadSource::{Broadcast, Header, Poll};
+    &[
+        ("key_file", &[Poll, Broadcast]),
+        ("size", &[Poll]),
+        ("timeout", &[Poll]),
+        ("max_age", &[Poll]),
+        ("interval", &[Broadcast, Header]),
+        ("listen", &[Broadcast]),
+        ("group", &[Broadcast]),
+        ("group_interface", &[Broadcast]),
+        ("most_load", &[Poll, Broadcast, Header]),
+        ("header", &[Header]),
+        ("metric", &[Header]),
+    ]
+};
+
+/// Whether a key is written out with its default, which changes nothing.
+fn is_default(found: &FoundKey<'_>) -> bool {
+    let written = found.value.as_str().or_else(|| found.value.as_integer().map(|number| number.as_str()));
+    matches!(found.spec.map(|spec| spec.default), Some(Is(default)) if written == Some(default))
 }
 
 /// The key in a file, where one is named.
@@ -209,21 +307,24 @@ impl KeyForm<Option<IpAddr>> for GroupAddress {
     }
 }
 
-/// An IPv4 address of this machine.
-struct InterfaceAddress;
+/// A network interface of this machine.
+struct GroupInterface;
 
-impl KeyForm<Option<IpAddr>> for InterfaceAddress {
+impl KeyForm<Option<MulticastInterface>> for GroupInterface {
     fn read<'a>(
         reader: &mut ConfigReader<'a>,
         section: &DeclaredTable<'a>,
         name: &str,
-    ) -> Option<Option<IpAddr>> {
-        let remedy = "write an IPv4 address of this machine, e.g. \"10.0.0.11\"";
-        optional(reader, section, name, |text| ip(text, IpAddr::is_ipv4, remedy))
+    ) -> Option<Option<MulticastInterface>> {
+        let remedy =
+            "write the name of a network interface, or its IPv4 address, e.g. \"eth0\" or \"10.0.0.11\"";
+        optional(reader, section, name, |text| {
+            text.parse().map_err(|_| (format!("{} is no network interface", quoted(text)), remedy.to_owned()))
+        })
     }
 
-    fn show(interface: &Option<IpAddr>) -> Option<ConfigValue> {
-        GroupAddress::show(interface)
+    fn show(interface: &Option<MulticastInterface>) -> Option<ConfigValue> {
+        interface.as_ref().map(|interface| ConfigValue::Text(interface.to_string()))
     }
 }
 

@@ -21,7 +21,6 @@ use crate::keys::SectionSpec;
 pub use admin::Admin;
 pub use admission::{AdmissionConfig, AdmissionLimitConfig};
 pub use backends::{BackendConfig, BackendName, ListenerConfig};
-pub(crate) use discovery::needs_interface;
 pub use discovery::{DiscoveryConfig, DiscoveryTransport};
 pub use ejection::EjectionConfig;
 pub use failover::FailoverConfig;

@@ -3,6 +3,8 @@
 
 use std::path::PathBuf;
 
+use plimsoll_config::Config;
+
 use crate::documents::golden;
 use crate::{LEAST, wrong};
 
@@ -149,6 +151,10 @@ const BAD: &[(&str, &str)] = &[
     ("load_information.metric", "[load_information]\nmetric = \"a=b\"\n"),
     ("load_information.size", "[load_information]\nsize = 9\n"),
     ("load_information.from", "[load_information]\nfrom = \"guess\"\n"),
+    ("load_information.key_file", "[load_information]\nkey_file = \"none\"\n"),
+    ("load_information.max_age", "[load_information]\nfrom = \"header\"\nmax_age = \"1ms\"\n"),
+    ("load_information.interval", "[load_information]\nfrom = \"poll\"\ninterval = \"2s\"\n"),
+    ("load_information.metric", "[load_information]\nfrom = \"broadcast\"\nmetric = \"a\"\n"),
     ("backend[1].load_port", "[[backend]]\naddress = \"h:1\"\nload_port = 0\n"),
     ("failover.address", "[failover]\n"),
     ("failover.address", "[failover]\naddress = \"127.0.0.1:80\"\n"),
@@ -202,6 +208,44 @@ fn every_error_names_line_key_and_remedy() {
         assert!(!errors.render().contains("secret"), "a token is shown: {errors}");
     }
     golden(PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/golden/errors.txt")), &out);
+}
+
+/// What is wrong with announcements that come in by these keys.
+fn wrong_announcements(keys: &str) -> String {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("load.key");
+    std::fs::write(&path, "0123456789abcdef".repeat(4)).unwrap();
+    std::fs::set_permissions(&path, std::os::unix::fs::PermissionsExt::from_mode(0o600)).unwrap();
+    let file = path.to_str().unwrap();
+    let text = format!("{LEAST}[load_information]\nfrom = \"broadcast\"\nkey_file = {file:?}\n{keys}");
+    Config::parse(&text, "plimsoll.toml").map_or_else(|errors| errors.render(), |_| String::new())
+}
+
+#[test]
+fn group_interface_and_listener_of_announcements_have_to_go_together() {
+    let listen = |at: &str, more: &str| wrong_announcements(&format!("listen = {at:?}\n{more}"));
+    for (wrong, remedy) in [
+        (listen("0.0.0.0:7403", "group = \"ff05::7401\"\n"), "write e.g. \"[::]:7403\""),
+        (listen("[::]:7403", "group = \"239.255.74.1\"\n"), "write e.g. \"0.0.0.0:7403\""),
+        (listen("0.0.0.0:0", "group = \"239.255.74.1\"\n"), "write the port"),
+        (listen("[::]:7403", "group = \"ff02::7401\"\n"), "name of an interface"),
+        (
+            listen("[::]:7403", "group = \"ff05::7401\"\ngroup_interface = \"10.0.0.1\"\n"),
+            "name of an interface",
+        ),
+        (listen("0.0.0.0:7403", "group_interface = \"eth0\"\n"), "name the `group`"),
+    ] {
+        assert!(wrong.contains(remedy), "{wrong}");
+    }
+    for good in [
+        listen("0.0.0.0:0", ""),
+        listen("0.0.0.0:7403", "group = \"239.255.74.1\"\ngroup_interface = \"10.0.0.1\"\n"),
+        listen("10.0.0.1:7403", "group = \"239.255.74.1\"\ngroup_interface = \"eth0\"\n"),
+        listen("[::]:7403", "group = \"ff02::7401\"\ngroup_interface = \"eth0\"\n"),
+        listen("[::]:7403", "group = \"ff05::7401\"\n"),
+    ] {
+        assert_eq!(good, "");
+    }
 }
 
 #[test]

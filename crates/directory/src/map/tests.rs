@@ -1,6 +1,7 @@
 use proptest::prelude::*;
 
 use super::*;
+use crate::offer::ServiceOffer;
 
 const TTL: Duration = Duration::from_secs(4);
 const BEGAN_MS: u64 = 1_700_000_000_000;
@@ -122,6 +123,75 @@ fn a_node_is_remembered_until_its_announcements_are_too_old_anyway() {
     world.later(Duration::from_secs(3));
     assert_eq!(world.hears(world.says("b", 1, &["s/0"])).0, Ok(()));
     assert_eq!(world.hears(ahead).0, Err(DropReason::Stale));
+}
+
+#[test]
+fn a_node_whose_clock_was_set_back_is_heard_after_a_minute() {
+    let mut world = World::new(MapBounds::default());
+    let of_process =
+        |world: &World, boot, sequence| Announcement { boot, ..world.says("a", sequence, &["s/0"]) };
+    assert_eq!(world.hears(of_process(&world, 10, 7)).0, Ok(()));
+    for sequence in 1..60 {
+        world.later(Duration::from_secs(1));
+        let earlier = of_process(&world, 5, sequence);
+        assert_eq!(world.hears(earlier).0, Err(DropReason::Stale), "{sequence} s later");
+    }
+    world.later(Duration::from_secs(1));
+    assert_eq!(world.hears(of_process(&world, 5, 60)).0, Ok(()));
+    assert_eq!(world.names(), ["s/0 a"]);
+    // From then on it is the one that counts.
+    assert_eq!(world.hears(of_process(&world, 5, 60)).0, Err(DropReason::Replayed));
+    assert_eq!(world.hears(of_process(&world, 5, 61)).0, Ok(()));
+}
+
+#[test]
+fn in_etcd_too_a_node_whose_clock_was_set_back_is_heard() {
+    let mut world = World::new(MapBounds::default());
+    let puts = |world: &mut World, boot, port| {
+        let mut said = Announcement { boot, ..world.says("a", 1, &["s/0"]) };
+        if let Said::Offers(offers) = &mut said.said {
+            offers[0].address.set_port(port);
+        }
+        let now = world.now();
+        world.map.hear(said, Liveness::Leased, now).0
+    };
+    assert_eq!(puts(&mut world, 10, 80), Ok(()));
+    world.later(Duration::from_secs(30));
+    assert_eq!(puts(&mut world, 5, 81), Err(DropReason::Replayed));
+    world.later(Duration::from_secs(30));
+    assert_eq!(puts(&mut world, 5, 81), Ok(()));
+    let ports: Vec<u16> = world.map.replicas().map(|replica| replica.offer.address.port()).collect();
+    assert_eq!(ports, [81]);
+}
+
+/// What a node repeats at the pace of multicast, and a listener keeps, whatever times to live they have.
+#[test]
+fn no_two_times_to_live_make_a_node_come_and_go() {
+    let all_s = [0.4, 1.0, 3.0, 10.0, 3600.0];
+    for (node_s, listener_s) in all_s.into_iter().flat_map(|node| all_s.map(|listener| (node, listener))) {
+        let [node, listener] = [node_s, listener_s].map(Duration::from_secs_f64);
+        let mut world = World::new(MapBounds::of_listener(listener));
+        let ttl_ms = u32::try_from(node.as_millis()).unwrap();
+        // At the longest pause, and every other one is lost.
+        let pause = crate::multicast::repeat_interval(node).mul_f64(1.25);
+        for sequence in 0..40 {
+            let said = Announcement { ttl_ms, ..world.says("a", sequence, &["s/0"]) };
+            if sequence % 2 == 0 {
+                assert_eq!(world.hears(said).0, Ok(()));
+            }
+            for part in 0..10 {
+                world.hears_of("b", 10 * sequence + part, &[]);
+                assert_eq!(world.later(pause / 10), [], "{node_s} s at a listener of {listener_s} s");
+            }
+        }
+        // Once it is dead, it goes, within the shorter of the times to live, or 3 s.
+        let wait = node.min(listener.max(Duration::from_secs(3)));
+        for part in 0..100 {
+            world.hears_of("b", 1000 + part, &[]);
+            world.later(wait / 100);
+        }
+        assert_eq!(world.names(), Vec::<String>::new(), "{node_s} s at a listener of {listener_s} s");
+    }
 }
 
 #[test]

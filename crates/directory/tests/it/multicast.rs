@@ -110,6 +110,29 @@ async fn two_nodes_of_one_name_do_not_take_turns() {
 }
 
 #[tokio::test]
+async fn who_hears_nobody_valid_says_so_with_the_likely_reason() {
+    let meeting = Meeting { ttl: Duration::from_millis(400), ..Meeting::multicast() };
+    let watching = meeting.node(None, &[]);
+    let why = || watching.view().away.clone().unwrap_or_default();
+    eventually_async("nobody is heard", async || why().contains("compare group, port and network interface"))
+        .await;
+    let TransportSettings::Multicast(transport) = meeting.transport.clone() else { unreachable!() };
+    let stranger = ServiceDirectory::start(DirectorySettings {
+        key: plimsoll_wire::Key::new([8; 32]),
+        transport: TransportSettings::Multicast(transport),
+        node: Some("stranger".to_owned()),
+        ttl: meeting.ttl,
+        only: None,
+    });
+    let stranger = stranger.unwrap();
+    stranger.publish(&[offer("s", 1)]).unwrap();
+    eventually_async("another key", async || why().contains("compare the key files")).await;
+    let _friend = meeting.node(Some("friend"), &[offer("s", 2)]);
+    knows(&watching, &["s/0 friend"]).await;
+    assert_eq!(watching.view().away, None);
+}
+
+#[tokio::test]
 async fn a_group_or_interface_that_is_none_is_refused_with_the_remedy() {
     let error = |transport: MulticastSettings, ttl: Duration| {
         let transport = TransportSettings::Multicast(transport);

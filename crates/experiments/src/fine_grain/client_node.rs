@@ -166,16 +166,21 @@ impl ClientNode {
                 let offered = core.offer(&Request::of(number as u64, TargetId(number as u64)), now);
                 self.follow(number, offered)
             }
-            Chooser::Manager(manager, socket) => {
-                let Some((sequence, datagram)) = manager.acquire(now.as_nanos()) else {
-                    return Err(io::Error::other("too many accesses are under way"));
-                };
-                self.acquired.insert(sequence, number);
-                self.repeats.push_back((now.as_nanos() + REPEAT_NS, sequence));
-                let _ = socket.send(&datagram);
-                Ok(())
-            }
+            Chooser::Manager(..) => self.acquire(number),
         }
+    }
+
+    /// Asks the manager for a server.
+    fn acquire(&mut self, number: usize) -> io::Result<()> {
+        let now_ns = since_ns(self.origin);
+        let Chooser::Manager(manager, socket) = &mut self.chooser else { return Ok(()) };
+        let Some((sequence, datagram)) = manager.acquire(now_ns) else {
+            return Err(io::Error::other("too many accesses are under way"));
+        };
+        self.acquired.insert(sequence, number);
+        self.repeats.push_back((now_ns + REPEAT_NS, sequence));
+        let _ = socket.send(&datagram);
+        Ok(())
     }
 
     fn follow(&mut self, number: usize, offered: Offered) -> io::Result<()> {
@@ -358,6 +363,11 @@ impl ClientNode {
                 Ok(IndexAnswer::Renewed { sequence }) => {
                     if let Some(datagram) = manager.repeat(sequence, now_ns) {
                         let _ = socket.send(&datagram);
+                    }
+                }
+                Ok(IndexAnswer::TooLate { sequence }) => {
+                    if let Some(number) = self.acquired.remove(&sequence) {
+                        self.acquire(number)?;
                     }
                 }
                 Ok(IndexAnswer::Released { .. }) | Err(_) => {}

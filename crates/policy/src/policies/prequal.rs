@@ -22,6 +22,7 @@
 //! What the paper leaves open: with no more back-ends than the pool has room for, its formula bounds no uses, as each back-end is
 //! probed again soon; age and removal do. Removal leaves two probes in the pool, or a small cluster would be left to chance. RIF is per
 //! unit of weight and never below the front-end's own count. Equal latencies go to the least RIF, equal ones of both to chance.
+//! A reported latency is never below what this front-end itself has seen lately of the back-end at about that RIF.
 //! Where reports do not tell a latency, the response times stand in that this front-end saw at about the reported RIF. Any report is
 //! taken, asked for or not; without reports every choice is at random.
 
@@ -33,8 +34,7 @@ use crate::latency_by_load::LatencyByLoad;
 use crate::load_use::LoadUse;
 use crate::params::{ParamSet, Params as _};
 use crate::policies::random::Random;
-use crate::policy::Capabilities;
-use crate::policy::Policy;
+use crate::policy::{Capabilities, Policy};
 use crate::policy_spec::{BuildContext, Built, PolicySpec};
 use crate::probe_pool::{Paced, PooledProbe, ProbePool, RecentLoads};
 use crate::request::{Outcome, Request};
@@ -197,8 +197,7 @@ impl TakesReports for Prequal {
         }
         self.counts.reports += 1;
         self.recent.add(RelativeLoad::of(load, view.weight(backend)));
-        let latency =
-            latency.unwrap_or_else(|| self.latencies.expected(backend, load.saturating_add(1), now));
+        let latency = self.latencies.believable(latency, backend, load.saturating_add(1), now);
         let uses = self.uses(view);
         self.pool.add(PooledProbe { backend, at: now, load, latency, uses });
     }
@@ -245,6 +244,8 @@ pub static SPEC: PolicySpec = PolicySpec {
 
 #[cfg(test)]
 mod tests {
+    mod lies;
+
     use super::*;
     use crate::cluster::Cluster;
     use crate::request::TargetId;

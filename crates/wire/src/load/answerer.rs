@@ -6,6 +6,7 @@ use std::sync::Arc;
 use super::clients::ClientWindows;
 use super::counts::{LoadCounters, LoadRefusal};
 use super::datagram::{Datagram, Inquiry, LoadKeys, LoadReply, MOST_LOAD};
+use super::renewals::Renewals;
 use crate::source_rates::SourceRates;
 
 /// A random number other than 0 of one run of an agent, with which all that it sends can be told from what an earlier run sent.
@@ -33,7 +34,7 @@ pub struct AnswerLimits {
     pub clients: usize,
     /// Inquiries in a second from one source (an IPv4 address, a /64 of IPv6).
     pub per_source_s: u32,
-    /// Renewals in a second to one source.
+    /// Renewals in a second to one source, and a tenth of that to one client.
     pub renewals_per_source_s: u32,
     /// How old an inquiry may be.
     pub stale_after_ns: u64,
@@ -59,7 +60,7 @@ impl Default for AnswerLimits {
 pub(super) struct Freshness {
     pub(super) limits: AnswerLimits,
     pub(super) boot: BootId,
-    renewals: SourceRates,
+    renewals: Renewals,
 }
 
 /// Whether a datagram is of this boot id and now.
@@ -72,22 +73,19 @@ pub(super) enum Freshly {
 impl Freshness {
     /// `seed` is a secret random number.
     pub(super) fn new(limits: AnswerLimits, boot: BootId, seed: u64) -> Self {
-        let per_s = limits.renewals_per_source_s;
-        Self { limits, boot, renewals: SourceRates::new(per_s, per_s.div_ceil(10), seed) }
+        Self { limits, boot, renewals: Renewals::new(limits.renewals_per_source_s, seed) }
     }
 
+    /// `number` is that of what `client` has sent, where each has another one.
     pub(super) fn check(
         &mut self,
         source: IpAddr,
+        (client, number): (u64, Option<u64>),
         (boot, clock_ns): (u64, u64),
         now_ns: u64,
     ) -> Result<Freshly, LoadRefusal> {
         if boot != self.boot.number() {
-            return if self.renewals.admits(source, now_ns) {
-                Ok(Freshly::Renew)
-            } else {
-                Err(LoadRefusal::Limited)
-            };
+            return self.renewals.admit(source, client, number, now_ns).map(|()| Freshly::Renew);
         }
         let is_stale = now_ns.saturating_sub(clock_ns) > self.limits.stale_after_ns;
         if is_stale || clock_ns.saturating_sub(now_ns) > self.limits.ahead_ns {
@@ -119,6 +117,12 @@ impl LoadAnswerer {
         let clients = ClientWindows::new(limits.clients, fresh.forget_after_ns());
         let rates = SourceRates::new(limits.per_source_s, limits.per_source_s.div_ceil(10), seed);
         Self { keys, fresh, clients, rates, counters: Arc::default() }
+    }
+
+    /// Datagrams so far that nobody with the key has made.
+    #[must_use]
+    pub fn unauthentic(&self) -> u64 {
+        self.counters.unauthentic()
     }
 
     /// What it counts.
@@ -170,7 +174,8 @@ impl LoadAnswerer {
             load: None,
             latency_us: 0,
         };
-        if matches!(self.fresh.check(source, (boot, clock_ns), now_ns)?, Freshly::Renew) {
+        let asker = (client, Some(sequence));
+        if matches!(self.fresh.check(source, asker, (boot, clock_ns), now_ns)?, Freshly::Renew) {
             return Ok(reply);
         }
         // Only what is neither forged nor repeated counts against the rate of its source: nobody else can use it up.

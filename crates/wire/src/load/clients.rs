@@ -38,6 +38,11 @@ impl SequenceWindow {
         }
     }
 
+    /// Whether it is too far back to know whether it has come.
+    pub(super) fn is_before(&self, sequence: u64) -> bool {
+        self.latest.saturating_sub(sequence) >= WINDOW
+    }
+
     pub(super) fn enter(&mut self, sequence: u64) {
         if let Some(back) = self.latest.checked_sub(sequence) {
             self.seen |= 1_u128.checked_shl(u32::try_from(back).unwrap_or(u32::MAX)).unwrap_or(0);

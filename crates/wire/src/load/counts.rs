@@ -90,6 +90,13 @@ impl LoadCounters {
         self.refused[why as usize].fetch_add(1, Ordering::Relaxed);
     }
 
+    /// Datagrams so far that nobody with the key has made.
+    #[must_use]
+    pub fn unauthentic(&self) -> u64 {
+        let made_without = [LoadRefusal::Length, LoadRefusal::Form, LoadRefusal::Forged];
+        made_without.iter().map(|&why| self.refused[why as usize].load(Ordering::Relaxed)).sum()
+    }
+
     /// What was counted so far.
     #[must_use]
     pub fn counts(&self) -> LoadCounts {

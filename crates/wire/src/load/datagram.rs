@@ -37,7 +37,7 @@ pub(super) enum DatagramKind {
     Grant = 6,
     /// My access is over, or, with the sequence number 0 in place of one of a grant, I am still here.
     Release = 7,
-    /// Noted.
+    /// Noted; or, of what is asked for, too late.
     Released = 8,
 }
 

@@ -81,6 +81,12 @@ impl LoadIndex {
         }
     }
 
+    /// Datagrams so far that nobody with the key has made.
+    #[must_use]
+    pub fn unauthentic(&self) -> u64 {
+        self.counters.unauthentic()
+    }
+
     /// What it counts.
     #[must_use]
     pub fn counters(&self) -> Arc<LoadCounters> {
@@ -128,22 +134,27 @@ impl LoadIndex {
             second: self.list,
             ..asked
         };
-        if matches!(self.fresh.check(source, (asked.boot, asked.clock_ns), now_ns)?, Freshly::Renew) {
+        // Each is repeated until it is answered, so its number tells nothing.
+        let asker = (asked.client, None);
+        if matches!(self.fresh.check(source, asker, (asked.boot, asked.clock_ns), now_ns)?, Freshly::Renew) {
             return Ok(answer);
         }
         if !self.rates.admits(source, now_ns) {
             return Err(LoadRefusal::Limited);
         }
         if asked.kind == DatagramKind::Acquire {
-            let backend = self.acquire(asked.client, asked.sequence, now_ns)?;
-            Ok(DatagramFields { kind: DatagramKind::Grant, first: backend, ..answer })
+            match self.acquire(asked.client, asked.sequence, now_ns)? {
+                Some(backend) => Ok(DatagramFields { kind: DatagramKind::Grant, first: backend, ..answer }),
+                None => Ok(DatagramFields { kind: DatagramKind::Released, ..answer }),
+            }
         } else {
             self.release(asked.client, asked.sequence, now_ns);
             Ok(DatagramFields { kind: DatagramKind::Released, ..answer })
         }
     }
 
-    fn acquire(&mut self, client: u64, sequence: u64, now_ns: u64) -> Result<u32, LoadRefusal> {
+    /// The back-end of an access; `None` where its number is too far behind to know whether it was over before.
+    fn acquire(&mut self, client: u64, sequence: u64, now_ns: u64) -> Result<Option<u32>, LoadRefusal> {
         let backend = self.shortest().ok_or(LoadRefusal::Full)?;
         if !self.clients.contains_key(&client) && self.clients.len() >= self.limits.answers.clients {
             return Err(LoadRefusal::Full);
@@ -151,7 +162,10 @@ impl LoadIndex {
         let holder = self.clients.entry(client).or_default();
         if let Some(&granted) = holder.accesses.get(&sequence) {
             holder.seen_at_ns = now_ns;
-            return Ok(granted);
+            return Ok(Some(granted));
+        }
+        if holder.used.is_before(sequence) {
+            return Ok(None);
         }
         if holder.used.has(sequence) {
             return Err(LoadRefusal::Replayed);
@@ -165,7 +179,7 @@ impl LoadIndex {
         if let Some(queue) = self.queues.get_mut(backend as usize) {
             *queue = queue.saturating_add(1);
         }
-        Ok(backend)
+        Ok(Some(backend))
     }
 
     fn release(&mut self, client: u64, sequence: u64, now_ns: u64) {

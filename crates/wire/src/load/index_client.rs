@@ -22,6 +22,12 @@ pub enum IndexAnswer {
         /// Of the access.
         sequence: u64,
     },
+    /// The manager had heard of so many later ones that it cannot tell this one from one that is over: it is not granted. Ask for
+    /// another access.
+    TooLate {
+        /// By which it was asked for.
+        sequence: u64,
+    },
     /// The manager is known now: send again what it has not answered.
     Renewed {
         /// Of what it answers.
@@ -36,6 +42,15 @@ enum IndexState {
     Releasing,
 }
 
+/// How often something is said again before it is given up: what a client holds has expired long before.
+const MOST_REPEATS: u32 = 100;
+
+#[derive(Debug, Clone, Copy)]
+struct IndexAccess {
+    state: IndexState,
+    repeats: u32,
+}
+
 /// A client: it makes datagrams, to be repeated until they are answered, and takes the answers.
 #[derive(Debug)]
 pub struct IndexClient {
@@ -44,7 +59,7 @@ pub struct IndexClient {
     next_sequence: u64,
     list: u32,
     manager: Option<(u64, AgentClock)>,
-    accesses: BTreeMap<u64, IndexState>,
+    accesses: BTreeMap<u64, IndexAccess>,
     most: usize,
 }
 
@@ -76,24 +91,30 @@ impl IndexClient {
         }
         let sequence = self.next_sequence;
         self.next_sequence += 1;
-        self.accesses.insert(sequence, IndexState::Asked);
+        self.accesses.insert(sequence, IndexAccess { state: IndexState::Asked, repeats: 0 });
         Some((sequence, self.seal(DatagramKind::Acquire, sequence, now_ns)))
     }
 
     /// An access is over, or nobody waits for its back-end any more. `None` if there is no such access.
     pub fn release(&mut self, sequence: u64, now_ns: u64) -> Option<Datagram> {
-        *self.accesses.get_mut(&sequence)? = IndexState::Releasing;
+        *self.accesses.get_mut(&sequence)? = IndexAccess { state: IndexState::Releasing, repeats: 0 };
         Some(self.seal(DatagramKind::Release, sequence, now_ns))
     }
 
-    /// What was said of this access, again. `None` when nothing is unanswered.
+    /// What was said of this access, again. `None` when nothing is unanswered, or after 100 times: then the access is forgotten.
     #[must_use]
-    pub fn repeat(&self, sequence: u64, now_ns: u64) -> Option<Datagram> {
-        let kind = match self.accesses.get(&sequence)? {
+    pub fn repeat(&mut self, sequence: u64, now_ns: u64) -> Option<Datagram> {
+        let access = self.accesses.get_mut(&sequence)?;
+        let kind = match access.state {
             IndexState::Asked => DatagramKind::Acquire,
             IndexState::Releasing => DatagramKind::Release,
             IndexState::Held => return None,
         };
+        access.repeats += 1;
+        if access.repeats > MOST_REPEATS {
+            self.accesses.remove(&sequence);
+            return None;
+        }
         Some(self.seal(kind, sequence, now_ns))
     }
 
@@ -123,7 +144,8 @@ impl IndexClient {
             return Err(LoadRefusal::Implausible);
         }
         if kind == DatagramKind::Renewal {
-            let unanswered = self.accesses.get(&sequence).is_some_and(|state| *state != IndexState::Held);
+            let unanswered =
+                self.accesses.get(&sequence).is_some_and(|access| access.state != IndexState::Held);
             let old = self.manager.is_some_and(|(_, clock)| clock.floor_ns(now_ns) > clock_ns);
             let same = self.manager.is_some_and(|(known, _)| known == boot);
             // One that was recorded earlier would make us ask a manager that is gone; we would be told again.
@@ -139,12 +161,17 @@ impl IndexClient {
         if let Some((_, clock)) = &mut self.manager {
             clock.observe(clock_ns, now_ns);
         }
-        match (kind, self.accesses.get_mut(&sequence)) {
-            (DatagramKind::Grant, Some(state @ IndexState::Asked)) => {
-                *state = IndexState::Held;
+        let Some(access) = self.accesses.get_mut(&sequence) else { return Err(LoadRefusal::Late) };
+        match (kind, access.state) {
+            (DatagramKind::Grant, IndexState::Asked) => {
+                *access = IndexAccess { state: IndexState::Held, repeats: 0 };
                 Ok(IndexAnswer::Granted { sequence, backend: first as usize })
             }
-            (DatagramKind::Released, Some(IndexState::Releasing)) => {
+            (DatagramKind::Released, IndexState::Asked) => {
+                self.accesses.remove(&sequence);
+                Ok(IndexAnswer::TooLate { sequence })
+            }
+            (DatagramKind::Released, IndexState::Releasing) => {
                 self.accesses.remove(&sequence);
                 Ok(IndexAnswer::Released { sequence })
             }

@@ -39,6 +39,8 @@ struct Peer {
     heard_at_ns: u64,
     /// Of the last announcement that was taken.
     announced: u64,
+    /// Whether boot id and clock may be used: otherwise they are learned again.
+    is_trusted: bool,
     unanswered: u32,
 }
 
@@ -132,13 +134,17 @@ impl LoadInquirer {
     /// Whether the boot id of this agent is known, so that its answer will tell a load.
     #[must_use]
     pub fn knows(&self, peer: usize) -> bool {
-        self.peers.contains_key(&peer)
+        self.trusted(peer).is_some()
+    }
+
+    fn trusted(&self, peer: usize) -> Option<&Peer> {
+        self.peers.get(&peer).filter(|known| known.is_trusted)
     }
 
     /// Forgets an agent: another one has its number now, or none.
     pub fn forget(&mut self, peer: usize) {
         if let Some(known) = self.peers.remove(&peer) {
-            self.boots.remove(&known.boot);
+            self.unbind(peer, known.boot);
         }
         self.outstanding.retain(|_, asked| asked.peer != peer);
     }
@@ -148,23 +154,39 @@ impl LoadInquirer {
         if self.outstanding.len() >= self.limits.outstanding {
             return None;
         }
-        if self.peers.get(&peer).is_some_and(|known| {
+        if self.trusted(peer).is_some_and(|known| {
             known.unanswered >= TRUSTED_SILENCE || now_ns.saturating_sub(known.heard_at_ns) > TRUSTED_NS
         }) {
             self.forget_clock(peer);
         }
         let sequence = self.next_sequence;
         self.next_sequence += 1;
-        let known = self.peers.get(&peer).map(|known| (known.boot, known.clock.floor_ns(now_ns)));
+        let known = self.trusted(peer).map(|known| (known.boot, known.clock.floor_ns(now_ns)));
         let (boot, clock_ns) = known.unwrap_or((0, 0));
         self.outstanding.insert(sequence, Outstanding { peer, asked_at_ns: now_ns });
         Some((sequence, Inquiry { boot, client: self.client, sequence, clock_ns }.seal(&self.keys)))
     }
 
+    /// Boot id and clock are to be learned again; which announcements were taken stays known.
     fn forget_clock(&mut self, peer: usize) {
-        if let Some(known) = self.peers.remove(&peer) {
-            self.boots.remove(&known.boot);
+        if let Some(known) = self.peers.get_mut(&peer) {
+            known.is_trusted = false;
+            let boot = known.boot;
+            self.unbind(peer, boot);
         }
+    }
+
+    /// Announcements of this boot id are not this agent's any more, but another one's that has it, too.
+    fn unbind(&mut self, peer: usize, boot: u64) {
+        if self.boots.get(&boot) != Some(&peer) {
+            return;
+        }
+        let has_it =
+            |(number, known): &(&usize, &Peer)| **number != peer && known.is_trusted && known.boot == boot;
+        match self.peers.iter().find(has_it) {
+            Some((&other, _)) => self.boots.insert(boot, other),
+            None => self.boots.remove(&boot),
+        };
     }
 
     /// Nobody waits for the answer to this inquiry any more.
@@ -205,7 +227,7 @@ impl LoadInquirer {
             self.learn(peer, &reply, now_ns);
             return Ok(LoadTaken::Renewed { peer, sequence });
         };
-        let known = self.peers.get_mut(&peer).filter(|known| known.boot == reply.boot);
+        let known = self.peers.get_mut(&peer).filter(|known| known.is_trusted && known.boot == reply.boot);
         // The agent has restarted meanwhile, and another inquiry has shown it.
         let known = known.ok_or(LoadRefusal::UnknownBoot)?;
         self.outstanding.remove(&sequence);
@@ -221,11 +243,13 @@ impl LoadInquirer {
 
     fn learn(&mut self, peer: usize, renewal: &LoadReply, now_ns: u64) {
         let clock = AgentClock::new(renewal.clock_ns, now_ns);
-        let same = self.peers.get(&peer).filter(|known| known.boot == renewal.boot);
-        let announced = same.map_or(0, |known| known.announced);
-        self.forget_clock(peer);
         let boot = renewal.boot;
-        let known = Peer { boot, clock, heard_at_ns: now_ns, announced, unanswered: 0 };
+        // Also where it had another number: what was taken is not taken again.
+        let numbers = [Some(peer), self.boots.get(&boot).copied()].into_iter().flatten();
+        let same = numbers.filter_map(|number| self.peers.get(&number)).filter(|known| known.boot == boot);
+        let announced = same.map(|known| known.announced).max().unwrap_or(0);
+        self.forget_clock(peer);
+        let known = Peer { boot, clock, heard_at_ns: now_ns, announced, is_trusted: true, unanswered: 0 };
         self.peers.insert(peer, known);
         // Two numbers for one agent: announcements count for the one that was asked last.
         self.boots.insert(boot, peer);

@@ -199,3 +199,69 @@ fn a_load_that_no_back_end_has_is_refused() {
     let taken = ask(&mut inquirer, &mut agent, u32::MAX, 2 * MS);
     assert!(matches!(taken, LoadTaken::Load { load: MOST_LOAD, .. }));
 }
+
+/// Lets the inquirer learn peer `peer` at this agent.
+fn learn(inquirer: &mut LoadInquirer, agent: &mut LoadAnswerer, peer: usize, now_ns: u64) {
+    let (_, hello) = inquirer.ask(peer, now_ns).unwrap();
+    let renewal = agent.answer(source(), &hello, now_ns + 5 * SECOND, || (0, 0)).unwrap();
+    assert!(matches!(inquirer.take(&renewal, now_ns), Ok(LoadTaken::Renewed { .. })));
+}
+
+#[test]
+fn what_was_announced_before_an_agent_is_learned_again_is_not_taken_again() {
+    let (mut inquirer, mut agent) = (inquirer(1), answerer(1));
+    let start_ns = 5 * SECOND;
+    let mut announcer = LoadAnnouncer::new(keys(), BootId::new([1; 8]), 100 * MS, 9, start_ns);
+    learn(&mut inquirer, &mut agent, 0, 0);
+    let announcement = announcer.announce(start_ns, 3, 0);
+    assert!(inquirer.take_announcement(&announcement, 0).is_ok());
+    for _ in 0..3 {
+        let (sequence, _) = inquirer.ask(0, MS).unwrap();
+        inquirer.give_up(sequence);
+    }
+    learn(&mut inquirer, &mut agent, 0, 2 * MS);
+    assert_eq!(inquirer.take_announcement(&announcement, 3 * MS), Err(LoadRefusal::Replayed));
+    // Nor by another number of the same agent.
+    learn(&mut inquirer, &mut agent, 1, 4 * MS);
+    assert_eq!(inquirer.take_announcement(&announcement, 5 * MS), Err(LoadRefusal::Replayed));
+}
+
+#[test]
+fn a_number_that_goes_leaves_another_one_its_agent() {
+    let (mut inquirer, mut agent) = (inquirer(1), answerer(1));
+    let mut announcer = LoadAnnouncer::new(keys(), BootId::new([1; 8]), 100 * MS, 9, 5 * SECOND);
+    let mut heard = |inquirer: &mut LoadInquirer, now_ns: u64| {
+        let announcement = announcer.announce(5 * SECOND + now_ns, 3, 0);
+        inquirer.take_announcement(&announcement, now_ns).map(|announced| announced.peer)
+    };
+    // The agent was at number 0, and is at number 1 now.
+    learn(&mut inquirer, &mut agent, 0, 0);
+    learn(&mut inquirer, &mut agent, 1, MS);
+    inquirer.forget(0);
+    assert_eq!(heard(&mut inquirer, 2 * MS), Ok(1));
+    // Where the one goes that it is bound to, it is the other one's.
+    learn(&mut inquirer, &mut agent, 0, 3 * MS);
+    assert_eq!(heard(&mut inquirer, 4 * MS), Ok(0));
+    // One that is silent has to be learned again.
+    for _ in 0..4 {
+        let (sequence, _) = inquirer.ask(0, 5 * MS).unwrap();
+        inquirer.give_up(sequence);
+    }
+    assert_eq!(heard(&mut inquirer, 6 * MS), Ok(1));
+    inquirer.forget(0);
+    assert_eq!(heard(&mut inquirer, 8 * MS), Ok(1));
+    inquirer.forget(1);
+    assert_eq!(heard(&mut inquirer, 9 * MS), Err(LoadRefusal::UnknownBoot));
+}
+
+#[test]
+fn a_recorded_inquiry_does_not_keep_a_front_end_from_learning_an_agent() {
+    let (mut inquirer, mut agent) = (inquirer(1), answerer(1));
+    let (_, recorded) = inquirer.ask(0, 0).unwrap();
+    assert!(agent.answer(source(), &recorded, 0, || (1, 0)).is_some(), "a renewal");
+    for at_ns in (0..SECOND).step_by(10_000) {
+        assert_eq!(agent.answer(source(), &recorded, at_ns, || (1, 0)), None);
+    }
+    assert_eq!(agent.counters().counts().refused_for(LoadRefusal::Replayed), 100_000);
+    learn(&mut inquirer, &mut agent, 0, SECOND);
+}

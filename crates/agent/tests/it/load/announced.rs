@@ -51,13 +51,17 @@ fn to_a_list_of_receivers() {
 }
 
 #[test]
-fn to_a_multicast_group() {
+fn to_a_multicast_group_by_the_address_of_an_interface_or_its_name() {
+    to_a_multicast_group(Ipv4Addr::new(239, 255, 77, 1), "127.0.0.1");
+    to_a_multicast_group(Ipv4Addr::new(239, 255, 77, 2), "lo");
+}
+
+fn to_a_multicast_group(group: Ipv4Addr, interface: &str) {
     let socket = UdpSocket::bind("0.0.0.0:0").unwrap();
-    let group = Ipv4Addr::new(239, 255, 77, 1);
     socket.join_multicast_v4(&group, &Ipv4Addr::LOCALHOST).unwrap();
     let to = SocketAddr::from((group, socket.local_addr().unwrap().port()));
     let announce = AnnounceConfig {
-        multicast_interface: Some(Ipv4Addr::LOCALHOST),
+        multicast_interface: Some(interface.parse().unwrap()),
         ..AnnounceConfig::new(INTERVAL, vec![to])
     };
     is_announced(&socket, announce);

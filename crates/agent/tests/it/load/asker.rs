@@ -10,7 +10,8 @@ use super::key;
 
 /// A socket that is connected to the agent.
 pub(crate) fn asking(agent: SocketAddr) -> UdpSocket {
-    let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+    let here = if agent.is_ipv4() { "127.0.0.1:0" } else { "[::1]:0" };
+    let socket = UdpSocket::bind(here).unwrap();
     socket.connect(agent).unwrap();
     socket.set_read_timeout(Some(PATIENCE)).unwrap();
     socket

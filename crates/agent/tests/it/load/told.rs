@@ -2,9 +2,9 @@
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
-use std::os::unix::net::UnixStream;
+use std::os::unix::net::{UnixListener, UnixStream};
 
-use plimsoll_agent::load::{ApiAddress, LoadConfig, LoadRole, LoadService, PreparedLoad};
+use plimsoll_agent::load::{ApiAccess, ApiAddress, LoadConfig, LoadRole, LoadService, PreparedLoad};
 use plimsoll_testkit::{PATIENCE, eventually};
 use plimsoll_wire::load::LoadGauge;
 
@@ -87,12 +87,56 @@ fn by_a_unix_socket_that_an_earlier_agent_has_left() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("load.sock");
     for _ in 0..2 {
+        // What one that was killed leaves.
+        drop(UnixListener::bind(&path).unwrap());
+        assert!(path.exists());
         let service = service(ApiAddress::Unix(path.clone()));
         let answer = exchange(&mut UnixStream::connect(&path).unwrap(), "PUT /load/go", "3");
         assert!(answer.starts_with("HTTP/1.1 200 "), "{answer}");
         assert_eq!(service.status().load, 3);
         service.stop();
+        assert!(!path.exists(), "it is removed at the end");
     }
+}
+
+#[test]
+fn a_unix_socket_is_for_its_owner_or_for_a_group() {
+    use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("load.sock");
+    // The only group that any user may give a file to is one of its own.
+    let own = std::fs::metadata(directory.path()).unwrap().gid();
+    for (access, mode) in [(ApiAccess::Owner, 0o600), (ApiAccess::Group(own), 0o660)] {
+        let mut config = LoadConfig::new(loopback(), key(), LoadRole::Answer(LoadGauge::new()));
+        (config.api, config.api_access) = (Some(ApiAddress::Unix(path.clone())), access);
+        let service = PreparedLoad::new(config).unwrap().start().unwrap();
+        let found = std::fs::metadata(&path).unwrap();
+        assert_eq!((found.permissions().mode() & 0o777, found.gid()), (mode, own), "{access:?}");
+        service.stop();
+    }
+}
+
+#[test]
+fn connections_that_say_nothing_make_room_for_one_that_does() {
+    let service = service(ApiAddress::Loopback(loopback()));
+    let address = service.api_address().unwrap();
+    let mut first = TcpStream::connect(address).unwrap();
+    let ask = |stream: &mut TcpStream| {
+        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        stream.write_all(b"PUT /load/a HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\n\r\n3").unwrap();
+        let mut answer = [0; 12];
+        stream.read_exact(&mut answer).unwrap();
+        assert_eq!(&answer, b"HTTP/1.1 200");
+    };
+    ask(&mut first);
+    let idle: Vec<TcpStream> = (0..200).map(|_| TcpStream::connect(address).unwrap()).collect();
+    // A writer is served at once, and stays while others are idle for longer.
+    assert_eq!(call(&service, "PUT /load/b", "4"), "200 4\n");
+    let mut oldest = &idle[0];
+    oldest.set_read_timeout(Some(PATIENCE)).unwrap();
+    assert!(matches!(oldest.read(&mut [0]), Ok(0) | Err(_)), "it was closed");
+    drop(idle);
+    service.stop();
 }
 
 #[test]

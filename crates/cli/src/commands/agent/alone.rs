@@ -13,7 +13,7 @@ use tokio::sync::oneshot;
 use super::super::origin::{self, StopSignals};
 use super::super::privileges;
 use super::options::{self, Args};
-use super::publishing::take_part_until;
+use super::publishing::{ServedAt, take_part_until};
 use crate::error::CliError;
 use crate::output;
 
@@ -25,6 +25,9 @@ pub(super) fn run(args: &Args, runtime: &Runtime, mut signals: StopSignals) -> R
     };
     let load = PreparedLoad::new(config)?;
     let served = prepare_origin(args, &gauge)?;
+    let at = ServedAt { listen: None, origin: args.origin_listen, load: args.load.told_at(&load) };
+    // While it may still read the key.
+    let published = args.publishing.published(at, &args.key)?;
     let needs = options::needs(args);
     let identity = choose(args.user.as_deref(), &needs)?;
     let kept = PrivilegeDrop { identity: &identity, work: KeptWork::Answer, seccomp: !args.no_seccomp };
@@ -32,7 +35,6 @@ pub(super) fn run(args: &Args, runtime: &Runtime, mut signals: StopSignals) -> R
     let load = load.start()?;
     super::load::tell(&load);
     let serving = served.map(|(service, listener)| Serving::start(service, listener, args)).transpose()?;
-    let published = args.publishing.published((None, args.origin_listen), &args.key)?;
     take_part_until(published, runtime, &mut signals)?;
     let stats = serving.map(|serving| {
         let handle = serving.handle.clone();

@@ -1,11 +1,13 @@
 //! The options by which an agent tells its load.
 
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::SocketAddr;
 use std::time::Duration;
 
-use plimsoll_agent::load::{AnnounceConfig, ApiAddress, LoadConfig, LoadError, LoadRole, LoadService};
-use plimsoll_wire::Key;
+use plimsoll_agent::load::{
+    AnnounceConfig, ApiAccess, ApiAddress, LoadConfig, LoadError, LoadRole, LoadService, PreparedLoad,
+};
 use plimsoll_wire::load::LoadGauge;
+use plimsoll_wire::{Key, MulticastInterface};
 
 use crate::error::CliError;
 use crate::values;
@@ -29,6 +31,10 @@ pub(crate) struct LoadArgs {
     #[arg(long, value_name = "WHERE", requires = "load_listen")]
     load_api: Option<ApiAddress>,
 
+    /// Let a group, by name or number, use the Unix socket of --load-api as well; otherwise only the user that starts the agent may
+    #[arg(long, value_name = "GROUP", requires = "load_api")]
+    load_api_group: Option<String>,
+
     /// Also announce the load to this receiver, or multicast group; may be repeated
     #[arg(long = "load-announce", value_name = "ADDRESS:PORT", requires = "load_listen")]
     load_receivers: Vec<SocketAddr>,
@@ -37,9 +43,9 @@ pub(crate) struct LoadArgs {
     #[arg(long, value_name = "S", default_value = "0.1", value_parser = values::positive)]
     load_interval: f64,
 
-    /// Address of the interface by which IPv4 multicast announcements leave
-    #[arg(long, value_name = "ADDRESS", requires = "load_receivers")]
-    load_interface: Option<Ipv4Addr>,
+    /// Network interface by which multicast announcements leave, by name; for IPv4 groups, by its address as well
+    #[arg(long, value_name = "NAME", requires = "load_receivers")]
+    load_interface: Option<MulticastInterface>,
 
     /// Inquiries in a second that one source may send
     #[arg(long, value_name = "N", default_value_t = 50_000, value_parser = clap::value_parser!(u32).range(1..=10_000_000))]
@@ -57,6 +63,11 @@ impl LoadArgs {
         !self.load_index.is_empty()
     }
 
+    /// Where the load of this back-end is told: nowhere by a load index manager, which tells of others.
+    pub(super) fn told_at(&self, load: &PreparedLoad) -> Option<SocketAddr> {
+        (!self.is_index()).then(|| load.address()).flatten()
+    }
+
     /// What they say, for the load in `gauge`.
     pub(super) fn config(&self, key: &Key, gauge: &LoadGauge) -> Result<Option<LoadConfig>, CliError> {
         let Some(listen) = self.load_listen else { return Ok(None) };
@@ -68,10 +79,17 @@ impl LoadArgs {
         let mut config = LoadConfig::new(listen, key.clone(), role);
         config.limits.per_source_s = self.load_rate;
         config.api.clone_from(&self.load_api);
+        if let Some(group) = &self.load_api_group {
+            let wrong = |what: &str| CliError::Usage(format!("--load-api-group {group}: {what}"));
+            if !matches!(self.load_api, Some(ApiAddress::Unix(_))) {
+                return Err(wrong("only a Unix socket has a group; give --load-api unix:PATH"));
+            }
+            config.api_access = ApiAccess::of_group(group).map_err(|error| wrong(&error))?;
+        }
         if !self.load_receivers.is_empty() {
             let interval = seconds("--load-interval", self.load_interval)?;
             let mut announce = AnnounceConfig::new(interval, self.load_receivers.clone());
-            announce.multicast_interface = self.load_interface;
+            announce.multicast_interface.clone_from(&self.load_interface);
             config.announce = Some(announce);
         }
         Ok(Some(config))

@@ -22,7 +22,7 @@ pub(crate) struct PublishArgs {
     #[arg(long, value_name = "ADDRESS:PORT", requires = "partitions")]
     publish_address: Option<SocketAddr>,
 
-    /// Name of this node, which no other one has; by default that of the machine
+    /// Name of this node, which no other one has; by default MACHINE-PORT- and four letters that follow from what is published
     #[arg(long, value_name = "NAME", requires = "partitions")]
     publish_name: Option<String>,
 
@@ -38,31 +38,41 @@ pub(crate) struct PublishArgs {
 }
 
 impl PublishArgs {
-    /// What to publish of an agent, which takes connections over at `listen`, if anything; `key` and `origin` are used where nothing else is
-    /// given.
-    pub(super) fn published(
-        &self,
-        (listen, origin): (Option<SocketAddr>, Option<SocketAddr>),
-        key: &Path,
-    ) -> Result<Option<(DirectorySettings, Vec<ServiceOffer>)>, CliError> {
+    /// What to publish of an agent, if anything, whose origin, takeover of connections and load are `at` these addresses; what is
+    /// given overrules them, and `key`.
+    pub(super) fn published(&self, at: ServedAt, key: &Path) -> Result<Option<PublishedReplicas>, CliError> {
         if self.partitions.is_empty() {
             return Ok(None);
         }
-        let Some(address) = self.publish_address.or(origin) else {
+        let Some(address) = self.publish_address.or(at.origin) else {
             return Err(CliError::Usage(
                 "--publish: give --publish-address, where front-ends proxy to what is served".to_owned(),
             ));
         };
-        let node = directory::node_name(self.publish_name.as_deref())?;
-        let offers = self.replica.offers(&self.partitions, address, listen)?;
+        let offers = self.replica.offers(&self.partitions, address, at.listen, at.load)?;
+        let node = directory::node_name(self.publish_name.as_deref(), &offers)?;
         let settings = self.directory.settings(self.directory_key.as_deref().unwrap_or(key), Some(node))?;
         Ok(Some((settings, offers)))
     }
 }
 
+/// Where an agent serves what.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct ServedAt {
+    /// Front-ends hand connections over.
+    pub(super) listen: Option<SocketAddr>,
+    /// Its origin answers.
+    pub(super) origin: Option<SocketAddr>,
+    /// It tells its load.
+    pub(super) load: Option<SocketAddr>,
+}
+
+/// A node's settings and what it offers.
+pub(super) type PublishedReplicas = (DirectorySettings, Vec<ServiceOffer>);
+
 /// Publishes what there is to publish, until a signal comes.
 pub(super) fn take_part_until(
-    published: Option<(DirectorySettings, Vec<ServiceOffer>)>,
+    published: Option<PublishedReplicas>,
     runtime: &tokio::runtime::Runtime,
     signals: &mut StopSignals,
 ) -> Result<(), CliError> {

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU16, Ordering};
 use std::time::Duration;
 
 use plimsoll_testbed::load::{LoadSummary, OpenLoop, Req, open_loop};
-use plimsoll_testkit::{EtcdServer, Why, eventually, pace};
+use plimsoll_testkit::{EtcdServer, Why, eventually, pace, wait_for};
 use tempfile::TempDir;
 
 use super::processes::{FrontEnd, Origin, Process, assert_replays, config, private_directory, run};
@@ -209,6 +209,60 @@ fn what_is_published_is_listed() {
 }
 
 #[test]
+fn an_agent_publishes_where_it_tells_its_load() {
+    let meeting = Meeting::multicast();
+    let key = meeting.directory.path().join("directory.key");
+    let agent = |node: &str, listen: &str, more: &[&str]| {
+        let fixed = ["agent", "--key", key.to_str().unwrap(), "--load-listen", listen, "--publish", "album"];
+        let own = ["--publish-name", node, "--publish-address", "127.0.0.1:80"];
+        // The key is given above.
+        let meeting = meeting.options.iter().skip(2).map(String::as_str);
+        let process = Process::start(
+            &fixed.into_iter().chain(own).chain(meeting).chain(more.iter().copied()).collect::<Vec<_>>(),
+        );
+        let told = process.address("telling the load at ");
+        (process, told)
+    };
+    let (_one, one) = agent("n1", "127.0.0.9:0", &[]);
+    let (_all, all) = agent("n2", "0.0.0.0:0", &[]);
+    let (_other, _) = agent("n3", "127.0.0.1:0", &["--load-inquiry", "127.0.0.7:7777"]);
+    let (_index, _) = agent("n4", "127.0.0.1:0", &["--load-index", "a,b"]);
+    let listed = wait_for("all of them", || Some(meeting.services(&[])).filter(|found| found.len() == 4));
+    let told: Vec<_> = listed.iter().map(|replica| replica["load_inquiry"].as_str()).collect();
+    let (one, all) = (one.to_string(), format!("127.0.0.1:{}", all.port()));
+    assert_eq!(told, [Some(&*one), Some(&*all), Some("127.0.0.7:7777"), None]);
+}
+
+/// Two nodes of this machine that nobody has named.
+fn both_unnamed_nodes_are_there(meeting: &Meeting) {
+    let publish = |address: &str| {
+        let options = meeting.options.iter().map(String::as_str);
+        let fixed = ["publish", "album", "--address", address];
+        Process::start(&fixed.into_iter().chain(options).collect::<Vec<_>>())
+    };
+    let nodes = [publish("192.0.2.1:80"), publish("192.0.2.1:81")];
+    for node in &nodes {
+        node.wait_for("publishing album/0", 0);
+    }
+    let ports = || {
+        let of = |replica: &serde_json::Value| replica["address"].as_str().unwrap().to_owned();
+        let mut addresses: Vec<String> = meeting.services(&[]).iter().map(of).collect();
+        addresses.sort();
+        addresses
+    };
+    let both = ["192.0.2.1:80", "192.0.2.1:81"];
+    eventually("both", || ports() == both);
+    assert_eq!(ports(), both, "and both stay");
+}
+
+#[test]
+fn nodes_of_one_machine_need_no_names() {
+    both_unnamed_nodes_are_there(&Meeting::multicast());
+    let server = EtcdServer::start();
+    both_unnamed_nodes_are_there(&Meeting::etcd(&server));
+}
+
+#[test]
 fn a_check_says_who_tells_of_back_ends() {
     let meeting = Meeting::multicast();
     let file = meeting.directory.path().join("plimsoll.toml");
@@ -235,6 +289,7 @@ fn what_cannot_be_published_is_refused_with_the_remedy() {
     for (args, remedy) in [
         (&["--address", "0.0.0.0:80"][..], "addresses at which others reach"),
         (&["--address", "10.0.0.1:80", "--weight", "70000"], "--weight"),
+        (&["a/0", "--address", "10.0.0.1:80"], "a/0 is named twice"),
         (&["--address", "10.0.0.1:80", "--ttl", "1", "--etcd", "http://h:1"], "give 3 to 3600 s"),
         (&["--address", "10.0.0.1:80", "--etcd", "h:1"], "http://HOST:PORT"),
         (&["--address", "10.0.0.1:80", "--group", "10.0.0.1:80"], "multicast group"),

@@ -14,7 +14,7 @@ use tempfile::TempDir;
 use super::processes::{FrontEnd, Process, assert_replays, run};
 
 pub(super) const KEY: [u8; 32] = [5; 32];
-const LOAD_PORT: u16 = 7401;
+pub(super) const LOAD_PORT: u16 = 7401;
 /// Asks for each request.
 const ALWAYS: &str = "max_age = \"0s\"\n";
 
@@ -34,7 +34,7 @@ impl KeyFile {
         Self { path: path.to_str().unwrap().to_owned(), _directory: directory }
     }
 
-    fn table(&self, from: &str, more: &str) -> String {
+    pub(super) fn table(&self, from: &str, more: &str) -> String {
         format!("[load_information]\nfrom = \"{from}\"\nkey_file = {:?}\n{more}", self.path)
     }
 }
@@ -43,7 +43,7 @@ impl KeyFile {
 pub(super) struct Told {
     pub(super) process: Process,
     pub(super) origin: SocketAddr,
-    api: SocketAddr,
+    pub(super) api: SocketAddr,
     pub(super) load: SocketAddr,
     _own: OwnLoopback,
 }
@@ -100,7 +100,7 @@ pub(super) fn counted(front_end: &FrontEnd, name: &str) -> f64 {
 }
 
 /// Requests of several clients at once, all of which succeed.
-fn load(address: SocketAddr, requests: u64) {
+pub(super) fn load(address: SocketAddr, requests: u64) {
     let load = ClosedLoop {
         connections: 8,
         requests,
@@ -386,32 +386,7 @@ fn a_liar_that_tells_nothing_gains_nothing_below_the_own_count() {
     eventually("half of them are at the honest one", || honest.active() == 5);
 }
 
-#[test]
-fn announced_loads_are_used_and_their_silence_is_noticed() {
-    let key = KeyFile::new();
-    let listener = OwnLoopback::new();
-    let listen = listener.at(7403).to_string();
-    let announce = ["--load-announce", &listen, "--load-interval", "0.02"];
-    let mut backends: Vec<Told> = (0..3).map(|n| Told::start(&key, &format!("b{n}"), &announce)).collect();
-    let addresses: Vec<SocketAddr> = backends.iter().map(|b| b.origin).collect();
-    let table = key.table("broadcast", &format!("listen = \"{listen}\"\ninterval = \"50ms\"\n"));
-    let health = "[health]\nprobe = \"none\"\n[policy]\nname = \"least_connections\"\n";
-    let front_end = FrontEnd::start(&addresses, &format!("{health}{table}"));
-    eventually("loads come in", || counted(&front_end, "plimsoll_load_reports_total") > 20.0);
-    load(front_end.address, 300);
-    // What others have assigned shows, once it is told.
-    put(backends[0].api, "other", 9);
-    put(backends[1].api, "other", 3);
-    let shown = |n: usize| front_end.get("/backends")[n]["shown_load"].as_u64().unwrap();
-    eventually("both are seen", || shown(0) == 9 && shown(1) == 3 && shown(2) == 0);
-    // One that is killed is in the middle of the others.
-    backends[0].process.kill();
-    eventually("it is like the others", || shown(0) == 2);
-    assert!(counted(&front_end, "plimsoll_load_neutral_total") >= 1.0);
-    assert!(backends[1].load.port() == LOAD_PORT);
-}
-
-fn put(api: SocketAddr, name: &str, load: u32) {
+pub(super) fn put(api: SocketAddr, name: &str, load: u32) {
     let mut stream = TcpStream::connect(api).unwrap();
     let body = load.to_string();
     let length = body.len();

@@ -2,6 +2,7 @@
 //! loopback, and bounded in time and count.
 
 mod adaptload;
+mod announced_loads;
 mod blocked;
 mod client_processes;
 mod discovery;

@@ -91,6 +91,32 @@ fn what_is_repeated_counts_once() {
 }
 
 #[test]
+fn an_access_that_was_lost_for_too_long_is_asked_for_anew() {
+    let (mut index, mut client) = (manager(1), IndexClient::new(keys(), [1; 8], &names(), 1000));
+    acquire(&mut index, &mut client, 0);
+    let (lost, late) = client.acquire(0).unwrap();
+    for _ in 0..128 {
+        acquire(&mut index, &mut client, 0);
+    }
+    let again = client.repeat(lost, MS).unwrap();
+    assert_eq!(tell(&mut index, &mut client, again, MS), IndexAnswer::TooLate { sequence: lost });
+    assert_eq!(client.repeat(lost, MS), None, "nothing is said of it any more");
+    acquire(&mut index, &mut client, MS);
+    // Should it come after all, it is not granted.
+    let answer = index.answer(source(), &late, MS).unwrap();
+    assert_eq!(client.take(&answer, MS), Err(LoadRefusal::Late));
+    assert_eq!(index.queues().iter().sum::<u32>(), 130);
+}
+
+#[test]
+fn what_nobody_answers_is_given_up() {
+    let mut client = client(1);
+    let (sequence, _) = client.acquire(0).unwrap();
+    assert_eq!((0..1000).filter(|_| client.repeat(sequence, MS).is_some()).count(), 100);
+    assert_eq!(client.release(sequence, MS), None, "it is forgotten");
+}
+
+#[test]
 fn accesses_of_a_client_that_is_gone_expire() {
     let (mut index, mut gone, mut here) = (manager(1), client(1), client(2));
     for _ in 0..3 {

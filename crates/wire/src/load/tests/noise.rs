@@ -72,6 +72,34 @@ fn an_agent_answers_none_and_counts_each() {
 }
 
 #[test]
+fn inquiries_of_earlier_boots_get_one_renewal_each_however_often_they_come() {
+    let mut agent = answerer(1);
+    let of = |instance: u64| {
+        (1..=5).flat_map(move |sequence| {
+            // It knew no boot id yet, or that of an earlier run of the agent.
+            let boots = [(0, 2 * sequence), (BootId::new([9; 8]).number(), 2 * sequence + 1)];
+            boots.map(|(boot, sequence)| {
+                Inquiry { boot, client: instance, sequence, clock_ns: 0 }.seal(&keys())
+            })
+        })
+    };
+    let genuine: Vec<Datagram> = (1..=3).flat_map(of).collect();
+    let mut numbers = Numbers(45);
+    let mut renewed = 0;
+    for number in 0..MANY {
+        let datagram = noise(&mut numbers, &genuine);
+        // A second passes, so that no rate refuses it.
+        if let Some(reply) = agent.answer(source(), &datagram, number as u64 * SECOND, || (1, 0)) {
+            assert!(reply.len() <= datagram.len() && reply[3] == 3, "only a renewal");
+            renewed += 1;
+        }
+    }
+    let counts = agent.counters().counts();
+    assert!((3..=genuine.len() as u64).contains(&renewed), "{renewed}");
+    assert_eq!((counts.taken, counts.renewed, counts.refused_total()), (0, renewed, MANY as u64 - renewed));
+}
+
+#[test]
 fn an_inquirer_takes_none_and_counts_each() {
     let (mut inquirer, mut agent) = (inquirer(1), answerer(1));
     let mut announcer = LoadAnnouncer::new(keys(), BootId::new([1; 8]), MS, 9, 0);
