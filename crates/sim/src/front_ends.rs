@@ -65,6 +65,10 @@ pub(crate) trait FrontEnds {
     fn waiting(&self) -> usize;
     /// A request ended.
     fn complete(&mut self, front_end: u16, assigned: &Assigned, ending: Ending, now: Time);
+    /// A request was answered that had begun at `b` as one of `load`. Called after [`FrontEnds::complete`].
+    fn answered(&mut self, b: BackendId, load: u32, response_time: Nanos, now: Time) {
+        let _ = (b, load, response_time, now);
+    }
     /// The policies' tick.
     fn tick(&mut self, now: Time);
     /// A back-end's weight changes.

@@ -69,6 +69,18 @@ pub enum LoadInformation {
     Central(CentralParams),
 }
 
+impl LoadInformation {
+    /// Whether its messages take CPU time of back-ends.
+    #[must_use]
+    pub fn costs_cpu(&self) -> bool {
+        match self {
+            Self::Broadcast(how) => !how.cpu_s.is_zero(),
+            Self::Poll(how) => !how.cpu_s.is_zero(),
+            Self::Exact | Self::Own | Self::Central(_) => false,
+        }
+    }
+}
+
 /// One kind of load information as registered.
 pub struct LoadInformationSpec {
     /// Name, also the prefix of its parameters.
@@ -141,7 +153,8 @@ pub struct FrontEndsSetup {
     /// How requests are dealt to them.
     pub dealing: Dealing,
     /// Time for which a request is on its way from the back-end on which its front-end runs to another one: front-end `f` runs
-    /// on back-end `f` modulo their number (`AdaptLoad`'s two-level form). Zero where front-ends run on machines of their own.
+    /// on back-end `f` modulo their number (`AdaptLoad`'s two-level form). Zero where front-ends run on machines of their own; without effect where a load index
+    /// manager chooses.
     pub hop: Nanos,
     /// How often front-ends exchange what they have seen, for policies that share it; zero for never.
     pub exchange_interval: Nanos,

@@ -14,7 +14,7 @@ use plimsoll_sim::{
 use plimsoll_trace::TraceError;
 
 use crate::run_result::{common_params, params_json, to_run};
-use crate::scenario::{Admission, Scenario, ScenarioError, check_backends};
+use crate::scenario::{Admission, Scenario, ScenarioError, check_one};
 use crate::workload::Workload;
 
 /// See [`BuildContext::workload`].
@@ -69,7 +69,7 @@ pub fn execute_recording(
     extent: Extent,
     observer: &mut dyn RunObserver,
 ) -> Result<(Run, RunOutcome), ScenarioError> {
-    check_backends(s)?;
+    check_one(s)?;
     let context = build_context(s, known_beforehand(s, workload)?);
     let thresholds = Thresholds::of(&s.policy_params);
     let limit = match s.admission {
@@ -135,7 +135,9 @@ fn front_end_core(
     let admission = AdmissionControl { limit, queue: MAX_WAITING };
     let mut core = Core::new(policy, Cluster::new(s.backends), admission);
     match (s.load_information.build)(&s.load_params) {
-        LoadInformation::Poll(how) => core.set_inquiries(Some(Inquiries { size: how.size as u8, seed })),
+        LoadInformation::Poll(how) if s.strategy.policy.load_use.is_asked_for() => {
+            core.set_inquiries(Some(Inquiries { size: how.size as u8, seed }));
+        }
         LoadInformation::Broadcast(how) if how.counts_own == 0 => core.count_reports_only(),
         _ => {}
     }
@@ -159,3 +161,6 @@ fn failed(error: RunError<SourceError>) -> ScenarioError {
         RunError::OnlyWarmUp { warmup } => ScenarioError::OnlyWarmUp(warmup),
     }
 }
+
+#[cfg(test)]
+mod tests;

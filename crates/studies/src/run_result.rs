@@ -39,10 +39,12 @@ pub(crate) fn common_params(s: &Scenario, model: &ModelSpec) -> Json {
     if let Some(service) = &s.service {
         out.insert("service".to_owned(), show_service(service).into());
     }
+    if s.has_load_information() || !s.hop.is_zero() {
+        out.insert("hop_s".to_owned(), s.hop.as_secs_f64().into());
+    }
     if s.has_load_information() {
         let dealing = if s.dealing == Dealing::ByClient { "client" } else { "random" };
         out.insert("dealing".to_owned(), dealing.into());
-        out.insert("hop_s".to_owned(), s.hop.as_secs_f64().into());
         out.insert("exchange_interval_s".to_owned(), s.exchange_interval.as_secs_f64().into());
         out.extend(params_json(s.load_information.name, &s.load_params));
     }

@@ -108,6 +108,14 @@ fn what_cannot_be_simulated_is_refused() {
     refused(&["--front-ends", "0"], &["from 1 to 1024"]);
     refused(&["--service", "gamma:20ms"], &["coefficient of variation"]);
     refused(&["--service", "normal:20ms:1"], &["gamma:22.2ms:0.45"]);
+    for shape in ["gamma", "lognormal", "pareto", "weibull"] {
+        let service = format!("{shape}:10ms:1e-200");
+        refused(&["--service", &service], &["from 0.001 to 100, not", "deterministic:10ms has none"]);
+        let arrivals = plimsoll(&["simulate", "synth:hot", "--arrivals", &format!("{shape}:100:1e-170")]);
+        let message = text(&arrivals.stderr);
+        assert!(message.contains("from 0.001 to 100, not"), "{message}");
+        assert!(message.contains("deterministic:100 has none"), "{message}");
+    }
     refused(&["--hot-spot", "0.5@9-3"], &["0.3@10-60"]);
     let lard = plimsoll(&["simulate", "synth:hot", "--model", "lard", "--fault", "speed=0.5:0@1"]);
     assert_eq!(lard.status.code(), Some(2));

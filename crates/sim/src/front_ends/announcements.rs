@@ -69,8 +69,7 @@ impl Announcements {
         if receivers.whole.health(b) == Health::Down {
             return;
         }
-        model.inquired(b, self.how.cpu_s, now);
-        messages.cpu += self.how.cpu_s;
+        messages.cpu += model.inquired(b, self.how.cpu_s, now);
         // Each front-end has to take it.
         messages.messages += receivers.front_ends;
         self.flying.push_back((now + self.how.latency_s, LoadReport::of(b, load_of(model, b))));
