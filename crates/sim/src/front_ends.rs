@@ -77,8 +77,8 @@ pub(crate) trait FrontEnds {
     fn set_health(&mut self, b: BackendId, health: Health, now: Time);
     /// The measurement starts.
     fn restart(&mut self);
-    /// What load information has cost since then; `None` where it is free.
-    fn messages(self) -> Option<LoadMessages>;
+    /// What load information has cost since then.
+    fn messages(self) -> LoadMessages;
 }
 
 /// One front-end, which knows all loads at once.
@@ -222,7 +222,7 @@ impl FrontEnds for One<'_> {
 
     fn restart(&mut self) {}
 
-    fn messages(self) -> Option<LoadMessages> {
-        None
+    fn messages(self) -> LoadMessages {
+        LoadMessages::default()
     }
 }

@@ -23,6 +23,8 @@ plimsoll_policy::params! {
         latency_s: Nanos = Nanos::new(145_000), 0.0..=10.0, "s";
         /// CPU time of an announcement at its back-end.
         cpu_s: Nanos = Nanos::ZERO, 0.0..=1.0, "s";
+        /// CPU time of an announcement at each front-end, which is only counted.
+        receive_cpu_s: Nanos = Nanos::ZERO, 0.0..=1.0, "s";
     }
 }
 

@@ -13,9 +13,12 @@ use plimsoll_sim::{
 use plimsoll_trace::TraceError;
 
 mod check;
+mod tables;
 
 pub use self::check::check;
 pub(crate) use self::check::{MOST_CORES, check_one};
+pub use self::tables::Tables;
+use self::tables::policies_with_tables;
 pub use crate::strategy::{Strategy, strategy_names};
 
 /// The model of this name.
@@ -76,6 +79,8 @@ pub struct Scenario {
     pub front_ends: u16,
     /// How requests are dealt to them.
     pub dealing: Dealing,
+    /// Whether they share what a policy remembers of targets.
+    pub tables: Tables,
     /// Where their loads come from.
     pub load_information: &'static LoadInformationSpec,
     /// Parameters of that.
@@ -116,6 +121,7 @@ impl Scenario {
             service: None,
             front_ends: 1,
             dealing: Dealing::ByClient,
+            tables: Tables::Separate,
             load_information: LOAD_INFORMATION[0],
             load_params: ParamSet::defaults(&[]),
             partitions: PartitionPlan::Whole,
@@ -270,6 +276,15 @@ pub enum ScenarioError {
          with another kind of load information than `central`, or leave it out"
     )]
     ExchangeAlone(&'static str),
+    /// A policy without tables that could be shared.
+    #[error(
+        "--tables shared has front-ends share what a policy remembers of targets, and `{policy}` has no such table; {} have one",
+        policies_with_tables()
+    )]
+    NoTables {
+        /// The policy.
+        policy: &'static str,
+    },
     /// Partitions that do not fit the cluster.
     #[error("partitions: {0}")]
     Partitions(#[from] PartitionError),

@@ -367,6 +367,9 @@ impl FrontEnds for Several<'_> {
         self.whole.set_health(b, health);
         if health == Health::Down {
             self.backends.fail(b);
+            if let Some(known) = &mut self.known {
+                known.forget(b);
+            }
         }
         let partitions = &self.setup.partitions;
         for (number, core) in self.cores.iter_mut().enumerate() {
@@ -381,8 +384,7 @@ impl FrontEnds for Several<'_> {
         self.messages = LoadMessages::default();
     }
 
-    fn messages(self) -> Option<LoadMessages> {
-        let told = self.setup.count > 1 || !matches!(self.source, Source::Exact);
-        (told || self.setup.partitions.count() == 1).then_some(self.messages)
+    fn messages(self) -> LoadMessages {
+        self.messages
     }
 }

@@ -299,7 +299,7 @@ fn run(params: &ParamSet, simulation: Simulation<'_>) -> RunResult {
 /// Registry entry.
 pub static SPEC: ModelSpec = ModelSpec {
     name: "fifo",
-    summary: "workers with one queue, service times from the trace or exponential",
+    summary: "workers with one queue, service times from the trace, of a distribution (--service), or exponential",
     source: "Shen, Yang and Chu, IPDPS 2002, section 2; textbook G/M/k",
     has_cache: false,
     spends_on_messages: true,

@@ -2,8 +2,8 @@
 
 use plimsoll_policy::{AdmissionLimit, Health, Nanos, PolicyChoice, REGISTRY, Thresholds};
 use plimsoll_sim::{
-    Arrivals, BroadcastParams, CentralParams, FaultAction, LoadInformation, PartitionPlan, PollParams,
-    RunOutcome, TimeDistribution, TimeShape,
+    Arrivals, BroadcastParams, CentralParams, FaultAction, LoadInformation, LoadMessages, PartitionPlan,
+    PollParams, RunOutcome, TimeDistribution, TimeShape,
 };
 
 use crate::common::{request, targets};
@@ -122,7 +122,7 @@ fn as_many_answers_are_late_as_asked() {
         let how = PollParams { late_share: 0.13, late_mean_s, discard_after_s, ..instant_polls(3) };
         let polls = Spread { policy: "random_polling:size=3", loads: poll(how), ..Spread::default() };
         let discarded = |outcome: &RunOutcome| {
-            let messages = outcome.load_messages.as_ref().unwrap();
+            let messages = &outcome.load_messages;
             messages.discarded as f64 / messages.inquiries as f64
         };
         let theory = 0.9 * 0.13 * (-(patience_ms as f64) / 27.1).exp();
@@ -166,12 +166,54 @@ fn no_inquiry_makes_a_back_end_busier_than_the_time_there_is() {
     assert!(busy.iter().all(|busy| (0.9..=1.0).contains(busy)), "{busy:?}");
 }
 
+/// A load that was told a moment ago need not be asked for again: small ages cost nothing, large ones save most inquiries.
+#[test]
+fn loads_that_are_known_are_not_asked_for() {
+    let of = |age: Nanos| {
+        let how = PollParams { max_age_s: age, ..PollParams::default() };
+        let spread =
+            Spread { policy: "random_polling", loads: poll(how), front_ends: 4, ..Spread::default() };
+        let asked = |outcome: &RunOutcome| outcome.load_messages.inquiries as f64 / outcome.completed as f64;
+        (asked(&spread.run(20_000)), spread.response(60_000))
+    };
+    let (always, best) = of(Nanos::ZERO);
+    assert!((always - 2.0).abs() < 1e-9, "two for each request: {always}");
+    // A front-end polls a back-end nine times a second: the share of polls that find a load younger than 0.5 ms, and 5 ms.
+    for (age, saved) in [(Nanos::from_micros(500), 0.0045), (Nanos::from_millis(5), 0.045)] {
+        let (asked, response) = of(age);
+        assert!((1.0 - asked / 2.0 - saved).abs() < 0.5 * saved, "{age:?}: {asked}");
+        assert!(response < 1.05 * best, "{age:?}: {response} against {best}");
+    }
+    let (asked, response) = of(Nanos::new(10 * SERVICE.as_nanos()));
+    assert!(asked < 0.5, "{asked}");
+    assert!(response > 1.05 * best, "old loads mislead: {response} against {best}");
+}
+
+#[test]
+fn announcements_cost_who_sends_and_who_receives_them() {
+    let how = BroadcastParams {
+        interval_s: Nanos::from_millis(100),
+        jittered: 0,
+        cpu_s: Nanos::from_micros(30),
+        receive_cpu_s: Nanos::from_micros(10),
+        ..BroadcastParams::default()
+    };
+    let loads = Some(LoadInformation::Broadcast(how));
+    let outcome = Spread { loads, front_ends: 4, ..Spread::default() }.run(10_000);
+    let LoadMessages { messages, cpu, receive_cpu, .. } = outcome.load_messages;
+    // Each message is one announcement at one of four front-ends.
+    assert_eq!(cpu.as_nanos(), messages / 4 * 30_000);
+    // The last ones may be on their way.
+    let received = receive_cpu.as_nanos() / 10_000;
+    assert!(received <= messages && received + 4 * 16 >= messages, "{received} of {messages}");
+}
+
 #[test]
 fn messages_are_counted() {
     let messages = |loads, policy, front_ends| {
         let outcome = Spread { policy, loads, front_ends, ..Spread::default() }.run(10_000);
         assert_eq!(outcome.completed, 10_000);
-        (outcome.load_messages.unwrap().messages, outcome.simulated)
+        (outcome.load_messages.messages, outcome.simulated)
     };
     for (size, policy) in
         [2, 3, 8].into_iter().zip(["random_polling", "random_polling:size=3", "random_polling:size=8"])

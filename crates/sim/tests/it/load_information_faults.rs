@@ -28,7 +28,7 @@ fn a_poll_does_not_wait_for_a_backend_that_is_down() {
     };
     let outcome = spread.run(1_000);
     assert_eq!((outcome.completed, outcome.lost), (1_000, 0));
-    let messages = outcome.load_messages.unwrap();
+    let messages = outcome.load_messages;
     assert_eq!((messages.inquiries, messages.messages, messages.discarded), (1_000, 2_000, 0));
     assert_eq!(messages.poll_ns.max(), Some(2_000_000));
 }

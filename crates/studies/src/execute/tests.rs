@@ -90,3 +90,67 @@ fn a_run_is_checked_like_a_scenario_of_the_command_line() {
     assert!(error.contains("from 0 to 1"), "{error}");
     assert_eq!(run(&|_| {}), Ok(2_000));
 }
+
+/// Four front-ends with a table each send a target to up to four back-ends; with one table for all, to as many as one front-end does.
+#[test]
+fn shared_tables_are_those_of_one_front_end() {
+    let workload = Workload::synthesize("chess", &[("requests", "30000")], 1).unwrap();
+    let run = |json: serde_json::Value| {
+        let mut all = json!({"backends": 4, "dealing": "random", "load-information": "own"});
+        all.as_object_mut().unwrap().extend(json.as_object().unwrap().clone());
+        let run = execute(&scenarios(all).unwrap()[0], &workload, &mut ()).unwrap();
+        assert_eq!(run.completed, 30_000);
+        run
+    };
+    let misses = |policy: &str, front_ends: u16, tables: &str| {
+        let run = run(json!({"policy": policy, "front-ends": front_ends, "tables": tables}));
+        let told = run.params.get("tables").map(|tables| tables.as_str().unwrap().to_owned());
+        assert_eq!(told.as_deref(), (tables == "shared").then_some("shared"));
+        run.miss_ratio.unwrap()
+    };
+    for policy in ["lard", "lard_r", "lb_gc"] {
+        let (one, shared, separate) =
+            (misses(policy, 1, "separate"), misses(policy, 4, "shared"), misses(policy, 4, "separate"));
+        println!("{policy}: one {one} shared {shared} separate {separate}");
+        assert!((shared / one - 1.0).abs() < 0.1, "{policy}: {shared} against {one}");
+        assert!(separate > 1.3 * shared, "{policy}: {separate} against {shared}");
+    }
+    // In each partition its own table.
+    let split =
+        run(json!({"policy": "lard_r", "front-ends": 4, "tables": "shared", "partitions": "0,1/2,3"}));
+    assert!(split.miss_ratio.unwrap() < 1.1 * misses("lard_r", 4, "shared"));
+    let near =
+        run(json!({"policy": "lard_r", "front-ends": 4, "tables": "shared", "arrivals": "poisson:50"}));
+    let hop = json!({"policy": "lard_r", "front-ends": 4, "tables": "shared", "arrivals": "poisson:50", "hop": "5ms"});
+    let far = run(hop);
+    // Three of four requests are for another back-end than that of their front-end.
+    let added = far.response_time_s.unwrap().mean - near.response_time_s.unwrap().mean;
+    assert!((added / (0.75 * 0.005) - 1.0).abs() < 0.15, "{added}");
+}
+
+#[test]
+fn tables_that_a_policy_has_not_are_not_shared() {
+    for policy in registered().filter(|policy| policy.name != "sita_e") {
+        let spec = scenarios(json!({"policy": policy.name, "front-ends": 2, "tables": "shared"}));
+        let has = ["lard", "lard_r", "lb_gc"].contains(&policy.name);
+        assert_eq!(spec.is_ok(), has, "{}", policy.name);
+        if let Err(error) = spec {
+            let error = error.to_string();
+            assert!(error.contains(&format!("`{}`", policy.name)), "{error}");
+            assert!(error.contains("lard, lard_r, lb_gc have one"), "{error}");
+        }
+    }
+    assert!(serde_json::from_value::<ScenarioSpec>(json!({"tables": "none"})).is_err());
+}
+
+#[test]
+fn one_front_end_that_knows_all_has_no_messages() {
+    let traffic = run(json!({"policy": "jsq"})).load_traffic.unwrap();
+    assert_eq!((traffic.messages, traffic.cpu, traffic.receive_cpu), (0, 0.0, 0.0));
+    let run =
+        run(json!({"policy": "jsq", "front-ends": 4, "load-information": "broadcast:receive_cpu_s=0.0001"}));
+    let traffic = run.load_traffic.unwrap();
+    // 16 back-ends that announce ten times a second.
+    assert!((traffic.receive_cpu / 0.016 - 1.0).abs() < 0.1, "{}", traffic.receive_cpu);
+    assert_eq!(run.params.get("broadcast.receive_cpu_s"), Some(&json!(0.0001)));
+}

@@ -3,7 +3,8 @@
 use plimsoll_sim::models::{fifo, lard};
 use plimsoll_sim::{Fault, FaultAction, LoadInformation};
 
-use super::{Scenario, ScenarioError};
+use super::tables::has_table;
+use super::{Scenario, ScenarioError, Tables};
 
 /// The most front-ends: each has a policy object and a view of its own.
 const MOST_FRONT_ENDS: u16 = 1024;
@@ -53,6 +54,9 @@ fn check_front_ends(s: &Scenario) -> Result<(), ScenarioError> {
     let partitions = s.partitions.on(s.backends)?.count();
     if usize::from(s.front_ends) * partitions > MOST_CORES {
         return Err(ScenarioError::Cores { front_ends: s.front_ends, partitions });
+    }
+    if s.tables == Tables::Shared && !has_table(s.strategy.policy) {
+        return Err(ScenarioError::NoTables { policy: s.strategy.name });
     }
     let loads = (s.load_information.build)(&s.load_params);
     let central = matches!(loads, LoadInformation::Central(_));
