@@ -107,7 +107,7 @@ fn what_cannot_be_simulated_is_refused() {
     refused(&["--load-information", "poll,poll:size=3"], &["`poll` is there twice"]);
     refused(
         &["-p", "jsq", "--tables", "shared"],
-        &["--tables shared", "`join_shortest_queue`", "lard, lard_r, lb_gc"],
+        &["--tables shared", "`join_shortest_queue`", "lb_gc, lard, lard_r"],
     );
     refused(&["--tables", "common"], &["expected separate or shared, not `common`"]);
     refused(&["--hop", "1ms", "--load-information", "central"], &["leave out --hop", "`central`"]);

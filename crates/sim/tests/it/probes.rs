@@ -101,7 +101,6 @@ fn prequal_is_better_than_chance() {
                 let loads = Some(loads);
                 let prequal = Spread { policy: "prequal", loads, front_ends, arrivals, ..Spread::default() };
                 let prequal = prequal.response(60_000);
-                println!("{load} {loads:?} {front_ends}: {prequal} against {random}");
                 assert!(prequal < most * random, "{load} {loads:?} {front_ends}: {prequal} against {random}");
             }
         }
@@ -110,7 +109,6 @@ fn prequal_is_better_than_chance() {
         let few = Spread { backends: 4, front_ends: 6, arrivals, ..Spread::default() };
         let exact = Spread { policy: "prequal", loads: Some(LoadInformation::Exact), ..few.clone() };
         let [prequal, random] = [exact, Spread { policy: "random", ..few }].map(|s| s.response(60_000));
-        println!("{load}: {prequal} against {random}");
         assert!(prequal < random, "{load} on 4: {prequal} against {random}");
     }
 }
