@@ -95,6 +95,56 @@ mod tests {
 
     use super::*;
 
+    /// Counts what it hears of.
+    #[derive(Default)]
+    struct Listener(u32, u32);
+
+    impl Policy for Listener {
+        fn choose(&mut self, _: &Request, _: &ClusterView, _: Time) -> Decision {
+            Decision::Reject
+        }
+
+        fn on_membership(&mut self, _: BackendId, _: Change, _: &ClusterView, _: Time) {
+            self.0 += 1;
+        }
+
+        fn on_tick(&mut self, _: &ClusterView, _: Time) {
+            self.1 += 1;
+        }
+
+        fn tick_interval(&self) -> Option<Nanos> {
+            Some(Nanos::from_secs(1))
+        }
+
+        fn capabilities(&self) -> &'static Capabilities {
+            &LISTENS
+        }
+    }
+
+    impl ShowsState for Listener {
+        fn stats(&self) -> Vec<(&'static str, f64)> {
+            vec![("changes", f64::from(self.0)), ("ticks", f64::from(self.1))]
+        }
+    }
+
+    static LISTENS: Capabilities = Capabilities::NONE.shows_state::<Listener>();
+
+    #[test]
+    fn changes_and_ticks_come_from_one_front_end() {
+        let mut first = SharedPolicy::new(Box::new(Listener::default()));
+        let mut other = first.another();
+        assert_eq!(
+            (first.tick_interval(), other.tick_interval()),
+            (Some(Nanos::from_secs(1)), first.tick_interval())
+        );
+        let view = Cluster::new(2);
+        for handle in [&mut first, &mut other] {
+            handle.on_tick(&view, Time::ZERO);
+            handle.on_membership(BackendId(1), Change::Left, &view, Time::ZERO);
+        }
+        assert_eq!(other.stats(), [("changes", 1.0), ("ticks", 1.0)]);
+    }
+
     /// A core of a front-end with no load, and of one that has eighty requests on back-end 0.
     #[test]
     fn tables_are_shared_and_loads_are_not() {
