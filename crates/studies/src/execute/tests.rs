@@ -16,7 +16,7 @@ fn scenarios(json: serde_json::Value) -> Result<Vec<Scenario>, ScenarioError> {
 }
 
 /// Runs one scenario of `fifo` back-ends.
-fn run(json: serde_json::Value) -> Run {
+fn run(json: &serde_json::Value) -> Run {
     let mut all =
         json!({"model": "fifo", "arrivals": "trace", "speed": 20, "admission": "none", "backends": 16});
     all.as_object_mut().unwrap().extend(json.as_object().unwrap().clone());
@@ -31,7 +31,7 @@ fn refused(json: serde_json::Value) -> String {
 #[test]
 fn nobody_waits_for_loads_of_which_the_policy_makes_nothing() {
     for spec in registered().filter(|spec| spec.name != "sita_e") {
-        let run = run(json!({"policy": spec.name, "load-information": "poll"}));
+        let run = run(&json!({"policy": spec.name, "load-information": "poll"}));
         let traffic = run.load_traffic.unwrap();
         let waits = spec.load_use.is_asked_for() || spec.capabilities.can_poll();
         assert_eq!(traffic.polls > 0, waits, "{}", spec.name);
@@ -49,14 +49,14 @@ fn cpu_is_told_only_where_it_is_spent() {
             }
             assert!(scenarios(json!({"model": model, "load-information": kind})).is_ok());
         }
-        let run = run(json!({"policy": "jsq", "load-information": format!("{kind}:cpu_s=0.0001")}));
+        let run = run(&json!({"policy": "jsq", "load-information": format!("{kind}:cpu_s=0.0001")}));
         assert!(run.load_traffic.unwrap().cpu > 0.0, "{kind}");
     }
 }
 
 #[test]
 fn a_hop_takes_its_time_with_one_front_end_too() {
-    let of = |hop: &str| run(json!({"policy": "round_robin", "hop": hop, "service": "deterministic:1ms"}));
+    let of = |hop: &str| run(&json!({"policy": "round_robin", "hop": hop, "service": "deterministic:1ms"}));
     let (near, far) = (of("0"), of("2ms"));
     // Fifteen of sixteen requests go to another back-end.
     let added = far.response_time_s.unwrap().mean - near.response_time_s.unwrap().mean;
@@ -144,10 +144,10 @@ fn tables_that_a_policy_has_not_are_not_shared() {
 
 #[test]
 fn one_front_end_that_knows_all_has_no_messages() {
-    let traffic = run(json!({"policy": "jsq"})).load_traffic.unwrap();
+    let traffic = run(&json!({"policy": "jsq"})).load_traffic.unwrap();
     assert_eq!((traffic.messages, traffic.cpu, traffic.receive_cpu), (0, 0.0, 0.0));
     let run =
-        run(json!({"policy": "jsq", "front-ends": 4, "load-information": "broadcast:receive_cpu_s=0.0001"}));
+        run(&json!({"policy": "jsq", "front-ends": 4, "load-information": "broadcast:receive_cpu_s=0.0001"}));
     let traffic = run.load_traffic.unwrap();
     // 16 back-ends that announce ten times a second.
     assert!((traffic.receive_cpu / 0.016 - 1.0).abs() < 0.1, "{}", traffic.receive_cpu);
