@@ -6,7 +6,7 @@ use plimsoll_policy::Nanos;
 use plimsoll_policy::params::GivenValue;
 pub(crate) use plimsoll_policy::units::size;
 use plimsoll_sim::{Arrivals, Dealing, Fault, HotSpot, PartitionPlan, TimeDistribution};
-use plimsoll_studies::scenario::Admission;
+use plimsoll_studies::scenario::{Admission, Tables};
 use plimsoll_studies::spec::values;
 pub(crate) use plimsoll_studies::spec::values::CacheSize;
 
@@ -83,6 +83,11 @@ pub(crate) fn front_ends(text: &str) -> Result<u16, String> {
 /// `client` or `random`.
 pub(crate) fn dealing(text: &str) -> Result<Dealing, String> {
     values::dealing(&text.into())
+}
+
+/// `separate` or `shared`.
+pub(crate) fn tables(text: &str) -> Result<Tables, String> {
+    Tables::read(&text.into())
 }
 
 /// Partitions, such as `4` or `0-3/4-7`.

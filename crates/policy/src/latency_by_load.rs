@@ -28,9 +28,9 @@ impl Band {
     }
 }
 
-/// What a front-end has seen of its back-ends' response times.
+/// Response times of back-ends, as a front-end has seen them, or the back-ends themselves.
 #[derive(Debug, Default)]
-pub(crate) struct LatencyByLoad {
+pub struct LatencyByLoad {
     by_backend: Vec<[Option<Band>; BANDS]>,
     all: Option<Band>,
 }
@@ -41,7 +41,7 @@ fn band(load: u32) -> usize {
 
 impl LatencyByLoad {
     /// `b` answered after `latency`, when it had `load` requests.
-    pub(crate) fn saw(&mut self, b: BackendId, load: u32, latency: Nanos, now: Time) {
+    pub fn saw(&mut self, b: BackendId, load: u32, latency: Nanos, now: Time) {
         if self.by_backend.len() <= b.index() {
             self.by_backend.resize(b.index() + 1, [None; BANDS]);
         }
@@ -52,16 +52,18 @@ impl LatencyByLoad {
         self.all = Some(Band::renewed(fresh(self.all), latency_ns, now));
     }
 
-    /// What is to be expected of `b` with `load` requests: its average at the nearest load that it was seen at lately, else that of
-    /// all back-ends, else nothing.
-    pub(crate) fn expected(&self, b: BackendId, load: u32, now: Time) -> Nanos {
+    /// The average of `b` at the nearest load that it was seen at lately; `None` where it was not seen lately.
+    #[must_use]
+    pub fn near(&self, b: BackendId, load: u32, now: Time) -> Option<Nanos> {
+        self.nearest(b, load, now).map(|band| Nanos::new(band.mean_ns as u64))
+    }
+
+    fn nearest(&self, b: BackendId, load: u32, now: Time) -> Option<Band> {
         let wanted = band(load);
         let bands = self.by_backend.get(b.index()).into_iter().flatten().enumerate();
         let fresh =
             bands.filter_map(|(at, band)| band.filter(|band| band.is_fresh(now)).map(|band| (at, band)));
-        let nearest = fresh.min_by_key(|&(at, _)| at.abs_diff(wanted)).map(|(_, band)| band);
-        let mean_ns = nearest.or(self.all).map_or(0.0, |band| band.mean_ns);
-        Nanos::new(mean_ns as u64)
+        fresh.min_by_key(|&(at, _)| at.abs_diff(wanted)).map(|(_, band)| band)
     }
 
     /// What `b` is to be taken to need with `load` requests: what it tells, but not less than was seen; what was seen, if it tells nothing.
@@ -81,8 +83,15 @@ impl LatencyByLoad {
         Nanos::new(mean_ns.unwrap_or(0.0) as u64)
     }
 
-    /// `b` has gone, or another back-end has its index.
-    pub(crate) fn forget(&mut self, b: BackendId) {
+    /// What is to be expected of `b` with `load` requests: its average at the nearest load that it was seen at lately, else that of
+    /// all back-ends, else nothing.
+    pub(crate) fn expected(&self, b: BackendId, load: u32, now: Time) -> Nanos {
+        let band = self.nearest(b, load, now).or(self.all);
+        Nanos::new(band.map_or(0.0, |band| band.mean_ns) as u64)
+    }
+
+    /// `b` has gone or failed, or another back-end has its index.
+    pub fn forget(&mut self, b: BackendId) {
         if let Some(bands) = self.by_backend.get_mut(b.index()) {
             *bands = [None; BANDS];
         }

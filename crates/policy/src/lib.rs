@@ -49,6 +49,7 @@ pub use decision::{
     BackendList, Candidates, Completion, Decision, LoadReport, PolicyTable, PollAnswer, assign_or_reject,
 };
 pub use fresh_loads::FreshLoads;
+pub use latency_by_load::LatencyByLoad;
 pub use load_use::LoadUse;
 pub use lru_map::LruMap;
 pub use policies::REGISTRY;

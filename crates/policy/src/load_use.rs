@@ -35,6 +35,12 @@ impl LoadUse {
         }
     }
 
+    /// Whether back-ends are asked before its choices where loads are polled: it looks at loads, and does not ask by itself.
+    #[must_use]
+    pub const fn is_asked_for(self) -> bool {
+        matches!(self, Self::View | Self::ViewAndResponseTimes)
+    }
+
     /// The kinds of load information that it can use.
     #[must_use]
     pub const fn sources(self) -> &'static [&'static str] {

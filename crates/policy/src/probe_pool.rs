@@ -33,25 +33,26 @@ impl PooledProbe {
 #[derive(Debug)]
 pub(crate) struct ProbePool {
     probes: Vec<PooledProbe>,
-    most: usize,
     most_age: Nanos,
 }
 
 impl ProbePool {
-    pub(crate) fn new(most: usize, most_age: Nanos) -> Self {
-        Self { probes: Vec::with_capacity(most), most, most_age }
+    pub(crate) fn new(most_age: Nanos) -> Self {
+        Self { probes: Vec::new(), most_age }
     }
 
     pub(crate) fn probes(&self) -> &[PooledProbe] {
         &self.probes
     }
 
-    /// Adds a probe. It replaces the one of the same back-end, or the oldest one in a full pool.
-    pub(crate) fn add(&mut self, probe: PooledProbe) {
-        let same = self.probes.iter().position(|p| p.backend == probe.backend);
-        if let Some(gone) = same.or((self.probes.len() >= self.most).then_some(0)) {
-            self.probes.remove(gone);
+    /// Adds a probe. It replaces the one of the same back-end, and the oldest ones in a pool of which `room` is full.
+    pub(crate) fn add(&mut self, probe: PooledProbe, room: usize) {
+        if let Some(same) = self.probes.iter().position(|p| p.backend == probe.backend) {
+            self.probes.remove(same);
         }
+        // More than one where back-ends have gone.
+        let surplus = (self.probes.len() + 1).saturating_sub(room.max(1));
+        self.probes.drain(..surplus);
         self.probes.push(probe);
     }
 
@@ -172,11 +173,11 @@ mod tests {
 
     #[test]
     fn a_pool_holds_the_newest_of_each_for_a_time_and_a_number_of_uses() {
-        let mut pool = ProbePool::new(3, Nanos::from_secs(5));
-        [probe(0, 0, 1, 1), probe(1, 1, 1, 1), probe(2, 2, 1, 1)].into_iter().for_each(|p| pool.add(p));
-        pool.add(probe(0, 3, 9, 1));
+        let mut pool = ProbePool::new(Nanos::from_secs(5));
+        [probe(0, 0, 1, 1), probe(1, 1, 1, 1), probe(2, 2, 1, 1)].into_iter().for_each(|p| pool.add(p, 3));
+        pool.add(probe(0, 3, 9, 1), 3);
         assert_eq!(held(&pool), [(1, 1), (2, 1), (0, 9)], "the newer one of the same");
-        pool.add(probe(3, 4, 4, 1));
+        pool.add(probe(3, 4, 4, 1), 3);
         assert_eq!(held(&pool), [(2, 1), (0, 9), (3, 4)], "the oldest one makes room");
         pool.used(BackendId(3));
         assert_eq!(held(&pool), [(2, 1), (0, 9), (3, 5)], "one more in flight");
@@ -194,9 +195,9 @@ mod tests {
     #[test]
     fn the_worst_is_the_hottest_or_else_the_slowest() {
         let view = Cluster::new(4);
-        let mut pool = ProbePool::new(4, Nanos::MAX);
+        let mut pool = ProbePool::new(Nanos::MAX);
         let all = [probe(0, 0, 1, 30), probe(1, 0, 8, 1), probe(2, 0, 9, 2), probe(3, 0, 2, 50)];
-        all.into_iter().for_each(|p| pool.add(p));
+        all.into_iter().for_each(|p| pool.add(p, 4));
         let five = RelativeLoad::threshold(5).0;
         let mut gone = || {
             pool.remove_worst(five, &view);

@@ -76,6 +76,9 @@ pub struct LoadTraffic {
     pub messages_rps: f64,
     /// CPU time of inquiries and announcements at the back-ends, per simulated second of one of them.
     pub cpu: f64,
+    /// CPU time of announcements at the front-ends, per simulated second of one of them.
+    #[serde(default)]
+    pub receive_cpu: f64,
     /// Inquiries.
     pub inquiries: u64,
     /// Those whose answer came too late.

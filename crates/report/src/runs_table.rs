@@ -7,13 +7,13 @@ use textwrap::{Options, WordSplitter};
 
 use crate::{
     labelled::labelled,
-    run::Run,
+    run::{LoadTraffic, Run},
     runs_report::groups::{backend_counts, backends_text},
     table::Table,
     table_column::{Align, TableColumn},
 };
 
-use self::columns::{COLUMNS, MESSAGES, RATIO, RunColumn, UNANSWERED};
+use self::columns::{COLUMNS, MESSAGE_CPU, MESSAGES, RATIO, RECEIVE_CPU, RunColumn, UNANSWERED};
 
 pub(crate) use self::notable::{Ranking, is_ordinary};
 
@@ -97,9 +97,15 @@ fn others_text(ranking: &Ranking<'_>) -> String {
 /// The columns that these runs need.
 fn columns(runs: &[Run]) -> Vec<&'static RunColumn> {
     let failures = runs.iter().any(|run| run.unanswered() > 0);
-    let messages = runs.iter().any(|run| run.load_traffic.is_some());
-    let (messages, failures) = (messages.then_some(&MESSAGES), failures.then_some(&UNANSWERED));
-    COLUMNS.iter().chain(messages).chain(failures).collect()
+    let costs = |of: fn(&LoadTraffic) -> f64| {
+        runs.iter().any(|run| run.load_traffic.as_ref().is_some_and(|traffic| of(traffic) > 0.0))
+    };
+    let messages = costs(|of| of.messages_rps).then_some(&MESSAGES);
+    let message_cpu = costs(|of| of.cpu).then_some(&MESSAGE_CPU);
+    let receive_cpu = costs(|of| of.receive_cpu).then_some(&RECEIVE_CPU);
+    let failures = failures.then_some(&UNANSWERED);
+    let some = messages.into_iter().chain(message_cpu).chain(receive_cpu).chain(failures);
+    COLUMNS.iter().chain(some).collect()
 }
 
 fn meaning(column: &RunColumn, runs: &[Run]) -> String {

@@ -84,7 +84,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let before_s = cpu_time::cpu_s()?;
     let outcome = simulation.run(model).map_err(|error| format!("{error:?}"))?;
     let cpu_s = cpu_time::cpu_s()? - before_s;
-    let messages = outcome.load_messages.unwrap_or_default();
+    let messages = outcome.load_messages;
     println!(
         r#"{{"requests":{requests},"front_ends":{front_ends},"mean_response_ms":{:.3},"discarded":{:.4},"cpu_s":{cpu_s:.4},"requests_per_cpu_s":{:.0}}}"#,
         outcome.response_ns.mean().unwrap_or(f64::NAN) / 1e6,

@@ -292,6 +292,8 @@ impl<M: Model, E, S: Iterator<Item = Result<SimRequest, E>>, F: FrontEnds> Engin
     fn lose(&mut self, front_end: u16, assigned: &Assigned) {
         let ending = Ending { outcome: Ended::Failed, size_bytes: None };
         self.front_ends.complete(front_end, assigned, ending, self.now);
+        let b = assigned.backend;
+        self.tally.load_changed(b, self.front_ends.load(b), self.now);
         self.tally.lost += 1;
     }
 
@@ -306,12 +308,14 @@ impl<M: Model, E, S: Iterator<Item = Result<SimRequest, E>>, F: FrontEnds> Engin
         let (b, request) = (assigned.backend, &arrived.request);
         let (time, number) = (self.now, arrived.number);
         observer.decided(DecisionMade { request: number, time, target: request.target, backend: b });
-        self.tally.load_changed(b, self.front_ends.load(b), self.now);
+        let load = self.front_ends.load(b);
+        self.tally.load_changed(b, load, self.now);
         self.tally.assigned();
         let size_bytes = request.size_bytes;
         let id = self.jobs.insert(Job {
             assigned: *assigned,
             front_end,
+            load,
             arrived: arrived.time,
             alone: Nanos::ZERO,
             size_bytes,
@@ -326,6 +330,8 @@ impl<M: Model, E, S: Iterator<Item = Result<SimRequest, E>>, F: FrontEnds> Engin
         while let Some(id) = self.done.pop() {
             let job = self.jobs.remove(id);
             self.end(&job, Ending::answered(Some(job.size_bytes)));
+            let (b, response_time) = (job.assigned.backend, self.now.since(job.assigned.at));
+            self.front_ends.answered(b, job.load, response_time, self.now);
             if self.tally.answered(&job, self.now) {
                 self.tally.restart(self.now);
                 self.front_ends.restart();

@@ -65,6 +65,10 @@ pub(crate) trait FrontEnds {
     fn waiting(&self) -> usize;
     /// A request ended.
     fn complete(&mut self, front_end: u16, assigned: &Assigned, ending: Ending, now: Time);
+    /// A request was answered that had begun at `b` as one of `load`. Called after [`FrontEnds::complete`].
+    fn answered(&mut self, b: BackendId, load: u32, response_time: Nanos, now: Time) {
+        let _ = (b, load, response_time, now);
+    }
     /// The policies' tick.
     fn tick(&mut self, now: Time);
     /// A back-end's weight changes.
@@ -73,8 +77,8 @@ pub(crate) trait FrontEnds {
     fn set_health(&mut self, b: BackendId, health: Health, now: Time);
     /// The measurement starts.
     fn restart(&mut self);
-    /// What load information has cost since then; `None` where it is free.
-    fn messages(self) -> Option<LoadMessages>;
+    /// What load information has cost since then.
+    fn messages(self) -> LoadMessages;
 }
 
 /// One front-end, which knows all loads at once.
@@ -218,7 +222,7 @@ impl FrontEnds for One<'_> {
 
     fn restart(&mut self) {}
 
-    fn messages(self) -> Option<LoadMessages> {
-        None
+    fn messages(self) -> LoadMessages {
+        LoadMessages::default()
     }
 }

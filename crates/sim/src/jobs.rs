@@ -10,6 +10,8 @@ pub(crate) struct Job {
     pub(crate) assigned: Assigned,
     /// The front-end that assigned it.
     pub(crate) front_end: u16,
+    /// Requests of its back-end when it began, itself included.
+    pub(crate) load: u32,
     pub(crate) arrived: Time,
     /// Time it would take alone with the document cached.
     pub(crate) alone: Nanos,

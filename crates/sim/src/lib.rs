@@ -20,6 +20,7 @@ pub mod models;
 mod outcome;
 mod partitions;
 mod series;
+mod shared_policy;
 mod tally;
 mod workload;
 
@@ -38,4 +39,5 @@ pub use outcome::{BackendOutcome, LoadMessages, RunOutcome};
 pub use partitions::{PartitionError, PartitionPlan, Partitions};
 pub use plimsoll_synth::{TimeDistribution, TimeShape};
 pub use series::{Recording, SeriesPoint, SizeClasses};
+pub use shared_policy::SharedPolicy;
 pub use workload::{Arrivals, DynamicDraw, ServiceDraw, SimRequest, Targets};

@@ -23,6 +23,8 @@ plimsoll_policy::params! {
         latency_s: Nanos = Nanos::new(145_000), 0.0..=10.0, "s";
         /// CPU time of an announcement at its back-end.
         cpu_s: Nanos = Nanos::ZERO, 0.0..=1.0, "s";
+        /// CPU time of an announcement at each front-end, which is only counted.
+        receive_cpu_s: Nanos = Nanos::ZERO, 0.0..=1.0, "s";
     }
 }
 
@@ -67,6 +69,18 @@ pub enum LoadInformation {
     Poll(PollParams),
     /// A load index manager chooses for all front-ends, and counts what it has assigned.
     Central(CentralParams),
+}
+
+impl LoadInformation {
+    /// Whether its messages take CPU time of back-ends.
+    #[must_use]
+    pub fn costs_cpu(&self) -> bool {
+        match self {
+            Self::Broadcast(how) => !how.cpu_s.is_zero(),
+            Self::Poll(how) => !how.cpu_s.is_zero(),
+            Self::Exact | Self::Own | Self::Central(_) => false,
+        }
+    }
 }
 
 /// One kind of load information as registered.
@@ -141,7 +155,8 @@ pub struct FrontEndsSetup {
     /// How requests are dealt to them.
     pub dealing: Dealing,
     /// Time for which a request is on its way from the back-end on which its front-end runs to another one: front-end `f` runs
-    /// on back-end `f` modulo their number (`AdaptLoad`'s two-level form). Zero where front-ends run on machines of their own.
+    /// on back-end `f` modulo their number (`AdaptLoad`'s two-level form). Zero where front-ends run on machines of their own; without effect where a load index
+    /// manager chooses.
     pub hop: Nanos,
     /// How often front-ends exchange what they have seen, for policies that share it; zero for never.
     pub exchange_interval: Nanos,

@@ -101,9 +101,10 @@ pub trait Model {
         None
     }
 
-    /// `backend` spends `cpu` on an inquiry at `now`. A model without such a cost ignores it.
-    fn inquired(&mut self, backend: BackendId, cpu: Nanos, now: Time) {
+    /// `backend` is to spend `cpu` on an inquiry or announcement at `now`. Returns what it spends: nothing in a model without such a cost.
+    fn inquired(&mut self, backend: BackendId, cpu: Nanos, now: Time) -> Nanos {
         let _ = (backend, cpu, now);
+        Nanos::ZERO
     }
 
     /// From now on `backend` works at `speed` times its speed. Returns whether the model has speeds.

@@ -72,6 +72,8 @@ pub struct ModelSpec {
     pub source: &'static str,
     /// Whether its back-ends have a memory cache.
     pub has_cache: bool,
+    /// Whether its back-ends spend CPU time on inquiries and announcements.
+    pub spends_on_messages: bool,
     /// Declared parameters.
     pub params: &'static [ParamSpec],
     /// Makes back-ends with these parameters and runs on them.

@@ -27,6 +27,8 @@ pub struct LoadMessages {
     pub messages: u64,
     /// CPU time that inquiries and announcements took at the back-ends.
     pub cpu: Nanos,
+    /// CPU time that announcements took at the front-ends.
+    pub receive_cpu: Nanos,
     /// Inquiries.
     pub inquiries: u64,
     /// Those whose answer came too late.
@@ -72,8 +74,8 @@ pub struct RunOutcome {
     pub points: Vec<SeriesPoint>,
     /// Slowdown by size of response, if recorded.
     pub size_classes: Option<SizeClasses>,
-    /// What load information has cost; `None` where all loads are known at once and for nothing.
-    pub load_messages: Option<LoadMessages>,
+    /// What load information has cost: nothing where all loads are known at once.
+    pub load_messages: LoadMessages,
 }
 
 impl RunOutcome {

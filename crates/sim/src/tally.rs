@@ -5,7 +5,7 @@ use plimsoll_policy::{BackendId, Policy, Time};
 use crate::jobs::Job;
 use crate::measure::{Distribution, LoadMeters, SLOWDOWN_SCALE};
 use crate::model::Model;
-use crate::outcome::{BackendOutcome, RunOutcome};
+use crate::outcome::{BackendOutcome, LoadMessages, RunOutcome};
 use crate::series::{Recording, SeriesRecorder, SizeClasses, slowdown_permille};
 
 /// See the module's documentation.
@@ -164,7 +164,7 @@ impl RunTally {
             policy_tables: policy.tables(),
             points: self.series.map(SeriesRecorder::into_points).unwrap_or_default(),
             size_classes: self.size_classes.map(|classes| *classes),
-            load_messages: None,
+            load_messages: LoadMessages::default(),
         }
     }
 }

@@ -4,17 +4,18 @@ use std::sync::Arc;
 
 use plimsoll_policy::policies::sita_e;
 use plimsoll_policy::{
-    AdmissionControl, AdmissionLimit, BuildContext, Cluster, Core, Inquiries, Nanos, Thresholds, Time, mix,
+    AdmissionControl, AdmissionLimit, BuildContext, BuildError, Cluster, Core, Inquiries, Nanos, Policy,
+    Thresholds, Time, mix,
 };
 use plimsoll_report::Run;
 use plimsoll_sim::{
-    CacheConfig, LoadInformation, Recording, RunConfig, RunError, RunObserver, RunOutcome, Simulation,
-    SourceError,
+    CacheConfig, LoadInformation, Recording, RunConfig, RunError, RunObserver, RunOutcome, SharedPolicy,
+    Simulation, SourceError,
 };
 use plimsoll_trace::TraceError;
 
 use crate::run_result::{common_params, params_json, to_run};
-use crate::scenario::{Admission, Scenario, ScenarioError, check_backends};
+use crate::scenario::{Admission, Scenario, ScenarioError, Tables, check_one};
 use crate::workload::Workload;
 
 /// See [`BuildContext::workload`].
@@ -69,7 +70,7 @@ pub fn execute_recording(
     extent: Extent,
     observer: &mut dyn RunObserver,
 ) -> Result<(Run, RunOutcome), ScenarioError> {
-    check_backends(s)?;
+    check_one(s)?;
     let context = build_context(s, known_beforehand(s, workload)?);
     let thresholds = Thresholds::of(&s.policy_params);
     let limit = match s.admission {
@@ -77,15 +78,19 @@ pub fn execute_recording(
         Admission::Fixed(n) => AdmissionLimit::Fixed(n),
         Admission::Unlimited => AdmissionLimit::Unlimited,
     };
-    let core = |front_end| front_end_core(s, &context, limit, front_end);
     let setup = s.front_ends_setup()?;
     let partitions = setup.as_ref().map_or(1, |setup| setup.partitions.count() as u16);
-    let others = match setup.as_ref().map(|setup| setup.load_information) {
+    let count = match setup.as_ref().map(|setup| setup.load_information) {
         // A load index manager chooses for all of them.
         None | Some(LoadInformation::Central(_)) => partitions,
         Some(_) => s.front_ends * partitions,
     };
-    let others = (1..others).map(core).collect::<Result<Vec<Core>, ScenarioError>>()?;
+    let mut cores = policies(s, &context, count, partitions)?
+        .into_iter()
+        .enumerate()
+        .map(|(number, policy)| front_end_core(s, policy, limit, core_seed(s.seed, number as u16)));
+    let core = cores.next().expect("there is a front-end, and a partition");
+    let others = cores.collect();
     let front_ends = setup.map(|setup| (setup, others));
     let config = RunConfig {
         seed: s.seed,
@@ -105,7 +110,7 @@ pub fn execute_recording(
     let simulation = Simulation {
         config: &config,
         recording: extent.recording,
-        core: core(0)?,
+        core,
         front_ends,
         cache: CacheConfig {
             spec: s.cache,
@@ -122,24 +127,48 @@ pub fn execute_recording(
     Ok((to_run(s, model.name, params, &outcome, workload.info.clone()), outcome))
 }
 
-/// The core of a front-end for a partition. Each draws its own random numbers, the first one those of a single front-end.
-fn front_end_core(
+/// The seed of a core. Each draws its own random numbers, the first one those of a single front-end.
+fn core_seed(seed: u64, core: u16) -> u64 {
+    if core == 0 { seed } else { mix(seed ^ mix(u64::from(core))) }
+}
+
+/// The policies of so many cores, those of the first front-end first: each its own, or a handle of its partition's.
+fn policies(
     s: &Scenario,
     context: &BuildContext,
-    limit: AdmissionLimit,
-    front_end: u16,
-) -> Result<Core, ScenarioError> {
-    let seed = if front_end == 0 { s.seed } else { mix(s.seed ^ mix(u64::from(front_end))) };
-    let context = BuildContext { seed, ..context.clone() };
-    let policy = s.strategy.policy.build(&context, &s.policy_params)?;
+    cores: u16,
+    partitions: u16,
+) -> Result<Vec<Box<dyn Policy>>, BuildError> {
+    let build = |core| {
+        let context = BuildContext { seed: core_seed(s.seed, core), ..context.clone() };
+        s.strategy.policy.build(&context, &s.policy_params)
+    };
+    if s.tables == Tables::Separate {
+        return (0..cores).map(build).collect();
+    }
+    let mut handles: Vec<SharedPolicy> = Vec::new();
+    for core in 0..cores {
+        let handle = match core.checked_sub(partitions) {
+            None => SharedPolicy::new(build(core)?),
+            Some(of_other) => handles[usize::from(of_other)].another(),
+        };
+        handles.push(handle);
+    }
+    Ok(handles.into_iter().map(|handle| Box::new(handle) as Box<dyn Policy>).collect())
+}
+
+/// The core of a front-end for a partition.
+fn front_end_core(s: &Scenario, policy: Box<dyn Policy>, limit: AdmissionLimit, seed: u64) -> Core {
     let admission = AdmissionControl { limit, queue: MAX_WAITING };
     let mut core = Core::new(policy, Cluster::new(s.backends), admission);
     match (s.load_information.build)(&s.load_params) {
-        LoadInformation::Poll(how) => core.set_inquiries(Some(Inquiries { size: how.size as u8, seed })),
+        LoadInformation::Poll(how) if s.strategy.policy.load_use.is_asked_for() => {
+            core.set_inquiries(Some(Inquiries { size: how.size as u8, seed }));
+        }
         LoadInformation::Broadcast(how) if how.counts_own == 0 => core.count_reports_only(),
         _ => {}
     }
-    Ok(core)
+    core
 }
 
 /// A back-end is idle below this share of `t_low` (LARD section 3.3).
@@ -159,3 +188,6 @@ fn failed(error: RunError<SourceError>) -> ScenarioError {
         RunError::OnlyWarmUp { warmup } => ScenarioError::OnlyWarmUp(warmup),
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -8,7 +8,7 @@ use plimsoll_report::{LoadSeries, LoadTraffic, PerBackend, Run, Summary, TraceIn
 use plimsoll_sim::hardware::has_hardware;
 use plimsoll_sim::{Arrivals, Dealing, Distribution, LoadMessages, ModelSpec, PartitionPlan, RunOutcome};
 
-use crate::scenario::{Admission, Scenario};
+use crate::scenario::{Admission, Scenario, Tables};
 use crate::spec::values::{show_arrivals, show_partitions, show_service};
 
 /// The most rows of a policy's table in results.
@@ -39,12 +39,17 @@ pub(crate) fn common_params(s: &Scenario, model: &ModelSpec) -> Json {
     if let Some(service) = &s.service {
         out.insert("service".to_owned(), show_service(service).into());
     }
+    if s.has_load_information() || !s.hop.is_zero() {
+        out.insert("hop_s".to_owned(), s.hop.as_secs_f64().into());
+    }
     if s.has_load_information() {
         let dealing = if s.dealing == Dealing::ByClient { "client" } else { "random" };
         out.insert("dealing".to_owned(), dealing.into());
-        out.insert("hop_s".to_owned(), s.hop.as_secs_f64().into());
         out.insert("exchange_interval_s".to_owned(), s.exchange_interval.as_secs_f64().into());
         out.extend(params_json(s.load_information.name, &s.load_params));
+    }
+    if s.tables != Tables::Separate {
+        out.insert("tables".to_owned(), s.tables.name().into());
     }
     if s.partitions != PartitionPlan::Whole {
         out.insert("partitions".to_owned(), show_partitions(&s.partitions).into());
@@ -91,12 +96,13 @@ fn table(of: &PolicyTable) -> plimsoll_report::StateTable {
     }
 }
 
-fn load_traffic(of: &LoadMessages, outcome: &RunOutcome) -> LoadTraffic {
+fn load_traffic(of: &LoadMessages, outcome: &RunOutcome, front_ends: u16) -> LoadTraffic {
     let simulated_s = outcome.simulated.as_secs_f64().max(1e-9);
     LoadTraffic {
         messages: of.messages,
         messages_rps: of.messages as f64 / simulated_s,
         cpu: of.cpu.as_secs_f64() / simulated_s / outcome.backends.len().max(1) as f64,
+        receive_cpu: of.receive_cpu.as_secs_f64() / simulated_s / f64::from(front_ends.max(1)),
         inquiries: of.inquiries,
         discarded: of.discarded,
         polls: of.polls,
@@ -125,7 +131,7 @@ pub(crate) fn to_run(s: &Scenario, model: &str, params: Json, outcome: &RunOutco
         backends: s.backends,
         load_information: s.load_information.name.to_owned(),
         front_ends: usize::from(s.front_ends),
-        load_traffic: outcome.load_messages.as_ref().map(|of| load_traffic(of, outcome)),
+        load_traffic: Some(load_traffic(&outcome.load_messages, outcome, s.front_ends)),
         seed: s.seed,
         params,
         requests: outcome.requests,

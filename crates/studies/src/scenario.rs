@@ -5,13 +5,20 @@ use plimsoll_cache::CacheSpec;
 use plimsoll_policy::params::{GivenValue, ParamError, ParamSet, ParamSpec, nearest};
 use plimsoll_policy::{BuildError, Nanos};
 use plimsoll_sim::hardware::{HardwareSpec, PAPER};
-use plimsoll_sim::models::{MODELS, fifo, lard};
+use plimsoll_sim::models::{MODELS, lard};
 use plimsoll_sim::{
-    Arrivals, Dealing, Fault, FaultAction, FrontEndsSetup, HotSpot, LOAD_INFORMATION, LoadInformationSpec,
-    ModelSpec, PartitionError, PartitionPlan, SourceError, TimeDistribution,
+    Arrivals, Dealing, Fault, FrontEndsSetup, HotSpot, LOAD_INFORMATION, LoadInformationSpec, ModelSpec,
+    PartitionError, PartitionPlan, SourceError, TimeDistribution,
 };
 use plimsoll_trace::TraceError;
 
+mod check;
+mod tables;
+
+pub use self::check::check;
+pub(crate) use self::check::{MOST_CORES, check_one};
+pub use self::tables::Tables;
+use self::tables::policies_with_tables;
 pub use crate::strategy::{Strategy, strategy_names};
 
 /// The model of this name.
@@ -72,13 +79,16 @@ pub struct Scenario {
     pub front_ends: u16,
     /// How requests are dealt to them.
     pub dealing: Dealing,
+    /// Whether they share what a policy remembers of targets.
+    pub tables: Tables,
     /// Where their loads come from.
     pub load_information: &'static LoadInformationSpec,
     /// Parameters of that.
     pub load_params: ParamSet,
     /// Partitions of the targets, and the back-ends that host them.
     pub partitions: PartitionPlan,
-    /// Time from the back-end on which a front-end runs to another one; zero for front-ends on machines of their own.
+    /// Time from the back-end on which a front-end runs to another one; zero for front-ends on machines of their own, and with a load
+    /// index manager.
     pub hop: Nanos,
     /// How often front-ends exchange what they have seen; zero for never.
     pub exchange_interval: Nanos,
@@ -111,6 +121,7 @@ impl Scenario {
             service: None,
             front_ends: 1,
             dealing: Dealing::ByClient,
+            tables: Tables::Separate,
             load_information: LOAD_INFORMATION[0],
             load_params: ParamSet::defaults(&[]),
             partitions: PartitionPlan::Whole,
@@ -127,12 +138,12 @@ impl Scenario {
         self.front_ends > 1 || self.load_information.name != LOAD_INFORMATION[0].name
     }
 
-    /// The front-ends of the run; `None` for one that knows all loads of back-ends that host all targets. A policy that probes is
-    /// answered by load information, too.
+    /// The front-ends of the run; `None` for one that knows all loads of back-ends that host all targets, and from which all of them
+    /// are equally far. A policy that probes is answered by load information, too.
     pub(crate) fn front_ends_setup(&self) -> Result<Option<FrontEndsSetup>, PartitionError> {
         let probes = self.strategy.policy.capabilities.can_probe();
         let partitions = self.partitions.on(self.backends)?;
-        let several = probes || self.has_load_information() || partitions.count() > 1;
+        let several = probes || self.has_load_information() || partitions.count() > 1 || !self.hop.is_zero();
         Ok(several.then(|| FrontEndsSetup {
             load_information: (self.load_information.build)(&self.load_params),
             count: self.front_ends,
@@ -241,6 +252,39 @@ pub enum ScenarioError {
     /// No front-ends, or too many.
     #[error("there are 1 to 1,024 front-ends, not {0}")]
     FrontEnds(u16),
+    /// CPU time of messages on a model whose back-ends cannot spend it.
+    #[error(
+        "`{load_information}.cpu_s` is CPU time of back-ends, which those of the model `{model}` cannot spend: give it with the model \
+         {}, or leave it at 0",
+        models_with_cpu()
+    )]
+    MessageCpu {
+        /// The kind of load information.
+        load_information: &'static str,
+        /// The model.
+        model: &'static str,
+    },
+    /// Front-ends on back-ends that a load index manager chooses for.
+    #[error(
+        "--hop has each front-end run on a back-end, and with the load information `central` a manager apart from them chooses: leave \
+         out --hop, or choose another kind of load information"
+    )]
+    HopToManager,
+    /// An exchange with nobody.
+    #[error(
+        "--exchange-interval is how often front-ends tell one another what they have seen, and here {0}: give --front-ends 2 or more \
+         with another kind of load information than `central`, or leave it out"
+    )]
+    ExchangeAlone(&'static str),
+    /// A policy without tables that could be shared.
+    #[error(
+        "--tables shared has front-ends share what a policy remembers of targets, and `{policy}` has no such table; {} have one",
+        policies_with_tables()
+    )]
+    NoTables {
+        /// The policy.
+        policy: &'static str,
+    },
     /// Partitions that do not fit the cluster.
     #[error("partitions: {0}")]
     Partitions(#[from] PartitionError),
@@ -296,6 +340,16 @@ pub enum ScenarioError {
     Stopped,
 }
 
+/// The names of the models whose back-ends can spend CPU time on messages.
+fn models_with_cpu() -> String {
+    let names: Vec<String> = MODELS
+        .iter()
+        .filter(|model| model.spends_on_messages)
+        .map(|model| format!("`{}`", model.name))
+        .collect();
+    names.join(", ")
+}
+
 fn load_suggestion(nearest: Option<&str>) -> String {
     nearest.map_or_else(
         || format!("there are {}", LOAD_INFORMATION.iter().map(|l| l.name).collect::<Vec<_>>().join(", ")),
@@ -308,52 +362,6 @@ fn suggestion(nearest: Option<&str>) -> String {
         || format!("there are {}", MODELS.iter().map(|m| m.name).collect::<Vec<_>>().join(", ")),
         |name| format!("did you mean `{name}`?"),
     )
-}
-
-/// The most front-ends: each has a policy object and a view of its own.
-const MOST_FRONT_ENDS: u16 = 1024;
-
-/// The most front-ends times partitions, for the same reason.
-const MOST_CORES: usize = 4096;
-
-/// Refuses scenarios that cannot be run, before a long trace is read: wrong numbers of back-ends, faults of
-/// back-ends that do not exist, global memory on models without memory.
-///
-/// # Errors
-/// The first thing that is wrong.
-pub fn check(scenarios: &[Scenario]) -> Result<(), ScenarioError> {
-    for scenario in scenarios {
-        check_backends(scenario)?;
-        if !(0.0..=1.0).contains(&scenario.dynamic_share) {
-            return Err(ScenarioError::DynamicShare(scenario.dynamic_share));
-        }
-        let slows = |fault: &Fault| matches!(fault.action, FaultAction::Speed(_));
-        if scenario.faults.iter().any(slows) && scenario.model.name != fifo::SPEC.name {
-            return Err(ScenarioError::NoSpeeds(scenario.model.name));
-        }
-        if !(1..=MOST_FRONT_ENDS).contains(&scenario.front_ends) {
-            return Err(ScenarioError::FrontEnds(scenario.front_ends));
-        }
-        let partitions = scenario.partitions.on(scenario.backends)?.count();
-        if usize::from(scenario.front_ends) * partitions > MOST_CORES {
-            return Err(ScenarioError::Cores { front_ends: scenario.front_ends, partitions });
-        }
-        if scenario.strategy.global_memory && scenario.effective_model().name != lard::GLOBAL_MEMORY_SPEC.name
-        {
-            return Err(ScenarioError::NoMemory(scenario.model.name));
-        }
-    }
-    Ok(())
-}
-
-pub(crate) fn check_backends(s: &Scenario) -> Result<(), ScenarioError> {
-    if s.backends == 0 || s.backends >= usize::from(u16::MAX) {
-        return Err(ScenarioError::Backends(s.backends));
-    }
-    match s.faults.iter().find(|f| f.backend.index() >= s.backends) {
-        Some(fault) => Err(ScenarioError::Fault { backend: fault.backend.0, backends: s.backends }),
-        None => Ok(()),
-    }
 }
 
 /// The parameters of a model with these values, and defaults for the rest.

@@ -5,7 +5,7 @@ use super::spec::{FigureBound, Generator, Parameter, Parameters, PublishedFigure
 use crate::record::Record;
 use crate::times::{TimeDistribution, TimeShape};
 
-/// What is published of a service, times in milliseconds.
+/// A service, times in milliseconds.
 pub(super) struct ServiceTable {
     pub(super) requests: f64,
     pub(super) arrival_ms: (f64, f64),
@@ -18,7 +18,7 @@ pub(super) const FINE_GRAIN: ServiceTable =
 /// The Medium-Grain trace: translation of descriptions of pages.
 pub(super) const MEDIUM_GRAIN: ServiceTable =
     ServiceTable { requests: 126_518.0, arrival_ms: (341.5, 321.1), service_ms: (208.9, 62.9) };
-/// Poisson arrivals at one server that is half busy, exponential service of 50 ms.
+/// Poisson arrivals at one server that is half busy, exponential service of 50 ms: chosen by the study, not measured.
 pub(super) const POISSON_EXP: ServiceTable =
     ServiceTable { requests: 100_000.0, arrival_ms: (100.0, 100.0), service_ms: (50.0, 50.0) };
 
@@ -122,9 +122,14 @@ pub(super) fn service(parameters: &Parameters) -> Option<TimeDistribution> {
 /// Refuses what cannot be drawn.
 pub(super) fn check(parameters: &Parameters) -> Result<(), SynthError> {
     for (mean, deviation) in [("arrival_mean_ms", "arrival_sd_ms"), ("service_mean_ms", "service_sd_ms")] {
-        let mean_ms = parameters.get(mean);
-        if mean_ms > 0.0 && parameters.get(deviation) > 100.0 * mean_ms {
+        let (mean_ms, sd_ms) = (parameters.get(mean), parameters.get(deviation));
+        if mean_ms > 0.0 && sd_ms > TimeShape::MOST_CV * mean_ms {
             return Err(parameters.contradiction(format!("{deviation} is more than a hundred times {mean}")));
+        }
+        if sd_ms > 0.0 && sd_ms < TimeShape::LEAST_CV * mean_ms {
+            return Err(parameters.contradiction(format!(
+                "{deviation} is less than a thousandth of {mean}; 0 stands for no deviation"
+            )));
         }
     }
     Ok(())

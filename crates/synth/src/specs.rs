@@ -70,10 +70,10 @@ pub const SPECS: &[WorkloadSpec] = &[
     WorkloadSpec {
         name: "poisson_exp",
         help: "Poisson arrivals and exponential service times of 50 ms",
-        source: "Shen, Yang and Chu, IPDPS 2002, sections 1.1 and 2.2",
+        source: "Shen, Yang and Chu, IPDPS 2002, sections 1.1 and 2.2; a workload of the study, so no figures of a trace",
         generators: service::GENERATORS,
         parameters: &POISSON_EXP_PARAMETERS,
-        published: &POISSON_EXP_FIGURES,
+        published: &[],
     },
 ];
 
@@ -83,7 +83,6 @@ const FINE_GRAIN_FIGURES: [PublishedFigure; 5] = service::figures(&service::FINE
 const MEDIUM_GRAIN_PARAMETERS: [Parameter; service::COUNT] = service::parameters(&service::MEDIUM_GRAIN);
 const MEDIUM_GRAIN_FIGURES: [PublishedFigure; 5] = service::figures(&service::MEDIUM_GRAIN);
 const POISSON_EXP_PARAMETERS: [Parameter; service::COUNT] = service::parameters(&service::POISSON_EXP);
-const POISSON_EXP_FIGURES: [PublishedFigure; 5] = service::figures(&service::POISSON_EXP);
 
 const fn equal(
     name: &'static str,

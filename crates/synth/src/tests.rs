@@ -25,6 +25,11 @@ fn mistakes_are_explained() {
     has(error("rice", &[("cover97_mib", "800")]), &["must rise"]);
     has(error("rice", &[("size_max_mib", "0.01")]), &["half of size_max_mib"]);
     has(error("rice", &[("rate", "1e-9")]), &["300 years"]);
+    for (sd, mean) in [("service_sd_ms", "service_mean_ms"), ("arrival_sd_ms", "arrival_mean_ms")] {
+        has(error("fine_grain", &[(sd, "1e-300")]), &[sd, "less than a thousandth", mean, "0 stands for"]);
+        has(error("poisson_exp", &[(sd, "50000")]), &[sd, "more than a hundred times", mean]);
+        assert!(build("fine_grain", &[(sd, "0"), ("requests", "2000")], 1).is_ok());
+    }
     has(error("worldcup", &[("file_median_bytes", "30000")]), &["workload worldcup:"]);
 }
 

@@ -31,6 +31,13 @@ pub enum TimeShape {
     },
 }
 
+impl TimeShape {
+    /// The least coefficient of variation that can be drawn; below it nothing tells times from equal ones.
+    pub const LEAST_CV: f64 = 0.001;
+    /// The largest.
+    pub const MOST_CV: f64 = 100.0;
+}
+
 /// A distribution of times.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct TimeDistribution {
@@ -125,26 +132,38 @@ impl<R: Rng> TimeDraws<R> {
 }
 
 impl Law {
+    /// Times with less variation than [`TimeShape::LEAST_CV`] are equal; those with more than [`TimeShape::MOST_CV`] have that.
     fn of(TimeDistribution { mean_ns, shape }: TimeDistribution) -> Self {
         match shape {
             TimeShape::Deterministic => Self::Constant(mean_ns),
             TimeShape::Exponential => Self::Exponential { mean_ns },
+            TimeShape::Gamma { cv }
+            | TimeShape::Lognormal { cv }
+            | TimeShape::Pareto { cv }
+            | TimeShape::Weibull { cv }
+                if cv.is_nan() || cv < TimeShape::LEAST_CV =>
+            {
+                Self::Constant(mean_ns)
+            }
             TimeShape::Gamma { cv } => {
+                let cv = cv.min(TimeShape::MOST_CV);
                 let k = 1.0 / (cv * cv);
                 let (k, boost) = if k < 1.0 { (k + 1.0, Some(1.0 / k)) } else { (k, None) };
                 let d = k - 1.0 / 3.0;
                 Self::Gamma { d, c: 1.0 / (9.0 * d).sqrt(), scale_ns: mean_ns * cv * cv, boost }
             }
             TimeShape::Lognormal { cv } => {
+                let cv = cv.min(TimeShape::MOST_CV);
                 let variance = libm::log(1.0 + cv * cv);
                 Self::Lognormal { mu: libm::log(mean_ns) - variance / 2.0, sigma: variance.sqrt() }
             }
             TimeShape::Pareto { cv } => {
+                let cv = cv.min(TimeShape::MOST_CV);
                 let a = 1.0 + (1.0 + 1.0 / (cv * cv)).sqrt();
                 Self::Pareto { scale_ns: mean_ns * (a - 1.0) / a, exponent: 1.0 / a }
             }
             TimeShape::Weibull { cv } => {
-                let exponent = weibull_exponent(cv);
+                let exponent = weibull_exponent(cv.min(TimeShape::MOST_CV));
                 Self::Weibull { scale_ns: mean_ns / libm::tgamma(1.0 + exponent), exponent }
             }
         }
@@ -253,6 +272,36 @@ mod tests {
             assert!((variance - cv * cv).abs() < error, "{shape:?}: variance {variance} ± {error}");
         }
         assert_eq!(draw(TimeShape::Deterministic)[..2], [2.22e7, 2.22e7]);
+    }
+
+    #[test]
+    fn every_variation_can_be_drawn() {
+        let shapes = |cv| {
+            [
+                TimeShape::Gamma { cv },
+                TimeShape::Lognormal { cv },
+                TimeShape::Pareto { cv },
+                TimeShape::Weibull { cv },
+            ]
+        };
+        for shape in [0.0, 1e-200, 1e-9, f64::NAN, -1.0].into_iter().flat_map(shapes) {
+            let mut times =
+                TimeDraws::new(TimeDistribution { mean_ns: 2.22e7, shape }, stream(5, Purpose::Service));
+            assert_eq!([times.draw_ns(), times.draw_ns()], [22_200_000; 2], "{shape:?}");
+        }
+        for shape in shapes(TimeShape::LEAST_CV) {
+            let mut times =
+                TimeDraws::new(TimeDistribution { mean_ns: 2.22e7, shape }, stream(5, Purpose::Service));
+            let drawn: Vec<u64> = (0..10_000).map(|_| times.draw_ns()).collect();
+            assert!(drawn.iter().all(|ns| ns.abs_diff(22_200_000) < 300_000), "{shape:?}");
+            let first = drawn[0];
+            assert!(drawn.iter().any(|ns| *ns != first), "{shape:?}");
+        }
+        for shape in [1e3, 1e200, f64::INFINITY].into_iter().flat_map(shapes) {
+            let mut times =
+                TimeDraws::new(TimeDistribution { mean_ns: 2.22e7, shape }, stream(5, Purpose::Service));
+            assert!((0..10_000).map(|_| times.draw_ns()).any(|ns| ns > 22_200_000), "{shape:?}");
+        }
     }
 
     /// Quantiles that have a closed form.

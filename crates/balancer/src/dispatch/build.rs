@@ -38,8 +38,8 @@ pub(super) fn admission(config: &Config) -> AdmissionControl {
 pub(super) fn inquiries(config: &Config) -> Option<Inquiries> {
     let load = &config.load_information;
     let size = u8::try_from(load.size).unwrap_or(u8::MAX);
-    let looks = matches!(config.policy.spec.load_use, LoadUse::View | LoadUse::ViewAndResponseTimes);
-    (looks && load.from == LoadSource::Poll).then_some(Inquiries { size, seed: config.policy.seed })
+    let asks = config.policy.spec.load_use.is_asked_for();
+    (asks && load.from == LoadSource::Poll).then_some(Inquiries { size, seed: config.policy.seed })
 }
 
 /// How old a load may be that was asked for.

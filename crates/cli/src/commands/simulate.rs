@@ -18,10 +18,10 @@ use plimsoll_sim::hardware::HardwareSpec;
 use plimsoll_sim::{Arrivals, Dealing, Fault, HotSpot, PartitionPlan, TimeDistribution};
 use plimsoll_studies::Workload;
 use plimsoll_studies::matrix::run_all;
-use plimsoll_studies::scenario::{Admission, Scenario, strategy_names};
+use plimsoll_studies::scenario::{Admission, Scenario, Tables, strategy_names};
 use plimsoll_studies::spec::{LoadInformationChoice, ModelChoice, ScenarioSpec, StrategyChoice};
 
-use self::notes::{dealing_warning, hardware_note, load_notes, threshold_warnings};
+use self::notes::{dealing_warning, hardware_note, load_notes, load_use_warnings, threshold_warnings};
 use crate::error::CliError;
 use crate::input::{self, ReadArgs};
 use crate::out_dir::OutDir;
@@ -88,6 +88,10 @@ pub(crate) struct Args {
     /// How requests are dealt to front-ends: client (all of a client to one of them) or random
     #[arg(long, default_value = "client", value_parser = values::dealing)]
     dealing: Dealing,
+
+    /// What front-ends remember of targets (lard, lard_r, lb_gc): separate (each its own table) or shared (one for all, without cost)
+    #[arg(long, default_value = "separate", value_parser = values::tables)]
+    tables: Tables,
 
     /// Where front-ends' loads come from: exact, own, broadcast, poll, central, with parameters if wanted, e.g.
     /// own,poll:size=3; each is a run of its own (see docs/load-information.md)
@@ -195,6 +199,7 @@ fn specs(args: &Args, given: impl Fn(&str) -> bool) -> Result<(ScenarioSpec, Out
         "service": args.service => spec.service;
         "front_ends": args.front_ends => spec.front_ends;
         "dealing": args.dealing => spec.dealing;
+        "tables": args.tables => spec.tables;
         "load_information": LoadInformationChoice::list(&args.load_information.join(","))? => spec.load_information;
         "partitions": args.partitions.clone() => spec.partitions;
         "hop": args.hop => spec.hop;
@@ -259,7 +264,8 @@ pub(crate) fn run(args: &Args, matches: Option<&ArgMatches>) -> Result<(), CliEr
         eprintln!("plimsoll: warning: {warning}");
     }
     let scenarios = spec.scenarios(workload.working_set_bytes())?;
-    for warning in threshold_warnings(&scenarios).into_iter().chain(dealing_warning(&spec, &workload)) {
+    let warnings = threshold_warnings(&scenarios).into_iter().chain(load_use_warnings(&spec));
+    for warning in warnings.chain(dealing_warning(&spec, &workload)) {
         eprintln!("plimsoll: warning: {warning}");
     }
     let labels: Vec<String> =

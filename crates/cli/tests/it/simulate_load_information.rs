@@ -105,9 +105,30 @@ fn what_cannot_be_simulated_is_refused() {
     refused(&["--load-information", "pol"], &["did you mean `poll`?"]);
     refused(&["--load-information", "poll:size=9"], &["load information `poll`", "from 1 to 8"]);
     refused(&["--load-information", "poll,poll:size=3"], &["`poll` is there twice"]);
+    refused(
+        &["-p", "jsq", "--tables", "shared"],
+        &["--tables shared", "`join_shortest_queue`", "lb_gc, lard, lard_r"],
+    );
+    refused(&["--tables", "common"], &["expected separate or shared, not `common`"]);
+    refused(&["--hop", "1ms", "--load-information", "central"], &["leave out --hop", "`central`"]);
+    refused(&["--exchange-interval", "1s"], &["there is one front-end", "--front-ends 2 or more"]);
+    let args = ["simulate", "synth:hot", "--model", "lard", "--load-information", "poll:cpu_s=0.01"];
+    let spent = plimsoll(&args);
+    assert_eq!(spent.status.code(), Some(2));
+    for part in ["`poll.cpu_s`", "model `lard`", "`fifo`"] {
+        assert!(text(&spent.stderr).contains(part), "no `{part}` in: {}", text(&spent.stderr));
+    }
     refused(&["--front-ends", "0"], &["from 1 to 1024"]);
     refused(&["--service", "gamma:20ms"], &["coefficient of variation"]);
     refused(&["--service", "normal:20ms:1"], &["gamma:22.2ms:0.45"]);
+    for shape in ["gamma", "lognormal", "pareto", "weibull"] {
+        let service = format!("{shape}:10ms:1e-200");
+        refused(&["--service", &service], &["from 0.001 to 100, not", "deterministic:10ms has none"]);
+        let arrivals = plimsoll(&["simulate", "synth:hot", "--arrivals", &format!("{shape}:100:1e-170")]);
+        let message = text(&arrivals.stderr);
+        assert!(message.contains("from 0.001 to 100, not"), "{message}");
+        assert!(message.contains("deterministic:100 has none"), "{message}");
+    }
     refused(&["--hot-spot", "0.5@9-3"], &["0.3@10-60"]);
     let lard = plimsoll(&["simulate", "synth:hot", "--model", "lard", "--fault", "speed=0.5:0@1"]);
     assert_eq!(lard.status.code(), Some(2));
@@ -127,4 +148,45 @@ fn a_trace_without_clients_is_told_of() {
     assert!(message.contains("--dealing random"), "{message}");
     let dealt = [&args[..], &["--dealing", "random"]].concat();
     assert!(!text(&plimsoll(&dealt).stderr).contains("--dealing random"));
+}
+
+#[test]
+fn load_information_that_a_policy_cannot_use_is_told_of() {
+    let warned = |policy: &str, more: &[&str]| {
+        let args = [&["simulate", "synth:hot", "--limit", "500", "-p", policy], more].concat();
+        let output = plimsoll(&args);
+        assert!(output.status.success(), "{args:?}: {}", text(&output.stderr));
+        text(&output.stderr).to_owned()
+    };
+    let loads = |kind| ["--front-ends", "2", "--dealing", "random", "--load-information", kind];
+    for kind in ["own", "broadcast", "poll", "central"] {
+        let message = warned("maglev", &loads(kind));
+        assert!(
+            message.contains(&format!("maglev uses no loads: what load information `{kind}`")),
+            "{message}"
+        );
+        assert!(!warned("jsq", &loads(kind)).contains("load information"), "{kind}");
+        let reports = ["broadcast", "poll"].contains(&kind);
+        let message = warned("prequal", &loads(kind));
+        assert_eq!(message.contains("prequal cannot use load information"), !reports, "{kind}: {message}");
+        assert_eq!(message.contains("it can use exact, broadcast, poll"), !reports, "{kind}: {message}");
+    }
+    assert!(!warned("maglev", &loads("exact")).contains("load information"));
+    let exchange = ["--front-ends", "2", "--dealing", "random", "--exchange-interval", "1s"];
+    assert!(warned("lard", &exchange).contains("lard shares nothing that it has seen"));
+    assert!(!warned("adaptload", &exchange).contains("shares nothing"));
+}
+
+#[test]
+fn what_load_information_costs_is_in_the_table() {
+    let args = |kind: &'static str| {
+        let fixed = &BUSY[..BUSY.len() - 1];
+        [fixed, &["-p", "jsq", "--front-ends", "4", "--dealing", "random", "--load-information", kind]]
+            .concat()
+    };
+    let costs = plimsoll(&args("exact,broadcast:cpu_s=0.001,receive_cpu_s=0.0005"));
+    let table = text(&costs.stdout);
+    assert!(table.contains("load CPU%") && table.contains("receive CPU%"), "{table}");
+    let free = plimsoll(&args("exact"));
+    assert!(!text(&free.stdout).contains("load msg/s"), "{}", text(&free.stdout));
 }

@@ -80,6 +80,14 @@ impl<W: Witness> Core<W> {
         self.cluster.count_reports_only();
     }
 
+    /// Takes a load into the view alone, of which no back-end has reported: a policy that probes has its own picture. No effect for a
+    /// back-end that has left.
+    pub fn see(&mut self, b: BackendId, load: u32) {
+        if self.knows(b) {
+            self.cluster.report(b, load);
+        }
+    }
+
     /// Counts a back-end's load report ([`Cluster::report`](crate::Cluster::report)), and passes it to a policy that takes reports. No
     /// effect for a back-end that has left.
     pub fn report(&mut self, report: &LoadReport, now: Time) {

@@ -4,7 +4,7 @@
 //! reliable software network load balancer", NSDI 2016, section 3.4.
 //!
 //! ```text
-//! M <- a prime number of slots
+//! M <- a prime number of slots, at least 100 times the number of back-ends
 //! for each back-end b: offset[b] <- hash1(b) mod M, skip[b] <- hash2(b) mod (M - 1) + 1
 //!                      preference list of b: offset, offset + skip, offset + 2 skip, ... (mod M)
 //! until every slot is taken
@@ -12,6 +12,9 @@
 //! n <- table[hash(r.target) mod M]
 //! send r to n
 //! ```
+//!
+//! `slots` is doubled until it is 100 times the number of back-ends, those that are down among them, so that a failure never changes
+//! M, and a back-end that joins or leaves hardly ever: all targets move with M.
 //!
 //! Hashes are of a back-end's key, not its index, and turns go in the order of keys: so front-ends that know the same back-ends
 //! have the same table.
@@ -31,13 +34,16 @@ use crate::time::Time;
 crate::params! {
     /// Parameters of Maglev hashing.
     pub struct MaglevParams {
-        /// M: slots of the table, at least 100 times the number of back-ends; the next prime number at or above is taken.
+        /// M: slots of the table, doubled until they are 100 times the number of back-ends; the next prime number at or above is taken.
         slots: u32 = 65537, 101..=10000000, "slots";
     }
 }
 
 /// Separates the hash of the steps from that of the offsets.
 const SKIP: u64 = 0x6D61_676C_6576;
+
+/// So many slots make parts almost equal (section 5.3 of the paper).
+const SLOTS_PER_BACKEND: u64 = 100;
 
 /// A slot's back-end before it is filled.
 const FREE: BackendId = BackendId(u16::MAX);
@@ -56,6 +62,8 @@ struct Preferences {
 
 /// See the module's documentation.
 pub struct Maglev {
+    /// As configured.
+    least_slots: u64,
     /// M.
     slots: u64,
     /// Keys and weights of the back-ends that the table is made of, in the order of keys.
@@ -71,8 +79,17 @@ impl Maglev {
     /// With these parameters.
     #[must_use]
     pub fn new(params: &MaglevParams) -> Self {
-        let slots = (u64::from(params.slots)..).find(|&n| is_prime(n)).unwrap_or(65_537);
-        Self { slots, members: Vec::new(), table: Vec::new(), generation: None, rebuilt: 0, moved: 0.0 }
+        let least_slots = u64::from(params.slots);
+        let slots = prime_slots(least_slots, 0);
+        Self {
+            least_slots,
+            slots,
+            members: Vec::new(),
+            table: Vec::new(),
+            generation: None,
+            rebuilt: 0,
+            moved: 0.0,
+        }
     }
 
     /// Makes the table anew if back-ends or weights are not those that it was made of.
@@ -81,9 +98,16 @@ impl Maglev {
         let mut members: Vec<_> =
             view.ids_for_tables().map(|b| (view.key(b), b, view.weight(b).steps())).collect();
         members.sort_unstable();
-        if members == self.members {
+        let known = view.ids().filter(|&b| !view.has_left(b)).count();
+        let slots = prime_slots(self.least_slots, known as u64);
+        if members == self.members && slots == self.slots {
             return;
         }
+        // All targets move with M.
+        if slots != self.slots {
+            self.table.clear();
+        }
+        self.slots = slots;
         let table = filled(preferences(&members, self.slots), self.slots);
         let moved = self.table.iter().zip(&table).filter(|(old, new)| old != new).count();
         self.moved = if self.table.is_empty() { 1.0 } else { moved as f64 / self.slots as f64 };
@@ -151,6 +175,15 @@ impl Preferences {
             self.next -= slots;
         }
     }
+}
+
+/// M for so many back-ends.
+fn prime_slots(least: u64, backends: u64) -> u64 {
+    let mut slots = least.max(2);
+    while slots < SLOTS_PER_BACKEND * backends {
+        slots *= 2;
+    }
+    (slots..).find(|&n| is_prime(n)).unwrap_or(slots)
 }
 
 fn is_prime(n: u64) -> bool {
@@ -245,6 +278,24 @@ mod tests {
         assert!(weighted[3].abs_diff(23_131) <= 3 && weighted[5].abs_diff(3_855) <= 3, "{weighted:?}");
     }
 
+    #[test]
+    fn there_are_slots_for_all() {
+        assert_eq!(
+            [0, 1, 2, 3, 655, 656].map(|n| prime_slots(65_537, n)),
+            [65_537, 65_537, 65_537, 65_537, 65_537, 131_101]
+        );
+        assert_eq!([1, 2, 4, 5, 200].map(|n| prime_slots(101, n)), [101, 211, 409, 809, 25_867]);
+        let mut cluster = Cluster::new(200);
+        let mut policy = Maglev::new(&MaglevParams { slots: 101 });
+        policy.refresh(&cluster);
+        let even = counts(&policy.table, 200);
+        assert!(even.iter().all(|&n| n == 129 || n == 130), "{even:?}");
+        // One that fails changes no number of slots.
+        (0..150).for_each(|b| cluster.set_health(BackendId(b), Health::Down));
+        policy.refresh(&cluster);
+        assert_eq!(policy.slots, 25_867);
+    }
+
     /// The paper's minimal disruption: what the one that goes had moves, and little else.
     #[test]
     fn a_back_end_that_goes_moves_few_targets_of_the_others() {
@@ -284,7 +335,8 @@ mod tests {
         assert_ne!(first, second);
         cluster.readmit(&[first]);
         assert_eq!(policy.look_up(target, &cluster), Some(first));
-        assert_eq!(policy.stats(), [("slots", 101.0), ("tables", 1.0), ("moved_ratio", 1.0)]);
+        // Three back-ends need 300.
+        assert_eq!(policy.stats(), [("slots", 409.0), ("tables", 1.0), ("moved_ratio", 1.0)]);
         assert_eq!(Maglev::new(&MaglevParams { slots: 1000 }).slots, 1009, "the next prime");
     }
 }

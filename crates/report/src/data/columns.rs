@@ -96,6 +96,8 @@ pub(super) const RUNS: &[DataColumn<Run>] = &[
     text("load_information", |run| ColumnValue::Text(run.load_information.clone())),
     count("front_ends", |run| ColumnValue::Count(run.front_ends as u64)),
     number("load_messages_rps", |run| finite(run.load_traffic.as_ref().map(|of| of.messages_rps))),
+    number("load_cpu", |run| finite(run.load_traffic.as_ref().map(|of| of.cpu))),
+    number("load_receive_cpu", |run| finite(run.load_traffic.as_ref().map(|of| of.receive_cpu))),
     count("backends", |run| ColumnValue::Count(run.backends as u64)),
     count("seed", |run| ColumnValue::Count(run.seed)),
     count("requests", |run| ColumnValue::Count(run.requests)),

@@ -92,6 +92,22 @@ pub(crate) const MESSAGES: RunColumn = explained(column(
     "messages per second that load information costs",
 ));
 
+/// Only where they take CPU time of back-ends.
+pub(crate) const MESSAGE_CPU: RunColumn = explained(column(
+    "load CPU%",
+    (2, 3),
+    |run, _| or_dash(run.load_traffic.as_ref().map(|of| of.cpu), percent_number),
+    "time of back-ends' CPUs that load information takes",
+));
+
+/// Only where they take CPU time of front-ends.
+pub(crate) const RECEIVE_CPU: RunColumn = explained(column(
+    "receive CPU%",
+    (2, 3),
+    |run, _| or_dash(run.load_traffic.as_ref().map(|of| of.receive_cpu), percent_number),
+    "time of front-ends' CPUs that announcements of loads take",
+));
+
 /// Only where some requests were not answered: figures over answered requests mislead then.
 pub(crate) const UNANSWERED: RunColumn = explained(column(
     "unanswered",

@@ -1,7 +1,7 @@
 //! What goes to a terminal or to another program.
 
 use plimsoll_report::{
-    Run, TableView, claims_conclusion, claims_table, json_line, measurements_table, runs_table,
+    LoadTraffic, Run, TableView, claims_conclusion, claims_table, json_line, measurements_table, runs_table,
 };
 
 use crate::{
@@ -251,4 +251,35 @@ fn claims_have_a_median_and_a_spread() {
     claim.measured.clear();
     assert_eq!((claim.min(), claim.median(), claim.max()), (None, None, None));
     assert!(claims_table(&claims).to_text().contains("holds"));
+}
+
+/// What load information costs has columns where it costs something.
+#[test]
+fn load_information_has_columns_where_it_costs_something() {
+    let of = |messages_rps, cpu, receive_cpu| {
+        let mut run = run(0, 8, 1);
+        run.load_traffic = Some(LoadTraffic {
+            messages: 1,
+            messages_rps,
+            cpu,
+            receive_cpu,
+            inquiries: 0,
+            discarded: 0,
+            polls: 0,
+            polls_cut_short: 0,
+            poll_time_s: None,
+        });
+        run
+    };
+    let wide = TableView { width: 200, ..VIEW };
+    let titles = |runs: &[Run]| {
+        let text = printed(runs, wide);
+        let header = text.lines().next().unwrap();
+        ["load msg/s", "load CPU%", "receive CPU%"].map(|title| header.contains(title))
+    };
+    assert_eq!(titles(&[of(0.0, 0.0, 0.0)]), [false, false, false]);
+    assert_eq!(titles(&[of(0.0, 0.0, 0.0), of(20.0, 0.0, 0.0)]), [true, false, false]);
+    assert_eq!(titles(&[of(20.0, 0.03, 0.0)]), [true, true, false]);
+    let text = printed(&[of(20.0, 0.03, 0.016)], wide);
+    assert!(text.contains("receive CPU%") && text.contains("3.0") && text.contains("1.6"), "{text}");
 }

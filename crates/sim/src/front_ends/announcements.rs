@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use plimsoll_policy::{BackendId, ClusterView, Core, Health, LoadReport, Rng, Time};
+use plimsoll_policy::{BackendId, ClusterView, Core, Health, LoadReport, Nanos, Rng, Time};
 
 use crate::event_queue::EventQueue;
 use crate::load_information::BroadcastParams;
@@ -59,6 +59,8 @@ impl Announcements {
     ) {
         if self.flying.front().is_some_and(|(time, _)| *time <= now) {
             if let Some((_, report)) = self.flying.pop_front() {
+                let receive_ns = self.how.receive_cpu_s.as_nanos().saturating_mul(receivers.front_ends);
+                messages.receive_cpu += Nanos::new(receive_ns);
                 receivers.cores.iter_mut().for_each(|core| core.report(&report, now));
             }
             return;
@@ -69,8 +71,7 @@ impl Announcements {
         if receivers.whole.health(b) == Health::Down {
             return;
         }
-        model.inquired(b, self.how.cpu_s, now);
-        messages.cpu += self.how.cpu_s;
+        messages.cpu += model.inquired(b, self.how.cpu_s, now);
         // Each front-end has to take it.
         messages.messages += receivers.front_ends;
         self.flying.push_back((now + self.how.latency_s, LoadReport::of(b, load_of(model, b))));

@@ -1,24 +1,21 @@
 //! What back-ends say of themselves when they are asked.
 
-use plimsoll_policy::{BackendId, ClusterView, Health, Nanos, PollAnswer, Time};
+use plimsoll_policy::{BackendId, ClusterView, Health, LatencyByLoad, Nanos, PollAnswer, Time};
 
 use super::inquiries::Asked;
 use crate::model::Model;
-
-/// Of the response times of a back-end, the latest one counts this share in the mean: one in eight.
-const SHARE_BITS: u32 = 3;
 
 /// Loads and recent response times of all back-ends.
 pub(super) struct Backends {
     /// Requests assigned by any front-end and not completed.
     loads: Vec<u32>,
-    /// Moving averages of the response times, in nanoseconds; 0 before the first.
-    latency_ns: Vec<u64>,
+    /// Response times of answers, where somebody asks for them.
+    latencies: Option<LatencyByLoad>,
 }
 
 impl Backends {
-    pub(super) fn new(count: usize) -> Self {
-        Self { loads: vec![0; count], latency_ns: vec![0; count] }
+    pub(super) fn new(count: usize, tells_latency: bool) -> Self {
+        Self { loads: vec![0; count], latencies: tells_latency.then(LatencyByLoad::default) }
     }
 
     pub(super) fn loads(&self) -> &[u32] {
@@ -31,15 +28,28 @@ impl Backends {
     }
 
     #[inline]
-    pub(super) fn end(&mut self, b: BackendId, response_time: Nanos) {
+    pub(super) fn end(&mut self, b: BackendId) {
         self.loads[b.index()] -= 1;
-        let (mean, latest) = (&mut self.latency_ns[b.index()], response_time.as_nanos());
-        *mean = if *mean == 0 { latest } else { *mean - (*mean >> SHARE_BITS) + (latest >> SHARE_BITS) };
     }
 
-    pub(super) fn latency(&self, b: BackendId) -> Option<Nanos> {
-        let latency_ns = self.latency_ns[b.index()];
-        (latency_ns > 0).then_some(Nanos::new(latency_ns))
+    /// `b` answered a request that began as one of `load`.
+    #[inline]
+    pub(super) fn answered(&mut self, b: BackendId, load: u32, response_time: Nanos, now: Time) {
+        if let Some(latencies) = &mut self.latencies {
+            latencies.saw(b, load, response_time, now);
+        }
+    }
+
+    /// `b` has failed: its response times say nothing of what it will be when it is back.
+    pub(super) fn fail(&mut self, b: BackendId) {
+        if let Some(latencies) = &mut self.latencies {
+            latencies.forget(b);
+        }
+    }
+
+    /// Response times lately of requests that found about `load` others, as one that comes now.
+    pub(super) fn latency(&self, b: BackendId, load: u32, now: Time) -> Option<Nanos> {
+        self.latencies.as_ref()?.near(b, load.saturating_add(1), now)
     }
 
     /// What `b` would say of its load.
@@ -77,12 +87,15 @@ impl<M: Model> Asked for AskedBackends<'_, M> {
 
     #[inline]
     fn answer(&self, b: BackendId, load: u32) -> Option<PollAnswer> {
-        let latency = self.backends.latency(b);
+        let latency = self.backends.latency(b, load, self.now);
         (self.view.health(b) != Health::Down).then_some(PollAnswer { backend: b, load, latency })
     }
 
     #[inline]
-    fn spend(&mut self, b: BackendId) {
-        self.model.inquired(b, self.cpu, self.now);
+    fn spend(&mut self, b: BackendId) -> Nanos {
+        match self.view.health(b) {
+            Health::Down => Nanos::ZERO,
+            _ => self.model.inquired(b, self.cpu, self.now),
+        }
     }
 }

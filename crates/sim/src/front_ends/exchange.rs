@@ -47,3 +47,52 @@ impl SumExchange {
         messages.messages += front_ends * (front_ends - 1);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use plimsoll_policy::{
+        AdmissionControl, AdmissionLimit, BuildContext, Cluster, Ending, Offered, PolicyChoice, Request,
+        TargetId,
+    };
+
+    use super::*;
+
+    fn assign(core: &mut Core, number: u64, size_bytes: u64, now: Time) {
+        let request = Request { size_bytes: Some(size_bytes), ..Request::of(number, TargetId(number)) };
+        let Offered::Assigned(assigned) = core.offer(&request, now) else { panic!("nobody keeps it") };
+        core.complete(&assigned, Ending::answered(Some(size_bytes)), now);
+    }
+
+    fn boundaries(core: &Core) -> Vec<Vec<f64>> {
+        let tables = core.policy().tables();
+        tables.into_iter().find(|table| table.name == "boundaries").unwrap().rows
+    }
+
+    /// Three front-ends get requests of different sizes; once they have told one another, all have the same boundaries.
+    #[test]
+    fn an_exchange_makes_boundaries_equal() {
+        let admission = AdmissionControl { limit: AdmissionLimit::Unlimited, queue: 0 };
+        let policy =
+            || "adaptload:batch=100".parse::<PolicyChoice>().unwrap().build(&BuildContext::default());
+        let core = |_| Core::new(policy().unwrap(), Cluster::new(4), admission);
+        let mut cores: Vec<Core> = (0..3).map(core).collect();
+        let interval = Nanos::from_secs(1);
+        let mut exchange = SumExchange::new(interval, &cores).unwrap();
+        assert!(SumExchange::new(Nanos::ZERO, &cores).is_none());
+        for (place, core) in cores.iter_mut().enumerate() {
+            let size_bytes = |n: u64| (1 + n % 7) * 1_000 * 10u64.pow(place as u32);
+            (0..200).for_each(|n| assign(core, n, size_bytes(n), Time::ZERO));
+        }
+        assert!(
+            boundaries(&cores[0]) != boundaries(&cores[1]) && boundaries(&cores[1]) != boundaries(&cores[2])
+        );
+        let mut messages = LoadMessages::default();
+        let now = exchange.due();
+        exchange.carry_out(&mut cores, 1, &mut messages, now);
+        assert_eq!((messages.messages, exchange.due()), (6, now + interval), "each tells both others");
+        cores.iter_mut().for_each(|core| assign(core, 200, 5_000, now));
+        assert!(
+            boundaries(&cores[0]) == boundaries(&cores[1]) && boundaries(&cores[1]) == boundaries(&cores[2])
+        );
+    }
+}

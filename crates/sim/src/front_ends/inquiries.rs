@@ -18,8 +18,8 @@ pub(super) trait Asked {
     fn load(&self, b: BackendId) -> u32;
     /// The answer of `b` that has `load`; `None` when it is down.
     fn answer(&self, b: BackendId, load: u32) -> Option<PollAnswer>;
-    /// `b` spends CPU time on an inquiry.
-    fn spend(&mut self, b: BackendId);
+    /// `b` spends CPU time on an inquiry; how much.
+    fn spend(&mut self, b: BackendId) -> Nanos;
 }
 
 /// A request that waits for loads, or a probe for which no request waits.
@@ -235,10 +235,9 @@ impl InquiriesUnderWay {
     #[inline]
     fn ask(&mut self, place: u32, asked: &mut impl Asked, messages: &mut LoadMessages, now: Time) {
         let PollUnderWay { candidates, serial, .. } = self.polls[place as usize];
-        messages.cpu += Nanos::new(self.how.cpu_s.as_nanos() * candidates.as_slice().len() as u64);
         for &backend in candidates.as_slice() {
             if !self.how.cpu_s.is_zero() {
-                asked.spend(backend);
+                messages.cpu += asked.spend(backend);
             }
             let load = asked.load(backend);
             let late = self.how.late_share > 0.0 && load > 0 && self.rng.unit() < self.how.late_share;

@@ -1,6 +1,6 @@
 //! Loads that front-ends do not ask for, because they were told a moment ago.
 
-use plimsoll_policy::{Candidates, FreshLoads, Nanos, PollAnswer, Time};
+use plimsoll_policy::{BackendId, Candidates, FreshLoads, Nanos, PollAnswer, Time};
 
 /// See the module's documentation.
 pub(super) struct KnownLoads {
@@ -18,6 +18,11 @@ impl KnownLoads {
     /// Those of `candidates` that are known to this core, and those that it asks.
     pub(super) fn split(&self, core: u16, candidates: Candidates, now: Time) -> (Candidates, Candidates) {
         self.fresh[usize::from(core)].split(candidates, now)
+    }
+
+    /// What `b` has told counts no more: it has failed.
+    pub(super) fn forget(&mut self, b: BackendId) {
+        self.fresh.iter_mut().for_each(|fresh| fresh.forget(b));
     }
 
     /// The poll in this place need not ask these.

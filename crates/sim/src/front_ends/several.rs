@@ -74,7 +74,7 @@ impl<'a> Several<'a> {
     /// of that of the first.
     pub(crate) fn new(
         cores: Vec<Core>,
-        setup: FrontEndsSetup,
+        mut setup: FrontEndsSetup,
         arrivals: &Arrivals,
         targets: &'a Targets,
         seed: u64,
@@ -87,6 +87,9 @@ impl<'a> Several<'a> {
             LoadInformation::Poll(how) => Source::Poll(InquiriesUnderWay::new(how, seed)),
             LoadInformation::Central(how) => Source::Central(Manager::new(how.latency_s)),
         };
+        if matches!(source, Source::Central(_)) {
+            setup.hop = Nanos::ZERO;
+        }
         let known = match setup.load_information {
             LoadInformation::Poll(how) if !how.max_age_s.is_zero() => {
                 Some(KnownLoads::new(how.max_age_s, cores.len()))
@@ -105,7 +108,7 @@ impl<'a> Several<'a> {
             known,
             targets,
             rng: Rng::new(seed, STREAM),
-            backends: Backends::new(backends),
+            backends: Backends::new(backends, cores[0].policy().capabilities().can_probe()),
             whole: Cluster::new(backends),
             inside: 0,
             limit,
@@ -190,7 +193,7 @@ impl<'a> Several<'a> {
         for offset in 0..count {
             let front_end = (self.turn + offset) % count;
             while !self.waiting[front_end].is_empty() {
-                self.refresh(front_end, now);
+                self.refresh(front_end);
                 let Some(started) = self.cores[front_end].start_next(now) else { break };
                 let arrived = self.waiting[front_end].pop_front()?;
                 self.held -= 1;
@@ -313,7 +316,7 @@ impl FrontEnds for Several<'_> {
             return FrontEndDecision::Held;
         }
         let front_end = self.deal(arrived);
-        self.refresh(usize::from(front_end), now);
+        self.refresh(usize::from(front_end));
         let offered = self.cores[usize::from(front_end)].offer(&arrived.asked(self.targets), now);
         self.carry_out(front_end, arrived, offered, now)
     }
@@ -335,7 +338,7 @@ impl FrontEnds for Several<'_> {
 
     fn complete(&mut self, front_end: u16, assigned: &Assigned, ending: Ending, now: Time) {
         self.inside -= 1;
-        self.backends.end(assigned.backend, now.since(assigned.at));
+        self.backends.end(assigned.backend);
         match &mut self.source {
             Source::Central(manager) => {
                 self.messages.messages += 1;
@@ -343,6 +346,11 @@ impl FrontEnds for Several<'_> {
             }
             _ => self.cores[usize::from(front_end)].complete(assigned, ending, now),
         }
+    }
+
+    #[inline]
+    fn answered(&mut self, b: BackendId, load: u32, response_time: Nanos, now: Time) {
+        self.backends.answered(b, load, response_time, now);
     }
 
     fn tick(&mut self, now: Time) {
@@ -357,6 +365,12 @@ impl FrontEnds for Several<'_> {
 
     fn set_health(&mut self, b: BackendId, health: Health, now: Time) {
         self.whole.set_health(b, health);
+        if health == Health::Down {
+            self.backends.fail(b);
+            if let Some(known) = &mut self.known {
+                known.forget(b);
+            }
+        }
         let partitions = &self.setup.partitions;
         for (number, core) in self.cores.iter_mut().enumerate() {
             if partitions.hosts(number % partitions.count(), b) {
@@ -370,8 +384,7 @@ impl FrontEnds for Several<'_> {
         self.messages = LoadMessages::default();
     }
 
-    fn messages(self) -> Option<LoadMessages> {
-        let told = self.setup.count > 1 || !matches!(self.source, Source::Exact);
-        (told || self.setup.partitions.count() == 1).then_some(self.messages)
+    fn messages(self) -> LoadMessages {
+        self.messages
     }
 }

@@ -344,6 +344,7 @@ pub static SPEC: ModelSpec = ModelSpec {
     summary: "network served packet by packet, a disk, memory cache of whole files, and a server for dynamic requests",
     source: "Zhang et al. (AdaptLoad), sections 5 and 7.1",
     has_cache: true,
+    spends_on_messages: false,
     params: AdaptLoadModelParams::SPECS,
     run,
 };

@@ -248,9 +248,9 @@ impl Model for FifoModel {
 
     /// Where a worker is idle, nobody waits for the answer.
     #[inline]
-    fn inquired(&mut self, backend: BackendId, cpu: Nanos, now: Time) {
+    fn inquired(&mut self, backend: BackendId, cpu: Nanos, now: Time) -> Nanos {
         if cpu.is_zero() {
-            return;
+            return cpu;
         }
         let node = &mut self.nodes[backend.index()];
         if node.there(now) < self.params.workers {
@@ -258,6 +258,7 @@ impl Model for FifoModel {
         } else {
             node.debt += cpu;
         }
+        cpu
     }
 
     fn set_speed(&mut self, backend: BackendId, speed: f64) -> bool {
@@ -298,9 +299,10 @@ fn run(params: &ParamSet, simulation: Simulation<'_>) -> RunResult {
 /// Registry entry.
 pub static SPEC: ModelSpec = ModelSpec {
     name: "fifo",
-    summary: "workers with one queue, service times from the trace or exponential",
+    summary: "workers with one queue, service times from the trace, of a distribution (--service), or exponential",
     source: "Shen, Yang and Chu, IPDPS 2002, section 2; textbook G/M/k",
     has_cache: false,
+    spends_on_messages: true,
     params: FifoParams::SPECS,
     run,
 };

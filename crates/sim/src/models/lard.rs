@@ -385,6 +385,7 @@ pub static SPEC: ModelSpec = ModelSpec {
     summary: "CPU and disks with a queue each, memory cache of whole files",
     source: "Pai et al., ASPLOS 1998, section 3.1",
     has_cache: true,
+    spends_on_messages: false,
     params: LardModelParams::SPECS,
     run: |params, simulation| run(params, simulation, false),
 };
@@ -395,6 +396,7 @@ pub static GLOBAL_MEMORY_SPEC: ModelSpec = ModelSpec {
     summary: "the lard model with the back-ends' memories joined to one global memory",
     source: "Pai et al., ASPLOS 1998, section 4 (WRR/GMS); Feeley et al., SOSP 1995",
     has_cache: true,
+    spends_on_messages: false,
     params: LardModelParams::SPECS,
     run: |params, simulation| run(params, simulation, true),
 };

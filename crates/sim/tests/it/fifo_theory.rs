@@ -44,6 +44,8 @@ fn general_service_is_m_g_1() {
         (TimeShape::Lognormal { cv: 0.45 }, 0.45),
         (TimeShape::Lognormal { cv: 1.0 }, 1.0),
         (TimeShape::Weibull { cv: 0.6 }, 0.6),
+        // Its fourth moment is finite, so that the interval can be trusted.
+        (TimeShape::Pareto { cv: 0.3 }, 0.3),
     ] {
         let arrivals = poisson(0.8, 1);
         let spread = Spread { policy: "random", backends: 1, arrivals, ..Spread::default() };
@@ -51,6 +53,54 @@ fn general_service_is_m_g_1() {
         let theory = 1.0 + 0.8 * (1.0 + cv * cv) / 2.0 / (1.0 - 0.8);
         check(&format!("M/G/1 {shape:?}"), &spread.responses(300_000), theory);
     }
+}
+
+/// The mean of `e^(-s X)` for `X` at these quantiles, of mean 1: the Laplace transform, by the midpoint rule.
+fn transform(s: f64, quantile: impl Fn(f64) -> f64) -> f64 {
+    const STEPS: u32 = 100_000;
+    let at = |step: u32| (f64::from(step) + 0.5) / f64::from(STEPS);
+    (0..STEPS).map(|step| (-s * quantile(at(step))).exp()).sum::<f64>() / f64::from(STEPS)
+}
+
+/// Mean response time of G/M/1 in service times: 1 / (1 - r), where r is the root below 1 of r = A((1 - r) / load), and A is the Laplace
+/// transform of the times between arrivals, of mean 1.
+fn g_m_1(load: f64, transform: impl Fn(f64) -> f64) -> f64 {
+    let root = (0..200).fold(0.0, |root, _| transform((1.0 - root) / load));
+    1.0 / (1.0 - root)
+}
+
+#[test]
+fn general_arrivals_are_g_m_1() {
+    let load = 0.8;
+    let run = |shape: TimeShape| {
+        let arrivals = Arrivals::Renewal { rate_rps: load / SERVICE.as_secs_f64(), shape };
+        Spread { policy: "random", backends: 1, arrivals, ..Spread::default() }.responses(300_000)
+    };
+    // One over the square of the variation is the shape of a gamma distribution: 4 is Erlang's with four phases.
+    let gamma = |cv: f64| move |s: f64| (1.0 + s * cv * cv).powf(-1.0 / (cv * cv));
+    let even = |s: f64| (-s).exp();
+    check("D/M/1", &run(TimeShape::Deterministic), g_m_1(load, even));
+    check("E4/M/1", &run(TimeShape::Gamma { cv: 0.5 }), g_m_1(load, gamma(0.5)));
+    check("gamma/M/1", &run(TimeShape::Gamma { cv: 1.5 }), g_m_1(load, gamma(1.5)));
+    check("M/M/1", &run(TimeShape::Exponential), 1.0 / (1.0 - load));
+    // Shape 2: the square root of an exponential time, whose mean is half the square root of pi.
+    let (mean, cv) = (std::f64::consts::PI.sqrt() / 2.0, (4.0 / std::f64::consts::PI - 1.0).sqrt());
+    let weibull = |s: f64| transform(s, |u| (-(1.0 - u).ln()).sqrt() / mean);
+    check("Weibull/M/1", &run(TimeShape::Weibull { cv }), g_m_1(load, weibull));
+    let a = 1.0 + 2f64.sqrt();
+    let pareto = |s: f64| transform(s, |u| (a - 1.0) / a * (1.0 - u).powf(-1.0 / a));
+    check("Pareto/M/1", &run(TimeShape::Pareto { cv: 1.0 }), g_m_1(load, pareto));
+    // The logarithm is normal with the variance ln(1 + cv²), here 1; integrated over eight standard deviations either side.
+    let variance = 1.0f64;
+    let lognormal = |s: f64| {
+        let steps = 4_000;
+        let density = |z: f64| (-z * z / 2.0).exp() / (2.0 * std::f64::consts::PI).sqrt();
+        let width = 16.0 / f64::from(steps);
+        let at = |step: i32| -8.0 + (f64::from(step) + 0.5) * width;
+        (0..steps).map(at).map(|z| width * density(z) * (-s * (z - variance / 2.0).exp()).exp()).sum::<f64>()
+    };
+    let cv = (variance.exp() - 1.0).sqrt();
+    check("lognormal/M/1", &run(TimeShape::Lognormal { cv }), g_m_1(load, lognormal));
 }
 
 /// A request every 100 ms, so that nobody waits.

@@ -8,6 +8,8 @@ mod engine;
 mod fifo_theory;
 mod lard_model;
 mod load_information;
+mod load_information_faults;
 mod polling_theory;
+mod probes;
 mod spread;
 mod theory;

@@ -74,7 +74,7 @@ impl Spread<'_> {
         let admission = AdmissionControl { limit: self.limit, queue: 1_000_000 };
         let mut core = Core::new(policy, Cluster::new(self.backends), admission);
         match self.loads {
-            Some(LoadInformation::Poll(how)) => {
+            Some(LoadInformation::Poll(how)) if !core.policy().capabilities().can_probe() => {
                 core.set_inquiries(Some(Inquiries { size: how.size as u8, seed }));
             }
             Some(LoadInformation::Broadcast(how)) if how.counts_own == 0 => core.count_reports_only(),

@@ -17,7 +17,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::choice::{LoadInformationChoice, StrategyChoice};
 use super::values;
-use crate::scenario::Admission;
+use crate::scenario::{Admission, Tables};
 
 /// Declares a module for `serde(with)` from a function that reads the value and one that writes it.
 macro_rules! form {
@@ -68,6 +68,7 @@ form!(count: u64 = values::count, |v: &u64| *v);
 form!(arrivals: Arrivals = values::arrivals, values::show_arrivals);
 form!(front_ends: u16 = values::front_ends, |v: &u16| *v);
 form!(dealing: Dealing = values::dealing, values::show_dealing);
+form!(tables: Tables = Tables::read, |v: &Tables| v.name());
 form!(partitions: PartitionPlan = values::partitions, values::show_partitions);
 form!(time: Nanos = values::time, values::show_time);
 form!(admission: Admission = values::admission, values::show_admission);

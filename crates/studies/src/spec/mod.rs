@@ -22,7 +22,7 @@ use serde::{Deserialize, Serialize};
 pub use choice::{LoadInformationChoice, ModelChoice, StrategyChoice};
 use values::CacheSize;
 
-use crate::scenario::{Admission, Scenario, ScenarioError, Strategy, check};
+use crate::scenario::{Admission, Scenario, ScenarioError, Strategy, Tables, check};
 use crate::settings::{ParamOwner, settings_of};
 
 /// A set of runs on one workload: every policy on every number of back-ends.
@@ -70,6 +70,9 @@ pub struct ScenarioSpec {
     /// How requests are dealt to them.
     #[serde(with = "forms::dealing")]
     pub dealing: Dealing,
+    /// Whether front-ends share what a policy remembers of targets.
+    #[serde(with = "forms::tables")]
+    pub tables: Tables,
     /// Where front-ends' loads come from: each kind is a run of its own.
     #[serde(deserialize_with = "forms::load_information")]
     pub load_information: Vec<LoadInformationChoice>,
@@ -139,6 +142,7 @@ impl Default for ScenarioSpec {
             service: None,
             front_ends: 1,
             dealing: Dealing::ByClient,
+            tables: Tables::Separate,
             load_information: vec![LoadInformationChoice::new(LOAD_INFORMATION[0])],
             partitions: PartitionPlan::Whole,
             hop: Nanos::ZERO,
@@ -214,6 +218,7 @@ impl ScenarioSpec {
                     service: self.service,
                     front_ends: self.front_ends,
                     dealing: self.dealing,
+                    tables: self.tables,
                     partitions: self.partitions.clone(),
                     hop: self.hop,
                     exchange_interval: self.exchange_interval,

@@ -142,11 +142,12 @@ fn shape<'t>(name: &str, rest: &'t str) -> Result<(&'t str, TimeShape), String> 
             format!("`{name}` takes a coefficient of variation at the end, e.g. {name}:{mean}:0.5")
         })?;
         let cv = positive(&cv.into()).map_err(|e| format!("the coefficient of variation: {e}"))?;
-        if cv > 100.0 {
-            Err(format!("a coefficient of variation is at most 100, not {cv}"))
-        } else {
-            Ok(make(cv))
+        let (least, most) = (TimeShape::LEAST_CV, TimeShape::MOST_CV);
+        if (least..=most).contains(&cv) {
+            return Ok(make(cv));
         }
+        let equal = if cv < least { format!("; deterministic:{mean} has none") } else { String::new() };
+        Err(format!("a coefficient of variation is from {least} to {most}, not {cv}{equal}"))
     };
     let shape = match name {
         "gamma" => of(|cv| TimeShape::Gamma { cv })?,

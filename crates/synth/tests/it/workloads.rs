@@ -34,6 +34,24 @@ fn every_generator_meets_every_published_figure() {
     });
 }
 
+/// Nobody has published figures of it: it is as the parameters say.
+#[test]
+fn poisson_exp_is_as_declared() {
+    assert_eq!(spec("poisson_exp").unwrap().published.len(), 0);
+    for seed in SEEDS {
+        let workload = build("poisson_exp", &[], seed).unwrap();
+        for (figure, ms) in [
+            ("arrival_mean_ms", 100.0),
+            ("arrival_sd_ms", 100.0),
+            ("service_mean_ms", 50.0),
+            ("service_sd_ms", 50.0),
+        ] {
+            let measured = workload.measured(figure).unwrap();
+            assert!((measured / ms - 1.0).abs() < 0.02, "seed {seed}: {figure} is {measured}");
+        }
+    }
+}
+
 #[test]
 fn tolerances_are_those_promised() {
     for (name, generators) in [("rice", 4), ("ibm", 4), ("hot", 4), ("worldcup", 4)] {

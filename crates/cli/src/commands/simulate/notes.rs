@@ -3,7 +3,7 @@
 use plimsoll_policy::Thresholds;
 use plimsoll_report::Run;
 use plimsoll_sim::hardware::has_hardware;
-use plimsoll_sim::{Arrivals, Dealing};
+use plimsoll_sim::{Arrivals, Dealing, LOAD_INFORMATION};
 use plimsoll_studies::Workload;
 use plimsoll_studies::scenario::{Admission, Scenario};
 use plimsoll_studies::spec::ScenarioSpec;
@@ -63,6 +63,34 @@ pub(super) fn dealing_warning(spec: &ScenarioSpec, workload: &Workload) -> Optio
             spec.front_ends
         )
     })
+}
+
+/// Where a policy makes nothing of the load information chosen, or of what other front-ends have seen.
+pub(super) fn load_use_warnings(spec: &ScenarioSpec) -> Vec<String> {
+    let mut out = Vec::new();
+    for strategy in spec.policy.iter().map(|choice| choice.strategy) {
+        let (policy, usable) = (strategy.policy, strategy.policy.load_use.sources());
+        let known: Vec<&str> =
+            LOAD_INFORMATION.iter().map(|kind| kind.name).filter(|kind| usable.contains(kind)).collect();
+        let others = spec.load_information.iter().map(|choice| choice.spec.name);
+        for kind in others.filter(|kind| *kind != LOAD_INFORMATION[0].name && !usable.contains(kind)) {
+            out.push(match known[..] {
+                [] => format!("{} uses no loads: what load information `{kind}` tells makes no difference", policy.name),
+                _ => format!(
+                    "{} cannot use load information `{kind}`, with which back-ends report nothing; it can use {}",
+                    policy.name,
+                    known.join(", ")
+                ),
+            });
+        }
+        if !spec.exchange_interval.is_zero() && !policy.capabilities.can_share_state() {
+            out.push(format!(
+                "{} shares nothing that it has seen: --exchange-interval has no effect on it",
+                policy.name
+            ));
+        }
+    }
+    out
 }
 
 /// Where so many requests are let in that every back-end can be above a policy's `t_high`: the policy then spreads targets as if it

@@ -189,14 +189,17 @@ fn summary(workload: &SyntheticWorkload, to: &str, format: Format) -> String {
             table.row(compared(figure, value));
         }
     }
+    let compared = match workload.published() {
+        [] => String::new(),
+        _ => format!("\n{}", table.to_text_within(output::width())),
+    };
     format!(
-        "Wrote {} requests for {} targets of {} (generator {}, seed {}) to {to} as {format}.\n\n{}",
+        "Wrote {} requests for {} targets of {} (generator {}, seed {}) to {to} as {format}.\n{compared}",
         count(workload.len()),
         count(u64::from(workload.target_count())),
         workload.spec().name,
         workload.generator(),
         workload.seed(),
-        table.to_text_within(output::width())
     )
 }
 

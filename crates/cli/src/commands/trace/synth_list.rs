@@ -14,9 +14,11 @@ pub(super) fn text(only: Option<&str>, width: usize) -> Result<String, CliError>
         None => SPECS.iter().collect(),
     };
     let width = u16::try_from(width).unwrap_or(u16::MAX);
-    let tables =
-        [workloads(&specs), generators(&specs), figures(&specs), parameters(&specs), defaults(&specs)];
-    Ok(tables.map(|table| table.to_text_within(width)).join("\n"))
+    let published = specs.iter().any(|spec| !spec.published.is_empty());
+    let figures = published.then(|| figures(&specs));
+    let first = [workloads(&specs), generators(&specs)];
+    let tables = first.into_iter().chain(figures).chain([parameters(&specs), defaults(&specs)]);
+    Ok(tables.map(|table| table.to_text_within(width)).collect::<Vec<_>>().join("\n"))
 }
 
 fn workloads(specs: &[&WorkloadSpec]) -> Table {
@@ -56,6 +58,7 @@ fn figures(specs: &[&WorkloadSpec]) -> Table {
     ])
     .captioned("Published figures");
     for spec in specs {
+        // A workload that no trace stands behind has none.
         for (at, figure) in spec.published.iter().enumerate() {
             let within = match figure.bound {
                 FigureBound::AtMost => String::new(),

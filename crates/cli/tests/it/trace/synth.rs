@@ -142,4 +142,12 @@ fn workloads_are_listed() {
     assert!(width <= 100, "{width}");
     let one = stdout(&["synth", "ibm", "--list"]);
     assert!(one.contains("38,527") && !one.contains("37,703"), "{one}");
+    // Table 1 has the two traces; the study chose the third workload itself.
+    assert!(stdout(&["synth", "fine_grain", "--list"]).contains("Published figures"));
+    let chosen = stdout(&["synth", "poisson_exp", "--list"]);
+    assert!(!chosen.contains("Published") && chosen.contains("service_mean_ms"), "{chosen}");
+    let scratch = Scratch::new();
+    let file = scratch.name("exp.csv");
+    let wrote = stdout(&["synth", "poisson_exp", "--requests", "5000", "--to", &file]);
+    assert!(wrote.contains("Wrote 5,000 requests") && !wrote.contains("Published"), "{wrote}");
 }

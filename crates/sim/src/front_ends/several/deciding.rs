@@ -103,8 +103,11 @@ impl Several<'_> {
             Source::Broadcast(_) => {}
             Source::Exact | Source::Own | Source::Central(_) => {
                 let core = &mut self.cores[usize::from(front_end)];
+                // Who knows its own requests alone has seen no more of the response times either.
+                let all = matches!(self.source, Source::Exact);
                 for &backend in candidates.as_slice() {
-                    let (load, latency) = (core.view().load(backend), self.backends.latency(backend));
+                    let load = core.view().load(backend);
+                    let latency = self.backends.latency(backend, load, now).filter(|_| all);
                     core.report(&LoadReport { backend, load, latency }, now);
                 }
             }

@@ -1,6 +1,6 @@
 //! What a core knows: the back-ends of its partition, its share of the admission limit, and loads that come for nothing.
 
-use plimsoll_policy::{AdmissionControl, AdmissionLimit, BackendId, Health, LoadReport, Time};
+use plimsoll_policy::{AdmissionControl, AdmissionLimit, BackendId, Health, Time};
 
 use super::{Several, Source};
 use crate::arrivals::Arrived;
@@ -43,28 +43,28 @@ impl Several<'_> {
 
     /// Where all loads are known, this core knows them now.
     #[inline]
-    pub(super) fn refresh(&mut self, core: usize, now: Time) {
+    pub(super) fn refresh(&mut self, core: usize) {
         match self.source {
-            Source::Exact => self.refresh_all(core, now),
-            Source::Own if self.overlap => self.refresh_own(core, now),
+            Source::Exact => self.refresh_all(core),
+            Source::Own if self.overlap => self.refresh_own(core),
             _ => {}
         }
     }
 
     #[inline(never)]
-    fn refresh_all(&mut self, core: usize, now: Time) {
+    fn refresh_all(&mut self, core: usize) {
         let core = &mut self.cores[core];
         for (b, &load) in self.backends.loads().iter().enumerate() {
             let b = BackendId::new(b);
             if core.view().load(b) != load && !core.view().has_left(b) {
-                core.report(&LoadReport::of(b, load), now);
+                core.see(b, load);
             }
         }
     }
 
     /// A front-end knows of back-ends of several partitions what all its cores have assigned.
     #[inline(never)]
-    fn refresh_own(&mut self, core: usize, now: Time) {
+    fn refresh_own(&mut self, core: usize) {
         let partitions = self.setup.partitions.count();
         let first = core - core % partitions;
         for b in (0..self.backends.loads().len()).map(BackendId::new) {
@@ -72,7 +72,7 @@ impl Several<'_> {
             let load = self.cores[first..first + partitions].iter().map(own).sum();
             let core = &mut self.cores[core];
             if core.view().load(b) != load {
-                core.report(&LoadReport::of(b, load), now);
+                core.see(b, load);
             }
         }
     }

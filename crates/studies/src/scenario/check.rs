@@ -1,0 +1,80 @@
+//! What cannot be run, found before a long trace is read.
+
+use plimsoll_sim::models::{fifo, lard};
+use plimsoll_sim::{Fault, FaultAction, LoadInformation};
+
+use super::tables::has_table;
+use super::{Scenario, ScenarioError, Tables};
+
+/// The most front-ends: each has a policy object and a view of its own.
+const MOST_FRONT_ENDS: u16 = 1024;
+
+/// The most front-ends times partitions, for the same reason.
+pub(crate) const MOST_CORES: usize = 4096;
+
+/// Refuses scenarios that cannot be run, before a long trace is read: wrong numbers of back-ends, faults of
+/// back-ends that do not exist, settings that have no effect on the others.
+///
+/// # Errors
+/// The first thing that is wrong.
+pub fn check(scenarios: &[Scenario]) -> Result<(), ScenarioError> {
+    scenarios.iter().try_for_each(check_one)
+}
+
+pub(crate) fn check_one(s: &Scenario) -> Result<(), ScenarioError> {
+    check_backends(s)?;
+    if !(0.0..=1.0).contains(&s.dynamic_share) {
+        return Err(ScenarioError::DynamicShare(s.dynamic_share));
+    }
+    let slows = |fault: &Fault| matches!(fault.action, FaultAction::Speed(_));
+    if s.faults.iter().any(slows) && s.model.name != fifo::SPEC.name {
+        return Err(ScenarioError::NoSpeeds(s.model.name));
+    }
+    check_front_ends(s)?;
+    if s.strategy.global_memory && s.effective_model().name != lard::GLOBAL_MEMORY_SPEC.name {
+        return Err(ScenarioError::NoMemory(s.model.name));
+    }
+    Ok(())
+}
+
+fn check_backends(s: &Scenario) -> Result<(), ScenarioError> {
+    if s.backends == 0 || s.backends >= usize::from(u16::MAX) {
+        return Err(ScenarioError::Backends(s.backends));
+    }
+    match s.faults.iter().find(|f| f.backend.index() >= s.backends) {
+        Some(fault) => Err(ScenarioError::Fault { backend: fault.backend.0, backends: s.backends }),
+        None => Ok(()),
+    }
+}
+
+fn check_front_ends(s: &Scenario) -> Result<(), ScenarioError> {
+    if !(1..=MOST_FRONT_ENDS).contains(&s.front_ends) {
+        return Err(ScenarioError::FrontEnds(s.front_ends));
+    }
+    let partitions = s.partitions.on(s.backends)?.count();
+    if usize::from(s.front_ends) * partitions > MOST_CORES {
+        return Err(ScenarioError::Cores { front_ends: s.front_ends, partitions });
+    }
+    if s.tables == Tables::Shared && !has_table(s.strategy.policy) {
+        return Err(ScenarioError::NoTables { policy: s.strategy.name });
+    }
+    let loads = (s.load_information.build)(&s.load_params);
+    let central = matches!(loads, LoadInformation::Central(_));
+    if central && !s.hop.is_zero() {
+        return Err(ScenarioError::HopToManager);
+    }
+    if !s.exchange_interval.is_zero() {
+        if central {
+            return Err(ScenarioError::ExchangeAlone("a load index manager chooses for all of them"));
+        }
+        if s.front_ends == 1 {
+            return Err(ScenarioError::ExchangeAlone("there is one front-end"));
+        }
+    }
+    let model = s.effective_model();
+    if loads.costs_cpu() && !model.spends_on_messages {
+        let load_information = s.load_information.name;
+        return Err(ScenarioError::MessageCpu { load_information, model: model.name });
+    }
+    Ok(())
+}
