@@ -54,7 +54,9 @@ fn lone_polls(socket: &UdpSocket, echoes: &[SocketAddr], asked: usize, pause: Du
         for echo in (0..asked).map(|k| (number + 3 * k) % ECHOES) {
             socket.send_to(&[7; DATAGRAM_BYTES], echoes[echo]).unwrap();
         }
-        (0..asked).for_each(|_| drop(socket.recv_from(&mut [0; 100]).unwrap()));
+        for _ in 0..asked {
+            socket.recv_from(&mut [0; 100]).unwrap();
+        }
         began.elapsed()
     };
     (0..ROUND_TRIPS).map(poll).collect()
