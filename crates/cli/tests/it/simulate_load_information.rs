@@ -156,7 +156,7 @@ fn load_information_that_a_policy_cannot_use_is_told_of() {
         let args = [&["simulate", "synth:hot", "--limit", "500", "-p", policy], more].concat();
         let output = plimsoll(&args);
         assert!(output.status.success(), "{args:?}: {}", text(&output.stderr));
-        text(&output.stderr).to_owned()
+        text(&output.stderr)
     };
     let loads = |kind| ["--front-ends", "2", "--dealing", "random", "--load-information", kind];
     for kind in ["own", "broadcast", "poll", "central"] {

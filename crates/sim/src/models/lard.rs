@@ -17,15 +17,14 @@ use std::collections::VecDeque;
 use foldhash::fast::FixedState;
 use hashbrown::HashMap;
 use plimsoll_cache::Cache;
-use plimsoll_policy::params::{ParamSet, Params as _};
 use plimsoll_policy::{BackendId, Kind, Nanos, Time};
 
 use super::global_memory::GlobalMemory;
 pub use super::lard_costs::LardModelParams;
 use super::lard_costs::{Costs, linear};
+pub use super::lard_specs::{GLOBAL_MEMORY_SPEC, SPEC};
 use crate::config::CacheConfig;
 use crate::model::{Busy, JobId, Model, ModelContext, ModelEvent, Usage};
-use crate::model_spec::{ModelSpec, RunResult, Simulation};
 use crate::workload::{SimRequest, Targets};
 
 /// What the CPU does for a request until it waits or ends.
@@ -373,30 +372,3 @@ impl Model for LardModel<'_> {
         }
     }
 }
-
-fn run(params: &ParamSet, simulation: Simulation<'_>, global_memory: bool) -> RunResult {
-    let (backends, cache, targets) = (simulation.backends(), simulation.cache, simulation.config.targets);
-    simulation.run(LardModel::new(LardModelParams::of(params), backends, cache, targets, global_memory))
-}
-
-/// Registry entry.
-pub static SPEC: ModelSpec = ModelSpec {
-    name: "lard",
-    summary: "CPU and disks with a queue each, memory cache of whole files",
-    source: "Pai et al., ASPLOS 1998, section 3.1",
-    has_cache: true,
-    spends_on_messages: false,
-    params: LardModelParams::SPECS,
-    run: |params, simulation| run(params, simulation, false),
-};
-
-/// Registry entry of the model with global memory.
-pub static GLOBAL_MEMORY_SPEC: ModelSpec = ModelSpec {
-    name: "lard_gms",
-    summary: "the lard model with the back-ends' memories joined to one global memory",
-    source: "Pai et al., ASPLOS 1998, section 4 (WRR/GMS); Feeley et al., SOSP 1995",
-    has_cache: true,
-    spends_on_messages: false,
-    params: LardModelParams::SPECS,
-    run: |params, simulation| run(params, simulation, true),
-};

@@ -9,6 +9,7 @@ pub mod fifo;
 mod global_memory;
 pub mod lard;
 mod lard_costs;
+mod lard_specs;
 mod packet_ring;
 mod processor_sharing;
 mod read_queue;
