@@ -26,7 +26,7 @@ fn figure(prototype: &ServicePrototype, means: &ServiceRuns) -> Section {
         .paragraph(format!("In real time: {}.", prototype.setting))
         .paragraph(format!(
             "An inquiry takes {:.0} µs between idle nodes, where the paper's took 290 µs. 100 % load is the rate at which one server \
-             completes 98 % of its accesses within 2 s: {}. Nothing is discarded. Figures are means over the seeds; bars are standard errors.",
+             completes 98 % of its accesses within 2 s: {}. Nothing is discarded where it is not said. Figures are means over the seeds, with standard errors.",
             prototype.round_trip_us,
             full_loads(means)
         ))
