@@ -52,13 +52,18 @@ impl Meeting {
 
     /// A node that publishes the server at this address as a replica of `album`.
     fn publish(&self, node: &str, address: SocketAddr) -> Process {
-        let address = address.to_string();
-        let options = self.options.iter().map(String::as_str);
-        let args: Vec<&str> =
-            ["publish", "album", "--name", node, "--address", &address].into_iter().chain(options).collect();
-        let process = Process::start(&args);
+        let process = self.publish_these(node, address, &["album"]);
         process.wait_for("publishing album/0", 0);
         process
+    }
+
+    /// A node that publishes these services and partitions.
+    fn publish_these(&self, node: &str, address: SocketAddr, offers: &[&str]) -> Process {
+        let address = address.to_string();
+        let options = self.options.iter().map(String::as_str);
+        let named = ["--name", node, "--address", &address];
+        let args = ["publish"].into_iter().chain(offers.iter().copied()).chain(named).chain(options);
+        Process::start(&args.collect::<Vec<_>>())
     }
 
     /// What `plimsoll services` lists, as lines of JSON.
@@ -182,6 +187,26 @@ fn an_etcd_that_is_killed_and_restarted_loses_no_request() {
     assert_eq!(summary.backends.len(), 3, "{:?}", summary.backends);
     front_end.stop();
     assert_replays(&front_end.path("log"));
+}
+
+/// A front-end distributes among those that host its partition, and no others.
+#[test]
+fn a_partition_restricts_the_choices() {
+    let meeting = Meeting::multicast();
+    let origins = origins(3);
+    let hosted: [&[&str]; 3] = [&["album/0"], &["album/0", "album/1"], &["album/1", "other/0"]];
+    let _nodes: Vec<Process> = (0..3)
+        .map(|n| meeting.publish_these(&format!("n{n}"), origins[n].address, hosted[n]))
+        .collect();
+    for (partition, nodes) in [("0", ["n0", "n1"]), ("1", ["n1", "n2"])] {
+        let keys = format!("{}partition = \"{partition}\"\n", meeting.keys);
+        let mut front_end = FrontEnd::start(&[], &keys);
+        knows(&front_end, &nodes);
+        under_load(&front_end, 1.0, || {});
+        let answered = |name: &str| front_end.get(&format!("/backends/{name}"))["answers"]["2xx"].as_u64();
+        assert!(nodes.iter().all(|name| answered(name).is_some_and(|n| n > 100)), "{partition}");
+        front_end.stop();
+    }
 }
 
 #[test]
