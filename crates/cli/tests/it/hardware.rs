@@ -77,7 +77,7 @@ fn table_and_report_name_it_and_say_what_limits() {
     let mut rows = csv.lines();
     assert!(
         rows.next().unwrap().starts_with("policy,model,hardware,")
-            && rows.all(|row| row.contains(",1998,exact,1,,2,")),
+            && rows.all(|row| row.contains(",1998,exact,1,0,0,0,2,")),
         "{csv}"
     );
     // A CPU that needs a second for a connection is the limit under any policy; a disk that needs one, too.

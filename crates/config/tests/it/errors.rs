@@ -152,7 +152,7 @@ const BAD: &[(&str, &str)] = &[
     ("load_information.size", "[load_information]\nsize = 9\n"),
     ("load_information.from", "[load_information]\nfrom = \"guess\"\n"),
     ("load_information.key_file", "[load_information]\nkey_file = \"none\"\n"),
-    ("load_information.max_age", "[load_information]\nfrom = \"header\"\nmax_age = \"1ms\"\n"),
+    ("load_information.max_age", "[load_information]\nfrom = \"header\"\nmax_age = \"2ms\"\n"),
     ("load_information.interval", "[load_information]\nfrom = \"poll\"\ninterval = \"2s\"\n"),
     ("load_information.metric", "[load_information]\nfrom = \"broadcast\"\nmetric = \"a\"\n"),
     ("backend[1].load_port", "[[backend]]\naddress = \"h:1\"\nload_port = 0\n"),
