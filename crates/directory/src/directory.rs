@@ -299,6 +299,7 @@ impl MapKeeper {
             "all announcements that came were too old or from the future; compare the clocks"
         } else if self.is_complete {
             // There is nothing to be heard.
+            self.unheard = None;
             return;
         } else {
             "no node was heard since the start; compare group, port and network interface"

@@ -87,6 +87,10 @@ pub(super) fn start(
                         if let Err(error) = socket.send_to(&reply, source) {
                             tracing::debug!(%error, %source, "a reply was not sent");
                         }
+                        // An agent that is always asked must notice the end of a flood, too.
+                        if flood.lowered {
+                            flood.look(&answering, &shared, clock_ns(origin));
+                        }
                     } else {
                         flood.look(&answering, &shared, clock_ns(origin));
                     }

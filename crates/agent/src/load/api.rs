@@ -107,16 +107,16 @@ pub(super) struct ApiThread {
 
 impl ApiThread {
     pub(super) fn stop(self) {
-        // A thread that is gone has panicked, which joining reports.
-        let _ = self.stop.send(());
-        if self.thread.join().is_err() {
-            tracing::error!("the thread that takes loads has failed");
-        }
-        // A user to whom the directory does not belong may not: the next agent replaces the file.
+        // While it listens no other agent takes the file for one that was left behind. A user to whom the directory does not belong may not: the next agent replaces the file.
         if let Some(path) = &self.path
             && let Err(error) = std::fs::remove_file(path)
         {
             tracing::debug!(%error, path = %path.display(), "the socket stays");
+        }
+        // A thread that is gone has panicked, which joining reports.
+        let _ = self.stop.send(());
+        if self.thread.join().is_err() {
+            tracing::error!("the thread that takes loads has failed");
         }
     }
 }

@@ -30,7 +30,7 @@ impl LoadInformationSample {
             polls: counts.polls.get(),
             inquiries: counts.inquiries.get(),
             answers: counts.answers.get(),
-            known,
+            known: known + counts.shared.get(),
             discarded: counts.discarded.get(),
             reports: counts.reports.get(),
             neutral: counts.neutral.get(),
@@ -48,7 +48,7 @@ impl LoadInformationSample {
         out.counter("plimsoll_load_answers", "Answers of agents in time", self.answers)?;
         out.counter(
             "plimsoll_load_known",
-            "Loads that were needed and not asked for, as they had been told a moment before",
+            "Loads that were needed and not asked for, as they had been told or asked for a moment before",
             self.known,
         )?;
         out.counter(

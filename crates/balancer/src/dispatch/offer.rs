@@ -3,7 +3,7 @@
 use std::sync::{Arc, MutexGuard};
 use std::time::Duration;
 
-use plimsoll_policy::{Candidates, Kind, OfferOptions, PollAnswer, TargetId, Time, Tried};
+use plimsoll_policy::{Candidates, Kind, OfferOptions, TargetId, Time, Tried};
 
 use super::asks::AsksBackends;
 use super::state::{Decided, State};
@@ -24,7 +24,7 @@ impl Dispatch {
         asks: Option<&Arc<dyn AsksBackends>>,
     ) -> Offer {
         // Who was asked for it once knows enough: no request waits for answers twice.
-        let asks = asks.filter(|_| tried == Tried::NONE);
+        let polls = asks.is_some() && tried == Tried::NONE;
         let mut state = self.lock();
         let now = self.now(&mut state);
         let request = state.request(target, kind, client);
@@ -32,7 +32,7 @@ impl Dispatch {
         let options = OfferOptions { tried, ..OfferOptions::PLAIN };
         let offered = state.core.offer_with(&request, &options, now);
         let number = request.number;
-        match state.carry_out(&request, offered, before, asks.is_some(), now) {
+        match state.carry_out(&request, offered, before, polls, now) {
             Decided::Assigned(made) => {
                 let probes = state.probes(asks.is_some(), now);
                 drop(state);
@@ -74,11 +74,11 @@ impl Dispatch {
         }
     }
 
-    /// The answers for a request whose back-ends were asked: those that came in time. No effect if it waits for none any more.
-    pub(crate) fn answer(self: &Arc<Self>, number: u64, answers: &[PollAnswer]) {
+    /// A request waits no more for back-ends that were asked; these have told their loads. No effect if it waits for none any more.
+    pub(crate) fn answer(self: &Arc<Self>, number: u64, heard: Candidates) {
         let mut state = self.lock();
         let now = self.now(&mut state);
-        let Some(decided) = state.answered(number, answers, now) else { return };
+        let Some(decided) = state.answered(number, heard, now) else { return };
         let outcome = match decided {
             Decided::Assigned(made) => Ok(made),
             Decided::Rejected(reason) => {

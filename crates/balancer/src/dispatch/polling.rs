@@ -12,6 +12,7 @@ impl Dispatch {
         let mut state = self.lock();
         let now = self.now(&mut state);
         state.silent.remove(&report.backend);
+        state.fresh.tell(report.backend, now);
         state.core.report(report, now);
         self.serve_waiting(state, now);
     }

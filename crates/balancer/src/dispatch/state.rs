@@ -176,20 +176,15 @@ impl<A> State<A> {
         self.decided(offered, request.size_bytes, before)
     }
 
-    /// Takes the answers for a request whose back-ends were asked. `None` if it waits for none any more.
-    pub(super) fn answered(&mut self, number: u64, answers: &[PollAnswer], now: Time) -> Option<Decided> {
+    /// A request whose back-ends were asked waits no more; these have told their loads. `None` if it waits for none any more.
+    pub(super) fn answered(&mut self, number: u64, heard: Candidates, now: Time) -> Option<Decided> {
         let polled = self.polled.remove(&number);
-        let known = polled.as_ref().map_or(Candidates::NONE, |polled| polled.known);
-        let known = known.without(Candidates::new(answers.iter().map(|answer| answer.backend)));
-        let all: Vec<PollAnswer> = answers.iter().copied().chain(self.known(known)).collect();
-        let offered = self.core.answer(number, &all, now);
+        let mut known = polled.as_ref().map_or(Candidates::NONE, |polled| polled.known);
+        heard.as_slice().iter().for_each(|&b| known.push(b));
+        let answers: Vec<PollAnswer> = self.known(known).collect();
+        let offered = self.core.answer(number, &answers, now);
         let Polled { size_bytes, before, .. } = polled?;
-        let decided = self.decided(offered?, size_bytes, before);
-        for answer in answers {
-            self.fresh.tell(answer.backend, now);
-            self.silent.remove(&answer.backend);
-        }
-        Some(decided)
+        Some(self.decided(offered?, size_bytes, before))
     }
 
     /// Whether the request whose back-ends are asked is the only one under way.

@@ -13,6 +13,8 @@ pub(crate) struct LoadInformationCounts {
     pub(crate) polls: SharedCounter,
     /// Back-ends that were asked, for a request or ahead of one.
     pub(crate) inquiries: SharedCounter,
+    /// Loads that had been asked for already by another request.
+    pub(crate) shared: SharedCounter,
     /// Answers that came in time.
     pub(crate) answers: SharedCounter,
     /// Inquiries without an answer in time.
@@ -35,6 +37,7 @@ impl Default for LoadInformationCounts {
         Self {
             polls: SharedCounter::default(),
             inquiries: SharedCounter::default(),
+            shared: SharedCounter::default(),
             answers: SharedCounter::default(),
             discarded: SharedCounter::default(),
             reports: SharedCounter::default(),

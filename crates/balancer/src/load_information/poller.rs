@@ -97,25 +97,27 @@ impl LoadPoller {
     fn ask(&self, number: Option<u64>, candidates: Candidates) {
         let backends = self.shared.backends.load();
         let counts = &self.information().counts;
-        let mut state = self.lock();
+        let now_ns = self.information().now_ns();
+        let (mut state, mut forgotten) = (self.lock(), Vec::new());
         let mut targets: Vec<BackendId> = Vec::with_capacity(candidates.as_slice().len());
         for &backend in candidates.as_slice() {
             let known = backends.get(backend.index()).and_then(|backend| backend.load_address());
             let Some(address) = known else { continue };
             if state.addresses.insert(backend, address) != Some(address) {
-                state.polls.forget(backend);
+                forgotten.extend(state.polls.forget(backend, now_ns));
             }
             targets.push(backend);
         }
         let was_idle = state.polls.next_due_ns().is_none();
-        let now_ns = self.information().now_ns();
-        let (outgoing, events) = state.polls.begin(number, targets.into_iter(), now_ns);
+        let (outgoing, events) = state.polls.begin(number, targets.iter().copied(), now_ns);
+        counts.shared.add(targets.len().saturating_sub(outgoing.len()) as u64);
         counts.polls.add(u64::from(number.is_some()));
         self.send(&state, &outgoing);
         drop(state);
         if was_idle {
             self.begun.notify_one();
         }
+        self.carry_out(forgotten);
         self.carry_out(events);
     }
 
@@ -135,10 +137,9 @@ impl LoadPoller {
         let (dispatch, counts) = (&self.shared.dispatch, &self.information().counts);
         for event in events {
             match event {
-                PollEvent::Answered { number, answers, took_ns } => {
-                    counts.answers.add(answers.len() as u64);
+                PollEvent::Answered { number, heard, took_ns } => {
                     counts.poll_time.add(Duration::from_nanos(took_ns));
-                    dispatch.answer(number, &answers);
+                    dispatch.answer(number, heard);
                 }
                 PollEvent::Told(report) => {
                     counts.answers.add(1);
@@ -159,18 +160,17 @@ impl LoadPoller {
         self.carry_out(events);
     }
 
-    /// Reads what has come. Returns whether there may be more.
-    fn read(&self, receive: impl Fn(&mut [u8]) -> io::Result<usize>) -> bool {
+    /// Reads what has come.
+    fn read(&self, receive: impl Fn(&mut [u8]) -> io::Result<usize>) {
         // A datagram that is longer than ours is told from one that was cut.
         let mut buffer = [0; plimsoll_wire::load::DATAGRAM_BYTES + 1];
         for _ in 0..AT_ONCE {
             match receive(&mut buffer) {
                 Ok(bytes) => self.take(&buffer[..bytes]),
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return false,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
                 Err(error) => tracing::debug!(%error, "an answer could not be read"),
             }
         }
-        true
     }
 
     /// Takes answers, and ends polls whose time is up, until it is dropped.
@@ -184,8 +184,8 @@ impl LoadPoller {
                 is_set = self.timer.set(left).is_ok();
             }
             tokio::select! {
-                () = readable(self.v4.as_ref()) => self.read_all(self.v4.as_ref()).await,
-                () = readable(self.v6.as_ref()) => self.read_all(self.v6.as_ref()).await,
+                () = readable(self.v4.as_ref()) => self.read_some(self.v4.as_ref()),
+                () = readable(self.v6.as_ref()) => self.read_some(self.v6.as_ref()),
                 () = self.begun.notified() => {}
                 _ = self.timer.gone_off() => {
                     is_set = false;
@@ -196,9 +196,10 @@ impl LoadPoller {
         }
     }
 
-    async fn read_all(&self, socket: Option<&PollSocket>) {
-        while socket.is_some_and(|socket| self.read(|buffer| Ok(socket.watched.try_recv_from(buffer)?.0))) {
-            tokio::task::yield_now().await;
+    /// What is left stays readable: others have their turn, and the timer.
+    fn read_some(&self, socket: Option<&PollSocket>) {
+        if let Some(socket) = socket {
+            self.read(|buffer| Ok(socket.watched.try_recv_from(buffer)?.0));
         }
     }
 

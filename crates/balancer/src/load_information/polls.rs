@@ -9,7 +9,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use plimsoll_policy::{BackendId, LoadReport, Nanos, PollAnswer};
+use plimsoll_policy::{BackendId, Candidates, LoadReport, Nanos};
 use plimsoll_wire::load::{Datagram, LoadInquirer, LoadTaken};
 
 /// Unanswered inquiries in a row that make a back-end silent.
@@ -18,9 +18,9 @@ const SILENT_AFTER: u32 = 3;
 /// What is to be done.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum PollEvent {
-    /// The answers for the request of this number, and the time since it was asked for.
-    Answered { number: u64, answers: Vec<PollAnswer>, took_ns: u64 },
-    /// A load that no request waits for.
+    /// The request of this number waits no more: these have told their loads, so long after they were asked.
+    Answered { number: u64, heard: Candidates, took_ns: u64 },
+    /// A back-end has told its load.
     Told(LoadReport),
     /// A back-end did not answer.
     Discarded(BackendId),
@@ -32,12 +32,10 @@ pub(super) enum PollEvent {
 struct PollUnderWay {
     /// Of the request that waits; `None` once none does.
     number: Option<u64>,
-    answers: Vec<PollAnswer>,
+    heard: Candidates,
     /// Answers that the request still waits for.
     left: usize,
     began_ns: u64,
-    /// Asks ahead of requests.
-    is_probe: bool,
     /// Sequence numbers of the inquiries that were sent for it.
     sent: Vec<u64>,
 }
@@ -84,15 +82,27 @@ impl PollsUnderWay {
             due: VecDeque::new(),
             unanswered: BTreeMap::new(),
             timeout_ns,
-            max_age_ns,
+            // Who joins late still has most of its own time to wait.
+            max_age_ns: max_age_ns.min(timeout_ns / 4),
         }
     }
 
-    /// Another agent answers for this back-end from now on.
-    pub(super) fn forget(&mut self, backend: BackendId) {
+    /// Another agent answers for this back-end from now on: nobody waits for the one before.
+    pub(super) fn forget(&mut self, backend: BackendId, now_ns: u64) -> Vec<PollEvent> {
+        let (mut events, asked) = (Vec::new(), std::mem::take(&mut self.asked));
+        for (sequence, asked) in asked {
+            if asked.backend != backend {
+                self.asked.insert(sequence, asked);
+                continue;
+            }
+            self.inquirer.give_up(sequence);
+            events.push(PollEvent::Discarded(backend));
+            self.answered(&asked, None, now_ns, &mut events);
+        }
         self.unanswered.remove(&backend);
         self.latest.remove(&backend);
         self.inquirer.forget(backend.index());
+        events
     }
 
     /// Asks these, which have addresses, for the request of this number, or for none.
@@ -104,14 +114,8 @@ impl PollsUnderWay {
     ) -> (Outgoing, Vec<PollEvent>) {
         let poll = self.next;
         self.next += 1;
-        let mut under_way = PollUnderWay {
-            number,
-            answers: Vec::new(),
-            left: 0,
-            began_ns: now_ns,
-            is_probe: number.is_none(),
-            sent: Vec::new(),
-        };
+        let mut under_way =
+            PollUnderWay { number, heard: Candidates::NONE, left: 0, began_ns: now_ns, sent: Vec::new() };
         let (mut outgoing, mut asks) = (Outgoing::new(), false);
         for backend in backends {
             let awaited = number.is_some() && !self.is_silent(backend);
@@ -155,8 +159,8 @@ impl PollsUnderWay {
                 if let Some(asked) = self.asked.remove(&sequence) {
                     self.unanswered.remove(&asked.backend);
                     let latency = (latency_us > 0).then(|| Nanos::new(u64::from(latency_us) * 1000));
-                    let answer = PollAnswer { backend: asked.backend, load, latency };
-                    self.answered(&asked, Some(answer), now_ns, &mut events);
+                    let report = LoadReport { backend: asked.backend, load, latency };
+                    self.answered(&asked, Some(report), now_ns, &mut events);
                 }
             }
             Ok(LoadTaken::Renewed { sequence, .. }) => {
@@ -202,25 +206,19 @@ impl PollsUnderWay {
     fn answered(
         &mut self,
         asked: &Asked,
-        answer: Option<PollAnswer>,
+        told: Option<LoadReport>,
         now_ns: u64,
         events: &mut Vec<PollEvent>,
     ) {
-        let (mut awaited_by_request, mut probed) = (false, false);
+        // Before anybody chooses by it, and when it comes: what is sent there from now on is added to it.
+        events.extend(told.map(PollEvent::Told));
         for (poll, awaited) in &asked.polls {
             let Some(poll) = self.polls.get_mut(poll) else { continue };
             poll.left -= usize::from(*awaited && poll.left > 0);
-            probed |= poll.is_probe;
-            if poll.number.is_some() {
-                poll.answers.extend(answer);
-                awaited_by_request = true;
+            if told.is_some() {
+                poll.heard.push(asked.backend);
             }
             finish(poll, now_ns, events);
-        }
-        if let Some(PollAnswer { backend, load, latency }) = answer
-            && (probed || !awaited_by_request)
-        {
-            events.push(PollEvent::Told(LoadReport { backend, load, latency }));
         }
     }
 
@@ -266,8 +264,8 @@ fn finish(poll: &mut PollUnderWay, now_ns: u64, events: &mut Vec<PollEvent>) {
     if poll.left == 0
         && let Some(number) = poll.number.take()
     {
-        let answers = std::mem::take(&mut poll.answers);
-        events.push(PollEvent::Answered { number, answers, took_ns: now_ns.saturating_sub(poll.began_ns) });
+        let took_ns = now_ns.saturating_sub(poll.began_ns);
+        events.push(PollEvent::Answered { number, heard: poll.heard, took_ns });
     }
 }
 

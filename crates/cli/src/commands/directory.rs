@@ -102,6 +102,13 @@ impl ReplicaArgs {
         // An agent that answers at all addresses answers at that of its server.
         let load =
             load.map(|at| if at.ip().is_unspecified() { (address.ip(), at.port()).into() } else { at });
+        let unreachable = |at: &SocketAddr| at.ip().is_loopback() && !address.ip().is_loopback();
+        if let Some(at) = load.filter(unreachable).filter(|_| self.load_inquiry.is_none()) {
+            let at_all = SocketAddr::new(address.ip(), at.port());
+            return Err(CliError::Usage(format!(
+                "--load-listen {at}: other machines do not reach this address; give one that they reach, e.g. {at_all}"
+            )));
+        }
         // Checked above: it is far from the bounds of the type.
         let weight_steps = (self.weight * 256.0).round() as u32;
         let offers: Vec<ServiceOffer> = partitions

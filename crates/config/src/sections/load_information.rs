@@ -276,7 +276,17 @@ impl KeyForm<Option<SocketAddr>> for ListenAt {
         section: &DeclaredTable<'a>,
         name: &str,
     ) -> Option<Option<SocketAddr>> {
-        optional(reader, section, name, crate::address::socket)
+        optional(reader, section, name, |text| {
+            let at = crate::address::socket(text)?;
+            match at.ip().is_multicast() {
+                true => Err((
+                    format!("{} is a group", quoted(text)),
+                    "name it as `group`, and listen at an address of this machine, e.g. \"0.0.0.0:7403\""
+                        .to_owned(),
+                )),
+                false => Ok(at),
+            }
+        })
     }
 
     fn show(at: &Option<SocketAddr>) -> Option<ConfigValue> {

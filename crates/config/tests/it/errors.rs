@@ -146,6 +146,7 @@ const BAD: &[(&str, &str)] = &[
     ("load_information.timeout", "[load_information]\ntimeout = \"2s\"\n"),
     ("load_information.interval", "[load_information]\ninterval = \"1ms\"\n"),
     ("load_information.group", "[load_information]\ngroup = \"10.0.0.1\"\n"),
+    ("load_information.listen", "[load_information]\nlisten = \"239.255.74.1:7403\"\n"),
     ("load_information.group_interface", "[load_information]\ngroup_interface = \"::1\"\n"),
     ("load_information.header", "[load_information]\nheader = \"a b\"\n"),
     ("load_information.metric", "[load_information]\nmetric = \"a=b\"\n"),

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use plimsoll_decisions::{Proof, replay};
-use plimsoll_policy::{Candidates, LoadReport, PollAnswer, Tried};
+use plimsoll_policy::{Candidates, LoadReport, Tried};
 
 use super::*;
 
@@ -64,12 +64,16 @@ impl Polled {
         (ticket, number)
     }
 
+    fn answer(&self, number: u64, loads: &[(BackendId, u32)]) {
+        loads.iter().for_each(|&(b, load)| self.d.report(&LoadReport::of(b, load)));
+        self.d.answer(number, Candidates::new(loads.iter().map(|&(b, _)| b)));
+    }
+
     /// The back-end for a request whose back-ends answer so; the request goes on.
     fn chosen(&self, loads: &[(BackendId, u32)]) -> Assignment {
         let (mut ticket, number) = self.offer();
         assert!(poll(&mut ticket).is_pending());
-        let answers: Vec<_> = loads.iter().map(|&(b, load)| PollAnswer::of(b, load)).collect();
-        self.d.answer(number, &answers);
+        self.answer(number, loads);
         let Poll::Ready(Ok(assignment)) = poll(&mut ticket) else { panic!("not assigned") };
         assignment
     }
@@ -95,8 +99,8 @@ fn answers_for_a_client_that_has_gone_have_no_effect() {
     let polled = Polled::new("least_connections", "");
     let (ticket, number) = polled.offer();
     drop(ticket);
-    polled.d.answer(number, &[PollAnswer::of(A, 1)]);
-    polled.d.answer(999, &[]);
+    polled.d.answer(number, Candidates::new([A]));
+    polled.d.answer(999, Candidates::NONE);
     assert_eq!(load(&polled.d), 0);
     assert!(polled.d.lock().polled.is_empty());
 }
@@ -119,9 +123,28 @@ fn who_waits_for_room_is_asked_for_then() {
     running.complete(None);
     let (number, _) = polled.asking.polls.lock().unwrap().pop().unwrap();
     assert!(poll(&mut ticket).is_pending());
-    polled.d.answer(number, &[PollAnswer::of(B, 0)]);
+    polled.answer(number, &[(B, 0)]);
     assert!(matches!(poll(&mut ticket), Poll::Ready(Ok(_))));
     assert!(ticket.patience(Duration::ZERO) >= Duration::from_millis(10), "an answer may be waited for");
+}
+
+/// What is sent to a back-end between its answer and the end of the poll is not forgotten.
+#[test]
+fn an_answer_counts_from_when_it_came() {
+    let polled = Polled::new("random_polling", "");
+    let (mut first, one) = polled.offer();
+    let (mut second, two) = polled.offer();
+    polled.d.report(&LoadReport::of(A, 3));
+    polled.d.report(&LoadReport::of(B, 4));
+    let both = Candidates::new([A, B]);
+    polled.d.answer(one, both);
+    polled.d.answer(two, both);
+    let loads = |d: &Arc<Dispatch>| d.inspect(|i| [i.view.load(A), i.view.load(B)]);
+    assert_eq!(loads(&polled.d).iter().sum::<u32>(), 9, "one more each");
+    for ticket in [&mut first, &mut second] {
+        assert!(matches!(poll(ticket), Poll::Ready(Ok(_))));
+    }
+    assert_eq!(loads(&polled.d), [3, 4], "both have ended");
 }
 
 /// What is not known is asked for; the rest is answered by the view.

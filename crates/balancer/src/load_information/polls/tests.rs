@@ -43,8 +43,12 @@ impl Agents {
     }
 }
 
-fn answer(backend: BackendId, load: u32) -> PollAnswer {
-    PollAnswer { backend, load, latency: Some(Nanos::new(50_000)) }
+fn told(backend: BackendId, load: u32) -> PollEvent {
+    PollEvent::Told(LoadReport { backend, load, latency: Some(Nanos::new(50_000)) })
+}
+
+fn answered<const N: usize>(number: u64, heard: [BackendId; N], took_ns: u64) -> PollEvent {
+    PollEvent::Answered { number, heard: Candidates::new(heard), took_ns }
 }
 
 #[test]
@@ -53,8 +57,7 @@ fn a_poll_ends_with_the_last_answer() {
     let (sent, events) = polls.begin(Some(7), [A, B].into_iter(), 0);
     assert_eq!((sent.len(), events.len()), (2, 0));
     let events = agents.answer(&mut polls, sent, [3, 4]);
-    let answers = vec![answer(B, 4), answer(A, 3)];
-    assert_eq!(events, [PollEvent::Answered { number: 7, answers, took_ns: MS }]);
+    assert_eq!(events, [told(B, 4), told(A, 3), answered(7, [B, A], MS)]);
     assert_eq!(polls.expire(10 * MS), []);
     assert!(polls.asked.is_empty() && polls.polls.is_empty());
     assert_eq!(polls.begin(Some(8), std::iter::empty(), 0).1.len(), 1, "nobody has an address");
@@ -66,26 +69,24 @@ fn what_is_late_is_discarded_and_silence_is_not_waited_for() {
     for round in 0..3 {
         let (sent, _) = polls.begin(Some(round), [A, B].into_iter(), 0);
         let to_a: Outgoing = sent.into_iter().filter(|(to, _)| *to == A).collect();
-        assert_eq!(agents.answer(&mut polls, to_a, [3, 4]), []);
+        assert_eq!(agents.answer(&mut polls, to_a, [3, 4]), [told(A, 3)]);
         assert_eq!(polls.next_due_ns(), Some(10 * MS));
         assert_eq!(polls.expire(9 * MS), []);
         let mut expected = vec![PollEvent::Discarded(B)];
         expected.extend((round == 2).then_some(PollEvent::Silent(B)));
-        let answers = vec![answer(A, 3)];
-        expected.push(PollEvent::Answered { number: round, answers, took_ns: 10 * MS });
+        expected.push(answered(round, [A], 10 * MS));
         assert_eq!(polls.expire(10 * MS), expected);
     }
     // It is asked, and its answer comes after that of the other one: the request did not wait for it.
     let (sent, _) = polls.begin(Some(9), [A, B].into_iter(), 0);
     let (to_a, to_b): (Outgoing, Outgoing) = sent.into_iter().partition(|(to, _)| *to == A);
     let events = agents.answer(&mut polls, to_a, [3, 4]);
-    assert_eq!(events, [PollEvent::Answered { number: 9, answers: vec![answer(A, 3)], took_ns: MS }]);
+    assert_eq!(events, [told(A, 3), answered(9, [A], MS)]);
     let events = agents.answer(&mut polls, to_b, [3, 4]);
-    let told = LoadReport { backend: B, load: 4, latency: Some(Nanos::new(50_000)) };
-    assert_eq!(events, [PollEvent::Told(told)]);
+    assert_eq!(events, [told(B, 4)]);
     // So it is back.
     let (sent, _) = polls.begin(Some(10), [B].into_iter(), 0);
-    assert!(matches!(agents.answer(&mut polls, sent, [3, 4])[..], [PollEvent::Answered { .. }]));
+    assert!(matches!(agents.answer(&mut polls, sent, [3, 4])[..], [_, PollEvent::Answered { .. }]));
     // Where all are silent, nobody is waited for.
     for _ in 0..3 {
         polls.begin(None, [B].into_iter(), 0);
@@ -106,14 +107,11 @@ fn an_answer_that_is_under_way_is_shared_for_a_moment() {
     assert_eq!(more.iter().map(|(to, _)| *to).collect::<Vec<_>>(), [B], "A was asked a millisecond ago");
     let (probed, _) = polls.begin(None, [A].into_iter(), 2 * MS);
     assert_eq!(probed.len(), 0);
-    // Who began last waits for B, too, and the probe hears of A.
-    let told = LoadReport { backend: A, load: 5, latency: Some(Nanos::new(50_000)) };
+    // Who began last waits for B, too; what A tells is told once.
     let (_, events) = polls.take(&agents.reply(A, &sent[0].1, 5), 2 * MS);
-    let first = PollEvent::Answered { number: 2, answers: vec![answer(A, 5)], took_ns: MS };
-    assert_eq!(events, [first, PollEvent::Told(told)]);
+    assert_eq!(events, [told(A, 5), answered(2, [A], MS)]);
     let (_, events) = polls.take(&agents.reply(B, &more[0].1, 6), 3 * MS);
-    let answers = vec![answer(A, 5), answer(B, 6)];
-    assert_eq!(events, [PollEvent::Answered { number: 3, answers, took_ns: MS }]);
+    assert_eq!(events, [told(B, 6), answered(3, [A, B], MS)]);
     assert!(polls.asked.is_empty());
 
     // One that is answered, or was sent before, is not shared; and who shares waits no longer than who asked.
@@ -122,10 +120,10 @@ fn an_answer_that_is_under_way_is_shared_for_a_moment() {
     assert_eq!((sent.len(), late.len()), (1, 1));
     let (shared, _) = polls.begin(Some(6), [A].into_iter(), 22 * MS);
     assert_eq!(shared.len(), 0);
-    let answered = |number, took_ns| PollEvent::Answered { number, answers: Vec::new(), took_ns };
+    let unanswered = |number, took_ns| answered(number, [], took_ns);
     polls.expire(29 * MS);
-    assert_eq!(polls.expire(30 * MS), [PollEvent::Discarded(A), answered(4, 10 * MS)]);
-    let ended = [PollEvent::Discarded(A), answered(6, 10 * MS), answered(5, 11 * MS - 1)];
+    assert_eq!(polls.expire(30 * MS), [PollEvent::Discarded(A), unanswered(4, 10 * MS)]);
+    let ended = [PollEvent::Discarded(A), unanswered(6, 10 * MS), unanswered(5, 11 * MS - 1)];
     assert_eq!(polls.expire(32 * MS), ended);
     assert!(polls.asked.is_empty());
 }
@@ -146,8 +144,21 @@ fn one_that_lies_is_silent_at_once() {
         latency_us: 0,
     };
     let (_, events) = polls.take(&lie.seal(&keys()), MS);
-    let answered = PollEvent::Answered { number: 2, answers: Vec::new(), took_ns: 0 };
-    assert_eq!(events, [PollEvent::Silent(A), answered]);
-    polls.forget(A);
+    assert_eq!(events, [PollEvent::Silent(A), answered(2, [], 0)]);
+    assert_eq!(polls.forget(A, MS), []);
     assert!(!polls.is_silent(A));
+}
+
+#[test]
+fn nobody_waits_for_an_agent_that_another_one_has_followed() {
+    let (mut polls, mut agents) = (polls(), Agents::two());
+    for number in 0..4 {
+        polls.begin(Some(number), [A].into_iter(), number * 2 * MS);
+    }
+    let given_up = |number: u64| [PollEvent::Discarded(A), answered(number, [], (7 - 2 * number) * MS)];
+    assert_eq!(polls.forget(A, 7 * MS), (0..4).flat_map(given_up).collect::<Vec<_>>());
+    // What the former one has left unanswered does not count against it.
+    let (sent, _) = polls.begin(Some(9), [A].into_iter(), 8 * MS);
+    assert_eq!(polls.expire(17 * MS), []);
+    assert_eq!(agents.answer(&mut polls, sent, [3, 4]).last(), Some(&answered(9, [A], 0)));
 }

@@ -195,9 +195,8 @@ fn a_partition_restricts_the_choices() {
     let meeting = Meeting::multicast();
     let origins = origins(3);
     let hosted: [&[&str]; 3] = [&["album/0"], &["album/0", "album/1"], &["album/1", "other/0"]];
-    let _nodes: Vec<Process> = (0..3)
-        .map(|n| meeting.publish_these(&format!("n{n}"), origins[n].address, hosted[n]))
-        .collect();
+    let _nodes: Vec<Process> =
+        (0..3).map(|n| meeting.publish_these(&format!("n{n}"), origins[n].address, hosted[n])).collect();
     for (partition, nodes) in [("0", ["n0", "n1"]), ("1", ["n1", "n2"])] {
         let keys = format!("{}partition = \"{partition}\"\n", meeting.keys);
         let mut front_end = FrontEnd::start(&[], &keys);
