@@ -214,7 +214,7 @@ impl Counterfactual {
 
 /// Whether the request's back-end still has load to end. A damaged log may end more requests than there are.
 fn has_load(core: &Core, assigned: &Assigned) -> bool {
-    !assigned.phase().is_load() || core.view().load(assigned.backend) > 0
+    !assigned.phase().is_load() || core.view().own_load(assigned.backend) > 0
 }
 
 fn ended(assigned: &Assigned, ending: Ending, now: Time) -> Completion {

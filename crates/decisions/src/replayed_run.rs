@@ -358,7 +358,7 @@ impl ReplayedRun {
 
     /// Refuses a log that ends more requests than there are.
     fn has_load(&self, assigned: &Assigned) -> Result<(), String> {
-        let counted = !assigned.phase().is_load() || self.core.view().load(assigned.backend) > 0;
+        let counted = !assigned.phase().is_load() || self.core.view().own_load(assigned.backend) > 0;
         if counted { Ok(()) } else { Err(nothing_there(assigned.backend)) }
     }
 
