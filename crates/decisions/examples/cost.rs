@@ -94,5 +94,6 @@ fn completion(request: u64) -> Completion {
         outcome: Outcome::Completed,
         size_bytes: Some(20_000),
         response_time: Nanos::from_micros(LOAD * PAUSE_US),
+        class: 0,
     }
 }

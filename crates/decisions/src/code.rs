@@ -32,6 +32,8 @@ pub(crate) const MORE_TRIED: u8 = 16;
 pub(crate) const MORE_DEADLINE: u8 = 32;
 /// In the flags of an offer: the phase in which an assignment begins follows; otherwise it is active.
 pub(crate) const MORE_BEGINS: u8 = 64;
+/// In the flags of an offer: a connection.
+pub(crate) const MORE_CONNECTION: u8 = 128;
 
 /// The end of a request; flags below.
 pub(crate) const DONE: u8 = 0b0100_0000;
@@ -62,6 +64,8 @@ pub(crate) const REPORTED: u8 = 13;
 pub(crate) const SHARED: u8 = 14;
 pub(crate) const LEFT: u8 = 15;
 pub(crate) const ADMISSION: u8 = 16;
+pub(crate) const SNIFFED: u8 = 17;
+pub(crate) const HOST_METRICS: u8 = 18;
 
 /// The latest assignments of the chunk by request number, which the end of a request need not repeat. Fixed
 /// in size; of two requests that share a place the later one is kept.

@@ -246,6 +246,14 @@ impl Segment {
                 known(report.backend, self.backends)?;
                 self.each(|shadow| shadow.reported(report, now));
             }
+            What::Sniffed(sniffed) => {
+                known(sniffed.backend, self.backends)?;
+                self.each(|shadow| shadow.sniffed(sniffed, now));
+            }
+            What::HostMetrics(metrics) => {
+                known(metrics.backend, self.backends)?;
+                self.each(|shadow| shadow.host_metrics(metrics, now));
+            }
             What::Shared(sum) => self.each(|shadow| shadow.shared(sum, now)),
             What::Health { backend, health } => {
                 known(*backend, self.backends)?;
@@ -348,5 +356,12 @@ impl ComparedPolicy {
 }
 
 fn lost(target: TargetId, backend: BackendId) -> Completion {
-    Completion { target, backend, outcome: Outcome::Failed, size_bytes: None, response_time: Nanos::ZERO }
+    Completion {
+        target,
+        backend,
+        outcome: Outcome::Failed,
+        size_bytes: None,
+        response_time: Nanos::ZERO,
+        class: 0,
+    }
 }

@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use plimsoll_cache::CacheSpec;
 use plimsoll_policy::{
     AdmissionControl, Assigned, BackendId, Cluster, ClusterView, Completion, Core, Ending, Health,
-    LoadReport, OfferOptions, Offered, Phase, Policy, PollAnswer, Request, TargetId, Time, Weight,
+    HostMetrics, LoadReport, OfferOptions, Offered, Phase, Policy, PollAnswer, Request, SniffedRequest,
+    TargetId, Time, Weight,
 };
 
 use crate::score::{Score, Scorer};
@@ -147,6 +148,16 @@ impl Counterfactual {
         self.core.report(report, now);
     }
 
+    /// A request passed on a connection.
+    pub fn sniffed(&mut self, sniffed: &SniffedRequest, now: Time) {
+        self.core.sniffed(sniffed, now);
+    }
+
+    /// A back-end was measured.
+    pub fn host_metrics(&mut self, metrics: &HostMetrics, now: Time) {
+        self.core.host_metrics(metrics, now);
+    }
+
     /// The sum over all front-ends came.
     pub fn shared(&mut self, sum: &[(u64, u64)], now: Time) {
         self.core.share(sum, now);
@@ -224,5 +235,6 @@ fn ended(assigned: &Assigned, ending: Ending, now: Time) -> Completion {
         outcome: ending.outcome,
         size_bytes: ending.size_bytes,
         response_time: now.since(assigned.at),
+        class: 0,
     }
 }

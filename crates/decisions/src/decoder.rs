@@ -9,6 +9,7 @@ use crate::code::{self, Recent};
 use crate::event::{Event, RunHeader, What};
 use crate::header_code;
 use crate::request_code;
+use crate::sniffed_code;
 
 /// The head of a chunk.
 pub(crate) struct ChunkStart {
@@ -172,7 +173,7 @@ impl EventDecoder {
         Ok(What::Completed {
             number,
             phase,
-            completion: Completion { target, backend, outcome, size_bytes, response_time },
+            completion: Completion { target, backend, outcome, size_bytes, response_time, class: 0 },
         })
     }
 }
@@ -202,6 +203,8 @@ fn rare(tag: u8, cursor: &mut ByteCursor<'_>) -> Result<What, Malformed> {
             let (backend, load, latency) = code::read_load(cursor)?;
             What::Reported(LoadReport { backend, load, latency })
         }
+        code::SNIFFED => What::Sniffed(sniffed_code::read_sniffed(cursor)?),
+        code::HOST_METRICS => What::HostMetrics(sniffed_code::read_metrics(cursor)?),
         code::SHARED => {
             let mut sum = Vec::new();
             for _ in 0..cursor.varint()? {

@@ -2,8 +2,8 @@
 
 use plimsoll_policy::{
     AdmissionControl, BackendId, BuildContext, BuildError, Cluster, Completion, Core, Decision, Health,
-    Inquiries, LoadReport, OfferOptions, Phase, Policy, PollAnswer, Request, Time, WaitingRequest, Weight,
-    Witness,
+    HostMetrics, Inquiries, LoadReport, OfferOptions, Phase, Policy, PollAnswer, Request, SniffedRequest,
+    Time, WaitingRequest, Weight, Witness,
 };
 
 /// Everything needed to start a fresh policy object.
@@ -210,6 +210,10 @@ pub enum What {
     },
     /// A back-end reported its load.
     Reported(LoadReport),
+    /// A request passed on a connection whose back-end was chosen before.
+    Sniffed(SniffedRequest),
+    /// A back-end was measured.
+    HostMetrics(HostMetrics),
     /// The sum over all front-ends came.
     Shared(Vec<(u64, u64)>),
     /// A back-end's health changed.

@@ -25,6 +25,7 @@ mod replayed_run;
 mod request_code;
 mod score;
 mod shadow;
+mod sniffed_code;
 mod writer;
 
 pub use cache_model::CacheModel;

@@ -1,8 +1,8 @@
 //! Encodes events: a few nanoseconds each, no allocation except for the buffer, no input or output.
 
 use plimsoll_policy::{
-    AdmissionControl, Assigned, BackendId, Completion, Decision, Health, LoadReport, OfferOptions, Outcome,
-    Phase, PollAnswer, Request, Time, WaitingRequest, Weight, Witness,
+    AdmissionControl, Assigned, BackendId, Completion, Decision, Health, HostMetrics, LoadReport,
+    OfferOptions, Outcome, Phase, PollAnswer, Request, SniffedRequest, Time, WaitingRequest, Weight, Witness,
 };
 
 use crate::bytes::{StackBytes, put_text, put_varint, zigzag};
@@ -10,6 +10,7 @@ use crate::code::{self, Recent};
 use crate::event::{BackendEntry, RunHeader};
 use crate::header_code::{self, CountedLoad};
 use crate::request_code;
+use crate::sniffed_code;
 
 /// Records every input of a core, as its witness, under the lock that guards the core.
 ///
@@ -325,6 +326,16 @@ impl Witness for Recorder {
         if let Some(load) = self.loads.get_mut(report.backend.index()) {
             load.report(report.load);
         }
+    }
+
+    fn sniffed(&mut self, sniffed: &SniffedRequest, now: Time) {
+        self.put(&mut StackBytes::new(code::SNIFFED), now);
+        sniffed_code::put_sniffed(&mut self.buffer, sniffed);
+    }
+
+    fn host_metrics(&mut self, metrics: &HostMetrics, now: Time) {
+        self.put(&mut StackBytes::new(code::HOST_METRICS), now);
+        sniffed_code::put_metrics(&mut self.buffer, metrics);
     }
 
     fn shared(&mut self, sum: &[(u64, u64)], now: Time) {

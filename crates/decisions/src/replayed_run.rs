@@ -137,6 +137,14 @@ impl ReplayedRun {
                 self.known(report.backend)?;
                 self.core.report(report, now);
             }
+            What::Sniffed(sniffed) => {
+                self.known(sniffed.backend)?;
+                self.core.sniffed(sniffed, now);
+            }
+            What::HostMetrics(metrics) => {
+                self.known(metrics.backend)?;
+                self.core.host_metrics(metrics, now);
+            }
             What::Shared(sum) => self.core.share(sum, now),
             What::Health { backend, health } => {
                 self.known(*backend)?;

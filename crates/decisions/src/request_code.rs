@@ -21,6 +21,7 @@ pub(crate) fn flags(request: &Request, options: &OfferOptions) -> u8 {
     let flag = |is: bool, flag: u8| if is { flag } else { 0 };
     flag(request.size_bytes.is_some(), code::MORE_SIZE)
         | flag(request.kind == Kind::Dynamic, code::MORE_DYNAMIC)
+        | flag(request.kind == Kind::Connection, code::MORE_CONNECTION)
         | flag(request.class != 0, code::MORE_CLASS)
         | flag(request.features.is_some(), code::MORE_FEATURES)
         | flag(!options.tried.as_slice().is_empty(), code::MORE_TRIED)
@@ -47,6 +48,9 @@ pub(crate) fn read_usual(request: &mut Request, cursor: &mut ByteCursor<'_>) -> 
     }
     if flags & code::MORE_DYNAMIC != 0 {
         request.kind = Kind::Dynamic;
+    }
+    if flags & code::MORE_CONNECTION != 0 {
+        request.kind = Kind::Connection;
     }
     if flags & code::MORE_CLASS != 0 {
         request.class = cursor.small()?;

@@ -167,6 +167,7 @@ mod tests {
             outcome: Outcome::Completed,
             size_bytes: Some(10),
             response_time: Nanos::ZERO,
+            class: 0,
         };
         s.assigned(BackendId(0), &Request::of(0, TargetId(1)), at(10));
         s.completed(&done(0), at(13)); // 3 s of load 1 at back-end 0

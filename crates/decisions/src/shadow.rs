@@ -2,8 +2,8 @@
 
 use plimsoll_cache::CacheSpec;
 use plimsoll_policy::{
-    Assigned, BackendId, Cluster, Completion, Decision, Health, LoadReport, OfferOptions, Phase, Policy,
-    PollAnswer, Request, Time, WaitingRequest, Weight, Witness,
+    Assigned, BackendId, Cluster, Completion, Decision, Health, HostMetrics, LoadReport, OfferOptions, Phase,
+    Policy, PollAnswer, Request, SniffedRequest, Time, WaitingRequest, Weight, Witness,
 };
 
 use crate::counterfactual::Counterfactual;
@@ -103,6 +103,14 @@ impl Witness for Shadow {
 
     fn reported(&mut self, report: &LoadReport, now: Time) {
         self.counterfactual.reported(report, now);
+    }
+
+    fn sniffed(&mut self, sniffed: &SniffedRequest, now: Time) {
+        self.counterfactual.sniffed(sniffed, now);
+    }
+
+    fn host_metrics(&mut self, metrics: &HostMetrics, now: Time) {
+        self.counterfactual.host_metrics(metrics, now);
     }
 
     fn shared(&mut self, sum: &[(u64, u64)], now: Time) {

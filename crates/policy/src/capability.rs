@@ -7,7 +7,8 @@ use std::fmt;
 use crate::cluster::{BackendId, ClusterView};
 use crate::decision::{Candidates, Decision, LoadReport, PolicyTable, PollAnswer, assign_or_reject};
 use crate::request::{Request, TargetId};
-use crate::time::Time;
+use crate::sniffed::{HostMetrics, SniffedRequest};
+use crate::time::{Nanos, Time};
 
 /// Answers [`Decision::Poll`] and decides from the answers.
 pub trait Polls {
@@ -29,6 +30,21 @@ pub trait Polls {
 pub trait TakesReports {
     /// A back-end reported its load.
     fn on_report(&mut self, report: &LoadReport, view: &ClusterView, now: Time);
+}
+
+/// Hears of the requests that pass on connections after their back-end was chosen.
+pub trait Sniffs {
+    /// `sniffed` passed.
+    fn on_sniffed(&mut self, sniffed: &SniffedRequest, view: &ClusterView, now: Time);
+}
+
+/// Decides from what is measured at back-ends periodically.
+pub trait TakesMetrics {
+    /// How often the back-ends are to be measured.
+    fn metrics_interval(&self) -> Nanos;
+
+    /// A back-end was measured.
+    fn on_metrics(&mut self, metrics: &HostMetrics, view: &ClusterView, now: Time);
 }
 
 /// Asks back-ends for their load ahead of the requests that will need it. The answers arrive as reports.

@@ -100,6 +100,8 @@ pub struct Completion {
     pub size_bytes: Option<u64>,
     /// Time since the assignment.
     pub response_time: Nanos,
+    /// Class of content; 0 for none, and where a decision log tells of it.
+    pub class: u16,
 }
 
 /// Part of a policy's inner state, for display.

@@ -28,6 +28,7 @@ mod shortest_queue;
 mod size_based;
 mod size_bins;
 mod size_intervals;
+mod sniffed;
 mod thresholds;
 mod time;
 mod turn;
@@ -36,7 +37,8 @@ pub mod units;
 mod weight;
 
 pub use capability::{
-    BadState, Polls, Probes, SavesState, SharesState, ShowsState, TakesReports, least_polled,
+    BadState, Polls, Probes, SavesState, SharesState, ShowsState, Sniffs, TakesMetrics, TakesReports,
+    least_polled,
 };
 pub use choice::{ChoiceError, PolicyChoice};
 pub use cluster::{BackendId, Change, Cluster, ClusterView, Health};
@@ -62,6 +64,7 @@ pub use rng::{Rng, mix};
 pub use size_based::{SizeBased, Sizing};
 pub use size_bins::SizeBins;
 pub use size_intervals::{Boundary, BoundaryChange, Intervals};
+pub use sniffed::{HostMetrics, SniffedKind, SniffedRequest};
 pub use thresholds::Thresholds;
 pub use time::{Nanos, Time};
 pub use weight::{RelativeLoad, Weight};

@@ -6,7 +6,9 @@
 use std::any::Any;
 use std::fmt;
 
-use crate::capability::{BadState, Polls, Probes, SavesState, SharesState, ShowsState, TakesReports};
+use crate::capability::{
+    BadState, Polls, Probes, SavesState, SharesState, ShowsState, Sniffs, TakesMetrics, TakesReports,
+};
 use crate::cluster::{BackendId, Change, ClusterView};
 use crate::decision::{Completion, Decision, PolicyTable};
 use crate::request::{Request, TargetId};
@@ -70,6 +72,8 @@ pub struct Capabilities {
     polls: Option<Cast<dyn Polls>>,
     takes_reports: Option<Cast<dyn TakesReports>>,
     probes: Option<Cast<dyn Probes>>,
+    sniffs: Option<Cast<dyn Sniffs>>,
+    takes_metrics: Option<(CastRef<dyn TakesMetrics>, Cast<dyn TakesMetrics>)>,
     shares_state: Option<(CastRef<dyn SharesState>, Cast<dyn SharesState>)>,
     shows_state: Option<CastRef<dyn ShowsState>>,
     saves_state: Option<(CastRef<dyn SavesState>, Cast<dyn SavesState>)>,
@@ -82,6 +86,8 @@ impl Capabilities {
         polls: None,
         takes_reports: None,
         probes: None,
+        sniffs: None,
+        takes_metrics: None,
         shares_state: None,
         shows_state: None,
         saves_state: None,
@@ -103,6 +109,18 @@ impl Capabilities {
     #[must_use]
     pub const fn probes<P: Policy + Probes>(self) -> Self {
         Self { probes: Some(|policy| own_mut::<P>(policy)), ..self.takes_reports::<P>() }
+    }
+
+    /// Adds [`Sniffs`].
+    #[must_use]
+    pub const fn sniffs<P: Policy + Sniffs>(self) -> Self {
+        Self { sniffs: Some(|policy| own_mut::<P>(policy)), ..self }
+    }
+
+    /// Adds [`TakesMetrics`].
+    #[must_use]
+    pub const fn takes_metrics<P: Policy + TakesMetrics>(self) -> Self {
+        Self { takes_metrics: Some((|policy| own::<P>(policy), |policy| own_mut::<P>(policy))), ..self }
     }
 
     /// Adds [`SharesState`].
@@ -130,6 +148,8 @@ impl Capabilities {
             (self.polls.is_some(), "polls"),
             (self.takes_reports.is_some(), "takes_reports"),
             (self.probes.is_some(), "probes"),
+            (self.sniffs.is_some(), "sniffs"),
+            (self.takes_metrics.is_some(), "takes_metrics"),
             (self.shares_state.is_some(), "shares_state"),
             (self.shows_state.is_some(), "shows_state"),
             (self.saves_state.is_some(), "saves_state"),
@@ -147,6 +167,18 @@ impl Capabilities {
     #[must_use]
     pub const fn can_probe(&self) -> bool {
         self.probes.is_some()
+    }
+
+    /// Whether it hears of requests that pass on connections.
+    #[must_use]
+    pub const fn can_sniff(&self) -> bool {
+        self.sniffs.is_some()
+    }
+
+    /// Whether it decides from what is measured at back-ends.
+    #[must_use]
+    pub const fn takes_host_metrics(&self) -> bool {
+        self.takes_metrics.is_some()
     }
 
     /// Whether front-ends can share its state.
@@ -185,6 +217,20 @@ impl dyn Policy {
 
     pub(crate) fn as_probes(&mut self) -> Option<&mut dyn Probes> {
         Some(self.capabilities().probes?(self))
+    }
+
+    pub(crate) fn as_sniffs(&mut self) -> Option<&mut dyn Sniffs> {
+        Some(self.capabilities().sniffs?(self))
+    }
+
+    pub(crate) fn as_takes_metrics(&mut self) -> Option<&mut dyn TakesMetrics> {
+        Some(self.capabilities().takes_metrics?.1(self))
+    }
+
+    /// How often it wants the back-ends to be measured; `None` for policies that take no metrics.
+    #[must_use]
+    pub fn metrics_interval(&self) -> Option<Nanos> {
+        Some(self.capabilities().takes_metrics?.0(self).metrics_interval())
     }
 
     pub(crate) fn as_shares_state(&mut self) -> Option<&mut dyn SharesState> {

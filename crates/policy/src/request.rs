@@ -25,6 +25,8 @@ pub enum Kind {
     Static,
     /// Computed on demand.
     Dynamic,
+    /// A connection, whose requests are not known yet: what a layer-4 front-end distributes.
+    Connection,
 }
 
 /// Optional features, which few requests have; they cost nothing for requests without them.

@@ -26,6 +26,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         client: 0,
         class: 0,
         kind: Kind::Static,
+        answer: plimsoll_sim::AnswerKind::Document,
+        http11: false,
     };
     let targets = Targets::new(vec![TargetId(0)], vec![0], &[1]);
     let config = RunConfig {

@@ -37,7 +37,7 @@ pub use model::{JobId, Model, ModelContext, ModelEvent, Usage};
 pub use model_spec::{ModelSpec, RunResult, Simulation, SourceError};
 pub use outcome::{BackendOutcome, LoadMessages, RunOutcome};
 pub use partitions::{PartitionError, PartitionPlan, Partitions};
-pub use plimsoll_synth::{TimeDistribution, TimeShape};
+pub use plimsoll_synth::{AnswerKind, TimeDistribution, TimeShape};
 pub use series::{Recording, SeriesPoint, SizeClasses};
 pub use shared_policy::SharedPolicy;
 pub use workload::{Arrivals, DynamicDraw, ServiceDraw, SimRequest, Targets};

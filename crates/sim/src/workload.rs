@@ -2,7 +2,7 @@
 
 use plimsoll_policy::{Kind, Nanos, Rng, TargetId, Time};
 
-use plimsoll_synth::{TimeDistribution, TimeDraws, TimeShape};
+use plimsoll_synth::{AnswerKind, TimeDistribution, TimeDraws, TimeShape};
 
 /// One request of the input.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -21,6 +21,10 @@ pub struct SimRequest {
     pub class: u16,
     /// Static or dynamic.
     pub kind: Kind,
+    /// What is answered. Only models of connections tell them apart.
+    pub answer: AnswerKind,
+    /// Asked by HTTP/1.1, whose connections stay. Only models of connections tell.
+    pub http11: bool,
 }
 
 /// The targets, by number.
@@ -168,6 +172,8 @@ mod tests {
                 client: 0,
                 class: 0,
                 kind: Kind::Static,
+                answer: AnswerKind::Document,
+                http11: false,
             };
             draw.draw(&mut request);
             request.kind

@@ -112,6 +112,8 @@ fn to_request(record: &Record) -> SimRequest {
             RecordKind::Static => Kind::Static,
             RecordKind::Dynamic => Kind::Dynamic,
         },
+        answer: record.answer,
+        http11: record.http11,
     }
 }
 

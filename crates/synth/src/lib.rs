@@ -45,7 +45,7 @@ mod workload;
 
 pub use coverage::coverage_bytes;
 pub use error::SynthError;
-pub use record::{Record, RecordKind};
+pub use record::{AnswerKind, Record, RecordKind};
 pub use spec::{FigureBound, Generator, Parameter, ParameterKind, PublishedFigure, WorkloadSpec};
 pub use specs::SPECS;
 pub use stream::Records;

@@ -10,8 +10,20 @@ pub enum RecordKind {
     Dynamic,
 }
 
+/// What the answer to a request is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum AnswerKind {
+    /// The document, or a part of it.
+    #[default]
+    Document,
+    /// 304: the client has it already.
+    NotModified,
+    /// An error of the client: it asked for what is not there.
+    Invalid,
+}
+
 /// One counted request of a trace.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Record {
     /// Time of the request in nanoseconds since the trace's own origin (Unix epoch for logs).
     pub time_ns: u64,
@@ -27,4 +39,8 @@ pub struct Record {
     pub class: u16,
     /// Static or dynamic.
     pub kind: RecordKind,
+    /// What is answered.
+    pub answer: AnswerKind,
+    /// Asked by HTTP/1.1, whose connections stay.
+    pub http11: bool,
 }

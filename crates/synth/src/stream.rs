@@ -191,6 +191,7 @@ impl Iterator for Records<'_> {
             client,
             class: 0,
             kind: RecordKind::Static,
+            ..Record::default()
         })
     }
 

@@ -109,6 +109,7 @@ impl Ingest {
             client,
             class: entry.class,
             kind: entry.kind,
+            ..Record::default()
         });
         Ok(())
     }

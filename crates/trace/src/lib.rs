@@ -55,7 +55,7 @@ pub use format_spec::FormatSpec;
 pub use input::TraceInput;
 pub use load::load;
 pub use options::{Include, ReadOptions};
-pub use plimsoll_synth::{Record, RecordKind};
+pub use plimsoll_synth::{AnswerKind, Record, RecordKind};
 pub use query_strings::QueryStrings;
 pub use reader::TraceReader;
 pub use registry::format_of_output;

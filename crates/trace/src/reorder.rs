@@ -159,6 +159,7 @@ mod tests {
             client: 0,
             class: 0,
             kind: crate::RecordKind::Static,
+            ..Record::default()
         }
     }
 

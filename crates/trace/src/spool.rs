@@ -248,6 +248,7 @@ impl SpoolDecoder {
             client,
             class,
             kind: if flags & DYNAMIC == 0 { RecordKind::Static } else { RecordKind::Dynamic },
+            ..Record::default()
         })
     }
 }
@@ -312,6 +313,7 @@ mod tests {
                 client: (i % 3) as u32,
                 class: (i % 2) as u16 * u16::MAX,
                 kind: if i % 4 == 0 { RecordKind::Dynamic } else { RecordKind::Static },
+                ..Record::default()
             })
             .collect()
     }

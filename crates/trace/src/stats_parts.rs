@@ -239,6 +239,7 @@ mod tests {
                 client: 0,
                 class: 0,
                 kind: crate::RecordKind::Static,
+                ..crate::Record::default()
             });
             let trace = Trace::from_records(targets, records).unwrap();
             let mut classes = SizeCounts::default();

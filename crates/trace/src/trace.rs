@@ -183,6 +183,7 @@ mod tests {
             client: 0,
             class: 0,
             kind: crate::RecordKind::Static,
+            ..Record::default()
         }
     }
 

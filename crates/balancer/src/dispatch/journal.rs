@@ -6,8 +6,9 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use plimsoll_config::{Config, DecisionLogConfig, ShadowConfig, WhenFull};
 use plimsoll_decisions::{BackendEntry, LogConfig, LogWriter, Recorder, RunHeader, Shadow, ShadowScore};
 use plimsoll_policy::{
-    AdmissionControl, Assigned, BackendId, Cluster, Completion, Core, Decision, Health, LoadReport,
-    OfferOptions, Phase, Policy, PollAnswer, Request, Time, WaitingRequest, Weight, Witness,
+    AdmissionControl, Assigned, BackendId, Cluster, Completion, Core, Decision, Health, HostMetrics,
+    LoadReport, OfferOptions, Phase, Policy, PollAnswer, Request, SniffedRequest, Time, WaitingRequest,
+    Weight, Witness,
 };
 
 use super::{BuildFailed, Member};
@@ -145,6 +146,8 @@ passed_on! {
     fn completed_foreign(assigned: &Assigned, completion: &Completion, now: Time);
     fn stayed(assigned: &Assigned, now: Time);
     fn reported(report: &LoadReport, now: Time);
+    fn sniffed(sniffed: &SniffedRequest, now: Time);
+    fn host_metrics(metrics: &HostMetrics, now: Time);
     fn shared(sum: &[(u64, u64)], now: Time);
     fn health(backend: BackendId, health: Health, now: Time);
     fn weight(backend: BackendId, weight: Weight, now: Time);

@@ -126,6 +126,7 @@ const LIVE: Completion = Completion {
     outcome: Outcome::Completed,
     size_bytes: Some(10),
     response_time: Nanos::ZERO,
+    class: 0,
 };
 
 #[test]

@@ -7,8 +7,8 @@ use plimsoll_decisions::{
 };
 use plimsoll_policy::{
     AdmissionControl, AdmissionLimit, Assigned, BackendId, Completion, Core, Decision, Ending, Health,
-    Inquiries, Kind, LoadReport, Nanos, OfferOptions, Offered, Outcome, Phase, PollAnswer, Request, TargetId,
-    Time, Tried, WaitingRequest, Weight, Witness, mix,
+    HostMetrics, Inquiries, Kind, LoadReport, Nanos, OfferOptions, Offered, Outcome, Phase, PollAnswer,
+    Request, SniffedRequest, TargetId, Time, Tried, WaitingRequest, Weight, Witness, mix,
 };
 
 /// The limit that tests run under.
@@ -80,6 +80,8 @@ impl Witness for Both {
         fn completed_foreign(assigned: &Assigned, completion: &Completion, now: Time);
         fn stayed(assigned: &Assigned, now: Time);
         fn reported(report: &LoadReport, now: Time);
+        fn sniffed(sniffed: &SniffedRequest, now: Time);
+        fn host_metrics(metrics: &HostMetrics, now: Time);
         fn shared(sum: &[(u64, u64)], now: Time);
         fn health(backend: BackendId, health: Health, now: Time);
         fn weight(backend: BackendId, weight: Weight, now: Time);

@@ -6,8 +6,8 @@ use plimsoll_decisions::{BackendEntry, Event, LogItem, LogReader, Recorder, RunH
 
 use plimsoll_policy::{
     AdmissionControl, AdmissionLimit, Assigned, BackendId, Candidates, Completion, Decision, Features,
-    Health, Kind, LoadReport, Nanos, OfferOptions, Outcome, Phase, PollAnswer, Request, TargetId, Thresholds,
-    Time, Tried, WaitingRequest, Weight, Witness,
+    Health, HostMetrics, Kind, LoadReport, Nanos, OfferOptions, Outcome, Phase, PollAnswer, Request,
+    SniffedKind, SniffedRequest, TargetId, Thresholds, Time, Tried, WaitingRequest, Weight, Witness,
 };
 use proptest::prelude::*;
 
@@ -24,12 +24,13 @@ fn any_request() -> impl Strategy<Value = Request> {
     let size_bytes = prop::option::of(any_number());
     let features = prop::option::of(prop::collection::vec(any::<u64>(), 0..5));
     let class = prop_oneof![Just(0), any::<u16>()];
-    (number, 0u64..3, size_bytes, any::<bool>(), 0u64..3, class, features).prop_map(
-        |(number, target, size_bytes, dynamic, client, class, features)| Request {
+    let kind = prop_oneof![Just(Kind::Static), Just(Kind::Dynamic), Just(Kind::Connection)];
+    (number, 0u64..3, size_bytes, kind, 0u64..3, class, features).prop_map(
+        |(number, target, size_bytes, kind, client, class, features)| Request {
             number,
             target: TargetId(target),
             size_bytes,
-            kind: if dynamic { Kind::Dynamic } else { Kind::Static },
+            kind,
             client,
             class,
             features: features.map(|prefix_blocks| Arc::new(Features { prefix_blocks })),
@@ -77,6 +78,41 @@ fn any_decision() -> impl Strategy<Value = Decision> {
 
 fn any_health() -> impl Strategy<Value = Health> {
     prop_oneof![Just(Health::Up), Just(Health::Draining), Just(Health::Down)]
+}
+
+fn any_sniffed() -> impl Strategy<Value = SniffedRequest> {
+    let kind = prop_oneof![
+        Just(SniffedKind::Connection),
+        Just(SniffedKind::Static),
+        Just(SniffedKind::Dynamic),
+        Just(SniffedKind::Conditional),
+        Just(SniffedKind::Invalid),
+    ];
+    let size_bytes = prop::option::of(0..u64::MAX);
+    (any_backend(), kind, any::<u64>(), any::<u16>(), size_bytes, any_number()).prop_map(
+        |(backend, kind, target, class, size_bytes, ns)| SniffedRequest {
+            backend,
+            kind,
+            target: TargetId(target),
+            class,
+            size_bytes,
+            round_trip: Nanos::new(ns),
+        },
+    )
+}
+
+fn any_metrics() -> impl Strategy<Value = HostMetrics> {
+    let probe_time = prop::option::of((0..u64::MAX).prop_map(Nanos::new));
+    (any_backend(), probe_time, any::<[u32; 4]>()).prop_map(
+        |(backend, probe_time, [pending, at_disk, serving_static, serving_dynamic])| HostMetrics {
+            backend,
+            probe_time,
+            pending,
+            at_disk,
+            serving_static,
+            serving_dynamic,
+        },
+    )
 }
 
 fn any_weight() -> impl Strategy<Value = Weight> {
@@ -156,6 +192,8 @@ fn any_what() -> impl Strategy<Value = What> {
         1 => (any_number(), any_request()).prop_map(|(number, request)| What::Taken { number, request }),
         1 => (any_backend(), any::<u32>(), latency())
             .prop_map(|(backend, load, latency)| What::Reported(LoadReport { backend, load, latency })),
+        1 => any_sniffed().prop_map(What::Sniffed),
+        1 => any_metrics().prop_map(What::HostMetrics),
         1 => prop::collection::vec((any_number(), any_number()), 0..5).prop_map(What::Shared),
         1 => any_backend().prop_map(|backend| What::Left { backend }),
         1 => any_admission().prop_map(What::Admission),
@@ -168,6 +206,7 @@ fn any_what() -> impl Strategy<Value = What> {
                 outcome: if failed { Outcome::Failed } else { Outcome::Completed },
                 size_bytes,
                 response_time: Nanos::new(ns),
+                class: 0,
             },
         }),
         1 => any_backend().prop_map(|backend| What::Stayed { backend }),
@@ -195,6 +234,7 @@ const NO_COMPLETION: Completion = Completion {
     outcome: Outcome::Completed,
     size_bytes: None,
     response_time: Nanos::ZERO,
+    class: 0,
 };
 
 fn record(recorder: &mut Recorder, event: &Event) {
@@ -222,6 +262,8 @@ fn record(recorder: &mut Recorder, event: &Event) {
             recorder.completed_foreign(&told(0, *backend, *phase), &NO_COMPLETION, now);
         }
         What::Reported(report) => recorder.reported(report, now),
+        What::Sniffed(sniffed) => recorder.sniffed(sniffed, now),
+        What::HostMetrics(metrics) => recorder.host_metrics(metrics, now),
         What::Shared(sum) => recorder.shared(sum, now),
         What::Health { backend, health } => recorder.health(*backend, *health, now),
         What::Weight { backend, weight } => recorder.weight(*backend, *weight, now),
@@ -305,6 +347,7 @@ fn a_request_takes_few_bytes() {
             outcome: Outcome::Completed,
             size_bytes: Some(20_000),
             response_time: Nanos::from_micros(150),
+            class: 0,
         };
         now += Nanos::from_micros(150);
         recorder.completed(&told(pairs, BackendId(3), Phase::Active), &completion, now);

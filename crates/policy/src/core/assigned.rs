@@ -48,6 +48,7 @@ pub struct Assigned {
     pub(super) generation: u32,
     /// Its client was waited for, so that its response time says nothing of the back-end.
     pub(super) has_stalled: bool,
+    pub(super) class: u16,
 }
 
 /// Sentinel: the policy was not asked about the request.
@@ -57,7 +58,8 @@ impl Assigned {
     /// An assigned request that no core assigned. Lets a witness hear of requests from before the core began.
     #[must_use]
     pub fn told(number: u64, target: TargetId, backend: BackendId, at: Time, phase: Phase) -> Self {
-        Self { number, target, backend, at, phase, epoch: NO_POLICY, generation: 0, has_stalled: false }
+        let (epoch, generation) = (NO_POLICY, 0);
+        Self { number, target, backend, at, phase, epoch, generation, has_stalled: false, class: 0 }
     }
 
     /// Its phase.

@@ -106,9 +106,9 @@ impl<W: Witness> Core<W> {
                 self.probe(now);
             }
         }
-        let (number, target, epoch) = (request.number, request.target, self.epoch);
+        let (number, target, class, epoch) = (request.number, request.target, request.class, self.epoch);
         let generation = self.cluster.backend_generation(backend);
-        Assigned { number, target, backend, at: now, phase, epoch, generation, has_stalled: false }
+        Assigned { number, target, backend, at: now, phase, epoch, generation, has_stalled: false, class }
     }
 
     /// Whether the current policy assigned it, to the back-end that has this index now.

@@ -16,6 +16,7 @@
 //! stay(back-end)                      a further request on a connection that stays: counted, nobody asked
 //! join · leave · health · weight      room for who waits
 //! report(load)                        what policy and view know of it
+//! sniffed(request) · host_metrics     what the policy knows of it
 //! take_probes()                       ask these, no request waits for it
 //! share(sums) · tick
 //! ```
@@ -35,6 +36,7 @@ mod membership;
 mod offer;
 mod phases;
 mod room;
+mod sniffing;
 #[cfg(test)]
 mod tests;
 mod waiting;
@@ -280,6 +282,7 @@ impl<W: Witness> Core<W> {
             outcome: ending.outcome,
             size_bytes: ending.size_bytes,
             response_time: now.since(assigned.at),
+            class: assigned.class,
         };
         // Nearly all requests end here: the current policy assigned them, and they count as load.
         if assigned.phase == Phase::Active && assigned.epoch == self.epoch {
@@ -321,8 +324,17 @@ impl<W: Witness> Core<W> {
             self.cluster.assign(backend);
         }
         let epoch = NO_POLICY;
-        let assigned =
-            Assigned { number, target, backend, at: now, phase, epoch, generation, has_stalled: false };
+        let assigned = Assigned {
+            number,
+            target,
+            backend,
+            at: now,
+            phase,
+            epoch,
+            generation,
+            has_stalled: false,
+            class: 0,
+        };
         self.witness.stayed(&assigned, now);
         assigned
     }

@@ -73,7 +73,7 @@ impl<W: Witness> Core<W> {
         }
         self.advance(now);
         self.no_longer_recent(assigned);
-        assigned.target = request.target;
+        (assigned.target, assigned.class) = (request.target, request.class);
         assigned.at = now;
         assigned.phase = Phase::Active;
         self.perhaps_recent(assigned, now);

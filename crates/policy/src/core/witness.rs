@@ -7,6 +7,7 @@ use super::waiting::WaitingRequest;
 use crate::cluster::{BackendId, Health};
 use crate::decision::{Completion, Decision, LoadReport, PollAnswer};
 use crate::request::Request;
+use crate::sniffed::{HostMetrics, SniffedRequest};
 use crate::time::Time;
 use crate::weight::Weight;
 
@@ -78,6 +79,16 @@ pub trait Witness {
     /// A back-end reported its load.
     fn reported(&mut self, report: &LoadReport, now: Time) {
         let _ = (report, now);
+    }
+
+    /// A request passed on a connection whose back-end was chosen before.
+    fn sniffed(&mut self, sniffed: &SniffedRequest, now: Time) {
+        let _ = (sniffed, now);
+    }
+
+    /// A back-end was measured.
+    fn host_metrics(&mut self, metrics: &HostMetrics, now: Time) {
+        let _ = (metrics, now);
     }
 
     /// The sum over all front-ends came.

@@ -210,7 +210,7 @@ mod tests {
         let (backend, response_time) = (BackendId(b), Nanos::from_millis(ms));
         let outcome = Outcome::Completed;
         let completion =
-            Completion { target: TargetId(0), backend, outcome, size_bytes: None, response_time };
+            Completion { target: TargetId(0), backend, outcome, size_bytes: None, response_time, class: 0 };
         policy.on_complete(&completion, cluster, now);
         let failed = Completion { outcome: Outcome::Failed, response_time: Nanos::ZERO, ..completion };
         policy.on_complete(&failed, cluster, now);

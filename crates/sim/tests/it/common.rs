@@ -25,6 +25,8 @@ pub(crate) fn request(target: u32, size_bytes: u64, at_ms: u64) -> SimRequest {
         client: 0,
         class: 0,
         kind: Kind::Static,
+        answer: plimsoll_sim::AnswerKind::Document,
+        http11: false,
     }
 }
 

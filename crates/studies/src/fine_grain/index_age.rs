@@ -74,6 +74,8 @@ mod tests {
             client: 0,
             class: 0,
             kind: Kind::Static,
+            answer: plimsoll_sim::AnswerKind::Document,
+            http11: false,
         };
         // Mean service 2 s, mean interval 4 s: at load 0.5 times stay as they are.
         let queue = QueueLength::new(&[request(0, 3), request(1, 2), request(8, 1)], 0.5).unwrap();

@@ -123,6 +123,7 @@ mod tests {
             client: 0,
             class: 0,
             kind: RecordKind::Static,
+            ..Record::default()
         });
         let trace = Trace::from_records(targets, records).unwrap();
         let mut next = NextAccesses::of(&trace).unwrap();

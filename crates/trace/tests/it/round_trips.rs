@@ -31,6 +31,7 @@ fn rich() -> Trace {
         client: if i < 9 { i as u32 } else { (i % 9) as u32 },
         class: (i % 4) as u16,
         kind: if i % 6 == 0 { RecordKind::Dynamic } else { RecordKind::Static },
+        ..Record::default()
     });
     Trace::from_records(targets, records).unwrap()
 }

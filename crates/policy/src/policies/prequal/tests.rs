@@ -154,7 +154,7 @@ fn without_a_reported_latency_its_own_stands_in() {
     {
         let (backend, response_time) = (BackendId(b), Nanos::from_millis(rtt_ms));
         let completion =
-            Completion { target: TargetId(0), backend, outcome, size_bytes: None, response_time };
+            Completion { target: TargetId(0), backend, outcome, size_bytes: None, response_time, class: 0 };
         p.on_complete(&completion, &view, ms(0));
     }
     // Equal loads of 3, which are not hot.
