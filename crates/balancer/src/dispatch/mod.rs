@@ -29,7 +29,7 @@ use tokio::sync::oneshot;
 use crate::membership::source::MemberSpec;
 use crate::refusal_reason::RefusalReason;
 
-pub(crate) use asks::AsksBackends;
+pub(crate) use asks::{AsksBackends, PollNews};
 pub(crate) use build::BuildFailed;
 pub(crate) use inspection::Inspection;
 pub(crate) use journal::LogState;

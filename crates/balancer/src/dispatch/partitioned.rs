@@ -5,11 +5,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 
 use plimsoll_config::{BackendName, Config, LoadSource};
-use plimsoll_policy::{
-    BackendId, Candidates, ClusterFull, Health, Kind, LoadReport, Nanos, TargetId, Tried, Weight,
-};
+use plimsoll_policy::{BackendId, ClusterFull, Health, Kind, LoadReport, Nanos, TargetId, Tried, Weight};
 
-use super::asks::AsksBackends;
+use super::asks::{AsksBackends, PollNews};
 use super::{Assignment, BuildFailed, DataPart, Dispatch, Inspection, Offer};
 use crate::membership::source::MemberSpec;
 use crate::partitioning::{PartitionSet, Partitioning};
@@ -119,10 +117,20 @@ impl PartitionedDispatch {
         self.part(partition).assign_trial(backend, target)
     }
 
-    /// As [`Dispatch::answer`]: a request's number tells its partition.
-    pub(crate) fn answer(&self, number: u64, heard: Candidates) {
-        // Below the number of partitions.
-        self.part((number % self.parts.len() as u64) as u16).answer(number, heard);
+    /// As [`Dispatch::take_in`]: each partition takes what concerns it, which a request's number tells.
+    pub(crate) fn take_in(&self, news: &[PollNews]) {
+        if let [whole] = &*self.parts {
+            return whole.take_in(news.iter().copied());
+        }
+        for (partition, part) in (0..).zip(&self.parts) {
+            let concerns = |one: &PollNews| match one {
+                PollNews::Told(report) => self.held(report.backend).has(partition),
+                PollNews::Ended { number, .. } => number % self.parts.len() as u64 == u64::from(partition),
+            };
+            if news.iter().any(concerns) {
+                part.take_in(news.iter().copied().filter(concerns));
+            }
+        }
     }
 
     /// A back-end has told its load.

@@ -11,9 +11,7 @@ impl Dispatch {
     pub(crate) fn report(self: &Arc<Self>, report: &LoadReport) {
         let mut state = self.lock();
         let now = self.now(&mut state);
-        state.silent.remove(&report.backend);
-        state.fresh.tell(report.backend, now);
-        state.core.report(report, now);
+        state.told(report, now);
         self.serve_waiting(state, now);
     }
 

@@ -12,7 +12,7 @@ use super::journal::{self, Journal};
 use super::member::Member;
 use super::part::DataPart;
 use super::patience::Patience;
-use super::waiting::Senders;
+use super::waiting::{Senders, WaitingOwner};
 use crate::refusal_reason::RefusalReason;
 
 /// Why a request was given to the back-end that it was given to, as far as it shows from outside the policy.
@@ -113,6 +113,14 @@ pub(super) struct Polled {
     before: Option<Vec<BackendId>>,
 }
 
+/// A request whose poll is over: who waits for it, and what becomes of it.
+pub(super) struct Ended<A> {
+    pub(super) owner: Option<WaitingOwner<A>>,
+    pub(super) outcome: Result<Made, RefusalReason>,
+    /// Ask these besides.
+    pub(super) probes: Candidates,
+}
+
 pub(super) enum Decided {
     Assigned(Made),
     /// Ask these back-ends.
@@ -209,6 +217,30 @@ impl<A> State<A> {
         let offered = self.core.answer(number, &answers, now);
         let Polled { size_bytes, before, .. } = polled?;
         Some(self.decided(offered?, size_bytes, before))
+    }
+
+    /// The same with whom it concerns; `None` where it waits on, in the queue.
+    pub(super) fn ended(&mut self, number: u64, heard: Candidates, now: Time) -> Option<Ended<A>> {
+        let outcome = match self.answered(number, heard, now)? {
+            Decided::Assigned(made) => Ok(made),
+            Decided::Rejected(reason) => {
+                self.counts.refused += 1;
+                Err(reason)
+            }
+            // A request is polled for once.
+            Decided::Waits | Decided::Polls(_) => return None,
+        };
+        let owner = self.senders.take(number);
+        let asks = owner.as_ref().is_some_and(|owner| owner.asks.is_some());
+        let probes = self.probes(asks, now);
+        Some(Ended { owner, outcome, probes })
+    }
+
+    /// A back-end has told its load.
+    pub(super) fn told(&mut self, report: &LoadReport, now: Time) {
+        self.silent.remove(&report.backend);
+        self.fresh.tell(report.backend, now);
+        self.core.report(report, now);
     }
 
     /// Whether the request whose back-ends are asked is the only one under way.
