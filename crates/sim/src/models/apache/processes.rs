@@ -124,9 +124,12 @@ impl ProcessPool {
         self.processes.len() - self.gone.len()
     }
 
-    /// Counts idle processes. Returns how many to fork.
+    /// Counts idle processes. Returns how many to fork. A parent that is still forking does nothing else.
     pub(super) fn maintain(&mut self) -> u32 {
-        let room = self.most.saturating_sub(self.len() + self.forking as usize) as u32;
+        if self.forking > 0 {
+            return 0;
+        }
+        let room = self.most.saturating_sub(self.len()) as u32;
         if self.idle.len() > self.spare.1 {
             if let Some(p) = self.idle.pop_back() {
                 self.get_mut(p).stage = ProcessStage::Gone;
@@ -136,7 +139,7 @@ impl ProcessPool {
         } else if self.idle.len() < self.spare.0 && room > 0 {
             let forks = self.rate.min(room);
             self.rate = (self.rate * 2).min(self.most_forks);
-            self.forking += forks;
+            self.forking = forks;
             return forks;
         } else {
             self.rate = 1;

@@ -273,8 +273,7 @@ impl ApacheCluster<'_> {
     /// The parent looks after its processes.
     pub(super) fn maintain(&mut self, b: u16) {
         let node = &mut self.nodes[usize::from(b)];
-        let was_forking = node.pool.forking > 0;
-        if node.pool.maintain() > 0 && !was_forking {
+        if node.pool.maintain() > 0 {
             let work = node.takes(self.costs.fork);
             node.cpu.set_left(PARENT, work);
             self.wake(b, PARENT);
