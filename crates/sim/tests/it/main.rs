@@ -3,6 +3,7 @@
 
 mod adaptload_model;
 mod adaptload_theory;
+mod apache_model;
 mod common;
 mod engine;
 mod fifo_theory;
