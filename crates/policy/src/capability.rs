@@ -36,6 +36,11 @@ pub trait TakesReports {
 pub trait Sniffs {
     /// `sniffed` passed.
     fn on_sniffed(&mut self, sniffed: &SniffedRequest, view: &ClusterView, now: Time);
+
+    /// Whether the request that passed last is expected to be read from disk; `None` where nothing is predicted.
+    fn expects_miss(&self) -> Option<bool> {
+        None
+    }
 }
 
 /// Decides from what is measured at back-ends periodically.

@@ -10,6 +10,7 @@ mod cluster;
 mod core;
 mod data_histogram;
 mod decision;
+pub mod estimator;
 mod fresh_loads;
 mod latency_by_load;
 mod load_use;
@@ -35,6 +36,8 @@ mod turn;
 mod two_choices;
 pub mod units;
 mod weight;
+mod weighted_turn;
+mod work_by_cost;
 
 pub use capability::{
     BadState, Polls, Probes, SavesState, SharesState, ShowsState, Sniffs, TakesMetrics, TakesReports,
@@ -68,3 +71,4 @@ pub use sniffed::{HostMetrics, SniffedKind, SniffedRequest};
 pub use thresholds::Thresholds;
 pub use time::{Nanos, Time};
 pub use weight::{RelativeLoad, Weight};
+pub use weighted_turn::WeightedTurn;

@@ -72,7 +72,7 @@ pub struct Capabilities {
     polls: Option<Cast<dyn Polls>>,
     takes_reports: Option<Cast<dyn TakesReports>>,
     probes: Option<Cast<dyn Probes>>,
-    sniffs: Option<Cast<dyn Sniffs>>,
+    sniffs: Option<(CastRef<dyn Sniffs>, Cast<dyn Sniffs>)>,
     takes_metrics: Option<(CastRef<dyn TakesMetrics>, Cast<dyn TakesMetrics>)>,
     shares_state: Option<(CastRef<dyn SharesState>, Cast<dyn SharesState>)>,
     shows_state: Option<CastRef<dyn ShowsState>>,
@@ -114,7 +114,7 @@ impl Capabilities {
     /// Adds [`Sniffs`].
     #[must_use]
     pub const fn sniffs<P: Policy + Sniffs>(self) -> Self {
-        Self { sniffs: Some(|policy| own_mut::<P>(policy)), ..self }
+        Self { sniffs: Some((|policy| own::<P>(policy), |policy| own_mut::<P>(policy))), ..self }
     }
 
     /// Adds [`TakesMetrics`].
@@ -220,11 +220,17 @@ impl dyn Policy {
     }
 
     pub(crate) fn as_sniffs(&mut self) -> Option<&mut dyn Sniffs> {
-        Some(self.capabilities().sniffs?(self))
+        Some(self.capabilities().sniffs?.1(self))
     }
 
     pub(crate) fn as_takes_metrics(&mut self) -> Option<&mut dyn TakesMetrics> {
         Some(self.capabilities().takes_metrics?.1(self))
+    }
+
+    /// Whether the request that passed last is expected to be read from disk; `None` where nothing is predicted.
+    #[must_use]
+    pub fn expects_miss(&self) -> Option<bool> {
+        self.capabilities().sniffs?.0(self).expects_miss()
     }
 
     /// How often it wants the back-ends to be measured; `None` for policies that take no metrics.

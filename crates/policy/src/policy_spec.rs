@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use plimsoll_cache::CacheSpec;
 
+use crate::estimator::ClassCost;
 use crate::load_use::LoadUse;
 use crate::params::{ParamError, ParamSet, ParamSpec, Settings};
 use crate::policy::{Capabilities, Policy};
@@ -22,6 +23,8 @@ pub struct BuildContext {
     pub cache: &'static CacheSpec,
     /// Size in bytes above which back-ends never cache an object.
     pub cache_object_limit_bytes: Option<u64>,
+    /// What the classes of dynamic requests cost, by class from 1 on; empty where that is not known.
+    pub class_costs: Arc<[ClassCost]>,
     /// Sizes in bytes of the static requests to come and how many there are of each, where that is known beforehand.
     pub workload: Option<Arc<[(u64, u64)]>>,
 }
@@ -35,6 +38,7 @@ impl Default for BuildContext {
             cache_bytes: 32 << 20,
             cache: &plimsoll_cache::caches::gds::SPEC,
             cache_object_limit_bytes: None,
+            class_costs: Arc::new([]),
             workload: None,
         }
     }

@@ -7,6 +7,7 @@ pub mod adaptload;
 pub mod adaptload_queue;
 pub mod bounded_load_hash;
 pub mod broadcast_least_loaded;
+pub mod csld;
 pub mod join_shortest_queue;
 pub mod join_shortest_weighted_queue;
 pub mod lard;
@@ -25,6 +26,7 @@ pub mod sita_e;
 pub mod uri_hash;
 pub mod weighted_least_connections;
 pub mod weighted_round_robin;
+pub mod weighted_round_robin_host;
 
 /// Every policy, in the order in which help and documentation list them.
 pub static REGISTRY: &[&PolicySpec] = &[
@@ -50,6 +52,8 @@ pub static REGISTRY: &[&PolicySpec] = &[
     &peak_ewma::SPEC,
     &least_time::SPEC,
     &maglev::SPEC,
+    &csld::SPEC,
+    &weighted_round_robin_host::SPEC,
 ];
 
 #[cfg(test)]

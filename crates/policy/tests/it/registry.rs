@@ -5,8 +5,9 @@ use std::collections::VecDeque;
 use plimsoll_policy::params::{ParamKind, Settings};
 use plimsoll_policy::{
     AdmissionControl, AdmissionLimit, Assigned, BackendId, BuildContext, Cluster, Core, Ending, Health,
-    Inquiries, Kind, LoadReport, Nanos, OfferOptions, Offered, Phase, Policy, PolicySpec, PollAnswer,
-    REGISTRY, Rejection, Request, TargetId, Thresholds, Time, Tried, Weight, build,
+    HostMetrics, Inquiries, Kind, LoadReport, Nanos, OfferOptions, Offered, Phase, Policy, PolicySpec,
+    PollAnswer, REGISTRY, Rejection, Request, SniffedKind, SniffedRequest, TargetId, Thresholds, Time, Tried,
+    Weight, build,
 };
 use proptest::prelude::*;
 
@@ -37,6 +38,9 @@ enum Step {
     Leave(u16),
     Report(u16, u32),
     Share(Vec<(u64, u64)>),
+    Connect,
+    Sniff(u16, u8, u64),
+    Measure(u16, u32),
     Tick,
     Advance(u32),
 }
@@ -63,6 +67,9 @@ fn step() -> impl Strategy<Value = Step> {
         2 => (0u16..6).prop_map(Step::Leave),
         3 => (0u16..6, any::<u32>()).prop_map(|(b, load)| Step::Report(b, load)),
         2 => prop::collection::vec((any::<u64>(), any::<u64>()), 0..20).prop_map(Step::Share),
+        20 => Just(Step::Connect),
+        20 => (0u16..6, 0u8..5, any::<u64>()).prop_map(|(b, kind, of)| Step::Sniff(b, kind, of)),
+        6 => (0u16..6, any::<u32>()).prop_map(|(b, pending)| Step::Measure(b, pending)),
         3 => Just(Step::Tick),
         20 => (0u32..30_000).prop_map(Step::Advance),
     ]
@@ -217,6 +224,11 @@ impl Play<'_> {
                     self.core.leave(b, now);
                 }
             }
+            Step::Connect => {
+                let request = Request { kind: Kind::Connection, ..self.request(0) };
+                let offered = self.core.offer(&request, now);
+                self.effect(request.number, offered, None);
+            }
             Step::Advance(ms) => self.now += Nanos::from_millis(ms.into()),
             _ => self.told(step),
         }
@@ -234,6 +246,32 @@ impl Play<'_> {
                 let mut sum = sum.clone();
                 sum.sort_unstable();
                 self.core.share(&sum, now);
+            }
+            Step::Sniff(b, kind, of) => {
+                use SniffedKind::{Conditional, Connection, Dynamic, Invalid, Static};
+                let kind = [Connection, Static, Dynamic, Conditional, Invalid][usize::from(kind)];
+                let sniffed = SniffedRequest {
+                    backend: self.known(b),
+                    kind,
+                    target: TargetId(of % 40),
+                    class: (of % 7) as u16,
+                    size_bytes: of.is_multiple_of(3).then_some(of >> 40),
+                    round_trip: Nanos::new(of >> 34),
+                };
+                self.core.sniffed(&sniffed, now);
+            }
+            Step::Measure(b, pending) => {
+                let probe_time = (pending % 2 == 0).then_some(Nanos::from_millis(pending.into()));
+                let backend = self.known(b);
+                let metrics = HostMetrics {
+                    backend,
+                    probe_time,
+                    pending,
+                    at_disk: 1,
+                    serving_static: 2,
+                    serving_dynamic: 3,
+                };
+                self.core.host_metrics(&metrics, now);
             }
             Step::Tick => self.core.tick(now),
             _ => unreachable!("the other steps ask"),
