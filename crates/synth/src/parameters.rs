@@ -282,9 +282,20 @@ const WORLDCUP66_SIZES: [Parameter; 3] = [
     Parameter::number("request_mean_bytes", "B", 3_200.0, (64.0, 1e9), "mean size of a request"),
     Parameter::number("request_median_bytes", "B", 963.0, (64.0, 1e9), "median size of a request"),
 ];
+/// Of so many, those that use HTTP/1.1 ask often enough to keep their connections.
+const WORLDCUP66_CLIENTS: [Parameter; 1] = [Parameter::count(
+    "clients",
+    "",
+    1_000.0,
+    (1.0, 1e6),
+    "clients, of which each request has one at random",
+)];
 /// Parameters of the workload `worldcup66`.
-pub(super) const WORLDCUP66_PARAMETERS: [Parameter; SHARED + 3 + ANSWER_COUNT] =
-    join(&join::<SHARED, 3, { SHARED + 3 }>(&WORLDCUP66_SHARED, &WORLDCUP66_SIZES), &ANSWER_PARAMETERS);
+pub(super) const WORLDCUP66_PARAMETERS: [Parameter; SHARED + 4 + ANSWER_COUNT] = {
+    let with_sizes: [Parameter; SHARED + 3] = join(&WORLDCUP66_SHARED, &WORLDCUP66_SIZES);
+    let with_clients: [Parameter; SHARED + 4] = join(&with_sizes, &WORLDCUP66_CLIENTS);
+    join(&with_clients, &ANSWER_PARAMETERS)
+};
 
 /// One list of parameters after the other.
 const fn join<const A: usize, const B: usize, const ALL: usize>(

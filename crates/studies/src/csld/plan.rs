@@ -29,7 +29,9 @@ pub(super) enum WebStrategy {
     /// `WRR_b'`: 10 ms.
     WrrDearB,
     /// By polls of servers alone, so often.
-    WrrPolls { period_ms: u32 },
+    WrrPolls {
+        period_ms: u32,
+    },
     /// `WRR_a` with half of the threshold `t_diff`.
     WrrAHalf,
     Csld,
@@ -166,7 +168,7 @@ impl WebSite {
         match self {
             Self::WorldCup => &[],
             // Ten times as many files of the same mean size; the mean answer stays as it is.
-            Self::LowLocality => &[("targets", "173320"), ("total_mib", "1947"), ("exponent", "0.7")],
+            Self::LowLocality => &[("targets", "173320"), ("total_mib", "1947"), ("exponent", "0.85")],
         }
     }
 }
@@ -178,8 +180,6 @@ pub(super) enum WebConnections {
     Single,
     /// Many where the log has HTTP/1.1.
     Persistent,
-    /// Many, for all clients.
-    AllPersistent,
 }
 
 /// One run.
@@ -294,7 +294,6 @@ impl WebRun {
         match self.connections {
             WebConnections::Single => {}
             WebConnections::Persistent => params.push(("http11_of_input", 1_u32.into())),
-            WebConnections::AllPersistent => params.push(("http11_share", 1.0.into())),
         }
         params
     }
