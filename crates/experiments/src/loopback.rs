@@ -99,6 +99,7 @@ pub fn to_run(strategy: Strategy, config: &TrialConfig, trial: &Trial) -> Run {
         load_information: "exact".to_owned(),
         front_ends: 1,
         load_traffic: None,
+        connections: None,
         policy: strategy.name.to_owned(),
         model: MODEL.to_owned(),
         backends: config.backends,

@@ -22,7 +22,9 @@ pub use json::json_line;
 pub use mark::{MARK_WITHIN_BYTES, ReportMark};
 pub use plot::{AxisUnit, Plot, Series, SeriesLook, SeriesStyle};
 pub use report::{Report, Section};
-pub use run::{LoadSeries, LoadTraffic, PerBackend, Run, StateTable, Summary, TraceInfo, Utilization};
+pub use run::{
+    ConnectionFigures, LoadSeries, LoadTraffic, PerBackend, Run, StateTable, Summary, TraceInfo, Utilization,
+};
 pub use runs_report::{RunsContext, bottleneck, runs_report};
 pub use runs_table::{TableView, runs_table};
 pub use table::{Cell, Row, Table, Tone};

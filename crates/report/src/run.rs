@@ -91,6 +91,23 @@ pub struct LoadTraffic {
     pub poll_time_s: Option<Summary>,
 }
 
+/// What became of connections, in models that have them.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ConnectionFigures {
+    /// From the arrival of a request at the front-end to the first segment of its answer, in seconds.
+    pub server_latency_s: Option<Summary>,
+    /// From when a client sends its first SYN, or a further request on its connection, until it has the last byte, in seconds.
+    pub user_latency_s: Option<Summary>,
+    /// Connections that were offered to a back-end for the first time.
+    pub opened: u64,
+    /// Connections that a back-end refused at the first, second and third attempt.
+    pub refusals: [u64; 3],
+    /// Connections that were refused at the last attempt; they are among the rejected requests.
+    pub given_up: u64,
+    /// Server processes forked.
+    pub forks: u64,
+}
+
 /// Part of a policy's inner state.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct StateTable {
@@ -152,6 +169,9 @@ pub struct Run {
     /// What load information has cost; `None` where all loads are known at once and for nothing.
     #[serde(default)]
     pub load_traffic: Option<LoadTraffic>,
+    /// What became of connections; `None` in models without them.
+    #[serde(default)]
+    pub connections: Option<ConnectionFigures>,
     /// One entry per back-end, in index order.
     pub per_backend: Vec<PerBackend>,
     /// Counters of the policy itself, e.g. `reassignments`, `replicas_mean`.

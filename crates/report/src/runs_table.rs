@@ -13,7 +13,7 @@ use crate::{
     table_column::{Align, TableColumn},
 };
 
-use self::columns::{COLUMNS, MESSAGE_CPU, MESSAGES, RATIO, RECEIVE_CPU, RunColumn, UNANSWERED};
+use self::columns::{COLUMNS, CONNECTIONS, MESSAGE_CPU, MESSAGES, RATIO, RECEIVE_CPU, RunColumn, UNANSWERED};
 
 pub(crate) use self::notable::{Ranking, is_ordinary};
 
@@ -105,7 +105,9 @@ fn columns(runs: &[Run]) -> Vec<&'static RunColumn> {
     let receive_cpu = costs(|of| of.receive_cpu).then_some(&RECEIVE_CPU);
     let failures = failures.then_some(&UNANSWERED);
     let some = messages.into_iter().chain(message_cpu).chain(receive_cpu).chain(failures);
-    COLUMNS.iter().chain(some).collect()
+    let has_connections = runs.iter().any(|run| run.connections.is_some());
+    let connections = has_connections.then_some(&CONNECTIONS).into_iter().flatten();
+    COLUMNS.iter().chain(connections).chain(some).collect()
 }
 
 fn meaning(column: &RunColumn, runs: &[Run]) -> String {

@@ -1,8 +1,56 @@
-//! Requests on their way to a back-end.
+//! When requests arrive, and those on their way to a back-end.
 
-use plimsoll_policy::{Candidates, Request, Time};
+use plimsoll_policy::{Candidates, Nanos, Request, Rng, Time};
+use plimsoll_synth::TimeDraws;
 
-use crate::workload::{SimRequest, Targets};
+use crate::workload::{Arrivals, SimRequest, Targets};
+
+/// Stream of the run's seed from which arrivals are drawn.
+const STREAM: u64 = 0x6172_7276;
+
+/// Tells when the requests of the input arrive.
+pub(crate) struct ArrivalTimes {
+    arrivals: Arrivals,
+    rng: Rng,
+    /// Draws the times between arrivals, where they are not exponential.
+    gaps: Option<TimeDraws<Rng>>,
+    /// The time of the first request in the input.
+    origin: Option<Time>,
+}
+
+impl ArrivalTimes {
+    pub(crate) fn new(arrivals: Arrivals, seed: u64) -> Self {
+        let rng = Rng::new(seed, STREAM);
+        Self { arrivals, rng: rng.clone(), gaps: arrivals.times(rng), origin: None }
+    }
+
+    /// When `request` arrives, where the one before it arrived at `now`.
+    #[inline(always)]
+    pub(crate) fn next(&mut self, request: &SimRequest, now: Time) -> Time {
+        match self.arrivals {
+            // Adding a half and truncating rounds; a call to `round` is not inlined.
+            Arrivals::Poisson { rate_rps } => {
+                now + Nanos::new((self.rng.exponential() / rate_rps * 1e9 + 0.5) as u64)
+            }
+            _ => self.other(request, now),
+        }
+    }
+
+    #[inline(never)]
+    fn other(&mut self, request: &SimRequest, now: Time) -> Time {
+        match self.arrivals {
+            Arrivals::Closed => now,
+            Arrivals::Poisson { .. } | Arrivals::Renewal { .. } => {
+                now + self.gaps.as_mut().map_or(Nanos::ZERO, |gaps| Nanos::new(gaps.draw_ns()))
+            }
+            Arrivals::Trace { speed } => {
+                let origin = *self.origin.get_or_insert(request.time);
+                let offset_ns = request.time.since(origin).as_nanos() as f64 / speed;
+                (Time::ZERO + Nanos::new((offset_ns + 0.5) as u64)).max(now)
+            }
+        }
+    }
+}
 
 /// A request that has arrived.
 #[derive(Clone, Copy)]

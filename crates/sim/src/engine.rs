@@ -1,10 +1,8 @@
 //! The simulation loop: arrivals, decisions, service and completions in order of simulated time.
 
-use plimsoll_policy::{Assigned, Core, Ending, Health, Nanos, Outcome as Ended, Rng, Time};
+use plimsoll_policy::{Assigned, Core, Ending, Health, Nanos, Outcome as Ended, Time};
 
-use plimsoll_synth::TimeDraws;
-
-use crate::arrivals::Arrived;
+use crate::arrivals::{ArrivalTimes, Arrived};
 use crate::config::{DecisionMade, Fault, FaultAction, RunConfig, RunError, RunObserver};
 use crate::event_queue::EventQueue;
 use crate::front_ends::{FrontEndDecision, FrontEnds, One};
@@ -32,13 +30,12 @@ struct Engine<'a, M, S, F> {
     front_ends: F,
     model: M,
     source: S,
-    rng: Rng,
+    times: ArrivalTimes,
     queue: EventQueue<ModelEvent>,
     jobs: Jobs,
     upcoming: Option<SimRequest>,
     /// The [`key`] of its arrival; that of none where there is none, or it waits for room.
     arrives: u128,
-    origin: Option<Time>,
     next_tick: Option<Time>,
     faults_done: usize,
     /// The next fault or tick.
@@ -47,13 +44,8 @@ struct Engine<'a, M, S, F> {
     arrived: u64,
     done: Vec<JobId>,
     tally: RunTally,
-    /// Draws the times between arrivals, where they are not exponential.
-    gaps: Option<TimeDraws<Rng>>,
     hot_spots: HotSpots<'a>,
 }
-
-/// Stream of the run's seed from which arrivals are drawn.
-const STREAM: u64 = 0x6172_7276;
 
 /// Completions between two reports of progress.
 const PROGRESS_EVERY: u64 = 65_536;
@@ -105,12 +97,11 @@ pub(crate) fn run_with<M: Model, E>(
         front_ends,
         model,
         source,
-        rng: Rng::new(config.seed, STREAM),
+        times: ArrivalTimes::new(config.arrivals, config.seed),
         queue: EventQueue::default(),
         jobs: Jobs::default(),
         upcoming: None,
         arrives: u128::MAX,
-        origin: None,
         next_tick,
         faults_done: 0,
         timed: Time::ZERO,
@@ -118,7 +109,6 @@ pub(crate) fn run_with<M: Model, E>(
         arrived: 0,
         done: Vec::new(),
         tally,
-        gaps: config.arrivals.times(Rng::new(config.seed, STREAM)),
         hot_spots: HotSpots::new(config.hot_spots, config.targets, config.seed),
     };
     engine.run(observer)?;
@@ -338,7 +328,7 @@ impl<M: Model, E, S: Iterator<Item = Result<SimRequest, E>>, F: FrontEnds> Engin
                 self.model.restart_usage(self.now);
             }
             if self.tally.point_is_due() {
-                self.tally.close_point(self.now, &self.model);
+                self.tally.close_point(self.now, |b, now| self.model.usage(b, now));
             }
         }
     }

@@ -35,7 +35,7 @@ pub use load_information::{
 pub use measure::{Distribution, LoadMeters, LoadOverTime};
 pub use model::{JobId, Model, ModelContext, ModelEvent, Usage};
 pub use model_spec::{ModelSpec, RunResult, Simulation, SourceError};
-pub use outcome::{BackendOutcome, LoadMessages, RunOutcome};
+pub use outcome::{BackendOutcome, ConnectionOutcome, LoadMessages, RunOutcome};
 pub use partitions::{PartitionError, PartitionPlan, Partitions};
 pub use plimsoll_synth::{AnswerKind, TimeDistribution, TimeShape};
 pub use series::{Recording, SeriesPoint, SizeClasses};

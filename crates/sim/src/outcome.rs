@@ -41,6 +41,24 @@ pub struct LoadMessages {
     pub poll_ns: Distribution,
 }
 
+/// What a model of connections tells beyond other models.
+#[derive(Debug, Clone, Default)]
+pub struct ConnectionOutcome {
+    /// From the arrival of a request at the front-end to the first segment of its answer, in nanoseconds. Hyun et al., section 4.2,
+    /// call it the server latency.
+    pub server_latency_ns: Distribution,
+    /// From when a client sends its first SYN, or a further request on its connection, until it has the last byte, in nanoseconds.
+    pub user_latency_ns: Distribution,
+    /// Connections that were offered to a back-end for the first time.
+    pub opened: u64,
+    /// Connections that a back-end refused at the first, second and third attempt.
+    pub refusals: [u64; 3],
+    /// Connections that were refused at the last attempt. They are among the rejected requests.
+    pub given_up: u64,
+    /// Server processes forked.
+    pub forks: u64,
+}
+
 /// The results of a run, warm-up excluded.
 #[derive(Debug, Clone)]
 pub struct RunOutcome {
@@ -76,6 +94,8 @@ pub struct RunOutcome {
     pub size_classes: Option<SizeClasses>,
     /// What load information has cost: nothing where all loads are known at once.
     pub load_messages: LoadMessages,
+    /// What became of connections, in models that have them.
+    pub connections: Option<Box<ConnectionOutcome>>,
 }
 
 impl RunOutcome {

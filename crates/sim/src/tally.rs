@@ -4,7 +4,7 @@ use plimsoll_policy::{BackendId, Policy, Time};
 
 use crate::jobs::Job;
 use crate::measure::{Distribution, LoadMeters, SLOWDOWN_SCALE};
-use crate::model::Model;
+use crate::model::{Model, Usage};
 use crate::outcome::{BackendOutcome, LoadMessages, RunOutcome};
 use crate::series::{Recording, SeriesRecorder, SizeClasses, slowdown_permille};
 
@@ -110,10 +110,10 @@ impl RunTally {
     }
 
     /// Closes a point of the series.
-    pub(crate) fn close_point(&mut self, now: Time, model: &impl Model) {
+    pub(crate) fn close_point(&mut self, now: Time, usage: impl Fn(BackendId, Time) -> Usage) {
         let backends = self.per_backend.len();
         if let Some(series) = &mut self.series {
-            series.close(now, (0..backends).map(|b| model.usage(BackendId::new(b), now)).collect());
+            series.close(now, (0..backends).map(|b| usage(BackendId::new(b), now)).collect());
         }
     }
 
@@ -130,8 +130,19 @@ impl RunTally {
     }
 
     /// Ends the measurement after `requests` of the input have ended.
-    pub(crate) fn finish(mut self, requests: u64, policy: &dyn Policy, model: &impl Model) -> RunOutcome {
-        self.close_point(self.ended, model);
+    pub(crate) fn finish(self, requests: u64, policy: &dyn Policy, model: &impl Model) -> RunOutcome {
+        self.finish_with(requests, policy, model.disks(), |b, now| model.usage(b, now))
+    }
+
+    /// The same for back-ends with so many disks each, of which `usage` tells what they have used.
+    pub(crate) fn finish_with(
+        mut self,
+        requests: u64,
+        policy: &dyn Policy,
+        disks: u32,
+        usage: impl Fn(BackendId, Time) -> Usage,
+    ) -> RunOutcome {
+        self.close_point(self.ended, &usage);
         debug_assert_eq!(
             requests,
             self.before + self.completed + self.rejected + self.lost,
@@ -143,7 +154,7 @@ impl RunTally {
             .zip(loads)
             .map(|(b, (mean_load, idle_ratio))| BackendOutcome {
                 requests: self.per_backend[b.index()],
-                usage: model.usage(b, self.ended),
+                usage: usage(b, self.ended),
                 mean_load,
                 idle_ratio,
             })
@@ -158,13 +169,14 @@ impl RunTally {
             response_ns: self.response,
             slowdown_permille: self.slowdown,
             backends,
-            disks: model.disks(),
+            disks,
             load_series,
             policy_stats: policy.stats(),
             policy_tables: policy.tables(),
             points: self.series.map(SeriesRecorder::into_points).unwrap_or_default(),
             size_classes: self.size_classes.map(|classes| *classes),
             load_messages: LoadMessages::default(),
+            connections: None,
         }
     }
 }

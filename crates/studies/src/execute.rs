@@ -75,7 +75,7 @@ pub fn execute_recording(
     check_one(s)?;
     let context = build_context(s, known_beforehand(s, workload)?);
     let thresholds = Thresholds::of(&s.policy_params);
-    let limit = match s.admission {
+    let limit = match s.effective_admission() {
         Admission::Lard => AdmissionLimit::Lard(thresholds),
         Admission::Fixed(n) => AdmissionLimit::Fixed(n),
         Admission::Unlimited => AdmissionLimit::Unlimited,

@@ -4,9 +4,13 @@ use std::collections::BTreeMap;
 
 use plimsoll_policy::PolicyTable;
 use plimsoll_policy::params::{ParamSet, ParamValue};
-use plimsoll_report::{LoadSeries, LoadTraffic, PerBackend, Run, Summary, TraceInfo, Utilization};
+use plimsoll_report::{
+    ConnectionFigures, LoadSeries, LoadTraffic, PerBackend, Run, Summary, TraceInfo, Utilization,
+};
 use plimsoll_sim::hardware::has_hardware;
-use plimsoll_sim::{Arrivals, Dealing, Distribution, LoadMessages, ModelSpec, PartitionPlan, RunOutcome};
+use plimsoll_sim::{
+    Arrivals, ConnectionOutcome, Dealing, Distribution, LoadMessages, ModelSpec, PartitionPlan, RunOutcome,
+};
 
 use crate::scenario::{Admission, Scenario, Tables};
 use crate::spec::values::{show_arrivals, show_partitions, show_service};
@@ -26,7 +30,7 @@ pub(crate) fn common_params(s: &Scenario, model: &ModelSpec) -> Json {
         Arrivals::Trace { speed } => format!("trace, speed {speed}"),
         arrivals => show_arrivals(&arrivals),
     };
-    let admission = match s.admission {
+    let admission = match s.effective_admission() {
         Admission::Lard => "lard".into(),
         Admission::Fixed(n) => n.into(),
         Admission::Unlimited => "none".into(),
@@ -111,6 +115,17 @@ fn load_traffic(of: &LoadMessages, outcome: &RunOutcome, front_ends: u16) -> Loa
     }
 }
 
+fn connections(of: &ConnectionOutcome) -> ConnectionFigures {
+    ConnectionFigures {
+        server_latency_s: summary(&of.server_latency_ns, 1e9),
+        user_latency_s: summary(&of.user_latency_ns, 1e9),
+        opened: of.opened,
+        refusals: of.refusals,
+        given_up: of.given_up,
+        forks: of.forks,
+    }
+}
+
 pub(crate) fn to_run(s: &Scenario, model: &str, params: Json, outcome: &RunOutcome, trace: TraceInfo) -> Run {
     let per_backend = outcome
         .backends
@@ -132,6 +147,7 @@ pub(crate) fn to_run(s: &Scenario, model: &str, params: Json, outcome: &RunOutco
         load_information: s.load_information.name.to_owned(),
         front_ends: usize::from(s.front_ends),
         load_traffic: Some(load_traffic(&outcome.load_messages, outcome, s.front_ends)),
+        connections: outcome.connections.as_deref().map(connections),
         seed: s.seed,
         params,
         requests: outcome.requests,

@@ -13,6 +13,7 @@ pub(crate) fn run() -> Run {
         load_information: "exact".to_owned(),
         front_ends: 1,
         load_traffic: None,
+        connections: None,
         seed: 1,
         params: BTreeMap::new(),
         requests: 1,

@@ -2,7 +2,7 @@
 
 use crate::{
     json::json_text,
-    run::{PerBackend, Run, Summary},
+    run::{ConnectionFigures, PerBackend, Run, Summary},
 };
 
 /// The type of a value.
@@ -86,6 +86,14 @@ fn slowdown(run: &Run, pick: fn(&Summary) -> f64) -> ColumnValue {
     finite(run.slowdown.as_ref().map(pick))
 }
 
+fn latency(run: &Run, pick: fn(&ConnectionFigures) -> Option<Summary>) -> ColumnValue {
+    finite(run.connections.as_ref().and_then(pick).map(|summary| summary.mean))
+}
+
+fn connections(run: &Run, pick: fn(&ConnectionFigures) -> u64) -> ColumnValue {
+    run.connections.as_ref().map_or(ColumnValue::Null, |of| ColumnValue::Count(pick(of)))
+}
+
 /// One row per run.
 pub(super) const RUNS: &[DataColumn<Run>] = &[
     text("policy", |run| ColumnValue::Text(run.policy.clone())),
@@ -122,6 +130,10 @@ pub(super) const RUNS: &[DataColumn<Run>] = &[
     number("slowdown_p99", |run| slowdown(run, |summary| summary.p99)),
     number("slowdown_p999", |run| slowdown(run, |summary| summary.p999)),
     number("slowdown_max", |run| slowdown(run, |summary| summary.max)),
+    number("server_latency_mean_s", |run| latency(run, |of| of.server_latency_s)),
+    number("user_latency_mean_s", |run| latency(run, |of| of.user_latency_s)),
+    count("refusals", |run| connections(run, |of| of.refusals.iter().sum())),
+    count("given_up", |run| connections(run, |of| of.given_up)),
     number("utilization_cpu", |run| finite(run.utilization.cpu)),
     number("utilization_disk", |run| finite(run.utilization.disk)),
     number("wall_s", |run| finite(run.wall_s)),

@@ -2,7 +2,7 @@
 
 use crate::{
     format::{NOT_APPLICABLE, count, duration, number, or_dash, percent_number, whole_percent},
-    run::{Run, Summary},
+    run::{ConnectionFigures, Run, Summary},
     table_column::{Align, TableColumn},
 };
 
@@ -108,6 +108,32 @@ pub(crate) const RECEIVE_CPU: RunColumn = explained(column(
     "time of front-ends' CPUs that announcements of loads take",
 ));
 
+/// Only in models of connections.
+pub(crate) const CONNECTIONS: [RunColumn; 3] = [
+    explained(column(
+        "server",
+        (8, 0),
+        |run, _| latency(run, |of| of.server_latency_s),
+        "mean time from a request's arrival at the front-end to the first segment of its answer",
+    )),
+    explained(column(
+        "user",
+        (8, 1),
+        |run, _| latency(run, |of| of.user_latency_s),
+        "mean time from a client's first SYN until it has the last byte",
+    )),
+    explained(column(
+        "refused",
+        (8, 3),
+        |run, _| {
+            run.connections
+                .as_ref()
+                .map_or_else(|| NOT_APPLICABLE.to_owned(), |of| count(of.refusals.iter().sum()))
+        },
+        "connections that back-ends refused, at any attempt",
+    )),
+];
+
 /// Only where some requests were not answered: figures over answered requests mislead then.
 pub(crate) const UNANSWERED: RunColumn = explained(column(
     "unanswered",
@@ -126,6 +152,10 @@ impl RunColumn {
 
 fn delay(run: &Run, pick: fn(&Summary) -> f64) -> String {
     or_dash(run.response_time_s.as_ref().map(pick), duration)
+}
+
+fn latency(run: &Run, pick: fn(&ConnectionFigures) -> Option<Summary>) -> String {
+    or_dash(run.connections.as_ref().and_then(pick).map(|summary| summary.mean), duration)
 }
 
 /// Throughput of a run over that of the first run's policy with the same back-ends and the same seed.

@@ -49,6 +49,7 @@ pub(crate) fn run(policy: usize, backends: usize, seed: u64) -> Run {
         load_information: "exact".to_owned(),
         front_ends: 1,
         load_traffic: None,
+        connections: None,
         seed,
         params: BTreeMap::from([
             ("hardware".to_owned(), json!("1998")),

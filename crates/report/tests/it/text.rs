@@ -180,6 +180,7 @@ fn json_line_has_the_documented_keys_in_order() {
         "slowdown",
         "utilization",
         "load_traffic",
+        "connections",
         "per_backend",
         "policy_stats",
         "policy_tables",

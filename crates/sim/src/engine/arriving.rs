@@ -1,6 +1,6 @@
 //! Arrivals: the next request of the source, and when it arrives.
 
-use plimsoll_policy::{Nanos, Time};
+use plimsoll_policy::Time;
 
 use super::Engine;
 use crate::arrivals::Arrived;
@@ -18,13 +18,7 @@ impl<M: Model, E, S: Iterator<Item = Result<SimRequest, E>>, F: FrontEnds> Engin
             (self.upcoming, self.arrives) = (None, u128::MAX);
             return Ok(());
         };
-        let time = match self.config.arrivals {
-            // Adding a half and truncating rounds; a call to `round` is not inlined.
-            Arrivals::Poisson { rate_rps } => {
-                self.now + Nanos::new((self.rng.exponential() / rate_rps * 1e9 + 0.5) as u64)
-            }
-            _ => self.arrival_time(&request),
-        };
+        let time = self.times.next(&request, self.now);
         let closed = self.config.arrivals == Arrivals::Closed;
         self.arrives = if closed { u128::MAX } else { key(time, self.queue.ticket()) };
         self.upcoming = Some(request);
@@ -32,22 +26,6 @@ impl<M: Model, E, S: Iterator<Item = Result<SimRequest, E>>, F: FrontEnds> Engin
             self.redirect(time);
         }
         Ok(())
-    }
-
-    /// The time at which `request` arrives, but for Poisson arrivals.
-    #[inline(never)]
-    fn arrival_time(&mut self, request: &SimRequest) -> Time {
-        match self.config.arrivals {
-            Arrivals::Closed => self.now,
-            Arrivals::Poisson { .. } | Arrivals::Renewal { .. } => {
-                self.now + self.gaps.as_mut().map_or(Nanos::ZERO, |gaps| Nanos::new(gaps.draw_ns()))
-            }
-            Arrivals::Trace { speed } => {
-                let origin = *self.origin.get_or_insert(request.time);
-                let offset_ns = request.time.since(origin).as_nanos() as f64 / speed;
-                (Time::ZERO + Nanos::new((offset_ns + 0.5) as u64)).max(self.now)
-            }
-        }
     }
 
     #[inline(never)]

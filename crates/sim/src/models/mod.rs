@@ -5,6 +5,7 @@ use crate::model_spec::ModelSpec;
 
 pub mod adaptload;
 mod alarm;
+pub mod apache;
 pub mod fifo;
 mod global_memory;
 pub mod lard;
@@ -15,4 +16,5 @@ mod processor_sharing;
 mod read_queue;
 
 /// Every model, in the order in which help and documentation list them.
-pub static MODELS: &[&ModelSpec] = &[&lard::SPEC, &lard::GLOBAL_MEMORY_SPEC, &adaptload::SPEC, &fifo::SPEC];
+pub static MODELS: &[&ModelSpec] =
+    &[&lard::SPEC, &lard::GLOBAL_MEMORY_SPEC, &adaptload::SPEC, &fifo::SPEC, &apache::SPEC];

@@ -1,0 +1,314 @@
+//! Connections come: the core chooses, the back-end takes or refuses them, and requests follow.
+
+use plimsoll_policy::{
+    Assigned, BackendId, Ending, Health, Kind, Nanos, Offered, PollAnswer, Request, SniffedKind,
+    SniffedRequest, TargetId,
+};
+
+use super::{ApacheCluster, ApacheEvent};
+use crate::config::{DecisionMade, RunError};
+use crate::model_spec::SourceError;
+use crate::models::apache::connections::{
+    ClientConnection, ConnectionId, ConnectionStage, NO_CONNECTION, NO_PROCESS,
+};
+use crate::workload::SimRequest;
+
+impl ApacheCluster<'_> {
+    /// Lets the upcoming request arrive and fetches the one after it.
+    #[inline]
+    pub(super) fn arrive(&mut self) -> Result<(), RunError<SourceError>> {
+        let Some(request) = self.upcoming else { return Ok(()) };
+        let number = self.arrived;
+        self.arrived += 1;
+        self.fetch()?;
+        if self.upcoming.is_none() {
+            self.input_ends();
+        }
+        let persistent = self.clients.uses_http11(&request);
+        let connection = self.connection_for(&request, number, persistent);
+        if persistent && self.goes_on(&connection) {
+            return Ok(());
+        }
+        let id = self.connections.insert(connection);
+        if persistent {
+            let client = request.client as usize;
+            if self.kept.len() <= client {
+                self.kept.resize(client + 1, NO_CONNECTION);
+            }
+            self.kept[client] = id;
+        }
+        self.syn(id);
+        Ok(())
+    }
+
+    #[inline]
+    fn connection_for(&mut self, request: &SimRequest, number: u64, persistent: bool) -> ClientConnection {
+        ClientConnection {
+            stage: ConnectionStage::Unassigned,
+            generation: 0,
+            assigned: None,
+            backend: u16::MAX,
+            process: NO_PROCESS,
+            is_probe: false,
+            persistent,
+            refused: 0,
+            number,
+            client: request.client,
+            asked: self.clients.ask(request),
+            round_trip: self.clients.round_trip(),
+            arrived: self.now,
+            requested: self.now,
+            requests: 0,
+            sent: 0,
+            window: 0,
+            load: 0,
+        }
+    }
+
+    /// A further request of a client whose connection has stayed goes on it. Returns whether there was one.
+    fn goes_on(&mut self, new: &ClientConnection) -> bool {
+        let Some(&id) = self.kept.get(new.client as usize) else { return false };
+        if id == NO_CONNECTION {
+            return false;
+        }
+        let old = self.connections.get(id);
+        let b = old.backend;
+        if old.stage != ConnectionStage::Kept || self.core.view().health(BackendId(b)) != Health::Up {
+            return false;
+        }
+        let connection = self.connections.get_mut(id);
+        connection.generation = connection.generation.wrapping_add(1);
+        (connection.number, connection.asked) = (new.number, new.asked);
+        (connection.arrived, connection.requested) = (self.now, self.now);
+        self.sniff_request(id);
+        let process = self.connections.get(id).process;
+        self.take_up(b, process, id);
+        true
+    }
+
+    /// The SYN of a connection is at the front-end.
+    #[inline]
+    pub(super) fn syn(&mut self, id: ConnectionId) {
+        let number = self.offers;
+        self.offers += 1;
+        let client = u64::from(self.connections.get(id).client);
+        let request = Request { kind: Kind::Connection, client, ..Request::of(number, TargetId(0)) };
+        let offered = self.core.offer_with(&request, &self.options, self.now);
+        self.carry_out(id, number, offered);
+    }
+
+    #[inline]
+    fn carry_out(&mut self, id: ConnectionId, number: u64, offered: Offered) {
+        match offered {
+            Offered::Assigned(assigned) => self.forward(id, &assigned),
+            other => self.carry_out_unusual(id, number, other),
+        }
+    }
+
+    #[inline(never)]
+    fn carry_out_unusual(&mut self, id: ConnectionId, number: u64, offered: Offered) {
+        match offered {
+            Offered::Assigned(assigned) => self.forward(id, &assigned),
+            Offered::Waits => {
+                let after = self.waiting.iter().rev().take_while(|(n, _)| *n > number).count();
+                self.waiting.insert(self.waiting.len() - after, (number, id));
+            }
+            Offered::Rejected(_) => {
+                self.tally.rejected += 1;
+                self.forget(id);
+            }
+            Offered::Poll(candidates) => {
+                // Answered at once with the loads of this instant.
+                let view = self.core.view();
+                let answers: Vec<PollAnswer> =
+                    candidates.as_slice().iter().map(|&b| PollAnswer::of(b, view.load(b))).collect();
+                if let Some(offered) = self.core.answer(number, &answers, self.now) {
+                    self.carry_out_unusual(id, number, offered);
+                }
+            }
+        }
+    }
+
+    /// Starts connections that wait in the core and now have their turn.
+    #[inline]
+    pub(super) fn start_waiting(&mut self) {
+        if self.core.waiting() > 0 {
+            self.start_those_that_wait();
+        }
+    }
+
+    #[inline(never)]
+    fn start_those_that_wait(&mut self) {
+        while let Some(started) = self.core.start_next(self.now) {
+            let (number, id) = self.waiting.pop_front().expect("what waits in the core waits here");
+            debug_assert_eq!(number, started.number, "the same order");
+            self.carry_out(id, number, started.offered);
+        }
+    }
+
+    /// The back-end that was chosen gets the SYN.
+    #[inline]
+    fn forward(&mut self, id: ConnectionId, assigned: &Assigned) {
+        let (target, backend) = (self.connections.get(id).asked.target, assigned.backend);
+        let b = backend.0;
+        let load = self.core.view().load(backend);
+        if self.params.counted_from_syn == 1 {
+            self.load_changed(b);
+        }
+        let connection = self.connections.get_mut(id);
+        (connection.assigned, connection.backend, connection.load) = (Some(*assigned), b, load);
+        self.observer.decided(DecisionMade { request: connection.number, time: self.now, target, backend });
+        if connection.refused == 0 {
+            self.results.opened += 1;
+            self.tally.assigned();
+        }
+        if !self.accepts(b, id) {
+            self.refused(id);
+            return;
+        }
+        let connection = self.connections.get_mut(id);
+        connection.stage = ConnectionStage::Coming;
+        let (at, generation) = (self.now + connection.round_trip, connection.generation);
+        self.queue.push(at, ApacheEvent::Request(id, generation));
+    }
+
+    /// Whether back-end `b` takes a SYN: an idle process holds the connection, or there is room in the backlog.
+    #[inline]
+    pub(super) fn accepts(&mut self, b: u16, id: ConnectionId) -> bool {
+        let node = &mut self.nodes[usize::from(b)];
+        let backlog = self.params.backlog as usize;
+        if self.params.held_from_syn == 1 {
+            match node.pool.take_idle(id) {
+                Some(p) => self.connections.get_mut(id).process = p,
+                None if node.pending.len() < backlog => node.pending.push_back(id),
+                None => return false,
+            }
+        } else if node.pending.len() + (node.coming as usize) < backlog {
+            node.coming += 1;
+        } else {
+            return false;
+        }
+        self.kernel(b, self.costs.establish);
+        true
+    }
+
+    /// The back-end has refused a SYN: its client tries again later, or gives up.
+    #[inline(never)]
+    fn refused(&mut self, id: ConnectionId) {
+        let connection = *self.connections.get(id);
+        if let Some(assigned) = &connection.assigned {
+            self.core.complete(assigned, Ending::FAILED, self.now);
+            self.load_changed(connection.backend);
+        }
+        self.results.refusals[usize::from(connection.refused)] += 1;
+        if u32::from(connection.refused) < self.params.retries {
+            let slot = self.connections.get_mut(id);
+            (slot.stage, slot.assigned) = (ConnectionStage::Unassigned, None);
+            slot.refused += 1;
+            let after = Nanos::new(self.params.retry_s.as_nanos() << connection.refused);
+            self.queue.push(self.now + after, ApacheEvent::Retry(id, connection.generation));
+        } else {
+            self.results.given_up += 1;
+            self.tally.rejected += 1;
+            self.forget(id);
+        }
+        self.start_waiting();
+    }
+
+    pub(super) fn retry(&mut self, id: ConnectionId, generation: u32) {
+        if self.connections.current(id, generation).is_some() {
+            self.syn(id);
+        }
+    }
+
+    /// A connection is established, and its request at the front-end: one round trip after the SYN.
+    #[inline]
+    pub(super) fn requested(&mut self, id: ConnectionId, generation: u32) {
+        let connection = self.connections.get_mut(id);
+        if connection.generation != generation {
+            return;
+        }
+        connection.requested = self.now;
+        connection.stage = ConnectionStage::Pending;
+        let (b, process) = (connection.backend, connection.process);
+        if self.params.counted_from_syn == 0
+            && let Some(assigned) = &mut connection.assigned
+        {
+            self.core.established(assigned, self.now);
+            connection.load = self.core.view().load(assigned.backend);
+            self.load_changed(b);
+        }
+        self.sniff_request(id);
+        if process != NO_PROCESS {
+            self.take_up(b, process, id);
+        } else if self.params.held_from_syn == 0 {
+            self.established_at(b, id);
+        }
+    }
+
+    /// Where processes hold connections from the establishment on: an idle process takes it up, or it waits.
+    pub(super) fn established_at(&mut self, b: u16, id: ConnectionId) {
+        let node = &mut self.nodes[usize::from(b)];
+        node.coming -= 1;
+        match node.pool.take_idle(id) {
+            Some(p) => {
+                self.connections.get_mut(id).process = p;
+                self.take_up(b, p, id);
+            }
+            None => node.pending.push_back(id),
+        }
+    }
+
+    /// The front-end sees the request pass.
+    #[inline]
+    fn sniff_request(&mut self, id: ConnectionId) {
+        if self.sniffs {
+            let asked = &self.connections.get(id).asked;
+            let (kind, target, class) = (asked.kind, asked.target, asked.class);
+            self.sniff(id, kind, Some(target), class);
+        }
+    }
+
+    /// The front-end sees the FIN pass.
+    pub(super) fn sniff_end(&mut self, id: ConnectionId) {
+        if self.sniffs {
+            self.sniff(id, SniffedKind::Connection, None, 0);
+        }
+    }
+
+    fn sniff(&mut self, id: ConnectionId, kind: SniffedKind, target: Option<u32>, class: u16) {
+        let (connection, targets) = (self.connections.get(id), self.config.targets);
+        let sniffed = SniffedRequest {
+            backend: BackendId(connection.backend),
+            kind,
+            target: target.map_or(TargetId(0), |target| targets.id[target as usize]),
+            class,
+            size_bytes: target.map(|target| targets.size_bytes[target as usize]),
+            round_trip: connection.round_trip,
+        };
+        self.core.sniffed(&sniffed, self.now);
+    }
+
+    /// A connection is gone.
+    #[inline]
+    pub(super) fn forget(&mut self, id: ConnectionId) {
+        let connection = self.connections.get(id);
+        if connection.persistent {
+            let slot = &mut self.kept[connection.client as usize];
+            // A later connection of the client may have taken its place.
+            if *slot == id {
+                *slot = NO_CONNECTION;
+            }
+        }
+        self.connections.remove(id);
+    }
+
+    /// The load of `b` may have changed.
+    #[inline]
+    pub(super) fn load_changed(&mut self, b: u16) {
+        if self.used.is_none() {
+            let b = BackendId(b);
+            self.tally.load_changed(b, self.core.view().load(b), self.now);
+        }
+    }
+}

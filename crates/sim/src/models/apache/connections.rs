@@ -1,0 +1,130 @@
+//! The connections of clients, by number.
+
+use plimsoll_policy::{Assigned, Nanos, Time};
+
+use super::clients::AskedPage;
+
+/// Number of a connection; reused after it has ended.
+pub(super) type ConnectionId = u32;
+
+/// No connection.
+pub(super) const NO_CONNECTION: ConnectionId = u32::MAX;
+
+/// No process.
+pub(super) const NO_PROCESS: u16 = u16::MAX;
+
+/// What a connection is at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum ConnectionStage {
+    /// Not in use.
+    Free,
+    /// The core holds it, or its client waits to try again.
+    Unassigned,
+    /// A back-end has its SYN; the request is on its way.
+    Coming,
+    /// The request is there, and no process has it.
+    Pending,
+    /// A process has the request, or the network the rest of the response.
+    Served,
+    /// Answered; it stays for further requests.
+    Kept,
+    /// Answered; the client's FIN is on its way.
+    Closing,
+}
+
+/// See the module's documentation.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct ClientConnection {
+    pub(super) stage: ConnectionStage,
+    /// Counts the connections that had this number: events of others are void.
+    pub(super) generation: u32,
+    pub(super) assigned: Option<Assigned>,
+    pub(super) backend: u16,
+    /// The process that holds it, or [`NO_PROCESS`].
+    pub(super) process: u16,
+    /// Sent by a front-end that measures.
+    pub(super) is_probe: bool,
+    /// Stays for further requests.
+    pub(super) persistent: bool,
+    /// Refusals so far.
+    pub(super) refused: u8,
+    /// Number of the request, in order of arrival.
+    pub(super) number: u64,
+    pub(super) client: u32,
+    pub(super) asked: AskedPage,
+    pub(super) round_trip: Nanos,
+    /// When the first SYN came to the front-end; of a further request on the connection when that came.
+    pub(super) arrived: Time,
+    /// When the request came to the front-end.
+    pub(super) requested: Time,
+    /// Requests on it so far.
+    pub(super) requests: u32,
+    /// Bytes of the response that have been sent.
+    pub(super) sent: u64,
+    /// Congestion window, in segments.
+    pub(super) window: u32,
+    /// Load of its back-end when it was assigned, itself included.
+    pub(super) load: u32,
+}
+
+/// A slab of connections.
+#[derive(Default)]
+pub(super) struct ClientConnections {
+    slots: Vec<ClientConnection>,
+    free: Vec<ConnectionId>,
+    /// Those of clients.
+    live: usize,
+}
+
+impl ClientConnections {
+    pub(super) fn insert(&mut self, connection: ClientConnection) -> ConnectionId {
+        self.live += usize::from(!connection.is_probe);
+        if let Some(id) = self.free.pop() {
+            let slot = &mut self.slots[id as usize];
+            *slot = ClientConnection { generation: slot.generation, ..connection };
+            return id;
+        }
+        self.slots.push(connection);
+        (self.slots.len() - 1) as ConnectionId
+    }
+
+    #[inline]
+    pub(super) fn get(&self, id: ConnectionId) -> &ClientConnection {
+        &self.slots[id as usize]
+    }
+
+    #[inline]
+    pub(super) fn get_mut(&mut self, id: ConnectionId) -> &mut ClientConnection {
+        &mut self.slots[id as usize]
+    }
+
+    /// The connection of an event, if it is still that one.
+    #[inline]
+    pub(super) fn current(&self, id: ConnectionId, generation: u32) -> Option<ClientConnection> {
+        let slot = &self.slots[id as usize];
+        (slot.generation == generation).then_some(*slot)
+    }
+
+    #[inline]
+    pub(super) fn remove(&mut self, id: ConnectionId) {
+        let slot = &mut self.slots[id as usize];
+        debug_assert_ne!(slot.stage, ConnectionStage::Free, "a connection ends once");
+        self.live -= usize::from(!slot.is_probe);
+        slot.stage = ConnectionStage::Free;
+        slot.generation = slot.generation.wrapping_add(1);
+        self.free.push(id);
+    }
+
+    /// Connections of clients that have not ended.
+    pub(super) fn live(&self) -> usize {
+        self.live
+    }
+
+    /// Those that back-end `b` has, in order of their numbers.
+    pub(super) fn of_backend(&self, b: u16) -> Vec<ConnectionId> {
+        let has = |c: &ClientConnection| {
+            c.backend == b && !matches!(c.stage, ConnectionStage::Free | ConnectionStage::Unassigned)
+        };
+        (0..self.slots.len() as ConnectionId).filter(|&id| has(&self.slots[id as usize])).collect()
+    }
+}
