@@ -5,6 +5,7 @@ Usage: alone.py polling PROGRAM           random polling from one front-end and 
        alone.py decisions PROGRAM         time per decision of each policy
        alone.py adaptload STUDY BOUNDARIES  the AdaptLoad study's day, boundaries and decisions
        alone.py parsing PROGRAM LOG...    reading access logs
+       alone.py sniffing PROGRAM          sniffing a request, and entering it into the estimate
        alone.py calls PROGRAM             CPU time per call of the client library
        alone.py inquiries PROGRAM         load inquiries to an agent, beside a bare echo
 ROUNDS in the environment says how often (5 unless set, at least 2).
@@ -34,6 +35,8 @@ ADAPTLOAD_GOAL_ADJUSTMENT_US = 20
 ADAPTLOAD_GOAL_DECISION_NS = 50
 PARSING_GOAL_LPS = 1.5e6
 PARSING_GOAL_STEP = "read"
+# Sniffing with classification, and entering into the estimate.
+SNIFFING_GOALS_NS = {"sniff": 1000, "estimate": 300}
 CALLS = 400_000
 INQUIRIES_GOAL = 200_000
 # The 99th percentile over that of a bare echo, while all CPUs are busy.
@@ -182,6 +185,15 @@ def parsing(program, *logs):
             )
 
 
+def sniffing(program):
+    """Nanoseconds per request, a row per step."""
+    for lines in repeated([program]):
+        what, ns = lines[0]["what"], median(lines, "ns_per_request")
+        goal_ns = SNIFFING_GOALS_NS.get(what)
+        judged = "" if goal_ns is None else verdict(f"at most {goal_ns} ns", ns <= goal_ns)
+        print(f"{what:<10}{ns:>6.0f} ns ({spread(lines, 'ns_per_request', digits=0)})  {judged}".rstrip())
+
+
 def calls(program):
     """CPU time per call above a direct call, a row per form."""
     print(f"{'form':<34}{'µs CPU above a direct call':>28}{'min .. max':>16}{'failed':>8}  goal")
@@ -201,6 +213,7 @@ if __name__ == "__main__":
         "decisions": decisions,
         "adaptload": adaptload,
         "parsing": parsing,
+        "sniffing": sniffing,
         "calls": calls,
     }
     if len(sys.argv) < 3 or sys.argv[1] not in WHAT:

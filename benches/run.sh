@@ -19,7 +19,7 @@ machine() {
 # Builds the named examples and prints a line "NAME PROGRAM" for each.
 build_examples() {
   cargo build --locked --quiet --release --message-format json-render-diagnostics \
-    --package plimsoll-sim --package plimsoll-studies --package plimsoll-trace --package plimsoll-testbed --package plimsoll-agent \
+    --package plimsoll-sim --package plimsoll-sniffer --package plimsoll-studies --package plimsoll-trace --package plimsoll-testbed --package plimsoll-agent \
     "${@/#/--example=}" |
     python3 -c '
 import json, sys
@@ -40,7 +40,7 @@ program() {
 
 # Everything is built first: a build beside a measurement would disturb it.
 programs=$(build_examples fifo_jsq polling_speed lard_speed decision_speed adaptload_speed boundary_speed parse_speed overload \
-  inquiry_speed bare_polls)
+  inquiry_speed bare_polls sniff_speed)
 fifo_jsq=$(program fifo_jsq)
 polling_speed=$(program polling_speed)
 lard_speed=$(program lard_speed)
@@ -51,6 +51,7 @@ parse_speed=$(program parse_speed)
 overload=$(program overload)
 inquiry_speed=$(program inquiry_speed)
 bare_polls=$(program bare_polls)
+sniff_speed=$(program sniff_speed)
 cargo build --locked --quiet --release --package plimsoll-cli
 cargo build --locked --quiet --release --manifest-path benches/peers/Cargo.toml --target-dir benches/target
 cargo build --locked --quiet --release --manifest-path benches/cache/Cargo.toml --target-dir benches/target
@@ -78,6 +79,9 @@ CARGO_TARGET_DIR=benches/target BENCH_VENV=benches/.venv BENCH_ROUNDS=$ROUNDS be
 
 heading "(d) Nanoseconds per decision of each policy, 1,000,000 targets"
 python3 benches/alone.py decisions "$decision_speed"
+
+heading "(d1) CSLD: sniffing a request with 1,000 patterns and 20,000 documents, estimating its load, choosing for a connection"
+python3 benches/alone.py sniffing "$sniff_speed"
 
 heading "(d2) AdaptLoad: a day of 38.8 million requests on four back-ends, and what the policy costs"
 python3 benches/alone.py adaptload "$adaptload_speed" "$boundary_speed"

@@ -95,8 +95,9 @@ impl Account {
 
     /// Sends a request that can be repeated elsewhere to a back-end on trial, where one is due for it.
     pub(crate) fn try_ejected(&mut self, worker: &Worker, head: &RequestHead) {
-        if let Some(trial) = BackendTrial::begin(&worker.shared) {
-            self.assign(worker.shared.dispatch.assign_trial(trial.backend.id, head.target));
+        if let Some(trial) = BackendTrial::begin(&worker.shared, head.partition) {
+            let dispatch = &worker.shared.dispatch;
+            self.assign(dispatch.assign_trial(head.partition, trial.backend.id, head.target));
             self.trial = Some(trial);
         }
     }
@@ -109,7 +110,7 @@ impl Account {
         accepted: &Accepted,
     ) -> AdmissionResult {
         let request = (head.target, head.kind, accepted.client);
-        match worker.shared.dispatch.offer_again(request, self.tried, worker.asks()) {
+        match worker.shared.dispatch.offer_again(head.partition, request, self.tried, worker.asks()) {
             Offer::Assigned(assignment) => {
                 self.assign(assignment);
                 AdmissionResult::Assigned

@@ -14,6 +14,7 @@ use tokio::task::{AbortHandle, JoinHandle};
 
 use crate::backend::Backend;
 use crate::directory_status::DirectoryStatus;
+use crate::dispatch::Dispatch;
 use crate::health;
 use crate::load_information;
 use crate::mechanism::carry::Mechanism;
@@ -66,7 +67,8 @@ impl Control {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         let directory = {
             let _entered = runtime.enter();
-            shared.config.load().discovery.as_ref().map(discovered::start).transpose()?
+            let start = |discovery| discovered::start(discovery, shared.hash.partitioning());
+            shared.config.load().discovery.as_ref().map(start).transpose()?
         };
         let notified = Arc::clone(&changed);
         let thread = std::thread::Builder::new().name("control".into()).spawn(move || {
@@ -106,7 +108,7 @@ async fn work(
     let exchanging = shared
         .peers
         .clone()
-        .map(|peers| tokio::spawn(crate::peers::run(Arc::clone(&shared.dispatch), peers)));
+        .map(|peers| tokio::spawn(crate::peers::run(Arc::clone(shared.dispatch.first()), peers)));
     let serving = admin
         .map(|socket| tokio::spawn(crate::admin::serve(Arc::clone(&shared), Arc::clone(&systems), socket)));
     let learning = learn(&shared, directory, &changed);
@@ -207,8 +209,21 @@ async fn tick(shared: Arc<FrontEndShared>) {
 /// back-ends that are no longer configured as down, so that policies forget them.
 fn reconcile(shared: &FrontEndShared) {
     let backends = shared.backends.load_full();
-    let wrong: Vec<_> = shared.dispatch.inspect(|i| {
-        let known = backends.iter().filter(|b| b.id.index() < i.view.len());
+    for (partition, part) in (0..).zip(shared.dispatch.parts()) {
+        reconcile_part(shared, &backends, (partition, part));
+    }
+}
+
+fn reconcile_part(
+    shared: &FrontEndShared,
+    backends: &[Arc<Backend>],
+    (partition, part): (u16, &Arc<Dispatch>),
+) {
+    // To a partition, those that do not hold it are down.
+    let holds = |b: &&Arc<Backend>| shared.dispatch.held(b.id).has(partition);
+    let holding: Vec<&Arc<Backend>> = backends.iter().filter(holds).collect();
+    let wrong: Vec<_> = part.inspect(|i| {
+        let known = holding.into_iter().filter(|b| b.id.index() < i.view.len());
         let differs = known.filter_map(|b| {
             let is = i.view.health(b.id);
             let should = match (b.is_retired(), is) {
@@ -225,7 +240,7 @@ fn reconcile(shared: &FrontEndShared) {
         let still =
             shared.backends.load().get(backend.id.index()).is_some_and(|now| Arc::ptr_eq(now, backend));
         if still && backend.is_retired() {
-            shared.dispatch.set_health(backend.id, should);
+            part.set_health(backend.id, should);
         } else if still {
             shared.tell_health(backend);
         }

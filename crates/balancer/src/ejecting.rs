@@ -9,6 +9,7 @@ use plimsoll_policy::Weight;
 
 use crate::backend::Backend;
 use crate::ejection::{EjectionChange, TrialEnd};
+use crate::partitioning::PartitionSet;
 use crate::shared::FrontEndShared;
 
 impl FrontEndShared {
@@ -26,8 +27,7 @@ impl FrontEndShared {
         let backends = self.backends.load();
         let ejected = backends.iter().filter(|b| !b.is_retired() && b.is_ejected()).count();
         let may = ejected < most_ejected(&backends, &config.ejection);
-        let another = self.dispatch.inspect(|i| i.view.eligible_ids().any(|b| b != backend.id));
-        if !may || !another || backend.is_ejected() {
+        if !may || !self.dispatch.others_can_do_without(backend.id) || backend.is_ejected() {
             return;
         }
         backend.eject(now, &config.ejection);
@@ -39,15 +39,15 @@ impl FrontEndShared {
         self.settle(now);
     }
 
-    /// A back-end to which the next request may be sent on trial, and the number of that trial, which is then under way.
-    pub(crate) fn begin_trial(&self, now: Instant) -> Option<(Arc<Backend>, u64)> {
+    /// A back-end to which the next request for this partition may be sent on trial, and the number of that trial, which is then under way.
+    pub(crate) fn begin_trial(&self, partition: u16, now: Instant) -> Option<(Arc<Backend>, u64)> {
         if !self.any_ejected.load(Ordering::Relaxed) {
             return None;
         }
         let backends = self.backends.load();
-        let mut due =
-            backends.iter().filter(|b| !b.is_retired() && b.is_trial_due(now) && self.has_weight(b));
-        due.find_map(|b| Some((Arc::clone(b), b.begin_trial(now)?)))
+        let due = backends.iter().filter(|b| !b.is_retired() && b.is_trial_due(now) && self.has_weight(b));
+        due.filter(|b| self.dispatch.held(b.id).has(partition))
+            .find_map(|b| Some((Arc::clone(b), b.begin_trial(now)?)))
     }
 
     /// The trial of this number has ended.
@@ -91,8 +91,10 @@ impl FrontEndShared {
         for backend in ejected.drain(..beyond) {
             self.readmit(backend, now, "the share of ejected ones has become too large");
         }
-        if !ejected.is_empty() && self.dispatch.inspect(|i| i.view.eligible() == 0) {
-            for backend in ejected.extract_if(.., |b| b.is_able() && self.has_weight(b)) {
+        let bare = if ejected.is_empty() { PartitionSet::NONE } else { self.dispatch.bare() };
+        if bare != PartitionSet::NONE {
+            let is_wanted = |b: &Backend| self.dispatch.held(b.id).and(bare) != PartitionSet::NONE;
+            for backend in ejected.extract_if(.., |b| b.is_able() && self.has_weight(b) && is_wanted(b)) {
                 self.readmit(backend, now, "no other one takes requests");
             }
         }
@@ -106,7 +108,7 @@ impl FrontEndShared {
     }
 
     fn has_weight(&self, backend: &Backend) -> bool {
-        self.dispatch.inspect(|i| i.view.weight(backend.id) != Weight::ZERO)
+        self.dispatch.inspect_members(|i| i.view.weight(backend.id) != Weight::ZERO)
     }
 
     fn lock_ejecting(&self) -> MutexGuard<'_, ()> {

@@ -22,6 +22,7 @@ mod membership;
 mod metrics;
 mod net;
 mod observe;
+mod partitioning;
 mod peers;
 mod placement_row;
 mod refusal_reason;

@@ -53,6 +53,9 @@ reasons! {
     NoBackend "no_backend" "503"
         "no back-end takes requests: each one is down, drained, ejected or of weight 0, or has failed this request"
         "look at `/backends`; `[health]` says when a back-end counts as down";
+    NoReplica "no_replica" "503"
+        "no back-end that holds the request's partition takes requests, or each has failed this request"
+        "look at `/backends`, or name the partition in `partitions` of another back-end";
     Policy "policy" "503"
         "the policy chose no back-end"
         "look at `/policy`, or choose another `policy.name`";

@@ -15,7 +15,7 @@ use plimsoll_policy::BackendId;
 
 use crate::access_log;
 use crate::control::{Control, ControlError};
-use crate::dispatch::{BuildFailed, Dispatch};
+use crate::dispatch::{BuildFailed, PartitionedDispatch};
 use crate::http::target_hash::TargetHash;
 use crate::load_information::LoadIntake;
 use crate::mechanism::carry::Mechanism;
@@ -132,7 +132,7 @@ impl PreparedBalancer {
         let members = members_of(&config, &[]);
         warn_of_strange_addresses(&config, &members);
         let hash = TargetHash::of(&config).map_err(StartError::Random)?;
-        let dispatch = Dispatch::new(&config, &members, hash.table_seed())?;
+        let dispatch = PartitionedDispatch::new(&config, &members, hash.table_seed())?;
         let (sender, log_thread) =
             access_log::start(config.access_log.as_ref()).map_err(StartError::AccessLog)?;
         let backends = members.iter().enumerate();
@@ -211,7 +211,7 @@ impl Balancer {
     /// Requests assigned to back-ends and not completed.
     #[must_use]
     pub fn load(&self) -> u64 {
-        self.shared.dispatch.inspect(|i| i.view.total_own_load())
+        self.shared.dispatch.load()
     }
 
     /// Applies another configuration: changes only what differs and loses no request. Number of workers and

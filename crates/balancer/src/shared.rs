@@ -14,7 +14,7 @@ use plimsoll_policy::Health;
 use crate::access_log::AccessLogSender;
 use crate::backend::Backend;
 use crate::directory_status::DirectoryStatus;
-use crate::dispatch::Dispatch;
+use crate::dispatch::PartitionedDispatch;
 use crate::http::target_hash::TargetHash;
 use crate::load_information::LoadIntake;
 use crate::metrics::WorkerCounts;
@@ -24,7 +24,7 @@ use crate::refusals::RefusalExamples;
 
 /// The state that all workers share.
 pub(crate) struct FrontEndShared {
-    pub(crate) dispatch: Arc<Dispatch>,
+    pub(crate) dispatch: PartitionedDispatch,
     /// The back-ends by the index of their id.
     pub(crate) backends: ArcSwap<Vec<Arc<Backend>>>,
     pub(crate) config: ArcSwap<Config>,
@@ -128,7 +128,7 @@ impl FrontEndShared {
             backends.map(|(i, s)| Arc::new(crate::membership::members::backend(BackendId::new(i), s, 1)));
         Arc::new(Self {
             hash: TargetHash::PLAIN,
-            dispatch: Dispatch::new(&config, &specs, 1).unwrap(),
+            dispatch: PartitionedDispatch::new(&config, &specs, 1).unwrap(),
             backends: ArcSwap::from_pointee(backends.collect()),
             membership: Mutex::default(),
             access_log: crate::access_log::start(None).unwrap().0,

@@ -19,9 +19,9 @@ pub(crate) struct BackendTrial {
 }
 
 impl BackendTrial {
-    /// Begins one, where a back-end is due for it.
-    pub(crate) fn begin(shared: &Arc<FrontEndShared>) -> Option<Self> {
-        let (backend, number) = shared.begin_trial(Instant::now())?;
+    /// Begins one with a request for this partition, where a back-end that holds it is due for it.
+    pub(crate) fn begin(shared: &Arc<FrontEndShared>, partition: u16) -> Option<Self> {
+        let (backend, number) = shared.begin_trial(partition, Instant::now())?;
         Some(Self { shared: Arc::clone(shared), backend, number, end: TrialEnd::Unknown })
     }
 

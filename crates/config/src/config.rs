@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use crate::sections::{
     AccessLog, Admin, AdmissionConfig, BackendConfig, DecisionLogConfig, DiscoveryConfig, EjectionConfig,
     FailoverConfig, Forwarded, HandoffConfig, HealthConfig, Limits, ListenerConfig, LoadInformationConfig,
-    MechanismKind, PeersConfig, PolicyConfig, ShadowConfig, TargetConfig, Timeouts,
+    MechanismKind, PartitionsConfig, PeersConfig, PolicyConfig, ShadowConfig, TargetConfig, Timeouts,
 };
 
 /// A whole configuration.
@@ -17,6 +17,8 @@ pub struct Config {
     pub backends: Vec<BackendConfig>,
     /// Who tells of further back-ends.
     pub discovery: Option<DiscoveryConfig>,
+    /// Parts of the data that only some back-ends hold.
+    pub partitions: Option<PartitionsConfig>,
     /// How a back-end is chosen.
     pub policy: PolicyConfig,
     /// A policy that is scored beside the live one.

@@ -64,6 +64,7 @@ impl Config {
         vec![
             ("", root.entries()),
             ("discovery", self.discovery.as_ref().map_or_else(Entries::new, |d| d.entries())),
+            ("partitions", self.partitions.as_ref().map_or_else(Entries::new, |p| p.entries())),
             ("policy", self.policy.entries("name")),
             ("shadow", self.shadow.as_ref().map_or_else(Entries::new, |s| s.policy.entries("policy"))),
             ("target", self.target.entries()),

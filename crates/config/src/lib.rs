@@ -29,7 +29,7 @@ pub use sections::{
     AccessLog, AccessLogFormat, Admin, AdmissionConfig, AdmissionLimitConfig, BackendConfig, BackendName,
     DecisionLogConfig, DiscoveryConfig, DiscoveryTransport, DynamicPattern, EjectionConfig, FailoverConfig,
     Forwarded, HandoffConfig, HashKey, HealthConfig, HealthProbe, Limits, ListenerConfig,
-    LoadInformationConfig, LoadSource, MechanismKind, PeerConfig, PeersConfig, Placement, PolicyConfig,
-    ShadowConfig, TargetConfig, TargetKey, Timeouts, WhenFull,
+    LoadInformationConfig, LoadSource, MechanismKind, PartitionBy, PartitionsConfig, PeerConfig, PeersConfig,
+    Placement, PolicyConfig, ShadowConfig, TargetConfig, TargetKey, Timeouts, WhenFull,
 };
 pub use value::{ConfigValue, size};

@@ -14,6 +14,7 @@ use crate::map::{LeaveReason, Liveness, MapChange, Replica, ServiceMap};
 use crate::map_bounds::MapBounds;
 use crate::multicast::{MulticastSettings, MulticastTransport};
 use crate::offer::{MOST_OFFERS, OfferError, ServiceOffer};
+use crate::scope::ServiceScope;
 use plimsoll_wire::SourceRates;
 
 use crate::transport::{
@@ -50,8 +51,8 @@ pub struct DirectorySettings {
     pub node: Option<String>,
     /// How long what this node says counts, and the longest time that what others say counts, which is 3 s or more.
     pub ttl: Duration,
-    /// The only partition that is of interest; none: all.
-    pub only: Option<ServiceKey>,
+    /// The only partitions that are of interest; none: all.
+    pub only: Option<ServiceScope>,
 }
 
 /// Why a node cannot take part in the directory.

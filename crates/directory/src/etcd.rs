@@ -20,6 +20,7 @@ use crate::announcement::{Announcement, Announcer, Said};
 use crate::drop_reason::DropReason;
 use crate::map::ReplicaId;
 use crate::offer::ServiceOffer;
+use crate::scope::ServiceScope;
 use crate::transport::{
     AnnouncementIntake, DirectoryTransport, PublishedOffers, TransportEvent, TransportLink, jitter, now,
 };
@@ -97,13 +98,13 @@ async fn call<T>(answer: impl Future<Output = Result<T, etcd_client::Error>>) ->
 #[derive(Debug, Clone)]
 pub struct EtcdTransport {
     settings: EtcdSettings,
-    only: Option<ServiceKey>,
+    only: Option<ServiceScope>,
 }
 
 impl EtcdTransport {
     /// Connects once it carries; etcd may be away meanwhile.
     #[must_use]
-    pub fn new(settings: EtcdSettings, only: Option<ServiceKey>) -> Self {
+    pub fn new(settings: EtcdSettings, only: Option<ServiceScope>) -> Self {
         Self { settings, only }
     }
 
@@ -250,7 +251,7 @@ async fn hear(transport: &EtcdTransport, hearing: AnnouncementIntake) {
 async fn watch_keys(transport: &EtcdTransport, hearing: &AnnouncementIntake) -> Result<(), EtcdFailure> {
     let settings = &transport.settings;
     let under = match &transport.only {
-        Some(only) => format!("{}/{}/{}/", settings.prefix, only.service, only.partition),
+        Some(only) => only.under(&settings.prefix),
         None => format!("{}/", settings.prefix),
     };
     let mut client = transport.connect().await?;

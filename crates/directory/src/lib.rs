@@ -17,6 +17,7 @@ mod map_bounds;
 mod map_change;
 mod multicast;
 mod offer;
+mod scope;
 mod transport;
 
 pub use announcement::{
@@ -29,4 +30,5 @@ pub use map::{DirectoryTime, LeaveReason, Liveness, MapChange, Replica, ReplicaI
 pub use map_bounds::MapBounds;
 pub use multicast::{DEFAULT_GROUP, MulticastError, MulticastSettings, MulticastTransport};
 pub use offer::{MOST_OFFERS, OfferError, ServiceOffer};
+pub use scope::ServiceScope;
 pub use transport::{AnnouncementIntake, DirectoryTransport, PublishedOffers, TransportEvent, TransportLink};

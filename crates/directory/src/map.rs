@@ -16,6 +16,7 @@ use crate::announcement::{Announcement, Said};
 use crate::drop_reason::DropReason;
 use crate::map_bounds::MapBounds;
 pub use crate::map_change::{LeaveReason, MapChange, Replica, ReplicaId};
+use crate::scope::ServiceScope;
 
 /// Part of the time to live after which a node that is alive has been heard again, even if one announcement was lost.
 const HEARD_AGAIN: f64 = 0.75;
@@ -80,8 +81,8 @@ pub struct ServiceMap {
     bounds: MapBounds,
     /// This node's own name: what it says comes back to it whatever the network does.
     own: Option<String>,
-    /// The only partition that is of interest.
-    only: Option<ServiceKey>,
+    /// The only partitions that are of interest.
+    only: Option<ServiceScope>,
     nodes: BTreeMap<String, KnownNode>,
     entries: BTreeMap<ReplicaId, MapEntry>,
     /// When any node was heard last.
@@ -97,9 +98,9 @@ pub struct ServiceMap {
 }
 
 impl ServiceMap {
-    /// An empty one, for the node called `own`, of the partition `only` or of all.
+    /// An empty one, for the node called `own`, of the partitions `only` or of all.
     #[must_use]
-    pub fn new(bounds: MapBounds, own: Option<String>, only: Option<ServiceKey>) -> Self {
+    pub fn new(bounds: MapBounds, own: Option<String>, only: Option<ServiceScope>) -> Self {
         let (nodes, entries) = (BTreeMap::new(), BTreeMap::new());
         let (last_heard, last_heard_afar, settling_until, wake_at) = (None, None, None, None);
         Self {
@@ -167,7 +168,7 @@ impl ServiceMap {
             }
             Said::Offers(offers) => {
                 for offer in offers {
-                    if self.only.as_ref().is_some_and(|only| *only != offer.key) {
+                    if self.only.as_ref().is_some_and(|only| !only.covers(&offer.key)) {
                         continue;
                     }
                     let end = match liveness {

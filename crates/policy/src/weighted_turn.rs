@@ -9,6 +9,9 @@
 //!     if weight[i] >= current:  choose i
 //! ```
 //!
+//! These weights say what a back-end can take *now*. Where back-ends differ in what they can take at all, one that has half of the
+//! highest such capacity (its weight in the cluster) is left out of every other turn.
+//!
 //! A back-end whose weight is highest by n gets n connections before the second one gets any. So with weights far above the number
 //! of connections of a period, and a new turn in each period, only the differences of weights matter.
 
@@ -22,6 +25,15 @@ pub struct WeightedTurn {
     /// The back-end chosen last.
     at: Option<usize>,
     current: u32,
+    /// Part of a turn that each back-end has not had yet, where capacities differ.
+    credit: Vec<f64>,
+}
+
+/// Turns without anybody chosen, after which there is nobody to choose: enough for a capacity of one 256th.
+const MOST_TURNS: u32 = 300;
+
+fn highest_capacity(view: &ClusterView) -> f64 {
+    view.eligible_ids().map(|b| view.weight(b).as_f64()).fold(0.0, f64::max)
 }
 
 impl WeightedTurn {
@@ -54,20 +66,37 @@ impl WeightedTurn {
 
     /// The next back-end among those that take new requests; `None` when there are none, or all have weight 0.
     pub fn next(&mut self, view: &ClusterView) -> Option<BackendId> {
-        // The rest of this turn, and then two whole ones: the first may end below the least weight.
-        for _ in 0..3 {
+        // The rest of this turn, and whole ones until somebody has both weight and credit.
+        let highest = if view.is_uniform() { 0.0 } else { highest_capacity(view) };
+        for _ in 0..MOST_TURNS {
             let from = self.at.map_or(0, |at| at + 1);
             for index in from..view.len() {
                 let fits = self.current > 0 && self.weight(index) >= self.current;
-                if fits && view.is_eligible(BackendId::new(index)) {
+                if fits && view.is_eligible(BackendId::new(index)) && self.has_credit(index, highest, view) {
                     self.at = Some(index);
                     return Some(BackendId::new(index));
                 }
             }
             self.at = None;
             self.current = self.next_weight(view);
+            if self.current == 0 {
+                return None;
+            }
         }
         None
+    }
+
+    /// Whether it is a back-end's turn as often as its part of the `highest` capacity says; 0 where all are the same.
+    fn has_credit(&mut self, index: usize, highest: f64, view: &ClusterView) -> bool {
+        if highest == 0.0 {
+            return true;
+        }
+        self.credit.resize(view.len(), 0.0);
+        let credit = &mut self.credit[index];
+        *credit += view.weight(BackendId::new(index)).as_f64() / highest;
+        let has = *credit >= 1.0;
+        *credit -= f64::from(u8::from(has));
+        has
     }
 
     /// The weight that the next turn asks for: turns in which nobody would be chosen are left out.
@@ -112,6 +141,18 @@ mod tests {
             let next = if restart { [1, 1, 0] } else { [1, 0, 1] };
             assert_eq!(turns(&mut turn, &cluster, 3), next);
         }
+    }
+
+    #[test]
+    fn half_of_the_capacity_is_every_other_turn() {
+        let mut cluster = Cluster::new(2);
+        cluster.set_weight(BackendId(0), crate::weight::Weight::new(2.0).unwrap());
+        let mut turn = WeightedTurn::default();
+        assert_eq!(turns(&mut turn, &cluster, 6), [0, 0, 1, 0, 0, 1]);
+        // Only one of little capacity is left.
+        cluster.set_health(BackendId(0), Health::Down);
+        cluster.set_weight(BackendId(1), crate::weight::Weight::new(0.004).unwrap());
+        assert_eq!(turns(&mut turn, &cluster, 2), [1, 1]);
     }
 
     #[test]

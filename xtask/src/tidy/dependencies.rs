@@ -14,6 +14,7 @@ const ANY: &[&str] = &["*"];
 /// What is for tests only is not restricted.
 pub(super) const ARROWS: &[(&str, &[&str])] = &[
     ("cache", &[]),
+    ("classes", &[]),
     ("policy", &["cache"]),
     ("synth", &[]),
     ("trace", &["synth"]),

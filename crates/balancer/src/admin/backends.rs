@@ -144,7 +144,7 @@ fn find(shared: &FrontEndShared, name: &str) -> Result<Arc<Backend>, Refused> {
     let decoded = super::why::percent_decoded(name.as_bytes());
     let is_it = |b: &&Arc<Backend>| b.name.as_bytes() == decoded && !b.is_retired();
     let found = shared.backends.load().iter().find(is_it).cloned();
-    let known = shared.dispatch.inspect(|i| i.members.len());
+    let known = shared.dispatch.inspect_members(|i| i.members.len());
     found.filter(|b| b.id.index() < known).ok_or_else(|| unknown(shared, name))
 }
 

@@ -8,6 +8,7 @@ use plimsoll_config::WhenFull;
 use serde::Serialize;
 
 use super::reply::{Refused, Reply, json};
+use crate::dispatch::{DataPart, LogState};
 use crate::shared::FrontEndShared;
 
 /// Files that are listed; a directory holds as many as the configuration says.
@@ -63,8 +64,10 @@ async fn off_thread<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static
 fn look(shared: &FrontEndShared) -> Shown {
     let config = shared.config.load_full();
     let log = config.decision_log.as_ref();
-    let state = shared.dispatch.inspect(|i| i.log_state());
-    let (files, error) = match log.map(|log| files(&log.directory)) {
+    let mut state = LogState::default();
+    shared.dispatch.parts().iter().for_each(|part| state.add(part.inspect(|i| i.log_state())));
+    let parts = shared.dispatch.parts().len();
+    let (files, error) = match log.map(|log| files_of(parts, &log.directory)) {
         None => (Vec::new(), None),
         Some(Ok(files)) => (files, None),
         Some(Err(error)) => (Vec::new(), Some(error.to_string())),
@@ -85,6 +88,19 @@ fn look(shared: &FrontEndShared) -> Shown {
         errors: state.errors,
         last_error: state.last_error.or(error),
     }
+}
+
+/// The files of all partitions, each of which has a directory where there are several.
+fn files_of(parts: usize, directory: &Path) -> std::io::Result<Vec<LogFile>> {
+    let count = u16::try_from(parts).unwrap_or(u16::MAX);
+    let mut all = Vec::new();
+    for number in 0..count {
+        let own = DataPart { number, count }.log_directory(directory);
+        let within = own.strip_prefix(directory).unwrap_or(Path::new("")).to_path_buf();
+        let named = |file: LogFile| LogFile { name: within.join(file.name).display().to_string(), ..file };
+        all.extend(files(&own)?.into_iter().map(named));
+    }
+    Ok(all)
 }
 
 fn files(directory: &Path) -> std::io::Result<Vec<LogFile>> {

@@ -156,7 +156,11 @@ impl Sample {
         }
         out.gauges("plimsoll_policy_info", "The policy", || [([("policy", self.policy)], 1)])?;
         out.gauges("plimsoll_policy_stat", "What the policy counts, by its own names", || {
-            state.stats.iter().map(|&(stat, value)| ([("policy", self.policy), ("stat", stat)], value))
+            state.stats.iter().map(|stat| {
+                let partition = stat.partition.map(|partition| ("partition", partition.to_string()));
+                let labels = [("policy", self.policy.to_owned()), ("stat", stat.name.to_owned())];
+                (labels.into_iter().chain(partition).collect::<Vec<_>>(), stat.value)
+            })
         })?;
         out.gauge(
             "plimsoll_policy_tracked_targets",

@@ -186,8 +186,12 @@ fn ready(shared: &FrontEndShared) -> Reply {
     if shared.stopping.load(Ordering::Relaxed) {
         return not("the front-end is stopping");
     }
-    let eligible = shared.dispatch.inspect(|i| i.view.eligible());
-    if eligible == 0 { not("no back-end takes requests") } else { text(StatusCode::OK, "ready\n") }
+    let mut parts = shared.dispatch.parts().iter();
+    if parts.all(|part| part.inspect(|i| i.view.eligible()) == 0) {
+        not("no back-end takes requests")
+    } else {
+        text(StatusCode::OK, "ready\n")
+    }
 }
 
 async fn read(body: Incoming) -> Result<bytes::Bytes, Refused> {

@@ -1,4 +1,4 @@
-//! A snapshot of the front-end's state, taken under the lock of dispatch and used without it.
+//! A snapshot of the front-end's state, taken under the lock of dispatch, of one partition after the other, and used without it.
 
 use std::sync::Arc;
 
@@ -6,7 +6,7 @@ use plimsoll_decisions::ShadowScore;
 use plimsoll_policy::{BackendId, Health, PolicyTable, TargetId, Weight};
 
 use crate::backend::Backend;
-use crate::dispatch::{DispatchCounts, Inspection, LogState};
+use crate::dispatch::{Dispatch, DispatchCounts, Inspection, LogState};
 use crate::metrics::{BackendCounts, Histogram, SharedCounter};
 use crate::shared::FrontEndShared;
 
@@ -23,6 +23,26 @@ pub(super) struct BackendState {
     pub(super) eligible: bool,
     /// Whether it takes only trials, because it failed requests.
     pub(super) ejected: bool,
+    /// Whether it holds the partition, or one of those, that this is about.
+    pub(super) holds: bool,
+}
+
+/// A number that a policy tells of itself.
+pub(super) struct PolicyStat {
+    pub(super) name: &'static str,
+    /// Of which partition, where there are several.
+    pub(super) partition: Option<u16>,
+    pub(super) value: f64,
+}
+
+impl PolicyStat {
+    /// Its name, and its partition where there are several.
+    pub(super) fn key(&self) -> String {
+        match self.partition {
+            Some(partition) => format!("partition_{partition}.{}", self.name),
+            None => self.name.to_owned(),
+        }
+    }
 }
 
 /// The cluster, the policy and the counters of dispatch.
@@ -33,7 +53,7 @@ pub(super) struct Snapshot {
     pub(super) admission_limit: Option<u64>,
     pub(super) waiting: usize,
     pub(super) counts: DispatchCounts,
-    pub(super) stats: Vec<(&'static str, f64)>,
+    pub(super) stats: Vec<PolicyStat>,
     pub(super) tracked_targets: usize,
     pub(super) shadow: Option<ShadowScore>,
     pub(super) log: LogState,
@@ -47,26 +67,59 @@ pub(super) struct TargetState {
 
 impl Snapshot {
     pub(super) fn take(shared: &FrontEndShared) -> Self {
-        Self::with(shared, |_| ()).0
+        Self::of_all(shared, |_| ()).0
     }
 
     /// The same, with what else there is to see of the policy's state.
     pub(super) fn with_tables(shared: &FrontEndShared) -> (Self, Vec<PolicyTable>) {
-        Self::with(shared, |i| i.policy.tables())
+        let (snapshot, of_parts) = Self::of_all(shared, |i| i.policy.tables());
+        let mut tables: Vec<PolicyTable> = Vec::new();
+        for table in of_parts.into_iter().flatten() {
+            match tables.iter_mut().find(|known| known.name == table.name) {
+                Some(known) => known.rows.extend(table.rows),
+                None => tables.push(table),
+            }
+        }
+        (snapshot, tables)
     }
 
-    /// The same, with what is known of a target at that moment.
-    pub(super) fn with_target(shared: &FrontEndShared, target: TargetId) -> (Self, TargetState) {
-        Self::with(shared, |i| TargetState {
+    /// The state of one partition, with what is known of a target of it at that moment.
+    pub(super) fn with_target(
+        shared: &FrontEndShared,
+        partition: u16,
+        target: TargetId,
+    ) -> (Self, TargetState) {
+        let backends = shared.backends.load_full();
+        Self::of_part(shared, &backends, (partition, shared.dispatch.part(partition)), |i| TargetState {
             server_set: i.policy.server_set(target),
             known_size_bytes: i.known_size_bytes(target),
         })
     }
 
-    fn with<T>(shared: &FrontEndShared, look: impl FnOnce(&Inspection<'_>) -> T) -> (Self, T) {
+    /// All partitions together.
+    fn of_all<T>(shared: &FrontEndShared, look: impl Fn(&Inspection<'_>) -> T) -> (Self, Vec<T>) {
         let backends = shared.backends.load_full();
-        shared.dispatch.inspect(|i| {
-            let state = |backend: &Arc<Backend>| {
+        let parts = (0..).zip(shared.dispatch.parts());
+        let mut of_parts = parts.map(|part| Self::of_part(shared, &backends, part, &look));
+        let Some((mut all, first)) = of_parts.next() else { unreachable!("there is one part at least") };
+        let mut looks = vec![first];
+        for (partition, (part, look)) in (1..).zip(of_parts) {
+            all.add(partition, part);
+            looks.push(look);
+        }
+        (all, looks)
+    }
+
+    fn of_part<T>(
+        shared: &FrontEndShared,
+        backends: &[Arc<Backend>],
+        (partition, part): (u16, &Arc<Dispatch>),
+        look: impl FnOnce(&Inspection<'_>) -> T,
+    ) -> (Self, T) {
+        let several = shared.dispatch.parts().len() > 1;
+        let holds: Vec<bool> = backends.iter().map(|b| shared.dispatch.held(b.id).has(partition)).collect();
+        part.inspect(|i| {
+            let state = |(backend, &holds): (&Arc<Backend>, &bool)| {
                 let id = backend.id;
                 // During a reload a back-end is in the table a moment before it joins.
                 i.members.get(id.index()).map(|_| BackendState {
@@ -77,21 +130,45 @@ impl Snapshot {
                     health: i.view.health(id),
                     eligible: i.view.is_eligible(id),
                     ejected: backend.is_ejected(),
+                    holds,
                 })
             };
+            let stat = |(name, value)| PolicyStat { name, partition: several.then_some(partition), value };
             let snapshot = Self {
-                backends: backends.iter().filter_map(state).collect(),
+                backends: backends.iter().zip(&holds).filter_map(state).collect(),
                 total_load: i.view.total_own_load(),
                 admission_limit: (i.admission_limit < u64::MAX).then_some(i.admission_limit),
                 waiting: i.waiting,
                 counts: i.counts,
-                stats: i.policy.stats(),
+                stats: i.policy.stats().into_iter().map(stat).collect(),
                 tracked_targets: i.policy.tracked_targets(),
                 shadow: i.shadow(),
                 log: i.log_state(),
             };
             (snapshot, look(i))
         })
+    }
+
+    /// Adds what is to be seen of another partition.
+    fn add(&mut self, partition: u16, part: Self) {
+        debug_assert!(part.stats.iter().all(|stat| stat.partition == Some(partition)));
+        // A back-end that has joined meanwhile comes with the next snapshot.
+        for (all, one) in self.backends.iter_mut().zip(part.backends) {
+            all.load += one.load;
+            all.shown_load = all.shown_load.max(one.shown_load);
+            all.eligible |= one.eligible;
+            if one.holds && !all.holds {
+                (all.health, all.holds) = (one.health, true);
+            }
+        }
+        self.total_load += part.total_load;
+        self.admission_limit =
+            self.admission_limit.zip(part.admission_limit).map(|(a, b)| a.saturating_add(b));
+        self.waiting += part.waiting;
+        self.counts.add(part.counts);
+        self.stats.extend(part.stats);
+        self.tracked_targets += part.tracked_targets;
+        self.log.add(part.log);
     }
 }
 

@@ -18,6 +18,8 @@ struct Shown<'a> {
     target: Cow<'a, str>,
     target_id: String,
     target_key: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    partition: Option<u16>,
     policy: &'static str,
     keeps_assignments: bool,
     known_size_bytes: Option<u64>,
@@ -46,7 +48,13 @@ pub(super) fn answer(shared: &FrontEndShared, query: Option<&str>) -> Result<Rep
     let config = shared.config.load_full();
     let target = target(&config.target.key, query)?;
     let id = key::of_text((&config.target.key, &shared.hash), &target);
-    let (snapshot, of_target) = Snapshot::with_target(shared, id);
+    let Some(partition) = key::partition_of_text((&config.target.key, &shared.hash), &target) else {
+        let remedy = "write `by = \"target\"` in [partitions], or look at `/backends`";
+        let error = "the partition follows from the path, which is not in the target";
+        return Err(Refused::new(StatusCode::BAD_REQUEST, error, remedy));
+    };
+    let (mut snapshot, of_target) = Snapshot::with_target(shared, partition, id);
+    snapshot.backends.retain(|b| b.holds);
     let in_set = |b: &BackendState| of_target.server_set.contains(&b.backend.id);
     let there = snapshot.backends.iter().filter(|b| b.is_there() || in_set(b));
     let backends = there.map(|b| ShownBackend {
@@ -59,11 +67,13 @@ pub(super) fn answer(shared: &FrontEndShared, query: Option<&str>) -> Result<Rep
         load: b.load,
     });
     let refusals = refused::so_far(shared);
-    let named = |id: &BackendId| snapshot.backends.get(id.index()).map(|b| &*b.backend.name);
+    let named =
+        |id: &BackendId| snapshot.backends.iter().find(|b| b.backend.id == *id).map(|b| &*b.backend.name);
     let shown = Shown {
         target: String::from_utf8_lossy(&target),
         target_id: format!("{:016x}", id.0),
         target_key: config.target.key.to_string(),
+        partition: shared.hash.partitioning().map(|_| partition),
         policy: config.policy.spec.name,
         keeps_assignments: keeps_assignments(&snapshot, &of_target),
         known_size_bytes: of_target.known_size_bytes,
@@ -85,8 +95,11 @@ fn keeps_assignments(snapshot: &Snapshot, target: &TargetState) -> bool {
 
 fn explain(config: &Config, snapshot: &Snapshot, target: &TargetState) -> String {
     let policy = config.policy.spec.name;
-    let set: Vec<&BackendState> =
-        target.server_set.iter().filter_map(|id| snapshot.backends.get(id.index())).collect();
+    let set: Vec<&BackendState> = target
+        .server_set
+        .iter()
+        .filter_map(|id| snapshot.backends.iter().find(|b| b.backend.id == *id))
+        .collect();
     let mut out = if !set.is_empty() {
         let members: Vec<String> =
             set.iter().map(|b| format!("{} ({})", b.backend.name, state_in_words(b))).collect();

@@ -214,7 +214,7 @@ impl<M: Mechanism> Served<M> {
     /// Requests by the hundred of their status, and those that were tried twice. No load is left.
     fn counts(&self) -> ([u64; 5], u64) {
         let shared = &self.service.worker.shared;
-        assert_eq!(shared.dispatch.inspect(|i| i.view.total_load()), 0);
+        assert_eq!(shared.dispatch.first().inspect(|i| i.view.total_load()), 0);
         let counts = &shared.counts[0];
         (counts.requests.each_ref().map(|n| n.get()), counts.retried.get())
     }
@@ -301,7 +301,7 @@ async fn a_stale_connection_moves_no_target() {
         let served = under_policy::<OwnAnswers>("lard", &[get("/x"), get(path)].concat()).await;
         assert_eq!(served.counts().0, [0, 2, 0, 0, 0]);
         let target = TargetId::from_key(path.as_bytes());
-        sets.push(served.service.worker.shared.dispatch.inspect(|i| i.policy.server_set(target)));
+        sets.push(served.service.worker.shared.dispatch.first().inspect(|i| i.policy.server_set(target)));
     }
     assert_eq!(sets[0], sets[1]);
     assert_ne!(sets[0], sets[2], "a back-end that failed is left");
@@ -312,7 +312,7 @@ async fn a_request_that_comes_back_keeps_its_attempts() {
     let sent = get("/second-try");
     let tables = under("lard");
     let served = from_start::<OwnAnswers>(&tables, &sent, |shared| {
-        let Offer::Assigned(assignment) = shared.dispatch.offer(TargetId(1), Kind::Static, 0) else {
+        let Offer::Assigned(assignment) = shared.dispatch.first().offer(TargetId(1), Kind::Static, 0) else {
             panic!("none")
         };
         let tried = Tried::new([BackendId(2)]);

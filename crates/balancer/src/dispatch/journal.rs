@@ -11,7 +11,7 @@ use plimsoll_policy::{
     Weight, Witness,
 };
 
-use super::{BuildFailed, Member};
+use super::{BuildFailed, DataPart, Member};
 
 pub(super) struct Log {
     recorder: Recorder,
@@ -32,6 +32,16 @@ pub(crate) struct LogState {
     pub(crate) stopped: bool,
 }
 
+impl LogState {
+    /// Adds that of another partition's log.
+    pub(crate) fn add(&mut self, other: Self) {
+        self.dropped_chunks += other.dropped_chunks;
+        self.errors += other.errors;
+        self.last_error = self.last_error.take().or(other.last_error);
+        self.stopped |= other.stopped;
+    }
+}
+
 /// Decision log and shadow policy, where they are configured.
 #[derive(Default)]
 pub(super) struct Journal {
@@ -42,11 +52,12 @@ pub(super) struct Journal {
 }
 
 /// Opens the decision log that `config` asks for. This waits for the disk.
-pub(super) fn open_log(config: &Config) -> Result<Option<Log>, BuildFailed> {
+pub(super) fn open_log(config: &Config, part: DataPart) -> Result<Option<Log>, BuildFailed> {
     let open = |log: &DecisionLogConfig| {
+        let log = log_config(log, part);
         let failed =
             |error| BuildFailed::DecisionLog { directory: log.directory.display().to_string(), error };
-        let writer = LogWriter::open(&log_config(log)).map_err(failed)?;
+        let writer = LogWriter::open(&log).map_err(failed)?;
         Ok(Log { recorder: Recorder::new(), writer: Arc::new(writer) })
     };
     config.decision_log.as_ref().map(open).transpose()
@@ -165,9 +176,9 @@ impl Log {
     }
 }
 
-fn log_config(log: &DecisionLogConfig) -> LogConfig {
+fn log_config(log: &DecisionLogConfig, part: DataPart) -> LogConfig {
     LogConfig {
-        directory: log.directory.clone(),
+        directory: part.log_directory(&log.directory),
         file_bytes: log.file_bytes,
         files: log.files,
         when_full: match log.when_full {

@@ -3,10 +3,17 @@
 use std::sync::Arc;
 
 use plimsoll_config::{BackendName, Config};
-use plimsoll_policy::{BackendId, ClusterFull, Health, LruMap, Weight};
+use plimsoll_policy::{BackendId, ClusterFull, Health, LruMap, Policy, Weight};
 
 use super::member::{Member, key_of};
 use super::{BuildFailed, Dispatch, build, journal};
+
+/// What a configuration needs that takes the place of another one.
+pub(super) struct BuiltAnew {
+    policy: Box<dyn Policy>,
+    shadow: Option<Box<dyn Policy>>,
+    log: Option<journal::Log>,
+}
 
 impl Dispatch {
     /// Sets a back-end's health.
@@ -73,23 +80,42 @@ impl Dispatch {
 
     /// Removes idle ones of `departed`, at most `most`, which frees their indices. Returns the free indices in the order
     /// in which [`Dispatch::join`] reuses them.
+    #[cfg(test)]
     pub(crate) fn release(
         self: &Arc<Self>,
         departed: impl Iterator<Item = BackendId>,
         most: usize,
     ) -> Vec<BackendId> {
-        let mut state = self.lock();
-        let now = self.now(&mut state);
+        Self::release_from(std::slice::from_ref(self), departed, most)
+    }
+
+    /// The same in all of these partitions at once: those leave that are idle in each, so that indices stay the same.
+    pub(super) fn release_from(
+        parts: &[Arc<Self>],
+        departed: impl Iterator<Item = BackendId>,
+        most: usize,
+    ) -> Vec<BackendId> {
+        let mut states: Vec<_> = parts.iter().map(|part| part.lock()).collect();
+        let times: Vec<_> = parts.iter().zip(&mut states).map(|(part, state)| part.now(state)).collect();
         let mut left = 0;
         for b in departed {
             if left == most {
                 break;
             }
-            left += usize::from(state.core.leave(b, now));
+            if states.iter().all(|state| state.core.view().own_load(b) == 0) {
+                let leaves = states.iter_mut().zip(&times).map(|(state, &now)| state.core.leave(b, now));
+                left += usize::from(leaves.fold(false, |any, one| any | one));
+            }
         }
-        let free = state.core.view().left_ids().collect();
-        self.serve_waiting(state, now);
-        free
+        let free = states.first().map(|state| state.core.view().left_ids().collect());
+        // Whoever is served may end requests of other partitions.
+        drop(states);
+        for part in parts {
+            let mut state = part.lock();
+            let now = part.now(&mut state);
+            part.serve_waiting(state, now);
+        }
+        free.unwrap_or_default()
     }
 
     /// How many back-ends there would be with these as well; there is room for 65,535.
@@ -104,15 +130,32 @@ impl Dispatch {
     ///
     /// # Errors
     /// When something cannot be built; nothing has changed then.
+    #[cfg(test)]
     pub(crate) fn reconfigure(self: &Arc<Self>, old: &Config, new: &Config) -> Result<(), BuildFailed> {
-        // Everything that may fail or wait for the disk comes before the lock.
+        let built = self.build_anew(old, new)?;
+        self.apply(built, old, new);
+        Ok(())
+    }
+
+    /// What another configuration needs, built before anything is changed: all that may fail, or wait for the disk.
+    ///
+    /// # Errors
+    /// When something cannot be built.
+    pub(super) fn build_anew(&self, old: &Config, new: &Config) -> Result<BuiltAnew, BuildFailed> {
         let policy = build::policy(&new.policy, self.table_seed)?;
         let shadow = build::shadow(new, self.table_seed)?;
         let new_log = old.decision_log != new.decision_log;
-        let log = if new_log { journal::open_log(new)? } else { None };
+        let part = self.lock().part;
+        let log = if new_log { journal::open_log(new, part)? } else { None };
+        Ok(BuiltAnew { policy, shadow, log })
+    }
+
+    /// Applies another configuration with what was built for it.
+    pub(super) fn apply(self: &Arc<Self>, built: BuiltAnew, old: &Config, new: &Config) {
+        let BuiltAnew { policy, shadow, log } = built;
+        let new_log = old.decision_log != new.decision_log;
         // A replay starts with a policy that has seen nothing, so with another log the policy begins anew as well.
         let new_policy = old.policy != new.policy || new_log;
-
         let mut state = self.lock();
         let now = self.now(&mut state);
         let closed = if new_log { state.core.witness_mut().replace_log(log) } else { None };
@@ -131,7 +174,7 @@ impl Dispatch {
             state.start_shadow(shadow, new);
         }
         if old.target.sizes != new.target.sizes {
-            state.sizes = LruMap::with_seed(new.target.sizes, self.table_seed);
+            state.sizes = LruMap::with_seed(state.part.share(new.target.sizes), self.table_seed);
         }
         state.explain = build::wants_reasons(new);
         self.serve_waiting(state, now);
@@ -139,6 +182,5 @@ impl Dispatch {
             closed.flush();
             self.lock().core.witness_mut().remember(&closed);
         }
-        Ok(())
     }
 }

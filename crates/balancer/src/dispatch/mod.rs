@@ -8,6 +8,8 @@ mod journal;
 mod member;
 mod membership;
 mod offer;
+mod part;
+mod partitioned;
 mod patience;
 mod polling;
 mod state;
@@ -19,17 +21,21 @@ use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
 use plimsoll_config::Config;
-use plimsoll_policy::{BackendId, Cluster, Core, Ending, FreshLoads, LruMap, Nanos, Outcome, TargetId, Time};
+use plimsoll_policy::{
+    BackendId, Cluster, Core, Ending, FreshLoads, Health, LruMap, Nanos, Outcome, TargetId, Time,
+};
 use tokio::sync::oneshot;
 
 use crate::membership::source::MemberSpec;
 use crate::refusal_reason::RefusalReason;
 
-pub(crate) use asks::AsksBackends;
+pub(crate) use asks::{AsksBackends, PollNews};
 pub(crate) use build::BuildFailed;
 pub(crate) use inspection::Inspection;
 pub(crate) use journal::LogState;
 pub(crate) use member::Member;
+pub(crate) use part::DataPart;
+pub(crate) use partitioned::PartitionedDispatch;
 pub(crate) use state::{DispatchCounts, Reason};
 
 use journal::Journal;
@@ -58,25 +64,46 @@ pub(crate) struct Dispatch {
 }
 
 impl Dispatch {
-    /// A dispatch whose cluster begins with the back-ends `first`, all up; they get their ids in this order.
-    /// `table_seed` is for hash tables of targets.
+    /// A dispatch of data that is not divided.
     ///
     /// # Errors
     /// When the policy cannot be built or the decision log cannot be opened.
+    #[cfg(test)]
     pub(crate) fn new(
         config: &Config,
         first: &[MemberSpec],
         table_seed: u64,
     ) -> Result<Arc<Self>, BuildFailed> {
+        Self::of_part(config, first, table_seed, DataPart::WHOLE)
+    }
+
+    /// A dispatch of this part of the data, whose cluster begins with the back-ends `first`, which get their ids in this order. Those
+    /// that hold this part are up. `table_seed` is for hash tables of targets.
+    ///
+    /// # Errors
+    /// When the policy cannot be built or the decision log cannot be opened.
+    pub(super) fn of_part(
+        config: &Config,
+        first: &[MemberSpec],
+        table_seed: u64,
+        part: DataPart,
+    ) -> Result<Arc<Self>, BuildFailed> {
         let policy = build::policy(&config.policy, table_seed)?;
         let mut cluster = Cluster::new(0);
         let members: Vec<Member> = first.iter().map(|spec| Member::join(&mut cluster, spec)).collect();
+        for (member, spec) in members.iter().zip(first).filter(|(_, spec)| !spec.partitions.has(part.number))
+        {
+            debug_assert_eq!(member.name, spec.name);
+            cluster.set_health(member.id, Health::Down);
+        }
         let core = Core::with_witness(policy, cluster, build::admission(config), Journal::default());
         let mut state = State {
             core,
-            next_number: 0,
+            part,
+            // So numbers differ between partitions, and tell them.
+            next_number: part.number.into(),
             last: Time::ZERO,
-            sizes: LruMap::with_seed(config.target.sizes, table_seed),
+            sizes: LruMap::with_seed(part.share(config.target.sizes), table_seed),
             senders: Senders::default(),
             patience: Patience::new(),
             explain: build::wants_reasons(config),
@@ -88,7 +115,7 @@ impl Dispatch {
         };
         state.core.set_inquiries(build::inquiries(config));
         build::warn_of_unused_loads(config);
-        let log = journal::open_log(config)?;
+        let log = journal::open_log(config, part)?;
         state.core.witness_mut().replace_log(log);
         state.start_run(config, Time::ZERO);
         state.start_shadow(build::shadow(config, table_seed)?, config);
@@ -108,8 +135,7 @@ impl Dispatch {
     fn count_at(self: &Arc<Self>, backend: BackendId, target: TargetId, reason: Reason) -> Assignment {
         let mut state = self.lock();
         let now = self.now(&mut state);
-        let number = state.next_number;
-        state.next_number += 1;
+        let number = state.number();
         let assigned = state.core.stay(backend, number, target, now);
         let size_bytes = state.sizes.peek(target).copied();
         // Under an adaptive limit, which looks at the share of young requests, more load may leave more room.

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use plimsoll_policy::{Candidates, Kind, OfferOptions, TargetId, Time, Tried};
 
-use super::asks::AsksBackends;
-use super::state::{Decided, State};
+use super::asks::{AsksBackends, PollNews};
+use super::state::{Decided, Ended, State};
 use super::{Assignment, Dispatch, Offer, Ticket};
 
 impl Dispatch {
@@ -75,28 +75,30 @@ impl Dispatch {
     }
 
     /// A request waits no more for back-ends that were asked; these have told their loads. No effect if it waits for none any more.
+    #[cfg(test)]
     pub(crate) fn answer(self: &Arc<Self>, number: u64, heard: Candidates) {
+        self.take_in([PollNews::Ended { number, heard }].into_iter());
+    }
+
+    /// Takes what came of polls, in this order and under one lock: most answers end a poll.
+    pub(crate) fn take_in(self: &Arc<Self>, news: impl Iterator<Item = PollNews>) {
+        let mut ended = Vec::new();
         let mut state = self.lock();
         let now = self.now(&mut state);
-        let Some(decided) = state.answered(number, heard, now) else { return };
-        let outcome = match decided {
-            Decided::Assigned(made) => Ok(made),
-            Decided::Rejected(reason) => {
-                state.counts.refused += 1;
-                Err(reason)
+        for one in news {
+            match one {
+                PollNews::Told(report) => state.told(&report, now),
+                PollNews::Ended { number, heard } => ended.extend(state.ended(number, heard, now)),
             }
-            // It is in the queue now. A request is polled for once.
-            Decided::Waits | Decided::Polls(_) => return self.serve_waiting(state, now),
-        };
-        let owner = state.senders.take(number);
-        let asks = owner.as_ref().and_then(|owner| owner.asks.clone());
-        let probes = state.probes(asks.is_some(), now);
+        }
         self.serve_waiting(state, now);
-        probe(asks.as_ref(), probes);
-        let assignment = outcome.map(|made| Assignment::new(self, made));
-        // An owner that has gone returns its assignment.
-        if let Some(owner) = owner {
-            drop(owner.sender.send(assignment));
+        for Ended { owner, outcome, probes } in ended {
+            let assignment = outcome.map(|made| Assignment::new(self, made));
+            // An owner that has gone returns its assignment.
+            if let Some(owner) = owner {
+                probe(owner.asks.as_ref(), probes);
+                drop(owner.sender.send(assignment));
+            }
         }
     }
 

@@ -11,10 +11,21 @@ impl Dispatch {
     pub(crate) fn report(self: &Arc<Self>, report: &LoadReport) {
         let mut state = self.lock();
         let now = self.now(&mut state);
-        state.silent.remove(&report.backend);
-        state.fresh.tell(report.backend, now);
-        state.core.report(report, now);
+        state.told(report, now);
         self.serve_waiting(state, now);
+    }
+
+    /// These have so many requests of other partitions, besides those of this one.
+    pub(super) fn others_have(self: &Arc<Self>, elsewhere: &[(BackendId, u32)]) {
+        let mut state = self.lock();
+        let now = self.now(&mut state);
+        for &(backend, others) in elsewhere {
+            let view = state.core.view();
+            let load = view.own_load(backend).saturating_add(others);
+            if view.load(backend) != load && !view.has_left(backend) {
+                state.core.report(&LoadReport::of(backend, load), now);
+            }
+        }
     }
 
     /// A back-end is silent, or not to be believed: from now on its load is the mean of the others', so that it neither attracts

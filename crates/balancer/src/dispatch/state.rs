@@ -10,8 +10,9 @@ use plimsoll_policy::{
 
 use super::journal::{self, Journal};
 use super::member::Member;
+use super::part::DataPart;
 use super::patience::Patience;
-use super::waiting::Senders;
+use super::waiting::{Senders, WaitingOwner};
 use crate::refusal_reason::RefusalReason;
 
 /// Why a request was given to the back-end that it was given to, as far as it shows from outside the policy.
@@ -59,9 +60,21 @@ pub(crate) struct DispatchCounts {
     pub(crate) loads_known: u64,
 }
 
+impl DispatchCounts {
+    /// Adds those of another partition.
+    pub(crate) fn add(&mut self, other: Self) {
+        self.assigned += other.assigned;
+        self.waited += other.waited;
+        self.refused += other.refused;
+        self.loads_known += other.loads_known;
+    }
+}
+
 pub(super) struct State<A> {
     /// Decides; its witness is the decision log and the shadow policy.
     pub(super) core: Core<Journal>,
+    /// Of the data.
+    pub(super) part: DataPart,
     pub(super) next_number: u64,
     pub(super) last: Time,
     /// Size in bytes of the response to each target, as last seen.
@@ -100,6 +113,14 @@ pub(super) struct Polled {
     before: Option<Vec<BackendId>>,
 }
 
+/// A request whose poll is over: who waits for it, and what becomes of it.
+pub(super) struct Ended<A> {
+    pub(super) owner: Option<WaitingOwner<A>>,
+    pub(super) outcome: Result<Made, RefusalReason>,
+    /// Ask these besides.
+    pub(super) probes: Candidates,
+}
+
 pub(super) enum Decided {
     Assigned(Made),
     /// Ask these back-ends.
@@ -112,7 +133,7 @@ impl<A> State<A> {
     /// Why a request is refused whose time in the queue is over; it was brief or not.
     pub(super) fn refusal_of_waiting(&self, briefly: bool) -> RefusalReason {
         match self.core.view().eligible() {
-            0 => RefusalReason::NoBackend,
+            0 => self.nobody(),
             _ if briefly => RefusalReason::QueueStanding,
             _ => RefusalReason::QueueTimeout,
         }
@@ -121,16 +142,27 @@ impl<A> State<A> {
     /// Why a request is refused that the core rejects now.
     pub(super) fn refusal(&self, rejection: Rejection) -> RefusalReason {
         match (self.core.view().eligible(), rejection) {
-            (0, _) => RefusalReason::NoBackend,
+            (0, _) => self.nobody(),
             (_, Rejection::QueueFull) => RefusalReason::QueueFull,
             (_, Rejection::NoBackend) => RefusalReason::Policy,
             (_, Rejection::Expired) => RefusalReason::QueueTimeout,
         }
     }
 
-    pub(super) fn request(&mut self, target: TargetId, kind: Kind, client: u64) -> Request {
+    /// The number of the next request.
+    pub(super) fn number(&mut self) -> u64 {
         let number = self.next_number;
-        self.next_number += 1;
+        self.next_number += u64::from(self.part.count);
+        number
+    }
+
+    /// Why requests are refused while no back-end takes any.
+    fn nobody(&self) -> RefusalReason {
+        if self.part.is_one_of_several() { RefusalReason::NoReplica } else { RefusalReason::NoBackend }
+    }
+
+    pub(super) fn request(&mut self, target: TargetId, kind: Kind, client: u64) -> Request {
+        let number = self.number();
         let size_bytes = self.sizes.peek(target).copied();
         Request { number, target, size_bytes, kind, client, class: 0, features: None }
     }
@@ -187,9 +219,37 @@ impl<A> State<A> {
         Some(self.decided(offered?, size_bytes, before))
     }
 
+    /// The same with whom it concerns; `None` where it waits on, in the queue.
+    pub(super) fn ended(&mut self, number: u64, heard: Candidates, now: Time) -> Option<Ended<A>> {
+        let outcome = match self.answered(number, heard, now)? {
+            Decided::Assigned(made) => Ok(made),
+            Decided::Rejected(reason) => {
+                self.counts.refused += 1;
+                Err(reason)
+            }
+            // A request is polled for once.
+            Decided::Waits | Decided::Polls(_) => return None,
+        };
+        let owner = self.senders.take(number);
+        let asks = owner.as_ref().is_some_and(|owner| owner.asks.is_some());
+        let probes = self.probes(asks, now);
+        Some(Ended { owner, outcome, probes })
+    }
+
+    /// A back-end has told its load.
+    pub(super) fn told(&mut self, report: &LoadReport, now: Time) {
+        self.silent.remove(&report.backend);
+        self.fresh.tell(report.backend, now);
+        self.core.report(report, now);
+    }
+
     /// Whether the request whose back-ends are asked is the only one under way.
     pub(super) fn is_alone(&self) -> bool {
-        self.core.view().total_own_load() == 0 && self.core.waiting() == 0 && self.polled.len() == 1
+        // Of other partitions nothing is known here.
+        !self.part.is_one_of_several()
+            && self.core.view().total_own_load() == 0
+            && self.core.waiting() == 0
+            && self.polled.len() == 1
     }
 
     /// The loads of these as the view has them; of one that is silent, what the others have in the mean.

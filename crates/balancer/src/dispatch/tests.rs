@@ -1,3 +1,4 @@
+mod partitions;
 mod polls;
 
 use std::task::{Context, Poll, Waker};

@@ -27,7 +27,7 @@ fn ejected(shared: &FrontEndShared) -> [bool; 3] {
     let of_table = [0, 1, 2].map(|index| shared.nth(index).is_ejected());
     // Dispatch knows of the same, where nothing else keeps one from taking requests.
     for index in (0..3).filter(|&index| shared.nth(index).is_able()) {
-        let eligible = shared.dispatch.inspect(|i| i.view.is_eligible(BackendId::new(index)));
+        let eligible = shared.dispatch.first().inspect(|i| i.view.is_eligible(BackendId::new(index)));
         assert!(!(eligible && of_table[index]), "{index}");
     }
     of_table
@@ -72,7 +72,10 @@ fn when_no_other_one_takes_requests_those_that_can_do() {
         assert_eq!(ejected(&shared), [true, true, false]);
         way(&shared, 2);
         assert_eq!(ejected(&shared), [false, true, false]);
-        assert_eq!(shared.dispatch.inspect(|i| i.view.eligible_ids().collect::<Vec<_>>()), [BackendId(0)]);
+        assert_eq!(
+            shared.dispatch.first().inspect(|i| i.view.eligible_ids().collect::<Vec<_>>()),
+            [BackendId(0)]
+        );
         // It is the last one now, whatever it fails.
         fail(&shared, 0, Instant::now() + SECOND);
         assert_eq!(ejected(&shared), [false, true, false]);
@@ -98,8 +101,8 @@ fn time_alone_brings_them_back() {
     shared.look_after_ejected(now + SECOND);
     assert_eq!(ejected(&shared), [true, true, false]);
     // The trial of the first one says nothing, that of the second one is under way: it is waited for.
-    assert_eq!(shared.begin_trial(now + SECOND).map(|(b, _)| b.id), Some(BackendId(0)));
-    assert_eq!(shared.begin_trial(now + SECOND).map(|(b, _)| b.id), Some(BackendId(1)));
+    assert_eq!(shared.begin_trial(0, now + SECOND).map(|(b, _)| b.id), Some(BackendId(0)));
+    assert_eq!(shared.begin_trial(0, now + SECOND).map(|(b, _)| b.id), Some(BackendId(1)));
     shared.end_trial(&shared.nth(0), 1, TrialEnd::Unknown, now + SECOND);
     shared.look_after_ejected(now + 3 * SECOND);
     assert_eq!(ejected(&shared), [false, true, false]);
@@ -121,12 +124,12 @@ fn only_one_that_may_take_requests_is_tried() {
     let (shared, now) = with_ejected(1, "");
     let due = now + SECOND;
     shared.dispatch.set_weight(BackendId(0), Weight::ZERO);
-    assert!(shared.begin_trial(due).is_none());
+    assert!(shared.begin_trial(0, due).is_none());
     shared.dispatch.set_weight(BackendId(0), Weight::ONE);
     shared.nth(0).set_drained(true);
-    assert!(shared.begin_trial(due).is_none());
+    assert!(shared.begin_trial(0, due).is_none());
     let (shared, _) = with_ejected(1, "");
-    let (backend, number) = shared.begin_trial(due).unwrap();
+    let (backend, number) = shared.begin_trial(0, due).unwrap();
     shared.end_trial(&backend, number, TrialEnd::Answered, due);
     assert_eq!(ejected(&shared), [false; 3]);
 }

@@ -2,11 +2,12 @@
 
 use std::borrow::Cow;
 
-use plimsoll_config::{DynamicPattern, TargetKey};
+use plimsoll_config::{DynamicPattern, PartitionBy, TargetKey};
 use plimsoll_policy::{Kind, TargetId};
 
 use super::fields::{Field, classify, trim};
 use super::target_hash::TargetHash;
+use crate::partitioning::first_segment;
 
 /// The target of a request. `path_query` starts with `/` (or is `*`); `host` is the host it is for.
 ///
@@ -40,6 +41,25 @@ pub(crate) fn target(
     }
 }
 
+/// The partition of a request, of which the rest is as for its target. Another hash is used: that of targets may be secret, and
+/// differ from front-end to front-end.
+pub(crate) fn partition(
+    (key, hash): (&TargetKey, &TargetHash),
+    path_query: &[u8],
+    host: &[u8],
+    fields: &[httparse::Header<'_>],
+) -> u16 {
+    let Some(partitioning) = hash.partitioning() else { return 0 };
+    match partitioning.by {
+        PartitionBy::Target => {
+            partitioning.partition_of(target((key, &TargetHash::PLAIN), path_query, host, fields))
+        }
+        PartitionBy::Segment => {
+            partitioning.partition_of(TargetId::from_key(first_segment(&normal(path_query))))
+        }
+    }
+}
+
 /// Whether a request of this method for `path_query` asks for a stored document or for something that is computed.
 pub(crate) fn kind(dynamic: &[DynamicPattern], method: &[u8], path_query: &[u8]) -> Kind {
     let stored = matches!(method, b"GET" | b"HEAD")
@@ -61,6 +81,21 @@ pub(crate) fn of_text((key, hash): (&TargetKey, &TargetHash), text: &[u8]) -> Ta
         }
         TargetKey::Header(_) | TargetKey::Cookie(_) => hash.target(text),
     }
+}
+
+/// The partition that a request has whose key is `text`, as [`of_text`] takes it; `None` where it follows from the path, and that
+/// is not in the text.
+pub(crate) fn partition_of_text((key, hash): (&TargetKey, &TargetHash), text: &[u8]) -> Option<u16> {
+    let Some(partitioning) = hash.partitioning() else { return Some(0) };
+    if partitioning.by == PartitionBy::Target {
+        return Some(partitioning.partition_of(of_text((key, &TargetHash::PLAIN), text)));
+    }
+    let path = match key {
+        TargetKey::PathQuery | TargetKey::Path => text,
+        TargetKey::HostPath => &text[memchr::memchr(b'/', text).unwrap_or(text.len())..],
+        TargetKey::Header(_) | TargetKey::Cookie(_) => return None,
+    };
+    Some(partition((key, hash), path, b"", &[]))
 }
 
 fn cookie<'a>(name: &[u8], fields: &[httparse::Header<'a>]) -> Option<&'a [u8]> {

@@ -48,6 +48,8 @@ impl Span {
 pub(crate) struct RequestHead {
     /// The target.
     pub(crate) target: TargetId,
+    /// Which part of the data it is for; 0 where there are no parts.
+    pub(crate) partition: u16,
     /// Whether a stored document is asked for.
     pub(crate) kind: Kind,
     /// How the body is framed.
@@ -105,6 +107,7 @@ pub(crate) fn rewrite(
     out.clear();
     let mut head = RequestHead {
         target: key::target((context.key, context.hash), form.path_query, host, request.headers),
+        partition: key::partition((context.key, context.hash), form.path_query, host, request.headers),
         kind: key::kind(context.dynamic, method, form.path_query),
         framing,
         version,

@@ -9,12 +9,16 @@ use plimsoll_policy::TargetId;
 use plimsoll_wire::random;
 use siphasher::sip::SipHasher13;
 
+use crate::partitioning::Partitioning;
+
 /// Hashes the keys of targets.
 #[derive(Clone, Copy)]
 pub(crate) struct TargetHash {
     /// `None` hashes as the simulator does.
     key: Option<SipHasher13>,
     table_seed: u64,
+    /// Which part of the data requests are for.
+    partitioning: Option<Partitioning>,
 }
 
 impl TargetHash {
@@ -23,20 +27,23 @@ impl TargetHash {
     /// # Errors
     /// When the system provides no random numbers.
     pub(crate) fn of(config: &Config) -> io::Result<Self> {
+        let partitioning = Partitioning::of(config);
         let secret = match (&config.target.hash_key, &config.peers) {
-            (HashKey::None, _) => return Ok(Self { key: None, table_seed: u64::from_le_bytes(random()?) }),
+            (HashKey::None, _) => {
+                return Ok(Self { key: None, table_seed: u64::from_le_bytes(random()?), partitioning });
+            }
             (HashKey::Given(key), _) => key.derive(PURPOSE),
             (HashKey::Random, Some(peers)) => peers.key.derive(PURPOSE),
             (HashKey::Random, None) => random()?,
         };
         let mut key = [0; 16];
         key.copy_from_slice(&secret[..16]);
-        Ok(Self { key: Some(SipHasher13::new_with_key(&key)), table_seed: u64::from_le_bytes(random()?) })
+        let key = Some(SipHasher13::new_with_key(&key));
+        Ok(Self { key, table_seed: u64::from_le_bytes(random()?), partitioning })
     }
 
     /// As the simulator hashes.
-    #[cfg(test)]
-    pub(crate) const PLAIN: Self = Self { key: None, table_seed: 1 };
+    pub(crate) const PLAIN: Self = Self { key: None, table_seed: 1, partitioning: None };
 
     /// The identity of the target with this key.
     pub(crate) fn target(&self, key: &[u8]) -> TargetId {
@@ -47,6 +54,11 @@ impl TargetHash {
                 TargetId(hasher.finish())
             }
         }
+    }
+
+    /// Which part of the data requests are for; `None` where there are no parts.
+    pub(crate) fn partitioning(&self) -> Option<Partitioning> {
+        self.partitioning
     }
 
     /// The seed of hash tables of targets.

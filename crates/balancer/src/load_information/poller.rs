@@ -15,7 +15,7 @@ use tokio::sync::Notify;
 use super::kernel_timer::KernelTimer;
 use super::polls::{Outgoing, PollEvent, PollsUnderWay};
 use super::{LoadIntake, nanos};
-use crate::dispatch::AsksBackends;
+use crate::dispatch::{AsksBackends, PartitionedDispatch, PollNews};
 use crate::shared::FrontEndShared;
 
 /// A poll ends by so much before its time-out, of which it is a tenth at most: what follows takes its time, too.
@@ -135,42 +135,46 @@ impl LoadPoller {
 
     fn carry_out(&self, events: Vec<PollEvent>) {
         let (dispatch, counts) = (&self.shared.dispatch, &self.information().counts);
+        // What comes together is passed on together.
+        let mut news = Vec::with_capacity(events.len());
         for event in events {
             match event {
                 PollEvent::Answered { number, heard, took_ns } => {
                     counts.poll_time.add(Duration::from_nanos(took_ns));
-                    dispatch.answer(number, heard);
+                    news.push(PollNews::Ended { number, heard });
                 }
                 PollEvent::Told(report) => {
                     counts.answers.add(1);
-                    dispatch.report(&report);
+                    news.push(PollNews::Told(report));
                 }
                 PollEvent::Discarded(_) => counts.discarded.add(1),
-                PollEvent::Silent(backend) => counts.neutral.add(u64::from(dispatch.report_mean(backend))),
+                PollEvent::Silent(backend) => {
+                    pass_on(dispatch, &mut news);
+                    counts.neutral.add(u64::from(dispatch.report_mean(backend)));
+                }
             }
         }
-    }
-
-    fn take(&self, datagram: &[u8]) {
-        let mut state = self.lock();
-        let now_ns = self.information().now_ns();
-        let (outgoing, events) = state.polls.take(datagram, now_ns);
-        self.send(&state, &outgoing);
-        drop(state);
-        self.carry_out(events);
+        pass_on(dispatch, &mut news);
     }
 
     /// Reads what has come.
     fn read(&self, receive: impl Fn(&mut [u8]) -> io::Result<usize>) {
         // A datagram that is longer than ours is told from one that was cut.
         let mut buffer = [0; plimsoll_wire::load::DATAGRAM_BYTES + 1];
+        let (mut state, mut events) = (self.lock(), Vec::new());
         for _ in 0..AT_ONCE {
             match receive(&mut buffer) {
-                Ok(bytes) => self.take(&buffer[..bytes]),
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
+                Ok(bytes) => {
+                    let now_ns = self.information().now_ns();
+                    let outgoing = state.polls.take(&buffer[..bytes], now_ns, &mut events);
+                    self.send(&state, &outgoing);
+                }
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
                 Err(error) => tracing::debug!(%error, "an answer could not be read"),
             }
         }
+        drop(state);
+        self.carry_out(events);
     }
 
     /// Takes answers, and ends polls whose time is up, until it is dropped.
@@ -225,6 +229,13 @@ impl LoadPoller {
                 self.read(|buffer| Ok(socket.direct.recv_from(buffer)?.0));
             }
         }
+    }
+}
+
+fn pass_on(dispatch: &PartitionedDispatch, news: &mut Vec<PollNews>) {
+    if !news.is_empty() {
+        dispatch.take_in(news);
+        news.clear();
     }
 }
 

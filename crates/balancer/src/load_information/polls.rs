@@ -151,34 +151,34 @@ impl PollsUnderWay {
         self.unanswered.get(&backend).is_some_and(|&count| count >= SILENT_AFTER)
     }
 
-    /// Takes a datagram that came in.
-    pub(super) fn take(&mut self, datagram: &[u8], now_ns: u64) -> (Outgoing, Vec<PollEvent>) {
-        let (mut outgoing, mut events) = (Outgoing::new(), Vec::new());
+    /// Takes a datagram that came in, and adds what follows to `events`.
+    pub(super) fn take(&mut self, datagram: &[u8], now_ns: u64, events: &mut Vec<PollEvent>) -> Outgoing {
+        let mut outgoing = Outgoing::new();
         match self.inquirer.take(datagram, now_ns) {
             Ok(LoadTaken::Load { sequence, load, latency_us, .. }) => {
                 if let Some(asked) = self.asked.remove(&sequence) {
                     self.unanswered.remove(&asked.backend);
                     let latency = (latency_us > 0).then(|| Nanos::new(u64::from(latency_us) * 1000));
                     let report = LoadReport { backend: asked.backend, load, latency };
-                    self.answered(&asked, Some(report), now_ns, &mut events);
+                    self.answered(&asked, Some(report), now_ns, events);
                 }
             }
             Ok(LoadTaken::Renewed { sequence, .. }) => {
                 if let Some(asked) = self.asked.remove(&sequence) {
-                    outgoing.extend(self.ask_again(asked, now_ns, &mut events));
+                    outgoing.extend(self.ask_again(asked, now_ns, events));
                 }
             }
             Ok(LoadTaken::Implausible { sequence, .. }) => {
                 if let Some(asked) = self.asked.remove(&sequence) {
                     self.unanswered.insert(asked.backend, SILENT_AFTER);
                     events.push(PollEvent::Silent(asked.backend));
-                    self.answered(&asked, None, now_ns, &mut events);
+                    self.answered(&asked, None, now_ns, events);
                 }
             }
             // The inquirer has counted it.
             Err(_) => {}
         }
-        (outgoing, events)
+        outgoing
     }
 
     /// The agent has begun anew: it is asked once more, for the same polls.

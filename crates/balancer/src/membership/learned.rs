@@ -139,6 +139,7 @@ pub(super) mod tests {
             agent_at: None,
             authority: format!("127.0.0.1:{port}"),
             load_at: crate::backend::LoadAt::Port(7401),
+            partitions: crate::partitioning::PartitionSet::ALL,
             max_connections: 4,
         }
     }
@@ -160,9 +161,9 @@ pub(super) mod tests {
         let heavy = MemberSpec { weight: Weight::new(2.0).unwrap(), ..spec("d", 9) };
         assert_eq!(told(vec![heavy]), TakenIn::Changed);
         assert_eq!(names(&shared), ["a", "b", "c", "d"]);
-        let left = shared.dispatch.inspect(|i| i.view.health(shared.nth(4).id));
+        let left = shared.dispatch.first().inspect(|i| i.view.health(shared.nth(4).id));
         assert_eq!(left, Health::Draining, "what it has is finished");
-        let weight = shared.dispatch.inspect(|i| i.view.weight(shared.nth(3).id));
+        let weight = shared.dispatch.first().inspect(|i| i.view.weight(shared.nth(3).id));
         assert_eq!(weight.as_f64(), 2.0);
         assert_eq!(told(vec![]), TakenIn::Changed);
         assert_eq!(names(&shared), ["a", "b", "c"]);

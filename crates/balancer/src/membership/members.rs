@@ -9,7 +9,7 @@ use plimsoll_policy::{BackendId, Health};
 
 use super::source::{MemberSpec, MembershipChange, MembershipSource};
 use crate::backend::Backend;
-use crate::dispatch::Dispatch;
+use crate::dispatch::PartitionedDispatch;
 
 /// The most back-ends that are there at a time, departed ones with requests included.
 pub(crate) const MOST_MEMBERS: usize = 65_534;
@@ -47,7 +47,7 @@ struct Entering<'a> {
 
 /// The members of the cluster, where they are kept.
 pub(crate) struct Members<'a> {
-    pub(crate) dispatch: &'a Arc<Dispatch>,
+    pub(crate) dispatch: &'a PartitionedDispatch,
     /// By the index of their ids.
     pub(crate) backends: &'a ArcSwap<Vec<Arc<Backend>>>,
     /// Threads that count what back-ends do.
@@ -78,7 +78,7 @@ impl Members<'_> {
         for spec in entering.joined {
             let health = if spec.address.is_ok() { Health::Up } else { Health::Down };
             // The number of back-ends was checked before.
-            if let Err(full) = self.dispatch.join(&spec.name, spec.weight, health) {
+            if let Err(full) = self.dispatch.join(&spec.name, spec.weight, health, spec.partitions) {
                 tracing::error!(backend = &*spec.name, %full, "a back-end cannot join");
             }
         }
@@ -152,6 +152,7 @@ impl Members<'_> {
         if found {
             entering.found.push(known.id);
         }
+        self.dispatch.set_held(known.id, spec.partitions, known.health());
         if reweighted {
             self.dispatch.set_weight(known.id, spec.weight);
         }
@@ -185,16 +186,17 @@ mod tests {
             agent_at: None,
             load_at: crate::backend::LoadAt::Port(7401),
             authority: "a".to_owned(),
+            partitions: crate::partitioning::PartitionSet::ALL,
             max_connections: 4,
         }
     }
 
     /// A cluster of one back-end, `stays`.
-    fn cluster() -> (Arc<Dispatch>, ArcSwap<Vec<Arc<Backend>>>) {
+    fn cluster() -> (PartitionedDispatch, ArcSwap<Vec<Arc<Backend>>>) {
         let text = "[[listener]]\naddress = \"127.0.0.1:0\"\n[[backend]]\nname = \"stays\"\n\
                     address = \"127.0.0.1:1\"\n[policy]\nname = \"lard\"\n";
         let config = Config::parse(text, "test.toml").unwrap();
-        let dispatch = Dispatch::new(&config, &[spec("stays")], 1).unwrap();
+        let dispatch = PartitionedDispatch::new(&config, &[spec("stays")], 1).unwrap();
         let first = Arc::new(backend(BackendId(0), &spec("stays"), 1));
         (dispatch, ArcSwap::from_pointee(vec![first]))
     }
@@ -207,7 +209,7 @@ mod tests {
             let name = format!("b{round}");
             members.follow(&mut Told(vec![MembershipChange::Join(spec(&name))]));
             let id = backends.load().iter().find(|b| *b.name == *name).map(|b| b.id).unwrap();
-            let known = dispatch.inspect(|i| {
+            let known = dispatch.first().inspect(|i| {
                 let member = i.members.iter().find(|m| *m.name == *name).map(|m| m.id);
                 (member, i.view.health(id), i.view.eligible())
             });
@@ -215,8 +217,8 @@ mod tests {
             members.follow(&mut Told(vec![MembershipChange::Leave(name.as_str().into())]));
         }
         assert!(backends.load().len() <= KEPT_INDICES + 1);
-        assert_eq!(dispatch.inspect(|i| (i.view.eligible(), i.view.total_load())), (1, 0));
-        let Offer::Assigned(assignment) = dispatch.offer(TargetId(7), Kind::Static, 0) else {
+        assert_eq!(dispatch.first().inspect(|i| (i.view.eligible(), i.view.total_load())), (1, 0));
+        let Offer::Assigned(assignment) = dispatch.first().offer(TargetId(7), Kind::Static, 0) else {
             panic!("the back-end that stays takes requests");
         };
         assert_eq!(assignment.backend(), BackendId(0));
@@ -236,7 +238,7 @@ mod tests {
         };
         let agree = || {
             let table = backends.load();
-            dispatch.inspect(|i| {
+            dispatch.first().inspect(|i| {
                 for member in i.members.iter().filter(|m| i.view.is_eligible(m.id)) {
                     assert_eq!(table[member.id.index()].name, member.name);
                 }
@@ -260,7 +262,7 @@ mod tests {
         let members = Members { dispatch: &dispatch, backends: &backends, workers: 1 };
         let set = |spec: MemberSpec, reweighted| {
             members.follow(&mut Told(vec![MembershipChange::Change { spec, reweighted }]));
-            dispatch.inspect(|i| i.view.weight(BackendId(0)))
+            dispatch.first().inspect(|i| i.view.weight(BackendId(0)))
         };
         let (half, double) = (Weight::new(0.5).unwrap(), Weight::new(2.0).unwrap());
         dispatch.set_weight(BackendId(0), half);
@@ -302,11 +304,12 @@ mod tests {
         dispatch.set_health(BackendId(0), Health::Down);
         let address = Err(UnresolvedHost { host: "b".to_owned(), error: "none".to_owned() });
         let joins = MemberSpec { address, ..spec("b") };
-        let Offer::Waits(_ticket) = dispatch.offer(TargetId(7), Kind::Static, 0) else {
+        let Offer::Waits(_ticket) = dispatch.first().offer(TargetId(7), Kind::Static, 0) else {
             panic!("no back-end takes requests");
         };
         members.follow(&mut Told(vec![MembershipChange::Join(joins)]));
-        let seen = dispatch.inspect(|i| (i.waiting, i.view.total_load(), i.view.health(BackendId(1))));
+        let seen =
+            dispatch.first().inspect(|i| (i.waiting, i.view.total_load(), i.view.health(BackendId(1))));
         assert_eq!(seen, (1, 0, Health::Down));
     }
 }

@@ -14,6 +14,7 @@ use super::resolve::in_thread;
 use super::source::MemberSpec;
 use crate::backend::LoadAt;
 use crate::host_names::{FoundAddresses, look_up};
+use crate::partitioning::PartitionSet;
 use crate::shared::FrontEndShared;
 
 /// How long an answer is waited for.
@@ -115,6 +116,7 @@ fn member_of(b: &BackendConfig, address: SocketAddr) -> MemberSpec {
         // The server behind the address knows itself by the name.
         authority: b.address(),
         load_at: LoadAt::Port(u16::try_from(b.load_port).unwrap_or(u16::MAX)),
+        partitions: PartitionSet::held(&b.partitions),
         max_connections: b.max_connections,
     }
 }

@@ -14,6 +14,7 @@ use super::source::{MemberSpec, MembershipChange, MembershipSource};
 use crate::backend::{Backend, LoadAt};
 use crate::health;
 use crate::host_names::{AT_ONCE, FoundAddresses, UnresolvedHost, addresses_of, look_up};
+use crate::partitioning::PartitionSet;
 use crate::shared::FrontEndShared;
 
 /// How long a start or a reload waits for all names together: longer than the 5 s after which a resolver asks its next name
@@ -68,6 +69,7 @@ fn member_of(
         agent_at: agent_at.cloned(),
         load_at: LoadAt::Port(u16::try_from(b.load_port).unwrap_or(u16::MAX)),
         authority: b.address(),
+        partitions: PartitionSet::held(&b.partitions),
         max_connections: b.max_connections,
     }
 }
@@ -250,8 +252,8 @@ mod tests {
         let shared = FrontEndShared::before_three("");
         set(&shared, b_by(&shared, nowhere));
         let lost = shared.nth(1);
-        let eligible = || shared.dispatch.inspect(|i| i.view.eligible());
-        let weight = || shared.dispatch.inspect(|i| i.view.weight(lost.id));
+        let eligible = || shared.dispatch.first().inspect(|i| i.view.eligible());
+        let weight = || shared.dispatch.first().inspect(|i| i.view.weight(lost.id));
         assert_eq!((lost.health(), eligible()), (Health::Down, 2));
         // No check can say that it is up.
         assert_eq!((lost.good_sign(1), lost.set_drained(true)), (None, Health::Down));

@@ -7,6 +7,7 @@ use plimsoll_policy::Weight;
 
 use crate::backend::LoadAt;
 use crate::host_names::UnresolvedHost;
+use crate::partitioning::PartitionSet;
 
 /// A back-end as a source knows it, found by its name.
 #[derive(Debug, Clone, PartialEq)]
@@ -23,6 +24,8 @@ pub(crate) struct MemberSpec {
     pub(crate) load_at: LoadAt,
     /// `Host` of health checks, and the name of its address.
     pub(crate) authority: String,
+    /// The parts of the data that it holds.
+    pub(crate) partitions: PartitionSet,
     /// Connections that may be open to it at once.
     pub(crate) max_connections: u32,
 }

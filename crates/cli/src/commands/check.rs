@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use plimsoll_config::{
     AccessLogFormat, Config, DiscoveryConfig, DiscoveryTransport, HashKey, HealthProbe,
-    LoadInformationConfig, LoadSource, PolicyConfig,
+    LoadInformationConfig, LoadSource, PartitionBy, PolicyConfig,
 };
 use plimsoll_datapath::privileges::PrivilegeError;
 use plimsoll_datapath::system::{Question, Role};
@@ -139,7 +139,17 @@ fn summary(config: &Config, path: &Path, user: &str) -> String {
         line("shadow policy", &policy(&shadow.policy));
     }
     if let Some(discovery) = &config.discovery {
-        line("discovery", &discovered(discovery));
+        line("discovery", &discovered(discovery, config.partitions.is_some()));
+    }
+    if let Some(partitions) = &config.partitions {
+        let by = match partitions.by {
+            PartitionBy::Target => "the target",
+            PartitionBy::Segment => "the first segment of the path",
+        };
+        line(
+            "partitions",
+            &format!("{}, by {by}; each has a policy, a limit and a log of its own", partitions.count),
+        );
     }
     if let Some(text) = loads(&config.load_information) {
         line("loads", &text);
@@ -178,8 +188,9 @@ fn target(config: &Config) -> String {
 }
 
 /// Who tells of further back-ends.
-fn discovered(discovery: &DiscoveryConfig) -> String {
+fn discovered(discovery: &DiscoveryConfig, all: bool) -> String {
     let DiscoveryConfig { service, partition, group, interface, .. } = discovery;
+    let what = if all { format!("all partitions of {service}") } else { format!("{service}/{partition}") };
     let by = match discovery.transport {
         DiscoveryTransport::Multicast => {
             let at = interface.as_ref().map_or_else(String::new, |name| format!(" at {name}"));
@@ -187,7 +198,7 @@ fn discovered(discovery: &DiscoveryConfig) -> String {
         }
         DiscoveryTransport::Etcd => format!("etcd at {}", discovery.endpoints.join(", ")),
     };
-    format!("{service}/{partition} by {by}; a replica counts for {} s at most", discovery.ttl.as_secs_f64())
+    format!("{what} by {by}; a replica counts for {} s at most", discovery.ttl.as_secs_f64())
 }
 
 /// Where loads come from, if not from this front-end alone.

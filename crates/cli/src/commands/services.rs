@@ -50,7 +50,7 @@ pub(crate) struct Args {
 pub(crate) fn run(args: &Args) -> Result<(), CliError> {
     args.log.start();
     let mut settings = args.directory.settings(&args.key, None)?;
-    settings.only.clone_from(&args.partition);
+    settings.only = args.partition.clone().map(Into::into);
     let wait = match args.wait.map(Duration::try_from_secs_f64) {
         Some(Ok(wait)) => wait,
         Some(Err(error)) => return Err(CliError::Usage(format!("--wait: {error}"))),

@@ -1,13 +1,29 @@
 //! Checks the table `[peers]` against the rest of the file.
 
-use toml::de::DeValue;
+use toml::de::{DeTable, DeValue};
 
 use crate::read::peers::Answering;
+use crate::read::tables::{if_there, one};
 use crate::reader::{ConfigReader, DeclaredTable, quoted};
 use crate::sections::{MechanismKind, PeersConfig, PolicyConfig};
 
+/// The front-ends beside this one, if there are any; the rest of the file is checked against them.
+pub(super) fn read<'a>(
+    reader: &mut ConfigReader<'a>,
+    root: &'a DeTable<'a>,
+    beside: &OtherSections<'_>,
+) -> Option<Option<PeersConfig>> {
+    let section = one(reader, root, "peers")?;
+    let peers = if_there(reader, &section, PeersConfig::read);
+    if section.table.is_some() {
+        let local = local(reader, (&section, peers.as_ref()), beside.backends);
+        check(reader, &section, local, beside);
+    }
+    Some(peers)
+}
+
 /// The local back-end, which is one of the configured ones.
-pub(super) fn local<'b>(
+fn local<'b>(
     reader: &mut ConfigReader<'_>,
     (section, peers): (&DeclaredTable<'_>, Option<&PeersConfig>),
     backends: &'b [Answering],
@@ -26,14 +42,18 @@ pub(super) fn local<'b>(
 /// The settings elsewhere in the file that `[peers]` restricts.
 pub(super) struct OtherSections<'a> {
     pub(super) mechanism: MechanismKind,
-    /// The `[[backend]]` on this machine.
-    pub(super) local: Option<&'a Answering>,
+    pub(super) backends: &'a [Answering],
     pub(super) policy: Option<&'a PolicyConfig>,
 }
 
-/// Checks the rest of the file if front-ends share their observations.
-pub(super) fn check(reader: &mut ConfigReader<'_>, section: &DeclaredTable<'_>, beside: &OtherSections<'_>) {
-    let local = beside.local.filter(|local| local.config.agent.is_some());
+/// Checks the rest of the file if front-ends share their observations; `local` is the `[[backend]]` on this machine.
+fn check(
+    reader: &mut ConfigReader<'_>,
+    section: &DeclaredTable<'_>,
+    local: Option<&Answering>,
+    beside: &OtherSections<'_>,
+) {
+    let local = local.filter(|local| local.config.agent.is_some());
     if let Some(local) = local.filter(|_| beside.mechanism.hands_off()) {
         let what = "packets cannot be led on to the machine that they are on".to_owned();
         let remedy =

@@ -4,25 +4,26 @@ mod discovery;
 mod failover;
 mod front_ends;
 mod handoff;
+mod partitions;
 mod peers;
 mod syntax;
+mod tables;
 
 use std::io::Read as _;
-use std::ops::Range;
 use std::path::Path;
 
 use toml::de::{DeTable, DeValue};
 
 use crate::config::Config;
 use crate::error::ConfigErrors;
-use crate::keys::SectionSpec;
 use crate::path::plain;
 use crate::read::peers::PlacedListener;
+use crate::read::tables::{if_there, list, one, part, switched};
 use crate::reader::{ConfigReader, DeclaredTable, escaped};
 use crate::sections::{
     AccessLog, Admin, AdmissionConfig, DecisionLogConfig, EjectionConfig, Forwarded, HealthConfig, Limits,
-    ListenerConfig, LoadInformationConfig, MechanismKind, PeersConfig, PolicyConfig, Root, SECTIONS,
-    ShadowConfig, TargetConfig, Timeouts, section,
+    ListenerConfig, LoadInformationConfig, MechanismKind, PolicyConfig, Root, SECTIONS, ShadowConfig,
+    TargetConfig, Timeouts, section,
 };
 
 /// The most bytes of a configuration file.
@@ -92,6 +93,7 @@ fn read<'a>(reader: &mut ConfigReader<'a>, root: &'a DeTable<'a>) -> Option<Conf
     let backend_sections = backend_list(reader, root, discovery_section.table.is_some())?;
     let answering = peers::backends(reader, &backend_sections);
     peers::check(reader, &listeners, &answering);
+    let partitions = partitions::read(reader, root, &answering, mechanism)?;
     let backends: Vec<_> = answering.iter().map(|b| b.config.clone()).collect();
     let policy = part(reader, root, PolicyConfig::read, "policy");
     let shadow = switched(reader, root, ShadowConfig::read, "shadow");
@@ -109,8 +111,8 @@ fn read<'a>(reader: &mut ConfigReader<'a>, root: &'a DeTable<'a>) -> Option<Conf
     }
     let failover_section = one(reader, root, "failover")?;
     let failover = failover::read(reader, &failover_section, mechanism, &listeners);
-    let peers_section = one(reader, root, "peers")?;
-    let peers = if_there(reader, &peers_section, PeersConfig::read);
+    let beside = front_ends::OtherSections { mechanism, backends: &answering, policy: policy.as_ref() };
+    let peers = front_ends::read(reader, root, &beside)?;
     let load_information = part(reader, root, LoadInformationConfig::read_checked, "load_information");
     let admin_section = one(reader, root, "admin")?;
     let admin = Admin::read(reader, &admin_section);
@@ -119,16 +121,12 @@ fn read<'a>(reader: &mut ConfigReader<'a>, root: &'a DeTable<'a>) -> Option<Conf
     let decision_log = if_there(reader, &decision_section, DecisionLogConfig::read);
     separate_admin(reader, &admin_section, admin.as_ref(), &listeners);
     separate_logs(reader, &decision_section, decision_log.as_ref(), access_log.as_ref());
-    if peers_section.table.is_some() {
-        let local = front_ends::local(reader, (&peers_section, peers.as_ref()), &answering);
-        let beside = front_ends::OtherSections { mechanism, local, policy: policy.as_ref() };
-        front_ends::check(reader, &peers_section, &beside);
-    }
     let Root { workers, user, seccomp, .. } = keys?;
     Some(Config {
         listeners: listeners.iter().map(|l| ListenerConfig { address: l.address }).collect(),
         backends,
         discovery,
+        partitions,
         policy: policy?,
         shadow,
         mechanism,
@@ -153,15 +151,6 @@ fn read<'a>(reader: &mut ConfigReader<'a>, root: &'a DeTable<'a>) -> Option<Conf
     })
 }
 
-/// A table that may be left out.
-fn if_there<'a, T>(
-    reader: &mut ConfigReader<'a>,
-    section: &DeclaredTable<'a>,
-    read: impl Fn(&mut ConfigReader<'a>, &DeclaredTable<'a>) -> Option<T>,
-) -> Option<T> {
-    section.table.and_then(|_| read(reader, section))
-}
-
 /// The back-ends; those that a directory tells may be all that there are.
 fn backend_list<'a>(
     reader: &mut ConfigReader<'a>,
@@ -169,97 +158,6 @@ fn backend_list<'a>(
     others: bool,
 ) -> Option<Vec<DeclaredTable<'a>>> {
     if others && root.get("backend").is_none() { Some(Vec::new()) } else { list(reader, root, "backend") }
-}
-
-/// A function that reads a table.
-type ReadTable<'a, T> = fn(&mut ConfigReader<'a>, &DeclaredTable<'a>) -> Option<T>;
-
-/// Reads the table `name`, which may be absent.
-fn part<'a, T>(
-    reader: &mut ConfigReader<'a>,
-    root: &'a DeTable<'a>,
-    read: ReadTable<'a, T>,
-    name: &'static str,
-) -> Option<T> {
-    let section = one(reader, root, name)?;
-    read(reader, &section)
-}
-
-/// Reads a table that switches something on by being present.
-fn switched<'a, T>(
-    reader: &mut ConfigReader<'a>,
-    root: &'a DeTable<'a>,
-    read: ReadTable<'a, T>,
-    name: &'static str,
-) -> Option<T> {
-    let section = one(reader, root, name)?;
-    section.table.and_then(|_| read(reader, &section))
-}
-
-/// The table `name`, or an empty one when it is absent or of the wrong type.
-fn one<'a>(
-    reader: &mut ConfigReader<'a>,
-    root: &'a DeTable<'a>,
-    name: &'static str,
-) -> Option<DeclaredTable<'a>> {
-    let spec = section(name)?;
-    let mut out = DeclaredTable { spec, path: name.to_owned(), table: None, span: 0..0 };
-    if let Some(value) = root.get(name) {
-        match value.get_ref() {
-            DeValue::Table(table) => {
-                out.table = Some(table);
-                out.span = value.span();
-                if spec.policy_key.is_none() {
-                    reader.unknown_keys(&out, |_| false);
-                }
-            }
-            _ => not_a_table(reader, spec, value.span()),
-        }
-    }
-    Some(out)
-}
-
-/// The tables of the list `name`.
-fn list<'a>(
-    reader: &mut ConfigReader<'a>,
-    root: &'a DeTable<'a>,
-    name: &'static str,
-) -> Option<Vec<DeclaredTable<'a>>> {
-    let spec = section(name)?;
-    let Some(value) = root.get(name) else {
-        let remedy = match name {
-            "backend" => "add at least one, with an address, or [discovery]".to_owned(),
-            _ => "add at least one, with an address".to_owned(),
-        };
-        reader.wrong(name, 0..0, (format!("there is no [[{name}]]"), remedy));
-        return Some(Vec::new());
-    };
-    let Some(items) = value.get_ref().as_array() else {
-        not_a_table(reader, spec, value.span());
-        return Some(Vec::new());
-    };
-    if items.is_empty() {
-        let remedy = "add at least one, with an address".to_owned();
-        reader.wrong(name, value.span(), (format!("there is no [[{name}]]"), remedy));
-    }
-    let mut sections = Vec::new();
-    for (index, item) in items.iter().enumerate() {
-        let DeValue::Table(table) = item.get_ref() else {
-            not_a_table(reader, spec, item.span());
-            continue;
-        };
-        let out =
-            DeclaredTable { spec, path: format!("{name}[{index}]"), table: Some(table), span: item.span() };
-        reader.unknown_keys(&out, |_| false);
-        sections.push(out);
-    }
-    Some(sections)
-}
-
-fn not_a_table(reader: &mut ConfigReader<'_>, spec: &SectionSpec, span: Range<usize>) {
-    let what = if spec.many { "is no list of tables" } else { "is no single table" };
-    let remedy = format!("write {} above its keys", spec.header());
-    reader.wrong(spec.name, span, (what.to_owned(), remedy));
 }
 
 fn unknown_at_the_top(reader: &mut ConfigReader<'_>, top: &DeclaredTable<'_>) {

@@ -54,6 +54,8 @@ pub(super) struct Answering {
     path: String,
     address_span: Range<usize>,
     weight_span: Range<usize>,
+    pub(super) partitions_path: String,
+    pub(super) partitions_span: Range<usize>,
     pub(super) agent_path: String,
     pub(super) agent_span: Range<usize>,
 }
@@ -77,6 +79,8 @@ pub(super) fn backends<'a>(reader: &mut ConfigReader<'a>, sections: &[DeclaredTa
             path: section.path.clone(),
             address_span: section.span_of("address"),
             weight_span: section.span_of("weight"),
+            partitions_path: section.key("partitions"),
+            partitions_span: section.span_of("partitions"),
             agent_path: section.key("agent"),
             agent_span: section.span_of("agent"),
         });

@@ -6,10 +6,11 @@ use std::time::Duration;
 
 use plimsoll_policy::Weight;
 
+use super::partitions::HeldPartitions;
 use crate::address::{HostPort, host_port, socket};
 use crate::declare::{KeyForm, KeyValue, keys};
 use crate::keys::Default::{Is, Required, Words};
-use crate::keys::KeyKind::{self, Integer, Number, Text};
+use crate::keys::KeyKind::{self, Integer, Number, Text, Texts};
 use crate::reader::{ConfigReader, DeclaredTable, Wrong, quoted};
 use crate::value::{self, ConfigValue, show_duration};
 
@@ -56,6 +57,9 @@ keys! {
         "agent" agent: Option<HostPort> = Words("no agent"), Text("host and port, e.g. \"10.0.0.1:7400\"");
         /// UDP port of its address at which its agent tells its load; see `load_information`.
         "load_port" load_port: u32 = Is("7401"), Integer { min: 1, max: 65_535 };
+        /// The partitions that it holds; see `partitions`. It gets requests for these alone.
+        "partitions" partitions: Vec<u16> =
+            Words("all"), Texts("the number of a partition, e.g. \"0\"") => HeldPartitions;
     }
 }
 

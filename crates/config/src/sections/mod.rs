@@ -11,6 +11,7 @@ mod health;
 mod limits;
 mod load_information;
 mod logs;
+mod partitions;
 mod peers;
 mod policy;
 mod root;
@@ -29,6 +30,7 @@ pub use health::{HealthConfig, HealthProbe};
 pub use limits::{Forwarded, Limits, Timeouts};
 pub use load_information::{LoadInformationConfig, LoadSource};
 pub use logs::{AccessLog, AccessLogFormat, DecisionLogConfig, WhenFull};
+pub use partitions::{PartitionBy, PartitionsConfig};
 pub use peers::{PeerConfig, PeersConfig};
 pub use policy::{PolicyConfig, ShadowConfig};
 pub use root::MechanismKind;
@@ -41,6 +43,7 @@ pub(crate) static SECTIONS: &[SectionSpec] = &[
     ListenerConfig::SECTION,
     BackendConfig::SECTION,
     DiscoveryConfig::SECTION,
+    PartitionsConfig::SECTION,
     PolicyConfig::SECTION,
     ShadowConfig::SECTION,
     TargetConfig::SECTION,

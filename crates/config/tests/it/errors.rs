@@ -141,6 +141,22 @@ const BAD: &[(&str, &str)] = &[
     ("discovery.interface", "[discovery]\nservice = \"a\"\ninterface = \"an interface\"\n"),
     ("discovery.endpoints[0]", "[discovery]\nservice = \"a\"\nendpoints = [\"https://h:2379\"]\n"),
     ("discovery.prefix", "[discovery]\nservice = \"a\"\nprefix = \"services\"\n"),
+    ("backend[1].partitions", "[[backend]]\naddress = \"h:1\"\npartitions = [\"0\"]\n"),
+    (
+        "backend[1].partitions",
+        "[[backend]]\naddress = \"h:1\"\npartitions = [\"0\", \"2\"]\n[partitions]\ncount = 2\n",
+    ),
+    ("backend[1].partitions[0]", "[[backend]]\naddress = \"h:1\"\npartitions = [\"64\"]\n"),
+    ("backend[1].partitions", "[[backend]]\naddress = \"h:1\"\npartitions = []\n"),
+    (
+        "partitions.count",
+        "[[listener]]\naddress = \"127.0.0.1:0\"\n[[backend]]\naddress = \"10.0.0.1:80\"\npartitions = [\"0\"]\n\
+         [partitions]\ncount = 2\n#",
+    ),
+    ("partitions.count", "[partitions]\ncount = 65\n"),
+    ("partitions.by", "[partitions]\ncount = 2\nby = \"path\"\n"),
+    ("mechanism", "mechanism = \"auto\"\n[partitions]\ncount = 2\n"),
+    ("shadow", "[shadow]\npolicy = \"random\"\n[partitions]\ncount = 2\n"),
     ("load_information.key_file", "[load_information]\nfrom = \"poll\"\n"),
     ("load_information.listen", "[load_information]\nfrom = \"broadcast\"\nkey_file = \"none\"\n"),
     ("load_information.timeout", "[load_information]\ntimeout = \"2s\"\n"),

@@ -257,7 +257,7 @@ fn bounds_hold_and_what_fits_is_taken() {
 #[test]
 fn only_what_is_of_interest_is_kept_but_all_tells_that_the_network_works() {
     let mut world = World::new(MapBounds::default());
-    world.map.only = Some("s/1".parse().unwrap());
+    world.map.only = Some("s/1".parse::<ServiceKey>().unwrap().into());
     world.hears_of("a", 1, &["s/0", "s/1"]);
     assert_eq!(world.names(), ["s/1 a"]);
     for sequence in 1..5 {

@@ -177,8 +177,7 @@ impl Csld {
     fn weights(&self, loads: &[f64], estimator: &Estimator, view: &ClusterView) -> Vec<u32> {
         let most = self.params.most_weight;
         let eligible: Vec<BackendId> = view.eligible_ids().filter(|b| b.index() < loads.len()).collect();
-        let per_weight = |b: &BackendId| loads[b.index()] / view.weight(*b).as_f64().max(1e-9);
-        let mut of: Vec<f64> = eligible.iter().map(per_weight).collect();
+        let mut of: Vec<f64> = eligible.iter().map(|b| loads[b.index()]).collect();
         let weights = if self.params.adaptive == 1 {
             let (requests, connections) = (estimator.requests(), estimator.connections());
             let carried = if connections > 0.0 { (requests / connections).max(1.0) } else { 1.0 };

@@ -94,7 +94,7 @@ impl WeightedRoundRobinHost {
     fn update(&mut self, view: &ClusterView, now: Time) {
         let interval_s = now.since(self.began).as_secs_f64();
         let eligible: Vec<BackendId> = view.eligible_ids().collect();
-        let of = |&b: &BackendId| self.load(b, view.load(b), interval_s) / view.weight(b).as_f64().max(1e-9);
+        let of = |&b: &BackendId| self.load(b, view.load(b), interval_s);
         let loads: Vec<f64> = eligible.iter().map(of).collect();
         let connections: u32 = self.assigned.iter().sum();
         let t_diff = self.params.t_diff * f64::from(connections) / eligible.len().max(1) as f64;

@@ -72,7 +72,11 @@ async fn a_trial_ends_with_the_head_of_the_answer() {
         client.write_all(get("/never-ends").as_bytes()).await.unwrap();
         read_until(&mut client, "begun").await;
         assert!(!shared.nth(0).is_ejected());
-        assert_eq!(shared.dispatch.inspect(|i| i.view.load(BackendId(0))), 1, "the client still reads");
+        assert_eq!(
+            shared.dispatch.first().inspect(|i| i.view.load(BackendId(0))),
+            1,
+            "the client still reads"
+        );
     });
     run.await;
 }

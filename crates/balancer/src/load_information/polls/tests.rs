@@ -35,7 +35,7 @@ impl Agents {
         let mut all = Vec::new();
         while let Some((to, inquiry)) = sent.pop() {
             let reply = self.reply(to, &inquiry, loads[to.index()]);
-            let (more, events) = polls.take(&reply, MS);
+            let (more, events) = take(polls, &reply, MS);
             sent.extend(more);
             all.extend(events);
         }
@@ -49,6 +49,12 @@ fn told(backend: BackendId, load: u32) -> PollEvent {
 
 fn answered<const N: usize>(number: u64, heard: [BackendId; N], took_ns: u64) -> PollEvent {
     PollEvent::Answered { number, heard: Candidates::new(heard), took_ns }
+}
+
+fn take(polls: &mut PollsUnderWay, datagram: &[u8], now_ns: u64) -> (Outgoing, Vec<PollEvent>) {
+    let mut events = Vec::new();
+    let outgoing = polls.take(datagram, now_ns, &mut events);
+    (outgoing, events)
 }
 
 #[test]
@@ -108,9 +114,9 @@ fn an_answer_that_is_under_way_is_shared_for_a_moment() {
     let (probed, _) = polls.begin(None, [A].into_iter(), 2 * MS);
     assert_eq!(probed.len(), 0);
     // Who began last waits for B, too; what A tells is told once.
-    let (_, events) = polls.take(&agents.reply(A, &sent[0].1, 5), 2 * MS);
+    let (_, events) = take(&mut polls, &agents.reply(A, &sent[0].1, 5), 2 * MS);
     assert_eq!(events, [told(A, 5), answered(2, [A], MS)]);
-    let (_, events) = polls.take(&agents.reply(B, &more[0].1, 6), 3 * MS);
+    let (_, events) = take(&mut polls, &agents.reply(B, &more[0].1, 6), 3 * MS);
     assert_eq!(events, [told(B, 6), answered(3, [A, B], MS)]);
     assert!(polls.asked.is_empty());
 
@@ -143,7 +149,7 @@ fn one_that_lies_is_silent_at_once() {
         load: Some(u32::MAX),
         latency_us: 0,
     };
-    let (_, events) = polls.take(&lie.seal(&keys()), MS);
+    let (_, events) = take(&mut polls, &lie.seal(&keys()), MS);
     assert_eq!(events, [PollEvent::Silent(A), answered(2, [], 0)]);
     assert_eq!(polls.forget(A, MS), []);
     assert!(!polls.is_silent(A));

@@ -26,7 +26,9 @@ impl Active {
     /// Counts the request at the back-end that answers it, not where it was to go: there it has failed.
     pub(super) fn stay_at(&mut self, worker: &Worker, link: &AgentLink) {
         let counted = link.has_index(worker);
-        self.account.stays(counted.then(|| worker.shared.dispatch.stay(link.id, self.head.target)));
+        let head = &self.head;
+        let stay = || worker.shared.dispatch.stay(head.partition, link.id, head.target);
+        self.account.stays(counted.then(stay));
     }
 
     /// Ends the request as its agent reports.

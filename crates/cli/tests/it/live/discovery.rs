@@ -5,6 +5,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicU16, Ordering};
 use std::time::Duration;
 
+use plimsoll_policy::{TargetId, partition_of};
 use plimsoll_testbed::load::{LoadSummary, OpenLoop, Req, open_loop};
 use plimsoll_testkit::{EtcdServer, Why, eventually, pace, wait_for};
 use tempfile::TempDir;
@@ -206,6 +207,41 @@ fn a_partition_restricts_the_choices() {
         assert!(nodes.iter().all(|name| answered(name).is_some_and(|n| n > 100)), "{partition}");
         front_end.stop();
     }
+}
+
+/// One front-end takes the replicas of all partitions, and a node that offers two is one back-end.
+#[test]
+fn one_front_end_distributes_among_the_holders_of_each_partition() {
+    let meeting = Meeting::multicast();
+    let origins = origins(3);
+    let hosted: [&[&str]; 3] = [&["album/0"], &["album/0", "album/1"], &["album/1", "other/0"]];
+    let nodes: Vec<Process> =
+        (0..3).map(|n| meeting.publish_these(&format!("n{n}"), origins[n].address, hosted[n])).collect();
+    let mut front_end = FrontEnd::start(&[], &format!("{}[partitions]\ncount = 2\n", meeting.keys));
+    knows(&front_end, &["n0", "n1", "n2"]);
+    let ask = |partition: usize| {
+        let is_in = |path: &String| partition_of(TargetId::from_key(path.as_bytes()), 2) == partition;
+        let paths: Vec<String> = (0..300).map(|n| format!("/{n}")).filter(is_in).collect();
+        let load = OpenLoop {
+            rate_rps: RATE_RPS,
+            seconds: 0.5,
+            connections: 8,
+            ..OpenLoop::new(front_end.address, move |n| Req::get(paths[n as usize % paths.len()].clone()))
+        };
+        run(open_loop(load))
+    };
+    for (partition, stranger) in [(0, "o2"), (1, "o0")] {
+        let summary = ask(partition);
+        assert_eq!(summary.succeeded, summary.requests, "{:?} {:?}", summary.failures, summary.statuses);
+        assert!(!summary.backends.contains_key(stranger), "{partition}: {:?}", summary.backends);
+        assert_eq!(summary.backends.len(), 2, "{partition}: {:?}", summary.backends);
+    }
+    // The second holder of the first partition goes.
+    nodes[1].signal("-TERM");
+    front_end.process.wait_for("a back-end leaves", 0);
+    let summary = ask(0);
+    assert_eq!(summary.backends.keys().collect::<Vec<_>>(), ["o0"]);
+    front_end.stop();
 }
 
 #[test]

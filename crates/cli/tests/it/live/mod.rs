@@ -13,6 +13,7 @@ mod load_information;
 mod messages;
 mod names;
 mod overload;
+mod partitions;
 mod peers;
 mod posts;
 mod privileges;
