@@ -193,13 +193,8 @@ pub(super) struct Predictions {
 
 impl Predictions {
     pub(super) fn of(r: &CsldResults, run: WebRun) -> Option<Self> {
-        let stat = |name| r.stat(run, name);
-        Some(Self {
-            hits_as_hits: stat("hits_as_hits")?,
-            hits_as_misses: stat("hits_as_misses")?,
-            misses_as_hits: stat("misses_as_hits")?,
-            misses_as_misses: stat("misses_as_misses")?,
-        })
+        let [[hits_as_hits, misses_as_hits], [hits_as_misses, misses_as_misses]] = r.predictions(run)?;
+        Some(Self { hits_as_hits, hits_as_misses, misses_as_hits, misses_as_misses })
     }
 
     fn all(&self) -> f64 {

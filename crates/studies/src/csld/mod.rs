@@ -201,10 +201,11 @@ fn execute_run(
     let mut watch = WebObserver { progress, failed, reported: 0 };
     let part = Extent { requests: Some(length), ..Extent::default() };
     let scenario = run.scenario(extent, workloads.seed)?;
-    let (mut done, outcome) = execute_recording(&scenario, workload, part, &mut watch)?;
+    let (mut done, _) = execute_recording(&scenario, workload, part, &mut watch)?;
     progress.advance(length.saturating_sub(watch.reported));
     // Nothing of the study reads it, and it is most of a result.
     done.load_series = Default::default();
     done.policy_tables.clear();
-    Ok((done, WebMeasures::of(&outcome)))
+    let measures = WebMeasures::of(&done).unwrap_or_default();
+    Ok((done, measures))
 }

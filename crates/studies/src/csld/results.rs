@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 
 use plimsoll_report::Run;
-use plimsoll_sim::RunOutcome;
 
 use super::confidence::SeedMean;
 use super::plan::WebRun;
@@ -24,15 +23,16 @@ pub(super) struct WebMeasures {
 }
 
 impl WebMeasures {
-    pub(super) fn of(outcome: &RunOutcome) -> Self {
-        let mean_s = outcome.response_ns.mean().map_or(f64::NAN, |ns| ns / 1e9);
-        Self {
-            server_latency_s: mean_s,
-            user_latency_s: mean_s,
-            opened: outcome.requests,
-            refused: 0,
-            given_up: outcome.lost,
-        }
+    /// `None` of a model without connections.
+    pub(super) fn of(run: &Run) -> Option<Self> {
+        let of = run.connections.as_ref()?;
+        Some(Self {
+            server_latency_s: of.server_latency_s?.mean,
+            user_latency_s: of.user_latency_s?.mean,
+            opened: of.opened,
+            refused: of.refusals.iter().sum(),
+            given_up: of.given_up,
+        })
     }
 
     /// Attempts to connect.
@@ -94,9 +94,11 @@ impl CsldResults {
         self.runs.get(&run).map(|(run, _)| 100.0 * run.utilization.cpu)
     }
 
-    /// A counter of the policy or of its predictions.
-    pub(super) fn stat(&self, run: WebRun, name: &str) -> Option<f64> {
-        self.runs.get(&run)?.0.policy_stats.get(name).copied()
+    /// Predictions of misses, by whether one was expected and whether there was one; `None` without any.
+    pub(super) fn predictions(&self, run: WebRun) -> Option<[[f64; 2]; 2]> {
+        let predictions = self.runs.get(&run)?.0.connections.as_ref()?.predictions;
+        let made: u64 = predictions.iter().flatten().sum();
+        (made > 0).then(|| predictions.map(|row| row.map(|count| count as f64)))
     }
 }
 
