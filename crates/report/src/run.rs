@@ -106,6 +106,10 @@ pub struct ConnectionFigures {
     pub given_up: u64,
     /// Server processes forked.
     pub forks: u64,
+    /// Requests for documents of which the policy predicted whether they are read from disk: by whether it expected that, and whether
+    /// they were.
+    #[serde(default)]
+    pub predictions: [[u64; 2]; 2],
 }
 
 /// Part of a policy's inner state.

@@ -57,6 +57,9 @@ pub struct ConnectionOutcome {
     pub given_up: u64,
     /// Server processes forked.
     pub forks: u64,
+    /// Requests for documents of which the policy predicted whether they are read from disk: by whether it expected that, and whether
+    /// they were.
+    pub predictions: [[u64; 2]; 2],
 }
 
 /// The results of a run, warm-up excluded.

@@ -56,6 +56,8 @@ pub fn execute(
 pub struct Extent {
     /// Leaves out requests from this time of the trace on.
     pub until: Option<Time>,
+    /// Leaves out requests after so many.
+    pub requests: Option<u64>,
     /// Recordings beside the totals.
     pub recording: Recording,
 }
@@ -104,8 +106,12 @@ pub fn execute_recording(
     };
     let until = extent.until.unwrap_or(Time::MAX);
     let requests = workload.requests::<SourceError>()?;
-    let mut source =
-        requests.until(until).with_dynamic(s.dynamic_share, s.seed).with_service(s.service, s.seed);
+    let limit = usize::try_from(extent.requests.unwrap_or(u64::MAX)).unwrap_or(usize::MAX);
+    let mut source = requests
+        .until(until)
+        .with_dynamic(s.dynamic_share, s.seed)
+        .with_service(s.service, s.seed)
+        .take(limit);
     let model = s.effective_model();
     let simulation = Simulation {
         config: &config,

@@ -81,6 +81,7 @@ impl Rule {
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum PaperReference {
     Figure(u32),
+    Table(u32),
     /// A section, with the figure whose discussion the claim belongs to.
     Section(&'static str, Option<u32>),
 }
@@ -89,6 +90,7 @@ impl PaperReference {
     fn words(self) -> String {
         match self {
             Self::Figure(number) => format!("figure {number}"),
+            Self::Table(number) => format!("table {number}"),
             Self::Section(number, _) => format!("section {number}"),
         }
     }
@@ -97,6 +99,7 @@ impl PaperReference {
     pub(crate) fn figure(self) -> Option<u32> {
         match self {
             Self::Figure(number) => Some(number),
+            Self::Table(_) => None,
             Self::Section(_, figure) => figure,
         }
     }

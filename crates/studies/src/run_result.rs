@@ -123,6 +123,7 @@ fn connections(of: &ConnectionOutcome) -> ConnectionFigures {
         refusals: of.refusals,
         given_up: of.given_up,
         forks: of.forks,
+        predictions: of.predictions,
     }
 }
 

@@ -1,5 +1,6 @@
 //! Arrival times of synthetic workloads.
 
+use super::day66::DAY66_REQUESTS_PER_MINUTE;
 use super::random::{exponential, first_of};
 use crate::times::{TimeDistribution, TimeDraws};
 use rand_pcg::Pcg64;
@@ -43,6 +44,14 @@ pub(super) fn smooth_day() -> Vec<u64> {
             (height * 1e6 / 60.0).round() as u64
         })
         .collect()
+}
+
+/// Requests per minute of the day that a workload is of, where it is of one.
+pub(super) fn day_of(workload: &str) -> Vec<u64> {
+    match workload {
+        "worldcup66" => DAY66_REQUESTS_PER_MINUTE.iter().map(|&requests| u64::from(requests)).collect(),
+        _ => smooth_day(),
+    }
 }
 
 /// The times of successive requests.

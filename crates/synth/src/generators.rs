@@ -103,6 +103,16 @@ pub(super) const IBM_GENERATORS: &[Generator] = &[
 pub(super) const CHESS_GENERATORS: &[Generator] =
     &[Generator { name: "irm", help: "Zipf-Mandelbrot, every target lives throughout", values: &[] }];
 
+/// Generators of the World Cup's peak day.
+pub(super) const WORLDCUP66_GENERATORS: &[Generator] = &[
+    Generator { name: "irm", help: "Zipf, every file lives throughout the day", values: &[] },
+    Generator {
+        name: "windowed",
+        help: "as irm, but all files beyond rank 500 live in half of the day",
+        values: &[("window_min", 0.5), ("window_max", 0.5)],
+    },
+];
+
 /// Generators of the World Cup day.
 pub(super) const WORLDCUP_GENERATORS: &[Generator] = &[
     Generator {

@@ -20,9 +20,11 @@
 //! proportional to the targets, never to the requests. The same seed gives the same records on
 //! every platform.
 
+mod answers;
 mod arrivals;
 mod coverage;
 mod day;
+mod day66;
 mod drift;
 mod error;
 mod generators;
@@ -44,6 +46,7 @@ mod window;
 mod workload;
 
 pub use coverage::coverage_bytes;
+pub use day66::DAY66_REQUESTS_PER_MINUTE;
 pub use error::SynthError;
 pub use record::{AnswerKind, Record, RecordKind};
 pub use spec::{FigureBound, Generator, Parameter, ParameterKind, PublishedFigure, WorkloadSpec};

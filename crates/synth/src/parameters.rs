@@ -1,5 +1,6 @@
 //! The parameters of each workload with their defaults.
 
+use super::answers::{ANSWER_COUNT, ANSWER_PARAMETERS};
 use super::spec::Parameter;
 
 const GENERATORS_OF_LARD: &[&str] = &["windowed", "irm", "stretched", "double_pareto"];
@@ -261,6 +262,40 @@ const WORLDCUP_ONLY: [Parameter; 7] = [
 ];
 /// Parameters of the workload `worldcup`.
 pub(super) const WORLDCUP_PARAMETERS: [Parameter; SHARED + 7] = join(&WORLDCUP_SHARED, &WORLDCUP_ONLY);
+
+const WORLDCUP66_SHARED: [Parameter; SHARED] = shared(&Defaults {
+    generators: &["irm", "windowed"],
+    targets: 17_332.0,
+    requests: 73_300_000.0,
+    rate: 0.0,
+    cover_mib: [0.0, 0.0, 0.0],
+    total_mib: 194.7,
+    zipf: (0.9, 0.0),
+    sizes: (1.3, 0.07, 1.3, 3.1),
+    pairing: (0.0, 0.0),
+    window: (1.0, 1.0),
+});
+
+/// Sizes of the World Cup site's files; of this day only the mean answer is known.
+const WORLDCUP66_SIZES: [Parameter; 3] = [
+    Parameter::number("file_median_bytes", "B", 3_714.0, (64.0, 1e9), "median size of a file"),
+    Parameter::number("request_mean_bytes", "B", 3_200.0, (64.0, 1e9), "mean size of a request"),
+    Parameter::number("request_median_bytes", "B", 963.0, (64.0, 1e9), "median size of a request"),
+];
+/// Of so many, those that use HTTP/1.1 ask often enough to keep their connections.
+const WORLDCUP66_CLIENTS: [Parameter; 1] = [Parameter::count(
+    "clients",
+    "",
+    1_000.0,
+    (1.0, 1e6),
+    "clients, of which each request has one at random",
+)];
+/// Parameters of the workload `worldcup66`.
+pub(super) const WORLDCUP66_PARAMETERS: [Parameter; SHARED + 4 + ANSWER_COUNT] = {
+    let with_sizes: [Parameter; SHARED + 3] = join(&WORLDCUP66_SHARED, &WORLDCUP66_SIZES);
+    let with_clients: [Parameter; SHARED + 4] = join(&with_sizes, &WORLDCUP66_CLIENTS);
+    join(&with_clients, &ANSWER_PARAMETERS)
+};
 
 /// One list of parameters after the other.
 const fn join<const A: usize, const B: usize, const ALL: usize>(

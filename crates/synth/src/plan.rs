@@ -1,6 +1,7 @@
 //! From parameters to a workload: popularity, numbering, sizes, windows, arrivals.
 
-use super::arrivals::{ArrivalProcess, smooth_day};
+use super::answers::AnswerMix;
+use super::arrivals::{ArrivalProcess, day_of};
 use super::day::{self, DayFigures};
 use super::drift::{BURSTS, Drift, DriftKind};
 use super::error::SynthError;
@@ -66,9 +67,9 @@ pub(super) fn build(
     } else if rate > 0.0 {
         ArrivalProcess::Poisson { gap_ns: 1e9 / rate }
     } else {
-        per_minute(&smooth_day(), requests, parameters.get("minute_s"))
+        per_minute(&day_of(spec.name), requests, parameters.get("minute_s"))
     };
-    let drift = Drift::new(&parameters, &smooth_day(), (base, &counts, &sizes));
+    let drift = Drift::new(&parameters, &day_of(spec.name), (base, &counts, &sizes));
     let mut windows = draw_windows(&parameters, base, &counts, seed);
     if let Some(drift) = &drift {
         give_bursts(&mut windows, base, drift, &sizes);
@@ -83,6 +84,7 @@ pub(super) fn build(
         hot,
         arrivals,
         service: service::service(&parameters),
+        answers: AnswerMix::new(&parameters),
         clients: parameters.get("clients") as u32,
         corrections,
         requests,
@@ -116,6 +118,7 @@ fn check(parameters: &Parameters) -> Result<(), SynthError> {
         ));
     }
     service::check(parameters)?;
+    AnswerMix::check(parameters)?;
     let rate = value("rate");
     if rate > 0.0 && value("requests") / rate > LONGEST_S {
         return refuse(format!(

@@ -24,6 +24,8 @@ pub(super) enum Purpose {
     Service = 7,
     /// The clients of the requests.
     Clients = 8,
+    /// What the requests are answered.
+    Answers = 9,
 }
 
 /// The stream of random numbers for one purpose under one seed.

@@ -48,6 +48,7 @@ pub struct Records<'a> {
     /// For services whose cost is a service time.
     service: Option<TimeDraws<Pcg64>>,
     clients: Pcg64,
+    answers: Pcg64,
     progress: Vec<TargetProgress>,
     /// First target whose next request falls in each slot.
     first: Vec<u32>,
@@ -69,6 +70,7 @@ impl<'a> Records<'a> {
             clock: ArrivalClock::new(&workload.arrivals, stream(workload.seed, Purpose::Times)),
             service: workload.service.map(|of| TimeDraws::new(of, stream(workload.seed, Purpose::Service))),
             clients: stream(workload.seed, Purpose::Clients),
+            answers: stream(workload.seed, Purpose::Answers),
             progress: Vec::with_capacity(workload.windows.len()),
             first: vec![NONE; slots],
             next: vec![NONE; workload.windows.len()],
@@ -182,7 +184,7 @@ impl Iterator for Records<'_> {
             0 => 0,
             count => ((u128::from(self.clients.next_u64()) * u128::from(count)) >> 64) as u32,
         };
-        Some(Record {
+        let mut record = Record {
             time_ns: self.clock.next_ns(),
             size_bytes: self.workload.document_size_bytes(target),
             // A service time of zero would stand for none.
@@ -192,7 +194,11 @@ impl Iterator for Records<'_> {
             class: 0,
             kind: RecordKind::Static,
             ..Record::default()
-        })
+        };
+        if let Some(answers) = &self.workload.answers {
+            answers.draw(&mut record, &mut self.answers);
+        }
+        Some(record)
     }
 
     fn size_hint(&self) -> (usize, Option<usize>) {

@@ -1,5 +1,6 @@
 //! A workload that is ready to be streamed, and its exact statistics.
 
+use super::answers::{AnswerMix, share_percent};
 use super::arrivals::ArrivalProcess;
 use super::drift::Drift;
 use super::error::SynthError;
@@ -34,6 +35,8 @@ pub struct SyntheticWorkload {
     pub(super) arrivals: ArrivalProcess,
     /// Service times, for services whose cost is one.
     pub(super) service: Option<TimeDistribution>,
+    /// What requests are answered, for sites of which that is known.
+    pub(super) answers: Option<AnswerMix>,
     /// Clients, of which each request has one at random; 0 where none is named.
     pub(super) clients: u32,
     pub(super) corrections: Vec<f64>,
@@ -136,7 +139,8 @@ impl SyntheticWorkload {
     }
 
     /// This workload's own value of a published figure, computed from the exact numbers of
-    /// requests and sizes, or, of intervals and service times, from all requests; `None` for a name that is no figure. Artificial hot targets are left
+    /// requests and sizes, or, of intervals and service times, from all requests,
+    /// of shares of requests from the first 500,000; `None` for a name that is no figure. Artificial hot targets are left
     /// out, since the figures are those of the trace they were added to.
     #[must_use]
     pub fn measured(&self, name: &str) -> Option<f64> {
@@ -163,6 +167,7 @@ impl SyntheticWorkload {
             "file_max_mib" => largest(&sizes) / MIB,
             "request_mean_bytes" => transferred() / requests as f64,
             "request_median_bytes" => median(&sizes, &counts),
+            _ if self.answers.is_some() => return share_percent(name, self.records()),
             _ => return service::moment(name, self.service.map(|_| self.records())?),
         })
     }

@@ -11,7 +11,7 @@ use crate::source::MAX_LINE_BYTES;
 use crate::tally::Tally;
 use crate::targets::TargetTable;
 use crate::time::NS_PER_S;
-use plimsoll_synth::{Record, RecordKind};
+use plimsoll_synth::{AnswerKind, Record, RecordKind};
 
 /// The largest accepted size in bytes: the largest whole number that every JSON reader keeps exact.
 pub(crate) const MAX_SIZE_BYTES: u64 = 1 << 53;
@@ -29,6 +29,18 @@ pub(crate) struct DecodedRequest<'a> {
     pub(crate) service_ns: u64,
     pub(crate) class: u16,
     pub(crate) kind: RecordKind,
+    pub(crate) answer: AnswerKind,
+    /// Asked by HTTP/1.1; false where the format does not tell.
+    pub(crate) http11: bool,
+}
+
+/// What a status says of the answer.
+pub(crate) fn answer_of(status: u16) -> AnswerKind {
+    match status {
+        304 => AnswerKind::NotModified,
+        400..=499 => AnswerKind::Invalid,
+        _ => AnswerKind::Document,
+    }
 }
 
 /// Numbers targets and clients, counts, and puts records in order of time.
@@ -109,7 +121,8 @@ impl Ingest {
             client,
             class: entry.class,
             kind: entry.kind,
-            ..Record::default()
+            answer: entry.answer,
+            http11: entry.http11,
         });
         Ok(())
     }

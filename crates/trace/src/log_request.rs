@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use crate::error::TraceError;
-use crate::ingest::{DecodedRequest, Ingest};
+use crate::ingest::{DecodedRequest, Ingest, answer_of};
 use crate::line_error::LineError;
 use crate::options::Include;
 use crate::url;
@@ -26,6 +26,8 @@ pub(crate) struct LogRequest<'a> {
     pub(crate) size_bytes: Result<u64, LineError>,
     /// `None` where the log has no service time.
     pub(crate) service_ns: Option<u64>,
+    /// Whether the log names HTTP/1.1.
+    pub(crate) http11: bool,
 }
 
 impl LogRequest<'_> {
@@ -111,6 +113,8 @@ pub(crate) fn take(out: &mut Ingest, number: u64, request: &LogRequest<'_>) -> R
         service_ns: request.service_ns.unwrap_or(0),
         class: 0,
         kind: RecordKind::Static,
+        answer: answer_of(request.status.unwrap_or(200)),
+        http11: request.http11,
     };
     out.accept(number, &entry)
 }

@@ -89,6 +89,7 @@ impl<'a> RawRequest<'a> {
     pub(crate) fn read(self) -> Result<LogRequest<'a>, LineError> {
         let total_ns = self.total_ns.or(self.service_ns).unwrap_or(0);
         let time_ns = arrival_ns(self.time, self.end, self.date, total_ns)?;
+        let http11 = self.request.as_deref().is_some_and(url::is_http11);
         let (line_method, line_target) = match self.request.map(split_line) {
             Some(Ok((method, target))) => (Some(method), Some(Ok(target))),
             Some(Err(reason)) => (None, Some(Err(reason))),
@@ -116,6 +117,7 @@ impl<'a> RawRequest<'a> {
             status: self.status.map(|text| status_number(&text)),
             size_bytes,
             service_ns: self.service_ns.or(self.total_ns),
+            http11,
         })
     }
 }

@@ -8,13 +8,13 @@ use std::sync::Arc;
 use crate::error::TraceError;
 use crate::seven_bits::{Undecoded, put};
 use crate::time::NS_PER_S;
-use plimsoll_synth::{Record, RecordKind};
+use plimsoll_synth::{AnswerKind, Record, RecordKind};
 
 /// Bytes of a chunk, the unit of reading back.
 const CHUNK_BYTES: usize = 256 * 1024;
 
-/// The most bytes of an encoded record: a byte of flags and six numbers of at most ten bytes.
-const RECORD_BYTES: usize = 61;
+/// The most bytes of an encoded record: a byte of flags, six numbers of at most ten bytes, and a byte for the answer.
+const RECORD_BYTES: usize = 62;
 
 const DYNAMIC: u8 = 1;
 const HAS_CLASS: u8 = 2;
@@ -22,6 +22,12 @@ const HAS_CLIENT: u8 = 4;
 const HAS_SERVICE: u8 = 8;
 const SAME_TIME: u8 = 16;
 const WHOLE_SECONDS: u8 = 32;
+const HTTP11: u8 = 64;
+/// The answer is no document; the last byte says what it is.
+const HAS_ANSWER: u8 = 128;
+
+const NOT_MODIFIED: u8 = 0;
+const INVALID: u8 = 1;
 
 /// Which optional fields occur.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -143,7 +149,9 @@ impl SpoolWriter {
         let mut flags = flag(DYNAMIC, record.kind == RecordKind::Dynamic)
             | flag(HAS_CLASS, record.class != 0)
             | flag(HAS_CLIENT, record.client != 0)
-            | flag(HAS_SERVICE, record.service_ns != 0);
+            | flag(HAS_SERVICE, record.service_ns != 0)
+            | flag(HTTP11, record.http11)
+            | flag(HAS_ANSWER, record.answer != AnswerKind::Document);
         let step = if delta_ns == 0 {
             flags |= SAME_TIME;
             None
@@ -167,6 +175,11 @@ impl SpoolWriter {
         }
         if flags & HAS_SERVICE != 0 {
             put(&mut self.chunk, record.service_ns);
+        }
+        match record.answer {
+            AnswerKind::Document => {}
+            AnswerKind::NotModified => self.chunk.push(NOT_MODIFIED),
+            AnswerKind::Invalid => self.chunk.push(INVALID),
         }
         let fields = &mut self.spool.fields;
         fields.kind |= flags & DYNAMIC != 0;
@@ -238,6 +251,14 @@ impl SpoolDecoder {
         let class = u16::try_from(optional(HAS_CLASS)?).ok()?;
         let client = u32::try_from(optional(HAS_CLIENT)?).ok()?;
         let service_ns = optional(HAS_SERVICE)?;
+        let answer = match flags & HAS_ANSWER {
+            0 => AnswerKind::Document,
+            _ => match rest.byte()? {
+                NOT_MODIFIED => AnswerKind::NotModified,
+                INVALID => AnswerKind::Invalid,
+                _ => return None,
+            },
+        };
         self.at = self.bytes.len() - rest.len();
         self.last_ns = self.last_ns.checked_add(delta_ns)?;
         Some(Record {
@@ -248,7 +269,8 @@ impl SpoolDecoder {
             client,
             class,
             kind: if flags & DYNAMIC == 0 { RecordKind::Static } else { RecordKind::Dynamic },
-            ..Record::default()
+            answer,
+            http11: flags & HTTP11 != 0,
         })
     }
 }
@@ -313,7 +335,9 @@ mod tests {
                 client: (i % 3) as u32,
                 class: (i % 2) as u16 * u16::MAX,
                 kind: if i % 4 == 0 { RecordKind::Dynamic } else { RecordKind::Static },
-                ..Record::default()
+                answer: [AnswerKind::Document, AnswerKind::NotModified, AnswerKind::Invalid]
+                    [(i % 11 % 3) as usize],
+                http11: i % 13 < 2,
             })
             .collect()
     }

@@ -26,6 +26,12 @@ pub(crate) fn target(logged: &[u8], strip_query: bool) -> Option<Cow<'_, [u8]>> 
     Some(Cow::Borrowed(target))
 }
 
+/// Whether a request line ends with HTTP/1.1.
+#[inline]
+pub(crate) fn is_http11(request: &[u8]) -> bool {
+    request.ends_with(b" HTTP/1.1")
+}
+
 /// Method and target of a request line, with or without protocol (HTTP/0.9 has none).
 #[inline]
 pub(crate) fn split_request_line(request: &[u8]) -> Result<(&[u8], &[u8]), LineError> {

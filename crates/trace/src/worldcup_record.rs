@@ -52,6 +52,11 @@ impl WorldCupRecord {
         (self.size != UNKNOWN_SIZE).then_some(self.size)
     }
 
+    /// Whether it was asked by HTTP/1.1.
+    pub(crate) fn http11(&self) -> bool {
+        self.status >> 6 == 2
+    }
+
     /// Status code; the two top bits of the field hold the HTTP version.
     pub(crate) fn status(&self) -> Option<u16> {
         STATUSES.get(usize::from(self.status & 0x3f)).copied()

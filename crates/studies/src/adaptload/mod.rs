@@ -152,8 +152,12 @@ fn execute_cell(
     let start = plimsoll_policy::Time::ZERO;
     let until = day.until_s(cell.load).map(|s| start + plimsoll_policy::Nanos::new((s * 1e9) as u64));
     let mut watch = DayObserver { progress, failed, reported: 0 };
-    let (mut run, outcome) =
-        execute_recording(&scenario, &day.workload, Extent { until, recording }, &mut watch)?;
+    let (mut run, outcome) = execute_recording(
+        &scenario,
+        &day.workload,
+        Extent { until, recording, ..Extent::default() },
+        &mut watch,
+    )?;
     progress.advance(day.workload.trace.len().saturating_sub(watch.reported));
     let part = match cell.load {
         DayLoad::Day => "",

@@ -11,7 +11,7 @@ use crate::line_error::LineError;
 use crate::prefix::{BYTE_ORDER_MARK, Likeness};
 use crate::source::{InputSource, MAX_LINE_BYTES};
 use crate::time::parse_seconds;
-use plimsoll_synth::RecordKind;
+use plimsoll_synth::{AnswerKind, RecordKind};
 
 /// Most columns a file may have.
 const MAX_COLUMNS: usize = 256;
@@ -223,6 +223,8 @@ fn parse_row<'a>(get: impl Fn(usize) -> Option<&'a [u8]>) -> Result<DecodedReque
             }
         },
         client: get(6),
+        answer: AnswerKind::Document,
+        http11: false,
     })
 }
 

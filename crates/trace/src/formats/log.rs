@@ -8,7 +8,7 @@ use crate::decoder::{BATCH, FormatDecoder};
 use crate::error::TraceError;
 use crate::format::Format;
 use crate::format_spec::{Decode, FormatSpec};
-use crate::ingest::{DecodedRequest, Ingest, parse_size};
+use crate::ingest::{DecodedRequest, Ingest, answer_of, parse_size};
 use crate::input::TraceInput;
 use crate::line_error::LineError;
 use crate::log_request::LogRequest;
@@ -17,7 +17,7 @@ use crate::options::Include;
 use crate::prefix::{Likeness, Prefix};
 use crate::source::{Framed, InputSource};
 use crate::time::{NS_PER_S, STAMP_BYTES, StampReader};
-use crate::url;
+use crate::url::{self, is_http11};
 use plimsoll_synth::RecordKind;
 
 /// The time of a line.
@@ -196,6 +196,8 @@ fn decode(stamps: &mut StampReader, number: u64, line: &[u8], out: &mut Ingest) 
         service_ns: 0,
         class: 0,
         kind: RecordKind::Static,
+        answer: answer_of(parts.status),
+        http11: is_http11(parts.request),
     };
     out.accept(number, &entry)
 }
@@ -231,6 +233,7 @@ fn explain(line: &[u8]) -> Result<LogRequest<'_>, LineError> {
         status: Some(parts.status),
         size_bytes: Ok(parts.size_bytes),
         service_ns: None,
+        http11: is_http11(parts.request),
     })
 }
 

@@ -9,7 +9,7 @@ use crate::line_error::LineError;
 use crate::prefix::{Likeness, Prefix};
 use crate::source::InputSource;
 use crate::time::NS_PER_S;
-use plimsoll_synth::RecordKind;
+use plimsoll_synth::{AnswerKind, RecordKind};
 
 /// Bytes of a record: `u32` time in seconds, `u64` object, `u32` size in bytes, `i64` index of the
 /// object's next request (-1 when there is none), packed, little-endian.
@@ -79,6 +79,8 @@ impl FormatDecoder for OracleDecoder {
                 service_ns: 0,
                 class: 0,
                 kind: RecordKind::Static,
+                answer: AnswerKind::Document,
+                http11: false,
             };
             out.accept(self.record, &entry)?;
         }

@@ -180,6 +180,8 @@ fn parse_row<'a>(
             Some(column) => Some(column.text(row, client)?.unwrap_or_default()),
             None => None,
         },
+        answer: crate::AnswerKind::Document,
+        http11: false,
     })
 }
 

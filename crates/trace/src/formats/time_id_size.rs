@@ -13,7 +13,7 @@ use crate::log_request::LogRequest;
 use crate::prefix::{Likeness, Prefix};
 use crate::source::{Framed, InputSource};
 use crate::time::parse_seconds;
-use plimsoll_synth::RecordKind;
+use plimsoll_synth::{AnswerKind, RecordKind};
 
 fn is_separator(byte: u8) -> bool {
     matches!(byte, b' ' | b'\t' | b',')
@@ -74,6 +74,8 @@ impl FormatDecoder for TimeIdSizeDecoder {
                         service_ns: 0,
                         class: 0,
                         kind: RecordKind::Static,
+                        answer: AnswerKind::Document,
+                        http11: false,
                     };
                     out.accept(self.line, &entry)?;
                 }
@@ -99,6 +101,7 @@ fn explain(line: &[u8]) -> Result<LogRequest<'_>, LineError> {
         status: None,
         size_bytes: Ok(size_bytes),
         service_ns: None,
+        http11: false,
     })
 }
 

@@ -6,7 +6,7 @@ use crate::decoder::{BATCH, FormatDecoder};
 use crate::error::TraceError;
 use crate::format::Format;
 use crate::format_spec::{Decode, FormatSpec};
-use crate::ingest::{DecodedRequest, Ingest, decimal};
+use crate::ingest::{DecodedRequest, Ingest, answer_of, decimal};
 use crate::line_error::LineError;
 use crate::options::Include;
 use crate::prefix::{Likeness, Prefix};
@@ -82,6 +82,8 @@ fn decode(number: u64, raw: &WorldCupRecord, out: &mut Ingest) -> Result<(), Tra
         service_ns: 0,
         class: u16::from(raw.kind),
         kind: if raw.kind == TYPE_DYNAMIC { RecordKind::Dynamic } else { RecordKind::Static },
+        answer: answer_of(status),
+        http11: raw.http11(),
     };
     out.accept(number, &entry)
 }

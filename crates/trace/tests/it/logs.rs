@@ -1,8 +1,8 @@
 //! What access logs mean: which requests count, with which target and size.
 
-use plimsoll_trace::{Include, ReadOptions, formats};
+use plimsoll_trace::{AnswerKind, Include, ReadOptions, Trace, formats};
 
-use crate::helpers::{listed, load_bytes, load_text};
+use crate::helpers::{listed, load_bytes, load_path, load_text, real_trace, stamped};
 
 /// A common log line; every line is a second after the one before.
 fn line(second: u64, request: &str, rest: &str) -> String {
@@ -54,6 +54,35 @@ fn other_methods_and_statuses_do_not_count() {
     assert_eq!(trace.len(), 5);
     assert_eq!(trace.report.not_counted["no usable target"], 2);
     assert_eq!(trace.targets.len(), 3);
+}
+
+#[test]
+fn what_is_answered_and_the_version_are_kept() {
+    let text = lines(&[
+        ("GET /a HTTP/1.0", "200 100"),
+        ("GET /a HTTP/1.1", "304 -"),
+        ("GET /b HTTP/1.1", "206 7"),
+        ("GET /missing HTTP/1.1", "404 3"),
+        ("GET /old", "200 3"),
+    ]);
+    let kept = |trace: &Trace| -> Vec<_> { stamped(trace).iter().map(|r| (r.answer, r.http11)).collect() };
+    use AnswerKind::{Document, Invalid, NotModified};
+    let trace = load_text(&text).unwrap();
+    assert_eq!(kept(&trace), [(Document, false), (NotModified, true), (Document, true), (Document, false)]);
+    let options = ReadOptions { include: Include::All, ..ReadOptions::default() };
+    let trace = load_bytes(text.as_bytes(), &options).unwrap();
+    assert_eq!(kept(&trace)[3], (Invalid, true));
+}
+
+/// Counted apart from this code: `python3 -c` over the records, 304s by the low six bits of the status, versions by the top two.
+#[test]
+fn the_world_cup_logs_tell_both() {
+    let Some(path) = real_trace("worldcup98_test_log.gz") else { return };
+    let trace = load_path(&path, &ReadOptions::default()).unwrap();
+    let all = stamped(&trace);
+    let not_modified = all.iter().filter(|r| r.answer == AnswerKind::NotModified).count();
+    let http11 = all.iter().filter(|r| r.http11).count();
+    assert_eq!((not_modified, http11), (152, 105));
 }
 
 #[test]

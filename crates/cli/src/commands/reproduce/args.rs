@@ -11,7 +11,8 @@ pub(crate) struct Args {
     #[arg(value_enum)]
     pub(super) study: StudyName,
 
-    /// Only this figure of the paper; of LARD also `handoff`: the measures of its connection handoff (section 6.2)
+    /// Only this figure of the paper; of LARD also `handoff`: the measures of its connection handoff (section 6.2); of CSLD also
+    /// `table4`, `table5`, and `robustness`: what has no figure
     #[arg(long, value_name = "N")]
     pub(super) figure: Option<String>,
 
@@ -30,6 +31,14 @@ pub(crate) struct Args {
     /// Only this seed of workloads and runs; the claims are judged over fewer workloads then
     #[arg(long, value_name = "N")]
     pub(super) seed: Option<u64>,
+
+    /// CSLD: so many seeds, from 1 on [default: 3, with --quick 2]
+    #[arg(long, value_name = "N", conflicts_with = "seed")]
+    pub(super) seeds: Option<u64>,
+
+    /// CSLD: minutes that a run of the tables is measured, after half as many of warm-up; the figures' days in proportion [default: 30]
+    #[arg(long, value_name = "N")]
+    pub(super) minutes: Option<f64>,
 
     /// AdaptLoad: how much of its time the network is used at the day's highest peak, from which the speed of back-ends
     /// follows; the paper does not say [default: 0.5]
@@ -58,10 +67,18 @@ impl Args {
         }
         Ok(())
     }
+
+    /// Refuses options of the study of CSLD where another is asked for.
+    pub(super) fn check_csld(&self) -> Result<(), CliError> {
+        if self.study != StudyName::Csld && (self.seeds.is_some() || self.minutes.is_some()) {
+            return Err(CliError::Usage("--seeds and --minutes are for the study `csld`".into()));
+        }
+        Ok(())
+    }
 }
 
 /// The studies there are.
-#[derive(Debug, Clone, Copy, clap::ValueEnum)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub(super) enum StudyName {
     /// Locality-aware request distribution: Pai et al., ASPLOS 1998
     Lard,
@@ -69,4 +86,6 @@ pub(super) enum StudyName {
     Adaptload,
     /// Load information for fine-grain services: Shen et al., Cluster load balancing for fine-grain network services
     FineGrain,
+    /// Content sniffer based load distribution: Hyun et al., IEICE Transactions 2003
+    Csld,
 }

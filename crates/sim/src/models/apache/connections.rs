@@ -44,6 +44,8 @@ pub(super) struct ClientConnection {
     pub(super) process: u16,
     /// Sent by a front-end that measures.
     pub(super) is_probe: bool,
+    /// Whether the policy expects its document to be read from disk, where it predicts that.
+    pub(super) expected_miss: Option<bool>,
     /// Stays for further requests.
     pub(super) persistent: bool,
     /// Refusals so far.

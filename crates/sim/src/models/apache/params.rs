@@ -90,6 +90,9 @@ plimsoll_policy::params! {
         keep_alive_requests: u32 = 100, 1..=1000000, "requests";
         /// CPU time to measure a back-end once (table 2: 0, 5 or 10 ms).
         metrics_cpu_s: Nanos = Nanos::ZERO, 0.0..=1000000.0, "s";
+        /// 1 has a measurement take that CPU time at once, before all processes; 0 has a daemon take it by its credit, which overload
+        /// delays.
+        metrics_first: u32 = 0, 0..=1, "";
         /// 1 has the front-end hear of a measurement when its daemon has had that CPU time, 0 at once.
         metrics_delayed: u32 = 0, 0..=1, "";
         /// 1 also measures how long a back-end takes to answer `GET /` (the forward metric).

@@ -50,6 +50,7 @@ impl ApacheCluster<'_> {
             backend: u16::MAX,
             process: NO_PROCESS,
             is_probe: false,
+            expected_miss: None,
             persistent,
             refused: 0,
             number,
@@ -266,6 +267,7 @@ impl ApacheCluster<'_> {
             let asked = &self.connections.get(id).asked;
             let (kind, target, class) = (asked.kind, asked.target, asked.class);
             self.sniff(id, kind, Some(target), class);
+            self.connections.get_mut(id).expected_miss = self.core.policy().expects_miss();
         }
     }
 

@@ -22,7 +22,7 @@ impl ApacheCluster<'_> {
         let Some(every) = self.core.metrics_interval() else { return };
         self.queue.push(self.now + every, ApacheEvent::Measure);
         let cost = self.params.metrics_cpu_s.as_nanos();
-        let delayed = self.params.metrics_delayed == 1 && cost > 0;
+        let delayed = self.params.metrics_delayed == 1 && self.params.metrics_first == 0 && cost > 0;
         for b in 0..self.nodes.len() as u16 {
             if self.nodes[usize::from(b)].down {
                 continue;
@@ -30,7 +30,9 @@ impl ApacheCluster<'_> {
             if !delayed {
                 self.report(b);
             }
-            if cost > 0 {
+            if cost > 0 && self.params.metrics_first == 1 {
+                self.kernel(b, cost);
+            } else if cost > 0 {
                 self.daemon_works(b, cost);
             }
             self.probe(b);
@@ -103,6 +105,7 @@ impl ApacheCluster<'_> {
             backend: b,
             process: NO_PROCESS,
             is_probe: true,
+            expected_miss: None,
             persistent: false,
             refused: 0,
             number: 0,

@@ -73,10 +73,14 @@ impl ApacheCluster<'_> {
         let asked = &connection.asked;
         let before = self.costs.basic + asked.compute;
         let needs_document = asked.kind == SniffedKind::Static && asked.bytes > 0 && !connection.is_probe;
+        let expected = connection.expected_miss;
         let node = &mut self.nodes[usize::from(b)];
         if needs_document && !node.cache.access(u64::from(asked.target)) {
             node.pool.get_mut(p).stage = ProcessStage::Looks;
             return node.takes(before);
+        }
+        if needs_document {
+            self.note_prediction(expected, false);
         }
         self.answer_work(b, p, id, before)
     }
@@ -181,13 +185,17 @@ impl ApacheCluster<'_> {
         let id = node.pool.get(p).connection;
         let asked = self.connections.get(id).asked;
         // A read that has ended since may have brought it.
+        let expected = self.connections.get(id).expected_miss;
         if node.cache.access(u64::from(asked.target)) {
+            self.note_prediction(expected, false);
             let work = self.answer_work(b, p, id, 0);
             let cpu = &mut self.nodes[usize::from(b)].cpu;
             cpu.set_left(p, work);
             cpu.goes_on(p, self.now);
             return;
         }
+        self.note_prediction(expected, true);
+        let node = &mut self.nodes[usize::from(b)];
         node.at_work.serving_static -= 1;
         node.at_work.at_disk += 1;
         node.pool.get_mut(p).stage = ProcessStage::Reads;
@@ -195,6 +203,13 @@ impl ApacheCluster<'_> {
         let takes = self.costs.read(size_bytes.max(asked.bytes));
         if let Some(ends) = node.disk.wait(p, asked.target, takes, self.now) {
             self.queue.push(ends, ApacheEvent::Read(b, node.epoch));
+        }
+    }
+
+    /// A document was in memory, or not.
+    fn note_prediction(&mut self, expected_miss: Option<bool>, missed: bool) {
+        if let Some(expected_miss) = expected_miss {
+            self.results.predictions[usize::from(expected_miss)][usize::from(missed)] += 1;
         }
     }
 

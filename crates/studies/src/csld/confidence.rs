@@ -1,0 +1,49 @@
+//! Means over seeds with confidence intervals.
+
+/// What of Student's distribution lies within this many deviations is 95 %, for 1, 2, … degrees of freedom; more have the last.
+const STUDENT_95: [f64; 10] = [12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228];
+
+/// A mean with the half-width of its confidence interval of 95 %; `None` for one value.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct SeedMean {
+    pub(super) mean: f64,
+    pub(super) half_width: Option<f64>,
+}
+
+impl SeedMean {
+    /// Of the values of all seeds; `None` without a value.
+    pub(super) fn of(values: &[f64]) -> Option<Self> {
+        let count = values.len() as f64;
+        let mean = values.iter().sum::<f64>() / count;
+        let place = values.len().checked_sub(2);
+        let half_width = place.map(|place| {
+            let variance = values.iter().map(|value| (value - mean).powi(2)).sum::<f64>() / (count - 1.0);
+            STUDENT_95[place.min(STUDENT_95.len() - 1)] * (variance / count).sqrt()
+        });
+        (!values.is_empty()).then_some(Self { mean, half_width })
+    }
+
+    /// As text, scaled.
+    pub(super) fn words(self, scale: f64, decimals: usize) -> String {
+        let mean = self.mean * scale;
+        match self.half_width {
+            Some(half) => format!("{mean:.decimals$} ± {:.decimals$}", half * scale),
+            None => format!("{mean:.decimals$}"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn intervals_by_hand() {
+        // Deviation 1, over the root of 3, times 4.303.
+        let of = SeedMean::of(&[1.0, 2.0, 3.0]).unwrap();
+        assert!((of.half_width.unwrap() - 4.303 / 3_f64.sqrt()).abs() < 1e-9);
+        assert_eq!(of.words(1.0, 1), "2.0 ± 2.5");
+        assert_eq!(SeedMean::of(&[4.0]).unwrap().words(10.0, 0), "40");
+        assert!(SeedMean::of(&[]).is_none());
+    }
+}
