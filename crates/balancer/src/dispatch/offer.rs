@@ -6,7 +6,7 @@ use std::time::Duration;
 use plimsoll_policy::{Candidates, Kind, OfferOptions, TargetId, Time, Tried};
 
 use super::asks::{AsksBackends, PollNews};
-use super::state::{Decided, Ended, State};
+use super::state::{Decided, PollOver, State};
 use super::{Assignment, Dispatch, Offer, Ticket};
 
 impl Dispatch {
@@ -92,7 +92,7 @@ impl Dispatch {
             }
         }
         self.serve_waiting(state, now);
-        for Ended { owner, outcome, probes } in ended {
+        for PollOver { owner, outcome, probes } in ended {
             let assignment = outcome.map(|made| Assignment::new(self, made));
             // An owner that has gone returns its assignment.
             if let Some(owner) = owner {

@@ -114,7 +114,7 @@ pub(super) struct Polled {
 }
 
 /// A request whose poll is over: who waits for it, and what becomes of it.
-pub(super) struct Ended<A> {
+pub(super) struct PollOver<A> {
     pub(super) owner: Option<WaitingOwner<A>>,
     pub(super) outcome: Result<Made, RefusalReason>,
     /// Ask these besides.
@@ -220,7 +220,7 @@ impl<A> State<A> {
     }
 
     /// The same with whom it concerns; `None` where it waits on, in the queue.
-    pub(super) fn ended(&mut self, number: u64, heard: Candidates, now: Time) -> Option<Ended<A>> {
+    pub(super) fn ended(&mut self, number: u64, heard: Candidates, now: Time) -> Option<PollOver<A>> {
         let outcome = match self.answered(number, heard, now)? {
             Decided::Assigned(made) => Ok(made),
             Decided::Rejected(reason) => {
@@ -233,7 +233,7 @@ impl<A> State<A> {
         let owner = self.senders.take(number);
         let asks = owner.as_ref().is_some_and(|owner| owner.asks.is_some());
         let probes = self.probes(asks, now);
-        Some(Ended { owner, outcome, probes })
+        Some(PollOver { owner, outcome, probes })
     }
 
     /// A back-end has told its load.

@@ -47,7 +47,11 @@ impl KernelTimer {
         loop {
             let mut ready = self.0.readable().await?;
             match rustix::io::read(self.0.get_ref(), &mut [0; 8]) {
-                Ok(_) => return Ok(()),
+                Ok(_) => {
+                    // It goes off again only once it is set again.
+                    ready.clear_ready();
+                    return Ok(());
+                }
                 Err(Errno::AGAIN) => ready.clear_ready(),
                 Err(error) => return Err(error.into()),
             }

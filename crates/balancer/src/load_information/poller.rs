@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::io;
 use std::net::SocketAddr;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -58,6 +58,8 @@ pub(crate) struct LoadPoller {
     state: Mutex<PollerState>,
     /// Goes off when a poll's time is up.
     timer: KernelTimer,
+    /// Whether it is set.
+    timer_is_set: AtomicBool,
     /// There is something to wait for.
     begun: Notify,
 }
@@ -82,8 +84,9 @@ impl LoadPoller {
         let early = timeout.saturating_sub(AFTERWARDS.min(timeout / 10));
         let polls = PollsUnderWay::new(inquirer, nanos(early), nanos(information.config.max_age));
         let state = Mutex::new(PollerState { polls, addresses: BTreeMap::new() });
-        let (elsewhere, begun) = (AtomicU32::new(0), Notify::new());
-        Some(Arc::new(Self { shared: Arc::clone(shared), v4, v6, elsewhere, state, timer, begun }))
+        let (elsewhere, timer_is_set, begun) = (AtomicU32::new(0), AtomicBool::new(false), Notify::new());
+        let shared = Arc::clone(shared);
+        Some(Arc::new(Self { shared, v4, v6, elsewhere, state, timer, timer_is_set, begun }))
     }
 
     fn information(&self) -> &LoadIntake {
@@ -108,13 +111,13 @@ impl LoadPoller {
             }
             targets.push(backend);
         }
-        let was_idle = state.polls.next_due_ns().is_none();
         let (outgoing, events) = state.polls.begin(number, targets.iter().copied(), now_ns);
         counts.shared.add(targets.len().saturating_sub(outgoing.len()) as u64);
         counts.polls.add(u64::from(number.is_some()));
         self.send(&state, &outgoing);
         drop(state);
-        if was_idle {
+        // Whoever has just found nothing due unset it before.
+        if !self.timer_is_set.load(Ordering::SeqCst) {
             self.begun.notify_one();
         }
         self.carry_out(forgotten);
@@ -180,19 +183,19 @@ impl LoadPoller {
     /// Takes answers, and ends polls whose time is up, until it is dropped.
     pub(crate) async fn run(self: Arc<Self>) {
         // Polls end in the order in which they begin, so it goes off early at worst.
-        let mut is_set = false;
         loop {
+            let is_set = self.timer_is_set.load(Ordering::SeqCst);
             let due_ns = self.lock().polls.next_due_ns().filter(|_| !is_set);
             if let Some(due_ns) = due_ns {
                 let left = Duration::from_nanos(due_ns.saturating_sub(self.information().now_ns()));
-                is_set = self.timer.set(left).is_ok();
+                self.timer_is_set.store(self.timer.set(left).is_ok(), Ordering::SeqCst);
             }
             tokio::select! {
                 () = readable(self.v4.as_ref()) => self.read_some(self.v4.as_ref()),
                 () = readable(self.v6.as_ref()) => self.read_some(self.v6.as_ref()),
                 () = self.begun.notified() => {}
                 _ = self.timer.gone_off() => {
-                    is_set = false;
+                    self.timer_is_set.store(false, Ordering::SeqCst);
                     let events = self.lock().polls.expire(self.information().now_ns());
                     self.carry_out(events);
                 }

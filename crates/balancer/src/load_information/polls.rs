@@ -38,6 +38,15 @@ struct PollUnderWay {
     began_ns: u64,
     /// Sequence numbers of the inquiries that were sent for it.
     sent: Vec<u64>,
+    /// How many of them are under way.
+    open: usize,
+}
+
+impl PollUnderWay {
+    /// Whether nothing is left to be waited for, or to be given up.
+    fn is_over(&self) -> bool {
+        self.number.is_none() && self.open == 0
+    }
 }
 
 /// An inquiry under way.
@@ -114,8 +123,14 @@ impl PollsUnderWay {
     ) -> (Outgoing, Vec<PollEvent>) {
         let poll = self.next;
         self.next += 1;
-        let mut under_way =
-            PollUnderWay { number, heard: Candidates::NONE, left: 0, began_ns: now_ns, sent: Vec::new() };
+        let mut under_way = PollUnderWay {
+            number,
+            heard: Candidates::NONE,
+            left: 0,
+            began_ns: now_ns,
+            sent: Vec::new(),
+            open: 0,
+        };
         let (mut outgoing, mut asks) = (Outgoing::new(), false);
         for backend in backends {
             let awaited = number.is_some() && !self.is_silent(backend);
@@ -127,6 +142,7 @@ impl PollsUnderWay {
                 self.asked.insert(sequence, Asked { backend, asked_ns: now_ns, polls });
                 self.latest.insert(backend, sequence);
                 under_way.sent.push(sequence);
+                under_way.open += 1;
                 outgoing.push((backend, datagram));
             }
             under_way.left += usize::from(awaited);
@@ -212,6 +228,10 @@ impl PollsUnderWay {
     ) {
         // Before anybody chooses by it, and when it comes: what is sent there from now on is added to it.
         events.extend(told.map(PollEvent::Told));
+        let first = asked.polls.first().and_then(|(poll, _)| self.polls.get_mut(poll));
+        if let Some(first) = first {
+            first.open = first.open.saturating_sub(1);
+        }
         for (poll, awaited) in &asked.polls {
             let Some(poll) = self.polls.get_mut(poll) else { continue };
             poll.left -= usize::from(*awaited && poll.left > 0);
@@ -219,6 +239,17 @@ impl PollsUnderWay {
                 poll.heard.push(asked.backend);
             }
             finish(poll, now_ns, events);
+        }
+        self.forget_over();
+    }
+
+    /// Nothing becomes due of polls that are over, so that no timer goes off for them.
+    fn forget_over(&mut self) {
+        while let Some((_, poll)) = self.due.front()
+            && self.polls.get(poll).is_none_or(PollUnderWay::is_over)
+        {
+            self.polls.remove(poll);
+            self.due.pop_front();
         }
     }
 

@@ -168,3 +168,19 @@ fn nobody_waits_for_an_agent_that_another_one_has_followed() {
     assert_eq!(polls.expire(17 * MS), []);
     assert_eq!(agents.answer(&mut polls, sent, [3, 4]).last(), Some(&answered(9, [A], 0)));
 }
+
+/// A timer that went off for each answered poll would cost more than the poll.
+#[test]
+fn nothing_becomes_due_of_what_has_been_answered() {
+    let (mut polls, mut agents) = (polls(), Agents::two());
+    let (sent, _) = polls.begin(Some(1), [A, B].into_iter(), 0);
+    agents.answer(&mut polls, sent, [3, 4]);
+    assert_eq!(polls.next_due_ns(), None);
+    // One that is answered stays while an earlier one is not; what is left unanswered is still given up.
+    let _lost = polls.begin(Some(2), [A].into_iter(), 2 * MS);
+    let (sent, _) = polls.begin(Some(3), [B].into_iter(), 3 * MS);
+    agents.answer(&mut polls, sent, [3, 4]);
+    let due_ns = polls.next_due_ns().unwrap();
+    assert_eq!(polls.expire(due_ns).first(), Some(&PollEvent::Discarded(A)));
+    assert_eq!(polls.next_due_ns(), None);
+}
