@@ -272,6 +272,8 @@ pub(super) fn controls(seeds: Seeds<'_>) -> String {
             S::CsldFine,
             S::CsldStamped,
             S::CsldHits,
+            S::WrrA,
+            S::WrrDearLate,
         ];
         let words = strategies.map(|s| format!("{} {}", s.title(), latency(seeds, of_case(s, n)))).join(", ");
         format!("{words}, LC from the SYN {}", latency(seeds, counted_from_syn(n)))
