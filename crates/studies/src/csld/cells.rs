@@ -198,7 +198,8 @@ fn beyond(quick: bool) -> Vec<WebRun> {
             of_case(WebStrategy::RoundRobin, number),
             of_case(WebStrategy::LeastConnections, number),
         ]);
-        cells.push(counted_from_syn(number));
+        cells.extend([counted_from_syn(number), of_case(WebStrategy::WrrDearLate, number)]);
+        cells.extend([WebStrategy::WrrA, WebStrategy::WrrDearA].map(|strategy| of_case(strategy, number)));
     }
     let future =
         [WebStrategy::Csld, WebStrategy::CsldAdaptive, WebStrategy::CsldStamped, WebStrategy::CsldHits];

@@ -256,6 +256,14 @@ pub(super) const CONTROLS: &[CsldClaimSpec] = &[
         explain::controls,
     ),
     section(
+        "x9",
+        "4.1",
+        ("WRR_a' is hardly worse than WRR_a where overload delays its measurements (over WRR_a)", "control"),
+        Rule::AtMost(1.0 + NEAR),
+        |r| by_case([2, 6], |n| r.ratio(of_case(S::WrrDearLate, n), of_case(S::WrrA, n))),
+        explain::controls,
+    ),
+    section(
         "x5",
         "4.3",
         ("always a hit in place of a prediction makes CSLD no worse (over CSLD)", "control"),

@@ -28,6 +28,8 @@ pub(super) enum WebStrategy {
     WrrDearA,
     /// `WRR_b'`: 10 ms.
     WrrDearB,
+    /// `WRR_a'` measured by a daemon that overload delays.
+    WrrDearLate,
     /// By polls of servers alone, so often.
     WrrPolls {
         period_ms: u32,
@@ -79,6 +81,7 @@ impl WebStrategy {
             Self::WrrB => "WRR_b".to_owned(),
             Self::WrrDearA => "WRR_a'".to_owned(),
             Self::WrrDearB => "WRR_b'".to_owned(),
+            Self::WrrDearLate => "WRR_a', measured late".to_owned(),
             Self::WRR_P => "WRR_p".to_owned(),
             Self::WrrPolls { period_ms } => format!("WRR_p every {period_ms} ms"),
             Self::WrrAHalf => "WRR_a, half t_diff".to_owned(),
@@ -101,6 +104,7 @@ impl WebStrategy {
             | Self::WrrB
             | Self::WrrDearA
             | Self::WrrDearB
+            | Self::WrrDearLate
             | Self::WrrAHalf
             | Self::WrrPolls { .. } => "weighted_round_robin_host",
             _ => "csld",
@@ -111,7 +115,7 @@ impl WebStrategy {
     fn metrics_ms(self) -> u32 {
         match self {
             Self::WrrA | Self::WrrB | Self::WrrAHalf => 5,
-            Self::WrrDearA | Self::WrrDearB => 10,
+            Self::WrrDearA | Self::WrrDearB | Self::WrrDearLate => 10,
             _ => 0,
         }
     }
@@ -123,7 +127,7 @@ impl WebStrategy {
         let number = |value: f64| GivenValue::from(value);
         match self {
             Self::WrrI => measured(0.2),
-            Self::WrrA | Self::WrrDearA => measured(0.5),
+            Self::WrrA | Self::WrrDearA | Self::WrrDearLate => measured(0.5),
             Self::WrrB | Self::WrrDearB => measured(1.0),
             Self::WrrAHalf => [measured(0.5), vec![("t_diff", number(0.5))]].concat(),
             Self::WrrPolls { period_ms } => vec![
@@ -290,6 +294,7 @@ impl WebRun {
             ("round_trip_s", share(self.round_trip_ms, 1000.0)),
             ("counted_from_syn", u32::from(self.counted_from_syn).into()),
             ("metrics_cpu_s", share(self.strategy.metrics_ms(), 1000.0)),
+            ("metrics_first", u32::from(self.strategy != WebStrategy::WrrDearLate).into()),
         ];
         match self.connections {
             WebConnections::Single => {}

@@ -200,6 +200,9 @@ fn controls(seeds: &[CsldResults]) -> Section {
         S::CsldAdaptive,
         S::CsldStamped,
         S::CsldHits,
+        S::WrrA,
+        S::WrrDearA,
+        S::WrrDearLate,
         S::LeastConnections,
     ];
     for strategy in strategies {

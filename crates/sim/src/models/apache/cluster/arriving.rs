@@ -24,10 +24,14 @@ impl ApacheCluster<'_> {
         if self.upcoming.is_none() {
             self.input_ends();
         }
-        let persistent = self.clients.uses_http11(&request);
-        let connection = self.connection_for(&request, number, persistent);
+        let mut persistent = self.clients.uses_http11(&request);
+        let mut connection = self.connection_for(&request, number, persistent);
         if persistent && self.goes_on(&connection) {
             return Ok(());
+        }
+        if persistent && self.has_busy_connection(request.client) {
+            // Beside the one that stays, a client opens others for one request each: were all to stay, idle ones would soon hold every process.
+            (persistent, connection.persistent) = (false, false);
         }
         let id = self.connections.insert(connection);
         if persistent {
@@ -64,6 +68,11 @@ impl ApacheCluster<'_> {
             window: 0,
             load: 0,
         }
+    }
+
+    /// Whether a client's persistent connection is coming or at work.
+    fn has_busy_connection(&self, client: u32) -> bool {
+        self.kept.get(client as usize).is_some_and(|id| *id != NO_CONNECTION)
     }
 
     /// A further request of a client whose connection has stayed goes on it. Returns whether there was one.
