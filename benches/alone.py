@@ -1,6 +1,7 @@
 """Runs one of Plimsoll's own measuring programs ROUNDS times and prints medians beside the goals.
 
 Usage: alone.py polling PROGRAM           random polling from one front-end and from sixteen
+       alone.py apache PROGRAM            connections to Apache back-ends
        alone.py study PROGRAM             the LARD study, in its usual length and ten times as long
        alone.py decisions PROGRAM         time per decision of each policy
        alone.py adaptload STUDY BOUNDARIES  the AdaptLoad study's day, boundaries and decisions
@@ -22,6 +23,8 @@ import sys
 POLLING_REQUESTS = 5_000_000
 # By number of front-ends.
 POLLING_GOALS_RPS = {1: 4e6, 16: 2e6}
+APACHE_REQUESTS = 4_000_000
+APACHE_GOAL_RPS = 3e5
 STUDY_GOAL_RPS = 3e6
 STUDY_MULTIPLES = (1, 10)
 # Ten times the requests may take at most so much more memory: what is kept for each target and back-end, but for no
@@ -97,6 +100,19 @@ def polling(program):
             f"{front_ends:>10}{late_share:>6.0%}{first['requests']:>12,}{first['mean_response_ms']:>19.1f}{first['discarded']:>11.2%}"
             f"{rate / 1e6:>24.2f}{spread(lines, 'requests_per_cpu_s', 1e6):>15}"
             f"  {verdict(f'{goal_rps / 1e6:g} million', rate >= goal_rps)}"
+        )
+
+
+def apache(program):
+    """Requests per CPU-second of connections to Apache back-ends, in a light and a heavy case."""
+    print(f"{'policy':<18}{'requests/s':>11}{'server latency, s':>19}{'million requests/CPU-s':>24}{'min .. max':>15}  goal")
+    for policy, rate_rps in itertools.product(("round_robin", "least_connections"), (4000, 6000)):
+        (lines,) = repeated([program, str(APACHE_REQUESTS), str(rate_rps), policy])
+        rate = median(lines, "requests_per_cpu_s")
+        print(
+            f"{policy:<18}{rate_rps:>11,}{lines[0]['server_latency_s']:>19.4f}"
+            f"{rate / 1e6:>24.2f}{spread(lines, 'requests_per_cpu_s', 1e6):>15}"
+            f"  {verdict(f'{APACHE_GOAL_RPS / 1e6:g} million', rate >= APACHE_GOAL_RPS)}"
         )
 
 
@@ -208,6 +224,7 @@ def calls(program):
 if __name__ == "__main__":
     WHAT = {
         "polling": polling,
+        "apache": apache,
         "inquiries": inquiries,
         "study": study,
         "decisions": decisions,

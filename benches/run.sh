@@ -39,10 +39,11 @@ program() {
 }
 
 # Everything is built first: a build beside a measurement would disturb it.
-programs=$(build_examples fifo_jsq polling_speed lard_speed decision_speed adaptload_speed boundary_speed parse_speed overload \
-  inquiry_speed bare_polls sniff_speed)
+programs=$(build_examples fifo_jsq polling_speed apache_speed lard_speed decision_speed adaptload_speed boundary_speed parse_speed \
+  overload inquiry_speed bare_polls sniff_speed)
 fifo_jsq=$(program fifo_jsq)
 polling_speed=$(program polling_speed)
+apache_speed=$(program apache_speed)
 lard_speed=$(program lard_speed)
 decision_speed=$(program decision_speed)
 adaptload_speed=$(program adaptload_speed)
@@ -70,6 +71,9 @@ benches/.venv/bin/python benches/fifo_jsq/compare.py "$fifo_jsq"
 
 heading "(a2) Random polling, d = 2, with network delays and discarded answers"
 python3 benches/alone.py polling "$polling_speed"
+
+heading "(a3) Connections to 16 Apache back-ends, round robin and least connections"
+python3 benches/alone.py apache "$apache_speed"
 
 heading "(b) The LARD study: Rice workload, LARD/R, 8 back-ends, Greedy-Dual-Size"
 python3 benches/alone.py study "$lard_speed"

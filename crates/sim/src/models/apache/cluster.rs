@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use plimsoll_policy::{BackendId, Core, Nanos, OfferOptions, Phase, Time};
 
 use super::clients::WebClients;
-use super::connections::{ClientConnections, ConnectionId};
+use super::connections::{WebConnections, ConnectionId};
 use super::node::ApacheNode;
 use super::params::{ApacheCosts, ApacheParams};
 use crate::arrivals::ArrivalTimes;
@@ -70,7 +70,7 @@ pub(super) struct ApacheCluster<'a> {
     times: ArrivalTimes,
     hot_spots: HotSpots<'a>,
     clients: WebClients,
-    connections: ClientConnections,
+    connections: WebConnections,
     /// The connection of each client that stays, by number of the client.
     kept: Vec<ConnectionId>,
     nodes: Vec<ApacheNode>,
@@ -111,7 +111,7 @@ impl<'a> ApacheCluster<'a> {
             times: ArrivalTimes::new(config.arrivals, config.seed),
             hot_spots: HotSpots::new(config.hot_spots, config.targets, config.seed),
             clients: WebClients::new(&params, config.seed),
-            connections: ClientConnections::default(),
+            connections: WebConnections::default(),
             kept: Vec::new(),
             nodes: (0..backends).map(|_| ApacheNode::new(&params, costs.context_switch, &cache)).collect(),
             queue: EventQueue::default(),

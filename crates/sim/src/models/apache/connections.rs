@@ -34,7 +34,7 @@ pub(super) enum ConnectionStage {
 
 /// See the module's documentation.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct ClientConnection {
+pub(super) struct WebConnection {
     pub(super) stage: ConnectionStage,
     /// Counts the connections that had this number: events of others are void.
     pub(super) generation: u32,
@@ -71,19 +71,19 @@ pub(super) struct ClientConnection {
 
 /// A slab of connections.
 #[derive(Default)]
-pub(super) struct ClientConnections {
-    slots: Vec<ClientConnection>,
+pub(super) struct WebConnections {
+    slots: Vec<WebConnection>,
     free: Vec<ConnectionId>,
     /// Those of clients.
     live: usize,
 }
 
-impl ClientConnections {
-    pub(super) fn insert(&mut self, connection: ClientConnection) -> ConnectionId {
+impl WebConnections {
+    pub(super) fn insert(&mut self, connection: WebConnection) -> ConnectionId {
         self.live += usize::from(!connection.is_probe);
         if let Some(id) = self.free.pop() {
             let slot = &mut self.slots[id as usize];
-            *slot = ClientConnection { generation: slot.generation, ..connection };
+            *slot = WebConnection { generation: slot.generation, ..connection };
             return id;
         }
         self.slots.push(connection);
@@ -91,18 +91,18 @@ impl ClientConnections {
     }
 
     #[inline]
-    pub(super) fn get(&self, id: ConnectionId) -> &ClientConnection {
+    pub(super) fn get(&self, id: ConnectionId) -> &WebConnection {
         &self.slots[id as usize]
     }
 
     #[inline]
-    pub(super) fn get_mut(&mut self, id: ConnectionId) -> &mut ClientConnection {
+    pub(super) fn get_mut(&mut self, id: ConnectionId) -> &mut WebConnection {
         &mut self.slots[id as usize]
     }
 
     /// The connection of an event, if it is still that one.
     #[inline]
-    pub(super) fn current(&self, id: ConnectionId, generation: u32) -> Option<ClientConnection> {
+    pub(super) fn current(&self, id: ConnectionId, generation: u32) -> Option<WebConnection> {
         let slot = &self.slots[id as usize];
         (slot.generation == generation).then_some(*slot)
     }
@@ -124,7 +124,7 @@ impl ClientConnections {
 
     /// Those that back-end `b` has, in order of their numbers.
     pub(super) fn of_backend(&self, b: u16) -> Vec<ConnectionId> {
-        let has = |c: &ClientConnection| {
+        let has = |c: &WebConnection| {
             c.backend == b && !matches!(c.stage, ConnectionStage::Free | ConnectionStage::Unassigned)
         };
         (0..self.slots.len() as ConnectionId).filter(|&id| has(&self.slots[id as usize])).collect()

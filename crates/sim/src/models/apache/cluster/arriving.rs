@@ -9,7 +9,7 @@ use super::{ApacheCluster, ApacheEvent};
 use crate::config::{DecisionMade, RunError};
 use crate::model_spec::SourceError;
 use crate::models::apache::connections::{
-    ClientConnection, ConnectionId, ConnectionStage, NO_CONNECTION, NO_PROCESS,
+    WebConnection, ConnectionId, ConnectionStage, NO_CONNECTION, NO_PROCESS,
 };
 use crate::workload::SimRequest;
 
@@ -46,8 +46,8 @@ impl ApacheCluster<'_> {
     }
 
     #[inline]
-    fn connection_for(&mut self, request: &SimRequest, number: u64, persistent: bool) -> ClientConnection {
-        ClientConnection {
+    fn connection_for(&mut self, request: &SimRequest, number: u64, persistent: bool) -> WebConnection {
+        WebConnection {
             stage: ConnectionStage::Unassigned,
             generation: 0,
             assigned: None,
@@ -76,7 +76,7 @@ impl ApacheCluster<'_> {
     }
 
     /// A further request of a client whose connection has stayed goes on it. Returns whether there was one.
-    fn goes_on(&mut self, new: &ClientConnection) -> bool {
+    fn goes_on(&mut self, new: &WebConnection) -> bool {
         let Some(&id) = self.kept.get(new.client as usize) else { return false };
         if id == NO_CONNECTION {
             return false;

@@ -4,7 +4,7 @@ use plimsoll_policy::{BackendId, HostMetrics, Nanos, SniffedKind, Time};
 
 use super::{ApacheCluster, ApacheEvent};
 use crate::models::apache::clients::AskedPage;
-use crate::models::apache::connections::{ClientConnection, ConnectionId, ConnectionStage, NO_PROCESS};
+use crate::models::apache::connections::{WebConnection, ConnectionId, ConnectionStage, NO_PROCESS};
 use crate::models::apache::processes::DAEMON;
 
 impl ApacheCluster<'_> {
@@ -98,7 +98,7 @@ impl ApacheCluster<'_> {
             bytes: self.params.probe_bytes,
             compute: 0,
         };
-        let id = self.connections.insert(ClientConnection {
+        let id = self.connections.insert(WebConnection {
             stage: ConnectionStage::Pending,
             generation: 0,
             assigned: None,

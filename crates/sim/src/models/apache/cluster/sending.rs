@@ -4,7 +4,7 @@ use plimsoll_policy::{BackendId, Ending, Nanos, SniffedKind, Time};
 
 use super::{ApacheCluster, ApacheEvent};
 use crate::jobs::Job;
-use crate::models::apache::connections::{ClientConnection, ConnectionId, ConnectionStage, NO_PROCESS};
+use crate::models::apache::connections::{WebConnection, ConnectionId, ConnectionStage, NO_PROCESS};
 use crate::models::apache::processes::ProcessStage;
 
 impl ApacheCluster<'_> {
@@ -118,7 +118,7 @@ impl ApacheCluster<'_> {
 
     /// The time from its arrival that a request takes on idle back-ends with the document in memory.
     #[inline]
-    fn alone(&self, connection: &ClientConnection) -> Nanos {
+    fn alone(&self, connection: &WebConnection) -> Nanos {
         let asked = &connection.asked;
         let no_document = matches!(asked.kind, SniffedKind::Conditional | SniffedKind::Invalid);
         let answer = if no_document { self.costs.no_document } else { self.costs.transmit(0, asked.bytes) };
