@@ -106,12 +106,14 @@ impl Dispatch {
     /// When something cannot be built; nothing has changed then.
     pub(crate) fn reconfigure(self: &Arc<Self>, old: &Config, new: &Config) -> Result<(), BuildFailed> {
         // Everything that may fail or wait for the disk comes before the lock.
-        let policy = build::policy(&new.policy, self.table_seed)?;
+        let policy = build::policy(new, self.table_seed)?;
         let shadow = build::shadow(new, self.table_seed)?;
         let new_log = old.decision_log != new.decision_log;
         let log = if new_log { journal::open_log(new)? } else { None };
         // A replay starts with a policy that has seen nothing, so with another log the policy begins anew as well.
-        let new_policy = old.policy != new.policy || new_log;
+        let new_policy = old.policy != new.policy || new_log || build::other_classes(&new.policy, old, new);
+        let classes_of_shadow =
+            new.shadow.as_ref().is_some_and(|s| build::other_classes(&s.policy, old, new));
 
         let mut state = self.lock();
         let now = self.now(&mut state);
@@ -127,11 +129,14 @@ impl Dispatch {
         } else if admission != state.core.admission() {
             state.core.set_admission(admission, now);
         }
-        if new_policy || old.shadow != new.shadow {
+        if new_policy || old.shadow != new.shadow || classes_of_shadow {
             state.start_shadow(shadow, new);
         }
         if old.target.sizes != new.target.sizes {
             state.sizes = LruMap::with_seed(new.target.sizes, self.table_seed);
+        }
+        if old.classes != new.classes {
+            build::warn_of_classes(new);
         }
         state.explain = build::wants_reasons(new);
         self.serve_waiting(state, now);

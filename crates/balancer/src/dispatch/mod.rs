@@ -30,7 +30,7 @@ pub(crate) use build::BuildFailed;
 pub(crate) use inspection::Inspection;
 pub(crate) use journal::LogState;
 pub(crate) use member::Member;
-pub(crate) use state::{DispatchCounts, Reason};
+pub(crate) use state::{DispatchCounts, OfferedRequest, Reason};
 
 use journal::Journal;
 use patience::{BRIEF, Patience};
@@ -68,7 +68,7 @@ impl Dispatch {
         first: &[MemberSpec],
         table_seed: u64,
     ) -> Result<Arc<Self>, BuildFailed> {
-        let policy = build::policy(&config.policy, table_seed)?;
+        let policy = build::policy(config, table_seed)?;
         let mut cluster = Cluster::new(0);
         let members: Vec<Member> = first.iter().map(|spec| Member::join(&mut cluster, spec)).collect();
         let core = Core::with_witness(policy, cluster, build::admission(config), Journal::default());
@@ -88,6 +88,7 @@ impl Dispatch {
         };
         state.core.set_inquiries(build::inquiries(config));
         build::warn_of_unused_loads(config);
+        build::warn_of_classes(config);
         let log = journal::open_log(config)?;
         state.core.witness_mut().replace_log(log);
         state.start_run(config, Time::ZERO);

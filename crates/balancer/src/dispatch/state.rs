@@ -45,6 +45,17 @@ impl Reason {
     }
 }
 
+/// A request as dispatch is told of it.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct OfferedRequest {
+    pub(crate) target: TargetId,
+    pub(crate) kind: Kind,
+    /// The client's identity.
+    pub(crate) client: u64,
+    /// Its class; 0 for none.
+    pub(crate) class: u16,
+}
+
 /// Counters of dispatch itself.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct DispatchCounts {
@@ -128,11 +139,12 @@ impl<A> State<A> {
         }
     }
 
-    pub(super) fn request(&mut self, target: TargetId, kind: Kind, client: u64) -> Request {
+    pub(super) fn request(&mut self, offered: OfferedRequest) -> Request {
+        let OfferedRequest { target, kind, client, class } = offered;
         let number = self.next_number;
         self.next_number += 1;
         let size_bytes = self.sizes.peek(target).copied();
-        Request { number, target, size_bytes, kind, client, class: 0, features: None }
+        Request { number, target, size_bytes, kind, client, class, features: None }
     }
 
     /// The back-ends that serve `target`, where someone reads why one is chosen.

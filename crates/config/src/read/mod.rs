@@ -20,9 +20,9 @@ use crate::path::plain;
 use crate::read::peers::PlacedListener;
 use crate::reader::{ConfigReader, DeclaredTable, escaped};
 use crate::sections::{
-    AccessLog, Admin, AdmissionConfig, DecisionLogConfig, EjectionConfig, Forwarded, HealthConfig, Limits,
-    ListenerConfig, LoadInformationConfig, MechanismKind, PeersConfig, PolicyConfig, Root, SECTIONS,
-    ShadowConfig, TargetConfig, Timeouts, section,
+    AccessLog, Admin, AdmissionConfig, ClassesConfig, DecisionLogConfig, EjectionConfig, Forwarded,
+    HealthConfig, Limits, ListenerConfig, LoadInformationConfig, MechanismKind, PeersConfig, PolicyConfig,
+    Root, SECTIONS, ShadowConfig, TargetConfig, Timeouts, section,
 };
 
 /// The most bytes of a configuration file.
@@ -96,6 +96,8 @@ fn read<'a>(reader: &mut ConfigReader<'a>, root: &'a DeTable<'a>) -> Option<Conf
     let policy = part(reader, root, PolicyConfig::read, "policy");
     let shadow = switched(reader, root, ShadowConfig::read, "shadow");
     let target = part(reader, root, TargetConfig::read, "target");
+    let classes_section = one(reader, root, "classes")?;
+    let classes = if_there(reader, &classes_section, ClassesConfig::read);
     let admission = part(reader, root, AdmissionConfig::read, "admission");
     let health = part(reader, root, HealthConfig::read_checked, "health");
     let ejection = part(reader, root, EjectionConfig::read, "ejection");
@@ -137,6 +139,7 @@ fn read<'a>(reader: &mut ConfigReader<'a>, root: &'a DeTable<'a>) -> Option<Conf
         peers,
         load_information: load_information?,
         target: target?,
+        classes,
         admission: admission?,
         health: health?,
         ejection: ejection?,
